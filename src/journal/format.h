@@ -1,0 +1,79 @@
+// The journal's bytes.  docs/journal-format.md draws them; a test reads a journal written by hand
+// from that page.  All integers are little-endian.
+//
+//   0       header slot A          4096 bytes
+//   4096    header slot B          4096 bytes
+//   8192    records, each padded to 4096 bytes, in a ring up to the end of the file
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "medium/medium.h"
+
+namespace pawl::journal {
+
+static_assert(std::endian::native == std::endian::little, "the journal is little-endian");
+
+inline constexpr std::uint64_t kBlockBytes = 4096;  // every write is a multiple of this
+inline constexpr std::uint64_t kHeaderSlots = 2;
+inline constexpr std::uint64_t kAreaStart = kHeaderSlots * kBlockBytes;
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::array<char, 8> kHeaderMagic = {'P', 'A', 'W', 'L', 'J', 'R', 'N', 'L'};
+inline constexpr std::array<char, 4> kRecordMagic = {'P', 'R', 'E', 'C'};
+inline constexpr std::uint64_t kNoTruncation = ~std::uint64_t{0};
+inline constexpr std::uint64_t kFileSizeMax = std::uint64_t{1} << 62;
+
+// Of the two slots, the valid one with the higher generation counts.
+struct Header {
+  std::array<char, 8> magic = kHeaderMagic;
+  std::uint32_t version = kVersion;
+  std::uint32_t crc32c = 0;  // of this struct with this field zero
+  std::uint64_t generation = 0;
+  JournalId journal_id{};
+  std::uint64_t epoch = 0;  // random; records of another epoch are stale
+  std::uint64_t file_inode = 0;
+  std::uint64_t file_birth_time_ns = 0;
+  std::uint64_t tail_offset = kAreaStart;  // where the first record to replay may stand
+  std::uint64_t tail_sequence = 1;         // and its sequence number
+  std::uint64_t writer_process = 0;        // a hint for messages
+};
+static_assert(sizeof(Header) == 88);
+
+// Followed by payload_bytes of ranges, then zeros up to a multiple of kBlockBytes.
+struct RecordHeader {
+  std::array<char, 4> magic = kRecordMagic;
+  std::uint32_t header_crc32c = 0;  // of this struct with this field zero
+  std::uint64_t epoch = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t payload_bytes = 0;
+  std::uint64_t file_size = 0;                   // of the file after this commit
+  std::uint64_t truncate_to = kNoTruncation;     // the file was first cut to this many bytes
+  std::uint64_t time_ns = 0;                     // CLOCK_REALTIME
+  std::uint32_t payload_crc32c = 0;
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(RecordHeader) == 64);
+
+// Followed by length_bytes of content, then zeros up to a multiple of 8.
+struct RangeHeader {
+  std::uint64_t offset = 0;
+  std::uint64_t length_bytes = 0;  // never 0
+};
+static_assert(sizeof(RangeHeader) == 16);
+
+constexpr std::uint64_t range_bytes(std::uint64_t length) {
+  return sizeof(RangeHeader) + round_up(length, 8);
+}
+constexpr std::uint64_t record_bytes(std::uint64_t payload_bytes) {
+  return round_up(sizeof(RecordHeader) + payload_bytes, kBlockBytes);
+}
+
+std::uint32_t header_checksum(Header header);
+std::uint32_t record_header_checksum(RecordHeader header);
+// CRC32C, continued from `previous` (0 to begin).
+std::uint32_t checksum(const void* bytes, std::size_t count, std::uint32_t previous = 0);
+
+}  // namespace pawl::journal

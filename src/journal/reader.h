@@ -1,0 +1,58 @@
+// Reads a journal without changing it: for recovery, and for `pawl log`, `verify` and `info`.
+// Nothing in a journal is believed before its checksum and its bounds have been checked.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "journal/format.h"
+
+namespace pawl::journal {
+
+struct RecordSummary {
+  std::uint64_t position = 0;  // in the journal file
+  RecordHeader header;
+  std::uint64_t range_count = 0;
+  std::uint64_t changed_bytes = 0;  // content bytes in all ranges
+};
+
+class Reader {
+ public:
+  // Reads the header.  Fails with EBADMSG for what is no journal or a damaged one, and ENOTSUP for
+  // a newer version's.
+  static Result<Reader> open(MediumFile& file);
+
+  const Header& header() const { return header_; }
+  std::uint64_t size_bytes() const { return size_bytes_; }
+
+  // The next whole record, in order of sequence, or nothing after the last.  The checksum of header
+  // and payload and the bounds of every range were checked.  A failure is one of the medium.
+  Result<std::optional<RecordSummary>> next();
+
+  // Why next() found nothing: empty when the journal simply ends there, else a sentence (a torn or
+  // damaged record stands where the next one would).
+  const std::string& end_reason() const { return end_reason_; }
+
+  // Calls visit(offset, bytes) for the content of each range of a record that next() returned, in
+  // order, in pieces of at most kVisitBytesMax.  Checks the payload's checksum again as it goes.
+  using Visit = std::function<Status(std::uint64_t offset, std::span<const std::byte> bytes)>;
+  Status visit(const RecordSummary& record, const Visit& visit);
+
+  static constexpr std::size_t kVisitBytesMax = std::size_t{1} << 20;
+
+ private:
+  Reader(MediumFile& file, const Header& header, std::uint64_t size_bytes)
+      : file_(&file), header_(header), size_bytes_(size_bytes), position_(header.tail_offset),
+        sequence_(header.tail_sequence) {}
+
+  Result<std::optional<RecordSummary>> record_at(std::uint64_t position, std::string& reason);
+
+  MediumFile* file_;
+  Header header_;
+  std::uint64_t size_bytes_;
+  std::uint64_t position_;
+  std::uint64_t sequence_;
+  std::string end_reason_;
+};
+
+}  // namespace pawl::journal

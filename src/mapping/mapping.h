@@ -1,0 +1,99 @@
+// One file under failure-atomic msync(): its working view, its tracker, its journal.
+//
+// A Mapping is opened on a file, shows at most one window of it in memory, and takes commits until
+// it is closed.  The C API keeps one window from open to close; the preload face may unmap, remap,
+// and read and write the file outside its window as well.
+//
+// Threads: every public function may be called from any thread; one lock a mapping orders them.
+// Stores into the window are the program's; none may run while their range is committed (law 11).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "mapping/options.h"
+#include "medium/medium.h"
+
+namespace pawl {
+
+struct Window {
+  char* address = nullptr;
+  std::size_t length = 0;         // bytes, a multiple of kPageBytes
+  std::uint64_t file_offset = 0;  // a multiple of kPageBytes
+  int protection = 0;
+};
+
+struct MappingStatistics;  // see mapping/statistics.h
+
+class Mapping {
+ public:
+  // Recovers the file if a crash left it behind, makes its journal, marks it.  On return the
+  // file's present content is durable.  EBUSY: another writer has it.
+  static Result<std::unique_ptr<Mapping>> open(std::unique_ptr<Medium> medium, const Options& options);
+
+  // Releases memory and descriptors.  Does not close(): what was not committed is lost, and the
+  // journal stays for the next open, as after a crash.
+  ~Mapping();
+
+  // Shows [file_offset, +length) at an address of the kernel's choosing, or at `address` with
+  // MAP_FIXED or MAP_FIXED_NOREPLACE in `flags`.  Pages past the end of the file raise SIGBUS until
+  // the file grows.  Pending writes of write() inside the window appear in it.
+  Result<char*> map_window(void* address, std::size_t length, int protection, int flags,
+                           std::uint64_t file_offset);
+  // Removes the window.  With `keep`, what it holds uncommitted stays pending (as for MAP_SHARED),
+  // else it is discarded.
+  Status unmap_window(bool keep);
+  // mremap(2): the window gets new_length, in place or (MREMAP_MAYMOVE) elsewhere, or exactly at
+  // `fixed_address` when that is not null.  Pending changes are kept.
+  Result<char*> remap_window(std::size_t new_length, bool may_move, void* fixed_address);
+  Status protect_window(void* address, std::size_t length, int protection);
+  std::optional<Window> window() const;
+
+  // Commits the pages of [address, +length) of the window, with the size and with every pending
+  // write outside the window, as one record.  Durable on success.
+  Status commit(void* address, std::size_t length);
+  // The same, of everything.
+  Status commit_all();
+  // Defines the batch now; durable later, in order.
+  Status commit_async(void* address, std::size_t length);
+  Status wait();
+  // Back to the committed image; over the whole window, with the size and the pending writes too.
+  Status roll_back(void* address, std::size_t length);
+
+  // The size as this process sees it: durable with the next commit.
+  std::uint64_t size() const;
+  Status truncate(std::uint64_t size_bytes);
+  // fallocate(2) without flags: space for the range is reserved, and the size grows to cover it.
+  Status allocate(std::uint64_t offset, std::uint64_t length);
+  // Like pread(2) and pwrite(2), coherent with the window: reads see pending stores; writes are
+  // stores, pending until the next commit, and grow the file.
+  Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> into);
+  Status write(std::uint64_t offset, std::span<const std::byte> from);
+
+  // True when there is anything that a commit would make durable (a tracker may say so in vain).
+  bool has_pending_changes();
+
+  // Applies, flushes, removes mark and journal.  Uncommitted changes are discarded.  After a
+  // failure the journal remains, and the next open recovers.
+  Status close();
+  // The file was unlinked: nothing is to survive.  Removes the journal without applying.
+  Status discard();
+
+  void statistics(MappingStatistics& statistics) const;
+  const Medium& medium() const;
+  // In a forked child: no commits from here on; the parent's lock is not ours.
+  void abandon_in_child();
+
+ private:
+  class Implementation;
+  explicit Mapping(std::unique_ptr<Implementation> implementation);
+  std::unique_ptr<Implementation> implementation_;
+};
+
+// Recovery without mapping: replays the journal beside the file, flushes, removes mark and journal.
+// Returns the number of records replayed.
+Result<std::uint64_t> recover(Medium& medium);
+
+}  // namespace pawl

@@ -1,0 +1,32 @@
+// Options of a mapping: defaults, environment, and their bounds.
+#pragma once
+
+#include <cstdint>
+
+#include "medium/status.h"
+
+namespace pawl {
+
+enum class TrackerChoice { automatic = 0, scan = 1, fault = 2 };
+enum class ApplyChoice { async = 0, eager = 1 };
+
+inline constexpr std::uint64_t kJournalSizeDefault = std::uint64_t{16} << 20;
+inline constexpr std::uint64_t kJournalSizeMin = std::uint64_t{64} << 10;
+inline constexpr std::uint64_t kJournalSizeMax = std::uint64_t{1} << 40;
+inline constexpr std::uint32_t kApplyThresholdDefault = 128;  // the paper's
+inline constexpr std::uint32_t kApplyThresholdMax = 1u << 20;
+
+struct Options {
+  std::uint64_t journal_size_bytes = kJournalSizeDefault;
+  TrackerChoice tracker = TrackerChoice::automatic;
+  ApplyChoice apply = ApplyChoice::async;
+  std::uint32_t apply_threshold_pages = kApplyThresholdDefault;
+  std::uint64_t resident_bytes_max = 0;  // 0: a quarter of RAM
+
+  // The defaults, then PAWL_JOURNAL_SIZE, PAWL_TRACKER, PAWL_APPLY, PAWL_APPLY_THRESHOLD and
+  // PAWL_RESIDENT_MAX.  Sizes take K, M, G suffixes.  EINVAL names the variable and what it takes.
+  static Result<Options> from_environment();
+  Status validate() const;
+};
+
+}  // namespace pawl

@@ -1,0 +1,108 @@
+// How bytes become durable.  This is the only seam through which Pawl touches a file: a block file
+// (block_medium), or one that a test makes up to lose, tear and refuse writes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "medium/status.h"
+
+namespace pawl {
+
+inline constexpr std::size_t kPageBytes = 4096;
+
+constexpr std::uint64_t round_down(std::uint64_t value, std::uint64_t unit) { return value / unit * unit; }
+constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+// One open file.  Any thread may call; reads and writes of the same bytes are ordered by the caller.
+class MediumFile {
+ public:
+  MediumFile() = default;
+  MediumFile(const MediumFile&) = delete;
+  MediumFile& operator=(const MediumFile&) = delete;
+  virtual ~MediumFile() = default;
+
+  // Fills `into` from `offset`; bytes past the end of the file read as zeros.
+  virtual Status read(std::uint64_t offset, std::span<std::byte> into) = 0;
+  // Writes all of `from`, or fails.  Not durable before flush().  The journal's file may need
+  // offset, length and address aligned to kPageBytes.
+  virtual Status write(std::uint64_t offset, std::span<const std::byte> from) = 0;
+  // Everything written, and the size, is durable on success.  A failure is final (law 8).
+  virtual Status flush() = 0;
+  virtual Result<std::uint64_t> size() = 0;
+  virtual Status resize(std::uint64_t size_bytes) = 0;
+  // Allocates space for the range without changing content or size, so that a later write of it
+  // cannot fail for want of space (as far as the file system can promise that).
+  virtual Status reserve(std::uint64_t offset, std::uint64_t length) = 0;
+  // The end of the run of allocated bytes that starts at offset 0.
+  virtual Result<std::uint64_t> allocated_prefix_bytes() = 0;
+};
+
+using JournalId = std::array<std::byte, 16>;
+
+// What binds a journal to its file where the mark cannot: the inode and its birth.
+struct FileIdentity {
+  std::uint64_t inode = 0;
+  std::uint64_t birth_time_ns = 0;  // 0 where the file system has none
+  bool operator==(const FileIdentity&) const = default;
+};
+
+// What an open file carries (law 12), so that opening it without its journal is an error.
+struct Mark {
+  JournalId journal_id{};
+  std::string journal_path;
+};
+
+struct JournalFile {
+  std::unique_ptr<MediumFile> file;
+  bool is_new = false;  // was created by this call, and is empty
+};
+
+// One user file and its side file.
+class Medium {
+ public:
+  Medium() = default;
+  Medium(const Medium&) = delete;
+  Medium& operator=(const Medium&) = delete;
+  virtual ~Medium() = default;
+
+  virtual MediumFile& base() = 0;
+  virtual FileIdentity identity() const = 0;
+  virtual const std::string& path() const = 0;          // for messages
+  virtual const std::string& journal_path() const = 0;  // for messages
+
+  // Opens the side file for writing and takes the writer's lock on it; EBUSY when another holds it.
+  // With `create` a missing one is made, with the user file's owner and mode; without: ENOENT.
+  virtual Result<JournalFile> acquire_journal(bool create) = 0;
+  // Opens the side file for reading, without the lock.  ENOENT when there is none.
+  virtual Result<std::unique_ptr<MediumFile>> read_journal() = 0;
+  // Makes the side file's name durable.
+  virtual Status flush_directory() = 0;
+  virtual Status remove_journal() = 0;
+
+  // The mark.  set and clear are durable after the next base().flush().
+  virtual bool can_mark() const = 0;
+  virtual Result<std::optional<Mark>> mark() = 0;
+  virtual Status set_mark(const Mark& mark) = 0;
+  virtual Status clear_mark() = 0;
+
+  // Maps part of the base copy-on-write: stores never reach the file.  Offset and length are
+  // multiples of kPageBytes.  `flags` is MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_NORESERVE or 0.
+  virtual Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
+                                    std::uint64_t offset) = 0;
+
+  // In a forked child: gives up the inherited lock without releasing the parent's.
+  virtual void abandon() = 0;
+};
+
+// What a failing call left in errno, or the failure of the medium made up by a test.
+std::string describe_journal_id(const JournalId& id);
+
+}  // namespace pawl

@@ -1,0 +1,98 @@
+// A set of page numbers, held as sorted, disjoint runs.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace pawl {
+
+struct PageRun {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+  std::uint64_t end() const { return first + count; }
+  bool operator==(const PageRun&) const = default;
+};
+
+class PageRuns {
+ public:
+  // Adding in any order is fine; the set is put in order when it is next read.
+  void add(std::uint64_t first, std::uint64_t count = 1) {
+    if (count == 0) return;
+    if (!runs_.empty()) {
+      PageRun& last = runs_.back();
+      if (sorted_ && first == last.end()) {
+        last.count += count;
+        return;
+      }
+      if (first < last.end()) sorted_ = false;
+    }
+    runs_.push_back({first, count});
+  }
+  void add(const PageRuns& other) {
+    for (const PageRun& run : other.runs_) add(run.first, run.count);
+  }
+
+  // Moves what lies in [first, end) out of this set.
+  PageRuns take(std::uint64_t first, std::uint64_t end) {
+    normalise();
+    PageRuns taken;
+    PageRuns kept;
+    for (const PageRun& run : runs_) {
+      const std::uint64_t low = std::clamp(run.first, first, end);
+      const std::uint64_t high = std::clamp(run.end(), first, end);
+      if (low >= high) {
+        kept.add(run.first, run.count);
+        continue;
+      }
+      kept.add(run.first, low - run.first);
+      taken.add(low, high - low);
+      kept.add(high, run.end() - high);
+    }
+    *this = std::move(kept);
+    return taken;
+  }
+
+  const std::vector<PageRun>& runs() {
+    normalise();
+    return runs_;
+  }
+  std::uint64_t page_count() {
+    normalise();
+    std::uint64_t count = 0;
+    for (const PageRun& run : runs_) count += run.count;
+    return count;
+  }
+  bool contains(std::uint64_t page) {
+    normalise();
+    auto after = std::upper_bound(runs_.begin(), runs_.end(), page,
+                                  [](std::uint64_t value, const PageRun& run) { return value < run.first; });
+    return after != runs_.begin() && page < std::prev(after)->end();
+  }
+  bool empty() const { return runs_.empty(); }
+  void clear() {
+    runs_.clear();
+    sorted_ = true;
+  }
+
+ private:
+  void normalise() {
+    if (sorted_) return;
+    std::sort(runs_.begin(), runs_.end(), [](const PageRun& a, const PageRun& b) { return a.first < b.first; });
+    std::vector<PageRun> merged;
+    for (const PageRun& run : runs_) {
+      if (!merged.empty() && run.first <= merged.back().end()) {
+        merged.back().count = std::max(merged.back().end(), run.end()) - merged.back().first;
+      } else {
+        merged.push_back(run);
+      }
+    }
+    runs_ = std::move(merged);
+    sorted_ = true;
+  }
+
+  std::vector<PageRun> runs_;
+  bool sorted_ = true;
+};
+
+}  // namespace pawl

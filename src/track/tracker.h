@@ -1,0 +1,71 @@
+// A tracker finds which pages of a watched range were stored to.  It knows addresses and pages; it
+// knows nothing of files, journals or commits, and works with every medium.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "medium/status.h"
+#include "track/page_runs.h"
+
+namespace pawl {
+
+struct TrackerCounters {
+  std::uint64_t scans_flat = 0;     // whole ranges walked
+  std::uint64_t scans_located = 0;  // ranges not walked, because the fault log said where to look
+};
+
+class Tracker {
+ public:
+  Tracker() = default;
+  Tracker(const Tracker&) = delete;
+  Tracker& operator=(const Tracker&) = delete;
+  virtual ~Tracker() = default;
+
+  // Starts tracking [address, address + length): a private mapping that was just made, in which no
+  // page has been written.  Ranges do not overlap; at most kWatchedRangesMax are held (growth adds
+  // to the neighbour on its left when it can).
+  virtual Status watch(char* address, std::size_t length, int protection) = 0;
+
+  // Stops tracking a watched range or a part of one.  Call it before unmapping or mapping over it.
+  virtual void unwatch(char* address, std::size_t length) = 0;
+
+  // Reports the pages of [address, address + length) that may have been stored to since they were
+  // last reported, and arms them again.  May report pages outside the range (they too are armed
+  // again then) and pages that did not change; never misses one that did.  A store by any thread
+  // that happened before the call is seen, and so is what a system call wrote.  Page numbers are
+  // addresses divided by kPageBytes.
+  // On failure no page is lost: those already taken are in `stored`.
+  virtual Status collect(char* address, std::size_t length, PageRuns& stored) = 0;
+
+  // The protection that the program asked for changed (mprotect); applies to the range.
+  virtual Status protect(char* address, std::size_t length, int protection) = 0;
+
+  virtual const char* name() const = 0;
+  virtual TrackerCounters counters() const = 0;
+};
+
+inline constexpr std::size_t kWatchedRangesMax = 1024;  // in the whole process
+
+// What this kernel and this process's permissions allow.
+struct TrackerSupport {
+  bool scan = false;       // userfaultfd WP_ASYNC and PAGEMAP_SCAN
+  bool fault_log = false;  // perf page-fault samples, so that a scan need not walk the mapping
+  std::string scan_reason;       // why not, when not
+  std::string fault_log_reason;
+};
+TrackerSupport probe_trackers();
+
+// Each makes a tracker for one mapping, or says why it cannot be had.
+Result<std::unique_ptr<Tracker>> make_scan_tracker();
+Result<std::unique_ptr<Tracker>> make_fault_tracker();
+
+// True while any range is watched by a fault tracker: the kernel cannot store into its protected
+// pages on a program's behalf (EFAULT), so callers open them first.
+bool fault_tracker_in_use();
+// Opens the fault-tracked pages of the range for a store by the kernel.  Async-signal-safe.
+void open_for_kernel_store(const void* address, std::size_t length);
+
+}  // namespace pawl
