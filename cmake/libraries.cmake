@@ -1,0 +1,77 @@
+# libpawl.so, libpawl.a and libpawl-preload.so.
+#
+#   core                medium, track, journal, mapping
+#   c_api.cc            the pawl_* functions
+#   kernel_stores_*.cc  wrappers of the system calls that store into memory (io: read and its kin,
+#                       other: the rest); the preload face brings its own for the first kind
+
+file(GLOB PAWL_CORE_SOURCES CONFIGURE_DEPENDS
+     ${PROJECT_SOURCE_DIR}/src/medium/*.cc ${PROJECT_SOURCE_DIR}/src/track/*.cc
+     ${PROJECT_SOURCE_DIR}/src/journal/*.cc ${PROJECT_SOURCE_DIR}/src/mapping/*.cc)
+file(GLOB PAWL_C_API_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/mapping/c_api.cc)
+file(GLOB PAWL_STORES_IO_SOURCES CONFIGURE_DEPENDS
+     ${PROJECT_SOURCE_DIR}/src/track/kernel_stores_io.cc)
+file(GLOB PAWL_STORES_OTHER_SOURCES CONFIGURE_DEPENDS
+     ${PROJECT_SOURCE_DIR}/src/track/kernel_stores_other.cc)
+file(GLOB PAWL_PRELOAD_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/preload/*.cc)
+list(REMOVE_ITEM PAWL_CORE_SOURCES ${PAWL_C_API_SOURCES} ${PAWL_STORES_IO_SOURCES}
+     ${PAWL_STORES_OTHER_SOURCES})
+
+# What every target that includes Pawl's own headers needs.
+add_library(pawl_headers INTERFACE)
+target_include_directories(pawl_headers INTERFACE ${PROJECT_SOURCE_DIR}/src
+                                                  ${PROJECT_SOURCE_DIR}/include)
+
+if(PAWL_CORE_SOURCES)
+  add_library(pawl_core_objects OBJECT ${PAWL_CORE_SOURCES})
+  target_link_libraries(pawl_core_objects PUBLIC pawl_headers)
+  target_include_directories(pawl_core_objects SYSTEM PRIVATE ${ISAL_INCLUDE_DIRS})
+
+  # For what tests a part of the core, without the wrappers of libc.
+  add_library(pawl_core STATIC $<TARGET_OBJECTS:pawl_core_objects>)
+  target_link_libraries(pawl_core PUBLIC pawl_headers ${ISAL_LIBRARIES})
+endif()
+
+function(pawl_configure_library target)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:pawl_headers>)
+  target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                                 $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+endfunction()
+
+# The shared libraries export C names only.  Templates of the standard library have default
+# visibility whatever the compiler is told, so the linker is told as well.
+function(pawl_configure_shared_library target)
+  pawl_configure_library(${target})
+  target_link_libraries(${target} PRIVATE ${ISAL_LIBRARIES})
+  target_compile_definitions(${target} PRIVATE PAWL_BUILDING_SHARED)
+  target_link_options(${target} PRIVATE
+                      "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/pawl.map"
+                      "LINKER:--as-needed")
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/pawl.map)
+  if(NOT PAWL_SANITIZE)
+    target_link_options(${target} PRIVATE "LINKER:-z,defs" "LINKER:-z,relro" "LINKER:-z,now")
+  endif()
+endfunction()
+
+if(PAWL_CORE_SOURCES)
+  set(PAWL_WHOLE_SOURCES $<TARGET_OBJECTS:pawl_core_objects> ${PAWL_C_API_SOURCES}
+                         ${PAWL_STORES_IO_SOURCES} ${PAWL_STORES_OTHER_SOURCES})
+  add_library(pawl_static STATIC ${PAWL_WHOLE_SOURCES})
+  pawl_configure_library(pawl_static)
+  target_link_libraries(pawl_static INTERFACE ${ISAL_LIBRARIES} stdc++)
+  set_target_properties(pawl_static PROPERTIES OUTPUT_NAME pawl)
+endif()
+
+if(PAWL_C_API_SOURCES)
+  add_library(pawl SHARED ${PAWL_WHOLE_SOURCES})
+  pawl_configure_shared_library(pawl)
+  set_target_properties(pawl PROPERTIES SOVERSION 0 VERSION ${PROJECT_VERSION})
+endif()
+
+if(PAWL_C_API_SOURCES AND PAWL_PRELOAD_SOURCES)
+  add_library(pawl_preload SHARED
+              $<TARGET_OBJECTS:pawl_core_objects> ${PAWL_C_API_SOURCES}
+              ${PAWL_STORES_OTHER_SOURCES} ${PAWL_PRELOAD_SOURCES})
+  pawl_configure_shared_library(pawl_preload)
+  set_target_properties(pawl_preload PROPERTIES OUTPUT_NAME pawl-preload)
+endif()

@@ -1,0 +1,28 @@
+# The pawl command, the examples and the benchmarks.
+
+file(GLOB PAWL_CLI_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/*.cc)
+if(PAWL_CLI_SOURCES AND TARGET pawl_static)
+  find_package(CLI11 REQUIRED)
+  find_package(fmt REQUIRED)
+  find_package(nlohmann_json REQUIRED)
+  add_executable(pawl_command ${PAWL_CLI_SOURCES})
+  target_link_libraries(pawl_command PRIVATE pawl_headers pawl_static CLI11::CLI11 fmt::fmt
+                                             nlohmann_json::nlohmann_json)
+  set_target_properties(pawl_command PROPERTIES OUTPUT_NAME pawl)
+endif()
+
+# One C11 file each, against the shared library and the public headers only, as a user would.
+file(GLOB PAWL_EXAMPLE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
+if(TARGET pawl)
+  foreach(source ${PAWL_EXAMPLE_SOURCES})
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(example_${name} ${source})
+    target_link_libraries(example_${name} PRIVATE pawl)
+    set_target_properties(example_${name} PROPERTIES OUTPUT_NAME ${name}
+                          RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
+  endforeach()
+endif()
+
+if(EXISTS ${PROJECT_SOURCE_DIR}/bench/CMakeLists.txt AND TARGET pawl_static)
+  add_subdirectory(bench)
+endif()

@@ -1,0 +1,36 @@
+# tests/unit/NAME_test.cc is the executable and the test unit_NAME; the other kinds of tests bring
+# their own CMakeLists.txt.
+
+find_package(GTest REQUIRED)
+
+if(TARGET pawl_static)
+  file(GLOB PAWL_TEST_SUPPORT_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.cc)
+  add_library(pawl_test_support INTERFACE)
+  target_include_directories(pawl_test_support INTERFACE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(pawl_test_support INTERFACE pawl_headers)
+  if(PAWL_TEST_SUPPORT_SOURCES)
+    add_library(pawl_test_support_objects STATIC ${PAWL_TEST_SUPPORT_SOURCES})
+    target_include_directories(pawl_test_support_objects PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+    target_link_libraries(pawl_test_support_objects PUBLIC pawl_headers GTest::gmock)
+    target_link_libraries(pawl_test_support INTERFACE pawl_test_support_objects)
+  endif()
+  target_link_libraries(pawl_test_support INTERFACE pawl_static GTest::gmock GTest::gtest)
+
+  file(GLOB PAWL_UNIT_TEST_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/*_test.cc)
+  foreach(source ${PAWL_UNIT_TEST_SOURCES})
+    get_filename_component(name ${source} NAME_WE)
+    string(REGEX REPLACE "_test$" "" name ${name})
+    add_executable(unit_${name} ${source})
+    target_link_libraries(unit_${name} PRIVATE pawl_test_support GTest::gtest_main)
+    set_target_properties(unit_${name} PROPERTIES
+                          RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    add_test(NAME unit_${name} COMMAND unit_${name})
+    set_tests_properties(unit_${name} PROPERTIES LABELS unit TIMEOUT 300)
+  endforeach()
+
+  foreach(kind cli retrofit crash torture powercut fuzz install)
+    if(EXISTS ${PROJECT_SOURCE_DIR}/tests/${kind}/CMakeLists.txt)
+      add_subdirectory(${PROJECT_SOURCE_DIR}/tests/${kind})
+    endif()
+  endforeach()
+endif()
