@@ -2,8 +2,11 @@
 // Nothing in a journal is believed before its checksum and its bounds have been checked.
 #pragma once
 
+#include <cstdlib>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <string>
 
 #include "journal/format.h"
 
@@ -45,14 +48,33 @@ class Reader {
       : file_(&file), header_(header), size_bytes_(size_bytes), position_(header.tail_offset),
         sequence_(header.tail_sequence) {}
 
+  struct Release {
+    void operator()(std::byte* bytes) const { std::free(bytes); }
+  };
+  using Buffer = std::unique_ptr<std::byte, Release>;
+  class Payload;  // a record's payload, read in pieces and summed on the way
+
+  // The bytes from `position` on: at least one, at most as many as the buffer holds.
+  Result<std::span<const std::byte>> look_at(std::uint64_t position);
+  // Fails only for the medium; a record that must not be believed is nothing, and a `reason` if it
+  // stands where the next one would.
   Result<std::optional<RecordSummary>> record_at(std::uint64_t position, std::string& reason);
+  // Walks the ranges of a record whose header was checked.  `problem` says what is wrong with them.
+  Status walk(const RecordSummary& record, const Visit* visit, std::uint64_t& range_count,
+              std::uint64_t& changed_bytes, std::string& problem);
 
   MediumFile* file_;
   Header header_;
   std::uint64_t size_bytes_;
   std::uint64_t position_;
   std::uint64_t sequence_;
+  std::uint64_t passed_bytes_ = 0;  // of the ring, by the records read: never more than the ring has
   std::string end_reason_;
+
+  // A piece of the journal: aligned, for a medium that reads past the page cache.
+  Buffer buffer_;
+  std::uint64_t buffered_position_ = 0;
+  std::size_t buffered_bytes_ = 0;
 };
 
 }  // namespace pawl::journal

@@ -1,0 +1,295 @@
+#include "journal/reader.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace pawl::journal {
+
+namespace {
+
+constexpr std::size_t kBufferBytes = Reader::kVisitBytesMax;
+static_assert(kBufferBytes % kBlockBytes == 0 && kBufferBytes >= kAreaStart);
+
+enum class Slot { empty, valid, foreign, damaged, newer };
+
+Slot judge_slot(std::span<const std::byte> bytes, Header& header) {
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (header.magic != kHeaderMagic) {
+    const bool zeros =
+        std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
+    return zeros ? Slot::empty : Slot::foreign;
+  }
+  // A newer version may place its checksum elsewhere, so the version is believed without it: the
+  // worst that this can do is to refuse.
+  if (header.version > kVersion) return Slot::newer;
+  if (header.version != kVersion || header.crc32c != header_checksum(header)) return Slot::damaged;
+  return Slot::valid;
+}
+
+Status not_usable(Slot slot_a, Slot slot_b) {
+  if (slot_a == Slot::damaged || slot_b == Slot::damaged) {
+    return Status::failure(EBADMSG,
+                           "the journal's header is damaged in both places; nothing was changed. "
+                           "Restore file and journal from a backup, or, to accept the file as it is "
+                           "(commits may be missing), move the journal away and clear the mark with "
+                           "'setfattr -x user.pawl FILE'");
+  }
+  if (slot_a == Slot::empty && slot_b == Slot::empty) {
+    return Status::failure(EBADMSG, "the journal holds no header: it was being made when a crash "
+                                    "came, or something emptied it");
+  }
+  return Status::failure(EBADMSG, "this is no Pawl journal; nothing was changed. Move it away if "
+                                  "another program put it there");
+}
+
+// True when what stands there was meant to be the record looked for, though its header fails.
+bool resembles(const RecordHeader& header, std::uint64_t epoch, std::uint64_t sequence) {
+  const int signs = static_cast<int>(header.magic == kRecordMagic) +
+                    static_cast<int>(header.epoch == epoch) +
+                    static_cast<int>(header.sequence == sequence);
+  return signs >= 2;
+}
+
+}  // namespace
+
+Result<Reader> Reader::open(MediumFile& file) {
+  Result<std::uint64_t> size = file.size();
+  if (!size.ok()) return size.status();
+
+  Reader reader(file, Header{}, std::max(size.value(), kAreaStart));
+  Result<std::span<const std::byte>> slots = reader.look_at(0);
+  if (!slots.ok()) return slots.status();
+  PAWL_ASSERT(slots.value().size() >= kAreaStart);
+
+  Header header_a;
+  Header header_b;
+  const Slot slot_a = judge_slot(slots.value().subspan(0, kBlockBytes), header_a);
+  const Slot slot_b = judge_slot(slots.value().subspan(kBlockBytes, kBlockBytes), header_b);
+
+  if (slot_a == Slot::newer || slot_b == Slot::newer) {
+    const std::uint32_t theirs = slot_a == Slot::newer ? header_a.version : header_b.version;
+    return Status::failure(ENOTSUP, "the journal has version " + std::to_string(theirs) +
+                                        ", this Pawl reads versions up to " +
+                                        std::to_string(kVersion) +
+                                        "; nothing was changed. Recover with the newer Pawl that "
+                                        "wrote it");
+  }
+  if (slot_a != Slot::valid && slot_b != Slot::valid) return not_usable(slot_a, slot_b);
+  const bool take_a =
+      slot_a == Slot::valid && (slot_b != Slot::valid || header_a.generation > header_b.generation);
+  const Header& header = take_a ? header_a : header_b;
+
+  if (header.tail_offset < kAreaStart || header.tail_offset % kBlockBytes != 0 ||
+      header.tail_sequence == 0) {
+    return Status::failure(EBADMSG, "the journal's header points to byte " +
+                                        std::to_string(header.tail_offset) +
+                                        ", where no record can stand; nothing was changed");
+  }
+  if (header.tail_offset > size.value()) {
+    return Status::failure(EBADMSG, "the journal was cut short: its records start at byte " +
+                                        std::to_string(header.tail_offset) + ", it has " +
+                                        std::to_string(size.value()) +
+                                        "; nothing was changed. Restore it from a backup");
+  }
+  reader.header_ = header;
+  reader.size_bytes_ = size.value();
+  reader.position_ = header.tail_offset;
+  reader.sequence_ = header.tail_sequence;
+  return reader;
+}
+
+Result<std::span<const std::byte>> Reader::look_at(std::uint64_t position) {
+  PAWL_ASSERT(position < size_bytes_);
+  if (position < buffered_position_ || position - buffered_position_ >= buffered_bytes_) {
+    if (buffer_ == nullptr) {
+      buffer_.reset(static_cast<std::byte*>(std::aligned_alloc(kBlockBytes, kBufferBytes)));
+      if (buffer_ == nullptr) {
+        return Status::from_errno(ENOMEM, "a buffer of 1 MiB to read the journal");
+      }
+    }
+    const std::uint64_t first = round_down(position, kBlockBytes);
+    const std::uint64_t wanted =
+        std::min<std::uint64_t>(kBufferBytes, round_up(size_bytes_ - first, kBlockBytes));
+    buffered_bytes_ = 0;
+    Status status = file_->read(first, {buffer_.get(), static_cast<std::size_t>(wanted)});
+    if (!status.ok()) return status;
+    buffered_position_ = first;
+    buffered_bytes_ = static_cast<std::size_t>(wanted);
+  }
+  const auto skipped = static_cast<std::size_t>(position - buffered_position_);
+  return std::span<const std::byte>(buffer_.get() + skipped, buffered_bytes_ - skipped);
+}
+
+class Reader::Payload {
+ public:
+  Payload(Reader& reader, const RecordSummary& record)
+      : reader_(reader), position_(record.position + sizeof(RecordHeader)),
+        left_bytes_(record.header.payload_bytes) {}
+
+  std::uint64_t left_bytes() const { return left_bytes_; }
+  std::uint32_t checksum_so_far() const { return checksum_; }
+
+  // The next bytes, at least one and at most `bytes_max`; valid until the next call.
+  Result<std::span<const std::byte>> take(std::uint64_t bytes_max) {
+    PAWL_ASSERT(bytes_max > 0 && bytes_max <= left_bytes_);
+    Result<std::span<const std::byte>> seen = reader_.look_at(position_);
+    if (!seen.ok()) return seen;
+    const auto count =
+        static_cast<std::size_t>(std::min<std::uint64_t>(bytes_max, seen.value().size()));
+    const std::span<const std::byte> piece = seen.value().first(count);
+    checksum_ = checksum(piece.data(), piece.size(), checksum_);
+    position_ += count;
+    left_bytes_ -= count;
+    return piece;
+  }
+
+  Status take_exactly(std::span<std::byte> into) {
+    while (!into.empty()) {
+      Result<std::span<const std::byte>> piece = take(into.size());
+      if (!piece.ok()) return piece.status();
+      std::memcpy(into.data(), piece.value().data(), piece.value().size());
+      into = into.subspan(piece.value().size());
+    }
+    return {};
+  }
+
+ private:
+  Reader& reader_;
+  std::uint64_t position_;
+  std::uint64_t left_bytes_;
+  std::uint32_t checksum_ = 0;
+};
+
+Status Reader::walk(const RecordSummary& record, const Visit* visit, std::uint64_t& range_count,
+                    std::uint64_t& changed_bytes, std::string& problem) {
+  Payload payload(*this, record);
+  while (payload.left_bytes() > 0 && problem.empty()) {
+    RangeHeader range;
+    if (payload.left_bytes() < sizeof(range)) {
+      problem = "its payload ends within a range";
+      break;
+    }
+    Status status = payload.take_exactly(std::as_writable_bytes(std::span(&range, 1)));
+    if (!status.ok()) return status;
+    if (range.length_bytes == 0) {
+      problem = "it holds an empty range";
+    } else if (range.length_bytes > record.header.file_size ||
+               range.offset > record.header.file_size - range.length_bytes) {
+      problem = "it holds a range past the end of the file";
+    } else if (round_up(range.length_bytes, 8) > payload.left_bytes()) {
+      problem = "its payload ends within a range";
+    }
+    if (!problem.empty()) break;
+
+    for (std::uint64_t done = 0; done < range.length_bytes;) {
+      Result<std::span<const std::byte>> piece = payload.take(range.length_bytes - done);
+      if (!piece.ok()) return piece.status();
+      if (visit != nullptr) {
+        status = (*visit)(range.offset + done, piece.value());
+        if (!status.ok()) return status;
+      }
+      done += piece.value().size();
+    }
+
+    std::array<std::byte, 8> padding{};
+    status = payload.take_exactly(std::span(padding).first(static_cast<std::size_t>(
+        round_up(range.length_bytes, 8) - range.length_bytes)));
+    if (!status.ok()) return status;
+    if (padding != std::array<std::byte, 8>{}) problem = "the padding of a range is not zero";
+    range_count += 1;
+    changed_bytes += range.length_bytes;
+  }
+
+  // The checksum decides what to call it: torn bytes have no meaningful ranges.
+  while (payload.left_bytes() > 0) {
+    Result<std::span<const std::byte>> rest = payload.take(payload.left_bytes());
+    if (!rest.ok()) return rest.status();
+  }
+  if (payload.checksum_so_far() != record.header.payload_crc32c) {
+    problem = "the checksum of its payload does not match";
+  }
+  return {};
+}
+
+Result<std::optional<RecordSummary>> Reader::record_at(std::uint64_t position,
+                                                       std::string& reason) {
+  const std::optional<RecordSummary> nothing;
+  if (position >= size_bytes_ || size_bytes_ - position < kBlockBytes) return nothing;
+
+  Result<std::span<const std::byte>> block = look_at(position);
+  if (!block.ok()) return block.status();
+  RecordSummary record;
+  record.position = position;
+  RecordHeader& header = record.header;
+  PAWL_ASSERT(block.value().size() >= sizeof(header));
+  std::memcpy(&header, block.value().data(), sizeof(header));
+
+  const std::string what =
+      "record " + std::to_string(sequence_) + " at byte " + std::to_string(position);
+  if (header.magic != kRecordMagic || header.header_crc32c != record_header_checksum(header)) {
+    if (resembles(header, header_.epoch, sequence_)) {
+      reason = what + " is torn or damaged: the checksum of its header does not match";
+    }
+    return nothing;
+  }
+  if (header.epoch != header_.epoch || header.sequence != sequence_) return nothing;
+
+  // From here on the record looked for stands here; whatever is wrong with it is worth a sentence.
+  const std::uint64_t room_bytes = round_down(size_bytes_ - position, kBlockBytes);
+  if (header.payload_bytes > room_bytes - sizeof(header)) {
+    reason = what + " is longer than the journal: the journal was cut short, or is damaged";
+    return nothing;
+  }
+  if (header.file_size > kFileSizeMax || header.reserved != 0 ||
+      (header.truncate_to > kFileSizeMax && header.truncate_to != kNoTruncation)) {
+    reason = what + " is damaged: it asks for a file size that cannot be";
+    return nothing;
+  }
+  if (passed_bytes_ + record_bytes(header.payload_bytes) > size_bytes_ - kAreaStart) {
+    reason = what + " is damaged: the journal has no room for as many records";
+    return nothing;
+  }
+  std::string problem;
+  Status status = walk(record, nullptr, record.range_count, record.changed_bytes, problem);
+  if (!status.ok()) return status;
+  if (!problem.empty()) {
+    reason = what + " is torn or damaged: " + problem;
+    return nothing;
+  }
+  return std::optional<RecordSummary>(record);
+}
+
+Result<std::optional<RecordSummary>> Reader::next() {
+  end_reason_.clear();
+  std::string reason_here;
+  Result<std::optional<RecordSummary>> record = record_at(position_, reason_here);
+  if (!record.ok()) return record;
+  std::string reason_wrapped;
+  if (!record.value().has_value() && position_ != kAreaStart) {
+    record = record_at(kAreaStart, reason_wrapped);
+    if (!record.ok()) return record;
+  }
+  if (!record.value().has_value()) {
+    end_reason_ = reason_here.empty() ? reason_wrapped : reason_here;
+    return record;
+  }
+  const std::uint64_t length = record_bytes(record.value()->header.payload_bytes);
+  position_ = record.value()->position + length;
+  if (position_ >= round_down(size_bytes_, kBlockBytes)) position_ = kAreaStart;
+  passed_bytes_ += length;
+  sequence_ += 1;
+  return record;
+}
+
+Status Reader::visit(const RecordSummary& record, const Visit& visit) {
+  std::uint64_t range_count = 0;
+  std::uint64_t changed_bytes = 0;
+  std::string problem;
+  Status status = walk(record, &visit, range_count, changed_bytes, problem);
+  if (!status.ok() || problem.empty()) return status;
+  return Status::failure(EBADMSG, "record " + std::to_string(record.header.sequence) +
+                                      " changed while it was read: " + problem);
+}
+
+}  // namespace pawl::journal
