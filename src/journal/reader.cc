@@ -92,6 +92,8 @@ Result<Reader> Reader::open(MediumFile& file) {
                                         std::to_string(size.value()) +
                                         "; nothing was changed. Restore it from a backup");
   }
+  const Slot other = take_a ? slot_b : slot_a;
+  reader.other_slot_damaged_ = other != Slot::valid && other != Slot::empty;
   reader.header_ = header;
   reader.size_bytes_ = size.value();
   reader.position_ = header.tail_offset;
@@ -280,6 +282,23 @@ Result<std::optional<RecordSummary>> Reader::next() {
   passed_bytes_ += length;
   sequence_ += 1;
   return record;
+}
+
+Result<std::optional<std::uint64_t>> Reader::sequence_beyond_end() {
+  std::optional<std::uint64_t> highest;
+  const std::uint64_t end = round_down(size_bytes_, kBlockBytes);
+  for (std::uint64_t position = kAreaStart; position < end; position += kBlockBytes) {
+    Result<std::span<const std::byte>> block = look_at(position);
+    if (!block.ok()) return block.status();
+    RecordHeader header;
+    std::memcpy(&header, block.value().data(), sizeof(header));
+    const bool whole =
+        header.magic == kRecordMagic && header.header_crc32c == record_header_checksum(header);
+    if (whole && header.epoch == header_.epoch && header.sequence > sequence_) {
+      highest = std::max(highest.value_or(0), header.sequence);
+    }
+  }
+  return highest;
 }
 
 Status Reader::visit(const RecordSummary& record, const Visit& visit) {

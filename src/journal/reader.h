@@ -36,6 +36,16 @@ class Reader {
   // damaged record stands where the next one would).
   const std::string& end_reason() const { return end_reason_; }
 
+  // True when the header's other slot holds something that is no valid header.  A crash while it
+  // was written leaves that, and then every record from this header's tail on is still there.
+  bool other_slot_damaged() const { return other_slot_damaged_; }
+
+  // After next() found nothing: the highest sequence number of a record header of this epoch that
+  // stands elsewhere in the ring and is later than the end, if there is one.  Commits that waited
+  // for their flush one by one leave none, so that it tells damage from a torn last record.
+  // Reads the whole journal.
+  Result<std::optional<std::uint64_t>> sequence_beyond_end();
+
   // Calls visit(offset, bytes) for the content of each range of a record that next() returned, in
   // order, in pieces of at most kVisitBytesMax.  Checks the payload's checksum again as it goes.
   using Visit = std::function<Status(std::uint64_t offset, std::span<const std::byte> bytes)>;
@@ -70,6 +80,7 @@ class Reader {
   std::uint64_t sequence_;
   std::uint64_t passed_bytes_ = 0;  // of the ring, by the records read: never more than the ring has
   std::string end_reason_;
+  bool other_slot_damaged_ = false;
 
   // A piece of the journal: aligned, for a medium that reads past the page cache.
   Buffer buffer_;
