@@ -16,8 +16,8 @@ enum class Slot { empty, valid, foreign, damaged, newer };
 Slot judge_slot(std::span<const std::byte> bytes, Header& header) {
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (header.magic != kHeaderMagic) {
-    const bool zeros =
-        std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
+    const bool zeros = std::all_of(bytes.begin(), bytes.end(),
+                                   [](std::byte byte) { return byte == std::byte{0}; });
     return zeros ? Slot::empty : Slot::foreign;
   }
   // A newer version may place its checksum elsewhere, so the version is believed without it: the
@@ -29,18 +29,21 @@ Slot judge_slot(std::span<const std::byte> bytes, Header& header) {
 
 Status not_usable(Slot slot_a, Slot slot_b) {
   if (slot_a == Slot::damaged || slot_b == Slot::damaged) {
-    return Status::failure(EBADMSG,
-                           "the journal's header is damaged in both places; nothing was changed. "
-                           "Restore file and journal from a backup, or, to accept the file as it is "
-                           "(commits may be missing), move the journal away and clear the mark with "
-                           "'setfattr -x user.pawl FILE'");
+    return Status::failure(
+        EBADMSG,
+        "the journal's header is damaged in both places; nothing was changed. "
+        "Restore file and journal from a backup, or, to accept the file as it is "
+        "(commits may be missing), move the journal away and clear the mark with "
+        "'setfattr -x user.pawl FILE'");
   }
   if (slot_a == Slot::empty && slot_b == Slot::empty) {
-    return Status::failure(EBADMSG, "the journal holds no header: it was being made when a crash "
-                                    "came, or something emptied it");
+    return Status::failure(EBADMSG,
+                           "the journal holds no header: it was being made when a crash "
+                           "came, or something emptied it");
   }
-  return Status::failure(EBADMSG, "this is no Pawl journal; nothing was changed. Move it away if "
-                                  "another program put it there");
+  return Status::failure(EBADMSG,
+                         "this is no Pawl journal; nothing was changed. Move it away if "
+                         "another program put it there");
 }
 
 // True when what stands there was meant to be the record looked for, though its header fails.
@@ -126,7 +129,8 @@ Result<std::span<const std::byte>> Reader::look_at(std::uint64_t position) {
 class Reader::Payload {
  public:
   Payload(Reader& reader, const RecordSummary& record)
-      : reader_(reader), position_(record.position + sizeof(RecordHeader)),
+      : reader_(reader),
+        position_(record.position + sizeof(RecordHeader)),
         left_bytes_(record.header.payload_bytes) {}
 
   std::uint64_t left_bytes() const { return left_bytes_; }
@@ -195,8 +199,8 @@ Status Reader::walk(const RecordSummary& record, const Visit* visit, std::uint64
     }
 
     std::array<std::byte, 8> padding{};
-    status = payload.take_exactly(std::span(padding).first(static_cast<std::size_t>(
-        round_up(range.length_bytes, 8) - range.length_bytes)));
+    status = payload.take_exactly(std::span(padding).first(
+        static_cast<std::size_t>(round_up(range.length_bytes, 8) - range.length_bytes)));
     if (!status.ok()) return status;
     if (padding != std::array<std::byte, 8>{}) problem = "the padding of a range is not zero";
     range_count += 1;
@@ -243,7 +247,7 @@ Result<std::optional<RecordSummary>> Reader::record_at(std::uint64_t position,
     reason = what + " is longer than the journal: the journal was cut short, or is damaged";
     return nothing;
   }
-  if (header.file_size > kFileSizeMax || header.reserved != 0 ||
+  if (header.file_size > kFileSizeMax || header.durable_sequence >= header.sequence ||
       (header.truncate_to > kFileSizeMax && header.truncate_to != kNoTruncation)) {
     reason = what + " is damaged: it asks for a file size that cannot be";
     return nothing;
@@ -284,8 +288,7 @@ Result<std::optional<RecordSummary>> Reader::next() {
   return record;
 }
 
-Result<std::optional<std::uint64_t>> Reader::sequence_beyond_end() {
-  std::optional<std::uint64_t> highest;
+Result<std::string> Reader::evidence_of_loss() {
   const std::uint64_t end = round_down(size_bytes_, kBlockBytes);
   for (std::uint64_t position = kAreaStart; position < end; position += kBlockBytes) {
     Result<std::span<const std::byte>> block = look_at(position);
@@ -294,11 +297,23 @@ Result<std::optional<std::uint64_t>> Reader::sequence_beyond_end() {
     std::memcpy(&header, block.value().data(), sizeof(header));
     const bool whole =
         header.magic == kRecordMagic && header.header_crc32c == record_header_checksum(header);
-    if (whole && header.epoch == header_.epoch && header.sequence > sequence_) {
-      highest = std::max(highest.value_or(0), header.sequence);
+    if (!whole) continue;
+    // Its writer knew that the record which is missing here was durable.
+    if (header.epoch == header_.epoch && header.sequence > sequence_ &&
+        header.durable_sequence >= sequence_) {
+      return "record " + std::to_string(sequence_) +
+             " was durable once and is not whole now, while record " +
+             std::to_string(header.sequence) + " after it is";
+    }
+    // Its writer knew a later header, which is the damaged one: what that pointed to is not known.
+    const auto ahead = static_cast<std::int32_t>(header.header_generation -
+                                                 static_cast<std::uint32_t>(header_.generation));
+    if (other_slot_damaged_ && ahead > 0) {
+      return "the newer of the two headers was durable once and is damaged now (record " +
+             std::to_string(header.sequence) + " tells)";
     }
   }
-  return highest;
+  return std::string();
 }
 
 Status Reader::visit(const RecordSummary& record, const Visit& visit) {

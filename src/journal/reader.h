@@ -55,7 +55,10 @@ class Reader {
 
  private:
   Reader(MediumFile& file, const Header& header, std::uint64_t size_bytes)
-      : file_(&file), header_(header), size_bytes_(size_bytes), position_(header.tail_offset),
+      : file_(&file),
+        header_(header),
+        size_bytes_(size_bytes),
+        position_(header.tail_offset),
         sequence_(header.tail_sequence) {}
 
   struct Release {
@@ -78,7 +81,8 @@ class Reader {
   std::uint64_t size_bytes_;
   std::uint64_t position_;
   std::uint64_t sequence_;
-  std::uint64_t passed_bytes_ = 0;  // of the ring, by the records read: never more than the ring has
+  std::uint64_t passed_bytes_ =
+      0;  // of the ring, by the records read: never more than the ring has
   std::string end_reason_;
   bool other_slot_damaged_ = false;
 

@@ -99,7 +99,8 @@ class Journal {
     std::memcpy(bytes_.data() + position, bytes, count);
   }
   // Returns the position after it.
-  std::uint64_t put_record(std::uint64_t position, RecordHeader header, const std::string& payload) {
+  std::uint64_t put_record(std::uint64_t position, RecordHeader header,
+                           const std::string& payload) {
     header.header_crc32c = record_header_checksum(header);
     put(position, &header, sizeof(header));
     put(position + sizeof(header), payload.data(), payload.size());
@@ -140,7 +141,8 @@ Seen read_all(MediumFile& file) {
     std::uint64_t changed_bytes = 0;
     Status status = reader.visit(*record.value(), [&](std::uint64_t offset, auto bytes) {
       EXPECT_LE(bytes.size(), Reader::kVisitBytesMax);
-      seen.contents[offset] = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      seen.contents[offset] =
+          std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       changed_bytes += bytes.size();
       return Status{};
     });
@@ -171,7 +173,8 @@ TEST(Reader, ReadsNothingFromAnEmptyRing) {
 
 TEST(Reader, ReadsRecordsInOrderWithTheirContents) {
   Journal journal;
-  std::uint64_t end = journal.put_record(kAreaStart, 1, {{0, "hello"}, {4096, std::string(64, 'x')}});
+  std::uint64_t end =
+      journal.put_record(kAreaStart, 1, {{0, "hello"}, {4096, std::string(64, 'x')}});
   end = journal.put_record(end, 2, {});  // a change of size alone
   end = journal.put_record(end, 3, {{8192, std::string(10000, 'y')}});
   const Seen seen = read_all(journal);
@@ -226,7 +229,8 @@ TEST(Reader, WrapsWhereTheNextRecordDidNotFit) {
   journal.header().tail_sequence = 5;
   journal.put_header(0, journal.header());
   journal.put_record(kAreaStart + 2 * kBlockBytes, 5, {{0, "a"}});
-  journal.put_record(kAreaStart, 6, {{0, std::string(5000, 'b')}});  // two blocks: not in the last one
+  journal.put_record(kAreaStart, 6,
+                     {{0, std::string(5000, 'b')}});  // two blocks: not in the last one
   const Seen seen = read_all(journal);
   EXPECT_EQ(seen.sequences, (Sequences{5, 6}));
   EXPECT_EQ(seen.positions, (Sequences{kAreaStart + 2 * kBlockBytes, kAreaStart}));
@@ -327,7 +331,8 @@ TEST(Reader, NeverBelievesARecordWithAFlippedBit) {
   Journal good;
   const std::uint64_t second = good.put_record(kAreaStart, 1, {{0, "first"}});
   good.put_record(second, 2, {{100, "second"}, {300, std::string(64, 'q')}});
-  const std::uint64_t payload_bytes = payload_of({{100, "second"}, {300, std::string(64, 'q')}}).size();
+  const std::uint64_t payload_bytes =
+      payload_of({{100, "second"}, {300, std::string(64, 'q')}}).size();
   for (std::uint64_t byte = 0; byte < sizeof(RecordHeader) + payload_bytes; ++byte) {
     Journal journal = good;
     journal.flip(second + byte);
@@ -412,8 +417,8 @@ TEST(Reader, RefusesHostileRecordsWithRightChecksums) {
 }
 
 TEST(Reader, RefusesAPayloadLongerThanTheJournal) {
-  for (const std::uint64_t length : {std::uint64_t{1} << 20, ~std::uint64_t{0}, ~std::uint64_t{63},
-                                     ~std::uint64_t{0} - 4159}) {
+  for (const std::uint64_t length :
+       {std::uint64_t{1} << 20, ~std::uint64_t{0}, ~std::uint64_t{63}, ~std::uint64_t{0} - 4159}) {
     Journal journal;
     RecordHeader header = record_header(1, "");
     header.payload_bytes = length;
