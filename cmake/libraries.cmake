@@ -75,3 +75,9 @@ if(PAWL_C_API_SOURCES AND PAWL_PRELOAD_SOURCES)
   pawl_configure_shared_library(pawl_preload)
   set_target_properties(pawl_preload PROPERTIES OUTPUT_NAME pawl-preload)
 endif()
+
+# The preload face's sources for its unit tests: an archive, so that only what a test names is taken.
+if(PAWL_TESTS AND PAWL_CORE_SOURCES AND PAWL_PRELOAD_SOURCES)
+  add_library(pawl_preload_parts STATIC ${PAWL_PRELOAD_SOURCES})
+  target_link_libraries(pawl_preload_parts PUBLIC pawl_static PRIVATE pawl_headers)
+endif()

@@ -1,7 +1,8 @@
-# tests/unit/NAME_test.cc is the executable and the test unit_NAME; the other kinds of tests bring
-# their own CMakeLists.txt.
+# tests/unit/NAME_test.cc is the executable unit_NAME, and each of its cases a test of ctest; the
+# other kinds of tests bring their own CMakeLists.txt.
 
 find_package(GTest REQUIRED)
+include(GoogleTest)
 
 if(TARGET pawl_static)
   file(GLOB PAWL_TEST_SUPPORT_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.cc)
@@ -21,11 +22,14 @@ if(TARGET pawl_static)
     get_filename_component(name ${source} NAME_WE)
     string(REGEX REPLACE "_test$" "" name ${name})
     add_executable(unit_${name} ${source})
+    if(name MATCHES "^preload_" AND TARGET pawl_preload_parts)
+      target_link_libraries(unit_${name} PRIVATE pawl_preload_parts)
+    endif()
     target_link_libraries(unit_${name} PRIVATE pawl_test_support GTest::gtest_main)
     set_target_properties(unit_${name} PROPERTIES
                           RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-    add_test(NAME unit_${name} COMMAND unit_${name})
-    set_tests_properties(unit_${name} PROPERTIES LABELS unit TIMEOUT 300)
+    gtest_discover_tests(unit_${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+                         TEST_PREFIX "unit_${name}." PROPERTIES LABELS unit TIMEOUT 300)
   endforeach()
 
   foreach(kind cli retrofit crash torture powercut fuzz install)
