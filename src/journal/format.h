@@ -53,9 +53,10 @@ struct RecordHeader {
   std::uint64_t truncate_to = kNoTruncation;     // the file was first cut to this many bytes
   std::uint64_t time_ns = 0;                     // CLOCK_REALTIME
   std::uint32_t payload_crc32c = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t header_generation = 0;  // low 32 bits, of the header that was durable by then
+  std::uint64_t durable_sequence = 0;   // the last record that was durable when this was written
 };
-static_assert(sizeof(RecordHeader) == 64);
+static_assert(sizeof(RecordHeader) == 72);
 
 // Followed by length_bytes of content, then zeros up to a multiple of 8.
 struct RangeHeader {

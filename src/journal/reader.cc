@@ -249,7 +249,7 @@ Result<std::optional<RecordSummary>> Reader::record_at(std::uint64_t position,
   }
   if (header.file_size > kFileSizeMax || header.durable_sequence >= header.sequence ||
       (header.truncate_to > kFileSizeMax && header.truncate_to != kNoTruncation)) {
-    reason = what + " is damaged: it asks for a file size that cannot be";
+    reason = what + " is damaged: its header says what cannot be";
     return nothing;
   }
   if (passed_bytes_ + record_bytes(header.payload_bytes) > size_bytes_ - kAreaStart) {
@@ -297,10 +297,9 @@ Result<std::string> Reader::evidence_of_loss() {
     std::memcpy(&header, block.value().data(), sizeof(header));
     const bool whole =
         header.magic == kRecordMagic && header.header_crc32c == record_header_checksum(header);
-    if (!whole) continue;
+    if (!whole || header.epoch != header_.epoch) continue;
     // Its writer knew that the record which is missing here was durable.
-    if (header.epoch == header_.epoch && header.sequence > sequence_ &&
-        header.durable_sequence >= sequence_) {
+    if (header.sequence > sequence_ && header.durable_sequence >= sequence_) {
       return "record " + std::to_string(sequence_) +
              " was durable once and is not whole now, while record " +
              std::to_string(header.sequence) + " after it is";

@@ -40,11 +40,11 @@ class Reader {
   // was written leaves that, and then every record from this header's tail on is still there.
   bool other_slot_damaged() const { return other_slot_damaged_; }
 
-  // After next() found nothing: the highest sequence number of a record header of this epoch that
-  // stands elsewhere in the ring and is later than the end, if there is one.  Commits that waited
-  // for their flush one by one leave none, so that it tells damage from a torn last record.
+  // After next() found nothing: empty when the ring simply ends there or its last records are torn,
+  // as after a crash; else a sentence that says how it is known that durable records are missing
+  // (each record names the last one, and the header, that were durable when it was written).
   // Reads the whole journal.
-  Result<std::optional<std::uint64_t>> sequence_beyond_end();
+  Result<std::string> evidence_of_loss();
 
   // Calls visit(offset, bytes) for the content of each range of a record that next() returned, in
   // order, in pieces of at most kVisitBytesMax.  Checks the payload's checksum again as it goes.
@@ -81,8 +81,7 @@ class Reader {
   std::uint64_t size_bytes_;
   std::uint64_t position_;
   std::uint64_t sequence_;
-  std::uint64_t passed_bytes_ =
-      0;  // of the ring, by the records read: never more than the ring has
+  std::uint64_t passed_bytes_ = 0;  // of the ring, by the records read: at most all of it
   std::string end_reason_;
   bool other_slot_damaged_ = false;
 

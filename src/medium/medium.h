@@ -41,6 +41,10 @@ class MediumFile {
   // Allocates space for the range without changing content or size, so that a later write of it
   // cannot fail for want of space (as far as the file system can promise that).
   virtual Status reserve(std::uint64_t offset, std::uint64_t length) = 0;
+  // Makes the range read as zeros and gives its space back; the size stays.
+  virtual Status punch(std::uint64_t offset, std::uint64_t length) = 0;
+  // Makes the range read as zeros and keeps (or takes) its space; the size stays.
+  virtual Status zero(std::uint64_t offset, std::uint64_t length) = 0;
   // The end of the run of allocated bytes that starts at offset 0.
   virtual Result<std::uint64_t> allocated_prefix_bytes() = 0;
 };
@@ -62,7 +66,7 @@ struct Mark {
 
 struct JournalFile {
   std::unique_ptr<MediumFile> file;
-  bool is_new = false;  // was created by this call, and is empty
+  bool is_new = false;  // was made by this call: empty, and not published
 };
 
 // One user file and its side file.
@@ -79,12 +83,13 @@ class Medium {
   virtual const std::string& journal_path() const = 0;  // for messages
 
   // Opens the side file for writing and takes the writer's lock on it; EBUSY when another holds it.
-  // With `create` a missing one is made, with the user file's owner and mode; without: ENOENT.
+  // With `create` a missing one is made, with the user file's owner and mode, under a provisional
+  // name that publish_journal() changes; without: ENOENT.
   virtual Result<JournalFile> acquire_journal(bool create) = 0;
+  // Gives a new side file its name, durably.  A reader never meets one that is half made.
+  virtual Status publish_journal() = 0;
   // Opens the side file for reading, without the lock.  ENOENT when there is none.
   virtual Result<std::unique_ptr<MediumFile>> read_journal() = 0;
-  // Makes the side file's name durable.
-  virtual Status flush_directory() = 0;
   virtual Status remove_journal() = 0;
 
   // The mark.  set and clear are durable after the next base().flush().
@@ -102,7 +107,7 @@ class Medium {
   virtual void abandon() = 0;
 };
 
-// What a failing call left in errno, or the failure of the medium made up by a test.
+// 32 hexadecimal digits.
 std::string describe_journal_id(const JournalId& id);
 
 }  // namespace pawl

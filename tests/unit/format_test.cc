@@ -76,13 +76,14 @@ TEST(Format, FieldsStandWhereTheSpecificationDrawsThem) {
   EXPECT_EQ(offsetof(RecordHeader, truncate_to), 40u);
   EXPECT_EQ(offsetof(RecordHeader, time_ns), 48u);
   EXPECT_EQ(offsetof(RecordHeader, payload_crc32c), 56u);
-  EXPECT_EQ(offsetof(RecordHeader, reserved), 60u);
+  EXPECT_EQ(offsetof(RecordHeader, header_generation), 60u);
+  EXPECT_EQ(offsetof(RecordHeader, durable_sequence), 64u);
 }
 
 TEST(Format, RecordsFillWholeBlocks) {
   EXPECT_EQ(record_bytes(0), 4096u);
-  EXPECT_EQ(record_bytes(4096 - 64), 4096u);
-  EXPECT_EQ(record_bytes(4096 - 63), 8192u);
+  EXPECT_EQ(record_bytes(4096 - 72), 4096u);
+  EXPECT_EQ(record_bytes(4096 - 71), 8192u);
   EXPECT_EQ(range_bytes(1), 24u);
   EXPECT_EQ(range_bytes(8), 24u);
   EXPECT_EQ(range_bytes(9), 32u);

@@ -40,6 +40,7 @@ class MemoryFile : public MediumFile {
   Status resize(std::uint64_t) override { return refuse(); }
   Status reserve(std::uint64_t, std::uint64_t) override { return refuse(); }
   Status punch(std::uint64_t, std::uint64_t) override { return refuse(); }
+  Status zero(std::uint64_t, std::uint64_t) override { return refuse(); }
   Result<std::uint64_t> allocated_prefix_bytes() override { return std::uint64_t{bytes_.size()}; }
 
   int failing_read = 0;  // the n-th read fails; 0: none
@@ -74,6 +75,8 @@ RecordHeader record_header(std::uint64_t sequence, const std::string& payload) {
   RecordHeader header;
   header.epoch = kEpoch;
   header.sequence = sequence;
+  header.durable_sequence = sequence - 1;
+  header.header_generation = 1;
   header.payload_bytes = payload.size();
   header.file_size = kFileSize;
   header.payload_crc32c = checksum(payload.data(), payload.size());
@@ -395,7 +398,7 @@ TEST(Reader, RefusesHostileRecordsWithRightChecksums) {
       {"padding missing", [](auto&, auto& p) { p = raw_range(0, 5, "12345"); }},
       {"file too large", [](auto& h, auto&) { h.file_size = kFileSizeMax + 1; }},
       {"cut to too much", [](auto& h, auto&) { h.truncate_to = kFileSizeMax + 1; }},
-      {"reserved in use", [](auto& h, auto&) { h.reserved = 1; }},
+      {"knows itself durable", [](auto& h, auto&) { h.durable_sequence = h.sequence; }},
       {"file shorter than a range", [](auto& h, auto&) { h.file_size = 3; }},
   };
   for (const Hostile& hostile : cases) {
@@ -444,23 +447,51 @@ TEST(Reader, DoesNotLoopInAHostileRing) {
   EXPECT_NE(seen.end_reason.find("no room"), std::string::npos) << seen.end_reason;
 }
 
-TEST(Reader, FindsRecordsBeyondADamagedOne) {
+TEST(Reader, TellsDamageFromATornEnd) {
   Journal journal;
   std::uint64_t end = journal.put_record(kAreaStart, 1, {{0, "a"}});
   const std::uint64_t second = end;
   end = journal.put_record(end, 2, {{0, "b"}});
-  const auto beyond_end = [&journal] {
+  const auto evidence = [&journal] {
     MemoryFile file = journal.file();
     Result<Reader> reader = Reader::open(file);
     EXPECT_TRUE(reader.ok());
     while (reader.value().next().value().has_value()) continue;
-    return reader.value().sequence_beyond_end().value();
+    return reader.value().evidence_of_loss().value();
   };
+  EXPECT_EQ(evidence(), "");
   journal.flip(second + sizeof(RecordHeader) + 3);
-  EXPECT_EQ(beyond_end(), std::nullopt);  // a torn last record: its own header does not count
-  end = journal.put_record(end, 3, {{0, "c"}});
-  journal.put_record(end, 4, {{0, "d"}});
-  EXPECT_EQ(beyond_end(), std::optional<std::uint64_t>(4));
+  EXPECT_EQ(evidence(), "");  // a torn last record
+  // A later record that was written before the torn one was durable: a queue of batches was cut off.
+  RecordHeader queued = record_header(3, payload_of({{0, "c"}}));
+  queued.durable_sequence = 1;
+  journal.put_record(end, queued, payload_of({{0, "c"}}));
+  EXPECT_EQ(evidence(), "");
+  // A later record whose writer had seen it durable: it was whole once.
+  journal.put_record(end, 3, {{0, "c"}});
+  EXPECT_NE(evidence().find("record 2"), std::string::npos) << evidence();
+}
+
+TEST(Reader, TellsThatTheNewerHeaderWasLost) {
+  Journal journal;
+  Header newer = journal.header();
+  newer.generation = 2;
+  newer.tail_sequence = 5;
+  newer.tail_offset = kAreaStart + 4 * kBlockBytes;
+  journal.put_header(1, newer);
+  const auto evidence = [&journal] {
+    MemoryFile file = journal.file();
+    Result<Reader> reader = Reader::open(file);
+    EXPECT_TRUE(reader.ok());
+    while (reader.value().next().value().has_value()) continue;
+    return reader.value().evidence_of_loss().value();
+  };
+  journal.flip(kBlockBytes + 30);
+  EXPECT_EQ(evidence(), "");  // torn while it was written: nothing knew it yet
+  RecordHeader later = record_header(5, payload_of({{0, "e"}}));
+  later.header_generation = 2;
+  journal.put_record(newer.tail_offset, later, payload_of({{0, "e"}}));
+  EXPECT_NE(evidence(), "");
 }
 
 TEST(Reader, TellsOfADamagedOtherSlot) {

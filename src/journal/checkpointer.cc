@@ -1,0 +1,60 @@
+#include "journal/checkpointer.h"
+
+#include "medium/quiet_thread.h"
+
+namespace pawl::journal {
+
+Checkpointer::Checkpointer(MediumFile& base, CommittedImage& image, Journal& journal, std::size_t threshold_pages, Failed failed)
+    : base_(base), image_(image), journal_(journal), threshold_pages_(threshold_pages), failed_(std::move(failed)) {}
+
+Checkpointer::~Checkpointer() {
+  {
+    const std::lock_guard lock(thread_mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Checkpointer::nudge() {
+  if (!much_to_apply() && !much_in_journal()) return;
+  const std::lock_guard lock(thread_mutex_);
+  if (broken_ || stop_) return;
+  nudged_ = true;
+  if (!thread_.joinable()) thread_ = start_quiet_thread("pawl-apply", [this] { run(); });
+  wake_.notify_one();
+}
+
+void Checkpointer::run() {
+  std::unique_lock lock(thread_mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return nudged_ || stop_; });
+    if (stop_) return;
+    nudged_ = false;
+    lock.unlock();
+    Status status = much_in_journal() ? checkpoint_now() : apply_now();
+    if (!status.ok()) failed_(status);
+    lock.lock();
+    // A full disk may be mended: the commit that next needs the space tries again itself.
+    broken_ = broken_ || !status.ok();
+  }
+}
+
+Status Checkpointer::apply_now() {
+  const std::lock_guard lock(apply_mutex_);
+  return image_.apply();
+}
+
+Status Checkpointer::checkpoint_now() {
+  const std::lock_guard lock(checkpoint_mutex_);
+  PAWL_TRY(apply_now());
+  const std::uint64_t applied = image_.applied_sequence();
+  PAWL_TRY(base_.flush());
+  PAWL_TRY(journal_.release(applied));
+  checkpoints_.fetch_add(1, std::memory_order_relaxed);
+  const std::lock_guard thread_lock(thread_mutex_);
+  broken_ = false;
+  return {};
+}
+
+}  // namespace pawl::journal

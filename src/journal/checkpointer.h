@@ -1,0 +1,57 @@
+// Moves durable records' bytes into the base, and the base's bytes to the medium, so that records
+// can be dropped; in the background, or at once when asked.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "journal/committed_image.h"
+#include "journal/journal.h"
+
+namespace pawl::journal {
+
+class Checkpointer {
+ public:
+  // `threshold_pages`: committed pages that may wait before the background starts to apply them.
+  // `failed` is told of what went wrong in the background; it is called in that thread.
+  using Failed = std::function<void(const Status&)>;
+  Checkpointer(MediumFile& base, CommittedImage& image, Journal& journal, std::size_t threshold_pages, Failed failed);
+  ~Checkpointer();  // stops the background thread; applies nothing
+
+  // There may be work: wakes the background if there is enough of it.  Does not block.
+  void nudge();
+
+  // Everything durable is in the base (not flushed) on success.
+  Status apply_now();
+  // Everything durable is in the base and flushed, and its records are dropped.
+  Status checkpoint_now();
+
+  std::uint64_t checkpoints() const { return checkpoints_.load(std::memory_order_relaxed); }
+
+ private:
+  bool much_to_apply() const { return image_.waiting_pages() > threshold_pages_; }
+  bool much_in_journal() const { return journal_.used_bytes() * 2 > journal_.capacity_bytes(); }
+  void run();
+
+  MediumFile& base_;
+  CommittedImage& image_;
+  Journal& journal_;
+  const std::size_t threshold_pages_;
+  const Failed failed_;
+  std::atomic<std::uint64_t> checkpoints_{0};
+
+  std::mutex checkpoint_mutex_;  // one at a time; taken before apply_mutex_
+  std::mutex apply_mutex_;       // one at a time
+
+  std::mutex thread_mutex_;
+  std::condition_variable wake_;
+  bool nudged_ = false;
+  bool stop_ = false;
+  bool broken_ = false;  // a background failure stops background work; the next caller meets it
+  std::thread thread_;   // started by the first nudge that finds work
+};
+
+}  // namespace pawl::journal

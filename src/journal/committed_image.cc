@@ -1,0 +1,283 @@
+#include "journal/committed_image.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace pawl {
+namespace {
+
+// Neighbouring pages go into the base in one write of at most this size.
+constexpr std::size_t kApplyRunPagesMax = 64;
+
+}  // namespace
+
+Result<CommittedImage::Page> CommittedImage::page(std::uint64_t number, bool& loaded) {
+  const std::uint64_t start = number * kPageBytes;
+  std::uint64_t zeros_from = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    loaded = false;
+    if (auto found = overlay_.find(number); found != overlay_.end()) return found->second.page;
+    // A page leaves the overlay only after it stands in the base, so the base is current here.
+    zeros_from = truncation_.pending ? std::min(truncation_.to, size_) : size_;
+  }
+  loaded = true;
+  Page copy = std::make_shared<PageBuffer>();
+  if (zeros_from <= start) {
+    copy->bytes.fill(std::byte{0});
+    return copy;
+  }
+  PAWL_TRY(base_.read(start, copy->bytes));
+  if (zeros_from < start + kPageBytes) {
+    const std::size_t kept = zeros_from - start;
+    std::memset(copy->bytes.data() + kept, 0, kPageBytes - kept);
+  }
+  return copy;
+}
+
+std::uint64_t CommittedImage::size() const {
+  const std::lock_guard lock(mutex_);
+  return size_;
+}
+
+Status CommittedImage::reserve_space(std::uint64_t offset, std::uint64_t length) {
+  const std::lock_guard lock(mutex_);
+  return space_.reserve(offset, length);
+}
+
+PageBuffer& CommittedImage::writable(Waiting& waiting) {
+  if (waiting.applying) {
+    waiting.page = std::make_shared<PageBuffer>(*waiting.page);
+    waiting.applying = false;
+  }
+  return *waiting.page;
+}
+
+void CommittedImage::truncate(std::uint64_t to, std::uint64_t sequence) {
+  const std::lock_guard lock(mutex_);
+  if (!truncation_.pending) truncation_ = {true, to, sequence, sequence};
+  truncation_.to = std::min(truncation_.to, to);
+  truncation_.last_sequence = sequence;
+  for (auto entry = overlay_.begin(); entry != overlay_.end();) {
+    const std::uint64_t start = entry->first * kPageBytes;
+    if (start >= to) {
+      // The record that held it must stay until the truncation is in the base.
+      truncation_.first_sequence = std::min(truncation_.first_sequence, entry->second.first_sequence);
+      entry = overlay_.erase(entry);
+      continue;
+    }
+    if (start + kPageBytes > to) {
+      const std::size_t kept = to - start;
+      PageBuffer& bytes = writable(entry->second);
+      std::memset(bytes.bytes.data() + kept, 0, kPageBytes - kept);
+      entry->second.last_sequence = sequence;
+    }
+    ++entry;
+  }
+}
+
+void CommittedImage::set_size(std::uint64_t size_bytes, std::uint64_t sequence) {
+  const std::lock_guard lock(mutex_);
+  if (size_bytes == size_) return;
+  size_ = size_bytes;
+  sizes_.push_back({sequence, size_bytes});
+}
+
+void CommittedImage::patch(std::uint64_t number, const Page& page, std::uint64_t offset_in_page,
+                           std::span<const std::byte> bytes, std::uint64_t sequence) {
+  PAWL_ASSERT(offset_in_page + bytes.size() <= kPageBytes);
+  const std::lock_guard lock(mutex_);
+  Waiting& waiting = overlay_[number];
+  if (waiting.page == nullptr) {
+    // Either a copy loaded for this commit, or one that was applied since it was looked up, and may
+    // still be read by the one who applied it.
+    waiting.page = page.use_count() == 1 ? page : std::make_shared<PageBuffer>(*page);
+    waiting.first_sequence = sequence;
+  }
+  waiting.last_sequence = sequence;
+  std::memcpy(writable(waiting).bytes.data() + offset_in_page, bytes.data(), bytes.size());
+}
+
+void CommittedImage::durable(std::uint64_t sequence) {
+  const std::lock_guard lock(mutex_);
+  PAWL_ASSERT(sequence >= durable_sequence_);
+  durable_sequence_ = sequence;
+  while (!sizes_.empty() && sizes_.front().sequence <= sequence) {
+    durable_size_ = sizes_.front().size;
+    sizes_.pop_front();
+  }
+}
+
+// The base loses what the file lost, but keeps the space of pages that are about to be written:
+// cutting it to `to` and growing it again would give that space away (law 7).
+Status CommittedImage::apply_truncation(const Truncation& truncation, std::uint64_t size_bytes,
+                                        const std::vector<std::uint64_t>& kept_pages) {
+  if (base_size_ > size_bytes) {
+    PAWL_TRY(base_.resize(size_bytes));
+    base_size_ = size_bytes;
+    const std::lock_guard lock(mutex_);
+    space_.forget(round_up(size_bytes, kPageBytes), ~std::uint64_t{0});
+  }
+  std::uint64_t from = truncation.to;
+  const auto punch_to = [&](std::uint64_t end) -> Status {
+    end = std::min(end, base_size_);
+    if (from >= end) return {};
+    PAWL_TRY(base_.punch(from, end - from));
+    const std::lock_guard lock(mutex_);
+    space_.forget(round_up(from, kPageBytes), round_down(end, kPageBytes));
+    return {};
+  };
+  for (const std::uint64_t number : kept_pages) {
+    if ((number + 1) * kPageBytes <= from) continue;
+    PAWL_TRY(punch_to(number * kPageBytes));
+    from = std::max(from, (number + 1) * kPageBytes);
+  }
+  return punch_to(base_size_);
+}
+
+Status CommittedImage::apply() {
+  struct Copy {
+    std::uint64_t number;
+    Page page;
+  };
+  std::vector<Copy> copies;
+  std::uint64_t complete = 0;
+  std::uint64_t size_bytes = 0;
+  Truncation truncation;
+  {
+    const std::lock_guard lock(mutex_);
+    complete = durable_sequence_;
+    size_bytes = durable_size_;
+    if (truncation_.pending) {
+      if (truncation_.last_sequence <= durable_sequence_) truncation = truncation_;
+      else complete = std::min(complete, truncation_.first_sequence - 1);
+    }
+    // While a truncation waits, pages behind it would be cut again: they wait too.
+    const std::uint64_t limit = truncation_.pending && !truncation.pending ? truncation_.to : ~std::uint64_t{0};
+    for (auto& [number, waiting] : overlay_) {
+      if (waiting.last_sequence > durable_sequence_ || number * kPageBytes >= limit) {
+        complete = std::min(complete, waiting.first_sequence - 1);
+        continue;
+      }
+      waiting.applying = true;
+      copies.push_back({number, waiting.page});
+    }
+  }
+  std::sort(copies.begin(), copies.end(), [](const Copy& a, const Copy& b) { return a.number < b.number; });
+
+  if (truncation.pending) {
+    std::vector<std::uint64_t> kept;
+    for (const Copy& copy : copies) kept.push_back(copy.number);
+    PAWL_TRY(apply_truncation(truncation, size_bytes, kept));
+    const std::lock_guard lock(mutex_);
+    if (truncation_.last_sequence == truncation.last_sequence) truncation_.pending = false;
+    // A newer one waits; it starts where this one ended.
+    else complete = std::min(complete, truncation_.first_sequence - 1);
+  }
+
+  std::vector<std::byte> run;
+  for (std::size_t i = 0; i < copies.size();) {
+    std::size_t end = i + 1;
+    while (end < copies.size() && copies[end].number == copies[end - 1].number + 1 && end - i < kApplyRunPagesMax) ++end;
+    const std::uint64_t start = copies[i].number * kPageBytes;
+    // The base never runs ahead of the committed size.
+    const std::uint64_t stop = std::min((copies[end - 1].number + 1) * kPageBytes, size_bytes);
+    if (stop > start) {
+      if (end == i + 1) {
+        PAWL_TRY(base_.write(start, std::span(copies[i].page->bytes).first(stop - start)));
+      } else {
+        run.clear();
+        for (std::size_t j = i; j < end; ++j) run.insert(run.end(), copies[j].page->bytes.begin(), copies[j].page->bytes.end());
+        PAWL_TRY(base_.write(start, std::span(run).first(stop - start)));
+      }
+      base_size_ = std::max(base_size_, stop);
+    }
+    const std::lock_guard lock(mutex_);
+    for (; i < end; ++i) {
+      const auto found = overlay_.find(copies[i].number);
+      if (found == overlay_.end()) continue;
+      if (found->second.page == copies[i].page) {
+        overlay_.erase(found);
+      } else {
+        // Changed while it was copied: the newer change waits.
+        found->second.first_sequence = std::max(found->second.first_sequence, complete + 1);
+      }
+      pages_applied_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  if (base_size_ < size_bytes) {
+    PAWL_TRY(base_.resize(size_bytes));
+    base_size_ = size_bytes;
+  }
+  const std::lock_guard lock(mutex_);
+  applied_sequence_ = std::max(applied_sequence_, complete);
+  return {};
+}
+
+std::uint64_t CommittedImage::applied_sequence() const {
+  const std::lock_guard lock(mutex_);
+  return applied_sequence_;
+}
+
+std::size_t CommittedImage::waiting_pages() const {
+  const std::lock_guard lock(mutex_);
+  return overlay_.size();
+}
+
+Status CommittedImage::begin_direct(std::uint64_t truncate_to, std::uint64_t size_bytes, std::uint64_t sequence) {
+  {
+    const std::lock_guard lock(mutex_);
+    PAWL_ASSERT(overlay_.empty() && !truncation_.pending && sizes_.empty());
+    size_ = size_bytes;
+    durable_size_ = size_bytes;
+    durable_sequence_ = sequence;
+  }
+  if (truncate_to != journal::kNoTruncation) {
+    if (base_size_ > size_bytes) {
+      PAWL_TRY(base_.resize(size_bytes));
+      base_size_ = size_bytes;
+      const std::lock_guard lock(mutex_);
+      space_.forget(round_up(size_bytes, kPageBytes), ~std::uint64_t{0});
+    }
+    // What the record holds keeps its reserved space; the gaps between give theirs back.
+    direct_from_ = std::min(truncate_to, base_size_);
+    direct_zero_end_ = base_size_;
+  }
+  if (base_size_ < size_bytes) {
+    PAWL_TRY(base_.resize(size_bytes));
+    base_size_ = size_bytes;
+  }
+  return {};
+}
+
+Status CommittedImage::punch_direct(std::uint64_t end) {
+  if (direct_from_ >= end) return {};
+  PAWL_TRY(base_.punch(direct_from_, end - direct_from_));
+  const std::lock_guard lock(mutex_);
+  space_.forget(round_up(direct_from_, kPageBytes), round_down(end, kPageBytes));
+  direct_from_ = end;
+  return {};
+}
+
+Status CommittedImage::direct(std::uint64_t offset, std::span<const std::byte> bytes) {
+  const std::uint64_t first = std::min(round_down(offset, kPageBytes), direct_zero_end_);
+  const std::uint64_t end = std::min(round_up(offset + bytes.size(), kPageBytes), direct_zero_end_);
+  if (end > direct_from_) {
+    PAWL_TRY(punch_direct(first));
+    PAWL_TRY(base_.zero(direct_from_, end - direct_from_));
+    direct_from_ = end;
+  }
+  PAWL_TRY(base_.write(offset, bytes));
+  pages_applied_.fetch_add((bytes.size() + kPageBytes - 1) / kPageBytes, std::memory_order_relaxed);
+  return {};
+}
+
+Status CommittedImage::end_direct(std::uint64_t sequence) {
+  PAWL_TRY(punch_direct(direct_zero_end_));
+  direct_from_ = direct_zero_end_ = 0;
+  const std::lock_guard lock(mutex_);
+  applied_sequence_ = sequence;
+  return {};
+}
+
+}  // namespace pawl

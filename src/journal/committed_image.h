@@ -1,0 +1,108 @@
+// The committed image: the file's content as of the last defined commit.  It is the base, overlaid
+// with the pages of records that were not yet applied.  Diff and rollback are taken against it and
+// never against the base alone, which lags (law 3); a page enters the base only when the record
+// that holds it is durable (law 1).
+//
+// Threads: every function may be called from any thread.  Only one apply() runs at a time; only one
+// thread commits at a time.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "journal/format.h"
+#include "journal/page_buffer.h"
+#include "journal/space_reservation.h"
+
+namespace pawl {
+
+// Committed pages that may wait for their way into the base.
+inline constexpr std::size_t kOverlayPagesMax = 8192;
+
+class CommittedImage {
+ public:
+  using Page = std::shared_ptr<PageBuffer>;
+
+  // `size_bytes` is the base's; all its content is durable.
+  CommittedImage(MediumFile& base, std::uint64_t size_bytes, std::uint64_t durable_sequence)
+      : base_(base), space_(base), base_size_(size_bytes), size_(size_bytes), durable_size_(size_bytes),
+        durable_sequence_(durable_sequence), applied_sequence_(durable_sequence) {}
+
+  Status learn_space() { return space_.learn(); }
+
+  // The page's committed bytes, zeros past the end; not to be changed.  `loaded` says that it is a
+  // copy made from the base for this call, which patch() may take over.
+  Result<Page> page(std::uint64_t number, bool& loaded);
+
+  std::uint64_t size() const;
+  // Law 7 for content that a commit is about to log.
+  Status reserve_space(std::uint64_t offset, std::uint64_t length);
+
+  // One commit's change, defined in this order: truncation, size, pages.  Calls of one commit carry
+  // its sequence number; nothing of it is applied before durable(sequence).
+  void truncate(std::uint64_t to, std::uint64_t sequence);
+  void set_size(std::uint64_t size_bytes, std::uint64_t sequence);
+  // `bytes` at `offset` within the page whose committed copy is `page`.
+  void patch(std::uint64_t number, const Page& page, std::uint64_t offset_in_page,
+             std::span<const std::byte> bytes, std::uint64_t sequence);
+  // Records up to here are durable.
+  void durable(std::uint64_t sequence);
+
+  // Copies durable pages into the base; on return everything up to applied_sequence() is there
+  // (in the base, not yet flushed).  A failure leaves what was not copied in the overlay.
+  Status apply();
+  std::uint64_t applied_sequence() const;
+
+  std::size_t waiting_pages() const;
+  std::uint64_t pages_applied() const { return pages_applied_.load(std::memory_order_relaxed); }
+
+  // A commit too large for the overlay goes from its durable record straight into the base; the
+  // overlay must be empty.  First, the truncation and size of the record:
+  Status begin_direct(std::uint64_t truncate_to, std::uint64_t size_bytes, std::uint64_t sequence);
+  // then its content, in ascending order;
+  Status direct(std::uint64_t offset, std::span<const std::byte> bytes);
+  Status end_direct(std::uint64_t sequence);
+
+ private:
+  struct Waiting {
+    Page page;
+    std::uint64_t first_sequence = 0;  // of the oldest change not applied
+    std::uint64_t last_sequence = 0;
+    bool applying = false;  // apply() is reading the bytes: change a copy
+  };
+  struct SizeAt {
+    std::uint64_t sequence;
+    std::uint64_t size;
+  };
+  struct Truncation {
+    bool pending = false;
+    std::uint64_t to = 0;              // the base from here on reads as zeros
+    std::uint64_t first_sequence = 0;  // the oldest record whose bytes only the journal has
+    std::uint64_t last_sequence = 0;
+  };
+
+  PageBuffer& writable(Waiting& waiting);
+  Status apply_truncation(const Truncation& truncation, std::uint64_t size_bytes, const std::vector<std::uint64_t>& kept_pages);
+
+  MediumFile& base_;
+  mutable std::mutex mutex_;
+  SpaceReservation space_;
+  std::unordered_map<std::uint64_t, Waiting> overlay_;
+  Truncation truncation_;
+  Status punch_direct(std::uint64_t end);
+  std::uint64_t direct_from_ = 0;      // where zeroing for begin_direct()'s truncation has come to
+  std::uint64_t direct_zero_end_ = 0;  // and where it ends
+  std::uint64_t base_size_;
+  std::uint64_t size_;          // of the last defined commit
+  std::uint64_t durable_size_;  // of the last durable one
+  std::deque<SizeAt> sizes_;    // defined, not yet durable
+  std::uint64_t durable_sequence_;
+  std::uint64_t applied_sequence_;
+  std::atomic<std::uint64_t> pages_applied_{0};
+};
+
+}  // namespace pawl

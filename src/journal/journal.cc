@@ -1,0 +1,233 @@
+#include "journal/journal.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "journal/page_buffer.h"
+
+namespace pawl::journal {
+namespace {
+
+constexpr std::size_t kZeroPieceBytes = std::size_t{1} << 20;
+constexpr std::uint64_t kExtendPieceBytes = std::uint64_t{64} << 20;
+
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  PAWL_ASSERT(::getrandom(&number, sizeof number, 0) == sizeof number);
+  return number;
+}
+
+}  // namespace
+
+JournalId random_journal_id() {
+  JournalId id{};
+  PAWL_ASSERT(::getrandom(id.data(), id.size(), 0) == static_cast<ssize_t>(id.size()));
+  return id;
+}
+
+Journal::Journal(std::unique_ptr<MediumFile> file, const Header& header, std::uint64_t size_bytes)
+    : file_(std::move(file)), header_(header), configured_bytes_(size_bytes), size_bytes_(size_bytes),
+      next_sequence_(header.tail_sequence) {}
+
+Result<std::unique_ptr<Journal>> Journal::format(std::unique_ptr<MediumFile> file, const JournalId& id,
+                                                 const FileIdentity& identity, std::uint64_t generation,
+                                                 std::uint64_t first_sequence, std::uint64_t size_bytes) {
+  PAWL_ASSERT(size_bytes % kBlockBytes == 0 && size_bytes > kAreaStart);
+  auto present = file->size();
+  if (!present.ok()) return present.status();
+  if (present.value() > size_bytes) PAWL_TRY(file->resize(size_bytes));
+  // Every block is written once, so that a commit's flush has no metadata to write.
+  const std::uint64_t first_missing = round_down(std::min(present.value(), size_bytes), kBlockBytes);
+  if (first_missing < size_bytes) {
+    AlignedBuffer zeros;
+    if (!zeros.grow(kZeroPieceBytes, 0)) return Status::failure(ENOMEM, "no memory to write the journal");
+    std::memset(zeros.data(), 0, kZeroPieceBytes);
+    PAWL_TRY(file->reserve(first_missing, size_bytes - first_missing));
+    for (std::uint64_t offset = first_missing; offset < size_bytes;) {
+      const std::uint64_t piece = std::min<std::uint64_t>(kZeroPieceBytes, size_bytes - offset);
+      PAWL_TRY(file->write(offset, {zeros.data(), piece}));
+      offset += piece;
+    }
+  }
+  Header header;
+  header.generation = generation;
+  header.journal_id = id;
+  header.epoch = random_number();
+  header.file_inode = identity.inode;
+  header.file_birth_time_ns = identity.birth_time_ns;
+  header.tail_sequence = first_sequence;
+  header.writer_process = static_cast<std::uint64_t>(::getpid());
+  std::unique_ptr<Journal> journal(new Journal(std::move(file), header, size_bytes));
+  PAWL_TRY(journal->write_header(kAreaStart, first_sequence));
+  return journal;
+}
+
+Status Journal::write_header(std::uint64_t tail_offset, std::uint64_t tail_sequence) {
+  Header next = header_;
+  next.generation += 1;
+  next.tail_offset = tail_offset;
+  next.tail_sequence = tail_sequence;
+  next.crc32c = header_checksum(next);
+  AlignedBuffer block;
+  if (!block.grow(kBlockBytes, 0)) return Status::failure(ENOMEM, "no memory for the journal's header");
+  std::memset(block.data(), 0, kBlockBytes);
+  std::memcpy(block.data(), &next, sizeof next);
+  // The slots alternate: a torn write leaves the other one.
+  PAWL_TRY(file_->write(next.generation % kHeaderSlots * kBlockBytes, {block.data(), kBlockBytes}));
+  PAWL_TRY(file_->flush());
+  header_ = next;
+  const std::lock_guard lock(mutex_);
+  durable_generation_ = static_cast<std::uint32_t>(next.generation);
+  return {};
+}
+
+std::uint32_t Journal::header_generation() const {
+  const std::lock_guard lock(mutex_);
+  return durable_generation_;
+}
+
+std::uint64_t Journal::size_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return size_bytes_;
+}
+
+std::uint64_t Journal::used_bytes() const {
+  const std::lock_guard lock(mutex_);
+  if (records_.empty()) return 0;
+  const std::uint64_t tail = records_.front().offset;
+  return head_ > tail ? head_ - tail : (size_bytes_ - tail) + (head_ - kAreaStart);
+}
+
+std::uint64_t Journal::last_sequence() const {
+  const std::lock_guard lock(mutex_);
+  return next_sequence_ - 1;
+}
+
+std::optional<Place> Journal::reserve(std::uint64_t record_bytes) {
+  PAWL_ASSERT(record_bytes > 0 && record_bytes % kBlockBytes == 0);
+  const std::lock_guard lock(mutex_);
+  std::uint64_t offset = head_;
+  if (records_.empty() || head_ > records_.front().offset) {
+    // Free: from the head to the end, and from the front to the oldest record.
+    if (size_bytes_ - head_ < record_bytes) {
+      const std::uint64_t front_end = records_.empty() ? head_ : records_.front().offset;
+      if (front_end - kAreaStart < record_bytes) return std::nullopt;
+      offset = kAreaStart;
+    }
+  } else if (records_.front().offset - head_ < record_bytes) {
+    return std::nullopt;
+  }
+  const Place place{offset, record_bytes, next_sequence_};
+  records_.push_back({place.sequence, place.offset, place.bytes});
+  head_ = offset + record_bytes;
+  next_sequence_ += 1;
+  PAWL_ASSERT(head_ <= size_bytes_);
+  return place;
+}
+
+void Journal::cancel(const Place& place) {
+  const std::lock_guard lock(mutex_);
+  PAWL_ASSERT(!records_.empty() && records_.back().sequence == place.sequence);
+  records_.pop_back();
+  next_sequence_ = place.sequence;
+  head_ = place.offset;
+}
+
+Status Journal::write(const Place& place, std::uint64_t offset_in_record, std::span<const std::byte> bytes) {
+  PAWL_ASSERT(place.offset >= kAreaStart && offset_in_record + bytes.size() <= place.bytes);
+  return file_->write(place.offset + offset_in_record, bytes);
+}
+
+Status Journal::flush() { return file_->flush(); }
+
+Result<Place> Journal::reserve_oversize() {
+  const std::lock_guard header_lock(header_mutex_);
+  std::uint64_t sequence = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    PAWL_ASSERT(records_.empty());
+    sequence = next_sequence_;
+  }
+  // The reader has to look for it at the front.
+  PAWL_TRY(write_header(kAreaStart, sequence));
+  const std::lock_guard lock(mutex_);
+  head_ = kAreaStart;
+  const Place place{kAreaStart, kBlockBytes, sequence};
+  records_.push_back({place.sequence, place.offset, place.bytes});
+  head_ += kBlockBytes;
+  next_sequence_ += 1;
+  return place;
+}
+
+Status Journal::extend(Place& place, std::uint64_t record_bytes) {
+  const std::uint64_t wanted = place.offset + record_bytes;
+  const std::uint64_t present = size_bytes();
+  place.bytes = std::max(place.bytes, record_bytes);
+  if (wanted <= present) return {};
+  const std::uint64_t size = present + round_up(wanted - present, kExtendPieceBytes);
+  Status grown = file_->reserve(present, size - present);
+  if (!grown.ok() && size > wanted) {
+    // Less may still fit.
+    grown = file_->reserve(present, wanted - present);
+    if (grown.ok()) grown = file_->resize(wanted);
+    if (grown.ok()) {
+      const std::lock_guard lock(mutex_);
+      size_bytes_ = wanted;
+      return {};
+    }
+  } else if (grown.ok()) {
+    grown = file_->resize(size);
+  }
+  if (!grown.ok()) {
+    // Gives back what was reserved past the end.
+    [[maybe_unused]] const Status ignored = file_->resize(present);
+    return Status::failure(grown.error_number(), "the journal cannot grow for this commit: " + grown.text() +
+                                                     "; free some space and call again, or commit more often");
+  }
+  const std::lock_guard lock(mutex_);
+  size_bytes_ = size;
+  return {};
+}
+
+void Journal::settle(const Place& place) {
+  const std::lock_guard lock(mutex_);
+  PAWL_ASSERT(!records_.empty() && records_.back().sequence == place.sequence);
+  records_.back().bytes = place.bytes;
+  head_ = place.offset + place.bytes;
+  PAWL_ASSERT(head_ <= size_bytes_);
+}
+
+Status Journal::release(std::uint64_t through_sequence) {
+  const std::lock_guard header_lock(header_mutex_);
+  std::uint64_t tail_offset = 0;
+  std::uint64_t tail_sequence = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto kept = std::find_if(records_.begin(), records_.end(), [&](const Record& record) { return record.sequence > through_sequence; });
+    if (kept == records_.begin()) return {};
+    tail_offset = kept != records_.end() ? kept->offset : head_;
+    tail_sequence = kept != records_.end() ? kept->sequence : next_sequence_;
+  }
+  PAWL_TRY(write_header(tail_offset, tail_sequence));
+  const std::lock_guard lock(mutex_);
+  while (!records_.empty() && records_.front().sequence <= through_sequence) records_.pop_front();
+  return {};
+}
+
+Status Journal::give_growth_back() {
+  const std::lock_guard header_lock(header_mutex_);
+  if (size_bytes() <= configured_bytes_) return {};
+  // The ring starts again at the front, so that its end can be cut off.
+  PAWL_TRY(write_header(kAreaStart, last_sequence() + 1));
+  PAWL_TRY(file_->resize(configured_bytes_));
+  const std::lock_guard lock(mutex_);
+  PAWL_ASSERT(records_.empty());
+  head_ = kAreaStart;
+  size_bytes_ = configured_bytes_;
+  return {};
+}
+
+}  // namespace pawl::journal

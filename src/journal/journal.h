@@ -1,0 +1,93 @@
+// The journal in use: a ring of records that are not yet checkpointed.  docs/journal-format.md.
+//
+// Threads: one appender at a time (reserve, write, flush, cancel); release() may run in another
+// thread meanwhile.  A record is durable after write() and flush(); space is free after release().
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "journal/format.h"
+
+namespace pawl::journal {
+
+// Where a record will stand.
+struct Place {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t sequence = 0;
+};
+
+class Journal {
+ public:
+  // Makes `file` an empty journal of size_bytes, every block of it written, whose next record is
+  // first_sequence.  Records in it become stale; `generation` is its last header's (0: it has none).
+  // Durable on success.  ENOSPC: the disk has no room for it.
+  static Result<std::unique_ptr<Journal>> format(std::unique_ptr<MediumFile> file, const JournalId& id,
+                                                 const FileIdentity& identity, std::uint64_t generation,
+                                                 std::uint64_t first_sequence, std::uint64_t size_bytes);
+
+  const JournalId& id() const { return header_.journal_id; }
+  std::uint64_t epoch() const { return header_.epoch; }
+  std::uint64_t size_bytes() const;
+  std::uint64_t used_bytes() const;
+  // Bytes of the largest record that fits without growing.
+  std::uint64_t capacity_bytes() const { return configured_bytes_ - kAreaStart; }
+  std::uint64_t last_sequence() const;
+
+  // Takes the next sequence number and space for a record of so many bytes, or nothing when the
+  // ring has no room until some of it is released.
+  std::optional<Place> reserve(std::uint64_t record_bytes);
+  // Gives back the last place reserved; its bytes may have been written, but not flushed.
+  void cancel(const Place& place);
+
+  Status write(const Place& place, std::uint64_t offset_in_record, std::span<const std::byte> bytes);
+  Status flush();
+  // Low 32 bits of the generation of the durable header; for the records written under it.
+  std::uint32_t header_generation() const;
+
+  // A record larger than the ring: with the ring empty, it starts at the front, and the file grows
+  // with it (extend) until its size is known (settle).
+  Result<Place> reserve_oversize();
+  Status extend(Place& place, std::uint64_t record_bytes);
+  void settle(const Place& place);
+
+  // Forgets every record up to this sequence: their bytes are durable in the base.  The space is
+  // reused only after the header that says so is durable.
+  Status release(std::uint64_t through_sequence);
+  // Cuts an empty ring that grew back to its size.  The appender's to call.
+  Status give_growth_back();
+
+  // For reading an oversize record back: its way into the base.
+  MediumFile& file() { return *file_; }
+
+ private:
+  struct Record {
+    std::uint64_t sequence;
+    std::uint64_t offset;
+    std::uint64_t bytes;
+  };
+
+  Journal(std::unique_ptr<MediumFile> file, const Header& header, std::uint64_t size_bytes);
+  // Durable on success.
+  Status write_header(std::uint64_t tail_offset, std::uint64_t tail_sequence);
+
+  std::unique_ptr<MediumFile> file_;
+  std::mutex header_mutex_;  // orders header writes; taken before mutex_
+  Header header_;
+  const std::uint64_t configured_bytes_;
+
+  mutable std::mutex mutex_;
+  std::uint32_t durable_generation_ = 0;
+  std::uint64_t size_bytes_;
+  std::uint64_t head_ = kAreaStart;
+  std::uint64_t next_sequence_;
+  std::deque<Record> records_;
+};
+
+// A random id or epoch.
+JournalId random_journal_id();
+
+}  // namespace pawl::journal

@@ -1,0 +1,100 @@
+#include "journal/record_builder.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace pawl::journal {
+
+namespace {
+constexpr std::size_t kFirstCapacity = 2 * kBlockBytes;
+}
+
+RecordBuilder::RecordBuilder(Spill spill) : spill_(std::move(spill)) {}
+
+Status RecordBuilder::make_room(std::size_t bytes) {
+  // Room for padding to a whole block is always kept.
+  const std::size_t wanted = round_up(used_ + bytes, kBlockBytes);
+  if (wanted <= buffer_.capacity()) return {};
+  if (wanted > kRecordBufferMax) {
+    PAWL_ASSERT(spill_ != nullptr);
+    PAWL_TRY(spill());
+    PAWL_ASSERT(round_up(used_ + bytes, kBlockBytes) <= buffer_.capacity());
+    return {};
+  }
+  const std::size_t capacity = std::min(std::max({wanted, 2 * buffer_.capacity(), kFirstCapacity}), kRecordBufferMax);
+  if (!buffer_.grow(capacity, used_)) return Status::failure(ENOMEM, "no memory for a record of " + std::to_string(capacity) + " bytes");
+  return {};
+}
+
+Status RecordBuilder::add(std::uint64_t offset, std::span<const std::byte> content) {
+  PAWL_ASSERT(!content.empty());
+  PAWL_TRY(make_room(range_bytes(content.size())));
+  std::byte* const data = buffer_.data();
+  RangeHeader last;
+  if (last_range_ != 0) std::memcpy(&last, data + last_range_, sizeof last);
+  if (last_range_ != 0 && last.offset + last.length_bytes == offset && last.length_bytes % 8 == 0) {
+    last.length_bytes += content.size();
+    std::memcpy(data + last_range_, &last, sizeof last);
+    // The checksum covers a range header that just changed.
+    PAWL_ASSERT(checked_ <= last_range_);
+  } else {
+    last_range_ = used_;
+    const RangeHeader range{offset, content.size()};
+    std::memcpy(data + used_, &range, sizeof range);
+    used_ += sizeof range;
+  }
+  std::memcpy(data + used_, content.data(), content.size());
+  used_ += content.size();
+  while (used_ % 8 != 0) data[used_++] = std::byte{0};
+  content_bytes_ += content.size();
+  return {};
+}
+
+void RecordBuilder::checksum_up_to(std::size_t end) {
+  crc32c_ = checksum(buffer_.data() + checked_, end - checked_, crc32c_);
+  checked_ = end;
+}
+
+// Writes out all whole blocks; what is left of the last one moves to the front.
+Status RecordBuilder::spill() {
+  const std::size_t whole = round_down(used_, kBlockBytes);
+  PAWL_ASSERT(whole >= 2 * kBlockBytes);
+  checksum_up_to(used_);
+  std::size_t from = 0;
+  if (spilled_bytes_ == 0) {
+    if (!first_block_.grow(kBlockBytes, 0)) return Status::failure(ENOMEM, "no memory for a block");
+    std::memcpy(first_block_.data(), buffer_.data(), kBlockBytes);
+    from = kBlockBytes;
+  }
+  PAWL_TRY(spill_(spilled_bytes_ + from, {buffer_.data() + from, whole - from}));
+  std::memmove(buffer_.data(), buffer_.data() + whole, used_ - whole);
+  spilled_bytes_ += whole;
+  used_ -= whole;
+  checked_ = used_;
+  last_range_ = 0;
+  return {};
+}
+
+Status RecordBuilder::finish(RecordHeader header) {
+  PAWL_TRY(make_room(0));
+  checksum_up_to(used_);
+  header.payload_bytes = payload_bytes();
+  header.payload_crc32c = crc32c_;
+  header.header_crc32c = record_header_checksum(header);
+  const std::size_t padded = round_up(used_, kBlockBytes);
+  if (padded > used_) std::memset(buffer_.data() + used_, 0, padded - used_);
+  if (spilled_bytes_ == 0) {
+    std::memcpy(buffer_.data(), &header, sizeof header);
+    finished_ = buffer_.data();
+    finished_bytes_ = padded;
+    return {};
+  }
+  if (padded > 0) PAWL_TRY(spill_(spilled_bytes_, {buffer_.data(), padded}));
+  std::memcpy(first_block_.data(), &header, sizeof header);
+  finished_ = first_block_.data();
+  finished_bytes_ = kBlockBytes;
+  return {};
+}
+
+}  // namespace pawl::journal

@@ -1,0 +1,56 @@
+// Builds one record: ranges of changed bytes, gathered in memory.  A record that outgrows
+// kRecordBufferMax is spilled piece by piece to where it will stand, all but its first block, whose
+// header can only be written when the checksum is known.
+#pragma once
+
+#include <functional>
+
+#include "journal/format.h"
+#include "journal/page_buffer.h"
+
+namespace pawl::journal {
+
+inline constexpr std::size_t kRecordBufferMax = std::size_t{9} << 20;
+
+class RecordBuilder {
+ public:
+  // Writes `bytes` (whole blocks) at `offset` within the record.
+  using Spill = std::function<Status(std::uint64_t offset, std::span<const std::byte> bytes)>;
+
+  // Without a spill function, a record over kRecordBufferMax is a broken invariant.
+  explicit RecordBuilder(Spill spill = {});
+
+  // Adds changed content.  Neighbouring ranges become one.
+  Status add(std::uint64_t offset, std::span<const std::byte> content);
+
+  bool empty() const { return content_bytes_ == 0; }
+  std::uint64_t content_bytes() const { return content_bytes_; }
+  // With header and padding, as it stands now.
+  std::uint64_t record_bytes() const { return journal::record_bytes(payload_bytes()); }
+
+  // Completes the record.  Of `header` the caller fills epoch, sequence, file_size, truncate_to and
+  // time_ns.  Afterwards block() holds the whole record, or, after a spill, its first block.
+  Status finish(RecordHeader header);
+  std::span<const std::byte> block() const { return {finished_, finished_bytes_}; }
+
+  std::uint64_t payload_bytes() const { return spilled_bytes_ + used_ - sizeof(RecordHeader); }
+
+ private:
+  Status make_room(std::size_t bytes);
+  Status spill();
+  void checksum_up_to(std::size_t end);
+
+  Spill spill_;
+  AlignedBuffer buffer_;
+  AlignedBuffer first_block_;
+  std::size_t used_ = sizeof(RecordHeader);  // in buffer_
+  std::size_t checked_ = sizeof(RecordHeader);
+  std::uint64_t spilled_bytes_ = 0;  // before buffer_
+  std::uint32_t crc32c_ = 0;
+  std::uint64_t content_bytes_ = 0;
+  std::size_t last_range_ = 0;  // position of the last RangeHeader in buffer_, 0 for none
+  const std::byte* finished_ = nullptr;
+  std::size_t finished_bytes_ = 0;
+};
+
+}  // namespace pawl::journal

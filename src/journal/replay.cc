@@ -1,0 +1,99 @@
+#include "journal/replay.h"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace pawl::journal {
+namespace {
+
+Status with_journal_name(const Medium& medium, const Status& status) {
+  return Status::failure(status.error_number(), medium.journal_path() + ": " + status.text());
+}
+
+Status apply_record(Medium& medium, Reader& reader, const RecordSummary& record) {
+  MediumFile& base = medium.base();
+  auto present = base.size();
+  if (!present.ok()) return present.status();
+  std::uint64_t size_bytes = present.value();
+  if (record.header.truncate_to < size_bytes) {
+    PAWL_TRY(base.resize(record.header.truncate_to));
+    size_bytes = record.header.truncate_to;
+  }
+  if (record.header.file_size != size_bytes) PAWL_TRY(base.resize(record.header.file_size));
+  return reader.visit(record, [&](std::uint64_t offset, std::span<const std::byte> bytes) { return base.write(offset, bytes); });
+}
+
+Status damaged(const Medium& medium, const std::string& evidence) {
+  return Status::failure(EBADMSG, medium.journal_path() + " is damaged: " + evidence +
+                                      ". Nothing was changed. Restore the file and its journal from a copy; to accept the loss "
+                                      "of the damaged commits and all after them, use pawl recover --accept-loss");
+}
+
+}  // namespace
+
+Status missing_journal(const Medium& medium, const Mark& mark) {
+  return Status::failure(ENODATA, medium.path() + " was left open by a crash, and its journal " + mark.journal_path +
+                                      " is missing: commits may stand only there. Put it back as " + medium.journal_path() +
+                                      "; or, to accept the file as it is (commits may be lost), clear the mark with "
+                                      "'pawl recover --accept-loss'");
+}
+
+Status check_bond(Medium& medium, const Header& header, bool has_records) {
+  auto mark = medium.mark();
+  if (!mark.ok()) return mark.status();
+  if (mark.value().has_value()) {
+    if (mark.value()->journal_id == header.journal_id) return {};
+    return Status::failure(EBADMSG, medium.journal_path() + " is the journal of another file (id " + describe_journal_id(header.journal_id) +
+                                        "); that of " + medium.path() + " has the id " + describe_journal_id(mark.value()->journal_id) +
+                                        " and was last at " + mark.value()->journal_path + ". Nothing was changed. Put that one in its place");
+  }
+  // Without records nothing is at stake: it was made, or emptied, just before a crash.
+  if (!has_records) return {};
+  if (!medium.can_mark() && FileIdentity{header.file_inode, header.file_birth_time_ns} == medium.identity()) return {};
+  return Status::failure(EBADMSG, medium.journal_path() + " holds commits of another file (inode " + std::to_string(header.file_inode) +
+                                      "); " + medium.path() + " is inode " + std::to_string(medium.identity().inode) +
+                                      " and carries no mark of it. Nothing was changed. If " + medium.path() +
+                                      " replaced the file on purpose, move the journal away; if it was copied, copy file and journal "
+                                      "together with their attributes (cp --preserve=all)");
+}
+
+Result<Replayed> replay(Medium& medium, MediumFile& journal) {
+  auto opened = Reader::open(journal);
+  if (!opened.ok()) return with_journal_name(medium, opened.status());
+
+  // First all of it is read, so that what is refused is refused before anything was changed.
+  Replayed outcome;
+  outcome.journal_id = opened.value().header().journal_id;
+  outcome.generation = opened.value().header().generation;
+  outcome.next_sequence = opened.value().header().tail_sequence;
+  for (;;) {
+    auto record = opened.value().next();
+    if (!record.ok()) return with_journal_name(medium, record.status());
+    if (!record.value().has_value()) break;
+    outcome.records += 1;
+    outcome.next_sequence = record.value()->header.sequence + 1;
+  }
+  PAWL_TRY(check_bond(medium, opened.value().header(), outcome.records > 0));
+  auto evidence = opened.value().evidence_of_loss();
+  if (!evidence.ok()) return with_journal_name(medium, evidence.status());
+  if (!evidence.value().empty()) return damaged(medium, evidence.value());
+  if (outcome.records == 0) return outcome;
+
+  auto again = Reader::open(journal);
+  if (!again.ok()) return with_journal_name(medium, again.status());
+  for (std::uint64_t replayed = 0; replayed < outcome.records; ++replayed) {
+    auto record = again.value().next();
+    if (!record.ok()) return with_journal_name(medium, record.status());
+    if (!record.value().has_value()) {
+      return Status::failure(EBADMSG, medium.journal_path() + " changed while it was read; is another program at it?");
+    }
+    if (const Status applied = apply_record(medium, again.value(), *record.value()); !applied.ok()) {
+      return Status::failure(applied.error_number(), "recovery of " + medium.path() + " stopped: " + applied.text() +
+                                                         ". The journal is as it was; mend the cause and open the file again");
+    }
+  }
+  PAWL_TRY(medium.base().flush());
+  return outcome;
+}
+
+}  // namespace pawl::journal

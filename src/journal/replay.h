@@ -1,0 +1,29 @@
+// Recovery: decides whether a journal belongs to a file, and brings the base to the last durable
+// state.  Idempotent: a crash during recovery is followed by the same recovery (law 4).
+#pragma once
+
+#include <optional>
+
+#include "journal/reader.h"
+
+namespace pawl::journal {
+
+struct Replayed {
+  std::uint64_t records = 0;
+  std::uint64_t next_sequence = 1;
+  JournalId journal_id{};
+  std::uint64_t generation = 0;  // of the header found
+};
+
+// Does the journal belong to the file?  EBADMSG with what to do when not.  `has_records` says
+// whether anything would be lost by not believing it.
+Status check_bond(Medium& medium, const Header& header, bool has_records);
+
+// Replays all whole records of `journal` into the base and flushes it.  On failure the journal is
+// as it was, and so is the file unless replay had begun: then a later replay completes it.
+Result<Replayed> replay(Medium& medium, MediumFile& journal);
+
+// The error of a file that carries the mark while its journal is nowhere.
+Status missing_journal(const Medium& medium, const Mark& mark);
+
+}  // namespace pawl::journal

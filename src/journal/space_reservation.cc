@@ -1,0 +1,56 @@
+#include "journal/space_reservation.h"
+
+#include <algorithm>
+
+namespace pawl {
+
+Status SpaceReservation::learn() {
+  auto prefix = base_.allocated_prefix_bytes();
+  if (!prefix.ok()) return prefix.status();
+  const std::uint64_t end = round_down(prefix.value(), kPageBytes);
+  if (end > 0) known_[0] = end;
+  return {};
+}
+
+Status SpaceReservation::reserve(std::uint64_t offset, std::uint64_t length) {
+  std::uint64_t start = round_down(offset, kPageBytes);
+  std::uint64_t end = round_up(offset + length, kPageBytes);
+  auto next = known_.upper_bound(start);
+  if (next != known_.begin()) {
+    const auto before = std::prev(next);
+    if (before->second >= end) return {};
+  }
+  PAWL_TRY(base_.reserve(start, end - start));
+  if (next != known_.begin()) {
+    const auto before = std::prev(next);
+    if (before->second >= start) {
+      start = before->first;
+      known_.erase(before);
+    }
+  }
+  while (next != known_.end() && next->first <= end) {
+    end = std::max(end, next->second);
+    next = known_.erase(next);
+  }
+  known_[start] = end;
+  return {};
+}
+
+void SpaceReservation::forget(std::uint64_t offset, std::uint64_t end) {
+  if (offset >= end) return;
+  auto run = known_.upper_bound(offset);
+  if (run != known_.begin()) --run;
+  while (run != known_.end() && run->first < end) {
+    const std::uint64_t run_start = run->first;
+    const std::uint64_t run_end = run->second;
+    if (run_end <= offset) {
+      ++run;
+      continue;
+    }
+    run = known_.erase(run);
+    if (run_start < offset) known_[run_start] = offset;
+    if (run_end > end) known_[end] = run_end;
+  }
+}
+
+}  // namespace pawl

@@ -1,0 +1,66 @@
+// A file descriptor that closes itself, and a MediumFile over one.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "medium/medium.h"
+
+namespace pawl {
+
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    if (this != &other) reset(other.release());
+    return *this;
+  }
+  ~Descriptor() { reset(-1); }
+
+  int get() const { return number_; }
+  bool valid() const { return number_ >= 0; }
+  int release() {
+    const int number = number_;
+    number_ = -1;
+    return number;
+  }
+  void reset(int number);
+
+ private:
+  int number_ = -1;
+};
+
+class DescriptorFile final : public MediumFile {
+ public:
+  // `path` is for messages.
+  DescriptorFile(Descriptor descriptor, std::string path)
+      : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
+
+  Status read(std::uint64_t offset, std::span<std::byte> into) override;
+  Status write(std::uint64_t offset, std::span<const std::byte> from) override;
+  Status flush() override;
+  Result<std::uint64_t> size() override;
+  Status resize(std::uint64_t size_bytes) override;
+  Status reserve(std::uint64_t offset, std::uint64_t length) override;
+  Status punch(std::uint64_t offset, std::uint64_t length) override;
+  Status zero(std::uint64_t offset, std::uint64_t length) override;
+  Result<std::uint64_t> allocated_prefix_bytes() override;
+
+  int descriptor() const { return descriptor_.get(); }
+  // The metadata too: attributes, owner, mode.
+  void flush_metadata_as_well() { flush_metadata_ = true; }
+  void close() { descriptor_.reset(-1); }
+  // Gives the descriptor up without closing it.
+  int release() { return descriptor_.release(); }
+
+ private:
+  bool leave_direct_io();
+
+  Descriptor descriptor_;
+  std::string path_;
+  std::atomic<bool> flush_metadata_{false};
+};
+
+}  // namespace pawl
