@@ -24,6 +24,7 @@ if(TARGET pawl)
   # Paths relative to the file itself, so that an installed tree can be moved.
   file(RELATIVE_PATH PAWL_PC_PREFIX
        ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+  string(REGEX REPLACE "/$" "" PAWL_PC_PREFIX ${PAWL_PC_PREFIX})
   configure_file(${PROJECT_SOURCE_DIR}/cmake/pawl.pc.in ${PROJECT_BINARY_DIR}/pawl.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/pawl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endif()
