@@ -1,0 +1,241 @@
+#include "track/scan_tracker.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+#include <vector>
+
+#include "medium/medium.h"
+#include "track/fault_log.h"
+#include "track/write_watch.h"
+
+namespace pawl {
+
+namespace {
+
+// Measured: a scan of one page costs 1 us, walking on 2 ns a page, and 30 ns where each page is
+// looked up.  So few spans are looked at one by one, many are bridged and walked through.
+constexpr std::size_t kExactSpansMax = 32;
+constexpr std::uint64_t kExactGapPages = 32;
+constexpr std::uint64_t kBridgedGapPages = 512;
+// A walk of many pages may have met pages that were only read, once each.  From this many reported
+// pages on, runs of at least so many pages are looked at more closely, so that a large mapping that
+// was only read is not compared byte by byte.
+constexpr std::uint64_t kCloserLookPages = 64;
+constexpr std::uint64_t kCloserLookRunPages = 8;
+
+class ScanTracker final : public Tracker {
+ public:
+  ScanTracker(std::unique_ptr<WriteWatch> write_watch, ScanMode mode)
+      : write_watch_(std::move(write_watch)), mode_(mode) {}
+
+  Status watch(char* address, std::size_t length, int protection) override;
+  void unwatch(char* address, std::size_t length) override;
+  Status collect(char* address, std::size_t length, PageRuns& stored) override;
+  // Write-protection by userfaultfd goes with any protection of the program's.
+  Status protect(char* /*address*/, std::size_t /*length*/, int /*protection*/) override { return {}; }
+  const char* name() const override { return "scan"; }
+  TrackerCounters counters() const override {
+    const std::lock_guard lock(mutex_);
+    return counters_;
+  }
+
+ private:
+  bool is_own_process() const { return getpid() == process_; }
+  Status join_fault_log();
+  Status collect_pages(std::uint64_t first, std::uint64_t end, PageRuns& stored, bool* walked = nullptr);
+  Status walk(PageRuns to_walk, PageRuns& stored);
+  Status look(const PageRuns& to_look, PageRuns& stored);
+  std::vector<PageRun> spans(const PageRuns& pages, std::uint64_t gap_pages);
+  void leave_out_read_pages(PageRuns& written);
+
+  const std::unique_ptr<WriteWatch> write_watch_;
+  const ScanMode mode_;
+  // The descriptors speak of the memory of the process that opened them.
+  const pid_t process_ = getpid();
+
+  mutable std::mutex mutex_;  // guards what follows
+  PageRuns ranges_;
+  PageRuns early_;    // stored to before they were watched; not yet reported
+  PageRuns unknown_;  // the fault log cannot speak for them: to be walked
+  PageRuns faulted_;  // the fault log named them: to be looked at
+  std::unique_ptr<FaultLogClient> fault_log_;  // null: every collect walks
+  bool fault_log_refused_ = false;
+  TrackerCounters counters_;
+};
+
+Status ScanTracker::watch(char* address, std::size_t length, int /*protection*/) {
+  if (!is_own_process()) return Status::failure(EPERM, "a forked child cannot track its parent's mapping");
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t first = reinterpret_cast<std::uint64_t>(address) / kPageBytes;
+  const std::uint64_t end = first + length / kPageBytes;
+  PAWL_ASSERT(first < end);
+  if (ranges_.runs().size() >= kWatchedRangesMax) {
+    return Status::failure(ENOMEM, "too many ranges are watched; unmap some");
+  }
+  // One huge page would be armed and reported as a whole, and its parts would not fault one by one.
+  // Kernels without huge pages refuse, and need not be asked.
+  (void)madvise(address, length, MADV_NOHUGEPAGE);
+  PAWL_TRY(write_watch_->add(first, end));
+  ranges_.add(first, end - first);
+  unknown_.add(first, end - first);
+  if (fault_log_ != nullptr) fault_log_->add_range(first, end);
+  if (Status status = join_fault_log(); !status.ok()) {
+    (void)write_watch_->remove(first, end);
+    ranges_.take(first, end);
+    unknown_.take(first, end);
+    return status;
+  }
+  // A fresh mapping is walked in no time, and the first collect then need not walk it.
+  // Failing, it leaves the range unknown, and the first collect walks after all.
+  if (fault_log_ != nullptr) (void)collect_pages(first, end, early_);
+  return {};
+}
+
+Status ScanTracker::join_fault_log() {
+  if (fault_log_ != nullptr || fault_log_refused_ || mode_ == ScanMode::flat) return {};
+  if (mode_ == ScanMode::automatic && ranges_.page_count() * kPageBytes < kLocatedScanBytesMin) return {};
+  Result<std::unique_ptr<FaultLogClient>> client = FaultLogClient::join();
+  if (!client.ok()) {
+    if (mode_ == ScanMode::located) return client.status();
+    fault_log_refused_ = true;
+    return {};
+  }
+  fault_log_ = std::move(client.value());
+  for (const PageRun& run : ranges_.runs()) fault_log_->add_range(run.first, run.end());
+  return {};
+}
+
+void ScanTracker::unwatch(char* address, std::size_t length) {
+  if (!is_own_process()) return;
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t first = reinterpret_cast<std::uint64_t>(address) / kPageBytes;
+  const std::uint64_t end = first + length / kPageBytes;
+  PageRuns watched = ranges_.take(first, end);
+  // Failing, it leaves pages armed that nobody asks about: a store to them costs a fault more.
+  for (const PageRun& run : watched.runs()) (void)write_watch_->remove(run.first, run.end());
+  if (fault_log_ != nullptr) fault_log_->remove_range(first, end);
+  early_.take(first, end);
+  unknown_.take(first, end);
+  faulted_.take(first, end);
+}
+
+Status ScanTracker::collect(char* address, std::size_t length, PageRuns& stored) {
+  if (!is_own_process()) return Status::failure(EPERM, "a forked child cannot track its parent's mapping");
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t first = reinterpret_cast<std::uint64_t>(address) / kPageBytes;
+  const std::uint64_t end = first + length / kPageBytes;
+  stored.add(early_.take(first, end));
+  bool walked = false;
+  const Status outcome = collect_pages(first, end, stored, &walked);
+  ++(walked ? counters_.scans_flat : counters_.scans_located);
+  return outcome;
+}
+
+Status ScanTracker::collect_pages(std::uint64_t first, std::uint64_t end, PageRuns& stored, bool* walked) {
+  PageRuns to_walk;
+  PageRuns to_look;
+  if (fault_log_ == nullptr) {
+    for (const PageRun& run : ranges_.runs()) {
+      const std::uint64_t low = std::max(run.first, first);
+      const std::uint64_t high = std::min(run.end(), end);
+      if (low < high) to_walk.add(low, high - low);
+    }
+  } else {
+    std::vector<std::uint64_t> pages;
+    if (fault_log_->take(pages)) {
+      for (const std::uint64_t page : pages) faulted_.add(page);
+    } else {
+      unknown_ = ranges_;
+      faulted_.clear();
+    }
+    to_walk = unknown_.take(first, end);
+    to_look = faulted_.take(first, end);
+  }
+
+  const bool walks = !to_walk.empty();
+  if (walked != nullptr) *walked = walks;
+  PAWL_TRY(look(to_look, stored));
+  PAWL_TRY(walk(std::move(to_walk), stored));
+  if (walks && fault_log_ != nullptr) fault_log_->walked();
+  return {};
+}
+
+Status ScanTracker::walk(PageRuns to_walk, PageRuns& stored) {
+  PageRuns written;
+  Status outcome;
+  for (const PageRun& run : to_walk.runs()) {
+    std::uint64_t next = run.first;
+    if (outcome.ok()) outcome = write_watch_->take(next, run.end(), WriteWatch::Filter::kWritten, written);
+    if (!outcome.ok()) unknown_.add(next, run.end() - next);
+  }
+  leave_out_read_pages(written);
+  stored.add(written);
+  return outcome;
+}
+
+// Joins the pages over gaps of at most `gap_pages`, but not from one watched range to the next.
+std::vector<PageRun> ScanTracker::spans(const PageRuns& pages, std::uint64_t gap_pages) {
+  std::vector<PageRun> spans;
+  PageRuns rest = pages;
+  for (const PageRun& range : ranges_.runs()) {
+    bool first_of_range = true;
+    PageRuns inside = rest.take(range.first, range.end());
+    for (const PageRun& run : inside.runs()) {
+      if (!first_of_range && run.first <= spans.back().end() + gap_pages) {
+        spans.back().count = run.end() - spans.back().first;
+      } else {
+        spans.push_back(run);
+      }
+      first_of_range = false;
+    }
+  }
+  return spans;
+}
+
+Status ScanTracker::look(const PageRuns& to_look, PageRuns& stored) {
+  WriteWatch::Filter filter = WriteWatch::Filter::kWrittenPrivate;
+  std::vector<PageRun> to_scan = spans(to_look, kExactGapPages);
+  if (to_scan.size() > kExactSpansMax) {
+    filter = WriteWatch::Filter::kWritten;
+    to_scan = spans(to_look, kBridgedGapPages);
+  }
+
+  PageRuns written;
+  Status outcome;
+  for (const PageRun& span : to_scan) {
+    std::uint64_t next = span.first;
+    if (outcome.ok()) outcome = write_watch_->take(next, span.end(), filter, written);
+    if (!outcome.ok()) faulted_.add(next, span.end() - next);
+  }
+  if (filter == WriteWatch::Filter::kWritten) leave_out_read_pages(written);
+  stored.add(written);
+  return outcome;
+}
+
+void ScanTracker::leave_out_read_pages(PageRuns& written) {
+  if (written.page_count() <= kCloserLookPages) return;
+  PageRuns kept;
+  for (const PageRun& run : written.runs()) {
+    std::uint64_t next = run.first;
+    if (run.count >= kCloserLookRunPages && write_watch_->find_private(next, run.end(), kept).ok()) continue;
+    kept.add(next, run.end() - next);
+  }
+  written = std::move(kept);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Tracker>> make_scan_tracker_with(ScanMode mode) {
+  Result<std::unique_ptr<WriteWatch>> write_watch = WriteWatch::open();
+  if (!write_watch.ok()) return write_watch.status();
+  if (mode == ScanMode::located) PAWL_TRY(probe_fault_log());
+  return std::unique_ptr<Tracker>(new ScanTracker(std::move(write_watch.value()), mode));
+}
+
+Result<std::unique_ptr<Tracker>> make_scan_tracker() { return make_scan_tracker_with(ScanMode::automatic); }
+
+}  // namespace pawl

@@ -1,0 +1,156 @@
+#include "track/write_watch.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string>
+
+#include "medium/medium.h"
+#include "track/kernel_abi.h"
+
+namespace pawl {
+
+namespace {
+
+constexpr std::size_t kRegionsMax = 256;  // reported by one system call; it is called again for more
+
+std::string userfault_advice(int error_number) {
+  switch (error_number) {
+    case EPERM:
+      return "userfaultfd is not permitted here (a container's seccomp filter, or "
+             "vm.unprivileged_userfaultfd); allow it or use the fault tracker";
+    case ENOSYS:
+      return "this kernel has no userfaultfd; use the fault tracker";
+    case EINVAL:
+      return "this kernel lacks userfaultfd WP_ASYNC (Linux 6.7); use the fault tracker";
+    default:
+      return "userfaultfd";
+  }
+}
+
+// Async write-protection never hands a fault to user space, so the restriction to user-mode faults,
+// which an unprivileged process must accept, costs nothing.
+int open_userfaultfd() {
+  const int flags = O_CLOEXEC | O_NONBLOCK;
+  long descriptor = syscall(SYS_userfaultfd, flags);
+  if (descriptor < 0) {
+    descriptor = syscall(SYS_userfaultfd, flags | static_cast<int>(kernel::kUffdUserModeOnly));
+  }
+  return static_cast<int>(descriptor);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<WriteWatch>> WriteWatch::open() {
+  const int userfault_descriptor = open_userfaultfd();
+  if (userfault_descriptor < 0) return Status::from_errno(errno, userfault_advice(errno));
+
+  uffdio_api api{};
+  api.api = UFFD_API;
+  api.features = kernel::kUffdFeatureWpAsync;
+  if (ioctl(userfault_descriptor, UFFDIO_API, &api) != 0) {
+    const int error_number = errno;
+    close(userfault_descriptor);
+    return Status::from_errno(error_number, userfault_advice(error_number));
+  }
+
+  const int pagemap_descriptor = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  if (pagemap_descriptor < 0) {
+    const int error_number = errno;
+    close(userfault_descriptor);
+    return Status::from_errno(error_number, "cannot open /proc/self/pagemap (is /proc mounted?)");
+  }
+  kernel::PagemapScanArgument nothing;
+  nothing.size = sizeof nothing;
+  nothing.return_mask = kernel::kPageIsWritten;
+  nothing.category_mask = kernel::kPageIsWritten;
+  if (ioctl(pagemap_descriptor, kernel::kPagemapScan, &nothing) < 0) {
+    const int error_number = errno;
+    close(pagemap_descriptor);
+    close(userfault_descriptor);
+    return Status::from_errno(error_number,
+                              "this kernel lacks PAGEMAP_SCAN (Linux 6.7); use the fault tracker");
+  }
+  return std::unique_ptr<WriteWatch>(new WriteWatch(userfault_descriptor, pagemap_descriptor));
+}
+
+WriteWatch::~WriteWatch() {
+  close(pagemap_descriptor_);
+  close(userfault_descriptor_);
+}
+
+Status WriteWatch::add(std::uint64_t first, std::uint64_t end) {
+  uffdio_register request{};
+  request.range = {first * kPageBytes, (end - first) * kPageBytes};
+  request.mode = UFFDIO_REGISTER_MODE_WP;
+  if (ioctl(userfault_descriptor_, UFFDIO_REGISTER, &request) != 0) {
+    return Status::from_errno(errno, "cannot watch memory with userfaultfd; use the fault tracker");
+  }
+  return {};
+}
+
+Status WriteWatch::remove(std::uint64_t first, std::uint64_t end) {
+  uffdio_range range{first * kPageBytes, (end - first) * kPageBytes};
+  if (ioctl(userfault_descriptor_, UFFDIO_UNREGISTER, &range) != 0) {
+    return Status::from_errno(errno, "cannot stop watching memory with userfaultfd");
+  }
+  return {};
+}
+
+namespace {
+
+// Walks [first, end) in as many calls as the bounded vector asks for.
+Status scan(int descriptor, kernel::PagemapScanArgument argument, std::uint64_t& first,
+            std::uint64_t end, PageRuns& pages) {
+  std::array<kernel::PageRegion, kRegionsMax> regions;
+  if (first >= end) return {};
+  argument.size = sizeof argument;
+  argument.vec = reinterpret_cast<std::uint64_t>(regions.data());
+  // No more than can be needed: the kernel allocates as many.
+  argument.vec_len = std::min<std::uint64_t>(regions.size(), end - first);
+  while (first < end) {
+    argument.start = first * kPageBytes;
+    argument.end = end * kPageBytes;
+    const int count = ioctl(descriptor, kernel::kPagemapScan, &argument);
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      return Status::from_errno(errno, "PAGEMAP_SCAN of the mapping");
+    }
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+      pages.add(regions[i].start / kPageBytes, (regions[i].end - regions[i].start) / kPageBytes);
+    }
+    PAWL_ASSERT(argument.walk_end > argument.start && argument.walk_end <= argument.end);
+    first = argument.walk_end / kPageBytes;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status WriteWatch::take(std::uint64_t& first, std::uint64_t end, Filter filter, PageRuns& taken) {
+  kernel::PagemapScanArgument argument;
+  argument.flags = kernel::kPmScanWpMatching | kernel::kPmScanCheckWpAsync;
+  argument.category_mask = kernel::kPageIsWritten;
+  argument.category_anyof_mask = kernel::kPageIsPresent | kernel::kPageIsSwapped;
+  argument.return_mask = kernel::kPageIsWritten;
+  if (filter == Filter::kWrittenPrivate) {
+    argument.category_inverted = kernel::kPageIsFile | kernel::kPageIsZero;
+    argument.category_mask |= kernel::kPageIsFile | kernel::kPageIsZero;
+  }
+  return scan(pagemap_descriptor_, argument, first, end, taken);
+}
+
+Status WriteWatch::find_private(std::uint64_t first, std::uint64_t end, PageRuns& found) {
+  kernel::PagemapScanArgument argument;
+  argument.category_inverted = kernel::kPageIsFile | kernel::kPageIsZero;
+  argument.category_mask = kernel::kPageIsFile | kernel::kPageIsZero;
+  argument.category_anyof_mask = kernel::kPageIsPresent | kernel::kPageIsSwapped;
+  argument.return_mask = kernel::kPageIsPresent | kernel::kPageIsSwapped;
+  return scan(pagemap_descriptor_, argument, first, end, found);
+}
+
+}  // namespace pawl

@@ -1,0 +1,51 @@
+// The kernel's own record of written pages: userfaultfd's asynchronous write-protection, read and
+// renewed by PAGEMAP_SCAN.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "medium/status.h"
+#include "track/page_runs.h"
+
+namespace pawl {
+
+// Any thread may call any function; calls on the same pages are ordered by the caller.  Belongs to
+// the process that opened it: its descriptors speak of that process's memory even after a fork.
+class WriteWatch {
+ public:
+  // EPERM, ENOSYS or EINVAL with what to do about it, where the kernel or its settings refuse.
+  static Result<std::unique_ptr<WriteWatch>> open();
+  ~WriteWatch();
+  WriteWatch(const WriteWatch&) = delete;
+  WriteWatch& operator=(const WriteWatch&) = delete;
+
+  // Starts and stops recording.  Pages are addresses divided by kPageBytes.
+  Status add(std::uint64_t first, std::uint64_t end);
+  Status remove(std::uint64_t first, std::uint64_t end);
+
+  enum class Filter {
+    // Fast over many pages.  A page that was only read may be taken, once.
+    kWritten,
+    // Looks each page up, hence for few pages.  Pages that still show the file, or the zero page,
+    // were not written: they are left out (and are not armed, since a store to them faults anyway).
+    kWrittenPrivate,
+  };
+  // Adds to `taken` the written pages of [first, end) and arms them again, each atomically.  On
+  // failure `first` is moved past what was done.
+  Status take(std::uint64_t& first, std::uint64_t end, Filter filter, PageRuns& taken);
+  // Adds to `found` the pages of [first, end) that are the process's own, not the file's nor the
+  // zero page's.  Arms nothing.
+  Status find_private(std::uint64_t first, std::uint64_t end, PageRuns& found);
+
+ private:
+  WriteWatch(int userfault_descriptor, int pagemap_descriptor)
+      : userfault_descriptor_(userfault_descriptor), pagemap_descriptor_(pagemap_descriptor) {}
+
+  const int userfault_descriptor_;
+  const int pagemap_descriptor_;
+};
+
+}  // namespace pawl
