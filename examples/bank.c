@@ -254,6 +254,7 @@ static int run(const struct options* options) {
     const char* why = not_this_bank(options, &open);
     if (why != NULL) {
       fprintf(stderr, "bank: %s: %s\n", options->path, why);
+      close_bank(options, &open);
       return EXIT_TROUBLE;
     }
   }
@@ -318,6 +319,7 @@ static int audit(const struct options* options) {
   const char* why = not_this_bank(options, &open);
   if (why != NULL) {
     fprintf(stderr, "bank: %s: %s\n", options->path, why);
+    close_bank(options, &open);
     return EXIT_WRONG;
   }
   struct account* expected = replay(bank);
