@@ -57,7 +57,7 @@ Status check_bond(Medium& medium, const Header& header, bool has_records) {
                                       "together with their attributes (cp --preserve=all)");
 }
 
-Result<Replayed> replay(Medium& medium, MediumFile& journal) {
+Result<Replayed> replay(Medium& medium, MediumFile& journal, bool accept_loss) {
   auto opened = Reader::open(journal);
   if (!opened.ok()) return with_journal_name(medium, opened.status());
 
@@ -76,7 +76,7 @@ Result<Replayed> replay(Medium& medium, MediumFile& journal) {
   PAWL_TRY(check_bond(medium, opened.value().header(), outcome.records > 0));
   auto evidence = opened.value().evidence_of_loss();
   if (!evidence.ok()) return with_journal_name(medium, evidence.status());
-  if (!evidence.value().empty()) return damaged(medium, evidence.value());
+  if (!evidence.value().empty() && !accept_loss) return damaged(medium, evidence.value());
   if (outcome.records == 0) return outcome;
 
   auto again = Reader::open(journal);

@@ -21,7 +21,8 @@ Status check_bond(Medium& medium, const Header& header, bool has_records);
 
 // Replays all whole records of `journal` into the base and flushes it.  On failure the journal is
 // as it was, and so is the file unless replay had begun: then a later replay completes it.
-Result<Replayed> replay(Medium& medium, MediumFile& journal);
+// With `accept_loss` evidence of damage does not stop it: what can be read is replayed.
+Result<Replayed> replay(Medium& medium, MediumFile& journal, bool accept_loss = false);
 
 // The error of a file that carries the mark while its journal is nowhere.
 Status missing_journal(const Medium& medium, const Mark& mark);
