@@ -6,7 +6,8 @@
 
 namespace pawl::journal {
 
-BatchWriter::BatchWriter(Journal& journal, Durable durable) : journal_(journal), durable_(std::move(durable)) {}
+BatchWriter::BatchWriter(Journal& journal, Durable durable, Failed failed)
+    : journal_(journal), durable_(std::move(durable)), failed_(std::move(failed)) {}
 
 BatchWriter::~BatchWriter() {
   {
@@ -55,7 +56,10 @@ void BatchWriter::run() {
       if (!status.ok()) break;
     }
     if (status.ok()) status = journal_.flush();
-    if (status.ok()) durable_(batches.back().place.sequence);
+    if (status.ok())
+      durable_(batches.back().place.sequence);
+    else
+      failed_(status);
     lock.lock();
     writing_ = false;
     for (const Batch& batch : batches) queued_bytes_ -= batch.place.bytes;

@@ -19,7 +19,9 @@ class BatchWriter {
   // `durable` is told of each sequence number that became durable, with all before it, in the
   // writer's thread.
   using Durable = std::function<void(std::uint64_t sequence)>;
-  BatchWriter(Journal& journal, Durable durable);
+  // `failed` is told, there too, of the failure that ended it.
+  using Failed = std::function<void(const Status&)>;
+  BatchWriter(Journal& journal, Durable durable, Failed failed);
   ~BatchWriter();  // abandons what is queued
 
   // Takes a finished record.  Waits while the queue is over kQueuedBytesMax.
@@ -38,6 +40,7 @@ class BatchWriter {
 
   Journal& journal_;
   const Durable durable_;
+  const Failed failed_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Batch> queue_;

@@ -4,8 +4,13 @@
 
 namespace pawl::journal {
 
-Checkpointer::Checkpointer(MediumFile& base, CommittedImage& image, Journal& journal, std::size_t threshold_pages, Failed failed)
-    : base_(base), image_(image), journal_(journal), threshold_pages_(threshold_pages), failed_(std::move(failed)) {}
+Checkpointer::Checkpointer(MediumFile& base, CommittedImage& image, Journal& journal,
+                           std::size_t threshold_pages, Failed failed)
+    : base_(base),
+      image_(image),
+      journal_(journal),
+      threshold_pages_(threshold_pages),
+      failed_(std::move(failed)) {}
 
 Checkpointer::~Checkpointer() {
   {

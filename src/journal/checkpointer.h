@@ -18,7 +18,8 @@ class Checkpointer {
   // `threshold_pages`: committed pages that may wait before the background starts to apply them.
   // `failed` is told of what went wrong in the background; it is called in that thread.
   using Failed = std::function<void(const Status&)>;
-  Checkpointer(MediumFile& base, CommittedImage& image, Journal& journal, std::size_t threshold_pages, Failed failed);
+  Checkpointer(MediumFile& base, CommittedImage& image, Journal& journal,
+               std::size_t threshold_pages, Failed failed);
   ~Checkpointer();  // stops the background thread; applies nothing
 
   // There may be work: wakes the background if there is enough of it.  Does not block.

@@ -62,7 +62,8 @@ void CommittedImage::truncate(std::uint64_t to, std::uint64_t sequence) {
     const std::uint64_t start = entry->first * kPageBytes;
     if (start >= to) {
       // The record that held it must stay until the truncation is in the base.
-      truncation_.first_sequence = std::min(truncation_.first_sequence, entry->second.first_sequence);
+      truncation_.first_sequence =
+          std::min(truncation_.first_sequence, entry->second.first_sequence);
       entry = overlay_.erase(entry);
       continue;
     }
@@ -149,11 +150,14 @@ Status CommittedImage::apply() {
     complete = durable_sequence_;
     size_bytes = durable_size_;
     if (truncation_.pending) {
-      if (truncation_.last_sequence <= durable_sequence_) truncation = truncation_;
-      else complete = std::min(complete, truncation_.first_sequence - 1);
+      if (truncation_.last_sequence <= durable_sequence_)
+        truncation = truncation_;
+      else
+        complete = std::min(complete, truncation_.first_sequence - 1);
     }
     // While a truncation waits, pages behind it would be cut again: they wait too.
-    const std::uint64_t limit = truncation_.pending && !truncation.pending ? truncation_.to : ~std::uint64_t{0};
+    const std::uint64_t limit =
+        truncation_.pending && !truncation.pending ? truncation_.to : ~std::uint64_t{0};
     for (auto& [number, waiting] : overlay_) {
       if (waiting.last_sequence > durable_sequence_ || number * kPageBytes >= limit) {
         complete = std::min(complete, waiting.first_sequence - 1);
@@ -163,7 +167,8 @@ Status CommittedImage::apply() {
       copies.push_back({number, waiting.page});
     }
   }
-  std::sort(copies.begin(), copies.end(), [](const Copy& a, const Copy& b) { return a.number < b.number; });
+  std::sort(copies.begin(), copies.end(),
+            [](const Copy& a, const Copy& b) { return a.number < b.number; });
 
   if (truncation.pending) {
     std::vector<std::uint64_t> kept;
@@ -172,13 +177,16 @@ Status CommittedImage::apply() {
     const std::lock_guard lock(mutex_);
     if (truncation_.last_sequence == truncation.last_sequence) truncation_.pending = false;
     // A newer one waits; it starts where this one ended.
-    else complete = std::min(complete, truncation_.first_sequence - 1);
+    else
+      complete = std::min(complete, truncation_.first_sequence - 1);
   }
 
   std::vector<std::byte> run;
   for (std::size_t i = 0; i < copies.size();) {
     std::size_t end = i + 1;
-    while (end < copies.size() && copies[end].number == copies[end - 1].number + 1 && end - i < kApplyRunPagesMax) ++end;
+    while (end < copies.size() && copies[end].number == copies[end - 1].number + 1 &&
+           end - i < kApplyRunPagesMax)
+      ++end;
     const std::uint64_t start = copies[i].number * kPageBytes;
     // The base never runs ahead of the committed size.
     const std::uint64_t stop = std::min((copies[end - 1].number + 1) * kPageBytes, size_bytes);
@@ -187,7 +195,8 @@ Status CommittedImage::apply() {
         PAWL_TRY(base_.write(start, std::span(copies[i].page->bytes).first(stop - start)));
       } else {
         run.clear();
-        for (std::size_t j = i; j < end; ++j) run.insert(run.end(), copies[j].page->bytes.begin(), copies[j].page->bytes.end());
+        for (std::size_t j = i; j < end; ++j)
+          run.insert(run.end(), copies[j].page->bytes.begin(), copies[j].page->bytes.end());
         PAWL_TRY(base_.write(start, std::span(run).first(stop - start)));
       }
       base_size_ = std::max(base_size_, stop);
@@ -224,7 +233,8 @@ std::size_t CommittedImage::waiting_pages() const {
   return overlay_.size();
 }
 
-Status CommittedImage::begin_direct(std::uint64_t truncate_to, std::uint64_t size_bytes, std::uint64_t sequence) {
+Status CommittedImage::begin_direct(std::uint64_t truncate_to, std::uint64_t size_bytes,
+                                    std::uint64_t sequence) {
   {
     const std::lock_guard lock(mutex_);
     PAWL_ASSERT(overlay_.empty() && !truncation_.pending && sizes_.empty());

@@ -29,8 +29,13 @@ class CommittedImage {
 
   // `size_bytes` is the base's; all its content is durable.
   CommittedImage(MediumFile& base, std::uint64_t size_bytes, std::uint64_t durable_sequence)
-      : base_(base), space_(base), base_size_(size_bytes), size_(size_bytes), durable_size_(size_bytes),
-        durable_sequence_(durable_sequence), applied_sequence_(durable_sequence) {}
+      : base_(base),
+        space_(base),
+        base_size_(size_bytes),
+        size_(size_bytes),
+        durable_size_(size_bytes),
+        durable_sequence_(durable_sequence),
+        applied_sequence_(durable_sequence) {}
 
   Status learn_space() { return space_.learn(); }
 
@@ -86,7 +91,8 @@ class CommittedImage {
   };
 
   PageBuffer& writable(Waiting& waiting);
-  Status apply_truncation(const Truncation& truncation, std::uint64_t size_bytes, const std::vector<std::uint64_t>& kept_pages);
+  Status apply_truncation(const Truncation& truncation, std::uint64_t size_bytes,
+                          const std::vector<std::uint64_t>& kept_pages);
 
   MediumFile& base_;
   mutable std::mutex mutex_;

@@ -49,9 +49,9 @@ struct RecordHeader {
   std::uint64_t epoch = 0;
   std::uint64_t sequence = 0;
   std::uint64_t payload_bytes = 0;
-  std::uint64_t file_size = 0;                   // of the file after this commit
-  std::uint64_t truncate_to = kNoTruncation;     // the file was first cut to this many bytes
-  std::uint64_t time_ns = 0;                     // CLOCK_REALTIME
+  std::uint64_t file_size = 0;                // of the file after this commit
+  std::uint64_t truncate_to = kNoTruncation;  // the file was first cut to this many bytes
+  std::uint64_t time_ns = 0;                  // CLOCK_REALTIME
   std::uint32_t payload_crc32c = 0;
   std::uint32_t header_generation = 0;  // low 32 bits, of the header that was durable by then
   std::uint64_t durable_sequence = 0;   // the last record that was durable when this was written

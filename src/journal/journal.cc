@@ -1,10 +1,10 @@
 #include "journal/journal.h"
 
+#include <sys/random.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <sys/random.h>
-#include <unistd.h>
 
 #include "journal/page_buffer.h"
 
@@ -29,21 +29,28 @@ JournalId random_journal_id() {
 }
 
 Journal::Journal(std::unique_ptr<MediumFile> file, const Header& header, std::uint64_t size_bytes)
-    : file_(std::move(file)), header_(header), configured_bytes_(size_bytes), size_bytes_(size_bytes),
+    : file_(std::move(file)),
+      header_(header),
+      configured_bytes_(size_bytes),
+      size_bytes_(size_bytes),
       next_sequence_(header.tail_sequence) {}
 
-Result<std::unique_ptr<Journal>> Journal::format(std::unique_ptr<MediumFile> file, const JournalId& id,
-                                                 const FileIdentity& identity, std::uint64_t generation,
-                                                 std::uint64_t first_sequence, std::uint64_t size_bytes) {
+Result<std::unique_ptr<Journal>> Journal::format(std::unique_ptr<MediumFile> file,
+                                                 const JournalId& id, const FileIdentity& identity,
+                                                 std::uint64_t generation,
+                                                 std::uint64_t first_sequence,
+                                                 std::uint64_t size_bytes) {
   PAWL_ASSERT(size_bytes % kBlockBytes == 0 && size_bytes > kAreaStart);
   auto present = file->size();
   if (!present.ok()) return present.status();
   if (present.value() > size_bytes) PAWL_TRY(file->resize(size_bytes));
   // Every block is written once, so that a commit's flush has no metadata to write.
-  const std::uint64_t first_missing = round_down(std::min(present.value(), size_bytes), kBlockBytes);
+  const std::uint64_t first_missing =
+      round_down(std::min(present.value(), size_bytes), kBlockBytes);
   if (first_missing < size_bytes) {
     AlignedBuffer zeros;
-    if (!zeros.grow(kZeroPieceBytes, 0)) return Status::failure(ENOMEM, "no memory to write the journal");
+    if (!zeros.grow(kZeroPieceBytes, 0))
+      return Status::failure(ENOMEM, "no memory to write the journal");
     std::memset(zeros.data(), 0, kZeroPieceBytes);
     PAWL_TRY(file->reserve(first_missing, size_bytes - first_missing));
     for (std::uint64_t offset = first_missing; offset < size_bytes;) {
@@ -72,7 +79,8 @@ Status Journal::write_header(std::uint64_t tail_offset, std::uint64_t tail_seque
   next.tail_sequence = tail_sequence;
   next.crc32c = header_checksum(next);
   AlignedBuffer block;
-  if (!block.grow(kBlockBytes, 0)) return Status::failure(ENOMEM, "no memory for the journal's header");
+  if (!block.grow(kBlockBytes, 0))
+    return Status::failure(ENOMEM, "no memory for the journal's header");
   std::memset(block.data(), 0, kBlockBytes);
   std::memcpy(block.data(), &next, sizeof next);
   // The slots alternate: a torn write leaves the other one.
@@ -136,7 +144,8 @@ void Journal::cancel(const Place& place) {
   head_ = place.offset;
 }
 
-Status Journal::write(const Place& place, std::uint64_t offset_in_record, std::span<const std::byte> bytes) {
+Status Journal::write(const Place& place, std::uint64_t offset_in_record,
+                      std::span<const std::byte> bytes) {
   PAWL_ASSERT(place.offset >= kAreaStart && offset_in_record + bytes.size() <= place.bytes);
   return file_->write(place.offset + offset_in_record, bytes);
 }
@@ -184,8 +193,9 @@ Status Journal::extend(Place& place, std::uint64_t record_bytes) {
   if (!grown.ok()) {
     // Gives back what was reserved past the end.
     [[maybe_unused]] const Status ignored = file_->resize(present);
-    return Status::failure(grown.error_number(), "the journal cannot grow for this commit: " + grown.text() +
-                                                     "; free some space and call again, or commit more often");
+    return Status::failure(grown.error_number(),
+                           "the journal cannot grow for this commit: " + grown.text() +
+                               "; free some space and call again, or commit more often");
   }
   const std::lock_guard lock(mutex_);
   size_bytes_ = size;
@@ -206,7 +216,9 @@ Status Journal::release(std::uint64_t through_sequence) {
   std::uint64_t tail_sequence = 0;
   {
     const std::lock_guard lock(mutex_);
-    const auto kept = std::find_if(records_.begin(), records_.end(), [&](const Record& record) { return record.sequence > through_sequence; });
+    const auto kept = std::find_if(records_.begin(), records_.end(), [&](const Record& record) {
+      return record.sequence > through_sequence;
+    });
     if (kept == records_.begin()) return {};
     tail_offset = kept != records_.end() ? kept->offset : head_;
     tail_sequence = kept != records_.end() ? kept->sequence : next_sequence_;

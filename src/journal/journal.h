@@ -23,11 +23,13 @@ struct Place {
 class Journal {
  public:
   // Makes `file` an empty journal of size_bytes, every block of it written, whose next record is
-  // first_sequence.  Records in it become stale; `generation` is its last header's (0: it has none).
-  // Durable on success.  ENOSPC: the disk has no room for it.
-  static Result<std::unique_ptr<Journal>> format(std::unique_ptr<MediumFile> file, const JournalId& id,
-                                                 const FileIdentity& identity, std::uint64_t generation,
-                                                 std::uint64_t first_sequence, std::uint64_t size_bytes);
+  // first_sequence.  Records in it become stale; `generation` is its last header's (0: it has
+  // none). Durable on success.  ENOSPC: the disk has no room for it.
+  static Result<std::unique_ptr<Journal>> format(std::unique_ptr<MediumFile> file,
+                                                 const JournalId& id, const FileIdentity& identity,
+                                                 std::uint64_t generation,
+                                                 std::uint64_t first_sequence,
+                                                 std::uint64_t size_bytes);
 
   const JournalId& id() const { return header_.journal_id; }
   std::uint64_t epoch() const { return header_.epoch; }
@@ -43,7 +45,8 @@ class Journal {
   // Gives back the last place reserved; its bytes may have been written, but not flushed.
   void cancel(const Place& place);
 
-  Status write(const Place& place, std::uint64_t offset_in_record, std::span<const std::byte> bytes);
+  Status write(const Place& place, std::uint64_t offset_in_record,
+               std::span<const std::byte> bytes);
   Status flush();
   // Low 32 bits of the generation of the durable header; for the records written under it.
   std::uint32_t header_generation() const;

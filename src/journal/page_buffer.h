@@ -25,7 +25,8 @@ class AlignedBuffer {
   bool grow(std::size_t capacity, std::size_t keep) {
     if (capacity <= capacity_) return true;
     capacity = round_up(capacity, kPageBytes);
-    std::unique_ptr<std::byte, FreeMemory> larger(static_cast<std::byte*>(std::aligned_alloc(kPageBytes, capacity)));
+    std::unique_ptr<std::byte, FreeMemory> larger(
+        static_cast<std::byte*>(std::aligned_alloc(kPageBytes, capacity)));
     if (larger == nullptr) return false;
     if (keep > 0) std::memcpy(larger.get(), memory_.get(), keep);
     memory_ = std::move(larger);

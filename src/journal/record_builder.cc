@@ -22,8 +22,11 @@ Status RecordBuilder::make_room(std::size_t bytes) {
     PAWL_ASSERT(round_up(used_ + bytes, kBlockBytes) <= buffer_.capacity());
     return {};
   }
-  const std::size_t capacity = std::min(std::max({wanted, 2 * buffer_.capacity(), kFirstCapacity}), kRecordBufferMax);
-  if (!buffer_.grow(capacity, used_)) return Status::failure(ENOMEM, "no memory for a record of " + std::to_string(capacity) + " bytes");
+  const std::size_t capacity =
+      std::min(std::max({wanted, 2 * buffer_.capacity(), kFirstCapacity}), kRecordBufferMax);
+  if (!buffer_.grow(capacity, used_))
+    return Status::failure(ENOMEM,
+                           "no memory for a record of " + std::to_string(capacity) + " bytes");
   return {};
 }
 

@@ -20,22 +20,28 @@ Status apply_record(Medium& medium, Reader& reader, const RecordSummary& record)
     size_bytes = record.header.truncate_to;
   }
   if (record.header.file_size != size_bytes) PAWL_TRY(base.resize(record.header.file_size));
-  return reader.visit(record, [&](std::uint64_t offset, std::span<const std::byte> bytes) { return base.write(offset, bytes); });
+  return reader.visit(record, [&](std::uint64_t offset, std::span<const std::byte> bytes) {
+    return base.write(offset, bytes);
+  });
 }
 
 Status damaged(const Medium& medium, const std::string& evidence) {
-  return Status::failure(EBADMSG, medium.journal_path() + " is damaged: " + evidence +
-                                      ". Nothing was changed. Restore the file and its journal from a copy; to accept the loss "
-                                      "of the damaged commits and all after them, use pawl recover --accept-loss");
+  return Status::failure(
+      EBADMSG,
+      medium.journal_path() + " is damaged: " + evidence +
+          ". Nothing was changed. Restore the file and its journal from a copy; to accept the loss "
+          "of the damaged commits and all after them, use pawl recover --accept-loss");
 }
 
 }  // namespace
 
 Status missing_journal(const Medium& medium, const Mark& mark) {
-  return Status::failure(ENODATA, medium.path() + " was left open by a crash, and its journal " + mark.journal_path +
-                                      " is missing: commits may stand only there. Put it back as " + medium.journal_path() +
-                                      "; or, to accept the file as it is (commits may be lost), clear the mark with "
-                                      "'pawl recover --accept-loss'");
+  return Status::failure(
+      ENODATA, medium.path() + " was left open by a crash, and its journal " + mark.journal_path +
+                   " is missing: commits may stand only there. Put it back as " +
+                   medium.journal_path() +
+                   "; or, to accept the file as it is (commits may be lost), clear the mark with "
+                   "'pawl recover --accept-loss'");
 }
 
 Status check_bond(Medium& medium, const Header& header, bool has_records) {
@@ -43,17 +49,25 @@ Status check_bond(Medium& medium, const Header& header, bool has_records) {
   if (!mark.ok()) return mark.status();
   if (mark.value().has_value()) {
     if (mark.value()->journal_id == header.journal_id) return {};
-    return Status::failure(EBADMSG, medium.journal_path() + " is the journal of another file (id " + describe_journal_id(header.journal_id) +
-                                        "); that of " + medium.path() + " has the id " + describe_journal_id(mark.value()->journal_id) +
-                                        " and was last at " + mark.value()->journal_path + ". Nothing was changed. Put that one in its place");
+    return Status::failure(EBADMSG, medium.journal_path() + " is the journal of another file (id " +
+                                        describe_journal_id(header.journal_id) + "); that of " +
+                                        medium.path() + " has the id " +
+                                        describe_journal_id(mark.value()->journal_id) +
+                                        " and was last at " + mark.value()->journal_path +
+                                        ". Nothing was changed. Put that one in its place");
   }
   // Without records nothing is at stake: it was made, or emptied, just before a crash.
   if (!has_records) return {};
-  if (!medium.can_mark() && FileIdentity{header.file_inode, header.file_birth_time_ns} == medium.identity()) return {};
-  return Status::failure(EBADMSG, medium.journal_path() + " holds commits of another file (inode " + std::to_string(header.file_inode) +
-                                      "); " + medium.path() + " is inode " + std::to_string(medium.identity().inode) +
-                                      " and carries no mark of it. Nothing was changed. If " + medium.path() +
-                                      " replaced the file on purpose, move the journal away; if it was copied, copy file and journal "
+  if (!medium.can_mark() &&
+      FileIdentity{header.file_inode, header.file_birth_time_ns} == medium.identity())
+    return {};
+  return Status::failure(EBADMSG, medium.journal_path() + " holds commits of another file (inode " +
+                                      std::to_string(header.file_inode) + "); " + medium.path() +
+                                      " is inode " + std::to_string(medium.identity().inode) +
+                                      " and carries no mark of it. Nothing was changed. If " +
+                                      medium.path() +
+                                      " replaced the file on purpose, move the journal away; if it "
+                                      "was copied, copy file and journal "
                                       "together with their attributes (cp --preserve=all)");
 }
 
@@ -85,11 +99,15 @@ Result<Replayed> replay(Medium& medium, MediumFile& journal, bool accept_loss) {
     auto record = again.value().next();
     if (!record.ok()) return with_journal_name(medium, record.status());
     if (!record.value().has_value()) {
-      return Status::failure(EBADMSG, medium.journal_path() + " changed while it was read; is another program at it?");
+      return Status::failure(
+          EBADMSG, medium.journal_path() + " changed while it was read; is another program at it?");
     }
-    if (const Status applied = apply_record(medium, again.value(), *record.value()); !applied.ok()) {
-      return Status::failure(applied.error_number(), "recovery of " + medium.path() + " stopped: " + applied.text() +
-                                                         ". The journal is as it was; mend the cause and open the file again");
+    if (const Status applied = apply_record(medium, again.value(), *record.value());
+        !applied.ok()) {
+      return Status::failure(
+          applied.error_number(),
+          "recovery of " + medium.path() + " stopped: " + applied.text() +
+              ". The journal is as it was; mend the cause and open the file again");
     }
   }
   PAWL_TRY(medium.base().flush());

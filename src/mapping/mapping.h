@@ -31,7 +31,8 @@ class Mapping {
  public:
   // Recovers the file if a crash left it behind, makes its journal, marks it.  On return the
   // file's present content is durable.  EBUSY: another writer has it.
-  static Result<std::unique_ptr<Mapping>> open(std::unique_ptr<Medium> medium, const Options& options);
+  static Result<std::unique_ptr<Mapping>> open(std::unique_ptr<Medium> medium,
+                                               const Options& options);
 
   // Releases memory and descriptors.  Does not close(): what was not committed is lost, and the
   // journal stays for the next open, as after a crash.
@@ -83,8 +84,6 @@ class Mapping {
 
   void statistics(MappingStatistics& statistics) const;
   const Medium& medium() const;
-  // In a forked child: no commits from here on; the parent's lock is not ours.
-  void abandon_in_child();
 
  private:
   class Implementation;
@@ -93,7 +92,8 @@ class Mapping {
 };
 
 // Recovery without mapping: replays the journal beside the file, flushes, removes mark and journal.
-// Returns the number of records replayed.
-Result<std::uint64_t> recover(Medium& medium);
+// Returns the number of records replayed.  With `accept_loss`, what a damaged or missing journal
+// cannot give is given up: the file is as the last whole record left it.
+Result<std::uint64_t> recover(Medium& medium, bool accept_loss = false);
 
 }  // namespace pawl

@@ -1,12 +1,12 @@
 #include "medium/descriptor.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pawl {
 
@@ -17,7 +17,8 @@ void Descriptor::reset(int number) {
 
 Status DescriptorFile::read(std::uint64_t offset, std::span<std::byte> into) {
   while (!into.empty()) {
-    const ssize_t got = ::pread(descriptor_.get(), into.data(), into.size(), static_cast<off_t>(offset));
+    const ssize_t got =
+        ::pread(descriptor_.get(), into.data(), into.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Status::from_errno(errno, "cannot read " + path_);
     if (got == 0) {
@@ -33,16 +34,19 @@ Status DescriptorFile::read(std::uint64_t offset, std::span<std::byte> into) {
 // Some file systems accept O_DIRECT at open and refuse the write.
 bool DescriptorFile::leave_direct_io() {
   const int flags = ::fcntl(descriptor_.get(), F_GETFL);
-  return flags >= 0 && (flags & O_DIRECT) != 0 && ::fcntl(descriptor_.get(), F_SETFL, flags & ~O_DIRECT) == 0;
+  return flags >= 0 && (flags & O_DIRECT) != 0 &&
+         ::fcntl(descriptor_.get(), F_SETFL, flags & ~O_DIRECT) == 0;
 }
 
 Status DescriptorFile::write(std::uint64_t offset, std::span<const std::byte> from) {
   while (!from.empty()) {
-    const ssize_t done = ::pwrite(descriptor_.get(), from.data(), from.size(), static_cast<off_t>(offset));
+    const ssize_t done =
+        ::pwrite(descriptor_.get(), from.data(), from.size(), static_cast<off_t>(offset));
     if (done < 0 && errno == EINTR) continue;
     if (done < 0 && errno == EINVAL && leave_direct_io()) continue;
     if (done < 0) return Status::from_errno(errno, "cannot write " + path_);
-    if (done == 0) return Status::failure(EIO, "cannot write " + path_ + ": the device took no bytes");
+    if (done == 0)
+      return Status::failure(EIO, "cannot write " + path_ + ": the device took no bytes");
     from = from.subspan(static_cast<std::size_t>(done));
     offset += static_cast<std::uint64_t>(done);
   }
@@ -50,48 +54,60 @@ Status DescriptorFile::write(std::uint64_t offset, std::span<const std::byte> fr
 }
 
 Status DescriptorFile::flush() {
-  const int outcome = flush_metadata_.exchange(false) ? ::fsync(descriptor_.get()) : ::fdatasync(descriptor_.get());
+  const int outcome =
+      flush_metadata_.exchange(false) ? ::fsync(descriptor_.get()) : ::fdatasync(descriptor_.get());
   if (outcome != 0) {
-    // EINTR and EDQUOT included: whatever a flush answers but success means bytes may be gone.
-    return Status::from_errno(errno, "cannot flush " + path_);
+    // Whatever a flush answers but success means that bytes may be gone: no space, too, is final
+    // here.
+    const Status cause = Status::from_errno(errno, "cannot flush " + path_);
+    return Status::failure(EIO, cause.text());
   }
   return {};
 }
 
 Result<std::uint64_t> DescriptorFile::size() {
-  struct stat status {};
-  if (::fstat(descriptor_.get(), &status) != 0) return Status::from_errno(errno, "cannot read the size of " + path_);
+  struct stat status{};
+  if (::fstat(descriptor_.get(), &status) != 0)
+    return Status::from_errno(errno, "cannot read the size of " + path_);
   return static_cast<std::uint64_t>(status.st_size);
 }
 
 Status DescriptorFile::resize(std::uint64_t size_bytes) {
   while (::ftruncate(descriptor_.get(), static_cast<off_t>(size_bytes)) != 0) {
     if (errno == EINTR) continue;
-    return Status::from_errno(errno, "cannot set the size of " + path_ + " to " + std::to_string(size_bytes) + " bytes");
+    return Status::from_errno(
+        errno, "cannot set the size of " + path_ + " to " + std::to_string(size_bytes) + " bytes");
   }
   return {};
 }
 
 Status DescriptorFile::reserve(std::uint64_t offset, std::uint64_t length) {
-  while (::fallocate(descriptor_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(length)) != 0) {
+  while (::fallocate(descriptor_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                     static_cast<off_t>(length)) != 0) {
     if (errno == EINTR) continue;
-    return Status::from_errno(errno, "cannot reserve " + std::to_string(length) + " bytes for " + path_);
+    return Status::from_errno(errno,
+                              "cannot reserve " + std::to_string(length) + " bytes for " + path_);
   }
   return {};
 }
 
 Status DescriptorFile::punch(std::uint64_t offset, std::uint64_t length) {
-  while (::fallocate(descriptor_.get(), FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, static_cast<off_t>(offset), static_cast<off_t>(length)) != 0) {
+  while (::fallocate(descriptor_.get(), FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE,
+                     static_cast<off_t>(offset), static_cast<off_t>(length)) != 0) {
     if (errno == EINTR) continue;
-    return Status::from_errno(errno, "cannot punch a hole of " + std::to_string(length) + " bytes into " + path_);
+    return Status::from_errno(
+        errno, "cannot punch a hole of " + std::to_string(length) + " bytes into " + path_);
   }
   return {};
 }
 
 Status DescriptorFile::zero(std::uint64_t offset, std::uint64_t length) {
-  while (::fallocate(descriptor_.get(), FALLOC_FL_KEEP_SIZE | FALLOC_FL_ZERO_RANGE, static_cast<off_t>(offset), static_cast<off_t>(length)) != 0) {
+  while (::fallocate(descriptor_.get(), FALLOC_FL_KEEP_SIZE | FALLOC_FL_ZERO_RANGE,
+                     static_cast<off_t>(offset), static_cast<off_t>(length)) != 0) {
     if (errno == EINTR) continue;
-    if (errno != EOPNOTSUPP) return Status::from_errno(errno, "cannot zero " + std::to_string(length) + " bytes of " + path_);
+    if (errno != EOPNOTSUPP)
+      return Status::from_errno(errno,
+                                "cannot zero " + std::to_string(length) + " bytes of " + path_);
     static constexpr std::array<std::byte, 16 * kPageBytes> kZeros{};
     for (std::uint64_t done = 0; done < length;) {
       const std::uint64_t piece = std::min<std::uint64_t>(kZeros.size(), length - done);

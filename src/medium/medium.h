@@ -16,12 +16,15 @@ namespace pawl {
 
 inline constexpr std::size_t kPageBytes = 4096;
 
-constexpr std::uint64_t round_down(std::uint64_t value, std::uint64_t unit) { return value / unit * unit; }
+constexpr std::uint64_t round_down(std::uint64_t value, std::uint64_t unit) {
+  return value / unit * unit;
+}
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-// One open file.  Any thread may call; reads and writes of the same bytes are ordered by the caller.
+// One open file.  Any thread may call; reads and writes of the same bytes are ordered by the
+// caller.
 class MediumFile {
  public:
   MediumFile() = default;
@@ -34,7 +37,7 @@ class MediumFile {
   // Writes all of `from`, or fails.  Not durable before flush().  The journal's file may need
   // offset, length and address aligned to kPageBytes.
   virtual Status write(std::uint64_t offset, std::span<const std::byte> from) = 0;
-  // Everything written, and the size, is durable on success.  A failure is final (law 8).
+  // Everything written, and the size, is durable on success.  A failure is EIO, and final (law 8).
   virtual Status flush() = 0;
   virtual Result<std::uint64_t> size() = 0;
   virtual Status resize(std::uint64_t size_bytes) = 0;

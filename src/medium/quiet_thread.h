@@ -1,8 +1,8 @@
 // A background thread that takes no signal meant for the program.
 #pragma once
 
-#include <csignal>
 #include <pthread.h>
+#include <csignal>
 #include <thread>
 #include <utility>
 

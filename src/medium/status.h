@@ -35,8 +35,8 @@ class [[nodiscard]] Status {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : outcome_(std::move(value)) {}              // NOLINT: implicit by design
-  Result(Status failure) : outcome_(std::move(failure)) {      // NOLINT: implicit by design
+  Result(T value) : outcome_(std::move(value)) {}          // NOLINT: implicit by design
+  Result(Status failure) : outcome_(std::move(failure)) {  // NOLINT: implicit by design
     assert(!std::get<Status>(outcome_).ok());
   }
 
@@ -58,7 +58,7 @@ class [[nodiscard]] Result {
 #define PAWL_ASSERT(condition) \
   ((condition) ? (void)0 : ::pawl::invariant_broken(#condition, __FILE__, __LINE__))
 
-#define PAWL_TRY(expression)                                   \
-  do {                                                         \
+#define PAWL_TRY(expression)                                        \
+  do {                                                              \
     if (auto status_ = (expression); !status_.ok()) return status_; \
   } while (false)

@@ -1,0 +1,227 @@
+// The C border: POSIX arguments in, errno and last-error text out.  No exception passes it.
+
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cerrno>
+#include <exception>
+#include <new>
+
+#include "mapping/last_error.h"
+#include "mapping/mapping.h"
+#include "mapping/open_mappings.h"
+#include "mapping/statistics.h"
+#include "medium/block_medium.h"
+#include "pawl/pawl.h"
+
+namespace {
+
+using pawl::Mapping;
+using pawl::Options;
+using pawl::Result;
+using pawl::Status;
+using pawl::Window;
+
+// The core does not throw on purpose; memory may run out.
+template <class Call>
+Status at_border(Call call) noexcept {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return Status::failure(ENOMEM, "out of memory");
+  } catch (const std::exception& exception) {
+    return Status::failure(EIO, exception.what());
+  }
+}
+
+template <class Call>
+int finish(Call call) noexcept {
+  const Status status = at_border(std::move(call));
+  if (status.ok()) return 0;
+  pawl::set_last_error(status);
+  return -1;
+}
+
+Status invalid(std::string text) { return Status::failure(EINVAL, std::move(text)); }
+
+Status not_mapped() {
+  return Status::failure(
+      ENOMEM,
+      "the address is in no atomic mapping of this process (was the file mapped with pawl_mmap?)");
+}
+
+Options from_public(const pawl_options& from) {
+  Options options;
+  options.journal_size_bytes = from.journal_size_bytes;
+  options.tracker = static_cast<pawl::TrackerChoice>(from.tracker);
+  options.apply = static_cast<pawl::ApplyChoice>(from.apply);
+  options.apply_threshold_pages = from.apply_threshold_pages;
+  options.resident_bytes_max = from.resident_bytes_max;
+  return options;
+}
+
+Status map_atomic(void* address, std::size_t length, int protection, int flags, int descriptor,
+                  off_t offset, const pawl_options* given, void** result) {
+  constexpr int kUnderstood =
+      MAP_ATOMIC | MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_POPULATE | MAP_NORESERVE;
+  if ((flags & MAP_ATOMIC) != MAP_ATOMIC) return invalid("flags must contain MAP_ATOMIC");
+  if ((flags & ~kUnderstood) != 0)
+    return Status::failure(
+        EOPNOTSUPP,
+        "flags contain what an atomic mapping cannot honour; it takes MAP_ATOMIC with MAP_FIXED, "
+        "MAP_FIXED_NOREPLACE, MAP_POPULATE and MAP_NORESERVE");
+  if (length == 0) return invalid("a mapping of 0 bytes cannot be");
+  if (offset < 0 || static_cast<std::uint64_t>(offset) % pawl::kPageBytes != 0)
+    return invalid("the offset must be a multiple of the page size (4096)");
+  if (reinterpret_cast<std::uintptr_t>(address) % pawl::kPageBytes != 0 &&
+      (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0)
+    return invalid("a fixed address must be a multiple of the page size (4096)");
+  if (length > std::size_t{1} << 47)
+    return Status::failure(
+        ENOMEM, "there is no address space for a mapping of " + std::to_string(length) + " bytes");
+  Options options;
+  if (given != nullptr) {
+    if (given->struct_size_bytes != sizeof *given)
+      return invalid("options were not filled by pawl_options_init, or by one of another version");
+    options = from_public(*given);
+  } else {
+    auto environment = Options::from_environment();
+    if (!environment.ok()) return environment.status();
+    options = environment.value();
+  }
+  auto medium = pawl::open_block_medium(descriptor);
+  if (!medium.ok()) return medium.status();
+  auto mapping = Mapping::open(std::move(medium.value()), options);
+  if (!mapping.ok()) return mapping.status();
+  const auto close_after = [&](const Status& status) {
+    [[maybe_unused]] const Status ignored = mapping.value()->close();
+    return status;
+  };
+  auto at = mapping.value()->map_window(address, pawl::round_up(length, pawl::kPageBytes),
+                                        protection, flags & (MAP_FIXED | MAP_FIXED_NOREPLACE),
+                                        static_cast<std::uint64_t>(offset));
+  if (!at.ok()) return close_after(at.status());
+  const Window window = *mapping.value()->window();
+  std::shared_ptr<Mapping> shared = std::move(mapping.value());
+  if (const Status added = pawl::open_mappings::add(shared, window); !added.ok()) {
+    [[maybe_unused]] const Status ignored = shared->close();
+    return added;
+  }
+  if ((flags & MAP_POPULATE) != 0) ::madvise(window.address, window.length, MADV_POPULATE_READ);
+  *result = at.value();
+  return {};
+}
+
+}  // namespace
+
+extern "C" {
+
+PAWL_PUBLIC int pawl_options_init(struct pawl_options* options) {
+  return finish([&]() -> Status {
+    if (options == nullptr) return invalid("options must not be NULL");
+    auto environment = Options::from_environment();
+    if (!environment.ok()) return environment.status();
+    const Options& from = environment.value();
+    *options = pawl_options{};
+    options->struct_size_bytes = sizeof *options;
+    options->journal_size_bytes = from.journal_size_bytes;
+    options->tracker = static_cast<int>(from.tracker);
+    options->apply = static_cast<int>(from.apply);
+    options->apply_threshold_pages = from.apply_threshold_pages;
+    options->resident_bytes_max = from.resident_bytes_max;
+    return {};
+  });
+}
+
+PAWL_PUBLIC void* pawl_mmap(void* address, size_t length, int protection, int flags, int descriptor,
+                            off_t offset) {
+  return pawl_mmap_with(address, length, protection, flags, descriptor, offset, nullptr);
+}
+
+PAWL_PUBLIC void* pawl_mmap_with(void* address, size_t length, int protection, int flags,
+                                 int descriptor, off_t offset, const struct pawl_options* options) {
+  void* result = MAP_FAILED;
+  finish([&] {
+    return map_atomic(address, length, protection, flags, descriptor, offset, options, &result);
+  });
+  return result;
+}
+
+PAWL_PUBLIC int pawl_msync(void* address, size_t length, int flags) {
+  return finish([&]() -> Status {
+    const auto mapping = pawl::open_mappings::find(address);
+    if (mapping == nullptr) return not_mapped();
+    switch (flags) {
+      case MS_SYNC:
+        return mapping->commit(address, length);
+      case MS_ASYNC:
+        return mapping->commit_async(address, length);
+      case MS_INVALIDATE:
+        return mapping->roll_back(address, length);
+      default:
+        return invalid("flags must be one of MS_SYNC, MS_ASYNC and MS_INVALIDATE");
+    }
+  });
+}
+
+PAWL_PUBLIC int pawl_wait(void* address) {
+  return finish([&]() -> Status {
+    const auto mapping = pawl::open_mappings::find(address);
+    return mapping == nullptr ? not_mapped() : mapping->wait();
+  });
+}
+
+PAWL_PUBLIC int pawl_munmap(void* address, size_t length) {
+  return finish([&]() -> Status {
+    Window window;
+    const auto found = pawl::open_mappings::find(address, &window);
+    if (found == nullptr || window.address != address ||
+        window.length != pawl::round_up(length, pawl::kPageBytes)) {
+      return invalid(
+          "an atomic mapping is unmapped whole, with the address and the length it was mapped "
+          "with");
+    }
+    const auto mapping = pawl::open_mappings::remove(address);
+    if (mapping == nullptr) return not_mapped();  // another thread was first
+    return mapping->close();
+  });
+}
+
+PAWL_PUBLIC int pawl_ftruncate(int descriptor, off_t length) {
+  return finish([&]() -> Status {
+    if (length < 0) return invalid("a file cannot have a negative size");
+    if (const auto mapping = pawl::open_mappings::find_file(descriptor))
+      return mapping->truncate(static_cast<std::uint64_t>(length));
+    if (::ftruncate(descriptor, length) != 0) return Status::from_errno(errno, "ftruncate");
+    return {};
+  });
+}
+
+PAWL_PUBLIC int pawl_stats(const void* address, struct pawl_statistics* statistics) {
+  return finish([&]() -> Status {
+    if (statistics == nullptr) return invalid("statistics must not be NULL");
+    const auto mapping = pawl::open_mappings::find(address);
+    if (mapping == nullptr) return not_mapped();
+    pawl::MappingStatistics counted;
+    mapping->statistics(counted);
+    *statistics = counted;
+    return {};
+  });
+}
+
+PAWL_PUBLIC long pawl_recover(const char* path) {
+  long records = -1;
+  finish([&]() -> Status {
+    if (path == nullptr) return invalid("path must not be NULL");
+    auto medium = pawl::open_block_medium(path, false);
+    if (!medium.ok()) return medium.status();
+    auto replayed = pawl::recover(*medium.value());
+    if (!replayed.ok()) return replayed.status();
+    records = static_cast<long>(replayed.value());
+    return {};
+  });
+  return records;
+}
+
+PAWL_PUBLIC const char* pawl_last_error(void) { return pawl::last_error_text(); }
+
+}  // extern "C"

@@ -1,0 +1,339 @@
+// Commit and rollback: the way of a store from the working view into a durable record.
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "journal/reader.h"
+#include "mapping/implementation.h"
+#include "mapping/page_diff.h"
+
+namespace pawl {
+namespace {
+
+std::uint64_t wall_clock_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+std::byte* Mapping::Implementation::bytes_now(std::uint64_t page) {
+  if (view_.accessible(page)) return view_.bytes(page);
+  return outside_.at(page)->bytes.data();
+}
+
+Result<CommittedImage::Page> Mapping::Implementation::page_before(std::uint64_t page,
+                                                                  bool& loaded) {
+  auto committed = image_.page(page, loaded);
+  const std::uint64_t start = page * kPageBytes;
+  if (!committed.ok() || lowest_size_ >= image_.size() || lowest_size_ >= start + kPageBytes)
+    return committed;
+  // The record will cut the file to lowest_size_ first.
+  CommittedImage::Page cut = std::make_shared<PageBuffer>(*committed.value());
+  const std::size_t kept = lowest_size_ > start ? lowest_size_ - start : 0;
+  std::memset(cut->bytes.data() + kept, 0, kPageBytes - kept);
+  loaded = true;
+  return cut;
+}
+
+// What the tracker knows of the range joins what earlier calls left.
+Status Mapping::Implementation::take_pages(std::uint64_t first_page, std::uint64_t end_page,
+                                           PageRuns& taken) {
+  if (!view_.mapped()) return {};
+  const std::uint64_t end = std::min(end_page, view_.accessible_end_page());
+  if (first_page >= end) return {};
+  PageRuns stored;
+  const Status status = tracker_->collect(reinterpret_cast<char*>(view_.bytes(first_page)),
+                                          (end - first_page) * kPageBytes, stored);
+  const std::uint64_t window_start = reinterpret_cast<std::uintptr_t>(view_.address()) / kPageBytes;
+  for (const PageRun& run : stored.runs()) {
+    PAWL_ASSERT(run.first >= window_start &&
+                run.end() <= window_start + view_.length() / kPageBytes);
+    pending_.add(run.first - window_start + view_.first_page(), run.count);
+  }
+  PAWL_TRY(status);
+  taken = pending_.take(first_page, end);
+  return {};
+}
+
+Status Mapping::Implementation::collect_changes(const std::vector<std::uint64_t>& pages,
+                                                journal::RecordBuilder& record,
+                                                std::vector<Change>* changes) {
+  for (const std::uint64_t page : pages) {
+    const std::uint64_t start = page * kPageBytes;
+    if (start >= size_) continue;
+    const std::size_t valid = std::min<std::uint64_t>(kPageBytes, size_ - start);
+    bool loaded = false;
+    auto committed = page_before(page, loaded);
+    if (!committed.ok()) return committed.status();
+    const std::byte* const now = bytes_now(page);
+    bool changed = false;
+    PAWL_TRY(for_changed_lines(now, committed.value()->bytes.data(), valid,
+                               [&](std::size_t offset, std::size_t length) {
+                                 changed = true;
+                                 return record.add(start + offset, {now + offset, length});
+                               }));
+    if (!changed) continue;
+    changed_pages_ += 1;
+    // Law 7.
+    PAWL_TRY(image_.reserve_space(start, valid));
+    if (changes != nullptr) changes->push_back({page, std::move(committed.value())});
+  }
+  // A size that no file can have must be refused now, not when the record is applied.
+  if (size_ > image_.size()) PAWL_TRY(image_.reserve_space(size_ - 1, 1));
+  return {};
+}
+
+journal::RecordHeader Mapping::Implementation::header_for(const journal::Place& place) const {
+  journal::RecordHeader header;
+  header.epoch = journal_->epoch();
+  header.sequence = place.sequence;
+  header.file_size = size_;
+  header.truncate_to = lowest_size_ < image_.size() ? lowest_size_ : journal::kNoTruncation;
+  header.time_ns = wall_clock_ns();
+  header.header_generation = journal_->header_generation();
+  header.durable_sequence = durable_sequence_.load();
+  return header;
+}
+
+// Space in the ring; when there is none, after a checkpoint.
+Result<journal::Place> Mapping::Implementation::place_for(std::uint64_t record_bytes) {
+  if (auto place = journal_->reserve(record_bytes)) return *place;
+  stalls_ += 1;
+  PAWL_TRY(batches_.wait());
+  PAWL_TRY(checkpointer_.checkpoint_now());
+  if (auto place = journal_->reserve(record_bytes)) return *place;
+  auto place = journal_->reserve_oversize();
+  if (!place.ok()) return place;
+  if (const Status extended = journal_->extend(place.value(), record_bytes); !extended.ok()) {
+    journal_->cancel(place.value());
+    return extended;
+  }
+  journal_->settle(place.value());
+  return place;
+}
+
+// The image takes the bytes from the record, not from memory: what is logged is what is committed.
+void Mapping::Implementation::patch_image(std::span<const std::byte> record,
+                                          const std::vector<Change>& changes,
+                                          std::uint64_t sequence) {
+  journal::RecordHeader header;
+  std::memcpy(&header, record.data(), sizeof header);
+  if (header.truncate_to != journal::kNoTruncation) image_.truncate(header.truncate_to, sequence);
+  image_.set_size(header.file_size, sequence);
+  std::size_t position = sizeof header;
+  const std::size_t end = sizeof header + header.payload_bytes;
+  auto change = changes.begin();
+  while (position < end) {
+    journal::RangeHeader range;
+    std::memcpy(&range, record.data() + position, sizeof range);
+    position += sizeof range;
+    for (std::uint64_t done = 0; done < range.length_bytes;) {
+      const std::uint64_t offset = range.offset + done;
+      const std::uint64_t in_page = offset % kPageBytes;
+      const std::uint64_t piece = std::min(kPageBytes - in_page, range.length_bytes - done);
+      while (change != changes.end() && change->page < offset / kPageBytes) ++change;
+      PAWL_ASSERT(change != changes.end() && change->page == offset / kPageBytes);
+      image_.patch(change->page, change->committed, in_page, record.subspan(position + done, piece),
+                   sequence);
+      done += piece;
+    }
+    position += round_up(range.length_bytes, 8);
+  }
+  PAWL_ASSERT(position == end);
+}
+
+void Mapping::Implementation::count(const journal::Place& place,
+                                    const journal::RecordBuilder& record) {
+  commits_ += 1;
+  bytes_logged_ += place.bytes;
+  bytes_changed_ += record.content_bytes();
+}
+
+Status Mapping::Implementation::commit_staged(const std::vector<std::uint64_t>& pages,
+                                              Durability durability) {
+  journal::RecordBuilder record;
+  std::vector<Change> changes;
+  PAWL_TRY(collect_changes(pages, record, &changes));
+  if (record.empty() && !size_is_pending()) {
+    return durability == Durability::now ? batches_.wait() : Status{};
+  }
+  auto place = place_for(record.record_bytes());
+  if (!place.ok()) return place.status();
+  PAWL_TRY(record.finish(header_for(place.value())));
+  PAWL_ASSERT(record.block().size() == place.value().bytes);
+  const std::uint64_t sequence = place.value().sequence;
+
+  // Batches that are still queued must become durable first; then the record joins them and shares
+  // their flush.
+  const bool queue = durability == Durability::queued || !batches_.idle();
+  if (queue) {
+    patch_image(record.block(), changes, sequence);
+    count(place.value(), record);
+    lowest_size_ = size_;
+    PAWL_TRY(batches_.enqueue(place.value(), std::move(record)));
+    return durability == Durability::now ? batches_.wait() : Status{};
+  }
+  if (const Status written = journal_->write(place.value(), 0, record.block()); !written.ok()) {
+    journal_->cancel(place.value());
+    return written;
+  }
+  if (const Status flushed = journal_->flush(); !flushed.ok()) {
+    note_final(flushed);
+    return usable();
+  }
+  patch_image(record.block(), changes, sequence);
+  durable_sequence_.store(sequence);
+  image_.durable(sequence);
+  count(place.value(), record);
+  lowest_size_ = size_;
+  return {};
+}
+
+// From here on the commit is durable; what fails now ends the mapping, and the next open completes
+// it.
+Status Mapping::Implementation::apply_direct(const journal::Place& place) {
+  auto reader = journal::Reader::open(journal_->file());
+  if (!reader.ok()) return reader.status();
+  auto record = reader.value().next();
+  if (!record.ok()) return record.status();
+  if (!record.value().has_value() || record.value()->header.sequence != place.sequence) {
+    return Status::failure(EIO, "the journal " + medium_->journal_path() +
+                                    " does not hold what was just written to it");
+  }
+  const journal::RecordHeader& header = record.value()->header;
+  PAWL_TRY(image_.begin_direct(header.truncate_to, header.file_size, place.sequence));
+  PAWL_TRY(reader.value().visit(*record.value(),
+                                [&](std::uint64_t offset, std::span<const std::byte> bytes) {
+                                  return image_.direct(offset, bytes);
+                                }));
+  PAWL_TRY(image_.end_direct(place.sequence));
+  PAWL_TRY(checkpointer_.checkpoint_now());
+  return journal_->give_growth_back();
+}
+
+Status Mapping::Implementation::commit_direct(const std::vector<std::uint64_t>& pages) {
+  PAWL_TRY(batches_.wait());
+  PAWL_TRY(checkpointer_.checkpoint_now());
+  auto reserved = journal_->reserve_oversize();
+  if (!reserved.ok()) return reserved.status();
+  journal::Place place = reserved.value();
+  journal::RecordBuilder record(
+      [&](std::uint64_t offset, std::span<const std::byte> bytes) -> Status {
+        PAWL_TRY(journal_->extend(place, offset + bytes.size()));
+        return journal_->write(place, offset, bytes);
+      });
+  Status built = collect_changes(pages, record, nullptr);
+  const bool nothing = built.ok() && record.empty() && !size_is_pending();
+  if (built.ok() && !nothing) built = record.finish(header_for(place));
+  if (built.ok() && !nothing) built = journal_->extend(place, record.block().size());
+  if (built.ok() && !nothing) built = journal_->write(place, 0, record.block());
+  if (!built.ok() || nothing) {
+    journal_->cancel(place);
+    if (const Status cut = journal_->give_growth_back(); !cut.ok()) note_final(cut);
+    return built;
+  }
+  journal_->settle(place);
+  if (const Status flushed = journal_->flush(); !flushed.ok()) {
+    note_final(flushed);
+    return usable();
+  }
+  durable_sequence_.store(place.sequence);
+  count(place, record);
+  lowest_size_ = size_;
+  if (const Status applied = apply_direct(place); !applied.ok()) note_final(applied);
+  return {};
+}
+
+Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uint64_t end_page,
+                                              Durability durability) {
+  PageRuns taken;
+  PAWL_TRY(take_pages(first_page, end_page, taken));
+  std::vector<std::uint64_t> pages;
+  pages.reserve(taken.page_count() + outside_.size());
+  for (const PageRun& run : taken.runs()) {
+    for (std::uint64_t page = run.first; page < run.end(); ++page) pages.push_back(page);
+  }
+  if (!outside_.empty()) {
+    for (const auto& [page, bytes] : outside_) pages.push_back(page);
+    std::sort(pages.begin(), pages.end());
+  }
+  dirty_pages_ += pages.size();
+  const Status status =
+      pages.size() > kStagedPagesMax ? commit_direct(pages) : commit_staged(pages, durability);
+  if (!status.ok()) {
+    // Nothing is lost: the next commit finds the pages again.
+    pending_.add(taken);
+    return status;
+  }
+  outside_.clear();
+  private_pages_ += taken.page_count();
+  if (options_.apply == ApplyChoice::eager || image_.waiting_pages() > kOverlayPagesMax) {
+    // The commit is durable already; this failure is the next call's, if it is one.
+    if (batches_.idle()) {
+      [[maybe_unused]] const Status applied = note(checkpointer_.apply_now());
+    }
+  }
+  checkpointer_.nudge();
+  if (view_.mapped() && first_page <= view_.first_page() &&
+      end_page >= view_.accessible_end_page()) {
+    if (const Status bounded = bound_memory(); !bounded.ok()) note_final(bounded);
+  }
+  return {};
+}
+
+// After a commit of the whole window its private pages equal the base once that is applied: they
+// can be given back, and are read from the page cache when next touched.
+Status Mapping::Implementation::bound_memory() {
+  if (private_pages_ * kPageBytes <= options_.resident_bytes_max || !batches_.idle()) return {};
+  if (!note(checkpointer_.apply_now()).ok()) return {};
+  if (image_.waiting_pages() > 0 || size_is_pending() || !outside_.empty()) return {};
+  // A thread that stores during the commit breaks its contract; its store is not dropped for that.
+  PageRuns late;
+  PAWL_TRY(take_pages(view_.first_page(), view_.accessible_end_page(), late));
+  if (!late.empty()) {
+    pending_.add(late);
+    return {};
+  }
+  PAWL_TRY(view_.show_base(size_));
+  pages_dropped_ += private_pages_;
+  private_pages_ = 0;
+  return {};
+}
+
+Status Mapping::Implementation::roll_back_locked(std::uint64_t first_page, std::uint64_t end_page,
+                                                 bool whole) {
+  PAWL_TRY(batches_.wait());
+  PAWL_TRY(checkpointer_.apply_now());
+  PAWL_ASSERT(image_.waiting_pages() == 0);
+  rollbacks_ += 1;
+  PageRuns taken;
+  PAWL_TRY(take_pages(first_page, end_page, taken));
+  if (whole) {
+    outside_.clear();
+    pending_.clear();
+    size_ = lowest_size_ = image_.size();
+    private_pages_ = 0;
+    return view_.mapped() ? view_.show_base(size_) : Status{};
+  }
+  for (const PageRun& run : taken.runs()) {
+    const std::uint64_t file_end = std::clamp(view_.file_end_page(), run.first, run.end());
+    if (file_end > run.first) PAWL_TRY(view_.show_base_pages(run.first, file_end - run.first));
+    for (std::uint64_t page = run.first; page < run.end(); ++page) {
+      const bool cut = lowest_size_ < (page + 1) * kPageBytes && lowest_size_ < image_.size();
+      if (page < file_end && !cut) continue;
+      // Growth since the mapping was made, or a page that a pending shrink cut: by hand.
+      bool loaded = false;
+      auto committed = page_before(page, loaded);
+      if (!committed.ok()) return committed.status();
+      std::memcpy(view_.bytes(page), committed.value()->bytes.data(), kPageBytes);
+    }
+  }
+  return {};
+}
+
+}  // namespace pawl

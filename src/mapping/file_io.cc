@@ -1,0 +1,124 @@
+// The file as read, write and ftruncate see it, coherent with the window.
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "mapping/implementation.h"
+
+namespace pawl {
+
+// Within one window; the memory is made writable for it where the program's own protection is not.
+Status Mapping::Implementation::store_in_view(std::uint64_t offset,
+                                              std::span<const std::byte> from) {
+  char* const at = view_.address() + (offset - view_.file_offset());
+  if ((view_.protection() & PROT_WRITE) != 0) {
+    std::memcpy(at, from.data(), from.size());
+    return {};
+  }
+  char* const first = view_.address() + (round_down(offset, kPageBytes) - view_.file_offset());
+  const std::size_t length =
+      round_up(offset + from.size(), kPageBytes) - round_down(offset, kPageBytes);
+  const int protection = view_.protection();
+  PAWL_TRY(view_.protect(first, length, PROT_READ | PROT_WRITE));
+  std::memcpy(at, from.data(), from.size());
+  return view_.protect(first, length, protection);
+}
+
+Status Mapping::Implementation::truncate_locked(std::uint64_t size_bytes) {
+  if (size_bytes == size_) return {};
+  struct rlimit limit{};
+  if (size_bytes > journal::kFileSizeMax ||
+      (size_bytes > size_ && ::getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+       limit.rlim_cur != RLIM_INFINITY && size_bytes > limit.rlim_cur)) {
+    return Status::failure(EFBIG, medium_->path() + " cannot grow to " +
+                                      std::to_string(size_bytes) +
+                                      " bytes: more than a file or this process's limit allows");
+  }
+  // The page in which the smaller of the two sizes lies reads as zeros behind it.
+  const std::uint64_t cut = std::min(size_bytes, size_);
+  const std::uint64_t cut_page = cut / kPageBytes;
+  const std::size_t kept = cut % kPageBytes;
+  if (kept != 0) {
+    static constexpr std::array<std::byte, kPageBytes> kZeros{};
+    if (view_.accessible(cut_page)) {
+      // Without storing what is zero already: it would make the page dirty.
+      if (std::memcmp(view_.bytes(cut_page) + kept, kZeros.data(), kPageBytes - kept) != 0) {
+        PAWL_TRY(store_in_view(cut, std::span(kZeros).first(kPageBytes - kept)));
+      }
+    } else if (const auto written = outside_.find(cut_page); written != outside_.end()) {
+      std::memset(written->second->bytes.data() + kept, 0, kPageBytes - kept);
+    }
+  }
+  if (view_.mapped()) PAWL_TRY(view_.set_size(size_bytes));
+  if (size_bytes < size_) {
+    lowest_size_ = std::min(lowest_size_, size_bytes);
+    const std::uint64_t end_page = round_up(size_bytes, kPageBytes) / kPageBytes;
+    outside_.erase(outside_.lower_bound(end_page), outside_.end());
+    [[maybe_unused]] const PageRuns gone = pending_.take(end_page, ~std::uint64_t{0});
+  }
+  size_ = size_bytes;
+  return {};
+}
+
+Result<std::size_t> Mapping::Implementation::read_locked(std::uint64_t offset,
+                                                         std::span<std::byte> into) {
+  if (offset >= size_) return std::size_t{0};
+  const std::size_t count = std::min<std::uint64_t>(into.size(), size_ - offset);
+  for (std::size_t done = 0; done < count;) {
+    const std::uint64_t page = (offset + done) / kPageBytes;
+    const std::size_t in_page = (offset + done) % kPageBytes;
+    std::size_t piece = std::min(count - done, kPageBytes - in_page);
+    if (view_.accessible(page)) {
+      piece = std::min<std::uint64_t>(count - done,
+                                      view_.accessible_end_page() * kPageBytes - (offset + done));
+      std::memmove(into.data() + done, view_.bytes(page) + in_page, piece);
+    } else if (const auto written = outside_.find(page); written != outside_.end()) {
+      std::memcpy(into.data() + done, written->second->bytes.data() + in_page, piece);
+    } else {
+      bool loaded = false;
+      auto committed = page_before(page, loaded);
+      if (!committed.ok()) return committed.status();
+      std::memcpy(into.data() + done, committed.value()->bytes.data() + in_page, piece);
+    }
+    done += piece;
+  }
+  return count;
+}
+
+Status Mapping::Implementation::write_locked(std::uint64_t offset,
+                                             std::span<const std::byte> from) {
+  if (from.empty()) return {};
+  if (offset > journal::kFileSizeMax - from.size())
+    return Status::failure(EFBIG,
+                           "a write to " + medium_->path() + " ends past what a file can hold");
+  if (offset + from.size() > size_) PAWL_TRY(truncate_locked(offset + from.size()));
+  for (std::size_t done = 0; done < from.size();) {
+    const std::uint64_t page = (offset + done) / kPageBytes;
+    const std::size_t in_page = (offset + done) % kPageBytes;
+    std::size_t piece = std::min(from.size() - done, kPageBytes - in_page);
+    if (view_.accessible(page)) {
+      piece = std::min<std::uint64_t>(from.size() - done,
+                                      view_.accessible_end_page() * kPageBytes - (offset + done));
+      PAWL_TRY(store_in_view(offset + done, from.subspan(done, piece)));
+    } else {
+      auto& written = outside_[page];
+      if (written == nullptr) {
+        bool loaded = false;
+        auto committed = page_before(page, loaded);
+        if (!committed.ok()) {
+          outside_.erase(page);
+          return committed.status();
+        }
+        written = std::make_unique<PageBuffer>(*committed.value());
+      }
+      std::memcpy(written->bytes.data() + in_page, from.data() + done, piece);
+    }
+    done += piece;
+  }
+  return {};
+}
+
+}  // namespace pawl

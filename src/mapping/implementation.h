@@ -1,0 +1,129 @@
+// What a Mapping is made of.  The public functions lock mutex_ and check that the mapping still
+// takes calls; functions that end in _locked expect that.
+//
+// Locks, outermost first: mutex_, then those of Checkpointer, BatchWriter, Journal, CommittedImage.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "journal/batch_writer.h"
+#include "journal/checkpointer.h"
+#include "journal/committed_image.h"
+#include "journal/journal.h"
+#include "mapping/mapping.h"
+#include "mapping/statistics.h"
+#include "mapping/view.h"
+#include "track/tracker.h"
+
+namespace pawl {
+
+// A commit of more dirty pages than this goes past the overlay, straight from its durable record
+// into the base.
+inline constexpr std::uint64_t kStagedPagesMax = 2048;
+static_assert(kStagedPagesMax * journal::range_bytes(kPageBytes) + sizeof(journal::RecordHeader) +
+                  journal::kBlockBytes <=
+              journal::kRecordBufferMax);
+
+class Mapping::Implementation {
+ public:
+  Implementation(std::unique_ptr<Medium> medium, const Options& options,
+                 std::unique_ptr<journal::Journal> journal, std::unique_ptr<Tracker> tracker,
+                 std::uint64_t size_bytes, std::uint64_t records_replayed);
+  ~Implementation();
+
+  // open_close.cc
+  static Result<std::unique_ptr<Mapping>> open(std::unique_ptr<Medium> medium,
+                                               const Options& options);
+  Status close_locked();
+  Status discard_locked();
+
+  // windows.cc
+  Result<char*> map_window_locked(void* address, std::size_t length, int protection, int flags,
+                                  std::uint64_t file_offset);
+  Status unmap_window_locked(bool keep);
+  Result<char*> remap_window_locked(std::size_t new_length, bool may_move, void* fixed_address);
+
+  // commits.cc
+  enum class Durability { now, queued };
+  // File pages [first, end) of the window, and all writes outside it.
+  Status commit_locked(std::uint64_t first_page, std::uint64_t end_page, Durability durability);
+  Status roll_back_locked(std::uint64_t first_page, std::uint64_t end_page, bool whole);
+  Status take_pages(std::uint64_t first_page, std::uint64_t end_page, PageRuns& taken);
+
+  // file_io.cc
+  Status truncate_locked(std::uint64_t size_bytes);
+  Result<std::size_t> read_locked(std::uint64_t offset, std::span<std::byte> into);
+  Status write_locked(std::uint64_t offset, std::span<const std::byte> from);
+  Status store_in_view(std::uint64_t offset, std::span<const std::byte> from);
+
+  // The reason why there are no more commits, if there is one.
+  Status usable() const;
+  // Notes a failure for the statistics; EIO and its like end the mapping (law 8).
+  Status note(Status status);
+  void note_final(const Status& status);
+  // File pages of an address range of the window; EINVAL, ENOMEM as msync(2).
+  Status pages_of(const void* address, std::size_t length, std::uint64_t& first,
+                  std::uint64_t& end) const;
+  bool size_is_pending() const { return size_ != image_.size() || lowest_size_ < image_.size(); }
+  // The committed copy of a page as the commit in hand will find it: cut where the file was cut.
+  Result<CommittedImage::Page> page_before(std::uint64_t page, bool& loaded);
+  std::byte* bytes_now(std::uint64_t page);
+
+  mutable std::mutex mutex_;
+  std::unique_ptr<Medium> medium_;
+  const Options options_;
+  std::unique_ptr<journal::Journal> journal_;
+  CommittedImage image_;
+  std::unique_ptr<Tracker> tracker_;
+  View view_;
+  journal::Checkpointer checkpointer_;
+  journal::BatchWriter batches_;
+
+  std::uint64_t size_;         // as the program sees it
+  std::uint64_t lowest_size_;  // since the last commit
+  PageRuns pending_;           // window pages that the tracker gave and no commit took
+  std::map<std::uint64_t, std::unique_ptr<PageBuffer>>
+      outside_;                      // pages written by write() outside the window
+  std::uint64_t private_pages_ = 0;  // at most so many pages of the view are private memory
+  std::atomic<std::uint64_t> durable_sequence_;
+  std::atomic<bool> abandoned_{false};  // in a forked child
+  bool closed_ = false;
+
+  mutable std::mutex failure_mutex_;
+  Status final_failure_;
+  int last_error_number_ = 0;
+  std::string last_error_;
+
+  // Guarded by mutex_.
+  std::uint64_t commits_ = 0;
+  std::uint64_t bytes_logged_ = 0;
+  std::uint64_t bytes_changed_ = 0;
+  std::uint64_t dirty_pages_ = 0;
+  std::uint64_t changed_pages_ = 0;
+  std::uint64_t stalls_ = 0;
+  std::uint64_t rollbacks_ = 0;
+  std::uint64_t pages_dropped_ = 0;
+  const std::uint64_t records_replayed_;
+
+ private:
+  struct Change {
+    std::uint64_t page;
+    CommittedImage::Page committed;
+  };
+  Status collect_changes(const std::vector<std::uint64_t>& pages, journal::RecordBuilder& record,
+                         std::vector<Change>* changes);
+  Status commit_staged(const std::vector<std::uint64_t>& pages, Durability durability);
+  Status commit_direct(const std::vector<std::uint64_t>& pages);
+  Result<journal::Place> place_for(std::uint64_t record_bytes);
+  journal::RecordHeader header_for(const journal::Place& place) const;
+  void patch_image(std::span<const std::byte> record, const std::vector<Change>& changes,
+                   std::uint64_t sequence);
+  Status apply_direct(const journal::Place& place);
+  void count(const journal::Place& place, const journal::RecordBuilder& record);
+  Status bound_memory();
+};
+
+}  // namespace pawl

@@ -1,0 +1,257 @@
+#include "mapping/mapping.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "mapping/implementation.h"
+
+namespace pawl {
+
+Status Mapping::Implementation::usable() const {
+  if (abandoned_.load()) {
+    return Status::failure(EPERM, "this process was forked from the one that mapped " +
+                                      medium_->path() +
+                                      "; a child may read its copy and not change the file. Map "
+                                      "the file in the process that is to write it");
+  }
+  const std::lock_guard lock(failure_mutex_);
+  if (!final_failure_.ok()) {
+    return Status::failure(
+        EIO, medium_->path() + " takes no more commits since a failure that may have lost bytes: " +
+                 final_failure_.text() +
+                 ". Unmap it; the next map recovers its last durable state");
+  }
+  return {};
+}
+
+Status Mapping::Implementation::note(Status status) {
+  if (status.ok()) return status;
+  if (status.error_number() == EIO) {
+    note_final(status);
+    return status;
+  }
+  const std::lock_guard lock(failure_mutex_);
+  last_error_number_ = status.error_number();
+  last_error_ = status.text();
+  return status;
+}
+
+void Mapping::Implementation::note_final(const Status& status) {
+  const std::lock_guard lock(failure_mutex_);
+  last_error_number_ = status.error_number();
+  last_error_ = status.text();
+  if (final_failure_.ok()) final_failure_ = status;
+}
+
+Status Mapping::Implementation::pages_of(const void* address, std::size_t length,
+                                         std::uint64_t& first, std::uint64_t& end) const {
+  const auto start = reinterpret_cast<std::uintptr_t>(address);
+  if (start % kPageBytes != 0)
+    return Status::failure(EINVAL, "the address must be a multiple of the page size (4096)");
+  const auto window = reinterpret_cast<std::uintptr_t>(view_.address());
+  if (!view_.mapped() || start < window || length > view_.length() ||
+      start - window >
+          view_.length() - std::min<std::size_t>(round_up(length, kPageBytes), view_.length())) {
+    return Status::failure(ENOMEM,
+                           "the range is not wholly within the mapping of " + medium_->path());
+  }
+  first = view_.first_page() + (start - window) / kPageBytes;
+  end = first + round_up(length, kPageBytes) / kPageBytes;
+  return {};
+}
+
+Mapping::Mapping(std::unique_ptr<Implementation> implementation)
+    : implementation_(std::move(implementation)) {}
+
+Mapping::~Mapping() {
+  // In a forked child the background threads do not exist and cannot be joined; the memory goes
+  // with the process.
+  if (implementation_->abandoned_.load()) [[maybe_unused]]
+    auto* const left = implementation_.release();
+}
+
+Result<std::unique_ptr<Mapping>> Mapping::open(std::unique_ptr<Medium> medium,
+                                               const Options& options) {
+  return Implementation::open(std::move(medium), options);
+}
+
+Result<char*> Mapping::map_window(void* address, std::size_t length, int protection, int flags,
+                                  std::uint64_t file_offset) {
+  const std::lock_guard lock(implementation_->mutex_);
+  PAWL_TRY(implementation_->usable());
+  return implementation_->map_window_locked(address, length, protection, flags, file_offset);
+}
+
+Status Mapping::unmap_window(bool keep) {
+  const std::lock_guard lock(implementation_->mutex_);
+  return implementation_->unmap_window_locked(keep);
+}
+
+Result<char*> Mapping::remap_window(std::size_t new_length, bool may_move, void* fixed_address) {
+  const std::lock_guard lock(implementation_->mutex_);
+  PAWL_TRY(implementation_->usable());
+  return implementation_->remap_window_locked(new_length, may_move, fixed_address);
+}
+
+Status Mapping::protect_window(void* address, std::size_t length, int protection) {
+  const std::lock_guard lock(implementation_->mutex_);
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+  PAWL_TRY(implementation_->pages_of(address, length, first, end));
+  return implementation_->view_.protect(static_cast<char*>(address), (end - first) * kPageBytes,
+                                        protection);
+}
+
+std::optional<Window> Mapping::window() const {
+  const std::lock_guard lock(implementation_->mutex_);
+  const View& view = implementation_->view_;
+  if (!view.mapped()) return std::nullopt;
+  return Window{view.address(), view.length(), view.file_offset(), view.protection()};
+}
+
+Status Mapping::commit(void* address, std::size_t length) {
+  // Before the lock: in a forked child it may be held for ever.
+  if (implementation_->abandoned_.load()) return implementation_->usable();
+  const std::lock_guard lock(implementation_->mutex_);
+  PAWL_TRY(implementation_->usable());
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+  PAWL_TRY(implementation_->pages_of(address, length, first, end));
+  return implementation_->note(
+      implementation_->commit_locked(first, end, Implementation::Durability::now));
+}
+
+Status Mapping::commit_all() {
+  if (implementation_->abandoned_.load()) return implementation_->usable();
+  const std::lock_guard lock(implementation_->mutex_);
+  PAWL_TRY(implementation_->usable());
+  return implementation_->note(
+      implementation_->commit_locked(0, ~std::uint64_t{0}, Implementation::Durability::now));
+}
+
+Status Mapping::commit_async(void* address, std::size_t length) {
+  if (implementation_->abandoned_.load()) return implementation_->usable();
+  const std::lock_guard lock(implementation_->mutex_);
+  PAWL_TRY(implementation_->usable());
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+  PAWL_TRY(implementation_->pages_of(address, length, first, end));
+  return implementation_->note(
+      implementation_->commit_locked(first, end, Implementation::Durability::queued));
+}
+
+Status Mapping::wait() {
+  if (implementation_->abandoned_.load()) return implementation_->usable();
+  const Status waited = implementation_->batches_.wait();
+  PAWL_TRY(implementation_->usable());
+  return waited;
+}
+
+Status Mapping::roll_back(void* address, std::size_t length) {
+  if (implementation_->abandoned_.load()) return implementation_->usable();
+  const std::lock_guard lock(implementation_->mutex_);
+  PAWL_TRY(implementation_->usable());
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+  PAWL_TRY(implementation_->pages_of(address, length, first, end));
+  const View& view = implementation_->view_;
+  const bool whole =
+      first == view.first_page() && end == view.first_page() + view.length() / kPageBytes;
+  return implementation_->note(implementation_->roll_back_locked(first, end, whole));
+}
+
+std::uint64_t Mapping::size() const {
+  if (implementation_->abandoned_.load()) return implementation_->size_;
+  const std::lock_guard lock(implementation_->mutex_);
+  return implementation_->size_;
+}
+
+Status Mapping::truncate(std::uint64_t size_bytes) {
+  if (implementation_->abandoned_.load()) return implementation_->usable();
+  const std::lock_guard lock(implementation_->mutex_);
+  PAWL_TRY(implementation_->usable());
+  return implementation_->truncate_locked(size_bytes);
+}
+
+Status Mapping::allocate(std::uint64_t offset, std::uint64_t length) {
+  if (implementation_->abandoned_.load()) return implementation_->usable();
+  const std::lock_guard lock(implementation_->mutex_);
+  PAWL_TRY(implementation_->usable());
+  if (length == 0 || offset > journal::kFileSizeMax - length)
+    return Status::failure(EINVAL, "no such range can be allocated");
+  PAWL_TRY(implementation_->image_.reserve_space(offset, length));
+  if (offset + length > implementation_->size_)
+    return implementation_->truncate_locked(offset + length);
+  return {};
+}
+
+Result<std::size_t> Mapping::read(std::uint64_t offset, std::span<std::byte> into) {
+  if (implementation_->abandoned_.load()) return implementation_->read_locked(offset, into);
+  const std::lock_guard lock(implementation_->mutex_);
+  return implementation_->read_locked(offset, into);
+}
+
+Status Mapping::write(std::uint64_t offset, std::span<const std::byte> from) {
+  if (implementation_->abandoned_.load()) return implementation_->usable();
+  const std::lock_guard lock(implementation_->mutex_);
+  PAWL_TRY(implementation_->usable());
+  return implementation_->write_locked(offset, from);
+}
+
+bool Mapping::has_pending_changes() {
+  if (implementation_->abandoned_.load()) return false;
+  const std::lock_guard lock(implementation_->mutex_);
+  Implementation& own = *implementation_;
+  if (own.size_is_pending() || !own.outside_.empty() || !own.pending_.empty()) return true;
+  PageRuns taken;
+  const Status status = own.take_pages(0, ~std::uint64_t{0}, taken);
+  own.pending_.add(taken);
+  return !status.ok() || !own.pending_.empty();
+}
+
+Status Mapping::close() {
+  if (implementation_->abandoned_.load()) return implementation_->usable();
+  const std::lock_guard lock(implementation_->mutex_);
+  return implementation_->note(implementation_->close_locked());
+}
+
+Status Mapping::discard() {
+  if (implementation_->abandoned_.load()) return implementation_->usable();
+  const std::lock_guard lock(implementation_->mutex_);
+  return implementation_->discard_locked();
+}
+
+void Mapping::statistics(MappingStatistics& statistics) const {
+  const Implementation& own = *implementation_;
+  statistics = {};
+  const std::lock_guard lock(own.mutex_);
+  statistics.commits = own.commits_;
+  statistics.bytes_logged = own.bytes_logged_;
+  statistics.bytes_changed = own.bytes_changed_;
+  statistics.dirty_pages = own.dirty_pages_;
+  statistics.changed_pages = own.changed_pages_;
+  statistics.pages_applied = own.image_.pages_applied();
+  statistics.checkpoints = own.checkpointer_.checkpoints();
+  statistics.stalls = own.stalls_;
+  statistics.rollbacks = own.rollbacks_;
+  statistics.pages_dropped = own.pages_dropped_;
+  statistics.records_replayed = own.records_replayed_;
+  statistics.journal_size_bytes = own.journal_->size_bytes();
+  statistics.journal_used_bytes = own.journal_->used_bytes();
+  const TrackerCounters scans = own.tracker_->counters();
+  statistics.scans_flat = scans.scans_flat;
+  statistics.scans_located = scans.scans_located;
+  statistics.last_sequence = own.journal_->last_sequence();
+  statistics.tracker =
+      std::strcmp(own.tracker_->name(), "fault") == 0 ? PAWL_TRACKER_FAULT : PAWL_TRACKER_SCAN;
+  statistics.apply = own.options_.apply == ApplyChoice::eager ? PAWL_APPLY_EAGER : PAWL_APPLY_ASYNC;
+  const std::lock_guard failure_lock(own.failure_mutex_);
+  statistics.last_error_number = own.last_error_number_;
+  const std::size_t shown = std::min(own.last_error_.size(), sizeof statistics.last_error - 1);
+  std::memcpy(statistics.last_error, own.last_error_.data(), shown);
+}
+
+const Medium& Mapping::medium() const { return *implementation_->medium_; }
+
+}  // namespace pawl

@@ -1,0 +1,186 @@
+// From a file to a mapping, after whatever crash; and back to just a file.
+
+#include <cerrno>
+#include <new>
+
+#include "journal/replay.h"
+#include "mapping/fork_guard.h"
+#include "mapping/implementation.h"
+
+namespace pawl {
+namespace {
+
+Result<std::unique_ptr<Tracker>> make_tracker(TrackerChoice choice) {
+  switch (choice) {
+    case TrackerChoice::scan:
+      return make_scan_tracker();
+    case TrackerChoice::fault:
+      return make_fault_tracker();
+    case TrackerChoice::automatic:
+      break;
+  }
+  if (auto scan = make_scan_tracker(); scan.ok()) return scan;
+  return make_fault_tracker();
+}
+
+struct OpenJournal {
+  std::unique_ptr<MediumFile> file;
+  bool is_new = false;
+  journal::Replayed replayed;
+};
+
+// The side file, locked and replayed; new when there was none.
+Result<OpenJournal> recovered_journal(Medium& medium) {
+  auto acquired = medium.acquire_journal(false);
+  if (!acquired.ok() && acquired.status().error_number() != ENOENT) return acquired.status();
+  if (!acquired.ok()) {
+    auto mark = medium.mark();
+    if (!mark.ok()) return mark.status();
+    if (mark.value().has_value()) return journal::missing_journal(medium, *mark.value());
+    acquired = medium.acquire_journal(true);
+    if (!acquired.ok()) return acquired.status();
+  }
+  OpenJournal journal;
+  journal.file = std::move(acquired.value().file);
+  journal.is_new = acquired.value().is_new;
+  if (journal.is_new) {
+    journal.replayed.journal_id = journal::random_journal_id();
+    return journal;
+  }
+  auto replayed = journal::replay(medium, *journal.file);
+  if (!replayed.ok()) return replayed.status();
+  journal.replayed = replayed.value();
+  return journal;
+}
+
+}  // namespace
+
+Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Options& options,
+                                        std::unique_ptr<journal::Journal> journal,
+                                        std::unique_ptr<Tracker> tracker, std::uint64_t size_bytes,
+                                        std::uint64_t records_replayed)
+    : medium_(std::move(medium)),
+      options_(options),
+      journal_(std::move(journal)),
+      image_(medium_->base(), size_bytes, journal_->last_sequence()),
+      tracker_(std::move(tracker)),
+      view_(*medium_, *tracker_),
+      checkpointer_(
+          medium_->base(), image_, *journal_, options.apply_threshold_pages,
+          [this](const Status& status) { [[maybe_unused]] const Status noted = note(status); }),
+      batches_(
+          *journal_,
+          [this](std::uint64_t sequence) {
+            durable_sequence_.store(sequence);
+            image_.durable(sequence);
+            checkpointer_.nudge();
+          },
+          [this](const Status& status) { note_final(status); }),
+      size_(size_bytes),
+      lowest_size_(size_bytes),
+      durable_sequence_(journal_->last_sequence()),
+      records_replayed_(records_replayed) {
+  guard_fork(this, [this] {
+    abandoned_.store(true);
+    medium_->abandon();
+  });
+}
+
+Mapping::Implementation::~Implementation() { forget_fork_guard(this); }
+
+Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<Medium> medium,
+                                                               const Options& options) {
+  PAWL_TRY(options.validate());
+  auto tracker = make_tracker(options.tracker);
+  if (!tracker.ok()) return tracker.status();
+  auto opened = recovered_journal(*medium);
+  if (!opened.ok()) return opened.status();
+  const journal::Replayed& replayed = opened.value().replayed;
+
+  const auto give_up = [&](const Status& status) -> Status {
+    // A journal that never had a commit need not stay; one that had stays as it is.
+    if (opened.value().is_new) [[maybe_unused]]
+      const Status ignored = medium->remove_journal();
+    return status;
+  };
+  // What the file holds now is the first committed image: it must not vanish behind later records.
+  if (const Status flushed = medium->base().flush(); !flushed.ok()) return give_up(flushed);
+  const std::uint64_t journal_bytes = round_up(options.journal_size_bytes, journal::kBlockBytes);
+  auto journal = journal::Journal::format(std::move(opened.value().file), replayed.journal_id,
+                                          medium->identity(), replayed.generation,
+                                          replayed.next_sequence, journal_bytes);
+  if (!journal.ok()) {
+    return give_up(Status::failure(journal.status().error_number(),
+                                   "cannot make a journal of " + std::to_string(journal_bytes) +
+                                       " bytes: " + journal.status().text() +
+                                       ". A smaller one will do (PAWL_JOURNAL_SIZE)"));
+  }
+  if (const Status published = medium->publish_journal(); !published.ok())
+    return give_up(published);
+  // Before the first commit: from then on the file alone is not the whole truth.
+  if (const Status marked = medium->set_mark({replayed.journal_id, medium->journal_path()});
+      !marked.ok())
+    return give_up(marked);
+  if (const Status flushed = medium->base().flush(); !flushed.ok()) return give_up(flushed);
+  auto size = medium->base().size();
+  if (!size.ok()) return give_up(size.status());
+
+  auto implementation =
+      std::make_unique<Implementation>(std::move(medium), options, std::move(journal.value()),
+                                       std::move(tracker.value()), size.value(), replayed.records);
+  PAWL_TRY(implementation->image_.learn_space());
+  return std::unique_ptr<Mapping>(new Mapping(std::move(implementation)));
+}
+
+Status Mapping::Implementation::close_locked() {
+  closed_ = true;
+  view_.unmap();
+  PAWL_TRY(usable());
+  PAWL_TRY(batches_.wait());
+  PAWL_TRY(checkpointer_.checkpoint_now());
+  // In this order: a file without a mark has nothing that only the journal knows.
+  PAWL_TRY(medium_->clear_mark());
+  PAWL_TRY(medium_->base().flush());
+  return medium_->remove_journal();
+}
+
+Status Mapping::Implementation::discard_locked() {
+  closed_ = true;
+  view_.unmap();
+  [[maybe_unused]] const Status queued = batches_.wait();
+  PAWL_TRY(medium_->clear_mark());
+  return medium_->remove_journal();
+}
+
+Result<std::uint64_t> recover(Medium& medium, bool accept_loss) {
+  auto acquired = medium.acquire_journal(false);
+  if (!acquired.ok()) {
+    if (acquired.status().error_number() != ENOENT) return acquired.status();
+    auto mark = medium.mark();
+    if (!mark.ok()) return mark.status();
+    if (mark.value().has_value()) {
+      if (!accept_loss) return journal::missing_journal(medium, *mark.value());
+      PAWL_TRY(medium.clear_mark());
+      PAWL_TRY(medium.base().flush());
+    }
+    return std::uint64_t{0};
+  }
+  MediumFile& file = *acquired.value().file;
+  auto replayed = journal::replay(medium, file, accept_loss);
+  if (!replayed.ok()) return replayed.status();
+  auto present = file.size();
+  if (!present.ok()) return present.status();
+  // The journal is emptied, durably, before the mark goes: a crash in between finds nothing to do.
+  const std::uint64_t size_bytes =
+      std::max(round_down(present.value(), journal::kBlockBytes), kJournalSizeMin);
+  auto emptied = journal::Journal::format(
+      std::move(acquired.value().file), replayed.value().journal_id, medium.identity(),
+      replayed.value().generation, replayed.value().next_sequence, size_bytes);
+  if (!emptied.ok()) return emptied.status();
+  PAWL_TRY(medium.clear_mark());
+  PAWL_TRY(medium.base().flush());
+  PAWL_TRY(medium.remove_journal());
+  return replayed.value().records;
+}
+
+}  // namespace pawl

@@ -1,0 +1,116 @@
+#include "mapping/options.h"
+
+#include <sys/sysinfo.h>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+namespace pawl {
+namespace {
+
+constexpr std::uint64_t kResidentShareOfMemory = 4;
+
+Status wrong(const char* name, const char* value, const char* wanted) {
+  return Status::failure(
+      EINVAL, std::string(name) + "=" + value + " is not understood: it takes " + wanted);
+}
+
+// A number of bytes with an optional suffix K, M or G.
+std::optional<std::uint64_t> parse_bytes(const char* text) {
+  if (*text < '0' || *text > '9') return std::nullopt;
+  char* end = nullptr;
+  errno = 0;
+  const unsigned long long number = std::strtoull(text, &end, 10);
+  if (errno != 0) return std::nullopt;
+  unsigned shift = 0;
+  switch (*end) {
+    case 'K':
+    case 'k':
+      shift = 10;
+      break;
+    case 'M':
+    case 'm':
+      shift = 20;
+      break;
+    case 'G':
+    case 'g':
+      shift = 30;
+      break;
+    case '\0':
+      return number;
+    default:
+      return std::nullopt;
+  }
+  if (end[1] != '\0' || number > (~std::uint64_t{0} >> shift)) return std::nullopt;
+  return static_cast<std::uint64_t>(number) << shift;
+}
+
+}  // namespace
+
+Result<Options> Options::from_environment() {
+  Options options;
+  if (const char* value = std::getenv("PAWL_JOURNAL_SIZE")) {
+    const auto bytes = parse_bytes(value);
+    if (!bytes)
+      return wrong("PAWL_JOURNAL_SIZE", value, "a number of bytes, with K, M or G if you like");
+    options.journal_size_bytes = *bytes;
+  }
+  if (const char* value = std::getenv("PAWL_TRACKER")) {
+    if (std::strcmp(value, "auto") == 0)
+      options.tracker = TrackerChoice::automatic;
+    else if (std::strcmp(value, "scan") == 0)
+      options.tracker = TrackerChoice::scan;
+    else if (std::strcmp(value, "fault") == 0)
+      options.tracker = TrackerChoice::fault;
+    else
+      return wrong("PAWL_TRACKER", value, "auto, scan or fault");
+  }
+  if (const char* value = std::getenv("PAWL_APPLY")) {
+    if (std::strcmp(value, "async") == 0)
+      options.apply = ApplyChoice::async;
+    else if (std::strcmp(value, "eager") == 0)
+      options.apply = ApplyChoice::eager;
+    else
+      return wrong("PAWL_APPLY", value, "async or eager");
+  }
+  if (const char* value = std::getenv("PAWL_APPLY_THRESHOLD")) {
+    const auto pages = parse_bytes(value);
+    if (!pages || *pages > kApplyThresholdMax)
+      return wrong("PAWL_APPLY_THRESHOLD", value, "a number of pages up to 1048576");
+    options.apply_threshold_pages = static_cast<std::uint32_t>(*pages);
+  }
+  if (const char* value = std::getenv("PAWL_RESIDENT_MAX")) {
+    const auto bytes = parse_bytes(value);
+    if (!bytes)
+      return wrong("PAWL_RESIDENT_MAX", value, "a number of bytes, with K, M or G if you like");
+    options.resident_bytes_max = *bytes;
+  }
+  if (options.resident_bytes_max == 0) {
+    struct sysinfo memory{};
+    ::sysinfo(&memory);
+    options.resident_bytes_max =
+        std::uint64_t{memory.totalram} * memory.mem_unit / kResidentShareOfMemory;
+  }
+  PAWL_TRY(options.validate());
+  return options;
+}
+
+Status Options::validate() const {
+  if (journal_size_bytes < kJournalSizeMin || journal_size_bytes > kJournalSizeMax) {
+    return Status::failure(EINVAL, "a journal of " + std::to_string(journal_size_bytes) +
+                                       " bytes cannot be: it takes " +
+                                       std::to_string(kJournalSizeMin) + " to " +
+                                       std::to_string(kJournalSizeMax));
+  }
+  if (tracker < TrackerChoice::automatic || tracker > TrackerChoice::fault)
+    return Status::failure(EINVAL, "no such tracker; there are auto, scan and fault");
+  if (apply < ApplyChoice::async || apply > ApplyChoice::eager)
+    return Status::failure(EINVAL, "no such way to apply; there are async and eager");
+  if (apply_threshold_pages > kApplyThresholdMax)
+    return Status::failure(EINVAL, "the apply threshold takes at most " +
+                                       std::to_string(kApplyThresholdMax) + " pages");
+  return {};
+}
+
+}  // namespace pawl

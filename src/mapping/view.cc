@@ -1,0 +1,128 @@
+#include "mapping/view.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+
+namespace pawl {
+namespace {
+
+// A file of no bytes: touching a page of its mapping raises SIGBUS, as past the end of any file.
+int empty_file() {
+  static const int descriptor = ::memfd_create("pawl-past-end", MFD_CLOEXEC);
+  return descriptor;
+}
+
+}  // namespace
+
+std::size_t View::clip(std::uint64_t size_bytes) const {
+  const std::uint64_t end = round_up(size_bytes, kPageBytes);
+  if (end <= file_offset_) return 0;
+  return std::min<std::uint64_t>(end - file_offset_, length_);
+}
+
+Status View::map_past_end(std::size_t from, std::size_t to) {
+  if (from >= to) return {};
+  const int fixed = MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED;
+  if (::mmap(address_ + from, to - from, protection_, fixed, empty_file(), 0) == MAP_FAILED) {
+    return Status::from_errno(errno, "cannot map the pages past the end of " + medium_.path());
+  }
+  return {};
+}
+
+Status View::map_anonymous(std::size_t from, std::size_t to) {
+  if (from >= to) return {};
+  const int fixed = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  if (::mmap(address_ + from, to - from, protection_, fixed, -1, 0) == MAP_FAILED) {
+    return Status::from_errno(errno, "cannot map memory for the growth of " + medium_.path());
+  }
+  // A huge page would make one stored byte two changed megabytes.
+  ::madvise(address_ + from, to - from, MADV_NOHUGEPAGE);
+  return tracker_.watch(address_ + from, to - from, protection_);
+}
+
+Status View::map(void* address, std::size_t length, int protection, int flags,
+                 std::uint64_t file_offset, std::uint64_t base_bytes, std::uint64_t size_bytes) {
+  PAWL_ASSERT(!mapped() && length > 0 && length % kPageBytes == 0 && file_offset % kPageBytes == 0);
+  if (empty_file() < 0)
+    return Status::from_errno(errno, "cannot make an empty memory file (memfd_create)");
+  void* const at =
+      ::mmap(address, length, protection, MAP_PRIVATE | MAP_NORESERVE | flags, empty_file(), 0);
+  if (at == MAP_FAILED)
+    return Status::from_errno(errno,
+                              "cannot find " + std::to_string(length) + " bytes of address space");
+  address_ = static_cast<char*>(at);
+  length_ = length;
+  protection_ = protection;
+  file_offset_ = file_offset;
+  file_part_ = clip(std::min(base_bytes, size_bytes));
+  accessible_ = file_part_;
+  Status status;
+  if (file_part_ > 0) {
+    auto mapped = medium_.map_private(address_, file_part_, protection, MAP_FIXED | MAP_NORESERVE,
+                                      file_offset);
+    status = mapped.status();
+    if (status.ok()) status = tracker_.watch(address_, file_part_, protection);
+  }
+  if (status.ok()) status = set_size(size_bytes);
+  if (!status.ok()) unmap();
+  return status;
+}
+
+void View::unmap() {
+  if (!mapped()) return;
+  if (accessible_ > 0) tracker_.unwatch(address_, accessible_);
+  ::munmap(address_, length_);
+  address_ = nullptr;
+  length_ = file_part_ = accessible_ = 0;
+}
+
+Status View::set_size(std::uint64_t size_bytes) {
+  const std::size_t wanted = clip(size_bytes);
+  if (wanted > accessible_) {
+    PAWL_TRY(map_anonymous(accessible_, wanted));
+  } else if (wanted < accessible_) {
+    tracker_.unwatch(address_ + wanted, accessible_ - wanted);
+    PAWL_TRY(map_past_end(wanted, accessible_));
+    file_part_ = std::min(file_part_, wanted);
+  }
+  accessible_ = wanted;
+  return {};
+}
+
+Status View::show_base(std::uint64_t size_bytes) {
+  const std::size_t wanted = clip(size_bytes);
+  if (accessible_ > 0) tracker_.unwatch(address_, accessible_);
+  PAWL_TRY(map_past_end(wanted, accessible_));
+  if (wanted > 0) {
+    auto mapped =
+        medium_.map_private(address_, wanted, protection_, MAP_FIXED | MAP_NORESERVE, file_offset_);
+    if (!mapped.ok()) return mapped.status();
+    PAWL_TRY(tracker_.watch(address_, wanted, protection_));
+  }
+  file_part_ = accessible_ = wanted;
+  return {};
+}
+
+Status View::show_base_pages(std::uint64_t page, std::uint64_t page_count) {
+  PAWL_ASSERT(page >= first_page() && page + page_count <= file_end_page());
+  if (::madvise(bytes(page), page_count * kPageBytes, MADV_DONTNEED) != 0) {
+    return Status::from_errno(
+        errno, "cannot drop private pages of " + medium_.path() + " (are they locked with mlock?)");
+  }
+  return {};
+}
+
+Status View::protect(char* address, std::size_t length, int protection) {
+  PAWL_ASSERT(address >= address_ && address + length <= address_ + length_);
+  if (::mprotect(address, length, protection) != 0)
+    return Status::from_errno(errno,
+                              "cannot change the protection of a mapping of " + medium_.path());
+  if (address == address_ && length == length_) protection_ = protection;
+  const std::size_t from = static_cast<std::size_t>(address - address_);
+  if (from >= accessible_) return {};
+  return tracker_.protect(address, std::min(length, accessible_ - from), protection);
+}
+
+}  // namespace pawl

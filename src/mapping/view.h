@@ -1,0 +1,76 @@
+// The working view: the memory that the program loads from and stores to.  From left to right:
+//
+//   [ private mapping of the base | anonymous memory: growth | past the end: SIGBUS ]
+//   start                    file_end                 accessible_end              end
+//
+// The kernel never writes any of it back to the file (law 1).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "medium/medium.h"
+#include "track/tracker.h"
+
+namespace pawl {
+
+class View {
+ public:
+  View(Medium& medium, Tracker& tracker) : medium_(medium), tracker_(tracker) {}
+  View(const View&) = delete;
+  View& operator=(const View&) = delete;
+  ~View() { unmap(); }
+
+  // The base up to `base_bytes` shows the committed image; from there to `size_bytes` the file is
+  // new and zero.
+  Status map(void* address, std::size_t length, int protection, int flags,
+             std::uint64_t file_offset, std::uint64_t base_bytes, std::uint64_t size_bytes);
+  void unmap();
+  bool mapped() const { return address_ != nullptr; }
+
+  // The file's size changed: pages become accessible (and zero), or go.
+  Status set_size(std::uint64_t size_bytes);
+  // Drops all private memory and shows the base up to size_bytes again, which must be the committed
+  // image and that long.
+  Status show_base(std::uint64_t size_bytes);
+  // The same for some pages of the file part.
+  Status show_base_pages(std::uint64_t first_page, std::uint64_t page_count);
+  Status protect(char* address, std::size_t length, int protection);
+
+  char* address() const { return address_; }
+  std::size_t length() const { return length_; }
+  int protection() const { return protection_; }
+  std::uint64_t file_offset() const { return file_offset_; }
+  std::uint64_t file_end_offset() const { return file_offset_ + length_; }
+
+  // File pages that the program can touch now.
+  std::uint64_t first_page() const { return file_offset_ / kPageBytes; }
+  std::uint64_t accessible_end_page() const { return (file_offset_ + accessible_) / kPageBytes; }
+  // Of those, the ones that the base backs end here.
+  std::uint64_t file_end_page() const { return (file_offset_ + file_part_) / kPageBytes; }
+  bool accessible(std::uint64_t page) const {
+    return mapped() && page >= first_page() && page < accessible_end_page();
+  }
+  std::byte* bytes(std::uint64_t page) const {
+    return reinterpret_cast<std::byte*>(address_ + (page * kPageBytes - file_offset_));
+  }
+
+  // In a child: the memory stays, the tracker is not to be asked any more.
+  void forget() { address_ = nullptr; }
+
+ private:
+  std::size_t clip(std::uint64_t size_bytes) const;  // to bytes of the window, whole pages
+  Status map_past_end(std::size_t from, std::size_t to);
+  Status map_anonymous(std::size_t from, std::size_t to);
+
+  Medium& medium_;
+  Tracker& tracker_;
+  char* address_ = nullptr;
+  std::size_t length_ = 0;
+  int protection_ = 0;
+  std::uint64_t file_offset_ = 0;
+  std::size_t file_part_ = 0;   // bytes of the window that the base backs
+  std::size_t accessible_ = 0;  // bytes of the window that can be touched
+};
+
+}  // namespace pawl

@@ -1,0 +1,94 @@
+// The window: what of the file is in memory, and where.
+
+#include <sys/mman.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "mapping/implementation.h"
+
+namespace pawl {
+
+Result<char*> Mapping::Implementation::map_window_locked(void* address, std::size_t length,
+                                                         int protection, int flags,
+                                                         std::uint64_t file_offset) {
+  if (view_.mapped())
+    return Status::failure(
+        EBUSY, medium_->path() + " is mapped already; a file has one mapping. Unmap it first");
+  // What stands only in the overlay must show in the new view: it goes into the base first.
+  PAWL_TRY(batches_.wait());
+  PAWL_TRY(checkpointer_.apply_now());
+  PAWL_ASSERT(image_.waiting_pages() == 0);
+  const std::uint64_t shown = std::min({size_, lowest_size_, image_.size()});
+  PAWL_TRY(view_.map(address, length, protection, flags, file_offset, shown, size_));
+  private_pages_ = 0;
+
+  // Where a pending shrink cut a page, the base still has the rest of it.
+  const std::uint64_t cut_page = shown / kPageBytes;
+  if (shown < image_.size() && shown % kPageBytes != 0 && view_.accessible(cut_page)) {
+    static constexpr std::array<std::byte, kPageBytes> kZeros{};
+    PAWL_TRY(store_in_view(shown, std::span(kZeros).first(kPageBytes - shown % kPageBytes)));
+  }
+  for (auto entry = outside_.begin(); entry != outside_.end();) {
+    if (!view_.accessible(entry->first)) {
+      ++entry;
+      continue;
+    }
+    PAWL_TRY(store_in_view(entry->first * kPageBytes, entry->second->bytes));
+    entry = outside_.erase(entry);
+  }
+  return view_.address();
+}
+
+Status Mapping::Implementation::unmap_window_locked(bool keep) {
+  if (!view_.mapped()) return Status::failure(EINVAL, medium_->path() + " is not mapped");
+  PageRuns taken;
+  if (keep) {
+    PAWL_TRY(take_pages(view_.first_page(), view_.accessible_end_page(), taken));
+    for (const PageRun& run : taken.runs()) {
+      for (std::uint64_t page = run.first; page < run.end(); ++page) {
+        bool loaded = false;
+        auto committed = page_before(page, loaded);
+        if (!committed.ok()) {
+          pending_.add(taken);
+          return committed.status();
+        }
+        if (std::memcmp(view_.bytes(page), committed.value()->bytes.data(), kPageBytes) == 0)
+          continue;
+        auto copy = std::make_unique<PageBuffer>();
+        std::memcpy(copy->bytes.data(), view_.bytes(page), kPageBytes);
+        outside_[page] = std::move(copy);
+      }
+    }
+  }
+  pending_.clear();
+  view_.unmap();
+  return {};
+}
+
+Result<char*> Mapping::Implementation::remap_window_locked(std::size_t new_length, bool may_move,
+                                                           void* fixed_address) {
+  if (!view_.mapped()) return Status::failure(EINVAL, medium_->path() + " is not mapped");
+  if (new_length == 0 || new_length % kPageBytes != 0)
+    return Status::failure(EINVAL, "a mapping's length is a multiple of the page size and not 0");
+  char* const address = view_.address();
+  const std::size_t length = view_.length();
+  const int protection = view_.protection();
+  const std::uint64_t file_offset = view_.file_offset();
+  if (fixed_address == nullptr && new_length == length) return address;
+  PAWL_TRY(unmap_window_locked(true));
+  if (fixed_address != nullptr)
+    return map_window_locked(fixed_address, new_length, protection, MAP_FIXED, file_offset);
+  auto in_place =
+      map_window_locked(address, new_length, protection, MAP_FIXED_NOREPLACE, file_offset);
+  if (in_place.ok()) return in_place;
+  if (may_move) return map_window_locked(nullptr, new_length, protection, 0, file_offset);
+  // The old mapping comes back as it was.
+  PAWL_TRY(
+      map_window_locked(address, length, protection, MAP_FIXED_NOREPLACE, file_offset).status());
+  return Status::failure(ENOMEM,
+                         "the mapping of " + medium_->path() +
+                             " cannot grow where it stands; allow it to move (MREMAP_MAYMOVE)");
+}
+
+}  // namespace pawl
