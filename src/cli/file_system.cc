@@ -1,0 +1,145 @@
+#include "cli/file_system.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "medium/block_medium.h"
+#include "medium/descriptor.h"
+
+namespace pawl::cli {
+
+namespace {
+
+constexpr off_t kTrialBytes = 64 * 1024;
+
+bool is_within(const std::string& path, const std::string& mount_point) {
+  if (mount_point == "/") return true;
+  return path.starts_with(mount_point) &&
+         (path.size() == mount_point.size() || path[mount_point.size()] == '/');
+}
+
+// mountinfo writes space, tab, newline and backslash as \ooo.
+std::string unescape(const std::string& text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 3 < text.size()) {
+      plain.push_back(static_cast<char>(std::strtol(text.substr(i + 1, 3).c_str(), nullptr, 8)));
+      i += 3;
+    } else {
+      plain.push_back(text[i]);
+    }
+  }
+  return plain;
+}
+
+// The mount that a path is on: the longest mount point, and of equal ones the last.
+void find_mount(FileSystemFacts& facts) {
+  std::ifstream mounts("/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    const std::size_t dash = line.find(" - ");
+    if (dash == std::string::npos) continue;
+    std::istringstream before(line.substr(0, dash));
+    std::string id;
+    std::string parent;
+    std::string device;
+    std::string root;
+    std::string point;
+    std::string options;
+    before >> id >> parent >> device >> root >> point >> options;
+    point = unescape(point);
+    if (!is_within(facts.directory, point) || point.size() < facts.mount_point.size()) continue;
+    std::istringstream after(line.substr(dash + 3));
+    std::string super_options;
+    after >> facts.type >> facts.source >> super_options;
+    facts.source = unescape(facts.source);
+    facts.mount_point = point;
+    facts.options = options + "," + super_options;
+  }
+}
+
+std::string first_line_of(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// btrfs and others give files a device number of their own, so the mount's source is asked too.
+void find_disk(FileSystemFacts& facts, dev_t device) {
+  struct stat source{};
+  if (::stat(facts.source.c_str(), &source) == 0 && S_ISBLK(source.st_mode))
+    device = source.st_rdev;
+  const std::string link =
+      "/sys/dev/block/" + std::to_string(major(device)) + ":" + std::to_string(minor(device));
+  std::array<char, PATH_MAX> real{};
+  if (::realpath(link.c_str(), real.data()) == nullptr) return;
+  std::string directory = real.data();
+  // A partition has its queue one level up.
+  if (::access((directory + "/queue").c_str(), F_OK) != 0) {
+    directory = directory.substr(0, directory.rfind('/'));
+  }
+  if (::access((directory + "/queue").c_str(), F_OK) != 0) return;
+  facts.disk = directory.substr(directory.rfind('/') + 1);
+  facts.write_cache = first_line_of(directory + "/queue/write_cache");
+  facts.has_fua = first_line_of(directory + "/queue/fua") == "1";
+}
+
+void try_out(FileSystemFacts& facts) {
+  Descriptor trial(::open(facts.directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!trial.valid() && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+    std::string name = facts.directory + "/.pawl-doctor-XXXXXX";
+    trial.reset(::mkostemp(name.data(), O_CLOEXEC));
+    if (trial.valid()) ::unlink(name.c_str());
+  }
+  if (!trial.valid()) {
+    facts.create_reason = std::strerror(errno);
+    return;
+  }
+  facts.can_create = true;
+  facts.has_allocation = ::fallocate(trial.get(), 0, 0, kTrialBytes) == 0;
+  facts.has_attributes = ::fsetxattr(trial.get(), kMarkAttribute, "trial", 5, 0) == 0;
+  const std::string again = "/proc/self/fd/" + std::to_string(trial.get());
+  const Descriptor direct(::open(again.c_str(), O_RDWR | O_CLOEXEC | O_DIRECT));
+  facts.has_direct_io = direct.valid();
+}
+
+}  // namespace
+
+Result<FileSystemFacts> look_at_directory(const std::string& directory) {
+  std::array<char, PATH_MAX> real{};
+  if (::realpath(directory.c_str(), real.data()) == nullptr) {
+    return Status::from_errno(errno, "cannot find " + directory);
+  }
+  FileSystemFacts facts;
+  facts.directory = real.data();
+  struct stat status{};
+  if (::stat(facts.directory.c_str(), &status) != 0) {
+    return Status::from_errno(errno, "cannot look at " + directory);
+  }
+  if (!S_ISDIR(status.st_mode)) {
+    return Status::failure(ENOTDIR,
+                           directory + " is not a directory; name the one that holds the file");
+  }
+  struct statvfs space{};
+  if (::statvfs(facts.directory.c_str(), &space) == 0) {
+    facts.free_bytes = std::uint64_t{space.f_bavail} * space.f_frsize;
+  }
+  find_mount(facts);
+  find_disk(facts, status.st_dev);
+  try_out(facts);
+  return facts;
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,254 @@
+#include "cli/look.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "journal/replay.h"
+#include "medium/block_medium.h"
+#include "medium/descriptor.h"
+
+namespace pawl::cli {
+
+namespace {
+
+// The writer's lock belongs to an open file, so the kernel names no process with it.
+bool is_write_locked(const std::string& journal_path) {
+  const Descriptor side(
+      ::open(journal_path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!side.valid()) return false;
+  struct flock lock{};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  if (::fcntl(side.get(), F_OFD_GETLK, &lock) != 0) return false;
+  return lock.l_type != F_UNLCK;
+}
+
+// Tells a journal whose header is damaged from a file that never was one.
+bool has_journal_magic(MediumFile& journal) {
+  for (std::uint64_t slot = 0; slot < journal::kHeaderSlots; ++slot) {
+    std::array<std::byte, journal::kHeaderMagic.size()> magic{};
+    if (!journal.read(slot * journal::kBlockBytes, magic).ok()) continue;
+    if (std::memcmp(magic.data(), journal::kHeaderMagic.data(), magic.size()) == 0) return true;
+  }
+  return false;
+}
+
+bool is_all_zero_header(MediumFile& journal) {
+  std::array<std::byte, sizeof(journal::Header)> bytes{};
+  for (std::uint64_t slot = 0; slot < journal::kHeaderSlots; ++slot) {
+    if (!journal.read(slot * journal::kBlockBytes, bytes).ok()) return false;
+    for (const std::byte byte : bytes) {
+      if (byte != std::byte{0}) return false;
+    }
+  }
+  return true;
+}
+
+// A failure that speaks of what the journal is, and not of a disk or a permission.
+bool speaks_of_content(const Status& status) {
+  return status.error_number() == EBADMSG || status.error_number() == ELOOP ||
+         status.error_number() == ENOTSUP;
+}
+
+Look& conclude(Look& look, State state, std::string explanation) {
+  look.state = state;
+  look.explanation = std::move(explanation);
+  return look;
+}
+
+std::string in_use_text(const Look& look) {
+  const std::string who = look.header.has_value()
+                              ? fmt::format("process {}", look.header->writer_process)
+                              : std::string("a process");
+  return who + " has it mapped atomically; what it holds cannot be judged before it lets go";
+}
+
+std::string recovery_text(const Look& look) {
+  std::string text;
+  if (look.record_count == 0) {
+    text =
+        "a crash left it with nothing to replay; the next open, or pawl recover, removes the "
+        "journal";
+  } else {
+    text = fmt::format(
+        "a crash left it; the next open, or pawl recover, replays {} ({} changed bytes)",
+        count_text(look.record_count, "record"), look.changed_bytes);
+  }
+  if (!look.end_reason.empty()) {
+    text += "; then the journal ends in a commit that was never acknowledged, which is dropped (" +
+            look.end_reason + ")";
+  }
+  return text;
+}
+
+// Reads header and records.  Of a live journal nothing more than those is told.
+Status look_into_journal(Look& look, Medium& medium, MediumFile& journal, bool read_records,
+                         Progress& progress, const OnRecord& on_record) {
+  Result<journal::Reader> opened = journal::Reader::open(journal);
+  if (!opened.ok()) {
+    const Status& failure = opened.status();
+    if (!speaks_of_content(failure)) return failure;
+    const std::string text = look.journal_path + ": " + failure.text();
+    if (failure.error_number() == ENOTSUP) {
+      conclude(look, State::newer_version, text);
+    } else if (has_journal_magic(journal) || is_all_zero_header(journal)) {
+      conclude(look, State::damaged_journal, text);
+    } else {
+      conclude(look, State::foreign_journal, text);
+    }
+    return {};
+  }
+  journal::Reader& reader = opened.value();
+  look.header = reader.header();
+  look.other_slot_damaged = reader.other_slot_damaged();
+  if (look.is_locked && !read_records) return {};
+
+  for (;;) {
+    Result<std::optional<journal::RecordSummary>> record = reader.next();
+    if (!record.ok()) return record.status();
+    if (!record.value().has_value()) break;
+    const journal::RecordSummary& found = *record.value();
+    look.record_count += 1;
+    look.range_count += found.range_count;
+    look.changed_bytes += found.changed_bytes;
+    look.record_bytes += journal::record_bytes(found.header.payload_bytes);
+    look.last_sequence = found.header.sequence;
+    look.recovered_size_bytes = found.header.file_size;
+    progress.at(look.record_bytes, look.journal_size_bytes);
+    if (on_record) on_record(found);
+  }
+  look.end_reason = reader.end_reason();
+  if (look.is_locked) return {};
+
+  if (const Status bond = journal::check_bond(medium, reader.header(), look.record_count > 0);
+      !bond.ok()) {
+    if (!speaks_of_content(bond)) return bond;
+    conclude(look, State::foreign_journal, bond.text());
+    return {};
+  }
+  Result<std::string> evidence = reader.evidence_of_loss();
+  if (!evidence.ok()) return evidence.status();
+  if (!evidence.value().empty()) {
+    conclude(
+        look, State::damaged_journal,
+        look.journal_path + " is damaged: " + evidence.value() +
+            ". Restore file and journal from a copy; to accept the loss of the damaged commits "
+            "and all after them, use pawl recover --accept-loss");
+    return {};
+  }
+  conclude(look, State::needs_recovery, recovery_text(look));
+  return {};
+}
+
+}  // namespace
+
+const char* state_name(State state) {
+  switch (state) {
+    case State::clean:
+      return "clean";
+    case State::needs_recovery:
+      return "needs-recovery";
+    case State::damaged_journal:
+      return "damaged-journal";
+    case State::foreign_journal:
+      return "foreign-journal";
+    case State::missing_journal:
+      return "missing-journal";
+    case State::in_use:
+      return "in-use";
+    case State::newer_version:
+      return "newer-version";
+  }
+  return "unknown";
+}
+
+ExitCode exit_code_of(State state) {
+  switch (state) {
+    case State::clean:
+      return kExitOk;
+    case State::needs_recovery:
+      return kExitNeedsRecovery;
+    case State::damaged_journal:
+      return kExitDamagedJournal;
+    case State::foreign_journal:
+      return kExitForeignJournal;
+    case State::missing_journal:
+      return kExitMissingJournal;
+    case State::in_use:
+      return kExitInUse;
+    case State::newer_version:
+      return kExitNewerVersion;
+  }
+  return kExitFailure;
+}
+
+Result<Look> look_at_file(const std::string& path, bool read_live_journal, Progress& progress,
+                          const OnRecord& on_record) {
+  Result<std::unique_ptr<Medium>> opened = open_block_medium(path, true);
+  if (!opened.ok()) return opened.status();
+  Medium& medium = *opened.value();
+
+  Look look;
+  look.path = medium.path();
+  look.journal_path = medium.journal_path();
+  look.can_mark = medium.can_mark();
+  Result<std::uint64_t> size = medium.base().size();
+  if (!size.ok()) return size.status();
+  look.file_size_bytes = size.value();
+  look.recovered_size_bytes = size.value();
+
+  Result<std::optional<Mark>> mark = medium.mark();
+  if (!mark.ok()) {
+    if (!speaks_of_content(mark.status())) return mark.status();
+    return conclude(look, State::newer_version, mark.status().text());
+  }
+  look.mark = mark.value();
+
+  Result<std::unique_ptr<MediumFile>> journal = medium.read_journal();
+  if (!journal.ok()) {
+    const Status& failure = journal.status();
+    if (failure.error_number() == ENOENT) {
+      if (!look.mark.has_value()) {
+        return conclude(look, State::clean, "nothing to recover: no mark, no journal");
+      }
+      return conclude(look, State::missing_journal,
+                      journal::missing_journal(medium, *look.mark).text());
+    }
+    if (!speaks_of_content(failure)) return failure;
+    look.has_journal = true;
+    return conclude(look, State::foreign_journal, failure.text());
+  }
+  look.has_journal = true;
+  Result<std::uint64_t> journal_size = journal.value()->size();
+  if (!journal_size.ok()) return journal_size.status();
+  look.journal_size_bytes = journal_size.value();
+  look.is_locked = is_write_locked(look.journal_path);
+
+  const Status status =
+      look_into_journal(look, medium, *journal.value(), read_live_journal, progress, on_record);
+  if (!status.ok()) {
+    return Status::failure(status.error_number(), look.journal_path + ": " + status.text());
+  }
+  if (look.is_locked) conclude(look, State::in_use, in_use_text(look));
+  return look;
+}
+
+Json header_json(const journal::Header& header) {
+  return Json{{"version", header.version},
+              {"generation", header.generation},
+              {"journal_id", describe_journal_id(header.journal_id)},
+              {"epoch", header.epoch},
+              {"file_inode", header.file_inode},
+              {"file_birth_time_ns", header.file_birth_time_ns},
+              {"tail_offset", header.tail_offset},
+              {"tail_sequence", header.tail_sequence},
+              {"writer_process", header.writer_process}};
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,70 @@
+// The pawl command.
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "cli/exit_codes.h"
+#include "cli/verbs.h"
+#include "pawl/pawl.h"
+
+namespace {
+
+constexpr const char* kExitCodes =
+    "Exit codes:\n"
+    "    0  done (verify: clean)\n"
+    "    1  failed; the text says why\n"
+    "    2  bad arguments\n"
+    "    3  verify: a crash left the file, and it can be recovered\n"
+    "    4  the journal is damaged: durable commits cannot be read\n"
+    "    5  the journal belongs to another file, or is not believed\n"
+    "    6  the file is marked as open, and its journal is missing\n"
+    "    7  in use: a process has the file mapped atomically\n"
+    "    8  written by a newer Pawl\n"
+    "    9  doctor: something here is unsafe\n"
+    "  126  run: the program cannot be run under Pawl\n"
+    "  127  run: there is no such program\n"
+    "  run otherwise answers with the program's own exit code.\n\n"
+    "Example:\n  pawl run --atomic '*.db' -- ./server --data /srv/data\n"
+    "'pawl VERB --help' shows an example for each verb; pawl(1) tells more.";
+
+int run_command(int argc, char** argv) {
+  int exit_code = pawl::cli::kExitOk;
+  CLI::App app(
+      "Pawl: failure-atomic msync(). A mapped file moves from one consistent state to the "
+      "next, whole or not at all, whatever crashes in between.",
+      "pawl");
+  app.set_version_flag("--version", fmt::format("pawl {}.{}.{}", PAWL_VERSION_MAJOR,
+                                                PAWL_VERSION_MINOR, PAWL_VERSION_PATCH));
+  app.require_subcommand(1);
+  app.footer(kExitCodes);
+  pawl::cli::add_run(app, exit_code);
+  pawl::cli::add_info(app, exit_code);
+  pawl::cli::add_recover(app, exit_code);
+  pawl::cli::add_verify(app, exit_code);
+  pawl::cli::add_log(app, exit_code);
+  pawl::cli::add_doctor(app, exit_code);
+  pawl::cli::add_bench(app, exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? pawl::cli::kExitOk : pawl::cli::kExitUsage;
+  }
+  // An answer that did not arrive is no answer.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    fmt::print(stderr, "pawl: cannot write the answer\n");
+    if (exit_code == pawl::cli::kExitOk) exit_code = pawl::cli::kExitFailure;
+  }
+  return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run_command(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "pawl: %s\n", error.what());
+    return pawl::cli::kExitFailure;
+  }
+}

@@ -1,0 +1,141 @@
+#include "cli/program.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "medium/descriptor.h"
+
+namespace pawl::cli {
+
+namespace {
+
+constexpr int kInterpretersMax = 4;         // as many as the kernel follows
+constexpr std::size_t kFirstLineMax = 256;  // as much as the kernel reads of a '#!' line
+constexpr std::uint64_t kProgramHeadersMax = 512;
+
+bool is_executable_file(const std::string& path) {
+  struct stat status{};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+         ::access(path.c_str(), X_OK) == 0;
+}
+
+bool gains_privileges(int descriptor, const struct stat& status) {
+  if ((status.st_mode & S_ISUID) != 0 && status.st_uid != ::getuid()) return true;
+  if ((status.st_mode & S_ISGID) != 0 && status.st_gid != ::getgid()) return true;
+  return ::getuid() != 0 && ::fgetxattr(descriptor, "security.capability", nullptr, 0) > 0;
+}
+
+// The interpreter that a '#!' line names, or nothing.
+std::string interpreter_of(std::string_view start) {
+  if (!start.starts_with("#!")) return {};
+  start.remove_prefix(2);
+  start = start.substr(0, start.find('\n'));
+  const std::size_t first = start.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  start.remove_prefix(first);
+  return std::string(start.substr(0, start.find_first_of(" \t")));
+}
+
+Status check_elf(const std::string& path, int descriptor) {
+  Elf64_Ehdr header{};
+  if (::pread(descriptor, &header, sizeof(header), 0) != static_cast<ssize_t>(sizeof(header)) ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
+    return {};  // neither ELF nor a script: the kernel will say what it thinks of it
+  }
+  Elf64_Ehdr own{};
+  const Descriptor self(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  if (::pread(self.get(), &own, sizeof(own), 0) == static_cast<ssize_t>(sizeof(own)) &&
+      (own.e_machine != header.e_machine || own.e_ident[EI_CLASS] != header.e_ident[EI_CLASS])) {
+    return Status::failure(ENOEXEC, path +
+                                        " is for another architecture than this Pawl, so that "
+                                        "libpawl-preload.so cannot be loaded into it");
+  }
+  const std::uint64_t count = std::min<std::uint64_t>(header.e_phnum, kProgramHeadersMax);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Elf64_Phdr segment{};
+    const auto offset = static_cast<off_t>(header.e_phoff + i * sizeof(segment));
+    if (::pread(descriptor, &segment, sizeof(segment), offset) !=
+        static_cast<ssize_t>(sizeof(segment))) {
+      break;
+    }
+    if (segment.p_type == PT_INTERP) return {};
+  }
+  return Status::failure(ENOEXEC,
+                         path +
+                             " is statically linked, so that libpawl-preload.so cannot be loaded "
+                             "into it and its mappings would not be atomic. Link it dynamically, "
+                             "or have it call pawl_mmap itself");
+}
+
+}  // namespace
+
+Result<std::string> find_program(const std::string& name) {
+  const auto not_executable = [](const std::string& path) {
+    return Status::failure(EACCES, path + " is not an executable file");
+  };
+  if (name.find('/') != std::string::npos) {
+    if (is_executable_file(name)) return name;
+    if (::access(name.c_str(), F_OK) != 0) {
+      return Status::failure(ENOENT, "there is no program " + name);
+    }
+    return not_executable(name);
+  }
+  const char* const variable = std::getenv("PATH");
+  std::string_view rest = variable != nullptr ? variable : "/usr/local/bin:/usr/bin:/bin";
+  std::string present;  // found, but not executable
+  while (true) {
+    const std::size_t colon = rest.find(':');
+    std::string directory(rest.substr(0, colon));
+    if (directory.empty()) directory = ".";
+    const std::string path = directory + "/" + name;
+    if (is_executable_file(path)) return path;
+    if (present.empty() && ::access(path.c_str(), F_OK) == 0) present = path;
+    if (colon == std::string_view::npos) break;
+    rest.remove_prefix(colon + 1);
+  }
+  if (!present.empty()) return not_executable(present);
+  return Status::failure(ENOENT, "there is no program " + name + " in the directories of PATH");
+}
+
+Status check_preloadable(const std::string& path) {
+  std::string current = path;
+  for (int depth = 0; depth <= kInterpretersMax; ++depth) {
+    const Descriptor file(::open(current.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat status{};
+    if (!file.valid()) {
+      // Executable but not readable: the loader would treat it as any other.
+      if (errno == EACCES) return {};
+      return Status::from_errno(errno, "cannot open " + current);
+    }
+    if (::fstat(file.get(), &status) != 0)
+      return Status::from_errno(errno, "cannot stat " + current);
+    std::array<char, kFirstLineMax> start{};
+    const ssize_t count = ::pread(file.get(), start.data(), start.size(), 0);
+    const std::string interpreter =
+        interpreter_of({start.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
+    if (interpreter.empty()) {
+      if (gains_privileges(file.get(), status)) {
+        return Status::failure(EPERM, current +
+                                          " runs with more privileges than yours (setuid, "
+                                          "setgid or capabilities), and the loader then "
+                                          "ignores LD_PRELOAD: its mappings would not be "
+                                          "atomic. Run it as the user that it becomes");
+      }
+      return check_elf(current, file.get());
+    }
+    current = interpreter;
+  }
+  return Status::failure(ELOOP, path + " names one interpreter after another");
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,179 @@
+// pawl recover FILE...: brings files that a crash left to their last durable state.
+#include <fcntl.h>
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "cli/look.h"
+#include "cli/verbs.h"
+#include "journal/replay.h"
+#include "mapping/mapping.h"
+#include "medium/block_medium.h"
+
+namespace pawl::cli {
+
+namespace {
+
+constexpr int kKeptJournalsMax = 100;  // names tried for a damaged journal that is put aside
+
+struct Arguments {
+  std::vector<std::string> files;
+  bool json = false;
+  bool accept_loss = false;
+};
+
+struct Outcome {
+  std::string file;
+  int code = kExitOk;
+  std::uint64_t records = 0;
+  std::string text;
+};
+
+Outcome failed(const std::string& file, int code, std::string text) {
+  return Outcome{file, code, 0, std::move(text)};
+}
+
+// FILE.pawl becomes FILE.pawl.damaged, or .damaged.1 and so on: nothing is thrown away.
+Result<std::string> put_aside(const std::string& journal_path) {
+  for (int attempt = 0; attempt < kKeptJournalsMax; ++attempt) {
+    std::string kept = journal_path + ".damaged";
+    if (attempt > 0) kept += "." + std::to_string(attempt);
+    if (::renameat2(AT_FDCWD, journal_path.c_str(), AT_FDCWD, kept.c_str(), RENAME_NOREPLACE) ==
+        0) {
+      return kept;
+    }
+    if (errno != EEXIST) {
+      return Status::from_errno(errno, "cannot rename " + journal_path + " to " + kept);
+    }
+  }
+  return Status::failure(
+      EEXIST, "there are too many damaged journals beside " + journal_path + "; remove some");
+}
+
+Status clear_mark(Medium& medium) {
+  PAWL_TRY(medium.clear_mark());
+  return medium.base().flush();
+}
+
+// The person has said that what cannot be read is lost.
+Result<std::string> recover_what_is_left(const Look& look, Outcome& outcome) {
+  Result<std::unique_ptr<Medium>> medium = open_block_medium(look.path, false);
+  if (!medium.ok()) return medium.status();
+  if (look.state == State::missing_journal) {
+    PAWL_TRY(clear_mark(*medium.value()));
+    return std::string("accepted the loss of the missing journal's commits; the mark is cleared");
+  }
+  Result<JournalFile> journal = medium.value()->acquire_journal(false);
+  if (!journal.ok()) return journal.status();
+  Result<journal::Replayed> replayed =
+      journal::replay(*medium.value(), *journal.value().file, true);
+  // Damage to the header is what leaves nothing to replay; anything else is in the way.
+  if (!replayed.ok() && replayed.status().error_number() != EBADMSG) return replayed.status();
+  if (replayed.ok()) outcome.records = replayed.value().records;
+  Result<std::string> kept = put_aside(look.journal_path);
+  if (!kept.ok()) return kept.status();
+  PAWL_TRY(clear_mark(*medium.value()));
+  return fmt::format(
+      "accepted the loss: replayed {}, and kept the damaged journal as {}; the file may hold parts "
+      "of the lost commits",
+      count_text(outcome.records, "record"), kept.value());
+}
+
+int exit_code_of_failure(const Status& failure, const Look& look) {
+  switch (failure.error_number()) {
+    case EBUSY:
+      return kExitInUse;
+    case ENODATA:
+      return kExitMissingJournal;
+    case EBADMSG:
+    case ELOOP:
+    case ENOTSUP:
+      return exit_code_of(look.state) == kExitOk || look.state == State::needs_recovery
+                 ? kExitFailure
+                 : exit_code_of(look.state);
+    default:
+      return kExitFailure;
+  }
+}
+
+Outcome recover_one(const std::string& file, bool accept_loss) {
+  Progress progress("recovering " + file);
+  Result<Look> looked = look_at_file(file, false, progress, {});
+  if (!looked.ok()) return failed(file, kExitFailure, looked.status().text());
+  const Look& look = looked.value();
+  progress.at(0, 0);
+
+  Outcome outcome{file, kExitOk, 0, {}};
+  if (accept_loss &&
+      (look.state == State::damaged_journal || look.state == State::missing_journal)) {
+    Result<std::string> text = recover_what_is_left(look, outcome);
+    if (!text.ok())
+      return failed(file, exit_code_of_failure(text.status(), look), text.status().text());
+    outcome.text = text.value();
+    return outcome;
+  }
+  if (look.state == State::clean) {
+    outcome.text = "nothing to recover";
+    return outcome;
+  }
+
+  Result<std::unique_ptr<Medium>> medium = open_block_medium(file, false);
+  if (!medium.ok()) return failed(file, kExitFailure, medium.status().text());
+  Result<std::uint64_t> records = recover(*medium.value());
+  if (!records.ok()) {
+    return failed(file, exit_code_of_failure(records.status(), look), records.status().text());
+  }
+  outcome.records = records.value();
+  outcome.text = fmt::format("recovered, {} replayed", count_text(outcome.records, "record"));
+  if (!look.end_reason.empty()) {
+    outcome.text += "; a commit that was never acknowledged was dropped";
+  }
+  return outcome;
+}
+
+int recover_all(const Arguments& arguments) {
+  int code = kExitOk;
+  Json results = Json::array();
+  for (const std::string& file : arguments.files) {
+    const Outcome outcome = recover_one(file, arguments.accept_loss);
+    if (code == kExitOk) code = outcome.code;
+    if (arguments.json) {
+      results.push_back({{"file", outcome.file},
+                         {"exit_code", outcome.code},
+                         {"records_replayed", outcome.records},
+                         {"text", outcome.text}});
+    }
+    if (outcome.code != kExitOk) {
+      complain("recover", outcome.text);
+    } else if (!arguments.json) {
+      fmt::print("{}: {}\n", outcome.file, outcome.text);
+    }
+  }
+  if (arguments.json) print_json(results);
+  return code;
+}
+
+}  // namespace
+
+void add_recover(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand(
+      "recover", "Bring files that a crash left behind to their last durable state");
+  verb->add_option("FILE", arguments->files, "The files (not their journals)")->required();
+  verb->add_flag("--json", arguments->json, "Answer in JSON");
+  verb->add_flag("--accept-loss", arguments->accept_loss,
+                 "Where a journal is damaged or missing: keep what can be read, put the damaged "
+                 "journal aside and clear the mark. Commits are lost, and the file may hold parts "
+                 "of them");
+  verb->footer(
+      "Example:\n  pawl recover accounts.db ledger.db\n"
+      "Mapping a file recovers it as well. Exit code: 0, or that of the first file that\n"
+      "failed: 4 damaged journal, 5 foreign journal, 6 missing journal, 7 in use,\n"
+      "8 newer version, 1 anything else. All files are tried.");
+  verb->callback([arguments, &exit_code] { exit_code = recover_all(*arguments); });
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,158 @@
+// pawl run [OPTIONS] -- PROGRAM ARGS...: an unmodified program with the preload face before it.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "cli/exit_codes.h"
+#include "cli/program.h"
+#include "cli/text.h"
+#include "cli/verbs.h"
+#include "mapping/options.h"
+
+namespace pawl::cli {
+
+namespace {
+
+constexpr const char* kPreloadName = "libpawl-preload.so";
+constexpr std::size_t kGlobsMax = 256;  // the preload face takes no more
+
+struct Arguments {
+  std::vector<std::string> globs;
+  std::string tracker;
+  std::string apply;
+  std::string journal_size;
+};
+
+// Beside the command, where a build tree or an installation has it.
+Result<std::string> find_preload_library() {
+  constexpr std::array<const char*, 6> kPlaces = {
+      "", "../lib/", "../lib/x86_64-linux-gnu/", "../lib/aarch64-linux-gnu/", "../lib64/", "lib/"};
+  std::array<char, PATH_MAX> self{};
+  const ssize_t length = ::readlink("/proc/self/exe", self.data(), self.size() - 1);
+  if (length < 0) return Status::from_errno(errno, "cannot find the command's own path in /proc");
+  const std::string own(self.data(), static_cast<std::size_t>(length));
+  const std::string directory = own.substr(0, own.rfind('/') + 1);
+  for (const char* place : kPlaces) {
+    std::array<char, PATH_MAX> real{};
+    const std::string candidate = directory + place + kPreloadName;
+    if (::realpath(candidate.c_str(), real.data()) == nullptr) continue;
+    std::string found = real.data();
+    if (found.find_first_of(": ") != std::string::npos) {
+      return Status::failure(EINVAL, found +
+                                         " has a space or a colon in its path, which LD_PRELOAD "
+                                         "cannot hold; install Pawl elsewhere");
+    }
+    return found;
+  }
+  return Status::failure(ENOENT, fmt::format("{} is neither beside {} nor in ../lib from there; "
+                                             "install Pawl completely",
+                                             kPreloadName, own));
+}
+
+Result<std::string> join_globs(const std::vector<std::string>& globs) {
+  if (globs.size() > kGlobsMax) {
+    return Status::failure(EINVAL, fmt::format("--atomic: at most {} globs", kGlobsMax));
+  }
+  std::string joined;
+  for (const std::string& glob : globs) {
+    if (glob.empty() || glob.find(':') != std::string::npos) {
+      return Status::failure(EINVAL,
+                             "--atomic: '" + glob +
+                                 "' is empty or holds a colon, which separates globs; write "
+                                 "'?' in its place");
+    }
+    if (!joined.empty()) joined += ':';
+    joined += glob;
+  }
+  return joined;
+}
+
+// An empty value leaves what the environment says.
+void set_unless_empty(const char* name, const std::string& value) {
+  if (!value.empty()) ::setenv(name, value.c_str(), 1);
+}
+
+int refuse(int code, const Status& status) {
+  complain("run", status.text());
+  return code;
+}
+
+int run(const Arguments& arguments, const std::vector<std::string>& command) {
+  if (command.empty()) {
+    complain("run", "no program named; write: pawl run [OPTIONS] -- PROGRAM ARGS...");
+    return kExitUsage;
+  }
+  Result<std::string> globs = join_globs(arguments.globs);
+  if (!globs.ok()) return refuse(kExitUsage, globs.status());
+  set_unless_empty("PAWL_ATOMIC", globs.value());
+  set_unless_empty("PAWL_TRACKER", arguments.tracker);
+  set_unless_empty("PAWL_APPLY", arguments.apply);
+  set_unless_empty("PAWL_JOURNAL_SIZE", arguments.journal_size);
+  // What the program would refuse at its first mapping is better refused here.
+  if (Result<Options> options = Options::from_environment(); !options.ok()) {
+    return refuse(kExitUsage, options.status());
+  }
+
+  Result<std::string> program = find_program(command.front());
+  if (!program.ok()) {
+    return refuse(program.status().error_number() == ENOENT ? kExitNotFound : kExitCannotRun,
+                  program.status());
+  }
+  if (const Status status = check_preloadable(program.value()); !status.ok()) {
+    return refuse(kExitCannotRun, status);
+  }
+  Result<std::string> library = find_preload_library();
+  if (!library.ok()) return refuse(kExitCannotRun, library.status());
+  const char* const others = std::getenv("LD_PRELOAD");
+  const bool has_others = others != nullptr && *others != '\0';
+  set_unless_empty("LD_PRELOAD", has_others ? library.value() + ":" + others : library.value());
+
+  std::vector<char*> argv;
+  for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  ::execv(program.value().c_str(), argv.data());
+  const int error_number = errno;
+  return refuse(error_number == ENOENT ? kExitNotFound : kExitCannotRun,
+                Status::from_errno(error_number, "cannot run " + program.value()));
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand(
+      "run", "Run a program unmodified, with its shared file mappings made atomic");
+  verb->add_option("--atomic", arguments->globs,
+                   "Make shared writable mappings of files that match GLOB atomic (repeatable). A "
+                   "glob with a '/' is matched against the file's absolute real path (a relative "
+                   "one counts from here), one without against its name; '*' stops at '/'")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
+  verb->add_option("--tracker", arguments->tracker, "How stores are found: auto, scan, fault")
+      ->check(CLI::IsMember({"auto", "scan", "fault"}))
+      ->type_name("T");
+  verb->add_option("--apply", arguments->apply,
+                   "When committed bytes go into the file: async, eager")
+      ->check(CLI::IsMember({"async", "eager"}))
+      ->type_name("A");
+  verb->add_option("--journal-size", arguments->journal_size,
+                   "Size of each journal, with K, M or G")
+      ->type_name("N");
+  verb->prefix_command();
+  verb->footer(
+      "Write: pawl run [OPTIONS] -- PROGRAM ARGS...\n\n"
+      "Example:\n  pawl run --atomic '*.kch' -- kchashmgr set casket.kch key value\n"
+      "Without --atomic, only mappings that ask for MAP_ATOMIC are atomic. Sets LD_PRELOAD,\n"
+      "PAWL_ATOMIC, PAWL_TRACKER, PAWL_APPLY and PAWL_JOURNAL_SIZE, and becomes the program: the\n"
+      "exit code is the program's, or 126 when it cannot be run under Pawl, 127 when there is\n"
+      "none, 2 for bad options.");
+  verb->callback([arguments, verb, &exit_code] { exit_code = run(*arguments, verb->remaining()); });
+}
+
+}  // namespace pawl::cli

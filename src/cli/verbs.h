@@ -1,0 +1,18 @@
+// The verbs of the command, one file each.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace pawl::cli {
+
+// Each adds its verb to the command line.  When the verb is asked for, it runs while the line is
+// parsed and leaves its exit code.
+void add_run(CLI::App& app, int& exit_code);
+void add_info(CLI::App& app, int& exit_code);
+void add_recover(CLI::App& app, int& exit_code);
+void add_verify(CLI::App& app, int& exit_code);
+void add_log(CLI::App& app, int& exit_code);
+void add_doctor(CLI::App& app, int& exit_code);
+void add_bench(CLI::App& app, int& exit_code);
+
+}  // namespace pawl::cli
