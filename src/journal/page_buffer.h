@@ -1,6 +1,7 @@
 // Aligned memory for pages and for the journal's direct I/O.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -21,14 +22,14 @@ class AlignedBuffer {
   std::byte* data() { return memory_.get(); }
   std::size_t capacity() const { return capacity_; }
 
-  // Keeps the first `keep` bytes.  False when there is no memory.
+  // Keeps the first `keep` bytes of what there is.  False when there is no memory.
   bool grow(std::size_t capacity, std::size_t keep) {
     if (capacity <= capacity_) return true;
     capacity = round_up(capacity, kPageBytes);
     std::unique_ptr<std::byte, FreeMemory> larger(
         static_cast<std::byte*>(std::aligned_alloc(kPageBytes, capacity)));
     if (larger == nullptr) return false;
-    if (keep > 0) std::memcpy(larger.get(), memory_.get(), keep);
+    if (memory_ != nullptr) std::memcpy(larger.get(), memory_.get(), std::min(keep, capacity_));
     memory_ = std::move(larger);
     capacity_ = capacity;
     return true;
