@@ -30,7 +30,7 @@ struct Finding {
   std::string name;   // what was looked at
   std::string value;  // what it is
   Level level = Level::fine;
-  std::string why;  // for what is not fine: why, and what to do
+  std::string why = {};  // for what is not fine: why, and what to do
 };
 
 using Findings = std::vector<Finding>;
