@@ -1,0 +1,342 @@
+// Where descriptors come from and where they go: a tracked file lives as long as one of its
+// descriptors does, and a file that a crash left is recovered when it is opened.
+#include "preload/interpose.h"
+
+#include <cerrno>
+#include <cstdarg>
+
+#include "preload/inside.h"
+#include "preload/lifecycle.h"
+#include "preload/messages.h"
+#include "preload/named_files.h"
+#include "preload/own_descriptors.h"
+#include "preload/real.h"
+#include "preload/stdio_descriptors.h"
+
+extern "C" {
+int __open_2(const char* path, int flags);
+int __open64_2(const char* path, int flags);
+int __openat_2(int directory, const char* path, int flags);
+int __openat64_2(int directory, const char* path, int flags);
+int __open(const char* path, int flags, ...);
+int __open64(const char* path, int flags, ...);
+int __close(int descriptor);
+int __dup2(int from, int to);
+int __fcntl(int descriptor, int command, ...);
+void __chk_fail() __attribute__((noreturn));
+}
+
+namespace pawl::preload {
+namespace {
+
+bool needs_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE; }
+
+// A descriptor that can neither read nor write, or is of no named file, tells us nothing.
+bool is_of_interest(int flags) { return (flags & O_PATH) == 0 && (flags & O_DIRECTORY) == 0; }
+
+// The opened file joins its tracked file, or is recovered if a crash left it.
+Status after_open(int descriptor) {
+  join(descriptor);
+  if (table::may_be_tracked(descriptor)) return {};
+  NamedFile file{};
+  if (real().fstat(descriptor, &file.status) != 0 || !S_ISREG(file.status.st_mode)) return {};
+  const auto path = path_of_descriptor(descriptor);
+  if (!path) return {};
+  file.real_path = *path;
+  return recover_before_use(file);
+}
+
+// O_TRUNC on a tracked file: its new size, 0, is pending like any other.
+Status truncate_after_open(int descriptor) {
+  const TrackedFilePointer file = table::of_descriptor(descriptor);
+  if (file == nullptr)
+    return Status::failure(EBUSY, "the file stopped being mapped while it was opened; try again");
+  const std::lock_guard guard(file->lock);
+  PAWL_TRY(check_ours(*file));
+  return file->mapping->truncate(0);
+}
+
+int open_file(int directory, const char* path, int flags, mode_t mode) {
+  if (inside()) return keep_for_core(real().openat(directory, path, flags, mode));
+  if (!is_of_interest(flags) || !in_own_process())
+    return real().openat(directory, path, flags, mode);
+  const Inside working;
+  bool truncate = false;
+  const bool truncates =
+      (flags & O_TRUNC) != 0 && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
+  if (const auto named =
+          truncates ? look_up(directory, path, (flags & O_NOFOLLOW) == 0) : std::nullopt) {
+    truncate = table::of_inode(named->status.st_dev, named->status.st_ino) != nullptr;
+    if (!truncate) {
+      // Its journal must not be replayed over what the program will write.
+      if (const Status status = recover_before_use(*named); !status.ok())
+        return refuse("open", status);
+    }
+  }
+  const int descriptor = real().openat(directory, path, truncate ? flags & ~O_TRUNC : flags, mode);
+  if (descriptor < 0) return descriptor;
+  set_stdio(descriptor, false);
+  Status status = after_open(descriptor);
+  if (status.ok() && truncate) status = truncate_after_open(descriptor);
+  if (status.ok()) return descriptor;
+  ::pawl::preload::table::detach(descriptor);
+  real().close(descriptor);
+  return refuse("open", status);
+}
+
+// Ends the descriptor's part in a tracked file; the descriptor itself is closed by the caller.
+Status let_go(int descriptor) {
+  set_stdio(descriptor, false);
+  if (!table::may_be_tracked(descriptor)) return {};
+  const Inside working;
+  const TrackedFilePointer file = table::detach(descriptor);
+  if (file == nullptr) return {};
+  const std::lock_guard guard(file->lock);
+  return end_if_unused(file);
+}
+
+int close_descriptor(int descriptor) {
+  if (inside()) {
+    forget_own(descriptor);
+    return real().close(descriptor);
+  }
+  // In a child of vfork() the table is the parent's, and its descriptors stay open.
+  if (!in_own_process()) return real().close(descriptor);
+  if (is_own(descriptor)) {
+    errno = EBADF;  // the program never opened it
+    return -1;
+  }
+  const Status status = let_go(descriptor);
+  const int outcome = real().close(descriptor);
+  return status.ok() ? outcome : refuse("close", status);
+}
+
+int attach_copy(int original, int copy) {
+  if (copy < 0 || inside() || !in_own_process()) return copy;
+  set_stdio(copy, is_stdio(original));
+  if (!table::may_be_tracked(original)) return copy;
+  const Inside working;
+  const TrackedFilePointer file = table::of_descriptor(original);
+  if (file == nullptr) return copy;
+  const std::lock_guard guard(file->lock);
+  if (file->has_ended || table::attach(copy, file)) return copy;
+  real().close(copy);
+  return refuse("dup", EMFILE, "the new descriptor's number is too high to be followed");
+}
+
+int duplicate_onto(int original, int copy, int flags, bool is_dup3) {
+  if (inside() || !in_own_process()) {
+    return is_dup3 ? real().dup3(original, copy, flags) : real().dup2(original, copy);
+  }
+  if (is_own(copy)) {
+    return refuse(
+        "dup2", EBUSY,
+        "descriptor " + std::to_string(copy) + " is in use by Pawl itself; choose another number");
+  }
+  // A call that will fail closes nothing.
+  if (original == copy || real().fcntl(original, F_GETFD) < 0) {
+    return is_dup3 ? real().dup3(original, copy, flags) : real().dup2(original, copy);
+  }
+  const Status ended = let_go(copy);
+  const int made = attach_copy(
+      original, is_dup3 ? real().dup3(original, copy, flags) : real().dup2(original, copy));
+  if (!ended.ok()) say("dup2", ended.text());  // dup2() too drops the errors of the close in it
+  return made;
+}
+
+bool releases_whole_file(int command, const struct flock* lock) {
+  const bool sets = command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK ||
+                    command == F_OFD_SETLKW;
+  return sets && lock != nullptr && lock->l_type == F_UNLCK && lock->l_whence == SEEK_SET &&
+         lock->l_start == 0 && lock->l_len == 0;
+}
+
+bool takes_a_lock(int command, const struct flock* lock) {
+  const bool sets = command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK ||
+                    command == F_OFD_SETLKW;
+  return sets && lock != nullptr && lock->l_type != F_UNLCK;
+}
+
+// Whoever waits for the lock will look at the file as soon as it is free: it must be whole by then.
+// Without a window nothing holds the file in this process but descriptors, and it can be closed;
+// the next atomic mmap of one of them takes it up again.
+void before_unlocking(const char* call, int descriptor) {
+  if (inside() || !table::may_be_tracked(descriptor)) return;
+  const Inside working;
+  const TrackedFilePointer file = table::of_descriptor(descriptor);
+  if (file == nullptr) return;
+  const std::lock_guard guard(file->lock);
+  if (file->has_ended || !check_ours(*file).ok() || !table::window_of(*file).empty()) return;
+  if (const auto suspended = suspend(file); !suspended.ok()) say(call, suspended.status().text());
+}
+
+// The one who held the lock before may have died with it.
+void after_locking(const char* call, int descriptor) {
+  if (inside() || !in_own_process() || table::may_be_tracked(descriptor)) return;
+  const int error_number = errno;
+  const Inside working;
+  if (const Status status = after_open(descriptor); !status.ok()) say(call, status.text());
+  errno = error_number;
+}
+
+bool is_lock_command(int command) {
+  return command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK ||
+         command == F_OFD_SETLKW;
+}
+
+int control(int descriptor, int command, void* argument) {
+  if (inside()) {
+    const int outcome = real().fcntl(descriptor, command, argument);
+    return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? keep_for_core(outcome) : outcome;
+  }
+  if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
+    return attach_copy(descriptor, real().fcntl(descriptor, command, argument));
+  }
+  if (!is_lock_command(command)) return real().fcntl(descriptor, command, argument);
+  const auto* const lock = static_cast<const struct flock*>(argument);
+  if (releases_whole_file(command, lock)) before_unlocking("fcntl", descriptor);
+  const int outcome = real().fcntl(descriptor, command, argument);
+  if (outcome == 0 && takes_a_lock(command, lock)) after_locking("fcntl", descriptor);
+  return outcome;
+}
+
+int close_all_between(unsigned first, unsigned last, int flags) {
+  const bool closes = (static_cast<unsigned>(flags) & CLOSE_RANGE_CLOEXEC) == 0;
+  if (inside() || !in_own_process() || !closes || first > last)
+    return real().close_range(first, last, flags);
+  for (const int descriptor : table::descriptors_between(first, last)) {
+    // Like close_range() itself, this reports no failure of a single close.
+    if (const Status status = let_go(descriptor); !status.ok()) say("close_range", status.text());
+  }
+  for (unsigned number = first; number <= std::min(last, unsigned{kDescriptorsMax - 1}); ++number) {
+    set_stdio(static_cast<int>(number), false);
+  }
+  // Around the core's own.
+  unsigned at = first;
+  for (const int own : own_between(first, last)) {
+    const auto number = static_cast<unsigned>(own);
+    if (at < number && real().close_range(at, number - 1, flags) != 0) return -1;
+    at = number + 1;
+    if (number == last) return 0;
+  }
+  return real().close_range(at, last, flags);
+}
+
+}  // namespace
+}  // namespace pawl::preload
+
+using namespace pawl::preload;
+
+#define PAWL_TAKE_MODE(mode)          \
+  mode_t mode = 0;                    \
+  if (needs_mode(flags)) {            \
+    va_list arguments;                \
+    va_start(arguments, flags);       \
+    mode = va_arg(arguments, mode_t); \
+    va_end(arguments);                \
+  }
+
+PAWL_INTERPOSE int open(const char* path, int flags, ...) {
+  PAWL_TAKE_MODE(mode)
+  return open_file(AT_FDCWD, path, flags, mode);
+}
+PAWL_INTERPOSE int open64(const char* path, int flags, ...) {
+  PAWL_TAKE_MODE(mode)
+  return open_file(AT_FDCWD, path, flags, mode);
+}
+PAWL_INTERPOSE int __open(const char* path, int flags, ...) {
+  PAWL_TAKE_MODE(mode)
+  return open_file(AT_FDCWD, path, flags, mode);
+}
+PAWL_INTERPOSE int __open64(const char* path, int flags, ...) {
+  PAWL_TAKE_MODE(mode)
+  return open_file(AT_FDCWD, path, flags, mode);
+}
+PAWL_INTERPOSE int openat(int directory, const char* path, int flags, ...) {
+  PAWL_TAKE_MODE(mode)
+  return open_file(directory, path, flags, mode);
+}
+PAWL_INTERPOSE int openat64(int directory, const char* path, int flags, ...) {
+  PAWL_TAKE_MODE(mode)
+  return open_file(directory, path, flags, mode);
+}
+PAWL_INTERPOSE int creat(const char* path, mode_t mode) {
+  return open_file(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode);
+}
+PAWL_INTERPOSE int creat64(const char* path, mode_t mode) { return creat(path, mode); }
+
+// What a program built with _FORTIFY_SOURCE calls when it gives no mode.
+PAWL_INTERPOSE int __openat_2(int directory, const char* path, int flags) {
+  if (needs_mode(flags)) __chk_fail();
+  return open_file(directory, path, flags, 0);
+}
+PAWL_INTERPOSE int __openat64_2(int directory, const char* path, int flags) {
+  return __openat_2(directory, path, flags);
+}
+PAWL_INTERPOSE int __open_2(const char* path, int flags) {
+  return __openat_2(AT_FDCWD, path, flags);
+}
+PAWL_INTERPOSE int __open64_2(const char* path, int flags) {
+  return __openat_2(AT_FDCWD, path, flags);
+}
+
+PAWL_INTERPOSE int close(int descriptor) { return close_descriptor(descriptor); }
+PAWL_INTERPOSE int __close(int descriptor) { return close_descriptor(descriptor); }
+PAWL_INTERPOSE int close_range(unsigned first, unsigned last, int flags) noexcept {
+  return close_all_between(first, last, flags);
+}
+PAWL_INTERPOSE void closefrom(int first) noexcept {
+  if (inside() || !in_own_process()) return real().closefrom(first);
+  close_all_between(static_cast<unsigned>(std::max(first, 0)), ~0u, 0);
+}
+
+PAWL_INTERPOSE int dup(int descriptor) noexcept {
+  const int copy = real().dup(descriptor);
+  return inside() ? keep_for_core(copy) : attach_copy(descriptor, copy);
+}
+PAWL_INTERPOSE int dup2(int original, int copy) noexcept {
+  return duplicate_onto(original, copy, 0, false);
+}
+PAWL_INTERPOSE int __dup2(int original, int copy) {
+  return duplicate_onto(original, copy, 0, false);
+}
+PAWL_INTERPOSE int dup3(int original, int copy, int flags) noexcept {
+  return duplicate_onto(original, copy, flags, true);
+}
+
+#define PAWL_TAKE_ARGUMENT(argument)         \
+  va_list arguments;                         \
+  va_start(arguments, command);              \
+  void* argument = va_arg(arguments, void*); \
+  va_end(arguments);
+
+PAWL_INTERPOSE int fcntl(int descriptor, int command, ...) {
+  PAWL_TAKE_ARGUMENT(argument)
+  return control(descriptor, command, argument);
+}
+PAWL_INTERPOSE int fcntl64(int descriptor, int command, ...) {
+  PAWL_TAKE_ARGUMENT(argument)
+  return control(descriptor, command, argument);
+}
+PAWL_INTERPOSE int __fcntl(int descriptor, int command, ...) {
+  PAWL_TAKE_ARGUMENT(argument)
+  return control(descriptor, command, argument);
+}
+
+PAWL_INTERPOSE int flock(int descriptor, int operation) noexcept {
+  const int kind = operation & ~LOCK_NB;
+  if (kind == LOCK_UN) before_unlocking("flock", descriptor);
+  const int outcome = real().flock(descriptor, operation);
+  if (outcome == 0 && kind != LOCK_UN) after_locking("flock", descriptor);
+  return outcome;
+}
+
+PAWL_INTERPOSE int lockf(int descriptor, int command, off_t count) {
+  if (command == F_ULOCK && count == 0) before_unlocking("lockf", descriptor);
+  const int outcome = real().lockf(descriptor, command, count);
+  if (outcome == 0 && (command == F_LOCK || command == F_TLOCK)) after_locking("lockf", descriptor);
+  return outcome;
+}
+PAWL_INTERPOSE int lockf64(int descriptor, int command, off64_t count) {
+  return lockf(descriptor, command, count);
+}

@@ -1,0 +1,69 @@
+// Calls that ask for durability of a file as a whole: each is a commit of all of it.
+#include "preload/interpose.h"
+
+#include "preload/inside.h"
+#include "preload/lifecycle.h"
+#include "preload/messages.h"
+#include "preload/real.h"
+
+namespace pawl::preload {
+namespace {
+
+// Empty when the descriptor is none of ours.
+std::optional<Status> commit_descriptor(int descriptor) {
+  if (inside() || !table::may_be_tracked(descriptor)) return std::nullopt;
+  const Inside working;
+  const TrackedFilePointer file = table::of_descriptor(descriptor);
+  if (file == nullptr) return std::nullopt;
+  const std::lock_guard guard(file->lock);
+  if (file->has_ended || file->mapping == nullptr) return std::nullopt;
+  PAWL_TRY(check_ours(*file));
+  return file->mapping->commit_all();
+}
+
+Status commit_everything() {
+  Status first_failure;
+  if (inside() || table::is_empty()) return first_failure;
+  const Inside working;
+  for (const TrackedFilePointer& file : table::all()) {
+    const std::lock_guard guard(file->lock);
+    if (file->has_ended || !check_ours(*file).ok()) continue;
+    if (Status status = file->mapping->commit_all(); !status.ok() && first_failure.ok())
+      first_failure = status;
+  }
+  return first_failure;
+}
+
+}  // namespace
+}  // namespace pawl::preload
+
+using namespace pawl::preload;
+using pawl::Status;
+
+PAWL_INTERPOSE int fsync(int descriptor) {
+  const auto outcome = commit_descriptor(descriptor);
+  if (!outcome) return real().fsync(descriptor);
+  return outcome->ok() ? 0 : refuse("fsync", *outcome);
+}
+
+PAWL_INTERPOSE int fdatasync(int descriptor) {
+  const auto outcome = commit_descriptor(descriptor);
+  if (!outcome) return real().fdatasync(descriptor);
+  return outcome->ok() ? 0 : refuse("fdatasync", *outcome);
+}
+
+PAWL_INTERPOSE void sync() noexcept {
+  if (const Status status = commit_everything(); !status.ok()) say("sync", status.text());
+  real().sync();
+}
+
+PAWL_INTERPOSE int syncfs(int descriptor) noexcept {
+  if (const Status status = commit_everything(); !status.ok()) return refuse("syncfs", status);
+  return real().syncfs(descriptor);
+}
+
+PAWL_INTERPOSE int sync_file_range(int descriptor, off64_t offset, off64_t count, unsigned flags) {
+  // It promises no durability, and writing pages early is all that it does.
+  if (!inside() && table::may_be_tracked(descriptor)) return 0;
+  return real().sync_file_range(descriptor, offset, count, flags);
+}

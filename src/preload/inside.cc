@@ -1,0 +1,53 @@
+#include "preload/inside.h"
+
+#include <pthread.h>
+
+#include <cstdint>
+#include <initializer_list>
+
+namespace pawl::preload {
+namespace {
+
+// Initial-exec: the library is loaded with the program, and reading them must not allocate.
+__attribute__((tls_model("initial-exec"))) thread_local int depth = 0;
+__attribute__((tls_model("initial-exec"))) thread_local std::uintptr_t spared_low = 0;
+__attribute__((tls_model("initial-exec"))) thread_local std::uintptr_t spared_high = 0;
+
+}  // namespace
+
+bool inside() { return depth > 0; }
+
+Inside::Inside() : outermost_(depth == 0) {
+  if (outermost_) {
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (const int synchronous : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
+      sigdelset(&blocked, synchronous);
+    }
+    pthread_sigmask(SIG_SETMASK, &blocked, &signals_);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
+  }
+  ++depth;
+}
+
+Inside::~Inside() {
+  --depth;
+  if (outermost_) {
+    pthread_setcancelstate(cancel_state_, nullptr);
+    pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
+  }
+}
+
+void stay_inside() { ++depth; }
+
+void spare_memory(const void* address, unsigned long length) {
+  spared_low = reinterpret_cast<std::uintptr_t>(address);
+  spared_high = spared_low + length;
+}
+
+bool is_spared(const void* address, unsigned long length) {
+  const auto low = reinterpret_cast<std::uintptr_t>(address);
+  return spared_low < spared_high && low < spared_high && spared_low < low + length;
+}
+
+}  // namespace pawl::preload

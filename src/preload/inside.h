@@ -1,0 +1,38 @@
+// "Inside Pawl": the core reads, writes and maps through the same libc calls that the face takes
+// over.  While a thread is inside, they go straight to libc.
+#pragma once
+
+#include "preload/interpose.h"
+
+#include <signal.h>
+
+namespace pawl::preload {
+
+// True in a thread that is working for Pawl, and in every thread that such a thread started.
+bool inside();
+
+// Makes the calling thread inside for its lifetime.  Asynchronous signals and cancellation wait
+// until the outermost one ends, so that no handler of the program runs while a lock is held; the
+// synchronous signals stay open, for trackers need SIGSEGV.
+class Inside {
+ public:
+  Inside();
+  ~Inside();
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  bool outermost_;
+  int cancel_state_ = 0;
+  sigset_t signals_{};
+};
+
+// For a thread that the core started.
+void stay_inside();
+
+// munmap() by the core of this range, in this thread, does nothing while it is set: the memory is
+// about to be mapped over in one step, without a moment in which it is missing.
+void spare_memory(const void* address, unsigned long length);
+bool is_spared(const void* address, unsigned long length);
+
+}  // namespace pawl::preload

@@ -1,0 +1,12 @@
+// Include this first in every file that defines a function of libc under its own name: fortified
+// inlines and 64-bit redirections in libc's headers would define or rename the same symbols.
+#pragma once
+
+#undef _FORTIFY_SOURCE
+#undef _FILE_OFFSET_BITS
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+
+// Defines the symbol that the program's calls reach instead of libc's.
+#define PAWL_INTERPOSE extern "C" __attribute__((visibility("default")))

@@ -1,0 +1,325 @@
+// read, write and their kin on descriptors of tracked files: coherent with the working view, and
+// part of the next commit.  The file position stays the kernel's, so that dup() and fork() share it
+// as ever.
+#include "preload/interpose.h"
+
+#include <limits.h>
+
+#include <cerrno>
+#include <optional>
+
+#include "preload/inside.h"
+#include "preload/lifecycle.h"
+#include "preload/messages.h"
+#include "preload/real.h"
+#include "track/tracker.h"
+
+extern "C" {
+ssize_t __read_chk(int descriptor, void* buffer, size_t count, size_t buffer_size);
+ssize_t __pread_chk(int descriptor, void* buffer, size_t count, off_t offset, size_t buffer_size);
+ssize_t __pread64_chk(int descriptor, void* buffer, size_t count, off64_t offset,
+                      size_t buffer_size);
+void __chk_fail() __attribute__((noreturn));
+}
+
+namespace pawl::preload {
+namespace {
+
+constexpr std::size_t kTransferBytesMax = 0x7ffff000;  // the kernel's own bound for one call
+
+// Where a call reads or writes: at an offset of its own, or at the descriptor's position.
+struct Place {
+  std::optional<off_t> offset;
+};
+constexpr Place kAtPosition{};
+
+Result<std::uint64_t> position_of(int descriptor, const Place& place) {
+  const off_t at = place.offset ? *place.offset : real().lseek(descriptor, 0, SEEK_CUR);
+  if (at < 0) return Status::failure(place.offset ? EINVAL : errno, "the file position is not one");
+  return static_cast<std::uint64_t>(at);
+}
+
+bool vectors_are_valid(const iovec* vectors, int count) {
+  if (count < 0 || count > IOV_MAX) return false;
+  std::size_t total = 0;
+  for (int i = 0; i < count; ++i) {
+    if (vectors[i].iov_len > static_cast<std::size_t>(SSIZE_MAX) - total) return false;
+    total += vectors[i].iov_len;
+  }
+  return true;
+}
+
+ssize_t read_tracked(TrackedFile& file, int descriptor, const iovec* vectors, int count,
+                     const Place& place) {
+  const int flags = real().fcntl(descriptor, F_GETFL);
+  if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY) {
+    errno = EBADF;
+    return -1;
+  }
+  const auto start_at = position_of(descriptor, place);
+  if (!start_at.ok()) {
+    errno = start_at.status().error_number();
+    return -1;
+  }
+  std::uint64_t offset = start_at.value();
+  for (int i = 0; i < count; ++i) {
+    const std::size_t room =
+        kTransferBytesMax - static_cast<std::size_t>(offset - start_at.value());
+    const std::size_t wanted = std::min(vectors[i].iov_len, room);
+    const auto got =
+        file.mapping->read(offset, {static_cast<std::byte*>(vectors[i].iov_base), wanted});
+    if (!got.ok()) {
+      if (offset > start_at.value()) break;
+      return refuse("read", got.status());
+    }
+    offset += got.value();
+    if (got.value() < vectors[i].iov_len) break;
+  }
+  if (!place.offset) real().lseek(descriptor, static_cast<off_t>(offset), SEEK_SET);
+  return static_cast<ssize_t>(offset - start_at.value());
+}
+
+ssize_t write_tracked(TrackedFile& file, int descriptor, const iovec* vectors, int count,
+                      const Place& place, int write_flags) {
+  const int flags = real().fcntl(descriptor, F_GETFL);
+  if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) {
+    errno = EBADF;
+    return -1;
+  }
+  if (const Status ours = check_ours(file); !ours.ok()) return refuse("write", ours);
+  const auto start_at = position_of(descriptor, place);
+  if (!start_at.ok()) {
+    errno = start_at.status().error_number();
+    return -1;
+  }
+  // Linux appends in pwrite() as well.
+  const bool append = (flags & O_APPEND) != 0 || (write_flags & RWF_APPEND) != 0;
+  const std::uint64_t first = append ? file.mapping->size() : start_at.value();
+  std::uint64_t offset = first;
+  for (int i = 0; i < count; ++i) {
+    const std::size_t room = kTransferBytesMax - static_cast<std::size_t>(offset - first);
+    const std::size_t wanted = std::min(vectors[i].iov_len, room);
+    if (wanted == 0) continue;
+    const Status written =
+        file.mapping->write(offset, {static_cast<const std::byte*>(vectors[i].iov_base), wanted});
+    if (!written.ok()) {
+      if (offset > first) break;
+      return refuse("write", written);
+    }
+    offset += wanted;
+  }
+  if ((flags & (O_SYNC | O_DSYNC)) != 0 || (write_flags & (RWF_SYNC | RWF_DSYNC)) != 0) {
+    if (const Status committed = file.mapping->commit_all(); !committed.ok())
+      return refuse("write", committed);
+  }
+  if (!place.offset) real().lseek(descriptor, static_cast<off_t>(offset), SEEK_SET);
+  return static_cast<ssize_t>(offset - first);
+}
+
+// Calls work(file) when the descriptor is one of a tracked file, else otherwise().
+template <class Work, class Otherwise>
+auto for_tracked(int descriptor, const Work& work, const Otherwise& otherwise)
+    -> decltype(otherwise()) {
+  if (inside() || !table::may_be_tracked(descriptor)) return otherwise();
+  const Inside working;
+  const TrackedFilePointer file = table::of_descriptor(descriptor);
+  if (file == nullptr) return otherwise();
+  const std::lock_guard guard(file->lock);
+  if (file->has_ended || file->mapping == nullptr) return otherwise();
+  return work(*file);
+}
+
+// The kernel cannot store into pages that a fault tracker protects.
+void open_for_read(const void* buffer, std::size_t count) {
+  if (!inside() && fault_tracker_in_use()) open_for_kernel_store(buffer, count);
+}
+
+template <class Otherwise>
+ssize_t read_vectors(int descriptor, const iovec* vectors, int count, const Place& place,
+                     const Otherwise& otherwise) {
+  return for_tracked(
+      descriptor,
+      [&](TrackedFile& file) -> ssize_t {
+        if (!vectors_are_valid(vectors, count)) {
+          errno = EINVAL;
+          return -1;
+        }
+        return read_tracked(file, descriptor, vectors, count, place);
+      },
+      [&]() -> ssize_t {
+        if (vectors_are_valid(vectors, count)) {
+          for (int i = 0; i < count; ++i) open_for_read(vectors[i].iov_base, vectors[i].iov_len);
+        }
+        return otherwise();
+      });
+}
+
+template <class Otherwise>
+ssize_t write_vectors(int descriptor, const iovec* vectors, int count, const Place& place,
+                      int flags, const Otherwise& otherwise) {
+  return for_tracked(
+      descriptor,
+      [&](TrackedFile& file) -> ssize_t {
+        if (!vectors_are_valid(vectors, count)) {
+          errno = EINVAL;
+          return -1;
+        }
+        return write_tracked(file, descriptor, vectors, count, place, flags);
+      },
+      otherwise);
+}
+
+off_t seek_tracked(const TrackedFile& file, int descriptor, off_t offset, int whence) {
+  const auto size = static_cast<off_t>(file.mapping->size());
+  switch (whence) {
+    case SEEK_END:
+      if (offset > 0 && size > std::numeric_limits<off_t>::max() - offset) {
+        errno = EOVERFLOW;
+        return -1;
+      }
+      if (size + offset < 0) {
+        errno = EINVAL;
+        return -1;
+      }
+      return real().lseek(descriptor, size + offset, SEEK_SET);
+    case SEEK_DATA:
+    case SEEK_HOLE:
+      // What the kernel knows of holes is the base's; that all is data is always a right answer.
+      if (offset < 0 || offset >= size) {
+        errno = ENXIO;
+        return -1;
+      }
+      return real().lseek(descriptor, whence == SEEK_DATA ? offset : size, SEEK_SET);
+    default:
+      return real().lseek(descriptor, offset, whence);
+  }
+}
+
+}  // namespace
+}  // namespace pawl::preload
+
+using namespace pawl::preload;
+
+PAWL_INTERPOSE ssize_t read(int descriptor, void* buffer, size_t count) {
+  const iovec vector{buffer, count};
+  return read_vectors(descriptor, &vector, 1, kAtPosition,
+                      [&] { return real().read(descriptor, buffer, count); });
+}
+
+PAWL_INTERPOSE ssize_t pread(int descriptor, void* buffer, size_t count, off_t offset) {
+  const iovec vector{buffer, count};
+  return read_vectors(descriptor, &vector, 1, {offset},
+                      [&] { return real().pread(descriptor, buffer, count, offset); });
+}
+
+PAWL_INTERPOSE ssize_t readv(int descriptor, const iovec* vectors, int count) {
+  return read_vectors(descriptor, vectors, count, kAtPosition,
+                      [&] { return real().readv(descriptor, vectors, count); });
+}
+
+PAWL_INTERPOSE ssize_t preadv(int descriptor, const iovec* vectors, int count, off_t offset) {
+  return read_vectors(descriptor, vectors, count, {offset},
+                      [&] { return real().preadv(descriptor, vectors, count, offset); });
+}
+
+PAWL_INTERPOSE ssize_t preadv2(int descriptor, const iovec* vectors, int count, off_t offset,
+                               int flags) {
+  const Place place = offset == -1 ? kAtPosition : Place{offset};
+  return read_vectors(descriptor, vectors, count, place,
+                      [&] { return real().preadv2(descriptor, vectors, count, offset, flags); });
+}
+
+PAWL_INTERPOSE ssize_t write(int descriptor, const void* buffer, size_t count) {
+  const iovec vector{const_cast<void*>(buffer), count};
+  return write_vectors(descriptor, &vector, 1, kAtPosition, 0,
+                       [&] { return real().write(descriptor, buffer, count); });
+}
+
+PAWL_INTERPOSE ssize_t pwrite(int descriptor, const void* buffer, size_t count, off_t offset) {
+  const iovec vector{const_cast<void*>(buffer), count};
+  return write_vectors(descriptor, &vector, 1, {offset}, 0,
+                       [&] { return real().pwrite(descriptor, buffer, count, offset); });
+}
+
+PAWL_INTERPOSE ssize_t writev(int descriptor, const iovec* vectors, int count) {
+  return write_vectors(descriptor, vectors, count, kAtPosition, 0,
+                       [&] { return real().writev(descriptor, vectors, count); });
+}
+
+PAWL_INTERPOSE ssize_t pwritev(int descriptor, const iovec* vectors, int count, off_t offset) {
+  return write_vectors(descriptor, vectors, count, {offset}, 0,
+                       [&] { return real().pwritev(descriptor, vectors, count, offset); });
+}
+
+PAWL_INTERPOSE ssize_t pwritev2(int descriptor, const iovec* vectors, int count, off_t offset,
+                                int flags) {
+  const Place place = offset == -1 ? kAtPosition : Place{offset};
+  return write_vectors(descriptor, vectors, count, place, flags,
+                       [&] { return real().pwritev2(descriptor, vectors, count, offset, flags); });
+}
+
+PAWL_INTERPOSE off_t lseek(int descriptor, off_t offset, int whence) noexcept {
+  return for_tracked(
+      descriptor,
+      [&](const TrackedFile& file) { return seek_tracked(file, descriptor, offset, whence); },
+      [&] { return real().lseek(descriptor, offset, whence); });
+}
+
+// The same under their other names.
+
+PAWL_INTERPOSE ssize_t pread64(int descriptor, void* buffer, size_t count, off64_t offset) {
+  return pread(descriptor, buffer, count, offset);
+}
+PAWL_INTERPOSE ssize_t preadv64(int descriptor, const iovec* vectors, int count, off64_t offset) {
+  return preadv(descriptor, vectors, count, offset);
+}
+PAWL_INTERPOSE ssize_t preadv64v2(int descriptor, const iovec* vectors, int count, off64_t offset,
+                                  int flags) {
+  return preadv2(descriptor, vectors, count, offset, flags);
+}
+PAWL_INTERPOSE ssize_t pwrite64(int descriptor, const void* buffer, size_t count, off64_t offset) {
+  return pwrite(descriptor, buffer, count, offset);
+}
+PAWL_INTERPOSE ssize_t pwritev64(int descriptor, const iovec* vectors, int count, off64_t offset) {
+  return pwritev(descriptor, vectors, count, offset);
+}
+PAWL_INTERPOSE ssize_t pwritev64v2(int descriptor, const iovec* vectors, int count, off64_t offset,
+                                   int flags) {
+  return pwritev2(descriptor, vectors, count, offset, flags);
+}
+PAWL_INTERPOSE off64_t lseek64(int descriptor, off64_t offset, int whence) noexcept {
+  return lseek(descriptor, offset, whence);
+}
+PAWL_INTERPOSE ssize_t __read(int descriptor, void* buffer, size_t count) {
+  return read(descriptor, buffer, count);
+}
+PAWL_INTERPOSE ssize_t __write(int descriptor, const void* buffer, size_t count) {
+  return write(descriptor, buffer, count);
+}
+PAWL_INTERPOSE ssize_t __pread64(int descriptor, void* buffer, size_t count, off64_t offset) {
+  return pread(descriptor, buffer, count, offset);
+}
+PAWL_INTERPOSE ssize_t __pwrite64(int descriptor, const void* buffer, size_t count,
+                                  off64_t offset) {
+  return pwrite(descriptor, buffer, count, offset);
+}
+PAWL_INTERPOSE off_t __lseek(int descriptor, off_t offset, int whence) noexcept {
+  return lseek(descriptor, offset, whence);
+}
+
+// What a program built with _FORTIFY_SOURCE calls: the same, and the buffer's size is checked.
+
+PAWL_INTERPOSE ssize_t __read_chk(int descriptor, void* buffer, size_t count, size_t buffer_size) {
+  if (count > buffer_size) __chk_fail();
+  return read(descriptor, buffer, count);
+}
+PAWL_INTERPOSE ssize_t __pread_chk(int descriptor, void* buffer, size_t count, off_t offset,
+                                   size_t buffer_size) {
+  if (count > buffer_size) __chk_fail();
+  return pread(descriptor, buffer, count, offset);
+}
+PAWL_INTERPOSE ssize_t __pread64_chk(int descriptor, void* buffer, size_t count, off64_t offset,
+                                     size_t buffer_size) {
+  if (count > buffer_size) __chk_fail();
+  return pread(descriptor, buffer, count, offset);
+}

@@ -1,0 +1,286 @@
+#include "preload/lifecycle.h"
+
+#include <dirent.h>
+#include <limits.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+
+#include "medium/block_medium.h"
+#include "preload/inside.h"
+#include "preload/messages.h"
+#include "preload/own_descriptors.h"
+#include "preload/real.h"
+#include "preload/stdio_descriptors.h"
+
+namespace pawl::preload {
+namespace {
+
+std::atomic<pid_t> own_process{0};
+
+std::vector<int> open_descriptors_of(dev_t device, ino_t inode) {
+  std::vector<int> found;
+  DIR* const directory = opendir("/proc/self/fd");
+  if (directory == nullptr) return found;
+  while (const dirent* entry = readdir(directory)) {
+    if (entry->d_name[0] == '.') continue;
+    const int descriptor = std::atoi(entry->d_name);
+    struct stat status{};
+    if (is_own(descriptor) || real().fstat(descriptor, &status) != 0) continue;
+    if (status.st_dev != device || status.st_ino != inode) continue;
+    const int flags = real().fcntl(descriptor, F_GETFL);
+    if (flags >= 0 && (flags & O_PATH) == 0) found.push_back(descriptor);
+  }
+  closedir(directory);
+  return found;
+}
+
+Status beyond_the_table(int descriptor, const std::string& path) {
+  return Status::failure(EMFILE, "descriptor " + std::to_string(descriptor) + " of " + path +
+                                     " is beyond " + std::to_string(kDescriptorsMax) +
+                                     ", more than can be followed");
+}
+
+Status attach_all(const TrackedFilePointer& file, int needed) {
+  std::vector<int> descriptors = open_descriptors_of(file->device, file->inode);
+  if (descriptors.empty()) descriptors.push_back(needed);  // no /proc: the one we know
+  for (const int descriptor : descriptors) {
+    if (is_stdio(descriptor)) {
+      return Status::failure(
+          EBUSY, file->path +
+                     " is open as a stdio stream (fopen), whose own writes cannot be made "
+                     "part of a commit; close the stream, and map the file from open()");
+    }
+    if (!table::attach(descriptor, file)) return beyond_the_table(descriptor, file->path);
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Mapping>> open_mapping(int descriptor) {
+  const auto options = Options::from_environment();
+  if (!options.ok()) return options.status();
+  auto medium = open_block_medium(descriptor);
+  if (!medium.ok()) return medium.status();
+  Result<std::unique_ptr<Mapping>> mapping = Status::failure(EIO, "not opened");
+  keep_what_appears([&] { mapping = Mapping::open(std::move(medium.value()), options.value()); });
+  return mapping;
+}
+
+Status commit_and_close(TrackedFile& file) {
+  // A failed commit loses what was pending, as a crash would; the rest of the file is still closed
+  // as well as it can be, and the first failure is the one to report.
+  const Status committed = file.mapping->commit_all();
+  const Status closed = file.mapping->close();
+  return committed.ok() ? closed : committed;
+}
+
+// A descriptor to map the file with, and whether it is ours to close.
+struct UsableDescriptor {
+  int descriptor = -1;
+  bool borrowed = true;
+};
+
+UsableDescriptor find_usable(const TrackedFile& file, const std::vector<int>& descriptors) {
+  for (const int descriptor : descriptors) {
+    const int flags = real().fcntl(descriptor, F_GETFL);
+    if (flags >= 0 && (flags & O_ACCMODE) == O_RDWR) return {descriptor, true};
+  }
+  const int opened = real().open(file.path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  struct stat status{};
+  if (opened >= 0 && real().fstat(opened, &status) == 0 && status.st_dev == file.device &&
+      status.st_ino == file.inode) {
+    return {opened, false};
+  }
+  if (opened >= 0) real().close(opened);
+  return {};
+}
+
+// Puts the kernel's shared mapping of the file in the place of the working view, in one step.
+Status map_plainly(const Window& window, int descriptor) {
+  void* const address =
+      real().mmap(window.address, window.length, window.protection, MAP_SHARED | MAP_FIXED,
+                  descriptor, static_cast<off_t>(window.file_offset));
+  if (address == MAP_FAILED) return Status::from_errno(errno, "cannot map the file plainly again");
+  return {};
+}
+
+}  // namespace
+
+bool in_own_process() { return own_process.load() == getpid(); }
+void adopt_process() { own_process.store(getpid()); }
+
+std::optional<std::string> path_of_descriptor(int descriptor) {
+  char target[PATH_MAX];
+  const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
+  const ssize_t length = readlink(link.c_str(), target, sizeof(target));
+  if (length <= 0 || length == static_cast<ssize_t>(sizeof(target)) || target[0] != '/')
+    return std::nullopt;
+  return std::string(target, static_cast<std::size_t>(length));
+}
+
+Result<TrackedFilePointer> start(int descriptor, const struct stat& status,
+                                 bool asked_for_by_name) {
+  const std::lock_guard starting(start_lock());
+  // While we wait for its lock another thread may end the file, and under the start lock no thread
+  // can begin it again: so the second look is the last.
+  for (auto present = table::of_inode(status.st_dev, status.st_ino); present != nullptr;
+       present = table::of_inode(status.st_dev, status.st_ino)) {
+    const std::lock_guard guard(present->lock);
+    if (present->has_ended) continue;
+    if (!table::attach(descriptor, present)) return beyond_the_table(descriptor, present->path);
+    return present;
+  }
+  const auto path = path_of_descriptor(descriptor);
+  if (!path) return Status::failure(ENOENT, "cannot find the name of the file (is /proc mounted?)");
+  auto file = std::make_shared<TrackedFile>(status.st_dev, status.st_ino, *path);
+  file->asked_for_by_name = asked_for_by_name;
+  const std::lock_guard guard(file->lock);
+  // Into the table before the descriptors are looked for: one that is opened meanwhile by another
+  // thread finds the file there, and waits for its lock.
+  if (!table::insert(file)) {
+    return Status::failure(
+        ENFILE, "more than " + std::to_string(kTrackedFilesMax) + " files are mapped atomically");
+  }
+  Status failure = attach_all(file, descriptor);
+  if (failure.ok()) {
+    auto mapping = open_mapping(descriptor);
+    if (mapping.ok()) {
+      file->mapping = std::move(mapping.value());
+      return file;
+    }
+    failure = mapping.status();
+  }
+  file->has_ended = true;
+  table::erase(*file);
+  return failure;
+}
+
+void join(int descriptor) {
+  if (table::is_empty()) return;
+  struct stat status{};
+  if (real().fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return;
+  const auto file = table::of_inode(status.st_dev, status.st_ino);
+  if (file == nullptr) return;
+  const std::lock_guard guard(file->lock);
+  if (!file->has_ended) table::attach(descriptor, file);
+}
+
+Status check_ours(const TrackedFile& file) {
+  if (file.inherited || !in_own_process()) {
+    return Status::failure(
+        EPERM, file.path +
+                   " was mapped by the parent process, which alone may change and commit it; "
+                   "map it after fork() where the child is the writer");
+  }
+  if (file.mapping == nullptr) {
+    return Status::failure(EIO, file.path + " is no longer mapped atomically");
+  }
+  return {};
+}
+
+Status end_if_unused(const TrackedFilePointer& file) {
+  if (file->has_ended || !table::descriptors_of(*file).empty() || !table::window_of(*file).empty())
+    return {};
+  Status outcome;
+  file->has_ended = true;
+  table::erase(*file);
+  if (file->mapping != nullptr && !file->inherited) outcome = commit_and_close(*file);
+  file->mapping.reset();
+  return outcome;
+}
+
+Result<Suspended> suspend(const TrackedFilePointer& file) {
+  PAWL_TRY(check_ours(*file));
+  Suspended suspended{file, table::descriptors_of(*file), file->mapping->window()};
+  UsableDescriptor usable;
+  if (suspended.window) {
+    usable = find_usable(*file, suspended.descriptors);
+    if (usable.descriptor < 0) {
+      return Status::failure(
+          EBUSY, file->path + " is mapped atomically and cannot be opened again under its name");
+    }
+  }
+  Status outcome = file->mapping->commit_all();
+  if (outcome.ok()) {
+    if (suspended.window) spare_memory(suspended.window->address, suspended.window->length);
+    outcome = file->mapping->close();
+    spare_memory(nullptr, 0);
+  }
+  if (outcome.ok()) {
+    file->mapping.reset();
+    if (suspended.window) {
+      outcome = map_plainly(*suspended.window, usable.descriptor);
+    }
+    file->has_ended = true;
+    table::erase(*file);
+  }
+  if (usable.descriptor >= 0 && !usable.borrowed) real().close(usable.descriptor);
+  if (!outcome.ok()) return outcome;
+  return suspended;
+}
+
+Status resume(const Suspended& suspended) {
+  const UsableDescriptor usable = find_usable(*suspended.file, suspended.descriptors);
+  if (usable.descriptor < 0) {
+    return Status::failure(
+        ENOENT,
+        suspended.file->path + " cannot be opened again; it is an ordinary file from here on");
+  }
+  struct stat status{};
+  if (real().fstat(usable.descriptor, &status) != 0)
+    return Status::from_errno(errno, "cannot stat " + suspended.file->path);
+  auto started = start(usable.descriptor, status, suspended.file->asked_for_by_name);
+  Status outcome = started.status();
+  if (outcome.ok()) {
+    const auto& file = started.value();
+    const std::lock_guard guard(file->lock);
+    if (suspended.window) {
+      const Window& window = *suspended.window;
+      const auto mapped = file->mapping->map_window(
+          window.address, window.length, window.protection, MAP_FIXED, window.file_offset);
+      outcome = mapped.status();
+      if (outcome.ok()) {
+        file->holes = suspended.file->holes;
+        table::set_window(*file, range_of(window.address, window.length));
+      }
+    }
+  }
+  if (!usable.borrowed) {
+    table::detach(usable.descriptor);
+    real().close(usable.descriptor);
+  }
+  return outcome;
+}
+
+std::vector<Suspended> suspend_all(const char* call) {
+  std::vector<Suspended> done;
+  for (const TrackedFilePointer& file : table::all()) {
+    const std::lock_guard guard(file->lock);
+    if (file->has_ended || !check_ours(*file).ok()) continue;
+    auto suspended = suspend(file);
+    if (suspended.ok()) {
+      done.push_back(std::move(suspended.value()));
+    } else {
+      say(call, suspended.status().text());
+    }
+  }
+  return done;
+}
+
+void resume_all(const std::vector<Suspended>& suspended, const char* call) {
+  for (const Suspended& one : suspended) {
+    if (const Status status = resume(one); !status.ok()) say(call, status.text());
+  }
+}
+
+Status recover_if_left(const std::string& real_path) {
+  const std::string journal = real_path + kJournalSuffix;
+  struct stat status{};
+  if (real().lstat(journal.c_str(), &status) != 0) return {};
+  auto medium = open_block_medium(real_path, false);
+  if (!medium.ok()) return medium.status();
+  return recover(*medium.value()).status();
+}
+
+}  // namespace pawl::preload

@@ -1,0 +1,456 @@
+// mmap and its kin: which mappings become Pawl's, and what can be done with them.
+#include "preload/interpose.h"
+
+#include <cerrno>
+#include <cstdarg>
+
+#include "pawl/pawl.h"
+#include "preload/contents.h"
+#include "preload/inside.h"
+#include "preload/lifecycle.h"
+#include "preload/messages.h"
+#include "preload/own_descriptors.h"
+#include "preload/patterns.h"
+#include "preload/pieces.h"
+#include "preload/real.h"
+
+namespace pawl::preload {
+namespace {
+
+constexpr std::size_t kSnapshotBytesMax = std::size_t{1} << 30;
+constexpr int kStartAttemptsMax = 100;
+
+#ifndef MADV_POPULATE_READ
+constexpr int kPopulateRead = 22;
+constexpr int kPopulateWrite = 23;
+#else
+constexpr int kPopulateRead = MADV_POPULATE_READ;
+constexpr int kPopulateWrite = MADV_POPULATE_WRITE;
+#endif
+constexpr int kDontNeedLocked = 24;
+
+struct MapRequest {
+  void* address;
+  std::size_t length;
+  int protection;
+  int flags;
+  int descriptor;
+  off_t offset;
+
+  bool asks_for_pawl() const { return (flags & MAP_ATOMIC) == MAP_ATOMIC; }
+  int sharing() const { return flags & MAP_TYPE; }
+  bool is_fixed() const { return (flags & MAP_FIXED) != 0; }
+};
+
+void* pass_on(const MapRequest& request) {
+  return real().mmap(request.address, request.length, request.protection, request.flags,
+                     request.descriptor, request.offset);
+}
+
+void* refuse_map(const Status& failure) {
+  refuse("mmap", failure);
+  return MAP_FAILED;
+}
+
+// What is beneath may still be the kernel's business alone; this says so without a system call in
+// nearly all cases.
+bool is_of_no_concern(const MapRequest& request) {
+  if (request.asks_for_pawl()) return false;
+  if ((request.flags & MAP_ANONYMOUS) != 0 || request.descriptor < 0) return true;
+  if (request.sharing() == MAP_PRIVATE) return table::is_empty();
+  return table::is_empty() && !has_patterns();
+}
+
+// MAP_PRIVATE of a tracked file: what the program sees now, as a copy.  Whether later changes of
+// the file show through a private mapping is unspecified, so a copy is a private mapping.
+void* map_snapshot(const MapRequest& request, const TrackedFilePointer& file) {
+  const std::lock_guard guard(file->lock);
+  if (file->mapping == nullptr) return pass_on(request);
+  if (request.length > kSnapshotBytesMax) {
+    return refuse_map(Status::failure(
+        ENOMEM, "a private mapping of " + file->path + ", which is mapped atomically, is a copy, " +
+                    "and of more than 1 GiB none is made; map it in pieces"));
+  }
+  if (request.offset < 0 || static_cast<std::uint64_t>(request.offset) % kPageBytes != 0) {
+    errno = EINVAL;
+    return MAP_FAILED;
+  }
+  const int placement = request.flags & ~(MAP_TYPE | MAP_POPULATE | MAP_LOCKED);
+  void* const address = real().mmap(request.address, request.length, PROT_READ | PROT_WRITE,
+                                    placement | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED) return MAP_FAILED;
+  const auto got = file->mapping->read(static_cast<std::uint64_t>(request.offset),
+                                       {static_cast<std::byte*>(address), request.length});
+  if (!got.ok()) {
+    real().munmap(address, request.length);
+    return refuse_map(got.status());
+  }
+  real().mprotect(address, request.length, request.protection);
+  return address;
+}
+
+// A commit reads what it commits.  A part of a window that the program cannot read is one that Pawl
+// could not commit either, so PROT_READ always stays.
+int readable(int protection) { return protection | PROT_READ; }
+
+void* map_window(const MapRequest& request, const TrackedFilePointer& file) {
+  if (const Status ours = check_ours(*file); !ours.ok()) return refuse_map(ours);
+  const AddressRange present = table::window_of(*file);
+  if (!present.empty()) {
+    return refuse_map(Status::failure(
+        EBUSY, file->path + " is mapped atomically already, and has one such mapping at a time; "
+                            "unmap that one first, or use mremap()"));
+  }
+  Result<char*> mapped = Status::failure(EIO, "not mapped");
+  keep_what_appears([&] {
+    mapped = file->mapping->map_window(request.address, length(range_of(nullptr, request.length)),
+                                       readable(request.protection),
+                                       request.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE),
+                                       static_cast<std::uint64_t>(request.offset));
+  });
+  if (!mapped.ok()) return refuse_map(mapped.status());
+  if (request.asks_for_pawl()) file->asked_for_by_name = false;
+  table::set_window(*file, range_of(mapped.value(), request.length));
+  // Both are wishes about speed; a mapping without them is a mapping.
+  if ((request.flags & MAP_POPULATE) != 0)
+    real().madvise(mapped.value(), request.length, kPopulateRead);
+  if ((request.flags & MAP_LOCKED) != 0) (void)mlock(mapped.value(), request.length);
+  return mapped.value();
+}
+
+void* map_atomically(const MapRequest& request, const struct stat& status) {
+  if (request.length == 0 || request.offset < 0 ||
+      static_cast<std::uint64_t>(request.offset) % kPageBytes != 0) {
+    errno = EINVAL;
+    return MAP_FAILED;
+  }
+  for (int attempt = 0; attempt < kStartAttemptsMax; ++attempt) {
+    const auto started = start(request.descriptor, status, !request.asks_for_pawl());
+    if (!started.ok()) return refuse_map(started.status());
+    const auto& file = started.value();
+    const std::lock_guard guard(file->lock);
+    if (!file->has_ended) return map_window(request, file);
+  }
+  return refuse_map(
+      Status::failure(EBUSY, "the file is opened and closed by another thread all the time"));
+}
+
+void* map_file(const MapRequest& request) {
+  struct stat status{};
+  if (real().fstat(request.descriptor, &status) != 0) return MAP_FAILED;
+  if (!S_ISREG(status.st_mode)) {
+    if (!request.asks_for_pawl()) return pass_on(request);
+    return refuse_map(Status::failure(ENODEV, "MAP_ATOMIC is for regular files"));
+  }
+  const auto tracked = table::of_inode(status.st_dev, status.st_ino);
+  if (request.sharing() == MAP_PRIVATE)
+    return tracked ? map_snapshot(request, tracked) : pass_on(request);
+
+  const int flags = real().fcntl(request.descriptor, F_GETFL);
+  const bool read_write = flags >= 0 && (flags & O_PATH) == 0 && (flags & O_ACCMODE) == O_RDWR;
+  if (request.asks_for_pawl() && !read_write) {
+    return refuse_map(Status::failure(
+        EACCES, "MAP_ATOMIC needs a descriptor that is open for reading and writing (O_RDWR)"));
+  }
+  if (tracked != nullptr) {
+    if (!read_write) {
+      return refuse_map(Status::failure(
+          EBUSY, tracked->path + " is mapped atomically, and has one mapping at a time; read it "
+                                 "through that one, or with pread()"));
+    }
+    return map_atomically(request, status);
+  }
+  if (!request.asks_for_pawl()) {
+    // A file without a name does not survive a crash: there is nothing to keep.
+    const auto path = path_of_descriptor(request.descriptor);
+    if (!read_write || status.st_nlink == 0 || !path || !matches_a_pattern(*path))
+      return pass_on(request);
+  }
+  return map_atomically(request, status);
+}
+
+void* map(const MapRequest& request) {
+  const AddressRange range = range_of(request.address, request.length);
+  const bool in_the_way = request.is_fixed() && table::may_have_windows_in(range);
+  if (!in_the_way && is_of_no_concern(request)) return pass_on(request);
+  const Inside working;
+  if (in_the_way) {
+    if (const Status status = make_way(range); !status.ok()) return refuse_map(status);
+  }
+  if (is_of_no_concern(request)) return pass_on(request);
+  if ((request.flags & MAP_ANONYMOUS) != 0 || request.descriptor < 0) {
+    return refuse_map(Status::failure(EINVAL, "MAP_ATOMIC needs a file"));
+  }
+  return map_file(request);
+}
+
+int unmap(void* address, std::size_t count) {
+  const Inside working;
+  if (reinterpret_cast<std::uintptr_t>(address) % kPageBytes != 0 || count == 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  for (const Piece& piece : pieces_of(range_of(address, count))) {
+    if (piece.file == nullptr) {
+      if (real().munmap(pointer(piece.range.low), length(piece.range)) != 0) return -1;
+      continue;
+    }
+    const std::lock_guard guard(piece.file->lock);
+    if (const Status status = unmap_part(piece.file, piece.range); !status.ok())
+      return refuse("munmap", status);
+  }
+  return 0;
+}
+
+Status synchronise_piece(TrackedFile& file, const AddressRange& range, int flags) {
+  PAWL_TRY(check_ours(file));
+  const AddressRange part = table::window_of(file).intersect(range);
+  if (part.empty()) return {};
+  char* const address = pointer(part.low);
+  if (!file.asked_for_by_name) {
+    if (flags == (MS_SYNC | MS_INVALIDATE)) {
+      return Status::failure(EINVAL,
+                             "MS_SYNC and MS_INVALIDATE together ask to commit and to roll back");
+    }
+    if (flags == MS_INVALIDATE) return file.mapping->roll_back(address, length(part));
+  } else if (flags == MS_INVALIDATE) {
+    // POSIX: other copies shall see this one; Linux: nothing to do.
+    return {};
+  }
+  if ((flags & MS_SYNC) != 0) return file.mapping->commit(address, length(part));
+  return file.mapping->commit_async(address, length(part));
+}
+
+int synchronise(void* address, std::size_t count, int flags) {
+  constexpr int kKnown = MS_SYNC | MS_ASYNC | MS_INVALIDATE;
+  const Inside working;
+  if (reinterpret_cast<std::uintptr_t>(address) % kPageBytes != 0 || (flags & ~kKnown) != 0 ||
+      (flags & (MS_SYNC | MS_ASYNC)) == (MS_SYNC | MS_ASYNC)) {
+    errno = EINVAL;
+    return -1;
+  }
+  if (count == 0) return 0;
+  for (const Piece& piece : pieces_of(range_of(address, count))) {
+    if (piece.file == nullptr) {
+      if (real().msync(pointer(piece.range.low), length(piece.range), flags) != 0) return -1;
+      continue;
+    }
+    const std::lock_guard guard(piece.file->lock);
+    if (const Status status = synchronise_piece(*piece.file, piece.range, flags); !status.ok()) {
+      return refuse("msync", status);
+    }
+  }
+  return 0;
+}
+
+bool touches_a_hole(const TrackedFile& file, const AddressRange& range) {
+  for (const AddressRange& hole : file.holes) {
+    if (!hole.intersect(range).empty()) return true;
+  }
+  return false;
+}
+
+int protect(void* address, std::size_t count, int protection) {
+  const Inside working;
+  if (reinterpret_cast<std::uintptr_t>(address) % kPageBytes != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  for (const Piece& piece : pieces_of(range_of(address, count))) {
+    if (piece.file == nullptr) {
+      if (real().mprotect(pointer(piece.range.low), length(piece.range), protection) != 0)
+        return -1;
+      continue;
+    }
+    const std::lock_guard guard(piece.file->lock);
+    const AddressRange part = table::window_of(*piece.file).intersect(piece.range);
+    if (part.empty() || piece.file->mapping == nullptr) continue;
+    if (touches_a_hole(*piece.file, part)) {
+      errno = ENOMEM;
+      return -1;
+    }
+    const Status status =
+        piece.file->mapping->protect_window(pointer(part.low), length(part), readable(protection));
+    if (!status.ok()) return refuse("mprotect", status);
+  }
+  return 0;
+}
+
+// A hole punched through memory: the bytes become zeros, with the next commit.
+Status punch_window(TrackedFile& file, const AddressRange& part) {
+  PAWL_TRY(check_ours(file));
+  const auto window = file.mapping->window();
+  if (!window) return {};
+  const std::uint64_t from =
+      window->file_offset + (part.low - reinterpret_cast<std::uintptr_t>(window->address));
+  return write_zeros(file, from, std::min(from + length(part), file.mapping->size()));
+}
+
+Status advise_piece(TrackedFile& file, const AddressRange& range, int advice) {
+  const AddressRange part = table::window_of(file).intersect(range);
+  if (part.empty()) return {};
+  switch (advice) {
+    case MADV_DONTNEED:
+    case kDontNeedLocked:
+      // Of a shared mapping nothing is lost by it; of ours, a private one to the kernel, the
+      // pending stores would be.
+      return {};
+    case MADV_MERGEABLE:
+    case MADV_UNMERGEABLE:
+      return {};  // no effect on shared mappings
+    case MADV_REMOVE:
+      return punch_window(file, part);
+    case MADV_NORMAL:
+    case MADV_RANDOM:
+    case MADV_SEQUENTIAL:
+    case MADV_WILLNEED:
+    case MADV_DONTFORK:
+    case MADV_DOFORK:
+    case MADV_DONTDUMP:
+    case MADV_DODUMP:
+    case MADV_HUGEPAGE:
+    case MADV_NOHUGEPAGE:
+    case MADV_COLD:
+    case MADV_PAGEOUT:
+    case kPopulateRead:
+    case kPopulateWrite:
+      if (real().madvise(pointer(part.low), length(part), advice) != 0)
+        return Status::from_errno(errno, "madvise");
+      return {};
+    default:
+      return Status::failure(EINVAL, "advice " + std::to_string(advice) +
+                                         " is not one that an atomic mapping of a file (" +
+                                         file.path + ") can take");
+  }
+}
+
+int advise(void* address, std::size_t count, int advice) {
+  const Inside working;
+  if (reinterpret_cast<std::uintptr_t>(address) % kPageBytes != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  for (const Piece& piece : pieces_of(range_of(address, count))) {
+    if (piece.file == nullptr) {
+      if (real().madvise(pointer(piece.range.low), length(piece.range), advice) != 0) return -1;
+      continue;
+    }
+    const std::lock_guard guard(piece.file->lock);
+    if (const Status status = advise_piece(*piece.file, piece.range, advice); !status.ok()) {
+      return refuse("madvise", status);
+    }
+  }
+  return 0;
+}
+
+void* remap_window(void* old_address, std::size_t old_size, std::size_t new_size, int flags,
+                   void* new_address) {
+  const AddressRange old_range = range_of(old_address, old_size);
+  const auto pieces = pieces_of(old_range);
+  const TrackedFilePointer file = pieces.empty() ? nullptr : pieces.front().file;
+  if (file == nullptr || pieces.size() != 1) {
+    return refuse_map(
+        Status::failure(EINVAL, "mremap of an atomic mapping and its neighbours at once"));
+  }
+  const std::lock_guard guard(file->lock);
+  if (const Status ours = check_ours(*file); !ours.ok()) return refuse_map(ours);
+  const AddressRange window = table::window_of(*file);
+  if (window.low != old_range.low || window.high != old_range.high || !file->holes.empty() ||
+      (flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) != 0 || new_size == 0) {
+    return refuse_map(Status::failure(EINVAL, "the atomic mapping of " + file->path +
+                                                  " can be moved and resized only as a whole"));
+  }
+  const bool fixed = (flags & MREMAP_FIXED) != 0;
+  const auto moved =
+      file->mapping->remap_window(range_of(nullptr, new_size).high, (flags & MREMAP_MAYMOVE) != 0,
+                                  fixed ? new_address : nullptr);
+  if (!moved.ok()) return refuse_map(moved.status());
+  table::set_window(*file, range_of(moved.value(), new_size));
+  return moved.value();
+}
+
+void* remap(void* old_address, std::size_t old_size, std::size_t new_size, int flags,
+            void* new_address) {
+  const AddressRange old_range = range_of(old_address, old_size == 0 ? 1 : old_size);
+  const AddressRange new_range = range_of(new_address, new_size);
+  const bool onto = (flags & MREMAP_FIXED) != 0 && table::may_have_windows_in(new_range);
+  const bool from =
+      table::may_have_windows_in(old_range) && !table::with_windows_in(old_range).empty();
+  if (!from && !onto) return real().mremap(old_address, old_size, new_size, flags, new_address);
+  const Inside working;
+  if (onto) {
+    if (const Status status = make_way(new_range); !status.ok()) return refuse_map(status);
+  }
+  if (!from) return real().mremap(old_address, old_size, new_size, flags, new_address);
+  return remap_window(old_address, old_size, new_size, flags, new_address);
+}
+
+bool has_windows_in(const void* address, std::size_t count) {
+  const AddressRange range = range_of(address, count);
+  return table::may_have_windows_in(range) && !inside();
+}
+
+}  // namespace
+}  // namespace pawl::preload
+
+using namespace pawl::preload;
+
+PAWL_INTERPOSE void* mmap(void* address, size_t count, int protection, int flags, int descriptor,
+                          off_t offset) noexcept {
+  const MapRequest request{address, count, protection, flags, descriptor, offset};
+  return inside() ? pass_on(request) : map(request);
+}
+
+PAWL_INTERPOSE void* mmap64(void* address, size_t count, int protection, int flags, int descriptor,
+                            off64_t offset) noexcept {
+  return mmap(address, count, protection, flags, descriptor, offset);
+}
+
+PAWL_INTERPOSE int munmap(void* address, size_t count) noexcept {
+  if (inside()) return is_spared(address, count) ? 0 : real().munmap(address, count);
+  return has_windows_in(address, count) ? unmap(address, count) : real().munmap(address, count);
+}
+
+PAWL_INTERPOSE int msync(void* address, size_t count, int flags) {
+  return has_windows_in(address, count) ? synchronise(address, count, flags)
+                                        : real().msync(address, count, flags);
+}
+
+PAWL_INTERPOSE int mprotect(void* address, size_t count, int protection) noexcept {
+  return has_windows_in(address, count) ? protect(address, count, protection)
+                                        : real().mprotect(address, count, protection);
+}
+
+PAWL_INTERPOSE int pkey_mprotect(void* address, size_t count, int protection, int key) noexcept {
+  if (!has_windows_in(address, count) || table::with_windows_in(range_of(address, count)).empty()) {
+    return real().pkey_mprotect(address, count, protection, key);
+  }
+  if (key == -1) return protect(address, count, protection);
+  return refuse("pkey_mprotect", ENOTSUP, "an atomic mapping cannot have a protection key");
+}
+
+PAWL_INTERPOSE int madvise(void* address, size_t count, int advice) noexcept {
+  return has_windows_in(address, count) ? advise(address, count, advice)
+                                        : real().madvise(address, count, advice);
+}
+
+PAWL_INTERPOSE int remap_file_pages(void* address, size_t count, int protection, size_t page,
+                                    int flags) noexcept {
+  if (!has_windows_in(address, count) || table::with_windows_in(range_of(address, count)).empty()) {
+    return real().remap_file_pages(address, count, protection, page, flags);
+  }
+  return refuse("remap_file_pages", ENOTSUP, "an atomic mapping shows its file in one order");
+}
+
+PAWL_INTERPOSE void* mremap(void* old_address, size_t old_size, size_t new_size, int flags,
+                            ...) noexcept {
+  void* new_address = nullptr;
+  if ((flags & MREMAP_FIXED) != 0) {
+    va_list arguments;
+    va_start(arguments, flags);
+    new_address = va_arg(arguments, void*);
+    va_end(arguments);
+  }
+  if (inside()) return real().mremap(old_address, old_size, new_size, flags, new_address);
+  return remap(old_address, old_size, new_size, flags, new_address);
+}

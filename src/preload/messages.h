@@ -1,0 +1,21 @@
+// How a refused call is reported: errno for the program, one line on stderr for the person.
+#pragma once
+
+#include "preload/interpose.h"
+
+#include <string>
+#include <string_view>
+
+#include "medium/status.h"
+
+namespace pawl::preload {
+
+// "pawl: CALL: TEXT", cut to kMessageBytesMax.  Leaves errno alone.
+void say(std::string_view call, std::string_view text);
+inline constexpr unsigned kMessageBytesMax = 1024;
+
+// say(), then errno = error_number.  Returns -1.
+int refuse(std::string_view call, int error_number, std::string_view text);
+int refuse(std::string_view call, const Status& failure);
+
+}  // namespace pawl::preload

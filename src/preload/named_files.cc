@@ -1,0 +1,38 @@
+#include "preload/named_files.h"
+
+#include <fcntl.h>
+#include <sys/xattr.h>
+
+#include <cerrno>
+
+#include "medium/block_medium.h"
+#include "preload/lifecycle.h"
+#include "preload/patterns.h"
+#include "preload/real.h"
+
+namespace pawl::preload {
+
+std::optional<NamedFile> look_up(int directory, const char* path, bool follow_links) {
+  if (path == nullptr) return std::nullopt;
+  const int handle =
+      real().openat(directory, path, O_PATH | O_CLOEXEC | (follow_links ? 0 : O_NOFOLLOW));
+  if (handle < 0) return std::nullopt;
+  NamedFile file{};
+  const bool known = real().fstat(handle, &file.status) == 0;
+  const auto real_path = path_of_descriptor(handle);
+  real().close(handle);
+  if (!known || !real_path) return std::nullopt;
+  file.real_path = *real_path;
+  return file;
+}
+
+Status recover_before_use(const NamedFile& file) {
+  if (!S_ISREG(file.status.st_mode)) return {};
+  const Status status = recover_if_left(file.real_path);
+  if (status.ok() || status.error_number() == EBUSY) return {};
+  const bool concerns_us = matches_a_pattern(file.real_path) ||
+                           getxattr(file.real_path.c_str(), kMarkAttribute, nullptr, 0) >= 0;
+  return concerns_us ? status : Status{};
+}
+
+}  // namespace pawl::preload

@@ -1,0 +1,29 @@
+// Files by name, before a call does something to that name.  Callers are inside().
+#pragma once
+
+#include "preload/interpose.h"
+
+#include <sys/stat.h>
+
+#include <optional>
+#include <string>
+
+#include "preload/tracked_files.h"
+
+namespace pawl::preload {
+
+struct NamedFile {
+  struct stat status;
+  std::string real_path;
+};
+
+// What the name stands for; nothing when there is no such file.  Opens it with O_PATH only, so that
+// no lock of the program is lost and no permission is asked for.
+std::optional<NamedFile> look_up(int directory, const char* path, bool follow_links);
+
+// Recovers a regular file that a crash left, before the program looks at it or changes it.  Success
+// too when the journal is a live writer's, and when what stands beside the file is no concern of
+// ours: the file neither matches a pattern nor carries a mark.
+Status recover_before_use(const NamedFile& file);
+
+}  // namespace pawl::preload

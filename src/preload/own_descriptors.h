@@ -1,0 +1,28 @@
+// The descriptors that the core holds for itself.  The program does not know of them: it may close
+// "all" descriptors, or ask for a number by dup2(), and must not hit them.
+#pragma once
+
+#include "preload/interpose.h"
+
+#include <functional>
+#include <vector>
+
+namespace pawl::preload {
+
+// Moves a descriptor that the core just opened out of the program's way, to a high number, and
+// remembers it.  Returns the descriptor to use.
+int keep_for_core(int descriptor);
+// Lock-free.
+bool is_own(int descriptor);
+void forget_own(int descriptor);
+// In ascending order.
+std::vector<int> own_between(unsigned first, unsigned last);
+
+// The kernel's objects that the core makes without open() (userfaultfd, perf events, memory files):
+// finds those that came into being while `work` ran, and keeps them.
+void keep_what_appears(const std::function<void()>& work);
+
+// A forked child has copies it must not use; they may be closed.
+void forget_all_own();
+
+}  // namespace pawl::preload

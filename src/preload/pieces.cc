@@ -1,0 +1,87 @@
+#include "preload/pieces.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "preload/lifecycle.h"
+#include "preload/real.h"
+
+namespace pawl::preload {
+namespace {
+
+std::vector<AddressRange> with_hole(std::vector<AddressRange> holes, const AddressRange& added) {
+  holes.push_back(added);
+  std::sort(holes.begin(), holes.end(),
+            [](const AddressRange& a, const AddressRange& b) { return a.low < b.low; });
+  std::vector<AddressRange> merged;
+  for (const AddressRange& hole : holes) {
+    if (!merged.empty() && hole.low <= merged.back().high) {
+      merged.back().high = std::max(merged.back().high, hole.high);
+    } else {
+      merged.push_back(hole);
+    }
+  }
+  return merged;
+}
+
+}  // namespace
+
+std::vector<Piece> pieces_of(const AddressRange& range) {
+  std::vector<Piece> windows;
+  for (const TrackedFilePointer& file : table::with_windows_in(range)) {
+    const AddressRange common = table::window_of(*file).intersect(range);
+    if (!common.empty()) windows.push_back({common, file});
+  }
+  std::sort(windows.begin(), windows.end(),
+            [](const Piece& a, const Piece& b) { return a.range.low < b.range.low; });
+  std::vector<Piece> pieces;
+  std::uintptr_t at = range.low;
+  for (Piece& window : windows) {
+    if (at < window.range.low) pieces.push_back({{at, window.range.low}, nullptr});
+    at = window.range.high;
+    pieces.push_back(std::move(window));
+  }
+  if (at < range.high) pieces.push_back({{at, range.high}, nullptr});
+  return pieces;
+}
+
+Status unmap_part(const TrackedFilePointer& file, const AddressRange& part) {
+  const AddressRange window = table::window_of(*file);
+  const AddressRange gone = window.intersect(part);
+  if (gone.empty() || file->mapping == nullptr) return {};
+  const auto holes = with_hole(file->holes, gone);
+  if (holes.size() == 1 && holes.front().contains(window)) {
+    if (file->mapping->window()) {
+      PAWL_TRY(file->mapping->unmap_window(!file->inherited));
+    } else {
+      real().munmap(pointer(window.low), length(window));  // left behind by a close that failed
+    }
+    file->holes.clear();
+    table::set_window(*file, {});
+    return end_if_unused(file);
+  }
+  if (holes.size() > kWindowHolesMax) {
+    return Status::failure(ENOMEM, file->path + ": too many parts of its mapping were unmapped");
+  }
+  file->holes = holes;
+  return {};
+}
+
+Status make_way(const AddressRange& range) {
+  for (const Piece& piece : pieces_of(range)) {
+    if (piece.file == nullptr) continue;
+    const std::lock_guard guard(piece.file->lock);
+    const AddressRange window = table::window_of(*piece.file);
+    if (window.empty()) continue;
+    if (!range.contains(window)) {
+      return Status::failure(EBUSY, "a fixed mapping would cover a part of the atomic mapping of " +
+                                        piece.file->path + "; unmap that mapping first");
+    }
+    PAWL_TRY(unmap_part(piece.file, window));
+  }
+  return {};
+}
+
+}  // namespace pawl::preload

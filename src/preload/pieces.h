@@ -1,0 +1,31 @@
+// Calls on memory name ranges as they like: part of a window, more than one, or one and its
+// neighbours.  These functions cut such a range where windows begin and end.
+#pragma once
+
+#include "preload/interpose.h"
+
+#include "preload/tracked_files.h"
+
+namespace pawl::preload {
+
+struct Piece {
+  AddressRange range;
+  TrackedFilePointer file;  // null: no window of ours, the kernel's to deal with
+};
+
+// In order of address, without gaps.
+std::vector<Piece> pieces_of(const AddressRange& range);
+
+inline char* pointer(std::uintptr_t address) { return reinterpret_cast<char*>(address); }
+inline std::size_t length(const AddressRange& range) { return range.high - range.low; }
+
+// Takes a part of the window away from the program.  What it holds stays pending.  The memory of a
+// part stays where it is until the whole window is gone: giving it back earlier would take the rest
+// of the window away for a moment, under the feet of other threads.  Called with file->lock held.
+Status unmap_part(const TrackedFilePointer& file, const AddressRange& part);
+
+// For a mapping at a fixed address: unmaps windows that lie wholly in the range.  EBUSY when one
+// does in part, for half of a window cannot be given away.
+Status make_way(const AddressRange& range);
+
+}  // namespace pawl::preload

@@ -1,0 +1,195 @@
+// The beginning and the end of a process, and its ways to become two or another.
+//
+//   a normal end    exit(), return from main, _exit(), quick_exit(): what is pending is committed
+//                   and every file is closed cleanly, as MAP_SHARED would keep it
+//   a signal        nothing is committed; the journal holds the last commit
+//   fork            the child has a copy that it may read; commits and writes are refused (EPERM),
+//                   and its end touches neither file nor journal
+//   exec            as a normal end; descriptors that survive are ordinary ones in the new program
+//   vfork           the child shares our memory until it execs: it is passed through
+#include "preload/interpose.h"
+
+#include <spawn.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <vector>
+
+#include "mapping/fork_guard.h"
+#include "preload/inside.h"
+#include "preload/lifecycle.h"
+#include "preload/messages.h"
+#include "preload/own_descriptors.h"
+#include "preload/patterns.h"
+#include "preload/real.h"
+
+namespace pawl::preload {
+namespace {
+
+constexpr int kArgumentsMax = 1 << 16;
+
+// What the thread that forks holds from before the fork until after it.
+struct HeldForFork {
+  Inside working;
+  std::vector<TrackedFilePointer> files;
+};
+HeldForFork* held_for_fork = nullptr;  // guarded by start_lock()
+
+void before_fork() {
+  auto* const held = new HeldForFork;
+  start_lock().lock();
+  held->files = table::all();
+  for (const TrackedFilePointer& file : held->files) file->lock.lock();
+  table::lock_for_fork();
+  held_for_fork = held;
+}
+
+void release_after_fork() {
+  HeldForFork* const held = held_for_fork;
+  held_for_fork = nullptr;
+  table::unlock_after_fork();
+  for (const TrackedFilePointer& file : held->files) file->lock.unlock();
+  start_lock().unlock();
+  delete held;
+}
+
+void after_fork_in_child() {
+  for (const TrackedFilePointer& file : held_for_fork->files) file->inherited = true;
+  forget_all_own();
+  adopt_process();
+  release_after_fork();
+}
+
+void finish() {
+  if (inside() || !in_own_process() || table::is_empty()) return;
+  const Inside working;
+  suspend_all("exit");
+}
+
+__attribute__((constructor)) void begin() {
+  real();
+  adopt_process();
+  read_patterns();
+  // The core's own handlers first: then ours are the first to run before a fork, and take our locks
+  // before the core's, as everywhere else.
+  guard_fork(&held_for_fork, [] {});
+  forget_fork_guard(&held_for_fork);
+  pthread_atfork(before_fork, release_after_fork, after_fork_in_child);
+  // Registered before any of the program's, so run after all of them.
+  at_quick_exit(finish);
+}
+
+// Runs after the program's own exit handlers.  Destructors of libraries that come later still
+// reach their mappings: those are the kernel's by then.
+__attribute__((destructor)) void end() { finish(); }
+
+// Closes everything cleanly, lets `replace` try to become another program, and takes everything up
+// again when that failed.
+template <class Replace>
+int exec_with(const Replace& replace) {
+  if (inside() || !in_own_process() || table::is_empty()) return replace();
+  std::vector<Suspended> suspended;
+  {
+    const Inside working;  // ends before the exec: the new program inherits the signal mask
+    suspended = suspend_all("exec");
+  }
+  replace();
+  const int error_number = errno;
+  const Inside working;
+  resume_all(suspended, "exec");
+  errno = error_number;
+  return -1;
+}
+
+// The arguments of execl() and its kin, up to the null pointer that ends them.
+std::vector<char*> gather(const char* first, va_list& arguments) {
+  std::vector<char*> gathered{const_cast<char*>(first)};
+  while (gathered.back() != nullptr && gathered.size() < kArgumentsMax) {
+    gathered.push_back(va_arg(arguments, char*));
+  }
+  return gathered;
+}
+
+struct ThreadStart {
+  void* (*routine)(void*);
+  void* argument;
+};
+
+void* run_inside(void* argument) {
+  stay_inside();
+  const ThreadStart start = *static_cast<ThreadStart*>(argument);
+  delete static_cast<ThreadStart*>(argument);
+  return start.routine(start.argument);
+}
+
+}  // namespace
+}  // namespace pawl::preload
+
+using namespace pawl::preload;
+
+PAWL_INTERPOSE void _exit(int status) {
+  finish();
+  real()._exit(status);
+  __builtin_unreachable();
+}
+PAWL_INTERPOSE void _Exit(int status) noexcept {
+  finish();
+  real()._exit(status);
+  __builtin_unreachable();
+}
+
+PAWL_INTERPOSE int execve(const char* path, char* const arguments[],
+                          char* const environment[]) noexcept {
+  return exec_with([&] { return real().execve(path, arguments, environment); });
+}
+PAWL_INTERPOSE int execv(const char* path, char* const arguments[]) noexcept {
+  return execve(path, arguments, environ);
+}
+PAWL_INTERPOSE int execvpe(const char* name, char* const arguments[],
+                           char* const environment[]) noexcept {
+  return exec_with([&] { return real().execvpe(name, arguments, environment); });
+}
+PAWL_INTERPOSE int execvp(const char* name, char* const arguments[]) noexcept {
+  return execvpe(name, arguments, environ);
+}
+PAWL_INTERPOSE int fexecve(int descriptor, char* const arguments[],
+                           char* const environment[]) noexcept {
+  return exec_with([&] { return real().fexecve(descriptor, arguments, environment); });
+}
+PAWL_INTERPOSE int execveat(int directory, const char* path, char* const arguments[],
+                            char* const environment[], int flags) noexcept {
+  return exec_with([&] { return real().execveat(directory, path, arguments, environment, flags); });
+}
+PAWL_INTERPOSE int execl(const char* path, const char* first, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, first);
+  const std::vector<char*> gathered = gather(first, arguments);
+  va_end(arguments);
+  return execve(path, gathered.data(), environ);
+}
+PAWL_INTERPOSE int execlp(const char* name, const char* first, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, first);
+  const std::vector<char*> gathered = gather(first, arguments);
+  va_end(arguments);
+  return execvpe(name, gathered.data(), environ);
+}
+PAWL_INTERPOSE int execle(const char* path, const char* first, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, first);
+  const std::vector<char*> gathered = gather(first, arguments);
+  char* const* const environment = va_arg(arguments, char* const*);
+  va_end(arguments);
+  return execve(path, gathered.data(), environment);
+}
+
+// Threads that the core starts are Pawl's for life: they are inside, and the program's signal
+// handlers do not run on them (they inherit the blocked mask).
+PAWL_INTERPOSE int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                                  void* (*routine)(void*), void* argument) noexcept {
+  if (!inside()) return real().pthread_create(thread, attributes, routine, argument);
+  auto* const start = new ThreadStart{routine, argument};
+  const int outcome = real().pthread_create(thread, attributes, run_inside, start);
+  if (outcome != 0) delete start;
+  return outcome;
+}

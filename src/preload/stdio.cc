@@ -1,0 +1,101 @@
+// stdio streams read and write from within the C library, past the face: a file is a stream or a
+// Pawl mapping, not both.
+#include "preload/interpose.h"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+
+#include "preload/inside.h"
+#include "preload/lifecycle.h"
+#include "preload/messages.h"
+#include "preload/named_files.h"
+#include "preload/real.h"
+#include "preload/stdio_descriptors.h"
+
+namespace pawl::preload {
+namespace {
+
+std::array<std::atomic<bool>, kDescriptorsMax> beneath_stdio;
+
+constexpr const char* kWhy =
+    " is mapped atomically in this process, and a stdio stream's writes would bypass that; use "
+    "open(), read() and write()";
+
+// What must hold before a stream is opened on the path.
+Status may_be_a_stream(const char* path) {
+  const auto named = look_up(AT_FDCWD, path, true);
+  if (!named) return {};
+  if (table::of_inode(named->status.st_dev, named->status.st_ino) != nullptr) {
+    return Status::failure(EBUSY, named->real_path + kWhy);
+  }
+  return recover_before_use(*named);
+}
+
+FILE* remember(FILE* stream) {
+  if (stream != nullptr) set_stdio(fileno(stream), true);
+  return stream;
+}
+
+bool is_ours_to_judge() { return !inside() && in_own_process(); }
+
+}  // namespace
+
+bool is_stdio(int descriptor) {
+  return descriptor >= 0 && descriptor < kDescriptorsMax &&
+         beneath_stdio[static_cast<std::size_t>(descriptor)].load(std::memory_order_relaxed);
+}
+
+void set_stdio(int descriptor, bool value) {
+  if (descriptor < 0 || descriptor >= kDescriptorsMax) return;
+  auto& flag = beneath_stdio[static_cast<std::size_t>(descriptor)];
+  if (flag.load(std::memory_order_relaxed) != value) flag.store(value);
+}
+
+}  // namespace pawl::preload
+
+using namespace pawl::preload;
+
+PAWL_INTERPOSE FILE* fopen(const char* path, const char* mode) {
+  if (!is_ours_to_judge()) return real().fopen(path, mode);
+  {
+    const Inside working;
+    if (const pawl::Status status = may_be_a_stream(path); !status.ok()) {
+      refuse("fopen", status);
+      return nullptr;
+    }
+  }
+  return remember(real().fopen(path, mode));
+}
+PAWL_INTERPOSE FILE* fopen64(const char* path, const char* mode) { return fopen(path, mode); }
+
+PAWL_INTERPOSE FILE* fdopen(int descriptor, const char* mode) noexcept {
+  if (!is_ours_to_judge()) return real().fdopen(descriptor, mode);
+  if (table::may_be_tracked(descriptor)) {
+    refuse("fdopen", EBUSY, std::string("the descriptor's file") + kWhy);
+    return nullptr;
+  }
+  return remember(real().fdopen(descriptor, mode));
+}
+
+PAWL_INTERPOSE FILE* freopen(const char* path, const char* mode, FILE* stream) {
+  if (!is_ours_to_judge()) return real().freopen(path, mode, stream);
+  if (path != nullptr) {
+    const Inside working;
+    if (const pawl::Status status = may_be_a_stream(path); !status.ok()) {
+      real().fclose(stream);  // freopen() closes the old stream whatever becomes of the new one
+      refuse("freopen", status);
+      return nullptr;
+    }
+  }
+  set_stdio(fileno(stream), false);
+  return remember(real().freopen(path, mode, stream));
+}
+PAWL_INTERPOSE FILE* freopen64(const char* path, const char* mode, FILE* stream) {
+  return freopen(path, mode, stream);
+}
+
+PAWL_INTERPOSE int fclose(FILE* stream) {
+  if (is_ours_to_judge() && stream != nullptr) set_stdio(fileno(stream), false);
+  return real().fclose(stream);
+}

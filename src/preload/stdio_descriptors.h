@@ -1,0 +1,13 @@
+// Descriptors beneath stdio streams.  The C library reads and writes them from within itself, past
+// the face, so a file cannot be a stream and a Pawl mapping at once.
+#pragma once
+
+#include "preload/interpose.h"
+
+namespace pawl::preload {
+
+// Lock-free.
+bool is_stdio(int descriptor);
+void set_stdio(int descriptor, bool value);
+
+}  // namespace pawl::preload

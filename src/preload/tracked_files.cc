@@ -1,0 +1,187 @@
+#include "preload/tracked_files.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <unordered_map>
+#include <utility>
+
+namespace pawl::preload {
+
+AddressRange range_of(const void* address, std::size_t length) {
+  const auto start = reinterpret_cast<std::uintptr_t>(address);
+  const std::uintptr_t low = start / kPageBytes * kPageBytes;
+  const std::uintptr_t last_page = ~std::uintptr_t{0} / kPageBytes * kPageBytes;
+  if (length >= last_page - start) return {low, last_page};
+  return {low, (start + length + kPageBytes - 1) / kPageBytes * kPageBytes};
+}
+
+std::mutex& start_lock() {
+  static std::mutex& lock = *new std::mutex;  // never destroyed: calls come until the very end
+  return lock;
+}
+
+namespace table {
+namespace {
+
+struct Entry {
+  TrackedFilePointer file;
+  AddressRange window;
+};
+
+struct Table {
+  std::mutex lock;
+  std::vector<Entry> entries;
+  std::unordered_map<int, TrackedFilePointer> by_descriptor;
+};
+
+// Never destroyed: destructors of the program and of other libraries run after ours.
+Table& table() {
+  static Table& instance = *new Table;
+  return instance;
+}
+
+// What the lock-free questions look at.  Written under the table's lock.
+std::array<std::atomic<bool>, kDescriptorsMax> descriptor_tracked;
+std::atomic<std::size_t> file_count{0};
+std::atomic<std::uintptr_t> windows_low{~std::uintptr_t{0}};
+std::atomic<std::uintptr_t> windows_high{0};
+
+bool in_table(int descriptor) { return descriptor >= 0 && descriptor < kDescriptorsMax; }
+
+// Only ever asked for under the lock.
+void widen_or_narrow(const Table& held) {
+  std::uintptr_t low = ~std::uintptr_t{0};
+  std::uintptr_t high = 0;
+  for (const Entry& entry : held.entries) {
+    if (entry.window.empty()) continue;
+    low = std::min(low, entry.window.low);
+    high = std::max(high, entry.window.high);
+  }
+  windows_low.store(low);
+  windows_high.store(high);
+  file_count.store(held.entries.size());
+}
+
+}  // namespace
+
+bool is_empty() { return file_count.load() == 0; }
+
+bool may_be_tracked(int descriptor) {
+  return in_table(descriptor) && descriptor_tracked[static_cast<std::size_t>(descriptor)].load();
+}
+
+bool may_have_windows_in(const AddressRange& range) {
+  return range.low < windows_high.load() && windows_low.load() < range.high;
+}
+
+TrackedFilePointer of_descriptor(int descriptor) {
+  if (!may_be_tracked(descriptor)) return nullptr;
+  const std::lock_guard guard(table().lock);
+  const auto found = table().by_descriptor.find(descriptor);
+  return found == table().by_descriptor.end() ? nullptr : found->second;
+}
+
+TrackedFilePointer of_inode(dev_t device, ino_t inode) {
+  if (is_empty()) return nullptr;
+  const std::lock_guard guard(table().lock);
+  for (const Entry& entry : table().entries) {
+    if (entry.file->inode == inode && entry.file->device == device) return entry.file;
+  }
+  return nullptr;
+}
+
+std::vector<TrackedFilePointer> with_windows_in(const AddressRange& range) {
+  std::vector<TrackedFilePointer> found;
+  if (!may_have_windows_in(range)) return found;
+  const std::lock_guard guard(table().lock);
+  for (const Entry& entry : table().entries) {
+    if (!entry.window.intersect(range).empty()) found.push_back(entry.file);
+  }
+  return found;
+}
+
+std::vector<TrackedFilePointer> all() {
+  std::vector<TrackedFilePointer> files;
+  if (is_empty()) return files;
+  const std::lock_guard guard(table().lock);
+  for (const Entry& entry : table().entries) files.push_back(entry.file);
+  return files;
+}
+
+bool insert(const TrackedFilePointer& file) {
+  const std::lock_guard guard(table().lock);
+  if (table().entries.size() >= kTrackedFilesMax) return false;
+  table().entries.push_back({file, {}});
+  widen_or_narrow(table());
+  return true;
+}
+
+void erase(const TrackedFile& file) {
+  const std::lock_guard guard(table().lock);
+  std::erase_if(table().by_descriptor, [&](const auto& entry) {
+    if (entry.second.get() != &file) return false;
+    descriptor_tracked[static_cast<std::size_t>(entry.first)].store(false);
+    return true;
+  });
+  std::erase_if(table().entries, [&](const Entry& entry) { return entry.file.get() == &file; });
+  widen_or_narrow(table());
+}
+
+bool attach(int descriptor, const TrackedFilePointer& file) {
+  if (!in_table(descriptor)) return false;
+  const std::lock_guard guard(table().lock);
+  table().by_descriptor[descriptor] = file;
+  descriptor_tracked[static_cast<std::size_t>(descriptor)].store(true);
+  return true;
+}
+
+TrackedFilePointer detach(int descriptor) {
+  if (!may_be_tracked(descriptor)) return nullptr;
+  const std::lock_guard guard(table().lock);
+  descriptor_tracked[static_cast<std::size_t>(descriptor)].store(false);
+  auto node = table().by_descriptor.extract(descriptor);
+  return node.empty() ? nullptr : std::move(node.mapped());
+}
+
+std::vector<int> descriptors_of(const TrackedFile& file) {
+  std::vector<int> found;
+  const std::lock_guard guard(table().lock);
+  for (const auto& [descriptor, owner] : table().by_descriptor) {
+    if (owner.get() == &file) found.push_back(descriptor);
+  }
+  return found;
+}
+
+std::vector<int> descriptors_between(unsigned first, unsigned last) {
+  std::vector<int> found;
+  if (is_empty()) return found;
+  const unsigned end = std::min(last, static_cast<unsigned>(kDescriptorsMax - 1));
+  for (unsigned descriptor = first; descriptor <= end; ++descriptor) {
+    if (descriptor_tracked[descriptor].load()) found.push_back(static_cast<int>(descriptor));
+  }
+  return found;
+}
+
+void set_window(const TrackedFile& file, const AddressRange& range) {
+  const std::lock_guard guard(table().lock);
+  for (Entry& entry : table().entries) {
+    if (entry.file.get() == &file) entry.window = range;
+  }
+  widen_or_narrow(table());
+}
+
+AddressRange window_of(const TrackedFile& file) {
+  const std::lock_guard guard(table().lock);
+  for (const Entry& entry : table().entries) {
+    if (entry.file.get() == &file) return entry.window;
+  }
+  return {};
+}
+
+void lock_for_fork() { table().lock.lock(); }
+void unlock_after_fork() { table().lock.unlock(); }
+
+}  // namespace table
+
+}  // namespace pawl::preload

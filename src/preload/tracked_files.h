@@ -1,0 +1,105 @@
+// The files of this process that are Pawl mappings, and how the program reaches them: by
+// descriptor, by inode, by address.
+//
+// A TrackedFile comes into being with the first atomic mmap of a file.  It lives until the program
+// has neither a descriptor nor a window of it; then what is pending is committed and the file is
+// closed cleanly.
+//
+// Locking order: start_lock(), then one TrackedFile::lock, then the table's own lock (innermost,
+// held for a look-up or a change of the table and never across I/O).  No thread holds two
+// TrackedFile::locks, except fork() and exec, which take all of them under start_lock().
+//
+// Signals: whoever holds one of these locks is inside() (see inside.h), with asynchronous signals
+// blocked, so no handler of the program ever meets them half-way.  For descriptors and addresses
+// that are not Pawl's, the look-ups take no lock at all.
+//
+// Bounds: kDescriptorsMax, kTrackedFilesMax.
+#pragma once
+
+#include "preload/interpose.h"
+
+#include <sys/types.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "mapping/mapping.h"
+
+namespace pawl::preload {
+
+inline constexpr int kDescriptorsMax = 1 << 16;
+inline constexpr std::size_t kTrackedFilesMax = 1024;
+inline constexpr std::size_t kWindowHolesMax = 1024;
+
+struct AddressRange {
+  std::uintptr_t low = 0;
+  std::uintptr_t high = 0;  // exclusive; low == high for none
+  bool empty() const { return low >= high; }
+  bool contains(const AddressRange& other) const { return low <= other.low && other.high <= high; }
+  AddressRange intersect(const AddressRange& other) const {
+    const AddressRange common{std::max(low, other.low), std::min(high, other.high)};
+    return common.empty() ? AddressRange{} : common;
+  }
+};
+
+// [address, +length), to whole pages; saturates instead of wrapping.
+AddressRange range_of(const void* address, std::size_t length);
+
+struct TrackedFile {
+  TrackedFile(dev_t file_device, ino_t file_inode, std::string file_path)
+      : device(file_device), inode(file_inode), path(std::move(file_path)) {}
+
+  const dev_t device;
+  const ino_t inode;
+
+  std::mutex lock;  // guards everything below
+  std::string path;
+  std::unique_ptr<Mapping> mapping;  // null before it has started and after it has ended
+  bool asked_for_by_name = false;    // by a glob: msync has POSIX's meaning, not Pawl's
+  bool inherited = false;            // by fork: the parent's, not ours to change
+  bool has_ended = false;            // out of the table, or about to be
+  // Parts of the window that the program unmapped; they stay reserved until all of it goes.
+  std::vector<AddressRange> holes;
+};
+
+using TrackedFilePointer = std::shared_ptr<TrackedFile>;
+
+// The lock under which files start, and under which all of them are stopped.
+std::mutex& start_lock();
+
+namespace table {
+
+// Lock-free; false means certainly not.
+bool is_empty();
+bool may_be_tracked(int descriptor);
+bool may_have_windows_in(const AddressRange& range);
+
+TrackedFilePointer of_descriptor(int descriptor);
+TrackedFilePointer of_inode(dev_t device, ino_t inode);
+std::vector<TrackedFilePointer> with_windows_in(const AddressRange& range);
+std::vector<TrackedFilePointer> all();
+
+// False when the table is full.
+bool insert(const TrackedFilePointer& file);
+// Forgets the file, its descriptors and its window.
+void erase(const TrackedFile& file);
+
+// False when the descriptor's number is beyond the table.
+bool attach(int descriptor, const TrackedFilePointer& file);
+// The file the descriptor belonged to, if any.
+TrackedFilePointer detach(int descriptor);
+std::vector<int> descriptors_of(const TrackedFile& file);
+std::vector<int> descriptors_between(unsigned first, unsigned last);
+void set_window(const TrackedFile& file, const AddressRange& range);
+// Empty when the file is in the table without a window, or not in it.
+AddressRange window_of(const TrackedFile& file);
+
+// Around fork().
+void lock_for_fork();
+void unlock_after_fork();
+
+}  // namespace table
+
+}  // namespace pawl::preload

@@ -1,0 +1,165 @@
+// Calls that move bytes between descriptors inside the kernel, past the working view.  Those that
+// can be done by reading and writing are; the others are refused.
+#include "preload/interpose.h"
+
+#include <linux/fs.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <vector>
+
+#include "preload/inside.h"
+#include "preload/messages.h"
+#include "preload/real.h"
+#include "preload/tracked_files.h"
+
+namespace pawl::preload {
+namespace {
+
+constexpr std::size_t kChunkBytes = std::size_t{1} << 16;  // no more than a pipe holds
+
+bool concerns_us(int one, int other) {
+  return !inside() && (table::may_be_tracked(one) || table::may_be_tracked(other));
+}
+
+// A source or a target: at an offset that the call brings and takes back, or at the descriptor's
+// position.  The calls below are the face's own read() and write(), which know tracked files.
+struct End {
+  int descriptor;
+  off64_t* offset;
+
+  ssize_t read_some(char* buffer, std::size_t count) const {
+    return offset != nullptr ? ::pread(descriptor, buffer, count, *offset)
+                             : ::read(descriptor, buffer, count);
+  }
+  ssize_t write_some(const char* buffer, std::size_t count) const {
+    return offset != nullptr ? ::pwrite(descriptor, buffer, count, *offset)
+                             : ::write(descriptor, buffer, count);
+  }
+  // After `done` of the `read` bytes found their place.
+  void settle_read(ssize_t read, ssize_t done) const {
+    if (offset != nullptr) {
+      *offset += done;
+    } else if (done < read) {
+      ::lseek(descriptor, done - read, SEEK_CUR);
+    }
+  }
+  void settle_write(ssize_t done) const {
+    if (offset != nullptr) *offset += done;
+  }
+};
+
+ssize_t move_bytes(const End& from, const End& to, std::size_t count) {
+  std::vector<char> buffer(std::min(count, kChunkBytes));
+  ssize_t moved = 0;
+  while (static_cast<std::size_t>(moved) < count) {
+    const std::size_t wanted = std::min(count - static_cast<std::size_t>(moved), buffer.size());
+    const ssize_t got = from.read_some(buffer.data(), wanted);
+    if (got < 0) return moved > 0 ? moved : -1;
+    if (got == 0) break;
+    const ssize_t done = to.write_some(buffer.data(), static_cast<std::size_t>(got));
+    const int error_number = errno;
+    from.settle_read(got, std::max<ssize_t>(done, 0));
+    if (done < 0) {
+      errno = error_number;
+      return moved > 0 ? moved : -1;
+    }
+    to.settle_write(done);
+    moved += done;
+    if (done < got || static_cast<std::size_t>(got) < wanted) break;
+  }
+  return moved;
+}
+
+int refuse_tracked_aio(const char* call, const aiocb* request) {
+  if (request == nullptr || inside() || !table::may_be_tracked(request->aio_fildes)) return 0;
+  return refuse(call, ENOTSUP,
+                "asynchronous I/O on a file that is mapped atomically; use pread() and pwrite()");
+}
+
+bool clones_a_file(unsigned long request) {
+  return request == FICLONE || request == FICLONERANGE || request == FIDEDUPERANGE;
+}
+
+int clone_source(unsigned long request, const void* argument) {
+  if (request == FICLONE) return static_cast<int>(reinterpret_cast<std::intptr_t>(argument));
+  if (request == FICLONERANGE)
+    return static_cast<int>(static_cast<const file_clone_range*>(argument)->src_fd);
+  return -1;
+}
+
+}  // namespace
+}  // namespace pawl::preload
+
+using namespace pawl::preload;
+
+PAWL_INTERPOSE ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset,
+                                       size_t count, unsigned flags) {
+  if (!concerns_us(from, to))
+    return real().copy_file_range(from, from_offset, to, to_offset, count, flags);
+  if (flags != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  return move_bytes({from, from_offset}, {to, to_offset}, count);
+}
+
+PAWL_INTERPOSE ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept {
+  if (!concerns_us(from, to)) return real().sendfile(to, from, offset, count);
+  return move_bytes({from, offset}, {to, nullptr}, count);
+}
+
+PAWL_INTERPOSE ssize_t sendfile64(int to, int from, off64_t* offset, size_t count) noexcept {
+  return sendfile(to, from, offset, count);
+}
+
+PAWL_INTERPOSE ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset,
+                              size_t count, unsigned flags) {
+  if (!concerns_us(from, to)) return real().splice(from, from_offset, to, to_offset, count, flags);
+  return move_bytes({from, from_offset}, {to, to_offset}, std::min(count, kChunkBytes));
+}
+
+PAWL_INTERPOSE int ioctl(int descriptor, unsigned long request, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, request);
+  void* const argument = va_arg(arguments, void*);
+  va_end(arguments);
+  if (!inside() && clones_a_file(request) &&
+      concerns_us(descriptor, clone_source(request, argument))) {
+    return refuse("ioctl", EOPNOTSUPP,
+                  "a file that is mapped atomically cannot share its blocks with another; copy it");
+  }
+  return real().ioctl(descriptor, request, argument);
+}
+
+PAWL_INTERPOSE int aio_read(aiocb* request) noexcept {
+  return refuse_tracked_aio("aio_read", request) != 0 ? -1 : real().aio_read(request);
+}
+PAWL_INTERPOSE int aio_write(aiocb* request) noexcept {
+  return refuse_tracked_aio("aio_write", request) != 0 ? -1 : real().aio_write(request);
+}
+PAWL_INTERPOSE int aio_fsync(int operation, aiocb* request) noexcept {
+  return refuse_tracked_aio("aio_fsync", request) != 0 ? -1 : real().aio_fsync(operation, request);
+}
+PAWL_INTERPOSE int lio_listio(int mode, aiocb* const requests[], int count,
+                              sigevent* event) noexcept {
+  for (int i = 0; i < count; ++i) {
+    if (refuse_tracked_aio("lio_listio", requests[i]) != 0) return -1;
+  }
+  return real().lio_listio(mode, requests, count, event);
+}
+
+// The 64-bit structures are the same ones.
+PAWL_INTERPOSE int aio_read64(aiocb64* request) noexcept {
+  return aio_read(reinterpret_cast<aiocb*>(request));
+}
+PAWL_INTERPOSE int aio_write64(aiocb64* request) noexcept {
+  return aio_write(reinterpret_cast<aiocb*>(request));
+}
+PAWL_INTERPOSE int aio_fsync64(int operation, aiocb64* request) noexcept {
+  return aio_fsync(operation, reinterpret_cast<aiocb*>(request));
+}
+PAWL_INTERPOSE int lio_listio64(int mode, aiocb64* const requests[], int count,
+                                sigevent* event) noexcept {
+  return lio_listio(mode, reinterpret_cast<aiocb* const*>(requests), count, event);
+}
