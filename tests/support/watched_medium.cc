@@ -1,0 +1,115 @@
+#include "support/watched_medium.h"
+
+namespace pawl::test {
+namespace {
+
+class WatchedFile final : public MediumFile {
+ public:
+  WatchedFile(MediumFile* real, std::unique_ptr<MediumFile> owned, Which which,
+              std::shared_ptr<Watch> watch)
+      : owned_(std::move(owned)),
+        real_(owned_ != nullptr ? owned_.get() : real),
+        which_(which),
+        watch_(std::move(watch)) {}
+
+  Status read(std::uint64_t offset, std::span<std::byte> into) override {
+    PAWL_TRY(watch_->happens({which_, Act::read, offset, into.size()}));
+    return real_->read(offset, into);
+  }
+  Status write(std::uint64_t offset, std::span<const std::byte> from) override {
+    PAWL_TRY(watch_->happens({which_, Act::write, offset, from.size()}));
+    return real_->write(offset, from);
+  }
+  Status flush() override {
+    PAWL_TRY(watch_->happens({which_, Act::flush, 0, 0}));
+    return real_->flush();
+  }
+  Result<std::uint64_t> size() override { return real_->size(); }
+  Status resize(std::uint64_t size_bytes) override {
+    PAWL_TRY(watch_->happens({which_, Act::resize, size_bytes, 0}));
+    return real_->resize(size_bytes);
+  }
+  Status reserve(std::uint64_t offset, std::uint64_t length) override {
+    PAWL_TRY(watch_->happens({which_, Act::reserve, offset, length}));
+    return real_->reserve(offset, length);
+  }
+  Status punch(std::uint64_t offset, std::uint64_t length) override {
+    PAWL_TRY(watch_->happens({which_, Act::punch, offset, length}));
+    return real_->punch(offset, length);
+  }
+  Status zero(std::uint64_t offset, std::uint64_t length) override {
+    PAWL_TRY(watch_->happens({which_, Act::zero, offset, length}));
+    return real_->zero(offset, length);
+  }
+  Result<std::uint64_t> allocated_prefix_bytes() override {
+    return real_->allocated_prefix_bytes();
+  }
+
+ private:
+  std::unique_ptr<MediumFile> owned_;
+  MediumFile* real_;
+  Which which_;
+  std::shared_ptr<Watch> watch_;
+};
+
+class WatchedMedium final : public Medium {
+ public:
+  WatchedMedium(std::unique_ptr<Medium> real, std::shared_ptr<Watch> watch)
+      : real_(std::move(real)),
+        watch_(std::move(watch)),
+        base_(&real_->base(), nullptr, Which::base, watch_) {}
+
+  MediumFile& base() override { return base_; }
+  FileIdentity identity() const override { return real_->identity(); }
+  const std::string& path() const override { return real_->path(); }
+  const std::string& journal_path() const override { return real_->journal_path(); }
+  Result<JournalFile> acquire_journal(bool create) override {
+    auto acquired = real_->acquire_journal(create);
+    if (!acquired.ok()) return acquired;
+    acquired.value().file = std::make_unique<WatchedFile>(nullptr, std::move(acquired.value().file),
+                                                          Which::journal, watch_);
+    return acquired;
+  }
+  Status publish_journal() override { return real_->publish_journal(); }
+  Result<std::unique_ptr<MediumFile>> read_journal() override { return real_->read_journal(); }
+  Status remove_journal() override { return real_->remove_journal(); }
+  bool can_mark() const override { return real_->can_mark(); }
+  Result<std::optional<Mark>> mark() override { return real_->mark(); }
+  Status set_mark(const Mark& mark) override { return real_->set_mark(mark); }
+  Status clear_mark() override { return real_->clear_mark(); }
+  Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
+                            std::uint64_t offset) override {
+    return real_->map_private(address, length, protection, flags, offset);
+  }
+  void abandon() override { real_->abandon(); }
+
+ private:
+  std::unique_ptr<Medium> real_;
+  std::shared_ptr<Watch> watch_;
+  WatchedFile base_;
+};
+
+}  // namespace
+
+void Watch::judge_with(Judge judge) {
+  const std::lock_guard lock(mutex_);
+  judge_ = std::move(judge);
+}
+
+Status Watch::happens(const Event& event) {
+  const std::lock_guard lock(mutex_);
+  if (judge_) PAWL_TRY(judge_(event));
+  events_.push_back(event);
+  return {};
+}
+
+std::vector<Event> Watch::take_events() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(events_, {});
+}
+
+std::unique_ptr<Medium> watched_medium(std::unique_ptr<Medium> real, std::shared_ptr<Watch> watch) {
+  return std::make_unique<WatchedMedium>(std::move(real), std::move(watch));
+}
+
+}  // namespace pawl::test
