@@ -11,7 +11,7 @@ namespace pawl {
 
 // From this size on, in bytes watched by one tracker, the fault log costs less than the walks that
 // it saves.
-inline constexpr std::uint64_t kLocatedScanBytesMin = std::uint64_t{16} << 20;
+inline constexpr std::uint64_t kLocatedScanBytesMin = std::uint64_t{32} << 20;
 
 enum class ScanMode {
   automatic,  // located from kLocatedScanBytesMin on, where the fault log can be had

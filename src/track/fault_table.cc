@@ -1,0 +1,364 @@
+#include "track/fault_table.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+
+#include "medium/medium.h"
+#include "track/segv_handler.h"
+
+namespace pawl {
+
+namespace {
+
+constexpr std::uint64_t kMapCountDefault = 65530;
+constexpr std::size_t kRunsPerLock = 128;  // collected before the lock is let go
+
+// Each run of open pages costs up to two memory areas of the process.  Half of those that the
+// kernel allows are left to the program.
+std::uint64_t read_runs_max() {
+  std::uint64_t areas = kMapCountDefault;
+  if (std::FILE* file = std::fopen("/proc/sys/vm/max_map_count", "re")) {
+    unsigned long value = 0;
+    if (std::fscanf(file, "%lu", &value) == 1) areas = value;
+    (void)std::fclose(file);
+  }
+  return areas / 4;
+}
+
+bool set_protection(std::uint64_t first, std::uint64_t end, int protection) {
+  return mprotect(reinterpret_cast<void*>(first * kPageBytes), (end - first) * kPageBytes, protection) == 0;
+}
+
+constexpr int armed(int protection) { return protection & ~PROT_WRITE; }
+
+}  // namespace
+
+constinit std::atomic<std::size_t> FaultTable::watched_{0};
+
+FaultTable& FaultTable::process() {
+  static FaultTable* const table = [] {
+    auto* made = new FaultTable;  // never destroyed: a store may fault until the process ends
+    made->runs_max_ = read_runs_max();
+    return made;
+  }();
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { FaultTable::process().reset_locks_in_child(); });
+  (void)registered;
+  return *table;
+}
+
+// Other threads of the parent may have held them.  What they guard is enough for the child, whose
+// stores only need their pages opened: a slot's range is valid at every moment.
+void FaultTable::reset_locks_in_child() {
+  new (&table_mutex_) std::mutex;
+  const std::size_t used = slots_used_.load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < used; ++i) slots_[i].lock.unlock();
+}
+
+template <class Visit>
+void FaultTable::for_each_slot(std::uint64_t first, std::uint64_t end, Visit&& visit) {
+  const std::size_t used = slots_used_.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < used; ++i) {
+    Slot& slot = slots_[i];
+    const std::uint64_t low = std::max(first, slot.first.load(std::memory_order_acquire));
+    const std::uint64_t high = std::min(end, slot.end.load(std::memory_order_acquire));
+    if (low < high) visit(slot, low, high);
+  }
+}
+
+FaultTable::Slot* FaultTable::find_free() {
+  const std::size_t used = slots_used_.load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < used; ++i) {
+    if (slots_[i].owner == nullptr) return &slots_[i];
+  }
+  if (used == slots_.size()) return nullptr;
+  slots_used_.store(used + 1, std::memory_order_release);
+  return &slots_[used];
+}
+
+FaultTable::Slot* FaultTable::find_left_neighbour(const void* owner, std::uint64_t first, int protection) {
+  const std::size_t used = slots_used_.load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < used; ++i) {
+    Slot& slot = slots_[i];
+    if (slot.owner == owner && slot.end.load(std::memory_order_relaxed) == first &&
+        slot.protection == protection) {
+      return &slot;
+    }
+  }
+  return nullptr;
+}
+
+Status FaultTable::watch(const void* owner, std::uint64_t first, std::uint64_t end, int protection) {
+  PAWL_ASSERT(first < end);
+  const std::lock_guard table_lock(table_mutex_);
+  ensure_segv_handler();
+  Slot* slot = find_left_neighbour(owner, first, protection);
+  if (slot != nullptr) {
+    PAWL_TRY(grow(*slot, end));
+  } else {
+    slot = find_free();
+    if (slot == nullptr) return Status::failure(ENOMEM, "too many ranges are watched; unmap some");
+    OpenPages open;
+    if (!open.allocate(end - first)) return Status::from_errno(ENOMEM, "no memory to watch a mapping");
+    const SignalSafeGuard guard(slot->lock);
+    slot->owner = owner;
+    slot->protection = protection;
+    slot->origin = first;
+    slot->runs = 0;
+    slot->open = open;
+    slot->first.store(first, std::memory_order_release);
+    slot->end.store(end, std::memory_order_release);
+    watched_.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (set_protection(first, end, armed(protection))) return {};
+
+  const int error_number = errno;
+  if (slot->first.load(std::memory_order_relaxed) == first) {
+    free_slot(*slot);
+  } else {
+    const SignalSafeGuard guard(slot->lock);
+    slot->end.store(first, std::memory_order_release);
+  }
+  return Status::from_errno(error_number, "cannot protect a mapping, to watch it");
+}
+
+Status FaultTable::grow(Slot& slot, std::uint64_t end) {
+  const std::uint64_t needed = end - slot.origin;
+  OpenPages larger;
+  const bool needs_larger = needed > slot.open.capacity();
+  if (needs_larger && !larger.allocate(std::max(needed, slot.open.capacity() * 2))) {
+    return Status::from_errno(ENOMEM, "no memory to watch a mapping");
+  }
+  OpenPages old;
+  {
+    const SignalSafeGuard guard(slot.lock);
+    if (needs_larger) {
+      PageRun run;
+      for (std::uint64_t from = 0; slot.open.next_run(from, slot.open.capacity(), run); from = run.end()) {
+        larger.open(run.first, run.end());
+      }
+      old = slot.open;
+      slot.open = larger;
+    }
+    slot.end.store(end, std::memory_order_release);
+  }
+  old.release();
+  return {};
+}
+
+Status FaultTable::split(Slot& slot, std::uint64_t at) {
+  const std::uint64_t end = slot.end.load(std::memory_order_relaxed);
+  Slot* right = find_free();
+  OpenPages open;
+  if (right == nullptr || !open.allocate(end - at)) {
+    return Status::failure(ENOMEM, "too many ranges are watched; unmap some");
+  }
+  const SignalSafeGuard guard(slot.lock);
+  PageRun run;
+  for (std::uint64_t from = at - slot.origin; slot.open.next_run(from, end - slot.origin, run);
+       from = run.end()) {
+    open.open(run.first + slot.origin - at, run.end() + slot.origin - at);
+  }
+  right->owner = slot.owner;
+  right->protection = slot.protection;
+  right->origin = at;
+  right->open = open;
+  right->runs = open.count_runs(0, open.capacity());
+  // The right slot is there before the left one shrinks, so that a fault always finds one of them.
+  right->first.store(at, std::memory_order_release);
+  right->end.store(end, std::memory_order_release);
+  watched_.fetch_add(1, std::memory_order_relaxed);
+  slot.end.store(at, std::memory_order_release);
+
+  slot.open.close(at - slot.origin, slot.open.capacity());
+  const std::uint64_t runs_before = slot.runs;
+  slot.runs = slot.open.count_runs(0, at - slot.origin);
+  runs_.fetch_add(slot.runs + right->runs - runs_before, std::memory_order_relaxed);
+  return {};
+}
+
+void FaultTable::free_slot(Slot& slot) {
+  OpenPages open;
+  {
+    const SignalSafeGuard guard(slot.lock);
+    slot.end.store(slot.first.load(std::memory_order_relaxed), std::memory_order_release);
+    open = slot.open;
+    slot.open = OpenPages{};
+    runs_.fetch_sub(slot.runs, std::memory_order_relaxed);
+    slot.runs = 0;
+    slot.owner = nullptr;
+  }
+  open.release();
+  watched_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void FaultTable::unwatch(const void* owner, std::uint64_t first, std::uint64_t end) {
+  const std::lock_guard table_lock(table_mutex_);
+  for_each_slot(first, end, [&](Slot& slot, std::uint64_t low, std::uint64_t high) {
+    if (slot.owner != owner) return;
+    // A split can only fail with the table full of other mappings; to go on watching memory that is
+    // about to become something else would be worse than to stop.
+    if (high < slot.end.load(std::memory_order_relaxed)) PAWL_ASSERT(split(slot, high).ok());
+    (void)set_protection(low, high, slot.protection);
+    if (low == slot.first.load(std::memory_order_relaxed)) return free_slot(slot);
+    const SignalSafeGuard guard(slot.lock);
+    slot.end.store(low, std::memory_order_release);
+    slot.open.close(low - slot.origin, slot.open.capacity());
+    const std::uint64_t runs_before = slot.runs;
+    slot.runs = slot.open.count_runs(0, low - slot.origin);
+    runs_.fetch_sub(runs_before - slot.runs, std::memory_order_relaxed);
+  });
+}
+
+void FaultTable::unwatch_all(const void* owner) { unwatch(owner, 0, ~std::uint64_t{0}); }
+
+Status FaultTable::protect(const void* owner, std::uint64_t first, std::uint64_t end, int protection) {
+  const std::lock_guard table_lock(table_mutex_);
+  Status outcome;
+  for_each_slot(first, end, [&](Slot& slot, std::uint64_t low, std::uint64_t high) {
+    if (slot.owner != owner || !outcome.ok()) return;
+    if (high < slot.end.load(std::memory_order_relaxed)) outcome = split(slot, high);
+    if (outcome.ok() && slot.first.load(std::memory_order_relaxed) < low) {
+      outcome = split(slot, low);
+      return;  // the right part is met below
+    }
+  });
+  if (!outcome.ok()) return outcome;
+  for_each_slot(first, end, [&](Slot& slot, std::uint64_t low, std::uint64_t high) {
+    if (slot.owner != owner || !outcome.ok()) return;
+    const SignalSafeGuard guard(slot.lock);
+    // Open pages stay recorded: their next store merely faults once more.
+    if (!set_protection(low, high, armed(protection))) {
+      outcome = Status::from_errno(errno, "cannot change the protection of a mapping");
+      return;
+    }
+    slot.protection = protection;
+  });
+  return outcome;
+}
+
+void FaultTable::collect(const void* owner, std::uint64_t first, std::uint64_t end, PageRuns& stored) {
+  const std::lock_guard table_lock(table_mutex_);
+  ensure_segv_handler();
+  for_each_slot(first, end, [&](Slot& slot, std::uint64_t low, std::uint64_t high) {
+    if (slot.owner != owner) return;
+    std::array<PageRun, kRunsPerLock> runs;
+    std::uint64_t from = low - slot.origin;
+    std::size_t count = 0;
+    do {
+      count = 0;
+      {
+        const SignalSafeGuard guard(slot.lock);
+        while (count < runs.size() && slot.open.next_run(from, high - slot.origin, runs[count])) {
+          from = runs[count].end();
+          arm(slot, runs[count]);
+          ++count;
+        }
+      }
+      for (std::size_t i = 0; i < count; ++i) stored.add(runs[i].first + slot.origin, runs[i].count);
+    } while (count == runs.size());
+  });
+}
+
+void FaultTable::arm(Slot& slot, const PageRun& run) {
+  const PageRun pages{run.first + slot.origin, run.count};
+  if (kernel_stores_into(pages)) return;
+  if (!set_protection(pages.first, pages.end(), armed(slot.protection))) return;
+  const bool open_on_the_left = run.first > 0 && slot.open.contains(run.first - 1);
+  const bool open_on_the_right = slot.open.contains(run.end());
+  slot.open.close(run.first, run.end());
+  const std::uint64_t pieces = std::uint64_t{open_on_the_left} + std::uint64_t{open_on_the_right};
+  slot.runs += pieces - 1;
+  runs_.fetch_add(pieces - 1, std::memory_order_relaxed);
+}
+
+bool FaultTable::open_for_store(const void* address) {
+  const std::uint64_t page = reinterpret_cast<std::uint64_t>(address) / kPageBytes;
+  bool opened = false;
+  for_each_slot(page, page + 1, [&](Slot& slot, std::uint64_t, std::uint64_t) {
+    const SignalSafeGuard guard(slot.lock);
+    const bool still_here = slot.first.load(std::memory_order_relaxed) <= page &&
+                            page < slot.end.load(std::memory_order_relaxed);
+    if (still_here && (slot.protection & PROT_WRITE) != 0) opened = open_page(slot, page) || opened;
+  });
+  return opened;
+}
+
+void FaultTable::open_range(std::uint64_t first, std::uint64_t end) {
+  for_each_slot(first, end, [&](Slot& slot, std::uint64_t, std::uint64_t) {
+    const SignalSafeGuard guard(slot.lock);
+    const std::uint64_t low = std::max(first, slot.first.load(std::memory_order_relaxed));
+    const std::uint64_t high = std::min(end, slot.end.load(std::memory_order_relaxed));
+    if (low >= high || (slot.protection & PROT_WRITE) == 0) return;
+    if (open_pages(slot, low, high)) return;
+    for (std::uint64_t page = low; page < high; ++page) (void)open_page(slot, page);
+  });
+}
+
+// Always asks the kernel, even if the page is recorded as open: another thread may have opened it
+// since the fault, or the program may have taken the right to store away without telling us.
+bool FaultTable::open_page(Slot& slot, std::uint64_t page) {
+  const std::uint64_t first = slot.first.load(std::memory_order_relaxed);
+  const std::uint64_t end = slot.end.load(std::memory_order_relaxed);
+  const std::uint64_t runs = runs_.load(std::memory_order_relaxed);
+  const std::uint64_t block = page / kOpenBlockPages * kOpenBlockPages;
+  if (runs < runs_max_ && open_pages(slot, page, page + 1)) return true;
+  if (runs < runs_max_ + runs_max_ / 2 &&
+      open_pages(slot, std::max(first, block), std::min(end, block + kOpenBlockPages))) {
+    return true;
+  }
+  return open_pages(slot, first, end);
+}
+
+bool FaultTable::open_pages(Slot& slot, std::uint64_t first, std::uint64_t end) {
+  if (!set_protection(first, end, slot.protection)) return false;
+  const std::uint64_t low = first - slot.origin;
+  const std::uint64_t high = end - slot.origin;
+  // A forked child may have caught the bitmap as it was replaced; it keeps no record.
+  if (high > slot.open.capacity()) return true;
+  const std::uint64_t runs_before = slot.open.count_runs(low, high + 1);
+  slot.open.open(low, high);
+  const std::uint64_t runs_after = slot.open.count_runs(low, high + 1);
+  slot.runs += runs_after - runs_before;
+  runs_.fetch_add(runs_after - runs_before, std::memory_order_relaxed);
+  return true;
+}
+
+bool FaultTable::kernel_stores_into(const PageRun& run) const {
+  if (kernel_stores_under_way_.load(std::memory_order_acquire) == 0) return false;
+  return std::any_of(kernel_stores_.begin(), kernel_stores_.end(), [&](const KernelStore& store) {
+    return store.used.load(std::memory_order_acquire) && store.first.load(std::memory_order_relaxed) < run.end() &&
+           run.first < store.end.load(std::memory_order_relaxed);
+  });
+}
+
+std::size_t FaultTable::begin_kernel_store(std::uint64_t first, std::uint64_t end) {
+  bool is_watched = false;
+  for_each_slot(first, end, [&](Slot&, std::uint64_t, std::uint64_t) { is_watched = true; });
+  if (!is_watched) return kKernelStoresMax;
+  for (std::size_t ticket = 0; ticket < kernel_stores_.size(); ++ticket) {
+    KernelStore& store = kernel_stores_[ticket];
+    if (store.used.exchange(true, std::memory_order_acquire)) continue;
+    store.first.store(first, std::memory_order_relaxed);
+    store.end.store(end, std::memory_order_release);
+    kernel_stores_under_way_.fetch_add(1, std::memory_order_release);
+    return ticket;
+  }
+  return kKernelStoresMax;
+}
+
+void FaultTable::end_kernel_store(std::size_t ticket) {
+  if (ticket == kKernelStoresMax) return;
+  KernelStore& store = kernel_stores_[ticket];
+  store.end.store(0, std::memory_order_relaxed);
+  store.used.store(false, std::memory_order_release);
+  kernel_stores_under_way_.fetch_sub(1, std::memory_order_release);
+}
+
+}  // namespace pawl

@@ -1,0 +1,98 @@
+// The ranges that fault trackers watch, in a fixed table that a signal handler can search, and which
+// of their pages are open for stores.
+//
+// A watched page is armed (not writable) or open (writable, and recorded as perhaps stored to).  A
+// store to an armed page raises SIGSEGV and opens it; collecting it arms it again.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "medium/status.h"
+#include "track/open_pages.h"
+#include "track/page_runs.h"
+#include "track/spin_lock.h"
+#include "track/tracker.h"
+
+namespace pawl {
+
+// Pages opened at once where single ones would use up the process's memory areas.
+inline constexpr std::uint64_t kOpenBlockPages = 512;
+// System calls that store into watched ranges and are under way at the same time.
+inline constexpr std::size_t kKernelStoresMax = 128;
+
+// Functions taking `owner` may be called from any thread, not from a signal handler; the others
+// from anywhere.  Pages are addresses divided by kPageBytes.
+class FaultTable {
+ public:
+  static FaultTable& process();
+
+  Status watch(const void* owner, std::uint64_t first, std::uint64_t end, int protection);
+  void unwatch(const void* owner, std::uint64_t first, std::uint64_t end);
+  void unwatch_all(const void* owner);
+  Status protect(const void* owner, std::uint64_t first, std::uint64_t end, int protection);
+  // Adds the open pages of [first, end) to `stored` and arms them.  Where arming fails, and where a
+  // system call is about to store, pages stay open and are reported again next time.
+  void collect(const void* owner, std::uint64_t first, std::uint64_t end, PageRuns& stored);
+
+  // True when the store that faulted at `address` may now be tried again.
+  bool open_for_store(const void* address);
+  // Opens all watched, writable pages of the range.
+  void open_range(std::uint64_t first, std::uint64_t end);
+  // Costs a load, also in a process that never watches anything.
+  static bool in_use() { return watched_.load(std::memory_order_relaxed) != 0; }
+
+  // Keeps [first, end) open once it is opened, whoever collects it, until end_kernel_store(ticket).
+  // Returns kKernelStoresMax when none of it is watched, or no more can be held: then a collect
+  // before the system call stores makes it fail with EFAULT.
+  std::size_t begin_kernel_store(std::uint64_t first, std::uint64_t end);
+  void end_kernel_store(std::size_t ticket);
+
+ private:
+  struct Slot {
+    std::atomic<std::uint64_t> first{0};
+    std::atomic<std::uint64_t> end{0};  // the slot is free when both are the same
+    SpinLock lock;                      // guards what follows, and the pages' protection
+    const void* owner = nullptr;        // changed under table_mutex_ only
+    int protection = 0;                 // the program's
+    std::uint64_t origin = 0;           // the page that the bitmap counts from
+    std::uint64_t runs = 0;             // of open pages
+    OpenPages open;
+  };
+  struct KernelStore {
+    std::atomic<bool> used{false};
+    std::atomic<std::uint64_t> first{0};
+    std::atomic<std::uint64_t> end{0};
+  };
+
+  FaultTable() = default;
+  void reset_locks_in_child();
+
+  // With table_mutex_ held:
+  Slot* find_free();
+  Slot* find_left_neighbour(const void* owner, std::uint64_t first, int protection);
+  Status grow(Slot& slot, std::uint64_t end);
+  Status split(Slot& slot, std::uint64_t at);
+  void free_slot(Slot& slot);
+  template <class Visit>
+  void for_each_slot(std::uint64_t first, std::uint64_t end, Visit&& visit);
+
+  // With the slot's lock held:
+  bool open_page(Slot& slot, std::uint64_t page);
+  bool open_pages(Slot& slot, std::uint64_t first, std::uint64_t end);
+  void arm(Slot& slot, const PageRun& run);
+  bool kernel_stores_into(const PageRun& run) const;
+
+  std::mutex table_mutex_;  // orders all changes of the table
+  std::array<Slot, kWatchedRangesMax> slots_;
+  std::atomic<std::size_t> slots_used_{0};  // those from here on were never used
+  static constinit std::atomic<std::size_t> watched_;  // slots not free
+  std::atomic<std::uint64_t> runs_{0};      // of open pages, in all slots
+  std::uint64_t runs_max_ = 0;              // above it pages are opened by blocks
+  std::array<KernelStore, kKernelStoresMax> kernel_stores_;
+  std::atomic<std::size_t> kernel_stores_under_way_{0};
+};
+
+}  // namespace pawl

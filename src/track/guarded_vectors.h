@@ -1,0 +1,36 @@
+// KernelStoreGuards for the buffers of a vectored system call.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstddef>
+
+#include "track/kernel_store_guard.h"
+
+namespace pawl {
+
+class GuardedVectors {
+ public:
+  // An address and a count that the system call will refuse are left to it.
+  GuardedVectors(const iovec* vectors, std::size_t count) {
+    if (!fault_tracker_in_use() || vectors == nullptr || count > IOV_MAX) return;
+    const std::size_t held = std::min(count, guards_.size());
+    for (std::size_t i = 0; i < held; ++i) guards_[i].cover(vectors[i].iov_base, vectors[i].iov_len);
+    for (std::size_t i = held; i < count; ++i) {
+      open_for_kernel_store(vectors[i].iov_base, vectors[i].iov_len);
+    }
+  }
+  GuardedVectors(const iovec* vectors, int count)
+      : GuardedVectors(vectors, count < 0 ? std::size_t{0} : static_cast<std::size_t>(count)) {}
+
+ private:
+  // Beyond so many buffers a commit by another thread, while the call blocks, makes it fail with
+  // EFAULT.
+  static constexpr std::size_t kHeldMax = 16;
+  std::array<KernelStoreGuard, kHeldMax> guards_;
+};
+
+}  // namespace pawl
