@@ -35,8 +35,7 @@ class ScanTracker final : public Tracker {
   Status watch(char* address, std::size_t length, int protection) override;
   void unwatch(char* address, std::size_t length) override;
   Status collect(char* address, std::size_t length, PageRuns& stored) override;
-  // Write-protection by userfaultfd goes with any protection of the program's.
-  Status protect(char* /*address*/, std::size_t /*length*/, int /*protection*/) override { return {}; }
+  Status protect(char* address, std::size_t length, int protection) override;
   const char* name() const override { return "scan"; }
   TrackerCounters counters() const override {
     const std::lock_guard lock(mutex_);
@@ -121,6 +120,12 @@ void ScanTracker::unwatch(char* address, std::size_t length) {
   early_.take(first, end);
   unknown_.take(first, end);
   faulted_.take(first, end);
+}
+
+// Write-protection by userfaultfd goes with any protection of the program's, and stays through all.
+Status ScanTracker::protect(char* address, std::size_t length, int protection) {
+  if (mprotect(address, length, protection) == 0) return {};
+  return Status::from_errno(errno, "cannot change the protection of a mapping");
 }
 
 Status ScanTracker::collect(char* address, std::size_t length, PageRuns& stored) {

@@ -40,7 +40,8 @@ class Tracker {
   // On failure no page is lost: those already taken are in `stored`.
   virtual Status collect(char* address, std::size_t length, PageRuns& stored) = 0;
 
-  // The protection that the program asked for changed (mprotect); applies to the range.
+  // Gives watched pages the protection that the program asks for.  Instead of mprotect, not after it:
+  // between the two, stores of other threads could go unseen.
   virtual Status protect(char* address, std::size_t length, int protection) = 0;
 
   virtual const char* name() const = 0;
