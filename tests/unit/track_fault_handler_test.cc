@@ -1,0 +1,344 @@
+// The fault tracker among a program's own signal handlers, and system calls that store.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "medium/medium.h"
+#include "track/kernel_store_guard.h"
+#include "track/tracker.h"
+
+namespace pawl {
+namespace {
+
+constexpr int kReadWrite = PROT_READ | PROT_WRITE;
+constexpr std::size_t kPages = 64;
+constexpr std::size_t kLength = kPages * kPageBytes;
+
+std::atomic<int> handled{0};
+sigjmp_buf escape;
+char* guarded_page = nullptr;
+char* watched_page = nullptr;
+
+class FaultHandlerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    handled = 0;
+    sigaction(SIGSEGV, nullptr, &before_);
+    start_ = map(kReadWrite);
+    foreign_ = map(PROT_READ);
+    guarded_page = foreign_;
+    watched_page = start_;
+  }
+  void TearDown() override {
+    tracker_.reset();
+    munmap(start_, kLength);
+    munmap(foreign_, kLength);
+    sigaction(SIGSEGV, &before_, nullptr);
+  }
+  static char* map(int protection) {
+    void* memory = mmap(nullptr, kLength, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT_NE(memory, MAP_FAILED);
+    return static_cast<char*>(memory);
+  }
+  void watch(int protection = kReadWrite) {
+    tracker_ = std::move(make_fault_tracker().value());
+    ASSERT_TRUE(tracker_->watch(start_, kLength, protection).ok());
+  }
+  PageRuns collect() {
+    PageRuns stored;
+    EXPECT_TRUE(tracker_->collect(start_, kLength, stored).ok());
+    return stored;
+  }
+  bool collect_has(std::size_t page) {
+    return collect().contains(reinterpret_cast<std::uint64_t>(start_) / kPageBytes + page);
+  }
+  static void store(char* address) { *static_cast<volatile char*>(address) = 1; }
+  char* page(std::size_t number) const { return start_ + number * kPageBytes; }
+
+  char* start_ = nullptr;
+  char* foreign_ = nullptr;
+  std::unique_ptr<Tracker> tracker_;
+  struct sigaction before_ {};
+};
+
+// Opens the page that faulted, as a garbage collector would, and stores to a watched page.
+void open_guarded(int /*signal_number*/, siginfo_t* info, void* /*context*/) {
+  ++handled;
+  if (info->si_addr == guarded_page) {
+    mprotect(guarded_page, kPageBytes, kReadWrite);
+    *static_cast<volatile char*>(watched_page + 7 * kPageBytes) = 1;
+  }
+}
+
+void escape_by_jump(int /*signal_number*/) {
+  ++handled;
+  siglongjmp(escape, 1);
+}
+
+void install(void (*handler)(int, siginfo_t*, void*)) {
+  struct sigaction action {};
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_SIGINFO;
+  sigemptyset(&action.sa_mask);
+  ASSERT_EQ(sigaction(SIGSEGV, &action, nullptr), 0);
+}
+
+// Past every wrapper, as a statically linked library might.
+void install_past_wrappers(void (*handler)(int, siginfo_t*, void*), struct sigaction* old_action) {
+  struct sigaction action {};
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_SIGINFO;
+  sigemptyset(&action.sa_mask);
+  using Function = int (*)(int, const struct sigaction*, struct sigaction*);
+  const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "sigaction"));
+  ASSERT_EQ(real(SIGSEGV, &action, old_action), 0);
+}
+
+TEST_F(FaultHandlerTest, TheHandlerThatWasThereGetsForeignFaults) {
+  install(open_guarded);
+  watch();
+  store(page(3));
+  EXPECT_EQ(handled, 0);
+  store(foreign_);
+  EXPECT_EQ(handled, 1);
+  EXPECT_EQ(collect().page_count(), 2U) << "the handler's own store is tracked too";
+}
+
+TEST_F(FaultHandlerTest, AHandlerInstalledLaterGetsForeignFaultsOnly) {
+  watch();
+  install(open_guarded);
+  store(page(3));
+  EXPECT_EQ(handled, 0);
+  store(foreign_);
+  EXPECT_EQ(handled, 1);
+  EXPECT_TRUE(collect_has(3));
+  struct sigaction seen {};
+  ASSERT_EQ(sigaction(SIGSEGV, nullptr, &seen), 0);
+  EXPECT_EQ(seen.sa_sigaction, open_guarded) << "the program sees its own handler";
+}
+
+struct sigaction handed_on_to {};
+void hand_on(int signal_number, siginfo_t* info, void* context) {
+  ++handled;
+  handed_on_to.sa_sigaction(signal_number, info, context);
+}
+
+TEST_F(FaultHandlerTest, AHandlerInstalledPastUsIsPutBehindAgainAndMayHandOn) {
+  install(open_guarded);
+  watch();
+  install_past_wrappers(hand_on, &handed_on_to);
+  (void)collect();
+  store(page(5));
+  EXPECT_EQ(handled, 0);
+  EXPECT_TRUE(collect_has(5));
+  store(foreign_);
+  EXPECT_EQ(handled, 2) << "first the new one, which hands on to the old";
+}
+
+TEST_F(FaultHandlerTest, AHandlerMayLeaveByJumpAgainAndAgain) {
+  ASSERT_NE(signal(SIGSEGV, escape_by_jump), SIG_ERR);
+  watch();
+  for (handled = 0; handled < 5;) {
+    const int handled_before = handled;
+    if (sigsetjmp(escape, 1) == 0) store(foreign_);
+    ASSERT_EQ(handled, handled_before + 1);
+    store(page(3));
+    EXPECT_TRUE(collect_has(3));
+  }
+}
+
+TEST_F(FaultHandlerTest, AStoreThatTheProgramForbadeIsItsOwnFault) {
+  ASSERT_NE(signal(SIGSEGV, escape_by_jump), SIG_ERR);
+  mprotect(start_, kLength, PROT_READ);
+  watch(PROT_READ);
+  if (sigsetjmp(escape, 1) == 0) store(page(3));
+  EXPECT_EQ(handled, 1);
+  ASSERT_TRUE(tracker_->protect(start_, kLength, kReadWrite).ok());
+  store(page(3));
+  EXPECT_TRUE(collect_has(3));
+  ASSERT_TRUE(tracker_->protect(page(3), kPageBytes, PROT_NONE).ok());
+  if (sigsetjmp(escape, 1) == 0) store(page(3));
+  EXPECT_EQ(handled, 2);
+  store(page(4));
+  EXPECT_EQ(handled, 2);
+}
+
+int exit_signal_of(const std::function<void()>& work) {
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGALRM, SIG_DFL);
+    alarm(20);
+    work();
+    _exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+TEST_F(FaultHandlerTest, WithoutAHandlerAForeignFaultKills) {
+  signal(SIGSEGV, SIG_DFL);
+  watch();
+  EXPECT_EQ(exit_signal_of([&] { store(foreign_); }), SIGSEGV);
+  EXPECT_EQ(exit_signal_of([&] { store(page(3)); }), 0);
+  EXPECT_EQ(exit_signal_of([&] { raise(SIGSEGV); }), SIGSEGV);
+  signal(SIGSEGV, SIG_IGN);
+  EXPECT_EQ(exit_signal_of([&] { store(foreign_); }), SIGSEGV);
+  EXPECT_EQ(exit_signal_of([&] { raise(SIGSEGV); }), 0);
+}
+
+TEST_F(FaultHandlerTest, AThreadThatBlocksAllSignalsMayStore) {
+  watch();
+  std::thread([&] {
+    sigset_t all;
+    sigfillset(&all);
+    EXPECT_EQ(pthread_sigmask(SIG_SETMASK, &all, nullptr), 0);
+    EXPECT_EQ(sigprocmask(SIG_BLOCK, &all, nullptr), 0);
+    store(page(9));
+    sigset_t now;
+    EXPECT_EQ(pthread_sigmask(SIG_SETMASK, nullptr, &now), 0);
+    EXPECT_EQ(sigismember(&now, SIGUSR1), 1);
+  }).join();
+  EXPECT_TRUE(collect_has(9));
+}
+
+TEST_F(FaultHandlerTest, AHandlerThatBlocksAllSignalsMayStore) {
+  struct sigaction action {};
+  action.sa_handler = [](int) { *static_cast<volatile char*>(watched_page + 11 * kPageBytes) = 1; };
+  sigfillset(&action.sa_mask);
+  ASSERT_EQ(sigaction(SIGUSR1, &action, nullptr), 0);
+  watch();
+  ASSERT_EQ(raise(SIGUSR1), 0);
+  EXPECT_TRUE(collect_has(11));
+  signal(SIGUSR1, SIG_DFL);
+}
+
+TEST_F(FaultHandlerTest, StoresFromASignalHandlerDuringCollectDoNotHang) {
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    static std::atomic<std::size_t> turn{0};
+    *static_cast<volatile char*>(watched_page + turn.fetch_add(1) % kPages * kPageBytes) = 1;
+  };
+  ASSERT_EQ(sigaction(SIGALRM, &action, nullptr), 0);
+  watch();
+  const itimerval often{{0, 200}, {0, 200}};
+  ASSERT_EQ(setitimer(ITIMER_REAL, &often, nullptr), 0);
+  for (int round = 0; round < 20'000; ++round) (void)collect();
+  const itimerval never{};
+  ASSERT_EQ(setitimer(ITIMER_REAL, &never, nullptr), 0);
+  signal(SIGALRM, SIG_DFL);
+}
+
+TEST_F(FaultHandlerTest, WrappedCallsStoreIntoArmedPages) {
+  watch();
+  const int zeros = open("/dev/zero", O_RDONLY);
+  ASSERT_GE(zeros, 0);
+  (void)collect();
+  EXPECT_EQ(read(zeros, page(0), 10), 10);
+  EXPECT_TRUE(collect_has(0));
+  const iovec vectors[] = {{page(1), 10}, {page(3) + 4090, 10}};
+  EXPECT_EQ(readv(zeros, vectors, 2), 20);
+  const PageRuns stored = collect();
+  EXPECT_EQ(PageRuns(stored).page_count(), 3U);
+  EXPECT_EQ(getrandom(page(5), 16, 0), 16);
+  EXPECT_TRUE(collect_has(5));
+  EXPECT_EQ(fstat(zeros, reinterpret_cast<struct stat*>(page(6))), 0);
+  EXPECT_TRUE(collect_has(6));
+  EXPECT_NE(getcwd(page(7), kPageBytes), nullptr);
+  EXPECT_TRUE(collect_has(7));
+  EXPECT_EQ(pipe(reinterpret_cast<int*>(page(8))), 0);
+  close(reinterpret_cast<int*>(page(8))[0]);
+  close(reinterpret_cast<int*>(page(8))[1]);
+  EXPECT_TRUE(collect_has(8));
+  FILE* const stream = fopen("/dev/zero", "r");
+  ASSERT_NE(stream, nullptr);
+  EXPECT_EQ(fread(page(10), kPageBytes, 16, stream), 16U);
+  EXPECT_TRUE(collect_has(25));
+  (void)fclose(stream);
+  close(zeros);
+}
+
+TEST_F(FaultHandlerTest, AnUnwrappedCallFailsLoudly) {
+  watch();
+  const int zeros = open("/dev/zero", O_RDONLY);
+  errno = 0;
+  EXPECT_EQ(syscall(SYS_read, zeros, page(0), 10), -1);
+  EXPECT_EQ(errno, EFAULT);
+  open_for_kernel_store(page(0), 10);
+  EXPECT_EQ(syscall(SYS_read, zeros, page(0), 10), 10);
+  EXPECT_TRUE(collect_has(0));
+  close(zeros);
+}
+
+TEST_F(FaultHandlerTest, ACommitMeanwhileDoesNotTakeTheBufferFromABlockedCall) {
+  watch();
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, sockets), 0);
+  ssize_t received = 0;
+  std::thread reader([&] { received = recv(sockets[1], page(30), 100, 0); });
+  // The page is reported by each collect once the call has begun.
+  while (!collect_has(30)) std::this_thread::yield();
+  EXPECT_TRUE(collect_has(30));
+  ASSERT_EQ(write(sockets[0], "pawl", 4), 4);
+  reader.join();
+  EXPECT_EQ(received, 4);
+  EXPECT_TRUE(collect_has(30));
+  EXPECT_FALSE(collect_has(30)) << "once the call is over the page is armed again";
+  close(sockets[0]);
+  close(sockets[1]);
+}
+
+TEST_F(FaultHandlerTest, InUseOnlyWhileSomethingIsWatched) {
+  EXPECT_FALSE(fault_tracker_in_use());
+  watch();
+  EXPECT_TRUE(fault_tracker_in_use());
+  tracker_.reset();
+  EXPECT_FALSE(fault_tracker_in_use());
+  open_for_kernel_store(nullptr, ~std::size_t{0});
+  open_for_kernel_store(start_, kLength);
+}
+
+TEST_F(FaultHandlerTest, TooManyRangesAreRefused) {
+  tracker_ = std::move(make_fault_tracker().value());
+  constexpr std::size_t kMany = kWatchedRangesMax * 2 + 2;
+  void* memory = mmap(nullptr, kMany * kPageBytes, kReadWrite, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  char* const start = static_cast<char*>(memory);
+  std::size_t watched = 0;
+  Status status;
+  for (std::size_t page = 0; status.ok() && page < kMany; page += 2) {
+    status = tracker_->watch(start + page * kPageBytes, kPageBytes, kReadWrite);
+    if (status.ok()) ++watched;
+  }
+  EXPECT_EQ(watched, kWatchedRangesMax);
+  EXPECT_EQ(status.error_number(), ENOMEM);
+  store(start + 100 * kPageBytes);
+  PageRuns stored;
+  ASSERT_TRUE(tracker_->collect(start, kMany * kPageBytes, stored).ok());
+  EXPECT_EQ(stored.page_count(), 1U);
+  tracker_.reset();
+  munmap(memory, kMany * kPageBytes);
+}
+
+}  // namespace
+}  // namespace pawl
