@@ -194,6 +194,13 @@ Result<Look> look_at_file(const std::string& path, bool read_live_journal, Progr
   if (!opened.ok()) return opened.status();
   Medium& medium = *opened.value();
 
+  // A person who names the journal would be told that there is nothing to recover.
+  if (medium.path().ends_with(kJournalSuffix) && has_journal_magic(medium.base())) {
+    const std::string file =
+        medium.path().substr(0, medium.path().size() - std::strlen(kJournalSuffix));
+    return Status::failure(EINVAL, medium.path() + " is a journal; name its file: " + file);
+  }
+
   Look look;
   look.path = medium.path();
   look.journal_path = medium.journal_path();

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <string_view>
 
 #include "cli/exit_codes.h"
 #include "cli/verbs.h"
@@ -28,7 +29,27 @@ constexpr const char* kExitCodes =
     "Example:\n  pawl run --atomic '*.db' -- ./server --data /srv/data\n"
     "'pawl VERB --help' shows an example for each verb; pawl(1) tells more.";
 
+// Takes "--" and what follows it off the command line of `pawl run`.
+pawl::cli::AfterDashes take_after_dashes(int& argc, char** argv) {
+  if (argc < 2 || std::string_view(argv[1]) != "run") return std::nullopt;
+  for (int i = 2; i < argc; ++i) {
+    if (std::string_view(argv[i]) != "--") continue;
+    std::vector<std::string> words(argv + i + 1, argv + argc);
+    argc = i;
+    return words;
+  }
+  return std::nullopt;
+}
+
+bool has_verb(CLI::App& app, const std::string& name) {
+  for (const CLI::App* verb : app.get_subcommands({})) {
+    if (verb->get_name() == name) return true;
+  }
+  return false;
+}
+
 int run_command(int argc, char** argv) {
+  const pawl::cli::AfterDashes after_dashes = take_after_dashes(argc, argv);
   int exit_code = pawl::cli::kExitOk;
   CLI::App app(
       "Pawl: failure-atomic msync(). A mapped file moves from one consistent state to the "
@@ -38,13 +59,17 @@ int run_command(int argc, char** argv) {
                                                 PAWL_VERSION_MINOR, PAWL_VERSION_PATCH));
   app.require_subcommand(1);
   app.footer(kExitCodes);
-  pawl::cli::add_run(app, exit_code);
+  pawl::cli::add_run(app, exit_code, after_dashes);
   pawl::cli::add_info(app, exit_code);
   pawl::cli::add_recover(app, exit_code);
   pawl::cli::add_verify(app, exit_code);
   pawl::cli::add_log(app, exit_code);
   pawl::cli::add_doctor(app, exit_code);
   pawl::cli::add_bench(app, exit_code);
+  if (argc > 1 && argv[1][0] != '-' && !has_verb(app, argv[1])) {
+    fmt::print(stderr, "pawl: there is no verb {}; 'pawl --help' lists them\n", argv[1]);
+    return pawl::cli::kExitUsage;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -83,6 +83,21 @@ int refuse(int code, const Status& status) {
   return code;
 }
 
+// What stands before "--" is ours as far as it has options; the first word that is none begins the
+// program, whose own "--" is then its business.
+Result<std::vector<std::string>> command_line(std::vector<std::string> words,
+                                              const AfterDashes& after_dashes) {
+  if (!words.empty() && words.front().starts_with('-')) {
+    return Status::failure(EINVAL, "unknown option " + words.front() +
+                                       "; an option of the program's stands behind '--'");
+  }
+  if (after_dashes.has_value()) {
+    if (!words.empty()) words.emplace_back("--");
+    words.insert(words.end(), after_dashes->begin(), after_dashes->end());
+  }
+  return words;
+}
+
 int run(const Arguments& arguments, const std::vector<std::string>& command) {
   if (command.empty()) {
     complain("run", "no program named; write: pawl run [OPTIONS] -- PROGRAM ARGS...");
@@ -124,7 +139,7 @@ int run(const Arguments& arguments, const std::vector<std::string>& command) {
 
 }  // namespace
 
-void add_run(CLI::App& app, int& exit_code) {
+void add_run(CLI::App& app, int& exit_code, const AfterDashes& after_dashes) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = app.add_subcommand(
       "run", "Run a program unmodified, with its shared file mappings made atomic");
@@ -152,7 +167,11 @@ void add_run(CLI::App& app, int& exit_code) {
       "PAWL_ATOMIC, PAWL_TRACKER, PAWL_APPLY and PAWL_JOURNAL_SIZE, and becomes the program: the\n"
       "exit code is the program's, or 126 when it cannot be run under Pawl, 127 when there is\n"
       "none, 2 for bad options.");
-  verb->callback([arguments, verb, &exit_code] { exit_code = run(*arguments, verb->remaining()); });
+  verb->callback([arguments, verb, after_dashes, &exit_code] {
+    Result<std::vector<std::string>> command = command_line(verb->remaining(), after_dashes);
+    exit_code =
+        command.ok() ? run(*arguments, command.value()) : refuse(kExitUsage, command.status());
+  });
 }
 
 }  // namespace pawl::cli

@@ -2,12 +2,17 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace pawl::cli {
 
 // Each adds its verb to the command line.  When the verb is asked for, it runs while the line is
 // parsed and leaves its exit code.
-void add_run(CLI::App& app, int& exit_code);
+// `after_dashes` is what stood behind "--", if that was there: none of it is an option of ours.
+using AfterDashes = std::optional<std::vector<std::string>>;
+void add_run(CLI::App& app, int& exit_code, const AfterDashes& after_dashes);
 void add_info(CLI::App& app, int& exit_code);
 void add_recover(CLI::App& app, int& exit_code);
 void add_verify(CLI::App& app, int& exit_code);

@@ -1,0 +1,207 @@
+// The command line itself, and the verbs run, doctor and bench.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "support/temporary_directory.h"
+
+namespace pawl::test {
+namespace {
+
+using nlohmann::json;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Command, ShowsHelpWithAnExampleForEachVerb) {
+  const Answer help = pawl({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_TRUE(contains(help.out, "Exit codes"));
+  for (const char* verb : {"run", "info", "recover", "verify", "log", "doctor", "bench"}) {
+    EXPECT_TRUE(contains(help.out, verb)) << verb;
+    const Answer of_verb = pawl({verb, "--help"});
+    EXPECT_EQ(of_verb.code, 0) << verb;
+    EXPECT_TRUE(contains(of_verb.out, std::string("Example:\n  pawl ") + verb)) << of_verb.out;
+  }
+}
+
+TEST(Command, TellsItsVersion) {
+  const Answer answer = pawl({"--version"});
+  EXPECT_EQ(answer.code, 0);
+  EXPECT_TRUE(contains(answer.out, "pawl 0.")) << answer.out;
+}
+
+TEST(Command, RefusesWhatItDoesNotKnow) {
+  EXPECT_EQ(pawl({}).code, 2);
+  EXPECT_EQ(pawl({"--bogus"}).code, 2);
+  const Answer verb = pawl({"frobnicate"});
+  EXPECT_EQ(verb.code, 2);
+  EXPECT_TRUE(contains(verb.err, "frobnicate")) << verb.err;
+  EXPECT_EQ(pawl({"doctor", "--bogus"}).code, 2);
+  EXPECT_EQ(pawl({"bench", "--pages", "0"}).code, 2);
+  EXPECT_EQ(pawl({"bench", "--pages", "many"}).code, 2);
+  EXPECT_EQ(pawl({"bench", "--seconds", "100000"}).code, 2);
+}
+
+TEST(Command, SaysWhenItsAnswerIsLost) {
+  const char* const command = std::getenv("PAWL_COMMAND");
+  ASSERT_NE(command, nullptr);
+  const std::string line = std::string(command) + " doctor >/dev/full 2>/dev/null";
+  const int status = std::system(line.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+}
+
+class Run : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (pawl({"run", "--", "/bin/true"}).code != 0) GTEST_SKIP() << "the preload face is not built";
+  }
+};
+
+TEST_F(Run, BecomesTheProgram) {
+  const Answer answer = pawl({"run", "--", "sh", "-c", "echo out; echo err >&2; exit 7"});
+  EXPECT_EQ(answer.code, 7);
+  EXPECT_EQ(answer.out, "out\n");
+  EXPECT_EQ(answer.err, "err\n");
+  EXPECT_EQ(pawl({"run", "--", "sh", "-c", "kill -9 $$"}).code, 128 + 9);
+}
+
+TEST_F(Run, SetsTheEnvironment) {
+  const std::string print = "echo \"$PAWL_ATOMIC|$PAWL_TRACKER|$PAWL_APPLY|$PAWL_JOURNAL_SIZE\"";
+  const Answer answer =
+      pawl({"run", "--atomic", "*.kch", "--atomic", "/srv/*", "--tracker", "fault", "--apply",
+            "eager", "--journal-size", "2M", "--", "sh", "-c", print});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  EXPECT_EQ(answer.out, "*.kch:/srv/*|fault|eager|2M\n");
+  const Answer inherited = pawl({"run", "--", "sh", "-c", print}, {"PAWL_ATOMIC=*.db"});
+  EXPECT_EQ(inherited.out, "*.db|||\n");
+}
+
+TEST_F(Run, PutsItsLibraryBeforeOthers) {
+  const Answer answer =
+      pawl({"run", "--", "sh", "-c", "echo $LD_PRELOAD"}, {"LD_PRELOAD=libm.so.6"});
+  EXPECT_TRUE(contains(answer.out, "libpawl-preload.so:libm.so.6\n")) << answer.out;
+}
+
+TEST_F(Run, LeavesTheProgramsOwnDashesAlone) {
+  const Answer answer = pawl({"run", "--", "printf", "%s|", "--atomic", "--", "x"});
+  EXPECT_EQ(answer.out, "--atomic|--|x|");
+  const Answer bare = pawl({"run", "printf", "%s|", "--", "x"});
+  EXPECT_EQ(bare.out, "--|x|") << bare.err;
+}
+
+TEST_F(Run, RefusesAStaticProgram) {
+  const char* const program = std::getenv("PAWL_STATIC_PROGRAM");
+  if (program == nullptr) GTEST_SKIP() << "no static program could be built";
+  const Answer answer = pawl({"run", "--", program});
+  EXPECT_EQ(answer.code, 126);
+  EXPECT_TRUE(contains(answer.err, "statically linked")) << answer.err;
+}
+
+TEST_F(Run, RefusesASetuidProgram) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make one";
+  const TemporaryDirectory directory;
+  const std::string program = directory / "privileged";
+  std::filesystem::copy_file("/bin/true", program);
+  ASSERT_EQ(::chown(program.c_str(), 65534, 65534), 0);
+  ASSERT_EQ(::chmod(program.c_str(), 04755), 0);
+  const Answer answer = pawl({"run", "--", program});
+  EXPECT_EQ(answer.code, 126);
+  EXPECT_TRUE(contains(answer.err, "setuid")) << answer.err;
+}
+
+TEST_F(Run, LooksThroughScripts) {
+  const TemporaryDirectory directory;
+  const std::string script = directory / "script";
+  write_file(script, "#! /bin/sh -e\nexit 3\n");
+  ASSERT_EQ(::chmod(script.c_str(), 0755), 0);
+  EXPECT_EQ(pawl({"run", "--", script}).code, 3);
+  const char* const program = std::getenv("PAWL_STATIC_PROGRAM");
+  if (program == nullptr) GTEST_SKIP() << "no static program could be built";
+  write_file(script, std::string("#!") + program + "\n");
+  EXPECT_EQ(pawl({"run", "--", script}).code, 126);
+}
+
+TEST(RunRefuses, BadArguments) {
+  EXPECT_EQ(pawl({"run"}).code, 2);
+  EXPECT_EQ(pawl({"run", "--"}).code, 2);
+  EXPECT_EQ(pawl({"run", "--bogus", "/bin/true"}).code, 2);
+  EXPECT_EQ(pawl({"run", "--tracker", "psychic", "--", "/bin/true"}).code, 2);
+  EXPECT_EQ(pawl({"run", "--apply", "never", "--", "/bin/true"}).code, 2);
+  EXPECT_EQ(pawl({"run", "--journal-size", "much", "--", "/bin/true"}).code, 2);
+  EXPECT_EQ(pawl({"run", "--journal-size", "1", "--", "/bin/true"}).code, 2);
+  EXPECT_EQ(pawl({"run", "--atomic", "a:b", "--", "/bin/true"}).code, 2);
+  EXPECT_EQ(pawl({"run", "--", "/bin/true"}, {"PAWL_APPLY=never"}).code, 2);
+}
+
+TEST(RunRefuses, WhatIsNoProgram) {
+  EXPECT_EQ(pawl({"run", "--", "no-such-program-anywhere"}).code, 127);
+  EXPECT_EQ(pawl({"run", "--", "/no/such/program"}).code, 127);
+  EXPECT_EQ(pawl({"run", "--", "/"}).code, 126);
+  EXPECT_EQ(pawl({"run", "--", "/etc/passwd"}).code, 126);
+}
+
+TEST(Doctor, ExaminesADirectory) {
+  const TemporaryDirectory directory;
+  const Answer answer = pawl({"doctor", "--json", directory.path().string()});
+  const json parsed = json::parse(answer.out, nullptr, false);
+  ASSERT_FALSE(parsed.is_discarded()) << answer.out << answer.err;
+  EXPECT_EQ(answer.code, parsed["safe"] ? 0 : 9);
+  for (const char* name : {"kernel", "scan", "fault log", "auto chooses", "file system", "O_DIRECT",
+                           "marks", "reservation", "swap", "max_map_count", "disk"}) {
+    bool found = false;
+    for (const json& finding : parsed["findings"]) found = found || finding["name"] == name;
+    EXPECT_TRUE(found) << name;
+  }
+  const Answer text = pawl({"doctor", directory.path().string()});
+  EXPECT_EQ(text.code, answer.code);
+  EXPECT_TRUE(contains(text.out, "auto chooses")) << text.out;
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+}
+
+TEST(Doctor, CallsMemoryUnsafe) {
+  const Answer answer = pawl({"doctor", "--json", "/dev/shm"});
+  const json parsed = json::parse(answer.out, nullptr, false);
+  ASSERT_FALSE(parsed.is_discarded()) << answer.out << answer.err;
+  for (const json& finding : parsed["findings"]) {
+    if (finding["name"] != "file system") continue;
+    if (!contains(finding["value"], "tmpfs")) GTEST_SKIP() << "/dev/shm is no tmpfs";
+    EXPECT_EQ(finding["level"], "unsafe");
+    EXPECT_TRUE(contains(finding["why"], "memory"));
+  }
+  EXPECT_EQ(answer.code, 9);
+}
+
+TEST(Doctor, RefusesWhatIsNoDirectory) {
+  EXPECT_EQ(pawl({"doctor", "/no/such/directory"}).code, 1);
+  EXPECT_EQ(pawl({"doctor", "/etc/passwd"}).code, 1);
+}
+
+TEST(Bench, MeasuresAndLeavesNothingBehind) {
+  const TemporaryDirectory directory;
+  const Answer answer = pawl(
+      {"bench", "--dir", directory.path().string(), "--seconds", "1", "--pages", "2", "--json"});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  const json parsed = json::parse(answer.out, nullptr, false);
+  ASSERT_FALSE(parsed.is_discarded()) << answer.out;
+  ASSERT_EQ(parsed["systems"].size(), 3u);
+  for (const json& system : parsed["systems"]) {
+    EXPECT_GT(system["commits"], 0);
+    EXPECT_GT(system["commits_per_second"], 0.0);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+}
+
+TEST(Bench, RefusesADirectoryThatIsNone) {
+  EXPECT_EQ(pawl({"bench", "--dir", "/no/such/directory"}).code, 1);
+  EXPECT_EQ(pawl({"bench", "--dir", "/etc/passwd"}).code, 1);
+}
+
+}  // namespace
+}  // namespace pawl::test
