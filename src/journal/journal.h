@@ -60,6 +60,7 @@ class Journal {
   // Forgets every record up to this sequence: their bytes are durable in the base.  The space is
   // reused only after the header that says so is durable.
   Status release(std::uint64_t through_sequence);
+  bool has_grown() const { return size_bytes() > configured_bytes_; }
   // Cuts an empty ring that grew back to its size.  The appender's to call.
   Status give_growth_back();
 

@@ -211,9 +211,7 @@ Status Mapping::Implementation::apply_direct(const journal::Place& place) {
                                 [&](std::uint64_t offset, std::span<const std::byte> bytes) {
                                   return image_.direct(offset, bytes);
                                 }));
-  PAWL_TRY(image_.end_direct(place.sequence));
-  PAWL_TRY(checkpointer_.checkpoint_now());
-  return journal_->give_growth_back();
+  return image_.end_direct(place.sequence);
 }
 
 Status Mapping::Implementation::commit_direct(const std::vector<std::uint64_t>& pages) {
@@ -278,12 +276,22 @@ Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uin
       [[maybe_unused]] const Status applied = note(checkpointer_.apply_now());
     }
   }
+  if (journal_->has_grown()) {
+    if (const Status cut = shrink_journal(); !cut.ok()) note_final(cut);
+  }
   checkpointer_.nudge();
   if (view_.mapped() && first_page <= view_.first_page() &&
       end_page >= view_.accessible_end_page()) {
     if (const Status bounded = bound_memory(); !bounded.ok()) note_final(bounded);
   }
   return {};
+}
+
+// A record that was larger than the journal is applied at once, so that the disk gets its space back.
+Status Mapping::Implementation::shrink_journal() {
+  PAWL_TRY(batches_.wait());
+  PAWL_TRY(checkpointer_.checkpoint_now());
+  return journal_->give_growth_back();
 }
 
 // After a commit of the whole window its private pages equal the base once that is applied: they

@@ -18,7 +18,7 @@ class TemporaryDirectory {
     if (parent == nullptr) parent = std::getenv("TMPDIR");
     std::string pattern = std::string(parent != nullptr ? parent : ".") + "/pawl-test-XXXXXX";
     if (::mkdtemp(pattern.data()) == nullptr) ADD_FAILURE() << "cannot make " << pattern;
-    path_ = std::filesystem::absolute(pattern);
+    path_ = std::filesystem::canonical(pattern);
   }
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;

@@ -1,0 +1,657 @@
+// The laws, one by one.  Each test fails when its law is broken.
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "journal/format.h"
+#include "journal/reader.h"
+#include "support/open_mapping.h"
+#include "support/temporary_directory.h"
+
+namespace pawl {
+namespace {
+
+using test::Act;
+using test::Event;
+using test::Opened;
+using test::options_for;
+using test::read_file;
+using test::Watch;
+using test::Which;
+using test::write_file;
+
+constexpr auto kAsync = ApplyChoice::async;
+constexpr auto kEager = ApplyChoice::eager;
+
+struct File {
+  explicit File(std::size_t pages = 8, char fill = 'a') {
+    write_file(path, std::string(pages * kPageBytes, fill));
+  }
+  std::string journal() const { return path + ".pawl"; }
+  std::string content() const { return read_file(path); }
+  test::TemporaryDirectory directory;
+  std::string path = directory / "file";
+};
+
+std::vector<Event> of_record_area(const std::vector<Event>& events) {
+  std::vector<Event> kept;
+  for (const Event& event : events) {
+    const bool header = event.which == Which::journal && event.act == Act::write &&
+                        event.offset < journal::kAreaStart;
+    if (event.act != Act::read && event.act != Act::reserve && !header) kept.push_back(event);
+  }
+  return kept;
+}
+
+TEST(Law01WriteAhead, TheBaseIsWrittenAfterTheRecordIsFlushed) {
+  File file;
+  auto watch = std::make_shared<Watch>();
+  Opened mapping(file.path, options_for(kEager), watch);
+  for (int i = 0; i < 5; ++i) {
+    mapping.bytes()[i * 5000] = 'b';
+    watch->take_events();
+    ASSERT_TRUE(mapping.commit().ok());
+    const auto events = of_record_area(watch->take_events());
+    ASSERT_EQ(events.size(), 3u);
+    EXPECT_EQ(events[0].which, Which::journal);
+    EXPECT_EQ(events[0].act, Act::write);
+    EXPECT_EQ(events[1], (Event{Which::journal, Act::flush, 0, 0}));
+    EXPECT_EQ(events[2].which, Which::base);
+    EXPECT_EQ(events[2].act, Act::write);
+  }
+}
+
+TEST(Law01WriteAhead, ARecordThatIsNotDurableNeverReachesTheBase) {
+  for (const ApplyChoice apply : {kEager, kAsync}) {
+    for (const bool queued : {false, true}) {
+      File file;
+      const std::string before = file.content();
+      auto watch = std::make_shared<Watch>();
+      Options options = options_for(apply);
+      options.apply_threshold_pages = 0;
+      Opened mapping(file.path, options, watch);
+      watch->judge_with([](const Event& event) {
+        return event.which == Which::journal && event.act == Act::flush
+                   ? Status::failure(EIO, "made up")
+                   : Status{};
+      });
+      std::memset(mapping.bytes(), 'b', 3 * kPageBytes);
+      if (queued) {
+        [[maybe_unused]] const Status taken =
+            mapping->commit_async(mapping.bytes(), kPageBytes * 8);
+        EXPECT_FALSE(mapping->wait().ok());
+      } else {
+        EXPECT_FALSE(mapping.commit().ok());
+      }
+      EXPECT_FALSE(mapping->close().ok());
+      mapping.crash();
+      EXPECT_TRUE(file.content() == before);
+    }
+  }
+}
+
+TEST(Law01WriteAhead, TheKernelNeverWritesTheWorkingViewBack) {
+  File file;
+  const std::string before = file.content();
+  Opened mapping(file.path, options_for(kAsync));
+  std::memset(mapping.bytes(), 'b', 8 * kPageBytes);
+  ASSERT_EQ(::msync(mapping.bytes(), 8 * kPageBytes, MS_SYNC), 0);
+  ::sync();
+  EXPECT_TRUE(file.content() == before);
+}
+
+TEST(Law02OneWriteOneFlush, ACommitWaitsForNothingElse) {
+  File file;
+  auto watch = std::make_shared<Watch>();
+  Opened mapping(file.path, options_for(kAsync), watch);
+  for (const std::size_t pages : {1, 3, 8}) {
+    for (std::size_t page = 0; page < pages; ++page) mapping.bytes()[page * kPageBytes + 70] += 1;
+    watch->take_events();
+    ASSERT_TRUE(mapping.commit().ok());
+    const auto events = of_record_area(watch->take_events());
+    ASSERT_EQ(events.size(), 2u);
+    EXPECT_EQ(events[0].act, Act::write);
+    EXPECT_EQ(events[0].length, kPageBytes);
+    EXPECT_EQ(events[1], (Event{Which::journal, Act::flush, 0, 0}));
+  }
+}
+
+TEST(Law02OneWriteOneFlush, NothingToCommitWritesNothing) {
+  File file;
+  auto watch = std::make_shared<Watch>();
+  Opened mapping(file.path, options_for(kAsync), watch);
+  mapping.bytes()[0] = 'a';  // what is there already
+  watch->take_events();
+  ASSERT_TRUE(mapping.commit().ok());
+  EXPECT_TRUE(of_record_area(watch->take_events()).empty());
+}
+
+TEST(Law03AgainstTheCommittedImage, AByteChangedAndChangedBackIsLoggedTwice) {
+  for (const TrackerChoice tracker : {TrackerChoice::automatic, TrackerChoice::fault}) {
+    File file;
+    {
+      Opened mapping(file.path, options_for(kAsync, tracker));
+      mapping.bytes()[100] = 'b';
+      ASSERT_TRUE(mapping.commit().ok());
+      mapping.bytes()[100] = 'a';
+      ASSERT_TRUE(mapping.commit().ok());
+      mapping.crash();
+    }
+    Opened again(file.path, options_for(kAsync, tracker));
+    EXPECT_EQ(again.bytes()[100], 'a');
+  }
+}
+
+TEST(Law03AgainstTheCommittedImage, RollbackGoesToTheCommittedImageAndNotToTheLaggingBase) {
+  File file;
+  Opened mapping(file.path, options_for(kAsync));
+  mapping.bytes()[100] = 'b';
+  ASSERT_TRUE(mapping.commit().ok());
+  mapping.bytes()[100] = 'c';
+  ASSERT_TRUE(mapping->roll_back(mapping.bytes(), kPageBytes).ok());
+  EXPECT_EQ(mapping.bytes()[100], 'b');
+}
+
+// Crashes each recovery at its n-th write, flush or change of size, for every n, two deep.
+void crash_recoveries(const File& file, const std::string& expected, int depth) {
+  const std::string file_before = file.content();
+  const std::string journal_before = read_file(file.journal());
+  for (int fatal = 0;; ++fatal) {
+    auto watch = std::make_shared<Watch>();
+    int happened = 0;
+    watch->judge_with([&](const Event& event) {
+      if (event.act == Act::read) return Status{};
+      return happened++ >= fatal ? Status::failure(EIO, "crashed here") : Status{};
+    });
+    auto opened = test::try_open(file.path, options_for(kAsync), watch);
+    const bool whole = opened.ok();
+    watch->judge_with({});
+    if (whole) opened.value().reset();
+    if (depth > 1 && !whole) crash_recoveries(file, expected, depth - 1);
+    if (testing::Test::HasFailure()) return;
+    {
+      Opened mapping(file.path, options_for(kAsync));
+      if (testing::Test::HasFailure()) return;
+      ASSERT_TRUE(std::memcmp(mapping.bytes(), expected.data(), expected.size()) == 0)
+          << "after a crash at " << fatal;
+    }
+    if (whole) return;
+    // The next crash starts from the same state.
+    std::string patched = file_before;
+    const int base = ::open(file.path.c_str(), O_RDWR);
+    const int side = ::open(file.journal().c_str(), O_RDWR);
+    ASSERT_EQ(::ftruncate(base, static_cast<off_t>(file_before.size())), 0);
+    ASSERT_EQ(::pwrite(base, file_before.data(), file_before.size(), 0),
+              static_cast<ssize_t>(file_before.size()));
+    ASSERT_EQ(::ftruncate(side, static_cast<off_t>(journal_before.size())), 0);
+    ASSERT_EQ(::pwrite(side, journal_before.data(), journal_before.size(), 0),
+              static_cast<ssize_t>(journal_before.size()));
+    ::close(base);
+    ::close(side);
+  }
+}
+
+TEST(Law04ReplayIsIdempotent, ACrashAtAnyPointOfAnyRecoveryIsHarmless) {
+  File file;
+  Options options = options_for(kAsync);
+  options.journal_size_bytes = kJournalSizeMin;
+  Opened mapping(file.path, options);
+  for (int i = 0; i < 4; ++i) {
+    mapping.bytes()[i * 4000] = static_cast<char>('b' + i);
+    if (i == 2) ASSERT_TRUE(mapping->truncate(5 * kPageBytes + 10).ok());
+    if (i == 3) ASSERT_TRUE(mapping->truncate(9 * kPageBytes).ok());
+    ASSERT_TRUE(mapping.commit().ok());
+  }
+  const std::string expected(mapping.bytes(), 9 * kPageBytes);
+  mapping.crash();
+  crash_recoveries(file, expected, 2);
+}
+
+struct Committed {
+  std::string first;   // after the first commit
+  std::string second;  // after the second
+};
+
+Committed two_commits(const File& file) {
+  Committed states;
+  Opened mapping(file.path, options_for(kAsync));
+  std::memset(mapping.bytes() + 10, 'b', 300);
+  EXPECT_TRUE(mapping.commit().ok());
+  states.first.assign(mapping.bytes(), 8 * kPageBytes);
+  std::memset(mapping.bytes() + 9000, 'c', 300);
+  EXPECT_TRUE(mapping.commit().ok());
+  states.second.assign(mapping.bytes(), 8 * kPageBytes);
+  mapping.crash();
+  return states;
+}
+
+void flip(const std::string& path, std::uint64_t offset) {
+  const int descriptor = ::open(path.c_str(), O_RDWR);
+  char byte = 0;
+  ASSERT_EQ(::pread(descriptor, &byte, 1, static_cast<off_t>(offset)), 1);
+  byte = static_cast<char>(byte ^ 0x40);
+  ASSERT_EQ(::pwrite(descriptor, &byte, 1, static_cast<off_t>(offset)), 1);
+  ::close(descriptor);
+}
+
+TEST(Law05OnlyWholeRecords, ATornLastRecordIsNotAppliedAndAllBeforeItIs) {
+  for (const std::uint64_t torn : {0, 8, 70, 71, 80, 100, 380}) {
+    File file;
+    const Committed states = two_commits(file);
+    flip(file.journal(), journal::kAreaStart + journal::kBlockBytes + torn);
+    Opened mapping(file.path, options_for(kAsync));
+    EXPECT_EQ(std::memcmp(mapping.bytes(), states.first.data(), states.first.size()), 0) << torn;
+  }
+}
+
+TEST(Law05OnlyWholeRecords, ADamagedRecordBeforeADurableOneIsRefusedAndAllIsLeftAsItWas) {
+  File file;
+  two_commits(file);
+  flip(file.journal(), journal::kAreaStart + 100);
+  const std::string base = file.content();
+  const std::string side = read_file(file.journal());
+  auto opened = test::try_open(file.path, options_for(kAsync));
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.status().error_number(), EBADMSG);
+  EXPECT_NE(opened.status().text().find("--accept-loss"), std::string::npos);
+  EXPECT_TRUE(file.content() == base);
+  EXPECT_TRUE(read_file(file.journal()) == side);
+}
+
+TEST(Law05OnlyWholeRecords, AForeignJournalIsRefusedAndAllIsLeftAsItWas) {
+  File file;
+  File other;
+  two_commits(file);
+  two_commits(other);
+  const std::string foreign = read_file(other.journal());
+  write_file(file.journal(), foreign);
+  const std::string base = file.content();
+  auto opened = test::try_open(file.path, options_for(kAsync));
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.status().error_number(), EBADMSG);
+  EXPECT_NE(opened.status().text().find("another file"), std::string::npos);
+  EXPECT_TRUE(file.content() == base);
+  EXPECT_TRUE(read_file(file.journal()) == foreign);
+}
+
+TEST(Law05OnlyWholeRecords, ARecordOfAnEarlierRunIsStale) {
+  File file;
+  two_commits(file);
+  Options options = options_for(kAsync);
+  {
+    Opened mapping(file.path, options);
+    mapping.bytes()[0] = 'z';
+    ASSERT_TRUE(mapping.commit().ok());
+    mapping.crash();
+  }
+  // One record of this run stands where the first of the earlier run stood; the second still does.
+  Opened mapping(file.path, options);
+  EXPECT_EQ(mapping.bytes()[0], 'z');
+}
+
+TEST(Law06SizeIsState, GrowthAndShrinkageCommitWithTheRecord) {
+  File file;
+  {
+    Opened mapping(file.path, options_for(kAsync));
+    ASSERT_TRUE(mapping->truncate(20 * kPageBytes).ok());
+    mapping.bytes()[19 * kPageBytes] = 'n';
+    EXPECT_EQ(file.content().size(), 8 * kPageBytes);
+    mapping.crash();
+  }
+  EXPECT_EQ(file.content().size(), 8 * kPageBytes);
+  {
+    Opened mapping(file.path, options_for(kAsync));
+    EXPECT_EQ(mapping->size(), 8 * kPageBytes);
+    ASSERT_TRUE(mapping->truncate(20 * kPageBytes).ok());
+    mapping.bytes()[19 * kPageBytes] = 'n';
+    ASSERT_TRUE(mapping.commit().ok());
+    mapping.crash();
+  }
+  {
+    Opened mapping(file.path, options_for(kAsync));
+    EXPECT_EQ(mapping->size(), 20 * kPageBytes);
+    EXPECT_EQ(mapping.bytes()[19 * kPageBytes], 'n');
+  }
+}
+
+TEST(Law06SizeIsState, AShrinkTakesNoCommittedBytesBeforeItIsCommitted) {
+  for (const ApplyChoice apply : {kAsync, kEager}) {
+    File file;
+    const std::string before = file.content();
+    {
+      Opened mapping(file.path, options_for(apply));
+      ASSERT_TRUE(mapping->truncate(100).ok());
+      EXPECT_EQ(mapping->size(), 100u);
+      EXPECT_TRUE(file.content() == before);
+      mapping.crash();
+    }
+    EXPECT_TRUE(file.content() == before);
+    {
+      Opened mapping(file.path, options_for(apply));
+      ASSERT_TRUE(mapping->truncate(100).ok());
+      ASSERT_TRUE(mapping->truncate(2 * kPageBytes).ok());
+      ASSERT_TRUE(mapping.commit().ok());
+      mapping.crash();
+    }
+    Opened mapping(file.path, options_for(apply));
+    EXPECT_EQ(mapping->size(), 2 * kPageBytes);
+    EXPECT_EQ(mapping.bytes()[99], 'a');
+    EXPECT_EQ(mapping.bytes()[100], '\0');
+    EXPECT_EQ(mapping.bytes()[5000], '\0');
+  }
+}
+
+TEST(Law07SpaceFirst, AFullDiskLeavesMemoryAndFileIntactAndARetrySucceeds) {
+  File file(1);
+  auto watch = std::make_shared<Watch>();
+  Opened mapping(file.path, options_for(kAsync), watch);
+  ASSERT_TRUE(mapping->truncate(10 * kPageBytes).ok());
+  std::memset(mapping.bytes(), 'n', 10 * kPageBytes);
+  watch->judge_with([](const Event& event) {
+    return event.which == Which::base && event.act == Act::reserve ? Status::failure(ENOSPC, "full")
+                                                                   : Status{};
+  });
+  const Status refused = mapping.commit();
+  EXPECT_EQ(refused.error_number(), ENOSPC);
+  EXPECT_EQ(mapping.bytes()[9 * kPageBytes], 'n');
+  watch->judge_with({});
+  ASSERT_TRUE(mapping.commit().ok());
+  mapping.crash();
+  Opened again(file.path, options_for(kAsync));
+  EXPECT_EQ(again->size(), 10 * kPageBytes);
+  EXPECT_EQ(again.bytes()[9 * kPageBytes], 'n');
+}
+
+TEST(Law07SpaceFirst, WhatIsReservedIsWhatIsLogged) {
+  File file(1);
+  auto watch = std::make_shared<Watch>();
+  Opened mapping(file.path, options_for(kEager), watch);
+  ASSERT_TRUE(mapping->truncate(10 * kPageBytes).ok());
+  mapping.bytes()[7 * kPageBytes + 3] = 'n';
+  watch->take_events();
+  ASSERT_TRUE(mapping.commit().ok());
+  bool reserved = false;
+  for (const Event& event : watch->take_events()) {
+    if (event.which == Which::base && event.act == Act::reserve && event.offset <= 7 * kPageBytes &&
+        event.offset + event.length >= 8 * kPageBytes)
+      reserved = true;
+    if (event.which == Which::journal && event.act == Act::write) EXPECT_TRUE(reserved);
+  }
+}
+
+// A file system so small that it is soon full.
+class SmallFileSystem {
+ public:
+  SmallFileSystem() {
+    ::mkdir(path_.c_str(), 0755);
+    mounted_ = ::mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=4m") == 0;
+  }
+  ~SmallFileSystem() {
+    if (mounted_) ::umount2(path_.c_str(), MNT_DETACH);
+  }
+  bool mounted() const { return mounted_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  test::TemporaryDirectory directory_;
+  std::string path_ = directory_ / "small";
+  bool mounted_ = false;
+};
+
+TEST(Law07SpaceFirst, OnAReallyFullDiskToo) {
+  SmallFileSystem disk;
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a tmpfs takes root";
+  const std::string path = disk / "file";
+  write_file(path, std::string(kPageBytes, 'a'));
+  Options options = options_for(kAsync);
+  options.journal_size_bytes = 256 << 10;
+  auto opened = test::try_open(path, options);
+  ASSERT_TRUE(opened.ok()) << opened.status().text();
+  Mapping& mapping = *opened.value();
+  constexpr std::size_t kLength = 1024 * kPageBytes;
+  auto window = mapping.map_window(nullptr, kLength, PROT_READ | PROT_WRITE, 0, 0);
+  ASSERT_TRUE(window.ok());
+  ASSERT_TRUE(mapping.truncate(kLength).ok());
+  write_file(disk / "ballast", std::string(3 << 20, 'x'));
+  std::memset(window.value(), 'n', 400 * kPageBytes);
+  for (int attempt = 0; attempt < 3; ++attempt)
+    EXPECT_EQ(mapping.commit_all().error_number(), ENOSPC);
+  EXPECT_EQ(read_file(path), std::string(kPageBytes, 'a'));
+  ASSERT_EQ(::unlink((disk / "ballast").c_str()), 0);
+  std::memset(window.value() + 400 * kPageBytes, 'm', kPageBytes);
+  const Status retried = mapping.commit(window.value(), 300 * kPageBytes);
+  ASSERT_TRUE(retried.ok()) << retried.text();
+  const Status closed = mapping.close();
+  ASSERT_TRUE(closed.ok()) << closed.text();
+  const std::string content = read_file(path);
+  ASSERT_EQ(content.size(), kLength);
+  EXPECT_EQ(content.substr(0, 300 * kPageBytes), std::string(300 * kPageBytes, 'n'));
+  EXPECT_EQ(content[300 * kPageBytes], '\0');
+}
+
+TEST(Law08AFailedFlushIsFinal, NoMoreCommitsAndEachSaysWhy) {
+  for (const bool queued : {false, true}) {
+    File file;
+    auto watch = std::make_shared<Watch>();
+    Opened mapping(file.path, options_for(kAsync), watch);
+    mapping.bytes()[0] = 'b';
+    ASSERT_TRUE(mapping.commit().ok());
+    watch->judge_with([](const Event& event) {
+      return event.which == Which::journal && event.act == Act::flush
+                 ? Status::failure(EIO, "the disk is on fire")
+                 : Status{};
+    });
+    mapping.bytes()[0] = 'c';
+    if (queued) {
+      ASSERT_TRUE(mapping->commit_async(mapping.bytes(), kPageBytes).ok());
+      EXPECT_EQ(mapping->wait().error_number(), EIO);
+    } else {
+      EXPECT_EQ(mapping.commit().error_number(), EIO);
+    }
+    watch->judge_with({});  // the next flush would succeed, and is not believed
+    mapping.bytes()[1] = 'd';
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      const Status refused = mapping.commit();
+      EXPECT_EQ(refused.error_number(), EIO);
+      EXPECT_NE(refused.text().find("the disk is on fire"), std::string::npos);
+    }
+    EXPECT_EQ(mapping->close().error_number(), EIO);
+    mapping.crash();
+    Opened again(file.path, options_for(kAsync));
+    EXPECT_TRUE(again.bytes()[0] == 'b' || again.bytes()[0] == 'c');
+    EXPECT_EQ(again.bytes()[1], 'a');
+  }
+}
+
+TEST(Law09OneWriter, ASecondWriterIsRefusedInThisProcessAndInAnother) {
+  File file;
+  Opened mapping(file.path, options_for(kAsync));
+  EXPECT_EQ(test::try_open(file.path, options_for(kAsync)).status().error_number(), EBUSY);
+  const pid_t child = ::fork();
+  if (child == 0)
+    ::_exit(test::try_open(file.path, options_for(kAsync)).status().error_number() == EBUSY ? 0
+                                                                                            : 1);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Law09OneWriter, TheLockGoesWithItsHolderAlthoughAChildLivesOn) {
+  File file;
+  int to_parent[2];
+  int to_grandchild[2];
+  ASSERT_EQ(::pipe(to_parent), 0);
+  ASSERT_EQ(::pipe(to_grandchild), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    Opened mapping(file.path, options_for(kAsync));
+    mapping.bytes()[0] = 'b';
+    if (!mapping.commit().ok()) ::_exit(1);
+    const pid_t grandchild = ::fork();
+    if (grandchild == 0) {
+      // Reads its copy; its commit is refused.
+      mapping.bytes()[0] = 'x';
+      const char verdict = mapping.commit().error_number() == EPERM ? 'y' : 'n';
+      [[maybe_unused]] ssize_t done = ::write(to_parent[1], &verdict, 1);
+      char go = 0;
+      done = ::read(to_grandchild[0], &go, 1);
+      ::_exit(0);
+    }
+    ::pause();
+  }
+  char verdict = 0;
+  ASSERT_EQ(::read(to_parent[0], &verdict, 1), 1);
+  EXPECT_EQ(verdict, 'y');
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  {
+    Opened mapping(file.path, options_for(kAsync));
+    EXPECT_EQ(mapping.bytes()[0], 'b');
+  }
+  [[maybe_unused]] const ssize_t done = ::write(to_grandchild[1], "g", 1);
+  for (const int descriptor : {to_parent[0], to_parent[1], to_grandchild[0], to_grandchild[1]})
+    ::close(descriptor);
+}
+
+TEST(Law09OneWriter, TheProgramsOwnLocksOnItsDataAreLeftAlone) {
+  File file;
+  const int descriptor = ::open(file.path.c_str(), O_RDWR);
+  struct flock lock{};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  ASSERT_EQ(::fcntl(descriptor, F_SETLK, &lock), 0);
+  {
+    Opened mapping(file.path, options_for(kAsync));
+    mapping.bytes()[0] = 'b';
+    ASSERT_TRUE(mapping.commit().ok());
+    ASSERT_TRUE(mapping->close().ok());
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int other = ::open(file.path.c_str(), O_RDWR);
+    ::_exit(::fcntl(other, F_SETLK, &lock) != 0 ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0) << "the program's lock is gone";
+  ::close(descriptor);
+}
+
+TEST(Law10Ranges, ARangeCommitsItsPagesAndLeavesTheOthersPending) {
+  for (const TrackerChoice tracker : {TrackerChoice::automatic, TrackerChoice::fault}) {
+    File file;
+    {
+      Opened mapping(file.path, options_for(kAsync, tracker));
+      for (int page = 0; page < 8; ++page) mapping.bytes()[page * 4096] = 'b';
+      ASSERT_TRUE(mapping->commit(mapping.bytes() + 2 * kPageBytes, 3 * kPageBytes).ok());
+      mapping.crash();
+    }
+    {
+      Opened mapping(file.path, options_for(kAsync, tracker));
+      for (int page = 0; page < 8; ++page)
+        EXPECT_EQ(mapping.bytes()[page * 4096], page >= 2 && page < 5 ? 'b' : 'a') << page;
+      for (int page = 0; page < 8; ++page) mapping.bytes()[page * 4096] = 'c';
+      ASSERT_TRUE(mapping->commit(mapping.bytes() + 2 * kPageBytes, 3 * kPageBytes).ok());
+      ASSERT_TRUE(mapping.commit().ok());
+      mapping.crash();
+    }
+    Opened mapping(file.path, options_for(kAsync, tracker));
+    for (int page = 0; page < 8; ++page) EXPECT_EQ(mapping.bytes()[page * 4096], 'c') << page;
+  }
+}
+
+TEST(Law11AllStores, ThoseOfThreadsThatLiveAndThatExited) {
+  for (const TrackerChoice tracker : {TrackerChoice::automatic, TrackerChoice::fault}) {
+    File file;
+    {
+      Opened mapping(file.path, options_for(kAsync, tracker));
+      ASSERT_TRUE(mapping.commit().ok());
+      std::atomic<int> stored{0};
+      std::atomic<bool> done{false};
+      std::thread exited([&] { mapping.bytes()[0] = 'x'; });
+      exited.join();
+      std::thread live([&] {
+        mapping.bytes()[5000] = 'l';
+        stored = 1;
+        while (!done) std::this_thread::yield();
+      });
+      while (stored == 0) std::this_thread::yield();
+      ASSERT_TRUE(mapping.commit().ok());
+      done = true;
+      live.join();
+      mapping.crash();
+    }
+    Opened mapping(file.path, options_for(kAsync, tracker));
+    EXPECT_EQ(mapping.bytes()[0], 'x');
+    EXPECT_EQ(mapping.bytes()[5000], 'l');
+  }
+}
+
+TEST(Law11AllStores, ThoseOfSystemCalls) {
+  for (const TrackerChoice tracker : {TrackerChoice::automatic, TrackerChoice::fault}) {
+    File file;
+    File source(2, 's');
+    {
+      Opened mapping(file.path, options_for(kAsync, tracker));
+      ASSERT_TRUE(mapping.commit().ok());
+      const int descriptor = ::open(source.path.c_str(), O_RDONLY);
+      ASSERT_EQ(::read(descriptor, mapping.bytes() + 4000, 200), 200);
+      ::close(descriptor);
+      const int direct = ::open(source.path.c_str(), O_RDONLY | O_DIRECT);
+      if (direct >= 0)
+        ASSERT_EQ(::pread(direct, mapping.bytes() + 3 * kPageBytes, kPageBytes, 0),
+                  static_cast<ssize_t>(kPageBytes));
+      ::close(direct);
+      ASSERT_TRUE(mapping.commit().ok());
+      mapping.crash();
+    }
+    Opened mapping(file.path, options_for(kAsync, tracker));
+    EXPECT_EQ(std::string(mapping.bytes() + 4000, 200), std::string(200, 's'));
+    EXPECT_EQ(mapping.bytes()[3 * kPageBytes], 's');
+  }
+}
+
+TEST(Law12TheFileIsJustTheFile, AfterACleanCloseNothingElseIsLeft) {
+  File file;
+  {
+    Opened mapping(file.path, options_for(kAsync));
+    std::memset(mapping.bytes() + 5, 'b', 10000);
+    ASSERT_TRUE(mapping.commit().ok());
+    std::memset(mapping.bytes(), 'x', 5);  // never committed
+    ASSERT_TRUE(mapping->close().ok());
+  }
+  std::string expected(8 * kPageBytes, 'a');
+  expected.replace(5, 10000, 10000, 'b');
+  EXPECT_TRUE(file.content() == expected);
+  EXPECT_NE(::access(file.journal().c_str(), F_OK), 0);
+  EXPECT_EQ(::getxattr(file.path.c_str(), "user.pawl", nullptr, 0), -1);
+}
+
+TEST(Law12TheFileIsJustTheFile, OpeningItWithoutItsJournalIsAnError) {
+  File file;
+  two_commits(file);
+  if (::getxattr(file.path.c_str(), "user.pawl", nullptr, 0) < 0)
+    GTEST_SKIP() << "this file system keeps no attributes";
+  ASSERT_EQ(::rename(file.journal().c_str(), (file.journal() + ".away").c_str()), 0);
+  const std::string before = file.content();
+  auto opened = test::try_open(file.path, options_for(kAsync));
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.status().error_number(), ENODATA);
+  EXPECT_NE(opened.status().text().find(file.journal()), std::string::npos);
+  EXPECT_TRUE(file.content() == before);
+  EXPECT_NE(::access(file.journal().c_str(), F_OK), 0);
+}
+
+}  // namespace
+}  // namespace pawl
