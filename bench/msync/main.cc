@@ -1,0 +1,80 @@
+// bench_msync: what a commit by Pawl costs, beside plain msync and beside what the disk allows.
+// docs/benchmarks.md says how it measures.
+#include <fmt/core.h>
+#include <CLI/CLI.hpp>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+#include "msync/cases.h"
+#include "msync/files.h"
+#include "msync/machine.h"
+#include "msync/report.h"
+#include "msync/targets.h"
+
+namespace {
+
+using namespace pawl::bench;
+
+struct Arguments {
+  std::string directory = "build/bench";
+  std::string json = "build/bench/msync.json";
+  bool quick = false;
+  std::string only;
+};
+
+Plan plan_of(const Arguments& arguments) {
+  Plan plan;
+  if (!arguments.quick) return plan;
+  plan.pages = {1, 16, 256};
+  plan.shape_seconds = 1.5;
+  plan.large_seconds = 1.5;
+  plan.large_bytes = std::uint64_t{1} << 30;
+  return plan;
+}
+
+void on_signal(int) { ask_to_stop(); }
+
+void bench(const Arguments& arguments) {
+  const TemporaryDirectory directory(arguments.directory);
+  Plan plan = plan_of(arguments);
+  plan.directory = directory.path();
+  Facts machine = describe_machine(plan.directory);
+  machine.push_back({"load_before", fmt::format("{:.2f}", load_average())});
+  Results results;
+  if (arguments.only != "large") measure_pages(plan, results);
+  if (arguments.only != "pages") measure_large(plan, results);
+  const auto targets = judge(results);
+  print_report(machine, results, targets);
+  const std::filesystem::path json = arguments.json;
+  if (json.has_parent_path()) std::filesystem::create_directories(json.parent_path());
+  write_json(arguments.json, machine, results, targets);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Measures what making stores durable costs: plain msync, Pawl, and the floor.");
+  Arguments arguments;
+  app.add_option("--dir", arguments.directory, "Where to put files: the disk to measure")
+      ->capture_default_str();
+  app.add_option("--json", arguments.json, "Where to write the rows")->capture_default_str();
+  app.add_flag("--quick", arguments.quick, "Fewer sizes, less time: a minute at most");
+  app.add_option("--only", arguments.only, "One part")->check(CLI::IsMember({"pages", "large"}));
+  app.footer("Example:\n  ./dev bench msync --quick --dir /srv/data");
+  CLI11_PARSE(app, argc, argv);
+  struct sigaction action{};
+  action.sa_handler = on_signal;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  try {
+    bench(arguments);
+  } catch (const std::exception& exception) {
+    fmt::print(stderr, "bench: {}\n", exception.what());
+    return EXIT_FAILURE;
+  }
+  return EXIT_SUCCESS;
+}

@@ -1,0 +1,72 @@
+#!/usr/bin/python3
+"""Draws build/bench/msync.json: latency of a commit against the pages it changes.
+
+usage: plot_msync.py ROWS.json FIGURE.png
+"""
+
+import json
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+LOADS = {"saturated": "saturated", "think": "with think time"}
+WIDTHS = {64: "64 changed bytes a page", 4096: "whole pages"}
+STYLES = {
+    "floor": dict(color="black", linestyle=":", marker="", label="floor: one write, one flush"),
+    "msync": dict(color="tab:red", marker="o", label="msync, not atomic"),
+    "msync-data-journal": dict(color="tab:orange", marker="s", label="msync, ext4 data=journal"),
+    "pawl-scan-async": dict(color="tab:blue", marker="^", label="Pawl, scan, async"),
+    "pawl-scan-eager": dict(color="tab:blue", linestyle="--", marker="v", label="Pawl, scan, eager"),
+    "pawl-fault-async": dict(color="tab:green", marker="^", label="Pawl, fault, async"),
+    "pawl-fault-eager": dict(color="tab:green", linestyle="--", marker="v",
+                             label="Pawl, fault, eager"),
+}
+
+
+def draw(axes, rows, load, width):
+    pages = set()
+    for system, style in STYLES.items():
+        points = sorted(
+            (row["pages"], row["median_us"])
+            for row in rows
+            if row["case"] == "pages" and row["system"] == system
+            and row["load"] == load and row["bytes_per_page"] == width
+        )
+        if points:
+            axes.plot(*zip(*points), markersize=4, **style)
+            pages.update(x for x, _ in points)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(sorted(pages), [str(count) for count in sorted(pages)])
+    axes.set_title(f"{WIDTHS[width]}, {LOADS[load]}", fontsize=10)
+    axes.grid(True, which="both", alpha=0.25)
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    with open(sys.argv[1], encoding="utf-8") as file:
+        document = json.load(file)
+    figure, grid = plt.subplots(2, 2, figsize=(10, 8), sharex=True, sharey=True)
+    for row, load in zip(grid, LOADS):
+        for axes, width in zip(row, WIDTHS):
+            draw(axes, document["rows"], load, width)
+    for axes in grid[-1]:
+        axes.set_xlabel("dirty pages a commit")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("median latency of msync, µs")
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncol=4, fontsize=9, frameon=False)
+    machine = document["machine"]
+    figure.suptitle(f"{machine['processor']}; {machine['kernel']}; {machine['file_system']}",
+                    fontsize=8)
+    figure.tight_layout(rect=(0, 0.07, 1, 1))
+    figure.savefig(sys.argv[2], dpi=120)
+    print(f"figure: {sys.argv[2]}")
+
+
+if __name__ == "__main__":
+    main()
