@@ -1,5 +1,10 @@
 // A tracker finds which pages of a watched range were stored to.  It knows addresses and pages; it
 // knows nothing of files, journals or commits, and works with every medium.
+//
+// What no tracker promises to see: stores by another process (ptrace, process_vm_writev), by a vfork
+// child, and by a device or kernel thread into memory that was pinned before (registered buffers of
+// io_uring, RDMA).  A failing compare-and-swap counts as a store: it faults as one does, and so must
+// not run on a page while that page is collected.
 #pragma once
 
 #include <cstddef>

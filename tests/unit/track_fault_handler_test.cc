@@ -103,15 +103,18 @@ void install(void (*handler)(int, siginfo_t*, void*)) {
   ASSERT_EQ(sigaction(SIGSEGV, &action, nullptr), 0);
 }
 
-// Past every wrapper, as a statically linked library might.
+// Past every wrapper, as a statically linked library might have it.
+using SigactionFunction = int (*)(int, const struct sigaction*, struct sigaction*);
+SigactionFunction next_sigaction() {
+  return reinterpret_cast<SigactionFunction>(dlsym(RTLD_NEXT, "sigaction"));
+}
+
 void install_past_wrappers(void (*handler)(int, siginfo_t*, void*), struct sigaction* old_action) {
   struct sigaction action {};
   action.sa_sigaction = handler;
   action.sa_flags = SA_SIGINFO;
   sigemptyset(&action.sa_mask);
-  using Function = int (*)(int, const struct sigaction*, struct sigaction*);
-  const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "sigaction"));
-  ASSERT_EQ(real(SIGSEGV, &action, old_action), 0);
+  ASSERT_EQ(next_sigaction()(SIGSEGV, &action, old_action), 0);
 }
 
 TEST_F(FaultHandlerTest, TheHandlerThatWasThereGetsForeignFaults) {
@@ -227,6 +230,18 @@ TEST_F(FaultHandlerTest, AHandlerThatBlocksAllSignalsMayStore) {
   action.sa_handler = [](int) { *static_cast<volatile char*>(watched_page + 11 * kPageBytes) = 1; };
   sigfillset(&action.sa_mask);
   ASSERT_EQ(sigaction(SIGUSR1, &action, nullptr), 0);
+  watch();
+  ASSERT_EQ(raise(SIGUSR1), 0);
+  EXPECT_TRUE(collect_has(11));
+  signal(SIGUSR1, SIG_DFL);
+}
+
+TEST_F(FaultHandlerTest, AHandlerThatBlocksAllSignalsAndWasThereBeforeMayStore) {
+  struct sigaction action {};
+  action.sa_handler = [](int) { *static_cast<volatile char*>(watched_page + 11 * kPageBytes) = 1; };
+  sigfillset(&action.sa_mask);
+  ASSERT_EQ(next_sigaction()(SIGUSR1, &action, nullptr), 0);
+  install_past_wrappers(open_guarded, nullptr);  // so that watching installs the tracker's anew
   watch();
   ASSERT_EQ(raise(SIGUSR1), 0);
   EXPECT_TRUE(collect_has(11));
