@@ -135,7 +135,7 @@ TEST_P(LargeCommit, IsNothingAfterACrashBeforeItsFlush) {
 INSTANTIATE_TEST_SUITE_P(Shapes, LargeCommit,
                          testing::Values(Shape{"OverTheJournal", 200, 1, true},
                                          Shape{"OverTheOverlay", kStagedPagesMax + 500, 1, true},
-                                         Shape{"ManyPagesFewBytes", kStagedPagesMax + 500, 3,
+                                         Shape{"ManyPagesFewBytes", kStagedPagesMax + 500, 1,
                                                false},
                                          Shape{"OverTheRecordBuffer", 6000, 1, true}),
                          [](const auto& shape) { return shape.param.name; });
