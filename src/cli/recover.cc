@@ -83,20 +83,9 @@ Result<std::string> recover_what_is_left(const Look& look, Outcome& outcome) {
 }
 
 int exit_code_of_failure(const Status& failure, const Look& look) {
-  switch (failure.error_number()) {
-    case EBUSY:
-      return kExitInUse;
-    case ENODATA:
-      return kExitMissingJournal;
-    case EBADMSG:
-    case ELOOP:
-    case ENOTSUP:
-      return exit_code_of(look.state) == kExitOk || look.state == State::needs_recovery
-                 ? kExitFailure
-                 : exit_code_of(look.state);
-    default:
-      return kExitFailure;
-  }
+  if (failure.error_number() == EBUSY) return kExitInUse;
+  const bool expected = look.state != State::clean && look.state != State::needs_recovery;
+  return expected ? exit_code_of(look.state) : kExitFailure;
 }
 
 Outcome recover_one(const std::string& file, bool accept_loss) {
