@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -31,8 +33,10 @@ std::uint64_t read_runs_max() {
   return areas / 4;
 }
 
+// The system call itself: a program, or the preload face, may have put its own mprotect before
+// libc's, and this runs in the signal handler.
 bool set_protection(std::uint64_t first, std::uint64_t end, int protection) {
-  return mprotect(reinterpret_cast<void*>(first * kPageBytes), (end - first) * kPageBytes, protection) == 0;
+  return syscall(SYS_mprotect, first * kPageBytes, (end - first) * kPageBytes, protection) == 0;
 }
 
 constexpr int armed(int protection) { return protection & ~PROT_WRITE; }
