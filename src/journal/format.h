@@ -39,8 +39,9 @@ struct Header {
   std::uint64_t tail_offset = kAreaStart;  // where the first record to replay may stand
   std::uint64_t tail_sequence = 1;         // and its sequence number
   std::uint64_t writer_process = 0;        // a hint for messages
+  std::uint64_t journal_bytes = 0;         // a journal shorter than this was cut
 };
-static_assert(sizeof(Header) == 88);
+static_assert(sizeof(Header) == 96);
 
 // Followed by payload_bytes of ranges, then zeros up to a multiple of kBlockBytes.
 struct RecordHeader {

@@ -43,7 +43,6 @@ Result<std::unique_ptr<Journal>> Journal::format(std::unique_ptr<MediumFile> fil
   PAWL_ASSERT(size_bytes % kBlockBytes == 0 && size_bytes > kAreaStart);
   auto present = file->size();
   if (!present.ok()) return present.status();
-  if (present.value() > size_bytes) PAWL_TRY(file->resize(size_bytes));
   // Every block is written once, so that a commit's flush has no metadata to write.
   const std::uint64_t first_missing =
       round_down(std::min(present.value(), size_bytes), kBlockBytes);
@@ -67,8 +66,11 @@ Result<std::unique_ptr<Journal>> Journal::format(std::unique_ptr<MediumFile> fil
   header.file_birth_time_ns = identity.birth_time_ns;
   header.tail_sequence = first_sequence;
   header.writer_process = static_cast<std::uint64_t>(::getpid());
+  header.journal_bytes = size_bytes;
   std::unique_ptr<Journal> journal(new Journal(std::move(file), header, size_bytes));
   PAWL_TRY(journal->write_header(kAreaStart, first_sequence));
+  // Not before: to the header of a longer journal this one was cut.
+  if (present.value() > size_bytes) PAWL_TRY(journal->file_->resize(size_bytes));
   return journal;
 }
 

@@ -89,11 +89,12 @@ Result<Reader> Reader::open(MediumFile& file) {
                                         std::to_string(header.tail_offset) +
                                         ", where no record can stand; nothing was changed");
   }
-  if (header.tail_offset > size.value()) {
-    return Status::failure(EBADMSG, "the journal was cut short: its records start at byte " +
-                                        std::to_string(header.tail_offset) + ", it has " +
+  const std::uint64_t expected_bytes = std::max(header.tail_offset, header.journal_bytes);
+  if (size.value() < expected_bytes) {
+    return Status::failure(EBADMSG, "the journal was cut short: it had at least " +
+                                        std::to_string(expected_bytes) + " bytes, and has " +
                                         std::to_string(size.value()) +
-                                        "; nothing was changed. Restore it from a backup");
+                                        "; nothing was changed. Restore it from a copy");
   }
   const Slot other = take_a ? slot_b : slot_a;
   reader.other_slot_damaged_ = other != Slot::valid && other != Slot::empty;

@@ -67,6 +67,7 @@ TEST(Format, FieldsStandWhereTheSpecificationDrawsThem) {
   EXPECT_EQ(offsetof(Header, tail_offset), 64u);
   EXPECT_EQ(offsetof(Header, tail_sequence), 72u);
   EXPECT_EQ(offsetof(Header, writer_process), 80u);
+  EXPECT_EQ(offsetof(Header, journal_bytes), 88u);
 
   EXPECT_EQ(offsetof(RecordHeader, header_crc32c), 4u);
   EXPECT_EQ(offsetof(RecordHeader, epoch), 8u);

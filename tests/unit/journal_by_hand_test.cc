@@ -97,6 +97,7 @@ TEST(JournalByHand, IsReadAsThePageSays) {
   EXPECT_EQ(header.tail_offset, 0x3000u);
   EXPECT_EQ(header.tail_sequence, 2u);
   EXPECT_EQ(header.writer_process, 4711u);
+  EXPECT_EQ(header.journal_bytes, 20480u);
   EXPECT_FALSE(reader.other_slot_damaged());
 
   struct Expected {

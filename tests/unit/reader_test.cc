@@ -355,7 +355,21 @@ TEST(Reader, SaysThatATornPayloadIsTorn) {
   EXPECT_NE(seen.end_reason.find("checksum of its payload"), std::string::npos) << seen.end_reason;
 }
 
-TEST(Reader, EndsWhereTheJournalWasCutShort) {
+TEST(Reader, RefusesAJournalThatWasCutShort) {
+  Journal journal(1 << 20);
+  journal.header().journal_bytes = 1 << 20;
+  journal.put_header(0, journal.header());
+  journal.put_record(kAreaStart, 1, {{0, "x"}});
+  EXPECT_EQ(read_all(journal).sequences, (Sequences{1}));
+  for (const std::uint64_t size : {(1 << 20) - 1, 12288, 8192, 4096, 96}) {
+    journal.bytes().resize(size);
+    const Status status = open_failure(journal);
+    EXPECT_EQ(status.error_number(), EBADMSG) << size;
+    EXPECT_NE(status.text().find("cut short"), std::string::npos) << status.text();
+  }
+}
+
+TEST(Reader, EndsWhereAGrownJournalWasCutShort) {
   Journal journal(1 << 20);
   const std::uint64_t end = journal.put_record(kAreaStart, 1, {{0, "x"}});
   journal.put_record(end, 2, {{0, std::string(20000, 'x')}});
@@ -462,7 +476,8 @@ TEST(Reader, TellsDamageFromATornEnd) {
   EXPECT_EQ(evidence(), "");
   journal.flip(second + sizeof(RecordHeader) + 3);
   EXPECT_EQ(evidence(), "");  // a torn last record
-  // A later record that was written before the torn one was durable: a queue of batches was cut off.
+  // A later record that was written before the torn one was durable: a queue of batches was cut
+  // off.
   RecordHeader queued = record_header(3, payload_of({{0, "c"}}));
   queued.durable_sequence = 1;
   journal.put_record(end, queued, payload_of({{0, "c"}}));
