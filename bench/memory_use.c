@@ -1,5 +1,5 @@
-/* How much memory a mapping takes: dirties a file from its start to its end, commits as it goes, and
- * says how much private memory (RssAnon) there was at most.  docs/memory.md shows its figures.
+/* How much memory a mapping takes: dirties a file from its start to its end, commits as it goes,
+ * and says how much private memory (RssAnon) there was at most.  docs/memory.md shows its figures.
  *
  *   memory_use FILE FILE_MIB COMMIT_MIB
  *

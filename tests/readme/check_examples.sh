@@ -1,0 +1,59 @@
+#!/bin/sh
+# check_examples.sh CMAKE SOURCE BUILD CC: installs the build under a temporary prefix, then builds and
+# runs every program that README.md and the manual pages print, with the commands that they print.
+set -eu
+cmake=$1 source=$2 build=$3 cc=$4
+work=$(mktemp -d "${PAWL_TEST_DIR:-$PWD}/readme.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+"$cmake" --install "$build" --prefix "$work/prefix" >"$work/install.log"
+libdir=$(dirname "$(find "$work/prefix" -name pawl.pc)")/..
+export PKG_CONFIG_PATH="$libdir/pkgconfig" LD_LIBRARY_PATH="$libdir"
+# The documents say cc.
+mkdir "$work/bin"
+ln -s "$(command -v "$cc")" "$work/bin/cc"
+export PATH="$work/bin:$PATH"
+mkdir "$work/run"
+cd "$work/run"
+
+# block MARKER: the lines of the README's fenced block after <!-- MARKER -->.
+block() {
+  awk -v marker="<!-- $1 -->" '
+    $0 == marker { found = 1; next }
+    found && /^```/ { if (inside) exit; inside = 1; next }
+    inside { print }' "$source/README.md"
+}
+
+block 'example: counter.c' >counter.c
+command=$(block 'command: counter')
+[ -s counter.c ] && [ -n "$command" ] || { echo "README.md prints no program" >&2; exit 1; }
+eval "$command"
+[ "$(./counter)" = 'run 1 of 1' ]
+[ "$(./counter)" = 'run 2 of 2' ]
+[ ! -e counter.data.pawl ] || { echo "the journal stays after a clean close" >&2; exit 1; }
+[ "$(od -An -td8 -N16 counter.data | tr -s ' ')" = ' 2 2' ]
+
+# The manual pages: what stands between .EX and .EE after the comment  .\" program: NAME
+programs=0
+for page in "$source"/docs/man/*.[37]; do
+  for name in $(sed -n 's/^\.\\" program: //p' "$page"); do
+    awk -v name="$name" '
+      /^[.]." program: / && $NF == name { found = 1; next }
+      found && /^\.EX/ { inside = 1; next }
+      inside && /^\.EE/ { exit }
+      inside { print }' "$page" |
+      sed -e 's/\\e/\\/g' -e 's/\\-/-/g' -e "s/\\\\(aq/'/g" -e 's/^\\&//' >"$name.c"
+    # shellcheck disable=SC2046  # flags are words
+    cc -std=c11 -Wall -Wextra -Werror "$name.c" -o "$name" $(pkg-config --cflags --libs pawl) ||
+      { echo "$page: $name does not compile" >&2; exit 1; }
+    "./$name" >"$name.out" 2>&1 || { cat "$name.out" >&2; echo "$page: $name fails" >&2; exit 1; }
+    [ ! -s "$name.out" ] || sed "s/^/$name: /" "$name.out"
+    programs=$((programs + 1))
+  done
+done
+[ "$programs" -gt 0 ] || { echo "the manual pages print no program" >&2; exit 1; }
+
+# shellcheck disable=SC2046  # flags are words
+cc -std=c11 -Wall -Wextra -Werror "$source/bench/memory_use.c" -o memory_use \
+  $(pkg-config --cflags --libs pawl)
+PAWL_RESIDENT_MAX=1M ./memory_use memory.data 8 2
