@@ -98,9 +98,11 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
   const journal::Replayed& replayed = opened.value().replayed;
 
   const auto give_up = [&](const Status& status) -> Status {
-    // A journal that never had a commit need not stay; one that had stays as it is.
-    if (opened.value().is_new) [[maybe_unused]]
-      const Status ignored = medium->remove_journal();
+    // A journal that never had a commit need not stay; but as long as the file may carry its mark
+    // it must.
+    if (opened.value().is_new && medium->clear_mark().ok() && medium->base().flush().ok()) {
+      [[maybe_unused]] const Status ignored = medium->remove_journal();
+    }
     return status;
   };
   // What the file holds now is the first committed image: it must not vanish behind later records.
