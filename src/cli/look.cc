@@ -255,7 +255,8 @@ Json header_json(const journal::Header& header) {
               {"file_birth_time_ns", header.file_birth_time_ns},
               {"tail_offset", header.tail_offset},
               {"tail_sequence", header.tail_sequence},
-              {"writer_process", header.writer_process}};
+              {"writer_process", header.writer_process},
+              {"journal_bytes", header.journal_bytes}};
 }
 
 }  // namespace pawl::cli
