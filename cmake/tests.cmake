@@ -29,7 +29,7 @@ if(TARGET pawl_static)
     set_target_properties(unit_${name} PROPERTIES
                           RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
     gtest_discover_tests(unit_${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                         TEST_PREFIX "unit_${name}." PROPERTIES LABELS unit TIMEOUT 300)
+                         NO_PRETTY_VALUES TEST_PREFIX "unit_${name}." PROPERTIES LABELS unit TIMEOUT 300)
   endforeach()
 
   foreach(kind cli retrofit crash torture powercut fuzz demo install readme)
