@@ -57,7 +57,6 @@ Status truncate_after_open(int descriptor) {
 }
 
 int open_file(int directory, const char* path, int flags, mode_t mode) {
-  if (inside()) return keep_for_core(real().openat(directory, path, flags, mode));
   if (!is_of_interest(flags) || !in_own_process())
     return real().openat(directory, path, flags, mode);
   const Inside working;
@@ -96,10 +95,6 @@ Status let_go(int descriptor) {
 }
 
 int close_descriptor(int descriptor) {
-  if (inside()) {
-    forget_own(descriptor);
-    return real().close(descriptor);
-  }
   // In a child of vfork() the table is the parent's, and its descriptors stay open.
   if (!in_own_process()) return real().close(descriptor);
   if (is_own(descriptor)) {
@@ -112,7 +107,7 @@ int close_descriptor(int descriptor) {
 }
 
 int attach_copy(int original, int copy) {
-  if (copy < 0 || inside() || !in_own_process()) return copy;
+  if (copy < 0 || !in_own_process()) return copy;
   set_stdio(copy, is_stdio(original));
   if (!table::may_be_tracked(original)) return copy;
   const Inside working;
@@ -125,7 +120,7 @@ int attach_copy(int original, int copy) {
 }
 
 int duplicate_onto(int original, int copy, int flags, bool is_dup3) {
-  if (inside() || !in_own_process()) {
+  if (!in_own_process()) {
     return is_dup3 ? real().dup3(original, copy, flags) : real().dup2(original, copy);
   }
   if (is_own(copy)) {
@@ -185,10 +180,6 @@ bool is_lock_command(int command) {
 }
 
 int control(int descriptor, int command, void* argument) {
-  if (inside()) {
-    const int outcome = real().fcntl(descriptor, command, argument);
-    return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? keep_for_core(outcome) : outcome;
-  }
   if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
     return attach_copy(descriptor, real().fcntl(descriptor, command, argument));
   }
@@ -238,50 +229,45 @@ using namespace pawl::preload;
 
 PAWL_INTERPOSE int open(const char* path, int flags, ...) {
   PAWL_TAKE_MODE(mode)
+  PAWL_PASS(keep_for_core(real().openat(AT_FDCWD, path, flags, mode)));
   return open_file(AT_FDCWD, path, flags, mode);
 }
-PAWL_INTERPOSE int open64(const char* path, int flags, ...) {
-  PAWL_TAKE_MODE(mode)
-  return open_file(AT_FDCWD, path, flags, mode);
-}
-PAWL_INTERPOSE int __open(const char* path, int flags, ...) {
-  PAWL_TAKE_MODE(mode)
-  return open_file(AT_FDCWD, path, flags, mode);
-}
-PAWL_INTERPOSE int __open64(const char* path, int flags, ...) {
-  PAWL_TAKE_MODE(mode)
-  return open_file(AT_FDCWD, path, flags, mode);
-}
+PAWL_ALSO_KNOWN_AS(open64, open);
+PAWL_ALSO_KNOWN_AS(__open, open);
+PAWL_ALSO_KNOWN_AS(__open64, open);
 PAWL_INTERPOSE int openat(int directory, const char* path, int flags, ...) {
   PAWL_TAKE_MODE(mode)
+  PAWL_PASS(keep_for_core(real().openat(directory, path, flags, mode)));
   return open_file(directory, path, flags, mode);
 }
-PAWL_INTERPOSE int openat64(int directory, const char* path, int flags, ...) {
-  PAWL_TAKE_MODE(mode)
-  return open_file(directory, path, flags, mode);
-}
+PAWL_ALSO_KNOWN_AS(openat64, openat);
 PAWL_INTERPOSE int creat(const char* path, mode_t mode) {
   return open_file(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode);
 }
-PAWL_INTERPOSE int creat64(const char* path, mode_t mode) { return creat(path, mode); }
+PAWL_ALSO_KNOWN_AS(creat64, creat);
 
 // What a program built with _FORTIFY_SOURCE calls when it gives no mode.
 PAWL_INTERPOSE int __openat_2(int directory, const char* path, int flags) {
   if (needs_mode(flags)) __chk_fail();
+  PAWL_PASS(keep_for_core(real().openat(directory, path, flags)));
   return open_file(directory, path, flags, 0);
 }
-PAWL_INTERPOSE int __openat64_2(int directory, const char* path, int flags) {
-  return __openat_2(directory, path, flags);
-}
+PAWL_ALSO_KNOWN_AS(__openat64_2, __openat_2);
 PAWL_INTERPOSE int __open_2(const char* path, int flags) {
-  return __openat_2(AT_FDCWD, path, flags);
+  if (needs_mode(flags)) __chk_fail();
+  PAWL_PASS(keep_for_core(real().openat(AT_FDCWD, path, flags)));
+  return open_file(AT_FDCWD, path, flags, 0);
 }
-PAWL_INTERPOSE int __open64_2(const char* path, int flags) {
-  return __openat_2(AT_FDCWD, path, flags);
-}
+PAWL_ALSO_KNOWN_AS(__open64_2, __open_2);
 
-PAWL_INTERPOSE int close(int descriptor) { return close_descriptor(descriptor); }
-PAWL_INTERPOSE int __close(int descriptor) { return close_descriptor(descriptor); }
+PAWL_INTERPOSE int close(int descriptor) {
+  if (PAWL_CALLED_BY_US()) {
+    forget_own(descriptor);
+    return real().close(descriptor);
+  }
+  return close_descriptor(descriptor);
+}
+PAWL_ALSO_KNOWN_AS(__close, close);
 PAWL_INTERPOSE int close_range(unsigned first, unsigned last, int flags) noexcept {
   return close_all_between(first, last, flags);
 }
@@ -292,15 +278,15 @@ PAWL_INTERPOSE void closefrom(int first) noexcept {
 
 PAWL_INTERPOSE int dup(int descriptor) noexcept {
   const int copy = real().dup(descriptor);
-  return inside() ? keep_for_core(copy) : attach_copy(descriptor, copy);
+  return PAWL_CALLED_BY_US() ? keep_for_core(copy) : attach_copy(descriptor, copy);
 }
 PAWL_INTERPOSE int dup2(int original, int copy) noexcept {
+  PAWL_PASS(real().dup2(original, copy));
   return duplicate_onto(original, copy, 0, false);
 }
-PAWL_INTERPOSE int __dup2(int original, int copy) {
-  return duplicate_onto(original, copy, 0, false);
-}
+PAWL_ALSO_KNOWN_AS(__dup2, dup2);
 PAWL_INTERPOSE int dup3(int original, int copy, int flags) noexcept {
+  PAWL_PASS(real().dup3(original, copy, flags));
   return duplicate_onto(original, copy, flags, true);
 }
 
@@ -312,16 +298,14 @@ PAWL_INTERPOSE int dup3(int original, int copy, int flags) noexcept {
 
 PAWL_INTERPOSE int fcntl(int descriptor, int command, ...) {
   PAWL_TAKE_ARGUMENT(argument)
+  if (PAWL_CALLED_BY_US()) {
+    const int outcome = real().fcntl(descriptor, command, argument);
+    return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? keep_for_core(outcome) : outcome;
+  }
   return control(descriptor, command, argument);
 }
-PAWL_INTERPOSE int fcntl64(int descriptor, int command, ...) {
-  PAWL_TAKE_ARGUMENT(argument)
-  return control(descriptor, command, argument);
-}
-PAWL_INTERPOSE int __fcntl(int descriptor, int command, ...) {
-  PAWL_TAKE_ARGUMENT(argument)
-  return control(descriptor, command, argument);
-}
+PAWL_ALSO_KNOWN_AS(fcntl64, fcntl);
+PAWL_ALSO_KNOWN_AS(__fcntl, fcntl);
 
 PAWL_INTERPOSE int flock(int descriptor, int operation) noexcept {
   const int kind = operation & ~LOCK_NB;
@@ -337,6 +321,4 @@ PAWL_INTERPOSE int lockf(int descriptor, int command, off_t count) {
   if (outcome == 0 && (command == F_LOCK || command == F_TLOCK)) after_locking("lockf", descriptor);
   return outcome;
 }
-PAWL_INTERPOSE int lockf64(int descriptor, int command, off64_t count) {
-  return lockf(descriptor, command, count);
-}
+PAWL_ALSO_KNOWN_AS(lockf64, lockf);

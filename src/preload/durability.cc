@@ -41,12 +41,14 @@ using namespace pawl::preload;
 using pawl::Status;
 
 PAWL_INTERPOSE int fsync(int descriptor) {
+  PAWL_PASS(real().fsync(descriptor));
   const auto outcome = commit_descriptor(descriptor);
   if (!outcome) return real().fsync(descriptor);
   return outcome->ok() ? 0 : refuse("fsync", *outcome);
 }
 
 PAWL_INTERPOSE int fdatasync(int descriptor) {
+  PAWL_PASS(real().fdatasync(descriptor));
   const auto outcome = commit_descriptor(descriptor);
   if (!outcome) return real().fdatasync(descriptor);
   return outcome->ok() ? 0 : refuse("fdatasync", *outcome);

@@ -5,6 +5,12 @@
 #include <cstdint>
 #include <initializer_list>
 
+// Where this library begins, and where its code ends: the linker knows.
+extern "C" {
+extern const char __ehdr_start __attribute__((visibility("hidden")));
+extern const char etext __attribute__((visibility("hidden")));
+}
+
 namespace pawl::preload {
 namespace {
 
@@ -36,6 +42,12 @@ Inside::~Inside() {
     pthread_setcancelstate(cancel_state_, nullptr);
     pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
   }
+}
+
+bool is_own_code(const void* address) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  return at >= reinterpret_cast<std::uintptr_t>(&__ehdr_start) &&
+         at < reinterpret_cast<std::uintptr_t>(&etext);
 }
 
 void stay_inside() { ++depth; }

@@ -1,5 +1,6 @@
-// "Inside Pawl": the core reads, writes and maps through the same libc calls that the face takes
-// over.  While a thread is inside, they go straight to libc.
+// The core reads, writes and maps through the same libc calls that the face takes over.  A call
+// that comes from this library's own code, or from a thread that is "inside", goes straight to
+// libc.
 #pragma once
 
 #include "preload/interpose.h"
@@ -26,6 +27,18 @@ class Inside {
   int cancel_state_ = 0;
   sigset_t signals_{};
 };
+
+// True for an address in this library's code.  A tracker's SIGSEGV handler runs on threads of the
+// program, wherever they are: only where a call comes from tells whose it is.
+bool is_own_code(const void* address);
+
+// First in every function that stands in for libc's: what to do when the call is Pawl's own.
+#define PAWL_CALLED_BY_US() \
+  (::pawl::preload::inside() || ::pawl::preload::is_own_code(__builtin_return_address(0)))
+#define PAWL_PASS(call)                   \
+  do {                                    \
+    if (PAWL_CALLED_BY_US()) return call; \
+  } while (false)
 
 // For a thread that the core started.
 void stay_inside();

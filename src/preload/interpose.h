@@ -10,3 +10,11 @@
 
 // Defines the symbol that the program's calls reach instead of libc's.
 #define PAWL_INTERPOSE extern "C" __attribute__((visibility("default")))
+
+// Gives a function defined above in the same file another name.  (By the assembler, because libc
+// declares some of these pairs with types that differ in name only; and not by a call, because
+// calls from this library's own code pass through.)
+#define PAWL_ALSO_KNOWN_AS(other_name, name)           \
+  __asm__(".globl " #other_name "\n.type " #other_name \
+          ", @function\n"                              \
+          ".set " #other_name ", " #name "\n")

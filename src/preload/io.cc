@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "preload/inside.h"
+#include "preload/io.h"
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
 #include "preload/real.h"
@@ -196,69 +197,91 @@ off_t seek_tracked(const TrackedFile& file, int descriptor, off_t offset, int wh
 }
 
 }  // namespace
+
+ssize_t read_bytes(int descriptor, void* buffer, std::size_t count, const off_t* offset) {
+  const iovec vector{buffer, count};
+  const Place place = offset != nullptr ? Place{*offset} : kAtPosition;
+  return read_vectors(descriptor, &vector, 1, place, [&] {
+    return offset != nullptr ? real().pread(descriptor, buffer, count, *offset)
+                             : real().read(descriptor, buffer, count);
+  });
+}
+
+ssize_t write_bytes(int descriptor, const void* buffer, std::size_t count, const off_t* offset) {
+  const iovec vector{const_cast<void*>(buffer), count};
+  const Place place = offset != nullptr ? Place{*offset} : kAtPosition;
+  return write_vectors(descriptor, &vector, 1, place, 0, [&] {
+    return offset != nullptr ? real().pwrite(descriptor, buffer, count, *offset)
+                             : real().write(descriptor, buffer, count);
+  });
+}
+
 }  // namespace pawl::preload
 
 using namespace pawl::preload;
 
 PAWL_INTERPOSE ssize_t read(int descriptor, void* buffer, size_t count) {
-  const iovec vector{buffer, count};
-  return read_vectors(descriptor, &vector, 1, kAtPosition,
-                      [&] { return real().read(descriptor, buffer, count); });
+  PAWL_PASS(real().read(descriptor, buffer, count));
+  return read_bytes(descriptor, buffer, count, nullptr);
 }
 
 PAWL_INTERPOSE ssize_t pread(int descriptor, void* buffer, size_t count, off_t offset) {
-  const iovec vector{buffer, count};
-  return read_vectors(descriptor, &vector, 1, {offset},
-                      [&] { return real().pread(descriptor, buffer, count, offset); });
+  PAWL_PASS(real().pread(descriptor, buffer, count, offset));
+  return read_bytes(descriptor, buffer, count, &offset);
 }
 
 PAWL_INTERPOSE ssize_t readv(int descriptor, const iovec* vectors, int count) {
+  PAWL_PASS(real().readv(descriptor, vectors, count));
   return read_vectors(descriptor, vectors, count, kAtPosition,
                       [&] { return real().readv(descriptor, vectors, count); });
 }
 
 PAWL_INTERPOSE ssize_t preadv(int descriptor, const iovec* vectors, int count, off_t offset) {
+  PAWL_PASS(real().preadv(descriptor, vectors, count, offset));
   return read_vectors(descriptor, vectors, count, {offset},
                       [&] { return real().preadv(descriptor, vectors, count, offset); });
 }
 
 PAWL_INTERPOSE ssize_t preadv2(int descriptor, const iovec* vectors, int count, off_t offset,
                                int flags) {
+  PAWL_PASS(real().preadv2(descriptor, vectors, count, offset, flags));
   const Place place = offset == -1 ? kAtPosition : Place{offset};
   return read_vectors(descriptor, vectors, count, place,
                       [&] { return real().preadv2(descriptor, vectors, count, offset, flags); });
 }
 
 PAWL_INTERPOSE ssize_t write(int descriptor, const void* buffer, size_t count) {
-  const iovec vector{const_cast<void*>(buffer), count};
-  return write_vectors(descriptor, &vector, 1, kAtPosition, 0,
-                       [&] { return real().write(descriptor, buffer, count); });
+  PAWL_PASS(real().write(descriptor, buffer, count));
+  return write_bytes(descriptor, buffer, count, nullptr);
 }
 
 PAWL_INTERPOSE ssize_t pwrite(int descriptor, const void* buffer, size_t count, off_t offset) {
-  const iovec vector{const_cast<void*>(buffer), count};
-  return write_vectors(descriptor, &vector, 1, {offset}, 0,
-                       [&] { return real().pwrite(descriptor, buffer, count, offset); });
+  PAWL_PASS(real().pwrite(descriptor, buffer, count, offset));
+  return write_bytes(descriptor, buffer, count, &offset);
 }
 
 PAWL_INTERPOSE ssize_t writev(int descriptor, const iovec* vectors, int count) {
+  PAWL_PASS(real().writev(descriptor, vectors, count));
   return write_vectors(descriptor, vectors, count, kAtPosition, 0,
                        [&] { return real().writev(descriptor, vectors, count); });
 }
 
 PAWL_INTERPOSE ssize_t pwritev(int descriptor, const iovec* vectors, int count, off_t offset) {
+  PAWL_PASS(real().pwritev(descriptor, vectors, count, offset));
   return write_vectors(descriptor, vectors, count, {offset}, 0,
                        [&] { return real().pwritev(descriptor, vectors, count, offset); });
 }
 
 PAWL_INTERPOSE ssize_t pwritev2(int descriptor, const iovec* vectors, int count, off_t offset,
                                 int flags) {
+  PAWL_PASS(real().pwritev2(descriptor, vectors, count, offset, flags));
   const Place place = offset == -1 ? kAtPosition : Place{offset};
   return write_vectors(descriptor, vectors, count, place, flags,
                        [&] { return real().pwritev2(descriptor, vectors, count, offset, flags); });
 }
 
 PAWL_INTERPOSE off_t lseek(int descriptor, off_t offset, int whence) noexcept {
+  PAWL_PASS(real().lseek(descriptor, offset, whence));
   return for_tracked(
       descriptor,
       [&](const TrackedFile& file) { return seek_tracked(file, descriptor, offset, whence); },
@@ -267,59 +290,28 @@ PAWL_INTERPOSE off_t lseek(int descriptor, off_t offset, int whence) noexcept {
 
 // The same under their other names.
 
-PAWL_INTERPOSE ssize_t pread64(int descriptor, void* buffer, size_t count, off64_t offset) {
-  return pread(descriptor, buffer, count, offset);
-}
-PAWL_INTERPOSE ssize_t preadv64(int descriptor, const iovec* vectors, int count, off64_t offset) {
-  return preadv(descriptor, vectors, count, offset);
-}
-PAWL_INTERPOSE ssize_t preadv64v2(int descriptor, const iovec* vectors, int count, off64_t offset,
-                                  int flags) {
-  return preadv2(descriptor, vectors, count, offset, flags);
-}
-PAWL_INTERPOSE ssize_t pwrite64(int descriptor, const void* buffer, size_t count, off64_t offset) {
-  return pwrite(descriptor, buffer, count, offset);
-}
-PAWL_INTERPOSE ssize_t pwritev64(int descriptor, const iovec* vectors, int count, off64_t offset) {
-  return pwritev(descriptor, vectors, count, offset);
-}
-PAWL_INTERPOSE ssize_t pwritev64v2(int descriptor, const iovec* vectors, int count, off64_t offset,
-                                   int flags) {
-  return pwritev2(descriptor, vectors, count, offset, flags);
-}
-PAWL_INTERPOSE off64_t lseek64(int descriptor, off64_t offset, int whence) noexcept {
-  return lseek(descriptor, offset, whence);
-}
-PAWL_INTERPOSE ssize_t __read(int descriptor, void* buffer, size_t count) {
-  return read(descriptor, buffer, count);
-}
-PAWL_INTERPOSE ssize_t __write(int descriptor, const void* buffer, size_t count) {
-  return write(descriptor, buffer, count);
-}
-PAWL_INTERPOSE ssize_t __pread64(int descriptor, void* buffer, size_t count, off64_t offset) {
-  return pread(descriptor, buffer, count, offset);
-}
-PAWL_INTERPOSE ssize_t __pwrite64(int descriptor, const void* buffer, size_t count,
-                                  off64_t offset) {
-  return pwrite(descriptor, buffer, count, offset);
-}
-PAWL_INTERPOSE off_t __lseek(int descriptor, off_t offset, int whence) noexcept {
-  return lseek(descriptor, offset, whence);
-}
+PAWL_ALSO_KNOWN_AS(pread64, pread);
+PAWL_ALSO_KNOWN_AS(preadv64, preadv);
+PAWL_ALSO_KNOWN_AS(preadv64v2, preadv2);
+PAWL_ALSO_KNOWN_AS(pwrite64, pwrite);
+PAWL_ALSO_KNOWN_AS(pwritev64, pwritev);
+PAWL_ALSO_KNOWN_AS(pwritev64v2, pwritev2);
+PAWL_ALSO_KNOWN_AS(lseek64, lseek);
+PAWL_ALSO_KNOWN_AS(__read, read);
+PAWL_ALSO_KNOWN_AS(__write, write);
+PAWL_ALSO_KNOWN_AS(__pread64, pread);
+PAWL_ALSO_KNOWN_AS(__pwrite64, pwrite);
+PAWL_ALSO_KNOWN_AS(__lseek, lseek);
 
 // What a program built with _FORTIFY_SOURCE calls: the same, and the buffer's size is checked.
 
 PAWL_INTERPOSE ssize_t __read_chk(int descriptor, void* buffer, size_t count, size_t buffer_size) {
   if (count > buffer_size) __chk_fail();
-  return read(descriptor, buffer, count);
+  return read_bytes(descriptor, buffer, count, nullptr);
 }
 PAWL_INTERPOSE ssize_t __pread_chk(int descriptor, void* buffer, size_t count, off_t offset,
                                    size_t buffer_size) {
   if (count > buffer_size) __chk_fail();
-  return pread(descriptor, buffer, count, offset);
+  return read_bytes(descriptor, buffer, count, &offset);
 }
-PAWL_INTERPOSE ssize_t __pread64_chk(int descriptor, void* buffer, size_t count, off64_t offset,
-                                     size_t buffer_size) {
-  if (count > buffer_size) __chk_fail();
-  return pread(descriptor, buffer, count, offset);
-}
+PAWL_ALSO_KNOWN_AS(__pread64_chk, __pread_chk);

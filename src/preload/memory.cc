@@ -398,25 +398,24 @@ using namespace pawl::preload;
 PAWL_INTERPOSE void* mmap(void* address, size_t count, int protection, int flags, int descriptor,
                           off_t offset) noexcept {
   const MapRequest request{address, count, protection, flags, descriptor, offset};
-  return inside() ? pass_on(request) : map(request);
+  return PAWL_CALLED_BY_US() ? pass_on(request) : map(request);
 }
 
-PAWL_INTERPOSE void* mmap64(void* address, size_t count, int protection, int flags, int descriptor,
-                            off64_t offset) noexcept {
-  return mmap(address, count, protection, flags, descriptor, offset);
-}
+PAWL_ALSO_KNOWN_AS(mmap64, mmap);
 
 PAWL_INTERPOSE int munmap(void* address, size_t count) noexcept {
-  if (inside()) return is_spared(address, count) ? 0 : real().munmap(address, count);
+  PAWL_PASS(is_spared(address, count) ? 0 : real().munmap(address, count));
   return has_windows_in(address, count) ? unmap(address, count) : real().munmap(address, count);
 }
 
 PAWL_INTERPOSE int msync(void* address, size_t count, int flags) {
+  PAWL_PASS(real().msync(address, count, flags));
   return has_windows_in(address, count) ? synchronise(address, count, flags)
                                         : real().msync(address, count, flags);
 }
 
 PAWL_INTERPOSE int mprotect(void* address, size_t count, int protection) noexcept {
+  PAWL_PASS(real().mprotect(address, count, protection));
   return has_windows_in(address, count) ? protect(address, count, protection)
                                         : real().mprotect(address, count, protection);
 }
@@ -430,6 +429,7 @@ PAWL_INTERPOSE int pkey_mprotect(void* address, size_t count, int protection, in
 }
 
 PAWL_INTERPOSE int madvise(void* address, size_t count, int advice) noexcept {
+  PAWL_PASS(real().madvise(address, count, advice));
   return has_windows_in(address, count) ? advise(address, count, advice)
                                         : real().madvise(address, count, advice);
 }
@@ -451,6 +451,6 @@ PAWL_INTERPOSE void* mremap(void* old_address, size_t old_size, size_t new_size,
     new_address = va_arg(arguments, void*);
     va_end(arguments);
   }
-  if (inside()) return real().mremap(old_address, old_size, new_size, flags, new_address);
+  PAWL_PASS(real().mremap(old_address, old_size, new_size, flags, new_address));
   return remap(old_address, old_size, new_size, flags, new_address);
 }

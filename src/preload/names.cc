@@ -172,18 +172,20 @@ int rename_file(const Renaming& renaming) {
 using namespace pawl::preload;
 
 PAWL_INTERPOSE int unlinkat(int directory, const char* path, int flags) noexcept {
-  if (inside() || !in_own_process() || (flags & AT_REMOVEDIR) != 0)
+  PAWL_PASS(real().unlinkat(directory, path, flags));
+  if (!in_own_process() || (flags & AT_REMOVEDIR) != 0)
     return real().unlinkat(directory, path, flags);
   return remove_name("unlink", directory, path, flags);
 }
 PAWL_INTERPOSE int unlink(const char* path) noexcept {
-  if (inside() || !in_own_process()) return real().unlink(path);
+  PAWL_PASS(real().unlink(path));
+  if (!in_own_process()) return real().unlink(path);
   return remove_name("unlink", AT_FDCWD, path, 0);
 }
 PAWL_INTERPOSE int remove(const char* path) noexcept {
+  PAWL_PASS(real().remove(path));
   struct stat status{};
-  if (inside() || !in_own_process() || real().lstat(path, &status) != 0 ||
-      S_ISDIR(status.st_mode)) {
+  if (!in_own_process() || real().lstat(path, &status) != 0 || S_ISDIR(status.st_mode)) {
     return real().remove(path);
   }
   return remove_name("remove", AT_FDCWD, path, 0);
@@ -191,14 +193,19 @@ PAWL_INTERPOSE int remove(const char* path) noexcept {
 
 PAWL_INTERPOSE int renameat2(int old_directory, const char* old_path, int new_directory,
                              const char* new_path, unsigned flags) noexcept {
-  if (inside() || !in_own_process())
+  PAWL_PASS(real().renameat2(old_directory, old_path, new_directory, new_path, flags));
+  if (!in_own_process())
     return real().renameat2(old_directory, old_path, new_directory, new_path, flags);
   return rename_file({old_directory, old_path, new_directory, new_path, flags});
 }
 PAWL_INTERPOSE int renameat(int old_directory, const char* old_path, int new_directory,
                             const char* new_path) noexcept {
-  return renameat2(old_directory, old_path, new_directory, new_path, 0);
+  PAWL_PASS(real().renameat(old_directory, old_path, new_directory, new_path));
+  if (!in_own_process()) return real().renameat(old_directory, old_path, new_directory, new_path);
+  return rename_file({old_directory, old_path, new_directory, new_path, 0});
 }
 PAWL_INTERPOSE int rename(const char* old_path, const char* new_path) noexcept {
-  return renameat2(AT_FDCWD, old_path, AT_FDCWD, new_path, 0);
+  PAWL_PASS(real().rename(old_path, new_path));
+  if (!in_own_process()) return real().rename(old_path, new_path);
+  return rename_file({AT_FDCWD, old_path, AT_FDCWD, new_path, 0});
 }

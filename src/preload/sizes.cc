@@ -33,7 +33,6 @@ int corrected(int outcome, struct stat* status) {
 
 // On this platform the two are one layout under two names.
 static_assert(sizeof(struct stat) == sizeof(struct stat64));
-struct stat* narrow(struct stat64* status) { return reinterpret_cast<struct stat*>(status); }
 
 bool is_writable(int descriptor) {
   const int flags = real().fcntl(descriptor, F_GETFL);
@@ -96,6 +95,7 @@ using namespace pawl::preload;
 using pawl::Status;
 
 PAWL_INTERPOSE int ftruncate(int descriptor, off_t size) noexcept {
+  PAWL_PASS(real().ftruncate(descriptor, size));
   const auto outcome = with_tracked(descriptor, [&](TrackedFile& file) {
     if (size < 0 || !is_writable(descriptor)) {
       return Status::failure(EINVAL,
@@ -105,19 +105,17 @@ PAWL_INTERPOSE int ftruncate(int descriptor, off_t size) noexcept {
   });
   return outcome ? report("ftruncate", *outcome) : real().ftruncate(descriptor, size);
 }
-PAWL_INTERPOSE int ftruncate64(int descriptor, off64_t size) noexcept {
-  return ftruncate(descriptor, size);
-}
+PAWL_ALSO_KNOWN_AS(ftruncate64, ftruncate);
 
 PAWL_INTERPOSE int truncate(const char* path, off_t size) noexcept {
+  PAWL_PASS(real().truncate(path, size));
   const auto outcome = truncate_by_path(path, size);
   return outcome ? report("truncate", *outcome) : real().truncate(path, size);
 }
-PAWL_INTERPOSE int truncate64(const char* path, off64_t size) noexcept {
-  return truncate(path, size);
-}
+PAWL_ALSO_KNOWN_AS(truncate64, truncate);
 
 PAWL_INTERPOSE int fallocate(int descriptor, int mode, off_t offset, off_t count) {
+  PAWL_PASS(real().fallocate(descriptor, mode, offset, count));
   const auto outcome = with_tracked(descriptor, [&](TrackedFile& file) {
     if (!is_writable(descriptor))
       return Status::failure(EBADF, "the descriptor is not open for writing");
@@ -129,11 +127,10 @@ PAWL_INTERPOSE int fallocate(int descriptor, int mode, off_t offset, off_t count
   return outcome ? report("fallocate", *outcome)
                  : real().fallocate(descriptor, mode, offset, count);
 }
-PAWL_INTERPOSE int fallocate64(int descriptor, int mode, off64_t offset, off64_t count) {
-  return fallocate(descriptor, mode, offset, count);
-}
+PAWL_ALSO_KNOWN_AS(fallocate64, fallocate);
 
 PAWL_INTERPOSE int posix_fallocate(int descriptor, off_t offset, off_t count) {
+  PAWL_PASS(real().posix_fallocate(descriptor, offset, count));
   const int error_number = errno;
   const auto outcome = with_tracked(descriptor, [&](TrackedFile& file) {
     if (!is_writable(descriptor))
@@ -148,39 +145,33 @@ PAWL_INTERPOSE int posix_fallocate(int descriptor, off_t offset, off_t count) {
   errno = error_number;  // this call returns its error
   return outcome->error_number();
 }
-PAWL_INTERPOSE int posix_fallocate64(int descriptor, off64_t offset, off64_t count) {
-  return posix_fallocate(descriptor, offset, count);
-}
+PAWL_ALSO_KNOWN_AS(posix_fallocate64, posix_fallocate);
 
 PAWL_INTERPOSE int fstat(int descriptor, struct stat* status) noexcept {
+  PAWL_PASS(real().fstat(descriptor, status));
   return corrected(real().fstat(descriptor, status), status);
 }
 PAWL_INTERPOSE int stat(const char* path, struct stat* status) noexcept {
+  PAWL_PASS(real().stat(path, status));
   return corrected(real().stat(path, status), status);
 }
 PAWL_INTERPOSE int lstat(const char* path, struct stat* status) noexcept {
+  PAWL_PASS(real().lstat(path, status));
   return corrected(real().lstat(path, status), status);
 }
 PAWL_INTERPOSE int fstatat(int directory, const char* path, struct stat* status,
                            int flags) noexcept {
+  PAWL_PASS(real().fstatat(directory, path, status, flags));
   return corrected(real().fstatat(directory, path, status, flags), status);
 }
-PAWL_INTERPOSE int fstat64(int descriptor, struct stat64* status) noexcept {
-  return fstat(descriptor, narrow(status));
-}
-PAWL_INTERPOSE int stat64(const char* path, struct stat64* status) noexcept {
-  return stat(path, narrow(status));
-}
-PAWL_INTERPOSE int lstat64(const char* path, struct stat64* status) noexcept {
-  return lstat(path, narrow(status));
-}
-PAWL_INTERPOSE int fstatat64(int directory, const char* path, struct stat64* status,
-                             int flags) noexcept {
-  return fstatat(directory, path, narrow(status), flags);
-}
+PAWL_ALSO_KNOWN_AS(fstat64, fstat);
+PAWL_ALSO_KNOWN_AS(stat64, stat);
+PAWL_ALSO_KNOWN_AS(lstat64, lstat);
+PAWL_ALSO_KNOWN_AS(fstatat64, fstatat);
 
 PAWL_INTERPOSE int statx(int directory, const char* path, int flags, unsigned mask,
                          struct statx* status) noexcept {
+  PAWL_PASS(real().statx(directory, path, flags, mask, status));
   const int outcome = real().statx(directory, path, flags, mask, status);
   if (outcome == 0 && S_ISREG(status->stx_mode) && (status->stx_mask & STATX_SIZE) != 0) {
     const dev_t device = makedev(status->stx_dev_major, status->stx_dev_minor);
@@ -205,16 +196,7 @@ PAWL_INTERPOSE int __fxstatat(int version, int directory, const char* path, stru
                               int flags) {
   return corrected(real().__fxstatat(version, directory, path, status, flags), status);
 }
-PAWL_INTERPOSE int __fxstat64(int version, int descriptor, struct stat64* status) {
-  return __fxstat(version, descriptor, narrow(status));
-}
-PAWL_INTERPOSE int __xstat64(int version, const char* path, struct stat64* status) {
-  return __xstat(version, path, narrow(status));
-}
-PAWL_INTERPOSE int __lxstat64(int version, const char* path, struct stat64* status) {
-  return __lxstat(version, path, narrow(status));
-}
-PAWL_INTERPOSE int __fxstatat64(int version, int directory, const char* path, struct stat64* status,
-                                int flags) {
-  return __fxstatat(version, directory, path, narrow(status), flags);
-}
+PAWL_ALSO_KNOWN_AS(__fxstat64, __fxstat);
+PAWL_ALSO_KNOWN_AS(__xstat64, __xstat);
+PAWL_ALSO_KNOWN_AS(__lxstat64, __lxstat);
+PAWL_ALSO_KNOWN_AS(__fxstatat64, __fxstatat);

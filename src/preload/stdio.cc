@@ -57,6 +57,7 @@ void set_stdio(int descriptor, bool value) {
 using namespace pawl::preload;
 
 PAWL_INTERPOSE FILE* fopen(const char* path, const char* mode) {
+  PAWL_PASS(real().fopen(path, mode));
   if (!is_ours_to_judge()) return real().fopen(path, mode);
   {
     const Inside working;
@@ -67,7 +68,7 @@ PAWL_INTERPOSE FILE* fopen(const char* path, const char* mode) {
   }
   return remember(real().fopen(path, mode));
 }
-PAWL_INTERPOSE FILE* fopen64(const char* path, const char* mode) { return fopen(path, mode); }
+PAWL_ALSO_KNOWN_AS(fopen64, fopen);
 
 PAWL_INTERPOSE FILE* fdopen(int descriptor, const char* mode) noexcept {
   if (!is_ours_to_judge()) return real().fdopen(descriptor, mode);
@@ -91,11 +92,10 @@ PAWL_INTERPOSE FILE* freopen(const char* path, const char* mode, FILE* stream) {
   set_stdio(fileno(stream), false);
   return remember(real().freopen(path, mode, stream));
 }
-PAWL_INTERPOSE FILE* freopen64(const char* path, const char* mode, FILE* stream) {
-  return freopen(path, mode, stream);
-}
+PAWL_ALSO_KNOWN_AS(freopen64, freopen);
 
 PAWL_INTERPOSE int fclose(FILE* stream) {
+  PAWL_PASS(real().fclose(stream));
   if (is_ours_to_judge() && stream != nullptr) set_stdio(fileno(stream), false);
   return real().fclose(stream);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "preload/inside.h"
+#include "preload/io.h"
 #include "preload/messages.h"
 #include "preload/real.h"
 #include "preload/tracked_files.h"
@@ -23,25 +24,23 @@ bool concerns_us(int one, int other) {
 }
 
 // A source or a target: at an offset that the call brings and takes back, or at the descriptor's
-// position.  The calls below are the face's own read() and write(), which know tracked files.
+// position.
 struct End {
   int descriptor;
   off64_t* offset;
 
   ssize_t read_some(char* buffer, std::size_t count) const {
-    return offset != nullptr ? ::pread(descriptor, buffer, count, *offset)
-                             : ::read(descriptor, buffer, count);
+    return read_bytes(descriptor, buffer, count, offset);
   }
   ssize_t write_some(const char* buffer, std::size_t count) const {
-    return offset != nullptr ? ::pwrite(descriptor, buffer, count, *offset)
-                             : ::write(descriptor, buffer, count);
+    return write_bytes(descriptor, buffer, count, offset);
   }
   // After `done` of the `read` bytes found their place.
   void settle_read(ssize_t read, ssize_t done) const {
     if (offset != nullptr) {
       *offset += done;
     } else if (done < read) {
-      ::lseek(descriptor, done - read, SEEK_CUR);
+      real().lseek(descriptor, done - read, SEEK_CUR);
     }
   }
   void settle_write(ssize_t done) const {
@@ -95,6 +94,7 @@ using namespace pawl::preload;
 
 PAWL_INTERPOSE ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset,
                                        size_t count, unsigned flags) {
+  PAWL_PASS(real().copy_file_range(from, from_offset, to, to_offset, count, flags));
   if (!concerns_us(from, to))
     return real().copy_file_range(from, from_offset, to, to_offset, count, flags);
   if (flags != 0) {
@@ -109,9 +109,7 @@ PAWL_INTERPOSE ssize_t sendfile(int to, int from, off_t* offset, size_t count) n
   return move_bytes({from, offset}, {to, nullptr}, count);
 }
 
-PAWL_INTERPOSE ssize_t sendfile64(int to, int from, off64_t* offset, size_t count) noexcept {
-  return sendfile(to, from, offset, count);
-}
+PAWL_ALSO_KNOWN_AS(sendfile64, sendfile);
 
 PAWL_INTERPOSE ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset,
                               size_t count, unsigned flags) {
@@ -124,8 +122,8 @@ PAWL_INTERPOSE int ioctl(int descriptor, unsigned long request, ...) noexcept {
   va_start(arguments, request);
   void* const argument = va_arg(arguments, void*);
   va_end(arguments);
-  if (!inside() && clones_a_file(request) &&
-      concerns_us(descriptor, clone_source(request, argument))) {
+  PAWL_PASS(real().ioctl(descriptor, request, argument));
+  if (clones_a_file(request) && concerns_us(descriptor, clone_source(request, argument))) {
     return refuse("ioctl", EOPNOTSUPP,
                   "a file that is mapped atomically cannot share its blocks with another; copy it");
   }
@@ -150,16 +148,7 @@ PAWL_INTERPOSE int lio_listio(int mode, aiocb* const requests[], int count,
 }
 
 // The 64-bit structures are the same ones.
-PAWL_INTERPOSE int aio_read64(aiocb64* request) noexcept {
-  return aio_read(reinterpret_cast<aiocb*>(request));
-}
-PAWL_INTERPOSE int aio_write64(aiocb64* request) noexcept {
-  return aio_write(reinterpret_cast<aiocb*>(request));
-}
-PAWL_INTERPOSE int aio_fsync64(int operation, aiocb64* request) noexcept {
-  return aio_fsync(operation, reinterpret_cast<aiocb*>(request));
-}
-PAWL_INTERPOSE int lio_listio64(int mode, aiocb64* const requests[], int count,
-                                sigevent* event) noexcept {
-  return lio_listio(mode, reinterpret_cast<aiocb* const*>(requests), count, event);
-}
+PAWL_ALSO_KNOWN_AS(aio_read64, aio_read);
+PAWL_ALSO_KNOWN_AS(aio_write64, aio_write);
+PAWL_ALSO_KNOWN_AS(aio_fsync64, aio_fsync);
+PAWL_ALSO_KNOWN_AS(lio_listio64, lio_listio);
