@@ -9,6 +9,7 @@
 
 #include "track/guarded_vectors.h"
 #include "track/kernel_store_guard.h"
+#include "track/kernel_stores.h"
 
 // What fortified programs call, and no header declares to others.
 extern "C" {
@@ -29,6 +30,8 @@ using pawl::KernelStoreGuard;
 PAWL_DEFINE_NEXT_FUNCTIONS(PAWL_WRAPPED)
 
 }  // namespace
+
+void pawl::link_kernel_stores_io() {}
 
 PAWL_WRAPPER ssize_t read(int descriptor, void* buffer, size_t count) {
   const KernelStoreGuard guard(buffer, count);

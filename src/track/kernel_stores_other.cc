@@ -21,6 +21,7 @@
 
 #include "track/guarded_vectors.h"
 #include "track/kernel_store_guard.h"
+#include "track/kernel_stores.h"
 #include "track/segv_handler.h"
 
 // What fortified programs call, and no header declares to others.
@@ -79,6 +80,8 @@ struct MessageGuards {
 };
 
 }  // namespace
+
+void pawl::link_kernel_stores_other() {}
 
 // Sockets.
 

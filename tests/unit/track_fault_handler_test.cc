@@ -24,7 +24,7 @@
 #include <thread>
 
 #include "medium/medium.h"
-#include "track/kernel_store_guard.h"
+#include "track/kernel_stores.h"
 #include "track/tracker.h"
 
 namespace pawl {
@@ -42,6 +42,8 @@ char* watched_page = nullptr;
 class FaultHandlerTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    link_kernel_stores_io();
+    link_kernel_stores_other();
     handled = 0;
     sigaction(SIGSEGV, nullptr, &before_);
     start_ = map(kReadWrite);

@@ -18,6 +18,7 @@
 
 #include "medium/medium.h"
 #include "track/fault_log.h"
+#include "track/kernel_stores.h"
 #include "track/scan_tracker.h"
 #include "track/tracker.h"
 
@@ -86,6 +87,8 @@ std::uint64_t page_number(const void* address) { return reinterpret_cast<std::ui
 class TrackerTest : public ::testing::TestWithParam<Kind> {
  protected:
   void SetUp() override {
+    link_kernel_stores_io();
+    link_kernel_stores_other();
     const TrackerSupport support = probe_trackers();
     if (GetParam() != Kind::fault && !support.scan) GTEST_SKIP() << support.scan_reason;
     if (GetParam() == Kind::scan_located && !support.fault_log) GTEST_SKIP() << support.fault_log_reason;
