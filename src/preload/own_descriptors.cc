@@ -10,6 +10,8 @@
 
 #include <sys/resource.h>
 
+#include "preload/lifecycle.h"
+#include "preload/patterns.h"
 #include "preload/real.h"
 #include "preload/tracked_files.h"
 
@@ -41,6 +43,15 @@ std::set<int> open_kernel_objects() {
   return found;
 }
 
+// Moving is a copy and a close, and closing any descriptor of a file drops the process's fcntl
+// locks on it.  The program may have locked its own file; nobody locks a side file that way.
+bool may_carry_record_locks(int descriptor) {
+  struct stat status{};
+  if (real().fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  const auto path = path_of_descriptor(descriptor);
+  return !path || !is_side_file(*path);
+}
+
 void remember(int descriptor) {
   if (descriptor >= 0 && descriptor < kDescriptorsMax) {
     own[static_cast<std::size_t>(descriptor)].store(true);
@@ -51,6 +62,10 @@ void remember(int descriptor) {
 
 int keep_for_core(int descriptor) {
   if (descriptor < 0) return descriptor;
+  if (may_carry_record_locks(descriptor)) {
+    remember(descriptor);
+    return descriptor;
+  }
   rlimit limit{};
   int floor = kOwnDescriptorsFloorMax;
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0 &&

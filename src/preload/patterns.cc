@@ -51,10 +51,12 @@ void read_patterns() {
 
 bool has_patterns() { return !patterns().empty(); }
 
+bool is_side_file(const std::string& path) {
+  return path.ends_with(kJournalSuffix) || path.ends_with(std::string(kJournalSuffix) + ".new");
+}
+
 bool matches_a_pattern(const std::string& real_path) {
-  if (real_path.ends_with(kJournalSuffix) ||
-      real_path.ends_with(std::string(kJournalSuffix) + ".new"))
-    return false;
+  if (is_side_file(real_path)) return false;
   const std::string name = real_path.substr(real_path.rfind('/') + 1);
   for (const std::string& pattern : patterns()) {
     const bool whole_path = pattern.find('/') != std::string::npos;

@@ -15,5 +15,6 @@ void read_patterns();
 // Pawl's own side files never match.
 bool matches_a_pattern(const std::string& real_path);
 bool has_patterns();
+bool is_side_file(const std::string& path);
 
 }  // namespace pawl::preload

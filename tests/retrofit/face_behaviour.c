@@ -1,0 +1,399 @@
+/* What is different under the preload face: what a crash leaves, and what is refused.  Run it under
+ * the face, in a directory of its own; it exits 0 when every check holds and names those that fail.
+ *
+ *   face_behaviour DIRECTORY
+ *   face_behaviour crash HOW FILE     changes FILE and kills itself in the middle */
+#define _GNU_SOURCE
+#include <aio.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/fs.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef MAP_SHARED_VALIDATE
+#define MAP_SHARED_VALIDATE 0x03
+#endif
+#define MAP_ATOMIC (MAP_SHARED_VALIDATE | 0x1000000)
+
+enum { PAGE = 4096 };
+
+static const char* self;
+static const char* directory;
+static int failures;
+
+static void check(int holds, const char* what, int line) {
+  if (holds) return;
+  fprintf(stderr, "face_behaviour.c:%d: does not hold: %s (errno %s)\n", line, what, strerrorname_np(errno));
+  ++failures;
+}
+#define CHECK(condition) check((condition) ? 1 : 0, #condition, __LINE__)
+#define CHECK_FAILS(call, error)                                   \
+  do {                                                             \
+    errno = 0;                                                     \
+    check((long)(call) == -1 && errno == (error), #call " fails with " #error, __LINE__); \
+  } while (0)
+
+static const char* in_directory(const char* name) {
+  static char paths[8][4096];
+  static int next;
+  char* path = paths[next++ % 8];
+  snprintf(path, sizeof paths[0], "%s/%s", directory, name);
+  return path;
+}
+
+static const char* side_of(const char* path) {
+  static char side[4096];
+  snprintf(side, sizeof side, "%s.pawl", path);
+  return side;
+}
+
+static int has_side(const char* path) { return access(side_of(path), F_OK) == 0; }
+
+static void make(const char* path, char letter, size_t size) {
+  const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+  char* bytes = malloc(size + 1);
+  if (fd < 0 || bytes == NULL) exit(99);
+  memset(bytes, letter, size);
+  if (write(fd, bytes, size) != (ssize_t)size) exit(99);
+  free(bytes);
+  close(fd);
+}
+
+static int run(const char* how, const char* file) {
+  const pid_t child = fork();
+  if (child == 0) {
+    execl(self, self, "crash", how, file, (char*)NULL);
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+/* What a new descriptor finds at an offset. */
+static int found(const char* path, off_t offset, const char* expected) {
+  char bytes[64] = {0};
+  const int fd = open(path, O_RDONLY);
+  const ssize_t got = pread(fd, bytes, strlen(expected), offset);
+  close(fd);
+  return got == (ssize_t)strlen(expected) && memcmp(bytes, expected, strlen(expected)) == 0;
+}
+
+static off_t size_of(const char* path) {
+  struct stat status;
+  const int fd = open(path, O_RDONLY);
+  const int outcome = fstat(fd, &status);
+  close(fd);
+  return outcome == 0 ? status.st_size : -1;
+}
+
+/* ------------------------------------------------------------------- what crashes do, and after them */
+
+static int crash(const char* how, const char* file) {
+  const int fd = open(file, O_RDWR);
+  char* at = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (fd < 0 || at == MAP_FAILED) return 1;
+  memcpy(at, "first", 5);
+  if (msync(at, 4 * PAGE, MS_SYNC) != 0) return 2;
+  memcpy(at, "SECOND", 6);
+  if (pwrite(fd, "beyond", 6, 5 * PAGE) != 6) return 3;
+  if (strcmp(how, "fdatasync") == 0 && fdatasync(fd) != 0) return 4;
+  if (strcmp(how, "munmap") == 0) munmap(at, 4 * PAGE);
+  if (strcmp(how, "shrink") == 0 && ftruncate(fd, 10) != 0) return 5;
+  if (strcmp(how, "close") == 0) {
+    munmap(at, 4 * PAGE);
+    close(fd);
+  }
+  if (strcmp(how, "rename") == 0) {
+    char renamed[4096];
+    snprintf(renamed, sizeof renamed, "%s.renamed", file);
+    if (rename(file, renamed) != 0) return 6;
+    memcpy(at, "third", 5);
+    if (msync(at, 4 * PAGE, MS_SYNC) != 0) return 7;
+    memcpy(at, "FOURTH", 6);
+  }
+  if (strcmp(how, "range") == 0) {
+    memcpy(at + PAGE, "other", 5);
+    if (msync(at + PAGE, PAGE, MS_SYNC) != 0) return 8;
+  }
+  raise(strcmp(how, "terminated") == 0 ? SIGTERM : SIGKILL);
+  return 9;
+}
+
+static void crashes(void) {
+  const char* path = in_directory("crash.atomic");
+
+  make(path, '.', 4 * PAGE);
+  CHECK(WTERMSIG(run("plainly", path)) == SIGKILL);
+  CHECK(has_side(path));
+  CHECK(found(path, 0, "first."));
+  CHECK(!has_side(path));
+  CHECK(size_of(path) == 4 * PAGE);
+
+  make(path, '.', 4 * PAGE);
+  CHECK(WTERMSIG(run("terminated", path)) == SIGTERM);
+  CHECK(found(path, 0, "first."));
+
+  make(path, '.', 4 * PAGE);
+  CHECK(WTERMSIG(run("munmap", path)) == SIGKILL);
+  CHECK(found(path, 0, "first."));
+  CHECK(size_of(path) == 4 * PAGE);
+
+  make(path, '.', 4 * PAGE);
+  CHECK(WTERMSIG(run("shrink", path)) == SIGKILL);
+  CHECK(found(path, 0, "first."));
+  CHECK(size_of(path) == 4 * PAGE);
+
+  make(path, '.', 4 * PAGE);
+  CHECK(WTERMSIG(run("fdatasync", path)) == SIGKILL);
+  CHECK(found(path, 0, "SECOND"));
+  CHECK(found(path, 5 * PAGE, "beyond"));
+
+  make(path, '.', 4 * PAGE);
+  CHECK(WTERMSIG(run("close", path)) == SIGKILL);
+  CHECK(!has_side(path));
+  CHECK(found(path, 0, "SECOND"));
+
+  make(path, '.', 4 * PAGE);
+  CHECK(WTERMSIG(run("range", path)) == SIGKILL);
+  CHECK(found(path, PAGE, "other"));
+  CHECK(found(path, 0, "first."));
+
+  make(path, '.', 4 * PAGE);
+  CHECK(WTERMSIG(run("rename", path)) == SIGKILL);
+  const char* renamed = in_directory("crash.atomic.renamed");
+  CHECK(access(path, F_OK) != 0);
+  CHECK(!has_side(path));
+  CHECK(has_side(renamed));
+  CHECK(found(renamed, 0, "thirdD"));
+  CHECK(!has_side(renamed));
+
+  /* However it is opened, the journal is replayed first. */
+  make(path, '.', 4 * PAGE);
+  CHECK(WTERMSIG(run("plainly", path)) == SIGKILL);
+  close(open(path, O_RDWR | O_TRUNC));
+  CHECK(!has_side(path));
+  CHECK(size_of(path) == 0);
+
+  make(path, '.', 4 * PAGE);
+  CHECK(WTERMSIG(run("plainly", path)) == SIGKILL);
+  CHECK(truncate(path, PAGE) == 0);
+  CHECK(!has_side(path));
+  CHECK(found(path, 0, "first."));
+
+  make(path, '.', 4 * PAGE);
+  CHECK(WTERMSIG(run("plainly", path)) == SIGKILL);
+  FILE* stream = fopen(path, "r");
+  char line[6] = {0};
+  CHECK(stream != NULL && fread(line, 1, 5, stream) == 5 && strcmp(line, "first") == 0);
+  if (stream != NULL) fclose(stream);
+
+  make(path, '.', 4 * PAGE);
+  CHECK(WTERMSIG(run("plainly", path)) == SIGKILL);
+  CHECK(unlink(path) == 0);
+  CHECK(!has_side(path));
+
+  make(path, '.', 4 * PAGE);
+  CHECK(WTERMSIG(run("plainly", path)) == SIGKILL);
+  CHECK(rename(path, in_directory("elsewhere.atomic")) == 0);
+  CHECK(!has_side(path));
+  CHECK(found(in_directory("elsewhere.atomic"), 0, "first."));
+
+  /* What is no journal of ours is not believed, and not removed. */
+  make(path, '.', 4 * PAGE);
+  make(side_of(path), '#', 100);
+  CHECK_FAILS(open(path, O_RDONLY), EBADMSG);
+  CHECK(has_side(path));
+  unlink(side_of(path));
+}
+
+/* ------------------------------------------------------------------------------------- refusals */
+
+static void refusals(void) {
+  const char* path = in_directory("refuse.atomic");
+  make(path, '.', 4 * PAGE);
+  const int fd = open(path, O_RDWR);
+  char* at = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(at != MAP_FAILED);
+  CHECK(has_side(path));
+
+  CHECK_FAILS(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0), EBUSY);
+  const int reader = open(path, O_RDONLY);
+  CHECK_FAILS(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, reader, 0), EBUSY);
+  CHECK(fopen(path, "r") == NULL && errno == EBUSY);
+  CHECK(fdopen(fd, "r+") == NULL && errno == EBUSY);
+  CHECK_FAILS(fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 0, PAGE), EOPNOTSUPP);
+  CHECK_FAILS(fallocate(fd, FALLOC_FL_INSERT_RANGE, 0, PAGE), EOPNOTSUPP);
+  struct aiocb request = {.aio_fildes = fd, .aio_buf = at, .aio_nbytes = 1};
+  CHECK_FAILS(aio_write(&request), ENOTSUP);
+  CHECK_FAILS(ioctl(fd, FICLONE, reader), EOPNOTSUPP);
+  CHECK_FAILS(mmap(at + PAGE, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), EBUSY);
+  CHECK_FAILS(mremap(at, PAGE, 2 * PAGE, MREMAP_MAYMOVE), EINVAL);
+  close(reader);
+
+  /* Another process may look, and may not map. */
+  const pid_t other = fork();
+  if (other == 0) {
+    execl(self, self, "crash", "look", path, (char*)NULL);
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(other, &status, 0);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+  CHECK(has_side(path));
+
+  FILE* stream = fopen(in_directory("stream.atomic"), "w+");
+  CHECK(stream != NULL);
+  CHECK_FAILS(mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(stream), 0), EBUSY);
+  fclose(stream);
+
+  munmap(at, 4 * PAGE);
+  CHECK(close(fd) == 0);
+  CHECK(!has_side(path));
+}
+
+static void children(void) {
+  const char* path = in_directory("children.atomic");
+  make(path, '.', 2 * PAGE);
+  const int fd = open(path, O_RDWR);
+  char* at = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  memcpy(at, "parent", 6);
+  CHECK(msync(at, 2 * PAGE, MS_SYNC) == 0);
+  for (int way = 0; way < 3; ++way) {
+    const pid_t child = fork();
+    if (child == 0) {
+      failures = 0;
+      CHECK(memcmp(at, "parent", 6) == 0);
+      memcpy(at, "CHILD!", 6);
+      CHECK_FAILS(msync(at, 2 * PAGE, MS_SYNC), EPERM);
+      CHECK_FAILS(fsync(fd), EPERM);
+      CHECK_FAILS(pwrite(fd, "x", 1, 0), EPERM);
+      CHECK_FAILS(ftruncate(fd, 1), EPERM);
+      CHECK_FAILS(unlink(path), EPERM);
+      if (way == 1) munmap(at, 2 * PAGE);
+      if (way == 1) close(fd);
+      if (way == 2) exit(failures);
+      _exit(failures);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(has_side(path));
+    CHECK(memcmp(at, "parent", 6) == 0);
+  }
+  memcpy(at, "later!", 6);
+  CHECK(msync(at, 2 * PAGE, MS_SYNC) == 0);
+  munmap(at, 2 * PAGE);
+  close(fd);
+  CHECK(found(path, 0, "later!"));
+  CHECK(!has_side(path));
+}
+
+static void own_descriptors(void) {
+  const char* path = in_directory("descriptors.atomic");
+  make(path, '.', 2 * PAGE);
+  const int fd = open(path, O_RDWR);
+  char* at = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  memcpy(at, "one", 3);
+  const int limit = 2048;
+  for (int number = 3; number < limit; ++number) close(number);
+  CHECK(close_range(3, ~0u, 0) == 0);
+  closefrom(3);
+  CHECK(msync(at, 2 * PAGE, MS_SYNC) == 0);
+  memcpy(at, "two", 3);
+  CHECK(msync(at, 2 * PAGE, MS_SYNC) == 0);
+  CHECK(has_side(path));
+  CHECK(munmap(at, 2 * PAGE) == 0);
+  CHECK(!has_side(path));
+  CHECK(found(path, 0, "two"));
+}
+
+static void asked_for_by_flag(void) {
+  const char* path = in_directory("no-such-glob");
+  make(path, '.', 2 * PAGE);
+  const int fd = open(path, O_RDWR);
+  char* at = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(at != MAP_FAILED && !has_side(path));
+  munmap(at, 2 * PAGE);
+  at = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_ATOMIC, fd, 0);
+  CHECK(at != MAP_FAILED && has_side(path));
+  memcpy(at, "kept", 4);
+  CHECK(msync(at, 2 * PAGE, MS_SYNC) == 0);
+  memcpy(at, "lost", 4);
+  CHECK_FAILS(msync(at, 2 * PAGE, MS_SYNC | MS_INVALIDATE), EINVAL);
+  CHECK(msync(at, 2 * PAGE, MS_INVALIDATE) == 0);
+  CHECK(memcmp(at, "kept", 4) == 0);
+  munmap(at, 2 * PAGE);
+  close(fd);
+  const int reader = open(path, O_RDONLY);
+  CHECK_FAILS(mmap(NULL, PAGE, PROT_READ, MAP_ATOMIC, reader, 0), EACCES);
+  close(reader);
+  CHECK_FAILS(mmap(NULL, PAGE, PROT_READ, MAP_ATOMIC | MAP_ANONYMOUS, -1, 0), EINVAL);
+}
+
+static void locks_pass_a_whole_file_on(void) {
+  const char* path = in_directory("lock.atomic");
+  make(path, '.', 2 * PAGE);
+  const int fd = open(path, O_RDWR);
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  CHECK(fcntl(fd, F_SETLK, &lock) == 0);
+  char* at = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  memcpy(at, "mine", 4);
+  munmap(at, 2 * PAGE);
+  CHECK(has_side(path));
+  lock.l_type = F_UNLCK;
+  CHECK(fcntl(fd, F_SETLK, &lock) == 0);
+  /* Whoever waited for the lock finds the file whole, though we still have it open. */
+  CHECK(!has_side(path));
+  CHECK(found(path, 0, "mine"));
+  at = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(at != MAP_FAILED && has_side(path));
+  munmap(at, 2 * PAGE);
+  close(fd);
+}
+
+static void locks_survive(void) {
+  const char* path = in_directory("locked.atomic");
+  make(path, '.', PAGE);
+  const int fd = open(path, O_RDWR);
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  CHECK(fcntl(fd, F_SETLK, &lock) == 0);
+  char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  memcpy(at, "x", 1);
+  CHECK(rename(path, in_directory("relocked.atomic")) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    struct flock other = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    _exit(fcntl(fd, F_GETLK, &other) == 0 && other.l_type == F_WRLCK ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
+  munmap(at, PAGE);
+  close(fd);
+}
+
+int main(int count, char** arguments) {
+  self = arguments[0];
+  if (count == 4 && strcmp(arguments[1], "crash") == 0) return crash(arguments[2], arguments[3]);
+  if (count != 2) return 2;
+  directory = arguments[1];
+  crashes();
+  refusals();
+  children();
+  own_descriptors();
+  asked_for_by_flag();
+  locks_pass_a_whole_file_on();
+  locks_survive();
+  if (failures == 0) puts("all hold");
+  return failures == 0 ? 0 : 1;
+}
