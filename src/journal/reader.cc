@@ -37,9 +37,10 @@ Status not_usable(Slot slot_a, Slot slot_b) {
         "'setfattr -x user.pawl FILE'");
   }
   if (slot_a == Slot::empty && slot_b == Slot::empty) {
-    return Status::failure(EBADMSG,
-                           "the journal holds no header: it was being made when a crash "
-                           "came, or something emptied it");
+    return Status::failure(
+        EBADMSG,
+        "the journal holds no header: something emptied it; nothing was changed. Restore it from a "
+        "copy, or accept what may be lost with 'pawl recover --accept-loss FILE'");
   }
   return Status::failure(EBADMSG,
                          "this is no Pawl journal; nothing was changed. Move it away if "
@@ -281,8 +282,9 @@ Result<std::optional<RecordSummary>> Reader::next() {
     end_reason_ = reason_here.empty() ? reason_wrapped : reason_here;
     return record;
   }
-  const std::uint64_t length = record_bytes(record.value()->header.payload_bytes);
-  position_ = record.value()->position + length;
+  const RecordSummary& found = *record.value();  // NOLINT(bugprone-unchecked-optional-access)
+  const std::uint64_t length = record_bytes(found.header.payload_bytes);
+  position_ = found.position + length;
   if (position_ >= round_down(size_bytes_, kBlockBytes)) position_ = kAreaStart;
   passed_bytes_ += length;
   sequence_ += 1;

@@ -10,7 +10,8 @@ namespace {
 constexpr std::size_t kFirstCapacity = 2 * kBlockBytes;
 }
 
-RecordBuilder::RecordBuilder(Spill spill) : spill_(std::move(spill)) {}
+RecordBuilder::RecordBuilder(Spill spill, AlignedBuffer buffer)
+    : spill_(std::move(spill)), buffer_(std::move(buffer)) {}
 
 Status RecordBuilder::make_room(std::size_t bytes) {
   // Room for padding to a whole block is always kept.

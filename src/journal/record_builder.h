@@ -18,7 +18,9 @@ class RecordBuilder {
   using Spill = std::function<Status(std::uint64_t offset, std::span<const std::byte> bytes)>;
 
   // Without a spill function, a record over kRecordBufferMax is a broken invariant.
-  explicit RecordBuilder(Spill spill = {});
+  // `buffer` is memory to start with; take_buffer() gives it back for the next record.
+  explicit RecordBuilder(Spill spill = {}, AlignedBuffer buffer = {});
+  AlignedBuffer take_buffer() { return std::move(buffer_); }
 
   // Adds changed content.  Neighbouring ranges become one.
   Status add(std::uint64_t offset, std::span<const std::byte> content);

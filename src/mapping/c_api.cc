@@ -1,5 +1,6 @@
 // The C border: POSIX arguments in, errno and last-error text out.  No exception passes it.
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <cerrno>
@@ -189,6 +190,9 @@ PAWL_PUBLIC int pawl_munmap(void* address, size_t length) {
 PAWL_PUBLIC int pawl_ftruncate(int descriptor, off_t length) {
   return finish([&]() -> Status {
     if (length < 0) return invalid("a file cannot have a negative size");
+    const int access = ::fcntl(descriptor, F_GETFL);
+    if (access >= 0 && (access & O_ACCMODE) == O_RDONLY)
+      return invalid("the descriptor is not open for writing");
     if (const auto mapping = pawl::open_mappings::find_file(descriptor))
       return mapping->truncate(static_cast<std::uint64_t>(length));
     if (::ftruncate(descriptor, length) != 0) return Status::from_errno(errno, "ftruncate");

@@ -160,7 +160,7 @@ void Mapping::Implementation::count(const journal::Place& place,
 
 Status Mapping::Implementation::commit_staged(const std::vector<std::uint64_t>& pages,
                                               Durability durability) {
-  journal::RecordBuilder record;
+  journal::RecordBuilder record({}, std::move(record_memory_));
   std::vector<Change> changes;
   PAWL_TRY(collect_changes(pages, record, &changes));
   if (record.empty() && !size_is_pending()) {
@@ -195,6 +195,7 @@ Status Mapping::Implementation::commit_staged(const std::vector<std::uint64_t>& 
   image_.durable(sequence);
   count(place.value(), record);
   lowest_size_ = size_;
+  record_memory_ = record.take_buffer();
   return {};
 }
 

@@ -107,6 +107,7 @@ class Mapping::Implementation {
   std::uint64_t rollbacks_ = 0;
   std::uint64_t pages_dropped_ = 0;
   const std::uint64_t records_replayed_;
+  AlignedBuffer record_memory_;  // kept from one commit to the next
 
  private:
   struct Change {

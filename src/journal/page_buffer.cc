@@ -1,0 +1,57 @@
+#include "journal/page_buffer.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace pawl {
+namespace {
+
+constexpr std::size_t kMappedBytesMin = std::size_t{256} << 10;
+
+std::byte* allocate(std::size_t capacity) {
+  if (capacity < kMappedBytesMin)
+    return static_cast<std::byte*>(std::aligned_alloc(kPageBytes, capacity));
+  void* const memory =
+      ::mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
+}
+
+}  // namespace
+
+AlignedBuffer::AlignedBuffer(AlignedBuffer&& other) noexcept
+    : memory_(std::exchange(other.memory_, nullptr)),
+      capacity_(std::exchange(other.capacity_, 0)) {}
+
+AlignedBuffer& AlignedBuffer::operator=(AlignedBuffer&& other) noexcept {
+  std::swap(memory_, other.memory_);
+  std::swap(capacity_, other.capacity_);
+  return *this;
+}
+
+AlignedBuffer::~AlignedBuffer() { free(); }
+
+void AlignedBuffer::free() {
+  if (memory_ == nullptr) return;
+  if (capacity_ < kMappedBytesMin) {
+    std::free(memory_);
+  } else {
+    ::munmap(memory_, capacity_);
+  }
+}
+
+bool AlignedBuffer::grow(std::size_t capacity, std::size_t keep) {
+  if (capacity <= capacity_) return true;
+  capacity = round_up(capacity, kPageBytes);
+  std::byte* const larger = allocate(capacity);
+  if (larger == nullptr) return false;
+  if (keep > 0) std::memcpy(larger, memory_, keep);
+  free();
+  memory_ = larger;
+  capacity_ = capacity;
+  return true;
+}
+
+}  // namespace pawl
