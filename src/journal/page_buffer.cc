@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -47,7 +48,7 @@ bool AlignedBuffer::grow(std::size_t capacity, std::size_t keep) {
   capacity = round_up(capacity, kPageBytes);
   std::byte* const larger = allocate(capacity);
   if (larger == nullptr) return false;
-  if (keep > 0) std::memcpy(larger, memory_, keep);
+  if (memory_ != nullptr) std::memcpy(larger, memory_, std::min(keep, capacity_));
   free();
   memory_ = larger;
   capacity_ = capacity;
