@@ -112,8 +112,9 @@ Status look_into_journal(Look& look, Medium& medium, MediumFile& journal, bool r
   for (;;) {
     Result<std::optional<journal::RecordSummary>> record = reader.next();
     if (!record.ok()) return record.status();
-    if (!record.value().has_value()) break;
-    const journal::RecordSummary& found = *record.value();
+    const std::optional<journal::RecordSummary>& next = record.value();
+    if (!next.has_value()) break;
+    const journal::RecordSummary& found = *next;
     look.record_count += 1;
     look.range_count += found.range_count;
     look.changed_bytes += found.changed_bytes;
@@ -126,7 +127,7 @@ Status look_into_journal(Look& look, Medium& medium, MediumFile& journal, bool r
   look.end_reason = reader.end_reason();
   if (look.is_locked) return {};
 
-  if (const Status bond = journal::check_bond(medium, reader.header(), look.record_count > 0);
+  if (Status bond = journal::check_bond(medium, reader.header(), look.record_count > 0);
       !bond.ok()) {
     if (!speaks_of_content(bond)) return bond;
     conclude(look, State::foreign_journal, bond.text());

@@ -40,7 +40,7 @@ Outcome failed(const std::string& file, int code, std::string text) {
 Result<std::string> put_aside(const std::string& journal_path) {
   for (int attempt = 0; attempt < kKeptJournalsMax; ++attempt) {
     std::string kept = journal_path + ".damaged";
-    if (attempt > 0) kept += "." + std::to_string(attempt);
+    if (attempt > 0) kept.append(".").append(std::to_string(attempt));
     if (::renameat2(AT_FDCWD, journal_path.c_str(), AT_FDCWD, kept.c_str(), RENAME_NOREPLACE) ==
         0) {
       return kept;

@@ -129,6 +129,7 @@ int run(const Arguments& arguments, const std::vector<std::string>& command) {
   set_unless_empty("LD_PRELOAD", has_others ? library.value() + ":" + others : library.value());
 
   std::vector<char*> argv;
+  argv.reserve(command.size() + 1);
   for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   ::execv(program.value().c_str(), argv.data());
