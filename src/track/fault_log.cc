@@ -29,20 +29,24 @@ std::int64_t count_faults() {
 
 }  // namespace
 
+namespace {
+FaultLog* process_log = nullptr;  // the parent's is left behind by a forked child
+}
+
 class FaultLog {
  public:
   static FaultLog& process() {
     static std::once_flag once;
     std::call_once(once, [] {
-      process_ = new FaultLog;
+      process_log = new FaultLog;
       // The child has neither the rings nor the parent's threads; another thread of the parent may
       // have held the lock.  It starts afresh, and its parent's log is left alone.
       pthread_atfork(nullptr, nullptr, [] {
-        process_->abandon_in_child();
-        process_ = new FaultLog;
+        process_log->abandon_in_child();
+        process_log = new FaultLog;
       });
     });
-    return *process_;
+    return *process_log;
   }
 
   Status join(FaultLogClient* client) {
@@ -113,7 +117,9 @@ class FaultLog {
     std::uint64_t end = 0;
     FaultLogClient* client = nullptr;
   };
-  static bool starts_before(const Range& left, const Range& right) { return left.first < right.first; }
+  static bool starts_before(const Range& left, const Range& right) {
+    return left.first < right.first;
+  }
 
   static void forget(FaultLogClient& client) {
     client.knows_ = false;
@@ -135,7 +141,7 @@ class FaultLog {
     // When it was busy as the process forked, its descriptors stay open until the child's exec.
     if (!mutex_.try_lock()) return;
     if (sampler_ != nullptr) sampler_->abandon_in_child();
-    (void)sampler_.release();
+    sampler_.release();  // NOLINT(bugprone-unused-return-value): its rings are not mapped here
     mutex_.unlock();
   }
 
@@ -174,7 +180,8 @@ class FaultLog {
   }
 
   void dispatch(std::uint64_t page) {
-    auto after = std::upper_bound(ranges_.begin(), ranges_.end(), Range{page, 0, nullptr}, starts_before);
+    auto after =
+        std::upper_bound(ranges_.begin(), ranges_.end(), Range{page, 0, nullptr}, starts_before);
     if (after == ranges_.begin()) return;
     const Range& range = *std::prev(after);
     if (page >= range.end || !range.client->knows_) return;
@@ -184,8 +191,6 @@ class FaultLog {
     }
     range.client->pages_.push_back(page);
   }
-
-  static FaultLog* process_;
 
   std::mutex mutex_;
   std::unique_ptr<FaultSampler> sampler_;
@@ -202,8 +207,6 @@ class FaultLog {
   std::uint64_t restart_after_misses_ = kRestartAfterMissesMin;
 };
 
-FaultLog* FaultLog::process_ = nullptr;
-
 Result<std::unique_ptr<FaultLogClient>> FaultLogClient::join() {
   std::unique_ptr<FaultLogClient> client(new FaultLogClient);
   client->log_ = &FaultLog::process();
@@ -219,7 +222,9 @@ FaultLogClient::~FaultLogClient() {
   if (log_ != nullptr && log_ == &FaultLog::process()) log_->leave(this);
 }
 
-void FaultLogClient::add_range(std::uint64_t first, std::uint64_t end) { log_->add_range(this, first, end); }
+void FaultLogClient::add_range(std::uint64_t first, std::uint64_t end) {
+  log_->add_range(this, first, end);
+}
 
 void FaultLogClient::remove_range(std::uint64_t first, std::uint64_t end) {
   log_->remove_range(this, first, end);

@@ -31,7 +31,8 @@ Result<std::vector<int>> list_threads() {
   }
   closedir(directory);
   // The caller first: the rings belong to its events, and it does not exit meanwhile.
-  const auto self = std::find(threads.begin(), threads.end(), static_cast<int>(syscall(SYS_gettid)));
+  const auto self =
+      std::find(threads.begin(), threads.end(), static_cast<int>(syscall(SYS_gettid)));
   if (self != threads.end()) std::iter_swap(threads.begin(), self);
   return threads;
 }
@@ -47,7 +48,8 @@ Result<std::unique_ptr<FaultSampler>> FaultSampler::attach(std::size_t descripto
     if (threads.value().size() * static_cast<std::size_t>(processors) * 2 > descriptors_max) {
       return Status::failure(EMFILE, "too many threads and processors for a page-fault log");
     }
-    for (const int thread_id : threads.value()) PAWL_TRY(sampler->open_thread(thread_id, processors));
+    for (const int thread_id : threads.value())
+      PAWL_TRY(sampler->open_thread(thread_id, processors));
 
     // A thread that appeared meanwhile may have inherited the events or not.  Only a list without
     // newcomers is sure, for a thread sampled twice would be as bad as one not sampled.
@@ -76,7 +78,8 @@ void FaultSampler::abandon_in_child() {
 
 Status FaultSampler::open_thread(int thread_id, int processors) {
   for (int processor = 0; processor < processors; ++processor) {
-    for (const std::uint64_t event : {PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_COUNT_SW_PAGE_FAULTS_MAJ}) {
+    for (const std::uint64_t event :
+         {PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_COUNT_SW_PAGE_FAULTS_MAJ}) {
       int descriptor = -1;
       if (Status status = open_event(event, thread_id, processor, descriptor); !status.ok()) {
         if (status.error_number() == ESRCH) return {};  // the thread has exited
@@ -97,7 +100,8 @@ Status FaultSampler::open_thread(int thread_id, int processors) {
   return {};
 }
 
-Status FaultSampler::open_event(std::uint64_t event, int thread_id, int processor, int& descriptor) {
+Status FaultSampler::open_event(std::uint64_t event, int thread_id, int processor,
+                                int& descriptor) {
   perf_event_attr attributes{};
   attributes.type = PERF_TYPE_SOFTWARE;
   attributes.size = sizeof attributes;
@@ -111,16 +115,17 @@ Status FaultSampler::open_event(std::uint64_t event, int thread_id, int processo
     // Without the right to sample the kernel, its stores on the program's behalf stay unsampled;
     // they are still counted, so the log is then not believed.
     attributes.exclude_kernel = exclude_kernel_ ? 1 : 0;
-    descriptor = static_cast<int>(syscall(SYS_perf_event_open, &attributes, thread_id, processor, -1,
-                                          PERF_FLAG_FD_CLOEXEC));
+    descriptor = static_cast<int>(
+        syscall(SYS_perf_event_open, &attributes, thread_id, processor, -1, PERF_FLAG_FD_CLOEXEC));
     if (descriptor >= 0) return {};
     if ((errno == EACCES || errno == EPERM) && !exclude_kernel_) {
       exclude_kernel_ = true;
       continue;
     }
     return Status::from_errno(
-        errno, "perf page-fault events cannot be had (kernel.perf_event_paranoid above 2, a "
-               "container's seccomp filter, or a kernel before 5.13)");
+        errno,
+        "perf page-fault events cannot be had (kernel.perf_event_paranoid above 2, a "
+        "container's seccomp filter, or a kernel before 5.13)");
   }
 }
 
@@ -128,16 +133,18 @@ Status FaultSampler::map_ring(int descriptor, int processor) {
   int error_number = 0;
   for (const std::size_t pages : kRingPages) {
     const std::size_t size_bytes = pages * kPageBytes;
-    void* ring = mmap(nullptr, kPageBytes + size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    void* ring =
+        mmap(nullptr, kPageBytes + size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     if (ring == MAP_FAILED) {
       error_number = errno;
       continue;
     }
-    rings_.push_back({static_cast<perf_event_mmap_page*>(ring), static_cast<char*>(ring) + kPageBytes,
-                      size_bytes, 0, descriptor, processor});
+    rings_.push_back({static_cast<perf_event_mmap_page*>(ring),
+                      static_cast<char*>(ring) + kPageBytes, size_bytes, 0, descriptor, processor});
     return {};
   }
-  return Status::from_errno(error_number, "cannot map a page-fault log (kernel.perf_event_mlock_kb)");
+  return Status::from_errno(error_number,
+                            "cannot map a page-fault log (kernel.perf_event_mlock_kb)");
 }
 
 }  // namespace pawl

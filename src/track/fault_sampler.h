@@ -12,7 +12,8 @@
 
 namespace pawl {
 
-// One ring a processor; the events of all threads on that processor write into it.  Not thread-safe.
+// One ring a processor; the events of all threads on that processor write into it.  Not
+// thread-safe.
 class FaultSampler {
  public:
   // Opens the events for every thread there is; threads made later inherit them, forked processes

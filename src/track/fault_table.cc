@@ -86,7 +86,8 @@ FaultTable::Slot* FaultTable::find_free() {
   return &slots_[used];
 }
 
-FaultTable::Slot* FaultTable::find_left_neighbour(const void* owner, std::uint64_t first, int protection) {
+FaultTable::Slot* FaultTable::find_left_neighbour(const void* owner, std::uint64_t first,
+                                                  int protection) {
   const std::size_t used = slots_used_.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < used; ++i) {
     Slot& slot = slots_[i];
@@ -98,7 +99,8 @@ FaultTable::Slot* FaultTable::find_left_neighbour(const void* owner, std::uint64
   return nullptr;
 }
 
-Status FaultTable::watch(const void* owner, std::uint64_t first, std::uint64_t end, int protection) {
+Status FaultTable::watch(const void* owner, std::uint64_t first, std::uint64_t end,
+                         int protection) {
   PAWL_ASSERT(first < end);
   const std::lock_guard table_lock(table_mutex_);
   ensure_segv_handler();
@@ -109,7 +111,8 @@ Status FaultTable::watch(const void* owner, std::uint64_t first, std::uint64_t e
     slot = find_free();
     if (slot == nullptr) return Status::failure(ENOMEM, "too many ranges are watched; unmap some");
     OpenPages open;
-    if (!open.allocate(end - first)) return Status::from_errno(ENOMEM, "no memory to watch a mapping");
+    if (!open.allocate(end - first))
+      return Status::from_errno(ENOMEM, "no memory to watch a mapping");
     const SignalSafeGuard guard(slot->lock);
     slot->owner = owner;
     slot->protection = protection;
@@ -144,7 +147,8 @@ Status FaultTable::grow(Slot& slot, std::uint64_t end) {
     const SignalSafeGuard guard(slot.lock);
     if (needs_larger) {
       PageRun run;
-      for (std::uint64_t from = 0; slot.open.next_run(from, slot.open.capacity(), run); from = run.end()) {
+      for (std::uint64_t from = 0; slot.open.next_run(from, slot.open.capacity(), run);
+           from = run.end()) {
         larger.open(run.first, run.end());
       }
       old = slot.open;
@@ -222,7 +226,8 @@ void FaultTable::unwatch(const void* owner, std::uint64_t first, std::uint64_t e
 
 void FaultTable::unwatch_all(const void* owner) { unwatch(owner, 0, ~std::uint64_t{0}); }
 
-Status FaultTable::protect(const void* owner, std::uint64_t first, std::uint64_t end, int protection) {
+Status FaultTable::protect(const void* owner, std::uint64_t first, std::uint64_t end,
+                           int protection) {
   const std::lock_guard table_lock(table_mutex_);
   Status outcome;
   for_each_slot(first, end, [&](Slot& slot, std::uint64_t low, std::uint64_t high) {
@@ -247,7 +252,8 @@ Status FaultTable::protect(const void* owner, std::uint64_t first, std::uint64_t
   return outcome;
 }
 
-void FaultTable::collect(const void* owner, std::uint64_t first, std::uint64_t end, PageRuns& stored) {
+void FaultTable::collect(const void* owner, std::uint64_t first, std::uint64_t end,
+                         PageRuns& stored) {
   const std::lock_guard table_lock(table_mutex_);
   ensure_segv_handler();
   for_each_slot(first, end, [&](Slot& slot, std::uint64_t low, std::uint64_t high) {
@@ -265,7 +271,8 @@ void FaultTable::collect(const void* owner, std::uint64_t first, std::uint64_t e
           ++count;
         }
       }
-      for (std::size_t i = 0; i < count; ++i) stored.add(runs[i].first + slot.origin, runs[i].count);
+      for (std::size_t i = 0; i < count; ++i)
+        stored.add(runs[i].first + slot.origin, runs[i].count);
     } while (count == runs.size());
   });
 }
@@ -337,7 +344,8 @@ bool FaultTable::open_pages(Slot& slot, std::uint64_t first, std::uint64_t end) 
 bool FaultTable::kernel_stores_into(const PageRun& run) const {
   if (kernel_stores_under_way_.load(std::memory_order_acquire) == 0) return false;
   return std::any_of(kernel_stores_.begin(), kernel_stores_.end(), [&](const KernelStore& store) {
-    return store.used.load(std::memory_order_acquire) && store.first.load(std::memory_order_relaxed) < run.end() &&
+    return store.used.load(std::memory_order_acquire) &&
+           store.first.load(std::memory_order_relaxed) < run.end() &&
            run.first < store.end.load(std::memory_order_relaxed);
   });
 }

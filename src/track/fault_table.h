@@ -1,5 +1,5 @@
-// The ranges that fault trackers watch, in a fixed table that a signal handler can search, and which
-// of their pages are open for stores.
+// The ranges that fault trackers watch, in a fixed table that a signal handler can search, and
+// which of their pages are open for stores.
 //
 // A watched page is armed (not writable) or open (writable, and recorded as perhaps stored to).  A
 // store to an armed page raises SIGSEGV and opens it; collecting it arms it again.
@@ -87,10 +87,10 @@ class FaultTable {
 
   std::mutex table_mutex_;  // orders all changes of the table
   std::array<Slot, kWatchedRangesMax> slots_;
-  std::atomic<std::size_t> slots_used_{0};  // those from here on were never used
+  std::atomic<std::size_t> slots_used_{0};             // those from here on were never used
   static constinit std::atomic<std::size_t> watched_;  // slots not free
-  std::atomic<std::uint64_t> runs_{0};      // of open pages, in all slots
-  std::uint64_t runs_max_ = 0;              // above it pages are opened by blocks
+  std::atomic<std::uint64_t> runs_{0};                 // of open pages, in all slots
+  std::uint64_t runs_max_ = 0;                         // above it pages are opened by blocks
   std::array<KernelStore, kKernelStoresMax> kernel_stores_;
   std::atomic<std::size_t> kernel_stores_under_way_{0};
 };

@@ -7,7 +7,9 @@ namespace pawl {
 
 namespace {
 
-std::uint64_t page_of(const void* address) { return reinterpret_cast<std::uint64_t>(address) / kPageBytes; }
+std::uint64_t page_of(const void* address) {
+  return reinterpret_cast<std::uint64_t>(address) / kPageBytes;
+}
 
 class FaultTracker final : public Tracker {
  public:
@@ -46,7 +48,8 @@ void open_for_kernel_store(const void* address, std::size_t length) {
   const auto first_byte = reinterpret_cast<std::uint64_t>(address);
   // A length beyond the end of the address space is the system call's to refuse.
   if (first_byte + length - 1 < first_byte) return;
-  FaultTable::process().open_range(first_byte / kPageBytes, (first_byte + length - 1) / kPageBytes + 1);
+  FaultTable::process().open_range(first_byte / kPageBytes,
+                                   (first_byte + length - 1) / kPageBytes + 1);
 }
 
 }  // namespace pawl

@@ -18,7 +18,8 @@ class GuardedVectors {
   GuardedVectors(const iovec* vectors, std::size_t count) {
     if (!fault_tracker_in_use() || vectors == nullptr || count > IOV_MAX) return;
     const std::size_t held = std::min(count, guards_.size());
-    for (std::size_t i = 0; i < held; ++i) guards_[i].cover(vectors[i].iov_base, vectors[i].iov_len);
+    for (std::size_t i = 0; i < held; ++i)
+      guards_[i].cover(vectors[i].iov_base, vectors[i].iov_len);
     for (std::size_t i = held; i < count; ++i) {
       open_for_kernel_store(vectors[i].iov_base, vectors[i].iov_len);
     }

@@ -19,6 +19,6 @@ void KernelStoreGuard::hold(const void* address, std::size_t length) {
   FaultTable::process().open_range(first, end);
 }
 
-void KernelStoreGuard::release() { FaultTable::process().end_kernel_store(ticket_); }
+void KernelStoreGuard::release() const { FaultTable::process().end_kernel_store(ticket_); }
 
 }  // namespace pawl

@@ -26,7 +26,7 @@ class KernelStoreGuard {
 
  private:
   void hold(const void* address, std::size_t length);
-  void release();
+  void release() const;
 
   bool is_holding_ = false;
   std::size_t ticket_ = 0;

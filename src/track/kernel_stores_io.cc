@@ -23,10 +23,12 @@ namespace {
 using pawl::GuardedVectors;
 using pawl::KernelStoreGuard;
 
-#define PAWL_WRAPPED(X)                                                                     \
-  X(read) X(__read_chk) X(pread) X(pread64) X(__pread_chk) X(__pread64_chk) X(readv)        \
-  X(preadv) X(preadv64) X(preadv2) X(preadv64v2) X(stat) X(stat64) X(lstat) X(lstat64)      \
-  X(fstat) X(fstat64) X(fstatat) X(fstatat64) X(statx)
+#define PAWL_WRAPPED(X)                                                                         \
+  X(read)                                                                                       \
+  X(__read_chk)                                                                                 \
+  X(pread) X(pread64) X(__pread_chk) X(__pread64_chk) X(readv) X(preadv) X(preadv64) X(preadv2) \
+      X(preadv64v2) X(stat) X(stat64) X(lstat) X(lstat64) X(fstat) X(fstat64) X(fstatat)        \
+          X(fstatat64) X(statx)
 PAWL_DEFINE_NEXT_FUNCTIONS(PAWL_WRAPPED)
 
 }  // namespace
@@ -49,7 +51,8 @@ PAWL_WRAPPER ssize_t pread64(int descriptor, void* buffer, size_t count, off64_t
   const KernelStoreGuard guard(buffer, count);
   return next().pread64(descriptor, buffer, count, offset);
 }
-PAWL_WRAPPER ssize_t __pread_chk(int descriptor, void* buffer, size_t count, off_t offset, size_t size) {
+PAWL_WRAPPER ssize_t __pread_chk(int descriptor, void* buffer, size_t count, off_t offset,
+                                 size_t size) {
   const KernelStoreGuard guard(buffer, count);
   return next().__pread_chk(descriptor, buffer, count, offset, size);
 }
@@ -71,7 +74,8 @@ PAWL_WRAPPER ssize_t preadv64(int descriptor, const iovec* vectors, int count, o
   const GuardedVectors guard(vectors, count);
   return next().preadv64(descriptor, vectors, count, offset);
 }
-PAWL_WRAPPER ssize_t preadv2(int descriptor, const iovec* vectors, int count, off_t offset, int flags) {
+PAWL_WRAPPER ssize_t preadv2(int descriptor, const iovec* vectors, int count, off_t offset,
+                             int flags) {
   const GuardedVectors guard(vectors, count);
   return next().preadv2(descriptor, vectors, count, offset, flags);
 }
@@ -109,7 +113,8 @@ PAWL_WRAPPER int fstatat(int directory, const char* path, struct stat* status, i
   const KernelStoreGuard guard(status, sizeof *status);
   return next().fstatat(directory, path, status, flags);
 }
-PAWL_WRAPPER int fstatat64(int directory, const char* path, struct stat64* status, int flags) noexcept {
+PAWL_WRAPPER int fstatat64(int directory, const char* path, struct stat64* status,
+                           int flags) noexcept {
   const KernelStoreGuard guard(status, sizeof *status);
   return next().fstatat64(directory, path, status, flags);
 }

@@ -3,8 +3,6 @@
 #include "track/next_function.h"
 
 #include <poll.h>
-#include <signal.h>
-#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -18,6 +16,8 @@
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+#include <csignal>
+#include <cstdio>
 
 #include "track/guarded_vectors.h"
 #include "track/kernel_store_guard.h"
@@ -41,16 +41,18 @@ namespace {
 using pawl::GuardedVectors;
 using pawl::KernelStoreGuard;
 
-#define PAWL_WRAPPED(X)                                                                       \
-  X(recv) X(__recv_chk) X(recvfrom) X(__recvfrom_chk) X(recvmsg) X(recvmmsg)                  \
-  X(fread) X(fread_unlocked) X(__fread_chk) X(__fread_unlocked_chk)                           \
-  X(getrandom) X(getentropy) X(readlink) X(readlinkat) X(__readlink_chk) X(__readlinkat_chk)  \
-  X(getcwd) X(__getcwd_chk) X(poll) X(__poll_chk) X(ppoll) X(select) X(pselect)               \
-  X(epoll_wait) X(epoll_pwait) X(accept) X(accept4) X(getsockname) X(getpeername)             \
-  X(getsockopt) X(socketpair) X(pipe) X(pipe2) X(wait) X(waitpid) X(wait4) X(waitid)          \
-  X(uname) X(sysinfo) X(statfs) X(statfs64) X(fstatfs) X(fstatfs64)                           \
-  X(getxattr) X(lgetxattr) X(fgetxattr) X(listxattr) X(llistxattr) X(flistxattr)              \
-  X(process_vm_readv) X(getrusage)
+#define PAWL_WRAPPED(X)                                                                          \
+  X(recv)                                                                                        \
+  X(__recv_chk)                                                                                  \
+  X(recvfrom) X(__recvfrom_chk) X(recvmsg) X(recvmmsg) X(fread) X(fread_unlocked) X(__fread_chk) \
+      X(__fread_unlocked_chk) X(getrandom) X(getentropy) X(readlink) X(readlinkat)               \
+          X(__readlink_chk) X(__readlinkat_chk) X(getcwd) X(__getcwd_chk) X(poll) X(__poll_chk)  \
+              X(ppoll) X(select) X(pselect) X(epoll_wait) X(epoll_pwait) X(accept) X(accept4)    \
+                  X(getsockname) X(getpeername) X(getsockopt) X(socketpair) X(pipe) X(pipe2)     \
+                      X(wait) X(waitpid) X(wait4) X(waitid) X(uname) X(sysinfo) X(statfs)        \
+                          X(statfs64) X(fstatfs) X(fstatfs64) X(getxattr) X(lgetxattr)           \
+                              X(fgetxattr) X(listxattr) X(llistxattr) X(flistxattr)              \
+                                  X(process_vm_readv) X(getrusage)
 PAWL_DEFINE_NEXT_FUNCTIONS(PAWL_WRAPPED)
 
 // A buffer of `count` records, whose product the called function checks itself.
@@ -62,7 +64,8 @@ std::size_t product(std::size_t size, std::size_t count) {
 // An address and its length as sockets return them.
 struct AddressGuards {
   AddressGuards(const void* address, const socklen_t* length)
-      : address_guard(address, length == nullptr ? 0 : *length), length_guard(length, sizeof *length) {}
+      : address_guard(address, length == nullptr ? 0 : *length),
+        length_guard(length, sizeof *length) {}
   KernelStoreGuard address_guard;
   KernelStoreGuard length_guard;
 };
@@ -89,28 +92,31 @@ PAWL_WRAPPER ssize_t recv(int descriptor, void* buffer, size_t count, int flags)
   const KernelStoreGuard guard(buffer, count);
   return next().recv(descriptor, buffer, count, flags);
 }
-PAWL_WRAPPER ssize_t __recv_chk(int descriptor, void* buffer, size_t count, size_t size, int flags) {
+PAWL_WRAPPER ssize_t __recv_chk(int descriptor, void* buffer, size_t count, size_t size,
+                                int flags) {
   const KernelStoreGuard guard(buffer, count);
   return next().__recv_chk(descriptor, buffer, count, size, flags);
 }
-PAWL_WRAPPER ssize_t recvfrom(int descriptor, void* buffer, size_t count, int flags, sockaddr* address,
-                              socklen_t* length) {
+PAWL_WRAPPER ssize_t recvfrom(int descriptor, void* buffer, size_t count, int flags,
+                              sockaddr* address, socklen_t* length) {
   const KernelStoreGuard guard(buffer, count);
   const AddressGuards address_guards(address, length);
   return next().recvfrom(descriptor, buffer, count, flags, address, length);
 }
-PAWL_WRAPPER ssize_t __recvfrom_chk(int descriptor, void* buffer, size_t count, size_t size, int flags,
-                                    sockaddr* address, socklen_t* length) {
+PAWL_WRAPPER ssize_t __recvfrom_chk(int descriptor, void* buffer, size_t count, size_t size,
+                                    int flags, sockaddr* address, socklen_t* length) {
   const KernelStoreGuard guard(buffer, count);
   const AddressGuards address_guards(address, length);
   return next().__recvfrom_chk(descriptor, buffer, count, size, flags, address, length);
 }
 PAWL_WRAPPER ssize_t recvmsg(int descriptor, msghdr* message, int flags) {
-  if (!pawl::fault_tracker_in_use() || message == nullptr) return next().recvmsg(descriptor, message, flags);
+  if (!pawl::fault_tracker_in_use() || message == nullptr)
+    return next().recvmsg(descriptor, message, flags);
   const MessageGuards guards(message);
   return next().recvmsg(descriptor, message, flags);
 }
-PAWL_WRAPPER int recvmmsg(int descriptor, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
+PAWL_WRAPPER int recvmmsg(int descriptor, mmsghdr* messages, unsigned count, int flags,
+                          timespec* timeout) {
   const KernelStoreGuard headers(messages, product(sizeof *messages, count));
   const KernelStoreGuard timeout_guard(timeout, sizeof *timeout);
   // Opened, but not held open while the call blocks: there is no bound to how many there are.
@@ -135,7 +141,8 @@ PAWL_WRAPPER int getpeername(int descriptor, sockaddr* address, socklen_t* lengt
   const AddressGuards guards(address, length);
   return next().getpeername(descriptor, address, length);
 }
-PAWL_WRAPPER int getsockopt(int descriptor, int level, int option, void* value, socklen_t* length) noexcept {
+PAWL_WRAPPER int getsockopt(int descriptor, int level, int option, void* value,
+                            socklen_t* length) noexcept {
   const AddressGuards guards(value, length);
   return next().getsockopt(descriptor, level, option, value, length);
 }
@@ -162,7 +169,8 @@ PAWL_WRAPPER size_t fread_unlocked(void* buffer, size_t size, size_t count, FILE
   const KernelStoreGuard guard(buffer, product(size, count));
   return next().fread_unlocked(buffer, size, count, stream);
 }
-PAWL_WRAPPER size_t __fread_chk(void* buffer, size_t room, size_t size, size_t count, FILE* stream) {
+PAWL_WRAPPER size_t __fread_chk(void* buffer, size_t room, size_t size, size_t count,
+                                FILE* stream) {
   const KernelStoreGuard guard(buffer, product(size, count));
   return next().__fread_chk(buffer, room, size, count, stream);
 }
@@ -182,7 +190,8 @@ PAWL_WRAPPER int __poll_chk(pollfd* events, nfds_t count, int timeout, size_t si
   const KernelStoreGuard guard(events, product(sizeof *events, count));
   return next().__poll_chk(events, count, timeout, size);
 }
-PAWL_WRAPPER int ppoll(pollfd* events, nfds_t count, const timespec* timeout, const sigset_t* mask) {
+PAWL_WRAPPER int ppoll(pollfd* events, nfds_t count, const timespec* timeout,
+                       const sigset_t* mask) {
   const KernelStoreGuard guard(events, product(sizeof *events, count));
   return next().ppoll(events, count, timeout, mask);
 }
@@ -200,12 +209,14 @@ PAWL_WRAPPER int pselect(int count, fd_set* readable, fd_set* writable, fd_set* 
   return next().pselect(count, readable, writable, exceptional, timeout, mask);
 }
 PAWL_WRAPPER int epoll_wait(int descriptor, epoll_event* events, int count, int timeout) {
-  const KernelStoreGuard guard(events, count <= 0 ? 0 : product(sizeof *events, static_cast<std::size_t>(count)));
+  const KernelStoreGuard guard(
+      events, count <= 0 ? 0 : product(sizeof *events, static_cast<std::size_t>(count)));
   return next().epoll_wait(descriptor, events, count, timeout);
 }
 PAWL_WRAPPER int epoll_pwait(int descriptor, epoll_event* events, int count, int timeout,
                              const sigset_t* mask) {
-  const KernelStoreGuard guard(events, count <= 0 ? 0 : product(sizeof *events, static_cast<std::size_t>(count)));
+  const KernelStoreGuard guard(
+      events, count <= 0 ? 0 : product(sizeof *events, static_cast<std::size_t>(count)));
   return next().epoll_pwait(descriptor, events, count, timeout, mask);
 }
 PAWL_WRAPPER pid_t wait(int* status) {
@@ -240,7 +251,8 @@ PAWL_WRAPPER ssize_t readlink(const char* path, char* buffer, size_t count) noex
   const KernelStoreGuard guard(buffer, count);
   return next().readlink(path, buffer, count);
 }
-PAWL_WRAPPER ssize_t readlinkat(int directory, const char* path, char* buffer, size_t count) noexcept {
+PAWL_WRAPPER ssize_t readlinkat(int directory, const char* path, char* buffer,
+                                size_t count) noexcept {
   const KernelStoreGuard guard(buffer, count);
   return next().readlinkat(directory, path, buffer, count);
 }
@@ -289,15 +301,18 @@ PAWL_WRAPPER int fstatfs64(int descriptor, struct statfs64* status) noexcept {
   const KernelStoreGuard guard(status, sizeof *status);
   return next().fstatfs64(descriptor, status);
 }
-PAWL_WRAPPER ssize_t getxattr(const char* path, const char* name, void* value, size_t size) noexcept {
+PAWL_WRAPPER ssize_t getxattr(const char* path, const char* name, void* value,
+                              size_t size) noexcept {
   const KernelStoreGuard guard(value, size);
   return next().getxattr(path, name, value, size);
 }
-PAWL_WRAPPER ssize_t lgetxattr(const char* path, const char* name, void* value, size_t size) noexcept {
+PAWL_WRAPPER ssize_t lgetxattr(const char* path, const char* name, void* value,
+                               size_t size) noexcept {
   const KernelStoreGuard guard(value, size);
   return next().lgetxattr(path, name, value, size);
 }
-PAWL_WRAPPER ssize_t fgetxattr(int descriptor, const char* name, void* value, size_t size) noexcept {
+PAWL_WRAPPER ssize_t fgetxattr(int descriptor, const char* name, void* value,
+                               size_t size) noexcept {
   const KernelStoreGuard guard(value, size);
   return next().fgetxattr(descriptor, name, value, size);
 }
@@ -327,8 +342,8 @@ PAWL_WRAPPER int sigaction(int signal_number, const struct sigaction* action,
   return pawl::program_sigaction(signal_number, action, old_action);
 }
 PAWL_WRAPPER sighandler_t signal(int signal_number, sighandler_t handler) noexcept {
-  struct sigaction action {};
-  struct sigaction old_action {};
+  struct sigaction action{};
+  struct sigaction old_action{};
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);

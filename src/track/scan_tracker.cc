@@ -45,7 +45,8 @@ class ScanTracker final : public Tracker {
  private:
   bool is_own_process() const { return getpid() == process_; }
   Status join_fault_log();
-  Status collect_pages(std::uint64_t first, std::uint64_t end, PageRuns& stored, bool* walked = nullptr);
+  Status collect_pages(std::uint64_t first, std::uint64_t end, PageRuns& stored,
+                       bool* walked = nullptr);
   Status walk(PageRuns to_walk, PageRuns& stored);
   Status look(const PageRuns& to_look, PageRuns& stored);
   std::vector<PageRun> spans(const PageRuns& pages, std::uint64_t gap_pages);
@@ -67,7 +68,8 @@ class ScanTracker final : public Tracker {
 };
 
 Status ScanTracker::watch(char* address, std::size_t length, int /*protection*/) {
-  if (!is_own_process()) return Status::failure(EPERM, "a forked child cannot track its parent's mapping");
+  if (!is_own_process())
+    return Status::failure(EPERM, "a forked child cannot track its parent's mapping");
   const std::lock_guard lock(mutex_);
   const std::uint64_t first = reinterpret_cast<std::uint64_t>(address) / kPageBytes;
   const std::uint64_t end = first + length / kPageBytes;
@@ -96,7 +98,8 @@ Status ScanTracker::watch(char* address, std::size_t length, int /*protection*/)
 
 Status ScanTracker::join_fault_log() {
   if (fault_log_ != nullptr || fault_log_refused_ || mode_ == ScanMode::flat) return {};
-  if (mode_ == ScanMode::automatic && ranges_.page_count() * kPageBytes < kLocatedScanBytesMin) return {};
+  if (mode_ == ScanMode::automatic && ranges_.page_count() * kPageBytes < kLocatedScanBytesMin)
+    return {};
   Result<std::unique_ptr<FaultLogClient>> client = FaultLogClient::join();
   if (!client.ok()) {
     if (mode_ == ScanMode::located) return client.status();
@@ -129,7 +132,8 @@ Status ScanTracker::protect(char* address, std::size_t length, int protection) {
 }
 
 Status ScanTracker::collect(char* address, std::size_t length, PageRuns& stored) {
-  if (!is_own_process()) return Status::failure(EPERM, "a forked child cannot track its parent's mapping");
+  if (!is_own_process())
+    return Status::failure(EPERM, "a forked child cannot track its parent's mapping");
   const std::lock_guard lock(mutex_);
   const std::uint64_t first = reinterpret_cast<std::uint64_t>(address) / kPageBytes;
   const std::uint64_t end = first + length / kPageBytes;
@@ -140,7 +144,8 @@ Status ScanTracker::collect(char* address, std::size_t length, PageRuns& stored)
   return outcome;
 }
 
-Status ScanTracker::collect_pages(std::uint64_t first, std::uint64_t end, PageRuns& stored, bool* walked) {
+Status ScanTracker::collect_pages(std::uint64_t first, std::uint64_t end, PageRuns& stored,
+                                  bool* walked) {
   PageRuns to_walk;
   PageRuns to_look;
   if (fault_log_ == nullptr) {
@@ -174,7 +179,8 @@ Status ScanTracker::walk(PageRuns to_walk, PageRuns& stored) {
   Status outcome;
   for (const PageRun& run : to_walk.runs()) {
     std::uint64_t next = run.first;
-    if (outcome.ok()) outcome = write_watch_->take(next, run.end(), WriteWatch::Filter::kWritten, written);
+    if (outcome.ok())
+      outcome = write_watch_->take(next, run.end(), WriteWatch::Filter::kWritten, written);
     if (!outcome.ok()) unknown_.add(next, run.end() - next);
   }
   leave_out_read_pages(written);
@@ -226,7 +232,8 @@ void ScanTracker::leave_out_read_pages(PageRuns& written) {
   PageRuns kept;
   for (const PageRun& run : written.runs()) {
     std::uint64_t next = run.first;
-    if (run.count >= kCloserLookRunPages && write_watch_->find_private(next, run.end(), kept).ok()) continue;
+    if (run.count >= kCloserLookRunPages && write_watch_->find_private(next, run.end(), kept).ok())
+      continue;
     kept.add(next, run.end() - next);
   }
   written = std::move(kept);
@@ -241,6 +248,8 @@ Result<std::unique_ptr<Tracker>> make_scan_tracker_with(ScanMode mode) {
   return std::unique_ptr<Tracker>(new ScanTracker(std::move(write_watch.value()), mode));
 }
 
-Result<std::unique_ptr<Tracker>> make_scan_tracker() { return make_scan_tracker_with(ScanMode::automatic); }
+Result<std::unique_ptr<Tracker>> make_scan_tracker() {
+  return make_scan_tracker_with(ScanMode::automatic);
+}
 
 }  // namespace pawl

@@ -20,14 +20,15 @@ namespace {
 // Handlers behind ours, the newest last.  More than one only when the program installs one past our
 // wrappers: that one may itself hand on to ours, which then hands on to the one before.
 constexpr std::size_t kChainedMax = 8;
-constexpr std::size_t kKernelSignalSetBytes = 8;  // the kernel's set is shorter than the C library's
+constexpr std::size_t kKernelSignalSetBytes =
+    8;  // the kernel's set is shorter than the C library's
 
 std::array<struct sigaction, kChainedMax> chained;
 std::atomic<std::size_t> chained_count{0};
 std::atomic<bool> installed{false};
 
-// Left in the unused end of a fault's siginfo_t, which the kernel hands over zeroed: how far down the
-// chain the fault has come, should a chained handler hand it on to ours.
+// Left in the unused end of a fault's siginfo_t, which the kernel hands over zeroed: how far down
+// the chain the fault has come, should a chained handler hand it on to ours.
 struct ChainMark {
   std::uint32_t magic = 0;
   std::uint32_t depth = 0;
@@ -76,7 +77,8 @@ bool same_handler(const struct sigaction& left, const struct sigaction& right) {
   const bool left_takes_info = (left.sa_flags & SA_SIGINFO) != 0;
   const bool right_takes_info = (right.sa_flags & SA_SIGINFO) != 0;
   if (left_takes_info != right_takes_info) return false;
-  return left_takes_info ? left.sa_sigaction == right.sa_sigaction : left.sa_handler == right.sa_handler;
+  return left_takes_info ? left.sa_sigaction == right.sa_sigaction
+                         : left.sa_handler == right.sa_handler;
 }
 
 bool is_store(const void* context) {
@@ -97,12 +99,14 @@ void take_default_action(int signal_number, const siginfo_t* info) {
   if (info->si_code <= 0) (void)raise(signal_number);
 }
 
-void run_chained(const struct sigaction& action, int signal_number, siginfo_t* info, void* context) {
+void run_chained(const struct sigaction& action, int signal_number, siginfo_t* info,
+                 void* context) {
   // As the kernel would have done it, but for SIGSEGV: the handler may itself store to armed pages.
   sigset_t mask = action.sa_mask;
   sigset_t interrupted;
   sigemptyset(&interrupted);
-  std::memcpy(&interrupted, &static_cast<const ucontext_t*>(context)->uc_sigmask, kKernelSignalSetBytes);
+  std::memcpy(&interrupted, &static_cast<const ucontext_t*>(context)->uc_sigmask,
+              kKernelSignalSetBytes);
   sigorset(&mask, &mask, &interrupted);
   sigdelset(&mask, SIGSEGV);
   next_sigmask()(SIG_SETMASK, &mask, nullptr);
@@ -151,13 +155,12 @@ void on_segv(int signal_number, siginfo_t* info, void* context) {
 // Adds the program's handler to the chain, as the newest.
 void remember(const struct sigaction& action) {
   const std::size_t count = chained_count.load(std::memory_order_relaxed);
-  if (count > 0 && same_handler(chained[count - 1], action)) {
+  const bool is_known = count > 0 && same_handler(chained[count - 1], action);
+  if (is_known || count == kChainedMax) {
     chained[count - 1] = action;
-  } else if (count < kChainedMax) {
+  } else {
     chained[count] = action;
     chained_count.store(count + 1, std::memory_order_release);
-  } else {
-    chained[count - 1] = action;
   }
 }
 
@@ -197,7 +200,8 @@ void ensure_segv_handler() {
   PAWL_ASSERT(next_sigmask()(SIG_UNBLOCK, &segv, nullptr) == 0);
 }
 
-int program_sigaction(int signal_number, const struct sigaction* action, struct sigaction* old_action) {
+int program_sigaction(int signal_number, const struct sigaction* action,
+                      struct sigaction* old_action) {
   struct sigaction wanted{};
   if (action != nullptr) {
     wanted = *action;

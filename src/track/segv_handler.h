@@ -12,7 +12,8 @@ void ensure_segv_handler();
 
 // sigaction(2) as the program sees it: for SIGSEGV, while our handler is in front, it reads and
 // replaces the program's handler behind ours.  Never lets SIGSEGV be blocked by a handler's mask.
-int program_sigaction(int signal_number, const struct sigaction* action, struct sigaction* old_action);
+int program_sigaction(int signal_number, const struct sigaction* action,
+                      struct sigaction* old_action);
 
 // pthread_sigmask(3) as the program sees it: a thread that blocks SIGSEGV would be killed by its
 // first store to an armed page, so SIGSEGV stays unblocked.

@@ -19,8 +19,8 @@ class SpinLock {
   std::atomic<bool> locked_{false};
 };
 
-// Holds a SpinLock with all signals blocked: a handler that ran on this thread meanwhile, and stored
-// to an armed page, would wait for the lock for ever.
+// Holds a SpinLock with all signals blocked: a handler that ran on this thread meanwhile, and
+// stored to an armed page, would wait for the lock for ever.
 class SignalSafeGuard {
  public:
   explicit SignalSafeGuard(SpinLock& lock) : lock_(lock) {

@@ -16,7 +16,8 @@ namespace pawl {
 
 namespace {
 
-constexpr std::size_t kRegionsMax = 256;  // reported by one system call; it is called again for more
+constexpr std::size_t kRegionsMax =
+    256;  // reported by one system call; it is called again for more
 
 std::string userfault_advice(int error_number) {
   switch (error_number) {
@@ -83,7 +84,7 @@ WriteWatch::~WriteWatch() {
   close(userfault_descriptor_);
 }
 
-Status WriteWatch::add(std::uint64_t first, std::uint64_t end) {
+Status WriteWatch::add(std::uint64_t first, std::uint64_t end) const {
   uffdio_register request{};
   request.range = {first * kPageBytes, (end - first) * kPageBytes};
   request.mode = UFFDIO_REGISTER_MODE_WP;
@@ -93,7 +94,7 @@ Status WriteWatch::add(std::uint64_t first, std::uint64_t end) {
   return {};
 }
 
-Status WriteWatch::remove(std::uint64_t first, std::uint64_t end) {
+Status WriteWatch::remove(std::uint64_t first, std::uint64_t end) const {
   uffdio_range range{first * kPageBytes, (end - first) * kPageBytes};
   if (ioctl(userfault_descriptor_, UFFDIO_UNREGISTER, &range) != 0) {
     return Status::from_errno(errno, "cannot stop watching memory with userfaultfd");
@@ -131,7 +132,8 @@ Status scan(int descriptor, kernel::PagemapScanArgument argument, std::uint64_t&
 
 }  // namespace
 
-Status WriteWatch::take(std::uint64_t& first, std::uint64_t end, Filter filter, PageRuns& taken) {
+Status WriteWatch::take(std::uint64_t& first, std::uint64_t end, Filter filter,
+                        PageRuns& taken) const {
   kernel::PagemapScanArgument argument;
   argument.flags = kernel::kPmScanWpMatching | kernel::kPmScanCheckWpAsync;
   argument.category_mask = kernel::kPageIsWritten;
@@ -144,7 +146,7 @@ Status WriteWatch::take(std::uint64_t& first, std::uint64_t end, Filter filter, 
   return scan(pagemap_descriptor_, argument, first, end, taken);
 }
 
-Status WriteWatch::find_private(std::uint64_t first, std::uint64_t end, PageRuns& found) {
+Status WriteWatch::find_private(std::uint64_t first, std::uint64_t end, PageRuns& found) const {
   kernel::PagemapScanArgument argument;
   argument.category_inverted = kernel::kPageIsFile | kernel::kPageIsZero;
   argument.category_mask = kernel::kPageIsFile | kernel::kPageIsZero;

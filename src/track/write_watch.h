@@ -23,8 +23,8 @@ class WriteWatch {
   WriteWatch& operator=(const WriteWatch&) = delete;
 
   // Starts and stops recording.  Pages are addresses divided by kPageBytes.
-  Status add(std::uint64_t first, std::uint64_t end);
-  Status remove(std::uint64_t first, std::uint64_t end);
+  Status add(std::uint64_t first, std::uint64_t end) const;
+  Status remove(std::uint64_t first, std::uint64_t end) const;
 
   enum class Filter {
     // Fast over many pages.  A page that was only read may be taken, once.
@@ -35,10 +35,10 @@ class WriteWatch {
   };
   // Adds to `taken` the written pages of [first, end) and arms them again, each atomically.  On
   // failure `first` is moved past what was done.
-  Status take(std::uint64_t& first, std::uint64_t end, Filter filter, PageRuns& taken);
+  Status take(std::uint64_t& first, std::uint64_t end, Filter filter, PageRuns& taken) const;
   // Adds to `found` the pages of [first, end) that are the process's own, not the file's nor the
   // zero page's.  Arms nothing.
-  Status find_private(std::uint64_t first, std::uint64_t end, PageRuns& found);
+  Status find_private(std::uint64_t first, std::uint64_t end, PageRuns& found) const;
 
  private:
   WriteWatch(int userfault_descriptor, int pagemap_descriptor)

@@ -92,7 +92,7 @@ class FaultHandlerTest : public ::testing::Test {
   char* start_ = nullptr;
   char* foreign_ = nullptr;
   std::unique_ptr<Tracker> tracker_;
-  struct sigaction before_ {};
+  struct sigaction before_{};
 };
 
 // Opens the page that faulted, as a garbage collector would, and stores to a watched page.
@@ -110,7 +110,7 @@ void escape_by_jump(int /*signal_number*/) {
 }
 
 void install(void (*handler)(int, siginfo_t*, void*)) {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = handler;
   action.sa_flags = SA_SIGINFO;
   sigemptyset(&action.sa_mask);
@@ -124,7 +124,7 @@ SigactionFunction next_sigaction() {
 }
 
 void install_past_wrappers(void (*handler)(int, siginfo_t*, void*), struct sigaction* old_action) {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = handler;
   action.sa_flags = SA_SIGINFO;
   sigemptyset(&action.sa_mask);
@@ -149,12 +149,12 @@ TEST_F(FaultHandlerTest, AHandlerInstalledLaterGetsForeignFaultsOnly) {
   store(foreign_);
   EXPECT_EQ(handled, 1);
   EXPECT_TRUE(collect_has(3));
-  struct sigaction seen {};
+  struct sigaction seen{};
   ASSERT_EQ(sigaction(SIGSEGV, nullptr, &seen), 0);
   EXPECT_EQ(seen.sa_sigaction, open_guarded) << "the program sees its own handler";
 }
 
-struct sigaction handed_on_to {};
+struct sigaction handed_on_to{};
 void hand_on(int signal_number, siginfo_t* info, void* context) {
   ++handled;
   handed_on_to.sa_sigaction(signal_number, info, context);
@@ -241,7 +241,7 @@ TEST_F(FaultHandlerTest, AThreadThatBlocksAllSignalsMayStore) {
 
 TEST_F(FaultHandlerTest, AHandlerThatBlocksAllSignalsMayStore) {
   if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer runs handlers with SIGSEGV blocked";
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = [](int) { *static_cast<volatile char*>(watched_page + 11 * kPageBytes) = 1; };
   sigfillset(&action.sa_mask);
   ASSERT_EQ(sigaction(SIGUSR1, &action, nullptr), 0);
@@ -253,7 +253,7 @@ TEST_F(FaultHandlerTest, AHandlerThatBlocksAllSignalsMayStore) {
 
 TEST_F(FaultHandlerTest, AHandlerThatBlocksAllSignalsAndWasThereBeforeMayStore) {
   if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer runs handlers with SIGSEGV blocked";
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = [](int) { *static_cast<volatile char*>(watched_page + 11 * kPageBytes) = 1; };
   sigfillset(&action.sa_mask);
   ASSERT_EQ(next_sigaction()(SIGUSR1, &action, nullptr), 0);
@@ -266,7 +266,7 @@ TEST_F(FaultHandlerTest, AHandlerThatBlocksAllSignalsAndWasThereBeforeMayStore) 
 
 TEST_F(FaultHandlerTest, StoresFromASignalHandlerDuringCollectDoNotHang) {
   if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer runs handlers with SIGSEGV blocked";
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = [](int) {
     static std::atomic<std::size_t> turn{0};
     *static_cast<volatile char*>(watched_page + turn.fetch_add(1) % kPages * kPageBytes) = 1;

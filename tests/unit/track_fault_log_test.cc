@@ -176,7 +176,8 @@ TEST_F(LocatedScanTest, ThreadsThatFaultElsewhereAllTheTimeDoNotHideAStore) {
   for (int i = 0; i < 3; ++i) {
     busy.emplace_back([&] {
       while (!stop.load()) {
-        void* memory = mmap(nullptr, 64 * kPageBytes, kReadWrite, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void* memory =
+            mmap(nullptr, 64 * kPageBytes, kReadWrite, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         for (std::size_t page = 0; page < 64; ++page) {
           *static_cast<volatile char*>(static_cast<char*>(memory) + page * kPageBytes) = 1;
         }

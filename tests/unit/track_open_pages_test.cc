@@ -44,7 +44,8 @@ TEST(OpenPagesTest, AgreesWithASet) {
     }
     const std::vector<std::uint64_t> expected(model.lower_bound(from), model.lower_bound(until));
     ASSERT_EQ(found, expected) << "round " << round;
-    for (const std::uint64_t page : expected) begins += page == 0 || !model.contains(page - 1) ? 1 : 0;
+    for (const std::uint64_t page : expected)
+      begins += page == 0 || !model.contains(page - 1) ? 1 : 0;
     ASSERT_EQ(open.count_runs(from, until), begins);
     ASSERT_EQ(open.contains(from), model.contains(from));
   }

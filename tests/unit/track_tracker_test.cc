@@ -45,8 +45,9 @@ class ScratchFile {
     unlink(path.c_str());
     for (std::size_t page = 0; page < pages; ++page) {
       const std::vector<char> bytes(kPageBytes, static_cast<char>(page % 251 + 1));
-      EXPECT_EQ(pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(page * kPageBytes)),
-                static_cast<ssize_t>(bytes.size()));
+      EXPECT_EQ(
+          pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(page * kPageBytes)),
+          static_cast<ssize_t>(bytes.size()));
     }
   }
   ~ScratchFile() { close(descriptor_); }
@@ -82,7 +83,9 @@ class Memory {
   std::size_t length_ = 0;
 };
 
-std::uint64_t page_number(const void* address) { return reinterpret_cast<std::uint64_t>(address) / kPageBytes; }
+std::uint64_t page_number(const void* address) {
+  return reinterpret_cast<std::uint64_t>(address) / kPageBytes;
+}
 
 class TrackerTest : public ::testing::TestWithParam<Kind> {
  protected:
@@ -91,14 +94,15 @@ class TrackerTest : public ::testing::TestWithParam<Kind> {
     link_kernel_stores_other();
     const TrackerSupport support = probe_trackers();
     if (GetParam() != Kind::fault && !support.scan) GTEST_SKIP() << support.scan_reason;
-    if (GetParam() == Kind::scan_located && !support.fault_log) GTEST_SKIP() << support.fault_log_reason;
+    if (GetParam() == Kind::scan_located && !support.fault_log)
+      GTEST_SKIP() << support.fault_log_reason;
   }
 
   static std::unique_ptr<Tracker> make() {
-    Result<std::unique_ptr<Tracker>> tracker =
-        GetParam() == Kind::fault       ? make_fault_tracker()
-        : GetParam() == Kind::scan_flat ? make_scan_tracker_with(ScanMode::flat)
-                                        : make_scan_tracker_with(ScanMode::located);
+    Result<std::unique_ptr<Tracker>> tracker = GetParam() == Kind::fault ? make_fault_tracker()
+                                               : GetParam() == Kind::scan_flat
+                                                   ? make_scan_tracker_with(ScanMode::flat)
+                                                   : make_scan_tracker_with(ScanMode::located);
     EXPECT_TRUE(tracker.ok()) << tracker.status().text();
     return std::move(tracker.value());
   }
@@ -185,7 +189,8 @@ TEST_P(TrackerTest, SeesStoresOfThreadsLiveAndExited) {
   for (int round = 1; round <= 2; ++round) {
     phase.store(round);
     std::vector<std::thread> late;
-    for (std::size_t thread = kThreads / 2; thread < kThreads; ++thread) late.emplace_back(store_all, thread);
+    for (std::size_t thread = kThreads / 2; thread < kThreads; ++thread)
+      late.emplace_back(store_all, thread);
     for (std::thread& thread : late) thread.join();
     while (arrived.load() < round * static_cast<int>(kThreads / 2)) std::this_thread::yield();
     EXPECT_EQ(collect(*tracker, memory), all);
@@ -225,7 +230,8 @@ TEST_P(TrackerTest, SeesDirectReads) {
   watch(*tracker, memory);
   for (std::size_t round = 0; round < 4; ++round) {
     (void)collect(*tracker, memory);
-    ASSERT_EQ(pread(direct, memory.page(30 + round), kPageBytes, 0), static_cast<ssize_t>(kPageBytes));
+    ASSERT_EQ(pread(direct, memory.page(30 + round), kPageBytes, 0),
+              static_cast<ssize_t>(kPageBytes));
     EXPECT_TRUE(collect(*tracker, memory).contains(30 + round));
     memory.store(40 + round);
     EXPECT_TRUE(collect(*tracker, memory).contains(40 + round));
@@ -252,7 +258,8 @@ TEST_P(TrackerTest, KeepsTheRestWhenAPartIsCollected) {
 TEST_P(TrackerTest, WatchesGrowth) {
   const ScratchFile file(16);
   const Memory memory(64);
-  ASSERT_NE(mmap(memory.start(), 16 * kPageBytes, kReadWrite, MAP_PRIVATE | MAP_FIXED, file.descriptor(), 0),
+  ASSERT_NE(mmap(memory.start(), 16 * kPageBytes, kReadWrite, MAP_PRIVATE | MAP_FIXED,
+                 file.descriptor(), 0),
             MAP_FAILED);
   const auto tracker = make();
   ASSERT_TRUE(tracker->watch(memory.page(0), 16 * kPageBytes, kReadWrite).ok());
@@ -283,7 +290,8 @@ TEST_P(TrackerTest, StopsWatchingWhatIsUnwatched) {
   EXPECT_EQ(collect(*tracker, memory), Pages({19, 40}));
 
   // The hole becomes a new mapping and is watched anew.
-  ASSERT_NE(mmap(memory.page(20), 20 * kPageBytes, kReadWrite, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+  ASSERT_NE(mmap(memory.page(20), 20 * kPageBytes, kReadWrite,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
             MAP_FAILED);
   ASSERT_TRUE(tracker->watch(memory.page(20), 20 * kPageBytes, kReadWrite).ok());
   memory.store(33);
@@ -314,7 +322,8 @@ TEST_P(TrackerTest, DoesNotReportManyPagesThatWereOnlyRead) {
   const auto tracker = make();
   watch(*tracker, memory);
   unsigned sum = 0;
-  for (std::size_t page = 0; page < kPages; ++page) sum += static_cast<unsigned char>(*memory.page(page));
+  for (std::size_t page = 0; page < kPages; ++page)
+    sum += static_cast<unsigned char>(*memory.page(page));
   EXPECT_GT(sum, 0U);
   memory.store(1000);
   const Pages stored = collect(*tracker, memory);
@@ -368,7 +377,8 @@ TEST_P(TrackerTest, ServesSeveralMappingsAtOnce) {
     const std::size_t spared = round % kTrackers;
     for (std::size_t i = 0; i < kTrackers; ++i) {
       if (i == spared) continue;
-      EXPECT_TRUE(collect(*trackers[i], *memories[i]).contains((round + i) % 128)) << i << " in " << round;
+      EXPECT_TRUE(collect(*trackers[i], *memories[i]).contains((round + i) % 128))
+          << i << " in " << round;
     }
     EXPECT_TRUE(collect(*trackers[spared], *memories[spared]).contains((round + spared) % 128));
     if (round == 50) {
@@ -497,14 +507,16 @@ TEST_P(TrackerTest, MissesNothingInManyRandomRounds) {
     }
     for (const std::uint64_t page : collect(*tracker, memory, first, length)) pending.erase(page);
     for (const std::uint64_t page : pending) {
-      ASSERT_TRUE(page < first || page >= first + length) << "page " << page << " missed in round " << round;
+      ASSERT_TRUE(page < first || page >= first + length)
+          << "page " << page << " missed in round " << round;
     }
   }
   stop.store(true);
   elsewhere.join();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TrackerTest, ::testing::Values(Kind::scan_flat, Kind::scan_located, Kind::fault),
+INSTANTIATE_TEST_SUITE_P(All, TrackerTest,
+                         ::testing::Values(Kind::scan_flat, Kind::scan_located, Kind::fault),
                          [](const ::testing::TestParamInfo<Kind>& parameter) {
                            switch (parameter.param) {
                              case Kind::scan_flat:
