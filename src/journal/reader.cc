@@ -300,14 +300,16 @@ Result<std::string> Reader::evidence_of_loss() {
     std::memcpy(&header, block.value().data(), sizeof(header));
     const bool whole =
         header.magic == kRecordMagic && header.header_crc32c == record_header_checksum(header);
-    if (!whole || header.epoch != header_.epoch) continue;
+    if (!whole) continue;
     // Its writer knew that the record which is missing here was durable.
-    if (header.sequence > sequence_ && header.durable_sequence >= sequence_) {
+    if (header.epoch == header_.epoch && header.sequence > sequence_ &&
+        header.durable_sequence >= sequence_) {
       return "record " + std::to_string(sequence_) +
              " was durable once and is not whole now, while record " +
              std::to_string(header.sequence) + " after it is";
     }
     // Its writer knew a later header, which is the damaged one: what that pointed to is not known.
+    // It may have begun another epoch; generations go on through all of them.
     const auto ahead = static_cast<std::int32_t>(header.header_generation -
                                                  static_cast<std::uint32_t>(header_.generation));
     if (other_slot_damaged_ && ahead > 0) {

@@ -507,6 +507,10 @@ TEST(Reader, TellsThatTheNewerHeaderWasLost) {
   later.header_generation = 2;
   journal.put_record(newer.tail_offset, later, payload_of({{0, "e"}}));
   EXPECT_NE(evidence(), "");
+  // The same when the lost header had begun an epoch of its own.
+  later.epoch = kEpoch + 1;
+  journal.put_record(newer.tail_offset, later, payload_of({{0, "e"}}));
+  EXPECT_NE(evidence(), "");
 }
 
 TEST(Reader, TellsOfADamagedOtherSlot) {
