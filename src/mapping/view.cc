@@ -116,13 +116,16 @@ Status View::show_base_pages(std::uint64_t page, std::uint64_t page_count) {
 
 Status View::protect(char* address, std::size_t length, int protection) {
   PAWL_ASSERT(address >= address_ && address + length <= address_ + length_);
-  if (::mprotect(address, length, protection) != 0)
-    return Status::from_errno(errno,
-                              "cannot change the protection of a mapping of " + medium_.path());
   if (address == address_ && length == length_) protection_ = protection;
   const std::size_t from = static_cast<std::size_t>(address - address_);
-  if (from >= accessible_) return {};
-  return tracker_.protect(address, std::min(length, accessible_ - from), protection);
+  const std::size_t tracked = from < accessible_ ? std::min(length, accessible_ - from) : 0;
+  // The tracker protects what it watches itself, so that its armed pages are never open unseen.
+  if (tracked > 0) PAWL_TRY(tracker_.protect(address, tracked, protection));
+  if (tracked < length && ::mprotect(address + tracked, length - tracked, protection) != 0) {
+    return Status::from_errno(errno,
+                              "cannot change the protection of a mapping of " + medium_.path());
+  }
+  return {};
 }
 
 }  // namespace pawl
