@@ -7,11 +7,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <random>
-
-#include <filesystem>
 
 namespace pawl::bench {
 namespace {
@@ -19,8 +18,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Workers = std::vector<std::unique_ptr<Worker>>;
 
-constexpr std::uint32_t kTurnUs = 100'000;
-constexpr std::uint32_t kThinkTurnUs = 150'000;
 constexpr std::uint32_t kTurnCommitsMin = 2;
 constexpr int kRoundsMin = 2;
 constexpr int kRoundsMax = 200;
@@ -36,7 +33,7 @@ void progress(const std::string& text) {
 }
 
 void add_worker(Workers& workers, Results& results, const std::string& name,
-                const std::function<std::unique_ptr<System>()>& make) {
+                const MakeSystem& make) {
   if (stop_asked != 0) throw std::runtime_error("stopped");
   progress("setting up " + name);
   auto worker = std::make_unique<Worker>(name, make);
@@ -46,8 +43,8 @@ void add_worker(Workers& workers, Results& results, const std::string& name,
     results.skipped[name] = worker->unavailable();
 }
 
-Turn turn_of(const Shape& shape) {
-  return {shape, shape.think_us > 0 ? kThinkTurnUs : kTurnUs, kTurnCommitsMin};
+Turn turn_of(const Plan& plan, const Shape& shape) {
+  return {shape, shape.think_us > 0 ? plan.turn_us / 2 * 3 : plan.turn_us, kTurnCommitsMin};
 }
 
 // Rounds until the time is up; in each, every system has one turn, in a new order, so that no
@@ -95,7 +92,7 @@ void measure_shape(const Plan& plan, const Workers& workers, Shape shape, Result
     shape.record_bytes = (logged.bytes / logged.commits + kPageBytes - 1) / kPageBytes * kPageBytes;
     break;
   }
-  const auto tallies = take_rounds(workers, turn_of(shape), plan.shape_seconds, title);
+  const auto tallies = take_rounds(workers, turn_of(plan, shape), plan.shape_seconds, title);
   const std::size_t first = results.rows.size();
   for (std::size_t i = 0; i < workers.size(); ++i) {
     Row row;
@@ -143,7 +140,7 @@ void measure_large_case(const Plan& plan, const char* case_name, Contents conten
     });
   }
   if (workers.size() != sizes.size()) return;
-  const auto tallies = take_rounds(workers, turn_of({}), plan.large_seconds, case_name);
+  const auto tallies = take_rounds(workers, turn_of(plan, {}), plan.large_seconds, case_name);
   for (std::size_t i = 0; i < workers.size(); ++i) {
     Row row;
     row.case_name = case_name;
@@ -165,25 +162,30 @@ void measure_pages(const Plan& plan, Results& results) {
   Workers workers;
   const std::string& directory = plan.directory;
   const std::uint64_t bytes = plan.file_bytes;
-  add_worker(workers, results, "floor-direct", [&] { return make_floor(directory, true); });
-  add_worker(workers, results, "floor-buffered", [&] { return make_floor(directory, false); });
-  add_worker(workers, results, "msync", [&] { return make_plain_msync(directory, bytes); });
-  add_worker(workers, results, "msync-data-journal",
-             [&] { return make_data_journal_msync(directory, bytes); });
+  const auto add = [&](const std::string& name, const MakeSystem& make) {
+    const auto& wanted = plan.systems;
+    if (wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end())
+      add_worker(workers, results, name, make);
+  };
+  add("floor-direct", [&] { return make_floor(directory, true); });
+  add("floor-buffered", [&] { return make_floor(directory, false); });
+  add("msync", [&] { return make_plain_msync(directory, bytes); });
+  add("msync-data-journal", [&] { return make_data_journal_msync(directory, bytes); });
   for (const auto& [tracker, tracker_name] :
        {std::pair{PAWL_TRACKER_SCAN, "scan"}, {PAWL_TRACKER_FAULT, "fault"}}) {
     for (const auto& [apply, apply_name] :
          {std::pair{PAWL_APPLY_ASYNC, "async"}, {PAWL_APPLY_EAGER, "eager"}}) {
       const PawlSetup setup{bytes, tracker, apply, Contents::written};
-      add_worker(workers, results, fmt::format("pawl-{}-{}", tracker_name, apply_name),
-                 [&] { return make_pawl(directory, setup); });
+      add(fmt::format("pawl-{}-{}", tracker_name, apply_name),
+          [&] { return make_pawl(directory, setup); });
     }
   }
-  for (const std::uint32_t think_us : {0u, plan.think_us}) {
-    for (const std::size_t bytes_per_page : {kLineBytes, kPageBytes}) {
+  if (workers.empty()) throw std::runtime_error("no such system can be had here");
+  for (const std::string& load : plan.loads) {
+    const std::uint32_t think_us = load == kThink ? plan.think_us : 0;
+    for (const std::uint32_t bytes_per_page : plan.bytes_per_page) {
       for (const std::uint32_t pages : plan.pages) {
-        const Shape shape{pages, static_cast<std::uint32_t>(bytes_per_page), think_us, 0};
-        measure_shape(plan, workers, shape, results);
+        measure_shape(plan, workers, {pages, bytes_per_page, think_us, 0}, results);
       }
     }
   }

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 
 #include "msync/files.h"
@@ -83,7 +84,7 @@ std::vector<Sample> measure(System& system, const Turn& turn) {
 }
 
 // Until the conductor goes.
-void serve(int channel, const std::function<std::unique_ptr<System>()>& make) {
+void serve(int channel, const MakeSystem& make) {
   std::unique_ptr<System> system;
   try {
     system = make();
@@ -112,8 +113,7 @@ void serve(int channel, const std::function<std::unique_ptr<System>()>& make) {
 
 }  // namespace
 
-Worker::Worker(std::string name, const std::function<std::unique_ptr<System>()>& make)
-    : name_(std::move(name)) {
+Worker::Worker(std::string name, const MakeSystem& make) : name_(std::move(name)) {
   int channels[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channels) != 0)
     fail_with_errno("cannot make a socket pair");
@@ -139,13 +139,22 @@ Worker::Worker(std::string name, const std::function<std::unique_ptr<System>()>&
   ::close(channels[1]);
   channel_ = channels[0];
   Greeting greeting;
-  if (!receive_all(channel_, &greeting, sizeof greeting))
-    throw std::runtime_error(name_ + " could not be set up");
+  if (!receive_all(channel_, &greeting, sizeof greeting)) fail();
   if (greeting.outcome == Outcome::unavailable) {
     unavailable_.resize(greeting.text_bytes);
     receive_all(channel_, unavailable_.data(), unavailable_.size());
     if (unavailable_.empty()) unavailable_ = "no reason given";
   }
+}
+
+// The process has ended: says how.
+void Worker::fail() {
+  int status = 0;
+  ::waitpid(process_, &status, 0);
+  process_ = -1;
+  const std::string how =
+      WIFSIGNALED(status) ? std::string(": ") + ::strsignal(WTERMSIG(status)) : "";
+  throw std::runtime_error(name_ + " ended early" + how);
 }
 
 Worker::~Worker() {
@@ -160,12 +169,11 @@ Worker::~Worker() {
 TurnResult Worker::take(const Turn& turn) {
   Answer answer;
   if (!send_all(channel_, &turn, sizeof turn) || !receive_all(channel_, &answer, sizeof answer))
-    throw std::runtime_error(name_ + " ended early");
+    fail();
   TurnResult result;
   result.samples.resize(answer.samples);
   result.logged = answer.logged;
-  if (!receive_all(channel_, result.samples.data(), answer.samples * sizeof(Sample)))
-    throw std::runtime_error(name_ + " ended early");
+  if (!receive_all(channel_, result.samples.data(), answer.samples * sizeof(Sample))) fail();
   return result;
 }
 

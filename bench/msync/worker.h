@@ -13,6 +13,8 @@
 
 namespace pawl::bench {
 
+using MakeSystem = std::function<std::unique_ptr<System>()>;
+
 struct Turn {
   Shape shape;
   std::uint32_t duration_us = 0;
@@ -32,7 +34,7 @@ struct TurnResult {
 class Worker {
  public:
   // Starts the process, which makes the system.
-  Worker(std::string name, const std::function<std::unique_ptr<System>()>& make);
+  Worker(std::string name, const MakeSystem& make);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker();  // ends the process
@@ -44,6 +46,8 @@ class Worker {
   TurnResult take(const Turn& turn);
 
  private:
+  [[noreturn]] void fail();
+
   const std::string name_;
   pid_t process_ = -1;
   int channel_ = -1;
