@@ -73,6 +73,7 @@ if(PAWL_C_API_SOURCES AND PAWL_PRELOAD_SOURCES)
               $<TARGET_OBJECTS:pawl_core_objects> ${PAWL_C_API_SOURCES}
               ${PAWL_STORES_OTHER_SOURCES} ${PAWL_PRELOAD_SOURCES})
   pawl_configure_shared_library(pawl_preload)
+  target_compile_definitions(pawl_preload PRIVATE PAWL_PRELOAD_FACE)
   set_target_properties(pawl_preload PROPERTIES OUTPUT_NAME pawl-preload)
 endif()
 

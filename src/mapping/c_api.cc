@@ -13,6 +13,7 @@
 #include "mapping/statistics.h"
 #include "medium/block_medium.h"
 #include "pawl/pawl.h"
+#include "track/kernel_stores.h"
 
 namespace {
 
@@ -60,6 +61,15 @@ Options from_public(const pawl_options& from) {
   return options;
 }
 
+// A program that maps atomically gets the wrappers by which the fault tracker sees what the kernel
+// stores, from an archive too.  The preload face has its own for read and its kin.
+void link_kernel_stores() {
+#ifndef PAWL_PRELOAD_FACE
+  pawl::link_kernel_stores_io();
+#endif
+  pawl::link_kernel_stores_other();
+}
+
 Status map_atomic(void* address, std::size_t length, int protection, int flags, int descriptor,
                   off_t offset, const pawl_options* given, void** result) {
   constexpr int kUnderstood =
@@ -79,6 +89,7 @@ Status map_atomic(void* address, std::size_t length, int protection, int flags, 
   if (length > std::size_t{1} << 47)
     return Status::failure(
         ENOMEM, "there is no address space for a mapping of " + std::to_string(length) + " bytes");
+  link_kernel_stores();
   Options options;
   if (given != nullptr) {
     if (given->struct_size_bytes != sizeof *given)

@@ -10,8 +10,17 @@
 #include "mapping/mapping.h"
 #include "medium/block_medium.h"
 #include "support/watched_medium.h"
+#include "track/kernel_stores.h"
 
 namespace pawl::test {
+
+// Under a sanitizer read() comes from its library, and the archive's wrapper is left out unless asked
+// for.
+inline const bool kernel_stores_are_linked = [] {
+  link_kernel_stores_io();
+  link_kernel_stores_other();
+  return true;
+}();
 
 inline Options options_for(ApplyChoice apply, TrackerChoice tracker = TrackerChoice::automatic) {
   Options options = Options::from_environment().value();
