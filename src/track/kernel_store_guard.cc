@@ -7,7 +7,7 @@
 
 namespace pawl {
 
-void KernelStoreGuard::hold(const void* address, std::size_t length) {
+void KernelStoreGuard::hold(void* address, std::size_t length) {
   const auto first_byte = reinterpret_cast<std::uint64_t>(address);
   // A length beyond the end of the address space is the system call's to refuse.
   if (first_byte + length - 1 < first_byte) return;

@@ -12,7 +12,7 @@ namespace pawl {
 class KernelStoreGuard {
  public:
   KernelStoreGuard() = default;
-  KernelStoreGuard(const void* address, std::size_t length) { cover(address, length); }
+  KernelStoreGuard(void* address, std::size_t length) { cover(address, length); }
   ~KernelStoreGuard() {
     if (is_holding_) release();
   }
@@ -20,12 +20,12 @@ class KernelStoreGuard {
   KernelStoreGuard& operator=(const KernelStoreGuard&) = delete;
 
   // Once a guard.
-  void cover(const void* address, std::size_t length) {
+  void cover(void* address, std::size_t length) {
     if (fault_tracker_in_use() && address != nullptr && length != 0) hold(address, length);
   }
 
  private:
-  void hold(const void* address, std::size_t length);
+  void hold(void* address, std::size_t length);
   void release() const;
 
   bool is_holding_ = false;

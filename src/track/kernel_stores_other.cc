@@ -63,7 +63,7 @@ std::size_t product(std::size_t size, std::size_t count) {
 
 // An address and its length as sockets return them.
 struct AddressGuards {
-  AddressGuards(const void* address, const socklen_t* length)
+  AddressGuards(void* address, socklen_t* length)
       : address_guard(address, length == nullptr ? 0 : *length),
         length_guard(length, sizeof *length) {}
   KernelStoreGuard address_guard;
