@@ -124,7 +124,9 @@ TEST_F(Errors, AJournalThatAnyoneCouldHaveWritten) {
 
 TEST_F(Errors, TheJournalTakesTheFilesOwnerAndMode) {
   ASSERT_EQ(::chmod(path_.c_str(), 0640), 0);
-  if (::geteuid() == 0) ASSERT_EQ(::chown(path_.c_str(), 12345, 54321), 0);
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(path_.c_str(), 12345, 54321), 0);
+  }
   Opened mapping(path_, options_for(kAsync));
   struct stat file{};
   struct stat side{};

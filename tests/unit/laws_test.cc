@@ -209,8 +209,12 @@ TEST(Law04ReplayIsIdempotent, ACrashAtAnyPointOfAnyRecoveryIsHarmless) {
   Opened mapping(file.path, options);
   for (int i = 0; i < 4; ++i) {
     mapping.bytes()[i * 4000] = static_cast<char>('b' + i);
-    if (i == 2) ASSERT_TRUE(mapping->truncate(5 * kPageBytes + 10).ok());
-    if (i == 3) ASSERT_TRUE(mapping->truncate(9 * kPageBytes).ok());
+    if (i == 2) {
+      ASSERT_TRUE(mapping->truncate(5 * kPageBytes + 10).ok());
+    }
+    if (i == 3) {
+      ASSERT_TRUE(mapping->truncate(9 * kPageBytes).ok());
+    }
     ASSERT_TRUE(mapping.commit().ok());
   }
   const std::string expected(mapping.bytes(), 9 * kPageBytes);
@@ -386,7 +390,9 @@ TEST(Law07SpaceFirst, WhatIsReservedIsWhatIsLogged) {
     if (event.which == Which::base && event.act == Act::reserve && event.offset <= 7 * kPageBytes &&
         event.offset + event.length >= 8 * kPageBytes)
       reserved = true;
-    if (event.which == Which::journal && event.act == Act::write) EXPECT_TRUE(reserved);
+    if (event.which == Which::journal && event.act == Act::write) {
+      EXPECT_TRUE(reserved);
+    }
   }
 }
 
@@ -609,9 +615,10 @@ TEST(Law11AllStores, ThoseOfSystemCalls) {
       ASSERT_EQ(::read(descriptor, mapping.bytes() + 4000, 200), 200);
       ::close(descriptor);
       const int direct = ::open(source.path.c_str(), O_RDONLY | O_DIRECT);
-      if (direct >= 0)
+      if (direct >= 0) {
         ASSERT_EQ(::pread(direct, mapping.bytes() + 3 * kPageBytes, kPageBytes, 0),
                   static_cast<ssize_t>(kPageBytes));
+      }
       ::close(direct);
       ASSERT_TRUE(mapping.commit().ok());
       mapping.crash();
