@@ -32,13 +32,14 @@ static int failures;
 
 static void check(int holds, const char* what, int line) {
   if (holds) return;
-  fprintf(stderr, "face_behaviour.c:%d: does not hold: %s (errno %s)\n", line, what, strerrorname_np(errno));
+  fprintf(stderr, "face_behaviour.c:%d: does not hold: %s (errno %s)\n", line, what,
+          strerrorname_np(errno));
   ++failures;
 }
 #define CHECK(condition) check((condition) ? 1 : 0, #condition, __LINE__)
-#define CHECK_FAILS(call, error)                                   \
-  do {                                                             \
-    errno = 0;                                                     \
+#define CHECK_FAILS(call, error)                                                          \
+  do {                                                                                    \
+    errno = 0;                                                                            \
     check((long)(call) == -1 && errno == (error), #call " fails with " #error, __LINE__); \
   } while (0)
 
@@ -96,7 +97,8 @@ static off_t size_of(const char* path) {
   return outcome == 0 ? status.st_size : -1;
 }
 
-/* ------------------------------------------------------------------- what crashes do, and after them */
+/* ------------------------------------------------------------------- what crashes do, and after
+ * them */
 
 static int crash(const char* how, const char* file) {
   const int fd = open(file, O_RDWR);
@@ -236,7 +238,8 @@ static void refusals(void) {
   struct aiocb request = {.aio_fildes = fd, .aio_buf = at, .aio_nbytes = 1};
   CHECK_FAILS(aio_write(&request), ENOTSUP);
   CHECK_FAILS(ioctl(fd, FICLONE, reader), EOPNOTSUPP);
-  CHECK_FAILS(mmap(at + PAGE, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), EBUSY);
+  CHECK_FAILS(mmap(at + PAGE, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+              EBUSY);
   CHECK_FAILS(mremap(at, PAGE, 2 * PAGE, MREMAP_MAYMOVE), EINVAL);
   close(reader);
 

@@ -50,7 +50,8 @@ static void die(const char* what) {
   exit(99);
 }
 
-/* ------------------------------------------------------------------------------ looking at things */
+/* ------------------------------------------------------------------------------ looking at things
+ */
 
 static uint64_t hash(const void* bytes, size_t count) {
   uint64_t value = 14695981039346656037u;
@@ -60,8 +61,10 @@ static uint64_t hash(const void* bytes, size_t count) {
 }
 
 static void show_result(const char* what, long result) {
-  if (result >= 0) say("%s: %ld", what, result);
-  else say("%s: -1 %s", what, strerrorname_np(errno));
+  if (result >= 0)
+    say("%s: %ld", what, result);
+  else
+    say("%s: -1 %s", what, strerrorname_np(errno));
 }
 
 /* The content as pread() gives it, and the size as five calls give it. */
@@ -78,8 +81,8 @@ static void show_file(const char* what, int fd, const char* path) {
     if (statx(AT_FDCWD, path, 0, STATX_SIZE, &extended) == 0) sizes[4] = (long)extended.stx_size;
   }
   const ssize_t got = pread(fd, bytes, sizeof bytes, 0);
-  say("%s: sizes %ld %ld %ld %ld %ld, %zd bytes, hash %016lx", what, sizes[0], sizes[1], sizes[2], sizes[3], sizes[4],
-      got, got > 0 ? (unsigned long)hash(bytes, (size_t)got) : 0);
+  say("%s: sizes %ld %ld %ld %ld %ld, %zd bytes, hash %016lx", what, sizes[0], sizes[1], sizes[2],
+      sizes[3], sizes[4], got, got > 0 ? (unsigned long)hash(bytes, (size_t)got) : 0);
 }
 
 static sigjmp_buf after_fault;
@@ -98,8 +101,10 @@ static const char* store_and_see(volatile char* at) {
   sigaction(SIGSEGV, &action, &old_segv);
   fault_expected = 1;
   const int signal = sigsetjmp(after_fault, 1);
-  if (signal == 0) *at = 'x';
-  else outcome = signal == SIGBUS ? "SIGBUS" : "SIGSEGV";
+  if (signal == 0)
+    *at = 'x';
+  else
+    outcome = signal == SIGBUS ? "SIGBUS" : "SIGSEGV";
   fault_expected = 0;
   sigaction(SIGBUS, &old_bus, NULL);
   sigaction(SIGSEGV, &old_segv, NULL);
@@ -125,7 +130,8 @@ static char* map(int fd, size_t length) {
   return at;
 }
 
-/* ------------------------------------------------------------------------------------------ cases */
+/* ------------------------------------------------------------------------------------------ cases
+ */
 
 static void stores_and_size(void) {
   const int fd = make("size.atomic", 3 * PAGE + 100);
@@ -272,7 +278,8 @@ static void unmapping(void) {
   say("from an offset: %c", middle[PAGE + 2]);
   middle[3] = 'o';
   show_file("then", fd, path_buffer);
-  show_result("mmap over it", mmap(middle, 2 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == middle);
+  show_result("mmap over it", mmap(middle, 2 * PAGE, PROT_READ,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == middle);
   say("now: %d", middle[3]);
   munmap(middle, 2 * PAGE);
   show_file("then", fd, path_buffer);
@@ -290,7 +297,8 @@ static void moving(void) {
   say("shrunk in place: %d", smaller == bigger);
   say("kept: %c", smaller[5]);
   char* place = mmap(NULL, 16 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  char* moved = mremap(smaller, 2 * PAGE, 3 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, place + 4 * PAGE);
+  char* moved =
+      mremap(smaller, 2 * PAGE, 3 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, place + 4 * PAGE);
   say("moved: %d %c", moved == place + 4 * PAGE, moved[5]);
   moved[2 * PAGE] = 'n';
   show_file("then", fd, path_buffer);
@@ -310,8 +318,8 @@ static void protecting_and_advising(void) {
   show_result("mprotect", mprotect(at, 8 * PAGE, PROT_READ | PROT_WRITE));
   show_result("mprotect unaligned", mprotect(at + 1, PAGE, PROT_READ));
   strcpy(at + 3 * PAGE, "pending");
-  const int harmless[] = {MADV_DONTNEED, MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL, MADV_WILLNEED, MADV_DONTDUMP,
-                          MADV_DODUMP, MADV_COLD, MADV_PAGEOUT};
+  const int harmless[] = {MADV_DONTNEED, MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL, MADV_WILLNEED,
+                          MADV_DONTDUMP, MADV_DODUMP, MADV_COLD,   MADV_PAGEOUT};
   for (unsigned i = 0; i < sizeof harmless / sizeof *harmless; ++i) {
     show_result("madvise", madvise(at, 8 * PAGE, harmless[i]));
     say("kept: %s", at + 3 * PAGE);
@@ -324,7 +332,8 @@ static void protecting_and_advising(void) {
   show_file("then", fd, path_buffer);
   show_result("fallocate", fallocate(fd, 0, 0, 10 * PAGE));
   show_result("fallocate keep size", fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 20 * PAGE));
-  show_result("punch", fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 5 * PAGE + 10, PAGE));
+  show_result("punch",
+              fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 5 * PAGE + 10, PAGE));
   show_result("zero", fallocate(fd, FALLOC_FL_ZERO_RANGE, 10 * PAGE - 5, 100));
   show_result("fallocate nothing", fallocate(fd, 0, 0, 0));
   show_result("posix_fallocate", posix_fallocate(fd, 11 * PAGE, 5));
@@ -587,7 +596,8 @@ static void threads_and_handlers(void) {
   close(fd);
 }
 
-static const char* const kEnds[] = {"return", "exit", "_exit", "_Exit", "quick_exit", "exec", "atexit", "thread"};
+static const char* const kEnds[] = {"return",     "exit", "_exit",  "_Exit",
+                                    "quick_exit", "exec", "atexit", "thread"};
 
 static void endings(void) {
   for (unsigned i = 0; i < sizeof kEnds / sizeof *kEnds; ++i) {
@@ -604,15 +614,14 @@ static void endings(void) {
   }
 }
 
-/* -------------------------------------------------------------------------------- other commands */
+/* -------------------------------------------------------------------------------- other commands
+ */
 
 static char* end_memory;
 
 static void store_late(void) { strcpy(end_memory + 200, "in an exit handler"); }
 
-static void* exit_from_thread(void* argument) {
-  exit(*(int*)argument);
-}
+static void* exit_from_thread(void* argument) { exit(*(int*)argument); }
 
 static int end(const char* how, const char* file) {
   const int fd = open(file, O_RDWR);
