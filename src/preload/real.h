@@ -37,8 +37,9 @@ namespace pawl::preload {
 #define PAWL_REAL_CALLS(X)                                                                         \
   X(mmap)                                                                                          \
   X(munmap)                                                                                        \
-  X(msync) X(mremap) X(mprotect) X(pkey_mprotect) X(madvise) X(remap_file_pages) X(read) X(pread)  \
-      X(readv) X(preadv) X(preadv2) X(write) X(pwrite) X(writev) X(pwritev) X(pwritev2) X(lseek)   \
+  X(msync)                                                                                         \
+  X(mremap) X(mprotect) X(pkey_mprotect) X(madvise) X(remap_file_pages) X(read) X(pread) X(readv)  \
+      X(preadv) X(preadv2) X(write) X(pwrite) X(writev) X(pwritev) X(pwritev2) X(lseek)            \
           X(copy_file_range) X(sendfile) X(splice) X(ioctl) X(aio_read) X(aio_write) X(aio_fsync)  \
               X(lio_listio) X(ftruncate) X(truncate) X(fallocate) X(posix_fallocate) X(fstat)      \
                   X(stat) X(lstat) X(fstatat) X(statx) X(__xstat) X(__lxstat) X(__fxstat)          \

@@ -7,7 +7,7 @@
 //
 // Locking order: start_lock(), then one TrackedFile::lock, then the table's own lock (innermost,
 // held for a look-up or a change of the table and never across I/O).  No thread holds two
-// TrackedFile::locks, except fork() and exec, which take all of them under start_lock().
+// TrackedFile::locks, except fork(), which takes all of them under start_lock().
 //
 // Signals: whoever holds one of these locks is inside() (see inside.h), with asynchronous signals
 // blocked, so no handler of the program ever meets them half-way.  For descriptors and addresses

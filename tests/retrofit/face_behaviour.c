@@ -301,6 +301,69 @@ static void children(void) {
   CHECK(!has_side(path));
 }
 
+/* A child may be the writer of a file of its own. */
+static void child_with_its_own_file(void) {
+  const char* path = in_directory("mine.atomic");
+  const char* other = in_directory("child's.atomic");
+  make(path, '.', PAGE);
+  make(other, '.', PAGE);
+  const int fd = open(path, O_RDWR);
+  char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  memcpy(at, "parent", 6);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int own = open(other, O_RDWR);
+    char* mine = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, own, 0);
+    if (mine == MAP_FAILED) _exit(1);
+    memcpy(mine, "child", 5);
+    if (msync(mine, PAGE, MS_SYNC) != 0) _exit(2);
+    memcpy(mine + 10, "at the end", 10);
+    exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
+  CHECK(!has_side(other));
+  CHECK(found(other, 0, "child"));
+  CHECK(found(other, 10, "at the end"));
+  CHECK(has_side(path));
+  CHECK(msync(at, PAGE, MS_SYNC) == 0);
+  munmap(at, PAGE);
+  close(fd);
+}
+
+static int becomes_atomic(const char* path) {
+  make(path, '.', PAGE);
+  const int fd = open(path, O_RDWR);
+  char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  const int is = has_side(path);
+  munmap(at, PAGE);
+  close(fd);
+  return is;
+}
+
+/* The script asks for *.atomic*, for DIRECTORY/by-path/? and for by-relative-path/?. */
+static void globs(void) {
+  mkdir(in_directory("by-path"), 0755);
+  mkdir(in_directory("by-path/deeper"), 0755);
+  mkdir("by-relative-path", 0755);
+  CHECK(becomes_atomic(in_directory("a.atomic")));
+  CHECK(becomes_atomic(in_directory("by-path/deeper/a.atomic")));
+  CHECK(!becomes_atomic(in_directory("a.not")));
+  CHECK(becomes_atomic(in_directory("by-path/a")));
+  CHECK(!becomes_atomic(in_directory("by-path/ab")));
+  CHECK(!becomes_atomic(in_directory("by-path/deeper/a")));
+  CHECK(becomes_atomic("by-relative-path/a"));
+  CHECK(!becomes_atomic(in_directory("a.atomic.pawl")));
+  const char* link = in_directory("link");
+  CHECK(symlink(in_directory("a.atomic"), link) == 0);
+  const int fd = open(link, O_RDWR);
+  char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(has_side(in_directory("a.atomic")));
+  munmap(at, PAGE);
+  close(fd);
+}
+
 static void own_descriptors(void) {
   const char* path = in_directory("descriptors.atomic");
   make(path, '.', 2 * PAGE);
@@ -393,6 +456,8 @@ int main(int count, char** arguments) {
   crashes();
   refusals();
   children();
+  child_with_its_own_file();
+  globs();
   own_descriptors();
   asked_for_by_flag();
   locks_pass_a_whole_file_on();

@@ -6,7 +6,9 @@ pawl=$1
 program=$2
 
 mkdir "$scratch/atomic"
-"$pawl" run --atomic '*.atomic*' -- "$program" "$scratch/atomic"
+cd "$scratch"
+"$pawl" run --atomic '*.atomic*' --atomic "$scratch/atomic/by-path/?" --atomic 'by-relative-path/?' -- \
+  "$program" "$scratch/atomic"
 
 mkdir "$scratch/plain"
 if "$program" "$scratch/plain" >"$scratch/output" 2>&1; then
