@@ -55,42 +55,43 @@ enum pawl_tracker { PAWL_TRACKER_AUTO = 0, PAWL_TRACKER_SCAN = 1, PAWL_TRACKER_F
 enum pawl_apply { PAWL_APPLY_ASYNC = 0, PAWL_APPLY_EAGER = 1 };
 
 struct pawl_options {
-  size_t struct_size_bytes;       /* sizeof(struct pawl_options); set by pawl_options_init */
-  uint64_t journal_size_bytes;    /* preallocated at the first map; PAWL_JOURNAL_SIZE; default 16 MiB */
-  int tracker;                    /* enum pawl_tracker; PAWL_TRACKER=auto|scan|fault */
-  int apply;                      /* enum pawl_apply; PAWL_APPLY=async|eager */
-  uint32_t apply_threshold_pages; /* committed pages that wait for async apply; PAWL_APPLY_THRESHOLD;
-                                     default 128, the paper's */
+  size_t struct_size_bytes; /* sizeof(struct pawl_options); set by pawl_options_init */
+  uint64_t
+      journal_size_bytes; /* preallocated at the first map; PAWL_JOURNAL_SIZE; default 16 MiB */
+  int tracker;            /* enum pawl_tracker; PAWL_TRACKER=auto|scan|fault */
+  int apply;              /* enum pawl_apply; PAWL_APPLY=async|eager */
+  uint32_t apply_threshold_pages; /* committed pages that wait for async apply;
+                                     PAWL_APPLY_THRESHOLD; default 128, the paper's */
   uint64_t resident_bytes_max;    /* private memory above which a commit of the whole mapping drops
                                      clean pages; PAWL_RESIDENT_MAX; default a quarter of RAM */
 };
 
 struct pawl_statistics {
-  uint64_t commits;              /* durable or queued commits that logged something */
-  uint64_t bytes_logged;         /* journal bytes written for them, padding included */
-  uint64_t bytes_changed;        /* bytes of changed cache lines that they carried */
-  uint64_t dirty_pages;          /* pages that were compared for them, in all */
-  uint64_t changed_pages;        /* pages of those that differed from the committed image */
-  uint64_t pages_applied;        /* pages copied into the file */
-  uint64_t checkpoints;          /* times the file was flushed and its records dropped */
-  uint64_t stalls;               /* times a commit waited for a checkpoint, for want of journal space */
-  uint64_t rollbacks;            /* MS_INVALIDATE calls */
-  uint64_t pages_dropped;        /* clean pages given back to the kernel */
-  uint64_t records_replayed;     /* by recovery, when this mapping was made */
-  uint64_t journal_size_bytes;   /* size of the side file now */
-  uint64_t journal_used_bytes;   /* of which holds records that a crash would replay */
-  uint64_t scans_flat;           /* scan tracker: times the whole range was scanned ... */
-  uint64_t scans_located;        /* ... and times the kernel's fault log said where to look */
-  uint64_t last_sequence;        /* sequence number of the last commit */
-  int tracker;                   /* enum pawl_tracker in use: SCAN or FAULT */
-  int apply;                     /* enum pawl_apply in use */
-  int last_error_number;         /* errno of the last failed commit, apply or checkpoint; 0 for none */
-  char last_error[256];          /* its text */
+  uint64_t commits;          /* durable or queued commits that logged something */
+  uint64_t bytes_logged;     /* journal bytes written for them, padding included */
+  uint64_t bytes_changed;    /* bytes of changed cache lines that they carried */
+  uint64_t dirty_pages;      /* pages that were compared for them, in all */
+  uint64_t changed_pages;    /* pages of those that differed from the committed image */
+  uint64_t pages_applied;    /* pages copied into the file */
+  uint64_t checkpoints;      /* times the file was flushed and its records dropped */
+  uint64_t stalls;           /* times a commit waited for a checkpoint, for want of journal space */
+  uint64_t rollbacks;        /* MS_INVALIDATE calls */
+  uint64_t pages_dropped;    /* clean pages given back to the kernel */
+  uint64_t records_replayed; /* by recovery, when this mapping was made */
+  uint64_t journal_size_bytes; /* size of the side file now */
+  uint64_t journal_used_bytes; /* of which holds records that a crash would replay */
+  uint64_t scans_flat;         /* scan tracker: times the whole range was scanned ... */
+  uint64_t scans_located;      /* ... and times the kernel's fault log said where to look */
+  uint64_t last_sequence;      /* sequence number of the last commit */
+  int tracker;                 /* enum pawl_tracker in use: SCAN or FAULT */
+  int apply;                   /* enum pawl_apply in use */
+  int last_error_number; /* errno of the last failed commit, apply or checkpoint; 0 for none */
+  char last_error[256];  /* its text */
 };
 
 /* Fills options with the defaults, then with what PAWL_* environment variables say.
  * Returns 0, or -1 with EINVAL when a variable holds what it cannot. */
-PAWL_PUBLIC int pawl_options_init(struct pawl_options *options);
+PAWL_PUBLIC int pawl_options_init(struct pawl_options* options);
 
 /* Maps length bytes of the file open (O_RDWR) as fd, from offset on, as one atomic mapping.
  * Arguments as for mmap(2); flags must contain MAP_ATOMIC, and may contain MAP_FIXED,
@@ -98,11 +99,11 @@ PAWL_PUBLIC int pawl_options_init(struct pawl_options *options);
  * recovered first.  On return the file's content is durable, its journal exists beside it
  * (FILE.pawl) and the file is marked as open.  fd may be closed afterwards.
  * One file has one mapping: a second one, in any process, is refused with EBUSY. */
-PAWL_PUBLIC void *pawl_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset);
+PAWL_PUBLIC void* pawl_mmap(void* addr, size_t length, int prot, int flags, int fd, off_t offset);
 
 /* The same with options; NULL means pawl_options_init's. */
-PAWL_PUBLIC void *pawl_mmap_with(void *addr, size_t length, int prot, int flags, int fd, off_t offset,
-                                 const struct pawl_options *options);
+PAWL_PUBLIC void* pawl_mmap_with(void* addr, size_t length, int prot, int flags, int fd,
+                                 off_t offset, const struct pawl_options* options);
 
 /* Commits, queues or rolls back the pages of [addr, addr + length).
  *   MS_SYNC        on return the range and the file's size are durable, in one atomic step, and so
@@ -113,31 +114,31 @@ PAWL_PUBLIC void *pawl_mmap_with(void *addr, size_t length, int prot, int flags,
  *                  over the whole mapping it rolls the file's size back too.
  * ENOSPC leaves memory and file as they were; free some space and call again.  EIO is final: the
  * mapping takes no more commits, and mapping the file anew recovers the last durable state. */
-PAWL_PUBLIC int pawl_msync(void *addr, size_t length, int flags);
+PAWL_PUBLIC int pawl_msync(void* addr, size_t length, int flags);
 
 /* Waits until every batch queued with MS_ASYNC on the mapping that contains addr is durable.
  * Returns 0 when all are; the failure otherwise. */
-PAWL_PUBLIC int pawl_wait(void *addr);
+PAWL_PUBLIC int pawl_wait(void* addr);
 
 /* Unmaps the whole mapping that starts at addr and closes it: changes since the last msync are
  * discarded, committed bytes are written to the file and flushed, the mark and the side file go.
  * If that cannot be done the journal stays, the next map recovers, and -1 is returned. */
-PAWL_PUBLIC int pawl_munmap(void *addr, size_t length);
+PAWL_PUBLIC int pawl_munmap(void* addr, size_t length);
 
 /* Sets the size of a mapped file.  The new size is what the process sees at once; it is durable,
  * together with the bytes, with the next commit.  On a file that is not mapped: ftruncate(2). */
 PAWL_PUBLIC int pawl_ftruncate(int fd, off_t length);
 
 /* Fills in the counters of the mapping that contains addr. */
-PAWL_PUBLIC int pawl_stats(const void *addr, struct pawl_statistics *statistics);
+PAWL_PUBLIC int pawl_stats(const void* addr, struct pawl_statistics* statistics);
 
 /* Recovers the file at path after a crash, without mapping it: replays its journal, flushes it and
  * removes mark and journal.  Returns the number of records replayed (0: nothing to do). */
-PAWL_PUBLIC long pawl_recover(const char *path);
+PAWL_PUBLIC long pawl_recover(const char* path);
 
 /* What went wrong in the last failed call of this thread, and what to do about it.  Never NULL;
  * valid until the thread's next call. */
-PAWL_PUBLIC const char *pawl_last_error(void);
+PAWL_PUBLIC const char* pawl_last_error(void);
 
 #ifdef __cplusplus
 }

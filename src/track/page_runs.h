@@ -65,8 +65,9 @@ class PageRuns {
   }
   bool contains(std::uint64_t page) {
     normalise();
-    auto after = std::upper_bound(runs_.begin(), runs_.end(), page,
-                                  [](std::uint64_t value, const PageRun& run) { return value < run.first; });
+    auto after =
+        std::upper_bound(runs_.begin(), runs_.end(), page,
+                         [](std::uint64_t value, const PageRun& run) { return value < run.first; });
     return after != runs_.begin() && page < std::prev(after)->end();
   }
   bool empty() const { return runs_.empty(); }
@@ -78,7 +79,8 @@ class PageRuns {
  private:
   void normalise() {
     if (sorted_) return;
-    std::sort(runs_.begin(), runs_.end(), [](const PageRun& a, const PageRun& b) { return a.first < b.first; });
+    std::sort(runs_.begin(), runs_.end(),
+              [](const PageRun& a, const PageRun& b) { return a.first < b.first; });
     std::vector<PageRun> merged;
     for (const PageRun& run : runs_) {
       if (!merged.empty() && run.first <= merged.back().end()) {

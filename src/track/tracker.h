@@ -1,10 +1,10 @@
 // A tracker finds which pages of a watched range were stored to.  It knows addresses and pages; it
 // knows nothing of files, journals or commits, and works with every medium.
 //
-// What no tracker promises to see: stores by another process (ptrace, process_vm_writev), by a vfork
-// child, and by a device or kernel thread into memory that was pinned before (registered buffers of
-// io_uring, RDMA).  A failing compare-and-swap counts as a store: it faults as one does, and so must
-// not run on a page while that page is collected.
+// What no tracker promises to see: stores by another process (ptrace, process_vm_writev), by a
+// vfork child, and by a device or kernel thread into memory that was pinned before (registered
+// buffers of io_uring, RDMA).  A failing compare-and-swap counts as a store: it faults as one does,
+// and so must not run on a page while that page is collected.
 #pragma once
 
 #include <cstddef>
@@ -45,8 +45,8 @@ class Tracker {
   // On failure no page is lost: those already taken are in `stored`.
   virtual Status collect(char* address, std::size_t length, PageRuns& stored) = 0;
 
-  // Gives watched pages the protection that the program asks for.  Instead of mprotect, not after it:
-  // between the two, stores of other threads could go unseen.
+  // Gives watched pages the protection that the program asks for.  Instead of mprotect, not after
+  // it: between the two, stores of other threads could go unseen.
   virtual Status protect(char* address, std::size_t length, int protection) = 0;
 
   virtual const char* name() const = 0;
@@ -57,9 +57,9 @@ inline constexpr std::size_t kWatchedRangesMax = 1024;  // in the whole process
 
 // What this kernel and this process's permissions allow.
 struct TrackerSupport {
-  bool scan = false;       // userfaultfd WP_ASYNC and PAGEMAP_SCAN
-  bool fault_log = false;  // perf page-fault samples, so that a scan need not walk the mapping
-  std::string scan_reason;       // why not, when not
+  bool scan = false;        // userfaultfd WP_ASYNC and PAGEMAP_SCAN
+  bool fault_log = false;   // perf page-fault samples, so that a scan need not walk the mapping
+  std::string scan_reason;  // why not, when not
   std::string fault_log_reason;
 };
 TrackerSupport probe_trackers();

@@ -14,8 +14,8 @@
 
 namespace pawl::test {
 
-// Under a sanitizer read() comes from its library, and the archive's wrapper is left out unless asked
-// for.
+// Under a sanitizer read() comes from its library, and the archive's wrapper is left out unless
+// asked for.
 inline const bool kernel_stores_are_linked = [] {
   link_kernel_stores_io();
   link_kernel_stores_other();
