@@ -214,9 +214,6 @@ int close_all_between(unsigned first, unsigned last, int flags) {
 }
 
 }  // namespace
-}  // namespace pawl::preload
-
-using namespace pawl::preload;
 
 #define PAWL_TAKE_MODE(mode)          \
   mode_t mode = 0;                    \
@@ -322,3 +319,5 @@ PAWL_INTERPOSE int lockf(int descriptor, int command, off_t count) {
   return outcome;
 }
 PAWL_ALSO_KNOWN_AS(lockf64, lockf);
+
+}  // namespace pawl::preload

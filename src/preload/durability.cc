@@ -35,10 +35,6 @@ Status commit_everything() {
 }
 
 }  // namespace
-}  // namespace pawl::preload
-
-using namespace pawl::preload;
-using pawl::Status;
 
 PAWL_INTERPOSE int fsync(int descriptor) {
   PAWL_PASS(real().fsync(descriptor));
@@ -69,3 +65,5 @@ PAWL_INTERPOSE int sync_file_range(int descriptor, off64_t offset, off64_t count
   if (!inside() && table::may_be_tracked(descriptor)) return 0;
   return real().sync_file_range(descriptor, offset, count, flags);
 }
+
+}  // namespace pawl::preload

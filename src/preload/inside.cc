@@ -7,6 +7,7 @@
 
 // Where this library begins, and where its code ends: the linker knows.
 extern "C" {
+// NOLINTNEXTLINE(readability-identifier-naming): the linker's name
 extern const char __ehdr_start __attribute__((visibility("hidden")));
 extern const char etext __attribute__((visibility("hidden")));
 }

@@ -3,7 +3,7 @@
 // as ever.
 #include "preload/interpose.h"
 
-#include <limits.h>
+#include <climits>
 
 #include <cerrno>
 #include <optional>
@@ -216,10 +216,6 @@ ssize_t write_bytes(int descriptor, const void* buffer, std::size_t count, const
   });
 }
 
-}  // namespace pawl::preload
-
-using namespace pawl::preload;
-
 PAWL_INTERPOSE ssize_t read(int descriptor, void* buffer, size_t count) {
   PAWL_PASS(real().read(descriptor, buffer, count));
   return read_bytes(descriptor, buffer, count, nullptr);
@@ -315,3 +311,5 @@ PAWL_INTERPOSE ssize_t __pread_chk(int descriptor, void* buffer, size_t count, o
   return read_bytes(descriptor, buffer, count, &offset);
 }
 PAWL_ALSO_KNOWN_AS(__pread64_chk, __pread_chk);
+
+}  // namespace pawl::preload

@@ -1,7 +1,7 @@
 #include "preload/lifecycle.h"
 
 #include <dirent.h>
-#include <limits.h>
+#include <climits>
 
 #include <atomic>
 #include <cerrno>

@@ -294,10 +294,10 @@ Status advise_piece(TrackedFile& file, const AddressRange& range, int advice) {
     case kDontNeedLocked:
       // Of a shared mapping nothing is lost by it; of ours, a private one to the kernel, the
       // pending stores would be.
-      return {};
     case MADV_MERGEABLE:
     case MADV_UNMERGEABLE:
-      return {};  // no effect on shared mappings
+      // These do not touch shared mappings.
+      return {};
     case MADV_REMOVE:
       return punch_window(file, part);
     case MADV_NORMAL:
@@ -391,10 +391,8 @@ bool has_windows_in(const void* address, std::size_t count) {
 }
 
 }  // namespace
-}  // namespace pawl::preload
 
-using namespace pawl::preload;
-
+// NOLINTNEXTLINE(bugprone-exception-escape): without memory for Pawl itself the process ends
 PAWL_INTERPOSE void* mmap(void* address, size_t count, int protection, int flags, int descriptor,
                           off_t offset) noexcept {
   const MapRequest request{address, count, protection, flags, descriptor, offset};
@@ -442,6 +440,7 @@ PAWL_INTERPOSE int remap_file_pages(void* address, size_t count, int protection,
   return refuse("remap_file_pages", ENOTSUP, "an atomic mapping shows its file in one order");
 }
 
+// NOLINTNEXTLINE(bugprone-exception-escape): without memory for Pawl itself the process ends
 PAWL_INTERPOSE void* mremap(void* old_address, size_t old_size, size_t new_size, int flags,
                             ...) noexcept {
   void* new_address = nullptr;
@@ -454,3 +453,5 @@ PAWL_INTERPOSE void* mremap(void* old_address, size_t old_size, size_t new_size,
   PAWL_PASS(real().mremap(old_address, old_size, new_size, flags, new_address));
   return remap(old_address, old_size, new_size, flags, new_address);
 }
+
+}  // namespace pawl::preload

@@ -15,46 +15,50 @@
 namespace pawl::preload {
 namespace {
 
-Result<std::optional<Suspended>> suspend_by_inode(dev_t device, ino_t inode) {
-  const TrackedFilePointer file = table::of_inode(device, inode);
-  if (file == nullptr) return std::optional<Suspended>{};
+// Appends to `suspended` when the file is tracked.
+Status suspend_by_inode(const NamedFile& named, std::vector<Suspended>& suspended) {
+  const TrackedFilePointer file = table::of_inode(named.status.st_dev, named.status.st_ino);
+  if (file == nullptr) return {};
   const std::lock_guard guard(file->lock);
-  if (file->has_ended) return std::optional<Suspended>{};
-  auto suspended = suspend(file);
-  if (!suspended.ok()) return suspended.status();
-  return std::optional<Suspended>{std::move(suspended.value())};
+  if (file->has_ended) return {};
+  auto one = suspend(file);
+  if (one.ok()) suspended.push_back(std::move(one.value()));
+  return one.status();
+}
+
+bool is_tracked(const NamedFile& named) {
+  return table::of_inode(named.status.st_dev, named.status.st_ino) != nullptr;
 }
 
 // The file is about to lose this name.
-Result<std::optional<Suspended>> before_removal(const NamedFile& named) {
-  if (!S_ISREG(named.status.st_mode)) return std::optional<Suspended>{};
-  if (table::of_inode(named.status.st_dev, named.status.st_ino) != nullptr) {
+Status suspend_for_removal(const NamedFile& named, std::vector<Suspended>& suspended) {
+  if (!S_ISREG(named.status.st_mode)) return {};
+  if (is_tracked(named)) {
     if (named.status.st_nlink > 1) {
       return Status::failure(EBUSY,
                              named.real_path +
                                  " is mapped atomically under one of its names; unmap it before "
                                  "one of them is removed");
     }
-    return suspend_by_inode(named.status.st_dev, named.status.st_ino);
+    return suspend_by_inode(named, suspended);
   }
-  const Status status = recover_if_left(named.real_path);
-  if (status.error_number() == EBUSY) return status;
-  return std::optional<Suspended>{};  // what cannot be recovered can still be removed
+  // A live writer's file keeps its name; what cannot be recovered can still be removed.
+  Status status = recover_if_left(named.real_path);
+  return status.error_number() == EBUSY ? status : Status{};
 }
 
 int remove_name(const char* call, int directory, const char* path, int flags) {
   const Inside working;
   const auto named = look_up(directory, path, false);
-  std::optional<Suspended> suspended;
+  std::vector<Suspended> suspended;
   if (named) {
-    auto outcome = before_removal(*named);
-    if (!outcome.ok()) return refuse(call, outcome.status());
-    suspended = std::move(outcome.value());
+    if (const Status status = suspend_for_removal(*named, suspended); !status.ok())
+      return refuse(call, status);
   }
   const int outcome = real().unlinkat(directory, path, flags);
-  if (outcome != 0 && suspended) {
+  if (outcome != 0) {
     const int error_number = errno;
-    resume_all({*suspended}, call);
+    resume_all(suspended, call);
     errno = error_number;
   }
   // Otherwise descriptors and window are the kernel's from here on: what has no name does not
@@ -71,19 +75,25 @@ struct Renaming {
 };
 
 // Files in a directory that is renamed change their paths with it.
-Result<std::vector<Suspended>> suspend_beneath(const std::string& directory) {
-  std::vector<Suspended> suspended;
+Status suspend_beneath(const std::string& directory, std::vector<Suspended>& suspended) {
   for (const TrackedFilePointer& file : table::all()) {
     const std::lock_guard guard(file->lock);
     if (file->has_ended || !file->path.starts_with(directory + "/")) continue;
     auto one = suspend(file);
-    if (!one.ok()) {
-      resume_all(suspended, "rename");
-      return one.status();
-    }
+    if (!one.ok()) return one.status();
     suspended.push_back(std::move(one.value()));
   }
-  return suspended;
+  return {};
+}
+
+// The file, or what is beneath the directory, is about to change its name.
+Status suspend_for_move(const NamedFile& named, std::vector<Suspended>& suspended) {
+  if (S_ISDIR(named.status.st_mode)) return suspend_beneath(named.real_path, suspended);
+  if (!S_ISREG(named.status.st_mode)) return {};
+  if (is_tracked(named)) return suspend_by_inode(named, suspended);
+  // A journal left behind at the old name would be of no file.
+  Status status = recover_if_left(named.real_path);
+  return status.error_number() == EBUSY ? status : Status{};
 }
 
 void move_paths(std::vector<Suspended>& suspended, const std::string& from, const std::string& to) {
@@ -115,29 +125,13 @@ int rename_file(const Renaming& renaming) {
     resume_all(replaced, "rename");
     return refuse("rename", failure);
   };
-  for (const auto* end : {&source, exchange ? &target : &source}) {
-    if (!*end) continue;
-    if (S_ISDIR((*end)->status.st_mode)) {
-      auto beneath = suspend_beneath((*end)->real_path);
-      if (!beneath.ok()) return undo(beneath.status());
-      std::move(beneath.value().begin(), beneath.value().end(), std::back_inserter(moved));
-      continue;
-    }
-    if (!S_ISREG((*end)->status.st_mode)) continue;
-    if (table::of_inode((*end)->status.st_dev, (*end)->status.st_ino) == nullptr) {
-      // A journal left behind at the old name would be of no file.
-      if (const Status left = recover_if_left((*end)->real_path); left.error_number() == EBUSY)
-        return undo(left);
-      continue;
-    }
-    auto suspended = suspend_by_inode((*end)->status.st_dev, (*end)->status.st_ino);
-    if (!suspended.ok()) return undo(suspended.status());
-    if (suspended.value()) moved.push_back(std::move(*suspended.value()));
+  if (const Status status = suspend_for_move(*source, moved); !status.ok()) return undo(status);
+  if (target && exchange) {
+    if (const Status status = suspend_for_move(*target, moved); !status.ok()) return undo(status);
   }
-  if (replaces) {
-    auto suspended = before_removal(*target);
-    if (!suspended.ok()) return undo(suspended.status());
-    if (suspended.value()) replaced.push_back(std::move(*suspended.value()));
+  if (target && replaces) {
+    if (const Status status = suspend_for_removal(*target, replaced); !status.ok())
+      return undo(status);
   }
 
   const int outcome = pass_on();
@@ -167,9 +161,6 @@ int rename_file(const Renaming& renaming) {
 }
 
 }  // namespace
-}  // namespace pawl::preload
-
-using namespace pawl::preload;
 
 PAWL_INTERPOSE int unlinkat(int directory, const char* path, int flags) noexcept {
   PAWL_PASS(real().unlinkat(directory, path, flags));
@@ -209,3 +200,5 @@ PAWL_INTERPOSE int rename(const char* old_path, const char* new_path) noexcept {
   if (!in_own_process()) return real().rename(old_path, new_path);
   return rename_file({AT_FDCWD, old_path, AT_FDCWD, new_path, 0});
 }
+
+}  // namespace pawl::preload

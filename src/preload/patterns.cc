@@ -1,8 +1,8 @@
 #include "preload/patterns.h"
 
 #include <fnmatch.h>
-#include <limits.h>
 #include <unistd.h>
+#include <climits>
 
 #include <cstdlib>
 #include <string_view>

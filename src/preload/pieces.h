@@ -16,7 +16,9 @@ struct Piece {
 // In order of address, without gaps.
 std::vector<Piece> pieces_of(const AddressRange& range);
 
-inline char* pointer(std::uintptr_t address) { return reinterpret_cast<char*>(address); }
+inline char* pointer(std::uintptr_t address) {
+  return reinterpret_cast<char*>(address);  // NOLINT(performance-no-int-to-ptr): it is an address
+}
 inline std::size_t length(const AddressRange& range) { return range.high - range.low; }
 
 // Takes a part of the window away from the program.  What it holds stays pending.  The memory of a

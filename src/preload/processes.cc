@@ -13,6 +13,7 @@
 
 #include <cerrno>
 #include <cstdarg>
+#include <new>
 #include <vector>
 
 #include "mapping/fork_guard.h"
@@ -123,9 +124,6 @@ void* run_inside(void* argument) {
 }
 
 }  // namespace
-}  // namespace pawl::preload
-
-using namespace pawl::preload;
 
 PAWL_INTERPOSE void _exit(int status) {
   finish();
@@ -188,8 +186,11 @@ PAWL_INTERPOSE int execle(const char* path, const char* first, ...) noexcept {
 PAWL_INTERPOSE int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                                   void* (*routine)(void*), void* argument) noexcept {
   if (!inside()) return real().pthread_create(thread, attributes, routine, argument);
-  auto* const start = new ThreadStart{routine, argument};
+  auto* const start = new (std::nothrow) ThreadStart{routine, argument};
+  if (start == nullptr) return EAGAIN;
   const int outcome = real().pthread_create(thread, attributes, run_inside, start);
   if (outcome != 0) delete start;
   return outcome;
 }
+
+}  // namespace pawl::preload

@@ -78,7 +78,7 @@ std::optional<Status> truncate_by_path(const char* path, off_t size) {
     }
   }
   if (name) {
-    if (const Status status_of_recovery = recover_if_left(*name); !status_of_recovery.ok())
+    if (Status status_of_recovery = recover_if_left(*name); !status_of_recovery.ok())
       return status_of_recovery;
   }
   return std::nullopt;
@@ -89,10 +89,6 @@ int report(const char* call, const Status& status) {
 }
 
 }  // namespace
-}  // namespace pawl::preload
-
-using namespace pawl::preload;
-using pawl::Status;
 
 PAWL_INTERPOSE int ftruncate(int descriptor, off_t size) noexcept {
   PAWL_PASS(real().ftruncate(descriptor, size));
@@ -200,3 +196,5 @@ PAWL_ALSO_KNOWN_AS(__fxstat64, __fxstat);
 PAWL_ALSO_KNOWN_AS(__xstat64, __xstat);
 PAWL_ALSO_KNOWN_AS(__lxstat64, __lxstat);
 PAWL_ALSO_KNOWN_AS(__fxstatat64, __fxstatat);
+
+}  // namespace pawl::preload

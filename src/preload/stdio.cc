@@ -52,16 +52,12 @@ void set_stdio(int descriptor, bool value) {
   if (flag.load(std::memory_order_relaxed) != value) flag.store(value);
 }
 
-}  // namespace pawl::preload
-
-using namespace pawl::preload;
-
 PAWL_INTERPOSE FILE* fopen(const char* path, const char* mode) {
   PAWL_PASS(real().fopen(path, mode));
   if (!is_ours_to_judge()) return real().fopen(path, mode);
   {
     const Inside working;
-    if (const pawl::Status status = may_be_a_stream(path); !status.ok()) {
+    if (const Status status = may_be_a_stream(path); !status.ok()) {
       refuse("fopen", status);
       return nullptr;
     }
@@ -83,7 +79,7 @@ PAWL_INTERPOSE FILE* freopen(const char* path, const char* mode, FILE* stream) {
   if (!is_ours_to_judge()) return real().freopen(path, mode, stream);
   if (path != nullptr) {
     const Inside working;
-    if (const pawl::Status status = may_be_a_stream(path); !status.ok()) {
+    if (const Status status = may_be_a_stream(path); !status.ok()) {
       real().fclose(stream);  // freopen() closes the old stream whatever becomes of the new one
       refuse("freopen", status);
       return nullptr;
@@ -99,3 +95,5 @@ PAWL_INTERPOSE int fclose(FILE* stream) {
   if (is_ours_to_judge() && stream != nullptr) set_stdio(fileno(stream), false);
   return real().fclose(stream);
 }
+
+}  // namespace pawl::preload

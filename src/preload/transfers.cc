@@ -88,9 +88,6 @@ int clone_source(unsigned long request, const void* argument) {
 }
 
 }  // namespace
-}  // namespace pawl::preload
-
-using namespace pawl::preload;
 
 PAWL_INTERPOSE ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset,
                                        size_t count, unsigned flags) {
@@ -152,3 +149,5 @@ PAWL_ALSO_KNOWN_AS(aio_read64, aio_read);
 PAWL_ALSO_KNOWN_AS(aio_write64, aio_write);
 PAWL_ALSO_KNOWN_AS(aio_fsync64, aio_fsync);
 PAWL_ALSO_KNOWN_AS(lio_listio64, lio_listio);
+
+}  // namespace pawl::preload
