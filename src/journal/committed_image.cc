@@ -22,7 +22,7 @@ Result<CommittedImage::Page> CommittedImage::page(std::uint64_t number, bool& lo
     zeros_from = truncation_.pending ? std::min(truncation_.to, size_) : size_;
   }
   loaded = true;
-  Page copy = std::make_shared<PageBuffer>();
+  Page copy = pool_.take();
   if (zeros_from <= start) {
     copy->bytes.fill(std::byte{0});
     return copy;
@@ -33,6 +33,12 @@ Result<CommittedImage::Page> CommittedImage::page(std::uint64_t number, bool& lo
     std::memset(copy->bytes.data() + kept, 0, kPageBytes - kept);
   }
   return copy;
+}
+
+CommittedImage::Page CommittedImage::copy(const Page& page) {
+  Page made = pool_.take();
+  *made = *page;
+  return made;
 }
 
 std::uint64_t CommittedImage::size() const {
@@ -47,7 +53,7 @@ Status CommittedImage::reserve_space(std::uint64_t offset, std::uint64_t length)
 
 PageBuffer& CommittedImage::writable(Waiting& waiting) {
   if (waiting.applying) {
-    waiting.page = std::make_shared<PageBuffer>(*waiting.page);
+    waiting.page = copy(waiting.page);
     waiting.applying = false;
   }
   return *waiting.page;
@@ -92,7 +98,7 @@ void CommittedImage::patch(std::uint64_t number, const Page& page, std::uint64_t
   if (waiting.page == nullptr) {
     // Either a copy loaded for this commit, or one that was applied since it was looked up, and may
     // still be read by the one who applied it.
-    waiting.page = page.use_count() == 1 ? page : std::make_shared<PageBuffer>(*page);
+    waiting.page = page.use_count() == 1 ? page : copy(page);
     waiting.first_sequence = sequence;
   }
   waiting.last_sequence = sequence;

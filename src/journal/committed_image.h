@@ -16,6 +16,7 @@
 
 #include "journal/format.h"
 #include "journal/page_buffer.h"
+#include "journal/page_pool.h"
 #include "journal/space_reservation.h"
 
 namespace pawl {
@@ -25,7 +26,7 @@ inline constexpr std::size_t kOverlayPagesMax = 8192;
 
 class CommittedImage {
  public:
-  using Page = std::shared_ptr<PageBuffer>;
+  using Page = PagePool::Page;
 
   // `size_bytes` is the base's; all its content is durable.
   CommittedImage(MediumFile& base, std::uint64_t size_bytes, std::uint64_t durable_sequence)
@@ -42,6 +43,9 @@ class CommittedImage {
   // The page's committed bytes, zeros past the end; not to be changed.  `loaded` says that it is a
   // copy made from the base for this call, which patch() may take over.
   Result<Page> page(std::uint64_t number, bool& loaded);
+
+  // Another page with the same bytes.
+  Page copy(const Page& page);
 
   std::uint64_t size() const;
   // Law 7 for content that a commit is about to log.
@@ -95,6 +99,7 @@ class CommittedImage {
                           const std::vector<std::uint64_t>& kept_pages);
 
   MediumFile& base_;
+  PagePool pool_;  // outlives the pages below
   mutable std::mutex mutex_;
   SpaceReservation space_;
   std::unordered_map<std::uint64_t, Waiting> overlay_;

@@ -152,6 +152,11 @@ Status Journal::write(const Place& place, std::uint64_t offset_in_record,
   return file_->write(place.offset + offset_in_record, bytes);
 }
 
+Status Journal::write_durably(const Place& place, std::span<const std::byte> record) {
+  PAWL_ASSERT(place.offset >= kAreaStart && record.size() == place.bytes);
+  return file_->write_durably(place.offset, record);
+}
+
 Status Journal::flush() { return file_->flush(); }
 
 Result<Place> Journal::reserve_oversize() {

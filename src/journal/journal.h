@@ -48,6 +48,8 @@ class Journal {
   Status write(const Place& place, std::uint64_t offset_in_record,
                std::span<const std::byte> bytes);
   Status flush();
+  // A whole record, written and flushed in one.
+  Status write_durably(const Place& place, std::span<const std::byte> record);
   // Low 32 bits of the generation of the durable header; for the records written under it.
   std::uint32_t header_generation() const;
 

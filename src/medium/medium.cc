@@ -2,6 +2,11 @@
 
 namespace pawl {
 
+Status MediumFile::write_durably(std::uint64_t offset, std::span<const std::byte> from) {
+  PAWL_TRY(write(offset, from));
+  return flush();
+}
+
 std::string describe_journal_id(const JournalId& id) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string text;

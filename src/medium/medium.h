@@ -39,6 +39,8 @@ class MediumFile {
   virtual Status write(std::uint64_t offset, std::span<const std::byte> from) = 0;
   // Everything written, and the size, is durable on success.  A failure is EIO, and final (law 8).
   virtual Status flush() = 0;
+  // write() and then flush(); in one step where the medium has one.
+  virtual Status write_durably(std::uint64_t offset, std::span<const std::byte> from);
   virtual Result<std::uint64_t> size() = 0;
   virtual Status resize(std::uint64_t size_bytes) = 0;
   // Allocates space for the range without changing content or size, so that a later write of it

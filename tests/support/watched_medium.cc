@@ -24,6 +24,10 @@ class WatchedFile final : public MediumFile {
     PAWL_TRY(watch_->happens({which_, Act::flush, 0, 0}));
     return real_->flush();
   }
+  Status write_durably(std::uint64_t offset, std::span<const std::byte> from) override {
+    PAWL_TRY(write(offset, from));
+    return flush();
+  }
   Result<std::uint64_t> size() override { return real_->size(); }
   Status resize(std::uint64_t size_bytes) override {
     PAWL_TRY(watch_->happens({which_, Act::resize, size_bytes, 0}));
