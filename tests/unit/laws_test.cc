@@ -111,6 +111,31 @@ TEST(Law01WriteAhead, TheKernelNeverWritesTheWorkingViewBack) {
   EXPECT_TRUE(file.content() == before);
 }
 
+TEST(Law01WriteAhead, RecordsAreDroppedAfterTheBaseIsFlushed) {
+  File file;
+  auto watch = std::make_shared<Watch>();
+  Opened mapping(file.path, options_for(kAsync), watch);
+  std::memset(mapping.bytes(), 'b', 3 * kPageBytes);
+  ASSERT_TRUE(mapping.commit().ok());
+  watch->take_events();
+  ASSERT_TRUE(mapping->close().ok());
+  bool written = false;
+  bool flushed = false;
+  bool dropped = false;
+  for (const Event& event : watch->take_events()) {
+    if (event.which == Which::base && event.act == Act::write) {
+      written = true;
+      flushed = false;
+    }
+    if (event.which == Which::base && event.act == Act::flush) flushed = true;
+    if (event.which == Which::journal && event.act == Act::write) {
+      EXPECT_TRUE(written && flushed) << "the header let go of records that the base does not hold";
+      dropped = true;
+    }
+  }
+  EXPECT_TRUE(dropped);
+}
+
 TEST(Law02OneWriteOneFlush, ACommitWaitsForNothingElse) {
   File file;
   auto watch = std::make_shared<Watch>();
