@@ -22,9 +22,13 @@ Status BatchWriter::enqueue(const Place& place, RecordBuilder record) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return queued_bytes_ <= kQueuedBytesMax || !failure_.ok(); });
   if (!failure_.ok()) return failure_;
+  if (!thread_.joinable()) {
+    auto started = start_quiet_thread("pawl-journal", [this] { run(); });
+    if (!started.ok()) return started.status();
+    thread_ = std::move(started.value());
+  }
   queue_.push_back({place, std::move(record)});
   queued_bytes_ += place.bytes;
-  if (!thread_.joinable()) thread_ = start_quiet_thread("pawl-journal", [this] { run(); });
   changed_.notify_all();
   return {};
 }
@@ -37,7 +41,7 @@ Status BatchWriter::wait() {
 
 bool BatchWriter::idle() const {
   const std::lock_guard lock(mutex_);
-  return queue_.empty() && !writing_;
+  return queue_.empty() && !writing_ && failure_.ok();
 }
 
 void BatchWriter::run() {

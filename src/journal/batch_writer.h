@@ -28,7 +28,7 @@ class BatchWriter {
   Status enqueue(const Place& place, RecordBuilder record);
   // Waits until the queue is empty and durable, or a write failed: which is final.
   Status wait();
-  // True when nothing is queued or being written.
+  // True when nothing is queued or being written, and nothing has failed.
   bool idle() const;
 
  private:

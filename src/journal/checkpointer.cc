@@ -26,7 +26,12 @@ void Checkpointer::nudge() {
   const std::lock_guard lock(thread_mutex_);
   if (broken_ || stop_) return;
   nudged_ = true;
-  if (!thread_.joinable()) thread_ = start_quiet_thread("pawl-apply", [this] { run(); });
+  if (!thread_.joinable()) {
+    auto started = start_quiet_thread("pawl-apply", [this] { run(); });
+    // Without a background there is still the commit that finds the journal full.
+    if (!started.ok()) return;
+    thread_ = std::move(started.value());
+  }
   wake_.notify_one();
 }
 
@@ -50,11 +55,19 @@ Status Checkpointer::apply_now() {
   return image_.apply();
 }
 
+Status Checkpointer::apply_directly(const std::function<Status()>& copy) {
+  const std::lock_guard checkpoint_lock(checkpoint_mutex_);
+  const std::lock_guard lock(apply_mutex_);
+  return copy();
+}
+
 Status Checkpointer::checkpoint_now() {
   const std::lock_guard lock(checkpoint_mutex_);
+  PAWL_TRY(flush_failure_);
   PAWL_TRY(apply_now());
   const std::uint64_t applied = image_.applied_sequence();
-  PAWL_TRY(base_.flush());
+  flush_failure_ = base_.flush();
+  PAWL_TRY(flush_failure_);
   PAWL_TRY(journal_.release(applied));
   checkpoints_.fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard thread_lock(thread_mutex_);

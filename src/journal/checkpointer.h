@@ -28,7 +28,10 @@ class Checkpointer {
   // Everything durable is in the base (not flushed) on success.
   Status apply_now();
   // Everything durable is in the base and flushed, and its records are dropped.
+  // A failed flush is final: it is not tried again (law 8).
   Status checkpoint_now();
+  // Runs `copy` while nothing else applies or checkpoints: the direct way into the base.
+  Status apply_directly(const std::function<Status()>& copy);
 
   std::uint64_t checkpoints() const { return checkpoints_.load(std::memory_order_relaxed); }
 
@@ -45,6 +48,7 @@ class Checkpointer {
   std::atomic<std::uint64_t> checkpoints_{0};
 
   std::mutex checkpoint_mutex_;  // one at a time; taken before apply_mutex_
+  Status flush_failure_;         // guarded by checkpoint_mutex_
   std::mutex apply_mutex_;       // one at a time
 
   std::mutex thread_mutex_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace pawl {
 namespace {
@@ -19,7 +20,9 @@ Result<CommittedImage::Page> CommittedImage::page(std::uint64_t number, bool& lo
     loaded = false;
     if (auto found = overlay_.find(number); found != overlay_.end()) return found->second.page;
     // A page leaves the overlay only after it stands in the base, so the base is current here.
-    zeros_from = truncation_.pending ? std::min(truncation_.to, size_) : size_;
+    zeros_from = size_;
+    if (truncation_.pending) zeros_from = std::min(zeros_from, truncation_.to);
+    if (applying_.pending) zeros_from = std::min(zeros_from, applying_.to);
   }
   loaded = true;
   Page copy = pool_.take();
@@ -48,7 +51,15 @@ std::uint64_t CommittedImage::size() const {
 
 Status CommittedImage::reserve_space(std::uint64_t offset, std::uint64_t length) {
   const std::lock_guard lock(mutex_);
-  return space_.reserve(offset, length);
+  PAWL_TRY(space_.reserve(offset, length));
+  in_hand_.add(offset / kPageBytes,
+               (offset + length + kPageBytes - 1) / kPageBytes - offset / kPageBytes);
+  return {};
+}
+
+void CommittedImage::end_commit() {
+  const std::lock_guard lock(mutex_);
+  in_hand_.clear();
 }
 
 PageBuffer& CommittedImage::writable(Waiting& waiting) {
@@ -116,30 +127,63 @@ void CommittedImage::durable(std::uint64_t sequence) {
 }
 
 // The base loses what the file lost, but keeps the space of pages that are about to be written:
-// cutting it to `to` and growing it again would give that space away (law 7).
-Status CommittedImage::apply_truncation(const Truncation& truncation, std::uint64_t size_bytes,
-                                        const std::vector<std::uint64_t>& kept_pages) {
+// cutting it to `to` and growing it again would give that space away (law 7).  All of it happens
+// under the lock, so that no commit takes space for its own that is given back a moment later.
+Status CommittedImage::apply_truncation(std::uint64_t size_bytes,
+                                        const std::vector<std::uint64_t>& copied_pages) {
+  const std::lock_guard lock(mutex_);
+  // Copied pages are written over whole; waiting ones and those in hand are zeroed in place.
+  PageRuns copied;
+  for (const std::uint64_t page : copied_pages) copied.add(page);
+  PageRuns wanted = in_hand_;
+  for (const auto& [number, waiting] : overlay_) wanted.add(number);
+  wanted.add(copied);
   if (base_size_ > size_bytes) {
     PAWL_TRY(base_.resize(size_bytes));
     base_size_ = size_bytes;
-    const std::lock_guard lock(mutex_);
-    space_.forget(round_up(size_bytes, kPageBytes), ~std::uint64_t{0});
+    const std::uint64_t end = round_up(size_bytes, kPageBytes);
+    space_.forget(end, ~std::uint64_t{0});
+    // The space behind the end went with the cut; what is defined already counts on it.
+    for (const PageRun& run : wanted.runs()) {
+      const std::uint64_t start = std::max(run.first * kPageBytes, end);
+      if (start < run.end() * kPageBytes)
+        PAWL_TRY(space_.reserve(start, run.end() * kPageBytes - start));
+    }
   }
-  std::uint64_t from = truncation.to;
+  std::uint64_t from = applying_.to;
   const auto punch_to = [&](std::uint64_t end) -> Status {
     end = std::min(end, base_size_);
     if (from >= end) return {};
     PAWL_TRY(base_.punch(from, end - from));
-    const std::lock_guard lock(mutex_);
     space_.forget(round_up(from, kPageBytes), round_down(end, kPageBytes));
+    from = end;
     return {};
   };
-  for (const std::uint64_t number : kept_pages) {
-    if ((number + 1) * kPageBytes <= from) continue;
-    PAWL_TRY(punch_to(number * kPageBytes));
-    from = std::max(from, (number + 1) * kPageBytes);
+  for (const PageRun& run : wanted.runs()) {
+    for (std::uint64_t page = run.first; page < run.end(); ++page) {
+      const std::uint64_t end = std::min((page + 1) * kPageBytes, base_size_);
+      if (end <= from) continue;
+      PAWL_TRY(punch_to(page * kPageBytes));
+      from = std::max(from, page * kPageBytes);
+      if (from < end && !copied.contains(page)) PAWL_TRY(base_.zero(from, end - from));
+      from = std::max(from, end);
+    }
   }
-  return punch_to(base_size_);
+  PAWL_TRY(punch_to(base_size_));
+  applying_.pending = false;
+  return {};
+}
+
+// It waits again, with what was defined since.
+void CommittedImage::truncation_failed() {
+  const std::lock_guard lock(mutex_);
+  if (truncation_.pending) {
+    truncation_.to = std::min(truncation_.to, applying_.to);
+    truncation_.first_sequence = std::min(truncation_.first_sequence, applying_.first_sequence);
+  } else {
+    truncation_ = applying_;
+  }
+  applying_.pending = false;
 }
 
 Status CommittedImage::apply() {
@@ -150,22 +194,22 @@ Status CommittedImage::apply() {
   std::vector<Copy> copies;
   std::uint64_t complete = 0;
   std::uint64_t size_bytes = 0;
-  Truncation truncation;
+  bool cuts = false;
   {
     const std::lock_guard lock(mutex_);
     complete = durable_sequence_;
     size_bytes = durable_size_;
-    if (truncation_.pending) {
-      if (truncation_.last_sequence <= durable_sequence_)
-        truncation = truncation_;
-      else
-        complete = std::min(complete, truncation_.first_sequence - 1);
+    // While a truncation waits, pages that it reaches would be cut again: they wait too.
+    std::uint64_t limit_page = ~std::uint64_t{0};
+    if (truncation_.pending && truncation_.last_sequence <= durable_sequence_) {
+      applying_ = std::exchange(truncation_, Truncation{});
+      cuts = true;
+    } else if (truncation_.pending) {
+      complete = std::min(complete, truncation_.first_sequence - 1);
+      limit_page = truncation_.to / kPageBytes;
     }
-    // While a truncation waits, pages behind it would be cut again: they wait too.
-    const std::uint64_t limit =
-        truncation_.pending && !truncation.pending ? truncation_.to : ~std::uint64_t{0};
     for (auto& [number, waiting] : overlay_) {
-      if (waiting.last_sequence > durable_sequence_ || number * kPageBytes >= limit) {
+      if (waiting.last_sequence > durable_sequence_ || number >= limit_page) {
         complete = std::min(complete, waiting.first_sequence - 1);
         continue;
       }
@@ -176,15 +220,13 @@ Status CommittedImage::apply() {
   std::sort(copies.begin(), copies.end(),
             [](const Copy& a, const Copy& b) { return a.number < b.number; });
 
-  if (truncation.pending) {
-    std::vector<std::uint64_t> kept;
-    for (const Copy& copy : copies) kept.push_back(copy.number);
-    PAWL_TRY(apply_truncation(truncation, size_bytes, kept));
-    const std::lock_guard lock(mutex_);
-    if (truncation_.last_sequence == truncation.last_sequence) truncation_.pending = false;
-    // A newer one waits; it starts where this one ended.
-    else
-      complete = std::min(complete, truncation_.first_sequence - 1);
+  if (cuts) {
+    std::vector<std::uint64_t> copied;
+    for (const Copy& copy : copies) copied.push_back(copy.number);
+    if (const Status cut = apply_truncation(size_bytes, copied); !cut.ok()) {
+      truncation_failed();
+      return cut;
+    }
   }
 
   std::vector<std::byte> run;
@@ -244,9 +286,11 @@ Status CommittedImage::begin_direct(std::uint64_t truncate_to, std::uint64_t siz
   {
     const std::lock_guard lock(mutex_);
     PAWL_ASSERT(overlay_.empty() && !truncation_.pending && sizes_.empty());
+    // The sequence number counts as durable, and so as applied, only when all of it is in the base
+    // (end_direct): a background apply must not let go of the record before.
     size_ = size_bytes;
     durable_size_ = size_bytes;
-    durable_sequence_ = sequence;
+    PAWL_ASSERT(sequence > durable_sequence_);
   }
   if (truncate_to != journal::kNoTruncation) {
     if (base_size_ > size_bytes) {
@@ -292,6 +336,7 @@ Status CommittedImage::end_direct(std::uint64_t sequence) {
   PAWL_TRY(punch_direct(direct_zero_end_));
   direct_from_ = direct_zero_end_ = 0;
   const std::lock_guard lock(mutex_);
+  durable_sequence_ = sequence;
   applied_sequence_ = sequence;
   return {};
 }

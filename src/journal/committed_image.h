@@ -18,6 +18,7 @@
 #include "journal/page_buffer.h"
 #include "journal/page_pool.h"
 #include "journal/space_reservation.h"
+#include "medium/page_runs.h"
 
 namespace pawl {
 
@@ -48,8 +49,11 @@ class CommittedImage {
   Page copy(const Page& page);
 
   std::uint64_t size() const;
-  // Law 7 for content that a commit is about to log.
+  // Law 7 for content that a commit is about to log.  The space is kept for the commit in hand,
+  // whatever is cut meanwhile, until end_commit().
   Status reserve_space(std::uint64_t offset, std::uint64_t length);
+  // Its pages are patched in, or it failed.
+  void end_commit();
 
   // One commit's change, defined in this order: truncation, size, pages.  Calls of one commit carry
   // its sequence number; nothing of it is applied before durable(sequence).
@@ -65,6 +69,16 @@ class CommittedImage {
   // (in the base, not yet flushed).  A failure leaves what was not copied in the overlay.
   Status apply();
   std::uint64_t applied_sequence() const;
+
+  // Around a fork, so that the child, which may read, finds no lock held by a thread it has not.
+  void lock_for_fork() {
+    mutex_.lock();
+    pool_.lock_for_fork();
+  }
+  void unlock_after_fork() {
+    pool_.unlock_after_fork();
+    mutex_.unlock();
+  }
 
   std::size_t waiting_pages() const;
   std::uint64_t pages_applied() const { return pages_applied_.load(std::memory_order_relaxed); }
@@ -89,21 +103,23 @@ class CommittedImage {
   };
   struct Truncation {
     bool pending = false;
-    std::uint64_t to = 0;              // the base from here on reads as zeros
-    std::uint64_t first_sequence = 0;  // the oldest record whose bytes only the journal has
+    std::uint64_t to = ~std::uint64_t{0};  // the base from here on reads as zeros
+    std::uint64_t first_sequence = 0;      // the oldest record whose bytes only the journal has
     std::uint64_t last_sequence = 0;
   };
 
   PageBuffer& writable(Waiting& waiting);
-  Status apply_truncation(const Truncation& truncation, std::uint64_t size_bytes,
-                          const std::vector<std::uint64_t>& kept_pages);
+  Status apply_truncation(std::uint64_t size_bytes, const std::vector<std::uint64_t>& copied_pages);
+  void truncation_failed();
 
   MediumFile& base_;
   PagePool pool_;  // outlives the pages below
   mutable std::mutex mutex_;
   SpaceReservation space_;
   std::unordered_map<std::uint64_t, Waiting> overlay_;
-  Truncation truncation_;
+  Truncation truncation_;  // defined, waiting
+  Truncation applying_;    // being applied; a newer one does not join it
+  PageRuns in_hand_;       // pages that the commit in hand reserved space for
   Status punch_direct(std::uint64_t end);
   std::uint64_t direct_from_ = 0;      // where zeroing for begin_direct()'s truncation has come to
   std::uint64_t direct_zero_end_ = 0;  // and where it ends

@@ -30,6 +30,8 @@ JournalId random_journal_id() {
 
 Journal::Journal(std::unique_ptr<MediumFile> file, const Header& header, std::uint64_t size_bytes)
     : file_(std::move(file)),
+      id_(header.journal_id),
+      epoch_(header.epoch),
       header_(header),
       configured_bytes_(size_bytes),
       size_bytes_(size_bytes),
@@ -57,6 +59,8 @@ Result<std::unique_ptr<Journal>> Journal::format(std::unique_ptr<MediumFile> fil
       PAWL_TRY(file->write(offset, {zeros.data(), piece}));
       offset += piece;
     }
+    // Before the header that says so: it must not become durable without them.
+    PAWL_TRY(file->flush());
   }
   Header header;
   header.generation = generation;
@@ -87,7 +91,7 @@ Status Journal::write_header(std::uint64_t tail_offset, std::uint64_t tail_seque
   std::memcpy(block.data(), &next, sizeof next);
   // The slots alternate: a torn write leaves the other one.
   PAWL_TRY(file_->write(next.generation % kHeaderSlots * kBlockBytes, {block.data(), kBlockBytes}));
-  PAWL_TRY(file_->flush());
+  PAWL_TRY(flush());
   header_ = next;
   const std::lock_guard lock(mutex_);
   durable_generation_ = static_cast<std::uint32_t>(next.generation);
@@ -154,10 +158,20 @@ Status Journal::write(const Place& place, std::uint64_t offset_in_record,
 
 Status Journal::write_durably(const Place& place, std::span<const std::byte> record) {
   PAWL_ASSERT(place.offset >= kAreaStart && record.size() == place.bytes);
-  return file_->write_durably(place.offset, record);
+  return flush_once([&] { return file_->write_durably(place.offset, record); });
 }
 
-Status Journal::flush() { return file_->flush(); }
+Status Journal::flush_once(const std::function<Status()>& flush) {
+  const std::lock_guard lock(flush_mutex_);
+  PAWL_TRY(flush_failure_);
+  Status status = flush();
+  if (status.error_number() == EIO) flush_failure_ = status;
+  return status;
+}
+
+Status Journal::flush() {
+  return flush_once([this] { return file_->flush(); });
+}
 
 Result<Place> Journal::reserve_oversize() {
   const std::lock_guard header_lock(header_mutex_);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,8 +32,8 @@ class Journal {
                                                  std::uint64_t first_sequence,
                                                  std::uint64_t size_bytes);
 
-  const JournalId& id() const { return header_.journal_id; }
-  std::uint64_t epoch() const { return header_.epoch; }
+  const JournalId& id() const { return id_; }
+  std::uint64_t epoch() const { return epoch_; }
   std::uint64_t size_bytes() const;
   std::uint64_t used_bytes() const;
   // Bytes of the largest record that fits without growing.
@@ -80,7 +81,15 @@ class Journal {
   // Durable on success.
   Status write_header(std::uint64_t tail_offset, std::uint64_t tail_sequence);
 
+  // Flushes one at a time, and after one failed none succeeds (law 8): where writes pass through
+  // the page cache, whoever flushes first is told of the failure, and nobody after.
+  Status flush_once(const std::function<Status()>& flush);
+
   std::unique_ptr<MediumFile> file_;
+  const JournalId id_;
+  const std::uint64_t epoch_;
+  std::mutex flush_mutex_;  // taken last
+  Status flush_failure_;
   std::mutex header_mutex_;  // orders header writes; taken before mutex_
   Header header_;
   const std::uint64_t configured_bytes_;

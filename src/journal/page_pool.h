@@ -22,6 +22,9 @@ class PagePool {
   // Uninitialised bytes.  The page comes back by itself; the pool must outlive it.  Any thread.
   Page take();
 
+  void lock_for_fork() { mutex_.lock(); }
+  void unlock_after_fork() { mutex_.unlock(); }
+
  private:
   struct GiveBack {
     PagePool* pool;

@@ -1,9 +1,11 @@
 // Commit and rollback: the way of a store from the working view into a durable record.
 
+#include <sys/mman.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <new>
 
 #include "journal/reader.h"
 #include "mapping/implementation.h"
@@ -71,7 +73,12 @@ Status Mapping::Implementation::collect_changes(const std::vector<std::uint64_t>
     bool loaded = false;
     auto committed = page_before(page, loaded);
     if (!committed.ok()) return committed.status();
-    const std::byte* const now = bytes_now(page);
+    const std::byte* now = bytes_now(page);
+    PageBuffer closed_page;
+    if (view_.accessible(page) && (view_.protection_at(page) & (PROT_READ | PROT_WRITE)) == 0) {
+      PAWL_TRY(load_from_view(page, 0, closed_page.bytes));
+      now = closed_page.bytes.data();
+    }
     bool changed = false;
     PAWL_TRY(for_changed_lines(now, committed.value()->bytes.data(), valid,
                                [&](std::size_t offset, std::size_t length) {
@@ -122,9 +129,20 @@ Result<journal::Place> Mapping::Implementation::place_for(std::uint64_t record_b
 }
 
 // The image takes the bytes from the record, not from memory: what is logged is what is committed.
+// Out of memory here, the image is behind the journal: the next open brings it up.
 void Mapping::Implementation::patch_image(std::span<const std::byte> record,
                                           const std::vector<Change>& changes,
                                           std::uint64_t sequence) {
+  try {
+    patch_image_with(record, changes, sequence);
+  } catch (const std::bad_alloc&) {
+    note_final(Status::failure(ENOMEM, "no memory for the committed image"));
+  }
+}
+
+void Mapping::Implementation::patch_image_with(std::span<const std::byte> record,
+                                               const std::vector<Change>& changes,
+                                               std::uint64_t sequence) {
   journal::RecordHeader header;
   std::memcpy(&header, record.data(), sizeof header);
   if (header.truncate_to != journal::kNoTruncation) image_.truncate(header.truncate_to, sequence);
@@ -168,7 +186,10 @@ Status Mapping::Implementation::commit_staged(const std::vector<std::uint64_t>& 
   }
   auto place = place_for(record.record_bytes());
   if (!place.ok()) return place.status();
-  PAWL_TRY(record.finish(header_for(place.value())));
+  if (const Status finished = record.finish(header_for(place.value())); !finished.ok()) {
+    journal_->cancel(place.value());
+    return finished;
+  }
   PAWL_ASSERT(record.block().size() == place.value().bytes);
   const std::uint64_t sequence = place.value().sequence;
 
@@ -179,7 +200,10 @@ Status Mapping::Implementation::commit_staged(const std::vector<std::uint64_t>& 
     patch_image(record.block(), changes, sequence);
     count(place.value(), record);
     lowest_size_ = size_;
-    PAWL_TRY(batches_.enqueue(place.value(), std::move(record)));
+    if (const Status queued = batches_.enqueue(place.value(), std::move(record)); !queued.ok()) {
+      note_final(queued);  // the image is ahead of the journal already
+      return usable();
+    }
     return durability == Durability::now ? batches_.wait() : Status{};
   }
   if (const Status written = journal_->write_durably(place.value(), record.block());
@@ -231,7 +255,12 @@ Status Mapping::Implementation::commit_direct(const std::vector<std::uint64_t>& 
         PAWL_TRY(journal_->extend(place, offset + bytes.size()));
         return journal_->write(place, offset, bytes);
       });
-  Status built = collect_changes(pages, record, nullptr);
+  Status built;
+  try {
+    built = collect_changes(pages, record, nullptr);
+  } catch (const std::bad_alloc&) {
+    built = Status::failure(ENOMEM, "no memory for the commit; free some and call again");
+  }
   const bool nothing = built.ok() && record.empty() && !size_is_pending();
   if (built.ok() && !nothing) built = record.finish(header_for(place));
   if (built.ok() && !nothing) built = journal_->extend(place, record.block().size());
@@ -249,7 +278,10 @@ Status Mapping::Implementation::commit_direct(const std::vector<std::uint64_t>& 
   durable_sequence_.store(place.sequence);
   count(place, record);
   lowest_size_ = size_;
-  if (const Status applied = apply_direct(place); !applied.ok()) note_final(applied);
+  if (const Status applied = checkpointer_.apply_directly([&] { return apply_direct(place); });
+      !applied.ok()) {
+    note_final(applied);
+  }
   return {};
 }
 
@@ -267,8 +299,14 @@ Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uin
     std::sort(pages.begin(), pages.end());
   }
   dirty_pages_ += pages.size();
-  const Status status =
-      pages.size() > kStagedPagesMax ? commit_direct(pages) : commit_staged(pages, durability);
+  Status status;
+  try {
+    status =
+        pages.size() > kStagedPagesMax ? commit_direct(pages) : commit_staged(pages, durability);
+  } catch (const std::bad_alloc&) {
+    status = Status::failure(ENOMEM, "no memory for the commit; free some and call again");
+  }
+  image_.end_commit();
   if (!status.ok()) {
     // Nothing is lost: the next commit finds the pages again.
     pending_.add(taken);
@@ -276,6 +314,8 @@ Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uin
   }
   outside_.clear();
   private_pages_ += taken.page_count();
+  // Durable, but the rest of the way into the base is closed: its record must stay.
+  if (!usable().ok()) return {};
   if (options_.apply == ApplyChoice::eager || image_.waiting_pages() > kOverlayPagesMax) {
     // The commit is durable already; this failure is the next call's, if it is one.
     if (batches_.idle()) {
@@ -333,19 +373,30 @@ Status Mapping::Implementation::roll_back_locked(std::uint64_t first_page, std::
     pending_.clear();
     size_ = lowest_size_ = image_.size();
     private_pages_ = 0;
-    return view_.mapped() ? view_.show_base(size_) : Status{};
+    if (!view_.mapped()) return {};
+    const Status shown = view_.show_base(size_);
+    if (!shown.ok()) note_final(shown);  // part of the view may be untracked now
+    return shown;
   }
+  const Status status = roll_back_pages(taken);
+  // What was not rolled back is still to be committed.
+  if (!status.ok()) pending_.add(taken);
+  return status;
+}
+
+Status Mapping::Implementation::roll_back_pages(PageRuns& taken) {
   for (const PageRun& run : taken.runs()) {
     const std::uint64_t file_end = std::clamp(view_.file_end_page(), run.first, run.end());
-    if (file_end > run.first) PAWL_TRY(view_.show_base_pages(run.first, file_end - run.first));
+    // Pages that are locked in memory cannot be dropped; they are copied like those of growth.
+    const bool dropped =
+        file_end > run.first && view_.show_base_pages(run.first, file_end - run.first).ok();
     for (std::uint64_t page = run.first; page < run.end(); ++page) {
       const bool cut = lowest_size_ < (page + 1) * kPageBytes && lowest_size_ < image_.size();
-      if (page < file_end && !cut) continue;
-      // Growth since the mapping was made, or a page that a pending shrink cut: by hand.
+      if (page < file_end && dropped && !cut) continue;
       bool loaded = false;
       auto committed = page_before(page, loaded);
       if (!committed.ok()) return committed.status();
-      std::memcpy(view_.bytes(page), committed.value()->bytes.data(), kPageBytes);
+      PAWL_TRY(store_in_view(page * kPageBytes, committed.value()->bytes));
     }
   }
   return {};

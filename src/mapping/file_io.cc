@@ -10,21 +10,34 @@
 
 namespace pawl {
 
-// Within one window; the memory is made writable for it where the program's own protection is not.
+// What the program may not store to or load from, Pawl opens for the moment.
 Status Mapping::Implementation::store_in_view(std::uint64_t offset,
                                               std::span<const std::byte> from) {
-  char* const at = view_.address() + (offset - view_.file_offset());
-  if ((view_.protection() & PROT_WRITE) != 0) {
-    std::memcpy(at, from.data(), from.size());
-    return {};
+  while (!from.empty()) {
+    const std::uint64_t page = offset / kPageBytes;
+    const std::size_t in_page = offset % kPageBytes;
+    const std::size_t piece = std::min(from.size(), kPageBytes - in_page);
+    const int protection = view_.protection_at(page);
+    const bool closed = (protection & PROT_WRITE) == 0;
+    char* const start = reinterpret_cast<char*>(view_.bytes(page));
+    if (closed) PAWL_TRY(view_.open_page(page, PROT_READ | PROT_WRITE));
+    std::memmove(start + in_page, from.data(), piece);
+    if (closed) PAWL_TRY(view_.open_page(page, protection));
+    from = from.subspan(piece);
+    offset += piece;
   }
-  char* const first = view_.address() + (round_down(offset, kPageBytes) - view_.file_offset());
-  const std::size_t length =
-      round_up(offset + from.size(), kPageBytes) - round_down(offset, kPageBytes);
-  const int protection = view_.protection();
-  PAWL_TRY(view_.protect(first, length, PROT_READ | PROT_WRITE));
-  std::memcpy(at, from.data(), from.size());
-  return view_.protect(first, length, protection);
+  return {};
+}
+
+Status Mapping::Implementation::load_from_view(std::uint64_t page, std::size_t in_page,
+                                               std::span<std::byte> into) {
+  PAWL_ASSERT(in_page + into.size() <= kPageBytes);
+  const int protection = view_.protection_at(page);
+  const bool closed = (protection & (PROT_READ | PROT_WRITE)) == 0;
+  if (closed) PAWL_TRY(view_.open_page(page, PROT_READ));
+  std::memmove(into.data(), view_.bytes(page) + in_page, into.size());
+  if (closed) PAWL_TRY(view_.open_page(page, protection));
+  return {};
 }
 
 Status Mapping::Implementation::truncate_locked(std::uint64_t size_bytes) {
@@ -52,7 +65,12 @@ Status Mapping::Implementation::truncate_locked(std::uint64_t size_bytes) {
       std::memset(written->second->bytes.data() + kept, 0, kPageBytes - kept);
     }
   }
-  if (view_.mapped()) PAWL_TRY(view_.set_size(size_bytes));
+  if (view_.mapped()) {
+    if (const Status changed = view_.set_size(size_bytes); !changed.ok()) {
+      note_final(changed);  // part of the view may be untracked now
+      return changed;
+    }
+  }
   if (size_bytes < size_) {
     lowest_size_ = std::min(lowest_size_, size_bytes);
     const std::uint64_t end_page = round_up(size_bytes, kPageBytes) / kPageBytes;
@@ -70,11 +88,9 @@ Result<std::size_t> Mapping::Implementation::read_locked(std::uint64_t offset,
   for (std::size_t done = 0; done < count;) {
     const std::uint64_t page = (offset + done) / kPageBytes;
     const std::size_t in_page = (offset + done) % kPageBytes;
-    std::size_t piece = std::min(count - done, kPageBytes - in_page);
+    const std::size_t piece = std::min(count - done, kPageBytes - in_page);
     if (view_.accessible(page)) {
-      piece = std::min<std::uint64_t>(count - done,
-                                      view_.accessible_end_page() * kPageBytes - (offset + done));
-      std::memmove(into.data() + done, view_.bytes(page) + in_page, piece);
+      PAWL_TRY(load_from_view(page, in_page, into.subspan(done, piece)));
     } else if (const auto written = outside_.find(page); written != outside_.end()) {
       std::memcpy(into.data() + done, written->second->bytes.data() + in_page, piece);
     } else {

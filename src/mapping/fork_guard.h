@@ -6,8 +6,14 @@
 
 namespace pawl {
 
-// `in_child` runs in each forked child, until forget().  The pointer is the key.
-void guard_fork(const void* key, std::function<void()> in_child);
+// What runs around each fork, in the forking thread, until forget_fork_guard().
+struct ForkGuard {
+  std::function<void()> before;
+  std::function<void()> in_parent;
+  std::function<void()> in_child;
+};
+// The pointer is the key.
+void guard_fork(const void* key, ForkGuard guard);
 void forget_fork_guard(const void* key);
 
 }  // namespace pawl

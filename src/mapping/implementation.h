@@ -37,6 +37,7 @@ class Mapping::Implementation {
   // open_close.cc
   static Result<std::unique_ptr<Mapping>> open(std::unique_ptr<Medium> medium,
                                                const Options& options);
+  Status end_locked();
   Status close_locked();
   Status discard_locked();
 
@@ -57,6 +58,7 @@ class Mapping::Implementation {
   Status truncate_locked(std::uint64_t size_bytes);
   Result<std::size_t> read_locked(std::uint64_t offset, std::span<std::byte> into);
   Status write_locked(std::uint64_t offset, std::span<const std::byte> from);
+  Status load_from_view(std::uint64_t page, std::size_t in_page, std::span<std::byte> into);
   Status store_in_view(std::uint64_t offset, std::span<const std::byte> from);
 
   // The reason why there are no more commits, if there is one.
@@ -79,6 +81,13 @@ class Mapping::Implementation {
   CommittedImage image_;
   std::unique_ptr<Tracker> tracker_;
   View view_;
+  // Before the threads that report to them.
+  mutable std::mutex failure_mutex_;
+  Status final_failure_;
+  int last_error_number_ = 0;
+  std::string last_error_;
+  std::atomic<std::uint64_t> durable_sequence_;
+
   journal::Checkpointer checkpointer_;
   journal::BatchWriter batches_;
 
@@ -86,16 +95,10 @@ class Mapping::Implementation {
   std::uint64_t lowest_size_;  // since the last commit
   PageRuns pending_;           // window pages that the tracker gave and no commit took
   std::map<std::uint64_t, std::unique_ptr<PageBuffer>>
-      outside_;                      // pages written by write() outside the window
-  std::uint64_t private_pages_ = 0;  // at most so many pages of the view are private memory
-  std::atomic<std::uint64_t> durable_sequence_;
+      outside_;                         // pages written by write() outside the window
+  std::uint64_t private_pages_ = 0;     // at most so many pages of the view are private memory
   std::atomic<bool> abandoned_{false};  // in a forked child
-  bool closed_ = false;
-
-  mutable std::mutex failure_mutex_;
-  Status final_failure_;
-  int last_error_number_ = 0;
-  std::string last_error_;
+  std::atomic<bool> closed_{false};
 
   // Guarded by mutex_.
   std::uint64_t commits_ = 0;
@@ -120,6 +123,9 @@ class Mapping::Implementation {
   Status commit_direct(const std::vector<std::uint64_t>& pages);
   Result<journal::Place> place_for(std::uint64_t record_bytes);
   journal::RecordHeader header_for(const journal::Place& place) const;
+  Status roll_back_pages(PageRuns& taken);
+  void patch_image_with(std::span<const std::byte> record, const std::vector<Change>& changes,
+                        std::uint64_t sequence);
   void patch_image(std::span<const std::byte> record, const std::vector<Change>& changes,
                    std::uint64_t sequence);
   Status apply_direct(const journal::Place& place);

@@ -15,6 +15,7 @@ Status Mapping::Implementation::usable() const {
                                       "; a child may read its copy and not change the file. Map "
                                       "the file in the process that is to write it");
   }
+  if (closed_.load()) return Status::failure(EINVAL, medium_->path() + " is closed; map it again");
   const std::lock_guard lock(failure_mutex_);
   if (!final_failure_.ok()) {
     return Status::failure(
@@ -78,23 +79,27 @@ Result<std::unique_ptr<Mapping>> Mapping::open(std::unique_ptr<Medium> medium,
 
 Result<char*> Mapping::map_window(void* address, std::size_t length, int protection, int flags,
                                   std::uint64_t file_offset) {
+  if (implementation_->abandoned_.load()) return implementation_->usable();
   const std::lock_guard lock(implementation_->mutex_);
   PAWL_TRY(implementation_->usable());
   return implementation_->map_window_locked(address, length, protection, flags, file_offset);
 }
 
 Status Mapping::unmap_window(bool keep) {
+  if (implementation_->abandoned_.load()) return implementation_->usable();
   const std::lock_guard lock(implementation_->mutex_);
   return implementation_->unmap_window_locked(keep);
 }
 
 Result<char*> Mapping::remap_window(std::size_t new_length, bool may_move, void* fixed_address) {
+  if (implementation_->abandoned_.load()) return implementation_->usable();
   const std::lock_guard lock(implementation_->mutex_);
   PAWL_TRY(implementation_->usable());
   return implementation_->remap_window_locked(new_length, may_move, fixed_address);
 }
 
 Status Mapping::protect_window(void* address, std::size_t length, int protection) {
+  if (implementation_->abandoned_.load()) return implementation_->usable();
   const std::lock_guard lock(implementation_->mutex_);
   std::uint64_t first = 0;
   std::uint64_t end = 0;

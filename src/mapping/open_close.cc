@@ -23,23 +23,39 @@ Result<std::unique_ptr<Tracker>> make_tracker(TrackerChoice choice) {
   return make_fault_tracker();
 }
 
+constexpr int kAcquireAttemptsMax = 100;
+
 struct OpenJournal {
   std::unique_ptr<MediumFile> file;
   bool is_new = false;
   journal::Replayed replayed;
 };
 
-// The side file, locked and replayed; new when there was none.
-Result<OpenJournal> recovered_journal(Medium& medium) {
-  auto acquired = medium.acquire_journal(false);
-  if (!acquired.ok() && acquired.status().error_number() != ENOENT) return acquired.status();
-  if (!acquired.ok()) {
+// The existing side file, locked; ENOENT when there is none and the file carries no mark; ENODATA
+// when it carries one.  A writer that begins or ends meanwhile is not taken for a crash: its mark
+// comes after its journal and goes before it.
+Result<JournalFile> existing_journal(Medium& medium) {
+  std::optional<Mark> seen;
+  for (int attempt = 0; attempt < kAcquireAttemptsMax; ++attempt) {
+    auto acquired = medium.acquire_journal(false);
+    if (acquired.ok() || acquired.status().error_number() != ENOENT) return acquired;
     auto mark = medium.mark();
     if (!mark.ok()) return mark.status();
-    if (mark.value().has_value()) return journal::missing_journal(medium, *mark.value());
-    acquired = medium.acquire_journal(true);
-    if (!acquired.ok()) return acquired.status();
+    if (!mark.value().has_value()) return acquired;
+    if (seen.has_value() && seen->journal_id == mark.value()->journal_id) {
+      return journal::missing_journal(medium, *mark.value());
+    }
+    seen = mark.value();
   }
+  return Status::failure(EBUSY, "writers of " + medium.path() + " come and go; try again");
+}
+
+// The side file, locked and replayed; new when there was none.
+Result<OpenJournal> recovered_journal(Medium& medium) {
+  auto acquired = existing_journal(medium);
+  if (!acquired.ok() && acquired.status().error_number() == ENOENT)
+    acquired = medium.acquire_journal(true);
+  if (!acquired.ok()) return acquired.status();
   OpenJournal journal;
   journal.file = std::move(acquired.value().file);
   journal.is_new = acquired.value().is_new;
@@ -65,6 +81,7 @@ Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Op
       image_(medium_->base(), size_bytes, journal_->last_sequence()),
       tracker_(std::move(tracker)),
       view_(*medium_, *tracker_),
+      durable_sequence_(journal_->last_sequence()),
       checkpointer_(
           medium_->base(), image_, *journal_, options.apply_threshold_pages,
           [this](const Status& status) { [[maybe_unused]] const Status noted = note(status); }),
@@ -78,12 +95,15 @@ Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Op
           [this](const Status& status) { note_final(status); }),
       size_(size_bytes),
       lowest_size_(size_bytes),
-      durable_sequence_(journal_->last_sequence()),
       records_replayed_(records_replayed) {
-  guard_fork(this, [this] {
-    abandoned_.store(true);
-    medium_->abandon();
-  });
+  guard_fork(this, {.before = [this] { image_.lock_for_fork(); },
+                    .in_parent = [this] { image_.unlock_after_fork(); },
+                    .in_child =
+                        [this] {
+                          image_.unlock_after_fork();
+                          abandoned_.store(true);
+                          medium_->abandon();
+                        }});
 }
 
 Mapping::Implementation::~Implementation() { forget_fork_guard(this); }
@@ -97,12 +117,13 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
   if (!opened.ok()) return opened.status();
   const journal::Replayed& replayed = opened.value().replayed;
 
+  bool published = !opened.value().is_new;
   const auto give_up = [&](const Status& status) -> Status {
-    // A journal that never had a commit need not stay; but as long as the file may carry its mark
-    // it must.
-    if (opened.value().is_new && medium->clear_mark().ok() && medium->base().flush().ok()) {
-      [[maybe_unused]] const Status ignored = medium->remove_journal();
-    }
+    // A journal that never had a commit need not stay; but once it has its name the file may carry
+    // its mark, and as long as that is so it must.
+    if (!opened.value().is_new) return status;
+    if (published && !(medium->clear_mark().ok() && medium->base().flush().ok())) return status;
+    [[maybe_unused]] const Status ignored = medium->remove_journal();
     return status;
   };
   // What the file holds now is the first committed image: it must not vanish behind later records.
@@ -117,8 +138,8 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
                                        " bytes: " + journal.status().text() +
                                        ". A smaller one will do (PAWL_JOURNAL_SIZE)"));
   }
-  if (const Status published = medium->publish_journal(); !published.ok())
-    return give_up(published);
+  if (const Status named = medium->publish_journal(); !named.ok()) return give_up(named);
+  published = true;
   // Before the first commit: from then on the file alone is not the whole truth.
   if (const Status marked = medium->set_mark({replayed.journal_id, medium->journal_path()});
       !marked.ok())
@@ -134,10 +155,16 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
   return std::unique_ptr<Mapping>(new Mapping(std::move(implementation)));
 }
 
-Status Mapping::Implementation::close_locked() {
-  closed_ = true;
+// The window goes whatever else happens; what usable() says is said of the time before.
+Status Mapping::Implementation::end_locked() {
+  const Status before = usable();
   view_.unmap();
-  PAWL_TRY(usable());
+  closed_.store(true);
+  return before;
+}
+
+Status Mapping::Implementation::close_locked() {
+  PAWL_TRY(end_locked());
   PAWL_TRY(batches_.wait());
   PAWL_TRY(checkpointer_.checkpoint_now());
   // In this order: a file without a mark has nothing that only the journal knows.
@@ -147,24 +174,23 @@ Status Mapping::Implementation::close_locked() {
 }
 
 Status Mapping::Implementation::discard_locked() {
-  closed_ = true;
-  view_.unmap();
+  [[maybe_unused]] const Status ended = end_locked();
   [[maybe_unused]] const Status queued = batches_.wait();
   PAWL_TRY(medium_->clear_mark());
   return medium_->remove_journal();
 }
 
 Result<std::uint64_t> recover(Medium& medium, bool accept_loss) {
-  auto acquired = medium.acquire_journal(false);
+  auto acquired = existing_journal(medium);
   if (!acquired.ok()) {
-    if (acquired.status().error_number() != ENOENT) return acquired.status();
-    auto mark = medium.mark();
-    if (!mark.ok()) return mark.status();
-    if (mark.value().has_value()) {
-      if (!accept_loss) return journal::missing_journal(medium, *mark.value());
-      PAWL_TRY(medium.clear_mark());
-      PAWL_TRY(medium.base().flush());
-    }
+    if (acquired.status().error_number() == ENOENT) return std::uint64_t{0};
+    if (acquired.status().error_number() != ENODATA || !accept_loss) return acquired.status();
+    // Under the lock of a journal of our own, so that no writer begins meanwhile.
+    auto held = medium.acquire_journal(true);
+    if (!held.ok()) return held.status();
+    PAWL_TRY(medium.clear_mark());
+    PAWL_TRY(medium.base().flush());
+    PAWL_TRY(medium.remove_journal());
     return std::uint64_t{0};
   }
   MediumFile& file = *acquired.value().file;

@@ -1,5 +1,7 @@
 #include "mapping/open_mappings.h"
 
+#include "mapping/fork_guard.h"
+
 #include <sys/stat.h>
 #include <algorithm>
 #include <cerrno>
@@ -18,7 +20,13 @@ struct Entry {
 
 // Never destroyed: threads may still use mappings while the process exits.
 std::shared_mutex& table_mutex() {
-  static auto* const mutex = new std::shared_mutex;
+  static auto* const mutex = [] {
+    auto* const made = new std::shared_mutex;
+    guard_fork(made, {.before = [made] { made->lock(); },
+                      .in_parent = [made] { made->unlock(); },
+                      .in_child = [made] { made->unlock(); }});
+    return made;
+  }();
   return *mutex;
 }
 std::vector<Entry>& table() {

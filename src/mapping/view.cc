@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
+#include <vector>
 
 namespace pawl {
 namespace {
@@ -75,6 +76,7 @@ void View::unmap() {
   if (accessible_ > 0) tracker_.unwatch(address_, accessible_);
   ::munmap(address_, length_);
   address_ = nullptr;
+  parts_.clear();
   length_ = file_part_ = accessible_ = 0;
 }
 
@@ -102,6 +104,8 @@ Status View::show_base(std::uint64_t size_bytes) {
     PAWL_TRY(tracker_.watch(address_, wanted, protection_));
   }
   file_part_ = accessible_ = wanted;
+  for (const ProtectedPart& part : parts_)
+    PAWL_TRY(protect_memory(part.from, part.to, part.protection));
   return {};
 }
 
@@ -114,18 +118,42 @@ Status View::show_base_pages(std::uint64_t page, std::uint64_t page_count) {
   return {};
 }
 
-Status View::protect(char* address, std::size_t length, int protection) {
-  PAWL_ASSERT(address >= address_ && address + length <= address_ + length_);
-  if (address == address_ && length == length_) protection_ = protection;
-  const std::size_t from = static_cast<std::size_t>(address - address_);
-  const std::size_t tracked = from < accessible_ ? std::min(length, accessible_ - from) : 0;
+Status View::protect_memory(std::size_t from, std::size_t to, int protection) {
+  const std::size_t tracked = std::clamp(accessible_, from, to);
   // The tracker protects what it watches itself, so that its armed pages are never open unseen.
-  if (tracked > 0) PAWL_TRY(tracker_.protect(address, tracked, protection));
-  if (tracked < length && ::mprotect(address + tracked, length - tracked, protection) != 0) {
+  if (tracked > from) PAWL_TRY(tracker_.protect(address_ + from, tracked - from, protection));
+  if (tracked < to && ::mprotect(address_ + tracked, to - tracked, protection) != 0) {
     return Status::from_errno(errno,
                               "cannot change the protection of a mapping of " + medium_.path());
   }
   return {};
+}
+
+Status View::protect(char* address, std::size_t length, int protection) {
+  PAWL_ASSERT(address >= address_ && address + length <= address_ + length_);
+  const std::size_t from = static_cast<std::size_t>(address - address_);
+  const std::size_t to = from + length;
+  PAWL_TRY(protect_memory(from, to, protection));
+  std::erase_if(parts_,
+                [&](const ProtectedPart& part) { return from <= part.from && part.to <= to; });
+  if (length == length_) {
+    protection_ = protection;
+    return {};
+  }
+  if (parts_.size() >= kProtectedPartsMax) {
+    return Status::failure(ENOMEM, "the mapping of " + medium_.path() +
+                                       " has too many parts with protections of their own");
+  }
+  parts_.push_back({from, to, protection});
+  return {};
+}
+
+int View::protection_at(std::uint64_t page) const {
+  const std::size_t at = page * kPageBytes - file_offset_;
+  for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
+    if (part->from <= at && at < part->to) return part->protection;
+  }
+  return protection_;
 }
 
 }  // namespace pawl

@@ -8,11 +8,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "medium/medium.h"
 #include "track/tracker.h"
 
 namespace pawl {
+
+inline constexpr std::size_t kProtectedPartsMax = 4096;
 
 class View {
  public:
@@ -35,7 +38,15 @@ class View {
   Status show_base(std::uint64_t size_bytes);
   // The same for some pages of the file part.
   Status show_base_pages(std::uint64_t first_page, std::uint64_t page_count);
+  // mprotect(2) of whole pages of the window; kept through show_base().
   Status protect(char* address, std::size_t length, int protection);
+  // For a moment, one page otherwise than the program asked for.
+  Status open_page(std::uint64_t page, int protection) {
+    const std::size_t from = page * kPageBytes - file_offset_;
+    return protect_memory(from, from + kPageBytes, protection);
+  }
+  // What the program asked for, for a file page of the window.
+  int protection_at(std::uint64_t page) const;
 
   char* address() const { return address_; }
   std::size_t length() const { return length_; }
@@ -55,10 +66,14 @@ class View {
     return reinterpret_cast<std::byte*>(address_ + (page * kPageBytes - file_offset_));
   }
 
-  // In a child: the memory stays, the tracker is not to be asked any more.
-  void forget() { address_ = nullptr; }
-
  private:
+  // Parts of the window that the program protected otherwise than the whole; later ones win.
+  struct ProtectedPart {
+    std::size_t from;
+    std::size_t to;
+    int protection;
+  };
+  Status protect_memory(std::size_t from, std::size_t to, int protection);
   std::size_t clip(std::uint64_t size_bytes) const;  // to bytes of the window, whole pages
   Status map_past_end(std::size_t from, std::size_t to);
   Status map_anonymous(std::size_t from, std::size_t to);
@@ -68,6 +83,7 @@ class View {
   char* address_ = nullptr;
   std::size_t length_ = 0;
   int protection_ = 0;
+  std::vector<ProtectedPart> parts_;
   std::uint64_t file_offset_ = 0;
   std::size_t file_part_ = 0;   // bytes of the window that the base backs
   std::size_t accessible_ = 0;  // bytes of the window that can be touched

@@ -53,10 +53,12 @@ Status Mapping::Implementation::unmap_window_locked(bool keep) {
           pending_.add(taken);
           return committed.status();
         }
-        if (std::memcmp(view_.bytes(page), committed.value()->bytes.data(), kPageBytes) == 0)
-          continue;
         auto copy = std::make_unique<PageBuffer>();
-        std::memcpy(copy->bytes.data(), view_.bytes(page), kPageBytes);
+        if (const Status loaded_now = load_from_view(page, 0, copy->bytes); !loaded_now.ok()) {
+          pending_.add(taken);
+          return loaded_now;
+        }
+        if (copy->bytes == committed.value()->bytes) continue;
         outside_[page] = std::move(copy);
       }
     }

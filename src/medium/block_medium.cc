@@ -170,11 +170,20 @@ Status BlockMedium::adopt_permissions(const Descriptor& side, const struct stat&
   struct stat held{};
   if (::fstat(side.get(), &held) != 0)
     return Status::from_errno(errno, "cannot stat " + journal_path_);
+  mode_t mode = user.st_mode & 0666;
   if ((user.st_uid != held.st_uid || user.st_gid != held.st_gid) &&
-      ::fchown(side.get(), user.st_uid, user.st_gid) != 0 && ::geteuid() == 0) {
-    return Status::from_errno(errno, "cannot give " + journal_path_ + " the owner of the file");
+      ::fchown(side.get(), user.st_uid, user.st_gid) != 0) {
+    if (::geteuid() == 0) {
+      return Status::from_errno(errno, "cannot give " + journal_path_ + " the owner of the file");
+    }
+    // Without the right to give files away: the group if that may be, or nothing for a group that
+    // is not the file's.
+    if (user.st_gid != held.st_gid &&
+        ::fchown(side.get(), static_cast<uid_t>(-1), user.st_gid) != 0) {
+      mode &= ~static_cast<mode_t>(0060);
+    }
   }
-  if (::fchmod(side.get(), user.st_mode & 0666) != 0) {
+  if (::fchmod(side.get(), mode) != 0) {
     return Status::from_errno(errno, "cannot give " + journal_path_ + " the mode of the file");
   }
   // On a copy-on-write file system a journal that is overwritten in place stays in one piece.
@@ -219,6 +228,12 @@ Result<JournalFile> BlockMedium::acquire_journal(bool create) {
       continue;
     PAWL_TRY(check_side_file(held, user));
     provisional_ = name != journal_path_;
+    // Another writer may have given its own the name meanwhile, and this one is a newer
+    // provisional.
+    if (provisional_ && ::lstat(journal_path_.c_str(), &named) == 0) {
+      ::unlink(name.c_str());
+      continue;
+    }
     if (provisional_) {
       // What an earlier crash left under the provisional name never held a commit.
       if (::ftruncate(side.get(), 0) != 0) return Status::from_errno(errno, "cannot empty " + name);
@@ -329,7 +344,7 @@ Status BlockMedium::set_mark(const Mark& mark) {
     return Status::from_errno(
         errno, "no room to mark " + path_ + " as open; free some space and try again");
   }
-  if (attributes_unsupported(errno)) return {};  // can_mark() said so
+  if (attributes_unsupported(errno) && !can_mark()) return {};
   return Status::from_errno(errno, "cannot mark " + path_ + " as open");
 }
 

@@ -72,9 +72,11 @@ Status DescriptorFile::write_durably(std::uint64_t offset, std::span<const std::
   const ssize_t done =
       ::pwritev2(descriptor_.get(), &piece, 1, static_cast<off_t>(offset), RWF_DSYNC);
   if (done == static_cast<ssize_t>(from.size())) return {};
-  // An error on the way to the medium is final.  Anything else (a short write, an interruption, a
-  // file system without this flag) leaves the two steps.
-  if (done < 0 && errno == EIO) return Status::from_errno(errno, "cannot write and flush " + path_);
+  // A short write, an interruption or a file system without this flag leave the two steps; any
+  // other error may be the flush's.
+  if (done < 0 && errno != EINTR && errno != EINVAL && errno != EOPNOTSUPP) {
+    return Status::from_errno(errno, "cannot write and flush " + path_);
+  }
   return MediumFile::write_durably(offset, from);
 }
 

@@ -12,7 +12,7 @@
 
 #include "medium/status.h"
 #include "track/open_pages.h"
-#include "track/page_runs.h"
+#include "medium/page_runs.h"
 #include "track/spin_lock.h"
 #include "track/tracker.h"
 

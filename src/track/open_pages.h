@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "track/page_runs.h"
+#include "medium/page_runs.h"
 
 namespace pawl {
 

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "medium/status.h"
-#include "track/page_runs.h"
+#include "medium/page_runs.h"
 
 namespace pawl {
 

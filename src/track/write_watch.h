@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "medium/status.h"
-#include "track/page_runs.h"
+#include "medium/page_runs.h"
 
 namespace pawl {
 

@@ -602,6 +602,23 @@ TEST(Law10Ranges, ARangeCommitsItsPagesAndLeavesTheOthersPending) {
   }
 }
 
+TEST(Law10Ranges, PagesThatWereFoundAndNotCommittedAreNotForgotten) {
+  File file;
+  {
+    Opened mapping(file.path, options_for(kAsync));
+    for (int page = 0; page < 8; ++page) mapping.bytes()[page * 4096] = 'b';
+    // Finds them all, and arms them again.
+    EXPECT_TRUE(mapping->has_pending_changes());
+    ASSERT_TRUE(mapping->commit(mapping.bytes() + 2 * kPageBytes, 3 * kPageBytes).ok());
+    EXPECT_TRUE(mapping->has_pending_changes());
+    ASSERT_TRUE(mapping.commit().ok());
+    EXPECT_FALSE(mapping->has_pending_changes());
+    mapping.crash();
+  }
+  Opened mapping(file.path, options_for(kAsync));
+  for (int page = 0; page < 8; ++page) EXPECT_EQ(mapping.bytes()[page * 4096], 'b') << page;
+}
+
 TEST(Law11AllStores, ThoseOfThreadsThatLiveAndThatExited) {
   for (const TrackerChoice tracker : {TrackerChoice::automatic, TrackerChoice::fault}) {
     File file;

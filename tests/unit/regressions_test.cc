@@ -1,0 +1,560 @@
+// Schedules and failures that once broke the core, each by the name of what went wrong.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "journal/checkpointer.h"
+#include "journal/committed_image.h"
+#include "mapping/mapping.h"
+#include "mapping/statistics.h"
+#include "medium/block_medium.h"
+#include "support/open_mapping.h"
+#include "support/temporary_directory.h"
+#include "support/watched_medium.h"
+
+namespace {
+// The next page buffer cannot be had: the memory ran out.
+std::atomic<bool> no_memory_for_pages{false};
+}  // namespace
+
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  if (no_memory_for_pages.load()) throw std::bad_alloc();
+  const auto unit = static_cast<std::size_t>(alignment);
+  void* const memory = std::aligned_alloc(unit, (size + unit - 1) / unit * unit);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace pawl {
+namespace {
+
+using test::Act;
+using test::Event;
+using test::Which;
+
+// Calls a hook before each act, in the thread that acts and under no lock, so that it may block.
+using Hook = std::function<Status(const Event&)>;
+
+class HookedFile final : public MediumFile {
+ public:
+  HookedFile(MediumFile* real, std::unique_ptr<MediumFile> owned, Which which, Hook hook)
+      : owned_(std::move(owned)),
+        real_(owned_ ? owned_.get() : real),
+        which_(which),
+        hook_(std::move(hook)) {}
+  Status read(std::uint64_t offset, std::span<std::byte> into) override {
+    PAWL_TRY(hook_({which_, Act::read, offset, into.size()}));
+    return real_->read(offset, into);
+  }
+  Status write(std::uint64_t offset, std::span<const std::byte> from) override {
+    PAWL_TRY(hook_({which_, Act::write, offset, from.size()}));
+    return real_->write(offset, from);
+  }
+  Status flush() override {
+    PAWL_TRY(hook_({which_, Act::flush, 0, 0}));
+    return real_->flush();
+  }
+  Result<std::uint64_t> size() override { return real_->size(); }
+  Status resize(std::uint64_t size_bytes) override {
+    PAWL_TRY(hook_({which_, Act::resize, size_bytes, 0}));
+    return real_->resize(size_bytes);
+  }
+  Status reserve(std::uint64_t offset, std::uint64_t length) override {
+    PAWL_TRY(hook_({which_, Act::reserve, offset, length}));
+    return real_->reserve(offset, length);
+  }
+  Status punch(std::uint64_t offset, std::uint64_t length) override {
+    PAWL_TRY(hook_({which_, Act::punch, offset, length}));
+    return real_->punch(offset, length);
+  }
+  Status zero(std::uint64_t offset, std::uint64_t length) override {
+    PAWL_TRY(hook_({which_, Act::zero, offset, length}));
+    return real_->zero(offset, length);
+  }
+  Result<std::uint64_t> allocated_prefix_bytes() override {
+    return real_->allocated_prefix_bytes();
+  }
+
+ private:
+  std::unique_ptr<MediumFile> owned_;
+  MediumFile* real_;
+  Which which_;
+  Hook hook_;
+};
+
+class HookedMedium final : public Medium {
+ public:
+  HookedMedium(std::unique_ptr<Medium> real, Hook hook, std::function<void()> before_mark = {})
+      : real_(std::move(real)),
+        hook_(std::move(hook)),
+        before_mark_(std::move(before_mark)),
+        base_(&real_->base(), nullptr, Which::base, hook_) {}
+  MediumFile& base() override { return base_; }
+  FileIdentity identity() const override { return real_->identity(); }
+  const std::string& path() const override { return real_->path(); }
+  const std::string& journal_path() const override { return real_->journal_path(); }
+  Result<JournalFile> acquire_journal(bool create) override {
+    auto acquired = real_->acquire_journal(create);
+    if (!acquired.ok()) return acquired;
+    acquired.value().file = std::make_unique<HookedFile>(nullptr, std::move(acquired.value().file),
+                                                         Which::journal, hook_);
+    return acquired;
+  }
+  Status publish_journal() override { return real_->publish_journal(); }
+  Result<std::unique_ptr<MediumFile>> read_journal() override { return real_->read_journal(); }
+  Status remove_journal() override { return real_->remove_journal(); }
+  bool can_mark() const override { return real_->can_mark(); }
+  Result<std::optional<Mark>> mark() override {
+    if (before_mark_) std::exchange(before_mark_, {})();
+    return real_->mark();
+  }
+  Status set_mark(const Mark& mark) override { return real_->set_mark(mark); }
+  Status clear_mark() override { return real_->clear_mark(); }
+  Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
+                            std::uint64_t offset) override {
+    return real_->map_private(address, length, protection, flags, offset);
+  }
+  void abandon() override { real_->abandon(); }
+
+ private:
+  std::unique_ptr<Medium> real_;
+  Hook hook_;
+  std::function<void()> before_mark_;
+  HookedFile base_;
+};
+
+Result<std::unique_ptr<Mapping>> open_hooked(const std::string& path, const Options& options,
+                                             Hook hook) {
+  auto medium = open_block_medium(path, false);
+  if (!medium.ok()) return medium.status();
+  return Mapping::open(std::make_unique<HookedMedium>(std::move(medium.value()), std::move(hook)),
+                       options);
+}
+
+void wait_until(const std::function<bool()>& is_so) {
+  for (int i = 0; i < 5000 && !is_so(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+class Regressions : public testing::Test {
+ protected:
+  std::unique_ptr<Medium> medium() { return std::move(open_block_medium(path_, false).value()); }
+  static std::string content(const std::string& letter, std::size_t count) {
+    return std::string(count, letter[0]);
+  }
+  static char* show(Mapping& mapping, std::size_t pages) {
+    auto window = mapping.map_window(nullptr, pages * kPageBytes, PROT_READ | PROT_WRITE, 0, 0);
+    EXPECT_TRUE(window.ok()) << window.status().text();
+    return window.value();
+  }
+  char byte_after_reopening(std::uint64_t offset) {
+    auto opened = test::try_open(path_, test::options_for(ApplyChoice::async));
+    EXPECT_TRUE(opened.ok()) << opened.status().text();
+    if (!opened.ok()) return '!';
+    char byte = '?';
+    EXPECT_TRUE(opened.value()->read(offset, std::as_writable_bytes(std::span(&byte, 1))).ok());
+    return byte;
+  }
+  static std::span<const std::byte> bytes_of(const std::string& text) {
+    return std::as_bytes(std::span(text));
+  }
+  void patch(CommittedImage& image, std::uint64_t page, std::uint64_t at, const std::string& text,
+             std::uint64_t sequence) {
+    bool loaded = false;
+    auto committed = image.page(page, loaded);
+    ASSERT_TRUE(committed.ok());
+    image.patch(page, committed.value(), at, bytes_of(text), sequence);
+  }
+  char byte_of(CommittedImage& image, std::uint64_t offset) {
+    bool loaded = false;
+    auto committed = image.page(offset / kPageBytes, loaded);
+    return static_cast<char>(committed.value()->bytes[offset % kPageBytes]);
+  }
+
+  test::TemporaryDirectory directory_;
+  std::string path_ = directory_ / "file";
+};
+
+// 1. The base refuses a write of a large commit after its record is durable.
+TEST_F(Regressions, ADirectCommitThatCouldNotBeAppliedKeepsItsRecord) {
+  constexpr std::size_t kPages = 3000;
+  test::write_file(path_, content("a", kPages * kPageBytes));
+  std::atomic<int> writes_until_failure{-1};
+  auto opened =
+      open_hooked(path_, test::options_for(ApplyChoice::async), [&](const Event& event) -> Status {
+        if (event.which == Which::base && event.act == Act::write &&
+            writes_until_failure.load() >= 0 && writes_until_failure.fetch_sub(1) == 0)
+          return Status::failure(EIO, "the device took no bytes");
+        return {};
+      });
+  ASSERT_TRUE(opened.ok()) << opened.status().text();
+  char* const bytes = show(*opened.value(), kPages);
+  std::memset(bytes, 'b', kPages * kPageBytes);
+  writes_until_failure = 2;
+  const Status committed = opened.value()->commit(bytes, kPages * kPageBytes);
+  ASSERT_TRUE(committed.ok()) << "it is durable: " << committed.text();
+  opened.value().reset();  // the process dies
+  EXPECT_EQ(byte_after_reopening(0), 'b');
+  EXPECT_EQ(byte_after_reopening(kPages * kPageBytes - 1), 'b');
+}
+
+// 2. A checkpoint of the background between the record's flush and the last byte applied.
+TEST_F(Regressions, ACheckpointDuringADirectCommitDoesNotDropItsRecord) {
+  test::write_file(path_, content("a", 8 * kPageBytes));
+  auto owner = medium();
+  CommittedImage image(owner->base(), 8 * kPageBytes, 0);
+  ASSERT_TRUE(image.begin_direct(journal::kNoTruncation, 8 * kPageBytes, 1).ok());
+  ASSERT_TRUE(image.direct(0, bytes_of(content("b", kPageBytes))).ok());
+  ASSERT_TRUE(image.apply().ok());
+  EXPECT_EQ(image.applied_sequence(), 0u) << "the rest of record 1 stands only in the journal";
+}
+
+// 3. While one truncation is applied a newer one is defined.
+TEST_F(Regressions, ATruncationThatMeetsANewerOneDoesNotCutLaterPagesAgain) {
+  test::write_file(path_, content("a", 10 * kPageBytes));
+  auto owner = medium();
+  std::function<void()> meanwhile;
+  HookedFile base(&owner->base(), nullptr, Which::base, [&](const Event& event) -> Status {
+    if (event.act == Act::write && meanwhile) std::exchange(meanwhile, {})();
+    return {};
+  });
+  CommittedImage image(base, 10 * kPageBytes, 0);
+  // Commit 1: cut to nothing, grown to ten pages again, page 5 written.
+  image.truncate(0, 1);
+  image.set_size(10 * kPageBytes, 1);
+  patch(image, 5, 0, "five", 1);
+  image.durable(1);
+  // Commit 2, while the background applies commit 1: the last page goes.
+  meanwhile = [&] {
+    image.truncate(9 * kPageBytes, 2);
+    image.set_size(9 * kPageBytes, 2);
+  };
+  ASSERT_TRUE(image.apply().ok());
+  EXPECT_EQ(byte_of(image, 5 * kPageBytes), 'f') << "the committed image lost page 5";
+  image.durable(2);
+  ASSERT_TRUE(image.apply().ok());
+  EXPECT_EQ(image.applied_sequence(), 2u);
+  EXPECT_EQ(test::read_file(path_).substr(5 * kPageBytes, 4), "five") << "the base lost page 5";
+}
+
+// 4. A page that a pending truncation cuts in the middle is applied before the truncation is.
+TEST_F(Regressions, APageThatAWaitingTruncationCutsWaitsForIt) {
+  test::write_file(path_, content("a", 10 * kPageBytes));
+  std::atomic<bool> hold_journal{false};
+  std::atomic<int> applied{0};
+  Options options = test::options_for(ApplyChoice::async);
+  options.apply_threshold_pages = 3;
+  auto opened = open_hooked(path_, options, [&](const Event& event) -> Status {
+    if (event.which == Which::journal && event.act == Act::flush && hold_journal.load())
+      wait_until([&] { return !hold_journal.load(); });
+    if (event.which == Which::base && event.act == Act::write) applied += 1;
+    return {};
+  });
+  ASSERT_TRUE(opened.ok()) << opened.status().text();
+  Mapping& mapping = *opened.value();
+  char* const bytes = show(mapping, 64);
+  // Commit 1: cut to 5000, grown to five pages, a byte behind the cut.
+  ASSERT_TRUE(mapping.truncate(5000).ok());
+  ASSERT_TRUE(mapping.truncate(5 * kPageBytes).ok());
+  bytes[6000] = 'x';
+  ASSERT_TRUE(mapping.commit(bytes, 64 * kPageBytes).ok());
+  // Commit 2, queued: cut to three pages, grown to nine, enough written to wake the background.
+  hold_journal = true;
+  ASSERT_TRUE(mapping.truncate(3 * kPageBytes).ok());
+  ASSERT_TRUE(mapping.truncate(9 * kPageBytes).ok());
+  for (int page = 4; page < 9; ++page) bytes[page * 4096] = 'y';
+  ASSERT_TRUE(mapping.commit_async(bytes, 64 * kPageBytes).ok());
+  for (int i = 0; i < 300 && applied.load() == 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  hold_journal = false;
+  ASSERT_TRUE(mapping.wait().ok());
+  ASSERT_TRUE(mapping.close().ok());
+  EXPECT_EQ(test::read_file(path_)[6000], 'x') << "committed by record 1, lost after a clean close";
+}
+
+// 5. The background's flush of the base fails while a commit waits for journal space.
+TEST_F(Regressions, AFailedFlushOfTheBaseIsNotRepeatedByTheCommitThatWaits) {
+  constexpr std::size_t kPages = 64;
+  test::write_file(path_, content("a", kPages * kPageBytes));
+  Options options = test::options_for(ApplyChoice::async);
+  options.journal_size_bytes = kJournalSizeMin;
+  std::atomic<bool> armed{false};
+  std::atomic<int> flushes{0};
+  std::atomic<int> believed{0};
+  const auto program = std::this_thread::get_id();
+  auto opened = open_hooked(path_, options, [&](const Event& event) -> Status {
+    if (!armed.load() || event.which != Which::base || event.act != Act::flush) return {};
+    if (flushes.fetch_add(1) == 0) {
+      EXPECT_NE(std::this_thread::get_id(), program);
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      return Status::failure(EIO, "the device lost bytes");
+    }
+    believed += 1;
+    return {};
+  });
+  ASSERT_TRUE(opened.ok()) << opened.status().text();
+  Mapping& mapping = *opened.value();
+  char* const bytes = show(mapping, kPages);
+  armed = true;
+  Status status;
+  for (int i = 0; i < 40 && status.ok(); ++i) {
+    bytes[(static_cast<std::size_t>(i) % kPages) * kPageBytes] = 'b';
+    status = mapping.commit(bytes, kPages * kPageBytes);
+  }
+  EXPECT_GE(flushes.load(), 1);
+  EXPECT_EQ(believed.load(), 0) << "the base was flushed again, and its records were dropped";
+  EXPECT_EQ(status.error_number(), EIO);
+}
+
+// 6. A queued batch's flush fails while a commit is on its way to its own.
+TEST_F(Regressions, ACommitBehindABatchThatFailedIsNotAcknowledged) {
+  test::write_file(path_, content("a", 8 * kPageBytes));
+  std::atomic<bool> armed{false};
+  std::atomic<bool> fail_now{false};
+  std::atomic<bool> failed{false};
+  const auto program = std::this_thread::get_id();
+  auto opened =
+      open_hooked(path_, test::options_for(ApplyChoice::async), [&](const Event& event) -> Status {
+        if (!armed.load()) return {};
+        if (event.which == Which::journal && std::this_thread::get_id() != program &&
+            event.act == Act::write) {
+          wait_until([&] { return fail_now.load(); });
+          failed = true;
+          return Status::failure(EIO, "the device lost bytes");
+        }
+        if (event.which == Which::base && event.act == Act::read &&
+            std::this_thread::get_id() == program) {
+          fail_now = true;
+          wait_until([&] { return failed.load(); });
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        }
+        return {};
+      });
+  ASSERT_TRUE(opened.ok()) << opened.status().text();
+  Mapping& mapping = *opened.value();
+  char* const bytes = show(mapping, 8);
+  bytes[0] = 'b';
+  ASSERT_TRUE(mapping.commit_async(bytes, kPageBytes).ok());
+  armed = true;
+  bytes[kPageBytes] = 'c';
+  const Status committed = mapping.commit(bytes + kPageBytes, kPageBytes);
+  ASSERT_TRUE(failed.load());
+  EXPECT_FALSE(committed.ok());
+  opened.value().reset();
+  if (committed.ok()) {
+    EXPECT_EQ(byte_after_reopening(kPageBytes), 'c') << "acknowledged, and lost";
+  }
+}
+
+// 7. A commit that finds the journal full: the checkpoint punches what it had just reserved.
+TEST_F(Regressions, ACheckpointDoesNotGiveAwayTheSpaceThatTheCommitInHandReserved) {
+  constexpr std::uint64_t kPages = 64;
+  test::write_file(path_, content("a", kPages * kPageBytes));
+  Options options = test::options_for(ApplyChoice::async);
+  options.journal_size_bytes = kJournalSizeMin;  // 14 blocks of records
+  auto watch = std::make_shared<test::Watch>();
+  test::Opened mapping(path_, options, watch);
+  ASSERT_TRUE(mapping->truncate(0).ok());
+  ASSERT_TRUE(mapping->truncate(kPages * kPageBytes).ok());
+  ASSERT_TRUE(mapping.commit().ok());
+  watch->take_events();
+  // Thirteen pages take the whole ring: the commit waits for a checkpoint, which cuts the base.
+  for (std::uint64_t page = 40; page < 53; ++page)
+    std::memset(mapping.bytes() + page * kPageBytes, 'y', kPageBytes);
+  ASSERT_TRUE(mapping.commit().ok());
+  mapping.crash();
+  // All of the file has space to begin with; zeroing in place keeps it.
+  bool has_space[kPages];
+  std::fill(std::begin(has_space), std::end(has_space), true);
+  for (const Event& event : watch->take_events()) {
+    if (event.which != Which::base) continue;
+    const std::uint64_t first = (event.offset + kPageBytes - 1) / kPageBytes;
+    const std::uint64_t end = (event.offset + event.length) / kPageBytes;
+    for (std::uint64_t page = first; page < std::min(end, kPages); ++page) {
+      if (event.act == Act::reserve || event.act == Act::write) has_space[page] = true;
+      if (event.act == Act::punch) has_space[page] = false;
+    }
+    if (event.act == Act::resize)
+      for (std::uint64_t page = first; page < kPages; ++page) has_space[page] = false;
+  }
+  for (std::uint64_t page = 40; page < 53; ++page)
+    EXPECT_TRUE(has_space[page]) << "page " << page << " was committed without space in the base";
+}
+
+// 8. Memory runs out in the middle of a commit.
+TEST_F(Regressions, ACommitWithoutMemoryKeepsItsPagesForTheNext) {
+  test::write_file(path_, content("a", 8 * kPageBytes));
+  test::Opened mapping(path_, test::options_for(ApplyChoice::async));
+  mapping.bytes()[0] = 'b';
+  no_memory_for_pages = true;
+  bool failed = false;
+  try {
+    failed = !mapping.commit().ok();
+  } catch (const std::bad_alloc&) {
+    failed = true;  // ENOMEM at the C border
+  }
+  no_memory_for_pages = false;
+  ASSERT_TRUE(failed);
+  ASSERT_TRUE(mapping.commit().ok());
+  mapping.crash();
+  EXPECT_EQ(byte_after_reopening(0), 'b') << "the second msync said that it is durable";
+}
+
+// 9. A rollback that cannot be done.
+TEST_F(Regressions, ARollbackThatFailedKeepsItsPagesForTheNextCommit) {
+  test::write_file(path_, content("a", 8 * kPageBytes));
+  test::Opened mapping(path_, test::options_for(ApplyChoice::async));
+  mapping.bytes()[0] = 'b';
+  if (::mlock(mapping.bytes(), kPageBytes) != 0) GTEST_SKIP() << "mlock is not allowed here";
+  const Status back = mapping->roll_back(mapping.bytes(), kPageBytes);
+  ::munlock(mapping.bytes(), kPageBytes);
+  const char shown = mapping.bytes()[0];
+  if (back.ok()) {
+    EXPECT_EQ(shown, 'a');
+    return;
+  }
+  ASSERT_TRUE(mapping.commit().ok());
+  mapping.crash();
+  EXPECT_EQ(byte_after_reopening(0), shown) << "msync said that what memory shows is durable";
+}
+
+// 10. A rollback of new pages in a window that may only be read by now.
+TEST_F(Regressions, ARollbackOfGrowthUnderReadProtectionDoesNotFault) {
+  test::write_file(path_, content("a", kPageBytes));
+  EXPECT_EXIT(
+      {
+        test::Opened mapping(path_, test::options_for(ApplyChoice::async));
+        (void)mapping->truncate(4 * kPageBytes);
+        mapping.bytes()[2 * kPageBytes] = 'b';
+        const bool ready = mapping
+                               ->protect_window(mapping.bytes(),
+                                                test::Opened::kWindowPages * kPageBytes, PROT_READ)
+                               .ok();
+        const bool back = mapping->roll_back(mapping.bytes() + 2 * kPageBytes, kPageBytes).ok();
+        std::_Exit(ready && back && mapping.bytes()[2 * kPageBytes] == 0 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+// 11. Another process maps the file between the look for its journal and the look at its mark.
+TEST_F(Regressions, AWriterThatJustBeganIsNotTakenForACrash) {
+  test::write_file(path_, content("a", kPageBytes));
+  std::unique_ptr<Mapping> other;
+  HookedMedium late(
+      medium(), [](const Event&) { return Status{}; },
+      [&] {
+        other = std::move(test::try_open(path_, test::options_for(ApplyChoice::async)).value());
+      });
+  const auto recovered = recover(late, true);  // pawl recover --accept-loss
+  ASSERT_NE(other, nullptr);
+  EXPECT_FALSE(recovered.ok());
+  auto after = medium();
+  EXPECT_TRUE(after->mark().value().has_value()) << "the mark of a living writer was cleared";
+}
+
+// 13. The mapping is destroyed while its background fails.
+TEST_F(Regressions, AFailureDuringDestructionIsWrittenIntoWhatStillExists) {
+  test::write_file(path_, content("a", 8 * kPageBytes));
+  std::atomic<bool> writing{false};
+  std::atomic<bool> go{false};
+  auto opened =
+      open_hooked(path_, test::options_for(ApplyChoice::async), [&](const Event& event) -> Status {
+        if (event.which == Which::journal && event.act == Act::write && event.offset >= 8192) {
+          writing = true;
+          wait_until([&] { return go.load(); });
+          return Status::failure(EIO, content("x", 100));
+        }
+        return {};
+      });
+  ASSERT_TRUE(opened.ok());
+  char* const bytes = show(*opened.value(), 8);
+  bytes[0] = 'b';
+  ASSERT_TRUE(opened.value()->commit_async(bytes, kPageBytes).ok());
+  wait_until([&] { return writing.load(); });
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    go = true;
+  });
+  opened.value().reset();
+  later.join();
+}
+
+// 14. The power goes while a journal left by a crash is made larger: of what was not flushed the
+// header stands, and the new length does not.
+TEST_F(Regressions, AJournalThatWasBeingEnlargedIsStillReadable) {
+  test::write_file(path_, content("a", 8 * kPageBytes));
+  Options options = test::options_for(ApplyChoice::async);
+  options.journal_size_bytes = kJournalSizeMin;
+  {
+    test::Opened mapping(path_, options);
+    mapping.bytes()[0] = 'b';
+    ASSERT_TRUE(mapping.commit().ok());
+    mapping.crash();
+  }
+  bool length_is_durable = false;
+  bool header_written = false;
+  options.journal_size_bytes = 2 * kJournalSizeMin;
+  auto opened = open_hooked(path_, options, [&](const Event& event) -> Status {
+    if (event.which != Which::journal) return {};
+    if (event.act == Act::write && event.offset < journal::kAreaStart) header_written = true;
+    if (event.act == Act::flush && header_written) return Status::failure(EIO, "the power is gone");
+    if (event.act == Act::flush) length_is_durable = true;
+    return {};
+  });
+  ASSERT_FALSE(opened.ok());
+  if (!length_is_durable) {
+    ASSERT_EQ(::truncate((path_ + ".pawl").c_str(), kJournalSizeMin), 0);
+  }
+  EXPECT_EQ(byte_after_reopening(0), 'b');
+}
+
+// 15. A window that may not be read by now is committed.
+TEST_F(Regressions, ACommitUnderProtNoneDoesNotFault) {
+  test::write_file(path_, content("a", 4 * kPageBytes));
+  EXPECT_EXIT(
+      {
+        test::Opened mapping(path_, test::options_for(ApplyChoice::async));
+        mapping.bytes()[0] = 'b';
+        const bool ready = mapping
+                               ->protect_window(mapping.bytes(),
+                                                test::Opened::kWindowPages * kPageBytes, PROT_NONE)
+                               .ok();
+        std::_Exit(ready && mapping.commit().ok() ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+// 16. A whole rollback maps the window anew.
+TEST_F(Regressions, ARollbackKeepsTheProtectionOfEachPage) {
+  test::write_file(path_, content("a", 4 * kPageBytes));
+  EXPECT_EXIT(
+      {
+        test::Opened mapping(path_, test::options_for(ApplyChoice::async));
+        constexpr std::size_t kWindow = test::Opened::kWindowPages * kPageBytes;
+        bool ready = mapping->protect_window(mapping.bytes(), kWindow, PROT_READ).ok();
+        ready = ready &&
+                mapping->protect_window(mapping.bytes(), kPageBytes, PROT_READ | PROT_WRITE).ok();
+        mapping.bytes()[0] = 'b';
+        ready = ready && mapping->roll_back(mapping.bytes(), kWindow).ok();
+        mapping.bytes()[0] = 'c';  // is writable still
+        std::_Exit(ready ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace pawl
