@@ -73,7 +73,7 @@ __attribute__((constructor)) void begin() {
   read_patterns();
   // The core's own handlers first: then ours are the first to run before a fork, and take our locks
   // before the core's, as everywhere else.
-  guard_fork(&held_for_fork, [] {});
+  guard_fork(&held_for_fork, {.before = [] {}, .in_parent = [] {}, .in_child = [] {}});
   forget_fork_guard(&held_for_fork);
   pthread_atfork(before_fork, release_after_fork, after_fork_in_child);
   // Registered before any of the program's, so run after all of them.
