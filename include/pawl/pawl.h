@@ -13,8 +13,9 @@
  *   - All functions may be called from any thread.  As with write(2), no thread may store into a
  *     range while that range is being committed or rolled back.
  *   - No function may be called from a signal handler.
- *   - Only the process that mapped a file may commit it.  A forked child may read its copy; its
- *     commits fail with EPERM.
+ *   - Only the process that mapped a file may commit it.  A forked child may read; its commits fail
+ *     with EPERM.  What it sees is no snapshot: pages that were not stored to before the fork show
+ *     what the parent commits after it.
  */
 #ifndef PAWL_PAWL_H
 #define PAWL_PAWL_H

@@ -34,6 +34,12 @@ class Mapping::Implementation {
                  std::uint64_t size_bytes, std::uint64_t records_replayed);
   ~Implementation();
 
+  // mapping.cc
+  template <class Outcome, class Call>
+  Outcome in_order(Call call);
+  template <class Call>
+  Status on_range(const void* address, std::size_t length, Call call);
+
   // open_close.cc
   static Result<std::unique_ptr<Mapping>> open(std::unique_ptr<Medium> medium,
                                                const Options& options);

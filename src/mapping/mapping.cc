@@ -62,6 +62,27 @@ Status Mapping::Implementation::pages_of(const void* address, std::size_t length
   return {};
 }
 
+// One call at a time, on a mapping that takes calls.  In a forked child the lock may be held for
+// ever, so that is asked first.
+template <class Outcome, class Call>
+Outcome Mapping::Implementation::in_order(Call call) {
+  if (abandoned_.load()) return usable();
+  const std::lock_guard lock(mutex_);
+  if (Status refused = usable(); !refused.ok()) return refused;
+  return call(*this);
+}
+
+// The same on the file pages of an address range; failures count as the mapping's.
+template <class Call>
+Status Mapping::Implementation::on_range(const void* address, std::size_t length, Call call) {
+  return in_order<Status>([&](Implementation& own) -> Status {
+    std::uint64_t first = 0;
+    std::uint64_t end = 0;
+    PAWL_TRY(own.pages_of(address, length, first, end));
+    return own.note(call(own, first, end));
+  });
+}
+
 Mapping::Mapping(std::unique_ptr<Implementation> implementation)
     : implementation_(std::move(implementation)) {}
 
@@ -79,10 +100,9 @@ Result<std::unique_ptr<Mapping>> Mapping::open(std::unique_ptr<Medium> medium,
 
 Result<char*> Mapping::map_window(void* address, std::size_t length, int protection, int flags,
                                   std::uint64_t file_offset) {
-  if (implementation_->abandoned_.load()) return implementation_->usable();
-  const std::lock_guard lock(implementation_->mutex_);
-  PAWL_TRY(implementation_->usable());
-  return implementation_->map_window_locked(address, length, protection, flags, file_offset);
+  return implementation_->in_order<Result<char*>>([&](Implementation& own) {
+    return own.map_window_locked(address, length, protection, flags, file_offset);
+  });
 }
 
 Status Mapping::unmap_window(bool keep) {
@@ -92,20 +112,17 @@ Status Mapping::unmap_window(bool keep) {
 }
 
 Result<char*> Mapping::remap_window(std::size_t new_length, bool may_move, void* fixed_address) {
-  if (implementation_->abandoned_.load()) return implementation_->usable();
-  const std::lock_guard lock(implementation_->mutex_);
-  PAWL_TRY(implementation_->usable());
-  return implementation_->remap_window_locked(new_length, may_move, fixed_address);
+  return implementation_->in_order<Result<char*>>([&](Implementation& own) {
+    return own.remap_window_locked(new_length, may_move, fixed_address);
+  });
 }
 
 Status Mapping::protect_window(void* address, std::size_t length, int protection) {
-  if (implementation_->abandoned_.load()) return implementation_->usable();
-  const std::lock_guard lock(implementation_->mutex_);
-  std::uint64_t first = 0;
-  std::uint64_t end = 0;
-  PAWL_TRY(implementation_->pages_of(address, length, first, end));
-  return implementation_->view_.protect(static_cast<char*>(address), (end - first) * kPageBytes,
-                                        protection);
+  return implementation_->on_range(
+      address, length, [&](Implementation& own, std::uint64_t first, std::uint64_t end) {
+        return own.view_.protect(static_cast<char*>(address), (end - first) * kPageBytes,
+                                 protection);
+      });
 }
 
 std::optional<Window> Mapping::window() const {
@@ -116,34 +133,23 @@ std::optional<Window> Mapping::window() const {
 }
 
 Status Mapping::commit(void* address, std::size_t length) {
-  // Before the lock: in a forked child it may be held for ever.
-  if (implementation_->abandoned_.load()) return implementation_->usable();
-  const std::lock_guard lock(implementation_->mutex_);
-  PAWL_TRY(implementation_->usable());
-  std::uint64_t first = 0;
-  std::uint64_t end = 0;
-  PAWL_TRY(implementation_->pages_of(address, length, first, end));
-  return implementation_->note(
-      implementation_->commit_locked(first, end, Implementation::Durability::now));
+  return implementation_->on_range(
+      address, length, [](Implementation& own, std::uint64_t first, std::uint64_t end) {
+        return own.commit_locked(first, end, Implementation::Durability::now);
+      });
 }
 
 Status Mapping::commit_all() {
-  if (implementation_->abandoned_.load()) return implementation_->usable();
-  const std::lock_guard lock(implementation_->mutex_);
-  PAWL_TRY(implementation_->usable());
-  return implementation_->note(
-      implementation_->commit_locked(0, ~std::uint64_t{0}, Implementation::Durability::now));
+  return implementation_->in_order<Status>([](Implementation& own) {
+    return own.note(own.commit_locked(0, ~std::uint64_t{0}, Implementation::Durability::now));
+  });
 }
 
 Status Mapping::commit_async(void* address, std::size_t length) {
-  if (implementation_->abandoned_.load()) return implementation_->usable();
-  const std::lock_guard lock(implementation_->mutex_);
-  PAWL_TRY(implementation_->usable());
-  std::uint64_t first = 0;
-  std::uint64_t end = 0;
-  PAWL_TRY(implementation_->pages_of(address, length, first, end));
-  return implementation_->note(
-      implementation_->commit_locked(first, end, Implementation::Durability::queued));
+  return implementation_->on_range(
+      address, length, [](Implementation& own, std::uint64_t first, std::uint64_t end) {
+        return own.commit_locked(first, end, Implementation::Durability::queued);
+      });
 }
 
 Status Mapping::wait() {
@@ -154,16 +160,13 @@ Status Mapping::wait() {
 }
 
 Status Mapping::roll_back(void* address, std::size_t length) {
-  if (implementation_->abandoned_.load()) return implementation_->usable();
-  const std::lock_guard lock(implementation_->mutex_);
-  PAWL_TRY(implementation_->usable());
-  std::uint64_t first = 0;
-  std::uint64_t end = 0;
-  PAWL_TRY(implementation_->pages_of(address, length, first, end));
-  const View& view = implementation_->view_;
-  const bool whole =
-      first == view.first_page() && end == view.first_page() + view.length() / kPageBytes;
-  return implementation_->note(implementation_->roll_back_locked(first, end, whole));
+  return implementation_->on_range(
+      address, length, [](Implementation& own, std::uint64_t first, std::uint64_t end) {
+        const View& view = own.view_;
+        const bool whole =
+            first == view.first_page() && end == view.first_page() + view.length() / kPageBytes;
+        return own.roll_back_locked(first, end, whole);
+      });
 }
 
 std::uint64_t Mapping::size() const {
@@ -173,22 +176,17 @@ std::uint64_t Mapping::size() const {
 }
 
 Status Mapping::truncate(std::uint64_t size_bytes) {
-  if (implementation_->abandoned_.load()) return implementation_->usable();
-  const std::lock_guard lock(implementation_->mutex_);
-  PAWL_TRY(implementation_->usable());
-  return implementation_->truncate_locked(size_bytes);
+  return implementation_->in_order<Status>(
+      [&](Implementation& own) { return own.truncate_locked(size_bytes); });
 }
 
 Status Mapping::allocate(std::uint64_t offset, std::uint64_t length) {
-  if (implementation_->abandoned_.load()) return implementation_->usable();
-  const std::lock_guard lock(implementation_->mutex_);
-  PAWL_TRY(implementation_->usable());
-  if (length == 0 || offset > journal::kFileSizeMax - length)
-    return Status::failure(EINVAL, "no such range can be allocated");
-  PAWL_TRY(implementation_->image_.reserve_space(offset, length));
-  if (offset + length > implementation_->size_)
-    return implementation_->truncate_locked(offset + length);
-  return {};
+  return implementation_->in_order<Status>([&](Implementation& own) -> Status {
+    if (length == 0 || offset > journal::kFileSizeMax - length)
+      return Status::failure(EINVAL, "no such range can be allocated");
+    PAWL_TRY(own.image_.reserve_space(offset, length));
+    return offset + length > own.size_ ? own.truncate_locked(offset + length) : Status{};
+  });
 }
 
 Result<std::size_t> Mapping::read(std::uint64_t offset, std::span<std::byte> into) {
@@ -198,10 +196,8 @@ Result<std::size_t> Mapping::read(std::uint64_t offset, std::span<std::byte> int
 }
 
 Status Mapping::write(std::uint64_t offset, std::span<const std::byte> from) {
-  if (implementation_->abandoned_.load()) return implementation_->usable();
-  const std::lock_guard lock(implementation_->mutex_);
-  PAWL_TRY(implementation_->usable());
-  return implementation_->write_locked(offset, from);
+  return implementation_->in_order<Status>(
+      [&](Implementation& own) { return own.write_locked(offset, from); });
 }
 
 bool Mapping::has_pending_changes() {

@@ -78,7 +78,10 @@ class WatchedMedium final : public Medium {
   Result<std::unique_ptr<MediumFile>> read_journal() override { return real_->read_journal(); }
   Status remove_journal() override { return real_->remove_journal(); }
   bool can_mark() const override { return real_->can_mark(); }
-  Result<std::optional<Mark>> mark() override { return real_->mark(); }
+  Result<std::optional<Mark>> mark() override {
+    watch_->looks_at_mark();
+    return real_->mark();
+  }
   Status set_mark(const Mark& mark) override { return real_->set_mark(mark); }
   Status clear_mark() override { return real_->clear_mark(); }
   Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
@@ -101,15 +104,39 @@ void Watch::judge_with(Judge judge) {
 }
 
 Status Watch::happens(const Event& event) {
+  Judge judge;
+  {
+    const std::lock_guard lock(mutex_);
+    judge = judge_;
+  }
+  if (judge) PAWL_TRY(judge(event));
   const std::lock_guard lock(mutex_);
-  if (judge_) PAWL_TRY(judge_(event));
   events_.push_back(event);
   return {};
+}
+
+void Watch::before_mark(std::function<void()> meanwhile) {
+  const std::lock_guard lock(mutex_);
+  before_mark_ = std::move(meanwhile);
+}
+
+void Watch::looks_at_mark() {
+  std::function<void()> meanwhile;
+  {
+    const std::lock_guard lock(mutex_);
+    meanwhile = std::exchange(before_mark_, {});
+  }
+  if (meanwhile) meanwhile();
 }
 
 std::vector<Event> Watch::take_events() {
   const std::lock_guard lock(mutex_);
   return std::exchange(events_, {});
+}
+
+std::unique_ptr<MediumFile> watched_file(MediumFile& real, Which which,
+                                         std::shared_ptr<Watch> watch) {
+  return std::make_unique<WatchedFile>(&real, nullptr, which, std::move(watch));
 }
 
 std::unique_ptr<Medium> watched_medium(std::unique_ptr<Medium> real, std::shared_ptr<Watch> watch) {

@@ -26,9 +26,13 @@ struct Event {
 // Shared by the medium and its test; any thread.
 class Watch {
  public:
-  // Decides the fate of an event before it happens: a failure is what the caller sees.
+  // Decides the fate of an event before it happens: a failure is what the caller sees.  Called in
+  // the thread that acts, under no lock, so that it may block.
   using Judge = std::function<Status(const Event&)>;
   void judge_with(Judge judge);
+  // Runs once, before the mark is next looked at.
+  void before_mark(std::function<void()> meanwhile);
+  void looks_at_mark();
   Status happens(const Event& event);
   std::vector<Event> take_events();
 
@@ -36,8 +40,12 @@ class Watch {
   std::mutex mutex_;
   std::vector<Event> events_;
   Judge judge_;
+  std::function<void()> before_mark_;
 };
 
+// A file of a medium alone; it does not own the real one.
+std::unique_ptr<MediumFile> watched_file(MediumFile& real, Which which,
+                                         std::shared_ptr<Watch> watch);
 std::unique_ptr<Medium> watched_medium(std::unique_ptr<Medium> real, std::shared_ptr<Watch> watch);
 
 }  // namespace pawl::test

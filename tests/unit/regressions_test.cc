@@ -44,105 +44,20 @@ namespace {
 
 using test::Act;
 using test::Event;
+using test::Watch;
 using test::Which;
 
-// Calls a hook before each act, in the thread that acts and under no lock, so that it may block.
-using Hook = std::function<Status(const Event&)>;
+using Hook = Watch::Judge;
 
-class HookedFile final : public MediumFile {
- public:
-  HookedFile(MediumFile* real, std::unique_ptr<MediumFile> owned, Which which, Hook hook)
-      : owned_(std::move(owned)),
-        real_(owned_ ? owned_.get() : real),
-        which_(which),
-        hook_(std::move(hook)) {}
-  Status read(std::uint64_t offset, std::span<std::byte> into) override {
-    PAWL_TRY(hook_({which_, Act::read, offset, into.size()}));
-    return real_->read(offset, into);
-  }
-  Status write(std::uint64_t offset, std::span<const std::byte> from) override {
-    PAWL_TRY(hook_({which_, Act::write, offset, from.size()}));
-    return real_->write(offset, from);
-  }
-  Status flush() override {
-    PAWL_TRY(hook_({which_, Act::flush, 0, 0}));
-    return real_->flush();
-  }
-  Result<std::uint64_t> size() override { return real_->size(); }
-  Status resize(std::uint64_t size_bytes) override {
-    PAWL_TRY(hook_({which_, Act::resize, size_bytes, 0}));
-    return real_->resize(size_bytes);
-  }
-  Status reserve(std::uint64_t offset, std::uint64_t length) override {
-    PAWL_TRY(hook_({which_, Act::reserve, offset, length}));
-    return real_->reserve(offset, length);
-  }
-  Status punch(std::uint64_t offset, std::uint64_t length) override {
-    PAWL_TRY(hook_({which_, Act::punch, offset, length}));
-    return real_->punch(offset, length);
-  }
-  Status zero(std::uint64_t offset, std::uint64_t length) override {
-    PAWL_TRY(hook_({which_, Act::zero, offset, length}));
-    return real_->zero(offset, length);
-  }
-  Result<std::uint64_t> allocated_prefix_bytes() override {
-    return real_->allocated_prefix_bytes();
-  }
-
- private:
-  std::unique_ptr<MediumFile> owned_;
-  MediumFile* real_;
-  Which which_;
-  Hook hook_;
-};
-
-class HookedMedium final : public Medium {
- public:
-  HookedMedium(std::unique_ptr<Medium> real, Hook hook, std::function<void()> before_mark = {})
-      : real_(std::move(real)),
-        hook_(std::move(hook)),
-        before_mark_(std::move(before_mark)),
-        base_(&real_->base(), nullptr, Which::base, hook_) {}
-  MediumFile& base() override { return base_; }
-  FileIdentity identity() const override { return real_->identity(); }
-  const std::string& path() const override { return real_->path(); }
-  const std::string& journal_path() const override { return real_->journal_path(); }
-  Result<JournalFile> acquire_journal(bool create) override {
-    auto acquired = real_->acquire_journal(create);
-    if (!acquired.ok()) return acquired;
-    acquired.value().file = std::make_unique<HookedFile>(nullptr, std::move(acquired.value().file),
-                                                         Which::journal, hook_);
-    return acquired;
-  }
-  Status publish_journal() override { return real_->publish_journal(); }
-  Result<std::unique_ptr<MediumFile>> read_journal() override { return real_->read_journal(); }
-  Status remove_journal() override { return real_->remove_journal(); }
-  bool can_mark() const override { return real_->can_mark(); }
-  Result<std::optional<Mark>> mark() override {
-    if (before_mark_) std::exchange(before_mark_, {})();
-    return real_->mark();
-  }
-  Status set_mark(const Mark& mark) override { return real_->set_mark(mark); }
-  Status clear_mark() override { return real_->clear_mark(); }
-  Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
-                            std::uint64_t offset) override {
-    return real_->map_private(address, length, protection, flags, offset);
-  }
-  void abandon() override { real_->abandon(); }
-
- private:
-  std::unique_ptr<Medium> real_;
-  Hook hook_;
-  std::function<void()> before_mark_;
-  HookedFile base_;
-};
+std::shared_ptr<Watch> watch_with(Hook hook) {
+  auto watch = std::make_shared<Watch>();
+  watch->judge_with(std::move(hook));
+  return watch;
+}
 
 Result<std::unique_ptr<Mapping>> open_hooked(const std::string& path, const Options& options,
                                              Hook hook) {
-  auto medium = open_block_medium(path, false);
-  if (!medium.ok()) return medium.status();
-  return Mapping::open(std::make_unique<HookedMedium>(std::move(medium.value()), std::move(hook)),
-                       options);
+  return test::try_open(path, options, watch_with(std::move(hook)));
 }
 
 void wait_until(const std::function<bool()>& is_so) {
@@ -228,11 +143,12 @@ TEST_F(Regressions, ATruncationThatMeetsANewerOneDoesNotCutLaterPagesAgain) {
   test::write_file(path_, content("a", 10 * kPageBytes));
   auto owner = medium();
   std::function<void()> meanwhile;
-  HookedFile base(&owner->base(), nullptr, Which::base, [&](const Event& event) -> Status {
-    if (event.act == Act::write && meanwhile) std::exchange(meanwhile, {})();
-    return {};
-  });
-  CommittedImage image(base, 10 * kPageBytes, 0);
+  const auto base =
+      test::watched_file(owner->base(), Which::base, watch_with([&](const Event& event) -> Status {
+                           if (event.act == Act::write && meanwhile) std::exchange(meanwhile, {})();
+                           return {};
+                         }));
+  CommittedImage image(*base, 10 * kPageBytes, 0);
   // Commit 1: cut to nothing, grown to ten pages again, page 5 written.
   image.truncate(0, 1);
   image.set_size(10 * kPageBytes, 1);
@@ -454,12 +370,12 @@ TEST_F(Regressions, ARollbackOfGrowthUnderReadProtectionDoesNotFault) {
 TEST_F(Regressions, AWriterThatJustBeganIsNotTakenForACrash) {
   test::write_file(path_, content("a", kPageBytes));
   std::unique_ptr<Mapping> other;
-  HookedMedium late(
-      medium(), [](const Event&) { return Status{}; },
-      [&] {
-        other = std::move(test::try_open(path_, test::options_for(ApplyChoice::async)).value());
-      });
-  const auto recovered = recover(late, true);  // pawl recover --accept-loss
+  const auto watch = std::make_shared<Watch>();
+  watch->before_mark([&] {
+    other = std::move(test::try_open(path_, test::options_for(ApplyChoice::async)).value());
+  });
+  const auto late = test::watched_medium(medium(), watch);
+  const auto recovered = recover(*late, true);  // pawl recover --accept-loss
   ASSERT_NE(other, nullptr);
   EXPECT_FALSE(recovered.ok());
   auto after = medium();
