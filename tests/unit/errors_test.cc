@@ -1,7 +1,11 @@
 // Each error has its number and a text that says what to do, and leaves file and journal as they
 // were.  docs/errors.md lists them.
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cerrno>
@@ -250,6 +254,55 @@ TEST_F(Errors, TheNthOperationFailsForEveryN) {
       }
     }
   }
+}
+
+// As a container's seccomp profile or a kernel without them does.
+void forbid(std::initializer_list<unsigned> system_calls) {
+  std::vector<sock_filter> program = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+  };
+  for (const unsigned number : system_calls) {
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1));
+    program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
+  }
+  program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  ASSERT_EQ(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
+}
+
+TEST_F(Errors, NoPermissionForUserfaultfd) {
+  EXPECT_EXIT(
+      {
+        forbid({SYS_userfaultfd, SYS_perf_event_open});
+        auto refused = test::try_open(path_, options_for(kAsync, TrackerChoice::scan));
+        const bool told = !refused.ok() && refused.status().error_number() == EPERM &&
+                          refused.status().text().find("userfaultfd") != std::string::npos;
+        // Left to itself Pawl takes the other tracker, and nothing is lost.
+        Opened mapping(path_, options_for(kAsync));
+        mapping.bytes()[0] = 'b';
+        const bool works = mapping.commit().ok() && mapping->close().ok();
+        std::fprintf(stderr, "%s\n", refused.status().text().c_str());
+        std::_Exit(told && works ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "userfaultfd");
+  EXPECT_EQ(read_file(path_)[0], 'b');
+}
+
+TEST_F(Errors, NoPermissionForTheFaultLogIsNoError) {
+  EXPECT_EXIT(
+      {
+        forbid({SYS_perf_event_open});
+        auto opened = test::try_open(path_, options_for(kAsync));
+        constexpr std::size_t kLength = std::size_t{64} << 20;
+        auto window = opened.value()->map_window(nullptr, kLength, PROT_READ | PROT_WRITE, 0, 0);
+        bool works = opened.value()->truncate(kLength).ok();
+        window.value()[kLength - 1] = 'z';
+        works = works && opened.value()->commit_all().ok() && opened.value()->close().ok();
+        std::_Exit(works ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+  EXPECT_EQ(read_file(path_).back(), 'z');
 }
 
 class BadArguments : public Errors {
