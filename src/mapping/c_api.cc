@@ -19,7 +19,6 @@ namespace {
 
 using pawl::Mapping;
 using pawl::Options;
-using pawl::Result;
 using pawl::Status;
 using pawl::Window;
 
@@ -144,77 +143,74 @@ PAWL_PUBLIC int pawl_options_init(struct pawl_options* options) {
   });
 }
 
-PAWL_PUBLIC void* pawl_mmap(void* address, size_t length, int protection, int flags, int descriptor,
-                            off_t offset) {
-  return pawl_mmap_with(address, length, protection, flags, descriptor, offset, nullptr);
+PAWL_PUBLIC void* pawl_mmap(void* addr, size_t length, int prot, int flags, int fd, off_t offset) {
+  return pawl_mmap_with(addr, length, prot, flags, fd, offset, nullptr);
 }
 
-PAWL_PUBLIC void* pawl_mmap_with(void* address, size_t length, int protection, int flags,
-                                 int descriptor, off_t offset, const struct pawl_options* options) {
+PAWL_PUBLIC void* pawl_mmap_with(void* addr, size_t length, int prot, int flags, int fd,
+                                 off_t offset, const struct pawl_options* options) {
   void* result = MAP_FAILED;
-  finish([&] {
-    return map_atomic(address, length, protection, flags, descriptor, offset, options, &result);
-  });
+  finish([&] { return map_atomic(addr, length, prot, flags, fd, offset, options, &result); });
   return result;
 }
 
-PAWL_PUBLIC int pawl_msync(void* address, size_t length, int flags) {
+PAWL_PUBLIC int pawl_msync(void* addr, size_t length, int flags) {
   return finish([&]() -> Status {
-    const auto mapping = pawl::open_mappings::find(address);
+    const auto mapping = pawl::open_mappings::find(addr);
     if (mapping == nullptr) return not_mapped();
     switch (flags) {
       case MS_SYNC:
-        return mapping->commit(address, length);
+        return mapping->commit(addr, length);
       case MS_ASYNC:
-        return mapping->commit_async(address, length);
+        return mapping->commit_async(addr, length);
       case MS_INVALIDATE:
-        return mapping->roll_back(address, length);
+        return mapping->roll_back(addr, length);
       default:
         return invalid("flags must be one of MS_SYNC, MS_ASYNC and MS_INVALIDATE");
     }
   });
 }
 
-PAWL_PUBLIC int pawl_wait(void* address) {
+PAWL_PUBLIC int pawl_wait(void* addr) {
   return finish([&]() -> Status {
-    const auto mapping = pawl::open_mappings::find(address);
+    const auto mapping = pawl::open_mappings::find(addr);
     return mapping == nullptr ? not_mapped() : mapping->wait();
   });
 }
 
-PAWL_PUBLIC int pawl_munmap(void* address, size_t length) {
+PAWL_PUBLIC int pawl_munmap(void* addr, size_t length) {
   return finish([&]() -> Status {
     Window window;
-    const auto found = pawl::open_mappings::find(address, &window);
-    if (found == nullptr || window.address != address ||
+    const auto found = pawl::open_mappings::find(addr, &window);
+    if (found == nullptr || window.address != addr ||
         window.length != pawl::round_up(length, pawl::kPageBytes)) {
       return invalid(
           "an atomic mapping is unmapped whole, with the address and the length it was mapped "
           "with");
     }
-    const auto mapping = pawl::open_mappings::remove(address);
+    const auto mapping = pawl::open_mappings::remove(addr);
     if (mapping == nullptr) return not_mapped();  // another thread was first
     return mapping->close();
   });
 }
 
-PAWL_PUBLIC int pawl_ftruncate(int descriptor, off_t length) {
+PAWL_PUBLIC int pawl_ftruncate(int fd, off_t length) {
   return finish([&]() -> Status {
     if (length < 0) return invalid("a file cannot have a negative size");
-    const int access = ::fcntl(descriptor, F_GETFL);
+    const int access = ::fcntl(fd, F_GETFL);
     if (access >= 0 && (access & O_ACCMODE) == O_RDONLY)
-      return invalid("the descriptor is not open for writing");
-    if (const auto mapping = pawl::open_mappings::find_file(descriptor))
+      return invalid("the fd is not open for writing");
+    if (const auto mapping = pawl::open_mappings::find_file(fd))
       return mapping->truncate(static_cast<std::uint64_t>(length));
-    if (::ftruncate(descriptor, length) != 0) return Status::from_errno(errno, "ftruncate");
+    if (::ftruncate(fd, length) != 0) return Status::from_errno(errno, "ftruncate");
     return {};
   });
 }
 
-PAWL_PUBLIC int pawl_stats(const void* address, struct pawl_statistics* statistics) {
+PAWL_PUBLIC int pawl_stats(const void* addr, struct pawl_statistics* statistics) {
   return finish([&]() -> Status {
     if (statistics == nullptr) return invalid("statistics must not be NULL");
-    const auto mapping = pawl::open_mappings::find(address);
+    const auto mapping = pawl::open_mappings::find(addr);
     if (mapping == nullptr) return not_mapped();
     pawl::MappingStatistics counted;
     mapping->statistics(counted);

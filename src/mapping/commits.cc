@@ -206,8 +206,7 @@ Status Mapping::Implementation::commit_staged(const std::vector<std::uint64_t>& 
     }
     return durability == Durability::now ? batches_.wait() : Status{};
   }
-  if (const Status written = journal_->write_durably(place.value(), record.block());
-      !written.ok()) {
+  if (Status written = journal_->write_durably(place.value(), record.block()); !written.ok()) {
     if (written.error_number() != EIO) {
       journal_->cancel(place.value());
       return written;

@@ -154,7 +154,7 @@ Status Mapping::commit_async(void* address, std::size_t length) {
 
 Status Mapping::wait() {
   if (implementation_->abandoned_.load()) return implementation_->usable();
-  const Status waited = implementation_->batches_.wait();
+  Status waited = implementation_->batches_.wait();
   PAWL_TRY(implementation_->usable());
   return waited;
 }
