@@ -1,0 +1,46 @@
+// The content of a file, held by pages that copies share: a test may keep many states of one file.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "medium/medium.h"
+
+namespace pawl::test {
+
+class Content {
+ public:
+  std::uint64_t size() const { return size_; }
+  // What is gained reads as zeros.
+  void resize(std::uint64_t size_bytes);
+  // Grows the file when it ends behind the end.
+  void write(std::uint64_t offset, std::span<const std::byte> from);
+  // Only within the file: the size stays.
+  void zero(std::uint64_t offset, std::uint64_t length);
+  // Takes as much of a page as both files have.
+  void copy_page(const Content& from, std::uint64_t number);
+  // Bytes past the end read as zeros.
+  void read(std::uint64_t offset, std::span<std::byte> into) const;
+
+  // Where the two differ first; the smaller size when that is all.
+  std::optional<std::uint64_t> first_difference(const Content& other) const;
+
+  void save_as(const std::string& path) const;
+  static Content load_from(const std::string& path);
+
+ private:
+  using Page = std::array<std::byte, kPageBytes>;
+  Page& writable(std::uint64_t number);
+
+  // Pages that are not here are zeros, and so is all of a page behind the end of the file.
+  std::map<std::uint64_t, std::shared_ptr<Page>> pages_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace pawl::test
