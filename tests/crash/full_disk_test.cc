@@ -26,7 +26,7 @@
 namespace pawl::test {
 namespace {
 
-constexpr unsigned kSeedsByDefault = 8;
+constexpr unsigned kSeedsByDefault = 12;
 constexpr int kSteps = 120;
 constexpr unsigned kRefusalEvery =
     25;  // while the disk is full, one operation in so many is refused

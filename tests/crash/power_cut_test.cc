@@ -24,7 +24,7 @@
 namespace pawl::test {
 namespace {
 
-constexpr unsigned kSeedsByDefault = 8;
+constexpr unsigned kSeedsByDefault = 12;
 constexpr unsigned kLargeEvery = 4;  // one seed in so many works on a large file
 constexpr unsigned kDepthMax = 3;
 constexpr std::uint64_t kSmallWindowPages = 48;
@@ -241,8 +241,7 @@ class Life {
         there_and_back();
         break;
       default:
-        store_somewhere();
-        commit(all_pages(), true);
+        burst();
     }
     check();
   }
@@ -318,6 +317,17 @@ class Life {
     commit(all_pages(), below(random_, 2) == 0);
     store(offset, before);
     commit(all_pages(), below(random_, 2) == 0);
+  }
+
+  // Commits on each other's heels, so that some are queued while others are applied.
+  void burst() {
+    for (std::uint64_t i = 0, count = 2 + below(random_, 6); i < count; ++i) {
+      if (below(random_, 2) == 0)
+        store_somewhere();
+      else
+        change_size();
+      commit(all_pages(), below(random_, 2) == 0);
+    }
   }
 
   void close() {

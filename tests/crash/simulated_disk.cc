@@ -12,7 +12,10 @@
 namespace pawl::test {
 namespace {
 
+// Some flushes take long enough for much to happen meanwhile.
 constexpr unsigned kFlushMicrosecondsMax = 100;
+constexpr unsigned kSlowFlushMicrosecondsMax = 2000;
+constexpr unsigned kSlowFlushEvery = 10;
 
 bool toss(std::mt19937& random) { return random() % 2 == 0; }
 
@@ -137,7 +140,9 @@ class SimulatedDisk::File final : public MediumFile {
       const std::lock_guard lock(disk_.mutex_);
       disk_.moment();
       count = stored_.count();
-      pause = std::chrono::microseconds(disk_.random_() % kFlushMicrosecondsMax);
+      const bool slow = disk_.random_() % kSlowFlushEvery == 0;
+      pause = std::chrono::microseconds(disk_.random_() %
+                                        (slow ? kSlowFlushMicrosecondsMax : kFlushMicrosecondsMax));
     }
     std::this_thread::sleep_for(pause);
     const std::lock_guard lock(disk_.mutex_);
