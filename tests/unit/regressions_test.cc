@@ -143,6 +143,22 @@ TEST_F(Regressions, ACheckpointDuringADirectCommitDoesNotDropItsRecord) {
   EXPECT_EQ(image.applied_sequence(), 0u) << "the rest of record 1 stands only in the journal";
 }
 
+// A page holds a durable change and one of a batch that is still queued: it cannot be applied yet,
+// and so the durable change stands only in its record.
+TEST_F(Regressions, ARecordWhosePageWaitsForALaterBatchIsKept) {
+  test::write_file(path_, content("a", 8 * kPageBytes));
+  auto owner = medium();
+  CommittedImage image(owner->base(), 8 * kPageBytes, 0);
+  patch(image, 3, 0, "one", 1);
+  image.durable(1);
+  patch(image, 3, 100, "two", 2);
+  ASSERT_TRUE(image.apply().ok());
+  EXPECT_EQ(image.applied_sequence(), 0u) << "record 1 would be dropped, and is not in the base";
+  image.durable(2);
+  ASSERT_TRUE(image.apply().ok());
+  EXPECT_EQ(image.applied_sequence(), 2u);
+}
+
 // 3. While one truncation is applied a newer one is defined.
 TEST_F(Regressions, ATruncationThatMeetsANewerOneDoesNotCutLaterPagesAgain) {
   test::write_file(path_, content("a", 10 * kPageBytes));
