@@ -56,15 +56,19 @@ enum pawl_tracker { PAWL_TRACKER_AUTO = 0, PAWL_TRACKER_SCAN = 1, PAWL_TRACKER_F
 enum pawl_apply { PAWL_APPLY_ASYNC = 0, PAWL_APPLY_EAGER = 1 };
 
 struct pawl_options {
-  size_t struct_size_bytes; /* sizeof(struct pawl_options); set by pawl_options_init */
-  uint64_t
-      journal_size_bytes; /* preallocated at the first map; PAWL_JOURNAL_SIZE; default 16 MiB */
-  int tracker;            /* enum pawl_tracker; PAWL_TRACKER=auto|scan|fault */
-  int apply;              /* enum pawl_apply; PAWL_APPLY=async|eager */
-  uint32_t apply_threshold_pages; /* committed pages that wait for async apply;
-                                     PAWL_APPLY_THRESHOLD; default 128, the paper's */
-  uint64_t resident_bytes_max;    /* private memory above which a commit of the whole mapping drops
-                                     clean pages; PAWL_RESIDENT_MAX; default a quarter of RAM */
+  /* sizeof(struct pawl_options); set by pawl_options_init. */
+  size_t struct_size_bytes;
+  /* Of the side file, preallocated at the map.  PAWL_JOURNAL_SIZE; default 32 MiB. */
+  uint64_t journal_size_bytes;
+  /* enum pawl_tracker.  PAWL_TRACKER=auto|scan|fault. */
+  int tracker;
+  /* enum pawl_apply.  PAWL_APPLY=async|eager. */
+  int apply;
+  /* Committed pages that may wait for async apply.  PAWL_APPLY_THRESHOLD; default 128. */
+  uint32_t apply_threshold_pages;
+  /* Private memory above which a commit of the whole mapping drops clean pages.  PAWL_RESIDENT_MAX;
+   * default a quarter of RAM. */
+  uint64_t resident_bytes_max;
 };
 
 struct pawl_statistics {

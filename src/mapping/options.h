@@ -10,7 +10,7 @@ namespace pawl {
 enum class TrackerChoice { automatic = 0, scan = 1, fault = 2 };
 enum class ApplyChoice { async = 0, eager = 1 };
 
-inline constexpr std::uint64_t kJournalSizeDefault = std::uint64_t{16} << 20;
+inline constexpr std::uint64_t kJournalSizeDefault = std::uint64_t{32} << 20;
 inline constexpr std::uint64_t kJournalSizeMin = std::uint64_t{64} << 10;
 inline constexpr std::uint64_t kJournalSizeMax = std::uint64_t{1} << 40;
 inline constexpr std::uint32_t kApplyThresholdDefault = 128;  // the paper's
