@@ -265,14 +265,13 @@ TEST_F(Regressions, ACommitBehindABatchThatFailedIsNotAcknowledged) {
   const auto program = std::this_thread::get_id();
   auto opened =
       open_hooked(path_, test::options_for(ApplyChoice::async), [&](const Event& event) -> Status {
-        if (!armed.load()) return {};
         if (event.which == Which::journal && std::this_thread::get_id() != program &&
             event.act == Act::write) {
           wait_until([&] { return fail_now.load(); });
           failed = true;
           return Status::failure(EIO, "the device lost bytes");
         }
-        if (event.which == Which::base && event.act == Act::read &&
+        if (armed.load() && event.which == Which::base && event.act == Act::read &&
             std::this_thread::get_id() == program) {
           fail_now = true;
           wait_until([&] { return failed.load(); });
