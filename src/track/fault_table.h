@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <mutex>
 
+#include "medium/page_runs.h"
 #include "medium/status.h"
 #include "track/open_pages.h"
-#include "medium/page_runs.h"
 #include "track/spin_lock.h"
 #include "track/tracker.h"
 

@@ -12,8 +12,8 @@
 #include <memory>
 #include <string>
 
-#include "medium/status.h"
 #include "medium/page_runs.h"
+#include "medium/status.h"
 
 namespace pawl {
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "medium/status.h"
 #include "medium/page_runs.h"
+#include "medium/status.h"
 
 namespace pawl {
 
