@@ -58,7 +58,7 @@ class [[nodiscard]] Result {
 #define PAWL_ASSERT(condition) \
   ((condition) ? (void)0 : ::pawl::invariant_broken(#condition, __FILE__, __LINE__))
 
-#define PAWL_TRY(expression)                                        \
-  do {                                                              \
+#define PAWL_TRY(expression) \
+  do { \
     if (auto status_ = (expression); !status_.ok()) return status_; \
   } while (false)

@@ -215,13 +215,13 @@ int close_all_between(unsigned first, unsigned last, int flags) {
 
 }  // namespace
 
-#define PAWL_TAKE_MODE(mode)          \
-  mode_t mode = 0;                    \
-  if (needs_mode(flags)) {            \
-    va_list arguments;                \
-    va_start(arguments, flags);       \
+#define PAWL_TAKE_MODE(mode) \
+  mode_t mode = 0; \
+  if (needs_mode(flags)) { \
+    va_list arguments; \
+    va_start(arguments, flags); \
     mode = va_arg(arguments, mode_t); \
-    va_end(arguments);                \
+    va_end(arguments); \
   }
 
 PAWL_INTERPOSE int open(const char* path, int flags, ...) {
@@ -287,9 +287,9 @@ PAWL_INTERPOSE int dup3(int original, int copy, int flags) noexcept {
   return duplicate_onto(original, copy, flags, true);
 }
 
-#define PAWL_TAKE_ARGUMENT(argument)         \
-  va_list arguments;                         \
-  va_start(arguments, command);              \
+#define PAWL_TAKE_ARGUMENT(argument) \
+  va_list arguments; \
+  va_start(arguments, command); \
   void* argument = va_arg(arguments, void*); \
   va_end(arguments);
 

@@ -35,8 +35,8 @@ bool is_own_code(const void* address);
 // First in every function that stands in for libc's: what to do when the call is Pawl's own.
 #define PAWL_CALLED_BY_US() \
   (::pawl::preload::inside() || ::pawl::preload::is_own_code(__builtin_return_address(0)))
-#define PAWL_PASS(call)                   \
-  do {                                    \
+#define PAWL_PASS(call) \
+  do { \
     if (PAWL_CALLED_BY_US()) return call; \
   } while (false)
 

@@ -14,7 +14,7 @@
 // Gives a function defined above in the same file another name.  (By the assembler, because libc
 // declares some of these pairs with types that differ in name only; and not by a call, because
 // calls from this library's own code pass through.)
-#define PAWL_ALSO_KNOWN_AS(other_name, name)           \
+#define PAWL_ALSO_KNOWN_AS(other_name, name) \
   __asm__(".globl " #other_name "\n.type " #other_name \
-          ", @function\n"                              \
+          ", @function\n" \
           ".set " #other_name ", " #name "\n")

@@ -34,22 +34,18 @@ int __fxstatat(int version, int directory, const char* path, struct stat* status
 namespace pawl::preload {
 
 // One line for each call; the type is that of libc's declaration.
-#define PAWL_REAL_CALLS(X)                                                                        \
-  X(mmap)                                                                                         \
-  X(munmap)                                                                                       \
-  X(msync)                                                                                        \
-  X(mremap)                                                                                       \
-  X(mprotect)                                                                                     \
-  X(pkey_mprotect) X(madvise) X(remap_file_pages) X(read) X(pread) X(readv) X(preadv) X(preadv2)  \
-      X(write) X(pwrite) X(writev) X(pwritev) X(pwritev2) X(lseek) X(copy_file_range) X(sendfile) \
-          X(splice) X(ioctl) X(aio_read) X(aio_write) X(aio_fsync) X(lio_listio) X(ftruncate)     \
-              X(truncate) X(fallocate) X(posix_fallocate) X(fstat) X(stat) X(lstat) X(fstatat)    \
-                  X(statx) X(__xstat) X(__lxstat) X(__fxstat) X(__fxstatat) X(fsync) X(fdatasync) \
-                      X(sync) X(syncfs) X(sync_file_range) X(open) X(openat) X(close)             \
-                          X(close_range) X(closefrom) X(dup) X(dup2) X(dup3) X(fcntl) X(flock)    \
-                              X(lockf) X(unlink) X(unlinkat) X(remove) X(rename) X(renameat)      \
-                                  X(renameat2) X(fopen) X(fdopen) X(freopen) X(fclose) X(execve)  \
-                                      X(execvpe) X(fexecve) X(execveat) X(_exit) X(pthread_create)
+// clang-format off: it indents such a list further each time it sees it.
+#define PAWL_REAL_CALLS(X) \
+  X(mmap) X(munmap) X(msync) X(mremap) X(mprotect) X(pkey_mprotect) X(madvise) X(remap_file_pages) \
+  X(read) X(pread) X(readv) X(preadv) X(preadv2) X(write) X(pwrite) X(writev) X(pwritev) \
+  X(pwritev2) X(lseek) X(copy_file_range) X(sendfile) X(splice) X(ioctl) X(aio_read) X(aio_write) \
+  X(aio_fsync) X(lio_listio) X(ftruncate) X(truncate) X(fallocate) X(posix_fallocate) X(fstat) \
+  X(stat) X(lstat) X(fstatat) X(statx) X(__xstat) X(__lxstat) X(__fxstat) X(__fxstatat) X(fsync) \
+  X(fdatasync) X(sync) X(syncfs) X(sync_file_range) X(open) X(openat) X(close) X(close_range) \
+  X(closefrom) X(dup) X(dup2) X(dup3) X(fcntl) X(flock) X(lockf) X(unlink) X(unlinkat) X(remove) \
+  X(rename) X(renameat) X(renameat2) X(fopen) X(fdopen) X(freopen) X(fclose) X(execve) X(execvpe) \
+  X(fexecve) X(execveat) X(_exit) X(pthread_create)
+// clang-format on
 
 struct RealCalls {
 #define PAWL_REAL_MEMBER(name) decltype(&::name) name = nullptr;

@@ -23,13 +23,12 @@ namespace {
 using pawl::GuardedVectors;
 using pawl::KernelStoreGuard;
 
-#define PAWL_WRAPPED(X)                                                                           \
-  X(read)                                                                                         \
-  X(__read_chk)                                                                                   \
-  X(pread)                                                                                        \
-  X(pread64)                                                                                      \
-  X(__pread_chk) X(__pread64_chk) X(readv) X(preadv) X(preadv64) X(preadv2) X(preadv64v2) X(stat) \
-      X(stat64) X(lstat) X(lstat64) X(fstat) X(fstat64) X(fstatat) X(fstatat64) X(statx)
+// clang-format off: it indents such a list further each time it sees it.
+#define PAWL_WRAPPED(X) \
+  X(read) X(__read_chk) X(pread) X(pread64) X(__pread_chk) X(__pread64_chk) X(readv) X(preadv) \
+  X(preadv64) X(preadv2) X(preadv64v2) X(stat) X(stat64) X(lstat) X(lstat64) X(fstat) X(fstat64) \
+  X(fstatat) X(fstatat64) X(statx)
+// clang-format on
 PAWL_DEFINE_NEXT_FUNCTIONS(PAWL_WRAPPED)
 
 }  // namespace

@@ -41,19 +41,17 @@ namespace {
 using pawl::GuardedVectors;
 using pawl::KernelStoreGuard;
 
-#define PAWL_WRAPPED(X)                                                                           \
-  X(recv)                                                                                         \
-  X(__recv_chk)                                                                                   \
-  X(recvfrom)                                                                                     \
-  X(__recvfrom_chk)                                                                               \
-  X(recvmsg) X(recvmmsg) X(fread) X(fread_unlocked) X(__fread_chk) X(__fread_unlocked_chk)        \
-      X(getrandom) X(getentropy) X(readlink) X(readlinkat) X(__readlink_chk) X(__readlinkat_chk)  \
-          X(getcwd) X(__getcwd_chk) X(poll) X(__poll_chk) X(ppoll) X(select) X(pselect)           \
-              X(epoll_wait) X(epoll_pwait) X(accept) X(accept4) X(getsockname) X(getpeername)     \
-                  X(getsockopt) X(socketpair) X(pipe) X(pipe2) X(wait) X(waitpid) X(wait4)        \
-                      X(waitid) X(uname) X(sysinfo) X(statfs) X(statfs64) X(fstatfs) X(fstatfs64) \
-                          X(getxattr) X(lgetxattr) X(fgetxattr) X(listxattr) X(llistxattr)        \
-                              X(flistxattr) X(process_vm_readv) X(getrusage)
+// clang-format off: it indents such a list further each time it sees it.
+#define PAWL_WRAPPED(X) \
+  X(recv) X(__recv_chk) X(recvfrom) X(__recvfrom_chk) X(recvmsg) X(recvmmsg) X(fread) \
+  X(fread_unlocked) X(__fread_chk) X(__fread_unlocked_chk) X(getrandom) X(getentropy) X(readlink) \
+  X(readlinkat) X(__readlink_chk) X(__readlinkat_chk) X(getcwd) X(__getcwd_chk) X(poll) \
+  X(__poll_chk) X(ppoll) X(select) X(pselect) X(epoll_wait) X(epoll_pwait) X(accept) X(accept4) \
+  X(getsockname) X(getpeername) X(getsockopt) X(socketpair) X(pipe) X(pipe2) X(wait) X(waitpid) \
+  X(wait4) X(waitid) X(uname) X(sysinfo) X(statfs) X(statfs64) X(fstatfs) X(fstatfs64) X(getxattr) \
+  X(lgetxattr) X(fgetxattr) X(listxattr) X(llistxattr) X(flistxattr) X(process_vm_readv) \
+  X(getrusage)
+// clang-format on
 PAWL_DEFINE_NEXT_FUNCTIONS(PAWL_WRAPPED)
 
 // A buffer of `count` records, whose product the called function checks itself.

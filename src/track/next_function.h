@@ -35,18 +35,18 @@ inline void find_next_function(void* function, const char* name) {
 // from a signal handler, and the wrappers may be.
 #define PAWL_NEXT_MEMBER(name) decltype(&::name) name = nullptr;
 #define PAWL_NEXT_FIND(name) pawl::find_next_function(&next_functions.name, #name);
-#define PAWL_DEFINE_NEXT_FUNCTIONS(LIST)                                              \
-  struct NextFunctions {                                                              \
-    LIST(PAWL_NEXT_MEMBER)                                                            \
-  };                                                                                  \
-  constinit NextFunctions next_functions;                                             \
-  constinit std::atomic<bool> next_functions_found{false};                            \
-  /* Two threads may both come here first: they store the same. */                    \
-  __attribute__((constructor)) void find_next_functions() {                           \
-    LIST(PAWL_NEXT_FIND)                                                              \
-    next_functions_found.store(true, std::memory_order_release);                      \
-  }                                                                                   \
-  const NextFunctions& next() {                                                       \
+#define PAWL_DEFINE_NEXT_FUNCTIONS(LIST) \
+  struct NextFunctions { \
+    LIST(PAWL_NEXT_MEMBER) \
+  }; \
+  constinit NextFunctions next_functions; \
+  constinit std::atomic<bool> next_functions_found{false}; \
+  /* Two threads may both come here first: they store the same. */ \
+  __attribute__((constructor)) void find_next_functions() { \
+    LIST(PAWL_NEXT_FIND) \
+    next_functions_found.store(true, std::memory_order_release); \
+  } \
+  const NextFunctions& next() { \
     if (!next_functions_found.load(std::memory_order_acquire)) find_next_functions(); \
-    return next_functions;                                                            \
+    return next_functions; \
   }

@@ -37,9 +37,9 @@ static void check(int holds, const char* what, int line) {
   ++failures;
 }
 #define CHECK(condition) check((condition) ? 1 : 0, #condition, __LINE__)
-#define CHECK_FAILS(call, error)                                                          \
-  do {                                                                                    \
-    errno = 0;                                                                            \
+#define CHECK_FAILS(call, error) \
+  do { \
+    errno = 0; \
     check((long)(call) == -1 && errno == (error), #call " fails with " #error, __LINE__); \
   } while (0)
 
