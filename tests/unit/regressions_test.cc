@@ -159,6 +159,24 @@ TEST_F(Regressions, ARecordWhosePageWaitsForALaterBatchIsKept) {
   EXPECT_EQ(image.applied_sequence(), 2u);
 }
 
+// A queued truncation takes a page off the overlay whose durable change is not in the base yet:
+// only its record has it, should the truncation never become durable.
+TEST_F(Regressions, ARecordWhosePageAQueuedTruncationTookIsKept) {
+  test::write_file(path_, content("a", 10 * kPageBytes));
+  auto owner = medium();
+  CommittedImage image(owner->base(), 10 * kPageBytes, 0);
+  patch(image, 8, 0, "one", 1);
+  image.durable(1);
+  image.truncate(5 * kPageBytes, 2);
+  image.set_size(5 * kPageBytes, 2);
+  ASSERT_TRUE(image.apply().ok());
+  EXPECT_EQ(image.applied_sequence(), 0u) << "record 1 would be dropped, and is not in the base";
+  image.durable(2);
+  ASSERT_TRUE(image.apply().ok());
+  EXPECT_EQ(image.applied_sequence(), 2u);
+  EXPECT_EQ(test::read_file(path_).size(), 5 * kPageBytes);
+}
+
 // 3. While one truncation is applied a newer one is defined.
 TEST_F(Regressions, ATruncationThatMeetsANewerOneDoesNotCutLaterPagesAgain) {
   test::write_file(path_, content("a", 10 * kPageBytes));
