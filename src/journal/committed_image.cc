@@ -12,19 +12,17 @@ constexpr std::size_t kApplyRunPagesMax = 64;
 
 }  // namespace
 
-Result<CommittedImage::Page> CommittedImage::page(std::uint64_t number, bool& loaded) {
+Result<CommittedImage::Page> CommittedImage::page(std::uint64_t number) {
   const std::uint64_t start = number * kPageBytes;
   std::uint64_t zeros_from = 0;
   {
     const std::lock_guard lock(mutex_);
-    loaded = false;
     if (auto found = overlay_.find(number); found != overlay_.end()) return found->second.page;
     // A page leaves the overlay only after it stands in the base, so the base is current here.
     zeros_from = size_;
     if (truncation_.pending) zeros_from = std::min(zeros_from, truncation_.to);
     if (applying_.pending) zeros_from = std::min(zeros_from, applying_.to);
   }
-  loaded = true;
   Page copy = pool_.take();
   if (zeros_from <= start) {
     copy->bytes.fill(std::byte{0});

@@ -41,9 +41,8 @@ class CommittedImage {
 
   Status learn_space() { return space_.learn(); }
 
-  // The page's committed bytes, zeros past the end; not to be changed.  `loaded` says that it is a
-  // copy made from the base for this call, which patch() may take over.
-  Result<Page> page(std::uint64_t number, bool& loaded);
+  // The page's committed bytes, zeros past the end; not to be changed.
+  Result<Page> page(std::uint64_t number);
 
   // Another page with the same bytes.
   Page copy(const Page& page);

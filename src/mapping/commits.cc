@@ -28,9 +28,8 @@ std::byte* Mapping::Implementation::bytes_now(std::uint64_t page) {
   return outside_.at(page)->bytes.data();
 }
 
-Result<CommittedImage::Page> Mapping::Implementation::page_before(std::uint64_t page,
-                                                                  bool& loaded) {
-  auto committed = image_.page(page, loaded);
+Result<CommittedImage::Page> Mapping::Implementation::page_before(std::uint64_t page) {
+  auto committed = image_.page(page);
   const std::uint64_t start = page * kPageBytes;
   if (!committed.ok() || lowest_size_ >= image_.size() || lowest_size_ >= start + kPageBytes)
     return committed;
@@ -38,7 +37,6 @@ Result<CommittedImage::Page> Mapping::Implementation::page_before(std::uint64_t 
   CommittedImage::Page cut = image_.copy(committed.value());
   const std::size_t kept = lowest_size_ > start ? lowest_size_ - start : 0;
   std::memset(cut->bytes.data() + kept, 0, kPageBytes - kept);
-  loaded = true;
   return cut;
 }
 
@@ -70,8 +68,7 @@ Status Mapping::Implementation::collect_changes(const std::vector<std::uint64_t>
     const std::uint64_t start = page * kPageBytes;
     if (start >= size_) continue;
     const std::size_t valid = std::min<std::uint64_t>(kPageBytes, size_ - start);
-    bool loaded = false;
-    auto committed = page_before(page, loaded);
+    auto committed = page_before(page);
     if (!committed.ok()) return committed.status();
     const std::byte* now = bytes_now(page);
     PageBuffer closed_page;
@@ -392,8 +389,7 @@ Status Mapping::Implementation::roll_back_pages(PageRuns& taken) {
     for (std::uint64_t page = run.first; page < run.end(); ++page) {
       const bool cut = lowest_size_ < (page + 1) * kPageBytes && lowest_size_ < image_.size();
       if (page < file_end && dropped && !cut) continue;
-      bool loaded = false;
-      auto committed = page_before(page, loaded);
+      auto committed = page_before(page);
       if (!committed.ok()) return committed.status();
       PAWL_TRY(store_in_view(page * kPageBytes, committed.value()->bytes));
     }

@@ -94,8 +94,7 @@ Result<std::size_t> Mapping::Implementation::read_locked(std::uint64_t offset,
     } else if (const auto written = outside_.find(page); written != outside_.end()) {
       std::memcpy(into.data() + done, written->second->bytes.data() + in_page, piece);
     } else {
-      bool loaded = false;
-      auto committed = page_before(page, loaded);
+      auto committed = page_before(page);
       if (!committed.ok()) return committed.status();
       std::memcpy(into.data() + done, committed.value()->bytes.data() + in_page, piece);
     }
@@ -122,8 +121,7 @@ Status Mapping::Implementation::write_locked(std::uint64_t offset,
     } else {
       auto& written = outside_[page];
       if (written == nullptr) {
-        bool loaded = false;
-        auto committed = page_before(page, loaded);
+        auto committed = page_before(page);
         if (!committed.ok()) {
           outside_.erase(page);
           return committed.status();

@@ -77,7 +77,7 @@ class Mapping::Implementation {
                   std::uint64_t& end) const;
   bool size_is_pending() const { return size_ != image_.size() || lowest_size_ < image_.size(); }
   // The committed copy of a page as the commit in hand will find it: cut where the file was cut.
-  Result<CommittedImage::Page> page_before(std::uint64_t page, bool& loaded);
+  Result<CommittedImage::Page> page_before(std::uint64_t page);
   std::byte* bytes_now(std::uint64_t page);
 
   mutable std::mutex mutex_;

@@ -47,8 +47,7 @@ Status Mapping::Implementation::unmap_window_locked(bool keep) {
     PAWL_TRY(take_pages(view_.first_page(), view_.accessible_end_page(), taken));
     for (const PageRun& run : taken.runs()) {
       for (std::uint64_t page = run.first; page < run.end(); ++page) {
-        bool loaded = false;
-        auto committed = page_before(page, loaded);
+        auto committed = page_before(page);
         if (!committed.ok()) {
           pending_.add(taken);
           return committed.status();

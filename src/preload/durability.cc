@@ -5,20 +5,14 @@
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
 #include "preload/real.h"
+#include "preload/with_tracked.h"
 
 namespace pawl::preload {
 namespace {
 
 // Empty when the descriptor is none of ours.
 std::optional<Status> commit_descriptor(int descriptor) {
-  if (inside() || !table::may_be_tracked(descriptor)) return std::nullopt;
-  const Inside working;
-  const TrackedFilePointer file = table::of_descriptor(descriptor);
-  if (file == nullptr) return std::nullopt;
-  const std::lock_guard guard(file->lock);
-  if (file->has_ended || file->mapping == nullptr) return std::nullopt;
-  PAWL_TRY(check_ours(*file));
-  return file->mapping->commit_all();
+  return with_tracked(descriptor, [](TrackedFile& file) { return file.mapping->commit_all(); });
 }
 
 Status commit_everything() {

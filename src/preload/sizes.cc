@@ -10,6 +10,7 @@
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
 #include "preload/real.h"
+#include "preload/with_tracked.h"
 
 namespace pawl::preload {
 namespace {
@@ -42,20 +43,6 @@ bool is_writable(int descriptor) {
 Status truncate_tracked(TrackedFile& file, off_t size) {
   PAWL_TRY(check_ours(file));
   return file.mapping->truncate(static_cast<std::uint64_t>(size));
-}
-
-// Calls work(file) for a tracked descriptor that is open for writing; `absent` when it is not
-// tracked.
-template <class Work>
-std::optional<Status> with_tracked(int descriptor, const Work& work) {
-  if (inside() || !table::may_be_tracked(descriptor)) return std::nullopt;
-  const Inside working;
-  const TrackedFilePointer file = table::of_descriptor(descriptor);
-  if (file == nullptr) return std::nullopt;
-  const std::lock_guard guard(file->lock);
-  if (file->has_ended || file->mapping == nullptr) return std::nullopt;
-  PAWL_TRY(check_ours(*file));
-  return work(*file);
 }
 
 // An untracked file that a crash left is recovered before its size changes; `nothing` to report

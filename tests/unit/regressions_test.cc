@@ -94,14 +94,12 @@ class Regressions : public testing::Test {
   }
   void patch(CommittedImage& image, std::uint64_t page, std::uint64_t at, const std::string& text,
              std::uint64_t sequence) {
-    bool loaded = false;
-    auto committed = image.page(page, loaded);
+    auto committed = image.page(page);
     ASSERT_TRUE(committed.ok());
     image.patch(page, committed.value(), at, bytes_of(text), sequence);
   }
   char byte_of(CommittedImage& image, std::uint64_t offset) {
-    bool loaded = false;
-    auto committed = image.page(offset / kPageBytes, loaded);
+    auto committed = image.page(offset / kPageBytes);
     return static_cast<char>(committed.value()->bytes[offset % kPageBytes]);
   }
 

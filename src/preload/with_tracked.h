@@ -1,0 +1,26 @@
+// The way of a call on a descriptor to the Mapping of its file.
+#pragma once
+
+#include <mutex>
+#include <optional>
+
+#include "preload/inside.h"
+#include "preload/lifecycle.h"
+
+namespace pawl::preload {
+
+// Calls work(file), under the file's lock, for the descriptor of a tracked file that this process
+// may change; its refusal otherwise.  Empty when the descriptor is none of ours.
+template <class Work>
+std::optional<Status> with_tracked(int descriptor, const Work& work) {
+  if (inside() || !table::may_be_tracked(descriptor)) return std::nullopt;
+  const Inside working;
+  const TrackedFilePointer file = table::of_descriptor(descriptor);
+  if (file == nullptr) return std::nullopt;
+  const std::lock_guard guard(file->lock);
+  if (file->has_ended || file->mapping == nullptr) return std::nullopt;
+  PAWL_TRY(check_ours(*file));
+  return work(*file);
+}
+
+}  // namespace pawl::preload
