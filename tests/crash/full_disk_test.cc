@@ -14,14 +14,14 @@
 
 #include <gtest/gtest.h>
 
-#include "crash/content.h"
-#include "crash/file_model.h"
 #include "crash/seeds.h"
 #include "mapping/mapping.h"
 #include "medium/block_medium.h"
 #include "support/open_mapping.h"
 #include "support/temporary_directory.h"
 #include "support/watched_medium.h"
+#include "workload/content.h"
+#include "workload/file_model.h"
 
 namespace pawl::test {
 namespace {

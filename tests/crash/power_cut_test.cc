@@ -14,12 +14,12 @@
 
 #include <gtest/gtest.h>
 
-#include "crash/content.h"
-#include "crash/file_model.h"
 #include "crash/seeds.h"
 #include "crash/simulated_disk.h"
 #include "mapping/mapping.h"
 #include "support/temporary_directory.h"
+#include "workload/content.h"
+#include "workload/file_model.h"
 
 namespace pawl::test {
 namespace {

@@ -3,26 +3,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <random>
 #include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "workload/random.h"
+
 namespace pawl::test {
-
-using Random = std::mt19937;
-
-// 0 to bound - 1; 0 when there is nothing to choose.
-inline std::uint64_t below(Random& random, std::uint64_t bound) {
-  return bound == 0 ? 0 : random() % bound;
-}
-
-inline std::vector<std::byte> random_bytes(Random& random, std::size_t count) {
-  std::vector<std::byte> bytes(count);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-  return bytes;
-}
 
 inline unsigned environment_number(const char* name, unsigned otherwise) {
   const char* value = std::getenv(name);

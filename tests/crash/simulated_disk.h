@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "crash/content.h"
 #include "medium/medium.h"
+#include "workload/content.h"
 
 namespace pawl::test {
 

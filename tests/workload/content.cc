@@ -1,13 +1,12 @@
-#include "crash/content.h"
+#include "workload/content.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "medium/descriptor.h"
 
@@ -107,6 +106,14 @@ std::optional<std::uint64_t> Content::first_difference(const Content& other) con
   return std::nullopt;
 }
 
+namespace {
+
+void insist(const Status& status) {
+  if (!status.ok()) throw std::runtime_error(status.text());
+}
+
+}  // namespace
+
 void Content::save_as(const std::string& path) const {
   DescriptorFile file(Descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600)), path);
   Status saved = file.resize(size_);
@@ -114,17 +121,16 @@ void Content::save_as(const std::string& path) const {
     const std::uint64_t start = page->first * kPageBytes;
     saved = file.write(start, std::span(*page->second).first(std::min(kPageBytes, size_ - start)));
   }
-  EXPECT_TRUE(saved.ok()) << saved.text();
+  insist(saved);
 }
 
 Content Content::load_from(const std::string& path) {
   DescriptorFile file(Descriptor(::open(path.c_str(), O_RDONLY)), path);
   Content content;
   auto size = file.size();
-  EXPECT_TRUE(size.ok()) << size.status().text();
-  std::vector<std::byte> bytes(size.ok() ? size.value() : 0);
-  const Status loaded = file.read(0, bytes);
-  EXPECT_TRUE(loaded.ok()) << loaded.text();
+  insist(size.status());
+  std::vector<std::byte> bytes(size.value());
+  insist(file.read(0, bytes));
   content.write(0, bytes);
   return content;
 }

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "crash/content.h"
 #include "medium/page_runs.h"
+#include "workload/content.h"
 
 namespace pawl::test {
 

@@ -31,6 +31,7 @@ class Content {
   // Where the two differ first; the smaller size when that is all.
   std::optional<std::uint64_t> first_difference(const Content& other) const;
 
+  // As a file; both throw std::runtime_error when they cannot.
   void save_as(const std::string& path) const;
   static Content load_from(const std::string& path);
 
