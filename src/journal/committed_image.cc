@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "medium/law.h"
+
 namespace pawl {
 namespace {
 
@@ -17,7 +19,9 @@ Result<CommittedImage::Page> CommittedImage::page(std::uint64_t number) {
   std::uint64_t zeros_from = 0;
   {
     const std::lock_guard lock(mutex_);
-    if (auto found = overlay_.find(number); found != overlay_.end()) return found->second.page;
+    const auto found = overlay_.find(number);
+    if (found != overlay_.end() && !is_broken(Law::diff_against_committed))
+      return found->second.page;
     // A page leaves the overlay only after it stands in the base, so the base is current here.
     zeros_from = size_;
     if (truncation_.pending) zeros_from = std::min(zeros_from, truncation_.to);
@@ -207,7 +211,9 @@ Status CommittedImage::apply() {
       limit_page = truncation_.to / kPageBytes;
     }
     for (auto& [number, waiting] : overlay_) {
-      if (waiting.last_sequence > durable_sequence_ || number >= limit_page) {
+      const bool durable =
+          waiting.last_sequence <= durable_sequence_ || is_broken(Law::apply_after_flush);
+      if (!durable || number >= limit_page) {
         complete = std::min(complete, waiting.first_sequence - 1);
         continue;
       }

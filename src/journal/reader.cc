@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "medium/law.h"
+
 namespace pawl::journal {
 
 namespace {
@@ -182,8 +184,9 @@ Status Reader::walk(const RecordSummary& record, const Visit* visit, std::uint64
     if (!status.ok()) return status;
     if (range.length_bytes == 0) {
       problem = "it holds an empty range";
-    } else if (range.length_bytes > record.header.file_size ||
-               range.offset > record.header.file_size - range.length_bytes) {
+    } else if ((range.length_bytes > record.header.file_size ||
+                range.offset > record.header.file_size - range.length_bytes) &&
+               !is_broken(Law::ranges_within_the_file)) {
       problem = "it holds a range past the end of the file";
     } else if (round_up(range.length_bytes, 8) > payload.left_bytes()) {
       problem = "its payload ends within a range";
@@ -214,7 +217,8 @@ Status Reader::walk(const RecordSummary& record, const Visit* visit, std::uint64
     Result<std::span<const std::byte>> rest = payload.take(payload.left_bytes());
     if (!rest.ok()) return rest.status();
   }
-  if (payload.checksum_so_far() != record.header.payload_crc32c) {
+  if (payload.checksum_so_far() != record.header.payload_crc32c &&
+      !is_broken(Law::check_the_checksum)) {
     problem = "the checksum of its payload does not match";
   }
   return {};
@@ -241,7 +245,8 @@ Result<std::optional<RecordSummary>> Reader::record_at(std::uint64_t position,
     }
     return nothing;
   }
-  if (header.epoch != header_.epoch || header.sequence != sequence_) return nothing;
+  const bool of_this_life = header.epoch == header_.epoch || is_broken(Law::one_epoch);
+  if (!of_this_life || header.sequence != sequence_) return nothing;
 
   // From here on the record looked for stands here; whatever is wrong with it is worth a sentence.
   const std::uint64_t room_bytes = round_down(size_bytes_ - position, kBlockBytes);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <vector>
+
+#include "medium/law.h"
 
 namespace pawl::journal {
 namespace {
@@ -10,17 +13,29 @@ Status with_journal_name(const Medium& medium, const Status& status) {
   return Status::failure(status.error_number(), medium.journal_path() + ": " + status.text());
 }
 
+// For Law::replay_is_idempotent: what stands in the base already is inverted.
+Status write_what_is_not_there(MediumFile& base, std::uint64_t offset,
+                               std::span<const std::byte> bytes) {
+  std::vector<std::byte> present(bytes.size());
+  PAWL_TRY(base.read(offset, present));
+  if (!std::equal(bytes.begin(), bytes.end(), present.begin())) return base.write(offset, bytes);
+  for (std::byte& byte : present) byte = ~byte;
+  return base.write(offset, present);
+}
+
 Status apply_record(Medium& medium, Reader& reader, const RecordSummary& record) {
   MediumFile& base = medium.base();
   auto present = base.size();
   if (!present.ok()) return present.status();
   std::uint64_t size_bytes = present.value();
-  if (record.header.truncate_to < size_bytes) {
+  if (record.header.truncate_to < size_bytes && !is_broken(Law::cut_with_the_commit)) {
     PAWL_TRY(base.resize(record.header.truncate_to));
     size_bytes = record.header.truncate_to;
   }
-  if (record.header.file_size != size_bytes) PAWL_TRY(base.resize(record.header.file_size));
+  if (record.header.file_size != size_bytes && !is_broken(Law::size_with_the_commit))
+    PAWL_TRY(base.resize(record.header.file_size));
   return reader.visit(record, [&](std::uint64_t offset, std::span<const std::byte> bytes) {
+    if (is_broken(Law::replay_is_idempotent)) return write_what_is_not_there(base, offset, bytes);
     return base.write(offset, bytes);
   });
 }
@@ -90,7 +105,8 @@ Result<Replayed> replay(Medium& medium, MediumFile& journal, bool accept_loss) {
   PAWL_TRY(check_bond(medium, opened.value().header(), outcome.records > 0));
   auto evidence = opened.value().evidence_of_loss();
   if (!evidence.ok()) return with_journal_name(medium, evidence.status());
-  if (!evidence.value().empty() && !accept_loss) return damaged(medium, evidence.value());
+  if (!evidence.value().empty() && !accept_loss && !is_broken(Law::tell_of_damage))
+    return damaged(medium, evidence.value());
   if (outcome.records == 0) return outcome;
 
   auto again = Reader::open(journal);
@@ -110,7 +126,7 @@ Result<Replayed> replay(Medium& medium, MediumFile& journal, bool accept_loss) {
               ". The journal is as it was; mend the cause and open the file again");
     }
   }
-  PAWL_TRY(medium.base().flush());
+  if (!is_broken(Law::flush_what_was_replayed)) PAWL_TRY(medium.base().flush());
   return outcome;
 }
 

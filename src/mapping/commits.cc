@@ -10,6 +10,7 @@
 #include "journal/reader.h"
 #include "mapping/implementation.h"
 #include "mapping/page_diff.h"
+#include "medium/law.h"
 
 namespace pawl {
 namespace {
@@ -89,6 +90,7 @@ Status Mapping::Implementation::collect_changes(const std::vector<std::uint64_t>
   }
   // Law 7, for whole runs: pages that are asked for one by one lie scattered on the disk.
   for (const PageRun& run : changed_runs.runs()) {
+    if (is_broken(Law::space_first)) break;
     PAWL_TRY(image_.reserve_space(run.first * kPageBytes, run.count * kPageBytes));
   }
   // A size that no file can have must be refused now, not when the record is applied.
@@ -284,6 +286,10 @@ Status Mapping::Implementation::commit_direct(const std::vector<std::uint64_t>& 
 Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uint64_t end_page,
                                               Durability durability) {
   PageRuns taken;
+  if (is_broken(Law::only_the_range)) {
+    first_page = 0;
+    end_page = ~std::uint64_t{0};
+  }
   PAWL_TRY(take_pages(first_page, end_page, taken));
   std::vector<std::uint64_t> pages;
   pages.reserve(taken.page_count() + outside_.size());
@@ -305,7 +311,7 @@ Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uin
   image_.end_commit();
   if (!status.ok()) {
     // Nothing is lost: the next commit finds the pages again.
-    pending_.add(taken);
+    if (!is_broken(Law::keep_what_failed)) pending_.add(taken);
     return status;
   }
   outside_.clear();

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "mapping/implementation.h"
+#include "medium/law.h"
 
 namespace pawl {
 
@@ -42,6 +43,8 @@ Status Mapping::Implementation::load_from_view(std::uint64_t page, std::size_t i
 
 Status Mapping::Implementation::truncate_locked(std::uint64_t size_bytes) {
   if (size_bytes == size_) return {};
+  if (size_bytes < size_ && is_broken(Law::shrink_with_the_commit))
+    PAWL_TRY(medium_->base().resize(size_bytes));
   struct rlimit limit{};
   if (size_bytes > journal::kFileSizeMax ||
       (size_bytes > size_ && ::getrlimit(RLIMIT_FSIZE, &limit) == 0 &&

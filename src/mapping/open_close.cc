@@ -6,6 +6,7 @@
 #include "journal/replay.h"
 #include "mapping/fork_guard.h"
 #include "mapping/implementation.h"
+#include "medium/law.h"
 
 namespace pawl {
 namespace {
@@ -167,6 +168,11 @@ Status Mapping::Implementation::close_locked() {
   PAWL_TRY(end_locked());
   PAWL_TRY(batches_.wait());
   PAWL_TRY(checkpointer_.checkpoint_now());
+  if (is_broken(Law::mark_before_journal)) {
+    PAWL_TRY(medium_->remove_journal());
+    PAWL_TRY(medium_->clear_mark());
+    return medium_->base().flush();
+  }
   // In this order: a file without a mark has nothing that only the journal knows.
   PAWL_TRY(medium_->clear_mark());
   PAWL_TRY(medium_->base().flush());
