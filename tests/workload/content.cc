@@ -106,6 +106,26 @@ std::optional<std::uint64_t> Content::first_difference(const Content& other) con
   return std::nullopt;
 }
 
+std::uint64_t Content::checksum() const {
+  constexpr std::uint64_t kOddFactor = 0x9e3779b97f4a7c15;
+  std::uint64_t sum = size_;
+  const auto mix = [&](std::uint64_t word) {
+    sum = (sum ^ word) * kOddFactor;
+    sum ^= sum >> 29;
+  };
+  for (const auto& [number, page] : pages_) {
+    const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
+    if (std::all_of(page->begin(), page->end(), is_zero)) continue;
+    mix(number);
+    for (std::size_t at = 0; at < kPageBytes; at += sizeof(std::uint64_t)) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, page->data() + at, sizeof word);
+      mix(word);
+    }
+  }
+  return sum;
+}
+
 namespace {
 
 void insist(const Status& status) {

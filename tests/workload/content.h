@@ -30,6 +30,8 @@ class Content {
 
   // Where the two differ first; the smaller size when that is all.
   std::optional<std::uint64_t> first_difference(const Content& other) const;
+  // The same for two that do not differ, whatever holes they have; against chance, not malice.
+  std::uint64_t checksum() const;
 
   // As a file; both throw std::runtime_error when they cannot.
   void save_as(const std::string& path) const;

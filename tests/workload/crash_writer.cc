@@ -5,11 +5,16 @@
 //   crash_writer run   --file F --workload W --seed S [--mode pawl|plain] [--steps N]
 //                      [--tracker auto|scan|fault] [--apply async|eager] [--threads T]
 //       Maps the file (which recovers it), takes the workload's steps, and says, a line each:
-//         ready      it is mapped
+//         holds C    it is mapped; C is the checksum of its content
+//         ready
 //         begin K    commit K (from 1) is about to be asked for
 //         done K     all commits up to K are durable
 //         full       a call met ENOSPC; it is made again, until there is space
-//         end        N steps were taken and the file was closed
+//         closing    N steps were taken and the file is about to be closed
+//         unclosed   there was no space to close it: its journal stays
+//         end        the file was closed
+//       With --file given several times, each file has a thread of its own, which takes the steps
+//       of seed S, S + 1, ...; its lines begin with the file's number, from 0 on.
 //   crash_writer audit --file F --workload W --seed S --begun B --acknowledged A [--start COPY]
 //       Looks at the file, which must have been recovered, and says "found K" (A <= K <= B), or
 //       what is wrong.  COPY is the file as it was when `run` began; without it: as `make` left it.
@@ -48,7 +53,7 @@ constexpr unsigned kThreadsMax = 16;
 constexpr std::chrono::milliseconds kPauseWhenFull{2};
 
 struct Arguments {
-  std::string file;
+  std::vector<std::string> files;
   std::string workload_name;
   const Workload* workload = nullptr;
   std::uint64_t seed = 1;
@@ -60,11 +65,13 @@ struct Arguments {
   std::string start;
   std::uint64_t begun = 0;
   std::uint64_t acknowledged = 0;
+
+  const std::string& file() const { return files.front(); }
 };
 
 [[noreturn]] void give_up(const std::string& what) {
   std::fprintf(stderr, "crash_writer: %s\n", what.c_str());
-  std::exit(kExitTrouble);
+  std::_Exit(kExitTrouble);  // other threads may be at work
 }
 
 [[noreturn]] void give_up_on_system(const std::string& what) {
@@ -87,10 +94,10 @@ void flush(const std::string& path, int flags) {
 }
 
 int make(const Arguments& arguments) {
-  initial_content(*arguments.workload, arguments.seed).save_as(arguments.file);
-  flush(arguments.file, O_RDWR);
-  const std::size_t slash = arguments.file.rfind('/');
-  flush(slash == std::string::npos ? "." : arguments.file.substr(0, slash + 1),
+  initial_content(*arguments.workload, arguments.seed).save_as(arguments.file());
+  flush(arguments.file(), O_RDWR);
+  const std::size_t slash = arguments.file().rfind('/');
+  flush(slash == std::string::npos ? "." : arguments.file().substr(0, slash + 1),
         O_RDONLY | O_DIRECTORY);
   say("made");
   return 0;
@@ -101,15 +108,20 @@ int make(const Arguments& arguments) {
 // The file in memory: by Pawl, or as the kernel maps it.
 class MappedFile {
  public:
-  explicit MappedFile(const Arguments& arguments)
+  MappedFile(const Arguments& arguments, const std::string& path)
       : plain_(arguments.plain), length_(arguments.workload->window_pages * kPageBytes) {
-    descriptor_ = ::open(arguments.file.c_str(), O_RDWR | O_CLOEXEC);
-    if (descriptor_ < 0) give_up_on_system("cannot open " + arguments.file);
+    descriptor_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (descriptor_ < 0) give_up_on_system("cannot open " + path);
+  }
+
+  // Fails with errno.
+  int map(const Arguments& arguments) {
     const int protection = PROT_READ | PROT_WRITE;
     void* const address = plain_ ? ::mmap(nullptr, length_, protection, MAP_SHARED, descriptor_, 0)
                                  : map_atomically(arguments, protection);
-    if (address == MAP_FAILED) complain("cannot map " + arguments.file);
+    if (address == MAP_FAILED) return -1;
     bytes_ = static_cast<char*>(address);
+    return 0;
   }
 
   char* bytes() const { return bytes_; }
@@ -166,34 +178,53 @@ void store_all(const MappedFile& file, const std::vector<Step>& stores, unsigned
 
 class Run {
  public:
-  explicit Run(const Arguments& arguments)
+  Run(const Arguments& arguments, std::size_t number)
       : arguments_(arguments),
-        file_(arguments),
-        script_(*arguments.workload, arguments.seed, Content::load_from(arguments.file)) {}
+        label_(arguments.files.size() > 1 ? std::to_string(number) + " " : ""),
+        path_(arguments.files[number]),
+        seed_(arguments.seed + number),
+        file_(arguments, path_) {}
 
-  int go() {
-    say("ready");
-    for (std::uint64_t i = 0; i < arguments_.steps; ++i) take(script_.next());
+  void go() {
+    insist([&] { return file_.map(arguments_); }, "cannot map " + path_);
+    Content start = Content::load_from(path_);
+    tell("holds " + std::to_string(start.checksum()));
+    tell("ready");
+    script_.emplace(*arguments_.workload, seed_, std::move(start));
+    for (std::uint64_t i = 0; i < arguments_.steps; ++i) take(script_->next());
     store_planned();
-    if (file_.close() != 0) file_.complain("cannot close");
-    say("end");
-    return 0;
+    tell("closing");
+    if (file_.close() == 0) {
+      tell("end");
+    } else if (errno == ENOSPC) {
+      tell("unclosed");
+    } else {
+      file_.complain("cannot close " + path_);
+    }
   }
 
  private:
+  void tell(const std::string& line) const { say(label_ + line); }
+
+  // A full disk may be mended.
+  template <class Call>
+  void insist(Call call, const std::string& otherwise) const {
+    while (call() != 0) {
+      if (errno != ENOSPC) file_.complain(otherwise);
+      tell("full");
+      std::this_thread::sleep_for(kPauseWhenFull);
+    }
+  }
+
   void take(Step step) {
     if (step.kind == Step::Kind::store) {
       stores_.push_back(std::move(step));
       return;
     }
     store_planned();
-    if (step.commits()) say("begin " + std::to_string(script_.commits()));
-    while (perform(step) != 0) {
-      if (errno != ENOSPC) file_.complain("a step failed");
-      say("full");
-      std::this_thread::sleep_for(kPauseWhenFull);
-    }
-    if (step.acknowledges()) say("done " + std::to_string(script_.commits()));
+    if (step.commits()) tell("begin " + std::to_string(script_->commits()));
+    insist([&] { return perform(step); }, "a step failed");
+    if (step.acknowledges()) tell("done " + std::to_string(script_->commits()));
   }
 
   void store_planned() {
@@ -221,15 +252,34 @@ class Run {
   }
 
   const Arguments& arguments_;
-  const MappedFile file_;
-  Script script_;
+  const std::string label_;
+  const std::string path_;
+  const std::uint64_t seed_;
+  MappedFile file_;
+  std::optional<Script> script_;
   std::vector<Step> stores_;
 };
+
+int run(const Arguments& arguments) {
+  const auto run_one = [&](std::size_t number) {
+    try {
+      Run(arguments, number).go();
+    } catch (const std::runtime_error& error) {
+      give_up(error.what());
+    }
+  };
+  std::vector<std::thread> others;
+  for (std::size_t number = 1; number < arguments.files.size(); ++number)
+    others.emplace_back(run_one, number);
+  run_one(0);
+  for (std::thread& other : others) other.join();
+  return 0;
+}
 
 // ------------------------------------------------------------------------------------------ audit
 
 int audit(const Arguments& arguments) {
-  const Content found = Content::load_from(arguments.file);
+  const Content found = Content::load_from(arguments.file());
   Script script(*arguments.workload, arguments.seed,
                 arguments.start.empty() ? initial_content(*arguments.workload, arguments.seed)
                                         : Content::load_from(arguments.start));
@@ -260,7 +310,7 @@ int audit(const Arguments& arguments) {
 // ----------------------------------------------------------------------------------- command line
 
 void take_common_options(CLI::App& verb, Arguments& arguments) {
-  verb.add_option("--file", arguments.file)->required();
+  verb.add_option("--file", arguments.files)->required()->allow_extra_args(false);
   verb.add_option("--workload", arguments.workload_name)->required();
   verb.add_option("--seed", arguments.seed);
 }
@@ -295,7 +345,7 @@ int main(int count, char** values) {
   if (arguments.workload == nullptr) give_up("there is no workload " + arguments.workload_name);
   try {
     if (maker.parsed()) return make(arguments);
-    return runner.parsed() ? Run(arguments).go() : audit(arguments);
+    return runner.parsed() ? run(arguments) : audit(arguments);
   } catch (const std::runtime_error& error) {
     give_up(error.what());
   }
