@@ -1,0 +1,232 @@
+#include "support/memory_medium.h"
+
+#include <sys/mman.h>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "medium/descriptor.h"
+
+namespace pawl::test {
+namespace {
+
+const std::string kPath = "/memory/file";
+const std::string kJournalPath = "/memory/file.pawl";
+constexpr FileIdentity kIdentity{.inode = 1, .birth_time_ns = 1};
+
+// The bytes of a file in pages.
+class PagesFile : public MediumFile {
+ public:
+  PagesFile(Content content, std::uint64_t bytes_max)
+      : content_(std::move(content)), bytes_max_(bytes_max) {}
+
+  Status read(std::uint64_t offset, std::span<std::byte> into) override {
+    const std::lock_guard lock(mutex_);
+    content_.read(offset, into);
+    return {};
+  }
+  Status write(std::uint64_t offset, std::span<const std::byte> from) override {
+    PAWL_TRY(check_room(offset, from.size()));
+    const std::lock_guard lock(mutex_);
+    content_.write(offset, from);
+    return {};
+  }
+  Status flush() override { return {}; }
+  Result<std::uint64_t> size() override {
+    const std::lock_guard lock(mutex_);
+    return content_.size();
+  }
+  Status resize(std::uint64_t size_bytes) override {
+    PAWL_TRY(check_room(size_bytes, 0));
+    const std::lock_guard lock(mutex_);
+    content_.resize(size_bytes);
+    return {};
+  }
+  Status reserve(std::uint64_t offset, std::uint64_t length) override {
+    return check_room(offset, length);
+  }
+  Status punch(std::uint64_t offset, std::uint64_t length) override { return zero(offset, length); }
+  Status zero(std::uint64_t offset, std::uint64_t length) override {
+    const std::lock_guard lock(mutex_);
+    content_.zero(offset, length);
+    return {};
+  }
+  // Nothing is known to be there: every commit asks for its space.
+  Result<std::uint64_t> allocated_prefix_bytes() override { return std::uint64_t{0}; }
+
+  Content content() const {
+    const std::lock_guard lock(mutex_);
+    return content_;
+  }
+
+ private:
+  Status check_room(std::uint64_t offset, std::uint64_t length) const {
+    if (offset <= bytes_max_ && length <= bytes_max_ - offset) return {};
+    return Status::failure(ENOSPC, "no space left on the disk in memory");
+  }
+
+  mutable std::mutex mutex_;
+  Content content_;
+  const std::uint64_t bytes_max_;
+};
+
+std::unique_ptr<DescriptorFile> memory_file(const Content& content) {
+  Descriptor descriptor(::memfd_create("pawl-memory-disk", MFD_CLOEXEC));
+  if (!descriptor.valid()) throw std::runtime_error("cannot make a memory file (memfd_create)");
+  auto file = std::make_unique<DescriptorFile>(std::move(descriptor), kPath);
+  std::vector<std::byte> bytes(content.size());
+  content.read(0, bytes);
+  if (!file->write(0, bytes).ok()) throw std::runtime_error("cannot fill a memory file");
+  return file;
+}
+
+Content content_of(MediumFile& file) {
+  const auto size = file.size();
+  if (!size.ok()) throw std::runtime_error(size.status().text());
+  std::vector<std::byte> bytes(size.value());
+  if (const Status read = file.read(0, bytes); !read.ok()) throw std::runtime_error(read.text());
+  Content content;
+  content.write(0, bytes);
+  return content;
+}
+
+// Another name for a file that somebody else owns.
+class SharedFile final : public MediumFile {
+ public:
+  explicit SharedFile(std::shared_ptr<MediumFile> file) : file_(std::move(file)) {}
+
+  Status read(std::uint64_t offset, std::span<std::byte> into) override {
+    return file_->read(offset, into);
+  }
+  Status write(std::uint64_t offset, std::span<const std::byte> from) override {
+    return file_->write(offset, from);
+  }
+  Status flush() override { return file_->flush(); }
+  Result<std::uint64_t> size() override { return file_->size(); }
+  Status resize(std::uint64_t size_bytes) override { return file_->resize(size_bytes); }
+  Status reserve(std::uint64_t offset, std::uint64_t length) override {
+    return file_->reserve(offset, length);
+  }
+  Status punch(std::uint64_t offset, std::uint64_t length) override {
+    return file_->punch(offset, length);
+  }
+  Status zero(std::uint64_t offset, std::uint64_t length) override {
+    return file_->zero(offset, length);
+  }
+  Result<std::uint64_t> allocated_prefix_bytes() override {
+    return file_->allocated_prefix_bytes();
+  }
+
+ private:
+  std::shared_ptr<MediumFile> file_;
+};
+
+}  // namespace
+
+class MemoryDisk::JournalSide final : public PagesFile {
+ public:
+  using PagesFile::PagesFile;
+};
+
+// Holds the journal, and lets go of it when its medium goes.
+class MemoryDisk::DiskMedium final : public Medium {
+ public:
+  explicit DiskMedium(MemoryDisk& disk) : disk_(disk) {}
+  ~DiskMedium() override { abandon(); }
+
+  MediumFile& base() override { return *disk_.base_; }
+  FileIdentity identity() const override { return kIdentity; }
+  const std::string& path() const override { return kPath; }
+  const std::string& journal_path() const override { return kJournalPath; }
+
+  Result<JournalFile> acquire_journal(bool create) override {
+    const std::lock_guard lock(disk_.mutex_);
+    if (disk_.journal_is_held_ && !holds_)
+      return Status::failure(EBUSY, kPath + " is mapped atomically by another writer");
+    const bool is_new = disk_.journal_ == nullptr;
+    if (is_new && !create) return Status::failure(ENOENT, kPath + " has no journal");
+    side_ = is_new ? std::make_shared<JournalSide>(Content{}, disk_.options_.file_bytes_max)
+                   : disk_.journal_;
+    disk_.journal_is_held_ = holds_ = true;
+    return JournalFile{std::make_unique<SharedFile>(side_), is_new};
+  }
+  Status publish_journal() override {
+    const std::lock_guard lock(disk_.mutex_);
+    if (disk_.journal_ != nullptr && disk_.journal_ != side_)
+      return Status::failure(EEXIST, "cannot name the journal " + kJournalPath);
+    disk_.journal_ = side_;
+    return {};
+  }
+  Result<std::unique_ptr<MediumFile>> read_journal() override {
+    const std::lock_guard lock(disk_.mutex_);
+    if (disk_.journal_ == nullptr) return Status::failure(ENOENT, kPath + " has no journal");
+    return std::unique_ptr<MediumFile>(std::make_unique<SharedFile>(disk_.journal_));
+  }
+  Status remove_journal() override {
+    const std::lock_guard lock(disk_.mutex_);
+    if (disk_.journal_ == side_) disk_.journal_.reset();
+    return {};
+  }
+
+  bool can_mark() const override { return disk_.options_.can_mark; }
+  Result<std::optional<Mark>> mark() override {
+    const std::lock_guard lock(disk_.mutex_);
+    return disk_.mark_;
+  }
+  Status set_mark(const Mark& mark) override {
+    const std::lock_guard lock(disk_.mutex_);
+    if (disk_.options_.can_mark) disk_.mark_ = mark;
+    return {};
+  }
+  Status clear_mark() override {
+    const std::lock_guard lock(disk_.mutex_);
+    disk_.mark_.reset();
+    return {};
+  }
+
+  Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
+                            std::uint64_t offset) override {
+    const auto* file = dynamic_cast<const DescriptorFile*>(disk_.base_.get());
+    if (file == nullptr)
+      return Status::failure(ENODEV, "only a disk backed by a memory file can be mapped");
+    void* const at = ::mmap(address, length, protection, MAP_PRIVATE | flags, file->descriptor(),
+                            static_cast<off_t>(offset));
+    if (at == MAP_FAILED) return Status::from_errno(errno, "cannot map " + kPath);
+    return static_cast<char*>(at);
+  }
+  void abandon() override {
+    const std::lock_guard lock(disk_.mutex_);
+    if (holds_) disk_.journal_is_held_ = holds_ = false;
+  }
+
+ private:
+  MemoryDisk& disk_;
+  std::shared_ptr<JournalSide> side_;
+  bool holds_ = false;
+};
+
+MemoryDisk::MemoryDisk(StoredDisk state, const MemoryDiskOptions& options)
+    : options_(options), mark_(std::move(state.mark)) {
+  if (options_.backing == Backing::memory_file)
+    base_ = memory_file(state.base);
+  else
+    base_ = std::make_unique<PagesFile>(std::move(state.base), options_.file_bytes_max);
+  if (state.journal.has_value())
+    journal_ = std::make_shared<JournalSide>(std::move(*state.journal), options_.file_bytes_max);
+}
+
+MemoryDisk::~MemoryDisk() = default;
+
+std::unique_ptr<Medium> MemoryDisk::open() { return std::make_unique<DiskMedium>(*this); }
+
+StoredDisk MemoryDisk::state() const {
+  const std::lock_guard lock(mutex_);
+  const auto* pages = dynamic_cast<const PagesFile*>(base_.get());
+  StoredDisk state{pages != nullptr ? pages->content() : content_of(*base_), mark_, {}};
+  if (journal_ != nullptr) state.journal = journal_->content();
+  return state;
+}
+
+}  // namespace pawl::test
