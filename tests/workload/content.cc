@@ -12,15 +12,40 @@
 
 namespace pawl::test {
 
+namespace {
+
+constexpr std::uint64_t kOddFactor = 0x9e3779b97f4a7c15;
+constexpr std::uint64_t kChecksumOfZeros = 1;  // of a page that might as well not be there
+
+std::uint64_t mix(std::uint64_t sum, std::uint64_t word) {
+  sum = (sum ^ word) * kOddFactor;
+  return sum ^ (sum >> 29);
+}
+
+}  // namespace
+
+Content::Pages::iterator Content::lower_bound(std::uint64_t number) {
+  return std::lower_bound(
+      pages_.begin(), pages_.end(), number,
+      [](const Numbered& page, std::uint64_t wanted) { return page.number < wanted; });
+}
+
+Content::Pages::const_iterator Content::lower_bound(std::uint64_t number) const {
+  return std::lower_bound(
+      pages_.begin(), pages_.end(), number,
+      [](const Numbered& page, std::uint64_t wanted) { return page.number < wanted; });
+}
+
 Content::Page& Content::writable(std::uint64_t number) {
-  std::shared_ptr<Page>& page = pages_[number];
-  if (page == nullptr) {
-    page = std::make_shared<Page>();
-    page->fill(std::byte{0});
-  } else if (page.use_count() > 1) {
-    page = std::make_shared<Page>(*page);
+  auto found = lower_bound(number);
+  if (found == pages_.end() || found->number != number) {
+    found = pages_.insert(found, {number, std::make_shared<Page>()});
+  } else if (found->page.use_count() > 1) {
+    found->page = std::make_shared<Page>(*found->page);
+  } else {
+    found->page->checksum.store(0, std::memory_order_relaxed);
   }
-  return *page;
+  return *found->page;
 }
 
 void Content::resize(std::uint64_t size_bytes) {
@@ -35,7 +60,7 @@ void Content::write(std::uint64_t offset, std::span<const std::byte> from) {
   while (!from.empty()) {
     const std::size_t in_page = offset % kPageBytes;
     const std::size_t piece = std::min(from.size(), kPageBytes - in_page);
-    std::memcpy(writable(offset / kPageBytes).data() + in_page, from.data(), piece);
+    std::memcpy(writable(offset / kPageBytes).bytes.data() + in_page, from.data(), piece);
     from = from.subspan(piece);
     offset += piece;
   }
@@ -45,25 +70,25 @@ void Content::zero(std::uint64_t offset, std::uint64_t length) {
   const std::uint64_t end = std::min(offset + length, size_);
   if (offset >= end) return;
   // Looks only at the pages that exist: the range may be large and empty.
-  auto page = pages_.lower_bound(offset / kPageBytes);
-  while (page != pages_.end() && page->first * kPageBytes < end) {
-    const std::uint64_t start = page->first * kPageBytes;
+  auto page = lower_bound(offset / kPageBytes);
+  auto kept = page;
+  for (; page != pages_.end() && page->number * kPageBytes < end; ++page) {
+    const std::uint64_t start = page->number * kPageBytes;
     const std::uint64_t low = std::max(offset, start) - start;
     const std::uint64_t high = std::min(end, start + kPageBytes) - start;
-    if (low == 0 && (high == kPageBytes || end == size_)) {
-      page = pages_.erase(page);
-      continue;
-    }
-    std::memset(writable(page->first).data() + low, 0, high - low);
-    ++page;
+    if (low == 0 && (high == kPageBytes || end == size_)) continue;
+    std::memset(writable(page->number).bytes.data() + low, 0, high - low);
+    if (kept != page) *kept = std::move(*page);
+    ++kept;
   }
+  pages_.erase(kept, page);
 }
 
 void Content::copy_page(const Content& from, std::uint64_t number) {
   const std::uint64_t start = number * kPageBytes;
   const std::uint64_t end = std::min({start + kPageBytes, size_, from.size_});
   if (start >= end) return;
-  Page bytes;
+  std::array<std::byte, kPageBytes> bytes;
   from.read(start, bytes);
   write(start, std::span(bytes).first(end - start));
 }
@@ -72,32 +97,33 @@ void Content::read(std::uint64_t offset, std::span<std::byte> into) const {
   while (!into.empty()) {
     const std::size_t in_page = offset % kPageBytes;
     const std::size_t piece = std::min(into.size(), kPageBytes - in_page);
-    const auto page = pages_.find(offset / kPageBytes);
-    if (page == pages_.end())
+    const auto found = lower_bound(offset / kPageBytes);
+    if (found == pages_.end() || found->number != offset / kPageBytes)
       std::memset(into.data(), 0, piece);
     else
-      std::memcpy(into.data(), page->second->data() + in_page, piece);
+      std::memcpy(into.data(), found->page->bytes.data() + in_page, piece);
     into = into.subspan(piece);
     offset += piece;
   }
 }
 
 std::optional<std::uint64_t> Content::first_difference(const Content& other) const {
-  static const Page kZeros{};
+  static const Page kZeros;
   auto own = pages_.begin();
   auto its = other.pages_.begin();
   while (own != pages_.end() || its != other.pages_.end()) {
     const bool has_own =
-        own != pages_.end() && (its == other.pages_.end() || own->first <= its->first);
+        own != pages_.end() && (its == other.pages_.end() || own->number <= its->number);
     const bool has_its =
-        its != other.pages_.end() && (own == pages_.end() || its->first <= own->first);
-    const std::uint64_t number = has_own ? own->first : its->first;
-    const Page& left = has_own ? *own->second : kZeros;
-    const Page& right = has_its ? *its->second : kZeros;
+        its != other.pages_.end() && (own == pages_.end() || its->number <= own->number);
+    const std::uint64_t number = has_own ? own->number : its->number;
+    const Page& left = has_own ? *own->page : kZeros;
+    const Page& right = has_its ? *its->page : kZeros;
     if (&left != &right) {
-      const auto differs = std::mismatch(left.begin(), left.end(), right.begin()).first;
-      if (differs != left.end())
-        return number * kPageBytes + static_cast<std::uint64_t>(differs - left.begin());
+      const auto differs =
+          std::mismatch(left.bytes.begin(), left.bytes.end(), right.bytes.begin()).first;
+      if (differs != left.bytes.end())
+        return number * kPageBytes + static_cast<std::uint64_t>(differs - left.bytes.begin());
     }
     if (has_own) ++own;
     if (has_its) ++its;
@@ -106,22 +132,27 @@ std::optional<std::uint64_t> Content::first_difference(const Content& other) con
   return std::nullopt;
 }
 
+// Each page's is kept with it, so that copies which share pages share that work too.
 std::uint64_t Content::checksum() const {
-  constexpr std::uint64_t kOddFactor = 0x9e3779b97f4a7c15;
   std::uint64_t sum = size_;
-  const auto mix = [&](std::uint64_t word) {
-    sum = (sum ^ word) * kOddFactor;
-    sum ^= sum >> 29;
-  };
   for (const auto& [number, page] : pages_) {
-    const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
-    if (std::all_of(page->begin(), page->end(), is_zero)) continue;
-    mix(number);
-    for (std::size_t at = 0; at < kPageBytes; at += sizeof(std::uint64_t)) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, page->data() + at, sizeof word);
-      mix(word);
+    std::uint64_t of_page = page->checksum.load(std::memory_order_relaxed);
+    if (of_page == 0) {
+      of_page = kChecksumOfZeros;
+      bool zeros = true;
+      for (std::size_t at = 0; at < kPageBytes; at += sizeof(std::uint64_t)) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, page->bytes.data() + at, sizeof word);
+        of_page = mix(of_page, word);
+        zeros = zeros && word == 0;
+      }
+      if (zeros)
+        of_page = kChecksumOfZeros;
+      else if (of_page <= kChecksumOfZeros)
+        of_page = ~of_page;
+      page->checksum.store(of_page, std::memory_order_relaxed);
     }
+    if (of_page != kChecksumOfZeros) sum = mix(mix(sum, number), of_page);
   }
   return sum;
 }
@@ -138,8 +169,9 @@ void Content::save_as(const std::string& path) const {
   DescriptorFile file(Descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600)), path);
   Status saved = file.resize(size_);
   for (auto page = pages_.begin(); saved.ok() && page != pages_.end(); ++page) {
-    const std::uint64_t start = page->first * kPageBytes;
-    saved = file.write(start, std::span(*page->second).first(std::min(kPageBytes, size_ - start)));
+    const std::uint64_t start = page->number * kPageBytes;
+    saved =
+        file.write(start, std::span(page->page->bytes).first(std::min(kPageBytes, size_ - start)));
   }
   insist(saved);
 }

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "medium/medium.h"
 
@@ -38,11 +39,27 @@ class Content {
   static Content load_from(const std::string& path);
 
  private:
-  using Page = std::array<std::byte, kPageBytes>;
-  Page& writable(std::uint64_t number);
+  struct Page {
+    Page() = default;
+    Page(const Page& other) : bytes(other.bytes) {}
+    Page& operator=(const Page&) = delete;
 
-  // Pages that are not here are zeros, and so is all of a page behind the end of the file.
-  std::map<std::uint64_t, std::shared_ptr<Page>> pages_;
+    std::array<std::byte, kPageBytes> bytes{};
+    mutable std::atomic<std::uint64_t> checksum{0};  // 0: not known
+  };
+  struct Numbered {
+    std::uint64_t number;
+    std::shared_ptr<Page> page;
+  };
+  using Pages = std::vector<Numbered>;
+
+  Page& writable(std::uint64_t number);
+  Pages::iterator lower_bound(std::uint64_t number);
+  Pages::const_iterator lower_bound(std::uint64_t number) const;
+
+  // In ascending order.  Pages that are not here are zeros, and so is all of a page behind the end
+  // of the file.
+  Pages pages_;
   std::uint64_t size_ = 0;
 };
 
