@@ -25,6 +25,8 @@ inline constexpr std::array<char, 8> kHeaderMagic = {'P', 'A', 'W', 'L', 'J', 'R
 inline constexpr std::array<char, 4> kRecordMagic = {'P', 'R', 'E', 'C'};
 inline constexpr std::uint64_t kNoTruncation = ~std::uint64_t{0};
 inline constexpr std::uint64_t kFileSizeMax = std::uint64_t{1} << 62;
+// Of a header's generation and sequence number: what follows them never wraps to 0.
+inline constexpr std::uint64_t kCounterMax = std::uint64_t{1} << 62;
 
 // Of the two slots, the valid one with the higher generation counts.
 struct Header {

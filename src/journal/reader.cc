@@ -92,6 +92,11 @@ Result<Reader> Reader::open(MediumFile& file) {
                                         std::to_string(header.tail_offset) +
                                         ", where no record can stand; nothing was changed");
   }
+  if (header.generation > kCounterMax || header.tail_sequence > kCounterMax) {
+    return Status::failure(EBADMSG,
+                           "the journal's header counts further than any journal comes; nothing "
+                           "was changed. Restore file and journal from a copy");
+  }
   const std::uint64_t expected_bytes = std::max(header.tail_offset, header.journal_bytes);
   if (size.value() < expected_bytes) {
     return Status::failure(EBADMSG, "the journal was cut short: it had at least " +
@@ -313,12 +318,13 @@ Result<std::string> Reader::evidence_of_loss() {
              " was durable once and is not whole now, while record " +
              std::to_string(header.sequence) + " after it is";
     }
-    // Its writer knew a later header, which is the damaged one: what that pointed to is not known.
-    // It may have begun another epoch; generations go on through all of them.
+    // Its writer knew a later header, which is gone: what that pointed to is not known.  The slot
+    // may be damaged, empty, or hold an older header, as when a write was lost.  The later header
+    // may have begun another epoch; generations go on through all of them.
     const auto ahead = static_cast<std::int32_t>(header.header_generation -
                                                  static_cast<std::uint32_t>(header_.generation));
-    if (other_slot_damaged_ && ahead > 0) {
-      return "the newer of the two headers was durable once and is damaged now (record " +
+    if (ahead > 0) {
+      return "a newer header was durable once and is lost or damaged now (record " +
              std::to_string(header.sequence) + " tells)";
     }
   }

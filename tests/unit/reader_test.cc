@@ -314,6 +314,20 @@ TEST(Reader, RefusesATailWhereNoRecordCanStand) {
   }
 }
 
+TEST(Reader, RefusesCountersThatWouldWrap) {
+  for (const std::uint64_t number : {kCounterMax + 1, ~std::uint64_t{0}}) {
+    Journal journal;
+    Header hostile = journal.header();
+    hostile.generation = number;
+    journal.put_header(0, hostile);
+    EXPECT_EQ(open_failure(journal).error_number(), EBADMSG) << number;
+    hostile = journal.header();
+    hostile.tail_sequence = number;
+    journal.put_header(0, hostile);
+    EXPECT_EQ(open_failure(journal).error_number(), EBADMSG) << number;
+  }
+}
+
 TEST(Reader, StopsSilentlyAtStaleRecords) {
   Journal journal;
   std::uint64_t end = journal.put_record(kAreaStart, 1, {{0, "a"}});
@@ -511,6 +525,17 @@ TEST(Reader, TellsThatTheNewerHeaderWasLost) {
   later.epoch = kEpoch + 1;
   journal.put_record(newer.tail_offset, later, payload_of({{0, "e"}}));
   EXPECT_NE(evidence(), "");
+  // The same when nothing is left of it, and when an older header stands in its place.
+  const std::vector<std::byte> zeros(kBlockBytes);
+  journal.put(kBlockBytes, zeros.data(), zeros.size());
+  EXPECT_NE(evidence(), "");
+  Header older = journal.header();
+  older.generation = 0;
+  journal.put_header(1, older);
+  EXPECT_NE(evidence(), "");
+  // With the header that the record knew, all is well.
+  journal.put_header(1, newer);
+  EXPECT_EQ(evidence(), "");
 }
 
 TEST(Reader, TellsOfADamagedOtherSlot) {
