@@ -1,0 +1,219 @@
+#include "fuzz/format_by_document.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+namespace pawl::fuzz::document {
+namespace {
+
+constexpr std::uint32_t kPolynomial = 0x82F63B78;
+constexpr std::uint64_t kVersionKnown = 1;
+constexpr std::uint64_t kSizeMax = std::uint64_t{1} << 62;
+constexpr std::uint64_t kCounterMax = std::uint64_t{1} << 62;
+
+constexpr std::array<std::uint32_t, 256> make_table() {
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t byte = 0; byte < 256; ++byte) {
+    std::uint32_t value = byte;
+    for (int bit = 0; bit < 8; ++bit)
+      value = (value & 1) != 0 ? value >> 1 ^ kPolynomial : value >> 1;
+    table[byte] = value;
+  }
+  return table;
+}
+constexpr std::array<std::uint32_t, 256> kTable = make_table();
+
+// Of `bytes` with the four at `hole` taken as zeros.
+std::uint32_t crc_without(Bytes bytes, std::size_t hole) {
+  std::vector<std::byte> copy(bytes.begin(), bytes.end());
+  put_number(copy, hole, 4, 0);
+  return crc32c(copy);
+}
+
+bool is_valid_header(Bytes slot) {
+  return slot.size() >= kHeaderBytes && magic_at(slot, 0, "PAWLJRNL") &&
+         number_at(slot, kHeaderVersion, 4) == kVersionKnown &&
+         number_at(slot, kHeaderCrc, 4) == crc_without(slot.first(kHeaderBytes), kHeaderCrc);
+}
+
+bool is_record_header(Bytes block) {
+  return magic_at(block, 0, "PREC") &&
+         number_at(block, kRecordCrc, 4) == crc_without(block.first(kRecordBytes), kRecordCrc);
+}
+
+std::uint64_t up(std::uint64_t value, std::uint64_t unit) {
+  return value % unit == 0 ? value : value + (unit - value % unit);
+}
+
+// The ranges that fill the payload exactly, or nothing.
+std::optional<std::vector<Range>> ranges_of(Bytes journal, std::uint64_t from, std::uint64_t length,
+                                            std::uint64_t file_size) {
+  std::vector<Range> ranges;
+  const std::uint64_t end = from + length;
+  while (from < end) {
+    if (end - from < kRangeBytes) return std::nullopt;
+    const Range range{number_at(journal, from, 8), number_at(journal, from + 8, 8),
+                      from + kRangeBytes};
+    from += kRangeBytes;
+    if (range.length == 0 || range.length > file_size || range.offset > file_size - range.length ||
+        range.length > end - from || up(range.length, 8) > end - from)
+      return std::nullopt;
+    for (std::uint64_t at = from + range.length; at < from + up(range.length, 8); ++at)
+      if (journal[at] != std::byte{0}) return std::nullopt;
+    from += up(range.length, 8);
+    ranges.push_back(range);
+  }
+  return ranges;
+}
+
+class Ring {
+ public:
+  Ring(Bytes journal, std::uint64_t epoch)
+      : journal_(journal), epoch_(epoch), end_(journal.size() / kBlock * kBlock) {}
+
+  std::uint64_t end() const { return end_; }
+
+  std::optional<Record> whole_record(std::uint64_t position, std::uint64_t sequence) const {
+    if (position + kBlock > end_) return std::nullopt;
+    const Bytes block = journal_.subspan(position, kBlock);
+    if (!is_record_header(block) || number_at(block, kRecordEpoch, 8) != epoch_ ||
+        number_at(block, kRecordSequence, 8) != sequence)
+      return std::nullopt;
+    const std::uint64_t payload = number_at(block, kRecordPayload, 8);
+    if (payload > end_ - position - kRecordBytes) return std::nullopt;
+    Record record{.position = position,
+                  .bytes = up(kRecordBytes + payload, kBlock),
+                  .sequence = sequence,
+                  .file_size = number_at(block, kRecordFileSize, 8),
+                  .cut_to = number_at(block, kRecordCutTo, 8),
+                  .ranges = {}};
+    if (record.file_size > kSizeMax || (record.cut_to > kSizeMax && record.cut_to != kNotCut))
+      return std::nullopt;
+    if (number_at(block, kRecordDurable, 8) >= sequence) return std::nullopt;
+    if (crc32c(journal_.subspan(position + kRecordBytes, payload)) !=
+        number_at(block, kRecordPayloadCrc, 4))
+      return std::nullopt;
+    auto ranges = ranges_of(journal_, position + kRecordBytes, payload, record.file_size);
+    if (!ranges.has_value()) return std::nullopt;
+    record.ranges = std::move(*ranges);
+    return record;
+  }
+
+  bool tells_of_loss(std::uint64_t missing, std::uint64_t generation) const {
+    for (std::uint64_t position = kRing; position < end_; position += kBlock) {
+      const Bytes block = journal_.subspan(position, kBlock);
+      if (!is_record_header(block)) continue;
+      if (number_at(block, kRecordEpoch, 8) == epoch_ &&
+          number_at(block, kRecordSequence, 8) > missing &&
+          number_at(block, kRecordDurable, 8) >= missing)
+        return true;
+      const auto theirs = static_cast<std::uint32_t>(number_at(block, kRecordGeneration, 4));
+      const auto ours = static_cast<std::uint32_t>(generation);
+      if (static_cast<std::int32_t>(theirs - ours) > 0) return true;
+    }
+    return false;
+  }
+
+ private:
+  Bytes journal_;
+  std::uint64_t epoch_;
+  std::uint64_t end_;
+};
+
+}  // namespace
+
+std::uint32_t crc32c(Bytes bytes) {
+  std::uint32_t value = ~std::uint32_t{0};
+  for (const std::byte byte : bytes)
+    value = value >> 8 ^ kTable[(value ^ std::to_integer<std::uint32_t>(byte)) & 0xFF];
+  return ~value;
+}
+
+std::uint64_t number_at(Bytes bytes, std::size_t at, std::size_t count) {
+  std::uint64_t value = 0;
+  for (std::size_t i = count; i-- > 0;)
+    value = value << 8 | std::to_integer<std::uint64_t>(bytes[at + i]);
+  return value;
+}
+
+void put_number(std::span<std::byte> bytes, std::size_t at, std::size_t count,
+                std::uint64_t value) {
+  for (std::size_t i = 0; i < count; ++i, value >>= 8)
+    bytes[at + i] = static_cast<std::byte>(value);
+}
+
+bool magic_at(Bytes bytes, std::size_t at, const char* magic) {
+  const std::size_t length = std::strlen(magic);
+  return at + length <= bytes.size() && std::memcmp(bytes.data() + at, magic, length) == 0;
+}
+
+Journal read(Bytes bytes) {
+  Journal journal;
+  const auto slot = [&](std::size_t number) {
+    const std::size_t start = std::min<std::size_t>(number * kBlock, bytes.size());
+    return bytes.subspan(start, std::min<std::size_t>(kBlock, bytes.size() - start));
+  };
+  for (std::size_t number = 0; number < 2; ++number) {
+    // What lies behind the end of a short file reads as zeros.
+    std::array<std::byte, kHeaderVersion + 4> start{};
+    std::copy_n(slot(number).begin(), std::min(start.size(), slot(number).size()), start.begin());
+    if (magic_at(start, 0, "PAWLJRNL") && number_at(start, kHeaderVersion, 4) > kVersionKnown) {
+      journal.state = Journal::State::newer_version;
+      return journal;
+    }
+  }
+  const bool a_counts = is_valid_header(slot(0));
+  const bool b_counts = is_valid_header(slot(1));
+  if (!a_counts && !b_counts) return journal;
+  const auto generation = [&](std::size_t number) {
+    return number_at(slot(number), kHeaderGeneration, 8);
+  };
+  journal.slot = a_counts && (!b_counts || generation(0) > generation(1)) ? 0 : 1;
+  journal.ambiguous = a_counts && b_counts && generation(0) == generation(1) &&
+                      !std::equal(slot(0).begin(), slot(0).begin() + kHeaderBytes, slot(1).begin());
+
+  const Bytes header = slot(journal.slot);
+  std::copy_n(header.begin() + kHeaderId, journal.id.size(), journal.id.begin());
+  journal.inode = number_at(header, kHeaderInode, 8);
+  journal.birth_time_ns = number_at(header, kHeaderBirth, 8);
+  journal.generation = generation(journal.slot);
+  journal.tail_sequence = number_at(header, kHeaderTailSequence, 8);
+  const std::uint64_t tail = number_at(header, kHeaderTail, 8);
+  if (tail % kBlock != 0 || tail < kRing || tail > bytes.size() || journal.tail_sequence == 0 ||
+      journal.tail_sequence > kCounterMax || journal.generation > kCounterMax ||
+      bytes.size() < number_at(header, kHeaderJournalBytes, 8))
+    return journal;
+  journal.state = Journal::State::readable;
+
+  const Ring ring(bytes, number_at(header, kHeaderEpoch, 8));
+  std::uint64_t position = tail;
+  std::uint64_t sequence = journal.tail_sequence;
+  std::uint64_t covered = 0;
+  const auto fits = [&](const std::optional<Record>& record) {
+    return record.has_value() && covered + record->bytes <= ring.end() - kRing;
+  };
+  for (;;) {
+    std::optional<Record> record = ring.whole_record(position, sequence);
+    if (!fits(record)) record = ring.whole_record(kRing, sequence);
+    if (!fits(record)) break;
+    position = record->position + record->bytes;
+    covered += record->bytes;
+    sequence += 1;
+    journal.records.push_back(std::move(*record));
+  }
+  journal.commits_are_lost = ring.tells_of_loss(sequence, journal.generation);
+  return journal;
+}
+
+void apply(const Journal& journal, Bytes bytes, test::Content& file, std::size_t count) {
+  for (std::size_t i = 0; i < std::min(count, journal.records.size()); ++i) {
+    const Record& record = journal.records[i];
+    if (record.cut_to != kNotCut && record.cut_to < file.size()) file.resize(record.cut_to);
+    for (const Range& range : record.ranges)
+      file.write(range.offset, bytes.subspan(range.content, range.length));
+    file.resize(record.file_size);
+  }
+}
+
+}  // namespace pawl::fuzz::document
