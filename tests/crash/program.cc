@@ -1,0 +1,228 @@
+#include "crash/program.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "crash/repeatable.h"
+
+namespace pawl::test {
+namespace {
+
+// One file of the program.
+class Program {
+ public:
+  Program(const RunOptions& options, Recorder& recorder, std::uint16_t volume,
+          const StoredDisk& start, const Content& content)
+      : options_(options),
+        recorder_(recorder),
+        volume_(volume),
+        seed_(options.seed * 31 + volume),
+        random_(seed_),
+        disk_(start, {.backing = Backing::memory_file,
+                      .can_mark = options.can_mark,
+                      .file_bytes_max = options.journal_bytes_max}),
+        script_(*options.workload, seed_, content) {
+    last_number_ = recorder_.begin_commit(volume_, content);
+    recorder_.acknowledge(volume_, last_number_);
+  }
+
+  bool over() const { return dead_ || !wrong_.empty(); }
+  const std::string& wrong() const { return wrong_; }
+
+  void open() {
+    Status status = try_open();
+    if (!status.ok() && status.error_number() == ENOSPC && fault_happened()) {
+      recorder_.mend();
+      status = try_open();
+      if (!status.ok()) return fail("with space again the file is refused: " + status.text());
+    }
+    if (!status.ok()) return meet(status, "to open the file");
+    check_memory("when the file is opened");
+  }
+
+  void step() {
+    const Step step = script_.next();
+    if (step.kind == Step::Kind::store) {
+      std::memcpy(subject_->bytes() + step.offset, step.bytes.data(), step.bytes.size());
+      subject_->idle();
+      return;
+    }
+    if (step.commits() && options_.touch_all_pages) touch_all_pages();
+    Status status = perform(step);
+    if (!status.ok() && status.error_number() == ENOSPC && fault_happened()) {
+      if (step.kind != Step::Kind::roll_back) check_memory("after ENOSPC");
+      recorder_.mend();
+      if (over()) return;
+      const std::string first = status.text();
+      status = perform(step);
+      if (!status.ok() && status.error_number() != EIO)
+        return fail("with space again it fails: " + status.text());
+      if (!status.ok() && !was_queued_)
+        return fail("after ENOSPC (" + first + ") nothing may be tried again: " + status.text());
+    }
+    if (!status.ok()) return meet(status, "to take a step");
+    if (step.acknowledges()) {
+      recorder_.acknowledge(volume_, last_number_);
+      was_queued_ = false;
+    }
+    check_memory("after a step");
+  }
+
+  // The end of the program: it closes the file, or not.
+  void finish() {
+    if (!over() && (options_.fault.error_number != 0 || below(random_, 2) == 0)) close();
+    subject_.reset();
+  }
+  bool was_told() const { return told_; }
+
+ private:
+  Status try_open() {
+    auto opened = open_subject(recorder_.record(disk_.open(), volume_), options_.subject);
+    if (opened.ok()) subject_ = std::move(opened.value());
+    return opened.status();
+  }
+
+  Status perform(const Step& step) {
+    std::uint64_t number = last_number_;
+    if (step.commits()) number = recorder_.begin_commit(volume_, script_.model().committed());
+    const Status status = call(step);
+    if (step.commits() && !status.ok() && status.error_number() == ENOSPC && !options_.fault.late)
+      recorder_.refuse(volume_, number);
+    last_number_ = number;
+    was_queued_ = was_queued_ || step.kind == Step::Kind::queue;
+    return status;
+  }
+
+  Status call(const Step& step) {
+    switch (step.kind) {
+      case Step::Kind::commit:
+        return subject_->sync(step.offset, step.length);
+      case Step::Kind::queue:
+        return subject_->sync_later(step.offset, step.length);
+      case Step::Kind::wait:
+        return subject_->wait();
+      case Step::Kind::roll_back:
+        return subject_->roll_back(step.offset, step.length, script_.model().now());
+      case Step::Kind::truncate:
+        return subject_->truncate(step.length);
+      case Step::Kind::store:
+        break;
+    }
+    return {};
+  }
+
+  // The same bytes again.
+  void touch_all_pages() {
+    auto* const bytes = reinterpret_cast<volatile char*>(subject_->bytes());
+    for (std::uint64_t at = 0; at < script_.model().size(); at += kPageBytes) {
+      const char same = bytes[at];
+      bytes[at] = same;
+    }
+  }
+
+  void close() {
+    const Status status = subject_->close();
+    if (!status.ok()) return meet(status, "to close the file");
+    recorder_.acknowledge(volume_, last_number_);
+    const StoredDisk disk = disk_.state();
+    if (disk.base.first_difference(script_.model().committed()).has_value())
+      fail("after a clean close the file is not what was committed");
+    if (disk.journal.has_value() || disk.mark.has_value())
+      fail("after a clean close there is still a journal, or a mark");
+  }
+
+  // A call has failed for good.
+  void meet(const Status& status, const std::string& what) {
+    const std::string failed = "it fails " + what + ": " + status.text();
+    if (!fault_happened()) return fail(failed + " (though the disk has not)");
+    if (status.text().empty()) return fail("it fails " + what + " without a text");
+    told_ = true;
+    dead_ = true;
+    if (options_.fault.error_number == EIO && status.error_number() != EIO)
+      return fail(failed + " (and not as EIO)");
+    if (subject_ == nullptr || status.error_number() != EIO) return;
+    recorder_.mend();
+    const Status again = subject_->sync(0, options_.subject.window_pages * kPageBytes);
+    if (again.ok()) fail("a commit is taken after EIO");
+    if (again.text().empty()) fail("a commit is refused without a text");
+  }
+
+  // The program sees its own stores.
+  void check_memory(const std::string& when) {
+    const Content& now = script_.model().now();
+    if (subject_->size() != now.size()) return fail("in memory the size is not its own " + when);
+    std::vector<std::byte> wanted(now.size());
+    now.read(0, wanted);
+    if (!wanted.empty() && std::memcmp(wanted.data(), subject_->bytes(), wanted.size()) != 0)
+      fail("in memory stores are missing " + when);
+  }
+
+  bool fault_happened() const { return recorder_.failed_before().has_value(); }
+  void fail(const std::string& what) {
+    if (wrong_.empty()) wrong_ = "volume " + std::to_string(volume_) + ": " + what;
+  }
+
+  const RunOptions& options_;
+  Recorder& recorder_;
+  const std::uint16_t volume_;
+  const unsigned seed_;
+  Random random_;
+  MemoryDisk disk_;
+  Script script_;
+  std::unique_ptr<Subject> subject_;
+  std::uint64_t last_number_ = 0;
+  bool was_queued_ = false;  // some batch may still be on its way
+  bool dead_ = false;
+  bool told_ = false;
+  std::string wrong_;
+};
+
+// A write of the user's file that fails in the background may be done again, and flushed; a flush
+// may not, nor what a commit waits for.
+bool must_be_told(const Trace& trace) {
+  return std::any_of(trace.events.begin(), trace.events.end(), [&](const Event& event) {
+    if (event.kind == Event::Kind::flush_fails) return true;
+    return event.kind == Event::Kind::write && event.failed && event.file >= trace.volumes.size();
+  });
+}
+
+}  // namespace
+
+Run run_program(const RunOptions& options, const std::vector<StoredDisk>& start,
+                const std::vector<Content>& contents) {
+  repeat_from(options.seed);
+  Recorder recorder(start, options.can_mark, options.seed, options.pauses);
+  recorder.fail(options.fault);
+  Random random(options.seed);
+  std::vector<std::unique_ptr<Program>> programs;
+  for (std::uint16_t volume = 0; volume < start.size(); ++volume)
+    programs.push_back(
+        std::make_unique<Program>(options, recorder, volume, start[volume], contents[volume]));
+  const auto any_over = [&] {
+    return std::any_of(programs.begin(), programs.end(),
+                       [](const auto& program) { return program->over(); });
+  };
+  for (const auto& program : programs) {
+    if (!any_over()) program->open();
+  }
+  for (std::uint64_t i = 0; i < options.steps * programs.size() && !any_over(); ++i)
+    programs[below(random, programs.size())]->step();
+  for (const auto& program : programs) program->finish();
+
+  Run run;
+  bool told = false;
+  for (const auto& program : programs) {
+    if (run.wrong.empty()) run.wrong = program->wrong();
+    told = told || program->was_told();
+  }
+  run.failed_before = recorder.failed_before();
+  run.operations = recorder.operations();
+  programs.clear();
+  run.trace = recorder.take();
+  if (run.wrong.empty() && !told && options.fault.error_number == EIO && must_be_told(run.trace))
+    run.wrong = "bytes may have been lost, and the program was not told";
+  return run;
+}
+
+}  // namespace pawl::test

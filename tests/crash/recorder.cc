@@ -1,0 +1,311 @@
+#include "crash/recorder.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+namespace pawl::test {
+namespace {
+
+using Kind = Event::Kind;
+
+// Some flushes take long enough for much to happen meanwhile, most take none.
+constexpr unsigned kFlushMicrosecondsMax = 1500;
+constexpr unsigned kSlowFlushEvery = 6;
+
+std::shared_ptr<const std::vector<std::byte>> copy_of(std::span<const std::byte> bytes) {
+  return std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+}
+
+}  // namespace
+
+Recorder::Recorder(const std::vector<StoredDisk>& volumes, bool can_mark, unsigned seed,
+                   bool pauses)
+    : random_(seed), pauses_(pauses), files_(static_cast<std::uint32_t>(volumes.size())) {
+  trace_.can_mark = can_mark;
+  for (const StoredDisk& disk : volumes) {
+    trace_.volumes.push_back({disk, {}});
+    journals_.push_back(disk.journal.has_value() ? files_++ : 0);
+  }
+}
+
+void Recorder::fail(const Fault& fault) {
+  const std::lock_guard lock(mutex_);
+  fault_ = fault;
+}
+
+std::uint64_t Recorder::operations() const {
+  const std::lock_guard lock(mutex_);
+  return operations_;
+}
+
+std::optional<std::size_t> Recorder::failed_before() const {
+  const std::lock_guard lock(mutex_);
+  return failed_before_;
+}
+
+std::uint64_t Recorder::begin_commit(std::uint16_t volume, Content content) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Content>& commits = trace_.volumes[volume].commits;
+  commits.push_back(std::move(content));
+  add({.kind = Kind::commit_begins,
+       .volume = volume,
+       .offset = commits.size() - 1,
+       .bytes = {},
+       .marked = {}});
+  return commits.size() - 1;
+}
+
+void Recorder::acknowledge(std::uint16_t volume, std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  add({.kind = Kind::acknowledged, .volume = volume, .offset = number, .bytes = {}, .marked = {}});
+}
+
+void Recorder::refuse(std::uint16_t volume, std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  add({.kind = Kind::refused, .volume = volume, .offset = number, .bytes = {}, .marked = {}});
+}
+
+Trace Recorder::take() {
+  const std::lock_guard lock(mutex_);
+  return std::move(trace_);
+}
+
+void Recorder::add(Event event) { trace_.events.push_back(std::move(event)); }
+
+Status Recorder::judge(bool takes_space) {
+  const std::uint64_t number = operations_++;
+  const bool hit = number == fault_.operation || (fault_.lasting && number > fault_.operation);
+  if (!hit || (fault_.error_number == ENOSPC && !takes_space)) return {};
+  if (!failed_before_.has_value()) failed_before_ = trace_.events.size();
+  return fault_.error_number == ENOSPC
+             ? Status::failure(ENOSPC, "no space left on the simulated disk")
+             : Status::failure(EIO, "the simulated disk has failed");
+}
+
+// ------------------------------------------------------------------------------------------ files
+
+class Recorder::File final : public MediumFile {
+ public:
+  File(Recorder& recorder, std::uint16_t volume, std::uint32_t number, MediumFile& real)
+      : recorder_(recorder), volume_(volume), number_(number), real_(real) {}
+  File(Recorder& recorder, std::uint16_t volume, std::uint32_t number,
+       std::unique_ptr<MediumFile> real)
+      : recorder_(recorder),
+        volume_(volume),
+        number_(number),
+        owned_(std::move(real)),
+        real_(*owned_) {}
+
+  Status read(std::uint64_t offset, std::span<std::byte> into) override {
+    return real_.read(offset, into);
+  }
+
+  Status write(std::uint64_t offset, std::span<const std::byte> from) override {
+    const std::lock_guard lock(recorder_.mutex_);
+    PAWL_TRY(judge_write(offset, from));
+    return record_write(offset, from);
+  }
+
+  // Of what was done before it began, all.  The real file need not be flushed.
+  Status flush() override {
+    std::uint64_t begun = 0;
+    std::chrono::microseconds pause{};
+    {
+      const std::lock_guard lock(recorder_.mutex_);
+      begun = recorder_.trace_.events.size();
+      add({.kind = Kind::flush_begins, .bytes = {}, .marked = {}});
+      pause = pause_of_flush();
+    }
+    if (pause.count() > 0) std::this_thread::sleep_for(pause);
+    const std::lock_guard lock(recorder_.mutex_);
+    Status judged = recorder_.judge(false);
+    add({.kind = judged.ok() ? Kind::flush_ends : Kind::flush_fails,
+         .offset = begun,
+         .bytes = {},
+         .marked = {}});
+    return judged;
+  }
+
+  // Durable by itself: what else was written to the file may not be (as with RWF_DSYNC).
+  Status write_durably(std::uint64_t offset, std::span<const std::byte> from) override {
+    std::uint64_t written = 0;
+    std::chrono::microseconds pause{};
+    bool late = false;
+    {
+      const std::lock_guard lock(recorder_.mutex_);
+      late = recorder_.fault_.late;
+      if (!late) PAWL_TRY(judge_write(offset, from));
+      written = recorder_.trace_.events.size();
+      PAWL_TRY(record_write(offset, from));
+      pause = pause_of_flush();
+    }
+    if (pause.count() > 0) std::this_thread::sleep_for(pause);
+    const std::lock_guard lock(recorder_.mutex_);
+    Status judged = recorder_.judge(late);
+    if (judged.ok()) {
+      add({.kind = Kind::write_lands, .offset = written, .bytes = {}, .marked = {}});
+    } else {
+      recorder_.trace_.events[written].failed = true;
+    }
+    return judged;
+  }
+
+  Result<std::uint64_t> size() override { return real_.size(); }
+
+  Status resize(std::uint64_t size_bytes) override {
+    const std::lock_guard lock(recorder_.mutex_);
+    PAWL_TRY(recorder_.judge(true));
+    add({.kind = Kind::resize, .offset = size_bytes, .bytes = {}, .marked = {}});
+    return real_.resize(size_bytes);
+  }
+  Status reserve(std::uint64_t offset, std::uint64_t length) override {
+    const std::lock_guard lock(recorder_.mutex_);
+    PAWL_TRY(recorder_.judge(true));
+    add({.kind = Kind::reserve, .offset = offset, .length = length, .bytes = {}, .marked = {}});
+    return real_.reserve(offset, length);
+  }
+  Status punch(std::uint64_t offset, std::uint64_t length) override {
+    const std::lock_guard lock(recorder_.mutex_);
+    PAWL_TRY(recorder_.judge(true));
+    add({.kind = Kind::zero, .offset = offset, .length = length, .bytes = {}, .marked = {}});
+    return real_.punch(offset, length);
+  }
+  Status zero(std::uint64_t offset, std::uint64_t length) override {
+    const std::lock_guard lock(recorder_.mutex_);
+    PAWL_TRY(recorder_.judge(true));
+    add({.kind = Kind::zero, .offset = offset, .length = length, .bytes = {}, .marked = {}});
+    return real_.zero(offset, length);
+  }
+  Result<std::uint64_t> allocated_prefix_bytes() override { return real_.allocated_prefix_bytes(); }
+
+  Status change_mark(const std::optional<Mark>& mark) {
+    const std::lock_guard lock(recorder_.mutex_);
+    PAWL_TRY(recorder_.judge(mark.has_value()));
+    add({.kind = Kind::mark, .bytes = {}, .marked = mark});
+    return {};
+  }
+
+ private:
+  // All below: the recorder is locked.
+  void add(Event event) {
+    event.volume = volume_;
+    event.file = number_;
+    recorder_.add(std::move(event));
+  }
+  // A write that fails may have been done in part.  The running program sees nothing of it.
+  Status judge_write(std::uint64_t offset, std::span<const std::byte> from) {
+    Status judged = recorder_.judge(true);
+    if (judged.ok()) return judged;
+    // Short of space, a write comes to an end with one of its blocks, and not the last.
+    if (judged.error_number() == ENOSPC)
+      from = from.first(round_down(std::max<std::size_t>(from.size(), 1) - 1, kPageBytes));
+    if (!from.empty())
+      add({.kind = Kind::write,
+           .failed = true,
+           .offset = offset,
+           .bytes = copy_of(from),
+           .marked = {}});
+    return judged;
+  }
+  Status record_write(std::uint64_t offset, std::span<const std::byte> from) {
+    add({.kind = Kind::write, .offset = offset, .bytes = copy_of(from), .marked = {}});
+    return real_.write(offset, from);
+  }
+  std::chrono::microseconds pause_of_flush() {
+    if (!recorder_.pauses_ || recorder_.random_() % kSlowFlushEvery != 0) return {};
+    return std::chrono::microseconds(recorder_.random_() % kFlushMicrosecondsMax);
+  }
+
+  Recorder& recorder_;
+  const std::uint16_t volume_;
+  const std::uint32_t number_;
+  std::unique_ptr<MediumFile> owned_;
+  MediumFile& real_;
+};
+
+// ----------------------------------------------------------------------------------------- medium
+
+class Recorder::RecordedMedium final : public Medium {
+ public:
+  RecordedMedium(Recorder& recorder, std::unique_ptr<Medium> real, std::uint16_t volume)
+      : recorder_(recorder),
+        volume_(volume),
+        real_(std::move(real)),
+        base_(recorder, volume, volume, real_->base()) {}
+
+  MediumFile& base() override { return base_; }
+  FileIdentity identity() const override { return real_->identity(); }
+  const std::string& path() const override { return real_->path(); }
+  const std::string& journal_path() const override { return real_->journal_path(); }
+
+  Result<JournalFile> acquire_journal(bool create) override {
+    const std::lock_guard lock(recorder_.mutex_);
+    auto acquired = real_->acquire_journal(create);
+    if (!acquired.ok()) return acquired;
+    held_ = recorder_.journals_[volume_];
+    if (acquired.value().is_new) {
+      held_ = recorder_.files_++;
+      add(Kind::make_journal);
+    }
+    acquired.value().file =
+        std::make_unique<File>(recorder_, volume_, held_, std::move(acquired.value().file));
+    return acquired;
+  }
+  Status publish_journal() override {
+    const std::lock_guard lock(recorder_.mutex_);
+    if (recorder_.journals_[volume_] == held_) return real_->publish_journal();
+    PAWL_TRY(recorder_.judge(true));
+    add(Kind::name_journal);
+    recorder_.journals_[volume_] = held_;
+    PAWL_TRY(real_->publish_journal());
+    PAWL_TRY(recorder_.judge(false));
+    add(Kind::names_land);
+    return {};
+  }
+  Result<std::unique_ptr<MediumFile>> read_journal() override { return real_->read_journal(); }
+  Status remove_journal() override {
+    const std::lock_guard lock(recorder_.mutex_);
+    PAWL_TRY(recorder_.judge(false));
+    if (recorder_.journals_[volume_] == held_) {
+      add(Kind::remove_journal);
+      recorder_.journals_[volume_] = 0;
+    }
+    return real_->remove_journal();
+  }
+
+  bool can_mark() const override { return real_->can_mark(); }
+  Result<std::optional<Mark>> mark() override { return real_->mark(); }
+  Status set_mark(const Mark& mark) override {
+    if (can_mark()) PAWL_TRY(base_.change_mark(mark));
+    return real_->set_mark(mark);
+  }
+  Status clear_mark() override {
+    if (can_mark()) PAWL_TRY(base_.change_mark(std::nullopt));
+    return real_->clear_mark();
+  }
+
+  Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
+                            std::uint64_t offset) override {
+    return real_->map_private(address, length, protection, flags, offset);
+  }
+  void abandon() override { real_->abandon(); }
+
+ private:
+  void add(Kind kind) {
+    recorder_.add({.kind = kind, .volume = volume_, .file = held_, .bytes = {}, .marked = {}});
+  }
+
+  Recorder& recorder_;
+  const std::uint16_t volume_;
+  std::unique_ptr<Medium> real_;
+  File base_;
+  std::uint32_t held_ = 0;
+};
+
+std::unique_ptr<Medium> Recorder::record(std::unique_ptr<Medium> real, std::uint16_t volume) {
+  return std::make_unique<RecordedMedium>(*this, std::move(real), volume);
+}
+
+}  // namespace pawl::test

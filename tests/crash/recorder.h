@@ -1,0 +1,68 @@
+// Records what media do, as a trace; and makes the n-th operation fail.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "crash/trace.h"
+#include "medium/medium.h"
+#include "workload/random.h"
+
+namespace pawl::test {
+
+// What goes wrong.  Operations are writes, flushes, changes of size, of holes, of space, of marks
+// and of names, counted from 0.
+struct Fault {
+  std::uint64_t operation = ~std::uint64_t{0};  // never
+  int error_number = 0;                         // EIO or ENOSPC
+  bool lasting = false;                         // every operation from there on, until mend()
+  // ENOSPC is noticed when a durable write has been done and is flushed: all of it may be there.
+  bool late = false;
+};
+
+class Recorder {
+ public:
+  // `volumes` as they lie on the disk.  With pauses, flushes take time, in which other threads go
+  // on.
+  Recorder(const std::vector<StoredDisk>& volumes, bool can_mark, unsigned seed, bool pauses);
+
+  // The same medium, recorded.  The recorder must outlive it.
+  std::unique_ptr<Medium> record(std::unique_ptr<Medium> real, std::uint16_t volume);
+
+  void fail(const Fault& fault);
+  void mend() { fail({}); }
+  std::uint64_t operations() const;
+  // The event before which the fault happened; nothing when it has not.
+  std::optional<std::size_t> failed_before() const;
+
+  // A commit that may be found from here on; its number.
+  std::uint64_t begin_commit(std::uint16_t volume, Content content);
+  void acknowledge(std::uint16_t volume, std::uint64_t number);
+  void refuse(std::uint16_t volume, std::uint64_t number);
+
+  // When nothing is recorded any more.
+  Trace take();
+
+ private:
+  class File;
+  class RecordedMedium;
+
+  void add(Event event);
+  // Decides the fate of an operation.
+  Status judge(bool takes_space);
+
+  mutable std::mutex mutex_;  // guards all below, and orders what happens on the disk
+  Trace trace_;
+  Random random_;
+  const bool pauses_;
+  Fault fault_;
+  std::uint64_t operations_ = 0;
+  std::optional<std::size_t> failed_before_;
+  std::uint32_t files_;
+  std::vector<std::uint32_t> journals_;  // of each volume: its file, 0 when it has none
+};
+
+}  // namespace pawl::test
