@@ -143,7 +143,8 @@ Status CommittedImage::apply_truncation(std::uint64_t size_bytes,
   if (base_size_ > size_bytes) {
     PAWL_TRY(base_.resize(size_bytes));
     base_size_ = size_bytes;
-    const std::uint64_t end = round_up(size_bytes, kPageBytes);
+    // Blocks may be smaller than pages: the last page lost space as well.
+    const std::uint64_t end = round_down(size_bytes, kPageBytes);
     space_.forget(end, ~std::uint64_t{0});
     // The space behind the end went with the cut; what is defined already counts on it.
     for (const PageRun& run : wanted.runs()) {
@@ -157,7 +158,7 @@ Status CommittedImage::apply_truncation(std::uint64_t size_bytes,
     end = std::min(end, base_size_);
     if (from >= end) return {};
     PAWL_TRY(base_.punch(from, end - from));
-    space_.forget(round_up(from, kPageBytes), round_down(end, kPageBytes));
+    space_.forget(round_down(from, kPageBytes), round_up(end, kPageBytes));
     from = end;
     return {};
   };
@@ -301,7 +302,7 @@ Status CommittedImage::begin_direct(std::uint64_t truncate_to, std::uint64_t siz
       PAWL_TRY(base_.resize(size_bytes));
       base_size_ = size_bytes;
       const std::lock_guard lock(mutex_);
-      space_.forget(round_up(size_bytes, kPageBytes), ~std::uint64_t{0});
+      space_.forget(round_down(size_bytes, kPageBytes), ~std::uint64_t{0});
     }
     // What the record holds keeps its reserved space; the gaps between give theirs back.
     direct_from_ = std::min(truncate_to, base_size_);
@@ -318,7 +319,7 @@ Status CommittedImage::punch_direct(std::uint64_t end) {
   if (direct_from_ >= end) return {};
   PAWL_TRY(base_.punch(direct_from_, end - direct_from_));
   const std::lock_guard lock(mutex_);
-  space_.forget(round_up(direct_from_, kPageBytes), round_down(end, kPageBytes));
+  space_.forget(round_down(direct_from_, kPageBytes), round_up(end, kPageBytes));
   direct_from_ = end;
   return {};
 }

@@ -507,5 +507,25 @@ TEST_F(Regressions, ARollbackKeepsTheProtectionOfEachPage) {
       testing::ExitedWithCode(0), "");
 }
 
+// 17. The file system's blocks are smaller than pages, and a cut leaves a page without its last.
+TEST_F(Regressions, ACutWithinAPageGivesTheSpaceOfItsRestAway) {
+  test::write_file(path_, content("a", 2 * kPageBytes));
+  auto watch = std::make_shared<test::Watch>();
+  test::Opened mapping(path_, test::options_for(ApplyChoice::eager), watch);
+  ASSERT_TRUE(mapping->truncate(kPageBytes + 100).ok());
+  ASSERT_TRUE(mapping.commit().ok());
+  ASSERT_TRUE(mapping->truncate(2 * kPageBytes).ok());
+  watch->take_events();
+  std::memset(mapping.bytes() + kPageBytes, 'b', kPageBytes);
+  ASSERT_TRUE(mapping.commit().ok());
+  bool has_space = false;
+  for (const Event& event : watch->take_events()) {
+    if (event.which != Which::base || event.offset + event.length < 2 * kPageBytes) continue;
+    if (event.act == Act::reserve) has_space = event.offset <= kPageBytes;
+    if (event.act == Act::write) break;
+  }
+  EXPECT_TRUE(has_space) << "the page was committed without space in the base";
+}
+
 }  // namespace
 }  // namespace pawl
