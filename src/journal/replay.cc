@@ -107,6 +107,10 @@ Result<Replayed> replay(Medium& medium, MediumFile& journal, bool accept_loss) {
   if (!evidence.ok()) return with_journal_name(medium, evidence.status());
   if (!evidence.value().empty() && !accept_loss && !is_broken(Law::tell_of_damage))
     return damaged(medium, evidence.value());
+  // What was read may stand in caches only, where a writer left it that died before its flush: it
+  // must not reach the base (law 1), nor be followed by another header, before it is durable.
+  if (const Status flushed = journal.flush(); !flushed.ok())
+    return with_journal_name(medium, flushed);
   if (outcome.records == 0) return outcome;
 
   auto again = Reader::open(journal);

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -525,6 +526,26 @@ TEST_F(Regressions, ACutWithinAPageGivesTheSpaceOfItsRestAway) {
     if (event.act == Act::write) break;
   }
   EXPECT_TRUE(has_space) << "the page was committed without space in the base";
+}
+
+// A writer that died between the write of a record and its flush leaves the record where the next
+// one reads it and a power cut takes it away: it has to be durable before the base gets it.
+TEST_F(Regressions, RecoveryAppliedARecordThatItsDeadWriterHadNotFlushed) {
+  test::write_file(path_, content("a", kPageBytes));
+  {
+    test::Opened opened(path_, test::options_for(ApplyChoice::async));
+    opened.bytes()[0] = 'x';
+    ASSERT_TRUE(opened.commit().ok());
+    opened.crash();
+  }
+  auto watch = std::make_shared<Watch>();
+  ASSERT_TRUE(test::try_open(path_, test::options_for(ApplyChoice::async), watch).ok());
+  const auto events = watch->take_events();
+  const auto applied = std::find_if(events.begin(), events.end(), [](const Event& event) {
+    return event.which == Which::base && event.act == Act::write;
+  });
+  ASSERT_NE(applied, events.end());
+  EXPECT_NE(std::find(events.begin(), applied, Event{Which::journal, Act::flush}), applied);
 }
 
 }  // namespace
