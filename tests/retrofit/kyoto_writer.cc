@@ -11,6 +11,12 @@
 //       stdout.
 //   kyoto_writer dump hash|tree PATH
 //       Opens the database as any program would, and prints what it finds.
+//   kyoto_writer make hash|tree PATH RECORDS
+//       Makes a database of that many records.
+//   kyoto_writer audit hash|tree PATH SEED ACKNOWLEDGED RECORDS
+//       Opens a database that `make` made and `write` worked on, from operation 0 on, and says
+//       "found N": it holds operations 0 to N - 1, where N is ACKNOWLEDGED or one more.  Ends with
+//       1 and says why when it does not, or when it had to be repaired.
 #include <fcntl.h>
 #include <kchashdb.h>
 #include <poll.h>
@@ -136,18 +142,64 @@ int write_operations(const std::string& path, unsigned long seed, unsigned long 
 }
 
 template <class Database>
-int dump(const std::string& path) {
-  RepairLog log;
-  Database database;
-  open_database(database, log, path, Database::OWRITER);
-  std::cout << (log.repaired() ? "repaired" : "whole") << '\n';
+Model records_of(Database& database) {
+  Model records;
   const std::unique_ptr<kyotocabinet::BasicDB::Cursor> cursor(database.cursor());
   std::string key;
   std::string value;
   for (bool more = cursor->jump(); more;) {
     more = cursor->get(&key, &value, true);
-    if (more) std::cout << key << '\t' << value << '\n';
+    if (more) records[key] = value;
   }
+  return records;
+}
+
+template <class Database>
+int dump(const std::string& path) {
+  RepairLog log;
+  Database database;
+  open_database(database, log, path, Database::OWRITER);
+  std::cout << (log.repaired() ? "repaired" : "whole") << '\n';
+  for (const auto& [key, value] : records_of(database)) std::cout << key << '\t' << value << '\n';
+  return database.close() ? 0 : 1;
+}
+
+Model made_records(unsigned long count) {
+  Model records;
+  for (unsigned long number = 0; number < count; ++number)
+    records["record-" + std::to_string(number)] = std::to_string(number);
+  return records;
+}
+
+template <class Database>
+int make(const std::string& path, unsigned long records) {
+  RepairLog log;
+  Database database;
+  open_database(database, log, path, Database::OWRITER | Database::OCREATE);
+  for (const auto& [key, value] : made_records(records)) {
+    if (!database.set(key, value)) die(std::string("set: ") + database.error().message());
+  }
+  if (!database.synchronize(true) || !database.close())
+    die(std::string("close: ") + database.error().message());
+  return 0;
+}
+
+template <class Database>
+int audit(const std::string& path, unsigned long seed, unsigned long acknowledged,
+          unsigned long records) {
+  RepairLog log;
+  Database database;
+  open_database(database, log, path, Database::OWRITER);
+  if (log.repaired()) die("the database had to be repaired");
+  const Model found = records_of(database);
+  Model expected = made_records(records);
+  unsigned long number = 0;
+  for (; number < acknowledged; ++number) perform(operation(seed, number), expected);
+  if (found != expected) perform(operation(seed, number++), expected);
+  if (found != expected)
+    die("the database holds " + std::to_string(found.size()) + " records, which are not those of " +
+        std::to_string(acknowledged) + " operations, and not those of one more");
+  std::cout << "found " << number << std::endl;
   return database.close() ? 0 : 1;
 }
 
@@ -351,6 +403,18 @@ int main(int count, char** arguments) {
   if (given.size() == 3 && given[0] == "dump") {
     return given[1] == "hash" ? dump<kyotocabinet::HashDB>(given[2])
                               : dump<kyotocabinet::TreeDB>(given[2]);
+  }
+  if (given.size() == 4 && given[0] == "make") {
+    const unsigned long records = std::stoul(given[3]);
+    return given[1] == "hash" ? make<kyotocabinet::HashDB>(given[2], records)
+                              : make<kyotocabinet::TreeDB>(given[2], records);
+  }
+  if (given.size() == 6 && given[0] == "audit") {
+    const unsigned long seed = std::stoul(given[3]);
+    const unsigned long acknowledged = std::stoul(given[4]);
+    const unsigned long records = std::stoul(given[5]);
+    return given[1] == "hash" ? audit<kyotocabinet::HashDB>(given[2], seed, acknowledged, records)
+                              : audit<kyotocabinet::TreeDB>(given[2], seed, acknowledged, records);
   }
   die("see the head of kyoto_writer.cc for how it is called");
 }

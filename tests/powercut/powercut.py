@@ -1,0 +1,297 @@
+#!/usr/bin/python3
+"""Cuts the power of a whole machine while Pawl works, and looks at what is left.
+
+    powercut.py CUTS [options]          trials until the results file holds CUTS of this build
+    powercut.py --replay DIRECTORY      boots the disks that a trial with a loss left behind
+
+A trial: a virtual machine (QEMU in software, one of Debian's kernels, an initramfs with what was
+built) is resumed from a saved state with a disk that has a volatile write cache, mounts its file
+system, and runs a workload, which acknowledges over a serial port.  At a random moment the machine
+is killed.  Of what was written since the disk's last flush some is kept, some lost, some torn.  A
+machine with that disk mounts it (the file system recovers), recovers the files (often with more
+power cuts on the way), and audits them against what was acknowledged.
+
+Results are appended to the results file, a line of JSON each.  The last line of output is a summary
+in JSON.  Ends with 0 when nothing was lost, 1 when something was, 2 when something could not be
+done, 77 when there is no QEMU or no kernel.
+"""
+
+import argparse
+import collections
+import contextlib
+import hashlib
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import disk as disks
+import initramfs
+import kernel as kernels
+import machine as machines
+import trial as trials
+import workloads
+
+EXIT_INTACT, EXIT_LOST, EXIT_TROUBLE, EXIT_SKIPPED = 0, 1, 2, 77
+DISK_BYTES = 512 << 20  # XFS wants 300 MB at least
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = ("bin/pawl", "tests/crash_writer", "examples/bank", "tests/powercut/stir")
+PROGRAMS_KYOTO = ("tests/retrofit/kyoto_writer",)
+MANAGERS_KYOTO = ("kchashmgr", "kctreemgr")
+PRELOADED = "lib/libpawl-preload.so"
+NVME_SHARE = 0.1         # its machines are booted each time, which takes much longer
+TROUBLES_MAX = 20        # before a run gives up
+# Kernel and tracker, and how often they are tried.
+PLATFORMS = {("stable", "fault"): 4, ("backports", "scan"): 4, ("backports", "fault"): 2}
+
+
+class Skipped(Exception):
+    """The text says what is missing here."""
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("cuts", type=int, nargs="?", help="trials the results file is to hold")
+    parser.add_argument("--replay", type=pathlib.Path, metavar="DIRECTORY")
+    parser.add_argument("--build", type=pathlib.Path, default=SOURCE / "build/release",
+                        help="the build directory of the Pawl under test")
+    parser.add_argument("--cache", type=pathlib.Path, default=SOURCE / "build/powercut",
+                        help="for kernels and empty file systems")
+    parser.add_argument("--results", type=pathlib.Path, help="default: results.jsonl in the cache")
+    parser.add_argument("--seed", default=None, help="default: another one each time")
+    parser.add_argument("--file-system", choices=trials.FILE_SYSTEMS + ("all",), default="all")
+    parser.add_argument("--workload", choices=workloads.NAMES + ("all",), default="all")
+    parser.add_argument("--kernel", choices=tuple(kernels.SUITES) + ("all",), default="all")
+    parser.add_argument("--tracker", choices=("fault", "scan", "all"), default="all")
+    parser.add_argument("--disk", choices=tuple(machines.DISK_NAMES) + ("all",), default="all")
+    parser.add_argument("--mode", choices=("pawl", "plain"), default="pawl")
+    parser.add_argument("--minutes", type=float, default=None, help="stop after so long")
+    parser.add_argument("--stop-when-lost", action="store_true")
+    chosen = parser.parse_args()
+    if (chosen.cuts is None) == (chosen.replay is None):
+        parser.error("either CUTS or --replay")
+    chosen.build, chosen.cache = chosen.build.resolve(), chosen.cache.resolve()
+    chosen.results = chosen.results or chosen.cache / "results.jsonl"
+    return chosen
+
+
+def find_tool(name, package):
+    found = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    if found is None:
+        raise Skipped(f"{name} is not here (package {package})")
+    return found
+
+
+class Laboratory:
+    """Kernels, guests and empty file systems, made ready once for all trials of a run."""
+
+    def __init__(self, chosen, scratch):
+        self.chosen = chosen
+        self.scratch = pathlib.Path(scratch)
+        find_tool(machines.QEMU, "qemu-system-x86")
+        find_tool(initramfs.BUSYBOX, "busybox-static")
+        self.environment = {name: value for name, value in os.environ.items()
+                            if name.startswith("PAWL_") and name != "PAWL_TEST_DIR"}
+        self.notes = {}
+        self._find_programs()
+        self._find_kernels()
+        self._pristine = {name: self._empty(name) for name in trials.FILE_SYSTEMS
+                          if chosen.file_system in (name, "all")}
+        self._guests = {}
+
+    def _find_programs(self):
+        build = self.chosen.build
+        self.programs = [build / name for name in PROGRAMS]
+        self.preloaded = [build / PRELOADED]
+        for path in self.programs + self.preloaded:
+            if not path.exists():
+                raise initramfs.MissingProgram(f"{path} is missing: build it first")
+        managers = [shutil.which(name) for name in MANAGERS_KYOTO]
+        kyoto = [build / name for name in PROGRAMS_KYOTO]
+        self.has_kyoto = all(managers) and all(path.exists() for path in kyoto)
+        if self.has_kyoto:
+            self.programs += kyoto + [pathlib.Path(path) for path in managers]
+        else:
+            self.notes["kyoto"] = "Kyoto Cabinet is not here: not tried"
+        digest = hashlib.sha256(json.dumps(self.environment, sort_keys=True).encode())
+        for path in self.programs + self.preloaded:
+            digest.update(path.read_bytes())
+        self.build = digest.hexdigest()[:16]
+
+    def _find_kernels(self):
+        chosen = self.chosen
+        self.platforms, self.kernels = {}, {}
+        for (name, tracker), share in PLATFORMS.items():
+            if chosen.kernel not in (name, "all") or chosen.tracker not in (tracker, "all"):
+                continue
+            if name not in self.kernels:
+                try:
+                    self.kernels[name] = kernels.get(name, chosen.cache)
+                except kernels.KernelUnavailable as error:
+                    self.kernels[name] = None
+                    self.notes[name] = str(error)
+            if self.kernels[name] is not None:
+                self.platforms[name, tracker] = share
+        self.kernels = {name: kernel for name, kernel in self.kernels.items() if kernel}
+        if not self.platforms:
+            raise Skipped("no kernel for this: " + "; ".join(self.notes.values() or ["as chosen"]))
+
+    def _empty(self, name):
+        package = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}[name]
+        make = find_tool(f"mkfs.{name}", package)
+        path = self.chosen.cache / f"empty.{name}"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            new = path.with_suffix(f".new{os.getpid()}")
+            with open(new, "wb") as file:
+                file.truncate(DISK_BYTES)
+            subprocess.run([make, str(new)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                           check=True)
+            new.rename(path)
+        return disks.Image(path)
+
+    def guest(self, name):
+        if name not in self._guests:
+            archive = initramfs.build(self.kernels[name], self.programs, self.preloaded)
+            guest = machines.Guest(self.kernels[name], archive, self.scratch)
+            guest.save_booted(disks.VolatileDisk(next(iter(self._pristine.values()))))
+            self._guests[name] = guest
+        return self._guests[name]
+
+    def trial(self, seed):
+        chosen, draw = self.chosen, random.Random(f"{seed} platform")
+        kernel, tracker = draw.choices(list(self.platforms), self.platforms.values())[0]
+        disk = chosen.disk
+        if disk == "all":
+            disk = "nvme" if draw.random() < NVME_SHARE else "virtio"
+        names = [chosen.workload] if chosen.workload != "all" else list(workloads.NAMES)
+        if not self.has_kyoto:
+            names = [name for name in names if not name.startswith("kyoto")]
+        parameters = trials.Parameters(seed, draw.choice(list(self._pristine)), kernel, tracker,
+                                       disk, chosen.mode == "plain", tuple(names))
+        directory = self.scratch / "trial"
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir()
+        trial = trials.Trial(self.guest(kernel), self._pristine[parameters.file_system], parameters,
+                             directory, self.environment)
+        report = trial.go()
+        kept = None
+        if report.outcome != "intact":
+            kept = self._keep(trial, directory, seed)
+        return report, kept
+
+    def _keep(self, trial, directory, seed):
+        trial.keep()
+        kept = self.chosen.cache / "kept" / f"{self.build}-{seed}".replace(" ", "-")
+        shutil.rmtree(kept, ignore_errors=True)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cp", "-r", "--sparse=always", str(directory), str(kept)], check=True)
+        return kept
+
+    def replay(self):
+        """Boots every disk that a trial's cuts left, and audits each anew."""
+        directory = self.chosen.replay
+        told = json.loads((directory / "trial.json").read_text())
+        outcomes = []
+        for cut in sorted(directory.glob("session*/cut.raw")):
+            report = trials.Trial.look_again(self.guest(told["kernel"]), disks.Image(cut),
+                                             told, self.scratch, self.environment)
+            outcomes.append(report.outcome)
+            print(f"{cut}: {report.outcome} {' '.join(report.found)} {report.why}")
+        if not outcomes:
+            raise machines.MachineTrouble(f"{directory} has no session with a cut.raw")
+        return EXIT_INTACT if set(outcomes) == {"intact"} else EXIT_LOST
+
+
+class Results:
+    """The results file, and what this build has in it."""
+
+    def __init__(self, path, build, mode):
+        self._path, self._build, self._mode = path, build, mode
+        self.trials = []
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            for line in path.read_text().splitlines():
+                with contextlib.suppress(ValueError):  # a line that a crash cut short
+                    told = json.loads(line)
+                    if (told["build"], told["mode"]) == (build, mode):
+                        self.trials.append(told)
+
+    def append(self, report):
+        told = {"build": self._build, **report.as_json()}
+        self.trials.append(told)
+        with open(self._path, "a") as file:
+            file.write(json.dumps(told) + "\n")
+
+    def summary(self, notes):
+        def by(key):
+            return dict(sorted(collections.Counter(told[key] for told in self.trials).items()))
+        outcomes = collections.Counter(told["outcome"] for told in self.trials)
+        seconds = [told["seconds"] for told in self.trials]
+        return {"try": "powercut", "build": self._build, "mode": self._mode,
+                "trials": len(self.trials), "cuts": sum(len(told["cuts"]) for told in self.trials),
+                "cuts_drawn_again": sum(cut["unit"] != disks.SECTOR_BYTES
+                                        for told in self.trials for cut in told["cuts"]),
+                "intact": outcomes["intact"], "lost": outcomes["lost"],
+                "trouble": outcomes["trouble"], "file_systems": by("file_system"),
+                "trackers": by("tracker"), "kernels": by("kernel"), "disks": by("disk"),
+                "workloads": by("workload"),
+                "seconds_a_trial": round(sum(seconds) / len(seconds), 2) if seconds else None,
+                **({"not_tried": notes} if notes else {})}
+
+
+def run(laboratory, chosen):
+    results = Results(chosen.results, laboratory.build, chosen.mode)
+    seed = chosen.seed if chosen.seed is not None else str(random.SystemRandom().randrange(1 << 32))
+    deadline = time.monotonic() + chosen.minutes * 60 if chosen.minutes else None
+    releases = ", ".join(kernel.release for kernel in laboratory.kernels.values())
+    print(f"build {laboratory.build}, seed {seed}, kernels {releases}; "
+          f"{len(results.trials)} trials are there already", flush=True)
+    troubles = 0
+    while len(results.trials) < chosen.cuts:
+        if deadline is not None and time.monotonic() > deadline:
+            break
+        number = len(results.trials)
+        report, kept = laboratory.trial(f"{seed}/{number}".replace("/", "-"))
+        results.append(report)
+        if kept is not None:
+            p = report.parameters
+            print(f"trial {number}: {report.outcome}: {report.workload} on {p.file_system}, kernel "
+                  f"{p.kernel}, tracker {p.tracker}, disk {p.disk}, seed {p.seed}\n  {report.why}\n"
+                  f"  look again: {sys.argv[0]} --build {chosen.build} --replay {kept}", flush=True)
+            troubles += report.outcome == "trouble"
+            if troubles > TROUBLES_MAX or (chosen.stop_when_lost and report.outcome == "lost"):
+                break
+        elif (number + 1) % 100 == 0:
+            print(f"{number + 1} trials", flush=True)
+    summary = results.summary(laboratory.notes)
+    print(json.dumps(summary), flush=True)
+    if summary["lost"]:
+        return EXIT_LOST
+    return EXIT_TROUBLE if summary["trouble"] else EXIT_INTACT
+
+
+def main():
+    chosen = arguments()
+    # Ended politely, it takes its machines with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TROUBLE))
+    try:
+        with tempfile.TemporaryDirectory(prefix="pawl-powercut-") as scratch:
+            laboratory = Laboratory(chosen, scratch)
+            return laboratory.replay() if chosen.replay else run(laboratory, chosen)
+    except Skipped as reason:
+        print(f"powercut: skipped: {reason}", file=sys.stderr)
+        return EXIT_SKIPPED
+    except (initramfs.MissingProgram, machines.MachineTrouble) as trouble:
+        print(f"powercut: {trouble}", file=sys.stderr)
+        return EXIT_TROUBLE
+
+
+if __name__ == "__main__":
+    sys.exit(main())
