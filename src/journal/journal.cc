@@ -13,7 +13,7 @@ namespace pawl::journal {
 namespace {
 
 constexpr std::size_t kZeroPieceBytes = std::size_t{1} << 20;
-constexpr std::uint64_t kExtendPieceBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kExtendPieceBytesMax = std::uint64_t{64} << 20;
 
 std::uint64_t random_number() {
   std::uint64_t number = 0;
@@ -201,7 +201,9 @@ Status Journal::extend(Place& place, std::uint64_t record_bytes) {
   const std::uint64_t present = size_bytes();
   place.bytes = std::max(place.bytes, record_bytes);
   if (wanted <= present) return {};
-  const std::uint64_t size = present + round_up(wanted - present, kExtendPieceBytes);
+  // Not much more than is needed: a crash leaves it all taken, and perhaps a full disk.
+  const std::uint64_t piece = std::min(kExtendPieceBytesMax, present);
+  const std::uint64_t size = present + round_up(wanted - present, piece);
   Status grown = file_->reserve(present, size - present);
   if (!grown.ok() && size > wanted) {
     // Less may still fit.

@@ -45,6 +45,7 @@ Result<CommittedImage::Page> Mapping::Implementation::page_before(std::uint64_t 
 Status Mapping::Implementation::take_pages(std::uint64_t first_page, std::uint64_t end_page,
                                            PageRuns& taken) {
   if (!view_.mapped()) return {};
+  first_page = std::max(first_page, view_.first_page());
   const std::uint64_t end = std::min(end_page, view_.accessible_end_page());
   if (first_page >= end) return {};
   PageRuns stored;
@@ -324,9 +325,7 @@ Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uin
       [[maybe_unused]] const Status applied = note(checkpointer_.apply_now());
     }
   }
-  if (journal_->has_grown()) {
-    if (const Status cut = shrink_journal(); !cut.ok()) note_final(cut);
-  }
+  if (journal_->has_grown()) shrink_journal();
   checkpointer_.nudge();
   if (view_.mapped() && first_page <= view_.first_page() &&
       end_page >= view_.accessible_end_page()) {
@@ -336,11 +335,12 @@ Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uin
 }
 
 // A record that was larger than the journal is applied at once, so that the disk gets its space
-// back.
-Status Mapping::Implementation::shrink_journal() {
-  PAWL_TRY(batches_.wait());
-  PAWL_TRY(checkpointer_.checkpoint_now());
-  return journal_->give_growth_back();
+// back.  Where the base has no space to take it (a copy-on-write file system that is full), a later
+// commit tries again.
+void Mapping::Implementation::shrink_journal() {
+  if (const Status queued = batches_.wait(); !queued.ok()) return note_final(queued);
+  if (!note(checkpointer_.checkpoint_now()).ok()) return;
+  if (const Status cut = journal_->give_growth_back(); !cut.ok()) note_final(cut);
 }
 
 // After a commit of the whole window its private pages equal the base once that is applied: they

@@ -136,7 +136,7 @@ class Mapping::Implementation {
                    std::uint64_t sequence);
   Status apply_direct(const journal::Place& place);
   void count(const journal::Place& place, const journal::RecordBuilder& record);
-  Status shrink_journal();
+  void shrink_journal();
   Status bound_memory();
 };
 
