@@ -37,13 +37,17 @@ constexpr unsigned kLastLives = 1;  // after a later one
 constexpr std::uint64_t kStatesOfFault = 3;
 constexpr unsigned kFailedRecoveries = 4;  // a run: every operation of theirs fails in turn
 
-constexpr std::uint64_t kStepsOfFirstLife = 40;
-constexpr std::uint64_t kStepsOfLaterLife = 12;
+constexpr std::uint64_t kStepsOfFirstLife = 60;
+constexpr std::uint64_t kStepsOfLaterLife = 16;
 constexpr std::uint64_t kStepsWithFault = 8;
+constexpr std::uint64_t kExhaustiveMin = 256;
+constexpr std::uint64_t kExhaustiveMax = 4096;
 constexpr std::uint64_t kStatesOfRunMin = 1000;
 constexpr std::uint64_t kStatesOfRunMax = 8000;
 constexpr std::uint64_t kJournalBytesMax = 4 << 20;
 constexpr std::uint64_t kResidentBytesSmall = 8 * kPageBytes;
+constexpr unsigned kRoundsOfAllSettings = 8;
+constexpr unsigned kFaultsEvery = 4;  // after these rounds, in one of so many
 constexpr unsigned kRoundsMax = 100000;
 
 struct Arguments {
@@ -111,6 +115,11 @@ class Laboratory {
  private:
   bool enough() const { return counts_.all_states() >= arguments_.states; }
 
+  // Moments with at most so many states are tried in full.
+  std::uint64_t exhaustive_max() const {
+    return std::clamp(arguments_.states / 250, kExhaustiveMin, kExhaustiveMax);
+  }
+
   // The settings change from round to round, so that all meet.
   RunOptions options_for(const Task& task, unsigned round, unsigned seed) const {
     RunOptions options;
@@ -135,8 +144,7 @@ class Laboratory {
   void one_round(const Task& task, unsigned round) {
     const unsigned seed = arguments_.seed * 1000003 + round * 101;
     const RunOptions options = options_for(task, round, seed);
-    Explorer explorer(arguments_.plain() ? recover_plain : recover_pawl,
-                      std::max<std::uint64_t>(32, states_of_run_ / 16), seed);
+    Explorer explorer(arguments_.plain() ? recover_plain : recover_pawl, exhaustive_max(), seed);
     explorer_in_hand_ = &explorer;
     try_task(task, options, explorer, round);
     explorer_in_hand_ = nullptr;
@@ -164,7 +172,8 @@ class Laboratory {
         if (!live_on(explorer, later->trace, options, last, where + ", life 3").has_value()) return;
       }
     }
-    if (task.with_faults && !arguments_.plain())
+    const bool faults = round < kRoundsOfAllSettings || round % kFaultsEvery == 0;
+    if (task.with_faults && faults && !arguments_.plain())
       try_faults(options, start, contents, explorer, where);
   }
 
@@ -256,7 +265,8 @@ class Laboratory {
     trace.save(path);
     std::fprintf(stderr, "the state's recipe: %s\n", recipe.empty() ? "none" : recipe.c_str());
     if (recipe.empty()) {
-      std::fprintf(stderr, "what happened: --replay %s\nagain: %s --seed %u --states %llu --workload %s\n",
+      std::fprintf(stderr,
+                   "what happened: --replay %s\nagain: %s --seed %u --states %llu --workload %s\n",
                    path.c_str(), program_name.c_str(), arguments_.seed,
                    static_cast<unsigned long long>(arguments_.states), arguments_.workload.c_str());
     } else {
@@ -288,6 +298,7 @@ class Laboratory {
                                       {"runs_after_a_cut", lives_},
                                       {"runs_with_a_fault", fault_runs_},
                                       {"recoveries_with_a_fault", counts_.recovery_faults},
+                                      {"exhaustive_max", exhaustive_max()},
                                       {"moments", counts_.moments},
                                       {"moments_exhausted", counts_.moments_exhausted},
                                       {"moments_sampled", counts_.moments_sampled},

@@ -10,10 +10,10 @@ namespace pawl::test {
 namespace {
 
 // Of the states that may be tried, so many are this trace's; the others are those of recoveries.
-constexpr double kOwnPart = 0.6;
-constexpr double kDeeperBudgetMin = 8;
-constexpr double kDeeperBudgetMax = 80;
-constexpr double kDeeperPart = 1.0 / 16;
+constexpr double kOwnPart = 0.35;
+constexpr double kDeeperBudgetMin = 6;
+constexpr double kDeeperBudgetMax = 64;
+constexpr double kDeeperPart = 0.25;
 constexpr double kStatesOfFailedRecovery = 4;
 
 std::uint64_t mix(std::uint64_t sum, std::uint64_t word) {

@@ -22,9 +22,8 @@ class Program {
         disk_(start, {.backing = Backing::memory_file,
                       .can_mark = options.can_mark,
                       .file_bytes_max = options.journal_bytes_max}),
-        script_(*options.workload, seed_, content) {
-    last_number_ = recorder_.begin_commit(volume_, content);
-    recorder_.acknowledge(volume_, last_number_);
+        script_(std::in_place, *options.workload, seed_, content) {
+    settle(content);
   }
 
   bool over() const { return dead_ || !wrong_.empty(); }
@@ -42,7 +41,11 @@ class Program {
   }
 
   void step() {
-    const Step step = script_.next();
+    // Not on a disk that has failed: until the machine starts anew, what is read from it may stand
+    // in memory only, and nobody can tell (docs/reliability.md).
+    const bool disk_failed = fault_happened() && options_.fault.error_number == EIO;
+    if (below(random_, options_.steps) == 0 && !disk_failed) return start_again();
+    const Step step = script_->next();
     if (step.kind == Step::Kind::store) {
       std::memcpy(subject_->bytes() + step.offset, step.bytes.data(), step.bytes.size());
       subject_->idle();
@@ -62,10 +65,7 @@ class Program {
         return fail("after ENOSPC (" + first + ") nothing may be tried again: " + status.text());
     }
     if (!status.ok()) return meet(status, "to take a step");
-    if (step.acknowledges()) {
-      recorder_.acknowledge(volume_, last_number_);
-      was_queued_ = false;
-    }
+    if (step.acknowledges()) acknowledge(script_->model().committed());
     check_memory("after a step");
   }
 
@@ -77,6 +77,49 @@ class Program {
   bool was_told() const { return told_; }
 
  private:
+  // The program ends, or is killed, and is started again, while the disk goes on.
+  void start_again() {
+    if (below(random_, 2) == 0) close();
+    if (over()) return;
+    subject_.reset();
+    if (fault_happened() && options_.fault.error_number == EIO) {
+      dead_ = told_ = true;  // there is nobody left to tell
+      return;
+    }
+    Status status = try_open();
+    if (!status.ok() && status.error_number() == ENOSPC && fault_happened()) {
+      recorder_.mend();
+      status = try_open();
+    }
+    if (!status.ok()) return meet(status, "to open the file again");
+    Content found;
+    found.write(0, std::as_bytes(std::span(subject_->bytes(), subject_->size())));
+    found.resize(subject_->size());
+    const bool known = std::any_of(
+        in_flight_.begin(), in_flight_.end(),
+        [&](const Content& content) { return !content.first_difference(found).has_value(); });
+    if (!known) {
+      std::string what = "started again, it finds a file that is no commit's; it differs";
+      for (const Content& content : in_flight_)
+        what += " at byte " + std::to_string(found.first_difference(content).value_or(0));
+      return fail(what);
+    }
+    seed_ += 1;
+    script_.emplace(*options_.workload, seed_, found);
+    settle(found);
+  }
+
+  // From here on it is this content, and no other.
+  void settle(const Content& content) {
+    last_number_ = recorder_.begin_commit(volume_, content);
+    acknowledge(content);
+  }
+  void acknowledge(const Content& content) {
+    recorder_.acknowledge(volume_, last_number_);
+    in_flight_ = {content};
+    was_queued_ = false;
+  }
+
   Status try_open() {
     auto opened = open_subject(recorder_.record(disk_.open(), volume_), options_.subject);
     if (opened.ok()) subject_ = std::move(opened.value());
@@ -85,7 +128,10 @@ class Program {
 
   Status perform(const Step& step) {
     std::uint64_t number = last_number_;
-    if (step.commits()) number = recorder_.begin_commit(volume_, script_.model().committed());
+    if (step.commits()) {
+      number = recorder_.begin_commit(volume_, script_->model().committed());
+      in_flight_.push_back(script_->model().committed());
+    }
     const Status status = call(step);
     if (step.commits() && !status.ok() && status.error_number() == ENOSPC && !options_.fault.late)
       recorder_.refuse(volume_, number);
@@ -103,7 +149,7 @@ class Program {
       case Step::Kind::wait:
         return subject_->wait();
       case Step::Kind::roll_back:
-        return subject_->roll_back(step.offset, step.length, script_.model().now());
+        return subject_->roll_back(step.offset, step.length, script_->model().now());
       case Step::Kind::truncate:
         return subject_->truncate(step.length);
       case Step::Kind::store:
@@ -115,7 +161,7 @@ class Program {
   // The same bytes again.
   void touch_all_pages() {
     auto* const bytes = reinterpret_cast<volatile char*>(subject_->bytes());
-    for (std::uint64_t at = 0; at < script_.model().size(); at += kPageBytes) {
+    for (std::uint64_t at = 0; at < script_->model().size(); at += kPageBytes) {
       const char same = bytes[at];
       bytes[at] = same;
     }
@@ -124,9 +170,10 @@ class Program {
   void close() {
     const Status status = subject_->close();
     if (!status.ok()) return meet(status, "to close the file");
-    recorder_.acknowledge(volume_, last_number_);
+    acknowledge(script_->model().committed());
+    if (options_.subject.plain) return;  // what was not committed is in the file, too
     const StoredDisk disk = disk_.state();
-    if (disk.base.first_difference(script_.model().committed()).has_value())
+    if (disk.base.first_difference(script_->model().committed()).has_value())
       fail("after a clean close the file is not what was committed");
     if (disk.journal.has_value() || disk.mark.has_value())
       fail("after a clean close there is still a journal, or a mark");
@@ -150,7 +197,7 @@ class Program {
 
   // The program sees its own stores.
   void check_memory(const std::string& when) {
-    const Content& now = script_.model().now();
+    const Content& now = script_->model().now();
     if (subject_->size() != now.size()) return fail("in memory the size is not its own " + when);
     std::vector<std::byte> wanted(now.size());
     now.read(0, wanted);
@@ -166,13 +213,14 @@ class Program {
   const RunOptions& options_;
   Recorder& recorder_;
   const std::uint16_t volume_;
-  const unsigned seed_;
+  unsigned seed_;
   Random random_;
   MemoryDisk disk_;
-  Script script_;
+  std::optional<Script> script_;
   std::unique_ptr<Subject> subject_;
   std::uint64_t last_number_ = 0;
-  bool was_queued_ = false;  // some batch may still be on its way
+  std::vector<Content> in_flight_;  // may be found: the last acknowledged, and those begun since
+  bool was_queued_ = false;         // some batch may still be on its way
   bool dead_ = false;
   bool told_ = false;
   std::string wrong_;
