@@ -3,6 +3,7 @@
  * A guest that is resumed again and again from one saved state would otherwise draw the same random
  * numbers each time, which no two boots of a machine do.
  */
+#define _DEFAULT_SOURCE
 #include <fcntl.h>
 #include <linux/random.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@ int main(void) {
   } entropy;
   memset(&entropy, 0, sizeof entropy);
   const ssize_t count = read(STDIN_FILENO, entropy.info.buf, BYTES_MAX);
-  const int device = open("/dev/urandom", O_RDWR | O_CLOEXEC);
+  const int device = open("/dev/urandom", O_RDWR);
   if (count <= 0 || device < 0) return 1;
   entropy.info.entropy_count = (int)count * 8;
   entropy.info.buf_size = (int)count;
