@@ -61,7 +61,9 @@ Status Mapping::Implementation::truncate_locked(std::uint64_t size_bytes) {
     static constexpr std::array<std::byte, kPageBytes> kZeros{};
     if (view_.accessible(cut_page)) {
       // Without storing what is zero already: it would make the page dirty.
-      if (std::memcmp(view_.bytes(cut_page) + kept, kZeros.data(), kPageBytes - kept) != 0) {
+      std::array<std::byte, kPageBytes> rest;
+      PAWL_TRY(load_from_view(cut_page, kept, std::span(rest).first(kPageBytes - kept)));
+      if (std::memcmp(rest.data(), kZeros.data(), kPageBytes - kept) != 0) {
         PAWL_TRY(store_in_view(cut, std::span(kZeros).first(kPageBytes - kept)));
       }
     } else if (const auto written = outside_.find(cut_page); written != outside_.end()) {

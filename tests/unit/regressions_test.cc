@@ -580,5 +580,17 @@ TEST_F(Regressions, AJournalThatCannotShrinkForWantOfSpaceDoesNotEndTheMapping) 
   EXPECT_EQ(byte_after_reopening(1), 'b');
 }
 
+TEST_F(Regressions, TruncationLookedIntoAPageThatMayNotBeRead) {
+  test::write_file(path_, content("a", kPageBytes + 100));
+  test::Opened mapping(path_, test::options_for(ApplyChoice::async));
+  ASSERT_TRUE(mapping->protect_window(mapping.bytes() + kPageBytes, kPageBytes, PROT_NONE).ok());
+  ASSERT_TRUE(mapping->truncate(kPageBytes + 50).ok());
+  ASSERT_TRUE(mapping->truncate(kPageBytes + 100).ok());
+  ASSERT_TRUE(mapping.commit().ok());
+  ASSERT_TRUE(mapping->close().ok());
+  EXPECT_EQ(test::read_file(path_),
+            content("a", kPageBytes + 100).replace(kPageBytes + 50, 50, std::string(50, '\0')));
+}
+
 }  // namespace
 }  // namespace pawl
