@@ -12,7 +12,7 @@
 namespace pawl::journal {
 namespace {
 
-constexpr std::size_t kZeroPieceBytes = std::size_t{1} << 20;
+constexpr std::size_t kZeroPieceBytesMax = std::size_t{1} << 20;
 constexpr std::uint64_t kExtendPieceBytesMax = std::uint64_t{64} << 20;
 
 std::uint64_t random_number() {
@@ -50,13 +50,14 @@ Result<std::unique_ptr<Journal>> Journal::format(std::unique_ptr<MediumFile> fil
   const std::uint64_t first_missing =
       round_down(std::min(present.value(), size_bytes), kBlockBytes);
   if (first_missing < size_bytes) {
+    const std::uint64_t piece_max =
+        std::min<std::uint64_t>(kZeroPieceBytesMax, size_bytes - first_missing);
     AlignedBuffer zeros;
-    if (!zeros.grow(kZeroPieceBytes, 0))
-      return Status::failure(ENOMEM, "no memory to write the journal");
-    std::memset(zeros.data(), 0, kZeroPieceBytes);
+    if (!zeros.grow(piece_max, 0)) return Status::failure(ENOMEM, "no memory to write the journal");
+    std::memset(zeros.data(), 0, piece_max);
     PAWL_TRY(file->reserve(first_missing, size_bytes - first_missing));
     for (std::uint64_t offset = first_missing; offset < size_bytes;) {
-      const std::uint64_t piece = std::min<std::uint64_t>(kZeroPieceBytes, size_bytes - offset);
+      const std::uint64_t piece = std::min<std::uint64_t>(piece_max, size_bytes - offset);
       PAWL_TRY(file->write(offset, {zeros.data(), piece}));
       offset += piece;
     }
