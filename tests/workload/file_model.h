@@ -14,11 +14,14 @@ class FileModel {
   // Of the file's pages, the first `window_pages` are shown in memory; the others are written by
   // calls, and go with each commit.
   FileModel(Content initial, std::uint64_t window_pages)
-      : now_(std::move(initial)), committed_(now_), window_pages_(window_pages) {}
+      : now_(std::move(initial)), committed_(now_), window_{0, window_pages} {}
 
   const Content& now() const { return now_; }
   const Content& committed() const { return committed_; }
   std::uint64_t size() const { return now_.size(); }
+
+  // Other pages are shown from now on, or none.  What the program changed in the old ones stays.
+  void show(const PageRun& window) { window_ = window; }
 
   void write(std::uint64_t offset, std::span<const std::byte> bytes) { now_.write(offset, bytes); }
   void truncate(std::uint64_t size_bytes) {
@@ -32,7 +35,8 @@ class FileModel {
     const std::uint64_t file_pages = (now_.size() + kPageBytes - 1) / kPageBytes;
     for (std::uint64_t page = 0; page < file_pages; ++page) {
       const bool taken = page >= pages.first && page < pages.end();
-      if (taken || page >= window_pages_) after.copy_page(now_, page);
+      const bool shown = page >= window_.first && page < window_.end();
+      if (taken || !shown) after.copy_page(now_, page);
     }
     return after;
   }
@@ -64,7 +68,7 @@ class FileModel {
 
   Content now_;
   Content committed_;
-  std::uint64_t window_pages_;
+  PageRun window_;
   std::uint64_t lowest_size_ = now_.size();  // since the last commit
 };
 
