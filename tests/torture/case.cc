@@ -2,6 +2,7 @@
 
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
@@ -14,9 +15,15 @@
 namespace pawl::test {
 namespace {
 
+// Nothing in it is beyond plain msync() but the crash: no rollback, no size that commits.
+constexpr const char* kPlainWorkload = "single";
 constexpr unsigned kLivesMax = 10;
 constexpr unsigned kFilesMax = 4;
 constexpr unsigned kThreadsMax = 4;
+constexpr unsigned kOpeningPercent = 10;
+constexpr unsigned kOpeningPercentAfterCrash = 40;
+constexpr unsigned kClosingPercent = 12;
+constexpr unsigned kFullPercent = 15;
 constexpr unsigned kStepsOfShortLifeMax = 300;
 constexpr unsigned kRunMicrosecondsMax = 20'000;
 constexpr unsigned kCommitsWaitedForMax = 60;
@@ -71,8 +78,12 @@ Case::Case(const Settings& settings, const Place& place, std::uint64_t seed, std
       directory_(fmt::format("{}/case-{}", place.directory, number)),
       filler_(place.directory) {
   const auto all = workloads();
-  workload_ = settings.workload.empty() ? &all[below(random_, all.size())]
-                                        : find_workload(settings.workload);
+  if (!settings.workload.empty())
+    workload_ = find_workload(settings.workload);
+  else if (settings.plain)
+    workload_ = find_workload(kPlainWorkload);
+  else
+    workload_ = &all[below(random_, all.size())];
   std::filesystem::create_directory(directory_);
   const std::uint64_t files = chance(70) ? 1 : 2 + below(random_, kFilesMax - 1);
   for (std::uint64_t i = 0; i < files; ++i) {
@@ -101,6 +112,12 @@ void Case::run(const std::function<bool()>& enough) {
 
 // ------------------------------------------------------------------------------------------ a life
 
+bool Case::needs_recovery() const {
+  return std::any_of(files_.begin(), files_.end(), [](const File& file) {
+    return !file.evidence.empty() && file.evidence.back().journal.has_value();
+  });
+}
+
 std::vector<std::string> Case::writer_command(Target target, std::uint64_t seed) {
   std::vector<std::string> command = {settings_.writer, "run"};
   for (const File& file : files_) command.insert(command.end(), {"--file", file.path});
@@ -122,15 +139,17 @@ std::vector<std::string> Case::writer_command(Target target, std::uint64_t seed)
 
 void Case::live(bool last) {
   Target target = Target::committing;
-  if (last && chance(50)) {
+  if (settings_.plain) {
+    // Its close keeps what was not committed, as it says.
+  } else if (last && chance(50)) {
     target = Target::none;
-  } else if (chance(15)) {
+  } else if (chance(needs_recovery() ? kOpeningPercentAfterCrash : kOpeningPercent)) {
     target = Target::opening;
-  } else if (chance(12)) {
+  } else if (chance(kClosingPercent)) {
     target = Target::closing;
   }
   const bool full = target == Target::committing && settings_.fill && !settings_.plain &&
-                    place_.may_be_filled && chance(15);
+                    place_.may_be_filled && chance(kFullPercent);
   const std::uint64_t seed = random_();
   const auto command = writer_command(target, seed);
   tell(fmt::format("{}", fmt::join(command, " ")));
@@ -261,10 +280,7 @@ void Case::count_kill(const Writer& writer, Target target) {
   };
   const auto is_ready = [](const Writer::Progress& file) { return file.ready; };
   if (!writer.all(is_ready)) {
-    const bool recovers = std::any_of(files_.begin(), files_.end(), [](const File& file) {
-      return !file.evidence.empty() && file.evidence.back().journal.has_value();
-    });
-    count_kill_in(recovers ? "in_recovery_by_a_writer" : "in_opening");
+    count_kill_in(needs_recovery() ? "in_recovery_by_a_writer" : "in_opening");
   } else if (target == Target::closing) {
     count_kill_in("in_close");
   } else {

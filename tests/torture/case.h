@@ -71,6 +71,7 @@ class Case {
   bool chance(unsigned percent) { return below(random_, 100) < percent; }
   void tell(std::string line) { story_.push_back(std::move(line)); }
 
+  bool needs_recovery() const;  // some file, by the next writer
   void live(bool last);
   std::vector<std::string> writer_command(Target target, std::uint64_t seed);
   // Each brings the writer to the moment where it is to be killed.

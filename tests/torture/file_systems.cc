@@ -6,6 +6,7 @@
 #include <sys/statfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -23,15 +24,18 @@ constexpr unsigned kFillPiecesMax = 4096;
 
 struct Kind {
   const char* name;
+  const char* type;
   std::uint64_t image_bytes;  // the least that its mkfs takes, or a little more
   std::vector<std::string> make;
 };
 
-const std::array<Kind, 3>& kinds_on_disk() {
-  static const std::array<Kind, 3> kKinds = {{
-      {"ext4", 64 * kMebi, {"mkfs.ext4", "-q", "-F", "-m", "0"}},
-      {"xfs", 320 * kMebi, {"mkfs.xfs", "-q", "-f"}},
-      {"btrfs", 128 * kMebi, {"mkfs.btrfs", "-q", "-f"}},
+const std::array<Kind, 4>& kinds_on_disk() {
+  static const std::array<Kind, 4> kKinds = {{
+      {"ext4", "ext4", 64 * kMebi, {"mkfs.ext4", "-q", "-F", "-m", "0", "-b", "4096"}},
+      // With blocks smaller than pages.
+      {"ext4-1k", "ext4", 64 * kMebi, {"mkfs.ext4", "-q", "-F", "-m", "0", "-b", "1024"}},
+      {"xfs", "xfs", 320 * kMebi, {"mkfs.xfs", "-q", "-f"}},
+      {"btrfs", "btrfs", 128 * kMebi, {"mkfs.btrfs", "-q", "-f"}},
   }};
   return kKinds;
 }
@@ -73,7 +77,7 @@ FileSystems::~FileSystems() {
 }
 
 const std::vector<std::string>& FileSystems::kinds() {
-  static const std::vector<std::string> kKinds = {"ext4", "xfs", "btrfs", "tmpfs"};
+  static const std::vector<std::string> kKinds = {"ext4", "ext4-1k", "xfs", "btrfs", "tmpfs"};
   return kKinds;
 }
 
@@ -82,17 +86,22 @@ bool FileSystems::refuse(const std::string& kind, const std::string& reason) {
   return false;
 }
 
-std::string FileSystems::make_image(const std::string& kind, const std::string& image) const {
-  for (const Kind& known : kinds_on_disk()) {
-    if (known.name != kind) continue;
-    const Descriptor file(::open(image.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!file.valid() || ::ftruncate(file.get(), static_cast<off_t>(known.image_bytes)) != 0)
-      return "no image: " + error_text();
-    std::vector<std::string> command = known.make;
-    command.push_back(image);
-    return run(command);
-  }
-  return "not known here";
+// Empty, or why it could not be made.
+std::string FileSystems::mount_image(const std::string& kind, const std::string& directory) {
+  const auto known = std::find_if(kinds_on_disk().begin(), kinds_on_disk().end(),
+                                  [&](const Kind& one) { return one.name == kind; });
+  if (known == kinds_on_disk().end()) return "not known here";
+  const std::string image = directory + ".image";
+  const Descriptor file(::open(image.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!file.valid() || ::ftruncate(file.get(), static_cast<off_t>(known->image_bytes)) != 0)
+    return "no image: " + error_text();
+  std::vector<std::string> make = known->make;
+  make.push_back(image);
+  std::string failure = run(make);
+  if (failure.empty()) failure = run({"mount", "-t", known->type, "-o", "loop", image, directory});
+  // The loop device keeps it for as long as it needs it.
+  ::unlink(image.c_str());
+  return failure;
 }
 
 bool FileSystems::make(const std::string& kind) {
@@ -102,13 +111,8 @@ bool FileSystems::make(const std::string& kind) {
   if (kind == "tmpfs") {
     if (::mount("tmpfs", directory.c_str(), "tmpfs", 0, "size=16m") != 0)
       return refuse(kind, error_text());
-  } else {
-    const std::string image = directory + ".image";
-    std::string failure = make_image(kind, image);
-    if (failure.empty()) failure = run({"mount", "-t", kind, "-o", "loop", image, directory});
-    // The loop device keeps it for as long as it needs it.
-    ::unlink(image.c_str());
-    if (!failure.empty()) return refuse(kind, failure);
+  } else if (const std::string failure = mount_image(kind, directory); !failure.empty()) {
+    return refuse(kind, failure);
   }
   mounts_.push_back(directory);
   places_.push_back({kind, directory, true});

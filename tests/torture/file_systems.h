@@ -36,7 +36,7 @@ class FileSystems {
 
  private:
   bool refuse(const std::string& kind, const std::string& reason);
-  std::string make_image(const std::string& kind, const std::string& image) const;
+  static std::string mount_image(const std::string& kind, const std::string& directory);
 
   std::string own_;
   std::string refusal_;  // why nothing can be mounted
