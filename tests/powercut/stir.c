@@ -7,23 +7,22 @@
 #include <fcntl.h>
 #include <linux/random.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { BYTES_MAX = 64 };
 
 int main(void) {
-  struct {
-    struct rand_pool_info info;
-    char bytes[BYTES_MAX];
+  /* struct rand_pool_info: how many bits, how many bytes, and the bytes. */
+  union {
+    int numbers[2];
+    char bytes[2 * sizeof(int) + BYTES_MAX];
   } entropy;
-  memset(&entropy, 0, sizeof entropy);
-  const ssize_t count = read(STDIN_FILENO, entropy.info.buf, BYTES_MAX);
+  const ssize_t count = read(STDIN_FILENO, entropy.bytes + 2 * sizeof(int), BYTES_MAX);
   const int device = open("/dev/urandom", O_RDWR);
   if (count <= 0 || device < 0) return 1;
-  entropy.info.entropy_count = (int)count * 8;
-  entropy.info.buf_size = (int)count;
+  entropy.numbers[0] = (int)count * 8;
+  entropy.numbers[1] = (int)count;
   if (ioctl(device, RNDADDENTROPY, &entropy) != 0 || ioctl(device, RNDRESEEDCRNG) != 0) {
     perror("stir");
     return 1;
