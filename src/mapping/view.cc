@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 #include <vector>
 
 namespace pawl {
@@ -89,8 +90,8 @@ Status View::set_size(std::uint64_t size_bytes) {
     PAWL_TRY(map_past_end(wanted, accessible_));
     file_part_ = std::min(file_part_, wanted);
   }
-  accessible_ = wanted;
-  return {};
+  const std::size_t before = std::exchange(accessible_, wanted);
+  return protect_parts(std::min(before, wanted), std::max(before, wanted));
 }
 
 Status View::show_base(std::uint64_t size_bytes) {
@@ -104,8 +105,16 @@ Status View::show_base(std::uint64_t size_bytes) {
     PAWL_TRY(tracker_.watch(address_, wanted, protection_));
   }
   file_part_ = accessible_ = wanted;
-  for (const ProtectedPart& part : parts_)
-    PAWL_TRY(protect_memory(part.from, part.to, part.protection));
+  return protect_parts(0, length_);
+}
+
+// Memory that was just mapped has the window's protection.
+Status View::protect_parts(std::size_t from, std::size_t to) {
+  for (const ProtectedPart& part : parts_) {
+    const std::size_t low = std::max(from, part.from);
+    const std::size_t high = std::min(to, part.to);
+    if (low < high) PAWL_TRY(protect_memory(low, high, part.protection));
+  }
   return {};
 }
 

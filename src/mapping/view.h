@@ -74,6 +74,7 @@ class View {
     int protection;
   };
   Status protect_memory(std::size_t from, std::size_t to, int protection);
+  Status protect_parts(std::size_t from, std::size_t to);
   std::size_t clip(std::uint64_t size_bytes) const;  // to bytes of the window, whole pages
   Status map_past_end(std::size_t from, std::size_t to);
   Status map_anonymous(std::size_t from, std::size_t to);

@@ -592,5 +592,25 @@ TEST_F(Regressions, TruncationLookedIntoAPageThatMayNotBeRead) {
             content("a", kPageBytes + 100).replace(kPageBytes + 50, 50, std::string(50, '\0')));
 }
 
+TEST_F(Regressions, PagesThatTheFileGrewIntoForgotTheirProtection) {
+  test::write_file(path_, content("a", kPageBytes));
+  test::Opened mapping(path_, test::options_for(ApplyChoice::async));
+  constexpr std::size_t kWindowBytes = test::Opened::kWindowPages * kPageBytes;
+  ASSERT_TRUE(mapping->protect_window(mapping.bytes(), kWindowBytes, PROT_NONE).ok());
+  ASSERT_TRUE(
+      mapping->protect_window(mapping.bytes() + kPageBytes, 2 * kPageBytes, PROT_READ | PROT_WRITE)
+          .ok());
+  ASSERT_TRUE(mapping->truncate(2 * kPageBytes).ok());
+  mapping.bytes()[kPageBytes] = 'b';
+  ASSERT_TRUE(mapping->truncate(kPageBytes).ok());
+  ASSERT_TRUE(mapping->truncate(3 * kPageBytes).ok());
+  mapping.bytes()[2 * kPageBytes] = 'c';
+  ASSERT_TRUE(mapping.commit().ok());
+  ASSERT_TRUE(mapping->close().ok());
+  std::string expected = content("a", kPageBytes) + std::string(2 * kPageBytes, '\0');
+  expected[2 * kPageBytes] = 'c';
+  EXPECT_TRUE(test::read_file(path_) == expected);
+}
+
 }  // namespace
 }  // namespace pawl
