@@ -38,6 +38,7 @@ constexpr std::uint64_t kStatesOfFault = 3;
 constexpr unsigned kFailedRecoveries = 4;  // a run: every operation of theirs fails in turn
 
 constexpr std::uint64_t kStepsOfFirstLife = 60;
+constexpr std::uint64_t kStepsOfShortLife = 8;
 constexpr std::uint64_t kStepsOfLaterLife = 16;
 constexpr std::uint64_t kStepsWithFault = 8;
 constexpr std::uint64_t kExhaustiveMin = 256;
@@ -68,6 +69,8 @@ struct Task {
   std::size_t volumes = 1;
   bool touch_all_pages = false;
   bool with_faults = true;
+  std::uint64_t steps = kStepsOfFirstLife;
+  unsigned later_lives = kLaterLives;
 };
 
 std::vector<Task> tasks() {
@@ -76,6 +79,13 @@ std::vector<Task> tasks() {
   Workload two = *find_workload("mixed");
   two.name = "two_files";
   all.push_back({.workload = two, .volumes = 2, .with_faults = false});
+  // Short lives, many batches at a time: what the next life writes comes to stand beside records
+  // that the earlier one never acknowledged.
+  Workload stale = *find_workload("queued");
+  stale.name = "stale";
+  stale.mixture = {.store = 2, .queue_all = 3, .queue_some = 1};
+  all.push_back(
+      {.workload = stale, .with_faults = false, .steps = kStepsOfShortLife, .later_lives = 12});
   // Every page is dirty: commits go past the overlay, from the record straight into the base.
   Workload direct = *find_workload("mixed");
   direct.name = "direct";
@@ -158,13 +168,13 @@ class Laboratory {
       contents.push_back(initial_content(task.workload, options.seed + volume));
       start.push_back({contents.back(), {}, {}});
     }
-    options.steps = kStepsOfFirstLife;
+    options.steps = task.steps;
     const std::string where = task.workload.name + ", round " + std::to_string(round);
     Run first = run_program(options, start, contents);
     if (!examine(explorer, first, states_of_run_ * kFirstLifePercent / 100, 0, where)) return;
     if (!arguments_.plain() && !fail_recoveries(explorer, first.trace, where)) return;
-    options.steps = kStepsOfLaterLife;
-    for (unsigned life = 0; life < kLaterLives; ++life) {
+    options.steps = std::min(task.steps, kStepsOfLaterLife);
+    for (unsigned life = 0; life < task.later_lives; ++life) {
       const std::optional<Run> later =
           live_on(explorer, first.trace, options, life, where + ", life 2");
       if (!later.has_value()) return;
@@ -187,7 +197,7 @@ class Laboratory {
     }
     options.seed = options.seed * 7 + life + 1;
     // A journal may be made shorter and longer.
-    if (life % 2 == 1) options.subject.pawl.journal_size_bytes = kJournalSizeMin << (life + 1) / 2;
+    if (life % 2 == 1) options.subject.pawl.journal_size_bytes = kJournalSizeMin << life % 4;
     Run run = run_program(options, cut->disks, cut->found);
     lives_ += 1;
     if (!examine(explorer, run, states_of_run_ * kLaterLifePercent / 100, 0, where))

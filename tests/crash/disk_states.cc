@@ -257,6 +257,12 @@ bool DiskStates::advance() {
   return false;
 }
 
+std::size_t DiskStates::pending() const {
+  std::size_t count = pending_names_.size();
+  for (const std::uint32_t number : reachable_files()) count += files_.at(number).pending.size();
+  return count;
+}
+
 std::vector<std::size_t> DiskStates::acceptable(std::size_t volume) const {
   const Progress& progress = progress_[volume];
   std::vector<std::size_t> numbers;

@@ -73,6 +73,8 @@ class DiskStates {
   bool at_end() const { return moment_ == trace_.events.size(); }
   // Takes the next event.  True when it changed what may be found.
   bool advance();
+  // Operations of which a power cut may take something away.
+  std::size_t pending() const;
 
   // Commits of a volume that may be found now.
   std::vector<std::size_t> acceptable(std::size_t volume) const;

@@ -14,6 +14,7 @@ constexpr double kOwnPart = 0.35;
 constexpr double kDeeperBudgetMin = 6;
 constexpr double kDeeperBudgetMax = 64;
 constexpr double kDeeperPart = 0.25;
+constexpr std::size_t kMomentsToChooseFrom = 3;
 constexpr double kStatesOfFailedRecovery = 4;
 
 std::uint64_t mix(std::uint64_t sum, std::uint64_t word) {
@@ -227,7 +228,20 @@ std::string Explorer::replay(const Trace& trace, const std::string& text) {
 }
 
 std::optional<Explorer::Cut> Explorer::cut_somewhere(const Trace& trace) {
-  const std::size_t moment = 1 + below(random_, trace.events.size());
+  // Of a few candidates, the one with the most writes that are not durable.
+  std::vector<std::size_t> candidates;
+  for (std::size_t i = 0; i < kMomentsToChooseFrom; ++i)
+    candidates.push_back(1 + below(random_, trace.events.size()));
+  std::size_t moment = candidates.front();
+  std::size_t most = 0;
+  for (DiskStates states(trace); !states.at_end();) {
+    states.advance();
+    if (std::find(candidates.begin(), candidates.end(), states.moment()) == candidates.end() ||
+        states.pending() <= most)
+      continue;
+    most = states.pending();
+    moment = states.moment();
+  }
   DiskStates states(trace);
   while (states.moment() < moment) states.advance();
   Cut cut{states.build(states.sample(random_)), {}};

@@ -58,7 +58,8 @@ class Explorer {
   std::optional<Loss> explore(const Trace& trace, std::uint64_t states, std::size_t from = 0);
   // One state, as its recipe says.  What is wrong with it; empty: nothing.
   std::string replay(const Trace& trace, const std::string& recipe);
-  // A state of a moment chosen by chance, and what is found there, by volume.
+  // A state of a moment chosen by chance, rather one at which much is under way, and what is found
+  // there, by volume.
   struct Cut {
     std::vector<StoredDisk> disks;
     std::vector<Content> found;

@@ -121,8 +121,10 @@ class Program {
   }
 
   Status try_open() {
+    recorder_.expect_space(volume_, false);
     auto opened = open_subject(recorder_.record(disk_.open(), volume_), options_.subject);
     if (opened.ok()) subject_ = std::move(opened.value());
+    recorder_.expect_space(volume_, opened.ok() && !options_.subject.plain);
     return opened.status();
   }
 
@@ -264,6 +266,7 @@ Run run_program(const RunOptions& options, const std::vector<StoredDisk>& start,
     if (run.wrong.empty()) run.wrong = program->wrong();
     told = told || program->was_told();
   }
+  if (run.wrong.empty()) run.wrong = recorder.wrong();
   run.failed_before = recorder.failed_before();
   run.operations = recorder.operations();
   programs.clear();

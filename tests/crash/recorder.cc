@@ -13,6 +13,8 @@ using Kind = Event::Kind;
 // Some flushes take long enough for much to happen meanwhile, most take none.
 constexpr unsigned kFlushMicrosecondsMax = 1500;
 constexpr unsigned kSlowFlushEvery = 6;
+// Of the file system, for space: smaller than a page, as they may be.
+constexpr std::uint64_t kBlockBytes = 1024;
 
 std::shared_ptr<const std::vector<std::byte>> copy_of(std::span<const std::byte> bytes) {
   return std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
@@ -27,6 +29,8 @@ Recorder::Recorder(const std::vector<StoredDisk>& volumes, bool can_mark, unsign
   for (const StoredDisk& disk : volumes) {
     trace_.volumes.push_back({disk, {}});
     journals_.push_back(disk.journal.has_value() ? files_++ : 0);
+    space_.push_back({std::vector<bool>((disk.base.size() + kBlockBytes - 1) / kBlockBytes, true),
+                      disk.base.size(), false});
   }
 }
 
@@ -72,7 +76,60 @@ Trace Recorder::take() {
   return std::move(trace_);
 }
 
-void Recorder::add(Event event) { trace_.events.push_back(std::move(event)); }
+void Recorder::add(Event event) {
+  if (event.file < space_.size() && !event.failed) note_space(event);
+  trace_.events.push_back(std::move(event));
+}
+
+void Recorder::note_space(const Event& event) {
+  Space& space = space_[event.volume];
+  const auto set = [&](std::uint64_t first, std::uint64_t end, bool has) {
+    if (has && space.blocks.size() < end) space.blocks.resize(end);
+    end = std::min<std::uint64_t>(end, space.blocks.size());
+    for (std::uint64_t block = first; block < end; ++block) space.blocks[block] = has;
+  };
+  const std::uint64_t first = event.offset / kBlockBytes;
+  const std::uint64_t end = (event.end() + kBlockBytes - 1) / kBlockBytes;
+  const std::uint64_t size_before = space.size_bytes;
+  if (event.kind == Kind::write) space.size_bytes = std::max(size_before, event.end());
+  if (event.kind == Kind::resize) space.size_bytes = event.offset;
+  switch (event.kind) {
+    case Kind::write:
+      for (std::uint64_t block = first; block < end; ++block) {
+        if (!space.expected || (block < space.blocks.size() && space.blocks[block])) continue;
+        wrong_ = "a write of " + std::to_string(event.bytes->size()) + " bytes at " +
+                 std::to_string(event.offset) + " needs space that nobody reserved";
+      }
+      set(first, end, true);
+      break;
+    case Kind::reserve:
+      set(first, end, true);
+      break;
+    case Kind::resize:
+      // What was reserved behind the end stays when the file grows.
+      if (event.offset <= size_before)
+        set((event.offset + kBlockBytes - 1) / kBlockBytes, ~std::uint64_t{0}, false);
+      break;
+    case Kind::zero:
+      if (event.punches)
+        set((event.offset + kBlockBytes - 1) / kBlockBytes, event.end() / kBlockBytes, false);
+      else
+        set(first, end, true);
+      break;
+    default:
+      break;
+  }
+}
+
+void Recorder::expect_space(std::uint16_t volume, bool expected) {
+  const std::lock_guard lock(mutex_);
+  space_[volume].expected = expected;
+}
+
+std::string Recorder::wrong() const {
+  const std::lock_guard lock(mutex_);
+  return wrong_;
+}
 
 Status Recorder::judge(bool takes_space) {
   const std::uint64_t number = operations_++;
@@ -169,7 +226,12 @@ class Recorder::File final : public MediumFile {
   Status punch(std::uint64_t offset, std::uint64_t length) override {
     const std::lock_guard lock(recorder_.mutex_);
     PAWL_TRY(recorder_.judge(true));
-    add({.kind = Kind::zero, .offset = offset, .length = length, .bytes = {}, .marked = {}});
+    add({.kind = Kind::zero,
+         .punches = true,
+         .offset = offset,
+         .length = length,
+         .bytes = {},
+         .marked = {}});
     return real_.punch(offset, length);
   }
   Status zero(std::uint64_t offset, std::uint64_t length) override {
@@ -178,7 +240,13 @@ class Recorder::File final : public MediumFile {
     add({.kind = Kind::zero, .offset = offset, .length = length, .bytes = {}, .marked = {}});
     return real_.zero(offset, length);
   }
-  Result<std::uint64_t> allocated_prefix_bytes() override { return real_.allocated_prefix_bytes(); }
+  Result<std::uint64_t> allocated_prefix_bytes() override {
+    const std::lock_guard lock(recorder_.mutex_);
+    if (number_ >= recorder_.space_.size()) return real_.allocated_prefix_bytes();
+    const std::vector<bool>& blocks = recorder_.space_[number_].blocks;
+    const auto hole = std::find(blocks.begin(), blocks.end(), false);
+    return static_cast<std::uint64_t>(hole - blocks.begin()) * kBlockBytes;
+  }
 
   Status change_mark(const std::optional<Mark>& mark) {
     const std::lock_guard lock(recorder_.mutex_);

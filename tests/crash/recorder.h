@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "crash/trace.h"
@@ -43,6 +44,12 @@ class Recorder {
   void acknowledge(std::uint16_t volume, std::uint64_t number);
   void refuse(std::uint16_t volume, std::uint64_t number);
 
+  // From here on every write of the user's file has to find space that was there or was reserved
+  // (law 7): recovery, before, may need space.
+  void expect_space(std::uint16_t volume, bool expected);
+  // What was done against that; empty: nothing.
+  std::string wrong() const;
+
   // When nothing is recorded any more.
   Trace take();
 
@@ -51,6 +58,7 @@ class Recorder {
   class RecordedMedium;
 
   void add(Event event);
+  void note_space(const Event& event);
   // Decides the fate of an operation.
   Status judge(bool takes_space);
 
@@ -63,6 +71,13 @@ class Recorder {
   std::optional<std::size_t> failed_before_;
   std::uint32_t files_;
   std::vector<std::uint32_t> journals_;  // of each volume: its file, 0 when it has none
+  struct Space {
+    std::vector<bool> blocks;  // of the user's file, that have their space
+    std::uint64_t size_bytes = 0;
+    bool expected = false;
+  };
+  std::vector<Space> space_;
+  std::string wrong_;
 };
 
 }  // namespace pawl::test

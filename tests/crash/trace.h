@@ -38,7 +38,8 @@ struct Event {
   };
 
   Kind kind;
-  bool failed = false;  // a write that reported an error: what of it is there, nobody knows
+  bool punches = false;  // zero: gives its space back
+  bool failed = false;   // a write that reported an error: what of it is there, nobody knows
   std::uint16_t volume = 0;
   std::uint32_t file = 0;
   std::uint64_t offset = 0;
