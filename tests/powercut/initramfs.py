@@ -8,8 +8,8 @@ import subprocess
 import tempfile
 
 BUSYBOX = "/bin/busybox"
-APPLETS = ("sh", "cat", "cp", "dd", "echo", "insmod", "ls", "mkdir", "mount", "printf", "rm", "sync",
-           "sleep", "umount", "uname", "od")
+APPLETS = ("sh", "cat", "cp", "dd", "echo", "insmod", "ls", "mkdir", "mount", "printf", "rm",
+           "sync", "sleep", "umount", "uname", "od")
 
 
 class MissingProgram(Exception):

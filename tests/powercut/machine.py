@@ -1,9 +1,9 @@
 """A virtual machine: started from its kernel or resumed from a saved state, and killed.
 
 The saved state is a machine that has booted and waits for its first order.  Its memory is a file,
-which every resumed machine maps privately: nothing is loaded, and nothing is written back.  The disk
-it was saved with does not matter, as long as the guest has not mounted it and the size is the same.
-An NVMe disk, which QEMU cannot save, is plugged in once the machine runs.
+which every resumed machine maps privately: nothing is loaded, and nothing is written back.  The
+disk it was saved with does not matter, as long as the guest has not mounted it and the size is the
+same.  An NVMe disk, which QEMU cannot save, is plugged in once the machine runs.
 """
 
 import ctypes
@@ -22,8 +22,9 @@ import nvme
 
 QEMU = "qemu-system-x86_64"
 MEMORY_MIB = 384
-# Instructions that kernel and libraries look for, without those that are slow to emulate, and without
-# cmpxchg16b, in which QEMU 7.2 at times spoils the flags and Linux 6.12 then dies while it boots.
+# Instructions that kernel and libraries look for, without those that are slow to emulate, and
+# without cmpxchg16b, in which QEMU 7.2 at times spoils the flags and Linux 6.12 then dies while it
+# boots.
 CPU = "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt,+pclmulqdq,+rdrand,-cx16"
 KERNEL_ARGUMENTS = ("console=ttyS0 loglevel=5 panic=-1 mitigations=off nokaslr nowatchdog "
                     "random.trust_cpu=on")
@@ -60,7 +61,8 @@ class Machine:
             "-blockdev", "driver=nbd,node-name=disk,server.type=fd,"
                          f"server.str={disk_socket.fileno()}",
             "-blockdev", f"driver=null-co,node-name=nothing,size={disk.size_bytes}",
-            "-device", "virtio-blk,num-queues=1,drive=" + {"virtio": "disk", "nvme": "nothing"}[kind],
+            "-device", "virtio-blk,num-queues=1,drive="
+                       + {"virtio": "disk", "nvme": "nothing"}[kind],
             "-trace", nvme.TRACE,
             "-chardev", f"file,id=console,path={self._console}",
             "-device", "isa-serial,chardev=console",

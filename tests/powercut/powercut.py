@@ -8,8 +8,15 @@ A trial: a virtual machine (QEMU in software, one of Debian's kernels, an initra
 built) is resumed from a saved state with a disk that has a volatile write cache, mounts its file
 system, and runs a workload, which acknowledges over a serial port.  At a random moment the machine
 is killed.  Of what was written since the disk's last flush some is kept, some lost, some torn.  A
-machine with that disk mounts it (the file system recovers), recovers the files (often with more
-power cuts on the way), and audits them against what was acknowledged.
+machine with that disk mounts it (the file system recovers) and recovers the files, or starts the
+workload anew, often with more power cuts on the way; at last it audits the files against what was
+acknowledged.
+
+    kernel.py     fetches the kernels                   initramfs.py  what the guest has
+    machine.py    boots, resumes and kills it           init.sh       what the guest does
+    disk.py       the disk, and what a cut leaves       nbd.py        how QEMU reaches it
+    nvme.py       keeps QEMU's NVMe disk honest         workloads.py  what is tried, and the oracles
+    trial.py      one trial                             disk_test.py  tests of the disk
 
 Results are appended to the results file, a line of JSON each.  The last line of output is a summary
 in JSON.  Ends with 0 when nothing was lost, 1 when something was, 2 when something could not be

@@ -1,4 +1,5 @@
-"""One trial: a workload, a power cut, perhaps more cuts during recovery, and the audit."""
+"""One trial: a workload, a power cut, perhaps more of them during recoveries and further lives of
+the workload, and the audit."""
 
 import contextlib
 import json
@@ -15,7 +16,7 @@ import workloads
 from machine import DISK_NAMES, MachineTrouble
 
 FILE_SYSTEMS = ("ext4", "xfs", "btrfs")
-CUTS_MAX = 4                    # of one trial: the workload's and those of three recoveries
+CUTS_MAX = 4                    # of one trial: the workload's, and of three recoveries or restarts
 RECOVERY_CUT_CHANCE = 0.4       # for each recovery
 EARLY_CUT_CHANCE = 0.1          # counted from the start of the program: perhaps before it is ready
 ACKNOWLEDGEMENTS_MEAN = 12      # before a cut that is not early
@@ -25,6 +26,7 @@ CHANGES_RECOVERY_MAX = 200      # from the start of the machine
 QUIET_SECONDS = 1.0             # a program that leaves the disk alone for so long is cut anyway
 AFTERLIFE_SECONDS_MAX = 0.004   # of a machine whose disk is gone already
 WORK_ON_CHANCE = 0.25
+ANOTHER_LIFE_CHANCE = 0.25      # after a cut: the program starts anew and is cut again
 VERIFY_GOOD = (0, 3)            # pawl verify: clean; to be recovered
 CONSOLE_BYTES_SHOWN = 600
 # What the kernel says of a file system that a cut has damaged.
@@ -146,13 +148,12 @@ class Trial:
 
     def _wake(self, machine):
         """Fresh randomness, the environment, the mounted disk; False when the power went first."""
-        noise = "".join(f"\\{byte:03o}" for byte in self._random.randbytes(48).replace(b"\0", b"\1"))
+        noise = "".join(f"\\{self._random.randrange(1, 256):03o}" for _ in range(48))
         orders = [f"printf '{noise}' | stir"]
         orders += [f"export {name}='{value}'" for name, value in self._environment.items()]
         for order in orders:
             self._must(machine, order, MachineTrouble)
-        options = {"ext4": "", "xfs": "", "btrfs": ""}[self._parameters.file_system]
-        return self._must(machine, f"mount -t {self._parameters.file_system} {options} "
+        return self._must(machine, f"mount -t {self._parameters.file_system} "
                                    f"{DISK_NAMES[self._parameters.disk]} /disk", DiskTrouble)
 
     def _must(self, machine, command, failure=Lost, good=(0,)):
@@ -206,30 +207,39 @@ class Trial:
     # ----------------------------------------------------------------------------- the workload
 
     def _work_and_cut(self):
-        random, workload = self._random, self._workload
         with self._machine() as machine:
             self._wake(machine)
-            for command in workload.prepare():
+            for command in self._workload.prepare():
                 self._must(machine, command, MachineTrouble)
-            machine.send(workload.run())
-            server = machine.server
-            early = random.random() < EARLY_CUT_CHANCE
-            if early:
-                server.freeze_at_change = server.changes + random.randrange(CHANGES_EARLY_MAX)
-            else:
-                wanted = 1 + int(random.expovariate(1 / ACKNOWLEDGEMENTS_MEAN))
-                machine.run_until(lambda: machine.finished() or
-                                  workload.acknowledgements(machine.lines) >= wanted,
-                                  workload.run())
-                server.freeze_at_change = server.changes + random.randrange(CHANGES_MAX)
-            self._run_until_frozen(machine)
-            if machine.finished():
-                raise MachineTrouble(f"`{workload.run()}` ended by itself: {machine.lines[-2:]} "
-                                     f"{self._console()}")
-            if random.random() < 0.3:
-                machine.run_for(random.random() * AFTERLIFE_SECONDS_MAX)
-            self._cut(machine, "early" if early else "running")
+            self._run_and_cut(machine, "running", MachineTrouble)
+
+    def _run_and_cut(self, machine, when, failure):
+        random, workload, server = self._random, self._workload, machine.server
+        machine.send(workload.run())
+        if random.random() < EARLY_CUT_CHANCE:
+            when += " early"
+            server.freeze_at_change = server.changes + random.randrange(CHANGES_EARLY_MAX)
+        else:
+            wanted = 1 + int(random.expovariate(1 / ACKNOWLEDGEMENTS_MEAN))
+            machine.run_until(lambda: machine.finished() or
+                              workload.acknowledgements(machine.lines) >= wanted, workload.run())
+            server.freeze_at_change = server.changes + random.randrange(CHANGES_MAX)
+        self._run_until_frozen(machine)
+        if machine.finished():
+            self._must_not_have_ended(machine, failure)
+        if random.random() < 0.3:
+            machine.run_for(random.random() * AFTERLIFE_SECONDS_MAX)
+        self._cut(machine, when)
+        try:
             workload.heard(machine.lines)
+        except workloads.Broken as broken:
+            raise Lost(str(broken))
+
+    def _must_not_have_ended(self, machine, failure):
+        if COMPLAINTS.search(self._console_text()):
+            failure = DiskTrouble
+        raise failure(f"`{self._workload.run()}` ended by itself: {machine.lines[-2:]} "
+                      f"{self._console()}")
 
     def _run_until_frozen(self, machine):
         """A disk that is left alone is as good a moment as any."""
@@ -247,8 +257,14 @@ class Trial:
         while True:
             try:
                 with self._machine() as machine:
-                    if len(self._report.cuts) < CUTS_MAX and \
-                            self._random.random() < RECOVERY_CUT_CHANCE:
+                    more = len(self._report.cuts) < CUTS_MAX
+                    if more and self._workload.goes_on and \
+                            self._random.random() < ANOTHER_LIFE_CHANCE:
+                        self._wake(machine)
+                        self._workload.begin_another_life()
+                        self._run_and_cut(machine, "restarted", Lost)
+                        continue
+                    if more and self._random.random() < RECOVERY_CUT_CHANCE:
                         bits = self._random.random() * math.log(CHANGES_RECOVERY_MAX)
                         machine.server.freeze_at_change = int(math.exp(bits)) - 1
                     if self._recover(machine):

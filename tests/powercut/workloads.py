@@ -1,17 +1,23 @@
 """What the guest does while its power is cut, and how to tell afterwards what had to survive.
 
-A workload is a list of the guest's commands and an oracle on this side, which knows nothing but what
-the guest has said.
+A workload is a list of the guest's commands and an oracle on this side, which knows nothing but
+what the guest has said.
 """
 
+from dataclasses import dataclass
+
 DISK = "/disk"
+TRANSFERS_PER_BATCH = 64  # of the bank
+
+
+class Broken(Exception):
+    """What the guest has said already shows that something is lost."""
 
 
 class Workload:
-    """begins_at: of the lines that `run` says, how many come before it may be cut at any moment."""
-
     name = ""
-    recoverable = True  # `pawl recover` has something to do with its files
+    recoverable = True   # `pawl recover` has something to do with its files
+    goes_on = False      # may be started anew, and cut again, on files that nobody has recovered
 
     def files(self):
         raise NotImplementedError
@@ -29,8 +35,11 @@ class Workload:
         raise NotImplementedError
 
     def heard(self, lines):
-        """Takes all lines that came out before the power went."""
+        """Takes all lines that came out before the power went.  May find the workload Broken."""
         raise NotImplementedError
+
+    def begin_another_life(self):
+        """Before `run` is asked for once more."""
 
     def open(self):
         """Commands that open and close the files, and so recover them."""
@@ -49,6 +58,15 @@ class Workload:
         return {}
 
 
+@dataclass
+class Life:
+    """Of one file, from one start of crash_writer to its end."""
+    seed: int
+    holds: int = None  # the checksum of what was found; None: it did not get so far
+    begun: int = 0
+    acknowledged: int = 0
+
+
 class Script(Workload):
     """crash_writer: scripts of stores, commits, rollbacks and size changes that follow from a seed.
     With two files it has two threads, and a script for each."""
@@ -60,24 +78,27 @@ class Script(Workload):
 
     def __init__(self, name, random, tracker, plain):
         self.name = name
-        self.recoverable = not plain
-        self._seed = random.randrange(1 << 31)
+        self.recoverable = self.goes_on = not plain
+        self._random = random
         self._count = random.choice((1, 1, 1, 2))
         self._threads = random.choice((1, 1, 2, 3))
         self._apply = random.choice(("async", "async", "eager"))
         self._options = (f"--tracker {tracker} --apply {self._apply} --threads {self._threads} "
                          f"--mode {'plain' if plain else 'pawl'}")
-        self._begun = [0] * self._count
-        self._acknowledged = [0] * self._count
+        self._lives = [[] for _ in range(self._count)]
+        self.begin_another_life()
+
+    def begin_another_life(self):
+        self._seed = self._random.randrange(1 << 31)
+        for i, lives in enumerate(self._lives):
+            lives.append(Life(self._seed + i))
 
     def files(self):
         return [f"{DISK}/file{i}" for i in range(self._count)]
 
-    def _of_file(self, i):
-        return f"--file {DISK}/file{i} --workload {self.name} --seed {self._seed + i}"
-
     def prepare(self):
-        return [f"crash_writer make {self._of_file(i)}" for i in range(self._count)]
+        return [f"crash_writer make --file {path} --workload {self.name} --seed {self._seed + i}"
+                for i, path in enumerate(self.files())]
 
     def run(self, more=""):
         files = " ".join(f"--file {path}" for path in self.files())
@@ -90,25 +111,45 @@ class Script(Workload):
     def heard(self, lines):
         for line in lines:
             words = line.split()
-            number = int(words.pop(0)) if self._count > 1 and words else 0
-            if len(words) == 2 and words[0] == "begin":
-                self._begun[number] = int(words[1])
-            if len(words) == 2 and words[0] == "done":
-                self._acknowledged[number] = int(words[1])
+            number = int(words.pop(0)) if self._count > 1 and words[:1] != ["status"] else 0
+            life = self._lives[number][-1]
+            if words[0] == "holds":
+                life.holds = int(words[1])
+            elif words[0] == "begin":
+                life.begun = int(words[1])
+            elif words[0] == "done":
+                life.acknowledged = int(words[1])
 
     def open(self):
         return [self.run("--steps 0")]
 
     def audit(self):
-        return [f"crash_writer audit {self._of_file(i)} --begun {self._begun[i]} "
-                f"--acknowledged {self._acknowledged[i]}" for i in range(self._count)]
+        commands = []
+        for i, (path, lives) in enumerate(zip(self.files(), self._lives)):
+            last, start = lives[0], ""
+            for number, life in enumerate(lives[1:], 1):
+                if life.holds is None:
+                    continue  # it changed nothing
+                copy = f"/tmp/start{i}.{number}"
+                commands.append(f"crash_writer rebuild --file {copy} {self._claims(last)} {start} "
+                                f"--holds {life.holds}")
+                last, start = life, f"--start {copy}"
+            commands.append(f"crash_writer audit --file {path} {self._claims(last)} {start}")
+        return commands
+
+    def _claims(self, life):
+        return (f"--workload {self.name} --seed {life.seed} --begun {life.begun} "
+                f"--acknowledged {life.acknowledged}")
 
     def work_on(self):
         return [self.run("--steps 20")]
 
     def facts(self):
-        return {"begun": self._begun, "acknowledged": self._acknowledged, "apply": self._apply,
-                "threads": self._threads, "workload_seed": self._seed}
+        return {"lives": len(self._lives[0]),
+                "begun": [[life.begun for life in lives] for lives in self._lives],
+                "acknowledged": [[life.acknowledged for life in lives] for lives in self._lives],
+                "apply": self._apply, "threads": self._threads,
+                "workload_seed": self._lives[0][0].seed}
 
 
 class Bank(Workload):
@@ -119,6 +160,8 @@ class Bank(Workload):
 
     def __init__(self, name, random, tracker, plain):
         self.recoverable = not plain
+        self.goes_on = not plain
+        self._lives = 1
         self._mode = "plain" if plain else "pawl"
         self._tracker = tracker
         self._apply = random.choice(("async", "eager"))
@@ -144,16 +187,20 @@ class Bank(Workload):
         return sum(line.startswith("acknowledged ") for line in lines[1:])
 
     def heard(self, lines):
-        for line in lines:
-            if line.startswith("acknowledged "):
-                self._acknowledged = int(line.split()[1])
+        told = [int(line.split()[1]) for line in lines if line.startswith("acknowledged ")]
+        if told and not self._acknowledged <= told[0] <= self._acknowledged + TRANSFERS_PER_BATCH:
+            raise Broken(f"{self._acknowledged} transfers were acknowledged, {told[0]} are there")
+        self._acknowledged = told[-1] if told else self._acknowledged
+
+    def begin_another_life(self):
+        self._lives += 1
 
     def open(self):
         return [self._bank("run", f"--seed {self._seed} --transfers 0")]
 
     def audit(self):
         # The books are right, and hold what was acknowledged or the one batch that was under way.
-        most = self._acknowledged + 64
+        most = self._acknowledged + TRANSFERS_PER_BATCH
         return [f"{self._bank('audit')} >/tmp/books; status=$?; cat /tmp/books; "
                 f"read -r word transfers </tmp/books; [ $status = 0 ] && "
                 f"[ $transfers -ge {self._acknowledged} ] && [ $transfers -le {most} ]"]
@@ -162,7 +209,7 @@ class Bank(Workload):
         return [self._bank("run", f"--seed {self._seed} --transfers 200"), self._bank("audit")]
 
     def facts(self):
-        return {"acknowledged": self._acknowledged, "apply": self._apply,
+        return {"lives": self._lives, "acknowledged": self._acknowledged, "apply": self._apply,
                 "accounts": self._accounts, "workload_seed": self._seed}
 
 
@@ -207,13 +254,16 @@ class Kyoto(Workload):
             if line.isdigit():
                 self._acknowledged = int(line) + 1
 
+    def open(self):
+        return [self._under_pawl(f"kyoto_writer dump {self._kind} {self._path} >/tmp/dump")]
+
     def audit(self):
         return [self._under_pawl(f"kyoto_writer audit {self._kind} {self._path} {self._seed} "
                                  f"{self._acknowledged} {self.RECORDS}"),
                 self._under_pawl(f"kc{self._kind}mgr check {self._path} >/tmp/check")]
 
     def facts(self):
-        return {"acknowledged": self._acknowledged, "apply": self._apply,
+        return {"lives": 1, "acknowledged": self._acknowledged, "apply": self._apply,
                 "workload_seed": self._seed}
 
 
