@@ -18,6 +18,10 @@
 //   crash_writer audit --file F --workload W --seed S --begun B --acknowledged A [--start COPY]
 //       Looks at the file, which must have been recovered, and says "found K" (A <= K <= B), or
 //       what is wrong.  COPY is the file as it was when `run` began; without it: as `make` left it.
+//   crash_writer rebuild --file F --workload W --seed S --begun B --acknowledged A --holds C
+//                        [--start COPY]
+//       Makes F what the file was when another `run` found it with the checksum C, for an audit of
+//       that, and says "found K" (A <= K <= B); or says that it was no commit's.
 //
 // Exits with 0 when all is well, 1 when the audit finds something lost, 2 when it could not do what
 // it was asked.
@@ -65,6 +69,7 @@ struct Arguments {
   std::string start;
   std::uint64_t begun = 0;
   std::uint64_t acknowledged = 0;
+  std::uint64_t holds = 0;
 
   const std::string& file() const { return files.front(); }
 };
@@ -278,11 +283,30 @@ int run(const Arguments& arguments) {
 
 // ------------------------------------------------------------------------------------------ audit
 
+Script script_of(const Arguments& arguments) {
+  return {*arguments.workload, arguments.seed,
+          arguments.start.empty() ? initial_content(*arguments.workload, arguments.seed)
+                                  : Content::load_from(arguments.start)};
+}
+
+int rebuild(const Arguments& arguments) {
+  Script script = script_of(arguments);
+  for (std::uint64_t number = 0; number <= arguments.begun; ++number) {
+    while (script.commits() < number) script.next();
+    const Content& content = script.model().committed();
+    if (number < arguments.acknowledged || content.checksum() != arguments.holds) continue;
+    content.save_as(arguments.file());
+    say("found " + std::to_string(number));
+    return 0;
+  }
+  say("damaged: checksum " + std::to_string(arguments.holds) + " is that of no commit from " +
+      std::to_string(arguments.acknowledged) + " to " + std::to_string(arguments.begun));
+  return kExitLost;
+}
+
 int audit(const Arguments& arguments) {
   const Content found = Content::load_from(arguments.file());
-  Script script(*arguments.workload, arguments.seed,
-                arguments.start.empty() ? initial_content(*arguments.workload, arguments.seed)
-                                        : Content::load_from(arguments.start));
+  Script script = script_of(arguments);
   std::optional<std::uint64_t> earlier;
   std::string differences;
   for (std::uint64_t number = 0;; ++number) {
@@ -331,10 +355,14 @@ int main(int count, char** values) {
   runner.add_option("--apply", arguments.apply)->check(CLI::IsMember({"async", "eager"}));
   runner.add_option("--threads", arguments.threads)->check(CLI::Range(1U, kThreadsMax));
   CLI::App& auditor = *app.add_subcommand("audit", "say which commit the file holds");
-  take_common_options(auditor, arguments);
-  auditor.add_option("--begun", arguments.begun)->required();
-  auditor.add_option("--acknowledged", arguments.acknowledged)->required();
-  auditor.add_option("--start", arguments.start);
+  CLI::App& rebuilder = *app.add_subcommand("rebuild", "make what a run found");
+  for (CLI::App* verb : {&auditor, &rebuilder}) {
+    take_common_options(*verb, arguments);
+    verb->add_option("--begun", arguments.begun)->required();
+    verb->add_option("--acknowledged", arguments.acknowledged)->required();
+    verb->add_option("--start", arguments.start);
+  }
+  rebuilder.add_option("--holds", arguments.holds)->required();
   try {
     app.parse(count, values);
   } catch (const CLI::ParseError& error) {
@@ -345,6 +373,7 @@ int main(int count, char** values) {
   if (arguments.workload == nullptr) give_up("there is no workload " + arguments.workload_name);
   try {
     if (maker.parsed()) return make(arguments);
+    if (rebuilder.parsed()) return rebuild(arguments);
     return runner.parsed() ? run(arguments) : audit(arguments);
   } catch (const std::runtime_error& error) {
     give_up(error.what());
