@@ -87,6 +87,7 @@ class Case {
   // False: there is no space to do it.
   bool recover_once(File& file);
   bool kill_while_recovering(File& file);
+  bool is_refusal(int wait_status, const std::string& said) const;
   int recover_in_child(const std::string& path) const;
   void audit(File& file);
   void check_nothing_is_left(const File& file, bool closed) const;
