@@ -352,6 +352,10 @@ Status BlockMedium::clear_mark() {
   base_.flush_metadata_as_well();
   if (::fremovexattr(base_.descriptor(), kMarkAttribute) == 0) return {};
   if (errno == ENODATA || attributes_unsupported(errno)) return {};
+  if (errno == ENOSPC || errno == EDQUOT) {
+    return Status::from_errno(
+        errno, "no room even to remove the mark of " + path_ + "; free some space and try again");
+  }
   return Status::from_errno(errno, "cannot remove the mark of " + path_);
 }
 
