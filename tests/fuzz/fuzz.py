@@ -17,6 +17,7 @@ import random
 import re
 import subprocess
 import sys
+import tempfile
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
 TARGETS = {"reader": 131072, "recover": 131072, "api": 968}  # the longest input of each
@@ -25,9 +26,10 @@ MEMORY_MIB_MAX = 2048
 GRACE_SECONDS = 300  # over its time: it ends a run that it has begun, and its corpus is read first
 
 
-def environment():
-    """The caller's, with SIGSEGV left to the fault tracker."""
+def environment(directory):
+    """The caller's, with SIGSEGV left to the fault tracker, and files where nothing is left."""
     variables = dict(os.environ)
+    variables["PAWL_TEST_DIR"] = directory
     options = [variables.get("ASAN_OPTIONS"), "handle_segv=0", "allow_user_segv_handler=1"]
     variables["ASAN_OPTIONS"] = ":".join(option for option in options if option)
     return variables
@@ -62,9 +64,11 @@ def fuzz(target, seconds, seed, build):
         TREE / "tests" / "fuzz" / "regressions" / target,
     ]
     log_path = build / f"fuzz_{target}.log"
-    with open(log_path, "w", encoding="utf-8", errors="replace") as log_file:
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    with (open(log_path, "w", encoding="utf-8", errors="replace") as log_file,
+          tempfile.TemporaryDirectory(prefix="pawl-fuzz-", dir=memory) as directory):
         try:
-            ended = subprocess.run([str(part) for part in command], env=environment(),
+            ended = subprocess.run([str(part) for part in command], env=environment(directory),
                                    stdout=log_file, stderr=subprocess.STDOUT, check=False,
                                    timeout=seconds + GRACE_SECONDS).returncode
         except subprocess.TimeoutExpired:

@@ -235,7 +235,10 @@ class MappingFace final : public Face {
 // One directory a process, in memory where there is such a place.
 const std::string& scratch_path() {
   static const std::string path = [] {
-    std::string pattern = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : "/tmp";
+    const char* const wanted = std::getenv("PAWL_TEST_DIR");
+    std::string pattern = wanted != nullptr                           ? wanted
+                          : std::filesystem::is_directory("/dev/shm") ? "/dev/shm"
+                                                                      : "/tmp";
     pattern += "/pawl-fuzz-XXXXXX";
     require(::mkdtemp(pattern.data()) != nullptr, "a directory for the file can be made");
     static std::string to_remove;
