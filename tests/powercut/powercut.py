@@ -2,7 +2,7 @@
 """Cuts the power of a whole machine while Pawl works, and looks at what is left.
 
     powercut.py CUTS [options]          trials until the results file holds CUTS of this build
-    powercut.py --replay DIRECTORY      boots the disks that a trial with a loss left behind
+    powercut.py --replay DIRECTORY      boots the disk that a trial with a loss left behind
 
 A trial: a virtual machine (QEMU in software, one of Debian's kernels, an initramfs with what was
 built) is resumed from a saved state with a disk that has a volatile write cache, mounts its file
@@ -26,6 +26,7 @@ done, 77 when there is no QEMU or no kernel.
 import argparse
 import collections
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -54,6 +55,7 @@ MANAGERS_KYOTO = ("kchashmgr", "kctreemgr")
 PRELOADED = "lib/libpawl-preload.so"
 NVME_SHARE = 0.1         # its machines are booted each time, which takes much longer
 TROUBLES_MAX = 20        # before a run gives up
+KEPT_MAX = 20            # disks of so many trials are kept by a run
 # Kernel and tracker, and how often they are tried.
 PLATFORMS = {("stable", "fault"): 4, ("backports", "scan"): 4, ("backports", "fault"): 2}
 
@@ -106,10 +108,14 @@ class Laboratory:
         self.environment = {name: value for name, value in os.environ.items()
                             if name.startswith("PAWL_") and name != "PAWL_TEST_DIR"}
         self.notes = {}
+        self.kept = 0
         self._find_programs()
-        self._find_kernels()
-        self._pristine = {name: self._empty(name) for name in trials.FILE_SYSTEMS
-                          if chosen.file_system in (name, "all")}
+        chosen.cache.mkdir(parents=True, exist_ok=True)
+        with open(chosen.cache / "lock", "w") as lock:  # others may fill the cache too
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._find_kernels()
+            self._pristine = {name: self._empty(name) for name in trials.FILE_SYSTEMS
+                              if chosen.file_system in (name, "all")}
         self._guests = {}
 
     def _find_programs(self):
@@ -154,7 +160,6 @@ class Laboratory:
         make = find_tool(f"mkfs.{name}", package)
         path = self.chosen.cache / f"empty.{name}"
         if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
             new = path.with_suffix(f".new{os.getpid()}")
             with open(new, "wb") as file:
                 file.truncate(DISK_BYTES)
@@ -189,8 +194,9 @@ class Laboratory:
                              directory, self.environment)
         report = trial.go()
         kept = None
-        if report.outcome != "intact":
+        if report.outcome != "intact" and self.kept < KEPT_MAX:
             kept = self._keep(trial, directory, seed)
+            self.kept += 1
         return report, kept
 
     def _keep(self, trial, directory, seed):
@@ -202,18 +208,17 @@ class Laboratory:
         return kept
 
     def replay(self):
-        """Boots every disk that a trial's cuts left, and audits each anew."""
+        """Boots the disk that a trial's last cut left, and audits it anew."""
         directory = self.chosen.replay
         told = json.loads((directory / "trial.json").read_text())
-        outcomes = []
-        for cut in sorted(directory.glob("session*/cut.raw")):
-            report = trials.Trial.look_again(self.guest(told["kernel"]), disks.Image(cut),
-                                             told, self.scratch, self.environment)
-            outcomes.append(report.outcome)
-            print(f"{cut}: {report.outcome} {' '.join(report.found)} {report.why}")
-        if not outcomes:
+        cuts = sorted(directory.glob("session*/cut.raw"),
+                      key=lambda path: int(path.parent.name.removeprefix("session")))
+        if not cuts:
             raise machines.MachineTrouble(f"{directory} has no session with a cut.raw")
-        return EXIT_INTACT if set(outcomes) == {"intact"} else EXIT_LOST
+        report = trials.Trial.look_again(self.guest(told["kernel"]), disks.Image(cuts[-1]), told,
+                                         self.scratch, self.environment)
+        print(f"{cuts[-1]}: {report.outcome} {' '.join(report.found)} {report.why}")
+        return {"intact": EXIT_INTACT, "lost": EXIT_LOST}.get(report.outcome, EXIT_TROUBLE)
 
 
 class Results:
@@ -267,11 +272,14 @@ def run(laboratory, chosen):
         number = len(results.trials)
         report, kept = laboratory.trial(f"{seed}/{number}".replace("/", "-"))
         results.append(report)
-        if kept is not None:
+        if report.outcome != "intact":
             p = report.parameters
             print(f"trial {number}: {report.outcome}: {report.workload} on {p.file_system}, kernel "
-                  f"{p.kernel}, tracker {p.tracker}, disk {p.disk}, seed {p.seed}\n  {report.why}\n"
-                  f"  look again: {sys.argv[0]} --build {chosen.build} --replay {kept}", flush=True)
+                  f"{p.kernel}, tracker {p.tracker}, disk {p.disk}, seed {p.seed}\n  {report.why}",
+                  flush=True)
+            if kept is not None:
+                print(f"  look again: {sys.argv[0]} --build {chosen.build} --replay {kept}",
+                      flush=True)
             troubles += report.outcome == "trouble"
             if troubles > TROUBLES_MAX or (chosen.stop_when_lost and report.outcome == "lost"):
                 break
