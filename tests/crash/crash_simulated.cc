@@ -33,17 +33,18 @@ constexpr int kExitTrouble = 2;
 constexpr std::uint64_t kFirstLifePercent = 55;
 constexpr std::uint64_t kLaterLifePercent = 10;
 constexpr unsigned kLaterLives = 3;
+constexpr unsigned kManyLives = 16;
 constexpr unsigned kLastLives = 1;  // after a later one
 constexpr std::uint64_t kStatesOfFault = 3;
 constexpr unsigned kFailedRecoveries = 4;  // a run: every operation of theirs fails in turn
 
-constexpr std::uint64_t kStepsOfFirstLife = 60;
-constexpr std::uint64_t kStepsOfShortLife = 8;
-constexpr std::uint64_t kStepsOfLaterLife = 16;
-constexpr std::uint64_t kStepsWithFault = 8;
+constexpr std::uint64_t kStepsOfFirstLife = 100;
+constexpr std::uint64_t kStepsOfShortLife = 80;
+constexpr std::uint64_t kStepsOfLaterLife = 40;
+constexpr std::uint64_t kStepsWithFault = 24;
 constexpr std::uint64_t kExhaustiveMin = 256;
 constexpr std::uint64_t kExhaustiveMax = 4096;
-constexpr std::uint64_t kStatesOfRunMin = 1000;
+constexpr std::uint64_t kStatesOfRunMin = 600;
 constexpr std::uint64_t kStatesOfRunMax = 8000;
 constexpr std::uint64_t kJournalBytesMax = 4 << 20;
 constexpr std::uint64_t kResidentBytesSmall = 8 * kPageBytes;
@@ -71,6 +72,8 @@ struct Task {
   bool with_faults = true;
   std::uint64_t steps = kStepsOfFirstLife;
   unsigned later_lives = kLaterLives;
+  unsigned turns = 1;  // in each round
+  Pauses pauses = Pauses::sometimes;
 };
 
 std::vector<Task> tasks() {
@@ -83,9 +86,14 @@ std::vector<Task> tasks() {
   // that the earlier one never acknowledged.
   Workload stale = *find_workload("queued");
   stale.name = "stale";
-  stale.mixture = {.store = 2, .queue_all = 3, .queue_some = 1};
-  all.push_back(
-      {.workload = stale, .with_faults = false, .steps = kStepsOfShortLife, .later_lives = 12});
+  stale.initial_bytes = 7000;  // records of one to three blocks
+  stale.mixture = {.store = 1, .queue_all = 1};
+  all.push_back({.workload = stale,
+                 .with_faults = false,
+                 .steps = kStepsOfShortLife,
+                 .later_lives = kManyLives,
+                 .turns = 3,
+                 .pauses = Pauses::always});
   // Every page is dirty: commits go past the overlay, from the record straight into the base.
   Workload direct = *find_workload("mixed");
   direct.name = "direct";
@@ -113,8 +121,8 @@ class Laboratory {
     states_of_run_ = std::min(states_of_run_, arguments_.states);
     for (unsigned round = 0; round < kRoundsMax && !lost_ && !enough(); ++round) {
       for (const Task& task : tasks_) {
-        if (lost_ || enough()) break;
-        one_round(task, round);
+        for (unsigned turn = 0; turn < task.turns && !lost_ && !enough(); ++turn)
+          one_round(task, round, turn);
       }
       rounds_ = round + 1;
     }
@@ -136,6 +144,7 @@ class Laboratory {
     options.workload = &task.workload;
     options.seed = seed;
     options.can_mark = round % 5 != 4;
+    options.pauses = task.pauses;
     options.touch_all_pages = task.touch_all_pages;
     options.journal_bytes_max = round % 8 == 7 ? std::uint64_t{1} << 40 : kJournalBytesMax;
     options.subject.plain = arguments_.plain();
@@ -151,8 +160,8 @@ class Laboratory {
     return options;
   }
 
-  void one_round(const Task& task, unsigned round) {
-    const unsigned seed = arguments_.seed * 1000003 + round * 101;
+  void one_round(const Task& task, unsigned round, unsigned turn) {
+    const unsigned seed = arguments_.seed * 1000003 + round * 101 + turn * 17;
     const RunOptions options = options_for(task, round, seed);
     Explorer explorer(arguments_.plain() ? recover_plain : recover_pawl, exhaustive_max(), seed);
     explorer_in_hand_ = &explorer;
@@ -222,7 +231,7 @@ class Laboratory {
                   const std::vector<Content>& contents, Explorer& explorer,
                   const std::string& where) {
     options.steps = kStepsWithFault;
-    options.pauses = false;
+    options.pauses = Pauses::never;
     struct Way {
       Fault fault;
       const char* name;

@@ -290,13 +290,18 @@ std::vector<std::uint32_t> DiskStates::reachable_files() const {
   return numbers;
 }
 
+// A write in doubt does not make the file grow once its end was cut off for good.
+bool DiskStates::grows(const Pending& pending, const Event& write, std::uint64_t size) {
+  return write.end() > size && (pending.gone.empty() || !pending.gone.back());
+}
+
 std::size_t DiskStates::changes_of(const File& file) const {
   std::size_t changes = 0;
   std::uint64_t size = file.durable.size();
   for (const Pending& pending : file.pending) {
     const Event& event = event_of(pending);
     if (is_data(event)) {
-      if (event.end() <= size) continue;
+      if (!grows(pending, event, size)) continue;
       size = event.end();
     } else if (event.kind == Kind::resize) {
       size = event.offset;
@@ -596,7 +601,7 @@ DiskStates::Built DiskStates::build_file(const File& file, const FileFate* fate)
   for (std::size_t i = 0; i < file.pending.size() && left > 0; ++i) {
     const Event& event = event_of(file.pending[i]);
     if (is_data(event)) {
-      if (event.end() <= size) continue;
+      if (!grows(file.pending[i], event, size)) continue;
       size = event.end();
       built.content.resize(std::max(built.content.size(), size));
     } else if (event.kind == Kind::resize) {

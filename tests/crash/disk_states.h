@@ -130,6 +130,7 @@ class DiskStates {
   void land_write(File& file, std::size_t event);
   void replace(File& file, std::size_t before, std::uint64_t offset, std::uint64_t end);
   std::vector<std::uint32_t> reachable_files() const;
+  static bool grows(const Pending& pending, const Event& write, std::uint64_t size);
   std::size_t changes_of(const File& file) const;
   Choices choices_of(std::uint32_t number) const;
   FileFate fate_of_all(std::uint32_t number, Fate fate) const;

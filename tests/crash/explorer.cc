@@ -14,7 +14,7 @@ constexpr double kOwnPart = 0.35;
 constexpr double kDeeperBudgetMin = 6;
 constexpr double kDeeperBudgetMax = 64;
 constexpr double kDeeperPart = 0.25;
-constexpr std::size_t kMomentsToChooseFrom = 3;
+constexpr std::size_t kMomentsToChooseFrom = 6;
 constexpr double kStatesOfFailedRecovery = 4;
 
 std::uint64_t mix(std::uint64_t sum, std::uint64_t word) {
@@ -122,7 +122,7 @@ Trace Explorer::record_recovery(const std::vector<StoredDisk>& disks, bool can_m
   std::vector<Content> wanted(disks.size());
   for (std::size_t volume = 0; volume < disks.size(); ++volume) [[maybe_unused]]
     const Found found = recover_volume(disks[volume], can_mark, &wanted[volume]);
-  Recorder recorder(disks, can_mark, 0, false);
+  Recorder recorder(disks, can_mark, 0, Pauses::never);
   for (std::uint16_t volume = 0; volume < disks.size(); ++volume)
     recorder.acknowledge(volume, recorder.begin_commit(volume, wanted[volume]));
   for (std::uint16_t volume = 0; volume < disks.size(); ++volume) {
@@ -259,7 +259,7 @@ std::optional<Loss> Explorer::fail_recoveries(const std::vector<StoredDisk>& dis
   for (std::uint16_t volume = 0; volume < disks.size(); ++volume) {
     for (const int error_number : {EIO, ENOSPC}) {
       for (std::uint64_t operation = 0;; ++operation) {
-        Recorder recorder({disks[volume]}, can_mark, 0, false);
+        Recorder recorder({disks[volume]}, can_mark, 0, Pauses::never);
         recorder.acknowledge(0, recorder.begin_commit(0, wanted[volume]));
         recorder.fail({.operation = operation, .error_number = error_number});
         repeat_from(operation);

@@ -53,7 +53,7 @@ struct RunOptions {
   unsigned seed = 1;
   std::uint64_t steps = 0;
   bool can_mark = true;
-  bool pauses = true;
+  Pauses pauses = Pauses::sometimes;
   bool touch_all_pages = false;  // before each commit: all are dirty, though few are changed
   std::uint64_t journal_bytes_max = 0;
   Fault fault;

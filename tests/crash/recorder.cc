@@ -23,7 +23,7 @@ std::shared_ptr<const std::vector<std::byte>> copy_of(std::span<const std::byte>
 }  // namespace
 
 Recorder::Recorder(const std::vector<StoredDisk>& volumes, bool can_mark, unsigned seed,
-                   bool pauses)
+                   Pauses pauses)
     : random_(seed), pauses_(pauses), files_(static_cast<std::uint32_t>(volumes.size())) {
   trace_.can_mark = can_mark;
   for (const StoredDisk& disk : volumes) {
@@ -262,19 +262,21 @@ class Recorder::File final : public MediumFile {
     event.file = number_;
     recorder_.add(std::move(event));
   }
-  // A write that fails may have been done in part.  The running program sees nothing of it.
+  // A write that fails may have been done in part.  Short of space, it comes to an end with one of
+  // its blocks, and not the last; the running program sees that much.  Else it sees nothing, and
+  // nobody knows.
   Status judge_write(std::uint64_t offset, std::span<const std::byte> from) {
     Status judged = recorder_.judge(true);
-    if (judged.ok()) return judged;
-    // Short of space, a write comes to an end with one of its blocks, and not the last.
-    if (judged.error_number() == ENOSPC)
+    if (judged.error_number() == ENOSPC) {
       from = from.first(round_down(std::max<std::size_t>(from.size(), 1) - 1, kPageBytes));
-    if (!from.empty())
+      if (!from.empty()) PAWL_TRY(record_write(offset, from));
+    } else if (!judged.ok()) {
       add({.kind = Kind::write,
            .failed = true,
            .offset = offset,
            .bytes = copy_of(from),
            .marked = {}});
+    }
     return judged;
   }
   Status record_write(std::uint64_t offset, std::span<const std::byte> from) {
@@ -282,7 +284,9 @@ class Recorder::File final : public MediumFile {
     return real_.write(offset, from);
   }
   std::chrono::microseconds pause_of_flush() {
-    if (!recorder_.pauses_ || recorder_.random_() % kSlowFlushEvery != 0) return {};
+    if (recorder_.pauses_ == Pauses::never) return {};
+    if (recorder_.pauses_ == Pauses::sometimes && recorder_.random_() % kSlowFlushEvery != 0)
+      return {};
     return std::chrono::microseconds(recorder_.random_() % kFlushMicrosecondsMax);
   }
 

@@ -24,11 +24,13 @@ struct Fault {
   bool late = false;
 };
 
+// Whether flushes take time, in which other threads go on.
+enum class Pauses { never, sometimes, always };
+
 class Recorder {
  public:
-  // `volumes` as they lie on the disk.  With pauses, flushes take time, in which other threads go
-  // on.
-  Recorder(const std::vector<StoredDisk>& volumes, bool can_mark, unsigned seed, bool pauses);
+  // `volumes` as they lie on the disk.
+  Recorder(const std::vector<StoredDisk>& volumes, bool can_mark, unsigned seed, Pauses pauses);
 
   // The same medium, recorded.  The recorder must outlive it.
   std::unique_ptr<Medium> record(std::unique_ptr<Medium> real, std::uint16_t volume);
@@ -65,7 +67,7 @@ class Recorder {
   mutable std::mutex mutex_;  // guards all below, and orders what happens on the disk
   Trace trace_;
   Random random_;
-  const bool pauses_;
+  const Pauses pauses_;
   Fault fault_;
   std::uint64_t operations_ = 0;
   std::optional<std::size_t> failed_before_;
