@@ -50,6 +50,7 @@ constexpr std::uint64_t kJournalBytesMax = 4 << 20;
 constexpr std::uint64_t kResidentBytesSmall = 8 * kPageBytes;
 constexpr unsigned kRoundsOfAllSettings = 8;
 constexpr unsigned kFaultsEvery = 4;  // after these rounds, in one of so many
+constexpr unsigned kOtherWriterEvery = 3;
 constexpr unsigned kRoundsMax = 100000;
 
 struct Arguments {
@@ -179,7 +180,9 @@ class Laboratory {
     }
     options.steps = task.steps;
     const std::string where = task.workload.name + ", round " + std::to_string(round);
+    options.other_writer = round % kOtherWriterEvery == 0 && !arguments_.plain();
     Run first = run_program(options, start, contents);
+    options.other_writer = false;
     if (!examine(explorer, first, states_of_run_ * kFirstLifePercent / 100, 0, where)) return;
     if (!arguments_.plain() && !fail_recoveries(explorer, first.trace, where)) return;
     options.steps = std::min(task.steps, kStepsOfLaterLife);

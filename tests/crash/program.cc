@@ -9,6 +9,8 @@
 namespace pawl::test {
 namespace {
 
+constexpr std::uint64_t kGrowthBytes = 5000;
+
 // One file of the program.
 class Program {
  public:
@@ -30,6 +32,7 @@ class Program {
   const std::string& wrong() const { return wrong_; }
 
   void open() {
+    if (options_.other_writer) grow_unflushed();
     Status status = try_open();
     if (!status.ok() && status.error_number() == ENOSPC && fault_happened()) {
       recorder_.mend();
@@ -37,6 +40,8 @@ class Program {
       if (!status.ok()) return fail("with space again the file is refused: " + status.text());
     }
     if (!status.ok()) return meet(status, "to open the file");
+    // What another program left in it is the first committed content, and durable.
+    if (options_.other_writer) acknowledge(script_->model().committed());
     check_memory("when the file is opened");
   }
 
@@ -77,10 +82,21 @@ class Program {
   bool was_told() const { return told_; }
 
  private:
+  // Another program has just made the file longer, and did not flush it.
+  void grow_unflushed() {
+    Content grown = script_->model().now();
+    grown.resize(std::min(grown.size() + kGrowthBytes, options_.subject.window_pages * kPageBytes));
+    const auto medium = recorder_.record(disk_.open(), volume_);
+    last_number_ = recorder_.begin_commit(volume_, grown);
+    if (!medium->base().resize(grown.size()).ok()) return fail("the file cannot grow");
+    script_.emplace(*options_.workload, seed_, std::move(grown));
+  }
+
   // The program ends, or is killed, and is started again, while the disk goes on.
   void start_again() {
-    if (below(random_, 2) == 0) close();
+    if (below(random_, 3) == 0) close();
     if (over()) return;
+    recorder_.kill(volume_);
     subject_.reset();
     if (fault_happened() && options_.fault.error_number == EIO) {
       dead_ = told_ = true;  // there is nobody left to tell

@@ -55,6 +55,7 @@ struct RunOptions {
   bool can_mark = true;
   Pauses pauses = Pauses::sometimes;
   bool touch_all_pages = false;  // before each commit: all are dirty, though few are changed
+  bool other_writer = false;     // wrote to the file just before
   std::uint64_t journal_bytes_max = 0;
   Fault fault;
 };

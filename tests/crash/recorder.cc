@@ -24,7 +24,10 @@ std::shared_ptr<const std::vector<std::byte>> copy_of(std::span<const std::byte>
 
 Recorder::Recorder(const std::vector<StoredDisk>& volumes, bool can_mark, unsigned seed,
                    Pauses pauses)
-    : random_(seed), pauses_(pauses), files_(static_cast<std::uint32_t>(volumes.size())) {
+    : random_(seed),
+      pauses_(pauses),
+      files_(static_cast<std::uint32_t>(volumes.size())),
+      lives_(volumes.size(), 0) {
   trace_.can_mark = can_mark;
   for (const StoredDisk& disk : volumes) {
     trace_.volumes.push_back({disk, {}});
@@ -32,6 +35,11 @@ Recorder::Recorder(const std::vector<StoredDisk>& volumes, bool can_mark, unsign
     space_.push_back({std::vector<bool>((disk.base.size() + kBlockBytes - 1) / kBlockBytes, true),
                       disk.base.size(), false});
   }
+}
+
+void Recorder::kill(std::uint16_t volume) {
+  const std::lock_guard lock(mutex_);
+  lives_[volume] += 1;
 }
 
 void Recorder::fail(const Fault& fault) {
@@ -146,12 +154,17 @@ Status Recorder::judge(bool takes_space) {
 class Recorder::File final : public MediumFile {
  public:
   File(Recorder& recorder, std::uint16_t volume, std::uint32_t number, MediumFile& real)
-      : recorder_(recorder), volume_(volume), number_(number), real_(real) {}
+      : recorder_(recorder),
+        volume_(volume),
+        number_(number),
+        life_(recorder.lives_[volume]),
+        real_(real) {}
   File(Recorder& recorder, std::uint16_t volume, std::uint32_t number,
        std::unique_ptr<MediumFile> real)
       : recorder_(recorder),
         volume_(volume),
         number_(number),
+        life_(recorder.lives_[volume]),
         owned_(std::move(real)),
         real_(*owned_) {}
 
@@ -171,13 +184,15 @@ class Recorder::File final : public MediumFile {
     std::chrono::microseconds pause{};
     {
       const std::lock_guard lock(recorder_.mutex_);
+      if (killed()) return judge(false);
       begun = recorder_.trace_.events.size();
       add({.kind = Kind::flush_begins, .bytes = {}, .marked = {}});
       pause = pause_of_flush();
     }
     if (pause.count() > 0) std::this_thread::sleep_for(pause);
     const std::lock_guard lock(recorder_.mutex_);
-    Status judged = recorder_.judge(false);
+    if (killed()) return judge(false);
+    Status judged = judge(false);
     add({.kind = judged.ok() ? Kind::flush_ends : Kind::flush_fails,
          .offset = begun,
          .bytes = {},
@@ -192,6 +207,7 @@ class Recorder::File final : public MediumFile {
     bool late = false;
     {
       const std::lock_guard lock(recorder_.mutex_);
+      if (killed()) return judge(false);
       late = recorder_.fault_.late;
       if (!late) PAWL_TRY(judge_write(offset, from));
       written = recorder_.trace_.events.size();
@@ -200,7 +216,8 @@ class Recorder::File final : public MediumFile {
     }
     if (pause.count() > 0) std::this_thread::sleep_for(pause);
     const std::lock_guard lock(recorder_.mutex_);
-    Status judged = recorder_.judge(late);
+    if (killed()) return judge(false);
+    Status judged = judge(late);
     if (judged.ok()) {
       add({.kind = Kind::write_lands, .offset = written, .bytes = {}, .marked = {}});
     } else {
@@ -213,19 +230,19 @@ class Recorder::File final : public MediumFile {
 
   Status resize(std::uint64_t size_bytes) override {
     const std::lock_guard lock(recorder_.mutex_);
-    PAWL_TRY(recorder_.judge(true));
+    PAWL_TRY(judge(true));
     add({.kind = Kind::resize, .offset = size_bytes, .bytes = {}, .marked = {}});
     return real_.resize(size_bytes);
   }
   Status reserve(std::uint64_t offset, std::uint64_t length) override {
     const std::lock_guard lock(recorder_.mutex_);
-    PAWL_TRY(recorder_.judge(true));
+    PAWL_TRY(judge(true));
     add({.kind = Kind::reserve, .offset = offset, .length = length, .bytes = {}, .marked = {}});
     return real_.reserve(offset, length);
   }
   Status punch(std::uint64_t offset, std::uint64_t length) override {
     const std::lock_guard lock(recorder_.mutex_);
-    PAWL_TRY(recorder_.judge(true));
+    PAWL_TRY(judge(true));
     add({.kind = Kind::zero,
          .punches = true,
          .offset = offset,
@@ -236,7 +253,7 @@ class Recorder::File final : public MediumFile {
   }
   Status zero(std::uint64_t offset, std::uint64_t length) override {
     const std::lock_guard lock(recorder_.mutex_);
-    PAWL_TRY(recorder_.judge(true));
+    PAWL_TRY(judge(true));
     add({.kind = Kind::zero, .offset = offset, .length = length, .bytes = {}, .marked = {}});
     return real_.zero(offset, length);
   }
@@ -250,13 +267,18 @@ class Recorder::File final : public MediumFile {
 
   Status change_mark(const std::optional<Mark>& mark) {
     const std::lock_guard lock(recorder_.mutex_);
-    PAWL_TRY(recorder_.judge(mark.has_value()));
+    PAWL_TRY(judge(mark.has_value()));
     add({.kind = Kind::mark, .bytes = {}, .marked = mark});
     return {};
   }
 
  private:
   // All below: the recorder is locked.
+  bool killed() const { return life_ != recorder_.lives_[volume_]; }
+  Status judge(bool takes_space) {
+    if (killed()) return Status::failure(EIO, "the program was killed");
+    return recorder_.judge(takes_space);
+  }
   void add(Event event) {
     event.volume = volume_;
     event.file = number_;
@@ -266,7 +288,8 @@ class Recorder::File final : public MediumFile {
   // its blocks, and not the last; the running program sees that much.  Else it sees nothing, and
   // nobody knows.
   Status judge_write(std::uint64_t offset, std::span<const std::byte> from) {
-    Status judged = recorder_.judge(true);
+    if (killed()) return judge(true);
+    Status judged = judge(true);
     if (judged.error_number() == ENOSPC) {
       from = from.first(round_down(std::max<std::size_t>(from.size(), 1) - 1, kPageBytes));
       if (!from.empty()) PAWL_TRY(record_write(offset, from));
@@ -293,6 +316,7 @@ class Recorder::File final : public MediumFile {
   Recorder& recorder_;
   const std::uint16_t volume_;
   const std::uint32_t number_;
+  const unsigned life_;
   std::unique_ptr<MediumFile> owned_;
   MediumFile& real_;
 };

@@ -35,6 +35,9 @@ class Recorder {
   // The same medium, recorded.  The recorder must outlive it.
   std::unique_ptr<Medium> record(std::unique_ptr<Medium> real, std::uint16_t volume);
 
+  // The program is killed: what its media are doing and would do does not happen.
+  void kill(std::uint16_t volume);
+
   void fail(const Fault& fault);
   void mend() { fail({}); }
   std::uint64_t operations() const;
@@ -79,6 +82,7 @@ class Recorder {
     bool expected = false;
   };
   std::vector<Space> space_;
+  std::vector<unsigned> lives_;  // of each volume: programs that were killed
   std::string wrong_;
 };
 
