@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "crash/repeatable.h"
+#include "journal/format.h"
 
 namespace pawl::test {
 namespace {
@@ -244,12 +245,13 @@ class Program {
   std::string wrong_;
 };
 
-// A write of the user's file that fails in the background may be done again, and flushed; a flush
-// may not, nor what a commit waits for.
+// A write of the user's file, or of the journal's header, that fails in the background may be done
+// again, and flushed; a flush may not, nor what a commit waits for.
 bool must_be_told(const Trace& trace) {
   return std::any_of(trace.events.begin(), trace.events.end(), [&](const Event& event) {
     if (event.kind == Event::Kind::flush_fails) return true;
-    return event.kind == Event::Kind::write && event.failed && event.file >= trace.volumes.size();
+    return event.kind == Event::Kind::write && event.failed && event.file >= trace.volumes.size() &&
+           event.offset >= journal::kAreaStart;
   });
 }
 
