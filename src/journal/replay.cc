@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 #include <vector>
 
 #include "medium/law.h"
@@ -23,7 +24,10 @@ Status write_what_is_not_there(MediumFile& base, std::uint64_t offset,
   return base.write(offset, present);
 }
 
-Status apply_record(Medium& medium, Reader& reader, const RecordSummary& record) {
+// What later records cut off, from `cut_later` on, is not written: its space was given back when
+// they were applied, and there may be none to write it again.
+Status apply_record(Medium& medium, Reader& reader, const RecordSummary& record,
+                    std::uint64_t cut_later) {
   MediumFile& base = medium.base();
   auto present = base.size();
   if (!present.ok()) return present.status();
@@ -35,8 +39,10 @@ Status apply_record(Medium& medium, Reader& reader, const RecordSummary& record)
   if (record.header.file_size != size_bytes && !is_broken(Law::size_with_the_commit))
     PAWL_TRY(base.resize(record.header.file_size));
   return reader.visit(record, [&](std::uint64_t offset, std::span<const std::byte> bytes) {
-    if (is_broken(Law::replay_is_idempotent)) return write_what_is_not_there(base, offset, bytes);
-    return base.write(offset, bytes);
+    if (offset >= cut_later) return Status{};
+    const auto kept = bytes.first(std::min<std::uint64_t>(bytes.size(), cut_later - offset));
+    if (is_broken(Law::replay_is_idempotent)) return write_what_is_not_there(base, offset, kept);
+    return base.write(offset, kept);
   });
 }
 
@@ -95,11 +101,13 @@ Result<Replayed> replay(Medium& medium, MediumFile& journal, bool accept_loss) {
   outcome.journal_id = opened.value().header().journal_id;
   outcome.generation = opened.value().header().generation;
   outcome.next_sequence = opened.value().header().tail_sequence;
+  std::vector<std::uint64_t> cuts;  // of each record
   for (;;) {
     auto record = opened.value().next();
     if (!record.ok()) return with_journal_name(medium, record.status());
     if (!record.value().has_value()) break;
     outcome.records += 1;
+    cuts.push_back(record.value()->header.truncate_to);
     outcome.next_sequence = record.value()->header.sequence + 1;
   }
   PAWL_TRY(check_bond(medium, opened.value().header(), outcome.records > 0));
@@ -113,6 +121,10 @@ Result<Replayed> replay(Medium& medium, MediumFile& journal, bool accept_loss) {
     return with_journal_name(medium, flushed);
   if (outcome.records == 0) return outcome;
 
+  std::uint64_t cut_later = kNoTruncation;
+  for (auto cut = cuts.rbegin(); cut != cuts.rend(); ++cut)
+    cut_later = std::min(cut_later, std::exchange(*cut, cut_later));
+
   auto again = Reader::open(journal);
   if (!again.ok()) return with_journal_name(medium, again.status());
   for (std::uint64_t replayed = 0; replayed < outcome.records; ++replayed) {
@@ -122,7 +134,7 @@ Result<Replayed> replay(Medium& medium, MediumFile& journal, bool accept_loss) {
       return Status::failure(
           EBADMSG, medium.journal_path() + " changed while it was read; is another program at it?");
     }
-    if (const Status applied = apply_record(medium, again.value(), *record.value());
+    if (const Status applied = apply_record(medium, again.value(), *record.value(), cuts[replayed]);
         !applied.ok()) {
       return Status::failure(
           applied.error_number(),

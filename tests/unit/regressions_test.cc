@@ -612,5 +612,30 @@ TEST_F(Regressions, PagesThatTheFileGrewIntoForgotTheirProtection) {
   EXPECT_TRUE(test::read_file(path_) == expected);
 }
 
+// 20. The disk filled up when a cut had been applied, and recovery began with the record before it.
+TEST_F(Regressions, RecoveryDoesNotWriteWhatALaterRecordCutsOff) {
+  test::write_file(path_, content("a", 4 * kPageBytes));
+  {
+    test::Opened mapping(path_, test::options_for(ApplyChoice::eager));
+    std::memset(mapping.bytes(), 'b', 4 * kPageBytes);
+    ASSERT_TRUE(mapping.commit().ok());
+    ASSERT_TRUE(mapping->truncate(kPageBytes + 100).ok());
+    ASSERT_TRUE(mapping.commit().ok());
+    ASSERT_TRUE(mapping->truncate(2 * kPageBytes).ok());
+    ASSERT_TRUE(mapping.commit().ok());
+    mapping.crash();
+  }
+  auto watch = std::make_shared<test::Watch>();
+  auto watched = test::watched_medium(medium(), watch);
+  ASSERT_TRUE(recover(*watched).ok());
+  for (const Event& event : watch->take_events()) {
+    if (event.which == Which::base && event.act == Act::write) {
+      EXPECT_LE(event.offset + event.length, kPageBytes + 100);
+    }
+  }
+  EXPECT_EQ(test::read_file(path_),
+            content("b", kPageBytes + 100) + std::string(kPageBytes - 100, '\0'));
+}
+
 }  // namespace
 }  // namespace pawl
