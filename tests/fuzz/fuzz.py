@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """Runs the fuzzers for a bounded time, one after the other.
 
-    tests/fuzz/fuzz.py SECONDS [--seed N] [--build DIR] [--target NAME]...
+    tests/fuzz/fuzz.py SECONDS [--seed N] [--build DIR] [--kept DIR] [--target NAME]...
 
 SECONDS is for all of them together.  They are built by: cmake --preset fuzz && cmake --build
---preset fuzz.  What they learn is kept in DIR/corpus, and an input that breaks something in
-DIR/crashes.  The last line is a summary in JSON.  Exit status: 0 nothing found; 1 something broke;
+--preset fuzz.  What they learn is kept in KEPT/corpus, and an input that breaks something in
+KEPT/crashes; KEPT is the build directory, if it is not given.  The last line is a summary in JSON.  Exit status: 0 nothing found; 1 something broke;
 2 the fuzzers could not be run.
 """
 
@@ -45,12 +45,12 @@ def last_number(pattern, log):
     return int(found[-1]) if found else 0
 
 
-def fuzz(target, seconds, seed, build):
+def fuzz(target, seconds, seed, build, kept):
     """Runs one fuzzer, and says what came of it."""
     fuzzer = build / "tests" / f"fuzz_{target}"
-    corpus = build / "corpus" / target
-    seeds = build / "corpus" / f"{target}.seeds"
-    crashes = build / "crashes"
+    corpus = kept / "corpus" / target
+    seeds = kept / "corpus" / f"{target}.seeds"
+    crashes = kept / "crashes"
     for directory in (corpus, seeds, crashes):
         directory.mkdir(parents=True, exist_ok=True)
     made = subprocess.run([build / "tests" / f"replay_{target}", "--seeds", seeds], check=False)
@@ -63,7 +63,7 @@ def fuzz(target, seconds, seed, build):
         f"-artifact_prefix={crashes}/{target}-", corpus, seeds,
         TREE / "tests" / "fuzz" / "regressions" / target,
     ]
-    log_path = build / f"fuzz_{target}.log"
+    log_path = kept / f"fuzz_{target}.log"
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with (open(log_path, "w", encoding="utf-8", errors="replace") as log_file,
           tempfile.TemporaryDirectory(prefix="pawl-fuzz-", dir=memory) as directory):
@@ -100,24 +100,27 @@ def main():
     parser.add_argument("seconds", type=int, help="for all of them together")
     parser.add_argument("--seed", type=int, default=0, help="of chance; without: another each time")
     parser.add_argument("--build", type=pathlib.Path, default=TREE / "build" / "fuzz")
+    parser.add_argument("--kept", type=pathlib.Path)
     parser.add_argument("--target", action="append", choices=TARGETS)
     arguments = parser.parse_args()
+    build = arguments.build.resolve()
+    kept = (arguments.kept or build).resolve()
     targets = arguments.target or list(TARGETS)
     seed = arguments.seed or random.randrange(1, 2**31)
     if arguments.seconds < 1:
         trouble("it takes a number of seconds, at least 1")
     for target in targets:
         for program in ("fuzz", "replay"):
-            path = arguments.build / "tests" / f"{program}_{target}"
+            path = build / "tests" / f"{program}_{target}"
             if not path.exists():
                 trouble(f"there is no {path}; build it with: cmake --preset fuzz && "
                         "cmake --build --preset fuzz")
-    print(f"seed {seed}; the same seed and an empty {arguments.build}/corpus begin the same way",
+    print(f"seed {seed}; the same seed and an empty {kept}/corpus begin the same way",
           flush=True)
     seconds = max(1, arguments.seconds // len(targets))
     results = {}
     for target in targets:
-        results[target] = fuzz(target, seconds, seed, arguments.build.resolve())
+        results[target] = fuzz(target, seconds, seed, build, kept)
         sys.stdout.flush()
     crashes = sum(result["crashes"] for result in results.values())
     print(json.dumps({

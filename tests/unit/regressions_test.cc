@@ -637,5 +637,23 @@ TEST_F(Regressions, RecoveryDoesNotWriteWhatALaterRecordCutsOff) {
             content("b", kPageBytes + 100) + std::string(kPageBytes - 100, '\0'));
 }
 
+// 21. A commit of everything asked the tracker for pages before a window that begins later.
+TEST_F(Regressions, ACommitOfEverythingLookedInFrontOfTheWindow) {
+  test::write_file(path_, content("a", 8 * kPageBytes));
+  auto mapping = test::try_open(path_, test::options_for(ApplyChoice::async));
+  ASSERT_TRUE(mapping.ok()) << mapping.status().text();
+  auto window = mapping.value()->map_window(nullptr, 2 * kPageBytes, PROT_READ | PROT_WRITE, 0,
+                                            5 * kPageBytes);
+  ASSERT_TRUE(window.ok()) << window.status().text();
+  window.value()[0] = 'b';
+  EXPECT_TRUE(mapping.value()->has_pending_changes());
+  ASSERT_TRUE(mapping.value()->commit_all().ok());
+  EXPECT_FALSE(mapping.value()->has_pending_changes());
+  ASSERT_TRUE(mapping.value()->close().ok());
+  std::string expected = content("a", 8 * kPageBytes);
+  expected[5 * kPageBytes] = 'b';
+  EXPECT_TRUE(test::read_file(path_) == expected);
+}
+
 }  // namespace
 }  // namespace pawl

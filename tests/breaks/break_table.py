@@ -1,0 +1,190 @@
+#!/usr/bin/python3
+"""Breaks one law of Pawl at a time, and asks each try of the crash laboratory whether it notices.
+
+    break_table.py [--all] [--law LAW]... [--try TRY]... [--build DIR] [--fuzz-build DIR]
+
+The builds have PAWL_BREAKABLE (presets `breakable` and `fuzz`).  In the first row nothing is broken,
+and no try may find anything.  In those after it a law is broken, and each try that EXPECTED names
+must find a loss.  In the last row plain mmap() and msync() stand in Pawl's place.  With --all every
+try is asked about every law, and may notice more: what it takes luck to see is not expected.
+
+Prints the table in Markdown, and last a summary in JSON.  Ends with 0 when all is as expected, 1
+when a try missed what it should notice or noticed what is not there, 2 when it could not look.
+"""
+
+import argparse
+import concurrent.futures
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SECONDS_MAX = 900  # for one cell
+WORKERS = 2
+FUZZ_TARGETS = ("reader", "recover", "api")
+TAIL_BYTES = 2000  # shown of a try that surprises
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+
+SIMULATED, KILLED, POWERCUT, FUZZED = "simulated", "killed", "power-cut", "fuzzed"
+TRIES = (SIMULATED, KILLED, POWERCUT, FUZZED)
+WHOLE, PLAIN = "(none)", "(plain mmap and msync)"
+
+# Which tries must notice which broken law (src/medium/law.h).  Others may, by luck.
+EXPECTED = {
+    "acknowledge_after_flush": {SIMULATED, POWERCUT},
+    "apply_after_flush": {SIMULATED},
+    "diff_against_committed": {SIMULATED, KILLED},
+    "check_the_checksum": {SIMULATED, FUZZED},
+    "one_epoch": {FUZZED},
+    "replay_is_idempotent": {SIMULATED, KILLED, FUZZED},
+    "flush_what_was_replayed": {SIMULATED},
+    "flush_before_release": {SIMULATED, POWERCUT},
+    "two_headers": {SIMULATED},
+    "shrink_with_the_commit": {SIMULATED, KILLED},
+    "cut_with_the_commit": {SIMULATED, FUZZED},
+    "size_with_the_commit": {SIMULATED, KILLED, FUZZED},
+    "only_the_range": {SIMULATED, KILLED},
+    "keep_what_failed": {SIMULATED},
+    "space_first": {SIMULATED},
+    "failed_flush_is_final": {SIMULATED},
+    "mark_before_journal": {SIMULATED},
+    "tell_of_damage": {FUZZED},
+    "ranges_within_the_file": {FUZZED},
+}
+EXPECTED_OF_PLAIN = {SIMULATED, KILLED, POWERCUT}
+
+
+@dataclasses.dataclass
+class Cell:
+    row: str
+    attempt: str
+    command: list
+    status: int = 0
+    output: str = ""
+
+    @property
+    def noticed(self):
+        """A loss was reported, or an assertion of Pawl's stopped it."""
+        return self.status == 1 or self.status < 0
+
+    @property
+    def is_trouble(self):
+        return not self.noticed and self.status != 0
+
+    def run(self):
+        environment = dict(os.environ)
+        environment.pop("PAWL_BREAK", None)
+        if self.row in EXPECTED:
+            environment["PAWL_BREAK"] = self.row
+        with tempfile.TemporaryDirectory(prefix="breaks.") as directory:
+            command = [part.replace("{directory}", directory) for part in self.command]
+            try:
+                done = subprocess.run(command, cwd=directory, env=environment, timeout=SECONDS_MAX,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, text=True, errors="replace")
+                self.status, self.output = done.returncode, done.stdout
+            except subprocess.TimeoutExpired as expired:
+                self.status, self.output = 2, f"no end after {expired.timeout} s"
+        return self
+
+
+def command_of(attempt, row, options):
+    build = options.build.resolve()
+    plain = ["--mode", "plain"] if row == PLAIN else []
+    if attempt == SIMULATED:
+        return [build / "tests/crash_simulated", "--states", str(options.states), *plain]
+    if attempt == KILLED:
+        return [build / "tests/torture/torture", "--kills", str(options.kills), *plain]
+    if attempt == POWERCUT:
+        return [SOURCE / "tests/powercut/powercut.py", str(options.cuts), "--build", build,
+                "--results", "{directory}/results.jsonl", "--stop-when-lost", *plain]
+    regressions = SOURCE / "tests/fuzz/regressions"
+    parts = [f"{build}/tests/journal_damage"]
+    parts += [f"{build}/tests/replay_{target} {regressions}/{target}" for target in FUZZ_TARGETS]
+    parts += [f"{SOURCE}/tests/fuzz/fuzz.py {options.seconds} --kept {{directory}} "
+              f"--build {options.fuzz_build.resolve()}"]
+    return ["sh", "-c", " && ".join(f"{{ {part} || exit 1; }}" for part in parts)]
+
+
+def wanted_cells(options):
+    for row in (WHOLE, *EXPECTED, PLAIN):
+        if options.law and row not in options.law:
+            continue
+        for attempt in TRIES:
+            if options.attempt and attempt not in options.attempt:
+                continue
+            if row == PLAIN and attempt == FUZZED:
+                continue
+            if row != WHOLE and not options.all and attempt not in expected_of(row):
+                continue
+            yield Cell(row, attempt, [str(part) for part in command_of(attempt, row, options)])
+
+
+def expected_of(row):
+    if row == PLAIN:
+        return EXPECTED_OF_PLAIN
+    return EXPECTED.get(row, set())
+
+
+def surprises(cells):
+    """Sentences about what is not as it should be."""
+    for cell in cells:
+        name = f"{cell.attempt}, {cell.row}"
+        if cell.status == 77 and cell.row not in EXPECTED:
+            continue
+        if cell.row == WHOLE and cell.noticed:
+            yield cell, f"{name}: noticed what is not there"
+        elif cell.attempt in expected_of(cell.row) and not cell.noticed:
+            yield cell, f"{name}: did not notice (status {cell.status})"
+        elif cell.is_trouble and cell.row == WHOLE:
+            yield cell, f"{name}: trouble (status {cell.status})"
+
+
+def markdown(cells):
+    found = {(cell.row, cell.attempt): cell for cell in cells}
+    lines = ["| broken law | " + " | ".join(TRIES) + " |", "|---|" + ":-:|" * len(TRIES)]
+    for row in dict.fromkeys(cell.row for cell in cells):
+        marks = []
+        for attempt in TRIES:
+            cell = found.get((row, attempt))
+            mark = "" if cell is None else "caught" if cell.noticed else "–"
+            if cell is not None and cell.is_trouble:
+                mark = "stopped" if cell.status == 2 else "skipped"
+            marks.append(mark)
+        name = row if row not in EXPECTED else f"`{row}`"
+        lines.append(f"| {name} | " + " | ".join(marks) + " |")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--build", type=pathlib.Path, default=SOURCE / "build/breakable")
+    parser.add_argument("--fuzz-build", type=pathlib.Path, default=SOURCE / "build/fuzz")
+    parser.add_argument("--law", action="append", choices=[WHOLE, *EXPECTED, PLAIN])
+    parser.add_argument("--try", dest="attempt", action="append", choices=TRIES)
+    parser.add_argument("--all", action="store_true", help="ask every try about every law")
+    parser.add_argument("--states", type=int, default=100000)
+    parser.add_argument("--kills", type=int, default=500)
+    parser.add_argument("--cuts", type=int, default=40)
+    parser.add_argument("--seconds", type=int, default=30, help="of fuzzing")
+    options = parser.parse_args()
+    cells = list(wanted_cells(options))
+    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+        for cell in pool.map(Cell.run, cells):
+            mark = "noticed" if cell.noticed else f"status {cell.status}"
+            print(f"{cell.row}: {cell.attempt}: {mark}", file=sys.stderr, flush=True)
+    print(markdown(cells))
+    surprising = list(surprises(cells))
+    for cell, text in surprising:
+        print(f"\n{text}\n{cell.output[-TAIL_BYTES:]}", file=sys.stderr)
+    print(json.dumps({"try": "breaks", "cells": len(cells),
+                      "noticed": sum(cell.noticed for cell in cells),
+                      "surprises": [text for _, text in surprising]}))
+    return 1 if surprising else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
