@@ -93,7 +93,8 @@ class Mapping {
 
 // Recovery without mapping: replays the journal beside the file, flushes, removes mark and journal.
 // Returns the number of records replayed.  With `accept_loss`, what a damaged or missing journal
-// cannot give is given up: the file is as the last whole record left it.
+// cannot give is given up: the file is as the last whole record left it.  A journal without a valid
+// header is refused even so, for nothing shows that it is one; `pawl recover` puts it aside.
 Result<std::uint64_t> recover(Medium& medium, bool accept_loss = false);
 
 }  // namespace pawl
