@@ -303,6 +303,9 @@ Result<std::optional<RecordSummary>> Reader::next() {
 
 Result<std::string> Reader::evidence_of_loss() {
   const std::uint64_t end = round_down(size_bytes_, kBlockBytes);
+  // Each epoch begins at the front, so the last one that has any record has one there; and never
+  // does content: a file may hold what looks like a record, but nobody guesses an epoch.
+  std::uint64_t epoch_at_front = header_.epoch;
   for (std::uint64_t position = kAreaStart; position < end; position += kBlockBytes) {
     Result<std::span<const std::byte>> block = look_at(position);
     if (!block.ok()) return block.status();
@@ -311,6 +314,8 @@ Result<std::string> Reader::evidence_of_loss() {
     const bool whole =
         header.magic == kRecordMagic && header.header_crc32c == record_header_checksum(header);
     if (!whole) continue;
+    if (position == kAreaStart) epoch_at_front = header.epoch;
+    if (header.epoch != header_.epoch && header.epoch != epoch_at_front) continue;
     // Its writer knew that the record which is missing here was durable.
     if (header.epoch == header_.epoch && header.sequence > sequence_ &&
         header.durable_sequence >= sequence_) {

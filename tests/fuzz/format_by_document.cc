@@ -101,6 +101,10 @@ class Ring {
   }
 
   bool tells_of_loss(std::uint64_t missing, std::uint64_t generation) const {
+    const auto epoch_at = [&](std::uint64_t position) {
+      return number_at(journal_, position + kRecordEpoch, 8);
+    };
+    const bool front_is_whole = kRing < end_ && is_record_header(journal_.subspan(kRing, kBlock));
     for (std::uint64_t position = kRing; position < end_; position += kBlock) {
       const Bytes block = journal_.subspan(position, kBlock);
       if (!is_record_header(block)) continue;
@@ -108,6 +112,9 @@ class Ring {
           number_at(block, kRecordSequence, 8) > missing &&
           number_at(block, kRecordDurable, 8) >= missing)
         return true;
+      const bool counts =
+          epoch_at(position) == epoch_ || (front_is_whole && epoch_at(position) == epoch_at(kRing));
+      if (!counts) continue;
       const auto theirs = static_cast<std::uint32_t>(number_at(block, kRecordGeneration, 4));
       const auto ours = static_cast<std::uint32_t>(generation);
       if (static_cast<std::int32_t>(theirs - ours) > 0) return true;

@@ -523,7 +523,9 @@ TEST(Reader, TellsThatTheNewerHeaderWasLost) {
   EXPECT_NE(evidence(), "");
   // The same when the lost header had begun an epoch of its own.
   later.epoch = kEpoch + 1;
-  journal.put_record(newer.tail_offset, later, payload_of({{0, "e"}}));
+  journal.flip(newer.tail_offset);
+  EXPECT_EQ(evidence(), "");
+  journal.put_record(kAreaStart, later, payload_of({{0, "e"}}));
   EXPECT_NE(evidence(), "");
   // The same when nothing is left of it, and when an older header stands in its place.
   const std::vector<std::byte> zeros(kBlockBytes);
@@ -535,6 +537,31 @@ TEST(Reader, TellsThatTheNewerHeaderWasLost) {
   EXPECT_NE(evidence(), "");
   // With the header that the record knew, all is well.
   journal.put_header(1, newer);
+  EXPECT_EQ(evidence(), "");
+}
+
+// A file may hold journals, or what someone made to look like them: in a record's payload that
+// stands at the start of blocks.
+TEST(Reader, TakesNoContentForARecord) {
+  RecordHeader made_up = record_header(7, "");
+  made_up.epoch = kEpoch + 1;
+  made_up.header_generation = 1000;
+  made_up.header_crc32c = record_header_checksum(made_up);
+  std::string content(3 * kBlockBytes, 'x');
+  const std::size_t block = kBlockBytes - sizeof(RecordHeader) - sizeof(RangeHeader);
+  std::memcpy(content.data() + block, &made_up, sizeof(made_up));
+  Journal journal;
+  journal.put_record(kAreaStart, 1, {{0, content}});
+  const auto evidence = [&journal] {
+    MemoryFile file = journal.file();
+    Result<Reader> reader = Reader::open(file);
+    EXPECT_TRUE(reader.ok());
+    while (reader.value().next().value().has_value()) continue;
+    return reader.value().evidence_of_loss().value();
+  };
+  EXPECT_EQ(evidence(), "");
+  // The same when it is what a shorter record left of a longer one.
+  journal.put_record(kAreaStart, 1, {{0, "a"}});
   EXPECT_EQ(evidence(), "");
 }
 

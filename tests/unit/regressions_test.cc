@@ -419,6 +419,27 @@ TEST_F(Regressions, AWriterThatJustBeganIsNotTakenForACrash) {
   EXPECT_TRUE(after->mark().value().has_value()) << "the mark of a living writer was cleared";
 }
 
+// The file holds what looks like a record of a later life of its journal, and stands in the journal
+// at the start of a block.
+TEST_F(Regressions, ContentThatLooksLikeARecordIsNoEvidenceOfLoss) {
+  test::write_file(path_, content("a", 2 * kPageBytes));
+  EXPECT_EXIT(
+      {
+        test::Opened mapping(path_, test::options_for(ApplyChoice::async));
+        std::memset(mapping.bytes(), 'b', 2 * kPageBytes);
+        journal::RecordHeader made_up;
+        made_up.header_generation = 1 << 30;
+        made_up.header_crc32c = journal::record_header_checksum(made_up);
+        std::memcpy(mapping.bytes() + journal::kBlockBytes - sizeof(journal::RecordHeader) -
+                        sizeof(journal::RangeHeader),
+                    &made_up, sizeof made_up);
+        std::_Exit(mapping->commit(mapping.bytes(), 2 * kPageBytes).ok() ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+  const auto opened = test::try_open(path_, test::options_for(ApplyChoice::async));
+  EXPECT_TRUE(opened.ok()) << opened.status().text();
+}
+
 // 13. The mapping is destroyed while its background fails.
 TEST_F(Regressions, AFailureDuringDestructionIsWrittenIntoWhatStillExists) {
   test::write_file(path_, content("a", 8 * kPageBytes));
