@@ -203,14 +203,14 @@ class Laboratory {
   std::optional<Run> live_on(Explorer& explorer, const Trace& before, RunOptions options,
                              unsigned life, const std::string& where) {
     const auto cut = explorer.cut_somewhere(before);
-    if (!cut.has_value()) {
-      report(where, "a cut chosen by chance loses something", {before, {}, {}});
+    if (!cut.wrong.empty()) {
+      report(where, cut.wrong, {before, cut.recipe, {}});
       return std::nullopt;
     }
     options.seed = options.seed * 7 + life + 1;
     // A journal may be made shorter and longer.
     if (life % 2 == 1) options.subject.pawl.journal_size_bytes = kJournalSizeMin << life % 4;
-    Run run = run_program(options, cut->disks, cut->found);
+    Run run = run_program(options, cut.disks, cut.found);
     lives_ += 1;
     if (!examine(explorer, run, states_of_run_ * kLaterLifePercent / 100, 0, where))
       return std::nullopt;
@@ -220,8 +220,11 @@ class Laboratory {
   bool fail_recoveries(Explorer& explorer, const Trace& trace, const std::string& where) {
     for (unsigned i = 0; i < kFailedRecoveries; ++i) {
       const auto cut = explorer.cut_somewhere(trace);
-      if (!cut.has_value()) continue;  // it was reported
-      if (auto loss = explorer.fail_recoveries(cut->disks, trace.can_mark, cut->found)) {
+      if (!cut.wrong.empty()) {
+        report(where, cut.wrong, {trace, cut.recipe, {}});
+        return false;
+      }
+      if (auto loss = explorer.fail_recoveries(cut.disks, trace.can_mark, cut.found)) {
         report(where, loss->what, *loss);
         return false;
       }
@@ -250,8 +253,8 @@ class Laboratory {
       for (std::uint64_t operation = 0;; ++operation) {
         options.fault.operation = operation;
         Run run = run_program(options, start, contents);
-        fault_runs_ += 1;
         if (!run.failed_before.has_value() && operation >= run.operations) break;
+        fault_runs_ += run.failed_before.has_value() ? 1 : 0;  // what takes no space is spared
         if (!examine(explorer, run, kStatesOfFault,
                      run.failed_before.value_or(run.trace.events.size()),
                      where + ", operation " + std::to_string(operation) + " fails, " + way.name))

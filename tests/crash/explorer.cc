@@ -31,6 +31,15 @@ std::uint64_t checksum_of(const StoredDisk& disk, bool can_mark) {
   return disk.journal.has_value() ? mix(sum, disk.journal->checksum()) : sum;
 }
 
+// The last moment that changed what may be found: what a flush that fails leaves is what was there.
+std::size_t last_change(const Trace& trace) {
+  std::size_t last = 1;
+  for (DiskStates states(trace); !states.at_end();) {
+    if (states.advance()) last = states.moment();
+  }
+  return last;
+}
+
 }  // namespace
 
 std::uint64_t Counts::all_states() const {
@@ -227,7 +236,7 @@ std::string Explorer::replay(const Trace& trace, const std::string& text) {
   return replay(record_recovery(disks, trace.can_mark), text.substr(end + 1));
 }
 
-std::optional<Explorer::Cut> Explorer::cut_somewhere(const Trace& trace) {
+Explorer::Cut Explorer::cut_somewhere(const Trace& trace) {
   // Of a few candidates, the one with the most writes that are not durable.
   std::vector<std::size_t> candidates;
   for (std::size_t i = 0; i < kMomentsToChooseFrom; ++i)
@@ -244,8 +253,10 @@ std::optional<Explorer::Cut> Explorer::cut_somewhere(const Trace& trace) {
   }
   DiskStates states(trace);
   while (states.moment() < moment) states.advance();
-  Cut cut{states.build(states.sample(random_)), {}};
-  if (!judge(trace, states, cut.disks).empty()) return std::nullopt;
+  const StateRecipe recipe = states.sample(random_);
+  Cut cut{states.build(recipe), {}, recipe.text(), {}};
+  cut.wrong = judge(trace, states, cut.disks);
+  if (!cut.wrong.empty()) return cut;
   cut.found.resize(cut.disks.size());
   for (std::size_t volume = 0; volume < cut.disks.size(); ++volume) [[maybe_unused]]
     const Found found = recover_volume(cut.disks[volume], trace.can_mark, &cut.found[volume]);
@@ -265,12 +276,12 @@ std::optional<Loss> Explorer::fail_recoveries(const std::vector<StoredDisk>& dis
         repeat_from(operation);
         MemoryDisk memory(disks[volume], {.can_mark = can_mark});
         const Status failed = recover_(*recorder.record(memory.open(), 0));
-        if (recorder.operations() <= operation) break;  // it has no more
+        if (recorder.operations() <= operation) break;        // it has no more
+        if (!recorder.failed_before().has_value()) continue;  // that one takes no space
         counts_.recovery_faults += 1;
         // Without a crash: what the failed one left is what the next one finds.
         const Found again = recover_volume(memory.state(), can_mark, nullptr);
-        const bool told =
-            !failed.ok() || !recorder.failed_before().has_value() || error_number != EIO;
+        const bool told = !failed.ok() || error_number != EIO;
         const Trace trace = recorder.take();
         std::string wrong;
         if (!failed.ok() && failed.text().empty()) wrong = "the error has no text";
@@ -280,8 +291,8 @@ std::optional<Loss> Explorer::fail_recoveries(const std::vector<StoredDisk>& dis
           wrong = "then another content is found";
         // With one: whatever of it reached the disk.
         path_.clear();
-        if (wrong.empty() && !explore_trace(trace, kStatesOfFailedRecovery, trace.events.size() - 1,
-                                            kFailedRecovery))
+        if (wrong.empty() &&
+            !explore_trace(trace, kStatesOfFailedRecovery, last_change(trace) - 1, kFailedRecovery))
           wrong = "then the power fails: " + what_;
         if (wrong.empty()) continue;
         return Loss{trace, recipe_in_hand(),

@@ -63,8 +63,10 @@ class Explorer {
   struct Cut {
     std::vector<StoredDisk> disks;
     std::vector<Content> found;
+    std::string recipe;
+    std::string wrong;  // empty: nothing; else nothing is found
   };
-  std::optional<Cut> cut_somewhere(const Trace& trace);
+  Cut cut_somewhere(const Trace& trace);
   // Every operation of the recovery fails once, in each way; the next recovery mends it.
   std::optional<Loss> fail_recoveries(const std::vector<StoredDisk>& disks, bool can_mark,
                                       const std::vector<Content>& wanted);
