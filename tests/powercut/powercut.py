@@ -38,6 +38,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 import disk as disks
 import initramfs
@@ -248,6 +249,9 @@ class Results:
         seconds = [told["seconds"] for told in self.trials]
         return {"try": "powercut", "build": self._build, "mode": self._mode,
                 "trials": len(self.trials), "cuts": sum(len(told["cuts"]) for told in self.trials),
+                # The others came when all was durable, or took nothing of what was not.
+                "cuts_that_took_something": sum(cut["lost"] > 0
+                                                for told in self.trials for cut in told["cuts"]),
                 "cuts_drawn_again": sum(cut["unit"] != disks.SECTOR_BYTES
                                         for told in self.trials for cut in told["cuts"]),
                 "intact": outcomes["intact"], "lost": outcomes["lost"],
@@ -305,6 +309,9 @@ def main():
         return EXIT_SKIPPED
     except (initramfs.MissingProgram, machines.MachineTrouble) as trouble:
         print(f"powercut: {trouble}", file=sys.stderr)
+        return EXIT_TROUBLE
+    except Exception:  # Python would end with what says that something was lost
+        traceback.print_exc()
         return EXIT_TROUBLE
 
 

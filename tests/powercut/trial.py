@@ -267,7 +267,8 @@ class Trial:
                     if more and self._random.random() < RECOVERY_CUT_CHANCE:
                         bits = self._random.random() * math.log(CHANGES_RECOVERY_MAX)
                         machine.server.freeze_at_change = int(math.exp(bits)) - 1
-                    if self._recover(machine):
+                    # The power may go as the last command ends.
+                    if self._recover(machine) and not machine.frozen:
                         machine.server.freeze_at_change = None
                         self._audit(machine)
                         return
@@ -299,7 +300,8 @@ class Trial:
         if self._workload.recoverable and self._random.random() < WORK_ON_CHANCE:
             commands += [(command, False) for command in self._workload.work_on()]
         for command, tells in commands:
-            self._must(machine, command)
+            if not self._must(machine, command):
+                raise MachineTrouble(f"`{command}` did not end, so that nothing was audited")
             if tells:
                 self._note_what_was_found(machine)
 
