@@ -140,18 +140,19 @@ Status CommittedImage::apply_truncation(std::uint64_t size_bytes,
   PageRuns wanted = in_hand_;
   for (const auto& [number, waiting] : overlay_) wanted.add(number);
   wanted.add(copied);
+  // Blocks may be smaller than pages: the last page loses space as well.
+  const std::uint64_t cut = round_down(size_bytes, kPageBytes);
   if (base_size_ > size_bytes) {
     PAWL_TRY(base_.resize(size_bytes));
     base_size_ = size_bytes;
-    // Blocks may be smaller than pages: the last page lost space as well.
-    const std::uint64_t end = round_down(size_bytes, kPageBytes);
-    space_.forget(end, ~std::uint64_t{0});
-    // The space behind the end went with the cut; what is defined already counts on it.
-    for (const PageRun& run : wanted.runs()) {
-      const std::uint64_t start = std::max(run.first * kPageBytes, end);
-      if (start < run.end() * kPageBytes)
-        PAWL_TRY(space_.reserve(start, run.end() * kPageBytes - start));
-    }
+    space_.forget(cut, ~std::uint64_t{0});
+  }
+  // The space behind the end went with the cut, this time or when it was tried before; what is
+  // defined already counts on it.
+  for (const PageRun& run : wanted.runs()) {
+    const std::uint64_t start = std::max(run.first * kPageBytes, cut);
+    if (start < run.end() * kPageBytes)
+      PAWL_TRY(space_.reserve(start, run.end() * kPageBytes - start));
   }
   std::uint64_t from = applying_.to;
   const auto punch_to = [&](std::uint64_t end) -> Status {

@@ -550,6 +550,36 @@ TEST_F(Regressions, ACutWithinAPageGivesTheSpaceOfItsRestAway) {
   EXPECT_TRUE(has_space) << "the page was committed without space in the base";
 }
 
+// Space that went with a cut is reserved again for what is defined behind it; where the disk was
+// full just then, at the next try.
+TEST_F(Regressions, SpaceThatACutCouldNotReserveAgainIsReservedByTheNextTry) {
+  test::write_file(path_, content("a", 8 * kPageBytes));
+  auto on_disk = medium();
+  bool full = true;
+  bool has_space = false;
+  const auto base =
+      test::watched_file(on_disk->base(), Which::base, watch_with([&](const Event& event) {
+                           if (event.act != Act::reserve) return Status{};
+                           if (full) return Status::failure(ENOSPC, "full");
+                           has_space = true;
+                           return Status{};
+                         }));
+  CommittedImage image(*base, 8 * kPageBytes, 0);
+  ASSERT_TRUE(image.learn_space().ok());
+  image.truncate(kPageBytes, 1);
+  image.set_size(kPageBytes, 1);
+  image.durable(1);
+  // Queued, and not durable yet.
+  ASSERT_TRUE(image.reserve_space(5 * kPageBytes, kPageBytes).ok());
+  image.set_size(6 * kPageBytes, 2);
+  patch(image, 5, 0, "b", 2);
+  image.end_commit();
+  EXPECT_EQ(image.apply().error_number(), ENOSPC);
+  full = false;
+  EXPECT_TRUE(image.apply().ok());
+  EXPECT_TRUE(has_space) << "a commit stands in memory that has no space in the base";
+}
+
 // A writer that died between the write of a record and its flush leaves the record where the next
 // one reads it and a power cut takes it away: it has to be durable before the base gets it.
 TEST_F(Regressions, RecoveryAppliedARecordThatItsDeadWriterHadNotFlushed) {
