@@ -18,6 +18,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import traceback
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
 TARGETS = {"reader": 131072, "recover": 131072, "api": 968}  # the longest input of each
@@ -136,4 +137,8 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except Exception:  # 1 would say that something broke
+        traceback.print_exc()
+        sys.exit(2)

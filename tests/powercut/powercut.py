@@ -252,8 +252,12 @@ class Results:
                 # The others came when all was durable, or took nothing of what was not.
                 "cuts_that_took_something": sum(cut["lost"] > 0
                                                 for told in self.trials for cut in told["cuts"]),
+                # The kernel complained about its file system: without tears within blocks instead.
                 "cuts_drawn_again": sum(cut["unit"] != disks.SECTOR_BYTES
                                         for told in self.trials for cut in told["cuts"]),
+                "cuts_drawn_again_after_a_loss": sum(
+                    cut.get("drawn_again") == trials.LostBesideComplaints.__name__
+                    for told in self.trials for cut in told["cuts"]),
                 "intact": outcomes["intact"], "lost": outcomes["lost"],
                 "trouble": outcomes["trouble"], "file_systems": by("file_system"),
                 "trackers": by("tracker"), "kernels": by("kernel"), "disks": by("disk"),

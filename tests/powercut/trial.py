@@ -43,6 +43,11 @@ class DiskTrouble(Exception):
     """The file system itself did not cope with the cut."""
 
 
+class LostBesideComplaints(DiskTrouble):
+    """Something was lost where the kernel complains about the file system: whose loss it is, is not
+    known."""
+
+
 @dataclass
 class Parameters:
     """All that is drawn for a trial before it begins follows from its seed."""
@@ -164,7 +169,7 @@ class Trial:
         if status not in good:
             said = "; ".join(machine.lines[:-1])[:CONSOLE_BYTES_SHOWN]
             if failure is Lost and COMPLAINTS.search(self._console_text()):
-                failure = DiskTrouble
+                failure = LostBesideComplaints
             raise failure(f"`{command}` ended with {status}: {said} {self._console()}".strip())
         return True
 
@@ -273,10 +278,11 @@ class Trial:
                         self._audit(machine)
                         return
                     self._cut(machine, "recovering")
-            except DiskTrouble:
+            except DiskTrouble as trouble:
                 self._report.found.clear()
                 if not self._draw_again():
                     raise
+                self._report.cuts[-1]["drawn_again"] = type(trouble).__name__
 
     def _recover(self, machine):
         """False when the power went first."""
