@@ -180,8 +180,8 @@ class Trial:
         return self._console_text()[-CONSOLE_BYTES_SHOWN:].strip().replace("\n", " | ")
 
     def _cut(self, machine, when):
-        """Kills the machine and draws what is left of the disk."""
-        machine.kill()
+        """Cuts the power and draws what is left of the disk."""
+        machine.cut_power()
         cut = self._disk.cut_power(self._random)
         self._states.append((self._place, self._disk, cut.image))
         self._report.cuts.append({"when": when})
