@@ -10,28 +10,9 @@
 namespace pawl {
 namespace {
 
-constexpr std::array kNames = {
-    "acknowledge_after_flush",
-    "apply_after_flush",
-    "diff_against_committed",
-    "check_the_checksum",
-    "one_epoch",
-    "replay_is_idempotent",
-    "flush_what_was_replayed",
-    "flush_before_release",
-    "two_headers",
-    "shrink_with_the_commit",
-    "cut_with_the_commit",
-    "size_with_the_commit",
-    "only_the_range",
-    "keep_what_failed",
-    "space_first",
-    "failed_flush_is_final",
-    "mark_before_journal",
-    "tell_of_damage",
-    "ranges_within_the_file",
-};
-static_assert(kNames.size() == static_cast<std::size_t>(Law::ranges_within_the_file) + 1);
+#define PAWL_LAW_TEXT(name) #name,
+constexpr std::array kNames = {PAWL_LAWS(PAWL_LAW_TEXT)};
+#undef PAWL_LAW_TEXT
 
 // The number of the law that PAWL_BREAK names; -1 when none is broken.
 int broken_law() {

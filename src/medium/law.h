@@ -8,27 +8,33 @@
 
 namespace pawl {
 
-enum class Law {
-  acknowledge_after_flush,  // a commit is acknowledged before its record is flushed
-  apply_after_flush,        // a record is applied before it is flushed
-  diff_against_committed,   // pages are compared with the base, which lags
-  check_the_checksum,       // a record is believed whatever its checksums say
-  one_epoch,                // a record of an earlier life of the journal is believed
-  replay_is_idempotent,     // replaying what stands in the base already does harm
-  flush_what_was_replayed,  // recovery empties the journal before the base is flushed
-  flush_before_release,     // a checkpoint drops records before the base is flushed
-  two_headers,              // the journal's header is overwritten in place
-  shrink_with_the_commit,   // a shrink reaches the base before it is committed
-  cut_with_the_commit,      // recovery forgets that the file was shorter for a while
-  size_with_the_commit,     // recovery forgets the file's size
-  only_the_range,           // a commit of a range takes all pages
-  keep_what_failed,         // a commit that fails forgets its pages
-  space_first,              // a commit takes no space in the base before it is acknowledged
-  failed_flush_is_final,    // a flush that failed is tried again and believed
-  mark_before_journal,      // a close removes the journal before it clears the mark
-  tell_of_damage,           // a hole among durable records is taken for their end
-  ranges_within_the_file,   // a record's ranges are not held against the file's size
-};
+// Each law, and what happens when it is broken.
+// clang-format off
+#define PAWL_LAWS(LAW) \
+  LAW(acknowledge_after_flush) /* a commit is acknowledged before its record is flushed */ \
+  LAW(apply_after_flush) /* a record is applied before it is flushed */ \
+  LAW(diff_against_committed) /* pages are compared with the base, which lags */ \
+  LAW(check_the_checksum) /* a record is believed whatever its checksums say */ \
+  LAW(one_epoch) /* a record of an earlier life of the journal is believed */ \
+  LAW(replay_is_idempotent) /* replaying what stands in the base already does harm */ \
+  LAW(flush_what_was_replayed) /* recovery empties the journal before the base is flushed */ \
+  LAW(flush_before_release) /* a checkpoint drops records before the base is flushed */ \
+  LAW(two_headers) /* the journal's header is overwritten in place */ \
+  LAW(shrink_with_the_commit) /* a shrink reaches the base before it is committed */ \
+  LAW(cut_with_the_commit) /* recovery forgets that the file was shorter for a while */ \
+  LAW(size_with_the_commit) /* recovery forgets the file's size */ \
+  LAW(only_the_range) /* a commit of a range takes all pages */ \
+  LAW(keep_what_failed) /* a commit that fails forgets its pages */ \
+  LAW(space_first) /* a commit takes no space in the base before it is acknowledged */ \
+  LAW(failed_flush_is_final) /* a flush that failed is tried again and believed */ \
+  LAW(mark_before_journal) /* a close removes the journal before it clears the mark */ \
+  LAW(tell_of_damage) /* a hole among durable records is taken for their end */ \
+  LAW(ranges_within_the_file) /* a record's ranges are not held against the file's size */
+// clang-format on
+
+#define PAWL_LAW_NAMED(name) name,
+enum class Law { PAWL_LAWS(PAWL_LAW_NAMED) };
+#undef PAWL_LAW_NAMED
 
 #ifdef PAWL_BREAKABLE
 bool is_broken(Law law);

@@ -4,26 +4,19 @@
 // The input: 8 bytes of setting, then 8 bytes a call: which, and what with.  With PAWL_FUZZ_TELL in
 // the environment each call is told before it is made.
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <memory>
-#include <optional>
+#include <vector>
 
+#include "fuzz/call.h"
+#include "fuzz/face.h"
 #include "fuzz/fuzz_target.h"
 #include "fuzz/require.h"
 #include "mapping/mapping.h"
-#include "mapping/open_mappings.h"
 #include "mapping/statistics.h"
-#include "medium/block_medium.h"
-#include "pawl/pawl.h"
-#include "support/memory_medium.h"
 #include "track/kernel_stores.h"
 #include "track/tracker.h"
 #include "workload/file_model.h"
@@ -35,386 +28,14 @@ const std::size_t kPrologueBytes = 8;
 
 namespace {
 
-using test::Content;
 using test::FileModel;
 
-constexpr std::size_t kCallBytes = 8;
 constexpr std::size_t kCallsMax = 120;
 constexpr unsigned kCallKinds = 24;
 constexpr unsigned kReadEvery = 4;
 constexpr std::uint64_t kFileBytesMax = 96 << 10;
 constexpr std::uint64_t kWindowPagesMax = 32;
 constexpr std::uint64_t kEveryPage = std::uint64_t{1} << 50;
-constexpr std::uint64_t kTooLarge = (std::uint64_t{1} << 62) + 1;
-
-// An address that may point to nothing.
-char* beside(char* address, std::int64_t bytes) {
-  return reinterpret_cast<char*>(reinterpret_cast<std::uintptr_t>(address) +
-                                 static_cast<std::uintptr_t>(bytes));
-}
-
-// The bytes of one call: its kind, and numbers.
-struct Call {
-  unsigned kind;
-  unsigned a;  // 8 bits
-  unsigned b;  // 16 bits
-  unsigned c;  // 32 bits
-};
-
-// ---------------------------------------------------------------------------------------- faces
-
-// A program's way to Pawl: a Mapping, or the C functions.
-class Face {
- public:
-  Face() = default;
-  Face(const Face&) = delete;
-  Face& operator=(const Face&) = delete;
-  virtual ~Face() = default;
-
-  // With a window; the file is recovered if it was left by a crash.
-  virtual Status open(const Options& options, const PageRun& window) = 0;
-  virtual Status commit(char* address, std::size_t length) = 0;
-  virtual Status queue(char* address, std::size_t length) = 0;
-  virtual Status wait() = 0;
-  virtual Status roll_back(char* address, std::size_t length) = 0;
-  virtual Status truncate(std::uint64_t size_bytes) = 0;
-  virtual Status close() = 0;
-  // Ends as a process does that is killed.
-  virtual void crash() = 0;
-  virtual Status recover() = 0;
-  // Calls that must be refused and change nothing.
-  virtual void call_wrongly(const Call& call) = 0;
-  // The file itself, and whether anything lies beside it.
-  virtual Content file() = 0;
-  virtual bool is_just_a_file() = 0;
-  // The mapping as long as it is open: what can be done with it that the C functions cannot.
-  virtual Mapping* mapping() = 0;
-  virtual bool has_all_calls() const = 0;
-};
-
-void must_fail(const Status& status, int error_number, const char* what) {
-  require(!status.ok(), [&] { return std::string("a wrong call is refused: ") + what; });
-  require(status.error_number() == error_number, [&] {
-    return std::string("a wrong call fails with the error it should: ") + what + ": " +
-           std::to_string(status.error_number()) + " " + status.text();
-  });
-  require(!status.text().empty(), [&] { return std::string("a refusal says why: ") + what; });
-}
-
-class MappingFace final : public Face {
- public:
-  MappingFace(Content content, bool can_mark)
-      : disk_({.base = std::move(content), .mark = {}, .journal = {}},
-              {.backing = test::Backing::memory_file, .can_mark = can_mark}) {}
-
-  Status open(const Options& options, const PageRun& window) override {
-    closed_.reset();
-    auto opened = Mapping::open(disk_.open(), options);
-    if (!opened.ok()) return opened.status();
-    mapping_ = std::move(opened.value());
-    return mapping_
-        ->map_window(nullptr, window.count * kPageBytes, PROT_READ | PROT_WRITE, 0,
-                     window.first * kPageBytes)
-        .status();
-  }
-  Status commit(char* address, std::size_t length) override {
-    return mapping_->commit(address, length);
-  }
-  Status queue(char* address, std::size_t length) override {
-    return mapping_->commit_async(address, length);
-  }
-  Status wait() override { return mapping_->wait(); }
-  Status roll_back(char* address, std::size_t length) override {
-    return mapping_->roll_back(address, length);
-  }
-  Status truncate(std::uint64_t size_bytes) override { return mapping_->truncate(size_bytes); }
-  Status close() override {
-    const Status status = mapping_->close();
-    closed_ = std::move(mapping_);
-    return status;
-  }
-  void crash() override { mapping_.reset(); }
-  Status recover() override { return pawl::recover(*disk_.open()).status(); }
-
-  void call_wrongly(const Call& call) override {
-    if (closed_ != nullptr) return call_closed(call);
-    char* const address = mapping_->window().has_value() ? mapping_->window()->address : nullptr;
-    const std::size_t length = address != nullptr ? mapping_->window()->length : kPageBytes;
-    constexpr std::size_t kPastAnything = ~std::size_t{0} - 100;
-    switch (call.a % 14) {
-      case 0:
-        return must_fail(mapping_->commit(beside(address, 1 + call.b % 4095), 100), EINVAL,
-                         "unaligned");
-      case 1:
-        return must_fail(mapping_->roll_back(beside(address, 8), kPageBytes), EINVAL, "unaligned");
-      case 2:
-        return must_fail(mapping_->commit(address, length + 1 + call.b), ENOMEM, "past the end");
-      case 3:
-        return must_fail(
-            mapping_->commit_async(beside(address, static_cast<std::int64_t>(length)), kPageBytes),
-            ENOMEM, "behind");
-      case 4:
-        return must_fail(mapping_->commit(address, kPastAnything), ENOMEM, "length overflows");
-      case 5:
-        return must_fail(mapping_->commit(beside(address, -4096), kPageBytes), ENOMEM, "before");
-      case 6:
-        return must_fail(mapping_->truncate(kTooLarge + call.c), EFBIG, "no such size");
-      case 7:
-        return must_fail(mapping_->write(~std::uint64_t{0} - call.b, kBytes), EFBIG, "overflow");
-      case 8:
-        return must_fail(mapping_->allocate(call.c, 0), EINVAL, "nothing to allocate");
-      case 9:
-        return must_fail(mapping_->allocate(kTooLarge, ~std::uint64_t{0} - call.b), EINVAL,
-                         "overflow");
-      case 10:
-        return must_fail(Mapping::open(disk_.open(), Options{}).status(), EBUSY, "a second writer");
-      case 11:
-        return must_fail(pawl::recover(*disk_.open()).status(), EBUSY, "recovery of a mapped file");
-      case 12:
-        if (address == nullptr) return must_fail(mapping_->unmap_window(true), EINVAL, "no window");
-        return must_fail(mapping_->map_window(nullptr, kPageBytes, PROT_READ, 0, 0).status(), EBUSY,
-                         "a second window");
-      default:
-        if (address == nullptr) {
-          return must_fail(mapping_->remap_window(kPageBytes, true, nullptr).status(), EINVAL,
-                           "no window");
-        }
-        return must_fail(mapping_->remap_window(call.b % 2 == 0 ? 0 : 4097, true, nullptr).status(),
-                         EINVAL, "no such length");
-    }
-  }
-
-  Content file() override { return disk_.state().base; }
-  bool is_just_a_file() override {
-    const test::StoredDisk state = disk_.state();
-    return !state.mark.has_value() && !state.journal.has_value();
-  }
-  Mapping* mapping() override { return mapping_.get(); }
-  bool has_all_calls() const override { return true; }
-
- private:
-  static constexpr std::array<std::byte, 300> kBytes{};
-
-  void call_closed(const Call& call) {
-    std::array<std::byte, 100> bytes{};
-    switch (call.a % 10) {
-      case 0:
-        return must_fail(closed_->commit_all(), EINVAL, "closed");
-      case 1:
-        return must_fail(closed_->commit(nullptr, kPageBytes), EINVAL, "closed");
-      case 2:
-        return must_fail(closed_->truncate(call.b), EINVAL, "closed");
-      case 3:
-        return must_fail(closed_->write(call.b, kBytes), EINVAL, "closed");
-      case 4:
-        return must_fail(closed_->map_window(nullptr, kPageBytes, PROT_READ, 0, 0).status(), EINVAL,
-                         "closed");
-      case 5:
-        return must_fail(closed_->unmap_window(true), EINVAL, "closed");
-      case 6:
-        return must_fail(closed_->close(), EINVAL, "closed");
-      case 7:
-        return must_fail(closed_->roll_back(nullptr, kPageBytes), EINVAL, "closed");
-      case 8: {
-        [[maybe_unused]] const bool pending = closed_->has_pending_changes();
-        [[maybe_unused]] const auto count = closed_->read(call.b, bytes);
-        MappingStatistics statistics;
-        closed_->statistics(statistics);
-        return;
-      }
-      default:
-        return must_fail(closed_->wait(), EINVAL, "closed");
-    }
-  }
-
-  test::MemoryDisk disk_;
-  std::unique_ptr<Mapping> mapping_;
-  std::unique_ptr<Mapping> closed_;  // the last, for calls that come too late
-};
-
-// One directory a process, in memory where there is such a place.
-const std::string& scratch_path() {
-  static const std::string path = [] {
-    const char* const wanted = std::getenv("PAWL_TEST_DIR");
-    std::string pattern = wanted != nullptr                           ? wanted
-                          : std::filesystem::is_directory("/dev/shm") ? "/dev/shm"
-                                                                      : "/tmp";
-    pattern += "/pawl-fuzz-XXXXXX";
-    require(::mkdtemp(pattern.data()) != nullptr, "a directory for the file can be made");
-    static std::string to_remove;
-    to_remove = pattern;
-    std::atexit([] {
-      std::error_code ignored;
-      std::filesystem::remove_all(to_remove, ignored);
-    });
-    return pattern + "/file";
-  }();
-  return path;
-}
-
-class CFace final : public Face {
- public:
-  explicit CFace(const Content& content) {
-    std::filesystem::remove(journal_path());
-    content.save_as(scratch_path());
-    descriptor_ = ::open(scratch_path().c_str(), O_RDWR | O_CLOEXEC);
-    require(descriptor_ >= 0, "the file can be opened");
-  }
-  ~CFace() override {
-    if (address_ != nullptr) crash();
-    ::close(descriptor_);
-    std::filesystem::remove(journal_path());
-    std::filesystem::remove(scratch_path());
-  }
-
-  Status open(const Options& options, const PageRun& window) override {
-    pawl_options given{};
-    if (pawl_options_init(&given) != 0) return failure();
-    given.journal_size_bytes = options.journal_size_bytes;
-    given.tracker = static_cast<int>(options.tracker);
-    given.apply = static_cast<int>(options.apply);
-    given.apply_threshold_pages = options.apply_threshold_pages;
-    given.resident_bytes_max = options.resident_bytes_max;
-    length_ = window.count * kPageBytes;
-    void* const at =
-        pawl_mmap_with(nullptr, length_, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_,
-                       static_cast<off_t>(window.first * kPageBytes), &given);
-    if (at == MAP_FAILED) return failure();
-    address_ = static_cast<char*>(at);
-    return {};
-  }
-  Status commit(char* address, std::size_t length) override {
-    return status_of(pawl_msync(address, length, MS_SYNC));
-  }
-  Status queue(char* address, std::size_t length) override {
-    return status_of(pawl_msync(address, length, MS_ASYNC));
-  }
-  Status wait() override { return status_of(pawl_wait(address_)); }
-  Status roll_back(char* address, std::size_t length) override {
-    return status_of(pawl_msync(address, length, MS_INVALIDATE));
-  }
-  Status truncate(std::uint64_t size_bytes) override {
-    return status_of(pawl_ftruncate(descriptor_, static_cast<off_t>(size_bytes)));
-  }
-  Status close() override {
-    const Status status = status_of(pawl_munmap(address_, length_));
-    closed_at_ = std::exchange(address_, nullptr);
-    return status;
-  }
-  void crash() override { open_mappings::remove(std::exchange(address_, nullptr)).reset(); }
-  Status recover() override {
-    return pawl_recover(scratch_path().c_str()) >= 0 ? Status{} : failure();
-  }
-
-  void call_wrongly(const Call& call) override {
-    if (address_ == nullptr) {
-      must_fail(status_of(pawl_munmap(closed_at_, length_)), EINVAL, "unmapped twice");
-      must_fail(status_of(pawl_msync(closed_at_, length_, MS_SYNC)), ENOMEM, "unmapped");
-      return must_fail(status_of(pawl_wait(closed_at_)), ENOMEM, "unmapped");
-    }
-    switch (call.a % 16) {
-      case 0:
-        return must_fail(commit(address_ + 1 + call.b % 4095, 100), EINVAL, "unaligned");
-      case 1:
-        return must_fail(commit(address_, length_ + 1 + call.b), ENOMEM, "past the end");
-      case 2:
-        return must_fail(commit(address_, ~std::size_t{0} - call.b), ENOMEM, "length overflows");
-      case 3:
-        return must_fail(queue(address_ + length_, kPageBytes), ENOMEM, "behind");
-      case 4: {
-        const int flags = static_cast<int>(call.b);
-        if (flags == MS_SYNC || flags == MS_ASYNC || flags == MS_INVALIDATE) return;
-        return must_fail(status_of(pawl_msync(address_, length_, flags)), EINVAL, "flags");
-      }
-      case 5:
-        return must_fail(status_of(pawl_munmap(address_, length_ + kPageBytes)), EINVAL,
-                         "unmapped with another length");
-      case 6:
-        return must_fail(status_of(pawl_munmap(address_ + kPageBytes, kPageBytes)), EINVAL,
-                         "a part is unmapped");
-      case 7:
-        return must_fail(status_of(pawl_ftruncate(descriptor_, -1 - static_cast<off_t>(call.c))),
-                         EINVAL, "a negative size");
-      case 8:
-        return must_fail(truncate(kTooLarge + call.c), EFBIG, "no such size");
-      case 9:
-        return must_fail(status_of(pawl_stats(address_, nullptr)), EINVAL, "no statistics");
-      case 10:
-        return must_fail(status_of(pawl_recover(scratch_path().c_str()) < 0 ? -1 : 0), EBUSY,
-                         "recovery of a mapped file");
-      case 11:
-        return must_fail(status_of(pawl_recover(nullptr) < 0 ? -1 : 0), EINVAL, "no path");
-      default:
-        return map_wrongly(call);
-    }
-  }
-
-  Content file() override { return Content::load_from(scratch_path()); }
-  bool is_just_a_file() override { return !std::filesystem::exists(journal_path()); }
-  Mapping* mapping() override { return open_mappings::find(address_).get(); }
-  bool has_all_calls() const override { return false; }
-
- private:
-  static std::string journal_path() { return scratch_path() + kJournalSuffix; }
-  static Status failure() {
-    require(*pawl_last_error() != '\0', "a failure says why");
-    return Status::failure(errno, pawl_last_error());
-  }
-  static Status status_of(int result) { return result == 0 ? Status{} : failure(); }
-
-  Status map(std::size_t length, int flags, int descriptor, off_t offset,
-             const pawl_options* options) {
-    return pawl_mmap_with(nullptr, length, PROT_READ | PROT_WRITE, flags, descriptor, offset,
-                          options) == MAP_FAILED
-               ? failure()
-               : Status{};
-  }
-  void map_wrongly(const Call& call) {
-    pawl_options options{};
-    require(pawl_options_init(&options) == 0, "options have defaults");
-    switch (call.b % 11) {
-      case 0:
-        return must_fail(map(length_, MAP_ATOMIC, descriptor_, 0, nullptr), EBUSY, "mapped twice");
-      case 1:
-        return must_fail(map(0, MAP_ATOMIC, descriptor_, 0, nullptr), EINVAL, "no length");
-      case 2:
-        return must_fail(map(length_, MAP_SHARED, descriptor_, 0, nullptr), EINVAL, "not atomic");
-      case 3:
-        return must_fail(map(length_, MAP_ATOMIC | MAP_LOCKED, descriptor_, 0, nullptr), EOPNOTSUPP,
-                         "unknown flags");
-      case 4:
-        return must_fail(map(length_, MAP_ATOMIC, descriptor_, 1 + call.c % 4095, nullptr), EINVAL,
-                         "unaligned offset");
-      case 5:
-        return must_fail(map(length_, MAP_ATOMIC, descriptor_, -4096, nullptr), EINVAL,
-                         "negative offset");
-      case 6:
-        return must_fail(map(~std::size_t{0} - call.c, MAP_ATOMIC, descriptor_, 0, nullptr), ENOMEM,
-                         "no such length");
-      case 7:
-        return must_fail(map(length_, MAP_ATOMIC, -1, 0, nullptr), EBADF, "no file");
-      case 8:
-        options.struct_size_bytes = call.c % 8;
-        return must_fail(map(length_, MAP_ATOMIC, descriptor_, 0, &options), EINVAL,
-                         "options of another size");
-      case 9:
-        options.journal_size_bytes = call.c % kJournalSizeMin;
-        return must_fail(map(length_, MAP_ATOMIC, descriptor_, 0, &options), EINVAL,
-                         "a journal too small");
-      default:
-        options.tracker = 3 + static_cast<int>(call.c % 1000);
-        return must_fail(map(length_, MAP_ATOMIC, descriptor_, 0, &options), EINVAL,
-                         "no such tracker");
-    }
-  }
-
-  int descriptor_ = -1;
-  char* address_ = nullptr;
-  char* closed_at_ = nullptr;
-  std::size_t length_ = 0;
-};
-
-// -------------------------------------------------------------------------------------- program
 
 void succeed(const Status& status, const char* what) {
   require(status.ok(), [&] { return std::string(what) + " succeeds: " + status.text(); });
@@ -468,9 +89,9 @@ class Program {
         model_(initial_content(setting.seed, setting.initial_bytes), window_.count),
         possible_{model_.committed()} {
     if (setting.uses_c)
-      face_ = std::make_unique<CFace>(model_.now());
+      face_ = c_face(model_.now());
     else
-      face_ = std::make_unique<MappingFace>(model_.now(), setting.can_mark);
+      face_ = mapping_face(model_.now(), setting.can_mark);
     open(0);
   }
 

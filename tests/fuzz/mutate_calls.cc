@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "fuzz/call.h"
 #include "fuzz/fuzz_target.h"
 #include "workload/random.h"
 
@@ -12,8 +13,6 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 
 namespace pawl::fuzz {
 namespace {
-
-constexpr std::size_t kCallBytes = 8;
 
 using test::below;
 using test::Random;

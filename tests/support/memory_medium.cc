@@ -82,16 +82,6 @@ std::unique_ptr<DescriptorFile> memory_file(const Content& content) {
   return file;
 }
 
-Content content_of(MediumFile& file) {
-  const auto size = file.size();
-  if (!size.ok()) throw std::runtime_error(size.status().text());
-  std::vector<std::byte> bytes(size.value());
-  if (const Status read = file.read(0, bytes); !read.ok()) throw std::runtime_error(read.text());
-  Content content;
-  content.write(0, bytes);
-  return content;
-}
-
 // Another name for a file that somebody else owns.
 class SharedFile final : public MediumFile {
  public:
@@ -224,7 +214,7 @@ std::unique_ptr<Medium> MemoryDisk::open() { return std::make_unique<DiskMedium>
 StoredDisk MemoryDisk::state() const {
   const std::lock_guard lock(mutex_);
   const auto* pages = dynamic_cast<const PagesFile*>(base_.get());
-  StoredDisk state{pages != nullptr ? pages->content() : content_of(*base_), mark_, {}};
+  StoredDisk state{pages != nullptr ? pages->content() : Content::of(*base_), mark_, {}};
   if (journal_ != nullptr) state.journal = journal_->content();
   return state;
 }

@@ -17,6 +17,10 @@ namespace {
 constexpr std::uint64_t kOddFactor = 0x9e3779b97f4a7c15;
 constexpr std::uint64_t kChecksumOfZeros = 1;  // of a page that might as well not be there
 
+void insist(const Status& status) {
+  if (!status.ok()) throw std::runtime_error(status.text());
+}
+
 std::uint64_t mix(std::uint64_t sum, std::uint64_t word) {
   sum = (sum ^ word) * kOddFactor;
   return sum ^ (sum >> 29);
@@ -157,14 +161,6 @@ std::uint64_t Content::checksum() const {
   return sum;
 }
 
-namespace {
-
-void insist(const Status& status) {
-  if (!status.ok()) throw std::runtime_error(status.text());
-}
-
-}  // namespace
-
 void Content::save_as(const std::string& path) const {
   DescriptorFile file(Descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600)), path);
   Status saved = file.resize(size_);
@@ -176,8 +172,7 @@ void Content::save_as(const std::string& path) const {
   insist(saved);
 }
 
-Content Content::load_from(const std::string& path) {
-  DescriptorFile file(Descriptor(::open(path.c_str(), O_RDONLY)), path);
+Content Content::of(MediumFile& file) {
   Content content;
   auto size = file.size();
   insist(size.status());
@@ -185,6 +180,11 @@ Content Content::load_from(const std::string& path) {
   insist(file.read(0, bytes));
   content.write(0, bytes);
   return content;
+}
+
+Content Content::load_from(const std::string& path) {
+  DescriptorFile file(Descriptor(::open(path.c_str(), O_RDONLY)), path);
+  return of(file);
 }
 
 }  // namespace pawl::test

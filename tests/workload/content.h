@@ -34,8 +34,9 @@ class Content {
   // The same for two that do not differ, whatever holes they have; against chance, not malice.
   std::uint64_t checksum() const;
 
-  // As a file; both throw std::runtime_error when they cannot.
+  // As a file; all throw std::runtime_error when they cannot.
   void save_as(const std::string& path) const;
+  static Content of(MediumFile& file);
   static Content load_from(const std::string& path);
 
  private:
