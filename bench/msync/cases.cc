@@ -1,16 +1,16 @@
 #include "msync/cases.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <random>
+#include <stdexcept>
+
+#include "common/conduct.h"
 
 namespace pawl::bench {
 namespace {
@@ -26,15 +26,9 @@ constexpr std::uint32_t kSeed = 1;
 constexpr std::uint64_t kMemoryLeftBytes = std::uint64_t{3} << 30;
 constexpr std::uint64_t kDiskLeftBytes = std::uint64_t{4} << 30;
 
-volatile std::sig_atomic_t stop_asked = 0;
-
-void progress(const std::string& text) {
-  if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\x1b[K{}", text);
-}
-
 void add_worker(Workers& workers, Results& results, const std::string& name,
                 const MakeSystem& make) {
-  if (stop_asked != 0) throw std::runtime_error("stopped");
+  stop_if_asked();
   progress("setting up " + name);
   auto worker = std::make_unique<Worker>(name, make);
   if (worker->unavailable().empty())
@@ -60,7 +54,7 @@ std::vector<Tally> take_rounds(const Workers& workers, const Turn& turn, double 
     progress(fmt::format("{}, round {}", title, round + 1));
     std::shuffle(order.begin(), order.end(), random);
     for (const std::size_t i : order) {
-      if (stop_asked != 0) throw std::runtime_error("stopped");
+      stop_if_asked();
       tallies[i].add(workers[i]->take(turn));
     }
   }
@@ -155,8 +149,6 @@ void measure_large_case(const Plan& plan, const char* case_name, Contents conten
 }
 
 }  // namespace
-
-void ask_to_stop() { stop_asked = 1; }
 
 void measure_pages(const Plan& plan, Results& results) {
   Workers workers;

@@ -35,7 +35,4 @@ struct Results {
 void measure_pages(const Plan& plan, Results& results);
 void measure_large(const Plan& plan, Results& results);
 
-// Ends the measurement after the turn in hand.  Safe in a signal handler.
-void ask_to_stop();
-
 }  // namespace pawl::bench

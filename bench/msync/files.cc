@@ -4,14 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <random>
-#include <stdexcept>
-#include <system_error>
 #include <vector>
+
+#include "common/failure.h"
 
 namespace pawl::bench {
 namespace {
@@ -23,10 +19,6 @@ constexpr mode_t kMode = 0600;
 
 File::~File() {
   if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-void fail_with_errno(const std::string& what) {
-  throw std::runtime_error(what + ": " + std::strerror(errno));
 }
 
 File open_file(const std::string& path, int flags) {
@@ -57,18 +49,6 @@ File make_written_file(const std::string& path, std::uint64_t bytes) {
   }
   if (::fdatasync(file.descriptor()) != 0) fail_with_errno("cannot flush " + path);
   return file;
-}
-
-TemporaryDirectory::TemporaryDirectory(const std::string& parent) {
-  std::filesystem::create_directories(parent);
-  std::string name = std::filesystem::canonical(parent).string() + "/bench-msync-XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr) fail_with_errno("cannot make a directory in " + parent);
-  path_ = name;
-}
-
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace pawl::bench

@@ -19,26 +19,10 @@ class File {
   int descriptor_;
 };
 
-// Throws std::runtime_error("WHAT: strerror(errno)").
-[[noreturn]] void fail_with_errno(const std::string& what);
-
 // A new file of so many bytes, all of them a hole.  `flags` join O_RDWR.
 File make_sparse_file(const std::string& path, std::uint64_t bytes, int flags = 0);
 // The same with every byte written and flushed, so that no later write has anything to allocate.
 File make_written_file(const std::string& path, std::uint64_t bytes);
 File open_file(const std::string& path, int flags);
-
-// A directory that is removed with all that is in it.
-class TemporaryDirectory {
- public:
-  explicit TemporaryDirectory(const std::string& parent);
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  ~TemporaryDirectory();
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 }  // namespace pawl::bench

@@ -3,16 +3,16 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "common/conduct.h"
+#include "common/machine.h"
+#include "common/temporary_directory.h"
 #include "msync/cases.h"
-#include "msync/files.h"
-#include "msync/machine.h"
 #include "msync/report.h"
 #include "msync/targets.h"
 
@@ -51,10 +51,8 @@ Plan plan_of(const Arguments& arguments) {
   return plan;
 }
 
-void on_signal(int) { ask_to_stop(); }
-
 void bench(const Arguments& arguments) {
-  const TemporaryDirectory directory(arguments.directory);
+  const TemporaryDirectory directory(arguments.directory, "bench-msync");
   Plan plan = plan_of(arguments);
   plan.directory = directory.path();
   Facts machine = describe_machine(plan.directory);
@@ -89,10 +87,7 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", arguments.seconds, "Time for each row of the sweep, all systems");
   app.footer("Example:\n  ./dev bench msync --quick --dir /srv/data");
   CLI11_PARSE(app, argc, argv);
-  struct sigaction action{};
-  action.sa_handler = on_signal;
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
+  stop_on_signals();
   try {
     bench(arguments);
   } catch (const std::exception& exception) {

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "common/machine.h"
 #include "msync/cases.h"
-#include "msync/machine.h"
 #include "msync/targets.h"
 
 namespace pawl::bench {

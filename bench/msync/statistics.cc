@@ -2,18 +2,9 @@
 
 #include <algorithm>
 
+#include "common/percentile.h"
+
 namespace pawl::bench {
-namespace {
-
-double percentile(std::vector<double>& values, double fraction) {
-  if (values.empty()) return 0;
-  const auto index = static_cast<std::ptrdiff_t>(fraction * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), values.begin() + index, values.end());
-  return values[static_cast<std::size_t>(index)];
-}
-
-}  // namespace
-
 void Tally::add(const TurnResult& turn) {
   samples_.insert(samples_.end(), turn.samples.begin(), turn.samples.end());
   logged_.commits += turn.logged.commits;

@@ -4,18 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <stdexcept>
 #include <string>
 
+#include "common/failure.h"
 #include "msync/workload.h"
 #include "pawl/pawl.h"
 
 namespace pawl::bench {
-
-// A system that cannot be had on this machine; the text says why.
-struct Unavailable : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 // Functions throw std::runtime_error when a system call fails.
 class System {

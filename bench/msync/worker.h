@@ -1,14 +1,12 @@
-// Each system lives in a process of its own, as in a program that uses only it: no system's signal
-// handlers, page faults or background threads count for another.  They get turns, one at a time.
+// The systems' processes.  They get turns, one at a time.
 #pragma once
-
-#include <sys/types.h>
 
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "common/process.h"
 #include "msync/systems.h"
 
 namespace pawl::bench {
@@ -35,23 +33,15 @@ class Worker {
  public:
   // Starts the process, which makes the system.
   Worker(std::string name, const MakeSystem& make);
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
-  ~Worker();  // ends the process
 
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return process_.name(); }
   // Why the system cannot be had here; empty when it can.
-  const std::string& unavailable() const { return unavailable_; }
+  const std::string& unavailable() const { return process_.unavailable(); }
   // Measures commits for as long as the turn lasts.  Throws when the process failed.
   TurnResult take(const Turn& turn);
 
  private:
-  [[noreturn]] void fail();
-
-  const std::string name_;
-  pid_t process_ = -1;
-  int channel_ = -1;
-  std::string unavailable_;
+  Process process_;
 };
 
 }  // namespace pawl::bench

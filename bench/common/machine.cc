@@ -1,4 +1,4 @@
-#include "msync/machine.h"
+#include "common/machine.h"
 
 #include <fmt/core.h>
 #include <sys/stat.h>
