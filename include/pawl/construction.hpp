@@ -1,0 +1,188 @@
+// How elements are made in a persistent heap: what may not live there is refused by the compiler,
+// and what takes an allocator is given the one of its container.  Included by pawl/allocator.hpp.
+#ifndef PAWL_CONSTRUCTION_HPP
+#define PAWL_CONSTRUCTION_HPP
+
+#include <any>
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace pawl {
+
+template <class T>
+class allocator;
+
+namespace detail {
+
+template <class T, class = void>
+struct has_allocator : std::false_type {};
+template <class T>
+struct has_allocator<T, std::void_t<typename T::allocator_type>> : std::true_type {};
+
+// Types that hold pointers to what only this process has: code, or memory of new.
+template <class T>
+struct points_outside
+    : std::bool_constant<(std::is_pointer_v<T> && std::is_function_v<std::remove_pointer_t<T>>) ||
+                         std::is_member_function_pointer_v<T>> {};
+template <class T>
+struct points_outside<std::function<T>> : std::true_type {};
+template <>
+struct points_outside<std::any> : std::true_type {};
+template <class T>
+struct points_outside<std::shared_ptr<T>> : std::true_type {};
+template <class T>
+struct points_outside<std::weak_ptr<T>> : std::true_type {};
+template <class T>
+struct points_outside<std::unique_ptr<T, std::default_delete<T>>> : std::true_type {};
+
+template <class T>
+constexpr void check_storable();
+
+// What the standard library composes of other types is looked into.
+template <class T>
+struct parts {
+  static constexpr void check() {}
+};
+template <class... T>
+struct parts_of {
+  static constexpr void check() { (check_storable<T>(), ...); }
+};
+template <class T, class U>
+struct parts<std::pair<T, U>> : parts_of<T, U> {};
+template <class... T>
+struct parts<std::tuple<T...>> : parts_of<T...> {};
+template <class... T>
+struct parts<std::variant<T...>> : parts_of<T...> {};
+template <class T>
+struct parts<std::optional<T>> : parts_of<T> {};
+template <class T, std::size_t count>
+struct parts<std::array<T, count>> : parts_of<T> {};
+
+// Does not compile when T cannot live in a heap.  What a class of the program's has inside it
+// cannot see; pawl::heap::verify finds that when the program runs.
+template <class T>
+constexpr void check_storable() {
+  using plain = std::remove_cv_t<T>;
+  static_assert(!std::is_polymorphic_v<plain>,
+                "an object with virtual functions cannot live in a persistent heap: the table of "
+                "its functions is somewhere else in the next run");
+  static_assert(!points_outside<plain>::value,
+                "this cannot live in a persistent heap: it points to code, or to memory of new, "
+                "and both are gone in the next run");
+  static_assert(!has_allocator<plain>::value || std::uses_allocator_v<plain, allocator<std::byte>>,
+                "the memory of this container would lie outside of the persistent heap: take "
+                "pawl::string, pawl::vector, ..., or one with pawl::allocator");
+  parts<plain>::check();
+}
+
+// The heap in which this thread is constructing something, by its allocator's place; null for none.
+// Members of classes that take no allocator are made in it, and not in the default heap.
+inline thread_local void* scope_place = nullptr;
+
+class scope {
+ public:
+  explicit scope(void* place) noexcept : outer_(std::exchange(scope_place, place)) {}
+  ~scope() { scope_place = outer_; }
+  scope(const scope&) = delete;
+  scope& operator=(const scope&) = delete;
+
+ private:
+  void* outer_;
+};
+
+template <class T>
+struct is_pair : std::false_type {};
+template <class T, class U>
+struct is_pair<std::pair<T, U>> : std::true_type {};
+
+// The arguments, as a tuple, from which to construct a T that uses the allocator as far as it can:
+// C++20's std::uses_allocator_construction_args, for C++17 too.
+template <class T, class Allocator, class... Arguments>
+constexpr auto construction_arguments(const Allocator& allocator, Arguments&&... arguments);
+
+template <class Pair, class Allocator, class... First, class... Second>
+constexpr auto pair_arguments(const Allocator& allocator, std::piecewise_construct_t,
+                              std::tuple<First...> first, std::tuple<Second...> second) {
+  return std::make_tuple(std::piecewise_construct,
+                         std::apply(
+                             [&allocator](auto&&... of_first) {
+                               return construction_arguments<typename Pair::first_type>(
+                                   allocator, std::forward<decltype(of_first)>(of_first)...);
+                             },
+                             std::move(first)),
+                         std::apply(
+                             [&allocator](auto&&... of_second) {
+                               return construction_arguments<typename Pair::second_type>(
+                                   allocator, std::forward<decltype(of_second)>(of_second)...);
+                             },
+                             std::move(second)));
+}
+template <class Pair, class Allocator>
+constexpr auto pair_arguments(const Allocator& allocator) {
+  return pair_arguments<Pair>(allocator, std::piecewise_construct, std::tuple<>(), std::tuple<>());
+}
+template <class Pair, class Allocator, class U, class V>
+constexpr auto pair_arguments(const Allocator& allocator, U&& first, V&& second) {
+  return pair_arguments<Pair>(allocator, std::piecewise_construct,
+                              std::forward_as_tuple(std::forward<U>(first)),
+                              std::forward_as_tuple(std::forward<V>(second)));
+}
+template <class Pair, class Allocator, class Other>
+constexpr auto pair_arguments(const Allocator& allocator, Other&& other) {
+  if constexpr (is_pair<std::remove_cv_t<std::remove_reference_t<Other>>>::value) {
+    return pair_arguments<Pair>(allocator, std::get<0>(std::forward<Other>(other)),
+                                std::get<1>(std::forward<Other>(other)));
+  } else {
+    return std::forward_as_tuple(std::forward<Other>(other));
+  }
+}
+
+template <class T, class Allocator, class... Arguments>
+constexpr auto construction_arguments(const Allocator& allocator, Arguments&&... arguments) {
+  using plain = std::remove_cv_t<T>;
+  if constexpr (is_pair<plain>::value) {
+    return pair_arguments<plain>(allocator, std::forward<Arguments>(arguments)...);
+  } else if constexpr (!std::uses_allocator_v<plain, Allocator>) {
+    return std::forward_as_tuple(std::forward<Arguments>(arguments)...);
+  } else if constexpr (std::is_constructible_v<T, std::allocator_arg_t, const Allocator&,
+                                               Arguments...>) {
+    return std::tuple<std::allocator_arg_t, const Allocator&, Arguments&&...>(
+        std::allocator_arg, allocator, std::forward<Arguments>(arguments)...);
+  } else {
+    static_assert(std::is_constructible_v<T, Arguments..., const Allocator&>,
+                  "this takes an allocator, but none after these arguments");
+    return std::tuple<Arguments&&..., const Allocator&>(std::forward<Arguments>(arguments)...,
+                                                        allocator);
+  }
+}
+
+// Constructs a T at `at` in the heap of the allocator.
+template <class T, class Allocator, class... Arguments>
+void construct(const Allocator& allocator, T* at, Arguments&&... arguments) {
+  check_storable<T>();
+  using plain = std::remove_cv_t<T>;
+  void* const memory = const_cast<plain*>(at);
+  if constexpr (is_pair<plain>::value || std::uses_allocator_v<plain, Allocator>) {
+    const scope inside(allocator.place());
+    ::new (memory) plain(std::make_from_tuple<plain>(
+        construction_arguments<plain>(allocator, std::forward<Arguments>(arguments)...)));
+  } else if constexpr (std::is_constructible_v<plain, Arguments...>) {
+    const scope inside(allocator.place());
+    ::new (memory) plain(std::forward<Arguments>(arguments)...);
+  } else {
+    const scope inside(allocator.place());
+    ::new (memory) plain{std::forward<Arguments>(arguments)...};
+  }
+}
+
+}  // namespace detail
+}  // namespace pawl
+
+#endif
