@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 set(PAWL_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Pawl)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/pawl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        FILES_MATCHING PATTERN "*.h")
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 
 if(TARGET pawl)
   set_target_properties(pawl PROPERTIES EXPORT_NAME pawl)

@@ -1,13 +1,15 @@
 # libpawl.so, libpawl.a and libpawl-preload.so.
 #
 #   core                medium, track, journal, mapping
-#   c_api.cc            the pawl_* functions
+#   heap                the persistent heap on it, with its C functions; not in the preload face
+#   c_api.cc            the pawl_* functions of a mapping
 #   kernel_stores_*.cc  wrappers of the system calls that store into memory (io: read and its kin,
 #                       other: the rest); the preload face brings its own for the first kind
 
 file(GLOB PAWL_CORE_SOURCES CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/src/medium/*.cc ${PROJECT_SOURCE_DIR}/src/track/*.cc
      ${PROJECT_SOURCE_DIR}/src/journal/*.cc ${PROJECT_SOURCE_DIR}/src/mapping/*.cc)
+file(GLOB PAWL_HEAP_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/heap/*.cc)
 file(GLOB PAWL_C_API_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/mapping/c_api.cc)
 file(GLOB PAWL_STORES_IO_SOURCES CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/src/track/kernel_stores_io.cc)
@@ -54,7 +56,8 @@ function(pawl_configure_shared_library target)
 endfunction()
 
 if(PAWL_CORE_SOURCES)
-  set(PAWL_WHOLE_SOURCES $<TARGET_OBJECTS:pawl_core_objects> ${PAWL_C_API_SOURCES}
+  set(PAWL_WHOLE_SOURCES $<TARGET_OBJECTS:pawl_core_objects> ${PAWL_HEAP_SOURCES}
+                         ${PAWL_C_API_SOURCES}
                          ${PAWL_STORES_IO_SOURCES} ${PAWL_STORES_OTHER_SOURCES})
   add_library(pawl_static STATIC ${PAWL_WHOLE_SOURCES})
   pawl_configure_library(pawl_static)

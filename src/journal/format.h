@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "medium/checksum.h"
 #include "medium/medium.h"
 
 namespace pawl::journal {
@@ -77,7 +78,5 @@ constexpr std::uint64_t record_bytes(std::uint64_t payload_bytes) {
 
 std::uint32_t header_checksum(Header header);
 std::uint32_t record_header_checksum(RecordHeader header);
-// CRC32C, continued from `previous` (0 to begin).
-std::uint32_t checksum(const void* bytes, std::size_t count, std::uint32_t previous = 0);
 
 }  // namespace pawl::journal

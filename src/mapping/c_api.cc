@@ -4,9 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <cerrno>
-#include <exception>
-#include <new>
 
+#include "mapping/border.h"
 #include "mapping/last_error.h"
 #include "mapping/mapping.h"
 #include "mapping/open_mappings.h"
@@ -17,47 +16,17 @@
 
 namespace {
 
+using pawl::finish;
+using pawl::invalid;
 using pawl::Mapping;
 using pawl::Options;
 using pawl::Status;
 using pawl::Window;
 
-// The core does not throw on purpose; memory may run out.
-template <class Call>
-Status at_border(Call call) noexcept {
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    return Status::failure(ENOMEM, "out of memory");
-  } catch (const std::exception& exception) {
-    return Status::failure(EIO, exception.what());
-  }
-}
-
-template <class Call>
-int finish(Call call) noexcept {
-  const Status status = at_border(std::move(call));
-  if (status.ok()) return 0;
-  pawl::set_last_error(status);
-  return -1;
-}
-
-Status invalid(std::string text) { return Status::failure(EINVAL, std::move(text)); }
-
 Status not_mapped() {
   return Status::failure(
       ENOMEM,
       "the address is in no atomic mapping of this process (was the file mapped with pawl_mmap?)");
-}
-
-Options from_public(const pawl_options& from) {
-  Options options;
-  options.journal_size_bytes = from.journal_size_bytes;
-  options.tracker = static_cast<pawl::TrackerChoice>(from.tracker);
-  options.apply = static_cast<pawl::ApplyChoice>(from.apply);
-  options.apply_threshold_pages = from.apply_threshold_pages;
-  options.resident_bytes_max = from.resident_bytes_max;
-  return options;
 }
 
 // A program that maps atomically gets the wrappers by which the fault tracker sees what the kernel
@@ -91,9 +60,9 @@ Status map_atomic(void* address, std::size_t length, int protection, int flags, 
   link_kernel_stores();
   Options options;
   if (given != nullptr) {
-    if (given->struct_size_bytes != sizeof *given)
-      return invalid("options were not filled by pawl_options_init, or by one of another version");
-    options = from_public(*given);
+    auto understood = Options::from_public(*given);
+    if (!understood.ok()) return understood.status();
+    options = understood.value();
   } else {
     auto environment = Options::from_environment();
     if (!environment.ok()) return environment.status();
@@ -131,14 +100,7 @@ PAWL_PUBLIC int pawl_options_init(struct pawl_options* options) {
     if (options == nullptr) return invalid("options must not be NULL");
     auto environment = Options::from_environment();
     if (!environment.ok()) return environment.status();
-    const Options& from = environment.value();
-    *options = pawl_options{};
-    options->struct_size_bytes = sizeof *options;
-    options->journal_size_bytes = from.journal_size_bytes;
-    options->tracker = static_cast<int>(from.tracker);
-    options->apply = static_cast<int>(from.apply);
-    options->apply_threshold_pages = from.apply_threshold_pages;
-    options->resident_bytes_max = from.resident_bytes_max;
+    *options = environment.value().to_public();
     return {};
   });
 }

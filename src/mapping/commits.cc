@@ -85,6 +85,7 @@ Status Mapping::Implementation::collect_changes(const std::vector<std::uint64_t>
                                  return record.add(start + offset, {now + offset, length});
                                }));
     if (!changed) continue;
+    if (page_check_ && view_.accessible(page)) PAWL_TRY(page_check_(page));
     changed_pages_ += 1;
     changed_runs.add(page);
     if (changes != nullptr) changes->push_back({page, std::move(committed.value())});

@@ -97,6 +97,7 @@ class Mapping::Implementation {
   journal::Checkpointer checkpointer_;
   journal::BatchWriter batches_;
 
+  PageCheck page_check_;       // may be empty
   std::uint64_t size_;         // as the program sees it
   std::uint64_t lowest_size_;  // since the last commit
   PageRuns pending_;           // window pages that the tracker gave and no commit took

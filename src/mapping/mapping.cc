@@ -169,6 +169,11 @@ Status Mapping::roll_back(void* address, std::size_t length) {
       });
 }
 
+void Mapping::check_pages_with(PageCheck check) {
+  const std::lock_guard lock(implementation_->mutex_);
+  implementation_->page_check_ = std::move(check);
+}
+
 std::uint64_t Mapping::size() const {
   if (implementation_->abandoned_.load()) return implementation_->size_;
   const std::lock_guard lock(implementation_->mutex_);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -75,6 +76,12 @@ class Mapping {
 
   // True when there is anything that a commit would make durable (a tracker may say so in vain).
   bool has_pending_changes();
+
+  // From now on each changed page of the window is shown to `check` before a commit logs it; a
+  // failure becomes the commit's, and nothing is committed.  It may read the whole window and is
+  // called with the mapping's lock held.
+  using PageCheck = std::function<Status(std::uint64_t file_page)>;
+  void check_pages_with(PageCheck check);
 
   // Applies, flushes, removes mark and journal.  Uncommitted changes are discarded.  After a
   // failure the journal remains, and the next open recovers.

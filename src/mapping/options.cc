@@ -113,4 +113,28 @@ Status Options::validate() const {
   return {};
 }
 
+Result<Options> Options::from_public(const pawl_options& given) {
+  if (given.struct_size_bytes != sizeof given)
+    return Status::failure(
+        EINVAL, "options were not filled by pawl_options_init, or by one of another version");
+  Options options;
+  options.journal_size_bytes = given.journal_size_bytes;
+  options.tracker = static_cast<TrackerChoice>(given.tracker);
+  options.apply = static_cast<ApplyChoice>(given.apply);
+  options.apply_threshold_pages = given.apply_threshold_pages;
+  options.resident_bytes_max = given.resident_bytes_max;
+  return options;
+}
+
+pawl_options Options::to_public() const {
+  pawl_options options{};
+  options.struct_size_bytes = sizeof options;
+  options.journal_size_bytes = journal_size_bytes;
+  options.tracker = static_cast<int>(tracker);
+  options.apply = static_cast<int>(apply);
+  options.apply_threshold_pages = apply_threshold_pages;
+  options.resident_bytes_max = resident_bytes_max;
+  return options;
+}
+
 }  // namespace pawl

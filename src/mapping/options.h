@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "medium/status.h"
+#include "pawl/pawl.h"
 
 namespace pawl {
 
@@ -27,6 +28,10 @@ struct Options {
   // PAWL_RESIDENT_MAX.  Sizes take K, M, G suffixes.  EINVAL names the variable and what it takes.
   static Result<Options> from_environment();
   Status validate() const;
+
+  // The public struct.  EINVAL when it was not filled by pawl_options_init of this version.
+  static Result<Options> from_public(const pawl_options& given);
+  pawl_options to_public() const;
 };
 
 }  // namespace pawl

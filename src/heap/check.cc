@@ -1,0 +1,195 @@
+// The heap's fsck: all bookkeeping against itself; and the part of it that each commit asks of the
+// pages it is about to log.
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+
+#include "heap/heap.h"
+#include "heap/identity.h"
+#include "heap/sealed.h"
+
+namespace pawl {
+
+using heap_format::kSegmentPages;
+using heap_format::PageDescriptor;
+using heap_format::PageKind;
+using heap_format::SlabHeader;
+
+namespace {
+
+constexpr std::uint64_t kNamedRootsInPage = kPageBytes / sizeof(heap_format::NamedRoot);
+constexpr std::uint64_t kNamedRootPagesFirst = heap_format::kNamedRootsOffset / kPageBytes;
+constexpr std::uint64_t kNamedRootPagesEnd = heap_format::kNamedRootsEnd / kPageBytes;
+
+class Check {
+ public:
+  Check(const Arena& arena, const Allocator& allocator, const Roots& roots,
+        const ReportFault& report)
+      : arena_(arena), allocator_(allocator), roots_(roots), report_(report) {}
+
+  std::uint64_t run(const Status& header) {
+    note(header);
+    note(roots_.root().status());
+    for (std::uint32_t slot = 0; slot < PAWL_HEAP_ROOTS_MAX; ++slot) note(roots_.check(slot));
+    if (arena_.segment_table()[0] != heap_format::kSegmentAdministration)
+      fault("the segment table does not know the first segment");
+    for (std::uint32_t segment = 1; segment < arena_.segment_count();) segment += look(segment);
+    for (std::size_t which = 0; which < kSizeClassCount; ++which) look_at_list(which);
+    return faults_;
+  }
+
+ private:
+  void fault(const std::string& text) {
+    ++faults_;
+    if (report_) report_(text);
+  }
+  void note(const Status& status) {
+    if (!status.ok()) fault(status.text());
+  }
+
+  // Returns the number of segments that were looked at.
+  std::uint32_t look(std::uint32_t segment) {
+    const std::uint8_t entry = arena_.segment_table()[segment];
+    if (entry == heap_format::kSegmentHugeRest) {
+      fault("segment " + std::to_string(segment) + " belongs to no huge block");
+      return 1;
+    }
+    if (const Status checked = allocator_.segments().check(segment); !checked.ok()) {
+      note(checked);
+      return 1;
+    }
+    if (entry == heap_format::kSegmentHuge) return arena_.segment(segment).huge_segments;
+    if (entry >= heap_format::kSegmentOfPages) look_at_pages(segment);
+    return 1;
+  }
+
+  void look_at_pages(std::uint32_t segment) {
+    const auto& pages = arena_.segment(segment).pages;
+    const std::uint64_t start = std::uint64_t{segment} * kSegmentPages;
+    if (pages[0].kind != PageKind::segment_header)
+      fault("page " + std::to_string(start) + " is a segment's header and not named so");
+    for (std::uint32_t page = 1; page < kSegmentPages;) page += look_at_page(pages, start, page);
+  }
+
+  // Returns the number of pages that were looked at.
+  std::uint32_t look_at_page(const std::array<PageDescriptor, kSegmentPages>& pages,
+                             std::uint64_t start, std::uint32_t page) {
+    const auto belongs_to_nothing = [&] {
+      fault("page " + std::to_string(start + page) +
+            " is named as a part of something, of what is "
+            "not said");
+      return 1u;
+    };
+    switch (pages[page].kind) {
+      case PageKind::free:
+        return 1;
+      case PageKind::run: {
+        std::uint32_t end = page + 1;
+        while (end < kSegmentPages && pages[end].kind == PageKind::run_rest) ++end;
+        return end - page;
+      }
+      case PageKind::slab:
+        break;
+      default:
+        return belongs_to_nothing();
+    }
+    const std::uint8_t size_class = pages[page].value;
+    auto slab = allocator_.slabs().slab_at(start + page, size_class);
+    if (!slab.ok()) {
+      note(slab.status());
+      const std::uint32_t left = kSegmentPages - page;
+      return size_class < kSizeClassCount ? std::min(kSizeClasses[size_class].slab_pages, left) : 1;
+    }
+    look_at_slab(*slab.value());
+    std::uint32_t seen = 1;
+    while (seen < slab.value()->page_count && page + seen < kSegmentPages &&
+           pages[page + seen].kind == PageKind::slab_rest && pages[page + seen].value == seen)
+      ++seen;
+    if (seen != slab.value()->page_count)
+      fault("the slab at page " + std::to_string(start + page) + " lacks pages");
+    return seen;
+  }
+
+  void look_at_slab(const SlabHeader& slab) {
+    std::uint32_t used = 0;
+    for (const std::uint64_t bits : slab.used_bits)
+      used += static_cast<std::uint32_t>(std::popcount(bits));
+    for (std::uint32_t index = slab.capacity; index < heap_format::kSlabBlocksMax; ++index)
+      if (is_used(slab, index)) used = heap_format::kSlabBlocksMax + 1;
+    if (used != slab.used)
+      fault("the slab at page " + std::to_string(slab.page) + " counts its blocks wrongly");
+    if (slab.used < slab.capacity) ++with_room_[slab.size_class];
+  }
+
+  // Each slab with room is in its list, once.
+  void look_at_list(std::size_t size_class) {
+    const std::string list =
+        "the list of slabs for blocks of " + std::to_string(kSizeClasses[size_class].block_bytes);
+    std::uint64_t seen = 0;
+    std::uint32_t previous = 0;
+    std::uint32_t page = arena_.header().slabs_with_room[size_class];
+    while (page != 0 && seen <= with_room_[size_class]) {
+      if (page >= arena_.page_count() || page < kSegmentPages) {
+        fault(list + " leads out of the heap");
+        return;
+      }
+      auto descriptor = allocator_.segments().describe(page);
+      if (!descriptor.ok() || descriptor.value().kind != PageKind::slab ||
+          descriptor.value().value != size_class) {
+        fault(list + " leads to page " + std::to_string(page) + ", which is none of them");
+        return;
+      }
+      auto slab = allocator_.slabs().slab_at(page, static_cast<std::uint8_t>(size_class));
+      if (!slab.ok()) return note(slab.status());
+      if (slab.value()->previous != previous || slab.value()->used == slab.value()->capacity)
+        fault(list + " is broken at page " + std::to_string(page));
+      ++seen;
+      previous = page;
+      page = slab.value()->next;
+    }
+    if (seen != with_room_[size_class])
+      fault(list + " has " + std::to_string(seen) + " of " +
+            std::to_string(with_room_[size_class]) + " slabs with room");
+  }
+
+  const Arena& arena_;
+  const Allocator& allocator_;
+  const Roots& roots_;
+  const ReportFault& report_;
+  std::uint64_t faults_ = 0;
+  std::array<std::uint64_t, kSizeClassCount> with_room_{};
+};
+
+}  // namespace
+
+std::uint64_t Heap::find_faults(const ReportFault& report) const {
+  return Check(arena_, allocator_, roots_, report)
+      .run(check_identity(arena_.header().identity, {}, mapping_->medium().path()));
+}
+
+// What a stray store hits is most often a header; it must not reach the file.
+Status Heap::check_page(std::uint64_t page) const {
+  if (page == 0) {
+    PAWL_TRY(check_identity(arena_.header().identity, {}, mapping_->medium().path()));
+    return roots_.root().status();
+  }
+  if (page >= kNamedRootPagesFirst && page < kNamedRootPagesEnd) {
+    const std::uint64_t first = (page - kNamedRootPagesFirst) * kNamedRootsInPage;
+    for (std::uint64_t slot = first; slot < first + kNamedRootsInPage; ++slot)
+      PAWL_TRY(roots_.check(static_cast<std::uint32_t>(slot)));
+    return {};
+  }
+  const auto segment = static_cast<std::uint32_t>(page / kSegmentPages);
+  if (segment == 0) return {};
+  const std::uint8_t entry = arena_.segment_table()[segment];
+  if (page % kSegmentPages == 0)
+    return entry == heap_format::kSegmentHugeRest ? Status{} : allocator_.segments().check(segment);
+  if (entry < heap_format::kSegmentOfPages) return {};
+  auto descriptor = allocator_.segments().describe(page);
+  if (!descriptor.ok()) return descriptor.status();
+  if (descriptor.value().kind != PageKind::slab) return {};
+  return allocator_.slabs().slab_at(page, descriptor.value().value).status();
+}
+
+}  // namespace pawl

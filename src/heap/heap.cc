@@ -1,0 +1,309 @@
+#include "heap/heap.h"
+
+#include <sys/mman.h>
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "heap/address_space.h"
+#include "heap/identity.h"
+#include "heap/sealed.h"
+#include "mapping/fork_guard.h"
+
+namespace pawl {
+
+using heap_format::Identity;
+using heap_format::kSegmentBytes;
+
+namespace {
+
+// For a new heap; each is free but for very bad luck.
+constexpr int kAddressesTriedMax = 64;
+
+// Administration, and one segment.
+constexpr std::uint64_t kNewHeapBytes = 2 * kSegmentBytes;
+static_assert(kNewHeapBytes <= PAWL_HEAP_SIZE_MIN);
+
+Status clash(const std::string& path, std::uint64_t address, std::uint64_t size_bytes_max) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
+  return Status::failure(EADDRINUSE,
+                         path + " must be mapped at " + text + ", and there is " +
+                             describe_memory(address, address + size_bytes_max) +
+                             " already. Close that, or open the two in different processes");
+}
+
+// The whole of what the heap may grow to, and nowhere else: EEXIST when something is there.
+Status map_at(Mapping& mapping, std::uint64_t address, std::uint64_t size_bytes_max) {
+  void* const wanted = reinterpret_cast<void*>(address);
+  auto at =
+      mapping.map_window(wanted, size_bytes_max, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE, 0);
+  if (!at.ok() && at.status().error_number() == ENOMEM)
+    return Status::failure(ENOMEM, at.status().text() + ". A smaller size_bytes_max may do");
+  if (!at.ok()) return at.status();
+  if (at.value() == wanted) return {};
+  // Kernels before 4.17 take the address for a hint.
+  PAWL_TRY(mapping.unmap_window(false));
+  return Status::failure(EEXIST, "the address is taken");
+}
+
+std::uint64_t size_max_of(const HeapOptions& options) {
+  return options.size_bytes_max == 0 ? PAWL_HEAP_SIZE_DEFAULT
+                                     : round_up(options.size_bytes_max, kSegmentBytes);
+}
+
+// Maps a new heap somewhere.
+Result<Identity> place_new_heap(Mapping& mapping, const HeapOptions& options) {
+  const std::uint64_t size_bytes_max = size_max_of(options);
+  PAWL_TRY(mapping.truncate(kNewHeapBytes));
+  Status mapped;
+  for (int attempt = 0; attempt < kAddressesTriedMax; ++attempt) {
+    const std::uint64_t address = draw_heap_address(size_bytes_max);
+    mapped = map_at(mapping, address, size_bytes_max);
+    if (mapped.ok()) return make_identity(address, size_bytes_max, options.layout);
+    if (mapped.error_number() != EEXIST) break;
+  }
+  return mapped;
+}
+
+// A file that no journal speaks for shows by itself whether it is a heap; then nothing is done to
+// one that is not.
+Status look_first(Medium& medium, const HeapOptions& options) {
+  auto size = medium.base().size();
+  if (!size.ok()) return size.status();
+  if (size.value() == 0) return {};
+  auto mark = medium.mark();
+  if (!mark.ok()) return mark.status();
+  if (mark.value().has_value()) return {};
+  auto journal = medium.acquire_journal(false);
+  if (journal.ok() || journal.status().error_number() != ENOENT) return {};
+  Identity identity{};
+  PAWL_TRY(medium.base().read(0, std::as_writable_bytes(std::span(&identity, 1))));
+  return check_identity(identity, options.layout, medium.path());
+}
+
+}  // namespace
+
+Status HeapOptions::validate() const {
+  if (size_bytes_max != 0 &&
+      (size_bytes_max < PAWL_HEAP_SIZE_MIN || size_bytes_max > PAWL_HEAP_SIZE_MAX))
+    return Status::failure(EINVAL, "size_bytes_max must be 0, or from " +
+                                       std::to_string(PAWL_HEAP_SIZE_MIN) + " to " +
+                                       std::to_string(PAWL_HEAP_SIZE_MAX));
+  if (layout.size() >= heap_format::kTextBytes)
+    return Status::failure(EINVAL, "the text of layout has at most " +
+                                       std::to_string(heap_format::kTextBytes - 1) + " bytes");
+  return mapping.validate();
+}
+
+Heap::Heap(std::unique_ptr<Mapping> mapping, const HeapOptions& options, char* base,
+           std::uint64_t size_bytes, std::uint64_t size_bytes_max)
+    : mapping_(std::move(mapping)),
+      verify_(options.verify),
+      arena_(base, size_bytes, size_bytes_max,
+             [this](std::uint64_t grown_bytes) { return mapping_->truncate(grown_bytes); }),
+      allocator_(arena_),
+      roots_(arena_) {
+  mapping_->check_pages_with([this](std::uint64_t page) { return check_page(page); });
+  guard_fork(this, {.before = [] {}, .in_parent = [] {}, .in_child = [this] { forked_ = true; }});
+}
+
+Heap::~Heap() { forget_fork_guard(this); }
+
+// Opening moves the mapping into the heap when it succeeds.
+Result<std::unique_ptr<Heap>> Heap::open_at(std::unique_ptr<Mapping>& mapping,
+                                            const HeapOptions& options) {
+  const std::string& path = mapping->medium().path();
+  const std::uint64_t size_bytes = mapping->size();
+  if (size_bytes == 0) {
+    auto placed = place_new_heap(*mapping, options);
+    if (!placed.ok()) return placed.status();
+    const Identity& identity = placed.value();
+    std::unique_ptr<Heap> heap(new Heap(std::move(mapping), options,
+                                        reinterpret_cast<char*>(identity.address), kNewHeapBytes,
+                                        identity.size_bytes_max));
+    heap->arena_.header().identity = identity;
+    heap->arena_.segment_table()[0] = heap_format::kSegmentAdministration;
+    if (const Status made = heap->sync(); !made.ok()) {
+      [[maybe_unused]] const Status closed = heap->close();
+      return made;
+    }
+    return heap;
+  }
+  Identity identity{};
+  auto read = mapping->read(0, std::as_writable_bytes(std::span(&identity, 1)));
+  if (!read.ok()) return read.status();
+  PAWL_TRY(check_identity(identity, options.layout, path));
+  const std::uint64_t wanted =
+      std::max(identity.size_bytes_max, options.size_bytes_max == 0 ? 0 : size_max_of(options));
+  if (size_bytes % kSegmentBytes != 0 || size_bytes < kNewHeapBytes ||
+      size_bytes > identity.size_bytes_max)
+    return heap_damaged(path + " has a size that no heap has: " + std::to_string(size_bytes) +
+                        " bytes. Was it cut?");
+  if (const Status mapped = map_at(*mapping, identity.address, wanted); !mapped.ok())
+    return mapped.error_number() == EEXIST ? clash(path, identity.address, wanted) : mapped;
+  std::unique_ptr<Heap> heap(new Heap(
+      std::move(mapping), options, reinterpret_cast<char*>(identity.address), size_bytes, wanted));
+  if (const Status brought = heap->bring_up_identity(identity, options); !brought.ok()) {
+    [[maybe_unused]] const Status closed = heap->close();
+    return brought;
+  }
+  return heap;
+}
+
+// A larger maximum, and a layout where there was none, are recorded before anything relies on them.
+Status Heap::bring_up_identity(const Identity& identity, const HeapOptions& options) {
+  Identity wanted = identity;
+  wanted.size_bytes_max = arena_.size_bytes_max();
+  if (!options.layout.empty()) set_layout(wanted, options.layout);
+  if (std::memcmp(&wanted, &identity, sizeof wanted) == 0) return {};
+  seal(wanted);
+  arena_.header().identity = wanted;
+  return sync();
+}
+
+Result<std::unique_ptr<Heap>> Heap::open(std::unique_ptr<Medium> medium,
+                                         const HeapOptions& options) {
+  PAWL_TRY(options.validate());
+  PAWL_TRY(look_first(*medium, options));
+  auto mapping = Mapping::open(std::move(medium), options.mapping);
+  if (!mapping.ok()) return mapping.status();
+  auto heap = open_at(mapping.value(), options);
+  if (!heap.ok() && mapping.value() != nullptr) [[maybe_unused]]
+    const Status closed = mapping.value()->close();
+  return heap;
+}
+
+Status Heap::close() {
+  const std::lock_guard lock(mutex_);
+  return mapping_->close();
+}
+
+Status Heap::usable() const {
+  if (forked_.load())
+    return Status::failure(EPERM, "this process was forked from the one that opened the heap " +
+                                      mapping_->medium().path() +
+                                      "; a child may read its copy and not change the heap");
+  return {};
+}
+
+// Keeps the first reason not to commit.
+Status Heap::note(Status status) {
+  if (!status.ok() && misuse_.ok()) misuse_ = status;
+  return status;
+}
+
+Result<char*> Heap::allocate(std::size_t size, std::size_t alignment) {
+  if (!std::has_single_bit(alignment) || alignment > PAWL_HEAP_ALIGNMENT_MAX)
+    return Status::failure(
+        EINVAL, "an alignment is a power of two up to " + std::to_string(PAWL_HEAP_ALIGNMENT_MAX));
+  return in_order<Result<char*>>([&]() -> Result<char*> {
+    auto block = allocator_.allocate(size, alignment);
+    if (!block.ok() && block.status().error_number() == EUCLEAN) return note(block.status());
+    return block;
+  });
+}
+
+// Without storing what is zero already: it would make pages dirty, and holes be filled.
+Result<char*> Heap::allocate_zeroed(std::size_t size) {
+  auto block = allocate(size, heap_format::kBlockAlignment);
+  if (!block.ok()) return block;
+  static constexpr std::array<char, kPageBytes> kZeros{};
+  for (std::size_t done = 0; done < size;) {
+    char* const at = block.value() + done;
+    const std::size_t piece = std::min<std::size_t>(size - done, kPageBytes);
+    if (std::memcmp(at, kZeros.data(), piece) != 0) std::memset(at, 0, piece);
+    done += piece;
+  }
+  return block;
+}
+
+Result<char*> Heap::reallocate(char* block, std::size_t size) {
+  if (block == nullptr) return allocate(size, heap_format::kBlockAlignment);
+  return in_order<Result<char*>>([&]() -> Result<char*> {
+    auto present = allocator_.usable_size(block);
+    if (!present.ok()) return note(present.status());
+    auto in_place = allocator_.resize(block, size);
+    if (!in_place.ok()) return note(in_place.status());
+    if (in_place.value()) return block;
+    auto moved = allocator_.allocate(size);
+    if (!moved.ok()) {
+      if (moved.status().error_number() == EUCLEAN) return note(moved.status());
+      return moved;
+    }
+    std::memcpy(moved.value(), block, std::min(size, present.value()));
+    if (const Status freed = allocator_.free(block); !freed.ok()) return note(freed);
+    return moved;
+  });
+}
+
+Status Heap::free(char* block) {
+  return in_order<Status>([&] { return note(allocator_.free(block)); });
+}
+
+Result<std::size_t> Heap::usable_size(const char* block) {
+  return in_order<Result<std::size_t>>([&] { return allocator_.usable_size(block); });
+}
+
+Result<char*> Heap::root() {
+  return in_order<Result<char*>>([&] { return roots_.root(); });
+}
+
+Status Heap::set_root(char* address) {
+  return in_order<Status>([&] { return roots_.set_root(address); });
+}
+
+Result<Roots::Named> Heap::named_root(std::string_view name) {
+  return in_order<Result<Roots::Named>>([&] { return roots_.named(name); });
+}
+
+Status Heap::set_named_root(std::string_view name, Roots::Named to) {
+  return in_order<Status>([&] { return roots_.set_named(name, to); });
+}
+
+Status Heap::sync() {
+  return in_order<Status>([&]() -> Status {
+    if (!misuse_.ok())
+      return Status::failure(EUCLEAN,
+                             "nothing is synced since the heap was misused: " + misuse_.text() +
+                                 ". Roll back to the last sync, or open the heap anew");
+    if (verify_) {
+      std::string first;
+      auto strays = find_stray_pointers([&](const std::string& text) {
+        if (first.empty()) first = text;
+      });
+      if (!strays.ok()) return strays.status();
+      if (strays.value() > 0)
+        return Status::failure(EFAULT,
+                               std::to_string(strays.value()) +
+                                   " pointers would not survive this process; the first: " + first);
+    }
+    const Status committed = mapping_->commit(base(), arena_.size_bytes_max());
+    return committed.error_number() == EUCLEAN ? note(committed) : committed;
+  });
+}
+
+Status Heap::roll_back() {
+  return in_order<Status>([&]() -> Status {
+    // That place belongs to the running process, not to the last sync.
+    const auto resource = arena_.header().resource;
+    PAWL_TRY(mapping_->roll_back(base(), arena_.size_bytes_max()));
+    arena_.set_size(mapping_->size());
+    allocator_.forget();
+    misuse_ = {};
+    if (arena_.header().resource != resource) arena_.header().resource = resource;
+    return {};
+  });
+}
+
+Result<std::uint64_t> Heap::check(const ReportFault& report) {
+  return in_order<Result<std::uint64_t>>([&] { return find_faults(report); });
+}
+
+Result<std::uint64_t> Heap::verify(const ReportFault& report) {
+  return in_order<Result<std::uint64_t>>([&] { return find_stray_pointers(report); });
+}
+
+}  // namespace pawl

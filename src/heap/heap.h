@@ -1,0 +1,103 @@
+// A persistent heap: allocator, roots and mapping under one lock.  include/pawl/heap.h has the
+// contract.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "heap/allocator.h"
+#include "heap/arena.h"
+#include "heap/roots.h"
+#include "mapping/mapping.h"
+#include "mapping/options.h"
+
+namespace pawl {
+
+struct HeapOptions {
+  std::uint64_t size_bytes_max = 0;  // 0: the default, or what the heap records
+  std::string layout;
+  bool verify = false;
+  Options mapping;
+
+  // EINVAL names what cannot be.
+  Status validate() const;
+};
+
+using ReportFault = std::function<void(const std::string& text)>;
+
+class Heap {
+ public:
+  // Takes the file that the medium names; an empty one becomes a heap.
+  static Result<std::unique_ptr<Heap>> open(std::unique_ptr<Medium> medium,
+                                            const HeapOptions& options);
+  ~Heap();
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
+
+  Status close();
+
+  Result<char*> allocate(std::size_t size, std::size_t alignment);
+  Result<char*> allocate_zeroed(std::size_t size);
+  Result<char*> reallocate(char* block, std::size_t size);
+  Status free(char* block);
+  Result<std::size_t> usable_size(const char* block);
+
+  Result<char*> root();
+  Status set_root(char* address);
+  Result<Roots::Named> named_root(std::string_view name);
+  Status set_named_root(std::string_view name, Roots::Named to);
+
+  Status sync();
+  Status roll_back();
+
+  Result<std::uint64_t> check(const ReportFault& report);
+  Result<std::uint64_t> verify(const ReportFault& report);
+  Status information(pawl_heap_information& information);
+  void statistics(MappingStatistics& statistics) const { mapping_->statistics(statistics); }
+
+  char* base() const { return arena_.base(); }
+  std::uint64_t size_bytes_max() const { return arena_.size_bytes_max(); }
+  void* resource_place() const { return arena_.header().resource.data(); }
+
+ private:
+  Heap(std::unique_ptr<Mapping> mapping, const HeapOptions& options, char* base,
+       std::uint64_t size_bytes, std::uint64_t size_bytes_max);
+
+  static Result<heap_format::Identity> identity_in(Mapping& mapping, const HeapOptions& options);
+  static Result<std::unique_ptr<Heap>> open_at(std::unique_ptr<Mapping>& mapping,
+                                               const HeapOptions& options);
+  Status bring_up_identity(const heap_format::Identity& identity, const HeapOptions& options);
+
+  template <class Outcome, class Call>
+  Outcome in_order(Call call);
+  Status usable() const;
+  Status note(Status status);
+  Status check_page(std::uint64_t page) const;
+  std::uint64_t find_faults(const ReportFault& report) const;
+  Result<std::uint64_t> find_stray_pointers(const ReportFault& report) const;
+
+  std::mutex mutex_;
+  const std::unique_ptr<Mapping> mapping_;
+  const bool verify_;
+  Arena arena_;
+  Allocator allocator_;
+  Roots roots_;
+  // The first misuse since the last sync, or damage that was found: until a rollback nothing is
+  // committed.
+  Status misuse_;
+  std::atomic<bool> forked_{false};
+};
+
+// In a forked child the lock may be held for ever, so that is asked first.
+template <class Outcome, class Call>
+Outcome Heap::in_order(Call call) {
+  if (Status refused = usable(); !refused.ok()) return refused;
+  const std::lock_guard lock(mutex_);
+  return call();
+}
+
+}  // namespace pawl

@@ -1,0 +1,86 @@
+#include "heap/open_heaps.h"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+
+namespace pawl::open_heaps {
+namespace {
+
+// A slot is free while its handle is null.  The range is written before the handle and stays until
+// the slot is taken anew: whoever sees the handle sees its range.
+struct Slot {
+  std::atomic<std::uintptr_t> start{0};
+  std::atomic<std::uintptr_t> end{0};
+  std::atomic<pawl_heap*> handle{nullptr};
+  std::uint64_t order = 0;  // of opening; guarded by the mutex
+};
+
+struct Table {
+  std::mutex mutex;  // of add and remove
+  std::array<Slot, PAWL_HEAPS_MAX> slots;
+  std::atomic<std::size_t> slots_in_use{0};  // no slot from here on is taken
+  std::atomic<pawl_heap*> default_heap{nullptr};
+  std::uint64_t opened = 0;
+};
+
+// Never destroyed: static objects may free into a heap while the process ends.
+Table& table() {
+  static Table* const made = new Table;
+  return *made;
+}
+
+}  // namespace
+
+Status add(pawl_heap* heap) {
+  Table& all = table();
+  const std::lock_guard lock(all.mutex);
+  for (std::size_t i = 0; i < all.slots.size(); ++i) {
+    Slot& slot = all.slots[i];
+    if (slot.handle.load() != nullptr) continue;
+    const auto start = reinterpret_cast<std::uintptr_t>(heap->heap->base());
+    slot.start.store(start);
+    slot.end.store(start + heap->heap->size_bytes_max());
+    slot.order = ++all.opened;
+    slot.handle.store(heap, std::memory_order_release);
+    if (i >= all.slots_in_use.load()) all.slots_in_use.store(i + 1);
+    if (all.default_heap.load() == nullptr) all.default_heap.store(heap);
+    return {};
+  }
+  return Status::failure(ENFILE, "this process has " + std::to_string(PAWL_HEAPS_MAX) +
+                                     " open heaps, and that is the limit; close one first");
+}
+
+void remove(const pawl_heap* heap) {
+  Table& all = table();
+  const std::lock_guard lock(all.mutex);
+  const Slot* first = nullptr;
+  for (Slot& slot : all.slots) {
+    if (slot.handle.load() == heap) slot.handle.store(nullptr);
+    if (slot.handle.load() != nullptr && (first == nullptr || slot.order < first->order))
+      first = &slot;
+  }
+  if (all.default_heap.load() == heap)
+    all.default_heap.store(first == nullptr ? nullptr : first->handle.load());
+}
+
+pawl_heap* find(const void* address) {
+  Table& all = table();
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const std::size_t slots = all.slots_in_use.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < slots; ++i) {
+    const Slot& slot = all.slots[i];
+    pawl_heap* const handle = slot.handle.load(std::memory_order_acquire);
+    if (handle != nullptr && at >= slot.start.load(std::memory_order_relaxed) &&
+        at < slot.end.load(std::memory_order_relaxed))
+      return handle;
+  }
+  return nullptr;
+}
+
+pawl_heap* default_heap() { return table().default_heap.load(); }
+
+void set_default(pawl_heap* heap) { table().default_heap.store(heap); }
+
+}  // namespace pawl::open_heaps

@@ -1,0 +1,267 @@
+#include "heap/segments.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "heap/sealed.h"
+
+namespace pawl {
+
+using heap_format::kSegmentFree;
+using heap_format::kSegmentHuge;
+using heap_format::kSegmentHugeRest;
+using heap_format::kSegmentMagic;
+using heap_format::kSegmentOfPages;
+using heap_format::kSegmentPages;
+using heap_format::PageDescriptor;
+using heap_format::PageKind;
+using heap_format::SegmentHeader;
+using heap_format::SegmentKind;
+
+std::uint32_t longest_free_run(const SegmentHeader& header) {
+  std::uint32_t longest = 0;
+  std::uint32_t run = 0;
+  for (const PageDescriptor& page : header.pages) {
+    run = page.kind == PageKind::free ? run + 1 : 0;
+    longest = std::max(longest, run);
+  }
+  return longest;
+}
+
+namespace {
+
+std::string segment_text(std::uint32_t segment) {
+  return "segment " + std::to_string(segment) + " (at byte " +
+         std::to_string(segment * heap_format::kSegmentBytes) + ")";
+}
+
+Status overwritten(std::uint32_t segment) {
+  return heap_damaged("the header of " + segment_text(segment) + " was overwritten");
+}
+
+// The first aligned run of free pages; 0 when there is none, for page 0 is the header.
+std::uint32_t find_run(const SegmentHeader& header, std::uint32_t count, std::uint32_t alignment) {
+  std::uint32_t start = alignment;  // page 0 is the header
+  while (start + count <= kSegmentPages) {
+    std::uint32_t length = 0;
+    while (length < count && header.pages[start + length].kind == PageKind::free) ++length;
+    if (length == count) return start;
+    start = static_cast<std::uint32_t>(round_up(start + length + 1, alignment));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Result<SegmentHeader*> Segments::header_of(std::uint32_t segment, SegmentKind kind) const {
+  SegmentHeader& header = arena_.segment(segment);
+  if (header.magic != kSegmentMagic || header.index != segment || header.kind != kind)
+    return overwritten(segment);
+  return &header;
+}
+
+Result<PageDescriptor> Segments::describe(std::uint64_t page) const {
+  const auto segment = static_cast<std::uint32_t>(page / kSegmentPages);
+  auto header = header_of(segment, SegmentKind::pages);
+  if (!header.ok()) return header.status();
+  return header.value()->pages[page % kSegmentPages];
+}
+
+// The table is searched, not the segments: a byte each, and only those that may fit.
+Result<std::uint32_t> Segments::find_segment(std::uint8_t code) {
+  const std::uint8_t* const table = arena_.segment_table();
+  std::uint32_t& from = search_from_[code];
+  const std::uint32_t end = arena_.segment_count();
+  for (std::uint32_t segment = from; segment < end; ++segment) {
+    const std::uint8_t entry = table[segment];
+    if (entry != kSegmentFree && (entry < kSegmentOfPages || entry - kSegmentOfPages < code))
+      continue;
+    from = segment;
+    return segment;
+  }
+  from = end;
+  if (const Status grown = arena_.grow_by(1); !grown.ok()) return grown;
+  return end;
+}
+
+void Segments::note_room(std::uint32_t segment, std::uint8_t code) {
+  for (std::size_t shorter = 0; shorter <= code; ++shorter)
+    search_from_[shorter] = std::min(search_from_[shorter], segment);
+}
+
+// A free segment becomes one of pages.
+Status Segments::start_segment(std::uint32_t segment) {
+  SegmentHeader& header = arena_.segment(segment);
+  if (header.magic != 0 && !(header.magic == kSegmentMagic && is_sealed(header) &&
+                             header.index == segment && header.kind == SegmentKind::free))
+    return heap_damaged(segment_text(segment) + " is free by the table and not by its header");
+  header.magic = kSegmentMagic;
+  header.index = segment;
+  header.kind = SegmentKind::pages;
+  header.huge_segments = header.huge_data_offset = 0;
+  header.pages.fill({PageKind::free, 0});
+  header.pages[0] = {PageKind::segment_header, 0};
+  return {};
+}
+
+// Seals the header and brings the table up to it.
+Status Segments::finish_change(std::uint32_t segment) {
+  SegmentHeader& header = arena_.segment(segment);
+  const std::uint32_t longest = longest_free_run(header);
+  std::uint8_t entry = static_cast<std::uint8_t>(kSegmentOfPages + heap_format::run_code(longest));
+  if (longest == heap_format::kRunPagesMax) {
+    header.kind = SegmentKind::free;
+    entry = kSegmentFree;
+  }
+  seal(header);
+  std::uint8_t& in_table = arena_.segment_table()[segment];
+  if (in_table != entry) in_table = entry;
+  note_room(segment, heap_format::run_code(longest));
+  return {};
+}
+
+Result<std::uint64_t> Segments::take_pages(std::uint32_t count, std::uint32_t alignment_pages,
+                                           const Naming& naming) {
+  // An aligned run lies somewhere within one that is longer by the alignment.
+  const std::uint32_t certain = count + alignment_pages - 1;
+  PAWL_ASSERT(count > 0 && certain <= heap_format::kRunPagesMax);
+  auto found = find_segment(heap_format::run_code_needed(certain));
+  if (!found.ok()) return found.status();
+  const std::uint32_t segment = found.value();
+  if (arena_.segment_table()[segment] == kSegmentFree) {
+    PAWL_TRY(start_segment(segment));
+  } else if (!is_sealed(arena_.segment(segment))) {
+    return overwritten(segment);
+  }
+  auto header = header_of(segment, SegmentKind::pages);
+  if (!header.ok()) return header.status();
+  auto& pages = header.value()->pages;
+  const std::uint32_t start = find_run(*header.value(), count, alignment_pages);
+  if (start == 0) return heap_damaged(segment_text(segment) + " has less room than the table says");
+  pages[start] = naming.first;
+  for (std::uint32_t further = 1; further < count; ++further)
+    pages[start + further] = {naming.rest,
+                              static_cast<std::uint8_t>(naming.count_back ? further : 0)};
+  PAWL_TRY(finish_change(segment));
+  return std::uint64_t{segment} * kSegmentPages + start;
+}
+
+Status Segments::give_pages(std::uint64_t first_page, std::uint32_t count) {
+  const auto segment = static_cast<std::uint32_t>(first_page / kSegmentPages);
+  const auto start = static_cast<std::uint32_t>(first_page % kSegmentPages);
+  auto header = header_of(segment, SegmentKind::pages);
+  if (!header.ok()) return header.status();
+  PAWL_ASSERT(start > 0 && start + count <= kSegmentPages);
+  if (!is_sealed(*header.value())) return overwritten(segment);
+  for (std::uint32_t page = start; page < start + count; ++page)
+    header.value()->pages[page] = {PageKind::free, 0};
+  return finish_change(segment);
+}
+
+Result<std::uint32_t> Segments::run_pages(std::uint64_t first_page) const {
+  const auto segment = static_cast<std::uint32_t>(first_page / kSegmentPages);
+  const auto start = static_cast<std::uint32_t>(first_page % kSegmentPages);
+  auto header = header_of(segment, SegmentKind::pages);
+  if (!header.ok()) return header.status();
+  PAWL_ASSERT(header.value()->pages[start].kind == PageKind::run);
+  std::uint32_t end = start + 1;
+  while (end < kSegmentPages && header.value()->pages[end].kind == PageKind::run_rest) ++end;
+  return end - start;
+}
+
+Result<bool> Segments::extend_run(std::uint64_t first_page, std::uint32_t count,
+                                  std::uint32_t new_count) {
+  const auto segment = static_cast<std::uint32_t>(first_page / kSegmentPages);
+  const auto start = static_cast<std::uint32_t>(first_page % kSegmentPages);
+  auto header = header_of(segment, SegmentKind::pages);
+  if (!header.ok()) return header.status();
+  auto& pages = header.value()->pages;
+  if (start + new_count > kSegmentPages) return false;
+  for (std::uint32_t page = start + count; page < start + new_count; ++page)
+    if (pages[page].kind != PageKind::free) return false;
+  if (!is_sealed(*header.value())) return overwritten(segment);
+  for (std::uint32_t page = start + count; page < start + new_count; ++page)
+    pages[page] = {PageKind::run_rest, 0};
+  PAWL_TRY(finish_change(segment));
+  return true;
+}
+
+Result<std::uint32_t> Segments::take_huge(std::uint64_t size_bytes, std::uint32_t data_offset) {
+  const std::uint64_t wanted =
+      round_up(size_bytes + data_offset, heap_format::kSegmentBytes) / heap_format::kSegmentBytes;
+  if (wanted > heap_format::kSegmentsMax)
+    return Status::failure(ENOMEM,
+                           "no heap can hold a block of " + std::to_string(size_bytes) + " bytes");
+  const auto count = static_cast<std::uint32_t>(wanted);
+  std::uint32_t start = 1;
+  std::uint32_t run = 0;
+  const std::uint32_t end = arena_.segment_count();
+  for (std::uint32_t segment = 1; segment < end && run < count; ++segment) {
+    if (arena_.segment_table()[segment] == kSegmentFree) {
+      ++run;
+    } else {
+      run = 0;
+      start = segment + 1;
+    }
+  }
+  // What is free at the end serves together with what is new.
+  if (run < count) PAWL_TRY(arena_.grow_by(count - run));
+  PAWL_TRY(start_segment(start));
+  SegmentHeader& header = arena_.segment(start);
+  header.kind = SegmentKind::huge;
+  header.huge_segments = count;
+  header.huge_data_offset = data_offset;
+  seal(header);
+  std::uint8_t* const table = arena_.segment_table();
+  table[start] = kSegmentHuge;
+  std::fill(table + start + 1, table + start + count, kSegmentHugeRest);
+  return start;
+}
+
+// Only the first segment's header says anything; those of the others are bytes of the block.
+Status Segments::give_huge(std::uint32_t segment) {
+  auto header = header_of(segment, SegmentKind::huge);
+  if (!header.ok()) return header.status();
+  PAWL_TRY(check(segment));
+  const std::uint32_t count = header.value()->huge_segments;
+  for (std::uint32_t rest = segment + 1; rest < segment + count; ++rest)
+    arena_.segment(rest).magic = 0;
+  header.value()->kind = SegmentKind::free;
+  header.value()->huge_segments = header.value()->huge_data_offset = 0;
+  seal(*header.value());
+  std::fill_n(arena_.segment_table() + segment, count, kSegmentFree);
+  note_room(segment, heap_format::run_code(heap_format::kRunPagesMax));
+  return {};
+}
+
+Status Segments::check(std::uint32_t segment) const {
+  const std::uint8_t entry = arena_.segment_table()[segment];
+  const SegmentHeader& header = arena_.segment(segment);
+  const auto damaged = [&](const char* what) {
+    return heap_damaged(segment_text(segment) + ": " + what);
+  };
+  if (entry == kSegmentFree && header.magic == 0) return {};
+  if (header.magic != kSegmentMagic || header.index != segment || !is_sealed(header))
+    return damaged("its header was overwritten");
+  if (entry == kSegmentFree)
+    return header.kind == SegmentKind::free ? Status{} : damaged("free by the table, but in use");
+  if (entry == kSegmentHuge) {
+    if (header.kind != SegmentKind::huge)
+      return damaged("huge by the table, but not by its header");
+    if (header.huge_segments == 0 || header.huge_segments > arena_.segment_count() - segment ||
+        header.huge_data_offset < kPageBytes ||
+        header.huge_data_offset >= heap_format::kSegmentBytes)
+      return damaged("a huge block that cannot be");
+    for (std::uint32_t rest = segment + 1; rest < segment + header.huge_segments; ++rest)
+      if (arena_.segment_table()[rest] != kSegmentHugeRest)
+        return damaged("the table breaks off its huge block");
+    return {};
+  }
+  if (entry < kSegmentOfPages || header.kind != SegmentKind::pages)
+    return damaged("the table and its header do not agree on what it is");
+  if (entry - kSegmentOfPages != heap_format::run_code(longest_free_run(header)))
+    return damaged("the table and its header do not agree on its room");
+  return {};
+}
+
+}  // namespace pawl

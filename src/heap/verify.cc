@@ -1,0 +1,69 @@
+// Finds pointers that would not survive the process.
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "heap/address_space.h"
+#include "heap/heap.h"
+
+namespace pawl {
+namespace {
+
+std::string hexadecimal(std::uint64_t value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+// All memory of the process but the heap's own range.
+Result<std::vector<MemoryArea>> memory_outside(std::uint64_t start, std::uint64_t end) {
+  std::vector<MemoryArea> areas;
+  const bool looked = for_each_memory_area([&](const MemoryArea& area) {
+    if (area.end <= start || area.start >= end) areas.push_back(area);
+  });
+  if (!looked)
+    return Status::from_errno(errno == 0 ? EIO : errno,
+                              "cannot look at this process's memory (/proc/self/maps)");
+  return areas;  // in order, as the kernel lists them
+}
+
+const MemoryArea* area_of(const std::vector<MemoryArea>& areas, std::uint64_t address) {
+  const auto after = std::upper_bound(
+      areas.begin(), areas.end(), address,
+      [](std::uint64_t value, const MemoryArea& area) { return value < area.start; });
+  if (after == areas.begin()) return nullptr;
+  const MemoryArea& area = *(after - 1);
+  return address < area.end ? &area : nullptr;
+}
+
+}  // namespace
+
+Result<std::uint64_t> Heap::find_stray_pointers(const ReportFault& report) const {
+  const auto start = reinterpret_cast<std::uintptr_t>(base());
+  auto areas = memory_outside(start, start + arena_.size_bytes_max());
+  if (!areas.ok()) return areas.status();
+  std::uint64_t found = 0;
+  const Status walked = allocator_.for_each_block([&](const char* block, std::size_t size_bytes) {
+    for (std::size_t at = 0; at + sizeof(std::uint64_t) <= size_bytes;
+         at += sizeof(std::uint64_t)) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, block + at, sizeof word);
+      if (word < kPageBytes) continue;  // most words are small numbers
+      const MemoryArea* const area = area_of(areas.value(), word);
+      if (area == nullptr) continue;
+      ++found;
+      if (report)
+        report("the block of " + std::to_string(size_bytes) + " bytes at " +
+               hexadecimal(reinterpret_cast<std::uintptr_t>(block)) + " holds " +
+               hexadecimal(word) + " at its byte " + std::to_string(at) +
+               ", which leads out of the heap into " + area->name);
+    }
+  });
+  if (!walked.ok()) return walked;
+  return found;
+}
+
+}  // namespace pawl
