@@ -102,6 +102,10 @@ constexpr std::uint8_t run_code(std::uint32_t pages) {
   return static_cast<std::uint8_t>(
       pages < kRunsExact ? pages : kRunsExact + (pages - kRunsExact) / kRunStep);
 }
+// So many pages a code promises.
+constexpr std::uint32_t run_pages_promised(std::uint8_t code) {
+  return code < kRunsExact ? code : kRunsExact + (code - kRunsExact) * kRunStep;
+}
 // The least code by which a segment is known to have a run of so many pages.
 constexpr std::uint8_t run_code_needed(std::uint32_t pages) {
   return static_cast<std::uint8_t>(
