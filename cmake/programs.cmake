@@ -21,6 +21,7 @@ if(TARGET pawl)
     set_target_properties(example_${name} PROPERTIES OUTPUT_NAME ${name}
                           RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
   endforeach()
+  add_subdirectory(${PROJECT_SOURCE_DIR}/examples/kv ${PROJECT_BINARY_DIR}/examples/kv-build)
 endif()
 
 if(EXISTS ${PROJECT_SOURCE_DIR}/bench/CMakeLists.txt AND TARGET pawl_static)

@@ -1,0 +1,38 @@
+// One connection.
+#pragma once
+
+#include <uv.h>
+
+#include <cstddef>
+#include <string>
+
+#include "request.h"
+
+namespace kv {
+
+struct Client {
+  uv_stream_t* stream() { return reinterpret_cast<uv_stream_t*>(&handle); }
+  size_t unsent_bytes() const { return round.size() + unsent.size() + sending.size(); }
+
+  union {
+    uv_tcp_t tcp;
+    uv_pipe_t pipe;
+  } handle;
+  uv_write_t write;
+
+  RequestReader reader;
+  std::string round;         // replies that must not leave before the round is committed
+  size_t round_replies = 0;  // how many
+  std::string unsent;        // replies of rounds before
+  std::string sending;       // what the event loop is sending
+
+  bool reading = false;
+  bool at_end = false;             // it sends no more
+  bool ended = false;              // what it sends is not served any more
+  bool abandoned = false;          // what waits for it is not sent any more
+  bool put_off = false;            // it may have sent more requests, which wait until replies left
+  bool awaits_resumption = false;  // and they left
+  bool closing = false;
+};
+
+}  // namespace kv
