@@ -14,6 +14,7 @@ enum ExitCode : int {
   kExitInUse = 7,           // a process has the file mapped atomically
   kExitNewerVersion = 8,    // written by a newer Pawl
   kExitUnsafe = 9,          // doctor: something here is unsafe
+  kExitDamagedHeap = 10,    // heap: the heap's bookkeeping is damaged
   kExitCannotRun = 126,     // run: the program cannot be run under Pawl
   kExitNotFound = 127,      // run: there is no such program
 };

@@ -23,6 +23,7 @@ constexpr const char* kExitCodes =
     "    7  in use: a process has the file mapped atomically\n"
     "    8  written by a newer Pawl\n"
     "    9  doctor: something here is unsafe\n"
+    "   10  heap: the heap's bookkeeping is damaged\n"
     "  126  run: the program cannot be run under Pawl\n"
     "  127  run: there is no such program\n"
     "  run otherwise answers with the program's own exit code.\n\n"
@@ -65,6 +66,7 @@ int run_command(int argc, char** argv) {
   pawl::cli::add_verify(app, exit_code);
   pawl::cli::add_log(app, exit_code);
   pawl::cli::add_doctor(app, exit_code);
+  pawl::cli::add_heap(app, exit_code);
   pawl::cli::add_bench(app, exit_code);
   if (argc > 1 && argv[1][0] != '-' && !has_verb(app, argv[1])) {
     fmt::print(stderr, "pawl: there is no verb {}; 'pawl --help' lists them\n", argv[1]);

@@ -1,11 +1,8 @@
-// The heap's fsck: all bookkeeping against itself; and the part of it that each commit asks of the
-// pages it is about to log.
+#include "heap/check.h"
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 
-#include "heap/heap.h"
 #include "heap/identity.h"
 #include "heap/sealed.h"
 
@@ -24,12 +21,15 @@ constexpr std::uint64_t kNamedRootPagesEnd = heap_format::kNamedRootsEnd / kPage
 
 class Check {
  public:
-  Check(const Arena& arena, const Allocator& allocator, const Roots& roots,
-        const ReportFault& report)
-      : arena_(arena), allocator_(allocator), roots_(roots), report_(report) {}
+  Check(const HeapParts& heap, const ReportFault& report)
+      : arena_(heap.arena),
+        allocator_(heap.allocator),
+        roots_(heap.roots),
+        path_(heap.path),
+        report_(report) {}
 
-  std::uint64_t run(const Status& header) {
-    note(header);
+  std::uint64_t run() {
+    note(check_identity(arena_.header().identity, {}, path_));
     note(roots_.root().status());
     for (std::uint32_t slot = 0; slot < PAWL_HEAP_ROOTS_MAX; ++slot) note(roots_.check(slot));
     if (arena_.segment_table()[0] != heap_format::kSegmentAdministration)
@@ -57,6 +57,7 @@ class Check {
     }
     if (const Status checked = allocator_.segments().check(segment); !checked.ok()) {
       note(checked);
+      all_seen_ = false;
       return 1;
     }
     if (entry == heap_format::kSegmentHuge) return arena_.segment(segment).huge_segments;
@@ -98,6 +99,7 @@ class Check {
     auto slab = allocator_.slabs().slab_at(start + page, size_class);
     if (!slab.ok()) {
       note(slab.status());
+      all_seen_ = false;
       const std::uint32_t left = kSegmentPages - page;
       return size_class < kSizeClassCount ? std::min(kSizeClasses[size_class].slab_pages, left) : 1;
     }
@@ -129,7 +131,7 @@ class Check {
     std::uint64_t seen = 0;
     std::uint32_t previous = 0;
     std::uint32_t page = arena_.header().slabs_with_room[size_class];
-    while (page != 0 && seen <= with_room_[size_class]) {
+    while (page != 0 && seen < arena_.page_count()) {
       if (page >= arena_.page_count() || page < kSegmentPages) {
         fault(list + " leads out of the heap");
         return;
@@ -148,7 +150,8 @@ class Check {
       previous = page;
       page = slab.value()->next;
     }
-    if (seen != with_room_[size_class])
+    // What could not be looked at may be in the list as well.
+    if (all_seen_ && seen != with_room_[size_class])
       fault(list + " has " + std::to_string(seen) + " of " +
             std::to_string(with_room_[size_class]) + " slabs with room");
   }
@@ -156,40 +159,42 @@ class Check {
   const Arena& arena_;
   const Allocator& allocator_;
   const Roots& roots_;
+  const std::string& path_;
   const ReportFault& report_;
   std::uint64_t faults_ = 0;
+  bool all_seen_ = true;
   std::array<std::uint64_t, kSizeClassCount> with_room_{};
 };
 
 }  // namespace
 
-std::uint64_t Heap::find_faults(const ReportFault& report) const {
-  return Check(arena_, allocator_, roots_, report)
-      .run(check_identity(arena_.header().identity, {}, mapping_->medium().path()));
+std::uint64_t check_heap(const HeapParts& heap, const ReportFault& report) {
+  return Check(heap, report).run();
 }
 
 // What a stray store hits is most often a header; it must not reach the file.
-Status Heap::check_page(std::uint64_t page) const {
+Status check_heap_page(const HeapParts& heap, std::uint64_t page) {
   if (page == 0) {
-    PAWL_TRY(check_identity(arena_.header().identity, {}, mapping_->medium().path()));
-    return roots_.root().status();
+    PAWL_TRY(check_identity(heap.arena.header().identity, {}, heap.path));
+    return heap.roots.root().status();
   }
   if (page >= kNamedRootPagesFirst && page < kNamedRootPagesEnd) {
     const std::uint64_t first = (page - kNamedRootPagesFirst) * kNamedRootsInPage;
     for (std::uint64_t slot = first; slot < first + kNamedRootsInPage; ++slot)
-      PAWL_TRY(roots_.check(static_cast<std::uint32_t>(slot)));
+      PAWL_TRY(heap.roots.check(static_cast<std::uint32_t>(slot)));
     return {};
   }
   const auto segment = static_cast<std::uint32_t>(page / kSegmentPages);
   if (segment == 0) return {};
-  const std::uint8_t entry = arena_.segment_table()[segment];
+  const std::uint8_t entry = heap.arena.segment_table()[segment];
   if (page % kSegmentPages == 0)
-    return entry == heap_format::kSegmentHugeRest ? Status{} : allocator_.segments().check(segment);
+    return entry == heap_format::kSegmentHugeRest ? Status{}
+                                                  : heap.allocator.segments().check(segment);
   if (entry < heap_format::kSegmentOfPages) return {};
-  auto descriptor = allocator_.segments().describe(page);
+  auto descriptor = heap.allocator.segments().describe(page);
   if (!descriptor.ok()) return descriptor.status();
   if (descriptor.value().kind != PageKind::slab) return {};
-  return allocator_.slabs().slab_at(page, descriptor.value().value).status();
+  return heap.allocator.slabs().slab_at(page, descriptor.value().value).status();
 }
 
 }  // namespace pawl

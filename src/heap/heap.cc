@@ -9,6 +9,7 @@
 
 #include "heap/address_space.h"
 #include "heap/identity.h"
+#include "heap/information.h"
 #include "heap/sealed.h"
 #include "mapping/fork_guard.h"
 
@@ -77,7 +78,7 @@ Status look_first(Medium& medium, const HeapOptions& options) {
   auto mark = medium.mark();
   if (!mark.ok()) return mark.status();
   if (mark.value().has_value()) return {};
-  auto journal = medium.acquire_journal(false);
+  auto journal = medium.read_journal();
   if (journal.ok() || journal.status().error_number() != ENOENT) return {};
   Identity identity{};
   PAWL_TRY(medium.base().read(0, std::as_writable_bytes(std::span(&identity, 1))));
@@ -106,7 +107,7 @@ Heap::Heap(std::unique_ptr<Mapping> mapping, const HeapOptions& options, char* b
              [this](std::uint64_t grown_bytes) { return mapping_->truncate(grown_bytes); }),
       allocator_(arena_),
       roots_(arena_) {
-  mapping_->check_pages_with([this](std::uint64_t page) { return check_page(page); });
+  mapping_->check_pages_with([this](std::uint64_t page) { return check_heap_page(parts(), page); });
   guard_fork(this, {.before = [] {}, .in_parent = [] {}, .in_child = [this] { forked_ = true; }});
 }
 
@@ -299,7 +300,11 @@ Status Heap::roll_back() {
 }
 
 Result<std::uint64_t> Heap::check(const ReportFault& report) {
-  return in_order<Result<std::uint64_t>>([&] { return find_faults(report); });
+  return in_order<Result<std::uint64_t>>([&] { return check_heap(parts(), report); });
+}
+
+Status Heap::information(pawl_heap_information& information) {
+  return in_order<Status>([&] { return count_heap(parts(), information); });
 }
 
 Result<std::uint64_t> Heap::verify(const ReportFault& report) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "heap/allocator.h"
 #include "heap/arena.h"
+#include "heap/check.h"
 #include "heap/roots.h"
 #include "mapping/mapping.h"
 #include "mapping/options.h"
@@ -26,8 +26,6 @@ struct HeapOptions {
   // EINVAL names what cannot be.
   Status validate() const;
 };
-
-using ReportFault = std::function<void(const std::string& text)>;
 
 class Heap {
  public:
@@ -76,8 +74,7 @@ class Heap {
   Outcome in_order(Call call);
   Status usable() const;
   Status note(Status status);
-  Status check_page(std::uint64_t page) const;
-  std::uint64_t find_faults(const ReportFault& report) const;
+  HeapParts parts() const { return {arena_, allocator_, roots_, mapping_->medium().path()}; }
   Result<std::uint64_t> find_stray_pointers(const ReportFault& report) const;
 
   std::mutex mutex_;

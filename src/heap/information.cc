@@ -101,17 +101,16 @@ void copy_text(char* into, const std::array<char, heap_format::kTextBytes>& from
 
 }  // namespace
 
-Status Heap::information(pawl_heap_information& information) {
-  return in_order<Status>([&]() -> Status {
-    information = {};
-    information.address = reinterpret_cast<std::uintptr_t>(base());
-    information.size_bytes = arena_.size_bytes();
-    information.size_bytes_max = arena_.size_bytes_max();
-    information.named_roots = roots_.count();
-    copy_text(information.machine, arena_.header().identity.machine);
-    copy_text(information.layout, arena_.header().identity.layout);
-    return Count(arena_, allocator_, information).run();
-  });
+Status count_heap(const HeapParts& heap, pawl_heap_information& information) {
+  const Arena& arena = heap.arena;
+  information = {};
+  information.address = reinterpret_cast<std::uintptr_t>(arena.base());
+  information.size_bytes = arena.size_bytes();
+  information.size_bytes_max = arena.size_bytes_max();
+  information.named_roots = heap.roots.count();
+  copy_text(information.machine, arena.header().identity.machine);
+  copy_text(information.layout, arena.header().identity.layout);
+  return Count(arena, heap.allocator, information).run();
 }
 
 }  // namespace pawl

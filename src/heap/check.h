@@ -1,0 +1,30 @@
+// The heap's fsck: all bookkeeping against itself; and the part of it that each commit asks of the
+// pages it is about to log.  Callers hold the heap's lock.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "heap/allocator.h"
+#include "heap/arena.h"
+#include "heap/roots.h"
+
+namespace pawl {
+
+// What there is to look at, whether the heap is open or only looked at.
+struct HeapParts {
+  const Arena& arena;
+  const Allocator& allocator;
+  const Roots& roots;
+  const std::string& path;
+};
+
+using ReportFault = std::function<void(const std::string& text)>;
+
+// Returns the number of faults; each is told to `report`, which may be empty.
+std::uint64_t check_heap(const HeapParts& heap, const ReportFault& report);
+
+// EUCLEAN when the page, counted from the heap's start, holds bookkeeping that was overwritten.
+Status check_heap_page(const HeapParts& heap, std::uint64_t page);
+
+}  // namespace pawl
