@@ -145,7 +145,7 @@ class Check {
       auto slab = allocator_.slabs().slab_at(page, static_cast<std::uint8_t>(size_class));
       if (!slab.ok()) return note(slab.status());
       if (slab.value()->previous != previous || slab.value()->used == slab.value()->capacity)
-        fault(list + " is broken at page " + std::to_string(page));
+        return fault(list + " is broken at page " + std::to_string(page));
       ++seen;
       previous = page;
       page = slab.value()->next;
