@@ -1,0 +1,84 @@
+// bench_heap: what the allocator changes in memory, which is what a commit has to log; what
+// allocation and opening cost.  docs/heap.md says what the design does about it.
+#include <fmt/core.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include "common/machine.h"
+#include "common/temporary_directory.h"
+#include "heap/dirt.h"
+#include "heap/speed.h"
+
+namespace {
+
+using namespace pawl::bench;
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint32_t kKeys = 1000;
+
+void bench(const std::string& parent, const std::string& json_path) {
+  const TemporaryDirectory directory(parent, "heap");
+  Json json;
+  for (const auto& [name, value] : describe_machine(directory.path())) {
+    fmt::print("{:<14} {}\n", name, value);
+    json["machine"][name] = value;
+  }
+  fmt::print("\nMemory changed by one operation on a std::map of {} strings\n", kKeys);
+  fmt::print("{:>8} {:<10} {:<20} {:>7} {:>7} {:>12}\n", "value", "operation", "allocator", "pages",
+             "lines", "bookkeeping");
+  for (const std::uint32_t value_bytes : {16u, 100u, 1024u}) {
+    for (const Dirt& row : measure_dirt(kKeys, value_bytes)) {
+      fmt::print(
+          "{:>8} {:<10} {:<20} {:>7.2f} {:>7.2f} {:>12}\n", value_bytes, row.operation,
+          row.allocator, row.pages, row.lines,
+          row.bookkeeping_lines < 0 ? "in blocks" : fmt::format("{:.2f}", row.bookkeeping_lines));
+      json["dirt"].push_back({{"value_bytes", value_bytes},
+                              {"operation", row.operation},
+                              {"allocator", row.allocator},
+                              {"pages", row.pages},
+                              {"lines", row.lines},
+                              {"bookkeeping_lines", row.bookkeeping_lines}});
+    }
+  }
+  fmt::print("\nOne free and one malloc of a random block among 10,000\n");
+  for (const AllocationSpeed& row : measure_allocation(directory.path())) {
+    fmt::print("{:>8} bytes {:<10} {:>8.0f} ns\n", row.block_bytes, row.allocator,
+               row.malloc_and_free_ns);
+    json["allocation"].push_back({{"block_bytes", row.block_bytes},
+                                  {"allocator", row.allocator},
+                                  {"malloc_and_free_ns", row.malloc_and_free_ns}});
+  }
+  fmt::print("\nOpening\n");
+  for (const OpeningTime& row : measure_opening(directory.path())) {
+    fmt::print("{:>8} MiB in use {:>10.0f} us\n", row.used_bytes >> 20, row.open_us);
+    json["opening"].push_back({{"used_bytes", row.used_bytes}, {"open_us", row.open_us}});
+  }
+  const std::filesystem::path path = json_path;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
+  std::ofstream file(path);
+  file << json.dump(2) << '\n';
+  if (!file.flush()) throw std::runtime_error("cannot write " + json_path);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Measures what the persistent heap's allocator changes, and what it costs.");
+  std::string directory = "build/bench";
+  std::string json = "build/bench/heap.json";
+  app.add_option("--dir", directory, "Where to put files")->capture_default_str();
+  app.add_option("--json", json, "Where to write the rows")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    bench(directory, json);
+  } catch (const std::exception& exception) {
+    fmt::print(stderr, "bench: {}\n", exception.what());
+    return EXIT_FAILURE;
+  }
+  return EXIT_SUCCESS;
+}

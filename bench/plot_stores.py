@@ -1,0 +1,96 @@
+#!/usr/bin/python3
+"""Draws build/bench/stores.json: durable operations of key-value stores, and batches of them.
+
+usage: plot_stores.py ROWS.json FIGURE.png
+"""
+
+import json
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+COLORS = {
+    "pawl": "tab:blue",
+    "leveldb": "tab:red",
+    "rocksdb": "tab:orange",
+    "sqlite-wal": "tab:green",
+    "lmdb": "tab:purple",
+    "gdbm": "tab:gray",
+    "tkrzw": "tab:olive",
+    "kyoto": "tab:cyan",
+    "sqlite-rollback": "tab:brown",
+    "pmemobj": "tab:pink",
+}
+FLOOR_US = 10  # where bars begin
+CHANGES = ["insert", "replace", "delete"]
+
+
+def draw_bars(axes, rows, case, title):
+    """Mean times of a case: a group of bars for each operation."""
+    found = {(row["system"], row["operation"]): row["mean_us"] for row in rows
+             if row["case"] == case}
+    systems = [system for system in COLORS if any(key[0] == system for key in found)]
+    width = 0.8 / max(1, len(systems))
+    for place, system in enumerate(systems):
+        bars = [(group - 0.4 + (place + 0.5) * width, found[system, operation])
+                for group, operation in enumerate(CHANGES) if (system, operation) in found]
+        axes.bar(*zip(*bars), width=width * 0.95, color=COLORS[system], label=system)
+    axes.set_xticks(range(len(CHANGES)), CHANGES)
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=FLOOR_US)
+    axes.set_ylabel("mean of an operation, µs")
+    axes.set_title(title, fontsize=10)
+    axes.grid(True, axis="y", which="both", alpha=0.25)
+
+
+def draw_batches(axes, rows):
+    """Mean times of an insertion against the size of its batch."""
+    batches = set()
+    for system, color in COLORS.items():
+        points = sorted((row["batch"], row["mean_us"]) for row in rows
+                        if row["case"] == "batch" and row["system"] == system
+                        and row["operation"] == "insert")
+        if points:
+            axes.plot(*zip(*points), color=color, marker="o", markersize=4, label=system)
+            batches.update(batch for batch, _ in points)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(sorted(batches), [str(batch) for batch in sorted(batches)])
+    axes.set_xlabel("operations a commit")
+    axes.set_ylabel("mean of an operation, µs")
+    axes.set_title("insert, in batches", fontsize=10)
+    axes.grid(True, which="both", alpha=0.25)
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    with open(sys.argv[1], encoding="utf-8") as file:
+        document = json.load(file)
+    rows = document["rows"]
+    plan = document["plan"]
+    figure, grid = plt.subplots(2, 2, figsize=(11, 8))
+    draw_bars(grid[0, 0], rows, "1k", f"{plan['small_keys']:,} keys, one operation a commit")
+    draw_bars(grid[0, 1], rows, "1k-think",
+              f"{plan['small_keys']:,} keys, {plan['think_us']:,} µs between operations")
+    draw_bars(grid[1, 0], rows, "100k", f"{plan['large_keys']:,} keys, one operation a commit")
+    draw_batches(grid[1, 1], rows)
+    entries = {}
+    for axes in grid.flat:
+        handles, labels = axes.get_legend_handles_labels()
+        entries.update(zip(labels, handles))
+    figure.legend(entries.values(), entries.keys(), loc="lower center", ncol=5, fontsize=9,
+                  frameon=False)
+    machine = document["machine"]
+    figure.suptitle(f"{machine['processor']}; {machine['kernel']}; {machine['file_system']}",
+                    fontsize=8)
+    figure.tight_layout(rect=(0, 0.07, 1, 1))
+    figure.savefig(sys.argv[2], dpi=120)
+    print(f"figure: {sys.argv[2]}")
+
+
+if __name__ == "__main__":
+    main()

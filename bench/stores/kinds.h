@@ -1,0 +1,29 @@
+// The stores that were compiled in.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stores/store.h"
+
+namespace pawl::bench {
+
+// A kind for each file beside this one.
+StoreKind pawl_kind();
+StoreKind sqlite_rollback_kind();
+StoreKind sqlite_wal_kind();
+StoreKind kyoto_kind();
+StoreKind tkrzw_kind();
+StoreKind leveldb_kind();
+StoreKind rocksdb_kind();
+StoreKind lmdb_kind();
+StoreKind gdbm_kind();
+StoreKind pmemobj_kind();
+StoreKind volatile_kind();
+
+// Those to compare, Pawl first.
+std::vector<StoreKind> compared_kinds();
+// Names of those that lack their library.
+std::vector<std::string> missing_kinds();
+
+}  // namespace pawl::bench

@@ -1,0 +1,108 @@
+#include "stores/report.h"
+
+#include <fmt/core.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace pawl::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void print_rows(const Rows& rows) {
+  const Row* previous = nullptr;
+  for (const Row& row : rows) {
+    const bool same_block = previous != nullptr && previous->case_name == row.case_name &&
+                            previous->operation == row.operation && previous->batch == row.batch;
+    if (!same_block) {
+      fmt::print("\n{}: {}, {} a commit\n", row.case_name, name_of(row.operation), row.batch);
+      fmt::print("  {:<16} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9} {:>9} {:>8}\n", "system",
+                 "median us", "p99 us", "mean us", "settle us", "cpu us", "logged B", "written B",
+                 "samples");
+    }
+    fmt::print(
+        "  {:<16} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>9.0f} {:>9.0f} {:>8}\n",
+        row.system, row.median_us, row.p99_us, row.mean_us, row.settle_us, row.processor_us,
+        row.logged_bytes, row.written_bytes, row.samples);
+    previous = &row;
+  }
+}
+
+void print_targets(const std::vector<Target>& targets) {
+  if (targets.empty()) return;
+  fmt::print("\n{:<4}  {:>8} {:>8} {:>13}  {}\n", "", "at most", "measured", "with settling",
+             "target");
+  for (const Target& target : targets) {
+    fmt::print("{:<4}  {:>8} {:>8.3f} {:>13.3f}  {}\n", target.pass() ? "pass" : "MISS",
+               target.limit, target.measured, target.with_settling, target.what);
+  }
+}
+
+Json to_json(const StoreKind& kind) {
+  return {{"system", kind.name}, {"library", kind.library}, {"setting", kind.setting}};
+}
+
+Json to_json(const Row& row) {
+  return {{"case", row.case_name},
+          {"system", row.system},
+          {"operation", name_of(row.operation)},
+          {"batch", row.batch},
+          {"median_us", row.median_us},
+          {"p99_us", row.p99_us},
+          {"mean_us", row.mean_us},
+          {"settle_us", row.settle_us},
+          {"processor_us", row.processor_us},
+          {"logged_bytes", row.logged_bytes},
+          {"written_bytes", row.written_bytes},
+          {"samples", row.samples}};
+}
+
+Json to_json(const Target& target) {
+  return {{"target", target.what},
+          {"at_most", target.limit},
+          {"measured", target.measured},
+          {"with_settling", target.with_settling},
+          {"pass", target.pass()}};
+}
+
+template <class T>
+Json list(const std::vector<T>& entries) {
+  Json array = Json::array();
+  for (const T& entry : entries) array.push_back(to_json(entry));
+  return array;
+}
+
+}  // namespace
+
+void print_report(const Facts& machine, const Plan& plan, const Results& results,
+                  const std::vector<Target>& targets) {
+  for (const auto& [name, value] : machine) fmt::print("{:<16} {}\n", name, value);
+  fmt::print("\n");
+  for (const StoreKind& kind : plan.kinds)
+    fmt::print("{:<16} {}: {}\n", kind.name, kind.library, kind.setting);
+  print_rows(results.rows);
+  if (!results.skipped.empty()) fmt::print("\nNot measured:\n");
+  for (const auto& [what, why] : results.skipped) fmt::print("  {}: {}\n", what, why);
+  print_targets(targets);
+}
+
+void write_json(const std::string& path, const Facts& machine, const Plan& plan,
+                const Results& results, const std::vector<Target>& targets) {
+  Json document;
+  for (const auto& [name, value] : machine) document["machine"][name] = value;
+  document["plan"] = {{"small_keys", plan.small_keys},   {"large_keys", plan.large_keys},
+                      {"large_timed", plan.large_timed}, {"batch_keys", plan.batch_keys},
+                      {"think_us", plan.think_us},       {"value_bytes", kValueBytes}};
+  document["systems"] = list(plan.kinds);
+  document["skipped"] = results.skipped;
+  document["rows"] = list(results.rows);
+  document["targets"] = list(targets);
+  std::ofstream file(path);
+  file << document.dump(1) << '\n';
+  file.close();
+  if (!file) throw std::runtime_error("cannot write " + path);
+}
+
+}  // namespace pawl::bench

@@ -1,0 +1,49 @@
+#include "stores/targets.h"
+
+#include <fmt/core.h>
+
+namespace pawl::bench {
+namespace {
+
+constexpr double kOfLevelDbMax = 0.8;
+constexpr double kOfBestRivalMax = 0.9;
+constexpr const char* kPawl = "pawl";
+constexpr const char* kLevelDb = "leveldb";
+
+const Row* best_rival(const Rows& rows, const std::string& case_name, Operation operation) {
+  const Row* best = nullptr;
+  for (const Row& row : rows) {
+    if (row.case_name != case_name || row.operation != operation || row.system == kPawl) continue;
+    if (best == nullptr || row.mean_us < best->mean_us) best = &row;
+  }
+  return best;
+}
+
+void compare(const Row& pawl, const Row* rival, double limit, const std::string& title,
+             std::vector<Target>& targets) {
+  if (rival == nullptr) return;
+  targets.push_back({fmt::format("{}, {}: {}", pawl.case_name, name_of(pawl.operation), title),
+                     limit, pawl.mean_us / rival->mean_us,
+                     (pawl.mean_us + pawl.settle_us) / (rival->mean_us + rival->settle_us)});
+}
+
+}  // namespace
+
+std::vector<Target> judge(const Rows& rows) {
+  std::vector<Target> targets;
+  for (const char* const case_name : {kCase1k, kCase1kThink, kCase100k}) {
+    for (const Operation operation : {Operation::insert, Operation::replace, Operation::erase}) {
+      const Row* const pawl = find(rows, case_name, kPawl, operation);
+      if (pawl == nullptr) continue;
+      compare(*pawl, find(rows, case_name, kLevelDb, operation), kOfLevelDbMax,
+              "mean against LevelDB's", targets);
+      const Row* const best = best_rival(rows, case_name, operation);
+      const std::string title =
+          best == nullptr ? "" : fmt::format("mean against the best rival's ({})", best->system);
+      compare(*pawl, best, kOfBestRivalMax, title, targets);
+    }
+  }
+  return targets;
+}
+
+}  // namespace pawl::bench

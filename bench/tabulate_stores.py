@@ -1,0 +1,82 @@
+#!/usr/bin/python3
+"""Prints build/bench/stores.json as the tables of docs/benchmarks.md.
+
+usage: tabulate_stores.py ROWS.json
+"""
+
+import json
+import sys
+
+CHANGES = ["insert", "replace", "delete"]
+
+
+def number(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def print_table(header, lines):
+    print("| " + " | ".join(header) + " |")
+    print("|" + "---|" + "---:|" * (len(header) - 1))
+    for line in lines:
+        print("| " + " | ".join(line) + " |")
+    print()
+
+
+def print_case(rows, case):
+    """A line for each system; a column for each operation and one for the bytes of an insertion."""
+    found = {(row["system"], row["operation"]): row for row in rows if row["case"] == case}
+    systems = list(dict.fromkeys(system for system, _ in found))
+    if not systems:
+        return
+    operations = [operation for operation in CHANGES + ["get"]
+                  if (systems[0], operation) in found]
+    lines = []
+    for system in systems:
+        line = [system]
+        for operation in operations:
+            row = found[system, operation]
+            line.append(f"{number(row['mean_us'])} ({number(row['median_us'])}, "
+                        f"{number(row['p99_us'])})")
+        changes = [found[system, operation] for operation in CHANGES]
+        for name in ("settle_us", "processor_us", "written_bytes"):
+            line.append(number(sum(row[name] for row in changes) / len(changes)))
+        lines.append(line)
+    print(f"**{case}**: means (medians, 99th percentiles), µs\n")
+    print_table(["system"] + operations + ["settle", "processor", "written, B"], lines)
+
+
+def print_batches(rows):
+    found = {(row["system"], row["operation"], row["batch"]): row for row in rows
+             if row["case"] == "batch"}
+    systems = list(dict.fromkeys(system for system, _, _ in found))
+    batches = sorted({batch for _, _, batch in found})
+    for operation in CHANGES if found else []:
+        print(f"**{operation}, in batches**: means of an operation, µs\n")
+        print_table(["operations a commit"] + [f"{batch:,}" for batch in batches],
+                    [[system] + [number(found[system, operation, batch]["mean_us"])
+                                 for batch in batches] for system in systems])
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    with open(sys.argv[1], encoding="utf-8") as file:
+        document = json.load(file)
+    for name, value in document["machine"].items():
+        print(f"- {name.replace('_', ' ')}: {value}")
+    print()
+    print("| system | library | durable by |\n|---|---|---|")
+    for system in document["systems"]:
+        print(f"| {system['system']} | {system['library']} | {system['setting']} |")
+    print()
+    for case in ("1k", "1k-think", "100k"):
+        print_case(document["rows"], case)
+    print_batches(document["rows"])
+    print_table(["target", "at most", "measured", "with settling", ""],
+                [[target["target"], f"{target['at_most']}", f"{target['measured']:.3f}",
+                  f"{target['with_settling']:.3f}", "pass" if target["pass"] else "**miss**"]
+                 for target in document["targets"]])
+
+
+if __name__ == "__main__":
+    main()
