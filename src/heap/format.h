@@ -28,7 +28,7 @@ inline constexpr std::size_t kTextBytes = 64;  // of machine and layout, with th
 // thread sanitizer has that range for itself and leaves another.
 #ifdef __SANITIZE_THREAD__
 inline constexpr std::uint64_t kAddressMin = 0x560000000000;
-inline constexpr std::uint64_t kAddressMax = 0x590000000000;
+inline constexpr std::uint64_t kAddressMax = 0x568000000000;
 #else
 inline constexpr std::uint64_t kAddressMin = 0x080000000000;
 inline constexpr std::uint64_t kAddressMax = 0x550000000000;
