@@ -51,7 +51,7 @@ inline void* place_by_default() noexcept {
 }
 
 // Lives in the heap's file, so that std::pmr containers there find it in every run.  It has virtual
-// functions, so it is made anew whenever the heap is opened or rolled back.
+// functions, so it is made anew whenever the heap is opened.
 class resource final : public std::pmr::memory_resource {
  private:
   void* do_allocate(std::size_t size_bytes, std::size_t alignment) override {

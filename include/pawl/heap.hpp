@@ -49,7 +49,7 @@ struct heap_options {
 // one, and while no other uses it.
 class heap {
  public:
-  // Takes the texts of faults.
+  // Takes the texts of faults, and must not use the heap.
   using reporter = std::function<void(std::string_view)>;
 
   // Opens the heap at path, or makes one; see pawl_heap_open.
@@ -74,10 +74,7 @@ class heap {
   // Makes everything since the last sync durable, in one atomic step.
   void sync() { succeed(pawl_heap_sync(handle_)); }
   // Takes everything back to the last sync, the roots too.
-  void rollback() {
-    succeed(pawl_heap_rollback(handle_));
-    renew_resource();
-  }
+  void rollback() { succeed(pawl_heap_rollback(handle_)); }
 
   // The root, and roots with names (1 to PAWL_HEAP_NAME_MAX bytes): the object of that name, which
   // the first call constructs from the arguments, and whose allocator, if it takes one, is the
@@ -165,8 +162,7 @@ class heap {
   std::pmr::memory_resource* resource() const noexcept {
     return static_cast<detail::resource*>(pawl_heap_resource_place(handle_));
   }
-  // For the C functions; null after close() or a move.  After pawl_heap_rollback the resource is
-  // dead: call rollback() instead.
+  // For the C functions; null after close() or a move.
   pawl_heap* handle() const noexcept { return handle_; }
 
  private:

@@ -1,0 +1,216 @@
+// Two heaps at once: everything of a container lies in its heap, whichever way it came there.
+#include <array>
+#include <list>
+#include <memory_resource>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "support.h"
+
+namespace stl_test {
+namespace {
+
+// Takes no allocator.
+struct Person {
+  pawl::string name;
+  pawl::vector<pawl::string> roles;
+  std::array<pawl::string, 2> lines;
+};
+
+class TwoHeaps : public testing::Test {
+ protected:
+  // The address of what a container has allocated lies in the heap.
+  static void expect_in(const pawl::heap& heap, const void* address) {
+    EXPECT_EQ(pawl_heap_of(address), heap.handle());
+  }
+  static void expect_in(const pawl::heap& heap, const pawl::string& text) {
+    expect_in(heap, text.data());
+  }
+  void TearDown() override {
+    EXPECT_EQ(first.check(), 0);
+    EXPECT_EQ(second.check(), 0);
+    first.sync();
+    second.sync();
+  }
+
+  pawl::test::TemporaryDirectory directory_;
+  pawl::heap first = open_heap(directory_ / "first");  // the default
+  pawl::heap second = open_heap(directory_ / "second");
+};
+
+TEST_F(TwoHeaps, InnerContainersAreInTheHeapOfTheOuter) {
+  using Inner = pawl::vector<pawl::map<pawl::string, pawl::string>>;
+  for (pawl::heap* const heap : {&first, &second}) {
+    auto& outer = heap->root<pawl::map<pawl::string, Inner>>();
+    outer[pawl::string(kLong, *heap)].emplace_back()[pawl::string(kLong, *heap)] = kLong;
+    outer.emplace(kLong + 1, 2).first->second[1].emplace(kLong, kLong);
+    for (const auto& [name, inner] : outer) {
+      expect_in(*heap, name);
+      expect_in(*heap, &inner);
+      expect_in(*heap, inner.data());
+      for (const auto& map : inner) {
+        for (const auto& [key, value] : map) {
+          expect_in(*heap, key);
+          expect_in(*heap, value);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(TwoHeaps, WhatComesFromElsewhereIsCopied) {
+  const pawl::string of_first(kLong, first);
+  auto& texts = second.root<pawl::vector<pawl::string>>();
+  texts.push_back(of_first);
+  texts.push_back(pawl::string(of_first));
+  texts.emplace_back(of_first);
+  texts.insert(texts.begin(), 3, of_first);
+  texts.resize(10, of_first);
+  texts.at(9) = pawl::string(kLong, first);
+  for (const pawl::string& text : texts) expect_in(second, text);
+  auto& pairs =
+      second.named<pawl::vector<std::pair<pawl::string, std::pair<long, pawl::string>>>>("pairs");
+  pairs.emplace_back(of_first, std::make_pair(1, of_first));
+  pairs.emplace_back(std::piecewise_construct, std::forward_as_tuple(10u, 'x'),
+                     std::forward_as_tuple(1, of_first));
+  const auto pair = pairs.front();
+  pairs.push_back(pair);
+  pairs.emplace_back();
+  for (const auto& [text, inner] : pairs) expect_in(second, inner.second.data());
+  auto& tuples = second.named<pawl::list<std::tuple<pawl::string, long>>>("tuples");
+  tuples.emplace_back(of_first, 1);
+  expect_in(second, std::get<0>(tuples.front()));
+}
+
+TEST_F(TwoHeaps, MembersOfAClassWithoutAllocatorAreInItsHeap) {
+  auto& person = second.root<Person>();
+  person.name = kLong;
+  person.roles.emplace_back(kLong);
+  person.lines[1] = kLong;
+  expect_in(second, person.name);
+  expect_in(second, person.roles.data());
+  expect_in(second, person.roles[0]);
+  expect_in(second, person.lines[1]);
+  auto& people = second.named<pawl::map<long, Person>>("people");
+  people[1].name = kLong;
+  expect_in(second, people[1].name);
+  Person* const made = second.make<Person>(Person{pawl::string(kLong, second), {}, {}});
+  expect_in(second, made->name);
+  second.destroy(made);
+}
+
+TEST_F(TwoHeaps, AnOptionalIsGivenTheHeap) {
+  auto& texts = second.root<pawl::vector<std::optional<pawl::string>>>(1);
+  texts[0].emplace(kLong, second);
+  expect_in(second, *texts[0]);
+}
+
+TEST_F(TwoHeaps, ContainersOfPmrAreInTheHeapOfTheOuter) {
+  auto& texts = second.root<pawl::map<long, std::pmr::vector<std::pmr::string>>>();
+  texts[1].emplace_back(kLong);
+  expect_in(second, texts[1][0].data());
+  EXPECT_EQ(texts[1].get_allocator().resource(), second.resource());
+  EXPECT_NE(*first.resource(), *second.resource());
+  auto& pure = second.named<std::pmr::map<std::pmr::string, std::pmr::string>>("pmr");
+  pure[kLong] = kLong;
+  expect_in(second, pure.begin()->first.data());
+  expect_in(second, pure.begin()->second.data());
+}
+
+template <class Container>
+struct OfTwo {
+  OfTwo(pawl::heap& first, pawl::heap& second)
+      : a(first.named<Container>(name())), b(second.named<Container>(name())) {}
+  static std::string name() { return std::to_string(pawl::type_tag<Container>()); }
+  Container& a;
+  Container& b;
+};
+
+TEST_F(TwoHeaps, AMoveMovesTheElements) {
+  OfTwo<pawl::map<pawl::string, pawl::vector<pawl::string>>> maps(first, second);
+  maps.a[kLong].emplace_back(kLong);
+  maps.b = std::move(maps.a);
+  ASSERT_EQ(maps.b.size(), 1u);
+  expect_in(second, maps.b.begin()->first);
+  expect_in(second, maps.b.begin()->second[0]);
+  OfTwo<pawl::unordered_map<pawl::string, pawl::string>> hashed(first, second);
+  hashed.a[kLong] = kLong;
+  hashed.b = std::move(hashed.a);
+  expect_in(second, hashed.b.begin()->second);
+  OfTwo<pawl::deque<pawl::string>> deques(first, second);
+  deques.a.assign(100, kLong);
+  deques.b = std::move(deques.a);
+  for (const auto& text : deques.b) expect_in(second, text);
+}
+
+template <class Container>
+void swap_both_ways(OfTwo<Container> of, const Container& for_a, const Container& for_b) {
+  using std::swap;
+  of.a = for_a;
+  of.b = for_b;
+  swap(of.a, of.b);
+  EXPECT_TRUE(of.a == for_b);
+  EXPECT_TRUE(of.b == for_a);
+  swap(of.b, of.a);
+  EXPECT_TRUE(of.a == for_a);
+  EXPECT_TRUE(of.b == for_b);
+  // In one heap it changes hands.
+  Container beside(for_b, of.a.get_allocator());
+  swap(of.a, beside);
+  EXPECT_TRUE(of.a == for_b);
+}
+
+TEST_F(TwoHeaps, ASwapSwapsTheElements) {
+  const auto swap_all = [&](const auto& a, const auto& b) {
+    swap_both_ways(OfTwo<std::decay_t<decltype(a)>>(first, second), a, b);
+  };
+  const pawl::string x = kLong;
+  const pawl::string y = "short";
+  swap_all(x, y);
+  swap_all(pawl::vector<pawl::string>{x, y, x}, pawl::vector<pawl::string>{y});
+  swap_all(pawl::deque<pawl::string>{x, y}, pawl::deque<pawl::string>{});
+  swap_all(pawl::list<pawl::string>{x, y}, pawl::list<pawl::string>{y});
+  swap_all(pawl::forward_list<pawl::string>{x, y}, pawl::forward_list<pawl::string>{y});
+  swap_all(pawl::set<pawl::string>{x, y}, pawl::set<pawl::string>{y});
+  swap_all(pawl::multiset<pawl::string>{x, x}, pawl::multiset<pawl::string>{y});
+  swap_all(pawl::map<pawl::string, pawl::string>{{x, y}}, pawl::map<pawl::string, pawl::string>{});
+  swap_all(pawl::multimap<pawl::string, long>{{x, 1}, {x, 2}},
+           pawl::multimap<pawl::string, long>{});
+  swap_all(pawl::unordered_set<pawl::string>{x, y}, pawl::unordered_set<pawl::string>{y});
+  swap_all(pawl::unordered_multiset<pawl::string>{x, x}, pawl::unordered_multiset<pawl::string>{y});
+  swap_all(pawl::unordered_map<pawl::string, long>{{x, 1}},
+           pawl::unordered_map<pawl::string, long>{});
+  swap_all(pawl::unordered_multimap<pawl::string, long>{{x, 1}, {x, 2}},
+           pawl::unordered_multimap<pawl::string, long>{});
+}
+
+// It could only exchange the memory.
+TEST_F(TwoHeaps, AMemberSwapIsRefused) {
+  OfTwo<pawl::vector<long>> vectors(first, second);
+  EXPECT_DEATH(vectors.a.swap(vectors.b), "swap.. of containers of different heaps");
+  OfTwo<pawl::string> texts(first, second);
+  EXPECT_DEATH(texts.a.swap(texts.b), "swap.. of containers of different heaps");
+  pawl::map<long, long> of_first(first);
+  pawl::map<long, long> of_second(second);
+  of_first[1] = 1;
+  EXPECT_DEATH(of_first.swap(of_second), "swap.. of containers of different heaps");
+}
+
+TEST_F(TwoHeaps, ACopyIsMadeInTheSameHeap) {
+  const auto& texts = second.root<pawl::vector<pawl::string>>(3u, kLong);
+  const pawl::vector<pawl::string> copy = texts;
+  expect_in(second, copy[0]);
+  const pawl::vector<pawl::string> elsewhere(texts, first);
+  expect_in(first, elsewhere[0]);
+}
+
+TEST_F(TwoHeaps, TheDefaultIsTheFirstOneOpen) {
+  expect_in(first, pawl::string(kLong));
+  ASSERT_EQ(pawl_heap_set_default(second.handle()), 0);
+  expect_in(second, pawl::string(kLong));
+  ASSERT_EQ(pawl_heap_set_default(first.handle()), 0);
+}
+
+}  // namespace
+}  // namespace stl_test
