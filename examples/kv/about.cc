@@ -25,7 +25,11 @@ void quit(Call& call) {
 }
 
 void select(Call& call) {
-  if (integer_argument(call[1]) != 0) throw RequestError("ERR DB index is out of range");
+  const int64_t index = integer_argument(call[1]);
+  if (index != static_cast<int32_t>(index)) {
+    throw RequestError("ERR value is out of range, value must between -2147483648 and 2147483647");
+  }
+  if (index != 0) throw RequestError("ERR DB index is out of range");
   call.reply.ok();
 }
 

@@ -1,5 +1,6 @@
 // Sorted sets.  The standard library has no tree that counts, so ranks are found by walking.
 #include <cmath>
+#include <cstdlib>
 #include <iterator>
 
 #include "commands.h"
@@ -181,11 +182,14 @@ struct Border {
   bool excluded;
 };
 
+// More lenient than other numbers, as in Redis: nothing at all is 0.
 Border parse_border(std::string_view text) {
   const bool excluded = text.starts_with('(');
-  const auto score = parse_double(excluded ? text.substr(1) : text);
-  if (!score) throw RequestError("ERR min or max is not a float");
-  return {*score, excluded};
+  const std::string number(excluded ? text.substr(1) : text);
+  char* end = nullptr;
+  const double score = std::strtod(number.c_str(), &end);
+  if (*end != '\0' || std::isnan(score)) throw RequestError("ERR min or max is not a float");
+  return {score, excluded};
 }
 
 struct Limit {

@@ -3,15 +3,21 @@
 #include <algorithm>
 
 namespace kv {
+namespace {
+
+// Added to -0 it gives 0, as which Redis keeps it.
+constexpr double kNoNegativeZero = 0;
+
+}  // namespace
 
 void SortedSet::add(std::string_view member, double score) {
-  const auto element = scores.emplace(member, score).first;
+  const auto element = scores.emplace(member, score + kNoNegativeZero).first;
   order.insert(&*element);
 }
 
 void SortedSet::change(Scores::iterator element, double score) {
   auto node = order.extract(&*element);
-  element->second = score;
+  element->second = score + kNoNegativeZero;
   order.insert(std::move(node));
 }
 

@@ -26,9 +26,9 @@ bool class_matches(std::string_view pattern, size_t& at, char c) {
       found |= pattern[at + 1] == c;
       at += 2;
     } else if (left >= 3 && pattern[at + 1] == '-') {
-      const auto ends = std::minmax(static_cast<unsigned char>(pattern[at]),
-                                    static_cast<unsigned char>(pattern[at + 2]));
-      found |= value >= ends.first && value <= ends.second;
+      const auto one_end = static_cast<unsigned char>(pattern[at]);
+      const auto other_end = static_cast<unsigned char>(pattern[at + 2]);
+      found |= value >= std::min(one_end, other_end) && value <= std::max(one_end, other_end);
       at += 3;
     } else {
       found |= pattern[at++] == c;
