@@ -40,7 +40,7 @@ inline constexpr std::uint64_t kAddressAlignment = std::uint64_t{1} << 30;
 struct Identity {
   std::array<char, 8> magic;
   std::uint32_t version;
-  std::uint32_t crc32c;  // of this struct with this field zero
+  std::uint32_t crc32c;  // of what follows in this struct
   std::uint64_t address;
   std::uint64_t size_bytes_max;
   std::uint64_t creation_time_ns;  // since 1970
@@ -132,7 +132,7 @@ enum class SegmentKind : std::uint32_t { free = 0, pages = 1, huge = 2 };
 
 struct SegmentHeader {
   std::uint32_t magic;   // 0 in a segment that was never used
-  std::uint32_t crc32c;  // of this struct with this field zero
+  std::uint32_t crc32c;  // of what follows in this struct
   std::uint32_t index;
   SegmentKind kind;
   std::uint32_t huge_segments;     // of a huge block: this one and those that follow
@@ -153,7 +153,7 @@ struct SlabHeader {
   std::uint16_t magic;
   std::uint8_t size_class;
   std::uint8_t page_count;
-  std::uint32_t crc32c;  // of this struct with this field zero
+  std::uint32_t crc32c;  // of what follows in this struct
   std::uint32_t page;    // its own, counted from the heap's start
   std::uint32_t next;    // slabs of the class with room, doubly linked; 0: none
   std::uint32_t previous;

@@ -79,7 +79,7 @@ Status check_identity(const Identity& identity, const std::string& layout,
     return not_supported(path + " is a heap of version " + std::to_string(identity.version) +
                          "; this Pawl reads versions up to " +
                          std::to_string(heap_format::kVersion) + ". Open it with a newer one");
-  if (!is_sealed(identity))
+  if (identity.version != heap_format::kVersion || !is_sealed(identity))
     return heap_damaged("the header of " + path +
                         " does not match its checksum; restore it from a copy");
   if (const std::string machine = text_of(identity.machine); machine != kMachine)

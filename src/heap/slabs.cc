@@ -42,6 +42,7 @@ Result<SlabHeader*> Slabs::neighbour(std::uint32_t page, std::uint8_t size_class
   return slab_at(page, size_class);
 }
 
+// Both seal the slab, with what else was changed in it.
 Status Slabs::link(SlabHeader& slab) {
   std::uint32_t& first = arena_.header().slabs_with_room[slab.size_class];
   if (first != 0) {
@@ -122,10 +123,13 @@ Result<char*> Slabs::allocate(std::size_t size_class) {
     index += 64;
   }
   if (index >= slab.capacity) return heap_damaged("a slab counts its blocks wrongly");
-  if (slab.used + 1 == slab.capacity) PAWL_TRY(unlink(slab));
   slab.used_bits[index / 64] |= std::uint64_t{1} << (index % 64);
   slab.used += 1;
-  seal(slab);
+  if (slab.used == slab.capacity) {
+    PAWL_TRY(unlink(slab));
+  } else {
+    seal(slab);
+  }
   return reinterpret_cast<char*>(&slab) + sizeof slab +
          std::size_t{index} * kSizeClasses[size_class].block_bytes;
 }
@@ -159,10 +163,12 @@ Status Slabs::free(const Block& block) {
   const bool was_full = slab.used == slab.capacity;
   slab.used_bits[block.index / 64] &= ~(std::uint64_t{1} << (block.index % 64));
   slab.used -= 1;
-  seal(slab);
   if (was_full) return link(slab);
   // The last one with room stays, so that a lone block that comes and goes takes no pages anew.
-  if (slab.used > 0 || (slab.next == 0 && slab.previous == 0)) return {};
+  if (slab.used > 0 || (slab.next == 0 && slab.previous == 0)) {
+    seal(slab);
+    return {};
+  }
   PAWL_TRY(unlink(slab));
   return segments_.give_pages(block.first_page, slab.page_count);
 }
