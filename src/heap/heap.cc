@@ -207,18 +207,24 @@ Result<char*> Heap::allocate(std::size_t size, std::size_t alignment) {
   });
 }
 
-// Without storing what is zero already: it would make pages dirty, and holes be filled.
+// Under the lock, so that no sync finds the block uncleared; and without storing what is zero
+// already, which would make pages dirty, and holes be filled.
 Result<char*> Heap::allocate_zeroed(std::size_t size) {
-  auto block = allocate(size, heap_format::kBlockAlignment);
-  if (!block.ok()) return block;
-  static constexpr std::array<char, kPageBytes> kZeros{};
-  for (std::size_t done = 0; done < size;) {
-    char* const at = block.value() + done;
-    const std::size_t piece = std::min<std::size_t>(size - done, kPageBytes);
-    if (std::memcmp(at, kZeros.data(), piece) != 0) std::memset(at, 0, piece);
-    done += piece;
-  }
-  return block;
+  return in_order<Result<char*>>([&]() -> Result<char*> {
+    auto block = allocator_.allocate(size);
+    if (!block.ok()) {
+      if (block.status().error_number() == EUCLEAN) return note(block.status());
+      return block;
+    }
+    static constexpr std::array<char, kPageBytes> kZeros{};
+    for (std::size_t done = 0; done < size;) {
+      char* const at = block.value() + done;
+      const std::size_t piece = std::min<std::size_t>(size - done, kPageBytes);
+      if (std::memcmp(at, kZeros.data(), piece) != 0) std::memset(at, 0, piece);
+      done += piece;
+    }
+    return block;
+  });
 }
 
 Result<char*> Heap::reallocate(char* block, std::size_t size) {
