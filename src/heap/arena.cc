@@ -26,6 +26,10 @@ Status Arena::grow_by(std::uint32_t segments) {
   const std::uint64_t wanted =
       round_down(size_bytes_ + size_bytes_ / kGrowthDivisor, heap_format::kSegmentBytes);
   const std::uint64_t size_bytes = std::clamp(wanted, least, size_bytes_max_);
+  const std::uint8_t* const entries = segment_table();
+  if (std::any_of(entries + segment_count(), entries + size_bytes / heap_format::kSegmentBytes,
+                  [](std::uint8_t entry) { return entry != heap_format::kSegmentFree; }))
+    return heap_damaged("the segment table names segments that were not there yet");
   PAWL_TRY(grow_(size_bytes));
   size_bytes_ = size_bytes;
   return {};

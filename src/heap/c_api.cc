@@ -234,7 +234,7 @@ PAWL_PUBLIC int pawl_heap_stats(pawl_heap* heap, struct pawl_statistics* statist
   return on_heap(heap, [&](Heap& of) -> Status {
     if (statistics == nullptr) return invalid("statistics must not be NULL");
     pawl::MappingStatistics counted;
-    of.statistics(counted);
+    PAWL_TRY(of.statistics(counted));
     *statistics = counted;
     return {};
   });

@@ -35,6 +35,7 @@ class Check {
     if (arena_.segment_table()[0] != heap_format::kSegmentAdministration)
       fault("the segment table does not know the first segment");
     for (std::uint32_t segment = 1; segment < arena_.segment_count();) segment += look(segment);
+    look_behind_the_end();
     for (std::size_t which = 0; which < kSizeClassCount; ++which) look_at_list(which);
     return faults_;
   }
@@ -46,6 +47,17 @@ class Check {
   }
   void note(const Status& status) {
     if (!status.ok()) fault(status.text());
+  }
+
+  // Entries of segments that are not there would be believed once the heap has grown.
+  void look_behind_the_end() {
+    const std::uint8_t* const table = arena_.segment_table();
+    const auto end = arena_.size_bytes_max() / heap_format::kSegmentBytes;
+    for (std::uint64_t segment = arena_.segment_count(); segment < end; ++segment) {
+      if (table[segment] == heap_format::kSegmentFree) continue;
+      return fault("the segment table names segment " + std::to_string(segment) +
+                   ", which is not there");
+    }
   }
 
   // Returns the number of segments that were looked at.

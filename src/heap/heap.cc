@@ -177,9 +177,17 @@ Result<std::unique_ptr<Heap>> Heap::open(std::unique_ptr<Medium> medium,
   return heap;
 }
 
+// In a forked child the locks may be held for ever.
 Status Heap::close() {
+  PAWL_TRY(usable());
   const std::lock_guard lock(mutex_);
   return mapping_->close();
+}
+
+Status Heap::statistics(MappingStatistics& statistics) const {
+  PAWL_TRY(usable());
+  mapping_->statistics(statistics);
+  return {};
 }
 
 Status Heap::usable() const {

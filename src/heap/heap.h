@@ -55,7 +55,7 @@ class Heap {
   Result<std::uint64_t> check(const ReportFault& report);
   Result<std::uint64_t> verify(const ReportFault& report);
   Status information(pawl_heap_information& information);
-  void statistics(MappingStatistics& statistics) const { mapping_->statistics(statistics); }
+  Status statistics(MappingStatistics& statistics) const;
 
   char* base() const { return arena_.base(); }
   std::uint64_t size_bytes_max() const { return arena_.size_bytes_max(); }

@@ -206,6 +206,9 @@ Result<std::uint32_t> Segments::take_huge(std::uint64_t size_bytes, std::uint32_
   }
   // What is free at the end serves together with what is new.
   if (run < count) PAWL_TRY(arena_.grow_by(count - run));
+  // Whose bytes they become, if the table is wrong, is not to be found out later.
+  for (std::uint32_t rest = start + 1; rest < std::min(start + count, end); ++rest)
+    PAWL_TRY(check(rest));
   PAWL_TRY(start_segment(start));
   SegmentHeader& header = arena_.segment(start);
   header.kind = SegmentKind::huge;

@@ -18,6 +18,7 @@ Result<SlabHeader*> Slabs::slab_at(std::uint64_t first_page, std::uint8_t size_c
   if (size_class >= kSizeClassCount || slab->magic != kSlabMagic || slab->page != first_page ||
       slab->size_class != size_class || slab->capacity != kSizeClasses[size_class].capacity ||
       slab->page_count != kSizeClasses[size_class].slab_pages || slab->used > slab->capacity ||
+      first_page % heap_format::kSegmentPages + slab->page_count > heap_format::kSegmentPages ||
       !is_sealed(*slab)) {
     return heap_damaged("the header of the slab at byte " +
                         std::to_string(first_page * kPageBytes) +
