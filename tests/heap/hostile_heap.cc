@@ -1,0 +1,462 @@
+#include "heap/hostile_heap.h"
+
+#include <sys/mman.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+
+#include "heap/check.h"
+#include "heap/closed_heap.h"
+#include "heap/heap.h"
+#include "heap/identity.h"
+#include "heap/information.h"
+#include "heap/sealed.h"
+#include "support/memory_medium.h"
+
+namespace pawl::test {
+namespace {
+
+using heap_format::kSegmentBytes;
+using heap_format::kSegmentPages;
+using heap_format::PageKind;
+
+constexpr std::uint64_t kAddress = heap_format::kAddressMin + 7 * heap_format::kAddressAlignment;
+constexpr std::uint64_t kSizeBytesMax = 40 << 20;
+constexpr std::uint64_t kGuardBytes = std::uint64_t{64} << 20;
+constexpr std::size_t kBlocksMax = 200'000;
+constexpr std::size_t kStoreBytesMax = 4 * kPageBytes;
+const std::string kPath = "/memory/file";
+
+void* at(std::uint64_t address) { return reinterpret_cast<void*>(address); }
+
+void map(std::uint64_t address, std::uint64_t length, int protection, int more, int descriptor) {
+  void* const mapped =
+      ::mmap(at(address), length, protection, MAP_PRIVATE | MAP_NORESERVE | more, descriptor, 0);
+  if (mapped != at(address)) throw std::runtime_error("no memory for a heap at its address");
+}
+
+void map_plain(std::uint64_t address, std::uint64_t length, int more) {
+  map(address, length, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | more, -1);
+}
+
+// Blocks of all kinds, some freed again.
+void furnish(Allocator& allocator, Roots& roots) {
+  const auto take = [&](std::size_t size) { return allocator.allocate(size).value(); };
+  const auto give = [&](char* block) { PAWL_ASSERT(allocator.free(block).ok()); };
+  std::vector<char*> small;
+  for (int i = 0; i < 700; ++i) small.push_back(take(40));  // several slabs, all but the last full
+  for (int i = 0; i < 300; i += 3) give(small[i]);          // and some with room, in a list
+  std::vector<char*> middle;
+  for (const std::size_t size : {16u, 500u, 1'000u, 3'000u, 7'000u})
+    for (int i = 0; i < 20; ++i) middle.push_back(take(size));
+  for (std::size_t i = 0; i < middle.size(); i += 2) give(middle[i]);
+  std::vector<char*> runs;
+  for (const std::size_t pages : {2u, 3u, 70u, 100u, 200u, 400u, 500u})
+    runs.push_back(take(pages * kPageBytes));
+  give(runs[1]);
+  give(runs[4]);
+  char* const huge = take(5'000'000);
+  char* const gone = take(9'000'000);
+  give(take(2 << 20));
+  give(gone);
+  PAWL_ASSERT(roots.set_root(small[1]).ok());
+  for (int i = 0; i < 100; ++i)
+    PAWL_ASSERT(
+        roots.set_named("root " + std::to_string(i), {i % 2 == 0 ? huge : runs[2], 1}).ok());
+}
+
+// A number of the kind that breaks things.
+std::uint64_t number(std::uint32_t raw, std::uint64_t present) {
+  constexpr std::uint64_t kOne = 1;
+  const std::uint64_t edges[] = {0,
+                                 1,
+                                 kSegmentPages - 1,
+                                 kSegmentPages,
+                                 kSegmentPages + 1,
+                                 kSegmentBytes,
+                                 kSizeBytesMax,
+                                 kAddress,
+                                 kAddress + kSizeBytesMax,
+                                 kOne << 31,
+                                 kOne << 32,
+                                 ~std::uint64_t{0},
+                                 present - 1,
+                                 present + 1,
+                                 present * 2,
+                                 raw >> 8};
+  return edges[raw % std::size(edges)];
+}
+
+template <class Field>
+void change_field(Field& field, std::uint32_t raw) {
+  field = static_cast<Field>(number(raw, static_cast<std::uint64_t>(field)));
+}
+
+}  // namespace
+
+HeapImage::HeapImage() {
+  map_plain(kAddress, kSizeBytesMax, MAP_FIXED_NOREPLACE);
+  auto* const base = static_cast<char*>(at(kAddress));
+  Arena arena(base, 2 * kSegmentBytes, kSizeBytesMax, [](std::uint64_t) { return Status{}; });
+  Allocator allocator(arena);
+  Roots roots(arena);
+  arena.header().identity = make_identity(kAddress, kSizeBytesMax, "");
+  arena.segment_table()[0] = heap_format::kSegmentAdministration;
+  furnish(allocator, roots);
+  size_bytes_ = arena.size_bytes();
+  for (std::uint32_t segment = 1; segment < arena.segment_count(); ++segment) {
+    const heap_format::SegmentHeader& header = arena.segment(segment);
+    if (header.magic == heap_format::kSegmentMagic) segments_.push_back(segment);
+    if (arena.segment_table()[segment] < heap_format::kSegmentOfPages) continue;
+    for (std::uint32_t page = 0; page < kSegmentPages; ++page)
+      if (header.pages[page].kind == PageKind::slab)
+        slabs_.push_back(std::uint64_t{segment} * kSegmentPages + page);
+  }
+  file_ = Descriptor(::memfd_create("pawl-hostile-heap", MFD_CLOEXEC));
+  if (!file_.valid() || ::ftruncate(file_.get(), static_cast<off_t>(size_bytes_)) != 0)
+    throw std::runtime_error("cannot make a memory file (memfd_create)");
+  content_.resize(size_bytes_);
+  static constexpr std::array<char, kPageBytes> kZeros{};
+  for (std::uint64_t offset = 0; offset < size_bytes_; offset += kPageBytes) {
+    if (std::memcmp(base + offset, kZeros.data(), kPageBytes) == 0) continue;
+    content_.write(offset, std::as_bytes(std::span(base + offset, kPageBytes)));
+    if (::pwrite(file_.get(), base + offset, kPageBytes, static_cast<off_t>(offset)) !=
+        ssize_t{kPageBytes})
+      throw std::runtime_error("cannot fill a memory file");
+  }
+  ::munmap(base, kSizeBytesMax);
+}
+
+HostileHeap::HostileHeap(const HeapImage& image)
+    : image_(image),
+      size_bytes_(image.size_bytes()),
+      arena_(static_cast<char*>(at(kAddress)), image.size_bytes(), kSizeBytesMax,
+             [this](std::uint64_t size_bytes) {
+               map_plain(kAddress + size_bytes_, size_bytes - size_bytes_, MAP_FIXED);
+               size_bytes_ = size_bytes;
+               return Status{};
+             }) {
+  map(kAddress - kGuardBytes, kSizeBytesMax + 2 * kGuardBytes, PROT_NONE,
+      MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1);
+  reset();
+}
+
+HostileHeap::~HostileHeap() {
+  ::munmap(at(kAddress - kGuardBytes), kSizeBytesMax + 2 * kGuardBytes);
+}
+
+char* HostileHeap::base() const { return arena_.base(); }
+
+void HostileHeap::reset() {
+  map(kAddress, kSizeBytesMax, PROT_NONE, MAP_ANONYMOUS | MAP_FIXED, -1);
+  map(kAddress, image_.size_bytes(), PROT_READ | PROT_WRITE, MAP_FIXED, image_.descriptor());
+  size_bytes_ = image_.size_bytes();
+  arena_.set_size(size_bytes_);
+  allocator_.forget();
+}
+
+void HostileHeap::change(std::span<const std::byte> how) {
+  const auto byte = [&](std::size_t i) { return std::to_integer<std::uint32_t>(how[i]); };
+  const std::uint32_t which = byte(1) | byte(2) << 8;
+  const std::uint32_t field = byte(3);
+  const std::uint32_t raw = byte(4) | byte(5) << 8 | byte(6) << 16 | byte(7) << 24;
+  const std::uint32_t segment = image_.segments()[which % image_.segments().size()];
+  heap_format::SegmentHeader& header = arena_.segment(segment);
+  const auto slab_at = [&](std::uint32_t number) -> heap_format::SlabHeader& {
+    return *reinterpret_cast<heap_format::SlabHeader*>(
+        arena_.page(image_.slabs()[number % image_.slabs().size()]));
+  };
+  heap_format::SlabHeader& slab = slab_at(which);
+  heap_format::HeaderPage& page = arena_.header();
+  switch (byte(0) % 12) {
+    case 0:
+      if (field % 4 == 0) return change_field(page.identity.address, raw);
+      if (field % 4 == 1) return change_field(page.identity.size_bytes_max, raw);
+      if (field % 4 == 2) return change_field(page.identity.version, raw);
+      return change_field(page.root, raw);
+    case 1:
+      return change_field(page.slabs_with_room[which % kSizeClassCount], raw);
+    case 2: {
+      heap_format::NamedRoot& named = arena_.named_roots()[which % PAWL_HEAP_ROOTS_MAX];
+      if (field % 2 == 0) return change_field(named.address, raw);
+      return change_field(named.name[field / 2 % named.name.size()], raw >> 4);
+    }
+    case 3:
+      arena_.segment_table()[which % (kSizeBytesMax / kSegmentBytes)] =
+          static_cast<std::uint8_t>(raw % 2 == 0 ? raw / 2 % 6 : raw / 2);
+      return;
+    case 4:
+      switch (field % 5) {
+        case 0:
+          return change_field(header.magic, raw);
+        case 1:
+          return change_field(header.index, raw);
+        case 2:
+          header.kind = static_cast<heap_format::SegmentKind>(raw % 4);
+          return;
+        case 3:
+          return change_field(header.huge_segments, raw);
+        default:
+          return change_field(header.huge_data_offset, raw);
+      }
+    case 5:
+    case 6: {
+      heap_format::PageDescriptor& descriptor = header.pages[raw % kSegmentPages];
+      if (field % 2 == 0)
+        descriptor.kind = static_cast<PageKind>(field / 2 % 7);
+      else
+        descriptor.value = static_cast<std::uint8_t>(field / 2);
+      return;
+    }
+    case 7:
+    case 8:
+      switch (field % 9) {
+        case 0:
+          return change_field(slab.magic, raw);
+        case 1:
+          return change_field(slab.size_class, raw);
+        case 2:
+          return change_field(slab.page_count, raw);
+        case 3:
+          return change_field(slab.page, raw);
+        case 4:
+          slab.next = slab_at(raw).page;
+          return;
+        case 5:
+          slab.previous = slab_at(raw).page;
+          return;
+        case 6:
+          return change_field(slab.used, raw);
+        case 7:
+          return change_field(slab.capacity, raw);
+        default:
+          slab.used_bits[raw % slab.used_bits.size()] ^= std::uint64_t{1} << (raw >> 8) % 64;
+          return;
+      }
+    case 9:  // the one becomes the other
+      slab = slab_at(raw);
+      if (field % 2 == 0)
+        slab.page = static_cast<std::uint32_t>(image_.slabs()[which % image_.slabs().size()]);
+      return;
+    case 10: {
+      // A slab where there was none, perhaps at its segment's very end.
+      if (header.kind != heap_format::SegmentKind::pages) return;
+      const std::uint32_t first = raw % 2 == 0 ? kSegmentPages - 1 - raw / 2 % 16 : raw / 2 % 1024;
+      header.pages[first] = {PageKind::slab, static_cast<std::uint8_t>(field % kSizeClassCount)};
+      const std::uint64_t number = std::uint64_t{segment} * kSegmentPages + first;
+      auto& made = *reinterpret_cast<heap_format::SlabHeader*>(arena_.page(number));
+      made = slab;
+      made.size_class = static_cast<std::uint8_t>(field % kSizeClassCount);
+      made.page_count = static_cast<std::uint8_t>(kSizeClasses[made.size_class].slab_pages);
+      made.capacity = static_cast<std::uint16_t>(kSizeClasses[made.size_class].capacity);
+      made.used = static_cast<std::uint16_t>(made.capacity / 2);
+      made.page = static_cast<std::uint32_t>(number);
+      seal(made);
+      return;
+    }
+    default:
+      base()[raw % (std::uint64_t{image_.size_bytes()})] = static_cast<char>(field);
+      return;
+  }
+}
+
+void HostileHeap::seal_all() {
+  seal(arena_.header().identity);
+  for (std::uint32_t segment = 1; segment < arena_.segment_count(); ++segment) {
+    heap_format::SegmentHeader& header = arena_.segment(segment);
+    if (header.magic == heap_format::kSegmentMagic) seal(header);
+  }
+  for (const std::uint64_t page : image_.slabs())
+    seal(*reinterpret_cast<heap_format::SlabHeader*>(arena_.page(page)));
+}
+
+std::uint64_t HostileHeap::faults() { return check_heap({arena_, allocator_, roots_, kPath}, {}); }
+
+// Everything that only looks.
+std::string HostileHeap::walk(std::uint64_t faults) {
+  pawl_heap_information information;
+  const Status counted = count_heap({arena_, allocator_, roots_, kPath}, information);
+  std::size_t blocks = 0;
+  const char* end = nullptr;
+  std::string wrong;
+  const Status walked = allocator_.for_each_block([&](const char* block, std::size_t size_bytes) {
+    if (++blocks > kBlocksMax) wrong = "there is no end of blocks";
+    if (block < base() + kSegmentBytes || block + size_bytes > base() + arena_.size_bytes())
+      wrong = "a block leads out of the heap";
+    else if (block < end && faults == 0)
+      wrong = "blocks meet, and check finds nothing";
+    end = block + size_bytes;
+  });
+  if (wrong.empty() && faults == 0 && !counted.ok())
+    wrong = "check finds nothing, and its blocks cannot be counted: " + counted.text();
+  if (wrong.empty() && faults == 0 && !walked.ok())
+    wrong = "check finds nothing, and its blocks cannot be visited: " + walked.text();
+  if (wrong.empty() && faults == 0 && information.blocks_used != blocks)
+    wrong = "check finds nothing, and its blocks are counted wrongly";
+  return wrong;
+}
+
+std::string HostileHeap::use(Random& random, unsigned steps) {
+  const std::uint64_t found = faults();
+  if (std::string wrong = walk(found); !wrong.empty()) return wrong;
+  std::map<char*, std::size_t> blocks;
+  const Status walked = allocator_.for_each_block([&](const char* block, std::size_t size_bytes) {
+    blocks.emplace(const_cast<char*>(block), size_bytes);
+  });
+  std::string wrong;
+  const auto expect = [&](const Status& status, const char* what) {
+    if (found == 0 && !status.ok() && status.error_number() != ENOMEM && wrong.empty())
+      wrong = std::string("check finds nothing, and ") + what + " fails: " + status.text();
+    if (!status.ok() && status.text().empty()) wrong = "it fails and says nothing";
+  };
+  const auto took = [&](char* block) {
+    auto size = allocator_.usable_size(block);
+    expect(size.status(), "a new block's size");
+    if (!size.ok()) return;
+    if (block < base() + kSegmentBytes || block + size.value() > base() + arena_.size_bytes()) {
+      wrong = "a new block leads out of the heap";
+      return;
+    }
+    const auto next = blocks.lower_bound(block);
+    if (found == 0 &&
+        ((next != blocks.end() && block + size.value() > next->first) ||
+         (next != blocks.begin() && std::prev(next)->first + std::prev(next)->second > block)))
+      wrong = "check finds nothing, and a new block meets another";
+    std::memset(block, 'u', std::min(size.value(), kStoreBytesMax));
+    blocks[block] = size.value();
+  };
+  for (unsigned step = 0; step < steps && wrong.empty(); ++step) {
+    const auto some = [&] {
+      return std::next(blocks.begin(), static_cast<std::ptrdiff_t>(below(random, blocks.size())));
+    };
+    const std::size_t size = below(random, 64) == 0  ? below(random, 9'000'000)
+                             : below(random, 8) == 0 ? below(random, 100'000)
+                                                     : below(random, 3'000);
+    switch (below(random, 8)) {
+      case 0:
+      case 1:
+      case 2: {
+        auto block =
+            allocator_.allocate(size, std::size_t{16} << below(random, 13) * below(random, 2));
+        expect(block.status(), "an allocation");
+        if (block.ok()) took(block.value());
+        break;
+      }
+      case 3:
+      case 4:
+      case 5: {
+        if (blocks.empty()) break;
+        const auto block = some();
+        expect(allocator_.free(block->first), "a free");
+        blocks.erase(block);
+        break;
+      }
+      case 6: {
+        if (blocks.empty()) break;
+        const auto block = some();
+        auto resized = allocator_.resize(block->first, size);
+        expect(resized.status(), "a resize");
+        if (resized.ok() && resized.value()) {
+          char* const same = block->first;
+          blocks.erase(block);
+          took(same);
+        }
+        break;
+      }
+      default: {
+        char* const anywhere = base() + below(random, kSizeBytesMax);
+        [[maybe_unused]] const auto size_there = allocator_.usable_size(anywhere);
+        if (found != 0) [[maybe_unused]]
+          const Status freed = allocator_.free(anywhere);
+        [[maybe_unused]] const auto root = roots_.root();
+        const std::string name = "root " + std::to_string(below(random, 120));
+        [[maybe_unused]] const auto named = roots_.named(name);
+        [[maybe_unused]] const Status set = roots_.set_named(name, {base(), 0});
+        break;
+      }
+    }
+  }
+  const std::uint64_t found_after = faults();
+  if (wrong.empty() && found == 0 && found_after != 0)
+    wrong = "check finds nothing, and after some use it does";
+  return wrong.empty() ? walk(found_after) : wrong;
+}
+
+Content HostileHeap::content() const {
+  Content content = image_.content();
+  for (std::uint64_t offset = 0; offset < image_.size_bytes(); offset += kPageBytes) {
+    const auto now = std::as_bytes(std::span(base() + offset, kPageBytes));
+    std::array<std::byte, kPageBytes> before;
+    content.read(offset, before);
+    if (std::memcmp(now.data(), before.data(), kPageBytes) != 0) content.write(offset, now);
+  }
+  return content;
+}
+
+void HostileHeap::unmap() const { ::munmap(at(kAddress), kSizeBytesMax); }
+
+std::string HostileHeap::use_file(Random& random, unsigned steps) {
+  MemoryDisk disk({.base = content(), .mark = {}, .journal = {}},
+                  {.backing = Backing::memory_file});
+  unmap();
+  std::string wrong;
+  const auto say = [&](const Status& status) {
+    if (!status.ok() && status.text().empty()) wrong = "it fails and says nothing";
+  };
+  std::uint64_t found = ~std::uint64_t{0};
+  {
+    const auto medium = disk.open();
+    auto closed = ClosedHeap::look_at(*medium);
+    say(closed.status());
+    if (closed.ok()) {
+      found = check_heap(closed.value()->parts(), {});
+      pawl_heap_information information;
+      say(count_heap(closed.value()->parts(), information));
+    }
+  }
+  for (unsigned life = 0; life < 2 && wrong.empty(); ++life) {
+    HeapOptions options;
+    options.mapping.journal_size_bytes = 1 << 20;
+    options.mapping.tracker = TrackerChoice::fault;  // quickly made
+    auto opened = Heap::open(disk.open(), options);
+    say(opened.status());
+    if (!opened.ok()) {
+      if (found == 0)
+        wrong = "check finds nothing, and it is not opened: " + opened.status().text();
+      break;
+    }
+    Heap& heap = *opened.value();
+    const auto checked = heap.check({});
+    if (!checked.ok()) wrong = "an open heap cannot be checked";
+    if (checked.ok() && (checked.value() == 0) != (found == 0))
+      wrong = "open and closed it is checked with other results";
+    pawl_heap_information information;
+    say(heap.information(information));
+    say(heap.verify({}).status());
+    std::vector<char*> taken;
+    for (unsigned step = 0; step < steps; ++step) {
+      auto block = heap.allocate(below(random, 10'000), 16);
+      say(block.status());
+      if (block.ok()) taken.push_back(block.value());
+      if (!taken.empty() && below(random, 2) == 0) {
+        auto moved = heap.reallocate(taken.back(), below(random, 30'000));
+        say(moved.status());
+        if (moved.ok()) taken.back() = moved.value();
+      }
+      if (below(random, 4) == 0) say(heap.free(base() + below(random, kSizeBytesMax)));
+      if (below(random, 8) == 0) say(heap.roll_back()), taken.clear();
+      if (below(random, 8) == 0) say(heap.sync());
+    }
+    say(heap.roll_back());
+    if (const Status synced = heap.sync(); found == 0 && !synced.ok())
+      wrong = "check finds nothing, and nothing can be synced: " + synced.text();
+    if (const Status ended = heap.close(); !ended.ok())
+      wrong = "it cannot be closed: " + ended.text();
+  }
+  map(kAddress, kSizeBytesMax, PROT_NONE, MAP_ANONYMOUS | MAP_FIXED, -1);
+  return wrong;
+}
+
+}  // namespace pawl::test

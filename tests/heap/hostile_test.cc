@@ -1,0 +1,94 @@
+// Heaps that somebody has changed: each byte of their bookkeeping in turn, and many changes at once
+// by chance, with checksums as they were and made right again.
+
+#include <gtest/gtest.h>
+
+#include "crash/seeds.h"
+#include "heap/format.h"
+#include "heap/hostile_heap.h"
+
+namespace pawl::test {
+namespace {
+
+constexpr unsigned kSeedsByDefault = 2'000;
+constexpr unsigned kFileEvery = 40;  // of the seeds
+constexpr unsigned kChangesMax = 6;
+constexpr unsigned kStepsByByte = 25;
+constexpr unsigned kStepsByChance = 120;
+
+class HostileHeaps : public testing::Test {
+ protected:
+  HeapImage image_;
+  HostileHeap heap_{image_};
+
+  // Where bookkeeping stands that a checksum covers.
+  struct Sealed {
+    std::uint64_t offset;
+    std::uint64_t size_bytes;
+  };
+  std::vector<Sealed> sealed() const {
+    std::vector<Sealed> all{{0, sizeof(heap_format::Identity)}};
+    for (const std::uint32_t segment : image_.segments())
+      all.push_back({segment * heap_format::kSegmentBytes, sizeof(heap_format::SegmentHeader)});
+    for (const std::uint64_t page : image_.slabs())
+      all.push_back({page * kPageBytes, sizeof(heap_format::SlabHeader)});
+    return all;
+  }
+};
+
+TEST_F(HostileHeaps, AsItWasMadeItHasNoFaultsAndWorks) {
+  Random random(1);
+  EXPECT_EQ(heap_.faults(), 0u);
+  EXPECT_EQ(heap_.use(random, 3'000), "");
+  heap_.reset();
+  EXPECT_EQ(heap_.use_file(random, 300), "");
+}
+
+TEST_F(HostileHeaps, NoByteUnderAChecksumChangesUnseen) {
+  Random random(2);
+  for (const Sealed& where : sealed()) {
+    // All of the short ones, some of the long ones.
+    const std::uint64_t step = where.size_bytes > 500 ? 13 : 1;
+    for (std::uint64_t at = 0; at < where.size_bytes; at += step) {
+      heap_.reset();
+      const std::uint64_t offset = where.offset + at;
+      heap_.change_byte(offset,
+                        static_cast<std::uint8_t>(heap_.base()[offset] ^ (1 << below(random, 8))));
+      ASSERT_GT(heap_.faults(), 0u) << offset;
+      ASSERT_EQ(heap_.use(random, kStepsByByte), "") << offset;
+    }
+  }
+}
+
+// With right checksums, only what contradicts something else can be seen; and only that matters.
+TEST_F(HostileHeaps, WhatIsNotSeenDoesNoHarm) {
+  Random random(3);
+  for (const Sealed& where : sealed()) {
+    const std::uint64_t step = where.size_bytes > 500 ? 7 : 1;
+    for (std::uint64_t at = 0; at < where.size_bytes; at += step) {
+      heap_.reset();
+      const std::uint64_t offset = where.offset + at;
+      heap_.change_byte(offset, static_cast<std::uint8_t>(random()));
+      heap_.seal_all();
+      ASSERT_EQ(heap_.use(random, kStepsByByte), "") << offset;
+    }
+  }
+}
+
+TEST_F(HostileHeaps, ManyChangesAtOnceLeadNowhere) {
+  run_seeds(kSeedsByDefault, [&](unsigned seed) {
+    Random random(seed);
+    heap_.reset();
+    for (std::uint64_t left = 1 + below(random, kChangesMax); left > 0; --left)
+      heap_.change(random_bytes(random, HostileHeap::kChangeBytes));
+    if (below(random, 4) != 0) heap_.seal_all();
+    if (seed % kFileEvery == 0) {
+      ASSERT_EQ(heap_.use_file(random, kStepsByByte), "");
+    } else {
+      ASSERT_EQ(heap_.use(random, kStepsByChance), "");
+    }
+  });
+}
+
+}  // namespace
+}  // namespace pawl::test
