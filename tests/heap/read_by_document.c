@@ -60,7 +60,8 @@ static void make_large(void) {
   for (int round = 0; round < 6; ++round)
     for (size_t size = 16; size <= 7680; size += 16) take(size, 16);
   for (int i = 0; i < 600; ++i) take(1, 16);
-  for (size_t which = 2; which < count; which += which % 5 + 1) give(which);
+  for (size_t which = 2; which < count; ++which)
+    if (which * 2654435761u >> 13 & 1) give(which);
   const size_t small = count;
   for (size_t size = 7681; size <= (size_t)2 << 20; size += size / 5) take(size, 16);
   for (size_t alignment = 16; alignment <= PAWL_HEAP_ALIGNMENT_MAX; alignment *= 2) {

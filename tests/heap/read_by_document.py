@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""read_by_document.py DOCUMENT HEAP: reads a heap by what docs/heap-format.md says, and nothing else.
+"""read_by_document.py DOCUMENT HEAP: reads a heap by what docs/heap-format.md says.
 
-Tells what does not hold, or which roots and blocks there are.  It shares no code with the library,
-so that an error in the document, or in the code, shows as a difference between the two.
+Tells what does not hold, or which roots and blocks there are.  It knows nothing else, and shares no
+code with the library, so that an error in the document, or in the code, shows as a difference between the two.
 """
 
 import mmap
