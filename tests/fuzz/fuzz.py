@@ -21,7 +21,7 @@ import tempfile
 import traceback
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
-TARGETS = {"reader": 131072, "recover": 131072, "api": 968}  # the longest input of each
+TARGETS = {"reader": 131072, "recover": 131072, "api": 968, "heap": 517}  # the longest input of each
 HANG_SECONDS = 120
 MEMORY_MIB_MAX = 2048
 GRACE_SECONDS = 300  # over its time: it ends a run that it has begun, and its corpus is read first

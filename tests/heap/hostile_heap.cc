@@ -22,7 +22,9 @@ using heap_format::kSegmentBytes;
 using heap_format::kSegmentPages;
 using heap_format::PageKind;
 
-constexpr std::uint64_t kAddress = heap_format::kAddressMin + 7 * heap_format::kAddressAlignment;
+// In the middle, which every sanitizer leaves free.
+constexpr std::uint64_t kAddress = round_down(
+    (heap_format::kAddressMin + heap_format::kAddressMax) / 2, heap_format::kAddressAlignment);
 constexpr std::uint64_t kSizeBytesMax = 40 << 20;
 constexpr std::uint64_t kGuardBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kBlocksMax = 200'000;
