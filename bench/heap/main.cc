@@ -12,6 +12,7 @@
 #include "common/machine.h"
 #include "common/temporary_directory.h"
 #include "heap/dirt.h"
+#include "heap/logged.h"
 #include "heap/speed.h"
 
 namespace {
@@ -20,6 +21,7 @@ using namespace pawl::bench;
 using Json = nlohmann::ordered_json;
 
 constexpr std::uint32_t kKeys = 1000;
+constexpr std::uint32_t kValueBytes[] = {16, 100, 1024};
 
 void bench(const std::string& parent, const std::string& json_path) {
   const TemporaryDirectory directory(parent, "heap");
@@ -31,7 +33,7 @@ void bench(const std::string& parent, const std::string& json_path) {
   fmt::print("\nMemory changed by one operation on a std::map of {} strings\n", kKeys);
   fmt::print("{:>8} {:<10} {:<20} {:>7} {:>7} {:>12}\n", "value", "operation", "allocator", "pages",
              "lines", "bookkeeping");
-  for (const std::uint32_t value_bytes : {16u, 100u, 1024u}) {
+  for (const std::uint32_t value_bytes : kValueBytes) {
     for (const Dirt& row : measure_dirt(kKeys, value_bytes)) {
       fmt::print(
           "{:>8} {:<10} {:<20} {:>7.2f} {:>7.2f} {:>12}\n", value_bytes, row.operation,
@@ -43,6 +45,20 @@ void bench(const std::string& parent, const std::string& json_path) {
                               {"pages", row.pages},
                               {"lines", row.lines},
                               {"bookkeeping_lines", row.bookkeeping_lines}});
+    }
+  }
+  fmt::print("\nLogged by one durable operation on a pawl::map of {} strings\n", kKeys);
+  fmt::print("{:>8} {:<10} {:>7} {:>14} {:>14}\n", "value", "operation", "pages", "bytes changed",
+             "bytes logged");
+  for (const std::uint32_t value_bytes : kValueBytes) {
+    for (const Logged& row : measure_logged(directory.path(), kKeys, value_bytes)) {
+      fmt::print("{:>8} {:<10} {:>7.2f} {:>14.0f} {:>14.0f}\n", value_bytes, row.operation,
+                 row.pages, row.changed_bytes, row.logged_bytes);
+      json["logged"].push_back({{"value_bytes", value_bytes},
+                                {"operation", row.operation},
+                                {"pages", row.pages},
+                                {"changed_bytes", row.changed_bytes},
+                                {"logged_bytes", row.logged_bytes}});
     }
   }
   fmt::print("\nOne free and one malloc of a random block among 10,000\n");

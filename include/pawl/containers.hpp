@@ -33,14 +33,46 @@ using list = std::list<T, allocator<T>>;
 template <class T>
 using forward_list = std::forward_list<T, allocator<T>>;
 
-// Their order is transparent: what is compared with a key, such as a std::string_view, finds it.
-template <class K, class Compare = std::less<>>
+namespace detail {
+
+// The standard library compares strings of one allocator only; views of them know none.
+template <class T>
+constexpr const T& as_compared(const T& value) noexcept {
+  return value;
+}
+template <class Char, class Traits, class Allocator>
+constexpr std::basic_string_view<Char, Traits> as_compared(
+    const std::basic_string<Char, Traits, Allocator>& text) noexcept {
+  return text;
+}
+
+}  // namespace detail
+
+// std::less<> and std::equal_to<>, by which strings of other allocators can be compared too.
+struct less {
+  using is_transparent = void;
+  template <class A, class B>
+  constexpr bool operator()(const A& a, const B& b) const {
+    return std::less<>()(detail::as_compared(a), detail::as_compared(b));
+  }
+};
+struct equal_to {
+  using is_transparent = void;
+  template <class A, class B>
+  constexpr bool operator()(const A& a, const B& b) const {
+    return std::equal_to<>()(detail::as_compared(a), detail::as_compared(b));
+  }
+};
+
+// Their order is transparent: what can be compared with a key, such as a std::string_view or a
+// std::string, finds it.
+template <class K, class Compare = less>
 using set = std::set<K, Compare, allocator<K>>;
-template <class K, class Compare = std::less<>>
+template <class K, class Compare = less>
 using multiset = std::multiset<K, Compare, allocator<K>>;
-template <class K, class V, class Compare = std::less<>>
+template <class K, class V, class Compare = less>
 using map = std::map<K, V, Compare, allocator<std::pair<const K, V>>>;
-template <class K, class V, class Compare = std::less<>>
+template <class K, class V, class Compare = less>
 using multimap = std::multimap<K, V, Compare, allocator<std::pair<const K, V>>>;
 
 // std::hash, and a transparent one for strings (C++20 finds by std::string_view).  The library's
@@ -56,13 +88,13 @@ struct hash<std::basic_string<Char, std::char_traits<Char>, Allocator>> {
   }
 };
 
-template <class K, class Hash = hash<K>, class Equal = std::equal_to<>>
+template <class K, class Hash = hash<K>, class Equal = equal_to>
 using unordered_set = std::unordered_set<K, Hash, Equal, allocator<K>>;
-template <class K, class Hash = hash<K>, class Equal = std::equal_to<>>
+template <class K, class Hash = hash<K>, class Equal = equal_to>
 using unordered_multiset = std::unordered_multiset<K, Hash, Equal, allocator<K>>;
-template <class K, class V, class Hash = hash<K>, class Equal = std::equal_to<>>
+template <class K, class V, class Hash = hash<K>, class Equal = equal_to>
 using unordered_map = std::unordered_map<K, V, Hash, Equal, allocator<std::pair<const K, V>>>;
-template <class K, class V, class Hash = hash<K>, class Equal = std::equal_to<>>
+template <class K, class V, class Hash = hash<K>, class Equal = equal_to>
 using unordered_multimap =
     std::unordered_multimap<K, V, Hash, Equal, allocator<std::pair<const K, V>>>;
 

@@ -1,17 +1,18 @@
 #!/bin/sh
-# check_examples.sh CMAKE SOURCE BUILD CC: installs the build under a temporary prefix, then builds and
+# check_examples.sh CMAKE SOURCE BUILD CC CXX: installs the build under a temporary prefix, then builds and
 # runs every program that README.md and the manual pages print, with the commands that they print.
 set -eu
-cmake=$1 source=$2 build=$3 cc=$4
+cmake=$1 source=$2 build=$3 cc=$4 cxx=$5
 work=$(mktemp -d "${PAWL_TEST_DIR:-$PWD}/readme.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
 "$cmake" --install "$build" --prefix "$work/prefix" >"$work/install.log"
 libdir=$(dirname "$(find "$work/prefix" -name pawl.pc)")/..
 export PKG_CONFIG_PATH="$libdir/pkgconfig" LD_LIBRARY_PATH="$libdir"
-# The documents say cc.
+# The documents say cc and c++.
 mkdir "$work/bin"
 ln -s "$(command -v "$cc")" "$work/bin/cc"
+ln -s "$(command -v "$cxx")" "$work/bin/c++"
 export PATH="$work/bin:$PATH"
 mkdir "$work/run"
 cd "$work/run"
@@ -32,6 +33,28 @@ eval "$command"
 [ "$(./counter)" = 'run 2 of 2' ]
 [ ! -e counter.data.pawl ] || { echo "the journal stays after a clean close" >&2; exit 1; }
 [ "$(od -An -td8 -N16 counter.data | tr -s ' ')" = ' 2 2' ]
+
+block 'example: words.cc' >words.cc
+command=$(block 'command: words')
+[ -s words.cc ] && [ -n "$command" ] || { echo "README.md prints no second program" >&2; exit 1; }
+eval "$command"
+[ "$(wc -l <words.cc)" -le 15 ] || { echo "README.md says 15 lines; words.cc has more" >&2; exit 1; }
+[ "$(echo 'to be or not to be' | ./words | tail -n 1)" = 'be 2' ]
+# Killed as soon as it has answered, while it waits for more.
+mkfifo to_words from_words
+./words <to_words >from_words &
+words=$!
+exec 3>to_words 4<from_words
+echo 'not to be' >&3
+for expected in 'not 2' 'to 3' 'be 3'; do
+  read -r answer <&4
+  [ "$answer" = "$expected" ] || { echo "words: $answer instead of $expected" >&2; exit 1; }
+done
+kill -9 "$words"
+wait "$words" 2>/dev/null || true
+exec 3>&- 4<&-
+[ "$(echo 'be or' | ./words)" = "$(printf 'be 4\nor 2')" ] ||
+  { echo "words: what was acknowledged is gone after a kill" >&2; exit 1; }
 
 # The manual pages: what stands between .EX and .EE after the comment  .\" program: NAME
 programs=0

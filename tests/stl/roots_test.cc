@@ -255,6 +255,16 @@ TEST_F(Roots, TheHeapMoves) {
   EXPECT_EQ(heap.root<Words>().size(), 1u);
 }
 
+TEST_F(Roots, StringsAreFoundByStringsOfOtherAllocators) {
+  auto& words = heap.root<Words>();
+  words["pawl"] = 1;
+  EXPECT_NE(words.find(std::string("pawl")), words.end());
+  EXPECT_EQ(words.lower_bound(std::string("pax")), words.end());
+  auto& hashed = heap.named<pawl::unordered_map<pawl::string, long>>("hashed");
+  hashed["pawl"] = 1;
+  EXPECT_NE(hashed.find(std::string("pawl")), hashed.end());
+}
+
 TEST_F(Roots, StringsAreFoundByViews) {
   auto& words = heap.root<Words>();
   words["pawl"] = 1;
