@@ -140,6 +140,21 @@ Json as_json(const Arguments& arguments, const Opened& opened,
   return json;
 }
 
+// Whoever made the heap chose its texts: in an answer for people they stay on their line, and send
+// nothing to the terminal.
+std::string on_one_line(std::string_view text) {
+  std::string safe;
+  for (const char at : text) {
+    const auto byte = static_cast<unsigned char>(at);
+    if (byte < ' ' || byte == 0x7f) {
+      safe += fmt::format("\\x{:02x}", byte);
+    } else {
+      safe += at;
+    }
+  }
+  return safe;
+}
+
 void print_text(const Arguments& arguments, const Opened& opened,
                 const pawl_heap_information& information) {
   const auto amount = [](const char* name, std::uint64_t bytes, const std::string& more) {
@@ -150,7 +165,7 @@ void print_text(const Arguments& arguments, const Opened& opened,
   fmt::print("{:<13} version {}, {}\n", "format",
              opened.heap->parts().arena.header().identity.version, information.machine);
   fmt::print("{:<13} {}\n", "layout",
-             information.layout[0] == '\0' ? "not said" : information.layout);
+             information.layout[0] == '\0' ? "not said" : on_one_line(information.layout));
   fmt::print("{:<13} {:#x}\n", "address", information.address);
   amount("size", information.size_bytes,
          fmt::format(", may grow to {}", size_text(information.size_bytes_max)));
@@ -168,7 +183,7 @@ void print_text(const Arguments& arguments, const Opened& opened,
     fmt::print("{:<13} {:#x}\n", "root", opened.heap->parts().arena.header().root);
   }
   for (const auto& [name, root] : named_roots(*opened.heap))
-    fmt::print("{:<13} {} at {:#x}\n", "named root", name, root->address);
+    fmt::print("{:<13} {} at {:#x}\n", "named root", on_one_line(name), root->address);
   fmt::print("\n{:>10} {:>12} {:>12} {:>8}\n", "block size", "used", "free", "full");
   for (std::uint32_t i = 0; i < information.size_classes; ++i) {
     const pawl_heap_size_class& of = information.classes[i];
