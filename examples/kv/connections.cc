@@ -168,8 +168,10 @@ void Connections::serve(Client& client) {
   settle(client);
 }
 
+// The loop must not sleep behind a resumption, for its replies leave at the end of the turn; so the
+// turn that finds nothing more to resume is the one that stops it.
 void Connections::resume() {
-  uv_idle_stop(&resumption_);
+  if (resumable_.empty()) uv_idle_stop(&resumption_);
   for (Client* client : std::exchange(resumable_, {})) {
     client->awaits_resumption = false;
     if (!client->closing) serve(*client);

@@ -32,6 +32,11 @@ constexpr size_t kShards = 1024;
 constexpr size_t kSweepKeysMax = 256;
 constexpr uint64_t kSweepPeriodMs = 100;
 
+// Of the mapping: a key that is written again before its page went into the file costs one copy
+// less there, so as much waits as some thousands of keys take.  The journal holds what waits.
+constexpr const char* kJournalSize = "256M";
+constexpr const char* kApplyThresholdPages = "16384";
+
 // Requests that are committed one by one after the heap was full; see rounds.h.
 constexpr int kAloneAfterFull = 1000;
 

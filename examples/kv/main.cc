@@ -98,6 +98,12 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &descriptors);
 }
 
+// What the user set stands.
+void prefer_mapping_options() {
+  setenv("PAWL_JOURNAL_SIZE", kv::kJournalSize, 0);
+  setenv("PAWL_APPLY_THRESHOLD", kv::kApplyThresholdPages, 0);
+}
+
 int serve(const Options& options) {
   pawl::heap heap(options.heap_file, options.heap);
   auto& store = heap.root<kv::Store>();
@@ -125,6 +131,7 @@ int main(int count, char** arguments) {
   try {
     std::signal(SIGPIPE, SIG_IGN);
     raise_descriptor_limit();
+    prefer_mapping_options();
     return serve(parse(count, arguments));
   } catch (const UsageError& error) {
     std::fprintf(stderr,

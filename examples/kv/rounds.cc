@@ -37,6 +37,10 @@ void Rounds::serve(Client& client, Arguments arguments) {
   if (alone_ > 0) {
     --alone_;
     finish();
+    if (!final_failure_.empty()) {
+      join(client);
+      return fail(cannot_write(final_failure_));
+    }
   }
   ++facts_.commands;
   const size_t before = client.round.size();
@@ -56,8 +60,7 @@ void Rounds::serve(Client& client, Arguments arguments) {
     alone_ = kAloneAfterFull;
   } catch (const pawl::error& failure) {  // the heap is damaged
     join(client);
-    final_failure_ = failure.what();
-    fail(cannot_write(failure.code().message()));
+    give_up(failure);
   }
 }
 
@@ -80,7 +83,18 @@ void Rounds::refuse(Client& client, std::string_view error) {
   client.ended = true;
 }
 
-void Rounds::sweep() { changed_ |= store_.sweep(wall_clock_ms()) > 0; }
+void Rounds::sweep() {
+  try {
+    changed_ |= store_.sweep(wall_clock_ms()) > 0;
+  } catch (const pawl::error& failure) {  // the heap is damaged
+    give_up(failure);
+  }
+}
+
+void Rounds::give_up(const pawl::error& failure) {
+  final_failure_ = failure.what();
+  fail(cannot_write(failure.code().message()));
+}
 
 void Rounds::fail(std::string_view error) {
   for (Client* client : clients_) {
@@ -101,10 +115,12 @@ void Rounds::commit() {
     heap_.sync();
     changed_ = false;
     ++facts_.rounds;
+    refused_before_ = false;
   } catch (const pawl::error& failure) {
-    const bool passing = failure.code().value() == ENOSPC;
-    if (!passing) final_failure_ = failure.what();
-    std::fprintf(stderr, "kv: a round of requests was rolled back: %s\n", failure.what());
+    if (failure.code().value() != ENOSPC) return give_up(failure);
+    if (!std::exchange(refused_before_, true)) {
+      std::fprintf(stderr, "kv: requests are refused until there is space: %s\n", failure.what());
+    }
     fail(cannot_write(failure.code().message()));
   }
 }

@@ -40,6 +40,8 @@ class Rounds {
   void join(Client& client);
   // Takes back what the round changed, and makes all its replies this error.
   void fail(std::string_view error);
+  // The same, for good.
+  void give_up(const pawl::error& failure);
   void commit();
 
   pawl::heap& heap_;
@@ -48,7 +50,8 @@ class Rounds {
   std::function<void(Client&)> deliver_;
   std::vector<Client*> clients_;  // those with replies in the round
   bool changed_ = false;
-  int alone_ = 0;  // requests to commit one by one
+  bool refused_before_ = false;  // the last commit met a full disk
+  int alone_ = 0;                // requests to commit one by one
   std::string final_failure_;
 };
 

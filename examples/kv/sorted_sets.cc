@@ -146,18 +146,7 @@ void reply_element(Call& call, const SortedSet::Element& element, bool with_scor
   if (with_scores) call.reply.number(element.second);
 }
 
-void zrange(Call& call) {
-  bool reverse = false;
-  bool with_scores = false;
-  for (const std::string_view option : call.arguments.subspan(4)) {
-    if (equal_ignoring_case(option, "REV")) {
-      reverse = true;
-    } else if (equal_ignoring_case(option, "WITHSCORES")) {
-      with_scores = true;
-    } else {
-      throw_syntax_error();
-    }
-  }
+void reply_range(Call& call, bool reverse, bool with_scores) {
   const int64_t first = integer_argument(call[2]);
   const int64_t last = integer_argument(call[3]);
   const SortedSet* set = find_value<SortedSet>(call, call[1]);
@@ -175,6 +164,27 @@ void zrange(Call& call) {
   } else {
     walk(set->order.begin());
   }
+}
+
+void zrange(Call& call) {
+  bool reverse = false;
+  bool with_scores = false;
+  for (const std::string_view option : call.arguments.subspan(4)) {
+    if (equal_ignoring_case(option, "REV")) {
+      reverse = true;
+    } else if (equal_ignoring_case(option, "WITHSCORES")) {
+      with_scores = true;
+    } else {
+      throw_syntax_error();
+    }
+  }
+  reply_range(call, reverse, with_scores);
+}
+
+void zrevrange(Call& call) {
+  const bool with_scores = call.size() == 5 && equal_ignoring_case(call[4], "WITHSCORES");
+  if (call.size() > 4 && !with_scores) throw_syntax_error();
+  reply_range(call, true, with_scores);
 }
 
 struct Border {
@@ -229,10 +239,15 @@ void zrangebyscore(Call& call) {
 }
 
 constexpr Command kCommands[] = {
-    {"zadd", zadd, -4, true},      {"zincrby", zincrby, 4, true},
-    {"zrem", zrem, -3, true},      {"zscore", zscore, 3, false},
-    {"zcard", zcard, 2, false},    {"zrank", zrank, 3, false},
-    {"zrange", zrange, -4, false}, {"zrangebyscore", zrangebyscore, -4, false},
+    {"zadd", zadd, -4, true},
+    {"zincrby", zincrby, 4, true},
+    {"zrem", zrem, -3, true},
+    {"zscore", zscore, 3, false},
+    {"zcard", zcard, 2, false},
+    {"zrank", zrank, 3, false},
+    {"zrange", zrange, -4, false},
+    {"zrevrange", zrevrange, -4, false},
+    {"zrangebyscore", zrangebyscore, -4, false},
 };
 
 }  // namespace
