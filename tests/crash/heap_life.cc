@@ -102,7 +102,7 @@ class Life {
       expect("after ENOSPC", check_text(heap()));
       recorder_.mend();
       if (make()) return true;
-      if (errno == ENOSPC) fail(std::string("with space again: ") + pawl_last_error());
+      fail(std::string("with space again: ") + pawl_last_error());
     }
     meet(errno, std::string(what) + ": " + pawl_last_error());
     return false;
@@ -112,8 +112,8 @@ class Life {
     if (error_number == ENOMEM) return;
     if (!fault_happened()) return fail(what + " (though the disk has not failed)");
     dead_ = true;
-    // Where the disk failed with EIO, some call may be the first to say so in its own way.
-    if (options_.fault.error_number != EIO || error_number != EIO) return fail(what);
+    // A disk without space may end a mapping as well: what waits to be written has no other way.
+    if (error_number != EIO) return fail(what);
     if (handle_.heap != nullptr && pawl_heap_sync(heap()) == 0) fail("a sync after EIO succeeds");
   }
 
