@@ -53,7 +53,7 @@ std::uint64_t CommittedImage::size() const {
 
 Status CommittedImage::reserve_space(std::uint64_t offset, std::uint64_t length) {
   const std::lock_guard lock(mutex_);
-  PAWL_TRY(space_.reserve(offset, length));
+  PAWL_TRY(space_.reserve(offset, length, base_size_));
   in_hand_.add(offset / kPageBytes,
                (offset + length + kPageBytes - 1) / kPageBytes - offset / kPageBytes);
   return {};

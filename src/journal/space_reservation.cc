@@ -12,7 +12,8 @@ Status SpaceReservation::learn() {
   return {};
 }
 
-Status SpaceReservation::reserve(std::uint64_t offset, std::uint64_t length) {
+Status SpaceReservation::reserve(std::uint64_t offset, std::uint64_t length,
+                                 std::uint64_t may_end) {
   std::uint64_t start = round_down(offset, kPageBytes);
   std::uint64_t end = round_up(offset + length, kPageBytes);
   auto next = known_.upper_bound(start);
@@ -20,7 +21,18 @@ Status SpaceReservation::reserve(std::uint64_t offset, std::uint64_t length) {
     const auto before = std::prev(next);
     if (before->second >= end) return {};
   }
-  PAWL_TRY(base_.reserve(start, end - start));
+  std::uint64_t far_end = end;
+  if (next != known_.begin() && std::prev(next)->second >= start) {
+    const std::uint64_t run_bytes = std::prev(next)->second - std::prev(next)->first;
+    far_end = std::min(end + std::min(run_bytes, kAheadBytesMax), round_down(may_end, kPageBytes));
+    if (next != known_.end()) far_end = std::min(far_end, next->first);
+  }
+  // On a nearly full disk there may be room for what is needed, and not for more.
+  if (far_end > end && base_.reserve(start, far_end - start).ok()) {
+    end = far_end;
+  } else {
+    PAWL_TRY(base_.reserve(start, end - start));
+  }
   if (next != known_.begin()) {
     const auto before = std::prev(next);
     if (before->second >= start) {

@@ -11,13 +11,17 @@ namespace pawl {
 
 class SpaceReservation {
  public:
+  static constexpr std::uint64_t kAheadBytesMax = std::uint64_t{256} << 10;
+
   explicit SpaceReservation(MediumFile& base) : base_(base) {}
 
   // Learns what is allocated already.  The file must have been flushed, so that no allocation is
   // still delayed.
   Status learn();
-  // Space for [offset, +length) is there on success.
-  Status reserve(std::uint64_t offset, std::uint64_t length);
+  // Space for [offset, +length) is there on success.  When it continues a run that has space, some
+  // more is taken with it, up to may_end: as much as the run has, and at most kAheadBytesMax.  So a
+  // file that is filled page by page asks its file system seldom.
+  Status reserve(std::uint64_t offset, std::uint64_t length, std::uint64_t may_end = 0);
   // The range lost its space (a shrink, a hole).
   void forget(std::uint64_t offset, std::uint64_t end);
 

@@ -421,6 +421,42 @@ TEST(Law07SpaceFirst, WhatIsReservedIsWhatIsLogged) {
   }
 }
 
+TEST(Law07SpaceFirst, AFileThatIsFilledPageByPageAsksSeldom) {
+  constexpr int kPages = 60;
+  File file(1);
+  auto watch = std::make_shared<Watch>();
+  Opened mapping(file.path, options_for(kEager), watch);
+  ASSERT_TRUE(mapping->truncate((kPages + 1) * kPageBytes).ok());
+  ASSERT_TRUE(mapping.commit().ok());
+  watch->take_events();
+  for (int page = 1; page <= kPages; ++page) {
+    mapping.bytes()[page * kPageBytes] = 'n';
+    ASSERT_TRUE(mapping.commit().ok());
+  }
+  int asked = 0;
+  for (const Event& event : watch->take_events())
+    asked += event.which == Which::base && event.act == Act::reserve ? 1 : 0;
+  EXPECT_GE(asked, 1);
+  EXPECT_LE(asked, 10);
+}
+
+TEST(Law07SpaceFirst, WhereThereIsNoRoomForMoreWhatIsNeededIsTakenAlone) {
+  File file(1);
+  auto watch = std::make_shared<Watch>();
+  Opened mapping(file.path, options_for(kEager), watch);
+  ASSERT_TRUE(mapping->truncate(10 * kPageBytes).ok());
+  ASSERT_TRUE(mapping.commit().ok());
+  watch->judge_with([](const Event& event) {
+    return event.which == Which::base && event.act == Act::reserve && event.length > kPageBytes
+               ? Status::failure(ENOSPC, "full")
+               : Status{};
+  });
+  for (int page = 1; page < 9; ++page) {
+    mapping.bytes()[page * kPageBytes] = 'n';
+    ASSERT_TRUE(mapping.commit().ok());
+  }
+}
+
 // A file system so small that it is soon full.
 class SmallFileSystem {
  public:
