@@ -127,7 +127,7 @@ Result<bool> Allocator::resize(char* block, std::size_t size) {
     return size <= present &&
            (size == 0 ? 0 : size_class_for(size)) == found.value().slab_block.slab->size_class;
   if (found.value().kind == Kind::huge)
-    return size <= present && size > present - kSegmentBytes && size > kRunBytesMax;
+    return size <= present && size + kSegmentBytes > present && size > kRunBytesMax;
   if (size <= kSlabBlockMax || size > kRunBytesMax) return false;
   const auto count = static_cast<std::uint32_t>(round_up(size, kPageBytes) / kPageBytes);
   if (count == found.value().count) return true;

@@ -53,7 +53,8 @@ Result<std::unique_ptr<Heap>> open_file(int descriptor, const HeapOptions& optio
   return Heap::open(std::move(medium.value()), options);
 }
 
-// A file that was made for a heap which could not be goes again.
+// A file that was made for a heap which could not be goes again, but not when another process has
+// made its heap there meanwhile.
 Result<std::unique_ptr<Heap>> open_path(const char* path, const HeapOptions& options) {
   int descriptor = ::open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kNewFileMode);
   const bool is_new = descriptor >= 0;
@@ -62,7 +63,7 @@ Result<std::unique_ptr<Heap>> open_path(const char* path, const HeapOptions& opt
     return Status::from_errno(errno, std::string("cannot open or create ") + path);
   auto heap = open_file(descriptor, options);
   ::close(descriptor);
-  if (!heap.ok() && is_new) ::unlink(path);
+  if (!heap.ok() && is_new && heap.status().error_number() != EBUSY) ::unlink(path);
   return heap;
 }
 

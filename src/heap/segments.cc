@@ -99,6 +99,7 @@ Status Segments::start_segment(std::uint32_t segment) {
   header.index = segment;
   header.kind = SegmentKind::pages;
   header.huge_segments = header.huge_data_offset = 0;
+  header.reserved.fill(std::byte{0});  // these were bytes of a block, perhaps
   header.pages.fill({PageKind::free, 0});
   header.pages[0] = {PageKind::segment_header, 0};
   return {};

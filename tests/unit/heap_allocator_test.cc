@@ -264,6 +264,29 @@ TEST_F(HeapAllocator, ARunGrowsInPlaceOnlyIntoFreePages) {
 }
 
 // Each structure that a stray store can hit.
+TEST_F(HeapAllocator, AHugeBlockOfOneSegmentIsResizedInPlace) {
+  char* const block = take(3 << 20);
+  for (const std::size_t size : {3 << 20, (3 << 20) + 1, (2 << 20) + 1, (4 << 20) - 4096}) {
+    auto resized = allocator_.resize(block, size);
+    ASSERT_TRUE(resized.ok()) << resized.status().text();
+    EXPECT_TRUE(resized.value()) << size;
+  }
+  EXPECT_FALSE(allocator_.resize(block, (4 << 20) - 4095).value());
+  EXPECT_FALSE(allocator_.resize(block, 2 << 20).value());
+  EXPECT_EQ(error_of_free(block), 0);
+}
+
+TEST_F(HeapAllocator, NoBytesOfABlockStayInAHeaderThatTakesItsPlace) {
+  const std::size_t size = 10 << 20;
+  char* const huge = take(size);
+  std::memset(huge, 0xee, size);
+  ASSERT_EQ(error_of_free(huge), 0);
+  for (int i = 0; i < 3; ++i) take(2 << 20);
+  for (std::uint32_t segment = 1; segment < memory_.arena.segment_count(); ++segment)
+    for (const std::byte reserved : memory_.arena.segment(segment).reserved)
+      ASSERT_EQ(reserved, std::byte{0}) << segment;
+}
+
 TEST_F(HeapAllocator, AnOverwrittenSlabHeaderIsDamage) {
   char* const block = take(100);
   char* const header = block - sizeof(heap_format::SlabHeader);

@@ -333,6 +333,37 @@ TEST_F(HeapTest, AFileThatCouldNotBecomeAHeapIsNotLeftBehind) {
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
+// The loser may have made the file, and must not take it away under the winner.
+TEST_F(HeapTest, OfTwoWhoMakeAHeapAtOnceTheWinnerKeepsIt) {
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    int gate[2];
+    ASSERT_EQ(::pipe(gate), 0);
+    pid_t children[2];
+    for (pid_t& child : children) {
+      child = ::fork();
+      if (child != 0) continue;
+      ::close(gate[1]);
+      char opened = 0;
+      [[maybe_unused]] const ssize_t end = ::read(gate[0], &opened, 1);
+      const pawl_heap_options with = options();
+      pawl_heap* const heap = pawl_heap_open(path_.c_str(), &with);
+      if (heap == nullptr) ::_exit(errno == EBUSY ? 1 : 2);
+      ::_exit(pawl_heap_close(heap) == 0 ? 0 : 3);
+    }
+    ::close(gate[0]);
+    ::close(gate[1]);
+    int winners = 0;
+    for (const pid_t child : children) {
+      int status = 0;
+      ASSERT_EQ(::waitpid(child, &status, 0), child);
+      ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) <= 1) << status;
+      winners += WEXITSTATUS(status) == 0 ? 1 : 0;
+    }
+    ASSERT_GE(winners, 1);
+    ASSERT_TRUE(std::filesystem::remove(path_)) << "attempt " << attempt;
+  }
+}
+
 TEST_F(HeapTest, MisuseIsRefusedAndKeepsTheFileFromIt) {
   open();
   char* const block = static_cast<char*>(pawl_heap_malloc(heap_, 100));
