@@ -14,7 +14,7 @@
 namespace pawl {
 
 // Any failure but want of memory.  code() is the errno value, what() the sentence of
-// pawl_last_error().
+// pawl_last_error() and the number's own text.
 class error : public std::system_error {
  public:
   error(int error_number, const std::string& text)

@@ -8,13 +8,15 @@
  * (EuroSys 2013).  pawl/heap.hpp puts the C++ containers on it.
  *
  * Conventions, beside those of pawl/pawl.h:
- *   - All functions may be called from any thread, also at once.  No thread may store into the heap
- *     while pawl_heap_sync or pawl_heap_rollback runs; allocations then wait.
- *   - What is allocated, freed or stored becomes durable with the next sync, all of it at once.
+ *   - All functions may be called from any thread, also at once; but pawl_heap_close only when no
+ *     other call uses the heap.  No thread may store into the heap while pawl_heap_sync or
+ *     pawl_heap_rollback runs; allocations then wait.
+ *   - In a forked child the heap's memory can be read, by pointers that are known; calls on it fail
+ *     with EPERM.
  *   - Misuse (a double free, a pointer that is no block's, a block whose bookkeeping was
- *     overwritten) is refused where it is found: -1 or NULL, errno, and a text.  From then on every
- *     sync fails with EUCLEAN, so that nothing of it reaches the file, until pawl_heap_rollback or
- *     a new open brings back the last synced state.
+ *     overwritten) is refused where it is found: -1 or NULL, errno, and a text.  When an allocation,
+ *     a free or a sync found it, every later sync fails with EUCLEAN, so that nothing of it reaches
+ *     the file, until pawl_heap_rollback or a new open brings back the last synced state.
  *   - The heap must hold no pointers to what lies outside it: to the stack, to malloc's memory, to
  *     functions, to virtual tables.  They do not survive the process.  pawl_heap_verify finds them.
  */
@@ -42,15 +44,16 @@ typedef struct pawl_heap pawl_heap;
 struct pawl_heap_options {
   /* sizeof(struct pawl_heap_options); set by pawl_heap_options_init. */
   size_t struct_size_bytes;
-  /* How far the heap may grow: a new heap's default is PAWL_HEAP_SIZE_DEFAULT.  An existing heap
-   * keeps what it records, or takes this if it is more.  0: the default, or what is recorded. */
+  /* How far the heap may grow, in multiples of 4 MiB: a new heap's default is
+   * PAWL_HEAP_SIZE_DEFAULT.  An existing heap keeps what it records, or takes this if it is more.
+   * 0: the default, or what is recorded. */
   uint64_t size_bytes_max;
   /* What the data's layout depends on beside the machine, such as pawl/heap.hpp's text about the
    * C++ library; at most 63 bytes.  NULL: nothing, as for data of plain C.  A heap that records
-   * another text is refused with ENOTSUP. */
+   * another text is refused with ENOTSUP; one that records none takes this one for good. */
   const char* layout;
   /* Every sync first verifies as pawl_heap_verify does, and fails with EFAULT when a pointer leads
-   * outside.  For debugging: it reads the whole heap.  PAWL_HEAP_VERIFY=1. */
+   * outside.  For debugging: it reads all that is allocated.  PAWL_HEAP_VERIFY=1. */
   int verify;
   /* Of the mapping below.  PAWL_* as in pawl_options_init. */
   struct pawl_options mapping;
@@ -65,8 +68,10 @@ PAWL_PUBLIC int pawl_heap_options_init(struct pawl_heap_options* options);
  *   EINVAL      the file is no heap
  *   ENOTSUP     its format is newer, or it was written on another machine or with another layout
  *   EADDRINUSE  something else is mapped at the heap's address; the text says what
- *   EBUSY       it is open already
- *   EUCLEAN     its header is damaged
+ *   EBUSY       it is open already, in this process or another
+ *   ENFILE      this process has PAWL_HEAPS_MAX open heaps
+ *   ENOMEM      there is no address space for its maximum
+ *   EUCLEAN     its header is damaged, or the file was cut
  * and whatever pawl_mmap may give. */
 PAWL_PUBLIC pawl_heap* pawl_heap_open(const char* path, const struct pawl_heap_options* options);
 
@@ -76,7 +81,8 @@ PAWL_PUBLIC int pawl_heap_close(pawl_heap* heap);
 
 /* As malloc(3) and its kin: blocks are aligned to 16 bytes, and a size of 0 gives a block of its
  * own.  pawl_heap_malloc's bytes are not cleared, pawl_heap_calloc's are.  NULL with ENOMEM when
- * the heap would grow beyond its maximum, EUCLEAN when its bookkeeping is damaged.
+ * the heap would grow beyond its maximum, EUCLEAN when its bookkeeping is damaged.  A block that
+ * pawl_heap_realloc moves is aligned to 16 bytes, however it was allocated.
  * pawl_heap_aligned_alloc takes a power of two up to PAWL_HEAP_ALIGNMENT_MAX. */
 PAWL_PUBLIC void* pawl_heap_malloc(pawl_heap* heap, size_t size);
 PAWL_PUBLIC void* pawl_heap_calloc(pawl_heap* heap, size_t count, size_t size);
@@ -104,18 +110,20 @@ PAWL_PUBLIC int pawl_heap_set_named_root(pawl_heap* heap, const char* name, void
                                          uint64_t type_tag);
 
 /* Makes everything since the last sync durable, in one atomic step.  EUCLEAN: since the last sync
- * the heap was misused, or its bookkeeping was overwritten; nothing was committed.  Otherwise as
+ * the heap was misused, or a header or root that would be committed was overwritten.  EFAULT: the
+ * heap is opened to verify, and pointers lead outside.  Then nothing was committed.  Otherwise as
  * pawl_msync(MS_SYNC): after ENOSPC call again, EIO is final. */
 PAWL_PUBLIC int pawl_heap_sync(pawl_heap* heap);
 
 /* Takes everything back to the last sync.  Pointers to what was allocated since then are dead. */
 PAWL_PUBLIC int pawl_heap_rollback(pawl_heap* heap);
 
-/* Tells of one fault.  text says where and what, and is valid during the call. */
+/* Tells of one fault.  text says where and what, and is valid during the call.  The heap is locked
+ * meanwhile: the function must not call any other on it. */
 typedef void pawl_heap_report(void* context, const char* text);
 
 /* Checks all bookkeeping of the heap as it stands in memory.  Returns the number of faults; each is
- * told to report, unless that is NULL, in the order of addresses.  -1 when it cannot look. */
+ * told to report, unless that is NULL.  -1 when it cannot look. */
 PAWL_PUBLIC long pawl_heap_check(pawl_heap* heap, pawl_heap_report* report, void* context);
 
 /* Looks at every aligned word of every allocated block, and returns the number of those that hold a
