@@ -14,9 +14,9 @@
  *   - In a forked child the heap's memory can be read, by pointers that are known; calls on it fail
  *     with EPERM.
  *   - Misuse (a double free, a pointer that is no block's, a block whose bookkeeping was
- *     overwritten) is refused where it is found: -1 or NULL, errno, and a text.  When an allocation,
- *     a free or a sync found it, every later sync fails with EUCLEAN, so that nothing of it reaches
- *     the file, until pawl_heap_rollback or a new open brings back the last synced state.
+ *     overwritten) is refused where it is found: -1 or NULL, errno, and a text.  Once an
+ *     allocation, a free or a sync found it, every sync fails with EUCLEAN, so that nothing of it
+ *     reaches the file, until pawl_heap_rollback or a new open brings back the last synced state.
  *   - The heap must hold no pointers to what lies outside it: to the stack, to malloc's memory, to
  *     functions, to virtual tables.  They do not survive the process.  pawl_heap_verify finds them.
  */
