@@ -92,8 +92,9 @@ void Segments::note_room(std::uint32_t segment, std::uint8_t code) {
 // A free segment becomes one of pages.
 Status Segments::start_segment(std::uint32_t segment) {
   SegmentHeader& header = arena_.segment(segment);
-  if (header.magic != 0 && !(header.magic == kSegmentMagic && is_sealed(header) &&
-                             header.index == segment && header.kind == SegmentKind::free))
+  const bool was_given_back = header.magic == kSegmentMagic && is_sealed(header) &&
+                              header.index == segment && header.kind == SegmentKind::free;
+  if (header.magic != 0 && !was_given_back)
     return heap_damaged(segment_text(segment) + " is free by the table and not by its header");
   header.magic = kSegmentMagic;
   header.index = segment;
