@@ -156,7 +156,7 @@ Status CommittedImage::apply_truncation(std::uint64_t size_bytes,
   }
   std::uint64_t from = applying_.to;
   const auto punch_to = [&](std::uint64_t end) -> Status {
-    end = std::min(end, base_size_);
+    end = std::min(end, base_size_.load());
     if (from >= end) return {};
     PAWL_TRY(base_.punch(from, end - from));
     space_.forget(round_down(from, kPageBytes), round_up(end, kPageBytes));
@@ -165,7 +165,7 @@ Status CommittedImage::apply_truncation(std::uint64_t size_bytes,
   };
   for (const PageRun& run : wanted.runs()) {
     for (std::uint64_t page = run.first; page < run.end(); ++page) {
-      const std::uint64_t end = std::min((page + 1) * kPageBytes, base_size_);
+      const std::uint64_t end = std::min((page + 1) * kPageBytes, base_size_.load());
       if (end <= from) continue;
       PAWL_TRY(punch_to(page * kPageBytes));
       from = std::max(from, page * kPageBytes);
@@ -253,7 +253,7 @@ Status CommittedImage::apply() {
           run.insert(run.end(), copies[j].page->bytes.begin(), copies[j].page->bytes.end());
         PAWL_TRY(base_.write(start, std::span(run).first(stop - start)));
       }
-      base_size_ = std::max(base_size_, stop);
+      base_size_ = std::max(base_size_.load(), stop);
     }
     const std::lock_guard lock(mutex_);
     for (; i < end; ++i) {
@@ -306,7 +306,7 @@ Status CommittedImage::begin_direct(std::uint64_t truncate_to, std::uint64_t siz
       space_.forget(round_down(size_bytes, kPageBytes), ~std::uint64_t{0});
     }
     // What the record holds keeps its reserved space; the gaps between give theirs back.
-    direct_from_ = std::min(truncate_to, base_size_);
+    direct_from_ = std::min(truncate_to, base_size_.load());
     direct_zero_end_ = base_size_;
   }
   if (base_size_ < size_bytes) {

@@ -122,7 +122,8 @@ class CommittedImage {
   Status punch_direct(std::uint64_t end);
   std::uint64_t direct_from_ = 0;      // where zeroing for begin_direct()'s truncation has come to
   std::uint64_t direct_zero_end_ = 0;  // and where it ends
-  std::uint64_t base_size_;
+  // Of whoever applies; a commit that reserves space looks at it meanwhile.
+  std::atomic<std::uint64_t> base_size_;
   std::uint64_t size_;          // of the last defined commit
   std::uint64_t durable_size_;  // of the last durable one
   std::deque<SizeAt> sizes_;    // defined, not yet durable
