@@ -14,10 +14,11 @@ namespace pawl::fuzz {
 namespace {
 
 enum Flag : unsigned {
-  kSeal = 1,     // checksums are made right afterwards
-  kAsAFile = 2,  // opened by all of Pawl
-  kUseLong = 4,
+  kSeal = 1,  // checksums are made right afterwards
+  kUseLong = 2,
 };
+// The other bits, when they are this: opened by all of Pawl, which takes its time.
+constexpr unsigned kAsAFile = 4;
 constexpr std::size_t kChangesAt = 5;
 constexpr std::size_t kChangesMax = 64;
 constexpr unsigned kSteps = 60;
@@ -34,7 +35,7 @@ std::vector<std::byte> input(unsigned flags, std::initializer_list<int> changes)
 
 std::vector<Seed> seeds() {
   std::vector<Seed> seeds;
-  for (const unsigned flags : {0u, 1u, 3u, 5u}) {
+  for (const unsigned flags : {0u, kSeal + 0u, kSeal | kAsAFile, kSeal | kUseLong}) {
     const std::string name = "flags_" + std::to_string(flags);
     seeds.push_back({name + ".unchanged", input(flags, {})});
     seeds.push_back({name + ".root", input(flags, {0, 0, 0, 3, 8, 0, 0, 0})});
@@ -70,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   pawl::test::Random random(seed);
   const unsigned steps = (flags & kUseLong) != 0 ? kStepsLong : kSteps;
   const std::string wrong =
-      (flags & kAsAFile) != 0 ? heap.use_file(random, kSteps) : heap.use(random, steps);
+      flags / kAsAFile == 1 ? heap.use_file(random, kSteps) : heap.use(random, steps);
   require(wrong.empty(), [&] { return wrong; });
   return 0;
 }

@@ -14,9 +14,12 @@ namespace {
 constexpr std::size_t kEdgeBytes = 32 << 10;
 
 std::uint64_t word_of(std::uint64_t tag, std::size_t at) {
-  std::uint64_t word = (tag + at) * 0x9e3779b97f4a7c15;
-  // No pointer into anything: pawl_heap_verify is to find none.
-  return (word ^ (word >> 29)) | 0xff00000000000000;
+  // Neither it nor a part of it is a pointer into anything: pawl_heap_verify is to find none, also
+  // where a block ends within a word, or did when it was another's.
+  constexpr std::uint64_t kChance = 0x00ff000000ffffff;
+  constexpr std::uint64_t kNoPointer = 0xff00fefe10000000;
+  const std::uint64_t word = (tag + at) * 0x9e3779b97f4a7c15;
+  return ((word ^ (word >> 29)) & kChance) | kNoPointer;
 }
 
 // Calls visit(offset, count) for the parts that are filled.
@@ -24,7 +27,8 @@ template <class Visit>
 void for_each_part(std::size_t size, Visit visit) {
   if (size <= 2 * kEdgeBytes) return visit(std::size_t{0}, size);
   visit(std::size_t{0}, kEdgeBytes);
-  visit(size - kEdgeBytes, kEdgeBytes);
+  const std::size_t second = round_down(size - kEdgeBytes, sizeof(std::uint64_t));
+  visit(second, size - second);
 }
 
 void fill(char* block, const HeapModel::Block& as) {

@@ -68,7 +68,8 @@ class HostileHeap {
  private:
   std::string walk(std::uint64_t faults);
   Content content() const;
-  void unmap() const;
+  // Leaves its address to a heap that is opened there; reset() takes it again.
+  void make_room();
 
   const HeapImage& image_;
   std::uint64_t size_bytes_;

@@ -30,8 +30,9 @@ namespace pawl::test {
 namespace {
 
 constexpr unsigned kKillsByDefault = 60;
-constexpr unsigned kKillsOfHeap = 12;     // then a new one, which grows anew
-constexpr int kMicrosecondsMax = 25'000;  // before a kill
+constexpr unsigned kKillsOfHeap = 12;  // then a new one, which grows anew
+constexpr unsigned kWordsMax = 6;      // before a kill, and then
+constexpr int kMicrosecondsMax = 5'000;
 constexpr std::uint64_t kSizeBytesMax = std::uint64_t{256} << 20;
 constexpr unsigned kThreads = 3;
 constexpr std::uint64_t kNodesMax = 300;  // of a thread
@@ -238,9 +239,10 @@ class HeapKilled : public testing::Test {
       all.push_back(told);
       return true;
     };
-    // Mostly from its first word on, so that there is something to kill.
-    if (at_once || hear())
-      std::this_thread::sleep_for(std::chrono::microseconds(below(random_, kMicrosecondsMax)));
+    // Mostly some words later, so that there is something to kill.
+    std::uint64_t words = at_once ? 0 : 1 + below(random_, kWordsMax);
+    while (words > 0 && hear()) --words;
+    std::this_thread::sleep_for(std::chrono::microseconds(below(random_, kMicrosecondsMax)));
     ::kill(child, SIGKILL);
     while (hear()) {
     }
@@ -282,7 +284,7 @@ TEST_F(HeapKilled, WhatIsFoundIsTheLastSyncOrTheOneUnderWay) {
       }
     }
     if (told.size() > 1) ++while_working;
-    if (begun.has_value()) ++within_a_sync;
+    if (!told.empty() && told.back().when == Told::When::begun) ++within_a_sync;
     syncs += static_cast<unsigned>(told.size()) / 2;
   }
   EXPECT_GT(while_working, 0u);
