@@ -68,7 +68,8 @@ bool allows(const ExpireOptions& options, int64_t old_ms, int64_t at_ms) {
   if (options.only_new && old_ms != 0) return false;
   if (options.only_existing && old_ms == 0) return false;
   if (options.only_later && (old_ms == 0 || at_ms <= old_ms)) return false;
-  return !(options.only_earlier && old_ms != 0 && at_ms >= old_ms);
+  if (options.only_earlier && old_ms != 0 && at_ms >= old_ms) return false;
+  return true;
 }
 
 void expire_in(Call& call, std::string_view command, int64_t unit_ms) {

@@ -37,7 +37,7 @@ constexpr uint64_t kSweepPeriodMs = 100;
 constexpr const char* kJournalSize = "256M";
 constexpr const char* kApplyThresholdPages = "16384";
 
-// Requests that are committed one by one after the heap was full; see rounds.h.
+// Writes that are committed one by one after heap or disk were full; see rounds.h.
 constexpr int kAloneAfterFull = 1000;
 
 }  // namespace kv

@@ -38,8 +38,9 @@ uint64_t parse_number(std::string_view text, bool with_unit) {
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
   constexpr std::string_view kUnits = "KMGT";
-  const size_t power = unit.size() == 1 && with_unit ? kUnits.find(unit[0]) : kUnits.npos;
-  const bool unit_is_known = unit.empty() || power != kUnits.npos;
+  const size_t power =
+      unit.size() == 1 && with_unit ? kUnits.find(unit[0]) : std::string_view::npos;
+  const bool unit_is_known = unit.empty() || power != std::string_view::npos;
   if (failure != std::errc() || !unit_is_known) {
     throw UsageError("not a number: " + std::string(text));
   }

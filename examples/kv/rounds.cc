@@ -35,7 +35,6 @@ void Rounds::join(Client& client) {
 
 void Rounds::serve(Client& client, Arguments arguments) {
   if (alone_ > 0) {
-    --alone_;
     finish();
     if (!final_failure_.empty()) {
       join(client);
@@ -116,12 +115,14 @@ void Rounds::commit() {
     changed_ = false;
     ++facts_.rounds;
     refused_before_ = false;
+    if (alone_ > 0) --alone_;
   } catch (const pawl::error& failure) {
     if (failure.code().value() != ENOSPC) return give_up(failure);
     if (!std::exchange(refused_before_, true)) {
       std::fprintf(stderr, "kv: requests are refused until there is space: %s\n", failure.what());
     }
     fail(cannot_write(failure.code().message()));
+    alone_ = kAloneAfterFull;
   }
 }
 

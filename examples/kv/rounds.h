@@ -3,8 +3,9 @@
 //
 // A round that cannot be committed is rolled back, and all its requests are answered with an error:
 // those that only read, too, for they may have seen what was rolled back.  When a request finds the
-// heap full there is half of it in the round, so the round ends that way; the next kAloneAfterFull
-// requests are then committed one by one, so that what does not fit takes nothing with it.
+// heap full there is half of it in the round, so the round ends that way.  Behind a round that met
+// a full heap or a full disk the next kAloneAfterFull requests are committed one by one, so that
+// what does not fit takes nothing with it.
 #pragma once
 
 #include <functional>
