@@ -10,16 +10,18 @@
 namespace pawl::test {
 namespace {
 
-// Of larger blocks only so many bytes at both ends are filled: trials are to be many.
+// Of larger blocks only so many bytes at both ends are filled: trials are to be many.  And where a
+// huge block covers what would be the header of another segment.
 constexpr std::size_t kEdgeBytes = 32 << 10;
 
-std::uint64_t word_of(std::uint64_t tag, std::size_t at) {
-  // Neither it nor a part of it is a pointer into anything: pawl_heap_verify is to find none, also
-  // where a block ends within a word, or did when it was another's.
-  constexpr std::uint64_t kChance = 0x00ff000000ffffff;
-  constexpr std::uint64_t kNoPointer = 0xff00fefe10000000;
-  const std::uint64_t word = (tag + at) * 0x9e3779b97f4a7c15;
-  return ((word ^ (word >> 29)) & kChance) | kNoPointer;
+// The bytes at `at` of a block.  No word is a pointer into anything, nor what a block that ends
+// within it leaves of the block that was there before: pawl_heap_verify is to find none.
+std::uint64_t word_of(const HeapModel::Block& block, std::size_t at) {
+  constexpr std::uint64_t kNoPointer = 0xff00000000000000;
+  constexpr std::uint64_t kSmall = 0xffffff;
+  const std::uint64_t word = (block.tag + at) * 0x9e3779b97f4a7c15;
+  const bool ends_within = at + sizeof word > block.size;
+  return ends_within ? (word >> 29) & kSmall : (word ^ (word >> 29)) | kNoPointer;
 }
 
 // Calls visit(offset, count) for the parts that are filled.
@@ -28,13 +30,16 @@ void for_each_part(std::size_t size, Visit visit) {
   if (size <= 2 * kEdgeBytes) return visit(std::size_t{0}, size);
   visit(std::size_t{0}, kEdgeBytes);
   const std::size_t second = round_down(size - kEdgeBytes, sizeof(std::uint64_t));
+  for (std::size_t at = heap_format::kSegmentBytes - kPageBytes; at + kPageBytes < second;
+       at += heap_format::kSegmentBytes)
+    visit(at, kPageBytes);
   visit(second, size - second);
 }
 
 void fill(char* block, const HeapModel::Block& as) {
   for_each_part(as.size, [&](std::size_t start, std::size_t count) {
     for (std::size_t at = start; at < start + count; at += sizeof(std::uint64_t)) {
-      const std::uint64_t word = word_of(as.tag, at);
+      const std::uint64_t word = word_of(as, at);
       std::memcpy(block + at, &word, std::min(sizeof word, start + count - at));
     }
   });
@@ -46,7 +51,7 @@ bool is_filled(const char* block, const HeapModel::Block& as, std::size_t count)
   for_each_part(as.size, [&](std::size_t start, std::size_t length) {
     for (std::size_t at = start; right && at < std::min(count, start + length);
          at += sizeof(std::uint64_t)) {
-      const std::uint64_t word = word_of(as.tag, at);
+      const std::uint64_t word = word_of(as, at);
       right = std::memcmp(block + at, &word,
                           std::min(sizeof word, std::min(count, start + length) - at)) == 0;
     }

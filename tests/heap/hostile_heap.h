@@ -58,6 +58,7 @@ class HostileHeap {
   void seal_all();
 
   std::uint64_t faults();
+  Status free_at(std::uint64_t offset) { return allocator_.free(base() + offset); }
   // Uses it as chance will have it; what went wrong.  Empty: nothing.
   std::string use(Random& random, unsigned steps);
   // As a file: opened, looked at, used, synced, rolled back and closed, by all of Pawl.

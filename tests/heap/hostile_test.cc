@@ -1,11 +1,16 @@
 // Heaps that somebody has changed: each byte of their bookkeeping in turn, and many changes at once
 // by chance, with checksums as they were and made right again.
 
+#include <array>
+#include <cerrno>
+
 #include <gtest/gtest.h>
 
 #include "crash/seeds.h"
 #include "heap/format.h"
 #include "heap/hostile_heap.h"
+#include "heap/sealed.h"
+#include "heap/size_classes.h"
 
 namespace pawl::test {
 namespace {
@@ -72,6 +77,29 @@ TEST_F(HostileHeaps, WhatIsNotSeenDoesNoHarm) {
       heap_.seal_all();
       ASSERT_EQ(heap_.use(random, kStepsByByte), "") << offset;
     }
+  }
+}
+
+// Its last pages would be those of the next segment, or of nothing; giving them back ended the
+// program.
+TEST_F(HostileHeaps, ASlabAtTheEndOfItsSegmentLedOutOfIt) {
+  constexpr std::uint8_t kMakeSlab = 10;  // of HostileHeap::change()
+  const std::uint32_t segment = image_.segments().front();
+  const std::uint64_t page =
+      std::uint64_t{segment} * heap_format::kSegmentPages + heap_format::kSegmentPages - 1;
+  for (std::uint8_t size_class = 0; size_class < kSizeClassCount; ++size_class) {
+    if (kSizeClasses[size_class].slab_pages == 1) continue;
+    heap_.reset();
+    const std::array<std::uint8_t, HostileHeap::kChangeBytes> how{kMakeSlab, 0, 0, size_class};
+    heap_.change(std::as_bytes(std::span(how)));
+    heap_.seal_all();
+    EXPECT_GT(heap_.faults(), 0u);
+    auto& slab = *reinterpret_cast<heap_format::SlabHeader*>(heap_.base() + page * kPageBytes);
+    slab.used = 1;
+    slab.used_bits = {1};
+    slab.next = slab.page;
+    seal(slab);
+    EXPECT_EQ(heap_.free_at(page * kPageBytes + sizeof slab).error_number(), EUCLEAN);
   }
 }
 
