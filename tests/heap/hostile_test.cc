@@ -15,7 +15,11 @@
 namespace pawl::test {
 namespace {
 
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr unsigned kSeedsByDefault = 300;  // a sanitizer makes each dearer
+#else
 constexpr unsigned kSeedsByDefault = 2'000;
+#endif
 constexpr unsigned kFileEvery = 40;  // of the seeds
 constexpr unsigned kChangesMax = 6;
 constexpr unsigned kStepsByByte = 25;

@@ -16,7 +16,7 @@
 namespace pawl::test {
 namespace {
 
-constexpr unsigned kSeedsByDefault = 40;
+constexpr unsigned kSeedsByDefault = 16;
 constexpr unsigned kSteps = 2'500;
 constexpr unsigned kStepsOfTide = 250;  // a heap fills for a while, then empties
 constexpr std::uint64_t kMib = 1 << 20;
