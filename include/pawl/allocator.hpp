@@ -8,6 +8,7 @@
 #include <pawl/error.hpp>
 
 #include <cstddef>
+#include <cstring>
 #include <limits>
 #include <memory_resource>
 #include <new>
@@ -20,13 +21,15 @@ class heap;
 namespace detail {
 
 inline constexpr std::size_t kAlignmentOfMalloc = 16;
+inline constexpr std::size_t kResourceBytes = 64;  // of pawl_heap_resource_place
 
 // `place` is pawl_heap_resource_place's, by which a heap is known in every run.
 inline void* allocate(const void* place, std::size_t size_bytes, std::size_t alignment) {
   if (place == nullptr) {
     throw error(ENXIO,
-                "this container was made while no heap was open, as static ones are, and has none "
-                "to allocate from: make it after pawl::heap, or give it the heap");
+                "this container was made while no heap was open, as static ones are, or with a "
+                "pawl::heap that was closed or moved from: make it after its heap is open, or give "
+                "it the heap");
   }
   pawl_heap* const heap = pawl_heap_of(place);
   if (heap == nullptr) throw error(ENXIO, "the heap of this container is closed");
@@ -43,16 +46,9 @@ inline void deallocate(const void* place, void* block) noexcept {
   if (pawl_heap* const heap = pawl_heap_of(place)) (void)pawl_heap_free(heap, block);
 }
 
-// Of the heap that is under construction in this thread, else of the default heap; null for none.
-inline void* place_by_default() noexcept {
-  if (scope_place != nullptr) return scope_place;
-  pawl_heap* const heap = pawl_heap_default();
-  return heap == nullptr ? nullptr : pawl_heap_resource_place(heap);
-}
-
 // Lives in the heap's file, so that std::pmr containers there find it in every run.  It has virtual
-// functions, so it is made anew whenever the heap is opened.
-class resource final : public std::pmr::memory_resource {
+// functions, so it is made anew in each process: see place_in.
+class __attribute__((visibility("default"))) resource final : public std::pmr::memory_resource {
  private:
   void* do_allocate(std::size_t size_bytes, std::size_t alignment) override {
     return detail::allocate(this, size_bytes, alignment);
@@ -64,6 +60,23 @@ class resource final : public std::pmr::memory_resource {
     return this == &other;
   }
 };
+
+// The heap's place.  Its resource is this process's from then on, whoever opened the heap.
+inline void* place_in(pawl_heap* heap) noexcept {
+  void* const place = pawl_heap_resource_place(heap);
+  if (place == nullptr) return nullptr;
+  const resource of_this_process;
+  static_assert(sizeof of_this_process <= kResourceBytes);
+  if (std::memcmp(place, &of_this_process, sizeof of_this_process) != 0) ::new (place) resource;
+  return place;
+}
+
+// Of the heap that is under construction in this thread, else of the default heap; null for none.
+inline void* place_by_default() noexcept {
+  if (scope_place != nullptr) return scope_place;
+  pawl_heap* const heap = pawl_heap_default();
+  return heap == nullptr ? nullptr : place_in(heap);
+}
 
 }  // namespace detail
 
@@ -86,7 +99,7 @@ class allocator {
 
   allocator() noexcept : place_(detail::place_by_default()) {}
   allocator(const heap& of) noexcept;  // NOLINT(google-explicit-constructor): as std::pmr's
-  explicit allocator(pawl_heap* of) noexcept : place_(pawl_heap_resource_place(of)) {}
+  explicit allocator(pawl_heap* of) noexcept : place_(detail::place_in(of)) {}
   template <class U>
   allocator(const allocator<U>& other) noexcept  // NOLINT(google-explicit-constructor)
       : place_(other.place()) {}

@@ -7,10 +7,14 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <type_traits>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 
@@ -64,6 +68,23 @@ template <class T>
 struct parts<std::optional<T>> : parts_of<T> {};
 template <class T, std::size_t count>
 struct parts<std::array<T, count>> : parts_of<T> {};
+// Containers check their elements where they make them; what orders these is a part of their own.
+template <class K, class Compare, class Allocator>
+struct parts<std::set<K, Compare, Allocator>> : parts_of<Compare> {};
+template <class K, class Compare, class Allocator>
+struct parts<std::multiset<K, Compare, Allocator>> : parts_of<Compare> {};
+template <class K, class V, class Compare, class Allocator>
+struct parts<std::map<K, V, Compare, Allocator>> : parts_of<Compare> {};
+template <class K, class V, class Compare, class Allocator>
+struct parts<std::multimap<K, V, Compare, Allocator>> : parts_of<Compare> {};
+template <class K, class Hash, class Equal, class Allocator>
+struct parts<std::unordered_set<K, Hash, Equal, Allocator>> : parts_of<Hash, Equal> {};
+template <class K, class Hash, class Equal, class Allocator>
+struct parts<std::unordered_multiset<K, Hash, Equal, Allocator>> : parts_of<Hash, Equal> {};
+template <class K, class V, class Hash, class Equal, class Allocator>
+struct parts<std::unordered_map<K, V, Hash, Equal, Allocator>> : parts_of<Hash, Equal> {};
+template <class K, class V, class Hash, class Equal, class Allocator>
+struct parts<std::unordered_multimap<K, V, Hash, Equal, Allocator>> : parts_of<Hash, Equal> {};
 
 // Does not compile when T cannot live in a heap.  What a class of the program's has inside it
 // cannot see; pawl::heap::verify finds that when the program runs.
@@ -84,7 +105,8 @@ constexpr void check_storable() {
 
 // The heap in which this thread is constructing something, by its allocator's place; null for none.
 // Members of classes that take no allocator are made in it, and not in the default heap.
-inline thread_local void* scope_place = nullptr;
+// One for all libraries of the program, even those that hide their names.
+__attribute__((visibility("default"))) inline thread_local void* scope_place = nullptr;
 
 class scope {
  public:

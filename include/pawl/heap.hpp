@@ -55,7 +55,7 @@ class heap {
   // Opens the heap at path, or makes one; see pawl_heap_open.
   explicit heap(const std::filesystem::path& path, const heap_options& options = {})
       : handle_(open(path.c_str(), options)) {
-    renew_resource();
+    (void)detail::place_in(handle_);
   }
   heap(heap&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
   heap& operator=(heap&& other) noexcept {
@@ -78,7 +78,8 @@ class heap {
 
   // The root, and roots with names (1 to PAWL_HEAP_NAME_MAX bytes): the object of that name, which
   // the first call constructs from the arguments, and whose allocator, if it takes one, is the
-  // heap's.  Throws when there is one of another type.
+  // heap's.  Throws when there is one of another type.  root() is the root with the name "root",
+  // and not that of pawl_heap_set_root, which is left to C.
   template <class T, class... Arguments>
   T& root(Arguments&&... arguments) {
     return named<T>(kRootName, std::forward<Arguments>(arguments)...);
@@ -125,6 +126,7 @@ class heap {
   // Constructs a T in the heap, as a root is.  Something reachable must come to point to it.
   template <class T, class... Arguments>
   T* make(Arguments&&... arguments) {
+    static_assert(!std::is_array_v<T>, "take std::array");
     allocator<T> memory(*this);
     T* const made = memory.allocate(1);
     try {
@@ -186,7 +188,8 @@ class heap {
   static error last_error() { return error(errno, pawl_last_error()); }
 
   // Finding a root and making it are one step.  What a root's constructor makes may be roots.
-  static std::recursive_mutex& roots_mutex() {
+  // One for all libraries of the program, even those that hide their names.
+  __attribute__((visibility("default"))) static std::recursive_mutex& roots_mutex() {
     static std::recursive_mutex mutex;
     return mutex;
   }
@@ -220,12 +223,6 @@ class heap {
     if (faults < 0) detail::throw_last_error();
     return faults;
   }
-
-  void renew_resource() noexcept {
-    static_assert(sizeof(detail::resource) <= kResourceBytes);
-    ::new (pawl_heap_resource_place(handle_)) detail::resource;
-  }
-  static constexpr std::size_t kResourceBytes = 64;
 
   pawl_heap* handle_;
 };

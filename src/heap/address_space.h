@@ -7,6 +7,11 @@
 
 namespace pawl {
 
+// What a heap's file holds as an address.
+inline char* memory_at(std::uint64_t address) {
+  return reinterpret_cast<char*>(address);  // NOLINT(performance-no-int-to-ptr): it is an address
+}
+
 // An address for a new heap that may grow to so many bytes, drawn at random so that the heaps of
 // one program seldom meet.
 std::uint64_t draw_heap_address(std::uint64_t size_bytes_max);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <utility>
 
 #include "heap/format.h"
 #include "medium/status.h"
@@ -19,7 +20,10 @@ class Arena {
   // `grow` makes the file, and what may be touched, as long as it is told.
   using Grow = std::function<Status(std::uint64_t size_bytes)>;
   Arena(char* base, std::uint64_t size_bytes, std::uint64_t size_bytes_max, Grow grow)
-      : base_(base), size_bytes_(size_bytes), size_bytes_max_(size_bytes_max), grow_(grow) {}
+      : base_(base),
+        size_bytes_(size_bytes),
+        size_bytes_max_(size_bytes_max),
+        grow_(std::move(grow)) {}
 
   char* base() const { return base_; }
   std::uint64_t size_bytes() const { return size_bytes_; }

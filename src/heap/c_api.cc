@@ -1,6 +1,7 @@
 // The C border of the heap.
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstdlib>
@@ -53,8 +54,13 @@ Result<std::unique_ptr<Heap>> open_file(int descriptor, const HeapOptions& optio
   return Heap::open(std::move(medium.value()), options);
 }
 
+bool is_empty(int descriptor) {
+  struct stat status{};
+  return ::fstat(descriptor, &status) == 0 && status.st_size == 0;
+}
+
 // A file that was made for a heap which could not be goes again, but not when another process has
-// made its heap there meanwhile.
+// made its heap there meanwhile, or is about to.
 Result<std::unique_ptr<Heap>> open_path(const char* path, const HeapOptions& options) {
   int descriptor = ::open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kNewFileMode);
   const bool is_new = descriptor >= 0;
@@ -62,8 +68,9 @@ Result<std::unique_ptr<Heap>> open_path(const char* path, const HeapOptions& opt
   if (descriptor < 0)
     return Status::from_errno(errno, std::string("cannot open or create ") + path);
   auto heap = open_file(descriptor, options);
+  if (!heap.ok() && is_new && heap.status().error_number() != EBUSY && is_empty(descriptor))
+    ::unlink(path);
   ::close(descriptor);
-  if (!heap.ok() && is_new && heap.status().error_number() != EBUSY) ::unlink(path);
   return heap;
 }
 

@@ -69,7 +69,7 @@ Result<std::unique_ptr<ClosedHeap>> ClosedHeap::look_at(Medium& medium) {
       size_bytes > identity.size_bytes_max)
     return heap_damaged(medium.path() + " has a size that no heap has: " +
                         std::to_string(size_bytes) + " bytes. Was it cut?");
-  void* const wanted = reinterpret_cast<void*>(identity.address);
+  void* const wanted = memory_at(identity.address);
   void* const at = ::mmap(wanted, size_bytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   if (at != wanted) {

@@ -38,7 +38,7 @@ Status clash(const std::string& path, std::uint64_t address, std::uint64_t size_
 
 // The whole of what the heap may grow to, and nowhere else: EEXIST when something is there.
 Status map_at(Mapping& mapping, std::uint64_t address, std::uint64_t size_bytes_max) {
-  void* const wanted = reinterpret_cast<void*>(address);
+  void* const wanted = memory_at(address);
   auto at =
       mapping.map_window(wanted, size_bytes_max, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE, 0);
   if (!at.ok() && at.status().error_number() == ENOMEM)
@@ -122,9 +122,8 @@ Result<std::unique_ptr<Heap>> Heap::open_at(std::unique_ptr<Mapping>& mapping,
     auto placed = place_new_heap(*mapping, options);
     if (!placed.ok()) return placed.status();
     const Identity& identity = placed.value();
-    std::unique_ptr<Heap> heap(new Heap(std::move(mapping), options,
-                                        reinterpret_cast<char*>(identity.address), kNewHeapBytes,
-                                        identity.size_bytes_max));
+    std::unique_ptr<Heap> heap(new Heap(std::move(mapping), options, memory_at(identity.address),
+                                        kNewHeapBytes, identity.size_bytes_max));
     heap->arena_.header().identity = identity;
     heap->arena_.segment_table()[0] = heap_format::kSegmentAdministration;
     if (const Status made = heap->sync(); !made.ok()) {
@@ -145,8 +144,8 @@ Result<std::unique_ptr<Heap>> Heap::open_at(std::unique_ptr<Mapping>& mapping,
                         " bytes. Was it cut?");
   if (const Status mapped = map_at(*mapping, identity.address, wanted); !mapped.ok())
     return mapped.error_number() == EEXIST ? clash(path, identity.address, wanted) : mapped;
-  std::unique_ptr<Heap> heap(new Heap(
-      std::move(mapping), options, reinterpret_cast<char*>(identity.address), size_bytes, wanted));
+  std::unique_ptr<Heap> heap(
+      new Heap(std::move(mapping), options, memory_at(identity.address), size_bytes, wanted));
   if (const Status brought = heap->bring_up_identity(identity, options); !brought.ok()) {
     [[maybe_unused]] const Status closed = heap->close();
     return brought;

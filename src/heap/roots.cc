@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "heap/address_space.h"
+
 namespace pawl {
 namespace {
 
@@ -32,7 +34,7 @@ std::string_view name_of(const NamedRoot& root) {
 
 Result<char*> Roots::root() const {
   const std::uint64_t address = arena_.header().root;
-  char* const root = reinterpret_cast<char*>(address);
+  char* const root = memory_at(address);
   if (root != nullptr && !arena_.contains(root))
     return heap_damaged("the root leads out of the heap");
   return root;
@@ -57,7 +59,7 @@ Result<Roots::Named> Roots::named(std::string_view name) const {
   const NamedRoot* const found = find(name);
   if (found == nullptr) return no_such_name(name);
   PAWL_TRY(check(static_cast<std::uint32_t>(found - arena_.named_roots())));
-  return Named{reinterpret_cast<char*>(found->address), found->type_tag};
+  return Named{memory_at(found->address), found->type_tag};
 }
 
 Status Roots::set_named(std::string_view name, Named to) {
@@ -92,8 +94,7 @@ Status Roots::check(std::uint32_t slot) const {
   const NamedRoot& root = arena_.named_roots()[slot];
   const std::string_view name = name_of(root);
   if (name.empty()) return {};
-  if (name.size() > PAWL_HEAP_NAME_MAX ||
-      !arena_.contains(reinterpret_cast<const char*>(root.address)))
+  if (name.size() > PAWL_HEAP_NAME_MAX || !arena_.contains(memory_at(root.address)))
     return heap_damaged("named root " + std::to_string(slot) + " was overwritten");
   return {};
 }

@@ -33,5 +33,11 @@ void refused(pawl::heap& heap) {
   heap.make<void (*)()>(nullptr);
 #elif REFUSED == 12  // gone in the next run
   heap.root<std::array<std::any, 2>>();
+#elif REFUSED == 13  // gone in the next run
+  heap.root<pawl::map<long, long, std::function<bool(long, long)>>>();
+#elif REFUSED == 14  // gone in the next run
+  heap.root<pawl::unordered_set<long, std::size_t (*)(long)>>();
+#elif REFUSED == 15  // take std::array
+  heap.root<long[2]>();
 #endif
 }

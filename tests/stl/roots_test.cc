@@ -146,6 +146,19 @@ TEST_F(Roots, TheResourceOutlivesRollbackAndReopening) {
   heap.resource()->deallocate(aligned, 100, 256);
 }
 
+TEST_F(Roots, AHeapThatWasOpenedFromCHasAResourceToo) {
+  heap.close();
+  pawl_heap* const opened = pawl_heap_open(path_.c_str(), nullptr);
+  ASSERT_NE(opened, nullptr) << pawl_last_error();
+  {
+    const std::pmr::polymorphic_allocator<long> memory = pawl::allocator<long>(opened);
+    std::pmr::vector<long> numbers(memory);
+    numbers.assign(100, 7);
+    EXPECT_EQ(pawl_heap_of(numbers.data()), opened);
+  }
+  EXPECT_EQ(pawl_heap_close(opened), 0) << pawl_last_error();
+}
+
 TEST_F(Roots, AreMadeOnceByManyThreads) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
