@@ -67,6 +67,8 @@ inline void* place_in(pawl_heap* heap) noexcept {
   if (place == nullptr) return nullptr;
   const resource of_this_process;
   static_assert(sizeof of_this_process <= kResourceBytes);
+  // All that a resource has is its virtual table.
+  // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
   if (std::memcmp(place, &of_this_process, sizeof of_this_process) != 0) ::new (place) resource;
   return place;
 }
@@ -104,12 +106,14 @@ class allocator {
   allocator(const allocator<U>& other) noexcept  // NOLINT(google-explicit-constructor)
       : place_(other.place()) {}
 
+  // NOLINTBEGIN(bugprone-sizeof-expression): T may well be a pointer
   T* allocate(std::size_t count) {
     detail::check_storable<T>();
     if (count > std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T))
       throw std::bad_array_new_length();
     return static_cast<T*>(detail::allocate(place_, count * sizeof(T), alignof(T)));
   }
+  // NOLINTEND(bugprone-sizeof-expression)
   void deallocate(T* block, std::size_t) noexcept {
     // Containers may point to const, but they do not allocate it.
     detail::deallocate(place_, block);
@@ -131,6 +135,8 @@ class allocator {
   pawl_heap* handle() const noexcept { return place_ == nullptr ? nullptr : pawl_heap_of(place_); }
   void* place() const noexcept { return place_; }
 
+  // The containers' member swap() that calls it is noexcept, and ends the process with this text.
+  // NOLINTNEXTLINE(bugprone-exception-escape)
   friend void swap(allocator& a, allocator& b) {
     if (a == b) return;
     throw error(EXDEV,

@@ -38,7 +38,7 @@ namespace detail {
 // The standard library compares strings of one allocator only; views of them know none.
 template <class T>
 constexpr const T& as_compared(const T& value) noexcept {
-  return value;
+  return value;  // NOLINT(bugprone-return-const-ref-from-parameter): compared at once
 }
 template <class Char, class Traits, class Allocator>
 constexpr std::basic_string_view<Char, Traits> as_compared(

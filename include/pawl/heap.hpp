@@ -90,9 +90,10 @@ class heap {
     if (T* const found = find<T>(name)) return *found;
     T* const made = make<T>(std::forward<Arguments>(arguments)...);
     if (pawl_heap_set_named_root(handle_, checked(name).c_str(), made, type_tag<T>()) != 0) {
-      const error failure = last_error();
+      const int error_number = errno;
+      const std::string text = pawl_last_error();
       destroy(made);
-      throw failure;
+      throw error(error_number, text);
     }
     return *made;
   }
@@ -185,7 +186,6 @@ class heap {
   static void succeed(int result) {
     if (result != 0) detail::throw_last_error();
   }
-  static error last_error() { return error(errno, pawl_last_error()); }
 
   // Finding a root and making it are one step.  What a root's constructor makes may be roots.
   // One for all libraries of the program, even those that hide their names.
