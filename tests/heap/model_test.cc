@@ -247,5 +247,19 @@ TEST(HeapModelTest, RandomCallsAgreeWithTheModel) {
   run_seeds(kSeedsByDefault, [](unsigned seed) { Trial(seed).run(); });
 }
 
+TEST(HeapModelTest, BlocksOfEachKindAreAlignedAsAsked) {
+  HeapFile file(64 * kMib);
+  file.open();
+  for (const std::size_t size : {10u, 1'000u, 7'000u, 50'000u, 3'000'000u}) {
+    for (std::size_t alignment = 1; alignment <= PAWL_HEAP_ALIGNMENT_MAX; alignment *= 2) {
+      void* const block = pawl_heap_aligned_alloc(file.get(), alignment, size);
+      ASSERT_NE(block, nullptr) << pawl_last_error();
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % alignment, 0u) << size;
+      EXPECT_GE(pawl_heap_usable_size(file.get(), block), size);
+      EXPECT_EQ(pawl_heap_free(file.get(), block), 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace pawl::test
