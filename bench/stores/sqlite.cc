@@ -93,23 +93,32 @@ std::string library() { return fmt::format("SQLite {}", ::sqlite3_libversion());
 
 }  // namespace
 
+// With either journal the connection keeps its lock, as other systems keep theirs; a journal of the
+// mode WAL then does without shared memory, if the lock's mode is set first.
+
 // SQLite's default mode, DELETE, is durable only with synchronous=EXTRA: with FULL, a power cut
 // soon after a commit may bring back the journal that the commit removed, and so undo it.  TRUNCATE
 // keeps the journal's name, needs no more than FULL, and is faster than DELETE with EXTRA.
 StoreKind sqlite_rollback_kind() {
   return {"sqlite-rollback", library(),
-          "journal_mode=TRUNCATE, synchronous=FULL; a batch is a transaction",
+          "locking_mode=EXCLUSIVE, journal_mode=TRUNCATE, synchronous=FULL; a batch is a "
+          "transaction",
           [](const StoreSetup& setup) {
             return std::make_unique<SqliteStore>(
-                setup, "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=FULL");
+                setup,
+                "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=TRUNCATE;"
+                " PRAGMA synchronous=FULL");
           }};
 }
 
 StoreKind sqlite_wal_kind() {
-  return {"sqlite-wal", library(), "journal_mode=WAL, synchronous=FULL; a batch is a transaction",
+  return {"sqlite-wal", library(),
+          "locking_mode=EXCLUSIVE, journal_mode=WAL, synchronous=FULL; a batch is a transaction",
           [](const StoreSetup& setup) {
             return std::make_unique<SqliteStore>(
-                setup, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL");
+                setup,
+                "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL;"
+                " PRAGMA synchronous=FULL");
           }};
 }
 
