@@ -1,11 +1,16 @@
 #include "stores/background.h"
 
+#include <fcntl.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -39,6 +44,39 @@ bool others_are_at_work() {
   return false;
 }
 
+double microseconds(Clock::duration duration) {
+  return std::chrono::duration<double, std::micro>(duration).count();
+}
+
+// Returns how long the threads were at work.
+double wait_for_others() {
+  const auto start = Clock::now();
+  auto last_work = start;
+  int quiet_polls = 0;
+  for (int poll = 0; poll < kPollsMax && quiet_polls < kQuietPolls; ++poll) {
+    if (others_are_at_work()) {
+      last_work = Clock::now();
+      quiet_polls = 0;
+    } else {
+      ++quiet_polls;
+    }
+    if (quiet_polls < kQuietPolls) std::this_thread::sleep_for(kPoll);
+  }
+  return microseconds(last_work - start);
+}
+
+// Returns how long it took.
+double flush_file_system(const std::string& directory) {
+  const auto start = Clock::now();
+  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool done = descriptor >= 0 && ::syncfs(descriptor) == 0;
+  const int error = errno;
+  if (descriptor >= 0) ::close(descriptor);
+  if (!done)
+    throw std::runtime_error(fmt::format("cannot flush {}: {}", directory, std::strerror(error)));
+  return microseconds(Clock::now() - start);
+}
+
 double time_us(clockid_t clock) {
   timespec time{};
   ::clock_gettime(clock, &time);
@@ -57,20 +95,9 @@ std::uint64_t written_bytes() {
 
 }  // namespace
 
-double settle() {
-  const auto start = Clock::now();
-  auto last_work = start;
-  int quiet_polls = 0;
-  for (int poll = 0; poll < kPollsMax && quiet_polls < kQuietPolls; ++poll) {
-    if (others_are_at_work()) {
-      last_work = Clock::now();
-      quiet_polls = 0;
-    } else {
-      ++quiet_polls;
-    }
-    if (quiet_polls < kQuietPolls) std::this_thread::sleep_for(kPoll);
-  }
-  return std::chrono::duration<double, std::micro>(last_work - start).count();
+double settle(const std::string& directory) {
+  const double waited_us = wait_for_others();
+  return waited_us + flush_file_system(directory);
 }
 
 Usage usage() {

@@ -25,7 +25,7 @@ struct Row {
   double median_us = 0;
   double p99_us = 0;
   double mean_us = 0;
-  double settle_us = 0;  // waited after turns for the store's own work in the background
+  double settle_us = 0;  // after turns, until the background had nothing of the store's to do
   double processor_us = 0;
   double logged_bytes = 0;
   double written_bytes = 0;

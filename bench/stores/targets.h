@@ -12,7 +12,7 @@ struct Target {
   std::string what;
   double limit = 0;
   double measured = 0;
-  // The same with every wait for work in the background added to the operations.
+  // The same with what was left to the background after turns added to the operations.
   double with_settling = 0;
   bool pass() const { return measured <= limit; }
 };

@@ -1,7 +1,5 @@
 #include "stores/worker.h"
 
-#include "stores/background.h"
-
 namespace pawl::bench {
 namespace {
 
@@ -21,8 +19,6 @@ bool answer(Channel& channel, Session& session, const Request& request) {
     session.check();
   else
     session.check_reopened();
-  // What a check sets going is not the next system's to bear, either.
-  if (request.task != Task::turn) settle();
   return channel.send(result.costs) && channel.send_all(result.times_us);
 }
 
