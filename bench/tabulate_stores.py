@@ -23,7 +23,7 @@ def print_table(header, lines):
 
 
 def print_case(rows, case):
-    """A line for each system; a column for each operation and one for the bytes of an insertion."""
+    """A line for each system; a column for each operation, and what changes cost besides."""
     found = {(row["system"], row["operation"]): row for row in rows if row["case"] == case}
     systems = list(dict.fromkeys(system for system, _ in found))
     if not systems:
@@ -40,9 +40,11 @@ def print_case(rows, case):
         changes = [found[system, operation] for operation in CHANGES]
         for name in ("settle_us", "processor_us", "written_bytes"):
             line.append(number(sum(row[name] for row in changes) / len(changes)))
+        line.append(number(found[system, "insert"]["disk_bytes"] / 1024))
         lines.append(line)
     print(f"**{case}**: means (medians, 99th percentiles), µs\n")
-    print_table(["system"] + operations + ["settle", "processor", "written, B"], lines)
+    print_table(["system"] + operations + ["settle", "processor", "written, B",
+                                           "disk, KiB"], lines)
 
 
 def print_batches(rows):

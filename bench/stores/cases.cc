@@ -1,6 +1,7 @@
 #include "stores/cases.h"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -21,8 +22,29 @@ constexpr std::uint32_t kTurnReads = 500;
 constexpr Operation kSequence[] = {Operation::insert, Operation::replace, Operation::get,
                                    Operation::erase};
 
-// By system and operation.
-using Tallies = std::map<std::string, std::map<Operation, Tally>>;
+struct SystemTally {
+  std::map<Operation, Tally> operations;
+  std::uint64_t disk_bytes = 0;  // of all repetitions together
+};
+using Tallies = std::map<std::string, SystemTally>;
+
+constexpr std::uint64_t kBlockBytes = 512;  // of st_blocks
+
+std::string directory_of(const std::string& directory, const std::string& system) {
+  return directory + "/" + system;
+}
+
+// What files take, which may be less than their sizes: they may have holes.
+std::uint64_t disk_bytes(const std::string& directory) {
+  std::uint64_t bytes = 0;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(directory)) {
+    struct stat status{};
+    // A file that the system has just removed takes nothing.
+    if (::lstat(file.path().c_str(), &status) == 0 && S_ISREG(status.st_mode))
+      bytes += static_cast<std::uint64_t>(status.st_blocks) * kBlockBytes;
+  }
+  return bytes;
+}
 
 std::uint64_t commits_of_turn(Operation operation, std::uint32_t batch) {
   const std::uint32_t operations = operation == Operation::get ? kTurnReads : kTurnChanges;
@@ -44,7 +66,7 @@ void take_rounds(const Workers& workers, const Workload& workload, Operation ope
     for (const std::size_t i : order) {
       stop_if_asked();
       const TurnResult turn = workers[i]->take(operation, commits);
-      tallies[workers[i]->name()][operation].add(turn, workload.batch);
+      tallies[workers[i]->name()].operations[operation].add(turn, workload.batch);
     }
     done += commits * workload.batch;
   }
@@ -56,7 +78,7 @@ Workers open_stores(const Plan& plan, const Workload& workload, const std::strin
   for (const StoreKind& kind : plan.kinds) {
     stop_if_asked();
     progress(fmt::format("{}, filling {}", title, kind.name));
-    const std::string own = directory + "/" + kind.name;
+    const std::string own = directory_of(directory, kind.name);
     std::filesystem::create_directories(own);
     auto worker = std::make_unique<Worker>(kind, own, workload);
     if (worker->unavailable().empty())
@@ -75,6 +97,10 @@ void repeat_once(const Plan& plan, const Workload& workload, const std::string& 
     for (const Operation operation : kSequence) {
       if (operation == Operation::get && !workload.reads) continue;
       take_rounds(workers, workload, operation, title, tallies);
+      if (operation == Operation::insert) {
+        for (const auto& worker : workers)
+          tallies[worker->name()].disk_bytes += disk_bytes(directory_of(directory, worker->name()));
+      }
       progress(fmt::format("{}, checking after {}", title, name_of(operation)));
       for (const auto& worker : workers) worker->check();
     }
@@ -96,14 +122,16 @@ void measure(const Plan& plan, const std::string& case_name, Workload workload,
   progress("");
   for (const Operation operation : kSequence) {
     for (const StoreKind& kind : plan.kinds) {
-      const auto found = tallies[kind.name].find(operation);
-      if (found == tallies[kind.name].end()) continue;
+      const SystemTally& tally = tallies[kind.name];
+      const auto found = tally.operations.find(operation);
+      if (found == tally.operations.end()) continue;
       Row row;
       row.case_name = case_name;
       row.system = kind.name;
       row.operation = operation;
       row.batch = workload.batch;
       found->second.summarize(row);
+      row.disk_bytes = static_cast<double>(tally.disk_bytes) / repetitions;
       results.rows.push_back(row);
     }
   }

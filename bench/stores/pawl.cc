@@ -35,7 +35,10 @@ class PawlStore final : public Store {
     value = found->second;
     return true;
   }
-  std::uint64_t logged_bytes() override { return heap_.statistics().bytes_logged; }
+  JournalUse journal_use() override {
+    const pawl_statistics statistics = heap_.statistics();
+    return {statistics.bytes_logged, statistics.checkpoints};
+  }
 
  private:
   using Values = pawl::map<pawl::string, pawl::string>;

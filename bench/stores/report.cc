@@ -16,17 +16,36 @@ void print_rows(const Rows& rows) {
   for (const Row& row : rows) {
     const bool same_block = previous != nullptr && previous->case_name == row.case_name &&
                             previous->operation == row.operation && previous->batch == row.batch;
+    const bool has_disk = row.operation == Operation::insert;
     if (!same_block) {
       fmt::print("\n{}: {}, {} a commit\n", row.case_name, name_of(row.operation), row.batch);
-      fmt::print("  {:<16} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9} {:>9} {:>8}\n", "system",
+      fmt::print("  {:<16} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9} {:>9} {:>8}{}\n", "system",
                  "median us", "p99 us", "mean us", "settle us", "cpu us", "logged B", "written B",
-                 "samples");
+                 "samples", has_disk ? "   disk KiB" : "");
     }
     fmt::print(
-        "  {:<16} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>9.0f} {:>9.0f} {:>8}\n",
+        "  {:<16} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>9.0f} {:>9.0f} {:>8}{}\n",
         row.system, row.median_us, row.p99_us, row.mean_us, row.settle_us, row.processor_us,
-        row.logged_bytes, row.written_bytes, row.samples);
+        row.logged_bytes, row.written_bytes, row.samples,
+        has_disk ? fmt::format(" {:>10.0f}", row.disk_bytes / 1024) : "");
     previous = &row;
+  }
+}
+
+// A line for each case of a system that says what it logs: what no checkpoint has flushed yet, no
+// turn has paid for.
+void print_checkpoints(const Rows& rows) {
+  fmt::print("\n");
+  for (const Row& row : rows) {
+    if (row.operation != Operation::insert || row.logged_bytes == 0) continue;
+    std::uint64_t checkpoints = 0;
+    for (const Row& other : rows) {
+      if (other.case_name == row.case_name && other.system == row.system &&
+          other.batch == row.batch)
+        checkpoints += other.checkpoints;
+    }
+    fmt::print("{}, {} a commit: {} checkpoints of {} in its turns\n", row.case_name, row.batch,
+               checkpoints, row.system);
   }
 }
 
@@ -56,6 +75,8 @@ Json to_json(const Row& row) {
           {"processor_us", row.processor_us},
           {"logged_bytes", row.logged_bytes},
           {"written_bytes", row.written_bytes},
+          {"checkpoints", row.checkpoints},
+          {"disk_bytes", row.disk_bytes},
           {"samples", row.samples}};
 }
 
@@ -83,6 +104,7 @@ void print_report(const Facts& machine, const Plan& plan, const Results& results
   for (const StoreKind& kind : plan.kinds)
     fmt::print("{:<16} {}: {}\n", kind.name, kind.library, kind.setting);
   print_rows(results.rows);
+  print_checkpoints(results.rows);
   if (!results.skipped.empty()) fmt::print("\nNot measured:\n");
   for (const auto& [what, why] : results.skipped) fmt::print("  {}: {}\n", what, why);
   print_targets(targets);

@@ -13,6 +13,7 @@ void Tally::add(const TurnResult& turn, std::uint32_t batch) {
   costs_.processor_us += turn.costs.processor_us;
   costs_.logged_bytes += turn.costs.logged_bytes;
   costs_.written_bytes += turn.costs.written_bytes;
+  costs_.checkpoints += turn.costs.checkpoints;
 }
 
 void Tally::summarize(Row& row) const {
@@ -26,6 +27,7 @@ void Tally::summarize(Row& row) const {
   row.processor_us = costs_.processor_us / operations_;
   row.logged_bytes = static_cast<double>(costs_.logged_bytes) / operations_;
   row.written_bytes = static_cast<double>(costs_.written_bytes) / operations_;
+  row.checkpoints = costs_.checkpoints;
 }
 
 const Row* find(const Rows& rows, const std::string& case_name, const std::string& system,

@@ -29,6 +29,8 @@ struct Row {
   double processor_us = 0;
   double logged_bytes = 0;
   double written_bytes = 0;
+  std::uint64_t checkpoints = 0;  // of all samples together
+  double disk_bytes = 0;          // of the system's files, after all insertions
 };
 
 class Tally {

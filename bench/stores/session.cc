@@ -46,7 +46,7 @@ std::vector<double> Session::turn(Operation operation, std::uint64_t commits, Tu
   const auto& order = orders_[static_cast<std::size_t>(operation)];
   std::size_t& position = positions_[static_cast<std::size_t>(operation)];
   std::vector<double> times_us;
-  const std::uint64_t logged_before = store_->logged_bytes();
+  const JournalUse journal_before = store_->journal_use();
   const Usage before = usage();
   for (std::uint64_t i = 0; i < commits && position < order.size(); ++i) {
     const std::size_t count = std::min<std::size_t>(workload_.batch, order.size() - position);
@@ -63,7 +63,9 @@ std::vector<double> Session::turn(Operation operation, std::uint64_t commits, Tu
   costs.processor_us =
       (settled.processor_us - before.processor_us) - (settled.thread_us - after.thread_us);
   costs.written_bytes = settled.written_bytes - before.written_bytes;
-  costs.logged_bytes = store_->logged_bytes() - logged_before;
+  const JournalUse journal = store_->journal_use();
+  costs.logged_bytes = journal.bytes - journal_before.bytes;
+  costs.checkpoints = journal.checkpoints - journal_before.checkpoints;
   return times_us;
 }
 

@@ -16,6 +16,7 @@ struct TurnCosts {
   double settle_us = 0;     // until nothing of the store's was left to do in the background
   double processor_us = 0;  // of all threads, in the turn and in the background after it
   std::uint64_t logged_bytes = 0;
+  std::uint64_t checkpoints = 0;
   std::uint64_t written_bytes = 0;
 };
 

@@ -16,6 +16,12 @@ struct StoreSetup {
   std::uint32_t value_bytes = 0;
 };
 
+// So far, where the store can say.
+struct JournalUse {
+  std::uint64_t bytes = 0;        // put into the journal
+  std::uint64_t checkpoints = 0;  // the store's files were flushed, and the journal emptied
+};
+
 // Functions throw std::runtime_error when the store fails, and none is called by two threads.
 // Closing makes nothing durable that was not durable before, and loses nothing that was.
 class Store {
@@ -35,8 +41,7 @@ class Store {
   // False when there is no such key.  Not in a batch.
   virtual bool get(std::string_view key, std::string& value) = 0;
 
-  // Bytes put into a journal so far, where the store can say.
-  virtual std::uint64_t logged_bytes() { return 0; }
+  virtual JournalUse journal_use() { return {}; }
 };
 
 struct StoreKind {

@@ -6,6 +6,7 @@ usage: check_stores.py BENCH_STORES
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -54,7 +55,12 @@ def check_rows(document):
     assert len(found) == len(document["rows"])
     samples = {key: row["samples"] for key, row in found.items()}
     assert samples == expected_rows(measured), samples
+    taken = {(row["case"], row["system"], row["batch"]): row["disk_bytes"]
+             for row in document["rows"]}
     for row in document["rows"]:
+        assert row["disk_bytes"] == taken[row["case"], row["system"], row["batch"]], row
+        # Values are random, and take their bytes.
+        assert row["disk_bytes"] >= KEYS * document["plan"]["value_bytes"], row
         assert 0 < row["median_us"] <= row["p99_us"], row
         assert row["mean_us"] > 0 and row["settle_us"] >= 0 and row["processor_us"] > 0, row
         if row["system"] == "pawl" and row["operation"] in ("insert", "replace"):
@@ -71,6 +77,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="bench-stores-test-", dir=parent) as directory:
         done, rows = run(sys.argv[1], directory)
         assert done.returncode == 0, done.stdout + done.stderr
+        assert re.search(r"^1k, 1 a commit: \d+ checkpoints of pawl", done.stdout, re.MULTILINE)
         with open(rows, encoding="utf-8") as file:
             check_rows(json.load(file))
         os.unlink(rows)
