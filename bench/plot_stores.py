@@ -23,6 +23,7 @@ COLORS = {
     "kyoto": "tab:cyan",
     "sqlite-rollback": "tab:brown",
     "pmemobj": "tab:pink",
+    "floor": "black",
 }
 FLOOR_US = 10  # where bars begin
 CHANGES = ["insert", "replace", "delete"]

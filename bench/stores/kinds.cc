@@ -53,6 +53,7 @@ constexpr Entry kEntries[] = {
 #else
     {"pmemobj", nullptr},
 #endif
+    {"floor", floor_kind},
 };
 
 }  // namespace

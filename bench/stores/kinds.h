@@ -20,8 +20,9 @@ StoreKind lmdb_kind();
 StoreKind gdbm_kind();
 StoreKind pmemobj_kind();
 StoreKind volatile_kind();
+StoreKind floor_kind();
 
-// Those to compare, Pawl first.
+// Those to compare, Pawl first, the floor last.
 std::vector<StoreKind> compared_kinds();
 // Names of those that lack their library.
 std::vector<std::string> missing_kinds();

@@ -51,6 +51,7 @@ struct StoreKind {
   // Opens the store in the directory, or makes one.  Throws Unavailable when this machine cannot
   // have it.
   std::function<std::unique_ptr<Store>(const StoreSetup&)> open;
+  bool is_store = true;  // else it need not hold anything when it is opened again
 };
 
 }  // namespace pawl::bench

@@ -9,11 +9,14 @@ constexpr double kOfLevelDbMax = 0.8;
 constexpr double kOfBestRivalMax = 0.9;
 constexpr const char* kPawl = "pawl";
 constexpr const char* kLevelDb = "leveldb";
+constexpr const char* kFloor = "floor";
 
 const Row* best_rival(const Rows& rows, const std::string& case_name, Operation operation) {
   const Row* best = nullptr;
   for (const Row& row : rows) {
-    if (row.case_name != case_name || row.operation != operation || row.system == kPawl) continue;
+    if (row.case_name != case_name || row.operation != operation || row.system == kPawl ||
+        row.system == kFloor)
+      continue;
     if (best == nullptr || row.mean_us < best->mean_us) best = &row;
   }
   return best;

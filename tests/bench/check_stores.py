@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 SYSTEMS = {"pawl", "sqlite-rollback", "sqlite-wal", "kyoto", "tkrzw", "leveldb", "rocksdb", "lmdb",
-           "gdbm", "pmemobj"}
+           "gdbm", "pmemobj", "floor"}
 CHANGES = ["insert", "replace", "delete"]
 KEYS = 20
 OPERATIONS = 10
