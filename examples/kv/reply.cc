@@ -29,7 +29,7 @@ void Reply::simple(std::string_view text) {
 }
 
 void Reply::error(std::string_view text) {
-  std::string line(text);
+  std::string line(text.substr(0, text.find_last_not_of("\r\n") + 1));
   std::replace_if(line.begin(), line.end(), [](char c) { return c == '\r' || c == '\n'; }, ' ');
   append("-");
   append(line);

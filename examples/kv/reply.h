@@ -24,7 +24,7 @@ class Reply {
   explicit Reply(std::string& output) : output_(output) {}
 
   void simple(std::string_view text);
-  // Line ends within the text become spaces.
+  // Line ends within the text become spaces, those behind it are left out.
   void error(std::string_view text);
   void integer(int64_t number);
   void bulk(std::string_view bytes);

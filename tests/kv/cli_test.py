@@ -38,7 +38,6 @@ EXISTS a b missing a
 DEL a b missing
 EXPIRE c 100 XX
 EXPIRE c 100
-TTL c
 TTL missing
 PERSIST c
 TTL c

@@ -127,6 +127,13 @@ def check_types(both):
         both.alike("flushall", lambda client: client.flushall())
 
 
+def without_seconds(result):
+    """Times to live, rounded: the two were asked one after the other."""
+    if isinstance(result, tuple):
+        return tuple(without_seconds(part) for part in result)
+    return round(result, -2) if isinstance(result, int) else result
+
+
 def check_expiry(both):
     def work(client):
         client.set("brief", "x", px=30)
@@ -141,7 +148,7 @@ def check_expiry(both):
                 client.ttl("long"), client.expire("kept", -1), client.get("kept"), client.dbsize(),
                 client.expire("long", 100, nx=True), client.expire("long", 50, gt=True))
 
-    both.alike("expiry", work, lambda result: repr(result).replace("999", "1000"))
+    both.alike("expiry", work, without_seconds)
 
 
 def check_not_supported(kv):

@@ -7,8 +7,9 @@ MEMBERS = [b"a", b"b", b"c", b"d", b"e", b"f", b"", b"\x00", b"member", b"10", b
 INTEGERS = [b"0", b"1", b"-1", b"2", b"5", b"-3", b"100", b"9223372036854775807",
             b"-9223372036854775808", b"9223372036854775808", b"-0", b"01", b"+1", b" 1", b"1 ", b"",
             b"abc", b"1.5", b"2147483648", b"0x10"]
+# Not -0: whether Redis says it so depends on how it happens to keep the set.
 FLOATS = [b"0", b"1", b"-1", b"1.5", b"-2.25", b"3", b"inf", b"-inf", b"+inf", b"nan", b"1e3", b"0x10",
-          b"abc", b"", b" 1", b"1 ", b"3.14159265358979", b"1e400", b"-0", b"1e-400", b".5", b"0.1"]
+          b"abc", b"", b" 1", b"1 ", b"3.14159265358979", b"1e400", b"1e-400", b".5", b"0.1"]
 PATTERNS = [b"*", b"k*", b"k?", b"k[1-3]", b"k[^1]", b"", b"\\k1", b"k[", b"k[9-5]", b"*k*1*", b"k[1",
             b"[k]1", b"k1\\", b"k[\\1]", b"?", b"*\xff*"]
 

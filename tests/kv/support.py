@@ -74,9 +74,11 @@ class Workplace:
         else:
             print(f"kept {self.path}", file=sys.stderr)
 
-    def kv(self, program, *options, environment=None, name="kv"):
+    def kv(self, program, *options, environment=None, name="kv", descriptors=None):
         command = [program, "--heap", f"{name}.heap", "--port", "0",
                    "--unixsocket", f"{name}.sock", *options]
+        if descriptors:
+            command = ["/bin/sh", "-c", f'ulimit -n {descriptors} && exec "$0" "$@"', *command]
         return self._start(Server(command, f"{name}.sock", environment))
 
     def redis(self, *options):
@@ -118,7 +120,7 @@ class Server:
             except OSError:
                 pass
             if self.process.poll() is not None or time.monotonic() > deadline:
-                fail(f"{self.command[0]} does not start: {self.log()}")
+                fail(f"{self.command[0]} does not start ({self.process.poll()}): {self.log()}")
             time.sleep(0.005)
 
     def log(self):
