@@ -69,7 +69,8 @@ inline void* place_in(pawl_heap* heap) noexcept {
   static_assert(sizeof of_this_process <= kResourceBytes);
   // All that a resource has is its virtual table.
   // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
-  if (std::memcmp(place, &of_this_process, sizeof of_this_process) != 0) ::new (place) resource;
+  if (std::memcmp(place, static_cast<const void*>(&of_this_process), sizeof of_this_process) != 0)
+    ::new (place) resource;
   return place;
 }
 
@@ -117,6 +118,14 @@ class allocator {
   void deallocate(T* block, std::size_t) noexcept {
     // Containers may point to const, but they do not allocate it.
     detail::deallocate(place_, block);
+  }
+
+  // A copy that is made while something is constructed in a heap is that heap's, also where a class
+  // takes no allocator.
+  allocator select_on_container_copy_construction() const noexcept {
+    allocator chosen = *this;
+    if (detail::scope_place != nullptr) chosen.place_ = detail::scope_place;
+    return chosen;
   }
 
   template <class U, class... Arguments>

@@ -10,7 +10,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <queue>
 #include <set>
+#include <stack>
 #include <tuple>
 #include <type_traits>
 #include <unordered_map>
@@ -68,6 +70,12 @@ template <class T>
 struct parts<std::optional<T>> : parts_of<T> {};
 template <class T, std::size_t count>
 struct parts<std::array<T, count>> : parts_of<T> {};
+template <class T, class Container>
+struct parts<std::stack<T, Container>> : parts_of<Container> {};
+template <class T, class Container>
+struct parts<std::queue<T, Container>> : parts_of<Container> {};
+template <class T, class Container, class Compare>
+struct parts<std::priority_queue<T, Container, Compare>> : parts_of<Container, Compare> {};
 // Containers check their elements where they make them; what orders these is a part of their own.
 template <class K, class Compare, class Allocator>
 struct parts<std::set<K, Compare, Allocator>> : parts_of<Compare> {};

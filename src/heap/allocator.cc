@@ -126,8 +126,15 @@ Result<bool> Allocator::resize(char* block, std::size_t size) {
   if (found.value().kind == Kind::slab)
     return size <= present &&
            (size == 0 ? 0 : size_class_for(size)) == found.value().slab_block.slab->size_class;
-  if (found.value().kind == Kind::huge)
-    return size <= present && size + kSegmentBytes > present && size > kRunBytesMax;
+  if (found.value().kind == Kind::huge) {
+    if (size > present || size <= kRunBytesMax) return false;
+    if (const std::uint64_t unused = (present - size) / kSegmentBytes; unused > 0) {
+      const std::uint32_t segments = arena_.segment(found.value().segment).huge_segments;
+      PAWL_TRY(segments_.shorten_huge(found.value().segment,
+                                      segments - static_cast<std::uint32_t>(unused)));
+    }
+    return true;
+  }
   if (size <= kSlabBlockMax || size > kRunBytesMax) return false;
   const auto count = static_cast<std::uint32_t>(round_up(size, kPageBytes) / kPageBytes);
   if (count == found.value().count) return true;

@@ -16,6 +16,20 @@ constexpr std::uint64_t kGrowthDivisor = 8;
 
 }  // namespace
 
+Status Arena::check_entries_free(std::uint64_t from, std::uint64_t end) const {
+  const std::uint8_t* const table = segment_table();
+  const std::uint8_t* const named = std::find_if(table + from, table + end, [](std::uint8_t entry) {
+    return entry != heap_format::kSegmentFree;
+  });
+  if (named == table + end) return {};
+  return heap_damaged("the segment table names segment " + std::to_string(named - table) +
+                      ", which is not there. Was the file cut?");
+}
+
+Status Arena::check_end() const {
+  return check_entries_free(segment_count(), size_bytes_max_ / heap_format::kSegmentBytes);
+}
+
 Status Arena::grow_by(std::uint32_t segments) {
   const std::uint64_t least = size_bytes_ + segments * heap_format::kSegmentBytes;
   if (least > size_bytes_max_) {
@@ -26,10 +40,7 @@ Status Arena::grow_by(std::uint32_t segments) {
   const std::uint64_t wanted =
       round_down(size_bytes_ + size_bytes_ / kGrowthDivisor, heap_format::kSegmentBytes);
   const std::uint64_t size_bytes = std::clamp(wanted, least, size_bytes_max_);
-  const std::uint8_t* const entries = segment_table();
-  if (std::any_of(entries + segment_count(), entries + size_bytes / heap_format::kSegmentBytes,
-                  [](std::uint8_t entry) { return entry != heap_format::kSegmentFree; }))
-    return heap_damaged("the segment table names segments that were not there yet");
+  PAWL_TRY(check_entries_free(segment_count(), size_bytes / heap_format::kSegmentBytes));
   PAWL_TRY(grow_(size_bytes));
   size_bytes_ = size_bytes;
   return {};

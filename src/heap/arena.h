@@ -31,6 +31,8 @@ class Arena {
   std::uint32_t segment_count() const {
     return static_cast<std::uint32_t>(size_bytes_ / heap_format::kSegmentBytes);
   }
+  // EUCLEAN when the segment table names segments behind the end.
+  Status check_end() const;
   // ENOMEM when the maximum forbids it.
   Status grow_by(std::uint32_t segments);
   // After a rollback.
@@ -66,6 +68,8 @@ class Arena {
   }
 
  private:
+  Status check_entries_free(std::uint64_t from, std::uint64_t end) const;
+
   char* const base_;
   std::uint64_t size_bytes_;
   const std::uint64_t size_bytes_max_;

@@ -1,7 +1,6 @@
 // The C border of the heap.
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstdlib>
@@ -54,22 +53,13 @@ Result<std::unique_ptr<Heap>> open_file(int descriptor, const HeapOptions& optio
   return Heap::open(std::move(medium.value()), options);
 }
 
-bool is_empty(int descriptor) {
-  struct stat status{};
-  return ::fstat(descriptor, &status) == 0 && status.st_size == 0;
-}
-
-// A file that was made for a heap which could not be goes again, but not when another process has
-// made its heap there meanwhile, or is about to.
+// A file that was made for a heap which could not be stays, empty, and is a good start for the next
+// try: another process may have begun to make its heap there meanwhile.
 Result<std::unique_ptr<Heap>> open_path(const char* path, const HeapOptions& options) {
-  int descriptor = ::open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kNewFileMode);
-  const bool is_new = descriptor >= 0;
-  if (!is_new) descriptor = ::open(path, O_RDWR | O_CLOEXEC);
+  const int descriptor = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, kNewFileMode);
   if (descriptor < 0)
     return Status::from_errno(errno, std::string("cannot open or create ") + path);
   auto heap = open_file(descriptor, options);
-  if (!heap.ok() && is_new && heap.status().error_number() != EBUSY && is_empty(descriptor))
-    ::unlink(path);
   ::close(descriptor);
   return heap;
 }

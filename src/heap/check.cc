@@ -5,12 +5,14 @@
 
 #include "heap/identity.h"
 #include "heap/sealed.h"
+#include "mapping/page_diff.h"
 
 namespace pawl {
 
 using heap_format::kSegmentPages;
 using heap_format::PageDescriptor;
 using heap_format::PageKind;
+using heap_format::SegmentKind;
 using heap_format::SlabHeader;
 
 namespace {
@@ -18,6 +20,10 @@ namespace {
 constexpr std::uint64_t kNamedRootsInPage = kPageBytes / sizeof(heap_format::NamedRoot);
 constexpr std::uint64_t kNamedRootPagesFirst = heap_format::kNamedRootsOffset / kPageBytes;
 constexpr std::uint64_t kNamedRootPagesEnd = heap_format::kNamedRootsEnd / kPageBytes;
+
+constexpr std::uint64_t kTablePagesFirst = heap_format::kTableOffset / kPageBytes;
+constexpr std::uint64_t kTablePagesEnd =
+    (heap_format::kTableOffset + heap_format::kSegmentsMax) / kPageBytes;
 
 class Check {
  public:
@@ -35,7 +41,8 @@ class Check {
     if (arena_.segment_table()[0] != heap_format::kSegmentAdministration)
       fault("the segment table does not know the first segment");
     for (std::uint32_t segment = 1; segment < arena_.segment_count();) segment += look(segment);
-    look_behind_the_end();
+    // They would be believed once the heap has grown.
+    note(arena_.check_end());
     for (std::size_t which = 0; which < kSizeClassCount; ++which) look_at_list(which);
     return faults_;
   }
@@ -47,17 +54,6 @@ class Check {
   }
   void note(const Status& status) {
     if (!status.ok()) fault(status.text());
-  }
-
-  // Entries of segments that are not there would be believed once the heap has grown.
-  void look_behind_the_end() {
-    const std::uint8_t* const table = arena_.segment_table();
-    const auto end = arena_.size_bytes_max() / heap_format::kSegmentBytes;
-    for (std::uint64_t segment = arena_.segment_count(); segment < end; ++segment) {
-      if (table[segment] == heap_format::kSegmentFree) continue;
-      return fault("the segment table names segment " + std::to_string(segment) +
-                   ", which is not there");
-    }
   }
 
   // Returns the number of segments that were looked at.
@@ -178,16 +174,84 @@ class Check {
   std::array<std::uint64_t, kSizeClassCount> with_room_{};
 };
 
+// Entries of the segment table against the headers of the segments that they speak of.
+class EntryCheck {
+ public:
+  explicit EntryCheck(const HeapParts& heap)
+      : arena_(heap.arena), segments_(heap.allocator.segments()) {}
+
+  bool agrees(std::uint32_t segment) {
+    const std::uint8_t entry = arena_.segment_table()[segment];
+    if (segment >= arena_.segment_count()) return entry == heap_format::kSegmentFree;
+    switch (entry) {
+      case heap_format::kSegmentFree:
+        return arena_.segment(segment).magic == 0 ||
+               segments_.header_of(segment, SegmentKind::free).ok();
+      case heap_format::kSegmentHuge:
+        return segments_.header_of(segment, SegmentKind::huge).ok();
+      case heap_format::kSegmentHugeRest:
+        return belongs_to_huge(segment);
+      case heap_format::kSegmentAdministration:
+        return segment == 0;
+      default:
+        return segments_.header_of(segment, SegmentKind::pages).ok() &&
+               entry - heap_format::kSegmentOfPages ==
+                   heap_format::run_code(longest_free_run(arena_.segment(segment)));
+    }
+  }
+
+ private:
+  bool belongs_to_huge(std::uint32_t segment) {
+    if (segment >= huge_end_) {
+      std::uint32_t first = segment;
+      while (arena_.segment_table()[first] == heap_format::kSegmentHugeRest && first > 0) --first;
+      auto header = segments_.header_of(first, SegmentKind::huge);
+      if (arena_.segment_table()[first] != heap_format::kSegmentHuge || !header.ok()) return false;
+      huge_end_ = first + header.value()->huge_segments;
+    }
+    return segment < huge_end_;
+  }
+
+  const Arena& arena_;
+  const Segments& segments_;
+  std::uint32_t huge_end_ = 0;  // of the block that was found last
+};
+
+Status check_table_page(const HeapParts& heap, std::uint64_t page, std::uint64_t changed_lines) {
+  EntryCheck entries(heap);
+  const std::uint64_t first = page * kPageBytes - heap_format::kTableOffset;
+  for (std::uint64_t at = 0; at < kPageBytes; ++at) {
+    if ((changed_lines >> (at / kLineBytes) & 1) == 0) continue;
+    const auto segment = static_cast<std::uint32_t>(first + at);
+    if (!entries.agrees(segment))
+      return heap_damaged("the segment table says of segment " + std::to_string(segment) +
+                          " what that does not say of itself");
+  }
+  return {};
+}
+
+// Each list's first slab; the rest of a list stands in sealed headers.
+Status check_lists(const HeapParts& heap) {
+  for (std::size_t size_class = 0; size_class < kSizeClassCount; ++size_class) {
+    const std::uint32_t first = heap.arena.header().slabs_with_room[size_class];
+    if (first == 0) continue;
+    auto slab = heap.allocator.slabs().listed(first, static_cast<std::uint8_t>(size_class));
+    if (!slab.ok()) return slab.status();
+  }
+  return {};
+}
+
 }  // namespace
 
 std::uint64_t check_heap(const HeapParts& heap, const ReportFault& report) {
   return Check(heap, report).run();
 }
 
-// What a stray store hits is most often a header; it must not reach the file.
-Status check_heap_page(const HeapParts& heap, std::uint64_t page) {
+// What a stray store hits must not reach the file.
+Status check_heap_page(const HeapParts& heap, std::uint64_t page, std::uint64_t changed_lines) {
   if (page == 0) {
     PAWL_TRY(check_identity(heap.arena.header().identity, {}, heap.path));
+    PAWL_TRY(check_lists(heap));
     return heap.roots.root().status();
   }
   if (page >= kNamedRootPagesFirst && page < kNamedRootPagesEnd) {
@@ -196,6 +260,8 @@ Status check_heap_page(const HeapParts& heap, std::uint64_t page) {
       PAWL_TRY(heap.roots.check(static_cast<std::uint32_t>(slot)));
     return {};
   }
+  if (page >= kTablePagesFirst && page < kTablePagesEnd)
+    return check_table_page(heap, page, changed_lines);
   const auto segment = static_cast<std::uint32_t>(page / kSegmentPages);
   if (segment == 0) return {};
   const std::uint8_t entry = heap.arena.segment_table()[segment];

@@ -24,7 +24,8 @@ using ReportFault = std::function<void(const std::string& text)>;
 // Returns the number of faults; each is told to `report`, which may be empty.
 std::uint64_t check_heap(const HeapParts& heap, const ReportFault& report);
 
-// EUCLEAN when the page, counted from the heap's start, holds bookkeeping that was overwritten.
-Status check_heap_page(const HeapParts& heap, std::uint64_t page);
+// EUCLEAN when the page, counted from the heap's start, holds bookkeeping that was overwritten. Bit
+// n of changed_lines stands for the page's line n, of 64 bytes.
+Status check_heap_page(const HeapParts& heap, std::uint64_t page, std::uint64_t changed_lines);
 
 }  // namespace pawl

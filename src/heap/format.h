@@ -24,14 +24,16 @@ inline constexpr std::uint32_t kSegmentsMax = PAWL_HEAP_SIZE_MAX / kSegmentBytes
 inline constexpr std::size_t kBlockAlignment = 16;
 inline constexpr std::size_t kTextBytes = 64;  // of machine and layout, with the zero
 
-// Where heaps may be mapped.  The kernel's address space randomisation places nothing there; the
-// thread sanitizer has that range for itself and leaves another.
+// Where heaps may be mapped.  The kernel places nothing there by itself: libraries and large
+// allocations lie above, from 0x2aaaaaaab000 on with the old layout (setarch -L); below lies what
+// an unlimited stack pushes down, and the address sanitizer's shadow.  The thread sanitizer has
+// that range for itself and leaves another.
 #ifdef __SANITIZE_THREAD__
 inline constexpr std::uint64_t kAddressMin = 0x560000000000;
 inline constexpr std::uint64_t kAddressMax = 0x568000000000;
 #else
-inline constexpr std::uint64_t kAddressMin = 0x080000000000;
-inline constexpr std::uint64_t kAddressMax = 0x550000000000;
+inline constexpr std::uint64_t kAddressMin = 0x160000000000;
+inline constexpr std::uint64_t kAddressMax = 0x2a0000000000;
 #endif
 inline constexpr std::uint64_t kAddressAlignment = std::uint64_t{1} << 30;
 
@@ -101,15 +103,6 @@ inline constexpr std::uint32_t kRunStep = 16;
 constexpr std::uint8_t run_code(std::uint32_t pages) {
   return static_cast<std::uint8_t>(
       pages < kRunsExact ? pages : kRunsExact + (pages - kRunsExact) / kRunStep);
-}
-// So many pages a code promises.
-constexpr std::uint32_t run_pages_promised(std::uint8_t code) {
-  return code < kRunsExact ? code : kRunsExact + (code - kRunsExact) * kRunStep;
-}
-// The least code by which a segment is known to have a run of so many pages.
-constexpr std::uint8_t run_code_needed(std::uint32_t pages) {
-  return static_cast<std::uint8_t>(
-      pages < kRunsExact ? pages : kRunsExact + (pages - kRunsExact + kRunStep - 1) / kRunStep);
 }
 static_assert(kSegmentOfPages + run_code(kSegmentPages) < 256);
 

@@ -107,7 +107,9 @@ Heap::Heap(std::unique_ptr<Mapping> mapping, const HeapOptions& options, char* b
              [this](std::uint64_t grown_bytes) { return mapping_->truncate(grown_bytes); }),
       allocator_(arena_),
       roots_(arena_) {
-  mapping_->check_pages_with([this](std::uint64_t page) { return check_heap_page(parts(), page); });
+  mapping_->check_pages_with([this](std::uint64_t page, std::uint64_t changed_lines) {
+    return check_heap_page(parts(), page, changed_lines);
+  });
   guard_fork(this, {.before = [] {}, .in_parent = [] {}, .in_child = [this] { forked_ = true; }});
 }
 
@@ -146,7 +148,9 @@ Result<std::unique_ptr<Heap>> Heap::open_at(std::unique_ptr<Mapping>& mapping,
     return mapped.error_number() == EEXIST ? clash(path, identity.address, wanted) : mapped;
   std::unique_ptr<Heap> heap(
       new Heap(std::move(mapping), options, memory_at(identity.address), size_bytes, wanted));
-  if (const Status brought = heap->bring_up_identity(identity, options); !brought.ok()) {
+  Status brought = heap->arena_.check_end();
+  if (brought.ok()) brought = heap->bring_up_identity(identity, options);
+  if (!brought.ok()) {
     [[maybe_unused]] const Status closed = heap->close();
     return brought;
   }

@@ -58,9 +58,7 @@ class Count {
   Status count_pages(std::uint32_t segment) {
     const heap_format::SegmentHeader& header = arena_.segment(segment);
     const std::uint64_t start = std::uint64_t{segment} * kSegmentPages;
-    const std::uint32_t promised =
-        heap_format::run_pages_promised(heap_format::run_code(longest_free_run(header)));
-    note_free_run(std::min<std::uint64_t>(promised * kPageBytes, kRunBytesMax));
+    note_free_run(std::min<std::uint64_t>(longest_free_run(header) * kPageBytes, kRunBytesMax));
     for (std::uint32_t page = 1; page < kSegmentPages; ++page) {
       const heap_format::PageDescriptor descriptor = header.pages[page];
       if (descriptor.kind == PageKind::free) {

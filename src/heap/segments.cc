@@ -67,25 +67,38 @@ Result<PageDescriptor> Segments::describe(std::uint64_t page) const {
   return header.value()->pages[page % kSegmentPages];
 }
 
-// The table is searched, not the segments: a byte each, and only those that may fit.
-Result<std::uint32_t> Segments::find_segment(std::uint8_t code) {
-  const std::uint8_t* const table = arena_.segment_table();
-  std::uint32_t& from = search_from_[code];
-  const std::uint32_t end = arena_.segment_count();
-  for (std::uint32_t segment = from; segment < end; ++segment) {
-    const std::uint8_t entry = table[segment];
-    if (entry != kSegmentFree && (entry < kSegmentOfPages || entry - kSegmentOfPages < code))
-      continue;
-    from = segment;
-    return segment;
-  }
-  from = end;
-  if (const Status grown = arena_.grow_by(1); !grown.ok()) return grown;
-  return end;
+// The table only says how long the longest run is at least, for long runs; and nothing of
+// alignment.
+Result<bool> Segments::has_room(std::uint32_t segment, std::uint32_t count,
+                                std::uint32_t alignment_pages) const {
+  const std::uint8_t entry = arena_.segment_table()[segment];
+  if (entry == kSegmentFree) return true;
+  if (entry < kSegmentOfPages || entry - kSegmentOfPages < heap_format::run_code(count))
+    return false;
+  auto header = header_of(segment, SegmentKind::pages);
+  if (!header.ok()) return header.status();
+  if (!is_sealed(*header.value())) return overwritten(segment);
+  return find_run(*header.value(), count, alignment_pages) != 0;
 }
 
-void Segments::note_room(std::uint32_t segment, std::uint8_t code) {
-  for (std::size_t shorter = 0; shorter <= code; ++shorter)
+// The table is searched, a byte for each segment, and looked into are those that may fit: each once
+// for each number of pages, until something is given back there.
+Result<std::uint32_t> Segments::find_segment(std::uint32_t count, std::uint32_t alignment_pages) {
+  const std::uint32_t end = arena_.segment_count();
+  std::uint32_t segment = search_from_[count];
+  for (; segment < end; ++segment) {
+    auto room = has_room(segment, count, alignment_pages);
+    if (!room.ok()) return room.status();
+    if (room.value()) break;
+  }
+  // One without an aligned run may still have another.
+  if (alignment_pages == 1) search_from_[count] = segment;
+  if (segment == end) PAWL_TRY(arena_.grow_by(1));
+  return segment;
+}
+
+void Segments::note_room(std::uint32_t segment, std::uint32_t pages) {
+  for (std::uint32_t shorter = 0; shorter <= pages; ++shorter)
     search_from_[shorter] = std::min(search_from_[shorter], segment);
 }
 
@@ -118,16 +131,14 @@ Status Segments::finish_change(std::uint32_t segment) {
   seal(header);
   std::uint8_t& in_table = arena_.segment_table()[segment];
   if (in_table != entry) in_table = entry;
-  note_room(segment, heap_format::run_code(longest));
+  note_room(segment, longest);
   return {};
 }
 
 Result<std::uint64_t> Segments::take_pages(std::uint32_t count, std::uint32_t alignment_pages,
                                            const Naming& naming) {
-  // An aligned run lies somewhere within one that is longer by the alignment.
-  const std::uint32_t certain = count + alignment_pages - 1;
-  PAWL_ASSERT(count > 0 && certain <= heap_format::kRunPagesMax);
-  auto found = find_segment(heap_format::run_code_needed(certain));
+  PAWL_ASSERT(count > 0 && count + alignment_pages - 1 <= heap_format::kRunPagesMax);
+  auto found = find_segment(count, alignment_pages);
   if (!found.ok()) return found.status();
   const std::uint32_t segment = found.value();
   if (arena_.segment_table()[segment] == kSegmentFree) {
@@ -223,19 +234,33 @@ Result<std::uint32_t> Segments::take_huge(std::uint64_t size_bytes, std::uint32_
   return start;
 }
 
+void Segments::free_segments(std::uint32_t first, std::uint32_t end) {
+  std::fill(arena_.segment_table() + first, arena_.segment_table() + end, kSegmentFree);
+  if (first < end) note_room(first, heap_format::kRunPagesMax);
+}
+
 // Only the first segment's header says anything; those of the others are bytes of the block.
-Status Segments::give_huge(std::uint32_t segment) {
+Status Segments::shorten_huge(std::uint32_t segment, std::uint32_t segments) {
   auto header = header_of(segment, SegmentKind::huge);
   if (!header.ok()) return header.status();
   PAWL_TRY(check(segment));
   const std::uint32_t count = header.value()->huge_segments;
-  for (std::uint32_t rest = segment + 1; rest < segment + count; ++rest)
+  PAWL_ASSERT(segments > 0 && segments <= count);
+  for (std::uint32_t rest = segment + segments; rest < segment + count; ++rest)
     arena_.segment(rest).magic = 0;
-  header.value()->kind = SegmentKind::free;
-  header.value()->huge_segments = header.value()->huge_data_offset = 0;
+  header.value()->huge_segments = segments;
   seal(*header.value());
-  std::fill_n(arena_.segment_table() + segment, count, kSegmentFree);
-  note_room(segment, heap_format::run_code(heap_format::kRunPagesMax));
+  free_segments(segment + segments, segment + count);
+  return {};
+}
+
+Status Segments::give_huge(std::uint32_t segment) {
+  PAWL_TRY(shorten_huge(segment, 1));
+  SegmentHeader& header = arena_.segment(segment);
+  header.kind = SegmentKind::free;
+  header.huge_segments = header.huge_data_offset = 0;
+  seal(header);
+  free_segments(segment, segment + 1);
   return {};
 }
 

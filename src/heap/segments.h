@@ -35,6 +35,8 @@ class Segments {
   // A huge block: its data begin `data_offset` bytes into the first of the segments it takes.
   Result<std::uint32_t> take_huge(std::uint64_t size_bytes, std::uint32_t data_offset);
   Status give_huge(std::uint32_t segment);
+  // Leaves it its first so many segments, at least one.
+  Status shorten_huge(std::uint32_t segment, std::uint32_t segments);
 
   // What a page is.  EUCLEAN when its segment's header cannot be believed.
   Result<heap_format::PageDescriptor> describe(std::uint64_t page) const;
@@ -48,15 +50,18 @@ class Segments {
   void forget() { search_from_.fill(1); }
 
  private:
-  Result<std::uint32_t> find_segment(std::uint8_t code);
+  Result<std::uint32_t> find_segment(std::uint32_t count, std::uint32_t alignment_pages);
+  Result<bool> has_room(std::uint32_t segment, std::uint32_t count,
+                        std::uint32_t alignment_pages) const;
   Status start_segment(std::uint32_t segment);
   Status finish_change(std::uint32_t segment);
-  void note_room(std::uint32_t segment, std::uint8_t code);
+  void free_segments(std::uint32_t first, std::uint32_t end);
+  void note_room(std::uint32_t segment, std::uint32_t pages);
 
   Arena& arena_;
-  // For each code the first segment that may have such a run.
-  std::array<std::uint32_t, 256> search_from_ = [] {
-    std::array<std::uint32_t, 256> from;
+  // For each number of pages the first segment that may have such a run free.
+  std::array<std::uint32_t, heap_format::kRunPagesMax + 1> search_from_ = [] {
+    std::array<std::uint32_t, heap_format::kRunPagesMax + 1> from;
     from.fill(1);
     return from;
   }();

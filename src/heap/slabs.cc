@@ -29,7 +29,7 @@ Result<SlabHeader*> Slabs::slab_at(std::uint64_t first_page, std::uint8_t size_c
 }
 
 // A number that stands in the heap, followed only when it names a slab of the class.
-Result<SlabHeader*> Slabs::neighbour(std::uint32_t page, std::uint8_t size_class) const {
+Result<SlabHeader*> Slabs::listed(std::uint32_t page, std::uint8_t size_class) const {
   const auto no_slab = [&] {
     return heap_damaged("the list of slabs for blocks of " +
                         std::to_string(kSizeClasses[size_class].block_bytes) +
@@ -47,7 +47,7 @@ Result<SlabHeader*> Slabs::neighbour(std::uint32_t page, std::uint8_t size_class
 Status Slabs::link(SlabHeader& slab) {
   std::uint32_t& first = arena_.header().slabs_with_room[slab.size_class];
   if (first != 0) {
-    auto next = neighbour(first, slab.size_class);
+    auto next = listed(first, slab.size_class);
     if (!next.ok()) return next.status();
     next.value()->previous = slab.page;
     seal(*next.value());
@@ -62,12 +62,12 @@ Status Slabs::link(SlabHeader& slab) {
 Status Slabs::unlink(SlabHeader& slab) {
   SlabHeader* next = nullptr;
   if (slab.next != 0) {
-    auto found = neighbour(slab.next, slab.size_class);
+    auto found = listed(slab.next, slab.size_class);
     if (!found.ok()) return found.status();
     next = found.value();
   }
   if (slab.previous != 0) {
-    auto previous = neighbour(slab.previous, slab.size_class);
+    auto previous = listed(slab.previous, slab.size_class);
     if (!previous.ok()) return previous.status();
     previous.value()->next = slab.next;
     seal(*previous.value());
@@ -105,7 +105,7 @@ Result<SlabHeader*> Slabs::make(std::size_t size_class) {
 Result<SlabHeader*> Slabs::with_room(std::size_t size_class) {
   const std::uint32_t first = arena_.header().slabs_with_room[size_class];
   if (first == 0) return make(size_class);
-  auto slab = neighbour(first, static_cast<std::uint8_t>(size_class));
+  auto slab = listed(first, static_cast<std::uint8_t>(size_class));
   if (slab.ok() && slab.value()->used == slab.value()->capacity)
     return heap_damaged("a full slab is listed as one with room");
   return slab;

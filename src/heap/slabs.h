@@ -37,10 +37,12 @@ class Slabs {
   // that the page's descriptor says.
   Result<heap_format::SlabHeader*> slab_at(std::uint64_t first_page, std::uint8_t size_class) const;
 
+  // A slab that a list names, by its first page, believed only when there is one of the class.
+  Result<heap_format::SlabHeader*> listed(std::uint32_t page, std::uint8_t size_class) const;
+
  private:
   Result<heap_format::SlabHeader*> with_room(std::size_t size_class);
   Result<heap_format::SlabHeader*> make(std::size_t size_class);
-  Result<heap_format::SlabHeader*> neighbour(std::uint32_t page, std::uint8_t size_class) const;
   Status link(heap_format::SlabHeader& slab);
   Status unlink(heap_format::SlabHeader& slab);
 

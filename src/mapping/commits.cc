@@ -78,14 +78,14 @@ Status Mapping::Implementation::collect_changes(const std::vector<std::uint64_t>
       PAWL_TRY(load_from_view(page, 0, closed_page.bytes));
       now = closed_page.bytes.data();
     }
-    bool changed = false;
+    std::uint64_t changed_lines = 0;
     PAWL_TRY(for_changed_lines(now, committed.value()->bytes.data(), valid,
                                [&](std::size_t offset, std::size_t length) {
-                                 changed = true;
+                                 changed_lines |= line_bits(offset, length);
                                  return record.add(start + offset, {now + offset, length});
                                }));
-    if (!changed) continue;
-    if (page_check_ && view_.accessible(page)) PAWL_TRY(page_check_(page));
+    if (changed_lines == 0) continue;
+    if (page_check_ && view_.accessible(page)) PAWL_TRY(page_check_(page, changed_lines));
     changed_pages_ += 1;
     changed_runs.add(page);
     if (changes != nullptr) changes->push_back({page, std::move(committed.value())});

@@ -77,10 +77,11 @@ class Mapping {
   // True when there is anything that a commit would make durable (a tracker may say so in vain).
   bool has_pending_changes();
 
-  // From now on each changed page of the window is shown to `check` before a commit logs it; a
-  // failure becomes the commit's, and nothing is committed.  It may read the whole window and is
+  // From now on each changed page of the window is shown to `check` before a commit logs it, with a
+  // bit for each of its 64 lines that changed; a failure becomes the commit's, and nothing is
+  // committed.  It may read the whole window and is
   // called with the mapping's lock held.
-  using PageCheck = std::function<Status(std::uint64_t file_page)>;
+  using PageCheck = std::function<Status(std::uint64_t file_page, std::uint64_t changed_lines)>;
   void check_pages_with(PageCheck check);
 
   // Applies, flushes, removes mark and journal.  Uncommitted changes are discarded.  After a

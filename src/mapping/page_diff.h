@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "medium/medium.h"
+
 namespace pawl {
 
 inline constexpr std::size_t kLineBytes = 64;
@@ -20,6 +22,14 @@ inline bool whole_line_changed(const std::byte* now, const std::byte* then) {
     difference |= left ^ right;
   }
   return difference != 0;
+}
+
+// A bit for each line of a page, set for those that hold a byte of [offset, +length).
+inline std::uint64_t line_bits(std::size_t offset, std::size_t length) {
+  static_assert(kPageBytes / kLineBytes == 64);
+  const std::size_t first = offset / kLineBytes;
+  const std::size_t last = (offset + length - 1) / kLineBytes;
+  return (~std::uint64_t{0} >> (63 - (last - first))) << first;
 }
 
 // Calls emit(offset, length) for each run of changed lines among the first `bytes` of a page, in

@@ -1,6 +1,7 @@
 // What the compiler must refuse, one piece for each value of REFUSED; see check_refused.sh.  With 0
 // all is well.
 #include <pawl/heap.hpp>
+#include <stack>
 
 struct Virtual {
   virtual ~Virtual() = default;
@@ -37,6 +38,8 @@ void refused(pawl::heap& heap) {
   heap.root<pawl::map<long, long, std::function<bool(long, long)>>>();
 #elif REFUSED == 14  // gone in the next run
   heap.root<pawl::unordered_set<long, std::size_t (*)(long)>>();
+#elif REFUSED == 16  // outside of the persistent heap
+  heap.root<std::stack<int>>();
 #elif REFUSED == 15  // take std::array
   heap.root<long[2]>();
 #endif

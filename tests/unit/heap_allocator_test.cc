@@ -68,14 +68,30 @@ TEST(HeapSizeClasses, WasteUnderAnEighthAndEachSizeFits) {
   }
 }
 
-TEST(HeapRunCodes, NeverPromiseMoreThanThereIs) {
-  for (std::uint32_t have = 0; have <= heap_format::kRunPagesMax; ++have) {
-    for (std::uint32_t need = 1; need <= heap_format::kRunPagesMax; ++need) {
-      if (heap_format::run_code(have) >= heap_format::run_code_needed(need)) {
-        ASSERT_GE(have, need);
-      }
-    }
+// A table that told lengths in steps of 16 hid runs of 70 pages from those who wanted 70.
+TEST(HeapRuns, WhatWasFreedServesTheSameSizeAgain) {
+  for (const auto& [pages, alignment] :
+       {std::pair{64, 16}, {65, 16}, {70, 16}, {100, 16}, {505, 16}, {2, 8192}, {16, 65536}}) {
+    PlainMemory memory(std::uint64_t{64} << 20);
+    Allocator allocator(memory.arena);
+    const auto take = [&] {
+      return allocator.allocate(static_cast<std::size_t>(pages) * kPageBytes,
+                                static_cast<std::size_t>(alignment));
+    };
+    std::vector<char*> blocks;
+    for (auto block = take(); block.ok(); block = take()) blocks.push_back(block.value());
+    ASSERT_GT(blocks.size(), 10u);
+    char* const freed = blocks[blocks.size() / 2];
+    ASSERT_TRUE(allocator.free(freed).ok());
+    auto again = take();
+    ASSERT_TRUE(again.ok()) << pages << " pages, " << again.status().text();
+    EXPECT_EQ(again.value(), freed);
   }
+}
+
+TEST(HeapRunCodes, NeverHideARunThatIsLongEnough) {
+  for (std::uint32_t have = 1; have <= heap_format::kRunPagesMax; ++have)
+    ASSERT_GE(heap_format::run_code(have), heap_format::run_code(have - 1));
 }
 
 class HeapAllocator : public testing::Test {

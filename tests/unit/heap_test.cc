@@ -326,11 +326,97 @@ TEST_F(HeapTest, ASecondOpenIsRefused) {
   EXPECT_EQ(refusal(), EBUSY);
 }
 
-TEST_F(HeapTest, AFileThatCouldNotBecomeAHeapIsNotLeftBehind) {
+TEST_F(HeapTest, AFileThatCouldNotBecomeAHeapIsLeftEmptyForTheNextTry) {
   pawl_heap_options with = options();
   with.mapping.journal_size_bytes = std::uint64_t{1} << 40;  // no disk here has that
   EXPECT_EQ(pawl_heap_open(path_.c_str(), &with), nullptr);
-  EXPECT_FALSE(std::filesystem::exists(path_));
+  EXPECT_EQ(std::filesystem::file_size(path_), 0u);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_.path()), {}), 1);
+  open();
+}
+
+TEST_F(HeapTest, WhereNoFileCanBeMadeItIsSaidWhy) {
+  EXPECT_EQ(pawl_heap_open("/proc/self/none.heap", nullptr), nullptr);
+  EXPECT_EQ(errno, ENOENT);
+  EXPECT_EQ(pawl_heap_open(directory_.path().c_str(), nullptr), nullptr);
+  EXPECT_EQ(errno, EISDIR);
+  ASSERT_EQ(::chmod(directory_.path().c_str(), 0555), 0);
+  if (::geteuid() != 0) {
+    EXPECT_EQ(refusal(), EACCES);
+  }
+  ASSERT_EQ(::chmod(directory_.path().c_str(), 0755), 0);
+}
+
+TEST_F(HeapTest, AHeapThatWasCutBetweenSegmentsIsRefused) {
+  open();
+  ASSERT_NE(pawl_heap_malloc(heap_, 20 << 20), nullptr);
+  sync();
+  close();
+  std::filesystem::resize_file(path_, 12 << 20);
+  EXPECT_EQ(refusal(), EUCLEAN);
+}
+
+TEST_F(HeapTest, StoresIntoTheSegmentTableAndTheListsNeverReachTheFile) {
+  open();
+  char* const block = static_cast<char*>(pawl_heap_malloc(heap_, 100));
+  void* const large = pawl_heap_malloc(heap_, 9 << 20);
+  ASSERT_NE(block, nullptr);
+  ASSERT_NE(large, nullptr);
+  sync();
+  const auto information = [&] {
+    pawl_heap_information found;
+    EXPECT_EQ(pawl_heap_info(heap_, &found), 0);
+    return found;
+  };
+  char* const base = reinterpret_cast<char*>(information().address);
+  const auto refused_with = [&](std::size_t offset, char value) {
+    char* const at = base + offset;
+    ASSERT_NE(*at, value) << offset;
+    *at = value;
+    EXPECT_EQ(pawl_heap_sync(heap_), -1) << offset;
+    EXPECT_EQ(errno, EUCLEAN) << offset;
+    ASSERT_EQ(pawl_heap_rollback(heap_), 0);
+    ASSERT_EQ(pawl_heap_sync(heap_), 0) << pawl_last_error();
+  };
+  // Segment 0 is administration, 1 of pages, 2 to 4 the large block, 5 and on are free or not
+  // there.
+  for (std::size_t segment = 0; segment <= 5; ++segment)
+    refused_with(heap_format::kTableOffset + segment, 100);
+  refused_with(heap_format::kTableOffset + 1, 0);
+  refused_with(heap_format::kTableOffset + 2, 0);
+  refused_with(heap_format::kTableOffset + 5, heap_format::kSegmentHugeRest);
+  refused_with(heap_format::kTableOffset + heap_format::kSegmentsMax - 1, 1);
+  refused_with(heap_format::kSlabListsOffset + 3, 1);
+  EXPECT_EQ(pawl_heap_check(heap_, nullptr, nullptr), 0);
+}
+
+TEST_F(HeapTest, AShrinkingReallocNeedsNoMemory) {
+  pawl_heap_options with = options();
+  with.size_bytes_max = PAWL_HEAP_SIZE_MIN;
+  heap_ = pawl_heap_open(path_.c_str(), &with);
+  ASSERT_NE(heap_, nullptr);
+  void* block = pawl_heap_malloc(heap_, 4000);
+  while (pawl_heap_malloc(heap_, 4000) != nullptr) {
+  }
+  EXPECT_NE(pawl_heap_realloc(heap_, block, 500), nullptr) << pawl_last_error();
+}
+
+TEST_F(HeapTest, AHugeBlockShrinksWhereItStands) {
+  open();
+  char* const block = static_cast<char*>(pawl_heap_malloc(heap_, 30 << 20));
+  ASSERT_NE(block, nullptr);
+  block[10 << 20] = 'b';
+  EXPECT_EQ(pawl_heap_realloc(heap_, block, 11 << 20), block);
+  EXPECT_LT(pawl_heap_usable_size(heap_, block), std::size_t{15} << 20);
+  EXPECT_EQ(block[10 << 20], 'b');
+  pawl_heap_information before;
+  ASSERT_EQ(pawl_heap_info(heap_, &before), 0);
+  EXPECT_NE(pawl_heap_malloc(heap_, 15 << 20), nullptr);
+  pawl_heap_information after;
+  ASSERT_EQ(pawl_heap_info(heap_, &after), 0);
+  EXPECT_EQ(after.size_bytes, before.size_bytes);
+  EXPECT_EQ(pawl_heap_check(heap_, nullptr, nullptr), 0);
+  sync();
 }
 
 // The loser may have made the file, and must not take it away under the winner.
