@@ -6,10 +6,9 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <stdexcept>
 
 #include "common/machine.h"
+#include "common/report.h"
 #include "common/temporary_directory.h"
 #include "heap/dirt.h"
 #include "heap/logged.h"
@@ -76,9 +75,7 @@ void bench(const std::string& parent, const std::string& json_path) {
   }
   const std::filesystem::path path = json_path;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
-  std::ofstream file(path);
-  file << json.dump(2) << '\n';
-  if (!file.flush()) throw std::runtime_error("cannot write " + json_path);
+  write_file(path, json);
 }
 
 }  // namespace

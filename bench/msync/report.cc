@@ -2,12 +2,13 @@
 
 #include <fmt/core.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 
 namespace pawl::bench {
 namespace {
+
+// The price that trackers have at the stores.
+constexpr const char* kRest = "with stores";
 
 using Json = nlohmann::ordered_json;
 
@@ -30,17 +31,6 @@ void print_rows(const Rows& rows) {
   }
 }
 
-void print_targets(const std::vector<Target>& targets) {
-  fmt::print("\n{:<4}  {:>8} {:>8} {:>12}  {}\n", "", "at most", "measured", "with stores",
-             "target");
-  for (const Target& target : targets) {
-    const std::string with_stores =
-        target.with_stores > 0 ? fmt::format("{:.3f}", target.with_stores) : "";
-    fmt::print("{:<4}  {:>8} {:>8.3f} {:>12}  {}\n", target.pass() ? "pass" : "MISS", target.limit,
-               target.measured, with_stores, target.what);
-  }
-}
-
 Json to_json(const Row& row) {
   return {{"case", row.case_name},
           {"system", row.system},
@@ -56,14 +46,6 @@ Json to_json(const Row& row) {
           {"samples", row.samples}};
 }
 
-Json to_json(const Target& target) {
-  return {{"target", target.what},
-          {"at_most", target.limit},
-          {"measured", target.measured},
-          {"with_stores", target.with_stores},
-          {"pass", target.pass()}};
-}
-
 }  // namespace
 
 void print_report(const Facts& machine, const Results& results,
@@ -72,7 +54,7 @@ void print_report(const Facts& machine, const Results& results,
   print_rows(results.rows);
   if (!results.skipped.empty()) fmt::print("\nNot measured:\n");
   for (const auto& [what, why] : results.skipped) fmt::print("  {}: {}\n", what, why);
-  print_targets(targets);
+  print_targets(targets, kRest);
 }
 
 void write_json(const std::string& path, const Facts& machine, const Results& results,
@@ -82,12 +64,8 @@ void write_json(const std::string& path, const Facts& machine, const Results& re
   document["skipped"] = results.skipped;
   document["rows"] = Json::array();
   for (const Row& row : results.rows) document["rows"].push_back(to_json(row));
-  document["targets"] = Json::array();
-  for (const Target& target : targets) document["targets"].push_back(to_json(target));
-  std::ofstream file(path);
-  file << document.dump(1) << '\n';
-  file.close();
-  if (!file) throw std::runtime_error("cannot write " + path);
+  document["targets"] = to_json(targets, kRest);
+  write_file(path, document);
 }
 
 }  // namespace pawl::bench

@@ -2,12 +2,13 @@
 
 #include <fmt/core.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 
 namespace pawl::bench {
 namespace {
+
+// What was left to the background after turns.
+constexpr const char* kRest = "with settling";
 
 using Json = nlohmann::ordered_json;
 
@@ -49,16 +50,6 @@ void print_checkpoints(const Rows& rows) {
   }
 }
 
-void print_targets(const std::vector<Target>& targets) {
-  if (targets.empty()) return;
-  fmt::print("\n{:<4}  {:>8} {:>8} {:>13}  {}\n", "", "at most", "measured", "with settling",
-             "target");
-  for (const Target& target : targets) {
-    fmt::print("{:<4}  {:>8} {:>8.3f} {:>13.3f}  {}\n", target.pass() ? "pass" : "MISS",
-               target.limit, target.measured, target.with_settling, target.what);
-  }
-}
-
 Json to_json(const StoreKind& kind) {
   return {{"system", kind.name}, {"library", kind.library}, {"setting", kind.setting}};
 }
@@ -80,14 +71,6 @@ Json to_json(const Row& row) {
           {"samples", row.samples}};
 }
 
-Json to_json(const Target& target) {
-  return {{"target", target.what},
-          {"at_most", target.limit},
-          {"measured", target.measured},
-          {"with_settling", target.with_settling},
-          {"pass", target.pass()}};
-}
-
 template <class T>
 Json list(const std::vector<T>& entries) {
   Json array = Json::array();
@@ -107,7 +90,7 @@ void print_report(const Facts& machine, const Plan& plan, const Results& results
   print_checkpoints(results.rows);
   if (!results.skipped.empty()) fmt::print("\nNot measured:\n");
   for (const auto& [what, why] : results.skipped) fmt::print("  {}: {}\n", what, why);
-  print_targets(targets);
+  print_targets(targets, kRest);
 }
 
 void write_json(const std::string& path, const Facts& machine, const Plan& plan,
@@ -120,11 +103,8 @@ void write_json(const std::string& path, const Facts& machine, const Plan& plan,
   document["systems"] = list(plan.kinds);
   document["skipped"] = results.skipped;
   document["rows"] = list(results.rows);
-  document["targets"] = list(targets);
-  std::ofstream file(path);
-  file << document.dump(1) << '\n';
-  file.close();
-  if (!file) throw std::runtime_error("cannot write " + path);
+  document["targets"] = to_json(targets, kRest);
+  write_file(path, document);
 }
 
 }  // namespace pawl::bench
