@@ -433,7 +433,9 @@ TEST_F(HeapTest, OfTwoWhoMakeAHeapAtOnceTheWinnerKeepsIt) {
       [[maybe_unused]] const ssize_t end = ::read(gate[0], &opened, 1);
       const pawl_heap_options with = options();
       pawl_heap* const heap = pawl_heap_open(path_.c_str(), &with);
-      if (heap == nullptr) ::_exit(errno == EBUSY ? 1 : 2);
+      if (heap == nullptr && errno == EBUSY) ::_exit(1);
+      if (heap == nullptr) std::fprintf(stderr, "%s\n", pawl_last_error());
+      if (heap == nullptr) ::_exit(2);
       ::_exit(pawl_heap_close(heap) == 0 ? 0 : 3);
     }
     ::close(gate[0]);
