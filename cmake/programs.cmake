@@ -24,6 +24,6 @@ if(TARGET pawl)
   add_subdirectory(${PROJECT_SOURCE_DIR}/examples/kv ${PROJECT_BINARY_DIR}/examples/kv-build)
 endif()
 
-if(EXISTS ${PROJECT_SOURCE_DIR}/bench/CMakeLists.txt AND TARGET pawl_static)
+if(EXISTS ${PROJECT_SOURCE_DIR}/bench/CMakeLists.txt AND TARGET pawl_static AND NOT PAWL_SANITIZE)
   add_subdirectory(bench)
 endif()
