@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <algorithm>
@@ -10,6 +11,10 @@
 #include <cstring>
 
 namespace pawl {
+
+namespace {
+constexpr std::uint64_t kLargeReservationBytes = std::uint64_t{64} << 20;
+}  // namespace
 
 void Descriptor::reset(int number) {
   if (number_ >= 0) ::close(number_);
@@ -96,7 +101,23 @@ Status DescriptorFile::resize(std::uint64_t size_bytes) {
   return {};
 }
 
+// fallocate(2) takes what there is before it fails, and meanwhile others find the disk full: what
+// cannot be there is not asked for.
+Status DescriptorFile::check_space(std::uint64_t length) const {
+  if (length < kLargeReservationBytes) return {};
+  struct stat file{};
+  struct statvfs disk{};
+  if (::fstat(descriptor_.get(), &file) != 0 || ::fstatvfs(descriptor_.get(), &disk) != 0)
+    return {};
+  const std::uint64_t has = static_cast<std::uint64_t>(file.st_blocks) * 512;
+  const std::uint64_t free = std::uint64_t{disk.f_bfree} * disk.f_frsize;
+  if (length <= has || length - has <= free) return {};
+  return Status::from_errno(ENOSPC,
+                            "cannot reserve " + std::to_string(length) + " bytes for " + path_);
+}
+
 Status DescriptorFile::reserve(std::uint64_t offset, std::uint64_t length) {
+  PAWL_TRY(check_space(length));
   while (::fallocate(descriptor_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                      static_cast<off_t>(length)) != 0) {
     if (errno == EINTR) continue;

@@ -67,7 +67,7 @@ TEST_F(StrayPointers, ToTheProgram) {
 TEST_F(StrayPointers, ToAVirtualTable) {
   const Virtual object;
   void* table = nullptr;
-  std::memcpy(&table, &object, sizeof table);
+  std::memcpy(&table, static_cast<const void*>(&object), sizeof table);
   smuggle(table);
   EXPECT_EQ(found(), 1);
 }

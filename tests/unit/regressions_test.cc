@@ -1,5 +1,7 @@
 // Schedules and failures that once broke the core, each by the name of what went wrong.
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
@@ -704,6 +706,21 @@ TEST_F(Regressions, ACommitOfEverythingLookedInFrontOfTheWindow) {
   std::string expected = content("a", 8 * kPageBytes);
   expected[5 * kPageBytes] = 'b';
   EXPECT_TRUE(test::read_file(path_) == expected);
+}
+
+// It took all space there was before it failed, and other programs met a full disk.
+TEST_F(Regressions, AReservationThatNoDiskCanHoldTakesNothing) {
+  const test::TemporaryDirectory directory;
+  const std::string path = directory / "file";
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
+  ASSERT_GE(descriptor, 0);
+  auto medium = open_block_medium(descriptor);
+  ASSERT_TRUE(medium.ok()) << medium.status().text();
+  EXPECT_EQ(medium.value()->base().reserve(0, std::uint64_t{1} << 42).error_number(), ENOSPC);
+  struct stat status{};
+  ASSERT_EQ(::fstat(descriptor, &status), 0);
+  EXPECT_EQ(status.st_blocks, 0);
+  ::close(descriptor);
 }
 
 }  // namespace
