@@ -9,11 +9,13 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 
 namespace pawl {
 
 namespace {
 constexpr std::uint64_t kLargeReservationBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kLargestFileBytes = std::numeric_limits<off_t>::max();
 }  // namespace
 
 void Descriptor::reset(int number) {
@@ -103,12 +105,16 @@ Status DescriptorFile::resize(std::uint64_t size_bytes) {
 
 // fallocate(2) takes what there is before it fails, and meanwhile others find the disk full: what
 // cannot be there is not asked for.
-Status DescriptorFile::check_space(std::uint64_t length) const {
-  if (length < kLargeReservationBytes) return {};
+// What no file can be is left to the kernel, which has its own word for it.
+Status DescriptorFile::check_space(std::uint64_t offset, std::uint64_t length) const {
+  if (length < kLargeReservationBytes || length > kLargestFileBytes ||
+      offset > kLargestFileBytes - length)
+    return {};
   struct stat file{};
   struct statvfs disk{};
   if (::fstat(descriptor_.get(), &file) != 0 || ::fstatvfs(descriptor_.get(), &disk) != 0)
     return {};
+  if (disk.f_blocks == 0) return {};  // It has no bound to tell of.
   const std::uint64_t has = static_cast<std::uint64_t>(file.st_blocks) * 512;
   const std::uint64_t free = std::uint64_t{disk.f_bfree} * disk.f_frsize;
   if (length <= has || length - has <= free) return {};
@@ -117,7 +123,7 @@ Status DescriptorFile::check_space(std::uint64_t length) const {
 }
 
 Status DescriptorFile::reserve(std::uint64_t offset, std::uint64_t length) {
-  PAWL_TRY(check_space(length));
+  PAWL_TRY(check_space(offset, length));
   while (::fallocate(descriptor_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                      static_cast<off_t>(length)) != 0) {
     if (errno == EINTR) continue;

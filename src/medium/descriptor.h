@@ -58,7 +58,7 @@ class DescriptorFile final : public MediumFile {
 
  private:
   bool leave_direct_io();
-  Status check_space(std::uint64_t length) const;
+  Status check_space(std::uint64_t offset, std::uint64_t length) const;
 
   Descriptor descriptor_;
   std::string path_;
