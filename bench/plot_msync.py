@@ -1,16 +1,11 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 """Draws build/bench/msync.json: latency of a commit against the pages it changes.
 
 usage: plot_msync.py ROWS.json FIGURE.png
 """
 
-import json
-import sys
-
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+from plotting import finish_axes, plt, save
+from report import read_document
 
 LOADS = {"saturated": "saturated", "think": "with think time"}
 WIDTHS = {64: "64 changed bytes a page", 4096: "whole pages"}
@@ -38,18 +33,11 @@ def draw(axes, rows, load, width):
         if points:
             axes.plot(*zip(*points), markersize=4, **style)
             pages.update(x for x, _ in points)
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xticks(sorted(pages), [str(count) for count in sorted(pages)])
-    axes.set_title(f"{WIDTHS[width]}, {LOADS[load]}", fontsize=10)
-    axes.grid(True, which="both", alpha=0.25)
+    finish_axes(axes, f"{WIDTHS[width]}, {LOADS[load]}", pages, base=2)
 
 
 def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    with open(sys.argv[1], encoding="utf-8") as file:
-        document = json.load(file)
+    document = read_document(__doc__, arguments=2)
     figure, grid = plt.subplots(2, 2, figsize=(10, 8), sharex=True, sharey=True)
     for row, load in zip(grid, LOADS):
         for axes, width in zip(row, WIDTHS):
@@ -60,12 +48,7 @@ def main():
         axes.set_ylabel("median latency of msync, µs")
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncol=4, fontsize=9, frameon=False)
-    machine = document["machine"]
-    figure.suptitle(f"{machine['processor']}; {machine['kernel']}; {machine['file_system']}",
-                    fontsize=8)
-    figure.tight_layout(rect=(0, 0.07, 1, 1))
-    figure.savefig(sys.argv[2], dpi=120)
-    print(f"figure: {sys.argv[2]}")
+    save(figure, document["machine"])
 
 
 if __name__ == "__main__":

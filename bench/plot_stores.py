@@ -1,16 +1,11 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 """Draws build/bench/stores.json: durable operations of key-value stores, and batches of them.
 
 usage: plot_stores.py ROWS.json FIGURE.png
 """
 
-import json
-import sys
-
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+from plotting import finish_axes, plt, save
+from report import read_document
 
 COLORS = {
     "pawl": "tab:blue",
@@ -57,20 +52,13 @@ def draw_batches(axes, rows):
         if points:
             axes.plot(*zip(*points), color=color, marker="o", markersize=4, label=system)
             batches.update(batch for batch, _ in points)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xticks(sorted(batches), [str(batch) for batch in sorted(batches)])
+    finish_axes(axes, "insert, in batches", batches)
     axes.set_xlabel("operations a commit")
     axes.set_ylabel("mean of an operation, µs")
-    axes.set_title("insert, in batches", fontsize=10)
-    axes.grid(True, which="both", alpha=0.25)
 
 
 def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    with open(sys.argv[1], encoding="utf-8") as file:
-        document = json.load(file)
+    document = read_document(__doc__, arguments=2)
     rows = document["rows"]
     plan = document["plan"]
     figure, grid = plt.subplots(2, 2, figsize=(11, 8))
@@ -85,12 +73,7 @@ def main():
         entries.update(zip(labels, handles))
     figure.legend(entries.values(), entries.keys(), loc="lower center", ncol=5, fontsize=9,
                   frameon=False)
-    machine = document["machine"]
-    figure.suptitle(f"{machine['processor']}; {machine['kernel']}; {machine['file_system']}",
-                    fontsize=8)
-    figure.tight_layout(rect=(0, 0.07, 1, 1))
-    figure.savefig(sys.argv[2], dpi=120)
-    print(f"figure: {sys.argv[2]}")
+    save(figure, document["machine"])
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 """Prints build/bench/msync.json as the tables of docs/benchmarks.md.
 
 usage: tabulate_msync.py ROWS.json
 """
 
-import json
-import sys
+from report import print_facts, print_table, print_targets, read_document
 
 SYSTEMS = ["floor", "msync", "msync-data-journal", "pawl-scan-async", "pawl-scan-eager",
            "pawl-fault-async", "pawl-fault-eager"]
@@ -15,22 +14,9 @@ def number(value):
     return f"{value:,.0f}"
 
 
-def print_table(header, lines):
-    print("| " + " | ".join(header) + " |")
-    print("|" + "---|" + "---:|" * (len(header) - 1))
-    for line in lines:
-        print("| " + " | ".join(line) + " |")
-    print()
-
-
 def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    with open(sys.argv[1], encoding="utf-8") as file:
-        document = json.load(file)
-    for name, value in document["machine"].items():
-        print(f"- {name.replace('_', ' ')}: {value}")
-    print()
+    document = read_document(__doc__)
+    print_facts(document["machine"])
     rows = {}
     for row in document["rows"]:
         if row["case"] == "pages":
@@ -52,10 +38,7 @@ def main():
         print_table(["case", "mapping, MiB", "median", "p99"],
                     [[row["case"], number(row["mapping_bytes"] / 2**20),
                       f"{row['median_us']:.1f}", f"{row['p99_us']:.1f}"] for row in large])
-    print_table(["target", "at most", "measured", "with stores", ""],
-                [[target["target"], f"{target['at_most']}", f"{target['measured']:.3f}",
-                  f"{target['with_stores']:.3f}" if target["with_stores"] else "",
-                  "pass" if target["pass"] else "**miss**"] for target in document["targets"]])
+    print_targets(document["targets"], "at most", "with stores")
 
 
 if __name__ == "__main__":

@@ -1,19 +1,10 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 """Prints build/bench/server.json as the tables of docs/benchmarks.md.
 
 usage: tabulate_server.py ROWS.json
 """
 
-import json
-import sys
-
-
-def print_table(header, lines):
-    print("| " + " | ".join(header) + " |")
-    print("|" + "---|" + "---:|" * (len(header) - 1))
-    for line in lines:
-        print("| " + " | ".join(line) + " |")
-    print()
+from report import print_facts, print_systems, print_table, print_targets, read_document
 
 
 def print_operation(rows, operation, systems):
@@ -34,24 +25,13 @@ def print_operation(rows, operation, systems):
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    with open(sys.argv[1], encoding="utf-8") as file:
-        document = json.load(file)
-    for facts in (document["machine"], document["plan"]):
-        for name, value in facts.items():
-            print(f"- {name.replace('_', ' ')}: {value}")
-    print()
-    print("| system | version | durable by |\n|---|---|---|")
-    for system in document["systems"]:
-        print(f"| {system['system']} | {system['version']} | {system['setting']} |")
-    print()
+    document = read_document(__doc__)
+    print_facts(document["machine"], document["plan"])
+    print_systems(document["systems"], "version")
     systems = [system["system"] for system in document["systems"]]
     for operation in dict.fromkeys(row["operation"] for row in document["rows"]):
         print_operation(document["rows"], operation, systems)
-    print_table(["target", "at least", "measured", ""],
-                [[target["target"], f"{target['at_least']}", f"{target['measured']:.2f}",
-                  "pass" if target["pass"] else "**miss**"] for target in document["targets"]])
+    print_targets(document["targets"], "at least", decimals=2)
 
 
 if __name__ == "__main__":

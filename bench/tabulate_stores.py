@@ -1,25 +1,16 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 """Prints build/bench/stores.json as the tables of docs/benchmarks.md.
 
 usage: tabulate_stores.py ROWS.json
 """
 
-import json
-import sys
+from report import print_facts, print_systems, print_table, print_targets, read_document
 
 CHANGES = ["insert", "replace", "delete"]
 
 
 def number(value):
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
-
-
-def print_table(header, lines):
-    print("| " + " | ".join(header) + " |")
-    print("|" + "---|" + "---:|" * (len(header) - 1))
-    for line in lines:
-        print("| " + " | ".join(line) + " |")
-    print()
 
 
 def print_case(rows, case):
@@ -60,24 +51,13 @@ def print_batches(rows):
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    with open(sys.argv[1], encoding="utf-8") as file:
-        document = json.load(file)
-    for name, value in document["machine"].items():
-        print(f"- {name.replace('_', ' ')}: {value}")
-    print()
-    print("| system | library | durable by |\n|---|---|---|")
-    for system in document["systems"]:
-        print(f"| {system['system']} | {system['library']} | {system['setting']} |")
-    print()
+    document = read_document(__doc__)
+    print_facts(document["machine"])
+    print_systems(document["systems"], "library")
     for case in ("1k", "1k-think", "100k"):
         print_case(document["rows"], case)
     print_batches(document["rows"])
-    print_table(["target", "at most", "measured", "with settling", ""],
-                [[target["target"], f"{target['at_most']}", f"{target['measured']:.3f}",
-                  f"{target['with_settling']:.3f}", "pass" if target["pass"] else "**miss**"]
-                 for target in document["targets"]])
+    print_targets(document["targets"], "at most", "with settling")
 
 
 if __name__ == "__main__":
