@@ -4,13 +4,10 @@
 //
 //   heap_killed --work HEAP SEED    is that process: it tells what it finds, and what each sync is
 //                                   to make durable before and after
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <array>
+#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -21,10 +18,9 @@
 
 #include "crash/seeds.h"
 #include "pawl/heap.h"
+#include "support/killed_process.h"
 #include "support/temporary_directory.h"
 #include "workload/random.h"
-
-extern char** environ;
 
 namespace pawl::test {
 namespace {
@@ -124,13 +120,10 @@ class Work {
       }
       all_.syncs += 1;
       const std::uint64_t digest = digest_of(all_);
-      tell({Told::When::begun, all_.syncs, digest});
+      tell(Told{Told::When::begun, all_.syncs, digest});
       require(pawl_heap_sync(heap_) == 0);
-      tell({Told::When::done, all_.syncs, digest});
+      tell(Told{Told::When::done, all_.syncs, digest});
     }
-  }
-  static void tell(const Told& told) {
-    require(::write(STDOUT_FILENO, &told, sizeof told) == ssize_t{sizeof told});
   }
   static void require(bool right) {
     if (right) return;
@@ -211,46 +204,18 @@ int work(const char* path, unsigned seed) {
     std::fprintf(stderr, "%s\n", wrong.c_str());
     return 1;
   }
-  Work::tell({Told::When::found, all->syncs, digest_of(*all)});
+  tell(Told{Told::When::found, all->syncs, digest_of(*all)});
   Work(heap, *all, seed).run();
 }
 
 class HeapKilled : public testing::Test {
  protected:
-  // Runs the process until it is killed; returns what it told.
-  std::vector<Told> run_and_kill(const std::string& path, bool at_once) {
-    int ends[2];
-    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  // Mostly some words later, so that there is something to kill.
+  std::vector<Told> work_and_kill(const std::string& path, bool at_once) {
     const std::string seed = std::to_string(random_());
-    const char* const arguments[] = {"heap_killed", "--work", path.c_str(), seed.c_str(), nullptr};
-    pid_t child = 0;
-    EXPECT_EQ(::posix_spawn(&child, "/proc/self/exe", &actions, nullptr,
-                            const_cast<char**>(arguments), environ),
-              0);
-    ::posix_spawn_file_actions_destroy(&actions);
-    ::close(ends[1]);
-    std::vector<Told> all;
-    const auto hear = [&] {
-      Told told;
-      if (::read(ends[0], &told, sizeof told) != ssize_t{sizeof told}) return false;
-      all.push_back(told);
-      return true;
-    };
-    // Mostly some words later, so that there is something to kill.
-    std::uint64_t words = at_once ? 0 : 1 + below(random_, kWordsMax);
-    while (words > 0 && hear()) --words;
-    std::this_thread::sleep_for(std::chrono::microseconds(below(random_, kMicrosecondsMax)));
-    ::kill(child, SIGKILL);
-    while (hear()) {
-    }
-    ::close(ends[0]);
-    int status = 0;
-    EXPECT_EQ(::waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "it ended by itself";
-    return all;
+    const std::size_t words = at_once ? 0 : 1 + below(random_, kWordsMax);
+    const std::chrono::microseconds later(below(random_, kMicrosecondsMax));
+    return run_and_kill<Told>({"--work", path, seed}, words, later);
   }
 
   TemporaryDirectory directory_;
@@ -269,7 +234,7 @@ TEST_F(HeapKilled, WhatIsFoundIsTheLastSyncOrTheOneUnderWay) {
     if (kill % kKillsOfHeap == 0 && kill > 0)
       std::filesystem::remove(directory_ / ("heap " + std::to_string(kill / kKillsOfHeap - 1)));
     if (kill % kKillsOfHeap == 0) done = begun = std::nullopt;
-    const std::vector<Told> told = run_and_kill(path, below(random_, 4) == 0);
+    const std::vector<Told> told = work_and_kill(path, below(random_, 4) == 0);
     for (const Told& one : told) {
       if (one.when == Told::When::found) {
         EXPECT_TRUE(!done.has_value() || one.same_as(*done) ||

@@ -3,19 +3,11 @@
 //
 //   stl_killed --insert HEAP    is that process: it tells how many inserts it finds, then each it
 //                               has made; what it finds must be whole
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <chrono>
-#include <csignal>
 #include <random>
-#include <thread>
 
 #include "support.h"
-
-extern char** environ;
+#include "support/killed_process.h"
 
 namespace stl_test {
 namespace {
@@ -48,62 +40,29 @@ bool whole(const Books& books) {
   return true;
 }
 
-void tell(long number) {
-  if (::write(STDOUT_FILENO, &number, sizeof number) != sizeof number) ::_exit(1);
-}
-
 int insert_for_ever(const char* path) {
   pawl::heap heap = open_heap(path);
   auto& books = heap.root<Books>();
   if (heap.check() != 0 || !whole(books)) return 1;
   long number = static_cast<long>(books.in_order.size());
-  tell(number);
+  pawl::test::tell(number);
   for (;; ++number) {
     const pawl::string name = name_of(number);
     books.by_number.emplace(number, name);
     books.by_name.emplace(name, number);
     books.in_order.push_back(name);
     heap.sync();
-    tell(number + 1);
+    pawl::test::tell(number + 1);
   }
 }
 
 class Killed : public testing::Test {
  protected:
-  // Runs the process until it is killed; returns the numbers that it told.
-  std::vector<long> run_and_kill() {
-    int ends[2];
-    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    const std::string path = directory_ / "heap";
-    const char* const arguments[] = {"stl_killed", "--insert", path.c_str(), nullptr};
-    pid_t child = 0;
-    EXPECT_EQ(::posix_spawn(&child, "/proc/self/exe", &actions, nullptr,
-                            const_cast<char**>(arguments), environ),
-              0);
-    ::posix_spawn_file_actions_destroy(&actions);
-    ::close(ends[1]);
-    std::vector<long> told;
-    const auto hear = [&] {
-      long number = 0;
-      if (::read(ends[0], &number, sizeof number) != sizeof number) return false;
-      told.push_back(number);
-      return true;
-    };
-    // From its first word on, so that there is something to kill.
-    if (hear())
-      std::this_thread::sleep_for(
-          std::chrono::microseconds(std::uniform_int_distribution(0, kMicrosecondsMax)(random_)));
-    ::kill(child, SIGKILL);
-    while (hear()) {
-    }
-    ::close(ends[0]);
-    int status = 0;
-    EXPECT_EQ(::waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "it ended by itself";
-    return told;
+  // From its first word on, so that there is something to kill.
+  std::vector<long> insert_and_kill() {
+    const std::chrono::microseconds later(
+        std::uniform_int_distribution(0, kMicrosecondsMax)(random_));
+    return pawl::test::run_and_kill<long>({"--insert", directory_ / "heap"}, 1, later);
   }
 
   pawl::test::TemporaryDirectory directory_;
@@ -114,7 +73,7 @@ TEST_F(Killed, NothingAcknowledgedIsLost) {
   long acknowledged = 0;
   int while_inserting = 0;
   for (int kill = 0; kill < kKills; ++kill) {
-    const std::vector<long> told = run_and_kill();
+    const std::vector<long> told = insert_and_kill();
     ASSERT_FALSE(told.empty()) << "kill " << kill << ": what it found was not whole";
     ASSERT_TRUE(told.front() == acknowledged || told.front() == acknowledged + 1)
         << "kill " << kill << ": " << acknowledged << " were acknowledged, and " << told.front()
