@@ -57,8 +57,12 @@ class HeapTest : public testing::Test {
     made.size_bytes_max = std::uint64_t{1} << 30;
     return made;
   }
-  void open() {
-    const pawl_heap_options with = options();
+  static pawl_heap_options options_with_layout(const char* layout) {
+    pawl_heap_options made = options();
+    made.layout = layout;
+    return made;
+  }
+  void open(const pawl_heap_options& with = options()) {
     heap_ = pawl_heap_open(path_.c_str(), &with);
     ASSERT_NE(heap_, nullptr) << pawl_last_error();
   }
@@ -69,8 +73,7 @@ class HeapTest : public testing::Test {
   }
   void sync() { ASSERT_EQ(pawl_heap_sync(heap_), 0) << pawl_last_error(); }
   // The errno with which the file is refused.
-  int refusal() {
-    const pawl_heap_options with = options();
+  int refusal(const pawl_heap_options& with = options()) {
     errno = 0;
     pawl_heap* const opened = pawl_heap_open(path_.c_str(), &with);
     const int refused_with = errno;
@@ -121,8 +124,7 @@ TEST_F(HeapTest, ALargeMaximumCostsNoDisk) {
 #endif
   pawl_heap_options with = options();
   with.size_bytes_max = size_bytes_max;
-  heap_ = pawl_heap_open(path_.c_str(), &with);
-  ASSERT_NE(heap_, nullptr) << pawl_last_error();
+  open(with);
   sync();
   close();
   struct stat status;
@@ -137,8 +139,7 @@ TEST_F(HeapTest, ALargeMaximumCostsNoDisk) {
 TEST_F(HeapTest, AMaximumCanBeRaisedAndNotLowered) {
   pawl_heap_options with = options();
   with.size_bytes_max = PAWL_HEAP_SIZE_MIN;
-  heap_ = pawl_heap_open(path_.c_str(), &with);
-  ASSERT_NE(heap_, nullptr) << pawl_last_error();
+  open(with);
   EXPECT_EQ(pawl_heap_malloc(heap_, 20 << 20), nullptr);
   EXPECT_EQ(errno, ENOMEM);
   close();
@@ -149,8 +150,7 @@ TEST_F(HeapTest, AMaximumCanBeRaisedAndNotLowered) {
   sync();
   close();
   with.size_bytes_max = PAWL_HEAP_SIZE_MIN;
-  heap_ = pawl_heap_open(path_.c_str(), &with);
-  ASSERT_NE(heap_, nullptr) << pawl_last_error();
+  open(with);
   EXPECT_EQ(pawl_heap_root(heap_), block);
 }
 
@@ -255,35 +255,23 @@ TEST_F(HeapTest, AnotherMachinesHeapIsRefusedWithBothNames) {
 }
 
 TEST_F(HeapTest, AnotherLayoutIsRefusedWithBothNames) {
-  pawl_heap_options with = options();
-  with.layout = "library A";
-  heap_ = pawl_heap_open(path_.c_str(), &with);
-  ASSERT_NE(heap_, nullptr) << pawl_last_error();
+  open(options_with_layout("library A"));
   close();
-  with.layout = "library B";
-  EXPECT_EQ(pawl_heap_open(path_.c_str(), &with), nullptr);
-  EXPECT_EQ(errno, ENOTSUP);
+  EXPECT_EQ(refusal(options_with_layout("library B")), ENOTSUP);
   EXPECT_THAT(pawl_last_error(), HasSubstr("library A"));
   EXPECT_THAT(pawl_last_error(), HasSubstr("library B"));
   open();  // plain C says nothing about the layout
   close();
   const std::string too_long(64, 'x');
-  with.layout = too_long.c_str();
-  EXPECT_EQ(pawl_heap_open(path_.c_str(), &with), nullptr);
-  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(refusal(options_with_layout(too_long.c_str())), EINVAL);
 }
 
 TEST_F(HeapTest, ALayoutIsRecordedWhereThereWasNone) {
   open();
   close();
-  pawl_heap_options with = options();
-  with.layout = "library A";
-  heap_ = pawl_heap_open(path_.c_str(), &with);
-  ASSERT_NE(heap_, nullptr) << pawl_last_error();
+  open(options_with_layout("library A"));
   close();
-  with.layout = "library B";
-  EXPECT_EQ(pawl_heap_open(path_.c_str(), &with), nullptr);
-  EXPECT_EQ(errno, ENOTSUP);
+  EXPECT_EQ(refusal(options_with_layout("library B")), ENOTSUP);
 }
 
 TEST_F(HeapTest, ADamagedHeaderIsRefused) {
@@ -393,8 +381,7 @@ TEST_F(HeapTest, StoresIntoTheSegmentTableAndTheListsNeverReachTheFile) {
 TEST_F(HeapTest, AShrinkingReallocNeedsNoMemory) {
   pawl_heap_options with = options();
   with.size_bytes_max = PAWL_HEAP_SIZE_MIN;
-  heap_ = pawl_heap_open(path_.c_str(), &with);
-  ASSERT_NE(heap_, nullptr);
+  open(with);
   void* block = pawl_heap_malloc(heap_, 4000);
   while (pawl_heap_malloc(heap_, 4000) != nullptr) {
   }
@@ -693,8 +680,7 @@ TEST_F(HeapTest, VerifyFindsPointersOutOfTheHeap) {
 TEST_F(HeapTest, AVerifyingSyncRefusesPointersOutOfTheHeap) {
   pawl_heap_options with = options();
   with.verify = 1;
-  heap_ = pawl_heap_open(path_.c_str(), &with);
-  ASSERT_NE(heap_, nullptr) << pawl_last_error();
+  open(with);
   void** const block = static_cast<void**>(pawl_heap_calloc(heap_, 1, sizeof(void*)));
   sync();
   *block = &with;
