@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 
 namespace pawl::bench {
@@ -29,6 +30,16 @@ void stop_if_asked() {
 
 void progress(const std::string& text) {
   if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\x1b[K{}", text);
+}
+
+int run_benchmark(const std::function<void()>& benchmark) {
+  try {
+    benchmark();
+  } catch (const std::exception& exception) {
+    fmt::print(stderr, "bench: {}\n", exception.what());
+    return EXIT_FAILURE;
+  }
+  return EXIT_SUCCESS;
 }
 
 }  // namespace pawl::bench

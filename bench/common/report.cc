@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
@@ -34,6 +35,8 @@ nlohmann::ordered_json to_json(const std::vector<Target>& targets, const std::st
 }
 
 void write_file(const std::string& path, const nlohmann::ordered_json& document) {
+  const auto directory = std::filesystem::path(path).parent_path();
+  if (!directory.empty()) std::filesystem::create_directories(directory);
   std::ofstream file(path);
   file << document.dump(1) << '\n';
   file.close();

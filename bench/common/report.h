@@ -23,7 +23,7 @@ struct Target {
 void print_targets(const std::vector<Target>& targets, const std::string& with);
 nlohmann::ordered_json to_json(const std::vector<Target>& targets, const std::string& with);
 
-// Throws std::runtime_error when the file cannot be written.
+// Makes the file's directory, too.  Throws std::runtime_error when the file cannot be written.
 void write_file(const std::string& path, const nlohmann::ordered_json& document);
 
 }  // namespace pawl::bench

@@ -4,9 +4,10 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <cstdlib>
-#include <filesystem>
+#include <cstdint>
+#include <string>
 
+#include "common/conduct.h"
 #include "common/machine.h"
 #include "common/report.h"
 #include "common/temporary_directory.h"
@@ -73,9 +74,7 @@ void bench(const std::string& parent, const std::string& json_path) {
     fmt::print("{:>8} MiB in use {:>10.0f} us\n", row.used_bytes >> 20, row.open_us);
     json["opening"].push_back({{"used_bytes", row.used_bytes}, {"open_us", row.open_us}});
   }
-  const std::filesystem::path path = json_path;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
-  write_file(path, json);
+  write_file(json_path, json);
 }
 
 }  // namespace
@@ -87,11 +86,5 @@ int main(int argc, char** argv) {
   app.add_option("--dir", directory, "Where to put files")->capture_default_str();
   app.add_option("--json", json, "Where to write the rows")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  try {
-    bench(directory, json);
-  } catch (const std::exception& exception) {
-    fmt::print(stderr, "bench: {}\n", exception.what());
-    return EXIT_FAILURE;
-  }
-  return EXIT_SUCCESS;
+  return run_benchmark([&] { bench(directory, json); });
 }

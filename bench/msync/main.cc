@@ -3,9 +3,6 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
-#include <cstdlib>
-#include <filesystem>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -62,8 +59,6 @@ void bench(const Arguments& arguments) {
   if (arguments.only != "pages") measure_large(plan, results);
   const auto targets = judge(results);
   print_report(machine, results, targets);
-  const std::filesystem::path json = arguments.json;
-  if (json.has_parent_path()) std::filesystem::create_directories(json.parent_path());
   write_json(arguments.json, machine, results, targets);
 }
 
@@ -88,11 +83,5 @@ int main(int argc, char** argv) {
   app.footer("Example:\n  ./dev bench msync --quick --dir /srv/data");
   CLI11_PARSE(app, argc, argv);
   stop_on_signals();
-  try {
-    bench(arguments);
-  } catch (const std::exception& exception) {
-    fmt::print(stderr, "bench: {}\n", exception.what());
-    return EXIT_FAILURE;
-  }
-  return EXIT_SUCCESS;
+  return run_benchmark([&] { bench(arguments); });
 }

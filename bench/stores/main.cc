@@ -4,8 +4,6 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -86,8 +84,6 @@ void bench(const Arguments& arguments) {
     measure_case(plan, name, results);
   const auto targets = judge(results.rows);
   print_report(machine, plan, results, targets);
-  const std::filesystem::path json = arguments.json;
-  if (json.has_parent_path()) std::filesystem::create_directories(json.parent_path());
   write_json(arguments.json, machine, plan, results, targets);
 }
 
@@ -112,11 +108,5 @@ int main(int argc, char** argv) {
   app.footer("Example:\n  ./dev bench stores --quick --dir /srv/data");
   CLI11_PARSE(app, argc, argv);
   stop_on_signals();
-  try {
-    bench(arguments);
-  } catch (const std::exception& exception) {
-    fmt::print(stderr, "bench: {}\n", exception.what());
-    return EXIT_FAILURE;
-  }
-  return EXIT_SUCCESS;
+  return run_benchmark([&] { bench(arguments); });
 }
