@@ -11,8 +11,6 @@
 
 #include <gtest/gtest.h>
 
-extern char** environ;
-
 namespace pawl::test {
 namespace {
 
