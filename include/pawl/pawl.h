@@ -69,6 +69,9 @@ struct pawl_options {
   /* Private memory above which a commit of the whole mapping drops clean pages.  PAWL_RESIDENT_MAX;
    * default a quarter of RAM. */
   uint64_t resident_bytes_max;
+  /* Microseconds for which a commit that waits for the device keeps an otherwise idle processor
+   * awake, by a thread of the lowest priority.  PAWL_IDLE_POLL_US; default 200, 0 for never. */
+  uint32_t idle_poll_us;
 };
 
 struct pawl_statistics {

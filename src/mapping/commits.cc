@@ -207,7 +207,12 @@ Status Mapping::Implementation::commit_staged(const std::vector<std::uint64_t>& 
     }
     return durability == Durability::now ? batches_.wait() : Status{};
   }
-  if (Status written = journal_->write_durably(place.value(), record.block()); !written.ok()) {
+  Status written;
+  {
+    const IdlePoll::Wait wait(idle_poll_);
+    written = journal_->write_durably(place.value(), record.block());
+  }
+  if (!written.ok()) {
     if (written.error_number() != EIO) {
       journal_->cancel(place.value());
       return written;

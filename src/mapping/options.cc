@@ -86,6 +86,12 @@ Result<Options> Options::from_environment() {
       return wrong("PAWL_RESIDENT_MAX", value, "a number of bytes, with K, M or G if you like");
     options.resident_bytes_max = *bytes;
   }
+  if (const char* value = std::getenv("PAWL_IDLE_POLL_US")) {
+    const auto longest = parse_bytes(value);
+    if (!longest || *longest > kIdlePollMaxUs)
+      return wrong("PAWL_IDLE_POLL_US", value, "a number of microseconds up to 10000");
+    options.idle_poll_us = static_cast<std::uint32_t>(*longest);
+  }
   if (options.resident_bytes_max == 0) {
     struct sysinfo memory{};
     ::sysinfo(&memory);
@@ -110,6 +116,9 @@ Status Options::validate() const {
   if (apply_threshold_pages > kApplyThresholdMax)
     return Status::failure(EINVAL, "the apply threshold takes at most " +
                                        std::to_string(kApplyThresholdMax) + " pages");
+  if (idle_poll_us > kIdlePollMaxUs)
+    return Status::failure(
+        EINVAL, "a wait is polled for at most " + std::to_string(kIdlePollMaxUs) + " microseconds");
   return {};
 }
 
@@ -123,6 +132,7 @@ Result<Options> Options::from_public(const pawl_options& given) {
   options.apply = static_cast<ApplyChoice>(given.apply);
   options.apply_threshold_pages = given.apply_threshold_pages;
   options.resident_bytes_max = given.resident_bytes_max;
+  options.idle_poll_us = given.idle_poll_us;
   return options;
 }
 
@@ -134,6 +144,7 @@ pawl_options Options::to_public() const {
   options.apply = static_cast<int>(apply);
   options.apply_threshold_pages = apply_threshold_pages;
   options.resident_bytes_max = resident_bytes_max;
+  options.idle_poll_us = idle_poll_us;
   return options;
 }
 

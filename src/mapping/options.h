@@ -16,6 +16,8 @@ inline constexpr std::uint64_t kJournalSizeMin = std::uint64_t{64} << 10;
 inline constexpr std::uint64_t kJournalSizeMax = std::uint64_t{1} << 40;
 inline constexpr std::uint32_t kApplyThresholdDefault = 128;  // the paper's
 inline constexpr std::uint32_t kApplyThresholdMax = 1u << 20;
+inline constexpr std::uint32_t kIdlePollDefaultUs = 200;  // as long as Linux's haltpoll
+inline constexpr std::uint32_t kIdlePollMaxUs = 10'000;
 
 struct Options {
   std::uint64_t journal_size_bytes = kJournalSizeDefault;
@@ -23,9 +25,11 @@ struct Options {
   ApplyChoice apply = ApplyChoice::async;
   std::uint32_t apply_threshold_pages = kApplyThresholdDefault;
   std::uint64_t resident_bytes_max = 0;  // 0: a quarter of RAM
+  std::uint32_t idle_poll_us = kIdlePollDefaultUs;
 
-  // The defaults, then PAWL_JOURNAL_SIZE, PAWL_TRACKER, PAWL_APPLY, PAWL_APPLY_THRESHOLD and
-  // PAWL_RESIDENT_MAX.  Sizes take K, M, G suffixes.  EINVAL names the variable and what it takes.
+  // The defaults, then PAWL_JOURNAL_SIZE, PAWL_TRACKER, PAWL_APPLY, PAWL_APPLY_THRESHOLD,
+  // PAWL_RESIDENT_MAX and PAWL_IDLE_POLL_US.  Sizes take K, M, G suffixes.  EINVAL names the
+  // variable and what it takes.
   static Result<Options> from_environment();
   Status validate() const;
 
