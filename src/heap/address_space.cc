@@ -1,6 +1,7 @@
 #include "heap/address_space.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
@@ -8,12 +9,27 @@
 #include <vector>
 
 #include "heap/format.h"
-#include "medium/status.h"
 
 namespace pawl {
 namespace {
 
 constexpr std::size_t kNamesTold = 3;
+
+// What is mapped in [start, end).
+std::string describe_memory(std::uint64_t start, std::uint64_t end) {
+  std::vector<std::string> names;
+  for_each_memory_area([&](const MemoryArea& area) {
+    if (area.start >= end || area.end <= start) return;
+    if (std::find(names.begin(), names.end(), area.name) == names.end()) names.push_back(area.name);
+  });
+  if (names.empty()) return "something that /proc/self/maps does not show";
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kNamesTold); ++i)
+    text += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kNamesTold)
+    text += " and " + std::to_string(names.size() - kNamesTold) + " more";
+  return text;
+}
 
 }  // namespace
 
@@ -44,19 +60,13 @@ bool for_each_memory_area(const std::function<void(const MemoryArea&)>& visit) {
   return true;
 }
 
-std::string describe_memory(std::uint64_t start, std::uint64_t end) {
-  std::vector<std::string> names;
-  for_each_memory_area([&](const MemoryArea& area) {
-    if (area.start >= end || area.end <= start) return;
-    if (std::find(names.begin(), names.end(), area.name) == names.end()) names.push_back(area.name);
-  });
-  if (names.empty()) return "something that /proc/self/maps does not show";
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kNamesTold); ++i)
-    text += (i == 0 ? "" : ", ") + names[i];
-  if (names.size() > kNamesTold)
-    text += " and " + std::to_string(names.size() - kNamesTold) + " more";
-  return text;
+Status address_taken(const std::string& path, std::uint64_t address, std::uint64_t size_bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%" PRIx64, address);
+  return Status::failure(EADDRINUSE,
+                         path + " must be mapped at " + text + ", and there is " +
+                             describe_memory(address, address + size_bytes) +
+                             " already. Close that, or open the two in different processes");
 }
 
 }  // namespace pawl

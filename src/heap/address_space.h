@@ -5,6 +5,8 @@
 #include <functional>
 #include <string>
 
+#include "medium/status.h"
+
 namespace pawl {
 
 // What a heap's file holds as an address.
@@ -25,7 +27,8 @@ struct MemoryArea {
 // Calls visit for each area of this process's memory, in order; false when it cannot look.
 bool for_each_memory_area(const std::function<void(const MemoryArea&)>& visit);
 
-// What is mapped in [start, end), as text: "a.heap, b.heap and 2 more".
-std::string describe_memory(std::uint64_t start, std::uint64_t end);
+// EADDRINUSE for a heap that belongs at the address, with what is mapped there: "a.heap, b.heap and
+// 2 more".
+Status address_taken(const std::string& path, std::uint64_t address, std::uint64_t size_bytes);
 
 }  // namespace pawl

@@ -140,17 +140,7 @@ class Check {
     std::uint32_t previous = 0;
     std::uint32_t page = arena_.header().slabs_with_room[size_class];
     while (page != 0 && seen < arena_.page_count()) {
-      if (page >= arena_.page_count() || page < kSegmentPages) {
-        fault(list + " leads out of the heap");
-        return;
-      }
-      auto descriptor = allocator_.segments().describe(page);
-      if (!descriptor.ok() || descriptor.value().kind != PageKind::slab ||
-          descriptor.value().value != size_class) {
-        fault(list + " leads to page " + std::to_string(page) + ", which is none of them");
-        return;
-      }
-      auto slab = allocator_.slabs().slab_at(page, static_cast<std::uint8_t>(size_class));
+      auto slab = allocator_.slabs().listed(page, static_cast<std::uint8_t>(size_class));
       if (!slab.ok()) return note(slab.status());
       if (slab.value()->previous != previous || slab.value()->used == slab.value()->capacity)
         return fault(list + " is broken at page " + std::to_string(page));

@@ -65,18 +65,13 @@ Result<std::unique_ptr<ClosedHeap>> ClosedHeap::look_at(Medium& medium) {
   if (!lengths.ok()) return lengths.status();
   PAWL_TRY(check_identity(identity, {}, medium.path()));
   const std::uint64_t size_bytes = lengths.value().recovered_bytes;
-  if (size_bytes % heap_format::kSegmentBytes != 0 || size_bytes < PAWL_HEAP_SIZE_MIN ||
-      size_bytes > identity.size_bytes_max)
-    return heap_damaged(medium.path() + " has a size that no heap has: " +
-                        std::to_string(size_bytes) + " bytes. Was it cut?");
+  PAWL_TRY(check_size(identity, size_bytes, medium.path()));
   void* const wanted = memory_at(identity.address);
   void* const at = ::mmap(wanted, size_bytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   if (at != wanted) {
     if (at != MAP_FAILED) ::munmap(at, size_bytes);
-    return Status::failure(EADDRINUSE,
-                           medium.path() + " must be mapped where there is already " +
-                               describe_memory(identity.address, identity.address + size_bytes));
+    return address_taken(medium.path(), identity.address, size_bytes);
   }
   std::unique_ptr<ClosedHeap> heap(
       new ClosedHeap(medium.path(), static_cast<char*>(at), size_bytes, identity.size_bytes_max));

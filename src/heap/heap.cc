@@ -25,16 +25,7 @@ constexpr int kAddressesTriedMax = 64;
 
 // Administration, and one segment.
 constexpr std::uint64_t kNewHeapBytes = 2 * kSegmentBytes;
-static_assert(kNewHeapBytes <= PAWL_HEAP_SIZE_MIN);
-
-Status clash(const std::string& path, std::uint64_t address, std::uint64_t size_bytes_max) {
-  char text[32];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
-  return Status::failure(EADDRINUSE,
-                         path + " must be mapped at " + text + ", and there is " +
-                             describe_memory(address, address + size_bytes_max) +
-                             " already. Close that, or open the two in different processes");
-}
+static_assert(kNewHeapBytes == PAWL_HEAP_SIZE_MIN);
 
 // The whole of what the heap may grow to, and nowhere else: EEXIST when something is there.
 Status map_at(Mapping& mapping, std::uint64_t address, std::uint64_t size_bytes_max) {
@@ -140,12 +131,9 @@ Result<std::unique_ptr<Heap>> Heap::open_at(std::unique_ptr<Mapping>& mapping,
   PAWL_TRY(check_identity(identity, options.layout, path));
   const std::uint64_t wanted =
       std::max(identity.size_bytes_max, options.size_bytes_max == 0 ? 0 : size_max_of(options));
-  if (size_bytes % kSegmentBytes != 0 || size_bytes < kNewHeapBytes ||
-      size_bytes > identity.size_bytes_max)
-    return heap_damaged(path + " has a size that no heap has: " + std::to_string(size_bytes) +
-                        " bytes. Was it cut?");
+  PAWL_TRY(check_size(identity, size_bytes, path));
   if (const Status mapped = map_at(*mapping, identity.address, wanted); !mapped.ok())
-    return mapped.error_number() == EEXIST ? clash(path, identity.address, wanted) : mapped;
+    return mapped.error_number() == EEXIST ? address_taken(path, identity.address, wanted) : mapped;
   std::unique_ptr<Heap> heap(
       new Heap(std::move(mapping), options, memory_at(identity.address), size_bytes, wanted));
   Status brought = heap->arena_.check_end();

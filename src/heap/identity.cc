@@ -97,4 +97,12 @@ Status check_identity(const Identity& identity, const std::string& layout,
   return {};
 }
 
+Status check_size(const Identity& identity, std::uint64_t size_bytes, const std::string& path) {
+  if (size_bytes % heap_format::kSegmentBytes == 0 && size_bytes >= PAWL_HEAP_SIZE_MIN &&
+      size_bytes <= identity.size_bytes_max)
+    return {};
+  return heap_damaged(path + " has a size that no heap has: " + std::to_string(size_bytes) +
+                      " bytes. Was it cut?");
+}
+
 }  // namespace pawl

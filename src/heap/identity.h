@@ -17,6 +17,10 @@ heap_format::Identity make_identity(std::uint64_t address, std::uint64_t size_by
 Status check_identity(const heap_format::Identity& identity, const std::string& layout,
                       const std::string& path);
 
+// Whether a heap's file can be so large; EUCLEAN.
+Status check_size(const heap_format::Identity& identity, std::uint64_t size_bytes,
+                  const std::string& path);
+
 std::string text_of(const std::array<char, heap_format::kTextBytes>& text);
 void set_layout(heap_format::Identity& identity, const std::string& layout);
 

@@ -79,8 +79,7 @@ class Mapping {
 
   // From now on each changed page of the window is shown to `check` before a commit logs it, with a
   // bit for each of its 64 lines that changed; a failure becomes the commit's, and nothing is
-  // committed.  It may read the whole window and is
-  // called with the mapping's lock held.
+  // committed.  It may read the whole window, and is called with the mapping's lock held.
   using PageCheck = std::function<Status(std::uint64_t file_page, std::uint64_t changed_lines)>;
   void check_pages_with(PageCheck check);
 
