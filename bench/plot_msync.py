@@ -14,6 +14,8 @@ STYLES = {
     "msync": dict(color="tab:red", marker="o", label="msync, not atomic"),
     "msync-data-journal": dict(color="tab:orange", marker="s", label="msync, ext4 data=journal"),
     "pawl-scan-async": dict(color="tab:blue", marker="^", label="Pawl, scan, async"),
+    "pawl-scan-async-sleeping": dict(color="tab:blue", linestyle="-.", marker="x",
+                                     label="Pawl, scan, async, sleeping"),
     "pawl-scan-eager": dict(color="tab:blue", linestyle="--", marker="v", label="Pawl, scan, eager"),
     "pawl-fault-async": dict(color="tab:green", marker="^", label="Pawl, fault, async"),
     "pawl-fault-eager": dict(color="tab:green", linestyle="--", marker="v",

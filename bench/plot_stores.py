@@ -9,6 +9,7 @@ from report import read_document
 
 COLORS = {
     "pawl": "tab:blue",
+    "pawl-sleeping": "lightblue",
     "leveldb": "tab:red",
     "rocksdb": "tab:orange",
     "sqlite-wal": "tab:green",
@@ -18,9 +19,10 @@ COLORS = {
     "kyoto": "tab:cyan",
     "sqlite-rollback": "tab:brown",
     "pmemobj": "tab:pink",
-    "floor": "black",
 }
-FLOOR_US = 10  # where bars begin
+# What an operation costs at least, without and with a processor kept awake: black lines.
+BOUNDS = {"floor": "dotted", "floor-awake": "dashed"}
+BARS_BEGIN_US = 10
 CHANGES = ["insert", "replace", "delete"]
 
 
@@ -34,9 +36,14 @@ def draw_bars(axes, rows, case, title):
         bars = [(group - 0.4 + (place + 0.5) * width, found[system, operation])
                 for group, operation in enumerate(CHANGES) if (system, operation) in found]
         axes.bar(*zip(*bars), width=width * 0.95, color=COLORS[system], label=system)
+    for system, style in BOUNDS.items():
+        lines = [(found[system, operation], group - 0.45, group + 0.45)
+                 for group, operation in enumerate(CHANGES) if (system, operation) in found]
+        if lines:
+            axes.hlines(*zip(*lines), color="black", linestyle=style, linewidth=1, label=system)
     axes.set_xticks(range(len(CHANGES)), CHANGES)
     axes.set_yscale("log")
-    axes.set_ylim(bottom=FLOOR_US)
+    axes.set_ylim(bottom=BARS_BEGIN_US)
     axes.set_ylabel("mean of an operation, µs")
     axes.set_title(title, fontsize=10)
     axes.grid(True, axis="y", which="both", alpha=0.25)
@@ -45,12 +52,14 @@ def draw_bars(axes, rows, case, title):
 def draw_batches(axes, rows):
     """Mean times of an insertion against the size of its batch."""
     batches = set()
-    for system, color in COLORS.items():
+    styles = {system: {"color": color, "marker": "o"} for system, color in COLORS.items()}
+    styles |= {system: {"color": "black", "linestyle": style} for system, style in BOUNDS.items()}
+    for system, style in styles.items():
         points = sorted((row["batch"], row["mean_us"]) for row in rows
                         if row["case"] == "batch" and row["system"] == system
                         and row["operation"] == "insert")
         if points:
-            axes.plot(*zip(*points), color=color, marker="o", markersize=4, label=system)
+            axes.plot(*zip(*points), markersize=4, label=system, **style)
             batches.update(batch for batch, _ in points)
     finish_axes(axes, "insert, in batches", batches)
     axes.set_xlabel("operations a commit")
@@ -71,7 +80,7 @@ def main():
     for axes in grid.flat:
         handles, labels = axes.get_legend_handles_labels()
         entries.update(zip(labels, handles))
-    figure.legend(entries.values(), entries.keys(), loc="lower center", ncol=5, fontsize=9,
+    figure.legend(entries.values(), entries.keys(), loc="lower center", ncol=7, fontsize=9,
                   frameon=False)
     save(figure, document["machine"])
 

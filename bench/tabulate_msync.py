@@ -6,8 +6,8 @@ usage: tabulate_msync.py ROWS.json
 
 from report import print_facts, print_table, print_targets, read_document
 
-SYSTEMS = ["floor", "msync", "msync-data-journal", "pawl-scan-async", "pawl-scan-eager",
-           "pawl-fault-async", "pawl-fault-eager"]
+SYSTEMS = ["floor", "floor-direct", "msync", "msync-data-journal", "pawl-scan-async",
+           "pawl-scan-async-sleeping", "pawl-scan-eager", "pawl-fault-async", "pawl-fault-eager"]
 
 
 def number(value):

@@ -61,7 +61,7 @@ std::vector<Tally> take_rounds(const Workers& workers, const Turn& turn, double 
   return tallies;
 }
 
-// The floor is the faster of the two.
+// The fastest of the floors is the floor.
 void add_floor(Rows& rows, std::size_t first) {
   const Row* best = nullptr;
   for (std::size_t i = first; i < rows.size(); ++i) {
@@ -159,8 +159,10 @@ void measure_pages(const Plan& plan, Results& results) {
     if (wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end())
       add_worker(workers, results, name, make);
   };
-  add("floor-direct", [&] { return make_floor(directory, true); });
-  add("floor-buffered", [&] { return make_floor(directory, false); });
+  add("floor-direct", [&] { return make_floor(directory, {.direct_io = true}); });
+  add("floor-direct-awake",
+      [&] { return make_floor(directory, {.direct_io = true, .awake = true}); });
+  add("floor-buffered", [&] { return make_floor(directory, {}); });
   add("msync", [&] { return make_plain_msync(directory, bytes); });
   add("msync-data-journal", [&] { return make_data_journal_msync(directory, bytes); });
   for (const auto& [tracker, tracker_name] :
@@ -172,6 +174,9 @@ void measure_pages(const Plan& plan, Results& results) {
           [&] { return make_pawl(directory, setup); });
     }
   }
+  add("pawl-scan-async-sleeping", [&] {
+    return make_pawl(directory, {.bytes = bytes, .tracker = PAWL_TRACKER_SCAN, .sleeping = true});
+  });
   if (workers.empty()) throw std::runtime_error("no such system can be had here");
   for (const std::string& load : plan.loads) {
     const std::uint32_t think_us = load == kThink ? plan.think_us : 0;

@@ -21,10 +21,10 @@ void print_rows(const Rows& rows) {
     if (!same_block) {
       fmt::print("\n{}: {} x {} bytes, {}\n", row.case_name, row.pages, row.bytes_per_page,
                  row.load);
-      fmt::print("  {:<20} {:>8} {:>11} {:>11} {:>11} {:>11} {:>10} {:>8}\n", "system", "MiB",
+      fmt::print("  {:<24} {:>8} {:>11} {:>11} {:>11} {:>11} {:>10} {:>8}\n", "system", "MiB",
                  "median us", "p99 us", "stores us", "both us", "journal B", "samples");
     }
-    fmt::print("  {:<20} {:>8} {:>11.1f} {:>11.1f} {:>11.1f} {:>11.1f} {:>10} {:>8}\n", row.system,
+    fmt::print("  {:<24} {:>8} {:>11.1f} {:>11.1f} {:>11.1f} {:>11.1f} {:>10} {:>8}\n", row.system,
                row.mapping_bytes >> 20, row.median_us, row.p99_us, row.store_median_us,
                row.both_median_us, row.journal_bytes, row.samples);
     previous = &row;

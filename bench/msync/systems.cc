@@ -9,6 +9,8 @@
 #include <cstring>
 #include <thread>
 
+#include "mapping/options.h"
+#include "medium/idle_poll.h"
 #include "msync/data_journal.h"
 #include "msync/files.h"
 
@@ -23,8 +25,10 @@ constexpr int kSettlePollsMax = 5000;
 
 class Floor final : public System {
  public:
-  Floor(const std::string& path, std::uint64_t bytes, bool direct_io)
-      : file_bytes_(bytes), file_(written(path, bytes, direct_io)) {}
+  Floor(const std::string& path, std::uint64_t bytes, const FloorSetup& setup)
+      : file_bytes_(bytes),
+        file_(written(path, bytes, setup.direct_io)),
+        idle_poll_(setup.awake ? kIdlePollDefaultUs : 0) {}
 
   void prepare(const Shape& shape) override {
     if (record_ == nullptr || record_bytes_ != shape.record_bytes) {
@@ -37,11 +41,7 @@ class Floor final : public System {
   }
   void store(const Shape&) override {}
   void commit(const Shape&) override {
-    if (::pwrite(file_.descriptor(), record_.get(), record_bytes_, static_cast<off_t>(position_)) !=
-            static_cast<ssize_t>(record_bytes_) ||
-        ::fdatasync(file_.descriptor()) != 0) {
-      fail_with_errno("cannot write and flush");
-    }
+    write_and_flush();
     position_ += record_bytes_;
     logged_.commits += 1;
     logged_.bytes += record_bytes_;
@@ -59,9 +59,18 @@ class Floor final : public System {
     ::posix_fadvise(file.descriptor(), 0, 0, POSIX_FADV_DONTNEED);
     return open_file(path, O_DIRECT);
   }
+  void write_and_flush() {
+    const IdlePoll::Wait wait(idle_poll_);
+    if (::pwrite(file_.descriptor(), record_.get(), record_bytes_, static_cast<off_t>(position_)) !=
+            static_cast<ssize_t>(record_bytes_) ||
+        ::fdatasync(file_.descriptor()) != 0) {
+      fail_with_errno("cannot write and flush");
+    }
+  }
 
   const std::uint64_t file_bytes_;
   File file_;
+  IdlePoll idle_poll_;
   std::unique_ptr<char, Free> record_;
   std::uint64_t record_bytes_ = 0;
   std::uint64_t position_ = 0;
@@ -103,6 +112,7 @@ class Pawl final : public System {
     if (::pawl_options_init(&options) != 0) throw std::runtime_error(::pawl_last_error());
     options.tracker = setup.tracker;
     options.apply = setup.apply;
+    if (setup.sleeping) options.idle_poll_us = 0;
     void* const at =
         ::pawl_mmap_with(nullptr, setup.bytes, PROT_READ | PROT_WRITE,
                          MAP_ATOMIC | (written ? MAP_POPULATE : 0), file.descriptor(), 0, &options);
@@ -158,9 +168,10 @@ constexpr std::uint64_t kFloorBytes = std::uint64_t{16} << 20;
 
 }  // namespace
 
-std::unique_ptr<System> make_floor(const std::string& directory, bool direct_io) {
-  return std::make_unique<Floor>(directory + (direct_io ? "/floor-direct" : "/floor-buffered"),
-                                 kFloorBytes, direct_io);
+std::unique_ptr<System> make_floor(const std::string& directory, const FloorSetup& setup) {
+  const std::string name = std::string(setup.direct_io ? "/floor-direct" : "/floor-buffered") +
+                           (setup.awake ? "-awake" : "");
+  return std::make_unique<Floor>(directory + name, kFloorBytes, setup);
 }
 
 std::unique_ptr<System> make_plain_msync(const std::string& directory, std::uint64_t bytes) {
@@ -175,7 +186,8 @@ std::unique_ptr<System> make_pawl(const std::string& directory, const PawlSetup&
   // One file for each system: they are in use at the same time.
   const std::string name = "/pawl-" + std::to_string(setup.tracker) + "-" +
                            std::to_string(setup.apply) + "-" + std::to_string(setup.bytes) + "-" +
-                           std::to_string(static_cast<int>(setup.contents));
+                           std::to_string(static_cast<int>(setup.contents)) +
+                           (setup.sleeping ? "-sleeping" : "");
   return std::make_unique<Pawl>(directory + name, setup);
 }
 

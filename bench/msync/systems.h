@@ -34,9 +34,13 @@ class System {
   virtual Logged logged() const { return {}; }
 };
 
+struct FloorSetup {
+  bool direct_io = false;
+  bool awake = false;  // keeps a processor awake while it waits, as Pawl does by default
+};
 // One pwrite and one fdatasync of shape.record_bytes into a file that is written all over: the
 // least that a commit by a journal can cost here.
-std::unique_ptr<System> make_floor(const std::string& directory, bool direct_io);
+std::unique_ptr<System> make_floor(const std::string& directory, const FloorSetup& setup);
 
 // mmap(MAP_SHARED) and msync(MS_SYNC): not atomic.
 std::unique_ptr<System> make_plain_msync(const std::string& directory, std::uint64_t bytes);
@@ -55,6 +59,7 @@ struct PawlSetup {
   pawl_tracker tracker = PAWL_TRACKER_AUTO;
   pawl_apply apply = PAWL_APPLY_ASYNC;
   Contents contents = Contents::written;
+  bool sleeping = false;  // keeps no processor awake while it waits
 };
 std::unique_ptr<System> make_pawl(const std::string& directory, const PawlSetup& setup);
 

@@ -1,5 +1,6 @@
 // No store: the least that a durable operation costs here.  It keeps its data in memory, and puts
-// as many bytes as an operation brings, in whole blocks, over a file that was written before.
+// as many bytes as an operation brings, in whole blocks, over a file that was written before.  Pawl
+// keeps a processor awake while it waits; so does one of the two floors, with the same means.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -9,6 +10,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "mapping/options.h"
+#include "medium/idle_poll.h"
 #include "stores/kinds.h"
 
 namespace pawl::bench {
@@ -20,10 +23,11 @@ constexpr std::size_t kFileBytes = std::size_t{32} << 20;
 
 class FloorStore final : public Store {
  public:
-  explicit FloorStore(const StoreSetup& setup)
+  FloorStore(const StoreSetup& setup, std::uint32_t idle_poll_us)
       : file_(::open((setup.directory + "/store").c_str(), O_RDWR | O_CREAT | O_DIRECT | O_CLOEXEC,
                      0600)),
-        buffer_(static_cast<char*>(std::aligned_alloc(kBlockBytes, kBufferBytes)), &std::free) {
+        buffer_(static_cast<char*>(std::aligned_alloc(kBlockBytes, kBufferBytes)), &std::free),
+        idle_poll_(idle_poll_us) {
     expect(file_ >= 0);
     std::fill_n(buffer_.get(), kBufferBytes, 'f');
     for (; at_ < kFileBytes; at_ += kBufferBytes) write(kBufferBytes);
@@ -61,8 +65,11 @@ class FloorStore final : public Store {
     const std::size_t whole = (bytes_ + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
     bytes_ = 0;
     if (at_ + whole > kFileBytes) at_ = 0;
-    write(whole);
-    expect(::fdatasync(file_) == 0);
+    {
+      const IdlePoll::Wait wait(idle_poll_);
+      write(whole);
+      expect(::fdatasync(file_) == 0);
+    }
     at_ += whole;
   }
   void write(std::size_t bytes) const {
@@ -74,19 +81,33 @@ class FloorStore final : public Store {
   std::map<std::string, std::string, std::less<>> values_;
   const int file_;
   const std::unique_ptr<char, decltype(&std::free)> buffer_;
+  IdlePoll idle_poll_;
   std::size_t at_ = 0;
   std::size_t bytes_ = 0;  // of the batch
   bool in_batch_ = false;
 };
 
+StoreKind floor_of(const std::string& name, const std::string& library,
+                   std::uint32_t idle_poll_us) {
+  return {.name = name,
+          .library = library,
+          .setting = "as many bytes, in blocks of 4 KiB, over written ones; no store, but a bound",
+          .open =
+              [idle_poll_us](const StoreSetup& setup) {
+                return std::make_unique<FloorStore>(setup, idle_poll_us);
+              },
+          .role = Role::bound};
+}
+
 }  // namespace
 
 StoreKind floor_kind() {
-  return {.name = "floor",
-          .library = "one pwrite past the page cache and one fdatasync",
-          .setting = "as many bytes, in blocks of 4 KiB, over written ones; no store, but a bound",
-          .open = [](const StoreSetup& setup) { return std::make_unique<FloorStore>(setup); },
-          .is_store = false};
+  return floor_of("floor", "one pwrite past the page cache and one fdatasync", 0);
+}
+
+StoreKind floor_awake_kind() {
+  return floor_of("floor-awake", "as floor, with a processor kept awake meanwhile, as by Pawl",
+                  kIdlePollDefaultUs);
 }
 
 }  // namespace pawl::bench

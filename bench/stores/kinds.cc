@@ -11,6 +11,7 @@ struct Entry {
 // The libraries that were found say so by a definition.
 constexpr Entry kEntries[] = {
     {"pawl", pawl_kind},
+    {"pawl-sleeping", pawl_sleeping_kind},
 #ifdef BENCH_WITH_SQLITE
     {"sqlite-rollback", sqlite_rollback_kind},
     {"sqlite-wal", sqlite_wal_kind},
@@ -54,6 +55,7 @@ constexpr Entry kEntries[] = {
     {"pmemobj", nullptr},
 #endif
     {"floor", floor_kind},
+    {"floor-awake", floor_awake_kind},
 };
 
 }  // namespace

@@ -8,8 +8,9 @@
 
 namespace pawl::bench {
 
-// A kind for each file beside this one.
+// One or two kinds for each file beside this one.
 StoreKind pawl_kind();
+StoreKind pawl_sleeping_kind();
 StoreKind sqlite_rollback_kind();
 StoreKind sqlite_wal_kind();
 StoreKind kyoto_kind();
@@ -21,8 +22,9 @@ StoreKind gdbm_kind();
 StoreKind pmemobj_kind();
 StoreKind volatile_kind();
 StoreKind floor_kind();
+StoreKind floor_awake_kind();
 
-// Those to compare, Pawl first, the floor last.
+// Those to compare, Pawl first, the floors last.
 std::vector<StoreKind> compared_kinds();
 // Names of those that lack their library.
 std::vector<std::string> missing_kinds();

@@ -82,7 +82,7 @@ void bench(const Arguments& arguments) {
   machine.push_back({"load_before", fmt::format("{:.2f}", load_average())});
   for (const std::string& name : arguments.only.empty() ? kCases : arguments.only)
     measure_case(plan, name, results);
-  const auto targets = judge(results.rows);
+  const auto targets = judge(plan.kinds, results.rows);
   print_report(machine, plan, results, targets);
   write_json(arguments.json, machine, plan, results, targets);
 }

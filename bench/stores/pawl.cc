@@ -2,6 +2,8 @@
 #include <fmt/core.h>
 #include <pawl/heap.hpp>
 
+#include <stdexcept>
+
 #include "stores/kinds.h"
 
 namespace pawl::bench {
@@ -9,8 +11,9 @@ namespace {
 
 class PawlStore final : public Store {
  public:
-  explicit PawlStore(const StoreSetup& setup)
-      : heap_(setup.directory + "/store.heap"), values_(heap_.root<Values>()) {}
+  PawlStore(const StoreSetup& setup, const pawl_options& options)
+      : heap_(setup.directory + "/store.heap", {.mapping = &options}),
+        values_(heap_.root<Values>()) {}
 
   void put(std::string_view key, std::string_view value) override {
     const auto at = values_.lower_bound(key);
@@ -48,13 +51,33 @@ class PawlStore final : public Store {
   bool in_batch_ = false;
 };
 
+pawl_options options_of(bool sleeping) {
+  pawl_options options;
+  if (::pawl_options_init(&options) != 0) throw std::runtime_error(::pawl_last_error());
+  if (sleeping) options.idle_poll_us = 0;
+  return options;
+}
+
+StoreKind kind_of(const std::string& name, const std::string& setting, bool sleeping) {
+  return {.name = name,
+          .library = fmt::format("Pawl {}.{}.{}", PAWL_VERSION_MAJOR, PAWL_VERSION_MINOR,
+                                 PAWL_VERSION_PATCH),
+          .setting = setting,
+          .open =
+              [sleeping](const StoreSetup& setup) {
+                return std::make_unique<PawlStore>(setup, options_of(sleeping));
+              },
+          .role = Role::pawl};
+}
+
 }  // namespace
 
 StoreKind pawl_kind() {
-  return {"pawl",
-          fmt::format("Pawl {}.{}.{}", PAWL_VERSION_MAJOR, PAWL_VERSION_MINOR, PAWL_VERSION_PATCH),
-          "std::map in a heap, sync() after each operation or batch",
-          [](const StoreSetup& setup) { return std::make_unique<PawlStore>(setup); }};
+  return kind_of("pawl", "std::map in a heap, sync() after each operation or batch", false);
+}
+
+StoreKind pawl_sleeping_kind() {
+  return kind_of("pawl-sleeping", "as pawl, but no processor is kept awake while it waits", true);
 }
 
 }  // namespace pawl::bench

@@ -119,7 +119,7 @@ void Session::check() {
 }
 
 void Session::check_reopened() {
-  if (!kind_.is_store) return;
+  if (kind_.role == Role::bound) return;
   std::vector<std::uint32_t> deleted;
   for (std::uint32_t key = 0; key < workload_.keys; ++key) {
     if (versions_[key] == 0) deleted.push_back(key);

@@ -44,6 +44,12 @@ class Store {
   virtual JournalUse journal_use() { return {}; }
 };
 
+enum class Role {
+  pawl,
+  rival,  // what Pawl is judged against
+  bound   // need not hold anything when it is opened again
+};
+
 struct StoreKind {
   std::string name;
   std::string library;  // with its version
@@ -51,7 +57,7 @@ struct StoreKind {
   // Opens the store in the directory, or makes one.  Throws Unavailable when this machine cannot
   // have it.
   std::function<std::unique_ptr<Store>(const StoreSetup&)> open;
-  bool is_store = true;  // else it need not hold anything when it is opened again
+  Role role = Role::rival;
 };
 
 }  // namespace pawl::bench

@@ -9,15 +9,14 @@ constexpr double kOfLevelDbMax = 0.8;
 constexpr double kOfBestRivalMax = 0.9;
 constexpr const char* kPawl = "pawl";
 constexpr const char* kLevelDb = "leveldb";
-constexpr const char* kFloor = "floor";
 
-const Row* best_rival(const Rows& rows, const std::string& case_name, Operation operation) {
+const Row* best_rival(const std::vector<StoreKind>& kinds, const Rows& rows,
+                      const std::string& case_name, Operation operation) {
   const Row* best = nullptr;
-  for (const Row& row : rows) {
-    if (row.case_name != case_name || row.operation != operation || row.system == kPawl ||
-        row.system == kFloor)
-      continue;
-    if (best == nullptr || row.mean_us < best->mean_us) best = &row;
+  for (const StoreKind& kind : kinds) {
+    if (kind.role != Role::rival) continue;
+    const Row* const row = find(rows, case_name, kind.name, operation);
+    if (row != nullptr && (best == nullptr || row->mean_us < best->mean_us)) best = row;
   }
   return best;
 }
@@ -32,7 +31,7 @@ void compare(const Row& pawl, const Row* rival, double limit, const std::string&
 
 }  // namespace
 
-std::vector<Target> judge(const Rows& rows) {
+std::vector<Target> judge(const std::vector<StoreKind>& kinds, const Rows& rows) {
   std::vector<Target> targets;
   for (const char* const case_name : {kCase1k, kCase1kThink, kCase100k}) {
     for (const Operation operation : {Operation::insert, Operation::replace, Operation::erase}) {
@@ -40,7 +39,7 @@ std::vector<Target> judge(const Rows& rows) {
       if (pawl == nullptr) continue;
       compare(*pawl, find(rows, case_name, kLevelDb, operation), kOfLevelDbMax,
               "mean against LevelDB's", targets);
-      const Row* const best = best_rival(rows, case_name, operation);
+      const Row* const best = best_rival(kinds, rows, case_name, operation);
       const std::string title =
           best == nullptr ? "" : fmt::format("mean against the best rival's ({})", best->system);
       compare(*pawl, best, kOfBestRivalMax, title, targets);
