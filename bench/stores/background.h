@@ -8,10 +8,10 @@
 namespace pawl::bench {
 
 // Waits until every other thread of this process sleeps, and has done so for a while, but for one
-// that only keeps a processor awake; then flushes the file system that holds `directory`, so that no
-// write waits in its cache.  Returns how long the work took, in microseconds: that of the threads,
-// up to the last sight of one at work, and the flush.  Throws std::runtime_error when the flush
-// fails.
+// that only keeps a processor awake; then flushes the file system that holds `directory`, so that
+// no write waits in its cache.  Returns how long the work took, in microseconds: that of the
+// threads, up to the last sight of one at work, and the flush.  Throws std::runtime_error when the
+// flush fails.
 double settle(const std::string& directory);
 
 // What this process has used since it began.
