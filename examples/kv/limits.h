@@ -32,10 +32,9 @@ constexpr size_t kShards = 1024;
 constexpr size_t kSweepKeysMax = 256;
 constexpr uint64_t kSweepPeriodMs = 100;
 
-// Of the mapping: a key that is written again before its page went into the file costs one copy
-// less there, so as much waits as some thousands of keys take.  The journal holds what waits.
+// Of the mapping: what is committed waits there until the file has it, and a page that is written
+// again meanwhile is copied once.
 constexpr const char* kJournalSize = "256M";
-constexpr const char* kApplyThresholdPages = "16384";
 
 // Writes that are committed one by one after heap or disk were full; see rounds.h.
 constexpr int kAloneAfterFull = 1000;

@@ -102,7 +102,6 @@ void raise_descriptor_limit() {
 // What the user set stands.
 void prefer_mapping_options() {
   setenv("PAWL_JOURNAL_SIZE", kv::kJournalSize, 0);
-  setenv("PAWL_APPLY_THRESHOLD", kv::kApplyThresholdPages, 0);
 }
 
 int serve(const Options& options) {

@@ -64,7 +64,7 @@ struct pawl_options {
   int tracker;
   /* enum pawl_apply.  PAWL_APPLY=async|eager. */
   int apply;
-  /* Committed pages that may wait for async apply.  PAWL_APPLY_THRESHOLD; default 128. */
+  /* Committed pages that may wait for async apply.  PAWL_APPLY_THRESHOLD; default 4096. */
   uint32_t apply_threshold_pages;
   /* Private memory above which a commit of the whole mapping drops clean pages.  PAWL_RESIDENT_MAX;
    * default a quarter of RAM. */

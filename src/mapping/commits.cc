@@ -325,7 +325,7 @@ Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uin
   private_pages_ += taken.page_count();
   // Durable, but the rest of the way into the base is closed: its record must stay.
   if (!usable().ok()) return {};
-  if (options_.apply == ApplyChoice::eager || image_.waiting_pages() > kOverlayPagesMax) {
+  if (options_.apply == ApplyChoice::eager || overlay_is_full()) {
     // The commit is durable already; this failure is the next call's, if it is one.
     if (batches_.idle()) {
       [[maybe_unused]] const Status applied = note(checkpointer_.apply_now());

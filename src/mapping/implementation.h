@@ -4,6 +4,7 @@
 // Locks, outermost first: mutex_, then those of Checkpointer, BatchWriter, Journal, CommittedImage.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -76,6 +77,11 @@ class Mapping::Implementation {
   // File pages of an address range of the window; EINVAL, ENOMEM as msync(2).
   Status pages_of(const void* address, std::size_t length, std::uint64_t& first,
                   std::uint64_t& end) const;
+  // The background does not keep up.
+  bool overlay_is_full() const {
+    return image_.waiting_pages() >
+           std::max(kOverlayPagesMax, 2 * std::size_t{options_.apply_threshold_pages});
+  }
   bool size_is_pending() const { return size_ != image_.size() || lowest_size_ < image_.size(); }
   // The committed copy of a page as the commit in hand will find it: cut where the file was cut.
   Result<CommittedImage::Page> page_before(std::uint64_t page);

@@ -14,7 +14,8 @@ enum class ApplyChoice { async = 0, eager = 1 };
 inline constexpr std::uint64_t kJournalSizeDefault = std::uint64_t{32} << 20;
 inline constexpr std::uint64_t kJournalSizeMin = std::uint64_t{64} << 10;
 inline constexpr std::uint64_t kJournalSizeMax = std::uint64_t{1} << 40;
-inline constexpr std::uint32_t kApplyThresholdDefault = 128;  // the paper's
+// The paper's is 128.  With more, a page that is stored to again and again is applied less often.
+inline constexpr std::uint32_t kApplyThresholdDefault = 4096;
 inline constexpr std::uint32_t kApplyThresholdMax = 1u << 20;
 inline constexpr std::uint32_t kIdlePollDefaultUs = 200;  // as long as Linux's haltpoll
 inline constexpr std::uint32_t kIdlePollMaxUs = 10'000;

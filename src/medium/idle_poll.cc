@@ -59,7 +59,7 @@ std::uint64_t IdlePoll::waits_given_up() const { return state_->waits_given_up.l
 
 void IdlePoll::start() {
   started_ = true;
-  Result<std::thread> thread = start_quiet_thread("pawl-idle", [state = state_] { run(*state); });
+  Result<std::thread> thread = start_quiet_thread(kIdlePollThreadName, [state = state_] { run(*state); });
   if (thread.ok()) thread.value().detach();
 }
 

@@ -16,6 +16,8 @@
 
 namespace pawl {
 
+inline constexpr const char* kIdlePollThreadName = "pawl-idle";
+
 class IdlePoll {
  public:
   // A wait is polled for at most `longest_us`; 0: never.

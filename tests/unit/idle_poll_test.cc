@@ -26,7 +26,7 @@ int idle_threads(const std::function<void(int)>& each = nullptr) {
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::string name;
     std::ifstream(task.path() / "comm") >> name;
-    if (name != "pawl-idle") continue;
+    if (name != kIdlePollThreadName) continue;
     ++found;
     if (each) each(std::stoi(task.path().filename()));
   }
