@@ -14,6 +14,8 @@
 #include <string>
 #include <thread>
 
+#include "medium/idle_poll.h"
+
 namespace pawl::bench {
 namespace {
 
@@ -22,9 +24,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kPoll{500};
 constexpr int kQuietPolls = 3;
 constexpr int kPollsMax = 120'000;
-// The thread that keeps a processor awake has nothing to do once the wait is over, but on a busy
-// machine its turn to see that, and sleep, may come late.
-constexpr const char* kKeepsAwake = "pawl-idle";
 
 // A thread that runs, waits for a processor, or waits for the disk is at work.
 bool is_at_work(const std::filesystem::path& task) {
@@ -36,7 +35,9 @@ bool is_at_work(const std::filesystem::path& task) {
   const std::size_t name_end = line.rfind(')');
   if (name_end == std::string::npos || name_end + 2 >= line.size()) return false;
   const std::size_t name = line.find('(') + 1;
-  if (line.compare(name, name_end - name, kKeepsAwake) == 0) return false;
+  // It has nothing to do once the wait is over, but on a busy machine its turn to see that, and
+  // sleep, may come late.
+  if (line.compare(name, name_end - name, kIdlePollThreadName) == 0) return false;
   const char state = line[name_end + 2];
   return state == 'R' || state == 'D';
 }

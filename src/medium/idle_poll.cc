@@ -24,14 +24,6 @@ void pause_processor() {
 #endif
 }
 
-bool move_to(int processor) {
-  if (processor < 0 || processor >= CPU_SETSIZE) return false;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(processor, &set);
-  return ::sched_setaffinity(0, sizeof set, &set) == 0;
-}
-
 }  // namespace
 
 struct IdlePoll::State {
@@ -40,7 +32,6 @@ struct IdlePoll::State {
   const std::chrono::microseconds longest;
   // Odd while a wait is under way; kStop at the end.
   std::atomic<int> turn{0};
-  std::atomic<int> processor{-1};
   std::atomic<std::uint64_t> waits_polled{0};
   std::atomic<std::uint64_t> waits_given_up{0};
 };
@@ -59,14 +50,14 @@ std::uint64_t IdlePoll::waits_given_up() const { return state_->waits_given_up.l
 
 void IdlePoll::start() {
   started_ = true;
-  Result<std::thread> thread = start_quiet_thread(kIdlePollThreadName, [state = state_] { run(*state); });
+  Result<std::thread> thread =
+      start_quiet_thread(kIdlePollThreadName, [state = state_] { run(*state); });
   if (thread.ok()) thread.value().detach();
 }
 
 void IdlePoll::begin() {
   if (longest_us_ == 0) return;
   if (!started_) start();
-  state_->processor.store(::sched_getcpu(), std::memory_order_relaxed);
   const int turn = state_->turn.load(std::memory_order_relaxed);
   PAWL_ASSERT(turn != kStop && (turn & 1) == 0);
   state_->turn.store((turn + 1) & kTurnMask);
@@ -83,19 +74,10 @@ void IdlePoll::end() {
 void IdlePoll::run(State& state) {
   const sched_param lowest{};
   if (::sched_setscheduler(0, SCHED_IDLE, &lowest) != 0) return;
-  int bound_to = -1;
   int turn = state.turn.load();
   while (turn != kStop) {
-    bool over = false;
-    if ((turn & 1) == 1) {
-      const int processor = state.processor.load(std::memory_order_relaxed);
-      // Polling elsewhere would help nobody.
-      if (processor == bound_to || move_to(processor)) {
-        bound_to = processor;
-        over = poll(state, turn);
-      }
-    }
-    if (!over) state.turn.wait(turn);
+    const bool is_over = (turn & 1) == 1 && poll(state, turn);
+    if (!is_over) state.turn.wait(turn);
     turn = state.turn.load();
   }
 }

@@ -1,13 +1,14 @@
-// Keeps a processor awake while a commit waits for the device.
+// Keeps the machine awake while a commit waits for the device.
 //
 // A processor with nothing to run halts, and the interrupt that ends the wait has to wake it first.
-// On a virtual machine that costs more than all that a commit computes (docs/benchmarks.md).  Linux
-// has the same remedy for guests, the cpuidle governor haltpoll, by default for as long (200 us);
-// but it is up to whoever runs the machine, and only for guests.
+// On a virtual machine, most of all when all its processors sleep, that costs more than all that a
+// commit computes (docs/benchmarks.md).  Linux has the same remedy for guests, the cpuidle governor
+// haltpoll, by default for as long (200 us); but it is up to whoever runs the machine.
 //
-// One thread polls, under SCHED_IDLE, so that whatever else wants the processor comes first, and
-// bound to the processor from which the caller waits, since the interrupt comes back to it or wakes
-// the caller there.  Where such a thread cannot be had nothing is polled, and nothing else changes.
+// One thread polls, under SCHED_IDLE, so that whatever else wants the processor comes first.  It is
+// left to the scheduler where: bound to the processor from which the caller waits it was as good
+// for a program that only commits, but a server and its client were moved about by it.
+// Where such a thread cannot be had nothing is polled, and nothing else changes.
 #pragma once
 
 #include <atomic>
