@@ -48,7 +48,9 @@ function(pawl_configure_shared_library target)
   target_compile_definitions(${target} PRIVATE PAWL_BUILDING_SHARED)
   target_link_options(${target} PRIVATE
                       "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/pawl.map"
-                      "LINKER:--as-needed")
+                      "LINKER:--as-needed"
+                      # Handlers of signals and forks, and threads, outlive dlclose(3).
+                      "LINKER:-z,nodelete")
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/pawl.map)
   if(NOT PAWL_SANITIZE)
     target_link_options(${target} PRIVATE "LINKER:-z,defs" "LINKER:-z,relro" "LINKER:-z,now")

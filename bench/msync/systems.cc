@@ -28,7 +28,7 @@ class Floor final : public System {
   Floor(const std::string& path, std::uint64_t bytes, const FloorSetup& setup)
       : file_bytes_(bytes),
         file_(written(path, bytes, setup.direct_io)),
-        idle_poll_(setup.awake ? kIdlePollDefaultUs : 0) {}
+        idle_poll_us_(setup.awake ? kIdlePollDefaultUs : 0) {}
 
   void prepare(const Shape& shape) override {
     if (record_ == nullptr || record_bytes_ != shape.record_bytes) {
@@ -60,7 +60,7 @@ class Floor final : public System {
     return open_file(path, O_DIRECT);
   }
   void write_and_flush() {
-    const IdlePoll::Wait wait(idle_poll_);
+    const IdlePoll::Wait wait(idle_poll_us_);
     if (::pwrite(file_.descriptor(), record_.get(), record_bytes_, static_cast<off_t>(position_)) !=
             static_cast<ssize_t>(record_bytes_) ||
         ::fdatasync(file_.descriptor()) != 0) {
@@ -70,7 +70,7 @@ class Floor final : public System {
 
   const std::uint64_t file_bytes_;
   File file_;
-  IdlePoll idle_poll_;
+  const std::uint32_t idle_poll_us_;
   std::unique_ptr<char, Free> record_;
   std::uint64_t record_bytes_ = 0;
   std::uint64_t position_ = 0;

@@ -27,7 +27,7 @@ class FloorStore final : public Store {
       : file_(::open((setup.directory + "/store").c_str(), O_RDWR | O_CREAT | O_DIRECT | O_CLOEXEC,
                      0600)),
         buffer_(static_cast<char*>(std::aligned_alloc(kBlockBytes, kBufferBytes)), &std::free),
-        idle_poll_(idle_poll_us) {
+        idle_poll_us_(idle_poll_us) {
     expect(file_ >= 0);
     std::fill_n(buffer_.get(), kBufferBytes, 'f');
     for (; at_ < kFileBytes; at_ += kBufferBytes) write(kBufferBytes);
@@ -66,7 +66,7 @@ class FloorStore final : public Store {
     bytes_ = 0;
     if (at_ + whole > kFileBytes) at_ = 0;
     {
-      const IdlePoll::Wait wait(idle_poll_);
+      const IdlePoll::Wait wait(idle_poll_us_);
       write(whole);
       expect(::fdatasync(file_) == 0);
     }
@@ -81,7 +81,7 @@ class FloorStore final : public Store {
   std::map<std::string, std::string, std::less<>> values_;
   const int file_;
   const std::unique_ptr<char, decltype(&std::free)> buffer_;
-  IdlePoll idle_poll_;
+  const std::uint32_t idle_poll_us_;
   std::size_t at_ = 0;
   std::size_t bytes_ = 0;  // of the batch
   bool in_batch_ = false;

@@ -70,7 +70,8 @@ struct pawl_options {
    * default a quarter of RAM. */
   uint64_t resident_bytes_max;
   /* Microseconds for which a commit that waits for the device keeps an otherwise idle processor
-   * awake, by a thread of the lowest priority.  PAWL_IDLE_POLL_US; default 200, 0 for never. */
+   * awake, by a thread of the lowest priority, when there are many in close succession.
+   * PAWL_IDLE_POLL_US; default 200, 0 for never. */
   uint32_t idle_poll_us;
 };
 

@@ -10,6 +10,7 @@
 #include "journal/reader.h"
 #include "mapping/implementation.h"
 #include "mapping/page_diff.h"
+#include "medium/idle_poll.h"
 #include "medium/law.h"
 
 namespace pawl {
@@ -209,7 +210,7 @@ Status Mapping::Implementation::commit_staged(const std::vector<std::uint64_t>& 
   }
   Status written;
   {
-    const IdlePoll::Wait wait(idle_poll_);
+    const IdlePoll::Wait wait(options_.idle_poll_us);
     written = journal_->write_durably(place.value(), record.block());
   }
   if (!written.ok()) {

@@ -17,7 +17,6 @@
 #include "mapping/mapping.h"
 #include "mapping/statistics.h"
 #include "mapping/view.h"
-#include "medium/idle_poll.h"
 #include "track/tracker.h"
 
 namespace pawl {
@@ -101,7 +100,6 @@ class Mapping::Implementation {
   std::string last_error_;
   std::atomic<std::uint64_t> durable_sequence_;
 
-  IdlePoll idle_poll_;
   journal::Checkpointer checkpointer_;
   journal::BatchWriter batches_;
 

@@ -83,7 +83,6 @@ Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Op
       tracker_(std::move(tracker)),
       view_(*medium_, *tracker_),
       durable_sequence_(journal_->last_sequence()),
-      idle_poll_(options.idle_poll_us),
       checkpointer_(
           medium_->base(), image_, *journal_, options.apply_threshold_pages,
           [this](const Status& status) { [[maybe_unused]] const Status noted = note(status); }),

@@ -5,15 +5,20 @@
 // commit computes (docs/benchmarks.md).  Linux has the same remedy for guests, the cpuidle governor
 // haltpoll, by default for as long (200 us); but it is up to whoever runs the machine.
 //
-// One thread polls, under SCHED_IDLE, so that whatever else wants the processor comes first.  It is
-// left to the scheduler where: bound to the processor from which the caller waits it was as good
-// for a program that only commits, but a server and its client were moved about by it.
-// Where such a thread cannot be had nothing is polled, and nothing else changes.
+// One thread for the process polls, under SCHED_IDLE, so that whatever else its session or
+// container has to run comes first.  It is left to the scheduler where: bound to the processor from
+// which the caller waits it was as good for a program that only commits, but a server and its
+// client were moved about by it.
+//
+// Such a thread needs processor time to end, too, so exit(2) and execve(2) wait for it, and on a
+// busy machine its turn comes late.  So it is there only for those who commit again and again: it
+// starts with the kWaitsBefore-th wait in close succession, and ends when there was none for a
+// while. Where it cannot be had nothing is polled, and nothing else changes.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
+#include <mutex>
 
 namespace pawl {
 
@@ -21,41 +26,46 @@ inline constexpr const char* kIdlePollThreadName = "pawl-idle";
 
 class IdlePoll {
  public:
-  // A wait is polled for at most `longest_us`; 0: never.
-  explicit IdlePoll(std::uint32_t longest_us);
-  // Does not wait for the thread: on a busy machine its turn may come late.
-  ~IdlePoll();
-  IdlePoll(const IdlePoll&) = delete;
-  IdlePoll& operator=(const IdlePoll&) = delete;
+  // That of the process; a forked child has its own.
+  static IdlePoll& process();
 
-  // A wait lasts as long as one of these lives.  One at a time.
+  static constexpr std::uint32_t kWaitsBefore = 64;
+
+  // A wait lasts as long as one of these lives, and is polled for at most `longest_us`; 0: not at
+  // all.  Any thread may wait, many at once.  Throws nothing.
   class Wait {
    public:
-    explicit Wait(IdlePoll& poll) : poll_(poll) { poll_.begin(); }
-    ~Wait() { poll_.end(); }
+    explicit Wait(std::uint32_t longest_us) noexcept;
+    ~Wait();
     Wait(const Wait&) = delete;
     Wait& operator=(const Wait&) = delete;
 
    private:
-    IdlePoll& poll_;
+    IdlePoll* poll_ = nullptr;
   };
 
-  // Waits during which the thread has polled, and those of them that it gave up, in all.
-  std::uint64_t waits_polled() const;
-  std::uint64_t waits_given_up() const;
+  // Times that the thread has polled, and those of them that it gave up, in all.
+  std::uint64_t polls() const { return polls_.load(); }
+  std::uint64_t given_up() const { return given_up_.load(); }
 
  private:
-  // Shared with the thread, which may be the last to leave.
-  struct State;
-  void begin();
-  void end();
-  void start();
-  static void run(State& state);
-  static bool poll(State& state, int turn);
+  IdlePoll() = default;
+  bool in_succession(std::int64_t now_ns);
+  void begin(std::uint32_t longest_us) noexcept;
+  void start() noexcept;
+  void run();
+  void poll(std::uint32_t begun);
+  bool ends(std::uint32_t begun);
 
-  const std::uint32_t longest_us_;
-  const std::shared_ptr<State> state_;
-  bool started_ = false;
+  std::atomic<std::uint32_t> begun_{0};  // waits; the thread sleeps on it
+  std::atomic<std::uint32_t> under_way_{0};
+  std::atomic<std::int64_t> deadline_ns_{0};  // of the wait that began last
+  std::atomic<std::int64_t> last_begin_ns_{0};
+  std::atomic<std::uint32_t> successive_{0};
+  std::atomic<bool> running_{false};
+  std::mutex thread_mutex_;  // guards the thread's start and end
+  std::atomic<std::uint64_t> polls_{0};
+  std::atomic<std::uint64_t> given_up_{0};
 };
 
 }  // namespace pawl

@@ -17,6 +17,8 @@ export PKG_CONFIG_PATH="$libdir/pkgconfig" LD_LIBRARY_PATH="$libdir"
 "$cc" -std=c11 "$consumer/consumer.c" -o "$work/shared" $(pkg-config --cflags --libs pawl)
 readelf -d "$work/shared" | grep -q 'NEEDED.*libpawl\.so\.0'
 "$work/shared" "$work/shared.data"
+# Its handlers and threads outlive dlclose(3), and so must it.
+readelf -d "$libdir/libpawl.so" | grep -q NODELETE
 
 # shellcheck disable=SC2046
 "$cc" -std=c11 -I"$prefix/include" "$consumer/consumer.c" -o "$work/static" \
