@@ -1,5 +1,7 @@
 #include "journal/checkpointer.h"
 
+#include <new>
+
 #include "medium/law.h"
 #include "medium/quiet_thread.h"
 
@@ -43,7 +45,12 @@ void Checkpointer::run() {
     if (stop_) return;
     nudged_ = false;
     lock.unlock();
-    Status status = much_in_journal() ? checkpoint_now() : apply_now();
+    Status status;
+    try {
+      status = much_in_journal() ? checkpoint_now() : apply_now();
+    } catch (const std::bad_alloc&) {
+      status = Status::no_memory("no memory for the background");
+    }
     if (!status.ok()) failed_(status);
     lock.lock();
     // A full disk may be mended: the commit that next needs the space tries again itself.

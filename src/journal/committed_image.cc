@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "medium/law.h"
@@ -99,21 +100,24 @@ void CommittedImage::truncate(std::uint64_t to, std::uint64_t sequence) {
 void CommittedImage::set_size(std::uint64_t size_bytes, std::uint64_t sequence) {
   const std::lock_guard lock(mutex_);
   if (size_bytes == size_) return;
-  size_ = size_bytes;
   sizes_.push_back({sequence, size_bytes});
+  size_ = size_bytes;
 }
 
 void CommittedImage::patch(std::uint64_t number, const Page& page, std::uint64_t offset_in_page,
                            std::span<const std::byte> bytes, std::uint64_t sequence) {
   PAWL_ASSERT(offset_in_page + bytes.size() <= kPageBytes);
   const std::lock_guard lock(mutex_);
-  Waiting& waiting = overlay_[number];
-  if (waiting.page == nullptr) {
+  auto found = overlay_.find(number);
+  if (found == overlay_.end()) {
     // Either a copy loaded for this commit, or one that was applied since it was looked up, and may
     // still be read by the one who applied it.
-    waiting.page = page.use_count() == 1 ? page : copy(page);
-    waiting.first_sequence = sequence;
+    Waiting entry;
+    entry.page = page.use_count() == 1 ? page : copy(page);
+    entry.first_sequence = sequence;
+    found = overlay_.emplace(number, std::move(entry)).first;
   }
+  Waiting& waiting = found->second;
   waiting.last_sequence = sequence;
   std::memcpy(writable(waiting).bytes.data() + offset_in_page, bytes.data(), bytes.size());
 }
@@ -181,6 +185,7 @@ Status CommittedImage::apply_truncation(std::uint64_t size_bytes,
 // It waits again, with what was defined since.
 void CommittedImage::truncation_failed() {
   const std::lock_guard lock(mutex_);
+  if (!applying_.pending) return;
   if (truncation_.pending) {
     truncation_.to = std::min(truncation_.to, applying_.to);
     truncation_.first_sequence = std::min(truncation_.first_sequence, applying_.first_sequence);
@@ -191,6 +196,15 @@ void CommittedImage::truncation_failed() {
 }
 
 Status CommittedImage::apply() {
+  try {
+    return apply_durable();
+  } catch (const std::bad_alloc&) {
+    truncation_failed();
+    return Status::no_memory("no memory to apply commits; free some and call again");
+  }
+}
+
+Status CommittedImage::apply_durable() {
   struct Copy {
     std::uint64_t number;
     Page page;

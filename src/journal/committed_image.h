@@ -108,6 +108,7 @@ class CommittedImage {
   };
 
   PageBuffer& writable(Waiting& waiting);
+  Status apply_durable();
   Status apply_truncation(std::uint64_t size_bytes, const std::vector<std::uint64_t>& copied_pages);
   void truncation_failed();
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "journal/page_buffer.h"
 #include "medium/law.h"
@@ -159,18 +160,26 @@ Status Journal::write(const Place& place, std::uint64_t offset_in_record,
   return file_->write(place.offset + offset_in_record, bytes);
 }
 
+template <class Flush>
+Status Journal::flush_once(const Flush& flush) {
+  const std::lock_guard lock(flush_mutex_);
+  PAWL_TRY(flush_failure_);
+  try {
+    Status status = flush();
+    if (status.error_number() == EIO) flush_failure_ = status;
+    return status;
+  } catch (const std::bad_alloc&) {
+    // A flush that succeeds takes no memory: this was the text of a failure, and which is not
+    // known.
+    flush_failure_ = Status::failure(EIO, "out of memory");
+    return Status::failure(EIO, "out of memory");
+  }
+}
+
 Status Journal::write_durably(const Place& place, std::span<const std::byte> record) {
   PAWL_ASSERT(place.offset >= kAreaStart && record.size() == place.bytes);
   if (is_broken(Law::acknowledge_after_flush)) return file_->write(place.offset, record);
   return flush_once([&] { return file_->write_durably(place.offset, record); });
-}
-
-Status Journal::flush_once(const std::function<Status()>& flush) {
-  const std::lock_guard lock(flush_mutex_);
-  PAWL_TRY(flush_failure_);
-  Status status = flush();
-  if (status.error_number() == EIO) flush_failure_ = status;
-  return status;
 }
 
 Status Journal::flush() {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -83,7 +82,8 @@ class Journal {
 
   // Flushes one at a time, and after one failed none succeeds (law 8): where writes pass through
   // the page cache, whoever flushes first is told of the failure, and nobody after.
-  Status flush_once(const std::function<Status()>& flush);
+  template <class Flush>
+  Status flush_once(const Flush& flush);
 
   std::unique_ptr<MediumFile> file_;
   const JournalId id_;

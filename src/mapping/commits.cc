@@ -23,6 +23,26 @@ std::uint64_t wall_clock_ns() {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+// A place in the ring without a record ends recovery: it is given back unless it got one.
+class PlaceInHand {
+ public:
+  PlaceInHand(journal::Journal& journal, const journal::Place& place)
+      : journal_(journal), place_(place) {}
+  ~PlaceInHand() {
+    if (!is_kept_) journal_.cancel(place_);
+  }
+  PlaceInHand(const PlaceInHand&) = delete;
+  PlaceInHand& operator=(const PlaceInHand&) = delete;
+  void keep() { is_kept_ = true; }
+
+ private:
+  journal::Journal& journal_;
+  const journal::Place place_;
+  bool is_kept_ = false;
+};
+
+constexpr const char* kNoMemory = "no memory for the commit; free some and call again";
+
 }  // namespace
 
 std::byte* Mapping::Implementation::bytes_now(std::uint64_t page) {
@@ -42,13 +62,50 @@ Result<CommittedImage::Page> Mapping::Implementation::page_before(std::uint64_t 
   return cut;
 }
 
-// What the tracker knows of the range joins what earlier calls left.
 Status Mapping::Implementation::take_pages(std::uint64_t first_page, std::uint64_t end_page,
                                            PageRuns& taken) {
   if (!view_.mapped()) return {};
   first_page = std::max(first_page, view_.first_page());
   const std::uint64_t end = std::min(end_page, view_.accessible_end_page());
   if (first_page >= end) return {};
+  try {
+    return take_known_pages(first_page, end, taken);
+  } catch (const std::bad_alloc&) {
+    be_unsure_of(first_page, end);
+    return Status::no_memory("no memory to look for changed pages; free some and call again");
+  }
+}
+
+void Mapping::Implementation::keep_pages(PageRuns& taken) noexcept {
+  if (taken.empty()) return;
+  try {
+    pending_.add(taken);
+  } catch (const std::bad_alloc&) {
+    // In order as pending_.take() made them, hence without a need for memory.
+    be_unsure_of(taken.runs().front().first, taken.runs().back().end());
+  }
+}
+
+void Mapping::Implementation::be_unsure_of(std::uint64_t first_page,
+                                           std::uint64_t end_page) noexcept {
+  unsure_first_ = std::min(unsure_first_, first_page);
+  unsure_end_ = std::max(unsure_end_, end_page);
+}
+
+void Mapping::Implementation::forget_pages() noexcept {
+  pending_.clear();
+  unsure_first_ = ~std::uint64_t{0};
+  unsure_end_ = 0;
+}
+
+// What the tracker knows of the range joins what earlier calls left.
+Status Mapping::Implementation::take_known_pages(std::uint64_t first_page, std::uint64_t end,
+                                                 PageRuns& taken) {
+  const std::uint64_t unsure_first = std::max(unsure_first_, view_.first_page());
+  const std::uint64_t unsure_end = std::min(unsure_end_, view_.accessible_end_page());
+  if (unsure_first < unsure_end) pending_.add(unsure_first, unsure_end - unsure_first);
+  unsure_first_ = ~std::uint64_t{0};
+  unsure_end_ = 0;
   PageRuns stored;
   const Status status = tracker_->collect(reinterpret_cast<char*>(view_.bytes(first_page)),
                                           (end - first_page) * kPageBytes, stored);
@@ -122,23 +179,24 @@ Result<journal::Place> Mapping::Implementation::place_for(std::uint64_t record_b
   if (auto place = journal_->reserve(record_bytes)) return *place;
   auto place = journal_->reserve_oversize();
   if (!place.ok()) return place;
-  if (const Status extended = journal_->extend(place.value(), record_bytes); !extended.ok()) {
-    journal_->cancel(place.value());
-    return extended;
-  }
+  PlaceInHand in_hand(*journal_, place.value());
+  PAWL_TRY(journal_->extend(place.value(), record_bytes));
   journal_->settle(place.value());
+  in_hand.keep();
   return place;
 }
 
 // The image takes the bytes from the record, not from memory: what is logged is what is committed.
 // Out of memory here, the image is behind the journal: the next open brings it up.
-void Mapping::Implementation::patch_image(std::span<const std::byte> record,
+bool Mapping::Implementation::patch_image(std::span<const std::byte> record,
                                           const std::vector<Change>& changes,
                                           std::uint64_t sequence) {
   try {
     patch_image_with(record, changes, sequence);
+    return true;
   } catch (const std::bad_alloc&) {
-    note_final(Status::failure(ENOMEM, "no memory for the committed image"));
+    note_final(Status::no_memory("no memory for the committed image"));
+    return false;
   }
 }
 
@@ -188,10 +246,8 @@ Status Mapping::Implementation::commit_staged(const std::vector<std::uint64_t>& 
   }
   auto place = place_for(record.record_bytes());
   if (!place.ok()) return place.status();
-  if (const Status finished = record.finish(header_for(place.value())); !finished.ok()) {
-    journal_->cancel(place.value());
-    return finished;
-  }
+  PlaceInHand in_hand(*journal_, place.value());
+  PAWL_TRY(record.finish(header_for(place.value())));
   PAWL_ASSERT(record.block().size() == place.value().bytes);
   const std::uint64_t sequence = place.value().sequence;
 
@@ -199,10 +255,18 @@ Status Mapping::Implementation::commit_staged(const std::vector<std::uint64_t>& 
   // their flush.
   const bool queue = durability == Durability::queued || !batches_.idle();
   if (queue) {
-    patch_image(record.block(), changes, sequence);
+    in_hand.keep();
+    // With part of it in the image the record must not become durable, and then be dropped.
+    if (!patch_image(record.block(), changes, sequence)) return usable();
     count(place.value(), record);
     lowest_size_ = size_;
-    if (const Status queued = batches_.enqueue(place.value(), std::move(record)); !queued.ok()) {
+    Status queued;
+    try {
+      queued = batches_.enqueue(place.value(), std::move(record));
+    } catch (const std::bad_alloc&) {
+      queued = Status::no_memory("no memory to queue a commit");
+    }
+    if (!queued.ok()) {
       note_final(queued);  // the image is ahead of the journal already
       return usable();
     }
@@ -214,16 +278,15 @@ Status Mapping::Implementation::commit_staged(const std::vector<std::uint64_t>& 
     written = journal_->write_durably(place.value(), record.block());
   }
   if (!written.ok()) {
-    if (written.error_number() != EIO) {
-      journal_->cancel(place.value());
-      return written;
-    }
+    if (written.error_number() != EIO) return written;
+    in_hand.keep();
     note_final(written);
     return usable();
   }
-  patch_image(record.block(), changes, sequence);
+  in_hand.keep();
   durable_sequence_.store(sequence);
-  image_.durable(sequence);
+  // With part of it in the image the record must not count as applied, and be dropped.
+  if (patch_image(record.block(), changes, sequence)) image_.durable(sequence);
   count(place.value(), record);
   lowest_size_ = size_;
   record_memory_ = record.take_buffer();
@@ -253,24 +316,30 @@ Status Mapping::Implementation::apply_direct(const journal::Place& place) {
 Status Mapping::Implementation::commit_direct(const std::vector<std::uint64_t>& pages) {
   PAWL_TRY(batches_.wait());
   PAWL_TRY(checkpointer_.checkpoint_now());
-  auto reserved = journal_->reserve_oversize();
-  if (!reserved.ok()) return reserved.status();
-  journal::Place place = reserved.value();
+  journal::Place place;
   journal::RecordBuilder record(
       [&](std::uint64_t offset, std::span<const std::byte> bytes) -> Status {
         PAWL_TRY(journal_->extend(place, offset + bytes.size()));
         return journal_->write(place, offset, bytes);
       });
+  auto reserved = journal_->reserve_oversize();
+  if (!reserved.ok()) return reserved.status();
+  place = reserved.value();
+  bool nothing = false;
+  const auto build = [&]() -> Status {
+    PAWL_TRY(collect_changes(pages, record, nullptr));
+    nothing = record.empty() && !size_is_pending();
+    if (nothing) return {};
+    PAWL_TRY(record.finish(header_for(place)));
+    PAWL_TRY(journal_->extend(place, record.block().size()));
+    return journal_->write(place, 0, record.block());
+  };
   Status built;
   try {
-    built = collect_changes(pages, record, nullptr);
+    built = build();
   } catch (const std::bad_alloc&) {
-    built = Status::failure(ENOMEM, "no memory for the commit; free some and call again");
+    built = Status::no_memory(kNoMemory);
   }
-  const bool nothing = built.ok() && record.empty() && !size_is_pending();
-  if (built.ok() && !nothing) built = record.finish(header_for(place));
-  if (built.ok() && !nothing) built = journal_->extend(place, record.block().size());
-  if (built.ok() && !nothing) built = journal_->write(place, 0, record.block());
   if (!built.ok() || nothing) {
     journal_->cancel(place);
     if (const Status cut = journal_->give_growth_back(); !cut.ok()) note_final(cut);
@@ -284,21 +353,17 @@ Status Mapping::Implementation::commit_direct(const std::vector<std::uint64_t>& 
   durable_sequence_.store(place.sequence);
   count(place, record);
   lowest_size_ = size_;
-  if (const Status applied = checkpointer_.apply_directly([&] { return apply_direct(place); });
-      !applied.ok()) {
-    note_final(applied);
+  Status applied;
+  try {
+    applied = checkpointer_.apply_directly([&] { return apply_direct(place); });
+  } catch (const std::bad_alloc&) {
+    applied = Status::no_memory("no memory for the committed image");
   }
+  if (!applied.ok()) note_final(applied);
   return {};
 }
 
-Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uint64_t end_page,
-                                              Durability durability) {
-  PageRuns taken;
-  if (is_broken(Law::only_the_range)) {
-    first_page = 0;
-    end_page = ~std::uint64_t{0};
-  }
-  PAWL_TRY(take_pages(first_page, end_page, taken));
+Status Mapping::Implementation::commit_pages(PageRuns& taken, Durability durability) {
   std::vector<std::uint64_t> pages;
   pages.reserve(taken.page_count() + outside_.size());
   for (const PageRun& run : taken.runs()) {
@@ -309,25 +374,44 @@ Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uin
     std::sort(pages.begin(), pages.end());
   }
   dirty_pages_ += pages.size();
+  return pages.size() > kStagedPagesMax ? commit_direct(pages) : commit_staged(pages, durability);
+}
+
+Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uint64_t end_page,
+                                              Durability durability) {
+  PageRuns taken;
+  if (is_broken(Law::only_the_range)) {
+    first_page = 0;
+    end_page = ~std::uint64_t{0};
+  }
+  PAWL_TRY(take_pages(first_page, end_page, taken));
   Status status;
   try {
-    status =
-        pages.size() > kStagedPagesMax ? commit_direct(pages) : commit_staged(pages, durability);
+    status = commit_pages(taken, durability);
   } catch (const std::bad_alloc&) {
-    status = Status::failure(ENOMEM, "no memory for the commit; free some and call again");
+    status = Status::no_memory(kNoMemory);
   }
   image_.end_commit();
   if (!status.ok()) {
     // Nothing is lost: the next commit finds the pages again.
-    if (!is_broken(Law::keep_what_failed)) pending_.add(taken);
+    if (!is_broken(Law::keep_what_failed)) keep_pages(taken);
     return status;
   }
   outside_.clear();
   private_pages_ += taken.page_count();
-  // Durable, but the rest of the way into the base is closed: its record must stay.
-  if (!usable().ok()) return {};
+  // The commit is durable already; what fails from here on is the next call's, if it is one.
+  try {
+    after_commit(first_page, end_page);
+  } catch (const std::bad_alloc&) {
+    [[maybe_unused]] const Status noted = note(Status::no_memory("no memory after a commit"));
+  }
+  return {};
+}
+
+void Mapping::Implementation::after_commit(std::uint64_t first_page, std::uint64_t end_page) {
+  // The rest of the way into the base is closed: the record must stay.
+  if (!usable().ok()) return;
   if (options_.apply == ApplyChoice::eager || overlay_is_full()) {
-    // The commit is durable already; this failure is the next call's, if it is one.
     if (batches_.idle()) {
       [[maybe_unused]] const Status applied = note(checkpointer_.apply_now());
     }
@@ -338,7 +422,6 @@ Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uin
       end_page >= view_.accessible_end_page()) {
     if (const Status bounded = bound_memory(); !bounded.ok()) note_final(bounded);
   }
-  return {};
 }
 
 // A record that was larger than the journal is applied at once, so that the disk gets its space
@@ -358,15 +441,23 @@ Status Mapping::Implementation::bound_memory() {
   if (image_.waiting_pages() > 0 || size_is_pending() || !outside_.empty()) return {};
   // A thread that stores during the commit breaks its contract; its store is not dropped for that.
   PageRuns late;
-  PAWL_TRY(take_pages(view_.first_page(), view_.accessible_end_page(), late));
+  if (!note(take_pages(view_.first_page(), view_.accessible_end_page(), late)).ok()) return {};
   if (!late.empty()) {
-    pending_.add(late);
+    keep_pages(late);
     return {};
   }
-  PAWL_TRY(view_.show_base(size_));
+  PAWL_TRY(show_base());
   pages_dropped_ += private_pages_;
   private_pages_ = 0;
   return {};
+}
+
+Status Mapping::Implementation::show_base() {
+  try {
+    return view_.show_base(size_);
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory("no memory to map the file anew");
+  }
 }
 
 Status Mapping::Implementation::roll_back_locked(std::uint64_t first_page, std::uint64_t end_page,
@@ -379,17 +470,22 @@ Status Mapping::Implementation::roll_back_locked(std::uint64_t first_page, std::
   PAWL_TRY(take_pages(first_page, end_page, taken));
   if (whole) {
     outside_.clear();
-    pending_.clear();
+    forget_pages();
     size_ = lowest_size_ = image_.size();
     private_pages_ = 0;
     if (!view_.mapped()) return {};
-    const Status shown = view_.show_base(size_);
+    const Status shown = show_base();
     if (!shown.ok()) note_final(shown);  // part of the view may be untracked now
     return shown;
   }
-  const Status status = roll_back_pages(taken);
+  Status status;
+  try {
+    status = roll_back_pages(taken);
+  } catch (const std::bad_alloc&) {
+    status = Status::no_memory("no memory for the rollback; free some and call again");
+  }
   // What was not rolled back is still to be committed.
-  if (!status.ok()) pending_.add(taken);
+  if (!status.ok()) keep_pages(taken);
   return status;
 }
 

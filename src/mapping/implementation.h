@@ -59,7 +59,9 @@ class Mapping::Implementation {
   // File pages [first, end) of the window, and all writes outside it.
   Status commit_locked(std::uint64_t first_page, std::uint64_t end_page, Durability durability);
   Status roll_back_locked(std::uint64_t first_page, std::uint64_t end_page, bool whole);
+  // What take_pages() gave and was not used after all is kept for the next.
   Status take_pages(std::uint64_t first_page, std::uint64_t end_page, PageRuns& taken);
+  void keep_pages(PageRuns& taken) noexcept;
 
   // file_io.cc
   Status truncate_locked(std::uint64_t size_bytes);
@@ -72,7 +74,8 @@ class Mapping::Implementation {
   Status usable() const;
   // Notes a failure for the statistics; EIO and its like end the mapping (law 8).
   Status note(Status status);
-  void note_final(const Status& status);
+  void note_final(const Status& status) noexcept;
+  void note_last(const Status& status) noexcept;  // with failure_mutex_ held
   // File pages of an address range of the window; EINVAL, ENOMEM as msync(2).
   Status pages_of(const void* address, std::size_t length, std::uint64_t& first,
                   std::uint64_t& end) const;
@@ -107,6 +110,9 @@ class Mapping::Implementation {
   std::uint64_t size_;         // as the program sees it
   std::uint64_t lowest_size_;  // since the last commit
   PageRuns pending_;           // window pages that the tracker gave and no commit took
+  // Memory ran out with pages from here to there in hand: each may have changed.
+  std::uint64_t unsure_first_ = ~std::uint64_t{0};
+  std::uint64_t unsure_end_ = 0;
   std::map<std::uint64_t, std::unique_ptr<PageBuffer>>
       outside_;                         // pages written by write() outside the window
   std::uint64_t private_pages_ = 0;     // at most so many pages of the view are private memory
@@ -132,6 +138,13 @@ class Mapping::Implementation {
   };
   Status collect_changes(const std::vector<std::uint64_t>& pages, journal::RecordBuilder& record,
                          std::vector<Change>* changes);
+  Status take_known_pages(std::uint64_t first_page, std::uint64_t end_page, PageRuns& taken);
+  void be_unsure_of(std::uint64_t first_page, std::uint64_t end_page) noexcept;
+  void forget_pages() noexcept;  // of the window, which is as the committed image is, or goes
+  Status keep_outside(PageRuns& taken);
+  Status commit_pages(PageRuns& taken, Durability durability);
+  void after_commit(std::uint64_t first_page, std::uint64_t end_page);
+  Status show_base();
   Status commit_staged(const std::vector<std::uint64_t>& pages, Durability durability);
   Status commit_direct(const std::vector<std::uint64_t>& pages);
   Result<journal::Place> place_for(std::uint64_t record_bytes);
@@ -139,7 +152,8 @@ class Mapping::Implementation {
   Status roll_back_pages(PageRuns& taken);
   void patch_image_with(std::span<const std::byte> record, const std::vector<Change>& changes,
                         std::uint64_t sequence);
-  void patch_image(std::span<const std::byte> record, const std::vector<Change>& changes,
+  // False: it failed, which is final.
+  bool patch_image(std::span<const std::byte> record, const std::vector<Change>& changes,
                    std::uint64_t sequence);
   Status apply_direct(const journal::Place& place);
   void count(const journal::Place& place, const journal::RecordBuilder& record);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "mapping/implementation.h"
 
@@ -33,16 +34,28 @@ Status Mapping::Implementation::note(Status status) {
     return status;
   }
   const std::lock_guard lock(failure_mutex_);
-  last_error_number_ = status.error_number();
-  last_error_ = status.text();
+  note_last(status);
   return status;
 }
 
-void Mapping::Implementation::note_final(const Status& status) {
-  const std::lock_guard lock(failure_mutex_);
+void Mapping::Implementation::note_last(const Status& status) noexcept {
   last_error_number_ = status.error_number();
-  last_error_ = status.text();
-  if (final_failure_.ok()) final_failure_ = status;
+  try {
+    last_error_ = status.text();
+  } catch (const std::bad_alloc&) {
+    last_error_.clear();
+  }
+}
+
+void Mapping::Implementation::note_final(const Status& status) noexcept {
+  const std::lock_guard lock(failure_mutex_);
+  note_last(status);
+  if (!final_failure_.ok()) return;
+  try {
+    final_failure_ = status;
+  } catch (const std::bad_alloc&) {
+    final_failure_ = Status::failure(status.error_number(), {});
+  }
 }
 
 Status Mapping::Implementation::pages_of(const void* address, std::size_t length,
@@ -212,8 +225,9 @@ bool Mapping::has_pending_changes() {
   if (own.size_is_pending() || !own.outside_.empty() || !own.pending_.empty()) return true;
   PageRuns taken;
   const Status status = own.take_pages(0, ~std::uint64_t{0}, taken);
-  own.pending_.add(taken);
-  return !status.ok() || !own.pending_.empty();
+  const bool is_changed = !status.ok() || !taken.empty();
+  own.keep_pages(taken);
+  return is_changed;
 }
 
 Status Mapping::close() {

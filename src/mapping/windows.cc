@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "mapping/implementation.h"
 
@@ -45,25 +46,34 @@ Status Mapping::Implementation::unmap_window_locked(bool keep) {
   PageRuns taken;
   if (keep) {
     PAWL_TRY(take_pages(view_.first_page(), view_.accessible_end_page(), taken));
-    for (const PageRun& run : taken.runs()) {
-      for (std::uint64_t page = run.first; page < run.end(); ++page) {
-        auto committed = page_before(page);
-        if (!committed.ok()) {
-          pending_.add(taken);
-          return committed.status();
-        }
-        auto copy = std::make_unique<PageBuffer>();
-        if (const Status loaded_now = load_from_view(page, 0, copy->bytes); !loaded_now.ok()) {
-          pending_.add(taken);
-          return loaded_now;
-        }
-        if (copy->bytes == committed.value()->bytes) continue;
-        outside_[page] = std::move(copy);
-      }
+    Status kept;
+    try {
+      kept = keep_outside(taken);
+    } catch (const std::bad_alloc&) {
+      kept = Status::no_memory("no memory for what is not committed; free some and call again");
+    }
+    if (!kept.ok()) {
+      std::erase_if(outside_, [&](const auto& entry) { return view_.accessible(entry.first); });
+      keep_pages(taken);
+      return kept;
     }
   }
-  pending_.clear();
+  forget_pages();
   view_.unmap();
+  return {};
+}
+
+Status Mapping::Implementation::keep_outside(PageRuns& taken) {
+  for (const PageRun& run : taken.runs()) {
+    for (std::uint64_t page = run.first; page < run.end(); ++page) {
+      auto committed = page_before(page);
+      if (!committed.ok()) return committed.status();
+      auto copy = std::make_unique<PageBuffer>();
+      PAWL_TRY(load_from_view(page, 0, copy->bytes));
+      if (copy->bytes == committed.value()->bytes) continue;
+      outside_[page] = std::move(copy);
+    }
+  }
   return {};
 }
 

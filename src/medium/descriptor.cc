@@ -116,7 +116,9 @@ Status DescriptorFile::check_space(std::uint64_t offset, std::uint64_t length) c
     return {};
   if (disk.f_blocks == 0) return {};  // It has no bound to tell of.
   const std::uint64_t has = static_cast<std::uint64_t>(file.st_blocks) * 512;
-  const std::uint64_t free = std::uint64_t{disk.f_bfree} * disk.f_frsize;
+  // Some of what is free may be kept for the superuser.
+  const std::uint64_t free_blocks = ::geteuid() == 0 ? disk.f_bfree : disk.f_bavail;
+  const std::uint64_t free = free_blocks * disk.f_frsize;
   if (length <= has || length - has <= free) return {};
   return Status::from_errno(ENOSPC,
                             "cannot reserve " + std::to_string(length) + " bytes for " + path_);

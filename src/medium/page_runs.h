@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -28,6 +29,11 @@ class PageRuns {
       if (first < last.end()) sorted_ = false;
     }
     runs_.push_back({first, count});
+  }
+  // Until so many runs were added, adding takes no memory.
+  void make_room(std::size_t count) {
+    if (runs_.capacity() - runs_.size() >= count) return;
+    runs_.reserve(std::max(runs_.size() + count, 2 * runs_.capacity()));
   }
   void add(const PageRuns& other) {
     for (const PageRun& run : other.runs_) add(run.first, run.count);

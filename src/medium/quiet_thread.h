@@ -2,7 +2,9 @@
 #pragma once
 
 #include <pthread.h>
+#include <cerrno>
 #include <csignal>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -11,26 +13,45 @@
 
 namespace pawl {
 
+// Blocks all signals of this thread, but for faults, which are its own.
+class QuietSection {
+ public:
+  QuietSection() {
+    sigset_t all;
+    sigfillset(&all);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigdelset(&all, fault);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~QuietSection() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  QuietSection(const QuietSection&) = delete;
+  QuietSection& operator=(const QuietSection&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+// Throws nothing, unless the move of `work` does.
 template <class Work>
 Result<std::thread> start_quiet_thread(const char* name, Work work) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  // Faults are the thread's own.
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigdelset(&all, fault);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread;
-  int error_number = 0;
   try {
-    thread = std::thread(std::move(work));
+    std::thread thread;
+    {
+      const QuietSection quiet;
+      thread = std::thread(std::move(work));
+    }
+    pthread_setname_np(thread.native_handle(), name);
+    return thread;
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory("no memory for a background thread");
   } catch (const std::system_error& refused) {
-    error_number = refused.code().value();
+    if (refused.code().value() == ENOMEM)
+      return Status::no_memory("no memory for a background thread");
+    try {
+      return Status::from_errno(refused.code().value(), "cannot start a background thread");
+    } catch (const std::bad_alloc&) {
+      return Status::no_memory("no memory for a background thread");
+    }
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (error_number != 0)
-    return Status::from_errno(error_number, "cannot start a background thread");
-  pthread_setname_np(thread.native_handle(), name);
-  return thread;
 }
 
 }  // namespace pawl

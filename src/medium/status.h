@@ -19,6 +19,9 @@ class [[nodiscard]] Status {
     return status;
   }
 
+  // ENOMEM, where memory may be so short that the text has to be left out.
+  static Status no_memory(const char* text) noexcept;
+
   // "WHAT: strerror(error_number)".
   static Status from_errno(int error_number, const std::string& what);
 

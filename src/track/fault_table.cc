@@ -263,6 +263,8 @@ void FaultTable::collect(const void* owner, std::uint64_t first, std::uint64_t e
     std::size_t count = 0;
     do {
       count = 0;
+      // Before pages are armed: what is armed has to be reported.
+      stored.make_room(runs.size());
       {
         const SignalSafeGuard guard(slot.lock);
         while (count < runs.size() && slot.open.next_run(from, high - slot.origin, runs[count])) {

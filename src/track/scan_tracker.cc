@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "medium/medium.h"
@@ -45,6 +46,8 @@ class ScanTracker final : public Tracker {
  private:
   bool is_own_process() const { return getpid() == process_; }
   Status join_fault_log();
+  Status find_track();
+  Status collect_known(std::uint64_t first, std::uint64_t end, PageRuns& stored);
   Status collect_pages(std::uint64_t first, std::uint64_t end, PageRuns& stored,
                        bool* walked = nullptr);
   Status walk(PageRuns to_walk, PageRuns& stored);
@@ -62,6 +65,8 @@ class ScanTracker final : public Tracker {
   PageRuns early_;    // stored to before they were watched; not yet reported
   PageRuns unknown_;  // the fault log cannot speak for them: to be walked
   PageRuns faulted_;  // the fault log named them: to be looked at
+  // Memory ran out with pages in hand: what is above, but for the ranges, may lack some.
+  bool lost_track_ = false;
   std::unique_ptr<FaultLogClient> fault_log_;  // null: every collect walks
   bool fault_log_refused_ = false;
   TrackerCounters counters_;
@@ -92,7 +97,11 @@ Status ScanTracker::watch(char* address, std::size_t length, int /*protection*/)
   }
   // A fresh mapping is walked in no time, and the first collect then need not walk it.
   // Failing, it leaves the range unknown, and the first collect walks after all.
-  if (fault_log_ != nullptr) (void)collect_pages(first, end, early_);
+  try {
+    if (fault_log_ != nullptr) (void)collect_pages(first, end, early_);
+  } catch (const std::bad_alloc&) {
+    lost_track_ = true;
+  }
   return {};
 }
 
@@ -137,6 +146,28 @@ Status ScanTracker::collect(char* address, std::size_t length, PageRuns& stored)
   const std::lock_guard lock(mutex_);
   const std::uint64_t first = reinterpret_cast<std::uint64_t>(address) / kPageBytes;
   const std::uint64_t end = first + length / kPageBytes;
+  try {
+    return collect_known(first, end, stored);
+  } catch (const std::bad_alloc&) {
+    lost_track_ = true;
+    return Status::no_memory("no memory to look for changed pages; free some and call again");
+  }
+}
+
+// Every page that was stored to is the process's own.  All are reported once more, and walked.
+Status ScanTracker::find_track() {
+  for (const PageRun& run : ranges_.runs()) {
+    std::uint64_t next = run.first;
+    PAWL_TRY(write_watch_->find_private(next, run.end(), early_));
+  }
+  if (fault_log_ != nullptr) unknown_ = ranges_;
+  faulted_.clear();
+  lost_track_ = false;
+  return {};
+}
+
+Status ScanTracker::collect_known(std::uint64_t first, std::uint64_t end, PageRuns& stored) {
+  if (lost_track_) PAWL_TRY(find_track());
   stored.add(early_.take(first, end));
   bool walked = false;
   const Status outcome = collect_pages(first, end, stored, &walked);

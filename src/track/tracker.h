@@ -42,7 +42,8 @@ class Tracker {
   // again then) and pages that did not change; never misses one that did.  A store by any thread
   // that happened before the call is seen, and so is what a system call wrote.  Page numbers are
   // addresses divided by kPageBytes.
-  // On failure no page is lost: those already taken are in `stored`.
+  // On failure no page is lost: those already taken are in `stored`.  So it is when it throws
+  // std::bad_alloc, too.
   virtual Status collect(char* address, std::size_t length, PageRuns& stored) = 0;
 
   // Gives watched pages the protection that the program asks for.  Instead of mprotect, not after

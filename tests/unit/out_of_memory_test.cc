@@ -1,0 +1,239 @@
+// Memory runs out somewhere in a call: for each allocation that the call makes, it is the one that
+// fails, alone or with all after it.  The call may fail, but a later commit that succeeds makes
+// durable what memory shows then.
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mapping/border.h"
+#include "mapping/mapping.h"
+#include "medium/quiet_thread.h"
+#include "support/open_mapping.h"
+#include "support/temporary_directory.h"
+
+namespace {
+
+// Of this thread: how many it made since counting began, and which of them fails.
+thread_local long allocations = 0;
+thread_local long failing = -1;
+thread_local bool all_after_fail = false;
+
+void* allocate(std::size_t size, std::size_t alignment) {
+  const long number = allocations++;
+  if (number == failing || (all_after_fail && failing >= 0 && number > failing))
+    throw std::bad_alloc();
+  const std::size_t rounded = (std::max<std::size_t>(size, 1) + alignment - 1) / alignment;
+  void* const memory = std::aligned_alloc(alignment, rounded * alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return allocate(size, __STDCPP_DEFAULT_NEW_ALIGNMENT__); }
+void* operator new[](std::size_t size) { return operator new(size); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return allocate(size, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t size, std::align_val_t alignment) {
+  return operator new(size, alignment);
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace pawl {
+namespace {
+
+constexpr long kNone = -1;
+// Of the allocations of a call, so many of the first and of the last fail, each in its turn: those
+// between are the same again for each page.
+constexpr long kFirstSwept = 200;
+constexpr long kLastSwept = 40;
+
+bool termination_is_blocked() {
+  sigset_t blocked;
+  pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+  return sigismember(&blocked, SIGTERM) == 1;
+}
+
+struct Case {
+  const char* name;
+  TrackerChoice tracker;
+  std::uint64_t pages;       // of the file and the window
+  std::uint64_t page_step;   // between the pages that are stored to
+  std::uint64_t pages_used;  // stored to
+  ApplyChoice apply;
+  // What is done with the stores, given the window.
+  Status (*call)(Mapping& mapping, char* bytes, std::size_t length);
+};
+
+Status commit(Mapping& mapping, char* bytes, std::size_t length) {
+  return mapping.commit(bytes, length);
+}
+Status commit_queued(Mapping& mapping, char* bytes, std::size_t length) {
+  PAWL_TRY(mapping.commit_async(bytes, length));
+  return mapping.wait();
+}
+Status commit_behind_queued(Mapping& mapping, char* bytes, std::size_t length) {
+  PAWL_TRY(mapping.commit_async(bytes, kPageBytes));
+  return mapping.commit(bytes, length);
+}
+Status roll_back_some(Mapping& mapping, char* bytes, std::size_t length) {
+  return mapping.roll_back(bytes, length - kPageBytes);
+}
+Status roll_back_all(Mapping& mapping, char* bytes, std::size_t length) {
+  return mapping.roll_back(bytes, length);
+}
+Status ask_for_changes(Mapping& mapping, char*, std::size_t) {
+  EXPECT_TRUE(mapping.has_pending_changes());
+  return {};
+}
+
+class OutOfMemory : public testing::TestWithParam<Case> {
+ protected:
+  struct Outcome {
+    bool first_succeeded = false;
+    bool second_succeeded = false;
+    long allocations = 0;
+  };
+
+  Options options() const {
+    Options chosen = test::options_for(GetParam().apply, GetParam().tracker);
+    chosen.journal_size_bytes = kJournalSizeMin;
+    return chosen;
+  }
+  std::size_t length() const { return GetParam().pages * kPageBytes; }
+  std::vector<std::uint64_t> offsets() const {
+    std::vector<std::uint64_t> all;
+    for (std::uint64_t i = 0; i < GetParam().pages_used; ++i)
+      all.push_back(i * GetParam().page_step * kPageBytes);
+    return all;
+  }
+  // The one that is stored to only before the second commit.
+  std::uint64_t later_offset() const { return (GetParam().pages - 1) * kPageBytes; }
+
+  void open() {
+    auto opened = test::try_open(path_, options());
+    ASSERT_TRUE(opened.ok()) << opened.status().text();
+    mapping_ = std::move(opened.value());
+    auto window = mapping_->map_window(nullptr, length(), PROT_READ | PROT_WRITE, 0, 0);
+    ASSERT_TRUE(window.ok()) << window.status().text();
+    bytes_ = window.value();
+  }
+
+  Outcome store_call_and_commit(char value, long fails) {
+    Outcome outcome;
+    for (const std::uint64_t offset : offsets()) bytes_[offset] = value;
+    allocations = 0;
+    failing = fails;
+    const Status first = at_border([&] { return GetParam().call(*mapping_, bytes_, length()); });
+    failing = kNone;
+    outcome.allocations = allocations;
+    outcome.first_succeeded = first.ok();
+    EXPECT_FALSE(termination_is_blocked());
+    bytes_[later_offset()] = value;
+    outcome.second_succeeded = mapping_->commit(bytes_, length()).ok();
+    return outcome;
+  }
+
+  void sweep(bool stays_out) {
+    test::write_file(path_, "a");
+    std::filesystem::resize_file(path_, length());
+    ASSERT_NO_FATAL_FAILURE(open());
+    const long allocations_made = store_call_and_commit('0', kNone).allocations;
+    mapping_.reset();
+    all_after_fail = stays_out;
+    int seconds = 0;
+    for (long fails = 0; fails < allocations_made; ++fails) {
+      if (fails == kFirstSwept) fails = std::max(fails, allocations_made - kLastSwept);
+      SCOPED_TRACE("allocation " + std::to_string(fails) + " of " +
+                   std::to_string(allocations_made));
+      ASSERT_NO_FATAL_FAILURE(open());
+      const std::string before = shown();
+      const Outcome outcome = store_call_and_commit(static_cast<char>('1' + fails % 64), fails);
+      const std::string after = shown();
+      mapping_.reset();  // the process dies
+      ASSERT_NO_FATAL_FAILURE(open());
+      const std::string durable = shown();
+      mapping_.reset();
+      if (outcome.second_succeeded) {
+        ++seconds;
+        ASSERT_TRUE(durable == after) << "an acknowledged commit was lost";
+        continue;
+      }
+      // All but what came after the call.
+      const std::size_t count = GetParam().pages_used;
+      const bool is_new = durable.compare(0, count, after, 0, count) == 0;
+      const bool is_old = durable.compare(0, count, before, 0, count) == 0;
+      ASSERT_TRUE(is_new || (is_old && !outcome.first_succeeded))
+          << "an acknowledged commit was lost, or one that failed is there in part";
+    }
+    EXPECT_GT(seconds, 0);
+  }
+
+  std::string shown() const {
+    std::string all;
+    for (const std::uint64_t offset : offsets()) all += bytes_[offset];
+    return all + bytes_[later_offset()];
+  }
+
+  test::TemporaryDirectory directory_;
+  std::string path_ = directory_ / "file";
+  std::unique_ptr<Mapping> mapping_;
+  char* bytes_ = nullptr;
+};
+
+TEST_P(OutOfMemory, ACommitThatSucceedsLaterHasAllThatMemoryShows) { sweep(false); }
+
+TEST_P(OutOfMemory, NorIsAnyLostWhereMemoryStaysOut) { sweep(true); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Calls, OutOfMemory,
+    testing::Values(
+        Case{"Staged", TrackerChoice::automatic, 16, 2, 4, ApplyChoice::async, commit},
+        Case{"StagedFault", TrackerChoice::fault, 400, 2, 180, ApplyChoice::async, commit},
+        Case{"Eager", TrackerChoice::automatic, 16, 2, 4, ApplyChoice::eager, commit},
+        Case{"Located", TrackerChoice::automatic, 9000, 100, 80, ApplyChoice::async, commit},
+        Case{"Queued", TrackerChoice::automatic, 16, 2, 4, ApplyChoice::async, commit_queued},
+        Case{"BehindQueued", TrackerChoice::automatic, 16, 2, 4, ApplyChoice::async,
+             commit_behind_queued},
+        Case{"Direct", TrackerChoice::automatic, 2100, 1, 2090, ApplyChoice::async, commit},
+        Case{"Some", TrackerChoice::automatic, 16, 2, 4, ApplyChoice::async, roll_back_some},
+        Case{"All", TrackerChoice::automatic, 16, 2, 4, ApplyChoice::async, roll_back_all},
+        Case{"Asked", TrackerChoice::fault, 16, 2, 4, ApplyChoice::async, ask_for_changes}),
+    [](const testing::TestParamInfo<Case>& of) { return std::string(of.param.name); });
+
+TEST(OutOfMemoryThreads, AThreadThatCannotStartLeftItsSignalsBlocked) {
+  bool succeeded = false;
+  for (long fails = 0; !succeeded; ++fails) {
+    allocations = 0;
+    failing = fails;
+    {
+      auto thread = start_quiet_thread("test", [] {});
+      failing = kNone;
+      EXPECT_FALSE(termination_is_blocked());
+      succeeded = thread.ok();
+      if (succeeded) thread.value().join();
+      EXPECT_EQ(thread.status().error_number(), succeeded ? 0 : ENOMEM);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pawl
