@@ -38,6 +38,9 @@ void* allocate(std::size_t size, std::size_t alignment) {
   return memory;
 }
 
+// Not inline: the compiler would take it for the release of what another operator new made.
+[[gnu::noinline]] void release(void* memory) { std::free(memory); }
+
 }  // namespace
 
 void* operator new(std::size_t size) { return allocate(size, __STDCPP_DEFAULT_NEW_ALIGNMENT__); }
@@ -48,14 +51,14 @@ void* operator new(std::size_t size, std::align_val_t alignment) {
 void* operator new[](std::size_t size, std::align_val_t alignment) {
   return operator new(size, alignment);
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept { release(memory); }
+void operator delete[](void* memory) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t) noexcept { release(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { release(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { release(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { release(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { release(memory); }
 
 namespace pawl {
 namespace {
@@ -91,7 +94,10 @@ Status commit_queued(Mapping& mapping, char* bytes, std::size_t length) {
   return mapping.wait();
 }
 Status commit_behind_queued(Mapping& mapping, char* bytes, std::size_t length) {
-  PAWL_TRY(mapping.commit_async(bytes, kPageBytes));
+  // Another page: this commit may be there without the other.
+  char* const last = bytes + length - kPageBytes;
+  last[0] = '!';
+  PAWL_TRY(mapping.commit_async(last, kPageBytes));
   return mapping.commit(bytes, length);
 }
 Status roll_back_some(Mapping& mapping, char* bytes, std::size_t length) {
