@@ -100,9 +100,7 @@ void raise_descriptor_limit() {
 }
 
 // What the user set stands.
-void prefer_mapping_options() {
-  setenv("PAWL_JOURNAL_SIZE", kv::kJournalSize, 0);
-}
+void prefer_mapping_options() { setenv("PAWL_JOURNAL_SIZE", kv::kJournalSize, 0); }
 
 int serve(const Options& options) {
   pawl::heap heap(options.heap_file, options.heap);
