@@ -87,10 +87,10 @@ class FloorStore final : public Store {
   bool in_batch_ = false;
 };
 
-StoreKind floor_of(const std::string& name, const std::string& library,
+StoreKind floor_of(const std::string& name, const std::string& product,
                    std::uint32_t idle_poll_us) {
   return {.name = name,
-          .library = library,
+          .product = product,
           .setting = "as many bytes, in blocks of 4 KiB, over written ones; no store, but a bound",
           .open =
               [idle_poll_us](const StoreSetup& setup) {

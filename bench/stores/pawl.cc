@@ -60,7 +60,7 @@ pawl_options options_of(bool sleeping) {
 
 StoreKind kind_of(const std::string& name, const std::string& setting, bool sleeping) {
   return {.name = name,
-          .library = fmt::format("Pawl {}.{}.{}", PAWL_VERSION_MAJOR, PAWL_VERSION_MINOR,
+          .product = fmt::format("Pawl {}.{}.{}", PAWL_VERSION_MAJOR, PAWL_VERSION_MINOR,
                                  PAWL_VERSION_PATCH),
           .setting = setting,
           .open =

@@ -51,7 +51,7 @@ void print_checkpoints(const Rows& rows) {
 }
 
 Json to_json(const StoreKind& kind) {
-  return {{"system", kind.name}, {"library", kind.library}, {"setting", kind.setting}};
+  return {{"system", kind.name}, {"library", kind.product}, {"setting", kind.setting}};
 }
 
 Json to_json(const Row& row) {
@@ -85,7 +85,7 @@ void print_report(const Facts& machine, const Plan& plan, const Results& results
   for (const auto& [name, value] : machine) fmt::print("{:<16} {}\n", name, value);
   fmt::print("\n");
   for (const StoreKind& kind : plan.kinds)
-    fmt::print("{:<16} {}: {}\n", kind.name, kind.library, kind.setting);
+    fmt::print("{:<16} {}: {}\n", kind.name, kind.product, kind.setting);
   print_rows(results.rows);
   print_checkpoints(results.rows);
   if (!results.skipped.empty()) fmt::print("\nNot measured:\n");

@@ -52,7 +52,7 @@ enum class Role {
 
 struct StoreKind {
   std::string name;
-  std::string library;  // with its version
+  std::string product;  // with its version
   std::string setting;  // what makes its operations durable, and what that promises
   // Opens the store in the directory, or makes one.  Throws Unavailable when this machine cannot
   // have it.

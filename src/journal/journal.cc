@@ -171,8 +171,8 @@ Status Journal::flush_once(const Flush& flush) {
   } catch (const std::bad_alloc&) {
     // A flush that succeeds takes no memory: this was the text of a failure, and which is not
     // known.
-    flush_failure_ = Status::failure(EIO, "out of memory");
-    return Status::failure(EIO, "out of memory");
+    flush_failure_ = Status::failure(EIO, "out of memory");  // so short that it takes none
+    return flush_failure_;
   }
 }
 

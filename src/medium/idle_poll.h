@@ -12,8 +12,8 @@
 //
 // Such a thread needs processor time to end, too, so exit(2) and execve(2) wait for it, and on a
 // busy machine its turn comes late.  So it is there only for those who commit again and again: it
-// starts with the kWaitsBefore-th wait in close succession, and ends when there was none for a
-// while. Where it cannot be had nothing is polled, and nothing else changes.
+// starts behind kWaitsBefore waits in close succession, and ends when there was none for a while.
+// Where it cannot be had nothing is polled, and nothing else changes.
 #pragma once
 
 #include <atomic>

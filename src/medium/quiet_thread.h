@@ -33,6 +33,7 @@ class QuietSection {
 // Throws nothing, unless the move of `work` does.
 template <class Work>
 Result<std::thread> start_quiet_thread(const char* name, Work work) {
+  int error_number = 0;
   try {
     std::thread thread;
     {
@@ -42,16 +43,17 @@ Result<std::thread> start_quiet_thread(const char* name, Work work) {
     pthread_setname_np(thread.native_handle(), name);
     return thread;
   } catch (const std::bad_alloc&) {
-    return Status::no_memory("no memory for a background thread");
+    error_number = ENOMEM;
   } catch (const std::system_error& refused) {
-    if (refused.code().value() == ENOMEM)
-      return Status::no_memory("no memory for a background thread");
-    try {
-      return Status::from_errno(refused.code().value(), "cannot start a background thread");
-    } catch (const std::bad_alloc&) {
-      return Status::no_memory("no memory for a background thread");
-    }
+    error_number = refused.code().value();
   }
+  try {
+    if (error_number != ENOMEM)
+      return Status::from_errno(error_number, "cannot start a background thread");
+  } catch (const std::bad_alloc&) {
+    error_number = ENOMEM;
+  }
+  return Status::no_memory("no memory for a background thread");
 }
 
 }  // namespace pawl
