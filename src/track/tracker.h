@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "medium/page_runs.h"
 #include "medium/status.h"
@@ -21,6 +22,13 @@ struct TrackerCounters {
   std::uint64_t scans_flat = 0;     // whole ranges walked
   std::uint64_t scans_located = 0;  // ranges not walked, because the fault log said where to look
 };
+
+// A page, and a bit for each of its 64 cache lines that may have been stored to.
+struct StoredLines {
+  std::uint64_t page = 0;
+  std::uint64_t lines = 0;
+};
+inline constexpr std::uint64_t kAllLines = ~std::uint64_t{0};
 
 class Tracker {
  public:
@@ -46,6 +54,15 @@ class Tracker {
   // std::bad_alloc, too.
   virtual Status collect(char* address, std::size_t length, PageRuns& stored) = 0;
 
+  // A tracker that tells lines apart answers with them too: appended in no order, and a page may be
+  // there more than once.  The lines of other trackers are all of a page's.
+  virtual bool knows_lines() const { return false; }
+  virtual Status collect_lines(char* address, std::size_t length, std::vector<StoredLines>& stored);
+
+  // Of a tracker that sees only what it is told: the caller stored here, or took these bytes and
+  // could not commit them.  Never fails; what it has no memory for it reports as more than it was.
+  virtual void note_store(const char* /*address*/, std::size_t /*length*/) noexcept {}
+
   // Gives watched pages the protection that the program asks for.  Instead of mprotect, not after
   // it: between the two, stores of other threads could go unseen.
   virtual Status protect(char* address, std::size_t length, int protection) = 0;
@@ -68,6 +85,14 @@ TrackerSupport probe_trackers();
 // Each makes a tracker for one mapping, or says why it cannot be had.
 Result<std::unique_ptr<Tracker>> make_scan_tracker();
 Result<std::unique_ptr<Tracker>> make_fault_tracker();
+// Sees the stores of code that pawl-clang compiled, and what pawl_stored() is told; no others.
+// Watches only within [kStoreRegionFirst, kStoreRegionEnd): EINVAL elsewhere.
+Result<std::unique_ptr<Tracker>> make_store_tracker();
+
+// Where mappings must lie for compiled marks to see them: the compiler's check of an address knows
+// nothing else.  Addresses that stay free under ASLR.  The pass has these numbers, too.
+inline constexpr std::uint64_t kStoreRegionFirst = std::uint64_t{0x08} << 40;
+inline constexpr std::uint64_t kStoreRegionEnd = std::uint64_t{0x55} << 40;
 
 // True while any range is watched by a fault tracker: the kernel cannot store into its protected
 // pages on a program's behalf (EFAULT), so callers open them first.
