@@ -189,8 +189,8 @@ Status measure(const Arguments& arguments, Progress& progress, std::vector<Syste
   if (!pawl_file.ok()) return pawl_file.status();
 
   // The floor writes what Pawl's record of the same commit holds.
-  const std::uint64_t record_bytes =
-      journal::record_bytes(arguments.pages * journal::range_bytes(kChangedBytesPerPage));
+  const std::uint64_t record_bytes = journal::record_bytes(
+      arguments.pages * journal::range_bytes(kChangedBytesPerPage), journal::kBlockBytes);
   const std::unique_ptr<char, decltype(&std::free)> record(
       static_cast<char*>(std::aligned_alloc(kPageBytes, record_bytes)), &std::free);
   if (record == nullptr) return Status::failure(ENOMEM, "no memory for a record");

@@ -22,7 +22,7 @@ Json record_json(const journal::RecordSummary& record) {
             {"time", time_text(header.time_ns)},
             {"ranges", record.range_count},
             {"changed_bytes", record.changed_bytes},
-            {"record_bytes", journal::record_bytes(header.payload_bytes)},
+            {"record_bytes", record.bytes},
             {"file_size_bytes", header.file_size},
             {"truncate_to", nullptr},
             {"position", record.position},

@@ -33,7 +33,7 @@ bool is_write_locked(const std::string& journal_path) {
 bool has_journal_magic(MediumFile& journal) {
   for (std::uint64_t slot = 0; slot < journal::kHeaderSlots; ++slot) {
     std::array<std::byte, journal::kHeaderMagic.size()> magic{};
-    if (!journal.read(slot * journal::kBlockBytes, magic).ok()) continue;
+    if (!journal.read(slot * journal::kSlotBytes, magic).ok()) continue;
     if (std::memcmp(magic.data(), journal::kHeaderMagic.data(), magic.size()) == 0) return true;
   }
   return false;
@@ -42,7 +42,7 @@ bool has_journal_magic(MediumFile& journal) {
 bool is_all_zero_header(MediumFile& journal) {
   std::array<std::byte, sizeof(journal::Header)> bytes{};
   for (std::uint64_t slot = 0; slot < journal::kHeaderSlots; ++slot) {
-    if (!journal.read(slot * journal::kBlockBytes, bytes).ok()) return false;
+    if (!journal.read(slot * journal::kSlotBytes, bytes).ok()) return false;
     for (const std::byte byte : bytes) {
       if (byte != std::byte{0}) return false;
     }
@@ -118,7 +118,7 @@ Status look_into_journal(Look& look, Medium& medium, MediumFile& journal, bool r
     look.record_count += 1;
     look.range_count += found.range_count;
     look.changed_bytes += found.changed_bytes;
-    look.record_bytes += journal::record_bytes(found.header.payload_bytes);
+    look.record_bytes += found.bytes;
     look.last_sequence = found.header.sequence;
     look.recovered_size_bytes = found.header.file_size;
     progress.at(look.record_bytes, look.journal_size_bytes);
@@ -257,7 +257,8 @@ Json header_json(const journal::Header& header) {
               {"tail_offset", header.tail_offset},
               {"tail_sequence", header.tail_sequence},
               {"writer_process", header.writer_process},
-              {"journal_bytes", header.journal_bytes}};
+              {"journal_bytes", header.journal_bytes},
+              {"block_bytes", header.block_bytes}};
 }
 
 }  // namespace pawl::cli

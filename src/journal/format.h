@@ -3,7 +3,9 @@
 //
 //   0       header slot A          4096 bytes
 //   4096    header slot B          4096 bytes
-//   8192    records, each padded to 4096 bytes, in a ring up to the end of the file
+//   8192    records, each padded to whole blocks, in a ring up to the end of the file
+//
+// A block is 4096 bytes, or 64 where the medium is memory: the header says which.
 #pragma once
 
 #include <array>
@@ -18,10 +20,16 @@ namespace pawl::journal {
 
 static_assert(std::endian::native == std::endian::little, "the journal is little-endian");
 
-inline constexpr std::uint64_t kBlockBytes = 4096;  // every write is a multiple of this
+inline constexpr std::uint64_t kSlotBytes = 4096;  // of a header, whatever the blocks
 inline constexpr std::uint64_t kHeaderSlots = 2;
-inline constexpr std::uint64_t kAreaStart = kHeaderSlots * kBlockBytes;
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint64_t kAreaStart = kHeaderSlots * kSlotBytes;
+// What records are padded to and stand at multiples of.
+inline constexpr std::uint64_t kBlockBytes = 4096;
+inline constexpr std::uint64_t kLineBytes = 64;
+constexpr bool is_block_bytes(std::uint64_t bytes) {
+  return bytes == kBlockBytes || bytes == kLineBytes;
+}
+inline constexpr std::uint32_t kVersion = 2;
 inline constexpr std::array<char, 8> kHeaderMagic = {'P', 'A', 'W', 'L', 'J', 'R', 'N', 'L'};
 inline constexpr std::array<char, 4> kRecordMagic = {'P', 'R', 'E', 'C'};
 inline constexpr std::uint64_t kNoTruncation = ~std::uint64_t{0};
@@ -43,10 +51,11 @@ struct Header {
   std::uint64_t tail_sequence = 1;         // and its sequence number
   std::uint64_t writer_process = 0;        // a hint for messages
   std::uint64_t journal_bytes = 0;         // a journal shorter than this was cut
+  std::uint64_t block_bytes = kBlockBytes;
 };
-static_assert(sizeof(Header) == 96);
+static_assert(sizeof(Header) == 104);
 
-// Followed by payload_bytes of ranges, then zeros up to a multiple of kBlockBytes.
+// Followed by payload_bytes of ranges, then zeros up to a whole block.
 struct RecordHeader {
   std::array<char, 4> magic = kRecordMagic;
   std::uint32_t header_crc32c = 0;  // of this struct with this field zero
@@ -72,8 +81,8 @@ static_assert(sizeof(RangeHeader) == 16);
 constexpr std::uint64_t range_bytes(std::uint64_t length) {
   return sizeof(RangeHeader) + round_up(length, 8);
 }
-constexpr std::uint64_t record_bytes(std::uint64_t payload_bytes) {
-  return round_up(sizeof(RecordHeader) + payload_bytes, kBlockBytes);
+constexpr std::uint64_t record_bytes(std::uint64_t payload_bytes, std::uint64_t block_bytes) {
+  return round_up(sizeof(RecordHeader) + payload_bytes, block_bytes);
 }
 
 std::uint32_t header_checksum(Header header);

@@ -34,6 +34,7 @@ Journal::Journal(std::unique_ptr<MediumFile> file, const Header& header, std::ui
     : file_(std::move(file)),
       id_(header.journal_id),
       epoch_(header.epoch),
+      block_bytes_(header.block_bytes),
       header_(header),
       configured_bytes_(size_bytes),
       size_bytes_(size_bytes),
@@ -43,8 +44,10 @@ Result<std::unique_ptr<Journal>> Journal::format(std::unique_ptr<MediumFile> fil
                                                  const JournalId& id, const FileIdentity& identity,
                                                  std::uint64_t generation,
                                                  std::uint64_t first_sequence,
-                                                 std::uint64_t size_bytes) {
+                                                 std::uint64_t size_bytes,
+                                                 std::uint64_t block_bytes) {
   PAWL_ASSERT(size_bytes % kBlockBytes == 0 && size_bytes > kAreaStart);
+  PAWL_ASSERT(is_block_bytes(block_bytes));
   auto present = file->size();
   if (!present.ok()) return present.status();
   // Every block is written once, so that a commit's flush has no metadata to write.
@@ -74,6 +77,7 @@ Result<std::unique_ptr<Journal>> Journal::format(std::unique_ptr<MediumFile> fil
   header.tail_sequence = first_sequence;
   header.writer_process = static_cast<std::uint64_t>(::getpid());
   header.journal_bytes = size_bytes;
+  header.block_bytes = block_bytes;
   std::unique_ptr<Journal> journal(new Journal(std::move(file), header, size_bytes));
   PAWL_TRY(journal->write_header(kAreaStart, first_sequence));
   // Not before: to the header of a longer journal this one was cut.
@@ -87,14 +91,14 @@ Status Journal::write_header(std::uint64_t tail_offset, std::uint64_t tail_seque
   next.tail_offset = tail_offset;
   next.tail_sequence = tail_sequence;
   next.crc32c = header_checksum(next);
-  AlignedBuffer block;
-  if (!block.grow(kBlockBytes, 0))
-    return Status::failure(ENOMEM, "no memory for the journal's header");
-  std::memset(block.data(), 0, kBlockBytes);
-  std::memcpy(block.data(), &next, sizeof next);
+  const std::size_t bytes = round_up(sizeof next, block_bytes_);
+  AlignedBuffer blocks;
+  if (!blocks.grow(bytes, 0)) return Status::failure(ENOMEM, "no memory for the journal's header");
+  std::memset(blocks.data(), 0, bytes);
+  std::memcpy(blocks.data(), &next, sizeof next);
   // The slots alternate: a torn write leaves the other one.
   const std::uint64_t slot = is_broken(Law::two_headers) ? 0 : next.generation % kHeaderSlots;
-  PAWL_TRY(file_->write(slot * kBlockBytes, {block.data(), kBlockBytes}));
+  PAWL_TRY(file_->write(slot * kSlotBytes, {blocks.data(), bytes}));
   PAWL_TRY(flush());
   header_ = next;
   const std::lock_guard lock(mutex_);
@@ -125,7 +129,7 @@ std::uint64_t Journal::last_sequence() const {
 }
 
 std::optional<Place> Journal::reserve(std::uint64_t record_bytes) {
-  PAWL_ASSERT(record_bytes > 0 && record_bytes % kBlockBytes == 0);
+  PAWL_ASSERT(record_bytes > 0 && record_bytes % block_bytes_ == 0);
   const std::lock_guard lock(mutex_);
   std::uint64_t offset = head_;
   if (records_.empty() || head_ > records_.front().offset) {
@@ -199,9 +203,9 @@ Result<Place> Journal::reserve_oversize() {
   PAWL_TRY(write_header(kAreaStart, sequence));
   const std::lock_guard lock(mutex_);
   head_ = kAreaStart;
-  const Place place{kAreaStart, kBlockBytes, sequence};
+  const Place place{kAreaStart, record_bytes(0, block_bytes_), sequence};
   records_.push_back({place.sequence, place.offset, place.bytes});
-  head_ += kBlockBytes;
+  head_ += place.bytes;
   next_sequence_ += 1;
   return place;
 }

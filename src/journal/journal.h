@@ -22,17 +22,20 @@ struct Place {
 
 class Journal {
  public:
-  // Makes `file` an empty journal of size_bytes, every block of it written, whose next record is
-  // first_sequence.  Records in it become stale; `generation` is its last header's (0: it has
-  // none). Durable on success.  ENOSPC: the disk has no room for it.
+  // Makes `file` an empty journal of size_bytes (whole blocks of either size), all of it written,
+  // whose next record is first_sequence, and whose records are padded to block_bytes.  Records in
+  // it become stale; `generation` is its last header's (0: it has none).  Durable on success.
+  // ENOSPC: the disk has no room for it.
   static Result<std::unique_ptr<Journal>> format(std::unique_ptr<MediumFile> file,
                                                  const JournalId& id, const FileIdentity& identity,
                                                  std::uint64_t generation,
                                                  std::uint64_t first_sequence,
-                                                 std::uint64_t size_bytes);
+                                                 std::uint64_t size_bytes,
+                                                 std::uint64_t block_bytes);
 
   const JournalId& id() const { return id_; }
   std::uint64_t epoch() const { return epoch_; }
+  std::uint64_t block_bytes() const { return block_bytes_; }
   std::uint64_t size_bytes() const;
   std::uint64_t used_bytes() const;
   // Bytes of the largest record that fits without growing.
@@ -88,6 +91,7 @@ class Journal {
   std::unique_ptr<MediumFile> file_;
   const JournalId id_;
   const std::uint64_t epoch_;
+  const std::uint64_t block_bytes_;
   std::mutex flush_mutex_;  // taken last
   Status flush_failure_;
   std::mutex header_mutex_;  // orders header writes; taken before mutex_

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "medium/law.h"
 
@@ -13,7 +14,17 @@ namespace {
 constexpr std::size_t kBufferBytes = Reader::kVisitBytesMax;
 static_assert(kBufferBytes % kBlockBytes == 0 && kBufferBytes >= kAreaStart);
 
-enum class Slot { empty, valid, foreign, damaged, newer };
+// Version 1 had a shorter header, and was never released.
+constexpr std::uint32_t kVersionWithoutBlocks = 1;
+constexpr std::size_t kHeaderBytesWithoutBlocks = 96;
+
+enum class Slot { empty, valid, foreign, damaged, older, newer };
+
+bool is_whole_in_version_1(Header header) {
+  const std::uint32_t sum = std::exchange(header.crc32c, 0);
+  return header.version == kVersionWithoutBlocks &&
+         sum == checksum(&header, kHeaderBytesWithoutBlocks);
+}
 
 Slot judge_slot(std::span<const std::byte> bytes, Header& header) {
   std::memcpy(&header, bytes.data(), sizeof(header));
@@ -25,11 +36,18 @@ Slot judge_slot(std::span<const std::byte> bytes, Header& header) {
   // A newer version may place its checksum elsewhere, so the version is believed without it: the
   // worst that this can do is to refuse.
   if (header.version > kVersion) return Slot::newer;
+  if (is_whole_in_version_1(header)) return Slot::older;
   if (header.version != kVersion || header.crc32c != header_checksum(header)) return Slot::damaged;
   return Slot::valid;
 }
 
 Status not_usable(Slot slot_a, Slot slot_b) {
+  if (slot_a == Slot::older || slot_b == Slot::older) {
+    return Status::failure(
+        ENOTSUP, "the journal has version " + std::to_string(kVersionWithoutBlocks) +
+                     ", which was never released and which this Pawl does not read; nothing was "
+                     "changed. Recover with the Pawl that wrote it");
+  }
   if (slot_a == Slot::damaged || slot_b == Slot::damaged) {
     return Status::failure(
         EBADMSG,
@@ -70,8 +88,8 @@ Result<Reader> Reader::open(MediumFile& file) {
 
   Header header_a;
   Header header_b;
-  const Slot slot_a = judge_slot(slots.value().subspan(0, kBlockBytes), header_a);
-  const Slot slot_b = judge_slot(slots.value().subspan(kBlockBytes, kBlockBytes), header_b);
+  const Slot slot_a = judge_slot(slots.value().subspan(0, kSlotBytes), header_a);
+  const Slot slot_b = judge_slot(slots.value().subspan(kSlotBytes, kSlotBytes), header_b);
 
   if (slot_a == Slot::newer || slot_b == Slot::newer) {
     const std::uint32_t theirs = slot_a == Slot::newer ? header_a.version : header_b.version;
@@ -86,7 +104,12 @@ Result<Reader> Reader::open(MediumFile& file) {
       slot_a == Slot::valid && (slot_b != Slot::valid || header_a.generation > header_b.generation);
   const Header& header = take_a ? header_a : header_b;
 
-  if (header.tail_offset < kAreaStart || header.tail_offset % kBlockBytes != 0 ||
+  if (!is_block_bytes(header.block_bytes)) {
+    return Status::failure(EBADMSG, "the journal's header tells of blocks of " +
+                                        std::to_string(header.block_bytes) +
+                                        " bytes, which no journal has; nothing was changed");
+  }
+  if (header.tail_offset < kAreaStart || header.tail_offset % header.block_bytes != 0 ||
       header.tail_sequence == 0) {
     return Status::failure(EBADMSG, "the journal's header points to byte " +
                                         std::to_string(header.tail_offset) +
@@ -113,9 +136,10 @@ Result<Reader> Reader::open(MediumFile& file) {
   return reader;
 }
 
-Result<std::span<const std::byte>> Reader::look_at(std::uint64_t position) {
-  PAWL_ASSERT(position < size_bytes_);
-  if (position < buffered_position_ || position - buffered_position_ >= buffered_bytes_) {
+Result<std::span<const std::byte>> Reader::look_at(std::uint64_t position, std::size_t bytes_min) {
+  PAWL_ASSERT(position < size_bytes_ && bytes_min > 0 && bytes_min <= kBlockBytes);
+  if (position < buffered_position_ ||
+      position + bytes_min > buffered_position_ + buffered_bytes_) {
     if (buffer_ == nullptr) {
       buffer_.reset(static_cast<std::byte*>(std::aligned_alloc(kBlockBytes, kBufferBytes)));
       if (buffer_ == nullptr) {
@@ -123,8 +147,8 @@ Result<std::span<const std::byte>> Reader::look_at(std::uint64_t position) {
       }
     }
     const std::uint64_t first = round_down(position, kBlockBytes);
-    const std::uint64_t wanted =
-        std::min<std::uint64_t>(kBufferBytes, round_up(size_bytes_ - first, kBlockBytes));
+    const std::uint64_t wanted = std::min<std::uint64_t>(
+        kBufferBytes, round_up(std::max(size_bytes_, position + bytes_min) - first, kBlockBytes));
     buffered_bytes_ = 0;
     Status status = file_->read(first, {buffer_.get(), static_cast<std::size_t>(wanted)});
     if (!status.ok()) return status;
@@ -133,6 +157,14 @@ Result<std::span<const std::byte>> Reader::look_at(std::uint64_t position) {
   }
   const auto skipped = static_cast<std::size_t>(position - buffered_position_);
   return std::span<const std::byte>(buffer_.get() + skipped, buffered_bytes_ - skipped);
+}
+
+Result<RecordHeader> Reader::header_at(std::uint64_t position) {
+  RecordHeader header;
+  Result<std::span<const std::byte>> bytes = look_at(position, sizeof header);
+  if (!bytes.ok()) return bytes.status();
+  std::memcpy(&header, bytes.value().data(), sizeof header);
+  return header;
 }
 
 class Reader::Payload {
@@ -232,15 +264,14 @@ Status Reader::walk(const RecordSummary& record, const Visit* visit, std::uint64
 Result<std::optional<RecordSummary>> Reader::record_at(std::uint64_t position,
                                                        std::string& reason) {
   const std::optional<RecordSummary> nothing;
-  if (position >= size_bytes_ || size_bytes_ - position < kBlockBytes) return nothing;
+  if (position >= end() || end() - position < record_bytes(0, header_.block_bytes)) return nothing;
 
-  Result<std::span<const std::byte>> block = look_at(position);
-  if (!block.ok()) return block.status();
+  Result<RecordHeader> found = header_at(position);
+  if (!found.ok()) return found.status();
   RecordSummary record;
   record.position = position;
-  RecordHeader& header = record.header;
-  PAWL_ASSERT(block.value().size() >= sizeof(header));
-  std::memcpy(&header, block.value().data(), sizeof(header));
+  record.header = found.value();
+  const RecordHeader& header = record.header;
 
   const std::string what =
       "record " + std::to_string(sequence_) + " at byte " + std::to_string(position);
@@ -254,8 +285,7 @@ Result<std::optional<RecordSummary>> Reader::record_at(std::uint64_t position,
   if (!of_this_life || header.sequence != sequence_) return nothing;
 
   // From here on the record looked for stands here; whatever is wrong with it is worth a sentence.
-  const std::uint64_t room_bytes = round_down(size_bytes_ - position, kBlockBytes);
-  if (header.payload_bytes > room_bytes - sizeof(header)) {
+  if (header.payload_bytes > end() - position - sizeof(header)) {
     reason = what + " is longer than the journal: the journal was cut short, or is damaged";
     return nothing;
   }
@@ -264,7 +294,8 @@ Result<std::optional<RecordSummary>> Reader::record_at(std::uint64_t position,
     reason = what + " is damaged: its header says what cannot be";
     return nothing;
   }
-  if (passed_bytes_ + record_bytes(header.payload_bytes) > size_bytes_ - kAreaStart) {
+  record.bytes = record_bytes(header.payload_bytes, header_.block_bytes);
+  if (passed_bytes_ + record.bytes > size_bytes_ - kAreaStart) {
     reason = what + " is damaged: the journal has no room for as many records";
     return nothing;
   }
@@ -293,24 +324,23 @@ Result<std::optional<RecordSummary>> Reader::next() {
     return record;
   }
   const RecordSummary& found = *record.value();  // NOLINT(bugprone-unchecked-optional-access)
-  const std::uint64_t length = record_bytes(found.header.payload_bytes);
-  position_ = found.position + length;
-  if (position_ >= round_down(size_bytes_, kBlockBytes)) position_ = kAreaStart;
-  passed_bytes_ += length;
+  position_ = found.position + found.bytes;
+  if (position_ >= end()) position_ = kAreaStart;
+  passed_bytes_ += found.bytes;
   sequence_ += 1;
   return record;
 }
 
 Result<std::string> Reader::evidence_of_loss() {
-  const std::uint64_t end = round_down(size_bytes_, kBlockBytes);
   // Each epoch begins at the front, so the last one that has any record has one there; and never
   // does content: a file may hold what looks like a record, but nobody guesses an epoch.
   std::uint64_t epoch_at_front = header_.epoch;
-  for (std::uint64_t position = kAreaStart; position < end; position += kBlockBytes) {
-    Result<std::span<const std::byte>> block = look_at(position);
-    if (!block.ok()) return block.status();
-    RecordHeader header;
-    std::memcpy(&header, block.value().data(), sizeof(header));
+  const std::uint64_t smallest = record_bytes(0, header_.block_bytes);
+  for (std::uint64_t position = kAreaStart; position + smallest <= end();
+       position += header_.block_bytes) {
+    Result<RecordHeader> found = header_at(position);
+    if (!found.ok()) return found.status();
+    const RecordHeader& header = found.value();
     const bool whole =
         header.magic == kRecordMagic && header.header_crc32c == record_header_checksum(header);
     if (!whole) continue;

@@ -15,6 +15,7 @@ namespace pawl::journal {
 struct RecordSummary {
   std::uint64_t position = 0;  // in the journal file
   RecordHeader header;
+  std::uint64_t bytes = 0;  // that it takes of the ring
   std::uint64_t range_count = 0;
   std::uint64_t changed_bytes = 0;  // content bytes in all ranges
 };
@@ -22,7 +23,7 @@ struct RecordSummary {
 class Reader {
  public:
   // Reads the header.  Fails with EBADMSG for what is no journal or a damaged one, and ENOTSUP for
-  // a newer version's.
+  // another version's.
   static Result<Reader> open(MediumFile& file);
 
   const Header& header() const { return header_; }
@@ -67,8 +68,13 @@ class Reader {
   using Buffer = std::unique_ptr<std::byte, Release>;
   class Payload;  // a record's payload, read in pieces and summed on the way
 
-  // The bytes from `position` on: at least one, at most as many as the buffer holds.
-  Result<std::span<const std::byte>> look_at(std::uint64_t position);
+  // The bytes from `position` on: at least `bytes_min`, at most as many as the buffer holds; zeros
+  // behind the end of the journal.
+  Result<std::span<const std::byte>> look_at(std::uint64_t position, std::size_t bytes_min = 1);
+  // The header of a record that may stand at `position`: it need not be one.
+  Result<RecordHeader> header_at(std::uint64_t position);
+  // The end of the ring.
+  std::uint64_t end() const { return round_down(size_bytes_, header_.block_bytes); }
   // Fails only for the medium; a record that must not be believed is nothing, and a `reason` if it
   // stands where the next one would.
   Result<std::optional<RecordSummary>> record_at(std::uint64_t position, std::string& reason);

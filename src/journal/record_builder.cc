@@ -8,19 +8,25 @@ namespace pawl::journal {
 
 namespace {
 constexpr std::size_t kFirstCapacity = 2 * kBlockBytes;
-}
+// A spill keeps so much of the record's start, and writes multiples of it: whole blocks of either
+// size, and the header in the first.
+constexpr std::size_t kSpillUnitBytes = kBlockBytes;
+static_assert(kSpillUnitBytes % kLineBytes == 0 && kSpillUnitBytes >= sizeof(RecordHeader));
+}  // namespace
 
-RecordBuilder::RecordBuilder(Spill spill, AlignedBuffer buffer)
-    : spill_(std::move(spill)), buffer_(std::move(buffer)) {}
+RecordBuilder::RecordBuilder(std::uint64_t block_bytes, Spill spill, AlignedBuffer buffer)
+    : block_bytes_(block_bytes), spill_(std::move(spill)), buffer_(std::move(buffer)) {
+  PAWL_ASSERT(is_block_bytes(block_bytes));
+}
 
 Status RecordBuilder::make_room(std::size_t bytes) {
   // Room for padding to a whole block is always kept.
-  const std::size_t wanted = round_up(used_ + bytes, kBlockBytes);
+  const std::size_t wanted = round_up(used_ + bytes, block_bytes_);
   if (wanted <= buffer_.capacity()) return {};
   if (wanted > kRecordBufferMax) {
     PAWL_ASSERT(spill_ != nullptr);
     PAWL_TRY(spill());
-    PAWL_ASSERT(round_up(used_ + bytes, kBlockBytes) <= buffer_.capacity());
+    PAWL_ASSERT(round_up(used_ + bytes, block_bytes_) <= buffer_.capacity());
     return {};
   }
   const std::size_t capacity =
@@ -60,16 +66,16 @@ void RecordBuilder::checksum_up_to(std::size_t end) {
   checked_ = end;
 }
 
-// Writes out all whole blocks; what is left of the last one moves to the front.
+// Writes out all whole units; what is left of the last one moves to the front.
 Status RecordBuilder::spill() {
-  const std::size_t whole = round_down(used_, kBlockBytes);
-  PAWL_ASSERT(whole >= 2 * kBlockBytes);
+  const std::size_t whole = round_down(used_, kSpillUnitBytes);
+  PAWL_ASSERT(whole >= 2 * kSpillUnitBytes);
   checksum_up_to(used_);
   std::size_t from = 0;
   if (spilled_bytes_ == 0) {
-    if (!first_block_.grow(kBlockBytes, 0)) return Status::failure(ENOMEM, "no memory for a block");
-    std::memcpy(first_block_.data(), buffer_.data(), kBlockBytes);
-    from = kBlockBytes;
+    if (!start_.grow(kSpillUnitBytes, 0)) return Status::failure(ENOMEM, "no memory for a block");
+    std::memcpy(start_.data(), buffer_.data(), kSpillUnitBytes);
+    from = kSpillUnitBytes;
   }
   PAWL_TRY(spill_(spilled_bytes_ + from, {buffer_.data() + from, whole - from}));
   std::memmove(buffer_.data(), buffer_.data() + whole, used_ - whole);
@@ -86,7 +92,7 @@ Status RecordBuilder::finish(RecordHeader header) {
   header.payload_bytes = payload_bytes();
   header.payload_crc32c = crc32c_;
   header.header_crc32c = record_header_checksum(header);
-  const std::size_t padded = round_up(used_, kBlockBytes);
+  const std::size_t padded = round_up(used_, block_bytes_);
   if (padded > used_) std::memset(buffer_.data() + used_, 0, padded - used_);
   if (spilled_bytes_ == 0) {
     std::memcpy(buffer_.data(), &header, sizeof header);
@@ -95,9 +101,9 @@ Status RecordBuilder::finish(RecordHeader header) {
     return {};
   }
   if (padded > 0) PAWL_TRY(spill_(spilled_bytes_, {buffer_.data(), padded}));
-  std::memcpy(first_block_.data(), &header, sizeof header);
-  finished_ = first_block_.data();
-  finished_bytes_ = kBlockBytes;
+  std::memcpy(start_.data(), &header, sizeof header);
+  finished_ = start_.data();
+  finished_bytes_ = kSpillUnitBytes;
   return {};
 }
 

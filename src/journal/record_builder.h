@@ -1,5 +1,5 @@
 // Builds one record: ranges of changed bytes, gathered in memory.  A record that outgrows
-// kRecordBufferMax is spilled piece by piece to where it will stand, all but its first block, whose
+// kRecordBufferMax is spilled piece by piece to where it will stand, all but its start, whose
 // header can only be written when the checksum is known.
 #pragma once
 
@@ -14,12 +14,13 @@ inline constexpr std::size_t kRecordBufferMax = std::size_t{9} << 20;
 
 class RecordBuilder {
  public:
-  // Writes `bytes` (whole blocks) at `offset` within the record.
+  // Writes `bytes` (whole blocks of the journal) at `offset` within the record.
   using Spill = std::function<Status(std::uint64_t offset, std::span<const std::byte> bytes)>;
 
-  // Without a spill function, a record over kRecordBufferMax is a broken invariant.
-  // `buffer` is memory to start with; take_buffer() gives it back for the next record.
-  explicit RecordBuilder(Spill spill = {}, AlignedBuffer buffer = {});
+  // For a journal of such blocks.  Without a spill function, a record over kRecordBufferMax is a
+  // broken invariant.  `buffer` is memory to start with; take_buffer() gives it back for the next
+  // record.
+  explicit RecordBuilder(std::uint64_t block_bytes, Spill spill = {}, AlignedBuffer buffer = {});
   AlignedBuffer take_buffer() { return std::move(buffer_); }
 
   // Adds changed content.  Neighbouring ranges become one.
@@ -28,10 +29,12 @@ class RecordBuilder {
   bool empty() const { return content_bytes_ == 0; }
   std::uint64_t content_bytes() const { return content_bytes_; }
   // With header and padding, as it stands now.
-  std::uint64_t record_bytes() const { return journal::record_bytes(payload_bytes()); }
+  std::uint64_t record_bytes() const {
+    return journal::record_bytes(payload_bytes(), block_bytes_);
+  }
 
   // Completes the record.  Of `header` the caller fills epoch, sequence, file_size, truncate_to and
-  // time_ns.  Afterwards block() holds the whole record, or, after a spill, its first block.
+  // time_ns.  Afterwards block() holds the whole record, or, after a spill, its start.
   Status finish(RecordHeader header);
   std::span<const std::byte> block() const { return {finished_, finished_bytes_}; }
 
@@ -42,9 +45,10 @@ class RecordBuilder {
   Status spill();
   void checksum_up_to(std::size_t end);
 
+  const std::uint64_t block_bytes_;
   Spill spill_;
   AlignedBuffer buffer_;
-  AlignedBuffer first_block_;
+  AlignedBuffer start_;                      // of a record that was spilled
   std::size_t used_ = sizeof(RecordHeader);  // in buffer_
   std::size_t checked_ = sizeof(RecordHeader);
   std::uint64_t spilled_bytes_ = 0;  // before buffer_

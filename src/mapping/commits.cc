@@ -238,7 +238,7 @@ void Mapping::Implementation::count(const journal::Place& place,
 
 Status Mapping::Implementation::commit_staged(const std::vector<std::uint64_t>& pages,
                                               Durability durability) {
-  journal::RecordBuilder record({}, std::move(record_memory_));
+  journal::RecordBuilder record(journal_->block_bytes(), {}, std::move(record_memory_));
   std::vector<Change> changes;
   PAWL_TRY(collect_changes(pages, record, &changes));
   if (record.empty() && !size_is_pending()) {
@@ -318,6 +318,7 @@ Status Mapping::Implementation::commit_direct(const std::vector<std::uint64_t>& 
   PAWL_TRY(checkpointer_.checkpoint_now());
   journal::Place place;
   journal::RecordBuilder record(
+      journal_->block_bytes(),
       [&](std::uint64_t offset, std::span<const std::byte> bytes) -> Status {
         PAWL_TRY(journal_->extend(place, offset + bytes.size()));
         return journal_->write(place, offset, bytes);

@@ -130,9 +130,9 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
   // What the file holds now is the first committed image: it must not vanish behind later records.
   if (const Status flushed = medium->base().flush(); !flushed.ok()) return give_up(flushed);
   const std::uint64_t journal_bytes = round_up(options.journal_size_bytes, journal::kBlockBytes);
-  auto journal = journal::Journal::format(std::move(opened.value().file), replayed.journal_id,
-                                          medium->identity(), replayed.generation,
-                                          replayed.next_sequence, journal_bytes);
+  auto journal = journal::Journal::format(
+      std::move(opened.value().file), replayed.journal_id, medium->identity(), replayed.generation,
+      replayed.next_sequence, journal_bytes, medium->block_bytes());
   if (!journal.ok()) {
     return give_up(Status::failure(journal.status().error_number(),
                                    "cannot make a journal of " + std::to_string(journal_bytes) +
@@ -209,7 +209,8 @@ Result<std::uint64_t> recover(Medium& medium, bool accept_loss) {
       std::max(round_down(present.value(), journal::kBlockBytes), kJournalSizeMin);
   auto emptied = journal::Journal::format(
       std::move(acquired.value().file), replayed.value().journal_id, medium.identity(),
-      replayed.value().generation, replayed.value().next_sequence, size_bytes);
+      replayed.value().generation, replayed.value().next_sequence, size_bytes,
+      medium.block_bytes());
   if (!emptied.ok()) return emptied.status();
   PAWL_TRY(medium.clear_mark());
   PAWL_TRY(medium.base().flush());

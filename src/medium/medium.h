@@ -35,7 +35,7 @@ class MediumFile {
   // Fills `into` from `offset`; bytes past the end of the file read as zeros.
   virtual Status read(std::uint64_t offset, std::span<std::byte> into) = 0;
   // Writes all of `from`, or fails.  Not durable before flush().  The journal's file may need
-  // offset, length and address aligned to kPageBytes.
+  // offset, length and address aligned to the medium's block_bytes().
   virtual Status write(std::uint64_t offset, std::span<const std::byte> from) = 0;
   // Everything written, and the size, is durable on success.  A failure is EIO, and final (law 8).
   virtual Status flush() = 0;
@@ -86,6 +86,10 @@ class Medium {
   virtual FileIdentity identity() const = 0;
   virtual const std::string& path() const = 0;          // for messages
   virtual const std::string& journal_path() const = 0;  // for messages
+
+  // What the records of its journal are padded to: kPageBytes, or a cache line of a medium that is
+  // memory.
+  virtual std::uint64_t block_bytes() const { return kPageBytes; }
 
   // Opens the side file for writing and takes the writer's lock on it; EBUSY when another holds it.
   // With `create` a missing one is made, with the user file's owner and mode, under a provisional

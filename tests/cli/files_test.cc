@@ -129,7 +129,8 @@ TEST_F(Files, ThatACrashLeftAreToldOfAndRecovered) {
   EXPECT_EQ(told["state"], "needs-recovery");
   EXPECT_EQ(told["journal"]["records"], 3);
   EXPECT_EQ(told["journal"]["locked"], false);
-  EXPECT_EQ(told["journal"]["header"]["version"], 1);
+  EXPECT_EQ(told["journal"]["header"]["version"], 2);
+  EXPECT_EQ(told["journal"]["header"]["block_bytes"], 4096);
   EXPECT_EQ(told["mark"]["journal_id"], told["journal"]["header"]["journal_id"]);
   const Answer text = pawl({"info", file_});
   EXPECT_NE(text.out.find("3 pending"), std::string::npos) << text.out;

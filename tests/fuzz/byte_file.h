@@ -21,9 +21,10 @@ class ByteFile final : public MediumFile {
   std::uint64_t reads() const { return reads_; }
   std::uint64_t changes() const { return changes_; }
   std::function<void()> before_change;
+  std::uint64_t write_unit = kPageBytes;  // of the medium whose file this is
 
   Status read(std::uint64_t offset, std::span<std::byte> into) override {
-    check_alignment(offset, into.size(), into.data());
+    check_alignment(offset, into.size(), into.data(), kPageBytes);
     reads_ += 1;
     std::fill(into.begin(), into.end(), std::byte{0});
     if (offset < bytes_.size()) {
@@ -33,7 +34,7 @@ class ByteFile final : public MediumFile {
     return {};
   }
   Status write(std::uint64_t offset, std::span<const std::byte> from) override {
-    check_alignment(offset, from.size(), from.data());
+    check_alignment(offset, from.size(), from.data(), write_unit);
     if (offset + from.size() > bytes_.size()) PAWL_TRY(resize(offset + from.size()));
     about_to_change();
     std::memcpy(bytes_.data() + offset, from.data(), from.size());
@@ -62,9 +63,10 @@ class ByteFile final : public MediumFile {
   Result<std::uint64_t> allocated_prefix_bytes() override { return std::uint64_t{0}; }
 
  private:
-  static void check_alignment(std::uint64_t offset, std::size_t length, const void* memory) {
-    require(offset % kPageBytes == 0 && length % kPageBytes == 0 &&
-                reinterpret_cast<std::uintptr_t>(memory) % kPageBytes == 0,
+  static void check_alignment(std::uint64_t offset, std::size_t length, const void* memory,
+                              std::uint64_t unit) {
+    require(offset % unit == 0 && length % unit == 0 &&
+                reinterpret_cast<std::uintptr_t>(memory) % unit == 0,
             "journal I/O is aligned to whole blocks");
   }
   void about_to_change() {

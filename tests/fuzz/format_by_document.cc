@@ -8,7 +8,7 @@ namespace pawl::fuzz::document {
 namespace {
 
 constexpr std::uint32_t kPolynomial = 0x82F63B78;
-constexpr std::uint64_t kVersionKnown = 1;
+constexpr std::uint64_t kVersionKnown = 2;
 constexpr std::uint64_t kSizeMax = std::uint64_t{1} << 62;
 constexpr std::uint64_t kCounterMax = std::uint64_t{1} << 62;
 
@@ -35,6 +35,12 @@ bool is_valid_header(Bytes slot) {
   return slot.size() >= kHeaderBytes && magic_at(slot, 0, "PAWLJRNL") &&
          number_at(slot, kHeaderVersion, 4) == kVersionKnown &&
          number_at(slot, kHeaderCrc, 4) == crc_without(slot.first(kHeaderBytes), kHeaderCrc);
+}
+
+bool is_of_version_1(Bytes slot) {
+  return slot.size() >= kHeaderBytes && magic_at(slot, 0, "PAWLJRNL") &&
+         number_at(slot, kHeaderVersion, 4) == 1 &&
+         number_at(slot, kHeaderCrc, 4) == crc_without(slot.first(kHeaderBlockBytes), kHeaderCrc);
 }
 
 bool is_record_header(Bytes block) {
@@ -69,21 +75,25 @@ std::optional<std::vector<Range>> ranges_of(Bytes journal, std::uint64_t from, s
 
 class Ring {
  public:
-  Ring(Bytes journal, std::uint64_t epoch)
-      : journal_(journal), epoch_(epoch), end_(journal.size() / kBlock * kBlock) {}
+  Ring(Bytes journal, std::uint64_t epoch, std::uint64_t block)
+      : journal_(journal),
+        epoch_(epoch),
+        block_(block),
+        end_(journal.size() / block * block),
+        smallest_(up(kRecordBytes, block)) {}
 
   std::uint64_t end() const { return end_; }
 
   std::optional<Record> whole_record(std::uint64_t position, std::uint64_t sequence) const {
-    if (position + kBlock > end_) return std::nullopt;
-    const Bytes block = journal_.subspan(position, kBlock);
+    if (position + smallest_ > end_) return std::nullopt;
+    const Bytes block = journal_.subspan(position, smallest_);
     if (!is_record_header(block) || number_at(block, kRecordEpoch, 8) != epoch_ ||
         number_at(block, kRecordSequence, 8) != sequence)
       return std::nullopt;
     const std::uint64_t payload = number_at(block, kRecordPayload, 8);
     if (payload > end_ - position - kRecordBytes) return std::nullopt;
     Record record{.position = position,
-                  .bytes = up(kRecordBytes + payload, kBlock),
+                  .bytes = up(kRecordBytes + payload, block_),
                   .sequence = sequence,
                   .file_size = number_at(block, kRecordFileSize, 8),
                   .cut_to = number_at(block, kRecordCutTo, 8),
@@ -104,9 +114,10 @@ class Ring {
     const auto epoch_at = [&](std::uint64_t position) {
       return number_at(journal_, position + kRecordEpoch, 8);
     };
-    const bool front_is_whole = kRing < end_ && is_record_header(journal_.subspan(kRing, kBlock));
-    for (std::uint64_t position = kRing; position < end_; position += kBlock) {
-      const Bytes block = journal_.subspan(position, kBlock);
+    const bool front_is_whole =
+        kRing + smallest_ <= end_ && is_record_header(journal_.subspan(kRing, smallest_));
+    for (std::uint64_t position = kRing; position + smallest_ <= end_; position += block_) {
+      const Bytes block = journal_.subspan(position, smallest_);
       if (!is_record_header(block)) continue;
       if (number_at(block, kRecordEpoch, 8) == epoch_ &&
           number_at(block, kRecordSequence, 8) > missing &&
@@ -125,7 +136,9 @@ class Ring {
  private:
   Bytes journal_;
   std::uint64_t epoch_;
+  std::uint64_t block_;
   std::uint64_t end_;
+  std::uint64_t smallest_;  // record
 };
 
 }  // namespace
@@ -158,21 +171,25 @@ bool magic_at(Bytes bytes, std::size_t at, const char* magic) {
 Journal read(Bytes bytes) {
   Journal journal;
   const auto slot = [&](std::size_t number) {
-    const std::size_t start = std::min<std::size_t>(number * kBlock, bytes.size());
-    return bytes.subspan(start, std::min<std::size_t>(kBlock, bytes.size() - start));
+    const std::size_t start = std::min<std::size_t>(number * kSlot, bytes.size());
+    return bytes.subspan(start, std::min<std::size_t>(kSlot, bytes.size() - start));
   };
   for (std::size_t number = 0; number < 2; ++number) {
     // What lies behind the end of a short file reads as zeros.
     std::array<std::byte, kHeaderVersion + 4> start{};
     std::copy_n(slot(number).begin(), std::min(start.size(), slot(number).size()), start.begin());
     if (magic_at(start, 0, "PAWLJRNL") && number_at(start, kHeaderVersion, 4) > kVersionKnown) {
-      journal.state = Journal::State::newer_version;
+      journal.state = Journal::State::another_version;
       return journal;
     }
   }
   const bool a_counts = is_valid_header(slot(0));
   const bool b_counts = is_valid_header(slot(1));
-  if (!a_counts && !b_counts) return journal;
+  if (!a_counts && !b_counts) {
+    if (is_of_version_1(slot(0)) || is_of_version_1(slot(1)))
+      journal.state = Journal::State::another_version;
+    return journal;
+  }
   const auto generation = [&](std::size_t number) {
     return number_at(slot(number), kHeaderGeneration, 8);
   };
@@ -186,14 +203,16 @@ Journal read(Bytes bytes) {
   journal.birth_time_ns = number_at(header, kHeaderBirth, 8);
   journal.generation = generation(journal.slot);
   journal.tail_sequence = number_at(header, kHeaderTailSequence, 8);
+  journal.block_bytes = number_at(header, kHeaderBlockBytes, 8);
+  if (journal.block_bytes != kBlock && journal.block_bytes != kLine) return journal;
   const std::uint64_t tail = number_at(header, kHeaderTail, 8);
-  if (tail % kBlock != 0 || tail < kRing || tail > bytes.size() || journal.tail_sequence == 0 ||
-      journal.tail_sequence > kCounterMax || journal.generation > kCounterMax ||
-      bytes.size() < number_at(header, kHeaderJournalBytes, 8))
+  if (tail % journal.block_bytes != 0 || tail < kRing || tail > bytes.size() ||
+      journal.tail_sequence == 0 || journal.tail_sequence > kCounterMax ||
+      journal.generation > kCounterMax || bytes.size() < number_at(header, kHeaderJournalBytes, 8))
     return journal;
   journal.state = Journal::State::readable;
 
-  const Ring ring(bytes, number_at(header, kHeaderEpoch, 8));
+  const Ring ring(bytes, number_at(header, kHeaderEpoch, 8), journal.block_bytes);
   std::uint64_t position = tail;
   std::uint64_t sequence = journal.tail_sequence;
   std::uint64_t covered = 0;

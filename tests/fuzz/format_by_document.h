@@ -16,9 +16,12 @@ namespace pawl::fuzz::document {
 
 using Bytes = std::span<const std::byte>;
 
+inline constexpr std::uint64_t kSlot = 4096;
+inline constexpr std::uint64_t kRing = 2 * kSlot;  // where it begins
+// A block, of either kind.
 inline constexpr std::uint64_t kBlock = 4096;
-inline constexpr std::uint64_t kRing = 2 * kBlock;  // where it begins
-inline constexpr std::size_t kHeaderBytes = 96;
+inline constexpr std::uint64_t kLine = 64;
+inline constexpr std::size_t kHeaderBytes = 104;
 inline constexpr std::size_t kRecordBytes = 72;
 inline constexpr std::size_t kRangeBytes = 16;
 inline constexpr std::uint64_t kNotCut = ~std::uint64_t{0};
@@ -41,6 +44,7 @@ enum HeaderField : std::size_t {
   kHeaderTail = 64,
   kHeaderTailSequence = 72,
   kHeaderJournalBytes = 88,
+  kHeaderBlockBytes = 96,
 };
 enum RecordField : std::size_t {
   kRecordCrc = 4,
@@ -70,7 +74,7 @@ struct Record {
 };
 
 struct Journal {
-  enum class State { readable, refused, newer_version };
+  enum class State { readable, refused, another_version };
   State state = State::refused;
   // Two headers of one generation that differ: the writer makes none, the page does not judge them.
   bool ambiguous = false;
@@ -80,6 +84,7 @@ struct Journal {
   std::uint64_t birth_time_ns = 0;
   std::uint64_t generation = 0;
   std::uint64_t tail_sequence = 0;
+  std::uint64_t block_bytes = 0;
   std::vector<Record> records;
   bool commits_are_lost = false;
 };

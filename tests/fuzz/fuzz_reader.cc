@@ -74,6 +74,7 @@ Told read(std::vector<std::byte>& bytes) {
     return told;
   }
   journal::Reader& reader = opened.value();
+  const std::uint64_t block_bytes = reader.header().block_bytes;
   const std::uint64_t blocks = bytes.size() / document::kBlock;
   std::uint64_t covered = document::kRing;
   for (;;) {
@@ -84,10 +85,10 @@ Told read(std::vector<std::byte>& bytes) {
     require(record.header.sequence == reader.header().tail_sequence + told.records.size(),
             "records come in sequence");
     require(record.header.epoch == reader.header().epoch, "records are of the header's epoch");
-    require(record.position % document::kBlock == 0 && record.position >= document::kRing &&
+    require(record.position % block_bytes == 0 && record.position >= document::kRing &&
                 record.header.payload_bytes <= bytes.size() - record.position,
             "records lie within the journal");
-    covered += journal::record_bytes(record.header.payload_bytes);
+    covered += journal::record_bytes(record.header.payload_bytes, block_bytes);
     require(covered <= bytes.size(), "records cover the ring once at most");
     told.records.push_back(record);
     told.contents.push_back(visited(reader, record));
@@ -108,7 +109,7 @@ void compare(const Told& told, const document::Journal& expected, document::Byte
   if (expected.ambiguous) return;
   using State = document::Journal::State;
   const State state = told.error_number == 0         ? State::readable
-                      : told.error_number == ENOTSUP ? State::newer_version
+                      : told.error_number == ENOTSUP ? State::another_version
                                                      : State::refused;
   require(state == expected.state, [&] {
     return "reader and document differ on the header: " +

@@ -222,8 +222,8 @@ bool cannot_go_on(const Scene& scene) {
   constexpr std::uint32_t kHeadersOfOneRun = 1000;
   const document::Journal journal = document::read(scene.journal);
   if (journal.generation > kNearTheEnd || journal.tail_sequence > kNearTheEnd) return true;
-  for (std::size_t at = document::kRing; at + document::kBlock <= scene.journal.size();
-       at += document::kBlock) {
+  for (std::size_t at = document::kRing; at + document::kRecordBytes <= scene.journal.size();
+       at += document::kLine) {
     const auto ahead = static_cast<std::uint32_t>(
         document::number_at(scene.journal, at + document::kRecordGeneration, 4) -
         journal.generation);

@@ -54,13 +54,13 @@ bool is_told(const WrittenJournal& journal, Bytes damaged,
 
 Expected expected(const WrittenJournal& journal, Bytes damaged) {
   constexpr Expected kRefused{.refused = true};
-  for (const std::size_t slot : {std::size_t{0}, document::kBlock}) {
+  for (const std::size_t slot : {std::size_t{0}, document::kSlot}) {
     if (slot + document::kHeaderBytes <= damaged.size() &&
         document::magic_at(damaged, slot, "PAWLJRNL") &&
-        document::number_at(damaged, slot + document::kHeaderVersion, 4) > 1)
+        document::number_at(damaged, slot + document::kHeaderVersion, 4) > 2)
       return kRefused;
   }
-  const std::size_t newest = journal.newest_slot * document::kBlock;
+  const std::size_t newest = journal.newest_slot * document::kSlot;
   if (damaged.size() <
       document::number_at(journal.bytes, newest + document::kHeaderJournalBytes, 8))
     return kRefused;
@@ -70,7 +70,7 @@ Expected expected(const WrittenJournal& journal, Bytes damaged) {
     const bool told = is_told(journal, damaged, [&](const WrittenRecord& record) {
       return record.generation == journal.generation;
     });
-    const std::size_t older = (1 - journal.newest_slot) * document::kBlock;
+    const std::size_t older = (1 - journal.newest_slot) * document::kSlot;
     if (told || !journal.has_older_header ||
         !stands(journal, damaged, older, document::kHeaderBytes))
       return kRefused;
@@ -78,7 +78,7 @@ Expected expected(const WrittenJournal& journal, Bytes damaged) {
   for (std::size_t i = 0; i < journal.records.size(); ++i) {
     const WrittenRecord& record = journal.records[i];
     if (stands(journal, damaged, record.position, record.bytes) &&
-        round_up(record.position + record.bytes, document::kBlock) <= damaged.size())
+        round_up(record.position + record.bytes, journal.block_bytes) <= damaged.size())
       continue;
     const bool told = is_told(journal, damaged, [&](const WrittenRecord& later) {
       return later.sequence > record.sequence && later.durable_sequence >= record.sequence;

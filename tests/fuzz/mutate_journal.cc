@@ -27,6 +27,9 @@ class Mutation {
 
   void mutate() {
     if (bytes_.size() < document::kRing + document::kBlock) return change_size();
+    block_ = document::number_at(bytes_, document::kHeaderBlockBytes, 8) == document::kLine
+                 ? document::kLine
+                 : document::kBlock;
     switch (below(random_, 10)) {
       case 0:
         return change_header();
@@ -49,7 +52,7 @@ class Mutation {
 
   void mend() {
     if (below(random_, 8) != 0) {
-      for (const std::size_t slot : {std::size_t{0}, document::kBlock}) mend_header(slot);
+      for (const std::size_t slot : {std::size_t{0}, document::kSlot}) mend_header(slot);
     }
     if (below(random_, 8) == 0) return;
     const bool pad = below(random_, 4) != 0;
@@ -62,6 +65,7 @@ class Mutation {
     constexpr std::uint64_t kOne = 1;
     const std::uint64_t edges[] = {0,
                                    1,
+                                   document::kLine,
                                    document::kBlock,
                                    document::kRing,
                                    bytes_.size(),
@@ -72,6 +76,7 @@ class Mutation {
                                    kOne << 63,
                                    ~std::uint64_t{0},
                                    below(random_, 8) * document::kBlock,
+                                   document::kRing + below(random_, 64) * document::kLine,
                                    below(random_, 64),
                                    below(random_, 40000),
                                    present,
@@ -100,13 +105,14 @@ class Mutation {
         {document::kHeaderEpoch, 8},        {document::kHeaderInode, 8},
         {document::kHeaderBirth, 8},        {document::kHeaderTail, 8},
         {document::kHeaderTail, 8},         {document::kHeaderTailSequence, 8},
-        {document::kHeaderTailSequence, 8}, {document::kHeaderJournalBytes, 8}};
-    const std::size_t slot = below(random_, 2) * document::kBlock;
+        {document::kHeaderTailSequence, 8}, {document::kHeaderJournalBytes, 8},
+        {document::kHeaderBlockBytes, 8}};
+    const std::size_t slot = below(random_, 2) * document::kSlot;
     switch (below(random_, 8)) {
       case 0:  // the one becomes the other
-        return copy(slot, document::kBlock - slot, document::kBlock);
+        return copy(slot, document::kSlot - slot, document::kSlot);
       case 1:
-        return fill(slot, document::kBlock, std::byte(below(random_, 2) * 255));
+        return fill(slot, document::kSlot, std::byte(below(random_, 2) * 255));
       default: {
         const auto [at, count] = kFields[below(random_, std::size(kFields))];
         return change_number(slot + at, count);
@@ -117,8 +123,8 @@ class Mutation {
   // Where something stands that calls itself a record.
   std::vector<std::size_t> records() const {
     std::vector<std::size_t> found;
-    for (std::size_t at = document::kRing; at + document::kBlock <= bytes_.size();
-         at += document::kBlock) {
+    for (std::size_t at = document::kRing; at + document::kRecordBytes <= bytes_.size();
+         at += document::kLine) {
       if (document::magic_at(bytes_, at, "PREC")) found.push_back(at);
     }
     return found;
@@ -158,23 +164,24 @@ class Mutation {
   }
 
   void change_blocks() {
-    const std::size_t blocks = bytes_.size() / document::kBlock;
-    const std::size_t to = 2 + below(random_, blocks - 2);
-    const std::size_t from = 2 + below(random_, blocks - 2);
+    const std::size_t first = document::kRing / block_;
+    const std::size_t blocks = bytes_.size() / block_;
+    const std::size_t to = first + below(random_, blocks - first);
+    const std::size_t from = first + below(random_, blocks - first);
     switch (below(random_, 4)) {
       case 0:
-        return fill(to * document::kBlock, document::kBlock, std::byte{0});
+        return fill(to * block_, block_, std::byte{0});
       case 1:
-        return fill(to * document::kBlock + 512 * below(random_, 8), 512, std::byte{0});
+        return fill(to * block_ + block_ / 8 * below(random_, 8), block_ / 8, std::byte{0});
       default:
-        return copy(from * document::kBlock, to * document::kBlock, document::kBlock);
+        return copy(from * block_, to * block_, block_);
     }
   }
 
   void append_record() {
     const document::Journal journal = document::read(bytes_);
     if (journal.state != document::Journal::State::readable) return change_header();
-    const std::size_t header = journal.slot * document::kBlock;
+    const std::size_t header = journal.slot * document::kSlot;
     std::uint64_t position = document::number_at(bytes_, header + document::kHeaderTail, 8);
     if (!journal.records.empty())
       position = journal.records.back().position + journal.records.back().bytes;
@@ -222,7 +229,7 @@ class Mutation {
   // libFuzzer's own ways, where they can do something.
   void change_window() {
     const std::size_t record = any_record();
-    const std::size_t starts[] = {0, document::kBlock, record, record + document::kRecordBytes,
+    const std::size_t starts[] = {0, document::kSlot, record, record + document::kRecordBytes,
                                   static_cast<std::size_t>(below(random_, bytes_.size()))};
     const std::size_t at = std::min(starts[below(random_, std::size(starts))], bytes_.size() - 1);
     const std::size_t length = std::min<std::size_t>(1 + below(random_, 128), bytes_.size() - at);
@@ -272,6 +279,7 @@ class Mutation {
 
   std::vector<std::byte>& bytes_;
   const std::size_t bytes_max_;
+  std::size_t block_ = document::kBlock;
   Random& random_;
 };
 

@@ -38,9 +38,10 @@ void make_repeatable(std::vector<std::byte>& bytes, const std::vector<std::uint6
     document::put_number(at, field, 8,
                          kEpochFirst + static_cast<std::uint64_t>(found - epochs.begin()));
   };
-  for (std::size_t block = 0; block + journal::kBlockBytes <= bytes.size();
-       block += journal::kBlockBytes) {
-    const std::span<std::byte> at = std::span(bytes).subspan(block, journal::kBlockBytes);
+  // The contents are random, so that nothing in them is taken for a record.
+  for (std::size_t block = 0; block + 2 * journal::kLineBytes <= bytes.size();
+       block += journal::kLineBytes) {
+    const std::span<std::byte> at = std::span(bytes).subspan(block, 2 * journal::kLineBytes);
     std::size_t length = 0;
     std::size_t sum = 0;
     if (block < journal::kAreaStart && document::magic_at(at, 0, "PAWLJRNL")) {
@@ -62,8 +63,9 @@ void make_repeatable(std::vector<std::byte>& bytes, const std::vector<std::uint6
 
 class Writer {
  public:
-  Writer(std::string name, std::uint64_t journal_bytes, std::uint64_t file_bytes)
-      : journal_bytes_(journal_bytes) {
+  Writer(std::string name, std::uint64_t journal_bytes, std::uint64_t file_bytes,
+         std::uint64_t block_bytes = journal::kBlockBytes)
+      : journal_bytes_(journal_bytes), block_bytes_(block_bytes) {
     written_.name = std::move(name);
     written_.base.write(0, test::random_bytes(random_, file_bytes));
     last_ = written_.base;
@@ -71,7 +73,9 @@ class Writer {
   }
 
   // What the previous commits made of the file is applied and flushed, and Pawl opens it anew.
-  void reopen() {
+  void reopen() { reopen(block_bytes_); }
+  void reopen(std::uint64_t block_bytes) {
+    block_bytes_ = block_bytes;
     written_.base = last_;
     written_.records.clear();
     begin();
@@ -98,7 +102,7 @@ class Writer {
 
   // Larger than the ring, for which the journal grows.
   void commit_oversize(const std::vector<Edit>& edits) {
-    journal::RecordBuilder record;
+    journal::RecordBuilder record(block_bytes_);
     const test::Content after = build(record, edits, {});
     journal::Place place = journal_->reserve_oversize().value();
     insist(journal_->extend(place, record.record_bytes()));
@@ -119,8 +123,9 @@ class Writer {
             "a journal that Pawl wrote is whole");
     result.newest_slot = read.slot;
     result.generation = read.generation;
+    result.block_bytes = read.block_bytes;
     result.has_older_header =
-        document::magic_at(result.bytes, (1 - read.slot) * journal::kBlockBytes, "PAWLJRNL");
+        document::magic_at(result.bytes, (1 - read.slot) * journal::kSlotBytes, "PAWLJRNL");
     return result;
   }
 
@@ -133,11 +138,12 @@ class Writer {
     if (journal_ != nullptr) generation_ = journal_->header_generation();
     journal_.reset();
     auto file = std::make_unique<ByteFile>(bytes_, 4 * journal_bytes_);
+    file->write_unit = block_bytes_;
     file->before_change = [this] {
       if (!bytes_.empty()) written_.earlier.push_back(bytes_);
     };
     auto made = journal::Journal::format(std::move(file), fixed_id(), kIdentity, generation_,
-                                         sequence_, journal_bytes_);
+                                         sequence_, journal_bytes_, block_bytes_);
     insist(made.status());
     journal_ = std::move(made.value());
     epochs_.push_back(journal_->epoch());
@@ -158,7 +164,7 @@ class Writer {
   }
 
   void write(const std::vector<Edit>& edits, Size size, bool flush) {
-    journal::RecordBuilder record;
+    journal::RecordBuilder record(block_bytes_);
     const test::Content after = build(record, edits, size);
     const auto place = journal_->reserve(record.record_bytes());
     require(place.has_value(), "the ring has room for the record");
@@ -189,6 +195,7 @@ class Writer {
   }
 
   const std::uint64_t journal_bytes_;
+  std::uint64_t block_bytes_;
   test::Random random_{20130415};
   WrittenJournal written_;
   std::vector<std::byte> bytes_;
@@ -282,6 +289,51 @@ WrittenJournal emptied() {
   return writer.finish();
 }
 
+// Journals of a medium that is memory: what stands in few lines wraps soon enough in a ring that a
+// header tells to be short.
+WrittenJournal lines() {
+  Writer writer("lines", kSmall, 5000, journal::kLineBytes);
+  writer.commit({{0, 64}});
+  writer.commit({{128, 64}, {4096, 192}, {4900, 100}});
+  writer.commit({{64, 8}}, {.cut_to = 4000, .size = 4000});
+  writer.queue({{64, 64}});
+  writer.queue({{128, 64}});
+  writer.commit({}, {.cut_to = 100, .size = 8192});
+  return writer.finish();
+}
+
+WrittenJournal lines_wrapped() {
+  Writer writer("lines_wrapped", kSmall, 12000, journal::kLineBytes);
+  writer.commit({{0, 10000}});
+  writer.commit({{64, 10000}});
+  writer.commit({{4096, 3500}});
+  writer.release(2);
+  writer.commit({{0, 4500}});  // does not fit behind the last
+  writer.commit({{8192, 64}, {11000, 10}});
+  writer.release(3);
+  writer.commit({{1, 1}});
+  return writer.finish();
+}
+
+// The file came onto another medium.
+WrittenJournal lines_over_blocks() {
+  Writer writer("lines_over_blocks", kSmall, 5000);
+  for (std::uint64_t i = 0; i < 5; ++i) writer.commit({{64 * i, 64}});
+  writer.release(2);
+  writer.reopen(journal::kLineBytes);
+  writer.commit({{1000, 64}});
+  writer.commit({{2000, 64}});
+  return writer.finish();
+}
+
+WrittenJournal blocks_over_lines() {
+  Writer writer("blocks_over_lines", kSmall, 5000, journal::kLineBytes);
+  for (std::uint64_t i = 0; i < 50; ++i) writer.commit({{64 * i, 64}});
+  writer.reopen(journal::kBlockBytes);
+  writer.commit({{1000, 64}});
+  return writer.finish();
+}
+
 }  // namespace
 
 test::Content content_of(std::span<const std::byte> bytes) {
@@ -302,8 +354,18 @@ test::StoredDisk WrittenJournal::disk() const {
 }
 
 std::vector<WrittenJournal> written_journals() {
-  return {first_commits(),      sizes(),  wrapped(),  reopened(),
-          reopened_over_many(), queued(), oversize(), emptied()};
+  return {first_commits(),
+          sizes(),
+          wrapped(),
+          reopened(),
+          reopened_over_many(),
+          queued(),
+          oversize(),
+          emptied(),
+          lines(),
+          lines_wrapped(),
+          lines_over_blocks(),
+          blocks_over_lines()};
 }
 
 }  // namespace pawl::fuzz

@@ -27,6 +27,7 @@ struct WrittenJournal {
   std::vector<std::byte> bytes;
   std::size_t newest_slot;
   std::uint64_t generation;  // of the header there
+  std::uint64_t block_bytes;
   bool has_older_header;
   test::Content base;                  // all that the newest header says the file holds
   std::vector<WrittenRecord> records;  // from its tail on

@@ -71,9 +71,23 @@ TEST_F(Errors, AJournalOfANewerVersion) {
   for (std::uint64_t slot = 0; slot < journal::kHeaderSlots; ++slot) {
     journal::Header header;
     header.version = journal::kVersion + 1;
-    overwrite(slot * journal::kBlockBytes, &header, sizeof header);
+    overwrite(slot * journal::kSlotBytes, &header, sizeof header);
   }
-  expect_refused(ENOTSUP, "version 2");
+  expect_refused(ENOTSUP, "version 3");
+}
+
+// Its header was shorter, and so was what its checksum covers.
+TEST_F(Errors, AJournalOfTheVersionThatWasNeverReleased) {
+  leave_open();
+  for (std::uint64_t slot = 0; slot < journal::kHeaderSlots; ++slot) {
+    journal::Header header;
+    header.version = 1;
+    header.generation = 1 + slot;
+    header.block_bytes = 0;
+    header.crc32c = checksum(&header, offsetof(journal::Header, block_bytes));
+    overwrite(slot * journal::kSlotBytes, &header, sizeof header);
+  }
+  expect_refused(ENOTSUP, "version 1, which was never released");
 }
 
 TEST_F(Errors, AFileInTheJournalsPlaceThatIsNone) {
@@ -95,7 +109,7 @@ TEST_F(Errors, AJournalWithADamagedHeader) {
   leave_open();
   const char garbage[40] = "garbage";
   overwrite(16, garbage, sizeof garbage);
-  overwrite(journal::kBlockBytes + 16, garbage, sizeof garbage);
+  overwrite(journal::kSlotBytes + 16, garbage, sizeof garbage);
   expect_refused(EBADMSG, "");
 }
 

@@ -68,6 +68,7 @@ TEST(Format, FieldsStandWhereTheSpecificationDrawsThem) {
   EXPECT_EQ(offsetof(Header, tail_sequence), 72u);
   EXPECT_EQ(offsetof(Header, writer_process), 80u);
   EXPECT_EQ(offsetof(Header, journal_bytes), 88u);
+  EXPECT_EQ(offsetof(Header, block_bytes), 96u);
 
   EXPECT_EQ(offsetof(RecordHeader, header_crc32c), 4u);
   EXPECT_EQ(offsetof(RecordHeader, epoch), 8u);
@@ -82,9 +83,12 @@ TEST(Format, FieldsStandWhereTheSpecificationDrawsThem) {
 }
 
 TEST(Format, RecordsFillWholeBlocks) {
-  EXPECT_EQ(record_bytes(0), 4096u);
-  EXPECT_EQ(record_bytes(4096 - 72), 4096u);
-  EXPECT_EQ(record_bytes(4096 - 71), 8192u);
+  EXPECT_EQ(record_bytes(0, kBlockBytes), 4096u);
+  EXPECT_EQ(record_bytes(4096 - 72, kBlockBytes), 4096u);
+  EXPECT_EQ(record_bytes(4096 - 71, kBlockBytes), 8192u);
+  EXPECT_EQ(record_bytes(0, kLineBytes), 128u);
+  EXPECT_EQ(record_bytes(range_bytes(64), kLineBytes), 192u);
+  EXPECT_EQ(record_bytes(192 - 71, kLineBytes), 256u);
   EXPECT_EQ(range_bytes(1), 24u);
   EXPECT_EQ(range_bytes(8), 24u);
   EXPECT_EQ(range_bytes(9), 32u);

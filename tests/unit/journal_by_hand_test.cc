@@ -155,6 +155,61 @@ TEST(JournalByHand, IsReadAsThePageSays) {
                          line_of("bob has 130") + std::string(4096 - 192, '\0'));
 }
 
+struct OfLines {
+  std::uint64_t position, sequence, bytes, file_size, offset;
+  std::string content;
+};
+
+TEST(JournalByHand, IsReadInLinesAsThePageSays) {
+  PageFile file(parse_hex_dump(fenced(page(), "journal-of-lines")));
+  ASSERT_EQ(file.size().value(), 12288u);
+  Result<Reader> opened = Reader::open(file);
+  ASSERT_TRUE(opened.ok()) << opened.status().text();
+  Reader& reader = opened.value();
+  EXPECT_EQ(reader.header().block_bytes, 64u);
+  EXPECT_EQ(reader.header().generation, 2u);
+  EXPECT_EQ(reader.header().tail_offset, 0x20c0u);
+  EXPECT_FALSE(reader.other_slot_damaged());
+  const std::vector<OfLines> records = {{0x20c0, 2, 192, 4096, 64, line_of("alice has 70")},
+                                        {0x2180, 3, 128, 4107, 4096, "hello pawl\n"}};
+  for (const OfLines& expected : records) {
+    Result<std::optional<RecordSummary>> record = reader.next();
+    ASSERT_TRUE(record.ok() && record.value().has_value()) << reader.end_reason();
+    EXPECT_EQ(record.value()->position, expected.position);
+    EXPECT_EQ(record.value()->bytes, expected.bytes);
+    EXPECT_EQ(record.value()->header.sequence, expected.sequence);
+    EXPECT_EQ(record.value()->header.durable_sequence, expected.sequence - 1);
+    EXPECT_EQ(record.value()->header.header_generation, expected.sequence - 1);
+    EXPECT_EQ(record.value()->header.file_size, expected.file_size);
+    EXPECT_EQ(record.value()->range_count, 1u);
+    const Status status = reader.visit(*record.value(), [&](std::uint64_t offset, auto bytes) {
+      EXPECT_EQ(offset, expected.offset);
+      EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+                expected.content);
+      return Status{};
+    });
+    EXPECT_TRUE(status.ok()) << status.text();
+  }
+  EXPECT_FALSE(reader.next().value().has_value());
+  EXPECT_EQ(reader.end_reason(), "");
+  EXPECT_EQ(reader.evidence_of_loss().value(), "");
+}
+
+// What the page says of the line at 2100.
+TEST(JournalByHand, LosesARecordWithAnyOfItsLines) {
+  const std::vector<std::byte> whole = parse_hex_dump(fenced(page(), "journal-of-lines"));
+  for (std::size_t line = 0x20c0; line < 0x2180; line += 64) {
+    std::vector<std::byte> bytes = whole;
+    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(line), 64, std::byte{0});
+    for (std::size_t at = 0x2180; at < bytes.size(); ++at) bytes[at] = std::byte{0};
+    PageFile file(bytes);
+    Result<Reader> reader = Reader::open(file);
+    ASSERT_TRUE(reader.ok());
+    EXPECT_FALSE(reader.value().next().value().has_value()) << line;
+    EXPECT_EQ(reader.value().evidence_of_loss().value(), "") << line;
+  }
+}
+
 // The other slot is not decoration: with slot A gone, slot B leads to record 1, whose place was
 // taken, and nothing is believed.
 TEST(JournalByHand, DependsOnItsHeaderSlot) {
