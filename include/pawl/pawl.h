@@ -48,8 +48,20 @@ extern "C" {
 #define MAP_ATOMIC (MAP_SHARED_VALIDATE | 0x1000000)
 #endif
 
-/* How stores are found.  AUTO takes SCAN where the kernel has it (Linux 6.7), else FAULT. */
-enum pawl_tracker { PAWL_TRACKER_AUTO = 0, PAWL_TRACKER_SCAN = 1, PAWL_TRACKER_FAULT = 2 };
+/* How stores are found.  AUTO takes SCAN where the kernel has it (Linux 6.7), else FAULT.  STORE
+ * sees only the stores of code that pawl-clang compiled, and what pawl_stored() is told
+ * (pawl/store.h); it is never taken unasked. */
+enum pawl_tracker {
+  PAWL_TRACKER_AUTO = 0,
+  PAWL_TRACKER_SCAN = 1,
+  PAWL_TRACKER_FAULT = 2,
+  PAWL_TRACKER_STORE = 3
+};
+
+/* What the file stands on.  AUTO takes MEMORY where the file can be mapped with MAP_SYNC (DAX), else
+ * BLOCK.  MEMORY is also for files of tmpfs, where it protects against the death of the process and
+ * not of the machine. */
+enum pawl_medium { PAWL_MEDIUM_AUTO = 0, PAWL_MEDIUM_BLOCK = 1, PAWL_MEDIUM_MEMORY = 2 };
 
 /* When a durable record's bytes are copied into the file: later, by a background thread, or before
  * msync returns.  Neither changes what is durable. */
@@ -60,8 +72,10 @@ struct pawl_options {
   size_t struct_size_bytes;
   /* Of the side file, preallocated at the map.  PAWL_JOURNAL_SIZE; default 32 MiB. */
   uint64_t journal_size_bytes;
-  /* enum pawl_tracker.  PAWL_TRACKER=auto|scan|fault. */
+  /* enum pawl_tracker.  PAWL_TRACKER=auto|scan|fault|store. */
   int tracker;
+  /* enum pawl_medium.  PAWL_MEDIUM=auto|block|memory. */
+  int medium;
   /* enum pawl_apply.  PAWL_APPLY=async|eager. */
   int apply;
   /* Committed pages that may wait for async apply.  PAWL_APPLY_THRESHOLD; default 4096. */
@@ -92,7 +106,9 @@ struct pawl_statistics {
   uint64_t scans_flat;         /* scan tracker: times the whole range was scanned ... */
   uint64_t scans_located;      /* ... and times the kernel's fault log said where to look */
   uint64_t last_sequence;      /* sequence number of the last commit */
-  int tracker;                 /* enum pawl_tracker in use: SCAN or FAULT */
+  uint64_t unmarked_bytes;     /* PAWL_VERIFY=1: changed bytes of lines that no store marked */
+  int tracker;                 /* enum pawl_tracker in use: SCAN, FAULT or STORE */
+  int medium;                  /* enum pawl_medium in use: BLOCK or MEMORY */
   int apply;                   /* enum pawl_apply in use */
   int last_error_number; /* errno of the last failed commit, apply or checkpoint; 0 for none */
   char last_error[256];  /* its text */

@@ -10,7 +10,7 @@
 #include "heap/open_heaps.h"
 #include "mapping/border.h"
 #include "mapping/statistics.h"
-#include "medium/block_medium.h"
+#include "medium/open_medium.h"
 #include "pawl/heap.h"
 #include "track/kernel_stores.h"
 
@@ -48,7 +48,7 @@ Result<HeapOptions> understand(const pawl_heap_options* given) {
 }
 
 Result<std::unique_ptr<Heap>> open_file(int descriptor, const HeapOptions& options) {
-  auto medium = pawl::open_block_medium(descriptor);
+  auto medium = pawl::open_medium(descriptor, options.mapping.medium);
   if (!medium.ok()) return medium.status();
   return Heap::open(std::move(medium.value()), options);
 }
@@ -121,12 +121,14 @@ PAWL_PUBLIC int pawl_heap_options_init(struct pawl_heap_options* options) {
 }
 
 PAWL_PUBLIC pawl_heap* pawl_heap_open(const char* path, const struct pawl_heap_options* options) {
+  const void* const caller = __builtin_return_address(0);
   return value_or<pawl_heap*>(nullptr, [&]() -> Result<pawl_heap*> {
     if (path == nullptr) return invalid("path must not be NULL");
     pawl::link_kernel_stores_io();
     pawl::link_kernel_stores_other();
     auto understood = understand(options);
     if (!understood.ok()) return understood.status();
+    understood.value().mapping.mapped_by = caller;
     auto opened = open_path(path, understood.value());
     if (!opened.ok()) return opened.status();
     auto handle = std::make_unique<pawl_heap>();

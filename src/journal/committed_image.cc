@@ -47,11 +47,6 @@ CommittedImage::Page CommittedImage::copy(const Page& page) {
   return made;
 }
 
-std::uint64_t CommittedImage::size() const {
-  const std::lock_guard lock(mutex_);
-  return size_;
-}
-
 Status CommittedImage::reserve_space(std::uint64_t offset, std::uint64_t length) {
   const std::lock_guard lock(mutex_);
   PAWL_TRY(space_.reserve(offset, length, base_size_));

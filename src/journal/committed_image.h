@@ -47,7 +47,7 @@ class CommittedImage {
   // Another page with the same bytes.
   Page copy(const Page& page);
 
-  std::uint64_t size() const;
+  std::uint64_t size() const { return size_.load(std::memory_order_relaxed); }
   // Law 7 for content that a commit is about to log.  The space is kept for the commit in hand,
   // whatever is cut meanwhile, until end_commit().
   Status reserve_space(std::uint64_t offset, std::uint64_t length);
@@ -125,9 +125,9 @@ class CommittedImage {
   std::uint64_t direct_zero_end_ = 0;  // and where it ends
   // Of whoever applies; a commit that reserves space looks at it meanwhile.
   std::atomic<std::uint64_t> base_size_;
-  std::uint64_t size_;          // of the last defined commit
-  std::uint64_t durable_size_;  // of the last durable one
-  std::deque<SizeAt> sizes_;    // defined, not yet durable
+  std::atomic<std::uint64_t> size_;  // of the last defined commit; changed under the lock
+  std::uint64_t durable_size_;       // of the last durable one
+  std::deque<SizeAt> sizes_;         // defined, not yet durable
   std::uint64_t durable_sequence_;
   std::uint64_t applied_sequence_;
   std::atomic<std::uint64_t> pages_applied_{0};

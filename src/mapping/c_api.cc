@@ -11,6 +11,7 @@
 #include "mapping/open_mappings.h"
 #include "mapping/statistics.h"
 #include "medium/block_medium.h"
+#include "medium/open_medium.h"
 #include "pawl/pawl.h"
 #include "track/kernel_stores.h"
 
@@ -39,7 +40,7 @@ void link_kernel_stores() {
 }
 
 Status map_atomic(void* address, std::size_t length, int protection, int flags, int descriptor,
-                  off_t offset, const pawl_options* given, void** result) {
+                  off_t offset, const pawl_options* given, const void* caller, void** result) {
   constexpr int kUnderstood =
       MAP_ATOMIC | MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_POPULATE | MAP_NORESERVE;
   if ((flags & MAP_ATOMIC) != MAP_ATOMIC) return invalid("flags must contain MAP_ATOMIC");
@@ -68,7 +69,8 @@ Status map_atomic(void* address, std::size_t length, int protection, int flags, 
     if (!environment.ok()) return environment.status();
     options = environment.value();
   }
-  auto medium = pawl::open_block_medium(descriptor);
+  options.mapped_by = caller;
+  auto medium = pawl::open_medium(descriptor, options.medium);
   if (!medium.ok()) return medium.status();
   auto mapping = Mapping::open(std::move(medium.value()), options);
   if (!mapping.ok()) return mapping.status();
@@ -106,13 +108,19 @@ PAWL_PUBLIC int pawl_options_init(struct pawl_options* options) {
 }
 
 PAWL_PUBLIC void* pawl_mmap(void* addr, size_t length, int prot, int flags, int fd, off_t offset) {
-  return pawl_mmap_with(addr, length, prot, flags, fd, offset, nullptr);
+  void* result = MAP_FAILED;
+  const void* const caller = __builtin_return_address(0);
+  finish(
+      [&] { return map_atomic(addr, length, prot, flags, fd, offset, nullptr, caller, &result); });
+  return result;
 }
 
 PAWL_PUBLIC void* pawl_mmap_with(void* addr, size_t length, int prot, int flags, int fd,
                                  off_t offset, const struct pawl_options* options) {
   void* result = MAP_FAILED;
-  finish([&] { return map_atomic(addr, length, prot, flags, fd, offset, options, &result); });
+  const void* const caller = __builtin_return_address(0);
+  finish(
+      [&] { return map_atomic(addr, length, prot, flags, fd, offset, options, caller, &result); });
   return result;
 }
 

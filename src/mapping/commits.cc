@@ -62,74 +62,33 @@ Result<CommittedImage::Page> Mapping::Implementation::page_before(std::uint64_t 
   return cut;
 }
 
-Status Mapping::Implementation::take_pages(std::uint64_t first_page, std::uint64_t end_page,
-                                           PageRuns& taken) {
-  if (!view_.mapped()) return {};
-  first_page = std::max(first_page, view_.first_page());
-  const std::uint64_t end = std::min(end_page, view_.accessible_end_page());
-  if (first_page >= end) return {};
-  try {
-    return take_known_pages(first_page, end, taken);
-  } catch (const std::bad_alloc&) {
-    be_unsure_of(first_page, end);
-    return Status::no_memory("no memory to look for changed pages; free some and call again");
-  }
+// Committed bytes that can be loaded where they are: of a page that the base has whole, on a medium
+// that is memory, where nothing waits to be applied.
+const std::byte* Mapping::Implementation::committed_in_place(std::uint64_t page) const {
+  const std::uint64_t end = (page + 1) * kPageBytes;
+  if (base_in_place_ == nullptr || end > lowest_size_ || end > image_.size()) return nullptr;
+  return base_in_place_ + page * kPageBytes;
 }
 
-void Mapping::Implementation::keep_pages(PageRuns& taken) noexcept {
-  if (taken.empty()) return;
-  try {
-    pending_.add(taken);
-  } catch (const std::bad_alloc&) {
-    // In order as pending_.take() made them, hence without a need for memory.
-    be_unsure_of(taken.runs().front().first, taken.runs().back().end());
-  }
-}
-
-void Mapping::Implementation::be_unsure_of(std::uint64_t first_page,
-                                           std::uint64_t end_page) noexcept {
-  unsure_first_ = std::min(unsure_first_, first_page);
-  unsure_end_ = std::max(unsure_end_, end_page);
-}
-
-void Mapping::Implementation::forget_pages() noexcept {
-  pending_.clear();
-  unsure_first_ = ~std::uint64_t{0};
-  unsure_end_ = 0;
-}
-
-// What the tracker knows of the range joins what earlier calls left.
-Status Mapping::Implementation::take_known_pages(std::uint64_t first_page, std::uint64_t end,
-                                                 PageRuns& taken) {
-  const std::uint64_t unsure_first = std::max(unsure_first_, view_.first_page());
-  const std::uint64_t unsure_end = std::min(unsure_end_, view_.accessible_end_page());
-  if (unsure_first < unsure_end) pending_.add(unsure_first, unsure_end - unsure_first);
-  unsure_first_ = ~std::uint64_t{0};
-  unsure_end_ = 0;
-  PageRuns stored;
-  const Status status = tracker_->collect(reinterpret_cast<char*>(view_.bytes(first_page)),
-                                          (end - first_page) * kPageBytes, stored);
-  const std::uint64_t window_start = reinterpret_cast<std::uintptr_t>(view_.address()) / kPageBytes;
-  for (const PageRun& run : stored.runs()) {
-    PAWL_ASSERT(run.first >= window_start &&
-                run.end() <= window_start + view_.length() / kPageBytes);
-    pending_.add(run.first - window_start + view_.first_page(), run.count);
-  }
-  PAWL_TRY(status);
-  taken = pending_.take(first_page, end);
-  return {};
-}
-
-Status Mapping::Implementation::collect_changes(const std::vector<std::uint64_t>& pages,
+Status Mapping::Implementation::collect_changes(const TakenPages& pages,
                                                 journal::RecordBuilder& record,
                                                 std::vector<Change>* changes) {
   PageRuns changed_runs;
-  for (const std::uint64_t page : pages) {
+  for (const auto& [page, lines] : pages) {
     const std::uint64_t start = page * kPageBytes;
     if (start >= size_) continue;
     const std::size_t valid = std::min<std::uint64_t>(kPageBytes, size_ - start);
-    auto committed = page_before(page);
-    if (!committed.ok()) return committed.status();
+    CommittedImage::Page copy;
+    const std::byte* then = committed_in_place(page);
+    if (then != nullptr) {
+      // Even a load may take space there.
+      PAWL_TRY(image_.reserve_space(start, kPageBytes));
+    } else {
+      auto committed = page_before(page);
+      if (!committed.ok()) return committed.status();
+      copy = std::move(committed.value());
+      then = copy->bytes.data();
+    }
     const std::byte* now = bytes_now(page);
     PageBuffer closed_page;
     if (view_.accessible(page) && (view_.protection_at(page) & (PROT_READ | PROT_WRITE)) == 0) {
@@ -137,16 +96,17 @@ Status Mapping::Implementation::collect_changes(const std::vector<std::uint64_t>
       now = closed_page.bytes.data();
     }
     std::uint64_t changed_lines = 0;
-    PAWL_TRY(for_changed_lines(now, committed.value()->bytes.data(), valid,
-                               [&](std::size_t offset, std::size_t length) {
-                                 changed_lines |= line_bits(offset, length);
-                                 return record.add(start + offset, {now + offset, length});
-                               }));
+    PAWL_TRY(
+        for_changed_lines(now, then, valid, lines, [&](std::size_t offset, std::size_t length) {
+          changed_lines |= line_bits(offset, length);
+          return record.add(start + offset, {now + offset, length});
+        }));
     if (changed_lines == 0) continue;
     if (page_check_ && view_.accessible(page)) PAWL_TRY(page_check_(page, changed_lines));
     changed_pages_ += 1;
+    if (copy == nullptr) continue;
     changed_runs.add(page);
-    if (changes != nullptr) changes->push_back({page, std::move(committed.value())});
+    if (changes != nullptr) changes->push_back({page, std::move(copy)});
   }
   // Law 7, for whole runs: pages that are asked for one by one lie scattered on the disk.
   for (const PageRun& run : changed_runs.runs()) {
@@ -200,6 +160,24 @@ bool Mapping::Implementation::patch_image(std::span<const std::byte> record,
   }
 }
 
+// Calls visit(offset, bytes) for each range of the record's content; stops at the first failure.
+template <class Visit>
+Status for_ranges(std::span<const std::byte> record, Visit visit) {
+  journal::RecordHeader header;
+  std::memcpy(&header, record.data(), sizeof header);
+  std::size_t position = sizeof header;
+  const std::size_t end = sizeof header + header.payload_bytes;
+  while (position < end) {
+    journal::RangeHeader range;
+    std::memcpy(&range, record.data() + position, sizeof range);
+    position += sizeof range;
+    PAWL_TRY(visit(range.offset, record.subspan(position, range.length_bytes)));
+    position += round_up(range.length_bytes, 8);
+  }
+  PAWL_ASSERT(position == end);
+  return {};
+}
+
 void Mapping::Implementation::patch_image_with(std::span<const std::byte> record,
                                                const std::vector<Change>& changes,
                                                std::uint64_t sequence) {
@@ -207,26 +185,33 @@ void Mapping::Implementation::patch_image_with(std::span<const std::byte> record
   std::memcpy(&header, record.data(), sizeof header);
   if (header.truncate_to != journal::kNoTruncation) image_.truncate(header.truncate_to, sequence);
   image_.set_size(header.file_size, sequence);
-  std::size_t position = sizeof header;
-  const std::size_t end = sizeof header + header.payload_bytes;
   auto change = changes.begin();
-  while (position < end) {
-    journal::RangeHeader range;
-    std::memcpy(&range, record.data() + position, sizeof range);
-    position += sizeof range;
-    for (std::uint64_t done = 0; done < range.length_bytes;) {
-      const std::uint64_t offset = range.offset + done;
-      const std::uint64_t in_page = offset % kPageBytes;
-      const std::uint64_t piece = std::min(kPageBytes - in_page, range.length_bytes - done);
-      while (change != changes.end() && change->page < offset / kPageBytes) ++change;
-      PAWL_ASSERT(change != changes.end() && change->page == offset / kPageBytes);
-      image_.patch(change->page, change->committed, in_page, record.subspan(position + done, piece),
-                   sequence);
-      done += piece;
-    }
-    position += round_up(range.length_bytes, 8);
-  }
-  PAWL_ASSERT(position == end);
+  const Status patched =
+      for_ranges(record, [&](std::uint64_t offset, std::span<const std::byte> content) -> Status {
+        while (!content.empty()) {
+          const std::uint64_t in_page = offset % kPageBytes;
+          const std::size_t piece = std::min<std::size_t>(kPageBytes - in_page, content.size());
+          while (change != changes.end() && change->page < offset / kPageBytes) ++change;
+          PAWL_ASSERT(change != changes.end() && change->page == offset / kPageBytes);
+          image_.patch(change->page, change->committed, in_page, content.first(piece), sequence);
+          content = content.subspan(piece);
+          offset += piece;
+        }
+        return {};
+      });
+  PAWL_ASSERT(patched.ok());
+}
+
+// On a medium that is memory: into the base at once, where it is durable before the record goes.
+Status Mapping::Implementation::apply_in_place(std::span<const std::byte> record,
+                                               std::uint64_t sequence) {
+  journal::RecordHeader header;
+  std::memcpy(&header, record.data(), sizeof header);
+  PAWL_TRY(image_.begin_direct(header.truncate_to, header.file_size, sequence));
+  PAWL_TRY(for_ranges(record, [&](std::uint64_t offset, std::span<const std::byte> content) {
+    return image_.direct(offset, content);
+  }));
+  return image_.end_direct(sequence);
 }
 
 void Mapping::Implementation::count(const journal::Place& place,
@@ -236,8 +221,7 @@ void Mapping::Implementation::count(const journal::Place& place,
   bytes_changed_ += record.content_bytes();
 }
 
-Status Mapping::Implementation::commit_staged(const std::vector<std::uint64_t>& pages,
-                                              Durability durability) {
+Status Mapping::Implementation::commit_staged(const TakenPages& pages, Durability durability) {
   journal::RecordBuilder record(journal_->block_bytes(), {}, std::move(record_memory_));
   std::vector<Change> changes;
   PAWL_TRY(collect_changes(pages, record, &changes));
@@ -253,7 +237,9 @@ Status Mapping::Implementation::commit_staged(const std::vector<std::uint64_t>& 
 
   // Batches that are still queued must become durable first; then the record joins them and shares
   // their flush.
-  const bool queue = durability == Durability::queued || !batches_.idle();
+  // Where a commit waits for no device there is nothing to queue for.
+  const bool queue =
+      base_in_place_ == nullptr && (durability == Durability::queued || !batches_.idle());
   if (queue) {
     in_hand.keep();
     // With part of it in the image the record must not become durable, and then be dropped.
@@ -274,7 +260,7 @@ Status Mapping::Implementation::commit_staged(const std::vector<std::uint64_t>& 
   }
   Status written;
   {
-    const IdlePoll::Wait wait(options_.idle_poll_us);
+    const IdlePoll::Wait wait(base_in_place_ == nullptr ? options_.idle_poll_us : 0);
     written = journal_->write_durably(place.value(), record.block());
   }
   if (!written.ok()) {
@@ -285,8 +271,13 @@ Status Mapping::Implementation::commit_staged(const std::vector<std::uint64_t>& 
   }
   in_hand.keep();
   durable_sequence_.store(sequence);
-  // With part of it in the image the record must not count as applied, and be dropped.
-  if (patch_image(record.block(), changes, sequence)) image_.durable(sequence);
+  if (base_in_place_ != nullptr) {
+    if (const Status applied = apply_in_place(record.block(), sequence); !applied.ok())
+      note_final(applied);  // the next open completes it
+  } else if (patch_image(record.block(), changes, sequence)) {
+    // With part of it in the image the record must not count as applied, and be dropped.
+    image_.durable(sequence);
+  }
   count(place.value(), record);
   lowest_size_ = size_;
   record_memory_ = record.take_buffer();
@@ -313,7 +304,7 @@ Status Mapping::Implementation::apply_direct(const journal::Place& place) {
   return image_.end_direct(place.sequence);
 }
 
-Status Mapping::Implementation::commit_direct(const std::vector<std::uint64_t>& pages) {
+Status Mapping::Implementation::commit_direct(const TakenPages& pages) {
   PAWL_TRY(batches_.wait());
   PAWL_TRY(checkpointer_.checkpoint_now());
   journal::Place place;
@@ -364,42 +355,43 @@ Status Mapping::Implementation::commit_direct(const std::vector<std::uint64_t>& 
   return {};
 }
 
-Status Mapping::Implementation::commit_pages(PageRuns& taken, Durability durability) {
-  std::vector<std::uint64_t> pages;
-  pages.reserve(taken.page_count() + outside_.size());
-  for (const PageRun& run : taken.runs()) {
-    for (std::uint64_t page = run.first; page < run.end(); ++page) pages.push_back(page);
-  }
-  if (!outside_.empty()) {
-    for (const auto& [page, bytes] : outside_) pages.push_back(page);
-    std::sort(pages.begin(), pages.end());
-  }
+Status Mapping::Implementation::commit_pages(const TakenPages& taken, Durability durability) {
+  if (outside_.empty()) return commit_in_order(taken, durability);
+  TakenPages pages = taken;
+  for (const auto& [page, bytes] : outside_) pages.push_back({page, kAllLines});
+  join(pages);
+  return commit_in_order(pages, durability);
+}
+
+Status Mapping::Implementation::commit_in_order(const TakenPages& pages, Durability durability) {
   dirty_pages_ += pages.size();
   return pages.size() > kStagedPagesMax ? commit_direct(pages) : commit_staged(pages, durability);
 }
 
 Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uint64_t end_page,
                                               Durability durability) {
-  PageRuns taken;
+  taken_.clear();
   if (is_broken(Law::only_the_range)) {
     first_page = 0;
     end_page = ~std::uint64_t{0};
   }
-  PAWL_TRY(take_pages(first_page, end_page, taken));
+  PAWL_TRY(take_pages(first_page, end_page, taken_));
+  if (options_.verify && tracker_->knows_lines())
+    PAWL_TRY(find_unmarked(first_page, end_page, taken_));
   Status status;
   try {
-    status = commit_pages(taken, durability);
+    status = commit_pages(taken_, durability);
   } catch (const std::bad_alloc&) {
     status = Status::no_memory(kNoMemory);
   }
   image_.end_commit();
   if (!status.ok()) {
     // Nothing is lost: the next commit finds the pages again.
-    if (!is_broken(Law::keep_what_failed)) keep_pages(taken);
+    if (!is_broken(Law::keep_what_failed)) keep_pages(taken_);
     return status;
   }
   outside_.clear();
-  private_pages_ += taken.page_count();
+  private_pages_ += taken_.size();
   // The commit is durable already; what fails from here on is the next call's, if it is one.
   try {
     after_commit(first_page, end_page);
@@ -412,13 +404,17 @@ Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uin
 void Mapping::Implementation::after_commit(std::uint64_t first_page, std::uint64_t end_page) {
   // The rest of the way into the base is closed: the record must stay.
   if (!usable().ok()) return;
-  if (options_.apply == ApplyChoice::eager || overlay_is_full()) {
+  if (base_in_place_ == nullptr && (options_.apply == ApplyChoice::eager || overlay_is_full())) {
     if (batches_.idle()) {
       [[maybe_unused]] const Status applied = note(checkpointer_.apply_now());
     }
   }
   if (journal_->has_grown()) shrink_journal();
-  checkpointer_.nudge();
+  if (base_in_place_ != nullptr) {
+    [[maybe_unused]] const Status dropped = note(checkpointer_.checkpoint_when_due());
+  } else {
+    checkpointer_.nudge();
+  }
   if (view_.mapped() && first_page <= view_.first_page() &&
       end_page >= view_.accessible_end_page()) {
     if (const Status bounded = bound_memory(); !bounded.ok()) note_final(bounded);
@@ -441,7 +437,7 @@ Status Mapping::Implementation::bound_memory() {
   if (!note(checkpointer_.apply_now()).ok()) return {};
   if (image_.waiting_pages() > 0 || size_is_pending() || !outside_.empty()) return {};
   // A thread that stores during the commit breaks its contract; its store is not dropped for that.
-  PageRuns late;
+  TakenPages late;
   if (!note(take_pages(view_.first_page(), view_.accessible_end_page(), late)).ok()) return {};
   if (!late.empty()) {
     keep_pages(late);
@@ -467,7 +463,7 @@ Status Mapping::Implementation::roll_back_locked(std::uint64_t first_page, std::
   PAWL_TRY(checkpointer_.apply_now());
   PAWL_ASSERT(image_.waiting_pages() == 0);
   rollbacks_ += 1;
-  PageRuns taken;
+  TakenPages taken;
   PAWL_TRY(take_pages(first_page, end_page, taken));
   if (whole) {
     outside_.clear();
@@ -490,8 +486,8 @@ Status Mapping::Implementation::roll_back_locked(std::uint64_t first_page, std::
   return status;
 }
 
-Status Mapping::Implementation::roll_back_pages(PageRuns& taken) {
-  for (const PageRun& run : taken.runs()) {
+Status Mapping::Implementation::roll_back_pages(const TakenPages& taken) {
+  return for_runs(taken, [&](const PageRun& run) -> Status {
     const std::uint64_t file_end = std::clamp(view_.file_end_page(), run.first, run.end());
     // Pages that are locked in memory cannot be dropped; they are copied like those of growth.
     const bool dropped =
@@ -503,8 +499,8 @@ Status Mapping::Implementation::roll_back_pages(PageRuns& taken) {
       if (!committed.ok()) return committed.status();
       PAWL_TRY(store_in_view(page * kPageBytes, committed.value()->bytes));
     }
-  }
-  return {};
+    return {};
+  });
 }
 
 }  // namespace pawl

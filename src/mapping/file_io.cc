@@ -23,6 +23,7 @@ Status Mapping::Implementation::store_in_view(std::uint64_t offset,
     char* const start = reinterpret_cast<char*>(view_.bytes(page));
     if (closed) PAWL_TRY(view_.open_page(page, PROT_READ | PROT_WRITE));
     std::memmove(start + in_page, from.data(), piece);
+    tracker_->note_store(start + in_page, piece);
     if (closed) PAWL_TRY(view_.open_page(page, protection));
     from = from.subspan(piece);
     offset += piece;

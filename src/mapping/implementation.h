@@ -16,6 +16,7 @@
 #include "journal/journal.h"
 #include "mapping/mapping.h"
 #include "mapping/statistics.h"
+#include "mapping/taken_pages.h"
 #include "mapping/view.h"
 #include "track/tracker.h"
 
@@ -49,6 +50,8 @@ class Mapping::Implementation {
   Status discard_locked();
 
   // windows.cc
+  Status map_where_marked(std::size_t length, int protection, std::uint64_t file_offset,
+                          std::uint64_t base_bytes);
   Result<char*> map_window_locked(void* address, std::size_t length, int protection, int flags,
                                   std::uint64_t file_offset);
   Status unmap_window_locked(bool keep);
@@ -59,9 +62,14 @@ class Mapping::Implementation {
   // File pages [first, end) of the window, and all writes outside it.
   Status commit_locked(std::uint64_t first_page, std::uint64_t end_page, Durability durability);
   Status roll_back_locked(std::uint64_t first_page, std::uint64_t end_page, bool whole);
+  // pages.cc
   // What take_pages() gave and was not used after all is kept for the next.
-  Status take_pages(std::uint64_t first_page, std::uint64_t end_page, PageRuns& taken);
-  void keep_pages(PageRuns& taken) noexcept;
+  Status take_pages(std::uint64_t first_page, std::uint64_t end_page, TakenPages& taken);
+  void keep_pages(const TakenPages& taken) noexcept;
+
+  // verify.cc
+  // PAWL_VERIFY: what changed in the range and is not among the taken lines is reported, and taken.
+  Status find_unmarked(std::uint64_t first_page, std::uint64_t end_page, TakenPages& taken);
 
   // file_io.cc
   Status truncate_locked(std::uint64_t size_bytes);
@@ -93,11 +101,14 @@ class Mapping::Implementation {
   std::unique_ptr<Medium> medium_;
   const Options options_;
   std::unique_ptr<journal::Journal> journal_;
+  // On a medium that is memory; then nothing ever waits in the overlay or in a queue.
+  const std::byte* const base_in_place_;
   CommittedImage image_;
   std::unique_ptr<Tracker> tracker_;
   View view_;
   // Before the threads that report to them.
   mutable std::mutex failure_mutex_;
+  std::atomic<bool> has_failed_{false};  // final_failure_ is one
   Status final_failure_;
   int last_error_number_ = 0;
   std::string last_error_;
@@ -128,34 +139,40 @@ class Mapping::Implementation {
   std::uint64_t stalls_ = 0;
   std::uint64_t rollbacks_ = 0;
   std::uint64_t pages_dropped_ = 0;
+  std::uint64_t unmarked_bytes_ = 0;
   const std::uint64_t records_replayed_;
   AlignedBuffer record_memory_;  // kept from one commit to the next
+  TakenPages taken_;             // by the commit in hand; its memory is kept, too
 
  private:
   struct Change {
     std::uint64_t page;
     CommittedImage::Page committed;
   };
-  Status collect_changes(const std::vector<std::uint64_t>& pages, journal::RecordBuilder& record,
+  Status collect_changes(const TakenPages& pages, journal::RecordBuilder& record,
                          std::vector<Change>* changes);
-  Status take_known_pages(std::uint64_t first_page, std::uint64_t end_page, PageRuns& taken);
+  Status take_known_pages(std::uint64_t first_page, std::uint64_t end_page, TakenPages& taken);
+  void note_lines(const StoredLines& stored) noexcept;
   void be_unsure_of(std::uint64_t first_page, std::uint64_t end_page) noexcept;
   void forget_pages() noexcept;  // of the window, which is as the committed image is, or goes
-  Status keep_outside(PageRuns& taken);
-  Status commit_pages(PageRuns& taken, Durability durability);
+  Status keep_outside(const TakenPages& taken);
+  const std::byte* committed_in_place(std::uint64_t page) const;
+  Status commit_pages(const TakenPages& taken, Durability durability);
+  Status commit_in_order(const TakenPages& pages, Durability durability);
   void after_commit(std::uint64_t first_page, std::uint64_t end_page);
   Status show_base();
-  Status commit_staged(const std::vector<std::uint64_t>& pages, Durability durability);
-  Status commit_direct(const std::vector<std::uint64_t>& pages);
+  Status commit_staged(const TakenPages& pages, Durability durability);
+  Status commit_direct(const TakenPages& pages);
   Result<journal::Place> place_for(std::uint64_t record_bytes);
   journal::RecordHeader header_for(const journal::Place& place) const;
-  Status roll_back_pages(PageRuns& taken);
+  Status roll_back_pages(const TakenPages& taken);
   void patch_image_with(std::span<const std::byte> record, const std::vector<Change>& changes,
                         std::uint64_t sequence);
   // False: it failed, which is final.
   bool patch_image(std::span<const std::byte> record, const std::vector<Change>& changes,
                    std::uint64_t sequence);
   Status apply_direct(const journal::Place& place);
+  Status apply_in_place(std::span<const std::byte> record, std::uint64_t sequence);
   void count(const journal::Place& place, const journal::RecordBuilder& record);
   void shrink_journal();
   Status bound_memory();

@@ -17,8 +17,8 @@ Status Mapping::Implementation::usable() const {
                                       "the file in the process that is to write it");
   }
   if (closed_.load()) return Status::failure(EINVAL, medium_->path() + " is closed; map it again");
-  const std::lock_guard lock(failure_mutex_);
-  if (!final_failure_.ok()) {
+  if (has_failed_.load()) {
+    const std::lock_guard lock(failure_mutex_);
     return Status::failure(
         EIO, medium_->path() + " takes no more commits since a failure that may have lost bytes: " +
                  final_failure_.text() +
@@ -56,6 +56,7 @@ void Mapping::Implementation::note_final(const Status& status) noexcept {
   } catch (const std::bad_alloc&) {
     final_failure_ = Status::failure(status.error_number(), {});
   }
+  has_failed_.store(true);
 }
 
 Status Mapping::Implementation::pages_of(const void* address, std::size_t length,
@@ -223,7 +224,7 @@ bool Mapping::has_pending_changes() {
   const std::lock_guard lock(implementation_->mutex_);
   Implementation& own = *implementation_;
   if (own.size_is_pending() || !own.outside_.empty() || !own.pending_.empty()) return true;
-  PageRuns taken;
+  TakenPages taken;
   const Status status = own.take_pages(0, ~std::uint64_t{0}, taken);
   const bool is_changed = !status.ok() || !taken.empty();
   own.keep_pages(taken);
@@ -263,8 +264,11 @@ void Mapping::statistics(MappingStatistics& statistics) const {
   statistics.scans_flat = scans.scans_flat;
   statistics.scans_located = scans.scans_located;
   statistics.last_sequence = own.journal_->last_sequence();
-  statistics.tracker =
-      std::strcmp(own.tracker_->name(), "fault") == 0 ? PAWL_TRACKER_FAULT : PAWL_TRACKER_SCAN;
+  statistics.unmarked_bytes = own.unmarked_bytes_;
+  statistics.tracker = own.tracker_->knows_lines()                       ? PAWL_TRACKER_STORE
+                       : std::strcmp(own.tracker_->name(), "fault") == 0 ? PAWL_TRACKER_FAULT
+                                                                         : PAWL_TRACKER_SCAN;
+  statistics.medium = own.base_in_place_ != nullptr ? PAWL_MEDIUM_MEMORY : PAWL_MEDIUM_BLOCK;
   statistics.apply = own.options_.apply == ApplyChoice::eager ? PAWL_APPLY_EAGER : PAWL_APPLY_ASYNC;
   const std::lock_guard failure_lock(own.failure_mutex_);
   statistics.last_error_number = own.last_error_number_;

@@ -17,6 +17,8 @@ Result<std::unique_ptr<Tracker>> make_tracker(TrackerChoice choice) {
       return make_scan_tracker();
     case TrackerChoice::fault:
       return make_fault_tracker();
+    case TrackerChoice::store:
+      return Status::failure(EOPNOTSUPP, "stores cannot be tracked here");
     case TrackerChoice::automatic:
       break;
   }
@@ -79,6 +81,7 @@ Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Op
     : medium_(std::move(medium)),
       options_(options),
       journal_(std::move(journal)),
+      base_in_place_(medium_->base().in_place()),
       image_(medium_->base(), size_bytes, journal_->last_sequence()),
       tracker_(std::move(tracker)),
       view_(*medium_, *tracker_),
@@ -207,10 +210,10 @@ Result<std::uint64_t> recover(Medium& medium, bool accept_loss) {
   // The journal is emptied, durably, before the mark goes: a crash in between finds nothing to do.
   const std::uint64_t size_bytes =
       std::max(round_down(present.value(), journal::kBlockBytes), kJournalSizeMin);
-  auto emptied = journal::Journal::format(
-      std::move(acquired.value().file), replayed.value().journal_id, medium.identity(),
-      replayed.value().generation, replayed.value().next_sequence, size_bytes,
-      medium.block_bytes());
+  auto emptied =
+      journal::Journal::format(std::move(acquired.value().file), replayed.value().journal_id,
+                               medium.identity(), replayed.value().generation,
+                               replayed.value().next_sequence, size_bytes, medium.block_bytes());
   if (!emptied.ok()) return emptied.status();
   PAWL_TRY(medium.clear_mark());
   PAWL_TRY(medium.base().flush());

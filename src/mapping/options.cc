@@ -46,6 +46,16 @@ std::optional<std::uint64_t> parse_bytes(const char* text) {
   return static_cast<std::uint64_t>(number) << shift;
 }
 
+// PAWL_VERIFY is no option of a program: it tests one.
+Status read_verify(bool& verify) {
+  const char* const value = std::getenv("PAWL_VERIFY");
+  if (value == nullptr) return {};
+  if (std::strcmp(value, "0") != 0 && std::strcmp(value, "1") != 0)
+    return wrong("PAWL_VERIFY", value, "0 or 1");
+  verify = *value == '1';
+  return {};
+}
+
 }  // namespace
 
 Result<Options> Options::from_environment() {
@@ -63,8 +73,20 @@ Result<Options> Options::from_environment() {
       options.tracker = TrackerChoice::scan;
     else if (std::strcmp(value, "fault") == 0)
       options.tracker = TrackerChoice::fault;
+    else if (std::strcmp(value, "store") == 0)
+      options.tracker = TrackerChoice::store;
     else
-      return wrong("PAWL_TRACKER", value, "auto, scan or fault");
+      return wrong("PAWL_TRACKER", value, "auto, scan, fault or store");
+  }
+  if (const char* value = std::getenv("PAWL_MEDIUM")) {
+    if (std::strcmp(value, "auto") == 0)
+      options.medium = MediumKind::automatic;
+    else if (std::strcmp(value, "block") == 0)
+      options.medium = MediumKind::block;
+    else if (std::strcmp(value, "memory") == 0)
+      options.medium = MediumKind::memory;
+    else
+      return wrong("PAWL_MEDIUM", value, "auto, block or memory");
   }
   if (const char* value = std::getenv("PAWL_APPLY")) {
     if (std::strcmp(value, "async") == 0)
@@ -92,6 +114,7 @@ Result<Options> Options::from_environment() {
       return wrong("PAWL_IDLE_POLL_US", value, "a number of microseconds up to 10000");
     options.idle_poll_us = static_cast<std::uint32_t>(*longest);
   }
+  PAWL_TRY(read_verify(options.verify));
   if (options.resident_bytes_max == 0) {
     struct sysinfo memory{};
     ::sysinfo(&memory);
@@ -109,8 +132,10 @@ Status Options::validate() const {
                                        std::to_string(kJournalSizeMin) + " to " +
                                        std::to_string(kJournalSizeMax));
   }
-  if (tracker < TrackerChoice::automatic || tracker > TrackerChoice::fault)
-    return Status::failure(EINVAL, "no such tracker; there are auto, scan and fault");
+  if (tracker < TrackerChoice::automatic || tracker > TrackerChoice::store)
+    return Status::failure(EINVAL, "no such tracker; there are auto, scan, fault and store");
+  if (medium < MediumKind::automatic || medium > MediumKind::memory)
+    return Status::failure(EINVAL, "no such medium; there are auto, block and memory");
   if (apply < ApplyChoice::async || apply > ApplyChoice::eager)
     return Status::failure(EINVAL, "no such way to apply; there are async and eager");
   if (apply_threshold_pages > kApplyThresholdMax)
@@ -129,10 +154,12 @@ Result<Options> Options::from_public(const pawl_options& given) {
   Options options;
   options.journal_size_bytes = given.journal_size_bytes;
   options.tracker = static_cast<TrackerChoice>(given.tracker);
+  options.medium = static_cast<MediumKind>(given.medium);
   options.apply = static_cast<ApplyChoice>(given.apply);
   options.apply_threshold_pages = given.apply_threshold_pages;
   options.resident_bytes_max = given.resident_bytes_max;
   options.idle_poll_us = given.idle_poll_us;
+  PAWL_TRY(read_verify(options.verify));
   return options;
 }
 
@@ -141,6 +168,7 @@ pawl_options Options::to_public() const {
   options.struct_size_bytes = sizeof options;
   options.journal_size_bytes = journal_size_bytes;
   options.tracker = static_cast<int>(tracker);
+  options.medium = static_cast<int>(medium);
   options.apply = static_cast<int>(apply);
   options.apply_threshold_pages = apply_threshold_pages;
   options.resident_bytes_max = resident_bytes_max;

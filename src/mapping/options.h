@@ -3,12 +3,12 @@
 
 #include <cstdint>
 
-#include "medium/status.h"
+#include "medium/open_medium.h"
 #include "pawl/pawl.h"
 
 namespace pawl {
 
-enum class TrackerChoice { automatic = 0, scan = 1, fault = 2 };
+enum class TrackerChoice { automatic = 0, scan = 1, fault = 2, store = 3 };
 enum class ApplyChoice { async = 0, eager = 1 };
 
 inline constexpr std::uint64_t kJournalSizeDefault = std::uint64_t{32} << 20;
@@ -23,14 +23,17 @@ inline constexpr std::uint32_t kIdlePollMaxUs = 10'000;
 struct Options {
   std::uint64_t journal_size_bytes = kJournalSizeDefault;
   TrackerChoice tracker = TrackerChoice::automatic;
+  MediumKind medium = MediumKind::automatic;
   ApplyChoice apply = ApplyChoice::async;
   std::uint32_t apply_threshold_pages = kApplyThresholdDefault;
   std::uint64_t resident_bytes_max = 0;  // 0: a quarter of RAM
   std::uint32_t idle_poll_us = kIdlePollDefaultUs;
+  bool verify = false;  // each commit compares every page, and reports what no store marked
+  const void* mapped_by = nullptr;  // the program's code that asked, for that report
 
-  // The defaults, then PAWL_JOURNAL_SIZE, PAWL_TRACKER, PAWL_APPLY, PAWL_APPLY_THRESHOLD,
-  // PAWL_RESIDENT_MAX and PAWL_IDLE_POLL_US.  Sizes take K, M, G suffixes.  EINVAL names the
-  // variable and what it takes.
+  // The defaults, then PAWL_JOURNAL_SIZE, PAWL_TRACKER, PAWL_MEDIUM, PAWL_APPLY,
+  // PAWL_APPLY_THRESHOLD, PAWL_RESIDENT_MAX, PAWL_IDLE_POLL_US and PAWL_VERIFY.  Sizes take K, M, G
+  // suffixes.  EINVAL names the variable and what it takes.
   static Result<Options> from_environment();
   Status validate() const;
 

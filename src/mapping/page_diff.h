@@ -1,6 +1,8 @@
 // Finds the cache lines of a page that changed, so that a record carries lines and not pages.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -32,26 +34,29 @@ inline std::uint64_t line_bits(std::size_t offset, std::size_t length) {
   return (~std::uint64_t{0} >> (63 - (last - first))) << first;
 }
 
-// Calls emit(offset, length) for each run of changed lines among the first `bytes` of a page, in
-// order.  Stops at, and returns, the first failure of emit.
+// Calls emit(offset, length) for each run of changed lines, of those that `lines` has a bit for,
+// among the first `bytes` of a page, in order.  Stops at, and returns, the first failure of emit.
 template <class Emit>
-auto for_changed_lines(const std::byte* now, const std::byte* then, std::size_t bytes, Emit emit)
+auto for_changed_lines(const std::byte* now, const std::byte* then, std::size_t bytes,
+                       std::uint64_t lines, Emit emit)
     -> decltype(emit(std::size_t{}, std::size_t{})) {
-  std::size_t offset = 0;
   const auto line_changed = [&](std::size_t at) {
     if (at + kLineBytes <= bytes) return whole_line_changed(now + at, then + at);
     return std::memcmp(now + at, then + at, bytes - at) != 0;
   };
-  while (offset < bytes) {
-    if (!line_changed(offset)) {
-      offset += kLineBytes;
-      continue;
-    }
-    const std::size_t start = offset;
-    do offset += kLineBytes;
-    while (offset < bytes && line_changed(offset));
-    const std::size_t end = offset < bytes ? offset : bytes;
+  std::uint64_t changed = 0;
+  for (; lines != 0; lines &= lines - 1) {
+    const auto line = static_cast<unsigned>(std::countr_zero(lines));
+    if (line * kLineBytes >= bytes) break;
+    if (line_changed(line * kLineBytes)) changed |= std::uint64_t{1} << line;
+  }
+  while (changed != 0) {
+    const auto first = static_cast<unsigned>(std::countr_zero(changed));
+    const auto count = static_cast<unsigned>(std::countr_one(changed >> first));
+    const std::size_t start = first * kLineBytes;
+    const std::size_t end = std::min(start + count * kLineBytes, bytes);
     if (auto status = emit(start, end - start); !status.ok()) return status;
+    changed = first + count == 64 ? 0 : changed >> (first + count) << (first + count);
   }
   return {};
 }

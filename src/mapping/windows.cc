@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <random>
 
 #include "mapping/implementation.h"
 
@@ -21,7 +22,11 @@ Result<char*> Mapping::Implementation::map_window_locked(void* address, std::siz
   PAWL_TRY(checkpointer_.apply_now());
   PAWL_ASSERT(image_.waiting_pages() == 0);
   const std::uint64_t shown = std::min({size_, lowest_size_, image_.size()});
-  PAWL_TRY(view_.map(address, length, protection, flags, file_offset, shown, size_));
+  if (address == nullptr && tracker_->knows_lines()) {
+    PAWL_TRY(map_where_marked(length, protection, file_offset, shown));
+  } else {
+    PAWL_TRY(view_.map(address, length, protection, flags, file_offset, shown, size_));
+  }
   private_pages_ = 0;
 
   // Where a pending shrink cut a page, the base still has the rest of it.
@@ -41,9 +46,33 @@ Result<char*> Mapping::Implementation::map_window_locked(void* address, std::siz
   return view_.address();
 }
 
+// Compiled marks see stores into one region only; where in it is drawn at random, so that the
+// mappings of a process seldom meet.
+Status Mapping::Implementation::map_where_marked(std::size_t length, int protection,
+                                                 std::uint64_t file_offset,
+                                                 std::uint64_t base_bytes) {
+  constexpr std::uint64_t kAlignment = std::uint64_t{1} << 30;
+  constexpr int kAttemptsMax = 16;
+  const std::uint64_t room = kStoreRegionEnd - kStoreRegionFirst;
+  if (length > room)
+    return Status::failure(
+        ENOMEM, "a mapping tracked by its stores has at most " + std::to_string(room) + " bytes");
+  std::random_device random;
+  std::uniform_int_distribution<std::uint64_t> places(0, (room - length) / kAlignment);
+  Status mapped;
+  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    const std::uint64_t at = kStoreRegionFirst + places(random) * kAlignment;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): it is an address
+    mapped = view_.map(reinterpret_cast<void*>(at), length, protection, MAP_FIXED_NOREPLACE,
+                       file_offset, base_bytes, size_);
+    if (mapped.ok() || mapped.error_number() != EEXIST) break;
+  }
+  return mapped;
+}
+
 Status Mapping::Implementation::unmap_window_locked(bool keep) {
   if (!view_.mapped()) return Status::failure(EINVAL, medium_->path() + " is not mapped");
-  PageRuns taken;
+  TakenPages taken;
   if (keep) {
     PAWL_TRY(take_pages(view_.first_page(), view_.accessible_end_page(), taken));
     Status kept;
@@ -63,16 +92,14 @@ Status Mapping::Implementation::unmap_window_locked(bool keep) {
   return {};
 }
 
-Status Mapping::Implementation::keep_outside(PageRuns& taken) {
-  for (const PageRun& run : taken.runs()) {
-    for (std::uint64_t page = run.first; page < run.end(); ++page) {
-      auto committed = page_before(page);
-      if (!committed.ok()) return committed.status();
-      auto copy = std::make_unique<PageBuffer>();
-      PAWL_TRY(load_from_view(page, 0, copy->bytes));
-      if (copy->bytes == committed.value()->bytes) continue;
-      outside_[page] = std::move(copy);
-    }
+Status Mapping::Implementation::keep_outside(const TakenPages& taken) {
+  for (const auto& [page, lines] : taken) {
+    auto committed = page_before(page);
+    if (!committed.ok()) return committed.status();
+    auto copy = std::make_unique<PageBuffer>();
+    PAWL_TRY(load_from_view(page, 0, copy->bytes));
+    if (copy->bytes == committed.value()->bytes) continue;
+    outside_[page] = std::move(copy);
   }
   return {};
 }

@@ -50,6 +50,10 @@ class MediumFile {
   virtual Status punch(std::uint64_t offset, std::uint64_t length) = 0;
   // Makes the range read as zeros and keeps (or takes) its space; the size stays.
   virtual Status zero(std::uint64_t offset, std::uint64_t length) = 0;
+  // The file's bytes where they can be loaded directly, at an address that stays for the object's
+  // life: of a medium that is memory.  Null for others.  Only bytes of allocated pages before the
+  // file's end may be loaded.
+  virtual const std::byte* in_place() const { return nullptr; }
   // The end of the run of allocated bytes that starts at offset 0.
   virtual Result<std::uint64_t> allocated_prefix_bytes() = 0;
 };

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "medium/block_medium.h"
+#include "medium/open_medium.h"
 #include "preload/inside.h"
 #include "preload/messages.h"
 #include "preload/own_descriptors.h"
@@ -60,7 +61,7 @@ Status attach_all(const TrackedFilePointer& file, int needed) {
 Result<std::unique_ptr<Mapping>> open_mapping(int descriptor) {
   const auto options = Options::from_environment();
   if (!options.ok()) return options.status();
-  auto medium = open_block_medium(descriptor);
+  auto medium = open_medium(descriptor, options.value().medium);
   if (!medium.ok()) return medium.status();
   Result<std::unique_ptr<Mapping>> mapping = Status::failure(EIO, "not opened");
   keep_what_appears([&] { mapping = Mapping::open(std::move(medium.value()), options.value()); });

@@ -1,0 +1,18 @@
+// The medium for a file: which of the two kinds it stands on.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "medium/medium.h"
+
+namespace pawl {
+
+enum class MediumKind { automatic = 0, block = 1, memory = 2 };
+
+// As open_block_medium().  Automatic takes memory where the file can be mapped with MAP_SYNC.
+Result<std::unique_ptr<Medium>> open_medium(int descriptor, MediumKind kind);
+Result<std::unique_ptr<Medium>> open_medium(const std::string& path, bool read_only,
+                                            MediumKind kind);
+
+}  // namespace pawl
