@@ -3,6 +3,9 @@
 #   core                medium, track, journal, mapping
 #   heap                the persistent heap on it, with its C functions; not in the preload face
 #   c_api.cc            the pawl_* functions of a mapping
+#   store_api.cc        pawl_stored(), which hands on where the preload face stands before a libpawl
+#   store_functions*    pawl_stored_*: what compiled programs call instead of libc's functions; not in
+#                       the preload face
 #   kernel_stores_*.cc  wrappers of the system calls that store into memory (io: read and its kin,
 #                       other: the rest); the preload face brings its own for the first kind
 
@@ -10,14 +13,17 @@ file(GLOB PAWL_CORE_SOURCES CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/src/medium/*.cc ${PROJECT_SOURCE_DIR}/src/track/*.cc
      ${PROJECT_SOURCE_DIR}/src/journal/*.cc ${PROJECT_SOURCE_DIR}/src/mapping/*.cc)
 file(GLOB PAWL_HEAP_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/heap/*.cc)
-file(GLOB PAWL_C_API_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/mapping/c_api.cc)
+file(GLOB PAWL_C_API_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/mapping/c_api.cc
+     ${PROJECT_SOURCE_DIR}/src/track/store_api.cc)
+file(GLOB PAWL_STORE_FUNCTIONS_SOURCES CONFIGURE_DEPENDS
+     ${PROJECT_SOURCE_DIR}/src/track/store_functions*.cc)
 file(GLOB PAWL_STORES_IO_SOURCES CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/src/track/kernel_stores_io.cc)
 file(GLOB PAWL_STORES_OTHER_SOURCES CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/src/track/kernel_stores_other.cc)
 file(GLOB PAWL_PRELOAD_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/preload/*.cc)
 list(REMOVE_ITEM PAWL_CORE_SOURCES ${PAWL_C_API_SOURCES} ${PAWL_STORES_IO_SOURCES}
-     ${PAWL_STORES_OTHER_SOURCES})
+     ${PAWL_STORES_OTHER_SOURCES} ${PAWL_STORE_FUNCTIONS_SOURCES})
 
 # What every target that includes Pawl's own headers needs.
 add_library(pawl_headers INTERFACE)
@@ -60,7 +66,8 @@ endfunction()
 if(PAWL_CORE_SOURCES)
   set(PAWL_WHOLE_SOURCES $<TARGET_OBJECTS:pawl_core_objects> ${PAWL_HEAP_SOURCES}
                          ${PAWL_C_API_SOURCES}
-                         ${PAWL_STORES_IO_SOURCES} ${PAWL_STORES_OTHER_SOURCES})
+                         ${PAWL_STORES_IO_SOURCES} ${PAWL_STORES_OTHER_SOURCES}
+                         ${PAWL_STORE_FUNCTIONS_SOURCES})
   add_library(pawl_static STATIC ${PAWL_WHOLE_SOURCES})
   pawl_configure_library(pawl_static)
   target_link_libraries(pawl_static INTERFACE ${ISAL_LIBRARIES} stdc++)

@@ -90,9 +90,15 @@ Result<std::unique_ptr<Tracker>> make_fault_tracker();
 Result<std::unique_ptr<Tracker>> make_store_tracker();
 
 // Where mappings must lie for compiled marks to see them: the compiler's check of an address knows
-// nothing else.  Addresses that stay free under ASLR.  The pass has these numbers, too.
+// nothing else.  Addresses that stay free under ASLR.  The pass has these numbers, too.  The thread
+// sanitizer has those addresses for itself, and leaves others.
+#ifdef __SANITIZE_THREAD__
+inline constexpr std::uint64_t kStoreRegionFirst = std::uint64_t{0x56} << 40;
+inline constexpr std::uint64_t kStoreRegionEnd = std::uint64_t{0x57} << 40;
+#else
 inline constexpr std::uint64_t kStoreRegionFirst = std::uint64_t{0x08} << 40;
 inline constexpr std::uint64_t kStoreRegionEnd = std::uint64_t{0x55} << 40;
+#endif
 
 // True while any range is watched by a fault tracker: the kernel cannot store into its protected
 // pages on a program's behalf (EFAULT), so callers open them first.

@@ -1,0 +1,33 @@
+// pawl_stored(), which compiled programs call.
+#include "pawl/store.h"
+
+#include <dlfcn.h>
+
+#include "track/store_marks.h"
+
+#ifdef PAWL_PRELOAD_FACE
+
+// The program's own libpawl.so, behind the preload face, may have mappings too: heaps.
+namespace {
+
+using StoredFunction = void (*)(const void*, size_t);
+StoredFunction next_stored = nullptr;
+
+__attribute__((constructor)) void find_next_stored() {
+  next_stored = reinterpret_cast<StoredFunction>(dlsym(RTLD_NEXT, "pawl_stored"));
+}
+
+}  // namespace
+
+extern "C" PAWL_PUBLIC void pawl_stored(const void* address, size_t length) {
+  pawl::note_stored(address, length);
+  if (next_stored != nullptr) next_stored(address, length);
+}
+
+#else
+
+extern "C" PAWL_PUBLIC void pawl_stored(const void* address, size_t length) {
+  pawl::note_stored(address, length);
+}
+
+#endif

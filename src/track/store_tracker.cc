@@ -1,0 +1,70 @@
+// Tracks by being told: see track/store_marks.h for how.
+#include <sys/mman.h>
+
+#include <cerrno>
+
+#include "medium/medium.h"
+#include "track/store_marks.h"
+#include "track/tracker.h"
+
+namespace pawl {
+
+namespace {
+
+std::uint64_t page_of(const void* address) {
+  return reinterpret_cast<std::uint64_t>(address) / kPageBytes;
+}
+
+class StoreTracker final : public Tracker {
+ public:
+  ~StoreTracker() override { StoreMarks::unwatch(this, 0, ~std::uint64_t{0}); }
+
+  Status watch(char* address, std::size_t length, int /*protection*/) override {
+    if (!in_store_region(address) || !in_store_region(address + length - 1))
+      return Status::failure(
+          EINVAL,
+          "with the store tracker a mapping gets an address that compiled programs look for: map "
+          "it with the address NULL and without MAP_FIXED, or use a heap");
+    return StoreMarks::watch(this, page_of(address), page_of(address + length));
+  }
+  void unwatch(char* address, std::size_t length) override {
+    StoreMarks::unwatch(this, page_of(address), page_of(address + length));
+  }
+
+  Status collect(char* address, std::size_t length, PageRuns& stored) override {
+    std::vector<StoredLines> taken;
+    try {
+      PAWL_TRY(collect_lines(address, length, taken));
+      for (const StoredLines& page : taken) stored.add(page.page);
+    } catch (...) {
+      for (const StoredLines& page : taken)
+        note_stored(reinterpret_cast<const char*>(page.page * kPageBytes), kPageBytes);
+      throw;
+    }
+    return {};
+  }
+  bool knows_lines() const override { return true; }
+  Status collect_lines(char* address, std::size_t length,
+                       std::vector<StoredLines>& stored) override {
+    StoreMarks::collect(this, page_of(address), page_of(address + length), stored);
+    return {};
+  }
+  void note_store(const char* address, std::size_t length) noexcept override {
+    note_stored(address, length);
+  }
+
+  Status protect(char* address, std::size_t length, int protection) override {
+    if (mprotect(address, length, protection) == 0) return {};
+    return Status::from_errno(errno, "cannot change the protection of a mapping");
+  }
+  const char* name() const override { return "store"; }
+  TrackerCounters counters() const override { return {}; }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Tracker>> make_store_tracker() {
+  return std::unique_ptr<Tracker>(std::make_unique<StoreTracker>());
+}
+
+}  // namespace pawl
