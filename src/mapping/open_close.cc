@@ -18,7 +18,7 @@ Result<std::unique_ptr<Tracker>> make_tracker(TrackerChoice choice) {
     case TrackerChoice::fault:
       return make_fault_tracker();
     case TrackerChoice::store:
-      return Status::failure(EOPNOTSUPP, "stores cannot be tracked here");
+      return make_store_tracker();
     case TrackerChoice::automatic:
       break;
   }
