@@ -12,6 +12,7 @@
 #include "heap/information.h"
 #include "heap/sealed.h"
 #include "mapping/fork_guard.h"
+#include "track/store_marks.h"
 
 namespace pawl {
 
@@ -118,7 +119,9 @@ Result<std::unique_ptr<Heap>> Heap::open_at(std::unique_ptr<Mapping>& mapping,
     std::unique_ptr<Heap> heap(new Heap(std::move(mapping), options, memory_at(identity.address),
                                         kNewHeapBytes, identity.size_bytes_max));
     heap->arena_.header().identity = identity;
+    note_stored(heap->arena_.header().identity);
     heap->arena_.segment_table()[0] = heap_format::kSegmentAdministration;
+    note_stored(heap->arena_.segment_table()[0]);
     if (const Status made = heap->sync(); !made.ok()) {
       [[maybe_unused]] const Status closed = heap->close();
       return made;
@@ -153,6 +156,7 @@ Status Heap::bring_up_identity(const Identity& identity, const HeapOptions& opti
   if (std::memcmp(&wanted, &identity, sizeof wanted) == 0) return {};
   seal(wanted);
   arena_.header().identity = wanted;
+  note_stored(arena_.header().identity);
   return sync();
 }
 
@@ -219,7 +223,10 @@ Result<char*> Heap::allocate_zeroed(std::size_t size) {
     for (std::size_t done = 0; done < size;) {
       char* const at = block.value() + done;
       const std::size_t piece = std::min<std::size_t>(size - done, kPageBytes);
-      if (std::memcmp(at, kZeros.data(), piece) != 0) std::memset(at, 0, piece);
+      if (std::memcmp(at, kZeros.data(), piece) != 0) {
+        std::memset(at, 0, piece);
+        note_stored(at, piece);
+      }
       done += piece;
     }
     return block;
@@ -239,7 +246,9 @@ Result<char*> Heap::reallocate(char* block, std::size_t size) {
       if (moved.status().error_number() == EUCLEAN) return note(moved.status());
       return moved;
     }
-    std::memcpy(moved.value(), block, std::min(size, present.value()));
+    const std::size_t kept = std::min(size, present.value());
+    std::memcpy(moved.value(), block, kept);
+    note_stored(moved.value(), kept);
     if (const Status freed = allocator_.free(block); !freed.ok()) return note(freed);
     return moved;
   });
@@ -299,7 +308,10 @@ Status Heap::roll_back() {
     arena_.set_size(mapping_->size());
     allocator_.forget();
     misuse_ = {};
-    if (arena_.header().resource != resource) arena_.header().resource = resource;
+    if (arena_.header().resource != resource) {
+      arena_.header().resource = resource;
+      note_stored(arena_.header().resource);
+    }
     return {};
   });
 }

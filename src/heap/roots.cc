@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "heap/address_space.h"
+#include "track/store_marks.h"
 
 namespace pawl {
 namespace {
@@ -43,6 +44,7 @@ Result<char*> Roots::root() const {
 Status Roots::set_root(char* address) {
   if (address != nullptr && !arena_.contains(address)) return outside();
   arena_.header().root = reinterpret_cast<std::uintptr_t>(address);
+  note_stored(arena_.header().root);
   return {};
 }
 
@@ -68,6 +70,7 @@ Status Roots::set_named(std::string_view name, Named to) {
   if (to.address == nullptr) {
     if (slot == nullptr) return no_such_name(name);
     *slot = {};
+    note_stored(*slot);
     return {};
   }
   if (!arena_.contains(to.address)) return outside();
@@ -80,6 +83,7 @@ Status Roots::set_named(std::string_view name, Named to) {
   std::copy(name.begin(), name.end(), slot->name.begin());
   slot->address = reinterpret_cast<std::uintptr_t>(to.address);
   slot->type_tag = to.type_tag;
+  note_stored(*slot);
   return {};
 }
 

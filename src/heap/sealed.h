@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "medium/checksum.h"
+#include "track/store_marks.h"
 
 namespace pawl {
 
@@ -16,9 +17,11 @@ std::uint32_t seal_of(const Structure& structure) {
   return checksum(reinterpret_cast<const char*>(&structure) + kFrom, sizeof structure - kFrom);
 }
 
+// Behind every change of the structure: the store tracker is told of all of it.
 template <class Structure>
 void seal(Structure& structure) {
   structure.crc32c = seal_of(structure);
+  note_stored(structure);
 }
 
 template <class Structure>

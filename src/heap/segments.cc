@@ -116,6 +116,7 @@ Status Segments::start_segment(std::uint32_t segment) {
   header.reserved.fill(std::byte{0});  // these were bytes of a block, perhaps
   header.pages.fill({PageKind::free, 0});
   header.pages[0] = {PageKind::segment_header, 0};
+  note_stored(header);
   return {};
 }
 
@@ -130,7 +131,10 @@ Status Segments::finish_change(std::uint32_t segment) {
   }
   seal(header);
   std::uint8_t& in_table = arena_.segment_table()[segment];
-  if (in_table != entry) in_table = entry;
+  if (in_table != entry) {
+    in_table = entry;
+    note_stored(in_table);
+  }
   note_room(segment, longest);
   return {};
 }
@@ -231,11 +235,13 @@ Result<std::uint32_t> Segments::take_huge(std::uint64_t size_bytes, std::uint32_
   std::uint8_t* const table = arena_.segment_table();
   table[start] = kSegmentHuge;
   std::fill(table + start + 1, table + start + count, kSegmentHugeRest);
+  note_stored(table + start, count);
   return start;
 }
 
 void Segments::free_segments(std::uint32_t first, std::uint32_t end) {
   std::fill(arena_.segment_table() + first, arena_.segment_table() + end, kSegmentFree);
+  note_stored(arena_.segment_table() + first, end - first);
   if (first < end) note_room(first, heap_format::kRunPagesMax);
 }
 
@@ -246,8 +252,10 @@ Status Segments::shorten_huge(std::uint32_t segment, std::uint32_t segments) {
   PAWL_TRY(check(segment));
   const std::uint32_t count = header.value()->huge_segments;
   PAWL_ASSERT(segments > 0 && segments <= count);
-  for (std::uint32_t rest = segment + segments; rest < segment + count; ++rest)
+  for (std::uint32_t rest = segment + segments; rest < segment + count; ++rest) {
     arena_.segment(rest).magic = 0;
+    note_stored(arena_.segment(rest).magic);
+  }
   header.value()->huge_segments = segments;
   seal(*header.value());
   free_segments(segment + segments, segment + count);

@@ -56,6 +56,7 @@ Status Slabs::link(SlabHeader& slab) {
   slab.previous = 0;
   seal(slab);
   first = slab.page;
+  note_stored(first);
   return {};
 }
 
@@ -72,7 +73,9 @@ Status Slabs::unlink(SlabHeader& slab) {
     previous.value()->next = slab.next;
     seal(*previous.value());
   } else {
-    arena_.header().slabs_with_room[slab.size_class] = slab.next;
+    std::uint32_t& first = arena_.header().slabs_with_room[slab.size_class];
+    first = slab.next;
+    note_stored(first);
   }
   if (next != nullptr) {
     next->previous = slab.previous;
@@ -98,6 +101,7 @@ Result<SlabHeader*> Slabs::make(std::size_t size_class) {
   slab->page_count = static_cast<std::uint8_t>(of.slab_pages);
   slab->page = static_cast<std::uint32_t>(page.value());
   slab->capacity = static_cast<std::uint16_t>(of.capacity);
+  note_stored(*slab);
   PAWL_TRY(link(*slab));
   return slab;
 }
@@ -126,6 +130,7 @@ Result<char*> Slabs::allocate(std::size_t size_class) {
   if (index >= slab.capacity) return heap_damaged("a slab counts its blocks wrongly");
   slab.used_bits[index / 64] |= std::uint64_t{1} << (index % 64);
   slab.used += 1;
+  note_stored(slab);  // at once: what follows may find damage, and a rollback has to know
   if (slab.used == slab.capacity) {
     PAWL_TRY(unlink(slab));
   } else {
@@ -164,6 +169,7 @@ Status Slabs::free(const Block& block) {
   const bool was_full = slab.used == slab.capacity;
   slab.used_bits[block.index / 64] &= ~(std::uint64_t{1} << (block.index % 64));
   slab.used -= 1;
+  note_stored(slab);
   if (was_full) return link(slab);
   // The last one with room stays, so that a lone block that comes and goes takes no pages anew.
   if (slab.used > 0 || (slab.next == 0 && slab.previous == 0)) {

@@ -13,6 +13,7 @@
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
 #include "preload/real.h"
+#include "track/store_marks.h"
 #include "track/tracker.h"
 
 extern "C" {
@@ -135,10 +136,22 @@ void open_for_read(const void* buffer, std::size_t count) {
   if (!inside() && fault_tracker_in_use()) open_for_kernel_store(buffer, count);
 }
 
+// What was read into mappings is a store like any other.
+ssize_t note_read(const iovec* vectors, ssize_t got) {
+  if (!StoreMarks::in_use() || got <= 0) return got;
+  auto rest = static_cast<std::size_t>(got);
+  for (const iovec* vector = vectors; rest > 0; ++vector) {
+    const std::size_t bytes = std::min(vector->iov_len, rest);
+    note_stored(vector->iov_base, bytes);
+    rest -= bytes;
+  }
+  return got;
+}
+
 template <class Otherwise>
 ssize_t read_vectors(int descriptor, const iovec* vectors, int count, const Place& place,
                      const Otherwise& otherwise) {
-  return for_tracked(
+  const ssize_t got = for_tracked(
       descriptor,
       [&](TrackedFile& file) -> ssize_t {
         if (!vectors_are_valid(vectors, count)) {
@@ -153,6 +166,7 @@ ssize_t read_vectors(int descriptor, const iovec* vectors, int count, const Plac
         }
         return otherwise();
       });
+  return note_read(vectors, got);
 }
 
 template <class Otherwise>

@@ -36,53 +36,53 @@ PAWL_DEFINE_NEXT_FUNCTIONS(PAWL_WRAPPED)
 void pawl::link_kernel_stores_io() {}
 
 PAWL_WRAPPER ssize_t read(int descriptor, void* buffer, size_t count) {
-  const KernelStoreGuard guard(buffer, count);
-  return next().read(descriptor, buffer, count);
+  KernelStoreGuard guard(buffer, count);
+  return guard.stored(next().read(descriptor, buffer, count));
 }
 PAWL_WRAPPER ssize_t __read_chk(int descriptor, void* buffer, size_t count, size_t size) {
-  const KernelStoreGuard guard(buffer, count);
-  return next().__read_chk(descriptor, buffer, count, size);
+  KernelStoreGuard guard(buffer, count);
+  return guard.stored(next().__read_chk(descriptor, buffer, count, size));
 }
 PAWL_WRAPPER ssize_t pread(int descriptor, void* buffer, size_t count, off_t offset) {
-  const KernelStoreGuard guard(buffer, count);
-  return next().pread(descriptor, buffer, count, offset);
+  KernelStoreGuard guard(buffer, count);
+  return guard.stored(next().pread(descriptor, buffer, count, offset));
 }
 PAWL_WRAPPER ssize_t pread64(int descriptor, void* buffer, size_t count, off64_t offset) {
-  const KernelStoreGuard guard(buffer, count);
-  return next().pread64(descriptor, buffer, count, offset);
+  KernelStoreGuard guard(buffer, count);
+  return guard.stored(next().pread64(descriptor, buffer, count, offset));
 }
 PAWL_WRAPPER ssize_t __pread_chk(int descriptor, void* buffer, size_t count, off_t offset,
                                  size_t size) {
-  const KernelStoreGuard guard(buffer, count);
-  return next().__pread_chk(descriptor, buffer, count, offset, size);
+  KernelStoreGuard guard(buffer, count);
+  return guard.stored(next().__pread_chk(descriptor, buffer, count, offset, size));
 }
 PAWL_WRAPPER ssize_t __pread64_chk(int descriptor, void* buffer, size_t count, off64_t offset,
                                    size_t size) {
-  const KernelStoreGuard guard(buffer, count);
-  return next().__pread64_chk(descriptor, buffer, count, offset, size);
+  KernelStoreGuard guard(buffer, count);
+  return guard.stored(next().__pread64_chk(descriptor, buffer, count, offset, size));
 }
 
 PAWL_WRAPPER ssize_t readv(int descriptor, const iovec* vectors, int count) {
-  const GuardedVectors guard(vectors, count);
-  return next().readv(descriptor, vectors, count);
+  GuardedVectors guard(vectors, count);
+  return guard.stored(next().readv(descriptor, vectors, count));
 }
 PAWL_WRAPPER ssize_t preadv(int descriptor, const iovec* vectors, int count, off_t offset) {
-  const GuardedVectors guard(vectors, count);
-  return next().preadv(descriptor, vectors, count, offset);
+  GuardedVectors guard(vectors, count);
+  return guard.stored(next().preadv(descriptor, vectors, count, offset));
 }
 PAWL_WRAPPER ssize_t preadv64(int descriptor, const iovec* vectors, int count, off64_t offset) {
-  const GuardedVectors guard(vectors, count);
-  return next().preadv64(descriptor, vectors, count, offset);
+  GuardedVectors guard(vectors, count);
+  return guard.stored(next().preadv64(descriptor, vectors, count, offset));
 }
 PAWL_WRAPPER ssize_t preadv2(int descriptor, const iovec* vectors, int count, off_t offset,
                              int flags) {
-  const GuardedVectors guard(vectors, count);
-  return next().preadv2(descriptor, vectors, count, offset, flags);
+  GuardedVectors guard(vectors, count);
+  return guard.stored(next().preadv2(descriptor, vectors, count, offset, flags));
 }
 PAWL_WRAPPER ssize_t preadv64v2(int descriptor, const iovec* vectors, int count, off64_t offset,
                                 int flags) {
-  const GuardedVectors guard(vectors, count);
-  return next().preadv64v2(descriptor, vectors, count, offset, flags);
+  GuardedVectors guard(vectors, count);
+  return guard.stored(next().preadv64v2(descriptor, vectors, count, offset, flags));
 }
 
 PAWL_WRAPPER int stat(const char* path, struct stat* status) noexcept {

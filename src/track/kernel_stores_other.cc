@@ -88,31 +88,32 @@ void pawl::link_kernel_stores_other() {}
 // Sockets.
 
 PAWL_WRAPPER ssize_t recv(int descriptor, void* buffer, size_t count, int flags) {
-  const KernelStoreGuard guard(buffer, count);
-  return next().recv(descriptor, buffer, count, flags);
+  KernelStoreGuard guard(buffer, count);
+  return guard.stored(next().recv(descriptor, buffer, count, flags));
 }
 PAWL_WRAPPER ssize_t __recv_chk(int descriptor, void* buffer, size_t count, size_t size,
                                 int flags) {
-  const KernelStoreGuard guard(buffer, count);
-  return next().__recv_chk(descriptor, buffer, count, size, flags);
+  KernelStoreGuard guard(buffer, count);
+  return guard.stored(next().__recv_chk(descriptor, buffer, count, size, flags));
 }
 PAWL_WRAPPER ssize_t recvfrom(int descriptor, void* buffer, size_t count, int flags,
                               sockaddr* address, socklen_t* length) {
-  const KernelStoreGuard guard(buffer, count);
+  KernelStoreGuard guard(buffer, count);
   const AddressGuards address_guards(address, length);
-  return next().recvfrom(descriptor, buffer, count, flags, address, length);
+  return guard.stored(next().recvfrom(descriptor, buffer, count, flags, address, length));
 }
 PAWL_WRAPPER ssize_t __recvfrom_chk(int descriptor, void* buffer, size_t count, size_t size,
                                     int flags, sockaddr* address, socklen_t* length) {
-  const KernelStoreGuard guard(buffer, count);
+  KernelStoreGuard guard(buffer, count);
   const AddressGuards address_guards(address, length);
-  return next().__recvfrom_chk(descriptor, buffer, count, size, flags, address, length);
+  return guard.stored(
+      next().__recvfrom_chk(descriptor, buffer, count, size, flags, address, length));
 }
 PAWL_WRAPPER ssize_t recvmsg(int descriptor, msghdr* message, int flags) {
-  if (!pawl::fault_tracker_in_use() || message == nullptr)
+  if (!pawl::kernel_stores_are_tracked() || message == nullptr)
     return next().recvmsg(descriptor, message, flags);
-  const MessageGuards guards(message);
-  return next().recvmsg(descriptor, message, flags);
+  MessageGuards guards(message);
+  return guards.vectors.stored(next().recvmsg(descriptor, message, flags));
 }
 PAWL_WRAPPER int recvmmsg(int descriptor, mmsghdr* messages, unsigned count, int flags,
                           timespec* timeout) {
@@ -122,7 +123,14 @@ PAWL_WRAPPER int recvmmsg(int descriptor, mmsghdr* messages, unsigned count, int
   if (pawl::fault_tracker_in_use() && messages != nullptr && count <= IOV_MAX) {
     for (unsigned i = 0; i < count; ++i) const MessageGuards guards(&messages[i].msg_hdr);
   }
-  return next().recvmmsg(descriptor, messages, count, flags, timeout);
+  const int received = next().recvmmsg(descriptor, messages, count, flags, timeout);
+  if (pawl::StoreMarks::in_use()) {
+    for (int i = 0; i < received; ++i) {
+      MessageGuards guards(&messages[i].msg_hdr);
+      (void)guards.vectors.stored(messages[i].msg_len);
+    }
+  }
+  return received;
 }
 PAWL_WRAPPER int accept(int descriptor, sockaddr* address, socklen_t* length) {
   const AddressGuards guards(address, length);
@@ -161,22 +169,30 @@ PAWL_WRAPPER int pipe2(int* pair, int flags) noexcept {
 // Streams: large reads go straight to the program's buffer.
 
 PAWL_WRAPPER size_t fread(void* buffer, size_t size, size_t count, FILE* stream) {
-  const KernelStoreGuard guard(buffer, product(size, count));
-  return next().fread(buffer, size, count, stream);
+  KernelStoreGuard guard(buffer, product(size, count));
+  const size_t items = next().fread(buffer, size, count, stream);
+  (void)guard.stored(product(size, items < count ? items + 1 : items));  // a part of one, too
+  return items;
 }
 PAWL_WRAPPER size_t fread_unlocked(void* buffer, size_t size, size_t count, FILE* stream) {
-  const KernelStoreGuard guard(buffer, product(size, count));
-  return next().fread_unlocked(buffer, size, count, stream);
+  KernelStoreGuard guard(buffer, product(size, count));
+  const size_t items = next().fread_unlocked(buffer, size, count, stream);
+  (void)guard.stored(product(size, items < count ? items + 1 : items));  // a part of one, too
+  return items;
 }
 PAWL_WRAPPER size_t __fread_chk(void* buffer, size_t room, size_t size, size_t count,
                                 FILE* stream) {
-  const KernelStoreGuard guard(buffer, product(size, count));
-  return next().__fread_chk(buffer, room, size, count, stream);
+  KernelStoreGuard guard(buffer, product(size, count));
+  const size_t items = next().__fread_chk(buffer, room, size, count, stream);
+  (void)guard.stored(product(size, items < count ? items + 1 : items));  // a part of one, too
+  return items;
 }
 PAWL_WRAPPER size_t __fread_unlocked_chk(void* buffer, size_t room, size_t size, size_t count,
                                          FILE* stream) {
-  const KernelStoreGuard guard(buffer, product(size, count));
-  return next().__fread_unlocked_chk(buffer, room, size, count, stream);
+  KernelStoreGuard guard(buffer, product(size, count));
+  const size_t items = next().__fread_unlocked_chk(buffer, room, size, count, stream);
+  (void)guard.stored(product(size, items < count ? items + 1 : items));  // a part of one, too
+  return items;
 }
 
 // Waiting.
@@ -239,30 +255,30 @@ PAWL_WRAPPER int waitid(idtype_t kind, id_t id, siginfo_t* info, int options) {
 // Asking the system.
 
 PAWL_WRAPPER ssize_t getrandom(void* buffer, size_t count, unsigned flags) {
-  const KernelStoreGuard guard(buffer, count);
-  return next().getrandom(buffer, count, flags);
+  KernelStoreGuard guard(buffer, count);
+  return guard.stored(next().getrandom(buffer, count, flags));
 }
 PAWL_WRAPPER int getentropy(void* buffer, size_t count) {
   const KernelStoreGuard guard(buffer, count);
   return next().getentropy(buffer, count);
 }
 PAWL_WRAPPER ssize_t readlink(const char* path, char* buffer, size_t count) noexcept {
-  const KernelStoreGuard guard(buffer, count);
-  return next().readlink(path, buffer, count);
+  KernelStoreGuard guard(buffer, count);
+  return guard.stored(next().readlink(path, buffer, count));
 }
 PAWL_WRAPPER ssize_t readlinkat(int directory, const char* path, char* buffer,
                                 size_t count) noexcept {
-  const KernelStoreGuard guard(buffer, count);
-  return next().readlinkat(directory, path, buffer, count);
+  KernelStoreGuard guard(buffer, count);
+  return guard.stored(next().readlinkat(directory, path, buffer, count));
 }
 PAWL_WRAPPER ssize_t __readlink_chk(const char* path, char* buffer, size_t count, size_t size) {
-  const KernelStoreGuard guard(buffer, count);
-  return next().__readlink_chk(path, buffer, count, size);
+  KernelStoreGuard guard(buffer, count);
+  return guard.stored(next().__readlink_chk(path, buffer, count, size));
 }
 PAWL_WRAPPER ssize_t __readlinkat_chk(int directory, const char* path, char* buffer, size_t count,
                                       size_t size) {
-  const KernelStoreGuard guard(buffer, count);
-  return next().__readlinkat_chk(directory, path, buffer, count, size);
+  KernelStoreGuard guard(buffer, count);
+  return guard.stored(next().__readlinkat_chk(directory, path, buffer, count, size));
 }
 PAWL_WRAPPER char* getcwd(char* buffer, size_t count) noexcept {
   const KernelStoreGuard guard(buffer, count);
@@ -302,36 +318,37 @@ PAWL_WRAPPER int fstatfs64(int descriptor, struct statfs64* status) noexcept {
 }
 PAWL_WRAPPER ssize_t getxattr(const char* path, const char* name, void* value,
                               size_t size) noexcept {
-  const KernelStoreGuard guard(value, size);
-  return next().getxattr(path, name, value, size);
+  KernelStoreGuard guard(value, size);
+  return guard.stored(next().getxattr(path, name, value, size));
 }
 PAWL_WRAPPER ssize_t lgetxattr(const char* path, const char* name, void* value,
                                size_t size) noexcept {
-  const KernelStoreGuard guard(value, size);
-  return next().lgetxattr(path, name, value, size);
+  KernelStoreGuard guard(value, size);
+  return guard.stored(next().lgetxattr(path, name, value, size));
 }
 PAWL_WRAPPER ssize_t fgetxattr(int descriptor, const char* name, void* value,
                                size_t size) noexcept {
-  const KernelStoreGuard guard(value, size);
-  return next().fgetxattr(descriptor, name, value, size);
+  KernelStoreGuard guard(value, size);
+  return guard.stored(next().fgetxattr(descriptor, name, value, size));
 }
 PAWL_WRAPPER ssize_t listxattr(const char* path, char* list, size_t size) noexcept {
-  const KernelStoreGuard guard(list, size);
-  return next().listxattr(path, list, size);
+  KernelStoreGuard guard(list, size);
+  return guard.stored(next().listxattr(path, list, size));
 }
 PAWL_WRAPPER ssize_t llistxattr(const char* path, char* list, size_t size) noexcept {
-  const KernelStoreGuard guard(list, size);
-  return next().llistxattr(path, list, size);
+  KernelStoreGuard guard(list, size);
+  return guard.stored(next().llistxattr(path, list, size));
 }
 PAWL_WRAPPER ssize_t flistxattr(int descriptor, char* list, size_t size) noexcept {
-  const KernelStoreGuard guard(list, size);
-  return next().flistxattr(descriptor, list, size);
+  KernelStoreGuard guard(list, size);
+  return guard.stored(next().flistxattr(descriptor, list, size));
 }
 PAWL_WRAPPER ssize_t process_vm_readv(pid_t process, const iovec* local, unsigned long local_count,
                                       const iovec* remote, unsigned long remote_count,
                                       unsigned long flags) noexcept {
-  const GuardedVectors guard(local, std::size_t{local_count});
-  return next().process_vm_readv(process, local, local_count, remote, remote_count, flags);
+  GuardedVectors guard(local, std::size_t{local_count});
+  return guard.stored(
+      next().process_vm_readv(process, local, local_count, remote, remote_count, flags));
 }
 
 // Signals: the tracker's SIGSEGV handler stays in front of the program's, and SIGSEGV unblocked.

@@ -1,9 +1,14 @@
 // The store tracker: no mark is lost, whoever makes it, however many there are, whatever it
 // interrupts.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +25,8 @@
 
 #include "medium/medium.h"
 #include "pawl/store.h"
+#include "support/temporary_directory.h"
+#include "track/kernel_stores.h"
 #include "track/store_marks.h"
 #include "track/tracker.h"
 
@@ -639,6 +646,106 @@ TEST(StoreTracker, AForkedChildBeginsAnew) {
   }
   ends.store(true);
   busy.join();
+}
+
+// What uninstrumented code has the kernel store.
+class KernelStores : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    link_kernel_stores_io();
+    link_kernel_stores_other();
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets_), 0);
+    file_ = open((directory_ / "file").c_str(), O_RDWR | O_CREAT, 0600);
+    ASSERT_EQ(ftruncate(file_, 1 << 20), 0);
+  }
+  void TearDown() override {
+    for (const int descriptor : {sockets_[0], sockets_[1], file_}) close(descriptor);
+  }
+  // So many bytes to be received.
+  void send(std::size_t count) const {
+    const std::string bytes(count, 'x');
+    ASSERT_EQ(write(sockets_[0], bytes.data(), count), static_cast<ssize_t>(count));
+  }
+  char* at(std::size_t line) const { return watched_.region.start() + line * kLineBytes; }
+
+  test::TemporaryDirectory directory_;
+  const Watched watched_{300};
+  int sockets_[2] = {-1, -1};
+  int file_ = -1;
+};
+
+TEST_F(KernelStores, AreMarkedAsFarAsTheyWent) {
+  send(100);
+  ASSERT_EQ(read(sockets_[1], at(3), 1 << 20), 100);
+  EXPECT_EQ(watched_.collect(), (Lines{{0, 3 << 3}}));
+  send(65);
+  ASSERT_EQ(recv(sockets_[1], at(5), 1 << 20, 0), 65);
+  EXPECT_EQ(watched_.collect(), (Lines{{0, 3 << 5}}));
+  ASSERT_EQ(pread(file_, at(63), 4097, 1), 4097);
+  EXPECT_EQ(watched_.collect(), (Lines{{0, 1ull << 63}, {1, kAllLines}}));
+  // Nothing was read.
+  ASSERT_EQ(pread(file_, at(0), 4096, 2 << 20), 0);
+  ASSERT_EQ(read(-1, at(0), 4096), -1);
+  ASSERT_EQ(recv(sockets_[1], at(0), 4096, MSG_DONTWAIT), -1);
+  EXPECT_EQ(watched_.collect(), Lines());
+}
+
+TEST_F(KernelStores, AreMarkedInEachOfManyBuffers) {
+  iovec vectors[40];
+  for (std::size_t i = 0; i < 40; ++i) vectors[i] = {at(2 * i), 10};
+  ASSERT_EQ(readv(file_, vectors, 40), 400);
+  EXPECT_EQ(watched_.collect(), (Lines{{0, 0x5555555555555555}, {1, 0x5555}}));
+  send(25);
+  ASSERT_EQ(readv(sockets_[1], vectors, 40), 25);
+  EXPECT_EQ(watched_.collect(), (Lines{{0, 1 << 0 | 1 << 2 | 1 << 4}}));
+
+  send(15);
+  msghdr message{};
+  message.msg_iov = vectors;
+  message.msg_iovlen = 40;
+  ASSERT_EQ(recvmsg(sockets_[1], &message, 0), 15);
+  EXPECT_EQ(watched_.collect(), (Lines{{0, 1 << 0 | 1 << 2}}));
+
+  int datagrams[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, datagrams), 0);
+  auto* const messages = reinterpret_cast<mmsghdr*>(watched_.region.page(9));
+  for (int i = 0; i < 3; ++i) {
+    messages[i] = {};
+    messages[i].msg_hdr.msg_iov = &vectors[10 + i];
+    messages[i].msg_hdr.msg_iovlen = 1;
+    ASSERT_EQ(write(datagrams[0], "abc", 3), 3);
+  }
+  (void)watched_.collect();
+  ASSERT_EQ(recvmmsg(datagrams[1], messages, 3, 0, nullptr), 3);
+  const Lines lines = watched_.collect();
+  EXPECT_EQ(lines.at(0), 0x15ull << 20);
+  EXPECT_EQ(lines.at(9) & 7, 7u);
+  close(datagrams[0]);
+  close(datagrams[1]);
+}
+
+TEST_F(KernelStores, OfWholeStructuresAreMarked) {
+  ASSERT_EQ(fstat(file_, reinterpret_cast<struct stat*>(at(4))), 0);
+  EXPECT_EQ(watched_.collect(), (Lines{{0, 7 << 4}}));
+  auto* const events = reinterpret_cast<pollfd*>(at(64));
+  *events = {.fd = file_, .events = POLLIN, .revents = 0};
+  ASSERT_EQ(poll(events, 1, 0), 1);
+  EXPECT_EQ(watched_.collect(), (Lines{{1, 1}}));
+  ASSERT_EQ(pipe(reinterpret_cast<int*>(at(128))), 0);
+  EXPECT_EQ(watched_.collect(), (Lines{{2, 1}}));
+  close(reinterpret_cast<int*>(at(128))[0]);
+  close(reinterpret_cast<int*>(at(128))[1]);
+}
+
+TEST_F(KernelStores, OfStreamsAreMarkedToTheLastPart) {
+  std::FILE* const stream = fdopen(dup(file_), "r");
+  ASSERT_NE(stream, nullptr);
+  ASSERT_EQ(fread(at(1), 1, 64, stream), 64u);
+  EXPECT_EQ(watched_.collect(), (Lines{{0, 2}}));
+  ASSERT_EQ(fseek(stream, -100, SEEK_END), 0);
+  ASSERT_EQ(fread(at(1), 80, 3, stream), 1u);  // and 20 bytes more
+  EXPECT_EQ(watched_.collect(), (Lines{{0, 0b1110}}));
+  std::fclose(stream);
 }
 
 // Random calls, against a set of marked lines.
