@@ -1,0 +1,83 @@
+// A user file with a name on a file system, and its side file FILE.pawl beside it: how both are
+// found, the writer's lock, the mark, the identity.  How their bytes become durable is for those
+// who derive from it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "medium/descriptor.h"
+#include "medium/medium.h"
+
+struct stat;
+
+namespace pawl {
+
+inline constexpr const char* kJournalSuffix = ".pawl";
+inline constexpr const char* kMarkAttribute = "user.pawl";
+
+// A regular file that has been opened and may be mapped atomically.
+struct NamedFile {
+  Descriptor descriptor;
+  std::string path;
+  FileIdentity identity;
+  bool read_only = false;
+};
+
+// From a descriptor open for reading and writing.  The descriptor stays the caller's; Pawl opens
+// the file again for itself.  Refuses, each with its reason: what is no regular file, a file
+// without a name, a read-only one, a file system that cannot serve.
+Result<NamedFile> open_named_file(int descriptor);
+// From a path.
+Result<NamedFile> open_named_file(const std::string& path, bool read_only);
+
+class NamedMedium : public Medium {
+ public:
+  explicit NamedMedium(NamedFile file);
+  ~NamedMedium() override;
+
+  FileIdentity identity() const override { return identity_; }
+  const std::string& path() const override { return path_; }
+  const std::string& journal_path() const override { return journal_path_; }
+
+  Result<JournalFile> acquire_journal(bool create) override;
+  Result<std::unique_ptr<MediumFile>> read_journal() override;
+  Status publish_journal() override;
+  Status remove_journal() override;
+  bool can_mark() const override;
+  Result<std::optional<Mark>> mark() override;
+  Status set_mark(const Mark& mark) override;
+  Status clear_mark() override;
+  Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
+                            std::uint64_t offset) override;
+  void abandon() override { lock_.reset(-1); }
+
+ protected:
+  // The user file itself: its size, space and attributes.
+  DescriptorFile& base_file() { return base_; }
+  // The side file, for the journal's own I/O; `name` leads to the file that is held.
+  virtual Result<std::unique_ptr<MediumFile>> open_side_file(const std::string& name) = 0;
+  // The next flush of the base has attributes to flush.
+  virtual void attributes_changed() { base_.flush_metadata_as_well(); }
+
+ private:
+  Status flush_directory() const;
+  Status lock_side_file(const Descriptor& side) const;
+  Status adopt_permissions(const Descriptor& side, const struct stat& user) const;
+  std::string provisional_path() const { return journal_path_ + ".new"; }
+  Status check_side_file(const struct stat& side, const struct stat& user) const;
+  bool program_holds_record_locks() const;
+  std::string directory() const { return path_.substr(0, path_.rfind('/') + 1); }
+
+  DescriptorFile base_;
+  const std::string path_;
+  const std::string journal_path_;
+  const FileIdentity identity_;
+  const bool read_only_;
+  bool provisional_ = false;
+  Descriptor lock_;  // holds the writer's lock; the journal's own I/O goes through another
+  mutable std::optional<bool> can_mark_;
+};
+
+}  // namespace pawl
