@@ -96,11 +96,16 @@ Status Mapping::Implementation::collect_changes(const TakenPages& pages,
       now = closed_page.bytes.data();
     }
     std::uint64_t changed_lines = 0;
-    PAWL_TRY(
-        for_changed_lines(now, then, valid, lines, [&](std::size_t offset, std::size_t length) {
-          changed_lines |= line_bits(offset, length);
-          return record.add(start + offset, {now + offset, length});
-        }));
+    const auto take = [&](std::size_t offset, std::size_t length) {
+      changed_lines |= line_bits(offset, length);
+      return record.add(start + offset, {now + offset, length});
+    };
+    // To load a committed line from slow memory costs more than to log one that did not change.
+    if (copy == nullptr && tracker_->knows_lines()) {
+      PAWL_TRY(for_lines(lines, valid, take));
+    } else {
+      PAWL_TRY(for_changed_lines(now, then, valid, lines, take));
+    }
     if (changed_lines == 0) continue;
     if (page_check_ && view_.accessible(page)) PAWL_TRY(page_check_(page, changed_lines));
     changed_pages_ += 1;

@@ -34,8 +34,24 @@ inline std::uint64_t line_bits(std::size_t offset, std::size_t length) {
   return (~std::uint64_t{0} >> (63 - (last - first))) << first;
 }
 
-// Calls emit(offset, length) for each run of changed lines, of those that `lines` has a bit for,
-// among the first `bytes` of a page, in order.  Stops at, and returns, the first failure of emit.
+// Calls emit(offset, length) for each run of the lines that `lines` has a bit for, among the first
+// `bytes` of a page, in order.  Stops at, and returns, the first failure of emit.
+template <class Emit>
+auto for_lines(std::uint64_t lines, std::size_t bytes, Emit emit)
+    -> decltype(emit(std::size_t{}, std::size_t{})) {
+  while (lines != 0) {
+    const auto first = static_cast<unsigned>(std::countr_zero(lines));
+    const auto count = static_cast<unsigned>(std::countr_one(lines >> first));
+    const std::size_t start = first * kLineBytes;
+    if (start >= bytes) break;
+    const std::size_t end = std::min(start + count * kLineBytes, bytes);
+    if (auto status = emit(start, end - start); !status.ok()) return status;
+    lines = first + count == 64 ? 0 : lines >> (first + count) << (first + count);
+  }
+  return {};
+}
+
+// The same for those of the lines that differ between `now` and `then`.
 template <class Emit>
 auto for_changed_lines(const std::byte* now, const std::byte* then, std::size_t bytes,
                        std::uint64_t lines, Emit emit)
@@ -50,15 +66,7 @@ auto for_changed_lines(const std::byte* now, const std::byte* then, std::size_t 
     if (line * kLineBytes >= bytes) break;
     if (line_changed(line * kLineBytes)) changed |= std::uint64_t{1} << line;
   }
-  while (changed != 0) {
-    const auto first = static_cast<unsigned>(std::countr_zero(changed));
-    const auto count = static_cast<unsigned>(std::countr_one(changed >> first));
-    const std::size_t start = first * kLineBytes;
-    const std::size_t end = std::min(start + count * kLineBytes, bytes);
-    if (auto status = emit(start, end - start); !status.ok()) return status;
-    changed = first + count == 64 ? 0 : changed >> (first + count) << (first + count);
-  }
-  return {};
+  return for_lines(changed, bytes, emit);
 }
 
 }  // namespace pawl
