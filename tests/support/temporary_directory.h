@@ -13,8 +13,9 @@ namespace pawl::test {
 
 class TemporaryDirectory {
  public:
-  TemporaryDirectory() {
-    const char* parent = std::getenv("PAWL_TEST_DIR");
+  // In `parent`, or where the tests keep their files.
+  explicit TemporaryDirectory(const char* parent = nullptr) {
+    if (parent == nullptr) parent = std::getenv("PAWL_TEST_DIR");
     if (parent == nullptr) parent = std::getenv("TMPDIR");
     std::string pattern = std::string(parent != nullptr ? parent : ".") + "/pawl-test-XXXXXX";
     if (::mkdtemp(pattern.data()) == nullptr) ADD_FAILURE() << "cannot make " << pattern;

@@ -13,7 +13,8 @@
 
 #include "mapping/mapping.h"
 #include "mapping/statistics.h"
-#include "medium/block_medium.h"
+#include "medium/open_medium.h"
+#include "pawl/store.h"
 #include "support/temporary_directory.h"
 
 namespace pawl {
@@ -26,6 +27,7 @@ struct Setting {
   std::uint32_t threshold;
   std::uint64_t window_pages;
   const char* name;
+  MediumKind medium = MediumKind::block;
 };
 
 class ModelTest : public testing::TestWithParam<Setting> {};
@@ -33,7 +35,10 @@ class ModelTest : public testing::TestWithParam<Setting> {};
 class Trial {
  public:
   Trial(const Setting& setting, unsigned seed)
-      : setting_(setting), random_(seed), path_(directory_ / "file") {
+      : setting_(setting),
+        random_(seed),
+        directory_(setting.medium == MediumKind::memory ? "/dev/shm" : nullptr),
+        path_(directory_ / "file") {
     committed_ = content(random_() % (20 * kPageBytes));
     test::write_file(path_, committed_);
     now_ = committed_;
@@ -60,7 +65,7 @@ class Trial {
     options.journal_size_bytes = setting_.journal_bytes;
     options.apply_threshold_pages = setting_.threshold;
     if (below(3) == 0) options.resident_bytes_max = 8 * kPageBytes;
-    auto medium = open_block_medium(path_, false);
+    auto medium = open_medium(path_, false, setting_.medium);
     ASSERT_TRUE(medium.ok()) << medium.status().text();
     auto mapping = Mapping::open(std::move(medium.value()), options);
     ASSERT_TRUE(mapping.ok()) << mapping.status().text();
@@ -118,6 +123,7 @@ class Trial {
         offset + bytes.size() > now_.size())
       return;
     std::memcpy(window.address + (offset - window.file_offset), bytes.data(), bytes.size());
+    pawl_stored(window.address + (offset - window.file_offset), bytes.size());
     now_.replace(offset, bytes.size(), bytes);
   }
 
@@ -264,18 +270,26 @@ TEST_P(ModelTest, HoldsTheCommittedStateWhateverTheCalls) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Settings, ModelTest,
-                         testing::Values(Setting{TrackerChoice::scan, ApplyChoice::async, 16 << 20,
-                                                 128, 16, "ScanAsync"},
-                                         Setting{TrackerChoice::scan, ApplyChoice::eager, 64 << 10,
-                                                 128, 16, "ScanEagerSmallJournal"},
-                                         Setting{TrackerChoice::scan, ApplyChoice::async, 64 << 10,
-                                                 2, 40, "ScanAsyncSmallJournal"},
-                                         Setting{TrackerChoice::fault, ApplyChoice::async, 64 << 10,
-                                                 8, 16, "FaultAsyncSmallJournal"},
-                                         Setting{TrackerChoice::fault, ApplyChoice::eager, 1 << 20,
-                                                 128, 40, "FaultEager"}),
-                         [](const auto& parameters) { return parameters.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Settings, ModelTest,
+    testing::Values(
+        Setting{TrackerChoice::scan, ApplyChoice::async, 16 << 20, 128, 16, "ScanAsync"},
+        Setting{TrackerChoice::scan, ApplyChoice::eager, 64 << 10, 128, 16,
+                "ScanEagerSmallJournal"},
+        Setting{TrackerChoice::scan, ApplyChoice::async, 64 << 10, 2, 40, "ScanAsyncSmallJournal"},
+        Setting{TrackerChoice::fault, ApplyChoice::async, 64 << 10, 8, 16,
+                "FaultAsyncSmallJournal"},
+        Setting{TrackerChoice::fault, ApplyChoice::eager, 1 << 20, 128, 40, "FaultEager"},
+        Setting{TrackerChoice::store, ApplyChoice::async, 64 << 10, 8, 16,
+                "StoreAsyncSmallJournal"},
+        Setting{TrackerChoice::store, ApplyChoice::eager, 1 << 20, 128, 40, "StoreEager"},
+        Setting{TrackerChoice::store, ApplyChoice::async, 64 << 10, 8, 16, "StoreMemory",
+                MediumKind::memory},
+        Setting{TrackerChoice::scan, ApplyChoice::async, 1 << 20, 8, 40, "ScanMemory",
+                MediumKind::memory},
+        Setting{TrackerChoice::fault, ApplyChoice::async, 64 << 10, 8, 16, "FaultMemory",
+                MediumKind::memory}),
+    [](const auto& parameters) { return parameters.param.name; });
 
 }  // namespace
 }  // namespace pawl
