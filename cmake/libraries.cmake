@@ -16,7 +16,8 @@ file(GLOB PAWL_HEAP_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/heap/*.c
 file(GLOB PAWL_C_API_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/mapping/c_api.cc
      ${PROJECT_SOURCE_DIR}/src/track/store_api.cc)
 file(GLOB PAWL_STORE_FUNCTIONS_SOURCES CONFIGURE_DEPENDS
-     ${PROJECT_SOURCE_DIR}/src/track/store_functions*.cc)
+     ${PROJECT_SOURCE_DIR}/src/track/store_functions*.cc
+     ${PROJECT_SOURCE_DIR}/src/track/red_black_tree.cc)
 file(GLOB PAWL_STORES_IO_SOURCES CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/src/track/kernel_stores_io.cc)
 file(GLOB PAWL_STORES_OTHER_SOURCES CONFIGURE_DEPENDS
