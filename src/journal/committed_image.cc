@@ -343,7 +343,10 @@ Status CommittedImage::direct(std::uint64_t offset, std::span<const std::byte> b
     direct_from_ = end;
   }
   PAWL_TRY(base_.write(offset, bytes));
-  pages_applied_.fetch_add((bytes.size() + kPageBytes - 1) / kPageBytes, std::memory_order_relaxed);
+  // Only one thread applies.  An atomic addition would wait for what was written to persistent
+  // memory.
+  const std::uint64_t pages = (bytes.size() + kPageBytes - 1) / kPageBytes;
+  pages_applied_.store(pages_applied() + pages, std::memory_order_relaxed);
   return {};
 }
 
