@@ -82,7 +82,7 @@ Status Mapping::Implementation::collect_changes(const TakenPages& pages,
     const std::byte* then = committed_in_place(page);
     if (then != nullptr) {
       // Even a load may take space there.
-      PAWL_TRY(image_.reserve_space(start, kPageBytes));
+      if (!is_broken(Law::space_first)) PAWL_TRY(image_.reserve_space(start, kPageBytes));
     } else {
       auto committed = page_before(page);
       if (!committed.ok()) return committed.status();
@@ -263,6 +263,8 @@ Status Mapping::Implementation::commit_staged(const TakenPages& pages, Durabilit
     }
     return durability == Durability::now ? batches_.wait() : Status{};
   }
+  const bool applies_first = base_in_place_ != nullptr && is_broken(Law::apply_after_flush);
+  if (applies_first) PAWL_TRY(apply_in_place(record.block(), sequence));
   Status written;
   {
     const IdlePoll::Wait wait(base_in_place_ == nullptr ? options_.idle_poll_us : 0);
@@ -277,8 +279,9 @@ Status Mapping::Implementation::commit_staged(const TakenPages& pages, Durabilit
   in_hand.keep();
   durable_sequence_.store(sequence);
   if (base_in_place_ != nullptr) {
-    if (const Status applied = apply_in_place(record.block(), sequence); !applied.ok())
-      note_final(applied);  // the next open completes it
+    Status applied;
+    if (!applies_first) applied = apply_in_place(record.block(), sequence);
+    if (!applied.ok()) note_final(applied);  // the next open completes it
   } else if (patch_image(record.block(), changes, sequence)) {
     // With part of it in the image the record must not count as applied, and be dropped.
     image_.durable(sequence);

@@ -49,6 +49,7 @@ void PersistentFile::forget() {
   space_.clear();
   space_prefix_.store(0);
   learned_.store(false);
+  changed_beneath();
 }
 
 Status PersistentFile::learn() {

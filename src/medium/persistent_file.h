@@ -88,7 +88,8 @@ class PersistentFile final : public MediumFile {
   const MemoryWindow window_;
   const std::shared_ptr<PersistentMemory> memory_;
   const std::string path_;
-  std::atomic<bool> changed_beneath_{false};
+  // At first, too: a process that died may have changed it, and not have flushed that.
+  std::atomic<bool> changed_beneath_{true};
   std::atomic<bool> learned_{false};
   std::mutex size_mutex_;  // orders what changes the size
   std::atomic<std::uint64_t> size_bytes_{0};

@@ -30,32 +30,36 @@ TAIL_BYTES = 2000  # shown of a try that surprises
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 SIMULATED, KILLED, POWERCUT, FUZZED = "simulated", "killed", "power-cut", "fuzzed"
-TRIES = (SIMULATED, KILLED, POWERCUT, FUZZED)
+MEMORY = "in memory"  # simulated, as persistent memory
+TRIES = (SIMULATED, MEMORY, KILLED, POWERCUT, FUZZED)
 WHOLE, PLAIN = "(none)", "(plain mmap and msync)"
 
 # Which tries must notice which broken law (src/medium/law.h).  Others may, by luck.
 EXPECTED = {
-    "acknowledge_after_flush": {SIMULATED, POWERCUT},
-    "apply_after_flush": {SIMULATED},
+    "acknowledge_after_flush": {SIMULATED, MEMORY, POWERCUT},
+    "apply_after_flush": {SIMULATED, MEMORY},
     "diff_against_committed": {SIMULATED, KILLED},
-    "check_the_checksum": {SIMULATED, FUZZED},
+    "check_the_checksum": {SIMULATED, MEMORY, FUZZED},
     "one_epoch": {FUZZED},
-    "replay_is_idempotent": {SIMULATED, KILLED, FUZZED},
-    "flush_what_was_replayed": {SIMULATED},
-    "flush_before_release": {SIMULATED, POWERCUT},
-    "two_headers": {SIMULATED},
-    "shrink_with_the_commit": {SIMULATED, KILLED},
-    "cut_with_the_commit": {SIMULATED, FUZZED},
-    "size_with_the_commit": {SIMULATED, KILLED, FUZZED},
-    "only_the_range": {SIMULATED, KILLED},
-    "keep_what_failed": {SIMULATED},
+    "replay_is_idempotent": {SIMULATED, MEMORY, KILLED, FUZZED},
+    "flush_what_was_replayed": {SIMULATED, MEMORY},
+    "flush_before_release": {SIMULATED, MEMORY, POWERCUT},
+    "two_headers": {SIMULATED, MEMORY},
+    "shrink_with_the_commit": {SIMULATED, MEMORY, KILLED},
+    "cut_with_the_commit": {SIMULATED, MEMORY, FUZZED},
+    "size_with_the_commit": {SIMULATED, MEMORY, KILLED, FUZZED},
+    "only_the_range": {SIMULATED, MEMORY, KILLED},
+    "keep_what_failed": {SIMULATED, MEMORY},
     "space_first": {SIMULATED},
-    "failed_flush_is_final": {SIMULATED},
-    "mark_before_journal": {SIMULATED},
+    "failed_flush_is_final": {SIMULATED, MEMORY},
+    "mark_before_journal": {SIMULATED, MEMORY},
     "tell_of_damage": {FUZZED},
     "ranges_within_the_file": {FUZZED},
+    "flush_the_edges": {MEMORY},
+    "fence_what_was_copied": {MEMORY},
+    "sync_the_size": {MEMORY},
 }
-EXPECTED_OF_PLAIN = {SIMULATED, KILLED, POWERCUT}
+EXPECTED_OF_PLAIN = {SIMULATED, MEMORY, KILLED, POWERCUT}
 
 
 @dataclasses.dataclass
@@ -97,6 +101,9 @@ def command_of(attempt, row, options):
     plain = ["--mode", "plain"] if row == PLAIN else []
     if attempt == SIMULATED:
         return [build / "tests/crash_simulated", "--states", str(options.states), *plain]
+    if attempt == MEMORY:
+        return [build / "tests/crash_simulated", "--medium", "memory",
+                "--states", str(options.states), *plain]
     if attempt == KILLED:
         return [build / "tests/torture/torture", "--kills", str(options.kills), *plain]
     if attempt == POWERCUT:

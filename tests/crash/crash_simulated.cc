@@ -1,6 +1,7 @@
 // Cuts the power of a simulated disk at every moment of many runs, and looks at what is found.
 //
 //   crash_simulated [--states N] [--seed S] [--workload W|all] [--mode pawl|plain]
+//                   [--medium disk|memory]
 //   crash_simulated --replay TRACE --state RECIPE
 //   crash_simulated --replay TRACE       (says what happened in it)
 //
@@ -58,11 +59,13 @@ struct Arguments {
   unsigned seed = 1;
   std::string workload = "all";
   std::string mode = "pawl";
+  std::string medium = "disk";
   std::string replay;
   std::string state;
   std::string traces = ".";
 
   bool plain() const { return mode == "plain"; }
+  bool memory() const { return medium == "memory"; }
 };
 
 // A kind of run.
@@ -145,6 +148,7 @@ class Laboratory {
     options.workload = &task.workload;
     options.seed = seed;
     options.can_mark = round % 5 != 4;
+    options.is_memory = arguments_.memory();
     options.pauses = task.pauses;
     options.touch_all_pages = task.touch_all_pages;
     options.journal_bytes_max = round % 8 == 7 ? std::uint64_t{1} << 40 : kJournalBytesMax;
@@ -164,7 +168,8 @@ class Laboratory {
   void one_round(const Task& task, unsigned round, unsigned turn) {
     const unsigned seed = arguments_.seed * 1000003 + round * 101 + turn * 17;
     const RunOptions options = options_for(task, round, seed);
-    Explorer explorer(arguments_.plain() ? recover_plain : recover_pawl, exhaustive_max(), seed);
+    Explorer explorer(arguments_.plain() ? recover_plain : recover_pawl, exhaustive_max(), seed,
+                      arguments_.memory());
     explorer_in_hand_ = &explorer;
     try_task(task, options, explorer, round);
     explorer_in_hand_ = nullptr;
@@ -308,6 +313,7 @@ class Laboratory {
     const auto& states = counts_.states;
     nlohmann::ordered_json summary = {{"try", "simulated"},
                                       {"mode", arguments_.mode},
+                                      {"medium", arguments_.medium},
                                       {"seed", arguments_.seed},
                                       {"states", counts_.all_states()},
                                       {"states_by_depth",
@@ -326,6 +332,7 @@ class Laboratory {
                                       {"exhaustive_max", exhaustive_max()},
                                       {"moments", counts_.moments},
                                       {"moments_exhausted", counts_.moments_exhausted},
+                                      {"moments_of_lines", counts_.moments_of_lines},
                                       {"moments_sampled", counts_.moments_sampled},
                                       {"moments_passed", counts_.moments_passed},
                                       {"lost", lost_ ? 1 : 0}};
@@ -354,8 +361,10 @@ int replay(const Arguments& arguments) {
     print(Trace::load(arguments.replay));
     return 0;
   }
-  Explorer explorer(arguments.plain() ? recover_plain : recover_pawl, 0, arguments.seed);
-  const std::string what = explorer.replay(Trace::load(arguments.replay), arguments.state);
+  const Trace trace = Trace::load(arguments.replay);
+  Explorer explorer(arguments.plain() ? recover_plain : recover_pawl, 0, arguments.seed,
+                    trace.is_memory);
+  const std::string what = explorer.replay(trace, arguments.state);
   if (what.empty()) {
     std::printf("nothing is lost in this state\n");
     return 0;
@@ -400,6 +409,9 @@ int main(int argc, char** argv) {
   app.add_option("--workload", arguments.workload, "one of them, or all")->capture_default_str();
   app.add_option("--mode", arguments.mode, "what is tried: Pawl, or plain mmap and msync")
       ->check(CLI::IsMember({"pawl", "plain"}))
+      ->capture_default_str();
+  app.add_option("--medium", arguments.medium, "what the power is cut of")
+      ->check(CLI::IsMember({"disk", "memory"}))
       ->capture_default_str();
   app.add_option("--traces", arguments.traces, "directory for the trace of what was lost")
       ->check(CLI::ExistingDirectory)

@@ -15,29 +15,7 @@ constexpr std::size_t kOrderedWritesMax = 3;    // whose orders are all tried
 constexpr std::uint32_t kFateRunsMax = 64;      // in a write that is torn at random
 constexpr std::uint32_t kTrashSeedOfAll = 1;    // where all recipes are tried
 
-bool is_data(const Event& event) { return event.kind == Kind::write; }
-
-std::uint64_t first_sector(const Event& write) { return write.offset / kSectorBytes; }
-std::uint32_t sectors_of(const Event& write) {
-  return static_cast<std::uint32_t>((write.end() + kSectorBytes - 1) / kSectorBytes -
-                                    first_sector(write));
-}
-bool share_a_sector(const Event& a, const Event& b) {
-  return first_sector(a) < first_sector(b) + sectors_of(b) &&
-         first_sector(b) < first_sector(a) + sectors_of(a);
-}
-
-// The part of a write that lies in one of its sectors.
-struct Part {
-  std::uint64_t offset;
-  std::span<const std::byte> bytes;
-};
-Part part_of(const Event& write, std::uint32_t sector) {
-  const std::uint64_t start = std::max(write.offset, (first_sector(write) + sector) * kSectorBytes);
-  const std::uint64_t stop =
-      std::min(write.end(), (first_sector(write) + sector + 1) * kSectorBytes);
-  return {start, std::span(*write.bytes).subspan(start - write.offset, stop - start)};
-}
+bool is_data(const Event& event) { return event.kind == Kind::write || event.kind == Kind::store; }
 
 // What a power cut leaves of a sector on its way, the same for the same seed.
 class Trash {
@@ -67,6 +45,27 @@ void append(std::vector<FateRun>& runs, std::uint32_t sectors, Fate fate) {
 }
 
 }  // namespace
+
+// ----------------------------------------------------------------------------------------- sectors
+
+std::uint64_t DiskStates::first_sector(const Event& write) const {
+  return write.offset / sector_bytes_;
+}
+std::uint32_t DiskStates::sectors_of(const Event& write) const {
+  return static_cast<std::uint32_t>((write.end() + sector_bytes_ - 1) / sector_bytes_ -
+                                    first_sector(write));
+}
+bool DiskStates::share_a_sector(const Event& a, const Event& b) const {
+  return first_sector(a) < first_sector(b) + sectors_of(b) &&
+         first_sector(b) < first_sector(a) + sectors_of(a);
+}
+DiskStates::Part DiskStates::part_of(const Event& write, std::uint32_t sector,
+                                     std::uint32_t sectors) const {
+  const std::uint64_t first = first_sector(write) + sector;
+  const std::uint64_t start = std::max(write.offset, first * sector_bytes_);
+  const std::uint64_t stop = std::min(write.end(), (first + sectors) * sector_bytes_);
+  return {start, std::span(*write.bytes).subspan(start - write.offset, stop - start)};
+}
 
 // ----------------------------------------------------------------------------------- recipe's text
 
@@ -141,7 +140,10 @@ StateRecipe StateRecipe::parse(const std::string& text) {
 // ------------------------------------------------------------------------------- what is durable
 
 DiskStates::DiskStates(const Trace& trace)
-    : trace_(trace), names_(trace.volumes.size(), 0), progress_(trace.volumes.size()) {
+    : trace_(trace),
+      sector_bytes_(trace.is_memory ? kMemoryWordBytes : kSectorBytes),
+      names_(trace.volumes.size(), 0),
+      progress_(trace.volumes.size()) {
   auto next = static_cast<std::uint32_t>(trace.volumes.size());
   for (std::size_t volume = 0; volume < trace.volumes.size(); ++volume) {
     const StoredDisk& disk = trace.volumes[volume].at_first;
@@ -160,8 +162,8 @@ void DiskStates::replace(File& file, std::size_t before, std::uint64_t offset, s
       continue;
     pending.gone.resize(sectors_of(event), false);
     for (std::uint32_t sector = 0; sector < sectors_of(event); ++sector) {
-      const std::uint64_t start = (first_sector(event) + sector) * kSectorBytes;
-      if (start < end && offset < start + kSectorBytes) pending.gone[sector] = true;
+      const std::uint64_t start = (first_sector(event) + sector) * sector_bytes_;
+      if (start < end && offset < start + sector_bytes_) pending.gone[sector] = true;
     }
   }
 }
@@ -180,6 +182,8 @@ void DiskStates::land(File& file, const std::function<bool(const Pending&)>& lan
     const Event& event = trace_.events[number];
     switch (event.kind) {
       case Kind::write:
+      case Kind::store:
+        PAWL_ASSERT(!trace_.is_memory || event.end() <= file.durable.size());
         file.durable.write(event.offset, *event.bytes);
         replace(file, number, event.offset, event.end());
         break;
@@ -206,22 +210,58 @@ void DiskStates::land_write(File& file, std::size_t number) {
   });
 }
 
+// What was written past the caches, or written back, is durable.  Behind a change of size or holes
+// that is not, it waits to be put where that leaves it.
+void DiskStates::pass_fence() {
+  for (auto& [number, file] : files_) {
+    bool waits = false;
+    for (Pending& pending : file.pending) {
+      const Kind kind = event_of(pending).kind;
+      waits = waits || kind == Kind::resize || kind == Kind::zero;
+      if (pending.arrives && waits) pending.settled = true;
+    }
+    land(file, [](const Pending& pending) { return pending.arrives && !pending.settled; });
+  }
+}
+
+void DiskStates::write_back(File& file, std::uint64_t line) {
+  for (Pending& pending : file.pending) {
+    const Event& event = event_of(pending);
+    if (event.kind == Kind::store && event.offset < line + kMemoryLineBytes && line < event.end())
+      pending.arrives = true;
+  }
+}
+
 bool DiskStates::advance() {
   const Event& event = trace_.events[moment_];
   const std::size_t number = moment_++;
   switch (event.kind) {
     case Kind::write:
+    case Kind::store:
     case Kind::resize:
     case Kind::zero:
     case Kind::mark:
-      files_.at(event.file).pending.push_back({number, event.failed, {}});
+      files_.at(event.file)
+          .pending.push_back({.event = number,
+                              .in_doubt = event.failed,
+                              .arrives = trace_.is_memory && event.kind == Kind::write,
+                              .settled = false,
+                              .gone = {}});
+      return true;
+    case Kind::write_back:
+      write_back(files_.at(event.file), event.offset);
+      return false;
+    case Kind::fence:
+      pass_fence();
       return true;
     case Kind::reserve:
     case Kind::flush_begins:
       return false;
     case Kind::flush_ends:
+      // Of memory a flush knows what is no byte, and the bytes that waited for a size.
       land(files_.at(event.file), [&](const Pending& pending) {
-        return pending.event < event.offset && !pending.in_doubt;
+        return pending.event < event.offset && !pending.in_doubt &&
+               (!trace_.is_memory || !is_data(event_of(pending)) || pending.settled);
       });
       return true;
     case Kind::flush_fails:
@@ -290,9 +330,10 @@ std::vector<std::uint32_t> DiskStates::reachable_files() const {
   return numbers;
 }
 
-// A write in doubt does not make the file grow once its end was cut off for good.
-bool DiskStates::grows(const Pending& pending, const Event& write, std::uint64_t size) {
-  return write.end() > size && (pending.gone.empty() || !pending.gone.back());
+// A write in doubt does not make the file grow once its end was cut off for good; and stores into
+// memory never do.
+bool DiskStates::grows(const Pending& pending, const Event& write, std::uint64_t size) const {
+  return !trace_.is_memory && write.end() > size && (pending.gone.empty() || !pending.gone.back());
 }
 
 std::size_t DiskStates::changes_of(const File& file) const {
@@ -332,22 +373,43 @@ DiskStates::Choices DiskStates::choices_of(std::uint32_t number) const {
           return other.event != pending.event && is_data(event_of(other)) &&
                  share_a_sector(event_of(other), event);
         });
-    if (overlaps) choices.overlapping.push_back(choices.writes);
-    for (std::uint32_t sector = 0; sector < sectors_of(event); ++sector) {
+    // Memory keeps the order of what is stored to one word.
+    if (overlaps && !trace_.is_memory) choices.overlapping.push_back(choices.writes);
+    for (std::uint32_t sector = 0; sector < sectors_of(event) && !pending.settled; ++sector) {
       if (!pending.gone.empty() && pending.gone[sector]) continue;
       const Part part = part_of(event, sector);
       const auto old = std::span(before).first(part.bytes.size());
       file.durable.read(part.offset, old);
       const bool differs = !std::equal(old.begin(), old.end(), part.bytes.begin());
-      if (differs || overlaps || all_count || part.offset + old.size() > file.durable.size())
-        choices.sectors.push_back({choices.writes, sector, differs || !file.is_base});
+      if (!differs && !overlaps && !all_count && part.offset + old.size() <= file.durable.size())
+        continue;
+      const bool may_be_trashed = !trace_.is_memory && (differs || !file.is_base);
+      // With the rest of its line, where lines are chosen and not words.
+      if (by_lines_ && !choices.sectors.empty()) {
+        Choices::Sector& last = choices.sectors.back();
+        if (last.write == choices.writes && part_of(event, last.sector).offset / kMemoryLineBytes ==
+                                                part.offset / kMemoryLineBytes) {
+          last.count = sector - last.sector + 1;
+          continue;
+        }
+      }
+      choices.sectors.push_back({choices.writes, sector, 1, may_be_trashed});
     }
     choices.writes += 1;
   }
   return choices;
 }
 
-std::uint64_t DiskStates::count(std::uint64_t bound) const {
+std::uint64_t DiskStates::count(std::uint64_t bound) {
+  by_lines_ = false;
+  std::uint64_t all = count_choices(bound);
+  if (all <= bound || !trace_.is_memory) return all;
+  by_lines_ = true;
+  all = count_choices(bound);
+  return all;
+}
+
+std::uint64_t DiskStates::count_choices(std::uint64_t bound) const {
   std::uint64_t product = pending_names_.size() + 1;
   for (const std::uint32_t number : reachable_files()) {
     const File& file = files_.at(number);
@@ -413,7 +475,8 @@ StateRecipe DiskStates::recipe(std::uint64_t number) const {
       fates.emplace_back(write.runs.front().sectors, Fate::kept);
     for (const auto& sector : choices.sectors) {
       static constexpr std::array<Fate, 3> kFates = {Fate::kept, Fate::dropped, Fate::trashed};
-      fates[sector.write][sector.sector] = kFates[digit(sector.may_be_trashed ? 3 : 2)];
+      const Fate fate_of_sector = kFates[digit(sector.may_be_trashed ? 3 : 2)];
+      std::fill_n(fates[sector.write].begin() + sector.sector, sector.count, fate_of_sector);
     }
     for (std::size_t i = 0; i < fates.size(); ++i) {
       fate.writes[i].runs.clear();
@@ -468,8 +531,9 @@ std::vector<FateRun> torn(Random& random, std::uint32_t sectors, Fate there, Fat
   return runs;
 }
 
-std::vector<FateRun> any_fate(Random& random, std::uint32_t sectors, unsigned kept_percent) {
-  const std::uint64_t chance = below(random, 100);
+std::vector<FateRun> any_fate(Random& random, std::uint32_t sectors, unsigned kept_percent,
+                              bool may_be_trashed) {
+  const std::uint64_t chance = below(random, may_be_trashed ? 100 : 80);
   if (chance < 40)
     return {{sectors, below(random, 100) < kept_percent ? Fate::kept : Fate::dropped}};
   if (chance < 80) return torn(random, sectors, Fate::kept, Fate::dropped);
@@ -497,7 +561,7 @@ FileFate DiskStates::sample_file(std::uint32_t number, Random& random) const {
           std::min(changes, changes_of(before) + static_cast<std::size_t>(below(random, 2)));
       for (WriteFate& write : fate.writes) {
         if (write.event == limit)
-          write.runs = any_fate(random, sectors(write), 50);
+          write.runs = any_fate(random, sectors(write), 50, !trace_.is_memory);
         else if (write.event > limit)
           write.runs.front().fate = Fate::dropped;
       }
@@ -512,7 +576,7 @@ FileFate DiskStates::sample_file(std::uint32_t number, Random& random) const {
         fate.changes_kept = below(random, changes + 1);
       } else {
         WriteFate& write = fate.writes[below(random, fate.writes.size())];
-        write.runs = any_fate(random, sectors(write), all ? 0 : 100);
+        write.runs = any_fate(random, sectors(write), all ? 0 : 100, !trace_.is_memory);
       }
       break;
     }
@@ -521,10 +585,11 @@ FileFate DiskStates::sample_file(std::uint32_t number, Random& random) const {
       const unsigned kept_percent = kKeptPercent[below(random, kKeptPercent.size())];
       fate.changes_kept = below(random, changes + 1);
       for (WriteFate& write : fate.writes)
-        write.runs = any_fate(random, sectors(write), kept_percent);
+        write.runs = any_fate(random, sectors(write), kept_percent, !trace_.is_memory);
     }
   }
-  if (one_in(random, 3)) std::shuffle(fate.writes.begin(), fate.writes.end(), random);
+  if (!trace_.is_memory && one_in(random, 3))
+    std::shuffle(fate.writes.begin(), fate.writes.end(), random);
   return fate;
 }
 
@@ -555,17 +620,26 @@ void DiskStates::land_pieces(Content& content, const File& file, const Pending& 
   std::array<std::byte, kSectorBytes> sector_bytes{};
   std::array<std::byte, kSectorBytes> before{};
   std::uint32_t sector = 0;
+  const auto land_part = [&](Part part) {
+    // Behind the end there is nothing.
+    if (part.offset >= content.size()) return;
+    part.bytes =
+        part.bytes.first(std::min<std::uint64_t>(part.bytes.size(), content.size() - part.offset));
+    content.write(part.offset, part.bytes);
+  };
   for (const FateRun& run : fate.runs) {
     if (run.sectors > sectors_of(write) - sector)
       throw std::runtime_error("the recipe has more sectors than the write");
+    const Fate run_fate = pending.settled ? Fate::kept : run.fate;
+    if (run_fate == Fate::kept && pending.gone.empty() && run.sectors > 0) {
+      land_part(part_of(write, sector, run.sectors));
+      sector += run.sectors;
+      continue;
+    }
     for (std::uint32_t end = sector + run.sectors; sector < end; ++sector) {
-      if (run.fate == Fate::dropped || (!pending.gone.empty() && pending.gone[sector])) continue;
+      if (run_fate == Fate::dropped || (!pending.gone.empty() && pending.gone[sector])) continue;
       Part part = part_of(write, sector);
-      // Behind the end there is nothing.
-      if (part.offset >= content.size()) continue;
-      part.bytes = part.bytes.first(
-          std::min<std::uint64_t>(part.bytes.size(), content.size() - part.offset));
-      if (run.fate == Fate::trashed) {
+      if (run_fate == Fate::trashed) {
         const auto old = std::span(before).first(part.bytes.size());
         file.durable.read(part.offset, old);
         Trash trash(seed, first_sector(write) + sector);
@@ -575,7 +649,7 @@ void DiskStates::land_pieces(Content& content, const File& file, const Pending& 
         }
         part.bytes = std::span(sector_bytes).first(part.bytes.size());
       }
-      content.write(part.offset, part.bytes);
+      land_part(part);
     }
   }
 }

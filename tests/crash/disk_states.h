@@ -13,6 +13,18 @@
 // * Names (of the journals in their directory) are there up to some point in order, without regard
 //   to the files.
 //
+// Of memory (Trace::is_memory), whose trace has single instructions:
+//
+// * Each aligned word of 8 bytes for itself is there or not, whether it was written past the caches
+//   or into them (a line may be evicted at any time).  Words that are stored to twice keep the
+//   order.  Nothing is ever trashed.
+// * A fence makes durable, in all files, what was written past the caches before it, and stores
+//   whose line was written back before it.  One fence is for all threads: a thread's copies have
+//   left the processor once it has passed a lock, and nothing is flushed for another without one.
+// * Bytes that were fenced behind a change of size or holes that is not durable are there, wherever
+//   the file has them with that change or without it.
+// * The file system beneath is what it is on a disk: metadata in order, and durable when flushed.
+//
 // A write or flush that failed leaves the bytes in doubt for good: a later flush does not bring
 // them, only what is written over them decides.
 #pragma once
@@ -25,6 +37,7 @@
 #include <vector>
 
 #include "crash/trace.h"
+#include "medium/persistent_copy.h"
 #include "workload/random.h"
 
 namespace pawl::test {
@@ -79,8 +92,11 @@ class DiskStates {
   // Commits of a volume that may be found now.
   std::vector<std::size_t> acceptable(std::size_t volume) const;
 
-  // How many recipes there are, or one more than `bound` when there are more.
-  std::uint64_t count(std::uint64_t bound) const;
+  // How many recipes there are, or one more than `bound` when there are more.  Of memory: where
+  // there are more for each word, whole lines are counted.
+  std::uint64_t count(std::uint64_t bound);
+  // Whether those were lines, so that torn ones are not among them.
+  bool counted_lines() const { return by_lines_; }
   // Recipe number 0 to count() - 1.
   StateRecipe recipe(std::uint64_t number) const;
   // Nothing that was not durable is there; all of it is; or chance decides.
@@ -95,6 +111,8 @@ class DiskStates {
   struct Pending {
     std::size_t event;
     bool in_doubt;           // no flush takes it
+    bool arrives = false;    // in memory, with the next fence
+    bool settled = false;    // is durable, and waits for changes before it
     std::vector<bool> gone;  // sectors that something durable has replaced; empty: none
   };
   struct File {
@@ -118,6 +136,7 @@ class DiskStates {
     struct Sector {
       std::size_t write;  // place among the writes
       std::uint32_t sector;
+      std::uint32_t count;  // of sectors that share a fate
       bool may_be_trashed;
     };
     std::vector<Sector> sectors;
@@ -125,14 +144,27 @@ class DiskStates {
     std::size_t writes = 0;
   };
 
+  // The part of a write that lies in some of its sectors.
+  struct Part {
+    std::uint64_t offset;
+    std::span<const std::byte> bytes;
+  };
+  Part part_of(const Event& write, std::uint32_t sector, std::uint32_t sectors = 1) const;
+  std::uint64_t first_sector(const Event& write) const;
+  std::uint32_t sectors_of(const Event& write) const;
+  bool share_a_sector(const Event& a, const Event& b) const;
+
   const Event& event_of(const Pending& pending) const { return trace_.events[pending.event]; }
   void land(File& file, const std::function<bool(const Pending&)>& lands);
   void land_write(File& file, std::size_t event);
+  void pass_fence();
+  void write_back(File& file, std::uint64_t line);
   void replace(File& file, std::size_t before, std::uint64_t offset, std::uint64_t end);
   std::vector<std::uint32_t> reachable_files() const;
-  static bool grows(const Pending& pending, const Event& write, std::uint64_t size);
+  bool grows(const Pending& pending, const Event& write, std::uint64_t size) const;
   std::size_t changes_of(const File& file) const;
   Choices choices_of(std::uint32_t number) const;
+  std::uint64_t count_choices(std::uint64_t bound) const;
   FileFate fate_of_all(std::uint32_t number, Fate fate) const;
   FileFate sample_file(std::uint32_t number, Random& random) const;
   Built build_file(const File& file, const FileFate* fate) const;
@@ -140,7 +172,9 @@ class DiskStates {
                    const WriteFate& fate, std::uint32_t seed) const;
 
   const Trace& trace_;
+  const std::uint64_t sector_bytes_;  // of a disk, or the word of a memory
   std::size_t moment_ = 0;
+  bool by_lines_ = false;
   std::map<std::uint32_t, File> files_;
   std::vector<std::uint32_t> names_;  // durable, by volume; 0: no journal
   std::vector<Name> pending_names_;

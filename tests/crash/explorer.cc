@@ -31,6 +31,13 @@ std::uint64_t checksum_of(const StoredDisk& disk, bool can_mark) {
   return disk.journal.has_value() ? mix(sum, disk.journal->checksum()) : sum;
 }
 
+std::uint64_t block_bytes_of(bool is_memory) { return is_memory ? kMemoryLineBytes : kPageBytes; }
+MemoryDiskOptions recorded_options(bool can_mark, bool is_memory) {
+  return {.backing = is_memory ? Backing::mapped : Backing::pages,
+          .can_mark = can_mark,
+          .block_bytes = block_bytes_of(is_memory)};
+}
+
 // The last moment that changed what may be found: what a flush that fails leaves is what was there.
 std::size_t last_change(const Trace& trace) {
   std::size_t last = 1;
@@ -54,13 +61,17 @@ void Counts::add(const Counts& other) {
   traces += other.traces;
   moments += other.moments;
   moments_exhausted += other.moments_exhausted;
+  moments_of_lines += other.moments_of_lines;
   moments_sampled += other.moments_sampled;
   moments_passed += other.moments_passed;
   recovery_faults += other.recovery_faults;
 }
 
-Explorer::Explorer(Recover recover, std::uint64_t exhaustive_max, unsigned seed)
-    : recover_(std::move(recover)), exhaustive_max_(exhaustive_max), random_(seed) {}
+Explorer::Explorer(Recover recover, std::uint64_t exhaustive_max, unsigned seed, bool is_memory)
+    : recover_(std::move(recover)),
+      exhaustive_max_(exhaustive_max),
+      is_memory_(is_memory),
+      random_(seed) {}
 
 void Explorer::forget_states() {
   found_.clear();
@@ -78,7 +89,8 @@ std::string Explorer::recipe_in_hand() const {
 // Afterwards the file is just the file.
 Explorer::Found Explorer::recover_volume(const StoredDisk& disk, bool can_mark, Content* content) {
   repeat_from(checksum_of(disk, can_mark));
-  MemoryDisk memory(disk, {.can_mark = can_mark});
+  // Without a record of it, memory is as good as any place for bytes.
+  MemoryDisk memory(disk, {.can_mark = can_mark, .block_bytes = block_bytes_of(is_memory_)});
   const auto medium = memory.open();
   const Status recovered = recover_(*medium);
   if (!recovered.ok()) return {0, "the file is refused: " + recovered.text()};
@@ -131,12 +143,12 @@ Trace Explorer::record_recovery(const std::vector<StoredDisk>& disks, bool can_m
   std::vector<Content> wanted(disks.size());
   for (std::size_t volume = 0; volume < disks.size(); ++volume) [[maybe_unused]]
     const Found found = recover_volume(disks[volume], can_mark, &wanted[volume]);
-  Recorder recorder(disks, can_mark, 0, Pauses::never);
+  Recorder recorder(disks, can_mark, 0, Pauses::never, is_memory_);
   for (std::uint16_t volume = 0; volume < disks.size(); ++volume)
     recorder.acknowledge(volume, recorder.begin_commit(volume, wanted[volume]));
   for (std::uint16_t volume = 0; volume < disks.size(); ++volume) {
     repeat_from(checksum_of(disks[volume], can_mark));
-    MemoryDisk memory(disks[volume], {.can_mark = can_mark});
+    MemoryDisk memory(disks[volume], recorded_options(can_mark, is_memory_));
     [[maybe_unused]] const Status recovered = recover_(*recorder.record(memory.open(), volume));
   }
   return recorder.take();
@@ -189,11 +201,11 @@ bool Explorer::explore_trace(const Trace& trace, double budget, std::size_t from
     // Where all is tried, it may be some times the share of a moment.
     const std::uint64_t all = states.count(exhaustive_max_);
     if (all <= exhaustive_max_ && (depth == 0 || static_cast<double>(all) <= 4 * share + 4)) {
-      counts_.moments_exhausted += 1;
+      (states.counted_lines() ? counts_.moments_of_lines : counts_.moments_exhausted) += 1;
       for (std::uint64_t number = 0; number < all; ++number)
         if (!try_state(trace, states, states.recipe(number), depth, credit, deeper_budget))
           return false;
-      continue;
+      if (!states.counted_lines()) continue;
     }
     auto samples = static_cast<std::uint64_t>(share);
     const double fraction = share - static_cast<double>(samples);
@@ -270,11 +282,11 @@ std::optional<Loss> Explorer::fail_recoveries(const std::vector<StoredDisk>& dis
   for (std::uint16_t volume = 0; volume < disks.size(); ++volume) {
     for (const int error_number : {EIO, ENOSPC}) {
       for (std::uint64_t operation = 0;; ++operation) {
-        Recorder recorder({disks[volume]}, can_mark, 0, Pauses::never);
+        Recorder recorder({disks[volume]}, can_mark, 0, Pauses::never, is_memory_);
         recorder.acknowledge(0, recorder.begin_commit(0, wanted[volume]));
         recorder.fail({.operation = operation, .error_number = error_number});
         repeat_from(operation);
-        MemoryDisk memory(disks[volume], {.can_mark = can_mark});
+        MemoryDisk memory(disks[volume], recorded_options(can_mark, is_memory_));
         const Status failed = recover_(*recorder.record(memory.open(), 0));
         if (recorder.operations() <= operation) break;        // it has no more
         if (!recorder.failed_before().has_value()) continue;  // that one takes no space

@@ -34,6 +34,7 @@ struct Counts {
   std::uint64_t traces = 0;             // of runs
   std::uint64_t moments = 0;            // at which something may be lost, in all traces
   std::uint64_t moments_exhausted = 0;  // of these: all states were tried
+  std::uint64_t moments_of_lines = 0;   // all subsets of their lines, and chance tore some
   std::uint64_t moments_sampled = 0;    // chance chose
   std::uint64_t moments_passed = 0;     // chance chose none
   std::uint64_t recovery_faults = 0;    // recoveries in which an operation failed
@@ -52,7 +53,7 @@ struct Loss {
 class Explorer {
  public:
   // Windows of at most `exhaustive_max` recipes are tried in full.
-  Explorer(Recover recover, std::uint64_t exhaustive_max, unsigned seed);
+  Explorer(Recover recover, std::uint64_t exhaustive_max, unsigned seed, bool is_memory = false);
 
   // Tries about so many states, all of them of the moments from event `from` on.
   std::optional<Loss> explore(const Trace& trace, std::uint64_t states, std::size_t from = 0);
@@ -96,6 +97,7 @@ class Explorer {
 
   const Recover recover_;
   const std::uint64_t exhaustive_max_;
+  const bool is_memory_;
   Random random_;
   Counts counts_;
   std::unordered_map<std::uint64_t, Found> found_;  // by the checksum of a volume

@@ -6,6 +6,7 @@
 
 #include "crash/repeatable.h"
 #include "journal/format.h"
+#include "medium/persistent_copy.h"
 
 namespace pawl::test {
 namespace {
@@ -22,9 +23,10 @@ class Program {
         volume_(volume),
         seed_(options.seed * 31 + volume),
         random_(seed_),
-        disk_(start, {.backing = Backing::memory_file,
+        disk_(start, {.backing = options.is_memory ? Backing::mapped : Backing::memory_file,
                       .can_mark = options.can_mark,
-                      .file_bytes_max = options.journal_bytes_max}),
+                      .file_bytes_max = options.journal_bytes_max,
+                      .block_bytes = options.is_memory ? kMemoryLineBytes : kPageBytes}),
         script_(std::in_place, *options.workload, seed_, content) {
     settle(content);
   }
@@ -260,7 +262,7 @@ bool must_be_told(const Trace& trace) {
 Run run_program(const RunOptions& options, const std::vector<StoredDisk>& start,
                 const std::vector<Content>& contents) {
   repeat_from(options.seed);
-  Recorder recorder(start, options.can_mark, options.seed, options.pauses);
+  Recorder recorder(start, options.can_mark, options.seed, options.pauses, options.is_memory);
   recorder.fail(options.fault);
   Random random(options.seed);
   std::vector<std::unique_ptr<Program>> programs;

@@ -53,6 +53,7 @@ struct RunOptions {
   unsigned seed = 1;
   std::uint64_t steps = 0;
   bool can_mark = true;
+  bool is_memory = false;
   Pauses pauses = Pauses::sometimes;
   bool touch_all_pages = false;  // before each commit: all are dirty, though few are changed
   bool other_writer = false;     // wrote to the file just before

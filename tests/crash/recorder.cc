@@ -5,6 +5,10 @@
 #include <chrono>
 #include <thread>
 
+#include "medium/persistent_copy.h"
+#include "medium/persistent_file.h"
+#include "support/observed_memory.h"
+
 namespace pawl::test {
 namespace {
 
@@ -23,12 +27,13 @@ std::shared_ptr<const std::vector<std::byte>> copy_of(std::span<const std::byte>
 }  // namespace
 
 Recorder::Recorder(const std::vector<StoredDisk>& volumes, bool can_mark, unsigned seed,
-                   Pauses pauses)
+                   Pauses pauses, bool is_memory)
     : random_(seed),
       pauses_(pauses),
       files_(static_cast<std::uint32_t>(volumes.size())),
       lives_(volumes.size(), 0) {
   trace_.can_mark = can_mark;
+  trace_.is_memory = is_memory;
   for (const StoredDisk& disk : volumes) {
     trace_.volumes.push_back({disk, {}});
     journals_.push_back(disk.journal.has_value() ? files_++ : 0);
@@ -99,10 +104,12 @@ void Recorder::note_space(const Event& event) {
   const std::uint64_t first = event.offset / kBlockBytes;
   const std::uint64_t end = (event.end() + kBlockBytes - 1) / kBlockBytes;
   const std::uint64_t size_before = space.size_bytes;
-  if (event.kind == Kind::write) space.size_bytes = std::max(size_before, event.end());
+  const bool is_data = event.kind == Kind::write || event.kind == Kind::store;
+  if (is_data) space.size_bytes = std::max(size_before, event.end());
   if (event.kind == Kind::resize) space.size_bytes = event.offset;
   switch (event.kind) {
     case Kind::write:
+    case Kind::store:
       for (std::uint64_t block = first; block < end; ++block) {
         if (!space.expected || (block < space.blocks.size() && space.blocks[block])) continue;
         wrong_ = "a write of " + std::to_string(event.bytes->size()) + " bytes at " +
@@ -321,6 +328,72 @@ class Recorder::File final : public MediumFile {
   MediumFile& real_;
 };
 
+// ----------------------------------------------------------------------------------------- memory
+
+// What a life of a program does to the memory that shows its files.
+class Recorder::Memory final : public MemoryObserver {
+ public:
+  Memory(Recorder& recorder, std::uint16_t volume)
+      : recorder_(recorder), volume_(volume), life_(recorder.lives_[volume]) {}
+
+  // The recorder is locked.
+  void show(std::uint32_t file, const std::byte* first) { windows_.push_back({file, first}); }
+
+  bool stores(const std::byte* at, std::span<const std::byte> bytes) override {
+    return moves(Kind::store, at, bytes);
+  }
+  bool streams(const std::byte* at, std::span<const std::byte> bytes) override {
+    return moves(Kind::write, at, bytes);
+  }
+  void writes_back(const std::byte* line) override {
+    const std::lock_guard lock(recorder_.mutex_);
+    if (killed()) return;
+    Event event = event_at(Kind::write_back, line);
+    event.length = kMemoryLineBytes;
+    recorder_.add(std::move(event));
+  }
+  void fences() override {
+    const std::lock_guard lock(recorder_.mutex_);
+    if (!killed())
+      recorder_.add({.kind = Kind::fence, .volume = volume_, .bytes = {}, .marked = {}});
+  }
+
+ private:
+  struct Shown {
+    std::uint32_t file;
+    const std::byte* first;
+  };
+
+  bool killed() const { return life_ != recorder_.lives_[volume_]; }
+  bool moves(Kind kind, const std::byte* at, std::span<const std::byte> bytes) {
+    const std::lock_guard lock(recorder_.mutex_);
+    if (killed()) return false;
+    Event event = event_at(kind, at);
+    event.bytes = copy_of(bytes);
+    recorder_.add(std::move(event));
+    return true;
+  }
+  // Of the windows, that which begins last before it.
+  Event event_at(Kind kind, const std::byte* at) const {
+    const Shown* shown = nullptr;
+    for (const Shown& window : windows_) {
+      if (window.first <= at && (shown == nullptr || window.first > shown->first)) shown = &window;
+    }
+    PAWL_ASSERT(shown != nullptr);
+    return {.kind = kind,
+            .volume = volume_,
+            .file = shown->file,
+            .offset = static_cast<std::uint64_t>(at - shown->first),
+            .bytes = {},
+            .marked = {}};
+  }
+
+  Recorder& recorder_;
+  const std::uint16_t volume_;
+  const unsigned life_;
+  std::vector<Shown> windows_;
+};
+
 // ----------------------------------------------------------------------------------------- medium
 
 class Recorder::RecordedMedium final : public Medium {
@@ -329,9 +402,18 @@ class Recorder::RecordedMedium final : public Medium {
       : recorder_(recorder),
         volume_(volume),
         real_(std::move(real)),
-        base_(recorder, volume, volume, real_->base()) {}
+        memory_(recorder, volume),
+        base_(recorder, volume, volume, real_->base()) {
+    if (!recorder.trace_.is_memory) return;
+    base_in_memory_ = std::make_unique<PersistentFile>(base_, window_of(volume, real_->base()),
+                                                       instructions_, real_->path());
+  }
 
-  MediumFile& base() override { return base_; }
+  MediumFile& base() override {
+    if (base_in_memory_ != nullptr) return *base_in_memory_;
+    return base_;
+  }
+  std::uint64_t block_bytes() const override { return real_->block_bytes(); }
   FileIdentity identity() const override { return real_->identity(); }
   const std::string& path() const override { return real_->path(); }
   const std::string& journal_path() const override { return real_->journal_path(); }
@@ -345,8 +427,16 @@ class Recorder::RecordedMedium final : public Medium {
       held_ = recorder_.files_++;
       add(Kind::make_journal);
     }
+    const bool is_memory = recorder_.trace_.is_memory;
+    MemoryWindow window;
+    if (is_memory) window = window_of(held_, *acquired.value().file);
     acquired.value().file =
         std::make_unique<File>(recorder_, volume_, held_, std::move(acquired.value().file));
+    if (is_memory) {
+      acquired.value().file = std::make_unique<PersistentFile>(
+          std::move(acquired.value().file), std::move(window), instructions_, journal_path());
+      base_in_memory_->forget();
+    }
     return acquired;
   }
   Status publish_journal() override {
@@ -375,10 +465,12 @@ class Recorder::RecordedMedium final : public Medium {
   Result<std::optional<Mark>> mark() override { return real_->mark(); }
   Status set_mark(const Mark& mark) override {
     if (can_mark()) PAWL_TRY(base_.change_mark(mark));
+    if (base_in_memory_ != nullptr) base_in_memory_->changed_beneath();
     return real_->set_mark(mark);
   }
   Status clear_mark() override {
     if (can_mark()) PAWL_TRY(base_.change_mark(std::nullopt));
+    if (base_in_memory_ != nullptr) base_in_memory_->changed_beneath();
     return real_->clear_mark();
   }
 
@@ -389,14 +481,25 @@ class Recorder::RecordedMedium final : public Medium {
   void abandon() override { real_->abandon(); }
 
  private:
+  static constexpr std::size_t kWindowBytes = std::size_t{1} << 30;  // as a MemoryDisk's file has
+
   void add(Kind kind) {
     recorder_.add({.kind = kind, .volume = volume_, .file = held_, .bytes = {}, .marked = {}});
+  }
+  MemoryWindow window_of(std::uint32_t number, MediumFile& file) {
+    auto* const first = const_cast<std::byte*>(file.in_place());
+    PAWL_ASSERT(first != nullptr);
+    memory_.show(number, first);
+    return MemoryWindow::borrowed(first, kWindowBytes);
   }
 
   Recorder& recorder_;
   const std::uint16_t volume_;
   std::unique_ptr<Medium> real_;
+  Memory memory_;
+  const std::shared_ptr<ObservedMemory> instructions_ = std::make_shared<ObservedMemory>(memory_);
   File base_;
+  std::unique_ptr<PersistentFile> base_in_memory_;
   std::uint32_t held_ = 0;
 };
 

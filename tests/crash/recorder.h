@@ -10,6 +10,7 @@
 
 #include "crash/trace.h"
 #include "medium/medium.h"
+#include "medium/persistent_memory.h"
 #include "workload/random.h"
 
 namespace pawl::test {
@@ -29,10 +30,12 @@ enum class Pauses { never, sometimes, always };
 
 class Recorder {
  public:
-  // `volumes` as they lie on the disk.
-  Recorder(const std::vector<StoredDisk>& volumes, bool can_mark, unsigned seed, Pauses pauses);
+  // `volumes` as they lie on the disk, or in the memory.
+  Recorder(const std::vector<StoredDisk>& volumes, bool can_mark, unsigned seed, Pauses pauses,
+           bool is_memory = false);
 
-  // The same medium, recorded.  The recorder must outlive it.
+  // The same medium, recorded.  The recorder must outlive it.  Of memory, whose files must be
+  // in_place(), each instruction that moves bytes into it is recorded, beneath a PersistentFile.
   std::unique_ptr<Medium> record(std::unique_ptr<Medium> real, std::uint16_t volume);
 
   // The program is killed: what its media are doing and would do does not happen.
@@ -60,6 +63,7 @@ class Recorder {
 
  private:
   class File;
+  class Memory;
   class RecordedMedium;
 
   void add(Event event);

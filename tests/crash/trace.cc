@@ -9,7 +9,7 @@
 namespace pawl::test {
 namespace {
 
-constexpr std::array<char, 8> kMagic = {'P', 'A', 'W', 'L', 'T', 'R', 'C', '1'};
+constexpr std::array<char, 8> kMagic = {'P', 'A', 'W', 'L', 'T', 'R', 'C', '2'};
 // Whatever a damaged trace says, no more is taken into memory at once.
 constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 32;
 
@@ -125,6 +125,7 @@ void Trace::save(const std::string& path) const {
   Writer writer(path);
   writer.bytes(std::as_bytes(std::span(kMagic)));
   writer.number(can_mark ? 1 : 0);
+  writer.number(is_memory ? 1 : 0);
   writer.number(volumes.size());
   for (const Volume& volume : volumes) {
     save_disk(writer, volume.at_first);
@@ -151,6 +152,7 @@ Trace Trace::load(const std::string& path) {
   if (magic != kMagic) throw std::runtime_error(path + " is no trace of this version");
   Trace trace;
   trace.can_mark = loader.number() != 0;
+  trace.is_memory = loader.number() != 0;
   trace.volumes.resize(loader.count());
   for (Volume& volume : trace.volumes) {
     volume.at_first = load_disk(loader);
@@ -186,6 +188,12 @@ std::string describe(const Event& event) {
   switch (event.kind) {
     case Kind::write:
       return file + ": write of " + range + (event.failed ? ", which failed" : "");
+    case Kind::store:
+      return file + ": store of " + range;
+    case Kind::write_back:
+      return file + ": write-back of the line at " + number;
+    case Kind::fence:
+      return "fence";
     case Kind::resize:
       return file + ": resize to " + number + (event.failed ? ", which failed" : "");
     case Kind::zero:

@@ -19,7 +19,10 @@ namespace pawl::test {
 
 struct Event {
   enum class Kind : std::uint8_t {
-    write,           // bytes at offset
+    write,           // bytes at offset; into memory: past the caches, a fence makes them durable
+    store,           // bytes at offset, into the cache of memory
+    write_back,      // of the cache line at offset: a fence makes it durable
+    fence,           // of the processor: for all files
     resize,          // to offset
     zero,            // length bytes from offset; punched or not, they read as zeros
     mark,            // is set, or cleared
@@ -58,6 +61,7 @@ struct Volume {
 
 struct Trace {
   bool can_mark = true;
+  bool is_memory = false;  // and no disk
   std::vector<Volume> volumes;
   std::vector<Event> events;
 

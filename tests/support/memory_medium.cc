@@ -1,6 +1,7 @@
 #include "support/memory_medium.h"
 
 #include <sys/mman.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
@@ -82,6 +83,59 @@ std::unique_ptr<DescriptorFile> memory_file(const Content& content) {
   return file;
 }
 
+// The bytes of a file in a memory file that is mapped, beyond its end, too: as far as it may grow.
+class MappedFile final : public MediumFile {
+ public:
+  MappedFile(const Content& content, std::uint64_t bytes_max)
+      : file_(memory_file(content)), bytes_max_(bytes_max) {
+    address_ = ::mmap(nullptr, kWindowBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                      file_->descriptor(), 0);
+    if (address_ == MAP_FAILED) throw std::runtime_error("cannot map a memory file");
+  }
+  ~MappedFile() override { ::munmap(address_, kWindowBytes); }
+
+  static constexpr std::size_t kWindowBytes = std::size_t{1} << 30;
+
+  int descriptor() const { return file_->descriptor(); }
+  const std::byte* in_place() const override { return static_cast<const std::byte*>(address_); }
+
+  Status read(std::uint64_t offset, std::span<std::byte> into) override {
+    return file_->read(offset, into);
+  }
+  Status write(std::uint64_t offset, std::span<const std::byte> from) override {
+    PAWL_TRY(check_room(offset, from.size()));
+    return file_->write(offset, from);
+  }
+  Status flush() override { return {}; }
+  Result<std::uint64_t> size() override { return file_->size(); }
+  Status resize(std::uint64_t size_bytes) override {
+    PAWL_TRY(check_room(size_bytes, 0));
+    return file_->resize(size_bytes);
+  }
+  Status reserve(std::uint64_t offset, std::uint64_t length) override {
+    PAWL_TRY(check_room(offset, length));
+    return file_->reserve(offset, length);
+  }
+  Status punch(std::uint64_t offset, std::uint64_t length) override {
+    return file_->punch(offset, length);
+  }
+  Status zero(std::uint64_t offset, std::uint64_t length) override {
+    return file_->zero(offset, length);
+  }
+  Result<std::uint64_t> allocated_prefix_bytes() override { return std::uint64_t{0}; }
+
+ private:
+  Status check_room(std::uint64_t offset, std::uint64_t length) const {
+    const std::uint64_t bytes_max = std::min<std::uint64_t>(bytes_max_, kWindowBytes);
+    if (offset <= bytes_max && length <= bytes_max - offset) return {};
+    return Status::failure(ENOSPC, "no space left on the disk in memory");
+  }
+
+  const std::unique_ptr<DescriptorFile> file_;
+  const std::uint64_t bytes_max_;
+  void* address_;
+};
+
 // Another name for a file that somebody else owns.
 class SharedFile final : public MediumFile {
  public:
@@ -105,6 +159,7 @@ class SharedFile final : public MediumFile {
   Status zero(std::uint64_t offset, std::uint64_t length) override {
     return file_->zero(offset, length);
   }
+  const std::byte* in_place() const override { return file_->in_place(); }
   Result<std::uint64_t> allocated_prefix_bytes() override {
     return file_->allocated_prefix_bytes();
   }
@@ -113,12 +168,18 @@ class SharedFile final : public MediumFile {
   std::shared_ptr<MediumFile> file_;
 };
 
-}  // namespace
+std::shared_ptr<MediumFile> journal_side(Content content, const MemoryDiskOptions& options) {
+  if (options.backing == Backing::mapped)
+    return std::make_shared<MappedFile>(content, options.file_bytes_max);
+  return std::make_shared<PagesFile>(std::move(content), options.file_bytes_max);
+}
 
-class MemoryDisk::JournalSide final : public PagesFile {
- public:
-  using PagesFile::PagesFile;
-};
+Content content_of(MediumFile& file) {
+  const auto* const pages = dynamic_cast<const PagesFile*>(&file);
+  return pages != nullptr ? pages->content() : Content::of(file);
+}
+
+}  // namespace
 
 // Holds the journal, and lets go of it when its medium goes.
 class MemoryDisk::DiskMedium final : public Medium {
@@ -130,6 +191,7 @@ class MemoryDisk::DiskMedium final : public Medium {
   FileIdentity identity() const override { return kIdentity; }
   const std::string& path() const override { return kPath; }
   const std::string& journal_path() const override { return kJournalPath; }
+  std::uint64_t block_bytes() const override { return disk_.options_.block_bytes; }
 
   Result<JournalFile> acquire_journal(bool create) override {
     const std::lock_guard lock(disk_.mutex_);
@@ -137,8 +199,7 @@ class MemoryDisk::DiskMedium final : public Medium {
       return Status::failure(EBUSY, kPath + " is mapped atomically by another writer");
     const bool is_new = disk_.journal_ == nullptr;
     if (is_new && !create) return Status::failure(ENOENT, kPath + " has no journal");
-    side_ = is_new ? std::make_shared<JournalSide>(Content{}, disk_.options_.file_bytes_max)
-                   : disk_.journal_;
+    side_ = is_new ? journal_side({}, disk_.options_) : disk_.journal_;
     disk_.journal_is_held_ = holds_ = true;
     return JournalFile{std::make_unique<SharedFile>(side_), is_new};
   }
@@ -178,10 +239,14 @@ class MemoryDisk::DiskMedium final : public Medium {
 
   Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
                             std::uint64_t offset) override {
-    const auto* file = dynamic_cast<const DescriptorFile*>(disk_.base_.get());
-    if (file == nullptr)
+    int descriptor = -1;
+    if (const auto* const file = dynamic_cast<const DescriptorFile*>(disk_.base_.get()))
+      descriptor = file->descriptor();
+    if (const auto* const file = dynamic_cast<const MappedFile*>(disk_.base_.get()))
+      descriptor = file->descriptor();
+    if (descriptor < 0)
       return Status::failure(ENODEV, "only a disk backed by a memory file can be mapped");
-    void* const at = ::mmap(address, length, protection, MAP_PRIVATE | flags, file->descriptor(),
+    void* const at = ::mmap(address, length, protection, MAP_PRIVATE | flags, descriptor,
                             static_cast<off_t>(offset));
     if (at == MAP_FAILED) return Status::from_errno(errno, "cannot map " + kPath);
     return static_cast<char*>(at);
@@ -193,7 +258,7 @@ class MemoryDisk::DiskMedium final : public Medium {
 
  private:
   MemoryDisk& disk_;
-  std::shared_ptr<JournalSide> side_;
+  std::shared_ptr<MediumFile> side_;
   bool holds_ = false;
 };
 
@@ -201,10 +266,11 @@ MemoryDisk::MemoryDisk(StoredDisk state, const MemoryDiskOptions& options)
     : options_(options), mark_(std::move(state.mark)) {
   if (options_.backing == Backing::memory_file)
     base_ = memory_file(state.base);
+  else if (options_.backing == Backing::mapped)
+    base_ = std::make_unique<MappedFile>(state.base, MappedFile::kWindowBytes);
   else
     base_ = std::make_unique<PagesFile>(std::move(state.base), options_.file_bytes_max);
-  if (state.journal.has_value())
-    journal_ = std::make_shared<JournalSide>(std::move(*state.journal), options_.file_bytes_max);
+  if (state.journal.has_value()) journal_ = journal_side(std::move(*state.journal), options_);
 }
 
 MemoryDisk::~MemoryDisk() = default;
@@ -213,9 +279,8 @@ std::unique_ptr<Medium> MemoryDisk::open() { return std::make_unique<DiskMedium>
 
 StoredDisk MemoryDisk::state() const {
   const std::lock_guard lock(mutex_);
-  const auto* pages = dynamic_cast<const PagesFile*>(base_.get());
-  StoredDisk state{pages != nullptr ? pages->content() : Content::of(*base_), mark_, {}};
-  if (journal_ != nullptr) state.journal = journal_->content();
+  StoredDisk state{content_of(*base_), mark_, {}};
+  if (journal_ != nullptr) state.journal = content_of(*journal_);
   return state;
 }
 

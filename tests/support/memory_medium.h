@@ -23,6 +23,7 @@ struct StoredDisk {
 enum class Backing {
   pages,        // in a Content: fast to make; map_private() fails
   memory_file,  // in a memfd, which can be mapped: what a Mapping needs for a window
+  mapped,       // the same, the journal too, and both can be loaded and stored in place
 };
 
 struct MemoryDiskOptions {
@@ -30,6 +31,7 @@ struct MemoryDiskOptions {
   bool can_mark = true;  // as a file system with extended attributes
   // What a file may come to hold before it is told ENOSPC.
   std::uint64_t file_bytes_max = std::uint64_t{1} << 40;
+  std::uint64_t block_bytes = kPageBytes;  // of the journal
 };
 
 // Any thread may use the media of a disk and their files.
@@ -47,14 +49,13 @@ class MemoryDisk {
   StoredDisk state() const;
 
  private:
-  class JournalSide;
   class DiskMedium;
 
   const MemoryDiskOptions options_;
   std::unique_ptr<MediumFile> base_;
   mutable std::mutex mutex_;  // guards all below
   std::optional<Mark> mark_;
-  std::shared_ptr<JournalSide> journal_;  // has the journal's name; may be null
+  std::shared_ptr<MediumFile> journal_;  // has the journal's name; may be null
   bool journal_is_held_ = false;
 };
 
