@@ -13,6 +13,7 @@
 #include "medium/idle_poll.h"
 #include "msync/data_journal.h"
 #include "msync/files.h"
+#include "pawl/store.h"
 
 namespace pawl::bench {
 namespace {
@@ -123,7 +124,10 @@ class Pawl final : public System {
   ~Pawl() override { ::pawl_munmap(memory_, setup_.bytes); }
 
   void prepare(const Shape& shape) override { stores_.choose(shape); }
-  void store(const Shape& shape) override { stores_.make(memory_, shape); }
+  void store(const Shape& shape) override {
+    stores_.make(memory_, shape);
+    if (setup_.tracker == PAWL_TRACKER_STORE) stores_.mark(memory_, shape);
+  }
   void commit(const Shape&) override {
     if (::pawl_msync(memory_, setup_.bytes, MS_SYNC) != 0)
       throw std::runtime_error(::pawl_last_error());
@@ -154,7 +158,10 @@ class Pawl final : public System {
   }
   void use_few_pages() {
     stores_.use_few_pages(kFewPages);
-    for (const std::uint64_t page : stores_.few_pages()) memory_[page * kPageBytes] = 1;
+    for (const std::uint64_t page : stores_.few_pages()) {
+      memory_[page * kPageBytes] = 1;
+      if (setup_.tracker == PAWL_TRACKER_STORE) ::pawl_stored(memory_ + page * kPageBytes, 1);
+    }
     commit({});
   }
 

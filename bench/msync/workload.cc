@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <unordered_set>
 
+#include "pawl/store.h"
+
 namespace pawl::bench {
 
 Stores::Stores(std::uint64_t mapping_pages, std::uint64_t seed)
@@ -46,6 +48,11 @@ void Stores::make(char* memory, const Shape& shape) {
       std::memcpy(at + offset, &value_, sizeof value_);
     }
   }
+}
+
+void Stores::mark(const char* memory, const Shape& shape) const {
+  for (const Place& place : chosen_)
+    ::pawl_stored(memory + place.page * kPageBytes + place.offset_in_page, shape.bytes_per_page);
 }
 
 }  // namespace pawl::bench

@@ -32,6 +32,8 @@ class Stores {
   // Chooses distinct pages, and one line of each where only a line is to change.
   void choose(const Shape& shape);
   void make(char* memory, const Shape& shape);
+  // Tells Pawl where, as code does that pawl-clang compiled.
+  void mark(const char* memory, const Shape& shape) const;
 
  private:
   struct Place {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "stores/background.h"
+#include "common/background.h"
 
 namespace pawl::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "stores/background.h"
+#include "common/background.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>

@@ -1,0 +1,148 @@
+// Where structures get their memory, and how it is committed: one class for each system.  Each has
+//   void* allocate(bytes), void release(block), void commit(), MediumUse use() const.
+#pragma once
+
+#include <fcntl.h>
+#include <pawl/heap.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include "common/failure.h"
+#include "snapshot/structure.h"
+
+namespace pawl::bench {
+
+// libc's memory: gone with the process.
+class NoPool {
+ public:
+  explicit NoPool(const StructureSetup&) {}
+  void* allocate(std::size_t bytes) {
+    void* const block = std::malloc(bytes);
+    if (block == nullptr) throw std::bad_alloc();
+    return block;
+  }
+  void release(void* block) { std::free(block); }
+  void commit() {}
+  MediumUse use() const { return {}; }
+};
+
+// A file that is mapped shared, and msync of all of it: what is durable when is up to the kernel,
+// and nothing is atomic.  Blocks come from the end of what is used, or from a list for their size.
+class MsyncPool {
+ public:
+  explicit MsyncPool(const StructureSetup& setup)
+      : bytes_(kBytesMin + setup.items_max * kBytesPerItem) {
+    const int file = ::open(setup.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0 || ::ftruncate(file, static_cast<off_t>(bytes_)) != 0)
+      fail("cannot make a file for msync");
+    void* const at = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (at == MAP_FAILED) fail("cannot map a file");
+    ::close(file);
+    head_ = static_cast<Head*>(at);
+    head_->used = sizeof(Head);
+  }
+  MsyncPool(const MsyncPool&) = delete;
+  MsyncPool& operator=(const MsyncPool&) = delete;
+  ~MsyncPool() { ::munmap(head_, bytes_); }
+
+  void* allocate(std::size_t bytes) {
+    const std::size_t units = (bytes + sizeof(Header) + kUnitBytes - 1) / kUnitBytes;
+    Header* block = nullptr;
+    if (units < kLists && head_->free[units] != nullptr) {
+      block = head_->free[units];
+      head_->free[units] = block->next;
+    } else {
+      const std::uint64_t end = head_->used + units * kUnitBytes;
+      if (end > bytes_) throw std::bad_alloc();
+      block = reinterpret_cast<Header*>(reinterpret_cast<char*>(head_) + head_->used);
+      head_->used = end;
+    }
+    block->units = units;
+    return block + 1;
+  }
+  void release(void* memory) {
+    Header* const block = static_cast<Header*>(memory) - 1;
+    if (block->units >= kLists) return;  // no structure frees large blocks
+    block->next = head_->free[block->units];
+    head_->free[block->units] = block;
+  }
+  void commit() {
+    if (::msync(head_, bytes_, MS_SYNC) != 0) fail("msync failed");
+  }
+  MediumUse use() const { return {}; }
+
+ private:
+  static constexpr std::uint64_t kBytesMin = std::uint64_t{16} << 20;
+  static constexpr std::uint64_t kBytesPerItem = 512;
+  static constexpr std::size_t kUnitBytes = 16;
+  static constexpr std::size_t kLists = 64;
+  struct Header {
+    std::uint64_t units;
+    Header* next;  // while it is free
+  };
+  struct Head {
+    std::uint64_t used;
+    std::array<Header*, kLists> free;
+    std::uint64_t padding;  // to a whole number of units
+  };
+  static_assert(sizeof(Head) % kUnitBytes == 0);
+
+  [[noreturn]] static void fail(const char* what) {
+    throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
+  }
+
+  const std::uint64_t bytes_;
+  Head* head_ = nullptr;
+};
+
+// A heap, and a sync of it.
+class PawlPool {
+ public:
+  explicit PawlPool(const StructureSetup& setup) {
+    const std::string system = setup.system;
+    pawl_heap_options options;
+    if (::pawl_heap_options_init(&options) != 0) fail();
+    options.size_bytes_max = kHeapBytesMax;
+    options.mapping.tracker = system == "pawl-scan" ? PAWL_TRACKER_SCAN : PAWL_TRACKER_STORE;
+    options.mapping.medium = system == "pawl-store-block" ? PAWL_MEDIUM_BLOCK : PAWL_MEDIUM_MEMORY;
+    heap_ = ::pawl_heap_open(setup.path, &options);
+    if (heap_ == nullptr) throw Unavailable(::pawl_last_error());
+  }
+  PawlPool(const PawlPool&) = delete;
+  PawlPool& operator=(const PawlPool&) = delete;
+  ~PawlPool() { ::pawl_heap_close(heap_); }
+
+  void* allocate(std::size_t bytes) {
+    void* const block = ::pawl_heap_malloc(heap_, bytes);
+    if (block == nullptr) fail();
+    return block;
+  }
+  void release(void* block) {
+    if (::pawl_heap_free(heap_, block) != 0) fail();
+  }
+  void commit() {
+    if (::pawl_heap_sync(heap_) != 0) fail();
+  }
+  MediumUse use() const {
+    pawl_statistics now;
+    if (::pawl_heap_stats(heap_, &now) != 0) fail();
+    return {0, 0, now.bytes_logged};
+  }
+
+ private:
+  static constexpr std::uint64_t kHeapBytesMax = std::uint64_t{8} << 30;
+  [[noreturn]] static void fail() { throw std::runtime_error(::pawl_last_error()); }
+
+  pawl_heap* heap_ = nullptr;
+};
+
+}  // namespace pawl::bench
