@@ -209,8 +209,9 @@ void mark_conversion(const Conversion& conversion, const void* to, bool was_brok
   }
   if (conversion.unit_bytes == sizeof(wchar_t))
     mark_string(static_cast<const wchar_t*>(to));
-  else
-    mark_string(static_cast<const char*>(to));
+  else if (const auto* const text = static_cast<const char*>(to); in_store_region(text))
+    // The zero of a wide string that was converted stands there twice.
+    mark_bytes(text, std::strlen(text) + (format_unit_bytes == sizeof(char) ? 1 : 2));
 }
 
 // The arguments of a call, marked when it is over as far as it came.

@@ -59,7 +59,7 @@ PAWL_STORED_NOTHING(__explicit_bzero_chk, (void* to, size_t count, size_t room),
 PAWL_STORED_NOTHING(bcopy, (const void* from, void* to, size_t count), (from, to, count),
                     mark_bytes(to, count));
 PAWL_STORED_NOTHING(swab, (const void* from, void* to, ssize_t count), (from, to, count),
-                    mark_count(to, count));
+                    mark_count(to, count / 2 * 2));
 
 PAWL_STORED(char*, strcpy, (char* to, const char* from), (to, from), mark_string(to));
 PAWL_STORED(char*, __strcpy_chk, (char* to, const char* from, size_t room), (to, from, room),
