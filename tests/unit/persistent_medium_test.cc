@@ -374,6 +374,124 @@ TEST(OpenMedium, RefusesALatencyThatIsNone) {
   ::unsetenv("PAWL_EMULATE_FENCE_NS");
 }
 
+// ----------------------------------------------------------------------------- fences and flushes
+
+// A file of nothing but its size, which counts.
+class CountingFile final : public MediumFile {
+ public:
+  Status read(std::uint64_t, std::span<std::byte>) override { return count(reads); }
+  Status write(std::uint64_t, std::span<const std::byte>) override { return count(writes); }
+  Status flush() override {
+    flushes += 1;
+    return next_flush;
+  }
+  Result<std::uint64_t> size() override { return size_bytes; }
+  Status resize(std::uint64_t to) override {
+    size_bytes = to;
+    return {};
+  }
+  Status reserve(std::uint64_t, std::uint64_t) override { return count(reservations); }
+  Status punch(std::uint64_t, std::uint64_t) override { return {}; }
+  Status zero(std::uint64_t, std::uint64_t) override { return count(writes); }
+  Result<std::uint64_t> allocated_prefix_bytes() override { return std::uint64_t{0}; }
+
+  std::uint64_t size_bytes = 0;
+  int reads = 0;
+  int writes = 0;
+  int flushes = 0;
+  int reservations = 0;
+  Status next_flush;
+
+ private:
+  static Status count(int& counter) {
+    counter += 1;
+    return {};
+  }
+};
+
+class CountingMemory final : public PersistentMemory {
+ public:
+  void copy(std::byte* to, std::span<const std::byte> from) override {
+    std::memcpy(to, from.data(), from.size());
+  }
+  void flush(const std::byte*, std::size_t) override {}
+  void fence() override { fences += 1; }
+  int fences = 0;
+};
+
+class PersistentFileTest : public testing::Test {
+ protected:
+  std::vector<std::byte> bytes_ = std::vector<std::byte>(16 * kPageBytes);
+  CountingFile beneath_;
+  std::shared_ptr<CountingMemory> memory_ = std::make_shared<CountingMemory>();
+  PersistentFile file_{beneath_, MemoryWindow::borrowed(bytes_.data(), bytes_.size()), memory_,
+                       "the file"};
+};
+
+// A process that died may have changed size or space, and not have flushed that.
+TEST_F(PersistentFileTest, IsTakenForChangedWhenItIsOpened) {
+  ASSERT_TRUE(file_.flush().ok());
+  EXPECT_EQ(beneath_.flushes, 1);
+  ASSERT_TRUE(file_.flush().ok());
+  EXPECT_EQ(beneath_.flushes, 1);
+  file_.forget();
+  ASSERT_TRUE(file_.flush().ok());
+  EXPECT_EQ(beneath_.flushes, 2);
+}
+
+TEST_F(PersistentFileTest, ACommitIsOneFenceAndNoCall) {
+  ASSERT_TRUE(file_.write(0, std::vector<std::byte>(kPageBytes)).ok());
+  ASSERT_TRUE(file_.flush().ok());
+  const int flushes = beneath_.flushes;
+  const int reservations = beneath_.reservations;
+  memory_->fences = 0;
+  ASSERT_TRUE(file_.write_durably(64, bytes_of("record")).ok());
+  EXPECT_EQ(memory_->fences, 1);
+  ASSERT_TRUE(file_.write(128, bytes_of("base")).ok());
+  EXPECT_EQ(memory_->fences, 1);
+  EXPECT_EQ(text_at(file_, 64, 6), "record");
+  EXPECT_EQ(beneath_.flushes, flushes);
+  EXPECT_EQ(beneath_.reservations, reservations);
+  EXPECT_EQ(beneath_.reads + beneath_.writes, 0);
+}
+
+TEST_F(PersistentFileTest, FlushesWhatIsNoByteWhenItChanged) {
+  ASSERT_TRUE(file_.flush().ok());
+  int flushes = beneath_.flushes;
+  const auto expect_flushed = [&] {
+    ASSERT_TRUE(file_.flush().ok());
+    EXPECT_EQ(beneath_.flushes, ++flushes);
+    ASSERT_TRUE(file_.flush().ok());
+    EXPECT_EQ(beneath_.flushes, flushes);
+  };
+  ASSERT_TRUE(file_.write(100, bytes_of("grows")).ok());
+  EXPECT_EQ(beneath_.size_bytes, 105u);
+  expect_flushed();
+  ASSERT_TRUE(file_.resize(50).ok());
+  expect_flushed();
+  ASSERT_TRUE(file_.reserve(8 * kPageBytes, 1).ok());
+  expect_flushed();
+  ASSERT_TRUE(file_.punch(0, 10).ok());
+  expect_flushed();
+  file_.changed_beneath();
+  expect_flushed();
+}
+
+TEST_F(PersistentFileTest, TellsOfAFlushThatFailed) {
+  beneath_.next_flush = Status::failure(EIO, "made up");
+  EXPECT_EQ(file_.flush().error_number(), EIO);
+}
+
+TEST_F(PersistentFileTest, DoesNotOutgrowItsWindow) {
+  const std::uint64_t end = bytes_.size();
+  EXPECT_EQ(file_.write(end - 1, bytes_of("xy")).error_number(), EFBIG);
+  EXPECT_EQ(file_.resize(end + 1).error_number(), EFBIG);
+  EXPECT_EQ(file_.reserve(end, 1).error_number(), EFBIG);
+  EXPECT_NE(file_.reserve(~std::uint64_t{0}, 1).text().find("the file cannot grow"),
+            std::string::npos);
+  EXPECT_TRUE(file_.write(end - 2, bytes_of("xy")).ok());
+}
+
 // ---------------------------------------------------------------------------------------- ranges
 
 TEST(ByteRanges, AreWhatASetOfBytesIs) {
