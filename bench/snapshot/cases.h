@@ -16,10 +16,10 @@ inline constexpr const char* kPartBlock = "block";
 inline constexpr const char* kPartKyoto = "kyoto";
 
 struct SnapshotPlan {
-  std::string directory;               // on the disk
-  std::string memory_directory;        // on tmpfs
-  std::vector<std::string> systems;    // only these; none: all
-  std::vector<std::string> profiles;   // only these; none: all
+  std::string directory;             // on the disk
+  std::string memory_directory;      // on tmpfs
+  std::vector<std::string> systems;  // only these; none: all
+  std::vector<Profile> profiles = all_profiles();
   std::vector<std::string> workloads;  // only these; none: all
   std::uint64_t items = 100'000;       // nodes or pairs of a structure at first
   std::uint32_t rounds = 15;

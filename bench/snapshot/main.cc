@@ -23,16 +23,34 @@ using namespace pawl::bench;
 const std::vector<std::string> kParts = {kPartStructures, kPartInstrumentation, kPartBlock,
                                          kPartKyoto};
 
+// What Pawl's emulation takes.
+constexpr std::uint32_t kLatencyNsMin = 20;
+constexpr std::uint32_t kLatencyNsMax = 2000;
+
 struct Arguments {
   std::string json = "build/bench/snapshot.json";
   bool quick = false;
   std::vector<std::string> parts;
+  std::vector<std::string> profiles;
+  std::uint32_t line_ns = 0;
+  std::uint32_t fence_ns = 0;
   SnapshotPlan plan;
 };
 
 bool wanted(const Arguments& arguments, const char* part) {
   const auto& parts = arguments.parts;
   return parts.empty() || std::find(parts.begin(), parts.end(), part) != parts.end();
+}
+
+void choose_profiles(const Arguments& arguments, SnapshotPlan& plan) {
+  const auto& names = arguments.profiles;
+  if (!names.empty()) {
+    std::erase_if(plan.profiles, [&](const Profile& profile) {
+      return std::find(names.begin(), names.end(), profile.name) == names.end();
+    });
+  }
+  if (arguments.line_ns > 0 || arguments.fence_ns > 0)
+    plan.profiles = {{"custom", arguments.line_ns, arguments.fence_ns, "asked for"}};
 }
 
 void bench(Arguments& arguments) {
@@ -45,6 +63,7 @@ void bench(Arguments& arguments) {
     plan.kyoto_rounds = 2;
     plan.kyoto_commits = 10;
   }
+  choose_profiles(arguments, plan);
   const TemporaryDirectory directory(plan.directory, "bench-snapshot");
   plan.directory = directory.path();
   Facts machine = describe_machine(plan.directory);
@@ -55,7 +74,7 @@ void bench(Arguments& arguments) {
   if (wanted(arguments, kPartBlock)) measure_block(plan, results);
   if (wanted(arguments, kPartKyoto)) measure_kyoto(plan, results);
   const auto targets = judge(results);
-  print_report(machine, results, targets);
+  print_report(machine, plan, results, targets);
   write_json(arguments.json, machine, plan, results, targets);
 }
 
@@ -91,8 +110,13 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember(kind_names));
   const auto profile_names =
       names(all_profiles(), [](const auto& profile) { return profile.name; });
-  app.add_option("--profile", plan.profiles, "Structures: only this medium; may be repeated")
+  app.add_option("--profile", arguments.profiles, "Structures: only this medium; may be repeated")
       ->check(CLI::IsMember(profile_names));
+  app.add_option("--line-ns", arguments.line_ns,
+                 "Structures: a medium of this latency a line, in place of the others")
+      ->check(CLI::Range(kLatencyNsMin, kLatencyNsMax));
+  app.add_option("--fence-ns", arguments.fence_ns, "Structures: and of this a fence")
+      ->check(CLI::Range(kLatencyNsMin, kLatencyNsMax));
   const auto workload_names = names(all_tasks(), [](const auto& task) { return task.workload; });
   app.add_option("--workload", plan.workloads, "Structures: only this one; may be repeated")
       ->check(CLI::IsMember(workload_names));

@@ -112,13 +112,13 @@ Json list(const std::vector<T>& entries) {
 
 }  // namespace
 
-void print_report(const Facts& machine, const SnapshotResults& results,
+void print_report(const Facts& machine, const SnapshotPlan& plan, const SnapshotResults& results,
                   const std::vector<Target>& targets) {
   for (const auto& [name, value] : machine) fmt::print("{:<16} {}\n", name, value);
   fmt::print("\n");
   for (const SnapshotKind& kind : all_snapshot_kinds())
     fmt::print("{:<16} {}\n", kind.name, kind.setting);
-  for (const Profile& profile : all_profiles())
+  for (const Profile& profile : plan.profiles)
     fmt::print("{:<16} {} ns a line, {} ns a fence: {}\n", profile.name, profile.line_ns,
                profile.fence_ns, profile.source);
   print_rows(results.rows);
@@ -137,7 +137,7 @@ void write_json(const std::string& path, const Facts& machine, const SnapshotPla
                       {"rounds", plan.rounds},
                       {"samples", plan.samples},
                       {"kyoto_records", plan.kyoto_records}};
-  document["profiles"] = list(all_profiles());
+  document["profiles"] = list(plan.profiles);
   document["systems"] = list(all_snapshot_kinds());
   document["skipped"] = results.skipped;
   document["rows"] = list(results.rows);

@@ -10,7 +10,7 @@
 
 namespace pawl::bench {
 
-void print_report(const Facts& machine, const SnapshotResults& results,
+void print_report(const Facts& machine, const SnapshotPlan& plan, const SnapshotResults& results,
                   const std::vector<Target>& targets);
 
 // Throws std::runtime_error when the file cannot be written.

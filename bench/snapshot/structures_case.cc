@@ -39,10 +39,10 @@ bool wanted(const std::vector<std::string>& names, const std::string& name) {
   return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// What no emulated medium changes is measured once, beside memory as it is.
+// What no emulated medium changes is measured once, beside the first.
 bool takes_part(const SnapshotPlan& plan, const SnapshotKind& kind, const Profile& profile) {
   const bool unaffected = kind.place != Place::memory && std::string_view(kind.name) != kNone;
-  return wanted(plan.systems, kind.name) && (!unaffected || profile.line_ns == 0);
+  return wanted(plan.systems, kind.name) && (!unaffected || &profile == &plan.profiles.front());
 }
 
 Workers open_structures(const SnapshotPlan& plan, const Profile& profile, Form form,
@@ -80,7 +80,8 @@ void measure_task(const SnapshotPlan& plan, const Profile& profile, const Worker
       stop_if_asked();
       const std::uint32_t samples =
           workers[i]->kind().slow && task.writes ? plan.samples_slow : plan.samples;
-      tallies[i].add(workers[i]->take({task_index, samples}));
+      const std::uint32_t requests = workers[i]->kind().slow ? task.requests_slow : task.requests;
+      tallies[i].add(workers[i]->take({task_index, samples, requests}));
     }
   }
   for (std::size_t i = 0; i < workers.size(); ++i) {
@@ -113,8 +114,7 @@ bool any_wanted(const SnapshotPlan& plan, Form form) {
 }  // namespace
 
 void measure_structures(const SnapshotPlan& plan, SnapshotResults& results) {
-  for (const Profile& profile : all_profiles()) {
-    if (!wanted(plan.profiles, profile.name)) continue;
+  for (const Profile& profile : plan.profiles) {
     for (const Form form : {Form::list, Form::tree, Form::table}) {
       if (!any_wanted(plan, form)) continue;
       const TemporaryDirectory disk(plan.directory, "bench-snapshot");

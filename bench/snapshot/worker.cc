@@ -63,7 +63,7 @@ class Measured {
     std::vector<std::uint64_t> sums;
     std::uint64_t operations_of_sample = 0;
     for (auto& sample : served) {
-      requests_.next(task, sample);
+      requests_.next(task, turn.requests, sample);
       operations_of_sample = 0;
       for (const Request& request : sample)
         operations_of_sample += requests_.operations_of(request);

@@ -14,6 +14,7 @@ namespace pawl::bench {
 struct SnapshotTurn {
   std::uint32_t task = 0;  // of all_tasks()
   std::uint32_t samples = 0;
+  std::uint32_t requests = 0;  // of a sample
 };
 
 struct SnapshotTurnResult {

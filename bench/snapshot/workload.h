@@ -17,6 +17,7 @@ struct Task {
   bool writes = false;
   // Requests that are timed together: single ones are too short for a clock.
   std::uint32_t requests = 0;
+  std::uint32_t requests_slow = 0;  // where each waits for a disk
 };
 
 // In the order in which they are done, those of a form together.
@@ -45,7 +46,7 @@ class Requests {
 
   // That make the structure what it is at first.
   std::vector<Request> to_fill() const;
-  void next(const Task& task, std::vector<Request>& requests);
+  void next(const Task& task, std::uint32_t count, std::vector<Request>& requests);
   // How many operations a request counts for: a walk reads all pairs.
   std::uint64_t operations_of(const Request& request) const;
 

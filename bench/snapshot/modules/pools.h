@@ -135,10 +135,13 @@ class PawlPool {
   MediumUse use() const {
     pawl_statistics now;
     if (::pawl_heap_stats(heap_, &now) != 0) fail();
-    return {0, 0, now.bytes_logged};
+    if (now.medium != PAWL_MEDIUM_MEMORY) return {0, 0, now.bytes_logged};
+    // Each record is copied to the journal, and then its bytes into the file, in whole lines.
+    return {(now.bytes_logged + now.bytes_changed) / kLineBytes, now.commits, now.bytes_logged};
   }
 
  private:
+  static constexpr std::uint64_t kLineBytes = 64;
   static constexpr std::uint64_t kHeapBytesMax = std::uint64_t{8} << 30;
   [[noreturn]] static void fail() { throw std::runtime_error(::pawl_last_error()); }
 
