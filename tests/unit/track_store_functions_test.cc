@@ -508,7 +508,7 @@ TEST_F(StoreFunctions, OfTheStandardLibrary) {
     const int key = 77;
     pawl_stored_lsearch(&key, b, as<size_t>(b + 512), 4, compare_ints);
   }, 8);
-  check([](char* b) { *as<void*>(b) = nullptr; }, [](char* b) { pawl_stored_tsearch("key", as<void*>(b), compare_ints); }, 8);
+  check([](char* b) { *as<void*>(b) = nullptr; }, [](char* b) { pawl_stored_tsearch("key", as<void*>(b), compare_ints); std::free(*as<void*>(b)); }, 8);
   struct Element { Element* next; Element* previous; };
   check([](char* b) { *as<Element>(b) = {nullptr, nullptr}; pawl_stored_insque(b + 64, b); }, [](char* b) { pawl_stored_insque(b + 128, b); }, 48);
   check([](char* b) { *as<Element>(b) = {nullptr, nullptr}; insque(b + 64, b); insque(b + 128, b); }, [](char* b) { pawl_stored_remque(b + 128); }, 48);
@@ -683,6 +683,9 @@ TEST_F(StoreFunctions, OfTheSystem) {
 
 // Objects of threads are marked before the call, too: another thread may commit at once.
 TEST_F(StoreFunctions, OfThreads) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer remembers locks that are overwritten here";
+#endif
   CHECK_LOOSE(pawl_stored_pthread_mutex_init(as<pthread_mutex_t>(b), nullptr));
   CHECK_LOOSE_AFTER(pthread_mutex_init(as<pthread_mutex_t>(b), nullptr), pawl_stored_pthread_mutex_lock(as<pthread_mutex_t>(b)); EXPECT_EQ(test::recorded_stores.size(), 2u));
   CHECK_LOOSE_AFTER(pthread_mutex_init(as<pthread_mutex_t>(b), nullptr); pthread_mutex_lock(as<pthread_mutex_t>(b)), pawl_stored_pthread_mutex_unlock(as<pthread_mutex_t>(b)); EXPECT_EQ(test::recorded_stores.size(), 2u));

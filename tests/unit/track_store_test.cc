@@ -623,7 +623,7 @@ TEST(StoreTracker, AForkedChildBeginsAnew) {
       (void)watched.collect(9000, 1000);
     }
   });
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < 15; ++round) {
     watched.mark(1);
     const pid_t child = fork();
     ASSERT_GE(child, 0);
