@@ -19,9 +19,12 @@ COLORS = {
     "pawl-store-block": "tab:green",
 }
 KYOTO = {
-    "kyoto": dict(color="tab:red", marker="o", label="its own transactions"),
-    "kyoto-pawl-scan": dict(color="tab:blue", marker="^", label="Pawl, scan, same disk"),
-    "kyoto-pawl-scan-memory": dict(color="lightblue", marker="v", label="Pawl, scan, memory"),
+    "kyoto": dict(color="tab:red", marker="o", label="its own transactions, disk"),
+    "kyoto-pawl-scan": dict(color="tab:blue", marker="^", label="Pawl, scan, disk"),
+    "kyoto-memory": dict(color="tab:red", linestyle="--", marker="s",
+                         label="its own transactions, memory"),
+    "kyoto-pawl-scan-memory": dict(color="tab:blue", linestyle="--", marker="v",
+                                   label="Pawl, scan, memory"),
 }
 
 

@@ -22,8 +22,8 @@ struct SnapshotPlan {
   std::vector<Profile> profiles = all_profiles();
   std::vector<std::string> workloads;  // only these; none: all
   std::uint64_t items = 100'000;       // nodes or pairs of a structure at first
-  std::uint32_t rounds = 15;
-  std::uint32_t samples = 20;      // of a turn
+  std::uint32_t rounds = 20;
+  std::uint32_t samples = 30;      // of a turn
   std::uint32_t samples_slow = 2;  // of a turn of a system that waits for a disk
   std::uint32_t instrumentation_rounds = 15;
   double block_seconds = 20;

@@ -28,6 +28,7 @@ struct KyotoKind {
 
 constexpr KyotoKind kKinds[] = {
     {"kyoto", "", "transactions", false},
+    {"kyoto-memory", "", "transactions", true},
     {"kyoto-pawl-scan", "PAWL_TRACKER=scan PAWL_MEDIUM=block '{}/pawl' run --atomic '*.kch' -- ",
      "synchronize", false},
     {"kyoto-pawl-scan-memory",

@@ -90,7 +90,7 @@ def check_others(document, modules):
     assert all(0 < row["median_us"] <= row["p99_us"] for row in document["block"])
     if "kyoto" in modules:
         counts = {(row["system"], row["updates"]) for row in document["kyoto"]}
-        assert len(counts) == len(document["kyoto"]) == 3 * 8, counts
+        assert len(counts) == len(document["kyoto"]) == 4 * 8, counts
         assert all(row["samples"] == 2 and row["median_us"] > 0 for row in document["kyoto"])
 
 
