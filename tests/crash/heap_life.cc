@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "crash/repeatable.h"
+#include "medium/persistent_copy.h"
 
 namespace pawl::test {
 namespace {
@@ -26,8 +27,10 @@ Content content_of(pawl_heap* heap, Content before) {
   return before;
 }
 
-MemoryDiskOptions disk_options(bool can_mark) {
-  return {.backing = Backing::memory_file, .can_mark = can_mark};
+MemoryDiskOptions disk_options(bool can_mark, bool is_memory = false) {
+  return {.backing = is_memory ? Backing::mapped : Backing::memory_file,
+          .can_mark = can_mark,
+          .block_bytes = is_memory ? kMemoryLineBytes : kPageBytes};
 }
 
 class Life {
@@ -36,8 +39,8 @@ class Life {
        const HeapModel& model)
       : options_(options),
         random_(options.seed),
-        disk_(disk, disk_options(options.can_mark)),
-        recorder_({disk}, options.can_mark, options.seed, options.pauses),
+        disk_(disk, disk_options(options.can_mark, options.is_memory)),
+        recorder_({disk}, options.can_mark, options.seed, options.pauses, options.is_memory),
         now_(model),
         synced_(model),
         content_(content) {
@@ -232,8 +235,8 @@ HeapLifeEnd make_and_raise(const HeapLifeOptions& options) {
   HeapLifeEnd end;
   end.models.resize(3);
   const StoredDisk empty{};
-  MemoryDisk disk(empty, disk_options(options.can_mark));
-  Recorder recorder({empty}, options.can_mark, options.seed, options.pauses);
+  MemoryDisk disk(empty, disk_options(options.can_mark, options.is_memory));
+  Recorder recorder({empty}, options.can_mark, options.seed, options.pauses, options.is_memory);
   std::vector<Content> contents(1);
   recorder.acknowledge(kVolume, recorder.begin_commit(kVolume, {}));
   HeapOptions heap_options = options.heap;

@@ -19,6 +19,7 @@ struct HeapLifeOptions {
   unsigned seed = 1;
   unsigned steps = 0;
   bool can_mark = true;
+  bool is_memory = false;
   Pauses pauses = Pauses::sometimes;
   Fault fault;
 };

@@ -32,6 +32,7 @@ HeapLifeOptions options_for(unsigned seed) {
   options.seed = seed;
   options.steps = kSteps;
   options.can_mark = seed % 5 != 4;
+  options.is_memory = seed % 3 == 0;
   options.heap.size_bytes_max = std::uint64_t{64} << 20;
   Options& mapping = options.heap.mapping;
   mapping = Options::from_environment().value();
@@ -86,7 +87,7 @@ class HeapCrash : public testing::Test {
 TEST_F(HeapCrash, APowerCutLeavesWhatSomeSyncLeft) {
   run_seeds(kSeedsByDefault, [&](unsigned seed) {
     const HeapLifeOptions options = options_for(seed);
-    Explorer explorer(recover_pawl, kExhaustiveMax, seed);
+    Explorer explorer(recover_pawl, kExhaustiveMax, seed, options.is_memory);
     const StoredDisk start = new_heap(options.heap);
     const HeapLifeEnd first = live(options, start, start.base, {});
     ASSERT_NO_FATAL_FAILURE(examine(explorer, first, kStatesOfLife, "the first life"));
@@ -103,7 +104,7 @@ TEST_F(HeapCrash, APowerCutLeavesWhatSomeSyncLeft) {
 TEST_F(HeapCrash, APowerCutWhileAHeapIsMadeLeavesNoneOrAllOfIt) {
   run_seeds(kSeedsByDefault, [&](unsigned seed) {
     const HeapLifeOptions options = options_for(seed);
-    Explorer explorer(recover_pawl, kExhaustiveMax, seed);
+    Explorer explorer(recover_pawl, kExhaustiveMax, seed, options.is_memory);
     const HeapLifeEnd made = make_and_raise(options);
     ASSERT_NO_FATAL_FAILURE(examine(explorer, made, kStatesOfCreation, "making a heap"));
     for (unsigned number = 0; number < kCuts; ++number) {
@@ -124,7 +125,7 @@ TEST_F(HeapCrash, AFailingDiskLosesNothingThatWasSynced) {
     HeapLifeOptions options = options_for(seed);
     options.steps = kStepsWithFault;
     options.pauses = Pauses::never;
-    Explorer explorer(recover_pawl, kExhaustiveMax, seed);
+    Explorer explorer(recover_pawl, kExhaustiveMax, seed, options.is_memory);
     const StoredDisk start = new_heap(options.heap);
     for (const Fault& way : kWays) {
       options.fault = way;
