@@ -13,7 +13,6 @@
 #include "track/red_black_tree.h"
 
 using pawl::stored::mark;
-using pawl::stored::mark_bytes;
 using pawl::stored::mark_count;
 
 // Gives a function the name under which compiled programs call it.

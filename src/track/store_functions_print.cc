@@ -10,7 +10,6 @@
 using pawl::stored::kUnknownBytes;
 using pawl::stored::mark;
 using pawl::stored::mark_array;
-using pawl::stored::mark_bytes;
 
 extern "C" {
 int __vsprintf_chk(char*, int, size_t, const char*, va_list);
@@ -29,42 +28,50 @@ namespace {
 constexpr size_t kArgumentsMax = 64;
 constexpr size_t kWideFormatMax = 1024;
 
+struct Arguments {
+  va_list list;
+};
+template <class Argument>
+void skip(Arguments& arguments) {
+  (void)va_arg(arguments.list, Argument);
+}
+
 // Where the arguments of %n lead.
-void mark_counts(const char* format, va_list arguments) {
+void mark_counts(const char* format, Arguments& arguments) {
   std::array<int, kArgumentsMax> types{};
   const size_t count =
       std::min(parse_printf_format(format, types.size(), types.data()), types.size());
   for (size_t i = 0; i < count; ++i) {
     const int type = types[i];
     if ((type & PA_FLAG_PTR) != 0) {
-      mark(va_arg(arguments, const long*));
+      mark(va_arg(arguments.list, const long*));
       continue;
     }
     switch (type & ~PA_FLAG_MASK) {
       case PA_INT:
       case PA_CHAR:
         if ((type & (PA_FLAG_LONG | PA_FLAG_LONG_LONG)) != 0)
-          (void)va_arg(arguments, long);
+          skip<long>(arguments);
         else
-          (void)va_arg(arguments, int);
+          skip<int>(arguments);
         break;
       case PA_WCHAR:
-        (void)va_arg(arguments, int);
+        skip<int>(arguments);
         break;
       case PA_FLOAT:
       case PA_DOUBLE:
         if ((type & PA_FLAG_LONG_DOUBLE) != 0)
-          (void)va_arg(arguments, long double);
+          skip<long double>(arguments);
         else
-          (void)va_arg(arguments, double);
+          skip<double>(arguments);
         break;
       default:
-        (void)va_arg(arguments, const void*);
+        skip<const void*>(arguments);
     }
   }
 }
 // Conversions are the same as those of the format in bytes.
-void mark_counts(const wchar_t* format, va_list arguments) {
+void mark_counts(const wchar_t* format, Arguments& arguments) {
   std::array<char, kWideFormatMax> narrowed{};
   for (size_t i = 0; format[i] != 0 && i + 1 < narrowed.size(); ++i)
     narrowed[i] = format[i] < 0x80 ? static_cast<char>(format[i]) : '?';
@@ -77,12 +84,12 @@ class Counts {
  public:
   Counts(const Character* format, va_list arguments) : format_(format) {
     is_needed_ = has_count();
-    if (is_needed_) va_copy(arguments_, arguments);
+    if (is_needed_) va_copy(arguments_.list, arguments);
   }
   ~Counts() {
     if (!is_needed_) return;
     mark_counts(format_, arguments_);
-    va_end(arguments_);
+    va_end(arguments_.list);
   }
   Counts(const Counts&) = delete;
   Counts& operator=(const Counts&) = delete;
@@ -104,7 +111,7 @@ class Counts {
 
   const Character* const format_;
   bool is_needed_ = false;
-  va_list arguments_;
+  Arguments arguments_;
 };
 
 // What stands in a buffer of `size` after a call with that result.

@@ -18,7 +18,6 @@ char* __fgets_chk(char*, size_t, int, std::FILE*);
 char* __fgets_unlocked_chk(char*, size_t, int, std::FILE*);
 wchar_t* __fgetws_chk(wchar_t*, size_t, int, std::FILE*);
 wchar_t* __fgetws_unlocked_chk(wchar_t*, size_t, int, std::FILE*);
-__ssize_t __getdelim(char**, size_t*, int, std::FILE*);
 }
 
 namespace {

@@ -52,12 +52,14 @@ PAWL_STORED(void*, memccpy, (void* to, const void* from, int last, size_t count)
                                              : static_cast<size_t>(static_cast<char*>(result) -
                                                                    static_cast<char*>(to))));
 PAWL_STORED(void*, memfrob, (void* to, size_t count), (to, count), mark_bytes(to, count));
+// NOLINTBEGIN(bugprone-unsafe-functions): they are what programs call
 PAWL_STORED_NOTHING(bzero, (void* to, size_t count), (to, count), mark_bytes(to, count));
 PAWL_STORED_NOTHING(explicit_bzero, (void* to, size_t count), (to, count), mark_bytes(to, count));
 PAWL_STORED_NOTHING(__explicit_bzero_chk, (void* to, size_t count, size_t room), (to, count, room),
                     mark_bytes(to, count));
 PAWL_STORED_NOTHING(bcopy, (const void* from, void* to, size_t count), (from, to, count),
                     mark_bytes(to, count));
+// NOLINTEND(bugprone-unsafe-functions)
 PAWL_STORED_NOTHING(swab, (const void* from, void* to, ssize_t count), (from, to, count),
                     mark_count(to, count / 2 * 2));
 

@@ -29,6 +29,7 @@ PAWL_STORED(clock_t, times, (tms * to), (to), mark(to));
 
 PAWL_STORED(tm*, gmtime_r, (const time_t* time, tm* to), (time, to), mark(to));
 PAWL_STORED(tm*, localtime_r, (const time_t* time, tm* to), (time, to), mark(to));
+// NOLINTNEXTLINE(bugprone-unsafe-functions): it is what programs call
 PAWL_STORED(char*, asctime_r, (const tm* time, char* to), (time, to),
             if (result != nullptr) mark_string(to));
 PAWL_STORED(char*, ctime_r, (const time_t* time, char* to), (time, to),

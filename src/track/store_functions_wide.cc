@@ -2,9 +2,9 @@
 #include "track/store_functions.h"
 
 #include <iconv.h>
-#include <uchar.h>
 
 #include <cstdlib>
+#include <cuchar>
 
 using pawl::stored::mark;
 using pawl::stored::mark_array;

@@ -37,8 +37,10 @@ class StoreTracker final : public Tracker {
       PAWL_TRY(collect_lines(address, length, taken));
       for (const StoredLines& page : taken) stored.add(page.page);
     } catch (...) {
-      for (const StoredLines& page : taken)
-        note_stored(reinterpret_cast<const char*>(page.page * kPageBytes), kPageBytes);
+      for (const StoredLines& page : taken) {
+        const std::uint64_t at = page.page * kPageBytes;
+        note_stored(reinterpret_cast<const void*>(at), kPageBytes);  // NOLINT: an address
+      }
       throw;
     }
     return {};
