@@ -60,7 +60,7 @@ def draw_kyoto(axes, rows):
     finish_axes(axes, "Kyoto Cabinet", counts, base=2)
     axes.set_xlabel("updates a commit")
     axes.set_ylabel("median of a commit, µs")
-    axes.legend(fontsize=8, frameon=False)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncol=4, fontsize=8, frameon=False)
 
 
 def main():
