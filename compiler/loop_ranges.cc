@@ -80,13 +80,16 @@ class RangeMarks {
 
   // The same place in every turn.
   bool add_fixed(const Range& range, std::vector<Mark>& marks) {
-    const llvm::SCEV* pointer = evolution_.getSCEV(range.lowest.pointer);
+    llvm::Value* place = range.lowest.pointer;
+    // Where it is computed in the loop, it is computed again behind it.
+    const bool is_outside = loop_.isLoopInvariant(place);
+    const llvm::SCEV* pointer = evolution_.getSCEV(place);
     for (Exit* exit : exits_) {
-      if (!can_expand(pointer, start_of(exit))) return false;
+      if (!is_outside && !can_expand(pointer, start_of(exit))) return false;
     }
     for (Exit* exit : exits_) {
       llvm::Value* value =
-          expander_.expandCodeFor(pointer, range.lowest.pointer->getType(), start_of(exit));
+          is_outside ? place : expander_.expandCodeFor(pointer, place->getType(), start_of(exit));
       marks.push_back({start_of(exit), value, length(range.bytes), true});
     }
     return true;

@@ -14,7 +14,10 @@ import tempfile
 
 import random_program
 
-LEVELS = ["-O0", "-O2", "-O3"]
+LEVELS = [["-O0"], ["-O2"], ["-O3"]]
+with open("/proc/cpuinfo", encoding="ascii", errors="replace") as cpu:
+    if "avx2" in cpu.read():
+        LEVELS.append(["-O3", "-mavx2", "-flto"])
 SECONDS_MAX = 60
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -39,13 +42,13 @@ def check(seed, plugin, clang, work):
     if plain.returncode != 0:
         sys.exit(f"seed {seed}: the program fails without marks: {plain.stderr}")
     for level in LEVELS:
-        options = [level, f"-fpass-plugin={plugin}", os.path.join(work, "runtime.o")]
+        options = [*level, f"-fpass-plugin={plugin}", os.path.join(work, "runtime.o")]
         marked = compile_and_run(clang, source, os.path.join(work, "marked"), options)
         if marked.returncode == 0 and marked.stdout == plain.stdout:
             continue
         kept = os.path.abspath(f"pawl-test-seed{seed}.c")
         shutil.copy(source, kept)
-        print(f"seed {seed} at {level}, kept as {kept}:\n{marked.stdout[-1000:]}\n"
+        print(f"seed {seed} at {' '.join(level)}, kept as {kept}:\n{marked.stdout[-1000:]}\n"
               f"without marks:\n{plain.stdout[-500:]}")
         return False
     return True

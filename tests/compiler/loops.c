@@ -128,6 +128,24 @@ CASE(loop_string, 1) {
   while ((*to++ = *from++) != 0) {
   }
 }
+CASE(loop_string_append, 2) {
+  const char* from = "appended to what is there";
+  strcpy(a + 3, "what is there");
+  char* to = a + 3;
+  while (*to != 0) to++;
+  while ((*to++ = *from++) != 0) {
+  }
+}
+CASE(loop_of_appends, 0) {
+  char* to = a;
+  const int n = hundred;
+  for (int i = 0; i < n; ++i) {
+    const char* from = "some more";
+    while (*from != 0) *to++ = *from++;
+    *to = (char)i;
+    while (to != a && to[-1] == 'e') --to;
+  }
+}
 CASE(loop_left_early, 1) {
   const int n = thousand;
   const char* from = a + 8000;
@@ -164,6 +182,30 @@ CASE(loop_with_condition, 0) {
   for (int i = 0; i < n; ++i) {
     if ((a[i + 5000] & 3) == 0) a[i] = 9;
   }
+}
+// A range is marked only where it was stored to.
+CASE(loop_with_rare_stores, 0) {
+  const int n = thousand;
+  for (int i = 0; i < n; ++i) {
+    if (i % 100 == 17) ((volatile char*)a)[i] = 9;
+  }
+  for (int i = 0; i < n; ++i) {
+    if (a[i + 2000] == 99) a[i] = (char)(i + 1);
+  }
+  expect(bytes_marked() < 100, "what a condition guards is marked one by one");
+}
+CASE(loop_with_gaps, 0) {
+  const int n = hundred;
+  for (int i = 0; i < n; ++i) *(long*)(a + 400 * i) = i + 1;
+  expect(bytes_marked() <= 8UL * 100, "gaps of lines are not marked");
+}
+CASE(loop_left_at_once, 0) {
+  const int n = thousand;
+  for (int i = 0; i < n; ++i) {
+    a[i] = (char)(i + 3);
+    if (i == 2) break;
+  }
+  expect(bytes_marked() <= 8, "a loop marks what it came to");
 }
 CASE(loop_with_continue, 0) {
   const int n = thousand;

@@ -13,6 +13,7 @@
 static char* memory;     // what the program stores to
 static char* committed;  // what marks have taken of it
 static _Atomic unsigned long marks;
+static _Atomic unsigned long marked;  // bytes
 static _Atomic unsigned long failures;
 static unsigned long cases;
 static const char* running = "(no case)";
@@ -42,6 +43,7 @@ void pawl_stored(const void* address, size_t length) {
     failures++;
     return;
   }
+  marked += length;
   if (from < first) from = first;
   if (to > end) to = end;
   if (from < to) memcpy(committed + (from - first), (const void*)from, to - from);
@@ -61,6 +63,13 @@ void collect(void) {
 }
 
 unsigned long marks_made(void) { return marks; }
+unsigned long bytes_marked(void) { return marked; }
+
+void expect(int holds, const char* what) {
+  if (holds) return;
+  printf("%s: not so: %s\n", running, what);
+  failures++;
+}
 
 void run_case(const char* name, void (*body)(char*), unsigned long marks_max) {
   for (unsigned pattern = 0; pattern < 2; ++pattern) {
@@ -71,6 +80,7 @@ void run_case(const char* name, void (*body)(char*), unsigned long marks_max) {
     memcpy(committed, memory, kArenaBytes);
     running = name;
     marks = 0;
+    marked = 0;
     body(memory);
     if (marks_max != 0 && marks > marks_max) {
       printf("%s: %lu marks; %lu are enough\n", name, (unsigned long)marks, marks_max);

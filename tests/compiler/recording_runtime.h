@@ -18,8 +18,12 @@ char* arena(void);
 // A commit.  Bytes that changed without a mark are a failure of the running case.
 void collect(void);
 
-// Marks since the case began.
+// Marks since the case began, and the bytes that they cover together.
 unsigned long marks_made(void);
+unsigned long bytes_marked(void);
+
+// Fails the running case.
+void expect(int holds, const char* what);
 
 // Runs a case twice, on memory of different content, so that each store changes something once.
 // Where marks_max is not 0 it fails with more marks.
