@@ -30,8 +30,8 @@ class Checkpointer {
   // Everything durable is in the base and flushed, and its records are dropped.
   // A failed flush is final: it is not tried again (law 8).
   Status checkpoint_now();
-  // The same, when so much of the journal is used that nudge() would have it done.
-  Status checkpoint_when_due() { return much_in_journal() ? checkpoint_now() : Status{}; }
+  // So much of the journal is used that nudge() would have that done.
+  bool is_due() const { return much_in_journal(); }
   // Runs `copy` while nothing else applies or checkpoints: the direct way into the base.
   Status apply_directly(const std::function<Status()>& copy);
 

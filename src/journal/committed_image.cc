@@ -350,6 +350,13 @@ Status CommittedImage::direct(std::uint64_t offset, std::span<const std::byte> b
   return {};
 }
 
+void CommittedImage::applied_in_place(std::uint64_t sequence) {
+  const std::lock_guard lock(mutex_);
+  PAWL_ASSERT(overlay_.empty() && sequence > durable_sequence_);
+  durable_sequence_ = sequence;
+  applied_sequence_ = sequence;
+}
+
 Status CommittedImage::end_direct(std::uint64_t sequence) {
   PAWL_TRY(punch_direct(direct_zero_end_));
   direct_from_ = direct_zero_end_ = 0;

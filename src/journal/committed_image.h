@@ -88,6 +88,8 @@ class CommittedImage {
   // then its content, in ascending order;
   Status direct(std::uint64_t offset, std::span<const std::byte> bytes);
   Status end_direct(std::uint64_t sequence);
+  // In place of the three: a record of no other size, written where the base is memory.
+  void applied_in_place(std::uint64_t sequence);
 
  private:
   struct Waiting {

@@ -186,6 +186,20 @@ Status Journal::write_durably(const Place& place, std::span<const std::byte> rec
   return flush_once([&] { return file_->write_durably(place.offset, record); });
 }
 
+Status Journal::write_durably(const Place& place, std::span<const std::byte> record,
+                              const BeforeFlush& before_flush) {
+  PAWL_ASSERT(place.offset >= kAreaStart && record.size() == place.bytes);
+  if (is_broken(Law::acknowledge_after_flush)) {
+    PAWL_TRY(file_->write(place.offset, record));
+    return before_flush();
+  }
+  return flush_once([&] {
+    PAWL_TRY(file_->write(place.offset, record));
+    PAWL_TRY(before_flush());
+    return file_->flush();
+  });
+}
+
 Status Journal::flush() {
   if (is_broken(Law::acknowledge_after_flush)) return {};
   return flush_once([this] { return file_->flush(); });

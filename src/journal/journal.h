@@ -5,6 +5,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -53,6 +54,10 @@ class Journal {
   Status flush();
   // A whole record, written and flushed in one.
   Status write_durably(const Place& place, std::span<const std::byte> record);
+  // The same, with before_flush() called between the two.
+  using BeforeFlush = std::function<Status()>;
+  Status write_durably(const Place& place, std::span<const std::byte> record,
+                       const BeforeFlush& before_flush);
   // Low 32 bits of the generation of the durable header; for the records written under it.
   std::uint32_t header_generation() const;
 

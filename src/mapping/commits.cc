@@ -8,6 +8,7 @@
 #include <new>
 
 #include "journal/reader.h"
+#include "journal/record_ranges.h"
 #include "mapping/implementation.h"
 #include "mapping/page_diff.h"
 #include "medium/idle_poll.h"
@@ -51,6 +52,7 @@ std::byte* Mapping::Implementation::bytes_now(std::uint64_t page) {
 }
 
 Result<CommittedImage::Page> Mapping::Implementation::page_before(std::uint64_t page) {
+  PAWL_TRY(settle_in_place());
   auto committed = image_.page(page);
   const std::uint64_t start = page * kPageBytes;
   if (!committed.ok() || lowest_size_ >= image_.size() || lowest_size_ >= start + kPageBytes)
@@ -140,6 +142,7 @@ Result<journal::Place> Mapping::Implementation::place_for(std::uint64_t record_b
   if (auto place = journal_->reserve(record_bytes)) return *place;
   stalls_ += 1;
   PAWL_TRY(batches_.wait());
+  PAWL_TRY(settle_in_place());
   PAWL_TRY(checkpointer_.checkpoint_now());
   if (auto place = journal_->reserve(record_bytes)) return *place;
   auto place = journal_->reserve_oversize();
@@ -165,34 +168,15 @@ bool Mapping::Implementation::patch_image(std::span<const std::byte> record,
   }
 }
 
-// Calls visit(offset, bytes) for each range of the record's content; stops at the first failure.
-template <class Visit>
-Status for_ranges(std::span<const std::byte> record, Visit visit) {
-  journal::RecordHeader header;
-  std::memcpy(&header, record.data(), sizeof header);
-  std::size_t position = sizeof header;
-  const std::size_t end = sizeof header + header.payload_bytes;
-  while (position < end) {
-    journal::RangeHeader range;
-    std::memcpy(&range, record.data() + position, sizeof range);
-    position += sizeof range;
-    PAWL_TRY(visit(range.offset, record.subspan(position, range.length_bytes)));
-    position += round_up(range.length_bytes, 8);
-  }
-  PAWL_ASSERT(position == end);
-  return {};
-}
-
 void Mapping::Implementation::patch_image_with(std::span<const std::byte> record,
                                                const std::vector<Change>& changes,
                                                std::uint64_t sequence) {
-  journal::RecordHeader header;
-  std::memcpy(&header, record.data(), sizeof header);
+  const journal::RecordHeader header = journal::header_of(record);
   if (header.truncate_to != journal::kNoTruncation) image_.truncate(header.truncate_to, sequence);
   image_.set_size(header.file_size, sequence);
   auto change = changes.begin();
-  const Status patched =
-      for_ranges(record, [&](std::uint64_t offset, std::span<const std::byte> content) -> Status {
+  const Status patched = journal::for_ranges(
+      record, [&](std::uint64_t offset, std::span<const std::byte> content) -> Status {
         while (!content.empty()) {
           const std::uint64_t in_page = offset % kPageBytes;
           const std::size_t piece = std::min<std::size_t>(kPageBytes - in_page, content.size());
@@ -205,18 +189,6 @@ void Mapping::Implementation::patch_image_with(std::span<const std::byte> record
         return {};
       });
   PAWL_ASSERT(patched.ok());
-}
-
-// On a medium that is memory: into the base at once, where it is durable before the record goes.
-Status Mapping::Implementation::apply_in_place(std::span<const std::byte> record,
-                                               std::uint64_t sequence) {
-  journal::RecordHeader header;
-  std::memcpy(&header, record.data(), sizeof header);
-  PAWL_TRY(image_.begin_direct(header.truncate_to, header.file_size, sequence));
-  PAWL_TRY(for_ranges(record, [&](std::uint64_t offset, std::span<const std::byte> content) {
-    return image_.direct(offset, content);
-  }));
-  return image_.end_direct(sequence);
 }
 
 void Mapping::Implementation::count(const journal::Place& place,
@@ -263,11 +235,11 @@ Status Mapping::Implementation::commit_staged(const TakenPages& pages, Durabilit
     }
     return durability == Durability::now ? batches_.wait() : Status{};
   }
-  const bool applies_first = base_in_place_ != nullptr && is_broken(Law::apply_after_flush);
-  if (applies_first) PAWL_TRY(apply_in_place(record.block(), sequence));
   Status written;
-  {
-    const IdlePoll::Wait wait(base_in_place_ == nullptr ? options_.idle_poll_us : 0);
+  if (base_in_place_ != nullptr) {
+    written = log_in_place(place.value(), record.block());
+  } else {
+    const IdlePoll::Wait wait(options_.idle_poll_us);
     written = journal_->write_durably(place.value(), record.block());
   }
   if (!written.ok()) {
@@ -278,17 +250,15 @@ Status Mapping::Implementation::commit_staged(const TakenPages& pages, Durabilit
   }
   in_hand.keep();
   durable_sequence_.store(sequence);
-  if (base_in_place_ != nullptr) {
-    Status applied;
-    if (!applies_first) applied = apply_in_place(record.block(), sequence);
-    if (!applied.ok()) note_final(applied);  // the next open completes it
-  } else if (patch_image(record.block(), changes, sequence)) {
-    // With part of it in the image the record must not count as applied, and be dropped.
-    image_.durable(sequence);
-  }
   count(place.value(), record);
+  if (base_in_place_ != nullptr) {
+    let_wait_in_place(place.value(), record);
+  } else {
+    // With part of it in the image the record must not count as applied, and be dropped.
+    if (patch_image(record.block(), changes, sequence)) image_.durable(sequence);
+    record_memory_ = record.take_buffer();
+  }
   lowest_size_ = size_;
-  record_memory_ = record.take_buffer();
   return {};
 }
 
@@ -314,6 +284,7 @@ Status Mapping::Implementation::apply_direct(const journal::Place& place) {
 
 Status Mapping::Implementation::commit_direct(const TakenPages& pages) {
   PAWL_TRY(batches_.wait());
+  PAWL_TRY(settle_in_place());
   PAWL_TRY(checkpointer_.checkpoint_now());
   journal::Place place;
   journal::RecordBuilder record(
@@ -373,6 +344,8 @@ Status Mapping::Implementation::commit_pages(const TakenPages& taken, Durability
 
 Status Mapping::Implementation::commit_in_order(const TakenPages& pages, Durability durability) {
   dirty_pages_ += pages.size();
+  // What is compared is compared with the base.
+  if (base_in_place_ != nullptr && !tracker_->knows_lines()) PAWL_TRY(settle_in_place());
   return pages.size() > kStagedPagesMax ? commit_direct(pages) : commit_staged(pages, durability);
 }
 
@@ -419,7 +392,9 @@ void Mapping::Implementation::after_commit(std::uint64_t first_page, std::uint64
   }
   if (journal_->has_grown()) shrink_journal();
   if (base_in_place_ != nullptr) {
-    [[maybe_unused]] const Status dropped = note(checkpointer_.checkpoint_when_due());
+    if (checkpointer_.is_due() && settle_in_place().ok()) {
+      [[maybe_unused]] const Status dropped = note(checkpointer_.checkpoint_now());
+    }
   } else {
     checkpointer_.nudge();
   }
@@ -434,6 +409,7 @@ void Mapping::Implementation::after_commit(std::uint64_t first_page, std::uint64
 // commit tries again.
 void Mapping::Implementation::shrink_journal() {
   if (const Status queued = batches_.wait(); !queued.ok()) return note_final(queued);
+  if (!settle_in_place().ok()) return;
   if (!note(checkpointer_.checkpoint_now()).ok()) return;
   if (const Status cut = journal_->give_growth_back(); !cut.ok()) note_final(cut);
 }
@@ -442,6 +418,7 @@ void Mapping::Implementation::shrink_journal() {
 // can be given back, and are read from the page cache when next touched.
 Status Mapping::Implementation::bound_memory() {
   if (private_pages_ * kPageBytes <= options_.resident_bytes_max || !batches_.idle()) return {};
+  if (!settle_in_place().ok()) return {};
   if (!note(checkpointer_.apply_now()).ok()) return {};
   if (image_.waiting_pages() > 0 || size_is_pending() || !outside_.empty()) return {};
   // A thread that stores during the commit breaks its contract; its store is not dropped for that.
@@ -468,6 +445,7 @@ Status Mapping::Implementation::show_base() {
 Status Mapping::Implementation::roll_back_locked(std::uint64_t first_page, std::uint64_t end_page,
                                                  bool whole) {
   PAWL_TRY(batches_.wait());
+  PAWL_TRY(settle_in_place());
   PAWL_TRY(checkpointer_.apply_now());
   PAWL_ASSERT(image_.waiting_pages() == 0);
   rollbacks_ += 1;

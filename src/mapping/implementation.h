@@ -45,6 +45,8 @@ class Mapping::Implementation {
   // open_close.cc
   static Result<std::unique_ptr<Mapping>> open(std::unique_ptr<Medium> medium,
                                                const Options& options);
+  void lock_for_fork();
+  void unlock_after_fork();
   Status end_locked();
   Status close_locked();
   Status discard_locked();
@@ -66,6 +68,12 @@ class Mapping::Implementation {
   // What take_pages() gave and was not used after all is kept for the next.
   Status take_pages(std::uint64_t first_page, std::uint64_t end_page, TakenPages& taken);
   void keep_pages(const TakenPages& taken) noexcept;
+
+  // in_place.cc
+  Status log_in_place(const journal::Place& place, std::span<const std::byte> record);
+  void let_wait_in_place(const journal::Place& place, journal::RecordBuilder& record);
+  Status settle_in_place();
+  Status apply_in_place(std::span<const std::byte> record, std::uint64_t sequence);
 
   // verify.cc
   // PAWL_VERIFY: what changed in the range and is not among the taken lines is reported, and taken.
@@ -143,6 +151,14 @@ class Mapping::Implementation {
   const std::uint64_t records_replayed_;
   AlignedBuffer record_memory_;  // kept from one commit to the next
   TakenPages taken_;             // by the commit in hand; its memory is kept, too
+  // On a medium that is memory: the last record, when its bytes are not yet in the base.
+  struct Waiting {
+    AlignedBuffer memory;
+    std::size_t bytes = 0;  // 0: none waits
+    std::uint64_t sequence = 0;
+    std::span<const std::byte> record() { return {memory.data(), bytes}; }
+  };
+  Waiting waiting_;
 
  private:
   struct Change {
@@ -172,7 +188,6 @@ class Mapping::Implementation {
   bool patch_image(std::span<const std::byte> record, const std::vector<Change>& changes,
                    std::uint64_t sequence);
   Status apply_direct(const journal::Place& place);
-  Status apply_in_place(std::span<const std::byte> record, std::uint64_t sequence);
   void count(const journal::Place& place, const journal::RecordBuilder& record);
   void shrink_journal();
   Status bound_memory();

@@ -100,17 +100,31 @@ Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Op
       size_(size_bytes),
       lowest_size_(size_bytes),
       records_replayed_(records_replayed) {
-  guard_fork(this, {.before = [this] { image_.lock_for_fork(); },
-                    .in_parent = [this] { image_.unlock_after_fork(); },
+  guard_fork(this, {.before = [this] { lock_for_fork(); },
+                    .in_parent = [this] { unlock_after_fork(); },
                     .in_child =
                         [this] {
-                          image_.unlock_after_fork();
+                          unlock_after_fork();
                           abandoned_.store(true);
                           medium_->abandon();
                         }});
 }
 
 Mapping::Implementation::~Implementation() { forget_fork_guard(this); }
+
+// The child reads what is committed, and cannot bring a record that waits into the base.
+void Mapping::Implementation::lock_for_fork() {
+  if (base_in_place_ != nullptr) {
+    mutex_.lock();
+    [[maybe_unused]] const Status noted = settle_in_place();
+  }
+  image_.lock_for_fork();
+}
+
+void Mapping::Implementation::unlock_after_fork() {
+  image_.unlock_after_fork();
+  if (base_in_place_ != nullptr) mutex_.unlock();
+}
 
 Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<Medium> medium,
                                                                const Options& options) {
@@ -170,6 +184,7 @@ Status Mapping::Implementation::end_locked() {
 Status Mapping::Implementation::close_locked() {
   PAWL_TRY(end_locked());
   PAWL_TRY(batches_.wait());
+  PAWL_TRY(settle_in_place());
   PAWL_TRY(checkpointer_.checkpoint_now());
   if (is_broken(Law::mark_before_journal)) {
     PAWL_TRY(medium_->remove_journal());

@@ -7,6 +7,10 @@ Status MediumFile::write_durably(std::uint64_t offset, std::span<const std::byte
   return flush();
 }
 
+void MediumFile::write_in_place(std::uint64_t /*offset*/, std::span<const std::byte> /*from*/) {
+  PAWL_ASSERT(in_place() != nullptr);
+}
+
 std::string describe_journal_id(const JournalId& id) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string text;

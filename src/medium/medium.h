@@ -54,6 +54,8 @@ class MediumFile {
   // life: of a medium that is memory.  Null for others.  Only bytes of allocated pages before the
   // file's end may be loaded.
   virtual const std::byte* in_place() const { return nullptr; }
+  // write() there, of bytes before the end that have their space: it takes no lock and cannot fail.
+  virtual void write_in_place(std::uint64_t offset, std::span<const std::byte> from);
   // The end of the run of allocated bytes that starts at offset 0.
   virtual Result<std::uint64_t> allocated_prefix_bytes() = 0;
 };

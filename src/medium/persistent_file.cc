@@ -182,6 +182,11 @@ Status PersistentFile::write(std::uint64_t offset, std::span<const std::byte> fr
   return {};
 }
 
+void PersistentFile::write_in_place(std::uint64_t offset, std::span<const std::byte> from) {
+  PAWL_ASSERT(offset + from.size() <= size_bytes_.load(std::memory_order_relaxed));
+  memory_->copy(window_.address() + offset, from);
+}
+
 Status PersistentFile::zero(std::uint64_t offset, std::uint64_t length) {
   if (length == 0) return {};
   PAWL_TRY(check_window(offset, length));
