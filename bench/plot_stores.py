@@ -9,6 +9,7 @@ from report import read_document
 
 COLORS = {
     "pawl": "tab:blue",
+    "pawl-store": "navy",
     "pawl-sleeping": "lightblue",
     "leveldb": "tab:red",
     "rocksdb": "tab:orange",

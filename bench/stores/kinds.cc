@@ -11,6 +11,11 @@ struct Entry {
 // The libraries that were found say so by a definition.
 constexpr Entry kEntries[] = {
     {"pawl", pawl_kind},
+#ifdef BENCH_WITH_MARKS
+    {"pawl-store", pawl_store_kind},
+#else
+    {"pawl-store", nullptr},
+#endif
     {"pawl-sleeping", pawl_sleeping_kind},
 #ifdef BENCH_WITH_SQLITE
     {"sqlite-rollback", sqlite_rollback_kind},

@@ -8,8 +8,9 @@
 
 namespace pawl::bench {
 
-// One or two kinds for each file beside this one.
+// One to three kinds for each file beside this one.
 StoreKind pawl_kind();
+StoreKind pawl_store_kind();
 StoreKind pawl_sleeping_kind();
 StoreKind sqlite_rollback_kind();
 StoreKind sqlite_wal_kind();

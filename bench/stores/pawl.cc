@@ -1,4 +1,7 @@
 // A std::map of std::strings in Pawl's heap, as any program would have it.
+//
+// Where pawl-clang is built it compiles this file, so that one of the kinds can have its stores
+// tracked by marks.  The others pay for the marks, and take no notice of them.
 #include <fmt/core.h>
 #include <pawl/heap.hpp>
 
@@ -51,21 +54,24 @@ class PawlStore final : public Store {
   bool in_batch_ = false;
 };
 
-pawl_options options_of(bool sleeping) {
+pawl_options default_options() {
   pawl_options options;
   if (::pawl_options_init(&options) != 0) throw std::runtime_error(::pawl_last_error());
-  if (sleeping) options.idle_poll_us = 0;
   return options;
 }
 
-StoreKind kind_of(const std::string& name, const std::string& setting, bool sleeping) {
+using Adjust = void (*)(pawl_options& options);
+
+StoreKind kind_of(const std::string& name, const std::string& setting, Adjust adjust) {
   return {.name = name,
           .product = fmt::format("Pawl {}.{}.{}", PAWL_VERSION_MAJOR, PAWL_VERSION_MINOR,
                                  PAWL_VERSION_PATCH),
           .setting = setting,
           .open =
-              [sleeping](const StoreSetup& setup) {
-                return std::make_unique<PawlStore>(setup, options_of(sleeping));
+              [adjust](const StoreSetup& setup) {
+                pawl_options options = default_options();
+                adjust(options);
+                return std::make_unique<PawlStore>(setup, options);
               },
           .role = Role::pawl};
 }
@@ -73,11 +79,18 @@ StoreKind kind_of(const std::string& name, const std::string& setting, bool slee
 }  // namespace
 
 StoreKind pawl_kind() {
-  return kind_of("pawl", "std::map in a heap, sync() after each operation or batch", false);
+  return kind_of("pawl", "std::map in a heap, sync() after each operation or batch",
+                 [](pawl_options&) {});
+}
+
+StoreKind pawl_store_kind() {
+  return kind_of("pawl-store", "as pawl, its stores tracked by the marks of pawl-clang",
+                 [](pawl_options& options) { options.tracker = PAWL_TRACKER_STORE; });
 }
 
 StoreKind pawl_sleeping_kind() {
-  return kind_of("pawl-sleeping", "as pawl, but no processor is kept awake while it waits", true);
+  return kind_of("pawl-sleeping", "as pawl, but no processor is kept awake while it waits",
+                 [](pawl_options& options) { options.idle_poll_us = 0; });
 }
 
 }  // namespace pawl::bench

@@ -14,7 +14,7 @@ import tempfile
 RIVALS = {"sqlite-rollback", "sqlite-wal", "kyoto", "tkrzw", "leveldb", "rocksdb", "lmdb", "gdbm",
           "pmemobj"}
 # Against these Pawl is not judged.
-OTHERS = {"pawl", "pawl-sleeping", "floor", "floor-awake"}
+OTHERS = {"pawl", "pawl-store", "pawl-sleeping", "floor", "floor-awake"}
 CHANGES = ["insert", "replace", "delete"]
 KEYS = 20
 OPERATIONS = 10
