@@ -10,6 +10,7 @@
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <array>
@@ -607,6 +608,101 @@ TEST(StoreTracker, HandlersMarkWhateverTheyInterrupt) {
     ASSERT_TRUE((seen[i % 64] >> 1 & 1) != 0) << i;
   }
   EXPECT_EQ(seen[160'001], kAllLines);
+}
+
+// A handler at each instruction of a mark: it makes the table too full, so that it is rebuilt under
+// the mark.
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+int steps_left = 0;
+const Watched* stepped = nullptr;
+constexpr std::size_t kPagesOfStep = 1500;  // twice what a table holds
+
+void on_step(int, siginfo_t*, void* context) {
+  if (--steps_left != 0) return;
+  for (std::size_t page = 0; page < kPagesOfStep; ++page) stepped->mark(1000 + page, 5);
+  constexpr greg_t kTrapFlag = 0x100;
+  static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL] &= ~kTrapFlag;
+}
+
+__attribute__((noinline)) void mark_in_steps(const void* address) {
+  asm volatile(
+      "lea -128(%%rsp), %%rsp; pushfq; orl $0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::
+          : "memory", "cc");
+  pawl_stored(address, 1);
+  asm volatile(
+      "lea -128(%%rsp), %%rsp; pushfq; andl $~0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::
+          : "memory", "cc");
+}
+
+TEST(StoreTracker, AHandlerMayComeAtAnyInstruction) {
+  const Watched watched(4000);
+  const Watched other(1000);
+  stepped = &watched;
+  struct sigaction action{};
+  action.sa_sigaction = on_step;
+  action.sa_flags = SA_SIGINFO;
+  struct sigaction before{};
+  ASSERT_EQ(sigaction(SIGTRAP, &action, &before), 0);
+  constexpr std::size_t kPage = 7;
+  enum { new_page, known_page, marked_page, listed_page, kinds };
+  for (int kind = 0; kind < kinds; ++kind) {
+    for (int step = 1; step <= 500; ++step) {
+      if (kind != new_page) watched.mark(kPage, 5);
+      if (kind == listed_page) (void)other.collect();
+      if (kind == new_page || kind == known_page) (void)watched.collect();
+      if (kind == new_page) {
+        for (std::size_t page = 0; page < 700; ++page) watched.mark(3000 + page);
+        (void)watched.collect();
+      }
+      ASSERT_LT(step, 500) << "without an end";
+      steps_left = step;
+      mark_in_steps(watched.region.page(kPage) + 5 * kLineBytes);
+      if (steps_left > 0) break;  // the mark has no more
+      // By its place first, for what is in no list and no area.
+      const Lines lines = step % 2 == 0 ? watched.collect() : watched.collect(kPage, 1);
+      ASSERT_TRUE(lines.contains(kPage)) << "kind " << kind << ", step " << step;
+      ASSERT_EQ(lines.at(kPage) >> 5 & 1, 1u) << "kind " << kind << ", step " << step;
+      const Lines rest = watched.collect();
+      ASSERT_EQ(rest.size() + lines.size(), kPagesOfStep + 1) << step;
+    }
+  }
+  sigaction(SIGTRAP, &before, nullptr);
+}
+#endif
+
+TEST(StoreTracker, KeepsErrno) {
+  const Watched watched(1000);
+  errno = 4711;
+  pawl_stored(watched.region.start(), watched.region.length());
+  std::thread([&] {
+    errno = 4712;
+    watched.mark(1);  // makes a table, or takes a dead thread's
+    EXPECT_EQ(errno, 4712);
+  }).join();
+  EXPECT_EQ(errno, 4711);
+}
+
+TEST(StoreTracker, EachLivingThreadHasItsTable) {
+  constexpr std::size_t kThreads = 24;
+  const Watched watched(1000);
+  std::atomic<std::size_t> marked{0};
+  std::atomic<bool> ends{false};
+  std::vector<std::thread> threads;
+  for (std::size_t thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      watched.mark(thread, thread);
+      marked.fetch_add(1);
+      while (!ends.load()) std::this_thread::yield();
+    });
+  }
+  while (marked.load() < kThreads) std::this_thread::yield();
+  EXPECT_GE(StoreMarks::tables(), kThreads);
+  // A page of each is found by looking into all tables.
+  for (std::size_t thread = 0; thread < kThreads; ++thread)
+    EXPECT_EQ(watched.collect(thread, 1), (Lines{{thread, 1ull << thread}}));
+  EXPECT_EQ(watched.collect(), Lines());
+  ends.store(true);
+  for (std::thread& thread : threads) thread.join();
 }
 
 // A forked child has its own world, and the parent's is as it was.
