@@ -171,6 +171,9 @@ def main():
                 pair.check_contents("after a restart")
         pair.restart_kv(killed=False)
         pair.check_contents("in the end")
+        # PAWL_VERIFY has each commit look for stores without a mark.
+        unmarked = [line for line in pair.kv_server.log().splitlines() if "unmarked" in line]
+        expect(unmarked, [], "stores that carry no mark")
     print(f"{done} commands answered alike")
 
 
