@@ -58,9 +58,9 @@ enum pawl_tracker {
   PAWL_TRACKER_STORE = 3
 };
 
-/* What the file stands on.  AUTO takes MEMORY where the file can be mapped with MAP_SYNC (DAX), else
- * BLOCK.  MEMORY is also for files of tmpfs, where it protects against the death of the process and
- * not of the machine. */
+/* What the file stands on.  AUTO takes MEMORY where the file can be mapped with MAP_SYNC (DAX),
+ * else BLOCK.  MEMORY is also for files of tmpfs, where it protects against the death of the
+ * process and not of the machine. */
 enum pawl_medium { PAWL_MEDIUM_AUTO = 0, PAWL_MEDIUM_BLOCK = 1, PAWL_MEDIUM_MEMORY = 2 };
 
 /* When a durable record's bytes are copied into the file: later, by a background thread, or before

@@ -150,7 +150,9 @@ void add_run(CLI::App& app, int& exit_code, const AfterDashes& after_dashes) {
                    "one counts from here), one without against its name; '*' stops at '/'")
       ->type_name("GLOB")
       ->allow_extra_args(false);
-  verb->add_option("--tracker", arguments->tracker, "How stores are found: auto, scan, fault, or store (programs compiled by pawl-clang)")
+  verb->add_option(
+          "--tracker", arguments->tracker,
+          "How stores are found: auto, scan, fault, or store (programs compiled by pawl-clang)")
       ->check(CLI::IsMember({"auto", "scan", "fault", "store"}))
       ->type_name("T");
   verb->add_option("--apply", arguments->apply,
