@@ -52,7 +52,7 @@ class Mapping::Implementation {
   Status discard_locked();
 
   // windows.cc
-  Status map_where_marked(std::size_t length, int protection, std::uint64_t file_offset,
+  Status map_where_marked(void* hint, std::size_t length, int protection, std::uint64_t file_offset,
                           std::uint64_t base_bytes);
   Result<char*> map_window_locked(void* address, std::size_t length, int protection, int flags,
                                   std::uint64_t file_offset);
@@ -168,7 +168,7 @@ class Mapping::Implementation {
   Status collect_changes(const TakenPages& pages, journal::RecordBuilder& record,
                          std::vector<Change>* changes);
   Status take_known_pages(std::uint64_t first_page, std::uint64_t end_page, TakenPages& taken);
-  void note_lines(const StoredLines& stored) noexcept;
+  void note_lines(const StoredLines& stored) const noexcept;
   void be_unsure_of(std::uint64_t first_page, std::uint64_t end_page) noexcept;
   void forget_pages() noexcept;  // of the window, which is as the committed image is, or goes
   Status keep_outside(const TakenPages& taken);

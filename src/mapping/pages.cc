@@ -34,8 +34,8 @@ Status Mapping::Implementation::take_known_pages(std::uint64_t first_page, std::
   if (unsure_first < unsure_end) pending_.add(unsure_first, unsure_end - unsure_first);
   unsure_first_ = ~std::uint64_t{0};
   unsure_end_ = 0;
-  const Status status = tracker_->collect_lines(reinterpret_cast<char*>(view_.bytes(first_page)),
-                                                (end - first_page) * kPageBytes, taken);
+  Status status = tracker_->collect_lines(reinterpret_cast<char*>(view_.bytes(first_page)),
+                                          (end - first_page) * kPageBytes, taken);
   const std::uint64_t window_start = reinterpret_cast<std::uintptr_t>(view_.address()) / kPageBytes;
   for (StoredLines& stored : taken) {
     PAWL_ASSERT(stored.page >= window_start &&
@@ -76,7 +76,7 @@ void Mapping::Implementation::keep_pages(const TakenPages& taken) noexcept {
   }
 }
 
-void Mapping::Implementation::note_lines(const StoredLines& stored) noexcept {
+void Mapping::Implementation::note_lines(const StoredLines& stored) const noexcept {
   if (!view_.accessible(stored.page)) return;
   const char* const start = reinterpret_cast<const char*>(view_.bytes(stored.page));
   for (std::uint64_t lines = stored.lines; lines != 0;) {

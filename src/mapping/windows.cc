@@ -23,8 +23,8 @@ Result<char*> Mapping::Implementation::map_window_locked(void* address, std::siz
   PAWL_TRY(checkpointer_.apply_now());
   PAWL_ASSERT(image_.waiting_pages() == 0);
   const std::uint64_t shown = std::min({size_, lowest_size_, image_.size()});
-  if (address == nullptr && tracker_->knows_lines()) {
-    PAWL_TRY(map_where_marked(length, protection, file_offset, shown));
+  if (tracker_->knows_lines() && (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == 0) {
+    PAWL_TRY(map_where_marked(address, length, protection, file_offset, shown));
   } else {
     PAWL_TRY(view_.map(address, length, protection, flags, file_offset, shown, size_));
   }
@@ -47,9 +47,9 @@ Result<char*> Mapping::Implementation::map_window_locked(void* address, std::siz
   return view_.address();
 }
 
-// Compiled marks see stores into one region only; where in it is drawn at random, so that the
-// mappings of a process seldom meet.
-Status Mapping::Implementation::map_where_marked(std::size_t length, int protection,
+// Compiled marks see stores into one region only; where in it, if not at the program's hint, is
+// drawn at random, so that the mappings of a process seldom meet.
+Status Mapping::Implementation::map_where_marked(void* hint, std::size_t length, int protection,
                                                  std::uint64_t file_offset,
                                                  std::uint64_t base_bytes) {
   constexpr std::uint64_t kAlignment = std::uint64_t{1} << 30;
@@ -62,7 +62,10 @@ Status Mapping::Implementation::map_where_marked(std::size_t length, int protect
   std::uniform_int_distribution<std::uint64_t> places(0, (room - length) / kAlignment);
   Status mapped;
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
-    const std::uint64_t at = kStoreRegionFirst + places(random) * kAlignment;
+    const auto wished = round_down(reinterpret_cast<std::uintptr_t>(hint), kPageBytes);
+    const bool is_wish = attempt == 0 && wished >= kStoreRegionFirst && wished < kStoreRegionEnd &&
+                         length <= kStoreRegionEnd - wished;
+    const std::uint64_t at = is_wish ? wished : kStoreRegionFirst + places(random) * kAlignment;
     // NOLINTNEXTLINE(performance-no-int-to-ptr): it is an address
     mapped = view_.map(reinterpret_cast<void*>(at), length, protection, MAP_FIXED_NOREPLACE,
                        file_offset, base_bytes, size_);

@@ -3,14 +3,14 @@
 // who derive from it.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "medium/descriptor.h"
 #include "medium/medium.h"
-
-struct stat;
 
 namespace pawl {
 

@@ -188,6 +188,21 @@ TEST_P(StoreCommit, AMappingLiesWhereCompiledMarksSeeIt) {
   EXPECT_GE(reinterpret_cast<std::uint64_t>(moved.value()), kStoreRegionFirst);
 }
 
+TEST_P(StoreCommit, AHintIsTakenWhereCompiledMarksSeeItAndElsewhereAnotherAddress) {
+  open();
+  char* const seen = bytes_;
+  mapping_.reset();
+  open(false, seen);
+  ASSERT_TRUE(window_.ok()) << window_.status().text();
+  EXPECT_EQ(bytes_, seen);
+  mapping_.reset();
+  int on_the_stack = 0;
+  open(false, &on_the_stack);
+  ASSERT_TRUE(window_.ok()) << window_.status().text();
+  EXPECT_GE(reinterpret_cast<std::uint64_t>(bytes_), kStoreRegionFirst);
+  EXPECT_LT(reinterpret_cast<std::uint64_t>(bytes_), kStoreRegionEnd);
+}
+
 TEST_P(StoreCommit, AnAddressThatMarksDoNotSeeIsRefused) {
   void* const elsewhere =
       ::mmap(nullptr, kPages * kPageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -616,6 +616,7 @@ TEST(StoreTracker, HandlersMarkWhateverTheyInterrupt) {
 int steps_left = 0;
 const Watched* stepped = nullptr;
 constexpr std::size_t kPagesOfStep = 1500;  // twice what a table holds
+constexpr int kStepsMax = 20'000;           // a mark has some 50; a sanitizer makes them hundreds
 
 void on_step(int, siginfo_t*, void* context) {
   if (--steps_left != 0) return;
@@ -647,7 +648,7 @@ TEST(StoreTracker, AHandlerMayComeAtAnyInstruction) {
   for (int kind = 0; kind < kinds; ++kind) {
     // Known pages in several slots: of some the handler's pages take the place.
     const auto own_page = static_cast<std::size_t>(7 + kind);
-    for (int step = 1; step <= 500; ++step) {
+    for (int step = 1; step <= kStepsMax; ++step) {
       if (kind != new_page) watched.mark(own_page, 5);
       if (kind == listed_page) (void)other.collect();
       if (kind == new_page || kind >= known_page) (void)watched.collect();
@@ -655,7 +656,7 @@ TEST(StoreTracker, AHandlerMayComeAtAnyInstruction) {
         for (std::size_t page = 0; page < 700; ++page) watched.mark(3000 + page);
         (void)watched.collect();
       }
-      ASSERT_LT(step, 500) << "without an end";
+      ASSERT_LT(step, kStepsMax) << "without an end";
       steps_left = step;
       mark_in_steps(watched.region.page(own_page) + 5 * kLineBytes);
       if (steps_left > 0) {  // the mark has no more
