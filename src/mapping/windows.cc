@@ -54,7 +54,7 @@ Status Mapping::Implementation::map_where_marked(void* hint, std::size_t length,
                                                  std::uint64_t base_bytes) {
   constexpr std::uint64_t kAlignment = std::uint64_t{1} << 30;
   constexpr int kAttemptsMax = 16;
-  const std::uint64_t room = kStoreRegionEnd - kStoreRegionFirst;
+  const std::uint64_t room = kStoreMappingsEnd - kStoreRegionFirst;
   if (length > room)
     return Status::failure(
         ENOMEM, "a mapping tracked by its stores has at most " + std::to_string(room) + " bytes");
@@ -63,8 +63,8 @@ Status Mapping::Implementation::map_where_marked(void* hint, std::size_t length,
   Status mapped;
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
     const auto wished = round_down(reinterpret_cast<std::uintptr_t>(hint), kPageBytes);
-    const bool is_wish = attempt == 0 && wished >= kStoreRegionFirst && wished < kStoreRegionEnd &&
-                         length <= kStoreRegionEnd - wished;
+    const bool is_wish = attempt == 0 && wished >= kStoreRegionFirst &&
+                         wished < kStoreMappingsEnd && length <= kStoreMappingsEnd - wished;
     const std::uint64_t at = is_wish ? wished : kStoreRegionFirst + places(random) * kAlignment;
     // NOLINTNEXTLINE(performance-no-int-to-ptr): it is an address
     mapped = view_.map(reinterpret_cast<void*>(at), length, protection, MAP_FIXED_NOREPLACE,

@@ -95,9 +95,12 @@ Result<std::unique_ptr<Tracker>> make_store_tracker();
 #ifdef __SANITIZE_THREAD__
 inline constexpr std::uint64_t kStoreRegionFirst = std::uint64_t{0x56} << 40;
 inline constexpr std::uint64_t kStoreRegionEnd = std::uint64_t{0x57} << 40;
+// The program's part of them ends before that.
+inline constexpr std::uint64_t kStoreMappingsEnd = std::uint64_t{0x568} << 36;
 #else
 inline constexpr std::uint64_t kStoreRegionFirst = std::uint64_t{0x08} << 40;
 inline constexpr std::uint64_t kStoreRegionEnd = std::uint64_t{0x55} << 40;
+inline constexpr std::uint64_t kStoreMappingsEnd = kStoreRegionEnd;
 #endif
 
 // True while any range is watched by a fault tracker: the kernel cannot store into its protected

@@ -419,6 +419,12 @@ class Recorder::RecordedMedium final : public Medium {
   const std::string& journal_path() const override { return real_->journal_path(); }
 
   Result<JournalFile> acquire_journal(bool create) override {
+    auto acquired = acquire_recorded(create);
+    // Not under the recorder's lock, which the file takes below its own.
+    if (acquired.ok() && base_in_memory_ != nullptr) base_in_memory_->forget();
+    return acquired;
+  }
+  Result<JournalFile> acquire_recorded(bool create) {
     const std::lock_guard lock(recorder_.mutex_);
     auto acquired = real_->acquire_journal(create);
     if (!acquired.ok()) return acquired;
@@ -435,7 +441,6 @@ class Recorder::RecordedMedium final : public Medium {
     if (is_memory) {
       acquired.value().file = std::make_unique<PersistentFile>(
           std::move(acquired.value().file), std::move(window), instructions_, journal_path());
-      base_in_memory_->forget();
     }
     return acquired;
   }
