@@ -8,6 +8,13 @@ function(pawl_mark_stores target)
   if(NOT TARGET pawl_pass)
     return()
   endif()
+  # The compiler that the pass is made for takes it by itself.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL Clang AND CMAKE_CXX_COMPILER_VERSION MATCHES "^19\\.")
+    set(pass ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/libpawl-pass.so)
+    set_source_files_properties(${mark_SOURCES} PROPERTIES COMPILE_OPTIONS -fpass-plugin=${pass})
+    add_dependencies(${target} pawl_pass)
+    return()
+  endif()
   set(flags -std=c++20 -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Wpedantic -Wshadow -Wconversion
             -Wno-sign-conversion -I${PROJECT_SOURCE_DIR}/include ${mark_FLAGS})
   if(PAWL_WERROR)
