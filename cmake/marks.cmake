@@ -13,6 +13,10 @@ function(pawl_mark_stores target)
     set(pass ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/libpawl-pass.so)
     set_source_files_properties(${mark_SOURCES} PROPERTIES COMPILE_OPTIONS -fpass-plugin=${pass})
     add_dependencies(${target} pawl_pass)
+    # Ninja lets a target's sources compile before the targets that it depends on are linked.
+    if(CMAKE_GENERATOR MATCHES Ninja)
+      set_source_files_properties(${mark_SOURCES} PROPERTIES OBJECT_DEPENDS ${pass})
+    endif()
     return()
   endif()
   set(flags -std=c++20 -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Wpedantic -Wshadow -Wconversion

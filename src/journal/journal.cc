@@ -180,22 +180,17 @@ Status Journal::flush_once(const Flush& flush) {
   }
 }
 
-Status Journal::write_durably(const Place& place, std::span<const std::byte> record) {
-  PAWL_ASSERT(place.offset >= kAreaStart && record.size() == place.bytes);
-  if (is_broken(Law::acknowledge_after_flush)) return file_->write(place.offset, record);
-  return flush_once([&] { return file_->write_durably(place.offset, record); });
-}
-
 Status Journal::write_durably(const Place& place, std::span<const std::byte> record,
                               const BeforeFlush& before_flush) {
   PAWL_ASSERT(place.offset >= kAreaStart && record.size() == place.bytes);
-  if (is_broken(Law::acknowledge_after_flush)) {
+  const auto write_first = [&]() -> Status {
     PAWL_TRY(file_->write(place.offset, record));
-    return before_flush();
-  }
-  return flush_once([&] {
-    PAWL_TRY(file_->write(place.offset, record));
-    PAWL_TRY(before_flush());
+    return before_flush ? before_flush() : Status{};
+  };
+  if (is_broken(Law::acknowledge_after_flush)) return write_first();
+  return flush_once([&]() -> Status {
+    if (!before_flush) return file_->write_durably(place.offset, record);
+    PAWL_TRY(write_first());
     return file_->flush();
   });
 }

@@ -52,12 +52,11 @@ class Journal {
   Status write(const Place& place, std::uint64_t offset_in_record,
                std::span<const std::byte> bytes);
   Status flush();
-  // A whole record, written and flushed in one.
-  Status write_durably(const Place& place, std::span<const std::byte> record);
-  // The same, with before_flush() called between the two.
+  // A whole record, written and flushed in one; or with before_flush(), where there is one, called
+  // between the two.
   using BeforeFlush = std::function<Status()>;
   Status write_durably(const Place& place, std::span<const std::byte> record,
-                       const BeforeFlush& before_flush);
+                       const BeforeFlush& before_flush = {});
   // Low 32 bits of the generation of the durable header; for the records written under it.
   std::uint32_t header_generation() const;
 

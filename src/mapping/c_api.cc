@@ -93,6 +93,17 @@ Status map_atomic(void* address, std::size_t length, int protection, int flags, 
   return {};
 }
 
+// `caller` is the program's code that asked.
+void* map_or_fail(void* address, std::size_t length, int protection, int flags, int descriptor,
+                  off_t offset, const pawl_options* options, const void* caller) {
+  void* result = MAP_FAILED;
+  finish([&] {
+    return map_atomic(address, length, protection, flags, descriptor, offset, options, caller,
+                      &result);
+  });
+  return result;
+}
+
 }  // namespace
 
 extern "C" {
@@ -108,20 +119,12 @@ PAWL_PUBLIC int pawl_options_init(struct pawl_options* options) {
 }
 
 PAWL_PUBLIC void* pawl_mmap(void* addr, size_t length, int prot, int flags, int fd, off_t offset) {
-  void* result = MAP_FAILED;
-  const void* const caller = __builtin_return_address(0);
-  finish(
-      [&] { return map_atomic(addr, length, prot, flags, fd, offset, nullptr, caller, &result); });
-  return result;
+  return map_or_fail(addr, length, prot, flags, fd, offset, nullptr, __builtin_return_address(0));
 }
 
 PAWL_PUBLIC void* pawl_mmap_with(void* addr, size_t length, int prot, int flags, int fd,
                                  off_t offset, const struct pawl_options* options) {
-  void* result = MAP_FAILED;
-  const void* const caller = __builtin_return_address(0);
-  finish(
-      [&] { return map_atomic(addr, length, prot, flags, fd, offset, options, caller, &result); });
-  return result;
+  return map_or_fail(addr, length, prot, flags, fd, offset, options, __builtin_return_address(0));
 }
 
 PAWL_PUBLIC int pawl_msync(void* addr, size_t length, int flags) {

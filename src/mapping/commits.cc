@@ -137,13 +137,23 @@ journal::RecordHeader Mapping::Implementation::header_for(const journal::Place& 
   return header;
 }
 
+Status Mapping::Implementation::apply_all() {
+  PAWL_TRY(batches_.wait());
+  PAWL_TRY(settle_in_place());
+  return checkpointer_.apply_now();
+}
+
+Status Mapping::Implementation::checkpoint_all() {
+  PAWL_TRY(batches_.wait());
+  PAWL_TRY(settle_in_place());
+  return checkpointer_.checkpoint_now();
+}
+
 // Space in the ring; when there is none, after a checkpoint.
 Result<journal::Place> Mapping::Implementation::place_for(std::uint64_t record_bytes) {
   if (auto place = journal_->reserve(record_bytes)) return *place;
   stalls_ += 1;
-  PAWL_TRY(batches_.wait());
-  PAWL_TRY(settle_in_place());
-  PAWL_TRY(checkpointer_.checkpoint_now());
+  PAWL_TRY(checkpoint_all());
   if (auto place = journal_->reserve(record_bytes)) return *place;
   auto place = journal_->reserve_oversize();
   if (!place.ok()) return place;
@@ -283,9 +293,7 @@ Status Mapping::Implementation::apply_direct(const journal::Place& place) {
 }
 
 Status Mapping::Implementation::commit_direct(const TakenPages& pages) {
-  PAWL_TRY(batches_.wait());
-  PAWL_TRY(settle_in_place());
-  PAWL_TRY(checkpointer_.checkpoint_now());
+  PAWL_TRY(checkpoint_all());
   journal::Place place;
   journal::RecordBuilder record(
       journal_->block_bytes(),
@@ -357,11 +365,11 @@ Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uin
     end_page = ~std::uint64_t{0};
   }
   PAWL_TRY(take_pages(first_page, end_page, taken_));
-  if (options_.verify && tracker_->knows_lines())
-    PAWL_TRY(find_unmarked(first_page, end_page, taken_));
   Status status;
   try {
-    status = commit_pages(taken_, durability);
+    if (options_.verify && tracker_->knows_lines())
+      status = find_unmarked(first_page, end_page, taken_);
+    if (status.ok()) status = commit_pages(taken_, durability);
   } catch (const std::bad_alloc&) {
     status = Status::no_memory(kNoMemory);
   }
@@ -444,9 +452,7 @@ Status Mapping::Implementation::show_base() {
 
 Status Mapping::Implementation::roll_back_locked(std::uint64_t first_page, std::uint64_t end_page,
                                                  bool whole) {
-  PAWL_TRY(batches_.wait());
-  PAWL_TRY(settle_in_place());
-  PAWL_TRY(checkpointer_.apply_now());
+  PAWL_TRY(apply_all());
   PAWL_ASSERT(image_.waiting_pages() == 0);
   rollbacks_ += 1;
   TakenPages taken;

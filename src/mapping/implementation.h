@@ -63,6 +63,9 @@ class Mapping::Implementation {
   enum class Durability { now, queued };
   // File pages [first, end) of the window, and all writes outside it.
   Status commit_locked(std::uint64_t first_page, std::uint64_t end_page, Durability durability);
+  // Every record that was queued or waits, into the base; and flushed there, and dropped.
+  Status apply_all();
+  Status checkpoint_all();
   Status roll_back_locked(std::uint64_t first_page, std::uint64_t end_page, bool whole);
   // pages.cc
   // What take_pages() gave and was not used after all is kept for the next.

@@ -183,9 +183,7 @@ Status Mapping::Implementation::end_locked() {
 
 Status Mapping::Implementation::close_locked() {
   PAWL_TRY(end_locked());
-  PAWL_TRY(batches_.wait());
-  PAWL_TRY(settle_in_place());
-  PAWL_TRY(checkpointer_.checkpoint_now());
+  PAWL_TRY(checkpoint_all());
   if (is_broken(Law::mark_before_journal)) {
     PAWL_TRY(medium_->remove_journal());
     PAWL_TRY(medium_->clear_mark());

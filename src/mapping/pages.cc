@@ -1,7 +1,6 @@
 // The pages between the tracker and a commit: none is forgotten, whatever fails.
 
 #include <algorithm>
-#include <bit>
 #include <new>
 
 #include "mapping/implementation.h"
@@ -79,12 +78,11 @@ void Mapping::Implementation::keep_pages(const TakenPages& taken) noexcept {
 void Mapping::Implementation::note_lines(const StoredLines& stored) const noexcept {
   if (!view_.accessible(stored.page)) return;
   const char* const start = reinterpret_cast<const char*>(view_.bytes(stored.page));
-  for (std::uint64_t lines = stored.lines; lines != 0;) {
-    const int first = std::countr_zero(lines);
-    const int count = std::countr_one(lines >> first);
-    tracker_->note_store(start + first * kLineBytes, count * kLineBytes);
-    lines = first + count == 64 ? 0 : lines >> (first + count) << (first + count);
-  }
+  [[maybe_unused]] const Status noted =
+      for_lines(stored.lines, kPageBytes, [&](std::size_t offset, std::size_t length) {
+        tracker_->note_store(start + offset, length);
+        return Status{};
+      });
 }
 
 void Mapping::Implementation::be_unsure_of(std::uint64_t first_page,

@@ -18,9 +18,7 @@ Result<char*> Mapping::Implementation::map_window_locked(void* address, std::siz
     return Status::failure(
         EBUSY, medium_->path() + " is mapped already; a file has one mapping. Unmap it first");
   // What stands only in the overlay must show in the new view: it goes into the base first.
-  PAWL_TRY(batches_.wait());
-  PAWL_TRY(settle_in_place());
-  PAWL_TRY(checkpointer_.apply_now());
+  PAWL_TRY(apply_all());
   PAWL_ASSERT(image_.waiting_pages() == 0);
   const std::uint64_t shown = std::min({size_, lowest_size_, image_.size()});
   if (tracker_->knows_lines() && (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == 0) {

@@ -4,15 +4,7 @@ set -eu
 wrappers=$1 source=$2
 work=$(mktemp -d "${PAWL_TEST_DIR:-$PWD}/pawl-test-compiler.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-# Every store is found by its mark, and what changed without one is reported.
-export PAWL_TRACKER=store PAWL_VERIFY=1
-no_store_is_missed() {
-  "$@" >"$work/said" 2>&1 || { cat "$work/said" >&2; exit 1; }
-  if grep 'unmarked' "$work/said" >&2; then
-    echo "stores without marks: $*" >&2
-    exit 1
-  fi
-}
+. "$source/tests/compiler/verified.sh"
 "$wrappers/pawl-clang" -std=c11 -O2 -Wall -Wextra -Werror "$source/examples/bank.c" -o "$work/bank"
 nm -D "$work/bank" | grep -q 'U pawl_stored'
 cd "$work"

@@ -4,15 +4,7 @@ set -eu
 wrappers=$1 source=$2
 work=$(mktemp -d "${PAWL_TEST_DIR:-$PWD}/pawl-test-compiler.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-# Every store is found by its mark, and what changed without one is reported.
-export PAWL_TRACKER=store PAWL_VERIFY=1
-no_store_is_missed() {
-  "$@" >"$work/said" 2>&1 || { cat "$work/said" >&2; exit 1; }
-  if grep 'unmarked' "$work/said" >&2; then
-    echo "stores without marks: $*" >&2
-    exit 1
-  fi
-}
+. "$source/tests/compiler/verified.sh"
 for test in roots two_heaps; do
   "$wrappers/pawl-clang++" -std=c++20 -O1 -I"$source/tests" "$source/tests/stl/${test}_test.cc" \
     -o "$work/$test" -lgtest_main -lgtest -lgmock

@@ -477,18 +477,20 @@ TEST(Reader, DoesNotLoopInAHostileRing) {
   EXPECT_NE(seen.end_reason.find("no room"), std::string::npos) << seen.end_reason;
 }
 
+std::string evidence_in(const Journal& journal) {
+  MemoryFile file = journal.file();
+  Result<Reader> reader = Reader::open(file);
+  EXPECT_TRUE(reader.ok());
+  while (reader.value().next().value().has_value()) continue;
+  return reader.value().evidence_of_loss().value();
+}
+
 TEST(Reader, TellsDamageFromATornEnd) {
   Journal journal;
   std::uint64_t end = journal.put_record(kAreaStart, 1, {{0, "a"}});
   const std::uint64_t second = end;
   end = journal.put_record(end, 2, {{0, "b"}});
-  const auto evidence = [&journal] {
-    MemoryFile file = journal.file();
-    Result<Reader> reader = Reader::open(file);
-    EXPECT_TRUE(reader.ok());
-    while (reader.value().next().value().has_value()) continue;
-    return reader.value().evidence_of_loss().value();
-  };
+  const auto evidence = [&journal] { return evidence_in(journal); };
   EXPECT_EQ(evidence(), "");
   journal.flip(second + sizeof(RecordHeader) + 3);
   EXPECT_EQ(evidence(), "");  // a torn last record
@@ -510,13 +512,7 @@ TEST(Reader, TellsThatTheNewerHeaderWasLost) {
   newer.tail_sequence = 5;
   newer.tail_offset = kAreaStart + 4 * kBlockBytes;
   journal.put_header(1, newer);
-  const auto evidence = [&journal] {
-    MemoryFile file = journal.file();
-    Result<Reader> reader = Reader::open(file);
-    EXPECT_TRUE(reader.ok());
-    while (reader.value().next().value().has_value()) continue;
-    return reader.value().evidence_of_loss().value();
-  };
+  const auto evidence = [&journal] { return evidence_in(journal); };
   journal.flip(kBlockBytes + 30);
   EXPECT_EQ(evidence(), "");  // torn while it was written: nothing knew it yet
   RecordHeader later = record_header(5, payload_of({{0, "e"}}));
@@ -554,13 +550,7 @@ TEST(Reader, TakesNoContentForARecord) {
   std::memcpy(content.data() + block, &made_up, sizeof(made_up));
   Journal journal;
   journal.put_record(kAreaStart, 1, {{0, content}});
-  const auto evidence = [&journal] {
-    MemoryFile file = journal.file();
-    Result<Reader> reader = Reader::open(file);
-    EXPECT_TRUE(reader.ok());
-    while (reader.value().next().value().has_value()) continue;
-    return reader.value().evidence_of_loss().value();
-  };
+  const auto evidence = [&journal] { return evidence_in(journal); };
   EXPECT_EQ(evidence(), "");
   // The same when it is what a shorter record left of a longer one.
   journal.put_record(kAreaStart, 1, {{0, "a"}});
@@ -705,13 +695,7 @@ TEST(ReaderOfLines, TellsDamageFromATornEnd) {
   std::uint64_t end = journal.put_record(kAreaStart, 1, {{0, "a"}});
   const std::uint64_t second = end;
   end = journal.put_record(end, 2, {{0, "b"}});
-  const auto evidence = [&journal] {
-    MemoryFile file = journal.file();
-    Result<Reader> reader = Reader::open(file);
-    EXPECT_TRUE(reader.ok());
-    while (reader.value().next().value().has_value()) continue;
-    return reader.value().evidence_of_loss().value();
-  };
+  const auto evidence = [&journal] { return evidence_in(journal); };
   journal.flip(second + sizeof(RecordHeader) + 3);
   EXPECT_EQ(evidence(), "");
   RecordHeader queued = record_header(3, payload_of({{0, "c"}}));

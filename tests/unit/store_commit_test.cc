@@ -13,6 +13,7 @@
 #include "mapping/statistics.h"
 #include "medium/open_medium.h"
 #include "pawl/store.h"
+#include "support/open_mapping.h"
 #include "support/temporary_directory.h"
 #include "track/tracker.h"
 
@@ -248,6 +249,33 @@ TEST_P(StoreCommit, VerifyReportsAFewAndCountsTheRest) {
   commit();
   const std::string report = testing::internal::GetCapturedStderr();
   EXPECT_NE(report.find("16 more places, 32 bytes in all"), std::string::npos) << report;
+}
+
+TEST(StoreCommitVerify, ThatFailsForgetsNoMark) {
+  test::TemporaryDirectory directory;
+  const std::string path = directory / "file";
+  test::write_file(path, std::string(kPages * kPageBytes, 'a'));
+  Options options = test::options_for(ApplyChoice::async, TrackerChoice::store);
+  options.verify = true;
+  {
+    auto watch = std::make_shared<test::Watch>();
+    test::Opened mapping(path, options, watch);
+    mapping.bytes()[100] = 'b';
+    pawl_stored(mapping.bytes() + 100, 1);
+    watch->judge_with([](const test::Event& event) {
+      return event.act == test::Act::read ? Status::failure(ENOMEM, "not now") : Status{};
+    });
+    EXPECT_EQ(mapping.commit().error_number(), ENOMEM);
+    watch->judge_with({});
+    const Status committed = mapping.commit();
+    ASSERT_TRUE(committed.ok()) << committed.text();
+    MappingStatistics seen;
+    mapping->statistics(seen);
+    EXPECT_EQ(seen.unmarked_bytes, 0U) << "the mark was forgotten";
+    mapping.crash();
+  }
+  test::Opened mapping(path, options);
+  EXPECT_EQ(mapping.bytes()[100], 'b');
 }
 
 INSTANTIATE_TEST_SUITE_P(Media, StoreCommit, testing::Values(MediumKind::block, MediumKind::memory),
