@@ -40,6 +40,31 @@ bool writes_nothing(llvm::StringRef text) {
   });
 }
 
+// True where the text names the operand, as $2 or ${2:b}: what it writes then has the operand's
+// type.
+bool names_operand(llvm::StringRef text, unsigned operand) {
+  for (std::size_t at = text.find('$'); at != llvm::StringRef::npos; at = text.find('$', at)) {
+    llvm::StringRef rest = text.drop_front(++at);
+    if (rest.consume_front("$")) {  // a plain one
+      ++at;
+      continue;
+    }
+    rest.consume_front("{");
+    unsigned named = 0;
+    if (!rest.consumeInteger(10, named) && named == operand) return true;
+  }
+  return false;
+}
+
+// An operand that the text does not name says what is written through a pointer in a register: all
+// of a struct or an array.  The type of an array of variable length is that of one element, and one
+// without a length has none.
+bool has_size(llvm::Type* type, llvm::StringRef text, unsigned operand,
+              const llvm::DataLayout& layout) {
+  return type != nullptr && type->isSized() && !layout.getTypeStoreSize(type).isZero() &&
+         (type->isAggregateType() || names_operand(text, operand));
+}
+
 }  // namespace
 
 void warn_untracked(const llvm::Instruction& instruction, const llvm::Twine& what) {
@@ -53,17 +78,21 @@ void find_sites_of_assembly(llvm::CallBase& call, std::vector<StoreSite>& sites)
   bool clobbers_memory = false;
   bool is_marked = true;
   unsigned argument = 0;
+  unsigned operand = 0;
   for (const llvm::InlineAsm::ConstraintInfo& constraint : assembly->ParseConstraints()) {
     if (constraint.Type == llvm::InlineAsm::isClobber) {
       clobbers_memory |= llvm::is_contained(constraint.Codes, "{memory}");
     }
+    if (constraint.Type == llvm::InlineAsm::isClobber) continue;
+    const unsigned number = operand++;
     if (!constraint.hasArg()) continue;
     const unsigned index = argument++;
     if (constraint.Type != llvm::InlineAsm::isOutput) continue;
     llvm::Value* pointer = call.getArgOperand(index);
     if (is_never_in_mapping(pointer)) continue;
     llvm::Type* type = call.getParamElementType(index);
-    if (type == nullptr || !type->isSized() || llvm::isa<llvm::CallBrInst>(call)) {
+    if (!has_size(type, assembly->getAsmString(), number, layout) ||
+        llvm::isa<llvm::CallBrInst>(call)) {
       is_marked = false;
       continue;
     }

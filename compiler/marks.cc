@@ -1,5 +1,6 @@
 #include "marks.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DerivedTypes.h"
 #include "llvm/IR/IRBuilder.h"
@@ -104,13 +105,24 @@ Mark mark_after(const StoreSite& site) {
 }
 
 void emit_marks(std::vector<Mark> marks) {
-  for (Mark& mark : marks) {
+  // From the last to the first: each splits its block, and what is behind it is moved.  Blocks of
+  // ten thousands of stores would be moved as often.
+  llvm::Instruction* emitted_before = nullptr;
+  llvm::Instruction* emitted = nullptr;
+  for (Mark& mark : llvm::reverse(marks)) {
     if (mark.before == nullptr) {
       llvm::BasicBlock* edge =
           llvm::SplitEdge(mark.after->getParent(), mark.after->getNormalDest());
       mark.before = &*edge->getFirstInsertionPt();
     }
+    // Of several at one place, the first stays the first.
+    const bool is_another_here = mark.before == emitted_before;
+    emitted_before = mark.before;
+    if (is_another_here) mark.before = emitted;
+    llvm::BasicBlock* block = mark.before->getParent();
+    llvm::Instruction* previous = mark.before->getPrevNode();
     emit_mark(mark);
+    emitted = previous == nullptr ? &block->front() : previous->getNextNode();
   }
 }
 

@@ -13,6 +13,7 @@
 #include "llvm/IR/PassManager.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
+#include "llvm/TargetParser/Triple.h"
 #include "loop_ranges.h"
 #include "marks.h"
 #include "store_sites.h"
@@ -24,6 +25,14 @@ constexpr llvm::StringLiteral kPassName = "pawl-stores";
 // On functions that have their marks: a plugin that is loaded twice marks once.
 constexpr llvm::StringLiteral kMarkedAttribute = "pawl-marked";
 constexpr unsigned kAddressBits = 64;
+
+// Not so: code for processors with shorter pointers, and for those that have long ones and no
+// libpawl: BPF's machine in the kernel, graphics cards.
+bool may_have_mappings(const llvm::Module& module) {
+  const llvm::Triple triple(module.getTargetTriple());
+  return module.getDataLayout().getPointerSizeInBits() == kAddressBits &&
+         (triple.isX86() || triple.isAArch64());
+}
 
 bool is_to_be_marked(const llvm::Function& function) {
   return !function.isDeclarationForLinker() && !function.hasFnAttribute(llvm::Attribute::Naked) &&
@@ -56,10 +65,7 @@ void mark_function(llvm::Function& function, llvm::FunctionAnalysisManager& anal
 class StoresPass : public llvm::PassInfoMixin<StoresPass> {
  public:
   llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) {
-    // Where pointers are shorter there are no mappings: code for other processors.
-    if (module.getDataLayout().getPointerSizeInBits() != kAddressBits) {
-      return llvm::PreservedAnalyses::all();
-    }
+    if (!may_have_mappings(module)) return llvm::PreservedAnalyses::all();
     replace_library_functions(module);
     auto& functions =
         analyses.getResult<llvm::FunctionAnalysisManagerModuleProxy>(module).getManager();

@@ -23,7 +23,7 @@ char* __stpncpy_chk(char*, const char*, size_t, size_t);
 char* __strcat_chk(char*, const char*, size_t);
 char* __strncat_chk(char*, const char*, size_t, size_t);
 int __xpg_strerror_r(int, char*, size_t);
-// Of C libraries from 2.38 on, and of libbsd: who calls them has them.
+// Of C libraries from 2.38 on, and of libbsd.
 __attribute__((weak)) size_t strlcpy(char*, const char*, size_t);
 __attribute__((weak)) size_t strlcat(char*, const char*, size_t);
 }
@@ -100,11 +100,32 @@ PAWL_STORED_BEHIND(char*, strncat, (char* to, const char* from, size_t count), (
 PAWL_STORED_BEHIND(char*, __strncat_chk, (char* to, const char* from, size_t count, size_t room),
                    (to, from, count, room));
 
-PAWL_STORED(size_t, strlcpy, (char* to, const char* from, size_t size), (to, from, size),
-            mark_bytes(to, std::min(result + 1, size)));
+namespace {
+
+// Of a program that has its own, for itself only.
+size_t copy_cut(char* to, const char* from, size_t size) {
+  const size_t length = std::strlen(from);
+  if (size == 0) return length;
+  const size_t copied = std::min(length, size - 1);
+  std::memcpy(to, from, copied);
+  to[copied] = 0;
+  return length;
+}
+size_t append_cut(char* to, const char* from, size_t size) {
+  const size_t before = ::strnlen(to, size);
+  return before + copy_cut(to + before, from, size - before);
+}
+
+}  // namespace
+
+extern "C" PAWL_PUBLIC size_t pawl_stored_strlcpy(char* to, const char* from, size_t size) {
+  const size_t result = (strlcpy != nullptr ? strlcpy : copy_cut)(to, from, size);
+  mark_bytes(to, std::min(result + 1, size));
+  return result;
+}
 extern "C" PAWL_PUBLIC size_t pawl_stored_strlcat(char* to, const char* from, size_t size) {
   const size_t before = ::strnlen(to, size);
-  const size_t result = strlcat(to, from, size);
+  const size_t result = (strlcat != nullptr ? strlcat : append_cut)(to, from, size);
   if (before < size) mark_string(to + before);
   return result;
 }

@@ -18,11 +18,20 @@ void f(long *p, long *q) {
   __asm__ volatile("cld\n\trep stosb" : "+D"(q) : "a"(0), "c"(8L) : "memory");  /* line 10 */
   *(__seg_gs int *)8 = 3;  /* line 11 */
 }
+void g(char *p, unsigned long n) {
+  char *to = p;
+  struct { char bytes[16]; } *whole = (void *)p;
+  __asm__ volatile("movb $1, %0" : "=m"(*p));
+  __asm__ volatile("movups %%xmm0, (%1)" : "=m"(*whole) : "r"(p));
+  /* Arrays without a constant length: no one knows how much.  Lines 19 and 20. */
+  __asm__ volatile("rep stosb" : "+D"(to), "+c"(n), "=m"(*(char (*)[n])p) : "a"(7));
+  __asm__ volatile("rep stosb" : "+D"(to), "+c"(n), "=m"(*(char (*)[])p) : "a"(7));
+}
 END
 for level in -O0 -O2; do
   "$clang" $level -c -fpass-plugin="$plugin" "$work/assembly.c" -o "$work/out.o" 2>"$work/said"
   lines=$(sed -n 's/.*assembly.c:\([0-9]*\):.*warning: Pawl does not track.*/\1/p' "$work/said" | tr '\n' ' ')
-  [ "$lines" = '9 10 ' ] || { cat "$work/said" >&2; echo "warnings of lines $lines at $level" >&2; exit 1; }
+  [ "$lines" = '9 10 19 20 ' ] || { cat "$work/said" >&2; echo "warnings of lines $lines at $level" >&2; exit 1; }
   grep -q 'segment register' "$work/said" || { cat "$work/said" >&2; exit 1; }
 done
 # They are clang's to silence, and to make errors.

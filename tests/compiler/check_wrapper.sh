@@ -65,6 +65,27 @@ quiet "$CXX" -Werror -x c++ 'store it.c' -o program
 quiet "$CC" -o program -- 'store it.c'
 ./program >/dev/null
 
+# Headers are precompiled.
+printf '#define NUMBER 42\n' >head.h
+quiet "$CC" -Werror head.h
+[ -s head.h.gch ] || [ -s head.h.pch ] || fail "a header is not precompiled"
+rm -f head.h.?ch
+quiet "$CC" -Werror -x c-header head.h -o head.h.pch
+quiet "$CXX" -Werror -xc++-header head.h -o 'head of C++.pch'
+printf 'int main(void) { return NUMBER - 42; }\n' >headed.c
+quiet "$CC" -Werror -include head.h headed.c -o program
+./program
+printf 'int main(void) { return 0; }\n' >code.h
+quiet "$CC" -Werror -x c code.h -o program
+./program
+
+# What other processors run has no marks, and is linked without libpawl.
+printf 'void store(long *to) { *to = 42; }\n' >alone.c
+quiet "$CC" -Werror --target=bpf -O2 -c alone.c -o object.o
+nm object.o | grep -q pawl && fail "code for another processor is marked"
+"$CC" -m32 -### object.o 2>&1 | grep -q -e -lpawl && fail "a program of 32 bits is bound to libpawl"
+"$CC" -Xlinker -r -### object.o 2>&1 | grep -q -e -lpawl && fail "what is linked partly is bound to libpawl"
+
 # Response files hold options, too.
 printf -- '-Werror -O2 -c "store it.c" -o object.o' >arguments.rsp
 rm object.o
