@@ -26,6 +26,8 @@ const std::vector<SnapshotKind>& all_snapshot_kinds() {
        "malloc, and no commits: the same program without durability", false},
       {"none-marked", "marked", Place::nowhere, "the same, compiled with marks that find nothing",
        false},
+      {"fence", "plain", Place::memory,
+       "malloc, and two lines and a fence at each commit: less than any log can do with", false},
       {"msync-tmpfs", "plain", Place::memory,
        "a shared mapping on tmpfs and msync of all of it, which does nothing there", false},
       {"msync-block", "plain", Place::disk,

@@ -49,6 +49,7 @@ CommittedImage::Page CommittedImage::copy(const Page& page) {
 
 Status CommittedImage::reserve_space(std::uint64_t offset, std::uint64_t length) {
   const std::lock_guard lock(mutex_);
+  has_in_hand_ = true;
   PAWL_TRY(space_.reserve(offset, length, base_size_));
   in_hand_.add(offset / kPageBytes,
                (offset + length + kPageBytes - 1) / kPageBytes - offset / kPageBytes);
@@ -56,6 +57,8 @@ Status CommittedImage::reserve_space(std::uint64_t offset, std::uint64_t length)
 }
 
 void CommittedImage::end_commit() {
+  if (!has_in_hand_) return;
+  has_in_hand_ = false;
   const std::lock_guard lock(mutex_);
   in_hand_.clear();
 }
@@ -282,7 +285,7 @@ Status CommittedImage::apply_durable() {
     base_size_ = size_bytes;
   }
   const std::lock_guard lock(mutex_);
-  applied_sequence_ = std::max(applied_sequence_, complete);
+  applied_sequence_ = std::max(applied_sequence_.load(), complete);
   return {};
 }
 
@@ -351,10 +354,9 @@ Status CommittedImage::direct(std::uint64_t offset, std::span<const std::byte> b
 }
 
 void CommittedImage::applied_in_place(std::uint64_t sequence) {
-  const std::lock_guard lock(mutex_);
   PAWL_ASSERT(overlay_.empty() && sequence > durable_sequence_);
-  durable_sequence_ = sequence;
-  applied_sequence_ = sequence;
+  durable_sequence_.store(sequence, std::memory_order_relaxed);
+  applied_sequence_.store(sequence, std::memory_order_relaxed);
 }
 
 Status CommittedImage::end_direct(std::uint64_t sequence) {

@@ -51,6 +51,10 @@ class CommittedImage {
   // Law 7 for content that a commit is about to log.  The space is kept for the commit in hand,
   // whatever is cut meanwhile, until end_commit().
   Status reserve_space(std::uint64_t offset, std::uint64_t length);
+  // The same where the base is memory: only who commits cuts it.  Takes no lock.
+  Status reserve_space_in_place(std::uint64_t offset, std::uint64_t length) {
+    return space_.reserve(offset, length, base_size_.load(std::memory_order_relaxed));
+  }
   // Its pages are patched in, or it failed.
   void end_commit();
 
@@ -88,7 +92,8 @@ class CommittedImage {
   // then its content, in ascending order;
   Status direct(std::uint64_t offset, std::span<const std::byte> bytes);
   Status end_direct(std::uint64_t sequence);
-  // In place of the three: a record of no other size, written where the base is memory.
+  // In place of the three: a record of no other size, written where the base is memory.  Takes no
+  // lock: there, only who commits applies.
   void applied_in_place(std::uint64_t sequence);
 
  private:
@@ -119,9 +124,10 @@ class CommittedImage {
   mutable std::mutex mutex_;
   SpaceReservation space_;
   std::unordered_map<std::uint64_t, Waiting> overlay_;
-  Truncation truncation_;  // defined, waiting
-  Truncation applying_;    // being applied; a newer one does not join it
-  PageRuns in_hand_;       // pages that the commit in hand reserved space for
+  Truncation truncation_;     // defined, waiting
+  Truncation applying_;       // being applied; a newer one does not join it
+  PageRuns in_hand_;          // pages that the commit in hand reserved space for
+  bool has_in_hand_ = false;  // the committing thread's
   Status punch_direct(std::uint64_t end);
   std::uint64_t direct_from_ = 0;      // where zeroing for begin_direct()'s truncation has come to
   std::uint64_t direct_zero_end_ = 0;  // and where it ends
@@ -130,8 +136,8 @@ class CommittedImage {
   std::atomic<std::uint64_t> size_;  // of the last defined commit; changed under the lock
   std::uint64_t durable_size_;       // of the last durable one
   std::deque<SizeAt> sizes_;         // defined, not yet durable
-  std::uint64_t durable_sequence_;
-  std::uint64_t applied_sequence_;
+  std::atomic<std::uint64_t> durable_sequence_;
+  std::atomic<std::uint64_t> applied_sequence_;
   std::atomic<std::uint64_t> pages_applied_{0};
 };
 

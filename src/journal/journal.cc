@@ -106,21 +106,11 @@ Status Journal::write_header(std::uint64_t tail_offset, std::uint64_t tail_seque
   return {};
 }
 
-std::uint32_t Journal::header_generation() const {
-  const std::lock_guard lock(mutex_);
-  return durable_generation_;
-}
-
-std::uint64_t Journal::size_bytes() const {
-  const std::lock_guard lock(mutex_);
-  return size_bytes_;
-}
-
-std::uint64_t Journal::used_bytes() const {
-  const std::lock_guard lock(mutex_);
-  if (records_.empty()) return 0;
+void Journal::count_used() {
+  if (records_.empty()) return used_bytes_.store(0, std::memory_order_relaxed);
   const std::uint64_t tail = records_.front().offset;
-  return head_ > tail ? head_ - tail : (size_bytes_ - tail) + (head_ - kAreaStart);
+  used_bytes_.store(head_ > tail ? head_ - tail : (size_bytes() - tail) + (head_ - kAreaStart),
+                    std::memory_order_relaxed);
 }
 
 std::uint64_t Journal::last_sequence() const {
@@ -147,6 +137,7 @@ std::optional<Place> Journal::reserve(std::uint64_t record_bytes) {
   head_ = offset + record_bytes;
   next_sequence_ += 1;
   PAWL_ASSERT(head_ <= size_bytes_);
+  count_used();
   return place;
 }
 
@@ -156,6 +147,7 @@ void Journal::cancel(const Place& place) {
   records_.pop_back();
   next_sequence_ = place.sequence;
   head_ = place.offset;
+  count_used();
 }
 
 Status Journal::write(const Place& place, std::uint64_t offset_in_record,
@@ -180,19 +172,10 @@ Status Journal::flush_once(const Flush& flush) {
   }
 }
 
-Status Journal::write_durably(const Place& place, std::span<const std::byte> record,
-                              const BeforeFlush& before_flush) {
+Status Journal::write_durably(const Place& place, std::span<const std::byte> record) {
   PAWL_ASSERT(place.offset >= kAreaStart && record.size() == place.bytes);
-  const auto write_first = [&]() -> Status {
-    PAWL_TRY(file_->write(place.offset, record));
-    return before_flush ? before_flush() : Status{};
-  };
-  if (is_broken(Law::acknowledge_after_flush)) return write_first();
-  return flush_once([&]() -> Status {
-    if (!before_flush) return file_->write_durably(place.offset, record);
-    PAWL_TRY(write_first());
-    return file_->flush();
-  });
+  if (is_broken(Law::acknowledge_after_flush)) return file_->write(place.offset, record);
+  return flush_once([&] { return file_->write_durably(place.offset, record); });
 }
 
 Status Journal::flush() {
@@ -216,6 +199,7 @@ Result<Place> Journal::reserve_oversize() {
   records_.push_back({place.sequence, place.offset, place.bytes});
   head_ += place.bytes;
   next_sequence_ += 1;
+  count_used();
   return place;
 }
 
@@ -258,6 +242,7 @@ void Journal::settle(const Place& place) {
   records_.back().bytes = place.bytes;
   head_ = place.offset + place.bytes;
   PAWL_ASSERT(head_ <= size_bytes_);
+  count_used();
 }
 
 Status Journal::release(std::uint64_t through_sequence) {
@@ -276,6 +261,7 @@ Status Journal::release(std::uint64_t through_sequence) {
   PAWL_TRY(write_header(tail_offset, tail_sequence));
   const std::lock_guard lock(mutex_);
   while (!records_.empty() && records_.front().sequence <= through_sequence) records_.pop_front();
+  count_used();
   return {};
 }
 

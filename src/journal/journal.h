@@ -4,8 +4,8 @@
 // thread meanwhile.  A record is durable after write() and flush(); space is free after release().
 #pragma once
 
+#include <atomic>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -37,8 +37,8 @@ class Journal {
   const JournalId& id() const { return id_; }
   std::uint64_t epoch() const { return epoch_; }
   std::uint64_t block_bytes() const { return block_bytes_; }
-  std::uint64_t size_bytes() const;
-  std::uint64_t used_bytes() const;
+  std::uint64_t size_bytes() const { return size_bytes_.load(std::memory_order_relaxed); }
+  std::uint64_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
   // Bytes of the largest record that fits without growing.
   std::uint64_t capacity_bytes() const { return configured_bytes_ - kAreaStart; }
   std::uint64_t last_sequence() const;
@@ -52,13 +52,12 @@ class Journal {
   Status write(const Place& place, std::uint64_t offset_in_record,
                std::span<const std::byte> bytes);
   Status flush();
-  // A whole record, written and flushed in one; or with before_flush(), where there is one, called
-  // between the two.
-  using BeforeFlush = std::function<Status()>;
-  Status write_durably(const Place& place, std::span<const std::byte> record,
-                       const BeforeFlush& before_flush = {});
+  // A whole record, written and flushed in one.
+  Status write_durably(const Place& place, std::span<const std::byte> record);
   // Low 32 bits of the generation of the durable header; for the records written under it.
-  std::uint32_t header_generation() const;
+  std::uint32_t header_generation() const {
+    return durable_generation_.load(std::memory_order_relaxed);
+  }
 
   // A record larger than the ring: with the ring empty, it starts at the front, and the file grows
   // with it (extend) until its size is known (settle).
@@ -102,9 +101,13 @@ class Journal {
   Header header_;
   const std::uint64_t configured_bytes_;
 
+  void count_used();  // with mutex_ held
+
   mutable std::mutex mutex_;
-  std::uint32_t durable_generation_ = 0;
-  std::uint64_t size_bytes_;
+  // Changed with mutex_ held; each commit reads them without.
+  std::atomic<std::uint32_t> durable_generation_{0};
+  std::atomic<std::uint64_t> size_bytes_;
+  std::atomic<std::uint64_t> used_bytes_{0};
   std::uint64_t head_ = kAreaStart;
   std::uint64_t next_sequence_;
   std::deque<Record> records_;

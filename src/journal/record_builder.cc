@@ -19,6 +19,16 @@ RecordBuilder::RecordBuilder(std::uint64_t block_bytes, Spill spill, AlignedBuff
   PAWL_ASSERT(is_block_bytes(block_bytes));
 }
 
+void RecordBuilder::begin_anew() {
+  PAWL_ASSERT(spilled_bytes_ == 0);
+  used_ = checked_ = sizeof(RecordHeader);
+  crc32c_ = 0;
+  content_bytes_ = 0;
+  last_range_ = 0;
+  finished_ = nullptr;
+  finished_bytes_ = 0;
+}
+
 Status RecordBuilder::make_room(std::size_t bytes) {
   // Room for padding to a whole block is always kept.
   const std::size_t wanted = round_up(used_ + bytes, block_bytes_);

@@ -22,6 +22,10 @@ class RecordBuilder {
   // record.
   explicit RecordBuilder(std::uint64_t block_bytes, Spill spill = {}, AlignedBuffer buffer = {});
   AlignedBuffer take_buffer() { return std::move(buffer_); }
+  // Gives the record away, in its memory, for other memory.
+  void swap_buffer(AlignedBuffer& other) { std::swap(buffer_, other); }
+  // Begins another record.  Not after a spill.
+  void begin_anew();
 
   // Adds changed content.  Neighbouring ranges become one.
   Status add(std::uint64_t offset, std::span<const std::byte> content);
@@ -49,9 +53,9 @@ class RecordBuilder {
   Spill spill_;
   AlignedBuffer buffer_;
   AlignedBuffer start_;                      // of a record that was spilled
+  std::uint64_t spilled_bytes_ = 0;          // before buffer_
   std::size_t used_ = sizeof(RecordHeader);  // in buffer_
   std::size_t checked_ = sizeof(RecordHeader);
-  std::uint64_t spilled_bytes_ = 0;  // before buffer_
   std::uint32_t crc32c_ = 0;
   std::uint64_t content_bytes_ = 0;
   std::size_t last_range_ = 0;  // position of the last RangeHeader in buffer_, 0 for none

@@ -11,6 +11,7 @@
 #include "journal/record_ranges.h"
 #include "mapping/implementation.h"
 #include "mapping/page_diff.h"
+#include "mapping/place_in_hand.h"
 #include "medium/idle_poll.h"
 #include "medium/law.h"
 
@@ -19,28 +20,11 @@ namespace {
 
 std::uint64_t wall_clock_ns() {
   timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
+  // To the kernel's tick: for people, and read for less than a precise one.
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
          static_cast<std::uint64_t>(now.tv_nsec);
 }
-
-// A place in the ring without a record ends recovery: it is given back unless it got one.
-class PlaceInHand {
- public:
-  PlaceInHand(journal::Journal& journal, const journal::Place& place)
-      : journal_(journal), place_(place) {}
-  ~PlaceInHand() {
-    if (!is_kept_) journal_.cancel(place_);
-  }
-  PlaceInHand(const PlaceInHand&) = delete;
-  PlaceInHand& operator=(const PlaceInHand&) = delete;
-  void keep() { is_kept_ = true; }
-
- private:
-  journal::Journal& journal_;
-  const journal::Place place_;
-  bool is_kept_ = false;
-};
 
 constexpr const char* kNoMemory = "no memory for the commit; free some and call again";
 
@@ -84,7 +68,7 @@ Status Mapping::Implementation::collect_changes(const TakenPages& pages,
     const std::byte* then = committed_in_place(page);
     if (then != nullptr) {
       // Even a load may take space there.
-      if (!is_broken(Law::space_first)) PAWL_TRY(image_.reserve_space(start, kPageBytes));
+      if (!is_broken(Law::space_first)) PAWL_TRY(image_.reserve_space_in_place(start, kPageBytes));
     } else {
       auto committed = page_before(page);
       if (!committed.ok()) return committed.status();
@@ -102,12 +86,7 @@ Status Mapping::Implementation::collect_changes(const TakenPages& pages,
       changed_lines |= line_bits(offset, length);
       return record.add(start + offset, {now + offset, length});
     };
-    // To load a committed line from slow memory costs more than to log one that did not change.
-    if (copy == nullptr && tracker_->knows_lines()) {
-      PAWL_TRY(for_lines(lines, valid, take));
-    } else {
-      PAWL_TRY(for_changed_lines(now, then, valid, lines, take));
-    }
+    PAWL_TRY(for_changed_lines(now, then, valid, lines, take));
     if (changed_lines == 0) continue;
     if (page_check_ && view_.accessible(page)) PAWL_TRY(page_check_(page, changed_lines));
     changed_pages_ += 1;
@@ -215,6 +194,11 @@ Status Mapping::Implementation::commit_staged(const TakenPages& pages, Durabilit
   if (record.empty() && !size_is_pending()) {
     return durability == Durability::now ? batches_.wait() : Status{};
   }
+  if (base_in_place_ != nullptr) {
+    const Status committed = commit_in_place(record);
+    record_memory_ = record.take_buffer();
+    return committed;
+  }
   auto place = place_for(record.record_bytes());
   if (!place.ok()) return place.status();
   PlaceInHand in_hand(*journal_, place.value());
@@ -224,10 +208,7 @@ Status Mapping::Implementation::commit_staged(const TakenPages& pages, Durabilit
 
   // Batches that are still queued must become durable first; then the record joins them and shares
   // their flush.
-  // Where a commit waits for no device there is nothing to queue for.
-  const bool queue =
-      base_in_place_ == nullptr && (durability == Durability::queued || !batches_.idle());
-  if (queue) {
+  if (durability == Durability::queued || !batches_.idle()) {
     in_hand.keep();
     // With part of it in the image the record must not become durable, and then be dropped.
     if (!patch_image(record.block(), changes, sequence)) return usable();
@@ -246,9 +227,7 @@ Status Mapping::Implementation::commit_staged(const TakenPages& pages, Durabilit
     return durability == Durability::now ? batches_.wait() : Status{};
   }
   Status written;
-  if (base_in_place_ != nullptr) {
-    written = log_in_place(place.value(), record.block());
-  } else {
+  {
     const IdlePoll::Wait wait(options_.idle_poll_us);
     written = journal_->write_durably(place.value(), record.block());
   }
@@ -259,15 +238,11 @@ Status Mapping::Implementation::commit_staged(const TakenPages& pages, Durabilit
     return usable();
   }
   in_hand.keep();
-  durable_sequence_.store(sequence);
+  durable_sequence_.store(sequence, std::memory_order_release);
   count(place.value(), record);
-  if (base_in_place_ != nullptr) {
-    let_wait_in_place(place.value(), record);
-  } else {
-    // With part of it in the image the record must not count as applied, and be dropped.
-    if (patch_image(record.block(), changes, sequence)) image_.durable(sequence);
-    record_memory_ = record.take_buffer();
-  }
+  // With part of it in the image the record must not count as applied, and be dropped.
+  if (patch_image(record.block(), changes, sequence)) image_.durable(sequence);
+  record_memory_ = record.take_buffer();
   lowest_size_ = size_;
   return {};
 }
@@ -352,8 +327,9 @@ Status Mapping::Implementation::commit_pages(const TakenPages& taken, Durability
 
 Status Mapping::Implementation::commit_in_order(const TakenPages& pages, Durability durability) {
   dirty_pages_ += pages.size();
+  if (lines_are_enough(pages)) return commit_lines(pages);
   // What is compared is compared with the base.
-  if (base_in_place_ != nullptr && !tracker_->knows_lines()) PAWL_TRY(settle_in_place());
+  PAWL_TRY(settle_in_place());
   return pages.size() > kStagedPagesMax ? commit_direct(pages) : commit_staged(pages, durability);
 }
 

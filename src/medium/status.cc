@@ -8,6 +8,13 @@
 
 namespace pawl {
 
+Status Status::failure(int error_number, std::string text) noexcept {
+  Status status;
+  status.error_number_ = error_number;
+  status.text_.reset(new (std::nothrow) std::string(std::move(text)));
+  return status;
+}
+
 Status Status::from_errno(int error_number, const std::string& what) {
   return failure(error_number, what + ": " + std::strerror(error_number));
 }
@@ -16,8 +23,16 @@ Status Status::no_memory(const char* text) noexcept {
   try {
     return failure(ENOMEM, text);
   } catch (const std::bad_alloc&) {
-    return failure(ENOMEM, "out of memory");  // so short that it takes none
+    return failure(ENOMEM, {});
   }
+}
+
+const std::string& Status::text() const noexcept {
+  // Short enough to take no memory.
+  static const std::string success;
+  static const std::string no_memory("out of memory");
+  if (text_ != nullptr) return *text_;
+  return ok() ? success : no_memory;
 }
 
 void invariant_broken(const char* condition, const char* file, int line) {

@@ -2,22 +2,27 @@
 #pragma once
 
 #include <cassert>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
 
 namespace pawl {
 
+// Small, for it is returned everywhere: a success is an integer and a null pointer.
 class [[nodiscard]] Status {
  public:
   Status() = default;  // success
+  Status(Status&&) noexcept = default;
+  Status& operator=(Status&&) noexcept = default;
+  // Throw std::bad_alloc.
+  Status(const Status& other)
+      : error_number_(other.error_number_),
+        text_(other.text_ == nullptr ? nullptr : std::make_unique<std::string>(*other.text_)) {}
+  Status& operator=(const Status& other) { return *this = Status(other); }
+  ~Status() = default;
 
-  static Status failure(int error_number, std::string text) {
-    Status status;
-    status.error_number_ = error_number;
-    status.text_ = std::move(text);
-    return status;
-  }
+  static Status failure(int error_number, std::string text) noexcept;
 
   // ENOMEM, where memory may be so short that the text has to be left out.
   static Status no_memory(const char* text) noexcept;
@@ -27,11 +32,12 @@ class [[nodiscard]] Status {
 
   bool ok() const { return error_number_ == 0; }
   int error_number() const { return error_number_; }
-  const std::string& text() const { return text_; }
+  // Empty after success; "out of memory" where there was none for the text.
+  const std::string& text() const noexcept;
 
  private:
   int error_number_ = 0;
-  std::string text_;
+  std::unique_ptr<std::string> text_;
 };
 
 // A value, or the failure that kept it from being made.

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <sys/single_threaded.h>
 
 #include <atomic>
 
@@ -11,6 +12,11 @@ namespace pawl {
 class SpinLock {
  public:
   void lock() {
+    // An exchange waits until all that the thread stored has left the processor.
+    if (__libc_single_threaded != 0 && !locked_.load(std::memory_order_relaxed)) {
+      locked_.store(true, std::memory_order_relaxed);
+      return;
+    }
     while (locked_.exchange(true, std::memory_order_acquire)) sched_yield();
   }
   void unlock() { locked_.store(false, std::memory_order_release); }

@@ -1,5 +1,6 @@
 #include "track/store_marks.h"
 
+#include <linux/membarrier.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -94,6 +95,19 @@ class DivertedMarks {
   std::atomic<bool> too_many_{false};
 };
 
+Status membarrier(int command) {
+  if (::syscall(SYS_membarrier, command, 0, 0) == 0) return {};
+  return Status::from_errno(
+      errno,
+      "the store tracker needs the system call membarrier (its private expedited commands), which "
+      "this kernel or this sandbox refuses; allow it, or choose another tracker");
+}
+
+// A thread that finds its line marked already leaves it at that, while its store may still wait in
+// its processor.  When such a mark was taken, the store must arrive before the line is read: after
+// this all have that any thread made before it could see its mark taken.
+Status await_stores_of_other_threads() { return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED); }
+
 bool is_thread(pid_t thread) {
   return ::syscall(SYS_tgkill, ::getpid(), thread, 0) == 0 || errno != ESRCH;
 }
@@ -114,7 +128,8 @@ class StoreRegistry {
 
   Status watch(const void* owner, std::uint64_t first, std::uint64_t end);
   void unwatch(const void* owner, std::uint64_t first, std::uint64_t end);
-  void collect(const void* owner, std::uint64_t first, std::uint64_t end,
+  // True when marks of other threads were taken.
+  bool collect(const void* owner, std::uint64_t first, std::uint64_t end,
                std::vector<StoredLines>& stored);
   // Marks in the areas themselves.
   void add(const Pages& pages);
@@ -167,6 +182,15 @@ class StoreRegistry {
              std::vector<StoredLines>& stored);
   void take(const Range& range, std::uint64_t first, std::uint64_t end,
             std::vector<StoredLines>& stored);
+  void note_taken_of(const ThreadMarks& table);
+
+  static ThreadMarks::Caller caller_of(const ThreadMarks& table) {
+    return &table == marks_of_thread ? ThreadMarks::Caller::its_thread
+                                     : ThreadMarks::Caller::other_thread;
+  }
+  static std::uint64_t take(ThreadMarks& table, std::uint32_t slot) {
+    return table.take(slot, caller_of(table));
+  }
 
   SpinLock lock_;
   DivertedMarks diverted_;
@@ -176,6 +200,7 @@ class StoreRegistry {
   std::array<pid_t, kTablesMax> threads_{};  // the one that a table belongs, or belonged, to
   std::uint32_t tables_used_ = 0;
   std::uint32_t next_tried_ = 0;
+  bool took_of_others_ = false;  // the collect in hand
   pid_t process_ = 0;
   ThreadMarks::Scratch scratch_{};
 };
@@ -281,6 +306,7 @@ Status StoreRegistry::watch(const void* owner, std::uint64_t first, std::uint64_
   PAWL_ASSERT(first < end);
   static const int registered = pthread_atfork(nullptr, nullptr, start_anew_in_child);
   (void)registered;
+  PAWL_TRY(membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED));
   const Holder holder;
   process_ = ::getpid();
   list_fresh();  // what was marked there before is dropped
@@ -310,7 +336,7 @@ void StoreRegistry::unwatch(const void* owner, std::uint64_t first, std::uint64_
     const std::uint64_t high = std::min(end, range->end);
     unlist(*range->area, [&](Entry& listed, std::uint64_t page) {
       if (page < low || page >= high) return false;
-      (void)listed.table.take(listed.slot);
+      (void)take(listed.table, listed.slot);
       return true;
     });
     range->area->drop(low, high);
@@ -392,7 +418,7 @@ bool StoreRegistry::make_room() {
 void StoreRegistry::list(std::uint32_t table, std::uint32_t slot, std::uint64_t page) {
   WatchedArea* const area = area_of(page);
   if (area == nullptr) {
-    (void)tables_[table]->take(slot);
+    (void)take(*tables_[table], slot);
     return;
   }
   std::uint32_t& link = tables_[table]->link(slot);
@@ -404,8 +430,9 @@ void StoreRegistry::list(std::uint32_t table, std::uint32_t slot, std::uint64_t 
 // Every fresh page comes into the list of its area.
 void StoreRegistry::list_fresh() {
   for (std::uint32_t table = 0; table < tables_used_; ++table)
-    tables_[table]->take_fresh(
-        [&](std::uint32_t slot) { list(table, slot, tables_[table]->page_in(slot)); });
+    tables_[table]->take_fresh(caller_of(*tables_[table]), [&](std::uint32_t slot) {
+      list(table, slot, tables_[table]->page_in(slot));
+    });
 }
 
 // Takes those out of the list for which is_taken(entry, page) is true.
@@ -433,9 +460,14 @@ void StoreRegistry::unlist_all_of(ThreadMarks& table) {
 
 // Collecting.
 
-void StoreRegistry::collect(const void* owner, std::uint64_t first, std::uint64_t end,
+void StoreRegistry::note_taken_of(const ThreadMarks& table) {
+  took_of_others_ = took_of_others_ || &table != marks_of_thread;
+}
+
+bool StoreRegistry::collect(const void* owner, std::uint64_t first, std::uint64_t end,
                             std::vector<StoredLines>& stored) {
   const Holder holder;
+  took_of_others_ = false;
   const bool probes = (end - first) * std::max(tables_used_, std::uint32_t{1}) <= kProbesMax;
   if (!probes) list_fresh();
   for (Range* range = first_behind(first);
@@ -448,6 +480,7 @@ void StoreRegistry::collect(const void* owner, std::uint64_t first, std::uint64_
     else
       take(*range, low, high, stored);
   }
+  return took_of_others_;
 }
 
 // There is a place for what is taken before it is taken.
@@ -456,8 +489,11 @@ void StoreRegistry::probe(const Range& range, std::uint64_t first, std::uint64_t
   for (std::uint64_t page = first; page < end; ++page) {
     stored.push_back({page, 0});
     std::uint64_t lines = range.area->take(page);
-    for (std::uint32_t table = 0; table < tables_used_; ++table)
-      lines |= tables_[table]->take_page(page);
+    for (std::uint32_t table = 0; table < tables_used_; ++table) {
+      const std::uint64_t taken = tables_[table]->take_page(page, caller_of(*tables_[table]));
+      if (taken != 0) note_taken_of(*tables_[table]);
+      lines |= taken;
+    }
     if (lines == 0)
       stored.pop_back();
     else
@@ -470,11 +506,13 @@ void StoreRegistry::take(const Range& range, std::uint64_t first, std::uint64_t 
   unlist(*range.area, [&](const Entry& listed, std::uint64_t page) {
     if (page < first || page >= end) return false;
     stored.push_back({page, 0});
-    const std::uint64_t lines = listed.table.take(listed.slot);
-    if (lines == 0)
+    const std::uint64_t lines = take(listed.table, listed.slot);
+    if (lines == 0) {
       stored.pop_back();
-    else
+    } else {
       stored.back().lines = lines;
+      note_taken_of(listed.table);
+    }
     return true;
   });
   PageRun run;
@@ -559,9 +597,9 @@ Status StoreMarks::watch(const void* owner, std::uint64_t first, std::uint64_t e
 void StoreMarks::unwatch(const void* owner, std::uint64_t first, std::uint64_t end) {
   registry.unwatch(owner, first, end);
 }
-void StoreMarks::collect(const void* owner, std::uint64_t first, std::uint64_t end,
-                         std::vector<StoredLines>& stored) {
-  registry.collect(owner, first, end, stored);
+Status StoreMarks::collect(const void* owner, std::uint64_t first, std::uint64_t end,
+                           std::vector<StoredLines>& stored) {
+  return registry.collect(owner, first, end, stored) ? await_stores_of_other_threads() : Status{};
 }
 std::size_t StoreMarks::tables() {
   const StoreRegistry::Holder holder;

@@ -1,7 +1,7 @@
 // What code says that it stored, for the store tracker: a bit for each cache line of each page.
 //
 // A mark goes into a table of the thread that makes it (thread_marks.h): no lock, a few loads when
-// the line is marked already, and one atomic operation when it is not.  Tables outlive their
+// the line is marked already, and a few plain instructions when it is not.  Tables outlive their
 // threads: a thread that has exited leaves its marks behind, and its table to the next thread that
 // needs one.  A table that is full is emptied into a map of the mapping's own lines
 // (watched_area.h), under a lock; and so are marks of kRunPagesMin pages or more.  So there is no
@@ -14,7 +14,9 @@
 // mappings have pending.
 //
 // A mark is seen by each collect that it happened before.  It may be made while its page is being
-// collected: it is then taken or stays.  Marks of addresses that nobody watches are dropped.
+// collected: it is then taken or stays, and what was stored before it is seen by whoever takes it.
+// (For that a collect that takes another thread's marks has all processors catch up: membarrier(2),
+// one or two microseconds.)  Marks of addresses that nobody watches are dropped.
 //
 // Marks may be made in a signal handler, whatever it interrupted: also another mark, or a collect.
 // A forked child begins with nothing watched and no marks.  One that was made past the C library's
@@ -49,9 +51,10 @@ class StoreMarks {
   static Status watch(const void* owner, std::uint64_t first, std::uint64_t end);
   // Drops the marks of the range, too.
   static void unwatch(const void* owner, std::uint64_t first, std::uint64_t end);
-  // Throws std::bad_alloc, with no mark lost: what was taken is in `stored`.
-  static void collect(const void* owner, std::uint64_t first, std::uint64_t end,
-                      std::vector<StoredLines>& stored);
+  // Stores that were made before their mark was taken are seen on success.  No mark is lost by a
+  // failure, nor by the std::bad_alloc that this throws: what was taken is in `stored`.
+  static Status collect(const void* owner, std::uint64_t first, std::uint64_t end,
+                        std::vector<StoredLines>& stored);
 
   // True while any range is watched.  Costs a load.
   static bool in_use() { return watched_.load(std::memory_order_relaxed) != 0; }

@@ -33,14 +33,21 @@ class StoreTracker final : public Tracker {
 
   Status collect(char* address, std::size_t length, PageRuns& stored) override {
     std::vector<StoredLines> taken;
-    try {
-      PAWL_TRY(collect_lines(address, length, taken));
-      for (const StoredLines& page : taken) stored.add(page.page);
-    } catch (...) {
+    const auto give_back = [&taken] {
       for (const StoredLines& page : taken) {
         const std::uint64_t at = page.page * kPageBytes;
         note_stored(reinterpret_cast<const void*>(at), kPageBytes);  // NOLINT: an address
       }
+    };
+    try {
+      Status status = collect_lines(address, length, taken);
+      if (!status.ok()) {
+        give_back();
+        return status;
+      }
+      for (const StoredLines& page : taken) stored.add(page.page);
+    } catch (...) {
+      give_back();
       throw;
     }
     return {};
@@ -48,8 +55,7 @@ class StoreTracker final : public Tracker {
   bool knows_lines() const override { return true; }
   Status collect_lines(char* address, std::size_t length,
                        std::vector<StoredLines>& stored) override {
-    StoreMarks::collect(this, page_of(address), page_of(address + length), stored);
-    return {};
+    return StoreMarks::collect(this, page_of(address), page_of(address + length), stored);
   }
   void note_store(const char* address, std::size_t length) noexcept override {
     note_stored(address, length);

@@ -6,8 +6,12 @@
 // fresh pages and either takes their marks or *lists* them with the mapping they belong to.  A page
 // with marks is always fresh or listed.
 //
-// The thread may be interrupted between any two of its steps by a handler that marks too, and may
-// even rebuild the table: hence what is looked at again after each step.
+// Only its thread sets bits in the table, each time with one instruction, which no handler divides
+// but other processors may.  Who collects clears whole words, atomically, and in the opposite
+// order: what of it comes in between such an instruction is seen twice, and nothing not at all.
+//
+// The thread may be interrupted between any two of its instructions by a handler that marks too,
+// and may even rebuild the table: hence what is looked at again after each step.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +20,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+
+#include "track/own_word.h"
 
 namespace pawl {
 
@@ -45,15 +51,16 @@ class ThreadMarks {
     }
   }
 
-  // What follows is called with the process's lock held.
+  // What follows is called with the process's lock held, by `caller`'s thread or another.
+  enum class Caller { its_thread, other_thread };
 
   // Calls visit(slot) for each fresh page, which is fresh no more.
   template <class Visit>
-  void take_fresh(Visit&& visit) {
+  void take_fresh(Caller caller, Visit&& visit) {
     if (fresh_groups_.load() == 0) return;
-    for (std::uint64_t groups = fresh_groups_.exchange(0); groups != 0; groups &= groups - 1) {
+    for (std::uint64_t groups = take(fresh_groups_, caller); groups != 0; groups &= groups - 1) {
       const auto group = static_cast<std::uint32_t>(std::countr_zero(groups));
-      for (std::uint64_t bits = fresh_[group].exchange(0); bits != 0; bits &= bits - 1)
+      for (std::uint64_t bits = take(fresh_[group], caller); bits != 0; bits &= bits - 1)
         visit(group * 64 + static_cast<std::uint32_t>(std::countr_zero(bits)));
     }
   }
@@ -61,14 +68,14 @@ class ThreadMarks {
     return slots_[slot].page.load(std::memory_order_relaxed);
   }
   // The marks of a slot, which has none then.
-  std::uint64_t take(std::uint32_t slot) { return slots_[slot].lines.exchange(0); }
+  std::uint64_t take(std::uint32_t slot, Caller caller) { return take(slots_[slot].lines, caller); }
   // The same by the page; 0 when it is not here.  It stays fresh or listed.
-  std::uint64_t take_page(std::uint64_t page) {
+  std::uint64_t take_page(std::uint64_t page, Caller caller) {
     for (std::uint32_t slot = slot_for(page);; slot = next_slot(slot)) {
       const std::uint64_t found = page_in(slot);
       if (found == 0) return 0;
       if (found != page) continue;
-      return slots_[slot].lines.load() == 0 ? 0 : take(slot);
+      return slots_[slot].lines.load() == 0 ? 0 : take(slot, caller);
     }
   }
   // The links of lists of slots, of all threads' tables; 0 where the slot is in none.
@@ -110,27 +117,27 @@ class ThreadMarks {
     std::atomic<std::uint64_t> lines{0};
   };
 
+  // An exchange waits until all that its thread stored has left the processor: not for one's own.
+  static std::uint64_t take(std::atomic<std::uint64_t>& word, Caller caller) {
+    return caller == Caller::its_thread ? clear(word) : word.exchange(0);
+  }
+
   static std::uint32_t slot_for(std::uint64_t page) {
     constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
     return static_cast<std::uint32_t>((page * kGoldenRatio) >> (64 - std::countr_zero(kSlots)));
   }
   static std::uint32_t next_slot(std::uint32_t slot) { return (slot + 1) % kSlots; }
 
-  bool is_fresh(std::uint32_t slot) const {
-    return (fresh_[slot / 64].load() >> (slot % 64) & 1) != 0 &&
-           (fresh_groups_.load() >> (slot / 64) & 1) != 0;
-  }
-  // In this order: whoever takes the group's bit finds the slot's.  Of a group's bit it is not
-  // asked who set it: whoever made another of the group fresh may not have come to that yet.
-  void make_fresh(std::uint32_t slot) {
-    const std::uint64_t group = std::uint64_t{1} << (slot / 64);
-    fresh_[slot / 64].fetch_or(std::uint64_t{1} << (slot % 64));
-    if ((fresh_groups_.load() & group) == 0) fresh_groups_.fetch_or(group);
+  // In this order: whoever finds the group's bit finds the slot's, and its lines.
+  void set_lines(std::uint32_t slot, std::uint64_t lines) {
+    set_bits(slots_[slot].lines, lines);
+    set_bits(fresh_[slot / 64], std::uint64_t{1} << (slot % 64));
+    set_bits(fresh_groups_, std::uint64_t{1} << (slot / 64));
   }
 
   __attribute__((noinline)) bool add(std::uint64_t page, std::uint64_t lines) noexcept {
     for (;;) {
-      const std::uint32_t generation = generation_.load(std::memory_order_relaxed);
+      const std::uint64_t generation = generation_.load(std::memory_order_relaxed);
       std::uint32_t slot = slot_for(page);
       std::uint64_t found = page_in(slot);
       while (found != page && found != 0) {
@@ -139,18 +146,17 @@ class ThreadMarks {
       }
       if (found == 0) {
         if (used_.load(std::memory_order_relaxed) >= kUsedMax) return false;
-        if (!slots_[slot].page.compare_exchange_strong(found, page)) continue;
-        used_.fetch_add(1, std::memory_order_relaxed);
+        if (!compare_and_set(slots_[slot].page, found, page)) continue;
+        increment(used_);
         // The slot may have marks: of a page that it was rebuilt away from while it was marked.
-        make_fresh(slot);
-        // In a table that was rebuilt this may not be the first free slot on the page's way.
-        if (generation_.load(std::memory_order_relaxed) != generation) continue;
-      } else if (slots_[slot].lines.load() == 0 && !is_fresh(slot)) {
-        // Before the marks, for a handler that finds them and believes them to be fresh.
-        make_fresh(slot);
+        // And in a table that was rebuilt it may not be the first free one on the page's way.
+        if (generation_.load(std::memory_order_relaxed) != generation) {
+          set_lines(slot, 0);
+          continue;
+        }
       }
-      // And after them: a collect may have come in between.
-      if (slots_[slot].lines.fetch_or(lines) == 0 && !is_fresh(slot)) make_fresh(slot);
+      set_lines(slot, lines);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
       if (page_in(slot) == page) return true;
     }
   }
@@ -158,8 +164,8 @@ class ThreadMarks {
   std::array<Slot, kSlots> slots_;
   std::atomic<std::uint64_t> fresh_groups_{0};  // a bit for each of fresh_ that is not 0
   std::array<std::atomic<std::uint64_t>, kSlots / 64> fresh_{};
-  std::atomic<std::uint32_t> used_{0};
-  std::atomic<std::uint32_t> generation_{0};  // times that it was rebuilt
+  std::atomic<std::uint64_t> used_{0};
+  std::atomic<std::uint64_t> generation_{0};  // times that it was rebuilt
   const std::uint32_t number_;
   std::array<std::uint32_t, kSlots> links_{};
 };

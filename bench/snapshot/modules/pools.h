@@ -17,6 +17,7 @@
 #include <string>
 
 #include "common/failure.h"
+#include "medium/busy_wait.h"
 #include "snapshot/structure.h"
 
 namespace pawl::bench {
@@ -33,6 +34,54 @@ class NoPool {
   void release(void* block) { std::free(block); }
   void commit() {}
   MediumUse use() const { return {}; }
+};
+
+// libc's memory, and the least that a commit can be on memory that keeps: two lines, of which one
+// tells of the other, past the caches into a ring, and a fence.  Nothing is recovered from them.
+class FencePool {
+ public:
+  explicit FencePool(const StructureSetup& setup)
+      : line_ns_(setup.line_ns), fence_ns_(setup.fence_ns) {
+    const int file = ::open(setup.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0 || ::ftruncate(file, kRingBytes) != 0) fail("cannot make a file for a ring");
+    void* const at =
+        ::mmap(nullptr, kRingBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+    ::close(file);
+    if (at == MAP_FAILED) fail("cannot map a ring");
+    ring_ = static_cast<char*>(at);
+  }
+  FencePool(const FencePool&) = delete;
+  FencePool& operator=(const FencePool&) = delete;
+  ~FencePool() { ::munmap(ring_, kRingBytes); }
+
+  void* allocate(std::size_t bytes) { return memory_.allocate(bytes); }
+  void release(void* block) { memory_.release(block); }
+  void commit() {
+    commits_ += 1;
+    char* const at = ring_ + commits_ * kRecordBytes % kRingBytes;
+    for (std::size_t word = 0; word < kRecordBytes / 8; ++word)
+      __builtin_nontemporal_store(commits_, reinterpret_cast<std::uint64_t*>(at) + word);
+    __builtin_ia32_sfence();
+    const std::uint64_t wait_ns = kRecordBytes / 64 * line_ns_ + fence_ns_;
+    if (wait_ns > 0) BusyWait::process().wait_ns(wait_ns);
+  }
+  MediumUse use() const {
+    return {commits_ * kRecordBytes / 64, commits_, commits_ * kRecordBytes};
+  }
+
+ private:
+  static constexpr std::size_t kRecordBytes = 128;
+  static constexpr std::size_t kRingBytes = std::size_t{64} << 20;
+
+  [[noreturn]] static void fail(const char* what) {
+    throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
+  }
+
+  NoPool memory_{{}};
+  const std::uint64_t line_ns_;
+  const std::uint64_t fence_ns_;
+  std::uint64_t commits_ = 0;
+  char* ring_ = nullptr;
 };
 
 // A file that is mapped shared, and msync of all of it: what is durable when is up to the kernel,
