@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <glob.h>
@@ -11,6 +12,7 @@
 #include <ifaddrs.h>
 #include <libgen.h>
 #include <math.h>
+#include <mqueue.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <poll.h>
@@ -21,6 +23,7 @@
 #include <search.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,10 +32,12 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -133,7 +138,11 @@ std::string prototype(Result (*)(Parameters..., ...)) {
   X(cfsetspeed) X(cfsetispeed) X(cfsetospeed) X(inet_ntop) X(inet_pton) X(inet_aton) \
   X(if_indextoname) X(getifaddrs) X(getaddrinfo) X(getnameinfo) X(regcomp) X(regexec) X(regerror) \
   X(regfree) X(dladdr) X(sem_init) X(sem_destroy) X(sem_wait) X(sem_trywait) X(sem_timedwait) \
-  X(sem_clockwait) X(sem_post) X(sem_getvalue)
+  X(sem_clockwait) X(sem_post) X(sem_getvalue) X(strdup) X(strndup) X(wcsdup) X(wcstoq) X(wcstouq) \
+  X(wcstol_l) X(wcstoul_l) X(wcstoll_l) X(wcstoull_l) X(gcvt) X(qgcvt) X(mq_receive) \
+  X(mq_timedreceive) X(mq_getattr) X(mq_setattr) X(msgrcv) X(msgctl) X(shmctl) X(sendmmsg) \
+  X(scandir64) X(name_to_handle_at) X(glob64) X(globfree64) X(posix_spawn) X(posix_spawnp) \
+  X(backtrace)
 // clang-format on
 
 const std::map<llvm::StringRef, std::string>& prototypes() {
@@ -144,6 +153,10 @@ const std::map<llvm::StringRef, std::string>& prototypes() {
       // Of later C libraries than this one.
       {"strlcpy", "8pp8"},
       {"strlcat", "8pp8"},
+      {"arc4random_buf", "vp8"},
+      // Of which the linker would warn.
+      {"readdir_r", "4ppp"},
+      {"readdir64_r", "4ppp"},
   };
   return known;
 }

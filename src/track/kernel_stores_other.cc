@@ -60,10 +60,12 @@ std::size_t product(std::size_t size, std::size_t count) {
   return __builtin_mul_overflow(size, count, &bytes) ? 0 : bytes;
 }
 
-// An address and its length as sockets return them.
+// An address and its length as sockets return them.  Pointers may be wrong, which the call says:
+// the length is not read where there is nothing to guard.
 struct AddressGuards {
   AddressGuards(void* address, socklen_t* length)
-      : address_guard(address, length == nullptr ? 0 : *length),
+      : address_guard(address,
+                      length == nullptr || !pawl::kernel_stores_are_tracked() ? 0 : *length),
         length_guard(length, sizeof *length) {}
   KernelStoreGuard address_guard;
   KernelStoreGuard length_guard;

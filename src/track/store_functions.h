@@ -48,8 +48,13 @@
 
 namespace pawl::stored {
 
-// Where it is not to be known how much a call that failed has written.
+// Where it is not to be known how much a call that failed has written, into a buffer whose size is
+// not known, either.
 inline constexpr std::size_t kUnknownBytes = std::size_t{64} << 10;
+
+inline std::size_t written_at_most(std::size_t size) {
+  return size == ~std::size_t{0} ? kUnknownBytes : size;
+}
 
 inline std::size_t product(std::size_t count, std::size_t size) {
   std::size_t bytes = 0;
@@ -84,8 +89,9 @@ inline void mark_string(const wchar_t* text) {
 inline void mark_string(const char* text, std::size_t size) {
   if (in_store_region(text)) pawl_stored(text, std::min(::strnlen(text, size) + 1, size));
 }
-inline void mark_vectors(const iovec* vectors, std::size_t bytes) {
-  for (; bytes > 0; ++vectors) {
+// What came may be more than there is room for: with MSG_TRUNC a call says how long a message was.
+inline void mark_vectors(const iovec* vectors, std::size_t count, std::size_t bytes) {
+  for (; bytes > 0 && count > 0; ++vectors, --count) {
     const std::size_t here = std::min(vectors->iov_len, bytes);
     mark_bytes(vectors->iov_base, here);
     bytes -= here;

@@ -4,16 +4,21 @@
 #include "track/store_functions.h"
 
 #include <charconv>
+#include <condition_variable>
 #include <istream>
 #include <list>
 #include <map>
+#include <mutex>
+#include <new>
 #include <string>
 #include <unordered_map>
 
 #include "track/red_black_tree.h"
 
 using pawl::stored::mark;
+using pawl::stored::mark_bytes;
 using pawl::stored::mark_count;
+using pawl::stored::mark_string;
 
 // Gives a function the name under which compiled programs call it.
 #define PAWL_STORED_AS(name) __asm__("pawl_stored_" name) __attribute__((visibility("default")))
@@ -108,6 +113,39 @@ std::pair<bool, std::size_t> stored_need_rehash(const HashPolicy* self, std::siz
   const auto result = self->_M_need_rehash(buckets, elements, more);
   mark(self);
   return result;
+}
+
+// Condition variables, as those of the C library: marked before and behind.
+
+using Condition = std::condition_variable;
+
+#define PAWL_STORED_CONDITION(function, name, act) \
+  void function(Condition*) PAWL_STORED_AS(name); \
+  void function(Condition* self) { \
+    mark(self); \
+    act; \
+    mark(self); \
+  } \
+  static_assert(true)
+PAWL_STORED_CONDITION(stored_make_condition, "_ZNSt18condition_variableC1Ev", new(self) Condition);
+PAWL_STORED_CONDITION(stored_make_base_condition, "_ZNSt18condition_variableC2Ev",
+                      new(self) Condition);
+PAWL_STORED_CONDITION(stored_end_condition, "_ZNSt18condition_variableD1Ev", self->~Condition());
+PAWL_STORED_CONDITION(stored_end_base_condition, "_ZNSt18condition_variableD2Ev",
+                      self->~Condition());
+PAWL_STORED_CONDITION(stored_notify_one, "_ZNSt18condition_variable10notify_oneEv",
+                      self->notify_one());
+PAWL_STORED_CONDITION(stored_notify_all, "_ZNSt18condition_variable10notify_allEv",
+                      self->notify_all());
+
+void stored_wait(Condition* self, std::unique_lock<std::mutex>& lock)
+    PAWL_STORED_AS("_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE");
+void stored_wait(Condition* self, std::unique_lock<std::mutex>& lock) {
+  mark(self);
+  mark(lock.mutex());
+  self->wait(lock);
+  mark(self);
+  mark(lock.mutex());
 }
 
 // Numbers and their texts.
@@ -205,6 +243,7 @@ PAWL_STORED_EXTRACT_BOTH(unsigned long long, "y");
 PAWL_STORED_EXTRACT_BOTH(float, "f");
 PAWL_STORED_EXTRACT_BOTH(double, "d");
 PAWL_STORED_EXTRACT_BOTH(long double, "e");
+PAWL_STORED_EXTRACT_BOTH(void*, "Pv");
 
 std::istream& stored_extract_character(std::istream& self, char& to)
     PAWL_STORED_AS("_ZStrsIcSt11char_traitsIcEERSt13basic_istreamIT_T0_ES6_RS3_");
@@ -212,6 +251,24 @@ std::istream& stored_extract_character(std::istream& self, char& to) {
   const auto mark_all = [&] { mark(&to); };
   const Behind behind(mark_all);
   return self >> to;
+}
+
+// A word into an array.  Whoever throws has not set the zero behind it.
+std::istream& stored_extract_word(std::istream& self, char* to, std::streamsize size)
+    PAWL_STORED_AS("_ZSt17__istream_extractRSiPcl");
+std::istream& stored_extract_word(std::istream& self, char* to, std::streamsize size) {
+  const auto room = static_cast<std::size_t>(std::max<std::streamsize>(size, 0));
+  bool is_over = false;
+  const auto mark_all = [&] {
+    if (is_over)
+      mark_string(to, room);
+    else
+      mark_bytes(to, std::min(room, pawl::stored::kUnknownBytes));
+  };
+  const Behind behind(mark_all);
+  std::__istream_extract(self, to, size);
+  is_over = true;
+  return self;
 }
 
 // With the zero that is set behind the text.

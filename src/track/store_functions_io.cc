@@ -1,14 +1,17 @@
 // pawl_stored_*: reading from descriptors and sockets, and waiting for them.
 #include "track/store_functions.h"
 
+#include <mqueue.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/msg.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -44,34 +47,38 @@ void mark_read(const void* to, size_t count, ssize_t result) {
   else if (stored_nevertheless())
     mark_bytes(to, count);
 }
+
+// What is behind the pointer, which may be the one that the call could not read.
+bool read_vector(const iovec* at, iovec& vector) {
+  const iovec here{&vector, sizeof vector};
+  const iovec there{const_cast<iovec*>(at), sizeof vector};
+  return process_vm_readv(::getpid(), &here, 1, &there, 1, 0) == sizeof vector;
+}
 void mark_read(const iovec* vectors, int count, ssize_t result) {
-  if (result >= 0) return mark_vectors(vectors, static_cast<size_t>(result));
+  if (result >= 0)
+    return mark_vectors(vectors, static_cast<size_t>(count), static_cast<size_t>(result));
   if (!stored_nevertheless()) return;
-  for (int i = 0; i < count; ++i) mark_bytes(vectors[i].iov_base, vectors[i].iov_len);
+  const int error_number = errno;
+  iovec vector{};
+  for (int i = 0; i < count && read_vector(vectors + i, vector); ++i)
+    mark_bytes(vector.iov_base, vector.iov_len);
+  errno = error_number;
 }
 
-// An address that a call returns, cut to the room that was there.
-class AddressRoom {
- public:
-  AddressRoom(const void* address, const socklen_t* length)
-      : address_(address), length_(length), room_(length == nullptr ? 0 : *length) {}
-  void mark_all() const {
-    if (length_ == nullptr) return;
-    mark(length_);
-    mark_bytes(address_, std::min(room_, *length_));
-  }
-
- private:
-  const void* const address_;
-  const socklen_t* const length_;
-  const socklen_t room_;
-};
+// An address that a call has returned.  Before the call nothing may be read, for the pointers may
+// be wrong, which the call says.  It says how long the address is, also where it was cut to the
+// room.
+void mark_address(const void* address, const socklen_t* length) {
+  if (length == nullptr) return;
+  mark(length);
+  mark_bytes(address, *length);
+}
 
 void mark_message(const msghdr& message, size_t bytes) {
   mark(&message);
   mark_bytes(message.msg_name, message.msg_namelen);
   mark_bytes(message.msg_control, message.msg_controllen);
-  mark_vectors(message.msg_iov, bytes);
+  mark_vectors(message.msg_iov, message.msg_iovlen, bytes);
 }
 
 }  // namespace
@@ -136,19 +143,17 @@ PAWL_STORED_READ(__recv_chk, (int descriptor, void* to, size_t count, size_t roo
 extern "C" PAWL_PUBLIC ssize_t pawl_stored_recvfrom(int descriptor, void* to, size_t count,
                                                     int flags, sockaddr* address,
                                                     socklen_t* length) {
-  const AddressRoom room(address, length);
   const ssize_t result = recvfrom(descriptor, to, count, flags, address, length);
   mark_read(to, count, result);
-  room.mark_all();
+  if (result >= 0) mark_address(address, length);
   return result;
 }
 extern "C" PAWL_PUBLIC ssize_t pawl_stored___recvfrom_chk(int descriptor, void* to, size_t count,
                                                           size_t size, int flags, sockaddr* address,
                                                           socklen_t* length) {
-  const AddressRoom room(address, length);
   const ssize_t result = __recvfrom_chk(descriptor, to, count, size, flags, address, length);
   mark_read(to, count, result);
-  room.mark_all();
+  if (result >= 0) mark_address(address, length);
   return result;
 }
 PAWL_STORED(ssize_t, recvmsg, (int descriptor, msghdr* to, int flags), (descriptor, to, flags),
@@ -160,11 +165,14 @@ PAWL_STORED(
       mark_message(to[i].msg_hdr, to[i].msg_len);
     } mark(timeout));
 
+PAWL_STORED(int, sendmmsg, (int descriptor, mmsghdr* messages, unsigned count, int flags),
+            (descriptor, messages, count, flags),
+            for (int i = 0; i < result; ++i) mark(&messages[i].msg_len));
+
 #define PAWL_STORED_ADDRESS(name, parameters, arguments) \
   extern "C" PAWL_PUBLIC int pawl_stored_##name parameters { \
-    const AddressRoom room(to, length); \
     const int result = name arguments; \
-    if (result >= 0) room.mark_all(); \
+    if (result >= 0) mark_address(to, length); \
     return result; \
   } \
   static_assert(true)
@@ -181,6 +189,27 @@ PAWL_STORED_ADDRESS(getsockopt,
                     (descriptor, level, option, to, length));
 PAWL_STORED(int, socketpair, (int domain, int type, int protocol, int to[2]),
             (domain, type, protocol, to), mark_array(to, 2));
+
+// Queues of messages.
+
+PAWL_STORED(ssize_t, mq_receive, (mqd_t queue, char* to, size_t count, unsigned* priority),
+            (queue, to, count, priority), mark_read(to, count, result);
+            mark(priority));
+PAWL_STORED(ssize_t, mq_timedreceive,
+            (mqd_t queue, char* to, size_t count, unsigned* priority, const timespec* until),
+            (queue, to, count, priority, until), mark_read(to, count, result);
+            mark(priority));
+PAWL_STORED(int, mq_getattr, (mqd_t queue, mq_attr* to), (queue, to), mark(to));
+PAWL_STORED(int, mq_setattr, (mqd_t queue, const mq_attr* attributes, mq_attr* old),
+            (queue, attributes, old), mark(old));
+// The type of the message stands before its text.
+PAWL_STORED(ssize_t, msgrcv, (int queue, void* to, size_t count, long type, int flags),
+            (queue, to, count, type, flags),
+            mark_read(to, count + sizeof type,
+                      result < 0 ? result : result + static_cast<ssize_t>(sizeof type)));
+PAWL_STORED(int, msgctl, (int queue, int command, msqid_ds* to), (queue, command, to), mark(to));
+PAWL_STORED(int, shmctl, (int segment, int command, shmid_ds* to), (segment, command, to),
+            mark(to));
 
 // Waiting.
 

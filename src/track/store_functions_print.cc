@@ -7,9 +7,9 @@
 #include <cstdarg>
 #include <cstdio>
 
-using pawl::stored::kUnknownBytes;
 using pawl::stored::mark;
 using pawl::stored::mark_array;
+using pawl::stored::written_at_most;
 
 extern "C" {
 int __vsprintf_chk(char*, int, size_t, const char*, va_list);
@@ -120,7 +120,13 @@ void mark_printed(const Character* to, size_t size, int result) {
   if (result >= 0)
     mark_array(to, std::min(static_cast<size_t>(result) + 1, size));
   else
-    mark_array(to, std::min(kUnknownBytes, size));
+    mark_array(to, written_at_most(size));
+}
+
+// The text, too: the program's own malloc() may have given memory of a mapping for it.
+void mark_made(char** to, int result) {
+  mark(to);
+  if (result >= 0) mark_array(*to, static_cast<size_t>(result) + 1);
 }
 
 }  // namespace
@@ -157,9 +163,9 @@ PAWL_STORED_PRINT(__snprintf_chk, __vsnprintf_chk,
                   (to, size, flag, room, format, list), (to, size, flag, room, format, list),
                   mark_printed(to, size, result));
 PAWL_STORED_PRINT(asprintf, vasprintf, (char** to, const char* format), (to, format, list),
-                  (to, format, list), mark(to));
+                  (to, format, list), mark_made(to, result));
 PAWL_STORED_PRINT(__asprintf_chk, __vasprintf_chk, (char** to, int flag, const char* format),
-                  (to, flag, format, list), (to, flag, format, list), mark(to));
+                  (to, flag, format, list), (to, flag, format, list), mark_made(to, result));
 PAWL_STORED_PRINT(printf, vprintf, (const char* format), (format, list), (format, list));
 PAWL_STORED_PRINT(__printf_chk, __vprintf_chk, (int flag, const char* format), (flag, format, list),
                   (flag, format, list));

@@ -109,6 +109,11 @@ class Format {
       } else if (take('L')) {
         integer_bytes = sizeof(long long);
         real_bytes = sizeof(long double);
+      } else if (take('w')) {
+        // C23's: of so many bits, or the fast type that has them.
+        const bool is_fast = take('f');
+        const size_t bits = number();
+        integer_bytes = is_fast && bits > 8 ? sizeof(long) : bits / 8;
       } else if (take('m')) {
         is_allocated = true;
       } else if (is_oldest_ && *at_ == 'a' && (at_[1] == 's' || at_[1] == 'S' || at_[1] == '[')) {
@@ -131,6 +136,9 @@ class Format {
       case 'b':
       case 'B':
         conversion.unit_bytes = integer_bytes;
+        break;
+      case '%':
+        is_stored = false;
         break;
       case 'n':
         conversion.writes = Writes::count;

@@ -20,15 +20,15 @@ char* __realpath_chk(const char*, char*, size_t);
 int __ptsname_r_chk(int, char*, size_t, size_t);
 }
 
-// Sorting: also when a comparison throws.
+// Sorting: also when a comparison throws, or leaves by longjmp().
 namespace {
 
-class MarkedBehind {
+class MarkedAround {
  public:
-  MarkedBehind(const void* at, size_t count) : at_(at), count_(count) {}
-  ~MarkedBehind() { mark_bytes(at_, count_); }
-  MarkedBehind(const MarkedBehind&) = delete;
-  MarkedBehind& operator=(const MarkedBehind&) = delete;
+  MarkedAround(const void* at, size_t count) : at_(at), count_(count) { mark_bytes(at, count); }
+  ~MarkedAround() { mark_bytes(at_, count_); }
+  MarkedAround(const MarkedAround&) = delete;
+  MarkedAround& operator=(const MarkedAround&) = delete;
 
  private:
   const void* const at_;
@@ -39,13 +39,13 @@ class MarkedBehind {
 
 extern "C" PAWL_PUBLIC void pawl_stored_qsort(void* first, size_t count, size_t size,
                                               int (*compare)(const void*, const void*)) {
-  const MarkedBehind marked(first, product(count, size));
+  const MarkedAround marked(first, product(count, size));
   qsort(first, count, size, compare);
 }
 extern "C" PAWL_PUBLIC void pawl_stored_qsort_r(void* first, size_t count, size_t size,
                                                 int (*compare)(const void*, const void*, void*),
                                                 void* context) {
-  const MarkedBehind marked(first, product(count, size));
+  const MarkedAround marked(first, product(count, size));
   qsort_r(first, count, size, compare, context);
 }
 
@@ -92,6 +92,12 @@ PAWL_STORED_LOCAL_INTEGER(strtol, long, char);
 PAWL_STORED_LOCAL_INTEGER(strtoul, unsigned long, char);
 PAWL_STORED_LOCAL_INTEGER(strtoll, long long, char);
 PAWL_STORED_LOCAL_INTEGER(strtoull, unsigned long long, char);
+PAWL_STORED_INTEGER(wcstoq, long long, wchar_t);
+PAWL_STORED_INTEGER(wcstouq, unsigned long long, wchar_t);
+PAWL_STORED_LOCAL_INTEGER(wcstol, long, wchar_t);
+PAWL_STORED_LOCAL_INTEGER(wcstoul, unsigned long, wchar_t);
+PAWL_STORED_LOCAL_INTEGER(wcstoll, long long, wchar_t);
+PAWL_STORED_LOCAL_INTEGER(wcstoull, unsigned long long, wchar_t);
 
 PAWL_STORED(int, strfromf, (char* to, size_t size, const char* format, float value),
             (to, size, format, value),
@@ -111,6 +117,15 @@ PAWL_STORED_DIGITS(fcvt_r, double);
 PAWL_STORED_DIGITS(qecvt_r, long double);
 PAWL_STORED_DIGITS(qfcvt_r, long double);
 
+PAWL_STORED(char*, gcvt, (double value, int digits, char* to), (value, digits, to),
+            mark_string(to));
+PAWL_STORED(char*, qgcvt, (long double value, int digits, char* to), (value, digits, to),
+            mark_string(to));
+
+// Of C libraries from 2.36 on.
+// NOLINTNEXTLINE(readability-redundant-declaration)
+extern "C" __attribute__((weak)) void arc4random_buf(void*, size_t) noexcept;
+PAWL_STORED_NOTHING(arc4random_buf, (void* to, size_t count), (to, count), mark_bytes(to, count));
 PAWL_STORED(int, rand_r, (unsigned* state), (state), mark(state));
 PAWL_STORED(double, erand48, (unsigned short state[3]), (state), mark_array(state, 3));
 PAWL_STORED(long, nrand48, (unsigned short state[3]), (state), mark_array(state, 3));

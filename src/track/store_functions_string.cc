@@ -23,6 +23,8 @@ char* __stpncpy_chk(char*, const char*, size_t, size_t);
 char* __strcat_chk(char*, const char*, size_t);
 char* __strncat_chk(char*, const char*, size_t, size_t);
 int __xpg_strerror_r(int, char*, size_t);
+char* __strdup(const char*);
+char* __strndup(const char*, size_t);
 // Of C libraries from 2.38 on, and of libbsd.
 __attribute__((weak)) size_t strlcpy(char*, const char*, size_t);
 __attribute__((weak)) size_t strlcat(char*, const char*, size_t);
@@ -129,6 +131,12 @@ extern "C" PAWL_PUBLIC size_t pawl_stored_strlcat(char* to, const char* from, si
   if (before < size) mark_string(to + before);
   return result;
 }
+
+// Copies in memory that malloc() gave: of a mapping, where the program's own does so.
+PAWL_STORED(char*, strdup, (const char* from), (from), mark_string(result));
+PAWL_STORED(char*, __strdup, (const char* from), (from), mark_string(result));
+PAWL_STORED(char*, strndup, (const char* from, size_t size), (from, size), mark_string(result));
+PAWL_STORED(char*, __strndup, (const char* from, size_t size), (from, size), mark_string(result));
 
 PAWL_STORED(size_t, strxfrm, (char* to, const char* from, size_t size), (to, from, size),
             mark_bytes(to, std::min(result + 1, size)));

@@ -4,6 +4,8 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <dlfcn.h>
+#include <execinfo.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <grp.h>
 #include <ifaddrs.h>
@@ -12,6 +14,7 @@
 #include <pwd.h>
 #include <regex.h>
 #include <sched.h>
+#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -104,6 +107,32 @@ PAWL_STORED(int, scandir,
             (const char* path, dirent*** to, int (*selects)(const dirent*),
              int (*compare)(const dirent**, const dirent**)),
             (path, to, selects, compare), mark(to));
+PAWL_STORED(int, scandir64,
+            (const char* path, dirent64*** to, int (*selects)(const dirent64*),
+             int (*compare)(const dirent64**, const dirent64**)),
+            (path, to, selects, compare), mark(to));
+// NOLINTBEGIN: they are what programs call
+extern "C" int pawl_real_readdir_r(DIR*, dirent*, dirent**) __asm__("readdir_r");
+extern "C" int pawl_real_readdir64_r(DIR*, dirent64*, dirent64**) __asm__("readdir64_r");
+#define PAWL_STORED_ENTRY_OF_DIRECTORY(name, type) \
+  extern "C" PAWL_PUBLIC int pawl_stored_##name(DIR* directory, type* to, type** found) { \
+    const int result = pawl_real_##name(directory, to, found); \
+    mark(to); \
+    mark(found); \
+    return result; \
+  } \
+  static_assert(true)
+PAWL_STORED_ENTRY_OF_DIRECTORY(readdir_r, dirent);
+PAWL_STORED_ENTRY_OF_DIRECTORY(readdir64_r, dirent64);
+// NOLINTEND
+PAWL_STORED(int, name_to_handle_at,
+            (int directory, const char* path, file_handle* to, int* mount, int flags),
+            (directory, path, to, mount, flags), mark(mount);
+            mark(to); if (result == 0) mark_bytes(to->f_handle, to->handle_bytes));
+PAWL_STORED(int, glob64,
+            (const char* pattern, int flags, int (*fails)(const char*, int), glob64_t* to),
+            (pattern, flags, fails, to), mark(to));
+PAWL_STORED_NOTHING(globfree64, (glob64_t * to), (to), mark(to));
 PAWL_STORED(int, glob, (const char* pattern, int flags, int (*fails)(const char*, int), glob_t* to),
             (pattern, flags, fails, to), mark(to));
 PAWL_STORED_NOTHING(globfree, (glob_t * to), (to), mark(to));
@@ -134,6 +163,15 @@ PAWL_STORED(int, uname, (utsname * to), (to), mark(to));
 
 // Processes and users.
 
+PAWL_STORED(int, posix_spawn,
+            (pid_t * to, const char* path, const posix_spawn_file_actions_t* actions,
+             const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment),
+            (to, path, actions, attributes, arguments, environment), mark(to));
+PAWL_STORED(int, posix_spawnp,
+            (pid_t * to, const char* file, const posix_spawn_file_actions_t* actions,
+             const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment),
+            (to, file, actions, attributes, arguments, environment), mark(to));
+PAWL_STORED(int, backtrace, (void** to, int count), (to, count), mark_count(to, 8L * result));
 PAWL_STORED(int, sysinfo, (struct sysinfo * to), (to), mark(to));
 PAWL_STORED(int, getrusage, (__rusage_who_t who, rusage* to), (who, to), mark(to));
 PAWL_STORED(int, getrlimit, (__rlimit_resource_t resource, rlimit* to), (resource, to), mark(to));

@@ -131,6 +131,21 @@ PAWL_STORED_AROUND(int, thrd_create, (thrd_t * to, thrd_start_t start, void* arg
                    (to, start, argument), mark(to));
 PAWL_STORED(int, pthread_join, (pthread_t thread, void** to), (thread, to), mark(to));
 PAWL_STORED(int, thrd_join, (thrd_t thread, int* to), (thread, to), mark(to));
+PAWL_STORED(int, pthread_tryjoin_np, (pthread_t thread, void** to), (thread, to), mark(to));
+PAWL_STORED(int, pthread_timedjoin_np, (pthread_t thread, void** to, const timespec* until),
+            (thread, to, until), mark(to));
+PAWL_STORED(int, pthread_clockjoin_np,
+            (pthread_t thread, void** to, clockid_t clock, const timespec* until),
+            (thread, to, clock, until), mark(to));
+PAWL_STORED(int, pthread_getschedparam, (pthread_t thread, int* policy, sched_param* to),
+            (thread, policy, to), mark(policy);
+            mark(to));
+PAWL_STORED(int, pthread_getaffinity_np, (pthread_t thread, size_t size, cpu_set_t* to),
+            (thread, size, to), mark_bytes(to, size));
+PAWL_STORED(int, pthread_getattr_np, (pthread_t thread, pthread_attr_t* to), (thread, to),
+            mark(to));
+PAWL_STORED(int, thrd_sleep, (const timespec* time, timespec* rest), (time, rest), mark(rest));
+PAWL_STORED(int, tss_create, (tss_t * to, tss_dtor_t ends), (to, ends), mark(to));
 PAWL_STORED(int, pthread_key_create, (pthread_key_t * to, void (*ends)(void*)), (to, ends),
             mark(to));
 PAWL_STORED(int, pthread_getname_np, (pthread_t thread, char* to, size_t size), (thread, to, size),

@@ -9,10 +9,10 @@
 #include <csignal>
 #include <ctime>
 
-using pawl::stored::kUnknownBytes;
 using pawl::stored::mark;
 using pawl::stored::mark_array;
 using pawl::stored::mark_string;
+using pawl::stored::written_at_most;
 
 PAWL_STORED(time_t, time, (time_t* to), (to), mark(to));
 PAWL_STORED(int, gettimeofday, (timeval * to, void* zone), (to, zone), mark(to);
@@ -21,6 +21,7 @@ PAWL_STORED(int, clock_gettime, (clockid_t clock, timespec* to), (clock, to), ma
 PAWL_STORED(int, clock_getres, (clockid_t clock, timespec* to), (clock, to), mark(to));
 PAWL_STORED(int, clock_getcpuclockid, (pid_t process, clockid_t* to), (process, to), mark(to));
 PAWL_STORED(int, timespec_get, (timespec * to, int base), (to, base), mark(to));
+PAWL_STORED(int, timespec_getres, (timespec * to, int base), (to, base), mark(to));
 PAWL_STORED(int, nanosleep, (const timespec* time, timespec* rest), (time, rest), mark(rest));
 PAWL_STORED(int, clock_nanosleep,
             (clockid_t clock, int flags, const timespec* time, timespec* rest),
@@ -49,7 +50,7 @@ namespace {
 // Without room for all, some of it may be there.
 template <class Character>
 void mark_formatted(const Character* to, size_t size, size_t result) {
-  mark_array(to, result == 0 ? std::min(size, kUnknownBytes) : result + 1);
+  mark_array(to, result == 0 ? written_at_most(size) : result + 1);
 }
 
 }  // namespace

@@ -52,6 +52,7 @@ PAWL_STORED(wchar_t*, wmemset, (wchar_t * to, wchar_t value, size_t count), (to,
 PAWL_STORED(wchar_t*, __wmemset_chk, (wchar_t * to, wchar_t value, size_t count, size_t room),
             (to, value, count, room), mark_array(to, count));
 
+PAWL_STORED(wchar_t*, wcsdup, (const wchar_t* from), (from), mark_string(result));
 PAWL_STORED(wchar_t*, wcscpy, (wchar_t * to, const wchar_t* from), (to, from), mark_string(to));
 PAWL_STORED(wchar_t*, __wcscpy_chk, (wchar_t * to, const wchar_t* from, size_t room),
             (to, from, room), mark_string(to));
@@ -142,7 +143,7 @@ namespace {
 template <class Character>
 void mark_converted_string(const Character* to, size_t result, size_t size) {
   if (to == nullptr) return;
-  if (result == ~size_t{0}) size = std::min(size, pawl::stored::kUnknownBytes);
+  if (result == ~size_t{0}) size = pawl::stored::written_at_most(size);
   mark_array(to, result < size ? result + 1 : size);
 }
 

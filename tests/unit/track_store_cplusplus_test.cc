@@ -1,12 +1,15 @@
 // What compiled programs call instead of functions of the C++ library: they do the same, and mark
 // every byte that they change.
 #include <charconv>
+#include <condition_variable>
 #include <cstring>
 #include <istream>
 #include <list>
 #include <map>
+#include <mutex>
 #include <random>
 #include <sstream>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -36,6 +39,15 @@ std::istream& stored_extract_double(std::istream*, double&)
 std::istream& stored_getline(std::istream*, char*, std::streamsize, char)
     STORED_AS("_ZNSi7getlineEPclc");
 std::istream& stored_read(std::istream*, char*, std::streamsize) STORED_AS("_ZNSi4readEPcl");
+std::istream& stored_extract_word(std::istream&, char*, std::streamsize)
+    STORED_AS("_ZSt17__istream_extractRSiPcl");
+std::istream& stored_extract_pointer(std::istream*, void*&) STORED_AS("_ZNSirsERPv");
+using Condition = std::condition_variable;
+void stored_make_condition(Condition*) STORED_AS("_ZNSt18condition_variableC1Ev");
+void stored_end_condition(Condition*) STORED_AS("_ZNSt18condition_variableD1Ev");
+void stored_notify_all(Condition*) STORED_AS("_ZNSt18condition_variable10notify_allEv");
+void stored_wait(Condition*, std::unique_lock<std::mutex>&)
+    STORED_AS("_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE");
 
 namespace pawl {
 namespace {
@@ -245,6 +257,39 @@ TEST_F(StoredCplusplus, Streams) {
   EXPECT_EQ(check([&] { EXPECT_THROW(stored_read(&stream, b_ + 128, 100), std::ios::failure); }),
             5u);
   EXPECT_EQ(stream.gcount(), 5);
+}
+
+TEST_F(StoredCplusplus, WordsAndPointersAreReadFromStreams) {
+  std::istringstream in("pawl 0x1234");
+  EXPECT_EQ(check([&] { stored_extract_word(in, b_, 20); }), 4u);
+  EXPECT_STREQ(b_, "pawl");
+  EXPECT_GT(check([&] { stored_extract_pointer(&in, *reinterpret_cast<void**>(b_ + 64)); }), 0u);
+  std::memset(b_, 1, 100);
+  std::istringstream longer("longer than there is room for");
+  EXPECT_EQ(check([&] { stored_extract_word(longer, b_, 4); }), 4u);
+}
+
+TEST_F(StoredCplusplus, ConditionVariablesAreMarked) {
+  std::memset(b_, 1, sizeof(Condition));
+  auto* const condition = reinterpret_cast<Condition*>(b_);
+  EXPECT_GT(check([&] { stored_make_condition(condition); }), 0u);
+  auto* const mutex = new (b_ + 128) std::mutex;
+  EXPECT_GT(check([&] {
+              std::unique_lock lock(*mutex);
+              bool is_over = false;
+              std::thread other([&] {
+                const std::lock_guard guard(*mutex);
+                is_over = true;
+                condition->notify_all();
+              });
+              while (!is_over) stored_wait(condition, lock);
+              lock.release();  // and so the mutex is changed
+              other.join();
+            }),
+            0u);
+  mutex->unlock();
+  (void)check([&] { stored_notify_all(condition); });
+  (void)check([&] { stored_end_condition(condition); });
 }
 
 }  // namespace

@@ -4,9 +4,13 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <execinfo.h>
 #include <getopt.h>
+#include <glob.h>
 #include <iconv.h>
+#include <dirent.h>
 #include <libgen.h>
+#include <mqueue.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <poll.h>
@@ -15,9 +19,11 @@
 #include <regex.h>
 #include <search.h>
 #include <semaphore.h>
+#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/msg.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/select.h>
@@ -36,6 +42,7 @@
 
 #include <clocale>
 #include <cmath>
+#include <csetjmp>
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
@@ -49,6 +56,21 @@
 
 // The wrappers have the types of what they wrap.
 #define DECLARED(name) extern "C" decltype(::name) pawl_stored_##name
+DECLARED(strdup);
+DECLARED(strndup);
+DECLARED(gcvt);
+DECLARED(wcstol_l);
+DECLARED(sendmmsg);
+DECLARED(msgrcv);
+DECLARED(mq_receive);
+DECLARED(posix_spawn);
+DECLARED(scandir64);
+DECLARED(glob64);
+DECLARED(thrd_sleep);
+DECLARED(tss_create);
+DECLARED(pthread_getaffinity_np);
+DECLARED(pthread_getschedparam);
+DECLARED(backtrace);
 DECLARED(memcpy);
 DECLARED(memmove);
 DECLARED(mempcpy);
@@ -425,6 +447,7 @@ TEST_F(StoreFunctions, ThatScan) {
   CHECK(pawl_stored___isoc99_sscanf("1.5", "%Lf", as<long double>(b)); std::memset(b + 10, 0, 6); test::recorded_stores.push_back({b + 10, 6}));
   CHECK(pawl_stored___isoc99_sscanf("12 13", "%2$d %1$d", as<int>(b), as<int>(b + 32)));
   CHECK(pawl_stored___isoc99_sscanf("100%12", "%*d%%%d", as<int>(b)));
+  CHECK(pawl_stored___isoc99_sscanf("100%12", "%*d%5%%d", as<int>(b)));
   CHECK(pawl_stored___isoc99_sscanf("pawl", "%ls", wide(b)));
   check([](char*) {}, [](char* b) { pawl_stored___isoc99_sscanf("allocated", "%ms", reinterpret_cast<char**>(b)); std::free(*reinterpret_cast<char**>(b)); }, 8);
   check([](char*) {}, [](char* b) { pawl_stored_sscanf("allocated", "%as", reinterpret_cast<char**>(b)); std::free(*reinterpret_cast<char**>(b)); }, 8);
@@ -705,6 +728,101 @@ TEST_F(StoreFunctions, OfThreads) {
   CHECK_LOOSE_AFTER(mtx_init(as<mtx_t>(b), mtx_plain), pawl_stored_mtx_lock(as<mtx_t>(b)));
 }
 // clang-format on
+
+// A message longer than the room for it: no vector behind the last is looked at.
+TEST_F(StoreFunctions, OfMessagesThatAreCut) {
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
+  const std::string text(4000, 'x');
+  auto* const vectors = as<iovec>(b_ + 1024);
+  vectors[0] = {b_, 64};
+  vectors[1] = {reinterpret_cast<void*>(1), ~std::size_t{0}};  // not of the message
+  mmsghdr message{};
+  message.msg_hdr.msg_iov = vectors;
+  message.msg_hdr.msg_iovlen = 1;
+  ASSERT_EQ(send(pair[0], text.data(), text.size(), 0), 4000);
+  test::recorded_stores.clear();
+  EXPECT_EQ(pawl_stored_recvmsg(pair[1], &message.msg_hdr, MSG_TRUNC), 4000);
+  EXPECT_EQ(test::recorded_in(memory_).size(), 64u);
+  ASSERT_EQ(send(pair[0], text.data(), text.size(), 0), 4000);
+  test::recorded_stores.clear();
+  EXPECT_EQ(pawl_stored_recvmmsg(pair[1], &message, 1, MSG_TRUNC, nullptr), 1);
+  EXPECT_EQ(message.msg_len, 4000u);
+  EXPECT_EQ(test::recorded_in(memory_).size(), 64u);
+  // A wrong pointer is an error, not the end.
+  auto* const nowhere = reinterpret_cast<socklen_t*>(1);
+  EXPECT_EQ(pawl_stored_getsockname(pair[0], as<sockaddr>(b_), nowhere), -1);
+  EXPECT_EQ(errno, EFAULT);
+  EXPECT_EQ(pawl_stored_recvfrom(pair[1], b_, 10, MSG_DONTWAIT, as<sockaddr>(b_ + 64), nowhere), -1);
+  ASSERT_EQ(send(pair[0], "x", 1, 0), 1);
+  errno = 0;
+  const iovec* volatile no_vectors = reinterpret_cast<iovec*>(1);  // which compilers would warn of
+  EXPECT_EQ(pawl_stored_readv(pair[1], no_vectors, 1), -1);
+  EXPECT_EQ(errno, EFAULT);
+  close(pair[0]);
+  close(pair[1]);
+}
+
+// What a call that fails late has written, into buffers longer than 64 KiB.
+TEST(StoreFunctionsThatFail, HaveWritten) {
+  constexpr std::size_t kLarge = std::size_t{1} << 20;
+  test::RegionMemory memory(kLarge);
+  char* const b = memory.start();
+  const auto all_marked_up_to = [&](std::size_t last) {
+    EXPECT_NE(b[last], 0);
+    EXPECT_TRUE(test::recorded_in(memory).contains(last));
+  };
+  test::recorded_stores.clear();
+  const wchar_t wrong[] = {static_cast<wchar_t>(0x7fffffff), 0};
+  const std::string was = std::setlocale(LC_ALL, nullptr);
+  std::setlocale(LC_ALL, "C");
+  EXPECT_EQ(pawl_stored_snprintf(b, kLarge, "%150000d%ls", 1, wrong), -1);
+  all_marked_up_to(149'000);
+  std::memset(b, 0, kLarge);
+  test::recorded_stores.clear();
+  std::setlocale(LC_ALL, "C.UTF-8");
+  const std::string text = std::string(100'000, 'x') + "\xff";
+  EXPECT_EQ(pawl_stored_mbstowcs(as<wchar_t>(b), text.c_str(), kLarge / sizeof(wchar_t)), ~std::size_t{0});
+  all_marked_up_to(99'000 * sizeof(wchar_t));
+  std::setlocale(LC_ALL, was.c_str());
+}
+
+jmp_buf out_of_sort;
+int compare_until_it_leaves(const void* one, const void* other) {
+  static int left = 60;
+  if (--left == 0) std::longjmp(out_of_sort, 1);
+  return compare_ints(one, other);
+}
+TEST_F(StoreFunctions, ThatAreLeftByLongjmp) {
+  check([](char* b) { for (int i = 0; i < 100; ++i) as<int>(b)[i] = -i * 0x1010101; },
+        [](char* b) { if (setjmp(out_of_sort) == 0) pawl_stored_qsort(b, 100, 4, compare_until_it_leaves); }, 400);
+}
+
+TEST_F(StoreFunctions, OfMessagesProcessesAndThreads) {
+  CHECK_LOOSE(pawl_stored_gcvt(3.25, 5, b));
+  CHECK(pawl_stored_wcstol_l(L"12 ", reinterpret_cast<wchar_t**>(b), 10, newlocale(LC_ALL_MASK, "C", nullptr)); test::recorded_stores.push_back({b, 8}); std::memset(b, 0, 8));
+  const int queue = msgget(IPC_PRIVATE, 0600);
+  if (queue >= 0) {
+    struct { long type; char text[20]; } message = {0x1112131415161718, "in a queue"};
+    CHECK(ASSERT_EQ(msgsnd(queue, &message, 10, 0), 0); EXPECT_EQ(pawl_stored_msgrcv(queue, b, 100, 0, 0), 10));
+    msgctl(queue, IPC_RMID, nullptr);
+  }
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
+  iovec vector = {pair, 4};
+  check([&](char* b) { *as<mmsghdr>(b) = {}; as<mmsghdr>(b)->msg_hdr.msg_iov = &vector; as<mmsghdr>(b)->msg_hdr.msg_iovlen = 1; },
+        [&](char* b) { EXPECT_EQ(pawl_stored_sendmmsg(pair[0], as<mmsghdr>(b), 1, 0), 1); }, 4);
+  close(pair[0]);
+  close(pair[1]);
+  char path[] = "/bin/true";
+  char* const arguments[] = {path, nullptr};
+  CHECK_LOOSE(ASSERT_EQ(pawl_stored_posix_spawn(as<pid_t>(b), path, nullptr, nullptr, arguments, environ), 0); waitpid(*as<pid_t>(b), nullptr, 0));
+  CHECK_LOOSE(pawl_stored_backtrace(reinterpret_cast<void**>(b), 10));
+  CHECK_LOOSE(pawl_stored_pthread_getaffinity_np(pthread_self(), 16, as<cpu_set_t>(b)));
+  CHECK_LOOSE(pawl_stored_pthread_getschedparam(pthread_self(), as<int>(b), as<sched_param>(b + 64)));
+  CHECK_LOOSE(pawl_stored_tss_create(as<tss_t>(b), nullptr));
+  CHECK_LOOSE(glob64_t* found = as<glob64_t>(b); std::memset(found, 0, sizeof *found); test::recorded_stores.push_back({b, sizeof *found}); pawl_stored_glob64("/", 0, nullptr, found); globfree64(found));
+}
 
 // errno is the wrapped function's, and nothing is marked that is in no mapping.
 TEST_F(StoreFunctions, AreAsTheWrappedOnesAre) {
