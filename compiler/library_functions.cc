@@ -57,6 +57,11 @@ bool is_to_be_replaced(llvm::Use& use) {
   const auto* instruction = llvm::dyn_cast<llvm::Instruction>(use.getUser());
   if (instruction == nullptr) return !is_in_list_of_wrapped(use.getUser());
   if (instruction->getFunction()->getName().starts_with(kWrapperPrefix)) return false;
+  // "Is there such a function?" Its wrapper always is.
+  if (llvm::isa<llvm::ICmpInst>(instruction) &&
+      llvm::cast<llvm::Function>(use.get())->hasExternalWeakLinkage()) {
+    return false;
+  }
   const auto* call = llvm::dyn_cast<llvm::CallBase>(instruction);
   return call == nullptr || !call->isCallee(&use) || call->isMustTailCall() ||
          !is_known_call(*call);

@@ -39,6 +39,15 @@ int main(int count, char **words) {
   return 0;
 }
 END
+cat >weak.c <<'END'
+#include <stddef.h>
+extern size_t strlcpy(char *, const char *, size_t) __attribute__((weak));
+int main(void) {
+  char text[10] = "none";
+  if (strlcpy != NULL) strlcpy(text, "some", sizeof text);
+  return text[0];
+}
+END
 cat >pointer.c <<'END'
 #include <string.h>
 static void *(*volatile copy)(void *, const void *, size_t) = memcpy;
@@ -65,6 +74,11 @@ for options in '-O0' '-O2' '-O2 -flto'; do
   cc -shared -fPIC copy.c options.c print.c -o libown.so
   cc -Wl,--as-needed main.o -L. -lown -Wl,-rpath,"$work" -o program
   runs "library $options"
+done
+for level in -O0 -O2; do
+  clang-19 $level weak.c -o program && expected=0 && ./program || expected=$?
+  "$wrappers/pawl-clang" $level weak.c -o program && got=0 && ./program || got=$?
+  [ "$got" = "$expected" ] || { echo "a function is there that is not, or is not that is" >&2; exit 1; }
 done
 "$wrappers/pawl-clang" -O1 -flto -fvisibility=hidden -fsanitize=cfi-icall pointer.c -o program
 ./program || { echo "a pointer to a wrapper has another type" >&2; exit 1; }
