@@ -4,6 +4,12 @@
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
+# What is tested under the sanitizers; all of the rest need not be built there.
+add_custom_target(sanitized_tests)
+function(pawl_sanitize_too target)
+  add_dependencies(sanitized_tests ${target})
+endfunction()
+
 if(TARGET pawl_static)
   file(GLOB PAWL_TEST_SUPPORT_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.cc)
   add_library(pawl_test_support INTERFACE)
@@ -29,6 +35,7 @@ if(TARGET pawl_static)
     target_link_libraries(unit_${name} PRIVATE pawl_test_support GTest::gtest_main)
     set_target_properties(unit_${name} PROPERTIES
                           RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    pawl_sanitize_too(unit_${name})
     gtest_discover_tests(unit_${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                          NO_PRETTY_VALUES TEST_PREFIX "unit_${name}." PROPERTIES LABELS unit TIMEOUT 300)
   endforeach()

@@ -2,6 +2,7 @@
 
 #include <linux/membarrier.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -539,9 +540,30 @@ class KeptErrno {
   const int error_number_ = errno;
 };
 
+// A handler may leave the code that it interrupts by siglongjmp(), and that code does not know that
+// it marks: such a handler must not come while a mark has the lock.  (One that leaves a commit
+// breaks its contract.)  Those that instructions raise could not be held back, and do not come.
+class HandlersHeldBack {
+ public:
+  HandlersHeldBack() {
+    sigset_t held_back;
+    sigfillset(&held_back);
+    for (const int raised : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP})
+      sigdelset(&held_back, raised);
+    pthread_sigmask(SIG_BLOCK, &held_back, &before_);
+  }
+  ~HandlersHeldBack() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  HandlersHeldBack(const HandlersHeldBack&) = delete;
+  HandlersHeldBack& operator=(const HandlersHeldBack&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 void mark_run(const Pages& pages) {
   if (is_busy.load(std::memory_order_relaxed)) return registry.divert(pages);
   const KeptErrno kept;
+  const HandlersHeldBack undisturbed;
   const StoreRegistry::Holder holder;
   registry.add(pages);
 }
@@ -553,12 +575,14 @@ void mark_page(std::uint64_t page, std::uint64_t lines) {
     const Pages pages{page, page + 1, lines};
     if (is_busy.load(std::memory_order_relaxed)) return registry.divert(pages);
     const KeptErrno kept;
+    const HandlersHeldBack undisturbed;
     const StoreRegistry::Holder holder;
     if (!registry.make_room()) return registry.add(pages);
   }
 }
 
 __attribute__((noinline)) void mark_slowly(const void* address, std::size_t length) noexcept {
+  if (length == 0) return;
   const auto given = reinterpret_cast<std::uint64_t>(address);
   std::uint64_t last = 0;
   if (__builtin_add_overflow(given, length - 1, &last)) last = ~std::uint64_t{0};
@@ -581,12 +605,11 @@ __attribute__((noinline)) void mark_slowly(const void* address, std::size_t leng
 constinit std::atomic<std::size_t> StoreMarks::watched_{0};
 
 void StoreMarks::mark(const void* address, std::size_t length) noexcept {
-  if (length == 0) return;
   const auto first = reinterpret_cast<std::uint64_t>(address);
-  const std::uint64_t last = first + length - 1;
   ThreadMarks* const table = marks_of_thread;
-  if (table != nullptr && first / kPageBytes == last / kPageBytes && in_store_region(address) &&
-      table->mark(first / kPageBytes, lines_between(first, last)))
+  const bool is_in_one_page = length - 1 < kPageBytes - first % kPageBytes;  // and not empty
+  if (table != nullptr && is_in_one_page && in_store_region(address) &&
+      table->mark(first / kPageBytes, lines_between(first, first + length - 1)))
     return;
   mark_slowly(address, length);
 }

@@ -4,14 +4,16 @@
 // Pages stay after their marks were taken, so that a page which is stored to again and again is
 // found at once.  A page whose marks go from none to some becomes *fresh*; who collects takes the
 // fresh pages and either takes their marks or *lists* them with the mapping they belong to.  A page
-// with marks is always fresh or listed.
+// with marks is always fresh, listed or under way.
 //
 // Only its thread sets bits in the table, each time with one instruction, which no handler divides
 // but other processors may.  Who collects clears whole words, atomically, and in the opposite
 // order: what of it comes in between such an instruction is seen twice, and nothing not at all.
 //
 // The thread may be interrupted between any two of its instructions by a handler that marks too,
-// and may even rebuild the table: hence what is looked at again after each step.
+// and may even rebuild the table: hence what is looked at again after each step.  The handler may
+// also leave by siglongjmp(), or have another thread collect meanwhile: hence the slot *under way*,
+// which may have lines and not be fresh yet.
 #pragma once
 
 #include <algorithm>
@@ -57,6 +59,8 @@ class ThreadMarks {
   // Calls visit(slot) for each fresh page, which is fresh no more.
   template <class Visit>
   void take_fresh(Caller caller, Visit&& visit) {
+    // First: a slot that is under way no more is fresh.
+    if (const std::uint32_t slot = under_way_.load(); slot != kNoSlot) visit(slot);
     if (fresh_groups_.load() == 0) return;
     for (std::uint64_t groups = take(fresh_groups_, caller); groups != 0; groups &= groups - 1) {
       const auto group = static_cast<std::uint32_t>(std::countr_zero(groups));
@@ -109,6 +113,7 @@ class ThreadMarks {
   }
 
  private:
+  static constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
   // Pages are few enough after making room that it lasts for a while.
   static constexpr std::uint32_t kKeptMax = kSlots / 2;
 
@@ -128,11 +133,19 @@ class ThreadMarks {
   }
   static std::uint32_t next_slot(std::uint32_t slot) { return (slot + 1) % kSlots; }
 
-  // In this order: whoever finds the group's bit finds the slot's, and its lines.
-  void set_lines(std::uint32_t slot, std::uint64_t lines) {
-    set_bits(slots_[slot].lines, lines);
+  // In this order: whoever finds the group's bit finds the slot's.
+  void make_fresh(std::uint32_t slot) {
     set_bits(fresh_[slot / 64], std::uint64_t{1} << (slot % 64));
     set_bits(fresh_groups_, std::uint64_t{1} << (slot / 64));
+  }
+  // Lines first: whoever finds the slot fresh finds them.
+  void set_lines(std::uint32_t slot, std::uint64_t lines) {
+    const std::uint32_t interrupted = under_way_.load(std::memory_order_relaxed);
+    if (interrupted != kNoSlot) make_fresh(interrupted);
+    under_way_.store(slot, std::memory_order_release);
+    set_bits(slots_[slot].lines, lines);
+    make_fresh(slot);
+    under_way_.store(interrupted, std::memory_order_release);
   }
 
   __attribute__((noinline)) bool add(std::uint64_t page, std::uint64_t lines) noexcept {
@@ -163,6 +176,7 @@ class ThreadMarks {
 
   std::array<Slot, kSlots> slots_;
   std::atomic<std::uint64_t> fresh_groups_{0};  // a bit for each of fresh_ that is not 0
+  std::atomic<std::uint32_t> under_way_{kNoSlot};
   std::array<std::atomic<std::uint64_t>, kSlots / 64> fresh_{};
   std::atomic<std::uint64_t> used_{0};
   std::atomic<std::uint64_t> generation_{0};  // times that it was rebuilt

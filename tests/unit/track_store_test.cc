@@ -20,6 +20,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <csetjmp>
 #include <csignal>
 #include <cstring>
 #include <map>
@@ -752,7 +753,132 @@ TEST(StoreTracker, AHandlerMayComeAtAnyInstruction) {
   }
   sigaction(SIGTRAP, &before, nullptr);
 }
+
+// A handler that leaves a mark by siglongjmp() takes that mark with it, and no other: the line can
+// be marked again.
+sigjmp_buf behind_the_mark;
+
+void leave_on_step(int, siginfo_t*, void*) {
+  if (--steps_left == 0) siglongjmp(behind_the_mark, 1);
+}
+
+// False: the mark has fewer steps.
+__attribute__((noinline)) bool leave_mark_at(int step, const void* address) {
+  steps_left = step;
+  if (sigsetjmp(behind_the_mark, 1) == 0) mark_in_steps(address);
+  return steps_left == 0;
+}
+
+TEST(StoreTracker, AMarkThatAHandlerLeftDoesNotHideTheNext) {
+  const Watched watched(kStepsMax + 1);
+  struct sigaction action{};
+  action.sa_sigaction = leave_on_step;
+  action.sa_flags = SA_SIGINFO;
+  struct sigaction before{};
+  ASSERT_EQ(sigaction(SIGTRAP, &action, &before), 0);
+  for (const bool is_known : {false, true}) {
+    bool has_more = true;
+    for (int step = 1; has_more; ++step) {
+      ASSERT_LT(step, kStepsMax) << "without an end";
+      const auto page = static_cast<std::size_t>(step);
+      if (is_known) watched.mark(page, 1);
+      (void)watched.collect();
+      has_more = leave_mark_at(step, watched.region.page(page) + 5 * kLineBytes);
+      watched.mark(page, 5);
+      const Lines lines = watched.collect();
+      ASSERT_TRUE(lines.contains(page)) << "step " << step;
+      ASSERT_EQ(lines.at(page) >> 5 & 1, 1u) << "step " << step;
+    }
+  }
+  sigaction(SIGTRAP, &before, nullptr);
+}
+
+// A handler that finds its line marked by what it interrupted, and tells another thread, which
+// collects before the interrupted mark goes on.
+std::atomic<int> collect_asked{0};
+std::atomic<int> collect_done{0};
+
+void tell_on_step(int, siginfo_t*, void* context) {
+  if (--steps_left != 0) return;
+  stepped->mark(7, 5);
+  collect_asked.store(1);
+  while (collect_done.load() == 0) std::this_thread::yield();
+  constexpr greg_t kTrapFlag = 0x100;
+  static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL] &= ~kTrapFlag;
+}
+
+TEST(StoreTracker, AMarkInAHandlerIsSeenBeforeTheInterruptedOneIsDone) {
+  const Watched watched(4000);
+  stepped = &watched;
+  struct sigaction action{};
+  action.sa_sigaction = tell_on_step;
+  action.sa_flags = SA_SIGINFO;
+  struct sigaction before{};
+  ASSERT_EQ(sigaction(SIGTRAP, &action, &before), 0);
+  std::atomic<bool> is_over{false};
+  Lines seen;
+  std::thread collector([&] {
+    while (!is_over.load()) {
+      if (collect_asked.exchange(0) == 0) {
+        std::this_thread::yield();
+        continue;
+      }
+      seen = watched.collect();
+      collect_done.store(1);
+    }
+  });
+  watched.mark(7, 1);  // the thread has its table, and the page its place
+  bool has_more = true;
+  for (int step = 1; has_more; ++step) {
+    (void)watched.collect();
+    seen.clear();
+    collect_done.store(0);
+    steps_left = step;
+    mark_in_steps(watched.region.page(7) + 5 * kLineBytes);
+    has_more = steps_left <= 0 && step < kStepsMax;
+    if (!has_more) break;
+    EXPECT_EQ(seen[7] >> 5 & 1, 1u) << "step " << step;
+  }
+  is_over.store(true);
+  collector.join();
+  sigaction(SIGTRAP, &before, nullptr);
+}
 #endif
+
+// As a timeout does: the handler leaves whatever it interrupted, also while a mark has a lock.
+sigjmp_buf behind_the_work;
+
+TEST(StoreTracker, AHandlerThatLeavesAMarkLeavesNoLockBehind) {
+  const Watched watched(100'000);
+  struct sigaction action{};
+  action.sa_handler = [](int) { siglongjmp(behind_the_work, 1); };
+  struct sigaction before{};
+  ASSERT_EQ(sigaction(SIGALRM, &action, &before), 0);
+  constexpr int kTimeouts = 2000;
+  for (volatile int timeouts = 0; timeouts < kTimeouts;) {
+    itimerval soon{};
+    soon.it_value.tv_usec = 20 + timeouts % 50;
+    if (sigsetjmp(behind_the_work, 1) != 0) {
+      timeouts = timeouts + 1;
+      (void)watched.collect(7, 1);
+      continue;
+    }
+    setitimer(ITIMER_REAL, &soon, nullptr);
+    for (std::size_t page = 0;; page = (page + 1) % 90'000) watched.mark(page);
+  }
+  ASSERT_EQ(sigaction(SIGALRM, &before, nullptr), 0);
+  watched.mark(7);
+  EXPECT_TRUE(watched.collect().contains(7));
+}
+
+TEST(StoreTracker, ALengthThatGoesRoundMarksUpToTheEnd) {
+  const Watched watched(100);
+  watched.mark(1);
+  (void)watched.collect();
+  pawl_stored(watched.region.page(1) + 100, ~std::size_t{0});
+  const Lines lines = watched.collect();
+  EXPECT_EQ(lines.size(), 99U);
+}
 
 TEST(StoreTracker, KeepsErrno) {
   const Watched watched(1000);
