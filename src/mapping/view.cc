@@ -49,6 +49,8 @@ Status View::map(void* address, std::size_t length, int protection, int flags,
   PAWL_ASSERT(!mapped() && length > 0 && length % kPageBytes == 0 && file_offset % kPageBytes == 0);
   if (empty_file() < 0)
     return Status::from_errno(errno, "cannot make an empty memory file (memfd_create)");
+  if ((flags & MAP_FIXED) != 0)
+    PAWL_TRY(tracker_.check_addresses(static_cast<const char*>(address), length));
   void* const at =
       ::mmap(address, length, protection, MAP_PRIVATE | MAP_NORESERVE | flags, empty_file(), 0);
   if (at == MAP_FAILED)

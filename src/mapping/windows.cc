@@ -116,19 +116,24 @@ Result<char*> Mapping::Implementation::remap_window_locked(std::size_t new_lengt
   const int protection = view_.protection();
   const std::uint64_t file_offset = view_.file_offset();
   if (fixed_address == nullptr && new_length == length) return address;
+  const auto map_anew = [&]() -> Result<char*> {
+    if (fixed_address != nullptr)
+      return map_window_locked(fixed_address, new_length, protection, MAP_FIXED, file_offset);
+    auto in_place =
+        map_window_locked(address, new_length, protection, MAP_FIXED_NOREPLACE, file_offset);
+    if (in_place.ok()) return in_place;
+    if (may_move) return map_window_locked(nullptr, new_length, protection, 0, file_offset);
+    return Status::failure(ENOMEM,
+                           "the mapping of " + medium_->path() +
+                               " cannot grow where it stands; allow it to move (MREMAP_MAYMOVE)");
+  };
   PAWL_TRY(unmap_window_locked(true));
-  if (fixed_address != nullptr)
-    return map_window_locked(fixed_address, new_length, protection, MAP_FIXED, file_offset);
-  auto in_place =
-      map_window_locked(address, new_length, protection, MAP_FIXED_NOREPLACE, file_offset);
-  if (in_place.ok()) return in_place;
-  if (may_move) return map_window_locked(nullptr, new_length, protection, 0, file_offset);
+  auto moved = map_anew();
+  if (moved.ok()) return moved;
   // The old mapping comes back as it was.
   PAWL_TRY(
       map_window_locked(address, length, protection, MAP_FIXED_NOREPLACE, file_offset).status());
-  return Status::failure(ENOMEM,
-                         "the mapping of " + medium_->path() +
-                             " cannot grow where it stands; allow it to move (MREMAP_MAYMOVE)");
+  return moved;
 }
 
 }  // namespace pawl

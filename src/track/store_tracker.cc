@@ -19,12 +19,15 @@ class StoreTracker final : public Tracker {
  public:
   ~StoreTracker() override { StoreMarks::unwatch(this, 0, ~std::uint64_t{0}); }
 
+  Status check_addresses(const char* address, std::size_t length) const override {
+    if (in_store_region(address) && in_store_region(address + length - 1)) return {};
+    return Status::failure(
+        EINVAL,
+        "with the store tracker a mapping gets an address that compiled programs look for: map "
+        "it with the address NULL and without MAP_FIXED, or use a heap");
+  }
   Status watch(char* address, std::size_t length, int /*protection*/) override {
-    if (!in_store_region(address) || !in_store_region(address + length - 1))
-      return Status::failure(
-          EINVAL,
-          "with the store tracker a mapping gets an address that compiled programs look for: map "
-          "it with the address NULL and without MAP_FIXED, or use a heap");
+    PAWL_TRY(check_addresses(address, length));
     return StoreMarks::watch(this, page_of(address), page_of(address + length));
   }
   void unwatch(char* address, std::size_t length) override {

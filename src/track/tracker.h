@@ -41,6 +41,10 @@ class Tracker {
   // page has been written.  Ranges do not overlap; at most kWatchedRangesMax are held (growth adds
   // to the neighbour on its left when it can).
   virtual Status watch(char* address, std::size_t length, int protection) = 0;
+  // Whether it can watch there at all: asked before something is mapped over what is there.
+  virtual Status check_addresses(const char* /*address*/, std::size_t /*length*/) const {
+    return {};
+  }
 
   // Stops tracking a watched range or a part of one.  Call it before unmapping or mapping over it.
   virtual void unwatch(char* address, std::size_t length) = 0;

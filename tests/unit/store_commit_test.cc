@@ -215,6 +215,43 @@ TEST_P(StoreCommit, AnAddressThatMarksDoNotSeeIsRefused) {
   EXPECT_FALSE(mapping_->window().has_value());
 }
 
+TEST_P(StoreCommit, AFixedAddressThatMarksDoNotSeeIsRefusedBeforeItIsMappedOver) {
+  char* const elsewhere = static_cast<char*>(::mmap(
+      nullptr, kPages * kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(elsewhere, MAP_FAILED);
+  elsewhere[5000] = 'p';
+  open(false, elsewhere, MAP_FIXED);
+  ASSERT_FALSE(window_.ok());
+  EXPECT_EQ(window_.status().error_number(), EINVAL);
+  ASSERT_EQ(::msync(elsewhere, kPages * kPageBytes, MS_ASYNC), 0) << "unmapped";
+  EXPECT_EQ(elsewhere[5000], 'p');
+  ::munmap(elsewhere, kPages * kPageBytes);
+}
+
+// As mremap(2): a mapping that cannot be had elsewhere, or larger, is where it was.
+TEST_P(StoreCommit, AMoveThatFailsLeavesTheMappingWhereItWas) {
+  open();
+  store(100, 'b');
+  commit();
+  store(200, 'c');
+  constexpr std::size_t kTooLong = std::size_t{1} << 47;
+  void* const low = reinterpret_cast<void*>(std::uintptr_t{1} << 40);  // NOLINT: an address
+  EXPECT_EQ(mapping_->remap_window(kTooLong, true, nullptr).status().error_number(), ENOMEM);
+  EXPECT_EQ(mapping_->remap_window(kPages * kPageBytes, true, low).status().error_number(), EINVAL);
+  EXPECT_EQ(mapping_->remap_window(kTooLong, false, nullptr).status().error_number(), ENOMEM);
+  ASSERT_TRUE(mapping_->window().has_value());
+  EXPECT_EQ(mapping_->window()->address, bytes_);
+  EXPECT_EQ(mapping_->window()->length, kPages * kPageBytes);
+  EXPECT_EQ(bytes_[100], 'b');
+  EXPECT_EQ(bytes_[200], 'c');
+  store(300, 'd');
+  commit();
+  crash_and_open();
+  EXPECT_EQ(bytes_[100], 'b');
+  EXPECT_EQ(bytes_[200], 'c');
+  EXPECT_EQ(bytes_[300], 'd');
+}
+
 TEST_P(StoreCommit, VerifyReportsEachByteThatNobodyMarkedAndTakesIt) {
   open(true);
   store(100, 'b');
