@@ -694,13 +694,14 @@ TEST(StoreTracker, HandlersMarkWhateverTheyInterrupt) {
 // the mark.
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 int steps_left = 0;
+std::size_t first_page_of_step = 0;
 const Watched* stepped = nullptr;
 constexpr std::size_t kPagesOfStep = 1500;  // twice what a table holds
 constexpr int kStepsMax = 20'000;           // a mark has some 50; a sanitizer makes them hundreds
 
 void on_step(int, siginfo_t*, void* context) {
   if (--steps_left != 0) return;
-  for (std::size_t page = 0; page < kPagesOfStep; ++page) stepped->mark(1000 + page, 5);
+  for (std::size_t page = 0; page < kPagesOfStep; ++page) stepped->mark(first_page_of_step + page, 5);
   constexpr greg_t kTrapFlag = 0x100;
   static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL] &= ~kTrapFlag;
 }
@@ -738,6 +739,8 @@ TEST(StoreTracker, AHandlerMayComeAtAnyInstruction) {
       }
       ASSERT_LT(step, kStepsMax) << "without an end";
       steps_left = step;
+      // Others each time: the page found its slot beside those of the last.
+      first_page_of_step = 1000 + static_cast<std::size_t>(step) % 15 * 97;
       mark_in_steps(watched.region.page(own_page) + 5 * kLineBytes);
       if (steps_left > 0) {  // the mark has no more
         (void)watched.collect();
