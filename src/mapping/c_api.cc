@@ -185,6 +185,7 @@ PAWL_PUBLIC int pawl_stats(const void* addr, struct pawl_statistics* statistics)
     if (statistics == nullptr) return invalid("statistics must not be NULL");
     const auto mapping = pawl::open_mappings::find(addr);
     if (mapping == nullptr) return not_mapped();
+    PAWL_TRY(mapping->in_own_process());
     pawl::MappingStatistics counted;
     mapping->statistics(counted);
     *statistics = counted;

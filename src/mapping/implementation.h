@@ -95,6 +95,7 @@ class Mapping::Implementation {
 
   // The reason why there are no more commits, if there is one.
   Status usable() const;
+  Status in_own_process() const;
   // Notes a failure for the statistics; EIO and its like end the mapping (law 8).
   Status note(Status status);
   void note_final(const Status& status) noexcept;

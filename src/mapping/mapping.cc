@@ -9,13 +9,16 @@
 
 namespace pawl {
 
+Status Mapping::Implementation::in_own_process() const {
+  if (!abandoned_.load()) return {};
+  return Status::failure(EPERM, "this process was forked from the one that mapped " +
+                                    medium_->path() +
+                                    "; a child may read its copy and not change the file. Map "
+                                    "the file in the process that is to write it");
+}
+
 Status Mapping::Implementation::usable() const {
-  if (abandoned_.load()) {
-    return Status::failure(EPERM, "this process was forked from the one that mapped " +
-                                      medium_->path() +
-                                      "; a child may read its copy and not change the file. Map "
-                                      "the file in the process that is to write it");
-  }
+  PAWL_TRY(in_own_process());
   if (closed_.load()) return Status::failure(EINVAL, medium_->path() + " is closed; map it again");
   if (has_failed_.load()) {
     const std::lock_guard lock(failure_mutex_);
@@ -275,6 +278,8 @@ void Mapping::statistics(MappingStatistics& statistics) const {
   const std::size_t shown = std::min(own.last_error_.size(), sizeof statistics.last_error - 1);
   std::memcpy(statistics.last_error, own.last_error_.data(), shown);
 }
+
+Status Mapping::in_own_process() const { return implementation_->in_own_process(); }
 
 const Medium& Mapping::medium() const { return *implementation_->medium_; }
 

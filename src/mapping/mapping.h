@@ -89,7 +89,10 @@ class Mapping {
   // The file was unlinked: nothing is to survive.  Removes the journal without applying.
   Status discard();
 
+  // Not in a forked child, where it may wait for ever.
   void statistics(MappingStatistics& statistics) const;
+  // EPERM in a forked child.
+  Status in_own_process() const;
   const Medium& medium() const;
 
  private:

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
+#include <new>
 #include <shared_mutex>
 #include <vector>
 
@@ -22,9 +23,10 @@ struct Entry {
 std::shared_mutex& table_mutex() {
   static auto* const mutex = [] {
     auto* const made = new std::shared_mutex;
+    // In the child it is made anew: it knows its holder by the thread's number, which is another's.
     guard_fork(made, {.before = [made] { made->lock(); },
                       .in_parent = [made] { made->unlock(); },
-                      .in_child = [made] { made->unlock(); }});
+                      .in_child = [made] { new (made) std::shared_mutex; }});
     return made;
   }();
   return *mutex;

@@ -8,9 +8,11 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -418,6 +420,48 @@ TEST_F(Errors, AMappingAtAnOffsetOfPartOfAFile) {
   ASSERT_EQ(pawl_munmap(bytes, kPageBytes), 0);
   EXPECT_EQ(read_file(path_), std::string(2 * kPageBytes, 'a') + std::string(kPageBytes, 'z') +
                                   std::string(kPageBytes, 'a'));
+}
+
+// Whatever locks other threads of the parent hold: the child is refused, and does not wait.
+TEST_F(Errors, AForkedChildIsRefusedByEachCallAndWaitsForNone) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer does not fork";
+#endif
+  const int descriptor = ::open(path_.c_str(), O_RDWR);
+  char* const bytes = static_cast<char*>(
+      pawl_mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0));
+  ASSERT_NE(bytes, MAP_FAILED) << pawl_last_error();
+  std::atomic<bool> is_over{false};
+  std::thread committing([&] {
+    while (!is_over.load()) {
+      bytes[0] = static_cast<char>(bytes[0] + 1);
+      EXPECT_EQ(pawl_msync(bytes, kPageBytes, MS_SYNC), 0);
+    }
+  });
+  constexpr int kForks = 20;
+  for (int i = 0; i < kForks && !HasFailure(); ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(30);  // ends one that waits
+      pawl_statistics seen{};
+      int others = 0;
+      const auto refused = [&](int result) { others += result != -1 || errno != EPERM ? 1 : 0; };
+      refused(pawl_msync(bytes, kPageBytes, MS_SYNC));
+      refused(pawl_msync(bytes, kPageBytes, MS_INVALIDATE));
+      refused(pawl_wait(bytes));
+      refused(pawl_stats(bytes, &seen));
+      refused(pawl_ftruncate(descriptor, 1));
+      refused(pawl_munmap(bytes, kPageBytes));
+      ::_exit(others);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  is_over.store(true);
+  committing.join();
+  EXPECT_EQ(pawl_munmap(bytes, kPageBytes), 0);
+  ::close(descriptor);
 }
 
 TEST_F(Errors, PastTheEndOfTheFileAMappingRaisesSigbus) {
