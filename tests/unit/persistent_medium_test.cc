@@ -5,21 +5,25 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "mapping/mapping.h"
+#include "mapping/open_mappings.h"
 #include "medium/byte_ranges.h"
 #include "medium/open_medium.h"
 #include "medium/persistent_file.h"
 #include "support/temporary_directory.h"
+#include "track/tracker.h"
 #include "workload/content.h"
 
 namespace pawl {
@@ -339,6 +343,31 @@ TEST_F(PersistentMediumTest, GoesOnAsABlockFileAndBack) {
   ASSERT_TRUE(medium.ok());
   ASSERT_TRUE(recover(*medium.value()).ok());
   EXPECT_EQ(test::read_file(path_), wanted);
+}
+
+// Windows are large, and there are two for each file: they must not take the addresses that the
+// mappings themselves, and heaps above all, have to have.
+TEST_F(PersistentMediumTest, AsManyAsAProcessMayHaveLeaveRoomForMappings) {
+  std::vector<std::unique_ptr<Mapping>> mappings;
+  Options options;
+  options.tracker = TrackerChoice::store;
+  options.journal_size_bytes = kJournalSizeMin;
+  for (std::size_t i = 0; i < open_mappings::kOpenMappingsMax; ++i) {
+    const std::string path = directory_ / ("file" + std::to_string(i));
+    test::write_file(path, std::string(kPageBytes, 'a'));
+    auto medium = open_persistent_medium(path);
+    ASSERT_TRUE(medium.ok()) << i << ": " << medium.status().text();
+    auto mapping = Mapping::open(std::move(medium.value()), options);
+    ASSERT_TRUE(mapping.ok()) << i << ": " << mapping.status().text();
+    const auto at = mapping.value()->map_window(nullptr, kPageBytes, PROT_READ | PROT_WRITE, 0, 0);
+    ASSERT_TRUE(at.ok()) << i << ": " << at.status().text();
+    mappings.push_back(std::move(mapping.value()));
+  }
+  std::ifstream areas("/proc/self/maps");
+  for (std::string area; std::getline(areas, area);) {
+    if (area.find(" rw-s ") == std::string::npos) continue;
+    EXPECT_GE(std::stoull(area, nullptr, 16), kStoreMappingsEnd) << area;
+  }
 }
 
 TEST(OpenMedium, SaysWhatToDoWithoutPersistentMemory) {
