@@ -67,9 +67,10 @@ Status Mapping::Implementation::map_where_marked(void* hint, std::size_t length,
     // NOLINTNEXTLINE(performance-no-int-to-ptr): it is an address
     mapped = view_.map(reinterpret_cast<void*>(at), length, protection, MAP_FIXED_NOREPLACE,
                        file_offset, base_bytes, size_);
-    if (mapped.ok() || mapped.error_number() != EEXIST) break;
+    if (mapped.ok() || mapped.error_number() != EEXIST) return mapped;
   }
-  return mapped;
+  // No address was asked for.
+  return Status::failure(ENOMEM, mapped.text());
 }
 
 Status Mapping::Implementation::unmap_window_locked(bool keep) {

@@ -10,6 +10,8 @@
 
 namespace pawl {
 
+constinit std::atomic<std::uint64_t> MemoryWindow::bytes_owned_{0};
+
 MemoryWindow::MemoryWindow(MemoryWindow&& other) noexcept
     : address_(std::exchange(other.address_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)),
@@ -23,7 +25,9 @@ MemoryWindow& MemoryWindow::operator=(MemoryWindow&& other) noexcept {
 }
 
 MemoryWindow::~MemoryWindow() {
-  if (is_owned_) ::munmap(address_, bytes_);
+  if (!is_owned_) return;
+  ::munmap(address_, bytes_);
+  bytes_owned_.fetch_sub(bytes_);
 }
 
 PersistentFile::PersistentFile(MediumFile& beneath, MemoryWindow window,

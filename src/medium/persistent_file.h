@@ -23,6 +23,7 @@ class MemoryWindow {
  public:
   MemoryWindow() = default;
   static MemoryWindow owned(std::byte* address, std::size_t bytes) {
+    bytes_owned_.fetch_add(bytes);
     return {address, bytes, true};
   }
   static MemoryWindow borrowed(std::byte* address, std::size_t bytes) {
@@ -34,8 +35,12 @@ class MemoryWindow {
 
   std::byte* address() const { return address_; }
   std::size_t bytes() const { return bytes_; }
+  // Of all owned windows of the process.
+  static std::uint64_t bytes_owned() { return bytes_owned_.load(); }
 
  private:
+  static constinit std::atomic<std::uint64_t> bytes_owned_;
+
   MemoryWindow(std::byte* address, std::size_t bytes, bool is_owned)
       : address_(address), bytes_(bytes), is_owned_(is_owned) {}
 

@@ -20,11 +20,22 @@ namespace {
 constexpr std::uint64_t kWindowBytesWanted = std::uint64_t{256} << 30;
 constexpr std::uint64_t kWindowBytesMin = std::uint64_t{64} << 20;
 constexpr std::uint64_t kWindowOfFile = 4;  // times the file's size, when that is more
+// All windows together take a part of a process's 2^47 addresses: mappings, and heaps above all,
+// have to have theirs.  So one gets at most such a share of what is left of that part.
+constexpr std::uint64_t kWindowsBytesMax = std::uint64_t{32} << 40;
+constexpr std::uint64_t kWindowShare = 64;
 constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 44;  // of 2^47 that a process has
 
 // Flags of a mapping that stores go through to the file.
 constexpr int kSynchronous = MAP_SHARED_VALIDATE | MAP_SYNC;
 constexpr int kProcessOnly = MAP_SHARED;
+
+std::uint64_t window_bytes_wanted(std::uint64_t file_bytes) {
+  const std::uint64_t taken = std::min(MemoryWindow::bytes_owned(), kWindowsBytesMax);
+  const std::uint64_t share = std::bit_floor((kWindowsBytesMax - taken) / kWindowShare);
+  return std::max(std::clamp(share, kWindowBytesMin, kWindowBytesWanted),
+                  std::bit_ceil(file_bytes) * kWindowOfFile);
+}
 
 Result<MemoryWindow> map_window(int descriptor, int flags, const std::string& path) {
   struct stat status{};
@@ -35,7 +46,7 @@ Result<MemoryWindow> map_window(int descriptor, int flags, const std::string& pa
                                       " is too large to be mapped as memory; use "
                                       "PAWL_MEDIUM=block");
   const std::uint64_t least = std::max(round_up(size, kPageBytes), kWindowBytesMin);
-  std::uint64_t bytes = std::max(kWindowBytesWanted, std::bit_ceil(size) * kWindowOfFile);
+  std::uint64_t bytes = window_bytes_wanted(size);
   for (;;) {
     void* const at =
         ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, descriptor, 0);
