@@ -749,6 +749,7 @@ TEST_F(StoreFunctions, OfMessagesThatAreCut) {
   EXPECT_EQ(pawl_stored_recvmmsg(pair[1], &message, 1, MSG_TRUNC, nullptr), 1);
   EXPECT_EQ(message.msg_len, 4000u);
   EXPECT_EQ(test::recorded_in(memory_).size(), 64u);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they look at what is given
   // A wrong pointer is an error, not the end.
   auto* const nowhere = reinterpret_cast<socklen_t*>(1);
   EXPECT_EQ(pawl_stored_getsockname(pair[0], as<sockaddr>(b_), nowhere), -1);
@@ -759,6 +760,7 @@ TEST_F(StoreFunctions, OfMessagesThatAreCut) {
   const iovec* volatile no_vectors = reinterpret_cast<iovec*>(1);  // which compilers would warn of
   EXPECT_EQ(pawl_stored_readv(pair[1], no_vectors, 1), -1);
   EXPECT_EQ(errno, EFAULT);
+#endif
   close(pair[0]);
   close(pair[1]);
 }
