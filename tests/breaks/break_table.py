@@ -102,8 +102,9 @@ def command_of(attempt, row, options):
     if attempt == SIMULATED:
         return [build / "tests/crash_simulated", "--states", str(options.states), *plain]
     if attempt == MEMORY:
+        # Words are more than blocks: it takes more states to come past the first round.
         return [build / "tests/crash_simulated", "--medium", "memory",
-                "--states", str(options.states), *plain]
+                "--states", str(3 * options.states), *plain]
     if attempt == KILLED:
         return [build / "tests/torture/torture", "--kills", str(options.kills), *plain]
     if attempt == POWERCUT:

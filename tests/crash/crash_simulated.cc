@@ -160,6 +160,9 @@ class Laboratory {
     pawl.journal_size_bytes = task.workload.journal_bytes;
     pawl.apply = round % 2 == 0 ? ApplyChoice::async : ApplyChoice::eager;
     pawl.tracker = round / 2 % 2 == 0 ? TrackerChoice::automatic : TrackerChoice::fault;
+    // In memory, what is marked goes a way of its own, while the file's size stays.
+    const bool resizes = task.workload.mixture.grow > 0 || task.workload.mixture.shrink > 0;
+    if ((round % 2 == 0) == (arguments_.memory() && !resizes)) pawl.tracker = TrackerChoice::store;
     pawl.apply_threshold_pages = (round / 4 + round) % 2 == 0 ? 2 : 128;
     if (round % 3 == 1) pawl.resident_bytes_max = kResidentBytesSmall;
     return options;

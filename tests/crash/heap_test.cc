@@ -39,6 +39,7 @@ HeapLifeOptions options_for(unsigned seed) {
   mapping.journal_size_bytes = kJournalSizeMin << seed % 3;
   mapping.apply = seed % 2 == 0 ? ApplyChoice::async : ApplyChoice::eager;
   mapping.tracker = seed / 2 % 2 == 0 ? TrackerChoice::automatic : TrackerChoice::fault;
+  if (seed % 4 == 3) mapping.tracker = TrackerChoice::store;
   mapping.apply_threshold_pages = seed % 3 == 0 ? 2 : 128;
   return options;
 }

@@ -7,6 +7,7 @@
 #include "crash/repeatable.h"
 #include "journal/format.h"
 #include "medium/persistent_copy.h"
+#include "track/store_marks.h"
 
 namespace pawl::test {
 namespace {
@@ -56,6 +57,7 @@ class Program {
     const Step step = script_->next();
     if (step.kind == Step::Kind::store) {
       std::memcpy(subject_->bytes() + step.offset, step.bytes.data(), step.bytes.size());
+      note_stored(subject_->bytes() + step.offset, step.bytes.size());
       subject_->idle();
       return;
     }
@@ -185,6 +187,7 @@ class Program {
     for (std::uint64_t at = 0; at < script_->model().size(); at += kPageBytes) {
       const char same = bytes[at];
       bytes[at] = same;
+      note_stored(subject_->bytes() + at, 1);
     }
   }
 

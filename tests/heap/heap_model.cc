@@ -6,6 +6,7 @@
 
 #include "heap/allocator.h"
 #include "heap/size_classes.h"
+#include "track/store_marks.h"
 
 namespace pawl::test {
 namespace {
@@ -42,6 +43,7 @@ void fill(char* block, const HeapModel::Block& as) {
       const std::uint64_t word = word_of(as, at);
       std::memcpy(block + at, &word, std::min(sizeof word, start + count - at));
     }
+    note_stored(block + start, count);
   });
 }
 
