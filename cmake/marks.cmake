@@ -1,8 +1,8 @@
 # pawl_mark_stores(TARGET SOURCES SOURCE... [FLAGS FLAG...])
 #
 # Has these sources of the target compiled by pawl-clang++, so that their stores carry marks and can be
-# tracked by them (PAWL_TRACKER=store); other trackers take no notice.  Where the pass is not built they
-# stay as they are.  FLAGS are their include paths.
+# tracked by them (PAWL_TRACKER=store); other trackers take no notice.  They see STORES_ARE_MARKED
+# defined.  Where the pass is not built they stay as they are.  FLAGS are their include paths.
 function(pawl_mark_stores target)
   cmake_parse_arguments(mark "" "" "SOURCES;FLAGS" ${ARGN})
   if(NOT TARGET pawl_pass)
@@ -11,7 +11,8 @@ function(pawl_mark_stores target)
   # The compiler that the pass is made for takes it by itself.
   if(CMAKE_CXX_COMPILER_ID STREQUAL Clang AND CMAKE_CXX_COMPILER_VERSION MATCHES "^19\\.")
     set(pass ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/libpawl-pass.so)
-    set_source_files_properties(${mark_SOURCES} PROPERTIES COMPILE_OPTIONS -fpass-plugin=${pass})
+    set_source_files_properties(${mark_SOURCES} PROPERTIES COMPILE_OPTIONS -fpass-plugin=${pass}
+                                COMPILE_DEFINITIONS STORES_ARE_MARKED)
     add_dependencies(${target} pawl_pass)
     # Ninja lets a target's sources compile before the targets that it depends on are linked.
     if(CMAKE_GENERATOR MATCHES Ninja)
@@ -19,7 +20,7 @@ function(pawl_mark_stores target)
     endif()
     return()
   endif()
-  set(flags -std=c++20 -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+  set(flags -DSTORES_ARE_MARKED -std=c++20 -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Wpedantic -Wshadow -Wconversion
             -Wno-sign-conversion -I${PROJECT_SOURCE_DIR}/include ${mark_FLAGS})
   if(PAWL_WERROR)
     list(APPEND flags -Werror)

@@ -24,6 +24,9 @@ std::uint64_t clock_ns() {
 #ifdef __x86_64__
 std::uint64_t counter() { return __rdtsc(); }
 void pause() { _mm_pause(); }
+// Until all is done that was begun before: a fence of stores above all, which the processor goes
+// past until something needs it, and which would else be over by the end of the wait.
+void finish_stores() { _mm_mfence(); }
 bool counter_has_one_rate() {
   constexpr unsigned kPowerManagement = 0x80000007;
   constexpr unsigned kInvariantCounter = 1u << 8;
@@ -36,6 +39,7 @@ bool counter_has_one_rate() {
 #else
 std::uint64_t counter() { return clock_ns(); }
 void pause() {}
+void finish_stores() {}
 bool counter_has_one_rate() { return false; }
 #endif
 
@@ -60,12 +64,14 @@ BusyWait::BusyWait() : counts_ticks_(counter_has_one_rate()) {
   std::uint64_t least = ~std::uint64_t{0};
   for (int round = 0; round < kOverheadRounds; ++round) {
     const std::uint64_t begin = ticks();
+    finish_stores();
     least = std::min(least, ticks() - begin);
   }
   overhead_ = least;
 }
 
 void BusyWait::wait_ns(std::uint64_t duration_ns) const {
+  finish_stores();
   const std::uint64_t begin = ticks();
   const auto wanted = static_cast<std::uint64_t>(static_cast<double>(duration_ns) * ticks_of_a_ns_);
   if (wanted <= overhead_) return;
