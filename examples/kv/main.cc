@@ -102,6 +102,7 @@ void raise_descriptor_limit() {
 // What the user set stands.
 void prefer_mapping_options() {
   setenv("PAWL_JOURNAL_SIZE", kv::kJournalSize, 0);
+  setenv("PAWL_APPLY_THRESHOLD", kv::kApplyThresholdPages, 0);
 #ifdef STORES_ARE_MARKED
   // Without a page fault for each page of a round: half as many requests again, with many clients.
   setenv("PAWL_TRACKER", "store", 0);
