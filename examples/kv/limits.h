@@ -33,8 +33,8 @@ constexpr size_t kSweepKeysMax = 256;
 constexpr uint64_t kSweepPeriodMs = 100;
 
 // Of the mapping: what is committed waits in the journal until the file has it, and a page that is
-// written again meanwhile is copied once.  With four times the pages that wait by default (64 MiB of
-// memory) 50 clients had half as many requests again served, on two processors.
+// written again meanwhile is copied once.  With four times the pages that wait by default (64 MiB
+// of memory) 50 clients had half as many requests again served, on two processors.
 constexpr const char* kJournalSize = "256M";
 constexpr const char* kApplyThresholdPages = "16384";
 

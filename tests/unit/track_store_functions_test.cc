@@ -3,12 +3,12 @@
 #include "track/store_functions.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
+#include <dirent.h>
 #include <execinfo.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <glob.h>
 #include <iconv.h>
-#include <dirent.h>
 #include <libgen.h>
 #include <mqueue.h>
 #include <net/if.h>
@@ -754,7 +754,8 @@ TEST_F(StoreFunctions, OfMessagesThatAreCut) {
   auto* const nowhere = reinterpret_cast<socklen_t*>(1);
   EXPECT_EQ(pawl_stored_getsockname(pair[0], as<sockaddr>(b_), nowhere), -1);
   EXPECT_EQ(errno, EFAULT);
-  EXPECT_EQ(pawl_stored_recvfrom(pair[1], b_, 10, MSG_DONTWAIT, as<sockaddr>(b_ + 64), nowhere), -1);
+  EXPECT_EQ(pawl_stored_recvfrom(pair[1], b_, 10, MSG_DONTWAIT, as<sockaddr>(b_ + 64), nowhere),
+            -1);
   ASSERT_EQ(send(pair[0], "x", 1, 0), 1);
   errno = 0;
   const iovec* volatile no_vectors = reinterpret_cast<iovec*>(1);  // which compilers would warn of
@@ -784,7 +785,8 @@ TEST(StoreFunctionsThatFail, HaveWritten) {
   test::recorded_stores.clear();
   std::setlocale(LC_ALL, "C.UTF-8");
   const std::string text = std::string(100'000, 'x') + "\xff";
-  EXPECT_EQ(pawl_stored_mbstowcs(as<wchar_t>(b), text.c_str(), kLarge / sizeof(wchar_t)), ~std::size_t{0});
+  EXPECT_EQ(pawl_stored_mbstowcs(as<wchar_t>(b), text.c_str(), kLarge / sizeof(wchar_t)),
+            ~std::size_t{0});
   all_marked_up_to(99'000 * sizeof(wchar_t));
   std::setlocale(LC_ALL, was.c_str());
 }
@@ -796,34 +798,57 @@ int compare_until_it_leaves(const void* one, const void* other) {
   return compare_ints(one, other);
 }
 TEST_F(StoreFunctions, ThatAreLeftByLongjmp) {
-  check([](char* b) { for (int i = 0; i < 100; ++i) as<int>(b)[i] = -i * 0x1010101; },
-        [](char* b) { if (setjmp(out_of_sort) == 0) pawl_stored_qsort(b, 100, 4, compare_until_it_leaves); }, 400);
+  check(
+      [](char* b) {
+        for (int i = 0; i < 100; ++i) as<int>(b)[i] = -i * 0x1010101;
+      },
+      [](char* b) {
+        if (setjmp(out_of_sort) == 0) pawl_stored_qsort(b, 100, 4, compare_until_it_leaves);
+      },
+      400);
 }
 
 TEST_F(StoreFunctions, OfMessagesProcessesAndThreads) {
   CHECK_LOOSE(pawl_stored_gcvt(3.25, 5, b));
-  CHECK(pawl_stored_wcstol_l(L"12 ", reinterpret_cast<wchar_t**>(b), 10, newlocale(LC_ALL_MASK, "C", nullptr)); test::recorded_stores.push_back({b, 8}); std::memset(b, 0, 8));
+  CHECK(pawl_stored_wcstol_l(L"12 ", reinterpret_cast<wchar_t**>(b), 10,
+                             newlocale(LC_ALL_MASK, "C", nullptr));
+        test::recorded_stores.push_back({b, 8}); std::memset(b, 0, 8));
   const int queue = msgget(IPC_PRIVATE, 0600);
   if (queue >= 0) {
-    struct { long type; char text[20]; } message = {0x1112131415161718, "in a queue"};
-    CHECK(ASSERT_EQ(msgsnd(queue, &message, 10, 0), 0); EXPECT_EQ(pawl_stored_msgrcv(queue, b, 100, 0, 0), 10));
+    struct {
+      long type;
+      char text[20];
+    } message = {0x1112131415161718, "in a queue"};
+    CHECK(ASSERT_EQ(msgsnd(queue, &message, 10, 0), 0);
+          EXPECT_EQ(pawl_stored_msgrcv(queue, b, 100, 0, 0), 10));
     msgctl(queue, IPC_RMID, nullptr);
   }
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
   iovec vector = {pair, 4};
-  check([&](char* b) { *as<mmsghdr>(b) = {}; as<mmsghdr>(b)->msg_hdr.msg_iov = &vector; as<mmsghdr>(b)->msg_hdr.msg_iovlen = 1; },
-        [&](char* b) { EXPECT_EQ(pawl_stored_sendmmsg(pair[0], as<mmsghdr>(b), 1, 0), 1); }, 4);
+  check(
+      [&](char* b) {
+        *as<mmsghdr>(b) = {};
+        as<mmsghdr>(b)->msg_hdr.msg_iov = &vector;
+        as<mmsghdr>(b)->msg_hdr.msg_iovlen = 1;
+      },
+      [&](char* b) { EXPECT_EQ(pawl_stored_sendmmsg(pair[0], as<mmsghdr>(b), 1, 0), 1); }, 4);
   close(pair[0]);
   close(pair[1]);
   char path[] = "/bin/true";
   char* const arguments[] = {path, nullptr};
-  CHECK_LOOSE(ASSERT_EQ(pawl_stored_posix_spawn(as<pid_t>(b), path, nullptr, nullptr, arguments, environ), 0); waitpid(*as<pid_t>(b), nullptr, 0));
+  CHECK_LOOSE(
+      ASSERT_EQ(pawl_stored_posix_spawn(as<pid_t>(b), path, nullptr, nullptr, arguments, environ),
+                0);
+      waitpid(*as<pid_t>(b), nullptr, 0));
   CHECK_LOOSE(pawl_stored_backtrace(reinterpret_cast<void**>(b), 10));
   CHECK_LOOSE(pawl_stored_pthread_getaffinity_np(pthread_self(), 16, as<cpu_set_t>(b)));
-  CHECK_LOOSE(pawl_stored_pthread_getschedparam(pthread_self(), as<int>(b), as<sched_param>(b + 64)));
+  CHECK_LOOSE(
+      pawl_stored_pthread_getschedparam(pthread_self(), as<int>(b), as<sched_param>(b + 64)));
   CHECK_LOOSE(pawl_stored_tss_create(as<tss_t>(b), nullptr));
-  CHECK_LOOSE(glob64_t* found = as<glob64_t>(b); std::memset(found, 0, sizeof *found); test::recorded_stores.push_back({b, sizeof *found}); pawl_stored_glob64("/", 0, nullptr, found); globfree64(found));
+  CHECK_LOOSE(glob64_t* found = as<glob64_t>(b); std::memset(found, 0, sizeof *found);
+              test::recorded_stores.push_back({b, sizeof *found});
+              pawl_stored_glob64("/", 0, nullptr, found); globfree64(found));
 }
 
 // errno is the wrapped function's, and nothing is marked that is in no mapping.

@@ -701,7 +701,8 @@ constexpr int kStepsMax = 20'000;           // a mark has some 50; a sanitizer m
 
 void on_step(int, siginfo_t*, void* context) {
   if (--steps_left != 0) return;
-  for (std::size_t page = 0; page < kPagesOfStep; ++page) stepped->mark(first_page_of_step + page, 5);
+  for (std::size_t page = 0; page < kPagesOfStep; ++page)
+    stepped->mark(first_page_of_step + page, 5);
   constexpr greg_t kTrapFlag = 0x100;
   static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL] &= ~kTrapFlag;
 }
