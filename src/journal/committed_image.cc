@@ -49,7 +49,6 @@ CommittedImage::Page CommittedImage::copy(const Page& page) {
 
 Status CommittedImage::reserve_space(std::uint64_t offset, std::uint64_t length) {
   const std::lock_guard lock(mutex_);
-  has_in_hand_ = true;
   PAWL_TRY(space_.reserve(offset, length, base_size_));
   in_hand_.add(offset / kPageBytes,
                (offset + length + kPageBytes - 1) / kPageBytes - offset / kPageBytes);
@@ -57,8 +56,8 @@ Status CommittedImage::reserve_space(std::uint64_t offset, std::uint64_t length)
 }
 
 void CommittedImage::end_commit() {
-  if (!has_in_hand_) return;
-  has_in_hand_ = false;
+  // Only the committing thread changes it, so that it may look without the lock.
+  if (in_hand_.empty()) return;
   const std::lock_guard lock(mutex_);
   in_hand_.clear();
 }

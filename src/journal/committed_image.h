@@ -124,10 +124,9 @@ class CommittedImage {
   mutable std::mutex mutex_;
   SpaceReservation space_;
   std::unordered_map<std::uint64_t, Waiting> overlay_;
-  Truncation truncation_;     // defined, waiting
-  Truncation applying_;       // being applied; a newer one does not join it
-  PageRuns in_hand_;          // pages that the commit in hand reserved space for
-  bool has_in_hand_ = false;  // the committing thread's
+  Truncation truncation_;  // defined, waiting
+  Truncation applying_;    // being applied; a newer one does not join it
+  PageRuns in_hand_;       // pages that the commit in hand reserved space for
   Status punch_direct(std::uint64_t end);
   std::uint64_t direct_from_ = 0;      // where zeroing for begin_direct()'s truncation has come to
   std::uint64_t direct_zero_end_ = 0;  // and where it ends

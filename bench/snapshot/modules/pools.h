@@ -36,19 +36,28 @@ class NoPool {
   MediumUse use() const { return {}; }
 };
 
+[[noreturn]] inline void fail_with_errno(const char* what) {
+  throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
+}
+
+// A file of so many bytes, which must not be there yet, mapped shared.
+inline void* map_new_file(const char* path, std::size_t bytes, int more_flags = 0) {
+  const int file = ::open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0 || ::ftruncate(file, static_cast<off_t>(bytes)) != 0)
+    fail_with_errno("cannot make a file");
+  void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | more_flags, file, 0);
+  if (at == MAP_FAILED) fail_with_errno("cannot map a file");
+  ::close(file);
+  return at;
+}
+
 // libc's memory, and the least that a commit can be on memory that keeps: two lines, of which one
 // tells of the other, past the caches into a ring, and a fence.  Nothing is recovered from them.
 class FencePool {
  public:
   explicit FencePool(const StructureSetup& setup)
       : line_ns_(setup.line_ns), fence_ns_(setup.fence_ns) {
-    const int file = ::open(setup.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file < 0 || ::ftruncate(file, kRingBytes) != 0) fail("cannot make a file for a ring");
-    void* const at =
-        ::mmap(nullptr, kRingBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
-    ::close(file);
-    if (at == MAP_FAILED) fail("cannot map a ring");
-    ring_ = static_cast<char*>(at);
+    ring_ = static_cast<char*>(map_new_file(setup.path, kRingBytes, MAP_POPULATE));
   }
   FencePool(const FencePool&) = delete;
   FencePool& operator=(const FencePool&) = delete;
@@ -73,10 +82,6 @@ class FencePool {
   static constexpr std::size_t kRecordBytes = 128;
   static constexpr std::size_t kRingBytes = std::size_t{64} << 20;
 
-  [[noreturn]] static void fail(const char* what) {
-    throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
-  }
-
   NoPool memory_{{}};
   const std::uint64_t line_ns_;
   const std::uint64_t fence_ns_;
@@ -90,13 +95,7 @@ class MsyncPool {
  public:
   explicit MsyncPool(const StructureSetup& setup)
       : bytes_(kBytesMin + setup.items_max * kBytesPerItem) {
-    const int file = ::open(setup.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file < 0 || ::ftruncate(file, static_cast<off_t>(bytes_)) != 0)
-      fail("cannot make a file for msync");
-    void* const at = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (at == MAP_FAILED) fail("cannot map a file");
-    ::close(file);
-    head_ = static_cast<Head*>(at);
+    head_ = static_cast<Head*>(map_new_file(setup.path, bytes_));
     head_->used = sizeof(Head);
   }
   MsyncPool(const MsyncPool&) = delete;
@@ -125,7 +124,7 @@ class MsyncPool {
     head_->free[block->units] = block;
   }
   void commit() {
-    if (::msync(head_, bytes_, MS_SYNC) != 0) fail("msync failed");
+    if (::msync(head_, bytes_, MS_SYNC) != 0) fail_with_errno("msync failed");
   }
   MediumUse use() const { return {}; }
 
@@ -144,10 +143,6 @@ class MsyncPool {
     std::uint64_t padding;  // to a whole number of units
   };
   static_assert(sizeof(Head) % kUnitBytes == 0);
-
-  [[noreturn]] static void fail(const char* what) {
-    throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
-  }
 
   const std::uint64_t bytes_;
   Head* head_ = nullptr;
