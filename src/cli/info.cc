@@ -66,7 +66,7 @@ void print_text(const Look& look) {
     if (look.other_slot_damaged)
       fmt::print("            the other header slot is torn or damaged\n");
     fmt::print("blocks      {} bytes{}\n", header.block_bytes,
-               header.block_bytes == journal::kLineBytes ? " (written as memory)" : "");
+               header.block_bytes == kLineBytes ? " (written as memory)" : "");
     fmt::print("bound to    inode {}, born {}\n", header.file_inode,
                time_text(header.file_birth_time_ns));
     fmt::print("tail        record {} at byte {}\n", header.tail_sequence, header.tail_offset);

@@ -5,7 +5,7 @@
 
 #include "heap/identity.h"
 #include "heap/sealed.h"
-#include "mapping/page_diff.h"
+#include "medium/cache_lines.h"
 
 namespace pawl {
 

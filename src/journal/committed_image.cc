@@ -13,31 +13,45 @@ namespace {
 // Neighbouring pages go into the base in one write of at most this size.
 constexpr std::size_t kApplyRunPagesMax = 64;
 
+void copy_lines(std::uint64_t lines, const PageBuffer& from, PageBuffer& to) {
+  [[maybe_unused]] const Status copied =
+      for_lines(lines, kPageBytes, [&](std::size_t offset, std::size_t length) {
+        std::memcpy(to.bytes.data() + offset, from.bytes.data() + offset, length);
+        return Status{};
+      });
+}
+
 }  // namespace
+
+bool CommittedImage::only_in_base(std::uint64_t number) const {
+  const std::lock_guard lock(mutex_);
+  return !overlay_.contains(number);
+}
 
 Result<CommittedImage::Page> CommittedImage::page(std::uint64_t number) {
   const std::uint64_t start = number * kPageBytes;
   std::uint64_t zeros_from = 0;
+  Page lines_here;
+  std::uint64_t lines = 0;
   {
     const std::lock_guard lock(mutex_);
     const auto found = overlay_.find(number);
-    if (found != overlay_.end() && !is_broken(Law::diff_against_committed))
-      return found->second.page;
+    if (found != overlay_.end() && !is_broken(Law::diff_against_committed)) {
+      if (found->second.lines == kAllLines) return found->second.page;
+      // A copy, because the next patch may change these bytes in place.
+      lines_here = copy(found->second.page);
+      lines = found->second.lines;
+    }
     // A page leaves the overlay only after it stands in the base, so the base is current here.
     zeros_from = size_;
     if (truncation_.pending) zeros_from = std::min(zeros_from, truncation_.to);
     if (applying_.pending) zeros_from = std::min(zeros_from, applying_.to);
   }
   Page copy = pool_.take();
-  if (zeros_from <= start) {
-    copy->bytes.fill(std::byte{0});
-    return copy;
-  }
-  PAWL_TRY(base_.read(start, copy->bytes));
-  if (zeros_from < start + kPageBytes) {
-    const std::size_t kept = zeros_from - start;
-    std::memset(copy->bytes.data() + kept, 0, kPageBytes - kept);
-  }
+  const std::size_t kept = zeros_from > start ? std::min(zeros_from - start, kPageBytes) : 0;
+  if (kept > 0) PAWL_TRY(base_.read(start, copy->bytes));
+  std::memset(copy->bytes.data() + kept, 0, kPageBytes - kept);
+  if (lines != 0) copy_lines(lines, *lines_here, *copy);
   return copy;
 }
 
@@ -105,17 +119,27 @@ void CommittedImage::patch(std::uint64_t number, const Page& page, std::uint64_t
                            std::span<const std::byte> bytes, std::uint64_t sequence) {
   PAWL_ASSERT(offset_in_page + bytes.size() <= kPageBytes);
   const std::lock_guard lock(mutex_);
+  // A page is either a copy loaded for this commit, or one that was applied since it was looked up,
+  // and may still be read by the one who applied it.
+  const auto own = [&] { return page.use_count() == 1 ? page : copy(page); };
   auto found = overlay_.find(number);
   if (found == overlay_.end()) {
-    // Either a copy loaded for this commit, or one that was applied since it was looked up, and may
-    // still be read by the one who applied it.
     Waiting entry;
-    entry.page = page.use_count() == 1 ? page : copy(page);
+    entry.page = page == nullptr ? pool_.take() : own();
+    entry.lines = page == nullptr ? 0 : kAllLines;
     entry.first_sequence = sequence;
     found = overlay_.emplace(number, std::move(entry)).first;
+  } else if (page != nullptr && found->second.lines != kAllLines) {
+    found->second.page = own();
+    found->second.lines = kAllLines;
+    found->second.applying = false;
   }
   Waiting& waiting = found->second;
   waiting.last_sequence = sequence;
+  if (waiting.lines != kAllLines) {
+    PAWL_ASSERT(offset_in_page % kLineBytes == 0);
+    waiting.lines |= line_bits(offset_in_page, bytes.size());
+  }
   std::memcpy(writable(waiting).bytes.data() + offset_in_page, bytes.data(), bytes.size());
 }
 
@@ -135,7 +159,7 @@ void CommittedImage::durable(std::uint64_t sequence) {
 Status CommittedImage::apply_truncation(std::uint64_t size_bytes,
                                         const std::vector<std::uint64_t>& copied_pages) {
   const std::lock_guard lock(mutex_);
-  // Copied pages are written over whole; waiting ones and those in hand are zeroed in place.
+  // Copied pages are written over whole; others that wait and those in hand are zeroed in place.
   PageRuns copied;
   for (const std::uint64_t page : copied_pages) copied.add(page);
   PageRuns wanted = in_hand_;
@@ -205,6 +229,7 @@ Status CommittedImage::apply_durable() {
   struct Copy {
     std::uint64_t number;
     Page page;
+    std::uint64_t lines;
   };
   std::vector<Copy> copies;
   std::uint64_t complete = 0;
@@ -231,7 +256,7 @@ Status CommittedImage::apply_durable() {
         continue;
       }
       waiting.applying = true;
-      copies.push_back({number, waiting.page});
+      copies.push_back({number, waiting.page, waiting.lines});
     }
   }
   std::sort(copies.begin(), copies.end(),
@@ -239,7 +264,8 @@ Status CommittedImage::apply_durable() {
 
   if (cuts) {
     std::vector<std::uint64_t> copied;
-    for (const Copy& copy : copies) copied.push_back(copy.number);
+    for (const Copy& copy : copies)
+      if (copy.lines == kAllLines) copied.push_back(copy.number);
     if (const Status cut = apply_truncation(size_bytes, copied); !cut.ok()) {
       truncation_failed();
       return cut;
@@ -250,6 +276,7 @@ Status CommittedImage::apply_durable() {
   for (std::size_t i = 0; i < copies.size();) {
     std::size_t end = i + 1;
     while (end < copies.size() && copies[end].number == copies[end - 1].number + 1 &&
+           copies[end].lines == kAllLines && copies[i].lines == kAllLines &&
            end - i < kApplyRunPagesMax)
       ++end;
     const std::uint64_t start = copies[i].number * kPageBytes;
@@ -257,14 +284,21 @@ Status CommittedImage::apply_durable() {
     const std::uint64_t stop = std::min((copies[end - 1].number + 1) * kPageBytes, size_bytes);
     if (stop > start) {
       if (end == i + 1) {
-        PAWL_TRY(base_.write(start, std::span(copies[i].page->bytes).first(stop - start)));
+        const std::span<const std::byte> page = copies[i].page->bytes;
+        const auto write_lines = [&](std::size_t at, std::size_t length) -> Status {
+          PAWL_TRY(base_.write(start + at, page.subspan(at, length)));
+          base_size_ = std::max(base_size_.load(), start + at + length);
+          return {};
+        };
+        if (Status applied = for_lines(copies[i].lines, stop - start, write_lines); !applied.ok())
+          return applied;
       } else {
         run.clear();
         for (std::size_t j = i; j < end; ++j)
           run.insert(run.end(), copies[j].page->bytes.begin(), copies[j].page->bytes.end());
         PAWL_TRY(base_.write(start, std::span(run).first(stop - start)));
+        base_size_ = std::max(base_size_.load(), stop);
       }
-      base_size_ = std::max(base_size_.load(), stop);
     }
     const std::lock_guard lock(mutex_);
     for (; i < end; ++i) {

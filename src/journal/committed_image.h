@@ -1,7 +1,7 @@
 // The committed image: the file's content as of the last defined commit.  It is the base, overlaid
-// with the pages of records that were not yet applied.  Diff and rollback are taken against it and
-// never against the base alone, which lags (law 3); a page enters the base only when the record
-// that holds it is durable (law 1).
+// with the pages, or the lines of pages, of records that were not yet applied.  Diff and rollback
+// are taken against it and never against the base alone, which lags (law 3); a page enters the base
+// only when the record that holds it is durable (law 1).
 //
 // Threads: every function may be called from any thread.  Only one apply() runs at a time; only one
 // thread commits at a time.
@@ -18,6 +18,7 @@
 #include "journal/page_buffer.h"
 #include "journal/page_pool.h"
 #include "journal/space_reservation.h"
+#include "medium/cache_lines.h"
 #include "medium/page_runs.h"
 
 namespace pawl {
@@ -41,6 +42,9 @@ class CommittedImage {
 
   Status learn_space() { return space_.learn(); }
 
+  // Whether the base alone has the page's committed bytes, all of them.
+  bool only_in_base(std::uint64_t number) const;
+
   // The page's committed bytes, zeros past the end; not to be changed.
   Result<Page> page(std::uint64_t number);
 
@@ -62,7 +66,8 @@ class CommittedImage {
   // its sequence number; nothing of it is applied before durable(sequence).
   void truncate(std::uint64_t to, std::uint64_t sequence);
   void set_size(std::uint64_t size_bytes, std::uint64_t sequence);
-  // `bytes` at `offset` within the page whose committed copy is `page`.
+  // `bytes` at `offset` within the page whose committed copy is `page`; null when nobody needed to
+  // read it, and then `bytes` are whole lines, or end where the file does.
   void patch(std::uint64_t number, const Page& page, std::uint64_t offset_in_page,
              std::span<const std::byte> bytes, std::uint64_t sequence);
   // Records up to here are durable.
@@ -99,6 +104,7 @@ class CommittedImage {
  private:
   struct Waiting {
     Page page;
+    std::uint64_t lines = kAllLines;   // that the page holds; the base has the others
     std::uint64_t first_sequence = 0;  // of the oldest change not applied
     std::uint64_t last_sequence = 0;
     bool applying = false;  // apply() is reading the bytes: change a copy

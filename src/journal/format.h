@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "medium/checksum.h"
+#include "medium/cache_lines.h"
 #include "medium/medium.h"
 
 namespace pawl::journal {
@@ -25,7 +26,6 @@ inline constexpr std::uint64_t kHeaderSlots = 2;
 inline constexpr std::uint64_t kAreaStart = kHeaderSlots * kSlotBytes;
 // What records are padded to and stand at multiples of.
 inline constexpr std::uint64_t kBlockBytes = 4096;
-inline constexpr std::uint64_t kLineBytes = 64;
 constexpr bool is_block_bytes(std::uint64_t bytes) {
   return bytes == kBlockBytes || bytes == kLineBytes;
 }

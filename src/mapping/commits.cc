@@ -56,6 +56,14 @@ const std::byte* Mapping::Implementation::committed_in_place(std::uint64_t page)
   return base_in_place_ + page * kPageBytes;
 }
 
+// Whether marked lines are logged without a comparison: to read the page from the base costs more
+// than to log a line that did not change.  A page that waits in the overlay, as one that is stored
+// to again and again does, is compared there.
+bool Mapping::Implementation::marks_are_enough(std::uint64_t page, std::uint64_t lines) const {
+  return lines != kAllLines && (page + 1) * kPageBytes <= lowest_size_ &&
+         lowest_size_ <= image_.size() && image_.only_in_base(page);
+}
+
 Status Mapping::Implementation::collect_changes(const TakenPages& pages,
                                                 journal::RecordBuilder& record,
                                                 std::vector<Change>* changes) {
@@ -66,10 +74,11 @@ Status Mapping::Implementation::collect_changes(const TakenPages& pages,
     const std::size_t valid = std::min<std::uint64_t>(kPageBytes, size_ - start);
     CommittedImage::Page copy;
     const std::byte* then = committed_in_place(page);
-    if (then != nullptr) {
+    const bool in_place = then != nullptr;
+    if (in_place) {
       // Even a load may take space there.
       if (!is_broken(Law::space_first)) PAWL_TRY(image_.reserve_space_in_place(start, kPageBytes));
-    } else {
+    } else if (!marks_are_enough(page, lines)) {
       auto committed = page_before(page);
       if (!committed.ok()) return committed.status();
       copy = std::move(committed.value());
@@ -86,11 +95,12 @@ Status Mapping::Implementation::collect_changes(const TakenPages& pages,
       changed_lines |= line_bits(offset, length);
       return record.add(start + offset, {now + offset, length});
     };
-    PAWL_TRY(for_changed_lines(now, then, valid, lines, take));
+    PAWL_TRY(then == nullptr ? for_lines(lines, valid, take)
+                             : for_changed_lines(now, then, valid, lines, take));
     if (changed_lines == 0) continue;
     if (page_check_ && view_.accessible(page)) PAWL_TRY(page_check_(page, changed_lines));
     changed_pages_ += 1;
-    if (copy == nullptr) continue;
+    if (in_place) continue;
     changed_runs.add(page);
     if (changes != nullptr) changes->push_back({page, std::move(copy)});
   }

@@ -183,6 +183,7 @@ class Mapping::Implementation {
   void forget_pages() noexcept;  // of the window, which is as the committed image is, or goes
   Status keep_outside(const TakenPages& taken);
   const std::byte* committed_in_place(std::uint64_t page) const;
+  bool marks_are_enough(std::uint64_t page, std::uint64_t lines) const;
   Status commit_pages(const TakenPages& taken, Durability durability);
   Status commit_in_order(const TakenPages& pages, Durability durability);
   void after_commit(std::uint64_t first_page, std::uint64_t end_page);

@@ -10,8 +10,8 @@
 
 #include "journal/record_ranges.h"
 #include "mapping/implementation.h"
-#include "mapping/page_diff.h"
 #include "mapping/place_in_hand.h"
+#include "medium/cache_lines.h"
 #include "medium/law.h"
 
 namespace pawl {

@@ -4,7 +4,7 @@
 #include <new>
 
 #include "mapping/implementation.h"
-#include "mapping/page_diff.h"
+#include "medium/cache_lines.h"
 
 namespace pawl {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "mapping/implementation.h"
-#include "mapping/page_diff.h"
+#include "medium/cache_lines.h"
 
 namespace pawl {
 namespace {

@@ -39,8 +39,8 @@ PAWL_THREAD_STATE ThreadMarks* marks_of_thread = nullptr;
 PAWL_THREAD_STATE std::atomic<bool> is_busy{false};
 
 std::uint64_t lines_between(std::uint64_t first_byte, std::uint64_t last_byte) {
-  const std::uint64_t first = first_byte / 64 % 64;
-  const std::uint64_t last = last_byte / 64 % 64;
+  const std::uint64_t first = first_byte % kPageBytes / kLineBytes;
+  const std::uint64_t last = last_byte % kPageBytes / kLineBytes;
   return (kAllLines << first) & (kAllLines >> (63 - last));
 }
 

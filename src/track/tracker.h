@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "medium/cache_lines.h"
 #include "medium/page_runs.h"
 #include "medium/status.h"
 
@@ -28,7 +29,6 @@ struct StoredLines {
   std::uint64_t page = 0;
   std::uint64_t lines = 0;
 };
-inline constexpr std::uint64_t kAllLines = ~std::uint64_t{0};
 
 class Tracker {
  public:

@@ -39,9 +39,9 @@ void make_repeatable(std::vector<std::byte>& bytes, const std::vector<std::uint6
                          kEpochFirst + static_cast<std::uint64_t>(found - epochs.begin()));
   };
   // The contents are random, so that nothing in them is taken for a record.
-  for (std::size_t block = 0; block + 2 * journal::kLineBytes <= bytes.size();
-       block += journal::kLineBytes) {
-    const std::span<std::byte> at = std::span(bytes).subspan(block, 2 * journal::kLineBytes);
+  for (std::size_t block = 0; block + 2 * kLineBytes <= bytes.size();
+       block += kLineBytes) {
+    const std::span<std::byte> at = std::span(bytes).subspan(block, 2 * kLineBytes);
     std::size_t length = 0;
     std::size_t sum = 0;
     if (block < journal::kAreaStart && document::magic_at(at, 0, "PAWLJRNL")) {
@@ -292,7 +292,7 @@ WrittenJournal emptied() {
 // Journals of a medium that is memory: what stands in few lines wraps soon enough in a ring that a
 // header tells to be short.
 WrittenJournal lines() {
-  Writer writer("lines", kSmall, 5000, journal::kLineBytes);
+  Writer writer("lines", kSmall, 5000, kLineBytes);
   writer.commit({{0, 64}});
   writer.commit({{128, 64}, {4096, 192}, {4900, 100}});
   writer.commit({{64, 8}}, {.cut_to = 4000, .size = 4000});
@@ -303,7 +303,7 @@ WrittenJournal lines() {
 }
 
 WrittenJournal lines_wrapped() {
-  Writer writer("lines_wrapped", kSmall, 12000, journal::kLineBytes);
+  Writer writer("lines_wrapped", kSmall, 12000, kLineBytes);
   writer.commit({{0, 10000}});
   writer.commit({{64, 10000}});
   writer.commit({{4096, 3500}});
@@ -320,14 +320,14 @@ WrittenJournal lines_over_blocks() {
   Writer writer("lines_over_blocks", kSmall, 5000);
   for (std::uint64_t i = 0; i < 5; ++i) writer.commit({{64 * i, 64}});
   writer.release(2);
-  writer.reopen(journal::kLineBytes);
+  writer.reopen(kLineBytes);
   writer.commit({{1000, 64}});
   writer.commit({{2000, 64}});
   return writer.finish();
 }
 
 WrittenJournal blocks_over_lines() {
-  Writer writer("blocks_over_lines", kSmall, 5000, journal::kLineBytes);
+  Writer writer("blocks_over_lines", kSmall, 5000, kLineBytes);
   for (std::uint64_t i = 0; i < 50; ++i) writer.commit({{64 * i, 64}});
   writer.reopen(journal::kBlockBytes);
   writer.commit({{1000, 64}});
