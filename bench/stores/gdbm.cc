@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "stores/kinds.h"
+#include "stores/under_pawl.h"
 
 namespace pawl::bench {
 namespace {
@@ -16,9 +17,8 @@ datum datum_of(std::string_view text) {
 
 class GdbmStore final : public Store {
  public:
-  explicit GdbmStore(const StoreSetup& setup)
-      : database_(
-            ::gdbm_open((setup.directory + "/store").c_str(), 0, GDBM_WRCREAT, 0600, nullptr)) {
+  explicit GdbmStore(const std::string& path)
+      : database_(::gdbm_open(path.c_str(), 0, GDBM_WRCREAT, 0600, nullptr)) {
     if (database_ == nullptr) throw std::runtime_error(::gdbm_strerror(gdbm_errno));
   }
   ~GdbmStore() override { ::gdbm_close(database_); }
@@ -56,15 +56,24 @@ class GdbmStore final : public Store {
   bool in_batch_ = false;
 };
 
+std::string version() {
+  return fmt::format("gdbm {}.{}.{}", GDBM_VERSION_MAJOR, GDBM_VERSION_MINOR, GDBM_VERSION_PATCH);
+}
+
 }  // namespace
 
 // The flag GDBM_SYNC does not do: gdbm 1.23 then flushes only what changes the header, and a
 // replaced value may wait for good.  Its crash tolerance needs a file system that clones files.
 StoreKind gdbm_kind() {
-  return {"gdbm",
-          fmt::format("gdbm {}.{}.{}", GDBM_VERSION_MAJOR, GDBM_VERSION_MINOR, GDBM_VERSION_PATCH),
-          "gdbm_sync after each operation or batch; durable, NOT atomic",
-          [](const StoreSetup& setup) { return std::make_unique<GdbmStore>(setup); }};
+  return {"gdbm", version(), "gdbm_sync after each operation or batch; durable, NOT atomic",
+          [](const StoreSetup& setup) {
+            return std::make_unique<GdbmStore>(setup.directory + "/store");
+          }};
+}
+
+StoreKind gdbm_synchronize_kind(Under under) {
+  return under_or_not("gdbm", version(), "gdbm_sync after each operation or batch", under,
+                      [](const std::string& path) { return std::make_unique<GdbmStore>(path); });
 }
 
 }  // namespace pawl::bench

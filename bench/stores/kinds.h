@@ -25,6 +25,16 @@ StoreKind volatile_kind();
 StoreKind floor_kind();
 StoreKind floor_awake_kind();
 
+// Stores that change their memory-mapped file and synchronise it: as they are, and the same under
+// `pawl run`, in a file of the name kUnderPawl, which it is told to take.  The first open of one
+// under Pawl throws std::runtime_error where the program does not run so.
+inline constexpr const char* kUnderPawl = "under-pawl.db";
+enum class Under { nothing, pawl };
+StoreKind kyoto_synchronize_kind(Under under);
+StoreKind tkrzw_synchronize_kind(Under under);
+StoreKind lmdb_synchronize_kind(Under under);
+StoreKind gdbm_synchronize_kind(Under under);
+
 // Those to compare, Pawl first, the floors last.
 std::vector<StoreKind> compared_kinds();
 // Names of those that lack their library.

@@ -5,15 +5,17 @@
 #include <stdexcept>
 
 #include "stores/kinds.h"
+#include "stores/under_pawl.h"
 
 namespace pawl::bench {
 namespace {
 
+enum class Durable { by_hard_transactions, by_synchronize };
+
 class KyotoStore final : public Store {
  public:
-  explicit KyotoStore(const StoreSetup& setup) {
-    expect(database_.open(setup.directory + "/store.kct",
-                          kyotocabinet::TreeDB::OWRITER | kyotocabinet::TreeDB::OCREATE));
+  KyotoStore(const std::string& path, Durable durable) : durable_(durable) {
+    expect(database_.open(path, kyotocabinet::TreeDB::OWRITER | kyotocabinet::TreeDB::OCREATE));
   }
   ~KyotoStore() override { database_.close(); }
 
@@ -24,12 +26,13 @@ class KyotoStore final : public Store {
     update([&] { return database_.remove(key.data(), key.size()); });
   }
   void begin_batch() override {
-    expect(database_.begin_transaction(true));
+    if (durable_ == Durable::by_hard_transactions) expect(database_.begin_transaction(true));
     in_batch_ = true;
   }
   void commit_batch() override {
     in_batch_ = false;
-    expect(database_.end_transaction(true));
+    expect(durable_ == Durable::by_hard_transactions ? database_.end_transaction(true)
+                                                     : database_.synchronize(true));
   }
   bool get(std::string_view key, std::string& value) override {
     std::size_t size = 0;
@@ -58,6 +61,7 @@ class KyotoStore final : public Store {
   }
 
   kyotocabinet::TreeDB database_;
+  const Durable durable_;
   bool in_batch_ = false;
 };
 
@@ -66,7 +70,18 @@ class KyotoStore final : public Store {
 StoreKind kyoto_kind() {
   return {"kyoto", fmt::format("Kyoto Cabinet {}", kyotocabinet::VERSION),
           "TreeDB, begin_transaction(hard=true); a batch is a transaction",
-          [](const StoreSetup& setup) { return std::make_unique<KyotoStore>(setup); }};
+          [](const StoreSetup& setup) {
+            return std::make_unique<KyotoStore>(setup.directory + "/store.kct",
+                                                Durable::by_hard_transactions);
+          }};
+}
+
+StoreKind kyoto_synchronize_kind(Under under) {
+  return under_or_not("kyoto", fmt::format("Kyoto Cabinet {}", kyotocabinet::VERSION),
+                      "TreeDB, synchronize(hard=true) after each operation or batch", under,
+                      [](const std::string& path) {
+                        return std::make_unique<KyotoStore>(path, Durable::by_synchronize);
+                      });
 }
 
 }  // namespace pawl::bench

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "stores/kinds.h"
+#include "stores/under_pawl.h"
 
 namespace pawl::bench {
 namespace {
@@ -23,12 +24,14 @@ MDB_val value_of(std::string_view text) {
 
 class LmdbStore final : public Store {
  public:
-  explicit LmdbStore(const StoreSetup& setup) {
+  // With `flags` that leave flushing to the program, each commit is followed by mdb_env_sync().
+  LmdbStore(const std::string& path, unsigned flags, std::uint64_t map_bytes)
+      : is_flushed_by_us_((flags & MDB_NOSYNC) != 0) {
     MDB_env* environment = nullptr;
     expect(::mdb_env_create(&environment));
     environment_.reset(environment);
-    expect(::mdb_env_set_mapsize(environment, kMapBytesMin + setup.keys_max * kMapBytesPerKey));
-    expect(::mdb_env_open(environment, setup.directory.c_str(), 0, 0600));
+    expect(::mdb_env_set_mapsize(environment, map_bytes));
+    expect(::mdb_env_open(environment, path.c_str(), flags, 0600));
     begin_batch();
     expect(::mdb_dbi_open(batch_, nullptr, 0, &table_));
     commit_batch();
@@ -48,7 +51,10 @@ class LmdbStore final : public Store {
     });
   }
   void begin_batch() override { expect(::mdb_txn_begin(environment_.get(), nullptr, 0, &batch_)); }
-  void commit_batch() override { expect(::mdb_txn_commit(std::exchange(batch_, nullptr))); }
+  void commit_batch() override {
+    expect(::mdb_txn_commit(std::exchange(batch_, nullptr)));
+    if (is_flushed_by_us_) expect(::mdb_env_sync(environment_.get(), 1));
+  }
   bool get(std::string_view key, std::string& value) override {
     // A reader that is kept and renewed, as LMDB advises.
     MDB_txn* reader = reader_.get();
@@ -84,19 +90,34 @@ class LmdbStore final : public Store {
     commit_batch();
   }
 
+  const bool is_flushed_by_us_;
   std::unique_ptr<MDB_env, Close> environment_;
   std::unique_ptr<MDB_txn, Close> reader_;
   MDB_dbi table_ = 0;
   MDB_txn* batch_ = nullptr;
 };
 
+std::string version() {
+  return fmt::format("LMDB {}.{}.{}", MDB_VERSION_MAJOR, MDB_VERSION_MINOR, MDB_VERSION_PATCH);
+}
+
 }  // namespace
 
 StoreKind lmdb_kind() {
-  return {"lmdb",
-          fmt::format("LMDB {}.{}.{}", MDB_VERSION_MAJOR, MDB_VERSION_MINOR, MDB_VERSION_PATCH),
-          "its default: each transaction is flushed; a batch is a transaction",
-          [](const StoreSetup& setup) { return std::make_unique<LmdbStore>(setup); }};
+  return {"lmdb", version(), "its default: each transaction is flushed; a batch is a transaction",
+          [](const StoreSetup& setup) {
+            return std::make_unique<LmdbStore>(setup.directory, 0,
+                                               kMapBytesMin + setup.keys_max * kMapBytesPerKey);
+          }};
+}
+
+StoreKind lmdb_synchronize_kind(Under under) {
+  return under_or_not("lmdb", version(),
+                      "MDB_WRITEMAP, MDB_NOSYNC, mdb_env_sync() after each transaction", under,
+                      [](const std::string& path) {
+                        return std::make_unique<LmdbStore>(
+                            path, MDB_WRITEMAP | MDB_NOSYNC | MDB_NOSUBDIR, kMapBytesMin);
+                      });
 }
 
 }  // namespace pawl::bench

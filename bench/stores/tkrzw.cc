@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "stores/kinds.h"
+#include "stores/under_pawl.h"
 
 namespace pawl::bench {
 namespace {
@@ -15,12 +16,8 @@ void expect(const tkrzw::Status& status) {
 
 class TkrzwStore final : public Store {
  public:
-  explicit TkrzwStore(const StoreSetup& setup) {
-    tkrzw::TreeDBM::TuningParameters parameters;
-    parameters.update_mode = tkrzw::HashDBM::UPDATE_APPENDING;
-    parameters.restore_mode = tkrzw::HashDBM::RESTORE_SYNC;
-    expect(database_.OpenAdvanced(setup.directory + "/store.tkt", true, tkrzw::File::OPEN_DEFAULT,
-                                  parameters));
+  TkrzwStore(const std::string& path, const tkrzw::TreeDBM::TuningParameters& parameters) {
+    expect(database_.OpenAdvanced(path, true, tkrzw::File::OPEN_DEFAULT, parameters));
   }
   ~TkrzwStore() override { database_.Close(); }
 
@@ -54,7 +51,21 @@ class TkrzwStore final : public Store {
 StoreKind tkrzw_kind() {
   return {"tkrzw", fmt::format("Tkrzw {}", tkrzw::PACKAGE_VERSION),
           "TreeDBM, appending, Synchronize(hard=true), restored to the last one of these",
-          [](const StoreSetup& setup) { return std::make_unique<TkrzwStore>(setup); }};
+          [](const StoreSetup& setup) {
+            tkrzw::TreeDBM::TuningParameters parameters;
+            parameters.update_mode = tkrzw::HashDBM::UPDATE_APPENDING;
+            parameters.restore_mode = tkrzw::HashDBM::RESTORE_SYNC;
+            return std::make_unique<TkrzwStore>(setup.directory + "/store.tkt", parameters);
+          }};
+}
+
+StoreKind tkrzw_synchronize_kind(Under under) {
+  return under_or_not("tkrzw", fmt::format("Tkrzw {}", tkrzw::PACKAGE_VERSION),
+                      "TreeDBM, in place, Synchronize(hard=true) after each operation or batch",
+                      under, [](const std::string& path) {
+                        return std::make_unique<TkrzwStore>(path,
+                                                            tkrzw::TreeDBM::TuningParameters());
+                      });
 }
 
 }  // namespace pawl::bench
