@@ -1,5 +1,6 @@
 #include "journal/checkpointer.h"
 
+#include <algorithm>
 #include <new>
 
 #include "medium/law.h"
@@ -7,13 +8,8 @@
 
 namespace pawl::journal {
 
-Checkpointer::Checkpointer(MediumFile& base, CommittedImage& image, Journal& journal,
-                           std::size_t threshold_pages, Failed failed)
-    : base_(base),
-      image_(image),
-      journal_(journal),
-      threshold_pages_(threshold_pages),
-      failed_(std::move(failed)) {}
+Checkpointer::Checkpointer(Journal& journal, std::size_t threshold_pages, Failed failed)
+    : journal_(journal), threshold_pages_(threshold_pages), failed_(std::move(failed)) {}
 
 Checkpointer::~Checkpointer() {
   {
@@ -22,6 +18,32 @@ Checkpointer::~Checkpointer() {
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
+}
+
+void Checkpointer::add(MediumFile& base, CommittedImage& image) {
+  const std::lock_guard checkpoint_lock(checkpoint_mutex_);
+  const std::lock_guard apply_lock(apply_mutex_);
+  const std::lock_guard lock(files_mutex_);
+  files_.push_back({&base, &image});
+}
+
+void Checkpointer::remove(const CommittedImage& image) {
+  const std::lock_guard checkpoint_lock(checkpoint_mutex_);
+  const std::lock_guard apply_lock(apply_mutex_);
+  const std::lock_guard lock(files_mutex_);
+  std::erase_if(files_, [&](const File& file) { return file.image == &image; });
+}
+
+void Checkpointer::durable(std::uint64_t sequence) {
+  const std::lock_guard lock(files_mutex_);
+  for (const File& file : files_) file.image->durable(sequence);
+}
+
+bool Checkpointer::much_to_apply() const {
+  const std::lock_guard lock(files_mutex_);
+  std::size_t waiting_pages = 0;
+  for (const File& file : files_) waiting_pages += file.image->waiting_pages();
+  return waiting_pages > threshold_pages_;
 }
 
 void Checkpointer::nudge() {
@@ -60,7 +82,8 @@ void Checkpointer::run() {
 
 Status Checkpointer::apply_now() {
   const std::lock_guard lock(apply_mutex_);
-  return image_.apply();
+  for (const File& file : files_) PAWL_TRY(file.image->apply());
+  return {};
 }
 
 Status Checkpointer::apply_directly(const std::function<Status()>& copy) {
@@ -73,10 +96,16 @@ Status Checkpointer::checkpoint_now() {
   const std::lock_guard lock(checkpoint_mutex_);
   PAWL_TRY(flush_failure_);
   PAWL_TRY(apply_now());
-  const std::uint64_t applied = image_.applied_sequence();
-  if (!is_broken(Law::flush_before_release)) flush_failure_ = base_.flush();
-  if (!flush_failure_.ok() && is_broken(Law::failed_flush_is_final)) flush_failure_ = base_.flush();
-  PAWL_TRY(flush_failure_);
+  // The file is gone, as after a crash: its records stay for the next open.
+  if (files_.empty()) return {};
+  std::uint64_t applied = ~std::uint64_t{0};
+  for (const File& file : files_) applied = std::min(applied, file.image->applied_sequence());
+  for (const File& file : files_) {
+    if (!is_broken(Law::flush_before_release)) flush_failure_ = file.base->flush();
+    if (!flush_failure_.ok() && is_broken(Law::failed_flush_is_final))
+      flush_failure_ = file.base->flush();
+    PAWL_TRY(flush_failure_);
+  }
   PAWL_TRY(journal_.release(applied));
   checkpoints_.fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard thread_lock(thread_mutex_);

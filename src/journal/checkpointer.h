@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "journal/committed_image.h"
 #include "journal/journal.h"
@@ -18,9 +19,17 @@ class Checkpointer {
   // `threshold_pages`: committed pages that may wait before the background starts to apply them.
   // `failed` is told of what went wrong in the background; it is called in that thread.
   using Failed = std::function<void(const Status&)>;
-  Checkpointer(MediumFile& base, CommittedImage& image, Journal& journal,
-               std::size_t threshold_pages, Failed failed);
+  Checkpointer(Journal& journal, std::size_t threshold_pages, Failed failed);
   ~Checkpointer();  // stops the background thread; applies nothing
+
+  // The records are about this file from now on; and are not any more.  Not while a record is
+  // written.  Both wait for an apply and a checkpoint that are under way.  Without a file no record
+  // is dropped.
+  void add(MediumFile& base, CommittedImage& image);
+  void remove(const CommittedImage& image);
+
+  // Tells every image that records up to here are durable.
+  void durable(std::uint64_t sequence);
 
   // There may be work: wakes the background if there is enough of it.  Does not block.
   void nudge();
@@ -38,12 +47,14 @@ class Checkpointer {
   std::uint64_t checkpoints() const { return checkpoints_.load(std::memory_order_relaxed); }
 
  private:
-  bool much_to_apply() const { return image_.waiting_pages() > threshold_pages_; }
+  struct File {
+    MediumFile* base;
+    CommittedImage* image;
+  };
+  bool much_to_apply() const;
   bool much_in_journal() const { return journal_.used_bytes() * 2 > journal_.capacity_bytes(); }
   void run();
 
-  MediumFile& base_;
-  CommittedImage& image_;
   Journal& journal_;
   const std::size_t threshold_pages_;
   const Failed failed_;
@@ -52,6 +63,9 @@ class Checkpointer {
   std::mutex checkpoint_mutex_;  // one at a time; taken before apply_mutex_
   Status flush_failure_;         // guarded by checkpoint_mutex_
   std::mutex apply_mutex_;       // one at a time
+  // Changed with all three held; this one is taken last, and held for no more than a look.
+  mutable std::mutex files_mutex_;
+  std::vector<File> files_;
 
   std::mutex thread_mutex_;
   std::condition_variable wake_;

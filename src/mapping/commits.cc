@@ -122,7 +122,7 @@ journal::RecordHeader Mapping::Implementation::header_for(const journal::Place& 
   header.truncate_to = lowest_size_ < image_.size() ? lowest_size_ : journal::kNoTruncation;
   header.time_ns = wall_clock_ns();
   header.header_generation = journal_->header_generation();
-  header.durable_sequence = durable_sequence_.load();
+  header.durable_sequence = log_->durable_sequence();
   return header;
 }
 
@@ -248,7 +248,7 @@ Status Mapping::Implementation::commit_staged(const TakenPages& pages, Durabilit
     return usable();
   }
   in_hand.keep();
-  durable_sequence_.store(sequence, std::memory_order_release);
+  log_->set_durable(sequence);
   count(place.value(), record);
   // With part of it in the image the record must not count as applied, and be dropped.
   if (patch_image(record.block(), changes, sequence)) image_.durable(sequence);
@@ -314,7 +314,7 @@ Status Mapping::Implementation::commit_direct(const TakenPages& pages) {
     note_final(flushed);
     return usable();
   }
-  durable_sequence_.store(place.sequence);
+  log_->set_durable(place.sequence);
   count(place, record);
   lowest_size_ = size_;
   Status applied;

@@ -1,7 +1,8 @@
 // What a Mapping is made of.  The public functions lock mutex_ and check that the mapping still
 // takes calls; functions that end in _locked expect that.
 //
-// Locks, outermost first: mutex_, then those of Checkpointer, BatchWriter, Journal, CommittedImage.
+// Locks, outermost first: mutex_, which is its CommitLog's, then those of Checkpointer,
+// BatchWriter, Journal, CommittedImage.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +11,9 @@
 #include <memory>
 #include <mutex>
 
-#include "journal/batch_writer.h"
-#include "journal/checkpointer.h"
 #include "journal/committed_image.h"
 #include "journal/journal.h"
+#include "mapping/commit_log.h"
 #include "mapping/mapping.h"
 #include "mapping/statistics.h"
 #include "mapping/taken_pages.h"
@@ -32,7 +32,7 @@ static_assert(kStagedPagesMax * journal::range_bytes(kPageBytes) + sizeof(journa
 class Mapping::Implementation {
  public:
   Implementation(std::unique_ptr<Medium> medium, const Options& options,
-                 std::unique_ptr<journal::Journal> journal, std::unique_ptr<Tracker> tracker,
+                 std::shared_ptr<CommitLog> log, std::unique_ptr<Tracker> tracker,
                  std::uint64_t size_bytes, std::uint64_t records_replayed);
   ~Implementation();
 
@@ -96,10 +96,8 @@ class Mapping::Implementation {
   // The reason why there are no more commits, if there is one.
   Status usable() const;
   Status in_own_process() const;
-  // Notes a failure for the statistics; EIO and its like end the mapping (law 8).
-  Status note(Status status);
-  void note_final(const Status& status) noexcept;
-  void note_last(const Status& status) noexcept;  // with failure_mutex_ held
+  Status note(Status status) { return log_->failures().note(std::move(status)); }
+  void note_final(const Status& status) noexcept { log_->failures().note_final(status); }
   // File pages of an address range of the window; EINVAL, ENOMEM as msync(2).
   Status pages_of(const void* address, std::size_t length, std::uint64_t& first,
                   std::uint64_t& end) const;
@@ -113,25 +111,19 @@ class Mapping::Implementation {
   Result<CommittedImage::Page> page_before(std::uint64_t page);
   std::byte* bytes_now(std::uint64_t page);
 
-  mutable std::mutex mutex_;
   std::unique_ptr<Medium> medium_;
   const Options options_;
-  std::unique_ptr<journal::Journal> journal_;
+  // Its threads end before the medium goes, and with that the writer's lock.
+  const std::shared_ptr<CommitLog> log_;
+  std::mutex& mutex_;  // the log's, as are the next three
+  journal::Journal* const journal_;
+  journal::Checkpointer& checkpointer_;
+  journal::BatchWriter& batches_;
   // On a medium that is memory; then nothing ever waits in the overlay or in a queue.
   const std::byte* const base_in_place_;
   CommittedImage image_;
   std::unique_ptr<Tracker> tracker_;
   View view_;
-  // Before the threads that report to them.
-  mutable std::mutex failure_mutex_;
-  std::atomic<bool> has_failed_{false};  // final_failure_ is one
-  Status final_failure_;
-  int last_error_number_ = 0;
-  std::string last_error_;
-  std::atomic<std::uint64_t> durable_sequence_;
-
-  journal::Checkpointer checkpointer_;
-  journal::BatchWriter batches_;
 
   PageCheck page_check_;       // may be empty
   std::uint64_t size_;         // as the program sees it

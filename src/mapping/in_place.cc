@@ -58,7 +58,7 @@ Status Mapping::Implementation::commit_in_place(journal::RecordBuilder& record) 
     return usable();
   }
   in_hand.keep();
-  durable_sequence_.store(place.value().sequence, std::memory_order_release);
+  log_->set_durable(place.value().sequence);
   count(place.value(), record);
   let_wait_in_place(place.value(), record);
   lowest_size_ = size_;

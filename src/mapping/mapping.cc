@@ -20,46 +20,13 @@ Status Mapping::Implementation::in_own_process() const {
 Status Mapping::Implementation::usable() const {
   PAWL_TRY(in_own_process());
   if (closed_.load()) return Status::failure(EINVAL, medium_->path() + " is closed; map it again");
-  if (has_failed_.load()) {
-    const std::lock_guard lock(failure_mutex_);
+  if (log_->failures().has_final()) {
     return Status::failure(
         EIO, medium_->path() + " takes no more commits since a failure that may have lost bytes: " +
-                 final_failure_.text() +
+                 log_->failures().final_text() +
                  ". Unmap it; the next map recovers its last durable state");
   }
   return {};
-}
-
-Status Mapping::Implementation::note(Status status) {
-  if (status.ok()) return status;
-  if (status.error_number() == EIO) {
-    note_final(status);
-    return status;
-  }
-  const std::lock_guard lock(failure_mutex_);
-  note_last(status);
-  return status;
-}
-
-void Mapping::Implementation::note_last(const Status& status) noexcept {
-  last_error_number_ = status.error_number();
-  try {
-    last_error_ = status.text();
-  } catch (const std::bad_alloc&) {
-    last_error_.clear();
-  }
-}
-
-void Mapping::Implementation::note_final(const Status& status) noexcept {
-  const std::lock_guard lock(failure_mutex_);
-  note_last(status);
-  if (!final_failure_.ok()) return;
-  try {
-    final_failure_ = status;
-  } catch (const std::bad_alloc&) {
-    final_failure_ = Status::failure(status.error_number(), {});
-  }
-  has_failed_.store(true);
 }
 
 Status Mapping::Implementation::pages_of(const void* address, std::size_t length,
@@ -273,10 +240,7 @@ void Mapping::statistics(MappingStatistics& statistics) const {
                                                                          : PAWL_TRACKER_SCAN;
   statistics.medium = own.base_in_place_ != nullptr ? PAWL_MEDIUM_MEMORY : PAWL_MEDIUM_BLOCK;
   statistics.apply = own.options_.apply == ApplyChoice::eager ? PAWL_APPLY_EAGER : PAWL_APPLY_ASYNC;
-  const std::lock_guard failure_lock(own.failure_mutex_);
-  statistics.last_error_number = own.last_error_number_;
-  const std::size_t shown = std::min(own.last_error_.size(), sizeof statistics.last_error - 1);
-  std::memcpy(statistics.last_error, own.last_error_.data(), shown);
+  own.log_->failures().describe(statistics);
 }
 
 Status Mapping::in_own_process() const { return implementation_->in_own_process(); }

@@ -75,32 +75,25 @@ Result<OpenJournal> recovered_journal(Medium& medium) {
 }  // namespace
 
 Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Options& options,
-                                        std::unique_ptr<journal::Journal> journal,
+                                        std::shared_ptr<CommitLog> log,
                                         std::unique_ptr<Tracker> tracker, std::uint64_t size_bytes,
                                         std::uint64_t records_replayed)
     : medium_(std::move(medium)),
       options_(options),
-      journal_(std::move(journal)),
+      log_(std::move(log)),
+      mutex_(log_->mutex()),
+      journal_(&log_->journal()),
+      checkpointer_(log_->checkpointer()),
+      batches_(log_->batches()),
       base_in_place_(medium_->base().in_place()),
       image_(medium_->base(), size_bytes, journal_->last_sequence()),
       tracker_(std::move(tracker)),
       view_(*medium_, *tracker_),
-      durable_sequence_(journal_->last_sequence()),
-      checkpointer_(
-          medium_->base(), image_, *journal_, options.apply_threshold_pages,
-          [this](const Status& status) { [[maybe_unused]] const Status noted = note(status); }),
-      batches_(
-          *journal_,
-          [this](std::uint64_t sequence) {
-            durable_sequence_.store(sequence);
-            image_.durable(sequence);
-            checkpointer_.nudge();
-          },
-          [this](const Status& status) { note_final(status); }),
       size_(size_bytes),
       lowest_size_(size_bytes),
       records_replayed_(records_replayed),
       lines_record_(journal_->block_bytes()) {
+  checkpointer_.add(medium_->base(), image_);
   guard_fork(this, {.before = [this] { lock_for_fork(); },
                     .in_parent = [this] { unlock_after_fork(); },
                     .in_child =
@@ -111,7 +104,10 @@ Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Op
                         }});
 }
 
-Mapping::Implementation::~Implementation() { forget_fork_guard(this); }
+Mapping::Implementation::~Implementation() {
+  forget_fork_guard(this);
+  checkpointer_.remove(image_);
+}
 
 // The child reads what is committed, and cannot bring a record that waits into the base.
 void Mapping::Implementation::lock_for_fork() {
@@ -167,8 +163,9 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
   auto size = medium->base().size();
   if (!size.ok()) return give_up(size.status());
 
+  auto log = std::make_shared<CommitLog>(std::move(journal.value()), options.apply_threshold_pages);
   auto implementation =
-      std::make_unique<Implementation>(std::move(medium), options, std::move(journal.value()),
+      std::make_unique<Implementation>(std::move(medium), options, std::move(log),
                                        std::move(tracker.value()), size.value(), replayed.records);
   PAWL_TRY(implementation->image_.learn_space());
   return std::unique_ptr<Mapping>(new Mapping(std::move(implementation)));

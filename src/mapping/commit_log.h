@@ -1,0 +1,49 @@
+// Where commits become durable, and from where they reach their files: the journal, the batches
+// that wait for it, and the background.  One mapping has one, or several that move together share
+// one.
+//
+// Threads: who calls appends to the journal and joins or leaves holds mutex(); the rest any thread.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "journal/batch_writer.h"
+#include "journal/checkpointer.h"
+#include "journal/journal.h"
+#include "mapping/failures.h"
+
+namespace pawl {
+
+class CommitLog {
+ public:
+  CommitLog(std::unique_ptr<journal::Journal> journal, std::size_t apply_threshold_pages);
+
+  // One call at a time on all mappings that have their commits here.
+  std::mutex& mutex() { return mutex_; }
+  journal::Journal& journal() { return *journal_; }
+  journal::Checkpointer& checkpointer() { return checkpointer_; }
+  journal::BatchWriter& batches() { return batches_; }
+  Failures& failures() { return failures_; }
+  const Failures& failures() const { return failures_; }
+
+  std::uint64_t durable_sequence() const {
+    return durable_sequence_.load(std::memory_order_acquire);
+  }
+  // The record was flushed by who holds mutex().
+  void set_durable(std::uint64_t sequence) {
+    durable_sequence_.store(sequence, std::memory_order_release);
+  }
+
+ private:
+  std::mutex mutex_;
+  Failures failures_;  // before the threads that report to it
+  const std::unique_ptr<journal::Journal> journal_;
+  std::atomic<std::uint64_t> durable_sequence_;
+  journal::Checkpointer checkpointer_;
+  journal::BatchWriter batches_;
+};
+
+}  // namespace pawl
