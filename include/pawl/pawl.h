@@ -161,6 +161,18 @@ PAWL_PUBLIC int pawl_stats(const void* addr, struct pawl_statistics* statistics)
  * removes mark and journal.  Returns the number of records replayed (0: nothing to do). */
 PAWL_PUBLIC long pawl_recover(const char* path);
 
+/* A flag of pawl_snapshot: what stands at `to` may be replaced. */
+#define PAWL_SNAPSHOT_REPLACE 1
+
+/* Makes `to` a copy of the file at path, as its last durable commit left it: every commit that was
+ * acknowledged before the call is in it, perhaps later ones, each whole.  Whoever has the file
+ * mapped, in this process or another, goes on committing meanwhile; what a crash left is copied as
+ * recovery would leave it.  The file itself is not changed.  `to` is a plain file, without mark and
+ * journal, and appears whole and durable or not at all.  flags is 0 or PAWL_SNAPSHOT_REPLACE.
+ * EEXIST: there is one of that name, and it may not be replaced.  EBUSY: writers came and went, or
+ * outran the copy, too often; try again. */
+PAWL_PUBLIC int pawl_snapshot(const char* path, const char* to, int flags);
+
 /* What went wrong in the last failed call of this thread, and what to do about it.  Never NULL;
  * valid until the thread's next call. */
 PAWL_PUBLIC const char* pawl_last_error(void);

@@ -12,6 +12,7 @@
 #include "journal/replay.h"
 #include "medium/block_medium.h"
 #include "medium/descriptor.h"
+#include "medium/held_journal.h"
 
 namespace pawl::cli {
 
@@ -22,9 +23,7 @@ bool is_write_locked(const std::string& journal_path) {
   const Descriptor side(
       ::open(journal_path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!side.valid()) return false;
-  struct flock lock{};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
+  struct flock lock = lock_of_writer();
   if (::fcntl(side.get(), F_OFD_GETLK, &lock) != 0) return false;
   return lock.l_type != F_UNLCK;
 }

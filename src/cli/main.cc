@@ -66,6 +66,7 @@ int run_command(int argc, char** argv) {
   pawl::cli::add_verify(app, exit_code);
   pawl::cli::add_log(app, exit_code);
   pawl::cli::add_doctor(app, exit_code);
+  pawl::cli::add_snapshot(app, exit_code);
   pawl::cli::add_heap(app, exit_code);
   pawl::cli::add_bench(app, exit_code);
   if (argc > 1 && argv[1][0] != '-' && !has_verb(app, argv[1])) {

@@ -18,6 +18,7 @@ void add_recover(CLI::App& app, int& exit_code);
 void add_verify(CLI::App& app, int& exit_code);
 void add_log(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
+void add_snapshot(CLI::App& app, int& exit_code);
 void add_heap(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
 

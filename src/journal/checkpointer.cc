@@ -92,7 +92,7 @@ Status Checkpointer::apply_directly(const std::function<Status()>& copy) {
   return copy();
 }
 
-Status Checkpointer::checkpoint_now() {
+Status Checkpointer::checkpoint_now(Drop drop) {
   const std::lock_guard lock(checkpoint_mutex_);
   PAWL_TRY(flush_failure_);
   PAWL_TRY(apply_now());
@@ -106,7 +106,7 @@ Status Checkpointer::checkpoint_now() {
       flush_failure_ = file.base->flush();
     PAWL_TRY(flush_failure_);
   }
-  PAWL_TRY(journal_.release(applied));
+  PAWL_TRY(journal_.release(applied, drop));
   checkpoints_.fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard thread_lock(thread_mutex_);
   broken_ = false;

@@ -38,7 +38,7 @@ class Checkpointer {
   Status apply_now();
   // Everything durable is in the base and flushed, and its records are dropped.
   // A failed flush is final: it is not tried again (law 8).
-  Status checkpoint_now();
+  Status checkpoint_now(Drop drop = Drop::unless_held);
   // So much of the journal is used that nudge() would have that done.
   bool is_due() const { return much_in_journal(); }
   // Runs `copy` while nothing else applies or checkpoints: the direct way into the base.

@@ -38,7 +38,8 @@ Journal::Journal(std::unique_ptr<MediumFile> file, const Header& header, std::ui
       header_(header),
       configured_bytes_(size_bytes),
       size_bytes_(size_bytes),
-      next_sequence_(header.tail_sequence) {}
+      next_sequence_(header.tail_sequence),
+      released_sequence_(header.tail_sequence - 1) {}
 
 Result<std::unique_ptr<Journal>> Journal::format(std::unique_ptr<MediumFile> file,
                                                  const JournalId& id, const FileIdentity& identity,
@@ -107,8 +108,9 @@ Status Journal::write_header(std::uint64_t tail_offset, std::uint64_t tail_seque
 }
 
 void Journal::count_used() {
-  if (records_.empty()) return used_bytes_.store(0, std::memory_order_relaxed);
-  const std::uint64_t tail = records_.front().offset;
+  if (released_sequence_ + 1 == next_sequence_)
+    return used_bytes_.store(0, std::memory_order_relaxed);
+  const std::uint64_t tail = records_[released_sequence_ + 1 - records_.front().sequence].offset;
   used_bytes_.store(head_ > tail ? head_ - tail : (size_bytes() - tail) + (head_ - kAreaStart),
                     std::memory_order_relaxed);
 }
@@ -127,6 +129,10 @@ std::optional<Place> Journal::reserve(std::uint64_t record_bytes) {
     if (size_bytes_ - head_ < record_bytes) {
       const std::uint64_t front_end = records_.empty() ? head_ : records_.front().offset;
       if (front_end - kAreaStart < record_bytes) return std::nullopt;
+      // A ring that goes round cannot grow: for what is held, half of it must be free for that.
+      const bool has_room =
+          !grows_rather_than_round_ && front_end - kAreaStart >= (size_bytes_ - kAreaStart) / 2;
+      if (!records_.empty() && !has_room && is_held()) return std::nullopt;
       offset = kAreaStart;
     }
   } else if (records_.front().offset - head_ < record_bytes) {
@@ -183,19 +189,27 @@ Status Journal::flush() {
   return flush_once([this] { return file_->flush(); });
 }
 
+bool Journal::can_grow() const {
+  const std::lock_guard lock(mutex_);
+  return !goes_round();
+}
+
 Result<Place> Journal::reserve_oversize() {
   const std::lock_guard header_lock(header_mutex_);
   std::uint64_t sequence = 0;
+  bool is_first = false;
   {
     const std::lock_guard lock(mutex_);
-    PAWL_ASSERT(records_.empty());
+    PAWL_ASSERT(!goes_round());
     sequence = next_sequence_;
+    is_first = records_.empty();
   }
   // The reader has to look for it at the front.
-  PAWL_TRY(write_header(kAreaStart, sequence));
+  if (is_first) PAWL_TRY(write_header(kAreaStart, sequence));
   const std::lock_guard lock(mutex_);
-  head_ = kAreaStart;
-  const Place place{kAreaStart, record_bytes(0, block_bytes_), sequence};
+  // A release meanwhile changes nothing about where it may stand.
+  if (is_first) head_ = kAreaStart;
+  const Place place{head_, record_bytes(0, block_bytes_), sequence};
   records_.push_back({place.sequence, place.offset, place.bytes});
   head_ += place.bytes;
   next_sequence_ += 1;
@@ -208,6 +222,10 @@ Status Journal::extend(Place& place, std::uint64_t record_bytes) {
   const std::uint64_t present = size_bytes();
   place.bytes = std::max(place.bytes, record_bytes);
   if (wanted <= present) return {};
+  if (place.offset != kAreaStart && wanted > kHeldBytesMax) {
+    return Status::failure(ENOSPC, "the journal holds " + std::to_string(kHeldBytesMax) +
+                                       " bytes for a snapshot, and grows no more for it");
+  }
   // Not much more than is needed: a crash leaves it all taken, and perhaps a full disk.
   const std::uint64_t piece = std::min(kExtendPieceBytesMax, present);
   const std::uint64_t size = present + round_up(wanted - present, piece);
@@ -245,7 +263,7 @@ void Journal::settle(const Place& place) {
   count_used();
 }
 
-Status Journal::release(std::uint64_t through_sequence) {
+Status Journal::release(std::uint64_t through_sequence, Drop drop) {
   const std::lock_guard header_lock(header_mutex_);
   std::uint64_t tail_offset = 0;
   std::uint64_t tail_sequence = 0;
@@ -258,16 +276,29 @@ Status Journal::release(std::uint64_t through_sequence) {
     tail_offset = kept != records_.end() ? kept->offset : head_;
     tail_sequence = kept != records_.end() ? kept->sequence : next_sequence_;
   }
-  PAWL_TRY(write_header(tail_offset, tail_sequence));
+  if (tail_sequence != header_.tail_sequence) PAWL_TRY(write_header(tail_offset, tail_sequence));
+  // Whoever asks from now on finds the new header.  One who asks just before is not seen here, and
+  // finds the records gone.
+  const std::uint64_t first = first_held();
   const std::lock_guard lock(mutex_);
-  while (!records_.empty() && records_.front().sequence <= through_sequence) records_.pop_front();
+  released_sequence_ = std::max(released_sequence_, tail_sequence - 1);
+  while (!records_.empty() && records_.front().sequence <= through_sequence) {
+    if (records_.front().sequence >= first) {
+      if (drop == Drop::unless_held) break;
+      grows_rather_than_round_ = true;
+    }
+    records_.pop_front();
+  }
   count_used();
   return {};
 }
 
 Status Journal::give_growth_back() {
   const std::lock_guard header_lock(header_mutex_);
-  if (size_bytes() <= configured_bytes_) return {};
+  {
+    const std::lock_guard lock(mutex_);
+    if (size_bytes_ <= configured_bytes_ || !records_.empty()) return {};
+  }
   // The ring starts again at the front, so that its end can be cut off.
   PAWL_TRY(write_header(kAreaStart, last_sequence() + 1));
   PAWL_TRY(file_->resize(configured_bytes_));
@@ -275,6 +306,7 @@ Status Journal::give_growth_back() {
   PAWL_ASSERT(records_.empty());
   head_ = kAreaStart;
   size_bytes_ = configured_bytes_;
+  grows_rather_than_round_ = false;
   return {};
 }
 

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,12 +15,18 @@
 
 namespace pawl::journal {
 
+// To which a journal grows while its records are held (see Journal::keep_what_is_held).
+inline constexpr std::uint64_t kHeldBytesMax = std::uint64_t{4} << 30;
+
 // Where a record will stand.
 struct Place {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   std::uint64_t sequence = 0;
 };
+
+// Whether the space of records that are held is used again.
+enum class Drop { unless_held, held_as_well };
 
 class Journal {
  public:
@@ -38,10 +45,19 @@ class Journal {
   std::uint64_t epoch() const { return epoch_; }
   std::uint64_t block_bytes() const { return block_bytes_; }
   std::uint64_t size_bytes() const { return size_bytes_.load(std::memory_order_relaxed); }
+  // By records that are not released.
   std::uint64_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
   // Bytes of the largest record that fits without growing.
   std::uint64_t capacity_bytes() const { return configured_bytes_ - kAreaStart; }
   std::uint64_t last_sequence() const;
+
+  // `first_held()` answers with the first record that somebody reads who must find it and all after
+  // it, or kNoRecordIsHeld: their space is not used again unless there is no other.  It is asked in
+  // any thread.
+  void keep_what_is_held(std::function<std::uint64_t()> first_held) {
+    first_held_ = std::move(first_held);
+  }
+  bool is_held() const { return first_held() != kNoRecordIsHeld; }
 
   // Takes the next sequence number and space for a record of so many bytes, or nothing when the
   // ring has no room until some of it is released.
@@ -60,16 +76,20 @@ class Journal {
   }
 
   // A record larger than the ring: with the ring empty, it starts at the front, and the file grows
-  // with it (extend) until its size is known (settle).
+  // with it (extend) until its size is known (settle).  Or one behind records that are held: it
+  // starts where they end, which is possible while the ring has not gone round.  Behind others,
+  // extend() is ENOSPC past kHeldBytesMax.
+  bool can_grow() const;
   Result<Place> reserve_oversize();
   Status extend(Place& place, std::uint64_t record_bytes);
   void settle(const Place& place);
 
   // Forgets every record up to this sequence: their bytes are durable in the base.  The space is
-  // reused only after the header that says so is durable.
-  Status release(std::uint64_t through_sequence);
+  // reused only after the header that says so is durable; and where they are held, only with
+  // Drop::held_as_well: then whoever reads them finds them gone, and begins anew.
+  Status release(std::uint64_t through_sequence, Drop drop = Drop::unless_held);
   bool has_grown() const { return size_bytes() > configured_bytes_; }
-  // Cuts an empty ring that grew back to its size.  The appender's to call.
+  // Cuts a ring that grew back to its size, if it is empty.  The appender's to call.
   Status give_growth_back();
 
   // For reading an oversize record back: its way into the base.
@@ -101,7 +121,15 @@ class Journal {
   Header header_;
   const std::uint64_t configured_bytes_;
 
-  void count_used();  // with mutex_ held
+  void count_used();         // with mutex_ held
+  bool goes_round() const {  // with mutex_ held
+    return !records_.empty() && head_ <= records_.front().offset;
+  }
+  std::uint64_t first_held() const {
+    return first_held_ == nullptr ? kNoRecordIsHeld : first_held_();
+  }
+
+  std::function<std::uint64_t()> first_held_;  // may be empty
 
   mutable std::mutex mutex_;
   // Changed with mutex_ held; each commit reads them without.
@@ -110,7 +138,9 @@ class Journal {
   std::atomic<std::uint64_t> used_bytes_{0};
   std::uint64_t head_ = kAreaStart;
   std::uint64_t next_sequence_;
-  std::deque<Record> records_;
+  std::deque<Record> records_;            // whose space is in use, one after another
+  std::uint64_t released_sequence_;       // of them, up to here
+  bool grows_rather_than_round_ = false;  // what was held had to be dropped: there was not enough
 };
 
 // A random id or epoch.

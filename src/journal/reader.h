@@ -29,6 +29,14 @@ class Reader {
   const Header& header() const { return header_; }
   std::uint64_t size_bytes() const { return size_bytes_; }
 
+  // From now on next() begins here instead: with this record, which stands at `position` or, as
+  // after a wrap, at the front.
+  void begin_at(std::uint64_t position, std::uint64_t sequence) {
+    position_ = position;
+    sequence_ = sequence;
+    passed_bytes_ = 0;
+  }
+
   // The next whole record, in order of sequence, or nothing after the last.  The checksum of header
   // and payload and the bounds of every range were checked.  A failure is one of the medium.
   Result<std::optional<RecordSummary>> next();

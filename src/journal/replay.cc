@@ -24,11 +24,18 @@ Status write_what_is_not_there(MediumFile& base, std::uint64_t offset,
   return base.write(offset, present);
 }
 
-// What later records cut off, from `cut_later` on, is not written: its space was given back when
-// they were applied, and there may be none to write it again.
-Status apply_record(Medium& medium, Reader& reader, const RecordSummary& record,
+Status damaged(const Medium& medium, const std::string& evidence) {
+  return Status::failure(
+      EBADMSG,
+      medium.journal_path() + " is damaged: " + evidence +
+          ". Nothing was changed. Restore the file and its journal from a copy; to accept the loss "
+          "of the damaged commits and all after them, use pawl recover --accept-loss");
+}
+
+}  // namespace
+
+Status apply_record(MediumFile& base, Reader& reader, const RecordSummary& record,
                     std::uint64_t cut_later) {
-  MediumFile& base = medium.base();
   auto present = base.size();
   if (!present.ok()) return present.status();
   std::uint64_t size_bytes = present.value();
@@ -45,16 +52,6 @@ Status apply_record(Medium& medium, Reader& reader, const RecordSummary& record,
     return base.write(offset, kept);
   });
 }
-
-Status damaged(const Medium& medium, const std::string& evidence) {
-  return Status::failure(
-      EBADMSG,
-      medium.journal_path() + " is damaged: " + evidence +
-          ". Nothing was changed. Restore the file and its journal from a copy; to accept the loss "
-          "of the damaged commits and all after them, use pawl recover --accept-loss");
-}
-
-}  // namespace
 
 Status missing_journal(const Medium& medium, const Mark& mark) {
   return Status::failure(
@@ -134,7 +131,8 @@ Result<Replayed> replay(Medium& medium, MediumFile& journal, bool accept_loss) {
       return Status::failure(
           EBADMSG, medium.journal_path() + " changed while it was read; is another program at it?");
     }
-    if (const Status applied = apply_record(medium, again.value(), *record.value(), cuts[replayed]);
+    if (const Status applied =
+            apply_record(medium.base(), again.value(), *record.value(), cuts[replayed]);
         !applied.ok()) {
       return Status::failure(
           applied.error_number(),

@@ -19,6 +19,12 @@ struct Replayed {
 // whether anything would be lost by not believing it.
 Status check_bond(Medium& medium, const Header& header, bool has_records);
 
+// Brings a file from before a record that next() returned to after it.  What later records cut off,
+// from `cut_later` on, is not written: its space was given back when they were applied, and there
+// may be none to write it again.
+Status apply_record(MediumFile& base, Reader& reader, const RecordSummary& record,
+                    std::uint64_t cut_later);
+
 // Replays all whole records of `journal` into the base and flushes it.  On failure the journal is
 // as it was, and so is the file unless replay had begun: then a later replay completes it.
 // With `accept_loss` evidence of damage does not stop it: what can be read is replayed.

@@ -26,6 +26,11 @@ std::uint64_t wall_clock_ns() {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+bool is_want_of_space(const Status& status) {
+  const int error_number = status.error_number();
+  return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
+}
+
 constexpr const char* kNoMemory = "no memory for the commit; free some and call again";
 
 }  // namespace
@@ -135,15 +140,24 @@ Status Mapping::Implementation::apply_all() {
 Status Mapping::Implementation::checkpoint_all() {
   PAWL_TRY(batches_.wait());
   PAWL_TRY(settle_in_place());
-  return checkpointer_.checkpoint_now();
+  return checkpointer_.checkpoint_now(journal::Drop::held_as_well);
 }
 
-// Space in the ring; when there is none, after a checkpoint.
+// Space in the ring; when there is none, after a checkpoint.  While a snapshot reads the records
+// the journal grows instead; where it cannot, the snapshot gives way.
 Result<journal::Place> Mapping::Implementation::place_for(std::uint64_t record_bytes) {
   if (auto place = journal_->reserve(record_bytes)) return *place;
+  if (journal_->is_held() && journal_->can_grow()) {
+    auto place = place_behind_the_rest(record_bytes);
+    if (place.ok() || !is_want_of_space(place.status())) return place;
+  }
   stalls_ += 1;
   PAWL_TRY(checkpoint_all());
   if (auto place = journal_->reserve(record_bytes)) return *place;
+  return place_behind_the_rest(record_bytes);
+}
+
+Result<journal::Place> Mapping::Implementation::place_behind_the_rest(std::uint64_t record_bytes) {
   auto place = journal_->reserve_oversize();
   if (!place.ok()) return place;
   PlaceInHand in_hand(*journal_, place.value());
@@ -262,6 +276,7 @@ Status Mapping::Implementation::commit_staged(const TakenPages& pages, Durabilit
 Status Mapping::Implementation::apply_direct(const journal::Place& place) {
   auto reader = journal::Reader::open(journal_->file());
   if (!reader.ok()) return reader.status();
+  reader.value().begin_at(place.offset, place.sequence);
   auto record = reader.value().next();
   if (!record.ok()) return record.status();
   if (!record.value().has_value() || record.value()->header.sequence != place.sequence) {
@@ -278,7 +293,20 @@ Status Mapping::Implementation::apply_direct(const journal::Place& place) {
 }
 
 Status Mapping::Implementation::commit_direct(const TakenPages& pages) {
+  if (journal_->is_held() && journal_->can_grow()) {
+    PAWL_TRY(apply_all());
+    const std::uint64_t changed_before = changed_pages_;
+    Status committed = commit_behind_the_rest(pages);
+    if (!is_want_of_space(committed)) return committed;
+    // The snapshot gives way.
+    changed_pages_ = changed_before;
+  }
   PAWL_TRY(checkpoint_all());
+  return commit_behind_the_rest(pages);
+}
+
+// With everything applied; and nothing else in the journal, unless a snapshot reads it.
+Status Mapping::Implementation::commit_behind_the_rest(const TakenPages& pages) {
   journal::Place place;
   journal::RecordBuilder record(
       journal_->block_bytes(),
@@ -384,7 +412,7 @@ void Mapping::Implementation::after_commit(std::uint64_t first_page, std::uint64
       [[maybe_unused]] const Status applied = note(checkpointer_.apply_now());
     }
   }
-  if (journal_->has_grown()) shrink_journal();
+  if (journal_->has_grown() && !journal_->is_held()) shrink_journal();
   if (base_in_place_ != nullptr) {
     if (checkpointer_.is_due() && settle_in_place().ok()) {
       [[maybe_unused]] const Status dropped = note(checkpointer_.checkpoint_now());

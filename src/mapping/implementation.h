@@ -65,6 +65,7 @@ class Mapping::Implementation {
   Status commit_locked(std::uint64_t first_page, std::uint64_t end_page, Durability durability);
   // Every record that was queued or waits, into the base; and flushed there, and dropped.
   Status apply_all();
+  // Where a snapshot holds the records it gives way: it finds them gone, and begins anew.
   Status checkpoint_all();
   Status roll_back_locked(std::uint64_t first_page, std::uint64_t end_page, bool whole);
   // pages.cc
@@ -182,7 +183,9 @@ class Mapping::Implementation {
   Status show_base();
   Status commit_staged(const TakenPages& pages, Durability durability);
   Status commit_direct(const TakenPages& pages);
+  Status commit_behind_the_rest(const TakenPages& pages);
   Result<journal::Place> place_for(std::uint64_t record_bytes);
+  Result<journal::Place> place_behind_the_rest(std::uint64_t record_bytes);
   journal::RecordHeader header_for(const journal::Place& place) const;
   Status roll_back_pages(const TakenPages& taken);
   void patch_image_with(std::span<const std::byte> record, const std::vector<Change>& changes,

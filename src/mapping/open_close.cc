@@ -94,6 +94,7 @@ Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Op
       records_replayed_(records_replayed),
       lines_record_(journal_->block_bytes()) {
   checkpointer_.add(medium_->base(), image_);
+  journal_->keep_what_is_held([this] { return medium_->first_held_record(); });
   guard_fork(this, {.before = [this] { lock_for_fork(); },
                     .in_parent = [this] { unlock_after_fork(); },
                     .in_child =

@@ -75,6 +75,8 @@ struct Mark {
   std::string journal_path;
 };
 
+inline constexpr std::uint64_t kNoRecordIsHeld = ~std::uint64_t{0};
+
 struct JournalFile {
   std::unique_ptr<MediumFile> file;
   bool is_new = false;  // was made by this call: empty, and not published
@@ -106,6 +108,9 @@ class Medium {
   // Opens the side file for reading, without the lock.  ENOENT when there is none.
   virtual Result<std::unique_ptr<MediumFile>> read_journal() = 0;
   virtual Status remove_journal() = 0;
+  // Of the side file that was acquired: the sequence number of the first record that somebody needs
+  // who copies the file from base and records (a snapshot), and asks to be kept, with all after it.
+  virtual std::uint64_t first_held_record() const { return kNoRecordIsHeld; }
 
   // The mark.  set and clear are durable after the next base().flush().
   virtual bool can_mark() const = 0;

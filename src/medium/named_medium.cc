@@ -114,9 +114,7 @@ Status NamedMedium::check_side_file(const struct stat& side, const struct stat& 
 }
 
 Status NamedMedium::lock_side_file(const Descriptor& side) const {
-  struct flock lock{};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
+  struct flock lock = lock_of_writer();
   if (::fcntl(side.get(), F_OFD_SETLK, &lock) == 0) return {};
   if (errno == EAGAIN || errno == EACCES) {
     return Status::failure(
@@ -225,7 +223,11 @@ Status NamedMedium::publish_journal() {
   return flush_directory();
 }
 
-Result<std::unique_ptr<MediumFile>> NamedMedium::read_journal() {
+std::uint64_t NamedMedium::first_held_record() const {
+  return lock_.valid() ? pawl::first_held_record(lock_.get()) : kNoRecordIsHeld;
+}
+
+Result<Descriptor> NamedMedium::open_to_read() const {
   Descriptor side(::open(journal_path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!side.valid()) {
     if (errno == ENOENT)
@@ -241,8 +243,20 @@ Result<std::unique_ptr<MediumFile>> NamedMedium::read_journal() {
   if (::fstat(base_.descriptor(), &user) != 0)
     return Status::from_errno(errno, "cannot stat " + path_);
   PAWL_TRY(check_side_file(held, user));
+  return side;
+}
+
+Result<std::unique_ptr<MediumFile>> NamedMedium::read_journal() {
+  auto side = open_to_read();
+  if (!side.ok()) return side.status();
   return std::unique_ptr<MediumFile>(
-      std::make_unique<DescriptorFile>(std::move(side), journal_path_));
+      std::make_unique<DescriptorFile>(std::move(side.value()), journal_path_));
+}
+
+Result<HeldJournal> NamedMedium::hold_journal() {
+  auto side = open_to_read();
+  if (!side.ok()) return side.status();
+  return HeldJournal::hold(std::move(side.value()), journal_path_);
 }
 
 Status NamedMedium::flush_directory() const {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "medium/descriptor.h"
+#include "medium/held_journal.h"
 #include "medium/medium.h"
 
 namespace pawl {
@@ -45,6 +46,10 @@ class NamedMedium : public Medium {
   Result<std::unique_ptr<MediumFile>> read_journal() override;
   Status publish_journal() override;
   Status remove_journal() override;
+  std::uint64_t first_held_record() const override;
+  // As read_journal(), and asks the writer, if there is one, to keep its records for as long as the
+  // answer lives.
+  Result<HeldJournal> hold_journal();
   bool can_mark() const override;
   Result<std::optional<Mark>> mark() override;
   Status set_mark(const Mark& mark) override;
@@ -67,6 +72,7 @@ class NamedMedium : public Medium {
   Status adopt_permissions(const Descriptor& side, const struct stat& user) const;
   std::string provisional_path() const { return journal_path_ + ".new"; }
   Status check_side_file(const struct stat& side, const struct stat& user) const;
+  Result<Descriptor> open_to_read() const;
   bool program_holds_record_locks() const;
   std::string directory() const { return path_.substr(0, path_.rfind('/') + 1); }
 

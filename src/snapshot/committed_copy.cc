@@ -1,0 +1,314 @@
+#include "snapshot/committed_copy.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <ctime>
+#include <optional>
+
+#include "journal/reader.h"
+#include "journal/replay.h"
+#include "medium/named_medium.h"
+#include "snapshot/new_file.h"
+
+namespace pawl::snapshot {
+namespace {
+
+// The time of a change is the kernel's tick: two within one tick look alike.
+constexpr std::uint64_t kTickNsMax = 20'000'000;
+// What a reader says of a journal that somebody writes is believed when it says so several times.
+constexpr unsigned kDoubtsMax = 4;
+constexpr long kPauseNs = 2'000'000;
+
+void pause(std::uint64_t ns) {
+  const timespec time{0, static_cast<long>(ns)};
+  ::nanosleep(&time, nullptr);
+}
+
+std::uint64_t ns_of(const timespec& time) {
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+// Differs when anything about the file did, a mark that came and went included.
+struct Stamp {
+  std::uint64_t change_ns = 0;
+  std::uint64_t content_ns = 0;
+  off_t bytes = 0;
+  bool operator==(const Stamp&) const = default;
+};
+
+Result<Stamp> stamp_of(int descriptor, const std::string& path) {
+  struct stat status{};
+  if (::fstat(descriptor, &status) != 0) return Status::from_errno(errno, "cannot stat " + path);
+  return Stamp{ns_of(status.st_ctim), ns_of(status.st_mtim), status.st_size};
+}
+
+// The tick in which the file was changed is not over: another change would not show.
+bool may_hide_a_change(const Stamp& stamp) {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  const std::uint64_t now_ns = ns_of(now);
+  return stamp.change_ns <= now_ns && now_ns - stamp.change_ns < kTickNsMax;
+}
+
+// What may be the truth about a journal, or what is seen of one that changes just now.
+bool speaks_of_content(const Status& status) {
+  const int error_number = status.error_number();
+  return error_number == EBADMSG || error_number == ENODATA || error_number == ENOTSUP;
+}
+
+Status with_name(const std::string& journal, const Status& status) {
+  return Status::failure(status.error_number(), journal + ": " + status.text());
+}
+
+Status too_busy(const std::string& path) {
+  return Status::failure(
+      EBUSY, path +
+                 " has no moment to be copied in: programs map and unmap it all the time, write "
+                 "to it without Pawl, or commit more than its journal could keep. Try again when "
+                 "it is quieter, or make room for the journal beside it");
+}
+
+using journal::Reader;
+
+}  // namespace
+
+// As for looking: nothing of it is ever changed.
+class Source::File final : public NamedMedium {
+ public:
+  explicit File(NamedFile file) : NamedMedium(std::move(file)) {}
+
+  MediumFile& base() override { return base_file(); }
+  int descriptor() { return base_file().descriptor(); }
+  bool has_its_name() {
+    struct stat held{};
+    struct stat named{};
+    return ::fstat(descriptor(), &held) == 0 && ::stat(path().c_str(), &named) == 0 &&
+           held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+  }
+
+  // Nothing: what was seen did not fit together, and is to be looked at again.
+  using Attempt = Result<std::optional<Copied>>;
+  Attempt try_to_copy(DescriptorFile& into);
+
+ private:
+  Result<std::unique_ptr<MediumFile>> open_side_file(const std::string& name) override {
+    return Status::failure(EROFS, name + " is open for reading only");
+  }
+  Attempt copy_clean(DescriptorFile& into);
+  Attempt copy_with_journal(HeldJournal& journal, DescriptorFile& into);
+  Status check_as_recovery_does(HeldJournal& journal, Reader& reader);
+};
+
+Source::Source(std::unique_ptr<File> file) : file_(std::move(file)) {}
+Source::Source(Source&&) noexcept = default;
+Source::~Source() = default;
+const std::string& Source::path() const { return file_->path(); }
+int Source::descriptor() const { return file_->descriptor(); }
+
+Result<Source> Source::open(const std::string& path) {
+  auto file = open_named_file(path, true);
+  if (!file.ok()) return file.status();
+  return Source(std::make_unique<File>(std::move(file.value())));
+}
+
+Source::File::Attempt Source::File::try_to_copy(DescriptorFile& into) {
+  // In this order: a mark is made after its journal, and goes before it.
+  auto marked = mark();
+  if (!marked.ok()) return marked.status();
+  auto journal = hold_journal();
+  if (journal.ok()) return copy_with_journal(journal.value(), into);
+  if (journal.status().error_number() != ENOENT) return journal.status();
+  if (marked.value().has_value()) return journal::missing_journal(*this, *marked.value());
+  return copy_clean(into);
+}
+
+// Without mark and journal the file is as its last commit left it, unless a writer comes.
+Source::File::Attempt Source::File::copy_clean(DescriptorFile& into) {
+  const std::optional<Copied> again;
+  auto before = stamp_of(descriptor(), path());
+  if (!before.ok()) return before.status();
+  if (may_hide_a_change(before.value())) {
+    pause(kTickNsMax);
+    return again;
+  }
+  // Seen after the stamp: a writer that comes later changes that.
+  auto marked = mark();
+  if (!marked.ok()) return marked.status();
+  if (marked.value().has_value() || ::access(journal_path().c_str(), F_OK) == 0) return again;
+  auto kind = copy_base(descriptor(), into.descriptor());
+  if (!kind.ok()) return kind.status();
+  auto after = stamp_of(descriptor(), path());
+  if (!after.ok()) return after.status();
+  if (after.value() != before.value() || ::access(journal_path().c_str(), F_OK) == 0) return again;
+  return std::optional<Copied>{
+      Copied{kind.value(), 0, static_cast<std::uint64_t>(before.value().bytes), 1}};
+}
+
+// Of a journal without a writer, from where it begins.
+Status Source::File::check_as_recovery_does(HeldJournal& journal, Reader& reader) {
+  const bool has_writer = journal.has_writer();
+  bool has_records = false;
+  for (;;) {
+    auto record = reader.next();
+    if (!record.ok()) return record.status();
+    if (!record.value().has_value()) break;
+    has_records = true;
+    if (has_writer) break;
+  }
+  PAWL_TRY(journal::check_bond(*this, reader.header(), has_records));
+  if (has_writer) return {};
+  auto evidence = reader.evidence_of_loss();
+  if (!evidence.ok()) return evidence.status();
+  if (evidence.value().empty()) return {};
+  return Status::failure(
+      EBADMSG, journal_path() + " is damaged: " + evidence.value() +
+                   ". Restore the file and its journal from a copy; to accept the loss of the "
+                   "damaged commits and all after them, use pawl recover --accept-loss");
+}
+
+Source::File::Attempt Source::File::copy_with_journal(HeldJournal& journal, DescriptorFile& into) {
+  const std::optional<Copied> again;
+  auto before = Reader::open(journal.file());
+  if (!before.ok()) return with_name(journal_path(), before.status());
+  const journal::Header start = before.value().header();
+  PAWL_TRY(journal.keep_from(start.tail_sequence));
+  PAWL_TRY(check_as_recovery_does(journal, before.value()));
+
+  // The base holds everything before `start`, and of what comes after it any bytes of any records.
+  auto kind = copy_base(descriptor(), into.descriptor());
+  if (!kind.ok()) return kind.status();
+  Copied copied{kind.value(), 0, 0, 1};
+
+  // Opened now: what stands in the base stands in the journal as it is from here on.
+  journal.forget_what_was_read();
+  auto reader = Reader::open(journal.file());
+  if (!reader.ok()) return with_name(journal_path(), reader.status());
+  if (reader.value().header().epoch != start.epoch) return again;
+  reader.value().begin_at(start.tail_offset, start.tail_sequence);
+  std::uint64_t next_sequence = start.tail_sequence;
+  for (;;) {
+    auto record = reader.value().next();
+    if (!record.ok()) return with_name(journal_path(), record.status());
+    if (!record.value().has_value()) break;
+    next_sequence = record.value()->header.sequence + 1;
+    copied.records += 1;
+    PAWL_TRY(journal::apply_record(into, reader.value(), *record.value(), journal::kNoTruncation));
+  }
+  // The last one may have been read before its writer's flush: the copy must not come to know what
+  // the file then forgets.
+  PAWL_TRY(journal.file().flush());
+
+  // Nothing from the first record on was dropped before it was read; and no other writer came.
+  auto after = Reader::open(journal.file());
+  if (!after.ok()) return with_name(journal_path(), after.status());
+  if (after.value().header().epoch != start.epoch ||
+      after.value().header().tail_sequence > next_sequence || !journal.has_its_name())
+    return again;
+  auto bytes = into.size();
+  if (!bytes.ok()) return bytes.status();
+  copied.bytes = bytes.value();
+  return std::optional<Copied>{copied};
+}
+
+Result<Copied> Source::copy_into(DescriptorFile& into) {
+  unsigned doubts = 0;
+  for (unsigned attempt = 1; attempt <= kAttemptsMax; ++attempt) {
+    auto copied = file_->try_to_copy(into);
+    if (!copied.ok()) {
+      if (!speaks_of_content(copied.status()) || ++doubts == kDoubtsMax) return copied.status();
+      pause(kPauseNs);
+    } else if (copied.value().has_value()) {
+      copied.value()->attempts = attempt;
+      return *copied.value();
+    } else {
+      doubts = 0;
+    }
+    if (file_->has_its_name()) continue;
+    auto renewed = Source::open(path());
+    if (!renewed.ok()) return renewed.status();
+    file_ = std::move(renewed.value().file_);
+  }
+  return too_busy(path());
+}
+
+namespace {
+
+// "DIR/" and what is in it.
+Result<std::string> directory_of(const std::string& to) {
+  const std::size_t slash = to.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : to.substr(0, slash + 1);
+  char real[PATH_MAX];
+  if (::realpath(directory.c_str(), real) == nullptr)
+    return Status::from_errno(errno, "cannot find the directory " + directory);
+  const std::string found = real;
+  return found == "/" ? found : found + "/";
+}
+
+Status check_target(const Source& source, const std::string& to) {
+  const auto refuse = [&](int error_number, const char* reason) {
+    return Status::failure(error_number, to + " " + reason);
+  };
+  if (to == source.path() + kJournalSuffix)
+    return refuse(EINVAL, "is where the journal of the file stands; choose another name");
+  struct stat present{};
+  struct stat copied{};
+  if (::lstat((to + kJournalSuffix).c_str(), &present) == 0)
+    return refuse(
+        EBUSY,
+        "has a journal: a program has it mapped, or a crash left it. Choose another name, "
+        "or recover it first (pawl recover)");
+  if (::lstat(to.c_str(), &present) != 0) return {};
+  if (S_ISDIR(present.st_mode)) return refuse(EISDIR, "is a directory; name a file in it");
+  if (::fstat(source.descriptor(), &copied) == 0 && present.st_ino == copied.st_ino &&
+      present.st_dev == copied.st_dev)
+    return refuse(EINVAL, "is the file itself; choose another name");
+  return {};
+}
+
+// Whoever may read the file may read its copy, and nobody else.
+Status adopt_permissions(int from, int to) {
+  struct stat file{};
+  if (::fstat(from, &file) != 0) return Status::from_errno(errno, "cannot stat the file");
+  mode_t mode = file.st_mode & 0777;
+  if (::fchown(to, file.st_uid, file.st_gid) != 0 &&
+      ::fchown(to, static_cast<uid_t>(-1), file.st_gid) != 0)
+    mode &= ~static_cast<mode_t>(0070);
+  if (::fchmod(to, mode) != 0)
+    return Status::from_errno(errno, "cannot give the snapshot the mode of the file");
+  return {};
+}
+
+}  // namespace
+
+Result<Copied> make_snapshot(const std::string& path, const std::string& to, bool may_replace) {
+  auto source = Source::open(path);
+  if (!source.ok()) return source.status();
+  auto directory = directory_of(to);
+  if (!directory.ok()) return directory.status();
+  const std::string name = to.substr(to.rfind('/') + 1);
+  if (name.empty() || name == "." || name == "..")
+    return Status::failure(EISDIR, to + " is a directory; name a file in it");
+  const std::string target = directory.value() + name;
+  PAWL_TRY(check_target(source.value(), target));
+  if (struct stat present{}; !may_replace && ::lstat(target.c_str(), &present) == 0) {
+    // Before all of it is copied for nothing.
+    return Status::failure(EEXIST, target +
+                                       " exists already; remove it, choose another name, or "
+                                       "say that it may be replaced (--force)");
+  }
+  auto made = NewFile::make(directory.value());
+  if (!made.ok()) return made.status();
+  auto copied = source.value().copy_into(made.value().file());
+  if (!copied.ok()) return copied;
+  PAWL_TRY(adopt_permissions(source.value().descriptor(), made.value().descriptor()));
+  // Once more: the copy took its time.
+  PAWL_TRY(check_target(source.value(), target));
+  PAWL_TRY(made.value().publish(target, may_replace));
+  return copied;
+}
+
+}  // namespace pawl::snapshot

@@ -1,0 +1,128 @@
+#include "snapshot/new_file.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+
+namespace pawl::snapshot {
+namespace {
+
+constexpr int kNameAttemptsMax = 100;
+
+// Short, whatever the final name is: that may be as long as a name can be.
+std::string random_name() {
+  std::uint64_t number = 0;
+  PAWL_ASSERT(::getrandom(&number, sizeof number, 0) == sizeof number);
+  char name[40];
+  std::snprintf(name, sizeof name, ".pawl-snapshot-%016" PRIx64, number);
+  return name;
+}
+
+bool cannot_be_nameless(int error_number) {
+  return error_number == EOPNOTSUPP || error_number == EISDIR || error_number == ENOENT ||
+         error_number == EINVAL || error_number == ENOSYS;
+}
+
+Status flush_directory(const std::string& directory) {
+  const Descriptor handle(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!handle.valid()) return Status::from_errno(errno, "cannot open the directory " + directory);
+  if (::fsync(handle.get()) != 0 && errno != EINVAL)
+    return Status::from_errno(errno, "cannot flush the directory " + directory);
+  return {};
+}
+
+Status exists(const std::string& to) {
+  return Status::failure(
+      EEXIST, to + " exists already; remove it, choose another name, or say that it may be "
+                   "replaced (--force)");
+}
+
+}  // namespace
+
+NewFile::NewFile(Descriptor descriptor, std::string directory, std::string provisional)
+    : directory_(std::move(directory)), provisional_(std::move(provisional)) {
+  file_ = std::make_unique<DescriptorFile>(
+      std::move(descriptor), provisional_.empty() ? "a new file in " + directory_ : provisional_);
+}
+
+NewFile::NewFile(NewFile&& other) noexcept
+    : file_(std::move(other.file_)),
+      directory_(std::move(other.directory_)),
+      provisional_(std::exchange(other.provisional_, {})) {}
+
+NewFile::~NewFile() {
+  if (!provisional_.empty()) ::unlink(provisional_.c_str());
+}
+
+Result<NewFile> NewFile::make_nameless(const std::string& directory) {
+  Descriptor file(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (file.valid()) return NewFile(std::move(file), directory, {});
+  return Status::failure(cannot_be_nameless(errno) ? EOPNOTSUPP : errno,
+                         Status::from_errno(errno, "cannot make a file in " + directory).text());
+}
+
+Result<NewFile> NewFile::make(const std::string& directory) {
+  auto nameless = make_nameless(directory);
+  if (nameless.ok() || nameless.status().error_number() != EOPNOTSUPP) return nameless;
+  for (int attempt = 0; attempt < kNameAttemptsMax; ++attempt) {
+    const std::string name = directory + random_name();
+    Descriptor file(::open(name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+    if (file.valid()) return NewFile(std::move(file), directory, name);
+    if (errno != EEXIST) break;
+  }
+  return Status::from_errno(errno, "cannot make a file in " + directory);
+}
+
+// EEXIST as it comes.
+Status NewFile::take_name(const std::string& to) const {
+  if (!provisional_.empty()) {
+    if (::renameat2(AT_FDCWD, provisional_.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0)
+      return {};
+    // A file system that does not know the flag knows links, perhaps.
+    if (errno == EINVAL && ::link(provisional_.c_str(), to.c_str()) == 0) {
+      ::unlink(provisional_.c_str());
+      return {};
+    }
+    return Status::from_errno(errno, "cannot name the snapshot " + to);
+  }
+  const std::string open_file = "/proc/self/fd/" + std::to_string(descriptor());
+  if (::linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) == 0)
+    return {};
+  return Status::from_errno(errno, "cannot name the snapshot " + to);
+}
+
+Status NewFile::take_provisional_name() {
+  if (!provisional_.empty()) return {};
+  Status named;
+  for (int attempt = 0; attempt < kNameAttemptsMax; ++attempt) {
+    std::string name = directory_ + random_name();
+    named = take_name(name);
+    if (named.ok()) provisional_ = std::move(name);
+    if (named.error_number() != EEXIST) return named;
+  }
+  return named;
+}
+
+Status NewFile::publish(const std::string& to, bool may_replace) {
+  file_->flush_metadata_as_well();
+  PAWL_TRY(file_->flush());
+  Status named = take_name(to);
+  if (named.error_number() == EEXIST) {
+    if (!may_replace) return exists(to);
+    PAWL_TRY(take_provisional_name());
+    if (::rename(provisional_.c_str(), to.c_str()) != 0)
+      return Status::from_errno(errno, "cannot replace " + to);
+    named = {};
+  }
+  PAWL_TRY(named);
+  provisional_.clear();
+  // Where the file had no name until now, that it has one is a matter of the file as well.
+  file_->flush_metadata_as_well();
+  PAWL_TRY(file_->flush());
+  return flush_directory(directory_);
+}
+
+}  // namespace pawl::snapshot

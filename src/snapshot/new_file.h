@@ -1,0 +1,42 @@
+// A file that nobody sees before it is whole: it has no name, or a provisional one, until it is
+// published.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "medium/descriptor.h"
+
+namespace pawl::snapshot {
+
+class NewFile {
+ public:
+  // Makes an empty file in `directory` that only its owner may read.  Without a name, where the
+  // file system can (O_TMPFILE): then nothing is left of it when the process dies.
+  static Result<NewFile> make(const std::string& directory);
+  // The same, and never with a name: EOPNOTSUPP where the file system cannot.
+  static Result<NewFile> make_nameless(const std::string& directory);
+  NewFile(NewFile&&) noexcept;
+  NewFile& operator=(NewFile&&) = delete;
+  ~NewFile();  // what was not published is removed
+
+  DescriptorFile& file() { return *file_; }
+  int descriptor() const { return file_->descriptor(); }
+  // Gives the file up; the descriptor is the caller's.
+  int release() { return file_->release(); }
+
+  // Flushes the file and gives it the name `to`, which is in `directory`, durably.  EEXIST when
+  // there is one of that name, unless it may be replaced.
+  Status publish(const std::string& to, bool may_replace);
+
+ private:
+  NewFile(Descriptor descriptor, std::string directory, std::string provisional);
+  Status take_name(const std::string& to) const;
+  Status take_provisional_name();
+
+  std::unique_ptr<DescriptorFile> file_;
+  std::string directory_;    // ends in '/'
+  std::string provisional_;  // path; empty: it has none
+};
+
+}  // namespace pawl::snapshot
