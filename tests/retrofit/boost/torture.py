@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""torture.py flush|msync --writer BOOST_WRITER --pawl PAWL [--kills N] [--seed S] [--directory D]
+"""torture.py flush|waiting-flush|msync --writer BOOST_WRITER --pawl PAWL [--kills N] [--seed S] [--directory D]
 
 Starts boost_writer under `PAWL run`, kills it (SIGKILL) at random, and has it audit the segment, N times.
-With msync the segment must hold the acknowledged operations, or one more; with flush, which is
-msync(MS_ASYNC), the first so many of them, and of what was durable before nothing may be missing.  With
-`--pawl none` the same without Pawl: then it counts how many segments were damaged, and fails when none
-was, for then the trial shows nothing."""
+With msync the segment must hold the acknowledged operations, or one more; and so with waiting-flush, which
+is flush(), that is msync(MS_ASYNC), under `PAWL run --ms-async sync`.  With flush alone it must hold the
+first so many of them, and of what was durable before nothing may be missing.  With `--pawl none` the same
+without Pawl: then it counts how many segments were damaged, and fails when none was, for then the trial
+shows nothing."""
 
 import argparse
 import os
@@ -29,7 +30,8 @@ def command(options, *arguments):
     program = [options.writer, *map(str, arguments)]
     if options.pawl == "none":
         return program
-    return [options.pawl, "run", "--atomic", "*.segment", "--", *program]
+    waiting = ["--ms-async", "sync"] if options.commit == "waiting-flush" else []
+    return [options.pawl, "run", "--atomic", "*.segment", *waiting, "--", *program]
 
 
 def make(options):
@@ -39,8 +41,9 @@ def make(options):
 
 
 def write_and_kill(options, first):
-    """Returns how many operations the writer acknowledged."""
-    with subprocess.Popen(command(options, "write", options.commit, NAME, options.seed, first),
+    """Returns how many operations the writer acknowledged, and whether it died of its own."""
+    by = "msync" if options.commit == "msync" else "flush"
+    with subprocess.Popen(command(options, "write", by, NAME, options.seed, first),
                           stdout=subprocess.PIPE) as writer:
         if random.randrange(STARTING_KILL_ONE_IN):
             select.select([writer.stdout], [], [], START_SECONDS_MAX)
@@ -51,10 +54,10 @@ def write_and_kill(options, first):
             if select.select([writer.stdout], [], [], left)[0]:
                 said = os.read(writer.stdout.fileno(), 1 << 16)
                 if not said:
-                    sys.exit(f"FAILED: the writer ended by itself ({writer.wait()})")
+                    return acknowledged, f"the writer ended by itself ({writer.wait()})"
                 acknowledged += said.count(b"\n")
         writer.kill()
-        return acknowledged + writer.stdout.read().count(b"\n")
+        return acknowledged + writer.stdout.read().count(b"\n"), ""
 
 
 def audit(options, least, most):
@@ -76,9 +79,12 @@ def torture(options):
     while kills < options.kills or (options.pawl == "none" and not damaged
                                     and kills < KILLS_TO_DAMAGE_MAX):
         kills += 1
-        acknowledged = number + write_and_kill(options, number)
-        least = acknowledged if options.commit == "msync" else number
-        found, trouble = audit(options, least, acknowledged + 1)
+        written, trouble = write_and_kill(options, number)
+        acknowledged = number + written
+        least = number if options.commit == "flush" else acknowledged
+        found = None
+        if not trouble:
+            found, trouble = audit(options, least, acknowledged + 1)
         if found is None:
             if options.pawl != "none":
                 sys.exit(f"FAILED: kill {kills} after operation {acknowledged}: {trouble} "
@@ -99,7 +105,7 @@ def torture(options):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("commit", choices=("flush", "msync"))
+    parser.add_argument("commit", choices=("flush", "waiting-flush", "msync"))
     parser.add_argument("--writer", required=True)
     parser.add_argument("--pawl", required=True, help="the pawl command, or none")
     parser.add_argument("--kills", type=int, default=20)
