@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Iterator, Optional, Tuple, Type
+from typing import Any, Iterator, Optional, Tuple
 
 SONAME = "libpawl.so.0"
 LAST_ERROR_BYTES = 256
@@ -88,7 +88,10 @@ def _load() -> Tuple[ctypes.CDLL, str]:
         process = ctypes.CDLL(None, use_errno=True)
         if hasattr(process, "pawl_mmap"):
             return process, ""
-    path = named or next(filter(os.path.exists, _beside_the_package()), SONAME)
+    if named:
+        path = named
+    else:
+        path = next((place for place in _beside_the_package() if os.path.exists(place)), SONAME)
     try:
         return ctypes.CDLL(path, use_errno=True), path
     except OSError as error:
@@ -100,7 +103,7 @@ def _load() -> Tuple[ctypes.CDLL, str]:
 _library, library_path = _load()
 
 
-def _declare(name: str, result: Optional[Type[ctypes._SimpleCData]], *arguments: object) -> None:  # type: ignore[type-arg]
+def _declare(name: str, result: Any, *arguments: Any) -> None:
     function = getattr(_library, name)
     function.restype = result
     function.argtypes = arguments

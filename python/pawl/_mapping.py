@@ -104,6 +104,8 @@ class Mapping:
         self._rollback_waits = False
         self._in_block = False
         self._transaction = threading.Lock()
+        # Held by what puts other memory, or none, in place of `_array`.
+        self._changing = threading.RLock()
         self._attach(size)
         _open_mappings.add(self)
 
@@ -129,7 +131,7 @@ class Mapping:
             self._array = array
             self._view = memoryview(array).cast("B")
             raise BufferError(f"{self._path} cannot {what} while arrays or memoryviews point into it: "
-                              "delete them first")
+                              "delete them first, and let commits of other threads end")
 
     def _open_window(self) -> _Window:
         if self._window is None:
@@ -173,11 +175,17 @@ class Mapping:
 
     # ---------------------------------------------------------------------------------- commits
 
+    def _call(self, name: str, offset: int, *arguments: object) -> None:
+        with self._changing:
+            address = self._open_window().address + offset
+            held = self._array  # so that no other thread closes the mapping meanwhile
+        call(name, address, *arguments, path=self._path)
+        del held
+
     def _synchronise(self, offset: int, length: int, flags: int) -> None:
         if self._rollback_waits:
             self.rollback()
-        window = self._open_window()
-        call("pawl_msync", window.address + offset, length, flags, path=self._path)
+        self._call("pawl_msync", offset, length, flags)
         self._committed_size = self._size
 
     def commit(self, *, async_: bool = False) -> None:
@@ -189,7 +197,7 @@ class Mapping:
 
     def wait(self) -> None:
         """Waits until what commit(async_=True) began is durable, or raises what it failed with."""
-        call("pawl_wait", self._open_window().address, path=self._path)
+        self._call("pawl_wait", 0)
 
     def flush(self, offset: int = 0, size: Optional[int] = None) -> None:
         """Commits a part, as mmap.flush() does: the pages of the range, and the file's size.
@@ -206,38 +214,40 @@ class Mapping:
 
         Where a resize is to be taken back and views are alive it raises BufferError; the mapping then
         commits nothing before they are gone and the rollback is done."""
-        window = self._open_window()
-        resized = self._size != self._committed_size
-        if resized:
-            self._rollback_waits = True
-            self._detach("be rolled back to its old size")
-        try:
-            call("pawl_msync", window.address, window.length, _library.MS_INVALIDATE, path=self._path)
-        except _library.Error:
+        with self._changing:
+            window = self._open_window()
+            resized = self._size != self._committed_size
             if resized:
-                self._attach(self._size)
-            raise
-        if resized:
-            self._attach(self._committed_size)
-        self._rollback_waits = False
+                self._rollback_waits = True
+                self._detach("be rolled back to its old size")
+            try:
+                call("pawl_msync", window.address, window.length, _library.MS_INVALIDATE, path=self._path)
+            except _library.Error:
+                if resized:
+                    self._attach(self._size)
+                raise
+            if resized:
+                self._attach(self._committed_size)
+            self._rollback_waits = False
 
     def resize(self, size: int) -> None:
         """Sets the size of file and mapping, durable with the next commit; new bytes are zeros.
 
         At most the `capacity` given to open().  BufferError while views are alive."""
-        window = self._open_window()
-        if self._rollback_waits:
-            self.rollback()
-        if not 0 < size <= window.length:
-            raise ValueError(f"{self._path} can be resized to 1 to {window.length} bytes, not {size}; for "
-                             "more, open it with a larger capacity")
-        self._detach("be resized")
-        try:
-            call("pawl_ftruncate", window.descriptor, size, path=self._path)
-        except _library.Error:
-            self._attach(self._size)
-            raise
-        self._attach(size)
+        with self._changing:
+            window = self._open_window()
+            if self._rollback_waits:
+                self.rollback()
+            if not 0 < size <= window.length:
+                raise ValueError(f"{self._path} can be resized to 1 to {window.length} bytes, not {size}; "
+                                 "for more, open it with a larger capacity")
+            self._detach("be resized")
+            try:
+                call("pawl_ftruncate", window.descriptor, size, path=self._path)
+            except _library.Error:
+                self._attach(self._size)
+                raise
+            self._attach(size)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator["Mapping"]:
@@ -270,12 +280,13 @@ class Mapping:
         """Closes the mapping; what was not committed is discarded.  Again, it does nothing.
 
         BufferError while views are alive: nothing is closed then."""
-        window = self._window
-        if window is None:
-            return
-        self._detach("be closed")
-        self._let_go()
-        window.unmap()
+        with self._changing:
+            window = self._window
+            if window is None:
+                return
+            self._detach("be closed")
+            self._let_go()
+            window.unmap()
 
     def _let_go(self) -> None:
         """Ends the use of this object.  The window goes with the last view."""
@@ -315,7 +326,7 @@ class Mapping:
     def stats(self) -> Statistics:
         """The counters of the mapping."""
         raw = _library.RawStatistics()
-        call("pawl_stats", self._open_window().address, ctypes.byref(raw), path=self._path)
+        self._call("pawl_stats", 0, ctypes.byref(raw))
         values: Dict[str, Any] = {name: getattr(raw, name) for name, _ in raw._fields_}
         values.update(tracker=_library.TRACKERS[raw.tracker], medium=_library.MEDIA[raw.medium],
                       apply=_library.APPLIES[raw.apply],
@@ -337,7 +348,14 @@ def _close_all() -> None:
             mapping.close()
 
 
+def _renew_locks() -> None:
+    """In a forked child: another thread of the parent may have held one."""
+    for mapping in list(_open_mappings):
+        mapping._changing = threading.RLock()
+
+
 atexit.register(_close_all)
+os.register_at_fork(after_in_child=_renew_locks)
 
 
 def _choice(name: str, value: str, known: Sequence[str]) -> int:

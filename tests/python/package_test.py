@@ -183,6 +183,30 @@ class Commits(Case):
                 thread.join()
         self.assertEqual(content()[:5], bytes([49] * 4 + [0]))
 
+    def test_closed_while_another_thread_commits(self):
+        # That one ends with "closed", never with an error about addresses that are not mapped.
+        for _ in range(30):
+            m = pawl.open(PATH, apply="eager")
+            refused = []
+
+            def commit():
+                try:
+                    while True:
+                        m.commit(async_=True)
+                        m.stats()
+                except BaseException as error:
+                    refused.append(type(error))
+
+            thread = threading.Thread(target=commit)
+            thread.start()
+            while not m.closed:
+                try:
+                    m.close()
+                except BufferError:
+                    pass
+            thread.join()
+            self.assertEqual(refused, [ValueError])
+
     def test_counted(self):
         with pawl.open(PATH, tracker="fault", apply="eager", medium="block",
                        journal_size_bytes=1 << 20) as m:
@@ -419,6 +443,31 @@ class Refusals(Case):
         m.commit()
         m.close()
         self.assertEqual(content()[:2], b"\1\1")
+
+    def test_a_child_does_not_wait_for_threads_of_its_parent(self):
+        with pawl.open(PATH) as m:
+            locked, done = threading.Event(), threading.Event()
+
+            def resizes_for_long():
+                with m._changing:
+                    locked.set()
+                    done.wait()
+
+            thread = threading.Thread(target=resizes_for_long)
+            thread.start()
+            locked.wait()
+            child = os.fork()
+            if child == 0:
+                signal.alarm(30)
+                try:
+                    m.commit()
+                except pawl.Error as error:
+                    os._exit(error.errno)
+                os._exit(0)
+            status = os.waitpid(child, 0)[1]
+            done.set()
+            thread.join()
+            self.assertEqual(os.waitstatus_to_exitcode(status), errno.EPERM)
 
     def test_recover(self):
         def write():
