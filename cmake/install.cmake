@@ -36,6 +36,13 @@ if(TARGET pawl_command)
   install(TARGETS pawl_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
+# The Python package, for PYTHONPATH or pip; it finds the library in the tree that it lies in.
+if(TARGET pawl)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/python DESTINATION ${CMAKE_INSTALL_DATADIR}/pawl
+          FILES_MATCHING PATTERN "*.py" PATTERN "py.typed" PATTERN "pyproject.toml" PATTERN "README.md"
+          PATTERN "build" EXCLUDE PATTERN "*.egg-info" EXCLUDE PATTERN "__pycache__" EXCLUDE)
+endif()
+
 foreach(section RANGE 1 8)
   file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.${section})
   if(pages)

@@ -27,6 +27,7 @@ struct Arguments {
   std::string tracker;
   std::string apply;
   std::string journal_size;
+  std::string ms_async;
 };
 
 // Beside the command, where a build tree or an installation has it.
@@ -109,6 +110,7 @@ int run(const Arguments& arguments, const std::vector<std::string>& command) {
   set_unless_empty("PAWL_TRACKER", arguments.tracker);
   set_unless_empty("PAWL_APPLY", arguments.apply);
   set_unless_empty("PAWL_JOURNAL_SIZE", arguments.journal_size);
+  set_unless_empty("PAWL_MS_ASYNC", arguments.ms_async);
   // What the program would refuse at its first mapping is better refused here.
   if (Result<Options> options = Options::from_environment(); !options.ok()) {
     return refuse(kExitUsage, options.status());
@@ -162,14 +164,20 @@ void add_run(CLI::App& app, int& exit_code, const AfterDashes& after_dashes) {
   verb->add_option("--journal-size", arguments->journal_size,
                    "Size of each journal, with K, M or G")
       ->type_name("N");
+  verb->add_option("--ms-async", arguments->ms_async,
+                   "When msync(MS_ASYNC) of a file that matches GLOB returns: async, before its "
+                   "commit is durable; sync, after that")
+      ->check(CLI::IsMember({"async", "sync"}))
+      ->type_name("M");
   verb->prefix_command();
   verb->footer(
       "Write: pawl run [OPTIONS] -- PROGRAM ARGS...\n\n"
       "Example:\n  pawl run --atomic '*.kch' -- kchashmgr set casket.kch key value\n"
       "Without --atomic, only mappings that ask for MAP_ATOMIC are atomic. Sets LD_PRELOAD,\n"
-      "PAWL_ATOMIC, PAWL_TRACKER, PAWL_APPLY and PAWL_JOURNAL_SIZE, and becomes the program: the\n"
-      "exit code is the program's, or 126 when it cannot be run under Pawl, 127 when there is\n"
-      "none, 2 for bad options.");
+      "PAWL_ATOMIC, PAWL_TRACKER, PAWL_APPLY, PAWL_JOURNAL_SIZE and PAWL_MS_ASYNC, and becomes "
+      "the\n"
+      "program: the exit code is the program's, or 126 when it cannot be run under Pawl, 127 when\n"
+      "there is none, 2 for bad options.");
   verb->callback([arguments, verb, after_dashes, &exit_code] {
     Result<std::vector<std::string>> command = command_line(verb->remaining(), after_dashes);
     exit_code =

@@ -5,6 +5,7 @@
 #include <cstdarg>
 
 #include "pawl/pawl.h"
+#include "preload/asynchronous.h"
 #include "preload/contents.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
@@ -217,7 +218,8 @@ Status synchronise_piece(TrackedFile& file, const AddressRange& range, int flags
     // POSIX: other copies shall see this one; Linux: nothing to do.
     return {};
   }
-  if ((flags & MS_SYNC) != 0) return file.mapping->commit(address, length(part));
+  const bool waits = (flags & MS_SYNC) != 0 || (file.asked_for_by_name && ms_async_waits());
+  if (waits) return file.mapping->commit(address, length(part));
   return file.mapping->commit_async(address, length(part));
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "mapping/fork_guard.h"
+#include "preload/asynchronous.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
@@ -71,6 +72,7 @@ __attribute__((constructor)) void begin() {
   real();
   adopt_process();
   read_patterns();
+  read_ms_async();
   // The core's own handlers first: then ours are the first to run before a fork, and take our locks
   // before the core's, as everywhere else.
   guard_fork(&held_for_fork, {.before = [] {}, .in_parent = [] {}, .in_child = [] {}});

@@ -73,14 +73,16 @@ TEST_F(Run, BecomesTheProgram) {
 }
 
 TEST_F(Run, SetsTheEnvironment) {
-  const std::string print = "echo \"$PAWL_ATOMIC|$PAWL_TRACKER|$PAWL_APPLY|$PAWL_JOURNAL_SIZE\"";
+  const std::string print =
+      "echo \"$PAWL_ATOMIC|$PAWL_TRACKER|$PAWL_APPLY|$PAWL_JOURNAL_SIZE|$PAWL_MS_ASYNC\"";
   const Answer answer =
       pawl({"run", "--atomic", "*.kch", "--atomic", "/srv/*", "--tracker", "fault", "--apply",
-            "eager", "--journal-size", "2M", "--", "sh", "-c", print});
+            "eager", "--journal-size", "2M", "--ms-async", "sync", "--", "sh", "-c", print});
   EXPECT_EQ(answer.code, 0) << answer.err;
-  EXPECT_EQ(answer.out, "*.kch:/srv/*|fault|eager|2M\n");
+  EXPECT_EQ(answer.out, "*.kch:/srv/*|fault|eager|2M|sync\n");
   const Answer inherited = pawl({"run", "--", "sh", "-c", print}, {"PAWL_ATOMIC=*.db"});
-  EXPECT_EQ(inherited.out, "*.db|||\n");
+  EXPECT_EQ(inherited.out, "*.db||||\n");
+  EXPECT_EQ(pawl({"run", "--ms-async", "never", "--", "true"}).code, 2);
 }
 
 TEST_F(Run, PutsItsLibraryBeforeOthers) {

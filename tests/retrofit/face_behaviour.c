@@ -127,8 +127,9 @@ static int crash(const char* how, const char* file) {
     memcpy(at + PAGE, "other", 5);
     if (msync(at + PAGE, PAGE, MS_SYNC) != 0) return 8;
   }
+  if (strcmp(how, "ms_async") == 0 && msync(at, 4 * PAGE, MS_ASYNC) != 0) return 9;
   raise(strcmp(how, "terminated") == 0 ? SIGTERM : SIGKILL);
-  return 9;
+  return 10;
 }
 
 static void crashes(void) {
@@ -448,6 +449,24 @@ static void locks_survive(void) {
   close(fd);
 }
 
+/* A library whose only flush is MS_ASYNC loses the last ones in a crash, unless they wait. */
+static void ms_async_waits_where_it_is_told_to(void) {
+  const char* path = in_directory("ms_async.atomic");
+  setenv("PAWL_MS_ASYNC", "sync", 1);
+  for (int round = 0; round < 10; ++round) {
+    make(path, '.', 4 * PAGE);
+    CHECK(WTERMSIG(run("ms_async", path)) == SIGKILL);
+    CHECK(found(path, 0, "SECOND"));
+    CHECK(found(path, 5 * PAGE, "beyond"));
+  }
+  /* What is neither of its values waits, too. */
+  setenv("PAWL_MS_ASYNC", "never", 1);
+  make(path, '.', 4 * PAGE);
+  CHECK(WTERMSIG(run("ms_async", path)) == SIGKILL);
+  CHECK(found(path, 0, "SECOND"));
+  unsetenv("PAWL_MS_ASYNC");
+}
+
 int main(int count, char** arguments) {
   self = arguments[0];
   if (count == 4 && strcmp(arguments[1], "crash") == 0) return crash(arguments[2], arguments[3]);
@@ -462,6 +481,7 @@ int main(int count, char** arguments) {
   asked_for_by_flag();
   locks_pass_a_whole_file_on();
   locks_survive();
+  ms_async_waits_where_it_is_told_to();
   if (failures == 0) puts("all hold");
   return failures == 0 ? 0 : 1;
 }

@@ -1,0 +1,133 @@
+"""libpawl by ctypes: what include/pawl/pawl.h declares, and where the library is found."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any, Iterator, Optional, Tuple
+
+SONAME = "libpawl.so.0"
+LAST_ERROR_BYTES = 256
+
+MAP_ATOMIC = 0x03 | 0x1000000  # MAP_SHARED_VALIDATE and a bit that no kernel knows
+MAP_FAILED = ctypes.c_void_p(-1).value
+MS_ASYNC = 1
+MS_INVALIDATE = 2
+MS_SYNC = 4
+
+TRACKERS = ("auto", "scan", "fault", "store")
+MEDIA = ("auto", "block", "memory")
+APPLIES = ("async", "eager")
+
+
+class Options(ctypes.Structure):
+    """struct pawl_options"""
+
+    _fields_ = [
+        ("struct_size_bytes", ctypes.c_size_t),
+        ("journal_size_bytes", ctypes.c_uint64),
+        ("tracker", ctypes.c_int),
+        ("medium", ctypes.c_int),
+        ("apply", ctypes.c_int),
+        ("apply_threshold_pages", ctypes.c_uint32),
+        ("resident_bytes_max", ctypes.c_uint64),
+        ("idle_poll_us", ctypes.c_uint32),
+    ]
+
+
+class RawStatistics(ctypes.Structure):
+    """struct pawl_statistics"""
+
+    _fields_ = [
+        ("commits", ctypes.c_uint64),
+        ("bytes_logged", ctypes.c_uint64),
+        ("bytes_changed", ctypes.c_uint64),
+        ("dirty_pages", ctypes.c_uint64),
+        ("changed_pages", ctypes.c_uint64),
+        ("pages_applied", ctypes.c_uint64),
+        ("checkpoints", ctypes.c_uint64),
+        ("stalls", ctypes.c_uint64),
+        ("rollbacks", ctypes.c_uint64),
+        ("pages_dropped", ctypes.c_uint64),
+        ("records_replayed", ctypes.c_uint64),
+        ("journal_size_bytes", ctypes.c_uint64),
+        ("journal_used_bytes", ctypes.c_uint64),
+        ("scans_flat", ctypes.c_uint64),
+        ("scans_located", ctypes.c_uint64),
+        ("last_sequence", ctypes.c_uint64),
+        ("unmarked_bytes", ctypes.c_uint64),
+        ("tracker", ctypes.c_int),
+        ("medium", ctypes.c_int),
+        ("apply", ctypes.c_int),
+        ("last_error_number", ctypes.c_int),
+        ("last_error", ctypes.c_char * LAST_ERROR_BYTES),
+    ]
+
+
+class Error(OSError):
+    """A call of Pawl that failed: `errno` for programs, and for people a sentence that says what to do.
+
+    ENOSPC leaves memory and file as they were: free some space and call again.  EIO is final: the
+    mapping takes no more commits, and opening the file anew recovers the last durable state.
+    docs/errors.md has all of them."""
+
+
+def _beside_the_package() -> Iterator[str]:
+    """The libraries of the installed tree, or of the checkout, that the package lies in."""
+    directory = os.path.dirname(os.path.abspath(__file__))
+    while directory != os.path.dirname(directory):
+        directory = os.path.dirname(directory)
+        for below in ("lib", f"lib/{os.uname().machine}-linux-gnu", "lib64", "build/release/lib"):
+            yield os.path.join(directory, below, SONAME)
+
+
+def _load() -> Tuple[ctypes.CDLL, str]:
+    named = os.environ.get("PAWL_LIBRARY")
+    if not named:
+        # Under `pawl run` the process has Pawl already, and needs no second one.
+        process = ctypes.CDLL(None, use_errno=True)
+        if hasattr(process, "pawl_mmap"):
+            return process, ""
+    if named:
+        path = named
+    else:
+        path = next((place for place in _beside_the_package() if os.path.exists(place)), SONAME)
+    try:
+        return ctypes.CDLL(path, use_errno=True), path
+    except OSError as error:
+        raise ImportError(f"{error}; install Pawl (./dev install), or say in the environment variable "
+                          f"PAWL_LIBRARY where {SONAME} is") from error
+
+
+# The path is that of the library in use, or "" where the process had it already.
+_library, library_path = _load()
+
+
+def _declare(name: str, result: Any, *arguments: Any) -> None:
+    function = getattr(_library, name)
+    function.restype = result
+    function.argtypes = arguments
+
+
+_Address = ctypes.c_void_p
+_Offset = ctypes.c_int64  # off_t, on the 64-bit processors that Pawl is for
+_declare("pawl_options_init", ctypes.c_int, ctypes.POINTER(Options))
+_declare("pawl_mmap_with", _Address, _Address, ctypes.c_size_t, ctypes.c_int, ctypes.c_int,
+         ctypes.c_int, _Offset, ctypes.POINTER(Options))
+_declare("pawl_msync", ctypes.c_int, _Address, ctypes.c_size_t, ctypes.c_int)
+_declare("pawl_wait", ctypes.c_int, _Address)
+_declare("pawl_munmap", ctypes.c_int, _Address, ctypes.c_size_t)
+_declare("pawl_ftruncate", ctypes.c_int, ctypes.c_int, _Offset)
+_declare("pawl_stats", ctypes.c_int, _Address, ctypes.POINTER(RawStatistics))
+_declare("pawl_recover", ctypes.c_long, ctypes.c_char_p)
+_declare("pawl_last_error", ctypes.c_char_p)
+
+
+def call(name: str, *arguments: object, path: Optional[str] = None) -> int:
+    """Calls the library, without the interpreter's lock; raises Error where it fails."""
+    result = getattr(_library, name)(*arguments)
+    if result == -1 or (name == "pawl_mmap_with" and result == MAP_FAILED):
+        number = ctypes.get_errno()
+        text = _library.pawl_last_error().decode(errors="replace")
+        raise Error(number, text) if path is None else Error(number, text, path)
+    return int(result)

@@ -1,0 +1,40 @@
+#!/bin/sh
+# check_install.sh CMAKE SOURCE BUILD: the package is installed by pip from the checkout and from an
+# installed tree, and works from that tree without pip; and it says what to do where there is no library.
+set -eu
+cmake=$1 source=$2 build=$3
+work=$(mktemp -d "${PAWL_TEST_DIR:-$PWD}/install.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+unset PYTHONPATH PAWL_LIBRARY
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
+
+"$cmake" --install "$build" --prefix "$work/prefix" >"$work/install.log"
+# Installed trees move.
+mv "$work/prefix" "$work/moved"
+prefix=$work/moved
+library=$(find "$prefix" -name libpawl.so.0)
+cat >"$work/program.py" <<'PROGRAM'
+import sys
+import pawl
+with pawl.open(sys.argv[1], 4096, create=True) as m:
+    m[0] += 1
+print(pawl.library_path, m)
+PROGRAM
+cd "$work"
+
+PYTHONPATH="$prefix/share/pawl/python" /usr/bin/python3 program.py data | grep "^$library "
+
+# pip builds in the directory of the sources: in copies, and with nothing from the network.
+cp -r "$source/python" "$work/checkout"
+for from in "$work/checkout" "$prefix/share/pawl/python"; do
+  /usr/bin/python3 -m venv --system-site-packages --clear "$work/venv"
+  "$work/venv/bin/pip" install --quiet --no-index --no-build-isolation "$from"
+  PAWL_LIBRARY=$library "$work/venv/bin/python" program.py data | grep "^$library "
+  "$work/venv/bin/python" -c 'import importlib.metadata as m; assert m.version("pawl") == "0.1.0"'
+  # Under `pawl run` there is one Pawl in the process: that of the face.
+  "$prefix/bin/pawl" run --atomic '*.other' -- "$work/venv/bin/python" program.py data | grep '^ <'
+done
+test "$(od -An -tu1 -N1 data | tr -d ' ')" = 5
+
+if PAWL_LIBRARY=$work/none.so "$work/venv/bin/python" program.py data 2>error; then exit 1; fi
+grep -q "PAWL_LIBRARY" error
