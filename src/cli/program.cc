@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -22,6 +23,7 @@ namespace {
 constexpr int kInterpretersMax = 4;         // as many as the kernel follows
 constexpr std::size_t kFirstLineMax = 256;  // as much as the kernel reads of a '#!' line
 constexpr std::uint64_t kProgramHeadersMax = 512;
+constexpr const char* kPreloadName = "libpawl-preload.so";
 
 bool is_executable_file(const std::string& path) {
   struct stat status{};
@@ -46,7 +48,7 @@ std::string interpreter_of(std::string_view start) {
   return std::string(start.substr(0, start.find_first_of(" \t")));
 }
 
-Status check_elf(const std::string& path, int descriptor) {
+Preloadability check_elf(const std::string& path, int descriptor) {
   Elf64_Ehdr header{};
   if (::pread(descriptor, &header, sizeof(header), 0) != static_cast<ssize_t>(sizeof(header)) ||
       std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
@@ -56,9 +58,9 @@ Status check_elf(const std::string& path, int descriptor) {
   const Descriptor self(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   if (::pread(self.get(), &own, sizeof(own), 0) == static_cast<ssize_t>(sizeof(own)) &&
       (own.e_machine != header.e_machine || own.e_ident[EI_CLASS] != header.e_ident[EI_CLASS])) {
-    return Status::failure(ENOEXEC, path +
-                                        " is for another architecture than this Pawl, so that "
-                                        "libpawl-preload.so cannot be loaded into it");
+    return {Obstacle::architecture,
+            Status::failure(ENOEXEC, path + " is for another architecture than this Pawl, so that "
+                                            "libpawl-preload.so cannot be loaded into it")};
   }
   const std::uint64_t count = std::min<std::uint64_t>(header.e_phnum, kProgramHeadersMax);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -70,11 +72,11 @@ Status check_elf(const std::string& path, int descriptor) {
     }
     if (segment.p_type == PT_INTERP) return {};
   }
-  return Status::failure(ENOEXEC,
-                         path +
-                             " is statically linked, so that libpawl-preload.so cannot be loaded "
-                             "into it and its mappings would not be atomic. Link it dynamically, "
-                             "or have it call pawl_mmap itself");
+  return {Obstacle::static_linking,
+          Status::failure(
+              ENOEXEC, path + " is statically linked, so that libpawl-preload.so cannot be loaded "
+                              "into it and its mappings would not be atomic. Link it dynamically, "
+                              "or have it call pawl_mmap itself")};
 }
 
 }  // namespace
@@ -107,7 +109,7 @@ Result<std::string> find_program(const std::string& name) {
   return Status::failure(ENOENT, "there is no program " + name + " in the directories of PATH");
 }
 
-Status check_preloadable(const std::string& path) {
+Preloadability preloadability_of(const std::string& path) {
   std::string current = path;
   for (int depth = 0; depth <= kInterpretersMax; ++depth) {
     const Descriptor file(::open(current.c_str(), O_RDONLY | O_CLOEXEC));
@@ -115,27 +117,55 @@ Status check_preloadable(const std::string& path) {
     if (!file.valid()) {
       // Executable but not readable: the loader would treat it as any other.
       if (errno == EACCES) return {};
-      return Status::from_errno(errno, "cannot open " + current);
+      return {Obstacle::cannot_look, Status::from_errno(errno, "cannot open " + current)};
     }
     if (::fstat(file.get(), &status) != 0)
-      return Status::from_errno(errno, "cannot stat " + current);
+      return {Obstacle::cannot_look, Status::from_errno(errno, "cannot stat " + current)};
     std::array<char, kFirstLineMax> start{};
     const ssize_t count = ::pread(file.get(), start.data(), start.size(), 0);
     const std::string interpreter =
         interpreter_of({start.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
     if (interpreter.empty()) {
       if (gains_privileges(file.get(), status)) {
-        return Status::failure(EPERM, current +
-                                          " runs with more privileges than yours (setuid, "
-                                          "setgid or capabilities), and the loader then "
-                                          "ignores LD_PRELOAD: its mappings would not be "
-                                          "atomic. Run it as the user that it becomes");
+        return {Obstacle::privileges,
+                Status::failure(EPERM, current + " runs with more privileges than yours (setuid, "
+                                                 "setgid or capabilities), and the loader then "
+                                                 "ignores LD_PRELOAD: its mappings would not be "
+                                                 "atomic. Run it as the user that it becomes")};
       }
       return check_elf(current, file.get());
     }
     current = interpreter;
   }
-  return Status::failure(ELOOP, path + " names one interpreter after another");
+  return {Obstacle::cannot_look,
+          Status::failure(ELOOP, path + " names one interpreter after another")};
+}
+
+Status check_preloadable(const std::string& path) { return preloadability_of(path).status; }
+
+Result<std::string> find_preload_library() {
+  constexpr std::array<const char*, 6> kPlaces = {
+      "", "../lib/", "../lib/x86_64-linux-gnu/", "../lib/aarch64-linux-gnu/", "../lib64/", "lib/"};
+  std::array<char, PATH_MAX> self{};
+  const ssize_t length = ::readlink("/proc/self/exe", self.data(), self.size() - 1);
+  if (length < 0) return Status::from_errno(errno, "cannot find the command's own path in /proc");
+  const std::string own(self.data(), static_cast<std::size_t>(length));
+  const std::string directory = own.substr(0, own.rfind('/') + 1);
+  for (const char* place : kPlaces) {
+    std::array<char, PATH_MAX> real{};
+    const std::string candidate = directory + place + kPreloadName;
+    if (::realpath(candidate.c_str(), real.data()) == nullptr) continue;
+    std::string found = real.data();
+    if (found.find_first_of(": ") != std::string::npos) {
+      return Status::failure(EINVAL, found +
+                                         " has a space or a colon in its path, which LD_PRELOAD "
+                                         "cannot hold; install Pawl elsewhere");
+    }
+    return found;
+  }
+  return Status::failure(ENOENT, fmt::format("{} is neither beside {} nor in ../lib from there; "
+                                             "install Pawl completely",
+                                             kPreloadName, own));
 }
 
 }  // namespace pawl::cli

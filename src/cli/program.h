@@ -10,8 +10,20 @@ namespace pawl::cli {
 // The path that would be executed.  ENOENT: there is none; EACCES: there is, and it cannot run.
 Result<std::string> find_program(const std::string& name);
 
-// Fails with the reason when the dynamic loader would not take LD_PRELOAD for this program: a
-// statically linked one, a setuid one, one of another architecture.  Follows '#!' lines.
+// Why the dynamic loader would not take LD_PRELOAD for a program.
+enum class Obstacle { none, cannot_look, privileges, architecture, static_linking };
+
+struct Preloadability {
+  Obstacle obstacle = Obstacle::none;
+  Status status;  // the reason, when there is an obstacle
+};
+
+// Follows '#!' lines.
+Preloadability preloadability_of(const std::string& path);
+// Its status alone.
 Status check_preloadable(const std::string& path);
+
+// libpawl-preload.so, beside the command where a build tree or an installation has it.
+Result<std::string> find_preload_library();
 
 }  // namespace pawl::cli

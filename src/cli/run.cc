@@ -19,7 +19,6 @@ namespace pawl::cli {
 
 namespace {
 
-constexpr const char* kPreloadName = "libpawl-preload.so";
 constexpr std::size_t kGlobsMax = 256;  // the preload face takes no more
 
 struct Arguments {
@@ -29,32 +28,6 @@ struct Arguments {
   std::string journal_size;
   std::string ms_async;
 };
-
-// Beside the command, where a build tree or an installation has it.
-Result<std::string> find_preload_library() {
-  constexpr std::array<const char*, 6> kPlaces = {
-      "", "../lib/", "../lib/x86_64-linux-gnu/", "../lib/aarch64-linux-gnu/", "../lib64/", "lib/"};
-  std::array<char, PATH_MAX> self{};
-  const ssize_t length = ::readlink("/proc/self/exe", self.data(), self.size() - 1);
-  if (length < 0) return Status::from_errno(errno, "cannot find the command's own path in /proc");
-  const std::string own(self.data(), static_cast<std::size_t>(length));
-  const std::string directory = own.substr(0, own.rfind('/') + 1);
-  for (const char* place : kPlaces) {
-    std::array<char, PATH_MAX> real{};
-    const std::string candidate = directory + place + kPreloadName;
-    if (::realpath(candidate.c_str(), real.data()) == nullptr) continue;
-    std::string found = real.data();
-    if (found.find_first_of(": ") != std::string::npos) {
-      return Status::failure(EINVAL, found +
-                                         " has a space or a colon in its path, which LD_PRELOAD "
-                                         "cannot hold; install Pawl elsewhere");
-    }
-    return found;
-  }
-  return Status::failure(ENOENT, fmt::format("{} is neither beside {} nor in ../lib from there; "
-                                             "install Pawl completely",
-                                             kPreloadName, own));
-}
 
 Result<std::string> join_globs(const std::vector<std::string>& globs) {
   if (globs.size() > kGlobsMax) {

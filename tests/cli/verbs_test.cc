@@ -19,6 +19,14 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+const char* static_program() {
+#ifdef PAWL_STATIC_PROGRAM
+  return PAWL_STATIC_PROGRAM;
+#else
+  return nullptr;
+#endif
+}
+
 TEST(Command, ShowsHelpWithAnExampleForEachVerb) {
   const Answer help = pawl({"--help"});
   EXPECT_EQ(help.code, 0);
@@ -99,7 +107,7 @@ TEST_F(Run, LeavesTheProgramsOwnDashesAlone) {
 }
 
 TEST_F(Run, RefusesAStaticProgram) {
-  const char* const program = std::getenv("PAWL_STATIC_PROGRAM");
+  const char* const program = static_program();
   if (program == nullptr) GTEST_SKIP() << "no static program could be built";
   const Answer answer = pawl({"run", "--", program});
   EXPECT_EQ(answer.code, 126);
@@ -124,7 +132,7 @@ TEST_F(Run, LooksThroughScripts) {
   write_file(script, "#! /bin/sh -e\nexit 3\n");
   ASSERT_EQ(::chmod(script.c_str(), 0755), 0);
   EXPECT_EQ(pawl({"run", "--", script}).code, 3);
-  const char* const program = std::getenv("PAWL_STATIC_PROGRAM");
+  const char* const program = static_program();
   if (program == nullptr) GTEST_SKIP() << "no static program could be built";
   write_file(script, std::string("#!") + program + "\n");
   EXPECT_EQ(pawl({"run", "--", script}).code, 126);
