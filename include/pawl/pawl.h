@@ -92,9 +92,9 @@ struct pawl_options {
 struct pawl_statistics {
   uint64_t commits;          /* durable or queued commits that logged something */
   uint64_t bytes_logged;     /* journal bytes written for them, padding included */
-  uint64_t bytes_changed;    /* bytes of changed cache lines that they carried */
-  uint64_t dirty_pages;      /* pages that were compared for them, in all */
-  uint64_t changed_pages;    /* pages of those that differed from the committed image */
+  uint64_t bytes_changed;    /* bytes of changed, or only marked, cache lines they carried */
+  uint64_t dirty_pages;      /* pages that were looked at for them, in all */
+  uint64_t changed_pages;    /* pages of those with a line that was logged */
   uint64_t pages_applied;    /* pages copied into the file */
   uint64_t checkpoints;      /* times the file was flushed and its records dropped */
   uint64_t stalls;           /* times a commit waited for a checkpoint, for want of journal space */

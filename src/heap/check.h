@@ -25,7 +25,8 @@ using ReportFault = std::function<void(const std::string& text)>;
 std::uint64_t check_heap(const HeapParts& heap, const ReportFault& report);
 
 // EUCLEAN when the page, counted from the heap's start, holds bookkeeping that was overwritten. Bit
-// n of changed_lines stands for the page's line n, of 64 bytes.
+// n of changed_lines stands for the page's line n, of 64 bytes; it may be set for one that was only
+// marked.
 Status check_heap_page(const HeapParts& heap, std::uint64_t page, std::uint64_t changed_lines);
 
 }  // namespace pawl

@@ -199,6 +199,13 @@ Status CommittedImage::apply_truncation(std::uint64_t size_bytes,
     }
   }
   PAWL_TRY(punch_to(base_size_));
+  // What is still to be written over was not zeroed: as long as it is not, the base has what was
+  // cut there, and the record that cut it must stay.
+  for (const std::uint64_t page : copied_pages) {
+    const auto found = overlay_.find(page);
+    if (found == overlay_.end() || (page + 1) * kPageBytes <= applying_.to) continue;
+    found->second.first_sequence = std::min(found->second.first_sequence, applying_.first_sequence);
+  }
   applying_.pending = false;
   return {};
 }
@@ -223,6 +230,18 @@ Status CommittedImage::apply() {
     truncation_failed();
     return Status::no_memory("no memory to apply commits; free some and call again");
   }
+}
+
+Status CommittedImage::write_base(std::uint64_t offset, std::span<const std::byte> bytes) {
+  const Status written = base_.write(offset, bytes);
+  std::uint64_t end = offset + bytes.size();
+  if (!written.ok()) {
+    // Some of it may have made the base longer.
+    auto size = base_.size();
+    end = size.ok() ? size.value() : 0;
+  }
+  base_size_ = std::max(base_size_.load(), end);
+  return written;
 }
 
 Status CommittedImage::apply_durable() {
@@ -285,19 +304,14 @@ Status CommittedImage::apply_durable() {
     if (stop > start) {
       if (end == i + 1) {
         const std::span<const std::byte> page = copies[i].page->bytes;
-        const auto write_lines = [&](std::size_t at, std::size_t length) -> Status {
-          PAWL_TRY(base_.write(start + at, page.subspan(at, length)));
-          base_size_ = std::max(base_size_.load(), start + at + length);
-          return {};
-        };
-        if (Status applied = for_lines(copies[i].lines, stop - start, write_lines); !applied.ok())
-          return applied;
+        PAWL_TRY(for_lines(copies[i].lines, stop - start, [&](std::size_t at, std::size_t length) {
+          return write_base(start + at, page.subspan(at, length));
+        }));
       } else {
         run.clear();
         for (std::size_t j = i; j < end; ++j)
           run.insert(run.end(), copies[j].page->bytes.begin(), copies[j].page->bytes.end());
-        PAWL_TRY(base_.write(start, std::span(run).first(stop - start)));
-        base_size_ = std::max(base_size_.load(), stop);
+        PAWL_TRY(write_base(start, std::span(run).first(stop - start)));
       }
     }
     const std::lock_guard lock(mutex_);

@@ -42,7 +42,7 @@ class CommittedImage {
 
   Status learn_space() { return space_.learn(); }
 
-  // Whether the base alone has the page's committed bytes, all of them.
+  // Whether no line of the page waits: the base has its committed bytes, but for what is still cut.
   bool only_in_base(std::uint64_t number) const;
 
   // The page's committed bytes, zeros past the end; not to be changed.
@@ -124,6 +124,7 @@ class CommittedImage {
   Status apply_durable();
   Status apply_truncation(std::uint64_t size_bytes, const std::vector<std::uint64_t>& copied_pages);
   void truncation_failed();
+  Status write_base(std::uint64_t offset, std::span<const std::byte> bytes);
 
   MediumFile& base_;
   PagePool pool_;  // outlives the pages below

@@ -13,8 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "medium/checksum.h"
 #include "medium/cache_lines.h"
+#include "medium/checksum.h"
 #include "medium/medium.h"
 
 namespace pawl::journal {

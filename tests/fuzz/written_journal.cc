@@ -39,8 +39,7 @@ void make_repeatable(std::vector<std::byte>& bytes, const std::vector<std::uint6
                          kEpochFirst + static_cast<std::uint64_t>(found - epochs.begin()));
   };
   // The contents are random, so that nothing in them is taken for a record.
-  for (std::size_t block = 0; block + 2 * kLineBytes <= bytes.size();
-       block += kLineBytes) {
+  for (std::size_t block = 0; block + 2 * kLineBytes <= bytes.size(); block += kLineBytes) {
     const std::span<std::byte> at = std::span(bytes).subspan(block, 2 * kLineBytes);
     std::size_t length = 0;
     std::size_t sum = 0;

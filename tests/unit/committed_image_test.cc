@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -12,6 +13,7 @@
 
 #include "medium/block_medium.h"
 #include "support/temporary_directory.h"
+#include "support/watched_medium.h"
 #include "workload/random.h"
 
 namespace pawl {
@@ -24,7 +26,8 @@ class CommittedImages : public testing::Test {
   CommittedImages() {
     test::write_file(path_, std::string(8 * kPageBytes, 'a'));
     owner_ = std::move(open_block_medium(path_, false).value());
-    image_ = std::make_unique<CommittedImage>(owner_->base(), 8 * kPageBytes, 0);
+    base_ = test::watched_file(owner_->base(), test::Which::base, watch_);
+    image_ = std::make_unique<CommittedImage>(*base_, 8 * kPageBytes, 0);
     EXPECT_TRUE(image_->learn_space().ok());
     model_.assign(8 * kPageBytes, 'a');
   }
@@ -66,11 +69,24 @@ class CommittedImages : public testing::Test {
             << "page " << page << " byte " << at;
     }
   }
+  // The next write to the base ends after so many bytes, for want of space.
+  void let_a_write_fail(std::size_t after_bytes) {
+    watch_->judge_with([this, after_bytes](const test::Event& event) -> Status {
+      if (event.act != test::Act::write) return {};
+      watch_->judge_with(nullptr);
+      const std::string text(after_bytes, '?');
+      if (after_bytes > 0)
+        PAWL_TRY(owner_->base().write(event.offset, std::as_bytes(std::span(text))));
+      return Status::from_errno(ENOSPC, "no space");
+    });
+  }
   void expect_the_base() { ASSERT_EQ(test::read_file(path_), model_); }
 
   test::TemporaryDirectory directory_;
   std::string path_ = directory_ / "file";
   std::unique_ptr<Medium> owner_;
+  std::shared_ptr<test::Watch> watch_ = std::make_shared<test::Watch>();
+  std::unique_ptr<MediumFile> base_;
   std::unique_ptr<CommittedImage> image_;
   std::string model_;
   std::uint64_t sequence_ = 1;
@@ -118,6 +134,50 @@ TEST_F(CommittedImages, ABaseThatLinesMadeLongerIsAsLongAsTheFile) {
   resize(model_.size(), 10 * kPageBytes + 100);
   patch_lines(9, 1, 1, 'b');
   patch_lines(10, 0, 1, 'c');
+  image_->durable(sequence_);
+  ASSERT_TRUE(image_->apply().ok());
+  expect_the_base();
+}
+
+TEST_F(CommittedImages, LinesOfAPageThatCouldNotAllBeWrittenAreWrittenByTheNextTry) {
+  patch_lines(3, 2, 1, 'b');
+  patch_lines(3, 9, 2, 'c');
+  image_->durable(sequence_);
+  let_a_write_fail(10);
+  ASSERT_FALSE(image_->apply().ok());
+  EXPECT_EQ(image_->applied_sequence(), 0u);
+  expect_the_model();
+  ASSERT_TRUE(image_->apply().ok());
+  EXPECT_EQ(image_->applied_sequence(), sequence_);
+  expect_the_base();
+}
+
+// A page that waits whole is written over what a cut left in the base.  When that failed, and a
+// commit that is not durable yet changed the page, the next try passed it by and let go of the
+// record that cut it: after a crash the page had its old bytes again.
+TEST_F(CommittedImages, ARecordThatCutAPageWasDroppedBeforeThePageWasWritten) {
+  resize(2 * kPageBytes, 8 * kPageBytes);
+  image_->durable(sequence_++);
+  patch_bytes(5, 0, 64, 'b');
+  image_->durable(sequence_++);
+  let_a_write_fail(0);
+  ASSERT_FALSE(image_->apply().ok());
+  patch_bytes(5, 64, 64, 'c');
+  ASSERT_TRUE(image_->apply().ok());
+  EXPECT_EQ(image_->applied_sequence(), 0u) << "the base has what the first record cut";
+  image_->durable(sequence_);
+  ASSERT_TRUE(image_->apply().ok());
+  EXPECT_EQ(image_->applied_sequence(), sequence_);
+  expect_the_base();
+}
+
+TEST_F(CommittedImages, AWriteThatFailedHalfwayLeftTheBaseLongerThanTheFile) {
+  resize(model_.size(), 12 * kPageBytes);
+  patch_bytes(9, 0, kPageBytes, 'b');
+  image_->durable(sequence_++);
+  let_a_write_fail(1000);
+  ASSERT_FALSE(image_->apply().ok());
+  resize(8 * kPageBytes, 8 * kPageBytes);
   image_->durable(sequence_);
   ASSERT_TRUE(image_->apply().ok());
   expect_the_base();

@@ -18,6 +18,7 @@
 #include "mapping/border.h"
 #include "mapping/mapping.h"
 #include "medium/quiet_thread.h"
+#include "pawl/store.h"
 #include "support/open_mapping.h"
 #include "support/temporary_directory.h"
 
@@ -76,6 +77,12 @@ constexpr long kNone = -1;
 constexpr long kFirstSwept = 200;
 constexpr long kLastSwept = 40;
 
+// Marked, for the tracker that knows of nothing else.
+void store(char* at, char value) {
+  *at = value;
+  pawl_stored(at, 1);
+}
+
 bool termination_is_blocked() {
   sigset_t blocked;
   pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
@@ -103,7 +110,7 @@ Status commit_queued(Mapping& mapping, char* bytes, std::size_t length) {
 Status commit_behind_queued(Mapping& mapping, char* bytes, std::size_t length) {
   // Another page: this commit may be there without the other.
   char* const last = bytes + length - kPageBytes;
-  last[0] = '!';
+  store(last, '!');
   PAWL_TRY(mapping.commit_async(last, kPageBytes));
   return mapping.commit(bytes, length);
 }
@@ -152,7 +159,7 @@ class OutOfMemory : public testing::TestWithParam<Case> {
 
   Outcome store_call_and_commit(char value, long fails) {
     Outcome outcome;
-    for (const std::uint64_t offset : offsets()) bytes_[offset] = value;
+    for (const std::uint64_t offset : offsets()) store(bytes_ + offset, value);
     allocations = 0;
     failing = fails;
     const Status first = at_border([&] { return GetParam().call(*mapping_, bytes_, length()); });
@@ -160,7 +167,7 @@ class OutOfMemory : public testing::TestWithParam<Case> {
     outcome.allocations = allocations;
     outcome.first_succeeded = first.ok();
     EXPECT_FALSE(termination_is_blocked());
-    bytes_[later_offset()] = value;
+    store(bytes_ + later_offset(), value);
     outcome.second_succeeded = mapping_->commit(bytes_, length()).ok();
     return outcome;
   }
@@ -229,6 +236,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Direct", TrackerChoice::automatic, 2100, 1, 2090, ApplyChoice::async, commit},
         Case{"Some", TrackerChoice::automatic, 16, 2, 4, ApplyChoice::async, roll_back_some},
         Case{"All", TrackerChoice::automatic, 16, 2, 4, ApplyChoice::async, roll_back_all},
+        Case{"StagedStore", TrackerChoice::store, 16, 2, 4, ApplyChoice::async, commit},
+        Case{"EagerStore", TrackerChoice::store, 16, 2, 4, ApplyChoice::eager, commit},
+        Case{"BehindQueuedStore", TrackerChoice::store, 16, 2, 4, ApplyChoice::async,
+             commit_behind_queued},
+        Case{"DirectStore", TrackerChoice::store, 2100, 1, 2090, ApplyChoice::async, commit},
+        Case{"SomeStore", TrackerChoice::store, 16, 2, 4, ApplyChoice::async, roll_back_some},
         Case{"Asked", TrackerChoice::fault, 16, 2, 4, ApplyChoice::async, ask_for_changes}),
     [](const testing::TestParamInfo<Case>& of) { return std::string(of.param.name); });
 
