@@ -31,7 +31,7 @@ std::uint64_t first_held_record(int side) {
   }
 }
 
-Result<HeldJournal> HeldJournal::hold(Descriptor side, std::string path) {
+Result<HeldJournal> HeldJournal::hold(Descriptor side, const std::string& path) {
   struct flock lock = lock_of_records(F_RDLCK, 0, 0);
   if (::fcntl(side.get(), F_OFD_SETLK, &lock) != 0)
     return Status::from_errno(errno, "cannot ask the writer of " + path + " to keep its records");

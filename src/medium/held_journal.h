@@ -27,7 +27,7 @@ std::uint64_t first_held_record(int side);
 class HeldJournal {
  public:
   // Takes the lock on an open side file, for all of its records.  `path` is its name.
-  static Result<HeldJournal> hold(Descriptor side, std::string path);
+  static Result<HeldJournal> hold(Descriptor side, const std::string& path);
   HeldJournal(HeldJournal&&) = default;
   HeldJournal& operator=(HeldJournal&&) = delete;
   ~HeldJournal();

@@ -4,12 +4,14 @@
 
 #include <cerrno>
 #include <cstdarg>
+#include <optional>
 
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
 #include "preload/named_files.h"
 #include "preload/own_descriptors.h"
+#include "preload/read_snapshots.h"
 #include "preload/real.h"
 #include "preload/stdio_descriptors.h"
 
@@ -34,8 +36,10 @@ bool needs_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE
 // A descriptor that can neither read nor write, or is of no named file, tells us nothing.
 bool is_of_interest(int flags) { return (flags & O_PATH) == 0 && (flags & O_DIRECTORY) == 0; }
 
-// The opened file joins its tracked file, or is recovered if a crash left it.
-Status after_open(int descriptor) {
+// The opened file joins its tracked file, or is recovered if a crash left it.  With `open_flags`,
+// of one opened just now: or it is read as its last commit left it, if another process commits to
+// it.
+Status after_open(int descriptor, std::optional<int> open_flags = std::nullopt) {
   join(descriptor);
   if (table::may_be_tracked(descriptor)) return {};
   NamedFile file{};
@@ -43,7 +47,8 @@ Status after_open(int descriptor) {
   const auto path = path_of_descriptor(descriptor);
   if (!path) return {};
   file.real_path = *path;
-  return recover_before_use(file);
+  PAWL_TRY(recover_before_use(file));
+  return open_flags ? show_committed(descriptor, file, *open_flags) : Status{};
 }
 
 // O_TRUNC on a tracked file: its new size, 0, is pending like any other.
@@ -75,7 +80,7 @@ int open_file(int directory, const char* path, int flags, mode_t mode) {
   const int descriptor = real().openat(directory, path, truncate ? flags & ~O_TRUNC : flags, mode);
   if (descriptor < 0) return descriptor;
   set_stdio(descriptor, false);
-  Status status = after_open(descriptor);
+  Status status = after_open(descriptor, flags);
   if (status.ok() && truncate) status = truncate_after_open(descriptor);
   if (status.ok()) return descriptor;
   ::pawl::preload::table::detach(descriptor);

@@ -5,11 +5,14 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
+#include <optional>
 
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
 #include "preload/named_files.h"
+#include "preload/read_snapshots.h"
 #include "preload/real.h"
 #include "preload/stdio_descriptors.h"
 
@@ -37,6 +40,20 @@ FILE* remember(FILE* stream) {
   return stream;
 }
 
+// The flags of open() where the mode of a stream is one for reading only.
+std::optional<int> flags_for_reading(const char* mode) {
+  if (mode[0] != 'r' || std::strchr(mode, '+') != nullptr) return std::nullopt;
+  return O_RDONLY | (std::strchr(mode, 'e') != nullptr ? O_CLOEXEC : 0);
+}
+
+// Once the stream is there: what it reads is the copy, if another process commits to the file.
+Status show_committed_to(FILE* stream, const char* path, const char* mode) {
+  const auto flags = flags_for_reading(mode);
+  if (stream == nullptr || !flags) return {};
+  const auto named = look_up(AT_FDCWD, path, true);
+  return named ? show_committed(fileno(stream), *named, *flags) : Status{};
+}
+
 bool is_ours_to_judge() { return !inside() && in_own_process(); }
 
 }  // namespace
@@ -62,7 +79,16 @@ PAWL_INTERPOSE FILE* fopen(const char* path, const char* mode) {
       return nullptr;
     }
   }
-  return remember(real().fopen(path, mode));
+  FILE* const stream = real().fopen(path, mode);
+  {
+    const Inside working;
+    if (const Status status = show_committed_to(stream, path, mode); !status.ok()) {
+      real().fclose(stream);
+      refuse("fopen", status);
+      return nullptr;
+    }
+  }
+  return remember(stream);
 }
 PAWL_ALSO_KNOWN_AS(fopen64, fopen);
 
@@ -86,7 +112,16 @@ PAWL_INTERPOSE FILE* freopen(const char* path, const char* mode, FILE* stream) {
     }
   }
   set_stdio(fileno(stream), false);
-  return remember(real().freopen(path, mode, stream));
+  FILE* const opened = real().freopen(path, mode, stream);
+  if (path != nullptr) {
+    const Inside working;
+    if (const Status status = show_committed_to(opened, path, mode); !status.ok()) {
+      real().fclose(opened);
+      refuse("freopen", status);
+      return nullptr;
+    }
+  }
+  return remember(opened);
 }
 PAWL_ALSO_KNOWN_AS(freopen64, freopen);
 

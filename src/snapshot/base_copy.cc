@@ -86,13 +86,18 @@ class Copy {
 
 }  // namespace
 
-Result<CopyKind> copy_base(int from, int to) {
+Result<CopyKind> copy_base(int from, int to, std::uint64_t copied_bytes_max) {
   if (::ftruncate(to, 0) != 0) return failed("emptying");
   if (::ioctl(to, FICLONE, from) == 0) return CopyKind::shared;
   if (!is_not_possible(errno)) return failed("sharing its blocks");
   struct stat status{};
   if (::fstat(from, &status) != 0) return failed("its size");
   const off_t size = status.st_size;
+  if (static_cast<std::uint64_t>(size) > copied_bytes_max) {
+    return Status::failure(EFBIG, "the file has " + std::to_string(size) +
+                                      " bytes, and its blocks cannot be shared here: more than " +
+                                      std::to_string(copied_bytes_max) + " are not copied unasked");
+  }
   Copy copy(from, to);
   for (off_t at = 0; at < size;) {
     off_t data = ::lseek(from, at, SEEK_DATA);

@@ -6,6 +6,7 @@
 #include <climits>
 #include <cstdlib>
 #include <ctime>
+#include <limits>
 #include <optional>
 
 #include "journal/reader.h"
@@ -92,7 +93,7 @@ class Source::File final : public NamedMedium {
 
   // Nothing: what was seen did not fit together, and is to be looked at again.
   using Attempt = Result<std::optional<Copied>>;
-  Attempt try_to_copy(DescriptorFile& into);
+  Attempt try_to_copy(DescriptorFile& into, std::uint64_t copied_bytes_max);
 
  private:
   Result<std::unique_ptr<MediumFile>> open_side_file(const std::string& name) override {
@@ -100,7 +101,11 @@ class Source::File final : public NamedMedium {
   }
   Attempt copy_clean(DescriptorFile& into);
   Attempt copy_with_journal(HeldJournal& journal, DescriptorFile& into);
+  Attempt copy_base_and_records(HeldJournal& journal, const journal::Header& start,
+                                DescriptorFile& into);
   Status check_as_recovery_does(HeldJournal& journal, Reader& reader);
+
+  std::uint64_t copied_bytes_max_ = 0;
 };
 
 Source::Source(std::unique_ptr<File> file) : file_(std::move(file)) {}
@@ -115,7 +120,9 @@ Result<Source> Source::open(const std::string& path) {
   return Source(std::make_unique<File>(std::move(file.value())));
 }
 
-Source::File::Attempt Source::File::try_to_copy(DescriptorFile& into) {
+Source::File::Attempt Source::File::try_to_copy(DescriptorFile& into,
+                                                std::uint64_t copied_bytes_max) {
+  copied_bytes_max_ = copied_bytes_max;
   // In this order: a mark is made after its journal, and goes before it.
   auto marked = mark();
   if (!marked.ok()) return marked.status();
@@ -139,7 +146,7 @@ Source::File::Attempt Source::File::copy_clean(DescriptorFile& into) {
   auto marked = mark();
   if (!marked.ok()) return marked.status();
   if (marked.value().has_value() || ::access(journal_path().c_str(), F_OK) == 0) return again;
-  auto kind = copy_base(descriptor(), into.descriptor());
+  auto kind = copy_base(descriptor(), into.descriptor(), copied_bytes_max_);
   if (!kind.ok()) return kind.status();
   auto after = stamp_of(descriptor(), path());
   if (!after.ok()) return after.status();
@@ -171,15 +178,27 @@ Status Source::File::check_as_recovery_does(HeldJournal& journal, Reader& reader
 }
 
 Source::File::Attempt Source::File::copy_with_journal(HeldJournal& journal, DescriptorFile& into) {
-  const std::optional<Copied> again;
   auto before = Reader::open(journal.file());
   if (!before.ok()) return with_name(journal_path(), before.status());
   const journal::Header start = before.value().header();
   PAWL_TRY(journal.keep_from(start.tail_sequence));
   PAWL_TRY(check_as_recovery_does(journal, before.value()));
+  auto copied = copy_base_and_records(journal, start, into);
+  if (copied.ok() || copied.status().error_number() != ENOSPC) return copied;
+  // The journal may have taken the room, because it is held: the writer's next commit gives it
+  // back.
+  auto bytes = journal.file().size();
+  if (!bytes.ok() || bytes.value() <= start.journal_bytes) return copied;
+  PAWL_TRY(into.resize(0));
+  return std::optional<Copied>{};
+}
 
+Source::File::Attempt Source::File::copy_base_and_records(HeldJournal& journal,
+                                                          const journal::Header& start,
+                                                          DescriptorFile& into) {
+  const std::optional<Copied> again;
   // The base holds everything before `start`, and of what comes after it any bytes of any records.
-  auto kind = copy_base(descriptor(), into.descriptor());
+  auto kind = copy_base(descriptor(), into.descriptor(), copied_bytes_max_);
   if (!kind.ok()) return kind.status();
   Copied copied{kind.value(), 0, 0, 1};
 
@@ -214,10 +233,10 @@ Source::File::Attempt Source::File::copy_with_journal(HeldJournal& journal, Desc
   return std::optional<Copied>{copied};
 }
 
-Result<Copied> Source::copy_into(DescriptorFile& into) {
+Result<Copied> Source::copy_into(DescriptorFile& into, std::uint64_t copied_bytes_max) {
   unsigned doubts = 0;
   for (unsigned attempt = 1; attempt <= kAttemptsMax; ++attempt) {
-    auto copied = file_->try_to_copy(into);
+    auto copied = file_->try_to_copy(into, copied_bytes_max);
     if (!copied.ok()) {
       if (!speaks_of_content(copied.status()) || ++doubts == kDoubtsMax) return copied.status();
       pause(kPauseNs);
@@ -226,6 +245,7 @@ Result<Copied> Source::copy_into(DescriptorFile& into) {
       return *copied.value();
     } else {
       doubts = 0;
+      pause(kPauseNs);
     }
     if (file_->has_its_name()) continue;
     auto renewed = Source::open(path());
@@ -302,7 +322,8 @@ Result<Copied> make_snapshot(const std::string& path, const std::string& to, boo
   }
   auto made = NewFile::make(directory.value());
   if (!made.ok()) return made.status();
-  auto copied = source.value().copy_into(made.value().file());
+  auto copied =
+      source.value().copy_into(made.value().file(), std::numeric_limits<std::uint64_t>::max());
   if (!copied.ok()) return copied;
   PAWL_TRY(adopt_permissions(source.value().descriptor(), made.value().descriptor()));
   // Once more: the copy took its time.

@@ -32,8 +32,9 @@ class Source {
   // Fills `into`, whose content is lost.  The copy holds every commit that was acknowledged before
   // the call, perhaps later ones, and each whole.  It is not flushed.
   // EBUSY: writers came and went, or outran the copy, kAttemptsMax times.  EBADMSG, ENODATA and
-  // ENOTSUP: as recovery would refuse the file.
-  Result<Copied> copy_into(DescriptorFile& into);
+  // ENOTSUP: as recovery would refuse the file.  EFBIG: its blocks cannot be shared, and it has
+  // more than copied_bytes_max.
+  Result<Copied> copy_into(DescriptorFile& into, std::uint64_t copied_bytes_max);
 
   static constexpr unsigned kAttemptsMax = 16;
 

@@ -49,21 +49,29 @@ void expect_nothing_left(const std::string& directory) {
     EXPECT_FALSE(entry.path().filename().string().starts_with(".pawl-snapshot-")) << entry.path();
 }
 
+// Where the disk is too small for what a snapshot asks of the journal it may fail, and only it.
 void take_snapshots_while_written(const std::string& directory, const WriterOptions& options,
-                                  int snapshots = kSnapshots) {
+                                  bool is_small_disk = false) {
   const std::string path = directory + "/file";
   const std::string copy = directory + "/copy";
   const Writer writer(path, options);
   writer.wait_for_more_than(0);
   std::uint64_t newest = 0;
-  for (int i = 0; i < snapshots; ++i) {
+  int taken = 0;
+  for (int i = 0; i < kSnapshots; ++i) {
     const std::uint64_t before = writer.acknowledged();
-    ASSERT_EQ(::pawl_snapshot(path.c_str(), copy.c_str(), PAWL_SNAPSHOT_REPLACE), 0)
-        << pawl_last_error();
+    const int outcome = ::pawl_snapshot(path.c_str(), copy.c_str(), PAWL_SNAPSHOT_REPLACE);
+    if (outcome != 0 && is_small_disk && (errno == EBUSY || errno == ENOSPC)) {
+      writer.wait_for_more_than(before);
+      continue;
+    }
+    ASSERT_EQ(outcome, 0) << pawl_last_error();
+    taken += 1;
     newest = std::max(newest, expect_state(copy, shape_of(options), before));
     if (::testing::Test::HasFailure()) return;
     writer.wait_for_more_than(newest);
   }
+  EXPECT_GT(taken, 0);
   expect_nothing_left(directory);
 }
 
@@ -199,7 +207,8 @@ TEST(WhileWritten, EachIsOneStateOnEveryFileSystem) {
     SCOPED_TRACE(place.file_system);
     const bool is_small = place.file_system == "tmpfs";
     take_snapshots_while_written(place.directory,
-                                 {.journal_bytes = 128 << 10, .large_every = is_small ? 0u : 10u});
+                                 {.journal_bytes = 128 << 10, .large_every = is_small ? 0u : 10u},
+                                 is_small);
     if (HasFailure()) return;
   }
 }

@@ -1,0 +1,63 @@
+#include "preload/read_snapshots.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cerrno>
+
+#include "medium/held_journal.h"
+#include "medium/named_medium.h"
+#include "preload/patterns.h"
+#include "preload/real.h"
+#include "snapshot/committed_copy.h"
+#include "snapshot/new_file.h"
+
+namespace pawl::preload {
+namespace {
+
+bool has_writer(const std::string& path) {
+  const std::string journal = path + kJournalSuffix;
+  const Descriptor side(::open(journal.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!side.valid()) return false;
+  struct flock lock = lock_of_writer();
+  return ::fcntl(side.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+// In the file's directory, where blocks can be shared; or in memory, for who may not write there.
+Result<Descriptor> make_file_for_copy(const std::string& path) {
+  auto beside = snapshot::NewFile::make_nameless(path.substr(0, path.rfind('/') + 1));
+  if (beside.ok()) return Descriptor(beside.value().release());
+  Descriptor memory(::memfd_create("pawl-snapshot", MFD_CLOEXEC));
+  if (memory.valid()) return memory;
+  return Status::from_errno(errno, "cannot make a file for a copy of " + path);
+}
+
+}  // namespace
+
+bool is_written_elsewhere(const NamedFile& file) {
+  return S_ISREG(file.status.st_mode) && matches_a_pattern(file.real_path) &&
+         has_writer(file.real_path);
+}
+
+Status show_committed(int descriptor, const NamedFile& file, int flags) {
+  if ((flags & O_ACCMODE) != O_RDONLY || !is_written_elsewhere(file)) return {};
+  auto source = snapshot::Source::open(file.real_path);
+  if (!source.ok()) return source.status();
+  auto copy = make_file_for_copy(file.real_path);
+  if (!copy.ok()) return copy.status();
+  DescriptorFile into(std::move(copy.value()), "a copy of " + file.real_path);
+  const auto copied = source.value().copy_into(into, kReadCopyBytesMax);
+  if (!copied.ok()) return copied.status();
+  constexpr int kKept = O_NONBLOCK | O_NOATIME;
+  const std::string open_file = "/proc/self/fd/" + std::to_string(into.descriptor());
+  const Descriptor shown(::open(open_file.c_str(), O_RDONLY | O_CLOEXEC | (flags & kKept)));
+  if (!shown.valid()) return Status::from_errno(errno, "cannot open the copy of " + file.real_path);
+  // What fstat() shows; the owner is the reader.
+  [[maybe_unused]] const int ignored = ::fchmod(into.descriptor(), file.status.st_mode & 0777);
+  if (real().dup3(shown.get(), descriptor, flags & O_CLOEXEC) != descriptor)
+    return Status::from_errno(errno, "cannot open the copy of " + file.real_path);
+  return {};
+}
+
+}  // namespace pawl::preload
