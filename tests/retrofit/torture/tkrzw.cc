@@ -188,8 +188,9 @@ std::vector<StoreKind> store_kinds() {
       restored_kind<Hash>("hash_hard", "tkh", hash_parameters()),
       tkrzw_kind<Tree>("tree", "tkt", tree_parameters(), Synchronised::in_one_step),
       restored_kind<Tree>("tree_hard", "tkt", tree_parameters()),
-      // It writes a new file, marked as closed, and renames it.
-      tkrzw_kind<SkipStore>("skip", "tks", tkrzw::SkipDBM::TuningParameters(), Synchronised::hard)};
+      // It writes a new file, marked as closed, and renames it over the old one, which is marked as
+      // open and committed so just before it goes: a kill between the two is a restoration.
+      restored_kind<SkipStore>("skip", "tks", tkrzw::SkipDBM::TuningParameters())};
 }
 
 }  // namespace pawl::retrofit
