@@ -13,10 +13,10 @@ enum ExitCode : int {
   kExitMissingJournal = 6,  // the file is marked as open, and there is no journal
   kExitInUse = 7,           // a process has the file mapped atomically
   kExitNewerVersion = 8,    // written by a newer Pawl
-  kExitUnsafe = 9,          // doctor: something here is unsafe
+  kExitUnsafe = 9,          // doctor: something here is unsafe; a program is not protected as it is
   kExitDamagedHeap = 10,    // heap: the heap's bookkeeping is damaged
-  kExitCannotRun = 126,     // run: the program cannot be run under Pawl
-  kExitNotFound = 127,      // run: there is no such program
+  kExitCannotRun = 126,     // run: the program cannot be run under Pawl; doctor: not at all
+  kExitNotFound = 127,      // run, doctor: there is no such program
 };
 
 }  // namespace pawl::cli

@@ -22,17 +22,19 @@ constexpr const char* kExitCodes =
     "    6  the file is marked as open, and its journal is missing\n"
     "    7  in use: a process has the file mapped atomically\n"
     "    8  written by a newer Pawl\n"
-    "    9  doctor: something here is unsafe\n"
+    "    9  doctor: something here is unsafe, or a program's files cannot be protected as it is\n"
     "   10  heap: the heap's bookkeeping is damaged\n"
-    "  126  run: the program cannot be run under Pawl\n"
-    "  127  run: there is no such program\n"
+    "  126  run: the program cannot be run under Pawl; doctor: it cannot be run\n"
+    "  127  run, doctor: there is no such program\n"
     "  run otherwise answers with the program's own exit code.\n\n"
     "Example:\n  pawl run --atomic '*.db' -- ./server --data /srv/data\n"
     "'pawl VERB --help' shows an example for each verb; pawl(1) tells more.";
 
-// Takes "--" and what follows it off the command line of `pawl run`.
+// Takes "--" and what follows it off the command line of `pawl run` and `pawl doctor`.
 pawl::cli::AfterDashes take_after_dashes(int& argc, char** argv) {
-  if (argc < 2 || std::string_view(argv[1]) != "run") return std::nullopt;
+  if (argc < 2) return std::nullopt;
+  const std::string_view verb = argv[1];
+  if (verb != "run" && verb != "doctor") return std::nullopt;
   for (int i = 2; i < argc; ++i) {
     if (std::string_view(argv[i]) != "--") continue;
     std::vector<std::string> words(argv + i + 1, argv + argc);
@@ -65,7 +67,7 @@ int run_command(int argc, char** argv) {
   pawl::cli::add_recover(app, exit_code);
   pawl::cli::add_verify(app, exit_code);
   pawl::cli::add_log(app, exit_code);
-  pawl::cli::add_doctor(app, exit_code);
+  pawl::cli::add_doctor(app, exit_code, after_dashes);
   pawl::cli::add_heap(app, exit_code);
   pawl::cli::add_bench(app, exit_code);
   if (argc > 1 && argv[1][0] != '-' && !has_verb(app, argv[1])) {

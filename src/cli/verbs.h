@@ -17,7 +17,7 @@ void add_info(CLI::App& app, int& exit_code);
 void add_recover(CLI::App& app, int& exit_code);
 void add_verify(CLI::App& app, int& exit_code);
 void add_log(CLI::App& app, int& exit_code);
-void add_doctor(CLI::App& app, int& exit_code);
+void add_doctor(CLI::App& app, int& exit_code, const AfterDashes& after_dashes);
 void add_heap(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
 

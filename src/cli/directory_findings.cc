@@ -1,0 +1,167 @@
+#include "cli/directory_findings.h"
+
+#include <fmt/core.h>
+
+#include <array>
+
+#include "cli/text.h"
+
+namespace pawl::cli {
+
+namespace {
+
+struct KnownFileSystem {
+  const char* type;
+  Level level;
+  const char* why;
+};
+
+// By the kernel's names, as in /proc/self/mountinfo.
+constexpr const char* kVolatileMemory =
+    "it lives in memory: commits survive the death of the process, not that of the machine";
+constexpr const char* kNetwork =
+    "a network file system: locks, order and durability are what its server makes of them; keep "
+    "the "
+    "file on a local disk";
+constexpr std::array kKnownFileSystems = {
+    KnownFileSystem{"ext4", Level::fine, ""},
+    KnownFileSystem{"ext3", Level::fine, ""},
+    KnownFileSystem{"xfs", Level::fine, ""},
+    KnownFileSystem{"f2fs", Level::fine, ""},
+    KnownFileSystem{"btrfs", Level::note,
+                    "it copies on write: after a snapshot, or with compression, space that was "
+                    "reserved may not be enough, so that a full disk can stop the copying of "
+                    "committed bytes into the file (they stay in the journal)"},
+    KnownFileSystem{"bcachefs", Level::note,
+                    "it copies on write: reserved space may not be enough after a snapshot"},
+    KnownFileSystem{
+        "zfs", Level::note,
+        "it copies on write: space cannot be reserved, so that a full disk can stop the "
+        "copying of committed bytes into the file (they stay in the journal)"},
+    KnownFileSystem{"tmpfs", Level::unsafe, kVolatileMemory},
+    KnownFileSystem{"ramfs", Level::unsafe, kVolatileMemory},
+    KnownFileSystem{
+        "overlay", Level::unsafe,
+        "an overlay: a file of a lower layer changes its identity when it is first "
+        "written, and the upper layer is often thrown away with its container; keep the "
+        "file on a volume"},
+    KnownFileSystem{"nfs", Level::unsafe, kNetwork},
+    KnownFileSystem{"nfs4", Level::unsafe, kNetwork},
+    KnownFileSystem{"cifs", Level::unsafe, kNetwork},
+    KnownFileSystem{"smb3", Level::unsafe, kNetwork},
+    KnownFileSystem{"9p", Level::unsafe, kNetwork},
+    KnownFileSystem{"ceph", Level::unsafe, kNetwork},
+    KnownFileSystem{"virtiofs", Level::unsafe,
+                    "the host decides what a flush means; keep the file on a disk of this machine"},
+};
+
+void examine_type(Findings& findings, const FileSystemFacts& facts) {
+  Finding finding{"file system",
+                  fmt::format("{} on {} at {}", facts.type.empty() ? "unknown" : facts.type,
+                              facts.source, facts.mount_point),
+                  Level::note, "not one that Pawl knows: its flush may or may not be one"};
+  for (const KnownFileSystem& known : kKnownFileSystems) {
+    if (facts.type != known.type) continue;
+    finding.level = known.level;
+    finding.why = known.why;
+  }
+  if (facts.type.starts_with("fuse")) {
+    finding.level = Level::unsafe;
+    finding.why = "a file system in user space: durability is what its program makes of it";
+  }
+  findings.push_back(finding);
+}
+
+bool has_option(const std::string& options, const std::string& option) {
+  return ("," + options + ",").find("," + option + ",") != std::string::npos;
+}
+
+void examine_mount_options(Findings& findings, const FileSystemFacts& facts) {
+  for (const char* option : {"nobarrier", "barrier=0"}) {
+    if (has_option(facts.options, option)) {
+      findings.push_back({"mount option", option, Level::unsafe,
+                          "flushes do not reach the disk; mount without it"});
+    }
+  }
+  if (has_option(facts.options, "volatile")) {
+    findings.push_back({"mount option", "volatile", Level::unsafe,
+                        "the overlay ignores every flush; mount without it"});
+  }
+  if (has_option(facts.options, "ro")) {
+    findings.push_back({"mount option", "ro", Level::note,
+                        "mounted for reading only: no file here can be mapped atomically"});
+  }
+}
+
+void examine_abilities(Findings& findings, const FileSystemFacts& facts) {
+  if (!facts.can_create) {
+    findings.push_back({"journals", "cannot be created", Level::note,
+                        "no file can be made in this directory (" + facts.create_reason +
+                            "), and a journal stands beside its file"});
+    return;
+  }
+  findings.push_back({"O_DIRECT", facts.has_direct_io ? "yes" : "no",
+                      facts.has_direct_io ? Level::fine : Level::note,
+                      facts.has_direct_io ? ""
+                                          : "the journal is written through the page cache, "
+                                            "which is slower"});
+  findings.push_back({"marks", facts.has_attributes ? "yes" : "no",
+                      facts.has_attributes ? Level::fine : Level::note,
+                      facts.has_attributes ? ""
+                                           : "no user attributes: after a crash nothing keeps "
+                                             "another program from using the file without its "
+                                             "journal"});
+  findings.push_back({"reservation", facts.has_allocation ? "yes" : "no",
+                      facts.has_allocation ? Level::fine : Level::note,
+                      facts.has_allocation ? ""
+                                           : "no fallocate: space is reserved by writing, which "
+                                             "is slower"});
+  findings.push_back({"free space", size_text(facts.free_bytes)});
+}
+
+void examine_disk(Findings& findings, const FileSystemFacts& facts) {
+  if (facts.disk.empty()) {
+    findings.push_back({"disk", "no single block device behind it"});
+    return;
+  }
+  findings.push_back({"disk", facts.disk});
+  if (facts.write_cache == "write back") {
+    findings.push_back(
+        {"write cache", facts.has_fua ? "write back, with FUA" : "write back", Level::fine, ""});
+  } else if (facts.write_cache == "write through") {
+    // The kernel then sends no flush: right for a disk without a cache, and wrong for one that
+    // does not admit to it.
+    findings.push_back(
+        {"write cache", "write through", Level::note,
+         "the kernel sends this disk no flush, because it says that it keeps nothing "
+         "back: true of a disk without a cache or with a battery. If it is a virtual "
+         "disk, ask whether its host says so too"});
+  } else {
+    findings.push_back({"write cache", "unknown", Level::note, "the kernel does not say"});
+  }
+}
+
+}  // namespace
+
+const char* level_name(Level level) {
+  switch (level) {
+    case Level::fine:
+      return "fine";
+    case Level::note:
+      return "note";
+    case Level::unsafe:
+      return "unsafe";
+  }
+  return "unknown";
+}
+
+Findings examine_directory(const FileSystemFacts& facts) {
+  Findings findings;
+  examine_type(findings, facts);
+  examine_mount_options(findings, facts);
+  examine_abilities(findings, facts);
+  examine_disk(findings, facts);
+  return findings;
+}
+
+}  // namespace pawl::cli

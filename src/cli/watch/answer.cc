@@ -1,0 +1,204 @@
+#include "cli/watch/answer.h"
+
+#include <fmt/core.h>
+
+#include <cstring>
+#include <sstream>
+
+namespace pawl::cli::watch {
+
+namespace {
+
+constexpr std::size_t kLineColumns = 96;
+
+// As a shell takes it for one word.
+std::string quoted(const std::string& word) {
+  constexpr const char* kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string result = "'";
+  for (const char letter : word) {
+    if (letter == '\'') {
+      result += "'\\''";
+    } else {
+      result += letter;
+    }
+  }
+  return result + "'";
+}
+
+std::string run_line(const std::vector<std::string>& globs,
+                     const std::vector<std::string>& command) {
+  std::string line = "pawl run";
+  // Always in quotes: a glob is for Pawl and not for the shell, and people change it.
+  for (const std::string& glob : globs) {
+    const std::string word = quoted(glob);
+    line += " --atomic " + (word.starts_with('\'') ? word : "'" + word + "'");
+  }
+  line += " --";
+  for (const std::string& word : command) line += " " + quoted(word);
+  return line;
+}
+
+std::vector<std::string> protectable(const Judgement& judgement) {
+  std::vector<std::string> globs;
+  for (const FileJudgement& file : judgement.files) {
+    if (file.verdict != Weight::cannot) globs.push_back(file.glob);
+  }
+  return globs;
+}
+
+const char* verdict_text(Weight verdict) {
+  switch (verdict) {
+    case Weight::note:
+      return "Pawl can protect it.";
+    case Weight::but:
+      return "Pawl can protect it, but:";
+    case Weight::cannot:
+      return "Pawl cannot protect it:";
+  }
+  return "";
+}
+
+std::string counts_text(const std::map<std::string, std::uint64_t>& counts) {
+  std::string text;
+  for (const auto& [name, count] : counts) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, count_text(count, "time"));
+  }
+  return text.empty() ? "never" : text;
+}
+
+// Breaks a text at spaces, each line after `indent` spaces.
+void print_wrapped(std::size_t indent, const std::string& text) {
+  std::istringstream words(text);
+  std::string line;
+  for (std::string word; words >> word;) {
+    if (!line.empty() && indent + line.size() + 1 + word.size() > kLineColumns) {
+      fmt::print("{:{}}{}\n", "", indent, line);
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  if (!line.empty()) fmt::print("{:{}}{}\n", "", indent, line);
+}
+
+void print_remark(const Remark& remark) {
+  std::string seen = remark.seen;
+  if (remark.count > 1) {
+    seen += fmt::format("{}{} in all", seen.empty() ? "" : "; ", count_text(remark.count, "time"));
+  }
+  fmt::print("  {:<7} {}{}{}\n", weight_name(remark.weight), remark.code, seen.empty() ? "" : ": ",
+             seen);
+  print_wrapped(10, remark.why + ".");
+  print_wrapped(10, "What to do: " + remark.advice + ".");
+}
+
+std::string ending_text(const Ending& ending) {
+  if (ending.signal == 0) return fmt::format("ended with exit code {}", ending.exit_code);
+  return fmt::format("was ended by signal {} ({})", ending.signal, ::strsignal(ending.signal));
+}
+
+void print_file(const FileFacts& file, const FileJudgement& judgement,
+                const std::vector<std::string>& command) {
+  fmt::print("\n{}\n", file.path);
+  fmt::print("  mapped        {}, {}, at most {} at once\n", count_text(file.mappings, "time"),
+             file.is_mapped_writable ? "shared and writable" : "shared, for reading",
+             size_text(file.longest_mapping_bytes));
+  fmt::print("  size          {} when it was first mapped, {} at the end\n",
+             size_text(file.first_size_bytes), size_text(file.last_size_bytes));
+  fmt::print("  changed       {}{}\n", file.is_mapped_writable ? "by stores; by calls: " : "",
+             counts_text(file.changes));
+  fmt::print("  synchronised  {}\n", counts_text(file.synchronisations));
+  fmt::print("{}\n", verdict_text(judgement.verdict));
+  for (const Remark& remark : judgement.remarks) print_remark(remark);
+  if (judgement.verdict != Weight::cannot) {
+    fmt::print("  {}\n", run_line({judgement.glob}, command));
+  }
+}
+
+Json remarks_json(const std::vector<Remark>& remarks) {
+  Json list = Json::array();
+  for (const Remark& remark : remarks) {
+    list.push_back({{"code", remark.code},
+                    {"weight", weight_name(remark.weight)},
+                    {"count", remark.count},
+                    {"seen", remark.seen},
+                    {"why", remark.why},
+                    {"advice", remark.advice}});
+  }
+  return list;
+}
+
+const char* verdict_name(Weight verdict) {
+  switch (verdict) {
+    case Weight::note:
+      return "can";
+    case Weight::but:
+      return "can, but";
+    case Weight::cannot:
+      return "cannot";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+Json answer_json(const ProgramFacts& facts, const Judgement& judgement,
+                 const std::vector<std::string>& command) {
+  Json files = Json::array();
+  for (const FileJudgement& one : judgement.files) {
+    const FileFacts& file = facts.files.at(one.key);
+    files.push_back({{"path", file.path},
+                     {"verdict", verdict_name(one.verdict)},
+                     {"run", one.verdict == Weight::cannot ? "" : run_line({one.glob}, command)},
+                     {"mappings", file.mappings},
+                     {"writable", file.is_mapped_writable},
+                     {"longest_mapping_bytes", file.longest_mapping_bytes},
+                     {"first_size_bytes", file.first_size_bytes},
+                     {"last_size_bytes", file.last_size_bytes},
+                     {"changes", file.changes},
+                     {"synchronisations", file.synchronisations},
+                     {"sync_file_range", file.range_hints},
+                     {"programs", file.programs},
+                     {"findings", remarks_json(one.remarks)}});
+  }
+  const std::vector<std::string> globs = protectable(judgement);
+  return Json{{"command", command},
+              {"ended",
+               {{"exit_code", facts.ending.signal == 0 ? Json(facts.ending.exit_code) : Json()},
+                {"signal", facts.ending.signal != 0 ? Json(facts.ending.signal) : Json()}}},
+              {"processes", facts.processes},
+              {"fine", judgement.is_fine},
+              {"run", globs.empty() ? "" : run_line(globs, command)},
+              {"files", files},
+              {"findings", remarks_json(judgement.remarks)},
+              {"limits", facts.limits}};
+}
+
+void print_answer(const ProgramFacts& facts, const Judgement& judgement,
+                  const std::vector<std::string>& command) {
+  fmt::print("{} {}. {}, {}.\n", command.front(), ending_text(facts.ending),
+             facts.processes == 1 ? "1 process" : fmt::format("{} processes", facts.processes),
+             judgement.files.size() == 1
+                 ? "1 file to judge"
+                 : fmt::format("{} files to judge", judgement.files.size()));
+  for (const FileJudgement& file : judgement.files) {
+    print_file(facts.files.at(file.key), file, command);
+  }
+  if (!judgement.remarks.empty()) {
+    fmt::print("\nThe program as a whole:\n");
+    for (const Remark& remark : judgement.remarks) print_remark(remark);
+  }
+  for (const std::string& limit : facts.limits) {
+    fmt::print("\n");
+    print_wrapped(0, "Not all was looked at: " + limit + ".");
+  }
+  const std::vector<std::string> globs = protectable(judgement);
+  if (globs.size() > 1) {
+    fmt::print("\nAll that can be protected:\n  {}\n", run_line(globs, command));
+  }
+  fmt::print("\n{}\n", judgement.is_fine ? "Pawl can protect all of it as it is."
+                                         : "Not as it is: see above.");
+}
+
+}  // namespace pawl::cli::watch

@@ -1,0 +1,870 @@
+#include "cli/watch/calls.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <linux/aio_abi.h>
+#include <linux/fs.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstring>
+#include <fstream>
+
+#include "cli/file_system.h"
+#include "cli/program.h"
+#include "cli/watch/other_processes.h"
+#include "cli/watch/process_memory.h"
+#include "pawl/pawl.h"
+
+namespace pawl::cli::watch {
+
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kPrivateCopyBytesMax = std::uint64_t{1} << 30;  // the face copies no more
+constexpr std::size_t kControlBytesMax = 65536;
+constexpr std::size_t kEnvironmentBytesMax = std::size_t{8} << 20;
+constexpr int kMovesBlocks =
+    FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE | FALLOC_FL_UNSHARE_RANGE;
+
+int number(std::uint64_t argument) { return static_cast<int>(argument); }
+
+std::uint64_t page_end(std::uint64_t address) {
+  return (address + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
+
+std::string link_to(pid_t thread, const std::string& name) {
+  return fmt::format("/proc/{}/{}", thread, name);
+}
+
+std::string target_of(const std::string& link) {
+  std::array<char, PATH_MAX> target{};
+  const ssize_t length = ::readlink(link.c_str(), target.data(), target.size());
+  return length <= 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(length));
+}
+
+bool has_variable(pid_t process) {
+  std::ifstream file(link_to(process, "environ"), std::ios::binary);
+  if (!file) return true;  // not to be seen: no reason to say anything
+  std::size_t bytes = 0;
+  for (std::string variable; std::getline(file, variable, '\0');) {
+    if (variable == kVariable) return true;
+    bytes += variable.size();
+    if (bytes > kEnvironmentBytesMax) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool Calls::OpenFile::is_read_write() const {
+  return (flags & O_PATH) == 0 && (flags & O_ACCMODE) == O_RDWR;
+}
+bool Calls::OpenFile::is_writable() const {
+  return (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_RDONLY;
+}
+bool Calls::OpenFile::writes_durably() const { return (flags & O_DSYNC) != 0; }
+
+// ------------------------------------------------------------------------------ processes
+
+Calls::Process& Calls::process(pid_t number) {
+  return processes_.try_emplace(number, libraries_).first->second;
+}
+
+void Calls::process_began(pid_t number, pid_t parent) {
+  facts_.processes += 1;
+  if (processes_.size() >= kProcessesMax) {
+    facts_.limits.insert(
+        fmt::format("more than {} processes ran at a time: what some of them had mapped before "
+                    "they were started is not known",
+                    kProcessesMax));
+    return;
+  }
+  const auto found = processes_.find(parent);
+  if (parent == 0 || found == processes_.end()) {
+    process(number);
+    return;
+  }
+  Process child = found->second;
+  child.inherits = child.holds;
+  std::erase_if(child.inherits, [&](const FileKey& file) {
+    return !holds_still(parent, found->second, file) &&
+           !inherits_still(parent, found->second, file);
+  });
+  child.holds.clear();
+  child.opened.clear();
+  child.last_synchronised.reset();
+  processes_.insert_or_assign(number, std::move(child));
+}
+
+void Calls::process_borrows_memory(pid_t number) {
+  Process& child = process(number);
+  child.windows.clear();
+  child.inherits.clear();
+}
+
+void Calls::process_executed(pid_t number) {
+  Process fresh(libraries_);
+  fresh.executable = target_of(link_to(number, "exe"));
+  const Preloadability preloadability = preloadability_of(fresh.executable);
+  const bool has_obstacle =
+      preloadability.obstacle != Obstacle::none && preloadability.obstacle != Obstacle::cannot_look;
+  if (has_obstacle) {
+    fresh.obstacle_text = preloadability.status.text();
+    fresh.obstacle =
+        preloadability.obstacle == Obstacle::privileges ? Sight::privileges : Sight::no_preload;
+    if (facts_.not_preloadable.size() < kExecutablesMax) {
+      facts_.not_preloadable[fresh.executable] = fresh.obstacle_text;
+    } else {
+      facts_.limits.insert(
+          fmt::format("more than {} programs cannot be preloaded into; the others are not named",
+                      kExecutablesMax));
+    }
+  }
+  fresh.has_own_environment = !has_variable(number);
+  processes_.insert_or_assign(number, std::move(fresh));
+}
+
+void Calls::process_ended(pid_t number) {
+  const auto found = processes_.find(number);
+  if (found == processes_.end()) return;
+  for (const Window& window : found->second.windows) {
+    if (found->second.inherits.contains(window.file)) {
+      see(window.file, Sight::inherited,
+          fmt::format("process {} was forked while its parent had the file mapped, and kept the "
+                      "mapping until it ended",
+                      number));
+    }
+  }
+  processes_.erase(found);
+}
+
+bool Calls::holds_still(pid_t number, Process& process, const FileKey& file) {
+  if (!process.holds.contains(file)) return false;
+  for (const Window& window : process.windows) {
+    if (window.file == file) return true;
+  }
+  if (!descriptors_of(number, file).empty()) return true;
+  process.holds.erase(file);
+  return false;
+}
+
+// What a child inherited it has until it let go of all of it; descriptors that it opened later do
+// not bring it back.
+bool Calls::inherits_still(pid_t number, Process& process, const FileKey& file) {
+  if (!process.inherits.contains(file)) return false;
+  for (const Window& window : process.windows) {
+    if (window.file == file) return true;
+  }
+  for (const int descriptor : descriptors_of(number, file)) {
+    const auto own = process.opened.find(descriptor);
+    if (own == process.opened.end() || own->second.file != file) return true;
+  }
+  process.inherits.erase(file);
+  return false;
+}
+
+pid_t Calls::other_holder(pid_t number, const FileKey& file) {
+  for (auto& [other, state] : processes_) {
+    if (other != number && holds_still(other, state, file)) return other;
+  }
+  return 0;
+}
+
+// ------------------------------------------------------------------------------ helpers
+
+void Calls::see(const FileKey& file, Sight sight, const std::string& example) {
+  const auto found = facts_.files.find(file);
+  if (found == facts_.files.end()) return;
+  Seen& seen = found->second.seen[sight];
+  if (seen.count++ == 0) seen.example = example;
+}
+
+std::string Calls::said_of(const Call& call, const std::string& what) const {
+  return fmt::format("{} by process {}", what, process_text(call.process));
+}
+
+std::optional<Calls::OpenFile> Calls::open_file(pid_t thread, int descriptor) const {
+  struct stat status{};
+  if (descriptor < 0 ||
+      ::stat(link_to(thread, fmt::format("fd/{}", descriptor)).c_str(), &status) != 0 ||
+      !S_ISREG(status.st_mode)) {
+    return std::nullopt;
+  }
+  OpenFile open{
+      {status.st_dev, status.st_ino}, static_cast<std::uint64_t>(status.st_size), status.st_nlink};
+  std::ifstream file(link_to(thread, fmt::format("fdinfo/{}", descriptor)));
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("flags:"))
+      open.flags = static_cast<int>(std::strtol(line.c_str() + 6, nullptr, 8));
+  }
+  return open;
+}
+
+std::optional<FileKey> Calls::known_file_at(const Call& call, int directory, std::uint64_t path,
+                                            bool follow, std::uint64_t* links) const {
+  if (facts_.files.empty()) return std::nullopt;
+  const std::optional<std::string> name = read_path(call.thread, path);
+  if (!name || name->empty()) return std::nullopt;
+  const std::string start = name->front() == '/'    ? "root"
+                            : directory == AT_FDCWD ? "cwd"
+                                                    : fmt::format("fd/{}", directory);
+  const std::string whole = link_to(call.thread, start) + "/" + *name;
+  struct stat status{};
+  if ((follow ? ::stat(whole.c_str(), &status) : ::lstat(whole.c_str(), &status)) != 0)
+    return std::nullopt;
+  const FileKey key{status.st_dev, status.st_ino};
+  if (!is_known(key)) return std::nullopt;
+  if (links != nullptr) *links = status.st_nlink;
+  return key;
+}
+
+void Calls::judge_origin(const Call& call, const FileKey& file, const std::string& what) {
+  switch (process(call.process).code.origin_of(call)) {
+    case Origin::function:
+      return;
+    case Origin::raw:
+      return see(file, Sight::raw_call, said_of(call, what));
+    case Origin::stream:
+      return see(file, Sight::stream_write, said_of(call, what));
+    case Origin::inside_libc:
+      return see(file, Sight::inside_libc, said_of(call, what));
+  }
+}
+
+bool Calls::is_by_holder(const Call& call, const FileKey& file, const std::string& what,
+                         Effect effect) {
+  Process& caller = process(call.process);
+  if (holds_still(call.process, caller, file)) {
+    judge_origin(call, file, what);
+    return true;
+  }
+  if (inherits_still(call.process, caller, file)) {
+    see(file, Sight::forked_child, said_of(call, what));
+  } else if (const pid_t holder = effect == Effect::changes ? other_holder(call.process, file) : 0;
+             holder != 0) {
+    see(file, Sight::other_process,
+        fmt::format("{}, while process {} had it mapped", said_of(call, what),
+                    process_text(holder)));
+  }
+  return false;
+}
+
+void Calls::note_synchronised(const Call& call, const FileKey& file, const char* name) {
+  if (!is_by_holder(call, file, name, Effect::synchronises)) return;
+  facts_.files[file].synchronisations[name] += 1;
+  Process& caller = process(call.process);
+  for (Window& window : caller.windows) {
+    if (window.file == file) window.is_synchronised = true;
+  }
+  if (caller.last_synchronised && *caller.last_synchronised != file) {
+    const auto pair = std::pair(*caller.last_synchronised, file);
+    if (facts_.in_one_go.contains(pair) || facts_.in_one_go.size() < kPairsMax) {
+      facts_.in_one_go[pair] += 1;
+    } else {
+      facts_.limits.insert(fmt::format(
+          "more than {} pairs of files are synchronised together; the others are not named",
+          kPairsMax));
+    }
+  }
+  caller.last_synchronised = file;
+}
+
+void Calls::look_for_outsiders(const std::set<FileKey>& files) {
+  if (scans_ == kScansMax) {
+    facts_.limits.insert(fmt::format(
+        "other processes were looked for {} times and then only at the end", kScansMax));
+    return;
+  }
+  scans_ += 1;
+  std::set<pid_t> known;
+  for (const auto& [number, state] : processes_) known.insert(number);
+  Scan scan = find_holders(files, known);
+  for (const Holder& holder : scan.holders) see(holder.file, Sight::outsider, holder.text);
+  facts_.limits.merge(scan.limits);
+}
+
+// ------------------------------------------------------------------------------ memory
+
+Wants Calls::map_entered(const Call& call) {
+  Process& caller = process(call.process);
+  const int protection = number(call.arguments[2]);
+  const int flags = number(call.arguments[3]);
+  if ((protection & PROT_EXEC) != 0) caller.code.forget();
+  if ((flags & MAP_FIXED) != 0 && !caller.windows.empty()) {
+    const std::uint64_t begin = call.arguments[0];
+    const std::uint64_t end = page_end(begin + call.arguments[1]);
+    for (const Window& window : caller.windows) {
+      if (window.is_read_only || begin >= window.end || end <= window.begin) continue;
+      if (begin > window.begin || end < window.end) {
+        see(window.file, Sight::fixed_over_part, said_of(call, "mmap with MAP_FIXED"));
+      }
+    }
+    unmapped(caller, begin, end);
+  }
+  if ((flags & MAP_ANONYMOUS) != 0) return Wants::nothing;
+  const bool asks_for_pawl = (flags & MAP_ATOMIC) == MAP_ATOMIC;
+  if ((flags & MAP_TYPE) == MAP_PRIVATE) {
+    const auto open = open_file(call.thread, number(call.arguments[4]));
+    if (open && call.arguments[1] > kPrivateCopyBytesMax &&
+        holds_still(call.process, caller, open->key)) {
+      see(open->key, Sight::large_private, said_of(call, "mmap"));
+    }
+    return Wants::nothing;
+  }
+  if (asks_for_pawl) {
+    // A kernel without Pawl refuses the mapping, and nothing more is seen of the file.
+    const auto open = open_file(call.thread, number(call.arguments[4]));
+    FileFacts* const facts = open ? facts_of_new(call, *open, number(call.arguments[4])) : nullptr;
+    if (facts != nullptr) facts->asks_for_pawl = true;
+  }
+  return Wants::result;
+}
+
+FileFacts* Calls::facts_of_new(const Call& call, const OpenFile& open, int descriptor) {
+  const auto found = facts_.files.find(open.key);
+  if (found != facts_.files.end()) return &found->second;
+  // A file without a name does not survive a crash: the face leaves it to the kernel.
+  const std::string path = target_of(link_to(call.thread, fmt::format("fd/{}", descriptor)));
+  if (open.links == 0 || !path.starts_with('/') || !globs_.match(path)) return nullptr;
+  if (facts_.files.size() == kFilesMax) {
+    facts_.limits.insert(
+        fmt::format("more than {} files are mapped; the others are not judged. Name those that "
+                    "matter with --atomic",
+                    kFilesMax));
+    return nullptr;
+  }
+  FileFacts& facts = facts_.files[open.key];
+  facts_.order.push_back(open.key);
+  facts.path = path;
+  facts.first_size_bytes = open.size_bytes;
+  // Now, for the directory may go before the program does.
+  Result<FileSystemFacts> directory = look_at_directory(path.substr(0, path.rfind('/') + 1));
+  if (directory.ok()) {
+    facts.can_have_journal = directory.value().can_create;
+    facts.directory = examine_directory(directory.value());
+  }
+  return &facts;
+}
+
+void Calls::add_holder(const Call& call, const OpenFile& open, FileFacts& facts) {
+  Process& caller = process(call.process);
+  if (inherits_still(call.process, caller, open.key)) {
+    see(open.key, Sight::forked_child, said_of(call, "mmap"));
+  } else if (const pid_t holder = other_holder(call.process, open.key); holder != 0) {
+    see(open.key, Sight::second_process,
+        fmt::format("process {} mapped it while process {} had it", process_text(call.process),
+                    process_text(holder)));
+  }
+  for (const int descriptor : descriptors_of(call.process, open.key)) {
+    const auto own = caller.opened.find(descriptor);
+    if (own != caller.opened.end() && own->second.is_stream && own->second.file == open.key) {
+      see(open.key, Sight::stream_open, said_of(call, "mmap, while it is open as a stream,"));
+    }
+  }
+  if (!caller.obstacle_text.empty()) see(open.key, caller.obstacle, caller.obstacle_text);
+  if (caller.has_own_environment) {
+    see(open.key, Sight::environment,
+        fmt::format("process {} was started with an environment without the variables that "
+                    "'pawl run' sets",
+                    process_text(call.process)));
+  }
+  caller.holds.insert(open.key);
+  if (facts.programs.size() < kProgramsMax) {
+    facts.programs.insert(caller.executable);
+  } else if (!facts.programs.contains(caller.executable)) {
+    facts_.limits.insert(
+        fmt::format("more than {} programs map one file; the others are not named", kProgramsMax));
+  }
+  look_for_outsiders({open.key});
+}
+
+void Calls::mapped(const Call& call, std::uint64_t address) {
+  Process& caller = process(call.process);
+  const int descriptor = number(call.arguments[4]);
+  const auto open = open_file(call.thread, descriptor);
+  if (!open) return;
+  const bool holds = holds_still(call.process, caller, open->key);
+  if (!open->is_read_write() && !is_known(open->key)) {
+    // It may be mapped for writing later; then this one would not show what is committed.
+    if (caller.windows.size() < kWindowsMax) {
+      caller.windows.push_back(
+          {open->key, address, page_end(address + call.arguments[1]), true, true});
+    }
+    return;
+  }
+  const Origin origin = caller.code.origin_of(call);
+  if (origin == Origin::inside_libc || origin == Origin::stream) return;  // sem_open(3) and its kin
+  FileFacts* const facts = open->is_read_write() || is_known(open->key)
+                               ? facts_of_new(call, *open, descriptor)
+                               : nullptr;
+  if (facts == nullptr) return;
+  const bool has_window = std::ranges::any_of(
+      caller.windows, [&](const Window& window) { return window.file == open->key; });
+  if (!open->is_read_write()) {
+    if (holds) {
+      see(open->key, Sight::second_mapping, said_of(call, "mmap for reading only"));
+    } else if (inherits_still(call.process, caller, open->key) ||
+               other_holder(call.process, open->key) != 0) {
+      see(open->key, Sight::reader, said_of(call, "mmap for reading"));
+    }
+  } else {
+    if (has_window && !inherits_still(call.process, caller, open->key)) {
+      see(open->key, Sight::second_mapping, said_of(call, "mmap"));
+    }
+    if (origin == Origin::raw) see(open->key, Sight::raw_call, said_of(call, "mmap"));
+    if (!holds) add_holder(call, *open, *facts);
+    facts->mappings += 1;
+    facts->longest_mapping_bytes = std::max(facts->longest_mapping_bytes, call.arguments[1]);
+    facts->last_size_bytes = open->size_bytes;
+    if ((number(call.arguments[2]) & PROT_WRITE) != 0) facts->is_mapped_writable = true;
+  }
+  if (caller.windows.size() == kWindowsMax) {
+    facts_.limits.insert(fmt::format(
+        "a process has more than {} mappings of files; the others are not followed", kWindowsMax));
+    return;
+  }
+  caller.windows.push_back(
+      {open->key, address, page_end(address + call.arguments[1]), !open->is_read_write(), false});
+}
+
+void Calls::unmapped(Process& process, std::uint64_t begin, std::uint64_t end) {
+  std::vector<Window> left;
+  for (const Window& window : process.windows) {
+    if (begin >= window.end || end <= window.begin) {
+      left.push_back(window);
+      continue;
+    }
+    if (!window.is_synchronised && !process.inherits.contains(window.file)) {
+      see(window.file, Sight::unmapped_unsynchronised, "munmap");
+    }
+    if (window.begin < begin) {
+      left.push_back(window);
+      left.back().end = begin;
+    }
+    if (end < window.end) {
+      left.push_back(window);
+      left.back().begin = end;
+    }
+  }
+  process.windows = std::move(left);
+}
+
+Wants Calls::remap_entered(const Call& call) {
+  Process& caller = process(call.process);
+  const std::uint64_t begin = call.arguments[0];
+  const std::uint64_t end = page_end(begin + std::max<std::uint64_t>(call.arguments[1], 1));
+  for (const Window& window : caller.windows) {
+    if (begin >= window.end || end <= window.begin || window.is_read_only) continue;
+    if (begin != window.begin || end != window.end ||
+        (number(call.arguments[3]) & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) != 0) {
+      see(window.file, Sight::remap_part, said_of(call, "mremap"));
+    }
+    return Wants::result;
+  }
+  return Wants::nothing;
+}
+
+void Calls::remapped(const Call& call, std::uint64_t address) {
+  Process& caller = process(call.process);
+  for (Window& window : caller.windows) {
+    if (window.begin != call.arguments[0]) continue;
+    if (is_by_holder(call, window.file, "mremap")) {
+      FileFacts& facts = facts_.files[window.file];
+      facts.changes["mremap"] += 1;
+      facts.longest_mapping_bytes = std::max(facts.longest_mapping_bytes, call.arguments[2]);
+    }
+    window.begin = address;
+    window.end = page_end(address + call.arguments[2]);
+    return;
+  }
+}
+
+void Calls::window_refused(const Call& call, Sight sight, const char* name) {
+  const std::uint64_t begin = call.arguments[0];
+  const std::uint64_t end = page_end(begin + call.arguments[1]);
+  for (const Window& window : process(call.process).windows) {
+    if (begin < window.end && window.begin < end) see(window.file, sight, said_of(call, name));
+  }
+}
+
+void Calls::range_synchronised(const Call& call) {
+  const int flags = number(call.arguments[2]);
+  if ((flags & (MS_SYNC | MS_ASYNC)) == 0) return;
+  const std::uint64_t begin = call.arguments[0];
+  const std::uint64_t end = page_end(begin + call.arguments[1]);
+  std::set<FileKey> files;
+  for (const Window& window : process(call.process).windows) {
+    if (begin < window.end && window.begin < end && !window.is_read_only) files.insert(window.file);
+  }
+  for (const FileKey& file : files) {
+    note_synchronised(call, file, (flags & MS_SYNC) != 0 ? "msync" : "msync(MS_ASYNC)");
+  }
+}
+
+// ------------------------------------------------------------------------------ files
+
+void Calls::synchronised(const Call& call, const char* name, int descriptor) {
+  const auto open = open_file(call.thread, descriptor);
+  if (open && is_known(open->key)) note_synchronised(call, open->key, name);
+}
+
+void Calls::all_synchronised(const Call& call, const char* name) {
+  const std::set<FileKey> holds = process(call.process).holds;
+  for (const FileKey& file : holds) note_synchronised(call, file, name);
+}
+
+void Calls::range_hinted(const Call& call) {
+  const auto open = open_file(call.thread, number(call.arguments[0]));
+  if (open && is_known(open->key) &&
+      is_by_holder(call, open->key, "sync_file_range", Effect::synchronises)) {
+    facts_.files[open->key].range_hints += 1;
+  }
+}
+
+void Calls::changed(const Call& call, const char* name, int descriptor) {
+  const auto open = open_file(call.thread, descriptor);
+  if (!open || !is_known(open->key) || !open->is_writable()) return;
+  if (!is_by_holder(call, open->key, name)) return;
+  FileFacts& facts = facts_.files[open->key];
+  facts.changes[name] += 1;
+  facts.last_size_bytes = std::max(facts.last_size_bytes, open->size_bytes);
+  const bool asks_for_durability =
+      call.number == SYS_pwritev2 && (call.arguments[5] & (RWF_SYNC | RWF_DSYNC)) != 0;
+  const bool writes = call.number != SYS_ftruncate && call.number != SYS_fallocate;
+  if (writes && (open->writes_durably() || asks_for_durability)) {
+    note_synchronised(call, open->key, "durable write");
+  }
+}
+
+void Calls::truncated_by_name(const Call& call) {
+  const auto file = known_file_at(call, AT_FDCWD, call.arguments[0], true, nullptr);
+  if (file && is_by_holder(call, *file, "truncate")) facts_.files[*file].changes["truncate"] += 1;
+}
+
+void Calls::allocated(const Call& call) {
+  const int descriptor = number(call.arguments[0]);
+  const auto open = open_file(call.thread, descriptor);
+  if (open && (number(call.arguments[1]) & kMovesBlocks) != 0 &&
+      holds_still(call.process, process(call.process), open->key)) {
+    see(open->key, Sight::move_blocks, said_of(call, "fallocate"));
+  }
+  changed(call, "fallocate", descriptor);
+}
+
+void Calls::shared_blocks(const Call& call) {
+  std::vector<int> descriptors = {number(call.arguments[0])};
+  const auto request = static_cast<std::uint32_t>(call.arguments[1]);
+  if (request == static_cast<std::uint32_t>(FICLONE)) {
+    descriptors.push_back(number(call.arguments[2]));
+  } else if (request == static_cast<std::uint32_t>(FICLONERANGE)) {
+    const auto source = read_object<std::int64_t>(call.thread, call.arguments[2]);
+    if (source) descriptors.push_back(static_cast<int>(*source));
+  }
+  for (const int descriptor : descriptors) {
+    const auto open = open_file(call.thread, descriptor);
+    if (open && holds_still(call.process, process(call.process), open->key)) {
+      see(open->key, Sight::share_blocks, said_of(call, "ioctl"));
+    }
+  }
+}
+
+void Calls::submitted(const Call& call) {
+  if (call.arguments[1] > kBatchMax) {
+    facts_.limits.insert(fmt::format(
+        "of requests of io_submit(2) only the first {} of a call were looked at", kBatchMax));
+  }
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(call.arguments[1], kBatchMax); ++i) {
+    const auto pointer = read_object<std::uint64_t>(call.thread, call.arguments[2] + i * 8);
+    const auto request = pointer ? read_object<iocb>(call.thread, *pointer) : std::nullopt;
+    if (!request) return;
+    const auto open = open_file(call.thread, static_cast<int>(request->aio_fildes));
+    if (open && holds_still(call.process, process(call.process), open->key)) {
+      see(open->key, Sight::linux_aio, said_of(call, "io_submit"));
+    }
+  }
+}
+
+void Calls::opened(const Call& call, std::uint64_t result) {
+  const auto descriptor = static_cast<int>(result);
+  Process& caller = process(call.process);
+  const auto open = open_file(call.thread, descriptor);
+  if (!open || (open->flags & O_PATH) != 0) {
+    caller.opened.erase(descriptor);
+    return;
+  }
+  const bool is_stream = caller.code.origin_of(call) == Origin::stream;
+  if (caller.opened.size() == kOpenedMax && !caller.opened.contains(descriptor)) {
+    facts_.limits.insert(fmt::format(
+        "a process opened more than {} files at a time; streams among the others were not seen",
+        kOpenedMax));
+  } else {
+    caller.opened[descriptor] = {open->key, is_stream};
+  }
+  if (!is_known(open->key)) return;
+  const bool truncates = call.number == SYS_creat ||
+                         (number(call.arguments[call.number == SYS_openat ? 2 : 1]) & O_TRUNC) != 0;
+  if (holds_still(call.process, caller, open->key)) {
+    if (is_stream) see(open->key, Sight::stream_open, said_of(call, "fopen"));
+    if (truncates) facts_.files[open->key].changes["open(O_TRUNC)"] += 1;
+  } else if (truncates) {
+    is_by_holder(call, open->key, "open with O_TRUNC");
+  } else if (!open->is_writable() && other_holder(call.process, open->key) != 0) {
+    see(open->key, Sight::reader, said_of(call, "open for reading"));
+  }
+}
+
+void Calls::name_removed(const Call& call, int directory, std::uint64_t path) {
+  std::uint64_t links = 0;
+  const auto file = known_file_at(call, directory, path, false, &links);
+  if (!file) return;
+  if (is_by_holder(call, *file, "unlink") && links > 1) {
+    see(*file, Sight::one_of_two_names, said_of(call, "unlink"));
+  }
+}
+
+// A file that another one is renamed over loses its name, as by unlink().
+void Calls::name_replaced(const Call& call, int directory, std::uint64_t path) {
+  std::uint64_t links = 0;
+  const auto file = known_file_at(call, directory, path, false, &links);
+  if (file) is_by_holder(call, *file, "rename");
+}
+
+void Calls::message_sent(const Call& call, std::uint64_t header) {
+  if (process(call.process).holds.empty()) return;
+  const auto message = read_object<msghdr>(call.thread, header);
+  if (!message || message->msg_controllen < sizeof(cmsghdr)) return;
+  std::vector<char> control(std::min<std::size_t>(message->msg_controllen, kControlBytesMax));
+  if (!read_memory(call.thread, reinterpret_cast<std::uint64_t>(message->msg_control),
+                   control.data(), control.size())) {
+    return;
+  }
+  for (std::size_t at = 0; at + sizeof(cmsghdr) <= control.size();) {
+    cmsghdr part{};
+    std::memcpy(&part, control.data() + at, sizeof(part));
+    if (part.cmsg_len < sizeof(part) || part.cmsg_len > control.size() - at) return;
+    const bool has_descriptors = part.cmsg_level == SOL_SOCKET && part.cmsg_type == SCM_RIGHTS;
+    for (std::size_t i = sizeof(part); has_descriptors && i + sizeof(int) <= part.cmsg_len;
+         i += sizeof(int)) {
+      int descriptor = -1;
+      std::memcpy(&descriptor, control.data() + at + i, sizeof(descriptor));
+      const auto open = open_file(call.thread, descriptor);
+      if (open && holds_still(call.process, process(call.process), open->key)) {
+        see(open->key, Sight::passed_on, said_of(call, "sendmsg"));
+      }
+    }
+    at += CMSG_ALIGN(part.cmsg_len);
+  }
+}
+
+// Under the face whoever gives up a lock on a whole file that is not mapped lets go of it.
+void Calls::unlocked(const Call& call) {
+  if (call.number == SYS_flock) {
+    if ((number(call.arguments[1]) & ~LOCK_NB) != LOCK_UN) return;
+  } else {
+    const auto lock = read_object<struct flock>(call.thread, call.arguments[2]);
+    if (!lock || lock->l_type != F_UNLCK || lock->l_whence != SEEK_SET || lock->l_start != 0 ||
+        lock->l_len != 0) {
+      return;
+    }
+  }
+  const auto open = open_file(call.thread, number(call.arguments[0]));
+  if (!open) return;
+  Process& caller = process(call.process);
+  const bool has_window = std::ranges::any_of(
+      caller.windows, [&](const Window& window) { return window.file == open->key; });
+  if (!has_window) caller.holds.erase(open->key);
+}
+
+void Calls::left_session(const Call& call) {
+  Process& caller = process(call.process);
+  for (const Window& window : caller.windows) {
+    if (caller.inherits.contains(window.file)) {
+      see(window.file, Sight::daemon, said_of(call, "setsid"));
+    }
+  }
+}
+
+void Calls::ends_itself(const Call& call) {
+  Process& caller = process(call.process);
+  for (const FileKey& file : std::set<FileKey>(caller.holds)) {
+    if (holds_still(call.process, caller, file) && caller.code.origin_of(call) == Origin::raw) {
+      see(file, Sight::raw_call, said_of(call, "exit_group"));
+    }
+  }
+}
+
+// ------------------------------------------------------------------------------ which is which
+
+Wants Calls::call_entered(const Call& call) {
+  const auto& arguments = call.arguments;
+  switch (call.number) {
+    case SYS_mmap:
+      return map_entered(call);
+    case SYS_mremap:
+      return remap_entered(call);
+    case SYS_open:
+    case SYS_openat:
+    case SYS_creat:
+      return Wants::result;
+    case SYS_io_uring_setup:
+      if (facts_.io_uring.count++ == 0) facts_.io_uring.example = said_of(call, "io_uring_setup");
+      return Wants::nothing;
+    default:
+      break;
+  }
+  // All others matter for files that are known only.
+  if (facts_.files.empty()) {
+    if (call.number == SYS_munmap) {
+      unmapped(process(call.process), arguments[0], page_end(arguments[0] + arguments[1]));
+    }
+    return Wants::nothing;
+  }
+  switch (call.number) {
+    case SYS_munmap:
+      unmapped(process(call.process), arguments[0], page_end(arguments[0] + arguments[1]));
+      break;
+    case SYS_msync:
+      range_synchronised(call);
+      break;
+    case SYS_remap_file_pages:
+      window_refused(call, Sight::remap_file_pages, "remap_file_pages");
+      break;
+    case SYS_pkey_mprotect:
+      if (number(arguments[3]) != -1) {
+        window_refused(call, Sight::protection_key, "pkey_mprotect");
+      }
+      break;
+    case SYS_write:
+      changed(call, "write", number(arguments[0]));
+      break;
+    case SYS_writev:
+      changed(call, "writev", number(arguments[0]));
+      break;
+    case SYS_pwrite64:
+      changed(call, "pwrite", number(arguments[0]));
+      break;
+    case SYS_pwritev:
+      changed(call, "pwritev", number(arguments[0]));
+      break;
+    case SYS_pwritev2:
+      changed(call, "pwritev2", number(arguments[0]));
+      break;
+    case SYS_sendfile:
+      changed(call, "sendfile", number(arguments[0]));
+      break;
+    case SYS_splice:
+      changed(call, "splice", number(arguments[2]));
+      break;
+    case SYS_copy_file_range:
+      changed(call, "copy_file_range", number(arguments[2]));
+      break;
+    case SYS_ftruncate:
+      changed(call, "ftruncate", number(arguments[0]));
+      break;
+    case SYS_truncate:
+      truncated_by_name(call);
+      break;
+    case SYS_fallocate:
+      allocated(call);
+      break;
+    case SYS_ioctl:
+      shared_blocks(call);
+      break;
+    case SYS_io_submit:
+      submitted(call);
+      break;
+    case SYS_fsync:
+      synchronised(call, "fsync", number(arguments[0]));
+      break;
+    case SYS_fdatasync:
+      synchronised(call, "fdatasync", number(arguments[0]));
+      break;
+    case SYS_sync:
+      all_synchronised(call, "sync");
+      break;
+    case SYS_syncfs:
+      all_synchronised(call, "syncfs");
+      break;
+    case SYS_sync_file_range:
+      range_hinted(call);
+      break;
+    case SYS_unlink:
+      name_removed(call, AT_FDCWD, arguments[0]);
+      break;
+    case SYS_unlinkat:
+      name_removed(call, number(arguments[0]), arguments[1]);
+      break;
+    case SYS_rename:
+      name_replaced(call, AT_FDCWD, arguments[0]);
+      name_replaced(call, AT_FDCWD, arguments[1]);
+      break;
+    case SYS_renameat:
+    case SYS_renameat2:
+      name_replaced(call, number(arguments[0]), arguments[1]);
+      name_replaced(call, number(arguments[2]), arguments[3]);
+      break;
+    case SYS_sendmsg:
+      message_sent(call, arguments[1]);
+      break;
+    case SYS_sendmmsg:
+      if (arguments[2] > kBatchMax) {
+        facts_.limits.insert(fmt::format(
+            "of messages of sendmmsg(2) only the first {} of a call were looked at", kBatchMax));
+      }
+      for (std::uint64_t i = 0; i < std::min<std::uint64_t>(arguments[2], kBatchMax); ++i) {
+        message_sent(call, arguments[1] + i * sizeof(mmsghdr));
+      }
+      break;
+    case SYS_flock:
+    case SYS_fcntl:
+      unlocked(call);
+      break;
+    case SYS_setsid:
+      left_session(call);
+      break;
+    case SYS_exit_group:
+      ends_itself(call);
+      break;
+    default:
+      break;
+  }
+  return Wants::nothing;
+}
+
+void Calls::call_returned(const Call& call, std::uint64_t result) {
+  switch (call.number) {
+    case SYS_mmap:
+      return mapped(call, result);
+    case SYS_mremap:
+      return remapped(call, result);
+    default:
+      return opened(call, result);
+  }
+}
+
+ProgramFacts Calls::finish(const Ending& ending) {
+  facts_.ending = ending;
+  std::set<FileKey> files;
+  for (auto& [key, facts] : facts_.files) {
+    files.insert(key);
+    struct stat status{};
+    if (::stat(facts.path.c_str(), &status) == 0 && FileKey{status.st_dev, status.st_ino} == key) {
+      facts.last_size_bytes = static_cast<std::uint64_t>(status.st_size);
+    }
+  }
+  Scan scan = find_holders(files, {});
+  for (const Holder& holder : scan.holders) see(holder.file, Sight::outsider, holder.text);
+  facts_.limits.merge(scan.limits);
+  return std::move(facts_);
+}
+
+}  // namespace pawl::cli::watch

@@ -1,0 +1,129 @@
+// What a watched program's system calls mean for the files that it maps.
+//
+// Follows the preload face's own books (src/preload/tracked_files.h): a process *holds* a file from
+// its first shared mapping of it through an O_RDWR descriptor until it has neither a mapping nor a
+// descriptor of it, or gives up its lock while it is not mapped.  A forked child *inherits* it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/watch/code_map.h"
+#include "cli/watch/facts.h"
+#include "cli/watch/globs.h"
+#include "cli/watch/tracer.h"
+
+namespace pawl::cli::watch {
+
+// A variable that the program is given, to see which of its processes drop it: they would drop
+// LD_PRELOAD, too.
+inline constexpr const char* kVariable = "PAWL_DOCTOR=1";
+
+class Calls final : public Observer {
+ public:
+  Calls(const Globs& globs, Libraries& libraries) : globs_(globs), libraries_(libraries) {}
+
+  void process_began(pid_t process, pid_t parent) override;
+  void process_borrows_memory(pid_t process) override;
+  void process_executed(pid_t process) override;
+  void process_ended(pid_t process) override;
+  Wants call_entered(const Call& call) override;
+  void call_returned(const Call& call, std::uint64_t result) override;
+
+  // After the program: looks once more who else has its files.
+  ProgramFacts finish(const Ending& ending);
+
+ private:
+  struct Window {
+    FileKey file;
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    bool is_read_only = false;  // through a descriptor that is not O_RDWR: not one of Pawl's
+    bool is_synchronised = false;
+  };
+  struct Process {
+    explicit Process(Libraries& libraries) : code(libraries) {}
+    CodeMap code;
+    std::vector<Window> windows;
+    std::set<FileKey> holds;
+    std::set<FileKey> inherits;
+    struct Opened {
+      FileKey file;
+      bool is_stream = false;
+    };
+    std::map<int, Opened> opened;  // of what it opened itself, the last under each number
+    std::optional<FileKey> last_synchronised;
+    std::string executable;
+    std::string obstacle_text;
+    Sight obstacle = Sight::no_preload;  // when there is a text
+    bool has_own_environment = false;
+  };
+  enum class Effect { changes, synchronises };
+  struct OpenFile {
+    FileKey key;
+    std::uint64_t size_bytes = 0;
+    std::uint64_t links = 0;
+    int flags = 0;
+    bool is_read_write() const;
+    bool is_writable() const;
+    bool writes_durably() const;
+  };
+
+  // What each kind of call means.  `name` is the call's, as it stands in the answer.
+  Wants map_entered(const Call& call);
+  void mapped(const Call& call, std::uint64_t address);
+  void unmapped(Process& process, std::uint64_t begin, std::uint64_t end);
+  Wants remap_entered(const Call& call);
+  void remapped(const Call& call, std::uint64_t address);
+  void range_synchronised(const Call& call);
+  void window_refused(const Call& call, Sight sight, const char* name);
+  void synchronised(const Call& call, const char* name, int descriptor);
+  void all_synchronised(const Call& call, const char* name);
+  void range_hinted(const Call& call);
+  void changed(const Call& call, const char* name, int descriptor);
+  void truncated_by_name(const Call& call);
+  void allocated(const Call& call);
+  void shared_blocks(const Call& call);
+  void submitted(const Call& call);
+  void opened(const Call& call, std::uint64_t result);
+  void name_removed(const Call& call, int directory, std::uint64_t path);
+  void name_replaced(const Call& call, int directory, std::uint64_t path);
+  void message_sent(const Call& call, std::uint64_t header);
+  void unlocked(const Call& call);
+  void left_session(const Call& call);
+  void ends_itself(const Call& call);
+
+  // A change, or a wish for durability, by this process: counted when it holds the file, and told
+  // of when another does.  True when it holds it.
+  bool is_by_holder(const Call& call, const FileKey& file, const std::string& what,
+                    Effect effect = Effect::changes);
+  void judge_origin(const Call& call, const FileKey& file, const std::string& what);
+  void note_synchronised(const Call& call, const FileKey& file, const char* name);
+  void add_holder(const Call& call, const OpenFile& open, FileFacts& facts);
+  FileFacts* facts_of_new(const Call& call, const OpenFile& open, int descriptor);
+  void look_for_outsiders(const std::set<FileKey>& files);
+  void see(const FileKey& file, Sight sight, const std::string& example);
+  std::string said_of(const Call& call, const std::string& what) const;
+
+  Process& process(pid_t number);
+  bool holds_still(pid_t number, Process& process, const FileKey& file);
+  bool inherits_still(pid_t number, Process& process, const FileKey& file);
+  // Another process that holds the file now; 0 when there is none.
+  pid_t other_holder(pid_t number, const FileKey& file);
+  std::optional<OpenFile> open_file(pid_t thread, int descriptor) const;
+  std::optional<FileKey> known_file_at(const Call& call, int directory, std::uint64_t path,
+                                       bool follow, std::uint64_t* links) const;
+  bool is_known(const FileKey& file) const { return facts_.files.contains(file); }
+
+  const Globs& globs_;
+  Libraries& libraries_;
+  ProgramFacts facts_;
+  std::map<pid_t, Process> processes_;
+  std::size_t scans_ = 0;
+};
+
+}  // namespace pawl::cli::watch

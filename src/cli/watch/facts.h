@@ -1,0 +1,103 @@
+// What was seen while a program ran: no judgement, and nothing of how it was seen.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/directory_findings.h"
+#include "cli/watch/tracer.h"
+
+namespace pawl::cli::watch {
+
+// Bounds on what is remembered.  When one is reached, ProgramFacts::limits says so.
+inline constexpr std::size_t kFilesMax = 256;
+inline constexpr std::size_t kProcessesMax = 4096;  // at a time
+inline constexpr std::size_t kWindowsMax = 1024;    // mappings of a process at a time
+inline constexpr std::size_t kOpenedMax = 4096;     // descriptors that a process opened
+inline constexpr std::size_t kProgramsMax = 32;     // that map one file
+inline constexpr std::size_t kPairsMax = 64;        // of files that are synchronised together
+inline constexpr std::size_t kExecutablesMax = 64;  // that cannot take the face along
+inline constexpr std::size_t kScansMax = 64;        // of all processes of the machine
+inline constexpr std::size_t kScannedProcessesMax = 8192;    // in one such scan
+inline constexpr std::size_t kScannedDescriptorsMax = 8192;  // of one process
+inline constexpr std::size_t kBatchMax = 256;  // requests or messages of one system call
+
+struct FileKey {
+  dev_t device = 0;
+  ino_t inode = 0;
+  auto operator<=>(const FileKey&) const = default;
+};
+
+// What was seen that Pawl may care about, by the file that it was seen of.
+enum class Sight {
+  second_mapping,    // in the process that has it mapped already
+  second_process,    // mapped in two processes at once
+  other_process,     // changed by one while another has it mapped
+  reader,            // opened by one while another has it mapped
+  outsider,          // a process that the program did not start has it
+  forked_child,      // a child changes or synchronises what its parent mapped
+  inherited,         // a child lived on with the mapping
+  daemon,            // a child that has the mapping leaves its session
+  stream_open,       // by fopen(3) and its kin, while it is mapped, or before
+  stream_write,      // by stdio
+  raw_call,          // a system call that does not come from libc
+  inside_libc,       // libc's own
+  fixed_over_part,   // MAP_FIXED over a part of a mapping
+  remap_part,        // mremap(2) of a part
+  move_blocks,       // fallocate(2) that collapses, inserts, unshares
+  share_blocks,      // FICLONE and its kin
+  linux_aio,         // io_submit(2)
+  remap_file_pages,  //
+  protection_key,    //
+  passed_on,         // SCM_RIGHTS
+  one_of_two_names,  // unlink(2) of one of several names
+  large_private,     // MAP_PRIVATE of more than the face copies
+  no_preload,        // mapped by a program into which no library can be preloaded
+  privileges,        // mapped by one that gains privileges
+  environment,       // mapped by one that was started without our variables
+  unmapped_unsynchronised,
+};
+
+struct Seen {
+  std::uint64_t count = 0;
+  std::string example;  // of the first: who and what
+};
+
+struct FileFacts {
+  std::string path;
+  std::uint64_t mappings = 0;
+  std::uint64_t longest_mapping_bytes = 0;
+  bool is_mapped_writable = false;
+  bool asks_for_pawl = false;  // by MAP_ATOMIC
+  std::uint64_t first_size_bytes = 0;
+  std::uint64_t last_size_bytes = 0;
+  // By the names of the calls.
+  std::map<std::string, std::uint64_t> changes;
+  std::map<std::string, std::uint64_t> synchronisations;
+  std::uint64_t range_hints = 0;  // sync_file_range(2)
+  std::set<std::string> programs;
+  Findings directory;  // what is not fine about it
+  bool can_have_journal = true;
+  std::map<Sight, Seen> seen;
+};
+
+struct ProgramFacts {
+  std::vector<FileKey> order;  // of the first mapping
+  std::map<FileKey, FileFacts> files;
+  // How often the second was synchronised right after the first, by the same process.
+  std::map<std::pair<FileKey, FileKey>, std::uint64_t> in_one_go;
+  Seen io_uring;
+  std::map<std::string, std::string> not_preloadable;  // path of the executable: why
+  std::uint64_t processes = 0;
+  std::set<std::string> limits;
+  Ending ending;
+};
+
+}  // namespace pawl::cli::watch

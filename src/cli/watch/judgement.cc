@@ -1,0 +1,296 @@
+#include "cli/watch/judgement.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "cli/text.h"
+#include "cli/watch/globs.h"
+
+namespace pawl::cli::watch {
+
+namespace {
+
+struct Meaning {
+  Sight sight;
+  const char* code;
+  Weight weight;
+  const char* why;
+  const char* advice;
+};
+
+constexpr std::array kMeanings = {
+    Meaning{Sight::no_preload, "static_program", Weight::cannot,
+            "the program cannot take the preload library along, so nothing that it maps is atomic",
+            "link it dynamically, or have it call pawl_mmap() itself"},
+    Meaning{Sight::privileges, "set_user_id", Weight::cannot,
+            "the program gains privileges when it is started, and the loader then ignores "
+            "LD_PRELOAD",
+            "run it as the user that it becomes"},
+    Meaning{Sight::environment, "own_environment", Weight::cannot,
+            "LD_PRELOAD and PAWL_ATOMIC do not reach a process that is started with an "
+            "environment of its own (env -i, sudo, a server that cleans it)",
+            "put 'pawl run' behind whatever cleans the environment, or have that keep LD_PRELOAD "
+            "and the variables that begin with PAWL_"},
+    Meaning{Sight::raw_call, "raw_call", Weight::cannot,
+            "a system call that is not made by a function of libc's passes the preload face by",
+            "use libc's function of that name, or call pawl_mmap() and its kin"},
+    Meaning{Sight::stream_open, "stream", Weight::cannot,
+            "a file is a stdio stream or a Pawl mapping, not both: stdio writes from within libc",
+            "use open(), read() and write() for this file, or close the stream before it is "
+            "mapped"},
+    Meaning{Sight::stream_write, "stream", Weight::cannot,
+            "a file is a stdio stream or a Pawl mapping, not both: stdio writes from within libc",
+            "use open(), read() and write() for this file, or close the stream before it is "
+            "mapped"},
+    Meaning{Sight::inside_libc, "inside_libc", Weight::cannot,
+            "libc makes this call by itself, in a thread of its own (aio_write() and its kin) or "
+            "in a function that the face does not stand before",
+            "use pread(), pwrite(), msync() and fsync() for this file"},
+    Meaning{Sight::linux_aio, "linux_aio", Weight::cannot,
+            "requests of libaio go to the kernel past the preload face",
+            "use pread() and pwrite() for this file"},
+    Meaning{Sight::second_mapping, "second_mapping", Weight::cannot,
+            "a file has one atomic mapping at a time; the second one fails with EBUSY",
+            "use one mapping of the whole file, or mremap() to enlarge it"},
+    Meaning{Sight::second_process, "second_process", Weight::cannot,
+            "a file has one writer: the second process that maps it gets EBUSY",
+            "leave the mapping to one process, and let the others ask it; or let go of the file "
+            "(munmap and close) before another maps it"},
+    Meaning{Sight::other_process, "other_process", Weight::cannot,
+            "what another process writes passes by the one that has the file mapped, and renaming "
+            "or removing it fails with EBUSY",
+            "leave all changes to the process that maps the file"},
+    Meaning{Sight::outsider, "outsider", Weight::cannot,
+            "a process that the program did not start has the file; what it writes passes by Pawl, "
+            "or one of the two is refused with EBUSY",
+            "stop that process, or let one of the two have the file alone"},
+    Meaning{Sight::forked_child, "forked_child", Weight::cannot,
+            "in a forked child the parent's file can be read only; this fails with EPERM",
+            "map the file in the process that is to write it, after fork()"},
+    Meaning{Sight::daemon, "daemon", Weight::cannot,
+            "the process that mapped the file is not the one that goes on with it: daemon() forks",
+            "map after the program has become a daemon, or let it stay in the foreground"},
+    Meaning{Sight::fixed_over_part, "fixed_over_part", Weight::cannot,
+            "MAP_FIXED over a part of an atomic mapping fails with EBUSY",
+            "unmap the whole mapping first"},
+    Meaning{Sight::remap_part, "remap_part", Weight::cannot,
+            "mremap() moves and resizes an atomic mapping only as a whole; this fails with EINVAL",
+            "remap the whole of it"},
+    Meaning{Sight::move_blocks, "move_blocks", Weight::cannot,
+            "fallocate() that collapses, inserts or unshares a range moves blocks beneath the "
+            "journal; it fails with EOPNOTSUPP",
+            "copy the bytes instead"},
+    Meaning{Sight::share_blocks, "share_blocks", Weight::cannot,
+            "FICLONE and its kin share blocks beneath the journal; they fail with EOPNOTSUPP",
+            "copy the bytes instead"},
+    Meaning{Sight::remap_file_pages, "remap_file_pages", Weight::cannot,
+            "an atomic mapping shows its file in one order; remap_file_pages() fails with ENOTSUP",
+            "use a mapping for each part, of files of their own"},
+    Meaning{Sight::protection_key, "protection_key", Weight::cannot,
+            "an atomic mapping has no protection key; pkey_mprotect() fails with ENOTSUP",
+            "use mprotect()"},
+    Meaning{Sight::one_of_two_names, "several_names", Weight::cannot,
+            "removing one of several names of a mapped file fails with EBUSY, for the journal "
+            "stands beside one of them",
+            "unmap the file before one of its names is removed"},
+    Meaning{Sight::large_private, "large_private", Weight::cannot,
+            "a private mapping of a mapped file is a copy, and of more than 1 GiB none is made "
+            "(ENOMEM)",
+            "map it in pieces"},
+    Meaning{Sight::passed_on, "passed_on", Weight::cannot,
+            "a process that received the descriptor uses the file past the one that has it mapped",
+            "pass the bytes, not the descriptor; or pass it before the file is mapped, and write "
+            "in one process only"},
+    Meaning{Sight::reader, "reader", Weight::but,
+            "another process sees the file as Pawl last applied it, which may be older than the "
+            "last commit",
+            "let it read when the file is closed, or ask the process that has it; --apply eager "
+            "keeps the file as new as the last commit"},
+    Meaning{Sight::inherited, "inherited", Weight::but,
+            "a forked child lived on with the mapping: under Pawl it may read it, and what it "
+            "stores there is its own and is lost",
+            "see that the child only reads, or unmap in the child"},
+    Meaning{Sight::unmapped_unsynchronised, "unmapped_unsynchronised", Weight::note,
+            "a mapping went without msync() since it was made: what was stored there becomes "
+            "durable when the file is next synchronised or closed",
+            "call msync() before munmap() where that must be sooner"},
+};
+
+Remark remark_of(const Meaning& meaning, const Seen& seen) {
+  return {meaning.code, meaning.weight, seen.count, seen.example, meaning.why, meaning.advice};
+}
+
+// One remark of each code, with all that was seen of it.
+void add(std::vector<Remark>& remarks, Remark remark) {
+  for (Remark& present : remarks) {
+    if (present.code != remark.code) continue;
+    present.count += remark.count;
+    return;
+  }
+  remarks.push_back(std::move(remark));
+}
+
+bool saw(const FileFacts& file, Sight sight) { return file.seen.contains(sight); }
+
+// A child that changes the file is told of as such; that it has the mapping then goes without
+// saying.
+// Where no library can be preloaded, all calls are raw ones.
+bool is_said_by_another(const FileFacts& file, Sight sight) {
+  const bool cannot_preload = saw(file, Sight::no_preload) || saw(file, Sight::privileges);
+  if (sight == Sight::raw_call || sight == Sight::inside_libc) return cannot_preload;
+  return sight == Sight::inherited && (saw(file, Sight::forked_child) || saw(file, Sight::daemon));
+}
+
+bool maps_a_file(const ProgramFacts& facts, const std::string& executable) {
+  return std::ranges::any_of(
+      facts.files, [&](const auto& entry) { return entry.second.programs.contains(executable); });
+}
+
+void judge_synchronisation(const FileFacts& file, std::vector<Remark>& remarks) {
+  if (!file.synchronisations.empty() || file.mappings == 0) return;
+  // Who synchronises in vain is told of already.
+  if (saw(file, Sight::raw_call) || saw(file, Sight::forked_child)) return;
+  const bool hints = file.range_hints > 0;
+  add(remarks,
+      {"never_synchronised", Weight::but, 1,
+       hints ? fmt::format("sync_file_range {}", count_text(file.range_hints, "time"))
+             : std::string(),
+       hints ? "sync_file_range() promises no durability, and Pawl takes it for nothing: the file "
+               "is committed once, when the program closes it or ends normally"
+             : "neither msync() nor fsync() was called: the file is committed once, when the "
+               "program closes it or ends normally; a crash before that loses all that was stored",
+       "call msync(MS_SYNC) wherever the data is consistent; if the file need not survive a crash, "
+       "leave it out of --atomic"});
+}
+
+void judge_flag(const FileFacts& file, std::vector<Remark>& remarks) {
+  if (!file.asks_for_pawl) return;
+  add(remarks, {"asks_for_pawl", Weight::but, 1, "mmap with MAP_ATOMIC",
+                "the program asks for an atomic mapping itself, which the kernel alone refuses: "
+                "what it does "
+                "with one was not seen",
+                "run it under 'pawl run', which makes the mapping and says what it refuses"});
+}
+
+void judge_directory(const FileFacts& file, std::vector<Remark>& remarks) {
+  if (!file.can_have_journal) {
+    add(remarks, {"no_journal", Weight::cannot, 1, "",
+                  "no file can be made in the file's directory, and a journal stands beside its "
+                  "file",
+                  "give the program write permission there, or keep the file elsewhere"});
+  }
+  for (const Finding& finding : file.directory) {
+    if (finding.level != Level::unsafe) continue;
+    add(remarks,
+        {"unsafe_directory", Weight::but, 1, fmt::format("{}: {}", finding.name, finding.value),
+         finding.why,
+         fmt::format("keep the file on a local disk; 'pawl doctor {}' tells more",
+                     file.path.substr(0, std::max<std::size_t>(file.path.rfind('/'), 1)))});
+  }
+}
+
+void heaviest_first(std::vector<Remark>& remarks) {
+  std::vector<Remark> sorted;
+  for (const Weight weight : {Weight::cannot, Weight::but, Weight::note}) {
+    for (const Remark& remark : remarks) {
+      if (remark.weight == weight) sorted.push_back(remark);
+    }
+  }
+  remarks = std::move(sorted);
+}
+
+FileJudgement judge_file(const FileKey& key, const FileFacts& file) {
+  FileJudgement judgement;
+  judgement.key = key;
+  judgement.glob = glob_for(file.path);
+  for (const Meaning& meaning : kMeanings) {
+    const auto seen = file.seen.find(meaning.sight);
+    if (seen == file.seen.end() || is_said_by_another(file, meaning.sight)) continue;
+    // Of a file that is never synchronised the other remark says it.
+    if (meaning.sight == Sight::unmapped_unsynchronised && file.synchronisations.empty()) continue;
+    add(judgement.remarks, remark_of(meaning, seen->second));
+  }
+  judge_synchronisation(file, judgement.remarks);
+  judge_flag(file, judgement.remarks);
+  judge_directory(file, judgement.remarks);
+  heaviest_first(judgement.remarks);
+  if (!judgement.remarks.empty()) judgement.verdict = judgement.remarks.front().weight;
+  return judgement;
+}
+
+void judge_program(const ProgramFacts& facts, Judgement& judgement) {
+  std::vector<Remark>& remarks = judgement.remarks;
+  if (judgement.files.empty()) {
+    remarks.push_back({"nothing_mapped", Weight::but, 1, "",
+                       "the program mapped no file shared through a descriptor that is open for "
+                       "reading and writing, or none that --atomic names: there is nothing for "
+                       "'pawl run' to protect",
+                       "have it do the work that matters while it is watched; look at --atomic"});
+  }
+  if (facts.io_uring.count > 0) {
+    remarks.push_back({"io_uring", Weight::but, facts.io_uring.count, facts.io_uring.example,
+                       "what goes through io_uring passes the preload face by, and was not seen "
+                       "here either",
+                       "see that the files that are mapped are not written or synchronised through "
+                       "it"});
+  }
+  for (const auto& [path, why] : facts.not_preloadable) {
+    if (maps_a_file(facts, path)) continue;  // told of with the file
+    remarks.push_back({"not_preloadable", Weight::note, 1, path, why,
+                       "nothing, unless that program maps files that matter; it was not seen to"});
+  }
+  for (const auto& [pair, count] : facts.in_one_go) {
+    remarks.push_back({"in_one_go", Weight::note, count,
+                       fmt::format("{} and then {}", facts.files.at(pair.first).path,
+                                   facts.files.at(pair.second).path),
+                       "these are synchronised one right after the other. Each is atomic by "
+                       "itself: a crash between the two leaves the first new and the second old",
+                       "if they must move together, keep what must agree in one file"});
+  }
+  if (facts.ending.signal != 0) {
+    remarks.push_back(
+        {"killed", Weight::note, 1,
+         fmt::format("{} ({})", facts.ending.signal, ::strsignal(facts.ending.signal)),
+         "a signal ended the program: under 'pawl run' its files are then as the "
+         "last commit left them",
+         "what it would have done later was not seen"});
+  }
+  heaviest_first(remarks);
+}
+
+}  // namespace
+
+const char* weight_name(Weight weight) {
+  switch (weight) {
+    case Weight::note:
+      return "note";
+    case Weight::but:
+      return "but";
+    case Weight::cannot:
+      return "cannot";
+  }
+  return "unknown";
+}
+
+Judgement judge(const ProgramFacts& facts) {
+  Judgement judgement;
+  for (const FileKey& key : facts.order) {
+    const FileFacts& file = facts.files.at(key);
+    // Looked at, and then mapped in a way that is none of Pawl's.
+    if (file.mappings == 0 && !file.asks_for_pawl && file.seen.empty()) continue;
+    judgement.files.push_back(judge_file(key, file));
+  }
+  judge_program(facts, judgement);
+  for (const FileJudgement& file : judgement.files) {
+    judgement.is_fine = judgement.is_fine && file.verdict == Weight::note;
+  }
+  for (const Remark& remark : judgement.remarks) {
+    judgement.is_fine = judgement.is_fine && remark.weight == Weight::note;
+  }
+  return judgement;
+}
+
+}  // namespace pawl::cli::watch

@@ -1,0 +1,43 @@
+// From what was seen to what is to be said: can Pawl's preload face protect the program's files?
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/watch/facts.h"
+
+namespace pawl::cli::watch {
+
+enum class Weight {
+  note,    // good to know; Pawl does what the program means
+  but,     // Pawl can protect the file, and something is lost or different unless it is seen to
+  cannot,  // Pawl refuses it, or does not see it
+};
+
+struct Remark {
+  std::string code;  // for scripts; docs/doctor.md lists them
+  Weight weight = Weight::note;
+  std::uint64_t count = 1;
+  std::string seen;  // an example, or empty
+  std::string why;
+  std::string advice;
+};
+
+struct FileJudgement {
+  FileKey key;
+  Weight verdict = Weight::note;  // the heaviest of its remarks
+  std::vector<Remark> remarks;    // the heaviest first
+  std::string glob;
+};
+
+struct Judgement {
+  std::vector<FileJudgement> files;
+  std::vector<Remark> remarks;  // on the program as a whole
+  bool is_fine = true;          // there are files, and nothing is heavier than a note
+};
+
+Judgement judge(const ProgramFacts& facts);
+
+const char* weight_name(Weight weight);
+
+}  // namespace pawl::cli::watch

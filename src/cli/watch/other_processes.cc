@@ -1,0 +1,165 @@
+#include "cli/watch/other_processes.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <sstream>
+
+namespace pawl::cli::watch {
+
+namespace {
+
+// The names in a directory that are numbers.
+class Numbers {
+ public:
+  explicit Numbers(const std::string& path) : directory_(::opendir(path.c_str())) {
+    is_refused_ = directory_ == nullptr && errno == EACCES;
+  }
+  Numbers(const Numbers&) = delete;
+  Numbers& operator=(const Numbers&) = delete;
+  ~Numbers() {
+    if (directory_ != nullptr) ::closedir(directory_);
+  }
+  bool is_refused() const { return is_refused_; }
+  std::optional<int> next() {
+    while (directory_ != nullptr) {
+      const dirent* const entry = ::readdir(directory_);
+      if (entry == nullptr) return std::nullopt;
+      if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9') return std::atoi(entry->d_name);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  DIR* directory_;
+  bool is_refused_ = false;
+};
+
+std::string directory_of(pid_t process) { return "/proc/" + std::to_string(process); }
+
+bool is_for_writing(pid_t process, int descriptor) {
+  std::ifstream file(fmt::format("{}/fdinfo/{}", directory_of(process), descriptor));
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("flags:")) continue;
+    const long flags = std::strtol(line.c_str() + 6, nullptr, 8);
+    return (flags & O_ACCMODE) != O_RDONLY && (flags & O_PATH) == 0;
+  }
+  return false;
+}
+
+void look_at_descriptors(Scan& scan, pid_t process, const std::set<FileKey>& files) {
+  Numbers numbers(directory_of(process) + "/fd");
+  if (numbers.is_refused()) {
+    scan.limits.insert(
+        "processes of other users could not be looked at: whether one of them has a file open is "
+        "not known; run 'pawl doctor' as root to know");
+  }
+  std::set<FileKey> told;
+  std::size_t count = 0;
+  for (auto number = numbers.next(); number; number = numbers.next()) {
+    if (++count > kScannedDescriptorsMax) {
+      scan.limits.insert(fmt::format("only the first {} descriptors of a process were looked at",
+                                     kScannedDescriptorsMax));
+      return;
+    }
+    struct stat status{};
+    const std::string link = fmt::format("{}/fd/{}", directory_of(process), *number);
+    if (::stat(link.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    const FileKey key{status.st_dev, status.st_ino};
+    if (!files.contains(key) || told.contains(key) || !is_for_writing(process, *number)) continue;
+    told.insert(key);
+    scan.holders.push_back(
+        {key, fmt::format("process {} has it open for writing", process_text(process))});
+  }
+}
+
+std::string device_text(dev_t device) {
+  return fmt::format("{:02x}:{:02x}", major(device), minor(device));
+}
+
+// Some file systems have another device number in maps than in stat(2); there the link tells, to
+// those who may follow it.
+FileKey key_of_mapping(pid_t process, const std::string& range) {
+  // maps pads the addresses with zeros that the names in map_files lack.
+  const std::string link =
+      fmt::format("{}/map_files/{:x}-{:x}", directory_of(process), std::stoull(range, nullptr, 16),
+                  std::stoull(range.substr(range.find('-') + 1), nullptr, 16));
+  struct stat status{};
+  return ::stat(link.c_str(), &status) == 0 ? FileKey{status.st_dev, status.st_ino} : FileKey{};
+}
+
+void look_at_mappings(Scan& scan, pid_t process, const std::set<FileKey>& files) {
+  std::ifstream file(directory_of(process) + "/maps");
+  std::set<FileKey> told;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream fields(line);
+    std::string range;
+    std::string rights;
+    std::string offset;
+    std::string device;
+    std::uint64_t inode = 0;
+    fields >> range >> rights >> offset >> device >> inode;
+    if (rights.size() < 4 || rights[1] != 'w' || rights[3] != 's' || inode == 0) continue;
+    for (const FileKey& key : files) {
+      if (key.inode != inode || told.contains(key)) continue;
+      if (device != device_text(key.device) && key_of_mapping(process, range) != key) continue;
+      told.insert(key);
+      scan.holders.push_back({key, fmt::format("process {} has it mapped shared and writable",
+                                               process_text(process))});
+    }
+  }
+}
+
+}  // namespace
+
+std::string process_text(pid_t process) {
+  std::ifstream file(directory_of(process) + "/comm");
+  std::string name;
+  std::getline(file, name);
+  return fmt::format("{} ({})", process, name.empty() ? "ended" : name);
+}
+
+std::vector<int> descriptors_of(pid_t process, const FileKey& file) {
+  std::vector<int> found;
+  Numbers numbers(directory_of(process) + "/fd");
+  std::size_t count = 0;
+  for (auto number = numbers.next(); number && ++count <= kScannedDescriptorsMax;
+       number = numbers.next()) {
+    struct stat status{};
+    const std::string link = fmt::format("{}/fd/{}", directory_of(process), *number);
+    if (::stat(link.c_str(), &status) == 0 && status.st_dev == file.device &&
+        status.st_ino == file.inode) {
+      found.push_back(*number);
+    }
+  }
+  return found;
+}
+
+Scan find_holders(const std::set<FileKey>& files, const std::set<pid_t>& known) {
+  Scan scan;
+  if (files.empty()) return scan;
+  Numbers processes("/proc");
+  std::size_t count = 0;
+  for (auto process = processes.next(); process; process = processes.next()) {
+    if (*process == ::getpid() || known.contains(*process)) continue;
+    if (++count > kScannedProcessesMax) {
+      scan.limits.insert(fmt::format("only the first {} processes of this machine were looked at",
+                                     kScannedProcessesMax));
+      break;
+    }
+    look_at_descriptors(scan, *process, files);
+    look_at_mappings(scan, *process, files);
+  }
+  return scan;
+}
+
+}  // namespace pawl::cli::watch

@@ -1,0 +1,312 @@
+#include "cli/watch/tracer.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "cli/watch/filter.h"
+#include "medium/descriptor.h"
+
+namespace pawl::cli::watch {
+
+namespace {
+
+constexpr long kOptions = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK |
+                          PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
+                          PTRACE_O_TRACESECCOMP;
+constexpr int kSystemCallStop = SIGTRAP | 0x80;
+constexpr std::uint64_t kErrorsFrom = static_cast<std::uint64_t>(-4095);
+
+enum class Step : int { filter, execute };
+
+// What the child tells when it does not become the program.
+struct FailedStep {
+  Step step;
+  int error_number;
+};
+
+[[noreturn]] void become(const Program& program, char* const* arguments, char* const* environment,
+                         int go, int told) {
+  char word = 0;
+  FailedStep failed{Step::filter, 0};
+  if (::read(go, &word, 1) != 1) ::_exit(127);  // the parent could not seize us, and says so
+  if (program.prints_to_standard_error) ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  failed.error_number = install_filter();
+  if (failed.error_number == 0) {
+    ::execve(program.path.c_str(), arguments, environment);
+    failed = {Step::execute, errno};
+  }
+  if (::write(told, &failed, sizeof(failed)) < 0) ::_exit(126);
+  ::_exit(127);
+}
+
+Status cannot_trace(int error_number) {
+  std::ifstream file("/proc/sys/kernel/yama/ptrace_scope");
+  std::string scope;
+  file >> scope;
+  return Status::failure(
+      error_number,
+      fmt::format("cannot watch the program, for ptrace(2) is refused here ({}). In a container, "
+                  "start that with --cap-add=SYS_PTRACE{}; or run the program under 'pawl run', "
+                  "which says what it refuses when it happens",
+                  std::strerror(error_number),
+                  scope.empty() || scope == "0"
+                      ? std::string()
+                      : fmt::format("; kernel.yama.ptrace_scope is {} here, and must be below 3 (2 "
+                                    "needs root)",
+                                    scope)));
+}
+
+Status explain(const Program& program, const FailedStep& failed) {
+  if (failed.step == Step::execute) {
+    return Status::from_errno(failed.error_number, "cannot run " + program.path);
+  }
+  return Status::from_errno(failed.error_number,
+                            "cannot watch the program: the kernel refuses a seccomp filter");
+}
+
+// A field of /proc/TID/status; 0 when there is none.
+pid_t number_in_status(pid_t thread, std::string_view field) {
+  std::ifstream file("/proc/" + std::to_string(thread) + "/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(field)) return std::atoi(line.c_str() + field.size());
+  }
+  return 0;
+}
+
+// Keys at the terminal are meant for the program, which is in the same process group.
+class KeysLeftToTheProgram {
+ public:
+  KeysLeftToTheProgram() {
+    struct sigaction ignore{};
+    ignore.sa_handler = SIG_IGN;
+    ::sigaction(SIGINT, &ignore, &interrupt_);
+    ::sigaction(SIGQUIT, &ignore, &quit_);
+  }
+  KeysLeftToTheProgram(const KeysLeftToTheProgram&) = delete;
+  KeysLeftToTheProgram& operator=(const KeysLeftToTheProgram&) = delete;
+  ~KeysLeftToTheProgram() {
+    ::sigaction(SIGINT, &interrupt_, nullptr);
+    ::sigaction(SIGQUIT, &quit_, nullptr);
+  }
+
+ private:
+  struct sigaction interrupt_{};
+  struct sigaction quit_{};
+};
+
+class Tracer {
+ public:
+  Tracer(pid_t first, Observer& observer) : first_(first), observer_(observer) {
+    threads_[first] = {.process = first};
+    thread_counts_[first] = 1;
+    observer_.process_began(first, 0);
+  }
+
+  Ending run() {
+    while (!threads_.empty()) {
+      int status = 0;
+      const pid_t thread = ::waitpid(-1, &status, __WALL);
+      if (thread < 0 && errno == EINTR) continue;
+      if (thread < 0) break;
+      take(thread, status);
+    }
+    return ending_;
+  }
+
+ private:
+  struct Thread {
+    pid_t process = 0;
+    std::optional<Call> awaited = std::nullopt;  // its result is wanted
+  };
+
+  void take(pid_t thread, int status) {
+    if (!WIFSTOPPED(status)) {
+      end(thread, status);
+      return;
+    }
+    // A new thread may stop before its maker's event tells of it.
+    if (!threads_.contains(thread)) adopt(thread);
+    const int signal = WSTOPSIG(status);
+    const int event = status >> 16;
+    if (signal == kSystemCallStop) {
+      leave_call(thread);
+      go_on(thread, 0);
+    } else if (event == PTRACE_EVENT_SECCOMP) {
+      enter_call(thread);
+    } else if (event == PTRACE_EVENT_STOP) {
+      // A group stop lasts until SIGCONT; any other stop of this kind is a thread's first.
+      const bool is_group_stop = signal != SIGTRAP;
+      ::ptrace(is_group_stop ? PTRACE_LISTEN : PTRACE_CONT, thread, nullptr, nullptr);
+    } else if (event != 0) {
+      take_event(thread, event);
+      go_on(thread, 0);
+    } else {
+      go_on(thread, signal);
+    }
+  }
+
+  void take_event(pid_t thread, int event) {
+    unsigned long message = 0;
+    ::ptrace(PTRACE_GETEVENTMSG, thread, nullptr, &message);
+    const auto made = static_cast<pid_t>(message);
+    switch (event) {
+      case PTRACE_EVENT_EXEC:
+        become_only_thread(thread);
+        observer_.process_executed(thread);
+        break;
+      case PTRACE_EVENT_FORK:
+      case PTRACE_EVENT_CLONE:
+        if (!threads_.contains(made)) adopt(made);
+        break;
+      case PTRACE_EVENT_VFORK:
+        if (!threads_.contains(made)) adopt(made);
+        observer_.process_borrows_memory(made);
+        break;
+      default:
+        break;
+    }
+  }
+
+  void adopt(pid_t thread) {
+    pid_t process = number_in_status(thread, "Tgid:");
+    if (process == 0) process = thread;  // gone already; its end will be told
+    threads_[thread] = {.process = process};
+    if (thread_counts_[process]++ != 0) return;
+    const pid_t parent = number_in_status(thread, "PPid:");
+    observer_.process_began(process, thread_counts_.contains(parent) ? parent : 0);
+  }
+
+  // After exec the thread that called it has the number of the first one; the others are gone, most
+  // of them without a word.
+  void become_only_thread(pid_t process) {
+    std::erase_if(threads_, [&](const auto& entry) { return entry.second.process == process; });
+    threads_[process] = {.process = process};
+    thread_counts_[process] = 1;
+  }
+
+  void end(pid_t thread, int status) {
+    if (thread == first_) {
+      ending_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+      ending_.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    }
+    const auto found = threads_.find(thread);
+    if (found == threads_.end()) return;
+    const pid_t process = found->second.process;
+    threads_.erase(found);
+    if (--thread_counts_[process] != 0) return;
+    thread_counts_.erase(process);
+    observer_.process_ended(process);
+  }
+
+  void enter_call(pid_t thread) {
+    user_regs_struct registers{};
+    if (::ptrace(PTRACE_GETREGS, thread, nullptr, &registers) != 0) return;  // it was killed
+    Thread& state = threads_[thread];
+    const Call call{
+        thread,
+        state.process,
+        registers.orig_rax,
+        {registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9},
+        registers.rip,
+        registers.rsp,
+        registers.rbp};
+    if (observer_.call_entered(call) == Wants::result) {
+      state.awaited = call;
+      ::ptrace(PTRACE_SYSCALL, thread, nullptr, nullptr);
+      return;
+    }
+    go_on(thread, 0);
+  }
+
+  void leave_call(pid_t thread) {
+    user_regs_struct registers{};
+    Thread& state = threads_[thread];
+    const std::optional<Call> call = std::exchange(state.awaited, std::nullopt);
+    if (!call || ::ptrace(PTRACE_GETREGS, thread, nullptr, &registers) != 0) return;
+    if (registers.rax < kErrorsFrom) observer_.call_returned(*call, registers.rax);
+  }
+
+  // Fails only for a thread that was killed, whose end is told next.
+  void go_on(pid_t thread, int signal) {
+    const bool awaits = threads_[thread].awaited.has_value();
+    ::ptrace(awaits ? PTRACE_SYSCALL : PTRACE_CONT, thread, nullptr,
+             static_cast<std::uintptr_t>(signal));
+  }
+
+  pid_t first_;
+  Observer& observer_;
+  Ending ending_;
+  std::map<pid_t, Thread> threads_;
+  std::map<pid_t, std::size_t> thread_counts_;  // of each process
+};
+
+struct Pipe {
+  Descriptor reading;
+  Descriptor writing;
+};
+
+Result<Pipe> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Status::from_errno(errno, "cannot make a pipe");
+  return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+}  // namespace
+
+Result<Ending> trace(const Program& program, Observer& observer) {
+  std::vector<char*> arguments;
+  for (const std::string& word : program.arguments)
+    arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  std::vector<char*> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    environment.push_back(*variable);
+  environment.push_back(const_cast<char*>(program.variable.c_str()));
+  environment.push_back(nullptr);
+
+  Result<Pipe> go = make_pipe();
+  Result<Pipe> told = make_pipe();
+  if (!go.ok()) return go.status();
+  if (!told.ok()) return told.status();
+  const pid_t child = ::fork();
+  if (child < 0) return Status::from_errno(errno, "cannot fork");
+  if (child == 0) {
+    go.value().writing.reset(-1);  // else it would wait for itself when the parent dies
+    become(program, arguments.data(), environment.data(), go.value().reading.get(),
+           told.value().writing.get());
+  }
+  const KeysLeftToTheProgram keys;
+  if (::ptrace(PTRACE_SEIZE, child, nullptr, kOptions) != 0) {
+    const int error_number = errno;
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    return cannot_trace(error_number);
+  }
+  Tracer tracer(child, observer);
+  told.value().writing.reset(-1);
+  if (::write(go.value().writing.get(), "g", 1) != 1) {
+    return Status::from_errno(errno, "cannot start the program");
+  }
+  const Ending ending = tracer.run();
+  FailedStep failed{};
+  if (::read(told.value().reading.get(), &failed, sizeof(failed)) == sizeof(failed)) {
+    return explain(program, failed);
+  }
+  return ending;
+}
+
+}  // namespace pawl::cli::watch

@@ -1,0 +1,459 @@
+// pawl doctor -- COMMAND: what is seen of a program, that nothing else is, and that `pawl run` then
+// does as was said.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/command.h"
+#include "support/temporary_directory.h"
+
+namespace pawl::test {
+namespace {
+
+using nlohmann::json;
+using Codes = std::set<std::string>;
+using Words = std::vector<std::string>;
+
+constexpr std::size_t kPage = 4096;
+constexpr int kPatienceMs = 60'000;  // with what ends at once, or never
+
+std::string from_environment(const char* name) {
+  const char* const value = std::getenv(name);
+  if (value == nullptr) ADD_FAILURE() << name << " is not set";
+  return value != nullptr ? value : "";
+}
+
+std::string watched_program() { return PAWL_WATCHED_PROGRAM; }
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+struct Seen {
+  int code = -1;
+  json answer;
+  std::string err;
+
+  // What was found of the files and of the program, but for the file system that the tests run on.
+  Codes codes() const {
+    Codes all;
+    for (const json& finding : answer["findings"]) all.insert(finding["code"]);
+    for (const json& file : answer["files"]) {
+      for (const json& finding : file["findings"]) all.insert(finding["code"]);
+    }
+    all.erase("unsafe_directory");
+    return all;
+  }
+  json file(const std::string& path) const {
+    for (const json& one : answer["files"]) {
+      if (one["path"] == path) return one;
+    }
+    ADD_FAILURE() << path << " is not in " << answer.dump(1);
+    return {};
+  }
+};
+
+Seen watch(const Words& command, const Words& options = {}) {
+  Words words = {"doctor", "--json"};
+  words.insert(words.end(), options.begin(), options.end());
+  words.emplace_back("--");
+  words.insert(words.end(), command.begin(), command.end());
+  const Answer answer = pawl(words);
+  Seen seen{answer.code, json::parse(answer.out, nullptr, false), answer.err};
+  EXPECT_FALSE(seen.answer.is_discarded()) << answer.out << answer.err;
+  return seen;
+}
+
+class Watch : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const Answer trial = pawl({"doctor", "--", "/bin/true"});
+    if (trial.code == 1 && contains(trial.err, "ptrace")) GTEST_SKIP() << trial.err;
+    const Answer of_directory = pawl({"doctor", "--json", directory_.path().string()});
+    directory_is_safe_ = of_directory.code == 0;
+  }
+  Words doing(const std::string& what) const { return {watched_program(), what, file_}; }
+  // 0 where the directory is safe: on others each file has a finding.
+  int fine() const { return directory_is_safe_ ? 0 : 9; }
+
+  const TemporaryDirectory directory_;
+  const std::string file_ = directory_ / "data.db";
+  bool directory_is_safe_ = true;
+};
+
+// ------------------------------------------------------------------------ what can be protected
+
+TEST_F(Watch, FindsNothingInAGoodProgram) {
+  const Seen seen = watch(doing("good"));
+  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, fine());
+  const json file = seen.file(file_);
+  EXPECT_EQ(file["mappings"], 1);
+  EXPECT_EQ(file["writable"], true);
+  EXPECT_EQ(file["synchronisations"], json({{"msync", 2}}));
+  EXPECT_EQ(seen.answer["ended"]["exit_code"], 0);
+  EXPECT_EQ(seen.answer["limits"], json::array());
+}
+
+TEST_F(Watch, CountsHowAFileGrowsAndIsWritten) {
+  const Seen seen = watch(doing("grow"));
+  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+  const json file = seen.file(file_);
+  EXPECT_EQ(file["changes"], json({{"ftruncate", 1}, {"mremap", 1}, {"pwrite", 1}}));
+  EXPECT_EQ(file["synchronisations"], json({{"fdatasync", 1}, {"msync", 1}}));
+  EXPECT_EQ(file["first_size_bytes"], 4 * kPage);
+  EXPECT_EQ(file["last_size_bytes"], 8 * kPage);
+  EXPECT_EQ(file["longest_mapping_bytes"], 8 * kPage);
+}
+
+// Two writers of libc's functions are told apart from stdio by their callers only, and in a program
+// of several threads those functions keep other things on their stacks.
+TEST_F(Watch, FindsNothingInThreads) {
+  const Seen seen = watch(doing("threads"));
+  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["synchronisations"], json({{"msync", 34}}));
+}
+
+TEST_F(Watch, FollowsAChainOfPrograms) {
+  const std::string command = watched_program() + " exec x " + watched_program() + " good " + file_;
+  const Seen seen = watch({"sh", "-c", command + "; " + command + "; true"});
+  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["mappings"], 2);
+  EXPECT_EQ(seen.answer["processes"], 3);
+}
+
+TEST_F(Watch, TellsOfASignalThatEndedTheProgram) {
+  const Seen seen = watch(doing("killed"));
+  EXPECT_EQ(seen.codes(), Codes{"killed"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, fine());
+  EXPECT_EQ(seen.answer["ended"]["signal"], SIGKILL);
+}
+
+TEST_F(Watch, NamesFilesThatAreSynchronisedInOneGo) {
+  const std::string other = directory_ / "other.db";
+  const Seen seen = watch({watched_program(), "both", file_, other});
+  EXPECT_EQ(seen.codes(), Codes{"in_one_go"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, fine());
+  EXPECT_TRUE(
+      contains(seen.answer["run"], "--atomic '" + file_ + "' --atomic '" + other + "' -- "));
+}
+
+// ------------------------------------------------------------------------ what cannot
+
+struct Case {
+  const char* what;
+  Codes codes;
+};
+
+TEST_F(Watch, FindsEachThingThatPawlRefusesAndNothingElse) {
+  const std::vector<Case> cases = {
+      {"raw", {"raw_call"}},
+      {"fork_writes", {"forked_child"}},
+      {"daemon", {"daemon"}},
+      // The other process sets the file's size before it maps it.
+      {"other_maps", {"second_process", "other_process"}},
+      {"other_writes", {"other_process"}},
+      {"stream", {"stream"}},
+      {"stream_writes", {"stream"}},
+      {"two_mappings", {"second_mapping"}},
+      {"posix_aio", {"inside_libc"}},
+      {"fixed", {"fixed_over_part"}},
+      {"collapse", {"move_blocks"}},
+      {"clone", {"share_blocks"}},
+      {"two_names", {"several_names"}},
+      {"pass_on", {"passed_on"}},
+      {"remap_part", {"remap_part"}},
+      {"file_pages", {"remap_file_pages"}},
+  };
+  for (const Case& one : cases) {
+    std::filesystem::remove(file_);
+    const Seen seen = watch(doing(one.what));
+    EXPECT_EQ(seen.codes(), one.codes) << one.what << seen.answer.dump(1) << seen.err;
+    EXPECT_EQ(seen.code, 9) << one.what;
+    const json file = seen.file(file_);
+    EXPECT_EQ(file["verdict"], "cannot") << one.what;
+    EXPECT_EQ(file["run"], "") << one.what;
+    for (const json& finding : file["findings"]) {
+      EXPECT_FALSE(finding["why"].get<std::string>().empty()) << one.what;
+      EXPECT_FALSE(finding["advice"].get<std::string>().empty()) << one.what;
+    }
+  }
+}
+
+TEST_F(Watch, FindsEachThingThatPawlDoesOtherwiseAndNothingElse) {
+  const std::vector<Case> cases = {
+      {"fork_reads", {"inherited"}},
+      {"other_reads", {"reader"}},
+      {"store_only", {"never_synchronised"}},
+      {"hint_only", {"never_synchronised"}},
+      {"uring", {"io_uring"}},
+      {"ask", {"asks_for_pawl"}},
+  };
+  for (const Case& one : cases) {
+    std::filesystem::remove(file_);
+    const Seen seen = watch(doing(one.what));
+    EXPECT_EQ(seen.codes(), one.codes) << one.what << seen.answer.dump(1) << seen.err;
+    EXPECT_EQ(seen.code, 9) << one.what;
+    EXPECT_NE(seen.file(file_)["verdict"], "cannot") << one.what;
+  }
+}
+
+TEST_F(Watch, SeesThatAProgramIsStatic) {
+  const Seen seen = watch({std::string(PAWL_WATCHED_STATIC_PROGRAM), "good", file_});
+  EXPECT_EQ(seen.codes(), Codes{"static_program"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["verdict"], "cannot");
+}
+
+TEST_F(Watch, SeesThatAProgramIsStartedWithAnotherEnvironment) {
+  const Seen seen = watch({"env", "-i", watched_program(), "good", file_});
+  EXPECT_EQ(seen.codes(), Codes{"own_environment"}) << seen.answer.dump(1);
+}
+
+TEST_F(Watch, SeesThatAProgramGainsPrivileges) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make one";
+  const std::string program = directory_ / "privileged";
+  std::filesystem::copy_file(watched_program(), program);
+  // Of another group: it is root's still, so that it can use the file.
+  ASSERT_EQ(::chown(program.c_str(), 0, 65534), 0);
+  ASSERT_EQ(::chmod(program.c_str(), 02755), 0);
+  const Seen seen = watch({watched_program(), "exec", "x", program, "good", file_});
+  EXPECT_EQ(seen.codes(), Codes{"set_user_id"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["verdict"], "cannot");
+
+  ASSERT_EQ(::chown(program.c_str(), 65534, 0), 0);
+  ASSERT_EQ(::chmod(program.c_str(), 04755), 0);
+  const Seen maps_nothing = watch({watched_program(), "exec", "x", program});
+  EXPECT_EQ(maps_nothing.codes(), (Codes{"not_preloadable", "nothing_mapped"}));
+}
+
+TEST_F(Watch, SeesAProcessThatTheProgramDidNotStart) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const std::string program = watched_program();
+  const pid_t other = ::fork();
+  if (other == 0) {
+    ::dup2(ends[1], STDOUT_FILENO);
+    ::execl(program.c_str(), program.c_str(), "stay", file_.c_str(), nullptr);
+    ::_exit(127);
+  }
+  ::close(ends[1]);
+  char ready = 0;
+  ASSERT_EQ(::read(ends[0], &ready, 1), 1);
+  ::close(ends[0]);
+  const Seen seen = watch(doing("good"));
+  ::kill(other, SIGKILL);
+  ::waitpid(other, nullptr, 0);
+  EXPECT_EQ(seen.codes(), Codes{"outsider"}) << seen.answer.dump(1);
+  EXPECT_TRUE(contains(seen.file(file_)["findings"][0]["seen"], std::to_string(other)));
+  EXPECT_EQ(watch(doing("good")).codes(), Codes{});
+}
+
+TEST_F(Watch, SaysThatAFileLivesInMemory) {
+  const TemporaryDirectory memory("/dev/shm");
+  if (pawl({"doctor", memory.path().string()}).code != 9) GTEST_SKIP() << "/dev/shm is no tmpfs";
+  const Seen seen = watch({watched_program(), "good", memory / "data.db"});
+  EXPECT_EQ(seen.file(memory / "data.db")["findings"][0]["code"], "unsafe_directory");
+  EXPECT_EQ(seen.code, 9);
+}
+
+// ------------------------------------------------------------------------ what is judged
+
+TEST_F(Watch, JudgesOnlyWhatIsAskedFor) {
+  const std::string other = directory_ / "other.log";
+  const Words both = {watched_program(), "both", file_, other};
+  for (const std::string& glob : Words{"*.db", directory_.path().string() + "/da*"}) {
+    const Seen seen = watch(both, {"--atomic", glob});
+    EXPECT_EQ(seen.answer["files"].size(), 1u) << glob;
+    EXPECT_EQ(seen.file(file_)["verdict"], fine() == 0 ? "can" : "can, but") << glob;
+    EXPECT_EQ(seen.codes(), Codes{}) << glob;
+  }
+  const Seen nothing = watch(both, {"--atomic", "*.nothing"});
+  EXPECT_EQ(nothing.codes(), Codes{"nothing_mapped"});
+  EXPECT_EQ(nothing.code, 9);
+}
+
+TEST_F(Watch, SaysWhenMoreFilesAreMappedThanItRemembers) {
+  const Seen seen = watch({watched_program(), "many", file_, "257"});
+  EXPECT_EQ(seen.answer["files"].size(), 256u);
+  bool is_told = false;
+  for (const json& limit : seen.answer["limits"]) {
+    is_told = is_told || contains(limit, "more than 256 files");
+  }
+  EXPECT_TRUE(is_told) << seen.answer["limits"].dump(1);
+}
+
+TEST_F(Watch, AnswersInWords) {
+  const Answer good = pawl({"doctor", "--", watched_program(), "good", file_});
+  EXPECT_EQ(good.code, fine());
+  EXPECT_TRUE(contains(good.out, "Pawl can protect it")) << good.out;
+  EXPECT_TRUE(contains(good.out, "pawl run --atomic '" + file_ + "' -- " + watched_program() +
+                                     " good " + file_ + "\n"))
+      << good.out;
+  const Answer bad = pawl({"doctor", "--", watched_program(), "two_mappings", file_});
+  EXPECT_EQ(bad.code, 9);
+  EXPECT_TRUE(contains(bad.out, "Pawl cannot protect it:")) << bad.out;
+  EXPECT_TRUE(contains(bad.out, "second_mapping")) << bad.out;
+  EXPECT_TRUE(contains(bad.out, "What to do: ")) << bad.out;
+}
+
+// ------------------------------------------------------------------------ the program's own life
+
+TEST_F(Watch, LeavesSignalsAndStopsToTheProgram) {
+  const Seen trapped = watch({"sh", "-c", "trap 'echo caught' USR1; kill -USR1 $$; exit 5"});
+  EXPECT_EQ(trapped.answer["ended"]["exit_code"], 5);
+  EXPECT_EQ(trapped.err, "caught\n");  // its own output, for the answer is on the standard output
+  const Seen stopped = watch(doing("stop_child"));
+  EXPECT_EQ(stopped.answer["ended"]["exit_code"], 6);
+}
+
+TEST_F(Watch, TakesTheProgramAlongWhenItIsKilled) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const std::string command = from_environment("PAWL_COMMAND");
+  const std::string program = watched_program();
+  const pid_t doctor = ::fork();
+  if (doctor == 0) {
+    ::setpgid(0, 0);  // to end what should have ended
+    ::dup2(ends[1], STDOUT_FILENO);
+    ::execl(command.c_str(), command.c_str(), "doctor", "--", program.c_str(), "stay",
+            file_.c_str(), nullptr);
+    ::_exit(127);
+  }
+  ::close(ends[1]);
+  char ready = 0;
+  ASSERT_EQ(::read(ends[0], &ready, 1), 1);
+  ::kill(doctor, SIGKILL);
+  ::waitpid(doctor, nullptr, 0);
+  // The pipe ends when nobody has it any more, the program included.
+  pollfd end{ends[0], POLLIN, 0};
+  EXPECT_EQ(::poll(&end, 1, kPatienceMs), 1) << "the program lives on";
+  ::kill(-doctor, SIGKILL);
+  EXPECT_EQ(::read(ends[0], &ready, 1), 0);
+  ::close(ends[0]);
+}
+
+TEST_F(Watch, RefusesWhatCannotBeWatched) {
+  EXPECT_EQ(pawl({"doctor", "--"}).code, 2);
+  EXPECT_EQ(pawl({"doctor", "/tmp", "--", "/bin/true"}).code, 2);
+  EXPECT_EQ(pawl({"doctor", "--atomic", "*"}).code, 2);
+  EXPECT_EQ(pawl({"doctor", "--", "no-such-program-anywhere"}).code, 127);
+  EXPECT_EQ(pawl({"doctor", "--", "/etc/passwd"}).code, 126);
+  const std::string strange = directory_ / "strange";
+  write_file(strange, "neither a script nor a program");
+  ASSERT_EQ(::chmod(strange.c_str(), 0755), 0);
+  EXPECT_EQ(pawl({"doctor", "--", strange}).code, 126);
+}
+
+TEST(WatchRefuses, WherePtraceIsForbidden) {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "out";
+  const std::string line = std::string(PAWL_WITHOUT_PTRACE) + " " +
+                           from_environment("PAWL_COMMAND") + " doctor -- /bin/true >" + out +
+                           " 2>&1";
+  const int status = std::system(line.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_TRUE(contains(read_file(out), "SYS_PTRACE")) << read_file(out);
+}
+
+// ------------------------------------------------------------------------ and then pawl run
+
+TEST_F(Watch, SaysFineOfWhatRunThenKeepsThroughAKill) {
+  const Seen seen = watch(doing("killed"), {"--atomic", "*.db"});
+  EXPECT_EQ(seen.file(file_)["verdict"], fine() == 0 ? "can" : "can, but");
+  // Without Pawl the store that was never synchronised is in the file.
+  EXPECT_EQ(read_file(file_)[0], 100);
+  std::filesystem::remove(file_);
+  std::string line = seen.file(file_)["run"];
+  ASSERT_TRUE(line.starts_with("pawl run --atomic '")) << line;
+  line = from_environment("PAWL_COMMAND") + line.substr(4);
+  const int status = std::system(line.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGKILL);
+  EXPECT_EQ(pawl({"recover", file_}).code, 0);
+  EXPECT_EQ(read_file(file_)[0], 1);
+  EXPECT_EQ(read_file(file_)[kPage], 1);
+}
+
+TEST_F(Watch, AgreesWithRun) {
+  for (const char* what : {"good", "grow", "threads"}) {
+    std::filesystem::remove(file_);
+    EXPECT_EQ(watch(doing(what)).code, fine()) << what;
+    std::filesystem::remove(file_);
+    EXPECT_EQ(pawl({"run", "--atomic", "*.db", "--", watched_program(), what, file_}).code, 0)
+        << what;
+  }
+  for (const char* what :
+       {"fork_writes", "other_maps", "stream", "stream_writes", "two_mappings", "posix_aio",
+        "fixed", "collapse", "clone", "two_names", "remap_part", "file_pages"}) {
+    std::filesystem::remove(file_);
+    EXPECT_EQ(watch(doing(what)).file(file_)["verdict"], "cannot") << what;
+    std::filesystem::remove(file_);
+    const Answer answer = pawl({"run", "--atomic", "*.db", "--", watched_program(), what, file_});
+    EXPECT_EQ(answer.code, 3) << what << answer.err;
+    EXPECT_TRUE(contains(answer.err, "pawl: ")) << what << answer.err;
+  }
+}
+
+// ------------------------------------------------------------------------ programs of Debian's
+
+bool has_program(const std::string& path) { return ::access(path.c_str(), X_OK) == 0; }
+
+TEST_F(Watch, JudgesKyotoCabinet) {
+  if (!has_program("/usr/bin/kchashmgr")) GTEST_SKIP() << "no kchashmgr";
+  const std::string database = directory_ / "casket.kch";
+  ASSERT_EQ(pawl({"run", "--", "kchashmgr", "create", database}).code, 0);
+  const Seen seen = watch({"kchashmgr", "set", database, "key", "value"});
+  // It opens its file without -oas or -oat: nothing is synchronised before the end.
+  EXPECT_EQ(seen.codes(), Codes{"never_synchronised"}) << seen.answer.dump(1);
+  const Seen synchronised = watch({"kcpolytest", "tran", "-hard", database, "10"});
+  EXPECT_GT(synchronised.file(database)["synchronisations"].size(), 0u)
+      << synchronised.answer.dump(1);
+}
+
+TEST_F(Watch, JudgesPython) {
+  if (!has_program("/usr/bin/python3")) GTEST_SKIP() << "no python3";
+  const std::string script = directory_ / "script.py";
+  write_file(script,
+             "import mmap, os, sys\n"
+             "file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)\n"
+             "os.ftruncate(file, 8192)\n"
+             "memory = mmap.mmap(file, 8192)\n"
+             "memory[0:4] = b'text'\n"
+             "memory.flush()\n"
+             "memory.close()\n");
+  const Seen seen = watch({"/usr/bin/python3", script, file_});
+  // It maps a duplicate of the descriptor and keeps that with the mapping.
+  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["synchronisations"], json({{"msync", 1}}));
+}
+
+TEST_F(Watch, JudgesLmdb) {
+  if (!has_program("/usr/bin/mdb_load")) GTEST_SKIP() << "no mdb_load";
+  const std::string environment = directory_ / "environment";
+  std::filesystem::create_directory(environment);
+  const std::string dump = directory_ / "dump";
+  write_file(dump,
+             "VERSION=3\nformat=print\ntype=btree\nmapsize=1048576\nmaxreaders=126\nHEADER=END\n"
+             " key\n value\nDATA=END\n");
+  const Seen seen = watch({"mdb_load", "-f", dump, environment}, {"--atomic", "data.mdb"});
+  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+  const json file = seen.file(environment + "/data.mdb");
+  EXPECT_EQ(file["writable"], false);
+  EXPECT_TRUE(file["changes"].contains("pwrite")) << file.dump(1);
+  std::filesystem::remove_all(environment);
+  std::filesystem::create_directory(environment);
+  const Answer run =
+      pawl({"run", "--atomic", "data.mdb", "--", "mdb_load", "-f", dump, environment});
+  EXPECT_EQ(run.code, 0) << run.err;
+}
+
+}  // namespace
+}  // namespace pawl::test

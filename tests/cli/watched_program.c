@@ -1,0 +1,428 @@
+/* watched_program WHAT FILE [FILE2]: does one thing to a mapped file, for `pawl doctor -- COMMAND`
+ * to see.
+ *
+ * What it does is what its name says, and nothing else that Pawl minds.  After a WHAT that needs no
+ * failure of its own it stores, synchronises and exits with 0, with the preload face and without
+ * it, as far as the face allows it: what the face refuses ends it with 3. */
+#define _GNU_SOURCE
+#include <aio.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { kPage = 4096, kPages = 4, kLength = kPage * kPages, kRefused = 3 };
+
+static const char* what;
+
+static void refuse(const char* call) {
+  fprintf(stderr, "%s: %s: %s\n", what, call, strerror(errno));
+  exit(kRefused);
+}
+
+static int open_file(const char* path) {
+  const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (file < 0 || ftruncate(file, kLength) != 0) refuse("open");
+  return file;
+}
+
+static char* map_file(int file) {
+  char* const memory = mmap(NULL, kLength, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) refuse("mmap");
+  return memory;
+}
+
+static void commit(char* memory) {
+  memory[0] += 1;
+  memory[kPage] += 1;
+  if (msync(memory, kLength, MS_SYNC) != 0) refuse("msync");
+}
+
+static void let_go(char* memory, int file) {
+  if (munmap(memory, kLength) != 0 || close(file) != 0) refuse("munmap");
+}
+
+/* Waits for a child, which says how it fared. */
+static void join(pid_t child) {
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child) refuse("fork");
+  if (status != 0) exit(WIFEXITED(status) ? WEXITSTATUS(status) : kRefused);
+}
+
+static void* commit_in_thread(void* memory) {
+  commit(memory);
+  return NULL;
+}
+
+/* The whole life of a mapping, with one thing in its middle. */
+static void with_mapping(const char* path,
+                         void (*middle)(int file, char* memory, const char* path)) {
+  const int file = open_file(path);
+  char* const memory = map_file(file);
+  commit(memory);
+  middle(file, memory, path);
+  commit(memory);
+  let_go(memory, file);
+}
+
+static void nothing(int file, char* memory, const char* path) {
+  (void)file;
+  (void)memory;
+  (void)path;
+}
+
+static void raw_sync(int file, char* memory, const char* path) {
+  (void)file;
+  (void)path;
+  if (syscall(SYS_msync, memory, kLength, MS_SYNC) != 0) refuse("syscall");
+}
+
+static void child_commits(int file, char* memory, const char* path) {
+  (void)file;
+  (void)path;
+  const pid_t child = fork();
+  if (child == 0) {
+    commit(memory);
+    _exit(0);
+  }
+  join(child);
+}
+
+static void child_waits(int file, char* memory, const char* path) {
+  (void)file;
+  (void)path;
+  const pid_t child = fork();
+  if (child == 0) _exit(memory[0] == memory[kPage] ? 0 : 1);
+  join(child);
+}
+
+static void child_leaves_session(int file, char* memory, const char* path) {
+  (void)file;
+  (void)path;
+  const pid_t child = fork();
+  if (child == 0) {
+    setsid();
+    _exit(memory[0] == memory[kPage] ? 0 : 1);
+  }
+  join(child);
+}
+
+/* As another program, which inherits neither mapping nor descriptor. */
+static void run_self(const char* other, const char* path) {
+  const pid_t child = fork();
+  if (child == 0) {
+    execl("/proc/self/exe", "watched_program", other, path, (char*)NULL);
+    _exit(127);
+  }
+  join(child);
+}
+
+static void other_maps(int file, char* memory, const char* path) {
+  (void)file;
+  (void)memory;
+  run_self("good", path);
+}
+
+static void other_writes(int file, char* memory, const char* path) {
+  (void)file;
+  (void)memory;
+  run_self("write", path);
+}
+
+static void other_reads(int file, char* memory, const char* path) {
+  (void)file;
+  (void)memory;
+  run_self("read", path);
+}
+
+static void stream(int file, char* memory, const char* path) {
+  (void)file;
+  (void)memory;
+  FILE* const stream = fopen(path, "r");
+  if (stream == NULL) refuse("fopen");
+  fclose(stream);
+}
+
+static void stream_writes(int file, char* memory, const char* path) {
+  (void)memory;
+  (void)path;
+  FILE* const stream = fdopen(dup(file), "w");
+  if (stream == NULL) refuse("fdopen");
+  fputs("text", stream);
+  fclose(stream);
+}
+
+static void two_mappings(int file, char* memory, const char* path) {
+  (void)memory;
+  (void)path;
+  char* const second = map_file(file);
+  commit(second);
+  if (munmap(second, kLength) != 0) refuse("munmap");
+}
+
+static void uring(int file, char* memory, const char* path) {
+  (void)file;
+  (void)memory;
+  (void)path;
+  char parameters[120] = {0};
+  const long ring = syscall(SYS_io_uring_setup, 4, parameters); /* may be refused: asked is asked */
+  if (ring >= 0) close((int)ring);
+}
+
+static void posix_aio(int file, char* memory, const char* path) {
+  (void)memory;
+  (void)path;
+  struct aiocb request = {.aio_fildes = file, .aio_buf = "text", .aio_nbytes = 4};
+  if (aio_write(&request) != 0) refuse("aio_write");
+  const struct aiocb* list[] = {&request};
+  while (aio_error(&request) == EINPROGRESS) aio_suspend(list, 1, NULL);
+}
+
+static void fixed_over_part(int file, char* memory, const char* path) {
+  (void)file;
+  (void)path;
+  if (mmap(memory + kPage * 2, kPage, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
+    refuse("mmap");
+  }
+}
+
+static void collapse(int file, char* memory, const char* path) {
+  (void)memory;
+  (void)path;
+  if (fallocate(file, FALLOC_FL_COLLAPSE_RANGE, kPage, kPage) != 0) refuse("fallocate");
+  if (ftruncate(file, kLength) != 0) refuse("ftruncate");
+}
+
+static void clone_file(int file, char* memory, const char* path) {
+  (void)memory;
+  char name[4096];
+  snprintf(name, sizeof(name), "%s.clone", path);
+  const int target = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int outcome = ioctl(target, FICLONE, file);
+  const int error = errno;
+  unlink(name);
+  close(target);
+  errno = error;
+  if (outcome != 0) refuse("ioctl");
+}
+
+static void two_names(int file, char* memory, const char* path) {
+  (void)file;
+  (void)memory;
+  char name[4096];
+  snprintf(name, sizeof(name), "%s.name", path);
+  if (link(path, name) != 0) refuse("link");
+  if (unlink(name) != 0) refuse("unlink");
+}
+
+static void pass_on(int file, char* memory, const char* path) {
+  (void)memory;
+  (void)path;
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) refuse("socketpair");
+  char control[CMSG_SPACE(sizeof(int))] = {0};
+  struct iovec bytes = {"x", 1};
+  struct msghdr message = {.msg_iov = &bytes,
+                           .msg_iovlen = 1,
+                           .msg_control = control,
+                           .msg_controllen = sizeof(control)};
+  struct cmsghdr* const part = CMSG_FIRSTHDR(&message);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(sizeof(int));
+  memcpy(CMSG_DATA(part), &file, sizeof(file));
+  if (sendmsg(ends[0], &message, 0) != 1) refuse("sendmsg");
+  close(ends[0]);
+  close(ends[1]);
+}
+
+static void remap_part(int file, char* memory, const char* path) {
+  (void)file;
+  (void)path;
+  if (mremap(memory, kPage * 2, kPage, 0) == MAP_FAILED) refuse("mremap");
+  exit(0);
+}
+
+static void file_pages(int file, char* memory, const char* path) {
+  (void)file;
+  (void)path;
+  if (remap_file_pages(memory, kPage, 0, 0, 0) != 0) refuse("remap_file_pages");
+}
+
+static void threads(int file, char* memory, const char* path) {
+  (void)file;
+  (void)path;
+  pthread_t threads[4];
+  for (int round = 0; round < 8; ++round) {
+    for (int i = 0; i < 4; ++i) pthread_create(&threads[i], NULL, commit_in_thread, memory);
+    for (int i = 0; i < 4; ++i) pthread_join(threads[i], NULL);
+  }
+}
+
+static void die(int file, char* memory, const char* path) {
+  (void)file;
+  (void)path;
+  memory[0] = 100; /* not committed */
+  raise(SIGKILL);
+}
+
+static void grow(int file, char* memory, const char* path) {
+  (void)path;
+  if (ftruncate(file, kLength * 2) != 0) refuse("ftruncate");
+  char* const grown = mremap(memory, kLength, kLength * 2, MREMAP_MAYMOVE);
+  if (grown == MAP_FAILED) refuse("mremap");
+  if (pwrite(file, "text", 4, kLength) != 4 || fdatasync(file) != 0) refuse("pwrite");
+  if (munmap(grown, kLength * 2) != 0 || close(file) != 0) refuse("munmap");
+  exit(0);
+}
+
+static void store_only(const char* path) {
+  const int file = open_file(path);
+  char* const memory = map_file(file);
+  memory[0] = 1;
+  if (strcmp(what, "hint_only") == 0 && sync_file_range(file, 0, kLength, 7) != 0) refuse("hint");
+  let_go(memory, file);
+}
+
+/* As pawl/pawl.h has it; only the preload face knows it. */
+static void ask_for_pawl(const char* path) {
+  const int map_atomic = 0x03 | 0x1000000;
+  const int file = open_file(path);
+  char* const memory = mmap(NULL, kLength, PROT_READ | PROT_WRITE, map_atomic, file, 0);
+  if (memory == MAP_FAILED) refuse("mmap");
+  commit(memory);
+  let_go(memory, file);
+}
+
+static void both(const char* path, const char* other) {
+  const int one = open_file(path);
+  const int two = open_file(other);
+  char* const first = map_file(one);
+  char* const second = map_file(two);
+  for (int i = 0; i < 3; ++i) {
+    commit(first);
+    commit(second);
+  }
+  let_go(first, one);
+  let_go(second, two);
+}
+
+static void stay(const char* path) {
+  const int file = open_file(path);
+  if (file < 0 || write(STDOUT_FILENO, "r", 1) != 1) exit(1);
+  for (;;) pause();
+}
+
+/* A child stops itself, and stays so until its parent, which sees that, lets it go on. */
+static void stop_child(void) {
+  int status = 0;
+  volatile int* const may_go =
+      mmap(NULL, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (may_go == MAP_FAILED) refuse("mmap");
+  const pid_t child = fork();
+  if (child == 0) {
+    raise(SIGSTOP);
+    _exit(*may_go ? 6 : 7);
+  }
+  if (waitpid(child, &status, WUNTRACED) != child || !WIFSTOPPED(status)) exit(1);
+  usleep(50000); /* time for a child that goes on by itself to show it */
+  *may_go = 1;
+  kill(child, SIGCONT);
+  if (waitpid(child, &status, 0) != child || !WIFEXITED(status)) exit(2);
+  exit(WEXITSTATUS(status));
+}
+
+/* FILE.0, FILE.1 and so on, one after the other. */
+static void many(const char* path, int files) {
+  for (int i = 0; i < files; ++i) {
+    char name[4096];
+    snprintf(name, sizeof(name), "%s.%d", path, i);
+    const int file = open_file(name);
+    char* const memory = map_file(file);
+    commit(memory);
+    let_go(memory, file);
+  }
+}
+
+static void write_or_read(const char* path) {
+  char bytes[4] = "text";
+  const int reads = strcmp(what, "read") == 0;
+  const int file = open(path, reads ? O_RDONLY : O_WRONLY);
+  if (file < 0) refuse("open");
+  if (reads ? read(file, bytes, 4) != 4 : write(file, bytes, 4) != 4) refuse(what);
+  close(file);
+}
+
+static const struct {
+  const char* name;
+  void (*middle)(int, char*, const char*);
+} kMiddles[] = {
+    {"good", nothing},
+    {"raw", raw_sync},
+    {"fork_writes", child_commits},
+    {"fork_reads", child_waits},
+    {"daemon", child_leaves_session},
+    {"other_maps", other_maps},
+    {"other_writes", other_writes},
+    {"other_reads", other_reads},
+    {"stream", stream},
+    {"stream_writes", stream_writes},
+    {"two_mappings", two_mappings},
+    {"uring", uring},
+    {"posix_aio", posix_aio},
+    {"fixed", fixed_over_part},
+    {"collapse", collapse},
+    {"clone", clone_file},
+    {"two_names", two_names},
+    {"pass_on", pass_on},
+    {"remap_part", remap_part},
+    {"file_pages", file_pages},
+    {"threads", threads},
+    {"killed", die},
+    {"grow", grow},
+};
+
+int main(int count, char** words) {
+  if (count < 3) return 2;
+  what = words[1];
+  for (size_t i = 0; i < sizeof(kMiddles) / sizeof(kMiddles[0]); ++i) {
+    if (strcmp(what, kMiddles[i].name) == 0) {
+      with_mapping(words[2], kMiddles[i].middle);
+      return 0;
+    }
+  }
+  if (strcmp(what, "exec") == 0) { /* FILE, then a program and its arguments */
+    execv(words[3], words + 3);
+    return 127;
+  }
+  if (strcmp(what, "store_only") == 0 || strcmp(what, "hint_only") == 0) {
+    store_only(words[2]);
+  } else if (strcmp(what, "ask") == 0) {
+    ask_for_pawl(words[2]);
+  } else if (strcmp(what, "both") == 0 && count == 4) {
+    both(words[2], words[3]);
+  } else if (strcmp(what, "many") == 0 && count == 4) {
+    many(words[2], atoi(words[3]));
+  } else if (strcmp(what, "stop_child") == 0) {
+    stop_child();
+  } else if (strcmp(what, "stay") == 0) {
+    stay(words[2]);
+  } else if (strcmp(what, "write") == 0 || strcmp(what, "read") == 0) {
+    write_or_read(words[2]);
+  } else {
+    return 2;
+  }
+  return 0;
+}
