@@ -2,6 +2,7 @@
 // does as was said.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@ using Codes = std::set<std::string>;
 using Words = std::vector<std::string>;
 
 constexpr std::size_t kPage = 4096;
+constexpr int kPatienceMs = 60'000;  // with what ends at once, or never
 
 std::string from_environment(const char* name) {
   const char* const value = std::getenv(name);
@@ -320,6 +322,7 @@ TEST_F(Watch, TakesTheProgramAlongWhenItIsKilled) {
   const std::string program = watched_program();
   const pid_t doctor = ::fork();
   if (doctor == 0) {
+    ::setpgid(0, 0);  // to end what should have ended
     ::dup2(ends[1], STDOUT_FILENO);
     ::execl(command.c_str(), command.c_str(), "doctor", "--", program.c_str(), "stay",
             file_.c_str(), nullptr);
@@ -331,6 +334,9 @@ TEST_F(Watch, TakesTheProgramAlongWhenItIsKilled) {
   ::kill(doctor, SIGKILL);
   ::waitpid(doctor, nullptr, 0);
   // The pipe ends when nobody has it any more, the program included.
+  pollfd end{ends[0], POLLIN, 0};
+  EXPECT_EQ(::poll(&end, 1, kPatienceMs), 1) << "the program lives on";
+  ::kill(-doctor, SIGKILL);
   EXPECT_EQ(::read(ends[0], &ready, 1), 0);
   ::close(ends[0]);
 }

@@ -321,20 +321,24 @@ static void both(const char* path, const char* other) {
 
 static void stay(const char* path) {
   const int file = open_file(path);
-  if (write(STDOUT_FILENO, "r", 1) != 1) exit(1);
-  pause();
-  close(file);
+  if (file < 0 || write(STDOUT_FILENO, "r", 1) != 1) exit(1);
+  for (;;) pause();
 }
 
-/* A child stops itself, and its parent sees that and lets it go on. */
+/* A child stops itself, and stays so until its parent, which sees that, lets it go on. */
 static void stop_child(void) {
   int status = 0;
+  volatile int* const may_go =
+      mmap(NULL, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (may_go == MAP_FAILED) refuse("mmap");
   const pid_t child = fork();
   if (child == 0) {
     raise(SIGSTOP);
-    _exit(6);
+    _exit(*may_go ? 6 : 7);
   }
   if (waitpid(child, &status, WUNTRACED) != child || !WIFSTOPPED(status)) exit(1);
+  usleep(50000); /* time for a child that goes on by itself to show it */
+  *may_go = 1;
   kill(child, SIGCONT);
   if (waitpid(child, &status, 0) != child || !WIFEXITED(status)) exit(2);
   exit(WEXITSTATUS(status));

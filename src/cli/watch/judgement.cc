@@ -192,6 +192,16 @@ void judge_directory(const FileFacts& file, std::vector<Remark>& remarks) {
   }
 }
 
+void heaviest_first(std::vector<Remark>& remarks) {
+  std::vector<Remark> sorted;
+  for (const Weight weight : {Weight::cannot, Weight::but, Weight::note}) {
+    for (const Remark& remark : remarks) {
+      if (remark.weight == weight) sorted.push_back(remark);
+    }
+  }
+  remarks = std::move(sorted);
+}
+
 FileJudgement judge_file(const FileKey& key, const FileFacts& file) {
   FileJudgement judgement;
   judgement.key = key;
@@ -206,7 +216,7 @@ FileJudgement judge_file(const FileKey& key, const FileFacts& file) {
   judge_synchronisation(file, judgement.remarks);
   judge_flag(file, judgement.remarks);
   judge_directory(file, judgement.remarks);
-  std::ranges::stable_sort(judgement.remarks, std::greater{}, &Remark::weight);
+  heaviest_first(judgement.remarks);
   if (!judgement.remarks.empty()) judgement.verdict = judgement.remarks.front().weight;
   return judgement;
 }
@@ -248,7 +258,7 @@ void judge_program(const ProgramFacts& facts, Judgement& judgement) {
          "last commit left them",
          "what it would have done later was not seen"});
   }
-  std::ranges::stable_sort(remarks, std::greater{}, &Remark::weight);
+  heaviest_first(remarks);
 }
 
 }  // namespace
