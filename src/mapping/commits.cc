@@ -157,7 +157,8 @@ Result<journal::Place> Mapping::Implementation::place_for(std::uint64_t record_b
   return place_behind_the_rest(record_bytes);
 }
 
-Result<journal::Place> Mapping::Implementation::place_behind_the_rest(std::uint64_t record_bytes) {
+Result<journal::Place> Mapping::Implementation::place_behind_the_rest(
+    std::uint64_t record_bytes) const {
   auto place = journal_->reserve_oversize();
   if (!place.ok()) return place;
   PlaceInHand in_hand(*journal_, place.value());

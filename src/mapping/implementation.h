@@ -185,7 +185,7 @@ class Mapping::Implementation {
   Status commit_direct(const TakenPages& pages);
   Status commit_behind_the_rest(const TakenPages& pages);
   Result<journal::Place> place_for(std::uint64_t record_bytes);
-  Result<journal::Place> place_behind_the_rest(std::uint64_t record_bytes);
+  Result<journal::Place> place_behind_the_rest(std::uint64_t record_bytes) const;
   journal::RecordHeader header_for(const journal::Place& place) const;
   Status roll_back_pages(const TakenPages& taken);
   void patch_image_with(std::span<const std::byte> record, const std::vector<Change>& changes,
