@@ -1,7 +1,6 @@
 // bench_retrofit: durable operations of unmodified key-value stores, as they are and under Pawl.
 // docs/benchmarks.md says how it measures.  It runs under `pawl run`, which takes the files of the
 // stores that are to be under it and leaves the others alone.
-#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -10,7 +9,6 @@
 #include <vector>
 
 #include "common/conduct.h"
-#include "common/machine.h"
 #include "common/temporary_directory.h"
 #include "retrofit/kinds.h"
 #include "stores/report.h"
@@ -57,14 +55,7 @@ void bench(const Arguments& arguments) {
   const TemporaryDirectory directory(arguments.directory, "bench-retrofit");
   Plan plan = plan_of(arguments);
   plan.directory = directory.path();
-  Facts machine = describe_machine(plan.directory);
-  machine.push_back({"load_before", fmt::format("{:.2f}", load_average())});
-  Results results;
-  for (const std::string& name : arguments.only.empty() ? kCases : arguments.only)
-    measure_case(plan, name, results);
-  const auto targets = judge(plan.kinds, results.rows);
-  print_report(machine, plan, results, targets);
-  write_json(arguments.json, machine, plan, results, targets);
+  measure_and_report(plan, arguments.only.empty() ? kCases : arguments.only, {}, arguments.json);
 }
 
 }  // namespace

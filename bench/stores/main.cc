@@ -1,20 +1,18 @@
 // bench_stores: durable operations of key-value stores, and of std::map on Pawl's heap.
 // docs/benchmarks.md says how it measures.
-#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/conduct.h"
-#include "common/machine.h"
 #include "common/temporary_directory.h"
 #include "stores/cases.h"
 #include "stores/kinds.h"
 #include "stores/report.h"
-#include "stores/targets.h"
 
 namespace {
 
@@ -78,13 +76,8 @@ void bench(const Arguments& arguments) {
   Results results;
   choose_systems(arguments.systems, plan, results);
   plan.directory = directory.path();
-  Facts machine = describe_machine(plan.directory);
-  machine.push_back({"load_before", fmt::format("{:.2f}", load_average())});
-  for (const std::string& name : arguments.only.empty() ? kCases : arguments.only)
-    measure_case(plan, name, results);
-  const auto targets = judge(plan.kinds, results.rows);
-  print_report(machine, plan, results, targets);
-  write_json(arguments.json, machine, plan, results, targets);
+  measure_and_report(plan, arguments.only.empty() ? kCases : arguments.only, std::move(results),
+                     arguments.json);
 }
 
 }  // namespace

@@ -107,4 +107,14 @@ void write_json(const std::string& path, const Facts& machine, const Plan& plan,
   write_file(path, document);
 }
 
+void measure_and_report(const Plan& plan, const std::vector<std::string>& cases, Results results,
+                        const std::string& json) {
+  Facts machine = describe_machine(plan.directory);
+  machine.push_back({"load_before", fmt::format("{:.2f}", load_average())});
+  for (const std::string& name : cases) measure_case(plan, name, results);
+  const auto targets = judge(plan.kinds, results.rows);
+  print_report(machine, plan, results, targets);
+  write_json(json, machine, plan, results, targets);
+}
+
 }  // namespace pawl::bench

@@ -17,4 +17,8 @@ void print_report(const Facts& machine, const Plan& plan, const Results& results
 void write_json(const std::string& path, const Facts& machine, const Plan& plan,
                 const Results& results, const std::vector<Target>& targets);
 
+// Measures the cases, judges, prints, and writes the file.  `results` has what was skipped already.
+void measure_and_report(const Plan& plan, const std::vector<std::string>& cases, Results results,
+                        const std::string& json);
+
 }  // namespace pawl::bench

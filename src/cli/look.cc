@@ -1,6 +1,5 @@
 #include "cli/look.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -17,16 +16,6 @@
 namespace pawl::cli {
 
 namespace {
-
-// The writer's lock belongs to an open file, so the kernel names no process with it.
-bool is_write_locked(const std::string& journal_path) {
-  const Descriptor side(
-      ::open(journal_path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!side.valid()) return false;
-  struct flock lock = lock_of_writer();
-  if (::fcntl(side.get(), F_OFD_GETLK, &lock) != 0) return false;
-  return lock.l_type != F_UNLCK;
-}
 
 // Tells a journal whose header is damaged from a file that never was one.
 bool has_journal_magic(MediumFile& journal) {
@@ -235,7 +224,7 @@ Result<Look> look_at_file(const std::string& path, bool read_live_journal, Progr
   Result<std::uint64_t> journal_size = journal.value()->size();
   if (!journal_size.ok()) return journal_size.status();
   look.journal_size_bytes = journal_size.value();
-  look.is_locked = is_write_locked(look.journal_path);
+  look.is_locked = has_writer(look.journal_path);
 
   const Status status =
       look_into_journal(look, medium, *journal.value(), read_live_journal, progress, on_record);

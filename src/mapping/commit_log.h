@@ -1,8 +1,7 @@
 // Where commits become durable, and from where they reach their files: the journal, the batches
-// that wait for it, and the background.  One mapping has one, or several that move together share
-// one.
+// that wait for it, and the background.
 //
-// Threads: who calls appends to the journal and joins or leaves holds mutex(); the rest any thread.
+// Threads: who appends to the journal holds mutex(); the rest any thread.
 #pragma once
 
 #include <atomic>
@@ -21,7 +20,7 @@ class CommitLog {
  public:
   CommitLog(std::unique_ptr<journal::Journal> journal, std::size_t apply_threshold_pages);
 
-  // One call at a time on all mappings that have their commits here.
+  // One call at a time on the mapping that has its commits here.
   std::mutex& mutex() { return mutex_; }
   journal::Journal& journal() { return *journal_; }
   journal::Checkpointer& checkpointer() { return checkpointer_; }

@@ -18,6 +18,18 @@ struct flock lock_of_records(short type, off_t first, off_t length) {
 
 }  // namespace
 
+// The lock belongs to an open file, so the kernel names no process with it.
+bool has_writer(int side) {
+  struct flock lock = lock_of_writer();
+  return ::fcntl(side, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+bool has_writer(const std::string& journal_path) {
+  const Descriptor side(
+      ::open(journal_path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  return side.valid() && has_writer(side.get());
+}
+
 std::uint64_t first_held_record(int side) {
   std::uint64_t first = kNoRecordIsHeld;
   // The kernel tells of any lock that is in the way: it is asked for those before, until there is
@@ -62,11 +74,6 @@ bool HeldJournal::has_its_name() const {
   struct stat named{};
   return ::fstat(file_->descriptor(), &held) == 0 && ::lstat(path_.c_str(), &named) == 0 &&
          held.st_ino == named.st_ino && held.st_dev == named.st_dev;
-}
-
-bool HeldJournal::has_writer() const {
-  struct flock lock = lock_of_writer();
-  return ::fcntl(file_->descriptor(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
 void HeldJournal::forget_what_was_read() const {

@@ -21,6 +21,10 @@ inline struct flock lock_of_writer() {
       .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = kWriterLockBytes, .l_pid = 0};
 }
 
+// Whether a writer has the side file, open as `side` or of this name.
+bool has_writer(int side);
+bool has_writer(const std::string& journal_path);
+
 // As Medium::first_held_record(), of an open side file.
 std::uint64_t first_held_record(int side);
 
@@ -37,7 +41,7 @@ class HeldJournal {
   MediumFile& file() { return *file_; }
   // False: it was removed, or another one took its place.
   bool has_its_name() const;
-  bool has_writer() const;
+  bool has_writer() const { return pawl::has_writer(file_->descriptor()); }
   // What is read from now on comes from where the writer put it.
   void forget_what_was_read() const;
 

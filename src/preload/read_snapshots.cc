@@ -16,14 +16,6 @@
 namespace pawl::preload {
 namespace {
 
-bool has_writer(const std::string& path) {
-  const std::string journal = path + kJournalSuffix;
-  const Descriptor side(::open(journal.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!side.valid()) return false;
-  struct flock lock = lock_of_writer();
-  return ::fcntl(side.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-}
-
 // In the file's directory, where blocks can be shared; or in memory, for who may not write there.
 Result<Descriptor> make_file_for_copy(const std::string& path) {
   auto beside = snapshot::NewFile::make_nameless(path.substr(0, path.rfind('/') + 1));
@@ -37,7 +29,7 @@ Result<Descriptor> make_file_for_copy(const std::string& path) {
 
 bool is_written_elsewhere(const NamedFile& file) {
   return S_ISREG(file.status.st_mode) && matches_a_pattern(file.real_path) &&
-         has_writer(file.real_path);
+         has_writer(file.real_path + kJournalSuffix);
 }
 
 Status show_committed(int descriptor, const NamedFile& file, int flags) {

@@ -8,14 +8,12 @@ kill_test.py --write FIRST is that program."""
 import argparse
 import os
 import random
-import select
-import shutil
-import subprocess
 import sys
-import tempfile
-import time
 
 import pawl
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import kill_trial  # noqa: E402
 
 NAME = "file"
 SIZE = 40_000
@@ -23,8 +21,6 @@ CAPACITY = 200_000
 CHANGES = 2000
 BLOCKS_OF_ONE_MAPPING = 6
 DELAY_SECONDS_MAX = 0.06        # from the first block of a writer to its death
-STARTING_KILL_ONE_IN = 8        # kills that hit the start, and recovery
-START_SECONDS_MAX = 60
 
 
 class Abandoned(Exception):
@@ -74,15 +70,8 @@ def follow(file, number):
 
 
 def write_and_kill(number):
-    with subprocess.Popen([sys.executable, "-B", os.path.abspath(__file__), "--write", str(number)],
-                          stdout=subprocess.PIPE) as writer:
-        if random.randrange(STARTING_KILL_ONE_IN):
-            select.select([writer.stdout], [], [], START_SECONDS_MAX)
-        time.sleep(random.random() * DELAY_SECONDS_MAX)
-        if writer.poll() is not None:
-            sys.exit(f"FAILED: the writer ended by itself ({writer.returncode})")
-        writer.kill()
-        return writer.stdout.read().count(b"\n")
+    return kill_trial.write_and_kill(
+        [sys.executable, "-B", os.path.abspath(__file__), "--write", str(number)], DELAY_SECONDS_MAX)
 
 
 def torture(options):
@@ -111,20 +100,11 @@ def torture(options):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--write", type=int, metavar="FIRST")
-    parser.add_argument("--kills", type=int, default=40)
-    parser.add_argument("--seed", type=int, default=int(
-        os.environ.get("PAWL_TORTURE_SEED", random.SystemRandom().randrange(1 << 32))))
+    kill_trial.add_options(parser, 40)
     options = parser.parse_args()
     if options.write is not None:
         write(options.write)
-    random.seed(options.seed)
-    print(f"seed {options.seed}", flush=True)
-    scratch = tempfile.mkdtemp(prefix="kill.", dir=os.environ.get("PAWL_TEST_DIR", os.getcwd()))
-    before = os.getcwd()
-    os.chdir(scratch)
-    torture(options)
-    os.chdir(before)
-    shutil.rmtree(scratch)
+    kill_trial.run(torture, options, "kill.")
 
 
 if __name__ == "__main__":

@@ -12,15 +12,14 @@ import argparse
 import os
 import random
 import select
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../support"))
+import kill_trial  # noqa: E402
+
 DELAY_SECONDS_MAX = 0.3         # from the first commit of a writer to its death
-STARTING_KILL_ONE_IN = 8        # kills that hit the start, and recovery
-START_SECONDS_MAX = 60
 AUDIT_SECONDS_MAX = 60          # a damaged segment may hold its reader for ever
 KILLS_TO_DAMAGE_MAX = 1000      # without Pawl, until one damages the segment
 NAME = "torture.segment"
@@ -45,8 +44,7 @@ def write_and_kill(options, first):
     by = "msync" if options.commit == "msync" else "flush"
     with subprocess.Popen(command(options, "write", by, NAME, options.seed, first),
                           stdout=subprocess.PIPE) as writer:
-        if random.randrange(STARTING_KILL_ONE_IN):
-            select.select([writer.stdout], [], [], START_SECONDS_MAX)
+        kill_trial.wait_for_start(writer)
         deadline = time.monotonic() + random.random() * DELAY_SECONDS_MAX
         acknowledged = 0
         # What it says is read all the while: a full pipe would hold it.
@@ -108,21 +106,12 @@ def main():
     parser.add_argument("commit", choices=("flush", "waiting-flush", "msync"))
     parser.add_argument("--writer", required=True)
     parser.add_argument("--pawl", required=True, help="the pawl command, or none")
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=int(
-        os.environ.get("PAWL_TORTURE_SEED", random.SystemRandom().randrange(1 << 32))))
-    parser.add_argument("--directory", default=os.environ.get("PAWL_TEST_DIR", "."))
+    kill_trial.add_options(parser, 20)
     options = parser.parse_args()
     options.writer = os.path.abspath(options.writer)
     if options.pawl != "none":
         options.pawl = os.path.abspath(options.pawl)
-    random.seed(options.seed)
-    print(f"seed {options.seed}", flush=True)
-    scratch = tempfile.mkdtemp(prefix="boost.", dir=os.path.abspath(options.directory))
-    os.chdir(scratch)
-    torture(options)
-    os.chdir("/")
-    shutil.rmtree(scratch)
+    kill_trial.run(torture, options, "boost.")
 
 
 if __name__ == "__main__":

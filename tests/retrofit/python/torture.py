@@ -8,20 +8,16 @@ shows nothing."""
 
 import argparse
 import os
-import random
-import select
-import shutil
 import subprocess
 import sys
-import tempfile
-import time
 
 from steps import FILE_BYTES, KINDS, Expected
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../support"))
+import kill_trial  # noqa: E402
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 DELAY_SECONDS_MAX = 0.06        # from the first flush of a writer to its death
-STARTING_KILL_ONE_IN = 8        # kills that hit the start, and recovery
-START_SECONDS_MAX = 60
 KILLS_TO_TEAR_MAX = 1000        # without Pawl, until one tears the file
 NAME = "torture.atomic"
 
@@ -35,16 +31,9 @@ def command(options, *program):
 def write_and_kill(options, expected):
     """Returns how many steps the writer acknowledged."""
     script = "numpy_writer.py" if options.kind.startswith("numpy") else "mmap_writer.py"
-    with subprocess.Popen(command(options, sys.executable, "-B", os.path.join(HERE, script),
-                                  options.kind, NAME, str(expected.number)),
-                          stdout=subprocess.PIPE) as writer:
-        if random.randrange(STARTING_KILL_ONE_IN):
-            select.select([writer.stdout], [], [], START_SECONDS_MAX)
-        time.sleep(random.random() * DELAY_SECONDS_MAX)
-        if writer.poll() is not None:
-            sys.exit(f"FAILED: the writer ended by itself ({writer.returncode})")
-        writer.kill()
-        return writer.stdout.read().count(b"\n")
+    return kill_trial.write_and_kill(
+        command(options, sys.executable, "-B", os.path.join(HERE, script), options.kind, NAME,
+                str(expected.number)), DELAY_SECONDS_MAX)
 
 
 def content(options):
@@ -102,20 +91,11 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--pawl", required=True, help="the pawl command, or none")
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=int(
-        os.environ.get("PAWL_TORTURE_SEED", random.SystemRandom().randrange(1 << 32))))
-    parser.add_argument("--directory", default=os.environ.get("PAWL_TEST_DIR", "."))
+    kill_trial.add_options(parser, 20)
     options = parser.parse_args()
     if options.pawl != "none":
         options.pawl = os.path.abspath(options.pawl)
-    random.seed(options.seed)
-    print(f"seed {options.seed}", flush=True)
-    scratch = tempfile.mkdtemp(prefix="python.", dir=os.path.abspath(options.directory))
-    os.chdir(scratch)
-    torture(options)
-    os.chdir("/")
-    shutil.rmtree(scratch)
+    kill_trial.run(torture, options, "python.")
 
 
 if __name__ == "__main__":

@@ -166,13 +166,18 @@ void mix_pages(const std::string& path, std::mt19937_64& random) {
   if (!mixed.flush()) die("cannot write " + path);
 }
 
+Model begin(const Torture& torture) {
+  Model model = load_words(torture);
+  std::cout << torture.kind.name << ": " << model.size() << " records loaded, seed " << torture.seed
+            << std::endl;
+  return model;
+}
+
 }  // namespace
 
 int torture_store(const Torture& torture) {
   std::mt19937_64 random(torture.seed);
-  Model model = load_words(torture);
-  std::cout << torture.kind.name << ": " << model.size() << " records loaded, seed " << torture.seed
-            << std::endl;
+  Model model = begin(torture);
   unsigned long next = 0;
   Counts counts;
   for (unsigned long kill_number = 0; kill_number < torture.kills; ++kill_number) {
@@ -217,9 +222,7 @@ int cut_power(const Torture& torture) {
   if (torture.under_pawl() || !torture.kind.synchronises_at_once)
     die("that is for a store that synchronises at once, without Pawl");
   std::mt19937_64 random(torture.seed);
-  Model model = load_words(torture);
-  std::cout << torture.kind.name << ": " << model.size() << " records loaded, seed " << torture.seed
-            << std::endl;
+  Model model = begin(torture);
   unsigned long next = 0;
   Counts counts;
   for (unsigned long cut = 0; cut < torture.kills; ++cut) {
