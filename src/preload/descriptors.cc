@@ -106,8 +106,13 @@ int close_descriptor(int descriptor) {
     errno = EBADF;  // the program never opened it
     return -1;
   }
-  const Status status = let_go(descriptor);
-  const int outcome = real().close(descriptor);
+  int outcome = 0;
+  Status status;
+  {
+    const Closing closing(descriptor);
+    status = let_go(descriptor);
+    outcome = real().close(descriptor);
+  }
   return status.ok() ? outcome : refuse("close", status);
 }
 
@@ -137,9 +142,14 @@ int duplicate_onto(int original, int copy, int flags, bool is_dup3) {
   if (original == copy || real().fcntl(original, F_GETFD) < 0) {
     return is_dup3 ? real().dup3(original, copy, flags) : real().dup2(original, copy);
   }
-  const Status ended = let_go(copy);
-  const int made = attach_copy(
-      original, is_dup3 ? real().dup3(original, copy, flags) : real().dup2(original, copy));
+  Status ended;
+  int duplicate = -1;
+  {
+    const Closing closing(copy);
+    ended = let_go(copy);
+    duplicate = is_dup3 ? real().dup3(original, copy, flags) : real().dup2(original, copy);
+  }
+  const int made = attach_copy(original, duplicate);
   if (!ended.ok()) say("dup2", ended.text());  // dup2() too drops the errors of the close in it
   return made;
 }

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <climits>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -19,6 +20,13 @@ namespace pawl::preload {
 namespace {
 
 std::atomic<pid_t> own_process{0};
+
+std::array<std::atomic<int>, kDescriptorsMax> closing;  // how many threads, by descriptor
+
+bool is_closing(int descriptor) {
+  return descriptor >= 0 && descriptor < kDescriptorsMax &&
+         closing[static_cast<std::size_t>(descriptor)].load() > 0;
+}
 
 std::vector<int> open_descriptors_of(dev_t device, ino_t inode) {
   std::vector<int> found;
@@ -54,6 +62,13 @@ Status attach_all(const TrackedFilePointer& file, int needed) {
                      "part of a commit; close the stream, and map the file from open()");
     }
     if (!table::attach(descriptor, file)) return beyond_the_table(descriptor, file->path);
+    // Another thread may be closing it.  Either that thread finds it attached, and detaches it, or
+    // it is seen here, as one that is closing or closed: a number that stayed attached would make
+    // this file of whatever is opened under it next.
+    struct stat status{};
+    if (is_closing(descriptor) || real().fstat(descriptor, &status) != 0 ||
+        status.st_dev != file->device || status.st_ino != file->inode)
+      table::detach(descriptor);
   }
   return {};
 }
@@ -121,6 +136,14 @@ Status show_window(Mapping& mapping, const Window& window) {
 bool in_own_process() { return own_process.load() == getpid(); }
 void adopt_process() { own_process.store(getpid()); }
 
+Closing::Closing(int descriptor)
+    : descriptor_(descriptor >= 0 && descriptor < kDescriptorsMax ? descriptor : -1) {
+  if (descriptor_ >= 0) closing[static_cast<std::size_t>(descriptor_)].fetch_add(1);
+}
+Closing::~Closing() {
+  if (descriptor_ >= 0) closing[static_cast<std::size_t>(descriptor_)].fetch_sub(1);
+}
+
 std::optional<std::string> path_of_descriptor(int descriptor) {
   char target[PATH_MAX];
   const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
@@ -172,6 +195,13 @@ void join(int descriptor) {
   struct stat status{};
   if (real().fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return;
   const auto file = table::of_inode(status.st_dev, status.st_ino);
+  if (table::may_be_tracked(descriptor) && table::of_descriptor(descriptor) != file) {
+    // A number that was closed past the face is another file's now.
+    if (const auto stale = table::detach(descriptor)) {
+      const std::lock_guard guard(stale->lock);
+      if (const Status ended = end_if_unused(stale); !ended.ok()) say("close", ended.text());
+    }
+  }
   if (file == nullptr) return;
   const std::lock_guard guard(file->lock);
   if (!file->has_ended) table::attach(descriptor, file);

@@ -27,6 +27,19 @@ std::optional<std::string> path_of_descriptor(int descriptor);
 // that is there already when there is one.
 Result<TrackedFilePointer> start(int descriptor, const struct stat& status, bool asked_for_by_name);
 
+// While one lives, the calling thread is about to close the descriptor: start() in another thread
+// does not attach it.  Made before the descriptor is detached, it lives until it is closed.
+class Closing {
+ public:
+  explicit Closing(int descriptor);
+  ~Closing();
+  Closing(const Closing&) = delete;
+  Closing& operator=(const Closing&) = delete;
+
+ private:
+  int descriptor_;
+};
+
 // Attaches a descriptor that was just opened when its file is tracked.
 void join(int descriptor);
 

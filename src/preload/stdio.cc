@@ -127,7 +127,9 @@ PAWL_ALSO_KNOWN_AS(freopen64, freopen);
 
 PAWL_INTERPOSE int fclose(FILE* stream) {
   PAWL_PASS(real().fclose(stream));
-  if (is_ours_to_judge() && stream != nullptr) set_stdio(fileno(stream), false);
+  if (!is_ours_to_judge() || stream == nullptr) return real().fclose(stream);
+  const Closing closing(fileno(stream));
+  set_stdio(fileno(stream), false);
   return real().fclose(stream);
 }
 

@@ -9,7 +9,9 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <linux/fs.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -486,6 +488,66 @@ static void locks_survive(void) {
   close(fd);
 }
 
+/* While one thread closes a descriptor another one begins with the file, and finds it open still:
+ * a handler stops the first between the end of its file and the closing of the number. */
+static const char* opened_at_once;
+static atomic_int has_begun, is_closing, is_stopped, may_go_on;
+
+static void stop_in_close(int signal) {
+  (void)signal;
+  if (!atomic_load(&is_closing)) return;
+  atomic_store(&is_stopped, 1);
+  while (!atomic_load(&may_go_on)) usleep(100);
+}
+
+static void map_and_close(void) {
+  const int fd = open(opened_at_once, O_RDWR);
+  char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(at != MAP_FAILED);
+  munmap(at, PAGE);
+  atomic_store(&is_closing, 1);
+  atomic_store(&has_begun, 1);
+  close(fd);
+  atomic_store(&is_closing, 0);
+}
+
+static void* close_once(void* unused) {
+  map_and_close();
+  return unused;
+}
+
+static void a_closing_descriptor_is_not_followed(void) {
+  opened_at_once = in_directory("threads.atomic");
+  make(opened_at_once, '.', PAGE);
+  make(in_directory("another"), 'A', PAGE);
+  struct sigaction action = {.sa_handler = stop_in_close};
+  sigaction(SIGUSR1, &action, NULL);
+  for (int round = 0; round < 20; ++round) {
+    atomic_store(&is_stopped, 0);
+    atomic_store(&may_go_on, 0);
+    atomic_store(&has_begun, 0);
+    pthread_t thread;
+    pthread_create(&thread, NULL, close_once, NULL);
+    /* Its journal goes just before the number does. */
+    while (!atomic_load(&has_begun)) continue;
+    while (has_side(opened_at_once)) continue;
+    pthread_kill(thread, SIGUSR1);
+    for (int wait = 0; wait < 100 && !atomic_load(&is_stopped); ++wait) usleep(100);
+    const int fd = open(opened_at_once, O_RDWR);
+    char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    atomic_store(&may_go_on, 1);
+    pthread_join(thread, NULL);
+    /* The number that was closed is free for others, and none of the file's. */
+    const int other = open(in_directory("another"), O_RDONLY);
+    char byte = 0;
+    CHECK(pread(other, &byte, 1, 0) == 1 && byte == 'A');
+    munmap(at, PAGE);
+    close(fd);
+    CHECK(!has_side(opened_at_once));
+    close(other);
+  }
+}
+
 /* A library whose only flush is MS_ASYNC loses the last ones in a crash, unless they wait. */
 static void ms_async_waits_where_it_is_told_to(void) {
   const char* path = in_directory("ms_async.atomic");
@@ -519,6 +581,7 @@ int main(int count, char** arguments) {
   locks_pass_a_whole_file_on();
   locks_survive();
   ms_async_waits_where_it_is_told_to();
+  a_closing_descriptor_is_not_followed();
   if (failures == 0) puts("all hold");
   return failures == 0 ? 0 : 1;
 }
