@@ -40,7 +40,8 @@ Status Mapping::Implementation::commit_lines(const TakenPages& pages) {
     }));
     if (page_check_) PAWL_TRY(page_check_(page, lines));
   }
-  changed_pages_ += pages.size();
+  changed_pages_in_hand_ = pages.size();
+  bytes_changed_in_hand_ = lines_record_.content_bytes();
   return commit_in_place(lines_record_);
 }
 
@@ -59,9 +60,9 @@ Status Mapping::Implementation::commit_in_place(journal::RecordBuilder& record) 
   }
   in_hand.keep();
   log_->set_durable(place.value().sequence);
-  count(place.value(), record);
   let_wait_in_place(place.value(), record);
-  lowest_size_ = size_;
+  Implementation* const own = this;
+  count({&own, 1}, place.value());
   return {};
 }
 

@@ -171,7 +171,7 @@ Status Mapping::truncate(std::uint64_t size_bytes) {
 
 Status Mapping::allocate(std::uint64_t offset, std::uint64_t length) {
   return implementation_->in_order<Status>([&](Implementation& own) -> Status {
-    if (length == 0 || offset > journal::kFileSizeMax - length)
+    if (length == 0 || length > own.size_bytes_max() || offset > own.size_bytes_max() - length)
       return Status::failure(EINVAL, "no such range can be allocated");
     PAWL_TRY(own.image_.reserve_space(offset, length));
     return offset + length > own.size_ ? own.truncate_locked(offset + length) : Status{};

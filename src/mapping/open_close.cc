@@ -3,9 +3,10 @@
 #include <cerrno>
 #include <new>
 
-#include "journal/replay.h"
 #include "mapping/fork_guard.h"
+#include "mapping/group.h"
 #include "mapping/implementation.h"
+#include "mapping/recovery.h"
 #include "medium/law.h"
 
 namespace pawl {
@@ -26,61 +27,16 @@ Result<std::unique_ptr<Tracker>> make_tracker(TrackerChoice choice) {
   return make_fault_tracker();
 }
 
-constexpr int kAcquireAttemptsMax = 100;
-
-struct OpenJournal {
-  std::unique_ptr<MediumFile> file;
-  bool is_new = false;
-  journal::Replayed replayed;
-};
-
-// The existing side file, locked; ENOENT when there is none and the file carries no mark; ENODATA
-// when it carries one.  A writer that begins or ends meanwhile is not taken for a crash: its mark
-// comes after its journal and goes before it.
-Result<JournalFile> existing_journal(Medium& medium) {
-  std::optional<Mark> seen;
-  for (int attempt = 0; attempt < kAcquireAttemptsMax; ++attempt) {
-    auto acquired = medium.acquire_journal(false);
-    if (acquired.ok() || acquired.status().error_number() != ENOENT) return acquired;
-    auto mark = medium.mark();
-    if (!mark.ok()) return mark.status();
-    if (!mark.value().has_value()) return acquired;
-    if (seen.has_value() && seen->journal_id == mark.value()->journal_id) {
-      return journal::missing_journal(medium, *mark.value());
-    }
-    seen = mark.value();
-  }
-  return Status::failure(EBUSY, "writers of " + medium.path() + " come and go; try again");
-}
-
-// The side file, locked and replayed; new when there was none.
-Result<OpenJournal> recovered_journal(Medium& medium) {
-  auto acquired = existing_journal(medium);
-  if (!acquired.ok() && acquired.status().error_number() == ENOENT)
-    acquired = medium.acquire_journal(true);
-  if (!acquired.ok()) return acquired.status();
-  OpenJournal journal;
-  journal.file = std::move(acquired.value().file);
-  journal.is_new = acquired.value().is_new;
-  if (journal.is_new) {
-    journal.replayed.journal_id = journal::random_journal_id();
-    return journal;
-  }
-  auto replayed = journal::replay(medium, *journal.file);
-  if (!replayed.ok()) return replayed.status();
-  journal.replayed = replayed.value();
-  return journal;
-}
-
 }  // namespace
 
 Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Options& options,
-                                        std::shared_ptr<CommitLog> log,
+                                        std::shared_ptr<CommitLog> log, std::uint64_t number,
                                         std::unique_ptr<Tracker> tracker, std::uint64_t size_bytes,
                                         std::uint64_t records_replayed)
     : medium_(std::move(medium)),
       options_(options),
       log_(std::move(log)),
+      number_(number),
       mutex_(log_->mutex()),
       journal_(&log_->journal()),
       checkpointer_(log_->checkpointer()),
@@ -94,7 +50,7 @@ Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Op
       records_replayed_(records_replayed),
       lines_record_(journal_->block_bytes()) {
   checkpointer_.add(medium_->base(), image_);
-  journal_->keep_what_is_held([this] { return medium_->first_held_record(); });
+  if (number_ == 0) journal_->keep_what_is_held([this] { return medium_->first_held_record(); });
   guard_fork(this, {.before = [this] { lock_for_fork(); },
                     .in_parent = [this] { unlock_after_fork(); },
                     .in_child =
@@ -107,7 +63,18 @@ Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Op
 
 Mapping::Implementation::~Implementation() {
   forget_fork_guard(this);
-  checkpointer_.remove(image_);
+  if (group_ == nullptr) {
+    checkpointer_.remove(image_, Checkpointer::Left::as_in_a_crash);
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  if (!has_left_) {
+    // The others must not go on as if this file had all that was committed.
+    note_final(Status::failure(EOWNERDEAD, medium_->path() + " was not closed"));
+    group_->forget(*this);
+  }
+  checkpointer_.remove(
+      image_, has_left_ ? Checkpointer::Left::after_all : Checkpointer::Left::as_in_a_crash);
 }
 
 // The child reads what is committed, and cannot bring a record that waits into the base.
@@ -166,9 +133,72 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
 
   auto log = std::make_shared<CommitLog>(std::move(journal.value()), options.apply_threshold_pages);
   auto implementation =
-      std::make_unique<Implementation>(std::move(medium), options, std::move(log),
+      std::make_unique<Implementation>(std::move(medium), options, std::move(log), 0,
                                        std::move(tracker.value()), size.value(), replayed.records);
   PAWL_TRY(implementation->image_.learn_space());
+  return std::unique_ptr<Mapping>(new Mapping(std::move(implementation)));
+}
+
+Result<std::unique_ptr<Mapping>> Mapping::Implementation::open_in(
+    const std::shared_ptr<Group>& group, std::unique_ptr<Medium> medium) {
+  const Options& options = group->options_;
+  auto tracker = make_tracker(options.tracker);
+  if (!tracker.ok()) return tracker.status();
+  if (medium->base().in_place() != nullptr) {
+    return Status::failure(EOPNOTSUPP,
+                           medium->path() +
+                               " is in persistent memory, where files do not form "
+                               "groups; map it as a file on a disk (PAWL_MEDIUM=block)");
+  }
+  if (!medium->can_mark()) {
+    return Status::failure(EOPNOTSUPP, medium->path() +
+                                           " is on a file system without user attributes, which "
+                                           "the files of a group need");
+  }
+  auto size = medium->base().size();
+  if (!size.ok()) return size.status();
+  if (size.value() > journal::kGroupFileSizeMax)
+    return Status::failure(EFBIG, medium->path() + " is too large for a file of a group");
+
+  const std::lock_guard lock(group->log_.mutex());
+  PAWL_TRY(group->usable());
+  auto side = fresh_journal(*medium);
+  if (!side.ok()) return side.status();
+  std::uint64_t number = 0;
+  bool is_marked = false;
+  const auto give_up = [&](const Status& status) -> Status {
+    if (is_marked && !(medium->clear_mark().ok() && medium->base().flush().ok())) return status;
+    [[maybe_unused]] Status ignored = medium->remove_journal();
+    if (number != 0) ignored = group->strike(number);
+    return status;
+  };
+  // What the file holds now is the first committed image: it must not vanish behind later records.
+  if (const Status flushed = medium->base().flush(); !flushed.ok()) return give_up(flushed);
+  // Recovery may have changed it.
+  size = medium->base().size();
+  if (!size.ok()) return give_up(size.status());
+  // The list first: what carries the mark must be found by it.
+  auto listed = group->list(*medium);
+  if (!listed.ok()) return give_up(listed.status());
+  number = listed.value();
+  const JournalId& id = group->log_.journal().id();
+  const Status written = journal::write_member(
+      *side.value(), id,
+      {number, group->medium_->identity(), name_as_seen_from(*medium, *group->medium_)});
+  if (!written.ok()) return give_up(written);
+  if (const Status named = medium->publish_journal(); !named.ok()) return give_up(named);
+  is_marked = true;
+  if (const Status marked = medium->set_mark({id, medium->journal_path()}); !marked.ok())
+    return give_up(marked);
+  if (const Status flushed = medium->base().flush(); !flushed.ok()) return give_up(flushed);
+
+  auto implementation = std::make_unique<Implementation>(
+      std::move(medium), options, std::shared_ptr<CommitLog>(group, &group->log_), number,
+      std::move(tracker.value()), size.value(), 0);
+  // Without it each page is asked for anew.
+  [[maybe_unused]] const Status learned = implementation->image_.learn_space();
+  group->enter(number, *implementation);
+  implementation->group_ = group.get();
   return std::unique_ptr<Mapping>(new Mapping(std::move(implementation)));
 }
 
@@ -183,6 +213,7 @@ Status Mapping::Implementation::end_locked() {
 Status Mapping::Implementation::close_locked() {
   PAWL_TRY(end_locked());
   PAWL_TRY(checkpoint_all());
+  if (group_ != nullptr) return leave_locked();
   if (is_broken(Law::mark_before_journal)) {
     PAWL_TRY(medium_->remove_journal());
     PAWL_TRY(medium_->clear_mark());
@@ -194,43 +225,21 @@ Status Mapping::Implementation::close_locked() {
   return medium_->remove_journal();
 }
 
+// With all records applied, flushed and dropped: its number may be another file's from now on.
+Status Mapping::Implementation::leave_locked() {
+  PAWL_TRY(medium_->clear_mark());
+  PAWL_TRY(medium_->base().flush());
+  has_left_ = true;
+  PAWL_TRY(group_->strike(number_));
+  return medium_->remove_journal();
+}
+
 Status Mapping::Implementation::discard_locked() {
+  if (group_ != nullptr) return close_locked();
   [[maybe_unused]] const Status ended = end_locked();
   [[maybe_unused]] const Status queued = batches_.wait();
   PAWL_TRY(medium_->clear_mark());
   return medium_->remove_journal();
-}
-
-Result<std::uint64_t> recover(Medium& medium, bool accept_loss) {
-  auto acquired = existing_journal(medium);
-  if (!acquired.ok()) {
-    if (acquired.status().error_number() == ENOENT) return std::uint64_t{0};
-    if (acquired.status().error_number() != ENODATA || !accept_loss) return acquired.status();
-    // Under the lock of a journal of our own, so that no writer begins meanwhile.
-    auto held = medium.acquire_journal(true);
-    if (!held.ok()) return held.status();
-    PAWL_TRY(medium.clear_mark());
-    PAWL_TRY(medium.base().flush());
-    PAWL_TRY(medium.remove_journal());
-    return std::uint64_t{0};
-  }
-  MediumFile& file = *acquired.value().file;
-  auto replayed = journal::replay(medium, file, accept_loss);
-  if (!replayed.ok()) return replayed.status();
-  auto present = file.size();
-  if (!present.ok()) return present.status();
-  // The journal is emptied, durably, before the mark goes: a crash in between finds nothing to do.
-  const std::uint64_t size_bytes =
-      std::max(round_down(present.value(), journal::kBlockBytes), kJournalSizeMin);
-  auto emptied =
-      journal::Journal::format(std::move(acquired.value().file), replayed.value().journal_id,
-                               medium.identity(), replayed.value().generation,
-                               replayed.value().next_sequence, size_bytes, medium.block_bytes());
-  if (!emptied.ok()) return emptied.status();
-  PAWL_TRY(medium.clear_mark());
-  PAWL_TRY(medium.base().flush());
-  PAWL_TRY(medium.remove_journal());
-  return replayed.value().records;
 }
 
 }  // namespace pawl

@@ -1,0 +1,387 @@
+// Files of a group move together: through commits, crashes, and each one's own recovery.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "pawl/pawl.h"
+#include "support/temporary_directory.h"
+
+namespace {
+
+using pawl::test::read_file;
+using pawl::test::TemporaryDirectory;
+using pawl::test::write_file;
+
+constexpr std::size_t kFileBytes = 64 * 4096;
+
+struct Mapped {
+  char* bytes = nullptr;
+  std::size_t length = 0;
+};
+
+Mapped map_in(pawl_group* group, const std::string& path, std::size_t length = kFileBytes) {
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
+  if (std::filesystem::file_size(path) == 0) {
+    EXPECT_EQ(::ftruncate(descriptor, static_cast<off_t>(length)), 0);
+  }
+  void* const at =
+      pawl_group_mmap(group, nullptr, length, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0);
+  const int failure = errno;
+  ::close(descriptor);
+  errno = failure;
+  if (at == MAP_FAILED) return {};
+  return {static_cast<char*>(at), length};
+}
+
+void fill(const Mapped& mapped, char value) { std::memset(mapped.bytes, value, mapped.length); }
+
+// Runs `work` in a process that is then killed.
+void run_and_kill(const std::function<void()>& work) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    work();
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+}
+
+bool all_are(const std::string& content, char value) {
+  return content.find_first_not_of(value) == std::string::npos && !content.empty();
+}
+
+class GroupTest : public testing::Test {
+ protected:
+  std::string a() const { return directory_ / "a"; }
+  std::string b() const { return directory_ / "b"; }
+  std::string name() const { return directory_ / "group"; }
+
+  // Both files are x, durably; then y, durably; and in memory z.
+  void crash_after_a_commit(int flags = MS_SYNC) const {
+    run_and_kill([&] {
+      pawl_group* const group = pawl_group_open(name().c_str(), nullptr);
+      if (group == nullptr) ::_exit(10);
+      const Mapped first = map_in(group, a());
+      const Mapped second = map_in(group, b());
+      if (first.bytes == nullptr || second.bytes == nullptr) ::_exit(11);
+      for (const char value : {'x', 'y'}) {
+        fill(first, value);
+        fill(second, value);
+        if (pawl_group_msync(group, flags) != 0 || pawl_group_wait(group) != 0) ::_exit(12);
+      }
+      fill(first, 'z');
+      fill(second, 'z');
+    });
+  }
+  void expect_clean(const std::string& path) const {
+    EXPECT_FALSE(std::filesystem::exists(path + ".pawl")) << path;
+    EXPECT_EQ(::getxattr(path.c_str(), "user.pawl", nullptr, 0), -1) << path;
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(GroupTest, AllFilesHaveACommitWhenTheGroupIsClosed) {
+  pawl_group* const group = pawl_group_open(name().c_str(), nullptr);
+  ASSERT_NE(group, nullptr) << pawl_last_error();
+  const Mapped first = map_in(group, a());
+  const Mapped second = map_in(group, b());
+  ASSERT_NE(first.bytes, nullptr) << pawl_last_error();
+  ASSERT_NE(second.bytes, nullptr) << pawl_last_error();
+  fill(first, 'x');
+  fill(second, 'y');
+  ASSERT_EQ(pawl_group_msync(group, MS_SYNC), 0) << pawl_last_error();
+  fill(first, 'z');
+  EXPECT_EQ(pawl_group_close(group), -1);
+  EXPECT_EQ(errno, EBUSY);
+  ASSERT_EQ(pawl_munmap(first.bytes, first.length), 0) << pawl_last_error();
+  ASSERT_EQ(pawl_munmap(second.bytes, second.length), 0) << pawl_last_error();
+  ASSERT_EQ(pawl_group_close(group), 0) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(a()), 'x'));
+  EXPECT_TRUE(all_are(read_file(b()), 'y'));
+  for (const auto& path : {a(), b(), name()}) expect_clean(path);
+}
+
+TEST_F(GroupTest, OpeningTheGroupRecoversAllItsFiles) {
+  crash_after_a_commit();
+  pawl_group* const group = pawl_group_open(name().c_str(), nullptr);
+  ASSERT_NE(group, nullptr) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(a()), 'y'));
+  EXPECT_TRUE(all_are(read_file(b()), 'y'));
+  for (const auto& path : {a(), b()}) expect_clean(path);
+  EXPECT_EQ(pawl_group_close(group), 0) << pawl_last_error();
+  expect_clean(name());
+}
+
+TEST_F(GroupTest, QueuedCommitsAreRecoveredToo) {
+  crash_after_a_commit(MS_ASYNC);
+  ASSERT_EQ(pawl_recover(name().c_str()), 2) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(a()), 'y'));
+  EXPECT_TRUE(all_are(read_file(b()), 'y'));
+  for (const auto& path : {a(), b(), name()}) expect_clean(path);
+}
+
+TEST_F(GroupTest, EachFileIsRecoveredByItself) {
+  crash_after_a_commit();
+  ASSERT_EQ(pawl_recover(b().c_str()), 2) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(b()), 'y'));
+  expect_clean(b());
+  EXPECT_TRUE(std::filesystem::exists(a() + ".pawl"));
+  ASSERT_EQ(pawl_recover(a().c_str()), 2) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(a()), 'y'));
+  expect_clean(a());
+  EXPECT_EQ(pawl_recover(name().c_str()), 2) << pawl_last_error();
+  expect_clean(name());
+}
+
+// The group's journal still has records of a file that was recovered, and changed since.
+TEST_F(GroupTest, ALaterRecoveryOfTheGroupLeavesAFileThatWentOnAlone) {
+  crash_after_a_commit();
+  {
+    const int descriptor = ::open(a().c_str(), O_RDWR);
+    void* const at =
+        pawl_mmap(nullptr, kFileBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0);
+    ::close(descriptor);
+    ASSERT_NE(at, MAP_FAILED) << pawl_last_error();
+    EXPECT_EQ(static_cast<char*>(at)[0], 'y');
+    std::memset(at, 'n', kFileBytes);
+    ASSERT_EQ(pawl_msync(at, kFileBytes, MS_SYNC), 0) << pawl_last_error();
+    // While it is mapped alone, too.
+    ASSERT_EQ(pawl_recover(name().c_str()), 2) << pawl_last_error();
+    ASSERT_EQ(pawl_munmap(at, kFileBytes), 0) << pawl_last_error();
+  }
+  EXPECT_TRUE(all_are(read_file(a()), 'n'));
+  EXPECT_TRUE(all_are(read_file(b()), 'y'));
+  for (const auto& path : {a(), b(), name()}) expect_clean(path);
+}
+
+TEST_F(GroupTest, SizesMoveWithTheCommit) {
+  run_and_kill([&] {
+    pawl_group* const group = pawl_group_open(name().c_str(), nullptr);
+    const int first_fd = ::open(a().c_str(), O_RDWR | O_CREAT, 0600);
+    const int second_fd = ::open(b().c_str(), O_RDWR | O_CREAT, 0600);
+    if (::ftruncate(first_fd, 10 * 4096) != 0 || ::ftruncate(second_fd, 4096) != 0) ::_exit(10);
+    const Mapped first = map_in(group, a(), 64 * 4096);
+    const Mapped second = map_in(group, b(), 64 * 4096);
+    std::memset(first.bytes, 'x', 10 * 4096);
+    std::memset(second.bytes, 'x', 4096);
+    if (pawl_group_msync(group, MS_SYNC) != 0) ::_exit(11);
+    if (pawl_ftruncate(first_fd, 3000) != 0 || pawl_ftruncate(second_fd, 5000) != 0) ::_exit(12);
+    second.bytes[4999] = 'e';
+    if (pawl_group_msync(group, MS_SYNC) != 0) ::_exit(13);
+    // Cut and grown again in one commit: zeros between.
+    if (pawl_ftruncate(first_fd, 1000) != 0 || pawl_ftruncate(first_fd, 2000) != 0) ::_exit(14);
+    if (pawl_group_msync(group, MS_SYNC) != 0) ::_exit(15);
+    if (pawl_ftruncate(second_fd, 1) != 0) ::_exit(16);
+  });
+  ASSERT_EQ(pawl_recover(name().c_str()), 3) << pawl_last_error();
+  EXPECT_EQ(read_file(a()), std::string(1000, 'x') + std::string(1000, '\0'));
+  EXPECT_EQ(read_file(b()),
+            std::string(4096, 'x') + std::string(5000 - 4096 - 1, '\0') + std::string("e"));
+}
+
+TEST_F(GroupTest, ALargeCommitGoesStraightIntoAllFiles) {
+  constexpr std::size_t kLarge = std::size_t{3000} * 4096;  // two of them are over what is staged
+  run_and_kill([&] {
+    pawl_group* const group = pawl_group_open(name().c_str(), nullptr);
+    const Mapped first = map_in(group, a(), kLarge);
+    const Mapped second = map_in(group, b(), kLarge);
+    fill(first, 'x');
+    fill(second, 'y');
+    if (pawl_group_msync(group, MS_SYNC) != 0) ::_exit(11);
+    first.bytes[0] = 'f';
+    second.bytes[0] = 's';
+    if (pawl_group_msync(group, MS_SYNC) != 0) ::_exit(12);
+  });
+  ASSERT_GE(pawl_recover(name().c_str()), 1) << pawl_last_error();
+  EXPECT_EQ(read_file(a()), "f" + std::string(kLarge - 1, 'x'));
+  EXPECT_EQ(read_file(b()), "s" + std::string(kLarge - 1, 'y'));
+}
+
+TEST_F(GroupTest, ACommitOfOneMappingIsOfThatFileAlone) {
+  run_and_kill([&] {
+    pawl_group* const group = pawl_group_open(name().c_str(), nullptr);
+    const Mapped first = map_in(group, a());
+    const Mapped second = map_in(group, b());
+    fill(first, 'x');
+    fill(second, 'x');
+    if (pawl_group_msync(group, MS_SYNC) != 0) ::_exit(11);
+    fill(first, 'y');
+    fill(second, 'y');
+    if (pawl_msync(second.bytes, second.length, MS_SYNC) != 0) ::_exit(12);
+  });
+  ASSERT_EQ(pawl_recover(name().c_str()), 2) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(a()), 'x'));
+  EXPECT_TRUE(all_are(read_file(b()), 'y'));
+}
+
+TEST_F(GroupTest, RollbackTakesAllFilesBack) {
+  pawl_group* const group = pawl_group_open(name().c_str(), nullptr);
+  const Mapped first = map_in(group, a());
+  const Mapped second = map_in(group, b());
+  fill(first, 'x');
+  fill(second, 'y');
+  ASSERT_EQ(pawl_group_msync(group, MS_SYNC), 0) << pawl_last_error();
+  fill(first, 'z');
+  fill(second, 'z');
+  ASSERT_EQ(pawl_group_msync(group, MS_INVALIDATE), 0) << pawl_last_error();
+  EXPECT_TRUE(all_are({first.bytes, first.length}, 'x'));
+  EXPECT_TRUE(all_are({second.bytes, second.length}, 'y'));
+  EXPECT_EQ(pawl_munmap(first.bytes, first.length), 0) << pawl_last_error();
+  EXPECT_EQ(pawl_munmap(second.bytes, second.length), 0) << pawl_last_error();
+  EXPECT_EQ(pawl_group_close(group), 0) << pawl_last_error();
+}
+
+// Records of a file that left must not be taken for those of the next one with its number.
+TEST_F(GroupTest, AFileThatLeftIsNotTouchedByWhatComesAfter) {
+  run_and_kill([&] {
+    pawl_group* const group = pawl_group_open(name().c_str(), nullptr);
+    const Mapped first = map_in(group, a());
+    const Mapped second = map_in(group, b());
+    fill(first, 'x');
+    fill(second, 'x');
+    if (pawl_group_msync(group, MS_SYNC) != 0) ::_exit(11);
+    if (pawl_munmap(first.bytes, first.length) != 0) ::_exit(12);
+    if (::truncate(a().c_str(), 10) != 0) ::_exit(13);
+    const Mapped third = map_in(group, directory_ / "c");
+    fill(third, 'c');
+    fill(second, 'y');
+    if (pawl_group_msync(group, MS_SYNC) != 0) ::_exit(14);
+    std::filesystem::remove(a());
+  });
+  ASSERT_EQ(pawl_recover(name().c_str()), 1) << pawl_last_error();
+  EXPECT_FALSE(std::filesystem::exists(a()));
+  EXPECT_TRUE(all_are(read_file(b()), 'y'));
+  EXPECT_TRUE(all_are(read_file(directory_ / "c"), 'c'));
+}
+
+TEST_F(GroupTest, AMissingFileStopsTheRecoveryOfTheGroup) {
+  crash_after_a_commit();
+  std::filesystem::rename(a(), directory_ / "elsewhere");
+  EXPECT_EQ(pawl_group_open(name().c_str(), nullptr), nullptr);
+  EXPECT_EQ(errno, ENODATA);
+  EXPECT_NE(std::string(pawl_last_error()).find("Put it back"), std::string::npos)
+      << pawl_last_error();
+  std::filesystem::rename(directory_ / "elsewhere", a());
+  EXPECT_EQ(pawl_recover(name().c_str()), 2) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(a()), 'y'));
+}
+
+TEST_F(GroupTest, AMissingGroupStopsTheRecoveryOfAFile) {
+  crash_after_a_commit();
+  std::filesystem::rename(name(), directory_ / "elsewhere");
+  EXPECT_EQ(pawl_recover(a().c_str()), -1);
+  EXPECT_EQ(errno, ENODATA);
+  // An empty file will do: what counts stands in the journal.
+  write_file(name(), "");
+  EXPECT_EQ(pawl_recover(a().c_str()), 2) << pawl_last_error();
+  EXPECT_EQ(pawl_recover(name().c_str()), 2) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(a()), 'y'));
+  EXPECT_TRUE(all_are(read_file(b()), 'y'));
+}
+
+TEST_F(GroupTest, ADirectoryThatMovesAsAWholeIsRecovered) {
+  std::filesystem::create_directories(directory_ / "db/index");
+  run_and_kill([&] {
+    pawl_group* const group = pawl_group_open((directory_ / "db/group").c_str(), nullptr);
+    const Mapped first = map_in(group, directory_ / "db/data");
+    const Mapped second = map_in(group, directory_ / "db/index/1");
+    fill(first, 'x');
+    fill(second, 'x');
+    if (pawl_group_msync(group, MS_SYNC) != 0) ::_exit(11);
+  });
+  std::filesystem::rename(directory_ / "db", directory_ / "moved");
+  ASSERT_EQ(pawl_recover((directory_ / "moved/index/1").c_str()), 1) << pawl_last_error();
+  ASSERT_EQ(pawl_recover((directory_ / "moved/group").c_str()), 1) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(directory_ / "moved/data"), 'x'));
+  EXPECT_TRUE(all_are(read_file(directory_ / "moved/index/1"), 'x'));
+}
+
+TEST_F(GroupTest, OneWriterHasTheGroupAndItsFiles) {
+  pawl_group* const group = pawl_group_open(name().c_str(), nullptr);
+  ASSERT_NE(group, nullptr) << pawl_last_error();
+  const Mapped first = map_in(group, a());
+  EXPECT_EQ(pawl_group_open(name().c_str(), nullptr), nullptr);
+  EXPECT_EQ(errno, EBUSY);
+  EXPECT_EQ(map_in(group, a()).bytes, nullptr);
+  EXPECT_EQ(errno, EBUSY);
+  const int descriptor = ::open(a().c_str(), O_RDWR);
+  EXPECT_EQ(pawl_mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0),
+            MAP_FAILED);
+  EXPECT_EQ(errno, EBUSY);
+  ::close(descriptor);
+  EXPECT_EQ(pawl_recover(a().c_str()), -1);
+  EXPECT_EQ(errno, EBUSY);
+  // The group goes on.
+  fill(first, 'x');
+  EXPECT_EQ(pawl_group_msync(group, MS_SYNC), 0) << pawl_last_error();
+  EXPECT_EQ(pawl_munmap(first.bytes, first.length), 0);
+  EXPECT_EQ(pawl_group_close(group), 0) << pawl_last_error();
+}
+
+TEST_F(GroupTest, AGroupHasABoundedNumberOfFiles) {
+  pawl_group* const group = pawl_group_open(name().c_str(), nullptr);
+  std::vector<Mapped> files;
+  for (int i = 0; i < 16; ++i) {
+    files.push_back(map_in(group, directory_ / std::to_string(i), 4096));
+    ASSERT_NE(files.back().bytes, nullptr) << pawl_last_error();
+    fill(files.back(), 'x');
+  }
+  EXPECT_EQ(map_in(group, a(), 4096).bytes, nullptr);
+  EXPECT_EQ(errno, ENFILE);
+  EXPECT_EQ(pawl_group_msync(group, MS_SYNC), 0) << pawl_last_error();
+  for (const Mapped& file : files) EXPECT_EQ(pawl_munmap(file.bytes, file.length), 0);
+  EXPECT_EQ(pawl_group_close(group), 0) << pawl_last_error();
+  for (int i = 0; i < 16; ++i)
+    EXPECT_TRUE(all_are(read_file(directory_ / std::to_string(i)), 'x')) << i;
+}
+
+TEST_F(GroupTest, AFileWithContentNamesNoGroup) {
+  write_file(name(), "precious");
+  EXPECT_EQ(pawl_group_open(name().c_str(), nullptr), nullptr);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(read_file(name()), "precious");
+  expect_clean(name());
+}
+
+TEST_F(GroupTest, AGroupThatACrashLeftIsNotMappedAsAFile) {
+  crash_after_a_commit();
+  const int descriptor = ::open(name().c_str(), O_RDWR);
+  EXPECT_EQ(pawl_mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0),
+            MAP_FAILED);
+  EXPECT_EQ(errno, EINVAL);
+  ::close(descriptor);
+  EXPECT_EQ(pawl_recover(name().c_str()), 2) << pawl_last_error();
+}
+
+TEST_F(GroupTest, AForkedChildDoesNotCommit) {
+  pawl_group* const group = pawl_group_open(name().c_str(), nullptr);
+  const Mapped first = map_in(group, a());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (pawl_group_msync(group, MS_SYNC) != -1 || errno != EPERM) ::_exit(1);
+    if (pawl_group_close(group) != -1 || errno != EPERM) ::_exit(2);
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  fill(first, 'x');
+  EXPECT_EQ(pawl_group_msync(group, MS_SYNC), 0) << pawl_last_error();
+  EXPECT_EQ(pawl_munmap(first.bytes, first.length), 0);
+  EXPECT_EQ(pawl_group_close(group), 0) << pawl_last_error();
+}
+
+}  // namespace
