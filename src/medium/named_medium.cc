@@ -336,7 +336,7 @@ Status NamedMedium::clear_mark() {
 
 // A group has its records on a disk, so its files are opened as those are.
 Result<std::unique_ptr<Medium>> NamedMedium::open_sibling(const std::string& name) {
-  return open_block_medium(name.starts_with('/') ? name : directory() + name, false);
+  return open_block_medium(name.starts_with('/') ? name : directory() + name, read_only_);
 }
 
 Result<char*> NamedMedium::map_private(void* address, std::size_t length, int protection, int flags,
