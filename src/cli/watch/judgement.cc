@@ -248,7 +248,7 @@ void judge_program(const ProgramFacts& facts, Judgement& judgement) {
                                    facts.files.at(pair.second).path),
                        "these are synchronised one right after the other. Each is atomic by "
                        "itself: a crash between the two leaves the first new and the second old",
-                       "if they must move together, keep what must agree in one file"});
+                       "if they must move together, 'pawl run --group FILE' commits them by one record"});
   }
   if (facts.ending.signal != 0) {
     remarks.push_back(
