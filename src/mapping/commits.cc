@@ -366,7 +366,6 @@ Status Mapping::Implementation::commit_pages(const TakenPages& taken, Durability
 
 Status Mapping::Implementation::commit_in_order(const TakenPages& pages, Durability durability) {
   dirty_pages_ += pages.size();
-  if (lines_are_enough(pages)) return commit_lines(pages);
   // What is compared is compared with the base.
   PAWL_TRY(settle_in_place());
   return pages.size() > kStagedPagesMax ? commit_direct(pages) : commit_staged(pages, durability);
@@ -380,6 +379,7 @@ Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uin
     end_page = ~std::uint64_t{0};
   }
   PAWL_TRY(take_pages(first_page, end_page, taken_));
+  if (lines_are_enough(taken_)) return commit_lines(first_page, end_page);
   Status status;
   try {
     if (options_.verify && tracker_->knows_lines())
@@ -396,13 +396,17 @@ Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uin
   }
   outside_.clear();
   private_pages_ += taken_.size();
-  // The commit is durable already; what fails from here on is the next call's, if it is one.
+  end_commit(first_page, end_page);
+  return {};
+}
+
+// The commit is durable already; what fails from here on is the next call's, if it is one.
+void Mapping::Implementation::end_commit(std::uint64_t first_page, std::uint64_t end_page) {
   try {
     after_commit(first_page, end_page);
   } catch (const std::bad_alloc&) {
     [[maybe_unused]] const Status noted = note(Status::no_memory("no memory after a commit"));
   }
-  return {};
 }
 
 void Mapping::Implementation::after_commit(std::uint64_t first_page, std::uint64_t end_page) {

@@ -76,10 +76,13 @@ class Mapping::Implementation {
   // in_place.cc
   // Whether the lines that the tracker named can be logged as they are, and nothing else is to do.
   bool lines_are_enough(const TakenPages& pages) const;
-  Status commit_lines(const TakenPages& pages);
+  Status record_lines(const TakenPages& pages);
+  Status commit_lines(std::uint64_t first_page, std::uint64_t end_page);
   Status commit_in_place(journal::RecordBuilder& record);
-  Status log_in_place(const journal::Place& place, std::span<const std::byte> record);
-  void let_wait_in_place(const journal::Place& place, journal::RecordBuilder& record);
+  Status write_in_place(journal::RecordBuilder& record, journal::Place& place);
+  Status flush_in_place(const journal::Place& place);
+  void write_waiting();
+  void let_wait(const journal::Place& place, journal::RecordBuilder& record);
   Status settle_in_place();
   Status apply_in_place(std::span<const std::byte> record, std::uint64_t sequence);
 
@@ -95,7 +98,10 @@ class Mapping::Implementation {
   Status store_in_view(std::uint64_t offset, std::span<const std::byte> from);
 
   // The reason why there are no more commits, if there is one.
-  Status usable() const;
+  Status usable() const {
+    const bool is_usable = !abandoned_.load() && !closed_.load() && !log_->failures().has_final();
+    return is_usable ? Status{} : why_not_usable();
+  }
   Status in_own_process() const;
   Status note(Status status) { return log_->failures().note(std::move(status)); }
   void note_final(const Status& status) noexcept { log_->failures().note_final(status); }
@@ -164,6 +170,7 @@ class Mapping::Implementation {
   Waiting waiting_;
 
  private:
+  Status why_not_usable() const;
   struct Change {
     std::uint64_t page;
     CommittedImage::Page committed;
@@ -180,6 +187,12 @@ class Mapping::Implementation {
   Status commit_pages(const TakenPages& taken, Durability durability);
   Status commit_in_order(const TakenPages& pages, Durability durability);
   void after_commit(std::uint64_t first_page, std::uint64_t end_page);
+  void end_commit(std::uint64_t first_page, std::uint64_t end_page);
+  // Of what after_commit() does, where the base is memory.
+  bool has_more_to_do() const {
+    return journal_->has_grown() || checkpointer_.is_due() ||
+           private_pages_ * kPageBytes > options_.resident_bytes_max;
+  }
   Status show_base();
   Status commit_staged(const TakenPages& pages, Durability durability);
   Status commit_direct(const TakenPages& pages);
