@@ -116,8 +116,13 @@ static_assert(sizeof(FileSize) == 24);
 constexpr std::uint64_t range_bytes(std::uint64_t length) {
   return sizeof(RangeHeader) + round_up(length, 8);
 }
+// Blocks are powers of two, and to divide by one that is not a constant costs more than the rest.
+constexpr std::uint64_t round_up_to_block(std::uint64_t bytes, std::uint64_t block_bytes) {
+  return (bytes + block_bytes - 1) & ~(block_bytes - 1);
+}
+static_assert(std::has_single_bit(kBlockBytes) && std::has_single_bit(std::uint64_t{kLineBytes}));
 constexpr std::uint64_t record_bytes(std::uint64_t payload_bytes, std::uint64_t block_bytes) {
-  return round_up(sizeof(RecordHeader) + payload_bytes, block_bytes);
+  return round_up_to_block(sizeof(RecordHeader) + payload_bytes, block_bytes);
 }
 
 // `list`: what follows a header of kVersionOfGroups.

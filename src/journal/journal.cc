@@ -130,7 +130,7 @@ std::uint64_t Journal::last_sequence() const {
 }
 
 std::optional<Place> Journal::reserve(std::uint64_t record_bytes) {
-  PAWL_ASSERT(record_bytes > 0 && record_bytes % block_bytes_ == 0);
+  PAWL_ASSERT(record_bytes > 0 && (record_bytes & (block_bytes_ - 1)) == 0);
   const std::lock_guard lock(mutex_);
   std::uint64_t offset = head_;
   if (records_.empty() || head_ > records_.front().offset) {
@@ -149,10 +149,14 @@ std::optional<Place> Journal::reserve(std::uint64_t record_bytes) {
   }
   const Place place{offset, record_bytes, next_sequence_};
   records_.push_back({place.sequence, place.offset, place.bytes});
+  const bool follows = used_bytes() > 0 && offset == head_;
   head_ = offset + record_bytes;
   next_sequence_ += 1;
   PAWL_ASSERT(head_ <= size_bytes_);
-  count_used();
+  if (follows)
+    used_bytes_.store(used_bytes() + record_bytes, std::memory_order_relaxed);
+  else
+    count_used();
   return place;
 }
 
@@ -174,7 +178,7 @@ Status Journal::write(const Place& place, std::uint64_t offset_in_record,
 template <class Flush>
 Status Journal::flush_once(const Flush& flush) {
   const std::lock_guard lock(flush_mutex_);
-  PAWL_TRY(flush_failure_);
+  if (!flush_failure_.ok()) return flush_failure_;
   try {
     Status status = flush();
     if (status.error_number() == EIO) flush_failure_ = status;

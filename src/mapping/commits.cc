@@ -301,7 +301,6 @@ Status Mapping::Implementation::commit_in_hand(Files files, Durability durabilit
     file->dirty_pages_ += file->in_hand_->size();
     pages += file->in_hand_->size();
   }
-  if (first.lines_are_enough(*first.in_hand_)) return first.commit_lines(*first.in_hand_);
   // What is compared is compared with the base.
   PAWL_TRY(first.settle_in_place());
   return pages > kStagedPagesMax ? commit_direct(files) : commit_staged(files, durability);
@@ -309,23 +308,36 @@ Status Mapping::Implementation::commit_in_hand(Files files, Durability durabilit
 
 Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uint64_t end_page,
                                               Durability durability) {
-  Implementation* const own = this;
-  return commit_files({&own, 1}, first_page, end_page, durability);
-}
-
-Status Mapping::Implementation::commit_files(Files files, std::uint64_t first_page,
-                                             std::uint64_t end_page, Durability durability) {
   if (is_broken(Law::only_the_range)) {
     first_page = 0;
     end_page = ~std::uint64_t{0};
   }
-  Status status;
-  std::size_t in_hand = 0;
-  for (Implementation* file : files) {
-    status = file->take_in_hand(first_page, end_page);
-    if (!status.ok()) break;
-    in_hand += 1;
+  PAWL_TRY(take_in_hand(first_page, end_page));
+  if (lines_are_enough(taken_)) return commit_lines(first_page, end_page);
+  Implementation* const own = this;
+  return commit_taken({&own, 1}, first_page, end_page, durability);
+}
+
+Status Mapping::Implementation::commit_whole(Files files, Durability durability) {
+  constexpr std::uint64_t kAllPages = ~std::uint64_t{0};
+  for (std::size_t taken = 0; taken < files.size(); ++taken) {
+    const Status status = files[taken]->take_in_hand(0, kAllPages);
+    if (status.ok()) continue;
+    give_back(files.first(taken));
+    return status;
   }
+  return commit_taken(files, 0, kAllPages, durability);
+}
+
+// Nothing is lost: the next commit finds the pages again.
+void Mapping::Implementation::give_back(Files files) {
+  if (is_broken(Law::keep_what_failed)) return;
+  for (Implementation* file : files) file->keep_pages(file->taken_);
+}
+
+Status Mapping::Implementation::commit_taken(Files files, std::uint64_t first_page,
+                                             std::uint64_t end_page, Durability durability) {
+  Status status;
   try {
     for (Implementation* file : files) {
       if (status.ok()) status = file->join_outside(first_page, end_page);
@@ -334,25 +346,28 @@ Status Mapping::Implementation::commit_files(Files files, std::uint64_t first_pa
   } catch (const std::bad_alloc&) {
     status = Status::no_memory(kNoMemory);
   }
-  for (Implementation* file : files.first(in_hand)) {
-    file->image_.end_commit();
-    if (status.ok()) {
-      file->outside_.clear();
-      file->private_pages_ += file->taken_.size();
-    } else if (!is_broken(Law::keep_what_failed)) {
-      // Nothing is lost: the next commit finds the pages again.
-      file->keep_pages(file->taken_);
-    }
+  for (Implementation* file : files) file->image_.end_commit();
+  if (!status.ok()) {
+    give_back(files);
+    return status;
   }
-  if (!status.ok()) return status;
-  // The commit is durable already; what fails from here on is the next call's, if it is one.
+  for (Implementation* file : files) {
+    file->outside_.clear();
+    file->private_pages_ += file->taken_.size();
+  }
+  end_commit(files, first_page, end_page);
+  return {};
+}
+
+// The commit is durable already; what fails from here on is the next call's, if it is one.
+void Mapping::Implementation::end_commit(Files files, std::uint64_t first_page,
+                                         std::uint64_t end_page) {
   try {
     after_commit(files, first_page, end_page);
   } catch (const std::bad_alloc&) {
     [[maybe_unused]] const Status noted =
         files.front()->note(Status::no_memory("no memory after a commit"));
   }
-  return {};
 }
 
 void Mapping::Implementation::after_commit(Files files, std::uint64_t first_page,

@@ -180,8 +180,8 @@ Status Group::commit() {
   PAWL_TRY(usable());
   const auto files = mappings();
   if (files.empty()) return {};
-  return log_.failures().note(Mapping::Implementation::commit_files(
-      files, 0, ~std::uint64_t{0}, Mapping::Implementation::Durability::now));
+  return log_.failures().note(
+      Mapping::Implementation::commit_whole(files, Mapping::Implementation::Durability::now));
 }
 
 Status Group::commit_async() {
@@ -190,8 +190,8 @@ Status Group::commit_async() {
   PAWL_TRY(usable());
   const auto files = mappings();
   if (files.empty()) return {};
-  return log_.failures().note(Mapping::Implementation::commit_files(
-      files, 0, ~std::uint64_t{0}, Mapping::Implementation::Durability::queued));
+  return log_.failures().note(
+      Mapping::Implementation::commit_whole(files, Mapping::Implementation::Durability::queued));
 }
 
 Status Group::wait() {

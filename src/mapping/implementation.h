@@ -73,10 +73,9 @@ class Mapping::Implementation {
   enum class Durability { now, queued };
   // File pages [first, end) of the window, and all writes outside it.
   Status commit_locked(std::uint64_t first_page, std::uint64_t end_page, Durability durability);
-  // The same of several files of one log, by one record.
+  // Everything in several files of one log, by one record.
   using Files = std::span<Implementation* const>;
-  static Status commit_files(Files files, std::uint64_t first_page, std::uint64_t end_page,
-                             Durability durability);
+  static Status commit_whole(Files files, Durability durability);
   // Every record that was queued or waits, into the base; and flushed there, and dropped.
   Status apply_all();
   // Where a snapshot holds the records it gives way: it finds them gone, and begins anew.
@@ -90,10 +89,13 @@ class Mapping::Implementation {
   // in_place.cc
   // Whether the lines that the tracker named can be logged as they are, and nothing else is to do.
   bool lines_are_enough(const TakenPages& pages) const;
-  Status commit_lines(const TakenPages& pages);
+  Status record_lines(const TakenPages& pages);
+  Status commit_lines(std::uint64_t first_page, std::uint64_t end_page);
   Status commit_in_place(journal::RecordBuilder& record);
-  Status log_in_place(const journal::Place& place, std::span<const std::byte> record);
-  void let_wait_in_place(const journal::Place& place, journal::RecordBuilder& record);
+  Status write_in_place(journal::RecordBuilder& record, journal::Place& place);
+  Status flush_in_place(const journal::Place& place);
+  void write_waiting();
+  void let_wait(const journal::Place& place, journal::RecordBuilder& record);
   Status settle_in_place();
   Status apply_in_place(std::span<const std::byte> record, std::uint64_t sequence);
 
@@ -109,7 +111,10 @@ class Mapping::Implementation {
   Status store_in_view(std::uint64_t offset, std::span<const std::byte> from);
 
   // The reason why there are no more commits, if there is one.
-  Status usable() const;
+  Status usable() const {
+    const bool is_usable = !abandoned_.load() && !closed_.load() && !log_->failures().has_final();
+    return is_usable ? Status{} : why_not_usable();
+  }
   Status in_own_process() const;
   Status note(Status status) { return log_->failures().note(std::move(status)); }
   void note_final(const Status& status) noexcept { log_->failures().note_final(status); }
@@ -203,6 +208,7 @@ class Mapping::Implementation {
 
  private:
   enum class Keep { pages, nothing };  // that changed, for patch_image()
+  Status why_not_usable() const;
   Status collect_changes(journal::RecordBuilder& record, Keep keep);
   Status take_known_pages(std::uint64_t first_page, std::uint64_t end_page, TakenPages& taken);
   void note_lines(const StoredLines& stored) const noexcept;
@@ -215,7 +221,16 @@ class Mapping::Implementation {
   Status join_outside(std::uint64_t first_page, std::uint64_t end_page);
   static Status commit_in_hand(Files files, Durability durability);
   static Status collect(Files files, journal::RecordBuilder& record, Keep keep, bool& is_empty);
+  static Status commit_taken(Files files, std::uint64_t first_page, std::uint64_t end_page,
+                             Durability durability);
+  static void give_back(Files files);
+  static void end_commit(Files files, std::uint64_t first_page, std::uint64_t end_page);
   static void after_commit(Files files, std::uint64_t first_page, std::uint64_t end_page);
+  // Of what after_commit() does, where the base is memory.
+  bool has_more_to_do() const {
+    return journal_->has_grown() || checkpointer_.is_due() ||
+           private_pages_ * kPageBytes > options_.resident_bytes_max;
+  }
   void make_room();
   Status show_base();
   static Status commit_staged(Files files, Durability durability);

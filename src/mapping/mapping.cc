@@ -17,7 +17,7 @@ Status Mapping::Implementation::in_own_process() const {
                                     "the file in the process that is to write it");
 }
 
-Status Mapping::Implementation::usable() const {
+Status Mapping::Implementation::why_not_usable() const {
   PAWL_TRY(in_own_process());
   if (closed_.load()) return Status::failure(EINVAL, medium_->path() + " is closed; map it again");
   if (log_->failures().has_final()) {

@@ -45,6 +45,13 @@ class WatchedFile final : public MediumFile {
     PAWL_TRY(watch_->happens({which_, Act::zero, offset, length}));
     return real_->zero(offset, length);
   }
+  const std::byte* in_place() const override { return real_->in_place(); }
+  void write_in_place(std::uint64_t offset, std::span<const std::byte> from) override {
+    // It cannot fail.
+    const Status seen = watch_->happens({which_, Act::write, offset, from.size()});
+    PAWL_ASSERT(seen.ok());
+    real_->write_in_place(offset, from);
+  }
   Result<std::uint64_t> allocated_prefix_bytes() override {
     return real_->allocated_prefix_bytes();
   }
