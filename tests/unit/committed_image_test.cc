@@ -185,7 +185,12 @@ TEST_F(CommittedImages, AWriteThatFailedHalfwayLeftTheBaseLongerThanTheFile) {
 }
 
 TEST_F(CommittedImages, AnyOrderOfChangesShowsTheModel) {
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr std::uint64_t kSeeds = 60;  // they take long, and see more in each
+#else
+  constexpr std::uint64_t kSeeds = 300;
+#endif
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(seed);
     test::Random random(static_cast<unsigned>(seed));
     for (int step = 0; step < 40; ++step, ++sequence_) {
