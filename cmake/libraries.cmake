@@ -80,7 +80,8 @@ endif()
 # twelfth to a seventh of it was calls from one file into another (./dev bench snapshot).
 include(CheckIPOSupported)
 set(PAWL_OPTIMISED_AS_ONE OFF)
-if(CMAKE_BUILD_TYPE MATCHES "Rel" AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT PAWL_SANITIZE)
+if(CMAKE_BUILD_TYPE MATCHES "Rel" AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT PAWL_SANITIZE
+   AND NOT PAWL_BREAKABLE)
   check_ipo_supported(RESULT PAWL_OPTIMISED_AS_ONE OUTPUT ipo_reason LANGUAGES CXX)
 endif()
 

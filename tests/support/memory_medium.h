@@ -36,7 +36,7 @@ struct MemoryDiskOptions {
   std::uint64_t block_bytes = kPageBytes;  // of the journal
   std::string name = "file";
   // Other disks, by their names: what forms groups with this one.
-  std::function<Result<std::unique_ptr<Medium>>(const std::string& name)> open_sibling;
+  std::function<Result<std::unique_ptr<Medium>>(const std::string& name)> open_sibling = {};
 };
 
 // Any thread may use the media of a disk and their files.

@@ -73,9 +73,14 @@ namespace {
 
 constexpr long kNone = -1;
 // Of the allocations of a call, so many of the first and of the last fail, each in its turn: those
-// between are the same again for each page.
+// between are the same again for each page.  A sanitizer makes each of them dearer.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr long kFirstSwept = 60;
+constexpr long kLastSwept = 20;
+#else
 constexpr long kFirstSwept = 200;
 constexpr long kLastSwept = 40;
+#endif
 
 // Marked, for the tracker that knows of nothing else.
 void store(char* at, char value) {
