@@ -9,11 +9,14 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "mapping/group.h"
+#include "medium/block_medium.h"
 #include "pawl/pawl.h"
 #include "support/temporary_directory.h"
 
@@ -382,6 +385,33 @@ TEST_F(GroupTest, AForkedChildDoesNotCommit) {
   EXPECT_EQ(pawl_group_msync(group, MS_SYNC), 0) << pawl_last_error();
   EXPECT_EQ(pawl_munmap(first.bytes, first.length), 0);
   EXPECT_EQ(pawl_group_close(group), 0) << pawl_last_error();
+}
+
+// Its records must stay in the journal, whatever the other files go on to do.
+TEST_F(GroupTest, AMappingThatIsNotClosedEndsTheGroup) {
+  for (const auto& path : {a(), b()}) write_file(path, std::string(kFileBytes, '\0'));
+  {
+    const std::shared_ptr<pawl::Group> group = pawl::Group::open(name(), pawl::Options{}).value();
+    const auto join = [&](const std::string& path) {
+      auto joined =
+          pawl::Group::join(group, std::move(pawl::open_block_medium(path, false).value()));
+      std::unique_ptr<pawl::Mapping> mapping = std::move(joined.value());
+      std::memset(mapping->map_window(nullptr, kFileBytes, PROT_READ | PROT_WRITE, 0, 0).value(),
+                  'x', kFileBytes);
+      return mapping;
+    };
+    auto first = join(a());
+    const auto second = join(b());
+    ASSERT_TRUE(group->commit().ok());
+    first.reset();
+    const pawl::Status refused = group->commit();
+    EXPECT_EQ(refused.error_number(), EIO);
+    EXPECT_NE(refused.text().find("was not closed"), std::string::npos) << refused.text();
+    EXPECT_EQ(second->close().error_number(), EIO);
+  }
+  EXPECT_EQ(pawl_recover(name().c_str()), 1) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(a()), 'x'));
+  EXPECT_TRUE(all_are(read_file(b()), 'x'));
 }
 
 }  // namespace
