@@ -9,7 +9,7 @@ import tempfile
 
 BUSYBOX = "/bin/busybox"
 APPLETS = ("sh", "cat", "cp", "dd", "echo", "insmod", "ls", "mkdir", "mount", "printf", "rm",
-           "sync", "sleep", "umount", "uname", "od")
+           "sync", "sleep", "timeout", "umount", "uname", "od")
 
 
 class MissingProgram(Exception):

@@ -313,4 +313,4 @@ class Trial:
 
     def _note_what_was_found(self, machine):
         self._report.found += [line for line in machine.lines
-                               if line.startswith(("found ", "transfers "))]
+                               if line.startswith(("found ", "transfers ", "restored"))]

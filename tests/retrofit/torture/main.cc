@@ -1,6 +1,7 @@
-// A key-value store from Debian, killed at random, again and again.  One program a store; KIND is
-// one of its adapter's.
+// Key-value stores from Debian, killed at random, again and again.  KIND is one of an adapter's.
 //
+//   kinds
+//       Prints the name of each kind that this program has.
 //   torture KIND DIRECTORY KILLS WORDS PAWL
 //       Loads WORDS (one record a line) into a store under `PAWL run`, then KILLS times: now and
 //       then has a writer do a few operations and close the store; starts a writer under Pawl,
@@ -26,7 +27,8 @@
 //   audit KIND PATH SEED ACKNOWLEDGED COUNT
 //       Opens a store that `make` made and `write` worked on, from operation 0 on, and says "found
 //       N": it holds operations 0 to N - 1, where N is ACKNOWLEDGED or one more.  Ends with 1 and
-//       says why when it does not, or when it had to be repaired.
+//       says why when it does not, or when it had to be repaired; a store that may repair itself
+//       says "restored".
 #include <unistd.h>
 
 #include <chrono>
@@ -136,7 +138,7 @@ int dump(const StoreKind& kind, const Arguments& given) {
 
 int audit(const StoreKind& kind, const Arguments& given) {
   const auto store = kind.open(given[0], false);
-  if (store->was_repaired()) die("the store had to be repaired");
+  const bool was_repaired = store->was_repaired();
   const unsigned long seed = number(given[1]);
   const unsigned long acknowledged = number(given[2]);
   const Model found = store->records();
@@ -145,9 +147,14 @@ int audit(const StoreKind& kind, const Arguments& given) {
   unsigned long next = 0;
   for (; next < acknowledged; ++next) perform(operation(seed, next), expected);
   if (found != expected) perform(operation(seed, next++), expected);
+  const std::string repaired = was_repaired ? "repaired, " : "";
   if (found != expected)
-    die("the store holds " + std::to_string(found.size()) + " records, which are not those of " +
-        std::to_string(acknowledged) + " operations, and not those of one more");
+    die(repaired + "the store holds " + std::to_string(found.size()) +
+        " records, which are not those of " + std::to_string(acknowledged) +
+        " operations, and not those of one more");
+  if (was_repaired && !kind.may_repair_itself)
+    die("the store had to be repaired, and holds what was acknowledged");
+  if (was_repaired) std::cout << "restored\n";
   std::cout << "found " << next << std::endl;
   store->close();
   return 0;
@@ -164,6 +171,10 @@ int try_out(Trial trial, const StoreKind& kind, const Arguments& given, const st
 }
 
 int obey(const Arguments& all, const std::string& self) {
+  if (all == Arguments{"kinds"}) {
+    for (const StoreKind& kind : store_kinds()) std::cout << kind.name << '\n';
+    return 0;
+  }
   if (all.size() >= 2) {
     const std::string& verb = all[0];
     const StoreKind kind = kind_of(all[1]);

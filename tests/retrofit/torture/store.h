@@ -38,7 +38,7 @@ class Store {
 };
 
 struct StoreKind {
-  std::string name;
+  std::string name;  // STORE, or STORE_VARIANT
   std::string file;  // what it is called, in a directory of its own
   std::string glob;  // for `pawl run --atomic`
   std::function<std::unique_ptr<Store>(const std::string& path, bool create)> open;
@@ -51,7 +51,13 @@ struct StoreKind {
   bool synchronises_at_once = false;
 };
 
-// Each adapter defines it.
+// Of all the stores whose library was there when this was built.
 std::vector<StoreKind> store_kinds();
+
+// Each is defined by its adapter.
+std::vector<StoreKind> kyoto_kinds();
+std::vector<StoreKind> tkrzw_kinds();
+std::vector<StoreKind> lmdb_kinds();
+std::vector<StoreKind> gdbm_kinds();
 
 }  // namespace pawl::retrofit
