@@ -54,6 +54,10 @@ PROGRAMS = ("bin/pawl", "tests/crash_writer", "examples/bank", "tests/powercut/s
 STORE_WRITER = "tests/retrofit/store_writer"
 BOOST_WRITER = "tests/retrofit/boost_writer"
 MANAGERS_KYOTO = ("kchashmgr", "kctreemgr")
+SLAPD = "/usr/sbin/slapd"
+SLAPD_MODULE = "/usr/lib/ldap/back_mdb.so"
+SLAPD_SETTINGS = ("/etc/ldap/schema/core.schema", "/etc/ldap/schema/cosine.schema",
+                  SOURCE / "tests/powercut/slapd.conf")
 PRELOADED = "lib/libpawl-preload.so"
 NVME_SHARE = 0.1         # its machines are booted each time, which takes much longer
 TROUBLES_MAX = 20        # before a run gives up
@@ -124,24 +128,32 @@ class Laboratory:
     def _find_programs(self):
         build = self.chosen.build
         self.programs = [build / name for name in PROGRAMS]
-        self.preloaded = [build / PRELOADED]
-        for path in self.programs + self.preloaded:
+        self.libraries = [build / PRELOADED]
+        self.settings = []
+        for path in self.programs + self.libraries:
             if not path.exists():
                 raise initramfs.MissingProgram(f"{path} is missing: build it first")
         self._find_stores()
         digest = hashlib.sha256(json.dumps(self.environment, sort_keys=True).encode())
-        for path in self.programs + self.preloaded:
+        for path in self.programs + self.libraries:
             digest.update(path.read_bytes())
         self.build = digest.hexdigest()[:16]
 
     def _find_stores(self):
         """What was built without a store's library does without it."""
-        absent = {*workloads.Store.NAMES, *workloads.Boost.NAMES}
+        absent = {*workloads.Store.NAMES, *workloads.Boost.NAMES, *workloads.Slapd.NAMES}
         writer = self.chosen.build / STORE_WRITER
         if writer.exists():
             self.programs.append(writer)
-            known = subprocess.run([writer, "kinds"], stdout=subprocess.PIPE, text=True, check=True)
-            absent.difference_update(known.stdout.split())
+            known = subprocess.run([writer, "kinds"], stdout=subprocess.PIPE, text=True,
+                                   check=True)
+            known = known.stdout.split()
+            absent.difference_update(known)
+            if "slapd" in known and os.path.exists(SLAPD) and os.path.exists(SLAPD_MODULE):
+                self.programs.append(pathlib.Path(SLAPD))
+                self.libraries.append(pathlib.Path(SLAPD_MODULE))
+                self.settings += SLAPD_SETTINGS
+                absent.difference_update(workloads.Slapd.NAMES)
         managers = [shutil.which(name) for name in MANAGERS_KYOTO]
         if all(managers):
             self.programs += map(pathlib.Path, managers)
@@ -189,7 +201,8 @@ class Laboratory:
 
     def guest(self, name):
         if name not in self._guests:
-            archive = initramfs.build(self.kernels[name], self.programs, self.preloaded)
+            archive = initramfs.build(self.kernels[name], self.programs, self.libraries,
+                                      self.settings)
             guest = machines.Guest(self.kernels[name], archive, self.scratch)
             guest.save_booted(disks.VolatileDisk(next(iter(self._pristine.values()))))
             self._guests[name] = guest

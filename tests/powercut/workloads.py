@@ -326,9 +326,49 @@ class Boost(Store):
                                 f"{self._acknowledged} {self._acknowledged + 1}")]
 
 
-CLASSES = (Script, Bank, Store, Boost)
+class Slapd(Store):
+    """OpenLDAP's server, with a client beside it."""
+
+    KINDS = {"slapd_sync": StoreKind("db/data.mdb", "data.mdb"),
+             "slapd_async": StoreKind("db/data.mdb", "data.mdb")}
+    NAMES = tuple(KINDS)
+    FLAGS = {"slapd_sync": "writemap", "slapd_async": "writemap mapasync"}
+    URL = "ldapi://%2Ftmp%2Fldapi"
+    RECORDS = 100
+
+    def __init__(self, name, random, tracker, plain):
+        super().__init__(name, random, tracker, plain)
+        self._first = self._acknowledged = 0
+
+    def _start(self):
+        server = self._under_pawl(f"slapd -d 0 -f /etc/slapd.conf -h {self.URL}")
+        return (f"echo 'envflags {self.FLAGS[self.name]}' >/tmp/flags; "
+                f"{server} >/dev/console 2>&1 & ")
+
+    def _looked_at(self, command):
+        return (f"{self._start()} timeout {LOOK_SECONDS_MAX} {command}; status=$?; "
+                "kill $! && wait $! && [ $status = 0 ]")
+
+    def prepare(self):
+        return [f"mkdir {DISK}/db",
+                self._looked_at(f"store_writer make slapd {self.URL} {self.RECORDS}"), "sync"]
+
+    def run(self):
+        return f"{self._start()} store_writer write slapd {self.URL} {self._seed} 0"
+
+    def open(self):
+        return [self._looked_at(f"store_writer dump slapd {self.URL} >/tmp/dump")]
+
+    def audit(self):
+        # Asynchronously, what is answered is durable a moment later, and in order.
+        least = "0" if self.name == "slapd_async" else ""
+        return [self._looked_at(f"store_writer audit slapd {self.URL} {self._seed} "
+                                f"{self._acknowledged} {self.RECORDS} {least}")]
+
+
+CLASSES = (Script, Bank, Store, Boost, Slapd)
 NAMES = tuple(name for kind in CLASSES for name in kind.NAMES)
-SHARES = {Script: 60, Bank: 20, Store: 17, Boost: 3}
+SHARES = {Script: 60, Bank: 20, Store: 15, Boost: 3, Slapd: 2}
 
 
 def choose(random, tracker, plain, names=NAMES):

@@ -19,6 +19,9 @@ std::vector<StoreKind> store_kinds() {
 #ifdef STORES_WITH_GDBM
   add(gdbm_kinds());
 #endif
+#ifdef STORES_WITH_SLAPD
+  add(slapd_kinds());
+#endif
   return all;
 }
 
