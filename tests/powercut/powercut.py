@@ -82,7 +82,7 @@ def arguments():
     parser.add_argument("--seed", default=None, help="default: another one each time")
     parser.add_argument("--file-system", choices=trials.FILE_SYSTEMS + ("all",), default="all")
     parser.add_argument("--workload", choices=workloads.NAMES, action="append",
-                        help="may be repeated; default: all")
+                        help="may be repeated, and they take turns; default: any, by chance")
     parser.add_argument("--kernel", choices=tuple(kernels.SUITES) + ("all",), default="all")
     parser.add_argument("--tracker", choices=("fault", "scan", "all"), default="all")
     parser.add_argument("--disk", choices=tuple(machines.DISK_NAMES) + ("all",), default="all")
@@ -167,6 +167,8 @@ class Laboratory:
             self.notes["stores"] = f"not here, and not tried: {', '.join(sorted(absent))}"
         self.workloads = tuple(name for name in self.chosen.workload or workloads.NAMES
                                if name not in absent)
+        if not self.workloads:
+            raise Skipped(self.notes["stores"])
 
     def _find_kernels(self):
         chosen = self.chosen
@@ -208,14 +210,17 @@ class Laboratory:
             self._guests[name] = guest
         return self._guests[name]
 
-    def trial(self, seed):
+    def trial(self, seed, number):
         chosen, draw = self.chosen, random.Random(f"{seed} platform")
         kernel, tracker = draw.choices(list(self.platforms), self.platforms.values())[0]
         disk = chosen.disk
         if disk == "all":
             disk = "nvme" if draw.random() < NVME_SHARE else "virtio"
+        names = self.workloads
+        if chosen.workload:
+            names = (names[number % len(names)],)
         parameters = trials.Parameters(seed, draw.choice(list(self._pristine)), kernel, tracker,
-                                       disk, chosen.mode == "plain", self.workloads)
+                                       disk, chosen.mode == "plain", names)
         directory = self.scratch / "trial"
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir()
@@ -319,7 +324,7 @@ def run(laboratory, chosen):
         if deadline is not None and time.monotonic() > deadline:
             break
         number = len(results.trials)
-        report, kept = laboratory.trial(f"{seed}/{number}".replace("/", "-"))
+        report, kept = laboratory.trial(f"{seed}/{number}".replace("/", "-"), number)
         results.append(report)
         if report.outcome != "intact":
             p = report.parameters

@@ -27,7 +27,6 @@ QUIET_SECONDS = 1.0             # a program that leaves the disk alone for so lo
 AFTERLIFE_SECONDS_MAX = 0.004   # of a machine whose disk is gone already
 WORK_ON_CHANCE = 0.25
 ANOTHER_LIFE_CHANCE = 0.25      # after a cut: the program starts anew and is cut again
-HASTY_KERNEL_CHANCE = 0.5       # it writes back what was stored a moment ago, asked or not
 HASTY_CENTISECONDS = 10
 VERIFY_GOOD = (0, 3)            # pawl verify: clean; to be recovered
 CONSOLE_BYTES_SHOWN = 600
@@ -90,7 +89,7 @@ class Trial:
         self._random = Random(parameters.seed)
         self._workload = workloads.choose(self._random, parameters.tracker, parameters.plain,
                                           parameters.workloads)
-        self._is_hasty = self._random.random() < HASTY_KERNEL_CHANCE
+        self._is_hasty = self._random.random() < self._workload.HASTY_KERNEL_CHANCE
         self._image = pristine.copy()
         self._session = 0
         self._states = []  # of the disk, at each cut

@@ -19,6 +19,7 @@ class Workload:
     name = ""
     recoverable = True   # `pawl recover` has something to do with its files
     goes_on = False      # may be started anew, and cut again, on files that nobody has recovered
+    HASTY_KERNEL_CHANCE = 0  # that the kernel writes back at once what was stored, asked or not
 
     def files(self):
         raise NotImplementedError
@@ -238,8 +239,9 @@ class Store(Workload):
     }
     NAMES = tuple(KINDS)
     PAWL_OPTIONS = ""
+    HASTY_KERNEL_CHANCE = 0.5
     RECORDS = 2000          # in the store before the first operation
-    WHOLE_SESSION = 8       # operations after which a writer closes the store, before the one that is cut
+    WHOLE_SESSION = 8       # operations; then the store is closed, before the writer that is cut
 
     def __init__(self, name, random, tracker, plain):
         self.name = name

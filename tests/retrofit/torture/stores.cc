@@ -4,7 +4,7 @@ namespace pawl::retrofit {
 
 std::vector<StoreKind> store_kinds() {
   std::vector<StoreKind> all;
-  const auto add = [&all](const std::vector<StoreKind>& kinds) {
+  [[maybe_unused]] const auto add = [&all](const std::vector<StoreKind>& kinds) {
     all.insert(all.end(), kinds.begin(), kinds.end());
   };
 #ifdef STORES_WITH_KYOTO
