@@ -60,6 +60,12 @@ class Mapping::Implementation {
   Status close_locked();
   Status leave_locked();
   Status discard_locked();
+  Status end_journal();
+
+  // stepped_aside.cc
+  Status step_aside_locked();
+  Status leave_in_base_locked();
+  Status take_over_locked(Implementation& aside);
 
   // windows.cc
   Status map_where_marked(void* hint, std::size_t length, int protection, std::uint64_t file_offset,
@@ -195,6 +201,7 @@ class Mapping::Implementation {
   std::vector<Change> changes_;
   std::uint64_t bytes_changed_in_hand_ = 0;
   std::uint64_t changed_pages_in_hand_ = 0;
+  TakenPages left_;  // after step_aside(): pages of the window that may have changed
   // On a medium that is memory: of lines that were named, kept from one commit to the next;
   journal::RecordBuilder lines_record_;
   // and the last record, when its bytes are not yet in the base.
@@ -215,6 +222,7 @@ class Mapping::Implementation {
   void be_unsure_of(std::uint64_t first_page, std::uint64_t end_page) noexcept;
   void forget_pages() noexcept;  // of the window, which is as the committed image is, or goes
   Status keep_outside(const TakenPages& taken);
+  Status put_in_base(std::uint64_t page, std::span<const std::byte> bytes);
   const std::byte* committed_in_place(std::uint64_t page) const;
   bool marks_are_enough(std::uint64_t page, std::uint64_t lines) const;
   Status take_in_hand(std::uint64_t first_page, std::uint64_t end_page);

@@ -213,6 +213,24 @@ Status Mapping::discard() {
   return implementation_->discard_locked();
 }
 
+Status Mapping::step_aside() {
+  return implementation_->in_order<Status>(
+      [](Implementation& own) { return own.note(own.step_aside_locked()); });
+}
+
+Status Mapping::leave_in_base() {
+  const std::lock_guard lock(implementation_->mutex_);
+  return implementation_->leave_in_base_locked();
+}
+
+Status Mapping::take_over(Mapping& aside) {
+  // In a group both have one lock.
+  std::unique_lock lock_aside(aside.implementation_->mutex_, std::defer_lock);
+  if (&aside.implementation_->mutex_ != &implementation_->mutex_) lock_aside.lock();
+  return implementation_->in_order<Status>(
+      [&](Implementation& own) { return own.take_over_locked(*aside.implementation_); });
+}
+
 void Mapping::statistics(MappingStatistics& statistics) const {
   const Implementation& own = *implementation_;
   statistics = {};

@@ -212,6 +212,11 @@ Status Mapping::Implementation::end_locked() {
 
 Status Mapping::Implementation::close_locked() {
   PAWL_TRY(end_locked());
+  return end_journal();
+}
+
+// What is committed goes into the base, and then the journal goes.
+Status Mapping::Implementation::end_journal() {
   PAWL_TRY(checkpoint_all());
   if (group_ != nullptr) return leave_locked();
   if (is_broken(Law::mark_before_journal)) {

@@ -66,12 +66,6 @@ Status commit_and_close(TrackedFile& file) {
   return committed.ok() ? closed : committed;
 }
 
-// A descriptor to map the file with, and whether it is ours to close.
-struct UsableDescriptor {
-  int descriptor = -1;
-  bool borrowed = true;
-};
-
 UsableDescriptor find_usable(const TrackedFile& file, const std::vector<int>& descriptors) {
   for (const int descriptor : descriptors) {
     const int flags = real().fcntl(descriptor, F_GETFL);
@@ -87,6 +81,10 @@ UsableDescriptor find_usable(const TrackedFile& file, const std::vector<int>& de
   return {};
 }
 
+void give_up(const UsableDescriptor& usable) {
+  if (usable.descriptor >= 0 && !usable.borrowed) real().close(usable.descriptor);
+}
+
 // Puts the kernel's shared mapping of the file in the place of the working view, in one step.
 Status map_plainly(const Window& window, int descriptor) {
   void* const address =
@@ -94,6 +92,18 @@ Status map_plainly(const Window& window, int descriptor) {
                   descriptor, static_cast<off_t>(window.file_offset));
   if (address == MAP_FAILED) return Status::from_errno(errno, "cannot map the file plainly again");
   return {};
+}
+
+// The window in its place again, whatever is there.
+Status show_window(Mapping& mapping, const Window& window) {
+  Status outcome;
+  keep_what_appears([&] {
+    outcome = mapping
+                  .map_window(window.address, window.length, window.protection, MAP_FIXED,
+                              window.file_offset)
+                  .status();
+  });
+  return outcome;
 }
 
 }  // namespace
@@ -208,9 +218,71 @@ Result<Suspended> suspend(const TrackedFilePointer& file) {
     file->has_ended = true;
     table::erase(*file);
   }
-  if (usable.descriptor >= 0 && !usable.borrowed) real().close(usable.descriptor);
+  give_up(usable);
   if (!outcome.ok()) return outcome;
   return suspended;
+}
+
+Result<std::optional<SetAside>> set_aside(const TrackedFilePointer& file) {
+  SetAside aside{file, std::unique_lock(file->lock), std::nullopt, {}};
+  if (file->has_ended) return std::optional<SetAside>();
+  PAWL_TRY(check_ours(*file));
+  aside.window = file->mapping->window();
+  if (aside.window) aside.usable = find_usable(*file, table::descriptors_of(*file));
+  if (aside.window && aside.usable.descriptor < 0) {
+    return Status::failure(
+        EBUSY, file->path + " is mapped atomically and cannot be opened again under its name");
+  }
+  if (const Status status = file->mapping->step_aside(); !status.ok()) {
+    give_up(aside.usable);
+    return status;
+  }
+  return std::optional(std::move(aside));
+}
+
+void let_go_of(SetAside& aside, const char* call) {
+  TrackedFile& file = *aside.file;
+  if (aside.window) spare_memory(aside.window->address, aside.window->length);
+  Status outcome = file.mapping->leave_in_base();
+  spare_memory(nullptr, 0);
+  if (aside.window) {
+    Status mapped = map_plainly(*aside.window, aside.usable.descriptor);
+    if (outcome.ok()) outcome = std::move(mapped);
+  }
+  if (!outcome.ok()) {
+    say(call, "what was stored in " + file.path + " and not committed is lost: " + outcome.text());
+  }
+  file.mapping.reset();
+  if (const Status closed = close_group_if_unused(); !closed.ok()) say(call, closed.text());
+  file.has_ended = true;
+  table::erase(file);
+  give_up(aside.usable);
+  aside.lock.unlock();
+}
+
+void take_back(SetAside& aside, const char* call) {
+  TrackedFile& file = *aside.file;
+  if (!aside.window) aside.usable = find_usable(file, table::descriptors_of(file));
+  auto mapping = open_mapping(aside.usable.descriptor);
+  Status outcome = mapping.status();
+  if (outcome.ok()) {
+    if (aside.window) spare_memory(aside.window->address, aside.window->length);
+    outcome = mapping.value()->take_over(*file.mapping);
+    spare_memory(nullptr, 0);
+    if (!outcome.ok()) [[maybe_unused]]
+      const Status closed = mapping.value()->close();
+  }
+  if (!outcome.ok()) {
+    say(call, file.path + " is an ordinary file from here on: " + outcome.text());
+    return let_go_of(aside, call);
+  }
+  file.mapping = std::move(mapping.value());
+  if (aside.window) {
+    const Status mapped = show_window(*file.mapping, *aside.window);
+    if (!mapped.ok()) say(call, mapped.text());
+  }
+  give_up(aside.usable);
+  aside.lock.unlock();
 }
 
 Status resume(const Suspended& suspended) {
@@ -230,9 +302,7 @@ Status resume(const Suspended& suspended) {
     const std::lock_guard guard(file->lock);
     if (suspended.window) {
       const Window& window = *suspended.window;
-      const auto mapped = file->mapping->map_window(
-          window.address, window.length, window.protection, MAP_FIXED, window.file_offset);
-      outcome = mapped.status();
+      outcome = show_window(*file->mapping, window);
       if (outcome.ok()) {
         file->holes = suspended.file->holes;
         table::set_window(*file, range_of(window.address, window.length));

@@ -7,6 +7,7 @@
 
 #include <sys/stat.h>
 
+#include <mutex>
 #include <optional>
 
 #include "preload/tracked_files.h"
@@ -36,6 +37,12 @@ Status check_ours(const TrackedFile& file);
 // Locked.  When neither descriptor nor window is left: commits what is pending and closes cleanly.
 Status end_if_unused(const TrackedFilePointer& file);
 
+// A descriptor to map a file with, and whether it is the program's.
+struct UsableDescriptor {
+  int descriptor = -1;
+  bool borrowed = true;
+};
+
 // Locked.  Commits, closes cleanly, and leaves descriptors and window as the kernel's own: before
 // the file loses its name, at exit and before exec.  On failure the file is still tracked.
 struct Suspended {
@@ -47,6 +54,23 @@ Result<Suspended> suspend(const TrackedFilePointer& file);
 
 // Takes the file up again after suspend(), under the name it has now.
 Status resume(const Suspended& suspended);
+
+// A file that may be about to lose its name.  It is as its last commit left it, without a journal;
+// what is not committed is in memory only, and becomes durable neither by the loss of the name nor
+// just before it.  Calls of other threads on the file wait until one of the two below ends that.
+struct SetAside {
+  TrackedFilePointer file;
+  std::unique_lock<std::mutex> lock;
+  std::optional<Window> window;
+  UsableDescriptor usable;
+};
+// Empty when the file has ended meanwhile.  On failure it is still tracked.
+Result<std::optional<SetAside>> set_aside(const TrackedFilePointer& file);
+// The name is gone: descriptors and window are the kernel's from here on, with all that the program
+// stored.  What has no name does not survive a crash, and has nothing to keep.
+void let_go_of(SetAside& aside, const char* call);
+// The name stayed: the file is as it was.
+void take_back(SetAside& aside, const char* call);
 
 // Commits and closes every file, at the end of the process or before it becomes another program.
 // Failures are said, not returned: there is nobody left to act on them.

@@ -49,8 +49,8 @@ void* pass_on(const MapRequest& request) {
                      request.descriptor, request.offset);
 }
 
-void* refuse_map(const Status& failure) {
-  refuse("mmap", failure);
+void* refuse_map(const Status& failure, const char* call = "mmap") {
+  refuse(call, failure);
   return MAP_FAILED;
 }
 
@@ -353,21 +353,23 @@ void* remap_window(void* old_address, std::size_t old_size, std::size_t new_size
   const TrackedFilePointer file = pieces.empty() ? nullptr : pieces.front().file;
   if (file == nullptr || pieces.size() != 1) {
     return refuse_map(
-        Status::failure(EINVAL, "mremap of an atomic mapping and its neighbours at once"));
+        Status::failure(EINVAL, "an atomic mapping and its neighbours cannot be moved at once"),
+        "mremap");
   }
   const std::lock_guard guard(file->lock);
-  if (const Status ours = check_ours(*file); !ours.ok()) return refuse_map(ours);
+  if (const Status ours = check_ours(*file); !ours.ok()) return refuse_map(ours, "mremap");
   const AddressRange window = table::window_of(*file);
   if (window.low != old_range.low || window.high != old_range.high || !file->holes.empty() ||
       (flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) != 0 || new_size == 0) {
     return refuse_map(Status::failure(EINVAL, "the atomic mapping of " + file->path +
-                                                  " can be moved and resized only as a whole"));
+                                                  " can be moved and resized only as a whole"),
+                      "mremap");
   }
   const bool fixed = (flags & MREMAP_FIXED) != 0;
   const auto moved =
       file->mapping->remap_window(range_of(nullptr, new_size).high, (flags & MREMAP_MAYMOVE) != 0,
                                   fixed ? new_address : nullptr);
-  if (!moved.ok()) return refuse_map(moved.status());
+  if (!moved.ok()) return refuse_map(moved.status(), "mremap");
   table::set_window(*file, range_of(moved.value(), new_size));
   return moved.value();
 }
@@ -382,7 +384,8 @@ void* remap(void* old_address, std::size_t old_size, std::size_t new_size, int f
   if (!from && !onto) return real().mremap(old_address, old_size, new_size, flags, new_address);
   const Inside working;
   if (onto) {
-    if (const Status status = make_way(new_range); !status.ok()) return refuse_map(status);
+    if (const Status status = make_way(new_range); !status.ok())
+      return refuse_map(status, "mremap");
   }
   if (!from) return real().mremap(old_address, old_size, new_size, flags, new_address);
   return remap_window(old_address, old_size, new_size, flags, new_address);

@@ -1,6 +1,10 @@
 // Calls that take a file's name away or give it another.  The side file stands beside the file
-// under its name, so a tracked file is closed cleanly first and, where it lives on, taken up again
-// under the new name.  Crash at any point: either there is no journal, or it is beside its file.
+// under its name, so a tracked file is closed cleanly first.  Crash at any point: either there is
+// no journal, or it is beside its file.
+//
+// What gets another name is committed before, and taken up again under that: a program that
+// prepares a file and renames it finds it prepared, as it would without Pawl.  What loses its name,
+// removed or replaced, is not committed: until it is gone, it is as its last commit left it.
 #include "preload/interpose.h"
 
 #include <cerrno>
@@ -30,39 +34,46 @@ bool is_tracked(const NamedFile& named) {
   return table::of_inode(named.status.st_dev, named.status.st_ino) != nullptr;
 }
 
-// The file is about to lose this name.
-Status suspend_for_removal(const NamedFile& named, std::vector<Suspended>& suspended) {
-  if (!S_ISREG(named.status.st_mode)) return {};
-  if (is_tracked(named)) {
+// The file is about to lose this name; empty when it is not tracked.
+Result<std::optional<SetAside>> before_removal(const NamedFile& named) {
+  if (!S_ISREG(named.status.st_mode)) return std::optional<SetAside>();
+  if (const auto file = table::of_inode(named.status.st_dev, named.status.st_ino)) {
     if (named.status.st_nlink > 1) {
       return Status::failure(EBUSY,
                              named.real_path +
                                  " is mapped atomically under one of its names; unmap it before "
                                  "one of them is removed");
     }
-    return suspend_by_inode(named, suspended);
+    return set_aside(file);
   }
   // A live writer's file keeps its name; what cannot be recovered can still be removed.
-  Status status = recover_if_left(named.real_path);
-  return status.error_number() == EBUSY ? status : Status{};
+  if (Status status = recover_if_left(named.real_path); status.error_number() == EBUSY)
+    return status;
+  return std::optional<SetAside>();
+}
+
+// After the call that was to take the name away.
+void settle(std::optional<SetAside>& aside, bool is_gone, const char* call) {
+  if (!aside) return;
+  const int error_number = errno;
+  if (is_gone) {
+    let_go_of(*aside, call);
+  } else {
+    take_back(*aside, call);
+  }
+  errno = error_number;
 }
 
 int remove_name(const char* call, int directory, const char* path, int flags) {
   const Inside working;
-  const auto named = look_up(directory, path, false);
-  std::vector<Suspended> suspended;
-  if (named) {
-    if (const Status status = suspend_for_removal(*named, suspended); !status.ok())
-      return refuse(call, status);
+  std::optional<SetAside> aside;
+  if (const auto named = look_up(directory, path, false)) {
+    auto before = before_removal(*named);
+    if (!before.ok()) return refuse(call, before.status());
+    aside = std::move(before.value());
   }
   const int outcome = real().unlinkat(directory, path, flags);
-  if (outcome != 0) {
-    const int error_number = errno;
-    resume_all(suspended, call);
-    errno = error_number;
-  }
-  // Otherwise descriptors and window are the kernel's from here on: what has no name does not
-  // survive a crash, and has nothing to keep.
+  settle(aside, outcome == 0, call);
   return outcome;
 }
 
@@ -118,27 +129,27 @@ int rename_file(const Renaming& renaming) {
   const bool exchange = (renaming.flags & RENAME_EXCHANGE) != 0;
   const bool replaces = target && !exchange && (renaming.flags & RENAME_NOREPLACE) == 0;
 
-  std::vector<Suspended> moved;     // taken up again under their new names
-  std::vector<Suspended> replaced;  // lose their name
+  std::vector<Suspended> moved;  // taken up again under their new names
   const auto undo = [&](const Status& failure) {
     resume_all(moved, "rename");
-    resume_all(replaced, "rename");
     return refuse("rename", failure);
   };
   if (const Status status = suspend_for_move(*source, moved); !status.ok()) return undo(status);
   if (target && exchange) {
     if (const Status status = suspend_for_move(*target, moved); !status.ok()) return undo(status);
   }
+  std::optional<SetAside> replaced;
   if (target && replaces) {
-    if (const Status status = suspend_for_removal(*target, replaced); !status.ok())
-      return undo(status);
+    auto before = before_removal(*target);
+    if (!before.ok()) return undo(before.status());
+    replaced = std::move(before.value());
   }
 
   const int outcome = pass_on();
   const int error_number = errno;
+  settle(replaced, outcome == 0, "rename");
   if (outcome != 0) {
     resume_all(moved, "rename");
-    resume_all(replaced, "rename");
     errno = error_number;
     return outcome;
   }

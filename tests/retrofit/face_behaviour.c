@@ -123,6 +123,20 @@ static int crash(const char* how, const char* file) {
     if (msync(at, 4 * PAGE, MS_SYNC) != 0) return 7;
     memcpy(at, "FOURTH", 6);
   }
+  if (strcmp(how, "rename-fails") == 0) {
+    /* Another file system: the kernel refuses only when everything is ready. */
+    char elsewhere[] = "/dev/shm/face_behaviour.XXXXXX";
+    const int other = mkstemp(elsewhere);
+    const int outcome = rename(elsewhere, file);
+    const int error = errno;
+    close(other);
+    unlink(elsewhere);
+    if (outcome == 0 || error != EXDEV) return 13;
+    if (!has_side(file) || memcmp(at, "SECOND", 6) != 0 || !found(file, 5 * PAGE, "beyond"))
+      return 14;
+    memcpy(at + PAGE, "later", 5);
+    if (msync(at + PAGE, PAGE, MS_SYNC) != 0) return 15;
+  }
   if (strcmp(how, "range") == 0) {
     memcpy(at + PAGE, "other", 5);
     if (msync(at + PAGE, PAGE, MS_SYNC) != 0) return 8;
@@ -194,6 +208,14 @@ static void crashes(void) {
   CHECK(has_side(renamed));
   CHECK(found(renamed, 0, "thirdD"));
   CHECK(!has_side(renamed));
+
+  /* A file that nearly lost its name is as it was: what is pending, pends. */
+  make(path, '.', 4 * PAGE);
+  CHECK(WTERMSIG(run("rename-fails", path)) == SIGKILL);
+  CHECK(has_side(path));
+  CHECK(found(path, 0, "first."));
+  CHECK(found(path, PAGE, "later"));
+  CHECK(found(path, 5 * PAGE, "beyond"));
 
   /* However it is opened, the journal is replayed first. */
   make(path, '.', 4 * PAGE);

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 #include <sstream>
 
@@ -141,6 +142,16 @@ const char* verdict_name(Weight verdict) {
   return "unknown";
 }
 
+const char* last_line(const Judgement& judgement) {
+  if (judgement.is_fine) return "Pawl can protect all of it as it is.";
+  const bool is_refused = judgement.files.empty() ||
+                          std::ranges::any_of(judgement.files, [](const FileJudgement& file) {
+                            return file.verdict == Weight::cannot;
+                          });
+  return is_refused ? "Not as it is: see above."
+                    : "Pawl can protect it; what is different then stands above.";
+}
+
 }  // namespace
 
 Json answer_json(const ProgramFacts& facts, const Judgement& judgement,
@@ -197,8 +208,7 @@ void print_answer(const ProgramFacts& facts, const Judgement& judgement,
   if (globs.size() > 1) {
     fmt::print("\nAll that can be protected:\n  {}\n", run_line(globs, command));
   }
-  fmt::print("\n{}\n", judgement.is_fine ? "Pawl can protect all of it as it is."
-                                         : "Not as it is: see above.");
+  fmt::print("\n{}\n", last_line(judgement));
 }
 
 }  // namespace pawl::cli::watch

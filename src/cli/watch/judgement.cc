@@ -158,12 +158,15 @@ void judge_synchronisation(const FileFacts& file, std::vector<Remark>& remarks) 
       {"never_synchronised", Weight::but, 1,
        hints ? fmt::format("sync_file_range {}", count_text(file.range_hints, "time"))
              : std::string(),
-       hints ? "sync_file_range() promises no durability, and Pawl takes it for nothing: the file "
-               "is committed once, when the program closes it or ends normally"
-             : "neither msync() nor fsync() was called: the file is committed once, when the "
-               "program closes it or ends normally; a crash before that loses all that was stored",
-       "call msync(MS_SYNC) wherever the data is consistent; if the file need not survive a crash, "
-       "leave it out of --atomic"});
+       hints ? "sync_file_range() promises no durability, and Pawl takes it for nothing: all that "
+               "the program does from opening the file to closing it is one commit, and a crash "
+               "before the close leaves the file as it was when it was opened"
+             : "neither msync() nor fsync() was called: all that the program does from opening the "
+               "file to closing it is one commit, and a crash before the close leaves the file as "
+               "it was when it was opened",
+       "nothing, where that is what must be whole, as in a command that makes its change and ends; "
+       "in a program that keeps the file open, call msync(MS_SYNC) wherever the data is "
+       "consistent; leave a file that need not survive a crash out of --atomic"});
 }
 
 void judge_flag(const FileFacts& file, std::vector<Remark>& remarks) {

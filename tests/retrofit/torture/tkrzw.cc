@@ -5,9 +5,11 @@
 // that Tkrzw copies anew when it is opened.  With a FileProcessor the mark is set when that is
 // called: it can make all of it durable in one step, and after that nothing is ever restored.
 //
-// Records are appended, not updated in place.  In place, Tkrzw reuses the free blocks that it
-// listed in the file when it was last closed; a file that was synchronised since, and not closed,
-// lists blocks that have been used, and Tkrzw 1.0.25 writes over them.
+// Records are appended, not updated in place, but for the kinds that say so.  In place,
+// Tkrzw 1.0.25 reuses the free blocks that it listed in the file when it was last closed, as long
+// as the file is marked as closed.  A file that was synchronised since has the mark and an old
+// list.  So those kinds make the file durable when the mark is gone again; Tkrzw then looks for the
+// end of its records and does without the list.
 #include <fcntl.h>
 #include <tkrzw_dbm_hash.h>
 #include <tkrzw_dbm_skip.h>
@@ -46,14 +48,14 @@ class OneSync final : public tkrzw::DBM::FileProcessor {
   int descriptor_ = -1;
 };
 
-enum class Synchronised { hard, in_one_step };
+enum class Synchronised { hard, in_one_step, marked_as_open };
 
 template <class Database>
 class TkrzwStore : public Store {
  public:
   TkrzwStore(const std::string& path, const typename Database::TuningParameters& parameters,
              Synchronised how)
-      : how_(how) {
+      : how_(how), path_(path) {
     expect(database_.OpenAdvanced(path, true, tkrzw::File::OPEN_DEFAULT, parameters), "Open");
   }
 
@@ -69,9 +71,15 @@ class TkrzwStore : public Store {
     if (status != tkrzw::Status::NOT_FOUND_ERROR) expect(status, "Remove");
   }
   void synchronise() override {
-    expect(how_ == Synchronised::hard ? database_.Synchronize(true)
-                                      : database_.Synchronize(false, &one_sync_),
-           "Synchronize");
+    switch (how_) {
+      case Synchronised::hard:
+        return expect(database_.Synchronize(true), "Synchronize");
+      case Synchronised::in_one_step:
+        return expect(database_.Synchronize(false, &one_sync_), "Synchronize");
+      case Synchronised::marked_as_open:
+        expect(database_.Synchronize(false), "Synchronize");
+        return one_sync_.Process(path_);
+    }
   }
   void check(const Model& found) override {
     if constexpr (std::is_same_v<Database, tkrzw::SkipDBM>) {
@@ -111,6 +119,7 @@ class TkrzwStore : public Store {
 
  private:
   const Synchronised how_;
+  const std::string path_;
   OneSync one_sync_;
   Database database_;
 };
@@ -145,17 +154,17 @@ class SkipStore final : public TkrzwStore<tkrzw::SkipDBM> {
   std::map<std::string, std::optional<std::string>> changed_;
 };
 
-tkrzw::HashDBM::TuningParameters hash_parameters() {
+tkrzw::HashDBM::TuningParameters hash_parameters(tkrzw::HashDBM::UpdateMode mode) {
   tkrzw::HashDBM::TuningParameters parameters;
   parameters.num_buckets = 100'000;
-  parameters.update_mode = tkrzw::HashDBM::UPDATE_APPENDING;
+  parameters.update_mode = mode;
   return parameters;
 }
 
-tkrzw::TreeDBM::TuningParameters tree_parameters() {
+tkrzw::TreeDBM::TuningParameters tree_parameters(tkrzw::HashDBM::UpdateMode mode) {
   tkrzw::TreeDBM::TuningParameters parameters;
   parameters.num_buckets = 5'000;
-  parameters.update_mode = tkrzw::HashDBM::UPDATE_APPENDING;
+  parameters.update_mode = mode;
   return parameters;
 }
 
@@ -172,8 +181,8 @@ StoreKind tkrzw_kind(const std::string& name, const std::string& suffix,
 // See above why it may be copied anew, which Tkrzw calls restored.
 template <class Adapter, class Parameters>
 StoreKind restored_kind(const std::string& name, const std::string& suffix,
-                        const Parameters& parameters) {
-  StoreKind kind = tkrzw_kind<Adapter>(name, suffix, parameters, Synchronised::hard);
+                        const Parameters& parameters, Synchronised how) {
+  StoreKind kind = tkrzw_kind<Adapter>(name, suffix, parameters, how);
   kind.may_repair_itself = true;
   return kind;
 }
@@ -183,14 +192,19 @@ StoreKind restored_kind(const std::string& name, const std::string& suffix,
 std::vector<StoreKind> tkrzw_kinds() {
   using Hash = TkrzwStore<tkrzw::HashDBM>;
   using Tree = TkrzwStore<tkrzw::TreeDBM>;
+  const auto appending = tkrzw::HashDBM::UPDATE_APPENDING;
+  const auto in_place = tkrzw::HashDBM::UPDATE_IN_PLACE;
   return {
-      tkrzw_kind<Hash>("hash", "tkh", hash_parameters(), Synchronised::in_one_step),
-      restored_kind<Hash>("hash_hard", "tkh", hash_parameters()),
-      tkrzw_kind<Tree>("tree", "tkt", tree_parameters(), Synchronised::in_one_step),
-      restored_kind<Tree>("tree_hard", "tkt", tree_parameters()),
-      // It writes a new file, marked as closed, and renames it over the old one, which is marked as
-      // open and committed so just before it goes: a kill between the two is a restoration.
-      restored_kind<SkipStore>("skip", "tks", tkrzw::SkipDBM::TuningParameters())};
+      tkrzw_kind<Hash>("hash", "tkh", hash_parameters(appending), Synchronised::in_one_step),
+      restored_kind<Hash>("hash_hard", "tkh", hash_parameters(appending), Synchronised::hard),
+      restored_kind<Hash>("hash_in_place", "tkh", hash_parameters(in_place),
+                          Synchronised::marked_as_open),
+      tkrzw_kind<Tree>("tree", "tkt", tree_parameters(appending), Synchronised::in_one_step),
+      restored_kind<Tree>("tree_hard", "tkt", tree_parameters(appending), Synchronised::hard),
+      restored_kind<Tree>("tree_in_place", "tkt", tree_parameters(in_place),
+                          Synchronised::marked_as_open),
+      // It writes a new file, marked as closed, and renames it over the old one.
+      tkrzw_kind<SkipStore>("skip", "tks", tkrzw::SkipDBM::TuningParameters(), Synchronised::hard)};
 }
 
 }  // namespace pawl::retrofit
