@@ -54,6 +54,9 @@ class Mapping::Implementation {
                                                const Options& options);
   static Result<std::unique_ptr<Mapping>> open_in(const std::shared_ptr<Group>& group,
                                                   std::unique_ptr<Medium> medium);
+  struct Joining;  // a group, with its lock held
+  static Status join_group(const std::shared_ptr<Group>& group, Joining& joining);
+  static void leave_again(Group& group, Joining& joining) noexcept;
   void lock_for_fork();
   void unlock_after_fork();
   Status end_locked();
@@ -141,7 +144,7 @@ class Mapping::Implementation {
   // Its threads end before the medium goes, and with that the writer's lock.
   const std::shared_ptr<CommitLog> log_;
   const std::uint64_t number_;
-  Group* group_ = nullptr;  // that the log is of, if it is
+  Group* group_ = nullptr;  // that it has joined, if it has
   std::mutex& mutex_;       // the log's, as are the next three
   journal::Journal* const journal_;
   using Checkpointer = journal::Checkpointer;

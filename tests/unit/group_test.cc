@@ -14,7 +14,10 @@
 
 #include <gtest/gtest.h>
 
+#include "mapping/group.h"
+#include "medium/block_medium.h"
 #include "pawl/pawl.h"
+#include "support/open_mapping.h"
 #include "support/temporary_directory.h"
 
 namespace {
@@ -382,6 +385,44 @@ TEST_F(GroupTest, AForkedChildDoesNotCommit) {
   EXPECT_EQ(pawl_group_msync(group, MS_SYNC), 0) << pawl_last_error();
   EXPECT_EQ(pawl_munmap(first.bytes, first.length), 0);
   EXPECT_EQ(pawl_group_close(group), 0) << pawl_last_error();
+}
+
+// The lock that orders the group's calls is the parent's, and nobody gives it back in the child.
+TEST_F(GroupTest, AForkedChildThatMapsDoesNotWaitForTheParentsCommit) {
+  write_file(name(), "");
+  for (const auto& path : {a(), b()}) write_file(path, std::string(kFileBytes, 'a'));
+  const auto open = [](const std::string& path) {
+    return std::move(pawl::open_block_medium(path, false).value());
+  };
+  auto watch = std::make_shared<pawl::test::Watch>();
+  auto group = pawl::Group::open(pawl::test::watched_medium(open(name()), watch),
+                                 pawl::test::options_for(pawl::ApplyChoice::async));
+  ASSERT_TRUE(group.ok()) << group.status().text();
+  auto mapping = pawl::Group::join(group.value(), open(a()));
+  ASSERT_TRUE(mapping.ok()) << mapping.status().text();
+  const std::vector<std::byte> bytes(10, std::byte{'x'});
+  ASSERT_TRUE(mapping.value()->write(0, bytes).ok());
+  int status = -1;
+  bool forked = false;
+  watch->judge_with([&](const pawl::test::Event& event) -> pawl::Status {
+    if (event.act != pawl::test::Act::flush || forked) return {};
+    forked = true;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      constexpr unsigned kSecondsMax = 60;  // else the test hangs
+      ::alarm(kSecondsMax);
+      const auto joined = pawl::Group::join(group.value(), open(b()));
+      ::_exit(joined.status().error_number() == EPERM ? 0 : 1);
+    }
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    return {};
+  });
+  EXPECT_TRUE(group.value()->commit().ok());
+  EXPECT_TRUE(forked);
+  EXPECT_EQ(status, 0);
+  watch->judge_with(nullptr);
+  EXPECT_TRUE(mapping.value()->close().ok());
+  EXPECT_TRUE(group.value()->close().ok());
 }
 
 }  // namespace
