@@ -1,6 +1,7 @@
 // Files of a group move together: through commits, crashes, and each one's own recovery.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -423,6 +424,101 @@ TEST_F(GroupTest, AForkedChildThatMapsDoesNotWaitForTheParentsCommit) {
   watch->judge_with(nullptr);
   EXPECT_TRUE(mapping.value()->close().ok());
   EXPECT_TRUE(group.value()->close().ok());
+}
+
+// Runs `work` as somebody who may not open what has the mode 0.
+int without_privileges(const std::function<int()>& work) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    if (::geteuid() == 0 && ::seteuid(kNobody) != 0) ::_exit(99);
+    ::_exit(work());
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// It is there, and may be opened again with the right to: nothing of it is lost yet.
+TEST_F(GroupTest, WhatMayNotBeOpenedWasGivenUpAsLost) {
+  for (const bool of_a_file : {true, false}) {
+    crash_after_a_commit();
+    const std::string recovered = of_a_file ? a() : name();
+    const std::string closed = of_a_file ? name() : b();
+    constexpr mode_t kAnyone = 0777;
+    ASSERT_EQ(::chmod(directory_.path().c_str(), kAnyone), 0);
+    for (const auto& path : {a(), b(), name()}) {
+      ASSERT_EQ(::chmod(path.c_str(), kAnyone), 0);
+      ASSERT_EQ(::chmod((path + ".pawl").c_str(), kAnyone), 0);
+    }
+    ASSERT_EQ(::chmod(closed.c_str(), 0), 0);
+    for (const bool accept_loss : {false, true}) {
+      const auto medium = std::move(pawl::open_block_medium(recovered, false).value());
+      EXPECT_EQ(without_privileges(
+                    [&] { return pawl::recover(*medium, accept_loss).status().error_number(); }),
+                EACCES)
+          << recovered << (accept_loss ? ", accepting loss" : "");
+    }
+    ASSERT_EQ(::chmod(closed.c_str(), kAnyone), 0);
+    for (const auto& path : {a(), name()})
+      EXPECT_EQ(pawl_recover(path.c_str()), 2) << pawl_last_error();
+    EXPECT_TRUE(all_are(read_file(a()), 'y'));
+    EXPECT_TRUE(all_are(read_file(b()), 'y'));
+  }
+}
+
+// A group of the same name, opened since, has it: to wait for that one to end is of no use.
+TEST_F(GroupTest, AFileThatCameBackWasToldToWaitForAnotherLifeOfItsGroup) {
+  crash_after_a_commit();
+  std::filesystem::create_directory(directory_ / "away");
+  for (const std::string suffix : {"", ".pawl"})
+    std::filesystem::rename(a() + suffix, directory_ / ("away/a" + suffix));
+  {
+    auto medium = pawl::open_block_medium(name(), false);
+    ASSERT_TRUE(pawl::recover(*medium.value(), true).ok());
+  }
+  pawl_group* const group = pawl_group_open(name().c_str(), nullptr);
+  ASSERT_NE(group, nullptr) << pawl_last_error();
+  for (const std::string suffix : {"", ".pawl"})
+    std::filesystem::rename(directory_ / ("away/a" + suffix), a() + suffix);
+  EXPECT_EQ(map_in(group, a()).bytes, nullptr);
+  EXPECT_EQ(errno, EBADMSG) << pawl_last_error();
+  EXPECT_NE(std::string(pawl_last_error()).find("--accept-loss"), std::string::npos)
+      << pawl_last_error();
+  {
+    auto medium = pawl::open_block_medium(a(), false);
+    EXPECT_TRUE(pawl::recover(*medium.value(), true).ok());
+  }
+  const Mapped back = map_in(group, a());
+  ASSERT_NE(back.bytes, nullptr) << pawl_last_error();
+  EXPECT_EQ(pawl_munmap(back.bytes, back.length), 0);
+  EXPECT_EQ(pawl_group_close(group), 0) << pawl_last_error();
+}
+
+// Whoever put it there by mistake has commits in it.
+TEST_F(GroupTest, TheJournalOfAnotherFileWasRemovedWithTheGroup) {
+  crash_after_a_commit();
+  const std::string other = directory_ / "other";
+  write_file(other, std::string(kFileBytes, 'o'));
+  run_and_kill([&] {
+    const int descriptor = ::open(other.c_str(), O_RDWR);
+    void* const at =
+        pawl_mmap(nullptr, kFileBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0);
+    std::memset(at, 'p', kFileBytes);
+    if (pawl_msync(at, kFileBytes, MS_SYNC) != 0) ::_exit(10);
+  });
+  std::filesystem::rename(b() + ".pawl", directory_ / "side");
+  std::filesystem::rename(other + ".pawl", b() + ".pawl");
+  EXPECT_EQ(pawl_recover(name().c_str()), -1);
+  EXPECT_EQ(errno, EBADMSG) << pawl_last_error();
+  ASSERT_TRUE(std::filesystem::exists(b() + ".pawl"));
+  std::filesystem::rename(b() + ".pawl", other + ".pawl");
+  EXPECT_EQ(pawl_recover(other.c_str()), 1) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(other), 'p'));
+  // Without any side file the mark and the list suffice.
+  EXPECT_EQ(pawl_recover(name().c_str()), 2) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(a()), 'y'));
+  EXPECT_TRUE(all_are(read_file(b()), 'y'));
 }
 
 }  // namespace
