@@ -219,7 +219,7 @@ class Mapping::Implementation {
   static Status commit_in_hand(Files files, Durability durability);
   static Status collect(Files files, journal::RecordBuilder& record, Keep keep, bool& is_empty);
   static void after_commit(Files files, std::uint64_t first_page, std::uint64_t end_page);
-  void make_room();
+  void make_room(bool an_overlay_is_full);
   Status show_base();
   static Status commit_staged(Files files, Durability durability);
   Status commit_record(Files files, journal::RecordBuilder& record, Durability durability);

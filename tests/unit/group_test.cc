@@ -5,12 +5,14 @@
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -519,6 +521,55 @@ TEST_F(GroupTest, TheJournalOfAnotherFileWasRemovedWithTheGroup) {
   EXPECT_EQ(pawl_recover(name().c_str()), 2) << pawl_last_error();
   EXPECT_TRUE(all_are(read_file(a()), 'y'));
   EXPECT_TRUE(all_are(read_file(b()), 'y'));
+}
+
+// The background stopped when the disk was full for a while; then it was the first file's overlay
+// alone that was looked at.
+TEST_F(GroupTest, TheOverlayOfTheSecondFileGrewWithoutBound) {
+  constexpr std::uint64_t kPagesOfACommit = 1900;
+  constexpr std::uint64_t kCommits = 6;
+  constexpr std::uint64_t kBytes = kPagesOfACommit * kCommits * 4096;
+  write_file(name(), "");
+  for (const auto& path : {a(), b()}) write_file(path, "a");
+  std::filesystem::resize_file(b(), kBytes);
+  pawl::Options options = pawl::test::options_for(pawl::ApplyChoice::async);
+  options.journal_size_bytes = std::uint64_t{8} << 20;
+  options.apply_threshold_pages = 128;
+  auto group = pawl::Group::open(name(), options);
+  ASSERT_TRUE(group.ok()) << group.status().text();
+  auto watch = std::make_shared<pawl::test::Watch>();
+  std::atomic<bool> full{true};
+  watch->judge_with([&](const pawl::test::Event& event) -> pawl::Status {
+    if (event.which != pawl::test::Which::base || event.act != pawl::test::Act::write ||
+        !full.load())
+      return {};
+    full.store(false);
+    return pawl::Status::failure(ENOSPC, "made up");
+  });
+  auto medium = pawl::open_block_medium(b(), false);
+  auto first =
+      pawl::Group::join(group.value(), std::move(pawl::open_block_medium(a(), false).value()));
+  auto second = pawl::Group::join(group.value(),
+                                  pawl::test::watched_medium(std::move(medium.value()), watch));
+  ASSERT_TRUE(first.ok() && second.ok());
+  auto window = second.value()->map_window(nullptr, kBytes, PROT_READ | PROT_WRITE, 0, 0);
+  ASSERT_TRUE(window.ok()) << window.status().text();
+  for (std::uint64_t commit = 0; commit < kCommits; ++commit) {
+    for (std::uint64_t page = 0; page < kPagesOfACommit; ++page)
+      window.value()[(commit * kPagesOfACommit + page) * 4096] = 'x';
+    ASSERT_TRUE(group.value()->commit().ok());
+    // The background meets the full disk, and gives up.
+    while (commit == 0 && full.load()) std::this_thread::yield();
+  }
+  watch->judge_with(nullptr);
+  std::uint64_t written = 0;
+  for (const pawl::test::Event& event : watch->take_events()) {
+    if (event.which == pawl::test::Which::base && event.act == pawl::test::Act::write)
+      written += event.length;
+  }
+  EXPECT_GT(written, 0u) << "nothing was applied";
+  for (auto* file : {&first, &second}) EXPECT_TRUE(file->value()->close().ok());
+  EXPECT_TRUE(group.value()->close().ok());
 }
 
 }  // namespace
