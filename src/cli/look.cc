@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "journal/replay.h"
+#include "mapping/recovery.h"
 #include "medium/block_medium.h"
 #include "medium/descriptor.h"
 #include "medium/held_journal.h"
@@ -93,7 +94,7 @@ Result<std::optional<journal::Reader>> open_journal(Look& look, const std::strin
   return std::optional<journal::Reader>();
 }
 
-// Of a file in a group: the group's journal.  Null: it cannot be read, and the look says why.
+// Of a file in a group: the group's journal.  Null: it is not there, and the look says so.
 Result<std::unique_ptr<MediumFile>> group_journal(Look& look, Medium& medium) {
   const std::string& name = look.listed.files.front().name;
   Result<std::unique_ptr<Medium>> group = medium.open_sibling(name);
@@ -103,6 +104,7 @@ Result<std::unique_ptr<MediumFile>> group_journal(Look& look, Medium& medium) {
     look.records_path = group.value()->journal_path();
     return journal;
   }
+  if (!is_gone(journal.status())) return journal.status();
   conclude(look, State::missing_journal,
            "it was left open in the group " + name +
                ", whose journal cannot be read: " + journal.status().text() +

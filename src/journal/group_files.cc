@@ -68,6 +68,10 @@ bool decode(std::span<const std::byte> bytes, Listed& listed) {
     file.name.assign(reinterpret_cast<const char*>(bytes.data()) + at, entry.name_bytes);
     if (file.name.find('\0') != std::string::npos) return false;
     listed.files.push_back(std::move(file));
+    const auto padding = bytes.subspan(at, round_up(entry.name_bytes, 8)).subspan(entry.name_bytes);
+    if (std::any_of(padding.begin(), padding.end(),
+                    [](std::byte byte) { return byte != std::byte{0}; }))
+      return false;
     at += round_up(entry.name_bytes, 8);
   }
   return listed.role == Role::group || listed.files.size() == 1;

@@ -112,8 +112,16 @@ Status Journal::write_header(std::uint64_t tail_offset, std::uint64_t tail_seque
 Status Journal::change_list(std::vector<std::byte> list) {
   const std::lock_guard lock(header_mutex_);
   PAWL_ASSERT(!list.empty() && !list_.empty());
-  list_ = std::move(list);
-  return write_header(header_.tail_offset, header_.tail_sequence);
+  list_.swap(list);
+  Status written;
+  try {
+    written = write_header(header_.tail_offset, header_.tail_sequence);
+  } catch (const std::bad_alloc&) {
+    written = Status::no_memory("no memory for the journal's header");
+  }
+  // The next header must not tell of a change that failed.
+  if (!written.ok()) list_.swap(list);
+  return written;
 }
 
 void Journal::count_used() {

@@ -115,7 +115,8 @@ Result<Reader> Reader::open(MediumFile& file) {
       slot_a == Slot::valid && (slot_b != Slot::valid || header_a.generation > header_b.generation);
   const Header& header = take_a ? header_a : header_b;
 
-  if (!is_block_bytes(header.block_bytes)) {
+  if (!is_block_bytes(header.block_bytes) ||
+      (header.version == kVersionOfGroups && header.block_bytes != kBlockBytes)) {
     return Status::failure(EBADMSG, "the journal's header tells of blocks of " +
                                         std::to_string(header.block_bytes) +
                                         " bytes, which no journal has; nothing was changed");
@@ -345,6 +346,11 @@ Result<std::optional<RecordSummary>> Reader::record_at(std::uint64_t position,
   if (header.file_size > kFileSizeMax || header.durable_sequence >= header.sequence ||
       (header.truncate_to > kFileSizeMax && header.truncate_to != kNoTruncation)) {
     reason = what + " is damaged: its header says what cannot be";
+    return nothing;
+  }
+  if (listed_.role == Role::group &&
+      (header.file_size != 0 || header.truncate_to != kNoTruncation)) {
+    reason = what + " is damaged: it tells of a size, and not of which file of the group";
     return nothing;
   }
   record.bytes = record_bytes(header.payload_bytes, header_.block_bytes);

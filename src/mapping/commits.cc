@@ -375,7 +375,9 @@ void Mapping::Implementation::after_commit(Files files, std::uint64_t first_page
   Implementation& first = *files.front();
   // The rest of the way into the base is closed: the record must stay.
   if (!first.usable().ok()) return;
-  first.make_room();
+  // Of whichever file: the background may be in want of space for one of them alone.
+  first.make_room(std::any_of(files.begin(), files.end(),
+                              [](const Implementation* file) { return file->overlay_is_full(); }));
   for (Implementation* file : files) {
     const View& view = file->view_;
     if (!view.mapped() || first_page > view.first_page() || end_page < view.accessible_end_page())
@@ -385,8 +387,8 @@ void Mapping::Implementation::after_commit(Files files, std::uint64_t first_page
 }
 
 // In the overlay and in the journal.
-void Mapping::Implementation::make_room() {
-  if (base_in_place_ == nullptr && (options_.apply == ApplyChoice::eager || overlay_is_full())) {
+void Mapping::Implementation::make_room(bool an_overlay_is_full) {
+  if (base_in_place_ == nullptr && (options_.apply == ApplyChoice::eager || an_overlay_is_full)) {
     if (batches_.idle()) {
       [[maybe_unused]] const Status applied = note(checkpointer_.apply_now());
     }

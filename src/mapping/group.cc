@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <new>
 
 #include "mapping/fork_guard.h"
 #include "mapping/implementation.h"
@@ -116,11 +117,15 @@ std::size_t Group::files() const {
 }
 
 Status Group::change_list() {
-  journal::Listed listed{journal::Role::group, {}};
-  for (const Member& member : members_) listed.files.push_back(member.listed);
-  auto list = journal::encode(listed);
-  if (!list.ok()) return list.status();
-  return log_.journal().change_list(std::move(list.value()));
+  try {
+    journal::Listed listed{journal::Role::group, {}};
+    for (const Member& member : members_) listed.files.push_back(member.listed);
+    auto list = journal::encode(listed);
+    if (!list.ok()) return list.status();
+    return log_.journal().change_list(std::move(list.value()));
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory("no memory to list the files of the group");
+  }
 }
 
 Result<std::uint64_t> Group::list(const Medium& file) {
@@ -155,9 +160,13 @@ void Group::forget(const Mapping::Implementation& mapping) {
   }
 }
 
-Status Group::strike(std::uint64_t number) {
+void Group::erase(std::uint64_t number) noexcept {
   std::erase_if(members_,
                 [number](const Member& member) { return member.listed.number == number; });
+}
+
+Status Group::strike(std::uint64_t number) {
+  erase(number);
   return change_list();
 }
 

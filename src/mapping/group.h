@@ -68,8 +68,9 @@ class Group {
   void enter(std::uint64_t number, Mapping::Implementation& mapping);
   // It went as in a crash: the list still has the file.
   void forget(const Mapping::Implementation& mapping);
+  void erase(std::uint64_t number) noexcept;
   Status strike(std::uint64_t number);
-  Status change_list();
+  Status change_list();  // out of memory is a Status
   std::vector<Mapping::Implementation*> mappings() const;
 
   const std::unique_ptr<Medium> medium_;

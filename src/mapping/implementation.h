@@ -54,6 +54,9 @@ class Mapping::Implementation {
                                                const Options& options);
   static Result<std::unique_ptr<Mapping>> open_in(const std::shared_ptr<Group>& group,
                                                   std::unique_ptr<Medium> medium);
+  struct Joining;  // a group, with its lock held
+  static Status join_group(const std::shared_ptr<Group>& group, Joining& joining);
+  static void leave_again(Group& group, Joining& joining) noexcept;
   void lock_for_fork();
   void unlock_after_fork();
   Status end_locked();
@@ -152,7 +155,7 @@ class Mapping::Implementation {
   // Its threads end before the medium goes, and with that the writer's lock.
   const std::shared_ptr<CommitLog> log_;
   const std::uint64_t number_;
-  Group* group_ = nullptr;  // that the log is of, if it is
+  Group* group_ = nullptr;  // that it has joined, if it has
   std::mutex& mutex_;       // the log's, as are the next three
   journal::Journal* const journal_;
   using Checkpointer = journal::Checkpointer;
@@ -239,7 +242,7 @@ class Mapping::Implementation {
     return journal_->has_grown() || checkpointer_.is_due() ||
            private_pages_ * kPageBytes > options_.resident_bytes_max;
   }
-  void make_room();
+  void make_room(bool an_overlay_is_full);
   Status show_base();
   static Status commit_staged(Files files, Durability durability);
   Status commit_record(Files files, journal::RecordBuilder& record, Durability durability);

@@ -49,22 +49,30 @@ Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Op
       lowest_size_(size_bytes),
       records_replayed_(records_replayed),
       lines_record_(journal_->block_bytes()) {
-  checkpointer_.add(medium_->base(), image_);
   if (number_ == 0) journal_->keep_what_is_held([this] { return medium_->first_held_record(); });
-  guard_fork(this, {.before = [this] { lock_for_fork(); },
-                    .in_parent = [this] { unlock_after_fork(); },
-                    .in_child =
-                        [this] {
-                          unlock_after_fork();
-                          abandoned_.store(true);
-                          medium_->abandon();
-                        }});
+  checkpointer_.add(medium_->base(), image_);
+  try {
+    guard_fork(this, {.before = [this] { lock_for_fork(); },
+                      .in_parent = [this] { unlock_after_fork(); },
+                      .in_child =
+                          [this] {
+                            unlock_after_fork();
+                            abandoned_.store(true);
+                            medium_->abandon();
+                          }});
+  } catch (...) {
+    // The log may be a group's, and go on.
+    checkpointer_.remove(image_, Checkpointer::Left::after_all);
+    throw;
+  }
 }
 
 Mapping::Implementation::~Implementation() {
   forget_fork_guard(this);
   if (group_ == nullptr) {
-    checkpointer_.remove(image_, Checkpointer::Left::as_in_a_crash);
+    // A file that could not join its group has no record there; the group's lock is held.
+    checkpointer_.remove(
+        image_, number_ == 0 ? Checkpointer::Left::as_in_a_crash : Checkpointer::Left::after_all);
     return;
   }
   const std::lock_guard lock(mutex_);
@@ -139,10 +147,23 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
   return std::unique_ptr<Mapping>(new Mapping(std::move(implementation)));
 }
 
+struct Mapping::Implementation::Joining {
+  std::unique_ptr<Medium> medium;  // until there is a mapping
+  std::unique_ptr<Tracker> tracker;
+  bool holds_side_file = false;
+  std::uint64_t number = 0;  // 0: it is not listed
+  std::unique_ptr<Mapping> mapping;
+  bool may_be_marked = false;
+  Medium* file() const {
+    return mapping != nullptr ? mapping->implementation_->medium_.get() : medium.get();
+  }
+};
+
 Result<std::unique_ptr<Mapping>> Mapping::Implementation::open_in(
     const std::shared_ptr<Group>& group, std::unique_ptr<Medium> medium) {
-  const Options& options = group->options_;
-  auto tracker = make_tracker(options.tracker);
+  // In a forked child the lock may be held for ever.
+  if (group->abandoned_.load()) return group->usable();
+  auto tracker = make_tracker(group->options_.tracker);
   if (!tracker.ok()) return tracker.status();
   if (medium->base().in_place() != nullptr) {
     return Status::failure(EOPNOTSUPP,
@@ -162,44 +183,79 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open_in(
 
   const std::lock_guard lock(group->log_.mutex());
   PAWL_TRY(group->usable());
-  auto side = fresh_journal(*medium);
-  if (!side.ok()) return side.status();
-  std::uint64_t number = 0;
-  bool is_marked = false;
-  const auto give_up = [&](const Status& status) -> Status {
-    if (is_marked && !(medium->clear_mark().ok() && medium->base().flush().ok())) return status;
-    [[maybe_unused]] Status ignored = medium->remove_journal();
-    if (number != 0) ignored = group->strike(number);
-    return status;
-  };
-  // What the file holds now is the first committed image: it must not vanish behind later records.
-  if (const Status flushed = medium->base().flush(); !flushed.ok()) return give_up(flushed);
-  // Recovery may have changed it.
-  size = medium->base().size();
-  if (!size.ok()) return give_up(size.status());
-  // The list first: what carries the mark must be found by it.
-  auto listed = group->list(*medium);
-  if (!listed.ok()) return give_up(listed.status());
-  number = listed.value();
-  const JournalId& id = group->log_.journal().id();
-  const Status written = journal::write_member(
-      *side.value(), id,
-      {number, group->medium_->identity(), name_as_seen_from(*medium, *group->medium_)});
-  if (!written.ok()) return give_up(written);
-  if (const Status named = medium->publish_journal(); !named.ok()) return give_up(named);
-  is_marked = true;
-  if (const Status marked = medium->set_mark({id, medium->journal_path()}); !marked.ok())
-    return give_up(marked);
-  if (const Status flushed = medium->base().flush(); !flushed.ok()) return give_up(flushed);
+  Joining joining;
+  joining.medium = std::move(medium);
+  joining.tracker = std::move(tracker.value());
+  Status joined;
+  try {
+    joined = join_group(group, joining);
+  } catch (const std::bad_alloc&) {
+    joined = Status::no_memory("no memory to take the file into its group");
+  }
+  if (joined.ok()) return std::move(joining.mapping);
+  leave_again(*group, joining);
+  return joined;
+}
 
+Status Mapping::Implementation::join_group(const std::shared_ptr<Group>& group, Joining& joining) {
+  Medium& medium = *joining.medium;
+  auto side = fresh_journal(medium);
+  if (!side.ok()) return side.status();
+  joining.holds_side_file = true;
+  // What the file holds now is the first committed image: it must not vanish behind later records.
+  PAWL_TRY(medium.base().flush());
+  // Recovery may have changed it.
+  auto size = medium.base().size();
+  if (!size.ok()) return size.status();
+  // The list first: what carries the mark must be found by it.
+  auto listed = group->list(medium);
+  if (!listed.ok()) return listed.status();
+  joining.number = listed.value();
+  const JournalId& id = group->log_.journal().id();
+  PAWL_TRY(journal::write_member(
+      *side.value(), id,
+      {joining.number, group->medium_->identity(), name_as_seen_from(medium, *group->medium_)}));
+  PAWL_TRY(medium.publish_journal());
+
+  // All that takes memory comes before the mark: what carries that is of the group.
   auto implementation = std::make_unique<Implementation>(
-      std::move(medium), options, std::shared_ptr<CommitLog>(group, &group->log_), number,
-      std::move(tracker.value()), size.value(), 0);
+      std::move(joining.medium), group->options_, std::shared_ptr<CommitLog>(group, &group->log_),
+      joining.number, std::move(joining.tracker), size.value(), 0);
   // Without it each page is asked for anew.
   [[maybe_unused]] const Status learned = implementation->image_.learn_space();
-  group->enter(number, *implementation);
-  implementation->group_ = group.get();
-  return std::unique_ptr<Mapping>(new Mapping(std::move(implementation)));
+  joining.mapping.reset(new Mapping(std::move(implementation)));
+  joining.may_be_marked = true;
+  PAWL_TRY(medium.set_mark({id, medium.journal_path()}));
+  PAWL_TRY(medium.base().flush());
+
+  Implementation& own = *joining.mapping->implementation_;
+  group->enter(joining.number, own);
+  own.group_ = group.get();
+  return {};
+}
+
+// As far as a join came that failed.  What cannot be undone is left as after a crash, and the
+// group's journal with it: without that a file that carries the mark is not recovered.
+void Mapping::Implementation::leave_again(Group& group, Joining& joining) noexcept {
+  bool is_unmarked = !joining.may_be_marked;
+  try {
+    Medium* const file = joining.file();
+    is_unmarked = is_unmarked || (file->clear_mark().ok() && file->base().flush().ok());
+    if (!is_unmarked) {
+      return group.log_.failures().note_final(Status::failure(
+          EOWNERDEAD, file->path() + " could not join, and may carry the group's mark"));
+    }
+    [[maybe_unused]] Status ignored;
+    if (file != nullptr && joining.holds_side_file) ignored = file->remove_journal();
+    // Listed and without a mark it does no harm.
+    if (joining.number != 0) ignored = group.strike(joining.number);
+  } catch (const std::bad_alloc&) {
+    if (!is_unmarked) {
+      group.log_.failures().note_final(Status::no_memory("no memory to let go of a file"));
+    } else if (joining.number != 0) {
+      group.erase(joining.number);
+    }
+  }
 }
 
 // The window goes whatever else happens; what usable() says is said of the time before.

@@ -66,6 +66,21 @@ Status lost_sight_of(const Medium& medium, const std::string& name, const Status
                                       "--accept-loss");
 }
 
+Status check_group(MediumFile& journal, const Medium& group, const Medium& file,
+                   const JournalId& journal_id) {
+  auto found = header_of(journal);
+  if (!found.ok()) {
+    return Status::failure(found.status().error_number(),
+                           group.journal_path() + ": " + found.status().text());
+  }
+  if (found.value().journal_id == journal_id && found.value().listed.role == journal::Role::group)
+    return {};
+  return Status::failure(
+      EBADMSG, group.journal_path() + " is another journal than that which " + file.path() +
+                   " was last in. Put that one in its place; or, to accept the loss of commits, "
+                   "use pawl recover --accept-loss");
+}
+
 // A file whose side file names a group.
 Result<std::uint64_t> recover_member(Medium& medium, const Header& header, bool accept_loss) {
   auto is_marked = carries_mark_of(medium, header.journal_id);
@@ -78,29 +93,27 @@ Result<std::uint64_t> recover_member(Medium& medium, const Header& header, bool 
   }
   const journal::GroupFile& listed = header.listed.files.front();
   auto group = medium.open_sibling(listed.name);
-  auto side =
-      group.ok() ? group.value()->acquire_journal(false) : Result<JournalFile>(group.status());
-  if (!side.ok()) {
-    if (side.status().error_number() == EBUSY) return side.status();
-    if (!accept_loss) {
-      return lost_sight_of(medium, "the group " + listed.name, side.status(),
-                           "Put the group's file (it is empty) and its journal back");
-    }
-    PAWL_TRY(let_go_of(medium));
-    return std::uint64_t{0};
+  // Looked at before it is locked: another life of the group, which goes on, is not waited for.
+  auto seen = group.ok() ? group.value()->read_journal()
+                         : Result<std::unique_ptr<MediumFile>>(group.status());
+  if (!seen.ok() && !is_gone(seen.status())) return seen.status();
+  if (!seen.ok() && !accept_loss) {
+    return lost_sight_of(medium, "the group " + listed.name, seen.status(),
+                         "Put the group's file (it is empty) and its journal back");
   }
-  auto found = header_of(*side.value().file);
-  if (found.ok() && (found.value().journal_id != header.journal_id ||
-                     found.value().listed.role != journal::Role::group)) {
-    found = Status::failure(EBADMSG, group.value()->journal_path() +
-                                         " is another journal than that which " + medium.path() +
-                                         " was last in");
-  }
+  Status found = seen.status();
+  if (found.ok()) found = check_group(*seen.value(), *group.value(), medium, header.journal_id);
   if (!found.ok()) {
-    if (!accept_loss) return found.status();
+    if (!accept_loss || !(is_gone(found) || found.error_number() == EBADMSG)) return found;
     PAWL_TRY(let_go_of(medium));
     return std::uint64_t{0};
   }
+  auto side = group.value()->acquire_journal(false);
+  if (!side.ok()) {
+    if (side.status().error_number() == ENOENT) return they_come_and_go(*group.value());
+    return side.status();
+  }
+  PAWL_TRY(check_group(*side.value().file, *group.value(), medium, header.journal_id));
   const journal::FileToReplay file{listed.number, &medium};
   auto replayed =
       journal::replay_group(*group.value(), *side.value().file, {&file, 1}, accept_loss);
@@ -118,6 +131,7 @@ Result<journal::Replayed> replay_members(Medium& group, MediumFile& journal, con
   for (const journal::GroupFile& listed : header.listed.files) {
     auto medium = group.open_sibling(listed.name);
     if (!medium.ok()) {
+      if (!is_gone(medium.status())) return medium.status();
       if (accept_loss) continue;
       return lost_sight_of(group, listed.name, medium.status(), "Put it back");
     }
@@ -127,11 +141,22 @@ Result<journal::Replayed> replay_members(Medium& group, MediumFile& journal, con
     if (!is_marked.value()) continue;
     auto side = medium.value()->acquire_journal(true);
     if (!side.ok()) return side.status();
-    sides.push_back(std::move(side.value().file));
     // Before the lock another recovery may have been at it.
     is_marked = carries_mark_of(*medium.value(), header.journal_id);
     if (!is_marked.ok()) return is_marked.status();
-    if (!is_marked.value()) return they_come_and_go(*medium.value());
+    if (!is_marked.value()) {
+      if (side.value().is_new) PAWL_TRY(medium.value()->remove_journal());
+      continue;
+    }
+    // It goes with the mark, so it must be the file's own; damaged it may be, or missing.
+    const auto own = side.value().is_new ? Result<Header>(header) : header_of(*side.value().file);
+    if (own.ok() && own.value().journal_id != header.journal_id) {
+      return Status::failure(EBADMSG, medium.value()->journal_path() +
+                                          " is the journal of another file; " +
+                                          medium.value()->path() +
+                                          " is in a group. Nothing was changed. Move it away");
+    }
+    sides.push_back(std::move(side.value().file));
     files.push_back({listed.number, medium.value().get()});
     media.push_back(std::move(medium.value()));
   }
@@ -142,6 +167,19 @@ Result<journal::Replayed> replay_members(Medium& group, MediumFile& journal, con
 }
 
 }  // namespace
+
+bool is_gone(const Status& status) {
+  switch (status.error_number()) {
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP:
+    case EISDIR:
+    case ENODEV:
+      return true;
+    default:
+      return false;
+  }
+}
 
 Result<OpenJournal> recovered_journal(Medium& medium) {
   for (int attempt = 0; attempt < kAcquireAttemptsMax; ++attempt) {

@@ -10,6 +10,10 @@
 
 namespace pawl {
 
+// Says of a file of a group that was to be opened by its name whether it is not there.  Whatever
+// else is in the way can be mended, and nobody is asked to accept a loss for it.
+bool is_gone(const Status& status);
+
 struct OpenJournal {
   std::unique_ptr<MediumFile> file;
   bool is_new = false;

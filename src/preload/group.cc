@@ -32,6 +32,14 @@ std::shared_ptr<Group> group() {
   return own().group;
 }
 
+// With the lock held.
+Status close_if_unused() {
+  if (own().group == nullptr || own().group->files() > 0) return {};
+  Status closed = own().group->close();
+  own().group.reset();
+  return closed;
+}
+
 Result<std::unique_ptr<Mapping>> open_in_group(int descriptor, const Options& options) {
   const std::lock_guard guard(own().lock);
   if (own().group == nullptr) {
@@ -40,8 +48,12 @@ Result<std::unique_ptr<Mapping>> open_in_group(int descriptor, const Options& op
     own().group = std::move(opened.value());
   }
   auto medium = open_medium(descriptor, MediumKind::block);
-  if (!medium.ok()) return medium.status();
-  return Group::join(own().group, std::move(medium.value()));
+  auto joined = medium.ok() ? Group::join(own().group, std::move(medium.value()))
+                            : Result<std::unique_ptr<Mapping>>(medium.status());
+  // Nobody else would close it.
+  if (!joined.ok()) [[maybe_unused]]
+    const Status closed = close_if_unused();
+  return joined;
 }
 
 Result<std::unique_ptr<Mapping>> open_alone(int descriptor, const Options& options) {
@@ -76,10 +88,7 @@ Result<std::unique_ptr<Mapping>> open_mapping(int descriptor) {
 Status close_group_if_unused() {
   if (own().path.empty()) return {};
   const std::lock_guard guard(own().lock);
-  if (own().group == nullptr || own().group->files() > 0) return {};
-  Status closed = own().group->close();
-  own().group.reset();
-  return closed;
+  return close_if_unused();
 }
 
 Status commit_all(TrackedFile& file) {

@@ -181,5 +181,23 @@ TEST_F(Groups, RunKeepsFilesTogether) {
   EXPECT_FALSE(fs::exists(group_ + ".pawl")) << "the group ends with its last file";
 }
 
+// Another program has the only file that it maps.
+TEST_F(Groups, AGroupThatNoFileCouldJoinWasLeftOpen) {
+  EXPECT_EQ(pawl({"recover", group_}).code, 0);
+  const int descriptor = ::open(first_.c_str(), O_RDWR);
+  void* const at = pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0);
+  ::close(descriptor);
+  ASSERT_NE(at, MAP_FAILED) << pawl_last_error();
+  const Answer answer =
+      pawl({"run", "--group", group_, "--atomic", "orders", "--", "python3", "-c",
+            "import mmap,os\nf=open('" + first_ +
+                "','r+b')\ntry: mmap.mmap(f.fileno(),0)\nexcept OSError: print('refused', "
+                "os.path.exists('" +
+                group_ + ".pawl'))"});
+  EXPECT_EQ(answer.out, "refused False\n") << answer.err;
+  EXPECT_EQ(pawl({"verify", group_}).code, 0);
+  EXPECT_EQ(pawl_munmap(at, kBytes), 0);
+}
+
 }  // namespace
 }  // namespace pawl::test

@@ -57,7 +57,7 @@ Expected expected(const WrittenJournal& journal, Bytes damaged) {
   for (const std::size_t slot : {std::size_t{0}, document::kSlot}) {
     if (slot + document::kHeaderBytes <= damaged.size() &&
         document::magic_at(damaged, slot, "PAWLJRNL") &&
-        document::number_at(damaged, slot + document::kHeaderVersion, 4) > 2)
+        document::number_at(damaged, slot + document::kHeaderVersion, 4) > 3)
       return kRefused;
   }
   const std::size_t newest = journal.newest_slot * document::kSlot;

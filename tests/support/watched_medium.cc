@@ -91,6 +91,9 @@ class WatchedMedium final : public Medium {
   }
   Status set_mark(const Mark& mark) override { return real_->set_mark(mark); }
   Status clear_mark() override { return real_->clear_mark(); }
+  Result<std::unique_ptr<Medium>> open_sibling(const std::string& name) override {
+    return real_->open_sibling(name);
+  }
   Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
                             std::uint64_t offset) override {
     return real_->map_private(address, length, protection, flags, offset);

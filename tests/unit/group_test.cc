@@ -1,9 +1,11 @@
 // Files of a group move together: through commits, crashes, and each one's own recovery.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -11,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -18,6 +21,7 @@
 #include "mapping/group.h"
 #include "medium/block_medium.h"
 #include "pawl/pawl.h"
+#include "support/open_mapping.h"
 #include "support/temporary_directory.h"
 
 namespace {
@@ -412,6 +416,188 @@ TEST_F(GroupTest, AMappingThatIsNotClosedEndsTheGroup) {
   EXPECT_EQ(pawl_recover(name().c_str()), 1) << pawl_last_error();
   EXPECT_TRUE(all_are(read_file(a()), 'x'));
   EXPECT_TRUE(all_are(read_file(b()), 'x'));
+}
+
+// The lock that orders the group's calls is the parent's, and nobody gives it back in the child.
+TEST_F(GroupTest, AForkedChildThatMapsDoesNotWaitForTheParentsCommit) {
+  write_file(name(), "");
+  for (const auto& path : {a(), b()}) write_file(path, std::string(kFileBytes, 'a'));
+  const auto open = [](const std::string& path) {
+    return std::move(pawl::open_block_medium(path, false).value());
+  };
+  auto watch = std::make_shared<pawl::test::Watch>();
+  auto group = pawl::Group::open(pawl::test::watched_medium(open(name()), watch),
+                                 pawl::test::options_for(pawl::ApplyChoice::async));
+  ASSERT_TRUE(group.ok()) << group.status().text();
+  auto mapping = pawl::Group::join(group.value(), open(a()));
+  ASSERT_TRUE(mapping.ok()) << mapping.status().text();
+  const std::vector<std::byte> bytes(10, std::byte{'x'});
+  ASSERT_TRUE(mapping.value()->write(0, bytes).ok());
+  int status = -1;
+  bool forked = false;
+  watch->judge_with([&](const pawl::test::Event& event) -> pawl::Status {
+    if (event.act != pawl::test::Act::flush || forked) return {};
+    forked = true;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      constexpr unsigned kSecondsMax = 60;  // else the test hangs
+      ::alarm(kSecondsMax);
+      const auto joined = pawl::Group::join(group.value(), open(b()));
+      ::_exit(joined.status().error_number() == EPERM ? 0 : 1);
+    }
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    return {};
+  });
+  EXPECT_TRUE(group.value()->commit().ok());
+  EXPECT_TRUE(forked);
+  EXPECT_EQ(status, 0);
+  watch->judge_with(nullptr);
+  EXPECT_TRUE(mapping.value()->close().ok());
+  EXPECT_TRUE(group.value()->close().ok());
+}
+
+// Runs `work` as somebody who may not open what has the mode 0.
+int without_privileges(const std::function<int()>& work) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    if (::geteuid() == 0 && ::seteuid(kNobody) != 0) ::_exit(99);
+    ::_exit(work());
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// It is there, and may be opened again with the right to: nothing of it is lost yet.
+TEST_F(GroupTest, WhatMayNotBeOpenedWasGivenUpAsLost) {
+  for (const bool of_a_file : {true, false}) {
+    crash_after_a_commit();
+    const std::string recovered = of_a_file ? a() : name();
+    const std::string closed = of_a_file ? name() : b();
+    constexpr mode_t kAnyone = 0777;
+    ASSERT_EQ(::chmod(directory_.path().c_str(), kAnyone), 0);
+    for (const auto& path : {a(), b(), name()}) {
+      ASSERT_EQ(::chmod(path.c_str(), kAnyone), 0);
+      ASSERT_EQ(::chmod((path + ".pawl").c_str(), kAnyone), 0);
+    }
+    ASSERT_EQ(::chmod(closed.c_str(), 0), 0);
+    for (const bool accept_loss : {false, true}) {
+      const auto medium = std::move(pawl::open_block_medium(recovered, false).value());
+      EXPECT_EQ(without_privileges(
+                    [&] { return pawl::recover(*medium, accept_loss).status().error_number(); }),
+                EACCES)
+          << recovered << (accept_loss ? ", accepting loss" : "");
+    }
+    ASSERT_EQ(::chmod(closed.c_str(), kAnyone), 0);
+    for (const auto& path : {a(), name()})
+      EXPECT_EQ(pawl_recover(path.c_str()), 2) << pawl_last_error();
+    EXPECT_TRUE(all_are(read_file(a()), 'y'));
+    EXPECT_TRUE(all_are(read_file(b()), 'y'));
+  }
+}
+
+// A group of the same name, opened since, has it: to wait for that one to end is of no use.
+TEST_F(GroupTest, AFileThatCameBackWasToldToWaitForAnotherLifeOfItsGroup) {
+  crash_after_a_commit();
+  std::filesystem::create_directory(directory_ / "away");
+  for (const std::string suffix : {"", ".pawl"})
+    std::filesystem::rename(a() + suffix, directory_ / ("away/a" + suffix));
+  {
+    auto medium = pawl::open_block_medium(name(), false);
+    ASSERT_TRUE(pawl::recover(*medium.value(), true).ok());
+  }
+  pawl_group* const group = pawl_group_open(name().c_str(), nullptr);
+  ASSERT_NE(group, nullptr) << pawl_last_error();
+  for (const std::string suffix : {"", ".pawl"})
+    std::filesystem::rename(directory_ / ("away/a" + suffix), a() + suffix);
+  EXPECT_EQ(map_in(group, a()).bytes, nullptr);
+  EXPECT_EQ(errno, EBADMSG) << pawl_last_error();
+  EXPECT_NE(std::string(pawl_last_error()).find("--accept-loss"), std::string::npos)
+      << pawl_last_error();
+  {
+    auto medium = pawl::open_block_medium(a(), false);
+    EXPECT_TRUE(pawl::recover(*medium.value(), true).ok());
+  }
+  const Mapped back = map_in(group, a());
+  ASSERT_NE(back.bytes, nullptr) << pawl_last_error();
+  EXPECT_EQ(pawl_munmap(back.bytes, back.length), 0);
+  EXPECT_EQ(pawl_group_close(group), 0) << pawl_last_error();
+}
+
+// Whoever put it there by mistake has commits in it.
+TEST_F(GroupTest, TheJournalOfAnotherFileWasRemovedWithTheGroup) {
+  crash_after_a_commit();
+  const std::string other = directory_ / "other";
+  write_file(other, std::string(kFileBytes, 'o'));
+  run_and_kill([&] {
+    const int descriptor = ::open(other.c_str(), O_RDWR);
+    void* const at =
+        pawl_mmap(nullptr, kFileBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0);
+    std::memset(at, 'p', kFileBytes);
+    if (pawl_msync(at, kFileBytes, MS_SYNC) != 0) ::_exit(10);
+  });
+  std::filesystem::rename(b() + ".pawl", directory_ / "side");
+  std::filesystem::rename(other + ".pawl", b() + ".pawl");
+  EXPECT_EQ(pawl_recover(name().c_str()), -1);
+  EXPECT_EQ(errno, EBADMSG) << pawl_last_error();
+  ASSERT_TRUE(std::filesystem::exists(b() + ".pawl"));
+  std::filesystem::rename(b() + ".pawl", other + ".pawl");
+  EXPECT_EQ(pawl_recover(other.c_str()), 1) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(other), 'p'));
+  // Without any side file the mark and the list suffice.
+  EXPECT_EQ(pawl_recover(name().c_str()), 2) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(a()), 'y'));
+  EXPECT_TRUE(all_are(read_file(b()), 'y'));
+}
+
+// The background stopped when the disk was full for a while; then it was the first file's overlay
+// alone that was looked at.
+TEST_F(GroupTest, TheOverlayOfTheSecondFileGrewWithoutBound) {
+  constexpr std::uint64_t kPagesOfACommit = 1900;
+  constexpr std::uint64_t kCommits = 6;
+  constexpr std::uint64_t kBytes = kPagesOfACommit * kCommits * 4096;
+  write_file(name(), "");
+  for (const auto& path : {a(), b()}) write_file(path, "a");
+  std::filesystem::resize_file(b(), kBytes);
+  pawl::Options options = pawl::test::options_for(pawl::ApplyChoice::async);
+  options.journal_size_bytes = std::uint64_t{8} << 20;
+  options.apply_threshold_pages = 128;
+  auto group = pawl::Group::open(name(), options);
+  ASSERT_TRUE(group.ok()) << group.status().text();
+  auto watch = std::make_shared<pawl::test::Watch>();
+  std::atomic<bool> full{true};
+  watch->judge_with([&](const pawl::test::Event& event) -> pawl::Status {
+    if (event.which != pawl::test::Which::base || event.act != pawl::test::Act::write ||
+        !full.load())
+      return {};
+    full.store(false);
+    return pawl::Status::failure(ENOSPC, "made up");
+  });
+  auto medium = pawl::open_block_medium(b(), false);
+  auto first =
+      pawl::Group::join(group.value(), std::move(pawl::open_block_medium(a(), false).value()));
+  auto second = pawl::Group::join(group.value(),
+                                  pawl::test::watched_medium(std::move(medium.value()), watch));
+  ASSERT_TRUE(first.ok() && second.ok());
+  auto window = second.value()->map_window(nullptr, kBytes, PROT_READ | PROT_WRITE, 0, 0);
+  ASSERT_TRUE(window.ok()) << window.status().text();
+  for (std::uint64_t commit = 0; commit < kCommits; ++commit) {
+    for (std::uint64_t page = 0; page < kPagesOfACommit; ++page)
+      window.value()[(commit * kPagesOfACommit + page) * 4096] = 'x';
+    ASSERT_TRUE(group.value()->commit().ok());
+    // The background meets the full disk, and gives up.
+    while (commit == 0 && full.load()) std::this_thread::yield();
+  }
+  watch->judge_with(nullptr);
+  std::uint64_t written = 0;
+  for (const pawl::test::Event& event : watch->take_events()) {
+    if (event.which == pawl::test::Which::base && event.act == pawl::test::Act::write)
+      written += event.length;
+  }
+  EXPECT_GT(written, 0u) << "nothing was applied";
+  for (auto* file : {&first, &second}) EXPECT_TRUE(file->value()->close().ok());
+  EXPECT_TRUE(group.value()->close().ok());
 }
 
 }  // namespace
