@@ -2,7 +2,8 @@
 #
 #   core                medium, track, journal, mapping, snapshot
 #   heap                the persistent heap on it, with its C functions; not in the preload face
-#   c_api.cc            the pawl_* functions of a mapping, and that of a snapshot
+#   c_api.cc            the pawl_* functions of a mapping, and that of a snapshot; group_api.cc of
+#                       groups, and map_atomic.cc for both
 #   store_api.cc        pawl_stored(), which hands on where the preload face stands before a libpawl
 #   store_functions*    pawl_stored_*: what compiled programs call instead of libc's functions; not in
 #                       the preload face
@@ -15,6 +16,7 @@ file(GLOB PAWL_CORE_SOURCES CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/src/snapshot/*.cc)
 file(GLOB PAWL_HEAP_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/heap/*.cc)
 file(GLOB PAWL_C_API_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/mapping/c_api.cc
+     ${PROJECT_SOURCE_DIR}/src/mapping/group_api.cc ${PROJECT_SOURCE_DIR}/src/mapping/map_atomic.cc
      ${PROJECT_SOURCE_DIR}/src/snapshot/c_api.cc ${PROJECT_SOURCE_DIR}/src/track/store_api.cc)
 file(GLOB PAWL_STORE_FUNCTIONS_SOURCES CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/src/track/store_functions*.cc
@@ -78,7 +80,8 @@ endif()
 # twelfth to a seventh of it was calls from one file into another (./dev bench snapshot).
 include(CheckIPOSupported)
 set(PAWL_OPTIMISED_AS_ONE OFF)
-if(CMAKE_BUILD_TYPE MATCHES "Rel" AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT PAWL_SANITIZE)
+if(CMAKE_BUILD_TYPE MATCHES "Rel" AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT PAWL_SANITIZE
+   AND NOT PAWL_BREAKABLE)
   check_ipo_supported(RESULT PAWL_OPTIMISED_AS_ONE OUTPUT ipo_reason LANGUAGES CXX)
 endif()
 

@@ -20,7 +20,7 @@ function(pawl_mark_stores target)
     endif()
     return()
   endif()
-  set(flags -DSTORES_ARE_MARKED -std=c++20 -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Wpedantic
+  set(flags -DSTORES_ARE_MARKED -std=c++20 -O2 -g1 -fPIC -fvisibility=hidden -Wall -Wextra -Wpedantic
             -Wshadow -Wconversion -Wno-sign-conversion -I${PROJECT_SOURCE_DIR}/include ${mark_FLAGS})
   if(PAWL_WERROR)
     list(APPEND flags -Werror)

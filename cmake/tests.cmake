@@ -1,13 +1,29 @@
 # tests/unit/NAME_test.cc is the executable unit_NAME, and each of its cases a test of ctest; the
 # other kinds of tests bring their own CMakeLists.txt.
+#
+# Where a test has a COST it is the seconds that it takes, more or less: ctest begins with the longest,
+# so that none of them runs on alone at the end.
 
 find_package(GTest REQUIRED)
 include(GoogleTest)
+
+# To optimise the templates of a test takes longer than to run them as they are; what is tested is
+# optimised as ever.
+function(pawl_leave_unoptimised target)
+  # The thread sanitizer would watch each variable that an optimisation keeps in a register.
+  if(NOT PAWL_SANITIZE MATCHES thread)
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
+endfunction()
 
 # What is tested under the sanitizers; all of the rest need not be built there.
 add_custom_target(sanitized_tests)
 function(pawl_sanitize_too target)
   add_dependencies(sanitized_tests ${target})
+  # Where each line comes with its checks, all the more.
+  if(PAWL_SANITIZE)
+    pawl_leave_unoptimised(${target})
+  endif()
 endfunction()
 
 if(TARGET pawl_static)
@@ -36,6 +52,7 @@ if(TARGET pawl_static)
     set_target_properties(unit_${name} PROPERTIES
                           RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
     pawl_sanitize_too(unit_${name})
+    pawl_leave_unoptimised(unit_${name})
     gtest_discover_tests(unit_${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                          NO_PRETTY_VALUES TEST_PREFIX "unit_${name}." PROPERTIES LABELS unit TIMEOUT 300)
   endforeach()

@@ -47,13 +47,27 @@ llvm::Value* is_in_region(llvm::IRBuilder<>& builder, llvm::Value* pointer) {
   return in_region->getType()->isVectorTy() ? builder.CreateOrReduce(in_region) : in_region;
 }
 
+// The start of the object that the pointer leads into, as far as that is known, or the pointer: no
+// object is partly in a mapping.  Stores into one object are then checked alike, and the check of
+// one serves those that follow it (see plugin.cc).  Not the end of an object, to go back from: that
+// may be the region's.
+llvm::Value* to_check(llvm::Value* pointer, const llvm::DataLayout& layout) {
+  if (!pointer->getType()->isPointerTy()) return pointer;
+  llvm::APInt offset(layout.getIndexTypeSizeInBits(pointer->getType()), 0);
+  llvm::Value* base =
+      pointer->stripAndAccumulateConstantOffsets(layout, offset, /*AllowNonInbounds=*/false);
+  const bool is_same_space = base->getType() == pointer->getType();
+  return is_same_space && offset.isNonNegative() ? base : pointer;
+}
+
 void emit_mark(const Mark& mark) {
   llvm::IRBuilder<> builder(mark.before);
   llvm::Value* pointer = mark.pointer;
   if (mark.may_be_poison) pointer = builder.CreateFreeze(pointer);
   llvm::Type* const plain = like(pointer, builder.getPtrTy());
   if (pointer->getType() != plain) pointer = builder.CreateAddrSpaceCast(pointer, plain);
-  llvm::Value* in_region = is_in_region(builder, pointer);
+  llvm::Value* in_region =
+      is_in_region(builder, to_check(pointer, mark.before->getModule()->getDataLayout()));
   if (const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(in_region)) {
     if (constant->isZero()) return;
   }

@@ -14,6 +14,7 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
 #include "llvm/TargetParser/Triple.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "loop_ranges.h"
 #include "marks.h"
 #include "store_sites.h"
@@ -47,10 +48,11 @@ void forget_effects(llvm::Function& function) {
   function.removeFnAttr(llvm::Attribute::NoSync);
 }
 
-void mark_function(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
+// True when it got any.
+bool mark_function(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
   std::vector<StoreSite> sites = find_store_sites(function);
   function.addFnAttr(kMarkedAttribute);
-  if (sites.empty()) return;
+  if (sites.empty()) return false;
   auto& evolution = analyses.getResult<llvm::ScalarEvolutionAnalysis>(function);
   LoopRanges loop_ranges(analyses.getResult<llvm::LoopAnalysis>(function),
                          analyses.getResult<llvm::DominatorTreeAnalysis>(function), evolution,
@@ -60,6 +62,13 @@ void mark_function(llvm::Function& function, llvm::FunctionAnalysisManager& anal
   mark_sites(sites, evolution, marks);
   emit_marks(std::move(marks));
   loop_ranges.sink_into_marks();
+  return true;
+}
+
+// What marks of stores into one object compute alike is computed once.
+void share_checks(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
+  analyses.invalidate(function, llvm::PreservedAnalyses::none());
+  if (!function.hasOptNone()) llvm::EarlyCSEPass().run(function, analyses);
 }
 
 class StoresPass : public llvm::PassInfoMixin<StoresPass> {
@@ -71,8 +80,9 @@ class StoresPass : public llvm::PassInfoMixin<StoresPass> {
         analyses.getResult<llvm::FunctionAnalysisManagerModuleProxy>(module).getManager();
     for (llvm::Function& function : module) {
       if (!is_to_be_marked(function)) continue;
-      mark_function(function, functions);
+      const bool has_marks = mark_function(function, functions);
       forget_effects(function);
+      if (has_marks) share_checks(function, functions);
     }
     return llvm::PreservedAnalyses::none();
   }

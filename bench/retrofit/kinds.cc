@@ -16,6 +16,9 @@ std::vector<Retrofit> retrofits() {
 #ifdef BENCH_WITH_GDBM
   found.push_back({"gdbm", gdbm_synchronize_kind, nullptr});
 #endif
+#ifdef BENCH_WITH_BOOST
+  found.push_back({"boost", boost_synchronize_kind, boost_flush_kind});
+#endif
   return found;
 }
 

@@ -1,4 +1,4 @@
-// The stores that can be had with and without Pawl, and with a protection of their own.
+// The stores that can be had with and without Pawl, and as they are used otherwise.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,12 @@ namespace pawl::bench {
 struct Retrofit {
   const char* store;
   StoreKind (*synchronize)(Under under);
-  StoreKind (*own_protection)();  // null: it has none
+  StoreKind (*otherwise)();  // with its own protection, or as it comes; null: neither
 };
+
+// In a file beside this one: no store by itself.
+StoreKind boost_synchronize_kind(Under under);
+StoreKind boost_flush_kind();
 
 // Those whose library was there when this was built.
 std::vector<Retrofit> retrofits();

@@ -44,7 +44,7 @@ Plan plan_of(const Arguments& arguments) {
       continue;
     plan.kinds.push_back(retrofit.synchronize(Under::pawl));
     plan.kinds.push_back(retrofit.synchronize(Under::nothing));
-    if (retrofit.own_protection != nullptr) plan.kinds.push_back(retrofit.own_protection());
+    if (retrofit.otherwise != nullptr) plan.kinds.push_back(retrofit.otherwise());
   }
   if (plan.kinds.empty()) throw std::runtime_error("no such store can be had here");
   plan.kinds.push_back(floor_kind());

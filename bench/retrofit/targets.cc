@@ -21,7 +21,7 @@ std::vector<Target> judge(const std::vector<StoreKind>& /*kinds*/, const Rows& r
   for (const Retrofit& retrofit : retrofits()) {
     if (std::string(retrofit.store) != kJudged) continue;
     const StoreKind plain = retrofit.synchronize(Under::nothing);
-    const StoreKind own = retrofit.own_protection();
+    const StoreKind own = retrofit.otherwise();
     const StoreKind under_pawl = retrofit.synchronize(Under::pawl);
     for (const char* const case_name : {kCase1k, kCase1kThink, kCase100k}) {
       for (const Operation operation : {Operation::insert, Operation::replace, Operation::erase}) {

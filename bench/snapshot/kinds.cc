@@ -28,6 +28,10 @@ const std::vector<SnapshotKind>& all_snapshot_kinds() {
        false},
       {"fence", "plain", Place::memory,
        "malloc, and two lines and a fence at each commit: less than any log can do with", false},
+      {"lines", "plain", Place::memory,
+       "malloc, and as many lines as Pawl's commits have, and a fence: no marks, no records, no "
+       "books",
+       false},
       {"msync-tmpfs", "plain", Place::memory,
        "a shared mapping on tmpfs and msync of all of it, which does nothing there", false},
       {"msync-block", "plain", Place::disk,

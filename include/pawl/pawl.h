@@ -161,6 +161,38 @@ PAWL_PUBLIC int pawl_stats(const void* addr, struct pawl_statistics* statistics)
  * removes mark and journal.  Returns the number of records replayed (0: nothing to do). */
 PAWL_PUBLIC long pawl_recover(const char* path);
 
+/* Files that move together.  A group has a file of its own, which stays empty and names it; the
+ * group's journal stands beside it.  pawl_group_msync commits what changed in all mappings of the
+ * group by one record: after a crash all files have it, or none.
+ *
+ * After a crash pawl_group_open recovers all files of the group.  Each can also be recovered, or
+ * mapped, by itself; it then holds the same last commit. */
+struct pawl_group;
+
+/* Opens the group that the file at path names, and makes that file where there is none.  options as
+ * for pawl_mmap_with: for the group's journal, and for every mapping in it.  NULL on failure.
+ * EBUSY: another process has the group.  EINVAL: the file is not empty.  ENODATA: a file of the
+ * group, which a crash left open, is missing. */
+PAWL_PUBLIC struct pawl_group* pawl_group_open(const char* path,
+                                               const struct pawl_options* options);
+
+/* As pawl_mmap, of a file that is of the group until it is unmapped with pawl_munmap.  All other
+ * calls take its mapping as any: pawl_msync commits that range alone, by a record of its own.  The
+ * files of a group, at most 16, are on disks, and their file systems have user attributes. */
+PAWL_PUBLIC void* pawl_group_mmap(struct pawl_group* group, void* addr, size_t length, int prot,
+                                  int flags, int fd, off_t offset);
+
+/* As pawl_msync, of every mapping of the group, whole, with the sizes of their files: MS_SYNC,
+ * MS_ASYNC or MS_INVALIDATE.  No thread may store into any of them meanwhile. */
+PAWL_PUBLIC int pawl_group_msync(struct pawl_group* group, int flags);
+
+/* As pawl_wait, of the batches of all its mappings. */
+PAWL_PUBLIC int pawl_group_wait(struct pawl_group* group);
+
+/* Closes a group without mappings (EBUSY: there are some), and frees it, whatever else it returns.
+ * In a forked child: EPERM, and nothing is done. */
+PAWL_PUBLIC int pawl_group_close(struct pawl_group* group);
+
 /* A flag of pawl_snapshot: what stands at `to` may be replaced. */
 #define PAWL_SNAPSHOT_REPLACE 1
 

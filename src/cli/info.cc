@@ -39,6 +39,13 @@ Json as_json(const Look& look) {
                        {"last_sequence", look.last_sequence},
                        {"end", look.end_reason}};
     if (look.header.has_value()) json["journal"]["header"] = header_json(*look.header);
+    if (look.listed.role != journal::Role::file) {
+      Json files = Json::array();
+      for (const journal::GroupFile& file : look.listed.files)
+        files.push_back({{"number", file.number}, {"name", file.name}});
+      const bool is_group = look.listed.role == journal::Role::group;
+      json["journal"][is_group ? "group_files" : "group"] = is_group ? files : files.front();
+    }
   }
   json["recovered_size_bytes"] = look.recovered_size_bytes;
   return json;
@@ -65,6 +72,13 @@ void print_text(const Look& look) {
                header.generation, describe_journal_id(header.journal_id), header.epoch);
     if (look.other_slot_damaged)
       fmt::print("            the other header slot is torn or damaged\n");
+    for (const journal::GroupFile& file : look.listed.files) {
+      if (look.listed.role == journal::Role::group) {
+        fmt::print("group       file {} is {}\n", file.number, file.name);
+      } else {
+        fmt::print("group       {}, in which it is file {}\n", file.name, file.number);
+      }
+    }
     fmt::print("blocks      {} bytes{}\n", header.block_bytes,
                header.block_bytes == kLineBytes ? " (written as memory)" : "");
     fmt::print("bound to    inode {}, born {}\n", header.file_inode,

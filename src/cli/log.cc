@@ -15,6 +15,15 @@ struct Arguments {
   bool json = false;
 };
 
+// Its files have numbers; pawl info says which is which.
+bool is_of_group(const journal::RecordSummary& record) { return record.sizes.front().file != 0; }
+
+Json size_json(const journal::FileSize& size) {
+  Json json{{"file_size_bytes", size.size_bytes}, {"truncate_to", nullptr}};
+  if (size.truncate_to != journal::kNoTruncation) json["truncate_to"] = size.truncate_to;
+  return json;
+}
+
 Json record_json(const journal::RecordSummary& record) {
   const journal::RecordHeader& header = record.header;
   Json json{{"sequence", header.sequence},
@@ -23,23 +32,32 @@ Json record_json(const journal::RecordSummary& record) {
             {"ranges", record.range_count},
             {"changed_bytes", record.changed_bytes},
             {"record_bytes", record.bytes},
-            {"file_size_bytes", header.file_size},
-            {"truncate_to", nullptr},
             {"position", record.position},
             {"durable_sequence", header.durable_sequence},
             {"checksum", "ok"}};
-  if (header.truncate_to != journal::kNoTruncation) json["truncate_to"] = header.truncate_to;
+  if (!is_of_group(record)) {
+    json.update(size_json(record.sizes.front()));
+    return json;
+  }
+  json["files"] = Json::array();
+  for (const journal::FileSize& size : record.sizes) {
+    Json file = size_json(size);
+    file["number"] = size.file;
+    json["files"].push_back(file);
+  }
   return json;
 }
 
 std::string record_line(const journal::RecordSummary& record) {
   const journal::RecordHeader& header = record.header;
-  std::string line = fmt::format("{:>10}  {}  {:>8} {}  {:>12} bytes  file {:>12}", header.sequence,
-                                 time_text(header.time_ns), record.range_count,
-                                 record.range_count == 1 ? "range " : "ranges",
-                                 record.changed_bytes, header.file_size);
-  if (header.truncate_to != journal::kNoTruncation) {
-    line += fmt::format(" (cut to {})", header.truncate_to);
+  std::string line = fmt::format(
+      "{:>10}  {}  {:>8} {}  {:>12} bytes", header.sequence, time_text(header.time_ns),
+      record.range_count, record.range_count == 1 ? "range " : "ranges", record.changed_bytes);
+  for (const journal::FileSize& size : record.sizes) {
+    line += is_of_group(record) ? fmt::format("  file {}: {}", size.file, size.size_bytes)
+                                : fmt::format("  file {:>12}", size.size_bytes);
+    if (size.truncate_to != journal::kNoTruncation)
+      line += fmt::format(" (cut to {})", size.truncate_to);
   }
   return line + fmt::format("  at {}  checksum ok", record.position);
 }

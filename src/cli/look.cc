@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "journal/replay.h"
+#include "mapping/recovery.h"
 #include "medium/block_medium.h"
 #include "medium/descriptor.h"
 #include "medium/held_journal.h"
@@ -75,47 +76,113 @@ std::string recovery_text(const Look& look) {
   return text;
 }
 
-// Reads header and records.  Of a live journal nothing more than those is told.
-Status look_into_journal(Look& look, Medium& medium, MediumFile& journal, bool read_records,
-                         Progress& progress, const OnRecord& on_record) {
+// Nothing: it is not to be read, and the look says why.
+Result<std::optional<journal::Reader>> open_journal(Look& look, const std::string& path,
+                                                    MediumFile& journal) {
   Result<journal::Reader> opened = journal::Reader::open(journal);
-  if (!opened.ok()) {
-    const Status& failure = opened.status();
-    if (!speaks_of_content(failure)) return failure;
-    const std::string text = look.journal_path + ": " + failure.text();
-    if (failure.error_number() == ENOTSUP) {
-      conclude(look, State::newer_version, text);
-    } else if (has_journal_magic(journal) || is_all_zero_header(journal)) {
-      conclude(look, State::damaged_journal, text);
-    } else {
-      conclude(look, State::foreign_journal, text);
-    }
+  if (opened.ok()) return std::optional<journal::Reader>(std::move(opened.value()));
+  const Status& failure = opened.status();
+  if (!speaks_of_content(failure)) return failure;
+  const std::string text = path + ": " + failure.text();
+  if (failure.error_number() == ENOTSUP) {
+    conclude(look, State::newer_version, text);
+  } else if (has_journal_magic(journal) || is_all_zero_header(journal)) {
+    conclude(look, State::damaged_journal, text);
+  } else {
+    conclude(look, State::foreign_journal, text);
+  }
+  return std::optional<journal::Reader>();
+}
+
+// Of a file in a group: the group's journal.  Null: it is not there, and the look says so.
+Result<std::unique_ptr<MediumFile>> group_journal(Look& look, Medium& medium) {
+  const std::string& name = look.listed.files.front().name;
+  Result<std::unique_ptr<Medium>> group = medium.open_sibling(name);
+  Result<std::unique_ptr<MediumFile>> journal =
+      group.ok() ? group.value()->read_journal() : group.status();
+  if (journal.ok()) {
+    look.records_path = group.value()->journal_path();
+    return journal;
+  }
+  if (!is_gone(journal.status())) return journal.status();
+  conclude(look, State::missing_journal,
+           "it was left open in the group " + name +
+               ", whose journal cannot be read: " + journal.status().text() +
+               ". Put the group's file (it is empty) and its journal back; or, to accept the file "
+               "as it is (commits may be lost), use pawl recover --accept-loss");
+  return std::unique_ptr<MediumFile>();
+}
+
+Status read_records(Look& look, Medium& medium, journal::Reader& reader, Progress& progress,
+                    const OnRecord& on_record);
+
+// Reads header and records.  Of a live journal nothing more than those is told.
+Status look_into_journal(Look& look, Medium& medium, MediumFile& journal, bool read_records_too,
+                         Progress& progress, const OnRecord& on_record) {
+  Result<std::optional<journal::Reader>> own = open_journal(look, look.journal_path, journal);
+  if (!own.ok()) return own.status();
+  if (!own.value().has_value()) return {};
+  journal::Reader& reader = *own.value();  // NOLINT(bugprone-unchecked-optional-access)
+  look.header = reader.header();
+  look.listed = reader.listed();
+  look.records_path = look.journal_path;
+  look.other_slot_damaged = reader.other_slot_damaged();
+  if (look.is_locked && !read_records_too) return {};
+  if (look.listed.role != journal::Role::member)
+    return read_records(look, medium, reader, progress, on_record);
+  if (!look.mark.has_value()) {
+    conclude(look, State::needs_recovery, recovery_text(look));
     return {};
   }
-  journal::Reader& reader = opened.value();
-  look.header = reader.header();
-  look.other_slot_damaged = reader.other_slot_damaged();
-  if (look.is_locked && !read_records) return {};
+  Result<std::unique_ptr<MediumFile>> shared = group_journal(look, medium);
+  if (!shared.ok()) return shared.status();
+  if (shared.value() == nullptr) return {};
+  Result<std::optional<journal::Reader>> of_group =
+      open_journal(look, look.records_path, *shared.value());
+  if (!of_group.ok()) return of_group.status();
+  if (!of_group.value().has_value()) return {};
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
+  return read_records(look, medium, *of_group.value(), progress, on_record);
+}
 
+// Whether a record is about the file that is looked at.
+bool concerns(const Look& look, const journal::RecordSummary& record) {
+  return look.listed.role != journal::Role::member ||
+         record.size_of(look.listed.files.front().number) != nullptr;
+}
+
+std::uint64_t size_after(const Look& look, const journal::RecordSummary& record) {
+  if (look.listed.role == journal::Role::group) return look.file_size_bytes;
+  const std::uint64_t number =
+      look.listed.role == journal::Role::member ? look.listed.files.front().number : 0;
+  const journal::FileSize* const size = record.size_of(number);
+  return size != nullptr ? size->size_bytes : look.recovered_size_bytes;
+}
+
+Status read_records(Look& look, Medium& medium, journal::Reader& reader, Progress& progress,
+                    const OnRecord& on_record) {
   for (;;) {
     Result<std::optional<journal::RecordSummary>> record = reader.next();
     if (!record.ok()) return record.status();
     const std::optional<journal::RecordSummary>& next = record.value();
     if (!next.has_value()) break;
     const journal::RecordSummary& found = *next;
+    if (!concerns(look, found)) continue;
     look.record_count += 1;
     look.range_count += found.range_count;
     look.changed_bytes += found.changed_bytes;
     look.record_bytes += found.bytes;
     look.last_sequence = found.header.sequence;
-    look.recovered_size_bytes = found.header.file_size;
+    look.recovered_size_bytes = size_after(look, found);
     progress.at(look.record_bytes, look.journal_size_bytes);
     if (on_record) on_record(found);
   }
   look.end_reason = reader.end_reason();
   if (look.is_locked) return {};
 
-  if (Status bond = journal::check_bond(medium, reader.header(), look.record_count > 0);
+  if (Status bond =
+          journal::check_bond(medium, reader.header(),
+                              look.record_count > 0 && look.listed.role == journal::Role::file);
       !bond.ok()) {
     if (!speaks_of_content(bond)) return bond;
     conclude(look, State::foreign_journal, bond.text());
@@ -126,7 +193,7 @@ Status look_into_journal(Look& look, Medium& medium, MediumFile& journal, bool r
   if (!evidence.value().empty()) {
     conclude(
         look, State::damaged_journal,
-        look.journal_path + " is damaged: " + evidence.value() +
+        look.records_path + " is damaged: " + evidence.value() +
             ". Restore file and journal from a copy; to accept the loss of the damaged commits "
             "and all after them, use pawl recover --accept-loss");
     return {};

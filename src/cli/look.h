@@ -35,6 +35,8 @@ struct Look {
   bool is_locked = false;
   std::uint64_t journal_size_bytes = 0;
   std::optional<journal::Header> header;
+  journal::Listed listed;    // the files of a group, or the group of a file
+  std::string records_path;  // of the journal that has the records: the group's, or its own
   bool other_slot_damaged = false;
 
   // Of the records that the next open would replay.

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -36,11 +37,21 @@ Outcome failed(const std::string& file, int code, std::string text) {
   return Outcome{file, code, 0, std::move(text)};
 }
 
+std::string kept_name(const std::string& journal_path, int attempt) {
+  std::string kept = journal_path + ".damaged";
+  if (attempt > 0) kept.append(".").append(std::to_string(attempt));
+  return kept;
+}
+
+Status too_many_kept(const std::string& journal_path) {
+  return Status::failure(
+      EEXIST, "there are too many damaged journals beside " + journal_path + "; remove some");
+}
+
 // FILE.pawl becomes FILE.pawl.damaged, or .damaged.1 and so on: nothing is thrown away.
 Result<std::string> put_aside(const std::string& journal_path) {
   for (int attempt = 0; attempt < kKeptJournalsMax; ++attempt) {
-    std::string kept = journal_path + ".damaged";
-    if (attempt > 0) kept.append(".").append(std::to_string(attempt));
+    const std::string kept = kept_name(journal_path, attempt);
     if (::renameat2(AT_FDCWD, journal_path.c_str(), AT_FDCWD, kept.c_str(), RENAME_NOREPLACE) ==
         0) {
       return kept;
@@ -49,8 +60,19 @@ Result<std::string> put_aside(const std::string& journal_path) {
       return Status::from_errno(errno, "cannot rename " + journal_path + " to " + kept);
     }
   }
-  return Status::failure(
-      EEXIST, "there are too many damaged journals beside " + journal_path + "; remove some");
+  return too_many_kept(journal_path);
+}
+
+// The same of a journal that is still needed: a copy of it.
+Result<std::string> put_copy_aside(const std::string& journal_path) {
+  for (int attempt = 0; attempt < kKeptJournalsMax; ++attempt) {
+    const std::string kept = kept_name(journal_path, attempt);
+    std::error_code failure;
+    if (std::filesystem::copy_file(journal_path, kept, failure)) return kept;
+    if (failure != std::errc::file_exists)
+      return Status::from_errno(failure.value(), "cannot copy " + journal_path + " to " + kept);
+  }
+  return too_many_kept(journal_path);
 }
 
 Status clear_mark(Medium& medium) {
@@ -82,6 +104,24 @@ Result<std::string> recover_what_is_left(const Look& look, Outcome& outcome) {
       count_text(outcome.records, "record"), kept.value());
 }
 
+// A group gives up what is damaged, and files that are missing; a file of one, what only its group
+// had.
+Result<std::string> recover_what_is_left_of_group(const Look& look, Outcome& outcome) {
+  Result<std::unique_ptr<Medium>> medium = open_block_medium(look.path, false);
+  if (!medium.ok()) return medium.status();
+  std::string kept_text;
+  if (look.state == State::damaged_journal && look.listed.role == journal::Role::group) {
+    Result<std::string> kept = put_copy_aside(look.journal_path);
+    if (!kept.ok()) return kept.status();
+    kept_text = ", and kept a copy of the damaged journal as " + kept.value();
+  }
+  Result<std::uint64_t> records = recover(*medium.value(), true);
+  if (!records.ok()) return records.status();
+  outcome.records = records.value();
+  return fmt::format("accepted what may be lost: replayed {}{}",
+                     count_text(outcome.records, "record"), kept_text);
+}
+
 int exit_code_of_failure(const Status& failure, const Look& look) {
   if (failure.error_number() == EBUSY) return kExitInUse;
   const bool expected = look.state != State::clean && look.state != State::needs_recovery;
@@ -96,9 +136,11 @@ Outcome recover_one(const std::string& file, bool accept_loss) {
   progress.at(0, 0);
 
   Outcome outcome{file, kExitOk, 0, {}};
-  if (accept_loss &&
-      (look.state == State::damaged_journal || look.state == State::missing_journal)) {
-    Result<std::string> text = recover_what_is_left(look, outcome);
+  const bool is_of_group = look.listed.role != journal::Role::file;
+  if (accept_loss && (is_of_group || look.state == State::damaged_journal ||
+                      look.state == State::missing_journal)) {
+    Result<std::string> text = is_of_group ? recover_what_is_left_of_group(look, outcome)
+                                           : recover_what_is_left(look, outcome);
     if (!text.ok())
       return failed(file, exit_code_of_failure(text.status(), look), text.status().text());
     outcome.text = text.value();

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct Arguments {
   std::string apply;
   std::string journal_size;
   std::string ms_async;
+  std::string group;
 };
 
 Result<std::string> join_globs(const std::vector<std::string>& globs) {
@@ -84,6 +86,9 @@ int run(const Arguments& arguments, const std::vector<std::string>& command) {
   set_unless_empty("PAWL_APPLY", arguments.apply);
   set_unless_empty("PAWL_JOURNAL_SIZE", arguments.journal_size);
   set_unless_empty("PAWL_MS_ASYNC", arguments.ms_async);
+  // The program may go elsewhere before it maps its first file.
+  if (!arguments.group.empty())
+    set_unless_empty("PAWL_GROUP", std::filesystem::absolute(arguments.group).string());
   // What the program would refuse at its first mapping is better refused here.
   if (Result<Options> options = Options::from_environment(); !options.ok()) {
     return refuse(kExitUsage, options.status());
@@ -142,14 +147,21 @@ void add_run(CLI::App& app, int& exit_code, const AfterDashes& after_dashes) {
                    "commit is durable; sync, after that")
       ->check(CLI::IsMember({"async", "sync"}))
       ->type_name("M");
+  verb->add_option("--group", arguments->group,
+                   "Commit all files of the program that are mapped atomically together: each "
+                   "msync of one makes what changed in all of them durable by one record. FILE is "
+                   "empty, and made if there is none; it names the group, whose journal stands "
+                   "beside it")
+      ->type_name("FILE");
   verb->prefix_command();
   verb->footer(
       "Write: pawl run [OPTIONS] -- PROGRAM ARGS...\n\n"
       "Example:\n  pawl run --atomic '*.kch' -- kchashmgr set casket.kch key value\n"
       "Without --atomic, only mappings that ask for MAP_ATOMIC are atomic. Sets LD_PRELOAD,\n"
-      "PAWL_ATOMIC, PAWL_TRACKER, PAWL_APPLY, PAWL_JOURNAL_SIZE and PAWL_MS_ASYNC, and becomes "
-      "the\n"
-      "program: the exit code is the program's, or 126 when it cannot be run under Pawl, 127 when\n"
+      "PAWL_ATOMIC, PAWL_TRACKER, PAWL_APPLY, PAWL_JOURNAL_SIZE, PAWL_MS_ASYNC and PAWL_GROUP, "
+      "and\n"
+      "becomes the program: the exit code is the program's, or 126 when it cannot be run under "
+      "Pawl, 127 when\n"
       "there is none, 2 for bad options.");
   verb->callback([arguments, verb, after_dashes, &exit_code] {
     Result<std::vector<std::string>> command = command_line(verb->remaining(), after_dashes);

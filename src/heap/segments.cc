@@ -1,7 +1,9 @@
 #include "heap/segments.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <cstring>
 
 #include "heap/sealed.h"
 
@@ -18,12 +20,29 @@ using heap_format::PageKind;
 using heap_format::SegmentHeader;
 using heap_format::SegmentKind;
 
+// Four pages at a time: most often all of them are in use, or all free.
 std::uint32_t longest_free_run(const SegmentHeader& header) {
+  constexpr std::uint64_t kKinds = 0x00ff00ff00ff00ff;
+  constexpr std::uint64_t kCarries = kKinds + 0x0001000100010001;  // of a sum with what is not 0
+  constexpr std::size_t kPagesOfWord = sizeof kKinds / sizeof(PageDescriptor);
+  static_assert(std::endian::native == std::endian::little && kSegmentPages % kPagesOfWord == 0);
   std::uint32_t longest = 0;
   std::uint32_t run = 0;
-  for (const PageDescriptor& page : header.pages) {
-    run = page.kind == PageKind::free ? run + 1 : 0;
-    longest = std::max(longest, run);
+  for (std::size_t at = 0; at < kSegmentPages; at += kPagesOfWord) {
+    std::uint64_t kinds = 0;
+    std::memcpy(&kinds, &header.pages[at], sizeof kinds);
+    kinds &= kKinds;
+    if (kinds == 0) {
+      run += kPagesOfWord;
+      longest = std::max(longest, run);
+    } else if (((kinds + kKinds) & kCarries) == kCarries) {
+      run = 0;
+    } else {
+      for (std::size_t page = at; page < at + kPagesOfWord; ++page) {
+        run = header.pages[page].kind == PageKind::free ? run + 1 : 0;
+        longest = std::max(longest, run);
+      }
+    }
   }
   return longest;
 }

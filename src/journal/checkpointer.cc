@@ -27,11 +27,12 @@ void Checkpointer::add(MediumFile& base, CommittedImage& image) {
   files_.push_back({&base, &image});
 }
 
-void Checkpointer::remove(const CommittedImage& image) {
+void Checkpointer::remove(const CommittedImage& image, Left left) {
   const std::lock_guard checkpoint_lock(checkpoint_mutex_);
   const std::lock_guard apply_lock(apply_mutex_);
   const std::lock_guard lock(files_mutex_);
   std::erase_if(files_, [&](const File& file) { return file.image == &image; });
+  keeps_all_records_ = keeps_all_records_ || left == Left::as_in_a_crash;
 }
 
 void Checkpointer::durable(std::uint64_t sequence) {
@@ -96,9 +97,8 @@ Status Checkpointer::checkpoint_now(Drop drop) {
   const std::lock_guard lock(checkpoint_mutex_);
   PAWL_TRY(flush_failure_);
   PAWL_TRY(apply_now());
-  // The file is gone, as after a crash: its records stay for the next open.
-  if (files_.empty()) return {};
-  std::uint64_t applied = ~std::uint64_t{0};
+  if (keeps_all_records_) return {};
+  std::uint64_t applied = journal_.last_sequence();
   for (const File& file : files_) applied = std::min(applied, file.image->applied_sequence());
   for (const File& file : files_) {
     if (!is_broken(Law::flush_before_release)) flush_failure_ = file.base->flush();

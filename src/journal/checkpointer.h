@@ -22,11 +22,13 @@ class Checkpointer {
   Checkpointer(Journal& journal, std::size_t threshold_pages, Failed failed);
   ~Checkpointer();  // stops the background thread; applies nothing
 
-  // The records are about this file from now on; and are not any more.  Not while a record is
-  // written.  Both wait for an apply and a checkpoint that are under way.  Without a file no record
-  // is dropped.
+  // The records are about this file from now on.  Not while a record is written.  This and the next
+  // wait for an apply and a checkpoint that are under way.
   void add(MediumFile& base, CommittedImage& image);
-  void remove(const CommittedImage& image);
+  // They are not any more: the file has them all and was let go of; or it went as in a crash, and
+  // from now on no record is dropped, so that the next open finds them.
+  enum class Left { after_all, as_in_a_crash };
+  void remove(const CommittedImage& image, Left left);
 
   // Tells every image that records up to here are durable.
   void durable(std::uint64_t sequence);
@@ -66,6 +68,7 @@ class Checkpointer {
   // Changed with all three held; this one is taken last, and held for no more than a look.
   mutable std::mutex files_mutex_;
   std::vector<File> files_;
+  bool keeps_all_records_ = false;
 
   std::mutex thread_mutex_;
   std::condition_variable wake_;

@@ -57,6 +57,7 @@ class CommittedImage {
   Status reserve_space(std::uint64_t offset, std::uint64_t length);
   // The same where the base is memory: only who commits cuts it.  Takes no lock.
   Status reserve_space_in_place(std::uint64_t offset, std::uint64_t length) {
+    if (space_.just_reserved(offset, length)) return {};
     return space_.reserve(offset, length, base_size_.load(std::memory_order_relaxed));
   }
   // Its pages are patched in, or it failed.

@@ -2,9 +2,9 @@
 
 namespace pawl::journal {
 
-std::uint32_t header_checksum(Header header) {
+std::uint32_t header_checksum(Header header, std::span<const std::byte> list) {
   header.crc32c = 0;
-  return checksum(&header, sizeof(header));
+  return checksum(list.data(), list.size(), checksum(&header, sizeof(header)));
 }
 
 std::uint32_t record_header_checksum(RecordHeader header) {

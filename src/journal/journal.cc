@@ -41,12 +41,10 @@ Journal::Journal(std::unique_ptr<MediumFile> file, const Header& header, std::ui
       next_sequence_(header.tail_sequence),
       released_sequence_(header.tail_sequence - 1) {}
 
-Result<std::unique_ptr<Journal>> Journal::format(std::unique_ptr<MediumFile> file,
-                                                 const JournalId& id, const FileIdentity& identity,
-                                                 std::uint64_t generation,
-                                                 std::uint64_t first_sequence,
-                                                 std::uint64_t size_bytes,
-                                                 std::uint64_t block_bytes) {
+Result<std::unique_ptr<Journal>> Journal::format(
+    std::unique_ptr<MediumFile> file, const JournalId& id, const FileIdentity& identity,
+    std::uint64_t generation, std::uint64_t first_sequence, std::uint64_t size_bytes,
+    std::uint64_t block_bytes, std::vector<std::byte> list) {
   PAWL_ASSERT(size_bytes % kBlockBytes == 0 && size_bytes > kAreaStart);
   PAWL_ASSERT(is_block_bytes(block_bytes));
   auto present = file->size();
@@ -79,7 +77,9 @@ Result<std::unique_ptr<Journal>> Journal::format(std::unique_ptr<MediumFile> fil
   header.writer_process = static_cast<std::uint64_t>(::getpid());
   header.journal_bytes = size_bytes;
   header.block_bytes = block_bytes;
+  if (!list.empty()) header.version = kVersionOfGroups;
   std::unique_ptr<Journal> journal(new Journal(std::move(file), header, size_bytes));
+  journal->list_ = std::move(list);
   PAWL_TRY(journal->write_header(kAreaStart, first_sequence));
   // Not before: to the header of a longer journal this one was cut.
   if (present.value() > size_bytes) PAWL_TRY(journal->file_->resize(size_bytes));
@@ -91,12 +91,14 @@ Status Journal::write_header(std::uint64_t tail_offset, std::uint64_t tail_seque
   next.generation += 1;
   next.tail_offset = tail_offset;
   next.tail_sequence = tail_sequence;
-  next.crc32c = header_checksum(next);
-  const std::size_t bytes = round_up(sizeof next, block_bytes_);
+  next.crc32c = header_checksum(next, list_);
+  const std::size_t bytes = round_up(sizeof next + list_.size(), block_bytes_);
+  PAWL_ASSERT(bytes <= kSlotBytes);
   AlignedBuffer blocks;
   if (!blocks.grow(bytes, 0)) return Status::failure(ENOMEM, "no memory for the journal's header");
   std::memset(blocks.data(), 0, bytes);
   std::memcpy(blocks.data(), &next, sizeof next);
+  if (!list_.empty()) std::memcpy(blocks.data() + sizeof next, list_.data(), list_.size());
   // The slots alternate: a torn write leaves the other one.
   const std::uint64_t slot = is_broken(Law::two_headers) ? 0 : next.generation % kHeaderSlots;
   PAWL_TRY(file_->write(slot * kSlotBytes, {blocks.data(), bytes}));
@@ -105,6 +107,21 @@ Status Journal::write_header(std::uint64_t tail_offset, std::uint64_t tail_seque
   const std::lock_guard lock(mutex_);
   durable_generation_ = static_cast<std::uint32_t>(next.generation);
   return {};
+}
+
+Status Journal::change_list(std::vector<std::byte> list) {
+  const std::lock_guard lock(header_mutex_);
+  PAWL_ASSERT(!list.empty() && !list_.empty());
+  list_.swap(list);
+  Status written;
+  try {
+    written = write_header(header_.tail_offset, header_.tail_sequence);
+  } catch (const std::bad_alloc&) {
+    written = Status::no_memory("no memory for the journal's header");
+  }
+  // The next header must not tell of a change that failed.
+  if (!written.ok()) list_.swap(list);
+  return written;
 }
 
 void Journal::count_used() {
@@ -121,7 +138,7 @@ std::uint64_t Journal::last_sequence() const {
 }
 
 std::optional<Place> Journal::reserve(std::uint64_t record_bytes) {
-  PAWL_ASSERT(record_bytes > 0 && record_bytes % block_bytes_ == 0);
+  PAWL_ASSERT(record_bytes > 0 && (record_bytes & (block_bytes_ - 1)) == 0);
   const std::lock_guard lock(mutex_);
   std::uint64_t offset = head_;
   if (records_.empty() || head_ > records_.front().offset) {
@@ -140,10 +157,14 @@ std::optional<Place> Journal::reserve(std::uint64_t record_bytes) {
   }
   const Place place{offset, record_bytes, next_sequence_};
   records_.push_back({place.sequence, place.offset, place.bytes});
+  const bool follows = used_bytes() > 0 && offset == head_;
   head_ = offset + record_bytes;
   next_sequence_ += 1;
   PAWL_ASSERT(head_ <= size_bytes_);
-  count_used();
+  if (follows)
+    used_bytes_.store(used_bytes() + record_bytes, std::memory_order_relaxed);
+  else
+    count_used();
   return place;
 }
 
@@ -165,7 +186,7 @@ Status Journal::write(const Place& place, std::uint64_t offset_in_record,
 template <class Flush>
 Status Journal::flush_once(const Flush& flush) {
   const std::lock_guard lock(flush_mutex_);
-  PAWL_TRY(flush_failure_);
+  if (!flush_failure_.ok()) return flush_failure_;
   try {
     Status status = flush();
     if (status.error_number() == EIO) flush_failure_ = status;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "journal/format.h"
 
@@ -32,14 +33,17 @@ class Journal {
  public:
   // Makes `file` an empty journal of size_bytes (whole blocks of either size), all of it written,
   // whose next record is first_sequence, and whose records are padded to block_bytes.  Records in
-  // it become stale; `generation` is its last header's (0: it has none).  Durable on success.
+  // it become stale; `generation` is its last header's (0: it has none).  With a `list` it is a
+  // group's (journal/group_files.h encodes it).  Durable on success.
   // ENOSPC: the disk has no room for it.
-  static Result<std::unique_ptr<Journal>> format(std::unique_ptr<MediumFile> file,
-                                                 const JournalId& id, const FileIdentity& identity,
-                                                 std::uint64_t generation,
-                                                 std::uint64_t first_sequence,
-                                                 std::uint64_t size_bytes,
-                                                 std::uint64_t block_bytes);
+  static Result<std::unique_ptr<Journal>> format(
+      std::unique_ptr<MediumFile> file, const JournalId& id, const FileIdentity& identity,
+      std::uint64_t generation, std::uint64_t first_sequence, std::uint64_t size_bytes,
+      std::uint64_t block_bytes, std::vector<std::byte> list = {});
+
+  // A group's: from now on the header has this list.  Durable on success; after a failure the next
+  // header may have either.
+  Status change_list(std::vector<std::byte> list);
 
   const JournalId& id() const { return id_; }
   std::uint64_t epoch() const { return epoch_; }
@@ -119,6 +123,7 @@ class Journal {
   Status flush_failure_;
   std::mutex header_mutex_;  // orders header writes; taken before mutex_
   Header header_;
+  std::vector<std::byte> list_;  // behind each header; empty but for a group
   const std::uint64_t configured_bytes_;
 
   void count_used();         // with mutex_ held

@@ -26,7 +26,7 @@ bool is_whole_in_version_1(Header header) {
          sum == checksum(&header, kHeaderBytesWithoutBlocks);
 }
 
-Slot judge_slot(std::span<const std::byte> bytes, Header& header) {
+Slot judge_slot(std::span<const std::byte> bytes, Header& header, Listed& listed) {
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (header.magic != kHeaderMagic) {
     const bool zeros = std::all_of(bytes.begin(), bytes.end(),
@@ -35,8 +35,17 @@ Slot judge_slot(std::span<const std::byte> bytes, Header& header) {
   }
   // A newer version may place its checksum elsewhere, so the version is believed without it: the
   // worst that this can do is to refuse.
-  if (header.version > kVersion) return Slot::newer;
+  if (header.version > kVersionOfGroups) return Slot::newer;
   if (is_whole_in_version_1(header)) return Slot::older;
+  listed = {};
+  if (header.version == kVersionOfGroups) {
+    const auto list = bytes.subspan(sizeof header);
+    ListHeader list_header;
+    std::memcpy(&list_header, list.data(), sizeof list_header);
+    const bool is_whole = list_header.bytes <= list.size() &&
+                          header.crc32c == header_checksum(header, list.first(list_header.bytes));
+    return is_whole && decode(list, listed) ? Slot::valid : Slot::damaged;
+  }
   if (header.version != kVersion || header.crc32c != header_checksum(header)) return Slot::damaged;
   return Slot::valid;
 }
@@ -88,14 +97,16 @@ Result<Reader> Reader::open(MediumFile& file) {
 
   Header header_a;
   Header header_b;
-  const Slot slot_a = judge_slot(slots.value().subspan(0, kSlotBytes), header_a);
-  const Slot slot_b = judge_slot(slots.value().subspan(kSlotBytes, kSlotBytes), header_b);
+  Listed listed_a;
+  Listed listed_b;
+  const Slot slot_a = judge_slot(slots.value().subspan(0, kSlotBytes), header_a, listed_a);
+  const Slot slot_b = judge_slot(slots.value().subspan(kSlotBytes, kSlotBytes), header_b, listed_b);
 
   if (slot_a == Slot::newer || slot_b == Slot::newer) {
     const std::uint32_t theirs = slot_a == Slot::newer ? header_a.version : header_b.version;
     return Status::failure(ENOTSUP, "the journal has version " + std::to_string(theirs) +
                                         ", this Pawl reads versions up to " +
-                                        std::to_string(kVersion) +
+                                        std::to_string(kVersionOfGroups) +
                                         "; nothing was changed. Recover with the newer Pawl that "
                                         "wrote it");
   }
@@ -104,7 +115,8 @@ Result<Reader> Reader::open(MediumFile& file) {
       slot_a == Slot::valid && (slot_b != Slot::valid || header_a.generation > header_b.generation);
   const Header& header = take_a ? header_a : header_b;
 
-  if (!is_block_bytes(header.block_bytes)) {
+  if (!is_block_bytes(header.block_bytes) ||
+      (header.version == kVersionOfGroups && header.block_bytes != kBlockBytes)) {
     return Status::failure(EBADMSG, "the journal's header tells of blocks of " +
                                         std::to_string(header.block_bytes) +
                                         " bytes, which no journal has; nothing was changed");
@@ -130,6 +142,7 @@ Result<Reader> Reader::open(MediumFile& file) {
   const Slot other = take_a ? slot_b : slot_a;
   reader.other_slot_damaged_ = other != Slot::valid && other != Slot::empty;
   reader.header_ = header;
+  reader.listed_ = std::move(take_a ? listed_a : listed_b);
   reader.size_bytes_ = size.value();
   reader.position_ = header.tail_offset;
   reader.sequence_ = header.tail_sequence;
@@ -208,9 +221,40 @@ class Reader::Payload {
   std::uint32_t checksum_ = 0;
 };
 
-Status Reader::walk(const RecordSummary& record, const Visit* visit, std::uint64_t& range_count,
-                    std::uint64_t& changed_bytes, std::string& problem) {
+const FileSize* RecordSummary::size_of(std::uint64_t file) const {
+  const auto found = std::find_if(sizes.begin(), sizes.end(),
+                                  [file](const FileSize& size) { return size.file == file; });
+  return found == sizes.end() ? nullptr : &*found;
+}
+
+Status Reader::walk_sizes(Payload& payload, const RangeHeader& range, std::vector<FileSize>& sizes,
+                          std::string& problem) const {
+  if (range.offset != 0 || range.length_bytes % sizeof(FileSize) != 0 || range.length_bytes == 0 ||
+      range.length_bytes > kGroupFilesMax * sizeof(FileSize) ||
+      range.length_bytes > payload.left_bytes()) {
+    problem = "it does not begin with the sizes of the group's files";
+    return {};
+  }
+  sizes.resize(range.length_bytes / sizeof(FileSize));
+  PAWL_TRY(payload.take_exactly(std::as_writable_bytes(std::span(sizes))));
+  std::uint64_t last_file = 0;
+  for (const FileSize& size : sizes) {
+    if (size.file <= last_file || size.file > kGroupFilesMax ||
+        size.size_bytes > kGroupFileSizeMax ||
+        (size.truncate_to > kGroupFileSizeMax && size.truncate_to != kNoTruncation))
+      problem = "it tells of a size that no file of a group has";
+    last_file = size.file;
+  }
+  return {};
+}
+
+Status Reader::walk(RecordSummary& record, const Visit* visit, std::string& problem) {
   Payload payload(*this, record);
+  const bool is_of_group = listed_.role == Role::group;
+  record.range_count = 0;
+  record.changed_bytes = 0;
+  record.sizes.clear();
+  if (!is_of_group) record.sizes.push_back({0, record.header.file_size, record.header.truncate_to});
   while (payload.left_bytes() > 0 && problem.empty()) {
     RangeHeader range;
     if (payload.left_bytes() < sizeof(range)) {
@@ -219,10 +263,18 @@ Status Reader::walk(const RecordSummary& record, const Visit* visit, std::uint64
     }
     Status status = payload.take_exactly(std::as_writable_bytes(std::span(&range, 1)));
     if (!status.ok()) return status;
+    if (is_of_group && record.sizes.empty()) {
+      PAWL_TRY(walk_sizes(payload, range, record.sizes, problem));
+      continue;
+    }
+    const FileSize* const file = record.size_of(is_of_group ? file_number(range.offset) : 0);
+    const std::uint64_t offset = is_of_group ? offset_in_file(range.offset) : range.offset;
     if (range.length_bytes == 0) {
       problem = "it holds an empty range";
-    } else if ((range.length_bytes > record.header.file_size ||
-                range.offset > record.header.file_size - range.length_bytes) &&
+    } else if (file == nullptr) {
+      problem = "it holds a range of a file that it does not name";
+    } else if ((range.length_bytes > file->size_bytes ||
+                offset > file->size_bytes - range.length_bytes) &&
                !is_broken(Law::ranges_within_the_file)) {
       problem = "it holds a range past the end of the file";
     } else if (round_up(range.length_bytes, 8) > payload.left_bytes()) {
@@ -245,9 +297,11 @@ Status Reader::walk(const RecordSummary& record, const Visit* visit, std::uint64
         static_cast<std::size_t>(round_up(range.length_bytes, 8) - range.length_bytes)));
     if (!status.ok()) return status;
     if (padding != std::array<std::byte, 8>{}) problem = "the padding of a range is not zero";
-    range_count += 1;
-    changed_bytes += range.length_bytes;
+    record.range_count += 1;
+    record.changed_bytes += range.length_bytes;
   }
+  if (record.sizes.empty() && problem.empty())
+    problem = "it does not tell the sizes of the group's files";
 
   // The checksum decides what to call it: torn bytes have no meaningful ranges.
   while (payload.left_bytes() > 0) {
@@ -294,13 +348,18 @@ Result<std::optional<RecordSummary>> Reader::record_at(std::uint64_t position,
     reason = what + " is damaged: its header says what cannot be";
     return nothing;
   }
+  if (listed_.role == Role::group &&
+      (header.file_size != 0 || header.truncate_to != kNoTruncation)) {
+    reason = what + " is damaged: it tells of a size, and not of which file of the group";
+    return nothing;
+  }
   record.bytes = record_bytes(header.payload_bytes, header_.block_bytes);
   if (passed_bytes_ + record.bytes > size_bytes_ - kAreaStart) {
     reason = what + " is damaged: the journal has no room for as many records";
     return nothing;
   }
   std::string problem;
-  Status status = walk(record, nullptr, record.range_count, record.changed_bytes, problem);
+  Status status = walk(record, nullptr, problem);
   if (!status.ok()) return status;
   if (!problem.empty()) {
     reason = what + " is torn or damaged: " + problem;
@@ -367,10 +426,11 @@ Result<std::string> Reader::evidence_of_loss() {
 }
 
 Status Reader::visit(const RecordSummary& record, const Visit& visit) {
-  std::uint64_t range_count = 0;
-  std::uint64_t changed_bytes = 0;
+  RecordSummary seen;
+  seen.position = record.position;
+  seen.header = record.header;
   std::string problem;
-  Status status = walk(record, &visit, range_count, changed_bytes, problem);
+  Status status = walk(seen, &visit, problem);
   if (!status.ok() || problem.empty()) return status;
   return Status::failure(EBADMSG, "record " + std::to_string(record.header.sequence) +
                                       " changed while it was read: " + problem);

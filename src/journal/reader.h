@@ -7,8 +7,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "journal/format.h"
+#include "journal/group_files.h"
 
 namespace pawl::journal {
 
@@ -18,6 +20,11 @@ struct RecordSummary {
   std::uint64_t bytes = 0;  // that it takes of the ring
   std::uint64_t range_count = 0;
   std::uint64_t changed_bytes = 0;  // content bytes in all ranges
+  // Of the files it is about: of one alone, number 0; of a group's, those that were open.
+  std::vector<FileSize> sizes;
+
+  // Null: it is not about this file.
+  const FileSize* size_of(std::uint64_t file) const;
 };
 
 class Reader {
@@ -27,6 +34,7 @@ class Reader {
   static Result<Reader> open(MediumFile& file);
 
   const Header& header() const { return header_; }
+  const Listed& listed() const { return listed_; }
   std::uint64_t size_bytes() const { return size_bytes_; }
 
   // From now on next() begins here instead: with this record, which stands at `position` or, as
@@ -56,7 +64,8 @@ class Reader {
   Result<std::string> evidence_of_loss();
 
   // Calls visit(offset, bytes) for the content of each range of a record that next() returned, in
-  // order, in pieces of at most kVisitBytesMax.  Checks the payload's checksum again as it goes.
+  // order, in pieces of at most kVisitBytesMax.  In a group's journal the offset has the file's
+  // number.  Checks the payload's checksum again as it goes.
   using Visit = std::function<Status(std::uint64_t offset, std::span<const std::byte> bytes)>;
   Status visit(const RecordSummary& record, const Visit& visit);
 
@@ -86,12 +95,16 @@ class Reader {
   // Fails only for the medium; a record that must not be believed is nothing, and a `reason` if it
   // stands where the next one would.
   Result<std::optional<RecordSummary>> record_at(std::uint64_t position, std::string& reason);
-  // Walks the ranges of a record whose header was checked.  `problem` says what is wrong with them.
-  Status walk(const RecordSummary& record, const Visit* visit, std::uint64_t& range_count,
-              std::uint64_t& changed_bytes, std::string& problem);
+  // Walks the ranges of a record whose header was checked, and fills in what they tell of it.
+  // `problem` says what is wrong with them.
+  Status walk(RecordSummary& record, const Visit* visit, std::string& problem);
+  // The first range of a group's record, `length_bytes` of which follow.
+  Status walk_sizes(Payload& payload, const RangeHeader& range, std::vector<FileSize>& sizes,
+                    std::string& problem) const;
 
   MediumFile* file_;
   Header header_;
+  Listed listed_;
   std::uint64_t size_bytes_;
   std::uint64_t position_;
   std::uint64_t sequence_;

@@ -29,14 +29,17 @@ void RecordBuilder::begin_anew() {
   finished_bytes_ = 0;
 }
 
+// Room for padding to a whole block is always kept.
+bool RecordBuilder::has_room(std::size_t bytes) const {
+  return round_up_to_block(used_ + bytes, block_bytes_) <= buffer_.capacity();
+}
+
 Status RecordBuilder::make_room(std::size_t bytes) {
-  // Room for padding to a whole block is always kept.
-  const std::size_t wanted = round_up(used_ + bytes, block_bytes_);
-  if (wanted <= buffer_.capacity()) return {};
+  const std::size_t wanted = round_up_to_block(used_ + bytes, block_bytes_);
   if (wanted > kRecordBufferMax) {
     PAWL_ASSERT(spill_ != nullptr);
     PAWL_TRY(spill());
-    PAWL_ASSERT(round_up(used_ + bytes, block_bytes_) <= buffer_.capacity());
+    PAWL_ASSERT(round_up_to_block(used_ + bytes, block_bytes_) <= buffer_.capacity());
     return {};
   }
   const std::size_t capacity =
@@ -49,7 +52,7 @@ Status RecordBuilder::make_room(std::size_t bytes) {
 
 Status RecordBuilder::add(std::uint64_t offset, std::span<const std::byte> content) {
   PAWL_ASSERT(!content.empty());
-  PAWL_TRY(make_room(range_bytes(content.size())));
+  if (!has_room(range_bytes(content.size()))) PAWL_TRY(make_room(range_bytes(content.size())));
   std::byte* const data = buffer_.data();
   RangeHeader last;
   if (last_range_ != 0) std::memcpy(&last, data + last_range_, sizeof last);
@@ -97,12 +100,13 @@ Status RecordBuilder::spill() {
 }
 
 Status RecordBuilder::finish(RecordHeader header) {
-  PAWL_TRY(make_room(0));
+  if (!has_room(0)) PAWL_TRY(make_room(0));
   checksum_up_to(used_);
   header.payload_bytes = payload_bytes();
   header.payload_crc32c = crc32c_;
-  header.header_crc32c = record_header_checksum(header);
-  const std::size_t padded = round_up(used_, block_bytes_);
+  header.header_crc32c = 0;
+  header.header_crc32c = checksum(&header, sizeof header);
+  const std::size_t padded = round_up_to_block(used_, block_bytes_);
   if (padded > used_) std::memset(buffer_.data() + used_, 0, padded - used_);
   if (spilled_bytes_ == 0) {
     std::memcpy(buffer_.data(), &header, sizeof header);

@@ -45,6 +45,7 @@ class RecordBuilder {
   std::uint64_t payload_bytes() const { return spilled_bytes_ + used_ - sizeof(RecordHeader); }
 
  private:
+  bool has_room(std::size_t bytes) const;
   Status make_room(std::size_t bytes);
   Status spill();
   void checksum_up_to(std::size_t end);

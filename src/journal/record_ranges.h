@@ -1,6 +1,7 @@
 // The content of a record that stands whole in memory.
 #pragma once
 
+#include <cstddef>
 #include <cstring>
 #include <span>
 
@@ -15,11 +16,18 @@ inline RecordHeader header_of(std::span<const std::byte> record) {
   return header;
 }
 
+inline std::uint64_t payload_bytes_of(std::span<const std::byte> record) {
+  std::uint64_t bytes = 0;
+  PAWL_ASSERT(record.size() >= sizeof(RecordHeader));
+  std::memcpy(&bytes, record.data() + offsetof(RecordHeader, payload_bytes), sizeof bytes);
+  return bytes;
+}
+
 // Calls visit(offset, bytes) for each range, in order; stops at, and returns, the first failure.
 template <class Visit>
 Status for_ranges(std::span<const std::byte> record, Visit visit) {
   std::size_t position = sizeof(RecordHeader);
-  const std::size_t end = position + header_of(record).payload_bytes;
+  const std::size_t end = position + payload_bytes_of(record);
   while (position < end) {
     RangeHeader range;
     std::memcpy(&range, record.data() + position, sizeof range);

@@ -34,18 +34,25 @@ Status damaged(const Medium& medium, const std::string& evidence) {
 
 }  // namespace
 
-Status apply_record(MediumFile& base, Reader& reader, const RecordSummary& record,
-                    std::uint64_t cut_later) {
+Status apply_record(MediumFile& base, std::uint64_t file, Reader& reader,
+                    const RecordSummary& record, std::uint64_t cut_later) {
+  const FileSize* const sizes = record.size_of(file);
+  if (sizes == nullptr) return {};
   auto present = base.size();
   if (!present.ok()) return present.status();
   std::uint64_t size_bytes = present.value();
-  if (record.header.truncate_to < size_bytes && !is_broken(Law::cut_with_the_commit)) {
-    PAWL_TRY(base.resize(record.header.truncate_to));
-    size_bytes = record.header.truncate_to;
+  if (sizes->truncate_to < size_bytes && !is_broken(Law::cut_with_the_commit)) {
+    PAWL_TRY(base.resize(sizes->truncate_to));
+    size_bytes = sizes->truncate_to;
   }
-  if (record.header.file_size != size_bytes && !is_broken(Law::size_with_the_commit))
-    PAWL_TRY(base.resize(record.header.file_size));
-  return reader.visit(record, [&](std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (sizes->size_bytes != size_bytes && !is_broken(Law::size_with_the_commit))
+    PAWL_TRY(base.resize(sizes->size_bytes));
+  return reader.visit(record, [&](std::uint64_t range_offset, std::span<const std::byte> bytes) {
+    std::uint64_t offset = range_offset;
+    if (file != 0) {
+      if (file_number(range_offset) != file) return Status{};
+      offset = offset_in_file(range_offset);
+    }
     if (offset >= cut_later) return Status{};
     const auto kept = bytes.first(std::min<std::uint64_t>(bytes.size(), cut_later - offset));
     if (is_broken(Law::replay_is_idempotent)) return write_what_is_not_there(base, offset, kept);
@@ -89,59 +96,83 @@ Status check_bond(Medium& medium, const Header& header, bool has_records) {
                                       "together with their attributes (cp --preserve=all)");
 }
 
-Result<Replayed> replay(Medium& medium, MediumFile& journal, bool accept_loss) {
+namespace {
+
+Result<Replayed> replay_files(Medium& owner, MediumFile& journal,
+                              std::span<const FileToReplay> files, bool accept_loss) {
+  const bool is_group = files.empty() || files.front().number != 0;
   auto opened = Reader::open(journal);
-  if (!opened.ok()) return with_journal_name(medium, opened.status());
+  if (!opened.ok()) return with_journal_name(owner, opened.status());
 
   // First all of it is read, so that what is refused is refused before anything was changed.
   Replayed outcome;
   outcome.journal_id = opened.value().header().journal_id;
   outcome.generation = opened.value().header().generation;
   outcome.next_sequence = opened.value().header().tail_sequence;
-  std::vector<std::uint64_t> cuts;  // of each record
+  std::vector<std::vector<std::uint64_t>> cuts(files.size());  // of each file, by each record
   for (;;) {
     auto record = opened.value().next();
-    if (!record.ok()) return with_journal_name(medium, record.status());
+    if (!record.ok()) return with_journal_name(owner, record.status());
     if (!record.value().has_value()) break;
     outcome.records += 1;
-    cuts.push_back(record.value()->header.truncate_to);
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const FileSize* const sizes = record.value()->size_of(files[i].number);
+      cuts[i].push_back(sizes != nullptr ? sizes->truncate_to : kNoTruncation);
+    }
     outcome.next_sequence = record.value()->header.sequence + 1;
   }
-  PAWL_TRY(check_bond(medium, opened.value().header(), outcome.records > 0));
+  // The records of a group are bound to its files, not to the one that names it.
+  PAWL_TRY(check_bond(owner, opened.value().header(), !is_group && outcome.records > 0));
   auto evidence = opened.value().evidence_of_loss();
-  if (!evidence.ok()) return with_journal_name(medium, evidence.status());
+  if (!evidence.ok()) return with_journal_name(owner, evidence.status());
   if (!evidence.value().empty() && !accept_loss && !is_broken(Law::tell_of_damage))
-    return damaged(medium, evidence.value());
+    return damaged(owner, evidence.value());
   // What was read may stand in caches only, where a writer left it that died before its flush: it
   // must not reach the base (law 1), nor be followed by another header, before it is durable.
   if (const Status flushed = journal.flush(); !flushed.ok())
-    return with_journal_name(medium, flushed);
+    return with_journal_name(owner, flushed);
   if (outcome.records == 0) return outcome;
 
-  std::uint64_t cut_later = kNoTruncation;
-  for (auto cut = cuts.rbegin(); cut != cuts.rend(); ++cut)
-    cut_later = std::min(cut_later, std::exchange(*cut, cut_later));
+  for (auto& of_file : cuts) {
+    std::uint64_t cut_later = kNoTruncation;
+    for (auto cut = of_file.rbegin(); cut != of_file.rend(); ++cut)
+      cut_later = std::min(cut_later, std::exchange(*cut, cut_later));
+  }
 
   auto again = Reader::open(journal);
-  if (!again.ok()) return with_journal_name(medium, again.status());
+  if (!again.ok()) return with_journal_name(owner, again.status());
   for (std::uint64_t replayed = 0; replayed < outcome.records; ++replayed) {
     auto record = again.value().next();
-    if (!record.ok()) return with_journal_name(medium, record.status());
+    if (!record.ok()) return with_journal_name(owner, record.status());
     if (!record.value().has_value()) {
       return Status::failure(
-          EBADMSG, medium.journal_path() + " changed while it was read; is another program at it?");
+          EBADMSG, owner.journal_path() + " changed while it was read; is another program at it?");
     }
-    if (const Status applied =
-            apply_record(medium.base(), again.value(), *record.value(), cuts[replayed]);
-        !applied.ok()) {
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const Status applied = apply_record(files[i].medium->base(), files[i].number, again.value(),
+                                          *record.value(), cuts[i][replayed]);
+      if (applied.ok()) continue;
       return Status::failure(
           applied.error_number(),
-          "recovery of " + medium.path() + " stopped: " + applied.text() +
+          "recovery of " + files[i].medium->path() + " stopped: " + applied.text() +
               ". The journal is as it was; mend the cause and open the file again");
     }
   }
-  if (!is_broken(Law::flush_what_was_replayed)) PAWL_TRY(medium.base().flush());
+  if (is_broken(Law::flush_what_was_replayed)) return outcome;
+  for (const FileToReplay& file : files) PAWL_TRY(file.medium->base().flush());
   return outcome;
+}
+
+}  // namespace
+
+Result<Replayed> replay(Medium& medium, MediumFile& journal, bool accept_loss) {
+  const FileToReplay file{0, &medium};
+  return replay_files(medium, journal, {&file, 1}, accept_loss);
+}
+
+Result<Replayed> replay_group(Medium& group, MediumFile& journal,
+                              std::span<const FileToReplay> files, bool accept_loss) {
+  return replay_files(group, journal, files, accept_loss);
 }
 
 }  // namespace pawl::journal

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "journal/reader.h"
 
@@ -19,16 +20,25 @@ struct Replayed {
 // whether anything would be lost by not believing it.
 Status check_bond(Medium& medium, const Header& header, bool has_records);
 
-// Brings a file from before a record that next() returned to after it.  What later records cut off,
-// from `cut_later` on, is not written: its space was given back when they were applied, and there
-// may be none to write it again.
-Status apply_record(MediumFile& base, Reader& reader, const RecordSummary& record,
-                    std::uint64_t cut_later);
+// Brings a file from before a record that next() returned to after it; `file` is its number, 0 in
+// its own journal.  What later records cut off, from `cut_later` on, is not written: its space was
+// given back when they were applied, and there may be none to write it again.
+Status apply_record(MediumFile& base, std::uint64_t file, Reader& reader,
+                    const RecordSummary& record, std::uint64_t cut_later);
 
 // Replays all whole records of `journal` into the base and flushes it.  On failure the journal is
 // as it was, and so is the file unless replay had begun: then a later replay completes it.
 // With `accept_loss` evidence of damage does not stop it: what can be read is replayed.
 Result<Replayed> replay(Medium& medium, MediumFile& journal, bool accept_loss = false);
+
+// The same of a group's journal, whose file's medium is `group`, into those of its files that are
+// given; whether they belong to it was checked.
+struct FileToReplay {
+  std::uint64_t number;
+  Medium* medium;
+};
+Result<Replayed> replay_group(Medium& group, MediumFile& journal,
+                              std::span<const FileToReplay> files, bool accept_loss);
 
 // The error of a file that carries the mark while its journal is nowhere.
 Status missing_journal(const Medium& medium, const Mark& mark);

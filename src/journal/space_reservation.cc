@@ -19,7 +19,11 @@ Status SpaceReservation::reserve(std::uint64_t offset, std::uint64_t length,
   auto next = known_.upper_bound(start);
   if (next != known_.begin()) {
     const auto before = std::prev(next);
-    if (before->second >= end) return {};
+    if (before->second >= end) {
+      last_start_ = before->first;
+      last_end_ = before->second;
+      return {};
+    }
   }
   std::uint64_t far_end = end;
   if (next != known_.begin() && std::prev(next)->second >= start) {
@@ -50,6 +54,7 @@ Status SpaceReservation::reserve(std::uint64_t offset, std::uint64_t length,
 
 void SpaceReservation::forget(std::uint64_t offset, std::uint64_t end) {
   if (offset >= end) return;
+  last_start_ = last_end_ = 0;
   auto run = known_.upper_bound(offset);
   if (run != known_.begin()) --run;
   while (run != known_.end() && run->first < end) {

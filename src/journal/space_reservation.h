@@ -22,12 +22,18 @@ class SpaceReservation {
   // more is taken with it, up to may_end: as much as the run has, and at most kAheadBytesMax.  So a
   // file that is filled page by page asks its file system seldom.
   Status reserve(std::uint64_t offset, std::uint64_t length, std::uint64_t may_end = 0);
+  // True when the run that was reserved last holds the range: most often it does.
+  bool just_reserved(std::uint64_t offset, std::uint64_t length) const {
+    return offset >= last_start_ && offset + length <= last_end_;
+  }
   // The range lost its space (a shrink, a hole).
   void forget(std::uint64_t offset, std::uint64_t end);
 
  private:
   MediumFile& base_;
   std::map<std::uint64_t, std::uint64_t> known_;  // start to end, disjoint, not adjacent
+  std::uint64_t last_start_ = 0;                  // a run of these, or none
+  std::uint64_t last_end_ = 0;
 };
 
 }  // namespace pawl

@@ -7,19 +7,17 @@
 
 #include "mapping/border.h"
 #include "mapping/last_error.h"
+#include "mapping/map_atomic.h"
 #include "mapping/mapping.h"
 #include "mapping/open_mappings.h"
 #include "mapping/statistics.h"
 #include "medium/block_medium.h"
-#include "medium/open_medium.h"
 #include "pawl/pawl.h"
-#include "track/kernel_stores.h"
 
 namespace {
 
 using pawl::finish;
 using pawl::invalid;
-using pawl::Mapping;
 using pawl::Options;
 using pawl::Status;
 using pawl::Window;
@@ -30,76 +28,13 @@ Status not_mapped() {
       "the address is in no atomic mapping of this process (was the file mapped with pawl_mmap?)");
 }
 
-// A program that maps atomically gets the wrappers by which the fault tracker sees what the kernel
-// stores, from an archive too.  The preload face has its own for read and its kin.
-void link_kernel_stores() {
-#ifndef PAWL_PRELOAD_FACE
-  pawl::link_kernel_stores_io();
-#endif
-  pawl::link_kernel_stores_other();
-}
-
-Status map_atomic(void* address, std::size_t length, int protection, int flags, int descriptor,
-                  off_t offset, const pawl_options* given, const void* caller, void** result) {
-  constexpr int kUnderstood =
-      MAP_ATOMIC | MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_POPULATE | MAP_NORESERVE;
-  if ((flags & MAP_ATOMIC) != MAP_ATOMIC) return invalid("flags must contain MAP_ATOMIC");
-  if ((flags & ~kUnderstood) != 0)
-    return Status::failure(
-        EOPNOTSUPP,
-        "flags contain what an atomic mapping cannot honour; it takes MAP_ATOMIC with MAP_FIXED, "
-        "MAP_FIXED_NOREPLACE, MAP_POPULATE and MAP_NORESERVE");
-  if (length == 0) return invalid("a mapping of 0 bytes cannot be");
-  if (offset < 0 || static_cast<std::uint64_t>(offset) % pawl::kPageBytes != 0)
-    return invalid("the offset must be a multiple of the page size (4096)");
-  if (reinterpret_cast<std::uintptr_t>(address) % pawl::kPageBytes != 0 &&
-      (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0)
-    return invalid("a fixed address must be a multiple of the page size (4096)");
-  if (length > std::size_t{1} << 47)
-    return Status::failure(
-        ENOMEM, "there is no address space for a mapping of " + std::to_string(length) + " bytes");
-  link_kernel_stores();
-  Options options;
-  if (given != nullptr) {
-    auto understood = Options::from_public(*given);
-    if (!understood.ok()) return understood.status();
-    options = understood.value();
-  } else {
-    auto environment = Options::from_environment();
-    if (!environment.ok()) return environment.status();
-    options = environment.value();
-  }
-  options.mapped_by = caller;
-  auto medium = pawl::open_medium(descriptor, options.medium);
-  if (!medium.ok()) return medium.status();
-  auto mapping = Mapping::open(std::move(medium.value()), options);
-  if (!mapping.ok()) return mapping.status();
-  const auto close_after = [&](const Status& status) {
-    [[maybe_unused]] const Status ignored = mapping.value()->close();
-    return status;
-  };
-  auto at = mapping.value()->map_window(address, pawl::round_up(length, pawl::kPageBytes),
-                                        protection, flags & (MAP_FIXED | MAP_FIXED_NOREPLACE),
-                                        static_cast<std::uint64_t>(offset));
-  if (!at.ok()) return close_after(at.status());
-  const Window window = *mapping.value()->window();
-  std::shared_ptr<Mapping> shared = std::move(mapping.value());
-  if (const Status added = pawl::open_mappings::add(shared, window); !added.ok()) {
-    [[maybe_unused]] const Status ignored = shared->close();
-    return added;
-  }
-  if ((flags & MAP_POPULATE) != 0) ::madvise(window.address, window.length, MADV_POPULATE_READ);
-  *result = at.value();
-  return {};
-}
-
 // `caller` is the program's code that asked.
 void* map_or_fail(void* address, std::size_t length, int protection, int flags, int descriptor,
                   off_t offset, const pawl_options* options, const void* caller) {
   void* result = MAP_FAILED;
   finish([&] {
-    return map_atomic(address, length, protection, flags, descriptor, offset, options, caller,
-                      &result);
+    return pawl::map_atomic({address, length, protection, flags, descriptor, offset, caller},
+                            options, &result);
   });
   return result;
 }

@@ -20,8 +20,8 @@ class CommitLog {
  public:
   CommitLog(std::unique_ptr<journal::Journal> journal, std::size_t apply_threshold_pages);
 
-  // One call at a time on the mapping that has its commits here.
-  std::mutex& mutex() { return mutex_; }
+  // One call at a time on the mappings that have their commits here.
+  std::mutex& mutex() const { return mutex_; }
   journal::Journal& journal() { return *journal_; }
   journal::Checkpointer& checkpointer() { return checkpointer_; }
   journal::BatchWriter& batches() { return batches_; }
@@ -37,7 +37,7 @@ class CommitLog {
   }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   Failures failures_;  // before the threads that report to it
   const std::unique_ptr<journal::Journal> journal_;
   std::atomic<std::uint64_t> durable_sequence_;

@@ -1,16 +1,13 @@
-// Commit and rollback: the way of a store from the working view into a durable record.
+// Commit: the way of stores from the working view of a file, or of all files of a group, into one
+// durable record.
 
-#include <sys/mman.h>
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <new>
 
 #include "journal/reader.h"
-#include "journal/record_ranges.h"
 #include "mapping/implementation.h"
-#include "mapping/page_diff.h"
 #include "mapping/place_in_hand.h"
 #include "medium/idle_poll.h"
 #include "medium/law.h"
@@ -35,96 +32,14 @@ constexpr const char* kNoMemory = "no memory for the commit; free some and call 
 
 }  // namespace
 
-std::byte* Mapping::Implementation::bytes_now(std::uint64_t page) {
-  if (view_.accessible(page)) return view_.bytes(page);
-  return outside_.at(page)->bytes.data();
-}
-
-Result<CommittedImage::Page> Mapping::Implementation::page_before(std::uint64_t page) {
-  PAWL_TRY(settle_in_place());
-  auto committed = image_.page(page);
-  const std::uint64_t start = page * kPageBytes;
-  if (!committed.ok() || lowest_size_ >= image_.size() || lowest_size_ >= start + kPageBytes)
-    return committed;
-  // The record will cut the file to lowest_size_ first.
-  CommittedImage::Page cut = image_.copy(committed.value());
-  const std::size_t kept = lowest_size_ > start ? lowest_size_ - start : 0;
-  std::memset(cut->bytes.data() + kept, 0, kPageBytes - kept);
-  return cut;
-}
-
-// Committed bytes that can be loaded where they are: of a page that the base has whole, on a medium
-// that is memory, where nothing waits to be applied.
-const std::byte* Mapping::Implementation::committed_in_place(std::uint64_t page) const {
-  const std::uint64_t end = (page + 1) * kPageBytes;
-  if (base_in_place_ == nullptr || end > lowest_size_ || end > image_.size()) return nullptr;
-  return base_in_place_ + page * kPageBytes;
-}
-
-// Whether marked lines are logged without a comparison: to read the page from the base costs more
-// than to log a line that did not change.  A page that waits in the overlay, as one that is stored
-// to again and again does, is compared there.
-bool Mapping::Implementation::marks_are_enough(std::uint64_t page, std::uint64_t lines) const {
-  return lines != kAllLines && (page + 1) * kPageBytes <= lowest_size_ &&
-         lowest_size_ <= image_.size() && image_.only_in_base(page);
-}
-
-Status Mapping::Implementation::collect_changes(const TakenPages& pages,
-                                                journal::RecordBuilder& record,
-                                                std::vector<Change>* changes) {
-  PageRuns changed_runs;
-  for (const auto& [page, lines] : pages) {
-    const std::uint64_t start = page * kPageBytes;
-    if (start >= size_) continue;
-    const std::size_t valid = std::min<std::uint64_t>(kPageBytes, size_ - start);
-    CommittedImage::Page copy;
-    const std::byte* then = committed_in_place(page);
-    const bool in_place = then != nullptr;
-    if (in_place) {
-      // Even a load may take space there.
-      if (!is_broken(Law::space_first)) PAWL_TRY(image_.reserve_space_in_place(start, kPageBytes));
-    } else if (!marks_are_enough(page, lines)) {
-      auto committed = page_before(page);
-      if (!committed.ok()) return committed.status();
-      copy = std::move(committed.value());
-      then = copy->bytes.data();
-    }
-    const std::byte* now = bytes_now(page);
-    PageBuffer closed_page;
-    if (view_.accessible(page) && (view_.protection_at(page) & (PROT_READ | PROT_WRITE)) == 0) {
-      PAWL_TRY(load_from_view(page, 0, closed_page.bytes));
-      now = closed_page.bytes.data();
-    }
-    std::uint64_t changed_lines = 0;
-    const auto take = [&](std::size_t offset, std::size_t length) {
-      changed_lines |= line_bits(offset, length);
-      return record.add(start + offset, {now + offset, length});
-    };
-    PAWL_TRY(then == nullptr ? for_lines(lines, valid, take)
-                             : for_changed_lines(now, then, valid, lines, take));
-    if (changed_lines == 0) continue;
-    if (page_check_ && view_.accessible(page)) PAWL_TRY(page_check_(page, changed_lines));
-    changed_pages_ += 1;
-    if (in_place) continue;
-    changed_runs.add(page);
-    if (changes != nullptr) changes->push_back({page, std::move(copy)});
-  }
-  // Law 7, for whole runs: pages that are asked for one by one lie scattered on the disk.
-  for (const PageRun& run : changed_runs.runs()) {
-    if (is_broken(Law::space_first)) break;
-    PAWL_TRY(image_.reserve_space(run.first * kPageBytes, run.count * kPageBytes));
-  }
-  // A size that no file can have must be refused now, not when the record is applied.
-  if (size_ > image_.size()) PAWL_TRY(image_.reserve_space(size_ - 1, 1));
-  return {};
-}
-
 journal::RecordHeader Mapping::Implementation::header_for(const journal::Place& place) const {
   journal::RecordHeader header;
   header.epoch = journal_->epoch();
   header.sequence = place.sequence;
-  header.file_size = size_;
-  header.truncate_to = lowest_size_ < image_.size() ? lowest_size_ : journal::kNoTruncation;
+  if (number_ == 0) {
+    header.file_size = size_;
+    header.truncate_to = truncate_to();
+  }
   header.time_ns = wall_clock_ns();
   header.header_generation = journal_->header_generation();
   header.durable_sequence = log_->durable_sequence();
@@ -168,62 +83,60 @@ Result<journal::Place> Mapping::Implementation::place_behind_the_rest(
   return place;
 }
 
-// The image takes the bytes from the record, not from memory: what is logged is what is committed.
-// Out of memory here, the image is behind the journal: the next open brings it up.
-bool Mapping::Implementation::patch_image(std::span<const std::byte> record,
-                                          const std::vector<Change>& changes,
-                                          std::uint64_t sequence) {
-  try {
-    patch_image_with(record, changes, sequence);
-    return true;
-  } catch (const std::bad_alloc&) {
-    note_final(Status::no_memory("no memory for the committed image"));
-    return false;
+// The sizes of a group's files, and what changed in the files.
+Status Mapping::Implementation::collect(Files files, journal::RecordBuilder& record, Keep keep,
+                                        bool& is_empty) {
+  is_empty = true;
+  if (files.front()->number_ != 0) {
+    std::vector<journal::FileSize> sizes;
+    for (const Implementation* file : files)
+      sizes.push_back({file->number_, file->size_, file->truncate_to()});
+    PAWL_TRY(record.add(0, std::as_bytes(std::span(sizes))));
+  }
+  for (Implementation* file : files) {
+    const std::uint64_t bytes_before = record.content_bytes();
+    PAWL_TRY(file->collect_changes(record, keep));
+    const std::uint64_t bytes = record.content_bytes() - bytes_before;
+    file->bytes_changed_in_hand_ = bytes;
+    if (bytes > 0 || file->size_is_pending()) is_empty = false;
+  }
+  return {};
+}
+
+bool Mapping::Implementation::patch_images(Files files, std::span<const std::byte> record,
+                                           std::uint64_t sequence) {
+  // One after another: with part of the record in an image it must not be dropped.
+  return std::all_of(files.begin(), files.end(),
+                     [&](Implementation* file) { return file->patch_image(record, sequence); });
+}
+
+// The record is on its way, and is what the files are from now on.
+void Mapping::Implementation::count(Files files, const journal::Place& place) {
+  files.front()->bytes_logged_ += place.bytes;
+  for (Implementation* file : files) {
+    file->commits_ += 1;
+    file->bytes_changed_ += file->bytes_changed_in_hand_;
+    file->changed_pages_ += file->changed_pages_in_hand_;
+    file->lowest_size_ = file->size_;
   }
 }
 
-void Mapping::Implementation::patch_image_with(std::span<const std::byte> record,
-                                               const std::vector<Change>& changes,
-                                               std::uint64_t sequence) {
-  const journal::RecordHeader header = journal::header_of(record);
-  if (header.truncate_to != journal::kNoTruncation) image_.truncate(header.truncate_to, sequence);
-  image_.set_size(header.file_size, sequence);
-  auto change = changes.begin();
-  const Status patched = journal::for_ranges(
-      record, [&](std::uint64_t offset, std::span<const std::byte> content) -> Status {
-        while (!content.empty()) {
-          const std::uint64_t in_page = offset % kPageBytes;
-          const std::size_t piece = std::min<std::size_t>(kPageBytes - in_page, content.size());
-          while (change != changes.end() && change->page < offset / kPageBytes) ++change;
-          PAWL_ASSERT(change != changes.end() && change->page == offset / kPageBytes);
-          image_.patch(change->page, change->committed, in_page, content.first(piece), sequence);
-          content = content.subspan(piece);
-          offset += piece;
-        }
-        return {};
-      });
-  PAWL_ASSERT(patched.ok());
-}
-
-void Mapping::Implementation::count(const journal::Place& place,
-                                    const journal::RecordBuilder& record) {
-  commits_ += 1;
-  bytes_logged_ += place.bytes;
-  bytes_changed_ += record.content_bytes();
-}
-
-Status Mapping::Implementation::commit_staged(const TakenPages& pages, Durability durability) {
-  journal::RecordBuilder record(journal_->block_bytes(), {}, std::move(record_memory_));
-  std::vector<Change> changes;
-  PAWL_TRY(collect_changes(pages, record, &changes));
-  if (record.empty() && !size_is_pending()) {
-    return durability == Durability::now ? batches_.wait() : Status{};
-  }
-  if (base_in_place_ != nullptr) {
-    const Status committed = commit_in_place(record);
-    record_memory_ = record.take_buffer();
+Status Mapping::Implementation::commit_staged(Files files, Durability durability) {
+  Implementation& first = *files.front();
+  journal::RecordBuilder record(first.journal_->block_bytes(), {}, std::move(first.record_memory_));
+  bool is_empty = false;
+  PAWL_TRY(collect(files, record, Keep::pages, is_empty));
+  if (is_empty) return durability == Durability::now ? first.batches_.wait() : Status{};
+  if (first.base_in_place_ != nullptr) {
+    const Status committed = first.commit_in_place(record);
+    first.record_memory_ = record.take_buffer();
     return committed;
   }
+  return first.commit_record(files, record, durability);
+}
+
+Status Mapping::Implementation::commit_record(Files files, journal::RecordBuilder& record,
+                                              Durability durability) {
   auto place = place_for(record.record_bytes());
   if (!place.ok()) return place.status();
   PlaceInHand in_hand(*journal_, place.value());
@@ -236,9 +149,8 @@ Status Mapping::Implementation::commit_staged(const TakenPages& pages, Durabilit
   if (durability == Durability::queued || !batches_.idle()) {
     in_hand.keep();
     // With part of it in the image the record must not become durable, and then be dropped.
-    if (!patch_image(record.block(), changes, sequence)) return usable();
-    count(place.value(), record);
-    lowest_size_ = size_;
+    if (!patch_images(files, record.block(), sequence)) return usable();
+    count(files, place.value());
     Status queued;
     try {
       queued = batches_.enqueue(place.value(), std::move(record));
@@ -264,17 +176,16 @@ Status Mapping::Implementation::commit_staged(const TakenPages& pages, Durabilit
   }
   in_hand.keep();
   log_->set_durable(sequence);
-  count(place.value(), record);
   // With part of it in the image the record must not count as applied, and be dropped.
-  if (patch_image(record.block(), changes, sequence)) image_.durable(sequence);
+  if (patch_images(files, record.block(), sequence)) checkpointer_.durable(sequence);
+  count(files, place.value());
   record_memory_ = record.take_buffer();
-  lowest_size_ = size_;
   return {};
 }
 
 // From here on the commit is durable; what fails now ends the mapping, and the next open completes
 // it.
-Status Mapping::Implementation::apply_direct(const journal::Place& place) {
+Status Mapping::Implementation::apply_direct(Files files, const journal::Place& place) {
   auto reader = journal::Reader::open(journal_->file());
   if (!reader.ok()) return reader.status();
   reader.value().begin_at(place.offset, place.sequence);
@@ -284,30 +195,40 @@ Status Mapping::Implementation::apply_direct(const journal::Place& place) {
     return Status::failure(EIO, "the journal " + medium_->journal_path() +
                                     " does not hold what was just written to it");
   }
-  const journal::RecordHeader& header = record.value()->header;
-  PAWL_TRY(image_.begin_direct(header.truncate_to, header.file_size, place.sequence));
-  PAWL_TRY(reader.value().visit(*record.value(),
-                                [&](std::uint64_t offset, std::span<const std::byte> bytes) {
-                                  return image_.direct(offset, bytes);
-                                }));
-  return image_.end_direct(place.sequence);
+  for (Implementation* file : files) {
+    const journal::FileSize* const sizes = record.value()->size_of(file->number_);
+    PAWL_ASSERT(sizes != nullptr);
+    PAWL_TRY(file->image_.begin_direct(sizes->truncate_to, sizes->size_bytes, place.sequence));
+  }
+  PAWL_TRY(reader.value().visit(
+      *record.value(), [&](std::uint64_t offset, std::span<const std::byte> bytes) {
+        if (number_ == 0) return image_.direct(offset, bytes);
+        const auto named = std::find_if(files.begin(), files.end(), [&](const auto* file) {
+          return file->number_ == journal::file_number(offset);
+        });
+        PAWL_ASSERT(named != files.end());
+        return (*named)->image_.direct(journal::offset_in_file(offset), bytes);
+      }));
+  for (Implementation* file : files) PAWL_TRY(file->image_.end_direct(place.sequence));
+  // The group's other files have nothing in it.
+  checkpointer_.durable(place.sequence);
+  return {};
 }
 
-Status Mapping::Implementation::commit_direct(const TakenPages& pages) {
-  if (journal_->is_held() && journal_->can_grow()) {
-    PAWL_TRY(apply_all());
-    const std::uint64_t changed_before = changed_pages_;
-    Status committed = commit_behind_the_rest(pages);
+Status Mapping::Implementation::commit_direct(Files files) {
+  Implementation& first = *files.front();
+  if (first.journal_->is_held() && first.journal_->can_grow()) {
+    PAWL_TRY(first.apply_all());
+    const Status committed = first.commit_behind_the_rest(files);
+    // Else the snapshot gives way.
     if (!is_want_of_space(committed)) return committed;
-    // The snapshot gives way.
-    changed_pages_ = changed_before;
   }
-  PAWL_TRY(checkpoint_all());
-  return commit_behind_the_rest(pages);
+  PAWL_TRY(first.checkpoint_all());
+  return first.commit_behind_the_rest(files);
 }
 
 // With everything applied; and nothing else in the journal, unless a snapshot reads it.
-Status Mapping::Implementation::commit_behind_the_rest(const TakenPages& pages) {
+Status Mapping::Implementation::commit_behind_the_rest(Files files) {
   journal::Place place;
   journal::RecordBuilder record(
       journal_->block_bytes(),
@@ -318,11 +239,10 @@ Status Mapping::Implementation::commit_behind_the_rest(const TakenPages& pages) 
   auto reserved = journal_->reserve_oversize();
   if (!reserved.ok()) return reserved.status();
   place = reserved.value();
-  bool nothing = false;
+  bool is_empty = false;
   const auto build = [&]() -> Status {
-    PAWL_TRY(collect_changes(pages, record, nullptr));
-    nothing = record.empty() && !size_is_pending();
-    if (nothing) return {};
+    PAWL_TRY(collect(files, record, Keep::nothing, is_empty));
+    if (is_empty) return {};
     PAWL_TRY(record.finish(header_for(place)));
     PAWL_TRY(journal_->extend(place, record.block().size()));
     return journal_->write(place, 0, record.block());
@@ -333,7 +253,7 @@ Status Mapping::Implementation::commit_behind_the_rest(const TakenPages& pages) 
   } catch (const std::bad_alloc&) {
     built = Status::no_memory(kNoMemory);
   }
-  if (!built.ok() || nothing) {
+  if (!built.ok() || is_empty) {
     journal_->cancel(place);
     if (const Status cut = journal_->give_growth_back(); !cut.ok()) note_final(cut);
     return built;
@@ -344,11 +264,10 @@ Status Mapping::Implementation::commit_behind_the_rest(const TakenPages& pages) 
     return usable();
   }
   log_->set_durable(place.sequence);
-  count(place, record);
-  lowest_size_ = size_;
+  count(files, place);
   Status applied;
   try {
-    applied = checkpointer_.apply_directly([&] { return apply_direct(place); });
+    applied = checkpointer_.apply_directly([&] { return apply_direct(files, place); });
   } catch (const std::bad_alloc&) {
     applied = Status::no_memory("no memory for the committed image");
   }
@@ -356,59 +275,120 @@ Status Mapping::Implementation::commit_behind_the_rest(const TakenPages& pages) 
   return {};
 }
 
-Status Mapping::Implementation::commit_pages(const TakenPages& taken, Durability durability) {
-  if (outside_.empty()) return commit_in_order(taken, durability);
-  TakenPages pages = taken;
-  for (const auto& [page, bytes] : outside_) pages.push_back({page, kAllLines});
-  join(pages);
-  return commit_in_order(pages, durability);
+// The pages that are to be committed are taken from the tracker, and with them those that were
+// written outside of the window.
+Status Mapping::Implementation::take_in_hand(std::uint64_t first_page, std::uint64_t end_page) {
+  taken_.clear();
+  in_hand_ = &taken_;
+  return take_pages(first_page, end_page, taken_);
 }
 
-Status Mapping::Implementation::commit_in_order(const TakenPages& pages, Durability durability) {
-  dirty_pages_ += pages.size();
-  if (lines_are_enough(pages)) return commit_lines(pages);
+Status Mapping::Implementation::join_outside(std::uint64_t first_page, std::uint64_t end_page) {
+  if (options_.verify && tracker_->knows_lines())
+    PAWL_TRY(find_unmarked(first_page, end_page, taken_));
+  if (outside_.empty()) return {};
+  with_outside_ = taken_;
+  for (const auto& [page, bytes] : outside_) with_outside_.push_back({page, kAllLines});
+  join(with_outside_);
+  in_hand_ = &with_outside_;
+  return {};
+}
+
+Status Mapping::Implementation::commit_in_hand(Files files, Durability durability) {
+  Implementation& first = *files.front();
+  std::uint64_t pages = 0;
+  for (Implementation* file : files) {
+    file->dirty_pages_ += file->in_hand_->size();
+    pages += file->in_hand_->size();
+  }
   // What is compared is compared with the base.
-  PAWL_TRY(settle_in_place());
-  return pages.size() > kStagedPagesMax ? commit_direct(pages) : commit_staged(pages, durability);
+  PAWL_TRY(first.settle_in_place());
+  return pages > kStagedPagesMax ? commit_direct(files) : commit_staged(files, durability);
 }
 
 Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uint64_t end_page,
                                               Durability durability) {
-  taken_.clear();
   if (is_broken(Law::only_the_range)) {
     first_page = 0;
     end_page = ~std::uint64_t{0};
   }
-  PAWL_TRY(take_pages(first_page, end_page, taken_));
+  PAWL_TRY(take_in_hand(first_page, end_page));
+  if (lines_are_enough(taken_)) return commit_lines(first_page, end_page);
+  Implementation* const own = this;
+  return commit_taken({&own, 1}, first_page, end_page, durability);
+}
+
+Status Mapping::Implementation::commit_whole(Files files, Durability durability) {
+  constexpr std::uint64_t kAllPages = ~std::uint64_t{0};
+  for (std::size_t taken = 0; taken < files.size(); ++taken) {
+    const Status status = files[taken]->take_in_hand(0, kAllPages);
+    if (status.ok()) continue;
+    give_back(files.first(taken));
+    return status;
+  }
+  return commit_taken(files, 0, kAllPages, durability);
+}
+
+// Nothing is lost: the next commit finds the pages again.
+void Mapping::Implementation::give_back(Files files) {
+  if (is_broken(Law::keep_what_failed)) return;
+  for (Implementation* file : files) file->keep_pages(file->taken_);
+}
+
+Status Mapping::Implementation::commit_taken(Files files, std::uint64_t first_page,
+                                             std::uint64_t end_page, Durability durability) {
   Status status;
   try {
-    if (options_.verify && tracker_->knows_lines())
-      status = find_unmarked(first_page, end_page, taken_);
-    if (status.ok()) status = commit_pages(taken_, durability);
+    for (Implementation* file : files) {
+      if (status.ok()) status = file->join_outside(first_page, end_page);
+    }
+    if (status.ok()) status = commit_in_hand(files, durability);
   } catch (const std::bad_alloc&) {
     status = Status::no_memory(kNoMemory);
   }
-  image_.end_commit();
+  for (Implementation* file : files) file->image_.end_commit();
   if (!status.ok()) {
-    // Nothing is lost: the next commit finds the pages again.
-    if (!is_broken(Law::keep_what_failed)) keep_pages(taken_);
+    give_back(files);
     return status;
   }
-  outside_.clear();
-  private_pages_ += taken_.size();
-  // The commit is durable already; what fails from here on is the next call's, if it is one.
-  try {
-    after_commit(first_page, end_page);
-  } catch (const std::bad_alloc&) {
-    [[maybe_unused]] const Status noted = note(Status::no_memory("no memory after a commit"));
+  for (Implementation* file : files) {
+    file->outside_.clear();
+    file->private_pages_ += file->taken_.size();
   }
+  end_commit(files, first_page, end_page);
   return {};
 }
 
-void Mapping::Implementation::after_commit(std::uint64_t first_page, std::uint64_t end_page) {
+// The commit is durable already; what fails from here on is the next call's, if it is one.
+void Mapping::Implementation::end_commit(Files files, std::uint64_t first_page,
+                                         std::uint64_t end_page) {
+  try {
+    after_commit(files, first_page, end_page);
+  } catch (const std::bad_alloc&) {
+    [[maybe_unused]] const Status noted =
+        files.front()->note(Status::no_memory("no memory after a commit"));
+  }
+}
+
+void Mapping::Implementation::after_commit(Files files, std::uint64_t first_page,
+                                           std::uint64_t end_page) {
+  Implementation& first = *files.front();
   // The rest of the way into the base is closed: the record must stay.
-  if (!usable().ok()) return;
-  if (base_in_place_ == nullptr && (options_.apply == ApplyChoice::eager || overlay_is_full())) {
+  if (!first.usable().ok()) return;
+  // Of whichever file: the background may be in want of space for one of them alone.
+  first.make_room(std::any_of(files.begin(), files.end(),
+                              [](const Implementation* file) { return file->overlay_is_full(); }));
+  for (Implementation* file : files) {
+    const View& view = file->view_;
+    if (!view.mapped() || first_page > view.first_page() || end_page < view.accessible_end_page())
+      continue;
+    if (const Status bounded = file->bound_memory(); !bounded.ok()) file->note_final(bounded);
+  }
+}
+
+// In the overlay and in the journal.
+void Mapping::Implementation::make_room(bool an_overlay_is_full) {
+  if (base_in_place_ == nullptr && (options_.apply == ApplyChoice::eager || an_overlay_is_full)) {
     if (batches_.idle()) {
       [[maybe_unused]] const Status applied = note(checkpointer_.apply_now());
     }
@@ -420,10 +400,6 @@ void Mapping::Implementation::after_commit(std::uint64_t first_page, std::uint64
     }
   } else {
     checkpointer_.nudge();
-  }
-  if (view_.mapped() && first_page <= view_.first_page() &&
-      end_page >= view_.accessible_end_page()) {
-    if (const Status bounded = bound_memory(); !bounded.ok()) note_final(bounded);
   }
 }
 
@@ -455,59 +431,6 @@ Status Mapping::Implementation::bound_memory() {
   pages_dropped_ += private_pages_;
   private_pages_ = 0;
   return {};
-}
-
-Status Mapping::Implementation::show_base() {
-  try {
-    return view_.show_base(size_);
-  } catch (const std::bad_alloc&) {
-    return Status::no_memory("no memory to map the file anew");
-  }
-}
-
-Status Mapping::Implementation::roll_back_locked(std::uint64_t first_page, std::uint64_t end_page,
-                                                 bool whole) {
-  PAWL_TRY(apply_all());
-  PAWL_ASSERT(image_.waiting_pages() == 0);
-  rollbacks_ += 1;
-  TakenPages taken;
-  PAWL_TRY(take_pages(first_page, end_page, taken));
-  if (whole) {
-    outside_.clear();
-    forget_pages();
-    size_ = lowest_size_ = image_.size();
-    private_pages_ = 0;
-    if (!view_.mapped()) return {};
-    const Status shown = show_base();
-    if (!shown.ok()) note_final(shown);  // part of the view may be untracked now
-    return shown;
-  }
-  Status status;
-  try {
-    status = roll_back_pages(taken);
-  } catch (const std::bad_alloc&) {
-    status = Status::no_memory("no memory for the rollback; free some and call again");
-  }
-  // What was not rolled back is still to be committed.
-  if (!status.ok()) keep_pages(taken);
-  return status;
-}
-
-Status Mapping::Implementation::roll_back_pages(const TakenPages& taken) {
-  return for_runs(taken, [&](const PageRun& run) -> Status {
-    const std::uint64_t file_end = std::clamp(view_.file_end_page(), run.first, run.end());
-    // Pages that are locked in memory cannot be dropped; they are copied like those of growth.
-    const bool dropped =
-        file_end > run.first && view_.show_base_pages(run.first, file_end - run.first).ok();
-    for (std::uint64_t page = run.first; page < run.end(); ++page) {
-      const bool cut = lowest_size_ < (page + 1) * kPageBytes && lowest_size_ < image_.size();
-      if (page < file_end && dropped && !cut) continue;
-      auto committed = page_before(page);
-      if (!committed.ok()) return committed.status();
-      PAWL_TRY(store_in_view(page * kPageBytes, committed.value()->bytes));
-    }
-    return {};
-  });
 }
 
 }  // namespace pawl

@@ -47,7 +47,7 @@ Status Mapping::Implementation::truncate_locked(std::uint64_t size_bytes) {
   if (size_bytes < size_ && is_broken(Law::shrink_with_the_commit))
     PAWL_TRY(medium_->base().resize(size_bytes));
   struct rlimit limit{};
-  if (size_bytes > journal::kFileSizeMax ||
+  if (size_bytes > size_bytes_max() ||
       (size_bytes > size_ && ::getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
        limit.rlim_cur != RLIM_INFINITY && size_bytes > limit.rlim_cur)) {
     return Status::failure(EFBIG, medium_->path() + " cannot grow to " +
@@ -112,7 +112,7 @@ Result<std::size_t> Mapping::Implementation::read_locked(std::uint64_t offset,
 Status Mapping::Implementation::write_locked(std::uint64_t offset,
                                              std::span<const std::byte> from) {
   if (from.empty()) return {};
-  if (offset > journal::kFileSizeMax - from.size())
+  if (offset > size_bytes_max() - from.size())
     return Status::failure(EFBIG,
                            "a write to " + medium_->path() + " ends past what a file can hold");
   if (offset + from.size() > size_) PAWL_TRY(truncate_locked(offset + from.size()));

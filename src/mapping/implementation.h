@@ -10,6 +10,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <vector>
 
 #include "journal/committed_image.h"
 #include "journal/journal.h"
@@ -22,18 +24,23 @@
 
 namespace pawl {
 
+class Group;
+
 // A commit of more dirty pages than this goes past the overlay, straight from its durable record
 // into the base.
 inline constexpr std::uint64_t kStagedPagesMax = 2048;
 static_assert(kStagedPagesMax * journal::range_bytes(kPageBytes) + sizeof(journal::RecordHeader) +
+                  journal::range_bytes(journal::kGroupFilesMax * sizeof(journal::FileSize)) +
                   journal::kBlockBytes <=
               journal::kRecordBufferMax);
 
 class Mapping::Implementation {
  public:
+  // `number`: by which the log's records name the file; 0: they are about no other.
   Implementation(std::unique_ptr<Medium> medium, const Options& options,
-                 std::shared_ptr<CommitLog> log, std::unique_ptr<Tracker> tracker,
-                 std::uint64_t size_bytes, std::uint64_t records_replayed);
+                 std::shared_ptr<CommitLog> log, std::uint64_t number,
+                 std::unique_ptr<Tracker> tracker, std::uint64_t size_bytes,
+                 std::uint64_t records_replayed);
   ~Implementation();
 
   // mapping.cc
@@ -45,10 +52,16 @@ class Mapping::Implementation {
   // open_close.cc
   static Result<std::unique_ptr<Mapping>> open(std::unique_ptr<Medium> medium,
                                                const Options& options);
+  static Result<std::unique_ptr<Mapping>> open_in(const std::shared_ptr<Group>& group,
+                                                  std::unique_ptr<Medium> medium);
+  struct Joining;  // a group, with its lock held
+  static Status join_group(const std::shared_ptr<Group>& group, Joining& joining);
+  static void leave_again(Group& group, Joining& joining) noexcept;
   void lock_for_fork();
   void unlock_after_fork();
   Status end_locked();
   Status close_locked();
+  Status leave_locked();
   Status discard_locked();
   Status end_journal();
 
@@ -69,6 +82,9 @@ class Mapping::Implementation {
   enum class Durability { now, queued };
   // File pages [first, end) of the window, and all writes outside it.
   Status commit_locked(std::uint64_t first_page, std::uint64_t end_page, Durability durability);
+  // Everything in several files of one log, by one record.
+  using Files = std::span<Implementation* const>;
+  static Status commit_whole(Files files, Durability durability);
   // Every record that was queued or waits, into the base; and flushed there, and dropped.
   Status apply_all();
   // Where a snapshot holds the records it gives way: it finds them gone, and begins anew.
@@ -82,10 +98,13 @@ class Mapping::Implementation {
   // in_place.cc
   // Whether the lines that the tracker named can be logged as they are, and nothing else is to do.
   bool lines_are_enough(const TakenPages& pages) const;
-  Status commit_lines(const TakenPages& pages);
+  Status record_lines(const TakenPages& pages);
+  Status commit_lines(std::uint64_t first_page, std::uint64_t end_page);
   Status commit_in_place(journal::RecordBuilder& record);
-  Status log_in_place(const journal::Place& place, std::span<const std::byte> record);
-  void let_wait_in_place(const journal::Place& place, journal::RecordBuilder& record);
+  Status write_in_place(journal::RecordBuilder& record, journal::Place& place);
+  Status flush_in_place(const journal::Place& place);
+  void write_waiting();
+  void let_wait(const journal::Place& place, journal::RecordBuilder& record);
   Status settle_in_place();
   Status apply_in_place(std::span<const std::byte> record, std::uint64_t sequence);
 
@@ -101,7 +120,10 @@ class Mapping::Implementation {
   Status store_in_view(std::uint64_t offset, std::span<const std::byte> from);
 
   // The reason why there are no more commits, if there is one.
-  Status usable() const;
+  Status usable() const {
+    const bool is_usable = !abandoned_.load() && !closed_.load() && !log_->failures().has_final();
+    return is_usable ? Status{} : why_not_usable();
+  }
   Status in_own_process() const;
   Status note(Status status) { return log_->failures().note(std::move(status)); }
   void note_final(const Status& status) noexcept { log_->failures().note_final(status); }
@@ -113,6 +135,16 @@ class Mapping::Implementation {
     return image_.waiting_pages() >
            std::max(kOverlayPagesMax, 2 * std::size_t{options_.apply_threshold_pages});
   }
+  // In records.
+  std::uint64_t range_offset(std::uint64_t offset) const {
+    return (number_ << journal::kFileNumberShift) + offset;
+  }
+  std::uint64_t size_bytes_max() const {
+    return number_ == 0 ? journal::kFileSizeMax : journal::kGroupFileSizeMax;
+  }
+  std::uint64_t truncate_to() const {
+    return lowest_size_ < image_.size() ? lowest_size_ : journal::kNoTruncation;
+  }
   bool size_is_pending() const { return size_ != image_.size() || lowest_size_ < image_.size(); }
   // The committed copy of a page as the commit in hand will find it: cut where the file was cut.
   Result<CommittedImage::Page> page_before(std::uint64_t page);
@@ -122,9 +154,12 @@ class Mapping::Implementation {
   const Options options_;
   // Its threads end before the medium goes, and with that the writer's lock.
   const std::shared_ptr<CommitLog> log_;
-  std::mutex& mutex_;  // the log's, as are the next three
+  const std::uint64_t number_;
+  Group* group_ = nullptr;  // that it has joined, if it has
+  std::mutex& mutex_;       // the log's, as are the next three
   journal::Journal* const journal_;
-  journal::Checkpointer& checkpointer_;
+  using Checkpointer = journal::Checkpointer;
+  Checkpointer& checkpointer_;
   journal::BatchWriter& batches_;
   // On a medium that is memory; then nothing ever waits in the overlay or in a queue.
   const std::byte* const base_in_place_;
@@ -144,6 +179,7 @@ class Mapping::Implementation {
   std::uint64_t private_pages_ = 0;     // at most so many pages of the view are private memory
   std::atomic<bool> abandoned_{false};  // in a forked child
   std::atomic<bool> closed_{false};
+  bool has_left_ = false;  // the file has all that was committed, and nothing else knows of it
 
   // Guarded by mutex_.
   std::uint64_t commits_ = 0;
@@ -157,8 +193,18 @@ class Mapping::Implementation {
   std::uint64_t unmarked_bytes_ = 0;
   const std::uint64_t records_replayed_;
   AlignedBuffer record_memory_;  // kept from one commit to the next
-  TakenPages taken_;             // by the commit in hand; its memory is kept, too
-  TakenPages left_;              // after step_aside(): pages of the window that may have changed
+  // Of the commit in hand; their memory is kept, too.
+  TakenPages taken_;                     // from the tracker
+  TakenPages with_outside_;              // and those written outside of the window, if any
+  const TakenPages* in_hand_ = nullptr;  // one of the two
+  struct Change {
+    std::uint64_t page;
+    CommittedImage::Page committed;
+  };
+  std::vector<Change> changes_;
+  std::uint64_t bytes_changed_in_hand_ = 0;
+  std::uint64_t changed_pages_in_hand_ = 0;
+  TakenPages left_;  // after step_aside(): pages of the window that may have changed
   // On a medium that is memory: of lines that were named, kept from one commit to the next;
   journal::RecordBuilder lines_record_;
   // and the last record, when its bytes are not yet in the base.
@@ -171,12 +217,9 @@ class Mapping::Implementation {
   Waiting waiting_;
 
  private:
-  struct Change {
-    std::uint64_t page;
-    CommittedImage::Page committed;
-  };
-  Status collect_changes(const TakenPages& pages, journal::RecordBuilder& record,
-                         std::vector<Change>* changes);
+  enum class Keep { pages, nothing };  // that changed, for patch_image()
+  Status why_not_usable() const;
+  Status collect_changes(journal::RecordBuilder& record, Keep keep);
   Status take_known_pages(std::uint64_t first_page, std::uint64_t end_page, TakenPages& taken);
   void note_lines(const StoredLines& stored) const noexcept;
   void be_unsure_of(std::uint64_t first_page, std::uint64_t end_page) noexcept;
@@ -185,24 +228,36 @@ class Mapping::Implementation {
   Status put_in_base(std::uint64_t page, std::span<const std::byte> bytes);
   const std::byte* committed_in_place(std::uint64_t page) const;
   bool marks_are_enough(std::uint64_t page, std::uint64_t lines) const;
-  Status commit_pages(const TakenPages& taken, Durability durability);
-  Status commit_in_order(const TakenPages& pages, Durability durability);
-  void after_commit(std::uint64_t first_page, std::uint64_t end_page);
+  Status take_in_hand(std::uint64_t first_page, std::uint64_t end_page);
+  Status join_outside(std::uint64_t first_page, std::uint64_t end_page);
+  static Status commit_in_hand(Files files, Durability durability);
+  static Status collect(Files files, journal::RecordBuilder& record, Keep keep, bool& is_empty);
+  static Status commit_taken(Files files, std::uint64_t first_page, std::uint64_t end_page,
+                             Durability durability);
+  static void give_back(Files files);
+  static void end_commit(Files files, std::uint64_t first_page, std::uint64_t end_page);
+  static void after_commit(Files files, std::uint64_t first_page, std::uint64_t end_page);
+  // Of what after_commit() does, where the base is memory.
+  bool has_more_to_do() const {
+    return journal_->has_grown() || checkpointer_.is_due() ||
+           private_pages_ * kPageBytes > options_.resident_bytes_max;
+  }
+  void make_room(bool an_overlay_is_full);
   Status show_base();
-  Status commit_staged(const TakenPages& pages, Durability durability);
-  Status commit_direct(const TakenPages& pages);
-  Status commit_behind_the_rest(const TakenPages& pages);
+  static Status commit_staged(Files files, Durability durability);
+  Status commit_record(Files files, journal::RecordBuilder& record, Durability durability);
+  static Status commit_direct(Files files);
+  Status commit_behind_the_rest(Files files);
   Result<journal::Place> place_for(std::uint64_t record_bytes);
   Result<journal::Place> place_behind_the_rest(std::uint64_t record_bytes) const;
   journal::RecordHeader header_for(const journal::Place& place) const;
   Status roll_back_pages(const TakenPages& taken);
-  void patch_image_with(std::span<const std::byte> record, const std::vector<Change>& changes,
-                        std::uint64_t sequence);
+  void patch_image_with(std::span<const std::byte> record, std::uint64_t sequence);
   // False: it failed, which is final.
-  bool patch_image(std::span<const std::byte> record, const std::vector<Change>& changes,
-                   std::uint64_t sequence);
-  Status apply_direct(const journal::Place& place);
-  void count(const journal::Place& place, const journal::RecordBuilder& record);
+  bool patch_image(std::span<const std::byte> record, std::uint64_t sequence);
+  static bool patch_images(Files files, std::span<const std::byte> record, std::uint64_t sequence);
+  Status apply_direct(Files files, const journal::Place& place);
+  static void count(Files files, const journal::Place& place);
   void shrink_journal();
   Status bound_memory();
 };

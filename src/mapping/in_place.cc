@@ -1,12 +1,13 @@
 // The way of a durable record into a base that is memory.
 //
 // What is copied past the caches is waited for at the next fence, and by each locked instruction
-// before that.  So that a commit waits once, its bytes go into the base when the next commit copies
-// its own record, and share that record's fence.  Until then the record waits here.
+// before that.  So that a commit waits once, its bytes go into the base when the next commit
+// begins, and share the fence of that one's record.  Until then the record waits here.
 
 #include <sys/mman.h>
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "journal/record_ranges.h"
 #include "mapping/implementation.h"
@@ -18,18 +19,25 @@ namespace pawl {
 
 // Of pages that the base has whole, and whose size does not change.
 bool Mapping::Implementation::lines_are_enough(const TakenPages& pages) const {
-  if (base_in_place_ == nullptr || !tracker_->knows_lines() || pages.empty()) return false;
+  if (base_in_place_ == nullptr || pages.empty() || !tracker_->knows_lines()) return false;
+  // What was written elsewhere is committed, too; and what had no mark.
+  if (!outside_.empty() || options_.verify) return false;
   if (size_is_pending() || (pages.back().page + 1) * kPageBytes > size_) return false;
   if (pages.size() > kStagedPagesMax) return false;
-  return std::all_of(pages.begin(), pages.end(), [this](const StoredLines& stored) {
-    return view_.accessible(stored.page) &&
-           (view_.protection_at(stored.page) & (PROT_READ | PROT_WRITE)) != 0;
+  // They are in order.
+  if (!view_.mapped() || pages.front().page < view_.first_page() ||
+      pages.back().page >= view_.accessible_end_page())
+    return false;
+  const auto is_open = [](int protection) { return (protection & (PROT_READ | PROT_WRITE)) != 0; };
+  if (view_.has_one_protection()) return is_open(view_.protection());
+  return std::all_of(pages.begin(), pages.end(), [&](const StoredLines& stored) {
+    return is_open(view_.protection_at(stored.page));
   });
 }
 
 // No page is read, compared or kept: to load a committed line from slow memory costs more than to
 // log one that did not change.
-Status Mapping::Implementation::commit_lines(const TakenPages& pages) {
+Status Mapping::Implementation::record_lines(const TakenPages& pages) {
   lines_record_.begin_anew();
   for (const auto& [page, lines] : pages) {
     const std::uint64_t start = page * kPageBytes;
@@ -40,66 +48,117 @@ Status Mapping::Implementation::commit_lines(const TakenPages& pages) {
     }));
     if (page_check_) PAWL_TRY(page_check_(page, lines));
   }
-  changed_pages_ += pages.size();
-  return commit_in_place(lines_record_);
+  changed_pages_in_hand_ = pages.size();
+  bytes_changed_in_hand_ = lines_record_.content_bytes();
+  return {};
+}
+
+// A whole commit of taken_, of which lines_are_enough().  Behind its fence nearly nothing is left
+// to do: a processor goes on behind one that it still waits for, until it has more to store than it
+// can hold back.  What the program does next is then done meanwhile.
+Status Mapping::Implementation::commit_lines(std::uint64_t first_page, std::uint64_t end_page) {
+  dirty_pages_ += taken_.size();
+  // First, so that it is under way while the record is made.
+  write_waiting();
+  journal::Place place;
+  Status status;
+  try {
+    status = record_lines(taken_);
+    if (status.ok()) status = write_in_place(lines_record_, place);
+  } catch (const std::bad_alloc&) {
+    status = Status::no_memory("no memory for the commit; free some and call again");
+  }
+  if (!status.ok()) {
+    if (!is_broken(Law::keep_what_failed)) keep_pages(taken_);
+    return status;
+  }
+  private_pages_ += taken_.size();
+  let_wait(place, lines_record_);
+  PAWL_TRY(flush_in_place(place));
+  if (has_more_to_do()) {
+    Implementation* const own = this;
+    end_commit({&own, 1}, first_page, end_page);
+  }
+  return {};
 }
 
 // Where a commit waits for no device there is nothing to queue for.
 Status Mapping::Implementation::commit_in_place(journal::RecordBuilder& record) {
-  auto place = place_for(record.record_bytes());
-  if (!place.ok()) return place.status();
-  PlaceInHand in_hand(*journal_, place.value());
-  PAWL_TRY(record.finish(header_for(place.value())));
-  PAWL_ASSERT(record.block().size() == place.value().bytes);
-  if (Status logged = log_in_place(place.value(), record.block()); !logged.ok()) {
-    if (logged.error_number() != EIO) return logged;
+  const bool is_resized = size_is_pending();
+  journal::Place place;
+  write_waiting();
+  PAWL_TRY(write_in_place(record, place));
+  if (!is_resized) let_wait(place, record);
+  PAWL_TRY(flush_in_place(place));
+  if (is_resized && !is_broken(Law::apply_after_flush)) {
+    if (const Status applied = apply_in_place(record.block(), place.sequence); !applied.ok())
+      note_final(applied);  // the next open completes it
+  }
+  return {};
+}
+
+// All of a commit but its fence.
+Status Mapping::Implementation::write_in_place(journal::RecordBuilder& record,
+                                               journal::Place& place) {
+  if (const auto reserved = journal_->reserve(record.record_bytes())) {
+    place = *reserved;
+  } else {
+    auto waited = place_for(record.record_bytes());
+    if (!waited.ok()) return waited.status();
+    place = waited.value();
+  }
+  PlaceInHand in_hand(*journal_, place);
+  PAWL_TRY(record.finish(header_for(place)));
+  PAWL_ASSERT(record.block().size() == place.bytes);
+  if (is_broken(Law::apply_after_flush)) {
+    PAWL_TRY(settle_in_place());
+    PAWL_TRY(apply_in_place(record.block(), place.sequence));
+  }
+  if (Status written = journal_->write(place, 0, record.block()); !written.ok()) {
+    if (written.error_number() != EIO) return written;
     in_hand.keep();
-    note_final(logged);
+    note_final(written);
     return usable();
   }
   in_hand.keep();
-  log_->set_durable(place.value().sequence);
-  count(place.value(), record);
-  let_wait_in_place(place.value(), record);
-  lowest_size_ = size_;
+  Implementation* const own = this;
+  count({&own, 1}, place);
   return {};
 }
 
-// One write and one flush (law 2) of the record; of the one that waited, durable long since, the
-// bytes are in the base then, too.
-Status Mapping::Implementation::log_in_place(const journal::Place& place,
-                                             std::span<const std::byte> record) {
-  if (is_broken(Law::apply_after_flush)) {
-    PAWL_TRY(settle_in_place());
-    PAWL_TRY(apply_in_place(record, place.sequence));
+// One write and one flush (law 2), which the record that waited before shares.
+Status Mapping::Implementation::flush_in_place(const journal::Place& place) {
+  if (Status flushed = journal_->flush(); !flushed.ok()) {
+    // It must not reach the base: nobody knows whether it is durable.
+    waiting_.bytes = 0;
+    note_final(flushed);
+    return usable();
   }
-  PAWL_TRY(journal_->write(place, 0, record));
-  if (waiting_.bytes == 0) return journal_->flush();
-  PAWL_TRY(journal::for_ranges(waiting_.record(),
-                               [this](std::uint64_t offset, std::span<const std::byte> content) {
-                                 medium_->base().write_in_place(offset, content);
-                                 return Status{};
-                               }));
-  PAWL_TRY(journal_->flush());
-  image_.applied_in_place(waiting_.sequence);
-  waiting_.bytes = 0;
+  log_->set_durable(place.sequence);
   return {};
 }
 
-// After log_in_place() of it.  One that changes the file's size goes into the base at once.
-void Mapping::Implementation::let_wait_in_place(const journal::Place& place,
-                                                journal::RecordBuilder& record) {
+// The bytes of the record that waits, durable long since, into the base; they are there behind the
+// next fence.
+void Mapping::Implementation::write_waiting() {
+  if (waiting_.bytes == 0) return;
+  MediumFile& base = medium_->base();
+  const Status written = journal::for_ranges(
+      waiting_.record(), [&base](std::uint64_t offset, std::span<const std::byte> content) {
+        base.write_in_place(offset, content);
+        return Status{};
+      });
+  PAWL_ASSERT(written.ok());
+}
+
+// Takes the place of the one that write_waiting() has written.
+void Mapping::Implementation::let_wait(const journal::Place& place,
+                                       journal::RecordBuilder& record) {
   if (is_broken(Law::apply_after_flush)) return;
-  const journal::RecordHeader header = journal::header_of(record.block());
-  if (header.truncate_to == journal::kNoTruncation && header.file_size == image_.size()) {
-    PAWL_ASSERT(waiting_.bytes == 0);
-    waiting_.bytes = record.block().size();
-    waiting_.sequence = place.sequence;
-    record.swap_buffer(waiting_.memory);
-    return;
-  }
-  if (const Status applied = apply_in_place(record.block(), place.sequence); !applied.ok())
-    note_final(applied);  // the next open completes it
+  if (waiting_.bytes != 0) image_.applied_in_place(waiting_.sequence);
+  waiting_.bytes = record.block().size();
+  waiting_.sequence = place.sequence;
+  record.swap_buffer(waiting_.memory);
 }
 
 // What reads the base, or lets go of records, comes here first.

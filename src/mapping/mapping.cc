@@ -17,7 +17,7 @@ Status Mapping::Implementation::in_own_process() const {
                                     "the file in the process that is to write it");
 }
 
-Status Mapping::Implementation::usable() const {
+Status Mapping::Implementation::why_not_usable() const {
   PAWL_TRY(in_own_process());
   if (closed_.load()) return Status::failure(EINVAL, medium_->path() + " is closed; map it again");
   if (log_->failures().has_final()) {
@@ -171,7 +171,7 @@ Status Mapping::truncate(std::uint64_t size_bytes) {
 
 Status Mapping::allocate(std::uint64_t offset, std::uint64_t length) {
   return implementation_->in_order<Status>([&](Implementation& own) -> Status {
-    if (length == 0 || offset > journal::kFileSizeMax - length)
+    if (length == 0 || length > own.size_bytes_max() || offset > own.size_bytes_max() - length)
       return Status::failure(EINVAL, "no such range can be allocated");
     PAWL_TRY(own.image_.reserve_space(offset, length));
     return offset + length > own.size_ ? own.truncate_locked(offset + length) : Status{};
@@ -224,7 +224,9 @@ Status Mapping::leave_in_base() {
 }
 
 Status Mapping::take_over(Mapping& aside) {
-  const std::lock_guard lock_aside(aside.implementation_->mutex_);
+  // In a group both have one lock.
+  std::unique_lock lock_aside(aside.implementation_->mutex_, std::defer_lock);
+  if (&aside.implementation_->mutex_ != &implementation_->mutex_) lock_aside.lock();
   return implementation_->in_order<Status>(
       [&](Implementation& own) { return own.take_over_locked(*aside.implementation_); });
 }

@@ -26,6 +26,7 @@ struct Window {
   int protection = 0;
 };
 
+class Group;
 struct MappingStatistics;  // see mapping/statistics.h
 
 class Mapping {
@@ -108,6 +109,7 @@ class Mapping {
   const Medium& medium() const;
 
  private:
+  friend class Group;
   class Implementation;
   explicit Mapping(std::unique_ptr<Implementation> implementation);
   std::unique_ptr<Implementation> implementation_;

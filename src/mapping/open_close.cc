@@ -3,9 +3,10 @@
 #include <cerrno>
 #include <new>
 
-#include "journal/replay.h"
 #include "mapping/fork_guard.h"
+#include "mapping/group.h"
 #include "mapping/implementation.h"
+#include "mapping/recovery.h"
 #include "medium/law.h"
 
 namespace pawl {
@@ -26,61 +27,16 @@ Result<std::unique_ptr<Tracker>> make_tracker(TrackerChoice choice) {
   return make_fault_tracker();
 }
 
-constexpr int kAcquireAttemptsMax = 100;
-
-struct OpenJournal {
-  std::unique_ptr<MediumFile> file;
-  bool is_new = false;
-  journal::Replayed replayed;
-};
-
-// The existing side file, locked; ENOENT when there is none and the file carries no mark; ENODATA
-// when it carries one.  A writer that begins or ends meanwhile is not taken for a crash: its mark
-// comes after its journal and goes before it.
-Result<JournalFile> existing_journal(Medium& medium) {
-  std::optional<Mark> seen;
-  for (int attempt = 0; attempt < kAcquireAttemptsMax; ++attempt) {
-    auto acquired = medium.acquire_journal(false);
-    if (acquired.ok() || acquired.status().error_number() != ENOENT) return acquired;
-    auto mark = medium.mark();
-    if (!mark.ok()) return mark.status();
-    if (!mark.value().has_value()) return acquired;
-    if (seen.has_value() && seen->journal_id == mark.value()->journal_id) {
-      return journal::missing_journal(medium, *mark.value());
-    }
-    seen = mark.value();
-  }
-  return Status::failure(EBUSY, "writers of " + medium.path() + " come and go; try again");
-}
-
-// The side file, locked and replayed; new when there was none.
-Result<OpenJournal> recovered_journal(Medium& medium) {
-  auto acquired = existing_journal(medium);
-  if (!acquired.ok() && acquired.status().error_number() == ENOENT)
-    acquired = medium.acquire_journal(true);
-  if (!acquired.ok()) return acquired.status();
-  OpenJournal journal;
-  journal.file = std::move(acquired.value().file);
-  journal.is_new = acquired.value().is_new;
-  if (journal.is_new) {
-    journal.replayed.journal_id = journal::random_journal_id();
-    return journal;
-  }
-  auto replayed = journal::replay(medium, *journal.file);
-  if (!replayed.ok()) return replayed.status();
-  journal.replayed = replayed.value();
-  return journal;
-}
-
 }  // namespace
 
 Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Options& options,
-                                        std::shared_ptr<CommitLog> log,
+                                        std::shared_ptr<CommitLog> log, std::uint64_t number,
                                         std::unique_ptr<Tracker> tracker, std::uint64_t size_bytes,
                                         std::uint64_t records_replayed)
     : medium_(std::move(medium)),
       options_(options),
       log_(std::move(log)),
+      number_(number),
       mutex_(log_->mutex()),
       journal_(&log_->journal()),
       checkpointer_(log_->checkpointer()),
@@ -93,21 +49,40 @@ Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Op
       lowest_size_(size_bytes),
       records_replayed_(records_replayed),
       lines_record_(journal_->block_bytes()) {
+  if (number_ == 0) journal_->keep_what_is_held([this] { return medium_->first_held_record(); });
   checkpointer_.add(medium_->base(), image_);
-  journal_->keep_what_is_held([this] { return medium_->first_held_record(); });
-  guard_fork(this, {.before = [this] { lock_for_fork(); },
-                    .in_parent = [this] { unlock_after_fork(); },
-                    .in_child =
-                        [this] {
-                          unlock_after_fork();
-                          abandoned_.store(true);
-                          medium_->abandon();
-                        }});
+  try {
+    guard_fork(this, {.before = [this] { lock_for_fork(); },
+                      .in_parent = [this] { unlock_after_fork(); },
+                      .in_child =
+                          [this] {
+                            unlock_after_fork();
+                            abandoned_.store(true);
+                            medium_->abandon();
+                          }});
+  } catch (...) {
+    // The log may be a group's, and go on.
+    checkpointer_.remove(image_, Checkpointer::Left::after_all);
+    throw;
+  }
 }
 
 Mapping::Implementation::~Implementation() {
   forget_fork_guard(this);
-  checkpointer_.remove(image_);
+  if (group_ == nullptr) {
+    // A file that could not join its group has no record there; the group's lock is held.
+    checkpointer_.remove(
+        image_, number_ == 0 ? Checkpointer::Left::as_in_a_crash : Checkpointer::Left::after_all);
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  if (!has_left_) {
+    // The others must not go on as if this file had all that was committed.
+    note_final(Status::failure(EOWNERDEAD, medium_->path() + " was not closed"));
+    group_->forget(*this);
+  }
+  checkpointer_.remove(
+      image_, has_left_ ? Checkpointer::Left::after_all : Checkpointer::Left::as_in_a_crash);
 }
 
 // The child reads what is committed, and cannot bring a record that waits into the base.
@@ -166,10 +141,121 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
 
   auto log = std::make_shared<CommitLog>(std::move(journal.value()), options.apply_threshold_pages);
   auto implementation =
-      std::make_unique<Implementation>(std::move(medium), options, std::move(log),
+      std::make_unique<Implementation>(std::move(medium), options, std::move(log), 0,
                                        std::move(tracker.value()), size.value(), replayed.records);
   PAWL_TRY(implementation->image_.learn_space());
   return std::unique_ptr<Mapping>(new Mapping(std::move(implementation)));
+}
+
+struct Mapping::Implementation::Joining {
+  std::unique_ptr<Medium> medium;  // until there is a mapping
+  std::unique_ptr<Tracker> tracker;
+  bool holds_side_file = false;
+  std::uint64_t number = 0;  // 0: it is not listed
+  std::unique_ptr<Mapping> mapping;
+  bool may_be_marked = false;
+  Medium* file() const {
+    return mapping != nullptr ? mapping->implementation_->medium_.get() : medium.get();
+  }
+};
+
+Result<std::unique_ptr<Mapping>> Mapping::Implementation::open_in(
+    const std::shared_ptr<Group>& group, std::unique_ptr<Medium> medium) {
+  // In a forked child the lock may be held for ever.
+  if (group->abandoned_.load()) return group->usable();
+  auto tracker = make_tracker(group->options_.tracker);
+  if (!tracker.ok()) return tracker.status();
+  if (medium->base().in_place() != nullptr) {
+    return Status::failure(EOPNOTSUPP,
+                           medium->path() +
+                               " is in persistent memory, where files do not form "
+                               "groups; map it as a file on a disk (PAWL_MEDIUM=block)");
+  }
+  if (!medium->can_mark()) {
+    return Status::failure(EOPNOTSUPP, medium->path() +
+                                           " is on a file system without user attributes, which "
+                                           "the files of a group need");
+  }
+  auto size = medium->base().size();
+  if (!size.ok()) return size.status();
+  if (size.value() > journal::kGroupFileSizeMax)
+    return Status::failure(EFBIG, medium->path() + " is too large for a file of a group");
+
+  const std::lock_guard lock(group->log_.mutex());
+  PAWL_TRY(group->usable());
+  Joining joining;
+  joining.medium = std::move(medium);
+  joining.tracker = std::move(tracker.value());
+  Status joined;
+  try {
+    joined = join_group(group, joining);
+  } catch (const std::bad_alloc&) {
+    joined = Status::no_memory("no memory to take the file into its group");
+  }
+  if (joined.ok()) return std::move(joining.mapping);
+  leave_again(*group, joining);
+  return joined;
+}
+
+Status Mapping::Implementation::join_group(const std::shared_ptr<Group>& group, Joining& joining) {
+  Medium& medium = *joining.medium;
+  auto side = fresh_journal(medium);
+  if (!side.ok()) return side.status();
+  joining.holds_side_file = true;
+  // What the file holds now is the first committed image: it must not vanish behind later records.
+  PAWL_TRY(medium.base().flush());
+  // Recovery may have changed it.
+  auto size = medium.base().size();
+  if (!size.ok()) return size.status();
+  // The list first: what carries the mark must be found by it.
+  auto listed = group->list(medium);
+  if (!listed.ok()) return listed.status();
+  joining.number = listed.value();
+  const JournalId& id = group->log_.journal().id();
+  PAWL_TRY(journal::write_member(
+      *side.value(), id,
+      {joining.number, group->medium_->identity(), name_as_seen_from(medium, *group->medium_)}));
+  PAWL_TRY(medium.publish_journal());
+
+  // All that takes memory comes before the mark: what carries that is of the group.
+  auto implementation = std::make_unique<Implementation>(
+      std::move(joining.medium), group->options_, std::shared_ptr<CommitLog>(group, &group->log_),
+      joining.number, std::move(joining.tracker), size.value(), 0);
+  // Without it each page is asked for anew.
+  [[maybe_unused]] const Status learned = implementation->image_.learn_space();
+  joining.mapping.reset(new Mapping(std::move(implementation)));
+  joining.may_be_marked = true;
+  PAWL_TRY(medium.set_mark({id, medium.journal_path()}));
+  PAWL_TRY(medium.base().flush());
+
+  Implementation& own = *joining.mapping->implementation_;
+  group->enter(joining.number, own);
+  own.group_ = group.get();
+  return {};
+}
+
+// As far as a join came that failed.  What cannot be undone is left as after a crash, and the
+// group's journal with it: without that a file that carries the mark is not recovered.
+void Mapping::Implementation::leave_again(Group& group, Joining& joining) noexcept {
+  bool is_unmarked = !joining.may_be_marked;
+  try {
+    Medium* const file = joining.file();
+    is_unmarked = is_unmarked || (file->clear_mark().ok() && file->base().flush().ok());
+    if (!is_unmarked) {
+      return group.log_.failures().note_final(Status::failure(
+          EOWNERDEAD, file->path() + " could not join, and may carry the group's mark"));
+    }
+    [[maybe_unused]] Status ignored;
+    if (file != nullptr && joining.holds_side_file) ignored = file->remove_journal();
+    // Listed and without a mark it does no harm.
+    if (joining.number != 0) ignored = group.strike(joining.number);
+  } catch (const std::bad_alloc&) {
+    if (!is_unmarked) {
+      group.log_.failures().note_final(Status::no_memory("no memory to let go of a file"));
+    } else if (joining.number != 0) {
+      group.erase(joining.number);
+    }
+  }
 }
 
 // The window goes whatever else happens; what usable() says is said of the time before.
@@ -188,6 +274,7 @@ Status Mapping::Implementation::close_locked() {
 // What is committed goes into the base, and then the journal goes.
 Status Mapping::Implementation::end_journal() {
   PAWL_TRY(checkpoint_all());
+  if (group_ != nullptr) return leave_locked();
   if (is_broken(Law::mark_before_journal)) {
     PAWL_TRY(medium_->remove_journal());
     PAWL_TRY(medium_->clear_mark());
@@ -199,43 +286,21 @@ Status Mapping::Implementation::end_journal() {
   return medium_->remove_journal();
 }
 
+// With all records applied, flushed and dropped: its number may be another file's from now on.
+Status Mapping::Implementation::leave_locked() {
+  PAWL_TRY(medium_->clear_mark());
+  PAWL_TRY(medium_->base().flush());
+  has_left_ = true;
+  PAWL_TRY(group_->strike(number_));
+  return medium_->remove_journal();
+}
+
 Status Mapping::Implementation::discard_locked() {
+  if (group_ != nullptr) return close_locked();
   [[maybe_unused]] const Status ended = end_locked();
   [[maybe_unused]] const Status queued = batches_.wait();
   PAWL_TRY(medium_->clear_mark());
   return medium_->remove_journal();
-}
-
-Result<std::uint64_t> recover(Medium& medium, bool accept_loss) {
-  auto acquired = existing_journal(medium);
-  if (!acquired.ok()) {
-    if (acquired.status().error_number() == ENOENT) return std::uint64_t{0};
-    if (acquired.status().error_number() != ENODATA || !accept_loss) return acquired.status();
-    // Under the lock of a journal of our own, so that no writer begins meanwhile.
-    auto held = medium.acquire_journal(true);
-    if (!held.ok()) return held.status();
-    PAWL_TRY(medium.clear_mark());
-    PAWL_TRY(medium.base().flush());
-    PAWL_TRY(medium.remove_journal());
-    return std::uint64_t{0};
-  }
-  MediumFile& file = *acquired.value().file;
-  auto replayed = journal::replay(medium, file, accept_loss);
-  if (!replayed.ok()) return replayed.status();
-  auto present = file.size();
-  if (!present.ok()) return present.status();
-  // The journal is emptied, durably, before the mark goes: a crash in between finds nothing to do.
-  const std::uint64_t size_bytes =
-      std::max(round_down(present.value(), journal::kBlockBytes), kJournalSizeMin);
-  auto emptied =
-      journal::Journal::format(std::move(acquired.value().file), replayed.value().journal_id,
-                               medium.identity(), replayed.value().generation,
-                               replayed.value().next_sequence, size_bytes, medium.block_bytes());
-  if (!emptied.ok()) return emptied.status();
-  PAWL_TRY(medium.clear_mark());
-  PAWL_TRY(medium.base().flush());
-  PAWL_TRY(medium.remove_journal());
-  return replayed.value().records;
 }
 
 }  // namespace pawl

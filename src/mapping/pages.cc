@@ -36,16 +36,21 @@ Status Mapping::Implementation::take_known_pages(std::uint64_t first_page, std::
   Status status = tracker_->collect_lines(reinterpret_cast<char*>(view_.bytes(first_page)),
                                           (end - first_page) * kPageBytes, taken);
   const std::uint64_t window_start = reinterpret_cast<std::uintptr_t>(view_.address()) / kPageBytes;
-  for (StoredLines& stored : taken) {
-    PAWL_ASSERT(stored.page >= window_start &&
-                stored.page < window_start + view_.length() / kPageBytes);
-    stored.page += view_.first_page() - window_start;
-  }
-  const auto outside = std::partition(taken.begin(), taken.end(), [&](const StoredLines& stored) {
+  const std::uint64_t window_pages = view_.length() / kPageBytes;
+  const auto is_inside = [&](const StoredLines& stored) {
     return stored.page >= first_page && stored.page < end;
-  });
-  for (auto stored = outside; stored != taken.end(); ++stored) pending_.add(stored->page);
-  taken.erase(outside, taken.end());
+  };
+  bool all_are_inside = true;
+  for (StoredLines& stored : taken) {
+    PAWL_ASSERT(stored.page - window_start < window_pages);
+    stored.page += view_.first_page() - window_start;
+    all_are_inside = all_are_inside && is_inside(stored);
+  }
+  if (!all_are_inside) {
+    const auto outside = std::partition(taken.begin(), taken.end(), is_inside);
+    for (auto stored = outside; stored != taken.end(); ++stored) pending_.add(stored->page);
+    taken.erase(outside, taken.end());
+  }
   if (!status.ok()) {
     keep_pages(taken);
     taken.clear();

@@ -12,6 +12,7 @@ namespace pawl {
 using TakenPages = std::vector<StoredLines>;
 
 inline void join(TakenPages& pages) {
+  if (pages.size() < 2) return;
   const auto by_page = [](const StoredLines& a, const StoredLines& b) { return a.page < b.page; };
   if (!std::is_sorted(pages.begin(), pages.end(), by_page))
     std::sort(pages.begin(), pages.end(), by_page);

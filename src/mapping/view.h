@@ -47,6 +47,8 @@ class View {
   }
   // What the program asked for, for a file page of the window.
   int protection_at(std::uint64_t page) const;
+  // All of the window has protection().
+  bool has_one_protection() const { return parts_.empty(); }
 
   char* address() const { return address_; }
   std::size_t length() const { return length_; }

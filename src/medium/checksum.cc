@@ -27,15 +27,25 @@ bool has_instruction() {
   return has;
 }
 
+__attribute__((target("sse4.2"))) std::uint64_t with_word(std::uint64_t wide,
+                                                          const unsigned char* at) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, at, sizeof word);
+  return _mm_crc32_u64(wide, word);
+}
+
 __attribute__((target("sse4.2"))) std::uint32_t checksum_few(const unsigned char* at,
                                                              std::size_t count,
                                                              std::uint32_t crc_register) {
+  constexpr std::size_t kWordBytes = 8;
+  constexpr std::size_t kWordsOfStep = 8;
   std::uint64_t wide = crc_register;
-  for (; count >= sizeof wide; count -= sizeof wide, at += sizeof wide) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, at, sizeof word);
-    wide = _mm_crc32_u64(wide, word);
+  for (; count >= kWordsOfStep * kWordBytes; count -= kWordsOfStep * kWordBytes) {
+#pragma GCC unroll 8
+    for (std::size_t word = 0; word < kWordsOfStep; ++word, at += kWordBytes)
+      wide = with_word(wide, at);
   }
+  for (; count >= kWordBytes; count -= kWordBytes, at += kWordBytes) wide = with_word(wide, at);
   auto narrow = static_cast<std::uint32_t>(wide);
   for (; count > 0; --count) narrow = _mm_crc32_u8(narrow, *at++);
   return narrow;

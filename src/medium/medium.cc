@@ -1,5 +1,7 @@
 #include "medium/medium.h"
 
+#include <cerrno>
+
 namespace pawl {
 
 Status MediumFile::write_durably(std::uint64_t offset, std::span<const std::byte> from) {
@@ -9,6 +11,11 @@ Status MediumFile::write_durably(std::uint64_t offset, std::span<const std::byte
 
 void MediumFile::write_in_place(std::uint64_t /*offset*/, std::span<const std::byte> /*from*/) {
   PAWL_ASSERT(false && "only a medium that is memory is written in place");
+}
+
+Result<std::unique_ptr<Medium>> Medium::open_sibling(const std::string& name) {
+  return Status::failure(
+      EOPNOTSUPP, path() + " is on a medium without groups; " + name + " cannot be opened with it");
 }
 
 std::string describe_journal_id(const JournalId& id) {

@@ -118,6 +118,10 @@ class Medium {
   virtual Status set_mark(const Mark& mark) = 0;
   virtual Status clear_mark() = 0;
 
+  // Another file, by its name as seen from the directory of this one: of those that commit together
+  // in a group.  EOPNOTSUPP where the medium has no groups.
+  virtual Result<std::unique_ptr<Medium>> open_sibling(const std::string& name);
+
   // Maps part of the base copy-on-write: stores never reach the file.  Offset and length are
   // multiples of kPageBytes.  `flags` is MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_NORESERVE or 0.
   virtual Result<char*> map_private(void* address, std::size_t length, int protection, int flags,

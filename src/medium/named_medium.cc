@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "medium/block_medium.h"
+
 namespace pawl {
 namespace {
 
@@ -330,6 +332,11 @@ Status NamedMedium::clear_mark() {
         errno, "no room even to remove the mark of " + path_ + "; free some space and try again");
   }
   return Status::from_errno(errno, "cannot remove the mark of " + path_);
+}
+
+// A group has its records on a disk, so its files are opened as those are.
+Result<std::unique_ptr<Medium>> NamedMedium::open_sibling(const std::string& name) {
+  return open_block_medium(name.starts_with('/') ? name : directory() + name, read_only_);
 }
 
 Result<char*> NamedMedium::map_private(void* address, std::size_t length, int protection, int flags,

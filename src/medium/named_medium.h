@@ -54,6 +54,7 @@ class NamedMedium : public Medium {
   Result<std::optional<Mark>> mark() override;
   Status set_mark(const Mark& mark) override;
   Status clear_mark() override;
+  Result<std::unique_ptr<Medium>> open_sibling(const std::string& name) override;
   Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
                             std::uint64_t offset) override;
   void abandon() override { lock_.reset(-1); }

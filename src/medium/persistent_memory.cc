@@ -197,6 +197,9 @@ class MemoryAtHand final : public PersistentMemory {
   explicit MemoryAtHand(LineFlush flush) : processor_(flush) {}
 
   void copy(std::byte* to, std::span<const std::byte> from) override {
+    // Records, and what they hold.
+    if ((reinterpret_cast<std::uintptr_t>(to) | from.size()) % kMemoryLineBytes == 0)
+      return processor_.stream_lines(to, from.data(), from.size() / kMemoryLineBytes);
     copy_persistently(processor_, to, from.data(), from.size());
   }
   void flush(const std::byte* at, std::size_t count) override {

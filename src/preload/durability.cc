@@ -1,6 +1,7 @@
 // Calls that ask for durability of a file as a whole: each is a commit of all of it.
 #include "preload/interpose.h"
 
+#include "preload/group.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
@@ -12,7 +13,7 @@ namespace {
 
 // Empty when the descriptor is none of ours.
 std::optional<Status> commit_descriptor(int descriptor) {
-  return with_tracked(descriptor, [](TrackedFile& file) { return file.mapping->commit_all(); });
+  return with_tracked(descriptor, [](TrackedFile& file) { return commit_all(file); });
 }
 
 Status commit_everything() {
@@ -22,7 +23,7 @@ Status commit_everything() {
   for (const TrackedFilePointer& file : table::all()) {
     const std::lock_guard guard(file->lock);
     if (file->has_ended || !check_ours(*file).ok()) continue;
-    if (Status status = file->mapping->commit_all(); !status.ok() && first_failure.ok())
+    if (Status status = commit_all(*file); !status.ok() && first_failure.ok())
       first_failure = status;
   }
   return first_failure;

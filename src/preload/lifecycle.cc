@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "medium/block_medium.h"
-#include "medium/open_medium.h"
+#include "preload/group.h"
 #include "preload/inside.h"
 #include "preload/messages.h"
 #include "preload/own_descriptors.h"
@@ -73,20 +73,10 @@ Status attach_all(const TrackedFilePointer& file, int needed) {
   return {};
 }
 
-Result<std::unique_ptr<Mapping>> open_mapping(int descriptor) {
-  const auto options = Options::from_environment();
-  if (!options.ok()) return options.status();
-  auto medium = open_medium(descriptor, options.value().medium);
-  if (!medium.ok()) return medium.status();
-  Result<std::unique_ptr<Mapping>> mapping = Status::failure(EIO, "not opened");
-  keep_what_appears([&] { mapping = Mapping::open(std::move(medium.value()), options.value()); });
-  return mapping;
-}
-
 Status commit_and_close(TrackedFile& file) {
   // A failed commit loses what was pending, as a crash would; the rest of the file is still closed
   // as well as it can be, and the first failure is the one to report.
-  const Status committed = file.mapping->commit_all();
+  const Status committed = commit_all(file);
   const Status closed = file.mapping->close();
   return committed.ok() ? closed : committed;
 }
@@ -228,6 +218,7 @@ Status end_if_unused(const TrackedFilePointer& file) {
   table::erase(*file);
   if (file->mapping != nullptr && !file->inherited) outcome = commit_and_close(*file);
   file->mapping.reset();
+  if (const Status closed = close_group_if_unused(); outcome.ok()) outcome = closed;
   return outcome;
 }
 
@@ -242,7 +233,7 @@ Result<Suspended> suspend(const TrackedFilePointer& file) {
           EBUSY, file->path + " is mapped atomically and cannot be opened again under its name");
     }
   }
-  Status outcome = file->mapping->commit_all();
+  Status outcome = commit_all(*file);
   if (outcome.ok()) {
     if (suspended.window) spare_memory(suspended.window->address, suspended.window->length);
     outcome = file->mapping->close();
@@ -250,6 +241,7 @@ Result<Suspended> suspend(const TrackedFilePointer& file) {
   }
   if (outcome.ok()) {
     file->mapping.reset();
+    if (const Status closed = close_group_if_unused(); !closed.ok()) say("group", closed.text());
     if (suspended.window) {
       outcome = map_plainly(*suspended.window, usable.descriptor);
     }
@@ -291,6 +283,7 @@ void let_go_of(SetAside& aside, const char* call) {
     say(call, "what was stored in " + file.path + " and not committed is lost: " + outcome.text());
   }
   file.mapping.reset();
+  if (const Status closed = close_group_if_unused(); !closed.ok()) say(call, closed.text());
   file.has_ended = true;
   table::erase(file);
   give_up(aside.usable);

@@ -7,6 +7,7 @@
 #include "pawl/pawl.h"
 #include "preload/asynchronous.h"
 #include "preload/contents.h"
+#include "preload/group.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
@@ -219,8 +220,8 @@ Status synchronise_piece(TrackedFile& file, const AddressRange& range, int flags
     return {};
   }
   const bool waits = (flags & MS_SYNC) != 0 || (file.asked_for_by_name && ms_async_waits());
-  if (waits) return file.mapping->commit(address, length(part));
-  return file.mapping->commit_async(address, length(part));
+  if (waits) return commit_range(file, address, length(part));
+  return commit_range_async(file, address, length(part));
 }
 
 int synchronise(void* address, std::size_t count, int flags) {

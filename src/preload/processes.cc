@@ -18,6 +18,7 @@
 
 #include "mapping/fork_guard.h"
 #include "preload/asynchronous.h"
+#include "preload/group.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
@@ -42,6 +43,7 @@ void before_fork() {
   start_lock().lock();
   held->files = table::all();
   for (const TrackedFilePointer& file : held->files) file->lock.lock();
+  lock_group_for_fork();
   table::lock_for_fork();
   held_for_fork = held;
 }
@@ -50,6 +52,7 @@ void release_after_fork() {
   HeldForFork* const held = held_for_fork;
   held_for_fork = nullptr;
   table::unlock_after_fork();
+  unlock_group_after_fork();
   for (const TrackedFilePointer& file : held->files) file->lock.unlock();
   start_lock().unlock();
   delete held;
@@ -57,6 +60,7 @@ void release_after_fork() {
 
 void after_fork_in_child() {
   for (const TrackedFilePointer& file : held_for_fork->files) file->inherited = true;
+  forget_group_in_child();
   forget_all_own();
   adopt_process();
   release_after_fork();
@@ -72,6 +76,7 @@ __attribute__((constructor)) void begin() {
   real();
   adopt_process();
   read_patterns();
+  read_group();
   read_ms_async();
   // The core's own handlers first: then ours are the first to run before a fork, and take our locks
   // before the core's, as everywhere else.

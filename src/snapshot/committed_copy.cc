@@ -99,13 +99,16 @@ class Source::File final : public NamedMedium {
   Result<std::unique_ptr<MediumFile>> open_side_file(const std::string& name) override {
     return Status::failure(EROFS, name + " is open for reading only");
   }
-  Attempt copy_clean(DescriptorFile& into);
+  enum class Beside { nothing, member };  // what side file there may be, of a file without mark
+  Attempt copy_clean(DescriptorFile& into, Beside beside);
+  Attempt copy_in_group(HeldJournal& own, const journal::GroupFile& group, DescriptorFile& into);
   Attempt copy_with_journal(HeldJournal& journal, DescriptorFile& into);
   Attempt copy_base_and_records(HeldJournal& journal, const journal::Header& start,
                                 DescriptorFile& into);
   Status check_as_recovery_does(HeldJournal& journal, Reader& reader);
 
   std::uint64_t copied_bytes_max_ = 0;
+  std::uint64_t number_ = 0;  // of the file, in the journal that has its records
 };
 
 Source::Source(std::unique_ptr<File> file) : file_(std::move(file)) {}
@@ -127,15 +130,46 @@ Source::File::Attempt Source::File::try_to_copy(DescriptorFile& into,
   auto marked = mark();
   if (!marked.ok()) return marked.status();
   auto journal = hold_journal();
-  if (journal.ok()) return copy_with_journal(journal.value(), into);
-  if (journal.status().error_number() != ENOENT) return journal.status();
-  if (marked.value().has_value()) return journal::missing_journal(*this, *marked.value());
-  return copy_clean(into);
+  if (!journal.ok()) {
+    if (journal.status().error_number() != ENOENT) return journal.status();
+    if (marked.value().has_value()) return journal::missing_journal(*this, *marked.value());
+    return copy_clean(into, Beside::nothing);
+  }
+  auto own = Reader::open(journal.value().file());
+  if (own.ok() && own.value().listed().role == journal::Role::member) {
+    if (!marked.value().has_value()) return copy_clean(into, Beside::member);
+    return copy_in_group(journal.value(), own.value().listed().files.front(), into);
+  }
+  number_ = 0;
+  return copy_with_journal(journal.value(), into);
+}
+
+// What was committed stands in the group's journal; that the file is in it, in its own side file.
+Source::File::Attempt Source::File::copy_in_group(HeldJournal& own, const journal::GroupFile& group,
+                                                  DescriptorFile& into) {
+  const std::string& name = group.name;
+  const std::string directory = path().substr(0, path().rfind('/') + 1);
+  auto file = open_named_file(name.starts_with('/') ? name : directory + name, true);
+  if (!file.ok()) {
+    return Status::failure(ENODATA, path() + " was left open in the group " + name +
+                                        ", whose file cannot be opened: " + file.status().text());
+  }
+  File medium(std::move(file.value()));
+  auto journal = medium.hold_journal();
+  if (!journal.ok()) return Status::failure(ENODATA, journal.status().text());
+  number_ = group.number;
+  auto copied = copy_with_journal(journal.value(), into);
+  // It left the group meanwhile, or was recovered.
+  if (copied.ok() && !own.has_its_name()) return std::optional<Copied>{};
+  return copied;
 }
 
 // Without mark and journal the file is as its last commit left it, unless a writer comes.
-Source::File::Attempt Source::File::copy_clean(DescriptorFile& into) {
+Source::File::Attempt Source::File::copy_clean(DescriptorFile& into, Beside beside) {
   const std::optional<Copied> again;
+  const auto has_journal = [&] {
+    return beside == Beside::nothing && ::access(journal_path().c_str(), F_OK) == 0;
+  };
   auto before = stamp_of(descriptor(), path());
   if (!before.ok()) return before.status();
   if (may_hide_a_change(before.value())) {
@@ -145,12 +179,12 @@ Source::File::Attempt Source::File::copy_clean(DescriptorFile& into) {
   // Seen after the stamp: a writer that comes later changes that.
   auto marked = mark();
   if (!marked.ok()) return marked.status();
-  if (marked.value().has_value() || ::access(journal_path().c_str(), F_OK) == 0) return again;
+  if (marked.value().has_value() || has_journal()) return again;
   auto kind = copy_base(descriptor(), into.descriptor(), copied_bytes_max_);
   if (!kind.ok()) return kind.status();
   auto after = stamp_of(descriptor(), path());
   if (!after.ok()) return after.status();
-  if (after.value() != before.value() || ::access(journal_path().c_str(), F_OK) == 0) return again;
+  if (after.value() != before.value() || has_journal()) return again;
   return std::optional<Copied>{
       Copied{kind.value(), 0, static_cast<std::uint64_t>(before.value().bytes), 1}};
 }
@@ -166,7 +200,7 @@ Status Source::File::check_as_recovery_does(HeldJournal& journal, Reader& reader
     has_records = true;
     if (has_writer) break;
   }
-  PAWL_TRY(journal::check_bond(*this, reader.header(), has_records));
+  PAWL_TRY(journal::check_bond(*this, reader.header(), has_records && number_ == 0));
   if (has_writer) return {};
   auto evidence = reader.evidence_of_loss();
   if (!evidence.ok()) return evidence.status();
@@ -215,7 +249,8 @@ Source::File::Attempt Source::File::copy_base_and_records(HeldJournal& journal,
     if (!record.value().has_value()) break;
     next_sequence = record.value()->header.sequence + 1;
     copied.records += 1;
-    PAWL_TRY(journal::apply_record(into, reader.value(), *record.value(), journal::kNoTruncation));
+    PAWL_TRY(journal::apply_record(into, number_, reader.value(), *record.value(),
+                                   journal::kNoTruncation));
   }
   // The last one may have been read before its writer's flush: the copy must not come to know what
   // the file then forgets.

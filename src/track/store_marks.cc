@@ -175,6 +175,8 @@ class StoreRegistry {
     return {*tables_[(listed - 1) / ThreadMarks::kSlots], (listed - 1) % ThreadMarks::kSlots};
   }
   void list_fresh();
+  void take_or_list_fresh(const Range* range, const void* owner, std::uint64_t first,
+                          std::uint64_t end, std::vector<StoredLines>& stored);
   void list(std::uint32_t table, std::uint32_t slot, std::uint64_t page);
   template <class IsTaken>
   void unlist(WatchedArea& area, IsTaken&& is_taken);
@@ -470,9 +472,9 @@ bool StoreRegistry::collect(const void* owner, std::uint64_t first, std::uint64_
   const Holder holder;
   took_of_others_ = false;
   const bool probes = (end - first) * std::max(tables_used_, std::uint32_t{1}) <= kProbesMax;
-  if (!probes) list_fresh();
-  for (Range* range = first_behind(first);
-       range < ranges_.data() + ranges_used_ && range->first < end; ++range) {
+  Range* range = first_behind(first);
+  if (!probes) take_or_list_fresh(range, owner, first, end, stored);
+  for (; range < ranges_.data() + ranges_used_ && range->first < end; ++range) {
     if (range->owner != owner) continue;
     const std::uint64_t low = std::max(first, range->first);
     const std::uint64_t high = std::min(end, range->end);
@@ -482,6 +484,28 @@ bool StoreRegistry::collect(const void* owner, std::uint64_t first, std::uint64_
       take(*range, low, high, stored);
   }
   return took_of_others_;
+}
+
+// list_fresh(), but that pages of the first range that is asked for, as most are, are taken at
+// once; as long as there is a place for them without taking memory.
+void StoreRegistry::take_or_list_fresh(const Range* range, const void* owner, std::uint64_t first,
+                                       std::uint64_t end, std::vector<StoredLines>& stored) {
+  const bool is_owned = range < ranges_.data() + ranges_used_ && range->owner == owner;
+  const std::uint64_t low = is_owned ? std::max(first, range->first) : 0;
+  const std::uint64_t high = is_owned ? std::min(end, range->end) : 0;
+  for (std::uint32_t number = 0; number < tables_used_; ++number) {
+    ThreadMarks& table = *tables_[number];
+    const ThreadMarks::Caller caller = caller_of(table);
+    table.take_fresh(caller, [&](std::uint32_t slot) {
+      const std::uint64_t page = table.page_in(slot);
+      if (page < low || page >= high || table.link(slot) != 0 || stored.size() == stored.capacity())
+        return list(number, slot, page);
+      const std::uint64_t lines = table.take(slot, caller);
+      if (lines == 0) return;
+      stored.push_back({page, lines});
+      note_taken_of(table);
+    });
+  }
 }
 
 // There is a place for what is taken before it is taken.
@@ -568,10 +592,10 @@ void mark_run(const Pages& pages) {
   registry.add(pages);
 }
 
-void mark_page(std::uint64_t page, std::uint64_t lines) {
+__attribute__((noinline)) void mark_page(std::uint64_t page, std::uint64_t lines) noexcept {
   for (;;) {
     ThreadMarks* const table = marks_of_thread;
-    if (table != nullptr && table->mark(page, lines)) return;
+    if (table != nullptr && table->add(page, lines)) return;
     const Pages pages{page, page + 1, lines};
     if (is_busy.load(std::memory_order_relaxed)) return registry.divert(pages);
     const KeptErrno kept;
@@ -604,14 +628,16 @@ __attribute__((noinline)) void mark_slowly(const void* address, std::size_t leng
 
 constinit std::atomic<std::size_t> StoreMarks::watched_{0};
 
+// What finds its lines marked already returns at once, and keeps nothing for later.
 void StoreMarks::mark(const void* address, std::size_t length) noexcept {
   const auto first = reinterpret_cast<std::uint64_t>(address);
   ThreadMarks* const table = marks_of_thread;
   const bool is_in_one_page = length - 1 < kPageBytes - first % kPageBytes;  // and not empty
-  if (table != nullptr && is_in_one_page && in_store_region(address) &&
-      table->mark(first / kPageBytes, lines_between(first, first + length - 1)))
-    return;
-  mark_slowly(address, length);
+  if (table == nullptr || !is_in_one_page || !in_store_region(address))
+    return mark_slowly(address, length);
+  const std::uint64_t page = first / kPageBytes;
+  const std::uint64_t lines = lines_between(first, first + length - 1);
+  if (!table->has(page, lines)) mark_page(page, lines);
 }
 
 Status StoreMarks::watch(const void* owner, std::uint64_t first, std::uint64_t end) {

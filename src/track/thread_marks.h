@@ -36,20 +36,46 @@ class ThreadMarks {
   explicit ThreadMarks(std::uint32_t number) : number_(number) {}
   std::uint32_t number() const { return number_; }
 
-  // Its thread, no lock.  False when the table has no room for the page: then nothing was marked.
-  bool mark(std::uint64_t page, std::uint64_t lines) noexcept {
+  // These two: its thread, no lock.
+  // Whether the lines are marked.
+  bool has(std::uint64_t page, std::uint64_t lines) const noexcept {
     for (std::uint32_t slot = slot_for(page);; slot = next_slot(slot)) {
       const Slot& at = slots_[slot];
       const std::uint64_t found = at.page.load(std::memory_order_relaxed);
       if (found != page) {
-        if (found == 0) return add(page, lines);
+        if (found == 0) return false;
         continue;
       }
-      if ((at.lines.load(std::memory_order_relaxed) & lines) != lines) return add(page, lines);
+      if ((at.lines.load(std::memory_order_relaxed) & lines) != lines) return false;
       // A handler may have given the slot to another page.
       std::atomic_signal_fence(std::memory_order_seq_cst);
-      if (at.page.load(std::memory_order_relaxed) == page) return true;
-      return add(page, lines);
+      return at.page.load(std::memory_order_relaxed) == page;
+    }
+  }
+  // Marks them.  False when the table has no room for the page: then nothing was marked.
+  bool add(std::uint64_t page, std::uint64_t lines) noexcept {
+    for (;;) {
+      const std::uint64_t generation = generation_.load(std::memory_order_relaxed);
+      std::uint32_t slot = slot_for(page);
+      std::uint64_t found = page_in(slot);
+      while (found != page && found != 0) {
+        slot = next_slot(slot);
+        found = page_in(slot);
+      }
+      if (found == 0) {
+        if (used_.load(std::memory_order_relaxed) >= kUsedMax) return false;
+        if (!compare_and_set(slots_[slot].page, found, page)) continue;
+        increment(used_);
+        // The slot may have marks: of a page that it was rebuilt away from while it was marked.
+        // And in a table that was rebuilt it may not be the first free one on the page's way.
+        if (generation_.load(std::memory_order_relaxed) != generation) {
+          set_lines(slot, 0);
+          continue;
+        }
+      }
+      set_lines(slot, lines);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      if (page_in(slot) == page) return true;
     }
   }
 
@@ -146,32 +172,6 @@ class ThreadMarks {
     set_bits(slots_[slot].lines, lines);
     make_fresh(slot);
     under_way_.store(interrupted, std::memory_order_release);
-  }
-
-  __attribute__((noinline)) bool add(std::uint64_t page, std::uint64_t lines) noexcept {
-    for (;;) {
-      const std::uint64_t generation = generation_.load(std::memory_order_relaxed);
-      std::uint32_t slot = slot_for(page);
-      std::uint64_t found = page_in(slot);
-      while (found != page && found != 0) {
-        slot = next_slot(slot);
-        found = page_in(slot);
-      }
-      if (found == 0) {
-        if (used_.load(std::memory_order_relaxed) >= kUsedMax) return false;
-        if (!compare_and_set(slots_[slot].page, found, page)) continue;
-        increment(used_);
-        // The slot may have marks: of a page that it was rebuilt away from while it was marked.
-        // And in a table that was rebuilt it may not be the first free one on the page's way.
-        if (generation_.load(std::memory_order_relaxed) != generation) {
-          set_lines(slot, 0);
-          continue;
-        }
-      }
-      set_lines(slot, lines);
-      std::atomic_signal_fence(std::memory_order_seq_cst);
-      if (page_in(slot) == page) return true;
-    }
   }
 
   std::array<Slot, kSlots> slots_;

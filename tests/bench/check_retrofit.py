@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-STORES = {"kyoto", "tkrzw", "lmdb", "gdbm"}
+STORES = {"kyoto", "tkrzw", "lmdb", "gdbm", "boost"}
 KEYS = 20
 
 
@@ -24,7 +24,8 @@ def main():
         rows = os.path.join(directory, "rows.json")
         command = [bench, "--dir", directory, "--json", rows, "--keys", str(KEYS)]
 
-        done = subprocess.run([pawl, "run", "--atomic", "under-pawl.db", "--", *command],
+        done = subprocess.run([pawl, "run", "--ms-async", "sync", "--atomic", "under-pawl.db",
+                               "--", *command],
                               capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         with open(rows, encoding="utf-8") as file:

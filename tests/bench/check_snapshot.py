@@ -14,7 +14,7 @@ import tempfile
 
 # By the module that they need.
 SYSTEMS = {
-    "plain": {"none", "fence", "msync-tmpfs", "msync-block", "pawl-scan"},
+    "plain": {"none", "fence", "lines", "msync-tmpfs", "msync-block", "pawl-scan"},
     "marked": {"none-marked", "pawl-store", "pawl-store-block"},
     "pmemobj": {"pmemobj"},
 }
@@ -48,7 +48,7 @@ def check_structures(document, modules):
     systems = set().union(*(SYSTEMS[module] for module in modules if module in SYSTEMS))
     # A kernel may lack what a tracker needs.
     systems -= set(document["skipped"])
-    assert {"none", "fence", "msync-tmpfs", "msync-block"} <= systems, document["skipped"]
+    assert {"none", "fence", "lines", "msync-tmpfs", "msync-block"} <= systems, document["skipped"]
     found = {(row["workload"], row["operation"], row["profile"], row["system"]): row
              for row in document["rows"]}
     assert len(found) == len(document["rows"])
@@ -61,7 +61,7 @@ def check_structures(document, modules):
         assert 0 < row["median_us"] <= row["p99_us"] and row["mean_us"] > 0, row
         if operation == "read":
             assert row["operations_of_sample"] >= ITEMS, row
-        if system in ("fence", "pmemobj"):
+        if system in ("fence", "lines", "pmemobj"):
             # The emulated medium sees what they write, and nothing where they read.
             assert (row["fences"] > 0) == row["writes"], row
             assert (row["lines"] > 0) == row["writes"], row
@@ -71,7 +71,7 @@ def check_structures(document, modules):
             assert row["lines"] == row["fences"] == row["logged_bytes"] == 0, row
     # A wait is a wait, however fast or busy the machine is.
     slowest = next(profile for profile in document["profiles"] if profile["profile"] == "cxl-ssd")
-    for system in systems & {"fence", "pmemobj", "pawl-store", "pawl-scan"}:
+    for system in systems & {"fence", "lines", "pmemobj", "pawl-store", "pawl-scan"}:
         for workload, operation in [("list", "insert-tail"), ("ycsb-g", "mix")]:
             row = found[workload, operation, "cxl-ssd", system]
             assert row["median_us"] * 1000 >= slowest["fence_ns"], row

@@ -21,6 +21,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 SKIPPED = 77  # the status of a try that cannot be made here, and says why
 SECONDS_MAX = 900  # for one cell
@@ -69,6 +70,7 @@ class Cell:
     command: list
     status: int = 0
     output: str = ""
+    seconds: float = 0
 
     @property
     def noticed(self):
@@ -84,6 +86,7 @@ class Cell:
         environment.pop("PAWL_BREAK", None)
         if self.row in EXPECTED:
             environment["PAWL_BREAK"] = self.row
+        start = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="breaks.") as directory:
             command = [part.replace("{directory}", directory) for part in self.command]
             try:
@@ -93,6 +96,7 @@ class Cell:
                 self.status, self.output = done.returncode, done.stdout
             except subprocess.TimeoutExpired as expired:
                 self.status, self.output = 2, f"no end after {expired.timeout} s"
+        self.seconds = time.monotonic() - start
         return self
 
 
@@ -111,7 +115,9 @@ def command_of(attempt, row, options):
         return [SOURCE / "tests/powercut/powercut.py", str(options.cuts), "--build", build,
                 "--results", "{directory}/results.jsonl", "--stop-when-lost", *plain]
     regressions = SOURCE / "tests/fuzz/regressions"
-    parts = [f"{build}/tests/journal_damage"]
+    # It goes through all of them only where there is nothing to notice.
+    values = "--few-values" if row == WHOLE else ""
+    parts = [f"{build}/tests/journal_damage {values}"]
     parts += [f"{build}/tests/replay_{target} {regressions}/{target}" for target in FUZZ_TARGETS]
     parts += [f"{SOURCE}/tests/fuzz/fuzz.py {options.seconds} --kept {{directory}} "
               f"--build {options.fuzz_build.resolve()}"]
@@ -186,7 +192,8 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
         for cell in pool.map(Cell.run, cells):
             mark = "noticed" if cell.noticed else f"status {cell.status}"
-            print(f"{cell.row}: {cell.attempt}: {mark}", file=sys.stderr, flush=True)
+            print(f"{cell.row}: {cell.attempt}: {mark} after {cell.seconds:.0f} s", file=sys.stderr,
+                  flush=True)
     print(markdown(cells))
     surprising = list(surprises(cells))
     for cell, text in surprising:

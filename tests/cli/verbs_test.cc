@@ -82,14 +82,15 @@ TEST_F(Run, BecomesTheProgram) {
 
 TEST_F(Run, SetsTheEnvironment) {
   const std::string print =
-      "echo \"$PAWL_ATOMIC|$PAWL_TRACKER|$PAWL_APPLY|$PAWL_JOURNAL_SIZE|$PAWL_MS_ASYNC\"";
-  const Answer answer =
-      pawl({"run", "--atomic", "*.kch", "--atomic", "/srv/*", "--tracker", "fault", "--apply",
-            "eager", "--journal-size", "2M", "--ms-async", "sync", "--", "sh", "-c", print});
+      "echo "
+      "\"$PAWL_ATOMIC|$PAWL_TRACKER|$PAWL_APPLY|$PAWL_JOURNAL_SIZE|$PAWL_MS_ASYNC|$PAWL_GROUP\"";
+  const Answer answer = pawl({"run", "--atomic", "*.kch", "--atomic", "/srv/*", "--tracker",
+                              "fault", "--apply", "eager", "--journal-size", "2M", "--ms-async",
+                              "sync", "--group", "/srv/group", "--", "sh", "-c", print});
   EXPECT_EQ(answer.code, 0) << answer.err;
-  EXPECT_EQ(answer.out, "*.kch:/srv/*|fault|eager|2M|sync\n");
+  EXPECT_EQ(answer.out, "*.kch:/srv/*|fault|eager|2M|sync|/srv/group\n");
   const Answer inherited = pawl({"run", "--", "sh", "-c", print}, {"PAWL_ATOMIC=*.db"});
-  EXPECT_EQ(inherited.out, "*.db||||\n");
+  EXPECT_EQ(inherited.out, "*.db|||||\n");
   EXPECT_EQ(pawl({"run", "--ms-async", "never", "--", "true"}).code, 2);
 }
 

@@ -479,6 +479,10 @@ class Recorder::RecordedMedium final : public Medium {
     return real_->clear_mark();
   }
 
+  Result<std::unique_ptr<Medium>> open_sibling(const std::string& name) override {
+    if (recorder_.open_sibling_ == nullptr) return Medium::open_sibling(name);
+    return recorder_.open_sibling_(name);
+  }
   Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
                             std::uint64_t offset) override {
     return real_->map_private(address, length, protection, flags, offset);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -38,6 +39,10 @@ class Recorder {
   // in_place(), each instruction that moves bytes into it is recorded, beneath a PersistentFile.
   std::unique_ptr<Medium> record(std::unique_ptr<Medium> real, std::uint16_t volume);
 
+  // What Medium::open_sibling() of recorded media answers: record() of another, if all is well.
+  using OpenSibling = std::function<Result<std::unique_ptr<Medium>>(const std::string& name)>;
+  void open_siblings_with(OpenSibling open_sibling) { open_sibling_ = std::move(open_sibling); }
+
   // The program is killed: what its media are doing and would do does not happen.
   void kill(std::uint16_t volume);
 
@@ -70,6 +75,8 @@ class Recorder {
   void note_space(const Event& event);
   // Decides the fate of an operation.
   Status judge(bool takes_space);
+
+  OpenSibling open_sibling_;  // may be empty
 
   mutable std::mutex mutex_;  // guards all below, and orders what happens on the disk
   Trace trace_;

@@ -24,6 +24,8 @@ inline constexpr std::uint64_t kLine = 64;
 inline constexpr std::size_t kHeaderBytes = 104;
 inline constexpr std::size_t kRecordBytes = 72;
 inline constexpr std::size_t kRangeBytes = 16;
+inline constexpr std::size_t kListBytesMax = kSlot - kHeaderBytes;
+inline constexpr std::uint64_t kGroupFilesMax = 16;
 inline constexpr std::uint64_t kNotCut = ~std::uint64_t{0};
 
 std::uint32_t crc32c(Bytes bytes);
@@ -59,18 +61,32 @@ enum RecordField : std::size_t {
 };
 
 struct Range {
+  std::uint64_t file;    // its number; 0 in the journal of one file
   std::uint64_t offset;  // in the file
   std::uint64_t length;
   std::uint64_t content;  // position of its bytes in the journal
+};
+
+struct Size {
+  std::uint64_t file;
+  std::uint64_t size;
+  std::uint64_t cut_to;
 };
 
 struct Record {
   std::uint64_t position;
   std::uint64_t bytes;  // that it takes of the ring
   std::uint64_t sequence;
-  std::uint64_t file_size;
-  std::uint64_t cut_to;
+  std::vector<Size> sizes;  // of the files it is about
   std::vector<Range> ranges;
+};
+
+// Whose side file it is; the last two are of version 3.
+enum class Whose { file, group, member };
+
+struct Listed {
+  std::uint64_t number;
+  std::string name;
 };
 
 struct Journal {
@@ -85,14 +101,17 @@ struct Journal {
   std::uint64_t generation = 0;
   std::uint64_t tail_sequence = 0;
   std::uint64_t block_bytes = 0;
+  Whose whose = Whose::file;
+  std::vector<Listed> listed;
   std::vector<Record> records;
   bool commits_are_lost = false;
 };
 
 Journal read(Bytes journal);
 
-// Step 5 of recovery, for the first `count` records.
+// Step 5 of recovery, for the first `count` records; of a group's journal, for the file with this
+// number.
 void apply(const Journal& journal, Bytes bytes, test::Content& file,
-           std::size_t count = ~std::size_t{0});
+           std::size_t count = ~std::size_t{0}, std::uint64_t number = 0);
 
 }  // namespace pawl::fuzz::document

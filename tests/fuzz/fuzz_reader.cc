@@ -1,6 +1,7 @@
 // Any bytes as a journal: what the reader believes is consistent, is what the document says, and is
 // the same the second time; it reads no more than it must, and never crashes.
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 
@@ -19,6 +20,7 @@ std::vector<Seed> seeds() {
   std::vector<Seed> seeds;
   for (WrittenJournal& journal : written_journals())
     seeds.push_back({journal.name, std::move(journal.bytes)});
+  for (SideFile& side : side_files_of_groups()) seeds.push_back({side.name, std::move(side.bytes)});
   return seeds;
 }
 
@@ -32,6 +34,7 @@ struct Told {
   std::vector<std::uint32_t> contents;  // a checksum of what is visited of each
   std::string end_reason;
   std::string evidence;
+  journal::Listed listed;
 
   bool operator==(const Told& other) const {
     return error_number == other.error_number && error == other.error &&
@@ -43,19 +46,24 @@ struct Told {
 std::uint32_t visited(journal::Reader& reader, const journal::RecordSummary& record) {
   std::vector<std::byte> seen;
   std::uint64_t bytes = 0;
-  const Status status = reader.visit(record, [&](std::uint64_t offset,
-                                                 std::span<const std::byte> piece) {
-    require(!piece.empty() && piece.size() <= journal::Reader::kVisitBytesMax,
-            "pieces are bounded");
-    require(offset <= record.header.file_size && piece.size() <= record.header.file_size - offset,
-            "what is visited lies within the file");
-    std::array<std::byte, 8> place{};
-    document::put_number(place, 0, 8, offset);
-    seen.insert(seen.end(), place.begin(), place.end());
-    seen.insert(seen.end(), piece.begin(), piece.end());
-    bytes += piece.size();
-    return Status{};
-  });
+  const Status status =
+      reader.visit(record, [&](std::uint64_t offset, std::span<const std::byte> piece) {
+        require(!piece.empty() && piece.size() <= journal::Reader::kVisitBytesMax,
+                "pieces are bounded");
+        const bool is_of_group = reader.listed().role == journal::Role::group;
+        const journal::FileSize* const file =
+            record.size_of(is_of_group ? journal::file_number(offset) : 0);
+        const std::uint64_t in_file = is_of_group ? journal::offset_in_file(offset) : offset;
+        require(file != nullptr && in_file <= file->size_bytes &&
+                    piece.size() <= file->size_bytes - in_file,
+                "what is visited lies within the file");
+        std::array<std::byte, 8> place{};
+        document::put_number(place, 0, 8, offset);
+        seen.insert(seen.end(), place.begin(), place.end());
+        seen.insert(seen.end(), piece.begin(), piece.end());
+        bytes += piece.size();
+        return Status{};
+      });
   require(status.ok(), "a record that was believed can be visited");
   require(bytes == record.changed_bytes, "what is visited is what was counted");
   return document::crc32c(seen);
@@ -74,6 +82,8 @@ Told read(std::vector<std::byte>& bytes) {
     return told;
   }
   journal::Reader& reader = opened.value();
+  told.listed = reader.listed();
+  if (told.listed.role == journal::Role::member) return told;  // it holds no record
   const std::uint64_t block_bytes = reader.header().block_bytes;
   const std::uint64_t blocks = bytes.size() / document::kBlock;
   std::uint64_t covered = document::kRing;
@@ -116,22 +126,34 @@ void compare(const Told& told, const document::Journal& expected, document::Byte
            (told.error.empty() ? "it was read" : told.error);
   });
   if (state != State::readable) return;
+  require(
+      static_cast<std::uint32_t>(told.listed.role) == static_cast<std::uint32_t>(expected.whose) &&
+          std::equal(told.listed.files.begin(), told.listed.files.end(), expected.listed.begin(),
+                     expected.listed.end(),
+                     [](const journal::GroupFile& left, const document::Listed& right) {
+                       return left.number == right.number && left.name == right.name;
+                     }),
+      "reader and document differ on the files of a group");
   require(told.records.size() == expected.records.size(), [&] {
     return "the reader finds " + std::to_string(told.records.size()) + " records, the document " +
            std::to_string(expected.records.size()) + "; " + told.end_reason;
   });
   for (std::size_t i = 0; i < told.records.size(); ++i) {
     const document::Record& record = expected.records[i];
+    const auto is_the_same = [](const journal::FileSize& left, const document::Size& right) {
+      return left.file == right.file && left.size_bytes == right.size &&
+             left.truncate_to == right.cut_to;
+    };
     require(told.records[i].position == record.position &&
-                told.records[i].header.file_size == record.file_size &&
-                told.records[i].header.truncate_to == record.cut_to &&
+                std::equal(told.records[i].sizes.begin(), told.records[i].sizes.end(),
+                           record.sizes.begin(), record.sizes.end(), is_the_same) &&
                 told.records[i].range_count == record.ranges.size(),
             "reader and document differ on a record");
     // As long as every range came in one piece.
     std::vector<std::byte> seen;
     for (const document::Range& range : record.ranges) {
       std::array<std::byte, 8> place{};
-      document::put_number(place, 0, 8, range.offset);
+      document::put_number(place, 0, 8, (range.file << 56) + range.offset);
       seen.insert(seen.end(), place.begin(), place.end());
       const auto content = bytes.subspan(range.content, range.length);
       seen.insert(seen.end(), content.begin(), content.end());

@@ -53,7 +53,10 @@ struct Scene {
     // What is there already fits.
     const std::uint64_t small = std::max<std::uint64_t>(kSmallFileBytesMax, journal.size());
     return {.can_mark = has(kCanMark),
-            .file_bytes_max = has(kFilesAreSmall) ? small : kLargeFileBytesMax};
+            .file_bytes_max = has(kFilesAreSmall) ? small : kLargeFileBytesMax,
+            .open_sibling = [](const std::string& name) -> Result<std::unique_ptr<Medium>> {
+              return Status::failure(ENOENT, "there is no " + name);
+            }};
   }
 };
 
@@ -100,13 +103,20 @@ Verdict verdict_on(const Scene& scene, bool accept_loss) {
   if (journal.state != document::Journal::State::readable) return verdict;
   if (scene.disk.mark.has_value()) {
     if (scene.disk.mark->journal_id != journal.id) return verdict;
-  } else if (!journal.records.empty()) {
+  } else if (!journal.records.empty() && journal.whose == document::Whose::file) {
     // The file's inode and birth time, as a disk in memory has them.
     if (scene.has(kCanMark) || journal.inode != 1 || journal.birth_time_ns != 1) return verdict;
   }
   if (journal.commits_are_lost && !accept_loss) return verdict;
+  // The other files of a group are nowhere: a file has its commits from the group's journal, and a
+  // group is recovered when all that it lists are.
+  const bool is_member = journal.whose == document::Whose::member;
+  const bool needs_others = is_member ? scene.disk.mark.has_value() : !journal.listed.empty();
+  if (needs_others && !accept_loss) return verdict;
   verdict.refused = false;
+  if (is_member) return verdict;
   verdict.records = journal.records.size();
+  if (journal.whose == document::Whose::group) return verdict;
   document::apply(journal, scene.journal, verdict.base);
   return verdict;
 }
@@ -245,11 +255,13 @@ void open_and_check(const Scene& scene) {
   auto opened = Mapping::open(disk.open(0), options);
   if (verdict.ambiguous) return;
   if (!opened.ok()) {
-    require(verdict.refused || scene.has(kFilesAreSmall),
+    require(verdict.refused || scene.has(kFilesAreSmall) ||
+                document::read(scene.journal).whose == document::Whose::group,
             [&] { return "what the document accepts is refused: " + opened.status().text(); });
     return check_untouched(scene.disk, disk.state());
   }
-  require(!verdict.refused, "what the document refuses is refused");
+  require(!verdict.refused && document::read(scene.journal).whose != document::Whose::group,
+          "what the document refuses is refused");
   Mapping& mapping = *opened.value();
   require(mapping.size() == verdict.base.size(), "the size is what the document says");
   test::Content expected = verdict.base;
@@ -289,6 +301,13 @@ std::vector<Seed> seeds() {
     for (const auto& [name, flags] : kScenes) {
       Seed seed{journal.name + "." + name, prologue(flags, 0, journal.base.size())};
       seed.bytes.insert(seed.bytes.end(), journal.bytes.begin(), journal.bytes.end());
+      seeds.push_back(std::move(seed));
+    }
+  }
+  for (const SideFile& side : side_files_of_groups()) {
+    for (const auto& [name, flags] : kScenes) {
+      Seed seed{side.name + "." + name, prologue(flags, 0, 0)};
+      seed.bytes.insert(seed.bytes.end(), side.bytes.begin(), side.bytes.end());
       seeds.push_back(std::move(seed));
     }
   }

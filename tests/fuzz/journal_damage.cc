@@ -57,7 +57,7 @@ Expected expected(const WrittenJournal& journal, Bytes damaged) {
   for (const std::size_t slot : {std::size_t{0}, document::kSlot}) {
     if (slot + document::kHeaderBytes <= damaged.size() &&
         document::magic_at(damaged, slot, "PAWLJRNL") &&
-        document::number_at(damaged, slot + document::kHeaderVersion, 4) > 2)
+        document::number_at(damaged, slot + document::kHeaderVersion, 4) > 3)
       return kRefused;
   }
   const std::size_t newest = journal.newest_slot * document::kSlot;
@@ -214,15 +214,23 @@ class Damage {
 
 // ------------------------------------------------------------------------------------- all damage
 
-void try_bytes(const WrittenJournal& journal, Damage& damage, bool all_values) {
+enum class Values { few, some, all };
+
+std::set<std::byte> values_for(std::byte byte, std::size_t at, Values values) {
+  if (values == Values::few) return {byte ^ std::byte(1u << at % 8), ~byte, std::byte{0}};
+  std::set<std::byte> chosen{std::byte{0}, std::byte{0xFF}, ~byte};
+  for (unsigned bit = 0; bit < 8; ++bit) chosen.insert(byte ^ std::byte(1u << bit));
+  return chosen;
+}
+
+void try_bytes(const WrittenJournal& journal, Damage& damage, Values values) {
   for (std::size_t at = 0; at < journal.bytes.size(); ++at) {
-    if (all_values) {
+    if (values == Values::all) {
       for (unsigned value = 0; value < 256; ++value) damage.set_byte(at, std::byte(value));
       continue;
     }
-    std::set<std::byte> values{std::byte{0}, std::byte{0xFF}, ~journal.bytes[at]};
-    for (unsigned bit = 0; bit < 8; ++bit) values.insert(journal.bytes[at] ^ std::byte(1u << bit));
-    for (const std::byte value : values) damage.set_byte(at, value);
+    for (const std::byte value : values_for(journal.bytes[at], at, values))
+      damage.set_byte(at, value);
   }
 }
 
@@ -249,7 +257,7 @@ void try_pieces(const WrittenJournal& journal, Damage& damage) {
 }
 
 struct Question {
-  bool all_values = false;
+  Values values = Values::some;
   std::string journal;  // empty: all
   std::string damage;   // empty: all
   std::size_t at = 0;
@@ -262,7 +270,7 @@ void answer(const Question& question, const WrittenJournal& journal, Damage& dam
   } else if (question.damage == "length") {
     damage.cut(question.at);
   } else if (question.damage.empty()) {
-    try_bytes(journal, damage, question.all_values);
+    try_bytes(journal, damage, question.values);
     try_lengths(journal, damage);
     try_pieces(journal, damage);
   } else {
@@ -271,16 +279,18 @@ void answer(const Question& question, const WrittenJournal& journal, Damage& dam
 }
 
 constexpr const char* kUsage =
-    "usage: journal_damage [--all-values] [--journal NAME]\n"
+    "usage: journal_damage [--few-values|--all-values] [--journal NAME]\n"
     "                      [--damage byte|length|zeros|ones|earlier --at N [--value N]]\n"
     "  --all-values  each byte takes all other values, and not only its single bits flipped, 0,\n"
-    "                255 and its complement\n";
+    "                255 and its complement\n"
+    "  --few-values  each byte takes three: one of its bits flipped, which goes by its place, its\n"
+    "                complement and 0\n";
 
 bool understand(int count, char** arguments, Question& question) {
   for (int i = 1; i < count; ++i) {
     const std::string argument = arguments[i];
-    if (argument == "--all-values") {
-      question.all_values = true;
+    if (argument == "--all-values" || argument == "--few-values") {
+      question.values = argument == "--all-values" ? Values::all : Values::few;
       continue;
     }
     if (i + 1 == count) return false;

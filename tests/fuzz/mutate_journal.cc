@@ -100,13 +100,25 @@ class Mutation {
 
   void change_header() {
     constexpr std::pair<std::size_t, std::size_t> kFields[] = {
-        {document::kHeaderVersion, 4},      {document::kHeaderGeneration, 8},
-        {document::kHeaderGeneration, 8},   {document::kHeaderId, 8},
-        {document::kHeaderEpoch, 8},        {document::kHeaderInode, 8},
-        {document::kHeaderBirth, 8},        {document::kHeaderTail, 8},
-        {document::kHeaderTail, 8},         {document::kHeaderTailSequence, 8},
-        {document::kHeaderTailSequence, 8}, {document::kHeaderJournalBytes, 8},
-        {document::kHeaderBlockBytes, 8}};
+        {document::kHeaderVersion, 4},
+        {document::kHeaderGeneration, 8},
+        {document::kHeaderGeneration, 8},
+        {document::kHeaderId, 8},
+        {document::kHeaderEpoch, 8},
+        {document::kHeaderInode, 8},
+        {document::kHeaderBirth, 8},
+        {document::kHeaderTail, 8},
+        {document::kHeaderTail, 8},
+        {document::kHeaderTailSequence, 8},
+        {document::kHeaderTailSequence, 8},
+        {document::kHeaderJournalBytes, 8},
+        {document::kHeaderBlockBytes, 8},
+        // Of a group's list: whose it is, its length, and the first file's number and name's
+        // length.
+        {document::kHeaderBytes, 4},
+        {document::kHeaderBytes + 4, 4},
+        {document::kHeaderBytes + 8, 8},
+        {document::kHeaderBytes + 32, 8}};
     const std::size_t slot = below(random_, 2) * document::kSlot;
     switch (below(random_, 8)) {
       case 0:  // the one becomes the other
@@ -241,7 +253,13 @@ class Mutation {
   void mend_header(std::size_t slot) {
     if (slot + document::kHeaderBytes > bytes_.size()) return;
     if (!document::magic_at(bytes_, slot, "PAWLJRNL")) return;
-    const std::span<std::byte> header = std::span(bytes_).subspan(slot, document::kHeaderBytes);
+    std::size_t length = document::kHeaderBytes;
+    if (document::number_at(bytes_, slot + document::kHeaderVersion, 4) == 3 &&
+        slot + document::kSlot <= bytes_.size()) {
+      length += std::min<std::uint64_t>(document::number_at(bytes_, slot + length + 4, 4),
+                                        document::kListBytesMax);
+    }
+    const std::span<std::byte> header = std::span(bytes_).subspan(slot, length);
     document::put_number(header, document::kHeaderCrc, 4, 0);
     document::put_number(header, document::kHeaderCrc, 4, document::crc32c(header));
   }

@@ -5,6 +5,7 @@
 
 #include "fuzz/byte_file.h"
 #include "fuzz/format_by_document.h"
+#include "journal/group_files.h"
 #include "journal/journal.h"
 #include "journal/record_builder.h"
 #include "workload/random.h"
@@ -48,6 +49,8 @@ void make_repeatable(std::vector<std::byte>& bytes, const std::vector<std::uint6
       sum = document::kHeaderCrc;
       replace_epoch(at, document::kHeaderEpoch);
       document::put_number(at, 80, 8, kProcess);
+      if (document::number_at(at, document::kHeaderVersion, 4) == journal::kVersionOfGroups)
+        length += document::number_at(at, document::kHeaderBytes + 4, 4);
     } else if (block >= journal::kAreaStart && document::magic_at(at, 0, "PREC")) {
       length = document::kRecordBytes;
       sum = document::kRecordCrc;
@@ -56,7 +59,7 @@ void make_repeatable(std::vector<std::byte>& bytes, const std::vector<std::uint6
       continue;
     }
     document::put_number(at, sum, 4, 0);
-    document::put_number(at, sum, 4, document::crc32c(at.first(length)));
+    document::put_number(at, sum, 4, document::crc32c(std::span(bytes).subspan(block, length)));
   }
 }
 
@@ -333,7 +336,72 @@ WrittenJournal blocks_over_lines() {
   return writer.finish();
 }
 
+// Of files 1 and 3: what both commit, then one of them, then a cut of the other.
+std::vector<std::byte> journal_of_group() {
+  struct Commit {
+    std::vector<journal::FileSize> sizes;
+    std::vector<std::pair<std::uint64_t, Edit>> edits;  // with the file's number
+  };
+  const std::vector<Commit> commits = {
+      {{{1, 5000, journal::kNoTruncation}, {3, 9000, journal::kNoTruncation}},
+       {{1, {0, 64}}, {1, {4990, 10}}, {3, {0, 3}}, {3, {8192, 800}}}},
+      {{{3, 9000, journal::kNoTruncation}}, {{3, {64, 128}}}},
+      {{{1, 4096, 100}, {3, 9001, journal::kNoTruncation}}, {{1, {50, 100}}}}};
+  std::vector<std::byte> bytes;
+  auto list =
+      journal::encode({journal::Role::group, {{1, kIdentity, "first"}, {3, kIdentity, "d/3"}}});
+  auto made =
+      journal::Journal::format(std::make_unique<ByteFile>(bytes, 4 * kSmall), fixed_id(), kIdentity,
+                               0, 1, kSmall, journal::kBlockBytes, std::move(list.value()));
+  require(made.ok(), "a journal in memory");
+  journal::Journal& journal = *made.value();
+  const std::vector<std::uint64_t> epochs{journal.epoch()};
+  test::Random random(20130416);
+  for (const Commit& commit : commits) {
+    journal::RecordBuilder record(journal::kBlockBytes);
+    require(record.add(0, std::as_bytes(std::span(commit.sizes))).ok(), "a record in memory");
+    for (const auto& [file, edit] : commit.edits) {
+      require(record
+                  .add((file << journal::kFileNumberShift) + edit.offset,
+                       test::random_bytes(random, edit.length))
+                  .ok(),
+              "a record in memory");
+    }
+    const auto place = journal.reserve(record.record_bytes());
+    journal::RecordHeader header;
+    header.epoch = journal.epoch();
+    header.sequence = place->sequence;
+    header.time_ns = kTimeNs + place->sequence;
+    header.header_generation = journal.header_generation();
+    header.durable_sequence = place->sequence - 1;
+    require(record.finish(header).ok() && journal.write_durably(*place, record.block()).ok(),
+            "a record in memory");
+  }
+  made.value().reset();
+  make_repeatable(bytes, epochs);
+  const document::Journal read = document::read(bytes);
+  require(read.whose == document::Whose::group && read.listed.size() == 2 &&
+              read.records.size() == commits.size() && !read.commits_are_lost,
+          "a group's journal that Pawl wrote is whole");
+  return bytes;
+}
+
+std::vector<std::byte> side_file_of_member() {
+  std::vector<std::byte> bytes;
+  ByteFile file(bytes, journal::kAreaStart);
+  require(journal::write_member(file, fixed_id(), {3, kIdentity, "../group"}).ok(),
+          "a side file in memory");
+  const document::Journal read = document::read(bytes);
+  require(read.whose == document::Whose::member && read.listed.front().name == "../group",
+          "a side file that Pawl wrote is whole");
+  return bytes;
+}
+
 }  // namespace
+
+std::vector<SideFile> side_files_of_groups() {
+  return {{"group", journal_of_group()}, {"member", side_file_of_member()}};
+}
 
 test::Content content_of(std::span<const std::byte> bytes) {
   test::Content content;

@@ -40,6 +40,13 @@ struct WrittenJournal {
 
 std::vector<WrittenJournal> written_journals();
 
+// The journal of a group of two files, and the side file of one of them.
+struct SideFile {
+  std::string name;
+  std::vector<std::byte> bytes;
+};
+std::vector<SideFile> side_files_of_groups();
+
 test::Content content_of(std::span<const std::byte> bytes);
 std::vector<std::byte> bytes_of(const test::Content& content);
 

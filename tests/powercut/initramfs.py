@@ -9,18 +9,18 @@ import tempfile
 
 BUSYBOX = "/bin/busybox"
 APPLETS = ("sh", "cat", "cp", "dd", "echo", "insmod", "ls", "mkdir", "mount", "printf", "rm",
-           "sync", "sleep", "umount", "uname", "od")
+           "sync", "sleep", "timeout", "umount", "uname", "od")
 
 
 class MissingProgram(Exception):
     """The text says what is missing."""
 
 
-def build(kernel, programs, libraries_wanted=()):
+def build(kernel, programs, libraries_wanted=(), settings=()):
     """The archive (newc, as the kernel unpacks it) with `programs` in /bin, by their own names;
-    `libraries_wanted` are put in /lib as they are."""
+    `libraries_wanted` are put in /lib as they are, and `settings` in /etc."""
     archive = _Archive()
-    for directory in ("bin", "lib", "lib64", "dev", "proc", "sys", "modules"):
+    for directory in ("bin", "lib", "lib64", "etc", "dev", "proc", "sys", "modules"):
         archive.directory(directory)
     archive.device("dev/console", 5, 1)
     busybox = _read(BUSYBOX, "package busybox-static")
@@ -36,6 +36,8 @@ def build(kernel, programs, libraries_wanted=()):
     for library in libraries_wanted:
         archive.file(f"lib/{os.path.basename(library)}", _stripped(library), 0o755)
         libraries.update(_libraries(library))
+    for path in settings:
+        archive.file(f"etc/{os.path.basename(path)}", _read(path, "to set up a program"), 0o644)
     for name, path in sorted(libraries.items()):
         place = "lib64" if name.startswith("ld-linux") else "lib"
         archive.file(f"{place}/{name}", _read(path, "a library"), 0o755)

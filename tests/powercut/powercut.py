@@ -51,8 +51,13 @@ EXIT_INTACT, EXIT_LOST, EXIT_TROUBLE, EXIT_SKIPPED = 0, 1, 2, 77
 DISK_BYTES = 512 << 20  # XFS wants 300 MB at least
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ("bin/pawl", "tests/crash_writer", "examples/bank", "tests/powercut/stir")
-PROGRAMS_KYOTO = ("tests/retrofit/kyoto_writer",)
+STORE_WRITER = "tests/retrofit/store_writer"
+BOOST_WRITER = "tests/retrofit/boost_writer"
 MANAGERS_KYOTO = ("kchashmgr", "kctreemgr")
+SLAPD = "/usr/sbin/slapd"
+SLAPD_MODULE = "/usr/lib/ldap/back_mdb.so"
+SLAPD_SETTINGS = ("/etc/ldap/schema/core.schema", "/etc/ldap/schema/cosine.schema",
+                  SOURCE / "tests/powercut/slapd.conf")
 PRELOADED = "lib/libpawl-preload.so"
 NVME_SHARE = 0.1         # its machines are booted each time, which takes much longer
 TROUBLES_MAX = 20        # before a run gives up
@@ -76,7 +81,8 @@ def arguments():
     parser.add_argument("--results", type=pathlib.Path, help="default: results.jsonl in the cache")
     parser.add_argument("--seed", default=None, help="default: another one each time")
     parser.add_argument("--file-system", choices=trials.FILE_SYSTEMS + ("all",), default="all")
-    parser.add_argument("--workload", choices=workloads.NAMES + ("all",), default="all")
+    parser.add_argument("--workload", choices=workloads.NAMES, action="append",
+                        help="may be repeated, and they take turns; default: any, by chance")
     parser.add_argument("--kernel", choices=tuple(kernels.SUITES) + ("all",), default="all")
     parser.add_argument("--tracker", choices=("fault", "scan", "all"), default="all")
     parser.add_argument("--disk", choices=tuple(machines.DISK_NAMES) + ("all",), default="all")
@@ -122,21 +128,47 @@ class Laboratory:
     def _find_programs(self):
         build = self.chosen.build
         self.programs = [build / name for name in PROGRAMS]
-        self.preloaded = [build / PRELOADED]
-        for path in self.programs + self.preloaded:
+        self.libraries = [build / PRELOADED]
+        self.settings = []
+        for path in self.programs + self.libraries:
             if not path.exists():
                 raise initramfs.MissingProgram(f"{path} is missing: build it first")
-        managers = [shutil.which(name) for name in MANAGERS_KYOTO]
-        kyoto = [build / name for name in PROGRAMS_KYOTO]
-        self.has_kyoto = all(managers) and all(path.exists() for path in kyoto)
-        if self.has_kyoto:
-            self.programs += kyoto + [pathlib.Path(path) for path in managers]
-        else:
-            self.notes["kyoto"] = "Kyoto Cabinet is not here: not tried"
+        self._find_stores()
         digest = hashlib.sha256(json.dumps(self.environment, sort_keys=True).encode())
-        for path in self.programs + self.preloaded:
+        for path in self.programs + self.libraries:
             digest.update(path.read_bytes())
         self.build = digest.hexdigest()[:16]
+
+    def _find_stores(self):
+        """What was built without a store's library does without it."""
+        absent = {*workloads.Store.NAMES, *workloads.Boost.NAMES, *workloads.Slapd.NAMES}
+        writer = self.chosen.build / STORE_WRITER
+        if writer.exists():
+            self.programs.append(writer)
+            known = subprocess.run([writer, "kinds"], stdout=subprocess.PIPE, text=True,
+                                   check=True)
+            known = known.stdout.split()
+            absent.difference_update(known)
+            if "slapd" in known and os.path.exists(SLAPD) and os.path.exists(SLAPD_MODULE):
+                self.programs.append(pathlib.Path(SLAPD))
+                self.libraries.append(pathlib.Path(SLAPD_MODULE))
+                self.settings += SLAPD_SETTINGS
+                absent.difference_update(workloads.Slapd.NAMES)
+        managers = [shutil.which(name) for name in MANAGERS_KYOTO]
+        if all(managers):
+            self.programs += map(pathlib.Path, managers)
+        else:
+            absent.update(name for name in workloads.Store.NAMES if name.startswith("kyoto_"))
+        writer = self.chosen.build / BOOST_WRITER
+        if writer.exists():
+            self.programs.append(writer)
+            absent.difference_update(workloads.Boost.NAMES)
+        if absent:
+            self.notes["stores"] = f"not here, and not tried: {', '.join(sorted(absent))}"
+        self.workloads = tuple(name for name in self.chosen.workload or workloads.NAMES
+                               if name not in absent)
+        if not self.workloads:
+            raise Skipped(self.notes["stores"])
 
     def _find_kernels(self):
         chosen = self.chosen
@@ -171,23 +203,24 @@ class Laboratory:
 
     def guest(self, name):
         if name not in self._guests:
-            archive = initramfs.build(self.kernels[name], self.programs, self.preloaded)
+            archive = initramfs.build(self.kernels[name], self.programs, self.libraries,
+                                      self.settings)
             guest = machines.Guest(self.kernels[name], archive, self.scratch)
             guest.save_booted(disks.VolatileDisk(next(iter(self._pristine.values()))))
             self._guests[name] = guest
         return self._guests[name]
 
-    def trial(self, seed):
+    def trial(self, seed, number):
         chosen, draw = self.chosen, random.Random(f"{seed} platform")
         kernel, tracker = draw.choices(list(self.platforms), self.platforms.values())[0]
         disk = chosen.disk
         if disk == "all":
             disk = "nvme" if draw.random() < NVME_SHARE else "virtio"
-        names = [chosen.workload] if chosen.workload != "all" else list(workloads.NAMES)
-        if not self.has_kyoto:
-            names = [name for name in names if not name.startswith("kyoto")]
+        names = self.workloads
+        if chosen.workload:
+            names = (names[number % len(names)],)
         parameters = trials.Parameters(seed, draw.choice(list(self._pristine)), kernel, tracker,
-                                       disk, chosen.mode == "plain", tuple(names))
+                                       disk, chosen.mode == "plain", names)
         directory = self.scratch / "trial"
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir()
@@ -242,6 +275,19 @@ class Results:
         with open(self._path, "a") as file:
             file.write(json.dumps(told) + "\n")
 
+    def _by_workload(self):
+        counts = {}
+        for told in sorted(self.trials, key=lambda told: told["workload"]):
+            count = counts.setdefault(told["workload"],
+                                      dict.fromkeys(("trials", "cuts", "took_something", "lost",
+                                                     "restored"), 0))
+            count["trials"] += 1
+            count["cuts"] += len(told["cuts"])
+            count["took_something"] += sum(cut["lost"] > 0 for cut in told["cuts"])
+            count["lost"] += told["outcome"] == "lost"
+            count["restored"] += "restored" in told["found"]  # by the store, from all that it had
+        return counts
+
     def summary(self, notes):
         def by(key):
             return dict(sorted(collections.Counter(told[key] for told in self.trials).items()))
@@ -261,7 +307,7 @@ class Results:
                 "intact": outcomes["intact"], "lost": outcomes["lost"],
                 "trouble": outcomes["trouble"], "file_systems": by("file_system"),
                 "trackers": by("tracker"), "kernels": by("kernel"), "disks": by("disk"),
-                "workloads": by("workload"),
+                "workloads": self._by_workload(),
                 "seconds_a_trial": round(sum(seconds) / len(seconds), 2) if seconds else None,
                 **({"not_tried": notes} if notes else {})}
 
@@ -278,7 +324,7 @@ def run(laboratory, chosen):
         if deadline is not None and time.monotonic() > deadline:
             break
         number = len(results.trials)
-        report, kept = laboratory.trial(f"{seed}/{number}".replace("/", "-"))
+        report, kept = laboratory.trial(f"{seed}/{number}".replace("/", "-"), number)
         results.append(report)
         if report.outcome != "intact":
             p = report.parameters

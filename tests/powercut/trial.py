@@ -27,6 +27,7 @@ QUIET_SECONDS = 1.0             # a program that leaves the disk alone for so lo
 AFTERLIFE_SECONDS_MAX = 0.004   # of a machine whose disk is gone already
 WORK_ON_CHANCE = 0.25
 ANOTHER_LIFE_CHANCE = 0.25      # after a cut: the program starts anew and is cut again
+HASTY_CENTISECONDS = 10
 VERIFY_GOOD = (0, 3)            # pawl verify: clean; to be recovered
 CONSOLE_BYTES_SHOWN = 600
 # What the kernel says of a file system that a cut has damaged.
@@ -88,6 +89,7 @@ class Trial:
         self._random = Random(parameters.seed)
         self._workload = workloads.choose(self._random, parameters.tracker, parameters.plain,
                                           parameters.workloads)
+        self._is_hasty = self._random.random() < self._workload.HASTY_KERNEL_CHANCE
         self._image = pristine.copy()
         self._session = 0
         self._states = []  # of the disk, at each cut
@@ -99,7 +101,7 @@ class Trial:
         with self._noted():
             self._work_and_cut()
             self._recover_and_audit()
-        report.facts = self._workload.facts()
+        report.facts = {**self._workload.facts(), "hasty_kernel": self._is_hasty}
         if report.outcome != "intact":
             told = {**report.as_json(), "recoveries": self._recoveries(),
                     "audits": self._workload.audit()}
@@ -156,6 +158,9 @@ class Trial:
         noise = "".join(f"\\{self._random.randrange(1, 256):03o}" for _ in range(48))
         orders = [f"printf '{noise}' | stir"]
         orders += [f"export {name}='{value}'" for name, value in self._environment.items()]
+        if self._is_hasty:
+            orders += [f"echo {HASTY_CENTISECONDS} >/proc/sys/vm/dirty_{what}_centisecs"
+                       for what in ("expire", "writeback")]
         for order in orders:
             self._must(machine, order, MachineTrouble)
         return self._must(machine, f"mount -t {self._parameters.file_system} "
@@ -313,4 +318,4 @@ class Trial:
 
     def _note_what_was_found(self, machine):
         self._report.found += [line for line in machine.lines
-                               if line.startswith(("found ", "transfers "))]
+                               if line.startswith(("found ", "transfers ", "restored"))]

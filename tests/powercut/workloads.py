@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 DISK = "/disk"
 TRANSFERS_PER_BATCH = 64  # of the bank
+LOOK_SECONDS_MAX = 60     # for a reader of a store
 
 
 class Broken(Exception):
@@ -18,6 +19,7 @@ class Workload:
     name = ""
     recoverable = True   # `pawl recover` has something to do with its files
     goes_on = False      # may be started anew, and cut again, on files that nobody has recovered
+    HASTY_KERNEL_CHANCE = 0  # that the kernel writes back at once what was stored, asked or not
 
     def files(self):
         raise NotImplementedError
@@ -213,38 +215,68 @@ class Bank(Workload):
                 "accounts": self._accounts, "workload_seed": self._seed}
 
 
-class Kyoto(Workload):
-    """Kyoto Cabinet, unmodified, under `pawl run`: its hash database and its tree."""
+@dataclass(frozen=True)
+class StoreKind:
+    file: str            # its name
+    globs: str           # for `pawl run --atomic`
+    check: str = ""      # a command of the store's own, without the file
 
-    NAMES = ("kyoto_hash", "kyoto_tree")
-    RECORDS = 2000  # in the database before the first operation
+
+class Store(Workload):
+    """A key-value store from Debian, unmodified, under `pawl run`."""
+
+    KINDS = {
+        "kyoto_hash": StoreKind("base.kch", "*.kch", "kchashmgr check"),
+        "kyoto_tree": StoreKind("base.kct", "*.kct", "kctreemgr check"),
+        "tkrzw_hash": StoreKind("base.tkh", "*.tkh*"),
+        "tkrzw_hash_hard": StoreKind("base.tkh", "*.tkh*"),
+        "tkrzw_tree": StoreKind("base.tkt", "*.tkt*"),
+        "tkrzw_tree_hard": StoreKind("base.tkt", "*.tkt*"),
+        "tkrzw_skip": StoreKind("base.tks", "*.tks*"),
+        "lmdb_nosync": StoreKind("base.mdb", "*.mdb"),
+        "lmdb_mapasync": StoreKind("base.mdb", "*.mdb"),
+        "gdbm": StoreKind("base.gdbm", "*.gdbm"),
+    }
+    NAMES = tuple(KINDS)
+    PAWL_OPTIONS = ""
+    HASTY_KERNEL_CHANCE = 0.5
+    RECORDS = 2000          # in the store before the first operation
+    WHOLE_SESSION = 8       # operations; then the store is closed, before the writer that is cut
 
     def __init__(self, name, random, tracker, plain):
         self.name = name
         self.recoverable = not plain
-        self._kind = name.removeprefix("kyoto_")
-        self._path = f"{DISK}/base.{'kch' if self._kind == 'hash' else 'kct'}"
+        self._kind = self.KINDS[name]
+        self._path = f"{DISK}/{self._kind.file}"
         self._plain = plain
         self._tracker = tracker
         self._apply = random.choice(("async", "eager"))
         self._seed = random.randrange(1 << 31)
-        self._acknowledged = 0
+        self._first = self._acknowledged = random.choice((0, self.WHOLE_SESSION))
 
     def files(self):
         return [self._path]
 
-    def _under_pawl(self, command):
+    def _under_pawl(self, command, limit=""):
         if self._plain:
-            return command
+            return f"{limit} {command}"
         return (f"PAWL_TRACKER={self._tracker} PAWL_APPLY={self._apply} PAWL_JOURNAL_SIZE=4M "
-                f"pawl run --atomic '*.kc?' -- {command}")
+                f"{limit} pawl run {self.PAWL_OPTIONS} --atomic '{self._kind.globs}' -- {command}")
+
+    def _looked_at(self, command):
+        """A damaged store may lead its reader round in circles."""
+        return self._under_pawl(command, f"timeout {LOOK_SECONDS_MAX}")
 
     def prepare(self):
-        return [self._under_pawl(f"kyoto_writer make {self._kind} {self._path} {self.RECORDS}"),
-                "sync"]
+        commands = [self._under_pawl(f"store_writer make {self.name} {self._path} {self.RECORDS}")]
+        if self._first:
+            commands.append(self._under_pawl(f"store_writer write {self.name} {self._path} "
+                                             f"{self._seed} 0 {self._first}"))
+        return [*commands, "sync"]
 
     def run(self):
-        return self._under_pawl(f"kyoto_writer write {self._kind} {self._path} {self._seed} 0")
+        return self._under_pawl(f"store_writer write {self.name} {self._path} {self._seed} "
+                                f"{self._first}")
 
     def acknowledgements(self, lines):
         return sum(line.isdigit() for line in lines)
@@ -255,21 +287,90 @@ class Kyoto(Workload):
                 self._acknowledged = int(line) + 1
 
     def open(self):
-        return [self._under_pawl(f"kyoto_writer dump {self._kind} {self._path} >/tmp/dump")]
+        return [self._looked_at(f"store_writer dump {self.name} {self._path} >/tmp/dump")]
 
     def audit(self):
-        return [self._under_pawl(f"kyoto_writer audit {self._kind} {self._path} {self._seed} "
-                                 f"{self._acknowledged} {self.RECORDS}"),
-                self._under_pawl(f"kc{self._kind}mgr check {self._path} >/tmp/check")]
+        commands = [self._looked_at(f"store_writer audit {self.name} {self._path} {self._seed} "
+                                    f"{self._acknowledged} {self.RECORDS}")]
+        if self._kind.check:
+            commands.append(self._looked_at(f"{self._kind.check} {self._path} >/tmp/check"))
+        return commands
 
     def facts(self):
         return {"lives": 1, "acknowledged": self._acknowledged, "apply": self._apply,
                 "workload_seed": self._seed}
 
 
-CLASSES = (Script, Bank, Kyoto)
+class Boost(Store):
+    """Boost.Interprocess's managed_mapped_file.  Its flush() waits for the disk if told to."""
+
+    KINDS = {"boost_flush": StoreKind("base.segment", "*.segment"),
+             "boost_msync": StoreKind("base.segment", "*.segment")}
+    NAMES = tuple(KINDS)
+    PAWL_OPTIONS = "--ms-async sync"
+
+    def __init__(self, name, random, tracker, plain):
+        super().__init__(name, random, tracker, plain)
+        self._first = self._acknowledged = 0
+
+    def prepare(self):
+        return [self._under_pawl(f"boost_writer make {self._path}"), "sync"]
+
+    def run(self):
+        commit = self.name.removeprefix("boost_")
+        return self._under_pawl(f"boost_writer write {commit} {self._path} {self._seed} 0")
+
+    def open(self):
+        return [f"{command} >/tmp/dump" for command in self.audit()]
+
+    def audit(self):
+        return [self._looked_at(f"boost_writer audit {self._path} {self._seed} "
+                                f"{self._acknowledged} {self._acknowledged + 1}")]
+
+
+class Slapd(Store):
+    """OpenLDAP's server, with a client beside it."""
+
+    KINDS = {"slapd_sync": StoreKind("db/data.mdb", "data.mdb"),
+             "slapd_async": StoreKind("db/data.mdb", "data.mdb")}
+    NAMES = tuple(KINDS)
+    FLAGS = {"slapd_sync": "writemap", "slapd_async": "writemap mapasync"}
+    URL = "ldapi://%2Ftmp%2Fldapi"
+    RECORDS = 100
+
+    def __init__(self, name, random, tracker, plain):
+        super().__init__(name, random, tracker, plain)
+        self._first = self._acknowledged = 0
+
+    def _start(self):
+        server = self._under_pawl(f"slapd -d 0 -f /etc/slapd.conf -h {self.URL}")
+        return (f"echo 'envflags {self.FLAGS[self.name]}' >/tmp/flags; "
+                f"{server} >/dev/console 2>&1 & ")
+
+    def _looked_at(self, command):
+        return (f"{self._start()} timeout {LOOK_SECONDS_MAX} {command}; status=$?; "
+                "kill $! && wait $! && [ $status = 0 ]")
+
+    def prepare(self):
+        return [f"mkdir {DISK}/db",
+                self._looked_at(f"store_writer make slapd {self.URL} {self.RECORDS}"), "sync"]
+
+    def run(self):
+        return f"{self._start()} store_writer write slapd {self.URL} {self._seed} 0"
+
+    def open(self):
+        return [self._looked_at(f"store_writer dump slapd {self.URL} >/tmp/dump")]
+
+    def audit(self):
+        # Asynchronously, what is answered is durable a moment later, and in order.
+        least = "0" if self.name == "slapd_async" else ""
+        return [self._looked_at(f"store_writer audit slapd {self.URL} {self._seed} "
+                                f"{self._acknowledged} {self.RECORDS} {least}")]
+
+
+CLASSES = (Script, Bank, Store, Boost, Slapd)
 NAMES = tuple(name for kind in CLASSES for name in kind.NAMES)
-SHARES = {Script: 60, Bank: 20, Kyoto: 20}
+SHARES = {Script: 60, Bank: 20, Store: 15, Boost: 3, Slapd: 2}
 
 
 def choose(random, tracker, plain, names=NAMES):

@@ -11,14 +11,15 @@ export LD_LIBRARY_PATH PAWL_JOURNAL_SIZE=1M
 compile() {
   output=$1
   shift
-  "$@" -O1 -I"$source/include" "$source/tests/stl/visitor.cc" -o "$work/$output" "$library"
+  "$@" -O0 -I"$source/include" "$source/tests/stl/visitor.cc" -o "$work/$output" "$library"
 }
 
 visitors=
 for compiler in "$cxx" g++ clang++-19; do
   command -v "$compiler" >/dev/null || continue
   for version in 17 20; do
-    name=$(basename "$compiler")-$version
+    # c++ and g++ are often names of one compiler.
+    name=$(basename "$(readlink -f "$(command -v "$compiler")")")-$version
     [ ! -e "$work/$name" ] || continue
     compile "$name" "$compiler" -std=c++$version
     visitors="$visitors $name"

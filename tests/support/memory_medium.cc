@@ -13,8 +13,7 @@
 namespace pawl::test {
 namespace {
 
-const std::string kPath = "/memory/file";
-const std::string kJournalPath = "/memory/file.pawl";
+const std::string kDirectory = "/memory/";
 constexpr FileIdentity kIdentity{.inode = 1, .birth_time_ns = 1};
 
 // The bytes of a file in pages.
@@ -76,7 +75,7 @@ class PagesFile : public MediumFile {
 std::unique_ptr<DescriptorFile> memory_file(const Content& content) {
   Descriptor descriptor(::memfd_create("pawl-memory-disk", MFD_CLOEXEC));
   if (!descriptor.valid()) throw std::runtime_error("cannot make a memory file (memfd_create)");
-  auto file = std::make_unique<DescriptorFile>(std::move(descriptor), kPath);
+  auto file = std::make_unique<DescriptorFile>(std::move(descriptor), kDirectory + "file");
   std::vector<std::byte> bytes(content.size());
   content.read(0, bytes);
   if (!file->write(0, bytes).ok()) throw std::runtime_error("cannot fill a memory file");
@@ -189,16 +188,16 @@ class MemoryDisk::DiskMedium final : public Medium {
 
   MediumFile& base() override { return *disk_.base_; }
   FileIdentity identity() const override { return kIdentity; }
-  const std::string& path() const override { return kPath; }
-  const std::string& journal_path() const override { return kJournalPath; }
+  const std::string& path() const override { return disk_.path_; }
+  const std::string& journal_path() const override { return disk_.journal_path_; }
   std::uint64_t block_bytes() const override { return disk_.options_.block_bytes; }
 
   Result<JournalFile> acquire_journal(bool create) override {
     const std::lock_guard lock(disk_.mutex_);
     if (disk_.journal_is_held_ && !holds_)
-      return Status::failure(EBUSY, kPath + " is mapped atomically by another writer");
+      return Status::failure(EBUSY, disk_.path_ + " is mapped atomically by another writer");
     const bool is_new = disk_.journal_ == nullptr;
-    if (is_new && !create) return Status::failure(ENOENT, kPath + " has no journal");
+    if (is_new && !create) return Status::failure(ENOENT, disk_.path_ + " has no journal");
     side_ = is_new ? journal_side({}, disk_.options_) : disk_.journal_;
     disk_.journal_is_held_ = holds_ = true;
     return JournalFile{std::make_unique<SharedFile>(side_), is_new};
@@ -206,13 +205,13 @@ class MemoryDisk::DiskMedium final : public Medium {
   Status publish_journal() override {
     const std::lock_guard lock(disk_.mutex_);
     if (disk_.journal_ != nullptr && disk_.journal_ != side_)
-      return Status::failure(EEXIST, "cannot name the journal " + kJournalPath);
+      return Status::failure(EEXIST, "cannot name the journal " + disk_.journal_path_);
     disk_.journal_ = side_;
     return {};
   }
   Result<std::unique_ptr<MediumFile>> read_journal() override {
     const std::lock_guard lock(disk_.mutex_);
-    if (disk_.journal_ == nullptr) return Status::failure(ENOENT, kPath + " has no journal");
+    if (disk_.journal_ == nullptr) return Status::failure(ENOENT, disk_.path_ + " has no journal");
     return std::unique_ptr<MediumFile>(std::make_unique<SharedFile>(disk_.journal_));
   }
   Status remove_journal() override {
@@ -237,6 +236,10 @@ class MemoryDisk::DiskMedium final : public Medium {
     return {};
   }
 
+  Result<std::unique_ptr<Medium>> open_sibling(const std::string& name) override {
+    if (disk_.options_.open_sibling == nullptr) return Medium::open_sibling(name);
+    return disk_.options_.open_sibling(name);
+  }
   Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
                             std::uint64_t offset) override {
     int descriptor = -1;
@@ -248,7 +251,7 @@ class MemoryDisk::DiskMedium final : public Medium {
       return Status::failure(ENODEV, "only a disk backed by a memory file can be mapped");
     void* const at = ::mmap(address, length, protection, MAP_PRIVATE | flags, descriptor,
                             static_cast<off_t>(offset));
-    if (at == MAP_FAILED) return Status::from_errno(errno, "cannot map " + kPath);
+    if (at == MAP_FAILED) return Status::from_errno(errno, "cannot map " + disk_.path_);
     return static_cast<char*>(at);
   }
   void abandon() override {
@@ -263,7 +266,10 @@ class MemoryDisk::DiskMedium final : public Medium {
 };
 
 MemoryDisk::MemoryDisk(StoredDisk state, const MemoryDiskOptions& options)
-    : options_(options), mark_(std::move(state.mark)) {
+    : options_(options),
+      path_(kDirectory + options.name),
+      journal_path_(path_ + ".pawl"),
+      mark_(std::move(state.mark)) {
   if (options_.backing == Backing::memory_file)
     base_ = memory_file(state.base);
   else if (options_.backing == Backing::mapped)

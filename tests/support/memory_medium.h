@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 
 #include "medium/medium.h"
 #include "workload/content.h"
@@ -32,6 +34,9 @@ struct MemoryDiskOptions {
   // What a file may come to hold before it is told ENOSPC.
   std::uint64_t file_bytes_max = std::uint64_t{1} << 40;
   std::uint64_t block_bytes = kPageBytes;  // of the journal
+  std::string name = "file";
+  // Other disks, by their names: what forms groups with this one.
+  std::function<Result<std::unique_ptr<Medium>>(const std::string& name)> open_sibling = {};
 };
 
 // Any thread may use the media of a disk and their files.
@@ -52,6 +57,8 @@ class MemoryDisk {
   class DiskMedium;
 
   const MemoryDiskOptions options_;
+  const std::string path_;
+  const std::string journal_path_;
   std::unique_ptr<MediumFile> base_;
   mutable std::mutex mutex_;  // guards all below
   std::optional<Mark> mark_;

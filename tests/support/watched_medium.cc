@@ -45,6 +45,13 @@ class WatchedFile final : public MediumFile {
     PAWL_TRY(watch_->happens({which_, Act::zero, offset, length}));
     return real_->zero(offset, length);
   }
+  const std::byte* in_place() const override { return real_->in_place(); }
+  void write_in_place(std::uint64_t offset, std::span<const std::byte> from) override {
+    // It cannot fail.
+    const Status seen = watch_->happens({which_, Act::write, offset, from.size()});
+    PAWL_ASSERT(seen.ok());
+    real_->write_in_place(offset, from);
+  }
   Result<std::uint64_t> allocated_prefix_bytes() override {
     return real_->allocated_prefix_bytes();
   }
@@ -84,6 +91,9 @@ class WatchedMedium final : public Medium {
   }
   Status set_mark(const Mark& mark) override { return real_->set_mark(mark); }
   Status clear_mark() override { return real_->clear_mark(); }
+  Result<std::unique_ptr<Medium>> open_sibling(const std::string& name) override {
+    return real_->open_sibling(name);
+  }
   Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
                             std::uint64_t offset) override {
     return real_->map_private(address, length, protection, flags, offset);

@@ -72,10 +72,10 @@ TEST_F(Errors, AJournalOfANewerVersion) {
   leave_open();
   for (std::uint64_t slot = 0; slot < journal::kHeaderSlots; ++slot) {
     journal::Header header;
-    header.version = journal::kVersion + 1;
+    header.version = journal::kVersionOfGroups + 1;
     overwrite(slot * journal::kSlotBytes, &header, sizeof header);
   }
-  expect_refused(ENOTSUP, "version 3");
+  expect_refused(ENOTSUP, "version 4");
 }
 
 // Its header was shorter, and so was what its checksum covers.

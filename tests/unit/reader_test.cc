@@ -302,7 +302,7 @@ TEST(Reader, RefusesANewerVersionInAnySlotAndNamesIt) {
     const Status status = open_failure(journal);
     EXPECT_EQ(status.error_number(), ENOTSUP);
     EXPECT_NE(status.text().find("version 7"), std::string::npos) << status.text();
-    EXPECT_NE(status.text().find("up to 2"), std::string::npos) << status.text();
+    EXPECT_NE(status.text().find("up to 3"), std::string::npos) << status.text();
   }
 }
 

@@ -2,6 +2,7 @@
 // did not mark.
 #include <sys/mman.h>
 #include <unistd.h>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include "pawl/store.h"
 #include "support/open_mapping.h"
 #include "support/temporary_directory.h"
+#include "support/watched_medium.h"
 #include "track/tracker.h"
 
 namespace pawl {
@@ -313,6 +315,43 @@ TEST(StoreCommitVerify, ThatFailsForgetsNoMark) {
   }
   test::Opened mapping(path, options);
   EXPECT_EQ(mapping.bytes()[100], 'b');
+}
+
+// Nobody knows whether it is durable, and the base must not run ahead of what is.
+TEST(StoreCommitInMemory, ARecordWhoseFlushFailedNeverReachesTheBase) {
+  test::TemporaryDirectory directory("/dev/shm");
+  const std::string path = directory / "file";
+  test::write_file(path, std::string(kPages * kPageBytes, 'a'));
+  auto medium = open_medium(path, false, MediumKind::memory);
+  ASSERT_TRUE(medium.ok()) << medium.status().text();
+  auto watch = std::make_shared<test::Watch>();
+  auto mapping = Mapping::open(test::watched_medium(std::move(medium.value()), watch),
+                               test::options_for(ApplyChoice::async, TrackerChoice::store));
+  ASSERT_TRUE(mapping.ok()) << mapping.status().text();
+  auto window =
+      mapping.value()->map_window(nullptr, kPages / 2 * kPageBytes, PROT_READ | PROT_WRITE, 0, 0);
+  ASSERT_TRUE(window.ok()) << window.status().text();
+  char* const bytes = window.value();
+  for (const char value : {'b', 'c'}) {
+    bytes[0] = value;
+    pawl_stored(bytes, 1);
+    ASSERT_TRUE(mapping.value()->commit_all().ok());
+  }
+  EXPECT_EQ(test::read_file(path)[0], 'b') << "the last record waits for the next commit";
+  watch->judge_with([](const test::Event& event) {
+    return event.which == test::Which::journal && event.act == test::Act::flush
+               ? Status::failure(EIO, "the memory is on fire")
+               : Status{};
+  });
+  bytes[0] = 'd';
+  pawl_stored(bytes, 1);
+  EXPECT_EQ(mapping.value()->commit_all().error_number(), EIO);
+  watch->judge_with({});
+  // What looks at the base, outside of the window, lets records that wait go there first.
+  std::array<std::byte, 1> seen{};
+  [[maybe_unused]] const auto read = mapping.value()->read((kPages - 1) * kPageBytes, seen);
+  EXPECT_EQ(mapping.value()->close().error_number(), EIO);
+  EXPECT_EQ(test::read_file(path)[0], 'c');
 }
 
 INSTANTIATE_TEST_SUITE_P(Media, StoreCommit, testing::Values(MediumKind::block, MediumKind::memory),

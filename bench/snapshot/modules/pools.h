@@ -89,6 +89,61 @@ class FencePool {
   char* ring_ = nullptr;
 };
 
+// libc's memory, and as many lines as a record of Pawl's and its bytes in the file have on average,
+// past the caches, and a fence: but nobody looked for what changed, no record is made or checked,
+// and no book is kept.  What remains is what the lines alone cost.
+class LinesPool {
+ public:
+  explicit LinesPool(const StructureSetup& setup)
+      : line_ns_(setup.line_ns),
+        fence_ns_(setup.fence_ns),
+        lines_of_record_(setup.form == Form::tree ? 6 : 4),
+        lines_in_place_(setup.form == Form::tree ? 4 : 3) {
+    file_ = static_cast<char*>(map_new_file(setup.path, kRingBytes + kFileBytes, MAP_POPULATE));
+  }
+  LinesPool(const LinesPool&) = delete;
+  LinesPool& operator=(const LinesPool&) = delete;
+  ~LinesPool() { ::munmap(file_, kRingBytes + kFileBytes); }
+
+  void* allocate(std::size_t bytes) { return memory_.allocate(bytes); }
+  void release(void* block) { memory_.release(block); }
+  void commit() {
+    commits_ += 1;
+    const std::uint64_t record_bytes = lines_of_record_ * kLineBytes;
+    copy_lines(commits_ % (kRingBytes / record_bytes) * record_bytes, lines_of_record_);
+    // Anywhere: the multiplier spreads the numbers of commits.
+    const std::uint64_t spread = commits_ * 0x9e3779b97f4a7c15u >> 32;
+    const std::uint64_t line = spread % (kFileBytes / kLineBytes - lines_in_place_);
+    copy_lines(kRingBytes + line * kLineBytes, lines_in_place_);
+    __builtin_ia32_sfence();
+    const std::uint64_t wait_ns = (lines_of_record_ + lines_in_place_) * line_ns_ + fence_ns_;
+    if (wait_ns > 0) BusyWait::process().wait_ns(wait_ns);
+  }
+  MediumUse use() const {
+    return {commits_ * (lines_of_record_ + lines_in_place_), commits_,
+            commits_ * lines_of_record_ * kLineBytes};
+  }
+
+ private:
+  static constexpr std::uint64_t kLineBytes = 64;
+  static constexpr std::size_t kRingBytes = std::size_t{32} << 20;  // as Pawl's journal
+  static constexpr std::size_t kFileBytes = std::size_t{16} << 20;  // as 100,000 items take
+
+  void copy_lines(std::uint64_t offset, std::uint64_t lines) {
+    auto* const at = reinterpret_cast<std::uint64_t*>(file_ + offset);
+    for (std::uint64_t word = 0; word < lines * kLineBytes / 8; ++word)
+      __builtin_nontemporal_store(commits_, at + word);
+  }
+
+  NoPool memory_{{}};
+  const std::uint64_t line_ns_;
+  const std::uint64_t fence_ns_;
+  const std::uint64_t lines_of_record_;
+  const std::uint64_t lines_in_place_;
+  std::uint64_t commits_ = 0;
+  char* file_ = nullptr;
+};
+
 // A file that is mapped shared, and msync of all of it: what is durable when is up to the kernel,
 // and nothing is atomic.  Blocks come from the end of what is used, or from a list for their size.
 class MsyncPool {

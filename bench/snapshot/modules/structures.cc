@@ -157,6 +157,7 @@ extern "C" __attribute__((visibility("default"))) Structure* make_structure(
   const std::string system = setup->system;
   if (system.starts_with("none")) return make<NoPool>(*setup);
   if (system == "fence") return make<FencePool>(*setup);
+  if (system == "lines") return make<LinesPool>(*setup);
   if (system.starts_with("msync")) return make<MsyncPool>(*setup);
   if (system.starts_with("pawl")) return make<PawlPool>(*setup);
   throw std::runtime_error("there is no system " + system);

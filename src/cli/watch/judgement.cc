@@ -246,12 +246,13 @@ void judge_program(const ProgramFacts& facts, Judgement& judgement) {
                        "nothing, unless that program maps files that matter; it was not seen to"});
   }
   for (const auto& [pair, count] : facts.in_one_go) {
-    remarks.push_back({"in_one_go", Weight::note, count,
-                       fmt::format("{} and then {}", facts.files.at(pair.first).path,
-                                   facts.files.at(pair.second).path),
-                       "these are synchronised one right after the other. Each is atomic by "
-                       "itself: a crash between the two leaves the first new and the second old",
-                       "if they must move together, keep what must agree in one file"});
+    remarks.push_back(
+        {"in_one_go", Weight::note, count,
+         fmt::format("{} and then {}", facts.files.at(pair.first).path,
+                     facts.files.at(pair.second).path),
+         "these are synchronised one right after the other. Each is atomic by "
+         "itself: a crash between the two leaves the first new and the second old",
+         "if they must move together, 'pawl run --group FILE' commits them by one record"});
   }
   if (facts.ending.signal != 0) {
     remarks.push_back(

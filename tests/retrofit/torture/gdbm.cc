@@ -83,7 +83,7 @@ class GdbmStore final : public Store {
 
 }  // namespace
 
-std::vector<StoreKind> store_kinds() {
+std::vector<StoreKind> gdbm_kinds() {
   StoreKind kind{"gdbm", "torture.gdbm", "*.gdbm", [](const std::string& path, bool create) {
                    return std::make_unique<GdbmStore>(path, create);
                  }};

@@ -72,7 +72,7 @@ class KyotoStore final : public Store {
 
 template <class Database>
 StoreKind kyoto_kind(const std::string& name, const std::string& suffix) {
-  return {name, "torture." + suffix, "*." + suffix,
+  return {"kyoto_" + name, "torture." + suffix, "*." + suffix,
           [](const std::string& path, bool create) {
             return std::make_unique<KyotoStore<Database>>(path, create);
           },
@@ -83,7 +83,7 @@ StoreKind kyoto_kind(const std::string& name, const std::string& suffix) {
 
 }  // namespace
 
-std::vector<StoreKind> store_kinds() {
+std::vector<StoreKind> kyoto_kinds() {
   return {kyoto_kind<kyotocabinet::HashDB>("hash", "kch"),
           kyoto_kind<kyotocabinet::TreeDB>("tree", "kct")};
 }

@@ -156,8 +156,8 @@ StoreKind lmdb_kind(const std::string& name, unsigned flags) {
 
 }  // namespace
 
-std::vector<StoreKind> store_kinds() {
-  return {lmdb_kind("nosync", MDB_NOSYNC), lmdb_kind("mapasync", MDB_MAPASYNC)};
+std::vector<StoreKind> lmdb_kinds() {
+  return {lmdb_kind("lmdb_nosync", MDB_NOSYNC), lmdb_kind("lmdb_mapasync", MDB_MAPASYNC)};
 }
 
 }  // namespace pawl::retrofit

@@ -1,6 +1,7 @@
-// A key-value store from Debian, killed at random, again and again.  One program a store; KIND is
-// one of its adapter's.
+// Key-value stores from Debian, killed at random, again and again.  KIND is one of an adapter's.
 //
+//   kinds
+//       Prints the name of each kind that this program has.
 //   torture KIND DIRECTORY KILLS WORDS PAWL
 //       Loads WORDS (one record a line) into a store under `PAWL run`, then KILLS times: now and
 //       then has a writer do a few operations and close the store; starts a writer under Pawl,
@@ -23,10 +24,12 @@
 //       Makes a store of the records in a file.
 //   make KIND PATH COUNT
 //       Makes a store of that many records.
-//   audit KIND PATH SEED ACKNOWLEDGED COUNT
+//   audit KIND PATH SEED ACKNOWLEDGED COUNT [LEAST]
 //       Opens a store that `make` made and `write` worked on, from operation 0 on, and says "found
-//       N": it holds operations 0 to N - 1, where N is ACKNOWLEDGED or one more.  Ends with 1 and
-//       says why when it does not, or when it had to be repaired.
+//       N": it holds operations 0 to N - 1, where N is ACKNOWLEDGED or one more, or from LEAST on
+//       where what is acknowledged is durable only later.  Ends with 1 and
+//       says why when it does not, or when it had to be repaired; a store that may repair itself
+//       says "restored".
 #include <unistd.h>
 
 #include <chrono>
@@ -58,6 +61,12 @@ unsigned long number(const std::string& text) { return std::stoul(text); }
 // Between the changes of an operation, as when they come from somewhere: so that many kills fall
 // among them, and not all into the waits for the disk.
 constexpr unsigned kPauseMicrosecondsMax = 2000;
+
+Operation operation_of(const StoreKind& kind, unsigned long seed, unsigned long number) {
+  Operation made = operation(seed, number);
+  if (kind.commits_each_change) made.resize(1);
+  return made;
+}
 
 void perform(const Operation& operation, Store& store, std::mt19937_64& random) {
   for (const Change& change : operation) {
@@ -99,7 +108,7 @@ int write_operations(const StoreKind& kind, const Arguments& given) {
   const unsigned long count =
       given.size() > 3 ? number(given[3]) : std::numeric_limits<unsigned long>::max();
   for (unsigned long next = first; next - first < count; ++next) {
-    perform(operation(seed, next), *store, random);
+    perform(operation_of(kind, seed, next), *store, random);
     store->synchronise();
     const std::string line = std::to_string(next) + "\n";
     if (write(STDOUT_FILENO, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
@@ -136,18 +145,24 @@ int dump(const StoreKind& kind, const Arguments& given) {
 
 int audit(const StoreKind& kind, const Arguments& given) {
   const auto store = kind.open(given[0], false);
-  if (store->was_repaired()) die("the store had to be repaired");
+  const bool was_repaired = store->was_repaired();
   const unsigned long seed = number(given[1]);
   const unsigned long acknowledged = number(given[2]);
+  const unsigned long least = given.size() > 4 ? number(given[4]) : acknowledged;
   const Model found = store->records();
   store->check(found);
   Model expected = made_records(number(given[3]));
   unsigned long next = 0;
-  for (; next < acknowledged; ++next) perform(operation(seed, next), expected);
-  if (found != expected) perform(operation(seed, next++), expected);
+  while (next < least || (found != expected && next <= acknowledged))
+    perform(operation_of(kind, seed, next++), expected);
+  const std::string repaired = was_repaired ? "repaired, " : "";
   if (found != expected)
-    die("the store holds " + std::to_string(found.size()) + " records, which are not those of " +
-        std::to_string(acknowledged) + " operations, and not those of one more");
+    die(repaired + "the store holds " + std::to_string(found.size()) +
+        " records, which are not those of " + std::to_string(least) + " to " +
+        std::to_string(acknowledged + 1) + " operations");
+  if (was_repaired && !kind.may_repair_itself)
+    die("the store had to be repaired, and holds what was acknowledged");
+  if (was_repaired) std::cout << "restored\n";
   std::cout << "found " << next << std::endl;
   store->close();
   return 0;
@@ -156,6 +171,7 @@ int audit(const StoreKind& kind, const Arguments& given) {
 using Trial = int (*)(const Torture& torture);
 
 int try_out(Trial trial, const StoreKind& kind, const Arguments& given, const std::string& self) {
+  if (kind.file.empty()) die("this is no file of its own to begin anew with: a server's");
   const char* const chosen = std::getenv("PAWL_TORTURE_SEED");
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   const unsigned long seed =
@@ -164,6 +180,10 @@ int try_out(Trial trial, const StoreKind& kind, const Arguments& given, const st
 }
 
 int obey(const Arguments& all, const std::string& self) {
+  if (all == Arguments{"kinds"}) {
+    for (const StoreKind& kind : store_kinds()) std::cout << kind.name << '\n';
+    return 0;
+  }
   if (all.size() >= 2) {
     const std::string& verb = all[0];
     const StoreKind kind = kind_of(all[1]);
@@ -177,7 +197,7 @@ int obey(const Arguments& all, const std::string& self) {
     if (verb == "load" && given.size() == 2) return load(kind, given);
     if (verb == "make" && given.size() == 2)
       return make(kind, given[0], made_records(number(given[1])));
-    if (verb == "audit" && given.size() == 4) return audit(kind, given);
+    if (verb == "audit" && (given.size() == 4 || given.size() == 5)) return audit(kind, given);
   }
   die("see the head of main.cc for how it is called");
 }

@@ -38,8 +38,8 @@ class Store {
 };
 
 struct StoreKind {
-  std::string name;
-  std::string file;  // what it is called, in a directory of its own
+  std::string name;  // STORE, or STORE_VARIANT
+  std::string file;  // what it is called, in a directory of its own; empty for a server
   std::string glob;  // for `pawl run --atomic`
   std::function<std::unique_ptr<Store>(const std::string& path, bool create)> open;
   // A program of the store's, which ends with 0 when the store is sound; empty when there is none.
@@ -49,9 +49,18 @@ struct StoreKind {
   bool may_repair_itself = false;
   // synchronise() hands all changes over at once, so that the kernel may write them in any order.
   bool synchronises_at_once = false;
+  // It has no call for several changes: an operation is one.
+  bool commits_each_change = false;
 };
 
-// Each adapter defines it.
+// Of all the stores whose library was there when this was built.
 std::vector<StoreKind> store_kinds();
+
+// Each is defined by its adapter.
+std::vector<StoreKind> kyoto_kinds();
+std::vector<StoreKind> tkrzw_kinds();
+std::vector<StoreKind> lmdb_kinds();
+std::vector<StoreKind> gdbm_kinds();
+std::vector<StoreKind> slapd_kinds();
 
 }  // namespace pawl::retrofit

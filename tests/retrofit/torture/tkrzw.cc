@@ -171,7 +171,7 @@ tkrzw::TreeDBM::TuningParameters tree_parameters(tkrzw::HashDBM::UpdateMode mode
 template <class Adapter, class Parameters>
 StoreKind tkrzw_kind(const std::string& name, const std::string& suffix,
                      const Parameters& parameters, Synchronised how) {
-  StoreKind kind{name, "torture." + suffix, "*." + suffix + "*",
+  StoreKind kind{"tkrzw_" + name, "torture." + suffix, "*." + suffix + "*",
                  [parameters, how](const std::string& path, bool) {
                    return std::make_unique<Adapter>(path, parameters, how);
                  }};
@@ -189,7 +189,7 @@ StoreKind restored_kind(const std::string& name, const std::string& suffix,
 
 }  // namespace
 
-std::vector<StoreKind> store_kinds() {
+std::vector<StoreKind> tkrzw_kinds() {
   using Hash = TkrzwStore<tkrzw::HashDBM>;
   using Tree = TkrzwStore<tkrzw::TreeDBM>;
   const auto appending = tkrzw::HashDBM::UPDATE_APPENDING;

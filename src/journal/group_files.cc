@@ -1,0 +1,100 @@
+#include "journal/group_files.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "journal/page_buffer.h"
+
+namespace pawl::journal {
+namespace {
+
+// Each followed by its name, and zeros up to a multiple of 8.
+struct Entry {
+  std::uint64_t number = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t birth_time_ns = 0;
+  std::uint64_t name_bytes = 0;
+};
+static_assert(sizeof(Entry) == 32);
+
+}  // namespace
+
+Result<std::vector<std::byte>> encode(const Listed& listed) {
+  std::vector<std::byte> bytes(sizeof(ListHeader));
+  for (const GroupFile& file : listed.files) {
+    const Entry entry{file.number, file.identity.inode, file.identity.birth_time_ns,
+                      file.name.size()};
+    const std::size_t at = bytes.size();
+    bytes.resize(at + sizeof entry + round_up(file.name.size(), 8));
+    std::memcpy(bytes.data() + at, &entry, sizeof entry);
+    std::memcpy(bytes.data() + at + sizeof entry, file.name.data(), file.name.size());
+  }
+  if (bytes.size() > kListBytesMax) {
+    return Status::failure(
+        ENAMETOOLONG,
+        "the names of the group's files take " + std::to_string(bytes.size()) +
+            " bytes, and its journal's header has room for " + std::to_string(kListBytesMax) +
+            "; put the files and the group's file into directories that are near each other");
+  }
+  const ListHeader header{static_cast<std::uint32_t>(listed.role),
+                          static_cast<std::uint32_t>(bytes.size())};
+  std::memcpy(bytes.data(), &header, sizeof header);
+  return bytes;
+}
+
+bool decode(std::span<const std::byte> bytes, Listed& listed) {
+  ListHeader header;
+  if (bytes.size() < sizeof header) return false;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (header.bytes < sizeof header || header.bytes > bytes.size()) return false;
+  listed.role = static_cast<Role>(header.role);
+  if (listed.role != Role::group && listed.role != Role::member) return false;
+  listed.files.clear();
+  std::uint64_t numbers_seen = 0;
+  for (std::size_t at = sizeof header; at < header.bytes;) {
+    Entry entry;
+    if (header.bytes - at < sizeof entry) return false;
+    std::memcpy(&entry, bytes.data() + at, sizeof entry);
+    at += sizeof entry;
+    const std::size_t left = header.bytes - at;
+    if (entry.name_bytes == 0 || entry.name_bytes > left || round_up(entry.name_bytes, 8) > left)
+      return false;
+    if (entry.number == 0 || entry.number > kGroupFilesMax) return false;
+    const std::uint64_t number_bit = std::uint64_t{1} << entry.number;
+    if ((numbers_seen & number_bit) != 0) return false;
+    numbers_seen |= number_bit;
+    GroupFile file{entry.number, {entry.inode, entry.birth_time_ns}, {}};
+    file.name.assign(reinterpret_cast<const char*>(bytes.data()) + at, entry.name_bytes);
+    if (file.name.find('\0') != std::string::npos) return false;
+    listed.files.push_back(std::move(file));
+    const auto padding = bytes.subspan(at, round_up(entry.name_bytes, 8)).subspan(entry.name_bytes);
+    if (std::any_of(padding.begin(), padding.end(),
+                    [](std::byte byte) { return byte != std::byte{0}; }))
+      return false;
+    at += round_up(entry.name_bytes, 8);
+  }
+  return listed.role == Role::group || listed.files.size() == 1;
+}
+
+Status write_member(MediumFile& side, const JournalId& group_id, const GroupFile& group) {
+  auto list = encode({Role::member, {group}});
+  if (!list.ok()) return list.status();
+  Header header;
+  header.version = kVersionOfGroups;
+  header.generation = 1;
+  header.journal_id = group_id;
+  header.file_inode = group.identity.inode;
+  header.file_birth_time_ns = group.identity.birth_time_ns;
+  header.journal_bytes = kAreaStart;
+  header.crc32c = header_checksum(header, list.value());
+  AlignedBuffer slots;
+  if (!slots.grow(kAreaStart, 0)) return Status::failure(ENOMEM, "no memory for a header");
+  std::memset(slots.data(), 0, kAreaStart);
+  std::memcpy(slots.data(), &header, sizeof header);
+  std::memcpy(slots.data() + sizeof header, list.value().data(), list.value().size());
+  PAWL_TRY(side.write(0, {slots.data(), kAreaStart}));
+  return side.flush();
+}
+
+}  // namespace pawl::journal

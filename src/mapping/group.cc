@@ -1,0 +1,245 @@
+#include "mapping/group.h"
+
+#include <fcntl.h>
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <new>
+
+#include "mapping/fork_guard.h"
+#include "mapping/implementation.h"
+#include "mapping/recovery.h"
+#include "medium/block_medium.h"
+#include "medium/descriptor.h"
+
+namespace pawl {
+
+std::string name_as_seen_from(const Medium& viewer, const Medium& file) {
+  const auto directory = std::filesystem::path(viewer.path()).parent_path();
+  return std::filesystem::path(file.path()).lexically_relative(directory).string();
+}
+
+Group::Group(std::unique_ptr<Medium> medium, std::unique_ptr<journal::Journal> journal,
+             const Options& options)
+    : medium_(std::move(medium)),
+      options_(options),
+      log_(std::move(journal), options.apply_threshold_pages) {
+  log_.journal().keep_what_is_held([this] { return medium_->first_held_record(); });
+  guard_fork(this, {.before = [] {},
+                    .in_parent = [] {},
+                    .in_child =
+                        [this] {
+                          abandoned_.store(true);
+                          medium_->abandon();
+                        }});
+}
+
+Group::~Group() { forget_fork_guard(this); }
+
+Status Group::usable() const {
+  if (abandoned_.load()) {
+    return Status::failure(EPERM, "this process was forked from the one that opened the group " +
+                                      medium_->path() + "; open it in the process that commits");
+  }
+  if (closed_.load())
+    return Status::failure(EINVAL, "the group " + medium_->path() + " is closed; open it again");
+  if (log_.failures().has_final()) {
+    return Status::failure(
+        EIO, "the group " + medium_->path() +
+                 " takes no more commits since a failure that may have lost bytes: " +
+                 log_.failures().final_text() +
+                 ". Unmap its files and close it; the next open recovers its last durable state");
+  }
+  return {};
+}
+
+Result<std::shared_ptr<Group>> Group::open(std::unique_ptr<Medium> medium, const Options& options) {
+  PAWL_TRY(options.validate());
+  if (medium->base().in_place() != nullptr) {
+    return Status::failure(EOPNOTSUPP,
+                           medium->path() +
+                               " is in persistent memory, where files do not form groups; open it "
+                               "as a file on a disk (PAWL_MEDIUM=block)");
+  }
+  if (!medium->can_mark()) {
+    return Status::failure(EOPNOTSUPP, medium->path() +
+                                           " is on a file system without user attributes, which "
+                                           "a group needs");
+  }
+  auto size = medium->base().size();
+  if (!size.ok()) return size.status();
+  if (size.value() != 0) {
+    return Status::failure(EINVAL, medium->path() + " has " + std::to_string(size.value()) +
+                                       " bytes; a file that names a group is empty. Choose "
+                                       "another name for the group");
+  }
+  auto file = fresh_journal(*medium);
+  if (!file.ok()) return file.status();
+  auto list = journal::encode({journal::Role::group, {}});
+  if (!list.ok()) return list.status();
+  const auto give_up = [&](const Status& status) -> Status {
+    if (medium->clear_mark().ok() && medium->base().flush().ok()) {
+      [[maybe_unused]] const Status ignored = medium->remove_journal();
+    }
+    return status;
+  };
+  const JournalId id = journal::random_journal_id();
+  auto journal =
+      journal::Journal::format(std::move(file.value()), id, medium->identity(), 0, 1,
+                               round_up(options.journal_size_bytes, journal::kBlockBytes),
+                               medium->block_bytes(), std::move(list.value()));
+  if (!journal.ok()) {
+    return give_up(
+        Status::failure(journal.status().error_number(),
+                        "cannot make the journal of a group: " + journal.status().text() +
+                            ". A smaller one will do (PAWL_JOURNAL_SIZE)"));
+  }
+  if (const Status named = medium->publish_journal(); !named.ok()) return give_up(named);
+  if (const Status marked = medium->set_mark({id, medium->journal_path()}); !marked.ok())
+    return give_up(marked);
+  if (const Status flushed = medium->base().flush(); !flushed.ok()) return give_up(flushed);
+  return std::shared_ptr<Group>(new Group(std::move(medium), std::move(journal.value()), options));
+}
+
+Result<std::shared_ptr<Group>> Group::open(const std::string& path, const Options& options) {
+  constexpr int kMode = 0666;  // less the umask
+  const Descriptor made(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, kMode));
+  if (!made.valid())
+    return Status::from_errno(errno, "cannot open or make the group's file " + path);
+  auto medium = open_block_medium(path, false);
+  if (!medium.ok()) return medium.status();
+  return open(std::move(medium.value()), options);
+}
+
+std::size_t Group::files() const {
+  const std::lock_guard lock(log_.mutex());
+  return members_.size();
+}
+
+Status Group::change_list() {
+  try {
+    journal::Listed listed{journal::Role::group, {}};
+    for (const Member& member : members_) listed.files.push_back(member.listed);
+    auto list = journal::encode(listed);
+    if (!list.ok()) return list.status();
+    return log_.journal().change_list(std::move(list.value()));
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory("no memory to list the files of the group");
+  }
+}
+
+Result<std::uint64_t> Group::list(const Medium& file) {
+  // Records before this one are all in the images, and the new image begins behind them.
+  PAWL_TRY(log_.batches().wait());
+  std::uint64_t number = 1;
+  auto place = members_.begin();
+  for (; place != members_.end() && place->listed.number == number; ++place) number += 1;
+  if (number > journal::kGroupFilesMax) {
+    return Status::failure(ENFILE, "the group " + medium_->path() + " has " +
+                                       std::to_string(journal::kGroupFilesMax) +
+                                       " files already; unmap one of them first");
+  }
+  const auto entered = members_.insert(
+      place, Member{{number, file.identity(), name_as_seen_from(*medium_, file)}, nullptr});
+  if (const Status changed = change_list(); !changed.ok()) {
+    members_.erase(entered);
+    return changed;
+  }
+  return number;
+}
+
+void Group::enter(std::uint64_t number, Mapping::Implementation& mapping) {
+  for (Member& member : members_) {
+    if (member.listed.number == number) member.mapping = &mapping;
+  }
+}
+
+void Group::forget(const Mapping::Implementation& mapping) {
+  for (Member& member : members_) {
+    if (member.mapping == &mapping) member.mapping = nullptr;
+  }
+}
+
+void Group::erase(std::uint64_t number) noexcept {
+  std::erase_if(members_,
+                [number](const Member& member) { return member.listed.number == number; });
+}
+
+Status Group::strike(std::uint64_t number) {
+  erase(number);
+  return change_list();
+}
+
+std::vector<Mapping::Implementation*> Group::mappings() const {
+  std::vector<Mapping::Implementation*> all;
+  for (const Member& member : members_) {
+    if (member.mapping != nullptr && !member.mapping->closed_.load()) all.push_back(member.mapping);
+  }
+  return all;
+}
+
+Result<std::unique_ptr<Mapping>> Group::join(const std::shared_ptr<Group>& group,
+                                             std::unique_ptr<Medium> medium) {
+  return Mapping::Implementation::open_in(group, std::move(medium));
+}
+
+Status Group::commit() {
+  if (abandoned_.load()) return usable();
+  const std::lock_guard lock(log_.mutex());
+  PAWL_TRY(usable());
+  const auto files = mappings();
+  if (files.empty()) return {};
+  return log_.failures().note(
+      Mapping::Implementation::commit_whole(files, Mapping::Implementation::Durability::now));
+}
+
+Status Group::commit_async() {
+  if (abandoned_.load()) return usable();
+  const std::lock_guard lock(log_.mutex());
+  PAWL_TRY(usable());
+  const auto files = mappings();
+  if (files.empty()) return {};
+  return log_.failures().note(
+      Mapping::Implementation::commit_whole(files, Mapping::Implementation::Durability::queued));
+}
+
+Status Group::wait() {
+  if (abandoned_.load()) return usable();
+  Status waited = log_.batches().wait();
+  PAWL_TRY(usable());
+  return waited;
+}
+
+Status Group::roll_back() {
+  if (abandoned_.load()) return usable();
+  const std::lock_guard lock(log_.mutex());
+  PAWL_TRY(usable());
+  for (Mapping::Implementation* file : mappings())
+    PAWL_TRY(log_.failures().note(file->roll_back_locked(0, ~std::uint64_t{0}, true)));
+  return {};
+}
+
+Status Group::close() {
+  if (abandoned_.load()) return usable();
+  const std::lock_guard lock(log_.mutex());
+  if (closed_.load())
+    return Status::failure(EINVAL, "the group " + medium_->path() + " is closed already");
+  const auto mapped = std::count_if(members_.begin(), members_.end(),
+                                    [](const Member& member) { return member.mapping != nullptr; });
+  if (mapped > 0) {
+    return Status::failure(EBUSY, std::to_string(mapped) + " files of the group " +
+                                      medium_->path() + " are still mapped; unmap them first");
+  }
+  closed_.store(true);
+  if (log_.failures().has_final()) {
+    // As after a crash: the next open finds out which file has what.
+    return Status::failure(EIO, "the group " + medium_->path() +
+                                    " ended with a failure: " + log_.failures().final_text() +
+                                    ". The next open recovers its last durable state");
+  }
+  PAWL_TRY(medium_->clear_mark());
+  PAWL_TRY(medium_->base().flush());
+  return medium_->remove_journal();
+}
+
+}  // namespace pawl

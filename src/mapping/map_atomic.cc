@@ -1,0 +1,88 @@
+#include "mapping/map_atomic.h"
+
+#include <sys/mman.h>
+#include <cerrno>
+
+#include "mapping/border.h"
+#include "mapping/open_mappings.h"
+#include "medium/open_medium.h"
+#include "track/kernel_stores.h"
+
+namespace pawl {
+namespace {
+
+// A program that maps atomically gets the wrappers by which the fault tracker sees what the kernel
+// stores, from an archive too.  The preload face has its own for read and its kin.
+void link_kernel_stores() {
+#ifndef PAWL_PRELOAD_FACE
+  link_kernel_stores_io();
+#endif
+  link_kernel_stores_other();
+}
+
+Status check(const MapCall& call) {
+  constexpr int kUnderstood =
+      MAP_ATOMIC | MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_POPULATE | MAP_NORESERVE;
+  if ((call.flags & MAP_ATOMIC) != MAP_ATOMIC) return invalid("flags must contain MAP_ATOMIC");
+  if ((call.flags & ~kUnderstood) != 0)
+    return Status::failure(
+        EOPNOTSUPP,
+        "flags contain what an atomic mapping cannot honour; it takes MAP_ATOMIC with MAP_FIXED, "
+        "MAP_FIXED_NOREPLACE, MAP_POPULATE and MAP_NORESERVE");
+  if (call.length == 0) return invalid("a mapping of 0 bytes cannot be");
+  if (call.offset < 0 || static_cast<std::uint64_t>(call.offset) % kPageBytes != 0)
+    return invalid("the offset must be a multiple of the page size (4096)");
+  if (reinterpret_cast<std::uintptr_t>(call.address) % kPageBytes != 0 &&
+      (call.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0)
+    return invalid("a fixed address must be a multiple of the page size (4096)");
+  if (call.length > std::size_t{1} << 47)
+    return Status::failure(ENOMEM, "there is no address space for a mapping of " +
+                                       std::to_string(call.length) + " bytes");
+  return {};
+}
+
+// The opened file's window, among the open mappings.
+Status show(Result<std::unique_ptr<Mapping>> mapping, const MapCall& call, void** result) {
+  if (!mapping.ok()) return mapping.status();
+  const auto close_after = [&](const Status& status) {
+    [[maybe_unused]] const Status ignored = mapping.value()->close();
+    return status;
+  };
+  auto at = mapping.value()->map_window(
+      call.address, round_up(call.length, kPageBytes), call.protection,
+      call.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE), static_cast<std::uint64_t>(call.offset));
+  if (!at.ok()) return close_after(at.status());
+  const Window window = *mapping.value()->window();
+  std::shared_ptr<Mapping> shared = std::move(mapping.value());
+  if (const Status added = open_mappings::add(shared, window); !added.ok()) {
+    [[maybe_unused]] const Status ignored = shared->close();
+    return added;
+  }
+  if ((call.flags & MAP_POPULATE) != 0)
+    ::madvise(window.address, window.length, MADV_POPULATE_READ);
+  *result = at.value();
+  return {};
+}
+
+}  // namespace
+
+Status map_atomic(const MapCall& call, const pawl_options* given, void** result) {
+  PAWL_TRY(check(call));
+  link_kernel_stores();
+  auto options = given != nullptr ? Options::from_public(*given) : Options::from_environment();
+  if (!options.ok()) return options.status();
+  options.value().mapped_by = call.caller;
+  auto medium = open_medium(call.descriptor, options.value().medium);
+  if (!medium.ok()) return medium.status();
+  return show(Mapping::open(std::move(medium.value()), options.value()), call, result);
+}
+
+Status map_atomic_in(const std::shared_ptr<Group>& group, const MapCall& call, void** result) {
+  PAWL_TRY(check(call));
+  link_kernel_stores();
+  auto medium = open_medium(call.descriptor, MediumKind::block);
+  if (!medium.ok()) return medium.status();
+  return show(Group::join(group, std::move(medium.value())), call, result);
+}
+
+}  // namespace pawl

@@ -1,0 +1,28 @@
+// mmap(2)'s arguments, checked, and the mapping they ask for among the open ones: alone, or in a
+// group.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+
+#include "mapping/group.h"
+#include "pawl/pawl.h"
+
+namespace pawl {
+
+struct MapCall {
+  void* address;
+  std::size_t length;
+  int protection;
+  int flags;
+  int descriptor;
+  off_t offset;
+  const void* caller;  // the program's code that asked
+};
+
+// `given` may be null: then the environment's options.
+Status map_atomic(const MapCall& call, const pawl_options* given, void** result);
+Status map_atomic_in(const std::shared_ptr<Group>& group, const MapCall& call, void** result);
+
+}  // namespace pawl

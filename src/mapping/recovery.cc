@@ -1,0 +1,259 @@
+#include "mapping/recovery.h"
+
+#include <cerrno>
+
+#include "journal/journal.h"
+#include "mapping/mapping.h"
+
+namespace pawl {
+namespace {
+
+constexpr int kAcquireAttemptsMax = 100;
+
+Status they_come_and_go(const Medium& medium) {
+  return Status::failure(EBUSY, "writers of " + medium.path() + " come and go; try again");
+}
+
+// The existing side file, locked; ENOENT when there is none and the file carries no mark; ENODATA
+// when it carries one.  A writer that begins or ends meanwhile is not taken for a crash: its mark
+// comes after its journal and goes before it.
+Result<JournalFile> existing_journal(Medium& medium) {
+  std::optional<Mark> seen;
+  for (int attempt = 0; attempt < kAcquireAttemptsMax; ++attempt) {
+    auto acquired = medium.acquire_journal(false);
+    if (acquired.ok() || acquired.status().error_number() != ENOENT) return acquired;
+    auto mark = medium.mark();
+    if (!mark.ok()) return mark.status();
+    if (!mark.value().has_value()) return acquired;
+    if (seen.has_value() && seen->journal_id == mark.value()->journal_id) {
+      return journal::missing_journal(medium, *mark.value());
+    }
+    seen = mark.value();
+  }
+  return they_come_and_go(medium);
+}
+
+struct Header {
+  JournalId journal_id{};
+  journal::Listed listed;
+};
+
+Result<Header> header_of(MediumFile& journal) {
+  auto reader = journal::Reader::open(journal);
+  if (!reader.ok()) return reader.status();
+  return Header{reader.value().header().journal_id, reader.value().listed()};
+}
+
+// In this order: a file without a mark has nothing that only the journal knows.
+Status let_go_of(Medium& medium) {
+  PAWL_TRY(medium.clear_mark());
+  PAWL_TRY(medium.base().flush());
+  return medium.remove_journal();
+}
+
+Result<bool> carries_mark_of(Medium& medium, const JournalId& journal_id) {
+  auto mark = medium.mark();
+  if (!mark.ok()) return mark.status();
+  return mark.value().has_value() && mark.value()->journal_id == journal_id;
+}
+
+Status lost_sight_of(const Medium& medium, const std::string& name, const Status& why,
+                     const std::string& what_to_do) {
+  return Status::failure(ENODATA, medium.path() + " was left open by a crash together with " +
+                                      name + ", which cannot be opened (" + why.text() + "). " +
+                                      what_to_do +
+                                      "; or, to accept the loss of commits, use pawl recover "
+                                      "--accept-loss");
+}
+
+Status check_group(MediumFile& journal, const Medium& group, const Medium& file,
+                   const JournalId& journal_id) {
+  auto found = header_of(journal);
+  if (!found.ok()) {
+    return Status::failure(found.status().error_number(),
+                           group.journal_path() + ": " + found.status().text());
+  }
+  if (found.value().journal_id == journal_id && found.value().listed.role == journal::Role::group)
+    return {};
+  return Status::failure(
+      EBADMSG, group.journal_path() + " is another journal than that which " + file.path() +
+                   " was last in. Put that one in its place; or, to accept the loss of commits, "
+                   "use pawl recover --accept-loss");
+}
+
+// A file whose side file names a group.
+Result<std::uint64_t> recover_member(Medium& medium, const Header& header, bool accept_loss) {
+  auto is_marked = carries_mark_of(medium, header.journal_id);
+  if (!is_marked.ok()) return is_marked.status();
+  if (!is_marked.value()) {
+    PAWL_TRY(journal::check_bond(medium, {.journal_id = header.journal_id}, false));
+    // A crash left it there before the file joined the group, or after it left.
+    PAWL_TRY(let_go_of(medium));
+    return std::uint64_t{0};
+  }
+  const journal::GroupFile& listed = header.listed.files.front();
+  auto group = medium.open_sibling(listed.name);
+  // Looked at before it is locked: another life of the group, which goes on, is not waited for.
+  auto seen = group.ok() ? group.value()->read_journal()
+                         : Result<std::unique_ptr<MediumFile>>(group.status());
+  if (!seen.ok() && !is_gone(seen.status())) return seen.status();
+  if (!seen.ok() && !accept_loss) {
+    return lost_sight_of(medium, "the group " + listed.name, seen.status(),
+                         "Put the group's file (it is empty) and its journal back");
+  }
+  Status found = seen.status();
+  if (found.ok()) found = check_group(*seen.value(), *group.value(), medium, header.journal_id);
+  if (!found.ok()) {
+    if (!accept_loss || !(is_gone(found) || found.error_number() == EBADMSG)) return found;
+    PAWL_TRY(let_go_of(medium));
+    return std::uint64_t{0};
+  }
+  auto side = group.value()->acquire_journal(false);
+  if (!side.ok()) {
+    if (side.status().error_number() == ENOENT) return they_come_and_go(*group.value());
+    return side.status();
+  }
+  PAWL_TRY(check_group(*side.value().file, *group.value(), medium, header.journal_id));
+  const journal::FileToReplay file{listed.number, &medium};
+  auto replayed =
+      journal::replay_group(*group.value(), *side.value().file, {&file, 1}, accept_loss);
+  if (!replayed.ok()) return replayed.status();
+  PAWL_TRY(let_go_of(medium));
+  return replayed.value().records;
+}
+
+// All files of a group, of whose file the journal is.
+Result<journal::Replayed> replay_members(Medium& group, MediumFile& journal, const Header& header,
+                                         bool accept_loss) {
+  std::vector<std::unique_ptr<Medium>> media;
+  std::vector<std::unique_ptr<MediumFile>> sides;  // with the writers' locks
+  std::vector<journal::FileToReplay> files;
+  for (const journal::GroupFile& listed : header.listed.files) {
+    auto medium = group.open_sibling(listed.name);
+    if (!medium.ok()) {
+      if (!is_gone(medium.status())) return medium.status();
+      if (accept_loss) continue;
+      return lost_sight_of(group, listed.name, medium.status(), "Put it back");
+    }
+    auto is_marked = carries_mark_of(*medium.value(), header.journal_id);
+    if (!is_marked.ok()) return is_marked.status();
+    // It was recovered alone, or had not joined yet, or had left.
+    if (!is_marked.value()) continue;
+    auto side = medium.value()->acquire_journal(true);
+    if (!side.ok()) return side.status();
+    // Before the lock another recovery may have been at it.
+    is_marked = carries_mark_of(*medium.value(), header.journal_id);
+    if (!is_marked.ok()) return is_marked.status();
+    if (!is_marked.value()) {
+      if (side.value().is_new) PAWL_TRY(medium.value()->remove_journal());
+      continue;
+    }
+    // It goes with the mark, so it must be the file's own; damaged it may be, or missing.
+    const auto own = side.value().is_new ? Result<Header>(header) : header_of(*side.value().file);
+    if (own.ok() && own.value().journal_id != header.journal_id) {
+      return Status::failure(EBADMSG, medium.value()->journal_path() +
+                                          " is the journal of another file; " +
+                                          medium.value()->path() +
+                                          " is in a group. Nothing was changed. Move it away");
+    }
+    sides.push_back(std::move(side.value().file));
+    files.push_back({listed.number, medium.value().get()});
+    media.push_back(std::move(medium.value()));
+  }
+  auto replayed = journal::replay_group(group, journal, files, accept_loss);
+  if (!replayed.ok()) return replayed.status();
+  for (const auto& medium : media) PAWL_TRY(let_go_of(*medium));
+  return replayed;
+}
+
+}  // namespace
+
+bool is_gone(const Status& status) {
+  switch (status.error_number()) {
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP:
+    case EISDIR:
+    case ENODEV:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Result<OpenJournal> recovered_journal(Medium& medium) {
+  for (int attempt = 0; attempt < kAcquireAttemptsMax; ++attempt) {
+    auto acquired = existing_journal(medium);
+    if (!acquired.ok() && acquired.status().error_number() == ENOENT)
+      acquired = medium.acquire_journal(true);
+    if (!acquired.ok()) return acquired.status();
+    OpenJournal journal;
+    journal.file = std::move(acquired.value().file);
+    journal.is_new = acquired.value().is_new;
+    if (journal.is_new) {
+      journal.replayed.journal_id = journal::random_journal_id();
+      return journal;
+    }
+    const auto header = header_of(*journal.file);
+    if (header.ok() && header.value().listed.role == journal::Role::group) {
+      return Status::failure(EINVAL, medium.path() +
+                                         " names a group of files, which a crash left open; open "
+                                         "the group, or recover it with pawl recover");
+    }
+    if (header.ok() && header.value().listed.role == journal::Role::member) {
+      // Under an id of its own from now on: the group's journal may still have records of it.
+      auto recovered = recover_member(medium, header.value(), false);
+      if (!recovered.ok()) return recovered.status();
+      continue;
+    }
+    auto replayed = journal::replay(medium, *journal.file);
+    if (!replayed.ok()) return replayed.status();
+    journal.replayed = replayed.value();
+    return journal;
+  }
+  return they_come_and_go(medium);
+}
+
+Result<std::unique_ptr<MediumFile>> fresh_journal(Medium& medium) {
+  auto recovered = recover(medium);
+  if (!recovered.ok()) return recovered.status();
+  auto acquired = medium.acquire_journal(true);
+  if (!acquired.ok()) return acquired.status();
+  if (!acquired.value().is_new) return they_come_and_go(medium);
+  return std::move(acquired.value().file);
+}
+
+Result<std::uint64_t> recover(Medium& medium, bool accept_loss) {
+  auto acquired = existing_journal(medium);
+  if (!acquired.ok()) {
+    if (acquired.status().error_number() == ENOENT) return std::uint64_t{0};
+    if (acquired.status().error_number() != ENODATA || !accept_loss) return acquired.status();
+    // Under the lock of a journal of our own, so that no writer begins meanwhile.
+    auto held = medium.acquire_journal(true);
+    if (!held.ok()) return held.status();
+    PAWL_TRY(let_go_of(medium));
+    return std::uint64_t{0};
+  }
+  MediumFile& file = *acquired.value().file;
+  const auto header = header_of(file);
+  const journal::Role role = header.ok() ? header.value().listed.role : journal::Role::file;
+  if (role == journal::Role::member) return recover_member(medium, header.value(), accept_loss);
+  auto replayed = role == journal::Role::group
+                      ? replay_members(medium, file, header.value(), accept_loss)
+                      : journal::replay(medium, file, accept_loss);
+  if (!replayed.ok()) return replayed.status();
+  auto present = file.size();
+  if (!present.ok()) return present.status();
+  // The journal is emptied, durably, before the mark goes: a crash in between finds nothing to do.
+  const std::uint64_t size_bytes =
+      std::max(round_down(present.value(), journal::kBlockBytes), kJournalSizeMin);
+  auto emptied =
+      journal::Journal::format(std::move(acquired.value().file), replayed.value().journal_id,
+                               medium.identity(), replayed.value().generation,
+                               replayed.value().next_sequence, size_bytes, medium.block_bytes());
+  if (!emptied.ok()) return emptied.status();
+  PAWL_TRY(let_go_of(medium));
+  return replayed.value().records;
+}
+
+}  // namespace pawl

@@ -1,0 +1,118 @@
+#include "preload/group.h"
+
+#include <unistd.h>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <new>
+
+#include "mapping/group.h"
+#include "medium/open_medium.h"
+#include "preload/own_descriptors.h"
+
+namespace pawl::preload {
+namespace {
+
+struct GroupOfProcess {
+  std::string path;  // empty: there is none
+  std::mutex lock;   // taken after a TrackedFile's; guards the pointer, and opening and closing
+  std::shared_ptr<Group> group;
+};
+
+// Never destroyed: calls come until the very end.
+GroupOfProcess& own() {
+  static GroupOfProcess& instance = *new GroupOfProcess;
+  return instance;
+}
+
+// Null when there is none, or it is not open.
+std::shared_ptr<Group> group() {
+  if (own().path.empty()) return nullptr;
+  const std::lock_guard guard(own().lock);
+  return own().group;
+}
+
+// With the lock held.
+Status close_if_unused() {
+  if (own().group == nullptr || own().group->files() > 0) return {};
+  Status closed = own().group->close();
+  own().group.reset();
+  return closed;
+}
+
+Result<std::unique_ptr<Mapping>> open_in_group(int descriptor, const Options& options) {
+  const std::lock_guard guard(own().lock);
+  if (own().group == nullptr) {
+    auto opened = Group::open(own().path, options);
+    if (!opened.ok()) return opened.status();
+    own().group = std::move(opened.value());
+  }
+  auto medium = open_medium(descriptor, MediumKind::block);
+  auto joined = medium.ok() ? Group::join(own().group, std::move(medium.value()))
+                            : Result<std::unique_ptr<Mapping>>(medium.status());
+  // Nobody else would close it.
+  if (!joined.ok()) [[maybe_unused]]
+    const Status closed = close_if_unused();
+  return joined;
+}
+
+Result<std::unique_ptr<Mapping>> open_alone(int descriptor, const Options& options) {
+  auto medium = open_medium(descriptor, options.medium);
+  if (!medium.ok()) return medium.status();
+  return Mapping::open(std::move(medium.value()), options);
+}
+
+}  // namespace
+
+void read_group() {
+  const char* const variable = std::getenv("PAWL_GROUP");
+  if (variable == nullptr || *variable == '\0') return;
+  own().path = variable;
+  if (own().path.front() == '/') return;
+  char directory[PATH_MAX];
+  if (getcwd(directory, sizeof directory) != nullptr)
+    own().path = std::string(directory) + "/" + own().path;
+}
+
+Result<std::unique_ptr<Mapping>> open_mapping(int descriptor) {
+  const auto options = Options::from_environment();
+  if (!options.ok()) return options.status();
+  Result<std::unique_ptr<Mapping>> mapping = Status::failure(EIO, "not opened");
+  keep_what_appears([&] {
+    mapping = own().path.empty() ? open_alone(descriptor, options.value())
+                                 : open_in_group(descriptor, options.value());
+  });
+  return mapping;
+}
+
+Status close_group_if_unused() {
+  if (own().path.empty()) return {};
+  const std::lock_guard guard(own().lock);
+  return close_if_unused();
+}
+
+Status commit_all(TrackedFile& file) {
+  const auto all = group();
+  return all != nullptr ? all->commit() : file.mapping->commit_all();
+}
+
+Status commit_range(TrackedFile& file, void* address, std::size_t length) {
+  const auto all = group();
+  return all != nullptr ? all->commit() : file.mapping->commit(address, length);
+}
+
+Status commit_range_async(TrackedFile& file, void* address, std::size_t length) {
+  const auto all = group();
+  return all != nullptr ? all->commit_async() : file.mapping->commit_async(address, length);
+}
+
+void lock_group_for_fork() { own().lock.lock(); }
+void unlock_group_after_fork() { own().lock.unlock(); }
+
+// Its threads are the parent's, and cannot be waited for: it is never freed.
+void forget_group_in_child() {
+  static std::shared_ptr<Group>& left = *new std::shared_ptr<Group>;
+  if (own().group != nullptr) new (&left) std::shared_ptr<Group>(std::move(own().group));
+}
+
+}  // namespace pawl::preload

@@ -1,0 +1,203 @@
+// info, verify, log, recover and snapshot, of a group and of its files.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "pawl/pawl.h"
+#include "support/temporary_directory.h"
+
+namespace pawl::test {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr std::size_t kBytes = 4 * 4096;
+constexpr std::uint64_t kFirstRecord = 8192;
+
+char* map_in(pawl_group* group, const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDWR);
+  void* const at =
+      pawl_group_mmap(group, nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0);
+  if (at == MAP_FAILED) ::_exit(70);
+  return static_cast<char*>(at);
+}
+
+class Groups : public ::testing::Test {
+ protected:
+  // Three commits of both files, the last of which cuts the second.
+  void SetUp() override {
+    for (const auto& path : {first_, second_}) write_file(path, std::string(kBytes, '\0'));
+    const pid_t child = ::fork();
+    if (child == 0) {
+      pawl_group* const group = pawl_group_open(group_.c_str(), nullptr);
+      if (group == nullptr) ::_exit(71);
+      char* const first = map_in(group, first_);
+      char* const second = map_in(group, second_);
+      for (char commit = '1'; commit <= '3'; ++commit) {
+        std::memset(first, commit, kBytes);
+        std::memset(second, commit, 4096);
+        const int descriptor = ::open(second_.c_str(), O_RDWR);
+        if (commit == '3' && pawl_ftruncate(descriptor, 4096) != 0) ::_exit(72);
+        if (pawl_group_msync(group, MS_SYNC) != 0) ::_exit(73);
+      }
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    if (WEXITSTATUS(status) == 71) GTEST_SKIP() << "this file system has no user attributes";
+    ASSERT_EQ(status, 0);
+  }
+
+  static json asked(const std::vector<std::string>& arguments) {
+    const Answer answer = pawl(arguments);
+    json parsed = json::parse(answer.out, nullptr, false);
+    EXPECT_FALSE(parsed.is_discarded()) << answer.out << answer.err;
+    return parsed;
+  }
+  void expect_recovered() const {
+    EXPECT_EQ(read_file(first_), std::string(kBytes, '3'));
+    EXPECT_EQ(read_file(second_), std::string(4096, '3'));
+  }
+  // One byte of the second record: the third tells that it was durable.
+  void damage_the_second_record() const {
+    const std::string journal = group_ + ".pawl";
+    std::string content = read_file(journal);
+    const std::size_t second = content.find("PREC", kFirstRecord + 4);
+    ASSERT_NE(second, std::string::npos);
+    content[second + 200] = static_cast<char>(content[second + 200] ^ 1);
+    const int descriptor = ::open(journal.c_str(), O_WRONLY);
+    EXPECT_EQ(::pwrite(descriptor, content.data(), content.size(), 0),
+              static_cast<ssize_t>(content.size()));
+    ::close(descriptor);
+  }
+
+  TemporaryDirectory directory_;
+  std::string group_ = directory_ / "shop.group";
+  std::string first_ = directory_ / "orders";
+  std::string second_ = directory_ / "index";
+};
+
+TEST_F(Groups, InfoSaysWhoIsInTheGroup) {
+  const json group = asked({"info", "--json", group_});
+  EXPECT_EQ(group["state"], "needs-recovery");
+  EXPECT_EQ(group["journal"]["records"], 3);
+  ASSERT_EQ(group["journal"]["group_files"].size(), 2u);
+  EXPECT_EQ(group["journal"]["group_files"][1]["name"], "index");
+  const json file = asked({"info", "--json", second_});
+  EXPECT_EQ(file["state"], "needs-recovery");
+  EXPECT_EQ(file["journal"]["group"]["name"], "shop.group");
+  EXPECT_EQ(file["recovered_size_bytes"], 4096);
+  EXPECT_NE(pawl({"info", group_}).out.find("file 2 is index"), std::string::npos);
+  EXPECT_NE(pawl({"info", first_}).out.find("shop.group, in which it is file 1"),
+            std::string::npos);
+}
+
+TEST_F(Groups, LogTellsTheSizesOfAllFiles) {
+  const json log = asked({"log", "--json", group_});
+  ASSERT_EQ(log["records"].size(), 3u);
+  EXPECT_EQ(log["records"][2]["files"][1]["file_size_bytes"], 4096);
+  EXPECT_EQ(log["records"][2]["files"][1]["truncate_to"], 4096);
+  EXPECT_NE(pawl({"log", first_}).out.find("(cut to 4096)"), std::string::npos);
+}
+
+TEST_F(Groups, RecoverOfTheGroupIsOfAllItsFiles) {
+  EXPECT_EQ(pawl({"verify", group_}).code, 3);
+  EXPECT_EQ(pawl({"verify", first_}).code, 3);
+  const Answer answer = pawl({"recover", group_});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  expect_recovered();
+  for (const auto& path : {group_, first_, second_}) EXPECT_EQ(pawl({"verify", path}).code, 0);
+}
+
+TEST_F(Groups, RecoverOfAFileLeavesTheOther) {
+  EXPECT_EQ(pawl({"recover", second_}).code, 0);
+  EXPECT_EQ(pawl({"verify", second_}).code, 0);
+  EXPECT_EQ(pawl({"verify", first_}).code, 3);
+  EXPECT_EQ(pawl({"recover", first_, group_}).code, 0);
+  expect_recovered();
+}
+
+TEST_F(Groups, ASnapshotIsTheGroupsLastCommit) {
+  for (const auto& [path, bytes] : {std::pair{first_, kBytes}, std::pair{second_, 4096ul}}) {
+    const Answer answer = pawl({"snapshot", path, path + ".copy"});
+    EXPECT_EQ(answer.code, 0) << answer.err;
+    EXPECT_EQ(read_file(path + ".copy"), std::string(bytes, '3'));
+  }
+  EXPECT_EQ(pawl({"verify", first_}).code, 3) << "nothing was changed";
+}
+
+TEST_F(Groups, AMissingGroupIsAMissingJournal) {
+  fs::rename(group_, group_ + ".away");
+  EXPECT_EQ(pawl({"verify", first_}).code, 6);
+  const Answer refused = pawl({"recover", first_});
+  EXPECT_EQ(refused.code, 6);
+  EXPECT_NE(refused.err.find("shop.group"), std::string::npos) << refused.err;
+  EXPECT_EQ(pawl({"recover", "--accept-loss", first_}).code, 0);
+  EXPECT_EQ(pawl({"verify", first_}).code, 0);
+  fs::rename(group_ + ".away", group_);
+  EXPECT_EQ(pawl({"recover", group_}).code, 0);
+  EXPECT_EQ(read_file(second_), std::string(4096, '3'));
+}
+
+TEST_F(Groups, AMissingFileStopsTheGroupUntilItsLossIsAccepted) {
+  fs::rename(first_, first_ + ".away");
+  EXPECT_NE(pawl({"recover", group_}).code, 0);
+  EXPECT_EQ(pawl({"recover", "--accept-loss", group_}).code, 0);
+  EXPECT_EQ(read_file(second_), std::string(4096, '3'));
+  fs::rename(first_ + ".away", first_);
+  EXPECT_NE(pawl({"recover", first_}).code, 0) << "what only the group had is gone";
+  EXPECT_EQ(pawl({"recover", "--accept-loss", first_}).code, 0);
+}
+
+TEST_F(Groups, DamageIsToldOfAndTheLossAccepted) {
+  damage_the_second_record();
+  for (const auto& path : {group_, first_}) {
+    EXPECT_EQ(pawl({"verify", path}).code, 4) << path;
+    EXPECT_EQ(pawl({"recover", path}).code, 4) << path;
+  }
+  EXPECT_EQ(pawl({"recover", "--accept-loss", group_}).code, 0);
+  EXPECT_TRUE(fs::exists(group_ + ".pawl.damaged"));
+  EXPECT_EQ(read_file(first_), std::string(kBytes, '1'));
+  for (const auto& path : {group_, first_, second_}) EXPECT_EQ(pawl({"verify", path}).code, 0);
+}
+
+TEST_F(Groups, RunKeepsFilesTogether) {
+  EXPECT_EQ(pawl({"recover", group_}).code, 0);
+  const Answer answer = pawl({"run", "--group", group_, "--atomic", "orders", "--", "python3", "-c",
+                              "import mmap,os; f=open('" + first_ +
+                                  "','r+b'); m=mmap.mmap(f.fileno(),0); m[0:1]=b'r'; m.flush(); "
+                                  "print(os.path.exists('" +
+                                  group_ + ".pawl'), os.path.getsize('" + first_ + ".pawl'))"});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  EXPECT_EQ(answer.out, "True 8192\n");
+  EXPECT_EQ(read_file(first_)[0], 'r');
+  EXPECT_FALSE(fs::exists(group_ + ".pawl")) << "the group ends with its last file";
+}
+
+// Another program has the only file that it maps.
+TEST_F(Groups, AGroupThatNoFileCouldJoinWasLeftOpen) {
+  EXPECT_EQ(pawl({"recover", group_}).code, 0);
+  const int descriptor = ::open(first_.c_str(), O_RDWR);
+  void* const at = pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0);
+  ::close(descriptor);
+  ASSERT_NE(at, MAP_FAILED) << pawl_last_error();
+  const Answer answer =
+      pawl({"run", "--group", group_, "--atomic", "orders", "--", "python3", "-c",
+            "import mmap,os\nf=open('" + first_ +
+                "','r+b')\ntry: mmap.mmap(f.fileno(),0)\nexcept OSError: print('refused', "
+                "os.path.exists('" +
+                group_ + ".pawl'))"});
+  EXPECT_EQ(answer.out, "refused False\n") << answer.err;
+  EXPECT_EQ(pawl({"verify", group_}).code, 0);
+  EXPECT_EQ(pawl_munmap(at, kBytes), 0);
+}
+
+}  // namespace
+}  // namespace pawl::test
