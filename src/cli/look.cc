@@ -113,38 +113,6 @@ Result<std::unique_ptr<MediumFile>> group_journal(Look& look, Medium& medium) {
   return std::unique_ptr<MediumFile>();
 }
 
-Status read_records(Look& look, Medium& medium, journal::Reader& reader, Progress& progress,
-                    const OnRecord& on_record);
-
-// Reads header and records.  Of a live journal nothing more than those is told.
-Status look_into_journal(Look& look, Medium& medium, MediumFile& journal, bool read_records_too,
-                         Progress& progress, const OnRecord& on_record) {
-  Result<std::optional<journal::Reader>> own = open_journal(look, look.journal_path, journal);
-  if (!own.ok()) return own.status();
-  if (!own.value().has_value()) return {};
-  journal::Reader& reader = *own.value();  // NOLINT(bugprone-unchecked-optional-access)
-  look.header = reader.header();
-  look.listed = reader.listed();
-  look.records_path = look.journal_path;
-  look.other_slot_damaged = reader.other_slot_damaged();
-  if (look.is_locked && !read_records_too) return {};
-  if (look.listed.role != journal::Role::member)
-    return read_records(look, medium, reader, progress, on_record);
-  if (!look.mark.has_value()) {
-    conclude(look, State::needs_recovery, recovery_text(look));
-    return {};
-  }
-  Result<std::unique_ptr<MediumFile>> shared = group_journal(look, medium);
-  if (!shared.ok()) return shared.status();
-  if (shared.value() == nullptr) return {};
-  Result<std::optional<journal::Reader>> of_group =
-      open_journal(look, look.records_path, *shared.value());
-  if (!of_group.ok()) return of_group.status();
-  if (!of_group.value().has_value()) return {};
-  // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
-  return read_records(look, medium, *of_group.value(), progress, on_record);
-}
-
 // Whether a record is about the file that is looked at.
 bool concerns(const Look& look, const journal::RecordSummary& record) {
   return look.listed.role != journal::Role::member ||
@@ -200,6 +168,35 @@ Status read_records(Look& look, Medium& medium, journal::Reader& reader, Progres
   }
   conclude(look, State::needs_recovery, recovery_text(look));
   return {};
+}
+
+// Reads header and records.  Of a live journal nothing more than those is told.
+Status look_into_journal(Look& look, Medium& medium, MediumFile& journal, bool read_records_too,
+                         Progress& progress, const OnRecord& on_record) {
+  Result<std::optional<journal::Reader>> own = open_journal(look, look.journal_path, journal);
+  if (!own.ok()) return own.status();
+  if (!own.value().has_value()) return {};
+  journal::Reader& reader = *own.value();  // NOLINT(bugprone-unchecked-optional-access)
+  look.header = reader.header();
+  look.listed = reader.listed();
+  look.records_path = look.journal_path;
+  look.other_slot_damaged = reader.other_slot_damaged();
+  if (look.is_locked && !read_records_too) return {};
+  if (look.listed.role != journal::Role::member)
+    return read_records(look, medium, reader, progress, on_record);
+  if (!look.mark.has_value()) {
+    conclude(look, State::needs_recovery, recovery_text(look));
+    return {};
+  }
+  Result<std::unique_ptr<MediumFile>> shared = group_journal(look, medium);
+  if (!shared.ok()) return shared.status();
+  if (shared.value() == nullptr) return {};
+  Result<std::optional<journal::Reader>> of_group =
+      open_journal(look, look.records_path, *shared.value());
+  if (!of_group.ok()) return of_group.status();
+  if (!of_group.value().has_value()) return {};
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
+  return read_records(look, medium, *of_group.value(), progress, on_record);
 }
 
 }  // namespace

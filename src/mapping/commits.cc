@@ -275,14 +275,14 @@ Status Mapping::Implementation::commit_behind_the_rest(Files files) {
   return {};
 }
 
-// The pages that are to be committed are taken from the tracker, and with them those that were
-// written outside of the window.
+// What the tracker has of the pages that are to be committed.
 Status Mapping::Implementation::take_in_hand(std::uint64_t first_page, std::uint64_t end_page) {
   taken_.clear();
   in_hand_ = &taken_;
   return take_pages(first_page, end_page, taken_);
 }
 
+// Pages that no store marked, and those that were written outside of the window, go with them.
 Status Mapping::Implementation::join_outside(std::uint64_t first_page, std::uint64_t end_page) {
   if (options_.verify && tracker_->knows_lines())
     PAWL_TRY(find_unmarked(first_page, end_page, taken_));

@@ -78,9 +78,7 @@ Result<std::shared_ptr<Group>> Group::open(std::unique_ptr<Medium> medium, const
   auto list = journal::encode({journal::Role::group, {}});
   if (!list.ok()) return list.status();
   const auto give_up = [&](const Status& status) -> Status {
-    if (medium->clear_mark().ok() && medium->base().flush().ok()) {
-      [[maybe_unused]] const Status ignored = medium->remove_journal();
-    }
+    [[maybe_unused]] const Status ignored = let_go_of(*medium);
     return status;
   };
   const JournalId id = journal::random_journal_id();
@@ -183,24 +181,29 @@ Result<std::unique_ptr<Mapping>> Group::join(const std::shared_ptr<Group>& group
   return Mapping::Implementation::open_in(group, std::move(medium));
 }
 
-Status Group::commit() {
+// One call at a time, on a group that takes calls.  In a forked child the lock may be held for
+// ever, so that is asked first.
+template <class Call>
+Status Group::in_order(Call call) {
   if (abandoned_.load()) return usable();
   const std::lock_guard lock(log_.mutex());
   PAWL_TRY(usable());
   const auto files = mappings();
   if (files.empty()) return {};
-  return log_.failures().note(
-      Mapping::Implementation::commit_whole(files, Mapping::Implementation::Durability::now));
+  return log_.failures().note(call(files));
+}
+
+Status Group::commit() {
+  return in_order([](const auto& files) {
+    return Mapping::Implementation::commit_whole(files, Mapping::Implementation::Durability::now);
+  });
 }
 
 Status Group::commit_async() {
-  if (abandoned_.load()) return usable();
-  const std::lock_guard lock(log_.mutex());
-  PAWL_TRY(usable());
-  const auto files = mappings();
-  if (files.empty()) return {};
-  return log_.failures().note(
-      Mapping::Implementation::commit_whole(files, Mapping::Implementation::Durability::queued));
+  return in_order([](const auto& files) {
+    return Mapping::Implementation::commit_whole(files,
+                                                 Mapping::Implementation::Durability::queued);
+  });
 }
 
 Status Group::wait() {
@@ -211,12 +214,11 @@ Status Group::wait() {
 }
 
 Status Group::roll_back() {
-  if (abandoned_.load()) return usable();
-  const std::lock_guard lock(log_.mutex());
-  PAWL_TRY(usable());
-  for (Mapping::Implementation* file : mappings())
-    PAWL_TRY(log_.failures().note(file->roll_back_locked(0, ~std::uint64_t{0}, true)));
-  return {};
+  return in_order([](const auto& files) -> Status {
+    for (Mapping::Implementation* file : files)
+      PAWL_TRY(file->roll_back_locked(0, ~std::uint64_t{0}, true));
+    return {};
+  });
 }
 
 Status Group::close() {
@@ -237,9 +239,7 @@ Status Group::close() {
                                     " ended with a failure: " + log_.failures().final_text() +
                                     ". The next open recovers its last durable state");
   }
-  PAWL_TRY(medium_->clear_mark());
-  PAWL_TRY(medium_->base().flush());
-  return medium_->remove_journal();
+  return let_go_of(*medium_);
 }
 
 }  // namespace pawl

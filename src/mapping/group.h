@@ -63,6 +63,8 @@ class Group {
   Group(std::unique_ptr<Medium> medium, std::unique_ptr<journal::Journal> journal,
         const Options& options);
   Status usable() const;
+  template <class Call>
+  Status in_order(Call call);
   // With the lock held.
   Result<std::uint64_t> list(const Medium& file);
   void enter(std::uint64_t number, Mapping::Implementation& mapping);

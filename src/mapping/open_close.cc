@@ -280,10 +280,7 @@ Status Mapping::Implementation::end_journal() {
     PAWL_TRY(medium_->clear_mark());
     return medium_->base().flush();
   }
-  // In this order: a file without a mark has nothing that only the journal knows.
-  PAWL_TRY(medium_->clear_mark());
-  PAWL_TRY(medium_->base().flush());
-  return medium_->remove_journal();
+  return let_go_of(*medium_);
 }
 
 // With all records applied, flushed and dropped: its number may be another file's from now on.

@@ -44,13 +44,6 @@ Result<Header> header_of(MediumFile& journal) {
   return Header{reader.value().header().journal_id, reader.value().listed()};
 }
 
-// In this order: a file without a mark has nothing that only the journal knows.
-Status let_go_of(Medium& medium) {
-  PAWL_TRY(medium.clear_mark());
-  PAWL_TRY(medium.base().flush());
-  return medium.remove_journal();
-}
-
 Result<bool> carries_mark_of(Medium& medium, const JournalId& journal_id) {
   auto mark = medium.mark();
   if (!mark.ok()) return mark.status();
@@ -167,6 +160,12 @@ Result<journal::Replayed> replay_members(Medium& group, MediumFile& journal, con
 }
 
 }  // namespace
+
+Status let_go_of(Medium& medium) {
+  PAWL_TRY(medium.clear_mark());
+  PAWL_TRY(medium.base().flush());
+  return medium.remove_journal();
+}
 
 bool is_gone(const Status& status) {
   switch (status.error_number()) {

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -37,7 +38,7 @@ class Groups : public ::testing::Test {
     const pid_t child = ::fork();
     if (child == 0) {
       pawl_group* const group = pawl_group_open(group_.c_str(), nullptr);
-      if (group == nullptr) ::_exit(71);
+      if (group == nullptr) ::_exit(errno == EOPNOTSUPP ? 71 : 74);
       char* const first = map_in(group, first_);
       char* const second = map_in(group, second_);
       for (char commit = '1'; commit <= '3'; ++commit) {
