@@ -225,7 +225,7 @@ class Mapping::Implementation {
   void be_unsure_of(std::uint64_t first_page, std::uint64_t end_page) noexcept;
   void forget_pages() noexcept;  // of the window, which is as the committed image is, or goes
   Status keep_outside(const TakenPages& taken);
-  Status put_in_base(std::uint64_t page, std::span<const std::byte> bytes);
+  Status put_in_base(std::uint64_t page, std::span<const std::byte> bytes) const;
   const std::byte* committed_in_place(std::uint64_t page) const;
   bool marks_are_enough(std::uint64_t page, std::uint64_t lines) const;
   Status take_in_hand(std::uint64_t first_page, std::uint64_t end_page);

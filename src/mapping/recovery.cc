@@ -97,7 +97,8 @@ Result<std::uint64_t> recover_member(Medium& medium, const Header& header, bool 
   Status found = seen.status();
   if (found.ok()) found = check_group(*seen.value(), *group.value(), medium, header.journal_id);
   if (!found.ok()) {
-    if (!accept_loss || !(is_gone(found) || found.error_number() == EBADMSG)) return found;
+    const bool is_lost = is_gone(found) || found.error_number() == EBADMSG;
+    if (!is_lost || !accept_loss) return found;
     PAWL_TRY(let_go_of(medium));
     return std::uint64_t{0};
   }

@@ -15,7 +15,8 @@ Status Mapping::Implementation::step_aside_locked() {
   return end_journal();
 }
 
-Status Mapping::Implementation::put_in_base(std::uint64_t page, std::span<const std::byte> bytes) {
+Status Mapping::Implementation::put_in_base(std::uint64_t page,
+                                            std::span<const std::byte> bytes) const {
   const std::uint64_t offset = page * kPageBytes;
   if (offset >= size_) return {};
   return medium_->base().write(offset,
