@@ -1,0 +1,223 @@
+#include "items.h"
+
+#include <string.h>
+
+#define DIGITS_MAX 20
+
+static struct stripe* stripe_of(struct cache* cache, uint64_t hash) {
+  return &cache->stripes[hash % STRIPES];
+}
+
+static size_t size_of(const struct item* item) {
+  return sizeof *item + item->key_bytes + item->value_bytes;
+}
+
+/* Where the item with the key is named, or would be. */
+static struct item** find(struct cache* cache, struct stripe* stripe, uint64_t hash,
+                          const char* key, size_t key_bytes) {
+  struct item** place = &stripe->buckets[hash / STRIPES & (cache->buckets_of_stripe - 1)];
+  while (*place != NULL && ((*place)->hash != hash || (*place)->key_bytes != key_bytes ||
+                            memcmp((*place)->bytes, key, key_bytes) != 0)) {
+    place = &(*place)->next;
+  }
+  return place;
+}
+
+static bool is_current(const struct item* item, int64_t now_s) {
+  return item != NULL && (item->expires_s == 0 || item->expires_s > now_s);
+}
+
+static void take_out(pawl_fase* file, struct stripe* stripe, struct item** place) {
+  struct item* item = *place;
+  *place = item->next;
+  *(item->newer == NULL ? &stripe->newest : &item->newer->older) = item->older;
+  *(item->older == NULL ? &stripe->oldest : &item->older->newer) = item->newer;
+  stripe->bytes -= size_of(item);
+  stripe->items -= 1;
+  pawl_fase_free(file, item);
+}
+
+static void put_in(struct stripe* stripe, struct item** place, struct item* item) {
+  item->next = *place;
+  item->newer = NULL;
+  item->older = stripe->newest;
+  *place = item;
+  *(stripe->newest == NULL ? &stripe->oldest : &stripe->newest->newer) = item;
+  stripe->newest = item;
+  stripe->bytes += size_of(item);
+  stripe->items += 1;
+}
+
+uint64_t cache_hash(const char* key, size_t key_bytes) {
+  uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+  for (size_t i = 0; i < key_bytes; ++i) hash = (hash ^ (unsigned char)key[i]) * 0x100000001b3u;
+  return hash ^ hash >> 32;
+}
+
+struct cache* cache_open(pawl_fase* file, uint64_t bytes_max, uint64_t buckets) {
+  struct cache* cache = pawl_fase_root(file);
+  if (cache != NULL) return cache;
+  uint64_t buckets_of_stripe = 1;
+  while (buckets_of_stripe * STRIPES < buckets) buckets_of_stripe *= 2;
+  pawl_fase_begin();
+  cache = pawl_fase_calloc(file, 1, sizeof *cache);
+  bool is_made = cache != NULL;
+  for (unsigned i = 0; is_made && i < STRIPES; ++i) {
+    cache->stripes[i].buckets = pawl_fase_calloc(file, buckets_of_stripe, sizeof(struct item*));
+    is_made = cache->stripes[i].buckets != NULL;
+  }
+  if (is_made) {
+    cache->bytes_max = bytes_max;
+    cache->buckets_of_stripe = buckets_of_stripe;
+    pawl_fase_set_root(file, cache);
+  }
+  pawl_fase_end();
+  return is_made ? cache : NULL;
+}
+
+struct inbox* cache_inbox(pawl_fase* file, struct cache* cache, unsigned worker) {
+  pawl_fase_begin();
+  struct inbox* inbox = cache->inboxes[worker];
+  if (inbox == NULL) {
+    inbox = pawl_fase_malloc(file, sizeof *inbox);
+    if (inbox != NULL) cache->inboxes[worker] = inbox;
+  }
+  pawl_fase_end();
+  return inbox;
+}
+
+enum cache_outcome cache_store(pawl_fase* file, struct cache* cache, enum cache_mode mode,
+                               const struct inbox* inbox, int64_t now_s) {
+  const struct item* from = &inbox->item;
+  struct stripe* stripe = stripe_of(cache, from->hash);
+  pthread_mutex_lock(&stripe->lock);
+  struct item** place = find(cache, stripe, from->hash, from->bytes, from->key_bytes);
+  const bool is_there = is_current(*place, now_s);
+  enum cache_outcome outcome = CACHE_NOT_STORED;
+  if (mode == CACHE_SET || is_there == (mode == CACHE_REPLACE)) {
+    struct item* item = pawl_fase_malloc(file, size_of(from));
+    outcome = item == NULL ? CACHE_NO_MEMORY : CACHE_STORED;
+    if (item != NULL) {
+      memcpy(item, from, size_of(from));
+      if (*place != NULL) take_out(file, stripe, place);
+      put_in(stripe, place, item);
+      while (stripe->bytes > cache->bytes_max / STRIPES && stripe->oldest != item) {
+        struct item* oldest = stripe->oldest;
+        take_out(file, stripe,
+                 find(cache, stripe, oldest->hash, oldest->bytes, oldest->key_bytes));
+      }
+    }
+  }
+  pthread_mutex_unlock(&stripe->lock);
+  return outcome;
+}
+
+bool cache_get(struct cache* cache, const char* key, size_t key_bytes, int64_t now_s, char* value,
+               size_t room, size_t* value_bytes, uint32_t* flags) {
+  const uint64_t hash = cache_hash(key, key_bytes);
+  struct stripe* stripe = stripe_of(cache, hash);
+  pthread_mutex_lock(&stripe->lock);
+  const struct item* item = *find(cache, stripe, hash, key, key_bytes);
+  const bool is_there = is_current(item, now_s) && item->value_bytes <= room;
+  if (is_there) {
+    memcpy(value, item->bytes + item->key_bytes, item->value_bytes);
+    *value_bytes = item->value_bytes;
+    *flags = item->flags;
+  }
+  pthread_mutex_unlock(&stripe->lock);
+  return is_there;
+}
+
+bool cache_delete(pawl_fase* file, struct cache* cache, const char* key, size_t key_bytes,
+                  int64_t now_s) {
+  const uint64_t hash = cache_hash(key, key_bytes);
+  struct stripe* stripe = stripe_of(cache, hash);
+  pthread_mutex_lock(&stripe->lock);
+  struct item** place = find(cache, stripe, hash, key, key_bytes);
+  const bool is_there = is_current(*place, now_s);
+  if (*place != NULL) take_out(file, stripe, place);
+  pthread_mutex_unlock(&stripe->lock);
+  return is_there;
+}
+
+/* False when they are no number. */
+static bool read_digits(const char* bytes, uint64_t count, uint64_t* number) {
+  *number = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    if (bytes[i] < '0' || bytes[i] > '9') return false;
+    *number = *number * 10 + (uint64_t)(bytes[i] - '0');
+  }
+  return count > 0 && count <= DIGITS_MAX;
+}
+
+static unsigned digits_of(uint64_t number) {
+  unsigned digits = 1;
+  for (; number >= 10; number /= 10) ++digits;
+  return digits;
+}
+
+enum cache_outcome cache_add_number(pawl_fase* file, struct cache* cache, const char* key,
+                                    size_t key_bytes, int64_t now_s, bool subtracts, uint64_t by,
+                                    uint64_t* result) {
+  const uint64_t hash = cache_hash(key, key_bytes);
+  struct stripe* stripe = stripe_of(cache, hash);
+  enum cache_outcome outcome = CACHE_NOT_FOUND;
+  pthread_mutex_lock(&stripe->lock);
+  struct item** place = find(cache, stripe, hash, key, key_bytes);
+  struct item* old = *place;
+  uint64_t number = 0;
+  if (is_current(old, now_s)) {
+    outcome = read_digits(old->bytes + old->key_bytes, old->value_bytes, &number) ? CACHE_STORED
+                                                                                   : CACHE_BAD;
+  }
+  if (outcome == CACHE_STORED) {
+    number = subtracts ? (number < by ? 0 : number - by) : number + by;
+    *result = number;
+    const unsigned digits = digits_of(number);
+    struct item* item = pawl_fase_malloc(file, sizeof *item + old->key_bytes + digits);
+    if (item == NULL) outcome = CACHE_NO_MEMORY;
+    if (item != NULL) {
+      item->hash = hash;
+      item->expires_s = old->expires_s;
+      item->flags = old->flags;
+      item->key_bytes = old->key_bytes;
+      item->value_bytes = digits;
+      memcpy(item->bytes, old->bytes, old->key_bytes);
+      for (unsigned i = digits; i > 0; --i, number /= 10)
+        item->bytes[item->key_bytes + i - 1] = (char)('0' + number % 10);
+      take_out(file, stripe, place);
+      put_in(stripe, place, item);
+    }
+  }
+  pthread_mutex_unlock(&stripe->lock);
+  return outcome;
+}
+
+void cache_clear(pawl_fase* file, struct cache* cache) {
+  for (unsigned i = 0; i < STRIPES; ++i) {
+    struct stripe* stripe = &cache->stripes[i];
+    /* A section for each item: none is long, and what a crash leaves is a cache with fewer items. */
+    for (bool is_empty = false; !is_empty;) {
+      pthread_mutex_lock(&stripe->lock);
+      struct item* oldest = stripe->oldest;
+      is_empty = oldest == NULL;
+      if (!is_empty) {
+        take_out(file, stripe,
+                 find(cache, stripe, oldest->hash, oldest->bytes, oldest->key_bytes));
+      }
+      pthread_mutex_unlock(&stripe->lock);
+    }
+  }
+}
+
+struct cache_counts cache_count(struct cache* cache) {
+  struct cache_counts counts = {0, 0};
+  for (unsigned i = 0; i < STRIPES; ++i) {
+    struct stripe* stripe = &cache->stripes[i];
+    pthread_mutex_lock(&stripe->lock);
+    counts.items += stripe->items;
+    counts.bytes += stripe->bytes;
+    pthread_mutex_unlock(&stripe->lock);
+  }
+  return counts;
+}

@@ -1,0 +1,86 @@
+/* The cache's data: items in a hash table that is cut into stripes, each with its lock.  It lies in a
+ * file of pawl/fase.h; compiled with pawl-clang -fpawl=ido, each call below happens whole or not at
+ * all.  Nothing but the locks says so.
+ *
+ * All functions but cache_open may be called by any thread. */
+#ifndef PAWL_EXAMPLES_CACHE_ITEMS_H
+#define PAWL_EXAMPLES_CACHE_ITEMS_H
+
+#include <pawl/fase.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define KEY_BYTES_MAX 250
+#define VALUE_BYTES_MAX ((size_t)1 << 20)
+#define WORKERS_MAX 64
+#define STRIPES 64
+
+struct item {
+  struct item* next;  /* in its bucket */
+  struct item* newer; /* in its stripe */
+  struct item* older;
+  uint64_t hash;
+  int64_t expires_s; /* since 1970; 0: never */
+  uint32_t flags;
+  uint32_t key_bytes;
+  uint64_t value_bytes;
+  char bytes[]; /* the key, then the value */
+};
+
+/* Where a worker receives an item before it is stored.  It lies in the file: a section that copies
+ * from it can do so again after a crash. */
+struct inbox {
+  struct item item;
+  char room[KEY_BYTES_MAX + VALUE_BYTES_MAX];
+};
+
+struct stripe {
+  pthread_mutex_t lock;
+  uint64_t bytes; /* of its items */
+  uint64_t items;
+  struct item* oldest;
+  struct item* newest;
+  struct item** buckets;
+};
+
+struct cache {
+  uint64_t bytes_max;         /* of all items */
+  uint64_t buckets_of_stripe; /* a power of two */
+  struct inbox* inboxes[WORKERS_MAX];
+  struct stripe stripes[STRIPES];
+};
+
+/* The cache of the file, or a new one.  NULL: there is no memory, or pawl_last_error says what. */
+struct cache* cache_open(pawl_fase* file, uint64_t bytes_max, uint64_t buckets);
+/* Of worker 0 to WORKERS_MAX - 1; NULL when there is no memory. */
+struct inbox* cache_inbox(pawl_fase* file, struct cache* cache, unsigned worker);
+
+uint64_t cache_hash(const char* key, size_t key_bytes);
+
+enum cache_mode { CACHE_SET, CACHE_ADD, CACHE_REPLACE };
+enum cache_outcome { CACHE_STORED, CACHE_NOT_STORED, CACHE_NOT_FOUND, CACHE_NO_MEMORY, CACHE_BAD };
+
+/* Stores what the inbox holds: its item with key, value, hash, flags and expires_s. */
+enum cache_outcome cache_store(pawl_fase* file, struct cache* cache, enum cache_mode mode,
+                               const struct inbox* inbox, int64_t now_s);
+/* Copies the value to `value`, of so many bytes at most, and says how many it has and its flags.
+ * False: there is none. */
+bool cache_get(struct cache* cache, const char* key, size_t key_bytes, int64_t now_s, char* value,
+               size_t room, size_t* value_bytes, uint32_t* flags);
+bool cache_delete(pawl_fase* file, struct cache* cache, const char* key, size_t key_bytes,
+                  int64_t now_s);
+/* Adds to a value of decimal digits, below zero not.  CACHE_BAD: it has others. */
+enum cache_outcome cache_add_number(pawl_fase* file, struct cache* cache, const char* key,
+                                    size_t key_bytes, int64_t now_s, bool subtracts, uint64_t by,
+                                    uint64_t* result);
+void cache_clear(pawl_fase* file, struct cache* cache);
+
+struct cache_counts {
+  uint64_t items;
+  uint64_t bytes;
+};
+struct cache_counts cache_count(struct cache* cache);
+
+#endif

@@ -1,0 +1,186 @@
+#include "fase/crash/explorer.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <stdexcept>
+
+#include "fase/crash/recorder.h"
+
+namespace pawl::test {
+namespace {
+
+// One state of so many is recovered under observation, so that its recovery is cut, too.
+constexpr std::uint64_t kRecoveriesObservedOneOf = 40;
+constexpr std::uint64_t kUnderWayMax = 16;  // operations at once
+
+void write_image(const std::string& path, const std::vector<std::byte>& image) {
+  std::ofstream to(path, std::ios::binary | std::ios::trunc);
+  to.write(reinterpret_cast<const char*>(image.data()), static_cast<std::streamsize>(image.size()));
+  if (!to.flush()) throw std::runtime_error("there is no room for " + path);
+}
+
+void tell(int to, const void* bytes, std::size_t count) {
+  if (write(to, bytes, count) != static_cast<ssize_t>(count)) _exit(2);
+}
+
+// In the child: opens the file, and tells what it finds.
+[[noreturn]] void recover_and_tell(const std::string& path, const Subject& subject,
+                                   const std::string& trace_path, int to) {
+  std::string error;
+  Contents contents;
+  std::uint64_t blocks = 0;
+  std::unique_ptr<Recorder> recorder;
+  if (!trace_path.empty()) recorder = std::make_unique<Recorder>(path);
+  pawl_fase_options options;
+  pawl_fase_options_init(&options);
+  pawl_fase* file = pawl_fase_open(path.c_str(), &options);
+  if (file == nullptr) {
+    error = pawl_last_error();
+  } else {
+    if (recorder != nullptr) recorder->take().save(trace_path);
+    try {
+      if (void* structure = pawl_fase_root(file); structure != nullptr)
+        contents = subject.read(structure);
+      pawl_fase_statistics statistics;
+      statistics.struct_size_bytes = sizeof statistics;
+      if (pawl_fase_stats(file, &statistics) == 0) blocks = statistics.blocks_used;
+    } catch (const std::exception& wrong) {
+      error = wrong.what();
+    }
+  }
+  const std::uint64_t count = contents.size();
+  const std::uint64_t length = error.size();
+  tell(to, &count, sizeof count);
+  tell(to, contents.data(), count * sizeof contents[0]);
+  tell(to, &blocks, sizeof blocks);
+  tell(to, &length, sizeof length);
+  tell(to, error.data(), length);
+  _exit(0);
+}
+
+bool read_all(int from, void* into, std::size_t count) {
+  auto* at = static_cast<char*>(into);
+  while (count > 0) {
+    const ssize_t got = read(from, at, count);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    at += got;
+    count -= static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+}  // namespace
+
+Explorer::Explorer(std::string directory, std::uint64_t exhaustive_max, unsigned seed)
+    : directory_(std::move(directory)), exhaustive_max_(exhaustive_max), random_(seed) {}
+
+Found Explorer::recover(const std::vector<std::byte>& image, const Subject& subject,
+                        const std::string& trace_path) {
+  const std::string path = directory_ + "/state";
+  write_image(path, image);
+  int ends[2];
+  if (pipe(ends) != 0) throw std::runtime_error("no pipe");
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    recover_and_tell(path, subject, trace_path, ends[1]);
+  }
+  close(ends[1]);
+  Found found;
+  std::uint64_t count = 0;
+  std::uint64_t length = 0;
+  bool told = read_all(ends[0], &count, sizeof count);
+  if (told) {
+    found.contents.resize(count);
+    told = read_all(ends[0], found.contents.data(), count * sizeof found.contents[0]) &&
+           read_all(ends[0], &found.blocks, sizeof found.blocks) &&
+           read_all(ends[0], &length, sizeof length);
+  }
+  if (told) {
+    found.error.resize(length);
+    told = read_all(ends[0], found.error.data(), length);
+  }
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (!told) found.error = "the recovery ended with status " + std::to_string(status);
+  found.is_recovered = found.error.empty();
+  return found;
+}
+
+// What was acknowledged is there; of what was under way, any, in order, whole or not at all.
+std::string Explorer::judge(const Found& found, const Life& life, const Progress& progress) {
+  if (!found.is_recovered) return found.error;
+  const std::uint64_t choices = std::uint64_t{1} << progress.under_way.size();
+  for (std::uint64_t choice = 0; choice < choices; ++choice) {
+    Contents contents;
+    for (std::uint64_t n = 0; n < progress.begun; ++n) {
+      const auto at = std::ranges::find(progress.under_way, n);
+      const bool happened =
+          at == progress.under_way.end() || (choice >> (at - progress.under_way.begin()) & 1) != 0;
+      if (happened) life.subject->model(contents, life.operations[n]);
+    }
+    if (contents != found.contents) continue;
+    if (const std::uint64_t wanted = life.subject->blocks(contents); found.blocks != wanted)
+      return std::to_string(found.blocks) + " blocks are in use, not " + std::to_string(wanted);
+    return "";
+  }
+  std::string text = "found";
+  for (const std::uint64_t value : found.contents) text += " " + std::to_string(value);
+  return text + " after " + std::to_string(progress.begun - progress.under_way.size()) +
+         " operations, with " + std::to_string(progress.under_way.size()) + " under way";
+}
+
+std::optional<std::string> Explorer::explore(const MemoryTrace& trace, const Life& life,
+                                             std::uint64_t states) {
+  return explore_depth(trace, life, states, 0, {});
+}
+
+std::optional<std::string> Explorer::explore_depth(const MemoryTrace& trace, const Life& life,
+                                                   std::uint64_t states, std::size_t depth,
+                                                   Progress progress) {
+  MemoryStates memory(trace);
+  const std::uint64_t of_each_moment = std::max<std::uint64_t>(1, states / (trace.events.size() + 1));
+  const std::string trace_path = directory_ + "/recovery" + std::to_string(depth);
+  do {
+    if (memory.moment() > 0) progress.pass(trace.events[memory.moment() - 1]);
+    if (progress.under_way.size() > kUnderWayMax) throw std::runtime_error("too much at once");
+    const std::uint64_t possible = memory.count(exhaustive_max_);
+    const bool all = possible <= std::min(exhaustive_max_, of_each_moment * 4);
+    counts_.moments += 1;
+    if (all) counts_.moments_exhausted += 1;
+    for (std::uint64_t i = 0; i < (all ? possible : of_each_moment); ++i) {
+      const std::vector<std::byte> image = all ? memory.state(i) : memory.state(random_);
+      const bool observed =
+          depth + 1 < kDepthMax && below(random_, kRecoveriesObservedOneOf) == 0;
+      const Found found = recover(image, *life.subject, observed ? trace_path : "");
+      counts_.states[depth] += 1;
+      if (std::string wrong = judge(found, life, progress); !wrong.empty()) {
+        write_image(directory_ + "/lost", image);
+        return wrong + "; moment " + std::to_string(memory.moment()) + " of " +
+               std::to_string(trace.events.size()) + ", depth " + std::to_string(depth);
+      }
+      if (!observed) continue;
+      const MemoryTrace recovery = MemoryTrace::load(trace_path);
+      if (recovery.events.empty()) continue;
+      if (auto wrong = explore_depth(recovery, life, of_each_moment * 8, depth + 1, progress))
+        return wrong;
+    }
+  } while (memory.advance());
+  return std::nullopt;
+}
+
+void Progress::pass(const MemoryEvent& event) {
+  if (event.kind == MemoryEvent::Kind::begins) {
+    begun = std::max(begun, event.value + 1);
+    under_way.push_back(event.value);
+  }
+  if (event.kind == MemoryEvent::Kind::acknowledged) std::erase(under_way, event.value);
+}
+
+}  // namespace pawl::test

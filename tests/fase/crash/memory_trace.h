@@ -1,0 +1,40 @@
+// What a process did to a direct mapping, in order: enough to say, for every moment, in which states
+// a loss of power could have left the file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pawl::test {
+
+inline constexpr std::size_t kWordBytes = 8;
+inline constexpr std::size_t kWordsOfLine = 8;
+inline constexpr std::size_t kLineOfWords = kWordBytes * kWordsOfLine;
+
+struct MemoryEvent {
+  enum class Kind : std::uint32_t {
+    program_word,  // the program stored the word, at some time since the last event
+    log_word,      // the run-time stored it just now, in order with others of its line
+    write_back,    // of the line at offset: what it holds is durable after the thread's next fence
+    fence,
+    begins,        // operation `value` of the thread takes effect from here on, if it does
+    acknowledged,  // the thread was told that its operation `value` was done
+  };
+  Kind kind;
+  std::uint32_t thread;
+  std::uint64_t offset;  // in the file
+  std::uint64_t value;
+};
+
+struct MemoryTrace {
+  std::vector<std::byte> at_first;  // the file
+  std::vector<MemoryEvent> events;
+
+  // Both throw std::runtime_error when they cannot.
+  void save(const std::string& path) const;
+  static MemoryTrace load(const std::string& path);
+};
+
+}  // namespace pawl::test

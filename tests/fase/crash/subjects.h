@@ -1,0 +1,39 @@
+// The structures of examples/structures as the crash simulator sees them: what can be done to each,
+// what it holds, and what a plain model of it would.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "structures/structures.h"
+
+namespace pawl::test {
+
+struct Operation {
+  std::uint32_t kind = 0;  // below Subject::kinds
+  std::uint64_t key = 0;
+  std::uint64_t value = 0;
+};
+
+using Contents = std::vector<std::uint64_t>;
+
+struct Subject {
+  const char* name;
+  std::uint32_t kinds;
+  // The structure, as the file's root; nullptr when there is no memory.
+  void* (*make)(pawl_fase* file);
+  void (*operate)(pawl_fase* file, void* structure, const Operation& operation);
+  // What it holds, in order.  Throws std::runtime_error when it is no such structure any more.
+  Contents (*read)(void* structure);
+  // The same operation on what it holds.
+  void (*model)(Contents& contents, const Operation& operation);
+  // Blocks of the heap that so much takes.
+  std::uint64_t (*blocks)(const Contents& contents);
+};
+
+const std::vector<Subject>& subjects();
+// Throws std::runtime_error when there is none.
+const Subject& subject_named(const std::string& name);
+
+}  // namespace pawl::test
