@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <stdexcept>
 
 #include "fase/crash/recorder.h"
@@ -16,12 +15,6 @@ namespace {
 // One state of so many is recovered under observation, so that its recovery is cut, too.
 constexpr std::uint64_t kRecoveriesObservedOneOf = 40;
 constexpr std::uint64_t kUnderWayMax = 16;  // operations at once
-
-void write_image(const std::string& path, const std::vector<std::byte>& image) {
-  std::ofstream to(path, std::ios::binary | std::ios::trunc);
-  to.write(reinterpret_cast<const char*>(image.data()), static_cast<std::streamsize>(image.size()));
-  if (!to.flush()) throw std::runtime_error("there is no room for " + path);
-}
 
 void tell(int to, const void* bytes, std::size_t count) {
   if (write(to, bytes, count) != static_cast<ssize_t>(count)) _exit(2);
@@ -79,10 +72,8 @@ bool read_all(int from, void* into, std::size_t count) {
 Explorer::Explorer(std::string directory, std::uint64_t exhaustive_max, unsigned seed)
     : directory_(std::move(directory)), exhaustive_max_(exhaustive_max), random_(seed) {}
 
-Found Explorer::recover(const std::vector<std::byte>& image, const Subject& subject,
+Found Explorer::recover(const std::string& path, const Subject& subject,
                         const std::string& trace_path) {
-  const std::string path = directory_ + "/state";
-  write_image(path, image);
   int ends[2];
   if (pipe(ends) != 0) throw std::runtime_error("no pipe");
   const pid_t child = fork();
@@ -158,10 +149,12 @@ std::optional<std::string> Explorer::explore_depth(const MemoryTrace& trace, con
       const std::vector<std::byte> image = all ? memory.state(i) : memory.state(random_);
       const bool observed =
           depth + 1 < kDepthMax && below(random_, kRecoveriesObservedOneOf) == 0;
-      const Found found = recover(image, *life.subject, observed ? trace_path : "");
+      const std::string path = directory_ + "/state";
+      write_image(path, trace, image);
+      const Found found = recover(path, *life.subject, observed ? trace_path : "");
       counts_.states[depth] += 1;
       if (std::string wrong = judge(found, life, progress); !wrong.empty()) {
-        write_image(directory_ + "/lost", image);
+        write_image(directory_ + "/lost", trace, image);
         return wrong + "; moment " + std::to_string(memory.moment()) + " of " +
                std::to_string(trace.events.size()) + ", depth " + std::to_string(depth);
       }

@@ -59,8 +59,8 @@ class Explorer {
   std::optional<std::string> explore_depth(const MemoryTrace& trace, const Life& life,
                                            std::uint64_t states, std::size_t depth,
                                            Progress progress);
-  Found recover(const std::vector<std::byte>& image, const Subject& subject,
-                const std::string& trace_path);
+  static Found recover(const std::string& path, const Subject& subject,
+                       const std::string& trace_path);
   static std::string judge(const Found& found, const Life& life, const Progress& progress);
 
   const std::string directory_;

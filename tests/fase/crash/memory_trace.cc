@@ -1,5 +1,8 @@
 #include "fase/crash/memory_trace.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <fstream>
 #include <stdexcept>
 
@@ -28,6 +31,8 @@ void read_all(std::ifstream& from, std::vector<T>& values) {
 
 void MemoryTrace::save(const std::string& path) const {
   std::ofstream to(path, std::ios::binary);
+  write_all(to, std::vector{file_bytes});
+  write_all(to, segments);
   write_all(to, at_first);
   write_all(to, events);
   if (!to.flush()) throw std::runtime_error("the trace cannot be written: " + path);
@@ -36,10 +41,28 @@ void MemoryTrace::save(const std::string& path) const {
 MemoryTrace MemoryTrace::load(const std::string& path) {
   MemoryTrace trace;
   std::ifstream from(path, std::ios::binary);
+  std::vector<std::uint64_t> file_bytes(1);
+  read_all(from, file_bytes);
+  trace.file_bytes = file_bytes[0];
+  read_all(from, trace.segments);
   read_all(from, trace.at_first);
   read_all(from, trace.events);
   if (!from) throw std::runtime_error("the trace cannot be read: " + path);
   return trace;
+}
+
+void write_image(const std::string& path, const MemoryTrace& of,
+                 const std::vector<std::byte>& image) {
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  bool written = file >= 0 && ftruncate(file, static_cast<off_t>(of.file_bytes)) == 0;
+  const std::byte* at = image.data();
+  for (const Segment& segment : of.segments) {
+    written = written && pwrite(file, at, segment.bytes, static_cast<off_t>(segment.file_offset)) ==
+                             static_cast<ssize_t>(segment.bytes);
+    at += segment.bytes;
+  }
+  if (file >= 0) close(file);
+  if (!written) throw std::runtime_error("there is no room for " + path);
 }
 
 }  // namespace pawl::test

@@ -22,8 +22,8 @@ class Recorder {
   // What has been recorded is forgotten; the file as it stands is the trace's first state.  All that
   // was stored until now must be durable.
   void begin();
-  void operation_begins(std::uint32_t thread, std::uint64_t number);
-  void operation_acknowledged(std::uint32_t thread, std::uint64_t number);
+  void operation_begins(std::uint64_t number);
+  void operation_acknowledged(std::uint64_t number);
   // Ends the recording.
   MemoryTrace take();
 

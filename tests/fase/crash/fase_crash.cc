@@ -1,0 +1,141 @@
+// Runs the structures of examples/structures under observation, and looks for a loss of power from
+// which one does not come back as it should.
+//
+//   fase_crash [--structure NAME] [--operations N] [--states N] [--seeds N] [--seed FIRST]
+#include <getopt.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+
+#include "fase/crash/explorer.h"
+#include "fase/crash/recorder.h"
+
+namespace pawl::test {
+namespace {
+
+constexpr std::uint64_t kKeys = 12;  // few, so that operations meet
+constexpr std::uint64_t kExhaustiveMax = 64;
+
+struct Settings {
+  std::string structure;  // empty: all
+  std::uint64_t operations = 40;
+  std::uint64_t states = 3000;
+  unsigned seeds = 1;
+  unsigned seed = 1;
+};
+
+std::vector<Operation> draw_operations(const Subject& subject, std::uint64_t count,
+                                       unsigned seed) {
+  Random random(seed);
+  std::vector<Operation> operations;
+  for (std::uint64_t n = 0; n < count; ++n) {
+    // Rather more is put in than taken out.
+    const std::uint64_t kind = below(random, 3) == 0 ? below(random, subject.kinds) : n % 2;
+    operations.push_back({static_cast<std::uint32_t>(kind), 1 + below(random, kKeys), n + 1000});
+  }
+  return operations;
+}
+
+void live(const std::string& path, const Life& life, const std::string& trace_path) {
+  pawl_fase_options options;
+  pawl_fase_options_init(&options);
+  Recorder recorder(path);
+  pawl_fase* file = pawl_fase_open(path.c_str(), &options);
+  if (file == nullptr) throw std::runtime_error(pawl_last_error());
+  void* structure = life.subject->make(file);
+  if (structure == nullptr || pawl_fase_set_root(file, structure) != 0)
+    throw std::runtime_error(pawl_last_error());
+  recorder.begin();
+  for (std::uint64_t n = 0; n < life.operations.size(); ++n) {
+    recorder.operation_begins(n);
+    life.subject->operate(file, structure, life.operations[n]);
+    recorder.operation_acknowledged(n);
+  }
+  recorder.take().save(trace_path);
+}
+
+// In a process of its own, so that this one has no file open.
+MemoryTrace record(const std::string& directory, const Life& life) {
+  const std::string trace_path = directory + "/trace";
+  const pid_t child = fork();
+  if (child == 0) {
+    int status = 0;
+    try {
+      live(directory + "/file", life, trace_path);
+    } catch (const std::exception& wrong) {
+      std::fprintf(stderr, "fase_crash: %s\n", wrong.what());
+      status = 1;
+    }
+    _exit(status);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (status != 0) throw std::runtime_error("the program failed");
+  std::filesystem::remove(directory + "/file");
+  return MemoryTrace::load(trace_path);
+}
+
+bool try_one(const Subject& subject, const Settings& settings, unsigned seed,
+             const std::string& directory) {
+  const Life life{&subject, draw_operations(subject, settings.operations, seed)};
+  const MemoryTrace trace = record(directory, life);
+  Explorer explorer(directory, kExhaustiveMax, seed);
+  const auto wrong = explorer.explore(trace, life, settings.states);
+  const Counts& counts = explorer.counts();
+  std::printf("%-6s seed %u: %zu events; %llu, %llu and %llu states of runs, recoveries and theirs; "
+              "%llu of %llu moments in full\n",
+              subject.name, seed, trace.events.size(),
+              static_cast<unsigned long long>(counts.states[0]),
+              static_cast<unsigned long long>(counts.states[1]),
+              static_cast<unsigned long long>(counts.states[2]),
+              static_cast<unsigned long long>(counts.moments_exhausted),
+              static_cast<unsigned long long>(counts.moments));
+  std::fflush(stdout);
+  if (!wrong.has_value()) return true;
+  std::printf("WRONG: %s, seed %u: %s\n", subject.name, seed, wrong->c_str());
+  return false;
+}
+
+int run(const Settings& settings) {
+  std::string directory = "/dev/shm/fase_crash.XXXXXX";
+  if (mkdtemp(directory.data()) == nullptr) throw std::runtime_error("no directory in /dev/shm");
+  bool all_well = true;
+  for (const Subject& subject : subjects()) {
+    if (!settings.structure.empty() && settings.structure != subject.name) continue;
+    for (unsigned i = 0; i < settings.seeds; ++i)
+      all_well = try_one(subject, settings, settings.seed + i, directory) && all_well;
+  }
+  std::filesystem::remove_all(directory);
+  return all_well ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace pawl::test
+
+int main(int argc, char** argv) {
+  static const option options[] = {
+      {"structure", required_argument, nullptr, 's'}, {"operations", required_argument, nullptr, 'o'},
+      {"states", required_argument, nullptr, 'n'},    {"seeds", required_argument, nullptr, 'c'},
+      {"seed", required_argument, nullptr, 'f'},      {nullptr, 0, nullptr, 0}};
+  pawl::test::Settings settings;
+  for (int choice; (choice = getopt_long(argc, argv, "", options, nullptr)) != -1;) {
+    switch (choice) {
+      case 's': settings.structure = optarg; break;
+      case 'o': settings.operations = std::strtoull(optarg, nullptr, 10); break;
+      case 'n': settings.states = std::strtoull(optarg, nullptr, 10); break;
+      case 'c': settings.seeds = static_cast<unsigned>(std::strtoul(optarg, nullptr, 10)); break;
+      case 'f': settings.seed = static_cast<unsigned>(std::strtoul(optarg, nullptr, 10)); break;
+      default: return 2;
+    }
+  }
+  try {
+    return pawl::test::run(settings);
+  } catch (const std::exception& wrong) {
+    std::fprintf(stderr, "fase_crash: %s\n", wrong.what());
+    return 2;
+  }
+}
