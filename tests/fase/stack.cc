@@ -113,7 +113,8 @@ void resume_push_inner(std::uint32_t region, const void* live_ins, const void*, 
   count = push_inner_link(stack, node, top, now);
 }
 
-// --- push_twice: 0 after the first call, 1 after the second, 2 counts -----------------------------
+// --- push_twice: 0 after the first call, 1 after the second, 2 counts
+// -----------------------------
 
 void push_twice_end(Stack* stack, std::uint64_t count) {
   const LiveIns last(stack, count);
@@ -131,8 +132,7 @@ void push_twice_second(pawl_fase* fase, Stack* stack, std::uint64_t value) {
   push_twice_end(stack, count);
 }
 
-void resume_push_twice(std::uint32_t region, const void* live_ins, const void* call_result,
-                       void*) {
+void resume_push_twice(std::uint32_t region, const void* live_ins, const void* call_result, void*) {
   const Words words{static_cast<const std::uint64_t*>(live_ins)};
   if (region == 0) {
     push_twice_second(words.get<pawl_fase*>(0), words.get<Stack*>(1), words.get<std::uint64_t>(2));
@@ -152,9 +152,8 @@ constexpr pawl_fase_region kPushRegions[] = {{1, 32, PAWL_FASE_AT_CUT}};
 constexpr pawl_fase_region kPopRegions[] = {{2, 32, PAWL_FASE_AT_CUT}};
 constexpr pawl_fase_region kPushInnerRegions[] = {{3, 32, PAWL_FASE_AT_CUT},
                                                   {4, 32, PAWL_FASE_AT_CUT}};
-constexpr pawl_fase_region kPushTwiceRegions[] = {{5, 24, PAWL_FASE_AFTER_CALL},
-                                                  {6, 8, PAWL_FASE_AFTER_CALL},
-                                                  {7, 16, PAWL_FASE_AT_CUT}};
+constexpr pawl_fase_region kPushTwiceRegions[] = {
+    {5, 24, PAWL_FASE_AFTER_CALL}, {6, 8, PAWL_FASE_AFTER_CALL}, {7, 16, PAWL_FASE_AT_CUT}};
 
 template <class Function>
 void (*address(Function* function))() {
