@@ -1,0 +1,52 @@
+// What must not be done in a section: found when it is compiled, or, where that cannot be told,
+// when it is executed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "armed.h"
+#include "llvm/IR/Module.h"
+#include "regions.h"
+#include "run_time_calls.h"
+#include "sections.h"
+#include "tables.h"
+
+namespace pawl::compiler::fase {
+
+enum class CheckKind {
+  kLoad,          // of memory that may be volatile, where frames may have been logged
+  kVolatileLoad,  // of memory that is
+  kRefuse,        // what cannot be in a section, where there may be one
+  kExternal,      // a call of a function that may not have been compiled for sections
+};
+
+struct Check {
+  CheckKind kind = CheckKind::kLoad;
+  llvm::Instruction* before = nullptr;
+  llvm::Value* pointer = nullptr;  // of loads
+  std::string what;
+};
+
+class Checks {
+ public:
+  Checks(llvm::Module& module, const Sections& sections, const std::vector<FunctionPlan>& plans);
+
+  // All that can be told now.
+  void report_errors() const;
+
+  // What is left for the run-time, of a function that has not been changed yet.
+  std::vector<Check> find(llvm::Function& function) const;
+
+ private:
+  void report(llvm::Instruction& instruction) const;
+
+  llvm::Module& module_;
+  const Sections& sections_;
+  const std::vector<FunctionPlan>& plans_;
+  Armed armed_;
+};
+
+void emit_checks(std::vector<Check> checks, RunTime& run_time, Tables& tables);
+
+}  // namespace pawl::compiler::fase

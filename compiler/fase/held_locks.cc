@@ -1,0 +1,241 @@
+#include "held_locks.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "llvm/ADT/PostOrderIterator.h"
+#include "llvm/IR/CFG.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/PatternMatch.h"
+#include "locks.h"
+
+namespace pawl::compiler::fase {
+namespace {
+
+using Facts = HeldLocks::Facts;
+using States = HeldLocks::States;
+
+// Facts that are kept of a way; further ones are forgotten.
+constexpr std::size_t kFactsMax = 64;
+// How far a condition is looked into.
+constexpr unsigned kDepthMax = 4;
+
+std::optional<bool> is_zero(const llvm::Value* value, const Facts& facts, unsigned depth = 0);
+
+// Of a comparison with zero: what it compares, and whether it is true when that is zero.
+struct ZeroTest {
+  const llvm::Value* value;
+  bool is_true_for_zero;
+};
+std::optional<ZeroTest> zero_test(const llvm::Value* condition) {
+  using namespace llvm::PatternMatch;
+  llvm::ICmpInst::Predicate predicate = llvm::CmpInst::BAD_ICMP_PREDICATE;
+  const llvm::Value* value = nullptr;
+  if (!match(condition, m_ICmp(predicate, m_Value(value), m_Zero()))) return std::nullopt;
+  if (predicate == llvm::CmpInst::ICMP_EQ) return ZeroTest{value, true};
+  if (predicate == llvm::CmpInst::ICMP_NE) return ZeroTest{value, false};
+  return std::nullopt;
+}
+
+std::optional<bool> opposite(std::optional<bool> known) {
+  return known ? std::optional(!*known) : std::nullopt;
+}
+
+std::optional<bool> is_zero(const llvm::Value* value, const Facts& facts, unsigned depth) {
+  using namespace llvm::PatternMatch;
+  if (const auto* constant = llvm::dyn_cast<llvm::Constant>(value)) {
+    if (constant->isNullValue()) return true;
+    if (llvm::isa<llvm::ConstantInt, llvm::GlobalVariable>(constant)) return false;
+    return std::nullopt;
+  }
+  if (const auto known = facts.find(value); known != facts.end()) return known->second;
+  if (depth == kDepthMax) return std::nullopt;
+  if (const std::optional<ZeroTest> test = zero_test(value)) {
+    const std::optional<bool> tested = is_zero(test->value, facts, depth + 1);
+    return test->is_true_for_zero ? opposite(tested) : tested;
+  }
+  const llvm::Value* left = nullptr;
+  const llvm::Value* right = nullptr;
+  if (match(value, m_LogicalAnd(m_Value(left), m_Value(right)))) {
+    const std::optional<bool> first = is_zero(left, facts, depth + 1);
+    const std::optional<bool> second = is_zero(right, facts, depth + 1);
+    if (first == true || second == true) return true;
+    return first == false && second == false ? std::optional(false) : std::nullopt;
+  }
+  if (match(value, m_LogicalOr(m_Value(left), m_Value(right)))) {
+    const std::optional<bool> first = is_zero(left, facts, depth + 1);
+    const std::optional<bool> second = is_zero(right, facts, depth + 1);
+    if (first == false || second == false) return false;
+    return first == true && second == true ? std::optional(true) : std::nullopt;
+  }
+  if (match(value, m_Not(m_Value(left))) && value->getType()->isIntegerTy(1)) {
+    return opposite(is_zero(left, facts, depth + 1));
+  }
+  if (match(value, m_ZExtOrSExt(m_Value(left))) || match(value, m_Freeze(m_Value(left)))) {
+    return is_zero(left, facts, depth + 1);
+  }
+  return std::nullopt;
+}
+
+void learn(Facts& facts, const llvm::Value* value, bool zero, unsigned depth = 0) {
+  using namespace llvm::PatternMatch;
+  if (llvm::isa<llvm::Constant>(value) || facts.size() >= kFactsMax) return;
+  facts[value] = zero;
+  if (depth == kDepthMax) return;
+  if (const std::optional<ZeroTest> test = zero_test(value)) {
+    learn(facts, test->value, test->is_true_for_zero != zero, depth + 1);
+  }
+  const llvm::Value* left = nullptr;
+  const llvm::Value* right = nullptr;
+  const bool are_both = (zero && match(value, m_LogicalOr(m_Value(left), m_Value(right)))) ||
+                        (!zero && match(value, m_LogicalAnd(m_Value(left), m_Value(right))));
+  if (are_both) {
+    learn(facts, left, zero, depth + 1);
+    learn(facts, right, zero, depth + 1);
+  }
+  if (match(value, m_Not(m_Value(left))) && value->getType()->isIntegerTy(1)) {
+    learn(facts, left, !zero, depth + 1);
+  }
+  if (match(value, m_ZExtOrSExt(m_Value(left))) || match(value, m_Freeze(m_Value(left)))) {
+    learn(facts, left, zero, depth + 1);
+  }
+}
+
+// What holds on both ways.  True when that is less than was known.
+bool weaken(Facts& facts, const Facts& other) {
+  return std::erase_if(facts, [&](const auto& fact) {
+           const auto found = other.find(fact.first);
+           return found == other.end() || found->second != fact.second;
+         }) != 0;
+}
+
+bool join(States& states, unsigned held, const Facts& facts) {
+  const auto [place, is_new] = states.try_emplace(held, facts);
+  return is_new || weaken(place->second, facts);
+}
+
+States after_instruction(const llvm::Instruction& instruction, const States& states) {
+  const std::optional<LockOperation> operation = lock_operation(instruction);
+  States changed;
+  for (const auto& [held, known] : states) {
+    Facts facts = known;
+    facts.erase(&instruction);  // another one was computed last time
+    if (!operation) {
+      join(changed, held, facts);
+      continue;
+    }
+    switch (*operation) {
+      case LockOperation::kAcquire:
+      case LockOperation::kTryAcquire: {
+        const bool is_told = *operation == LockOperation::kTryAcquire || !instruction.use_empty();
+        if (is_told && !instruction.getType()->isVoidTy()) {
+          Facts failed = facts;
+          learn(failed, &instruction, false);
+          join(changed, held, failed);
+          learn(facts, &instruction, true);
+        }
+        join(changed, std::min(held + 1, HeldLocks::kMany), facts);
+        break;
+      }
+      case LockOperation::kRelease:
+        // Of any number, any number is left.
+        join(changed, held == 0 || held == HeldLocks::kMany ? held : held - 1, facts);
+        break;
+      case LockOperation::kWait:
+      case LockOperation::kOther:
+        join(changed, held, facts);
+        break;
+    }
+  }
+  return changed;
+}
+
+// On the way from one block to another: nothing when it is not gone with these facts.
+std::optional<Facts> on_the_way(const llvm::BasicBlock& from, const llvm::BasicBlock& to,
+                                Facts facts) {
+  const auto* branch = llvm::dyn_cast<llvm::BranchInst>(from.getTerminator());
+  if (branch != nullptr && branch->isConditional() &&
+      branch->getSuccessor(0) != branch->getSuccessor(1)) {
+    const bool zero = branch->getSuccessor(1) == &to;
+    if (is_zero(branch->getCondition(), facts) == !zero) return std::nullopt;
+    learn(facts, branch->getCondition(), zero);
+  }
+  Facts arrived = facts;
+  for (const llvm::PHINode& phi : to.phis()) {
+    arrived.erase(&phi);
+    if (const auto known = is_zero(phi.getIncomingValueForBlock(&from), facts)) {
+      if (arrived.size() < kFactsMax) arrived[&phi] = *known;
+    }
+  }
+  return arrived;
+}
+
+}  // namespace
+
+HeldLocks::HeldLocks(const llvm::Function& function) {
+  bool has_release = false;
+  for (const llvm::Instruction& instruction : llvm::instructions(function)) {
+    const std::optional<LockOperation> operation = lock_operation(instruction);
+    takes_any_ |= operation == LockOperation::kAcquire || operation == LockOperation::kTryAcquire;
+    has_release |= operation == LockOperation::kRelease;
+  }
+  if (takes_any_) {
+    flow(function);
+  } else {
+    releases_others_ = has_release;
+  }
+}
+
+// To a fixed point: numbers are added, and facts are lost.
+void HeldLocks::flow(const llvm::Function& function) {
+  std::map<const llvm::BasicBlock*, States> entries;
+  entries[&function.getEntryBlock()][0];
+  const llvm::ReversePostOrderTraversal<const llvm::Function*> order(&function);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const llvm::BasicBlock* block : order) {
+      const States states = through(*block, entries[block]);
+      for (const llvm::BasicBlock* successor : llvm::successors(block)) {
+        for (const auto& [held, facts] : states) {
+          const std::optional<Facts> arrived = on_the_way(*block, *successor, facts);
+          if (arrived) changed |= join(entries[successor], held, *arrived);
+        }
+      }
+    }
+  }
+  for (const llvm::BasicBlock* block : order) {
+    const States states = through(*block, entries[block]);
+    if (!llvm::isa<llvm::ReturnInst>(block->getTerminator())) continue;
+    for (const auto& [held, facts] : states) {
+      if (held != 0 && held != kMany) returns_with_lock_ = block->getTerminator();
+    }
+  }
+}
+
+States HeldLocks::through(const llvm::BasicBlock& block, const States& states) {
+  States now = states;
+  for (const llvm::Instruction& instruction : block) {
+    if (!now.empty()) note(instruction, now);
+    if (!llvm::isa<llvm::PHINode>(instruction)) now = after_instruction(instruction, now);
+    if (!now.empty()) after_[&instruction] = now.rbegin()->first;
+  }
+  return now;
+}
+
+void HeldLocks::note(const llvm::Instruction& instruction, const States& states) {
+  before_[&instruction] = states.rbegin()->first;
+  const bool releases = lock_operation(instruction) == LockOperation::kRelease;
+  releases_others_ |= releases && states.contains(0);
+}
+
+unsigned HeldLocks::before(const llvm::Instruction& instruction) const {
+  return before_.lookup(&instruction);
+}
+
+unsigned HeldLocks::after(const llvm::Instruction& instruction) const {
+  return after_.lookup(&instruction);
+}
+
+}  // namespace pawl::compiler::fase

@@ -1,0 +1,208 @@
+#include "library_calls.h"
+
+#include <array>
+
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/Module.h"
+#include "llvm/TargetParser/Triple.h"
+
+namespace pawl::compiler::fase {
+namespace {
+
+struct KnownWrite {
+  llvm::StringLiteral name;
+  LibraryWrite write;
+};
+
+constexpr std::array kWrites = {
+    KnownWrite{"memcpy", {0, 2}},       KnownWrite{"memmove", {0, 2}},
+    KnownWrite{"memset", {0, 2}},       KnownWrite{"mempcpy", {0, 2}},
+    KnownWrite{"__mempcpy", {0, 2}},    KnownWrite{"bcopy", {1, 2}},
+    KnownWrite{"bzero", {0, 1}},        KnownWrite{"explicit_bzero", {0, 1}},
+    KnownWrite{"__memcpy_chk", {0, 2}}, KnownWrite{"__memmove_chk", {0, 2}},
+    KnownWrite{"__memset_chk", {0, 2}}, KnownWrite{"__mempcpy_chk", {0, 2}},
+    KnownWrite{"strncpy", {0, 2}},      KnownWrite{"__strncpy_chk", {0, 2}},
+    KnownWrite{"strcpy", {0}},          KnownWrite{"__strcpy_chk", {0}},
+    KnownWrite{"stpcpy", {0}},          KnownWrite{"__stpcpy_chk", {0}},
+    KnownWrite{"strcat", {0}},          KnownWrite{"__strcat_chk", {0}},
+    KnownWrite{"strncat", {0}},         KnownWrite{"__strncat_chk", {0}},
+};
+
+// They read what their arguments lead to, and nothing that changes.
+constexpr std::array kReads = {
+    llvm::StringLiteral{"memcmp"},    llvm::StringLiteral{"bcmp"},
+    llvm::StringLiteral{"memchr"},    llvm::StringLiteral{"memrchr"},
+    llvm::StringLiteral{"rawmemchr"}, llvm::StringLiteral{"memmem"},
+    llvm::StringLiteral{"strlen"},    llvm::StringLiteral{"strnlen"},
+    llvm::StringLiteral{"strcmp"},    llvm::StringLiteral{"strncmp"},
+    llvm::StringLiteral{"strchr"},    llvm::StringLiteral{"strrchr"},
+    llvm::StringLiteral{"strchrnul"}, llvm::StringLiteral{"strstr"},
+    llvm::StringLiteral{"strspn"},    llvm::StringLiteral{"strcspn"},
+    llvm::StringLiteral{"strpbrk"},   llvm::StringLiteral{"abs"},
+    llvm::StringLiteral{"labs"},      llvm::StringLiteral{"llabs"},
+    llvm::StringLiteral{"ffs"},       llvm::StringLiteral{"ffsl"},
+    llvm::StringLiteral{"ffsll"},     llvm::StringLiteral{"sqrt"},
+    llvm::StringLiteral{"sqrtf"},     llvm::StringLiteral{"floor"},
+    llvm::StringLiteral{"ceil"},      llvm::StringLiteral{"round"},
+    llvm::StringLiteral{"trunc"},     llvm::StringLiteral{"fabs"},
+    llvm::StringLiteral{"fmod"},      llvm::StringLiteral{"pow"},
+    llvm::StringLiteral{"exp"},       llvm::StringLiteral{"exp2"},
+    llvm::StringLiteral{"log"},       llvm::StringLiteral{"log2"},
+    llvm::StringLiteral{"log10"},     llvm::StringLiteral{"sin"},
+    llvm::StringLiteral{"cos"},       llvm::StringLiteral{"tan"},
+    llvm::StringLiteral{"atan"},      llvm::StringLiteral{"atan2"},
+    llvm::StringLiteral{"div"},       llvm::StringLiteral{"ldiv"},
+};
+
+constexpr std::array kUnrepeatable = {
+    llvm::StringLiteral{"time"},         llvm::StringLiteral{"clock"},
+    llvm::StringLiteral{"rand"},         llvm::StringLiteral{"random"},
+    llvm::StringLiteral{"pthread_self"}, llvm::StringLiteral{"gettid"},
+    llvm::StringLiteral{"getpid"},       llvm::StringLiteral{"sched_getcpu"},
+    llvm::StringLiteral{"sched_yield"},  llvm::StringLiteral{"pthread_yield"},
+    llvm::StringLiteral{"thrd_yield"},   llvm::StringLiteral{"thrd_current"},
+};
+
+constexpr std::array kEnds = {
+    llvm::StringLiteral{"abort"},
+    llvm::StringLiteral{"__assert_fail"},
+    llvm::StringLiteral{"__assert_perror_fail"},
+    llvm::StringLiteral{"__stack_chk_fail"},
+    llvm::StringLiteral{"__chk_fail"},
+    llvm::StringLiteral{"_exit"},
+    llvm::StringLiteral{"_Exit"},
+    llvm::StringLiteral{"_ZSt9terminatev"},
+    llvm::StringLiteral{"__clang_call_terminate"},
+    llvm::StringLiteral{"__cxa_pure_virtual"},
+    llvm::StringLiteral{"_ZSt21__glibcxx_assert_failPKciS0_S0_"},
+};
+
+struct Refusal {
+  llvm::StringLiteral name;  // a prefix where it ends in an asterisk
+  llvm::StringLiteral what;
+};
+
+constexpr llvm::StringLiteral kAllocates =
+    "volatile memory is allocated or freed: take pawl_fase_malloc() and pawl_fase_free()";
+constexpr llvm::StringLiteral kThrows = "an exception is thrown";
+constexpr llvm::StringLiteral kJumps = "control leaves by longjmp()";
+constexpr llvm::StringLiteral kWaits = "the thread starts, ends or waits for another";
+constexpr llvm::StringLiteral kOutputs = "input and output cannot be done again";
+
+constexpr std::array kRefusals = {
+    Refusal{"malloc", kAllocates},
+    Refusal{"calloc", kAllocates},
+    Refusal{"realloc", kAllocates},
+    Refusal{"reallocarray", kAllocates},
+    Refusal{"free", kAllocates},
+    Refusal{"cfree", kAllocates},
+    Refusal{"aligned_alloc", kAllocates},
+    Refusal{"posix_memalign", kAllocates},
+    Refusal{"memalign", kAllocates},
+    Refusal{"valloc", kAllocates},
+    Refusal{"strdup", kAllocates},
+    Refusal{"strndup", kAllocates},
+    Refusal{"_Znw*", kAllocates},
+    Refusal{"_Zna*", kAllocates},
+    Refusal{"_Zdl*", kAllocates},
+    Refusal{"_Zda*", kAllocates},
+    Refusal{"__cxa_allocate_exception", kThrows},
+    Refusal{"__cxa_*", kThrows},
+    Refusal{"_Unwind_*", kThrows},
+    Refusal{"_ZSt*__throw_*", kThrows},
+    Refusal{"setjmp", kJumps},
+    Refusal{"_setjmp", kJumps},
+    Refusal{"sigsetjmp", kJumps},
+    Refusal{"__sigsetjmp", kJumps},
+    Refusal{"longjmp", kJumps},
+    Refusal{"_longjmp", kJumps},
+    Refusal{"siglongjmp", kJumps},
+    Refusal{"__longjmp_chk", kJumps},
+    Refusal{"pthread_*", kWaits},
+    Refusal{"thrd_*", kWaits},
+    Refusal{"sem_*", kWaits},
+    Refusal{"exit", "the program ends in the middle of what is to be atomic"},
+    Refusal{"quick_exit", "the program ends in the middle of what is to be atomic"},
+    Refusal{"fork", "a new process cannot be taken back"},
+    Refusal{"vfork", "a new process cannot be taken back"},
+    Refusal{"clock_gettime", "a clock is read through a pointer: read it before"},
+    Refusal{"gettimeofday", "a clock is read through a pointer: read it before"},
+    Refusal{"syscall", kOutputs},
+    Refusal{"read", kOutputs},
+    Refusal{"write", kOutputs},
+    Refusal{"recv", kOutputs},
+    Refusal{"send", kOutputs},
+    Refusal{"usleep", kWaits},
+    Refusal{"sleep", kWaits},
+    Refusal{"nanosleep", kWaits},
+    Refusal{"ioctl", kOutputs},
+    Refusal{"mmap", kOutputs},
+    Refusal{"munmap", kOutputs},
+    Refusal{"msync", kOutputs},
+    Refusal{"fsync", kOutputs},
+    Refusal{"close", kOutputs},
+    Refusal{"__printf_chk", kOutputs},
+    Refusal{"__fprintf_chk", kOutputs},
+    Refusal{"_ZNSo*", kOutputs},
+    Refusal{"_ZNSi*", kOutputs},
+    Refusal{"_ZStlsI*", kOutputs},
+    Refusal{"_ZSt16__ostream_insert*", kOutputs},
+};
+
+llvm::StringRef plain_name(const llvm::Function& function) {
+  llvm::StringRef name = function.getName();
+  name.consume_front("\01");
+  return name;
+}
+
+bool matches(llvm::StringRef pattern, llvm::StringRef name) {
+  const auto [head, rest] = pattern.split('*');
+  if (head.size() == pattern.size()) return name == pattern;
+  if (!name.consume_front(head)) return false;
+  const llvm::StringRef middle = rest.rtrim('*');
+  return middle.empty() || name.contains(middle);
+}
+
+const Refusal* refusal(llvm::StringRef name) {
+  for (const Refusal& known : kRefusals) {
+    if (matches(known.name, name)) return &known;
+  }
+  return nullptr;
+}
+
+// A function of the C library by its name and type, of which nothing better is known.
+bool is_other_library_function(const llvm::Function& function) {
+  const llvm::TargetLibraryInfoImpl library(llvm::Triple(function.getParent()->getTargetTriple()));
+  llvm::LibFunc known{};
+  return llvm::TargetLibraryInfo(library).getLibFunc(function, known);
+}
+
+}  // namespace
+
+std::optional<LibraryWrite> library_write(const llvm::Function& function) {
+  const llvm::StringRef name = plain_name(function);
+  for (const KnownWrite& known : kWrites) {
+    if (known.name == name) return known.write;
+  }
+  return std::nullopt;
+}
+
+std::optional<Callee> library_callee(const llvm::Function& function) {
+  const llvm::StringRef name = plain_name(function);
+  if (library_write(function)) return Callee::kWrites;
+  if (llvm::is_contained(kReads, name)) return Callee::kReads;
+  if (llvm::is_contained(kUnrepeatable, name)) return Callee::kUnrepeatable;
+  if (llvm::is_contained(kEnds, name)) return Callee::kEnds;
+  if (refusal(name) != nullptr) return Callee::kRefused;
+  if (is_other_library_function(function)) {
+    return function.doesNotAccessMemory() ? Callee::kNothing : Callee::kRefused;
+  }
+  return std::nullopt;
+}
+
+llvm::StringRef library_refusal(const llvm::Function& function) {
+  const Refusal* known = refusal(plain_name(function));
+  return known != nullptr ? known->what : kOutputs;
+}
+
+}  // namespace pawl::compiler::fase

@@ -1,0 +1,46 @@
+// What a region needs of what was computed before it.
+#pragma once
+
+#include <vector>
+
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/IR/Function.h"
+#include "llvm/IR/Instruction.h"
+
+namespace pawl::compiler::fase {
+
+struct LiveIns {
+  std::vector<llvm::Value*> stored;  // in the frame, in this order
+  // From those, and from what is the same in each run: in the order in which they can be.
+  std::vector<llvm::Instruction*> computed;
+
+  // Each at a multiple of kSlotBytes.
+  std::uint64_t bytes(const llvm::DataLayout& layout) const;
+};
+
+class Liveness {
+ public:
+  explicit Liveness(llvm::Function& function);
+
+  // What is used at the instruction or later, of what is there before it.
+  LiveIns before(const llvm::Instruction& instruction) const;
+  // What is used after the instruction, but for its own value.
+  LiveIns after(const llvm::Instruction& instruction) const;
+
+ private:
+  void use(llvm::BitVector& live, const llvm::Instruction& instruction) const;
+  // Live at the end of the block, for the uses of its successors.
+  llvm::BitVector at_end(const llvm::BasicBlock& block) const;
+  LiveIns collect(llvm::BitVector live) const;
+  std::optional<unsigned> number(const llvm::Value* value) const;
+
+  std::vector<llvm::Value*> values_;
+  llvm::DenseMap<const llvm::Value*, unsigned> numbers_;
+  llvm::DenseMap<const llvm::BasicBlock*, llvm::BitVector> at_begin_;
+};
+
+// Bytes of a value in a frame.
+std::uint64_t slot_bytes(const llvm::Value& value, const llvm::DataLayout& layout);
+
+}  // namespace pawl::compiler::fase

@@ -1,0 +1,145 @@
+#include "normal_form.h"
+
+#include <vector>
+
+#include "callees.h"
+#include "diagnostics.h"
+#include "held_locks.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/SROA.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/Local.h"
+#include "locks.h"
+#include "sections.h"
+
+namespace pawl::compiler::fase {
+namespace {
+
+// Functions within functions that hand locks on.
+constexpr unsigned kRoundsMax = 20;
+
+void promote_variables(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
+  const auto forget = [&] { analyses.invalidate(function, llvm::PreservedAnalyses::none()); };
+  llvm::SROAPass(llvm::SROAOptions::ModifyCFG).run(function, analyses);
+  forget();
+  llvm::EarlyCSEPass().run(function, analyses);
+  forget();
+  llvm::SimplifyCFGPass().run(function, analyses);
+  forget();
+}
+
+bool hands_locks_on(const llvm::Function& function) {
+  const HeldLocks locks(function);
+  return locks.returns_with_lock() != nullptr || locks.releases_others();
+}
+
+bool can_be_called_from_elsewhere(const llvm::Function& function) {
+  return !function.hasLocalLinkage() && !function.hasLinkOnceLinkage();
+}
+
+std::vector<llvm::CallBase*> calls_of(llvm::Function& function) {
+  std::vector<llvm::CallBase*> calls;
+  for (llvm::User* user : function.users()) {
+    auto* call = llvm::dyn_cast<llvm::CallBase>(user);
+    const bool is_call = call != nullptr && call->getCalledFunction() == &function;
+    if (is_call && call->getFunction() != &function) calls.push_back(call);
+  }
+  return calls;
+}
+
+// True when some call is there no more.
+bool inline_into_callers(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
+  bool changed = false;
+  for (llvm::CallBase* call : calls_of(function)) {
+    llvm::Function& caller = *call->getFunction();
+    llvm::InlineFunctionInfo info;
+    if (!llvm::InlineFunction(*call, info).isSuccess()) continue;
+    promote_variables(caller, analyses);
+    changed = true;
+  }
+  return changed;
+}
+
+void inline_lock_functions(llvm::Module& module, llvm::FunctionAnalysisManager& analyses) {
+  for (unsigned round = 0; round < kRoundsMax; ++round) {
+    bool changed = false;
+    std::vector<llvm::Function*> found;
+    for (llvm::Function& function : module) {
+      if (is_defined(function) && hands_locks_on(function)) found.push_back(&function);
+    }
+    for (llvm::Function* function : found) {
+      if (function->isVarArg()) continue;
+      changed |= inline_into_callers(*function, analyses);
+      if (!can_be_called_from_elsewhere(*function) && function->use_empty()) {
+        analyses.clear(*function, function->getName());
+        function->eraseFromParent();
+      }
+    }
+    if (!changed) break;
+  }
+}
+
+void refuse_lock_functions(llvm::Module& module) {
+  for (llvm::Function& function : module) {
+    if (!is_defined(function)) continue;
+    const HeldLocks locks(function);
+    const llvm::Instruction* way_out = locks.returns_with_lock();
+    const bool is_called = can_be_called_from_elsewhere(function) || !function.use_empty();
+    if (way_out == nullptr || !is_called) continue;
+    report_error(*way_out,
+                 "returns with a lock that it has taken, so that its callers' sections "
+                 "begin inside of it, where they do not see it: make it static inline, "
+                 "or take the lock in the caller");
+  }
+}
+
+// A call that cannot throw is no end of its block.
+void make_plain_calls(llvm::Function& function) {
+  for (llvm::BasicBlock& block : llvm::make_early_inc_range(function)) {
+    auto* invoke = llvm::dyn_cast<llvm::InvokeInst>(block.getTerminator());
+    if (invoke == nullptr) continue;
+    const bool cannot_throw = invoke->doesNotThrow() || lock_function(*invoke) != nullptr ||
+                              callee_of(*invoke) == Callee::kHeap;
+    if (cannot_throw) {
+      llvm::changeToCall(invoke);
+    } else {
+      // What follows its return stands in a block of its own.
+      llvm::SplitEdge(&block, invoke->getNormalDest());
+    }
+  }
+}
+
+void mark_heap_functions(llvm::Module& module) {
+  for (llvm::Function& function : module) {
+    if (!is_heap_function(function)) continue;
+    function.setDoesNotThrow();
+    if (returns_new_memory(function)) function.setReturnDoesNotAlias();
+  }
+}
+
+}  // namespace
+
+void bring_into_normal_form(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) {
+  auto& functions =
+      analyses.getResult<llvm::FunctionAnalysisManagerModuleProxy>(module).getManager();
+  mark_heap_functions(module);
+  for (llvm::Function& function : module) {
+    if (!is_defined(function)) continue;
+    make_plain_calls(function);
+    functions.invalidate(function, llvm::PreservedAnalyses::none());
+    if (function.hasOptNone()) promote_variables(function, functions);
+  }
+  inline_lock_functions(module, functions);
+  refuse_lock_functions(module);
+  for (llvm::Function& function : module) {
+    if (is_defined(function)) llvm::removeUnreachableBlocks(function);
+    functions.invalidate(function, llvm::PreservedAnalyses::none());
+  }
+}
+
+}  // namespace pawl::compiler::fase

@@ -1,0 +1,154 @@
+// The pass plugin of failure-atomic sections (pawl-clang -fpawl=ido): registration, and the order
+// in which a module is gone through.
+//
+// It runs last of all optimisations, at -O0 too: so the regions are those of the code that will be
+// executed, and what it adds are calls of functions that nobody knows, across which code generation
+// moves no access to memory.
+#include "checks.h"
+#include "externals.h"
+#include "frames.h"
+#include "hoisting.h"
+#include "llvm/IR/DiagnosticHandler.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/PassManager.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Passes/PassPlugin.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include "locks.h"
+#include "normal_form.h"
+#include "notes.h"
+#include "regions.h"
+#include "remarks.h"
+#include "resume_form.h"
+#include "tables.h"
+
+namespace pawl::compiler::fase {
+namespace {
+
+constexpr llvm::StringLiteral kPassName = "pawl-fase";
+// On modules that have been through: a plugin that is loaded twice does it once.
+constexpr llvm::StringLiteral kDoneFlag = "pawl-fase-done";
+
+bool has_errors(const llvm::Module& module) {
+  const llvm::DiagnosticHandler* handler = module.getContext().getDiagHandlerPtr();
+  return handler != nullptr && handler->HasErrors;
+}
+
+// What was found out of the function before: it writes now what frames and notes keep, and in
+// recovery need not return.
+void forget_effects(llvm::Function& function) {
+  for (const llvm::Attribute::AttrKind kind :
+       {llvm::Attribute::Memory, llvm::Attribute::NoSync, llvm::Attribute::NoFree,
+        llvm::Attribute::WillReturn, llvm::Attribute::NoCallback, llvm::Attribute::Speculatable}) {
+    function.removeFnAttr(kind);
+  }
+}
+
+class FasePass : public llvm::PassInfoMixin<FasePass> {
+ public:
+  llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) {
+    if (module.getModuleFlag(kDoneFlag) != nullptr) return llvm::PreservedAnalyses::all();
+    module.addModuleFlag(llvm::Module::Warning, kDoneFlag, 1);
+    auto& functions =
+        analyses.getResult<llvm::FunctionAnalysisManagerModuleProxy>(module).getManager();
+    bring_into_normal_form(module, analyses);
+    refuse_other_locks(module);
+    const Sections sections(module);
+    std::vector<FunctionPlan> plans;
+    for (llvm::Function& function : module) {
+      if (!is_defined(function)) continue;
+      hoist_reads(function, sections, functions);
+      plans.push_back(plan_regions(function, sections, functions));
+      tell_regions(plans.back(), sections);
+    }
+    RunTime run_time(module);
+    Tables tables(module, run_time);
+    Checks checks(module, sections, plans);
+    checks.report_errors();
+    if (has_errors(module)) return llvm::PreservedAnalyses::none();
+    instrument(plans, sections, checks, run_time, tables, functions);
+    tables.register_all();
+    say_what_is_compiled(module);
+    for (FunctionPlan& plan : plans) simplify(*plan.function, functions);
+    return llvm::PreservedAnalyses::none();
+  }
+
+  static bool isRequired() { return true; }
+
+ private:
+  static void instrument(std::vector<FunctionPlan>& plans, const Sections& sections,
+                         const Checks& checks, RunTime& run_time, Tables& tables,
+                         llvm::FunctionAnalysisManager& functions) {
+    // All that is to be known of the functions is, before the first is changed.
+    std::vector<std::vector<NotedWrite>> writes;
+    std::vector<std::vector<Check>> checked;
+    for (const FunctionPlan& plan : plans) {
+      writes.push_back(find_writes(*plan.function, sections));
+      checked.push_back(checks.find(*plan.function));
+    }
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      llvm::Function& function = *plans[i].function;
+      const bool has_table = !plans[i].regions.empty() || !checked[i].empty();
+      llvm::Constant* table = has_table ? tables.table(function) : nullptr;
+      emit_frames(plans[i], run_time, table);
+      replace_locks(function);
+      emit_checks(std::move(checked[i]), run_time, tables);
+      emit_notes(std::move(writes[i]), run_time);
+      forget_effects(function);
+      if (!has_table) continue;
+      llvm::Function* resume = nullptr;
+      if (!plans[i].regions.empty()) resume = make_resume_form(plans[i]);
+      tables.fill(plans[i], resume);
+      if (resume != nullptr) simplify(*resume, functions);
+    }
+  }
+
+  // Locks outside of sections, and releases that end one.
+  static void replace_locks(llvm::Function& function) {
+    std::vector<llvm::CallBase*> calls;
+    for (llvm::BasicBlock& block : function) {
+      for (llvm::Instruction& instruction : block) {
+        if (lock_function(instruction) != nullptr) {
+          calls.push_back(llvm::cast<llvm::CallBase>(&instruction));
+        }
+      }
+    }
+    for (llvm::CallBase* call : calls) replace_lock_call(*call, std::nullopt);
+  }
+
+  // What guards of accesses to one object compute alike is computed once.
+  static void simplify(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
+    analyses.invalidate(function, llvm::PreservedAnalyses::none());
+    if (function.hasOptNone()) return;
+    llvm::EarlyCSEPass().run(function, analyses);
+    analyses.invalidate(function, llvm::PreservedAnalyses::none());
+    llvm::SimplifyCFGPass().run(function, analyses);
+    analyses.invalidate(function, llvm::PreservedAnalyses::none());
+  }
+};
+
+void add_to_pipeline(llvm::ModulePassManager& passes, llvm::OptimizationLevel) {
+  passes.addPass(FasePass());
+}
+
+void register_callbacks(llvm::PassBuilder& builder) {
+  builder.registerOptimizerLastEPCallback(add_to_pipeline);
+  // For opt -passes=pawl-fase.
+  builder.registerPipelineParsingCallback([](llvm::StringRef name, llvm::ModulePassManager& passes,
+                                             llvm::ArrayRef<llvm::PassBuilder::PipelineElement>) {
+    if (name != kPassName) return false;
+    passes.addPass(FasePass());
+    return true;
+  });
+}
+
+}  // namespace
+}  // namespace pawl::compiler::fase
+
+// What clang looks for.
+extern "C" __attribute__((visibility("default"))) llvm::PassPluginLibraryInfo
+llvmGetPassPluginInfo() {
+  return {LLVM_PLUGIN_API_VERSION, "pawl-fase", "1", pawl::compiler::fase::register_callbacks};
+}

@@ -1,0 +1,82 @@
+#include "run_time_calls.h"
+
+#include "llvm/IR/Attributes.h"
+#include "llvm/IR/Function.h"
+
+namespace pawl::compiler::fase {
+namespace {
+
+llvm::Type* pointer(llvm::Module& module) {
+  return llvm::PointerType::getUnqual(module.getContext());
+}
+llvm::Type* nothing(llvm::Module& module) { return llvm::Type::getVoidTy(module.getContext()); }
+llvm::Type* u32(llvm::Module& module) { return llvm::Type::getInt32Ty(module.getContext()); }
+llvm::Type* u64(llvm::Module& module) { return llvm::Type::getInt64Ty(module.getContext()); }
+llvm::Type* u16(llvm::Module& module) { return llvm::Type::getInt16Ty(module.getContext()); }
+
+}  // namespace
+
+llvm::FunctionCallee RunTime::declare(llvm::StringRef name, llvm::Type* result,
+                                      llvm::ArrayRef<llvm::Type*> parameters, bool is_cold) {
+  llvm::LLVMContext& context = module_.getContext();
+  llvm::AttributeList attributes;
+  attributes = attributes.addFnAttribute(context, llvm::Attribute::NoUnwind);
+  if (is_cold) attributes = attributes.addFnAttribute(context, llvm::Attribute::Cold);
+  return module_.getOrInsertFunction(
+      name, llvm::FunctionType::get(result, parameters, /*isVarArg=*/false), attributes);
+}
+
+llvm::FunctionCallee RunTime::cut() {
+  return declare("pawl_fase_cut", nothing(module_),
+                 {pointer(module_), u32(module_), pointer(module_)}, false);
+}
+
+llvm::FunctionCallee RunTime::call() {
+  return declare("pawl_fase_call", nothing(module_),
+                 {pointer(module_), u32(module_), pointer(module_)}, false);
+}
+
+llvm::FunctionCallee RunTime::call_indirect() {
+  return declare("pawl_fase_call_indirect", nothing(module_),
+                 {pointer(module_), u32(module_), pointer(module_), pointer(module_)}, false);
+}
+
+llvm::FunctionCallee RunTime::returned() {
+  return declare("pawl_fase_return", nothing(module_), {}, false);
+}
+
+llvm::FunctionCallee RunTime::stored() {
+  return declare("pawl_fase_stored", nothing(module_), {pointer(module_), u64(module_)}, false);
+}
+
+llvm::FunctionCallee RunTime::volatile_target() {
+  return declare("pawl_fase_volatile_target", pointer(module_), {pointer(module_), u64(module_)},
+                 true);
+}
+
+llvm::FunctionCallee RunTime::volatile_load() {
+  return declare("pawl_fase_volatile_load", nothing(module_),
+                 {pointer(module_), u32(module_), pointer(module_)}, true);
+}
+
+llvm::FunctionCallee RunTime::refuse() {
+  return declare("pawl_fase_refuse", nothing(module_),
+                 {pointer(module_), u32(module_), pointer(module_)}, true);
+}
+
+llvm::FunctionCallee RunTime::register_functions() {
+  return declare("pawl_fase_register", nothing(module_), {pointer(module_), pointer(module_)},
+                 false);
+}
+
+llvm::StructType* RunTime::region_type() {
+  return llvm::StructType::get(module_.getContext(), {u32(module_), u16(module_), u16(module_)});
+}
+
+llvm::StructType* RunTime::function_type() {
+  llvm::Type* const address = pointer(module_);
+  return llvm::StructType::get(module_.getContext(), {address, address, address, address, address,
+                                                      u32(module_), u32(module_)});
+}
+
+}  // namespace pawl::compiler::fase

@@ -1,0 +1,45 @@
+/* A run-time for what was compiled with -fpawl=ido that crashes: in one thread, in one process, after
+ * each of its calls in turn.  What a crash leaves of the persistent memory is drawn: of the words
+ * stored since the last cut each is there or not.  Then the section is resumed, perhaps crashes
+ * again, and in the end the memory has to be what it is without crashes.
+ *
+ * On the way it finds stores that it was not told of, and such as no frame precedes. */
+#ifndef PAWL_CRASH_RUN_TIME_H
+#define PAWL_CRASH_RUN_TIME_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Persistent memory, all zeros at first. */
+enum { kArenaBytes = 1 << 15 };
+#define ARENA ((char*)0x0c0000000000)
+
+/* The heap of the tests: pawl/fase.h's functions, in the arena behind the first kRootBytes. */
+enum { kRootBytes = 1 << 14 };
+void* pawl_fase_malloc(void* fase, size_t size);
+void* pawl_fase_calloc(void* fase, size_t count, size_t size);
+int pawl_fase_free(void* fase, void* block);
+void* pawl_fase_root(void* fase);
+int pawl_fase_set_root(void* fase, void* root);
+void pawl_fase_begin(void);
+void pawl_fase_end(void);
+
+/* The program's: operation number `number`, which has at most one failure-atomic section, and what
+ * it stores it stores in there. */
+void operation(unsigned number);
+
+/* Executes operations 0, 1, ... count - 1, each with crashes as said, and prints a checksum of the
+ * memory after each.  With -DPLAIN there are no crashes: for a program that is compiled as any other.
+ * Returns the program's exit status. */
+int run_operations(unsigned count);
+
+/* Frames logged at cuts, so far, without those of operations that crash. */
+unsigned cuts_so_far(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
