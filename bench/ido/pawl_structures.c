@@ -60,7 +60,7 @@ bool subject_get(struct subject* subject, uint64_t key, uint64_t* value) {
 }
 
 struct subject_counts subject_count(struct subject* subject) {
-  struct pawl_fase_statistics statistics = {.struct_size_bytes = sizeof statistics};
+  struct pawl_fase_statistics statistics;
   struct subject_counts counts = {0, 0, 0};
   if (pawl_fase_stats(subject->file, &statistics) == 0) {
     counts.fences = statistics.fences;

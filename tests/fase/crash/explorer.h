@@ -35,7 +35,6 @@ struct Found {
   bool is_recovered = false;
   std::string error;  // when it is not
   Contents contents;
-  std::uint64_t blocks = 0;
 };
 
 struct Counts {

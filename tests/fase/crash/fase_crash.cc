@@ -28,8 +28,7 @@ struct Settings {
   unsigned seed = 1;
 };
 
-std::vector<Operation> draw_operations(const Subject& subject, std::uint64_t count,
-                                       unsigned seed) {
+std::vector<Operation> draw_operations(const Subject& subject, std::uint64_t count, unsigned seed) {
   Random random(seed);
   std::vector<Operation> operations;
   for (std::uint64_t n = 0; n < count; ++n) {
@@ -86,14 +85,14 @@ bool try_one(const Subject& subject, const Settings& settings, unsigned seed,
   Explorer explorer(directory, kExhaustiveMax, seed);
   const auto wrong = explorer.explore(trace, life, settings.states);
   const Counts& counts = explorer.counts();
-  std::printf("%-6s seed %u: %zu events; %llu, %llu and %llu states of runs, recoveries and theirs; "
-              "%llu of %llu moments in full\n",
-              subject.name, seed, trace.events.size(),
-              static_cast<unsigned long long>(counts.states[0]),
-              static_cast<unsigned long long>(counts.states[1]),
-              static_cast<unsigned long long>(counts.states[2]),
-              static_cast<unsigned long long>(counts.moments_exhausted),
-              static_cast<unsigned long long>(counts.moments));
+  std::printf(
+      "%-6s seed %u: %zu events; %llu, %llu and %llu states of runs, recoveries and theirs; "
+      "%llu of %llu moments in full\n",
+      subject.name, seed, trace.events.size(), static_cast<unsigned long long>(counts.states[0]),
+      static_cast<unsigned long long>(counts.states[1]),
+      static_cast<unsigned long long>(counts.states[2]),
+      static_cast<unsigned long long>(counts.moments_exhausted),
+      static_cast<unsigned long long>(counts.moments));
   std::fflush(stdout);
   if (!wrong.has_value()) return true;
   std::printf("WRONG: %s, seed %u: %s\n", subject.name, seed, wrong->c_str());
@@ -117,19 +116,32 @@ int run(const Settings& settings) {
 }  // namespace pawl::test
 
 int main(int argc, char** argv) {
-  static const option options[] = {
-      {"structure", required_argument, nullptr, 's'}, {"operations", required_argument, nullptr, 'o'},
-      {"states", required_argument, nullptr, 'n'},    {"seeds", required_argument, nullptr, 'c'},
-      {"seed", required_argument, nullptr, 'f'},      {nullptr, 0, nullptr, 0}};
+  static const option options[] = {{"structure", required_argument, nullptr, 's'},
+                                   {"operations", required_argument, nullptr, 'o'},
+                                   {"states", required_argument, nullptr, 'n'},
+                                   {"seeds", required_argument, nullptr, 'c'},
+                                   {"seed", required_argument, nullptr, 'f'},
+                                   {nullptr, 0, nullptr, 0}};
   pawl::test::Settings settings;
   for (int choice; (choice = getopt_long(argc, argv, "", options, nullptr)) != -1;) {
     switch (choice) {
-      case 's': settings.structure = optarg; break;
-      case 'o': settings.operations = std::strtoull(optarg, nullptr, 10); break;
-      case 'n': settings.states = std::strtoull(optarg, nullptr, 10); break;
-      case 'c': settings.seeds = static_cast<unsigned>(std::strtoul(optarg, nullptr, 10)); break;
-      case 'f': settings.seed = static_cast<unsigned>(std::strtoul(optarg, nullptr, 10)); break;
-      default: return 2;
+      case 's':
+        settings.structure = optarg;
+        break;
+      case 'o':
+        settings.operations = std::strtoull(optarg, nullptr, 10);
+        break;
+      case 'n':
+        settings.states = std::strtoull(optarg, nullptr, 10);
+        break;
+      case 'c':
+        settings.seeds = static_cast<unsigned>(std::strtoul(optarg, nullptr, 10));
+        break;
+      case 'f':
+        settings.seed = static_cast<unsigned>(std::strtoul(optarg, nullptr, 10));
+        break;
+      default:
+        return 2;
     }
   }
   try {

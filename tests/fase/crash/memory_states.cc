@@ -38,7 +38,8 @@ bool MemoryStates::advance() {
       }
       break;
     case Kind::begins:
-    case Kind::acknowledged: break;
+    case Kind::acknowledged:
+      break;
   }
   return true;
 }

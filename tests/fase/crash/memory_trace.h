@@ -1,5 +1,5 @@
-// What a process did to a direct mapping, in order: enough to say, for every moment, in which states
-// a loss of power could have left the file.
+// What a process did to a direct mapping, in order: enough to say, for every moment, in which
+// states a loss of power could have left the file.
 #pragma once
 
 #include <cstddef>

@@ -19,8 +19,8 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // What has been recorded is forgotten; the file as it stands is the trace's first state.  All that
-  // was stored until now must be durable.
+  // What has been recorded is forgotten; the file as it stands is the trace's first state.  All
+  // that was stored until now must be durable.
   void begin();
   void operation_begins(std::uint64_t number);
   void operation_acknowledged(std::uint64_t number);

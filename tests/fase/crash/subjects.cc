@@ -55,7 +55,9 @@ void sort_pairs(Contents& contents) {
 std::uint64_t value_got(bool is_there, std::uint64_t value) { return is_there ? value : 0; }
 
 const Subject kStack{
-    "stack", 2, [](pawl_fase* file) -> void* { return stack_make(file); },
+    "stack",
+    2,
+    [](pawl_fase* file) -> void* { return stack_make(file); },
     [](pawl_fase* file, void* structure, const Operation& operation) {
       auto* at = static_cast<stack*>(structure);
       std::uint64_t value = 0;
@@ -67,11 +69,12 @@ const Subject kStack{
         contents.insert(contents.begin(), operation.value);
       else if (!contents.empty())
         contents.erase(contents.begin());
-    },
-    [](const Contents& contents) -> std::uint64_t { return 1 + contents.size(); }};
+    }};
 
 const Subject kQueue{
-    "queue", 2, [](pawl_fase* file) -> void* { return queue_make(file); },
+    "queue",
+    2,
+    [](pawl_fase* file) -> void* { return queue_make(file); },
     [](pawl_fase* file, void* structure, const Operation& operation) {
       auto* at = static_cast<queue*>(structure);
       std::uint64_t value = 0;
@@ -90,42 +93,43 @@ const Subject kQueue{
         contents.push_back(operation.value);
       else if (!contents.empty())
         contents.erase(contents.begin());
-    },
-    [](const Contents& contents) -> std::uint64_t { return 2 + contents.size(); }};
+    }};
 
-const Subject kList{
-    "list", 3, [](pawl_fase* file) -> void* { return list_make(file); },
-    [](pawl_fase* file, void* structure, const Operation& operation) {
-      auto* at = static_cast<list*>(structure);
-      std::uint64_t value = 0;
-      if (operation.kind == 0) list_put(file, at, operation.key, operation.value);
-      if (operation.kind == 1) list_remove(file, at, operation.key);
-      if (operation.kind == 2) value_got(list_get(at, operation.key, &value), value);
-    },
-    [](void* structure) { return pairs_of(*static_cast<list*>(structure)); }, model_pairs,
-    [](const Contents& contents) -> std::uint64_t { return 1 + contents.size() / 2; }};
+const Subject kList{"list",
+                    3,
+                    [](pawl_fase* file) -> void* { return list_make(file); },
+                    [](pawl_fase* file, void* structure, const Operation& operation) {
+                      auto* at = static_cast<list*>(structure);
+                      std::uint64_t value = 0;
+                      if (operation.kind == 0) list_put(file, at, operation.key, operation.value);
+                      if (operation.kind == 1) list_remove(file, at, operation.key);
+                      if (operation.kind == 2)
+                        value_got(list_get(at, operation.key, &value), value);
+                    },
+                    [](void* structure) { return pairs_of(*static_cast<list*>(structure)); },
+                    model_pairs};
 
-const Subject kMap{
-    "map", 3, [](pawl_fase* file) -> void* { return map_make(file, kBuckets); },
-    [](pawl_fase* file, void* structure, const Operation& operation) {
-      auto* at = static_cast<map*>(structure);
-      std::uint64_t value = 0;
-      if (operation.kind == 0) map_put(file, at, operation.key, operation.value);
-      if (operation.kind == 1) map_remove(file, at, operation.key);
-      if (operation.kind == 2) value_got(map_get(at, operation.key, &value), value);
-    },
-    [](void* structure) {
-      auto* at = static_cast<map*>(structure);
-      Contents contents;
-      for (std::uint64_t i = 0; i < at->bucket_count; ++i) {
-        const Contents bucket = pairs_of(at->buckets[i]);
-        contents.insert(contents.end(), bucket.begin(), bucket.end());
-      }
-      sort_pairs(contents);
-      return contents;
-    },
-    model_pairs,
-    [](const Contents& contents) -> std::uint64_t { return 1 + contents.size() / 2; }};
+const Subject kMap{"map",
+                   3,
+                   [](pawl_fase* file) -> void* { return map_make(file, kBuckets); },
+                   [](pawl_fase* file, void* structure, const Operation& operation) {
+                     auto* at = static_cast<map*>(structure);
+                     std::uint64_t value = 0;
+                     if (operation.kind == 0) map_put(file, at, operation.key, operation.value);
+                     if (operation.kind == 1) map_remove(file, at, operation.key);
+                     if (operation.kind == 2) value_got(map_get(at, operation.key, &value), value);
+                   },
+                   [](void* structure) {
+                     auto* at = static_cast<map*>(structure);
+                     Contents contents;
+                     for (std::uint64_t i = 0; i < at->bucket_count; ++i) {
+                       const Contents bucket = pairs_of(at->buckets[i]);
+                       contents.insert(contents.end(), bucket.begin(), bucket.end());
+                     }
+                     sort_pairs(contents);
+                     return contents;
+                   },
+                   model_pairs};
 
 }  // namespace
 

@@ -28,8 +28,6 @@ struct Subject {
   Contents (*read)(void* structure);
   // The same operation on what it holds.
   void (*model)(Contents& contents, const Operation& operation);
-  // Blocks of the heap that so much takes.
-  std::uint64_t (*blocks)(const Contents& contents);
 };
 
 const std::vector<Subject>& subjects();
