@@ -283,6 +283,7 @@ void Thread::write_frame(const Site& site) {
   }
   log_->keep({places.data(), depth_ + 1});
   last_frame_depth_ = depth_;
+  locks_in_frame_ = lock_count_;
   needs_frame_ = false;
 }
 
@@ -380,7 +381,11 @@ void Thread::remove_lock(std::uint64_t lock, const Site& site) {
   std::copy(locks_.begin() + at, locks_.begin() + lock_count_, locks_.begin() + at - 1);
   --lock_count_;
   if (lock_count_ == 0) return end_fase();
-
+  if (is_armed_ && at > locks_in_frame_) {
+    // Nothing was stored under it (rule 1), and what was read comes with the next frame, or is read
+    // again.
+    return persist_stored();
+  }
   const std::uint32_t published = publish_blocks();
   if (is_armed_) {
     if (site.function == nullptr) {
@@ -388,8 +393,7 @@ void Thread::remove_lock(std::uint64_t lock, const Site& site) {
           "a lock was released while others are held, where the compiler saw none; the function "
           "that took them must be compiled with the same options");
     }
-    // Rule 5, and more: what follows must not repeat what was done under the lock, even if the last
-    // frame does not name it.
+    // Rule 5.
     log_frame(site);
   } else {
     persist_stored();
@@ -539,6 +543,7 @@ void Thread::adopt(File& file, std::uint32_t log, std::uint64_t next_number,
   log_->keep({places.data(), chain.size()});
   std::copy(innermost.locks.begin(), innermost.locks.end(), locks_.begin());
   lock_count_ = static_cast<std::uint32_t>(innermost.locks.size());
+  locks_in_frame_ = lock_count_;
   depth_ = innermost.depth;
   last_frame_depth_ = depth_;
   list_ = innermost.list;

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cstring>
+#include <thread>
 
 #include "medium/cache_lines.h"
 
@@ -30,7 +31,9 @@ void SimulatedCrash::note(const std::byte* at, std::size_t count) {
 }
 
 void SimulatedCrash::event() {
-  if (++events_ == crash_at_) crash();
+  if (++events_ != crash_at_) return;
+  if (others_) std::thread(others_).join();
+  crash();
 }
 
 void SimulatedCrash::stored(const std::byte* at, std::size_t count) {
@@ -79,11 +82,11 @@ void SimulatedCrash::crash() {
 }
 
 bool crashes(const FileImage& before, const std::function<void()>& run, std::uint64_t event,
-             Unfenced unfenced, std::uint64_t seed) {
+             Unfenced unfenced, std::uint64_t seed, const std::function<void()>& others) {
   std::fflush(nullptr);
   const pid_t child = ::fork();
   if (child == 0) {
-    SimulatedCrash crash(before, event, unfenced, seed);
+    SimulatedCrash crash(before, event, unfenced, seed, others);
     fase::observe(&crash);
     run();
     ::_exit(::testing::Test::HasFailure() ? 1 : 0);
