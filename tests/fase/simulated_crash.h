@@ -49,7 +49,9 @@ class SimulatedCrash final : public fase::Observer {
   };
 
   void event();
+  Line& line_at(std::uint64_t start);
   void note(const std::byte* at, std::size_t count);
+  void note_untold(std::uint64_t start);
   [[noreturn]] void crash();
 
   const FileImage& before_;
