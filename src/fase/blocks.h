@@ -107,8 +107,8 @@ class Blocks {
   // The block, whose bit is clear for good, may be handed out.
   void give_back(std::uint64_t address);
 
-  // Calls visit for each block that is used, by address.  EUCLEAN.  What others change meanwhile is
-  // seen or not.
+  // Calls visit for each block that is used, by address.  EUCLEAN.  Both are exact while nobody
+  // else calls.
   using VisitBlock = std::function<void(std::uint64_t address, std::uint64_t size_bytes)>;
   Status for_each_used(const VisitBlock& visit) const;
   Result<BlocksInformation> information() const;

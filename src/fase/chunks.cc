@@ -191,11 +191,10 @@ Status Chunks::grow_for(std::uint32_t count) {
 Result<std::uint32_t> Chunks::take(std::uint32_t count) {
   auto found = find_run(count);
   if (!found.has_value()) {
-    Status grown = grow_for(count);
-    if (!grown.ok()) PAWL_TRY(look_further(table_.count()));
+    PAWL_TRY(grow_for(count));
     found = find_run(count);
-    if (!found.has_value()) return grown;
   }
+  PAWL_ASSERT(found.has_value());
   set_taken(*found, count);
   return *found;
 }
@@ -206,11 +205,7 @@ Result<Slab*> Chunks::slab_with_room(std::uint8_t size_class) {
   const std::lock_guard lock(mutex_);
   PAWL_TRY(look_further(kLookAtOnce));
   if (Slab* const slab = list.pop()) return slab;
-  auto made = make_slab(size_class);
-  if (made.ok()) return made;
-  // By now all of the table has been looked at.
-  if (Slab* const slab = list.pop()) return slab;
-  return made;
+  return make_slab(size_class);
 }
 
 Result<Slab*> Chunks::make_slab(std::uint8_t size_class) {
@@ -254,16 +249,13 @@ Result<std::uint32_t> Chunks::take_large(std::uint32_t count) {
     set_free(first, count);
     return no_memory();
   }
-  // What the chunks were before would be found inside of the block when it is free again.
-  bool cleared = false;
+  // What the chunks were before must not be found inside of the block.  Until it is used all of
+  // this may be durable in any order.
   for (std::uint32_t chunk = first; chunk < first + count; ++chunk) {
     const ChunkWord was = table_.word(chunk);
     PAWL_ASSERT(was.kind != ChunkKind::large || was.detail == 0);
-    if (was.kind == ChunkKind::free) continue;
-    table_.set_word(chunk, {});
-    cleared = true;
+    if (was.kind != ChunkKind::free) table_.set_word(chunk, {});
   }
-  if (cleared) table_.fence();
   table_.set_word(first, {.kind = ChunkKind::large, .chunks = count});
   table_.fence();
   state->store(ChunkState::large, std::memory_order_release);

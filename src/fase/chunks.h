@@ -50,6 +50,9 @@ class Chunks {
   Chunks(const Chunks&) = delete;
   Chunks& operator=(const Chunks&) = delete;
 
+  // Both fail where the file cannot grow and nothing is known that would do: a reclaim_empty() may
+  // find it.
+  //
   // A slab of the class, of the caller's now; durable as an empty one if it is new.
   Result<Slab*> slab_with_room(std::uint8_t size_class);
   // The slab is no longer the caller's.
@@ -69,7 +72,8 @@ class Chunks {
   // False: it was not in that state.
   bool change_large(std::uint32_t chunk, ChunkState from, ChunkState to);
 
-  // Makes free chunks of all slabs with no block taken, so far as no shard has them.
+  // Looks at all there is, and makes free chunks of the slabs with no block taken, so far as no
+  // shard has them.
   Status reclaim_empty();
   // Whether anything was searched for: from then on what is free may be handed out.
   bool has_begun() const { return looked_at_.load(std::memory_order_relaxed) > table_.first(); }

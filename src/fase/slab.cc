@@ -42,7 +42,8 @@ void Slab::take_this(std::uint32_t index) {
 // before it looks for bits: one of them sees the other.
 bool Slab::give_back(std::uint32_t index) {
   const std::uint64_t bit = std::uint64_t{1} << index % 64;
-  freeing()[index / 64].fetch_and(~bit, std::memory_order_relaxed);
+  // Not for what was only reserved.
+  if (is_being_freed(index)) freeing()[index / 64].fetch_and(~bit, std::memory_order_relaxed);
   taken_[index / 64].fetch_and(~bit, std::memory_order_seq_cst);
   Stands expected = Stands::nowhere;
   return stands_.load(std::memory_order_seq_cst) == Stands::nowhere &&
