@@ -42,8 +42,8 @@ Chunks::~Chunks() {
 
 // --- states --------------------------------------------------------------------------------------
 
-const std::atomic<ChunkState>* Chunks::find_state(std::uint32_t chunk) const {
-  const Group* const group = groups_[chunk / kGroupChunks].load(std::memory_order_acquire);
+std::atomic<ChunkState>* Chunks::find_state(std::uint32_t chunk) const {
+  Group* const group = groups_[chunk / kGroupChunks].load(std::memory_order_acquire);
   return group == nullptr ? nullptr : &group->states[chunk % kGroupChunks];
 }
 
@@ -111,10 +111,8 @@ Status Chunks::keep_large(std::uint32_t chunk) {
 }
 
 bool Chunks::change_large(std::uint32_t chunk, ChunkState from, ChunkState to) {
-  const std::lock_guard lock(mutex_);
-  if (known_state(chunk) != from) return false;
-  make_state(chunk)->store(to, std::memory_order_release);
-  return true;
+  std::atomic<ChunkState>* const state = find_state(chunk);
+  return state != nullptr && state->compare_exchange_strong(from, to);
 }
 
 // --- looking -------------------------------------------------------------------------------------

@@ -96,8 +96,9 @@ class Chunks {
 
   explicit Chunks(ChunkTable& table) : table_(table) {}
 
-  const std::atomic<ChunkState>* find_state(std::uint32_t chunk) const;
-  // Null: no memory.  These and all below: the mutex is held.
+  // Null: nothing is known of it.
+  std::atomic<ChunkState>* find_state(std::uint32_t chunk) const;
+  // Null: no memory.  This and all below: the mutex is held.
   std::atomic<ChunkState>* make_state(std::uint32_t chunk);
   Result<ChunkState> look_at(std::uint32_t chunk);
   Result<Slab*> add_slab(std::uint32_t chunk, std::uint8_t size_class);

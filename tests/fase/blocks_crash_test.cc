@@ -224,8 +224,7 @@ class Life {
                                                               20000, 32000, 65536, 180000};
       auto reserved = blocks_->reserve(kSizes[random_() % kSizes.size()]);
       if (reserved.ok()) section.list.push_back({reserved.value() - base_, false});
-      // What a block holds may be taken for a slab's map, when there was none before it.
-      if (reserved.ok()) std::memset(area_.base() + (reserved.value() - base_), 0xff, kMapBytesMax);
+      if (reserved.ok()) fill(area_.base() + (reserved.value() - base_));
       return reserved.ok();
     }
     std::vector<std::uint64_t> blocks(used_.begin(), used_.end());
@@ -236,6 +235,12 @@ class Life {
     const bool begun = blocks_->begin_free(base_ + offset).ok();
     if (begun) section.list.push_back({offset, true});
     return begun;
+  }
+
+  // What a block holds may be taken for a slab's map, when there was none before it.
+  void fill(std::byte* block) {
+    std::memset(block, 0xff, kMapBytesMax);
+    memory_.flush(block, kMapBytesMax);
   }
 
   void end(std::size_t which) {

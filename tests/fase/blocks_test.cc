@@ -764,6 +764,41 @@ TEST(Blocks, ThreadsReserveAndFreeSideBySide) {
   EXPECT_EQ(heap.fill(255 * kChunkBytes), 1u);
 }
 
+// Whoever lets go of a full slab, and whoever gives a block of it back meanwhile: one of the two
+// must put it into the list, and only one.
+TEST(Blocks, ASlabThatFillsUpWhileABlockIsGivenBackIsListedOnce) {
+  constexpr int kRounds = 20000;
+  const auto slab = Slab::make(static_cast<std::uint8_t>(kSlabClassCount - 1));
+  for (std::uint32_t word = 0; word < map_words(slab->of()); ++word)
+    slab->set_taken_bits(word, ~0ul);
+  // Both threads begin each round at once, so far as there are processors.
+  std::atomic<int> arrived{0};
+  const auto meet = [&](int times) {
+    arrived += 1;
+    for (int spins = 0; arrived.load() < 2 * times; ++spins)
+      if (spins % 1000 == 999) std::this_thread::yield();
+  };
+  std::atomic<int> listed{0};
+  std::thread other([&] {
+    for (int round = 0; round < kRounds; ++round) {
+      meet(2 * round + 1);
+      listed += slab->give_back(0) ? 1 : 0;
+      meet(2 * round + 2);
+    }
+  });
+  int wrong = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    meet(2 * round + 1);
+    const int let_go = slab->let_go() ? 1 : 0;
+    meet(2 * round + 2);
+    wrong += let_go + listed.exchange(0) == 1 ? 0 : 1;
+    slab->own();
+    slab->take_this(0);
+  }
+  other.join();
+  EXPECT_EQ(wrong, 0);
+}
+
 // All of a small heap, again and again: slabs fill up, empty, and change their size.
 TEST(Blocks, ThreadsExhaustTheHeapSideBySide) {
   constexpr int kThreads = 3;
