@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -94,6 +95,20 @@ bool holds_only(std::uint64_t address, std::uint64_t size_bytes, char value) {
   const char* const bytes = bytes_at(address);
   return bytes[0] == value && std::memcmp(bytes, bytes + 1, size_bytes - 1) == 0;
 }
+
+// Two threads that begin something at once, so far as there are processors.
+class TwoThreads {
+ public:
+  // Each calls with 1, 2, 3, ...
+  void meet(int times) {
+    arrived_ += 1;
+    for (int spins = 0; arrived_.load() < 2 * times; ++spins)
+      if (spins % 1000 == 999) std::this_thread::yield();
+  }
+
+ private:
+  std::atomic<int> arrived_{0};
+};
 
 std::uint64_t random_size(std::mt19937_64& random) {
   switch (random() % 8) {
@@ -642,18 +657,30 @@ TEST(Blocks, ADoubleFreeIsFound) {
 }
 
 TEST(Blocks, OneOfTwoThreadsFrees) {
+  constexpr int kRounds = 4000;
   Heap heap;
-  for (int round = 0; round < 200; ++round) {
-    const std::uint64_t block = heap.use(round % 2 == 0 ? 64 : kChunkBytes);
-    std::atomic<int> freed{0};
-    const auto free = [&] { freed += heap->begin_free(block).ok() ? 1 : 0; };
-    std::thread other(free);
-    free();
-    other.join();
-    EXPECT_EQ(freed.load(), 1);
-    heap->set_free(block);
-    heap->give_back(block);
+  std::array<std::uint64_t, 2> blocks{};
+  std::atomic<int> freed{0};
+  TwoThreads threads;
+  const auto free = [&](int round) { freed += heap->begin_free(blocks[round % 2]).ok() ? 1 : 0; };
+  for (std::size_t i = 0; i < 2; ++i) blocks[i] = heap.use(i == 0 ? 64 : kChunkBytes);
+  int wrong = 0;
+  std::thread other([&] {
+    for (int round = 0; round < kRounds; ++round) {
+      threads.meet(2 * round + 1);
+      free(round);
+      threads.meet(2 * round + 2);
+    }
+  });
+  for (int round = 0; round < kRounds; ++round) {
+    threads.meet(2 * round + 1);
+    free(round);
+    threads.meet(2 * round + 2);
+    wrong += freed.exchange(0) == 1 ? 0 : 1;
+    heap->cancel_free(blocks[round % 2]);
   }
+  other.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST(Blocks, WhatIsNoBlockIsRefused) {
@@ -771,26 +798,20 @@ TEST(Blocks, ASlabThatFillsUpWhileABlockIsGivenBackIsListedOnce) {
   const auto slab = Slab::make(static_cast<std::uint8_t>(kSlabClassCount - 1));
   for (std::uint32_t word = 0; word < map_words(slab->of()); ++word)
     slab->set_taken_bits(word, ~0ul);
-  // Both threads begin each round at once, so far as there are processors.
-  std::atomic<int> arrived{0};
-  const auto meet = [&](int times) {
-    arrived += 1;
-    for (int spins = 0; arrived.load() < 2 * times; ++spins)
-      if (spins % 1000 == 999) std::this_thread::yield();
-  };
+  TwoThreads threads;
   std::atomic<int> listed{0};
   std::thread other([&] {
     for (int round = 0; round < kRounds; ++round) {
-      meet(2 * round + 1);
+      threads.meet(2 * round + 1);
       listed += slab->give_back(0) ? 1 : 0;
-      meet(2 * round + 2);
+      threads.meet(2 * round + 2);
     }
   });
   int wrong = 0;
   for (int round = 0; round < kRounds; ++round) {
-    meet(2 * round + 1);
+    threads.meet(2 * round + 1);
     const int let_go = slab->let_go() ? 1 : 0;
-    meet(2 * round + 2);
+    threads.meet(2 * round + 2);
     wrong += let_go + listed.exchange(0) == 1 ? 0 : 1;
     slab->own();
     slab->take_this(0);
