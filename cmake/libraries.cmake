@@ -70,8 +70,9 @@ function(pawl_configure_shared_library target)
 endfunction()
 
 if(PAWL_CORE_SOURCES)
-  set(PAWL_SOURCES_ON_CORE ${PAWL_HEAP_SOURCES} ${PAWL_FASE_SOURCES} ${PAWL_C_API_SOURCES} ${PAWL_STORES_IO_SOURCES}
-                           ${PAWL_STORES_OTHER_SOURCES} ${PAWL_STORE_FUNCTIONS_SOURCES})
+  set(PAWL_SOURCES_ON_CORE ${PAWL_HEAP_SOURCES} ${PAWL_FASE_SOURCES} ${PAWL_C_API_SOURCES}
+                           ${PAWL_STORES_IO_SOURCES} ${PAWL_STORES_OTHER_SOURCES}
+                           ${PAWL_STORE_FUNCTIONS_SOURCES})
   add_library(pawl_static STATIC $<TARGET_OBJECTS:pawl_core_objects> ${PAWL_SOURCES_ON_CORE})
   pawl_configure_library(pawl_static)
   target_link_libraries(pawl_static INTERFACE ${ISAL_LIBRARIES} stdc++)

@@ -184,7 +184,9 @@ PAWL_PUBLIC size_t pawl_fase_usable_size(pawl_fase* fase, const void* block) {
   std::size_t bytes = 0;
   on_file(fase, [&](File& file) -> Status {
     if (!file.holds(block)) return invalid("the block is not in the file");
-    bytes = file.blocks().usable_bytes(reinterpret_cast<std::uint64_t>(block));
+    auto size = file.blocks().usable_size(reinterpret_cast<std::uint64_t>(block));
+    if (!size.ok()) return size.status();
+    bytes = size.value();
     return {};
   });
   return bytes;

@@ -296,23 +296,30 @@ struct OpenFase {
   FoundLog found;
 };
 
-void set_used(Blocks& blocks, std::uint64_t block, bool used) {
-  if (used) {
-    blocks.set_used(block);
-  } else {
-    blocks.set_free(block);
-  }
-}
-
 // What the FASE did to the heap's maps, if it came so far, is undone: what its frame knows of is
-// its own until it ends, and what the frame does not know of will be done again.
-void take_blocks_back(LogArea& area, const FoundFrame& frame, Blocks& blocks) {
+// its own until it ends, and what the frame does not know of will be done again.  `unused` gets the
+// blocks that nobody has then.
+Status take_blocks_back(LogArea& area, const FoundFrame& frame, Blocks& blocks,
+                        std::vector<std::uint64_t>& unused) {
   for (std::uint32_t i = kBlocksMax; i > 0; --i) {
     const BlockEntry& entry = area.blocks[i - 1];
     if (entry.list != frame.list) continue;
+    const std::uint64_t block = entry.block & ~kFreedBit;
     const bool was_freed = (entry.block & kFreedBit) != 0;
-    set_used(blocks, entry.block & ~kFreedBit, was_freed || i - 1 < frame.entries);
+    // Nobody may have it until all of them are known.
+    PAWL_TRY(blocks.keep(block));
+    if (was_freed || i - 1 < frame.entries) {
+      blocks.set_used(block);
+    } else {
+      blocks.set_free(block);
+      unused.push_back(block);
+    }
   }
+  for (std::uint32_t i = 0; i < frame.entries; ++i) {
+    const std::uint64_t block = area.blocks[i].block;
+    if ((block & kFreedBit) != 0) PAWL_TRY(blocks.begin_free(block & ~kFreedBit));
+  }
+  return {};
 }
 
 void forget_entries_behind(LogArea& area, const FoundLog& found, DirectMemory& memory) {
@@ -345,20 +352,16 @@ Status File::recover() {
             "--binary PROGRAM " +
             path() + "', and keep old programs until then");
   }
-  for (const OpenFase& fase : open) {
-    PAWL_TRY(check_chain(fase.found.chain));
-    for (const FoundFrame& frame : fase.found.chain) {
-      if (!check_blocks(log(fase.log), frame))
-        return Status::failure(EUCLEAN, path() + " has a damaged log: it names no block");
-    }
-  }
+  for (const OpenFase& fase : open) PAWL_TRY(check_chain(fase.found.chain));
 
+  std::vector<std::uint64_t> unused;
   for (const OpenFase& fase : open)
-    take_blocks_back(log(fase.log), fase.found.chain.back(), *blocks_);
+    PAWL_TRY(take_blocks_back(log(fase.log), fase.found.chain.back(), *blocks_, unused));
   memory_->fence();
   // Only then: what was taken back once may be another FASE's the next time.
   for (const OpenFase& fase : open) forget_entries_behind(log(fase.log), fase.found, *memory_);
   memory_->fence();
+  for (const std::uint64_t block : unused) blocks_->give_back(block);
 
   RecoveryLocks locks;
   std::vector<std::unique_ptr<RecoveredFase>> fases;
@@ -385,15 +388,6 @@ Status File::recover() {
                                               std::to_string(fases.size()) +
                                               " interrupted sections could not be finished; " +
                                               why);
-}
-
-bool File::check_blocks(const LogArea& area, const FoundFrame& frame) const {
-  for (const BlockEntry& entry : area.blocks) {
-    if (entry.list != frame.list || frame.after_call) continue;
-    const std::uint64_t block = entry.block & ~kFreedBit;
-    if (block < address() + kHeapOffset || block >= address() + mapped_bytes_) return false;
-  }
-  return true;
 }
 
 }  // namespace pawl::fase

@@ -68,7 +68,6 @@ class File {
   BlocksArea heap_area();
   Status open_blocks();
   Status recover();
-  bool check_blocks(const LogArea& area, const FoundFrame& frame) const;
   void begin_run();
   void store_durably(std::uint64_t& word, std::uint64_t value);
   std::uint32_t logs_used() const;

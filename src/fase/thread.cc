@@ -283,6 +283,7 @@ void Thread::write_frame(const Site& site) {
   }
   log_->keep({places.data(), depth_ + 1});
   last_frame_depth_ = depth_;
+  locks_in_frame_ = lock_count_;
   needs_frame_ = false;
 }
 
@@ -380,7 +381,11 @@ void Thread::remove_lock(std::uint64_t lock, const Site& site) {
   std::copy(locks_.begin() + at, locks_.begin() + lock_count_, locks_.begin() + at - 1);
   --lock_count_;
   if (lock_count_ == 0) return end_fase();
-
+  if (is_armed_ && at > locks_in_frame_) {
+    // Nothing was stored under it (rule 1), and what was read comes with the next frame, or is read
+    // again.
+    return persist_stored();
+  }
   const std::uint32_t published = publish_blocks();
   if (is_armed_) {
     if (site.function == nullptr) {
@@ -388,8 +393,7 @@ void Thread::remove_lock(std::uint64_t lock, const Site& site) {
           "a lock was released while others are held, where the compiler saw none; the function "
           "that took them must be compiled with the same options");
     }
-    // Rule 5, and more: what follows must not repeat what was done under the lock, even if the last
-    // frame does not name it.
+    // Rule 5.
     log_frame(site);
   } else {
     persist_stored();
@@ -448,7 +452,7 @@ std::uint32_t Thread::publish_blocks() {
 void Thread::give_back_freed(std::uint32_t entries) {
   for (std::uint32_t i = 0; i < entries; ++i) {
     const std::uint64_t block = log_->block(i).block;
-    if ((block & kFreedBit) != 0) file()->blocks().release_reservation(block & ~kFreedBit);
+    if ((block & kFreedBit) != 0) file()->blocks().give_back(block & ~kFreedBit);
   }
 }
 
@@ -469,8 +473,9 @@ Status Thread::add_block(std::uint64_t block) {
 bool Thread::is_own_block(std::uint64_t address) const {
   for (std::uint32_t i = entries_; i > 0; --i) {
     const std::uint64_t block = log_->block(i - 1).block;
-    if ((block & kFreedBit) == 0 && address - block < file()->blocks().usable_bytes(block))
-      return true;
+    if ((block & kFreedBit) != 0) continue;
+    const auto size = file()->blocks().usable_size(block);
+    if (size.ok() && address - block < size.value()) return true;
   }
   return false;
 }
@@ -482,7 +487,7 @@ Result<void*> Thread::allocate(std::uint64_t size_bytes, bool zeroed) {
   void* const at = reinterpret_cast<void*>(block);  // NOLINT(performance-no-int-to-ptr)
   if (is_in_fase()) {
     if (Status added = add_block(block); !added.ok()) {
-      file()->blocks().release_reservation(block);
+      file()->blocks().give_back(block);
       return added;
     }
   }
@@ -500,17 +505,17 @@ Result<void*> Thread::allocate(std::uint64_t size_bytes, bool zeroed) {
 
 Status Thread::free(void* block) {
   const auto address = reinterpret_cast<std::uint64_t>(block);
-  bool is_used = file()->blocks().is_used(address);
-  for (std::uint32_t i = 0; i < entries_; ++i) {
-    const std::uint64_t entry = log_->block(i).block;
-    if ((entry & ~kFreedBit) == address) is_used = (entry & kFreedBit) == 0;
+  Blocks& blocks = file()->blocks();
+  PAWL_TRY(blocks.begin_free(address));
+  if (is_in_fase()) {
+    Status added = add_block(address | kFreedBit);
+    if (!added.ok()) blocks.cancel_free(address);
+    return added;
   }
-  if (!is_used) return Status::failure(EINVAL, "no allocated block begins there");
-  if (is_in_fase()) return add_block(address | kFreedBit);
-  file()->blocks().set_free(address);
+  blocks.set_free(address);
   has_unfenced_ = true;
   persist_stored();
-  file()->blocks().release_reservation(address);
+  blocks.give_back(address);
   return {};
 }
 
@@ -539,6 +544,7 @@ void Thread::adopt(File& file, std::uint32_t log, std::uint64_t next_number,
   log_->keep({places.data(), chain.size()});
   std::copy(innermost.locks.begin(), innermost.locks.end(), locks_.begin());
   lock_count_ = static_cast<std::uint32_t>(innermost.locks.size());
+  locks_in_frame_ = lock_count_;
   depth_ = innermost.depth;
   last_frame_depth_ = depth_;
   list_ = innermost.list;

@@ -76,8 +76,8 @@ class Thread {
   void check_room_for_lock() const;
   // The lock was taken: the FASE begins if it is the first.
   void add_lock(std::uint64_t lock);
-  // That is about to be undone.  On return it may be: a frame without the lock is durable, or it
-  // was the last one, and the FASE has ended.  In recovery it does not return then.
+  // That is about to be undone.  On return it may be: no durable frame names the lock any more, or
+  // it was the last one, and the FASE has ended.  In recovery it does not return then.
   void remove_lock(std::uint64_t lock, const Site& site);
   // After that: refused FASEs end the program.
   void fase_was_left();
@@ -150,6 +150,7 @@ class Thread {
   RecoveredFase* recovered_ = nullptr;
 
   std::uint32_t lock_count_ = 0;
+  std::uint32_t locks_in_frame_ = 0;  // the first ones, once the FASE is armed
   std::uint32_t depth_ = 0;
   bool is_armed_ = false;
   bool needs_frame_ = true;       // before the next store

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cstring>
+#include <thread>
 
 #include "medium/cache_lines.h"
 
@@ -17,20 +18,36 @@ std::byte* at_address(std::uint64_t address) {
 
 }  // namespace
 
+SimulatedCrash::Line& SimulatedCrash::line_at(std::uint64_t start) {
+  Line& line = lines_[start];
+  for (std::uint64_t byte = start; line.durable.size() < kLineBytes; ++byte)
+    line.durable.push_back(before_.byte_at(byte));
+  return line;
+}
+
 // The store has been made already.
 void SimulatedCrash::note(const std::byte* at, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const auto address = reinterpret_cast<std::uint64_t>(at + i);
     const std::uint64_t start = round_down(address, kLineBytes);
-    Line& line = lines_[start];
-    for (std::uint64_t byte = start; line.durable.size() < kLineBytes; ++byte)
-      line.durable.push_back(before_.byte_at(byte));
-    line.stores.push_back({address - start, at[i]});
+    line_at(start).stores.push_back({address - start, at[i]});
+  }
+}
+
+// What was stored without a word, such as the heap's maps.
+void SimulatedCrash::note_untold(std::uint64_t start) {
+  Line& line = line_at(start);
+  std::vector<std::byte> told = line.durable;
+  for (const Store& store : line.stores) told[store.at] = store.value;
+  for (std::size_t i = 0; i < kLineBytes; ++i) {
+    if (at_address(start)[i] != told[i]) line.stores.push_back({i, at_address(start)[i]});
   }
 }
 
 void SimulatedCrash::event() {
-  if (++events_ == crash_at_) crash();
+  if (++events_ != crash_at_) return;
+  if (others_) std::thread(others_).join();
+  crash();
 }
 
 void SimulatedCrash::stored(const std::byte* at, std::size_t count) {
@@ -47,8 +64,9 @@ void SimulatedCrash::flushed(const std::byte* at, std::size_t count) {
   const auto first = round_down(reinterpret_cast<std::uint64_t>(at), kLineBytes);
   const auto end = reinterpret_cast<std::uint64_t>(at) + count;
   for (std::uint64_t start = first; start < end; start += kLineBytes) {
-    const auto found = lines_.find(start);
-    if (found != lines_.end()) found->second.flushed = found->second.stores.size();
+    note_untold(start);
+    Line& line = lines_[start];
+    line.flushed = line.stores.size();
   }
   event();
 }
@@ -79,11 +97,11 @@ void SimulatedCrash::crash() {
 }
 
 bool crashes(const FileImage& before, const std::function<void()>& run, std::uint64_t event,
-             Unfenced unfenced, std::uint64_t seed) {
+             Unfenced unfenced, std::uint64_t seed, const std::function<void()>& others) {
   std::fflush(nullptr);
   const pid_t child = ::fork();
   if (child == 0) {
-    SimulatedCrash crash(before, event, unfenced, seed);
+    SimulatedCrash crash(before, event, unfenced, seed, others);
     fase::observe(&crash);
     run();
     ::_exit(::testing::Test::HasFailure() ? 1 : 0);

@@ -3,30 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 
-#include "../../src/fase/abi.h"
+#include "fase/hand_made.h"
 
 namespace pawl::test {
 namespace {
-
-template <class... Values>
-struct LiveIns {
-  std::uint64_t words[sizeof...(Values)];
-  explicit LiveIns(Values... values) : words{word(values)...} {}
-  template <class T>
-  static std::uint64_t word(T value) {
-    return (std::uint64_t)value;  // NOLINT
-  }
-};
-
-struct Words {
-  const std::uint64_t* at;
-  template <class T>
-  T get(std::size_t index) const {
-    return (T)at[index];  // NOLINT
-  }
-};
 
 extern const pawl_fase_function functions[];
 enum : std::uint32_t { kPush, kPop, kPushInner, kPushTwice, kFunctions };
@@ -34,17 +15,14 @@ enum : std::uint32_t { kPush, kPop, kPushInner, kPushTwice, kFunctions };
 // --- push: 0 links the node --------------------------------------------------------------------
 
 void push_link(Stack* stack, StackNode* node, StackNode* top, std::uint64_t count) {
-  node->next = top;
-  pawl_fase_stored(&node->next, sizeof node->next);
-  stack->top = node;
-  pawl_fase_stored(&stack->top, sizeof stack->top);
-  stack->count = count + 1;
-  pawl_fase_stored(&stack->count, sizeof stack->count);
+  store(node->next, top);
+  store(stack->top, node);
+  store(stack->count, count + 1);
   pawl_fase_mutex_unlock(&stack->mutex, nullptr, 0, nullptr);
 }
 
 void resume_push(std::uint32_t, const void* live_ins, const void*, void*) {
-  const Words words{static_cast<const std::uint64_t*>(live_ins)};
+  const Words words(live_ins);
   push_link(words.get<Stack*>(0), words.get<StackNode*>(1), words.get<StackNode*>(2),
             words.get<std::uint64_t>(3));
 }
@@ -53,17 +31,15 @@ void resume_push(std::uint32_t, const void* live_ins, const void*, void*) {
 
 std::uint64_t pop_unlink(pawl_fase* fase, Stack* stack, StackNode* node, std::uint64_t count) {
   const std::uint64_t value = node->value;
-  stack->top = node->next;
-  pawl_fase_stored(&stack->top, sizeof stack->top);
-  stack->count = count - 1;
-  pawl_fase_stored(&stack->count, sizeof stack->count);
+  store(stack->top, node->next);
+  store(stack->count, count - 1);
   EXPECT_EQ(pawl_fase_free(fase, node), 0) << pawl_last_error();
   pawl_fase_mutex_unlock(&stack->mutex, nullptr, 0, nullptr);
   return value;
 }
 
 void resume_pop(std::uint32_t, const void* live_ins, const void*, void* result) {
-  const Words words{static_cast<const std::uint64_t*>(live_ins)};
+  const Words words(live_ins);
   *static_cast<std::uint64_t*>(result) =
       pop_unlink(words.get<pawl_fase*>(0), words.get<Stack*>(1), words.get<StackNode*>(2),
                  words.get<std::uint64_t>(3));
@@ -72,12 +48,9 @@ void resume_pop(std::uint32_t, const void* live_ins, const void*, void* result) 
 // --- push_inner: as push, with the lock held; returns the new count ------------------------------
 
 std::uint64_t push_inner_link(Stack* stack, StackNode* node, StackNode* top, std::uint64_t count) {
-  node->next = top;
-  pawl_fase_stored(&node->next, sizeof node->next);
-  stack->top = node;
-  pawl_fase_stored(&stack->top, sizeof stack->top);
-  stack->count = count + 1;
-  pawl_fase_stored(&stack->count, sizeof stack->count);
+  store(node->next, top);
+  store(stack->top, node);
+  store(stack->count, count + 1);
   return count + 1;
 }
 
@@ -85,8 +58,7 @@ std::uint64_t push_inner(pawl_fase* fase, Stack* stack, std::uint64_t value) {
   auto* const node = static_cast<StackNode*>(pawl_fase_malloc(fase, sizeof(StackNode)));
   const LiveIns first(fase, stack, value, node);
   pawl_fase_cut(&functions[kPushInner], 1, &first);
-  node->value = value;
-  pawl_fase_stored(&node->value, sizeof node->value);
+  store(node->value, value);
   StackNode* const top = stack->top;
   const std::uint64_t count = stack->count;
   const LiveIns second(stack, node, top, count);
@@ -95,7 +67,7 @@ std::uint64_t push_inner(pawl_fase* fase, Stack* stack, std::uint64_t value) {
 }
 
 void resume_push_inner(std::uint32_t region, const void* live_ins, const void*, void* result) {
-  const Words words{static_cast<const std::uint64_t*>(live_ins)};
+  const Words words(live_ins);
   std::uint64_t& count = *static_cast<std::uint64_t*>(result);
   if (region == 0) {
     count = push_inner_link(words.get<Stack*>(0), words.get<StackNode*>(1),
@@ -104,8 +76,7 @@ void resume_push_inner(std::uint32_t region, const void* live_ins, const void*, 
   }
   auto* const stack = words.get<Stack*>(1);
   auto* const node = words.get<StackNode*>(3);
-  node->value = words.get<std::uint64_t>(2);
-  pawl_fase_stored(&node->value, sizeof node->value);
+  store(node->value, words.get<std::uint64_t>(2));
   StackNode* const top = stack->top;
   const std::uint64_t now = stack->count;
   const LiveIns second(stack, node, top, now);
@@ -119,8 +90,7 @@ void resume_push_inner(std::uint32_t region, const void* live_ins, const void*, 
 void push_twice_end(Stack* stack, std::uint64_t count) {
   const LiveIns last(stack, count);
   pawl_fase_cut(&functions[kPushTwice], 2, &last);
-  stack->count = count;
-  pawl_fase_stored(&stack->count, sizeof stack->count);
+  store(stack->count, count);
   pawl_fase_mutex_unlock(&stack->mutex, nullptr, 0, nullptr);
 }
 
@@ -133,15 +103,14 @@ void push_twice_second(pawl_fase* fase, Stack* stack, std::uint64_t value) {
 }
 
 void resume_push_twice(std::uint32_t region, const void* live_ins, const void* call_result, void*) {
-  const Words words{static_cast<const std::uint64_t*>(live_ins)};
+  const Words words(live_ins);
   if (region == 0) {
     push_twice_second(words.get<pawl_fase*>(0), words.get<Stack*>(1), words.get<std::uint64_t>(2));
   } else if (region == 1) {
     push_twice_end(words.get<Stack*>(0), *static_cast<const std::uint64_t*>(call_result));
   } else {
     auto* const stack = words.get<Stack*>(0);
-    stack->count = words.get<std::uint64_t>(1);
-    pawl_fase_stored(&stack->count, sizeof stack->count);
+    store(stack->count, words.get<std::uint64_t>(1));
     pawl_fase_mutex_unlock(&stack->mutex, nullptr, 0, nullptr);
   }
 }
@@ -155,16 +124,11 @@ constexpr pawl_fase_region kPushInnerRegions[] = {{3, 32, PAWL_FASE_AT_CUT},
 constexpr pawl_fase_region kPushTwiceRegions[] = {
     {5, 24, PAWL_FASE_AFTER_CALL}, {6, 8, PAWL_FASE_AFTER_CALL}, {7, 16, PAWL_FASE_AT_CUT}};
 
-template <class Function>
-void (*address(Function* function))() {
-  return reinterpret_cast<void (*)()>(function);
-}
-
 const pawl_fase_function functions[] = {
-    {address(&push), resume_push, "push", "stack.c", kPushRegions, 1, 0},
-    {address(&pop), resume_pop, "pop", "stack.c", kPopRegions, 1, 8},
-    {address(&push_inner), resume_push_inner, "push_inner", "stack.c", kPushInnerRegions, 2, 8},
-    {address(&push_twice), resume_push_twice, "push_twice", "stack.c", kPushTwiceRegions, 3, 0},
+    {address_of(&push), resume_push, "push", "stack.c", kPushRegions, 1, 0},
+    {address_of(&pop), resume_pop, "pop", "stack.c", kPopRegions, 1, 8},
+    {address_of(&push_inner), resume_push_inner, "push_inner", "stack.c", kPushInnerRegions, 2, 8},
+    {address_of(&push_twice), resume_push_twice, "push_twice", "stack.c", kPushTwiceRegions, 3, 0},
 };
 
 [[maybe_unused]] const bool registered = [] {
@@ -184,8 +148,7 @@ void push(pawl_fase* fase, Stack* stack, std::uint64_t value) {
   pawl_fase_mutex_lock(&stack->mutex);
   auto* const node = static_cast<StackNode*>(pawl_fase_malloc(fase, sizeof(StackNode)));
   // Nobody else knows it yet.
-  node->value = value;
-  pawl_fase_stored(&node->value, sizeof node->value);
+  store(node->value, value);
   StackNode* const top = stack->top;
   const std::uint64_t count = stack->count;
   const LiveIns live_ins(stack, node, top, count);

@@ -7,86 +7,40 @@
 #include <set>
 #include <string>
 
-#include "fase/file_image.h"
-#include "fase/simulated_crash.h"
-#include "support/temporary_directory.h"
+#include "fase/crash_everywhere.h"
 
 namespace pawl {
 namespace {
 
-using test::FileImage;
 using test::Stack;
-using test::Unfenced;
 using Values = std::vector<std::uint64_t>;
 
-constexpr std::uint64_t kSizeBytes = 1 << 20;
+Stack* stack_of(pawl_fase* fase) { return static_cast<Stack*>(pawl_fase_root(fase)); }
 
-class FaseStack : public ::testing::Test {
+class FaseStack : public test::FaseTest {
  protected:
   FaseStack() {
     open_and([](pawl_fase* fase) { test::make_stack(fase); });
   }
 
-  // Opens the file, which finishes what was interrupted.
-  void open_and(const std::function<void(pawl_fase*)>& act) {
-    pawl_fase_options options;
-    ASSERT_EQ(pawl_fase_options_init(&options), 0);
-    options.size_bytes_max = kSizeBytes;
-    pawl_fase* const fase = pawl_fase_open(path_.c_str(), &options);
-    ASSERT_NE(fase, nullptr) << pawl_last_error();
-    act(fase);
-    EXPECT_EQ(pawl_fase_close(fase), 0) << pawl_last_error();
-  }
-  void with_stack(const std::function<void(pawl_fase*, Stack*)>& act) {
-    open_and([&](pawl_fase* fase) { act(fase, static_cast<Stack*>(pawl_fase_root(fase))); });
-  }
-  Values values() {
-    Values found;
-    with_stack([&](pawl_fase*, Stack* stack) { found = test::values_of(stack); });
-    return found;
-  }
+  using ActOnStack = std::function<void(pawl_fase*, Stack*)>;
 
-  // Crashes `run` at each of its events, and recovers: what is found then must be one of `allowed`.
-  // Every one of them must have been found.
-  void crash_everywhere(const std::function<void(pawl_fase*, Stack*)>& run,
-                        const std::set<Values>& allowed) {
-    const FileImage before = FileImage::read(path_);
+  void with_stack(const ActOnStack& act) {
+    open_and([&](pawl_fase* fase) { act(fase, stack_of(fase)); });
+  }
+  // Of crashes of `run` something of `allowed` is left, and all of it is left by some.
+  void expect_outcomes(const ActOnStack& run, const std::set<Values>& allowed) {
     std::set<Values> found;
-    for (const Unfenced unfenced : {Unfenced::kept, Unfenced::lost, Unfenced::random}) {
-      const int seeds = unfenced == Unfenced::random ? 8 : 1;
-      for (int seed = 0; seed < seeds; ++seed) {
-        for (std::uint64_t event = 1;; ++event) {
-          SCOPED_TRACE("event " + std::to_string(event) + ", unfenced " +
-                       std::to_string(static_cast<int>(unfenced)) + ", seed " +
-                       std::to_string(seed));
-          before.write(path_);
-          if (!test::crashes(
-                  before, [&] { with_stack(run); }, event, unfenced,
-                  static_cast<std::uint64_t>(seed)))
-            break;
-          recover_with_crashes(unfenced, static_cast<std::uint64_t>(seed) + event);
-          const Values now = values();
-          EXPECT_TRUE(allowed.contains(now)) << ::testing::PrintToString(now);
-          found.insert(now);
-          if (HasFailure()) return;
-        }
-      }
-    }
-    EXPECT_EQ(found, allowed);
-  }
-
-  // Crashes a recovery, and the recovery after that.
-  void recover_with_crashes(Unfenced unfenced, std::uint64_t seed) {
-    for (std::uint64_t event = 1 + seed % 17; event < 40; event += 13) {
-      const FileImage before = FileImage::read(path_);
-      if (!test::crashes(
-              before, [&] { with_stack([](pawl_fase*, Stack*) {}); }, event, unfenced, seed))
-        return;
+    crash_everywhere([&](pawl_fase* fase) { run(fase, stack_of(fase)); },
+                     [&](pawl_fase* fase) {
+                       const Values values = test::values_of(stack_of(fase));
+                       EXPECT_TRUE(allowed.contains(values)) << ::testing::PrintToString(values);
+                       found.insert(values);
+                     });
+    if (!HasFailure()) {
+      EXPECT_EQ(found, allowed);
     }
   }
-
-  test::TemporaryDirectory directory_{"/dev/shm"};
-  const std::string path_ = directory_ / "stack";
 };
 
 TEST_F(FaseStack, KeepsItsValues) {
@@ -95,11 +49,13 @@ TEST_F(FaseStack, KeepsItsValues) {
     EXPECT_EQ(test::pop(fase, stack), 5u);
     test::push_twice(fase, stack, 9);
   });
-  EXPECT_EQ(values(), (Values{1, 2, 3, 4, 9, 9}));
+  with_stack([](pawl_fase*, Stack* stack) {
+    EXPECT_EQ(test::values_of(stack), (Values{1, 2, 3, 4, 9, 9}));
+  });
 }
 
 TEST_F(FaseStack, APushIsDoneOrNotAtAll) {
-  crash_everywhere([](pawl_fase* fase, Stack* stack) { test::push(fase, stack, 7); }, {{}, {7}});
+  expect_outcomes([](pawl_fase* fase, Stack* stack) { test::push(fase, stack, 7); }, {{}, {7}});
 }
 
 TEST_F(FaseStack, APopIsDoneOrNotAtAll) {
@@ -107,11 +63,11 @@ TEST_F(FaseStack, APopIsDoneOrNotAtAll) {
     test::push(fase, stack, 1);
     test::push(fase, stack, 2);
   });
-  crash_everywhere([](pawl_fase* fase, Stack* stack) { test::pop(fase, stack); }, {{1, 2}, {1}});
+  expect_outcomes([](pawl_fase* fase, Stack* stack) { test::pop(fase, stack); }, {{1, 2}, {1}});
 }
 
 TEST_F(FaseStack, SeveralAreDoneInTheirOrder) {
-  crash_everywhere(
+  expect_outcomes(
       [](pawl_fase* fase, Stack* stack) {
         test::push(fase, stack, 1);
         test::push(fase, stack, 2);
@@ -122,8 +78,8 @@ TEST_F(FaseStack, SeveralAreDoneInTheirOrder) {
 }
 
 TEST_F(FaseStack, CallsAreFinishedByTheirCallers) {
-  crash_everywhere([](pawl_fase* fase, Stack* stack) { test::push_twice(fase, stack, 4); },
-                   {{}, {4, 4}});
+  expect_outcomes([](pawl_fase* fase, Stack* stack) { test::push_twice(fase, stack, 4); },
+                  {{}, {4, 4}});
 }
 
 }  // namespace
