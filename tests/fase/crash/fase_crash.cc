@@ -42,6 +42,7 @@ std::vector<Operation> draw_operations(const Subject& subject, std::uint64_t cou
 void live(const std::string& path, const Life& life, const std::string& trace_path) {
   pawl_fase_options options;
   pawl_fase_options_init(&options);
+  options.size_bytes_max = PAWL_FASE_SIZE_MIN;
   Recorder recorder(path);
   pawl_fase* file = pawl_fase_open(path.c_str(), &options);
   if (file == nullptr) throw std::runtime_error(pawl_last_error());

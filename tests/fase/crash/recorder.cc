@@ -16,8 +16,6 @@ namespace {
 
 using Kind = MemoryEvent::Kind;
 
-constexpr std::uint64_t kHeapBytesSeen = 256 << 10;
-
 std::uint32_t this_thread() {
   static std::atomic<std::uint32_t> threads{0};
   thread_local const std::uint32_t number = threads++;
@@ -91,7 +89,7 @@ class Recorder::Observer final : public fase::Observer {
     trace_.segments = {
         {0, sizeof header},
         {fase::kLogsOffset, std::max<std::uint64_t>(1, header.logs_used) * fase::kLogBytes},
-        {fase::kHeapOffset, kHeapBytesSeen}};
+        {fase::kHeapOffset, trace_.file_bytes - fase::kHeapOffset}};
     now_.clear();
     for (const Segment& segment : trace_.segments) {
       const std::size_t before = now_.size();
