@@ -75,11 +75,11 @@ struct cache* cache_open(pawl_fase* file, uint64_t bytes_max, uint64_t buckets) 
   return is_made ? cache : NULL;
 }
 
-struct inbox* cache_inbox(pawl_fase* file, struct cache* cache, unsigned worker) {
+struct item* cache_inbox(pawl_fase* file, struct cache* cache, unsigned worker) {
   pawl_fase_begin();
-  struct inbox* inbox = cache->inboxes[worker];
+  struct item* inbox = cache->inboxes[worker];
   if (inbox == NULL) {
-    inbox = pawl_fase_malloc(file, sizeof *inbox);
+    inbox = pawl_fase_malloc(file, sizeof *inbox + KEY_BYTES_MAX + VALUE_BYTES_MAX);
     if (inbox != NULL) cache->inboxes[worker] = inbox;
   }
   pawl_fase_end();
@@ -87,8 +87,7 @@ struct inbox* cache_inbox(pawl_fase* file, struct cache* cache, unsigned worker)
 }
 
 enum cache_outcome cache_store(pawl_fase* file, struct cache* cache, enum cache_mode mode,
-                               const struct inbox* inbox, int64_t now_s) {
-  const struct item* from = &inbox->item;
+                               const struct item* from, int64_t now_s) {
   struct stripe* stripe = stripe_of(cache, from->hash);
   pthread_mutex_lock(&stripe->lock);
   struct item** place = find(cache, stripe, from->hash, from->bytes, from->key_bytes);
@@ -103,8 +102,7 @@ enum cache_outcome cache_store(pawl_fase* file, struct cache* cache, enum cache_
       put_in(stripe, place, item);
       while (stripe->bytes > cache->bytes_max / STRIPES && stripe->oldest != item) {
         struct item* oldest = stripe->oldest;
-        take_out(file, stripe,
-                 find(cache, stripe, oldest->hash, oldest->bytes, oldest->key_bytes));
+        take_out(file, stripe, find(cache, stripe, oldest->hash, oldest->bytes, oldest->key_bytes));
       }
     }
   }
@@ -168,7 +166,7 @@ enum cache_outcome cache_add_number(pawl_fase* file, struct cache* cache, const 
   uint64_t number = 0;
   if (is_current(old, now_s)) {
     outcome = read_digits(old->bytes + old->key_bytes, old->value_bytes, &number) ? CACHE_STORED
-                                                                                   : CACHE_BAD;
+                                                                                  : CACHE_BAD;
   }
   if (outcome == CACHE_STORED) {
     number = subtracts ? (number < by ? 0 : number - by) : number + by;
@@ -196,14 +194,14 @@ enum cache_outcome cache_add_number(pawl_fase* file, struct cache* cache, const 
 void cache_clear(pawl_fase* file, struct cache* cache) {
   for (unsigned i = 0; i < STRIPES; ++i) {
     struct stripe* stripe = &cache->stripes[i];
-    /* A section for each item: none is long, and what a crash leaves is a cache with fewer items. */
+    /* A section for each item: none is long, and what a crash leaves is a cache with fewer items.
+     */
     for (bool is_empty = false; !is_empty;) {
       pthread_mutex_lock(&stripe->lock);
       struct item* oldest = stripe->oldest;
       is_empty = oldest == NULL;
       if (!is_empty) {
-        take_out(file, stripe,
-                 find(cache, stripe, oldest->hash, oldest->bytes, oldest->key_bytes));
+        take_out(file, stripe, find(cache, stripe, oldest->hash, oldest->bytes, oldest->key_bytes));
       }
       pthread_mutex_unlock(&stripe->lock);
     }
