@@ -1,6 +1,6 @@
 #include "live_ins.h"
 
-#include <optional>
+#include <functional>
 
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/STLExtras.h"
@@ -87,18 +87,7 @@ llvm::BitVector Liveness::at_end(const llvm::BasicBlock& block) const {
   return live;
 }
 
-LiveIns Liveness::before(const llvm::Instruction& instruction) const {
-  const llvm::BasicBlock& block = *instruction.getParent();
-  llvm::BitVector live = at_end(block);
-  for (const llvm::Instruction& later : llvm::reverse(block)) {
-    if (const std::optional<unsigned> own = number(&later)) live.reset(*own);
-    use(live, later);
-    if (&later == &instruction) break;
-  }
-  return collect(std::move(live));
-}
-
-LiveIns Liveness::after(const llvm::Instruction& instruction) const {
+LiveIns Liveness::after(const llvm::Instruction& instruction, const llvm::Value& other) const {
   const llvm::BasicBlock& block = *instruction.getParent();
   llvm::BitVector live = at_end(block);
   for (const llvm::Instruction& later : llvm::reverse(block)) {
@@ -106,6 +95,7 @@ LiveIns Liveness::after(const llvm::Instruction& instruction) const {
     if (&later == &instruction) break;
     use(live, later);
   }
+  if (const std::optional<unsigned> known = number(&other)) live.reset(*known);
   return collect(std::move(live));
 }
 

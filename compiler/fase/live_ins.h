@@ -1,6 +1,7 @@
 // What a region needs of what was computed before it.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "llvm/ADT/BitVector.h"
@@ -23,10 +24,8 @@ class Liveness {
  public:
   explicit Liveness(llvm::Function& function);
 
-  // What is used at the instruction or later, of what is there before it.
-  LiveIns before(const llvm::Instruction& instruction) const;
-  // What is used after the instruction, but for its own value.
-  LiveIns after(const llvm::Instruction& instruction) const;
+  // What is used after the instruction, but for its own value and another one.
+  LiveIns after(const llvm::Instruction& instruction, const llvm::Value& other) const;
 
  private:
   void use(llvm::BitVector& live, const llvm::Instruction& instruction) const;

@@ -12,8 +12,11 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/PassManager.h"
+#include "llvm/IR/Verifier.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/raw_ostream.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "locks.h"
@@ -46,6 +49,15 @@ void forget_effects(llvm::Function& function) {
   }
 }
 
+// An error of the compiler itself must not become one of the program.
+void check_form(const llvm::Function& function) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (!llvm::verifyFunction(function, &stream)) return;
+  llvm::report_fatal_error(llvm::Twine("Pawl made a wrong function of ") + function.getName() +
+                           ": " + text);
+}
+
 class FasePass : public llvm::PassInfoMixin<FasePass> {
  public:
   llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) {
@@ -61,7 +73,7 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
       if (!is_defined(function)) continue;
       hoist_reads(function, sections, functions);
       plans.push_back(plan_regions(function, sections, functions));
-      tell_regions(plans.back(), sections);
+      tell_sections(function, sections);
     }
     RunTime run_time(module);
     Tables tables(module, run_time);
@@ -92,16 +104,22 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
       llvm::Function& function = *plans[i].function;
       const bool has_table = !plans[i].regions.empty() || !checked[i].empty();
       llvm::Constant* table = has_table ? tables.table(function) : nullptr;
-      emit_frames(plans[i], run_time, table);
+      place_frames(plans[i], run_time, table);
       replace_locks(function);
       emit_checks(std::move(checked[i]), run_time, tables);
       emit_notes(std::move(writes[i]), run_time);
+      fill_frames(plans[i]);
+      tell_regions(plans[i]);
       forget_effects(function);
+      check_form(function);
+      if (has_errors(*function.getParent())) continue;
       if (!has_table) continue;
       llvm::Function* resume = nullptr;
       if (!plans[i].regions.empty()) resume = make_resume_form(plans[i]);
       tables.fill(plans[i], resume);
-      if (resume != nullptr) simplify(*resume, functions);
+      if (resume == nullptr) continue;
+      check_form(*resume);
+      simplify(*resume, functions);
     }
   }
 
