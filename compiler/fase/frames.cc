@@ -8,7 +8,9 @@
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/Support/MathExtras.h"
 #include "locks.h"
+#include "provenance.h"
 
 namespace pawl::compiler::fase {
 namespace {
@@ -75,6 +77,12 @@ void store_live_ins(Region& region, llvm::Value* buffer, const llvm::DataLayout&
     builder.CreateAlignedStore(value, slot, llvm::Align(kSlotBytes));
     offset += slot_bytes(*value, layout);
   }
+  for (llvm::AllocaInst* variable : region.live_ins.locals) {
+    const std::uint64_t bytes = content_bytes(*variable, layout);
+    llvm::Value* slot = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), buffer, offset);
+    builder.CreateMemCpy(slot, llvm::Align(kSlotBytes), variable, variable->getAlign(), bytes);
+    offset += llvm::alignTo(bytes, kSlotBytes);
+  }
   region.frame->setArgOperand(live_ins_argument(region), buffer);
 }
 
@@ -86,6 +94,15 @@ void check(const Region& region, const llvm::DataLayout& layout) {
                    "a region of a failure-atomic section begins here, and a value "
                    "that it needs cannot be stored");
     }
+  }
+  for (const llvm::Value* value : region.live_ins.stored) {
+    if (!value->getType()->isPointerTy() || !is_local_variable(value)) continue;
+    report_error(*region.frame,
+                 "a region of a failure-atomic section begins here, and needs the "
+                 "address of a variable on the stack, which is another one when it is "
+                 "resumed: access the variable by its name, or keep it in persistent "
+                 "memory");
+    break;
   }
   const std::uint64_t bytes = region.live_ins.bytes(layout);
   if (bytes <= kLiveInBytesMax) return;

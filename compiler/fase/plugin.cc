@@ -19,7 +19,9 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include "locals.h"
 #include "locks.h"
+#include "moves.h"
 #include "normal_form.h"
 #include "notes.h"
 #include "regions.h"
@@ -67,6 +69,7 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
         analyses.getResult<llvm::FunctionAnalysisManagerModuleProxy>(module).getManager();
     bring_into_normal_form(module, analyses);
     refuse_other_locks(module);
+    prepare(module, functions);
     const Sections sections(module);
     std::vector<FunctionPlan> plans;
     for (llvm::Function& function : module) {
@@ -90,6 +93,15 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
   static bool isRequired() { return true; }
 
  private:
+  // What cannot be repeated as it is, and can be done otherwise.
+  static void prepare(llvm::Module& module, llvm::FunctionAnalysisManager& functions) {
+    const Sections sections(module);
+    split_moves(module, sections, functions);
+    for (llvm::Function& function : module) {
+      if (is_defined(function) && sections.is_inside(function)) copy_arguments(function);
+    }
+  }
+
   static void instrument(std::vector<FunctionPlan>& plans, const Sections& sections,
                          const Checks& checks, RunTime& run_time, Tables& tables,
                          llvm::FunctionAnalysisManager& functions) {

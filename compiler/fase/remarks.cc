@@ -19,8 +19,9 @@ void tell_sections(const llvm::Function& function, const Sections& sections) {
 void tell_regions(const FunctionPlan& plan) {
   const llvm::DataLayout& layout = plan.function->getParent()->getDataLayout();
   for (const Region& region : plan.regions) {
-    const std::string live_ins = std::to_string(region.live_ins.stored.size()) + " live-ins, " +
-                                 std::to_string(region.live_ins.bytes(layout)) + " bytes";
+    const std::string live_ins =
+        std::to_string(region.live_ins.stored.size() + region.live_ins.locals.size()) +
+        " live-ins, " + std::to_string(region.live_ins.bytes(layout)) + " bytes";
     switch (region.kind) {
       case RegionKind::kAtCut:
         remark(*region.frame, "a cut: " + region.why + " (" + live_ins + ")");
