@@ -152,8 +152,7 @@ void Checks::report(llvm::Instruction& instruction) const {
     return;
   }
   if (const auto* invoke = llvm::dyn_cast<llvm::InvokeInst>(&instruction)) {
-    const bool is_about_to_throw = callee_of(*invoke) == Callee::kRefused;
-    if (!is_about_to_throw) {
+    if (callee_of(*invoke) != Callee::kThrows) {
       report_error(instruction,
                    "in a failure-atomic section: a call that may throw, and here it is "
                    "caught, or destructors run: declare the function noexcept");
@@ -189,6 +188,10 @@ std::vector<Check> Checks::find(llvm::Function& function) const {
         found.push_back(
             {CheckKind::kExternal, &instruction, nullptr, source_name(*call->getCalledFunction())});
       }
+    }
+    // Nobody wrote those to be executed: so they are no errors before they are.
+    if (call != nullptr && callee_of(*call) == Callee::kThrows) {
+      found.push_back({CheckKind::kRefuse, &instruction, nullptr, "an exception is thrown"});
     }
     if (inside == Inside::kPerhaps) {
       std::string what = forbidden(instruction);
