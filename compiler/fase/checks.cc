@@ -73,7 +73,7 @@ bool goes_into_volatile_memory_only(const llvm::Instruction& load) {
         continue;
       }
       const bool only_computes = llvm::isa<llvm::BinaryOperator, llvm::CastInst, llvm::SelectInst,
-                                           llvm::CmpInst, llvm::FreezeInst>(user);
+                                           llvm::CmpInst, llvm::FreezeInst, llvm::PHINode>(user);
       if (!only_computes || seen.size() == kUsesMax) return false;
       if (seen.insert(user).second) to_visit.push_back(user);
     }
@@ -159,7 +159,7 @@ void Checks::report(llvm::Instruction& instruction) const {
     }
     return;
   }
-  if (!armed_.at(instruction)) return;
+  if (armed_.at(instruction) != Inside::kCertainly) return;
   for (const llvm::Value* pointer : pointers_read(instruction)) {
     if (!is_gone_when_resumed(pointer)) continue;
     if (llvm::isa<llvm::LoadInst>(instruction) && goes_into_volatile_memory_only(instruction)) {
@@ -200,7 +200,7 @@ std::vector<Check> Checks::find(llvm::Function& function) const {
         found.push_back({CheckKind::kRefuse, &instruction, nullptr, std::move(what)});
       }
     }
-    if (!armed_.at(instruction)) continue;
+    if (armed_.at(instruction) == Inside::kNever) continue;
     for (llvm::Value* pointer : pointers_read(instruction)) {
       const Provenance from = provenance(pointer);
       if (from == Provenance::kUnknown) {
