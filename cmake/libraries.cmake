@@ -2,6 +2,7 @@
 #
 #   core                medium, track, journal, mapping, snapshot
 #   heap                the persistent heap on it, with its C functions; not in the preload face
+#   fase                failure-atomic sections, with their C functions; not in the preload face
 #   c_api.cc            the pawl_* functions of a mapping, and that of a snapshot; group_api.cc of
 #                       groups, and map_atomic.cc for both
 #   store_api.cc        pawl_stored(), which hands on where the preload face stands before a libpawl
@@ -15,6 +16,7 @@ file(GLOB PAWL_CORE_SOURCES CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/src/journal/*.cc ${PROJECT_SOURCE_DIR}/src/mapping/*.cc
      ${PROJECT_SOURCE_DIR}/src/snapshot/*.cc)
 file(GLOB PAWL_HEAP_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/heap/*.cc)
+file(GLOB PAWL_FASE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/fase/*.cc)
 file(GLOB PAWL_C_API_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/mapping/c_api.cc
      ${PROJECT_SOURCE_DIR}/src/mapping/group_api.cc ${PROJECT_SOURCE_DIR}/src/mapping/map_atomic.cc
      ${PROJECT_SOURCE_DIR}/src/snapshot/c_api.cc ${PROJECT_SOURCE_DIR}/src/track/store_api.cc)
@@ -68,8 +70,9 @@ function(pawl_configure_shared_library target)
 endfunction()
 
 if(PAWL_CORE_SOURCES)
-  set(PAWL_SOURCES_ON_CORE ${PAWL_HEAP_SOURCES} ${PAWL_C_API_SOURCES} ${PAWL_STORES_IO_SOURCES}
-                           ${PAWL_STORES_OTHER_SOURCES} ${PAWL_STORE_FUNCTIONS_SOURCES})
+  set(PAWL_SOURCES_ON_CORE ${PAWL_HEAP_SOURCES} ${PAWL_FASE_SOURCES} ${PAWL_C_API_SOURCES}
+                           ${PAWL_STORES_IO_SOURCES} ${PAWL_STORES_OTHER_SOURCES}
+                           ${PAWL_STORE_FUNCTIONS_SOURCES})
   add_library(pawl_static STATIC $<TARGET_OBJECTS:pawl_core_objects> ${PAWL_SOURCES_ON_CORE})
   pawl_configure_library(pawl_static)
   target_link_libraries(pawl_static INTERFACE ${ISAL_LIBRARIES} stdc++)

@@ -57,7 +57,7 @@ if(TARGET pawl_static)
                          NO_PRETTY_VALUES TEST_PREFIX "unit_${name}." PROPERTIES LABELS unit TIMEOUT 300)
   endforeach()
 
-  foreach(kind workload cli snapshot heap stl kv compiler retrofit python crash torture powercut fuzz demo bench
+  foreach(kind workload cli snapshot heap fase stl kv compiler retrofit python crash torture powercut fuzz demo bench
                install readme)
     if(EXISTS ${PROJECT_SOURCE_DIR}/tests/${kind}/CMakeLists.txt)
       add_subdirectory(${PROJECT_SOURCE_DIR}/tests/${kind})

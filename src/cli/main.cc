@@ -70,6 +70,7 @@ int run_command(int argc, char** argv) {
   pawl::cli::add_doctor(app, exit_code, after_dashes);
   pawl::cli::add_snapshot(app, exit_code);
   pawl::cli::add_heap(app, exit_code);
+  pawl::cli::add_fase(app, exit_code);
   pawl::cli::add_bench(app, exit_code);
   if (argc > 1 && argv[1][0] != '-' && !has_verb(app, argv[1])) {
     fmt::print(stderr, "pawl: there is no verb {}; 'pawl --help' lists them\n", argv[1]);

@@ -20,6 +20,7 @@ void add_log(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code, const AfterDashes& after_dashes);
 void add_snapshot(CLI::App& app, int& exit_code);
 void add_heap(CLI::App& app, int& exit_code);
+void add_fase(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
 
 }  // namespace pawl::cli

@@ -1,0 +1,228 @@
+// The C border of failure-atomic sections.
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+
+#include "fase/file.h"
+#include "fase/thread.h"
+#include "mapping/border.h"
+#include "pawl/fase.h"
+
+namespace {
+
+using pawl::finish;
+using pawl::invalid;
+using pawl::Result;
+using pawl::Status;
+using pawl::fase::File;
+using pawl::fase::FileOptions;
+using pawl::fase::open_file;
+using pawl::fase::Thread;
+
+static_assert(pawl::fase::kThreadsMax == PAWL_FASE_THREADS_MAX);
+static_assert(pawl::fase::kLocksMax == PAWL_FASE_LOCKS_MAX);
+static_assert(pawl::fase::kDepthMax == PAWL_FASE_DEPTH_MAX);
+static_assert(pawl::fase::kBlocksMax == PAWL_FASE_BLOCKS_MAX);
+
+// Opening and closing, one at a time.
+std::mutex& opening() {
+  static auto* const mutex = new std::mutex;
+  return *mutex;
+}
+
+Status forked() {
+  return Status::failure(EPERM, "the file was opened before fork(2); the child cannot use it");
+}
+
+Result<FileOptions> understand(const pawl_fase_options* given) {
+  pawl_fase_options defaults;
+  if (given == nullptr) {
+    if (pawl_fase_options_init(&defaults) != 0) return Status::failure(errno, pawl_last_error());
+    given = &defaults;
+  }
+  if (given->struct_size_bytes != sizeof *given)
+    return invalid(
+        "options were not filled by pawl_fase_options_init, or by one of another version");
+  if (given->size_bytes_max < PAWL_FASE_SIZE_MIN || given->size_bytes_max > PAWL_FASE_SIZE_MAX)
+    return invalid("size_bytes_max must be from " + std::to_string(PAWL_FASE_SIZE_MIN) + " to " +
+                   std::to_string(PAWL_FASE_SIZE_MAX));
+  constexpr std::uint64_t kUnit = std::uint64_t{64} << 10;
+  return FileOptions{.heap_bytes = pawl::round_up(given->size_bytes_max, kUnit)};
+}
+
+// The file of the handle: that of this thread's recovery, or the open one.
+Result<File*> file_of(const pawl_fase* fase) {
+  if (pawl::fase::is_forked_child()) return forked();
+  File* const file = Thread::current().file();
+  if (file == nullptr || fase == nullptr ||
+      reinterpret_cast<std::uint64_t>(fase) != file->address())
+    return invalid("there is no such open file of failure-atomic sections");
+  return file;
+}
+
+template <class Call>
+int on_file(const pawl_fase* fase, Call call) {
+  return finish([&]() -> Status {
+    auto file = file_of(fase);
+    if (!file.ok()) return file.status();
+    return call(*file.value());
+  });
+}
+
+void* allocate(const pawl_fase* fase, std::size_t size, bool zeroed) {
+  void* block = nullptr;
+  on_file(fase, [&](File&) -> Status {
+    auto allocated = Thread::current().allocate(size, zeroed);
+    if (!allocated.ok()) return allocated.status();
+    block = allocated.value();
+    return {};
+  });
+  return block;
+}
+
+[[noreturn]] void not_compiled(const char* function) {
+  std::fprintf(stderr,
+               "pawl: %s() was called by code that was not compiled with pawl-clang -fpawl=ido: a "
+               "crash would leave its section half done\n",
+               function);
+  std::abort();
+}
+
+}  // namespace
+
+extern "C" {
+
+PAWL_PUBLIC int pawl_fase_options_init(struct pawl_fase_options* options) {
+  return finish([&]() -> Status {
+    if (options == nullptr) return invalid("options must not be NULL");
+    *options = {.struct_size_bytes = sizeof *options, .size_bytes_max = PAWL_FASE_SIZE_DEFAULT};
+    return {};
+  });
+}
+
+PAWL_PUBLIC pawl_fase* pawl_fase_open(const char* path, const struct pawl_fase_options* options) {
+  pawl_fase* handle = nullptr;
+  finish([&]() -> Status {
+    if (path == nullptr) return invalid("path must not be NULL");
+    if (pawl::fase::is_forked_child()) return forked();
+    auto understood = understand(options);
+    if (!understood.ok()) return understood.status();
+    const std::lock_guard lock(opening());
+    if (const File* const open = open_file()) {
+      return Status::failure(ENFILE, open->path() +
+                                         " is open; a process has one file of failure-atomic "
+                                         "sections open at a time");
+    }
+    auto opened = File::open(path, understood.value());
+    if (!opened.ok()) return opened.status();
+    File* const file = opened.value().release();
+    pawl::fase::begin_counting();
+    pawl::fase::set_open_file(file);
+    handle = reinterpret_cast<pawl_fase*>(&file->header());
+    return {};
+  });
+  return handle;
+}
+
+PAWL_PUBLIC int pawl_fase_close(pawl_fase* fase) {
+  return on_file(fase, [&](File& file) -> Status {
+    const std::lock_guard lock(opening());
+    PAWL_TRY(pawl::fase::detach_all_threads());
+    pawl::fase::set_open_file(nullptr);
+    const std::unique_ptr<File> owned(&file);
+    return {};
+  });
+}
+
+PAWL_PUBLIC void* pawl_fase_root(pawl_fase* fase) {
+  void* root = nullptr;
+  on_file(fase, [&](File& file) -> Status {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): it is an address
+    root = reinterpret_cast<void*>(std::atomic_ref(file.header().root).load());
+    return {};
+  });
+  return root;
+}
+
+PAWL_PUBLIC int pawl_fase_set_root(pawl_fase* fase, void* root) {
+  return on_file(fase, [&](File& file) -> Status {
+    if (root != nullptr && !file.holds(root)) return invalid("the root must be in the file");
+    std::uint64_t& word = file.header().root;
+    Thread& thread = Thread::current();
+    std::atomic_ref(word).store(reinterpret_cast<std::uint64_t>(root));
+    thread.stored(&word, sizeof word);
+    if (!thread.is_in_fase()) thread.persist_stored();
+    return {};
+  });
+}
+
+PAWL_PUBLIC void* pawl_fase_malloc(pawl_fase* fase, size_t size) {
+  return allocate(fase, size, false);
+}
+
+PAWL_PUBLIC void* pawl_fase_calloc(pawl_fase* fase, size_t count, size_t size) {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, size, &bytes)) {
+    pawl::set_last_error(Status::failure(ENOMEM, "no file can hold that many"));
+    return nullptr;
+  }
+  return allocate(fase, bytes, true);
+}
+
+PAWL_PUBLIC int pawl_fase_free(pawl_fase* fase, void* block) {
+  return on_file(fase, [&](File& file) -> Status {
+    if (block == nullptr) return {};
+    if (!file.holds(block)) return invalid("the block is not in the file");
+    return Thread::current().free(block);
+  });
+}
+
+PAWL_PUBLIC size_t pawl_fase_usable_size(pawl_fase* fase, const void* block) {
+  std::size_t bytes = 0;
+  on_file(fase, [&](File& file) -> Status {
+    if (!file.holds(block)) return invalid("the block is not in the file");
+    auto size = file.blocks().usable_size(reinterpret_cast<std::uint64_t>(block));
+    if (!size.ok()) return size.status();
+    bytes = size.value();
+    return {};
+  });
+  return bytes;
+}
+
+PAWL_PUBLIC void pawl_fase_begin(void) { not_compiled("pawl_fase_begin"); }
+PAWL_PUBLIC void pawl_fase_end(void) { not_compiled("pawl_fase_end"); }
+
+PAWL_PUBLIC int pawl_fase_persist(const void* at, size_t bytes) {
+  return finish([&]() -> Status {
+    if (pawl::fase::is_forked_child()) return forked();
+    Thread& thread = Thread::current();
+    const File* const file = thread.file();
+    if (file == nullptr || !file->holds(at) ||
+        bytes > file->address() + file->size_bytes() - reinterpret_cast<std::uint64_t>(at))
+      return invalid("the bytes are not in an open file of failure-atomic sections");
+    thread.persist(at, bytes);
+    return {};
+  });
+}
+
+PAWL_PUBLIC int pawl_fase_stats(pawl_fase* fase, struct pawl_fase_statistics* statistics) {
+  return on_file(fase, [&](File& file) -> Status {
+    if (statistics == nullptr) return invalid("statistics must not be NULL");
+    pawl::fase::Counts counts;
+    pawl::fase::sum_counts(counts);
+    *statistics = {.sections = counts.fases,
+                   .sections_armed = counts.fases_armed,
+                   .frames = counts.frames,
+                   .fences = counts.fences,
+                   .lines_flushed = counts.lines_flushed,
+                   .bytes_logged = counts.bytes_logged,
+                   .sections_recovered = file.fases_recovered(),
+                   .survives_power_loss = file.is_persistent() ? 1 : 0};
+    return {};
+  });
+}
+
+}  // extern "C"

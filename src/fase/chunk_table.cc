@@ -1,0 +1,163 @@
+#include "fase/chunk_table.h"
+
+#include <bit>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+namespace pawl::fase {
+namespace {
+
+std::byte* memory_at(std::uint64_t address) {
+  return reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr): it is one
+}
+
+AreaHeader& header_of(const BlocksArea& area) {
+  return *reinterpret_cast<AreaHeader*>(memory_at(area.address));
+}
+
+std::uint32_t table_piece(std::uint32_t chunk) {
+  return static_cast<std::uint32_t>((kTableOffset + chunk * sizeof(std::uint64_t)) / kChunkBytes);
+}
+
+}  // namespace
+
+Status blocks_damaged(std::string text) { return Status::failure(EUCLEAN, std::move(text)); }
+
+Status ChunkTable::make(const BlocksArea& area, PersistentMemory& memory) {
+  PAWL_ASSERT(area.address % kChunkBytes == 0);
+  PAWL_ASSERT(area.size_bytes_max % kChunkBytes == 0 && area.size_bytes_max >= kAreaBytesMin &&
+              area.size_bytes_max <= kAreaBytesMax);
+  PAWL_TRY(area.take_space(0, kChunkBytes));
+  AreaHeader& header = header_of(area);
+  header = {};
+  header.version = kAreaVersion;
+  header.size_bytes_max = area.size_bytes_max;
+  header.chunks_end = first_chunk_of(chunks_of(area.size_bytes_max));
+  // A line moves as a whole, with what it has by then: whoever sees the magic sees the rest.
+  std::atomic_thread_fence(std::memory_order_release);
+  header.magic = kAreaMagic;
+  memory.flush(memory_at(area.address), sizeof header);
+  memory.fence();
+  return {};
+}
+
+Status ChunkTable::check_header(const BlocksArea& area) {
+  const AreaHeader& header = header_of(area);
+  const std::uint32_t count = chunks_of(area.size_bytes_max);
+  if (header.magic != kAreaMagic || header.version != kAreaVersion ||
+      header.size_bytes_max != area.size_bytes_max || header.chunks_end < first_chunk_of(count) ||
+      header.chunks_end > count)
+    return blocks_damaged("the header of the heap was overwritten");
+  return {};
+}
+
+ChunkTable::ChunkTable(BlocksArea area, PersistentMemory& memory)
+    : area_(std::move(area)),
+      memory_(memory),
+      count_(chunks_of(area_.size_bytes_max)),
+      first_(first_chunk_of(count_)),
+      end_(static_cast<std::uint32_t>(header_of(area_).chunks_end)) {
+  PAWL_ASSERT(check_header(area_).ok());
+}
+
+Status ChunkTable::grow(std::uint32_t new_end) {
+  const std::uint32_t end = this->end();
+  PAWL_ASSERT(new_end > end && new_end <= count_);
+  // Of the table only what has words of chunks takes space.
+  const std::uint32_t piece = end == first_ ? table_piece(end) : table_piece(end - 1) + 1;
+  if (const std::uint32_t piece_end = table_piece(new_end - 1) + 1; piece < piece_end)
+    PAWL_TRY(area_.take_space(piece * kChunkBytes, (piece_end - piece) * kChunkBytes));
+  PAWL_TRY(area_.take_space(end * kChunkBytes, (new_end - end) * kChunkBytes));
+  std::uint64_t& stored = header_of(area_).chunks_end;
+  std::atomic_ref(stored).store(new_end, std::memory_order_relaxed);
+  memory_.flush(reinterpret_cast<const std::byte*>(&stored), sizeof stored);
+  memory_.fence();
+  end_.store(new_end, std::memory_order_release);
+  return {};
+}
+
+std::atomic_ref<std::uint64_t> ChunkTable::table_word(std::uint32_t chunk) const {
+  PAWL_ASSERT(chunk >= first_ && chunk < end());
+  return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(
+      memory_at(area_.address + kTableOffset + chunk * sizeof(std::uint64_t))));
+}
+
+std::atomic_ref<std::uint64_t> ChunkTable::map_word(std::uint32_t chunk, std::uint32_t word) const {
+  return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(
+      memory_at(address_of(chunk) + word * sizeof(std::uint64_t))));
+}
+
+ChunkWord ChunkTable::word(std::uint32_t chunk) const {
+  return std::bit_cast<ChunkWord>(table_word(chunk).load(std::memory_order_acquire));
+}
+
+void ChunkTable::set_word(std::uint32_t chunk, ChunkWord word) {
+  PAWL_ASSERT(is_sound(chunk, word));
+  table_word(chunk).store(std::bit_cast<std::uint64_t>(word), std::memory_order_release);
+  memory_.flush(memory_at(area_.address + kTableOffset + chunk * sizeof word), sizeof word);
+}
+
+bool ChunkTable::is_sound(std::uint32_t chunk, ChunkWord word) const {
+  if (word.reserved != 0) return false;
+  switch (word.kind) {
+    case ChunkKind::free:
+      return word.detail == 0 && word.chunks == 0;
+    case ChunkKind::slab:
+      return word.detail < kSlabClassCount && word.chunks == 0;
+    case ChunkKind::large:
+      return word.detail <= 1 && word.chunks > 0 && word.chunks <= end() - chunk;
+  }
+  return false;
+}
+
+std::uint64_t ChunkTable::used_bits(std::uint32_t chunk, std::uint32_t map_word) const {
+  return this->map_word(chunk, map_word).load(std::memory_order_acquire);
+}
+
+void ChunkTable::clear_used_bits(std::uint32_t chunk, const SlabClass& of) {
+  memory_.zero(memory_at(address_of(chunk)), of.map_lines * kLineBytes);
+}
+
+std::optional<ChunkTable::Place> ChunkTable::find(std::uint64_t address) const {
+  const std::uint64_t offset = address - area_.address;
+  if (offset < first_ * kChunkBytes || offset >= end() * kChunkBytes) return std::nullopt;
+  Place place{.chunk = static_cast<std::uint32_t>(offset / kChunkBytes), .word = {}};
+  place.word = word(place.chunk);
+  if (!is_sound(place.chunk, place.word)) return std::nullopt;
+  const auto into_chunk = static_cast<std::uint32_t>(offset % kChunkBytes);
+  if (place.word.kind == ChunkKind::large)
+    return into_chunk == 0 ? std::optional(place) : std::nullopt;
+  if (place.word.kind != ChunkKind::slab) return std::nullopt;
+  const SlabClass& of = kSlabClasses[place.word.detail];
+  if (into_chunk < of.first_offset || (into_chunk - of.first_offset) % of.block_bytes != 0)
+    return std::nullopt;
+  place.index = (into_chunk - of.first_offset) / of.block_bytes;
+  return place;
+}
+
+std::uint64_t ChunkTable::size_bytes(const Place& place) const {
+  return place.word.kind == ChunkKind::large ? place.word.chunks * kChunkBytes
+                                             : kSlabClasses[place.word.detail].block_bytes;
+}
+
+bool ChunkTable::is_used(const Place& place) const {
+  if (place.word.kind == ChunkKind::large) return word(place.chunk).detail != 0;
+  return (used_bits(place.chunk, place.index / 64) >> place.index % 64 & 1) != 0;
+}
+
+void ChunkTable::set_used(const Place& place, bool used) {
+  const bool large = place.word.kind == ChunkKind::large;
+  const auto bits = large ? table_word(place.chunk) : map_word(place.chunk, place.index / 64);
+  const std::uint64_t bit = large ? kLargeUsedBit : std::uint64_t{1} << place.index % 64;
+  if (used)
+    bits.fetch_or(bit, std::memory_order_release);
+  else
+    bits.fetch_and(~bit, std::memory_order_release);
+  const std::uint64_t at = large
+                               ? area_.address + kTableOffset + place.chunk * sizeof(std::uint64_t)
+                               : address_of(place.chunk) + place.index / 64 * sizeof(std::uint64_t);
+  memory_.flush(memory_at(at), sizeof(std::uint64_t));
+}
+
+}  // namespace pawl::fase

@@ -1,0 +1,56 @@
+#include "fase/closed_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+#include "fase/file.h"
+#include "medium/descriptor.h"
+
+namespace pawl::fase {
+namespace {
+
+// Bytes past the file's end are zeros.
+Status read_at(const Descriptor& file, const std::string& path, void* into, std::size_t count,
+               std::uint64_t offset) {
+  auto* const bytes = static_cast<std::byte*>(into);
+  std::fill_n(bytes, count, std::byte{0});
+  std::size_t done = 0;
+  while (done < count) {
+    const ssize_t read =
+        ::pread(file.get(), bytes + done, count - done, static_cast<off_t>(offset + done));
+    if (read < 0 && errno != EINTR) return Status::from_errno(errno, "cannot read " + path);
+    if (read == 0) break;
+    if (read > 0) done += static_cast<std::size_t>(read);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ClosedFile> look_at_file(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.valid()) return Status::from_errno(errno, "cannot open " + path);
+  struct stat status{};
+  if (::fstat(file.get(), &status) != 0) return Status::from_errno(errno, "cannot stat " + path);
+  ClosedFile found;
+  PAWL_TRY(read_at(file, path, &found.header, sizeof found.header, 0));
+  PAWL_TRY(check_identity(found.header.identity, path, static_cast<std::uint64_t>(status.st_size)));
+  found.fingerprint = recorded_fingerprint(found.header);
+  struct flock lock = {
+      .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
+  found.is_in_use = ::fcntl(file.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  const auto log = std::make_unique<LogArea>();
+  const auto logs = std::min<std::uint64_t>(found.header.logs_used, kThreadsMax);
+  for (std::uint64_t i = 0; i < logs; ++i) {
+    PAWL_TRY(read_at(file, path, log.get(), sizeof *log, kLogsOffset + i * kLogBytes));
+    FoundLog of = read_log(*log);
+    if (!of.chain.empty()) found.unfinished.push_back(std::move(of.chain));
+  }
+  return found;
+}
+
+}  // namespace pawl::fase

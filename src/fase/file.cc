@@ -1,0 +1,393 @@
+#include "fase/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <random>
+#include <thread>
+
+#include "fase/program.h"
+#include "fase/recovered_fase.h"
+#include "heap/address_space.h"
+#include "mapping/fork_guard.h"
+#include "medium/checksum.h"
+#include "medium/persistent_medium.h"
+
+namespace pawl::fase {
+namespace {
+
+constexpr mode_t kNewFileMode = 0644;
+constexpr int kAddressesTried = 16;
+// Stands where the magic will until the file is made.
+constexpr std::array<char, 8> kUnfinishedMagic{'P', 'A', 'W', 'L', 'F', 'N', 'E', 'W'};
+
+std::uint32_t crc_of(const Identity& identity) {
+  const auto* const bytes = reinterpret_cast<const std::byte*>(&identity);
+  constexpr std::size_t kFrom = offsetof(Identity, crc32c) + sizeof identity.crc32c;
+  return checksum(bytes + kFrom, sizeof identity - kFrom);
+}
+
+std::uint32_t crc_of(const Fingerprint& fingerprint) {
+  return checksum(&fingerprint.size_bytes, sizeof fingerprint - sizeof fingerprint.crc32c);
+}
+
+std::uint64_t now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+std::uint64_t draw_address(std::uint64_t size_bytes) {
+  const std::uint64_t places = (kAddressMax - kAddressMin - size_bytes) / kAddressAlignment;
+  std::random_device random;
+  return kAddressMin +
+         std::uniform_int_distribution<std::uint64_t>(0, places)(random) * kAddressAlignment;
+}
+
+Result<NamedFile> open_or_create(const char* path) {
+  const Descriptor descriptor(::open(path, O_RDWR | O_CREAT | O_CLOEXEC, kNewFileMode));
+  if (!descriptor.valid())
+    return Status::from_errno(errno, std::string("cannot open or create ") + path);
+  return open_named_file(descriptor.get());
+}
+
+const std::byte* bytes_of(const void* at) { return static_cast<const std::byte*>(at); }
+
+}  // namespace
+
+Status check_identity(const Identity& identity, const std::string& path, std::uint64_t file_bytes) {
+  if (identity.magic != kMagic)
+    return Status::failure(EINVAL, path + " is no file of failure-atomic sections");
+  if (identity.version > kVersion) {
+    return Status::failure(ENOTSUP, path + " is of version " + std::to_string(identity.version) +
+                                        ", made by a newer Pawl; this one knows version " +
+                                        std::to_string(kVersion));
+  }
+  if (identity.crc32c != crc_of(identity) || identity.logs_offset != kLogsOffset ||
+      identity.locals_offset != kLocalsOffset || identity.heap_offset != kHeapOffset ||
+      identity.size_bytes <= kHeapOffset || identity.size_bytes % kPageBytes != 0 ||
+      identity.address % kAddressAlignment != 0 || identity.address < kAddressMin ||
+      identity.size_bytes > kAddressMax - identity.address)
+    return Status::failure(EUCLEAN, path + " has a damaged header");
+  if (file_bytes != identity.size_bytes) {
+    return Status::failure(EUCLEAN, path + " has " + std::to_string(file_bytes) + " bytes of " +
+                                        std::to_string(identity.size_bytes) + ": it was cut");
+  }
+  return {};
+}
+
+std::vector<std::byte> recorded_fingerprint(const Header& header) {
+  const Fingerprint& program = header.program;
+  if (program.crc32c != crc_of(program) || program.size_bytes > program.bytes.size()) return {};
+  return {program.bytes.begin(), program.bytes.begin() + program.size_bytes};
+}
+
+// -------------------------------------------------------------------------------------------
+// opening
+
+Result<std::unique_ptr<File>> File::open(const char* path, const FileOptions& options) {
+  PAWL_TRY(Program::own().check());
+  auto named = open_or_create(path);
+  if (!named.ok()) return named.status();
+  const bool is_persistent = is_in_persistent_memory(named.value());
+  auto how = PersistentMemoryOptions::from_environment();
+  if (!how.ok()) return how.status();
+  auto memory = make_persistent_memory(how.value());
+  if (!memory.ok()) return memory.status();
+  std::unique_ptr<File> file(new File(
+      std::move(named.value()),
+      std::make_unique<DirectMemory>(std::move(memory.value()), observer()), is_persistent));
+  PAWL_TRY(file->lock());
+  PAWL_TRY(file->find(options));
+  PAWL_TRY(file->recover());
+  file->begin_run();
+  File* const opened = file.get();
+  guard_fork(opened,
+             {.before = [] {}, .in_parent = [] {}, .in_child = [opened] { opened->abandon(); }});
+  return file;
+}
+
+File::~File() {
+  forget_fork_guard(this);
+  blocks_.reset();
+  if (header_ != nullptr) ::munmap(header_, mapped_bytes_);
+}
+
+Status File::lock() {
+  struct flock whole = {
+      .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
+  if (::fcntl(file_.descriptor.get(), F_OFD_SETLK, &whole) == 0) return {};
+  if (errno == EAGAIN || errno == EACCES)
+    return Status::failure(EBUSY, path() + " is open already, in this process or another");
+  return Status::from_errno(errno, "cannot lock " + path());
+}
+
+Status File::find(const FileOptions& options) {
+  struct stat status{};
+  if (::fstat(file_.descriptor.get(), &status) != 0)
+    return Status::from_errno(errno, "cannot stat " + path());
+  Identity identity{};
+  const ssize_t read = ::pread(file_.descriptor.get(), &identity, sizeof identity, 0);
+  if (read < 0) return Status::from_errno(errno, "cannot read " + path());
+  if (status.st_size == 0 || identity.magic == kUnfinishedMagic)
+    return make(kHeapOffset + options.heap_bytes);
+  PAWL_TRY(check_identity(identity, path(), static_cast<std::uint64_t>(status.st_size)));
+  PAWL_TRY(map(identity.address, identity.size_bytes));
+  return open_blocks();
+}
+
+Status File::make(std::uint64_t size_bytes) {
+  const int descriptor = file_.descriptor.get();
+  // From here on until it is made the file says that it is not.
+  if (::ftruncate(descriptor, 0) != 0 ||
+      ::pwrite(descriptor, kUnfinishedMagic.data(), kUnfinishedMagic.size(), 0) !=
+          static_cast<ssize_t>(kUnfinishedMagic.size()) ||
+      ::fsync(descriptor) != 0 || ::ftruncate(descriptor, static_cast<off_t>(size_bytes)) != 0)
+    return Status::from_errno(errno, "cannot make " + path());
+  PAWL_TRY(take_space(0, kLocalsOffset));
+  Identity identity{};
+  identity.version = kVersion;
+  identity.size_bytes = size_bytes;
+  identity.logs_offset = kLogsOffset;
+  identity.locals_offset = kLocalsOffset;
+  identity.heap_offset = kHeapOffset;
+  identity.creation_time_ns = now_ns();
+  Status mapped;
+  for (int attempt = 0; attempt < kAddressesTried; ++attempt) {
+    identity.address = draw_address(size_bytes);
+    mapped = map(identity.address, size_bytes);
+    if (mapped.error_number() != EADDRINUSE) break;
+  }
+  if (!mapped.ok()) return mapped;
+  PAWL_TRY(Blocks::make(heap_area(), *memory_));
+  PAWL_TRY(open_blocks());
+  identity.crc32c = crc_of(identity);
+  identity.magic = kUnfinishedMagic;
+  memory_->copy(reinterpret_cast<std::byte*>(&header_->identity),
+                std::as_bytes(std::span(&identity, 1)));
+  memory_->fence();
+  std::uint64_t magic = 0;
+  std::memcpy(&magic, kMagic.data(), sizeof magic);
+  store_durably(*reinterpret_cast<std::uint64_t*>(&header_->identity.magic), magic);
+  if (::fsync(descriptor) != 0) return Status::from_errno(errno, "cannot flush " + path());
+  return {};
+}
+
+Status File::map(std::uint64_t address, std::uint64_t size_bytes) {
+  void* const wanted = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
+  const int flags = (is_persistent_ ? MAP_SHARED_VALIDATE | MAP_SYNC : MAP_SHARED) |
+                    MAP_FIXED_NOREPLACE | MAP_NORESERVE;
+  void* const at =
+      ::mmap(wanted, size_bytes, PROT_READ | PROT_WRITE, flags, file_.descriptor.get(), 0);
+  if (at == MAP_FAILED) {
+    return errno == EEXIST ? address_taken(path(), address, size_bytes)
+                           : Status::from_errno(errno, "cannot map " + path());
+  }
+  PAWL_ASSERT(at == wanted);
+  header_ = static_cast<Header*>(at);
+  mapped_bytes_ = size_bytes;
+  // A dump of the process's memory would be as large as the file.  A forked child has no part in
+  // it: what it stored would be in the file.
+  ::madvise(at, size_bytes, MADV_DONTDUMP);
+  if (::madvise(at, size_bytes, MADV_DONTFORK) != 0)
+    return Status::from_errno(errno, "cannot keep " + path() + " from forked children");
+  return {};
+}
+
+Status File::take_space(std::uint64_t offset, std::uint64_t size_bytes) {
+  if (::fallocate(file_.descriptor.get(), 0, static_cast<off_t>(offset),
+                  static_cast<off_t>(size_bytes)) != 0)
+    return Status::from_errno(errno, "cannot take space for " + path());
+  if (is_persistent_ && ::fdatasync(file_.descriptor.get()) != 0)
+    return Status::from_errno(errno, "cannot flush " + path());
+  return {};
+}
+
+BlocksArea File::heap_area() {
+  return {.address = address() + kHeapOffset,
+          .size_bytes_max = mapped_bytes_ - kHeapOffset,
+          .take_space = [this](std::uint64_t offset, std::uint64_t size_bytes) {
+            return take_space(kHeapOffset + offset, size_bytes);
+          }};
+}
+
+Status File::open_blocks() {
+  auto blocks = Blocks::open(heap_area(), *memory_);
+  if (!blocks.ok()) return blocks.status();
+  blocks_ = std::move(blocks.value());
+  return {};
+}
+
+void File::store_durably(std::uint64_t& word, std::uint64_t value) {
+  memory_->store_word(word, value);
+  memory_->flush(bytes_of(&word), sizeof word);
+  memory_->fence();
+}
+
+// No FASE is open, and none has begun.
+void File::begin_run() {
+  // The locks of earlier runs are free from now on: so it must never be taken back.
+  store_durably(header_->opens, header_->opens + 1);
+  lock_word_ = static_cast<std::uint32_t>(header_->opens << kLockStateBits);
+  const auto fingerprint = Program::own().fingerprint();
+  Fingerprint program{};
+  program.size_bytes =
+      static_cast<std::uint32_t>(std::min<std::size_t>(fingerprint.size(), program.bytes.size()));
+  std::copy_n(fingerprint.begin(), program.size_bytes, program.bytes.begin());
+  program.crc32c = crc_of(program);
+  memory_->copy(reinterpret_cast<std::byte*>(&header_->program),
+                std::as_bytes(std::span(&program, 1)));
+  memory_->fence();
+  // Where the file is in no persistent memory this is all that the kernel can be asked.
+  if (!is_persistent_) ::msync(header_, kPageBytes, MS_SYNC);
+}
+
+void File::abandon() {
+  become_forked_child();
+  file_.descriptor.reset(-1);
+  // The mapping did not come along.
+  header_ = nullptr;
+}
+
+// ----------------------------------------------------------------------------------------------
+// logs
+
+LogArea& File::log(std::uint32_t index) const {
+  PAWL_ASSERT(index < kThreadsMax);
+  return reinterpret_cast<LogArea*>(reinterpret_cast<std::byte*>(header_) + kLogsOffset)[index];
+}
+
+std::uint32_t File::logs_used() const {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(header_->logs_used, kThreadsMax));
+}
+
+std::uint32_t File::take_log() {
+  const std::lock_guard lock(logs_mutex_);
+  const auto free = std::find(is_log_taken_.begin(), is_log_taken_.end(), false);
+  if (free == is_log_taken_.end()) return kNoLog;
+  *free = true;
+  const auto index = static_cast<std::uint32_t>(free - is_log_taken_.begin());
+  if (index >= logs_used()) {
+    next_numbers_[index] = 1;
+    store_durably(header_->logs_used, index + 1);
+  }
+  return index;
+}
+
+void File::give_back_log(std::uint32_t index, std::uint64_t next_number) {
+  const std::lock_guard lock(logs_mutex_);
+  next_numbers_[index] = next_number;
+  is_log_taken_[index] = false;
+}
+
+// ------------------------------------------------------------------------------------------
+// recovery
+
+namespace {
+
+struct OpenFase {
+  std::uint32_t log;
+  FoundLog found;
+};
+
+// What the FASE did to the heap's maps, if it came so far, is undone: what its frame knows of is
+// its own until it ends, and what the frame does not know of will be done again.  `unused` gets the
+// blocks that nobody has then.
+Status take_blocks_back(LogArea& area, const FoundFrame& frame, Blocks& blocks,
+                        std::vector<std::uint64_t>& unused) {
+  for (std::uint32_t i = kBlocksMax; i > 0; --i) {
+    const BlockEntry& entry = area.blocks[i - 1];
+    if (entry.list != frame.list) continue;
+    const std::uint64_t block = entry.block & ~kFreedBit;
+    const bool was_freed = (entry.block & kFreedBit) != 0;
+    // Nobody may have it until all of them are known.
+    PAWL_TRY(blocks.keep(block));
+    if (was_freed || i - 1 < frame.entries) {
+      blocks.set_used(block);
+    } else {
+      blocks.set_free(block);
+      unused.push_back(block);
+    }
+  }
+  for (std::uint32_t i = 0; i < frame.entries; ++i) {
+    const std::uint64_t block = area.blocks[i].block;
+    if ((block & kFreedBit) != 0) PAWL_TRY(blocks.begin_free(block & ~kFreedBit));
+  }
+  return {};
+}
+
+void forget_entries_behind(LogArea& area, const FoundLog& found, DirectMemory& memory) {
+  Log log(area, memory, found.next_number);
+  const FoundFrame& frame = found.chain.back();
+  for (std::uint32_t i = frame.entries; i < kBlocksMax; ++i) {
+    if (area.blocks[i].list == frame.list) log.clear_block(i);
+  }
+}
+
+}  // namespace
+
+Status File::recover() {
+  std::vector<OpenFase> open;
+  for (std::uint32_t i = 0; i < logs_used(); ++i) {
+    FoundLog found = read_log(log(i));
+    next_numbers_[i] = found.next_number;
+    if (!found.chain.empty()) open.push_back({i, std::move(found)});
+  }
+  if (open.empty()) return {};
+
+  const auto recorded = recorded_fingerprint(*header_);
+  if (recorded != Program::own().fingerprint()) {
+    return Status::failure(
+        ENOEXEC,
+        path() + " has " + std::to_string(open.size()) +
+            " sections that a crash interrupted, of the program with build-id " +
+            fingerprint_text(recorded) +
+            "; only that one can finish them. If you have it still, run 'pawl fase recover "
+            "--binary PROGRAM " +
+            path() + "', and keep old programs until then");
+  }
+  for (const OpenFase& fase : open) PAWL_TRY(check_chain(fase.found.chain));
+
+  std::vector<std::uint64_t> unused;
+  for (const OpenFase& fase : open)
+    PAWL_TRY(take_blocks_back(log(fase.log), fase.found.chain.back(), *blocks_, unused));
+  memory_->fence();
+  // Only then: what was taken back once may be another FASE's the next time.
+  for (const OpenFase& fase : open) forget_entries_behind(log(fase.log), fase.found, *memory_);
+  memory_->fence();
+  for (const std::uint64_t block : unused) blocks_->give_back(block);
+
+  RecoveryLocks locks;
+  std::vector<std::unique_ptr<RecoveredFase>> fases;
+  for (const OpenFase& fase : open) {
+    fases.push_back(std::make_unique<RecoveredFase>(*this, fase.log, fase.found, locks));
+    is_log_taken_[fase.log] = true;
+  }
+  // All of them before the first goes on.
+  for (const auto& fase : fases) PAWL_TRY(fase->retake_locks());
+  std::vector<std::thread> threads;
+  for (const auto& fase : fases) threads.emplace_back([&fase] { fase->run(); });
+  for (std::thread& thread : threads) thread.join();
+
+  std::size_t failed = 0;
+  std::string why;
+  for (const auto& fase : fases) {
+    if (fase->outcome().ok()) continue;
+    ++failed;
+    if (why.empty()) why = fase->where() + ": " + fase->outcome().text();
+  }
+  fases_recovered_ = fases.size() - failed;
+  if (failed == 0) return {};
+  return Status::failure(ENOTRECOVERABLE, path() + ": " + std::to_string(failed) + " of " +
+                                              std::to_string(fases.size()) +
+                                              " interrupted sections could not be finished; " +
+                                              why);
+}
+
+}  // namespace pawl::fase

@@ -1,0 +1,94 @@
+// A file of failure-atomic sections: opened, mapped at its address, recovered, and its areas.
+//
+// A process has one open at a time.  What its threads do there is in thread.h.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "fase/blocks.h"
+#include "fase/direct_memory.h"
+#include "fase/format.h"
+#include "fase/log.h"
+#include "medium/named_medium.h"
+
+namespace pawl::fase {
+
+struct FileOptions {
+  std::uint64_t heap_bytes = 0;  // of a new file: for its blocks
+};
+
+class File {
+ public:
+  // As pawl_fase_open().
+  static Result<std::unique_ptr<File>> open(const char* path, const FileOptions& options);
+  ~File();
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  const std::string& path() const { return file_.path; }
+  Header& header() const { return *header_; }
+  std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(header_); }
+  std::uint64_t size_bytes() const { return mapped_bytes_; }
+  bool holds(const void* at) const {
+    return reinterpret_cast<std::uint64_t>(at) - address() < size_bytes();
+  }
+  DirectMemory& memory() { return *memory_; }
+  Blocks& blocks() { return *blocks_; }
+  // Whether it survives a loss of power, and not only the process.
+  bool is_persistent() const { return is_persistent_; }
+  // What a lock's word begins with in this run.
+  std::uint32_t lock_word() const { return lock_word_; }
+  std::uint64_t fases_recovered() const { return fases_recovered_; }
+
+  // Logs, for threads.  A thread that ends gives its own back.
+  static constexpr std::uint32_t kNoLog = ~std::uint32_t{0};
+  std::uint32_t take_log();  // kNoLog: all are taken
+  void give_back_log(std::uint32_t index, std::uint64_t next_number);
+  LogArea& log(std::uint32_t index) const;
+  std::uint64_t next_number(std::uint32_t index) const { return next_numbers_[index]; }
+
+  // In a forked child: lets go of the lock without releasing it.
+  void abandon();
+
+ private:
+  File(NamedFile file, std::unique_ptr<DirectMemory> memory, bool is_persistent)
+      : file_(std::move(file)), memory_(std::move(memory)), is_persistent_(is_persistent) {}
+
+  Status lock();
+  Status find(const FileOptions& options);
+  Status make(std::uint64_t size_bytes);
+  Status map(std::uint64_t address, std::uint64_t size_bytes);
+  Status take_space(std::uint64_t offset, std::uint64_t size_bytes);
+  BlocksArea heap_area();
+  Status open_blocks();
+  Status recover();
+  void begin_run();
+  void store_durably(std::uint64_t& word, std::uint64_t value);
+  std::uint32_t logs_used() const;
+
+  NamedFile file_;
+  const std::unique_ptr<DirectMemory> memory_;
+  const bool is_persistent_;
+  Header* header_ = nullptr;
+  std::uint64_t mapped_bytes_ = 0;
+  std::unique_ptr<Blocks> blocks_;
+  std::uint32_t lock_word_ = 0;
+  std::uint64_t fases_recovered_ = 0;
+
+  std::mutex logs_mutex_;
+  std::array<bool, kThreadsMax> is_log_taken_{};
+  std::array<std::uint64_t, kThreadsMax> next_numbers_{};
+};
+
+// EINVAL: it is none; ENOTSUP: of a newer version; EUCLEAN: damaged.
+Status check_identity(const Identity& identity, const std::string& path, std::uint64_t file_bytes);
+// Empty: none is recorded, or it was torn.
+std::vector<std::byte> recorded_fingerprint(const Header& header);
+
+}  // namespace pawl::fase

@@ -1,0 +1,57 @@
+// The program's own: its functions that have regions, and what tells it from every other program.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fase/abi.h"
+#include "medium/status.h"
+
+namespace pawl::fase {
+
+// Functions are numbered from 1, in the order in which the linker gathered them.
+class Program {
+ public:
+  static Program& own();
+
+  // Calls with what is known do nothing.
+  void add(const pawl_fase_function* begin, const pawl_fase_function* end);
+
+  bool has_functions() const { return begin_ != end_; }
+  // The function's number; it must be one of the program's.
+  std::uint32_t number_of(const pawl_fase_function* function) const {
+    PAWL_ASSERT(function >= begin_ && function < end_);
+    return static_cast<std::uint32_t>(function - begin_) + 1;
+  }
+  // Null: there is none of that number.
+  const pawl_fase_function* function(std::uint32_t number) const {
+    return number - 1 < static_cast<std::size_t>(end_ - begin_) ? begin_ + (number - 1) : nullptr;
+  }
+  // Null: no function of the program begins there.
+  const pawl_fase_function* find(const void* address) const;
+
+  // ENOTSUP: FASEs of this program could not be finished by another process of it, with what to do.
+  Status check() const;
+  // The GNU build-id of the executable; empty when the linker made none.
+  std::vector<std::byte> fingerprint() const;
+  // Whether the program can only read what is there: constants, which another process of it has,
+  // too.
+  bool is_constant(const void* at) const;
+
+ private:
+  const pawl_fase_function* begin_ = nullptr;
+  const pawl_fase_function* end_ = nullptr;
+  bool has_other_table_ = false;
+  std::vector<const pawl_fase_function*> by_address_;
+};
+
+// "0123abcd"; "none" when it is empty.
+std::string fingerprint_text(std::span<const std::byte> fingerprint);
+
+// Of the file of a program, which is not started.
+Result<std::vector<std::byte>> fingerprint_of_file(const std::string& path);
+
+}  // namespace pawl::fase

@@ -1,0 +1,71 @@
+// What compiled code calls about its regions and about memory.
+
+#include <cerrno>
+
+#include "fase/abi.h"
+#include "fase/program.h"
+#include "fase/recovered_fase.h"
+#include "fase/recovery_by_order.h"
+#include "fase/thread.h"
+#include "pawl/fase.h"
+
+namespace {
+
+using pawl::fase::Program;
+using pawl::fase::RecoveredFase;
+using pawl::fase::Thread;
+
+}  // namespace
+
+extern "C" {
+
+PAWL_PUBLIC void pawl_fase_register(const struct pawl_fase_function* begin,
+                                    const struct pawl_fase_function* end) {
+  Program::own().add(begin, end);
+  pawl::fase::recover_by_order();
+}
+
+PAWL_PUBLIC void pawl_fase_cut(const struct pawl_fase_function* function, uint32_t region,
+                               const void* live_ins) {
+  Thread::current().cut({function, region, live_ins});
+}
+
+PAWL_PUBLIC void pawl_fase_call(const struct pawl_fase_function* function, uint32_t region,
+                                const void* live_ins) {
+  Thread::current().call({function, region, live_ins});
+}
+
+PAWL_PUBLIC void pawl_fase_call_indirect(const struct pawl_fase_function* function, uint32_t region,
+                                         const void* live_ins, const void* callee) {
+  Thread& thread = Thread::current();
+  if (thread.is_in_fase() && Program::own().find(callee) == nullptr) {
+    thread.refuse(function, function->regions[region].line,
+                  "a call through a pointer of a function that was not compiled for it", true);
+  }
+  thread.call({function, region, live_ins});
+}
+
+PAWL_PUBLIC void pawl_fase_return(void) { Thread::current().call_returned(); }
+
+PAWL_PUBLIC void pawl_fase_stored(const void* at, size_t bytes) {
+  if (pawl::fase::is_in_window(at)) Thread::current().stored(at, bytes);
+}
+
+PAWL_PUBLIC void* pawl_fase_volatile_target(void* at, size_t bytes) {
+  RecoveredFase* const recovered = Thread::current().recovered();
+  return recovered == nullptr || pawl::fase::is_in_window(at) ? at : recovered->sink(bytes);
+}
+
+PAWL_PUBLIC void pawl_fase_volatile_load(const struct pawl_fase_function* function, uint32_t line,
+                                         const void* at) {
+  Thread& thread = Thread::current();
+  if (!thread.is_armed() || pawl::fase::is_in_window(at) || Program::own().is_constant(at)) return;
+  thread.refuse(function, line, "a load of volatile memory", false);
+}
+
+PAWL_PUBLIC void pawl_fase_refuse(const struct pawl_fase_function* function, uint32_t line,
+                                  const char* what) {
+  Thread::current().refuse(function, line, what, false);
+}
+
+}  // extern "C"

@@ -1,0 +1,564 @@
+#include "fase/thread.h"
+
+#include <pthread.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+
+#include "fase/program.h"
+#include "fase/recovered_fase.h"
+#include "medium/law.h"
+
+namespace pawl::fase {
+namespace {
+
+// Longer ranges are flushed at once: most of their lines are stored to once.
+constexpr std::uint64_t kLinesAtOnceMin = 32;
+
+std::atomic<File*> the_open_file{nullptr};
+std::atomic<bool> is_child{false};
+
+// Next to the thread's own registers: the run-time asks for it at each of its calls.
+__attribute__((tls_model("initial-exec"))) thread_local Thread* the_thread = nullptr;
+
+struct Threads {
+  std::mutex mutex;
+  std::set<Thread*> all;
+  Counts of_ended;
+  pthread_key_t key{};
+};
+
+void end_of_thread(void* thread);
+
+// Never destroyed: threads may outlive main().
+Threads& threads() {
+  static auto* const made = [] {
+    auto* const fresh = new Threads;
+    PAWL_ASSERT(::pthread_key_create(&fresh->key, end_of_thread) == 0);
+    return fresh;
+  }();
+  return *made;
+}
+
+void end_of_thread(void* thread) {
+  auto* const of = static_cast<Thread*>(thread);
+  // It ends with locks held: its FASE stays as it is, and so does its log.
+  if (of->is_in_fase()) return;
+  of->detach();
+  Threads& all = threads();
+  const std::lock_guard lock(all.mutex);
+  all.of_ended.add(of->counts());
+  all.all.erase(of);
+  the_thread = nullptr;
+  delete of;
+}
+
+}  // namespace
+
+File* open_file() { return the_open_file.load(std::memory_order_acquire); }
+void set_open_file(File* file) { the_open_file.store(file, std::memory_order_release); }
+bool is_forked_child() { return is_child.load(std::memory_order_relaxed); }
+void become_forked_child() {
+  is_child = true;
+  the_open_file = nullptr;
+  if (the_thread != nullptr) the_thread->forget_file();
+}
+
+void Counts::add(const Counts& other) {
+  add(fases, other.fases.load(std::memory_order_relaxed));
+  add(fases_armed, other.fases_armed.load(std::memory_order_relaxed));
+  add(frames, other.frames.load(std::memory_order_relaxed));
+  add(fences, other.fences.load(std::memory_order_relaxed));
+  add(lines_flushed, other.lines_flushed.load(std::memory_order_relaxed));
+  add(bytes_logged, other.bytes_logged.load(std::memory_order_relaxed));
+}
+
+void sum_counts(Counts& sum) {
+  Threads& all = threads();
+  const std::lock_guard lock(all.mutex);
+  sum.add(all.of_ended);
+  for (const Thread* thread : all.all) sum.add(thread->counts());
+}
+
+void begin_counting() {
+  Threads& all = threads();
+  const std::lock_guard lock(all.mutex);
+  all.of_ended.clear();
+  for (Thread* thread : all.all) thread->counts().clear();
+}
+
+void Counts::clear() {
+  for (auto* count : {&fases, &fases_armed, &frames, &fences, &lines_flushed, &bytes_logged})
+    count->store(0, std::memory_order_relaxed);
+}
+
+Status detach_all_threads() {
+  Threads& all = threads();
+  const std::lock_guard lock(all.mutex);
+  for (const Thread* thread : all.all) {
+    if (thread->is_in_fase())
+      return Status::failure(EBUSY,
+                             "a thread is in a failure-atomic section; the file can be closed when "
+                             "all locks are released");
+  }
+  for (Thread* thread : all.all) thread->detach();
+  return {};
+}
+
+// ------------------------------------------------------------------------------------------ thread
+
+const pawl_fase_region& Site::described() const {
+  PAWL_ASSERT(region < function->region_count);
+  return function->regions[region];
+}
+
+std::span<const std::byte> Site::bytes() const {
+  const std::size_t count = described().live_in_bytes;
+  PAWL_ASSERT(count <= PAWL_FASE_LIVE_IN_BYTES_MAX);
+  return {static_cast<const std::byte*>(live_ins), count};
+}
+
+Thread& Thread::current() {
+  if (the_thread == nullptr) {
+    auto* const made = new Thread;
+    Threads& all = threads();
+    {
+      const std::lock_guard lock(all.mutex);
+      all.all.insert(made);
+    }
+    ::pthread_setspecific(all.key, made);
+    the_thread = made;
+  }
+  return *the_thread;
+}
+
+void Thread::set_current(Thread* thread) { the_thread = thread; }
+
+File* Thread::file() const { return recovered_ != nullptr ? file_ : open_file(); }
+
+void Thread::attach() {
+  if (log_) return;
+  file_ = file();
+  PAWL_ASSERT(file_ != nullptr);
+  log_index_ = file_->take_log();
+  if (log_index_ == File::kNoLog) {
+    end_program("more than " + std::to_string(kThreadsMax) +
+                " threads have used failure-atomic sections and not ended");
+  }
+  log_.emplace(file_->log(log_index_), file_->memory(), file_->next_number(log_index_));
+}
+
+void Thread::detach() {
+  if (file_ == nullptr) return;
+  persist_stored();
+  if (log_) file_->give_back_log(log_index_, log_->next_number());
+  log_.reset();
+  log_index_ = File::kNoLog;
+  file_ = nullptr;
+}
+
+void Thread::forget_file() {
+  log_.reset();
+  file_ = nullptr;
+  is_armed_ = false;
+  has_unfenced_ = false;
+  entries_ = 0;
+  list_ = 0;
+  lines_.take([](std::uint64_t) {});
+}
+
+// The text goes to standard error: who called may not look at the last error.
+void Thread::end_program(const std::string& why) const {
+  std::fprintf(stderr, "pawl: %s\n", why.c_str());
+  std::abort();
+}
+
+// ------------------------------------------------------------------------------------- durability
+
+void Thread::flush(std::uint64_t at, std::size_t count) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address in the file
+  file()->memory().flush(reinterpret_cast<const std::byte*>(at), count);
+  const std::uint64_t lines = (at + count - 1) / kLineBytes - at / kLineBytes + 1;
+  Counts::add(counts_.lines_flushed, lines);
+  has_unfenced_ = true;
+}
+
+void Thread::flush_stored() {
+  lines_.take([this](std::uint64_t line) { flush(line, kLineBytes); });
+}
+
+void Thread::fence() {
+  file()->memory().fence();
+  Counts::add(counts_.fences, 1);
+  has_unfenced_ = false;
+  has_new_entries_ = false;
+}
+
+void Thread::persist_stored() {
+  if (!is_anything_unfenced()) return;
+  flush_stored();
+  fence();
+}
+
+void Thread::persist(const void* at, std::size_t count) {
+  if (count > 0) flush(reinterpret_cast<std::uint64_t>(at), count);
+  fence();
+}
+
+void Thread::stored(const void* at, std::size_t count) {
+  if (!is_in_window(at) || count == 0 || file() == nullptr) return;
+  if (is_in_fase() && needs_frame_ && !is_own_block(reinterpret_cast<std::uint64_t>(at))) {
+    end_program(
+        "a store into persistent memory came before the frame that would repeat it after a crash: "
+        "behind each lock that is taken there must be a cut before the next store");
+  }
+  stored_unchecked(at, count);
+}
+
+void Thread::stored_unchecked(const void* at, std::size_t count) {
+  file()->memory().tell_stored(at, count);
+  if (file_ == nullptr) file_ = file();
+  const auto address = reinterpret_cast<std::uint64_t>(at);
+  const std::uint64_t first = address / kLineBytes;
+  const std::uint64_t lines = (address + count - 1) / kLineBytes - first + 1;
+  if (lines >= kLinesAtOnceMin) return flush(address, count);
+  for (std::uint64_t line = first; line < first + lines; ++line) {
+    if (lines_.add(line * kLineBytes)) continue;
+    flush_stored();
+    lines_.add(line * kLineBytes);
+  }
+}
+
+// ------------------------------------------------------------------------------------------ frames
+
+FrameName Thread::put(const Frame& frame) {
+  const FrameName name = log_->write(frame);
+  const std::size_t lines = log_->lines_of(frame);
+  Counts::add(counts_.frames, 1);
+  Counts::add(counts_.lines_flushed, lines);
+  Counts::add(counts_.bytes_logged, lines * kLineBytes);
+  return name;
+}
+
+void Thread::write_frame(const Site& site) {
+  if (depth_ >= kDepthMax) {
+    end_program("calls in a failure-atomic section go deeper than " + std::to_string(kDepthMax));
+  }
+  const Program& program = Program::own();
+  std::array<std::uint8_t, kDepthMax> places{};
+  std::uint64_t caller = 0;
+  for (std::uint32_t depth = 0; depth < depth_; ++depth) {
+    Level& level = levels_[depth];
+    if (level.name.number == 0) {
+      level.name = put({.function = program.number_of(level.function),
+                        .region = level.region,
+                        .after_call = true,
+                        .depth = depth,
+                        .caller = caller,
+                        .live_ins = {level.live_ins.data(), level.live_in_bytes}});
+    }
+    caller = level.name.number;
+    places[depth] = level.name.place;
+  }
+  const FrameName name = put({.function = program.number_of(site.function),
+                              .region = site.region,
+                              .depth = depth_,
+                              .list = list_,
+                              .entries = entries_,
+                              .caller = caller,
+                              .locks = locks(),
+                              .live_ins = site.bytes()});
+  // The list that is begun after this frame is named after it.
+  if (list_ == 0) list_ = name.number;
+  places[depth_] = name.place;
+  // Rule 4.
+  if (is_broken(Law::frame_before_store)) {
+    has_unfenced_ = true;
+  } else {
+    fence();
+  }
+  log_->keep({places.data(), depth_ + 1});
+  last_frame_depth_ = depth_;
+  locks_in_frame_ = lock_count_;
+  needs_frame_ = false;
+}
+
+void Thread::log_frame(const Site& site) {
+  attach();
+  // Rule 3.
+  if (!is_broken(Law::outputs_before_frame)) persist_stored();
+  write_frame(site);
+  if (is_armed_) return;
+  is_armed_ = true;
+  Counts::add(counts_.fases_armed, 1);
+}
+
+void Thread::cut(const Site& site) {
+  if (!is_in_fase() || file() == nullptr) return;
+  // What is freed in a long FASE can be used again before it ends: it will not be taken back.
+  const std::uint32_t published = entries_ > kBlocksMax / 2 ? publish_blocks() : 0;
+  log_frame(site);
+  give_back_freed(published);
+}
+
+void Thread::call(const Site& site) {
+  if (!is_in_fase()) return;
+  if (depth_ < kDepthMax) {
+    Level& level = levels_[depth_];
+    level.function = site.function;
+    level.region = site.region;
+    level.name = {};
+    const auto bytes = site.bytes();
+    level.live_in_bytes = static_cast<std::uint32_t>(bytes.size());
+    std::copy(bytes.begin(), bytes.end(), level.live_ins.begin());
+  }
+  ++depth_;
+}
+
+void Thread::call_returned() {
+  if (!is_in_fase()) return;
+  if (depth_ == 0) {
+    // The FASE began in what was called, and nothing says where its caller goes on.
+    if (is_armed_)
+      refuse(nullptr, 0, "a return from the function that took the first lock, with locks held",
+             false);
+    return;
+  }
+  --depth_;
+  // Of what the frame's region read nothing is known here.
+  if (last_frame_depth_ > depth_) needs_frame_ = true;
+}
+
+void Thread::refuse(const pawl_fase_function* function, std::uint32_t line, const char* what,
+                    bool even_unarmed) {
+  if (!is_in_fase() || (!is_armed_ && !even_unarmed)) return;
+  std::string text;
+  if (function != nullptr) {
+    text = std::string(function->source) + ":" + std::to_string(line) + ": in " + function->name +
+           ": ";
+  }
+  text += std::string(what) + " in a failure-atomic section cannot be repeated after a crash";
+  if (recovered_ != nullptr) recovered_->fail(Status::failure(ENOTRECOVERABLE, text));
+  if (is_refused_) return;
+  is_refused_ = true;
+  std::fprintf(stderr, "pawl: %s; the program ends when the section does\n", text.c_str());
+}
+
+// ------------------------------------------------------------------------------------------- locks
+
+std::uint64_t Thread::held_lock(std::uint64_t address) const {
+  for (std::uint32_t i = lock_count_; i > 0; --i) {
+    if ((locks_[i - 1] & ~kLockBits) == address) return locks_[i - 1];
+  }
+  return 0;
+}
+
+void Thread::check_room_for_lock() const {
+  if (lock_count_ == kLocksMax)
+    end_program("a thread takes more than " + std::to_string(kLocksMax) + " locks at a time");
+}
+
+void Thread::add_lock(std::uint64_t lock) {
+  PAWL_ASSERT(lock_count_ < kLocksMax);
+  if (lock_count_ == 0) {
+    depth_ = 0;
+    last_frame_depth_ = 0;
+    Counts::add(counts_.fases, 1);
+  }
+  locks_[lock_count_++] = lock;
+  // Until a frame names it, another thread's recovery may have the lock before this one's.
+  needs_frame_ = true;
+}
+
+void Thread::remove_lock(std::uint64_t lock, const Site& site) {
+  std::uint32_t at = lock_count_;
+  while (at > 0 && locks_[at - 1] != lock) --at;
+  PAWL_ASSERT(at > 0);
+  std::copy(locks_.begin() + at, locks_.begin() + lock_count_, locks_.begin() + at - 1);
+  --lock_count_;
+  if (lock_count_ == 0) return end_fase();
+  if (is_armed_ && at > locks_in_frame_) {
+    // Nothing was stored under it (rule 1), and what was read comes with the next frame, or is read
+    // again.
+    return persist_stored();
+  }
+  const std::uint32_t published = publish_blocks();
+  if (is_armed_) {
+    if (site.function == nullptr) {
+      end_program(
+          "a lock was released while others are held, where the compiler saw none; the function "
+          "that took them must be compiled with the same options");
+    }
+    // Rule 5.
+    log_frame(site);
+  } else {
+    persist_stored();
+  }
+  give_back_freed(published);
+}
+
+void Thread::end_in_log() {
+  const FrameName name = put({});
+  fence();
+  log_->keep({&name.place, 1});
+}
+
+void Thread::end_fase() {
+  const std::uint32_t published = publish_blocks();
+  // Rule 3; and to release a lock is to show others what was stored.
+  if (!is_broken(Law::outputs_before_frame)) persist_stored();
+  if (is_armed_) end_in_log();
+  give_back_freed(published);
+  is_armed_ = false;
+  needs_frame_ = true;
+  list_ = 0;
+  if (recovered_ != nullptr) recovered_->finish();
+}
+
+void Thread::fase_was_left() {
+  if (!is_refused_ || is_in_fase()) return;
+  end_program("ending the program, for what was said above");
+}
+
+// ------------------------------------------------------------------------------------------ blocks
+
+std::uint32_t Thread::publish_blocks() {
+  const std::uint32_t published = entries_;
+  if (published == 0) return 0;
+  // What recovery would take back must be known to it before it can be found.
+  if (is_armed_ && has_new_entries_ && !is_broken(Law::list_before_blocks)) {
+    flush_stored();
+    fence();
+  }
+  Blocks& blocks = file()->blocks();
+  for (std::uint32_t i = 0; i < published; ++i) {
+    const std::uint64_t block = log_->block(i).block;
+    if ((block & kFreedBit) != 0) {
+      blocks.set_free(block & ~kFreedBit);
+    } else {
+      blocks.set_used(block);
+    }
+  }
+  has_unfenced_ = true;
+  entries_ = 0;
+  list_ = 0;
+  return published;
+}
+
+void Thread::give_back_freed(std::uint32_t entries) {
+  for (std::uint32_t i = 0; i < entries; ++i) {
+    const std::uint64_t block = log_->block(i).block;
+    if ((block & kFreedBit) != 0) file()->blocks().give_back(block & ~kFreedBit);
+  }
+}
+
+Status Thread::add_block(std::uint64_t block) {
+  attach();
+  if (entries_ == kBlocksMax) {
+    return Status::failure(ENOSPC,
+                           "a region of a failure-atomic section allocates and frees more "
+                           "than " +
+                               std::to_string(kBlocksMax) + " blocks");
+  }
+  if (list_ == 0) list_ = log_->take_number();
+  log_->put_block(entries_++, {list_, block});
+  has_new_entries_ = true;
+  return {};
+}
+
+bool Thread::is_own_block(std::uint64_t address) const {
+  for (std::uint32_t i = entries_; i > 0; --i) {
+    const std::uint64_t block = log_->block(i - 1).block;
+    if ((block & kFreedBit) != 0) continue;
+    const auto size = file()->blocks().usable_size(block);
+    if (size.ok() && address - block < size.value()) return true;
+  }
+  return false;
+}
+
+Result<void*> Thread::allocate(std::uint64_t size_bytes, bool zeroed) {
+  auto reserved = file()->blocks().reserve(size_bytes);
+  if (!reserved.ok()) return reserved.status();
+  const std::uint64_t block = reserved.value();
+  void* const at = reinterpret_cast<void*>(block);  // NOLINT(performance-no-int-to-ptr)
+  if (is_in_fase()) {
+    if (Status added = add_block(block); !added.ok()) {
+      file()->blocks().give_back(block);
+      return added;
+    }
+  }
+  if (zeroed && size_bytes > 0) {
+    std::memset(at, 0, size_bytes);
+    stored_unchecked(at, size_bytes);
+  }
+  if (!is_in_fase()) {
+    file()->blocks().set_used(block);
+    has_unfenced_ = true;
+    persist_stored();
+  }
+  return at;
+}
+
+Status Thread::free(void* block) {
+  const auto address = reinterpret_cast<std::uint64_t>(block);
+  Blocks& blocks = file()->blocks();
+  PAWL_TRY(blocks.begin_free(address));
+  if (is_in_fase()) {
+    Status added = add_block(address | kFreedBit);
+    if (!added.ok()) blocks.cancel_free(address);
+    return added;
+  }
+  blocks.set_free(address);
+  has_unfenced_ = true;
+  persist_stored();
+  blocks.give_back(address);
+  return {};
+}
+
+// ---------------------------------------------------------------------------------------- recovery
+
+void Thread::adopt(File& file, std::uint32_t log, std::uint64_t next_number,
+                   std::span<const FoundFrame> chain, RecoveredFase& fase) {
+  const FoundFrame& innermost = chain.back();
+  const Program& program = Program::own();
+  file_ = &file;
+  recovered_ = &fase;
+  log_index_ = log;
+  log_.emplace(file.log(log), file.memory(), next_number);
+  std::array<std::uint8_t, kDepthMax> places{};
+  for (std::size_t depth = 0; depth < chain.size(); ++depth) {
+    const FoundFrame& frame = chain[depth];
+    places[depth] = frame.name.place;
+    if (depth + 1 == chain.size()) break;
+    Level& level = levels_[depth];
+    level.function = program.function(frame.function);
+    level.region = frame.region;
+    level.name = frame.name;
+    level.live_in_bytes = level.function->regions[frame.region].live_in_bytes;
+    std::copy_n(frame.live_ins.begin(), level.live_in_bytes, level.live_ins.begin());
+  }
+  log_->keep({places.data(), chain.size()});
+  std::copy(innermost.locks.begin(), innermost.locks.end(), locks_.begin());
+  lock_count_ = static_cast<std::uint32_t>(innermost.locks.size());
+  locks_in_frame_ = lock_count_;
+  depth_ = innermost.depth;
+  last_frame_depth_ = depth_;
+  list_ = innermost.list;
+  entries_ = innermost.entries;
+  is_armed_ = true;
+  needs_frame_ = false;
+}
+
+Site Thread::return_in_recovery() {
+  PAWL_ASSERT(depth_ > 0);
+  --depth_;
+  needs_frame_ = true;
+  const Level& level = levels_[depth_];
+  return {level.function, level.region, level.live_ins.data()};
+}
+
+}  // namespace pawl::fase

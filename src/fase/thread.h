@@ -1,0 +1,182 @@
+// What a thread knows of its FASE, and how it moves it on: frames, what was stored, blocks.
+//
+// docs/fase-design.md tells the rules; their numbers are named in thread.cc where they are kept.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "fase/file.h"
+#include "fase/log.h"
+#include "fase/stored_lines.h"
+
+namespace pawl::fase {
+
+class RecoveredFase;
+
+// A region of a function, and what it takes.
+struct Site {
+  const pawl_fase_function* function = nullptr;
+  std::uint32_t region = 0;
+  const void* live_ins = nullptr;
+
+  const pawl_fase_region& described() const;
+  std::span<const std::byte> bytes() const;
+};
+
+struct Counts {
+  std::atomic<std::uint64_t> fases{0};
+  std::atomic<std::uint64_t> fases_armed{0};
+  std::atomic<std::uint64_t> frames{0};
+  std::atomic<std::uint64_t> fences{0};
+  std::atomic<std::uint64_t> lines_flushed{0};
+  std::atomic<std::uint64_t> bytes_logged{0};
+
+  // Only the thread itself counts.
+  static void add(std::atomic<std::uint64_t>& to, std::uint64_t count) {
+    to.store(to.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+  }
+  void add(const Counts& other);
+  void clear();
+};
+
+class Thread {
+ public:
+  // The calling thread's.
+  static Thread& current();
+  // A thread of the recovery has another one for a while.
+  static void set_current(Thread* thread);
+
+  Thread() = default;
+  Thread(const Thread&) = delete;
+  Thread& operator=(const Thread&) = delete;
+
+  // --- the file ---
+  // Null: none is open.
+  File* file() const;
+  // Of recovery: the FASE that this thread finishes; else null.
+  RecoveredFase* recovered() const { return recovered_; }
+  // Gives its log back.  Not in a FASE.
+  void detach();
+  // In a forked child.
+  void forget_file();
+
+  // --- the FASE ---
+  bool is_in_fase() const { return lock_count_ > 0; }
+  bool is_armed() const { return is_armed_; }
+
+  std::span<const std::uint64_t> locks() const { return {locks_.data(), lock_count_}; }
+  // The lock at the address, as it was taken last; 0: it is not held.
+  std::uint64_t held_lock(std::uint64_t address) const;
+  // Ends the program when there is no room for one more.
+  void check_room_for_lock() const;
+  // The lock was taken: the FASE begins if it is the first.
+  void add_lock(std::uint64_t lock);
+  // That is about to be undone.  On return it may be: no durable frame names the lock any more, or
+  // it was the last one, and the FASE has ended.  In recovery it does not return then.
+  void remove_lock(std::uint64_t lock, const Site& site);
+  // After that: refused FASEs end the program.
+  void fase_was_left();
+
+  void cut(const Site& site);
+  void call(const Site& site);
+  void call_returned();
+  std::uint32_t depth() const { return depth_; }
+
+  // What cannot be executed again was met.
+  void refuse(const pawl_fase_function* function, std::uint32_t line, const char* what,
+              bool even_unarmed);
+
+  // --- memory ---
+  void stored(const void* at, std::size_t count);
+  // The same, of what may be stored before a frame: locks, and blocks that nobody else knows.
+  void stored_unchecked(const void* at, std::size_t count);
+  // Durable on return: all that the thread stored.
+  void persist_stored();
+  void persist(const void* at, std::size_t count);
+
+  // --- blocks ---
+  // Null: errno and the last error are set, as pawl_fase_malloc() says.
+  Result<void*> allocate(std::uint64_t size_bytes, bool zeroed);
+  Status free(void* block);
+
+  const Counts& counts() const { return counts_; }
+  Counts& counts() { return counts_; }
+
+  // --- recovery ---
+  // Takes over the FASE that a log holds.
+  void adopt(File& file, std::uint32_t log, std::uint64_t next_number,
+             std::span<const FoundFrame> chain, RecoveredFase& fase);
+  // The innermost function returned, in recovery: where its caller goes on.
+  Site return_in_recovery();
+
+ private:
+  // A function that has called another one.
+  struct Level {
+    const pawl_fase_function* function = nullptr;
+    std::uint32_t region = 0;
+    FrameName name;  // once it is in the log
+    std::uint32_t live_in_bytes = 0;
+    alignas(kWordBytes) std::array<std::byte, PAWL_FASE_LIVE_IN_BYTES_MAX> live_ins;
+  };
+
+  void end_fase();
+  void end_in_log();
+  // A frame at the site, and before it all that was stored.  Durable on return.
+  void log_frame(const Site& site);
+  void attach();
+  void write_frame(const Site& site);
+  FrameName put(const Frame& frame);
+  void flush(std::uint64_t at, std::size_t count);
+  void flush_stored();
+  void fence();
+  bool is_anything_unfenced() const { return has_unfenced_ || !lines_.empty(); }
+  // Sets and clears the bits of the list's blocks, flushed, and begins another list.  Returns how
+  // many it had: once a frame is durable that does not know them, or the end is,
+  std::uint32_t publish_blocks();
+  // those that were freed can be allocated.
+  void give_back_freed(std::uint32_t entries);
+  bool is_own_block(std::uint64_t address) const;
+  Status add_block(std::uint64_t block);
+  [[noreturn]] void end_program(const std::string& why) const;
+
+  File* file_ = nullptr;  // that has the log
+  std::uint32_t log_index_ = File::kNoLog;
+  std::optional<Log> log_;
+  RecoveredFase* recovered_ = nullptr;
+
+  std::uint32_t lock_count_ = 0;
+  std::uint32_t locks_in_frame_ = 0;  // the first ones, once the FASE is armed
+  std::uint32_t depth_ = 0;
+  bool is_armed_ = false;
+  bool needs_frame_ = true;       // before the next store
+  bool has_unfenced_ = false;     // flushed, and not fenced
+  bool has_new_entries_ = false;  // of the list, that were not fenced
+  bool is_refused_ = false;
+  std::uint32_t last_frame_depth_ = 0;
+  std::uint64_t list_ = 0;
+  std::uint32_t entries_ = 0;
+  std::array<std::uint64_t, kLocksMax> locks_{};
+  StoredLines lines_;
+  Counts counts_;
+  std::array<Level, kDepthMax> levels_{};
+};
+
+// All threads' counts, of those that ended, too; since the file was opened.
+void sum_counts(Counts& sum);
+// EBUSY: a thread is in a FASE.  Else all threads give their logs back.
+Status detach_all_threads();
+void begin_counting();
+
+// The file that is open; null: none.
+File* open_file();
+void set_open_file(File* file);
+// In a forked child of a process that had one open.
+bool is_forked_child();
+void become_forked_child();
+
+}  // namespace pawl::fase

@@ -1,0 +1,118 @@
+// Several locks, several threads: what a FASE has released is not done again, and FASEs that were
+// interrupted together are finished together.
+#include "fase/accounts.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include "fase/crash_everywhere.h"
+
+namespace pawl {
+namespace {
+
+using test::Account;
+using test::accounts_of;
+
+class FaseAccounts : public test::FaseTest {
+ protected:
+  FaseAccounts() {
+    open_and([](pawl_fase* fase) { test::make_accounts(fase); });
+  }
+};
+
+TEST_F(FaseAccounts, ATransferIsDoneOrNotAtAll) {
+  std::set<std::uint64_t> balances;
+  crash_everywhere(
+      [](pawl_fase* fase) { test::transfer(accounts_of(fase), accounts_of(fase) + 1, 100); },
+      [&](pawl_fase* fase) {
+        const Account* const accounts = accounts_of(fase);
+        test::expect_balanced(accounts);
+        EXPECT_EQ(accounts[0].balance + 100 * accounts[0].transfers, test::kBalance);
+        balances.insert(accounts[1].balance);
+      });
+  EXPECT_EQ(balances, (std::set<std::uint64_t>{1000, 1100}));
+}
+
+// Another thread gets the lock that was released, and what it does then stays.
+TEST_F(FaseAccounts, WhatFollowsAReleaseIsNotUndone) {
+  static pawl_fase* opened = nullptr;
+  std::uint64_t both = 0;
+  crash_everywhere(
+      [](pawl_fase* fase) {
+        opened = fase;
+        test::transfer(accounts_of(fase), accounts_of(fase) + 1, 100);
+      },
+      [&](pawl_fase* fase) {
+        const Account* const accounts = accounts_of(fase);
+        test::expect_balanced(accounts);
+        if (accounts[0].transfers == 1 && accounts[1].deposits == 1) ++both;
+      },
+      [] {
+        if (opened != nullptr) test::try_deposit(accounts_of(opened) + 1);
+      });
+  EXPECT_GT(both, 0u);
+}
+
+// Two FASEs of which one needs a lock that the other has.
+TEST_F(FaseAccounts, FasesThatWaitForOneAnotherAreFinished) {
+  ASSERT_EQ(std::fflush(nullptr), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    static std::atomic<int> armed{0};
+    const auto arrive_and_crash = [] {
+      if (++armed == 2) ::_exit(42);
+      for (;;) ::pause();
+    };
+    Account* const accounts = accounts_of(open());
+    std::thread other([&] { test::count_both(accounts + 1, accounts + 2, arrive_and_crash); });
+    test::count_both(accounts, accounts + 1, arrive_and_crash);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+  open_and([](pawl_fase* fase) {
+    const Account* const accounts = accounts_of(fase);
+    EXPECT_EQ(accounts[0].transfers, 1u);
+    EXPECT_EQ(accounts[1].transfers, 2u);
+    EXPECT_EQ(accounts[2].transfers, 1u);
+    pawl_fase_statistics statistics;
+    ASSERT_EQ(pawl_fase_stats(fase, &statistics), 0);
+    EXPECT_EQ(statistics.sections_recovered, 2u);
+  });
+}
+
+TEST_F(FaseAccounts, ManyThreadsAreKilledAndNothingIsMissing) {
+  constexpr int kRounds = 20;
+  constexpr int kThreads = 4;
+  for (int round = 0; round < kRounds; ++round) {
+    ASSERT_EQ(std::fflush(nullptr), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      Account* const accounts = accounts_of(open());
+      std::vector<std::thread> threads;
+      for (int number = 0; number < kThreads; ++number) {
+        threads.emplace_back([=] {
+          for (unsigned i = static_cast<unsigned>(number);; ++i) {
+            Account* const from = accounts + i % test::kAccounts;
+            Account* const to = accounts + (i / test::kAccounts) % test::kAccounts;
+            if (from != to) test::transfer(from, to, 1);
+            test::try_deposit(to);
+          }
+        });
+      }
+      for (auto& thread : threads) thread.join();
+    }
+    ::usleep(2000 * static_cast<unsigned>(1 + round % 5));
+    ASSERT_EQ(::kill(child, SIGKILL), 0);
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    open_and([](pawl_fase* fase) { test::expect_balanced(accounts_of(fase)); });
+  }
+}
+
+}  // namespace
+}  // namespace pawl

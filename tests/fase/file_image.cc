@@ -1,0 +1,55 @@
+#include "fase/file_image.h"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cstring>
+
+#include "fase/format.h"
+#include "medium/descriptor.h"
+
+namespace pawl::test {
+
+FileImage FileImage::read(const std::string& path) {
+  FileImage image;
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status{};
+  EXPECT_EQ(::fstat(file.get(), &status), 0);
+  image.size_bytes_ = static_cast<std::uint64_t>(status.st_size);
+  std::vector<std::byte> page(kPageBytes);
+  // Holes are skipped; so are the zeros of what only has space.
+  for (off_t at = 0; (at = ::lseek(file.get(), at, SEEK_DATA)) >= 0;) {
+    const off_t end = ::lseek(file.get(), at, SEEK_HOLE);
+    for (; at < end; at += kPageBytes) {
+      const ssize_t count = ::pread(file.get(), page.data(), page.size(), at);
+      EXPECT_EQ(count, static_cast<ssize_t>(page.size()));
+      if (std::any_of(page.begin(), page.end(), [](std::byte byte) { return byte != std::byte{}; }))
+        image.pages_[static_cast<std::uint64_t>(at)] = page;
+    }
+  }
+  fase::Identity identity{};
+  std::memcpy(&identity, image.pages_[0].data(), sizeof identity);
+  image.address_ = identity.address;
+  return image;
+}
+
+void FileImage::write(const std::string& path) const {
+  ::unlink(path.c_str());
+  const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  EXPECT_EQ(::ftruncate(file.get(), static_cast<off_t>(size_bytes_)), 0);
+  for (const auto& [offset, page] : pages_) {
+    EXPECT_EQ(::pwrite(file.get(), page.data(), page.size(), static_cast<off_t>(offset)),
+              static_cast<ssize_t>(page.size()));
+  }
+}
+
+std::byte FileImage::byte_at(std::uint64_t address) const {
+  const std::uint64_t offset = address - address_;
+  const auto page = pages_.find(round_down(offset, kPageBytes));
+  return page == pages_.end() ? std::byte{} : page->second[offset % kPageBytes];
+}
+
+}  // namespace pawl::test

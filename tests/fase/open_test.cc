@@ -1,0 +1,229 @@
+// What may be opened, by whom, and what is said of the rest.
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cerrno>
+#include <cstdlib>
+
+#include "fase/accounts.h"
+#include "fase/closed_file.h"
+#include "fase/crash_everywhere.h"
+#include "fase/format.h"
+#include "fase/program.h"
+#include "fase/recovery_by_order.h"
+
+namespace pawl {
+namespace {
+
+using test::Account;
+using test::accounts_of;
+
+class FaseOpen : public test::FaseTest {
+ protected:
+  void expect_refused(int error_number, const std::string& text) {
+    errno = 0;
+    EXPECT_EQ(open(), nullptr);
+    EXPECT_EQ(errno, error_number) << pawl_last_error();
+    EXPECT_NE(std::string(pawl_last_error()).find(text), std::string::npos) << pawl_last_error();
+  }
+  // Leaves it with an interrupted section.
+  void interrupt() {
+    open_and([](pawl_fase* fase) { test::make_accounts(fase); });
+    EXPECT_EQ(run_in_child([this] {
+                Account* const accounts = accounts_of(open());
+                test::count_both(accounts, accounts + 1, [] { ::_exit(42); });
+              }),
+              42);
+  }
+  template <class Act>
+  static int run_in_child(Act act) {
+    std::fflush(nullptr);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      act();
+      ::_exit(::testing::Test::HasFailure() ? 1 : 0);
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  void overwrite(off_t offset, const std::string& bytes) {
+    const int file = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
+    EXPECT_EQ(::pwrite(file, bytes.data(), bytes.size(), offset),
+              static_cast<ssize_t>(bytes.size()));
+    ::close(file);
+  }
+};
+
+TEST_F(FaseOpen, TheAddressIsTheSameInEveryRun) {
+  pawl_fase* first = nullptr;
+  open_and([&](pawl_fase* fase) { first = fase; });
+  open_and([&](pawl_fase* fase) { EXPECT_EQ(fase, first); });
+  EXPECT_TRUE(fase::is_in_window(first));
+}
+
+TEST_F(FaseOpen, TheRootIsKept) {
+  void* block = nullptr;
+  open_and([&](pawl_fase* fase) {
+    EXPECT_EQ(pawl_fase_root(fase), nullptr);
+    block = pawl_fase_malloc(fase, 100);
+    ASSERT_NE(block, nullptr);
+    EXPECT_EQ(pawl_fase_set_root(fase, block), 0);
+    int outside = 0;
+    EXPECT_EQ(pawl_fase_set_root(fase, &outside), -1);
+    EXPECT_EQ(errno, EINVAL);
+  });
+  open_and([&](pawl_fase* fase) { EXPECT_EQ(pawl_fase_root(fase), block); });
+}
+
+TEST_F(FaseOpen, OneAtATime) {
+  open_and([&](pawl_fase*) {
+    expect_refused(ENFILE, "one file");
+    EXPECT_EQ(run_in_child([&] { expect_refused(EPERM, "fork"); }), 0);
+  });
+}
+
+TEST_F(FaseOpen, AnotherProcessIsRefusedUntilTheHolderDies) {
+  open_and([](pawl_fase*) {});
+  int told[2];
+  ASSERT_EQ(::pipe(told), 0);
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    open();
+    // A child of the holder, which outlives it, does not hold it.
+    const pid_t child = ::fork();
+    if (child != 0) ::write(told[1], &child, sizeof child);
+    for (;;) ::pause();
+  }
+  pid_t child = 0;
+  ASSERT_EQ(::read(told[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
+  expect_refused(EBUSY, "open already");
+  EXPECT_TRUE(fase::look_at_file(path_).value().is_in_use);
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+  open_and([](pawl_fase*) {});
+  ::kill(child, SIGKILL);
+}
+
+TEST_F(FaseOpen, AForkedChildHasNoPartInIt) {
+  open_and([&](pawl_fase* fase) {
+    auto* const accounts = test::make_accounts(fase);
+    EXPECT_EQ(run_in_child([&] {
+                EXPECT_EQ(pawl_fase_malloc(fase, 1), nullptr);
+                EXPECT_EQ(errno, EPERM);
+                EXPECT_EQ(pawl_fase_mutex_lock(&accounts[0].mutex), EPERM);
+                EXPECT_EQ(pawl_fase_close(fase), -1);
+              }),
+              0);
+    EXPECT_EQ(run_in_child([&] { *reinterpret_cast<volatile char*>(accounts) = 1; }), -SIGSEGV);
+  });
+}
+
+TEST_F(FaseOpen, AnotherFileIsRefused) {
+  test::write_file(path_, std::string(10000, 'x'));
+  expect_refused(EINVAL, "no file of failure-atomic sections");
+  EXPECT_EQ(test::read_file(path_), std::string(10000, 'x'));
+}
+
+TEST_F(FaseOpen, AFileThatWasNeverFinishedIsMadeAnew) {
+  test::write_file(path_, "PAWLFNEW" + std::string(10000, '\0'));
+  open_and([](pawl_fase* fase) { EXPECT_EQ(pawl_fase_root(fase), nullptr); });
+}
+
+TEST_F(FaseOpen, ANewerOneIsRefused) {
+  open_and([](pawl_fase*) {});
+  overwrite(offsetof(fase::Identity, version), std::string("\x02\0\0\0", 4));
+  expect_refused(ENOTSUP, "newer");
+}
+
+TEST_F(FaseOpen, ADamagedOneIsRefused) {
+  open_and([](pawl_fase*) {});
+  overwrite(offsetof(fase::Identity, heap_offset), "x");
+  expect_refused(EUCLEAN, "damaged header");
+}
+
+TEST_F(FaseOpen, ACutOneIsRefused) {
+  open_and([](pawl_fase*) {});
+  ASSERT_EQ(::truncate(path_.c_str(), 1 << 20), 0);
+  expect_refused(EUCLEAN, "cut");
+}
+
+TEST_F(FaseOpen, ItIsNotClosedUnderASection) {
+  open_and([](pawl_fase* fase) {
+    auto* const accounts = test::make_accounts(fase);
+    ASSERT_EQ(pawl_fase_mutex_lock(&accounts[0].mutex), 0);
+    EXPECT_EQ(pawl_fase_close(fase), -1);
+    EXPECT_EQ(errno, EBUSY);
+    ASSERT_EQ(pawl_fase_mutex_unlock(&accounts[0].mutex, nullptr, 0, nullptr), 0);
+  });
+}
+
+TEST_F(FaseOpen, LocksOfADeadProcessAreFree) {
+  open_and([](pawl_fase* fase) { test::make_accounts(fase); });
+  EXPECT_EQ(run_in_child([this] {
+              Account* const accounts = accounts_of(open());
+              pawl_fase_mutex_lock(&accounts[0].mutex);
+              ::_exit(42);
+            }),
+            42);
+  open_and([](pawl_fase* fase) {
+    Account* const accounts = accounts_of(fase);
+    EXPECT_EQ(pawl_fase_mutex_trylock(&accounts[0].mutex), 0);
+    EXPECT_EQ(pawl_fase_mutex_unlock(&accounts[0].mutex, nullptr, 0, nullptr), 0);
+  });
+}
+
+// --- another program
+// -------------------------------------------------------------------------------
+
+TEST_F(FaseOpen, AnotherProgramDoesNotFinishWhatWasInterrupted) {
+  interrupt();
+  const auto looked = fase::look_at_file(path_);
+  ASSERT_TRUE(looked.ok());
+  ASSERT_EQ(looked.value().unfinished.size(), 1u);
+  EXPECT_EQ(looked.value().unfinished[0].back().locks.size(), 1u);
+  EXPECT_EQ(looked.value().fingerprint, fase::Program::own().fingerprint());
+  // As if the last program had been another one.
+  const std::string fingerprint =
+      test::read_file(path_).substr(offsetof(fase::Header, program), sizeof(fase::Fingerprint));
+  overwrite(offsetof(fase::Header, program), "xxxx");
+  expect_refused(ENOEXEC, "pawl fase recover --binary");
+  expect_refused(ENOEXEC, "pawl fase recover --binary");
+  overwrite(offsetof(fase::Header, program), fingerprint);
+  open_and([](pawl_fase* fase) { EXPECT_EQ(accounts_of(fase)[1].transfers, 1u); });
+}
+
+TEST_F(FaseOpen, AProgramRecoversByOrder) {
+  interrupt();
+  EXPECT_EQ(run_in_child([this] {
+              ::setenv(fase::kRecoverVariable, path_.c_str(), 1);
+              ::execl("/proc/self/exe", "recovers", nullptr);
+            }),
+            0);
+  EXPECT_TRUE(fase::look_at_file(path_).value().unfinished.empty());
+  open_and([](pawl_fase* fase) { EXPECT_EQ(accounts_of(fase)[1].transfers, 1u); });
+}
+
+TEST_F(FaseOpen, TheFingerprintIsThatOfTheFile) {
+  EXPECT_FALSE(fase::Program::own().fingerprint().empty());
+  EXPECT_EQ(fase::fingerprint_of_file("/proc/self/exe").value(),
+            fase::Program::own().fingerprint());
+}
+
+// --- space
+// ----------------------------------------------------------------------------------------
+
+TEST_F(FaseOpen, WhereThereIsNoSpaceTheCallSaysSo) {
+  open_and([](pawl_fase* fase) {
+    std::size_t blocks = 0;
+    while (pawl_fase_malloc(fase, 10000) != nullptr) ASSERT_LT(++blocks, kSizeBytes / 10000);
+    EXPECT_EQ(errno, ENOMEM) << pawl_last_error();
+    EXPECT_GT(blocks, kSizeBytes / 10000 / 2);
+  });
+}
+
+}  // namespace
+}  // namespace pawl

@@ -1,0 +1,34 @@
+// A stack in a file of failure-atomic sections, with its functions as the compiler would make them.
+#pragma once
+
+#include <pthread.h>
+#include <cstdint>
+#include <vector>
+
+#include "pawl/fase.h"
+
+namespace pawl::test {
+
+struct StackNode {
+  std::uint64_t value;
+  StackNode* next;
+};
+
+struct Stack {
+  pthread_mutex_t mutex;
+  StackNode* top;
+  std::uint64_t count;
+};
+
+// Makes an empty one, and sets the root.
+Stack* make_stack(pawl_fase* fase);
+// Each is one FASE.
+void push(pawl_fase* fase, Stack* stack, std::uint64_t value);
+std::uint64_t pop(pawl_fase* fase, Stack* stack);  // 0: it is empty
+// Pushes twice, by a function that it calls.
+void push_twice(pawl_fase* fase, Stack* stack, std::uint64_t value);
+
+// From the bottom on.  Fails the test when the stack is not sound.
+std::vector<std::uint64_t> values_of(const Stack* stack);
+
+}  // namespace pawl::test

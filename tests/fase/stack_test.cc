@@ -1,0 +1,88 @@
+// A stack whose pushes and pops are interrupted at each thing that they do to its file.
+#include "fase/stack.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include "fase/crash_everywhere.h"
+
+namespace pawl {
+namespace {
+
+using test::Stack;
+using Values = std::vector<std::uint64_t>;
+
+Stack* stack_of(pawl_fase* fase) { return static_cast<Stack*>(pawl_fase_root(fase)); }
+
+class FaseStack : public test::FaseTest {
+ protected:
+  FaseStack() {
+    open_and([](pawl_fase* fase) { test::make_stack(fase); });
+  }
+
+  using ActOnStack = std::function<void(pawl_fase*, Stack*)>;
+
+  void with_stack(const ActOnStack& act) {
+    open_and([&](pawl_fase* fase) { act(fase, stack_of(fase)); });
+  }
+  // Of crashes of `run` something of `allowed` is left, and all of it is left by some.
+  void expect_outcomes(const ActOnStack& run, const std::set<Values>& allowed) {
+    std::set<Values> found;
+    crash_everywhere([&](pawl_fase* fase) { run(fase, stack_of(fase)); },
+                     [&](pawl_fase* fase) {
+                       const Values values = test::values_of(stack_of(fase));
+                       EXPECT_TRUE(allowed.contains(values)) << ::testing::PrintToString(values);
+                       found.insert(values);
+                       // No block is lost, and none is used that the stack has not.
+                       EXPECT_EQ(blocks_used(), values.size() + 1);
+                     });
+    if (!HasFailure()) {
+      EXPECT_EQ(found, allowed);
+    }
+  }
+};
+
+TEST_F(FaseStack, KeepsItsValues) {
+  with_stack([](pawl_fase* fase, Stack* stack) {
+    for (std::uint64_t value = 1; value <= 5; ++value) test::push(fase, stack, value);
+    EXPECT_EQ(test::pop(fase, stack), 5u);
+    test::push_twice(fase, stack, 9);
+  });
+  with_stack([](pawl_fase*, Stack* stack) {
+    EXPECT_EQ(test::values_of(stack), (Values{1, 2, 3, 4, 9, 9}));
+  });
+}
+
+TEST_F(FaseStack, APushIsDoneOrNotAtAll) {
+  expect_outcomes([](pawl_fase* fase, Stack* stack) { test::push(fase, stack, 7); }, {{}, {7}});
+}
+
+TEST_F(FaseStack, APopIsDoneOrNotAtAll) {
+  with_stack([](pawl_fase* fase, Stack* stack) {
+    test::push(fase, stack, 1);
+    test::push(fase, stack, 2);
+  });
+  expect_outcomes([](pawl_fase* fase, Stack* stack) { test::pop(fase, stack); }, {{1, 2}, {1}});
+}
+
+TEST_F(FaseStack, SeveralAreDoneInTheirOrder) {
+  expect_outcomes(
+      [](pawl_fase* fase, Stack* stack) {
+        test::push(fase, stack, 1);
+        test::push(fase, stack, 2);
+        test::pop(fase, stack);
+        test::push(fase, stack, 3);
+      },
+      {{}, {1}, {1, 2}, {1, 3}});
+}
+
+TEST_F(FaseStack, CallsAreFinishedByTheirCallers) {
+  expect_outcomes([](pawl_fase* fase, Stack* stack) { test::push_twice(fase, stack, 4); },
+                  {{}, {4, 4}});
+}
+
+}  // namespace
+}  // namespace pawl
