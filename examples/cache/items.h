@@ -52,12 +52,14 @@ struct cache* cache_open(pawl_fase* file, uint64_t bytes_max, uint64_t buckets);
  */
 struct item* cache_inbox(pawl_fase* file, struct cache* cache, unsigned worker);
 
-uint64_t cache_hash(const char* key, size_t key_bytes);
+/* Receives an item: the key has KEY_BYTES_MAX bytes at most, the value VALUE_BYTES_MAX. */
+void cache_receive(struct item* inbox, const char* key, size_t key_bytes, const char* value,
+                   size_t value_bytes, uint32_t flags, int64_t expires_s);
 
 enum cache_mode { CACHE_SET, CACHE_ADD, CACHE_REPLACE };
 enum cache_outcome { CACHE_STORED, CACHE_NOT_STORED, CACHE_NOT_FOUND, CACHE_NO_MEMORY, CACHE_BAD };
 
-/* Stores a copy of the item in an inbox: key and value, hash, flags and expires_s. */
+/* Stores a copy of the item in an inbox. */
 enum cache_outcome cache_store(pawl_fase* file, struct cache* cache, enum cache_mode mode,
                                const struct item* inbox, int64_t now_s);
 /* Copies the value to `value`, of so many bytes at most, and says how many it has and its flags.

@@ -110,18 +110,12 @@ static void answer_get(struct worker* worker, const struct words* words, struct 
 static const char* store(struct worker* worker, enum cache_mode mode,
                          const struct request* request) {
   const struct words* words = &request->words;
-  struct item* item = worker->inbox;
   int64_t flags = 0;
   int64_t expires_s = 0;
   if (!read_number(words, 2, &flags) || !read_number(words, 3, &expires_s))
     return "CLIENT_ERROR bad command line format";
-  item->flags = (uint32_t)flags;
-  item->expires_s = expires_at(expires_s);
-  item->key_bytes = (uint32_t)words->bytes[1];
-  item->value_bytes = request->value_bytes;
-  item->hash = cache_hash(words->at[1], words->bytes[1]);
-  memcpy(item->bytes, words->at[1], words->bytes[1]);
-  memcpy(item->bytes + item->key_bytes, request->value, request->value_bytes);
+  cache_receive(worker->inbox, words->at[1], words->bytes[1], request->value, request->value_bytes,
+                (uint32_t)flags, expires_at(expires_s));
   switch (cache_store(worker->file, worker->cache, mode, worker->inbox, now_s())) {
     case CACHE_STORED:
       return "STORED";
