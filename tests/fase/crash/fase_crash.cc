@@ -35,7 +35,7 @@ Life draw_life(const Subject& subject, const Settings& settings, unsigned seed) 
   Random random(seed);
   Life life{&subject, std::vector<std::vector<Operation>>(settings.threads)};
   for (std::uint64_t n = 0; n < settings.operations; ++n) {
-    const std::uint32_t thread = n % settings.threads;
+    const auto thread = static_cast<std::uint32_t>(n % settings.threads);
     // Rather more is put in than taken out.  A thread's keys are its own.
     const std::uint64_t kind =
         below(random, 3) == 0 ? below(random, subject.kinds) : n / settings.threads % 2;
