@@ -14,6 +14,7 @@
 #include "heap/roots.h"
 #include "mapping/mapping.h"
 #include "mapping/options.h"
+#include "medium/mutex.h"
 
 namespace pawl {
 
@@ -77,7 +78,7 @@ class Heap {
   HeapParts parts() const { return {arena_, allocator_, roots_, mapping_->medium().path()}; }
   Result<std::uint64_t> find_stray_pointers(const ReportFault& report) const;
 
-  std::mutex mutex_;
+  Mutex mutex_;
   const std::unique_ptr<Mapping> mapping_;
   const bool verify_;
   Arena arena_;

@@ -156,7 +156,7 @@ class Mapping::Implementation {
   const std::shared_ptr<CommitLog> log_;
   const std::uint64_t number_;
   Group* group_ = nullptr;  // that it has joined, if it has
-  std::mutex& mutex_;       // the log's, as are the next three
+  Mutex& mutex_;            // the log's, as are the next three
   journal::Journal* const journal_;
   using Checkpointer = journal::Checkpointer;
   Checkpointer& checkpointer_;
