@@ -21,6 +21,7 @@ namespace pawl::fase {
 
 struct FileOptions {
   std::uint64_t heap_bytes = 0;  // of a new file: for its blocks
+  int twice_percent = 0;
 };
 
 class File {

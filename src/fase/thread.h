@@ -12,6 +12,7 @@
 
 #include "fase/file.h"
 #include "fase/log.h"
+#include "fase/rehearsal.h"
 #include "fase/stored_lines.h"
 
 namespace pawl::fase {
@@ -99,6 +100,16 @@ class Thread {
   void persist_stored();
   void persist(const void* at, std::size_t count);
 
+  // --- rehearsals ---
+  // Null unless regions are executed twice; see rehearsal.h.
+  Rehearsal* rehearsal() const { return rehearsal_.get(); }
+  bool is_rehearsing() const { return rehearsal_ != nullptr && rehearsal_->is_on(); }
+  // Before what ends a region happens.
+  void reached(EventKind kind, std::uint64_t object, const Site* site) {
+    if (rehearsal_ != nullptr) [[unlikely]]
+      rehearsal_->reached(kind, object, site);
+  }
+
   // --- blocks ---
   // Null: errno and the last error are set, as pawl_fase_malloc() says.
   Result<void*> allocate(std::uint64_t size_bytes, bool zeroed);
@@ -141,6 +152,7 @@ class Thread {
   // those that were freed can be allocated.
   void give_back_freed(std::uint32_t entries);
   bool is_own_block(std::uint64_t address) const;
+  Result<void*> allocate_again(std::uint64_t size_bytes, bool zeroed);
   Status add_block(std::uint64_t block);
   [[noreturn]] void end_program(const std::string& why) const;
 
@@ -157,6 +169,7 @@ class Thread {
   bool has_unfenced_ = false;     // flushed, and not fenced
   bool has_new_entries_ = false;  // of the list, that were not fenced
   bool is_refused_ = false;
+  std::unique_ptr<Rehearsal> rehearsal_;
   std::uint32_t last_frame_depth_ = 0;
   std::uint64_t list_ = 0;
   std::uint32_t entries_ = 0;
