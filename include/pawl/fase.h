@@ -48,9 +48,9 @@ struct pawl_fase_options {
   /* How much a new file can hold, in blocks and what they need beside.  An existing file keeps what
    * it records. */
   uint64_t size_bytes_max;
-  /* For tests of programs, and of the compiler: so many of a hundred regions are executed again when
-   * they end, as recovery would; the program is ended, with a text that says where, when anything
-   * is not the same then.  PAWL_FASE_TWICE; 0. */
+  /* For tests of programs, and of the compiler: so many of a hundred regions are executed again
+   * when they end, as recovery would; the program is ended, with a text that says where, when
+   * anything is not the same then.  PAWL_FASE_TWICE; 0. */
   int twice_percent;
 };
 

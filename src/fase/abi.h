@@ -41,7 +41,7 @@ struct pawl_fase_region {
 
 /* One for each function that has regions, in the section "pawl_fase_functions" of its object. */
 struct pawl_fase_function {
-  void (*address)(void);
+  void (*address)(void); /* NOLINT(modernize-redundant-void-arg): this is C */
   /* Goes on at the beginning of the region, with the live-ins as they were logged, and for
    * PAWL_FASE_AFTER_CALL with the bytes that the call returned.  Stores the function's own result
    * where result says.  Does not come back when the FASE ends on the way. */
@@ -71,15 +71,17 @@ void pawl_fase_call(const struct pawl_fase_function* function, uint32_t region,
                     const void* live_ins);
 void pawl_fase_return(void);
 
-/* Around an indirect call, in place of pawl_fase_call: the same, and the program ends with a text
- * when it is in a FASE and no registered function has that address. */
+/* Around an indirect call, in place of pawl_fase_call: the same.  A callee that is no registered
+ * function is refused as by pawl_fase_refuse(), also when the FASE has no frame yet. */
 void pawl_fase_call_indirect(const struct pawl_fase_function* function, uint32_t region,
                              const void* live_ins, const void* callee);
 
 /* --- memory -------------------------------------------------------------------------------- */
 
 /* The bytes were stored, in a FASE or before one.  Ignored outside of the window.  They are durable
- * when the thread's current region has ended, or its next FASE. */
+ * when the thread's next frame is, and before it releases any lock.  In a FASE the program ends, with
+ * a text, when there was no cut since a lock was taken, or since the return of a function that logged
+ * a frame: but for blocks that the FASE has allocated and not published. */
 void pawl_fase_stored(const void* at, size_t bytes);
 
 /* For addresses outside of the window only.  Where to store: `at`; but in recovery, where the dead
@@ -101,7 +103,8 @@ void pawl_fase_refuse(const struct pawl_fase_function* function, uint32_t line, 
 
 /* As their namesakes of POSIX and C11, and with the same results; in and out of FASEs.  A lock in
  * the window needs no making anew after a crash: it is free then.  Of the unlocks, function may be
- * NULL where it is known that no other lock is held; then there is no region. */
+ * NULL where it is known that no other lock is held; then there is no region.  An unlock with others
+ * held logs a frame at its region if the thread's last frame names the lock, and is no cut else. */
 int pawl_fase_mutex_init(void* mutex, const void* attributes);
 int pawl_fase_mutex_destroy(void* mutex);
 int pawl_fase_mutex_lock(void* mutex);
@@ -123,7 +126,8 @@ int pawl_fase_spin_lock(void* lock);
 int pawl_fase_spin_trylock(void* lock);
 int pawl_fase_spin_unlock(void* lock, const struct pawl_fase_function* function, uint32_t region,
                           const void* live_ins);
-/* The mutex must be the only lock held: the FASE ends, and another begins on return. */
+/* The mutex must be the only lock held: the FASE ends, and another begins on return.  Else EPERM, and
+ * nothing has happened. */
 int pawl_fase_cond_init(void* condition, const void* attributes);
 int pawl_fase_cond_destroy(void* condition);
 int pawl_fase_cond_wait(void* condition, void* mutex);

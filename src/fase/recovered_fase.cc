@@ -78,10 +78,11 @@ void RecoveredFase::resume() {
     const void* const call_result = level == 0 ? nullptr : results[(level + 1) % 2].data();
     function->resume(region, live_ins.data(), call_result, results[level % 2].data());
     if (thread_->depth() == 0) {
-      fail(Status::failure(ENOTRECOVERABLE,
-                           std::string(function->name) +
-                               " returned with locks held, and nothing says where its caller goes "
-                               "on"));
+      give_up(Status::failure(ENOTRECOVERABLE,
+                              std::string(function->name) +
+                                  " returned with locks held, and nothing says where its caller "
+                                  "goes on"));
+      leave();
     }
     const Site caller = thread_->return_in_recovery();
     function = caller.function;
@@ -100,9 +101,10 @@ int RecoveredFase::lock(std::uint64_t lock, bool only_try) {
     case RecoveryLocks::Outcome::never:
       break;
   }
-  fail(Status::failure(EDEADLK,
-                       "a lock is never released: it is held by a section that cannot be finished "
-                       "either"));
+  give_up(Status::failure(EDEADLK,
+                          "a lock is never released: it is held by a section that cannot be "
+                          "finished either"));
+  leave();
 }
 
 void RecoveredFase::unlock(std::uint64_t lock) { locks_.release(*this, lock); }
@@ -112,11 +114,6 @@ void* RecoveredFase::sink(std::size_t count) {
   return sink_.data();
 }
 
-void RecoveredFase::finish() { std::longjmp(out_, 1); }
-
-void RecoveredFase::fail(Status why) {
-  outcome_ = std::move(why);
-  std::longjmp(out_, 1);
-}
+void RecoveredFase::leave() { std::longjmp(out_, 1); }
 
 }  // namespace pawl::fase

@@ -33,9 +33,10 @@ class RecoveredFase final : public LockOwner {
   int lock(std::uint64_t lock, bool only_try);
   void unlock(std::uint64_t lock);
   void* sink(std::size_t count);
-  // Leave the resumed functions: what they have on the stack is dropped.
-  [[noreturn]] void finish();
-  [[noreturn]] void fail(Status why);
+  // Leave the resumed functions: what they have on the stack is dropped, and not destroyed.
+  [[noreturn]] void leave();
+  // Before it leaves: why it could not finish.
+  void give_up(Status why) { outcome_ = std::move(why); }
 
  private:
   void resume();

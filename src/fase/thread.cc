@@ -346,13 +346,23 @@ void Thread::call_returned() {
 void Thread::refuse(const pawl_fase_function* function, std::uint32_t line, const char* what,
                     bool even_unarmed) {
   if (!is_in_fase() || (!is_armed_ && !even_unarmed)) return;
+  tell_refusal(function, line, what);
+  // Nothing stands on the stack here that would have to be destroyed.
+  if (recovered_ != nullptr) recovered_->leave();
+}
+
+void Thread::tell_refusal(const pawl_fase_function* function, std::uint32_t line,
+                          const char* what) {
   std::string text;
   if (function != nullptr) {
     text = std::string(function->source) + ":" + std::to_string(line) + ": in " + function->name +
            ": ";
   }
   text += std::string(what) + " in a failure-atomic section cannot be repeated after a crash";
-  if (recovered_ != nullptr) recovered_->fail(Status::failure(ENOTRECOVERABLE, text));
+  if (recovered_ != nullptr) {
+    recovered_->give_up(Status::failure(ENOTRECOVERABLE, std::move(text)));
+    return;
+  }
   if (is_refused_) return;
   is_refused_ = true;
   std::fprintf(stderr, "pawl: %s; the program ends when the section does\n", text.c_str());
@@ -428,7 +438,7 @@ void Thread::end_fase() {
   needs_frame_ = true;
   list_ = 0;
   if (rehearsal_ != nullptr) rehearsal_->forget();
-  if (recovered_ != nullptr) recovered_->finish();
+  if (recovered_ != nullptr) recovered_->leave();
 }
 
 void Thread::fase_was_left() {

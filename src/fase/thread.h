@@ -151,6 +151,7 @@ class Thread {
   std::uint32_t publish_blocks();
   // those that were freed can be allocated.
   void give_back_freed(std::uint32_t entries);
+  void tell_refusal(const pawl_fase_function* function, std::uint32_t line, const char* what);
   bool is_own_block(std::uint64_t address) const;
   Result<void*> allocate_again(std::uint64_t size_bytes, bool zeroed);
   Status add_block(std::uint64_t block);

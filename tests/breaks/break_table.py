@@ -32,7 +32,8 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 SIMULATED, KILLED, POWERCUT, FUZZED = "simulated", "killed", "power-cut", "fuzzed"
 MEMORY = "in memory"  # simulated, as persistent memory
-TRIES = (SIMULATED, MEMORY, KILLED, POWERCUT, FUZZED)
+SECTIONS = "sections"  # failure-atomic ones, simulated
+TRIES = (SIMULATED, MEMORY, KILLED, POWERCUT, FUZZED, SECTIONS)
 WHOLE, PLAIN = "(none)", "(plain mmap and msync)"
 
 # Which tries must notice which broken law (src/medium/law.h).  Others may, by luck.
@@ -59,6 +60,10 @@ EXPECTED = {
     "flush_the_edges": {MEMORY},
     "fence_what_was_copied": {MEMORY},
     "sync_the_size": {MEMORY},
+    "frame_before_store": {SECTIONS},
+    "outputs_before_frame": {SECTIONS},
+    "frame_before_unlock": {SECTIONS},
+    "list_before_blocks": {SECTIONS},
 }
 EXPECTED_OF_PLAIN = {SIMULATED, MEMORY, KILLED, POWERCUT}
 
@@ -114,6 +119,8 @@ def command_of(attempt, row, options):
     if attempt == POWERCUT:
         return [SOURCE / "tests/powercut/powercut.py", str(options.cuts), "--build", build,
                 "--results", "{directory}/results.jsonl", "--stop-when-lost", *plain]
+    if attempt == SECTIONS:
+        return ["sh", "-c", f"{build}/tests/fase_stack && {build}/tests/fase_accounts"]
     regressions = SOURCE / "tests/fuzz/regressions"
     # It goes through all of them only where there is nothing to notice.
     values = "--few-values" if row == WHOLE else ""
@@ -133,7 +140,7 @@ def wanted_cells(options):
         for attempt in TRIES:
             if options.attempt and attempt not in options.attempt:
                 continue
-            if row == PLAIN and attempt == FUZZED:
+            if row == PLAIN and attempt in (FUZZED, SECTIONS):
                 continue
             if row != WHOLE and not options.all and attempt not in expected_of(row):
                 continue
