@@ -122,7 +122,10 @@ int run(const Settings& settings) {
     for (unsigned i = 0; i < settings.seeds; ++i)
       all_well = try_one(subject, settings, settings.seed + i, directory) && all_well;
   }
-  std::filesystem::remove_all(directory);
+  if (all_well)
+    std::filesystem::remove_all(directory);
+  else
+    std::printf("The file is kept: %s/lost\n", directory.c_str());
   return all_well ? 0 : 1;
 }
 
