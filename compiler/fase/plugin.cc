@@ -107,10 +107,10 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
                          const Checks& checks, const KeptGlobals& globals, RunTime& run_time,
                          Tables& tables, llvm::FunctionAnalysisManager& functions) {
     // All that is to be known of the functions is, before the first is changed.
-    std::vector<std::vector<NotedWrite>> writes;
+    std::vector<std::vector<NotedWrites>> writes;
     std::vector<std::vector<Check>> checked;
     for (const FunctionPlan& plan : plans) {
-      writes.push_back(find_writes(*plan.function, sections));
+      writes.push_back(find_writes(plan, sections));
       checked.push_back(checks.find(*plan.function));
     }
     for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -119,8 +119,8 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
       llvm::Constant* table = has_table ? tables.table(function) : nullptr;
       place_frames(plans[i], run_time, table);
       replace_locks(function);
+      emit_notes(writes[i], run_time);
       emit_checks(std::move(checked[i]), run_time, tables);
-      emit_notes(std::move(writes[i]), run_time);
       fill_frames(plans[i], globals);
       tell_regions(plans[i]);
       forget_effects(function);
