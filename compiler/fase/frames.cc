@@ -69,12 +69,20 @@ unsigned live_ins_argument(const Region& region) {
                                                  : kBehindFunctionAndRegion;
 }
 
+// What fills the slot of a value: no byte of it is left from another region, so that two frames of
+// the same values are the same.
+llvm::Value* whole_slot(llvm::Value& value, llvm::IRBuilder<>& builder) {
+  const auto* integer = llvm::dyn_cast<llvm::IntegerType>(value.getType());
+  const bool is_narrow = integer != nullptr && integer->getBitWidth() < kSlotBytes * 8;
+  return is_narrow ? builder.CreateZExt(&value, builder.getInt64Ty()) : &value;
+}
+
 void store_live_ins(Region& region, llvm::Value* buffer, const llvm::DataLayout& layout) {
   llvm::IRBuilder<> builder(region.frame);
   std::uint64_t offset = 0;
   for (llvm::Value* value : region.live_ins.stored) {
     llvm::Value* slot = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), buffer, offset);
-    builder.CreateAlignedStore(value, slot, llvm::Align(kSlotBytes));
+    builder.CreateAlignedStore(whole_slot(*value, builder), slot, llvm::Align(kSlotBytes));
     offset += slot_bytes(value->getType(), layout);
   }
   for (llvm::AllocaInst* variable : region.live_ins.locals) {
