@@ -70,6 +70,18 @@ bool returns_persistent_memory(const llvm::CallBase& call) {
          (returns_new_memory(*callee) || callee->getName() == "pawl_fase_root");
 }
 
+bool reads_root(const llvm::Value& instruction) {
+  const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+  const llvm::Function* callee = call == nullptr ? nullptr : call->getCalledFunction();
+  return callee != nullptr && callee->getName() == "pawl_fase_root";
+}
+
+bool sets_root(const llvm::Value& instruction) {
+  const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+  const llvm::Function* callee = call == nullptr ? nullptr : call->getCalledFunction();
+  return callee != nullptr && callee->getName() == "pawl_fase_set_root";
+}
+
 Callee callee_of(const llvm::CallBase& call) {
   if (call.isInlineAsm()) return is_harmless(call) ? Callee::kNothing : Callee::kRefused;
   if (const auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&call)) {
@@ -79,6 +91,7 @@ Callee callee_of(const llvm::CallBase& call) {
   const llvm::Function* callee = call.getCalledFunction();
   if (callee == nullptr) return Callee::kIndirect;
   if (is_heap_function(*callee)) return Callee::kHeap;
+  if (sets_root(call)) return Callee::kSetsRoot;
   if (!callee->isDeclarationForLinker()) return Callee::kDefined;
   if (const std::optional<Callee> known = library_callee(*callee)) return *known;
   // Declared so by whoever wrote it.

@@ -9,6 +9,7 @@ enum class Callee {
   kNothing,       // that matters: an intrinsic for the compiler only, arithmetic
   kLock,          // see locks.h
   kHeap,          // the run-time's allocator: may be repeated
+  kSetsRoot,      // pawl_fase_set_root(): a store that only pawl_fase_root() reads
   kReads,         // only reads memory that its arguments lead to, and arithmetic
   kWrites,        // what its arguments say, see accesses.h
   kUnrepeatable,  // reads something that is another thing the next time, such as a clock
@@ -29,5 +30,7 @@ bool returns_persistent_memory(const llvm::CallBase& call);
 // And of those of them whose memory nobody else has.
 bool returns_new_memory(const llvm::Function& function);
 bool is_heap_function(const llvm::Function& function);
+bool reads_root(const llvm::Value& instruction);
+bool sets_root(const llvm::Value& instruction);
 
 }  // namespace pawl::compiler::fase

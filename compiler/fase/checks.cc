@@ -12,6 +12,7 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "locals.h"
 #include "notes.h"
 
 namespace pawl::compiler::fase {
@@ -101,6 +102,13 @@ llvm::SmallVector<llvm::Value*, 2> pointers_read(llvm::Instruction& instruction)
   return pointers;
 }
 
+// True of memory that is volatile, and not kept in frames.  A copy that the caller made of an
+// argument is read only at the very beginning, which is no region's.
+bool is_gone_when_resumed(const llvm::Value* pointer) {
+  return provenance(pointer) == Provenance::kVolatile && !leads_to_kept_local(pointer) &&
+         !llvm::isa<llvm::Argument>(pointer);
+}
+
 std::string name_of(const llvm::Value* pointer) {
   const llvm::Value* object = pointer->stripInBoundsOffsets();
   if (llvm::isa<llvm::AllocaInst>(object)) return "a variable of the function";
@@ -154,7 +162,7 @@ void Checks::report(llvm::Instruction& instruction) const {
   }
   if (!armed_.at(instruction)) return;
   for (const llvm::Value* pointer : pointers_read(instruction)) {
-    if (provenance(pointer) != Provenance::kVolatile) continue;
+    if (!is_gone_when_resumed(pointer)) continue;
     if (llvm::isa<llvm::LoadInst>(instruction) && goes_into_volatile_memory_only(instruction)) {
       continue;
     }
@@ -194,7 +202,7 @@ std::vector<Check> Checks::find(llvm::Function& function) const {
       const Provenance from = provenance(pointer);
       if (from == Provenance::kUnknown) {
         found.push_back({CheckKind::kLoad, &instruction, pointer, {}});
-      } else if (from == Provenance::kVolatile && !goes_into_volatile_memory_only(instruction)) {
+      } else if (is_gone_when_resumed(pointer) && !goes_into_volatile_memory_only(instruction)) {
         found.push_back({CheckKind::kVolatileLoad, &instruction, pointer, {}});
       }
     }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "accesses.h"
+#include "callees.h"
 #include "diagnostics.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/PostOrderIterator.h"
@@ -85,7 +86,8 @@ class Cutter {
 
  private:
   bool is_read(const llvm::Instruction& instruction) const {
-    return may_read(instruction) && !sections_.ends_region(instruction);
+    return (may_read(instruction) && !sections_.ends_region(instruction)) ||
+           reads_root(instruction);
   }
 
   // False when the write comes before the cut that the read would be an input of: it reads what
@@ -119,13 +121,26 @@ class Cutter {
 
   std::optional<Violation> violation(llvm::Instruction& instruction, const State& state) {
     if (sections_.before(instruction) == Inside::kNever) return std::nullopt;
+    if (sets_root(instruction)) return violation_of_root(state);
     const std::optional<Write> write = write_of(instruction);
     if (!write || write->provenance == Provenance::kVolatile) return std::nullopt;
     Violation found;
     found.lacks_cut = state.lacks_cut;
     const llvm::MemoryLocation written = for_all_turns(location_of(instruction, *write));
     for (const unsigned read : state.reads.set_bits()) {
+      if (reads_root(*reads_[read])) continue;
       if (may_read_from(*reads_[read], written)) found.reads.push_back(reads_[read]);
+    }
+    if (!found.lacks_cut && found.reads.empty()) return std::nullopt;
+    return found;
+  }
+
+  // Only pawl_fase_root() reads what pawl_fase_set_root() writes.
+  std::optional<Violation> violation_of_root(const State& state) const {
+    Violation found;
+    found.lacks_cut = state.lacks_cut;
+    for (const unsigned read : state.reads.set_bits()) {
+      if (reads_root(*reads_[read])) found.reads.push_back(reads_[read]);
     }
     if (!found.lacks_cut && found.reads.empty()) return std::nullopt;
     return found;

@@ -15,17 +15,22 @@ struct KnownWrite {
 };
 
 constexpr std::array kWrites = {
-    KnownWrite{"memcpy", {0, 2}},       KnownWrite{"memmove", {0, 2}},
-    KnownWrite{"memset", {0, 2}},       KnownWrite{"mempcpy", {0, 2}},
-    KnownWrite{"__mempcpy", {0, 2}},    KnownWrite{"bcopy", {1, 2}},
-    KnownWrite{"bzero", {0, 1}},        KnownWrite{"explicit_bzero", {0, 1}},
-    KnownWrite{"__memcpy_chk", {0, 2}}, KnownWrite{"__memmove_chk", {0, 2}},
-    KnownWrite{"__memset_chk", {0, 2}}, KnownWrite{"__mempcpy_chk", {0, 2}},
-    KnownWrite{"strncpy", {0, 2}},      KnownWrite{"__strncpy_chk", {0, 2}},
-    KnownWrite{"strcpy", {0}},          KnownWrite{"__strcpy_chk", {0}},
-    KnownWrite{"stpcpy", {0}},          KnownWrite{"__stpcpy_chk", {0}},
-    KnownWrite{"strcat", {0}},          KnownWrite{"__strcat_chk", {0}},
-    KnownWrite{"strncat", {0}},         KnownWrite{"__strncat_chk", {0}},
+    KnownWrite{"memcpy", {0, 2}},
+    KnownWrite{"memmove", {0, 2}},
+    KnownWrite{"memset", {0, 2}},
+    KnownWrite{"mempcpy", {0, 2}},
+    KnownWrite{"__mempcpy", {0, 2}},
+    KnownWrite{"bzero", {0, 1}},
+    KnownWrite{"explicit_bzero", {0, 1}},
+    KnownWrite{"__memcpy_chk", {0, 2}},
+    KnownWrite{"__memset_chk", {0, 2}},
+    KnownWrite{"__mempcpy_chk", {0, 2}},
+    KnownWrite{"strncpy", {0, 2}},
+    KnownWrite{"__strncpy_chk", {0, 2}},
+    KnownWrite{"strcpy", {0}},
+    KnownWrite{"__strcpy_chk", {0}},
+    KnownWrite{"stpcpy", {0}},
+    KnownWrite{"__stpcpy_chk", {0}},
 };
 
 // They read what their arguments lead to, and nothing that changes.
@@ -87,9 +92,20 @@ constexpr llvm::StringLiteral kAllocates =
 constexpr llvm::StringLiteral kThrows = "an exception is thrown";
 constexpr llvm::StringLiteral kJumps = "control leaves by longjmp()";
 constexpr llvm::StringLiteral kWaits = "the thread starts, ends or waits for another";
+constexpr llvm::StringLiteral kAppends =
+    "it would append once more when it is done again: take strlen() and memcpy()";
+constexpr llvm::StringLiteral kMoves = "take memmove()";
+constexpr llvm::StringLiteral kPawls = "a call of Pawl's that cannot be done again";
 constexpr llvm::StringLiteral kOutputs = "input and output cannot be done again";
 
 constexpr std::array kRefusals = {
+    Refusal{"strcat", kAppends},
+    Refusal{"strncat", kAppends},
+    Refusal{"__strcat_chk", kAppends},
+    Refusal{"__strncat_chk", kAppends},
+    Refusal{"bcopy", kMoves},
+    Refusal{"__memmove_chk", kMoves},
+    Refusal{"pawl_*", kPawls},
     Refusal{"malloc", kAllocates},
     Refusal{"calloc", kAllocates},
     Refusal{"realloc", kAllocates},

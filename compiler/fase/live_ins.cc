@@ -1,6 +1,6 @@
 #include "live_ins.h"
 
-#include <optional>
+#include <functional>
 
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/STLExtras.h"
@@ -14,10 +14,18 @@
 namespace pawl::compiler::fase {
 namespace {
 
+bool is_on_stack(const llvm::GetElementPtrInst& address) {
+  const llvm::Value* pointer = &address;
+  while (const auto* sum = llvm::dyn_cast<llvm::GetElementPtrInst>(pointer)) {
+    pointer = sum->getPointerOperand();
+  }
+  return llvm::isa<llvm::AllocaInst>(pointer);
+}
+
 // Cheap, without effect, and the same whenever it is computed from the same operands.
 bool can_be_computed_again(const llvm::Instruction& instruction) {
   if (const auto* address = llvm::dyn_cast<llvm::GetElementPtrInst>(&instruction)) {
-    return address->hasAllConstantIndices();
+    return address->hasAllConstantIndices() || is_on_stack(*address);
   }
   return llvm::isa<llvm::BitCastInst, llvm::ZExtInst, llvm::SExtInst, llvm::TruncInst,
                    llvm::PtrToIntInst, llvm::IntToPtrInst>(instruction);
@@ -29,13 +37,20 @@ std::uint64_t slot_bytes(const llvm::Value& value, const llvm::DataLayout& layou
   return llvm::alignTo(layout.getTypeStoreSize(value.getType()).getKnownMinValue(), kSlotBytes);
 }
 
+std::uint64_t content_bytes(const llvm::AllocaInst& variable, const llvm::DataLayout& layout) {
+  return variable.getAllocationSize(layout)->getFixedValue();
+}
+
 std::uint64_t LiveIns::bytes(const llvm::DataLayout& layout) const {
   std::uint64_t sum = 0;
   for (const llvm::Value* value : stored) sum += slot_bytes(*value, layout);
+  for (const llvm::AllocaInst* variable : locals) {
+    sum += llvm::alignTo(content_bytes(*variable, layout), kSlotBytes);
+  }
   return sum;
 }
 
-Liveness::Liveness(llvm::Function& function) {
+Liveness::Liveness(llvm::Function& function) : locals_(function) {
   const auto add = [&](llvm::Value& value) {
     // Variables of the stack are others in each call.
     if (value.getType()->isVoidTy() || llvm::isa<llvm::AllocaInst>(value)) return;
@@ -87,18 +102,7 @@ llvm::BitVector Liveness::at_end(const llvm::BasicBlock& block) const {
   return live;
 }
 
-LiveIns Liveness::before(const llvm::Instruction& instruction) const {
-  const llvm::BasicBlock& block = *instruction.getParent();
-  llvm::BitVector live = at_end(block);
-  for (const llvm::Instruction& later : llvm::reverse(block)) {
-    if (const std::optional<unsigned> own = number(&later)) live.reset(*own);
-    use(live, later);
-    if (&later == &instruction) break;
-  }
-  return collect(std::move(live));
-}
-
-LiveIns Liveness::after(const llvm::Instruction& instruction) const {
+LiveIns Liveness::after(const llvm::Instruction& instruction, const llvm::Value& other) const {
   const llvm::BasicBlock& block = *instruction.getParent();
   llvm::BitVector live = at_end(block);
   for (const llvm::Instruction& later : llvm::reverse(block)) {
@@ -106,11 +110,20 @@ LiveIns Liveness::after(const llvm::Instruction& instruction) const {
     if (&later == &instruction) break;
     use(live, later);
   }
-  return collect(std::move(live));
+  if (const std::optional<unsigned> known = number(&other)) live.reset(*known);
+  LiveIns found = collect(std::move(live));
+  found.locals = locals_.after(instruction);
+  return found;
 }
 
 LiveIns Liveness::collect(llvm::BitVector live) const {
   LiveIns found;
+  // An address on the stack is another one when it is resumed: what it is computed from is needed.
+  // That has lower numbers, and as it dominates the address it is what it was.
+  for (auto value = static_cast<unsigned>(values_.size()); value-- > 0;) {
+    const auto* address = llvm::dyn_cast<llvm::GetElementPtrInst>(values_[value]);
+    if (live.test(value) && address != nullptr && is_on_stack(*address)) use(live, *address);
+  }
   llvm::SmallPtrSet<const llvm::Value*, 16> have;
   // Values are numbered in an order in which what is computed follows what it is computed from.
   const std::function<bool(const llvm::Value*)> is_there = [&](const llvm::Value* operand) {

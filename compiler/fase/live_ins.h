@@ -1,12 +1,14 @@
 // What a region needs of what was computed before it.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/Function.h"
-#include "llvm/IR/Instruction.h"
+#include "llvm/IR/Instructions.h"
+#include "locals.h"
 
 namespace pawl::compiler::fase {
 
@@ -14,6 +16,8 @@ struct LiveIns {
   std::vector<llvm::Value*> stored;  // in the frame, in this order
   // From those, and from what is the same in each run: in the order in which they can be.
   std::vector<llvm::Instruction*> computed;
+  // Variables whose contents follow the stored values in the frame.
+  std::vector<llvm::AllocaInst*> locals;
 
   // Each at a multiple of kSlotBytes.
   std::uint64_t bytes(const llvm::DataLayout& layout) const;
@@ -23,10 +27,8 @@ class Liveness {
  public:
   explicit Liveness(llvm::Function& function);
 
-  // What is used at the instruction or later, of what is there before it.
-  LiveIns before(const llvm::Instruction& instruction) const;
-  // What is used after the instruction, but for its own value.
-  LiveIns after(const llvm::Instruction& instruction) const;
+  // What is used after the instruction, but for its own value and another one.
+  LiveIns after(const llvm::Instruction& instruction, const llvm::Value& other) const;
 
  private:
   void use(llvm::BitVector& live, const llvm::Instruction& instruction) const;
@@ -35,12 +37,14 @@ class Liveness {
   LiveIns collect(llvm::BitVector live) const;
   std::optional<unsigned> number(const llvm::Value* value) const;
 
+  LiveLocals locals_;
   std::vector<llvm::Value*> values_;
   llvm::DenseMap<const llvm::Value*, unsigned> numbers_;
   llvm::DenseMap<const llvm::BasicBlock*, llvm::BitVector> at_begin_;
 };
 
-// Bytes of a value in a frame.
+// Bytes in a frame, of a value and of a variable's contents.
 std::uint64_t slot_bytes(const llvm::Value& value, const llvm::DataLayout& layout);
+std::uint64_t content_bytes(const llvm::AllocaInst& variable, const llvm::DataLayout& layout);
 
 }  // namespace pawl::compiler::fase

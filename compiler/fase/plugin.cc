@@ -12,11 +12,16 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/PassManager.h"
+#include "llvm/IR/Verifier.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/raw_ostream.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include "locals.h"
 #include "locks.h"
+#include "moves.h"
 #include "normal_form.h"
 #include "notes.h"
 #include "regions.h"
@@ -46,6 +51,15 @@ void forget_effects(llvm::Function& function) {
   }
 }
 
+// An error of the compiler itself must not become one of the program.
+void check_form(const llvm::Function& function) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (!llvm::verifyFunction(function, &stream)) return;
+  llvm::report_fatal_error(llvm::Twine("Pawl made a wrong function of ") + function.getName() +
+                           ": " + text);
+}
+
 class FasePass : public llvm::PassInfoMixin<FasePass> {
  public:
   llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) {
@@ -55,13 +69,14 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
         analyses.getResult<llvm::FunctionAnalysisManagerModuleProxy>(module).getManager();
     bring_into_normal_form(module, analyses);
     refuse_other_locks(module);
+    prepare(module, functions);
     const Sections sections(module);
     std::vector<FunctionPlan> plans;
     for (llvm::Function& function : module) {
       if (!is_defined(function)) continue;
       hoist_reads(function, sections, functions);
       plans.push_back(plan_regions(function, sections, functions));
-      tell_regions(plans.back(), sections);
+      tell_sections(function, sections);
     }
     RunTime run_time(module);
     Tables tables(module, run_time);
@@ -78,6 +93,15 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
   static bool isRequired() { return true; }
 
  private:
+  // What cannot be repeated as it is, and can be done otherwise.
+  static void prepare(llvm::Module& module, llvm::FunctionAnalysisManager& functions) {
+    const Sections sections(module);
+    split_moves(module, sections, functions);
+    for (llvm::Function& function : module) {
+      if (is_defined(function) && sections.is_inside(function)) copy_arguments(function);
+    }
+  }
+
   static void instrument(std::vector<FunctionPlan>& plans, const Sections& sections,
                          const Checks& checks, RunTime& run_time, Tables& tables,
                          llvm::FunctionAnalysisManager& functions) {
@@ -92,16 +116,22 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
       llvm::Function& function = *plans[i].function;
       const bool has_table = !plans[i].regions.empty() || !checked[i].empty();
       llvm::Constant* table = has_table ? tables.table(function) : nullptr;
-      emit_frames(plans[i], run_time, table);
+      place_frames(plans[i], run_time, table);
       replace_locks(function);
       emit_checks(std::move(checked[i]), run_time, tables);
       emit_notes(std::move(writes[i]), run_time);
+      fill_frames(plans[i]);
+      tell_regions(plans[i]);
       forget_effects(function);
+      check_form(function);
+      if (has_errors(*function.getParent())) continue;
       if (!has_table) continue;
       llvm::Function* resume = nullptr;
       if (!plans[i].regions.empty()) resume = make_resume_form(plans[i]);
       tables.fill(plans[i], resume);
-      if (resume != nullptr) simplify(*resume, functions);
+      if (resume == nullptr) continue;
+      check_form(*resume);
+      simplify(*resume, functions);
     }
   }
 

@@ -24,22 +24,12 @@ std::optional<RegionKind> begins_region(const llvm::Instruction& instruction,
   return sections.may_cut(*call) ? std::optional(RegionKind::kAfterCall) : std::nullopt;
 }
 
-void check_size(const Region& region, const llvm::DataLayout& layout) {
-  for (const llvm::Value* value : region.live_ins.stored) {
-    if (value->getType()->isTokenTy() || value->getType()->isScalableTy() ||
-        value->getType()->isX86_AMXTy()) {
-      report_error(*region.at,
-                   "a region of a failure-atomic section begins here, and a value that "
-                   "it needs cannot be stored");
-    }
-  }
-  const std::uint64_t bytes = region.live_ins.bytes(layout);
-  if (bytes <= kLiveInBytesMax) return;
-  report_error(*region.at, "a region of a failure-atomic section begins here, and needs " +
-                               llvm::Twine(bytes) + " bytes of values; " +
-                               llvm::Twine(kLiveInBytesMax) +
-                               " is the most: put the code after it, or before it, into a function "
-                               "of its own (noinline)");
+Region region_at(RegionKind kind, llvm::Instruction& instruction) {
+  Region region;
+  region.kind = kind;
+  region.at = &instruction;
+  region.line = line_of(instruction);
+  return region;
 }
 
 }  // namespace
@@ -53,23 +43,12 @@ FunctionPlan plan_regions(llvm::Function& function, const Sections& sections,
   for (llvm::Instruction& instruction : llvm::instructions(function)) {
     const auto cut = cuts.find(&instruction);
     if (cut != cuts.end()) {
-      plan.regions.push_back({RegionKind::kAtCut,
-                              &instruction,
-                              {},
-                              line_of(instruction),
-                              std::move(cut->second),
-                              nullptr});
+      Region& region = plan.regions.emplace_back(region_at(RegionKind::kAtCut, instruction));
+      region.why = std::move(cut->second);
     }
     if (const std::optional<RegionKind> kind = begins_region(instruction, sections)) {
-      plan.regions.push_back({*kind, &instruction, {}, line_of(instruction), {}, nullptr});
+      plan.regions.push_back(region_at(*kind, instruction));
     }
-  }
-  if (plan.regions.empty()) return plan;
-  const Liveness liveness(function);
-  for (Region& region : plan.regions) {
-    const bool is_cut = region.kind == RegionKind::kAtCut;
-    region.live_ins = is_cut ? liveness.before(*region.at) : liveness.after(*region.at);
-    check_size(region, function.getParent()->getDataLayout());
   }
   return plan;
 }

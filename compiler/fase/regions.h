@@ -15,11 +15,14 @@ struct Region {
   RegionKind kind = RegionKind::kAtCut;
   // The instruction that the cut precedes; the release of a lock; the call.
   llvm::Instruction* at = nullptr;
-  LiveIns live_ins;
   std::uint32_t line = 0;
   std::string why;
-  // Of the instrumented function: the region begins behind this.
+
+  // Of the instrumented function: the call that logs the frame,
+  llvm::CallInst* frame = nullptr;
+  // the instruction behind which the region begins, and what it needs there.
   llvm::Instruction* begins_behind = nullptr;
+  LiveIns live_ins;
 };
 
 struct FunctionPlan {

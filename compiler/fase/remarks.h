@@ -6,6 +6,9 @@
 
 namespace pawl::compiler::fase {
 
-void tell_regions(const FunctionPlan& plan, const Sections& sections);
+// Where sections begin.
+void tell_sections(const llvm::Function& function, const Sections& sections);
+// Once the regions' live-ins are known.
+void tell_regions(const FunctionPlan& plan);
 
 }  // namespace pawl::compiler::fase

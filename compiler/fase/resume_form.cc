@@ -8,6 +8,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Utils/Local.h"
@@ -165,6 +166,14 @@ class ResumeForm {
           builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), resume_->getArg(1), offset);
       set(value, builder.CreateAlignedLoad(value->getType(), place, llvm::Align(kSlotBytes)));
       offset += slot_bytes(*value, layout_);
+    }
+    for (llvm::AllocaInst* variable : region.live_ins.locals) {
+      const std::uint64_t bytes = content_bytes(*variable, layout_);
+      llvm::Value* place =
+          builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), resume_->getArg(1), offset);
+      builder.CreateMemCpy(clone_of(variable), variable->getAlign(), place, llvm::Align(kSlotBytes),
+                           bytes);
+      offset += llvm::alignTo(bytes, kSlotBytes);
     }
     for (llvm::Instruction* value : region.live_ins.computed) {
       llvm::Instruction* again = value->clone();

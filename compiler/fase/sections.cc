@@ -114,6 +114,11 @@ bool Sections::is_quiet(llvm::Function& function) const {
 
 Inside Sections::entry(const llvm::Function& function) const { return entries_.lookup(&function); }
 
+bool Sections::is_inside(const llvm::Function& function) const {
+  const auto known = locks_.find(&function);
+  return known != locks_.end() && (entry(function) != Inside::kNever || known->second.takes_any());
+}
+
 bool Sections::is_called_from_elsewhere(const llvm::Function& function) const {
   return entry_from_elsewhere(function) != Inside::kNever;
 }

@@ -26,6 +26,9 @@ class Sections {
   Inside before(const llvm::Instruction& instruction) const;
   Inside after(const llvm::Instruction& instruction) const;
 
+  // True when some of its instructions are, or perhaps.
+  bool is_inside(const llvm::Function& function) const;
+
   // True when others than the module's own direct calls may call it, inside of a section.
   bool is_called_from_elsewhere(const llvm::Function& function) const;
 

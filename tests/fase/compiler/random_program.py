@@ -1,0 +1,277 @@
+"""Makes a C program with defined behaviour from a seed: functions that read and write a persistent
+structure under locks, and call each other.  On crash_run_time.h it crashes everywhere; compiled as
+any other program, with -DPLAIN, it tells what is right."""
+
+import random
+
+HEAD = """\
+#include <pthread.h>
+#include <string.h>
+#include "crash_run_time.h"
+
+typedef unsigned char u1;
+typedef unsigned short u2;
+typedef unsigned int u4;
+typedef unsigned long u8;
+struct item { u8 l; u4 i; u2 s; u1 c; u1 bytes[9]; };
+struct node { u8 value; struct node *next; u4 more[3]; };
+enum { kItems = 16, kInts = 64, kBytes = 512, kLocks = 96 };
+struct data {
+  struct item items[kItems]; u4 ints[kInts]; u1 bytes[kBytes]; u8 words[32]; double reals[8];
+  struct node *list; u4 flag : 3, rest : 20;
+  pthread_mutex_t locks[kLocks];
+};
+
+static struct data *const data = (struct data *)ARENA;
+static const u4 table[16] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3};
+static u4 counter;      /* volatile, and only counted */
+static u4 last_stored;
+static u1 trash[64];
+
+static struct node *new_node(u8 value) {
+  struct node *node = pawl_fase_malloc(0, sizeof *node);
+  if (node == 0) return 0;
+  memset(node, 0, sizeof *node);
+  node->value = value;
+  return node;
+}
+"""
+
+
+class Program:
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.lines = []
+        self.functions = []
+        self.depth = 0
+        self.names = 0
+        self.numbers = []
+        self.work = 1
+        self.locks = 0  # that the function has used
+
+    def pick(self, *choices):
+        return self.random.choice(choices)
+
+    def name(self, prefix):
+        self.names += 1
+        return f"{prefix}{self.names}"
+
+    def emit(self, line):
+        self.lines.append("  " * (self.depth + 1) + line)
+
+    # ------------------------------------------------------------------------- expressions
+
+    def number(self, depth=0):
+        kind = self.random.randrange(9 if depth < 2 else 4)
+        if kind == 0:
+            return f"{self.random.randrange(1, 1 << self.random.randrange(1, 31))}u"
+        if kind == 1:
+            return f"(u4){self.place()}"
+        if kind < 4:
+            return self.random.choice(self.numbers)
+        if kind == 8:
+            return f"table[{self.number(depth + 1)} % 16u]"
+        left, right = self.number(depth + 1), self.number(depth + 1)
+        if kind == 7:
+            return f"({left} {self.pick('<', '==', '>=')} {right} ? {left} : {right} + 1)"
+        operator = self.pick("+", "-", "*", "^", "&", "|", ">> 3 ^", "% 17u +")
+        return f"({left} {operator} {right})"
+
+    def index(self, bound):
+        if self.random.random() < 0.6:
+            return str(self.random.randrange(bound))
+        return f"({self.random.choice(self.numbers)} * {self.pick(1, 3, 7)}u + " \
+               f"{self.random.randrange(bound)}u) % {bound}u"
+
+    def item(self):
+        return f"data->items[{self.index(16)}]"
+
+    def place(self):
+        return self.pick(
+            lambda: f"data->ints[{self.index(64)}]",
+            lambda: f"data->ints[{self.index(8)}]",
+            lambda: f"data->bytes[{self.index(512)}]",
+            lambda: f"data->words[{self.index(32)}]",
+            lambda: f"{self.item()}.{self.pick('l', 'i', 's', 'c')}",
+            lambda: f"{self.item()}.bytes[{self.index(9)}]",
+            lambda: self.pick("data->flag", "data->rest"))()
+
+    # -------------------------------------------------------------------------- statements
+
+    def assignment(self):
+        self.emit(f"{self.place()} {self.pick('=', '=', '+=', '^=')} {self.number()};")
+
+    def item_init(self):
+        item = self.name("item")
+        self.emit(f"struct item *{item} = &{self.item()};")
+        for member in self.random.sample(["l", "i", "s", "c", "bytes[3]", "bytes[8]"], 4):
+            self.emit(f"{item}->{member} = {self.number()};")
+
+    def real(self):
+        self.emit(f"data->reals[{self.index(8)}] += {self.number()} * 0.5;")
+
+    def swap(self):
+        first, second = self.name("first"), self.name("second")
+        self.emit(f"u4 *{first} = &data->ints[{self.index(64)}], *{second} = &data->ints[{self.index(64)}];")
+        held = self.name("held")
+        self.emit(f"u4 {held} = *{first}; *{first} = *{second}; *{second} = {held};")
+
+    def copy(self):
+        length = self.pick(1, 3, 8, 16, 24, 65, 100, f"{self.random.choice(self.numbers)} % 90u")
+        call = self.pick("memcpy", "memset", "memmove", "overlap")
+        if call == "overlap":
+            self.emit(f"memmove(data->bytes + {self.index(90)}, data->bytes + {self.index(90)}, {length});")
+        elif call == "memset":
+            self.emit(f"memset(data->bytes + {self.index(150)}, (int)({self.number()} & 255), {length});")
+        else:
+            self.emit(f"{call}(data->bytes + {self.index(150)}, data->bytes + 256 + {self.index(150)}, {length});")
+
+    def struct_copy(self):
+        self.pick(
+            lambda: self.emit(f"{self.item()} = {self.item()};"),
+            lambda: self.emit(f"{self.item()} = (struct item){{.i = {self.number()}, .c = 3}};"))()
+
+    def list_statement(self):
+        node = self.name("node")
+        kind = self.random.randrange(4)
+        if kind == 0:
+            self.emit(f"struct node *{node} = new_node({self.number()});")
+            self.emit(f"if ({node} != 0) {{ {node}->next = data->list; data->list = {node}; }}")
+        elif kind == 1:
+            self.emit(f"struct node *{node} = data->list;")
+            self.emit(f"if ({node} != 0) {{ data->list = {node}->next; x += {node}->value; "
+                      f"pawl_fase_free(0, {node}); }}")
+        elif kind == 2:
+            self.emit(f"for (struct node *{node} = data->list; {node} != 0; {node} = {node}->next) "
+                      f"{self.pick(f'{node}->value += x', f'x += {node}->value', f'if ({node}->value % 3u == 1) {node}->more[1] ^= {self.number()}')};")
+        else:
+            self.emit(f"for (struct node *{node} = data->list; {node} != 0; {node} = {node}->next) "
+                      f"if ({node}->value % 5u == x % 5u) {{ {node}->value = {self.number()}; break; }}")
+
+    def volatile_statement(self):
+        self.pick(lambda: self.emit("counter++;"),
+                  lambda: self.emit(f"last_stored = {self.number()};"),
+                  lambda: self.emit(f"memset(trash, 1, {self.pick('8', 'x % 60u')});"))()
+
+    def call(self):
+        if self.functions and self.work < 30:
+            function = self.random.choice(self.functions)
+            if self.random.random() < 0.15:
+                self.emit(f"x += (x % 2u ? {function} : {self.random.choice(self.functions)})({self.number()});")
+            else:
+                self.emit(f"x += {function}({self.number()});")
+        else:
+            self.assignment()
+
+    def lock(self):
+        first = self.new_lock()
+        if first is None:
+            return self.assignment()
+        kind = self.random.randrange(3)
+        self.emit(f"pthread_mutex_lock({first});")
+        if kind == 0:  # one after the other
+            self.block(1, 3)
+            self.emit(f"pthread_mutex_unlock({first});")
+        elif kind == 1:  # crosswise
+            second = self.new_lock()
+            if second is None:
+                self.emit(f"pthread_mutex_unlock({first});")
+                return
+            self.block(0, 2)
+            self.emit(f"pthread_mutex_lock({second});")
+            self.block(0, 2)
+            self.emit(f"pthread_mutex_unlock({first});")
+            self.block(0, 2)
+            self.emit(f"pthread_mutex_unlock({second});")
+        else:  # on some ways only
+            self.emit(f"if ({self.number()} % 2u) {{")
+            self.block(1, 2)
+            self.emit(f"pthread_mutex_unlock({first}); }} else {{")
+            self.emit(f"pthread_mutex_unlock({first});")
+            self.block(1, 2)
+            self.emit("}")
+
+    def new_lock(self):
+        if self.locks == 6:
+            return None
+        self.locks += 1
+        return f"&data->locks[{8 * len(self.functions) + self.locks}]"
+
+    def condition(self):
+        self.emit(f"if ({self.number()} % {self.pick(2, 3, 7)}u == 0) {{")
+        self.block(1, 3)
+        if self.random.random() < 0.5:
+            self.emit("} else {")
+            self.block(1, 2)
+        self.emit("}")
+
+    def loop(self):
+        turns = self.random.randrange(1, 6)
+        if self.work * turns > 60:
+            return self.assignment()
+        turn = self.name("turn")
+        bound = self.pick(str(turns), f"1u + {self.random.choice(self.numbers)} % {turns}u")
+        self.emit(f"for (u4 {turn} = 0; {turn} < {bound}; ++{turn}) {{")
+        self.numbers.append(turn)
+        self.work *= turns
+        self.block(1, 3)
+        if self.random.random() < 0.3:
+            self.emit(f"  if ({self.number()} % 5u == 0) {self.pick('break', 'continue')};")
+        self.work //= turns
+        self.numbers.remove(turn)
+        self.emit("}")
+
+    def variable(self):
+        name = self.name("number")
+        self.emit(f"u4 {name} = {self.number()};")
+        self.numbers.append(name)
+
+    def block(self, least, most):
+        known = len(self.numbers)
+        self.depth += 1
+        for _ in range(self.random.randint(least, most)):
+            self.statement()
+        self.depth -= 1
+        del self.numbers[known:]
+
+    def statement(self):
+        simple = [self.assignment, self.assignment, self.assignment, self.item_init, self.swap, self.copy,
+                  self.struct_copy, self.list_statement, self.volatile_statement, self.real, self.variable,
+                  self.call, self.call]
+        nested = [self.condition, self.loop, self.lock] if self.depth < 4 else []
+        self.random.choice(simple + nested)()
+
+    # ---------------------------------------------------------------------------- functions
+
+    def function(self, is_section):
+        name = self.name("section" if is_section else "function")
+        self.lines, self.numbers, self.depth, self.work, self.locks = [], ["x", "y"], 0, 1, 0
+        kind = self.pick("static __attribute__((noinline)) ", "static ", "", "__attribute__((noinline)) ")
+        self.emit("u4 y = x * 7u + 1u;")
+        section = self.pick("pthread_mutex_lock(&data->locks[0]);pthread_mutex_unlock(&data->locks[0]);",
+                            "pawl_fase_begin();pawl_fase_end();").split(";")
+        if is_section:
+            self.emit(section[0] + ";")
+        for _ in range(self.random.randint(2, 7)):
+            self.statement()
+        self.emit("data->words[0] += x;")
+        if is_section:
+            self.emit(section[1] + ";")
+        self.emit("return x + y;")
+        text = f"{kind}u4 {name}(u4 x) {{\n" + "\n".join(self.lines) + "\n}\n"
+        if not is_section:
+            self.functions.append(name)
+        return name, text
+
+    def text(self):
+        functions = [self.function(False)[1] for _ in range(self.random.randint(1, 5))]
+        sections = [self.function(True) for _ in range(self.random.randint(2, 4))]
+        cases = "\n".join(f"    case {i}: {name}(number * 31u); break;" for i, (name, _) in enumerate(sections))
+        return (HEAD + "\n".join(functions) + "\n".join(text for _, text in sections) +
+                "\nvoid operation(unsigned number) {\n  switch (number % " + str(len(sections)) + "u) {\n" +
+                cases + "\n  }\n}\n\nint main(void) { return run_operations(12); }\n")
+
+
+if __name__ == "__main__":
+    import sys
+    print(Program(int(sys.argv[1])).text())
