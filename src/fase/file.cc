@@ -70,7 +70,7 @@ Status check_identity(const Identity& identity, const std::string& path, std::ui
                                         std::to_string(kVersion));
   }
   if (identity.crc32c != crc_of(identity) || identity.logs_offset != kLogsOffset ||
-      identity.locals_offset != kLocalsOffset || identity.heap_offset != kHeapOffset ||
+      identity.scheme_logs_offset != kSchemeLogsOffset || identity.heap_offset != kHeapOffset ||
       identity.size_bytes <= kHeapOffset || identity.size_bytes % kPageBytes != 0 ||
       identity.address % kAddressAlignment != 0 || identity.address < kAddressMin ||
       identity.size_bytes > kAddressMax - identity.address)
@@ -150,12 +150,12 @@ Status File::make(std::uint64_t size_bytes) {
           static_cast<ssize_t>(kUnfinishedMagic.size()) ||
       ::fsync(descriptor) != 0 || ::ftruncate(descriptor, static_cast<off_t>(size_bytes)) != 0)
     return Status::from_errno(errno, "cannot make " + path());
-  PAWL_TRY(take_space(0, kLocalsOffset));
+  PAWL_TRY(take_space(0, kSchemeLogsOffset));
   Identity identity{};
   identity.version = kVersion;
   identity.size_bytes = size_bytes;
   identity.logs_offset = kLogsOffset;
-  identity.locals_offset = kLocalsOffset;
+  identity.scheme_logs_offset = kSchemeLogsOffset;
   identity.heap_offset = kHeapOffset;
   identity.creation_time_ns = now_ns();
   Status mapped;
