@@ -1,5 +1,8 @@
 #include "armed.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/Instructions.h"
@@ -20,42 +23,50 @@ Armed::Armed(const std::vector<FunctionPlan>& plans, const Sections& sections)
   }
 }
 
-bool Armed::is_armed_at_entry(const llvm::Function& function) const {
-  if (sections_.entry(function) == Inside::kNever) return false;
-  return sections_.is_called_from_elsewhere(function) || called_armed_.contains(&function);
+Inside Armed::at_entry(const llvm::Function& function) const {
+  if (sections_.entry(function) == Inside::kNever) return Inside::kNever;
+  const Inside called = called_.lookup(&function);
+  return sections_.is_called_from_elsewhere(function) ? std::max(called, Inside::kPerhaps) : called;
+}
+
+void Armed::raise(Inside& known, Inside armed) {
+  if (armed <= known) return;
+  known = armed;
+  is_new_ = true;
 }
 
 bool Armed::flow(const FunctionPlan& plan) {
-  const std::size_t known = at_.size() + called_armed_.size();
   llvm::Function& function = *plan.function;
-  entries_[&function.getEntryBlock()] |= is_armed_at_entry(function);
+  is_new_ = false;
+  raise(entries_[&function.getEntryBlock()], at_entry(function));
+  bool changed_any = false;
   for (bool changed = true; changed;) {
-    changed = false;
     for (const llvm::BasicBlock* block : llvm::ReversePostOrderTraversal(&function)) {
-      if (!through(*block, entries_.lookup(block))) continue;
+      const Inside armed = through(*block, entries_.lookup(block));
       for (const llvm::BasicBlock* successor : llvm::successors(block)) {
-        bool& entry = entries_[successor];
-        changed |= !entry;
-        entry = true;
+        raise(entries_[successor], armed);
       }
     }
+    changed = std::exchange(is_new_, false);
+    changed_any |= changed;
   }
-  return at_.size() + called_armed_.size() != known;
+  return changed_any;
 }
 
-bool Armed::through(const llvm::BasicBlock& block, bool armed) {
+Inside Armed::through(const llvm::BasicBlock& block, Inside armed) {
   for (const llvm::Instruction& instruction : block) {
-    const bool is_inside = sections_.before(instruction) != Inside::kNever;
-    armed = is_inside && (armed || cuts_.contains(&instruction));
-    if (armed) at_.insert(&instruction);
+    const Inside inside = sections_.before(instruction);
+    if (inside == Inside::kNever) armed = Inside::kNever;
+    // Of an own section that has ended nothing is left.
+    if (inside == Inside::kPerhaps) armed = std::min(armed, Inside::kPerhaps);
+    if (inside != Inside::kNever && cuts_.contains(&instruction)) armed = inside;
+    raise(at_[&instruction], armed);
     const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
-    if (call == nullptr || !is_inside) continue;
-    if (armed && call->getCalledFunction() != nullptr) {
-      called_armed_.insert(call->getCalledFunction());
-    }
+    if (call == nullptr || inside == Inside::kNever) continue;
+    if (call->getCalledFunction() != nullptr) raise(called_[call->getCalledFunction()], armed);
     // A wait ends the section, and another begins.
-    if (lock_operation(*call) == LockOperation::kWait) armed = false;
-    armed |= sections_.may_cut(*call);
+    if (lock_operation(*call) == LockOperation::kWait) armed = Inside::kNever;
+    if (sections_.may_cut(*call)) armed = std::max(armed, inside);
   }
   return armed;
 }

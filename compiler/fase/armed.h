@@ -13,19 +13,23 @@ class Armed {
   Armed(const std::vector<FunctionPlan>& plans, const Sections& sections);
 
   // When the instruction is executed, behind the cut that precedes it if one does.
-  bool at(const llvm::Instruction& instruction) const { return at_.contains(&instruction); }
+  // kPerhaps: by a section that the function was called in, from elsewhere.  kCertainly: on some
+  // way that the module itself has.
+  Inside at(const llvm::Instruction& instruction) const { return at_.lookup(&instruction); }
 
  private:
   // True when something is new.
   bool flow(const FunctionPlan& plan);
-  bool through(const llvm::BasicBlock& block, bool armed);
-  bool is_armed_at_entry(const llvm::Function& function) const;
+  Inside through(const llvm::BasicBlock& block, Inside armed);
+  Inside at_entry(const llvm::Function& function) const;
+  void raise(Inside& known, Inside armed);
 
   const Sections& sections_;
   llvm::DenseSet<const llvm::Instruction*> cuts_;
-  llvm::DenseSet<const llvm::Instruction*> at_;
-  llvm::DenseMap<const llvm::BasicBlock*, bool> entries_;
-  llvm::DenseSet<const llvm::Function*> called_armed_;
+  llvm::DenseMap<const llvm::Instruction*, Inside> at_;
+  llvm::DenseMap<const llvm::BasicBlock*, Inside> entries_;
+  llvm::DenseMap<const llvm::Function*, Inside> called_;
+  bool is_new_ = false;
 };
 
 }  // namespace pawl::compiler::fase

@@ -53,6 +53,10 @@ bool is_harmless(const llvm::CallBase& assembly) {
 
 }  // namespace
 
+bool ends_program(const llvm::Function& function) {
+  return function.getName() == "__clang_call_terminate";
+}
+
 bool is_heap_function(const llvm::Function& function) {
   return llvm::StringSwitch<bool>(function.getName())
       .Cases("pawl_fase_malloc", "pawl_fase_calloc", "pawl_fase_free", "pawl_fase_root",
@@ -92,6 +96,7 @@ Callee callee_of(const llvm::CallBase& call) {
   if (callee == nullptr) return Callee::kIndirect;
   if (is_heap_function(*callee)) return Callee::kHeap;
   if (sets_root(call)) return Callee::kSetsRoot;
+  if (ends_program(*callee)) return Callee::kEnds;
   if (!callee->isDeclarationForLinker()) return Callee::kDefined;
   if (const std::optional<Callee> known = library_callee(*callee)) return *known;
   // Declared so by whoever wrote it.

@@ -14,6 +14,7 @@ enum class Callee {
   kWrites,        // what its arguments say, see accesses.h
   kUnrepeatable,  // reads something that is another thing the next time, such as a clock
   kEnds,          // does not return, and ends the program on the spot
+  kThrows,        // throws an exception, and does nothing else
   kRefused,       // cannot be done again, or not be taken back
   kDefined,       // a function of this module
   kExternal,      // a function of another module
@@ -29,6 +30,8 @@ llvm::StringRef refusal_of(const llvm::CallBase& call);
 bool returns_persistent_memory(const llvm::CallBase& call);
 // And of those of them whose memory nobody else has.
 bool returns_new_memory(const llvm::Function& function);
+// True of what the compiler itself adds to end the program at an exception that nobody catches.
+bool ends_program(const llvm::Function& function);
 bool is_heap_function(const llvm::Function& function);
 bool reads_root(const llvm::Value& instruction);
 bool sets_root(const llvm::Value& instruction);

@@ -73,7 +73,7 @@ bool goes_into_volatile_memory_only(const llvm::Instruction& load) {
         continue;
       }
       const bool only_computes = llvm::isa<llvm::BinaryOperator, llvm::CastInst, llvm::SelectInst,
-                                           llvm::CmpInst, llvm::FreezeInst>(user);
+                                           llvm::CmpInst, llvm::FreezeInst, llvm::PHINode>(user);
       if (!only_computes || seen.size() == kUsesMax) return false;
       if (seen.insert(user).second) to_visit.push_back(user);
     }
@@ -152,15 +152,14 @@ void Checks::report(llvm::Instruction& instruction) const {
     return;
   }
   if (const auto* invoke = llvm::dyn_cast<llvm::InvokeInst>(&instruction)) {
-    const bool is_about_to_throw = callee_of(*invoke) == Callee::kRefused;
-    if (!is_about_to_throw) {
+    if (callee_of(*invoke) != Callee::kThrows) {
       report_error(instruction,
                    "in a failure-atomic section: a call that may throw, and here it is "
                    "caught, or destructors run: declare the function noexcept");
     }
     return;
   }
-  if (!armed_.at(instruction)) return;
+  if (armed_.at(instruction) != Inside::kCertainly) return;
   for (const llvm::Value* pointer : pointers_read(instruction)) {
     if (!is_gone_when_resumed(pointer)) continue;
     if (llvm::isa<llvm::LoadInst>(instruction) && goes_into_volatile_memory_only(instruction)) {
@@ -190,6 +189,10 @@ std::vector<Check> Checks::find(llvm::Function& function) const {
             {CheckKind::kExternal, &instruction, nullptr, source_name(*call->getCalledFunction())});
       }
     }
+    // Nobody wrote those to be executed: so they are no errors before they are.
+    if (call != nullptr && callee_of(*call) == Callee::kThrows) {
+      found.push_back({CheckKind::kRefuse, &instruction, nullptr, "an exception is thrown"});
+    }
     if (inside == Inside::kPerhaps) {
       std::string what = forbidden(instruction);
       if (llvm::isa<llvm::LandingPadInst>(instruction)) what = "an exception is caught";
@@ -197,7 +200,7 @@ std::vector<Check> Checks::find(llvm::Function& function) const {
         found.push_back({CheckKind::kRefuse, &instruction, nullptr, std::move(what)});
       }
     }
-    if (!armed_.at(instruction)) continue;
+    if (armed_.at(instruction) == Inside::kNever) continue;
     for (llvm::Value* pointer : pointers_read(instruction)) {
       const Provenance from = provenance(pointer);
       if (from == Provenance::kUnknown) {

@@ -4,11 +4,14 @@
 #include <optional>
 
 #include "llvm/ADT/PostOrderIterator.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
 #include "llvm/IR/PatternMatch.h"
+#include "llvm/Support/KnownBits.h"
 #include "locks.h"
 
 namespace pawl::compiler::fase {
@@ -39,18 +42,47 @@ std::optional<ZeroTest> zero_test(const llvm::Value* condition) {
   return std::nullopt;
 }
 
+// What the value was made of that is zero when it is, and only then.
+const llvm::Value* same_truth(const llvm::Value& value) {
+  const auto* instruction = llvm::dyn_cast<llvm::Instruction>(&value);
+  if (instruction == nullptr) return nullptr;
+  if (llvm::isa<llvm::ZExtInst, llvm::SExtInst, llvm::FreezeInst>(instruction)) {
+    return instruction->getOperand(0);
+  }
+  // A bool in a byte, such as std::unique_lock has.
+  if (!llvm::isa<llvm::TruncInst>(instruction) || !value.getType()->isIntegerTy(1)) return nullptr;
+  const llvm::Value* byte = instruction->getOperand(0);
+  const llvm::KnownBits bits =
+      llvm::computeKnownBits(byte, instruction->getModule()->getDataLayout());
+  return bits.countMaxActiveBits() <= 1 ? byte : nullptr;
+}
+
 std::optional<bool> opposite(std::optional<bool> known) {
   return known ? std::optional(!*known) : std::nullopt;
+}
+
+// Such as the address of a member.
+bool is_never_zero(const llvm::Value& value) {
+  const auto* instruction = llvm::dyn_cast<llvm::Instruction>(&value);
+  const auto* argument = llvm::dyn_cast<llvm::Argument>(&value);
+  if (instruction == nullptr && argument == nullptr) return false;
+  const llvm::Function& function =
+      instruction != nullptr ? *instruction->getFunction() : *argument->getParent();
+  return llvm::isKnownNonZero(&value, function.getParent()->getDataLayout());
 }
 
 std::optional<bool> is_zero(const llvm::Value* value, const Facts& facts, unsigned depth) {
   using namespace llvm::PatternMatch;
   if (const auto* constant = llvm::dyn_cast<llvm::Constant>(value)) {
     if (constant->isNullValue()) return true;
+    const auto* number = llvm::dyn_cast<llvm::ConstantExpr>(constant);
+    const bool is_address = number != nullptr && number->getOpcode() == llvm::Instruction::IntToPtr;
+    if (is_address) return is_zero(number->getOperand(0), facts, depth);
     if (llvm::isa<llvm::ConstantInt, llvm::GlobalVariable>(constant)) return false;
     return std::nullopt;
   }
   if (const auto known = facts.find(value); known != facts.end()) return known->second;
+  if (is_never_zero(*value)) return false;
   if (depth == kDepthMax) return std::nullopt;
   if (const std::optional<ZeroTest> test = zero_test(value)) {
     const std::optional<bool> tested = is_zero(test->value, facts, depth + 1);
@@ -73,9 +105,7 @@ std::optional<bool> is_zero(const llvm::Value* value, const Facts& facts, unsign
   if (match(value, m_Not(m_Value(left))) && value->getType()->isIntegerTy(1)) {
     return opposite(is_zero(left, facts, depth + 1));
   }
-  if (match(value, m_ZExtOrSExt(m_Value(left))) || match(value, m_Freeze(m_Value(left)))) {
-    return is_zero(left, facts, depth + 1);
-  }
+  if (const llvm::Value* same = same_truth(*value)) return is_zero(same, facts, depth + 1);
   return std::nullopt;
 }
 
@@ -98,9 +128,7 @@ void learn(Facts& facts, const llvm::Value* value, bool zero, unsigned depth = 0
   if (match(value, m_Not(m_Value(left))) && value->getType()->isIntegerTy(1)) {
     learn(facts, left, !zero, depth + 1);
   }
-  if (match(value, m_ZExtOrSExt(m_Value(left))) || match(value, m_Freeze(m_Value(left)))) {
-    learn(facts, left, zero, depth + 1);
-  }
+  if (const llvm::Value* same = same_truth(*value)) learn(facts, same, zero, depth + 1);
 }
 
 // What holds on both ways.  True when that is less than was known.

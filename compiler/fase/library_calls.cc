@@ -77,10 +77,12 @@ constexpr std::array kEnds = {
     llvm::StringLiteral{"_exit"},
     llvm::StringLiteral{"_Exit"},
     llvm::StringLiteral{"_ZSt9terminatev"},
-    llvm::StringLiteral{"__clang_call_terminate"},
     llvm::StringLiteral{"__cxa_pure_virtual"},
     llvm::StringLiteral{"_ZSt21__glibcxx_assert_failPKciS0_S0_"},
 };
+
+// Of libstdc++, where something failed.
+constexpr llvm::StringLiteral kThrowers = "_ZSt*__throw_*";
 
 struct Refusal {
   llvm::StringLiteral name;  // a prefix where it ends in an asterisk
@@ -125,7 +127,6 @@ constexpr std::array kRefusals = {
     Refusal{"__cxa_allocate_exception", kThrows},
     Refusal{"__cxa_*", kThrows},
     Refusal{"_Unwind_*", kThrows},
-    Refusal{"_ZSt*__throw_*", kThrows},
     Refusal{"setjmp", kJumps},
     Refusal{"_setjmp", kJumps},
     Refusal{"sigsetjmp", kJumps},
@@ -209,6 +210,7 @@ std::optional<Callee> library_callee(const llvm::Function& function) {
   if (llvm::is_contained(kReads, name)) return Callee::kReads;
   if (llvm::is_contained(kUnrepeatable, name)) return Callee::kUnrepeatable;
   if (llvm::is_contained(kEnds, name)) return Callee::kEnds;
+  if (matches(kThrowers, name)) return Callee::kThrows;
   if (refusal(name) != nullptr) return Callee::kRefused;
   if (is_other_library_function(function)) {
     return function.doesNotAccessMemory() ? Callee::kNothing : Callee::kRefused;

@@ -8,7 +8,8 @@
 
 namespace pawl::compiler::fase {
 
-// kReads, kWrites, kUnrepeatable, kEnds or kRefused; nothing for what is no library's function.
+// kReads, kWrites, kUnrepeatable, kEnds, kThrows or kRefused; nothing for what is no library's
+// function.
 std::optional<Callee> library_callee(const llvm::Function& function);
 
 // What a refused one does: "malloc(), which ...".

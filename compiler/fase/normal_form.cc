@@ -5,6 +5,8 @@
 #include "callees.h"
 #include "diagnostics.h"
 #include "held_locks.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -65,6 +67,21 @@ bool inline_into_callers(llvm::Function& function, llvm::FunctionAnalysisManager
   return changed;
 }
 
+// Such as libstdc++ asks whether there are threads.
+void replace_constant_functions(llvm::Module& module) {
+  for (llvm::Function& function : module) {
+    if (!is_defined(function) || function.isInterposable()) continue;
+    const auto* end = llvm::dyn_cast<llvm::ReturnInst>(&function.getEntryBlock().front());
+    auto* constant =
+        end == nullptr ? nullptr : llvm::dyn_cast_or_null<llvm::Constant>(end->getReturnValue());
+    if (constant == nullptr) continue;
+    for (llvm::CallBase* call : calls_of(function)) {
+      call->replaceAllUsesWith(constant);
+      if (llvm::isa<llvm::CallInst>(call)) call->eraseFromParent();
+    }
+  }
+}
+
 void inline_lock_functions(llvm::Module& module, llvm::FunctionAnalysisManager& analyses) {
   for (unsigned round = 0; round < kRoundsMax; ++round) {
     bool changed = false;
@@ -114,6 +131,33 @@ void make_plain_calls(llvm::Function& function) {
   }
 }
 
+// Functions in which nothing throws: the optimiser says so of few that other modules have, too.
+void mark_what_cannot_throw(llvm::Module& module) {
+  llvm::DenseSet<const llvm::Function*> found;
+  for (const llvm::Function& function : module) {
+    if (is_defined(function) && !function.isInterposable()) found.insert(&function);
+  }
+  const auto may_throw = [&](const llvm::Instruction& instruction) {
+    if (!instruction.mayThrow()) return false;
+    const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+    const llvm::Function* callee = call == nullptr ? nullptr : call->getCalledFunction();
+    return callee == nullptr || !found.contains(callee);
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const llvm::Function& function : module) {
+      if (!found.contains(&function) || llvm::none_of(llvm::instructions(function), may_throw)) {
+        continue;
+      }
+      found.erase(&function);
+      changed = true;
+    }
+  }
+  for (llvm::Function& function : module) {
+    if (found.contains(&function)) function.setDoesNotThrow();
+  }
+}
+
 void mark_heap_functions(llvm::Module& module) {
   for (llvm::Function& function : module) {
     if (!is_heap_function(function)) continue;
@@ -128,6 +172,8 @@ void bring_into_normal_form(llvm::Module& module, llvm::ModuleAnalysisManager& a
   auto& functions =
       analyses.getResult<llvm::FunctionAnalysisManagerModuleProxy>(module).getManager();
   mark_heap_functions(module);
+  mark_what_cannot_throw(module);
+  replace_constant_functions(module);
   for (llvm::Function& function : module) {
     if (!is_defined(function)) continue;
     make_plain_calls(function);

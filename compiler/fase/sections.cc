@@ -41,7 +41,8 @@ Inside entry_from_elsewhere(const llvm::Function& function) {
 }  // namespace
 
 bool is_defined(const llvm::Function& function) {
-  return !function.isDeclarationForLinker() && !function.hasFnAttribute(llvm::Attribute::Naked);
+  return !function.isDeclarationForLinker() && !function.hasFnAttribute(llvm::Attribute::Naked) &&
+         !ends_program(function);
 }
 
 Sections::Sections(llvm::Module& module) {
@@ -103,6 +104,7 @@ bool Sections::is_quiet(llvm::Function& function) const {
       case Callee::kReads:
       case Callee::kWrites:
       case Callee::kEnds:
+      case Callee::kThrows:
         return true;
       case Callee::kDefined:
         return quiet_.contains(call->getCalledFunction());

@@ -62,7 +62,7 @@ PAWL_PUBLIC int pawl_fase_options_init(struct pawl_fase_options* options);
  *   EADDRINUSE       something else is mapped at its address; the text says what
  *   EBUSY            it is open already, in this process or another
  *   ENFILE           this process has another one open
- *   ENOEXEC          there are sections to finish, of another program; pawl-fase(1) tells how
+ *   ENOEXEC          there are sections to finish, of another program; pawl(1) tells how
  *   ENOTRECOVERABLE  a section cannot be finished; the text says why.  Nothing is lost: it stays
  *                    for the next try
  *   EUCLEAN          it is damaged

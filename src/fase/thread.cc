@@ -430,7 +430,7 @@ std::uint32_t Thread::publish_blocks() {
   const std::uint32_t published = entries_;
   if (published == 0) return 0;
   // What recovery would take back must be known to it before it can be found.
-  if (is_armed_ && has_new_entries_) {
+  if (is_armed_ && has_new_entries_ && !is_broken(Law::list_before_blocks)) {
     flush_stored();
     fence();
   }

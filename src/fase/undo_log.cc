@@ -20,15 +20,14 @@ std::uint64_t load(const std::uint64_t& word) {
 void UndoLog::begin(std::uint64_t number) {
   number_ = number;
   entries_ = 0;
-  known_.fill(0);
 }
 
 // Only of whole words: of others the bytes would have to be kept, too.
 bool UndoLog::was_logged(std::uint64_t address, std::size_t count) {
   if (address % kWordBytes != 0 || count != kWordBytes) return false;
-  std::uint64_t& known = known_[address / kWordBytes % kKnownWords];
-  if (known == address) return true;
-  known = address;
+  Known& known = known_[address / kWordBytes % kKnownWords];
+  if (known.address == address && known.number == number_) return true;
+  known = {address, number_};
   return false;
 }
 

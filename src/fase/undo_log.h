@@ -52,7 +52,11 @@ class UndoLog {
   DirectMemory& memory_;
   std::uint64_t number_ = 0;
   std::size_t entries_ = 0;
-  std::array<std::uint64_t, kKnownWords> known_{};
+  struct Known {
+    std::uint64_t address = 0;
+    std::uint64_t number = 0;  // of the FASE that logged it
+  };
+  std::array<Known, kKnownWords> known_{};
 };
 
 // --- reading -------------------------------------------------------------------------------------

@@ -35,7 +35,8 @@ namespace pawl {
   LAW(sync_the_size) /* a flush of memory forgets that the file's size changed */ \
   LAW(frame_before_store) /* a FASE goes on before its frame is durable */ \
   LAW(outputs_before_frame) /* a frame is written before what it goes on from is durable */ \
-  LAW(frame_before_unlock) /* a lock is released before the frame without it is durable */
+  LAW(frame_before_unlock) /* a lock is released before the frame without it is durable */ \
+  LAW(list_before_blocks) /* blocks are used and free before the list that takes them back is durable */
 // clang-format on
 
 #define PAWL_LAW_NAMED(name) name,

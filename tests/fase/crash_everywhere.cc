@@ -1,5 +1,7 @@
 #include "fase/crash_everywhere.h"
 
+#include "fase/thread.h"
+
 namespace pawl::test {
 
 pawl_fase* FaseTest::open() {
@@ -13,7 +15,14 @@ void FaseTest::open_and(const Act& act) {
   pawl_fase* const fase = open();
   ASSERT_NE(fase, nullptr) << pawl_last_error();
   act(fase);
+  fase::open_file()->blocks().check([](const std::string& fault) { ADD_FAILURE() << fault; });
   EXPECT_EQ(pawl_fase_close(fase), 0) << pawl_last_error();
+}
+
+std::uint64_t FaseTest::blocks_used() {
+  const auto information = fase::open_file()->blocks().information();
+  EXPECT_TRUE(information.ok());
+  return information.value().blocks_used;
 }
 
 void FaseTest::crash_everywhere(const Act& run, const Act& check,

@@ -20,8 +20,11 @@ class FaseTest : public ::testing::Test {
   static constexpr std::uint64_t kSizeBytes = 1 << 20;
 
   pawl_fase* open();
-  // Opens the file, which finishes what was interrupted.
+  // Opens the file, which finishes what was interrupted; at the end its heap must be sound.
   void open_and(const Act& act);
+
+  // Of the open file.
+  static std::uint64_t blocks_used();
 
   struct Crash {
     Unfenced unfenced;

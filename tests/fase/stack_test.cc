@@ -36,6 +36,8 @@ class FaseStack : public test::FaseTest {
                        const Values values = test::values_of(stack_of(fase));
                        EXPECT_TRUE(allowed.contains(values)) << ::testing::PrintToString(values);
                        found.insert(values);
+                       // No block is lost, and none is used that the stack has not.
+                       EXPECT_EQ(blocks_used(), values.size() + 1);
                      });
     if (!HasFailure()) {
       EXPECT_EQ(found, allowed);

@@ -1,0 +1,138 @@
+/* What must not be in a failure-atomic section, and is told of with its line. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "crash_run_time.h"
+
+static pthread_mutex_t lock;
+static long setting;
+static long count;
+static _Atomic long atomic_count;
+static jmp_buf jump;
+
+/* What ends sections is another function for each: errors are told of once a line. */
+void output(long* to) {
+  pthread_mutex_lock(&lock);
+  *to = 1;
+  printf("%ld\n", *to); /* expected-error {{printf(): input and output cannot be done again}} */
+  pthread_mutex_unlock(&lock);
+}
+
+void allocates(char** to) {
+  pthread_mutex_lock(&lock);
+  *to = malloc(10); /* expected-error {{malloc(): volatile memory is allocated or freed}} */
+  pthread_mutex_unlock(&lock);
+}
+
+void allocates_before(char** to) {
+  char* block = malloc(10);
+  pthread_mutex_lock(&lock);
+  *to = block;
+  pthread_mutex_unlock(&lock);
+}
+
+void reads_volatile(long* to) {
+  pthread_mutex_lock(&lock);
+  *to = 1;
+  to[1] = setting; /* expected-error {{'setting' is read after something persistent was stored}} */
+  pthread_mutex_unlock(&lock);
+}
+
+void reads_volatile_before(long* to) {
+  pthread_mutex_lock(&lock);
+  const long now = setting;
+  *to = 1;
+  to[1] = now;
+  count++;
+  pthread_mutex_unlock(&lock);
+}
+
+void set(long value) { setting = value; }
+
+void atomics(long* to) {
+  pthread_mutex_lock(&lock);
+  *to = 1;
+  atomic_fetch_add((_Atomic long*)to, 1); /* expected-error {{an atomic operation}} */
+  atomic_count++;
+  pthread_mutex_unlock(&lock);
+}
+
+void jumps(long* to) {
+  pthread_mutex_lock(&lock);
+  *to = 1;
+  if (to[1] != 0) longjmp(jump, 1); /* expected-error {{longjmp(): control leaves}} */
+  pthread_mutex_unlock(&lock);
+}
+
+void assembly(long* to) {
+  pthread_mutex_lock(&lock);
+  __asm__ volatile("movq $1, %0" : "=m"(*to)); /* expected-error {{inline assembly that uses memory}} */
+  __asm__ volatile("" ::: "memory");
+  pthread_mutex_unlock(&lock);
+}
+
+void appends(char* to) {
+  pthread_mutex_lock(&lock);
+  strcat(to, to + 100); /* expected-error {{append once more}} */
+  pthread_mutex_unlock(&lock);
+}
+
+void variable_length(long* to, int size) {
+  pthread_mutex_lock(&lock);
+  long numbers[size]; /* expected-error {{an array of variable length}} */
+  memset(numbers, 1, sizeof numbers);
+  to[0] = numbers[to[1]];
+  to[1] = numbers[to[2]]; /* expected-error {{read after something persistent was stored}} */
+  pthread_mutex_unlock(&lock);
+}
+
+/* Many ways to a return; on one the lock is still held. */
+int keeps_lock(long* to) {
+  if (pthread_mutex_trylock(&lock) != 0) return 0;
+  *to = 1;
+  return 1;
+} /* expected-error {{returns with a lock that it has taken}} */
+
+static int enter(long* to) {
+  if (pthread_mutex_trylock(&lock) != 0) return 0;
+  *to = 1;
+  return 1;
+}
+static void leave(void) { pthread_mutex_unlock(&lock); }
+void enters(long* to) {
+  if (!enter(to)) return;
+  to[1] = 2;
+  leave();
+}
+
+static __attribute__((noinline)) void called(long* to) {
+  to[0] = 1;
+  puts("inside"); /* expected-error {{puts(): input and output cannot be done again}} */
+}
+void calls(long* to) {
+  pthread_mutex_lock(&lock);
+  called(to);
+  pthread_mutex_unlock(&lock);
+}
+
+static __attribute__((noinline)) void called_outside(long* to) {
+  to[0] = 1;
+  puts("outside");
+}
+void calls_outside(long* to) {
+  pthread_mutex_lock(&lock);
+  to[0] = 2;
+  pthread_mutex_unlock(&lock);
+  called_outside(to);
+}
+
+int (*take)(pthread_mutex_t*);
+void address(void) { take = pthread_mutex_lock; } /* expected-error {{the address of pthread_mutex_lock is taken}} */
+void other(const struct timespec* until) {
+  pthread_rwlock_timedrdlock((pthread_rwlock_t*)&lock, until); /* expected-error {{Pawl has no such function}} */
+}
