@@ -86,10 +86,11 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
     }
     RunTime run_time(module);
     Tables tables(module, run_time);
-    Checks checks(module, sections, plans);
+    const KeptGlobals globals(module, sections);
+    Checks checks(sections, plans, globals);
     checks.report_errors();
     if (has_errors(module)) return llvm::PreservedAnalyses::none();
-    instrument(plans, sections, checks, run_time, tables, functions);
+    instrument(plans, sections, checks, globals, run_time, tables, functions);
     tables.register_all();
     say_scheme(module, run_time);
     say_what_is_compiled(module);
@@ -132,8 +133,8 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
   }
 
   static void instrument(std::vector<FunctionPlan>& plans, const Sections& sections,
-                         const Checks& checks, RunTime& run_time, Tables& tables,
-                         llvm::FunctionAnalysisManager& functions) {
+                         const Checks& checks, const KeptGlobals& globals, RunTime& run_time,
+                         Tables& tables, llvm::FunctionAnalysisManager& functions) {
     // All that is to be known of the functions is, before the first is changed.
     std::vector<std::vector<NotedWrite>> writes;
     std::vector<std::vector<Check>> checked;
@@ -149,14 +150,14 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
       replace_locks(function);
       emit_checks(std::move(checked[i]), run_time, tables);
       emit_notes(std::move(writes[i]), run_time);
-      fill_frames(plans[i]);
+      fill_frames(plans[i], globals);
       tell_regions(plans[i]);
       forget_effects(function);
       check_form(function);
       if (has_errors(*function.getParent())) continue;
       if (!has_table) continue;
       llvm::Function* resume = nullptr;
-      if (!plans[i].regions.empty()) resume = make_resume_form(plans[i]);
+      if (!plans[i].regions.empty()) resume = make_resume_form(plans[i], globals);
       tables.fill(plans[i], resume);
       if (resume == nullptr) continue;
       check_form(*resume);
