@@ -29,6 +29,7 @@ if(TARGET pawl)
                           RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
   endforeach()
   add_subdirectory(${PROJECT_SOURCE_DIR}/examples/kv ${PROJECT_BINARY_DIR}/examples/kv-build)
+  add_subdirectory(${PROJECT_SOURCE_DIR}/examples/cache ${PROJECT_BINARY_DIR}/examples/cache-build)
 endif()
 
 if(EXISTS ${PROJECT_SOURCE_DIR}/bench/CMakeLists.txt AND TARGET pawl_static AND NOT PAWL_SANITIZE)

@@ -1,4 +1,5 @@
-/* The structures of examples/structures, in a file of pawl/fase.h.  The scheme is the compiler's. */
+/* The structures of examples/structures, in a file of pawl/fase.h.  The scheme is the compiler's.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,10 +19,18 @@ struct subject* subject_open(const char* path, enum subject_kind kind, uint64_t 
   subject->file = pawl_fase_open(path, NULL);
   if (subject->file != NULL) {
     switch (kind) {
-      case SUBJECT_STACK: subject->structure = stack_make(subject->file); break;
-      case SUBJECT_QUEUE: subject->structure = queue_make(subject->file); break;
-      case SUBJECT_LIST: subject->structure = list_make(subject->file); break;
-      case SUBJECT_MAP: subject->structure = map_make(subject->file, buckets); break;
+      case SUBJECT_STACK:
+        subject->structure = stack_make(subject->file);
+        break;
+      case SUBJECT_QUEUE:
+        subject->structure = queue_make(subject->file);
+        break;
+      case SUBJECT_LIST:
+        subject->structure = list_make(subject->file);
+        break;
+      case SUBJECT_MAP:
+        subject->structure = map_make(subject->file, buckets);
+        break;
     }
   }
   if (subject->structure != NULL) return subject;
@@ -37,20 +46,28 @@ void subject_close(struct subject* subject) {
 
 bool subject_insert(struct subject* subject, uint64_t key, uint64_t value) {
   switch (subject->kind) {
-    case SUBJECT_STACK: return stack_push(subject->file, subject->structure, value);
-    case SUBJECT_QUEUE: return queue_put(subject->file, subject->structure, value);
-    case SUBJECT_LIST: return list_put(subject->file, subject->structure, key, value);
-    default: return map_put(subject->file, subject->structure, key, value);
+    case SUBJECT_STACK:
+      return stack_push(subject->file, subject->structure, value);
+    case SUBJECT_QUEUE:
+      return queue_put(subject->file, subject->structure, value);
+    case SUBJECT_LIST:
+      return list_put(subject->file, subject->structure, key, value);
+    default:
+      return map_put(subject->file, subject->structure, key, value);
   }
 }
 
 bool subject_remove(struct subject* subject, uint64_t key) {
   uint64_t value = 0;
   switch (subject->kind) {
-    case SUBJECT_STACK: return stack_pop(subject->file, subject->structure, &value);
-    case SUBJECT_QUEUE: return queue_take(subject->file, subject->structure, &value);
-    case SUBJECT_LIST: return list_remove(subject->file, subject->structure, key);
-    default: return map_remove(subject->file, subject->structure, key);
+    case SUBJECT_STACK:
+      return stack_pop(subject->file, subject->structure, &value);
+    case SUBJECT_QUEUE:
+      return queue_take(subject->file, subject->structure, &value);
+    case SUBJECT_LIST:
+      return list_remove(subject->file, subject->structure, key);
+    default:
+      return map_remove(subject->file, subject->structure, key);
   }
 }
 

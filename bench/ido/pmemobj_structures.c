@@ -1,7 +1,7 @@
-/* The structures as programs on libpmemobj have them: locks of the library in the pool, and a transaction
- * for what an operation changes, while it holds them.  Where a structure has one lock the transaction
- * takes it; in the list, which is searched hand over hand, locks are taken as in examples/structures,
- * and only the change is a transaction. */
+/* The structures as programs on libpmemobj have them: locks of the library in the pool, and a
+ * transaction for what an operation changes, while it holds them.  Where a structure has one lock
+ * the transaction takes it; in the list, which is searched hand over hand, locks are taken as in
+ * examples/structures, and only the change is a transaction. */
 #include <libpmemobj.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,8 +122,7 @@ static bool take(struct subject* subject) {
 /* The last node whose key is less.  It is locked, and so is the one behind it, if any. */
 static struct list_node* find_before(struct subject* subject, uint64_t key) {
   const uint64_t spread = key * 0x9e3779b97f4a7c15u;
-  struct list_node* before =
-      list_node_at(subject->root->lists) + (spread >> 32) % subject->buckets;
+  struct list_node* before = list_node_at(subject->root->lists) + (spread >> 32) % subject->buckets;
   pmemobj_mutex_lock(subject->pool, &before->lock);
   for (;;) {
     if (OID_IS_NULL(before->next)) return before;
@@ -225,17 +224,23 @@ void subject_close(struct subject* subject) {
 
 bool subject_insert(struct subject* subject, uint64_t key, uint64_t value) {
   switch (subject->kind) {
-    case SUBJECT_STACK: return push(subject, value);
-    case SUBJECT_QUEUE: return put(subject, value);
-    default: return list_put(subject, key, value);
+    case SUBJECT_STACK:
+      return push(subject, value);
+    case SUBJECT_QUEUE:
+      return put(subject, value);
+    default:
+      return list_put(subject, key, value);
   }
 }
 
 bool subject_remove(struct subject* subject, uint64_t key) {
   switch (subject->kind) {
-    case SUBJECT_STACK: return pop(subject);
-    case SUBJECT_QUEUE: return take(subject);
-    default: return list_remove(subject, key);
+    case SUBJECT_STACK:
+      return pop(subject);
+    case SUBJECT_QUEUE:
+      return take(subject);
+    default:
+      return list_remove(subject, key);
   }
 }
 

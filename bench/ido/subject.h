@@ -1,5 +1,6 @@
 /* One of the structures, in one of the systems: what each worker program of the benchmark is linked
- * with.  Operations may be called by any thread, and are durable on return where the system says so. */
+ * with.  Operations may be called by any thread, and are durable on return where the system says
+ * so. */
 #ifndef PAWL_BENCH_IDO_SUBJECT_H
 #define PAWL_BENCH_IDO_SUBJECT_H
 

@@ -108,12 +108,13 @@ int run(const Structure& structure, unsigned threads, double seconds, const char
   for (std::thread& worker : workers) worker.join();
   const double took = seconds_between(started, std::chrono::steady_clock::now());
   const subject_counts after = subject_count(subject);
-  std::printf("{\"operations\": %llu, \"seconds\": %.6f, \"fences\": %llu, \"lines\": %llu, "
-              "\"bytes\": %llu}\n",
-              static_cast<unsigned long long>(operations.load()), took,
-              static_cast<unsigned long long>(after.fences - before.fences),
-              static_cast<unsigned long long>(after.lines - before.lines),
-              static_cast<unsigned long long>(after.bytes - before.bytes));
+  std::printf(
+      "{\"operations\": %llu, \"seconds\": %.6f, \"fences\": %llu, \"lines\": %llu, "
+      "\"bytes\": %llu}\n",
+      static_cast<unsigned long long>(operations.load()), took,
+      static_cast<unsigned long long>(after.fences - before.fences),
+      static_cast<unsigned long long>(after.lines - before.lines),
+      static_cast<unsigned long long>(after.bytes - before.bytes));
   subject_close(subject);
   return 0;
 }

@@ -236,9 +236,9 @@ void HeldLocks::flow(const llvm::Function& function) {
   for (const llvm::BasicBlock* block : order) {
     const States states = through(*block, entries[block]);
     if (!llvm::isa<llvm::ReturnInst>(block->getTerminator())) continue;
-    for (const auto& [held, facts] : states) {
-      if (held != 0 && held != kMany) returns_with_lock_ = block->getTerminator();
-    }
+    // Where none may be held, too, the program knows what cannot be seen here.
+    const bool is_certain = !states.empty() && states.begin()->first != 0;
+    if (is_certain && states.begin()->first != kMany) returns_with_lock_ = block->getTerminator();
   }
 }
 

@@ -4,6 +4,12 @@
 
 #define DIGITS_MAX 20
 
+static uint64_t hash_of(const char* key, size_t key_bytes) {
+  uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+  for (size_t i = 0; i < key_bytes; ++i) hash = (hash ^ (unsigned char)key[i]) * 0x100000001b3u;
+  return hash ^ hash >> 32;
+}
+
 static struct stripe* stripe_of(struct cache* cache, uint64_t hash) {
   return &cache->stripes[hash % STRIPES];
 }
@@ -48,12 +54,6 @@ static void put_in(struct stripe* stripe, struct item** place, struct item* item
   stripe->items += 1;
 }
 
-uint64_t cache_hash(const char* key, size_t key_bytes) {
-  uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
-  for (size_t i = 0; i < key_bytes; ++i) hash = (hash ^ (unsigned char)key[i]) * 0x100000001b3u;
-  return hash ^ hash >> 32;
-}
-
 struct cache* cache_open(pawl_fase* file, uint64_t bytes_max, uint64_t buckets) {
   struct cache* cache = pawl_fase_root(file);
   if (cache != NULL) return cache;
@@ -69,26 +69,36 @@ struct cache* cache_open(pawl_fase* file, uint64_t bytes_max, uint64_t buckets) 
   if (is_made) {
     cache->bytes_max = bytes_max;
     cache->buckets_of_stripe = buckets_of_stripe;
-    pawl_fase_set_root(file, cache);
   }
   pawl_fase_end();
+  if (is_made) pawl_fase_set_root(file, cache);
   return is_made ? cache : NULL;
 }
 
-struct inbox* cache_inbox(pawl_fase* file, struct cache* cache, unsigned worker) {
+struct item* cache_inbox(pawl_fase* file, struct cache* cache, unsigned worker) {
   pawl_fase_begin();
-  struct inbox* inbox = cache->inboxes[worker];
+  struct item* inbox = cache->inboxes[worker];
   if (inbox == NULL) {
-    inbox = pawl_fase_malloc(file, sizeof *inbox);
+    inbox = pawl_fase_malloc(file, sizeof *inbox + KEY_BYTES_MAX + VALUE_BYTES_MAX);
     if (inbox != NULL) cache->inboxes[worker] = inbox;
   }
   pawl_fase_end();
   return inbox;
 }
 
+void cache_receive(struct item* inbox, const char* key, size_t key_bytes, const char* value,
+                   size_t value_bytes, uint32_t flags, int64_t expires_s) {
+  inbox->hash = hash_of(key, key_bytes);
+  inbox->flags = flags;
+  inbox->expires_s = expires_s;
+  inbox->key_bytes = (uint32_t)key_bytes;
+  inbox->value_bytes = value_bytes;
+  memcpy(inbox->bytes, key, key_bytes);
+  memcpy(inbox->bytes + key_bytes, value, value_bytes);
+}
+
 enum cache_outcome cache_store(pawl_fase* file, struct cache* cache, enum cache_mode mode,
-                               const struct inbox* inbox, int64_t now_s) {
-  const struct item* from = &inbox->item;
+                               const struct item* from, int64_t now_s) {
   struct stripe* stripe = stripe_of(cache, from->hash);
   pthread_mutex_lock(&stripe->lock);
   struct item** place = find(cache, stripe, from->hash, from->bytes, from->key_bytes);
@@ -103,8 +113,7 @@ enum cache_outcome cache_store(pawl_fase* file, struct cache* cache, enum cache_
       put_in(stripe, place, item);
       while (stripe->bytes > cache->bytes_max / STRIPES && stripe->oldest != item) {
         struct item* oldest = stripe->oldest;
-        take_out(file, stripe,
-                 find(cache, stripe, oldest->hash, oldest->bytes, oldest->key_bytes));
+        take_out(file, stripe, find(cache, stripe, oldest->hash, oldest->bytes, oldest->key_bytes));
       }
     }
   }
@@ -114,7 +123,7 @@ enum cache_outcome cache_store(pawl_fase* file, struct cache* cache, enum cache_
 
 bool cache_get(struct cache* cache, const char* key, size_t key_bytes, int64_t now_s, char* value,
                size_t room, size_t* value_bytes, uint32_t* flags) {
-  const uint64_t hash = cache_hash(key, key_bytes);
+  const uint64_t hash = hash_of(key, key_bytes);
   struct stripe* stripe = stripe_of(cache, hash);
   pthread_mutex_lock(&stripe->lock);
   const struct item* item = *find(cache, stripe, hash, key, key_bytes);
@@ -130,7 +139,7 @@ bool cache_get(struct cache* cache, const char* key, size_t key_bytes, int64_t n
 
 bool cache_delete(pawl_fase* file, struct cache* cache, const char* key, size_t key_bytes,
                   int64_t now_s) {
-  const uint64_t hash = cache_hash(key, key_bytes);
+  const uint64_t hash = hash_of(key, key_bytes);
   struct stripe* stripe = stripe_of(cache, hash);
   pthread_mutex_lock(&stripe->lock);
   struct item** place = find(cache, stripe, hash, key, key_bytes);
@@ -159,7 +168,7 @@ static unsigned digits_of(uint64_t number) {
 enum cache_outcome cache_add_number(pawl_fase* file, struct cache* cache, const char* key,
                                     size_t key_bytes, int64_t now_s, bool subtracts, uint64_t by,
                                     uint64_t* result) {
-  const uint64_t hash = cache_hash(key, key_bytes);
+  const uint64_t hash = hash_of(key, key_bytes);
   struct stripe* stripe = stripe_of(cache, hash);
   enum cache_outcome outcome = CACHE_NOT_FOUND;
   pthread_mutex_lock(&stripe->lock);
@@ -168,7 +177,7 @@ enum cache_outcome cache_add_number(pawl_fase* file, struct cache* cache, const 
   uint64_t number = 0;
   if (is_current(old, now_s)) {
     outcome = read_digits(old->bytes + old->key_bytes, old->value_bytes, &number) ? CACHE_STORED
-                                                                                   : CACHE_BAD;
+                                                                                  : CACHE_BAD;
   }
   if (outcome == CACHE_STORED) {
     number = subtracts ? (number < by ? 0 : number - by) : number + by;
@@ -196,14 +205,14 @@ enum cache_outcome cache_add_number(pawl_fase* file, struct cache* cache, const 
 void cache_clear(pawl_fase* file, struct cache* cache) {
   for (unsigned i = 0; i < STRIPES; ++i) {
     struct stripe* stripe = &cache->stripes[i];
-    /* A section for each item: none is long, and what a crash leaves is a cache with fewer items. */
+    /* A section for each item: none is long, and what a crash leaves is a cache with fewer items.
+     */
     for (bool is_empty = false; !is_empty;) {
       pthread_mutex_lock(&stripe->lock);
       struct item* oldest = stripe->oldest;
       is_empty = oldest == NULL;
       if (!is_empty) {
-        take_out(file, stripe,
-                 find(cache, stripe, oldest->hash, oldest->bytes, oldest->key_bytes));
+        take_out(file, stripe, find(cache, stripe, oldest->hash, oldest->bytes, oldest->key_bytes));
       }
       pthread_mutex_unlock(&stripe->lock);
     }

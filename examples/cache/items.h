@@ -1,6 +1,6 @@
-/* The cache's data: items in a hash table that is cut into stripes, each with its lock.  It lies in a
- * file of pawl/fase.h; compiled with pawl-clang -fpawl=ido, each call below happens whole or not at
- * all.  Nothing but the locks says so.
+/* The cache's data: items in a hash table that is cut into stripes, each with its lock.  It lies in
+ * a file of pawl/fase.h; compiled with pawl-clang -fpawl=ido, each call below happens whole or not
+ * at all.  Nothing but the locks says so.
  *
  * All functions but cache_open may be called by any thread. */
 #ifndef PAWL_EXAMPLES_CACHE_ITEMS_H
@@ -29,13 +29,6 @@ struct item {
   char bytes[]; /* the key, then the value */
 };
 
-/* Where a worker receives an item before it is stored.  It lies in the file: a section that copies
- * from it can do so again after a crash. */
-struct inbox {
-  struct item item;
-  char room[KEY_BYTES_MAX + VALUE_BYTES_MAX];
-};
-
 struct stripe {
   pthread_mutex_t lock;
   uint64_t bytes; /* of its items */
@@ -48,23 +41,27 @@ struct stripe {
 struct cache {
   uint64_t bytes_max;         /* of all items */
   uint64_t buckets_of_stripe; /* a power of two */
-  struct inbox* inboxes[WORKERS_MAX];
+  struct item* inboxes[WORKERS_MAX];
   struct stripe stripes[STRIPES];
 };
 
 /* The cache of the file, or a new one.  NULL: there is no memory, or pawl_last_error says what. */
 struct cache* cache_open(pawl_fase* file, uint64_t bytes_max, uint64_t buckets);
-/* Of worker 0 to WORKERS_MAX - 1; NULL when there is no memory. */
-struct inbox* cache_inbox(pawl_fase* file, struct cache* cache, unsigned worker);
+/* Where worker 0 to WORKERS_MAX - 1 receives an item, of any size, before it is stored.  It lies in
+ * the file: a section that copies from it can do so again after a crash.  NULL: there is no memory.
+ */
+struct item* cache_inbox(pawl_fase* file, struct cache* cache, unsigned worker);
 
-uint64_t cache_hash(const char* key, size_t key_bytes);
+/* Receives an item: the key has KEY_BYTES_MAX bytes at most, the value VALUE_BYTES_MAX. */
+void cache_receive(struct item* inbox, const char* key, size_t key_bytes, const char* value,
+                   size_t value_bytes, uint32_t flags, int64_t expires_s);
 
 enum cache_mode { CACHE_SET, CACHE_ADD, CACHE_REPLACE };
 enum cache_outcome { CACHE_STORED, CACHE_NOT_STORED, CACHE_NOT_FOUND, CACHE_NO_MEMORY, CACHE_BAD };
 
-/* Stores what the inbox holds: its item with key, value, hash, flags and expires_s. */
+/* Stores a copy of the item in an inbox. */
 enum cache_outcome cache_store(pawl_fase* file, struct cache* cache, enum cache_mode mode,
-                               const struct inbox* inbox, int64_t now_s);
+                               const struct item* inbox, int64_t now_s);
 /* Copies the value to `value`, of so many bytes at most, and says how many it has and its flags.
  * False: there is none. */
 bool cache_get(struct cache* cache, const char* key, size_t key_bytes, int64_t now_s, char* value,

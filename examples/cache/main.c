@@ -25,17 +25,30 @@ static unsigned long number(struct argp_state* state, const char* text, unsigned
 static error_t parse(int key, char* argument, struct argp_state* state) {
   struct settings* settings = state->input;
   switch (key) {
-    case 'l': settings->address = argument; return 0;
-    case 'p': settings->port = number(state, argument, 65535); return 0;
-    case 't': settings->threads = number(state, argument, WORKERS_MAX); return 0;
-    case 'm': settings->megabytes = number(state, argument, 1 << 20); return 0;
-    case 'b': settings->buckets = number(state, argument, 1 << 28); return 0;
+    case 'l':
+      settings->address = argument;
+      return 0;
+    case 'p':
+      settings->port = number(state, argument, 65535);
+      return 0;
+    case 't':
+      settings->threads = number(state, argument, WORKERS_MAX);
+      return 0;
+    case 'm':
+      settings->megabytes = number(state, argument, 1 << 20);
+      return 0;
+    case 'b':
+      settings->buckets = number(state, argument, 1 << 28);
+      return 0;
     case ARGP_KEY_ARG:
       if (state->arg_num > 0) return ARGP_ERR_UNKNOWN;
       settings->path = argument;
       return 0;
-    case ARGP_KEY_NO_ARGS: argp_usage(state); return EINVAL;
-    default: return ARGP_ERR_UNKNOWN;
+    case ARGP_KEY_NO_ARGS:
+      argp_usage(state);
+      return EINVAL;
+    default:
+      return ARGP_ERR_UNKNOWN;
   }
 }
 
@@ -49,10 +62,14 @@ static const struct argp_option options[] = {
 
 int main(int argc, char** argv) {
   struct settings settings = {NULL, "127.0.0.1", 11211, 2, 64, 65536};
-  const struct argp argp = {options, parse, "FILE",
+  const struct argp argp = {options,
+                            parse,
+                            "FILE",
                             "A cache that speaks memcached's text protocol and keeps its items in "
                             "FILE, whatever crashes.",
-                            NULL, NULL, NULL};
+                            NULL,
+                            NULL,
+                            NULL};
   argp_parse(&argp, argc, argv, 0, NULL, &settings);
   if (settings.threads == 0) settings.threads = 1;
   pawl_fase* file = pawl_fase_open(settings.path, NULL);
@@ -62,8 +79,8 @@ int main(int argc, char** argv) {
     fprintf(stderr, "cache: %s: %s\n", settings.path, pawl_last_error());
     return 1;
   }
-  const int outcome = serve(file, cache, settings.address, (unsigned)settings.port,
-                            (unsigned)settings.threads);
+  const int outcome =
+      serve(file, cache, settings.address, (unsigned)settings.port, (unsigned)settings.threads);
   if (pawl_fase_close(file) != 0) {
     fprintf(stderr, "cache: %s: %s\n", settings.path, pawl_last_error());
     return 1;

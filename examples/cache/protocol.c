@@ -110,22 +110,19 @@ static void answer_get(struct worker* worker, const struct words* words, struct 
 static const char* store(struct worker* worker, enum cache_mode mode,
                          const struct request* request) {
   const struct words* words = &request->words;
-  struct item* item = &worker->inbox->item;
   int64_t flags = 0;
   int64_t expires_s = 0;
   if (!read_number(words, 2, &flags) || !read_number(words, 3, &expires_s))
     return "CLIENT_ERROR bad command line format";
-  item->flags = (uint32_t)flags;
-  item->expires_s = expires_at(expires_s);
-  item->key_bytes = (uint32_t)words->bytes[1];
-  item->value_bytes = request->value_bytes;
-  item->hash = cache_hash(words->at[1], words->bytes[1]);
-  memcpy(item->bytes, words->at[1], words->bytes[1]);
-  memcpy(item->bytes + item->key_bytes, request->value, request->value_bytes);
+  cache_receive(worker->inbox, words->at[1], words->bytes[1], request->value, request->value_bytes,
+                (uint32_t)flags, expires_at(expires_s));
   switch (cache_store(worker->file, worker->cache, mode, worker->inbox, now_s())) {
-    case CACHE_STORED: return "STORED";
-    case CACHE_NO_MEMORY: return "SERVER_ERROR out of memory storing object";
-    default: return "NOT_STORED";
+    case CACHE_STORED:
+      return "STORED";
+    case CACHE_NO_MEMORY:
+      return "SERVER_ERROR out of memory storing object";
+    default:
+      return "NOT_STORED";
   }
 }
 
@@ -144,8 +141,12 @@ static void answer_number(struct worker* worker, const struct words* words, bool
       snprintf(text, sizeof text, "%" PRIu64, result);
       put_line(output, text);
       break;
-    case CACHE_NOT_FOUND: put_line(output, "NOT_FOUND"); break;
-    case CACHE_NO_MEMORY: put_line(output, "SERVER_ERROR out of memory in incr/decr"); break;
+    case CACHE_NOT_FOUND:
+      put_line(output, "NOT_FOUND");
+      break;
+    case CACHE_NO_MEMORY:
+      put_line(output, "SERVER_ERROR out of memory in incr/decr");
+      break;
     default:
       put_line(output, "CLIENT_ERROR cannot increment or decrement non-numeric value");
       break;

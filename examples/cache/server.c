@@ -144,8 +144,7 @@ static int listen_on(struct loop_thread* thread, const struct sockaddr_in* addre
   thread->listener.data = thread;
   uv_tcp_init(&thread->loop, &thread->listener);
   const int opened = uv_tcp_open(&thread->listener, descriptor);
-  return opened != 0 ? opened
-                     : uv_listen((uv_stream_t*)&thread->listener, BACKLOG, connected);
+  return opened != 0 ? opened : uv_listen((uv_stream_t*)&thread->listener, BACKLOG, connected);
 }
 
 static const char* prepare(struct loop_thread* thread, pawl_fase* file, struct cache* cache,

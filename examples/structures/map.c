@@ -8,13 +8,19 @@ static struct list* bucket_of(struct map* map, uint64_t key) {
 
 struct map* map_make(pawl_fase* file, uint64_t bucket_count) {
   pawl_fase_begin();
-  struct map* map = pawl_fase_malloc(file, sizeof *map + bucket_count * sizeof map->buckets[0]);
-  if (map != NULL) {
+  struct map* map = pawl_fase_malloc(file, sizeof *map);
+  struct list* buckets = pawl_fase_malloc(file, bucket_count * sizeof *buckets);
+  const bool is_made = map != NULL && buckets != NULL;
+  if (is_made) {
     map->bucket_count = bucket_count;
-    for (uint64_t i = 0; i < bucket_count; ++i) list_begin(&map->buckets[i]);
+    map->buckets = buckets;
+    for (uint64_t i = 0; i < bucket_count; ++i) list_begin(&buckets[i]);
+  } else {
+    pawl_fase_free(file, buckets);
+    pawl_fase_free(file, map);
   }
   pawl_fase_end();
-  return map;
+  return is_made ? map : NULL;
 }
 
 bool map_put(pawl_fase* file, struct map* map, uint64_t key, uint64_t value) {

@@ -75,7 +75,7 @@ bool list_remove(pawl_fase* file, struct list* list, uint64_t key);
 
 struct map {
   uint64_t bucket_count;
-  struct list buckets[];
+  struct list* buckets;
 };
 
 struct map* map_make(pawl_fase* file, uint64_t bucket_count);

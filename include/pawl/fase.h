@@ -53,9 +53,13 @@ struct pawl_fase_options {
    * programs that were compiled without it (-fpawl=none), in which pawl_fase_begin and pawl_fase_end
    * do nothing then. */
   int unprotected;
+  /* For tests of programs, and of the compiler: so many of a hundred regions are executed again when
+   * they end, as recovery would; the program is ended, with a text that says where, when anything
+   * is not the same then.  PAWL_FASE_TWICE; 0. */
+  int twice_percent;
 };
 
-/* Fills options with the defaults. */
+/* Fills options with the defaults, then with what PAWL_FASE_TWICE says. */
 PAWL_PUBLIC int pawl_fase_options_init(struct pawl_fase_options* options);
 
 /* Opens the file at path, or makes one when there is none or an empty one; finishes first the

@@ -27,6 +27,8 @@ static_assert(pawl::fase::kLocksMax == PAWL_FASE_LOCKS_MAX);
 static_assert(pawl::fase::kDepthMax == PAWL_FASE_DEPTH_MAX);
 static_assert(pawl::fase::kBlocksMax == PAWL_FASE_BLOCKS_MAX);
 
+constexpr int kPercentMax = 100;
+
 // Opening and closing, one at a time.
 std::mutex& opening() {
   static auto* const mutex = new std::mutex;
@@ -35,6 +37,18 @@ std::mutex& opening() {
 
 Status forked() {
   return Status::failure(EPERM, "the file was opened before fork(2); the child cannot use it");
+}
+
+Status read_twice(int& percent) {
+  const char* const value = std::getenv(pawl::fase::kTwiceVariable);
+  if (value == nullptr) return {};
+  char* end = nullptr;
+  const long number = std::strtol(value, &end, 10);
+  if (*value < '0' || *value > '9' || *end != '\0' || number > kPercentMax)
+    return invalid(std::string(pawl::fase::kTwiceVariable) + "=" + value +
+                   " is not understood: it takes 0 to 100");
+  percent = static_cast<int>(number);
+  return {};
 }
 
 Result<FileOptions> understand(const pawl_fase_options* given) {
@@ -49,10 +63,13 @@ Result<FileOptions> understand(const pawl_fase_options* given) {
   if (given->size_bytes_max < PAWL_FASE_SIZE_MIN || given->size_bytes_max > PAWL_FASE_SIZE_MAX)
     return invalid("size_bytes_max must be from " + std::to_string(PAWL_FASE_SIZE_MIN) + " to " +
                    std::to_string(PAWL_FASE_SIZE_MAX));
+  if (given->twice_percent < 0 || given->twice_percent > kPercentMax)
+    return invalid("twice_percent must be from 0 to 100");
   constexpr std::uint64_t kUnit = std::uint64_t{64} << 10;
   if (given->unprotected != 0 && given->unprotected != 1)
     return invalid("unprotected must be 0 or 1");
   return FileOptions{.heap_bytes = pawl::round_up(given->size_bytes_max, kUnit),
+                     .twice_percent = given->twice_percent,
                      .is_unprotected = given->unprotected != 0};
 }
 
@@ -104,9 +121,11 @@ extern "C" {
 PAWL_PUBLIC int pawl_fase_options_init(struct pawl_fase_options* options) {
   return finish([&]() -> Status {
     if (options == nullptr) return invalid("options must not be NULL");
-    *options = {.struct_size_bytes = sizeof *options, .size_bytes_max = PAWL_FASE_SIZE_DEFAULT,
-                .unprotected = 0};
-    return {};
+    *options = {.struct_size_bytes = sizeof *options,
+                .size_bytes_max = PAWL_FASE_SIZE_DEFAULT,
+                .unprotected = 0,
+                .twice_percent = 0};
+    return read_twice(options->twice_percent);
   });
 }
 
@@ -126,6 +145,7 @@ PAWL_PUBLIC pawl_fase* pawl_fase_open(const char* path, const struct pawl_fase_o
     auto opened = File::open(path, understood.value());
     if (!opened.ok()) return opened.status();
     File* const file = opened.value().release();
+    pawl::fase::Rehearsal::set_percent(understood.value().twice_percent);
     pawl::fase::begin_counting();
     pawl::fase::set_open_file(file);
     handle = reinterpret_cast<pawl_fase*>(&file->header());

@@ -15,6 +15,7 @@
 namespace {
 
 using pawl::Status;
+using pawl::fase::EventKind;
 using pawl::fase::is_in_window;
 using pawl::fase::Thread;
 using pawl::fase::Until;
@@ -85,6 +86,7 @@ constexpr clockid_t kOfCondition = -1;
 
 int wait(void* condition, void* mutex, std::optional<Until> until) {
   Thread& thread = Thread::current();
+  thread.reached(EventKind::wait, reinterpret_cast<std::uint64_t>(condition), nullptr);
   const bool is_ours = is_in_window(condition);
   if (is_ours || is_in_window(mutex)) {
     if (const int unusable = check_usable(thread)) return unusable;
@@ -129,7 +131,7 @@ int wait(void* condition, void* mutex, std::optional<Until> until) {
 int wake(void* condition, bool all) {
   Thread& thread = Thread::current();
   // Nobody waits there.
-  if (thread.recovered() != nullptr) return 0;
+  if (thread.recovered() != nullptr || thread.is_rehearsing()) return 0;
   if (!is_in_window(condition)) {
     auto* const real = static_cast<pthread_cond_t*>(condition);
     return all ? ::pthread_cond_broadcast(real) : ::pthread_cond_signal(real);

@@ -23,7 +23,8 @@ namespace pawl::fase {
 
 struct FileOptions {
   std::uint64_t heap_bytes = 0;  // of a new file: for its blocks
-  bool is_unprotected = false;   // nothing is logged, flushed or fenced
+  int twice_percent = 0;
+  bool is_unprotected = false;  // nothing is logged, flushed or fenced
 };
 
 // A FASE that a crash interrupted, and that is going to be finished.

@@ -17,6 +17,7 @@ namespace {
 
 using pawl::Law;
 using pawl::Status;
+using pawl::fase::EventKind;
 using pawl::fase::File;
 using pawl::fase::is_forked_child;
 using pawl::fase::is_in_window;
@@ -70,6 +71,7 @@ int kind_of(const void* mutex) {
 // Takes a lock: `really` does it where no recovery is.
 template <class Really>
 int take(Thread& thread, std::uint64_t lock, bool only_try, Really really) {
+  thread.reached(EventKind::lock, lock, nullptr);
   thread.check_room_for_lock();
   int outcome = 0;
   if (RecoveredFase* const recovered = thread.recovered()) {

@@ -1,6 +1,7 @@
 #include "fase/recovery_by_order.h"
 
 #include <unistd.h>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
@@ -22,8 +23,9 @@ void recover_by_order() {
     std::fprintf(stderr, "pawl: %s\n", ::pawl_last_error());
     ::_exit(1);
   }
-  std::printf("%s: recovered, %llu sections finished\n", path,
-              counted ? static_cast<unsigned long long>(statistics.sections_recovered) : 0);
+  const std::uint64_t finished = counted ? statistics.sections_recovered : 0;
+  std::printf("%s: recovered, %llu section%s finished\n", path,
+              static_cast<unsigned long long>(finished), finished == 1 ? "" : "s");
   std::fflush(stdout);
   ::_exit(0);
 }

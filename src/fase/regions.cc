@@ -47,7 +47,7 @@ PAWL_PUBLIC void pawl_fase_call(const struct pawl_fase_function* function, uint3
 PAWL_PUBLIC void pawl_fase_call_indirect(const struct pawl_fase_function* function, uint32_t region,
                                          const void* live_ins, const void* callee) {
   Thread& thread = Thread::current();
-  if (thread.is_in_fase() && Program::own().find(callee) == nullptr) {
+  if (thread.is_in_fase() && !thread.is_rehearsing() && Program::own().find(callee) == nullptr) {
     thread.refuse(function, function->regions[region].line,
                   "a call through a pointer of a function that was not compiled for it", true);
   }
@@ -61,8 +61,10 @@ PAWL_PUBLIC void pawl_fase_stored(const void* at, size_t bytes) {
 }
 
 PAWL_PUBLIC void* pawl_fase_volatile_target(void* at, size_t bytes) {
-  RecoveredFase* const recovered = Thread::current().recovered();
-  return recovered == nullptr || pawl::fase::is_in_window(at) ? at : recovered->sink(bytes);
+  if (pawl::fase::is_in_window(at)) return at;
+  Thread& thread = Thread::current();
+  if (RecoveredFase* const recovered = thread.recovered()) return recovered->sink(bytes);
+  return thread.is_rehearsing() ? thread.rehearsal()->sink(bytes) : at;
 }
 
 PAWL_PUBLIC void pawl_fase_volatile_load(const struct pawl_fase_function* function, uint32_t line,

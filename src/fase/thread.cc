@@ -142,6 +142,7 @@ File* Thread::file() const { return recovered_ != nullptr ? file_ : open_file();
 
 void Thread::attach() {
   if (log_) return;
+  if (recovered_ == nullptr) rehearsal_ = Rehearsal::make();
   file_ = file();
   PAWL_ASSERT(file_ != nullptr);
   const auto taken = file_->take_log();
@@ -158,6 +159,7 @@ void Thread::detach() {
   if (log_) file_->give_back_log(log_index_, log_->next_number());
   log_.reset();
   undo_.reset();
+  rehearsal_.reset();
   log_index_ = File::kNoLog;
   file_ = nullptr;
 }
@@ -165,6 +167,7 @@ void Thread::detach() {
 void Thread::forget_file() {
   log_.reset();
   undo_.reset();
+  rehearsal_.reset();
   file_ = nullptr;
   is_armed_ = false;
   has_unfenced_ = false;
@@ -226,6 +229,8 @@ void Thread::stored(const void* at, std::size_t count) {
 
 void Thread::stored_unchecked(const void* at, std::size_t count) {
   file()->memory().tell_stored(at, count);
+  if (rehearsal_ != nullptr) [[unlikely]]
+    rehearsal_->stored(at, count);
   if (file_ == nullptr) file_ = file();
   const auto address = reinterpret_cast<std::uint64_t>(at);
   const std::uint64_t first = address / kLineBytes;
@@ -297,6 +302,8 @@ void Thread::log_frame(const Site& site) {
   // Rule 3.
   if (!is_broken(Law::outputs_before_frame)) persist_stored();
   write_frame(site);
+  if (rehearsal_ != nullptr) [[unlikely]]
+    rehearsal_->begin(site);
   if (is_armed_) return;
   is_armed_ = true;
   Counts::add(counts_.fases_armed, 1);
@@ -304,6 +311,7 @@ void Thread::log_frame(const Site& site) {
 
 void Thread::cut(const Site& site) {
   if (!is_in_fase() || file() == nullptr || file()->is_unprotected()) return;
+  reached(EventKind::cut, 0, &site);
   // What is freed in a long FASE can be used again before it ends: it will not be taken back.
   const std::uint32_t published = entries_ > kBlocksMax / 2 ? publish_blocks() : 0;
   log_frame(site);
@@ -312,6 +320,7 @@ void Thread::cut(const Site& site) {
 
 void Thread::call(const Site& site) {
   if (!is_in_fase()) return;
+  reached(EventKind::call, 0, &site);
   if (depth_ < kDepthMax) {
     Level& level = levels_[depth_];
     level.function = site.function;
@@ -326,6 +335,7 @@ void Thread::call(const Site& site) {
 
 void Thread::call_returned() {
   if (!is_in_fase()) return;
+  reached(EventKind::function_return, 0, nullptr);
   if (depth_ == 0) {
     // The FASE began in what was called, and nothing says where its caller goes on.
     if (is_armed_)
@@ -381,6 +391,7 @@ void Thread::add_lock(std::uint64_t lock) {
 }
 
 void Thread::remove_lock(std::uint64_t lock, const Site& site) {
+  reached(EventKind::unlock, lock, &site);
   std::uint32_t at = lock_count_;
   while (at > 0 && locks_[at - 1] != lock) --at;
   PAWL_ASSERT(at > 0);
@@ -432,6 +443,7 @@ void Thread::end_fase() {
   is_armed_ = false;
   needs_frame_ = true;
   list_ = 0;
+  if (rehearsal_ != nullptr) rehearsal_->forget();
   if (recovered_ != nullptr) recovered_->finish();
 }
 
@@ -498,6 +510,7 @@ bool Thread::is_own_block(std::uint64_t address) const {
 }
 
 Result<void*> Thread::allocate(std::uint64_t size_bytes, bool zeroed) {
+  if (is_rehearsing()) return allocate_again(size_bytes, zeroed);
   auto reserved = file()->blocks().reserve(size_bytes);
   if (!reserved.ok()) return reserved.status();
   const std::uint64_t block = reserved.value();
@@ -507,6 +520,7 @@ Result<void*> Thread::allocate(std::uint64_t size_bytes, bool zeroed) {
       file()->blocks().give_back(block);
       return added;
     }
+    if (rehearsal_ != nullptr) rehearsal_->allocated(block, size_bytes);
   }
   if (zeroed && size_bytes > 0) {
     std::memset(at, 0, size_bytes);
@@ -520,13 +534,31 @@ Result<void*> Thread::allocate(std::uint64_t size_bytes, bool zeroed) {
   return at;
 }
 
+Result<void*> Thread::allocate_again(std::uint64_t size_bytes, bool zeroed) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address in the file
+  void* const at = reinterpret_cast<void*>(rehearsal_->allocate_again(size_bytes));
+  if (zeroed && size_bytes > 0) {
+    std::memset(at, 0, size_bytes);
+    stored_unchecked(at, size_bytes);
+  }
+  return at;
+}
+
 Status Thread::free(void* block) {
   const auto address = reinterpret_cast<std::uint64_t>(block);
+  if (is_rehearsing()) {
+    rehearsal_->free_again(address);
+    return {};
+  }
   Blocks& blocks = file()->blocks();
   PAWL_TRY(blocks.begin_free(address));
   if (is_in_fase()) {
     Status added = add_block(address | kFreedBit);
-    if (!added.ok()) blocks.cancel_free(address);
+    if (!added.ok()) {
+      blocks.cancel_free(address);
+    } else if (rehearsal_ != nullptr) {
+      rehearsal_->freed(address);
+    }
     return added;
   }
   blocks.set_free(address);

@@ -13,6 +13,7 @@
 #include "fase/file.h"
 #include "fase/justdo_locks.h"
 #include "fase/log.h"
+#include "fase/rehearsal.h"
 #include "fase/stored_lines.h"
 #include "fase/undo_log.h"
 
@@ -108,6 +109,15 @@ class Thread {
   // Of undo: the bytes are about to be stored to, in a FASE or before one.  On return what stands
   // there is durable in the log, if it has to be.
   void will_store(const void* at, std::size_t count);
+  // --- rehearsals ---
+  // Null unless regions are executed twice; see rehearsal.h.
+  Rehearsal* rehearsal() const { return rehearsal_.get(); }
+  bool is_rehearsing() const { return rehearsal_ != nullptr && rehearsal_->is_on(); }
+  // Before what ends a region happens.
+  void reached(EventKind kind, std::uint64_t object, const Site* site) {
+    if (rehearsal_ != nullptr) [[unlikely]]
+      rehearsal_->reached(kind, object, site);
+  }
 
   // --- blocks ---
   // Null: errno and the last error are set, as pawl_fase_malloc() says.
@@ -165,6 +175,7 @@ class Thread {
   // those that were freed can be allocated.
   void give_back_freed(std::uint32_t entries);
   bool is_own_block(std::uint64_t address) const;
+  Result<void*> allocate_again(std::uint64_t size_bytes, bool zeroed);
   Status add_block(std::uint64_t block);
   [[noreturn]] void end_program(const std::string& why) const;
 
@@ -184,6 +195,7 @@ class Thread {
   bool is_refused_ = false;
   bool is_unsettled_ = false;            // of undo: it has ended, and is not settled
   std::uint32_t entries_published_ = 0;  // of undo: the first ones
+  std::unique_ptr<Rehearsal> rehearsal_;
   std::uint32_t last_frame_depth_ = 0;
   std::uint64_t list_ = 0;
   std::uint32_t entries_ = 0;

@@ -1,6 +1,5 @@
 #include "heap/allocator.h"
 
-#include <bit>
 #include <cerrno>
 
 namespace pawl {
@@ -20,7 +19,7 @@ Status not_allocated() {
 }  // namespace
 
 Result<char*> Allocator::allocate(std::size_t size, std::size_t alignment) {
-  PAWL_ASSERT(std::has_single_bit(alignment) && alignment <= PAWL_HEAP_ALIGNMENT_MAX);
+  PAWL_ASSERT(is_power_of_two(alignment) && alignment <= PAWL_HEAP_ALIGNMENT_MAX);
   if (size > PAWL_HEAP_SIZE_MAX)
     return Status::failure(ENOMEM,
                            "no heap can hold a block of " + std::to_string(size) + " bytes");

@@ -238,7 +238,7 @@ std::uint64_t check_heap(const HeapParts& heap, const ReportFault& report) {
 }
 
 // What a stray store hits must not reach the file.
-Status check_heap_page(const HeapParts& heap, std::uint64_t page, std::uint64_t changed_lines) {
+Status check_bookkeeping(const HeapParts& heap, std::uint64_t page, std::uint64_t changed_lines) {
   if (page == 0) {
     PAWL_TRY(check_identity(heap.arena.header().identity, {}, heap.path));
     PAWL_TRY(check_lists(heap));
@@ -259,9 +259,6 @@ Status check_heap_page(const HeapParts& heap, std::uint64_t page, std::uint64_t 
     return entry == heap_format::kSegmentHugeRest ? Status{}
                                                   : heap.allocator.segments().check(segment);
   if (entry < heap_format::kSegmentOfPages) return {};
-  // A slab's header is the first line of its first page; to find out whether this is one is not
-  // worth it where that line is as it was.
-  if ((changed_lines & 1) == 0) return {};
   auto descriptor = heap.allocator.segments().describe(page);
   if (!descriptor.ok()) return descriptor.status();
   if (descriptor.value().kind != PageKind::slab) return {};

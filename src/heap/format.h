@@ -105,6 +105,11 @@ constexpr std::uint8_t run_code(std::uint32_t pages) {
       pages < kRunsExact ? pages : kRunsExact + (pages - kRunsExact) / kRunStep);
 }
 static_assert(kSegmentOfPages + run_code(kSegmentPages) < 256);
+// The pages that a run of this code has at least.
+constexpr std::uint32_t pages_of_run_code(std::uint32_t code) {
+  return code < kRunsExact ? code : kRunsExact + (code - kRunsExact) * kRunStep;
+}
+static_assert(run_code(pages_of_run_code(100)) == 100);
 
 enum class PageKind : std::uint8_t {
   free = 0,

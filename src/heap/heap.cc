@@ -2,7 +2,6 @@
 
 #include <sys/mman.h>
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -98,9 +97,10 @@ Heap::Heap(std::unique_ptr<Mapping> mapping, const HeapOptions& options, char* b
       arena_(base, size_bytes, size_bytes_max,
              [this](std::uint64_t grown_bytes) { return mapping_->truncate(grown_bytes); }),
       allocator_(arena_),
-      roots_(arena_) {
+      roots_(arena_),
+      parts_{arena_, allocator_, roots_, mapping_->medium().path()} {
   mapping_->check_pages_with([this](std::uint64_t page, std::uint64_t changed_lines) {
-    return check_heap_page(parts(), page, changed_lines);
+    return check_heap_page(parts_, page, changed_lines);
   });
   guard_fork(this, {.before = [] {}, .in_parent = [] {}, .in_child = [this] { forked_ = true; }});
 }
@@ -185,12 +185,10 @@ Status Heap::statistics(MappingStatistics& statistics) const {
   return {};
 }
 
-Status Heap::usable() const {
-  if (forked_.load())
-    return Status::failure(EPERM, "this process was forked from the one that opened the heap " +
-                                      mapping_->medium().path() +
-                                      "; a child may read its copy and not change the heap");
-  return {};
+Status Heap::why_not_usable() const {
+  return Status::failure(EPERM, "this process was forked from the one that opened the heap " +
+                                    mapping_->medium().path() +
+                                    "; a child may read its copy and not change the heap");
 }
 
 // Keeps the first reason not to commit.
@@ -200,7 +198,7 @@ Status Heap::note(Status status) {
 }
 
 Result<char*> Heap::allocate(std::size_t size, std::size_t alignment) {
-  if (!std::has_single_bit(alignment) || alignment > PAWL_HEAP_ALIGNMENT_MAX)
+  if (!is_power_of_two(alignment) || alignment > PAWL_HEAP_ALIGNMENT_MAX)
     return Status::failure(
         EINVAL, "an alignment is a power of two up to " + std::to_string(PAWL_HEAP_ALIGNMENT_MAX));
   return in_order<Result<char*>>([&]() -> Result<char*> {
@@ -295,8 +293,8 @@ Status Heap::sync() {
                                std::to_string(strays.value()) +
                                    " pointers would not survive this process; the first: " + first);
     }
-    const Status committed = mapping_->commit(base(), arena_.size_bytes_max());
-    return committed.error_number() == EUCLEAN ? note(committed) : committed;
+    Status committed = mapping_->commit_all();
+    return committed.error_number() == EUCLEAN ? note(std::move(committed)) : committed;
   });
 }
 
@@ -317,11 +315,11 @@ Status Heap::roll_back() {
 }
 
 Result<std::uint64_t> Heap::check(const ReportFault& report) {
-  return in_order<Result<std::uint64_t>>([&] { return check_heap(parts(), report); });
+  return in_order<Result<std::uint64_t>>([&] { return check_heap(parts_, report); });
 }
 
 Status Heap::information(pawl_heap_information& information) {
-  return in_order<Status>([&] { return count_heap(parts(), information); });
+  return in_order<Status>([&] { return count_heap(parts_, information); });
 }
 
 Result<std::uint64_t> Heap::verify(const ReportFault& report) {

@@ -14,6 +14,7 @@
 #include "heap/roots.h"
 #include "mapping/mapping.h"
 #include "mapping/options.h"
+#include "medium/mutex.h"
 
 namespace pawl {
 
@@ -72,17 +73,18 @@ class Heap {
 
   template <class Outcome, class Call>
   Outcome in_order(Call call);
-  Status usable() const;
+  Status usable() const { return forked_.load() ? why_not_usable() : Status{}; }
+  Status why_not_usable() const;
   Status note(Status status);
-  HeapParts parts() const { return {arena_, allocator_, roots_, mapping_->medium().path()}; }
   Result<std::uint64_t> find_stray_pointers(const ReportFault& report) const;
 
-  std::mutex mutex_;
+  Mutex mutex_;
   const std::unique_ptr<Mapping> mapping_;
   const bool verify_;
   Arena arena_;
   Allocator allocator_;
   Roots roots_;
+  const HeapParts parts_;
   // The first misuse since the last sync, or damage that was found: until a rollback nothing is
   // committed.
   Status misuse_;
@@ -92,7 +94,7 @@ class Heap {
 // In a forked child the lock may be held for ever, so that is asked first.
 template <class Outcome, class Call>
 Outcome Heap::in_order(Call call) {
-  if (Status refused = usable(); !refused.ok()) return refused;
+  if (forked_.load()) return why_not_usable();
   const std::lock_guard lock(mutex_);
   return call();
 }

@@ -70,6 +70,12 @@ std::uint32_t find_run(const SegmentHeader& header, std::uint32_t count, std::ui
   return 0;
 }
 
+// How long the longest run of free pages is at least.
+std::uint32_t longest_by_table(std::uint8_t entry) {
+  if (entry == kSegmentFree) return heap_format::kRunPagesMax;
+  return entry < kSegmentOfPages ? 0 : heap_format::pages_of_run_code(entry - kSegmentOfPages);
+}
+
 }  // namespace
 
 Result<SegmentHeader*> Segments::header_of(std::uint32_t segment, SegmentKind kind) const {
@@ -116,9 +122,10 @@ Result<std::uint32_t> Segments::find_segment(std::uint32_t count, std::uint32_t 
   return segment;
 }
 
-void Segments::note_room(std::uint32_t segment, std::uint32_t pages) {
-  for (std::uint32_t shorter = 0; shorter <= pages; ++shorter)
-    search_from_[shorter] = std::min(search_from_[shorter], segment);
+// Its longest run of free pages had `before` at least, and has `now`.
+void Segments::note_room(std::uint32_t segment, std::uint32_t before, std::uint32_t now) {
+  for (std::uint32_t pages = before + 1; pages <= now; ++pages)
+    search_from_[pages] = std::min(search_from_[pages], segment);
 }
 
 // A free segment becomes one of pages.
@@ -139,22 +146,26 @@ Status Segments::start_segment(std::uint32_t segment) {
   return {};
 }
 
-// Seals the header and brings the table up to it.
-Status Segments::finish_change(std::uint32_t segment) {
+// Of the descriptors of so many pages: seals the header, and brings the table up to it.
+Status Segments::finish_change(std::uint32_t segment, std::uint32_t first, std::uint32_t count) {
   SegmentHeader& header = arena_.segment(segment);
+  std::uint8_t& in_table = arena_.segment_table()[segment];
+  const std::uint32_t before = longest_by_table(in_table);
   const std::uint32_t longest = longest_free_run(header);
   std::uint8_t entry = static_cast<std::uint8_t>(kSegmentOfPages + heap_format::run_code(longest));
   if (longest == heap_format::kRunPagesMax) {
     header.kind = SegmentKind::free;
     entry = kSegmentFree;
   }
-  seal(header);
-  std::uint8_t& in_table = arena_.segment_table()[segment];
+  // All of it would be half a page.
+  header.crc32c = seal_of(header);
+  note_stored(&header, offsetof(SegmentHeader, pages));
+  note_stored(&header.pages[first], count * sizeof(PageDescriptor));
   if (in_table != entry) {
     in_table = entry;
     note_stored(in_table);
   }
-  note_room(segment, longest);
+  note_room(segment, before, longest);
   return {};
 }
 
@@ -178,7 +189,7 @@ Result<std::uint64_t> Segments::take_pages(std::uint32_t count, std::uint32_t al
   for (std::uint32_t further = 1; further < count; ++further)
     pages[start + further] = {naming.rest,
                               static_cast<std::uint8_t>(naming.count_back ? further : 0)};
-  PAWL_TRY(finish_change(segment));
+  PAWL_TRY(finish_change(segment, start, count));
   return std::uint64_t{segment} * kSegmentPages + start;
 }
 
@@ -191,7 +202,7 @@ Status Segments::give_pages(std::uint64_t first_page, std::uint32_t count) {
   if (!is_sealed(*header.value())) return overwritten(segment);
   for (std::uint32_t page = start; page < start + count; ++page)
     header.value()->pages[page] = {PageKind::free, 0};
-  return finish_change(segment);
+  return finish_change(segment, start, count);
 }
 
 Result<std::uint32_t> Segments::run_pages(std::uint64_t first_page) const {
@@ -218,7 +229,7 @@ Result<bool> Segments::extend_run(std::uint64_t first_page, std::uint32_t count,
   if (!is_sealed(*header.value())) return overwritten(segment);
   for (std::uint32_t page = start + count; page < start + new_count; ++page)
     pages[page] = {PageKind::run_rest, 0};
-  PAWL_TRY(finish_change(segment));
+  PAWL_TRY(finish_change(segment, start + count, new_count - count));
   return true;
 }
 
@@ -261,7 +272,7 @@ Result<std::uint32_t> Segments::take_huge(std::uint64_t size_bytes, std::uint32_
 void Segments::free_segments(std::uint32_t first, std::uint32_t end) {
   std::fill(arena_.segment_table() + first, arena_.segment_table() + end, kSegmentFree);
   note_stored(arena_.segment_table() + first, end - first);
-  if (first < end) note_room(first, heap_format::kRunPagesMax);
+  if (first < end) note_room(first, 0, heap_format::kRunPagesMax);
 }
 
 // Only the first segment's header says anything; those of the others are bytes of the block.

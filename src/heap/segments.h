@@ -54,9 +54,9 @@ class Segments {
   Result<bool> has_room(std::uint32_t segment, std::uint32_t count,
                         std::uint32_t alignment_pages) const;
   Status start_segment(std::uint32_t segment);
-  Status finish_change(std::uint32_t segment);
+  Status finish_change(std::uint32_t segment, std::uint32_t first, std::uint32_t count);
   void free_segments(std::uint32_t first, std::uint32_t end);
-  void note_room(std::uint32_t segment, std::uint32_t pages);
+  void note_room(std::uint32_t segment, std::uint32_t before, std::uint32_t now);
 
   Arena& arena_;
   // For each number of pages the first segment that may have such a run free.

@@ -130,8 +130,8 @@ Result<char*> Slabs::allocate(std::size_t size_class) {
   if (index >= slab.capacity) return heap_damaged("a slab counts its blocks wrongly");
   slab.used_bits[index / 64] |= std::uint64_t{1} << (index % 64);
   slab.used += 1;
-  note_stored(slab);  // at once: what follows may find damage, and a rollback has to know
   if (slab.used == slab.capacity) {
+    note_stored(slab);  // at once: what follows may find damage, and a rollback has to know
     PAWL_TRY(unlink(slab));
   } else {
     seal(slab);
@@ -169,13 +169,14 @@ Status Slabs::free(const Block& block) {
   const bool was_full = slab.used == slab.capacity;
   slab.used_bits[block.index / 64] &= ~(std::uint64_t{1} << (block.index % 64));
   slab.used -= 1;
-  note_stored(slab);
-  if (was_full) return link(slab);
   // The last one with room stays, so that a lone block that comes and goes takes no pages anew.
-  if (slab.used > 0 || (slab.next == 0 && slab.previous == 0)) {
+  const bool is_alone = slab.next == 0 && slab.previous == 0;
+  if (!was_full && (slab.used > 0 || is_alone)) {
     seal(slab);
     return {};
   }
+  note_stored(slab);  // at once, as above
+  if (was_full) return link(slab);
   PAWL_TRY(unlink(slab));
   return segments_.give_pages(block.first_page, slab.page_count);
 }

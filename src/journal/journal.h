@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "journal/format.h"
+#include "medium/mutex.h"
 
 namespace pawl::journal {
 
@@ -119,7 +120,7 @@ class Journal {
   const JournalId id_;
   const std::uint64_t epoch_;
   const std::uint64_t block_bytes_;
-  std::mutex flush_mutex_;  // taken last
+  Mutex flush_mutex_;  // taken last
   Status flush_failure_;
   std::mutex header_mutex_;  // orders header writes; taken before mutex_
   Header header_;
@@ -136,7 +137,7 @@ class Journal {
 
   std::function<std::uint64_t()> first_held_;  // may be empty
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   // Changed with mutex_ held; each commit reads them without.
   std::atomic<std::uint32_t> durable_generation_{0};
   std::atomic<std::uint64_t> size_bytes_;

@@ -24,14 +24,9 @@ void RecordBuilder::begin_anew() {
   used_ = checked_ = sizeof(RecordHeader);
   crc32c_ = 0;
   content_bytes_ = 0;
-  last_range_ = 0;
+  continues_at_ = kNowhere;
   finished_ = nullptr;
   finished_bytes_ = 0;
-}
-
-// Room for padding to a whole block is always kept.
-bool RecordBuilder::has_room(std::size_t bytes) const {
-  return round_up_to_block(used_ + bytes, block_bytes_) <= buffer_.capacity();
 }
 
 Status RecordBuilder::make_room(std::size_t bytes) {
@@ -47,30 +42,6 @@ Status RecordBuilder::make_room(std::size_t bytes) {
   if (!buffer_.grow(capacity, used_))
     return Status::failure(ENOMEM,
                            "no memory for a record of " + std::to_string(capacity) + " bytes");
-  return {};
-}
-
-Status RecordBuilder::add(std::uint64_t offset, std::span<const std::byte> content) {
-  PAWL_ASSERT(!content.empty());
-  if (!has_room(range_bytes(content.size()))) PAWL_TRY(make_room(range_bytes(content.size())));
-  std::byte* const data = buffer_.data();
-  RangeHeader last;
-  if (last_range_ != 0) std::memcpy(&last, data + last_range_, sizeof last);
-  if (last_range_ != 0 && last.offset + last.length_bytes == offset && last.length_bytes % 8 == 0) {
-    last.length_bytes += content.size();
-    std::memcpy(data + last_range_, &last, sizeof last);
-    // The checksum covers a range header that just changed.
-    PAWL_ASSERT(checked_ <= last_range_);
-  } else {
-    last_range_ = used_;
-    const RangeHeader range{offset, content.size()};
-    std::memcpy(data + used_, &range, sizeof range);
-    used_ += sizeof range;
-  }
-  std::memcpy(data + used_, content.data(), content.size());
-  used_ += content.size();
-  while (used_ % 8 != 0) data[used_++] = std::byte{0};
-  content_bytes_ += content.size();
   return {};
 }
 
@@ -95,7 +66,7 @@ Status RecordBuilder::spill() {
   spilled_bytes_ += whole;
   used_ -= whole;
   checked_ = used_;
-  last_range_ = 0;
+  continues_at_ = kNowhere;
   return {};
 }
 

@@ -13,6 +13,7 @@
 #include "journal/checkpointer.h"
 #include "journal/journal.h"
 #include "mapping/failures.h"
+#include "medium/mutex.h"
 
 namespace pawl {
 
@@ -21,7 +22,7 @@ class CommitLog {
   CommitLog(std::unique_ptr<journal::Journal> journal, std::size_t apply_threshold_pages);
 
   // One call at a time on the mappings that have their commits here.
-  std::mutex& mutex() const { return mutex_; }
+  Mutex& mutex() const { return mutex_; }
   journal::Journal& journal() { return *journal_; }
   journal::Checkpointer& checkpointer() { return checkpointer_; }
   journal::BatchWriter& batches() { return batches_; }
@@ -37,7 +38,7 @@ class CommitLog {
   }
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   Failures failures_;  // before the threads that report to it
   const std::unique_ptr<journal::Journal> journal_;
   std::atomic<std::uint64_t> durable_sequence_;

@@ -101,10 +101,10 @@ class Mapping::Implementation {
   Status record_lines(const TakenPages& pages);
   Status commit_lines(std::uint64_t first_page, std::uint64_t end_page);
   Status commit_in_place(journal::RecordBuilder& record);
-  Status write_in_place(journal::RecordBuilder& record, journal::Place& place);
-  Status flush_in_place(const journal::Place& place);
+  Status write_in_place(journal::RecordBuilder& record, std::uint64_t& sequence);
+  Status flush_in_place(std::uint64_t sequence);
   void write_waiting();
-  void let_wait(const journal::Place& place, journal::RecordBuilder& record);
+  void let_wait(std::uint64_t sequence, journal::RecordBuilder& record);
   Status settle_in_place();
   Status apply_in_place(std::span<const std::byte> record, std::uint64_t sequence);
 
@@ -125,7 +125,9 @@ class Mapping::Implementation {
     return is_usable ? Status{} : why_not_usable();
   }
   Status in_own_process() const;
-  Status note(Status status) { return log_->failures().note(std::move(status)); }
+  Status note(Status status) {
+    return status.ok() ? std::move(status) : log_->failures().note(std::move(status));
+  }
   void note_final(const Status& status) noexcept { log_->failures().note_final(status); }
   // File pages of an address range of the window; EINVAL, ENOMEM as msync(2).
   Status pages_of(const void* address, std::size_t length, std::uint64_t& first,
@@ -156,7 +158,7 @@ class Mapping::Implementation {
   const std::shared_ptr<CommitLog> log_;
   const std::uint64_t number_;
   Group* group_ = nullptr;  // that it has joined, if it has
-  std::mutex& mutex_;       // the log's, as are the next three
+  Mutex& mutex_;            // the log's, as are the next three
   journal::Journal* const journal_;
   using Checkpointer = journal::Checkpointer;
   Checkpointer& checkpointer_;
@@ -222,6 +224,7 @@ class Mapping::Implementation {
   Status collect_changes(journal::RecordBuilder& record, Keep keep);
   Status take_known_pages(std::uint64_t first_page, std::uint64_t end_page, TakenPages& taken);
   void note_lines(const StoredLines& stored) const noexcept;
+  void take_unsure_pages();
   void be_unsure_of(std::uint64_t first_page, std::uint64_t end_page) noexcept;
   void forget_pages() noexcept;  // of the window, which is as the committed image is, or goes
   Status keep_outside(const TakenPages& taken);

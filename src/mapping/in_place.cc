@@ -60,11 +60,11 @@ Status Mapping::Implementation::commit_lines(std::uint64_t first_page, std::uint
   dirty_pages_ += taken_.size();
   // First, so that it is under way while the record is made.
   write_waiting();
-  journal::Place place;
+  std::uint64_t sequence = 0;
   Status status;
   try {
     status = record_lines(taken_);
-    if (status.ok()) status = write_in_place(lines_record_, place);
+    if (status.ok()) status = write_in_place(lines_record_, sequence);
   } catch (const std::bad_alloc&) {
     status = Status::no_memory("no memory for the commit; free some and call again");
   }
@@ -73,8 +73,8 @@ Status Mapping::Implementation::commit_lines(std::uint64_t first_page, std::uint
     return status;
   }
   private_pages_ += taken_.size();
-  let_wait(place, lines_record_);
-  PAWL_TRY(flush_in_place(place));
+  let_wait(sequence, lines_record_);
+  PAWL_TRY(flush_in_place(sequence));
   if (has_more_to_do()) {
     Implementation* const own = this;
     end_commit({&own, 1}, first_page, end_page);
@@ -85,13 +85,13 @@ Status Mapping::Implementation::commit_lines(std::uint64_t first_page, std::uint
 // Where a commit waits for no device there is nothing to queue for.
 Status Mapping::Implementation::commit_in_place(journal::RecordBuilder& record) {
   const bool is_resized = size_is_pending();
-  journal::Place place;
+  std::uint64_t sequence = 0;
   write_waiting();
-  PAWL_TRY(write_in_place(record, place));
-  if (!is_resized) let_wait(place, record);
-  PAWL_TRY(flush_in_place(place));
+  PAWL_TRY(write_in_place(record, sequence));
+  if (!is_resized) let_wait(sequence, record);
+  PAWL_TRY(flush_in_place(sequence));
   if (is_resized && !is_broken(Law::apply_after_flush)) {
-    if (const Status applied = apply_in_place(record.block(), place.sequence); !applied.ok())
+    if (const Status applied = apply_in_place(record.block(), sequence); !applied.ok())
       note_final(applied);  // the next open completes it
   }
   return {};
@@ -99,22 +99,22 @@ Status Mapping::Implementation::commit_in_place(journal::RecordBuilder& record) 
 
 // All of a commit but its fence.
 Status Mapping::Implementation::write_in_place(journal::RecordBuilder& record,
-                                               journal::Place& place) {
-  if (const auto reserved = journal_->reserve(record.record_bytes())) {
-    place = *reserved;
-  } else {
+                                               std::uint64_t& sequence) {
+  auto place = journal_->reserve(record.record_bytes());
+  if (!place) {
     auto waited = place_for(record.record_bytes());
     if (!waited.ok()) return waited.status();
     place = waited.value();
   }
-  PlaceInHand in_hand(*journal_, place);
-  PAWL_TRY(record.finish(header_for(place)));
-  PAWL_ASSERT(record.block().size() == place.bytes);
+  sequence = place->sequence;
+  PlaceInHand in_hand(*journal_, *place);
+  PAWL_TRY(record.finish(header_for(*place)));
+  PAWL_ASSERT(record.block().size() == place->bytes);
   if (is_broken(Law::apply_after_flush)) {
     PAWL_TRY(settle_in_place());
-    PAWL_TRY(apply_in_place(record.block(), place.sequence));
+    PAWL_TRY(apply_in_place(record.block(), sequence));
   }
-  if (Status written = journal_->write(place, 0, record.block()); !written.ok()) {
+  if (Status written = journal_->write(*place, 0, record.block()); !written.ok()) {
     if (written.error_number() != EIO) return written;
     in_hand.keep();
     note_final(written);
@@ -122,19 +122,19 @@ Status Mapping::Implementation::write_in_place(journal::RecordBuilder& record,
   }
   in_hand.keep();
   Implementation* const own = this;
-  count({&own, 1}, place);
+  count({&own, 1}, *place);
   return {};
 }
 
 // One write and one flush (law 2), which the record that waited before shares.
-Status Mapping::Implementation::flush_in_place(const journal::Place& place) {
+Status Mapping::Implementation::flush_in_place(std::uint64_t sequence) {
   if (Status flushed = journal_->flush(); !flushed.ok()) {
     // It must not reach the base: nobody knows whether it is durable.
     waiting_.bytes = 0;
     note_final(flushed);
     return usable();
   }
-  log_->set_durable(place.sequence);
+  log_->set_durable(sequence);
   return {};
 }
 
@@ -152,12 +152,11 @@ void Mapping::Implementation::write_waiting() {
 }
 
 // Takes the place of the one that write_waiting() has written.
-void Mapping::Implementation::let_wait(const journal::Place& place,
-                                       journal::RecordBuilder& record) {
+void Mapping::Implementation::let_wait(std::uint64_t sequence, journal::RecordBuilder& record) {
   if (is_broken(Law::apply_after_flush)) return;
   if (waiting_.bytes != 0) image_.applied_in_place(waiting_.sequence);
   waiting_.bytes = record.block().size();
-  waiting_.sequence = place.sequence;
+  waiting_.sequence = sequence;
   record.swap_buffer(waiting_.memory);
 }
 

@@ -28,11 +28,7 @@ Status Mapping::Implementation::take_pages(std::uint64_t first_page, std::uint64
 // What the tracker knows of the range joins what earlier calls left.
 Status Mapping::Implementation::take_known_pages(std::uint64_t first_page, std::uint64_t end,
                                                  TakenPages& taken) {
-  const std::uint64_t unsure_first = std::max(unsure_first_, view_.first_page());
-  const std::uint64_t unsure_end = std::min(unsure_end_, view_.accessible_end_page());
-  if (unsure_first < unsure_end) pending_.add(unsure_first, unsure_end - unsure_first);
-  unsure_first_ = ~std::uint64_t{0};
-  unsure_end_ = 0;
+  if (unsure_first_ < unsure_end_) take_unsure_pages();
   Status status = tracker_->collect_lines(reinterpret_cast<char*>(view_.bytes(first_page)),
                                           (end - first_page) * kPageBytes, taken);
   const std::uint64_t window_start = reinterpret_cast<std::uintptr_t>(view_.address()) / kPageBytes;
@@ -63,8 +59,17 @@ Status Mapping::Implementation::take_known_pages(std::uint64_t first_page, std::
         taken.push_back({page, kAllLines});
     }
   }
-  join(taken);
+  if (taken.size() > 1) join(taken);
   return {};
+}
+
+// They count as stored to, in so far as they are still there.
+void Mapping::Implementation::take_unsure_pages() {
+  const std::uint64_t first = std::max(unsure_first_, view_.first_page());
+  const std::uint64_t end = std::min(unsure_end_, view_.accessible_end_page());
+  if (first < end) pending_.add(first, end - first);
+  unsure_first_ = ~std::uint64_t{0};
+  unsure_end_ = 0;
 }
 
 void Mapping::Implementation::keep_pages(const TakenPages& taken) noexcept {

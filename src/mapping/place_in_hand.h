@@ -1,5 +1,5 @@
 // A place in the journal's ring, for a record.  One without a record would end recovery there: it
-// is given back unless it got one.
+// is given back unless it got one.  The place outlives this.
 #pragma once
 
 #include "journal/journal.h"
@@ -19,7 +19,7 @@ class PlaceInHand {
 
  private:
   journal::Journal& journal_;
-  const journal::Place place_;
+  const journal::Place& place_;
   bool is_kept_ = false;
 };
 

@@ -12,10 +12,13 @@ namespace pawl {
 using TakenPages = std::vector<StoredLines>;
 
 inline void join(TakenPages& pages) {
-  if (pages.size() < 2) return;
-  const auto by_page = [](const StoredLines& a, const StoredLines& b) { return a.page < b.page; };
-  if (!std::is_sorted(pages.begin(), pages.end(), by_page))
-    std::sort(pages.begin(), pages.end(), by_page);
+  // Often they are so already.
+  const auto is_behind = [](const StoredLines& a, const StoredLines& b) {
+    return a.page >= b.page;
+  };
+  if (std::adjacent_find(pages.begin(), pages.end(), is_behind) == pages.end()) return;
+  std::sort(pages.begin(), pages.end(),
+            [](const StoredLines& a, const StoredLines& b) { return a.page < b.page; });
   std::size_t count = 0;
   for (const StoredLines& each : pages) {
     if (count > 0 && pages[count - 1].page == each.page) {

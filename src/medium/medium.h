@@ -22,6 +22,10 @@ constexpr std::uint64_t round_down(std::uint64_t value, std::uint64_t unit) {
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
+// std::has_single_bit() counts the bits, which takes a call where not all processors can.
+constexpr bool is_power_of_two(std::uint64_t value) {
+  return value != 0 && (value & (value - 1)) == 0;
+}
 
 // One open file.  Any thread may call; reads and writes of the same bytes are ordered by the
 // caller.

@@ -186,6 +186,10 @@ Status PersistentFile::write(std::uint64_t offset, std::span<const std::byte> fr
     memory_->copy(window_.address() + offset, from);
     return {};
   }
+  return write_elsewhere(offset, from);
+}
+
+Status PersistentFile::write_elsewhere(std::uint64_t offset, std::span<const std::byte> from) {
   PAWL_TRY(check_window(offset, from.size()));
   PAWL_TRY(learn());
   PAWL_TRY(take_space(offset, from.size()));

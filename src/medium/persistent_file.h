@@ -85,6 +85,7 @@ class PersistentFile final : public MediumFile {
  private:
   Status check_window(std::uint64_t offset, std::uint64_t length) const;
   Status learn();
+  Status write_elsewhere(std::uint64_t offset, std::span<const std::byte> from);
   Status take_space(std::uint64_t offset, std::uint64_t length);
   void lose_space(std::uint64_t offset, std::uint64_t end);
   Status grow(std::uint64_t size_bytes);

@@ -200,7 +200,7 @@ class MemoryAtHand final : public PersistentMemory {
     // Records, and what they hold.
     if ((reinterpret_cast<std::uintptr_t>(to) | from.size()) % kMemoryLineBytes == 0)
       return processor_.stream_lines(to, from.data(), from.size() / kMemoryLineBytes);
-    copy_persistently(processor_, to, from.data(), from.size());
+    copy_parts_of_lines(to, from);
   }
   void flush(const std::byte* at, std::size_t count) override {
     if (!processor_.flushes()) return;
@@ -211,6 +211,12 @@ class MemoryAtHand final : public PersistentMemory {
   void fence() override { Processor::fence(); }
 
  private:
+  // Apart, so that copy() has nothing to save and restore for it.
+  __attribute__((noinline)) void copy_parts_of_lines(std::byte* to,
+                                                     std::span<const std::byte> from) {
+    copy_persistently(processor_, to, from.data(), from.size());
+  }
+
   Processor processor_;
 };
 

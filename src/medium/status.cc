@@ -8,11 +8,39 @@
 
 namespace pawl {
 
+namespace {
+
+constexpr std::uintptr_t without_text(int error_number) {
+  return static_cast<std::uintptr_t>(error_number) * 2 + 1;
+}
+
+}  // namespace
+
 Status Status::failure(int error_number, std::string text) noexcept {
+  PAWL_ASSERT(error_number > 0);
+  const auto* const made = new (std::nothrow) Failure{error_number, std::move(text)};
   Status status;
-  status.error_number_ = error_number;
-  status.text_.reset(new (std::nothrow) std::string(std::move(text)));
+  status.failure_ =
+      made == nullptr ? without_text(error_number) : reinterpret_cast<std::uintptr_t>(made);
   return status;
+}
+
+bool Status::has_text() const { return !ok() && failure_ % 2 == 0; }
+
+const Status::Failure& Status::with_text() const {
+  return *reinterpret_cast<const Failure*>(failure_);  // NOLINT: an address
+}
+
+std::uintptr_t Status::copy_of_failure() const {
+  return has_text() ? reinterpret_cast<std::uintptr_t>(new Failure(with_text())) : failure_;
+}
+
+int Status::error_number_of_failure() const {
+  return has_text() ? with_text().error_number : static_cast<int>(failure_ / 2);
+}
+
+void Status::forget() noexcept {
+  if (has_text()) delete &with_text();
 }
 
 Status Status::from_errno(int error_number, const std::string& what) {
@@ -31,7 +59,7 @@ const std::string& Status::text() const noexcept {
   // Short enough to take no memory.
   static const std::string success;
   static const std::string no_memory("out of memory");
-  if (text_ != nullptr) return *text_;
+  if (has_text()) return with_text().text;
   return ok() ? success : no_memory;
 }
 

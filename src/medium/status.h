@@ -2,25 +2,28 @@
 #pragma once
 
 #include <cassert>
-#include <memory>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 
 namespace pawl {
 
-// Small, for it is returned everywhere: a success is an integer and a null pointer.
+// One word, for it is returned everywhere: a success is a zero, and one test tells both that it is
+// one and that there is nothing to free.
 class [[nodiscard]] Status {
  public:
   Status() = default;  // success
-  Status(Status&&) noexcept = default;
-  Status& operator=(Status&&) noexcept = default;
-  // Throw std::bad_alloc.
-  Status(const Status& other)
-      : error_number_(other.error_number_),
-        text_(other.text_ == nullptr ? nullptr : std::make_unique<std::string>(*other.text_)) {}
-  Status& operator=(const Status& other) { return *this = Status(other); }
-  ~Status() = default;
+  Status(Status&& other) noexcept : failure_(std::exchange(other.failure_, kSuccess)) {}
+  // Throws std::bad_alloc.
+  Status(const Status& other) : failure_(other.ok() ? kSuccess : other.copy_of_failure()) {}
+  Status& operator=(Status other) noexcept {
+    std::swap(failure_, other.failure_);
+    return *this;
+  }
+  ~Status() {
+    if (!ok()) forget();
+  }
 
   static Status failure(int error_number, std::string text) noexcept;
 
@@ -30,32 +33,46 @@ class [[nodiscard]] Status {
   // "WHAT: strerror(error_number)".
   static Status from_errno(int error_number, const std::string& what);
 
-  bool ok() const { return error_number_ == 0; }
-  int error_number() const { return error_number_; }
+  bool ok() const { return failure_ == kSuccess; }
+  int error_number() const { return ok() ? 0 : error_number_of_failure(); }
   // Empty after success; "out of memory" where there was none for the text.
   const std::string& text() const noexcept;
 
  private:
-  int error_number_ = 0;
-  std::unique_ptr<std::string> text_;
+  struct Failure {
+    int error_number;
+    std::string text;
+  };
+  static constexpr std::uintptr_t kSuccess = 0;
+
+  bool has_text() const;
+  const Failure& with_text() const;
+  std::uintptr_t copy_of_failure() const;
+  int error_number_of_failure() const;
+  void forget() noexcept;
+
+  // The address of a Failure; or, where there was no memory for one, an odd number: twice the
+  // error number, and one.
+  std::uintptr_t failure_ = kSuccess;
 };
 
 // A value, or the failure that kept it from being made.
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : outcome_(std::move(value)) {}          // NOLINT: implicit by design
-  Result(Status failure) : outcome_(std::move(failure)) {  // NOLINT: implicit by design
-    assert(!std::get<Status>(outcome_).ok());
+  Result(T value) : value_(std::move(value)) {}            // NOLINT: implicit by design
+  Result(Status failure) : failure_(std::move(failure)) {  // NOLINT: implicit by design
+    assert(!failure_.ok());
   }
 
-  bool ok() const { return std::holds_alternative<T>(outcome_); }
-  T& value() { return std::get<T>(outcome_); }
-  const T& value() const { return std::get<T>(outcome_); }
-  Status status() const { return ok() ? Status{} : std::get<Status>(outcome_); }
+  bool ok() const { return failure_.ok(); }
+  T& value() { return *value_; }
+  const T& value() const { return *value_; }
+  Status status() const { return failure_; }
 
  private:
-  std::variant<T, Status> outcome_;
+  std::optional<T> value_;
+  Status failure_;
 };
 
 // A broken invariant ends the process before it can harm the file: the journal still holds the last

@@ -181,10 +181,11 @@ class StoreRegistry {
   template <class IsTaken>
   void unlist(WatchedArea& area, IsTaken&& is_taken);
   void unlist_all_of(ThreadMarks& table);
-  void probe(const Range& range, std::uint64_t first, std::uint64_t end,
-             std::vector<StoredLines>& stored);
-  void take(const Range& range, std::uint64_t first, std::uint64_t end,
-            std::vector<StoredLines>& stored);
+  // Apart from collect(), most of which do without them and are then shorter.
+  __attribute__((noinline)) void probe(const Range& range, std::uint64_t first, std::uint64_t end,
+                                       std::vector<StoredLines>& stored);
+  __attribute__((noinline)) void take(const Range& range, std::uint64_t first, std::uint64_t end,
+                                      std::vector<StoredLines>& stored);
   void note_taken_of(const ThreadMarks& table);
 
   static ThreadMarks::Caller caller_of(const ThreadMarks& table) {
@@ -475,7 +476,7 @@ bool StoreRegistry::collect(const void* owner, std::uint64_t first, std::uint64_
   Range* range = first_behind(first);
   if (!probes) take_or_list_fresh(range, owner, first, end, stored);
   for (; range < ranges_.data() + ranges_used_ && range->first < end; ++range) {
-    if (range->owner != owner) continue;
+    if (range->owner != owner || (!probes && !range->area->has_marks())) continue;
     const std::uint64_t low = std::max(first, range->first);
     const std::uint64_t high = std::min(end, range->end);
     if (probes)
@@ -503,7 +504,7 @@ void StoreRegistry::take_or_list_fresh(const Range* range, const void* owner, st
       const std::uint64_t lines = table.take(slot, caller);
       if (lines == 0) return;
       stored.push_back({page, lines});
-      note_taken_of(table);
+      if (caller == ThreadMarks::Caller::other_thread) took_of_others_ = true;
     });
   }
 }
@@ -637,7 +638,7 @@ void StoreMarks::mark(const void* address, std::size_t length) noexcept {
     return mark_slowly(address, length);
   const std::uint64_t page = first / kPageBytes;
   const std::uint64_t lines = lines_between(first, first + length - 1);
-  if (!table->has(page, lines)) mark_page(page, lines);
+  if (!table->mark(page, lines)) mark_page(page, lines);
 }
 
 Status StoreMarks::watch(const void* owner, std::uint64_t first, std::uint64_t end) {

@@ -37,22 +37,20 @@ class ThreadMarks {
   std::uint32_t number() const { return number_; }
 
   // These two: its thread, no lock.
-  // Whether the lines are marked.
-  bool has(std::uint64_t page, std::uint64_t lines) const noexcept {
-    for (std::uint32_t slot = slot_for(page);; slot = next_slot(slot)) {
-      const Slot& at = slots_[slot];
-      const std::uint64_t found = at.page.load(std::memory_order_relaxed);
-      if (found != page) {
-        if (found == 0) return false;
-        continue;
-      }
-      if ((at.lines.load(std::memory_order_relaxed) & lines) != lines) return false;
-      // A handler may have given the slot to another page.
-      std::atomic_signal_fence(std::memory_order_seq_cst);
-      return at.page.load(std::memory_order_relaxed) == page;
+  // Marks lines of a page that has its slot, as most have.  False when it is to be added.
+  bool mark(std::uint64_t page, std::uint64_t lines) noexcept {
+    std::uint32_t slot = slot_for(page);
+    for (std::uint64_t found = page_in(slot); found != page; found = page_in(slot)) {
+      if (found == 0) return false;
+      slot = next_slot(slot);
     }
+    const std::uint64_t marked = slots_[slot].lines.load(std::memory_order_relaxed);
+    if ((marked & lines) != lines) set_lines(slot, lines);
+    // A handler may have given the slot to another page.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    return page_in(slot) == page;
   }
-  // Marks them.  False when the table has no room for the page: then nothing was marked.
+  // The same of any page.  False when the table has no room for it: then nothing was marked.
   bool add(std::uint64_t page, std::uint64_t lines) noexcept {
     for (;;) {
       const std::uint64_t generation = generation_.load(std::memory_order_relaxed);

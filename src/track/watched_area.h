@@ -26,6 +26,8 @@ class WatchedArea {
   // The lines of a page, which has none then.
   std::uint64_t take(std::uint64_t page);
   void drop(std::uint64_t first, std::uint64_t end);
+  // Here, or in a table that is listed.
+  bool has_marks() const { return pages_marked_ != 0 || listed != kListEnd; }
   // The first run of pages with marks in [from, end).
   bool next_run(std::uint64_t from, std::uint64_t end, PageRun& run) const;
 

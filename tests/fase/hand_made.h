@@ -8,15 +8,16 @@
 
 namespace pawl::test {
 
+template <class T>
+std::uint64_t word_of(T value) {
+  return (std::uint64_t)value;  // NOLINT: pointers and numbers
+}
+
 // What a region takes, a word each.
 template <class... Values>
 struct LiveIns {
   std::uint64_t words[sizeof...(Values)];
-  explicit LiveIns(Values... values) : words{word(values)...} {}
-  template <class T>
-  static std::uint64_t word(T value) {
-    return (std::uint64_t)value;  // NOLINT: pointers and numbers
-  }
+  explicit LiveIns(Values... values) : words{word_of(values)...} {}
 };
 
 struct Words {

@@ -15,7 +15,6 @@ namespace {
 // One state of so many is recovered under observation, so that its recovery is cut, too.
 constexpr std::uint64_t kRecoveriesObservedOneOf = 40;
 constexpr std::uint64_t kOperationsAfter = 6;
-constexpr std::uint64_t kUnderWayMax = 16;  // operations at once
 
 // What was recovered has to be of use: operations on it do what they do, with blocks that nobody
 // has.
@@ -113,30 +112,29 @@ Found Explorer::recover(const std::string& path, const Subject& subject,
   return found;
 }
 
-// What was acknowledged is there; of what was under way, any, in order, whole or not at all.
-std::string Explorer::judge(const Found& found, const Life& life, const Progress& progress) {
+std::string Explorer::judge(const Found& found, const Subject& subject, const Progress& progress) {
   if (!found.is_recovered) return found.error;
-  const std::uint64_t choices = std::uint64_t{1} << progress.under_way.size();
-  for (std::uint64_t choice = 0; choice < choices; ++choice) {
-    Contents contents;
-    for (std::uint64_t n = 0; n < progress.begun; ++n) {
-      const auto at = std::ranges::find(progress.under_way, n);
-      const bool happened =
-          at == progress.under_way.end() || (choice >> (at - progress.under_way.begin()) & 1) != 0;
-      if (happened) life.subject->model(contents, life.operations[n]);
-    }
-    if (contents != found.contents) continue;
-    return "";
+  if (progress.attempts.size() > 1)
+    return Expectation(subject).check(progress.attempts, found.contents);
+  // One thread's operations are in order: the last one has happened or not.
+  Contents before;
+  Contents contents;
+  for (const Attempt& attempt : progress.attempts.front()) {
+    before = contents;
+    subject.model(contents, attempt.operation);
   }
+  const bool all_done =
+      progress.attempts.front().empty() || progress.attempts.front().back().is_done;
+  if (found.contents == contents || (!all_done && found.contents == before)) return "";
   std::string text = "found";
   for (const std::uint64_t value : found.contents) text += " " + std::to_string(value);
-  return text + " after " + std::to_string(progress.begun - progress.under_way.size()) +
-         " operations, with " + std::to_string(progress.under_way.size()) + " under way";
+  return text + " after " + std::to_string(progress.attempts.front().size()) + " operations, " +
+         (all_done ? "all done" : "the last one under way");
 }
 
 std::optional<std::string> Explorer::explore(const MemoryTrace& trace, const Life& life,
                                              std::uint64_t states) {
-  return explore_depth(trace, life, states, 0, {});
+  return explore_depth(trace, life, states, 0, Progress(life));
 }
 
 std::optional<std::string> Explorer::explore_depth(const MemoryTrace& trace, const Life& life,
@@ -148,7 +146,6 @@ std::optional<std::string> Explorer::explore_depth(const MemoryTrace& trace, con
   const std::string trace_path = directory_ + "/recovery" + std::to_string(depth);
   do {
     if (memory.moment() > 0) progress.pass(trace.events[memory.moment() - 1]);
-    if (progress.under_way.size() > kUnderWayMax) throw std::runtime_error("too much at once");
     const std::uint64_t possible = memory.count(exhaustive_max_);
     const bool all = possible <= std::min(exhaustive_max_, of_each_moment * 4);
     counts_.moments += 1;
@@ -160,7 +157,7 @@ std::optional<std::string> Explorer::explore_depth(const MemoryTrace& trace, con
       write_image(path, trace, image);
       const Found found = recover(path, *life.subject, observed ? trace_path : "");
       counts_.states[depth] += 1;
-      if (std::string wrong = judge(found, life, progress); !wrong.empty()) {
+      if (std::string wrong = judge(found, *life.subject, progress); !wrong.empty()) {
         write_image(directory_ + "/lost", trace, image);
         return wrong + "; moment " + std::to_string(memory.moment()) + " of " +
                std::to_string(trace.events.size()) + ", depth " + std::to_string(depth);
@@ -176,11 +173,12 @@ std::optional<std::string> Explorer::explore_depth(const MemoryTrace& trace, con
 }
 
 void Progress::pass(const MemoryEvent& event) {
-  if (event.kind == MemoryEvent::Kind::begins) {
-    begun = std::max(begun, event.value + 1);
-    under_way.push_back(event.value);
+  if (event.kind == MemoryEvent::Kind::begins)
+    attempts[event.thread].push_back({life_.operations[event.thread][event.value], false, 0});
+  if (event.kind == MemoryEvent::Kind::acknowledged) {
+    attempts[event.thread].back().is_done = true;
+    attempts[event.thread].back().result = event.offset;
   }
-  if (event.kind == MemoryEvent::Kind::acknowledged) std::erase(under_way, event.value);
 }
 
 }  // namespace pawl::test

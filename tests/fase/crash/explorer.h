@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "fase/crash/expectation.h"
 #include "fase/crash/memory_states.h"
-#include "fase/crash/subjects.h"
 
 namespace pawl::test {
 
@@ -19,16 +19,20 @@ inline constexpr std::size_t kDepthMax = 3;
 
 struct Life {
   const Subject* subject = nullptr;
-  // In the order in which they took effect; of these an operation of number n is the n-th.
-  std::vector<Operation> operations;
+  // By thread, in order.
+  std::vector<std::vector<Operation>> operations;
 };
 
-// How far the operations are at a moment of a trace.
-struct Progress {
-  std::uint64_t begun = 0;               // operations below this number may have happened
-  std::vector<std::uint64_t> under_way;  // of these, those that were not acknowledged yet
-
+// How far the threads are at a moment of a trace.
+class Progress {
+ public:
+  explicit Progress(const Life& life) : attempts(life.operations.size()), life_(life) {}
   void pass(const MemoryEvent& event);
+
+  std::vector<std::vector<Attempt>> attempts;
+
+ private:
+  const Life& life_;
 };
 
 struct Found {
@@ -60,7 +64,7 @@ class Explorer {
                                            Progress progress);
   static Found recover(const std::string& path, const Subject& subject,
                        const std::string& trace_path);
-  static std::string judge(const Found& found, const Life& life, const Progress& progress);
+  static std::string judge(const Found& found, const Subject& subject, const Progress& progress);
 
   const std::string directory_;
   const std::uint64_t exhaustive_max_;

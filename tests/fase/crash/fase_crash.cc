@@ -1,7 +1,8 @@
 // Runs the structures of examples/structures under observation, and looks for a loss of power from
 // which one does not come back as it should.
 //
-//   fase_crash [--structure NAME] [--operations N] [--states N] [--seeds N] [--seed FIRST]
+//   fase_crash [--structure NAME] [--threads N] [--operations N] [--states N] [--seeds N] [--seed
+//   FIRST]
 #include <getopt.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
+#include <thread>
 
 #include "fase/crash/explorer.h"
 #include "fase/crash/recorder.h"
@@ -17,26 +19,30 @@
 namespace pawl::test {
 namespace {
 
-constexpr std::uint64_t kKeys = 12;  // few, so that operations meet
+constexpr std::uint64_t kKeysOfThread = 8;  // few, so that operations meet
 constexpr std::uint64_t kExhaustiveMax = 64;
 
 struct Settings {
   std::string structure;  // empty: all
-  std::uint64_t operations = 40;
+  std::uint32_t threads = 1;
+  std::uint64_t operations = 40;  // of all threads
   std::uint64_t states = 3000;
   unsigned seeds = 1;
   unsigned seed = 1;
 };
 
-std::vector<Operation> draw_operations(const Subject& subject, std::uint64_t count, unsigned seed) {
+Life draw_life(const Subject& subject, const Settings& settings, unsigned seed) {
   Random random(seed);
-  std::vector<Operation> operations;
-  for (std::uint64_t n = 0; n < count; ++n) {
-    // Rather more is put in than taken out.
-    const std::uint64_t kind = below(random, 3) == 0 ? below(random, subject.kinds) : n % 2;
-    operations.push_back({static_cast<std::uint32_t>(kind), 1 + below(random, kKeys), n + 1000});
+  Life life{&subject, std::vector<std::vector<Operation>>(settings.threads)};
+  for (std::uint64_t n = 0; n < settings.operations; ++n) {
+    const auto thread = static_cast<std::uint32_t>(n % settings.threads);
+    // Rather more is put in than taken out.  A thread's keys are its own.
+    const std::uint64_t kind =
+        below(random, 3) == 0 ? below(random, subject.kinds) : n / settings.threads % 2;
+    const std::uint64_t key = 1 + thread + settings.threads * below(random, kKeysOfThread);
+    life.operations[thread].push_back({static_cast<std::uint32_t>(kind), key, n + 1000});
   }
-  return operations;
+  return life;
 }
 
 void live(const std::string& path, const Life& life, const std::string& trace_path) {
@@ -49,12 +55,19 @@ void live(const std::string& path, const Life& life, const std::string& trace_pa
   void* structure = life.subject->make(file);
   if (structure == nullptr || pawl_fase_set_root(file, structure) != 0)
     throw std::runtime_error(pawl_last_error());
-  recorder.begin();
-  for (std::uint64_t n = 0; n < life.operations.size(); ++n) {
-    recorder.operation_begins(n);
-    life.subject->operate(file, structure, life.operations[n]);
-    recorder.operation_acknowledged(n);
+  recorder.begin(life.operations.size());
+  std::vector<std::thread> threads;
+  for (std::uint32_t thread = 0; thread < life.operations.size(); ++thread) {
+    threads.emplace_back([&, thread] {
+      for (std::uint64_t n = 0; n < life.operations[thread].size(); ++n) {
+        recorder.operation_begins(thread, n);
+        const std::uint64_t result =
+            life.subject->operate(file, structure, life.operations[thread][n]);
+        recorder.operation_acknowledged(thread, n, result);
+      }
+    });
   }
+  for (std::thread& thread : threads) thread.join();
   recorder.take().save(trace_path);
 }
 
@@ -81,7 +94,7 @@ MemoryTrace record(const std::string& directory, const Life& life) {
 
 bool try_one(const Subject& subject, const Settings& settings, unsigned seed,
              const std::string& directory) {
-  const Life life{&subject, draw_operations(subject, settings.operations, seed)};
+  const Life life = draw_life(subject, settings, seed);
   const MemoryTrace trace = record(directory, life);
   Explorer explorer(directory, kExhaustiveMax, seed);
   const auto wrong = explorer.explore(trace, life, settings.states);
@@ -118,6 +131,7 @@ int run(const Settings& settings) {
 
 int main(int argc, char** argv) {
   static const option options[] = {{"structure", required_argument, nullptr, 's'},
+                                   {"threads", required_argument, nullptr, 't'},
                                    {"operations", required_argument, nullptr, 'o'},
                                    {"states", required_argument, nullptr, 'n'},
                                    {"seeds", required_argument, nullptr, 'c'},
@@ -128,6 +142,9 @@ int main(int argc, char** argv) {
     switch (choice) {
       case 's':
         settings.structure = optarg;
+        break;
+      case 't':
+        settings.threads = static_cast<std::uint32_t>(std::strtoul(optarg, nullptr, 10));
         break;
       case 'o':
         settings.operations = std::strtoull(optarg, nullptr, 10);

@@ -19,12 +19,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <map>
-#include <set>
 #include <stdexcept>
 #include <thread>
 
-#include "fase/crash/subjects.h"
+#include "fase/crash/expectation.h"
 #include "workload/random.h"
 
 namespace pawl::test {
@@ -75,20 +73,7 @@ struct Settings {
   std::string directory = "/dev/shm";
 };
 
-bool is_keyed(const Subject& subject) { return subject.kinds == 3; }
-
 // --- the process that is killed ------------------------------------------------------------------
-
-std::uint64_t operate(pawl_fase* file, const Subject& subject, void* structure,
-                      const Operation& operation) {
-  std::uint64_t value = 0;
-  if (subject.name == std::string("stack") && operation.kind == 1)
-    return stack_pop(file, static_cast<stack*>(structure), &value) ? value : 0;
-  if (subject.name == std::string("queue") && operation.kind == 1)
-    return queue_take(file, static_cast<queue*>(structure), &value) ? value : 0;
-  subject.operate(file, structure, operation);
-  return 0;
-}
 
 void work(pawl_fase* file, const Subject& subject, void* structure, ThreadRecords& records,
           std::uint32_t thread, std::uint64_t first_value, unsigned seed) {
@@ -100,7 +85,7 @@ void work(pawl_fase* file, const Subject& subject, void* structure, ThreadRecord
     record.operation.key = 1 + thread + kThreadsMax * below(random, kKeysOfThread);
     record.operation.value = first_value + n * kThreadsMax + thread;
     records.begun.store(n + 1);
-    record.result = operate(file, subject, structure, record.operation);
+    record.result = subject.operate(file, structure, record.operation);
     record.is_done.store(1);
   }
   pause();
@@ -138,100 +123,17 @@ void work(pawl_fase* file, const Subject& subject, void* structure, ThreadRecord
 
 // --- the process that kills ----------------------------------------------------------------------
 
-// What must be found, what may be, and what is not there any more.
-class Expected {
- public:
-  explicit Expected(const Subject& subject) : subject_(subject) {}
-
-  // Empty: all is well.  What is found is what is expected from then on.
-  std::string check(const LifeRecords& life, const Contents& found) {
-    return is_keyed(subject_) ? check_pairs(life, found) : check_values(life, found);
+std::vector<std::vector<Attempt>> attempts_of(const LifeRecords& life) {
+  std::vector<std::vector<Attempt>> attempts;
+  for (const ThreadRecords& records : life) {
+    std::vector<Attempt>& of_thread = attempts.emplace_back();
+    for (std::uint64_t n = 0; n < records.begun.load(); ++n) {
+      const Record& record = records.records[n];
+      of_thread.push_back({record.operation, record.is_done.load() != 0, record.result});
+    }
   }
-
- private:
-  std::string check_values(const LifeRecords& life, const Contents& found) {
-    std::set<std::uint64_t> may_be;
-    std::uint64_t removals_under_way = 0;
-    std::set<std::uint64_t> taken;
-    for (const ThreadRecords& records : life) {
-      for (std::uint64_t n = 0; n < records.begun.load(); ++n) {
-        const Record& record = records.records[n];
-        const bool is_done = record.is_done.load() != 0;
-        if (record.operation.kind == 0)
-          (is_done ? values_ : may_be).insert(record.operation.value);
-        else if (!is_done)
-          removals_under_way += 1;
-        else if (record.result != 0 && !taken.insert(record.result).second)
-          return "value " + std::to_string(record.result) + " was taken twice";
-      }
-    }
-    std::set<std::uint64_t> there(found.begin(), found.end());
-    if (there.size() != found.size()) return "a value is there twice";
-    for (const std::uint64_t value : taken) {
-      if (there.contains(value))
-        return "value " + std::to_string(value) + " was taken and is there";
-      if (!values_.contains(value) && !may_be.contains(value))
-        return "value " + std::to_string(value) + " was taken and never put";
-    }
-    for (const std::uint64_t value : there) {
-      if (!values_.contains(value) && !may_be.contains(value))
-        return "value " + std::to_string(value) + " is there and was never put";
-    }
-    std::uint64_t missing = 0;
-    for (const std::uint64_t value : values_) {
-      if (!there.contains(value) && !taken.contains(value)) missing += 1;
-    }
-    if (missing > removals_under_way)
-      return std::to_string(missing) + " values are missing, and only " +
-             std::to_string(removals_under_way) + " removals were under way";
-    values_ = std::move(there);
-    return "";
-  }
-
-  std::string check_pairs(const LifeRecords& life, const Contents& found) {
-    std::map<std::uint64_t, std::uint64_t> pairs;
-    for (std::size_t i = 0; i < found.size(); i += 2) pairs[found[i]] = found[i + 1];
-    std::map<std::uint64_t, Operation> under_way;
-    for (const ThreadRecords& records : life) {
-      for (std::uint64_t n = 0; n < records.begun.load(); ++n) {
-        const Record& record = records.records[n];
-        if (record.is_done.load() == 0)
-          under_way[record.operation.key] = record.operation;
-        else
-          apply(pairs_, record.operation);
-      }
-    }
-    for (const auto& [key, operation] : under_way) {
-      auto done = pairs_;
-      apply(done, operation);
-      const auto in = [key = key](const std::map<std::uint64_t, std::uint64_t>& of) {
-        const auto at = of.find(key);
-        return at == of.end() ? 0 : at->second;
-      };
-      if (in(pairs) == in(done)) apply(pairs_, operation);
-    }
-    if (pairs == pairs_) return "";
-    std::string text = "the pairs differ:";
-    for (const auto& [key, value] : pairs) {
-      if (!pairs_.contains(key) || pairs_[key] != value)
-        text += " found " + std::to_string(key) + "=" + std::to_string(value);
-    }
-    for (const auto& [key, value] : pairs_) {
-      if (!pairs.contains(key) || pairs[key] != value)
-        text += " wanted " + std::to_string(key) + "=" + std::to_string(value);
-    }
-    return text;
-  }
-
-  static void apply(std::map<std::uint64_t, std::uint64_t>& pairs, const Operation& operation) {
-    if (operation.kind == 0) pairs[operation.key] = operation.value;
-    if (operation.kind == 1) pairs.erase(operation.key);
-  }
-
-  const Subject& subject_;
-  std::set<std::uint64_t> values_;
-  std::map<std::uint64_t, std::uint64_t> pairs_;
-};
+  return attempts;
+}
 
 Shared& map_shared() {
   void* at = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
@@ -269,7 +171,7 @@ struct Outcome {
 Outcome torture(const Subject& subject, const Settings& settings, const std::string& path) {
   Random random(settings.seed);
   Shared& shared = map_shared();
-  Expected expected(subject);
+  Expectation expectation(subject);
   Outcome outcome;
   // The last process is only looked at.
   for (std::uint64_t life = 0; life <= settings.kills; ++life) {
@@ -298,7 +200,7 @@ Outcome torture(const Subject& subject, const Settings& settings, const std::str
     if (outcome.wrong.empty()) {
       const Contents found(shared.contents.begin(),
                            shared.contents.begin() + shared.contents_count.load());
-      outcome.wrong = expected.check(shared.lives[(life + 1) % 2], found);
+      outcome.wrong = expectation.check(attempts_of(shared.lives[(life + 1) % 2]), found);
     }
     if (outcome.wrong.empty() && life < settings.kills)
       sleep_us(below(random, kRunMicrosecondsMax));

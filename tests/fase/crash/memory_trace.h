@@ -25,8 +25,8 @@ struct MemoryEvent {
     log_word,      // the run-time stored it just now, in order with others of its line
     write_back,    // of the line at offset: what it holds is durable after the thread's next fence
     fence,
-    begins,        // operation `value` of the thread takes effect from here on, if it does
-    acknowledged,  // the thread was told that its operation `value` was done
+    begins,        // the thread's operation `value` may take effect from here on
+    acknowledged,  // the thread was told that it is done; `offset` is its result
   };
   Kind kind;
   std::uint32_t thread;

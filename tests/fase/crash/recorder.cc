@@ -28,14 +28,14 @@ class Recorder::Observer final : public fase::Observer {
  public:
   explicit Observer(const std::string& path) : path_(path) {
     // What is there before anything is done to it, recovery included.
-    if (std::filesystem::exists(path_)) begin();
+    if (std::filesystem::exists(path_)) begin(0);
     fase::observe(this);
   }
   ~Observer() override { fase::observe(nullptr); }
 
-  void begin() {
+  void begin(std::uint64_t threads) {
     const std::lock_guard lock(mutex_);
-    begin_locked();
+    begin_locked(threads);
   }
 
   void stored(const std::byte*, std::size_t) override {
@@ -64,10 +64,10 @@ class Recorder::Observer final : public fase::Observer {
     look();
     if (is_begun()) add(Kind::fence, 0, 0);
   }
-  void operation(Kind kind, std::uint64_t number) {
+  void operation(Kind kind, std::uint32_t thread, std::uint64_t number, std::uint64_t result) {
     const std::lock_guard lock(mutex_);
     look();
-    add(kind, 0, number);
+    trace_.events.push_back({kind, thread, result, number});
   }
 
   MemoryTrace take() {
@@ -79,19 +79,18 @@ class Recorder::Observer final : public fase::Observer {
  private:
   bool is_begun() const { return !trace_.segments.empty(); }
 
-  void begin_locked() {
+  void begin_locked(std::uint64_t threads) {
     std::ifstream file(path_, std::ios::binary);
     fase::Header header{};
     file.read(reinterpret_cast<char*>(&header), sizeof header);
     address_ = header.identity.address;
     trace_ = {};
     trace_.file_bytes = std::filesystem::file_size(path_);
-    const std::uint64_t logs = std::max<std::uint64_t>(1, header.logs_used);
-    trace_.segments = {
-        {0, sizeof header},
-        {fase::kLogsOffset, logs * fase::kLogBytes},
-        {fase::kSchemeLogsOffset, logs * fase::kSchemeLogBytes},
-        {fase::kHeapOffset, trace_.file_bytes - fase::kHeapOffset}};
+    const std::uint64_t logs = std::max<std::uint64_t>(1, header.logs_used + threads);
+    trace_.segments = {{0, sizeof header},
+                       {fase::kLogsOffset, logs * fase::kLogBytes},
+                       {fase::kSchemeLogsOffset, logs * fase::kSchemeLogBytes},
+                       {fase::kHeapOffset, trace_.file_bytes - fase::kHeapOffset}};
     now_.clear();
     for (const Segment& segment : trace_.segments) {
       const std::size_t before = now_.size();
@@ -148,12 +147,13 @@ class Recorder::Observer final : public fase::Observer {
 
 Recorder::Recorder(const std::string& path) : observer_(std::make_unique<Observer>(path)) {}
 Recorder::~Recorder() = default;
-void Recorder::begin() { observer_->begin(); }
-void Recorder::operation_begins(std::uint64_t number) {
-  observer_->operation(Kind::begins, number);
+void Recorder::begin(std::uint64_t threads) { observer_->begin(threads); }
+void Recorder::operation_begins(std::uint32_t thread, std::uint64_t number) {
+  observer_->operation(Kind::begins, thread, number, 0);
 }
-void Recorder::operation_acknowledged(std::uint64_t number) {
-  observer_->operation(Kind::acknowledged, number);
+void Recorder::operation_acknowledged(std::uint32_t thread, std::uint64_t number,
+                                      std::uint64_t result) {
+  observer_->operation(Kind::acknowledged, thread, number, result);
 }
 MemoryTrace Recorder::take() { return observer_->take(); }
 

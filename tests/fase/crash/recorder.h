@@ -21,9 +21,10 @@ class Recorder {
 
   // What has been recorded is forgotten; the file as it stands is the trace's first state.  All
   // that was stored until now must be durable.
-  void begin();
-  void operation_begins(std::uint64_t number);
-  void operation_acknowledged(std::uint64_t number);
+  void begin(std::uint64_t threads);
+  // Of thread 0, 1, ...
+  void operation_begins(std::uint32_t thread, std::uint64_t number);
+  void operation_acknowledged(std::uint32_t thread, std::uint64_t number, std::uint64_t result);
   // Ends the recording.
   MemoryTrace take();
 

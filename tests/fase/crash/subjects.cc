@@ -52,16 +52,16 @@ void sort_pairs(Contents& contents) {
   for (const auto& [key, value] : pairs) contents.insert(contents.end(), {key, value});
 }
 
-std::uint64_t value_got(bool is_there, std::uint64_t value) { return is_there ? value : 0; }
-
 const Subject kStack{
     "stack",
     2,
     [](pawl_fase* file) -> void* { return stack_make(file); },
-    [](pawl_fase* file, void* structure, const Operation& operation) {
+    [](pawl_fase* file, void* structure, const Operation& operation) -> std::uint64_t {
       auto* at = static_cast<stack*>(structure);
       std::uint64_t value = 0;
-      operation.kind == 0 ? stack_push(file, at, operation.value) : stack_pop(file, at, &value);
+      if (operation.kind == 0) stack_push(file, at, operation.value);
+      if (operation.kind == 1) stack_pop(file, at, &value);
+      return value;
     },
     [](void* structure) { return values_from(static_cast<stack*>(structure)->head); },
     [](Contents& contents, const Operation& operation) {
@@ -75,10 +75,12 @@ const Subject kQueue{
     "queue",
     2,
     [](pawl_fase* file) -> void* { return queue_make(file); },
-    [](pawl_fase* file, void* structure, const Operation& operation) {
+    [](pawl_fase* file, void* structure, const Operation& operation) -> std::uint64_t {
       auto* at = static_cast<queue*>(structure);
       std::uint64_t value = 0;
-      operation.kind == 0 ? queue_put(file, at, operation.value) : queue_take(file, at, &value);
+      if (operation.kind == 0) queue_put(file, at, operation.value);
+      if (operation.kind == 1) queue_take(file, at, &value);
+      return value;
     },
     [](void* structure) {
       auto* at = static_cast<queue*>(structure);
@@ -95,41 +97,44 @@ const Subject kQueue{
         contents.erase(contents.begin());
     }};
 
-const Subject kList{"list",
-                    3,
-                    [](pawl_fase* file) -> void* { return list_make(file); },
-                    [](pawl_fase* file, void* structure, const Operation& operation) {
-                      auto* at = static_cast<list*>(structure);
-                      std::uint64_t value = 0;
-                      if (operation.kind == 0) list_put(file, at, operation.key, operation.value);
-                      if (operation.kind == 1) list_remove(file, at, operation.key);
-                      if (operation.kind == 2)
-                        value_got(list_get(at, operation.key, &value), value);
-                    },
-                    [](void* structure) { return pairs_of(*static_cast<list*>(structure)); },
-                    model_pairs};
+const Subject kList{
+    "list",
+    3,
+    [](pawl_fase* file) -> void* { return list_make(file); },
+    [](pawl_fase* file, void* structure, const Operation& operation) -> std::uint64_t {
+      auto* at = static_cast<list*>(structure);
+      std::uint64_t value = 0;
+      if (operation.kind == 0) list_put(file, at, operation.key, operation.value);
+      if (operation.kind == 1) list_remove(file, at, operation.key);
+      if (operation.kind == 2) list_get(at, operation.key, &value);
+      return 0;
+    },
+    [](void* structure) { return pairs_of(*static_cast<list*>(structure)); },
+    model_pairs};
 
-const Subject kMap{"map",
-                   3,
-                   [](pawl_fase* file) -> void* { return map_make(file, kBuckets); },
-                   [](pawl_fase* file, void* structure, const Operation& operation) {
-                     auto* at = static_cast<map*>(structure);
-                     std::uint64_t value = 0;
-                     if (operation.kind == 0) map_put(file, at, operation.key, operation.value);
-                     if (operation.kind == 1) map_remove(file, at, operation.key);
-                     if (operation.kind == 2) value_got(map_get(at, operation.key, &value), value);
-                   },
-                   [](void* structure) {
-                     auto* at = static_cast<map*>(structure);
-                     Contents contents;
-                     for (std::uint64_t i = 0; i < at->bucket_count; ++i) {
-                       const Contents bucket = pairs_of(at->buckets[i]);
-                       contents.insert(contents.end(), bucket.begin(), bucket.end());
-                     }
-                     sort_pairs(contents);
-                     return contents;
-                   },
-                   model_pairs};
+const Subject kMap{
+    "map",
+    3,
+    [](pawl_fase* file) -> void* { return map_make(file, kBuckets); },
+    [](pawl_fase* file, void* structure, const Operation& operation) -> std::uint64_t {
+      auto* at = static_cast<map*>(structure);
+      std::uint64_t value = 0;
+      if (operation.kind == 0) map_put(file, at, operation.key, operation.value);
+      if (operation.kind == 1) map_remove(file, at, operation.key);
+      if (operation.kind == 2) map_get(at, operation.key, &value);
+      return 0;
+    },
+    [](void* structure) {
+      auto* at = static_cast<map*>(structure);
+      Contents contents;
+      for (std::uint64_t i = 0; i < at->bucket_count; ++i) {
+        const Contents bucket = pairs_of(at->buckets[i]);
+        contents.insert(contents.end(), bucket.begin(), bucket.end());
+      }
+      sort_pairs(contents);
+      return contents;
+    },
+    model_pairs};
 
 }  // namespace
 

@@ -20,15 +20,19 @@ using Contents = std::vector<std::uint64_t>;
 
 struct Subject {
   const char* name;
+  // 0 puts and 1 takes or removes; those with a third, which gets, have pairs of key and value.
   std::uint32_t kinds;
   // The structure, as the file's root; nullptr when there is no memory.
   void* (*make)(pawl_fase* file);
-  void (*operate)(pawl_fase* file, void* structure, const Operation& operation);
+  // Returns what was taken from stack or queue, else 0.
+  std::uint64_t (*operate)(pawl_fase* file, void* structure, const Operation& operation);
   // What it holds, in order.  Throws std::runtime_error when it is no such structure any more.
   Contents (*read)(void* structure);
   // The same operation on what it holds.
   void (*model)(Contents& contents, const Operation& operation);
 };
+
+inline bool has_pairs(const Subject& subject) { return subject.kinds == 3; }
 
 const std::vector<Subject>& subjects();
 // Throws std::runtime_error when there is none.
