@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ido/pmemobj_medium.h"
 #include "ido/subject.h"
 
 #define POOL_BYTES ((size_t)4 << 30)
@@ -214,6 +215,7 @@ struct subject* subject_open(const char* path, enum subject_kind kind, uint64_t 
         pmemobj_tx_zalloc(subject->buckets * sizeof(struct list_node), LIST_NODE_TYPE));
   }
   TX_END
+  pmemobj_medium_begin();
   return subject;
 }
 
