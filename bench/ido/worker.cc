@@ -100,12 +100,11 @@ std::vector<Cost> measure_costs(subject* subject, const Structure& structure) {
                                [&](std::uint64_t n) { subject_insert(subject, key(n), n); }));
   if (is_keyed(structure)) {
     std::uint64_t value = 0;
-    costs.push_back(measure_cost("get", subject, [&](std::uint64_t n) {
-      subject_get(subject, key(n), &value);
-    }));
+    costs.push_back(measure_cost("get", subject,
+                                 [&](std::uint64_t n) { subject_get(subject, key(n), &value); }));
   }
-  costs.push_back(measure_cost("remove", subject,
-                               [&](std::uint64_t n) { subject_remove(subject, key(n)); }));
+  costs.push_back(
+      measure_cost("remove", subject, [&](std::uint64_t n) { subject_remove(subject, key(n)); }));
   return costs;
 }
 

@@ -1,4 +1,5 @@
-// How sections are made failure-atomic: by iDO, or, for comparison, by one of the schemes before it.
+// How sections are made failure-atomic: by iDO, or, for comparison, by one of the schemes before
+// it.
 #pragma once
 
 #include <cstdint>

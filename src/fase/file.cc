@@ -303,9 +303,8 @@ Result<std::uint32_t> File::take_log() {
   const std::lock_guard lock(logs_mutex_);
   const auto free = std::find(is_log_taken_.begin(), is_log_taken_.end(), false);
   if (free == is_log_taken_.end()) {
-    return Status::failure(ENOMEM,
-                           "more than " + std::to_string(kThreadsMax) +
-                               " threads have used failure-atomic sections and not ended");
+    return Status::failure(ENOMEM, "more than " + std::to_string(kThreadsMax) +
+                                       " threads have used failure-atomic sections and not ended");
   }
   const auto index = static_cast<std::uint32_t>(free - is_log_taken_.begin());
   if (scheme_ == Scheme::undo || scheme_ == Scheme::justdo)
@@ -391,11 +390,11 @@ Status File::undo_interrupted() {
   for (std::uint32_t i = 0; i < logs_used(); ++i)
     logs.push_back(read_undo_log(undo_area(i), log(i), header_->scheme.undone_below));
   const auto root = reinterpret_cast<std::uint64_t>(&header_->root);
-  const std::array<StoredRange, 2> where{{{root, root + sizeof header_->root},
-                                          {address() + kHeapOffset, address() + mapped_bytes_}}};
+  const std::array<StoredRange, 2> where{
+      {{root, root + sizeof header_->root}, {address() + kHeapOffset, address() + mapped_bytes_}}};
   auto undone = fase::undo_interrupted(logs, where, *blocks_, *memory_);
-  if (!undone.ok()) return Status::failure(undone.status().error_number(),
-                                           path() + ": " + undone.status().text());
+  if (!undone.ok())
+    return Status::failure(undone.status().error_number(), path() + ": " + undone.status().text());
   memory_->fence();
   forget_undo_logs();
   for (const std::uint64_t block : undone.value().unused) blocks_->give_back(block);

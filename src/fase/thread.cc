@@ -219,7 +219,8 @@ void Thread::stored(const void* at, std::size_t count) {
   if (!is_in_window(at) || count == 0 || file() == nullptr) return;
   if (file()->is_unprotected()) return;
   // Of undo no FASE has frames.
-  if (is_in_fase() && needs_frame_ && !undo_ && !is_own_block(reinterpret_cast<std::uint64_t>(at))) {
+  if (is_in_fase() && needs_frame_ && !undo_ &&
+      !is_own_block(reinterpret_cast<std::uint64_t>(at))) {
     end_program(
         "a store into persistent memory came before the frame that would repeat it after a crash: "
         "behind each lock that is taken there must be a cut before the next store");

@@ -88,9 +88,8 @@ void Thread::undo_end(std::uint64_t last_lock) {
   if (list_ != 0) name_undo();
   const FaseName name = fase_name(log_index_, list_);
   if (list_ != 0 && (entries_ > 0 || undo_->has_entries())) {
-    const std::vector<FaseName> depends_on = dependences.has_any(log_index_)
-                                                 ? dependences.all_of(log_index_)
-                                                 : std::vector<FaseName>();
+    const std::vector<FaseName> depends_on =
+        dependences.has_any(log_index_) ? dependences.all_of(log_index_) : std::vector<FaseName>();
     const std::size_t end_lines = undo_->put_end(depends_on);
     Counts::add(counts_.frames, 1);
     Counts::add(counts_.lines_flushed, end_lines);

@@ -24,8 +24,8 @@ std::vector<FaseName> UndoDependences::reachable(std::uint32_t log) const {
   std::vector<FaseName> found;
   const auto add = [&](const std::vector<FaseName>& names) {
     for (const FaseName name : names) {
-      const bool is_new = log_of(name) != log && !is_settled(name) &&
-                          std::ranges::find(found, name) == found.end();
+      const bool is_new =
+          log_of(name) != log && !is_settled(name) && std::ranges::find(found, name) == found.end();
       if (is_new) found.push_back(name);
     }
   };

@@ -105,16 +105,17 @@ FoundUndo read_undo_log(const UndoArea& area, const LogArea& log, std::uint64_t 
   FoundUndo found;
   for (const UndoEntry& entry : area.entries)
     found.number = std::max(found.number, load(entry.tag) >> kUndoNumberShift);
-  for (const BlockEntry& entry : log.blocks) found.number = std::max(found.number, load(entry.list));
+  for (const BlockEntry& entry : log.blocks)
+    found.number = std::max(found.number, load(entry.list));
   if (found.number < undone_below || found.number == 0) return {};
   for (const UndoEntry& entry : area.entries) {
     const std::uint64_t tag = load(entry.tag);
     const std::size_t count = tag & kTagMask;
     if (tag >> kUndoNumberShift != found.number || count > kUndoBytesMax) continue;
-    found.entries.push_back({entry.address,
-                             entry.clock,
-                             {entry.bytes.begin(),
-                              entry.bytes.begin() + static_cast<std::ptrdiff_t>(count)}});
+    found.entries.push_back(
+        {entry.address,
+         entry.clock,
+         {entry.bytes.begin(), entry.bytes.begin() + static_cast<std::ptrdiff_t>(count)}});
   }
   for (const BlockEntry& entry : log.blocks) {
     if (load(entry.list) == found.number) found.blocks.push_back(load(entry.block));

@@ -37,9 +37,8 @@ std::vector<Step> in_reverse_order(std::span<const FoundUndo> logs,
   const auto key = [](const Step& step) {
     return std::tuple(step.entry->clock, step.log, step.place);
   };
-  std::ranges::sort(steps, [&](const Step& left, const Step& right) {
-    return key(left) > key(right);
-  });
+  std::ranges::sort(steps,
+                    [&](const Step& left, const Step& right) { return key(left) > key(right); });
   return steps;
 }
 
@@ -91,9 +90,8 @@ std::vector<std::size_t> find_interrupted(std::span<const FoundUndo> logs) {
   return found;
 }
 
-Result<Undone> undo_interrupted(std::span<const FoundUndo> logs,
-                                std::span<const StoredRange> where, Blocks& blocks,
-                                DirectMemory& memory) {
+Result<Undone> undo_interrupted(std::span<const FoundUndo> logs, std::span<const StoredRange> where,
+                                Blocks& blocks, DirectMemory& memory) {
   const std::vector<std::size_t> interrupted = find_interrupted(logs);
   const std::vector<Step> steps = in_reverse_order(logs, interrupted);
   for (const Step& step : steps) {

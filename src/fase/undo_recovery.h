@@ -30,8 +30,7 @@ std::vector<std::size_t> find_interrupted(std::span<const FoundUndo> logs);
 // Logs by their indices.  Flushed, and not fenced, on return.  The logs stay as they are: to do it
 // again, also after a part of it, has the same outcome.  EUCLEAN: an entry is of memory where no
 // program stores, or of no block.
-Result<Undone> undo_interrupted(std::span<const FoundUndo> logs,
-                                std::span<const StoredRange> where, Blocks& blocks,
-                                DirectMemory& memory);
+Result<Undone> undo_interrupted(std::span<const FoundUndo> logs, std::span<const StoredRange> where,
+                                Blocks& blocks, DirectMemory& memory);
 
 }  // namespace pawl::fase
