@@ -83,26 +83,30 @@ std::size_t UndoLog::put_end(std::span<const FaseName> depends_on) {
 
 namespace {
 
-// True when the record of the FASE's end is whole.
-bool read_end(const UndoArea& area, std::uint64_t number, std::vector<FaseName>& depends_on) {
+// The number of the FASE whose end is whole; 0: none is.
+std::uint64_t read_end(const UndoArea& area, std::vector<FaseName>& depends_on) {
   const std::uint64_t tag = load(area.end[0][0]);
   const std::size_t lines = tag & kTagMask;
-  if (tag >> kUndoNumberShift != number || lines == 0 || lines > kUndoEndLinesMax) return false;
+  if (lines == 0 || lines > kUndoEndLinesMax) return 0;
   std::vector<std::uint64_t> words;
   for (std::size_t n = 0; n < lines; ++n) {
-    if (load(area.end[n][0]) != tag) return false;
+    if (load(area.end[n][0]) != tag) return 0;
     for (std::size_t i = 1; i < kLineWords; ++i) words.push_back(load(area.end[n][i]));
   }
-  if (words[0] > words.size() - 1) return false;
+  if (words[0] > words.size() - 1) return 0;
   const auto count = static_cast<std::ptrdiff_t>(words[0]);
   depends_on.assign(words.begin() + 1, words.begin() + 1 + count);
-  return true;
+  return tag >> kUndoNumberShift;
 }
 
 }  // namespace
 
 FoundUndo read_undo_log(const UndoArea& area, const LogArea& log, std::uint64_t undone_below) {
   FoundUndo found;
+  std::vector<FaseName> depends_on;
+  // The next FASE overwrites the entries first, and then there may be older ones behind them.
+  const std::uint64_t last_ended = read_end(area, depends_on);
+  found.number = last_ended;
   for (const UndoEntry& entry : area.entries)
     found.number = std::max(found.number, load(entry.tag) >> kUndoNumberShift);
   for (const BlockEntry& entry : log.blocks)
@@ -120,7 +124,8 @@ FoundUndo read_undo_log(const UndoArea& area, const LogArea& log, std::uint64_t 
   for (const BlockEntry& entry : log.blocks) {
     if (load(entry.list) == found.number) found.blocks.push_back(load(entry.block));
   }
-  found.has_ended = read_end(area, found.number, found.depends_on);
+  found.has_ended = found.number == last_ended;
+  if (found.has_ended) found.depends_on = std::move(depends_on);
   return found;
 }
 

@@ -153,6 +153,21 @@ TEST_F(Logs, HaveOneFase) {
   EXPECT_FALSE(found.has_ended);
 }
 
+TEST_F(Logs, AreNotTakenForThoseBeforeOnceTheyAreOverwritten) {
+  std::array<std::uint64_t, 2> words{11, 12};
+  log_.begin(7);
+  log_.put(&words[0], sizeof words[0], 1);
+  log_.put(&words[1], sizeof words[1], 1);
+  log_.put_end({});
+  log_.begin(8);
+  log_.put(&words[1], sizeof words[1], 1);
+  log_.put_end({});
+  // The next one has begun to write its first entry.
+  area_->entries[0].tag = 0;
+  EXPECT_EQ(read().number, 8u);
+  EXPECT_TRUE(read().has_ended);
+}
+
 TEST_F(Logs, AreFullAtSomeTime) {
   std::vector<std::uint64_t> words(fase::kUndoEntriesMax + 1);
   log_.begin(1);
