@@ -16,7 +16,13 @@ struct subject* subject_open(const char* path, enum subject_kind kind, uint64_t 
   struct subject* subject = calloc(1, sizeof *subject);
   if (subject == NULL) return NULL;
   subject->kind = kind;
-  subject->file = pawl_fase_open(path, NULL);
+  struct pawl_fase_options options;
+  if (pawl_fase_options_init(&options) == 0) {
+#ifdef BENCH_UNPROTECTED
+    options.unprotected = 1;
+#endif
+    subject->file = pawl_fase_open(path, &options);
+  }
   if (subject->file != NULL) {
     switch (kind) {
       case SUBJECT_STACK:

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ido/pmemobj_medium.h"
 #include "ido/subject.h"
 
 #define POOL_BYTES ((size_t)4 << 30)
@@ -192,6 +193,20 @@ static bool list_remove(struct subject* subject, uint64_t key) {
   return is_there;
 }
 
+static void make_root(struct subject* subject) {
+  struct root* root = subject->root;
+  TX_BEGIN(subject->pool) {
+    const PMEMoid node = new_node(0, OID_NULL);
+    if (subject->kind == SUBJECT_QUEUE) {
+      set(&root->head, node);
+      set(&root->tail, node);
+    }
+    set(&root->lists,
+        pmemobj_tx_zalloc(subject->buckets * sizeof(struct list_node), LIST_NODE_TYPE));
+  }
+  TX_END
+}
+
 struct subject* subject_open(const char* path, enum subject_kind kind, uint64_t buckets) {
   struct subject* subject = calloc(1, sizeof *subject);
   subject->kind = kind;
@@ -203,17 +218,8 @@ struct subject* subject_open(const char* path, enum subject_kind kind, uint64_t 
     return NULL;
   }
   subject->root = pmemobj_direct(pmemobj_root(subject->pool, sizeof(struct root)));
-  struct root* root = subject->root;
-  TX_BEGIN(subject->pool) {
-    const PMEMoid node = new_node(0, OID_NULL);
-    if (kind == SUBJECT_QUEUE) {
-      set(&root->head, node);
-      set(&root->tail, node);
-    }
-    set(&root->lists,
-        pmemobj_tx_zalloc(subject->buckets * sizeof(struct list_node), LIST_NODE_TYPE));
-  }
-  TX_END
+  make_root(subject);
+  pmemobj_medium_begin();
   return subject;
 }
 

@@ -19,6 +19,7 @@ constexpr std::uint64_t kListKeys = 256;  // half of them are there
 constexpr std::uint64_t kMapKeys = 100'000;
 constexpr std::uint64_t kMapBuckets = 25'000;
 constexpr unsigned kOperationsBetweenLooks = 16;
+constexpr std::uint64_t kOperationsCounted = 200;
 
 struct Structure {
   const char* name;
@@ -48,14 +49,17 @@ class Random {
   std::uint64_t state_;
 };
 
+bool is_keyed(const Structure& structure) {
+  return structure.kind == SUBJECT_LIST || structure.kind == SUBJECT_MAP;
+}
+
 // Of stack and queue, half the operations put and half take.  Of list and map, half get, a quarter
 // put, and a quarter remove, so that half of the keys stay there.
 void operate(subject* subject, const Structure& structure, Random& random) {
   const std::uint64_t drawn = random.next();
   const std::uint64_t key = 1 + (drawn >> 8) % structure.keys;
   const unsigned choice = drawn & 3;
-  const bool is_keyed = structure.kind == SUBJECT_LIST || structure.kind == SUBJECT_MAP;
-  if (is_keyed && choice < 2) {
+  if (is_keyed(structure) && choice < 2) {
     std::uint64_t value = 0;
     subject_get(subject, key, &value);
   } else if ((choice & 1) == 0) {
@@ -66,6 +70,42 @@ void operate(subject* subject, const Structure& structure, Random& random) {
   } else {
     subject_remove(subject, key);
   }
+}
+
+// What one operation takes of the medium, when nobody else works.
+struct Cost {
+  const char* name;
+  double fences;
+  double lines;
+  double bytes;
+};
+
+template <class Operate>
+Cost measure_cost(const char* name, subject* subject, Operate operate) {
+  const subject_counts before = subject_count(subject);
+  for (std::uint64_t n = 0; n < kOperationsCounted; ++n) operate(n);
+  const subject_counts after = subject_count(subject);
+  const auto mean = [](std::uint64_t from, std::uint64_t to) {
+    return static_cast<double>(to - from) / kOperationsCounted;
+  };
+  return {name, mean(before.fences, after.fences), mean(before.lines, after.lines),
+          mean(before.bytes, after.bytes)};
+}
+
+// Of keys that are not there otherwise.
+std::vector<Cost> measure_costs(subject* subject, const Structure& structure) {
+  const auto key = [&](std::uint64_t n) { return structure.keys + 1 + n; };
+  std::vector<Cost> costs;
+  costs.push_back(measure_cost("insert", subject,
+                               [&](std::uint64_t n) { subject_insert(subject, key(n), n); }));
+  if (is_keyed(structure)) {
+    std::uint64_t value = 0;
+    costs.push_back(measure_cost("get", subject,
+                                 [&](std::uint64_t n) { subject_get(subject, key(n), &value); }));
+  }
+  costs.push_back(
+      measure_cost("remove", subject, [&](std::uint64_t n) { subject_remove(subject, key(n)); }));
+  return costs;
 }
 
 double seconds_between(std::chrono::steady_clock::time_point from,
@@ -80,6 +120,8 @@ int run(const Structure& structure, unsigned threads, double seconds, const char
   Random random(seed);
   for (std::uint64_t n = 0; n < structure.inserted_first; ++n)
     subject_insert(subject, 1 + 2 * n % structure.keys, n);
+
+  const std::vector<Cost> costs = measure_costs(subject, structure);
 
   std::atomic<unsigned> ready{0};
   std::atomic<bool> starts{false};
@@ -110,11 +152,18 @@ int run(const Structure& structure, unsigned threads, double seconds, const char
   const subject_counts after = subject_count(subject);
   std::printf(
       "{\"operations\": %llu, \"seconds\": %.6f, \"fences\": %llu, \"lines\": %llu, "
-      "\"bytes\": %llu}\n",
+      "\"bytes\": %llu, \"costs\": {",
       static_cast<unsigned long long>(operations.load()), took,
       static_cast<unsigned long long>(after.fences - before.fences),
       static_cast<unsigned long long>(after.lines - before.lines),
       static_cast<unsigned long long>(after.bytes - before.bytes));
+  const char* separator = "";
+  for (const Cost& cost : costs) {
+    std::printf("%s\"%s\": {\"fences\": %.2f, \"lines\": %.2f, \"bytes\": %.1f}", separator,
+                cost.name, cost.fences, cost.lines, cost.bytes);
+    separator = ", ";
+  }
+  std::printf("}}\n");
   subject_close(subject);
   return 0;
 }

@@ -16,6 +16,7 @@
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
+#include "scheme.h"
 
 namespace pawl::compiler::fase {
 namespace {
@@ -262,6 +263,18 @@ class Cutter {
   std::map<const llvm::Instruction*, std::string> cuts_;
 };
 
+// JUSTDO's: each store is a region.
+std::vector<Cut> cuts_before_stores(llvm::Function& function, const Sections& sections) {
+  std::vector<Cut> cuts;
+  for (llvm::Instruction& instruction : llvm::instructions(function)) {
+    if (sections.before(instruction) == Inside::kNever) continue;
+    const std::optional<Write> write = write_of(instruction);
+    if (!write || write->provenance == Provenance::kVolatile) continue;
+    cuts.push_back({&instruction, line_text(instruction) + " writes"});
+  }
+  return cuts;
+}
+
 }  // namespace
 
 std::vector<Cut> find_cuts(llvm::Function& function, const Sections& sections,
@@ -269,6 +282,7 @@ std::vector<Cut> find_cuts(llvm::Function& function, const Sections& sections,
   const bool is_outside =
       sections.entry(function) == Inside::kNever && !sections.locks(function).takes_any();
   if (is_outside) return {};
+  if (scheme() == Scheme::kJustdo) return cuts_before_stores(function, sections);
   return Cutter(function, sections, analyses).run();
 }
 

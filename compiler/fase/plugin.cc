@@ -27,7 +27,9 @@
 #include "regions.h"
 #include "remarks.h"
 #include "resume_form.h"
+#include "scheme.h"
 #include "tables.h"
+#include "undo_stores.h"
 
 namespace pawl::compiler::fase {
 namespace {
@@ -69,6 +71,10 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
         analyses.getResult<llvm::FunctionAnalysisManagerModuleProxy>(module).getManager();
     bring_into_normal_form(module, analyses);
     refuse_other_locks(module);
+    if (scheme() == Scheme::kUndo) {
+      log_undo(module, functions);
+      return llvm::PreservedAnalyses::none();
+    }
     prepare(module, functions);
     const Sections sections(module);
     std::vector<FunctionPlan> plans;
@@ -86,6 +92,7 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
     if (has_errors(module)) return llvm::PreservedAnalyses::none();
     instrument(plans, sections, checks, globals, run_time, tables, functions);
     tables.register_all();
+    say_scheme(module, run_time);
     say_what_is_compiled(module);
     for (FunctionPlan& plan : plans) simplify(*plan.function, functions);
     return llvm::PreservedAnalyses::none();
@@ -94,6 +101,28 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
   static bool isRequired() { return true; }
 
  private:
+  // Nothing is executed again: no regions, and nothing that could not be in a section.
+  static void log_undo(llvm::Module& module, llvm::FunctionAnalysisManager& functions) {
+    if (has_errors(module)) return;
+    const Sections sections(module);
+    std::vector<std::pair<llvm::Function*, std::vector<NotedWrite>>> writes;
+    for (llvm::Function& function : module) {
+      if (is_defined(function)) writes.emplace_back(&function, find_writes(function, sections));
+    }
+    RunTime run_time(module);
+    say_scheme(module, run_time);
+    for (auto& [function, of] : writes) {
+      replace_locks(*function);
+      emit_undo(of, run_time);
+      // Nor is anything that recovery would have to store elsewhere.
+      for (NotedWrite& noted : of) noted.is_inside = false;
+      emit_notes(std::move(of), run_time);
+      forget_effects(*function);
+      check_form(*function);
+      simplify(*function, functions);
+    }
+  }
+
   // What cannot be repeated as it is, and can be done otherwise.
   static void prepare(llvm::Module& module, llvm::FunctionAnalysisManager& functions) {
     const Sections sections(module);

@@ -69,6 +69,14 @@ llvm::FunctionCallee RunTime::register_functions() {
                  false);
 }
 
+llvm::FunctionCallee RunTime::use_scheme() {
+  return declare("pawl_fase_use_scheme", nothing(module_), {u32(module_)}, false);
+}
+
+llvm::FunctionCallee RunTime::undo() {
+  return declare("pawl_fase_undo", nothing(module_), {pointer(module_), u64(module_)}, false);
+}
+
 llvm::StructType* RunTime::region_type() {
   return llvm::StructType::get(module_.getContext(), {u32(module_), u16(module_), u16(module_)});
 }

@@ -32,6 +32,8 @@ class RunTime {
   llvm::FunctionCallee volatile_load();
   llvm::FunctionCallee refuse();
   llvm::FunctionCallee register_functions();
+  llvm::FunctionCallee use_scheme();
+  llvm::FunctionCallee undo();
 
   // struct pawl_fase_region and struct pawl_fase_function.
   llvm::StructType* region_type();

@@ -48,6 +48,11 @@ struct pawl_fase_options {
   /* How much a new file can hold, in blocks and what they need beside.  An existing file keeps what
    * it records. */
   uint64_t size_bytes_max;
+  /* 1: nothing is logged, written back or waited for.  It protects nothing: a file that was open so
+   * when its program ended is refused from then on.  To measure what protection costs, against
+   * programs that were compiled without it (-fpawl=none), in which pawl_fase_begin and
+   * pawl_fase_end do nothing then. */
+  int unprotected;
   /* For tests of programs, and of the compiler: so many of a hundred regions are executed again
    * when they end, as recovery would; the program is ended, with a text that says where, when
    * anything is not the same then.  PAWL_FASE_TWICE; 0. */

@@ -35,12 +35,17 @@ int exit_code_of(const Status& failure) {
 
 const char* state_name(const ClosedFile& file) {
   if (file.is_in_use) return "in use";
-  return file.unfinished.empty() ? "clean" : "needs recovery";
+  return file.is_clean() ? "clean" : "needs recovery";
 }
 
 int exit_code_of(const ClosedFile& file) {
   if (file.is_in_use) return kExitInUse;
-  return file.unfinished.empty() ? kExitOk : kExitNeedsRecovery;
+  return file.is_clean() ? kExitOk : kExitNeedsRecovery;
+}
+
+const char* scheme_name(const fase::Header& header) {
+  constexpr std::array kNames{"ido", "justdo", "undo", "unprotected"};
+  return header.scheme.scheme < kNames.size() ? kNames[header.scheme.scheme] : "unknown";
 }
 
 Json as_json(const Arguments& arguments, const ClosedFile& file) {
@@ -64,7 +69,9 @@ Json as_json(const Arguments& arguments, const ClosedFile& file) {
           {"program", fase::fingerprint_text(file.fingerprint)},
           {"root", header.root},
           {"logs_used", header.logs_used},
-          {"interrupted_sections", sections}};
+          {"scheme", scheme_name(header)},
+          {"interrupted_sections", sections},
+          {"sections_to_undo", file.is_in_use ? 0 : file.to_undo}};
 }
 
 void print_text(const Arguments& arguments, const ClosedFile& file) {
@@ -79,9 +86,11 @@ void print_text(const Arguments& arguments, const ClosedFile& file) {
   line("size", size_text(header.identity.size_bytes));
   line("opened", count_text(header.opens, "time"));
   line("program", "build-id " + fase::fingerprint_text(file.fingerprint));
+  line("scheme", scheme_name(header));
   line("root", header.root == 0 ? "none" : fmt::format("{:#x}", header.root));
   line("logs", fmt::format("{} of {} used", header.logs_used, fase::kThreadsMax));
   if (file.is_in_use) return;
+  if (file.to_undo > 0) line("interrupted", count_text(file.to_undo, "section") + " to undo");
   for (const auto& chain : file.unfinished) {
     const FoundFrame& innermost = chain.back();
     line("interrupted", fmt::format("function {}, region {}, in {}, with {}", innermost.function,
@@ -140,7 +149,7 @@ int recover(const Arguments& arguments) {
     complain("fase recover", arguments.file + " is in use");
     return kExitInUse;
   }
-  if (looked.value().unfinished.empty()) {
+  if (looked.value().is_clean()) {
     fmt::print("{}: nothing to recover\n", arguments.file);
     return kExitOk;
   }

@@ -1,4 +1,5 @@
-/* What code compiled with -fpawl=ido calls, and what it tells the run-time about itself.
+/* What code compiled with -fpawl=ido, justdo or undo calls, and what it tells the run-time about
+ * itself.
  *
  * This is the seam between compiler/fase/ and src/fase/; docs/fase-design.md tells how the two work
  * together, and its words (FASE, cut, frame, region, live-in) are used here.  Names and layouts are
@@ -58,6 +59,13 @@ struct pawl_fase_function {
 void pawl_fase_register(const struct pawl_fase_function* begin,
                         const struct pawl_fase_function* end);
 
+/* Which scheme the object was compiled for: called by a constructor of each, before a file is
+ * opened. Where nobody calls it is iDO. */
+#define PAWL_FASE_SCHEME_IDO 0u
+#define PAWL_FASE_SCHEME_JUSTDO 1u
+#define PAWL_FASE_SCHEME_UNDO 2u
+void pawl_fase_use_scheme(uint32_t scheme);
+
 /* --- regions ------------------------------------------------------------------------------- */
 
 /* A region ends here, and this one begins.  On return all that the former stored is durable, and
@@ -83,6 +91,10 @@ void pawl_fase_call_indirect(const struct pawl_fase_function* function, uint32_t
  * a text, when there was no cut since a lock was taken, or since the return of a function that logged
  * a frame: but for blocks that the FASE has allocated and not published. */
 void pawl_fase_stored(const void* at, size_t bytes);
+
+/* The scheme undo, before such a store in a FASE: what stands there is durable in the log on
+ * return. Ignored outside of the window. */
+void pawl_fase_undo(const void* at, size_t bytes);
 
 /* For addresses outside of the window only.  Where to store: `at`; but in recovery, where the dead
  * process's own memory is no more, a place that nobody reads, of bytes_max at most. */

@@ -66,8 +66,11 @@ Result<FileOptions> understand(const pawl_fase_options* given) {
   if (given->twice_percent < 0 || given->twice_percent > kPercentMax)
     return invalid("twice_percent must be from 0 to 100");
   constexpr std::uint64_t kUnit = std::uint64_t{64} << 10;
+  if (given->unprotected != 0 && given->unprotected != 1)
+    return invalid("unprotected must be 0 or 1");
   return FileOptions{.heap_bytes = pawl::round_up(given->size_bytes_max, kUnit),
-                     .twice_percent = given->twice_percent};
+                     .twice_percent = given->twice_percent,
+                     .is_unprotected = given->unprotected != 0};
 }
 
 // The file of the handle: that of this thread's recovery, or the open one.
@@ -100,7 +103,10 @@ void* allocate(const pawl_fase* fase, std::size_t size, bool zeroed) {
   return block;
 }
 
-[[noreturn]] void not_compiled(const char* function) {
+// Of code that was compiled as any other.
+void expect_unprotected(const char* function) {
+  const File* const file = open_file();
+  if (file != nullptr && file->is_unprotected()) return;
   std::fprintf(stderr,
                "pawl: %s() was called by code that was not compiled with pawl-clang -fpawl=ido: a "
                "crash would leave its section half done\n",
@@ -117,6 +123,7 @@ PAWL_PUBLIC int pawl_fase_options_init(struct pawl_fase_options* options) {
     if (options == nullptr) return invalid("options must not be NULL");
     *options = {.struct_size_bytes = sizeof *options,
                 .size_bytes_max = PAWL_FASE_SIZE_DEFAULT,
+                .unprotected = 0,
                 .twice_percent = 0};
     return read_twice(options->twice_percent);
   });
@@ -151,6 +158,7 @@ PAWL_PUBLIC int pawl_fase_close(pawl_fase* fase) {
   return on_file(fase, [&](File& file) -> Status {
     const std::lock_guard lock(opening());
     PAWL_TRY(pawl::fase::detach_all_threads());
+    PAWL_TRY(file.end_run());
     pawl::fase::set_open_file(nullptr);
     const std::unique_ptr<File> owned(&file);
     return {};
@@ -172,6 +180,7 @@ PAWL_PUBLIC int pawl_fase_set_root(pawl_fase* fase, void* root) {
     if (root != nullptr && !file.holds(root)) return invalid("the root must be in the file");
     std::uint64_t& word = file.header().root;
     Thread& thread = Thread::current();
+    thread.will_store(&word, sizeof word);
     std::atomic_ref(word).store(reinterpret_cast<std::uint64_t>(root));
     thread.stored(&word, sizeof word);
     if (!thread.is_in_fase()) thread.persist_stored();
@@ -212,8 +221,8 @@ PAWL_PUBLIC size_t pawl_fase_usable_size(pawl_fase* fase, const void* block) {
   return bytes;
 }
 
-PAWL_PUBLIC void pawl_fase_begin(void) { not_compiled("pawl_fase_begin"); }
-PAWL_PUBLIC void pawl_fase_end(void) { not_compiled("pawl_fase_end"); }
+PAWL_PUBLIC void pawl_fase_begin(void) { expect_unprotected("pawl_fase_begin"); }
+PAWL_PUBLIC void pawl_fase_end(void) { expect_unprotected("pawl_fase_end"); }
 
 PAWL_PUBLIC int pawl_fase_persist(const void* at, size_t bytes) {
   return finish([&]() -> Status {

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "fase/file.h"
+#include "fase/undo_recovery.h"
 #include "medium/descriptor.h"
 
 namespace pawl::fase {
@@ -43,13 +44,21 @@ Result<ClosedFile> look_at_file(const std::string& path) {
   struct flock lock = {
       .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
   found.is_in_use = ::fcntl(file.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  const bool is_undo = found.header.scheme.scheme == static_cast<std::uint64_t>(Scheme::undo);
+  std::vector<FoundUndo> to_undo;
   const auto log = std::make_unique<LogArea>();
+  const auto undo = std::make_unique<UndoArea>();
   const auto logs = std::min<std::uint64_t>(found.header.logs_used, kThreadsMax);
   for (std::uint64_t i = 0; i < logs; ++i) {
     PAWL_TRY(read_at(file, path, log.get(), sizeof *log, kLogsOffset + i * kLogBytes));
     FoundLog of = read_log(*log);
     if (!of.chain.empty()) found.unfinished.push_back(std::move(of.chain));
+    if (!is_undo) continue;
+    PAWL_TRY(
+        read_at(file, path, undo.get(), sizeof *undo, kSchemeLogsOffset + i * kSchemeLogBytes));
+    to_undo.push_back(read_undo_log(*undo, *log, found.header.scheme.undone_below));
   }
+  found.to_undo = find_interrupted(to_undo).size();
   return found;
 }
 

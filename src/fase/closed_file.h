@@ -17,6 +17,10 @@ struct ClosedFile {
   bool is_in_use = false;              // a process has it open
   // One for each FASE that is not finished: its functions, the outermost first.
   std::vector<std::vector<FoundFrame>> unfinished;
+  // FASEs of the scheme undo that will be taken back.
+  std::uint64_t to_undo = 0;
+
+  bool is_clean() const { return unfinished.empty() && to_undo == 0; }
 };
 
 // As pawl_fase_open() for a file that is none, newer or damaged.

@@ -57,6 +57,21 @@ void retake_mutex(const Thread& thread, void* mutex) {
   }
 }
 
+// The FASE has ended.  One of undo that others may still take with them has to wait for these, and
+// they may need the mutex: so it is released for that time.  True when it was, and what the program
+// waits for may have happened: then it is as if it had been woken for no reason.
+bool leave_before_wait(Thread& thread, void* mutex, std::uint64_t held) {
+  if (!thread.is_unsettled()) {
+    thread.fase_was_left();
+    return false;
+  }
+  release_mutex(thread, mutex);
+  thread.fase_was_left();
+  retake_mutex(thread, mutex);
+  thread.add_lock(held);
+  return true;
+}
+
 // In the C library, with a mutex of its own.
 int really_wait(void* condition, void* mutex, const std::optional<Until>& until) {
   auto* const real = static_cast<pthread_cond_t*>(condition);
@@ -94,7 +109,7 @@ int wait(void* condition, void* mutex, std::optional<Until> until) {
   }
   if (!is_ours) {
     thread.remove_lock(held, {});
-    thread.fase_was_left();
+    if (leave_before_wait(thread, mutex, held)) return 0;
     const int outcome = really_wait(condition, mutex, until);
     thread.add_lock(held);
     return outcome;
@@ -104,7 +119,7 @@ int wait(void* condition, void* mutex, std::optional<Until> until) {
   const std::uint32_t run = run_of(thread);
   // In recovery the FASE ends here.
   thread.remove_lock(held, {});
-  thread.fase_was_left();
+  if (leave_before_wait(thread, mutex, held)) return 0;
   const std::uint32_t begun = words->begin_wait(run);
   release_mutex(thread, mutex);
   const int outcome = words->wait(run, begun, until);

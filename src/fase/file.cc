@@ -13,6 +13,8 @@
 
 #include "fase/program.h"
 #include "fase/recovered_fase.h"
+#include "fase/undo_recovery.h"
+#include "fase/unprotected_memory.h"
 #include "heap/address_space.h"
 #include "mapping/fork_guard.h"
 #include "medium/checksum.h"
@@ -70,7 +72,7 @@ Status check_identity(const Identity& identity, const std::string& path, std::ui
                                         std::to_string(kVersion));
   }
   if (identity.crc32c != crc_of(identity) || identity.logs_offset != kLogsOffset ||
-      identity.locals_offset != kLocalsOffset || identity.heap_offset != kHeapOffset ||
+      identity.scheme_logs_offset != kSchemeLogsOffset || identity.heap_offset != kHeapOffset ||
       identity.size_bytes <= kHeapOffset || identity.size_bytes % kPageBytes != 0 ||
       identity.address % kAddressAlignment != 0 || identity.address < kAddressMin ||
       identity.size_bytes > kAddressMax - identity.address)
@@ -100,9 +102,15 @@ Result<std::unique_ptr<File>> File::open(const char* path, const FileOptions& op
   if (!how.ok()) return how.status();
   auto memory = make_persistent_memory(how.value());
   if (!memory.ok()) return memory.status();
-  std::unique_ptr<File> file(new File(
-      std::move(named.value()),
-      std::make_unique<DirectMemory>(std::move(memory.value()), observer()), is_persistent));
+  Scheme scheme = Program::own().scheme();
+  if (options.is_unprotected) {
+    scheme = Scheme::unprotected;
+    memory.value() = std::make_unique<UnprotectedMemory>();
+  }
+  std::unique_ptr<File> file(
+      new File(std::move(named.value()),
+               std::make_unique<DirectMemory>(std::move(memory.value()), observer()), is_persistent,
+               scheme));
   PAWL_TRY(file->lock());
   PAWL_TRY(file->find(options));
   PAWL_TRY(file->recover());
@@ -150,12 +158,12 @@ Status File::make(std::uint64_t size_bytes) {
           static_cast<ssize_t>(kUnfinishedMagic.size()) ||
       ::fsync(descriptor) != 0 || ::ftruncate(descriptor, static_cast<off_t>(size_bytes)) != 0)
     return Status::from_errno(errno, "cannot make " + path());
-  PAWL_TRY(take_space(0, kLocalsOffset));
+  PAWL_TRY(take_space(0, kSchemeLogsOffset));
   Identity identity{};
   identity.version = kVersion;
   identity.size_bytes = size_bytes;
   identity.logs_offset = kLogsOffset;
-  identity.locals_offset = kLocalsOffset;
+  identity.scheme_logs_offset = kSchemeLogsOffset;
   identity.heap_offset = kHeapOffset;
   identity.creation_time_ns = now_ns();
   Status mapped;
@@ -244,8 +252,23 @@ void File::begin_run() {
   memory_->copy(reinterpret_cast<std::byte*>(&header_->program),
                 std::as_bytes(std::span(&program, 1)));
   memory_->fence();
+  store_durably(header_->scheme.scheme, static_cast<std::uint64_t>(scheme_));
+  if (scheme_ == Scheme::undo) {
+    undo_dependences_ = std::make_unique<UndoDependences>();
+    forget_undo_logs();
+  }
   // Where the file is in no persistent memory this is all that the kernel can be asked.
   if (!is_persistent_) ::msync(header_, kPageBytes, MS_SYNC);
+}
+
+Status File::end_run() {
+  if (!is_unprotected()) return {};
+  if (::msync(header_, mapped_bytes_, MS_SYNC) != 0)
+    return Status::from_errno(errno, "cannot flush " + path());
+  store_durably(header_->scheme.scheme, static_cast<std::uint64_t>(Scheme::ido));
+  if (::msync(header_, kPageBytes, MS_SYNC) != 0)
+    return Status::from_errno(errno, "cannot flush " + path());
+  return {};
 }
 
 void File::abandon() {
@@ -263,18 +286,32 @@ LogArea& File::log(std::uint32_t index) const {
   return reinterpret_cast<LogArea*>(reinterpret_cast<std::byte*>(header_) + kLogsOffset)[index];
 }
 
+std::byte* File::scheme_log(std::uint32_t index) const {
+  PAWL_ASSERT(index < kThreadsMax);
+  return reinterpret_cast<std::byte*>(header_) + kSchemeLogsOffset + index * kSchemeLogBytes;
+}
+
+UndoArea& File::undo_area(std::uint32_t index) const {
+  return *reinterpret_cast<UndoArea*>(scheme_log(index));
+}
+
 std::uint32_t File::logs_used() const {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(header_->logs_used, kThreadsMax));
 }
 
-std::uint32_t File::take_log() {
+Result<std::uint32_t> File::take_log() {
   const std::lock_guard lock(logs_mutex_);
   const auto free = std::find(is_log_taken_.begin(), is_log_taken_.end(), false);
-  if (free == is_log_taken_.end()) return kNoLog;
-  *free = true;
+  if (free == is_log_taken_.end()) {
+    return Status::failure(ENOMEM, "more than " + std::to_string(kThreadsMax) +
+                                       " threads have used failure-atomic sections and not ended");
+  }
   const auto index = static_cast<std::uint32_t>(free - is_log_taken_.begin());
+  if (scheme_ == Scheme::undo || scheme_ == Scheme::justdo)
+    PAWL_TRY(take_space(kSchemeLogsOffset + index * kSchemeLogBytes, kSchemeLogBytes));
+  *free = true;
   if (index >= logs_used()) {
-    next_numbers_[index] = 1;
+    next_numbers_[index] = header_->scheme.undone_below + 1;
     store_durably(header_->logs_used, index + 1);
   }
   return index;
@@ -290,11 +327,6 @@ void File::give_back_log(std::uint32_t index, std::uint64_t next_number) {
 // recovery
 
 namespace {
-
-struct OpenFase {
-  std::uint32_t log;
-  FoundLog found;
-};
 
 // What the FASE did to the heap's maps, if it came so far, is undone: what its frame knows of is
 // its own until it ends, and what the frame does not know of will be done again.  `unused` gets the
@@ -333,14 +365,53 @@ void forget_entries_behind(LogArea& area, const FoundLog& found, DirectMemory& m
 }  // namespace
 
 Status File::recover() {
+  const std::uint64_t scheme = header_->scheme.scheme;
+  if (scheme == static_cast<std::uint64_t>(Scheme::unprotected)) {
+    return Status::failure(EUCLEAN, path() +
+                                        " was open without protection when its program ended; "
+                                        "what it holds may be anything: make it anew");
+  }
+  if (scheme > static_cast<std::uint64_t>(Scheme::unprotected)) {
+    return Status::failure(ENOTSUP, path() + " has logs of a scheme that this Pawl does not know");
+  }
   std::vector<OpenFase> open;
   for (std::uint32_t i = 0; i < logs_used(); ++i) {
     FoundLog found = read_log(log(i));
     next_numbers_[i] = found.next_number;
     if (!found.chain.empty()) open.push_back({i, std::move(found)});
   }
-  if (open.empty()) return {};
+  // Of one scheme at most: a run begins when all FASEs of that before are finished.
+  if (scheme == static_cast<std::uint64_t>(Scheme::undo)) return undo_interrupted();
+  return open.empty() ? Status{} : finish_interrupted(open);
+}
 
+Status File::undo_interrupted() {
+  std::vector<FoundUndo> logs;
+  for (std::uint32_t i = 0; i < logs_used(); ++i)
+    logs.push_back(read_undo_log(undo_area(i), log(i), header_->scheme.undone_below));
+  const auto root = reinterpret_cast<std::uint64_t>(&header_->root);
+  const std::array<StoredRange, 2> where{
+      {{root, root + sizeof header_->root}, {address() + kHeapOffset, address() + mapped_bytes_}}};
+  auto undone = fase::undo_interrupted(logs, where, *blocks_, *memory_);
+  if (!undone.ok())
+    return Status::failure(undone.status().error_number(), path() + ": " + undone.status().text());
+  memory_->fence();
+  forget_undo_logs();
+  for (const std::uint64_t block : undone.value().unused) blocks_->give_back(block);
+  fases_recovered_ = undone.value().fases;
+  return {};
+}
+
+// One word voids all of them at once: a crash that left some would leave half of what was undone.
+void File::forget_undo_logs() {
+  std::uint64_t next = header_->scheme.undone_below;
+  for (std::uint32_t i = 0; i < logs_used(); ++i)
+    next = std::max({next, next_numbers_[i], next_undo_number(undo_area(i))});
+  store_durably(header_->scheme.undone_below, next);
+  next_numbers_.fill(next);
+}
+
+Status File::finish_interrupted(const std::vector<OpenFase>& open) {
   const auto recorded = recorded_fingerprint(*header_);
   if (recorded != Program::own().fingerprint()) {
     return Status::failure(

@@ -15,6 +15,8 @@
 #include "fase/direct_memory.h"
 #include "fase/format.h"
 #include "fase/log.h"
+#include "fase/scheme.h"
+#include "fase/undo_dependences.h"
 #include "medium/named_medium.h"
 
 namespace pawl::fase {
@@ -22,6 +24,13 @@ namespace pawl::fase {
 struct FileOptions {
   std::uint64_t heap_bytes = 0;  // of a new file: for its blocks
   int twice_percent = 0;
+  bool is_unprotected = false;  // nothing is logged, flushed or fenced
+};
+
+// A FASE that a crash interrupted, and that is going to be finished.
+struct OpenFase {
+  std::uint32_t log;
+  FoundLog found;
 };
 
 class File {
@@ -46,10 +55,20 @@ class File {
   // What a lock's word begins with in this run.
   std::uint32_t lock_word() const { return lock_word_; }
   std::uint64_t fases_recovered() const { return fases_recovered_; }
+  // Of this run.
+  Scheme scheme() const { return scheme_; }
+  bool is_unprotected() const { return scheme_ == Scheme::unprotected; }
+  // Null unless it is undo's.
+  UndoDependences* undo_dependences() const { return undo_dependences_.get(); }
+  // The end of a run in which all went well.
+  Status end_run();
 
   // Logs, for threads.  A thread that ends gives its own back.
   static constexpr std::uint32_t kNoLog = ~std::uint32_t{0};
-  std::uint32_t take_log();  // kNoLog: all are taken
+  Result<std::uint32_t> take_log();  // ENOMEM: all are taken
+  // What other schemes than iDO have beside the log: kSchemeLogBytes.
+  std::byte* scheme_log(std::uint32_t index) const;
+  UndoArea& undo_area(std::uint32_t index) const;
   void give_back_log(std::uint32_t index, std::uint64_t next_number);
   LogArea& log(std::uint32_t index) const;
   std::uint64_t next_number(std::uint32_t index) const { return next_numbers_[index]; }
@@ -58,8 +77,11 @@ class File {
   void abandon();
 
  private:
-  File(NamedFile file, std::unique_ptr<DirectMemory> memory, bool is_persistent)
-      : file_(std::move(file)), memory_(std::move(memory)), is_persistent_(is_persistent) {}
+  File(NamedFile file, std::unique_ptr<DirectMemory> memory, bool is_persistent, Scheme scheme)
+      : file_(std::move(file)),
+        memory_(std::move(memory)),
+        is_persistent_(is_persistent),
+        scheme_(scheme) {}
 
   Status lock();
   Status find(const FileOptions& options);
@@ -69,6 +91,9 @@ class File {
   BlocksArea heap_area();
   Status open_blocks();
   Status recover();
+  Status finish_interrupted(const std::vector<OpenFase>& open);
+  Status undo_interrupted();
+  void forget_undo_logs();
   void begin_run();
   void store_durably(std::uint64_t& word, std::uint64_t value);
   std::uint32_t logs_used() const;
@@ -76,9 +101,11 @@ class File {
   NamedFile file_;
   const std::unique_ptr<DirectMemory> memory_;
   const bool is_persistent_;
+  const Scheme scheme_;
   Header* header_ = nullptr;
   std::uint64_t mapped_bytes_ = 0;
   std::unique_ptr<Blocks> blocks_;
+  std::unique_ptr<UndoDependences> undo_dependences_;
   std::uint32_t lock_word_ = 0;
   std::uint64_t fases_recovered_ = 0;
 

@@ -2,7 +2,7 @@
 //
 //   header page   what the file is, how often it was opened, by which program, and the root
 //   logs          one for each thread
-//   locals        room for the persistent locals of functions; not used yet
+//   scheme logs   one for each thread, beside the former: what other schemes than iDO log
 //   heap area     the blocks
 //
 // All of it is stored in place, by words that a crash leaves old or new.
@@ -42,7 +42,7 @@ struct Identity {
   std::uint64_t address;
   std::uint64_t size_bytes;
   std::uint64_t logs_offset;
-  std::uint64_t locals_offset;
+  std::uint64_t scheme_logs_offset;
   std::uint64_t heap_offset;
   std::uint64_t creation_time_ns;  // since 1970
   std::array<std::byte, 64> reserved;
@@ -57,17 +57,25 @@ struct Fingerprint {
 };
 static_assert(sizeof(Fingerprint) == kLineBytes);
 
+// Whose logs the file has.
+struct SchemeRecord {
+  std::uint64_t scheme;        // Scheme, of the program that opened it last
+  std::uint64_t undone_below;  // FASEs of undo with lower numbers are no more to be undone
+};
+
 struct Header {
   Identity identity;
   alignas(kLineBytes) std::uint64_t opens;      // how often it was opened
   alignas(kLineBytes) std::uint64_t logs_used;  // those behind were never written
   alignas(kLineBytes) Fingerprint program;      // that opened it last
   alignas(kLineBytes) std::uint64_t root;       // an address in the file, or 0
-  alignas(kLineBytes) std::array<std::byte, kPageBytes - 384> reserved;
+  alignas(kLineBytes) SchemeRecord scheme;
+  alignas(kLineBytes) std::array<std::byte, kPageBytes - 448> reserved;
 };
 static_assert(sizeof(Header) == kPageBytes);
 static_assert(offsetof(Header, opens) == 128 && offsetof(Header, logs_used) == 192);
 static_assert(offsetof(Header, program) == 256 && offsetof(Header, root) == 320);
+static_assert(offsetof(Header, scheme) == 384);
 
 // --- logs ----------------------------------------------------------------------------------------
 
@@ -120,10 +128,10 @@ static_assert(sizeof(LogArea) == kLogBytes);
 
 // --- areas ---------------------------------------------------------------------------------------
 
-inline constexpr std::uint64_t kLocalsBytes = std::uint64_t{64} << 10;  // of a thread
+inline constexpr std::uint64_t kSchemeLogBytes = std::uint64_t{64} << 10;  // of a thread
 inline constexpr std::uint64_t kLogsOffset = std::uint64_t{64} << 10;
-inline constexpr std::uint64_t kLocalsOffset = kLogsOffset + kThreadsMax * kLogBytes;
-inline constexpr std::uint64_t kHeapOffset = kLocalsOffset + kThreadsMax * kLocalsBytes;
+inline constexpr std::uint64_t kSchemeLogsOffset = kLogsOffset + kThreadsMax * kLogBytes;
+inline constexpr std::uint64_t kHeapOffset = kSchemeLogsOffset + kThreadsMax * kSchemeLogBytes;
 
 // Where files are mapped.  The lower part of the window is the address sanitizer's own.
 inline constexpr std::uint64_t kAddressMin = 0x110000000000;

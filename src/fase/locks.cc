@@ -23,6 +23,7 @@ using pawl::fase::is_forked_child;
 using pawl::fase::is_in_window;
 using pawl::fase::kReadingBit;
 using pawl::fase::kRecursiveBit;
+using pawl::fase::LockStep;
 using pawl::fase::RecoveredFase;
 using pawl::fase::Site;
 using pawl::fase::Thread;
@@ -76,9 +77,13 @@ int take(Thread& thread, std::uint64_t lock, bool only_try, Really really) {
   if (RecoveredFase* const recovered = thread.recovered()) {
     outcome = recovered->lock(lock, only_try);
   } else {
+    thread.log_lock(LockStep::intends, lock);
     outcome = really();
   }
-  if (outcome == 0 || outcome == EOWNERDEAD) thread.add_lock(lock);
+  if (outcome == 0 || outcome == EOWNERDEAD) {
+    thread.add_lock(lock);
+    thread.log_lock(LockStep::owns, lock);
+  }
   return outcome;
 }
 
@@ -91,6 +96,8 @@ int release(Thread& thread, std::uint64_t lock, const Site& site, Really really)
     return 0;
   }
   int outcome = 0;
+  thread.log_lock(LockStep::intends, lock);
+  thread.log_lock(LockStep::lets_go, lock);
   // Rule 5.
   if (pawl::is_broken(Law::frame_before_unlock)) {
     outcome = really();

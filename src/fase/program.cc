@@ -76,6 +76,11 @@ void Program::add(const pawl_fase_function* begin, const pawl_fase_function* end
   });
 }
 
+void Program::use(Scheme scheme) {
+  if (scheme_ != Scheme::ido && scheme_ != scheme) has_other_scheme_ = true;
+  scheme_ = scheme;
+}
+
 const pawl_fase_function* Program::find(const void* address) const {
   const auto number = [](const pawl_fase_function* of) {
     return reinterpret_cast<std::uint64_t>(of->address);
@@ -88,6 +93,12 @@ const pawl_fase_function* Program::find(const void* address) const {
 }
 
 Status Program::check() const {
+  // FASEs of JUSTDO are finished as those of iDO are; they may be in one program.
+  if (has_other_scheme_ || (scheme_ == Scheme::undo && has_functions())) {
+    return Status::failure(ENOTSUP,
+                           "the program has failure-atomic sections of different schemes; compile "
+                           "all of it with the same -fpawl=");
+  }
   if (!has_functions()) return {};
   if (has_other_table_) {
     return Status::failure(ENOTSUP,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fase/abi.h"
+#include "fase/scheme.h"
 #include "medium/status.h"
 
 namespace pawl::fase {
@@ -19,6 +20,10 @@ class Program {
 
   // Calls with what is known do nothing.
   void add(const pawl_fase_function* begin, const pawl_fase_function* end);
+
+  // Of one of its objects; where none says so it is iDO.
+  void use(Scheme scheme);
+  Scheme scheme() const { return scheme_; }
 
   bool has_functions() const { return begin_ != end_; }
   // The function's number; it must be one of the program's.
@@ -45,6 +50,8 @@ class Program {
   const pawl_fase_function* begin_ = nullptr;
   const pawl_fase_function* end_ = nullptr;
   bool has_other_table_ = false;
+  Scheme scheme_ = Scheme::ido;
+  bool has_other_scheme_ = false;
   std::vector<const pawl_fase_function*> by_address_;
 };
 

@@ -25,6 +25,15 @@ PAWL_PUBLIC void pawl_fase_register(const struct pawl_fase_function* begin,
   pawl::fase::recover_by_order();
 }
 
+PAWL_PUBLIC void pawl_fase_use_scheme(uint32_t scheme) {
+  Program::own().use(pawl::fase::Scheme{scheme});
+  pawl::fase::recover_by_order();
+}
+
+PAWL_PUBLIC void pawl_fase_undo(const void* at, size_t bytes) {
+  if (pawl::fase::is_in_window(at)) Thread::current().will_store(at, bytes);
+}
+
 PAWL_PUBLIC void pawl_fase_cut(const struct pawl_fase_function* function, uint32_t region,
                                const void* live_ins) {
   Thread::current().cut({function, region, live_ins});

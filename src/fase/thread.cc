@@ -145,12 +145,12 @@ void Thread::attach() {
   if (recovered_ == nullptr) rehearsal_ = Rehearsal::make();
   file_ = file();
   PAWL_ASSERT(file_ != nullptr);
-  log_index_ = file_->take_log();
-  if (log_index_ == File::kNoLog) {
-    end_program("more than " + std::to_string(kThreadsMax) +
-                " threads have used failure-atomic sections and not ended");
-  }
+  const auto taken = file_->take_log();
+  if (!taken.ok()) end_program(taken.status().text());
+  log_index_ = taken.value();
   log_.emplace(file_->log(log_index_), file_->memory(), file_->next_number(log_index_));
+  if (file_->undo_dependences() != nullptr)
+    undo_.emplace(file_->undo_area(log_index_), file_->memory());
 }
 
 void Thread::detach() {
@@ -158,6 +158,7 @@ void Thread::detach() {
   persist_stored();
   if (log_) file_->give_back_log(log_index_, log_->next_number());
   log_.reset();
+  undo_.reset();
   rehearsal_.reset();
   log_index_ = File::kNoLog;
   file_ = nullptr;
@@ -165,6 +166,7 @@ void Thread::detach() {
 
 void Thread::forget_file() {
   log_.reset();
+  undo_.reset();
   rehearsal_.reset();
   file_ = nullptr;
   is_armed_ = false;
@@ -183,6 +185,7 @@ void Thread::end_program(const std::string& why) const {
 // ------------------------------------------------------------------------------------- durability
 
 void Thread::flush(std::uint64_t at, std::size_t count) {
+  if (file()->is_unprotected()) return;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): an address in the file
   file()->memory().flush(reinterpret_cast<const std::byte*>(at), count);
   const std::uint64_t lines = (at + count - 1) / kLineBytes - at / kLineBytes + 1;
@@ -195,10 +198,10 @@ void Thread::flush_stored() {
 }
 
 void Thread::fence() {
+  if (file()->is_unprotected()) return forget_unfenced();
   file()->memory().fence();
   Counts::add(counts_.fences, 1);
-  has_unfenced_ = false;
-  has_new_entries_ = false;
+  forget_unfenced();
 }
 
 void Thread::persist_stored() {
@@ -214,7 +217,10 @@ void Thread::persist(const void* at, std::size_t count) {
 
 void Thread::stored(const void* at, std::size_t count) {
   if (!is_in_window(at) || count == 0 || file() == nullptr) return;
-  if (is_in_fase() && needs_frame_ && !is_own_block(reinterpret_cast<std::uint64_t>(at))) {
+  if (file()->is_unprotected()) return;
+  // Of undo no FASE has frames.
+  if (is_in_fase() && needs_frame_ && !undo_ &&
+      !is_own_block(reinterpret_cast<std::uint64_t>(at))) {
     end_program(
         "a store into persistent memory came before the frame that would repeat it after a crash: "
         "behind each lock that is taken there must be a cut before the next store");
@@ -305,7 +311,7 @@ void Thread::log_frame(const Site& site) {
 }
 
 void Thread::cut(const Site& site) {
-  if (!is_in_fase() || file() == nullptr) return;
+  if (!is_in_fase() || file() == nullptr || file()->is_unprotected()) return;
   reached(EventKind::cut, 0, &site);
   // What is freed in a long FASE can be used again before it ends: it will not be taken back.
   const std::uint32_t published = entries_ > kBlocksMax / 2 ? publish_blocks() : 0;
@@ -390,6 +396,7 @@ void Thread::add_lock(std::uint64_t lock) {
     Counts::add(counts_.fases, 1);
   }
   locks_[lock_count_++] = lock;
+  if (file() != nullptr && file()->undo_dependences() != nullptr) return undo_lock_taken(lock);
   // Until a frame names it, another thread's recovery may have the lock before this one's.
   needs_frame_ = true;
 }
@@ -401,6 +408,7 @@ void Thread::remove_lock(std::uint64_t lock, const Site& site) {
   PAWL_ASSERT(at > 0);
   std::copy(locks_.begin() + at, locks_.begin() + lock_count_, locks_.begin() + at - 1);
   --lock_count_;
+  if (undo_) return undo_lock_released(lock);
   if (lock_count_ == 0) return end_fase();
   if (is_armed_ && at > locks_in_frame_) {
     // Nothing was stored under it (rule 1), and what was read comes with the next frame, or is read
@@ -420,6 +428,15 @@ void Thread::remove_lock(std::uint64_t lock, const Site& site) {
     persist_stored();
   }
   give_back_freed(published);
+}
+
+void Thread::log_lock(LockStep step, std::uint64_t lock) {
+  if (file() == nullptr || file()->scheme() != Scheme::justdo || recovered_ != nullptr) return;
+  attach();
+  JustdoLocks(file_->scheme_log(log_index_), file_->memory()).put(step, lock);
+  Counts::add(counts_.lines_flushed, 1);
+  Counts::add(counts_.bytes_logged, kWordBytes);
+  fence();
 }
 
 void Thread::end_in_log() {
@@ -442,6 +459,7 @@ void Thread::end_fase() {
 }
 
 void Thread::fase_was_left() {
+  if (undo_ && !is_in_fase()) settle();
   if (!is_refused_ || is_in_fase()) return;
   end_program("ending the program, for what was said above");
 }

@@ -11,9 +11,11 @@
 #include <string>
 
 #include "fase/file.h"
+#include "fase/justdo_locks.h"
 #include "fase/log.h"
 #include "fase/rehearsal.h"
 #include "fase/stored_lines.h"
+#include "fase/undo_log.h"
 
 namespace pawl::fase {
 
@@ -80,8 +82,12 @@ class Thread {
   // That is about to be undone.  On return it may be: no durable frame names the lock any more, or
   // it was the last one, and the FASE has ended.  In recovery it does not return then.
   void remove_lock(std::uint64_t lock, const Site& site);
+  // Of JUSTDO: durable on return.
+  void log_lock(LockStep step, std::uint64_t lock);
   // After that: refused FASEs end the program.
   void fase_was_left();
+  // Of undo: whether a FASE has ended that may still be undone, with others.
+  bool is_unsettled() const { return is_unsettled_; }
 
   void cut(const Site& site);
   void call(const Site& site);
@@ -100,6 +106,9 @@ class Thread {
   void persist_stored();
   void persist(const void* at, std::size_t count);
 
+  // Of undo: the bytes are about to be stored to, in a FASE or before one.  On return what stands
+  // there is durable in the log, if it has to be.
+  void will_store(const void* at, std::size_t count);
   // --- rehearsals ---
   // Null unless regions are executed twice; see rehearsal.h.
   Rehearsal* rehearsal() const { return rehearsal_.get(); }
@@ -135,6 +144,16 @@ class Thread {
     alignas(kWordBytes) std::array<std::byte, PAWL_FASE_LIVE_IN_BYTES_MAX> live_ins;
   };
 
+  // Of undo, in thread_undo.cc.
+  void undo_lock_taken(std::uint64_t lock);
+  void undo_lock_released(std::uint64_t lock);
+  void undo_end(std::uint64_t last_lock);
+  void name_undo();
+  void publish_undo_blocks();
+  bool is_own_block_of_undo(const void* at) const;
+  void settle();
+  void forget_undo_fase();
+
   void end_fase();
   void end_in_log();
   // A frame at the site, and before it all that was stored.  Durable on return.
@@ -145,6 +164,10 @@ class Thread {
   void flush(std::uint64_t at, std::size_t count);
   void flush_stored();
   void fence();
+  void forget_unfenced() {
+    has_unfenced_ = false;
+    has_new_entries_ = false;
+  }
   bool is_anything_unfenced() const { return has_unfenced_ || !lines_.empty(); }
   // Sets and clears the bits of the list's blocks, flushed, and begins another list.  Returns how
   // many it had: once a frame is durable that does not know them, or the end is,
@@ -160,6 +183,7 @@ class Thread {
   File* file_ = nullptr;  // that has the log
   std::uint32_t log_index_ = File::kNoLog;
   std::optional<Log> log_;
+  std::optional<UndoLog> undo_;  // of that scheme
   RecoveredFase* recovered_ = nullptr;
 
   std::uint32_t lock_count_ = 0;
@@ -170,6 +194,8 @@ class Thread {
   bool has_unfenced_ = false;     // flushed, and not fenced
   bool has_new_entries_ = false;  // of the list, that were not fenced
   bool is_refused_ = false;
+  bool is_unsettled_ = false;            // of undo: it has ended, and is not settled
+  std::uint32_t entries_published_ = 0;  // of undo: the first ones
   std::unique_ptr<Rehearsal> rehearsal_;
   std::uint32_t last_frame_depth_ = 0;
   std::uint64_t list_ = 0;

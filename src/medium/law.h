@@ -36,7 +36,10 @@ namespace pawl {
   LAW(frame_before_store) /* a FASE goes on before its frame is durable */ \
   LAW(outputs_before_frame) /* a frame is written before what it goes on from is durable */ \
   LAW(frame_before_unlock) /* a lock is released before the frame without it is durable */ \
-  LAW(list_before_blocks) /* blocks are used and free before the list that takes them back is durable */
+  LAW(list_before_blocks) /* blocks are used and free before the list that takes them back is durable */ \
+  LAW(undo_before_store) /* a store of undo comes before what it overwrites is durable in the log */ \
+  LAW(undo_outputs_before_end) /* an end of undo is logged before what was stored is durable */ \
+  LAW(undo_dependents) /* a FASE that saw what is undone is not undone with it */
 // clang-format on
 
 #define PAWL_LAW_NAMED(name) name,

@@ -65,6 +65,35 @@ TEST_F(FaseOpen, TheAddressIsTheSameInEveryRun) {
   EXPECT_TRUE(fase::is_in_window(first));
 }
 
+TEST_F(FaseOpen, WithoutProtectionItIsRefusedUnlessItWasClosed) {
+  pawl_fase_options options;
+  ASSERT_EQ(pawl_fase_options_init(&options), 0);
+  options.size_bytes_max = PAWL_FASE_SIZE_MIN;
+  options.unprotected = 1;
+  pawl_fase* const fase = pawl_fase_open(path_.c_str(), &options);
+  ASSERT_NE(fase, nullptr) << pawl_last_error();
+  // Of code that was compiled as any other.
+  pawl_fase_begin();
+  EXPECT_NE(pawl_fase_malloc(fase, 100), nullptr);
+  pawl_fase_end();
+  pawl_fase_statistics statistics;
+  EXPECT_EQ(pawl_fase_stats(fase, &statistics), 0);
+  EXPECT_EQ(statistics.fences, 0u);
+  EXPECT_EQ(pawl_fase_close(fase), 0) << pawl_last_error();
+  open_and([](pawl_fase*) {});
+  EXPECT_EQ(run_in_child([&] { pawl_fase_open(path_.c_str(), &options); }), 0);
+  expect_refused(EUCLEAN, "without protection");
+  options.unprotected = 2;
+  EXPECT_EQ(pawl_fase_open(path_.c_str(), &options), nullptr);
+  EXPECT_EQ(errno, EINVAL);
+}
+
+TEST_F(FaseOpen, LogsOfAnUnknownSchemeAreRefused) {
+  open_and([](pawl_fase*) {});
+  overwrite(offsetof(fase::Header, scheme), std::string("\x7f\0\0\0\0\0\0\0", 8));
+  expect_refused(ENOTSUP, "scheme");
+}
+
 TEST_F(FaseOpen, TheRootIsKept) {
   void* block = nullptr;
   open_and([&](pawl_fase* fase) {

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <libpmem.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -24,8 +25,20 @@ struct Latency {
   std::uint64_t fence_ns = 0;
 };
 Latency latency;
-MediumUse use;  // one thread uses the pool
 thread_local std::uint64_t lines_under_way = 0;
+
+std::atomic<std::uint64_t> lines_of_ended{0};
+std::atomic<std::uint64_t> fences_of_ended{0};
+// A thread's own, so that threads meet in the pool only.
+struct Use {
+  std::uint64_t lines = 0;
+  std::uint64_t fences = 0;
+  ~Use() {
+    lines_of_ended += lines;
+    fences_of_ended += fences;
+  }
+};
+thread_local Use use;
 
 void* real(const char* name) {
   static void* const library = ::dlopen("libpmem.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -65,7 +78,9 @@ void set_pmem_latency(std::uint64_t line_ns, std::uint64_t fence_ns) {
   latency = {line_ns, fence_ns};
 }
 
-MediumUse pmem_use() { return use; }
+MediumUse pmem_use() {
+  return {.lines = lines_of_ended + use.lines, .fences = fences_of_ended + use.fences};
+}
 
 }  // namespace pawl::bench
 

@@ -9,7 +9,7 @@ namespace pawl::bench {
 // Of every thread's lines and fences from here on.  0: none is added.
 void set_pmem_latency(std::uint64_t line_ns, std::uint64_t fence_ns);
 
-// Lines and fences so far.
+// Lines and fences so far, of the calling thread and of those that ended.
 MediumUse pmem_use();
 
 }  // namespace pawl::bench

@@ -86,9 +86,10 @@ class Recorder::Observer final : public fase::Observer {
     address_ = header.identity.address;
     trace_ = {};
     trace_.file_bytes = std::filesystem::file_size(path_);
+    const std::uint64_t logs = std::max<std::uint64_t>(1, header.logs_used + threads);
     trace_.segments = {{0, sizeof header},
-                       {fase::kLogsOffset,
-                        std::max<std::uint64_t>(1, header.logs_used + threads) * fase::kLogBytes},
+                       {fase::kLogsOffset, logs * fase::kLogBytes},
+                       {fase::kSchemeLogsOffset, logs * fase::kSchemeLogBytes},
                        {fase::kHeapOffset, trace_.file_bytes - fase::kHeapOffset}};
     now_.clear();
     for (const Segment& segment : trace_.segments) {

@@ -1,0 +1,124 @@
+// What a thread does in the scheme undo, where others log frames.
+//
+//   1. what a store overwrites is durable in the log before the store, but in blocks that the FASE
+//      allocated: nobody has them when it is undone;
+//   2. what the list of blocks says is durable before the heap's maps say so;
+//   3. a FASE's end is durable after all that it stored and allocated, and names all that it
+//      depends on and that may still be undone;
+//   4. blocks that it freed are given to others when it is settled.
+#include <sched.h>
+
+#include "fase/thread.h"
+#include "medium/law.h"
+
+namespace pawl::fase {
+
+void Thread::undo_lock_taken(std::uint64_t lock) {
+  attach();
+  if (lock != kSectionLock) file_->undo_dependences()->taken(log_index_, lock & ~kLockBits);
+}
+
+// The FASE's number, which is that of its list of blocks, too.
+void Thread::name_undo() {
+  attach();
+  if (list_ == 0) list_ = log_->take_number();
+  if (is_armed_) return;
+  undo_->begin(list_);
+  is_armed_ = true;
+  Counts::add(counts_.fases_armed, 1);
+  // What was stored before it is durable when it stores.
+  if (!lines_.empty()) flush_stored();
+}
+
+bool Thread::is_own_block_of_undo(const void* at) const {
+  return entries_ > 0 && is_own_block(reinterpret_cast<std::uint64_t>(at));
+}
+
+void Thread::will_store(const void* at, std::size_t count) {
+  if (!is_in_fase() || count == 0 || file() == nullptr || file()->undo_dependences() == nullptr)
+    return;
+  if (is_own_block_of_undo(at)) return;
+  name_undo();
+  const std::size_t lines = undo_->put(at, count, file_->undo_dependences()->clock(log_index_));
+  if (lines == 0) return;
+  if (lines == UndoLog::kFull) {
+    end_program("a failure-atomic section of the scheme undo stores to more than " +
+                std::to_string(kUndoEntriesMax) + " places; it is undone when the file is opened");
+  }
+  Counts::add(counts_.frames, lines);
+  Counts::add(counts_.lines_flushed, lines);
+  Counts::add(counts_.bytes_logged, lines * kLineBytes);
+  has_unfenced_ = true;
+  // Rule 1.
+  if (!is_broken(Law::undo_before_store)) fence();
+}
+
+void Thread::publish_undo_blocks() {
+  if (entries_published_ == entries_) return;
+  // Rule 2.
+  if (has_new_entries_ && !is_broken(Law::list_before_blocks)) fence();
+  Blocks& blocks = file_->blocks();
+  for (; entries_published_ < entries_; ++entries_published_) {
+    const std::uint64_t block = log_->block(entries_published_).block;
+    if ((block & kFreedBit) != 0) {
+      blocks.set_free(block & ~kFreedBit);
+    } else {
+      blocks.set_used(block);
+    }
+  }
+  has_unfenced_ = true;
+}
+
+void Thread::undo_lock_released(std::uint64_t lock) {
+  if (lock_count_ == 0) return undo_end(lock);
+  UndoDependences& dependences = *file_->undo_dependences();
+  if (list_ == 0 && !dependences.has_any(log_index_)) return persist_stored();
+  // Who takes the lock sees what may be undone yet.
+  name_undo();
+  publish_undo_blocks();
+  if (lock != kSectionLock && !is_broken(Law::undo_dependents))
+    dependences.will_release(fase_name(log_index_, list_), lock & ~kLockBits);
+}
+
+void Thread::undo_end(std::uint64_t last_lock) {
+  UndoDependences& dependences = *file_->undo_dependences();
+  publish_undo_blocks();
+  // Rule 3; and to release a lock is to show others what was stored.
+  if (!is_broken(Law::undo_outputs_before_end)) persist_stored();
+  if (list_ != 0) name_undo();
+  const FaseName name = fase_name(log_index_, list_);
+  if (list_ != 0 && (entries_ > 0 || undo_->has_entries())) {
+    const std::vector<FaseName> depends_on =
+        dependences.has_any(log_index_) ? dependences.all_of(log_index_) : std::vector<FaseName>();
+    const std::size_t end_lines = undo_->put_end(depends_on);
+    Counts::add(counts_.frames, 1);
+    Counts::add(counts_.lines_flushed, end_lines);
+    Counts::add(counts_.bytes_logged, end_lines * kLineBytes);
+    fence();
+  }
+  if (list_ != 0) dependences.ended(name);
+  if (dependences.try_settle(name)) return forget_undo_fase();
+  is_unsettled_ = true;
+  if (list_ != 0 && last_lock != kSectionLock)
+    dependences.will_release(name, last_lock & ~kLockBits);
+}
+
+void Thread::forget_undo_fase() {
+  give_back_freed(entries_);
+  is_armed_ = false;
+  is_unsettled_ = false;
+  needs_frame_ = true;
+  list_ = 0;
+  entries_ = 0;
+  entries_published_ = 0;
+}
+
+// All that it depends on end without this thread, which holds no lock.
+void Thread::settle() {
+  if (!is_unsettled_) return;
+  const FaseName name = fase_name(log_index_, list_);
+  while (!file_->undo_dependences()->try_settle(name)) ::sched_yield();
+  forget_undo_fase();
+}
+
+}  // namespace pawl::fase
