@@ -1,6 +1,7 @@
 // All that the rules need to look at one function.
 #pragma once
 
+#include "llvm/IR/Dominators.h"
 #include "memory.h"
 #include "module_facts.h"
 #include "walk.h"
@@ -11,6 +12,7 @@ struct FunctionScene {
   llvm::Function& function;
   const ModuleFacts& facts;
   Aliasing& aliasing;
+  const llvm::DominatorTree& dominators;
   const BackEdges& back_edges;
   // Ways of a function whose loops have several entries may lead to another turn unseen.
   bool is_irreducible = false;

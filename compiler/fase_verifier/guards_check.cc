@@ -24,8 +24,8 @@ bool may_arm(const llvm::Instruction& instruction, const ModuleFacts& facts) {
   return callee == nullptr || !facts.is_quiet(*callee);
 }
 
-enum Mark : unsigned {
-  kPlain = 0,
+enum GuardMark : unsigned {
+  kUnmarked = 0,
   kArmed = 1,    // behind this point a frame may have been logged: a question asked before
                  // does not count, but what is in the window stays there
   kUnnamed = 2,  // before this point the address was another one
@@ -42,7 +42,7 @@ class GuardSearch {
       case AbiCall::kVolatileLoad: {
         const auto& call = llvm::cast<llvm::CallBase>(instruction);
         constexpr unsigned kAt = 2;
-        if (is_load_ && way.mark == kPlain && object_of(call.getArgOperand(kAt)) == object_) {
+        if (is_load_ && way.mark == kUnmarked && object_of(call.getArgOperand(kAt)) == object_) {
           return false;
         }
         return true;
@@ -74,7 +74,7 @@ class GuardSearch {
     return in_window(from, to, access_.pointer) != std::optional(true);
   }
   void end(const llvm::BasicBlock&, const WayState& way) {
-    is_open_ |= way.mark != kPlain && (way.mark & kArmed) != 0;
+    is_open_ |= way.mark != kUnmarked && (way.mark & kArmed) != 0;
     is_open_ |= scene_.facts.may_enter_inside(scene_.function);
   }
 

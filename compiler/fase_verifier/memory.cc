@@ -269,6 +269,15 @@ bool is_always_persistent(const llvm::Value* pointer) {
   return are_all && has_one;
 }
 
+const llvm::Instruction* allocation_of(const llvm::Value* pointer) {
+  const auto* call = llvm::dyn_cast<llvm::CallInst>(object_of(pointer));
+  const llvm::Function* callee = call == nullptr ? nullptr : call->getCalledFunction();
+  if (callee == nullptr) return nullptr;
+  const bool is_new =
+      callee->getName() == "pawl_fase_malloc" || callee->getName() == "pawl_fase_calloc";
+  return is_new ? call : nullptr;
+}
+
 bool depends_on(const Access& access, const llvm::Instruction& value) {
   if (access.length == &value) return true;
   return access.pointer != nullptr &&

@@ -51,6 +51,8 @@ Accesses writes(const llvm::Instruction& instruction);
 bool is_never_persistent(const llvm::Value* pointer);
 // True of what the run-time's allocator gave.
 bool is_always_persistent(const llvm::Value* pointer);
+// The call that allocated what the address leads into, and nothing else; or null.
+const llvm::Instruction* allocation_of(const llvm::Value* pointer);
 bool is_on_stack(const llvm::Value* pointer);
 bool is_constant(const llvm::Value* pointer);
 

@@ -44,10 +44,28 @@ std::optional<std::uint64_t> kind_entered(const FunctionScene& scene,
   return kind;
 }
 
+// Of the way from a write back to a read.
+enum Mark : unsigned {
+  kPlain = 0,
+  kUnallocated = 1,  // it goes over the allocation of what is written: nobody has read that before
+  kRecomputed = 2,   // over the computation of the written address: before, it was another one
+};
+
+bool is_computed_before(const llvm::Value* value, const llvm::Instruction& allocation,
+                        const llvm::DominatorTree& dominators) {
+  const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
+  return instruction == nullptr ||
+         (instruction != &allocation && dominators.dominates(instruction, &allocation));
+}
+
 // From a write backward.
 class RegionSearch {
  public:
-  RegionSearch(const FunctionScene& scene, const Access& write) : scene_(scene), write_(write) {}
+  RegionSearch(const FunctionScene& scene, const Access& write) : scene_(scene), write_(write) {
+    if (write.pointer == nullptr) return;
+    object_ = object_of(write.pointer);
+    allocation_ = allocation_of(write.pointer);
+  }
 
   bool at(const llvm::Instruction& instruction, WayState& way) {
     switch (abi_call(instruction)) {
@@ -72,6 +90,8 @@ class RegionSearch {
       return false;
     }
     note_readers(instruction, way);
+    if (&instruction == object_) way.mark |= kRecomputed;
+    if (&instruction == allocation_) way.mark |= kUnallocated;
     return true;
   }
 
@@ -95,8 +115,22 @@ class RegionSearch {
   const auto& forced_ends() const { return forced_ends_; }
 
  private:
+  // An address that was there before a block was allocated does not lead into it.
+  bool is_apart(const Access& read, const WayState& way) const {
+    if (read.pointer == nullptr || write_.pointer == nullptr) return false;
+    if (allocation_ != nullptr &&
+        is_computed_before(object_of(read.pointer), *allocation_, scene_.dominators)) {
+      return true;
+    }
+    const llvm::Instruction* read_allocation = allocation_of(read.pointer);
+    return read_allocation != nullptr && (way.mark & kRecomputed) == 0 &&
+           is_computed_before(object_, *read_allocation, scene_.dominators);
+  }
+
   void note_readers(const llvm::Instruction& instruction, const WayState& way) {
+    if ((way.mark & kUnallocated) != 0) return;
     for (const Access& read : persistent_reads(instruction)) {
+      if (is_apart(read, way)) continue;
       if (scene_.aliasing.may_overwrite(write_, read, way.has_looped)) readers_.push_back({read});
     }
     const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
@@ -110,6 +144,8 @@ class RegionSearch {
 
   const FunctionScene& scene_;
   const Access& write_;
+  const llvm::Value* object_ = nullptr;  // that is written
+  const llvm::Instruction* allocation_ = nullptr;
   llvm::SmallVector<Reader, 4> readers_;
   llvm::SmallSetVector<const llvm::Instruction*, 4> forced_ends_;
 };

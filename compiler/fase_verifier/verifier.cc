@@ -6,6 +6,7 @@
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/IR/DiagnosticHandler.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "report.h"
@@ -40,12 +41,14 @@ llvm::PreservedAnalyses VerifierPass::run(llvm::Module& module,
         .function = function,
         .facts = facts,
         .aliasing = aliasing,
+        .dominators = functions.getResult<llvm::DominatorTreeAnalysis>(function),
         .back_edges = facts.back_edges(function),
         .is_irreducible =
             is_irreducible(function, functions.getResult<llvm::LoopAnalysis>(function)),
         .budget = budget};
     check_overwrites(scene);
     check_notes(scene);
+    check_live_ins(scene);
     check_guards(scene);
     if (budget.is_spent()) {
       warn(function, "the function is too large for Pawl to verify its failure-atomic sections");
