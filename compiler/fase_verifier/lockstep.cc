@@ -8,6 +8,7 @@
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Operator.h"
+#include "llvm/Support/raw_ostream.h"
 #include "memory.h"
 #include "report.h"
 
@@ -45,6 +46,13 @@ class Terms {
   }
   const Term& operator[](unsigned number) const { return terms_[number]; }
 
+  // Two terms of which a part is unknown may be the same though they look different.
+  bool is_known(unsigned number) const {
+    const Term& term = terms_[number];
+    return term.kind != Term::Kind::kUnknown &&
+           llvm::all_of(term.operands, [&](unsigned operand) { return is_known(operand); });
+  }
+
   // Never the same value, but by chance.
   bool are_different(unsigned first, unsigned second) const {
     if (first == second) return false;
@@ -55,10 +63,14 @@ class Terms {
              term.kind == Term::Kind::kResult;
     };
     if (is_atom(one) && is_atom(other)) return true;
+    if (!is_known(first) || !is_known(second)) return false;
     if (one.kind != Term::Kind::kOperation || other.kind != Term::Kind::kOperation) return false;
     if (one.operation != other.operation || one.operands.size() != other.operands.size()) {
       return false;
     }
+    // Elsewhere may be the same.
+    if (llvm::StringRef(one.operation).starts_with("load")) return false;
+    if (one.number != other.number) return false;
     unsigned differences = 0;
     for (unsigned i = 0; i < one.operands.size(); ++i) {
       if (one.operands[i] == other.operands[i]) continue;
@@ -216,7 +228,7 @@ class Lockstep {
         continue;
       }
       if (is_effect(at, side, is_resume)) return &at;
-      evaluate(at, side, is_resume);
+      evaluate(at, side, is_resume, pair.effects);
       side.at = at.getNextNode();
     }
     return nullptr;
@@ -283,7 +295,7 @@ class Lockstep {
     return call != nullptr && foreign(*call) != Foreign::kNothing;
   }
 
-  void evaluate(const llvm::Instruction& at, Side& side, bool is_resume) {
+  void evaluate(const llvm::Instruction& at, Side& side, bool is_resume, std::uint64_t effects) {
     if (at.getType()->isVoidTy()) return;
     if (is_pure(at)) {
       side.values[&at] = operation(at, side, is_resume, 0);
@@ -298,7 +310,18 @@ class Lockstep {
         return;
       }
     }
-    side.values[&at] = terms_.make({});
+    if (load == nullptr) {
+      side.values[&at] = terms_.make({});
+      return;
+    }
+    // Between two effects memory does not change.
+    const unsigned address = term_of(load->getPointerOperand(), side, is_resume);
+    std::string operation = "load";
+    llvm::raw_string_ostream(operation) << *at.getType();
+    side.values[&at] = terms_.make({.kind = Term::Kind::kOperation,
+                                    .number = effects,
+                                    .operation = operation,
+                                    .operands = {address}});
   }
 
   unsigned logged(const llvm::Value* value) {
@@ -328,6 +351,12 @@ class Lockstep {
       const unsigned first = term_of(one, pair.function, /*is_resume=*/false);
       const unsigned second = term_of(other, pair.resume, /*is_resume=*/true);
       if (!terms_.are_different(first, second)) continue;
+      // Behind a branch its condition is a constant, to whom it was worth to be made one.
+      const bool is_condition = one->getType()->isIntegerTy(1);
+      if (is_condition && (decided(first, pair) == decided(second, pair) ||
+                           !terms_.is_known(first) || !terms_.is_known(second))) {
+        continue;
+      }
       difference_ = "other values reach " + name_of(of_function);
       return false;
     }
@@ -364,6 +393,7 @@ class Lockstep {
     Side copy = side;
     const auto [condition, value] =
         plain(term_of(branch->getCondition(), copy, is_resume));
+    if (!terms_.is_known(condition)) return true;
     for (const bool is_true : {true, false}) {
       Pair next = pair;
       (is_resume ? next.resume : next.function).values = copy.values;
