@@ -17,11 +17,13 @@ class Armed {
   // way that the module itself has.
   Inside at(const llvm::Instruction& instruction) const { return at_.lookup(&instruction); }
 
+  // When the function is called.
+  Inside at_entry(const llvm::Function& function) const;
+
  private:
   // True when something is new.
   bool flow(const FunctionPlan& plan);
   Inside through(const llvm::BasicBlock& block, Inside armed);
-  Inside at_entry(const llvm::Function& function) const;
   void raise(Inside& known, Inside armed);
 
   const Sections& sections_;

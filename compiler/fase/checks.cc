@@ -102,13 +102,6 @@ llvm::SmallVector<llvm::Value*, 2> pointers_read(llvm::Instruction& instruction)
   return pointers;
 }
 
-// True of memory that is volatile, and not kept in frames.  A copy that the caller made of an
-// argument is read only at the very beginning, which is no region's.
-bool is_gone_when_resumed(const llvm::Value* pointer) {
-  return provenance(pointer) == Provenance::kVolatile && !leads_to_kept_local(pointer) &&
-         !llvm::isa<llvm::Argument>(pointer);
-}
-
 std::string name_of(const llvm::Value* pointer) {
   const llvm::Value* object = pointer->stripInBoundsOffsets();
   if (llvm::isa<llvm::AllocaInst>(object)) return "a variable of the function";
@@ -118,9 +111,20 @@ std::string name_of(const llvm::Value* pointer) {
 
 }  // namespace
 
-Checks::Checks(llvm::Module& module, const Sections& sections,
-               const std::vector<FunctionPlan>& plans)
-    : module_(module), sections_(sections), plans_(plans), armed_(plans, sections) {}
+Checks::Checks(const Sections& sections, const std::vector<FunctionPlan>& plans,
+               const KeptGlobals& globals)
+    : sections_(sections), plans_(plans), globals_(globals), armed_(plans, sections) {}
+
+// True of memory that is volatile, and not kept in frames.  A copy that the caller made of an
+// argument is read only at the very beginning, which is no region's.
+bool Checks::is_gone_when_resumed(const llvm::Instruction& read, const llvm::Value* pointer) const {
+  if (provenance(pointer) != Provenance::kVolatile || llvm::isa<llvm::Argument>(pointer) ||
+      leads_to_kept_local(pointer)) {
+    return false;
+  }
+  // Called in recovery, the function itself would read the new process's variable.
+  return !globals_.read_of(read) || armed_.at_entry(*read.getFunction()) == Inside::kCertainly;
+}
 
 void Checks::report_errors() const {
   for (const FunctionPlan& plan : plans_) {
@@ -161,7 +165,7 @@ void Checks::report(llvm::Instruction& instruction) const {
   }
   if (armed_.at(instruction) != Inside::kCertainly) return;
   for (const llvm::Value* pointer : pointers_read(instruction)) {
-    if (!is_gone_when_resumed(pointer)) continue;
+    if (!is_gone_when_resumed(instruction, pointer)) continue;
     if (llvm::isa<llvm::LoadInst>(instruction) && goes_into_volatile_memory_only(instruction)) {
       continue;
     }
@@ -177,6 +181,7 @@ void Checks::report(llvm::Instruction& instruction) const {
 
 std::vector<Check> Checks::find(llvm::Function& function) const {
   std::vector<Check> found;
+  bool is_entry_checked = false;
   for (llvm::Instruction& instruction : llvm::instructions(function)) {
     const Inside inside = sections_.before(instruction);
     if (inside == Inside::kNever) continue;
@@ -201,11 +206,21 @@ std::vector<Check> Checks::find(llvm::Function& function) const {
       }
     }
     if (armed_.at(instruction) == Inside::kNever) continue;
+    if (!is_entry_checked && globals_.read_of(instruction) &&
+        armed_.at_entry(function) == Inside::kPerhaps &&
+        !goes_into_volatile_memory_only(instruction)) {
+      // Kept for what is resumed in this function; not when it is called by what is resumed.
+      auto& load = llvm::cast<llvm::LoadInst>(instruction);
+      llvm::Instruction* begin = &*function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca();
+      found.insert(found.begin(), {CheckKind::kVolatileLoad, begin, load.getPointerOperand(), {}});
+      is_entry_checked = true;
+    }
     for (llvm::Value* pointer : pointers_read(instruction)) {
       const Provenance from = provenance(pointer);
       if (from == Provenance::kUnknown) {
         found.push_back({CheckKind::kLoad, &instruction, pointer, {}});
-      } else if (is_gone_when_resumed(pointer) && !goes_into_volatile_memory_only(instruction)) {
+      } else if (is_gone_when_resumed(instruction, pointer) &&
+                 !goes_into_volatile_memory_only(instruction)) {
         found.push_back({CheckKind::kVolatileLoad, &instruction, pointer, {}});
       }
     }

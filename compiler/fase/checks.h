@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "armed.h"
+#include "globals.h"
 #include "llvm/IR/Module.h"
 #include "regions.h"
 #include "run_time_calls.h"
@@ -30,7 +31,8 @@ struct Check {
 
 class Checks {
  public:
-  Checks(llvm::Module& module, const Sections& sections, const std::vector<FunctionPlan>& plans);
+  Checks(const Sections& sections, const std::vector<FunctionPlan>& plans,
+         const KeptGlobals& globals);
 
   // All that can be told now.
   void report_errors() const;
@@ -40,10 +42,11 @@ class Checks {
 
  private:
   void report(llvm::Instruction& instruction) const;
+  bool is_gone_when_resumed(const llvm::Instruction& read, const llvm::Value* pointer) const;
 
-  llvm::Module& module_;
   const Sections& sections_;
   const std::vector<FunctionPlan>& plans_;
+  const KeptGlobals& globals_;
   Armed armed_;
 };
 

@@ -75,13 +75,21 @@ void store_live_ins(Region& region, llvm::Value* buffer, const llvm::DataLayout&
   for (llvm::Value* value : region.live_ins.stored) {
     llvm::Value* slot = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), buffer, offset);
     builder.CreateAlignedStore(value, slot, llvm::Align(kSlotBytes));
-    offset += slot_bytes(*value, layout);
+    offset += slot_bytes(value->getType(), layout);
   }
   for (llvm::AllocaInst* variable : region.live_ins.locals) {
     const std::uint64_t bytes = content_bytes(*variable, layout);
     llvm::Value* slot = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), buffer, offset);
     builder.CreateMemCpy(slot, llvm::Align(kSlotBytes), variable, variable->getAlign(), bytes);
     offset += llvm::alignTo(bytes, kSlotBytes);
+  }
+  for (const auto& [pointer, type] : region.live_ins.globals) {
+    llvm::Value* slot = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), buffer, offset);
+    const llvm::Align natural = layout.getABITypeAlign(type);
+    llvm::Value* value = builder.CreateAlignedLoad(
+        type, pointer, std::min(natural, pointer->getPointerAlignment(layout)));
+    builder.CreateAlignedStore(value, slot, llvm::Align(kSlotBytes));
+    offset += slot_bytes(type, layout);
   }
   region.frame->setArgOperand(live_ins_argument(region), buffer);
 }
@@ -121,10 +129,10 @@ void place_frames(FunctionPlan& plan, RunTime& run_time, llvm::Constant* table) 
   }
 }
 
-void fill_frames(FunctionPlan& plan) {
+void fill_frames(FunctionPlan& plan, const KeptGlobals& globals) {
   if (plan.regions.empty()) return;
   const llvm::DataLayout& layout = plan.function->getParent()->getDataLayout();
-  const Liveness liveness(*plan.function);
+  const Liveness liveness(*plan.function, globals);
   std::uint64_t bytes = 0;
   for (Region& region : plan.regions) {
     region.live_ins = liveness.after(*region.begins_behind, *region.at);

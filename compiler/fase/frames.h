@@ -12,6 +12,6 @@ void place_frames(FunctionPlan& plan, RunTime& run_time, llvm::Constant* table);
 
 // Finds the live-ins, and has them stored.  By then the function has all else that is added to it,
 // which may need values, too.
-void fill_frames(FunctionPlan& plan);
+void fill_frames(FunctionPlan& plan, const KeptGlobals& globals);
 
 }  // namespace pawl::compiler::fase

@@ -33,8 +33,8 @@ bool can_be_computed_again(const llvm::Instruction& instruction) {
 
 }  // namespace
 
-std::uint64_t slot_bytes(const llvm::Value& value, const llvm::DataLayout& layout) {
-  return llvm::alignTo(layout.getTypeStoreSize(value.getType()).getKnownMinValue(), kSlotBytes);
+std::uint64_t slot_bytes(llvm::Type* type, const llvm::DataLayout& layout) {
+  return llvm::alignTo(layout.getTypeStoreSize(type).getKnownMinValue(), kSlotBytes);
 }
 
 std::uint64_t content_bytes(const llvm::AllocaInst& variable, const llvm::DataLayout& layout) {
@@ -43,14 +43,16 @@ std::uint64_t content_bytes(const llvm::AllocaInst& variable, const llvm::DataLa
 
 std::uint64_t LiveIns::bytes(const llvm::DataLayout& layout) const {
   std::uint64_t sum = 0;
-  for (const llvm::Value* value : stored) sum += slot_bytes(*value, layout);
+  for (const llvm::Value* value : stored) sum += slot_bytes(value->getType(), layout);
   for (const llvm::AllocaInst* variable : locals) {
     sum += llvm::alignTo(content_bytes(*variable, layout), kSlotBytes);
   }
+  for (const GlobalValueRead& read : globals) sum += slot_bytes(read.second, layout);
   return sum;
 }
 
-Liveness::Liveness(llvm::Function& function) : locals_(function) {
+Liveness::Liveness(llvm::Function& function, const KeptGlobals& kept)
+    : locals_(function), globals_(function, kept) {
   const auto add = [&](llvm::Value& value) {
     // Variables of the stack are others in each call.
     if (value.getType()->isVoidTy() || llvm::isa<llvm::AllocaInst>(value)) return;
@@ -113,6 +115,7 @@ LiveIns Liveness::after(const llvm::Instruction& instruction, const llvm::Value&
   if (const std::optional<unsigned> known = number(&other)) live.reset(*known);
   LiveIns found = collect(std::move(live));
   found.locals = locals_.after(instruction);
+  found.globals = globals_.after(instruction);
   return found;
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "globals.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/Function.h"
@@ -18,6 +19,8 @@ struct LiveIns {
   std::vector<llvm::Instruction*> computed;
   // Variables whose contents follow the stored values in the frame.
   std::vector<llvm::AllocaInst*> locals;
+  // And then what global variables hold.
+  std::vector<GlobalValueRead> globals;
 
   // Each at a multiple of kSlotBytes.
   std::uint64_t bytes(const llvm::DataLayout& layout) const;
@@ -25,7 +28,7 @@ struct LiveIns {
 
 class Liveness {
  public:
-  explicit Liveness(llvm::Function& function);
+  Liveness(llvm::Function& function, const KeptGlobals& kept);
 
   // What is used after the instruction, but for its own value and another one.
   LiveIns after(const llvm::Instruction& instruction, const llvm::Value& other) const;
@@ -38,13 +41,14 @@ class Liveness {
   std::optional<unsigned> number(const llvm::Value* value) const;
 
   LiveLocals locals_;
+  LiveGlobals globals_;
   std::vector<llvm::Value*> values_;
   llvm::DenseMap<const llvm::Value*, unsigned> numbers_;
   llvm::DenseMap<const llvm::BasicBlock*, llvm::BitVector> at_begin_;
 };
 
-// Bytes in a frame, of a value and of a variable's contents.
-std::uint64_t slot_bytes(const llvm::Value& value, const llvm::DataLayout& layout);
+// Bytes in a frame, of a value of the type and of a variable's contents.
+std::uint64_t slot_bytes(llvm::Type* type, const llvm::DataLayout& layout);
 std::uint64_t content_bytes(const llvm::AllocaInst& variable, const llvm::DataLayout& layout);
 
 }  // namespace pawl::compiler::fase

@@ -82,10 +82,11 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
     }
     RunTime run_time(module);
     Tables tables(module, run_time);
-    Checks checks(module, sections, plans);
+    const KeptGlobals globals(module, sections);
+    Checks checks(sections, plans, globals);
     checks.report_errors();
     if (has_errors(module)) return llvm::PreservedAnalyses::none();
-    instrument(plans, sections, checks, run_time, tables, functions);
+    instrument(plans, sections, checks, globals, run_time, tables, functions);
     tables.register_all();
     say_what_is_compiled(module);
     for (FunctionPlan& plan : plans) simplify(*plan.function, functions);
@@ -105,13 +106,13 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
   }
 
   static void instrument(std::vector<FunctionPlan>& plans, const Sections& sections,
-                         const Checks& checks, RunTime& run_time, Tables& tables,
-                         llvm::FunctionAnalysisManager& functions) {
+                         const Checks& checks, const KeptGlobals& globals, RunTime& run_time,
+                         Tables& tables, llvm::FunctionAnalysisManager& functions) {
     // All that is to be known of the functions is, before the first is changed.
-    std::vector<std::vector<NotedWrite>> writes;
+    std::vector<std::vector<NotedWrites>> writes;
     std::vector<std::vector<Check>> checked;
     for (const FunctionPlan& plan : plans) {
-      writes.push_back(find_writes(*plan.function, sections));
+      writes.push_back(find_writes(plan, sections));
       checked.push_back(checks.find(*plan.function));
     }
     for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -120,16 +121,16 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
       llvm::Constant* table = has_table ? tables.table(function) : nullptr;
       place_frames(plans[i], run_time, table);
       replace_locks(function);
+      emit_notes(writes[i], run_time);
       emit_checks(std::move(checked[i]), run_time, tables);
-      emit_notes(std::move(writes[i]), run_time);
-      fill_frames(plans[i]);
+      fill_frames(plans[i], globals);
       tell_regions(plans[i]);
       forget_effects(function);
       check_form(function);
       if (has_errors(*function.getParent())) continue;
       if (!has_table) continue;
       llvm::Function* resume = nullptr;
-      if (!plans[i].regions.empty()) resume = make_resume_form(plans[i]);
+      if (!plans[i].regions.empty()) resume = make_resume_form(plans[i], globals);
       tables.fill(plans[i], resume);
       if (resume == nullptr) continue;
       check_form(*resume);

@@ -20,7 +20,8 @@ void tell_regions(const FunctionPlan& plan) {
   const llvm::DataLayout& layout = plan.function->getParent()->getDataLayout();
   for (const Region& region : plan.regions) {
     const std::string live_ins =
-        std::to_string(region.live_ins.stored.size() + region.live_ins.locals.size()) +
+        std::to_string(region.live_ins.stored.size() + region.live_ins.locals.size() +
+                       region.live_ins.globals.size()) +
         " live-ins, " + std::to_string(region.live_ins.bytes(layout)) + " bytes";
     switch (region.kind) {
       case RegionKind::kAtCut:

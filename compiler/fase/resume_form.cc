@@ -19,8 +19,9 @@ namespace {
 
 class ResumeForm {
  public:
-  explicit ResumeForm(const FunctionPlan& plan)
+  ResumeForm(const FunctionPlan& plan, const KeptGlobals& globals)
       : plan_(plan),
+        globals_(globals),
         module_(*plan.function->getParent()),
         context_(module_.getContext()),
         layout_(module_.getDataLayout()) {}
@@ -31,6 +32,7 @@ class ResumeForm {
     make_arguments_instructions(*copy);
     find_values();
     make_function(*copy);
+    redirect_globals();
     demote_values();
     make_entry();
     replace_returns();
@@ -127,6 +129,24 @@ class ResumeForm {
     llvm::BranchInst::Create(switch_block_, entry_);
   }
 
+  // What global variables held is in the frame, and here in variables of the function.
+  void redirect_globals() {
+    std::vector<llvm::LoadInst*> reads;
+    for (llvm::Instruction& instruction : llvm::instructions(resume_)) {
+      if (globals_.read_of(instruction)) reads.push_back(llvm::cast<llvm::LoadInst>(&instruction));
+    }
+    for (llvm::LoadInst* read : reads) {
+      const GlobalValueRead place = *globals_.read_of(*read);
+      llvm::AllocaInst*& slot = global_slots_[place];
+      if (slot == nullptr) {
+        slot = new llvm::AllocaInst(place.second, 0, "", entry_->getTerminator()->getIterator());
+        slots_to_promote_.push_back(slot);
+      }
+      read->setOperand(0, slot);
+      read->setAlignment(slot->getAlign());
+    }
+  }
+
   void demote_values() {
     for (llvm::Value* value : values_) {
       auto* instruction = llvm::cast<llvm::Instruction>(clone_of(value));
@@ -165,7 +185,7 @@ class ResumeForm {
       llvm::Value* place =
           builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), resume_->getArg(1), offset);
       set(value, builder.CreateAlignedLoad(value->getType(), place, llvm::Align(kSlotBytes)));
-      offset += slot_bytes(*value, layout_);
+      offset += slot_bytes(value->getType(), layout_);
     }
     for (llvm::AllocaInst* variable : region.live_ins.locals) {
       const std::uint64_t bytes = content_bytes(*variable, layout_);
@@ -174,6 +194,13 @@ class ResumeForm {
       builder.CreateMemCpy(clone_of(variable), variable->getAlign(), place, llvm::Align(kSlotBytes),
                            bytes);
       offset += llvm::alignTo(bytes, kSlotBytes);
+    }
+    for (const GlobalValueRead& read : region.live_ins.globals) {
+      llvm::Value* place =
+          builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), resume_->getArg(1), offset);
+      llvm::Value* held = builder.CreateAlignedLoad(read.second, place, llvm::Align(kSlotBytes));
+      if (llvm::AllocaInst* slot = global_slots_.lookup(read)) builder.CreateStore(held, slot);
+      offset += slot_bytes(read.second, layout_);
     }
     for (llvm::Instruction* value : region.live_ins.computed) {
       llvm::Instruction* again = value->clone();
@@ -213,6 +240,7 @@ class ResumeForm {
   }
 
   const FunctionPlan& plan_;
+  const KeptGlobals& globals_;
   llvm::Module& module_;
   llvm::LLVMContext& context_;
   const llvm::DataLayout& layout_;
@@ -223,11 +251,14 @@ class ResumeForm {
   std::vector<llvm::Instruction*> begins_;  // by the number of the region
   std::vector<llvm::Value*> values_;        // of the function
   llvm::DenseMap<const llvm::Value*, llvm::AllocaInst*> slots_;
+  llvm::DenseMap<GlobalValueRead, llvm::AllocaInst*> global_slots_;
   std::vector<llvm::AllocaInst*> slots_to_promote_;
 };
 
 }  // namespace
 
-llvm::Function* make_resume_form(const FunctionPlan& plan) { return ResumeForm(plan).make(); }
+llvm::Function* make_resume_form(const FunctionPlan& plan, const KeptGlobals& globals) {
+  return ResumeForm(plan, globals).make();
+}
 
 }  // namespace pawl::compiler::fase

@@ -7,6 +7,6 @@ namespace pawl::compiler::fase {
 
 // `void NAME.resume(region, live_ins, call_result, result)`, see src/fase/abi.h.  The function has
 // its frames, notes and checks already; so has the resume form.
-llvm::Function* make_resume_form(const FunctionPlan& plan);
+llvm::Function* make_resume_form(const FunctionPlan& plan, const KeptGlobals& globals);
 
 }  // namespace pawl::compiler::fase

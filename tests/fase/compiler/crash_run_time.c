@@ -347,6 +347,12 @@ static void resume(void) {
   fail("resumed to the end, with a lock", "", now.lock_count);
 }
 
+/* What a dead process had on its stack is not there. */
+static __attribute__((noinline)) void overwrite_stack(void) {
+  volatile char bytes[1 << 15];
+  for (size_t i = 0; i < sizeof bytes; ++i) bytes[i] = (char)0xa5;
+}
+
 /* With crashes in recovery, too. */
 static void recover(void) {
   volatile unsigned turns = 0;
@@ -356,6 +362,7 @@ static void recover(void) {
   memset(noted, 0, kArenaBytes);
   crash_at = turns < 3 && events_of_recovery_max != 0 ? 1 + draw() % events_of_recovery_max : 0;
   events = 0;
+  overwrite_stack();
   if (setjmp(finished) == 0) resume();
   recovering = 0;
 }

@@ -1,0 +1,75 @@
+#!/bin/sh
+# check_fase_wrapper.sh WRAPPERS: what pawl-clang does with -fpawl=.
+set -eu
+wrappers=$1
+work=$(mktemp -d "${PAWL_TEST_DIR:-$PWD}/pawl-test-fase.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+CC=$wrappers/pawl-clang
+
+fail() {
+  echo "$*" >&2
+  exit 1
+}
+quiet() {
+  "$@" >out.txt 2>said.txt || { cat said.txt >&2; fail "fails: $*"; }
+  [ ! -s said.txt ] || { cat said.txt >&2; fail "complains: $*"; }
+}
+refused() {
+  text=$1
+  shift
+  "$@" >out.txt 2>said.txt && fail "is not refused: $*"
+  grep -q -e "$text" said.txt || { cat said.txt >&2; fail "is refused without advice: $*"; }
+}
+
+cat >program.c <<'END2'
+#include <pthread.h>
+static pthread_mutex_t lock;
+void store(long *to) {
+  pthread_mutex_lock(&lock);
+  *to = 42;
+  pthread_mutex_unlock(&lock);
+}
+int main(void) {
+  long number = 0;
+  store(&number);
+  return number != 42;
+}
+END2
+quiet "$CC" -fpawl=ido -Wall -Wextra -Werror -O2 program.c -o program -pthread
+./program
+nm -D program | grep -q 'U pawl_fase_cut' || fail "no cuts"
+readelf -h program | grep -q 'EXEC' || fail "the program is not at fixed addresses"
+readelf -n program | grep -q 'Build ID: [0-9a-f]\{40\}$' || fail "the program has no name"
+quiet "$CC" -Werror -fpawl=ido -c program.c -o program.o
+nm program.o | grep -q 'U pawl_fase_cut' || fail "no cuts in an object"
+quiet "$CC" -Werror -fpawl=ido program.o -o program
+quiet "$CC" -Werror -fpawl=store -c program.c -o program.o
+nm program.o | grep -q 'U pawl_stored' || fail "no marks with -fpawl=store"
+quiet "$CC" -Werror -fpawl=ido -fpawl=none -c program.c -o program.o
+nm program.o | grep -q pawl && fail "the last -fpawl= does not count"
+"$CC" -fpawl=ido -Rpawl -O2 -c program.c -o program.o 2>said.txt
+grep -q 'remark: a cut' said.txt || fail "-Rpawl tells of no cut"
+refused 'not for shared libraries' "$CC" -fpawl=ido -shared -fPIC program.c -o program.so
+refused 'not go together with -flto' "$CC" -fpawl=ido -flto program.c -o program
+refused 'there is no -fpawl=other' "$CC" -fpawl=other program.c -o program
+
+# A function of another module that was compiled without: the linker names it.
+printf 'void other(long *to) { *to = 1; }\n' >other.c
+cat >main.c <<'END2'
+#include <pthread.h>
+void other(long *to);
+static pthread_mutex_t lock;
+int main(void) {
+  long number = 0;
+  pthread_mutex_lock(&lock);
+  other(&number);
+  pthread_mutex_unlock(&lock);
+  return 0;
+}
+END2
+quiet "$CC" -fpawl=none -c other.c -o other.o
+refused '__pawl_fase_other' "$CC" -fpawl=ido main.c other.o -o program
+quiet "$CC" -fpawl=ido -c other.c -o other.o
+quiet "$CC" -fpawl=ido main.c other.o -o program
+./program

@@ -1,0 +1,22 @@
+#!/bin/sh
+# check_killed.sh WRAPPERS: a program that kills itself in the middle of its sections finds all of them
+# whole the next time.
+set -eu
+wrappers=$1
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d /dev/shm/pawl-test-fase.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+for level in -O2 -O0; do
+  "$wrappers/pawl-clang" -fpawl=ido "$level" -Wall -Wextra -Werror -pthread "$here/killed.c" \
+    -o "$work/killed"
+  rm -f "$work/data"
+  for turn in 1 2 3 4 5 6 7 8 9 10; do
+    status=0
+    "$work/killed" "$work/data" $((turn * 2357)) >"$work/said" 2>&1 || status=$?
+    if [ $status != 137 ]; then
+      cat "$work/said" >&2
+      exit 1
+    fi
+  done
+  "$work/killed" "$work/data" 0
+done
