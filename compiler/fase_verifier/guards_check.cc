@@ -127,6 +127,38 @@ bool has_target(const Access& write) {
 
 }  // namespace
 
+namespace {
+
+constexpr unsigned kUsesMax = 64;
+
+// True of what is read of a variable of the program to be stored into such again, and for nothing
+// else: in recovery it reads what is there, and what it stores goes nowhere.
+bool stays_volatile(const llvm::Instruction& instruction, const Access& read) {
+  if (!llvm::isa<llvm::LoadInst>(instruction)) return false;
+  if (!llvm::isa<llvm::GlobalVariable>(object_of(read.pointer))) return false;
+  llvm::SmallVector<const llvm::Instruction*, 8> values{&instruction};
+  for (unsigned i = 0; i < values.size(); ++i) {
+    if (i == kUsesMax) return false;
+    for (const llvm::User* user : values[i]->users()) {
+      const auto* of = llvm::cast<llvm::Instruction>(user);
+      if (llvm::isa<llvm::StoreInst>(of)) {
+        const Accesses written = writes(*of);
+        const bool is_volatile = written.size() == 1 &&
+                                 is_never_persistent(written[0].pointer) &&
+                                 of->getOperand(0) == values[i];
+        if (!is_volatile) return false;
+      } else if (llvm::isa<llvm::BinaryOperator, llvm::CastInst, llvm::UnaryOperator>(of)) {
+        if (!llvm::is_contained(values, of)) values.push_back(of);
+      } else {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 void check_guards(const FunctionScene& scene) {
   // What is known of addresses there is known of the function itself, and the resume form does the
   // same.
@@ -134,6 +166,7 @@ void check_guards(const FunctionScene& scene) {
   for (const llvm::Instruction& instruction : llvm::instructions(scene.function)) {
     for (const Access& read : reads(instruction)) {
       if (read.is_root || read.pointer == nullptr || is_always_persistent(read.pointer)) continue;
+      if (stays_volatile(instruction, read)) continue;
       GuardSearch search(scene, read, /*is_load=*/true);
       scene.backward(instruction, search);
       if (!search.is_open()) continue;

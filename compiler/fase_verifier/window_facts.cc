@@ -2,6 +2,7 @@
 
 #include "abi_calls.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/Operator.h"
 #include "llvm/IR/PatternMatch.h"
 #include "memory.h"
 
@@ -9,6 +10,21 @@ namespace pawl::compiler::fase_verifier {
 namespace {
 
 constexpr unsigned kConditionDepth = 8;
+
+// Of (uint64_t)address - kWindow; or null.  Constants come as expressions of the same form.
+const llvm::Value* address_of_distance(const llvm::Value* value) {
+  const auto* difference = llvm::dyn_cast<llvm::Operator>(value);
+  if (difference == nullptr || difference->getNumOperands() != 2) return nullptr;
+  const auto* number = llvm::dyn_cast<llvm::ConstantInt>(difference->getOperand(1));
+  const bool is_from_window =
+      number != nullptr && ((difference->getOpcode() == llvm::Instruction::Sub &&
+                             number->getZExtValue() == kWindow) ||
+                            (difference->getOpcode() == llvm::Instruction::Add &&
+                             number->getZExtValue() == -kWindow));
+  const auto* address = llvm::dyn_cast<llvm::Operator>(difference->getOperand(0));
+  if (!is_from_window || address == nullptr) return nullptr;
+  return address->getOpcode() == llvm::Instruction::PtrToInt ? address->getOperand(0) : nullptr;
+}
 
 // What the condition's value says of the object.
 std::optional<bool> says(const llvm::Value* condition, bool value, const llvm::Value* object,
@@ -27,10 +43,8 @@ std::optional<bool> says(const llvm::Value* condition, bool value, const llvm::V
   // (uint64_t)object - kWindow < kWindowBytes
   llvm::CmpInst::Predicate predicate;
   if (!match(condition, m_ICmp(predicate, m_Value(first), m_SpecificInt(kWindowBytes)))) return {};
-  const bool is_distance =
-      match(first, m_Sub(m_PtrToInt(m_Value(second)), m_SpecificInt(kWindow))) ||
-      match(first, m_Add(m_PtrToInt(m_Value(second)), m_SpecificInt(-kWindow)));
-  if (!is_distance || object_of(second) != object) return std::nullopt;
+  const llvm::Value* address = address_of_distance(first);
+  if (address == nullptr || object_of(address) != object) return std::nullopt;
   if (predicate == llvm::CmpInst::ICMP_ULT) return value;
   if (predicate == llvm::CmpInst::ICMP_UGE) return !value;
   return std::nullopt;
