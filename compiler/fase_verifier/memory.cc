@@ -107,23 +107,6 @@ Accesses of_call(const llvm::CallBase& call, bool is_write) {
   return found;
 }
 
-llvm::MemoryLocation location_of(const Access& access, bool has_looped) {
-  llvm::AAMDNodes tags = access.by->getAAMetadata();
-  // Scopes hold for one turn of a loop.
-  if (has_looped) tags.Scope = tags.NoAlias = nullptr;
-  // Those of a move are not of one of its two sides.
-  if (llvm::isa<llvm::CallBase>(access.by)) tags = llvm::AAMDNodes();
-  if (access.is_unbounded) return llvm::MemoryLocation::getBeforeOrAfter(access.pointer, tags);
-  if (access.length != nullptr) return llvm::MemoryLocation::getAfter(access.pointer, tags);
-  if (access.offset < 0) return llvm::MemoryLocation::getBeforeOrAfter(access.pointer, tags);
-  // With what is before it, if any: that is more than is accessed.
-  const std::uint64_t bytes = static_cast<std::uint64_t>(access.offset) + access.bytes;
-  const bool is_all = access.offset == 0;
-  return llvm::MemoryLocation(access.pointer, is_all ? llvm::LocationSize::precise(bytes)
-                                                     : llvm::LocationSize::upperBound(bytes),
-                              tags);
-}
-
 }  // namespace
 
 bool is_volatile_target(const llvm::Value* value) {
@@ -299,6 +282,36 @@ bool covers(const Access& outer, const Access& inner) {
   }
   return out.offset <= in.offset && in.offset + static_cast<std::int64_t>(inner.bytes) <=
                                         out.offset + static_cast<std::int64_t>(outer.bytes);
+}
+
+Aliasing::~Aliasing() {
+  for (llvm::Instruction* address : addresses_) address->eraseFromParent();
+}
+
+const llvm::Value* Aliasing::address_of(const Access& access) {
+  if (access.offset == 0) return access.pointer;
+  const llvm::Value*& address = known_addresses_[{access.by, access.pointer}];
+  if (address != nullptr) return address;
+  llvm::LLVMContext& context = access.by->getContext();
+  auto* made = llvm::GetElementPtrInst::Create(
+      llvm::Type::getInt8Ty(context), const_cast<llvm::Value*>(access.pointer),
+      {llvm::ConstantInt::getSigned(llvm::Type::getInt64Ty(context), access.offset)}, "",
+      const_cast<llvm::Instruction*>(access.by)->getIterator());
+  addresses_.push_back(made);
+  address = made;
+  return made;
+}
+
+llvm::MemoryLocation Aliasing::location_of(const Access& access, bool has_looped) {
+  llvm::AAMDNodes tags = access.by->getAAMetadata();
+  // Scopes hold for one turn of a loop.
+  if (has_looped) tags.Scope = tags.NoAlias = nullptr;
+  // Those of a move are not of one of its two sides.
+  if (llvm::isa<llvm::CallBase>(access.by)) tags = llvm::AAMDNodes();
+  const llvm::Value* address = address_of(access);
+  if (access.is_unbounded) return llvm::MemoryLocation::getBeforeOrAfter(address, tags);
+  if (access.length != nullptr) return llvm::MemoryLocation::getAfter(address, tags);
+  return llvm::MemoryLocation(address, llvm::LocationSize::precise(access.bytes), tags);
 }
 
 bool Aliasing::may_overwrite(const Access& write, const Access& read, bool has_looped) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/MemoryLocation.h"
@@ -66,9 +67,12 @@ bool depends_on(const Access& access, const llvm::Instruction& value);
 class Aliasing {
  public:
   explicit Aliasing(llvm::AAResults& analysis)
-      : analysis_(analysis), same_turn_(analysis), any_turn_(analysis) {
+      : same_turn_(analysis), any_turn_(analysis) {
     any_turn_.enableCrossIterationMode();
   }
+  ~Aliasing();
+  Aliasing(const Aliasing&) = delete;
+  Aliasing& operator=(const Aliasing&) = delete;
 
   // `has_looped`: values may be those of different turns of a loop.
   bool may_overwrite(const Access& write, const Access& read, bool has_looped);
@@ -76,7 +80,14 @@ class Aliasing {
   bool may_overwrite_input_of(const Access& write, const llvm::CallBase& call);
 
  private:
-  llvm::AAResults& analysis_;
+  // Addresses that are at some distance from those that stand in the function are added to it for
+  // the time of the questions: the analysis knows instructions only.
+  const llvm::Value* address_of(const Access& access);
+  llvm::MemoryLocation location_of(const Access& access, bool has_looped);
+
+  llvm::DenseMap<std::pair<const llvm::Instruction*, const llvm::Value*>, const llvm::Value*>
+      known_addresses_;
+  llvm::SmallVector<llvm::Instruction*, 8> addresses_;
   llvm::BatchAAResults same_turn_;
   llvm::BatchAAResults any_turn_;
 };

@@ -231,7 +231,8 @@ void check_overwrites(const FunctionScene& scene) {
     for (const Access& write : persistent_writes(instruction)) {
       if (scene.is_run_times(write)) continue;
       check_write(scene, write);
-      if (scene.facts.may_be_inside(instruction)) check_itself(scene, write);
+      const bool is_resumed = scene.facts.resumed_by(scene.function) != nullptr;
+      if (!is_resumed && scene.facts.may_be_inside(instruction)) check_itself(scene, write);
     }
   }
 }
