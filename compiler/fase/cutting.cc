@@ -235,14 +235,14 @@ class Cutter {
 
   void drop_needless() {
     if (cuts_.size() > kCutsTriedMax) return;
-    std::vector<llvm::Instruction*> places;
-    for (llvm::Instruction& instruction : llvm::instructions(function_)) {
-      if (cuts_.contains(&instruction)) places.push_back(&instruction);
-    }
     // Those before loops first: they were added in the hope that the loop needs no other.
-    llvm::stable_sort(places, [](const llvm::Instruction* left, const llvm::Instruction* right) {
-      return left->isTerminator() && !right->isTerminator();
-    });
+    std::vector<llvm::Instruction*> places;
+    for (const bool is_before_loop : {true, false}) {
+      for (llvm::Instruction& instruction : llvm::instructions(function_)) {
+        const bool is_wanted = instruction.isTerminator() == is_before_loop;
+        if (is_wanted && cuts_.contains(&instruction)) places.push_back(&instruction);
+      }
+    }
     for (llvm::Instruction* place : places) {
       const std::string why = cuts_[place];
       cuts_.erase(place);
