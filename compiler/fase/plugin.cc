@@ -6,6 +6,7 @@
 // moves no access to memory.
 #include "checks.h"
 #include "externals.h"
+#include "fase_verifier/verifier.h"
 #include "frames.h"
 #include "hoisting.h"
 #include "llvm/IR/DiagnosticHandler.h"
@@ -35,6 +36,7 @@ namespace pawl::compiler::fase {
 namespace {
 
 constexpr llvm::StringLiteral kPassName = "pawl-fase";
+constexpr llvm::StringLiteral kVerifierName = "pawl-fase-verify";
 // On modules that have been through: a plugin that is loaded twice does it once.
 constexpr llvm::StringLiteral kDoneFlag = "pawl-fase-done";
 
@@ -191,6 +193,7 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
 
 void add_to_pipeline(llvm::ModulePassManager& passes, llvm::OptimizationLevel) {
   passes.addPass(FasePass());
+  passes.addPass(fase_verifier::VerifierPass());
 }
 
 void register_callbacks(llvm::PassBuilder& builder) {
@@ -198,9 +201,9 @@ void register_callbacks(llvm::PassBuilder& builder) {
   // For opt -passes=pawl-fase.
   builder.registerPipelineParsingCallback([](llvm::StringRef name, llvm::ModulePassManager& passes,
                                              llvm::ArrayRef<llvm::PassBuilder::PipelineElement>) {
-    if (name != kPassName) return false;
-    passes.addPass(FasePass());
-    return true;
+    if (name == kPassName) passes.addPass(FasePass());
+    if (name == kPassName || name == kVerifierName) passes.addPass(fase_verifier::VerifierPass());
+    return name == kPassName || name == kVerifierName;
   });
 }
 

@@ -1,0 +1,190 @@
+// Rule e: from each access of memory that may be volatile back over all ways to where a frame may
+// have been logged: in between, or before it, the run-time must have had its say.
+#include "abi_calls.h"
+#include "function_scene.h"
+#include "llvm/IR/InstIterator.h"
+#include "report.h"
+#include "window_facts.h"
+
+namespace pawl::compiler::fase_verifier {
+namespace {
+
+// A frame may have been logged, when this comes back.
+bool may_arm(const llvm::Instruction& instruction, const ModuleFacts& facts) {
+  switch (abi_call(instruction)) {
+    case AbiCall::kNone: break;
+    case AbiCall::kCut:
+    case AbiCall::kReturn:
+    case AbiCall::kRelease: return true;
+    default: return false;
+  }
+  const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+  if (call == nullptr || foreign(*call) != Foreign::kUnknown) return false;
+  const llvm::Function* callee = call->getCalledFunction();
+  return callee == nullptr || !facts.is_quiet(*callee);
+}
+
+enum GuardMark : unsigned {
+  kUnmarked = 0,
+  kArmed = 1,    // behind this point a frame may have been logged: a question asked before
+                 // does not count, but what is in the window stays there
+  kUnnamed = 2,  // before this point the address was another one
+};
+
+class GuardSearch {
+ public:
+  GuardSearch(const FunctionScene& scene, const Access& access, bool is_load)
+      : scene_(scene), access_(access), object_(object_of(access.pointer)), is_load_(is_load) {}
+
+  bool at(const llvm::Instruction& instruction, WayState& way) {
+    if (is_open_) return false;
+    switch (abi_call(instruction)) {
+      case AbiCall::kVolatileLoad: {
+        const auto& call = llvm::cast<llvm::CallBase>(instruction);
+        constexpr unsigned kAt = 2;
+        if (is_load_ && way.mark == kUnmarked && object_of(call.getArgOperand(kAt)) == object_) {
+          return false;
+        }
+        return true;
+      }
+      // No section, and so no frame, goes on behind these.
+      case AbiCall::kReleaseLast:
+      case AbiCall::kWait: return begins(way);
+      case AbiCall::kTryAcquire:
+      case AbiCall::kAcquire:
+        if (way.failed == &instruction) {
+          way.failed = nullptr;
+          return true;
+        }
+        // The first lock of a section, unless there may be another.
+        if (!scene_.facts.may_be_inside(instruction)) return begins(way);
+        return true;
+      default: break;
+    }
+    if (may_arm(instruction, scene_.facts) && scene_.facts.may_be_inside(*behind(instruction))) {
+      way.mark |= kArmed;
+    }
+    if (&instruction == object_) way.mark |= kUnnamed;
+    return true;
+  }
+  bool over(const llvm::BasicBlock& from, const llvm::BasicBlock& to, WayState& way) const {
+    if (const llvm::Instruction* lock = not_acquired(from, to)) way.failed = lock;
+    if (is_open_) return false;
+    if ((way.mark & kUnnamed) != 0) return true;
+    return in_window(from, to, access_.pointer) != std::optional(true);
+  }
+  void end(const llvm::BasicBlock&, const WayState& way) {
+    is_open_ |= way.mark != kUnmarked && (way.mark & kArmed) != 0;
+    is_open_ |= scene_.facts.may_enter_inside(scene_.function);
+  }
+
+  bool is_open() const { return is_open_; }
+
+ private:
+  static const llvm::Instruction* behind(const llvm::Instruction& instruction) {
+    return instruction.isTerminator() ? &instruction : instruction.getNextNode();
+  }
+  bool begins(const WayState& way) {
+    is_open_ |= (way.mark & kArmed) != 0;
+    return false;
+  }
+
+  const FunctionScene& scene_;
+  const Access& access_;
+  const llvm::Value* object_;
+  const bool is_load_;
+  bool is_open_ = false;
+};
+
+constexpr unsigned kChoicesMax = 32;
+
+// What is stored goes, in recovery, where nobody reads, and there is room for it.
+bool has_target(const Access& write) {
+  if (write.choice == nullptr) return false;
+  llvm::SmallVector<const llvm::Value*, 4> values{write.choice};
+  for (unsigned i = 0; i < values.size(); ++i) {
+    const llvm::Value* value = values[i];
+    if (i == kChoicesMax) return false;
+    if (value == write.pointer) continue;
+    if (is_volatile_target(value)) {
+      const llvm::Value* bytes = llvm::cast<llvm::CallInst>(value)->getArgOperand(1);
+      const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(bytes);
+      if (constant == nullptr && (write.length != bytes || write.offset != 0)) return false;
+      if (constant == nullptr) continue;
+      const std::uint64_t end = static_cast<std::uint64_t>(write.offset) + write.bytes;
+      if (write.length != nullptr || write.is_unbounded || write.offset < 0) return false;
+      if (end > constant->getZExtValue() || end > kSinkBytes) return false;
+      continue;
+    }
+    const auto* choice = llvm::dyn_cast<llvm::Instruction>(value);
+    if (choice == nullptr) return false;
+    for (const llvm::Value* one : choice->operands()) {
+      if (one->getType()->isPointerTy() && !llvm::is_contained(values, one)) values.push_back(one);
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+namespace {
+
+constexpr unsigned kUsesMax = 64;
+
+// True of what is read of a variable of the program to be stored into such again, and for nothing
+// else: in recovery it reads what is there, and what it stores goes nowhere.
+bool stays_volatile(const llvm::Instruction& instruction, const Access& read) {
+  if (!llvm::isa<llvm::LoadInst>(instruction)) return false;
+  if (!llvm::isa<llvm::GlobalVariable>(object_of(read.pointer))) return false;
+  llvm::SmallVector<const llvm::Instruction*, 8> values{&instruction};
+  for (unsigned i = 0; i < values.size(); ++i) {
+    if (i == kUsesMax) return false;
+    for (const llvm::User* user : values[i]->users()) {
+      const auto* of = llvm::cast<llvm::Instruction>(user);
+      if (llvm::isa<llvm::StoreInst>(of)) {
+        const Accesses written = writes(*of);
+        const bool is_volatile = written.size() == 1 &&
+                                 is_never_persistent(written[0].pointer) &&
+                                 of->getOperand(0) == values[i];
+        if (!is_volatile) return false;
+      } else if (llvm::isa<llvm::BinaryOperator, llvm::CastInst, llvm::UnaryOperator>(of)) {
+        if (!llvm::is_contained(values, of)) values.push_back(of);
+      } else {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void check_guards(const FunctionScene& scene) {
+  // What is known of addresses there is known of the function itself, and the resume form does the
+  // same.
+  if (scene.facts.resumed_by(scene.function) != nullptr) return;
+  for (const llvm::Instruction& instruction : llvm::instructions(scene.function)) {
+    for (const Access& read : reads(instruction)) {
+      if (read.is_root || read.pointer == nullptr || is_always_persistent(read.pointer)) continue;
+      if (stays_volatile(instruction, read)) continue;
+      GuardSearch search(scene, read, /*is_load=*/true);
+      scene.backward(instruction, search);
+      if (!search.is_open()) continue;
+      report(instruction, 'e', "volatile memory may be read here (" + name_of(instruction) +
+                               ") in a section that has a frame, and the run-time is not asked");
+    }
+    for (const Access& write : writes(instruction)) {
+      if (write.is_root || write.pointer == nullptr || is_always_persistent(write.pointer) ||
+          has_target(write)) {
+        continue;
+      }
+      GuardSearch search(scene, write, /*is_load=*/false);
+      scene.backward(instruction, search);
+      if (!search.is_open()) continue;
+      report(instruction, 'e', "volatile memory may be written here (" + name_of(instruction) +
+                               ") in recovery, and the run-time is not asked where");
+    }
+  }
+}
+
+}  // namespace pawl::compiler::fase_verifier

@@ -1,0 +1,243 @@
+#include "module_facts.h"
+
+#include "abi_calls.h"
+#include "llvm/Analysis/CFG.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/PatternMatch.h"
+
+namespace pawl::compiler::fase_verifier {
+namespace {
+
+constexpr llvm::StringLiteral kSection = "pawl_fase_functions";
+
+std::uint64_t number(const llvm::Constant* constant) {
+  const auto* integer = llvm::dyn_cast_or_null<llvm::ConstantInt>(constant);
+  return integer == nullptr ? 0 : integer->getZExtValue();
+}
+
+// Uses that call nothing: tables, names for the linker.
+bool is_address_taken(const llvm::Value& value) {
+  for (const llvm::Use& use : value.uses()) {
+    const llvm::User* user = use.getUser();
+    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) {
+      if (call->isCallee(&use)) continue;
+      return true;
+    }
+    if (const auto* alias = llvm::dyn_cast<llvm::GlobalAlias>(user)) {
+      if (alias->getName().starts_with("__pawl_fase_")) continue;
+      return true;
+    }
+    const auto* constant = llvm::dyn_cast<llvm::Constant>(user);
+    if (constant == nullptr) return true;
+    for (const llvm::User* of : constant->users()) {
+      const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(of);
+      const bool is_harmless =
+          variable != nullptr &&
+          (variable->getSection() == kSection || variable->getSection() == "llvm.metadata");
+      if (!is_harmless) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+ModuleFacts::ModuleFacts(llvm::Module& module) : module_(module) {
+  find_tables();
+  find_quiet();
+  find_sections();
+}
+
+void ModuleFacts::find_tables() {
+  for (const llvm::GlobalVariable& variable : module_.globals()) {
+    if (variable.getSection() != kSection || !variable.hasInitializer()) continue;
+    const llvm::Constant& fields = *variable.getInitializer();
+    constexpr unsigned kRegions = 4;
+    constexpr unsigned kRegionCount = 5;
+    Table table;
+    table.function = llvm::dyn_cast<llvm::Function>(fields.getAggregateElement(0u));
+    table.resume = llvm::dyn_cast<llvm::Function>(fields.getAggregateElement(1u));
+    const auto* regions =
+        llvm::dyn_cast<llvm::GlobalVariable>(fields.getAggregateElement(kRegions));
+    const std::uint64_t count = number(fields.getAggregateElement(kRegionCount));
+    for (unsigned i = 0; i < count && regions != nullptr && regions->hasInitializer(); ++i) {
+      const llvm::Constant* region = regions->getInitializer()->getAggregateElement(i);
+      if (region == nullptr) break;
+      table.regions.push_back({number(region->getAggregateElement(1u)),
+                               number(region->getAggregateElement(2u))});
+    }
+    tables_[&variable] = table;
+  }
+  for (const auto& [variable, table] : tables_) {
+    if (table.resume != nullptr) resumed_by_[table.resume] = &table;
+  }
+}
+
+const Table* ModuleFacts::table(const llvm::Value* variable) const {
+  const auto found = tables_.find(variable);
+  return found == tables_.end() ? nullptr : &found->second;
+}
+
+const Table* ModuleFacts::resumed_by(const llvm::Function& function) const {
+  return resumed_by_.lookup(&function);
+}
+
+const BackEdges& ModuleFacts::back_edges(const llvm::Function& function) const {
+  const auto [place, is_new] = back_edges_.try_emplace(&function);
+  if (is_new) {
+    llvm::SmallVector<std::pair<const llvm::BasicBlock*, const llvm::BasicBlock*>, 8> edges;
+    llvm::FindFunctionBackedges(function, edges);
+    place->second.insert(edges.begin(), edges.end());
+  }
+  return place->second;
+}
+
+// All are quiet until one is found not to be, and then those that call it.
+void ModuleFacts::find_quiet() {
+  for (const llvm::Function& function : module_) {
+    if (!function.isDeclaration() && !function.isInterposable()) quiet_.insert(&function);
+  }
+  const auto is_loud = [&](const llvm::Instruction& instruction) {
+    const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+    if (call == nullptr) return false;
+    switch (abi_call(*call)) {
+      case AbiCall::kNone: break;
+      case AbiCall::kStored:
+      case AbiCall::kVolatileTarget:
+      case AbiCall::kVolatileLoad:
+      case AbiCall::kRefuse:
+      case AbiCall::kRoot:
+      case AbiCall::kQuiet: return false;
+      default: return true;
+    }
+    const llvm::Function* callee = call->getCalledFunction();
+    if (callee != nullptr && quiet_.contains(callee)) return false;
+    return foreign(*call) == Foreign::kUnknown;
+  };
+  for (bool has_changed = true; has_changed;) {
+    has_changed = false;
+    for (const llvm::Function& function : module_) {
+      if (!quiet_.contains(&function)) continue;
+      const bool is_quiet = llvm::none_of(llvm::instructions(function), is_loud);
+      if (is_quiet) continue;
+      quiet_.erase(&function);
+      has_changed = true;
+    }
+  }
+}
+
+namespace {
+
+class InsideSearch {
+ public:
+  InsideSearch(const llvm::DenseSet<const llvm::Function*>& left_inside, bool enters_inside)
+      : left_inside_(left_inside), enters_inside_(enters_inside) {}
+
+  bool at(const llvm::Instruction& instruction, WayState& way) {
+    if (is_found_) return false;
+    switch (abi_call(instruction)) {
+      case AbiCall::kReleaseLast: return false;
+      case AbiCall::kTryAcquire:
+        if (way.failed == &instruction) {
+          way.failed = nullptr;
+          return true;
+        }
+        [[fallthrough]];
+      case AbiCall::kAcquire:
+      case AbiCall::kRelease:
+      case AbiCall::kWait: is_found_ = true; return false;
+      default: break;
+    }
+    const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+    const llvm::Function* callee = call == nullptr ? nullptr : call->getCalledFunction();
+    if (callee != nullptr && left_inside_.contains(callee)) is_found_ = true;
+    return !is_found_;
+  }
+  static bool over(const llvm::BasicBlock& from, const llvm::BasicBlock& to, WayState& way) {
+    if (const llvm::Instruction* lock = not_acquired(from, to)) way.failed = lock;
+    return true;
+  }
+  void end(const llvm::BasicBlock&, const WayState&) { is_found_ |= enters_inside_; }
+
+  bool is_found() const { return is_found_; }
+
+ private:
+  const llvm::DenseSet<const llvm::Function*>& left_inside_;
+  const bool enters_inside_;
+  bool is_found_ = false;
+};
+
+}  // namespace
+
+bool ModuleFacts::search_inside(const llvm::Instruction& instruction, bool enters_inside) const {
+  Budget budget;
+  InsideSearch search(left_inside_, enters_inside);
+  Walk<InsideSearch> walk(budget, back_edges(*instruction.getFunction()), search);
+  walk.backward(instruction);
+  return search.is_found() || budget.is_spent();
+}
+
+bool ModuleFacts::may_be_inside(const llvm::Instruction& instruction) const {
+  return search_inside(instruction, may_enter_inside(*instruction.getFunction()));
+}
+
+bool ModuleFacts::may_enter_inside(const llvm::Function& function) const {
+  return entered_inside_.contains(&function);
+}
+
+void ModuleFacts::find_sections() {
+  for (bool has_changed = true; has_changed;) {
+    has_changed = false;
+    for (const llvm::Function& function : module_) {
+      if (function.isDeclaration() || left_inside_.contains(&function)) continue;
+      for (const llvm::BasicBlock& block : function) {
+        if (!llvm::isa<llvm::ReturnInst, llvm::ResumeInst>(block.getTerminator())) continue;
+        if (!search_inside(*block.getTerminator(), /*enters_inside=*/false)) continue;
+        has_changed |= left_inside_.insert(&function).second;
+      }
+    }
+  }
+  for (const llvm::Function& function : module_) {
+    if (function.isDeclaration() || function.getName() == "main") continue;
+    if (resumed_by(function) != nullptr || !function.hasLocalLinkage() ||
+        is_address_taken(function)) {
+      entered_inside_.insert(&function);
+    }
+  }
+  for (bool has_changed = true; has_changed;) {
+    has_changed = false;
+    for (const llvm::Function& function : module_) {
+      if (function.isDeclaration() || may_enter_inside(function)) continue;
+      for (const llvm::User* user : function.users()) {
+        const auto* call = llvm::dyn_cast<llvm::CallBase>(user);
+        if (call == nullptr || !may_be_inside(*call)) continue;
+        has_changed |= entered_inside_.insert(&function).second;
+        break;
+      }
+    }
+  }
+}
+
+const llvm::Instruction* not_acquired(const llvm::Value* condition, bool value) {
+  using namespace llvm::PatternMatch;
+  llvm::CmpInst::Predicate predicate;
+  const llvm::Value* compared = nullptr;
+  if (match(condition, m_Not(m_Value(compared)))) return not_acquired(compared, !value);
+  if (!match(condition, m_ICmp(predicate, m_Value(compared), m_Zero()))) return nullptr;
+  const bool is_zero = predicate == llvm::CmpInst::ICMP_EQ ? value : !value;
+  if (predicate != llvm::CmpInst::ICMP_EQ && predicate != llvm::CmpInst::ICMP_NE) return nullptr;
+  const auto* call = llvm::dyn_cast<llvm::CallInst>(compared);
+  if (is_zero || call == nullptr || abi_call(*call) != AbiCall::kTryAcquire) return nullptr;
+  return call;
+}
+
+const llvm::Instruction* not_acquired(const llvm::BasicBlock& from, const llvm::BasicBlock& to) {
+  const auto* branch = llvm::dyn_cast<llvm::BranchInst>(from.getTerminator());
+  if (branch == nullptr || branch->isUnconditional()) return nullptr;
+  if (branch->getSuccessor(0) == branch->getSuccessor(1)) return nullptr;
+  return not_acquired(branch->getCondition(), branch->getSuccessor(0) == &to);
+}
+
+}  // namespace pawl::compiler::fase_verifier

@@ -1,0 +1,68 @@
+// What the verifier knows of a module: its functions' tables, and which of them sections reach.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/IR/GlobalVariable.h"
+#include "llvm/IR/Module.h"
+#include "walk.h"
+
+namespace pawl::compiler::fase_verifier {
+
+// A struct pawl_fase_function.
+struct Table {
+  struct Region {
+    std::uint64_t live_in_bytes = 0;
+    std::uint64_t kind = 0;  // enum pawl_fase_region_kind
+  };
+  llvm::Function* function = nullptr;
+  llvm::Function* resume = nullptr;
+  std::vector<Region> regions;
+};
+
+constexpr std::uint64_t kAtCut = 0;
+constexpr std::uint64_t kAfterUnlock = 1;
+constexpr std::uint64_t kAfterCall = 2;
+
+class ModuleFacts {
+ public:
+  explicit ModuleFacts(llvm::Module& module);
+
+  const Table* table(const llvm::Value* variable) const;
+  const llvm::DenseMap<const llvm::Value*, Table>& tables() const { return tables_; }
+  // The table that names the function as one to resume; or null.
+  const Table* resumed_by(const llvm::Function& function) const;
+
+  // The function may be called while a lock is held.
+  bool may_enter_inside(const llvm::Function& function) const;
+  // Control may be here, before the instruction, while a lock is held.
+  bool may_be_inside(const llvm::Instruction& instruction) const;
+  // A call of it begins no region.
+  bool is_quiet(const llvm::Function& function) const { return quiet_.contains(&function); }
+
+  const BackEdges& back_edges(const llvm::Function& function) const;
+
+ private:
+  void find_tables();
+  void find_quiet();
+  void find_sections();
+  bool search_inside(const llvm::Instruction& instruction, bool enters_inside) const;
+
+  llvm::Module& module_;
+  llvm::DenseMap<const llvm::Value*, Table> tables_;
+  llvm::DenseMap<const llvm::Function*, const Table*> resumed_by_;
+  llvm::DenseSet<const llvm::Function*> quiet_;
+  llvm::DenseSet<const llvm::Function*> entered_inside_;
+  llvm::DenseSet<const llvm::Function*> left_inside_;  // though it was not entered so
+  mutable llvm::DenseMap<const llvm::Function*, BackEdges> back_edges_;
+};
+
+// The condition says of a lock that was tried for that it was not got, if it is `value`; or null.
+const llvm::Instruction* not_acquired(const llvm::Value* condition, bool value);
+// The same of a way over an edge.
+const llvm::Instruction* not_acquired(const llvm::BasicBlock& from, const llvm::BasicBlock& to);
+
+}  // namespace pawl::compiler::fase_verifier
