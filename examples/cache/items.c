@@ -69,9 +69,9 @@ struct cache* cache_open(pawl_fase* file, uint64_t bytes_max, uint64_t buckets) 
   if (is_made) {
     cache->bytes_max = bytes_max;
     cache->buckets_of_stripe = buckets_of_stripe;
+    pawl_fase_set_root(file, cache);
   }
   pawl_fase_end();
-  if (is_made) pawl_fase_set_root(file, cache);
   return is_made ? cache : NULL;
 }
 
