@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "accesses.h"
+#include "broken_cutting.h"
 #include "callees.h"
 #include "diagnostics.h"
 #include "llvm/ADT/BitVector.h"
@@ -82,6 +83,7 @@ class Cutter {
       const auto found = cuts_.find(&instruction);
       if (found != cuts_.end()) cuts.push_back({&instruction, found->second});
     }
+    break_cuts(cuts);
     return cuts;
   }
 
@@ -194,7 +196,7 @@ class Cutter {
       if (number != numbers_.end() && !is_covered(instruction, written)) {
         state.reads.set(number->second);
       }
-      if (sections_.ends_region(instruction)) {
+      if (sections_.ends_region(instruction) && !(is_broken("calls") && is_call(instruction))) {
         start_region(state, written);
         state.lacks_cut = true;
       }
@@ -202,10 +204,20 @@ class Cutter {
     return true;
   }
 
+  static bool is_call(const llvm::Instruction& instruction) {
+    const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+    return call != nullptr && callee_of(*call) != Callee::kLock;
+  }
+
   static void start_region(State& state, std::vector<const llvm::StoreInst*>& written) {
     state.lacks_cut = false;
     state.reads.reset();
     written.clear();
+  }
+
+  bool is_next_turn(const llvm::BasicBlock& block, const llvm::BasicBlock& successor) const {
+    const llvm::Loop* loop = loops_.getLoopFor(&successor);
+    return loop != nullptr && loop->getHeader() == &successor && loop->contains(&block);
   }
 
   // To the fixed point of the states.  False when it stops at a violation (see walk()).
@@ -224,6 +236,7 @@ class Cutter {
         for (llvm::BasicBlock* successor : llvm::successors(block)) {
           State& entry = entries[successor];
           entry.reads.resize(static_cast<unsigned>(reads_.size()));
+          if (is_broken("loops") && is_next_turn(*block, *successor)) continue;
           changed |= entry.join(state);
         }
       }

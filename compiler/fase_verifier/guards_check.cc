@@ -12,11 +12,14 @@ namespace {
 // A frame may have been logged, when this comes back.
 bool may_arm(const llvm::Instruction& instruction, const ModuleFacts& facts) {
   switch (abi_call(instruction)) {
-    case AbiCall::kNone: break;
+    case AbiCall::kNone:
+      break;
     case AbiCall::kCut:
     case AbiCall::kReturn:
-    case AbiCall::kRelease: return true;
-    default: return false;
+    case AbiCall::kRelease:
+      return true;
+    default:
+      return false;
   }
   const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
   if (call == nullptr || foreign(*call) != Foreign::kUnknown) return false;
@@ -49,7 +52,8 @@ class GuardSearch {
       }
       // No section, and so no frame, goes on behind these.
       case AbiCall::kReleaseLast:
-      case AbiCall::kWait: return begins(way);
+      case AbiCall::kWait:
+        return begins(way);
       case AbiCall::kTryAcquire:
       case AbiCall::kAcquire:
         if (way.failed == &instruction) {
@@ -59,7 +63,8 @@ class GuardSearch {
         // The first lock of a section, unless there may be another.
         if (!scene_.facts.may_be_inside(instruction)) return begins(way);
         return true;
-      default: break;
+      default:
+        break;
     }
     if (may_arm(instruction, scene_.facts) && scene_.facts.may_be_inside(*behind(instruction))) {
       way.mark |= kArmed;
@@ -143,8 +148,7 @@ bool stays_volatile(const llvm::Instruction& instruction, const Access& read) {
       const auto* of = llvm::cast<llvm::Instruction>(user);
       if (llvm::isa<llvm::StoreInst>(of)) {
         const Accesses written = writes(*of);
-        const bool is_volatile = written.size() == 1 &&
-                                 is_never_persistent(written[0].pointer) &&
+        const bool is_volatile = written.size() == 1 && is_never_persistent(written[0].pointer) &&
                                  of->getOperand(0) == values[i];
         if (!is_volatile) return false;
       } else if (llvm::isa<llvm::BinaryOperator, llvm::CastInst, llvm::UnaryOperator>(of)) {
@@ -170,8 +174,9 @@ void check_guards(const FunctionScene& scene) {
       GuardSearch search(scene, read, /*is_load=*/true);
       scene.backward(instruction, search);
       if (!search.is_open()) continue;
-      report(instruction, 'e', "volatile memory may be read here (" + name_of(instruction) +
-                               ") in a section that has a frame, and the run-time is not asked");
+      report(instruction, 'e',
+             "volatile memory may be read here (" + name_of(instruction) +
+                 ") in a section that has a frame, and the run-time is not asked");
     }
     for (const Access& write : writes(instruction)) {
       if (write.is_root || write.pointer == nullptr || is_always_persistent(write.pointer) ||
@@ -181,8 +186,9 @@ void check_guards(const FunctionScene& scene) {
       GuardSearch search(scene, write, /*is_load=*/false);
       scene.backward(instruction, search);
       if (!search.is_open()) continue;
-      report(instruction, 'e', "volatile memory may be written here (" + name_of(instruction) +
-                               ") in recovery, and the run-time is not asked where");
+      report(instruction, 'e',
+             "volatile memory may be written here (" + name_of(instruction) +
+                 ") in recovery, and the run-time is not asked where");
     }
   }
 }

@@ -15,9 +15,12 @@ namespace {
 
 std::uint64_t expected_kind(const llvm::CallBase& call) {
   switch (abi_call(call)) {
-    case AbiCall::kCut: return kAtCut;
-    case AbiCall::kCallFrame: return kAfterCall;
-    default: return kAfterUnlock;
+    case AbiCall::kCut:
+      return kAtCut;
+    case AbiCall::kCallFrame:
+      return kAfterCall;
+    default:
+      return kAfterUnlock;
   }
 }
 
@@ -26,8 +29,8 @@ void check_frame(const FunctionScene& scene, const Frame& frame) {
   if (llvm::isa<llvm::ConstantPointerNull>(frame.function)) return;
   const Table* table = scene.facts.table(frame.function);
   const auto* number = llvm::dyn_cast<llvm::ConstantInt>(frame.region);
-  const bool is_own = table != nullptr && (table->function == &scene.function ||
-                                           table->resume == &scene.function);
+  const bool is_own =
+      table != nullptr && (table->function == &scene.function || table->resume == &scene.function);
   if (!is_own || number == nullptr || number->getZExtValue() >= table->regions.size()) {
     report(*frame.call, 'c', "the function's table does not have the region that is logged here");
     return;
@@ -46,9 +49,9 @@ void check_frame(const FunctionScene& scene, const Frame& frame) {
     end = llvm::alignTo(offset + slot.bytes, kSlotBytes);
   }
   if (end < region.live_in_bytes) {
-    report(*frame.call, 'c', "of the " + llvm::Twine(region.live_in_bytes) +
-                                 " bytes that the table has only " + llvm::Twine(end) +
-                                 " are stored before they are logged");
+    report(*frame.call, 'c',
+           "of the " + llvm::Twine(region.live_in_bytes) + " bytes that the table has only " +
+               llvm::Twine(end) + " are stored before they are logged");
   }
 }
 
@@ -65,9 +68,9 @@ void check_loads(const FunctionScene& scene, const Frame& frame, const Table& ta
     if (found == logged.end() || found->second.bytes != slot.bytes ||
         found->second.type != slot.type ||
         offset + slot.bytes > table.regions[region].live_in_bytes) {
-      report(*frame.call, 'c', "the resume form loads " + llvm::Twine(slot.bytes) +
-                                   " bytes at distance " + llvm::Twine(offset) +
-                                   " of what is logged, and others are stored here");
+      report(*frame.call, 'c',
+             "the resume form loads " + llvm::Twine(slot.bytes) + " bytes at distance " +
+                 llvm::Twine(offset) + " of what is logged, and others are stored here");
       return;
     }
   }

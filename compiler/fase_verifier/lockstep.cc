@@ -280,8 +280,7 @@ class Lockstep {
 
   bool is_of_frame(const llvm::Value* pointer, const llvm::Instruction& at, bool is_resume) const {
     const llvm::Value* base = place_of(pointer, at.getDataLayout()).base;
-    return llvm::isa<llvm::AllocaInst>(base) ||
-           (is_resume && llvm::isa<llvm::Argument>(base));
+    return llvm::isa<llvm::AllocaInst>(base) || (is_resume && llvm::isa<llvm::Argument>(base));
   }
 
   bool is_effect(const llvm::Instruction& at, const Side&, bool is_resume) const {
@@ -305,7 +304,8 @@ class Lockstep {
     if (load != nullptr && is_resume) {
       const Place place = place_of(load->getPointerOperand(), at.getDataLayout());
       const auto slot = logged_.find(static_cast<std::uint64_t>(place.offset));
-      if (place.base == resume_.getArg(1) && slot != logged_.end() && slot->second.type != nullptr) {
+      if (place.base == resume_.getArg(1) && slot != logged_.end() &&
+          slot->second.type != nullptr) {
         side.values[&at] = logged(slot->second.value);
         return;
       }
@@ -327,8 +327,8 @@ class Lockstep {
   unsigned logged(const llvm::Value* value) {
     const bool is_constant = llvm::isa<llvm::Constant>(value);
     if (llvm::isa<llvm::UndefValue, llvm::ConstantExpr>(value)) return terms_.make({});
-    return terms_.make({.kind = is_constant ? Term::Kind::kConstant : Term::Kind::kLogged,
-                        .value = value});
+    return terms_.make(
+        {.kind = is_constant ? Term::Kind::kConstant : Term::Kind::kLogged, .value = value});
   }
 
   // True to go on.
@@ -360,8 +360,7 @@ class Lockstep {
       difference_ = "other values reach " + name_of(of_function);
       return false;
     }
-    const unsigned result =
-        terms_.make({.kind = Term::Kind::kResult, .number = ++pair.effects});
+    const unsigned result = terms_.make({.kind = Term::Kind::kResult, .number = ++pair.effects});
     if (!of_function.getType()->isVoidTy()) {
       pair.function.values[&of_function] = result;
       pair.resume.values[&of_resume] = result;
@@ -391,8 +390,7 @@ class Lockstep {
     if (branch == nullptr || branch->isUnconditional()) return false;
     if (!known_.insert({&at, nullptr}).second) return true;
     Side copy = side;
-    const auto [condition, value] =
-        plain(term_of(branch->getCondition(), copy, is_resume));
+    const auto [condition, value] = plain(term_of(branch->getCondition(), copy, is_resume));
     if (!terms_.is_known(condition)) return true;
     for (const bool is_true : {true, false}) {
       Pair next = pair;

@@ -139,8 +139,7 @@ const llvm::Value* object_of(const llvm::Value* pointer) {
 Accesses reads(const llvm::Instruction& instruction) {
   Accesses found;
   if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction)) {
-    found.push_back(
-        access(*load, load->getPointerOperand(), store_bytes(*load, load->getType())));
+    found.push_back(access(*load, load->getPointerOperand(), store_bytes(*load, load->getType())));
   } else if (const auto* move = llvm::dyn_cast<llvm::AnyMemTransferInst>(&instruction)) {
     found.push_back(access(*move, move->getRawSource(), move->getLength()));
   } else if (const auto* exchange = llvm::dyn_cast<llvm::AtomicCmpXchgInst>(&instruction)) {
@@ -179,9 +178,8 @@ Accesses writes(const llvm::Instruction& instruction) {
   } else if (const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction)) {
     found = of_call(*call, /*is_write=*/true);
   }
-  llvm::erase_if(found, [](const Access& one) {
-    return one.pointer != nullptr && is_on_stack(one.pointer);
-  });
+  llvm::erase_if(
+      found, [](const Access& one) { return one.pointer != nullptr && is_on_stack(one.pointer); });
   return found;
 }
 

@@ -33,10 +33,10 @@ struct Access {
   std::int64_t offset = 0;
   // What was chosen between that address and another one, for recovery; or null.
   const llvm::Value* choice = nullptr;
-  const llvm::Value* length = nullptr;   // null where `bytes` has it
+  const llvm::Value* length = nullptr;  // null where `bytes` has it
   std::uint64_t bytes = 0;
   bool is_unbounded = false;  // nobody knows how far it reaches
-  bool is_root = false;  // that of the file, which only the run-time accesses
+  bool is_root = false;       // that of the file, which only the run-time accesses
 };
 
 using Accesses = llvm::SmallVector<Access, 2>;
@@ -66,8 +66,7 @@ bool depends_on(const Access& access, const llvm::Instruction& value);
 // Aliasing, for two accesses of which one comes after the other.
 class Aliasing {
  public:
-  explicit Aliasing(llvm::AAResults& analysis)
-      : same_turn_(analysis), any_turn_(analysis) {
+  explicit Aliasing(llvm::AAResults& analysis) : same_turn_(analysis), any_turn_(analysis) {
     any_turn_.enableCrossIterationMode();
   }
   ~Aliasing();

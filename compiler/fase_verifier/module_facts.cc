@@ -33,9 +33,8 @@ bool is_address_taken(const llvm::Value& value) {
     if (constant == nullptr) return true;
     for (const llvm::User* of : constant->users()) {
       const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(of);
-      const bool is_harmless =
-          variable != nullptr &&
-          (variable->getSection() == kSection || variable->getSection() == "llvm.metadata");
+      const bool is_harmless = variable != nullptr && (variable->getSection() == kSection ||
+                                                       variable->getSection() == "llvm.metadata");
       if (!is_harmless) return true;
     }
   }
@@ -65,8 +64,8 @@ void ModuleFacts::find_tables() {
     for (unsigned i = 0; i < count && regions != nullptr && regions->hasInitializer(); ++i) {
       const llvm::Constant* region = regions->getInitializer()->getAggregateElement(i);
       if (region == nullptr) break;
-      table.regions.push_back({number(region->getAggregateElement(1u)),
-                               number(region->getAggregateElement(2u))});
+      table.regions.push_back(
+          {number(region->getAggregateElement(1u)), number(region->getAggregateElement(2u))});
     }
     tables_[&variable] = table;
   }
@@ -103,14 +102,17 @@ void ModuleFacts::find_quiet() {
     const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
     if (call == nullptr) return false;
     switch (abi_call(*call)) {
-      case AbiCall::kNone: break;
+      case AbiCall::kNone:
+        break;
       case AbiCall::kStored:
       case AbiCall::kVolatileTarget:
       case AbiCall::kVolatileLoad:
       case AbiCall::kRefuse:
       case AbiCall::kRoot:
-      case AbiCall::kQuiet: return false;
-      default: return true;
+      case AbiCall::kQuiet:
+        return false;
+      default:
+        return true;
     }
     const llvm::Function* callee = call->getCalledFunction();
     if (callee != nullptr && quiet_.contains(callee)) return false;
@@ -138,7 +140,8 @@ class InsideSearch {
   bool at(const llvm::Instruction& instruction, WayState& way) {
     if (is_found_) return false;
     switch (abi_call(instruction)) {
-      case AbiCall::kReleaseLast: return false;
+      case AbiCall::kReleaseLast:
+        return false;
       case AbiCall::kTryAcquire:
         if (way.failed == &instruction) {
           way.failed = nullptr;
@@ -147,8 +150,11 @@ class InsideSearch {
         [[fallthrough]];
       case AbiCall::kAcquire:
       case AbiCall::kRelease:
-      case AbiCall::kWait: is_found_ = true; return false;
-      default: break;
+      case AbiCall::kWait:
+        is_found_ = true;
+        return false;
+      default:
+        break;
     }
     const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
     const llvm::Function* callee = call == nullptr ? nullptr : call->getCalledFunction();

@@ -11,15 +11,18 @@ namespace {
 
 bool ends_region(const llvm::Instruction& instruction, const ModuleFacts& facts) {
   switch (abi_call(instruction)) {
-    case AbiCall::kNone: break;
+    case AbiCall::kNone:
+      break;
     case AbiCall::kStored:
     case AbiCall::kVolatileTarget:
     case AbiCall::kVolatileLoad:
     case AbiCall::kRefuse:
     case AbiCall::kRoot:
     case AbiCall::kSetRoot:
-    case AbiCall::kQuiet: return false;
-    default: return true;
+    case AbiCall::kQuiet:
+      return false;
+    default:
+      return true;
   }
   const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
   if (call == nullptr || foreign(*call) != Foreign::kUnknown) return false;
@@ -86,9 +89,9 @@ void check_notes(const FunctionScene& scene) {
       NoteSearch search(scene, write);
       scene.forward(instruction, search);
       if (search.missing() == nullptr) continue;
-      report(instruction, 'd', "of what is stored here (" + name_of(instruction) +
-                               ") the run-time is not told, or not of all, before " +
-                               name_of(*search.missing()));
+      report(instruction, 'd',
+             "of what is stored here (" + name_of(instruction) +
+                 ") the run-time is not told, or not of all, before " + name_of(*search.missing()));
     }
   }
 }

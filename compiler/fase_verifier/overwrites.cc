@@ -23,8 +23,7 @@ bool may_end_region(const llvm::Instruction& instruction, const ModuleFacts& fac
 
 // Of the regions into which a resume form goes over the edge, the kind of one; one that does not
 // begin at a cut, if there is any.
-std::optional<std::uint64_t> kind_entered(const FunctionScene& scene,
-                                          const llvm::BasicBlock& from,
+std::optional<std::uint64_t> kind_entered(const FunctionScene& scene, const llvm::BasicBlock& from,
                                           const llvm::BasicBlock* to) {
   const Table* table = scene.facts.resumed_by(scene.function);
   if (table == nullptr) return std::nullopt;
@@ -70,7 +69,8 @@ class RegionSearch {
   bool at(const llvm::Instruction& instruction, WayState& way) {
     switch (abi_call(instruction)) {
       case AbiCall::kCut:
-      case AbiCall::kReleaseLast: return false;
+      case AbiCall::kReleaseLast:
+        return false;
       case AbiCall::kTryAcquire:
         if (way.failed == &instruction) {
           way.failed = nullptr;
@@ -79,11 +79,14 @@ class RegionSearch {
         [[fallthrough]];
       case AbiCall::kAcquire:
       case AbiCall::kRelease:
-      case AbiCall::kWait: forced_ends_.insert(&instruction); return false;
+      case AbiCall::kWait:
+        forced_ends_.insert(&instruction);
+        return false;
       case AbiCall::kReturn:
         if (scene_.facts.may_be_inside(instruction)) forced_ends_.insert(&instruction);
         return false;
-      default: break;
+      default:
+        break;
     }
     if (may_end_region(instruction, scene_.facts)) {
       if (scene_.facts.may_be_inside(instruction)) forced_ends_.insert(&instruction);
@@ -157,14 +160,18 @@ class ProtectionSearch {
 
   bool at(const llvm::Instruction& instruction, WayState& way) {
     switch (abi_call(instruction)) {
-      case AbiCall::kCut: is_exposed_ = true; return false;
+      case AbiCall::kCut:
+        is_exposed_ = true;
+        return false;
       // From these the write was reached without a cut, or not in this section.
       case AbiCall::kReleaseLast:
       case AbiCall::kAcquire:
       case AbiCall::kRelease:
       case AbiCall::kReturn:
-      case AbiCall::kWait: return false;
-      default: break;
+      case AbiCall::kWait:
+        return false;
+      default:
+        break;
     }
     const bool is_known = way.mark == 0;
     if (is_known) {
@@ -208,8 +215,9 @@ void check_write(const FunctionScene& scene, const Access& write) {
   RegionSearch search(scene, write);
   scene.backward(*write.by, search);
   for (const llvm::Instruction* end : search.forced_ends()) {
-    report(*write.by, 'b', "no region begins between " + name_of(*end) + " and what is stored here (" +
-                           name_of(*write.by) + ")");
+    report(*write.by, 'b',
+           "no region begins between " + name_of(*end) + " and what is stored here (" +
+               name_of(*write.by) + ")");
     return;
   }
   const bool is_resumed = scene.facts.resumed_by(scene.function) != nullptr;
@@ -217,9 +225,9 @@ void check_write(const FunctionScene& scene, const Access& write) {
   if (is_resumed) return;
   for (const Reader& reader : search.readers()) {
     if (!is_exposed(scene, reader)) continue;
-    report(*write.by, 'a', "what a region reads (" + name_of(*reader.read.by) +
-                           ") may be overwritten here, in the same region (" +
-                           name_of(*write.by) + ")");
+    report(*write.by, 'a',
+           "what a region reads (" + name_of(*reader.read.by) +
+               ") may be overwritten here, in the same region (" + name_of(*write.by) + ")");
     return;
   }
 }

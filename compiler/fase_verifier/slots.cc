@@ -41,15 +41,16 @@ Slots logged_slots(const Frame& frame) {
         const auto place = distance(store->getPointerOperand(), buffer, *store);
         llvm::Type* type = store->getValueOperand()->getType();
         // The last one counts, and this goes backward.
-        if (place) slots.try_emplace(*place, Slot{bytes_of(*at, type), type, store->getValueOperand()});
+        if (place)
+          slots.try_emplace(*place, Slot{bytes_of(*at, type), type, store->getValueOperand()});
         continue;
       }
       if (const auto* move = llvm::dyn_cast<llvm::MemCpyInst>(at)) {
         const auto place = distance(move->getRawDest(), buffer, *move);
         const auto* length = llvm::dyn_cast<llvm::ConstantInt>(move->getLength());
         if (place && length != nullptr) {
-          slots.try_emplace(*place, Slot{length->getZExtValue(), nullptr,
-                                         base_of(move->getRawSource(), *move)});
+          slots.try_emplace(
+              *place, Slot{length->getZExtValue(), nullptr, base_of(move->getRawSource(), *move)});
         }
         continue;
       }
@@ -65,8 +66,7 @@ Slots logged_slots(const Frame& frame) {
 
 const llvm::BasicBlock* chosen(const llvm::BasicBlock& block, std::uint64_t region) {
   const llvm::Value* argument = block.getParent()->getArg(kRegionArgument);
-  auto* number =
-      llvm::ConstantInt::get(llvm::cast<llvm::IntegerType>(argument->getType()), region);
+  auto* number = llvm::ConstantInt::get(llvm::cast<llvm::IntegerType>(argument->getType()), region);
   if (const auto* choice = llvm::dyn_cast<llvm::SwitchInst>(block.getTerminator())) {
     if (choice->getCondition() != argument) return nullptr;
     return choice->findCaseValue(number)->getCaseSuccessor();

@@ -98,8 +98,8 @@ class Walk {
     return condition != nullptr && branch->getSuccessor(condition->isZero() ? 1 : 0) != &to;
   }
 
-  void enter(const llvm::BasicBlock& from, const llvm::BasicBlock& to,
-             const llvm::BasicBlock& next, WayState state) {
+  void enter(const llvm::BasicBlock& from, const llvm::BasicBlock& to, const llvm::BasicBlock& next,
+             WayState state) {
     if (is_dead(from, to)) return;
     if (back_edges_.contains({&from, &to})) state.has_looped = true;
     if (!visitor_.over(from, to, state)) return;

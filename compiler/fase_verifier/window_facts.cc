@@ -17,10 +17,9 @@ const llvm::Value* address_of_distance(const llvm::Value* value) {
   if (difference == nullptr || difference->getNumOperands() != 2) return nullptr;
   const auto* number = llvm::dyn_cast<llvm::ConstantInt>(difference->getOperand(1));
   const bool is_from_window =
-      number != nullptr && ((difference->getOpcode() == llvm::Instruction::Sub &&
-                             number->getZExtValue() == kWindow) ||
-                            (difference->getOpcode() == llvm::Instruction::Add &&
-                             number->getZExtValue() == -kWindow));
+      number != nullptr &&
+      ((difference->getOpcode() == llvm::Instruction::Sub && number->getZExtValue() == kWindow) ||
+       (difference->getOpcode() == llvm::Instruction::Add && number->getZExtValue() == -kWindow));
   const auto* address = llvm::dyn_cast<llvm::Operator>(difference->getOperand(0));
   if (!is_from_window || address == nullptr) return nullptr;
   return address->getOpcode() == llvm::Instruction::PtrToInt ? address->getOperand(0) : nullptr;
