@@ -87,9 +87,9 @@ void pawl_fase_call_indirect(const struct pawl_fase_function* function, uint32_t
 /* --- memory -------------------------------------------------------------------------------- */
 
 /* The bytes were stored, in a FASE or before one.  Ignored outside of the window.  They are durable
- * when the thread's next frame is, and before it releases any lock.  In a FASE the program ends, with
- * a text, when there was no cut since a lock was taken, or since the return of a function that logged
- * a frame: but for blocks that the FASE has allocated and not published. */
+ * when the thread's next frame is, and before it releases any lock.  In a FASE the program ends,
+ * with a text, when there was no cut since a lock was taken, or since the return of a function that
+ * logged a frame: but for blocks that the FASE has allocated and not published. */
 void pawl_fase_stored(const void* at, size_t bytes);
 
 /* The scheme undo, before such a store in a FASE: what stands there is durable in the log on
@@ -115,8 +115,9 @@ void pawl_fase_refuse(const struct pawl_fase_function* function, uint32_t line, 
 
 /* As their namesakes of POSIX and C11, and with the same results; in and out of FASEs.  A lock in
  * the window needs no making anew after a crash: it is free then.  Of the unlocks, function may be
- * NULL where it is known that no other lock is held; then there is no region.  An unlock with others
- * held logs a frame at its region if the thread's last frame names the lock, and is no cut else. */
+ * NULL where it is known that no other lock is held; then there is no region.  An unlock with
+ * others held logs a frame at its region if the thread's last frame names the lock, and is no cut
+ * else. */
 int pawl_fase_mutex_init(void* mutex, const void* attributes);
 int pawl_fase_mutex_destroy(void* mutex);
 int pawl_fase_mutex_lock(void* mutex);
@@ -138,8 +139,8 @@ int pawl_fase_spin_lock(void* lock);
 int pawl_fase_spin_trylock(void* lock);
 int pawl_fase_spin_unlock(void* lock, const struct pawl_fase_function* function, uint32_t region,
                           const void* live_ins);
-/* The mutex must be the only lock held: the FASE ends, and another begins on return.  Else EPERM, and
- * nothing has happened. */
+/* The mutex must be the only lock held: the FASE ends, and another begins on return.  Else EPERM,
+ * and nothing has happened. */
 int pawl_fase_cond_init(void* condition, const void* attributes);
 int pawl_fase_cond_destroy(void* condition);
 int pawl_fase_cond_wait(void* condition, void* mutex);

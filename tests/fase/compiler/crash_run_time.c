@@ -93,8 +93,8 @@ struct journey {
 static struct journey now;    /* frames[0..depth - 1] are those of callers */
 static struct journey logged; /* with the last frame */
 static int armed, recovering;
-static char at_cut[kArenaBytes];  /* what is durable for certain */
-static char noted[kArenaBytes];   /* bytes stored since, as far as the run-time was told */
+static char at_cut[kArenaBytes]; /* what is durable for certain */
+static char noted[kArenaBytes];  /* bytes stored since, as far as the run-time was told */
 static unsigned events, crash_at, events_of_recovery_max, failures, cuts, number_of_operation;
 static int refused;
 static jmp_buf crashed, finished;
@@ -186,7 +186,8 @@ void pawl_fase_call(const struct pawl_fase_function* function, uint32_t region,
   struct frame* frame = &now.frames[now.depth];
   frame->function = function;
   frame->region = region;
-  if (function->regions[region].kind != PAWL_FASE_AFTER_CALL) fail("kind of", function->name, region);
+  if (function->regions[region].kind != PAWL_FASE_AFTER_CALL)
+    fail("kind of", function->name, region);
   memcpy(frame->live_ins, live_ins, function->regions[region].live_in_bytes);
   if (++now.depth == kDepthMax) exit(2);
   event("call");
@@ -286,14 +287,17 @@ static int release(void* lock, const struct pawl_fase_function* function, uint32
   }
   if (function == NULL) fail("not the last lock:", "", (uintptr_t)lock);
   if (armed && is_held(&logged, lock)) {
-    if (function->regions[region].kind != PAWL_FASE_AFTER_UNLOCK) fail("kind of", function->name, region);
+    if (function->regions[region].kind != PAWL_FASE_AFTER_UNLOCK)
+      fail("kind of", function->name, region);
     log_frame(function, region, live_ins);
   }
   event("unlocked");
   return 0;
 }
 
-int pawl_fase_mutex_init(void* mutex, const void* attributes) { return (void)mutex, (void)attributes, 0; }
+int pawl_fase_mutex_init(void* mutex, const void* attributes) {
+  return (void)mutex, (void)attributes, 0;
+}
 int pawl_fase_mutex_destroy(void* mutex) { return (void)mutex, 0; }
 int pawl_fase_mutex_lock(void* mutex) { return take(mutex); }
 int pawl_fase_mutex_trylock(void* mutex) { return take(mutex); }
@@ -302,7 +306,9 @@ int pawl_fase_mutex_unlock(void* mutex, const struct pawl_fase_function* functio
                            const void* live_ins) {
   return release(mutex, function, region, live_ins);
 }
-int pawl_fase_rwlock_init(void* lock, const void* attributes) { return (void)lock, (void)attributes, 0; }
+int pawl_fase_rwlock_init(void* lock, const void* attributes) {
+  return (void)lock, (void)attributes, 0;
+}
 int pawl_fase_rwlock_destroy(void* lock) { return (void)lock, 0; }
 int pawl_fase_rwlock_rdlock(void* lock) { return take(lock); }
 int pawl_fase_rwlock_tryrdlock(void* lock) { return take(lock); }
@@ -392,7 +398,8 @@ int run_operations(unsigned count) {
       allocated = allocated_before;
       now.lock_count = 0;
       events = 0;
-      const unsigned at = tries == events_of_operation ? 1 + (k - 1) / 2 : 1 + draw() % events_of_operation;
+      const unsigned at =
+          tries == events_of_operation ? 1 + (k - 1) / 2 : 1 + draw() % events_of_operation;
       crash_at = at;
       events_of_recovery_max = k % 2 == 0 ? events_of_operation + 2 : 0;
       if (setjmp(crashed) == 0) {

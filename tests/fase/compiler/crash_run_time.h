@@ -1,7 +1,7 @@
-/* A run-time for what was compiled with -fpawl=ido that crashes: in one thread, in one process, after
- * each of its calls in turn.  What a crash leaves of the persistent memory is drawn: of the words
- * stored since the last cut each is there or not.  Then the section is resumed, perhaps crashes
- * again, and in the end the memory has to be what it is without crashes.
+/* A run-time for what was compiled with -fpawl=ido that crashes: in one thread, in one process,
+ * after each of its calls in turn.  What a crash leaves of the persistent memory is drawn: of the
+ * words stored since the last cut each is there or not.  Then the section is resumed, perhaps
+ * crashes again, and in the end the memory has to be what it is without crashes.
  *
  * On the way it finds stores that it was not told of, and such as no frame precedes. */
 #ifndef PAWL_CRASH_RUN_TIME_H
@@ -32,8 +32,8 @@ void pawl_fase_end(void);
 void operation(unsigned number);
 
 /* Executes operations 0, 1, ... count - 1, each with crashes as said, and prints a checksum of the
- * memory after each.  With -DPLAIN there are no crashes: for a program that is compiled as any other.
- * Returns the program's exit status. */
+ * memory after each.  With -DPLAIN there are no crashes: for a program that is compiled as any
+ * other. Returns the program's exit status. */
 int run_operations(unsigned count);
 
 /* Frames logged at cuts, so far, without those of operations that crash. */

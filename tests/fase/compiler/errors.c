@@ -71,7 +71,8 @@ void jumps(long* to) {
 
 void assembly(long* to) {
   pthread_mutex_lock(&lock);
-  __asm__ volatile("movq $1, %0" : "=m"(*to)); /* expected-error {{inline assembly that uses memory}} */
+  /* expected-error@+1 {{inline assembly that uses memory}} */
+  __asm__ volatile("movq $1, %0" : "=m"(*to));
   __asm__ volatile("" ::: "memory");
   pthread_mutex_unlock(&lock);
 }
@@ -132,7 +133,9 @@ void calls_outside(long* to) {
 }
 
 int (*take)(pthread_mutex_t*);
-void address(void) { take = pthread_mutex_lock; } /* expected-error {{the address of pthread_mutex_lock is taken}} */
+/* expected-error@+1 {{the address of pthread_mutex_lock is taken}} */
+void address(void) { take = pthread_mutex_lock; }
 void other(const struct timespec* until) {
-  pthread_rwlock_timedrdlock((pthread_rwlock_t*)&lock, until); /* expected-error {{Pawl has no such function}} */
+  /* expected-error@+1 {{Pawl has no such function}} */
+  pthread_rwlock_timedrdlock((pthread_rwlock_t*)&lock, until);
 }

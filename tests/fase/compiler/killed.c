@@ -1,5 +1,5 @@
-/* killed FILE MICROSECONDS: threads change structures in the file's failure-atomic sections until the
- * process kills itself.  Before, it checks what the last run left: nothing may be half done.  0
+/* killed FILE MICROSECONDS: threads change structures in the file's failure-atomic sections until
+ * the process kills itself.  Before, it checks what the last run left: nothing may be half done.  0
  * microseconds: it only checks. */
 #include <pawl/fase.h>
 #include <pthread.h>

@@ -123,7 +123,8 @@ class Recorder::Observer final : public fase::Observer {
       // Of each word of a log is told, if a little after it was stored: another thread may come
       // between, and must not take it for one whose order is not known.
       const bool is_logs = segment.file_offset == fase::kLogsOffset;
-      for (std::uint64_t page = is_logs ? segment.bytes : 0; page < segment.bytes; page += kPageBytes) {
+      for (std::uint64_t page = is_logs ? segment.bytes : 0; page < segment.bytes;
+           page += kPageBytes) {
         if (std::memcmp(memory + page, now_.data() + before + page, kPageBytes) == 0) continue;
         for (std::uint64_t at = page; at < page + kPageBytes; at += kWordBytes) {
           std::uint64_t value = 0;
