@@ -26,11 +26,11 @@ Status no_memory() { return Status::no_memory("no memory for what is known of th
 
 }  // namespace
 
-Status Blocks::make(const BlocksArea& area, PersistentMemory& memory) {
+Status Blocks::make(const BlocksArea& area, DirectMemory& memory) {
   return ChunkTable::make(area, memory);
 }
 
-Result<std::unique_ptr<Blocks>> Blocks::open(BlocksArea area, PersistentMemory& memory) {
+Result<std::unique_ptr<Blocks>> Blocks::open(BlocksArea area, DirectMemory& memory) {
   PAWL_TRY(ChunkTable::check_header(area));
   std::unique_ptr<Blocks> blocks(new (std::nothrow) Blocks(std::move(area), memory));
   if (blocks == nullptr) return no_memory();
@@ -39,7 +39,7 @@ Result<std::unique_ptr<Blocks>> Blocks::open(BlocksArea area, PersistentMemory& 
   return blocks;
 }
 
-Blocks::Blocks(BlocksArea area, PersistentMemory& memory) : table_(std::move(area), memory) {}
+Blocks::Blocks(BlocksArea area, DirectMemory& memory) : table_(std::move(area), memory) {}
 
 Blocks::~Blocks() {
   for (const std::atomic<Shard*>& shard : shards_) delete shard.load();

@@ -69,10 +69,10 @@ class Blocks {
  public:
   // Formats an area that was never used: wherever there is space it reads as zeros.  Durable on
   // return.  May be repeated until something has been reserved.
-  static Status make(const BlocksArea& area, PersistentMemory& memory);
+  static Status make(const BlocksArea& area, DirectMemory& memory);
   // The area that was made, with the same maximum; its header has space.  Stores nothing, and takes
   // no longer when the heap is larger.  The memory must outlive it.  EUCLEAN: no such area; ENOMEM.
-  static Result<std::unique_ptr<Blocks>> open(BlocksArea area, PersistentMemory& memory);
+  static Result<std::unique_ptr<Blocks>> open(BlocksArea area, DirectMemory& memory);
   ~Blocks();
   Blocks(const Blocks&) = delete;
   Blocks& operator=(const Blocks&) = delete;
@@ -128,7 +128,7 @@ class Blocks {
     std::array<Slot, kSlabClassCount> slots;
   };
 
-  Blocks(BlocksArea area, PersistentMemory& memory);
+  Blocks(BlocksArea area, DirectMemory& memory);
 
   Result<Shard*> shard();
   Result<std::uint64_t> reserve_small(std::uint8_t size_class);

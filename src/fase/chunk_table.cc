@@ -24,7 +24,7 @@ std::uint32_t table_piece(std::uint32_t chunk) {
 
 Status blocks_damaged(std::string text) { return Status::failure(EUCLEAN, std::move(text)); }
 
-Status ChunkTable::make(const BlocksArea& area, PersistentMemory& memory) {
+Status ChunkTable::make(const BlocksArea& area, DirectMemory& memory) {
   PAWL_ASSERT(area.address % kChunkBytes == 0);
   PAWL_ASSERT(area.size_bytes_max % kChunkBytes == 0 && area.size_bytes_max >= kAreaBytesMin &&
               area.size_bytes_max <= kAreaBytesMax);
@@ -37,6 +37,7 @@ Status ChunkTable::make(const BlocksArea& area, PersistentMemory& memory) {
   // A line moves as a whole, with what it has by then: whoever sees the magic sees the rest.
   std::atomic_thread_fence(std::memory_order_release);
   header.magic = kAreaMagic;
+  memory.tell_stored(&header, sizeof header);
   memory.flush(memory_at(area.address), sizeof header);
   memory.fence();
   return {};
@@ -52,7 +53,7 @@ Status ChunkTable::check_header(const BlocksArea& area) {
   return {};
 }
 
-ChunkTable::ChunkTable(BlocksArea area, PersistentMemory& memory)
+ChunkTable::ChunkTable(BlocksArea area, DirectMemory& memory)
     : area_(std::move(area)),
       memory_(memory),
       count_(chunks_of(area_.size_bytes_max)),
@@ -71,31 +72,38 @@ Status ChunkTable::grow(std::uint32_t new_end) {
   PAWL_TRY(area_.take_space(end * kChunkBytes, (new_end - end) * kChunkBytes));
   std::uint64_t& stored = header_of(area_).chunks_end;
   std::atomic_ref(stored).store(new_end, std::memory_order_relaxed);
-  memory_.flush(reinterpret_cast<const std::byte*>(&stored), sizeof stored);
+  tell_and_flush(stored);
   memory_.fence();
   end_.store(new_end, std::memory_order_release);
   return {};
 }
 
-std::atomic_ref<std::uint64_t> ChunkTable::table_word(std::uint32_t chunk) const {
+std::uint64_t& ChunkTable::table_word(std::uint32_t chunk) const {
   PAWL_ASSERT(chunk >= first_ && chunk < end());
-  return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(
-      memory_at(area_.address + kTableOffset + chunk * sizeof(std::uint64_t))));
+  return *reinterpret_cast<std::uint64_t*>(
+      memory_at(area_.address + kTableOffset + chunk * sizeof(std::uint64_t)));
 }
 
-std::atomic_ref<std::uint64_t> ChunkTable::map_word(std::uint32_t chunk, std::uint32_t word) const {
-  return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(
-      memory_at(address_of(chunk) + word * sizeof(std::uint64_t))));
+std::uint64_t& ChunkTable::map_word(std::uint32_t chunk, std::uint32_t word) const {
+  return *reinterpret_cast<std::uint64_t*>(
+      memory_at(address_of(chunk) + word * sizeof(std::uint64_t)));
+}
+
+void ChunkTable::tell_and_flush(const std::uint64_t& word) {
+  memory_.tell_stored(&word, sizeof word);
+  memory_.flush(reinterpret_cast<const std::byte*>(&word), sizeof word);
 }
 
 ChunkWord ChunkTable::word(std::uint32_t chunk) const {
-  return std::bit_cast<ChunkWord>(table_word(chunk).load(std::memory_order_acquire));
+  return std::bit_cast<ChunkWord>(
+      std::atomic_ref(table_word(chunk)).load(std::memory_order_acquire));
 }
 
 void ChunkTable::set_word(std::uint32_t chunk, ChunkWord word) {
   PAWL_ASSERT(is_sound(chunk, word));
-  table_word(chunk).store(std::bit_cast<std::uint64_t>(word), std::memory_order_release);
-  memory_.flush(memory_at(area_.address + kTableOffset + chunk * sizeof word), sizeof word);
+  std::uint64_t& stored = table_word(chunk);
+  std::atomic_ref(stored).store(std::bit_cast<std::uint64_t>(word), std::memory_order_release);
+  tell_and_flush(stored);
 }
 
 bool ChunkTable::is_sound(std::uint32_t chunk, ChunkWord word) const {
@@ -112,7 +120,7 @@ bool ChunkTable::is_sound(std::uint32_t chunk, ChunkWord word) const {
 }
 
 std::uint64_t ChunkTable::used_bits(std::uint32_t chunk, std::uint32_t map_word) const {
-  return this->map_word(chunk, map_word).load(std::memory_order_acquire);
+  return std::atomic_ref(this->map_word(chunk, map_word)).load(std::memory_order_acquire);
 }
 
 void ChunkTable::clear_used_bits(std::uint32_t chunk, const SlabClass& of) {
@@ -148,16 +156,14 @@ bool ChunkTable::is_used(const Place& place) const {
 
 void ChunkTable::set_used(const Place& place, bool used) {
   const bool large = place.word.kind == ChunkKind::large;
-  const auto bits = large ? table_word(place.chunk) : map_word(place.chunk, place.index / 64);
+  std::uint64_t& word = large ? table_word(place.chunk) : map_word(place.chunk, place.index / 64);
+  const std::atomic_ref bits(word);
   const std::uint64_t bit = large ? kLargeUsedBit : std::uint64_t{1} << place.index % 64;
   if (used)
     bits.fetch_or(bit, std::memory_order_release);
   else
     bits.fetch_and(~bit, std::memory_order_release);
-  const std::uint64_t at = large
-                               ? area_.address + kTableOffset + place.chunk * sizeof(std::uint64_t)
-                               : address_of(place.chunk) + place.index / 64 * sizeof(std::uint64_t);
-  memory_.flush(memory_at(at), sizeof(std::uint64_t));
+  tell_and_flush(word);
 }
 
 }  // namespace pawl::fase

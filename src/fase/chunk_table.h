@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "fase/blocks_format.h"
-#include "medium/persistent_memory.h"
+#include "fase/direct_memory.h"
 #include "medium/status.h"
 
 namespace pawl::fase {
@@ -31,11 +31,11 @@ Status blocks_damaged(std::string text);
 class ChunkTable {
  public:
   // Durable on return.
-  static Status make(const BlocksArea& area, PersistentMemory& memory);
+  static Status make(const BlocksArea& area, DirectMemory& memory);
   // EUCLEAN when the header is not that of such an area.
   static Status check_header(const BlocksArea& area);
   // The header must be checked.  The memory must outlive it.
-  ChunkTable(BlocksArea area, PersistentMemory& memory);
+  ChunkTable(BlocksArea area, DirectMemory& memory);
 
   std::uint32_t first() const { return first_; }  // behind the table
   std::uint32_t count() const { return count_; }  // that there can be
@@ -73,11 +73,13 @@ class ChunkTable {
   void fence() { memory_.fence(); }
 
  private:
-  std::atomic_ref<std::uint64_t> table_word(std::uint32_t chunk) const;
-  std::atomic_ref<std::uint64_t> map_word(std::uint32_t chunk, std::uint32_t word) const;
+  std::uint64_t& table_word(std::uint32_t chunk) const;
+  std::uint64_t& map_word(std::uint32_t chunk, std::uint32_t word) const;
+  // A word that was stored just now.
+  void tell_and_flush(const std::uint64_t& word);
 
   const BlocksArea area_;
-  PersistentMemory& memory_;
+  DirectMemory& memory_;
   const std::uint32_t count_;
   const std::uint32_t first_;
   std::atomic<std::uint32_t> end_;

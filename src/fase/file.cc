@@ -18,6 +18,7 @@
 #include "heap/address_space.h"
 #include "mapping/fork_guard.h"
 #include "medium/checksum.h"
+#include "medium/law.h"
 #include "medium/persistent_medium.h"
 
 namespace pawl::fase {
@@ -441,9 +442,14 @@ Status File::finish_interrupted(const std::vector<OpenFase>& open) {
     is_log_taken_[fase.log] = true;
   }
   // All of them before the first goes on.
-  for (const auto& fase : fases) PAWL_TRY(fase->retake_locks());
+  const bool is_one_by_one = is_broken(Law::all_locks_first);
+  for (const auto& fase : fases) {
+    PAWL_TRY(fase->retake_locks());
+    if (is_one_by_one) fase->run();
+  }
   std::vector<std::thread> threads;
-  for (const auto& fase : fases) threads.emplace_back([&fase] { fase->run(); });
+  for (std::size_t i = 0; i < fases.size() && !is_one_by_one; ++i)
+    threads.emplace_back([&fase = fases[i]] { fase->run(); });
   for (std::thread& thread : threads) thread.join();
 
   std::size_t failed = 0;

@@ -37,6 +37,7 @@ namespace pawl {
   LAW(outputs_before_frame) /* a frame is written before what it goes on from is durable */ \
   LAW(frame_before_unlock) /* a lock is released before the frame without it is durable */ \
   LAW(list_before_blocks) /* blocks are used and free before the list that takes them back is durable */ \
+  LAW(all_locks_first) /* recovery finishes a FASE before it has the locks of the others */ \
   LAW(undo_before_store) /* a store of undo comes before what it overwrites is durable in the log */ \
   LAW(undo_outputs_before_end) /* an end of undo is logged before what was stored is durable */ \
   LAW(undo_dependents) /* a FASE that saw what is undone is not undone with it */

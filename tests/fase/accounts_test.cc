@@ -6,7 +6,6 @@
 
 #include <sys/wait.h>
 #include <unistd.h>
-#include <atomic>
 #include <set>
 #include <thread>
 
@@ -58,19 +57,16 @@ TEST_F(FaseAccounts, WhatFollowsAReleaseIsNotUndone) {
   EXPECT_GT(both, 0u);
 }
 
-// Two FASEs of which one needs a lock that the other has.
+// Two FASEs of which one needs a lock that the other has.  The first to log is the first to be
+// finished, and must wait all the same.
 TEST_F(FaseAccounts, FasesThatWaitForOneAnotherAreFinished) {
   ASSERT_EQ(std::fflush(nullptr), 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    static std::atomic<int> armed{0};
-    const auto arrive_and_crash = [] {
-      if (++armed == 2) ::_exit(42);
-      for (;;) ::pause();
-    };
-    Account* const accounts = accounts_of(open());
-    std::thread other([&] { test::count_both(accounts + 1, accounts + 2, arrive_and_crash); });
-    test::count_both(accounts, accounts + 1, arrive_and_crash);
+    static Account* const accounts = accounts_of(open());
+    test::count_both(accounts, accounts + 1, [] {
+      std::thread([] { test::count_both(accounts + 1, accounts + 2, [] { ::_exit(42); }); }).join();
+    });
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);

@@ -76,34 +76,21 @@ ShadowedMemory::Line ShadowedMemory::durable(std::uint64_t line) const {
   return content;
 }
 
-// What bypasses the caches arrives line by line, and each may be there or not.
-void ShadowedMemory::copy(std::byte* to, std::span<const std::byte> from) {
-  for (std::size_t at = 0; at < from.size();) {
-    observe();
-    const std::size_t piece =
-        std::min(from.size() - at, kLine - reinterpret_cast<std::uintptr_t>(to + at) % kLine);
-    std::memcpy(to + at, from.data() + at, piece);
-    const auto line = static_cast<std::uint64_t>(to + at - memory_.base()) / kLine;
-    std::memcpy(flushed_[line].data(), memory_.base() + line * kLine, kLine);
-    at += piece;
-  }
-}
-
-void ShadowedMemory::flush(const std::byte* at, std::size_t count) {
-  observe();
+void ShadowedMemory::flushed(const std::byte* at, std::size_t count) {
   const auto offset = static_cast<std::uint64_t>(at - memory_.base());
   for (std::uint64_t line = offset / kLine; line <= (offset + count - 1) / kLine; ++line)
     std::memcpy(flushed_[line].data(), memory_.base() + line * kLine, kLine);
+  observe();
 }
 
-void ShadowedMemory::fence() {
-  observe();
+void ShadowedMemory::fenced() {
   for (const auto& [line, content] : flushed_) {
     std::vector<std::byte>& chunk = durable_[line * kLine / kChunkBytes];
     chunk.resize(kChunkBytes);
     std::memcpy(chunk.data() + line * kLine % kChunkBytes, content.data(), kLine);
   }
   flushed_.clear();
+  observe();
 }
 
 std::unique_ptr<BlocksMemory> ShadowedMemory::crash(Lines lines, std::mt19937_64& random) const {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "fase/blocks.h"
-#include "medium/persistent_memory.h"
+#include "fase/direct_memory.h"
 
 namespace pawl::fase::test {
 
@@ -54,33 +54,40 @@ class PlainMemory final : public PersistentMemory {
   void fence() override {}
 };
 
+inline DirectMemory plain_memory() {
+  return DirectMemory(std::make_unique<PlainMemory>(), /*observer=*/nullptr);
+}
+
 // What of the memory a crash leaves.  One thread at a time.
-class ShadowedMemory final : public PersistentMemory {
+class ShadowedMemory final : private Observer {
  public:
   // What the memory holds is durable.
   explicit ShadowedMemory(BlocksMemory& memory);
 
-  // Called before each copy, flush and fence.
+  // What the heap stores through.
+  DirectMemory& direct() { return direct_; }
+  // Called after each store that is told of, copy, flush and fence.
   void set_observer(std::function<void()> observer) { observer_ = std::move(observer); }
   // Memory as a crash at this moment could leave it: of each line that has not become durable as it
   // is one of the contents that it may have, drawn at random; or all of them the oldest or newest.
   enum class Lines { oldest, newest, random };
   std::unique_ptr<BlocksMemory> crash(Lines lines, std::mt19937_64& random) const;
 
-  void copy(std::byte* to, std::span<const std::byte> from) override;
-  void flush(const std::byte* at, std::size_t count) override;
-  void fence() override;
-
  private:
   static constexpr std::size_t kLine = 64;
   using Line = std::array<std::byte, kLine>;
 
+  void stored(const std::byte*, std::size_t) override { observe(); }
+  void word_stored(const std::uint64_t*, std::uint64_t) override { observe(); }
+  void flushed(const std::byte* at, std::size_t count) override;
+  void fenced() override;
   void observe() const {
     if (observer_) observer_();
   }
   Line durable(std::uint64_t line) const;
 
   BlocksMemory& memory_;
+  DirectMemory direct_{std::make_unique<PlainMemory>(), this};
   std::map<std::uint64_t, std::vector<std::byte>> durable_;  // by chunk; others are zeros
   std::map<std::uint64_t, Line> flushed_;                    // by line, since the last fence
   std::function<void()> observer_;

@@ -116,7 +116,7 @@ void finish(Blocks& blocks, std::uint64_t base, ShadowedMemory& memory,
     if (done[which] == list.size()) {
       done[which] += 1;
       left -= 1;
-      memory.fence();
+      memory.direct().fence();
     }
     if (done[which] > list.size()) continue;
     const Entry entry = list[done[which]++];
@@ -143,7 +143,7 @@ void expect_recovered(BlocksMemory& left, const std::vector<Section>& sections, 
     });
   }
   const std::uint64_t base = left.area().address;
-  auto opened = Blocks::open(left.area(), memory);
+  auto opened = Blocks::open(left.area(), memory.direct());
   ASSERT_TRUE(opened.ok()) << opened.status().text();
   Blocks& blocks = *opened.value();
   expect_sound(blocks);
@@ -162,10 +162,10 @@ class Life {
  public:
   explicit Life(std::uint64_t seed) : random_(seed), crashes_(seed) {
     memory_.set_observer([this] { crash(); });
-    EXPECT_TRUE(Blocks::make(area_.area(), memory_).ok());
+    EXPECT_TRUE(Blocks::make(area_.area(), memory_.direct()).ok());
     made_ = true;
     area_.set_chunks_max(chunks_max_);
-    auto opened = Blocks::open(area_.area(), memory_);
+    auto opened = Blocks::open(area_.area(), memory_.direct());
     EXPECT_TRUE(opened.ok());
     blocks_ = std::move(opened.value());
   }
@@ -203,7 +203,7 @@ class Life {
       else
         blocks_->set_used(base_ + entry.offset);
     } else if (section.armed) {
-      memory_.fence();
+      memory_.direct().fence();
       end(which);
     } else if (section.list.size() < section.wanted) {
       work(section);
@@ -240,7 +240,7 @@ class Life {
   // What a block holds may be taken for a slab's map, when there was none before it.
   void fill(std::byte* block) {
     std::memset(block, 0xff, kMapBytesMax);
-    memory_.flush(block, kMapBytesMax);
+    memory_.direct().flush(block, kMapBytesMax);
   }
 
   void end(std::size_t which) {
@@ -289,7 +289,7 @@ TEST(BlocksCrash, MakingAnAreaIsRepeated) {
   memory.set_observer([&] {
     for (int i = 0; i < 8; ++i) {
       const auto left = memory.crash(ShadowedMemory::Lines::random, random);
-      PlainMemory plain;
+      DirectMemory plain = plain_memory();
       auto opened = Blocks::open(left->area(), plain);
       if (!opened.ok()) {
         EXPECT_EQ(opened.status().error_number(), EUCLEAN);
@@ -300,10 +300,10 @@ TEST(BlocksCrash, MakingAnAreaIsRepeated) {
       expect_no_leak(*opened.value(), left->area().address);
     }
   });
-  ASSERT_TRUE(Blocks::make(area.area(), memory).ok());
+  ASSERT_TRUE(Blocks::make(area.area(), memory.direct()).ok());
   memory.set_observer({});
   const auto left = memory.crash(ShadowedMemory::Lines::oldest, random);
-  PlainMemory plain;
+  DirectMemory plain = plain_memory();
   EXPECT_TRUE(Blocks::open(left->area(), plain).ok());
 }
 

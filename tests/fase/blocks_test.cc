@@ -83,7 +83,7 @@ class Heap {
 
  private:
   BlocksMemory area_;
-  PlainMemory memory_;
+  DirectMemory memory_ = plain_memory();
   std::unique_ptr<Blocks> blocks_;
 };
 
@@ -490,7 +490,7 @@ TEST(Blocks, WhatIsGivenBackBeforeItIsLookedAtIsHandedOutOnce) {
 
 TEST(Blocks, AnAreaThatIsNoneIsRefused) {
   BlocksMemory memory(16 * kChunkBytes);
-  PlainMemory plain;
+  DirectMemory plain = plain_memory();
   ASSERT_TRUE(memory.take_space(0, kChunkBytes).ok());
   EXPECT_EQ(Blocks::open(memory.area(), plain).status().error_number(), EUCLEAN);
   ASSERT_TRUE(Blocks::make(memory.area(), plain).ok());
@@ -511,7 +511,7 @@ TEST(Blocks, TheFormatIsTheDocuments) {
   const std::uint64_t chunks =
       10000;  // the table goes into the second chunk, and the third is first
   BlocksMemory memory(chunks * kChunkBytes);
-  PlainMemory plain;
+  DirectMemory plain = plain_memory();
   ASSERT_TRUE(memory.take_space(0, 8 * kChunkBytes).ok());
   const auto store = [&](std::uint64_t offset, std::uint64_t value) {
     std::memcpy(memory.base() + offset, &value, sizeof value);
