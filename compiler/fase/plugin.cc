@@ -107,9 +107,10 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
   static void log_undo(llvm::Module& module, llvm::FunctionAnalysisManager& functions) {
     if (has_errors(module)) return;
     const Sections sections(module);
-    std::vector<std::pair<llvm::Function*, std::vector<NotedWrite>>> writes;
+    std::vector<std::pair<llvm::Function*, std::vector<NotedWrites>>> writes;
     for (llvm::Function& function : module) {
-      if (is_defined(function)) writes.emplace_back(&function, find_writes(function, sections));
+      if (!is_defined(function)) continue;
+      writes.emplace_back(&function, find_writes({&function, {}}, sections));
     }
     RunTime run_time(module);
     say_scheme(module, run_time);
@@ -117,8 +118,8 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
       replace_locks(*function);
       emit_undo(of, run_time);
       // Nor is anything that recovery would have to store elsewhere.
-      for (NotedWrite& noted : of) noted.is_inside = false;
-      emit_notes(std::move(of), run_time);
+      for (NotedWrites& noted : of) noted.is_inside = false;
+      emit_notes(of, run_time);
       forget_effects(*function);
       check_form(*function);
       simplify(*function, functions);

@@ -8,38 +8,42 @@ namespace pawl::compiler::fase {
 namespace {
 
 // How many bytes will be written, as far as that can be said before.
-llvm::Value* bytes_of(llvm::IRBuilder<>& builder, const NotedWrite& noted) {
-  if (noted.write.length != nullptr) {
-    return builder.CreateZExtOrTrunc(noted.write.length, builder.getInt64Ty());
+llvm::Value* bytes_of(llvm::IRBuilder<>& builder, const NotedWrites::Part& part) {
+  if (part.write.length != nullptr) {
+    return builder.CreateZExtOrTrunc(part.write.length, builder.getInt64Ty());
   }
-  if (!noted.write.is_string) return builder.getInt64(noted.write.bytes);
+  if (!part.write.is_string) return builder.getInt64(part.write.bytes);
   // As long as the string that will be copied, which is the argument behind the target.
-  llvm::FunctionCallee length = noted.instruction->getModule()->getOrInsertFunction(
+  llvm::FunctionCallee length = part.instruction->getModule()->getOrInsertFunction(
       "strlen", builder.getInt64Ty(), builder.getPtrTy());
-  llvm::Value* source = llvm::cast<llvm::CallBase>(noted.instruction)->getArgOperand(1);
+  llvm::Value* source = llvm::cast<llvm::CallBase>(part.instruction)->getArgOperand(1);
   return builder.CreateAdd(builder.CreateCall(length, {source}), builder.getInt64(1));
 }
 
-void emit(const NotedWrite& noted, RunTime& run_time) {
-  llvm::Value* pointer = noted.write.pointer;
+void emit(const NotedWrites::Part& part, RunTime& run_time) {
+  llvm::Value* pointer = part.write.pointer;
   if (pointer->getType()->getPointerAddressSpace() != 0) return;
-  llvm::Instruction* before = noted.instruction;
-  if (noted.write.provenance == Provenance::kUnknown) {
+  llvm::Instruction* before = part.instruction;
+  if (part.write.provenance == Provenance::kUnknown) {
     llvm::IRBuilder<> builder(before);
     before = llvm::SplitBlockAndInsertIfThen(is_in_window(builder, pointer), before,
                                              /*Unreachable=*/false);
   }
   llvm::IRBuilder<> builder(before);
-  builder.SetCurrentDebugLocation(noted.instruction->getDebugLoc());
-  builder.CreateCall(run_time.undo(), {pointer, bytes_of(builder, noted)});
+  builder.SetCurrentDebugLocation(part.instruction->getDebugLoc());
+  builder.CreateCall(run_time.undo(), {pointer, bytes_of(builder, part)});
 }
 
 }  // namespace
 
-void emit_undo(const std::vector<NotedWrite>& writes, RunTime& run_time) {
-  for (const NotedWrite& noted : writes) {
-    if (!noted.is_inside || noted.write.provenance == Provenance::kVolatile) continue;
-    emit(noted, run_time);
+void emit_undo(const std::vector<NotedWrites>& writes, RunTime& run_time) {
+  for (const NotedWrites& noted : writes) {
+    if (!noted.is_inside) continue;
+    // Each by itself, also of several that share a note: what lies between them may be another
+    // thread's, and must not be put back.
+    for (const NotedWrites::Part& part : noted.parts) {
+      if (part.write.provenance != Provenance::kVolatile) emit(part, run_time);
+    }
   }
 }
 

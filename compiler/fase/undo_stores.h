@@ -9,6 +9,6 @@
 namespace pawl::compiler::fase {
 
 // Adds the calls before those of the writes that may be in sections.
-void emit_undo(const std::vector<NotedWrite>& writes, RunTime& run_time);
+void emit_undo(const std::vector<NotedWrites>& writes, RunTime& run_time);
 
 }  // namespace pawl::compiler::fase

@@ -56,8 +56,7 @@ void check_frame(const FunctionScene& scene, const Frame& frame) {
 }
 
 // All that the resume form loads for the region was stored so.
-void check_loads(const FunctionScene& scene, const Frame& frame, const Table& table,
-                 std::uint64_t region) {
+void check_loads(const Frame& frame, const Table& table, std::uint64_t region) {
   if (table.resume == nullptr || table.resume->isDeclaration()) {
     report(*frame.call, 'c', "no function resumes the region that is logged here");
     return;
@@ -91,7 +90,7 @@ void check_live_ins(const FunctionScene& scene) {
     const auto* number = llvm::dyn_cast<llvm::ConstantInt>(frame->region);
     if (table == nullptr || number == nullptr) continue;
     if (number->getZExtValue() >= table->regions.size()) continue;
-    check_loads(scene, *frame, *table, number->getZExtValue());
+    check_loads(*frame, *table, number->getZExtValue());
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/Constants.h"
+#include "llvm/IR/DataLayout.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Operator.h"
 #include "llvm/Support/raw_ostream.h"
@@ -29,8 +30,8 @@ struct Term {
   Kind kind = Kind::kUnknown;
   const llvm::Value* value = nullptr;
   std::uint64_t number = 0;
-  std::string operation;
-  std::vector<unsigned> operands;
+  std::string operation{};
+  std::vector<unsigned> operands{};
 
   auto key() const { return std::tie(kind, value, number, operation, operands); }
   bool operator<(const Term& other) const { return key() < other.key(); }

@@ -1,7 +1,9 @@
 // Rules a and b: from each write back over all ways to the cuts at which its region may have begun.
 #include "abi_calls.h"
 #include "function_scene.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "report.h"
 
 namespace pawl::compiler::fase_verifier {
