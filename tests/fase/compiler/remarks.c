@@ -43,7 +43,7 @@ __attribute__((noinline)) static int pop(struct stack* stack) {
 __attribute__((noinline)) static void clear(struct stack* stack, long* numbers, int count) {
   pthread_mutex_lock(&stack->lock); /* expected-remark {{a failure-atomic section begins}} */
 #pragma clang loop vectorize(disable) unroll(disable)
-  for (int i = 0; i < count; ++i) { /* expected-remark {{a cut: line 46 writes}} */
+  for (int i = 0; i < count; ++i) { /* expected-remark {{a cut: line 47 writes}} */
     numbers[i] = i;
   }
   pthread_mutex_unlock(&stack->lock);
