@@ -61,9 +61,10 @@ void check_loads(const Frame& frame, const Table& table, std::uint64_t region) {
     report(*frame.call, 'c', "no function resumes the region that is logged here");
     return;
   }
-  const Slots logged = logged_slots(frame);
+  Slots logged = logged_slots(frame);
   for (const auto& [offset, slot] : resumed_slots(*table.resume, region)) {
     const auto found = logged.find(offset);
+    if (found != logged.end()) found->second = as_loaded(found->second, slot.type);
     if (found == logged.end() || found->second.bytes != slot.bytes ||
         found->second.type != slot.type ||
         offset + slot.bytes > table.regions[region].live_in_bytes) {

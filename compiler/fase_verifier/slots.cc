@@ -5,6 +5,7 @@
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Support/MathExtras.h"
 #include "memory.h"
 
 namespace pawl::compiler::fase_verifier {
@@ -62,6 +63,19 @@ Slots logged_slots(const Frame& frame) {
     if (block != nullptr) at = &block->back();
   }
   return slots;
+}
+
+Slot as_loaded(const Slot& stored, llvm::Type* type) {
+  const auto* narrow = llvm::dyn_cast_or_null<llvm::IntegerType>(type);
+  if (narrow == nullptr || stored.type == type || stored.bytes != kSlotBytes) return stored;
+  const std::uint64_t bytes = llvm::divideCeil(narrow->getBitWidth(), 8);
+  if (const auto* widened = llvm::dyn_cast<llvm::ZExtInst>(stored.value)) {
+    const llvm::Value* value = widened->getOperand(0);
+    return value->getType() == type ? Slot{bytes, type, value} : stored;
+  }
+  const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(stored.value);
+  if (constant == nullptr || !constant->getValue().isIntN(narrow->getBitWidth())) return stored;
+  return {bytes, type, llvm::ConstantInt::get(type, constant->getZExtValue())};
 }
 
 const llvm::BasicBlock* chosen(const llvm::BasicBlock& block, std::uint64_t region) {
