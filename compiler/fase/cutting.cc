@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "accesses.h"
-#include "broken_cutting.h"
 #include "callees.h"
 #include "diagnostics.h"
+#include "faults.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/STLExtras.h"
@@ -58,7 +58,7 @@ class Cutter {
         aliases_(analyses.getResult<llvm::AAManager>(function), &escapes_),
         order_(&function) {
     // One instruction is many executions, in loops.
-    aliases_.enableCrossIterationMode();
+    if (!has_fault("turns")) aliases_.enableCrossIterationMode();
     for (llvm::Instruction& instruction : llvm::instructions(function)) {
       if (sections.before(instruction) == Inside::kNever) continue;
       if (is_read(instruction)) {
@@ -83,7 +83,7 @@ class Cutter {
       const auto found = cuts_.find(&instruction);
       if (found != cuts_.end()) cuts.push_back({&instruction, found->second});
     }
-    break_cuts(cuts);
+    drop_cut(cuts);
     return cuts;
   }
 
@@ -193,10 +193,10 @@ class Cutter {
         written.push_back(store);
       }
       const auto number = numbers_.find(&instruction);
-      if (number != numbers_.end() && !is_covered(instruction, written)) {
+      if (number != numbers_.end() && !is_covered(instruction, written) && !has_fault("reads")) {
         state.reads.set(number->second);
       }
-      if (sections_.ends_region(instruction) && !(is_broken("calls") && is_call(instruction))) {
+      if (sections_.ends_region(instruction) && !(has_fault("calls") && is_call(instruction))) {
         start_region(state, written);
         state.lacks_cut = true;
       }
@@ -236,7 +236,7 @@ class Cutter {
         for (llvm::BasicBlock* successor : llvm::successors(block)) {
           State& entry = entries[successor];
           entry.reads.resize(static_cast<unsigned>(reads_.size()));
-          if (is_broken("loops") && is_next_turn(*block, *successor)) continue;
+          if (has_fault("loops") && is_next_turn(*block, *successor)) continue;
           changed |= entry.join(state);
         }
       }

@@ -4,6 +4,7 @@
 
 #include "callees.h"
 #include "diagnostics.h"
+#include "faults.h"
 #include "live_ins.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/IRBuilder.h"
@@ -82,7 +83,8 @@ void store_live_ins(Region& region, llvm::Value* buffer, const llvm::DataLayout&
   std::uint64_t offset = 0;
   for (llvm::Value* value : region.live_ins.stored) {
     llvm::Value* slot = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), buffer, offset);
-    builder.CreateAlignedStore(whole_slot(*value, builder), slot, llvm::Align(kSlotBytes));
+    if (offset != 0 || !has_fault("live-ins"))
+      builder.CreateAlignedStore(whole_slot(*value, builder), slot, llvm::Align(kSlotBytes));
     offset += slot_bytes(value->getType(), layout);
   }
   for (llvm::AllocaInst* variable : region.live_ins.locals) {

@@ -7,6 +7,7 @@
 #include "checks.h"
 #include "externals.h"
 #include "fase_verifier/verifier.h"
+#include "faults.h"
 #include "frames.h"
 #include "hoisting.h"
 #include "llvm/IR/DiagnosticHandler.h"
@@ -194,7 +195,7 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
 
 void add_to_pipeline(llvm::ModulePassManager& passes, llvm::OptimizationLevel) {
   passes.addPass(FasePass());
-  passes.addPass(fase_verifier::VerifierPass());
+  if (!is_unverified()) passes.addPass(fase_verifier::VerifierPass());
 }
 
 void register_callbacks(llvm::PassBuilder& builder) {

@@ -25,8 +25,8 @@ Slots logged_slots(const Frame& frame);
 // What is loaded on ways that only the region takes, or others, too.
 Slots resumed_slots(const llvm::Function& resume, std::uint64_t region);
 
-// The slot that was stored, seen as what the resume form loads of it: narrow values are widened when
-// they are stored, so that no byte of a slot is left from another region.
+// The slot that was stored, seen as what the resume form loads of it: narrow values are widened
+// when they are stored, so that no byte of a slot is left from another region.
 Slot as_loaded(const Slot& stored, llvm::Type* type);
 
 // Where the resume form goes, for a region, from a block that chooses among them; null where the
