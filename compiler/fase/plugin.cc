@@ -195,7 +195,9 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
 
 void add_to_pipeline(llvm::ModulePassManager& passes, llvm::OptimizationLevel) {
   passes.addPass(FasePass());
-  if (!is_unverified()) passes.addPass(fase_verifier::VerifierPass());
+  // Where stores are undone there are no regions to look at.
+  if (scheme() == Scheme::kUndo || is_unverified()) return;
+  passes.addPass(fase_verifier::VerifierPass());
 }
 
 void register_callbacks(llvm::PassBuilder& builder) {

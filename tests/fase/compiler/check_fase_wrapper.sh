@@ -54,6 +54,43 @@ refused 'not for shared libraries' "$CC" -fpawl=ido -shared -fPIC program.c -o p
 refused 'not go together with -flto' "$CC" -fpawl=ido -flto program.c -o program
 refused 'there is no -fpawl=other' "$CC" -fpawl=other program.c -o program
 
+# The other schemes: JUSTDO cuts before each store, undo never.
+for scheme in justdo undo; do
+  quiet "$CC" -fpawl=$scheme -Wall -Wextra -Werror -O2 program.c -o program -pthread
+  ./program
+  nm -D program | grep -q 'U pawl_fase_use_scheme' || fail "the run-time is not told of $scheme"
+  readelf -h program | grep -q 'EXEC' || fail "the program is not at fixed addresses with $scheme"
+  refused 'not for shared libraries' "$CC" -fpawl=$scheme -shared -fPIC program.c -o program.so
+done
+quiet "$CC" -Werror -fpawl=justdo -c program.c -o program.o
+nm program.o | grep -q 'U pawl_fase_cut' || fail "no cuts with -fpawl=justdo"
+quiet "$CC" -Werror -fpawl=ido -fpawl=undo -c program.c -o program.o
+nm program.o | grep -q 'U pawl_fase_undo' || fail "no logging with -fpawl=undo"
+nm program.o | grep -q 'pawl_fase_cut' && fail "cuts with -fpawl=undo"
+
+# Of one program there is one scheme.
+cat >both.c <<'END2'
+#include <pawl/fase.h>
+#include <stdio.h>
+void store(long *to);
+int main(int count, char **arguments) {
+  long number = 0;
+  if (count > 2) store(&number);
+  if (pawl_fase_open(arguments[1], NULL) != NULL) return 0;
+  fprintf(stderr, "%s\n", pawl_last_error());
+  return 1;
+}
+END2
+sed -i 's/int main/int other_main/' program.c
+for scheme in justdo undo; do
+  quiet "$CC" -fpawl=$scheme -c program.c -o program.o
+  quiet "$CC" -fpawl=$scheme both.c program.o -o program
+  ./program data
+done
+quiet "$CC" -fpawl=ido -c program.c -o program.o
+quiet "$CC" -fpawl=undo both.c program.o -o program
+refused 'of different schemes' ./program data
+
 # A function of another module that was compiled without: the linker names it.
 printf 'void other(long *to) { *to = 1; }\n' >other.c
 cat >main.c <<'END2'
