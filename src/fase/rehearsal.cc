@@ -113,17 +113,19 @@ void Rehearsal::reached(EventKind kind, std::uint64_t object, const Site* site) 
 Rehearsal::Event Rehearsal::execute(unsigned char fill) {
   blocks_again_ = 0;
   is_on_ = true;
-  fill_stack(fill);
-  if (setjmp(back_) == 0) resume();
+  if (setjmp(back_) == 0) resume(fill);
   is_on_ = false;
   if (blocks_again_ != region_->blocks.size()) differs("it allocates and frees less");
   return std::move(again_);
 }
 
-void Rehearsal::resume() {
+void Rehearsal::resume(unsigned char fill) {
   alignas(std::max_align_t) std::array<std::byte, PAWL_FASE_LIVE_IN_BYTES_MAX> live_ins;
   alignas(std::max_align_t) std::array<std::byte, PAWL_FASE_LIVE_IN_BYTES_MAX> result;
   std::copy(region_->live_ins.begin(), region_->live_ins.end(), live_ins.begin());
+  // Nothing else comes between: a function that is bound when it is called first would leave bytes
+  // of the dynamic linker's on the stack.
+  fill_stack(fill);
   region_->function->resume(region_->number, live_ins.data(), nullptr, result.data());
   again_ = describe(EventKind::function_return, 0, nullptr);
 }

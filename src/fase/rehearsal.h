@@ -83,7 +83,7 @@ class Rehearsal {
   static Event describe(EventKind kind, std::uint64_t object, const Site* site);
   bool draws();
   Event execute(unsigned char fill);
-  void resume();
+  void resume(unsigned char fill);
   void expect_same_bytes() const;
   void expect_same(const Event& first, const Event& again, const Event& once_more) const;
   Block next_block();

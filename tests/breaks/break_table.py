@@ -64,6 +64,10 @@ EXPECTED = {
     "outputs_before_frame": {SECTIONS},
     "frame_before_unlock": {SECTIONS},
     "list_before_blocks": {SECTIONS},
+    "all_locks_first": {SECTIONS},
+    "undo_before_store": {SECTIONS},
+    "undo_outputs_before_end": {SECTIONS},
+    "undo_dependents": {SECTIONS},
 }
 EXPECTED_OF_PLAIN = {SIMULATED, MEMORY, KILLED, POWERCUT}
 
@@ -120,7 +124,8 @@ def command_of(attempt, row, options):
         return [SOURCE / "tests/powercut/powercut.py", str(options.cuts), "--build", build,
                 "--results", "{directory}/results.jsonl", "--stop-when-lost", *plain]
     if attempt == SECTIONS:
-        return ["sh", "-c", f"{build}/tests/fase_stack && {build}/tests/fase_accounts"]
+        parts = (f"{build}/tests/fase_{part}" for part in ("stack", "accounts", "undone"))
+        return ["sh", "-c", " && ".join(parts)]
     regressions = SOURCE / "tests/fuzz/regressions"
     # It goes through all of them only where there is nothing to notice.
     values = "--few-values" if row == WHOLE else ""

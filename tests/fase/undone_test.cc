@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "fase/abi.h"
+#include "fase/crash_everywhere.h"
 #include "pawl/fase.h"
 
 namespace pawl {
@@ -22,6 +23,7 @@ struct Data {
   pthread_mutex_t handed_on;
   std::uint64_t first;
   std::uint64_t second;
+  void* block;
 };
 
 const bool is_undo = [] {
@@ -33,7 +35,8 @@ void lock(pthread_mutex_t& mutex) { ASSERT_EQ(::pawl_fase_mutex_lock(&mutex), 0)
 void unlock(pthread_mutex_t& mutex) {
   ASSERT_EQ(::pawl_fase_mutex_unlock(&mutex, nullptr, 0, nullptr), 0);
 }
-void store(std::uint64_t& at, std::uint64_t value) {
+template <class T>
+void store(T& at, T value) {
   ::pawl_fase_undo(&at, sizeof at);
   std::atomic_ref(at).store(value);
   ::pawl_fase_stored(&at, sizeof at);
@@ -86,14 +89,14 @@ class FaseUndone : public ::testing::Test {
   static void begin_first(Data& data) {
     lock(data.own);
     lock(data.handed_on);
-    store(data.first, 1);
+    store<std::uint64_t>(data.first, 1);
     unlock(data.handed_on);
   }
   // The second's, which sees that.  Returns when it is known to have happened.
   static void run_second(Data& data) {
     lock(data.handed_on);
     store(data.second, data.first + 1);
-    store(data.first, 5);
+    store<std::uint64_t>(data.first, 5);
     unlock(data.handed_on);
   }
 
@@ -147,6 +150,39 @@ TEST_F(FaseUndone, ASectionThatTookNothingOfItStays) {
             }),
             42);
   expect(5, 1, 1);
+}
+
+class FaseUndoneEverywhere : public test::FaseTest {};
+
+// A block takes another one's place, and two words are changed with it.
+TEST_F(FaseUndoneEverywhere, ASectionHasHappenedOrNot) {
+  std::uint64_t used = 0;
+  open_and([&](pawl_fase* fase) {
+    auto* const data = static_cast<Data*>(::pawl_fase_calloc(fase, 1, sizeof(Data)));
+    store(data->block, ::pawl_fase_malloc(fase, 100));
+    ASSERT_EQ(::pawl_fase_set_root(fase, data), 0);
+    used = blocks_used();
+  });
+  std::uint64_t done = 0;
+  crash_everywhere(
+      [](pawl_fase* fase) {
+        auto& data = *static_cast<Data*>(::pawl_fase_root(fase));
+        lock(data.own);
+        store<std::uint64_t>(data.first, 1);
+        void* const before = data.block;
+        store(data.block, ::pawl_fase_malloc(fase, 200));
+        ::pawl_fase_free(fase, before);
+        store<std::uint64_t>(data.second, 1);
+        unlock(data.own);
+      },
+      [&](pawl_fase* fase) {
+        const auto& data = *static_cast<const Data*>(::pawl_fase_root(fase));
+        EXPECT_EQ(data.first, data.second);
+        EXPECT_EQ(blocks_used(), used);
+        EXPECT_EQ(::pawl_fase_usable_size(fase, data.block) >= 200, data.first == 1);
+        done += data.first;
+      });
+  EXPECT_GT(done, 0u);
 }
 
 }  // namespace
