@@ -657,7 +657,7 @@ TEST(Blocks, ADoubleFreeIsFound) {
 }
 
 TEST(Blocks, OneOfTwoThreadsFrees) {
-  constexpr int kRounds = 4000;
+  constexpr int kRounds = 1500;
   Heap heap;
   std::array<std::uint64_t, 2> blocks{};
   std::atomic<int> freed{0};
@@ -794,7 +794,7 @@ TEST(Blocks, ThreadsReserveAndFreeSideBySide) {
 // Whoever lets go of a full slab, and whoever gives a block of it back meanwhile: one of the two
 // must put it into the list, and only one.
 TEST(Blocks, ASlabThatFillsUpWhileABlockIsGivenBackIsListedOnce) {
-  constexpr int kRounds = 20000;
+  constexpr int kRounds = 4000;
   const auto slab = Slab::make(static_cast<std::uint8_t>(kSlabClassCount - 1));
   for (std::uint32_t word = 0; word < map_words(slab->of()); ++word)
     slab->set_taken_bits(word, ~0ul);
