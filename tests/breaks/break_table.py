@@ -124,8 +124,7 @@ def command_of(attempt, row, options):
         return [SOURCE / "tests/powercut/powercut.py", str(options.cuts), "--build", build,
                 "--results", "{directory}/results.jsonl", "--stop-when-lost", *plain]
     if attempt == SECTIONS:
-        parts = (f"{build}/tests/fase_{part}" for part in ("stack", "accounts", "undone"))
-        return ["sh", "-c", " && ".join(parts)]
+        return in_turn(f"{build}/tests/fase_{part}" for part in ("stack", "accounts", "undone"))
     regressions = SOURCE / "tests/fuzz/regressions"
     # It goes through all of them only where there is nothing to notice.
     values = "--few-values" if row == WHOLE else ""
@@ -133,7 +132,11 @@ def command_of(attempt, row, options):
     parts += [f"{build}/tests/replay_{target} {regressions}/{target}" for target in FUZZ_TARGETS]
     parts += [f"{SOURCE}/tests/fuzz/fuzz.py {options.seconds} --kept {{directory}} "
               f"--build {options.fuzz_build.resolve()}"]
-    # What a part ends with is passed on, but a signal: in it an assertion speaks.
+    return in_turn(parts)
+
+
+def in_turn(parts):
+    """What a part ends with is passed on, but a signal: in it an assertion speaks."""
     return ["sh", "-c", " && ".join(parts) + "; status=$?; [ $status -lt 128 ] || exit 1; "
                                              "exit $status"]
 
