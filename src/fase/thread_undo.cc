@@ -56,8 +56,9 @@ bool Thread::is_own_block_of_undo(const void* at) const {
 void Thread::will_store(const void* at, std::size_t count) {
   if (!is_in_fase() || count == 0 || file() == nullptr || file()->undo_dependences() == nullptr)
     return;
+  // Atlas's logs have no end: of this one, half is for what must be there.
   const bool is_atlas = file_->undo_is_atlas();
-  if (!is_atlas && is_own_block_of_undo(at)) return;
+  if ((!is_atlas || undo_->is_half_full()) && is_own_block_of_undo(at)) return;
   name_undo();
   const std::size_t lines =
       undo_->put(at, count, file_->undo_dependences()->clock(log_index_), is_atlas);

@@ -42,6 +42,7 @@ class UndoLog {
   enum class LockNote : std::uint64_t { taken = 0, released = 1 };
   std::size_t put_lock(std::uint64_t lock, LockNote what, std::uint64_t clock);
   bool has_entries() const { return entries_ > 0; }
+  bool is_half_full() const { return entries_ > kUndoEntriesMax / 2; }
   // Flushed on return; how many lines it took.
   std::size_t put_end(std::span<const FaseName> depends_on);
 

@@ -521,6 +521,26 @@ TEST_F(FaseRules, ManyBlocksAreFreedByAnEnd) {
   });
 }
 
+// What the last section of a thread freed waits for the next one; when there is none, for its end.
+TEST_F(FaseRules, ThreadsThatEndGiveBlocksBack) {
+  constexpr std::size_t kBytes = 30'000;
+  open_and([](pawl_fase* fase) {
+    Locks* const locks = locks_of(fase);
+    for (std::size_t i = 0; i < 2 * kSizeBytes / kBytes; ++i) {
+      std::thread([&] {
+        void* const block = pawl_fase_malloc(fase, kBytes);
+        ASSERT_NE(block, nullptr) << pawl_last_error();
+        pawl_fase_section_begin();
+        const LiveIns live_ins(locks);
+        pawl_fase_cut(&functions[kLoads], 1, &live_ins);
+        store(locks->done, std::uint64_t{1});
+        EXPECT_EQ(pawl_fase_free(fase, block), 0);
+        pawl_fase_section_end(nullptr, 0, nullptr);
+      }).join();
+    }
+  });
+}
+
 TEST_F(FaseRules, TooManyBlocksOfARegionAreRefused) {
   open_and([](pawl_fase* fase) {
     const std::uint64_t before = blocks_used();

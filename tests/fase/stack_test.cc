@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cstdio>
 #include <functional>
 #include <set>
 #include <string>
@@ -100,6 +103,24 @@ TEST_F(FaseStack, APopTakesThreeFences) {
   });
 }
 
+// A block that is none of the stack's nodes.
+void allocate_spare(pawl_fase* fase) {
+  Stack* const stack = stack_of(fase);
+  void* const block = pawl_fase_malloc(fase, sizeof(test::StackNode));
+  test::store(stack->spare, block);
+  pawl_fase_persist(&stack->spare, sizeof stack->spare);
+}
+
+void expect_spare_is_used(const Stack* stack, std::uint64_t blocks) {
+  const std::uint64_t values = test::values_of(stack).size();
+  EXPECT_GE(blocks, values + 1);
+  // It is allocated before it is stored.
+  EXPECT_LE(blocks, values + 2);
+  if (stack->spare != nullptr) {
+    EXPECT_EQ(blocks, values + 2);
+  }
+}
+
 // The end that frees a block may be read after a crash, until there is another one.
 TEST_F(FaseStack, WhatIsAllocatedBehindAPopIsNotFreedAgain) {
   with_stack([](pawl_fase* fase, Stack* stack) {
@@ -108,22 +129,30 @@ TEST_F(FaseStack, WhatIsAllocatedBehindAPopIsNotFreedAgain) {
   });
   crash_everywhere(
       [](pawl_fase* fase) {
-        Stack* const stack = stack_of(fase);
-        test::pop(fase, stack);
-        void* const block = pawl_fase_malloc(fase, sizeof(test::StackNode));
-        test::store(stack->spare, block);
-        pawl_fase_persist(&stack->spare, sizeof stack->spare);
+        test::pop(fase, stack_of(fase));
+        allocate_spare(fase);
       },
-      [](pawl_fase* fase) {
-        Stack* const stack = stack_of(fase);
-        const std::uint64_t values = test::values_of(stack).size();
-        EXPECT_GE(blocks_used(), values + 1);
-        // It is allocated before it is stored.
-        EXPECT_LE(blocks_used(), values + 2);
-        if (stack->spare != nullptr) {
-          EXPECT_EQ(blocks_used(), values + 2);
-        }
-      });
+      [](pawl_fase* fase) { expect_spare_is_used(stack_of(fase), blocks_used()); });
+}
+
+// The same where the pop's process has died, and the block is allocated by another.
+TEST_F(FaseStack, WhatIsAllocatedBehindARecoveryIsNotFreedAgain) {
+  with_stack([](pawl_fase* fase, Stack* stack) {
+    test::push(fase, stack, 1);
+    test::push(fase, stack, 2);
+  });
+  ASSERT_EQ(std::fflush(nullptr), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    pawl_fase* const fase = open();
+    test::pop(fase, stack_of(fase));
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  crash_everywhere(allocate_spare,
+                   [](pawl_fase* fase) { expect_spare_is_used(stack_of(fase), blocks_used()); });
 }
 
 // What is freed by one of many pops is found again, and nothing is lost.
