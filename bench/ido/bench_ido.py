@@ -14,10 +14,11 @@ import subprocess
 import sys
 import tempfile
 
-from figures import IDO, JUSTDO, NONE, PMEMOBJ, UNDO, judge, make_rows
+from figures import ATLAS, IDO, JUSTDO, NONE, PMEMOBJ, UNDO, judge, make_rows
 
-SYSTEMS = [IDO, JUSTDO, UNDO, PMEMOBJ, NONE]
+SYSTEMS = [IDO, JUSTDO, UNDO, ATLAS, PMEMOBJ, NONE]
 SETTINGS = {IDO: "-fpawl=ido", JUSTDO: "-fpawl=justdo", UNDO: "-fpawl=undo",
+            ATLAS: "-fpawl=undo, PAWL_FASE_UNDO=atlas: locks, own blocks and words again are logged",
             PMEMOBJ: "transactions, locks in the pool", NONE: "nothing: it is lost"}
 STRUCTURES = ["stack", "queue", "list", "map"]
 THREADS = [1, 2, 4, 8]
@@ -50,7 +51,7 @@ def parse():
 
 
 def program_of(directory, system):
-    return os.path.join(directory, f"bench_ido_{system}")
+    return os.path.join(directory, f"bench_ido_{UNDO if system == ATLAS else system}")
 
 
 def progress(text):
@@ -62,6 +63,8 @@ def run_worker(system, case, turn, directory, options):
     """One figure.  libpmem takes /dev/shm for a disk unless it is told."""
     structure, threads, fence_ns = case
     environment = dict(os.environ, PMEM_IS_PMEM_FORCE="1")
+    if system == ATLAS:
+        environment["PAWL_FASE_UNDO"] = "atlas"
     if fence_ns > 0:
         environment["PAWL_EMULATE_FENCE_NS"] = str(fence_ns)
     with tempfile.TemporaryDirectory(prefix="ido.", dir=directory) as own:
