@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """What clang and clang-tidy are asked about: each source as it is compiled, but not twice alike.
 
-    compile_commands.py check BUILD                   has each compiled as far as its warnings go
+    compile_commands.py check BUILD FOLDER...
+        has each source that is in none of the FOLDERs compiled as far as its warnings go
     compile_commands.py together BUILD OUTPUT FOLDER...
         writes OUTPUT/compile_commands.json, for clang-tidy, and prints what to ask it about so that
         each source of the FOLDERs is looked at: those that CMAKE_UNITY_BUILD has put together
@@ -68,8 +69,13 @@ def distinct(entries):
     return list(found.values())
 
 
-def check(build):
-    entries = distinct(commands_of(build))
+def is_in(source, folders):
+    return any(SOURCE / folder in pathlib.Path(source).parents for folder in folders)
+
+
+def check(build, without):
+    entries = [entry for entry in distinct(commands_of(build))
+               if not is_in(entry["file"], without)]
 
     def compile_one(entry):
         done = subprocess.run([*arguments_of(entry), "-fsyntax-only"], cwd=entry["directory"],
@@ -96,12 +102,10 @@ def sources_of(entry):
 
 def together(build, output, folders):
     """The largest first, and no more of them than it takes."""
-    wanted = [SOURCE / folder for folder in folders]
     output.mkdir(parents=True, exist_ok=True)
     entries = []
     for entry in commands_of(build):
-        sources = {source for source in sources_of(entry)
-                   if any(folder in source.parents for folder in wanted)}
+        sources = {source for source in sources_of(entry) if is_in(source, folders)}
         entries.append((entry, sources))
     seen = set()
     chosen = []
@@ -121,8 +125,8 @@ def together(build, output, folders):
 
 def main(arguments):
     match arguments:
-        case ["check", build]:
-            return check(pathlib.Path(build))
+        case ["check", build, *without]:
+            return check(pathlib.Path(build), without)
         case ["together", build, output, *folders] if folders:
             return together(pathlib.Path(build), pathlib.Path(output), folders)
     print(__doc__, file=sys.stderr)
