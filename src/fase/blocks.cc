@@ -22,8 +22,6 @@ Status no_block(std::uint64_t address) {
                                      "allocated, or it was freed already");
 }
 
-Status no_memory() { return Status::no_memory("no memory for what is known of the heap"); }
-
 }  // namespace
 
 Status Blocks::make(const BlocksArea& area, DirectMemory& memory) {
@@ -33,9 +31,9 @@ Status Blocks::make(const BlocksArea& area, DirectMemory& memory) {
 Result<std::unique_ptr<Blocks>> Blocks::open(BlocksArea area, DirectMemory& memory) {
   PAWL_TRY(ChunkTable::check_header(area));
   std::unique_ptr<Blocks> blocks(new (std::nothrow) Blocks(std::move(area), memory));
-  if (blocks == nullptr) return no_memory();
+  if (blocks == nullptr) return no_memory_of_heap();
   blocks->chunks_ = Chunks::make(blocks->table_);
-  if (blocks->chunks_ == nullptr) return no_memory();
+  if (blocks->chunks_ == nullptr) return no_memory_of_heap();
   return blocks;
 }
 
@@ -78,7 +76,7 @@ Result<Blocks::Shard*> Blocks::shard() {
   Shard* shard = place.load(std::memory_order_acquire);
   if (shard != nullptr) return shard;
   std::unique_ptr<Shard> made(new (std::nothrow) Shard);
-  if (made == nullptr) return no_memory();
+  if (made == nullptr) return no_memory_of_heap();
   // Two threads may have the same place.
   if (place.compare_exchange_strong(shard, made.get())) return made.release();
   return shard;

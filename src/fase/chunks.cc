@@ -7,12 +7,6 @@
 #include <string>
 
 namespace pawl::fase {
-namespace {
-
-Status no_memory() { return Status::no_memory("no memory for what is known of the heap"); }
-
-}  // namespace
-
 std::unique_ptr<Chunks> Chunks::make(ChunkTable& table) {
   std::unique_ptr<Chunks> made(new (std::nothrow) Chunks(table));
   if (made == nullptr) return nullptr;
@@ -83,7 +77,7 @@ Result<ChunkState> Chunks::look_at(std::uint32_t chunk) {
   }
   if (word.kind == ChunkKind::large && word.detail != 0) {
     std::atomic<ChunkState>* const state = make_state(chunk);
-    if (state == nullptr) return no_memory();
+    if (state == nullptr) return no_memory_of_heap();
     state->store(ChunkState::large, std::memory_order_release);
     return ChunkState(ChunkState::large);
   }
@@ -93,7 +87,7 @@ Result<ChunkState> Chunks::look_at(std::uint32_t chunk) {
 Result<Slab*> Chunks::add_slab(std::uint32_t chunk, std::uint8_t size_class) {
   std::atomic<ChunkState>* const state = make_state(chunk);
   std::unique_ptr<Slab> slab = Slab::make(size_class);
-  if (state == nullptr || slab == nullptr) return no_memory();
+  if (state == nullptr || slab == nullptr) return no_memory_of_heap();
   slab->set_chunk(chunk);
   for (std::uint32_t word = 0; word < map_words(slab->of()); ++word)
     slab->set_taken_bits(word, table_.used_bits(chunk, word));
@@ -105,7 +99,7 @@ Result<Slab*> Chunks::add_slab(std::uint32_t chunk, std::uint8_t size_class) {
 Status Chunks::keep_large(std::uint32_t chunk) {
   const std::lock_guard lock(mutex_);
   std::atomic<ChunkState>* const state = make_state(chunk);
-  if (state == nullptr) return no_memory();
+  if (state == nullptr) return no_memory_of_heap();
   state->store(ChunkState::large, std::memory_order_release);
   return {};
 }
@@ -215,7 +209,7 @@ Result<Slab*> Chunks::make_slab(std::uint8_t size_class) {
   if (slab == nullptr || state == nullptr) {
     if (slab != nullptr) spare_[size_class].push(*slab);
     set_free(chunk.value(), 1);
-    return no_memory();
+    return no_memory_of_heap();
   }
   slab->set_chunk(chunk.value());
   for (std::uint32_t word = 0; word < map_words(slab->of()); ++word) slab->set_taken_bits(word, 0);
@@ -245,7 +239,7 @@ Result<std::uint32_t> Chunks::take_large(std::uint32_t count) {
   std::atomic<ChunkState>* const state = make_state(first);
   if (state == nullptr) {
     set_free(first, count);
-    return no_memory();
+    return no_memory_of_heap();
   }
   // What the chunks were before must not be found inside of the block.  Until it is used all of
   // this may be durable in any order.

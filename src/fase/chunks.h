@@ -18,6 +18,10 @@
 
 namespace pawl::fase {
 
+inline Status no_memory_of_heap() {
+  return Status::no_memory("no memory for what is known of the heap");
+}
+
 // What a search looks at, of what was not looked at yet.
 inline constexpr std::uint32_t kLookAtOnce = 64;
 // By how many chunks the file grows, where there is space.

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "fase/abi.h"
+#include "fase/lock_calls.h"
 #include "fase/recovered_fase.h"
 #include "fase/thread.h"
 #include "fase/word_locks.h"
@@ -15,8 +16,11 @@
 namespace {
 
 using pawl::Status;
+using pawl::fase::check_usable;
 using pawl::fase::EventKind;
 using pawl::fase::is_in_window;
+using pawl::fase::refuse;
+using pawl::fase::run_of;
 using pawl::fase::Thread;
 using pawl::fase::Until;
 using pawl::fase::WordCondition;
@@ -25,22 +29,14 @@ using pawl::fase::WordMutex;
 static_assert(sizeof(WordCondition) <= sizeof(pthread_cond_t));
 
 // Many programs do not look at what these functions return, and would go on for ever.
-int fail(int error_number, const char* text) {
+int refuse_aloud(int error_number, const char* text) {
   std::fprintf(stderr, "pawl: %s\n", text);
-  pawl::set_last_error(Status::failure(error_number, text));
-  return error_number;
+  return refuse(error_number, text);
 }
 
-std::uint32_t run_of(const Thread& thread) { return thread.file()->lock_word(); }
-
-int check_usable(const Thread& thread) {
-  if (pawl::fase::is_forked_child())
-    return fail(EPERM, "the file was opened before fork(2); the child cannot use it");
-  if (thread.file() == nullptr)
-    return fail(
-        EINVAL,
-        "the condition is where files of failure-atomic sections are mapped, and none is open");
-  return 0;
+int check_usable_aloud(const Thread& thread) {
+  const int unusable = check_usable(thread);
+  return unusable == 0 ? 0 : refuse_aloud(unusable, ::pawl_last_error());
 }
 
 // A mutex for the time of a wait.
@@ -89,23 +85,24 @@ int wait(void* condition, void* mutex, std::optional<Until> until) {
   thread.reached(EventKind::wait, reinterpret_cast<std::uint64_t>(condition), nullptr);
   const bool is_ours = is_in_window(condition);
   if (is_ours || is_in_window(mutex)) {
-    if (const int unusable = check_usable(thread)) return unusable;
+    if (const int unusable = check_usable_aloud(thread)) return unusable;
   }
   const std::uint64_t held = thread.held_lock(reinterpret_cast<std::uint64_t>(mutex));
   if (held == 0) {
     if (!is_ours && !is_in_window(mutex) && thread.recovered() == nullptr)
       return really_wait(condition, mutex, until);
-    return fail(EPERM, "a thread waits for a condition with a mutex that it does not hold");
+    return refuse_aloud(EPERM, "a thread waits for a condition with a mutex that it does not hold");
   }
   if (thread.locks().size() != 1) {
-    return fail(EPERM,
-                "a thread waits for a condition with more than the one mutex held: its "
-                "failure-atomic section cannot end there, and would be half done");
+    return refuse_aloud(EPERM,
+                        "a thread waits for a condition with more than the one mutex held: its "
+                        "failure-atomic section cannot end there, and would be half done");
   }
   if (!is_ours && is_in_window(mutex)) {
-    return fail(EINVAL,
-                "a condition that is not in the file is waited for with a mutex that is; put both "
-                "into the file");
+    return refuse_aloud(
+        EINVAL,
+        "a condition that is not in the file is waited for with a mutex that is; put both "
+        "into the file");
   }
   if (!is_ours) {
     thread.remove_lock(held, {}, nullptr);
@@ -136,7 +133,7 @@ int wake(void* condition, bool all) {
     auto* const real = static_cast<pthread_cond_t*>(condition);
     return all ? ::pthread_cond_broadcast(real) : ::pthread_cond_signal(real);
   }
-  if (const int unusable = check_usable(thread)) return unusable;
+  if (const int unusable = check_usable_aloud(thread)) return unusable;
   static_cast<WordCondition*>(condition)->wake(run_of(thread), all);
   return 0;
 }
@@ -154,7 +151,7 @@ PAWL_PUBLIC int pawl_fase_cond_init(void* condition, const void* attributes) {
     if (thread.recovered() != nullptr) return 0;
     return ::pthread_cond_init(static_cast<pthread_cond_t*>(condition), wanted);
   }
-  if (const int unusable = check_usable(thread)) return unusable;
+  if (const int unusable = check_usable_aloud(thread)) return unusable;
   clockid_t clock = CLOCK_REALTIME;
   if (wanted != nullptr) ::pthread_condattr_getclock(wanted, &clock);
   static_cast<WordCondition*>(condition)->init(clock);

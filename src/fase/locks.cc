@@ -6,6 +6,7 @@
 #include <new>
 
 #include "fase/abi.h"
+#include "fase/lock_calls.h"
 #include "fase/recovered_fase.h"
 #include "fase/thread.h"
 #include "fase/word_locks.h"
@@ -17,6 +18,7 @@ namespace {
 
 using pawl::Law;
 using pawl::Status;
+using pawl::fase::check_usable;
 using pawl::fase::EventKind;
 using pawl::fase::File;
 using pawl::fase::is_forked_child;
@@ -26,7 +28,9 @@ using pawl::fase::kReadingBit;
 using pawl::fase::kRecursiveBit;
 using pawl::fase::LockStep;
 using pawl::fase::RecoveredFase;
+using pawl::fase::refuse;
 using pawl::fase::ReleaseLock;
+using pawl::fase::run_of;
 using pawl::fase::Site;
 using pawl::fase::Thread;
 using pawl::fase::Until;
@@ -47,22 +51,6 @@ Lock* lock_at(std::uint64_t lock) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): it was made from one
   return reinterpret_cast<Lock*>(lock & ~kLockBits);
 }
-
-int fail(int error_number, const char* text) {
-  pawl::set_last_error(Status::failure(error_number, text));
-  return error_number;
-}
-
-// Of locks in the window.
-int check_usable(const Thread& thread) {
-  if (is_forked_child())
-    return fail(EPERM, "the file was opened before fork(2); the child cannot use it");
-  if (thread.file() == nullptr)
-    return fail(EINVAL,
-                "the lock is where files of failure-atomic sections are mapped, and none is open");
-  return 0;
-}
-std::uint32_t run_of(const Thread& thread) { return thread.file()->lock_word(); }
 
 // The lock's memory changed, by its making.
 int made(Thread& thread, const void* lock, std::size_t count) {
@@ -165,8 +153,8 @@ PAWL_PUBLIC int pawl_fase_mutex_init(void* mutex, const void* attributes) {
     ::pthread_mutexattr_getprotocol(wanted, &protocol);
     ::pthread_mutexattr_getrobust(wanted, &robust);
     if (protocol != PTHREAD_PRIO_NONE || robust != PTHREAD_MUTEX_STALLED)
-      return fail(ENOTSUP,
-                  "a mutex in persistent memory has no priority protocol and is not robust");
+      return refuse(ENOTSUP,
+                    "a mutex in persistent memory has no priority protocol and is not robust");
     ::pthread_mutexattr_gettype(wanted, &kind);
   }
   auto* const made_mutex = static_cast<WordMutex*>(mutex);
@@ -207,7 +195,7 @@ PAWL_PUBLIC int pawl_fase_mutex_unlock(void* mutex, const struct pawl_fase_funct
     });
   }
   if (const int unusable = check_usable(thread)) return unusable;
-  if (held == 0) return fail(EPERM, "the thread does not hold the mutex that it unlocks");
+  if (held == 0) return refuse(EPERM, "the thread does not hold the mutex that it unlocks");
   return release(thread, held, site, [](const Thread& of, std::uint64_t named) {
     // A recursive one may still be held.
     const bool is_last = is_broken(Law::frame_before_unlock)
@@ -291,7 +279,7 @@ PAWL_PUBLIC int pawl_fase_rwlock_unlock(void* lock, const struct pawl_fase_funct
     });
   }
   if (const int unusable = check_usable(thread)) return unusable;
-  if (held == 0) return fail(EPERM, "the thread does not hold the lock that it unlocks");
+  if (held == 0) return refuse(EPERM, "the thread does not hold the lock that it unlocks");
   return release(thread, held, site, [](const Thread& of, std::uint64_t named) {
     auto* const words = lock_at<WordReadWriteLock>(named);
     if ((named & kReadingBit) != 0) {
@@ -364,7 +352,7 @@ PAWL_PUBLIC int pawl_fase_spin_unlock(void* lock, const struct pawl_fase_functio
     });
   }
   if (const int unusable = check_usable(thread)) return unusable;
-  if (held == 0) return fail(EPERM, "the thread does not hold the lock that it unlocks");
+  if (held == 0) return refuse(EPERM, "the thread does not hold the lock that it unlocks");
   return release(thread, held, site, [](const Thread& of, std::uint64_t named) {
     lock_at<WordLock>(named)->unlock(run_of(of));
     return 0;

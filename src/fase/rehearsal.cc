@@ -17,7 +17,7 @@ constexpr std::size_t kBytesMax = std::size_t{1} << 20;  // that a region stores
 constexpr std::size_t kStackBytes = std::size_t{64} << 10;
 
 std::atomic<int> percent{0};
-std::atomic<std::uint64_t> threads{0};
+std::atomic<std::uint64_t> rehearsed_threads{0};
 
 // Bytes of live-ins that no value fills have whatever was on the stack.
 constexpr unsigned char kFillWith = 0;
@@ -57,7 +57,7 @@ void Rehearsal::set_percent(int wanted) { percent = wanted; }
 std::unique_ptr<Rehearsal> Rehearsal::make() {
   if (percent == 0) return nullptr;
   constexpr std::uint64_t kSpread = 0x9e3779b97f4a7c15;
-  return std::unique_ptr<Rehearsal>(new Rehearsal(kSpread * ++threads));
+  return std::unique_ptr<Rehearsal>(new Rehearsal(kSpread * ++rehearsed_threads));
 }
 
 bool Rehearsal::draws() {
