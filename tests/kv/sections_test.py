@@ -95,8 +95,9 @@ def check_tools(server):
         if done.returncode != 0 or "rror" in done.stdout + done.stderr:
             fail(f"redis-benchmark: {done.returncode}\n{done.stdout}{done.stderr}")
     if shutil.which("redis-cli"):
-        with subprocess.Popen(["redis-cli", "-s", server.path, "--lru-test", "1000"], text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as tool:
+        with subprocess.Popen(["stdbuf", "-oL", "redis-cli", "-s", server.path, "--lru-test", "1000"],
+                              text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT) as tool:
             try:
                 told, _ = tool.communicate(timeout=LRU_TEST_SECONDS)
                 fail(f"redis-cli --lru-test ended: {told}")
