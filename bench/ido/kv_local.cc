@@ -38,14 +38,18 @@ class DataSet {
   DataSet(pawl_fase* file, strings* data) : file_(file), data_(data) {}
 
   void serve(const Request& request) {
-    if (request.value.empty()) {
-      const entry* const found = strings_find(data_, request.key.data(), request.key.size());
-      if (found != nullptr) bytes_read_ = bytes_read_ + entry_value(found).count;
+    const std::string& key = request.key;
+    const std::string& value = request.value;
+    const std::uint64_t hash = strings_hash(key.data(), key.size());
+    entry** const place = strings_place(data_, hash, key.data(), key.size());
+    if (value.empty()) {
+      if (*place != nullptr) bytes_read_ = bytes_read_ + entry_value(*place).count;
       return;
     }
-    strings_receive(data_, 0, request.key.data(), request.key.size(), request.value.data(),
-                    request.value.size(), 0);
-    if (strings_store(file_, data_, 1)) return strings_grow(file_, data_, 1);
+    if (strings_set(file_, data_, place, hash, key.data(), key.size(), value.data(), value.size(),
+                    0)) {
+      return strings_grow(file_, data_, 1);
+    }
     std::fprintf(stderr, "no memory\n");
     std::_Exit(1);
   }

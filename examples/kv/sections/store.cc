@@ -28,7 +28,8 @@ bool is_live(const entry* found, int64_t now_ms) {
 }
 
 entry* Store::find(std::string_view key, int64_t now_ms) {
-  entry* const found = strings_find(data_, key.data(), key.size());
+  const uint64_t hash = strings_hash(key.data(), key.size());
+  entry* const found = *strings_place(data_, hash, key.data(), key.size());
   if (found == nullptr || is_live(found, now_ms)) return found;
   strings_remove_entry(file_, data_, found);
   return nullptr;
@@ -55,8 +56,12 @@ void Store::with_memory(Try try_it) {
 void Store::set(std::string_view key, std::string_view value, int64_t expires_ms) {
   check_key(key);
   check_value(value.size());
-  strings_receive(data_, 0, key.data(), key.size(), value.data(), value.size(), expires_ms);
-  with_memory([this] { return strings_store(file_, data_, 1); });
+  const uint64_t hash = strings_hash(key.data(), key.size());
+  with_memory([&] {
+    entry** const place = strings_place(data_, hash, key.data(), key.size());
+    return strings_set(file_, data_, place, hash, key.data(), key.size(), value.data(),
+                       value.size(), expires_ms);
+  });
   strings_grow(file_, data_, 1);
 }
 
@@ -76,8 +81,8 @@ void Store::set_all(std::span<const std::string_view> keys_and_values) {
   for (size_t at = 2 * records; at > 0; at -= 2) {
     const std::string_view key = keys_and_values[at - 2];
     const std::string_view value = keys_and_values[at - 1];
-    received =
-        strings_receive(data_, received, key.data(), key.size(), value.data(), value.size(), 0);
+    received = strings_receive(data_, received, strings_hash(key.data(), key.size()), key.data(),
+                               key.size(), value.data(), value.size(), 0);
   }
   with_memory([this, records] { return strings_store(file_, data_, records); });
   strings_grow(file_, data_, records);
@@ -85,7 +90,7 @@ void Store::set_all(std::span<const std::string_view> keys_and_values) {
 
 void Store::append(entry* found, std::string_view value) {
   check_value(value_of(found).size() + value.size());
-  strings_receive(data_, 0, nullptr, 0, value.data(), value.size(), 0);
+  strings_receive(data_, 0, 0, nullptr, 0, value.data(), value.size(), 0);
   with_memory([this, found] { return strings_append(file_, data_, found); });
 }
 
@@ -102,7 +107,8 @@ uint64_t Store::remove(std::span<const std::string_view> keys, int64_t now_ms) {
     while (records < std::min<size_t>(keys.size(), STRINGS_RECORDS_MAX) &&
            received + keys[records].size() + STRINGS_RECORD_BYTES <= STRINGS_INBOX_BYTES) {
       const std::string_view key = keys[records++];
-      received = strings_receive(data_, received, key.data(), key.size(), nullptr, 0, 0);
+      received = strings_receive(data_, received, strings_hash(key.data(), key.size()), key.data(),
+                                 key.size(), nullptr, 0, 0);
     }
     removed += strings_remove(file_, data_, records);
     keys = keys.subspan(records);

@@ -2,93 +2,9 @@
 
 #include <string.h>
 
-/* 4 KiB each; of all together there are 2^27 buckets, and behind that the chains grow longer. */
-#define BUCKETS_OF_SEGMENT 512
-#define SEGMENTS_OF_PAGE 512
-#define PAGES_OF_TABLE 512
-#define BUCKETS_OF_PAGE ((uint64_t)BUCKETS_OF_SEGMENT * SEGMENTS_OF_PAGE)
-#define BUCKETS_MAX (BUCKETS_OF_PAGE * PAGES_OF_TABLE)
-
-/* A value has room for so many bytes at least: a counter then stays where it is. */
-#define ROOM_BYTES_MIN 24
-
-struct entry {
-  struct entry* next; /* in its bucket */
-  uint64_t hash;
-  int64_t expires_ms;
-  uint32_t key_bytes;
-  uint32_t value_bytes;
-  uint32_t room_bytes; /* for the value */
-  char bytes[];        /* the key, then the value */
-};
-
-struct segment {
-  struct entry* buckets[BUCKETS_OF_SEGMENT];
-};
-
-struct page {
-  struct segment* segments[SEGMENTS_OF_PAGE];
-};
-
-struct table {
-  struct table* next; /* of those that were cleared */
-  uint64_t buckets;   /* in use: those with lower numbers */
-  uint64_t keys;
-  uint64_t expiring; /* of them */
-  struct page* pages[PAGES_OF_TABLE];
-};
-
-struct record {
-  uint64_t hash;
-  int64_t expires_ms;
-  uint32_t key_bytes;
-  uint32_t value_bytes;
-  char bytes[]; /* the key, then the value */
-};
-
-struct strings {
-  struct table* table;
-  struct table* cleared;
-  char* inbox;
-};
-
-static uint64_t hash_of(const char* key, size_t key_bytes) {
-  uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
-  for (size_t i = 0; i < key_bytes; ++i) hash = (hash ^ (unsigned char)key[i]) * 0x100000001b3u;
-  return hash ^ hash >> 32;
-}
+#include "string_table_layout.h"
 
 /* ------------------------------------------------------------------------------- the table */
-
-static struct entry** bucket_at(struct table* table, uint64_t number) {
-  struct page* page = table->pages[number / BUCKETS_OF_PAGE];
-  struct segment* segment = page->segments[number / BUCKETS_OF_SEGMENT % SEGMENTS_OF_PAGE];
-  return &segment->buckets[number % BUCKETS_OF_SEGMENT];
-}
-
-/* The largest power of two that is not above the number. */
-static uint64_t power_of_two_within(uint64_t number) {
-  return (uint64_t)1 << (63 - __builtin_clzll(number));
-}
-
-/* Buckets below the last power of two that were not split yet are shared with those that are to
- * come of them. */
-static struct entry** bucket_of(struct table* table, uint64_t hash) {
-  const uint64_t below = power_of_two_within(table->buckets);
-  const uint64_t number = hash & (2 * below - 1);
-  return bucket_at(table, number < table->buckets ? number : hash & (below - 1));
-}
-
-/* Where the entry with the key is named, or would be. */
-static struct entry** find_place(struct table* table, uint64_t hash, const char* key,
-                                 uint32_t key_bytes) {
-  struct entry** place = bucket_of(table, hash);
-  while (*place != NULL && ((*place)->hash != hash || (*place)->key_bytes != key_bytes ||
-                            memcmp((*place)->bytes, key, key_bytes) != 0)) {
-    place = &(*place)->next;
-  }
-  return place;
-}
 
 static struct entry** place_of(struct table* table, const struct entry* entry) {
   struct entry** place = bucket_of(table, entry->hash);
@@ -173,10 +89,11 @@ static const struct record* behind(const struct record* record) {
   return (const struct record*)((const char*)record + (bytes + 7) / 8 * 8);
 }
 
-size_t strings_receive(struct strings* strings, size_t before, const char* key, size_t key_bytes,
-                       const char* value, size_t value_bytes, int64_t expires_ms) {
+size_t strings_receive(struct strings* strings, size_t before, uint64_t hash, const char* key,
+                       size_t key_bytes, const char* value, size_t value_bytes,
+                       int64_t expires_ms) {
   struct record* record = (struct record*)(strings->inbox + before);
-  record->hash = hash_of(key, key_bytes);
+  record->hash = hash;
   record->expires_ms = expires_ms;
   record->key_bytes = (uint32_t)key_bytes;
   record->value_bytes = (uint32_t)value_bytes;
@@ -184,32 +101,6 @@ size_t strings_receive(struct strings* strings, size_t before, const char* key, 
   memcpy(record->bytes + key_bytes, value, value_bytes);
   return (size_t)((const char*)behind(record) - strings->inbox);
 }
-
-/* --------------------------------------------------------------------------------- reading */
-
-uint64_t strings_keys(const struct strings* strings) { return strings->table->keys; }
-uint64_t strings_expiring(const struct strings* strings) { return strings->table->expiring; }
-uint64_t strings_buckets(const struct strings* strings) { return strings->table->buckets; }
-
-struct entry* strings_first(struct strings* strings, uint64_t bucket) {
-  return *bucket_at(strings->table, bucket);
-}
-
-struct entry* entry_next(const struct entry* entry) { return entry->next; }
-
-struct entry* strings_find(struct strings* strings, const char* key, size_t key_bytes) {
-  return *find_place(strings->table, hash_of(key, key_bytes), key, (uint32_t)key_bytes);
-}
-
-struct bytes entry_key(const struct entry* entry) {
-  return (struct bytes){entry->bytes, entry->key_bytes};
-}
-
-struct bytes entry_value(const struct entry* entry) {
-  return (struct bytes){entry->bytes + entry->key_bytes, entry->value_bytes};
-}
-
-int64_t entry_expires_ms(const struct entry* entry) { return entry->expires_ms; }
 
 /* -------------------------------------------------------------------------------- changing */
 
@@ -263,12 +154,15 @@ static uint64_t change_of_expiring(int64_t from_ms, int64_t to_ms) {
   return (uint64_t)(to_ms != 0) - (uint64_t)(from_ms != 0);
 }
 
-/* Copied over the value that is there.  What is the same is not stored: a section that stores less
- * has less to wait for. */
+static int64_t new_expiry(const struct entry* entry, int64_t expires_ms) {
+  return expires_ms == STRINGS_KEEP_EXPIRY ? entry->expires_ms : expires_ms;
+}
+
+/* The value is copied over the one that is there.  What is the same is not stored: a section that
+ * stores less has less to wait for. */
 static void overwrite(struct table* table, struct entry* entry, const struct record* record) {
   const uint32_t value_bytes = record->value_bytes;
-  const int64_t expires_ms =
-      record->expires_ms == STRINGS_KEEP_EXPIRY ? entry->expires_ms : record->expires_ms;
+  const int64_t expires_ms = new_expiry(entry, record->expires_ms);
   const bool has_other_length = value_bytes != entry->value_bytes;
   const bool has_other_expiry = expires_ms != entry->expires_ms;
   const uint64_t expiring = table->expiring + change_of_expiring(entry->expires_ms, expires_ms);
@@ -284,8 +178,33 @@ static void overwrite(struct table* table, struct entry* entry, const struct rec
   pawl_fase_end();
 }
 
-static bool store_one(pawl_fase* file, struct table* table, const struct record* record) {
-  struct entry** place = find_place(table, record->hash, record->bytes, record->key_bytes);
+/* A value for which every entry has room needs no inbox: it is in three local variables, and so in
+ * the log, when the section begins.  With nothing else to store they and where they go fit into one
+ * line of it. */
+static void overwrite_small(struct table* table, struct entry* entry, const char* value,
+                            uint32_t value_bytes, int64_t expires_ms) {
+  uint64_t words[ROOM_BYTES_MIN / sizeof(uint64_t)] = {0};
+  if (value_bytes > 0) memcpy(words, value, value_bytes);
+  const bool has_other_length = value_bytes != entry->value_bytes;
+  const bool has_other_expiry = expires_ms != entry->expires_ms;
+  char* to = entry->bytes + entry->key_bytes;
+  if (!has_other_length && !has_other_expiry) {
+    pawl_fase_begin();
+    memcpy(to, words, sizeof words);
+    pawl_fase_end();
+    return;
+  }
+  const uint64_t expiring = table->expiring + change_of_expiring(entry->expires_ms, expires_ms);
+  pawl_fase_begin();
+  entry->value_bytes = value_bytes;
+  entry->expires_ms = expires_ms;
+  if (has_other_expiry) table->expiring = expiring;
+  memcpy(to, words, sizeof words);
+  pawl_fase_end();
+}
+
+static bool store_one(pawl_fase* file, struct table* table, struct entry** place,
+                      const struct record* record) {
   struct entry* old = *place;
   if (old != NULL && fits(old, record->value_bytes)) {
     overwrite(table, old, record);
@@ -356,10 +275,22 @@ static bool store_all(pawl_fase* file, struct table* table, const struct record*
   return is_stored;
 }
 
+bool strings_set(pawl_fase* file, struct strings* strings, struct entry** place, uint64_t hash,
+                 const char* key, size_t key_bytes, const char* value, size_t value_bytes,
+                 int64_t expires_ms) {
+  struct entry* old = *place;
+  if (old != NULL && value_bytes <= ROOM_BYTES_MIN && fits(old, (uint32_t)value_bytes)) {
+    overwrite_small(strings->table, old, value, (uint32_t)value_bytes, new_expiry(old, expires_ms));
+    return true;
+  }
+  strings_receive(strings, 0, hash, key, key_bytes, value, value_bytes, expires_ms);
+  return store_one(file, strings->table, place, (const struct record*)strings->inbox);
+}
+
 bool strings_store(pawl_fase* file, struct strings* strings, uint64_t records) {
   struct table* table = strings->table;
   const struct record* record = (const struct record*)strings->inbox;
-  return records == 1 ? store_one(file, table, record) : store_all(file, table, record, records);
+  return store_all(file, table, record, records);
 }
 
 bool strings_append(pawl_fase* file, struct strings* strings, struct entry* entry) {

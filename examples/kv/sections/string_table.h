@@ -2,9 +2,10 @@
  * changes it is one failure-atomic section, or several where it says so: pawl_fase_begin() and
  * pawl_fase_end() stand around what changes, for there is no lock that would say it.
  *
- * One thread calls, so what is to be done is found out before the section begins, and the section
- * holds the changes alone.  What it copies must lie in the file, for a crash may have it copied
- * again: so what a client sent is received into an inbox there first.
+ * One thread calls, so what is to be done is found out before the section begins, by
+ * string_lookup.c, and the section holds the changes alone.  What it copies must lie in the file,
+ * for a crash may have it copied again: so what a client sent is received into an inbox there
+ * first.
  *
  * No section is long but by what the client asked for: the table grows by a bucket at a time
  * (linear hashing), and what strings_clear() takes away is freed afterwards, piece by piece. */
@@ -45,7 +46,11 @@ struct strings* strings_open(pawl_fase* file);
 uint64_t strings_keys(const struct strings* strings);
 uint64_t strings_expiring(const struct strings* strings);
 
-struct entry* strings_find(struct strings* strings, const char* key, size_t key_bytes);
+uint64_t strings_hash(const char* key, size_t key_bytes);
+/* Where the entry with the key is named: it is NULL when there is none.  Holds until the next
+ * change. */
+struct entry** strings_place(struct strings* strings, uint64_t hash, const char* key,
+                             size_t key_bytes);
 struct bytes entry_key(const struct entry* entry);
 struct bytes entry_value(const struct entry* entry);
 /* By the wall clock, in ms since 1970; 0: never.  It is for the caller to look. */
@@ -56,18 +61,24 @@ uint64_t strings_buckets(const struct strings* strings);
 struct entry* strings_first(struct strings* strings, uint64_t bucket);
 struct entry* entry_next(const struct entry* entry);
 
+/* Makes this the key's value, which has its place there.  False: there is no memory, and nothing
+ * has changed. */
+bool strings_set(pawl_fase* file, struct strings* strings, struct entry** place, uint64_t hash,
+                 const char* key, size_t key_bytes, const char* value, size_t value_bytes,
+                 int64_t expires_ms);
+/* Adds buckets, a section for each, until there is one for each key or so many were added: to be
+ * called behind strings_set() for 1, behind strings_store() for as many as there were records. */
+void strings_grow(pawl_fase* file, struct strings* strings, uint64_t buckets_at_most);
+
 /* Receives a key and a value into the inbox, from so many of its bytes on: what was received
  * before, which is 0 for the first.  Returns how many bytes of it are taken now.  The caller keeps
  * to the bounds. */
-size_t strings_receive(struct strings* strings, size_t before, const char* key, size_t key_bytes,
-                       const char* value, size_t value_bytes, int64_t expires_ms);
+size_t strings_receive(struct strings* strings, size_t before, uint64_t hash, const char* key,
+                       size_t key_bytes, const char* value, size_t value_bytes, int64_t expires_ms);
 
-/* Stores all that was received, as one section, what came last first; records that are not alone
- * have no expiry.  False: there is no memory, and nothing has changed. */
+/* Stores all that was received, as one section, what came last first; none of it expires.  False:
+ * there is no memory, and nothing has changed. */
 bool strings_store(pawl_fase* file, struct strings* strings, uint64_t records);
-/* Adds buckets, a section for each, until there is one for each key or so many were added: to be
- * called behind strings_store(), for as many as there were records. */
-void strings_grow(pawl_fase* file, struct strings* strings, uint64_t buckets_at_most);
 /* Appends the value that was received to the entry, which becomes not longer than a value may be.
  */
 bool strings_append(pawl_fase* file, struct strings* strings, struct entry* entry);
