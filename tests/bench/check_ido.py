@@ -53,7 +53,7 @@ def check_kv(rows):
 
 def check_cache(rows):
     cases = [(50, THREADS, 0), (10, THREADS, 0), (50, 4, FENCE_NS)]
-    check_ratios(rows, ("sets_percent", "threads", "fence_ns"), cases, {"ido", "none"})
+    check_ratios(rows, ("sets_percent", "threads", "fence_ns"), cases, {"ido"})
 
 
 def check_regions(rows, subjects):
@@ -99,9 +99,8 @@ def main():
                                check=True).stdout
         assert f"| {KEYS} keys |" in table and "| stack, 0.1 s |" in table, table
         subjects = {"stack", "kv"} | ({"cache"} if shutil.which("memcaslap") else set())
-        # memcaslap knows no run of less than a second: two systems are enough.
-        document = run(command, rows, "--part", "cache", "--part", "regions", "--system", "ido",
-                       "--system", "none")
+        # memcaslap knows no run of less than a second: one system is enough.
+        document = run(command, rows, "--part", "cache", "--part", "regions", "--system", "ido")
         check_regions(document["regions"], subjects)
         if "cache" in subjects:
             check_cache(document["cache"])
