@@ -31,6 +31,13 @@ file(GLOB PAWL_PRELOAD_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/prelo
 list(REMOVE_ITEM PAWL_CORE_SOURCES ${PAWL_C_API_SOURCES} ${PAWL_STORES_IO_SOURCES}
      ${PAWL_STORES_OTHER_SOURCES} ${PAWL_STORE_FUNCTIONS_SOURCES})
 
+# Where sources are compiled several at a time (the presets' CMAKE_UNITY_BUILD), each wrapper of libc
+# still stands alone: what it wraps is a macro of its own.
+set_source_files_properties(${PAWL_STORES_IO_SOURCES} ${PAWL_STORES_OTHER_SOURCES}
+                            ${PAWL_STORE_FUNCTIONS_SOURCES}
+                            ${PROJECT_SOURCE_DIR}/src/track/store_marks.cc
+                            PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+
 # What every target that includes Pawl's own headers needs.
 add_library(pawl_headers INTERFACE)
 target_include_directories(pawl_headers INTERFACE ${PROJECT_SOURCE_DIR}/src
@@ -106,11 +113,15 @@ if(PAWL_C_API_SOURCES AND PAWL_PRELOAD_SOURCES)
               ${PAWL_STORES_OTHER_SOURCES} ${PAWL_PRELOAD_SOURCES})
   pawl_configure_shared_library(pawl_preload)
   target_compile_definitions(pawl_preload PRIVATE PAWL_PRELOAD_FACE)
-  set_target_properties(pawl_preload PROPERTIES OUTPUT_NAME pawl-preload)
+  # The first of those that are compiled together says how libc's headers are read.
+  set_target_properties(pawl_preload PROPERTIES OUTPUT_NAME pawl-preload
+                        UNITY_BUILD_CODE_BEFORE_INCLUDE "#include \"preload/interpose.h\"")
 endif()
 
 # The preload face's sources for its unit tests: an archive, so that only what a test names is taken.
 if(PAWL_TESTS AND PAWL_CORE_SOURCES AND PAWL_PRELOAD_SOURCES)
   add_library(pawl_preload_parts STATIC ${PAWL_PRELOAD_SOURCES})
   target_link_libraries(pawl_preload_parts PUBLIC pawl_static PRIVATE pawl_headers)
+  set_target_properties(pawl_preload_parts PROPERTIES
+                        UNITY_BUILD_CODE_BEFORE_INCLUDE "#include \"preload/interpose.h\"")
 endif()

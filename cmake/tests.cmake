@@ -16,6 +16,21 @@ function(pawl_leave_unoptimised target)
   endif()
 endfunction()
 
+# The headers of GoogleTest take longer to read than most tests that include them: they are read once.
+# For unoptimised targets that link it.
+function(pawl_read_test_headers_once target)
+  if(NOT TARGET pawl_test_headers)
+    file(WRITE ${PROJECT_BINARY_DIR}/test_headers.cc "// Nothing but the headers.\n")
+    add_executable(pawl_test_headers ${PROJECT_BINARY_DIR}/test_headers.cc)
+    target_link_libraries(pawl_test_headers PRIVATE GTest::gmock GTest::gtest_main)
+    target_precompile_headers(pawl_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+    set_target_properties(pawl_test_headers PROPERTIES
+                          RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    pawl_leave_unoptimised(pawl_test_headers)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM pawl_test_headers)
+endfunction()
+
 # What is tested under the sanitizers; all of the rest need not be built there.
 add_custom_target(sanitized_tests)
 function(pawl_sanitize_too target)
@@ -53,6 +68,7 @@ if(TARGET pawl_static)
                           RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
     pawl_sanitize_too(unit_${name})
     pawl_leave_unoptimised(unit_${name})
+    pawl_read_test_headers_once(unit_${name})
     gtest_discover_tests(unit_${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                          NO_PRETTY_VALUES TEST_PREFIX "unit_${name}." PROPERTIES LABELS unit TIMEOUT 300)
   endforeach()

@@ -19,7 +19,7 @@ namespace {
 
 // Instructions that are written with a "memory" clobber for the order that they keep, and write
 // none.
-constexpr std::array<llvm::StringLiteral, 21> kWriteNothing = {
+constexpr std::array<llvm::StringLiteral, 21> kInstructionsThatWriteNothing = {
     "pause",  "nop",        "mfence",   "lfence", "sfence",     "cpuid",      "rdtsc",
     "rdtscp", "rdpmc",      "int3",     "ud2",    "serialize",  "endbr64",    "clflush",
     "clwb",   "clflushopt", "cldemote", "hlt",    "prefetcht0", "prefetcht1", "prefetchnta"};
@@ -36,7 +36,7 @@ bool writes_nothing(llvm::StringRef text) {
     // "rep; nop" are two statements, "rep nop" is one.
     const auto word = llvm::find_if_not(words, is_repeat);
     return word == words.end() || word->starts_with("#") ||
-           llvm::is_contained(kWriteNothing, word->lower());
+           llvm::is_contained(kInstructionsThatWriteNothing, word->lower());
   });
 }
 

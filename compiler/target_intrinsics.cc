@@ -24,7 +24,7 @@ constexpr std::uint64_t kSjljBufferBytes = 40;     // __builtin_setjmp's five wo
 constexpr std::uint64_t kTrampolineBytes = 40;
 
 // They name a line, and write nothing into it.
-constexpr std::array<llvm::StringLiteral, 8> kWriteNothing = {
+constexpr std::array<llvm::StringLiteral, 8> kIntrinsicsThatWriteNothing = {
     "clflush", "clwb", "cldemote", "prefetch", "monitor", "invpcid", "clui", "wait"};
 
 bool name_contains(const llvm::IntrinsicInst& call, llvm::StringRef part) {
@@ -94,7 +94,7 @@ void find_sites_of_target_intrinsic(llvm::IntrinsicInst& call, std::vector<Store
     find_sites_of_scatter(call, sites);
   } else if (name_contains(call, "tilestore")) {
     warn_untracked(call, "Pawl does not track the stores of tiles");
-  } else if (llvm::none_of(kWriteNothing,
+  } else if (llvm::none_of(kIntrinsicsThatWriteNothing,
                            [&](llvm::StringRef part) { return name_contains(call, part); })) {
     find_sites_of_pointers(call, bytes_of_arguments(call), sites);
   }

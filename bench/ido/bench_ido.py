@@ -18,11 +18,13 @@ import cache_part
 import kv_part
 import recovery_part
 import regions_part
-from figures import IDO, JUSTDO, NONE, PMEMOBJ, UNDO, judge, judge_kv, judge_recovery, make_rows
+from figures import ATLAS, IDO, JUSTDO, NONE, PMEMOBJ, UNDO, judge, judge_kv, judge_recovery, \
+    make_rows
 from runs import environment_with, figure_of, interleave, program_of
 
-SYSTEMS = [IDO, JUSTDO, UNDO, PMEMOBJ, NONE]
+SYSTEMS = [IDO, JUSTDO, UNDO, ATLAS, PMEMOBJ, NONE]
 SETTINGS = {IDO: "-fpawl=ido", JUSTDO: "-fpawl=justdo", UNDO: "-fpawl=undo",
+            ATLAS: "-fpawl=undo, PAWL_FASE_UNDO=atlas: locks, own blocks and words again are logged",
             PMEMOBJ: "transactions, locks in the pool", NONE: "nothing: it is lost"}
 PARTS = ["structures", "kv", "cache", "regions", "recovery"]
 STRUCTURES = ["stack", "queue", "list", "map"]
@@ -74,7 +76,7 @@ def run_worker(system, case, turn, options):
     with tempfile.TemporaryDirectory(prefix="ido.", dir=options.dir) as own:
         return figure_of([program_of(options.programs, system), structure, str(threads),
                           str(options.seconds), os.path.join(own, "file"), str(turn + 1)],
-                         environment_with(fence_ns))
+                         environment_with(system, fence_ns))
 
 
 def measure_structures(options):

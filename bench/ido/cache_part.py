@@ -8,10 +8,10 @@ import signal
 import subprocess
 import tempfile
 
-from figures import IDO, JUSTDO, NONE, UNDO
+from figures import ATLAS, IDO, JUSTDO, NONE, UNDO
 from runs import TIMEOUT_S, environment_with, interleave, output_of, program_of
 
-SYSTEMS = [IDO, JUSTDO, UNDO, NONE]
+SYSTEMS = [IDO, JUSTDO, UNDO, ATLAS, NONE]
 SETS_PERCENT = [50, 10]
 CLIENT_THREADS = 2
 CLIENTS = 16
@@ -32,7 +32,7 @@ cmd
 
 def is_there(options):
     return shutil.which("memcaslap") is not None and \
-        os.path.exists(program_of(options.programs, f"cache_{IDO}"))
+        os.path.exists(program_of(options.programs, IDO, "cache_"))
 
 
 def load(port, sets_percent, directory, seconds):
@@ -51,7 +51,7 @@ def load(port, sets_percent, directory, seconds):
 
 def run_server(system, threads, sets_percent, environment, options):
     with tempfile.TemporaryDirectory(prefix="ido.", dir=options.dir) as directory, subprocess.Popen(
-            [program_of(options.programs, f"cache_{system}"), os.path.join(directory, "items"), "--port",
+            [program_of(options.programs, system, "cache_"), os.path.join(directory, "items"), "--port",
              "0", "--threads", str(threads), "--memory", str(MEGABYTES)],
             env=environment, stdout=subprocess.PIPE, text=True) as server:
         try:
@@ -68,7 +68,7 @@ def run_server(system, threads, sets_percent, environment, options):
 def measure(options):
     def run(system, case, _turn):
         sets_percent, threads, fence_ns = case
-        return run_server(system, threads, sets_percent, environment_with(fence_ns), options)
+        return run_server(system, threads, sets_percent, environment_with(system, fence_ns), options)
 
     cases = [(sets, threads, 0) for sets in SETS_PERCENT for threads in options.threads]
     cases += [(SETS_PERCENT[0], FENCE_THREADS, fence_ns) for fence_ns in options.fence_ns]

@@ -8,10 +8,10 @@ import subprocess
 import tempfile
 import time
 
-from figures import IDO, JUSTDO, NONE, UNDO
+from figures import ATLAS, IDO, JUSTDO, NONE, UNDO
 from runs import TIMEOUT_S, environment_with, figure_of, interleave, program_of
 
-SYSTEMS = [IDO, JUSTDO, UNDO, NONE]
+SYSTEMS = [IDO, JUSTDO, UNDO, ATLAS, NONE]
 KEYS = [10_000, 100_000, 1_000_000]
 SERVER = "server"
 PROCESS = "process"
@@ -29,7 +29,7 @@ def wait_for_socket(path, server):
 
 def run_server(system, keys, seed, environment, directory, options):
     with subprocess.Popen(
-            [program_of(options.programs, f"kv_{system}"), "--heap", "file", "--port", "0",
+            [program_of(options.programs, system, "kv_"), "--heap", "file", "--port", "0",
              "--unixsocket", "socket"],
             cwd=directory, env=environment, stdout=subprocess.DEVNULL) as server:
         try:
@@ -45,11 +45,11 @@ def run_server(system, keys, seed, environment, directory, options):
 def measure(options):
     def run(system, case, turn):
         way, keys, fence_ns = case
-        environment = environment_with(fence_ns)
+        environment = environment_with(system, fence_ns)
         with tempfile.TemporaryDirectory(prefix="ido.", dir=options.dir) as directory:
             if way == SERVER:
                 return run_server(system, keys, turn + 1, environment, directory, options)
-            return figure_of([program_of(options.programs, f"kv_local_{system}"), "file", str(keys),
+            return figure_of([program_of(options.programs, system, "kv_local_"), "file", str(keys),
                               str(options.seconds), str(turn + 1)], environment, directory)
 
     all_keys = options.keys or KEYS

@@ -10,19 +10,20 @@ import tempfile
 import time
 from statistics import median
 
-from figures import IDO, JUSTDO, UNDO
+from figures import ATLAS, IDO, JUSTDO, UNDO
 from runs import environment_with, program_of, progress
 
-SYSTEMS = [IDO, JUSTDO, UNDO]
+SYSTEMS = [IDO, JUSTDO, UNDO, ATLAS]
 LOAD_SECONDS = [1, 10, 30]
 THREADS = 4
 COPIES = 5  # of the file that the kill left, each recovered once
 NEVER_SECONDS = 3600
 
 
-def kill_under_load(program, structure, path, seconds):
+def kill_under_load(system, structure, path, seconds, options):
+    program = program_of(options.programs, system)
     with subprocess.Popen([program, structure, str(THREADS), str(NEVER_SECONDS), path, "1"],
-                          env=environment_with(0), stdout=subprocess.DEVNULL) as worker:
+                          env=environment_with(system, 0), stdout=subprocess.DEVNULL) as worker:
         time.sleep(seconds)
         worker.send_signal(signal.SIGKILL)
         if worker.wait() != -signal.SIGKILL:
@@ -57,7 +58,7 @@ def measure(options):
                 with tempfile.TemporaryDirectory(prefix="ido.", dir=options.dir) as directory:
                     path = os.path.join(directory, "file")
                     copy = os.path.join(directory, "copy")
-                    kill_under_load(program, structure, path, seconds)
+                    kill_under_load(system, structure, path, seconds, options)
                     times_ms = []
                     for _ in range(COPIES):
                         # The file is mostly a hole, which cp keeps.

@@ -60,14 +60,10 @@ struct Thread {
     live_ins = function->regions[region].live_in_bytes / kWordBytes;
     named = locks;
   }
-  void released(const void* lock, const pawl_fase_function* function, std::uint32_t region) {
-    const bool logs = is_in_region && named.has(lock);
+  // Behind the release of a lock that the frame names nothing is stored before the next cut.
+  void released(const void* lock) {
     locks.remove(lock);
-    if (locks.count == 0) {
-      end_region();
-    } else if (logs && function != nullptr) {
-      begin_region(function, region);
-    }
+    if (locks.count == 0 || named.has(lock)) end_region();
   }
 };
 thread_local Thread thread;
@@ -132,7 +128,7 @@ int pawl_fase_mutex_lock(void* mutex) {
 int pawl_fase_mutex_unlock(void* mutex, const struct pawl_fase_function* function, uint32_t region,
                            const void* live_ins) {
   static const auto next = REAL(pawl_fase_mutex_unlock);
-  thread.released(mutex, function, region);
+  thread.released(mutex);
   return next(mutex, function, region, live_ins);
 }
 
@@ -145,7 +141,7 @@ void pawl_fase_section_begin(void) {
 void pawl_fase_section_end(const struct pawl_fase_function* function, uint32_t region,
                            const void* live_ins) {
   static const auto next = REAL(pawl_fase_section_end);
-  thread.released(nullptr, function, region);
+  thread.released(nullptr);
   next(function, region, live_ins);
 }
 

@@ -16,11 +16,11 @@ THREADS = 1
 def counts_of(subject, directory, options):
     counted = os.path.join(directory, "counted")
     environment = environment_with(
-        0, LD_PRELOAD=program_of(options.programs, "regions.so"), BENCH_REGIONS=counted)
+        IDO, 0, LD_PRELOAD=program_of(options.programs, "regions.so"), BENCH_REGIONS=counted)
     if subject == "cache":
         cache_part.run_server(IDO, THREADS, cache_part.SETS_PERCENT[0], environment, options)
     elif subject == "kv":
-        figure_of([program_of(options.programs, f"kv_local_{IDO}"), "file",
+        figure_of([program_of(options.programs, IDO, "kv_local_"), "file",
                    str((options.keys or [KV_KEYS])[0]), str(options.seconds), "1"], environment, directory)
     else:
         figure_of([program_of(options.programs, IDO), subject, str(THREADS), str(options.seconds), "file",

@@ -5,11 +5,15 @@ import os
 import subprocess
 import sys
 
+from figures import ATLAS, UNDO
+
 TIMEOUT_S = 300
 
 
-def program_of(directory, name):
-    return os.path.abspath(os.path.join(directory, f"bench_ido_{name}"))
+def program_of(directory, system, kind=""):
+    """A system's worker, or its program of another kind: "kv_", "cache_"."""
+    name = UNDO if system == ATLAS else system
+    return os.path.abspath(os.path.join(directory, f"bench_ido_{kind}{name}"))
 
 
 def progress(text):
@@ -17,9 +21,11 @@ def progress(text):
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def environment_with(fence_ns, **more):
+def environment_with(system, fence_ns, **more):
     """libpmem takes /dev/shm for a disk unless it is told."""
     environment = dict(os.environ, PMEM_IS_PMEM_FORCE="1", **more)
+    if system == ATLAS:
+        environment["PAWL_FASE_UNDO"] = "atlas"
     if fence_ns > 0:
         environment["PAWL_EMULATE_FENCE_NS"] = str(fence_ns)
     return environment

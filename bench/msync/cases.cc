@@ -21,7 +21,7 @@ using Workers = std::vector<std::unique_ptr<Worker>>;
 constexpr std::uint32_t kTurnCommitsMin = 2;
 constexpr int kRoundsMin = 2;
 constexpr int kRoundsMax = 200;
-constexpr std::uint32_t kSeed = 1;
+constexpr std::uint32_t kSeedOfCases = 1;
 // Left to everything else when a large mapping's size is chosen.
 constexpr std::uint64_t kMemoryLeftBytes = std::uint64_t{3} << 30;
 constexpr std::uint64_t kDiskLeftBytes = std::uint64_t{4} << 30;
@@ -48,7 +48,7 @@ std::vector<Tally> take_rounds(const Workers& workers, const Turn& turn, double 
   std::vector<Tally> tallies(workers.size());
   std::vector<std::size_t> order(workers.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::mt19937 random(kSeed);
+  std::mt19937 random(kSeedOfCases);
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   for (int round = 0; round < kRoundsMax && (Clock::now() < end || round < kRoundsMin); ++round) {
     progress(fmt::format("{}, round {}", title, round + 1));

@@ -19,7 +19,7 @@ namespace pawl::bench {
 namespace {
 
 constexpr std::uint32_t kFewPages = 100;
-constexpr std::uint64_t kSeed = 20130415;
+constexpr std::uint64_t kSeedOfSystems = 20130415;
 constexpr std::chrono::milliseconds kSettlePoll{1};
 constexpr int kSettleQuietPolls = 3;
 constexpr int kSettlePollsMax = 5000;
@@ -82,7 +82,7 @@ class Floor final : public System {
 class PlainMsync final : public System {
  public:
   PlainMsync(const File& file, std::uint64_t bytes)
-      : bytes_(bytes), stores_(bytes / kPageBytes, kSeed) {
+      : bytes_(bytes), stores_(bytes / kPageBytes, kSeedOfSystems) {
     void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
                             file.descriptor(), 0);
     if (at == MAP_FAILED) fail_with_errno("cannot map a file");
@@ -105,7 +105,7 @@ class PlainMsync final : public System {
 class Pawl final : public System {
  public:
   Pawl(const std::string& path, const PawlSetup& setup)
-      : setup_(setup), stores_(setup.bytes / kPageBytes, kSeed) {
+      : setup_(setup), stores_(setup.bytes / kPageBytes, kSeedOfSystems) {
     const bool written = setup.contents == Contents::written;
     const File file =
         written ? make_written_file(path, setup.bytes) : make_sparse_file(path, setup.bytes);

@@ -17,7 +17,7 @@
 namespace pawl::bench {
 namespace {
 
-constexpr std::uint32_t kSeed = 1;
+constexpr std::uint32_t kSeedOfUpdates = 1;
 
 struct KyotoKind {
   const char* system;
@@ -58,7 +58,7 @@ void measure_kyoto(const SnapshotPlan& plan, SnapshotResults& results) {
   const TemporaryDirectory disk(plan.directory, "bench-snapshot");
   const TemporaryDirectory memory(plan.memory_directory, "bench-snapshot");
   const std::size_t kinds = std::size(kKinds);
-  std::mt19937 random(kSeed);
+  std::mt19937 random(kSeedOfUpdates);
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < kinds; ++i) order.push_back(i);
   for (const std::uint32_t updates : plan.kyoto_updates) {

@@ -17,7 +17,7 @@ namespace {
 
 using Workers = std::vector<std::unique_ptr<SnapshotWorker>>;
 
-constexpr std::uint32_t kSeed = 1;
+constexpr std::uint32_t kSeedOfStructures = 1;
 
 struct SnapshotTally {
   std::vector<double> times_us;
@@ -71,7 +71,7 @@ void measure_task(const SnapshotPlan& plan, const Profile& profile, const Worker
   std::vector<SnapshotTally> tallies(workers.size());
   std::vector<std::size_t> order(workers.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::mt19937 random(kSeed);
+  std::mt19937 random(kSeedOfStructures);
   for (std::uint32_t round = 0; round < plan.rounds; ++round) {
     progress(fmt::format("{}: {}, {}, round {} of {}", profile.name, task.workload, task.operation,
                          round + 1, plan.rounds));

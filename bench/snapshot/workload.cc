@@ -7,7 +7,7 @@
 namespace pawl::bench {
 namespace {
 
-constexpr std::uint64_t kSeed = 20231106;
+constexpr std::uint64_t kSeedOfWorkload = 20231106;
 // So many, so that a share of 5 % is in each sample, and the clock's share of it is small.
 constexpr std::uint32_t kMany = 200;
 constexpr std::uint32_t kFew = 25;
@@ -65,7 +65,7 @@ std::uint64_t Zipfian::next(std::mt19937_64& random) const {
 }
 
 Requests::Requests(Form form, std::uint64_t items)
-    : form_(form), items_(items), zipfian_(items), random_(kSeed), end_(items) {}
+    : form_(form), items_(items), zipfian_(items), random_(kSeedOfWorkload), end_(items) {}
 
 std::vector<Request> Requests::to_fill() const {
   constexpr Action kActions[] = {Action::list_append, Action::tree_insert, Action::table_insert};

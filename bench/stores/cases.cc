@@ -28,7 +28,7 @@ struct SystemTally {
 };
 using Tallies = std::map<std::string, SystemTally>;
 
-constexpr std::uint64_t kBlockBytes = 512;  // of st_blocks
+constexpr std::uint64_t kStatBlockBytes = 512;  // of st_blocks
 
 std::string directory_of(const std::string& directory, const std::string& system) {
   return directory + "/" + system;
@@ -41,7 +41,7 @@ std::uint64_t disk_bytes(const std::string& directory) {
     struct stat status{};
     // A file that the system has just removed takes nothing.
     if (::lstat(file.path().c_str(), &status) == 0 && S_ISREG(status.st_mode))
-      bytes += static_cast<std::uint64_t>(status.st_blocks) * kBlockBytes;
+      bytes += static_cast<std::uint64_t>(status.st_blocks) * kStatBlockBytes;
   }
   return bytes;
 }

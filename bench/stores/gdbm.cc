@@ -56,7 +56,7 @@ class GdbmStore final : public Store {
   bool in_batch_ = false;
 };
 
-std::string version() {
+std::string gdbm_version_text() {
   return fmt::format("gdbm {}.{}.{}", GDBM_VERSION_MAJOR, GDBM_VERSION_MINOR, GDBM_VERSION_PATCH);
 }
 
@@ -65,14 +65,15 @@ std::string version() {
 // The flag GDBM_SYNC does not do: gdbm 1.23 then flushes only what changes the header, and a
 // replaced value may wait for good.  Its crash tolerance needs a file system that clones files.
 StoreKind gdbm_kind() {
-  return {"gdbm", version(), "gdbm_sync after each operation or batch; durable, NOT atomic",
+  return {"gdbm", gdbm_version_text(),
+          "gdbm_sync after each operation or batch; durable, NOT atomic",
           [](const StoreSetup& setup) {
             return std::make_unique<GdbmStore>(setup.directory + "/store");
           }};
 }
 
 StoreKind gdbm_synchronize_kind(Under under) {
-  return under_or_not("gdbm", version(), "gdbm_sync after each operation or batch", under,
+  return under_or_not("gdbm", gdbm_version_text(), "gdbm_sync after each operation or batch", under,
                       [](const std::string& path) { return std::make_unique<GdbmStore>(path); });
 }
 

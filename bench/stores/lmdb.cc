@@ -97,14 +97,15 @@ class LmdbStore final : public Store {
   MDB_txn* batch_ = nullptr;
 };
 
-std::string version() {
+std::string lmdb_version_text() {
   return fmt::format("LMDB {}.{}.{}", MDB_VERSION_MAJOR, MDB_VERSION_MINOR, MDB_VERSION_PATCH);
 }
 
 }  // namespace
 
 StoreKind lmdb_kind() {
-  return {"lmdb", version(), "its default: each transaction is flushed; a batch is a transaction",
+  return {"lmdb", lmdb_version_text(),
+          "its default: each transaction is flushed; a batch is a transaction",
           [](const StoreSetup& setup) {
             return std::make_unique<LmdbStore>(setup.directory, 0,
                                                kMapBytesMin + setup.keys_max * kMapBytesPerKey);
@@ -112,7 +113,7 @@ StoreKind lmdb_kind() {
 }
 
 StoreKind lmdb_synchronize_kind(Under under) {
-  return under_or_not("lmdb", version(),
+  return under_or_not("lmdb", lmdb_version_text(),
                       "MDB_WRITEMAP, MDB_NOSYNC, mdb_env_sync() after each transaction", under,
                       [](const std::string& path) {
                         return std::make_unique<LmdbStore>(

@@ -22,7 +22,7 @@ constexpr std::uint64_t kPoolBytesPerKey = std::uint64_t{4} << 10;
 constexpr std::uint64_t kTypeOfBuckets = 1;
 constexpr std::uint64_t kTypeOfEntry = 2;
 
-struct Entry {
+struct PoolEntry {
   PMEMoid next;
   std::uint64_t key_bytes;
   std::uint64_t value_bytes;
@@ -39,7 +39,7 @@ struct Root {
 
 [[noreturn]] void fail() { throw std::runtime_error(::pmemobj_errormsg()); }
 
-Entry* entry_at(PMEMoid place) { return static_cast<Entry*>(::pmemobj_direct(place)); }
+PoolEntry* entry_at(PMEMoid place) { return static_cast<PoolEntry*>(::pmemobj_direct(place)); }
 
 class PmemobjStore final : public Store {
  public:
@@ -63,9 +63,9 @@ class PmemobjStore final : public Store {
       PMEMoid* const link = link_of(key);
       const PMEMoid old = *link;
       const PMEMoid fresh =
-          ::pmemobj_tx_alloc(sizeof(Entry) + key.size() + value.size(), kTypeOfEntry);
+          ::pmemobj_tx_alloc(sizeof(PoolEntry) + key.size() + value.size(), kTypeOfEntry);
       if (OID_IS_NULL(fresh)) fail();
-      Entry* const entry = entry_at(fresh);
+      PoolEntry* const entry = entry_at(fresh);
       entry->next = OID_IS_NULL(old) ? OID_NULL : entry_at(old)->next;
       entry->key_bytes = key.size();
       entry->value_bytes = value.size();

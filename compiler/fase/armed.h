@@ -14,7 +14,8 @@ class Armed {
 
   // When the instruction is executed, behind the cut that precedes it if one does.
   // kPerhaps: by a section that the function was called in, from elsewhere.  kCertainly: on some
-  // way that the module itself has.
+  // way that the module itself has, be it one with a cut that is only made if what is written is
+  // persistent.
   Inside at(const llvm::Instruction& instruction) const { return at_.lookup(&instruction); }
 
   // When the function is called.

@@ -13,7 +13,7 @@
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "locals.h"
-#include "notes.h"
+#include "window.h"
 
 namespace pawl::compiler::fase {
 namespace {

@@ -6,18 +6,20 @@
 
 #include "accesses.h"
 #include "callees.h"
+#include "cut_state.h"
 #include "diagnostics.h"
 #include "faults.h"
-#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "scheme.h"
+#include "window.h"
 
 namespace pawl::compiler::fase {
 namespace {
@@ -25,21 +27,8 @@ namespace {
 // Cuts that are tried one by one for whether the others do without them.
 constexpr std::size_t kCutsTriedMax = 200;
 
-// What is so on some way to a point.
-struct State {
-  bool is_reached = false;
-  bool lacks_cut = false;  // since the last end of a region
-  llvm::BitVector reads;   // since the last cut
-
-  bool join(const State& other) {
-    if (!other.is_reached) return false;
-    const bool is_new = !is_reached || (other.lacks_cut && !lacks_cut) || other.reads.test(reads);
-    is_reached = true;
-    lacks_cut |= other.lacks_cut;
-    reads |= other.reads;
-    return is_new;
-  }
-};
+// Objects that cuts may ask for; writes to further ones have cuts that ask nothing.
+constexpr std::size_t kObjectsMax = 16;
 
 // Why a write must not be in the region that it is in.
 struct Violation {
@@ -54,7 +43,8 @@ class Cutter {
       : function_(function),
         sections_(sections),
         loops_(analyses.getResult<llvm::LoopAnalysis>(function)),
-        escapes_(analyses.getResult<llvm::DominatorTreeAnalysis>(function), &loops_),
+        dominators_(analyses.getResult<llvm::DominatorTreeAnalysis>(function)),
+        escapes_(dominators_, &loops_),
         aliases_(analyses.getResult<llvm::AAManager>(function), &escapes_),
         order_(&function) {
     // One instruction is many executions, in loops.
@@ -65,6 +55,7 @@ class Cutter {
         numbers_[&instruction] = static_cast<unsigned>(reads_.size());
         reads_.push_back(&instruction);
       }
+      note_object(instruction);
       if (sections.ends_region(instruction)) {
         for (const llvm::Loop* loop = loops_.getLoopFor(instruction.getParent()); loop != nullptr;
              loop = loop->getParentLoop()) {
@@ -78,16 +69,43 @@ class Cutter {
     while (add_cuts()) {
     }
     drop_needless();
+    make_conditional();
     std::vector<Cut> cuts;
     for (llvm::Instruction& instruction : llvm::instructions(function_)) {
       const auto found = cuts_.find(&instruction);
-      if (found != cuts_.end()) cuts.push_back({&instruction, found->second});
+      if (found == cuts_.end()) continue;
+      Cut& cut = cuts.emplace_back(Cut{&instruction, found->second.why, {}});
+      for (const unsigned object : found->second.objects) {
+        cut.only_for.push_back(objects_[object - 1]);
+      }
     }
     drop_cut(cuts);
     return cuts;
   }
 
  private:
+  struct Planned {
+    std::string why;
+    llvm::SmallVector<unsigned, 4> objects = {};  // made only if one is persistent; empty: always
+  };
+
+  void note_object(llvm::Instruction& instruction) {
+    const std::optional<Write> write = write_of(instruction);
+    if (!write || write->provenance != Provenance::kUnknown) return;
+    llvm::Value* object = object_of_address(write->pointer);
+    // Of an address that is a number there is nothing to ask.
+    if (llvm::isa<llvm::Constant>(object) || object_numbers_.contains(object)) return;
+    if (objects_.size() == kObjectsMax) return;
+    objects_.push_back(object);
+    object_numbers_[object] = static_cast<unsigned>(objects_.size());
+  }
+
+  // Of a write that is one only if the object is persistent.
+  unsigned object_number(const Write& write) const {
+    if (write.provenance != Provenance::kUnknown) return CutState::kAnyObject;
+    return object_numbers_.lookup(object_of_address(write.pointer));
+  }
+
   bool is_read(const llvm::Instruction& instruction) const {
     return (may_read(instruction) && !sections_.ends_region(instruction)) ||
            reads_root(instruction);
@@ -122,15 +140,16 @@ class Cutter {
     return llvm::isRefSet(aliases_.getModRefInfo(&read, written));
   }
 
-  std::optional<Violation> violation(llvm::Instruction& instruction, const State& state) {
+  std::optional<Violation> violation(llvm::Instruction& instruction, const CutState& state) {
     if (sections_.before(instruction) == Inside::kNever) return std::nullopt;
-    if (sets_root(instruction)) return violation_of_root(state);
+    if (sets_root(instruction)) return violation_of_root(state.since(CutState::kAnyObject));
     const std::optional<Write> write = write_of(instruction);
     if (!write || write->provenance == Provenance::kVolatile) return std::nullopt;
+    const SinceCut& since = state.since(object_number(*write));
     Violation found;
-    found.lacks_cut = state.lacks_cut;
+    found.lacks_cut = since.lacks_cut;
     const llvm::MemoryLocation written = for_all_turns(location_of(instruction, *write));
-    for (const unsigned read : state.reads.set_bits()) {
+    for (const unsigned read : since.reads.set_bits()) {
       if (reads_root(*reads_[read])) continue;
       if (may_read_from(*reads_[read], written)) found.reads.push_back(reads_[read]);
     }
@@ -139,10 +158,10 @@ class Cutter {
   }
 
   // Only pawl_fase_root() reads what pawl_fase_set_root() writes.
-  std::optional<Violation> violation_of_root(const State& state) const {
+  std::optional<Violation> violation_of_root(const SinceCut& since) const {
     Violation found;
-    found.lacks_cut = state.lacks_cut;
-    for (const unsigned read : state.reads.set_bits()) {
+    found.lacks_cut = since.lacks_cut;
+    for (const unsigned read : since.reads.set_bits()) {
       if (reads_root(*reads_[read])) found.reads.push_back(reads_[read]);
     }
     if (!found.lacks_cut && found.reads.empty()) return std::nullopt;
@@ -175,31 +194,35 @@ class Cutter {
 
   // Goes through the block; `is_final` is false while cuts are still looked for.  False when it
   // stops at a violation that a cut before a loop has mended.
-  bool walk(llvm::BasicBlock& block, State& state, bool adds) {
+  bool walk(llvm::BasicBlock& block, CutState& state, bool adds) {
     std::vector<const llvm::StoreInst*> written;
     for (llvm::Instruction& instruction : block) {
-      if (cuts_.contains(&instruction)) {
-        start_region(state, written);
-      } else if (const std::optional<Violation> found = violation(instruction, state)) {
+      if (const auto cut = cuts_.find(&instruction); cut != cuts_.end()) {
+        start_region(cut->second, state);
+        written.clear();
+      }
+      if (const std::optional<Violation> found = violation(instruction, state)) {
         if (!adds) return false;
         if (llvm::Instruction* place = place_before_loop(instruction, *found)) {
-          cuts_[place] = reason(instruction, *found);
+          cuts_[place] = {reason(instruction, *found)};
           return false;
         }
-        cuts_[&instruction] = reason(instruction, *found);
-        start_region(state, written);
+        cuts_[&instruction] = {reason(instruction, *found)};
+        state.cut();
+        written.clear();
       }
       if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(&instruction)) {
         written.push_back(store);
       }
       const auto number = numbers_.find(&instruction);
       if (number != numbers_.end() && !is_covered(instruction, written) && !has_fault("reads")) {
-        state.reads.set(number->second);
+        state.read(number->second);
       }
       if (sections_.ends_region(instruction) && !(has_fault("calls") && is_call(instruction))) {
-        start_region(state, written);
-        state.lacks_cut = true;
+        state.end_region();
+        written.clear();
       }
+      if (const unsigned object = object_numbers_.lookup(&instruction)) state.rename(object);
     }
     return true;
   }
@@ -209,10 +232,12 @@ class Cutter {
     return call != nullptr && callee_of(*call) != Callee::kLock;
   }
 
-  static void start_region(State& state, std::vector<const llvm::StoreInst*>& written) {
-    state.lacks_cut = false;
-    state.reads.reset();
-    written.clear();
+  static void start_region(const Planned& cut, CutState& state) {
+    if (cut.objects.empty()) {
+      state.cut();
+    } else {
+      state.cut_if_any(cut.objects);
+    }
   }
 
   bool is_next_turn(const llvm::BasicBlock& block, const llvm::BasicBlock& successor) const {
@@ -222,22 +247,18 @@ class Cutter {
 
   // To the fixed point of the states.  False when it stops at a violation (see walk()).
   bool flow(bool adds) {
-    std::map<const llvm::BasicBlock*, State> entries;
-    State& first = entries[&function_.getEntryBlock()];
-    first.is_reached = true;
-    first.lacks_cut = true;
-    first.reads.resize(static_cast<unsigned>(reads_.size()));
+    std::map<const llvm::BasicBlock*, CutState> entries;
+    entries[&function_.getEntryBlock()] = {static_cast<unsigned>(objects_.size()),
+                                           static_cast<unsigned>(reads_.size())};
     for (bool changed = true; changed;) {
       changed = false;
       for (llvm::BasicBlock* block : order_) {
-        State state = entries[block];
-        if (!state.is_reached) continue;
+        CutState state = entries[block];
+        if (!state.is_reached()) continue;
         if (!walk(*block, state, adds)) return false;
         for (llvm::BasicBlock* successor : llvm::successors(block)) {
-          State& entry = entries[successor];
-          entry.reads.resize(static_cast<unsigned>(reads_.size()));
           if (has_fault("loops") && is_next_turn(*block, *successor)) continue;
-          changed |= entry.join(state);
+          changed |= entries[successor].join(state);
         }
       }
     }
@@ -258,22 +279,64 @@ class Cutter {
       }
     }
     for (llvm::Instruction* place : places) {
-      const std::string why = cuts_[place];
+      Planned cut = cuts_[place];
       cuts_.erase(place);
-      if (!flow(/*adds=*/false)) cuts_[place] = why;
+      if (!flow(/*adds=*/false)) cuts_[place] = std::move(cut);
+    }
+  }
+
+  // Whether the object can be asked for before the instruction: it is known there, and asking is
+  // no error even where nothing is written to it.
+  bool can_be_asked(llvm::Value* object, llvm::Instruction& place) const {
+    if (!dominators_.dominates(object, &place)) return false;
+    const std::optional<Write> write = write_of(place);
+    return (write && object_of_address(write->pointer) == object) ||
+           llvm::isGuaranteedNotToBeUndefOrPoison(object, nullptr, &place, &dominators_);
+  }
+
+  // Cuts that only writes to memory need of which nobody knows whether it is persistent, such as
+  // the caller's `*result`: they are made if it is.
+  void make_conditional() {
+    if (cuts_.size() > kCutsTriedMax) return;
+    for (llvm::Instruction& place : llvm::instructions(function_)) {
+      const auto cut = cuts_.find(&place);
+      if (cut == cuts_.end()) continue;
+      auto& asked = cut->second.objects;
+      for (llvm::Value* object : objects_) {
+        if (can_be_asked(object, place)) asked.push_back(object_numbers_.lookup(object));
+      }
+      if (asked.empty()) continue;
+      if (has_fault("objects")) {
+        asked.resize(1);
+        continue;
+      }
+      if (!flow(/*adds=*/false)) {
+        asked.clear();
+        continue;
+      }
+      for (std::size_t i = asked.size(); i-- > 0 && asked.size() > 1;) {
+        const unsigned object = asked[i];
+        asked.erase(asked.begin() + static_cast<std::ptrdiff_t>(i));
+        if (!flow(/*adds=*/false)) {
+          asked.insert(asked.begin() + static_cast<std::ptrdiff_t>(i), object);
+        }
+      }
     }
   }
 
   llvm::Function& function_;
   const Sections& sections_;
   llvm::LoopInfo& loops_;
+  llvm::DominatorTree& dominators_;
   llvm::EarliestEscapeInfo escapes_;
   llvm::BatchAAResults aliases_;
   llvm::ReversePostOrderTraversal<llvm::Function*> order_;
   std::vector<const llvm::Instruction*> reads_;
   llvm::DenseMap<const llvm::Instruction*, unsigned> numbers_;
   llvm::DenseSet<const llvm::Loop*> loops_with_ends_;
-  std::map<const llvm::Instruction*, std::string> cuts_;
+  std::vector<llvm::Value*> objects_;
+  llvm::DenseMap<const llvm::Value*, unsigned> object_numbers_;  // from 1 on
+  std::map<const llvm::Instruction*, Planned> cuts_;
 };
 
 // JUSTDO's: each store is a region.
@@ -283,7 +346,10 @@ std::vector<Cut> cuts_before_stores(llvm::Function& function, const Sections& se
     if (sections.before(instruction) == Inside::kNever) continue;
     const std::optional<Write> write = write_of(instruction);
     if (!write || write->provenance == Provenance::kVolatile) continue;
-    cuts.push_back({&instruction, line_text(instruction) + " writes"});
+    Cut& cut = cuts.emplace_back(Cut{&instruction, line_text(instruction) + " writes", {}});
+    llvm::Value* object = object_of_address(write->pointer);
+    const bool is_to_ask = write->provenance == Provenance::kUnknown;
+    if (is_to_ask && !llvm::isa<llvm::Constant>(object)) cut.only_for.push_back(object);
   }
   return cuts;
 }

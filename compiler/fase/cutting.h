@@ -7,6 +7,9 @@
 // So what follows a cut can be executed again from there, as often as it takes.  The scheme is that
 // of De Kruijf et al. (PLDI 2012), with another choice of cuts: as late as possible, which in code
 // without branches is the least number, and before loops where that is enough.
+//
+// Where nobody knows whether what is written is persistent, and nothing else needs the cut, it is
+// made only if that is so when it is executed: what is written elsewhere is never resumed.
 #pragma once
 
 #include <string>
@@ -20,6 +23,9 @@ namespace pawl::compiler::fase {
 struct Cut {
   llvm::Instruction* before = nullptr;
   std::string why;
+  // Needed only if one of these, which are known there, leads into persistent memory; empty:
+  // always.
+  std::vector<llvm::Value*> only_for;
 };
 
 // In the order of the instructions.

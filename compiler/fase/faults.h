@@ -6,6 +6,7 @@
 //                          =loops      what the turn of a loop before has read is forgotten
 //                          =turns      in two turns of a loop an address is taken for the same
 //                          =calls      only releases and acquisitions of locks end regions
+//                          =objects    each cut asks for one object, whichever others need it
 //                          =live-ins   the first live-in of a region is not stored
 //                          =notes      the run-time is told of no store
 //   -mllvm -pawl-fase-unverified       the verifier does not look

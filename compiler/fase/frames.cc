@@ -10,8 +10,10 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "locks.h"
 #include "provenance.h"
+#include "window.h"
 
 namespace pawl::compiler::fase {
 namespace {
@@ -26,12 +28,27 @@ void return_where_caught(llvm::InvokeInst& invoke, RunTime& run_time) {
   builder.CreateCall(run_time.returned());
 }
 
+// Where the cut is made: always, or on the way on which it is needed.
+llvm::Instruction* place_of_cut(const Region& region) {
+  if (region.only_for.empty()) return region.at;
+  llvm::IRBuilder<> builder(region.at);
+  builder.SetCurrentDebugLocation(region.at->getDebugLoc());
+  llvm::Value* is_needed = nullptr;
+  for (llvm::Value* object : region.only_for) {
+    llvm::Value* is_persistent = is_in_window(builder, object);
+    is_needed = is_needed == nullptr ? is_persistent : builder.CreateOr(is_needed, is_persistent);
+  }
+  return llvm::SplitBlockAndInsertIfThen(is_needed, region.at, /*Unreachable=*/false);
+}
+
 void place(Region& region, unsigned number, RunTime& run_time, llvm::Constant* table) {
   llvm::IRBuilder<> builder(region.at);
   auto* no_live_ins = llvm::ConstantPointerNull::get(builder.getPtrTy());
   llvm::ConstantInt* number_value = builder.getInt32(number);
   switch (region.kind) {
     case RegionKind::kAtCut:
+      builder.SetInsertPoint(place_of_cut(region));
+      builder.SetCurrentDebugLocation(region.at->getDebugLoc());
       region.frame = builder.CreateCall(run_time.cut(), {table, number_value, no_live_ins});
       region.begins_behind = region.frame;
       break;

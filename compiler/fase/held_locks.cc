@@ -200,6 +200,16 @@ std::optional<Facts> on_the_way(const llvm::BasicBlock& from, const llvm::BasicB
   return arrived;
 }
 
+// What is returned says whether a lock is held, such as that of a function that tries to take one.
+bool tells_of_lock(const llvm::ReturnInst& end, const States& states) {
+  const llvm::Value* value = end.getReturnValue();
+  if (value == nullptr || states.size() < 2 || states.contains(HeldLocks::kMany)) return false;
+  const std::optional<bool> first = is_zero(value, states.begin()->second);
+  return first && std::all_of(std::next(states.begin()), states.end(), [&](const auto& state) {
+           return is_zero(value, state.second) == !*first;
+         });
+}
+
 }  // namespace
 
 HeldLocks::HeldLocks(const llvm::Function& function) {
@@ -235,10 +245,12 @@ void HeldLocks::flow(const llvm::Function& function) {
   }
   for (const llvm::BasicBlock* block : order) {
     const States states = through(*block, entries[block]);
-    if (!llvm::isa<llvm::ReturnInst>(block->getTerminator())) continue;
+    const auto* end = llvm::dyn_cast<llvm::ReturnInst>(block->getTerminator());
+    if (end == nullptr) continue;
     // Where none may be held, too, the program knows what cannot be seen here.
     const bool is_certain = !states.empty() && states.begin()->first != 0;
-    if (is_certain && states.begin()->first != kMany) returns_with_lock_ = block->getTerminator();
+    const bool is_counted = is_certain && states.begin()->first != kMany;
+    if (is_counted || tells_of_lock(*end, states)) returns_with_lock_ = end;
   }
 }
 

@@ -23,7 +23,7 @@ class HeldLocks {
   // The most that may be held just before the instruction, and just after it; 0 where none is.
   unsigned before(const llvm::Instruction& instruction) const;
   unsigned after(const llvm::Instruction& instruction) const;
-  // A way out of the function on which one of its locks is still held for certain, or null.
+  // A way out on which one of its locks is held for certain, or as the result says; or null.
   const llvm::Instruction* returns_with_lock() const { return returns_with_lock_; }
   bool takes_any() const { return takes_any_; }
   // True when it may release a lock that it has not taken: one of a caller's.

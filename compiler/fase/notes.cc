@@ -14,19 +14,10 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "window.h"
 
 namespace pawl::compiler::fase {
 namespace {
-
-// The start of the object that the pointer leads into, as far as that is known: no object is partly
-// in the window, and accesses to one object then ask the same.
-llvm::Value* to_compare(llvm::Value* pointer, const llvm::DataLayout& layout) {
-  llvm::APInt offset(layout.getIndexTypeSizeInBits(pointer->getType()), 0);
-  llvm::Value* base =
-      pointer->stripAndAccumulateConstantOffsets(layout, offset, /*AllowNonInbounds=*/false);
-  const bool is_usable = base->getType() == pointer->getType() && offset.isNonNegative();
-  return is_usable ? base : pointer;
-}
 
 // A note for more bytes than were stored costs the run-time little, as long as they are this near.
 constexpr std::int64_t kSpanMax = 256;
@@ -168,13 +159,6 @@ bool take(NotedWrites& noted, const NotedWrites::Part& part, const llvm::DataLay
 }
 
 }  // namespace
-
-llvm::Value* is_in_window(llvm::IRBuilderBase& builder, llvm::Value* pointer) {
-  const llvm::DataLayout& layout = builder.GetInsertBlock()->getModule()->getDataLayout();
-  llvm::Value* address = builder.CreatePtrToInt(to_compare(pointer, layout), builder.getInt64Ty());
-  return builder.CreateICmpULT(builder.CreateSub(address, builder.getInt64(kWindow)),
-                               builder.getInt64(kWindowBytes));
-}
 
 std::vector<NotedWrites> find_writes(const FunctionPlan& plan, const Sections& sections) {
   const llvm::DataLayout& layout = plan.function->getParent()->getDataLayout();

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "accesses.h"
-#include "llvm/IR/IRBuilder.h"
 #include "regions.h"
 #include "run_time_calls.h"
 #include "sections.h"
@@ -31,8 +30,5 @@ std::vector<NotedWrites> find_writes(const FunctionPlan& plan, const Sections& s
 
 // Frames are there already: what is added stands between a cut and its write.
 void emit_notes(const std::vector<NotedWrites>& writes, RunTime& run_time);
-
-// (uint64_t)pointer - PAWL_FASE_WINDOW < PAWL_FASE_WINDOW_BYTES
-llvm::Value* is_in_window(llvm::IRBuilderBase& builder, llvm::Value* pointer);
 
 }  // namespace pawl::compiler::fase

@@ -38,13 +38,14 @@ FunctionPlan plan_regions(llvm::Function& function, const Sections& sections,
                           llvm::FunctionAnalysisManager& analyses) {
   FunctionPlan plan;
   plan.function = &function;
-  llvm::DenseMap<const llvm::Instruction*, std::string> cuts;
-  for (Cut& cut : find_cuts(function, sections, analyses)) cuts[cut.before] = std::move(cut.why);
+  llvm::DenseMap<const llvm::Instruction*, Cut> cuts;
+  for (Cut& cut : find_cuts(function, sections, analyses)) cuts[cut.before] = std::move(cut);
   for (llvm::Instruction& instruction : llvm::instructions(function)) {
     const auto cut = cuts.find(&instruction);
     if (cut != cuts.end()) {
       Region& region = plan.regions.emplace_back(region_at(RegionKind::kAtCut, instruction));
-      region.why = std::move(cut->second);
+      region.why = std::move(cut->second.why);
+      region.only_for = std::move(cut->second.only_for);
     }
     if (const std::optional<RegionKind> kind = begins_region(instruction, sections)) {
       plan.regions.push_back(region_at(*kind, instruction));

@@ -17,6 +17,7 @@ struct Region {
   llvm::Instruction* at = nullptr;
   std::uint32_t line = 0;
   std::string why;
+  std::vector<llvm::Value*> only_for;  // of a cut: see cutting.h
 
   // Of the instrumented function: the call that logs the frame,
   llvm::CallInst* frame = nullptr;

@@ -25,7 +25,9 @@ void tell_regions(const FunctionPlan& plan) {
         " live-ins, " + std::to_string(region.live_ins.bytes(layout)) + " bytes";
     switch (region.kind) {
       case RegionKind::kAtCut:
-        remark(*region.frame, "a cut: " + region.why + " (" + live_ins + ")");
+        remark(*region.frame,
+               (region.only_for.empty() ? "a cut: " : "a cut, if that is persistent: ") +
+                   region.why + " (" + live_ins + ")");
         break;
       case RegionKind::kAfterUnlock:
         remark(*region.frame, "a region begins after this release (" + live_ins + ")");

@@ -27,8 +27,11 @@ struct FunctionScene {
   }
 
   template <typename Visitor>
-  void backward(const llvm::Instruction& from, Visitor& visitor) const {
-    Walk<Visitor>(budget, back_edges, visitor).backward(from, start());
+  void backward(const llvm::Instruction& from, Visitor& visitor,
+                const llvm::Value* object = nullptr) const {
+    WayState way = start();
+    way.object = object;
+    Walk<Visitor>(budget, back_edges, visitor).backward(from, way);
   }
   template <typename Visitor>
   void forward(const llvm::Instruction& from, Visitor& visitor) const {

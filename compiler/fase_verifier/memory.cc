@@ -315,6 +315,7 @@ llvm::MemoryLocation Aliasing::location_of(const Access& access, bool has_looped
 bool Aliasing::may_overwrite(const Access& write, const Access& read, bool has_looped) {
   if (write.is_root || read.is_root) return write.is_root && read.is_root;
   if (write.pointer == nullptr || read.pointer == nullptr) return true;
+  if (new_blocks_.are_apart(object_of(write.pointer), object_of(read.pointer))) return false;
   llvm::BatchAAResults& analysis = has_looped ? any_turn_ : same_turn_;
   return analysis.alias(location_of(write, has_looped), location_of(read, has_looped)) !=
          llvm::AliasResult::NoAlias;

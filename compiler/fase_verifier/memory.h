@@ -9,6 +9,7 @@
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/MemoryLocation.h"
 #include "llvm/IR/Instructions.h"
+#include "new_blocks.h"
 
 namespace pawl::compiler::fase_verifier {
 
@@ -66,7 +67,9 @@ bool depends_on(const Access& access, const llvm::Instruction& value);
 // Aliasing, for two accesses of which one comes after the other.
 class Aliasing {
  public:
-  explicit Aliasing(llvm::AAResults& analysis) : same_turn_(analysis), any_turn_(analysis) {
+  Aliasing(llvm::AAResults& analysis, const llvm::DominatorTree& dominators,
+           const llvm::LoopInfo& loops)
+      : new_blocks_(dominators, loops), same_turn_(analysis), any_turn_(analysis) {
     any_turn_.enableCrossIterationMode();
   }
   ~Aliasing();
@@ -87,6 +90,7 @@ class Aliasing {
   llvm::DenseMap<std::pair<const llvm::Instruction*, const llvm::Value*>, const llvm::Value*>
       known_addresses_;
   llvm::SmallVector<llvm::Instruction*, 8> addresses_;
+  NewBlocks new_blocks_;
   llvm::BatchAAResults same_turn_;
   llvm::BatchAAResults any_turn_;
 };

@@ -17,7 +17,20 @@ std::uint64_t number(const llvm::Constant* constant) {
   return integer == nullptr ? 0 : integer->getZExtValue();
 }
 
-// Uses that call nothing: tables, names for the linker.
+// Uses that call nothing in a section: tables, names for the linker, and constructors, which come
+// before all of them.
+bool is_harmless(const llvm::Constant& constant) {
+  if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(&constant)) {
+    return variable->getSection() == kSection || variable->getSection() == "llvm.metadata" ||
+           variable->getName() == "llvm.global_ctors";
+  }
+  if (llvm::isa<llvm::GlobalValue>(constant)) return false;
+  return llvm::all_of(constant.users(), [](const llvm::User* user) {
+    const auto* of = llvm::dyn_cast<llvm::Constant>(user);
+    return of != nullptr && is_harmless(*of);
+  });
+}
+
 bool is_address_taken(const llvm::Value& value) {
   for (const llvm::Use& use : value.uses()) {
     const llvm::User* user = use.getUser();
@@ -30,13 +43,7 @@ bool is_address_taken(const llvm::Value& value) {
       return true;
     }
     const auto* constant = llvm::dyn_cast<llvm::Constant>(user);
-    if (constant == nullptr) return true;
-    for (const llvm::User* of : constant->users()) {
-      const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(of);
-      const bool is_harmless = variable != nullptr && (variable->getSection() == kSection ||
-                                                       variable->getSection() == "llvm.metadata");
-      if (!is_harmless) return true;
-    }
+    if (constant == nullptr || !is_harmless(*constant)) return true;
   }
   return false;
 }

@@ -5,6 +5,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "report.h"
+#include "window_facts.h"
 
 namespace pawl::compiler::fase_verifier {
 namespace {
@@ -96,6 +97,7 @@ class RegionSearch {
     }
     note_readers(instruction, way);
     if (&instruction == object_) way.mark |= kRecomputed;
+    if (&instruction == way.object && !llvm::isa<llvm::PHINode>(instruction)) way.object = nullptr;
     if (&instruction == allocation_) way.mark |= kUnallocated;
     return true;
   }
@@ -106,7 +108,16 @@ class RegionSearch {
       if (*kind != kAtCut) forced_ends_.insert(from.getTerminator());
       return false;
     }
-    return true;
+    // In a resume form addresses are loaded that were computed from one another.  That the cut asks
+    // for the right ones is seen in the function itself.
+    const bool is_resumed = scene_.facts.resumed_by(scene_.function) != nullptr;
+    if (is_resumed && is_past_asked_cut(from, to)) return false;
+    const auto* choice = llvm::dyn_cast_or_null<llvm::PHINode>(way.object);
+    if (choice != nullptr && choice->getParent() == &to) {
+      way.object = object_of(choice->getIncomingValueForBlock(&from));
+    }
+    // What is written is volatile on this way: it needs no cut.
+    return way.object == nullptr || in_window(from, to, way.object) != std::optional(false);
   }
 
   void end(const llvm::BasicBlock& block, const WayState&) {
@@ -215,7 +226,7 @@ void check_itself(const FunctionScene& scene, const Access& write) {
 
 void check_write(const FunctionScene& scene, const Access& write) {
   RegionSearch search(scene, write);
-  scene.backward(*write.by, search);
+  scene.backward(*write.by, search, write.pointer == nullptr ? nullptr : object_of(write.pointer));
   for (const llvm::Instruction* end : search.forced_ends()) {
     report(*write.by, 'b',
            "no region begins between " + name_of(*end) + " and what is stored here (" +

@@ -35,7 +35,9 @@ llvm::PreservedAnalyses VerifierPass::run(llvm::Module& module,
   const ModuleFacts facts(module);
   for (llvm::Function& function : module) {
     if (function.isDeclaration()) continue;
-    Aliasing aliasing(functions.getResult<llvm::AAManager>(function));
+    Aliasing aliasing(functions.getResult<llvm::AAManager>(function),
+                      functions.getResult<llvm::DominatorTreeAnalysis>(function),
+                      functions.getResult<llvm::LoopAnalysis>(function));
     Budget budget;
     const FunctionScene scene{
         .function = function,

@@ -35,6 +35,8 @@ struct WayState {
   unsigned mark = 0;
   // A lock that the way did not get.
   const llvm::Instruction* failed = nullptr;
+  // What the search is about, by the name that it has on this way; null: by none.
+  const llvm::Value* object = nullptr;
 
   bool operator==(const WayState&) const = default;
 };

@@ -1,6 +1,7 @@
 #include "window_facts.h"
 
 #include "abi_calls.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Operator.h"
 #include "llvm/IR/PatternMatch.h"
@@ -9,7 +10,7 @@
 namespace pawl::compiler::fase_verifier {
 namespace {
 
-constexpr unsigned kConditionDepth = 8;
+constexpr unsigned kConditionDepth = 32;
 
 // Of (uint64_t)address - kWindow; or null.  Constants come as expressions of the same form.
 const llvm::Value* address_of_distance(const llvm::Value* value) {
@@ -49,7 +50,32 @@ std::optional<bool> says(const llvm::Value* condition, bool value, const llvm::V
   return std::nullopt;
 }
 
+// Whether addresses are in the window, one or several, and nothing else.
+bool asks_for_window(const llvm::Value* condition, unsigned depth) {
+  using namespace llvm::PatternMatch;
+  const llvm::Value* first = nullptr;
+  const llvm::Value* second = nullptr;
+  if (depth == 0) return false;
+  if (match(condition, m_LogicalOr(m_Value(first), m_Value(second)))) {
+    return asks_for_window(first, depth - 1) && asks_for_window(second, depth - 1);
+  }
+  llvm::CmpInst::Predicate predicate;
+  return match(condition, m_ICmp(predicate, m_Value(first), m_SpecificInt(kWindowBytes))) &&
+         predicate == llvm::CmpInst::ICMP_ULT && address_of_distance(first) != nullptr;
+}
+
 }  // namespace
+
+bool is_past_asked_cut(const llvm::BasicBlock& from, const llvm::BasicBlock& to) {
+  const auto* branch = llvm::dyn_cast<llvm::BranchInst>(from.getTerminator());
+  if (branch == nullptr || branch->isUnconditional() || branch->getSuccessor(1) != &to) {
+    return false;
+  }
+  const bool has_cut = llvm::any_of(*branch->getSuccessor(0), [](const llvm::Instruction& at) {
+    return abi_call(at) == AbiCall::kCut;
+  });
+  return has_cut && asks_for_window(branch->getCondition(), kConditionDepth);
+}
 
 std::optional<bool> in_window(const llvm::BasicBlock& from, const llvm::BasicBlock& to,
                               const llvm::Value* pointer) {

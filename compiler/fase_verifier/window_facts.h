@@ -12,4 +12,8 @@ namespace pawl::compiler::fase_verifier {
 std::optional<bool> in_window(const llvm::BasicBlock& from, const llvm::BasicBlock& to,
                               const llvm::Value* pointer);
 
+// Going from the one block to the other leaves out a cut that is made if something is in the
+// window.
+bool is_past_asked_cut(const llvm::BasicBlock& from, const llvm::BasicBlock& to);
+
 }  // namespace pawl::compiler::fase_verifier

@@ -42,7 +42,7 @@ constexpr std::size_t kSamplesMax = 10'000'000;
 volatile std::sig_atomic_t stop_asked = 0;
 void ask_to_stop(int) { stop_asked = 1; }
 
-struct Arguments {
+struct BenchArguments {
   std::string directory = ".";
   std::uint32_t pages = 1;
   std::uint32_t seconds = 2;
@@ -111,7 +111,8 @@ void dirty(char* memory, std::uint32_t pages, std::mt19937_64& random) {
   }
 }
 
-Status take_turns(std::vector<System>& systems, const Arguments& arguments, Progress& progress) {
+Status take_turns(std::vector<System>& systems, const BenchArguments& arguments,
+                  Progress& progress) {
   const auto turn = std::chrono::duration<double>(static_cast<double>(arguments.seconds) / kTurns);
   const std::uint64_t turns = kTurns * systems.size();
   for (std::uint64_t i = 0; i < turns && stop_asked == 0; ++i) {
@@ -130,7 +131,7 @@ Status take_turns(std::vector<System>& systems, const Arguments& arguments, Prog
   return {};
 }
 
-void report(std::vector<System>& systems, const Arguments& arguments) {
+void report(std::vector<System>& systems, const BenchArguments& arguments) {
   Json rows = Json::array();
   if (!arguments.json) {
     fmt::print("{} of {} changed bytes a commit, in 64 MiB, in {}\n\n",
@@ -178,7 +179,7 @@ Status from_pawl(const char* what) {
   return Status::failure(errno, std::string(what) + ": " + ::pawl_last_error());
 }
 
-Status measure(const Arguments& arguments, Progress& progress, std::vector<System>& systems) {
+Status measure(const BenchArguments& arguments, Progress& progress, std::vector<System>& systems) {
   TemporaryFiles files;
   PAWL_TRY(files.make(arguments.directory));
   Result<Descriptor> floor_file = files.file("floor", O_DIRECT);
@@ -245,7 +246,7 @@ Status measure(const Arguments& arguments, Progress& progress, std::vector<Syste
   return take_turns(systems, arguments, progress);
 }
 
-int bench(Arguments arguments) {
+int bench(BenchArguments arguments) {
   std::array<char, PATH_MAX> real{};
   if (::realpath(arguments.directory.c_str(), real.data()) == nullptr) {
     complain("bench", Status::from_errno(errno, "cannot find " + arguments.directory).text());
@@ -271,7 +272,7 @@ int bench(Arguments arguments) {
 }  // namespace
 
 void add_bench(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<BenchArguments>();
   CLI::App* verb = app.add_subcommand("bench", "Measure commits per second on a directory's disk");
   verb->add_option("--dir", arguments->directory, "Where to measure; needs 256 MiB for a while")
       ->capture_default_str();

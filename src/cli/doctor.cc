@@ -23,7 +23,7 @@ namespace pawl::cli {
 
 namespace {
 
-struct Arguments {
+struct DoctorArguments {
   std::string directory = ".";
   bool json = false;
   std::vector<std::string> globs;  // with a command only
@@ -106,7 +106,7 @@ void print_text(const Findings& findings, const std::string& directory) {
   }
 }
 
-int doctor(const Arguments& arguments) {
+int doctor(const DoctorArguments& arguments) {
   Result<FileSystemFacts> facts = look_at_directory(arguments.directory);
   if (!facts.ok()) {
     complain("doctor", facts.status().text());
@@ -129,7 +129,7 @@ int doctor(const Arguments& arguments) {
   return safe ? kExitOk : kExitUnsafe;
 }
 
-int watch_command(const Arguments& arguments, const std::vector<std::string>& command) {
+int watch_command(const DoctorArguments& arguments, const std::vector<std::string>& command) {
   if (command.empty()) {
     complain("doctor", "no program named; write: pawl doctor [OPTIONS] -- PROGRAM ARGS...");
     return kExitUsage;
@@ -147,7 +147,7 @@ int watch_command(const Arguments& arguments, const std::vector<std::string>& co
 }  // namespace
 
 void add_doctor(CLI::App& app, int& exit_code, const AfterDashes& after_dashes) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<DoctorArguments>();
   CLI::App* verb =
       app.add_subcommand("doctor",
                          "Say what the kernel, the file system and the disk allow, and what is "

@@ -20,7 +20,7 @@ namespace {
 // A damaged heap may have a fault in every page; more lines than this help nobody.
 constexpr std::size_t kFaultsToldMax = 100;
 
-struct Arguments {
+struct HeapArguments {
   std::string file;
   bool json = false;
 };
@@ -64,7 +64,7 @@ Opened open_heap(const char* verb, const std::string& file) {
   return opened;
 }
 
-int check(const Arguments& arguments) {
+int check(const HeapArguments& arguments) {
   const Opened opened = open_heap("heap check", arguments.file);
   if (opened.heap == nullptr) return opened.exit_code;
   std::vector<std::string> told;
@@ -106,7 +106,7 @@ std::vector<std::pair<std::string, const heap_format::NamedRoot*>> named_roots(
   return found;
 }
 
-Json as_json(const Arguments& arguments, const Opened& opened,
+Json as_json(const HeapArguments& arguments, const Opened& opened,
              const pawl_heap_information& information) {
   Json json{{"file", arguments.file},
             {"state", state_name(opened.state)},
@@ -155,7 +155,7 @@ std::string on_one_line(std::string_view text) {
   return safe;
 }
 
-void print_text(const Arguments& arguments, const Opened& opened,
+void print_text(const HeapArguments& arguments, const Opened& opened,
                 const pawl_heap_information& information) {
   const auto amount = [](const char* name, std::uint64_t bytes, const std::string& more) {
     fmt::print("{:<13} {}{}\n", name, size_text(bytes), more);
@@ -193,7 +193,7 @@ void print_text(const Arguments& arguments, const Opened& opened,
   }
 }
 
-int info(const Arguments& arguments) {
+int heap_info(const HeapArguments& arguments) {
   const Opened opened = open_heap("heap info", arguments.file);
   if (opened.heap == nullptr) return opened.exit_code;
   pawl_heap_information information;
@@ -209,11 +209,11 @@ int info(const Arguments& arguments) {
   return kExitOk;
 }
 
-using Verb = int (*)(const Arguments& arguments);
+using Verb = int (*)(const HeapArguments& arguments);
 
 void add(CLI::App& heap, const char* name, const char* what, const char* footer, Verb run,
          int& exit_code) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<HeapArguments>();
   CLI::App* verb = heap.add_subcommand(name, what);
   verb->add_option("FILE", arguments->file, "The heap's file (not its journal)")->required();
   verb->add_flag("--json", arguments->json, "Answer in JSON");
@@ -233,7 +233,7 @@ void add_heap(CLI::App& app, int& exit_code) {
   add(*heap, "info", "Show what of a heap is used and free, by size, and its roots",
       "Example:\n  pawl heap info words.heap\n"
       "Exit codes: 0 done, 10 damaged heap; 4 to 8 as 'pawl verify'; 1 cannot look.",
-      info, exit_code);
+      heap_info, exit_code);
 }
 
 }  // namespace pawl::cli

@@ -10,7 +10,7 @@ namespace pawl::cli {
 
 namespace {
 
-struct Arguments {
+struct InfoArguments {
   std::string file;
   bool json = false;
 };
@@ -96,7 +96,7 @@ void print_text(const Look& look) {
   fmt::print("state       {}: {}\n", state_name(look.state), look.explanation);
 }
 
-int info(const Arguments& arguments) {
+int info(const InfoArguments& arguments) {
   Result<Look> look = [&] {
     Progress progress("reading the journal of " + arguments.file);
     return look_at_file(arguments.file, true, progress, {});
@@ -116,7 +116,7 @@ int info(const Arguments& arguments) {
 }  // namespace
 
 void add_info(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<InfoArguments>();
   CLI::App* verb = app.add_subcommand(
       "info", "Show a file's mark and journal, who has it, and what the next open will do");
   verb->add_option("FILE", arguments->file, "The file (not its journal)")->required();

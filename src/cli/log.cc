@@ -10,7 +10,7 @@ namespace pawl::cli {
 
 namespace {
 
-struct Arguments {
+struct LogArguments {
   std::string file;
   bool json = false;
 };
@@ -89,7 +89,7 @@ int exit_code_of_log(State state) {
   return exit_code_of(state);
 }
 
-int log(const Arguments& arguments) {
+int log(const LogArguments& arguments) {
   // Records are told one by one: a journal may hold more of them than fit into memory.
   std::uint64_t told = 0;
   if (arguments.json) fmt::print("{{\n  \"records\": [");
@@ -128,7 +128,7 @@ int log(const Arguments& arguments) {
 }  // namespace
 
 void add_log(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<LogArguments>();
   CLI::App* verb = app.add_subcommand(
       "log", "Show the commits that the file may not have received yet, one line a record");
   verb->add_option("FILE", arguments->file, "The file (not its journal)")->required();

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kKeptJournalsMax = 100;  // names tried for a damaged journal that is put aside
 
-struct Arguments {
+struct RecoverArguments {
   std::vector<std::string> files;
   bool json = false;
   bool accept_loss = false;
@@ -165,7 +165,7 @@ Outcome recover_one(const std::string& file, bool accept_loss) {
   return outcome;
 }
 
-int recover_all(const Arguments& arguments) {
+int recover_all(const RecoverArguments& arguments) {
   int code = kExitOk;
   Json results = Json::array();
   for (const std::string& file : arguments.files) {
@@ -190,7 +190,7 @@ int recover_all(const Arguments& arguments) {
 }  // namespace
 
 void add_recover(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<RecoverArguments>();
   CLI::App* verb = app.add_subcommand(
       "recover", "Bring files that a crash left behind to their last durable state");
   verb->add_option("FILE", arguments->files, "The files (not their journals)")->required();

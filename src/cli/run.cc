@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kGlobsMax = 256;  // the preload face takes no more
 
-struct Arguments {
+struct RunArguments {
   std::vector<std::string> globs;
   std::string tracker;
   std::string apply;
@@ -74,7 +74,7 @@ Result<std::vector<std::string>> command_line(std::vector<std::string> words,
   return words;
 }
 
-int run(const Arguments& arguments, const std::vector<std::string>& command) {
+int run(const RunArguments& arguments, const std::vector<std::string>& command) {
   if (command.empty()) {
     complain("run", "no program named; write: pawl run [OPTIONS] -- PROGRAM ARGS...");
     return kExitUsage;
@@ -121,7 +121,7 @@ int run(const Arguments& arguments, const std::vector<std::string>& command) {
 }  // namespace
 
 void add_run(CLI::App& app, int& exit_code, const AfterDashes& after_dashes) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<RunArguments>();
   CLI::App* verb = app.add_subcommand(
       "run", "Run a program unmodified, with its shared file mappings made atomic");
   verb->add_option("--atomic", arguments->globs,

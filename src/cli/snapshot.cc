@@ -12,7 +12,7 @@ namespace pawl::cli {
 
 namespace {
 
-struct Arguments {
+struct SnapshotArguments {
   std::string file;
   std::string to;
   bool force = false;
@@ -38,7 +38,7 @@ int code_of_failure(const Status& failure, const std::string& file) {
   }
 }
 
-int make_snapshot(const Arguments& arguments) {
+int make_snapshot(const SnapshotArguments& arguments) {
   const Result<snapshot::Copied> made =
       snapshot::make_snapshot(arguments.file, arguments.to, arguments.force);
   if (!made.ok()) {
@@ -64,7 +64,7 @@ int make_snapshot(const Arguments& arguments) {
 }  // namespace
 
 void add_snapshot(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<SnapshotArguments>();
   CLI::App* verb = app.add_subcommand(
       "snapshot", "Copy a file as its last durable commit left it, while it is in use or not");
   verb->add_option("FILE", arguments->file, "The file (not its journal)")->required();

@@ -10,12 +10,12 @@ namespace pawl::cli {
 
 namespace {
 
-struct Arguments {
+struct VerifyArguments {
   std::string file;
   bool json = false;
 };
 
-int verify(const Arguments& arguments) {
+int verify(const VerifyArguments& arguments) {
   Result<Look> looked = [&] {
     Progress progress("verifying " + arguments.file);
     return look_at_file(arguments.file, false, progress, {});
@@ -43,7 +43,7 @@ int verify(const Arguments& arguments) {
 }  // namespace
 
 void add_verify(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<VerifyArguments>();
   CLI::App* verb = app.add_subcommand(
       "verify", "Check a file's journal and mark and their bond; change nothing");
   verb->add_option("FILE", arguments->file, "The file (not its journal)")->required();

@@ -170,16 +170,24 @@ void Blocks::cancel_free(std::uint64_t address) {
   PAWL_ASSERT(cancelled);
 }
 
-void Blocks::set_used(std::uint64_t address) {
+ChunkTable::Place Blocks::place_of(std::uint64_t address) const {
   const auto place = table_.find(address);
   PAWL_ASSERT(place.has_value());
-  table_.set_used(*place, true);
+  return *place;
+}
+
+void Blocks::mark_used(std::uint64_t address) { table_.set_used(place_of(address), true); }
+void Blocks::mark_free(std::uint64_t address) { table_.set_used(place_of(address), false); }
+void Blocks::flush_mark(std::uint64_t address) { table_.flush_used(place_of(address)); }
+
+void Blocks::set_used(std::uint64_t address) {
+  mark_used(address);
+  flush_mark(address);
 }
 
 void Blocks::set_free(std::uint64_t address) {
-  const auto place = table_.find(address);
-  PAWL_ASSERT(place.has_value());
-  table_.set_used(*place, false);
+  mark_free(address);
+  flush_mark(address);
 }
 
 void Blocks::give_back(std::uint64_t address) {

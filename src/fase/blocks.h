@@ -6,7 +6,10 @@
 //
 //   allocates   reserve()
 //   frees       begin_free()
-//   ends        set_used() and set_free() for all of its list, and a fence; then it logs its end,
+//   ends        set_used() for what it allocated, and a fence; then it logs its end with what it
+//               frees, and a fence; then mark_free() for that, with a fence in the next FASE, and
+//               give_back() when the end is no more
+//   publishes   set_used() and set_free() for all of its list, and a fence; then it logs a frame,
 //               and a fence; then give_back() for what it freed
 //   never armed give_back() for what it reserved, cancel_free() for what it was to free
 //
@@ -103,6 +106,10 @@ class Blocks {
   // is read or changed, so that recovery can call before anything is known of the heap.
   void set_used(std::uint64_t address);
   void set_free(std::uint64_t address);
+  // The same in two steps: to write a line back and to change another is to wait for the first.
+  void mark_used(std::uint64_t address);
+  void mark_free(std::uint64_t address);
+  void flush_mark(std::uint64_t address);
 
   // The block, whose bit is clear for good, may be handed out.
   void give_back(std::uint64_t address);
@@ -130,6 +137,7 @@ class Blocks {
 
   Blocks(BlocksArea area, DirectMemory& memory);
 
+  ChunkTable::Place place_of(std::uint64_t address) const;
   Result<Shard*> shard();
   Result<std::uint64_t> reserve_small(std::uint8_t size_class);
   Result<std::uint64_t> reserve_large(std::uint64_t size_bytes);

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <mutex>
 
@@ -51,6 +52,15 @@ Status read_twice(int& percent) {
   return {};
 }
 
+// What the scheme undo is compared as.  Of programs only that are compiled for it.
+Status read_undo(bool& is_atlas) {
+  const char* const value = std::getenv("PAWL_FASE_UNDO");
+  if (value == nullptr) return {};
+  is_atlas = std::strcmp(value, "atlas") == 0;
+  if (is_atlas) return {};
+  return invalid(std::string("PAWL_FASE_UNDO=") + value + " is not understood: it takes atlas");
+}
+
 Result<FileOptions> understand(const pawl_fase_options* given) {
   pawl_fase_options defaults;
   if (given == nullptr) {
@@ -68,9 +78,12 @@ Result<FileOptions> understand(const pawl_fase_options* given) {
   constexpr std::uint64_t kUnit = std::uint64_t{64} << 10;
   if (given->unprotected != 0 && given->unprotected != 1)
     return invalid("unprotected must be 0 or 1");
+  bool undo_is_atlas = false;
+  PAWL_TRY(read_undo(undo_is_atlas));
   return FileOptions{.heap_bytes = pawl::round_up(given->size_bytes_max, kUnit),
                      .twice_percent = given->twice_percent,
-                     .is_unprotected = given->unprotected != 0};
+                     .is_unprotected = given->unprotected != 0,
+                     .undo_is_atlas = undo_is_atlas};
 }
 
 // The file of the handle: that of this thread's recovery, or the open one.

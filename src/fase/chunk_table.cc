@@ -154,16 +154,25 @@ bool ChunkTable::is_used(const Place& place) const {
   return (used_bits(place.chunk, place.index / 64) >> place.index % 64 & 1) != 0;
 }
 
+std::uint64_t& ChunkTable::used_word(const Place& place) const {
+  return place.word.kind == ChunkKind::large ? table_word(place.chunk)
+                                             : map_word(place.chunk, place.index / 64);
+}
+
 void ChunkTable::set_used(const Place& place, bool used) {
-  const bool large = place.word.kind == ChunkKind::large;
-  std::uint64_t& word = large ? table_word(place.chunk) : map_word(place.chunk, place.index / 64);
-  const std::atomic_ref bits(word);
-  const std::uint64_t bit = large ? kLargeUsedBit : std::uint64_t{1} << place.index % 64;
+  std::uint64_t& word = used_word(place);
+  const std::uint64_t bit =
+      place.word.kind == ChunkKind::large ? kLargeUsedBit : std::uint64_t{1} << place.index % 64;
   if (used)
-    bits.fetch_or(bit, std::memory_order_release);
+    std::atomic_ref(word).fetch_or(bit, std::memory_order_release);
   else
-    bits.fetch_and(~bit, std::memory_order_release);
-  tell_and_flush(word);
+    std::atomic_ref(word).fetch_and(~bit, std::memory_order_release);
+  memory_.tell_stored(&word, sizeof word);
+}
+
+void ChunkTable::flush_used(const Place& place) {
+  const std::uint64_t& word = used_word(place);
+  memory_.flush(reinterpret_cast<const std::byte*>(&word), sizeof word);
 }
 
 }  // namespace pawl::fase

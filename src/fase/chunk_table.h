@@ -67,14 +67,17 @@ class ChunkTable {
   std::optional<Place> find(std::uint64_t address) const;
   std::uint64_t size_bytes(const Place& place) const;
   bool is_used(const Place& place) const;
-  // Flushed.  The other bits of the word belong to other threads and stay as they are.
+  // Not flushed.  The other bits of the word belong to other threads and stay as they are.
   void set_used(const Place& place, bool used);
+  void flush_used(const Place& place);
 
   void fence() { memory_.fence(); }
 
  private:
   std::uint64_t& table_word(std::uint32_t chunk) const;
   std::uint64_t& map_word(std::uint32_t chunk, std::uint32_t word) const;
+  // The word that has the bit.
+  std::uint64_t& used_word(const Place& place) const;
   // A word that was stored just now.
   void tell_and_flush(const std::uint64_t& word);
 

@@ -108,7 +108,7 @@ int wait(void* condition, void* mutex, std::optional<Until> until) {
                 "into the file");
   }
   if (!is_ours) {
-    thread.remove_lock(held, {});
+    thread.remove_lock(held, {}, nullptr);
     if (leave_before_wait(thread, mutex, held)) return 0;
     const int outcome = really_wait(condition, mutex, until);
     thread.add_lock(held);
@@ -118,7 +118,7 @@ int wait(void* condition, void* mutex, std::optional<Until> until) {
   if (until && until->clock == kOfCondition) until->clock = words->clock();
   const std::uint32_t run = run_of(thread);
   // In recovery the FASE ends here.
-  thread.remove_lock(held, {});
+  thread.remove_lock(held, {}, nullptr);
   if (leave_before_wait(thread, mutex, held)) return 0;
   const std::uint32_t begun = words->begin_wait(run);
   release_mutex(thread, mutex);

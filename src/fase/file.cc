@@ -112,6 +112,7 @@ Result<std::unique_ptr<File>> File::open(const char* path, const FileOptions& op
       new File(std::move(named.value()),
                std::make_unique<DirectMemory>(std::move(memory.value()), observer()), is_persistent,
                scheme));
+  file->undo_is_atlas_ = options.undo_is_atlas;
   PAWL_TRY(file->lock());
   PAWL_TRY(file->find(options));
   PAWL_TRY(file->recover());
@@ -302,26 +303,25 @@ std::uint32_t File::logs_used() const {
 
 Result<std::uint32_t> File::take_log() {
   const std::lock_guard lock(logs_mutex_);
-  const auto free = std::find(is_log_taken_.begin(), is_log_taken_.end(), false);
-  if (free == is_log_taken_.end()) {
+  const auto free = std::ranges::find(logs_, false, &LogState::is_taken);
+  if (free == logs_.end()) {
     return Status::failure(ENOMEM, "more than " + std::to_string(kThreadsMax) +
                                        " threads have used failure-atomic sections and not ended");
   }
-  const auto index = static_cast<std::uint32_t>(free - is_log_taken_.begin());
+  const auto index = static_cast<std::uint32_t>(free - logs_.begin());
   if (scheme_ == Scheme::undo || scheme_ == Scheme::justdo)
     PAWL_TRY(take_space(kSchemeLogsOffset + index * kSchemeLogBytes, kSchemeLogBytes));
-  *free = true;
+  free->is_taken = true;
   if (index >= logs_used()) {
-    next_numbers_[index] = header_->scheme.undone_below + 1;
+    free->next_number = header_->scheme.undone_below + 1;
     store_durably(header_->logs_used, index + 1);
   }
   return index;
 }
 
-void File::give_back_log(std::uint32_t index, std::uint64_t next_number) {
+void File::give_back_log(std::uint32_t index, std::uint64_t next_number, std::uint8_t end_place) {
   const std::lock_guard lock(logs_mutex_);
-  next_numbers_[index] = next_number;
-  is_log_taken_[index] = false;
+  logs_[index] = {.is_taken = false, .next_number = next_number, .end_place = end_place};
 }
 
 // ------------------------------------------------------------------------------------------
@@ -375,15 +375,43 @@ Status File::recover() {
   if (scheme > static_cast<std::uint64_t>(Scheme::unprotected)) {
     return Status::failure(ENOTSUP, path() + " has logs of a scheme that this Pawl does not know");
   }
+  std::vector<FoundLog> found;
   std::vector<OpenFase> open;
   for (std::uint32_t i = 0; i < logs_used(); ++i) {
-    FoundLog found = read_log(log(i));
-    next_numbers_[i] = found.next_number;
-    if (!found.chain.empty()) open.push_back({i, std::move(found)});
+    found.push_back(read_log(log(i)));
+    logs_[i].next_number = found[i].next_number;
+    logs_[i].end_place = found[i].end_place;
+    if (!found[i].chain.empty()) open.push_back({i, found[i]});
   }
   // Of one scheme at most: a run begins when all FASEs of that before are finished.
   if (scheme == static_cast<std::uint64_t>(Scheme::undo)) return undo_interrupted();
+  if (!open.empty()) PAWL_TRY(check_can_finish(open));
+  PAWL_TRY(complete_ends(found));
   return open.empty() ? Status{} : finish_interrupted(open);
+}
+
+// What ended FASEs free is free, whether they came so far or not.  An end that stays the last of
+// its log would be completed again: so it must not be when somebody else has the blocks.  Of a FASE
+// that is open now the end takes its place.
+Status File::complete_ends(const std::vector<FoundLog>& found) {
+  std::vector<std::uint64_t> unused;
+  for (const FoundLog& of : found) {
+    for (const std::uint64_t block : of.freed) {
+      PAWL_TRY(blocks_->keep(block));
+      blocks_->set_free(block);
+      if (of.chain.empty()) unused.push_back(block);
+    }
+  }
+  memory_->fence();
+  for (std::uint32_t i = 0; i < found.size(); ++i) {
+    if (!found[i].chain.empty() || found[i].freed.empty()) continue;
+    Log of(log(i), *memory_, logs_[i].next_number, logs_[i].end_place);
+    logs_[i].end_place = of.write({}).place;
+    logs_[i].next_number = of.next_number();
+  }
+  memory_->fence();
+  for (const std::uint64_t block : unused) blocks_->give_back(block);
+  return {};
 }
 
 Status File::undo_interrupted() {
@@ -407,12 +435,12 @@ Status File::undo_interrupted() {
 void File::forget_undo_logs() {
   std::uint64_t next = header_->scheme.undone_below;
   for (std::uint32_t i = 0; i < logs_used(); ++i)
-    next = std::max({next, next_numbers_[i], next_undo_number(undo_area(i))});
+    next = std::max({next, logs_[i].next_number, next_undo_number(undo_area(i))});
   store_durably(header_->scheme.undone_below, next);
-  next_numbers_.fill(next);
+  for (LogState& of : logs_) of.next_number = next;
 }
 
-Status File::finish_interrupted(const std::vector<OpenFase>& open) {
+Status File::check_can_finish(const std::vector<OpenFase>& open) const {
   const auto recorded = recorded_fingerprint(*header_);
   if (recorded != Program::own().fingerprint()) {
     return Status::failure(
@@ -425,7 +453,10 @@ Status File::finish_interrupted(const std::vector<OpenFase>& open) {
             path() + "', and keep old programs until then");
   }
   for (const OpenFase& fase : open) PAWL_TRY(check_chain(fase.found.chain));
+  return {};
+}
 
+Status File::finish_interrupted(const std::vector<OpenFase>& open) {
   std::vector<std::uint64_t> unused;
   for (const OpenFase& fase : open)
     PAWL_TRY(take_blocks_back(log(fase.log), fase.found.chain.back(), *blocks_, unused));
@@ -439,7 +470,7 @@ Status File::finish_interrupted(const std::vector<OpenFase>& open) {
   std::vector<std::unique_ptr<RecoveredFase>> fases;
   for (const OpenFase& fase : open) {
     fases.push_back(std::make_unique<RecoveredFase>(*this, fase.log, fase.found, locks));
-    is_log_taken_[fase.log] = true;
+    logs_[fase.log].is_taken = true;
   }
   // All of them before the first goes on.
   const bool is_one_by_one = is_broken(Law::all_locks_first);

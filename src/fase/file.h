@@ -25,6 +25,7 @@ struct FileOptions {
   std::uint64_t heap_bytes = 0;  // of a new file: for its blocks
   int twice_percent = 0;
   bool is_unprotected = false;  // nothing is logged, flushed or fenced
+  bool undo_is_atlas = false;   // undo logs all that Atlas does
 };
 
 // A FASE that a crash interrupted, and that is going to be finished.
@@ -60,6 +61,7 @@ class File {
   bool is_unprotected() const { return scheme_ == Scheme::unprotected; }
   // Null unless it is undo's.
   UndoDependences* undo_dependences() const { return undo_dependences_.get(); }
+  bool undo_is_atlas() const { return undo_is_atlas_; }
   // The end of a run in which all went well.
   Status end_run();
 
@@ -69,9 +71,11 @@ class File {
   // What other schemes than iDO have beside the log: kSchemeLogBytes.
   std::byte* scheme_log(std::uint32_t index) const;
   UndoArea& undo_area(std::uint32_t index) const;
-  void give_back_log(std::uint32_t index, std::uint64_t next_number);
+  void give_back_log(std::uint32_t index, std::uint64_t next_number, std::uint8_t end_place);
   LogArea& log(std::uint32_t index) const;
-  std::uint64_t next_number(std::uint32_t index) const { return next_numbers_[index]; }
+  std::uint64_t next_number(std::uint32_t index) const { return logs_[index].next_number; }
+  // As Log takes it.
+  std::uint8_t end_place(std::uint32_t index) const { return logs_[index].end_place; }
 
   // In a forked child: lets go of the lock without releasing it.
   void abandon();
@@ -91,6 +95,8 @@ class File {
   BlocksArea heap_area();
   Status open_blocks();
   Status recover();
+  Status complete_ends(const std::vector<FoundLog>& found);
+  Status check_can_finish(const std::vector<OpenFase>& open) const;
   Status finish_interrupted(const std::vector<OpenFase>& open);
   Status undo_interrupted();
   void forget_undo_logs();
@@ -106,12 +112,18 @@ class File {
   std::uint64_t mapped_bytes_ = 0;
   std::unique_ptr<Blocks> blocks_;
   std::unique_ptr<UndoDependences> undo_dependences_;
+  bool undo_is_atlas_ = false;
   std::uint32_t lock_word_ = 0;
   std::uint64_t fases_recovered_ = 0;
 
+  // Of a log that no thread has.
+  struct LogState {
+    bool is_taken = false;
+    std::uint64_t next_number = 0;
+    std::uint8_t end_place = Log::kNoPlace;
+  };
   std::mutex logs_mutex_;
-  std::array<bool, kThreadsMax> is_log_taken_{};
-  std::array<std::uint64_t, kThreadsMax> next_numbers_{};
+  std::array<LogState, kThreadsMax> logs_{};
 };
 
 // EINVAL: it is none; ENOTSUP: of a newer version; EUCLEAN: damaged.

@@ -25,6 +25,7 @@ inline constexpr std::uint32_t kThreadsMax = 256;  // at a time: one has a log
 inline constexpr std::uint32_t kDepthMax = 32;     // of calls, in a FASE
 inline constexpr std::uint32_t kLocksMax = 32;     // held at a time, recursion counted
 inline constexpr std::uint32_t kBlocksMax = 1023;  // allocated and freed between two publications
+inline constexpr std::uint32_t kFreedByEndMax = kLocksMax;  // blocks that the end of a FASE frees
 inline constexpr std::uint32_t kFunctionsMax = 0x7fffffff;
 inline constexpr std::uint32_t kRegionsMax = 0x10000;  // of a function
 inline constexpr std::uint32_t kFingerprintBytesMax = 56;

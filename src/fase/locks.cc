@@ -21,10 +21,12 @@ using pawl::fase::EventKind;
 using pawl::fase::File;
 using pawl::fase::is_forked_child;
 using pawl::fase::is_in_window;
+using pawl::fase::kLockBits;
 using pawl::fase::kReadingBit;
 using pawl::fase::kRecursiveBit;
 using pawl::fase::LockStep;
 using pawl::fase::RecoveredFase;
+using pawl::fase::ReleaseLock;
 using pawl::fase::Site;
 using pawl::fase::Thread;
 using pawl::fase::Until;
@@ -39,6 +41,12 @@ static_assert(sizeof(WordReadWriteLock) <= sizeof(pthread_rwlock_t));
 static_assert(sizeof(WordLock) <= sizeof(pthread_spinlock_t));
 
 std::uint64_t address_of(const void* lock) { return reinterpret_cast<std::uint64_t>(lock); }
+// Of a lock as frames name it.
+template <class Lock>
+Lock* lock_at(std::uint64_t lock) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): it was made from one
+  return reinterpret_cast<Lock*>(lock & ~kLockBits);
+}
 
 int fail(int error_number, const char* text) {
   pawl::set_last_error(Status::failure(error_number, text));
@@ -68,11 +76,17 @@ int kind_of(const void* mutex) {
   return static_cast<const WordMutex*>(mutex)->kind & kKindMask;
 }
 
+// The program makes the lock anew or gives its memory away: so the thread must not have it any
+// more.
+void give_up(Thread& thread, const void* lock) {
+  if (thread.recovered() == nullptr && thread.has_put_off(address_of(lock)))
+    thread.log_what_was_put_off();
+}
+
 // Takes a lock: `really` does it where no recovery is.
 template <class Really>
 int take(Thread& thread, std::uint64_t lock, bool only_try, Really really) {
-  thread.reached(EventKind::lock, lock, nullptr);
-  thread.check_room_for_lock();
+  thread.will_lock(lock);
   int outcome = 0;
   if (RecoveredFase* const recovered = thread.recovered()) {
     outcome = recovered->lock(lock, only_try);
@@ -88,23 +102,16 @@ int take(Thread& thread, std::uint64_t lock, bool only_try, Really really) {
 }
 
 // Releases a lock that the thread holds.
-template <class Really>
-int release(Thread& thread, std::uint64_t lock, const Site& site, Really really) {
-  if (RecoveredFase* const recovered = thread.recovered()) {
-    thread.remove_lock(lock, site);
-    recovered->unlock(lock);
-    return 0;
-  }
+int release(Thread& thread, std::uint64_t lock, const Site& site, ReleaseLock really) {
   int outcome = 0;
   thread.log_lock(LockStep::intends, lock);
   thread.log_lock(LockStep::lets_go, lock);
   // Rule 5.
   if (pawl::is_broken(Law::frame_before_unlock)) {
-    outcome = really();
-    thread.remove_lock(lock, site);
-  } else {
-    thread.remove_lock(lock, site);
-    outcome = really();
+    outcome = thread.release_really(lock, really);
+    thread.remove_lock(lock, site, really);
+  } else if (thread.remove_lock(lock, site, really)) {
+    outcome = thread.release_really(lock, really);
   }
   thread.fase_was_left();
   return outcome;
@@ -144,11 +151,12 @@ extern "C" {
 
 PAWL_PUBLIC int pawl_fase_mutex_init(void* mutex, const void* attributes) {
   const auto* const wanted = static_cast<const pthread_mutexattr_t*>(attributes);
+  Thread& thread = Thread::current();
+  give_up(thread, mutex);
   if (!is_in_window(mutex)) {
-    if (Thread::current().recovered() != nullptr) return 0;
+    if (thread.recovered() != nullptr) return 0;
     return ::pthread_mutex_init(static_cast<pthread_mutex_t*>(mutex), wanted);
   }
-  Thread& thread = Thread::current();
   if (const int unusable = check_usable(thread)) return unusable;
   int kind = PTHREAD_MUTEX_NORMAL;
   if (wanted != nullptr) {
@@ -169,6 +177,7 @@ PAWL_PUBLIC int pawl_fase_mutex_init(void* mutex, const void* attributes) {
 
 PAWL_PUBLIC int pawl_fase_mutex_destroy(void* mutex) {
   Thread& thread = Thread::current();
+  give_up(thread, mutex);
   if (thread.recovered() != nullptr) return 0;
   if (!is_in_window(mutex)) return ::pthread_mutex_destroy(static_cast<pthread_mutex_t*>(mutex));
   if (const int unusable = check_usable(thread)) return unusable;
@@ -193,16 +202,18 @@ PAWL_PUBLIC int pawl_fase_mutex_unlock(void* mutex, const struct pawl_fase_funct
     auto* const real = static_cast<pthread_mutex_t*>(mutex);
     // Taken by code that was compiled otherwise.
     if (held == 0) return thread.recovered() != nullptr ? EPERM : ::pthread_mutex_unlock(real);
-    return release(thread, held, site, [&] { return ::pthread_mutex_unlock(real); });
+    return release(thread, held, site, [](const Thread&, std::uint64_t named) {
+      return ::pthread_mutex_unlock(lock_at<pthread_mutex_t>(named));
+    });
   }
   if (const int unusable = check_usable(thread)) return unusable;
   if (held == 0) return fail(EPERM, "the thread does not hold the mutex that it unlocks");
-  return release(thread, held, site, [&] {
+  return release(thread, held, site, [](const Thread& of, std::uint64_t named) {
     // A recursive one may still be held.
     const bool is_last = is_broken(Law::frame_before_unlock)
-                             ? std::count(thread.locks().begin(), thread.locks().end(), held) == 1
-                             : thread.held_lock(address) == 0;
-    if (is_last) static_cast<WordMutex*>(mutex)->lock.unlock(run_of(thread));
+                             ? std::count(of.locks().begin(), of.locks().end(), named) == 1
+                             : of.held_lock(named & ~kLockBits) == 0;
+    if (is_last) lock_at<WordMutex>(named)->lock.unlock(run_of(of));
     return 0;
   });
 }
@@ -211,6 +222,7 @@ PAWL_PUBLIC int pawl_fase_mutex_unlock(void* mutex, const struct pawl_fase_funct
 
 PAWL_PUBLIC int pawl_fase_rwlock_init(void* lock, const void* attributes) {
   Thread& thread = Thread::current();
+  give_up(thread, lock);
   if (!is_in_window(lock)) {
     if (thread.recovered() != nullptr) return 0;
     return ::pthread_rwlock_init(static_cast<pthread_rwlock_t*>(lock),
@@ -223,6 +235,7 @@ PAWL_PUBLIC int pawl_fase_rwlock_init(void* lock, const void* attributes) {
 
 PAWL_PUBLIC int pawl_fase_rwlock_destroy(void* lock) {
   Thread& thread = Thread::current();
+  give_up(thread, lock);
   if (thread.recovered() != nullptr) return 0;
   if (!is_in_window(lock)) return ::pthread_rwlock_destroy(static_cast<pthread_rwlock_t*>(lock));
   if (const int unusable = check_usable(thread)) return unusable;
@@ -273,16 +286,18 @@ PAWL_PUBLIC int pawl_fase_rwlock_unlock(void* lock, const struct pawl_fase_funct
   if (!is_in_window(lock)) {
     auto* const real = static_cast<pthread_rwlock_t*>(lock);
     if (held == 0) return thread.recovered() != nullptr ? EPERM : ::pthread_rwlock_unlock(real);
-    return release(thread, held, site, [&] { return ::pthread_rwlock_unlock(real); });
+    return release(thread, held, site, [](const Thread&, std::uint64_t named) {
+      return ::pthread_rwlock_unlock(lock_at<pthread_rwlock_t>(named));
+    });
   }
   if (const int unusable = check_usable(thread)) return unusable;
   if (held == 0) return fail(EPERM, "the thread does not hold the lock that it unlocks");
-  return release(thread, held, site, [&] {
-    auto* const words = static_cast<WordReadWriteLock*>(lock);
-    if ((held & kReadingBit) != 0) {
-      words->unlock_reading(run_of(thread));
+  return release(thread, held, site, [](const Thread& of, std::uint64_t named) {
+    auto* const words = lock_at<WordReadWriteLock>(named);
+    if ((named & kReadingBit) != 0) {
+      words->unlock_reading(run_of(of));
     } else {
-      words->unlock_writing(run_of(thread));
+      words->unlock_writing(run_of(of));
     }
     return 0;
   });
@@ -292,6 +307,7 @@ PAWL_PUBLIC int pawl_fase_rwlock_unlock(void* lock, const struct pawl_fase_funct
 
 PAWL_PUBLIC int pawl_fase_spin_init(void* lock, int shared) {
   Thread& thread = Thread::current();
+  give_up(thread, lock);
   if (!is_in_window(lock)) {
     if (thread.recovered() != nullptr) return 0;
     return ::pthread_spin_init(static_cast<pthread_spinlock_t*>(lock), shared);
@@ -303,6 +319,7 @@ PAWL_PUBLIC int pawl_fase_spin_init(void* lock, int shared) {
 
 PAWL_PUBLIC int pawl_fase_spin_destroy(void* lock) {
   Thread& thread = Thread::current();
+  give_up(thread, lock);
   if (thread.recovered() != nullptr) return 0;
   if (!is_in_window(lock)) return ::pthread_spin_destroy(static_cast<pthread_spinlock_t*>(lock));
   if (const int unusable = check_usable(thread)) return unusable;
@@ -342,12 +359,14 @@ PAWL_PUBLIC int pawl_fase_spin_unlock(void* lock, const struct pawl_fase_functio
   if (!is_in_window(lock)) {
     auto* const real = static_cast<pthread_spinlock_t*>(lock);
     if (held == 0) return thread.recovered() != nullptr ? EPERM : ::pthread_spin_unlock(real);
-    return release(thread, held, site, [&] { return ::pthread_spin_unlock(real); });
+    return release(thread, held, site, [](const Thread&, std::uint64_t named) {
+      return ::pthread_spin_unlock(lock_at<volatile pthread_spinlock_t>(named));
+    });
   }
   if (const int unusable = check_usable(thread)) return unusable;
   if (held == 0) return fail(EPERM, "the thread does not hold the lock that it unlocks");
-  return release(thread, held, site, [&] {
-    static_cast<WordLock*>(lock)->unlock(run_of(thread));
+  return release(thread, held, site, [](const Thread& of, std::uint64_t named) {
+    lock_at<WordLock>(named)->unlock(run_of(of));
     return 0;
   });
 }
@@ -363,7 +382,8 @@ PAWL_PUBLIC void pawl_fase_section_end(const struct pawl_fase_function* function
   Thread& thread = Thread::current();
   // The address of nobody's lock.
   if (thread.held_lock(0) == 0) return;
-  release(thread, pawl::fase::kSectionLock, {function, region, live_ins}, [] { return 0; });
+  release(thread, pawl::fase::kSectionLock, {function, region, live_ins},
+          [](const Thread&, std::uint64_t) { return 0; });
 }
 
 }  // extern "C"

@@ -89,16 +89,24 @@ FrameName Log::write(const Frame& frame) {
 }
 
 void Log::keep(std::span<const std::uint8_t> places) {
-  kept_.fill(kNone);
+  kept_.fill(kNoPlace);
   std::copy(places.begin(), places.end(), kept_.begin());
 }
 
-void Log::put_block(std::uint32_t index, BlockEntry entry) {
-  BlockEntry& at = area_.blocks[index];
-  memory_.store_word(at.list, 0);
-  memory_.store_word(at.block, entry.block);
-  memory_.store_word(at.list, entry.list);
-  memory_.flush(reinterpret_cast<const std::byte*>(&at), sizeof at);
+std::size_t Log::put_blocks(std::uint32_t index, std::uint64_t list,
+                            std::span<const std::uint64_t> blocks) {
+  BlockEntry* const first = &area_.blocks[index];
+  BlockEntry* at = first;
+  for (const std::uint64_t block : blocks) {
+    memory_.store_word(at->list, 0);
+    memory_.store_word(at->block, block);
+    memory_.store_word(at->list, list);
+    ++at;
+  }
+  const std::size_t bytes = blocks.size() * sizeof(BlockEntry);
+  memory_.flush(reinterpret_cast<const std::byte*>(first), bytes);
+  const std::size_t into_line = index * sizeof(BlockEntry) % kLineBytes;
+  return (into_line + bytes + kLineBytes - 1) / kLineBytes;
 }
 
 void Log::clear_block(std::uint32_t index) {
@@ -172,6 +180,17 @@ class Reader {
     return chain;
   }
 
+  // Null: no FASE has ended.
+  const FoundFrame* last_end() const {
+    const FoundFrame* last = nullptr;
+    for (const auto& frame : frames_[0]) {
+      if (frame && frame->function == 0 &&
+          (last == nullptr || frame->name.number > last->name.number))
+        last = &*frame;
+    }
+    return last;
+  }
+
  private:
   const FoundFrame* caller_of(const FoundFrame& frame) const {
     if (frame.depth == 0) return nullptr;
@@ -216,7 +235,12 @@ std::uint64_t next_number(const LogArea& area) {
 
 FoundLog read_log(const LogArea& area) {
   FoundLog found;
-  found.chain = Reader(area).chain();
+  const Reader reader(area);
+  found.chain = reader.chain();
+  if (const FoundFrame* const end = reader.last_end()) {
+    found.end_place = end->name.place;
+    found.freed = end->locks;
+  }
   found.next_number = next_number(area);
   return found;
 }

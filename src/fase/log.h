@@ -20,9 +20,9 @@ struct Frame {
   std::uint32_t depth = 0;
   std::uint64_t list = 0;  // of blocks
   std::uint32_t entries = 0;
-  std::uint64_t caller = 0;  // the number of its frame, at a depth of more than 0
-  std::span<const std::uint64_t> locks = {};
-  std::span<const std::byte> live_ins = {};  // whole words
+  std::uint64_t caller = 0;                   // the number of its frame, at a depth of more than 0
+  std::span<const std::uint64_t> locks = {};  // of an end: the blocks that it frees
+  std::span<const std::byte> live_ins = {};   // whole words
 };
 
 // Where a frame stands.
@@ -34,10 +34,15 @@ struct FrameName {
 // Of one thread.  Nothing here fences.
 class Log {
  public:
-  // `next_number` is above all that the area holds.
-  Log(LogArea& area, DirectMemory& memory, std::uint64_t next_number)
+  static constexpr std::uint8_t kNoPlace = 0xff;
+
+  // `next_number` is above all that the area holds; the last FASE's end stands at `end_place` of
+  // depth 0, and is kept.
+  Log(LogArea& area, DirectMemory& memory, std::uint64_t next_number,
+      std::uint8_t end_place = kNoPlace)
       : area_(area), memory_(memory), next_number_(next_number) {
-    kept_.fill(kNone);
+    kept_.fill(kNoPlace);
+    kept_[0] = end_place;
   }
 
   // For frames and lists: each is given once in the life of a log.
@@ -51,16 +56,16 @@ class Log {
   // The frames at these places, of depth 0 and on, are durable now, and nothing writes over them
   // until the next are kept.
   void keep(std::span<const std::uint8_t> places);
+  // Of depth 0: when no FASE is open, that of the last end.
+  std::uint8_t end_place() const { return kept_[0]; }
 
-  // Flushed on return.
-  void put_block(std::uint32_t index, BlockEntry entry);
+  // Entries of a list, from that index on.  Flushed on return; how many lines that took.
+  std::size_t put_blocks(std::uint32_t index, std::uint64_t list,
+                         std::span<const std::uint64_t> blocks);
   // The same, of an entry that no frame names any longer.
   void clear_block(std::uint32_t index);
-  const BlockEntry& block(std::uint32_t index) const { return area_.blocks[index]; }
 
  private:
-  static constexpr std::uint8_t kNone = 0xff;
-
   LogArea& area_;
   DirectMemory& memory_;
   std::uint64_t next_number_;
@@ -86,6 +91,9 @@ struct FoundFrame {
 struct FoundLog {
   // Of the FASE that has to be finished: the outermost function's first.  Empty: there is none.
   std::vector<FoundFrame> chain;
+  // Of the last FASE that has ended: where its end stands, and the blocks that it frees.
+  std::uint8_t end_place = Log::kNoPlace;
+  std::vector<std::uint64_t> freed;
   std::uint64_t next_number = 1;
 };
 

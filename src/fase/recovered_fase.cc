@@ -43,7 +43,7 @@ RecoveredFase::RecoveredFase(File& file, std::uint32_t log, const FoundLog& foun
       function_(Program::own().function(found.chain.back().function)),
       region_(found.chain.back().region),
       live_ins_(found.chain.back().live_ins) {
-  thread_->adopt(file, log, found.next_number, found.chain, *this);
+  thread_->adopt(file, log, found, *this);
 }
 
 std::string RecoveredFase::where() const { return describe(*function_, region_); }

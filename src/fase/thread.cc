@@ -148,7 +148,8 @@ void Thread::attach() {
   const auto taken = file_->take_log();
   if (!taken.ok()) end_program(taken.status().text());
   log_index_ = taken.value();
-  log_.emplace(file_->log(log_index_), file_->memory(), file_->next_number(log_index_));
+  log_.emplace(file_->log(log_index_), file_->memory(), file_->next_number(log_index_),
+               file_->end_place(log_index_));
   if (file_->undo_dependences() != nullptr)
     undo_.emplace(file_->undo_area(log_index_), file_->memory());
 }
@@ -156,7 +157,10 @@ void Thread::attach() {
 void Thread::detach() {
   if (file_ == nullptr) return;
   persist_stored();
-  if (log_) file_->give_back_log(log_index_, log_->next_number());
+  if (log_) {
+    forget_end();
+    file_->give_back_log(log_index_, log_->next_number(), log_->end_place());
+  }
   log_.reset();
   undo_.reset();
   rehearsal_.reset();
@@ -171,8 +175,10 @@ void Thread::forget_file() {
   file_ = nullptr;
   is_armed_ = false;
   has_unfenced_ = false;
-  entries_ = 0;
-  list_ = 0;
+  forget_blocks(blocks_.size());
+  freed_by_end_count_ = 0;
+  published_frees_.clear();
+  put_off_.take([](std::uint64_t, ReleaseLock) {});
   lines_.take([](std::uint64_t) {});
 }
 
@@ -255,11 +261,13 @@ FrameName Thread::put(const Frame& frame) {
   return name;
 }
 
-void Thread::write_frame(const Site& site) {
+void Thread::write_frame(const Site& site, std::uint32_t entries) {
   if (depth_ >= kDepthMax) {
     end_program("calls in a failure-atomic section go deeper than " + std::to_string(kDepthMax));
   }
   const Program& program = Program::own();
+  log_entries(entries);
+  flush_freed_by_end();
   std::array<std::uint8_t, kDepthMax> places{};
   std::uint64_t caller = 0;
   for (std::uint32_t depth = 0; depth < depth_; ++depth) {
@@ -279,7 +287,7 @@ void Thread::write_frame(const Site& site) {
                               .region = site.region,
                               .depth = depth_,
                               .list = list_,
-                              .entries = entries_,
+                              .entries = entries,
                               .caller = caller,
                               .locks = locks(),
                               .live_ins = site.bytes()});
@@ -302,7 +310,7 @@ void Thread::log_frame(const Site& site) {
   attach();
   // Rule 3.
   if (!is_broken(Law::outputs_before_frame)) persist_stored();
-  write_frame(site);
+  write_frame(site, blocks_.size());
   if (rehearsal_ != nullptr) [[unlikely]]
     rehearsal_->begin(site);
   if (is_armed_) return;
@@ -313,14 +321,17 @@ void Thread::log_frame(const Site& site) {
 void Thread::cut(const Site& site) {
   if (!is_in_fase() || file() == nullptr || file()->is_unprotected()) return;
   reached(EventKind::cut, 0, &site);
-  // What is freed in a long FASE can be used again before it ends: it will not be taken back.
-  const std::uint32_t published = entries_ > kBlocksMax / 2 ? publish_blocks() : 0;
+  // Others may find what was allocated when a lock is released that was put off; and what is freed
+  // in a long FASE can be used again before it ends, for it will not be taken back.
+  if (!put_off_.empty() || blocks_.size() > kBlocksMax / 2) publish_blocks(blocks_.size());
   log_frame(site);
-  give_back_freed(published);
+  release_what_was_put_off();
+  give_back_published();
 }
 
 void Thread::call(const Site& site) {
   if (!is_in_fase()) return;
+  log_what_was_put_off();
   reached(EventKind::call, 0, &site);
   if (depth_ < kDepthMax) {
     Level& level = levels_[depth_];
@@ -336,6 +347,7 @@ void Thread::call(const Site& site) {
 
 void Thread::call_returned() {
   if (!is_in_fase()) return;
+  log_what_was_put_off();
   reached(EventKind::function_return, 0, nullptr);
   if (depth_ == 0) {
     // The FASE began in what was called, and nothing says where its caller goes on.
@@ -374,221 +386,46 @@ void Thread::tell_refusal(const pawl_fase_function* function, std::uint32_t line
   std::fprintf(stderr, "pawl: %s; the program ends when the section does\n", text.c_str());
 }
 
-// ------------------------------------------------------------------------------------------- locks
-
-std::uint64_t Thread::held_lock(std::uint64_t address) const {
-  for (std::uint32_t i = lock_count_; i > 0; --i) {
-    if ((locks_[i - 1] & ~kLockBits) == address) return locks_[i - 1];
-  }
-  return 0;
-}
-
-void Thread::check_room_for_lock() const {
-  if (lock_count_ == kLocksMax)
-    end_program("a thread takes more than " + std::to_string(kLocksMax) + " locks at a time");
-}
-
-void Thread::add_lock(std::uint64_t lock) {
-  PAWL_ASSERT(lock_count_ < kLocksMax);
-  if (lock_count_ == 0) {
-    depth_ = 0;
-    last_frame_depth_ = 0;
-    Counts::add(counts_.fases, 1);
-  }
-  locks_[lock_count_++] = lock;
-  if (file() != nullptr && file()->undo_dependences() != nullptr) return undo_lock_taken(lock);
-  // Until a frame names it, another thread's recovery may have the lock before this one's.
-  needs_frame_ = true;
-}
-
-void Thread::remove_lock(std::uint64_t lock, const Site& site) {
-  reached(EventKind::unlock, lock, &site);
-  std::uint32_t at = lock_count_;
-  while (at > 0 && locks_[at - 1] != lock) --at;
-  PAWL_ASSERT(at > 0);
-  std::copy(locks_.begin() + at, locks_.begin() + lock_count_, locks_.begin() + at - 1);
-  --lock_count_;
-  if (undo_) return undo_lock_released(lock);
-  if (lock_count_ == 0) return end_fase();
-  if (is_armed_ && at > locks_in_frame_) {
-    // Nothing was stored under it (rule 1), and what was read comes with the next frame, or is read
-    // again.
-    return persist_stored();
-  }
-  const std::uint32_t published = publish_blocks();
-  if (is_armed_) {
-    if (site.function == nullptr) {
-      end_program(
-          "a lock was released while others are held, where the compiler saw none; the function "
-          "that took them must be compiled with the same options");
-    }
-    // Rule 5.
-    log_frame(site);
-  } else {
-    persist_stored();
-  }
-  give_back_freed(published);
-}
-
-void Thread::log_lock(LockStep step, std::uint64_t lock) {
-  if (file() == nullptr || file()->scheme() != Scheme::justdo || recovered_ != nullptr) return;
-  attach();
-  JustdoLocks(file_->scheme_log(log_index_), file_->memory()).put(step, lock);
-  Counts::add(counts_.lines_flushed, 1);
-  Counts::add(counts_.bytes_logged, kWordBytes);
-  fence();
-}
+// ------------------------------------------------------------------------------------------ the
+// end
 
 void Thread::end_in_log() {
-  const FrameName name = put({});
+  const FrameName name = put({.locks = {ending_.data(), ending_count_}});
   fence();
   log_->keep({&name.place, 1});
 }
 
 void Thread::end_fase() {
-  const std::uint32_t published = publish_blocks();
+  if (is_armed_) {
+    publish_with_end();
+  } else {
+    publish_blocks(blocks_.size());
+  }
   // Rule 3; and to release a lock is to show others what was stored.
   if (!is_broken(Law::outputs_before_frame)) persist_stored();
   if (is_armed_) end_in_log();
-  give_back_freed(published);
+  has_ended_in_log_ = is_armed_;
   is_armed_ = false;
   needs_frame_ = true;
   list_ = 0;
   if (rehearsal_ != nullptr) rehearsal_->forget();
-  if (recovered_ != nullptr) recovered_->leave();
-}
-
-void Thread::fase_was_left() {
-  if (undo_ && !is_in_fase()) settle();
-  if (!is_refused_ || is_in_fase()) return;
-  end_program("ending the program, for what was said above");
-}
-
-// ------------------------------------------------------------------------------------------ blocks
-
-std::uint32_t Thread::publish_blocks() {
-  const std::uint32_t published = entries_;
-  if (published == 0) return 0;
-  // What recovery would take back must be known to it before it can be found.
-  if (is_armed_ && has_new_entries_ && !is_broken(Law::list_before_blocks)) {
-    flush_stored();
-    fence();
-  }
-  Blocks& blocks = file()->blocks();
-  for (std::uint32_t i = 0; i < published; ++i) {
-    const std::uint64_t block = log_->block(i).block;
-    if ((block & kFreedBit) != 0) {
-      blocks.set_free(block & ~kFreedBit);
-    } else {
-      blocks.set_used(block);
-    }
-  }
-  has_unfenced_ = true;
-  entries_ = 0;
-  list_ = 0;
-  return published;
-}
-
-void Thread::give_back_freed(std::uint32_t entries) {
-  for (std::uint32_t i = 0; i < entries; ++i) {
-    const std::uint64_t block = log_->block(i).block;
-    if ((block & kFreedBit) != 0) file()->blocks().give_back(block & ~kFreedBit);
-  }
-}
-
-Status Thread::add_block(std::uint64_t block) {
-  attach();
-  if (entries_ == kBlocksMax) {
-    return Status::failure(ENOSPC,
-                           "a region of a failure-atomic section allocates and frees more "
-                           "than " +
-                               std::to_string(kBlocksMax) + " blocks");
-  }
-  if (list_ == 0) list_ = log_->take_number();
-  log_->put_block(entries_++, {list_, block});
-  has_new_entries_ = true;
-  return {};
-}
-
-bool Thread::is_own_block(std::uint64_t address) const {
-  for (std::uint32_t i = entries_; i > 0; --i) {
-    const std::uint64_t block = log_->block(i - 1).block;
-    if ((block & kFreedBit) != 0) continue;
-    const auto size = file()->blocks().usable_size(block);
-    if (size.ok() && address - block < size.value()) return true;
-  }
-  return false;
-}
-
-Result<void*> Thread::allocate(std::uint64_t size_bytes, bool zeroed) {
-  if (is_rehearsing()) return allocate_again(size_bytes, zeroed);
-  auto reserved = file()->blocks().reserve(size_bytes);
-  if (!reserved.ok()) return reserved.status();
-  const std::uint64_t block = reserved.value();
-  void* const at = reinterpret_cast<void*>(block);  // NOLINT(performance-no-int-to-ptr)
-  if (is_in_fase()) {
-    if (Status added = add_block(block); !added.ok()) {
-      file()->blocks().give_back(block);
-      return added;
-    }
-    if (rehearsal_ != nullptr) rehearsal_->allocated(block, size_bytes);
-  }
-  if (zeroed && size_bytes > 0) {
-    std::memset(at, 0, size_bytes);
-    stored_unchecked(at, size_bytes);
-  }
-  if (!is_in_fase()) {
-    file()->blocks().set_used(block);
-    has_unfenced_ = true;
-    persist_stored();
-  }
-  return at;
-}
-
-Result<void*> Thread::allocate_again(std::uint64_t size_bytes, bool zeroed) {
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address in the file
-  void* const at = reinterpret_cast<void*>(rehearsal_->allocate_again(size_bytes));
-  if (zeroed && size_bytes > 0) {
-    std::memset(at, 0, size_bytes);
-    stored_unchecked(at, size_bytes);
-  }
-  return at;
-}
-
-Status Thread::free(void* block) {
-  const auto address = reinterpret_cast<std::uint64_t>(block);
-  if (is_rehearsing()) {
-    rehearsal_->free_again(address);
-    return {};
-  }
-  Blocks& blocks = file()->blocks();
-  PAWL_TRY(blocks.begin_free(address));
-  if (is_in_fase()) {
-    Status added = add_block(address | kFreedBit);
-    if (!added.ok()) {
-      blocks.cancel_free(address);
-    } else if (rehearsal_ != nullptr) {
-      rehearsal_->freed(address);
-    }
-    return added;
-  }
-  blocks.set_free(address);
-  has_unfenced_ = true;
-  persist_stored();
-  blocks.give_back(address);
-  return {};
+  release_what_was_put_off();
+  give_back_published();
+  if (recovered_ == nullptr) return;
+  complete_end();
+  recovered_->leave();
 }
 
 // ---------------------------------------------------------------------------------------- recovery
 
-void Thread::adopt(File& file, std::uint32_t log, std::uint64_t next_number,
-                   std::span<const FoundFrame> chain, RecoveredFase& fase) {
+void Thread::adopt(File& file, std::uint32_t log, const FoundLog& found, RecoveredFase& fase) {
+  const std::span<const FoundFrame> chain = found.chain;
   const FoundFrame& innermost = chain.back();
   const Program& program = Program::own();
   file_ = &file;
   recovered_ = &fase;
   log_index_ = log;
-  log_.emplace(file.log(log), file.memory(), next_number);
+  log_.emplace(file.log(log), file.memory(), found.next_number);
   std::array<std::uint8_t, kDepthMax> places{};
   for (std::size_t depth = 0; depth < chain.size(); ++depth) {
     const FoundFrame& frame = chain[depth];
@@ -608,7 +445,11 @@ void Thread::adopt(File& file, std::uint32_t log, std::uint64_t next_number,
   depth_ = innermost.depth;
   last_frame_depth_ = depth_;
   list_ = innermost.list;
-  entries_ = innermost.entries;
+  for (std::uint32_t i = 0; i < innermost.entries; ++i) blocks_.add(file.log(log).blocks[i].block);
+  entries_in_log_ = innermost.entries;
+  // Its own end takes the place of the one that freed them.
+  std::copy(found.freed.begin(), found.freed.end(), freed_by_end_.begin());
+  freed_by_end_count_ = static_cast<std::uint32_t>(found.freed.size());
   is_armed_ = true;
   needs_frame_ = false;
 }

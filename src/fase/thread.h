@@ -9,10 +9,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "fase/block_list.h"
 #include "fase/file.h"
 #include "fase/justdo_locks.h"
 #include "fase/log.h"
+#include "fase/put_off.h"
 #include "fase/rehearsal.h"
 #include "fase/stored_lines.h"
 #include "fase/undo_log.h"
@@ -75,13 +78,19 @@ class Thread {
   std::span<const std::uint64_t> locks() const { return {locks_.data(), lock_count_}; }
   // The lock at the address, as it was taken last; 0: it is not held.
   std::uint64_t held_lock(std::uint64_t address) const;
-  // Ends the program when there is no room for one more.
-  void check_room_for_lock() const;
+  // Before one is waited for.  Ends the program when there is no room for one more.
+  void will_lock(std::uint64_t lock);
   // The lock was taken: the FASE begins if it is the first.
   void add_lock(std::uint64_t lock);
-  // That is about to be undone.  On return it may be: no durable frame names the lock any more, or
-  // it was the last one, and the FASE has ended.  In recovery it does not return then.
-  void remove_lock(std::uint64_t lock, const Site& site);
+  // The program releases it.  True: the caller is to do so, for no durable frame names the lock any
+  // more, or it was the last one, and the FASE has ended; in recovery it does not return then.
+  // False: it is put off, and the thread will.
+  bool remove_lock(std::uint64_t lock, const Site& site, ReleaseLock really);
+  // In recovery it is the recovery's lock.
+  int release_really(std::uint64_t lock, ReleaseLock really);
+  // Whether the program has released the lock at the address, and the thread has not.
+  bool has_put_off(std::uint64_t address) const { return put_off_.has(address); }
+  void log_what_was_put_off();
   // Of JUSTDO: durable on return.
   void log_lock(LockStep step, std::uint64_t lock);
   // After that: refused FASEs end the program.
@@ -129,8 +138,7 @@ class Thread {
 
   // --- recovery ---
   // Takes over the FASE that a log holds.
-  void adopt(File& file, std::uint32_t log, std::uint64_t next_number,
-             std::span<const FoundFrame> chain, RecoveredFase& fase);
+  void adopt(File& file, std::uint32_t log, const FoundLog& found, RecoveredFase& fase);
   // The innermost function returned, in recovery: where its caller goes on.
   Site return_in_recovery();
 
@@ -149,17 +157,24 @@ class Thread {
   void undo_lock_released(std::uint64_t lock);
   void undo_end(std::uint64_t last_lock);
   void name_undo();
+  void note_undo_lock(std::uint64_t lock, UndoLog::LockNote what);
+  void undo_entries_were_put(std::size_t lines);
   void publish_undo_blocks();
   bool is_own_block_of_undo(const void* at) const;
   void settle();
   void forget_undo_fase();
+
+  bool remove_named_lock(std::uint64_t lock, const Site& site, ReleaseLock really);
+  bool can_put_off(std::uint64_t lock) const;
+  void release_what_was_put_off();
 
   void end_fase();
   void end_in_log();
   // A frame at the site, and before it all that was stored.  Durable on return.
   void log_frame(const Site& site);
   void attach();
-  void write_frame(const Site& site);
+  // Which has so many entries of the list.
+  void write_frame(const Site& site, std::uint32_t entries);
   FrameName put(const Frame& frame);
   void flush(std::uint64_t at, std::size_t count);
   void flush_stored();
@@ -169,15 +184,34 @@ class Thread {
     has_new_entries_ = false;
   }
   bool is_anything_unfenced() const { return has_unfenced_ || !lines_.empty(); }
-  // Sets and clears the bits of the list's blocks, flushed, and begins another list.  Returns how
-  // many it had: once a frame is durable that does not know them, or the end is,
-  std::uint32_t publish_blocks();
-  // those that were freed can be allocated.
-  void give_back_freed(std::uint32_t entries);
-  void tell_refusal(const pawl_fase_function* function, std::uint32_t line, const char* what);
-  bool is_own_block(std::uint64_t address) const;
-  Result<void*> allocate_again(std::uint64_t size_bytes, bool zeroed);
+
+  // Of blocks, in thread_blocks.cc.
   Status add_block(std::uint64_t block);
+  bool is_own_block(std::uint64_t address) const;
+  // So many entries are in the log on return, flushed.
+  void log_entries(std::uint32_t count);
+  void persist_new_entries();
+  // Flushed.
+  void set_used(std::uint64_t block);
+  void set_free(std::uint64_t block);
+  // Marks so many of the list as used and free; those that follow are another list.
+  void publish_blocks(std::uint32_t count);
+  void forget_blocks(std::uint32_t count);
+  // Once a frame is durable that does not know them, or the end is: what was freed can be
+  // allocated.
+  void give_back_published();
+  // The same, at the end of an armed FASE: which says itself what it frees.
+  bool can_free_with_end() const;
+  void publish_with_end();
+  void complete_end();
+  std::span<const std::uint64_t> freed_by_end() const {
+    return {freed_by_end_.data(), freed_by_end_count_};
+  }
+  void flush_freed_by_end();
+  void forget_end();
+  Result<void*> allocate_again(std::uint64_t size_bytes, bool zeroed);
+
+  void tell_refusal(const pawl_fase_function* function, std::uint32_t line, const char* what);
   [[noreturn]] void end_program(const std::string& why) const;
 
   File* file_ = nullptr;  // that has the log
@@ -190,17 +224,27 @@ class Thread {
   std::uint32_t locks_in_frame_ = 0;  // the first ones, once the FASE is armed
   std::uint32_t depth_ = 0;
   bool is_armed_ = false;
-  bool needs_frame_ = true;       // before the next store
-  bool has_unfenced_ = false;     // flushed, and not fenced
-  bool has_new_entries_ = false;  // of the list, that were not fenced
+  bool needs_frame_ = true;           // before the next store
+  bool has_unfenced_ = false;         // flushed, and not fenced
+  bool has_new_entries_ = false;      // of the list, that were not fenced
+  bool has_ended_in_log_ = false;     // and what that end frees is not marked yet
+  bool has_unflushed_marks_ = false;  // of what the last end frees
   bool is_refused_ = false;
   bool is_unsettled_ = false;            // of undo: it has ended, and is not settled
   std::uint32_t entries_published_ = 0;  // of undo: the first ones
   std::unique_ptr<Rehearsal> rehearsal_;
   std::uint32_t last_frame_depth_ = 0;
-  std::uint64_t list_ = 0;
-  std::uint32_t entries_ = 0;
+  std::uint64_t list_ = 0;            // of blocks_
+  std::uint32_t entries_in_log_ = 0;  // the first ones of them
+  BlockList blocks_;
+  std::vector<std::uint64_t> published_frees_;
+  // Blocks that are freed by the end that is being logged, and by the last one.
+  std::uint32_t ending_count_ = 0;
+  std::uint32_t freed_by_end_count_ = 0;
+  std::array<std::uint64_t, kFreedByEndMax> ending_{};
+  std::array<std::uint64_t, kFreedByEndMax> freed_by_end_{};
   std::array<std::uint64_t, kLocksMax> locks_{};
+  PutOffReleases put_off_;
   StoredLines lines_;
   Counts counts_;
   std::array<Level, kDepthMax> levels_{};

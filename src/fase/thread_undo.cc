@@ -16,6 +16,25 @@ namespace pawl::fase {
 void Thread::undo_lock_taken(std::uint64_t lock) {
   attach();
   if (lock != kSectionLock) file_->undo_dependences()->taken(log_index_, lock & ~kLockBits);
+  if (file_->undo_is_atlas()) note_undo_lock(lock, UndoLog::LockNote::taken);
+}
+
+// As Atlas does, for what it costs: recovery knows by the ends which FASE depends on which.
+void Thread::note_undo_lock(std::uint64_t lock, UndoLog::LockNote what) {
+  name_undo();
+  undo_entries_were_put(undo_->put_lock(lock, what, file_->undo_dependences()->clock(log_index_)));
+  fence();
+}
+
+void Thread::undo_entries_were_put(std::size_t lines) {
+  if (lines == UndoLog::kFull) {
+    end_program("a failure-atomic section of the scheme undo stores to more than " +
+                std::to_string(kUndoEntriesMax) + " places; it is undone when the file is opened");
+  }
+  Counts::add(counts_.frames, lines);
+  Counts::add(counts_.lines_flushed, lines);
+  Counts::add(counts_.bytes_logged, lines * kLineBytes);
+  has_unfenced_ = true;
 }
 
 // The FASE's number, which is that of its list of blocks, too.
@@ -31,42 +50,37 @@ void Thread::name_undo() {
 }
 
 bool Thread::is_own_block_of_undo(const void* at) const {
-  return entries_ > 0 && is_own_block(reinterpret_cast<std::uint64_t>(at));
+  return blocks_.size() > 0 && is_own_block(reinterpret_cast<std::uint64_t>(at));
 }
 
 void Thread::will_store(const void* at, std::size_t count) {
   if (!is_in_fase() || count == 0 || file() == nullptr || file()->undo_dependences() == nullptr)
     return;
-  if (is_own_block_of_undo(at)) return;
+  // Atlas's logs have no end: of this one, half is for what must be there.
+  const bool is_atlas = file_->undo_is_atlas();
+  if ((!is_atlas || undo_->is_half_full()) && is_own_block_of_undo(at)) return;
   name_undo();
-  const std::size_t lines = undo_->put(at, count, file_->undo_dependences()->clock(log_index_));
+  const std::size_t lines =
+      undo_->put(at, count, file_->undo_dependences()->clock(log_index_), is_atlas);
   if (lines == 0) return;
-  if (lines == UndoLog::kFull) {
-    end_program("a failure-atomic section of the scheme undo stores to more than " +
-                std::to_string(kUndoEntriesMax) + " places; it is undone when the file is opened");
-  }
-  Counts::add(counts_.frames, lines);
-  Counts::add(counts_.lines_flushed, lines);
-  Counts::add(counts_.bytes_logged, lines * kLineBytes);
-  has_unfenced_ = true;
+  undo_entries_were_put(lines);
   // Rule 1.
   if (!is_broken(Law::undo_before_store)) fence();
 }
 
 void Thread::publish_undo_blocks() {
-  if (entries_published_ == entries_) return;
+  const auto entries = blocks_.entries().subspan(entries_published_);
+  if (entries.empty()) return;
   // Rule 2.
   if (has_new_entries_ && !is_broken(Law::list_before_blocks)) fence();
-  Blocks& blocks = file_->blocks();
-  for (; entries_published_ < entries_; ++entries_published_) {
-    const std::uint64_t block = log_->block(entries_published_).block;
-    if ((block & kFreedBit) != 0) {
-      blocks.set_free(block & ~kFreedBit);
+  for (const std::uint64_t entry : entries) {
+    if (is_freed(entry)) {
+      set_free(block_of(entry));
     } else {
-      blocks.set_used(block);
+      set_used(entry);
     }
   }
-  has_unfenced_ = true;
+  entries_published_ = blocks_.size();
 }
 
 void Thread::undo_lock_released(std::uint64_t lock) {
@@ -78,6 +92,7 @@ void Thread::undo_lock_released(std::uint64_t lock) {
   publish_undo_blocks();
   if (lock != kSectionLock && !is_broken(Law::undo_dependents))
     dependences.will_release(fase_name(log_index_, list_), lock & ~kLockBits);
+  if (file_->undo_is_atlas()) note_undo_lock(lock, UndoLog::LockNote::released);
 }
 
 void Thread::undo_end(std::uint64_t last_lock) {
@@ -87,7 +102,7 @@ void Thread::undo_end(std::uint64_t last_lock) {
   if (!is_broken(Law::undo_outputs_before_end)) persist_stored();
   if (list_ != 0) name_undo();
   const FaseName name = fase_name(log_index_, list_);
-  if (list_ != 0 && (entries_ > 0 || undo_->has_entries())) {
+  if (list_ != 0 && (blocks_.size() > 0 || undo_->has_entries())) {
     const std::vector<FaseName> depends_on =
         dependences.has_any(log_index_) ? dependences.all_of(log_index_) : std::vector<FaseName>();
     const std::size_t end_lines = undo_->put_end(depends_on);
@@ -104,12 +119,13 @@ void Thread::undo_end(std::uint64_t last_lock) {
 }
 
 void Thread::forget_undo_fase() {
-  give_back_freed(entries_);
+  for (const std::uint64_t entry : blocks_.entries()) {
+    if (is_freed(entry)) file_->blocks().give_back(block_of(entry));
+  }
   is_armed_ = false;
   is_unsettled_ = false;
   needs_frame_ = true;
-  list_ = 0;
-  entries_ = 0;
+  forget_blocks(blocks_.size());
   entries_published_ = 0;
 }
 

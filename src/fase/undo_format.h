@@ -13,7 +13,8 @@ namespace pawl::fase {
 // first, so that a line that has it is whole.
 inline constexpr unsigned kUndoNumberShift = 8;
 
-// What stood at an address.
+// What stood at an address; or, without bytes, that a lock was taken, or released (this bit).
+inline constexpr unsigned kUndoReleasedShift = 63;
 inline constexpr std::size_t kUndoBytesMax = 40;  // in an entry
 struct UndoEntry {
   std::uint64_t tag;  // and bytes

@@ -31,34 +31,40 @@ bool UndoLog::was_logged(std::uint64_t address, std::size_t count) {
   return false;
 }
 
-void UndoLog::put_entry(std::uint64_t address, std::size_t count, std::uint64_t clock) {
+void UndoLog::put_entry(std::uint64_t address, std::span<const std::byte> bytes,
+                        std::uint64_t clock) {
   UndoEntry& entry = area_.entries[entries_++];
   memory_.store_word(entry.tag, 0);
   memory_.store_word(entry.address, address);
   memory_.store_word(entry.clock, clock);
-  for (std::size_t at = 0; at < count; at += kWordBytes) {
+  for (std::size_t at = 0; at < bytes.size(); at += kWordBytes) {
     std::uint64_t word = 0;
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address in the file
-    std::memcpy(&word, reinterpret_cast<const std::byte*>(address) + at,
-                std::min(kWordBytes, count - at));
+    std::memcpy(&word, bytes.data() + at, std::min(kWordBytes, bytes.size() - at));
     memory_.store_word(reinterpret_cast<std::uint64_t&>(entry.bytes[at]), word);
   }
-  memory_.store_word(entry.tag, number_ << kUndoNumberShift | count);
+  memory_.store_word(entry.tag, number_ << kUndoNumberShift | bytes.size());
   memory_.flush(reinterpret_cast<const std::byte*>(&entry), sizeof entry);
 }
 
-std::size_t UndoLog::put(const void* at, std::size_t count, std::uint64_t clock) {
+std::size_t UndoLog::put(const void* at, std::size_t count, std::uint64_t clock, bool again) {
   const std::size_t before = entries_;
   auto address = reinterpret_cast<std::uint64_t>(at);
-  if (was_logged(address, count)) return 0;
+  if (!again && was_logged(address, count)) return 0;
   if ((count + kUndoBytesMax - 1) / kUndoBytesMax > kUndoEntriesMax - entries_) return kFull;
-  while (count > 0) {
-    const std::size_t part = std::min(count, kUndoBytesMax);
-    put_entry(address, part, clock);
+  std::span bytes(static_cast<const std::byte*>(at), count);
+  while (!bytes.empty()) {
+    const std::size_t part = std::min(bytes.size(), kUndoBytesMax);
+    put_entry(address, bytes.first(part), clock);
     address += part;
-    count -= part;
+    bytes = bytes.subspan(part);
   }
   return entries_ - before;
+}
+
+std::size_t UndoLog::put_lock(std::uint64_t lock, LockNote what, std::uint64_t clock) {
+  if (entries_ == kUndoEntriesMax) return kFull;
+  put_entry(lock | static_cast<std::uint64_t>(what) << kUndoReleasedShift, {}, clock);
+  return 1;
 }
 
 std::size_t UndoLog::put_end(std::span<const FaseName> depends_on) {
@@ -115,7 +121,7 @@ FoundUndo read_undo_log(const UndoArea& area, const LogArea& log, std::uint64_t 
   for (const UndoEntry& entry : area.entries) {
     const std::uint64_t tag = load(entry.tag);
     const std::size_t count = tag & kTagMask;
-    if (tag >> kUndoNumberShift != found.number || count > kUndoBytesMax) continue;
+    if (tag >> kUndoNumberShift != found.number || count == 0 || count > kUndoBytesMax) continue;
     found.entries.push_back(
         {entry.address,
          entry.clock,

@@ -36,8 +36,13 @@ class UndoLog {
   // What stands there, but for what this FASE has logged already.  Flushed on return.  Returns how
   // many entries that took, or kFull; of what was not full nothing is lost.
   static constexpr std::size_t kFull = ~std::size_t{0};
-  std::size_t put(const void* at, std::size_t count, std::uint64_t clock);
+  // Also what it has logged, if `again`.
+  std::size_t put(const void* at, std::size_t count, std::uint64_t clock, bool again = false);
+  // That a lock is taken or released, in an entry of no bytes.  As put().
+  enum class LockNote : std::uint64_t { taken = 0, released = 1 };
+  std::size_t put_lock(std::uint64_t lock, LockNote what, std::uint64_t clock);
   bool has_entries() const { return entries_ > 0; }
+  bool is_half_full() const { return entries_ > kUndoEntriesMax / 2; }
   // Flushed on return; how many lines it took.
   std::size_t put_end(std::span<const FaseName> depends_on);
 
@@ -46,7 +51,7 @@ class UndoLog {
   static constexpr std::size_t kKnownWords = 256;
 
   bool was_logged(std::uint64_t address, std::size_t count);
-  void put_entry(std::uint64_t address, std::size_t count, std::uint64_t clock);
+  void put_entry(std::uint64_t address, std::span<const std::byte> bytes, std::uint64_t clock);
 
   UndoArea& area_;
   DirectMemory& memory_;

@@ -25,7 +25,6 @@ int __open64(const char* path, int flags, ...);
 int __close(int descriptor);
 int __dup2(int from, int to);
 int __fcntl(int descriptor, int command, ...);
-void __chk_fail() __attribute__((noreturn));
 }
 
 namespace pawl::preload {

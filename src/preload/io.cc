@@ -22,7 +22,6 @@ ssize_t __read_chk(int descriptor, void* buffer, size_t count, size_t buffer_siz
 ssize_t __pread_chk(int descriptor, void* buffer, size_t count, off_t offset, size_t buffer_size);
 ssize_t __pread64_chk(int descriptor, void* buffer, size_t count, off64_t offset,
                       size_t buffer_size);
-void __chk_fail() __attribute__((noreturn));
 }
 
 namespace pawl::preload {

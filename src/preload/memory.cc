@@ -219,8 +219,8 @@ Status synchronise_piece(TrackedFile& file, const AddressRange& range, int flags
     // POSIX: other copies shall see this one; Linux: nothing to do.
     return {};
   }
-  const bool waits = (flags & MS_SYNC) != 0 || (file.asked_for_by_name && ms_async_waits());
-  if (waits) return commit_range(file, address, length(part));
+  const bool must_wait = (flags & MS_SYNC) != 0 || (file.asked_for_by_name && ms_async_waits());
+  if (must_wait) return commit_range(file, address, length(part));
   return commit_range_async(file, address, length(part));
 }
 

@@ -29,6 +29,7 @@ int __xstat(int version, const char* path, struct stat* status);
 int __lxstat(int version, const char* path, struct stat* status);
 int __fxstat(int version, int fd, struct stat* status);
 int __fxstatat(int version, int directory, const char* path, struct stat* status, int flags);
+void __chk_fail() __attribute__((noreturn));
 }
 
 namespace pawl::preload {

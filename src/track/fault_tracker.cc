@@ -1,15 +1,10 @@
 // Tracks by mprotect and SIGSEGV, on every kernel: see track/fault_table.h for how.
-#include "medium/medium.h"
 #include "track/fault_table.h"
 #include "track/tracker.h"
 
 namespace pawl {
 
 namespace {
-
-std::uint64_t page_of(const void* address) {
-  return reinterpret_cast<std::uint64_t>(address) / kPageBytes;
-}
 
 class FaultTracker final : public Tracker {
  public:

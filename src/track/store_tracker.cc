@@ -3,17 +3,12 @@
 
 #include <cerrno>
 
-#include "medium/medium.h"
 #include "track/store_marks.h"
 #include "track/tracker.h"
 
 namespace pawl {
 
 namespace {
-
-std::uint64_t page_of(const void* address) {
-  return reinterpret_cast<std::uint64_t>(address) / kPageBytes;
-}
 
 class StoreTracker final : public Tracker {
  public:

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "medium/cache_lines.h"
+#include "medium/medium.h"
 #include "medium/page_runs.h"
 #include "medium/status.h"
 
@@ -23,6 +24,11 @@ struct TrackerCounters {
   std::uint64_t scans_flat = 0;     // whole ranges walked
   std::uint64_t scans_located = 0;  // ranges not walked, because the fault log said where to look
 };
+
+// The number by which a tracker's tables know the page of an address.
+inline std::uint64_t page_of(const void* address) {
+  return reinterpret_cast<std::uint64_t>(address) / kPageBytes;
+}
 
 // A page, and a bit for each of its 64 cache lines that may have been stored to.
 struct StoredLines {

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-SCHEMES = {"ido", "none", "undo", "justdo"}
+SCHEMES = {"ido", "none", "undo", "atlas", "justdo"}
 KEYS = 300
 FENCE_NS = 300
 THREADS = 2

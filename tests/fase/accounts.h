@@ -14,6 +14,7 @@ struct alignas(64) Account {
   std::uint64_t balance;
   std::uint64_t transfers;  // from it
   std::uint64_t deposits;
+  void* note;  // a block
 };
 
 constexpr std::uint64_t kAccounts = 4;
@@ -31,6 +32,11 @@ bool try_deposit(Account* to);
 // Takes the lock of `first`, stores there, calls between(), and takes that of `second` for the
 // rest. Each of both counts a transfer.
 void count_both(Account* first, Account* second, void (*between)());
+
+// One FASE: takes the locks of `from` and `to` and moves the amount, and releases that of `to`;
+// then it allocates a note, takes the lock of `third`, and leaves the note there, in the place of
+// another. Calls between(), if there is one, before the lock is taken.
+void leave_note(pawl_fase* fase, Account* from, Account* to, Account* third, void (*between)());
 
 // Nothing is missing, and nothing too much.
 void expect_balanced(const Account* accounts);

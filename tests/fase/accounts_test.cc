@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "fase/crash_everywhere.h"
+#include "fase/hand_made.h"
 
 namespace pawl {
 namespace {
@@ -22,6 +23,7 @@ class FaseAccounts : public test::FaseTest {
   FaseAccounts() {
     open_and([](pawl_fase* fase) { test::make_accounts(fase); });
   }
+  void* note_before_ = nullptr;
 };
 
 TEST_F(FaseAccounts, ATransferIsDoneOrNotAtAll) {
@@ -55,6 +57,79 @@ TEST_F(FaseAccounts, WhatFollowsAReleaseIsNotUndone) {
         if (opened != nullptr) test::try_deposit(accounts_of(opened) + 1);
       });
   EXPECT_GT(both, 0u);
+}
+
+// A release that is put off is done before another lock is taken, and what was allocated since is
+// allocated again.
+TEST_F(FaseAccounts, WhatFollowsAReleaseThatWasPutOffIsDoneAgain) {
+  static pawl_fase* opened = nullptr;
+  for (std::uint64_t turn = 0; turn < 2; ++turn) {
+    crash_everywhere(
+        [](pawl_fase* fase) {
+          opened = fase;
+          Account* const accounts = accounts_of(fase);
+          test::leave_note(fase, accounts, accounts + 1, accounts + 2, nullptr);
+        },
+        [&](pawl_fase* fase) {
+          const Account* const accounts = accounts_of(fase);
+          test::expect_balanced(accounts);
+          EXPECT_EQ(blocks_used(), accounts[2].note == nullptr ? 1u : 2u);
+          EXPECT_EQ(accounts[0].balance < test::kBalance - 100 * turn,
+                    accounts[2].note != nullptr && (turn == 0 || accounts[2].note != note_before_));
+        },
+        // The second one logs an end when the file is closed, while no thread can come or go.
+        turn > 0 ? std::function<void()>() : [] {
+          if (opened != nullptr) test::try_deposit(accounts_of(opened) + 1);
+        });
+    // The second one frees the note of the first.
+    open_and([&](pawl_fase* fase) {
+      Account* const accounts = accounts_of(fase);
+      if (accounts[2].note == nullptr)
+        test::leave_note(fase, accounts, accounts + 1, accounts + 2, nullptr);
+      note_before_ = accounts[2].note;
+    });
+  }
+}
+
+TEST_F(FaseAccounts, AReleaseThatWasPutOffIsDoneBeforeAnotherLockIsTaken) {
+  static Account* accounts = nullptr;
+  static bool was_free_between = false;
+  open_and([](pawl_fase* fase) {
+    accounts = accounts_of(fase);
+    test::leave_note(fase, accounts, accounts + 1, accounts + 2, [] {
+      // The program has released it, and the thread has not.
+      std::thread([] { was_free_between = test::try_deposit(accounts + 1); }).join();
+    });
+    EXPECT_FALSE(was_free_between);
+    EXPECT_TRUE(test::try_deposit(accounts + 1));
+    EXPECT_TRUE(test::try_deposit(accounts + 2));
+    // Whoever holds the next lock may wait for that one.
+    static std::atomic<int> stage{0};
+    std::thread other([] {
+      pawl_fase_mutex_lock(&accounts[2].mutex);
+      stage = 1;
+      while (stage != 2) std::this_thread::yield();
+      pawl_fase_mutex_lock(&accounts[1].mutex);
+      pawl_fase_mutex_unlock(&accounts[1].mutex, nullptr, 0, nullptr);
+      pawl_fase_mutex_unlock(&accounts[2].mutex, nullptr, 0, nullptr);
+    });
+    while (stage != 1) std::this_thread::yield();
+    test::leave_note(fase, accounts, accounts + 1, accounts + 2, [] { stage = 2; });
+    other.join();
+  });
+}
+
+// An end stays where it is until another frame is durable, whoever has the log next.
+TEST_F(FaseAccounts, WhatHasEndedDoesNotComeBackInTheNextRun) {
+  static constexpr std::uint64_t kTransfers = 50;
+  open_and([](pawl_fase* fase) { test::transfer(accounts_of(fase), accounts_of(fase) + 1, 100); });
+  open_and([](pawl_fase* fase) {
+    std::uint64_t& transfers = accounts_of(fase)->transfers;
+    test::store(transfers, kTransfers);
+    pawl_fase_persist(&transfers, sizeof transfers);
+  });
+  crash_everywhere([](pawl_fase* fase) { test::try_deposit(accounts_of(fase) + 2); },
+                   [](pawl_fase* fase) { EXPECT_EQ(accounts_of(fase)->transfers, kTransfers); });
 }
 
 // Two FASEs of which one needs a lock that the other has.  The first to log is the first to be

@@ -7,11 +7,14 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <functional>
 #include <thread>
 
 #include "fase/closed_file.h"
 #include "fase/crash_everywhere.h"
+#include "fase/file.h"
 #include "fase/hand_made.h"
+#include "fase/thread.h"
 
 namespace pawl {
 namespace {
@@ -248,6 +251,72 @@ TEST_F(FaseRules, ASectionWithOneCutTakesThreeFences) {
   });
 }
 
+// A section that stores under two locks and releases one before the other.
+void store_under_both(Locks* locks, const std::function<void()>& between) {
+  pawl_fase_mutex_lock(&locks->mutex);
+  pawl_fase_spin_lock(spin_of(locks));
+  const LiveIns live_ins(locks);
+  pawl_fase_cut(&functions[kLoads], 1, &live_ins);
+  store(locks->done, std::uint64_t{1});
+  pawl_fase_spin_unlock(spin_of(locks), &functions[kLoads], 1, &live_ins);
+  between();
+  pawl_fase_mutex_unlock(&locks->mutex, nullptr, 0, nullptr);
+}
+
+bool is_taken(Locks* locks) {
+  bool taken = false;
+  std::thread([&] {
+    taken = pawl_fase_spin_trylock(spin_of(locks)) != 0;
+    if (!taken) pawl_fase_spin_unlock(spin_of(locks), nullptr, 0, nullptr);
+  }).join();
+  return taken;
+}
+
+TEST_F(FaseRules, AReleaseNeedsNoFrameOfItsOwnBeforeTheEnd) {
+  with_locks([](Locks* locks) {
+    store_under_both(locks, [] {});
+    pawl_fase_statistics before;
+    pawl_fase_statistics after;
+    ASSERT_EQ(pawl_fase_stats(reinterpret_cast<pawl_fase*>(fase::open_file()->address()), &before),
+              0);
+    store_under_both(locks, [&] { EXPECT_TRUE(is_taken(locks)); });
+    EXPECT_FALSE(is_taken(locks));
+    ASSERT_EQ(pawl_fase_stats(reinterpret_cast<pawl_fase*>(fase::open_file()->address()), &after),
+              0);
+    EXPECT_EQ(after.fences - before.fences, 3u);
+    EXPECT_EQ(after.frames - before.frames, 2u);
+  });
+}
+
+TEST_F(FaseRules, AReleaseThatWasPutOffIsDoneWhereControlLeavesTheFunction) {
+  with_locks([](Locks* locks) {
+    const LiveIns live_ins(locks);
+    store_under_both(locks, [&] {
+      pawl_fase_call(&functions[kLoads], 1, &live_ins);
+      EXPECT_FALSE(is_taken(locks));
+      pawl_fase_return();
+    });
+    // And with the next cut.
+    store_under_both(locks, [&] {
+      pawl_fase_cut(&functions[kLoads], 1, &live_ins);
+      EXPECT_FALSE(is_taken(locks));
+    });
+    // And before its memory is made a lock again.
+    store_under_both(locks, [&] {
+      EXPECT_EQ(pawl_fase_spin_destroy(spin_of(locks)), 0);
+      EXPECT_EQ(pawl_fase_spin_init(spin_of(locks), PTHREAD_PROCESS_PRIVATE), 0);
+    });
+    EXPECT_FALSE(is_taken(locks));
+  });
+}
+
+TEST_F(FaseRules, AStoreBehindAReleaseThatWasPutOffEndsTheProgram) {
+  EXPECT_TRUE(was_aborted(run([](pawl_fase* fase) {
+    Locks* const locks = locks_of(fase);
+    store_under_both(locks, [&] { store(locks->value, std::uint64_t{1}); });
+  })));
+}
+
 TEST_F(FaseRules, MutexesAreOfTheirKinds) {
   with_locks([](Locks* locks) {
     EXPECT_EQ(pawl_fase_mutex_lock(&locks->recursive), 0);
@@ -422,6 +491,53 @@ TEST_F(FaseRules, ManyBlocksAreFreedInALongSection) {
     }
     pawl_fase_section_end(nullptr, 0, nullptr);
     EXPECT_EQ(blocks_used(), before);
+  });
+}
+
+// More than an end has room for, and one that is too large to wait for the next section.
+TEST_F(FaseRules, ManyBlocksAreFreedByAnEnd) {
+  const auto frees = [](pawl_fase* fase, int count, std::size_t size) {
+    Locks* const locks = locks_of(fase);
+    std::vector<void*> blocks;
+    for (int i = 0; i < count; ++i) blocks.push_back(pawl_fase_malloc(fase, size));
+    pawl_fase_section_begin();
+    const LiveIns live_ins(locks);
+    pawl_fase_cut(&functions[kLoads], 1, &live_ins);
+    store(locks->done, std::uint64_t{1});
+    for (void* const block : blocks) EXPECT_EQ(pawl_fase_free(fase, block), 0);
+    pawl_fase_section_end(nullptr, 0, nullptr);
+  };
+  open_and([&](pawl_fase* fase) {
+    const std::uint64_t before = blocks_used();
+    for (const int count : {1, 32, 33, 100}) {
+      frees(fase, count, 100);
+      EXPECT_EQ(blocks_used(), before) << count;
+    }
+    frees(fase, 1, 70'000);
+    EXPECT_EQ(blocks_used(), before);
+    // It can be had at once.
+    void* const large = pawl_fase_malloc(fase, 900'000);
+    EXPECT_NE(large, nullptr) << pawl_last_error();
+  });
+}
+
+// What the last section of a thread freed waits for the next one; when there is none, for its end.
+TEST_F(FaseRules, ThreadsThatEndGiveBlocksBack) {
+  constexpr std::size_t kBytes = 30'000;
+  open_and([](pawl_fase* fase) {
+    Locks* const locks = locks_of(fase);
+    for (std::size_t i = 0; i < 2 * kSizeBytes / kBytes; ++i) {
+      std::thread([&] {
+        void* const block = pawl_fase_malloc(fase, kBytes);
+        ASSERT_NE(block, nullptr) << pawl_last_error();
+        pawl_fase_section_begin();
+        const LiveIns live_ins(locks);
+        pawl_fase_cut(&functions[kLoads], 1, &live_ins);
+        store(locks->done, std::uint64_t{1});
+        EXPECT_EQ(pawl_fase_free(fase, block), 0);
+        pawl_fase_section_end(nullptr, 0, nullptr);
+      }).join();
+    }
   });
 }
 

@@ -18,6 +18,7 @@ struct Stack {
   pthread_mutex_t mutex;
   StackNode* top;
   std::uint64_t count;
+  void* spare;  // a block that is none of its nodes
 };
 
 // Makes an empty one, and sets the root.

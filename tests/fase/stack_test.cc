@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cstdio>
 #include <functional>
 #include <set>
 #include <string>
 
 #include "fase/crash_everywhere.h"
+#include "fase/hand_made.h"
 
 namespace pawl {
 namespace {
@@ -77,6 +81,93 @@ TEST_F(FaseStack, SeveralAreDoneInTheirOrder) {
         test::push(fase, stack, 3);
       },
       {{}, {1}, {1, 2}, {1, 3}});
+}
+
+std::uint64_t fences_of(pawl_fase* fase, const std::function<void()>& act) {
+  pawl_fase_statistics before;
+  pawl_fase_statistics after;
+  EXPECT_EQ(pawl_fase_stats(fase, &before), 0);
+  act();
+  EXPECT_EQ(pawl_fase_stats(fase, &after), 0);
+  return after.fences - before.fences;
+}
+
+// For the frame, for what was stored, for the end; a push stores to its node before the frame.
+TEST_F(FaseStack, APopTakesThreeFences) {
+  with_stack([](pawl_fase* fase, Stack* stack) {
+    test::push(fase, stack, 1);
+    test::push(fase, stack, 2);
+    test::pop(fase, stack);
+    EXPECT_EQ(fences_of(fase, [&] { test::pop(fase, stack); }), 3u);
+    EXPECT_EQ(fences_of(fase, [&] { test::push(fase, stack, 2); }), 4u);
+  });
+}
+
+// A block that is none of the stack's nodes.
+void allocate_spare(pawl_fase* fase) {
+  Stack* const stack = stack_of(fase);
+  void* const block = pawl_fase_malloc(fase, sizeof(test::StackNode));
+  test::store(stack->spare, block);
+  pawl_fase_persist(&stack->spare, sizeof stack->spare);
+}
+
+void expect_spare_is_used(const Stack* stack, std::uint64_t blocks) {
+  const std::uint64_t values = test::values_of(stack).size();
+  EXPECT_GE(blocks, values + 1);
+  // It is allocated before it is stored.
+  EXPECT_LE(blocks, values + 2);
+  if (stack->spare != nullptr) {
+    EXPECT_EQ(blocks, values + 2);
+  }
+}
+
+// The end that frees a block may be read after a crash, until there is another one.
+TEST_F(FaseStack, WhatIsAllocatedBehindAPopIsNotFreedAgain) {
+  with_stack([](pawl_fase* fase, Stack* stack) {
+    test::push(fase, stack, 1);
+    test::push(fase, stack, 2);
+  });
+  crash_everywhere(
+      [](pawl_fase* fase) {
+        test::pop(fase, stack_of(fase));
+        allocate_spare(fase);
+      },
+      [](pawl_fase* fase) { expect_spare_is_used(stack_of(fase), blocks_used()); });
+}
+
+// The same where the pop's process has died, and the block is allocated by another.
+TEST_F(FaseStack, WhatIsAllocatedBehindARecoveryIsNotFreedAgain) {
+  with_stack([](pawl_fase* fase, Stack* stack) {
+    test::push(fase, stack, 1);
+    test::push(fase, stack, 2);
+  });
+  ASSERT_EQ(std::fflush(nullptr), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    pawl_fase* const fase = open();
+    test::pop(fase, stack_of(fase));
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  crash_everywhere(allocate_spare,
+                   [](pawl_fase* fase) { expect_spare_is_used(stack_of(fase), blocks_used()); });
+}
+
+// What is freed by one of many pops is found again, and nothing is lost.
+TEST_F(FaseStack, PopsOneAfterTheOther) {
+  with_stack([](pawl_fase* fase, Stack* stack) {
+    for (std::uint64_t value = 1; value <= 3; ++value) test::push(fase, stack, value);
+  });
+  expect_outcomes(
+      [](pawl_fase* fase, Stack* stack) {
+        test::pop(fase, stack);
+        test::pop(fase, stack);
+        test::push(fase, stack, 7);
+        test::pop(fase, stack);
+      },
+      {{1, 2, 3}, {1, 2}, {1}, {1, 7}});
 }
 
 TEST_F(FaseStack, CallsAreFinishedByTheirCallers) {

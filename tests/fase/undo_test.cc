@@ -130,6 +130,22 @@ TEST_F(Logs, SayWhatWasThere) {
   EXPECT_FALSE(read().has_ended);
 }
 
+// What Atlas logs, and recovery needs not.
+TEST_F(Logs, SayWhichLocksAreTaken) {
+  std::uint64_t word = 11;
+  log_.begin(7);
+  EXPECT_EQ(log_.put_lock(kLock, UndoLog::LockNote::taken, 1), 1u);
+  EXPECT_TRUE(log_.has_entries());
+  EXPECT_EQ(log_.put(&word, sizeof word, 1, true), 1u);
+  EXPECT_EQ(log_.put(&word, sizeof word, 1, true), 1u);
+  EXPECT_EQ(log_.put_lock(kLock, UndoLog::LockNote::released, 1), 1u);
+  EXPECT_EQ(area_->entries[0].address, kLock);
+  EXPECT_NE(area_->entries[3].address, kLock);
+  const FoundUndo found = read();
+  EXPECT_EQ(found.number, 7u);
+  EXPECT_EQ(found.entries.size(), 2u);
+}
+
 TEST_F(Logs, AreVoidBelowANumber) {
   std::uint64_t word = 11;
   log_.begin(7);

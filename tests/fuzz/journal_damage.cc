@@ -6,6 +6,8 @@
 // tells of is never dropped in silence, a commit that nothing tells of may end the journal, and
 // what has no meaning changes nothing.  No other state is ever made.
 //
+// It ends early when so much is wrong that more would not help.
+//
 // Exit status: 0 all as it must be; 1 something else; 2 the question was not understood.
 
 #include <malloc.h>
@@ -27,7 +29,7 @@ namespace {
 
 constexpr std::size_t kSectorBytes = 512;
 constexpr std::size_t kExtensionBytesMax = 2 * kPageBytes;
-constexpr int kComplaintsMax = 10;
+constexpr int kComplaintsMax = 10;  // of what is wrong; then there is nothing more to try
 constexpr std::uint64_t kWholeRecoveryEvery = 97;
 
 using document::Bytes;
@@ -130,6 +132,8 @@ class Damage {
     judge(std::string("--damage ") + kind + " --at " + std::to_string(at));
   }
 
+  bool go_on() const { return counts_.wrong < kComplaintsMax; }
+
  private:
   bool stands_already(std::size_t at, Bytes with) const {
     return std::memcmp(journal_.bytes.data() + at, with.data(), with.size()) == 0;
@@ -150,7 +154,6 @@ class Damage {
     const std::string problem = recovered(expect);
     if (problem.empty()) return;
     counts_.wrong += 1;
-    if (counts_.wrong > kComplaintsMax) return;
     std::printf("WRONG: journal %s: %s\n  to try it again: %s --journal %s %s\n",
                 journal_.name.c_str(), problem.c_str(), replay_.c_str(), journal_.name.c_str(),
                 recipe.c_str());
@@ -224,7 +227,7 @@ std::set<std::byte> values_for(std::byte byte, std::size_t at, Values values) {
 }
 
 void try_bytes(const WrittenJournal& journal, Damage& damage, Values values) {
-  for (std::size_t at = 0; at < journal.bytes.size(); ++at) {
+  for (std::size_t at = 0; at < journal.bytes.size() && damage.go_on(); ++at) {
     if (values == Values::all) {
       for (unsigned value = 0; value < 256; ++value) damage.set_byte(at, std::byte(value));
       continue;
@@ -235,7 +238,8 @@ void try_bytes(const WrittenJournal& journal, Damage& damage, Values values) {
 }
 
 void try_lengths(const WrittenJournal& journal, Damage& damage) {
-  for (std::size_t size = 0; size < journal.bytes.size() + kExtensionBytesMax; ++size) {
+  for (std::size_t size = 0; size < journal.bytes.size() + kExtensionBytesMax && damage.go_on();
+       ++size) {
     if (size != journal.bytes.size()) damage.cut(size);
   }
 }
@@ -245,7 +249,7 @@ void try_pieces(const WrittenJournal& journal, Damage& damage) {
   for (const std::size_t piece : {kSectorBytes, kPageBytes, 2 * kPageBytes}) {
     const std::vector<std::byte> zeros(piece);
     const std::vector<std::byte> ones(piece, std::byte{0xFF});
-    for (std::size_t at = 0; at + piece <= journal.bytes.size(); at += piece) {
+    for (std::size_t at = 0; at + piece <= journal.bytes.size() && damage.go_on(); at += piece) {
       damage.replace("zeros", at, zeros);
       damage.replace("ones", at, ones);
       for (const auto& earlier : journal.earlier) {
@@ -331,6 +335,7 @@ int run(int count, char** arguments) {
                 counts.states - before.states, counts.refused - before.refused,
                 counts.shortened - before.shortened, counts.wrong - before.wrong);
     std::fflush(stdout);
+    if (!damage.go_on()) break;
   }
   if (!found) {
     std::fprintf(stderr, "there is no journal %s\n", question.journal.c_str());

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""compare_test.py KV [--seed S] [--commands N] [--strings 1]: random commands, sent to a real Redis and to kv,
-must be answered alike, whether or not kv is killed in between.  With --strings: those that a server of
-strings knows."""
+"""compare_test.py KV [--seed S] [--commands N] [--strings 1]: random commands, sent to a real Redis
+and to kv, must be answered alike, whether or not kv is killed in between.  With --strings: those that
+a server of strings knows."""
 
 import random
 import time

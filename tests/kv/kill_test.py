@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""kill_test.py KV [--seed S] [--kills N] [--clients N] [--strings 1] [--pawl PAWL]: the server is killed at random
-moments while clients write.  What is there afterwards must be, for each client, what its requests up
-to some point left, and that point must not lie before the last acknowledged one."""
+"""kill_test.py KV [--seed S] [--kills N] [--clients N] [--strings 1] [--pawl PAWL]: the server is
+killed at random moments while clients write (with --strings: nothing but strings).  What is there
+afterwards must be, for each client, what its requests up to some point left, and that point must not lie
+before the last acknowledged one."""
 
 import os
 import random

@@ -1,12 +1,15 @@
 #!/usr/bin/python3
 """What clang and clang-tidy are asked about: each source as it is compiled, but not twice alike.
 
-    compile_commands.py check BUILD         has each compiled as far as its warnings go
-    compile_commands.py once BUILD OUTPUT   writes OUTPUT/compile_commands.json, for clang-tidy
+    compile_commands.py check BUILD FOLDER...
+        has each source that is in none of the FOLDERs compiled as far as its warnings go
+    compile_commands.py together BUILD OUTPUT FOLDER...
+        writes OUTPUT/compile_commands.json, for clang-tidy, and prints what to ask it about so that
+        each source of the FOLDERs is looked at: those that CMAKE_UNITY_BUILD has put together
 
 A source that goes into several libraries is there several times; only its definitions can make a
-difference to what the compiler has to say.  BUILD is configured and need not be built.  Exit status of
-`check`: 1 when something was refused.
+difference to what the compiler has to say.  BUILD is configured; of what it builds only the target
+pawl_test_headers is needed, for `check`.  Exit status of `check`: 1 when something was refused.
 """
 
 import concurrent.futures
@@ -66,8 +69,13 @@ def distinct(entries):
     return list(found.values())
 
 
-def check(build):
-    entries = distinct(commands_of(build))
+def is_in(source, folders):
+    return any(SOURCE / folder in pathlib.Path(source).parents for folder in folders)
+
+
+def check(build, without):
+    entries = [entry for entry in distinct(commands_of(build))
+               if not is_in(entry["file"], without)]
 
     def compile_one(entry):
         done = subprocess.run([*arguments_of(entry), "-fsyntax-only"], cwd=entry["directory"],
@@ -83,23 +91,44 @@ def check(build):
     return 0 if accepted and all(accepted) else 1
 
 
-def once(build, output):
+def sources_of(entry):
+    """What is compiled by it: one source, or those that a file of CMAKE_UNITY_BUILD includes."""
+    path = pathlib.Path(entry["file"])
+    if not path.name.startswith("unity_"):
+        return {path}
+    text = path.read_text(encoding="utf-8")
+    return {pathlib.Path(name) for name in re.findall(r'#include "(.*)"', text)}
+
+
+def together(build, output, folders):
+    """The largest first, and no more of them than it takes."""
     output.mkdir(parents=True, exist_ok=True)
-    entries = distinct(commands_of(build))
-    for entry in entries:
+    entries = []
+    for entry in commands_of(build):
+        sources = {source for source in sources_of(entry) if is_in(source, folders)}
+        entries.append((entry, sources))
+    seen = set()
+    chosen = []
+    for entry, sources in sorted(entries, key=lambda pair: len(pair[1]), reverse=True):
+        if sources <= seen:
+            continue
+        seen |= sources
         entry["arguments"] = [*arguments_of(entry), "-c"]
         del entry["command"]
+        chosen.append(entry)
     with open(output / "compile_commands.json", "w", encoding="utf-8") as file:
-        json.dump(entries, file, indent=1)
-    return 0
+        json.dump(chosen, file, indent=1)
+    for entry in chosen:
+        print(entry["file"])
+    return 0 if chosen else 1
 
 
 def main(arguments):
     match arguments:
-        case ["check", build]:
-            return check(pathlib.Path(build))
-        case ["once", build, output]:
-            return once(pathlib.Path(build), pathlib.Path(output))
+        case ["check", build, *without]:
+            return check(pathlib.Path(build), without)
+        case ["together", build, output, *folders] if folders:
+            return together(pathlib.Path(build), pathlib.Path(output), folders)
     print(__doc__, file=sys.stderr)
     return 2
 

@@ -89,7 +89,7 @@ constexpr std::size_t kInstructionsMax = 8 + kRules.size() * 5;
 
 constexpr std::uint32_t kX32Bit = 0x40000000;  // calls of the x32 ABI, which no library of ours has
 
-class Program {
+class FilterProgram {
  public:
   void add(std::uint16_t code, std::uint32_t value, std::uint8_t if_true = 0,
            std::uint8_t if_false = 0) {
@@ -102,7 +102,7 @@ class Program {
   std::size_t count_ = 0;
 };
 
-void add_rule(Program& program, const Rule& rule) {
+void add_rule(FilterProgram& program, const Rule& rule) {
   constexpr std::uint16_t kLoad = BPF_LD | BPF_W | BPF_ABS;
   constexpr std::uint16_t kEqual = BPF_JMP | BPF_JEQ | BPF_K;
   constexpr std::uint16_t kBits = BPF_JMP | BPF_JSET | BPF_K;
@@ -125,7 +125,7 @@ void add_rule(Program& program, const Rule& rule) {
 }  // namespace
 
 int install_filter() {
-  Program program;
+  FilterProgram program;
   program.add(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch));
   program.add(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
   program.add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);

@@ -52,9 +52,19 @@ __attribute__((noinline)) static void add_to_read(struct data* data, long* to, l
   pthread_mutex_unlock(&data->lock);
 }
 
+/* One cut serves both stores, of which only the second one needs it. */
+__attribute__((noinline)) static void store_twice(struct data* data, long* here, long* to,
+                                                  long number) {
+  pthread_mutex_lock(&data->lock);
+  *here = number;
+  *to = number;
+  pthread_mutex_unlock(&data->lock);
+}
+
 void operation(unsigned number) {
   struct data* data = (struct data*)ARENA;
-  switch (number % 4) {
+  long here = 0;
+  switch (number % 5) {
     case 0:
       store_and_add(data, &data->first, &data->second, number);
       break;
@@ -67,7 +77,10 @@ void operation(unsigned number) {
     case 3:
       add_to_read(data, &data->first, &data->second, number);
       break;
+    case 4:
+      store_twice(data, &here, &data->third, number);
+      break;
   }
 }
 
-int main(void) { return run_operations(12); }
+int main(void) { return run_operations(15); }

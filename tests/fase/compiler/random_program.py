@@ -27,6 +27,7 @@ static const u4 table[16] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3};
 static u4 counter;      /* volatile, and only counted */
 static u4 last_stored;
 static u1 trash[64];
+static u4 results[16];  /* volatile */
 
 static struct node *new_node(u8 value) {
   struct node *node = pawl_fase_malloc(0, sizeof *node);
@@ -153,6 +154,17 @@ class Program:
                   lambda: self.emit(f"last_stored = {self.number()};"),
                   lambda: self.emit(f"memset(trash, 1, {self.pick('8', 'x % 60u')});"))()
 
+    def result(self):
+        """Writes to what may be persistent or not."""
+        results = [self.name("result") for _ in range(self.pick(1, 1, 2))]
+        for result in results:
+            self.emit(f"u4 *{result} = {self.number()} % 3u ? &data->ints[{self.index(64)}] : "
+                      f"&results[{self.index(16)}];")
+        for result in results:
+            self.emit(f"*{result} = {self.number()};")
+        if self.random.random() < 0.3:
+            self.emit(f"if ({self.number()} % 2u) {results[0]}[0] = 7;")
+
     def call(self):
         if self.functions and self.work < 30:
             function = self.random.choice(self.functions)
@@ -236,7 +248,7 @@ class Program:
 
     def statement(self):
         simple = [self.assignment, self.assignment, self.assignment, self.item_init, self.swap, self.copy,
-                  self.struct_copy, self.list_statement, self.volatile_statement, self.real, self.variable,
+                  self.struct_copy, self.list_statement, self.volatile_statement, self.result, self.real, self.variable,
                   self.call, self.call]
         nested = [self.condition, self.loop, self.lock] if self.depth < 4 else []
         self.random.choice(simple + nested)()

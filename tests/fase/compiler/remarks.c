@@ -31,7 +31,7 @@ __attribute__((noinline)) static int pop(struct stack* stack) {
   pthread_mutex_lock(&stack->lock); /* expected-remark {{a failure-atomic section begins}} */
   struct node* node = stack->top;
   if (node != NULL) {
-    /* expected-remark@+1 {{a cut: what line 32 has read, line 35 may write}} */
+    /* expected-remark@+1 {{a cut, if that is persistent: what line 32 has read}} */
     stack->top = node->next;
     pawl_fase_free(NULL, node);
   }
@@ -43,7 +43,7 @@ __attribute__((noinline)) static int pop(struct stack* stack) {
 __attribute__((noinline)) static void clear(struct stack* stack, long* numbers, int count) {
   pthread_mutex_lock(&stack->lock); /* expected-remark {{a failure-atomic section begins}} */
 #pragma clang loop vectorize(disable) unroll(disable)
-  for (int i = 0; i < count; ++i) { /* expected-remark {{a cut: line 47 writes}} */
+  for (int i = 0; i < count; ++i) { /* expected-remark {{if that is persistent: line 47 writes}} */
     numbers[i] = i;
   }
   pthread_mutex_unlock(&stack->lock);

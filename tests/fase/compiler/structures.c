@@ -2,6 +2,7 @@
  * lock for each node. */
 #include <pthread.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "crash_run_time.h"
 
@@ -19,6 +20,7 @@ struct structures {
   pthread_mutex_t tail_lock;
   struct node* tail;
   struct node list; /* a head, below all values */
+  long seen[2];
 };
 
 static struct node* new_node(long value) {
@@ -151,7 +153,41 @@ int contains(struct structures* s, long value) {
   return found;
 }
 
+/* What was found goes where the caller says, into the file or elsewhere. */
+__attribute__((noinline)) int look(struct structures* s, long* top, long* count) {
+  pthread_mutex_lock(&s->stack_lock);
+  const int is_there = s->top != NULL;
+  if (is_there) {
+    *top = s->top->value;
+    long nodes = 0;
+    for (const struct node* node = s->top; node != NULL; node = node->next) ++nodes;
+    *count = nodes;
+  }
+  pthread_mutex_unlock(&s->stack_lock);
+  return is_there;
+}
+
+/* The same, one after the other, whose places may be one. */
+__attribute__((noinline)) void collect(struct structures* s, long* values, int most) {
+  pthread_mutex_lock(&s->stack_lock);
+  const struct node* node = s->top;
+  for (int i = 0; i < most && node != NULL; ++i, node = node->next) values[i] = node->value;
+  pthread_mutex_unlock(&s->stack_lock);
+}
+
 static struct structures* structures(void) { return (struct structures*)ARENA; }
+
+/* Where nothing persistent is stored, none is logged. */
+static void look_without_cuts(struct structures* s, unsigned number) {
+  long values[4];
+  const unsigned before = cuts_so_far();
+  if (number % 2 == 0) {
+    look(s, &values[0], &values[1]);
+  } else {
+    collect(s, values, 4);
+  }
+  if (cuts_so_far() != before) abort();
+}
 
 void operation(unsigned number) {
   struct structures* s = structures();
@@ -164,7 +200,7 @@ void operation(unsigned number) {
     pthread_mutex_unlock(&s->head_lock);
     return;
   }
-  switch (number % 9) {
+  switch (number % 13) {
     case 0:
     case 1:
       push(s, number);
@@ -191,6 +227,18 @@ void operation(unsigned number) {
       } else {
         insert(s, key);
       }
+      break;
+    case 9:
+      look(s, &s->seen[0], &s->seen[1]);
+      break;
+    case 10:
+      look(s, &value, &s->seen[number % 2]);
+      break;
+    case 11:
+      look_without_cuts(s, number);
+      break;
+    case 12:
+      collect(s, s->seen, 2);
       break;
   }
 }

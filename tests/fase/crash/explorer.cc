@@ -146,6 +146,8 @@ std::optional<std::string> Explorer::explore_depth(const MemoryTrace& trace, con
   const std::string trace_path = directory_ + "/recovery" + std::to_string(depth);
   do {
     if (memory.moment() > 0) progress.pass(trace.events[memory.moment() - 1]);
+    // Of more moments than states some are left out.
+    if (below(random_, trace.events.size() + 1) >= states) continue;
     const std::uint64_t possible = memory.count(exhaustive_max_);
     const bool all = possible <= std::min(exhaustive_max_, of_each_moment * 4);
     counts_.moments += 1;

@@ -66,6 +66,19 @@ def change_slot():
     return places, spoil
 
 
+def turn_condition():
+    """Of whether an address is in the window."""
+    pattern = r"icmp ult i64 %\d+, 8796093022208"
+
+    def places(lines):
+        return [i for i, line in enumerate(lines) if re.search(pattern, line)]
+
+    def spoil(lines, i):
+        return lines[:i] + [lines[i].replace("icmp ult", "icmp uge")] + lines[i + 1 :]
+
+    return places, spoil
+
+
 KINDS = {
     "cut dropped": drop(r"call void @pawl_fase_cut\("),
     "note dropped": drop(r"call void @pawl_fase_stored\("),
@@ -73,6 +86,7 @@ KINDS = {
     "note shortened": shorten_note(),
     "table with more bytes": shorten_table(),
     "another slot loaded": change_slot(),
+    "condition turned": turn_condition(),
 }
 
 
@@ -95,7 +109,8 @@ def main():
             with open(file) as handle:
                 lines = handle.read().split("\n")
             places = find(lines)
-            if kind in ("cut dropped", "note dropped", "note shortened", "question dropped"):
+            if kind in ("cut dropped", "note dropped", "note shortened", "question dropped",
+                        "condition turned"):
                 places = [i for i in places if is_of_program(lines, i)]
             for i in draw.sample(places, min(PER_KIND_MAX, len(places))):
                 tried += 1

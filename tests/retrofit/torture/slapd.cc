@@ -19,7 +19,7 @@ constexpr int kConnectTriesMax = 400;
 constexpr useconds_t kBetweenTriesMicroseconds = 50'000;
 constexpr std::size_t kPrefixBytes = 8;
 
-void expect(int outcome, const char* call) {
+void expect_ldap(int outcome, const char* call) {
   if (outcome != LDAP_SUCCESS) die(std::string(call) + ": " + ldap_err2string(outcome));
 }
 
@@ -48,9 +48,10 @@ std::string indexed_part(const std::string& value) { return value.substr(0, kPre
 class SlapdClient final : public Store {
  public:
   SlapdClient(const std::string& url, bool create) {
-    expect(ldap_initialize(&connection_, url.c_str()), "ldap_initialize");
+    expect_ldap(ldap_initialize(&connection_, url.c_str()), "ldap_initialize");
     const int version = LDAP_VERSION3;
-    expect(ldap_set_option(connection_, LDAP_OPT_PROTOCOL_VERSION, &version), "ldap_set_option");
+    expect_ldap(ldap_set_option(connection_, LDAP_OPT_PROTOCOL_VERSION, &version),
+                "ldap_set_option");
     bind();
     if (create) add_base();
   }
@@ -65,7 +66,7 @@ class SlapdClient final : public Store {
     if (outcome == LDAP_NO_SUCH_OBJECT) {
       add(key, value);
     } else {
-      expect(outcome, "ldap_modify");
+      expect_ldap(outcome, "ldap_modify");
     }
   }
   void append(const std::string& key, const std::string& value) override {
@@ -74,7 +75,7 @@ class SlapdClient final : public Store {
   }
   void remove(const std::string& key) override {
     const int outcome = ldap_delete_ext_s(connection_, name_of(key).c_str(), nullptr, nullptr);
-    if (outcome != LDAP_NO_SUCH_OBJECT) expect(outcome, "ldap_delete");
+    if (outcome != LDAP_NO_SUCH_OBJECT) expect_ldap(outcome, "ldap_delete");
   }
   void synchronise() override {}
   Model records() override { return search("(objectClass=person)"); }
@@ -99,14 +100,14 @@ class SlapdClient final : public Store {
       outcome = ldap_sasl_bind_s(connection_, kAdministrator, LDAP_SASL_SIMPLE, &credentials,
                                  nullptr, nullptr, nullptr);
     }
-    expect(outcome, "ldap_sasl_bind");
+    expect_ldap(outcome, "ldap_sasl_bind");
   }
 
   void add_base() {
     Attribute kind(LDAP_MOD_ADD, "objectClass", "domain");
     Attribute name(LDAP_MOD_ADD, "dc", "example");
     std::array<LDAPMod*, 3> entry{kind.get(), name.get(), nullptr};
-    expect(ldap_add_ext_s(connection_, kBase, entry.data(), nullptr, nullptr), "ldap_add");
+    expect_ldap(ldap_add_ext_s(connection_, kBase, entry.data(), nullptr, nullptr), "ldap_add");
   }
 
   void add(const std::string& key, const std::string& value) {
@@ -115,8 +116,8 @@ class SlapdClient final : public Store {
     Attribute text(LDAP_MOD_ADD, "description", value);
     Attribute indexed(LDAP_MOD_ADD, "sn", indexed_part(value));
     std::array<LDAPMod*, 5> entry{kind.get(), name.get(), text.get(), indexed.get(), nullptr};
-    expect(ldap_add_ext_s(connection_, name_of(key).c_str(), entry.data(), nullptr, nullptr),
-           "ldap_add");
+    expect_ldap(ldap_add_ext_s(connection_, name_of(key).c_str(), entry.data(), nullptr, nullptr),
+                "ldap_add");
   }
 
   // The one value of an attribute.
@@ -131,9 +132,9 @@ class SlapdClient final : public Store {
 
   Model search(const std::string& filter) {
     LDAPMessage* answer = nullptr;
-    expect(ldap_search_ext_s(connection_, kBase, LDAP_SCOPE_ONELEVEL, filter.c_str(), nullptr, 0,
-                             nullptr, nullptr, nullptr, LDAP_NO_LIMIT, &answer),
-           "ldap_search");
+    expect_ldap(ldap_search_ext_s(connection_, kBase, LDAP_SCOPE_ONELEVEL, filter.c_str(), nullptr,
+                                  0, nullptr, nullptr, nullptr, LDAP_NO_LIMIT, &answer),
+                "ldap_search");
     const std::unique_ptr<LDAPMessage, int (*)(LDAPMessage*)> kept(answer, ldap_msgfree);
     Model found;
     for (LDAPMessage* entry = ldap_first_entry(connection_, answer); entry != nullptr;
