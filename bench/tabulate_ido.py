@@ -57,7 +57,8 @@ def systems_in(rows, systems):
 def print_kv(rows, systems):
     systems = systems_in(rows, systems)
     plain = [row for row in rows if row["fence_ns"] == 0]
-    for way, title in (("server", "kv, requests to the server"), ("process", "kv, without a server")):
+    for way, title in (("redis-cli", "kv, redis-cli --lru-test"),
+                       ("server", "kv, requests made beforehand"), ("process", "kv, without a server")):
         print_rates(title, [row for row in plain if row["way"] == way], systems,
                     lambda row: f"{row['keys']:,} keys")
     found = {(row["keys"], row["system"]): row for row in plain if row["way"] == "process"}

@@ -43,6 +43,8 @@ def check_structures(rows):
 
 def check_kv(rows):
     cases = [(way, KEYS, fence_ns) for way in ("server", "process") for fence_ns in (0, FENCE_NS)]
+    if shutil.which("redis-cli"):
+        cases.append(("redis-cli", KEYS, 0))
     found = check_ratios(rows, ("way", "keys", "fence_ns"), cases, SCHEMES)
     costs = {system: found["process", KEYS, 0, system] for system in SCHEMES}
     assert costs["none"]["fences_per_operation"] == costs["none"]["lines_per_operation"] == 0, costs
