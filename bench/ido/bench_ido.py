@@ -56,6 +56,8 @@ def parse():
                         help=f"what a fence takes longer, repeatable ({FENCE_NS})")
     parser.add_argument("--keys", action="append", type=int,
                         help=f"of kv, repeatable ({kv_part.KEYS})")
+    parser.add_argument("--cli-seconds", type=int, default=kv_part.CLI_SECONDS,
+                        help=f"of a run of redis-cli ({kv_part.CLI_SECONDS})")
     parser.add_argument("--load-seconds", action="append", type=float,
                         help=f"before a kill, repeatable ({recovery_part.LOAD_SECONDS})")
     options = parser.parse_args()

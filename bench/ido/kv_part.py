@@ -17,7 +17,7 @@ from runs import TIMEOUT_S, environment_with, figure_of, interleave, program_of
 SYSTEMS = [IDO, JUSTDO, UNDO, ATLAS, NONE]
 KEYS = [10_000, 100_000, 1_000_000]
 CLI = "redis-cli"
-CLI_SECONDS = 2  # counted; it tells of each, and the first is left out
+CLI_SECONDS = 2  # that are counted: it tells of each, and the first is left out
 SERVER = "server"
 PROCESS = "process"
 START_SECONDS_MAX = 30
@@ -32,7 +32,7 @@ def wait_for_socket(path, server):
         time.sleep(0.002)
 
 
-def drive_by_cli(keys, directory):
+def drive_by_cli(keys, seconds, directory):
     """It tells of its GETs, and sends as many SETs."""
     with subprocess.Popen(["stdbuf", "-oL", "redis-cli", "-s", "socket", "--lru-test", str(keys)],
                           cwd=directory, stdout=subprocess.PIPE, text=True) as tool:
@@ -40,12 +40,12 @@ def drive_by_cli(keys, directory):
         for line in tool.stdout:
             found = re.match(r"(\d+) Gets/sec", line)
             gets += [int(found[1])] if found else []
-            if len(gets) > CLI_SECONDS:
+            if len(gets) > seconds:
                 break
         tool.kill()
-    if len(gets) <= CLI_SECONDS:
+    if len(gets) <= seconds:
         raise RuntimeError("redis-cli --lru-test has ended")
-    return {"operations": 2 * sum(gets[1:]), "seconds": CLI_SECONDS}
+    return {"operations": 2 * sum(gets[1:]), "seconds": seconds}
 
 
 def drive_by_client(keys, seed, directory, options):
@@ -74,7 +74,7 @@ def measure(options):
         with tempfile.TemporaryDirectory(prefix="ido.", dir=options.dir) as directory:
             if way == CLI:
                 return run_server(system, environment, directory, options,
-                                  lambda: drive_by_cli(keys, directory))
+                                  lambda: drive_by_cli(keys, options.cli_seconds, directory))
             if way == SERVER:
                 return run_server(system, environment, directory, options,
                                   lambda: drive_by_client(keys, turn + 1, directory, options))

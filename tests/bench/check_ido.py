@@ -92,7 +92,7 @@ def main():
                    "--dir", directory, "--rounds", "1", "--seconds", "0.02", "--keys", str(KEYS),
                    "--threads", str(THREADS), "--fence-ns", str(FENCE_NS), "--structure", "stack"]
         document = run(command, rows, "--part", "structures", "--part", "kv", "--part", "recovery",
-                       "--load-seconds", "0.1")
+                       "--load-seconds", "0.1", "--cli-seconds", "1")
         check_structures(document["rows"])
         check_kv(document["kv"])
         check_recovery(document["recovery"])
