@@ -12,6 +12,10 @@ NONE = "none"
 FENCES_AT_MOST = 4  # of push and pop
 # Times the throughput of the other.
 AT_LEAST = {UNDO: 2.0, ATLAS: 2.0, JUSTDO: 1.5, PMEMOBJ: 1.5}
+KV_AT_LEAST = 0.7  # of its unprotected self
+KV_WAYS = ["redis-cli", "server"]
+# Recovery does not grow with the run; this much is chance.
+RECOVERY_GROWTH_AT_MOST = 1.5
 JUDGED = ["stack", "queue", "map"]
 
 
@@ -19,18 +23,19 @@ def rate(figure):
     return figure["operations"] / figure["seconds"]
 
 
-def make_rows(samples):
-    """samples: by (structure, threads, fence_ns) and system, a figure of each round."""
+def make_rows(fields, samples):
+    """samples: by case, which has these fields, and system, a figure of each round."""
     rows = []
-    for (structure, threads, fence_ns), systems in samples.items():
+    for case, systems in samples.items():
         for system, figures in systems.items():
-            row = {"structure": structure, "threads": threads, "fence_ns": fence_ns,
-                   "system": system, "rounds": len(figures),
+            row = {**dict(zip(fields, case)), "system": system, "rounds": len(figures),
                    "operations_per_s": median(rate(figure) for figure in figures)}
             for name in ("fences", "lines", "bytes"):
-                row[f"{name}_per_operation"] = median(
-                    figure[name] / figure["operations"] for figure in figures)
-            row["costs"] = figures[0]["costs"]
+                if name in figures[0]:
+                    row[f"{name}_per_operation"] = median(
+                        figure[name] / figure["operations"] for figure in figures)
+            if "costs" in figures[0]:
+                row["costs"] = figures[0]["costs"]
             if IDO in systems:
                 row["ido_ratio"] = median_ratio(systems[IDO], figures)
             rows.append(row)
@@ -40,6 +45,32 @@ def make_rows(samples):
 def median_ratio(figures, others):
     """Of each round's two, which were measured one after the other."""
     return median(rate(figure) / rate(other) for figure, other in zip(figures, others))
+
+
+def judge_kv(rows):
+    """The server against its unprotected self."""
+    targets = []
+    for row in rows:
+        if row["system"] == NONE and row["way"] in KV_WAYS and row["fence_ns"] == 0 \
+                and "ido_ratio" in row:
+            targets.append({"target": f"kv, {row['way']}, {row['keys']:,} keys: requests/s against none",
+                            "limit": f"at least {KV_AT_LEAST:g}", "measured": row["ido_ratio"],
+                            "pass": row["ido_ratio"] >= KV_AT_LEAST})
+    return targets
+
+
+def judge_recovery(rows):
+    """What the longest run's recovery takes, against the shortest's."""
+    targets = []
+    for structure in dict.fromkeys(row["structure"] for row in rows):
+        found = sorted((row["load_s"], row["median_ms"]) for row in rows
+                       if row["structure"] == structure and row["system"] == IDO)
+        if len(found) > 1:
+            growth = found[-1][1] / found[0][1]
+            targets.append({"target": f"{structure}: recovery after {found[-1][0]:g} s against "
+                            f"{found[0][0]:g} s", "limit": f"at most {RECOVERY_GROWTH_AT_MOST:g}",
+                            "measured": growth, "pass": growth <= RECOVERY_GROWTH_AT_MOST})
+    return targets
 
 
 def judge(rows):

@@ -72,7 +72,12 @@ int main(int argc, char** argv) {
                             NULL};
   argp_parse(&argp, argc, argv, 0, NULL, &settings);
   if (settings.threads == 0) settings.threads = 1;
-  pawl_fase* file = pawl_fase_open(settings.path, NULL);
+  struct pawl_fase_options of_file;
+  pawl_fase_options_init(&of_file);
+#ifdef CACHE_UNPROTECTED
+  of_file.unprotected = 1; /* to measure what protection costs */
+#endif
+  pawl_fase* file = pawl_fase_open(settings.path, &of_file);
   struct cache* cache =
       file == NULL ? NULL : cache_open(file, settings.megabytes << 20, settings.buckets);
   if (cache == NULL) {

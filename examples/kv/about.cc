@@ -1,8 +1,10 @@
 // Commands about the connection and the server.
-#include <pawl/pawl.h>
 #include <unistd.h>
 
+#include <vector>
+
 #include "commands.h"
+#include "limits.h"
 #include "text.h"
 
 namespace kv {
@@ -60,25 +62,24 @@ void hello(Call& call) {
 void config(Call& call) {
   if (!equal_ignoring_case(call[1], "GET")) throw_unknown_subcommand(call, "CONFIG");
   if (call.size() < 3) throw_wrong_arity("config|get");
-  // redis-benchmark asks for the first two.  The heap counts itself to know its maximum, so that is
-  // asked for only when it is wanted.
-  using Facts = const ServerFacts&;
-  constexpr std::pair<std::string_view, std::string (*)(Facts)> kSettings[] = {
-      {"save", [](Facts) { return std::string(); }},
-      {"appendonly", [](Facts) { return std::string("yes"); }},
-      {"appendfsync", [](Facts) { return std::string("always"); }},
-      {"databases", [](Facts) { return std::string("1"); }},
-      {"maxclients", [](Facts) { return std::to_string(kClientsMax); }},
-      {"maxmemory", [](Facts facts) { return std::to_string(facts.heap->info().size_bytes_max); }},
-      {"proto-max-bulk-len", [](Facts) { return std::to_string(kBulkBytesMax); }},
+  // redis-benchmark asks for the first two.
+  constexpr Told kSettings[] = {
+      {"save", [](const Call&) { return std::string(); }},
+      {"appendonly", [](const Call&) { return std::string("yes"); }},
+      {"appendfsync", [](const Call&) { return std::string("always"); }},
+      {"databases", [](const Call&) { return std::string("1"); }},
+      {"maxclients", [](const Call&) { return std::to_string(kClientsMax); }},
   };
   std::vector<std::string> answer;
-  for (const auto& [name, value] : kSettings) {
-    for (const std::string_view pattern : call.arguments.subspan(2)) {
-      if (!matches(to_lower(pattern), name)) continue;
-      answer.emplace_back(name);
-      answer.push_back(value(call.facts));
-      break;
+  for (const std::span<const Told> settings :
+       {std::span<const Told>(kSettings), store_settings()}) {
+    for (const auto& [name, text] : settings) {
+      for (const std::string_view pattern : call.arguments.subspan(2)) {
+        if (!matches(to_lower(pattern), name)) continue;
+        answer.emplace_back(name);
+        answer.push_back(text(call));
+        break;
+      }
     }
   }
   call.reply.array(answer.size());
@@ -105,26 +106,6 @@ std::string clients_section(const Call& call) {
          "\r\nmaxclients:" + std::to_string(kClientsMax) + "\r\n";
 }
 
-std::string memory_section(const Call& call) {
-  const pawl_heap_information heap = call.facts.heap->info();
-  return "# Memory\r\nused_memory:" + std::to_string(heap.bytes_used) +
-         "\r\nheap_size_bytes:" + std::to_string(heap.size_bytes) +
-         "\r\nheap_free_bytes:" + std::to_string(heap.bytes_free) +
-         "\r\nmaxmemory:" + std::to_string(heap.size_bytes_max) + "\r\n";
-}
-
-// What a write costs: pages compared and bytes logged, in all, beside the commits.
-std::string persistence_section(const Call& call) {
-  const pawl_statistics mapping = call.facts.heap->statistics();
-  return "# Persistence\r\nloading:0\r\nrounds_committed:" + std::to_string(call.facts.rounds) +
-         "\r\nrounds_rolled_back:" + std::to_string(call.facts.rolled_back) +
-         "\r\ncommits:" + std::to_string(mapping.commits) +
-         "\r\nbytes_logged:" + std::to_string(mapping.bytes_logged) +
-         "\r\nbytes_changed:" + std::to_string(mapping.bytes_changed) +
-         "\r\ndirty_pages:" + std::to_string(mapping.dirty_pages) +
-         "\r\nchanged_pages:" + std::to_string(mapping.changed_pages) + "\r\n";
-}
-
 std::string stats_section(const Call& call) {
   return "# Stats\r\ntotal_commands_processed:" + std::to_string(call.facts.commands) + "\r\n";
 }
@@ -133,31 +114,26 @@ std::string replication_section(const Call&) {
   return "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n";
 }
 
-std::string keyspace_section(const Call& call) {
-  std::string text = "# Keyspace\r\n";
-  const size_t keys = call.store.size();
-  if (keys == 0) return text;
-  return text + "db0:keys=" + std::to_string(keys) +
-         ",expires=" + std::to_string(call.store.expiring()) + ",avg_ttl=0\r\n";
-}
-
 void info(Call& call) {
-  constexpr std::pair<std::string_view, std::string (*)(const Call&)> kSections[] = {
-      {"server", server_section},     {"clients", clients_section},
-      {"memory", memory_section},     {"persistence", persistence_section},
-      {"stats", stats_section},       {"replication", replication_section},
-      {"keyspace", keyspace_section},
+  constexpr Told kSections[] = {
+      {"server", server_section},
+      {"clients", clients_section},
+      {"stats", stats_section},
+      {"replication", replication_section},
   };
   std::string text;
-  for (const auto& [name, section] : kSections) {
-    bool wanted = call.size() == 1;
-    for (const std::string_view word : call.arguments.subspan(1)) {
-      wanted |= equal_ignoring_case(word, name) || equal_ignoring_case(word, "all") ||
-                equal_ignoring_case(word, "default") || equal_ignoring_case(word, "everything");
+  for (const std::span<const Told> sections :
+       {std::span<const Told>(kSections), store_sections()}) {
+    for (const auto& [name, section] : sections) {
+      bool wanted = call.size() == 1;
+      for (const std::string_view word : call.arguments.subspan(1)) {
+        wanted |= equal_ignoring_case(word, name) || equal_ignoring_case(word, "all") ||
+                  equal_ignoring_case(word, "default") || equal_ignoring_case(word, "everything");
+      }
+      if (!wanted) continue;
+      if (!text.empty()) text += "\r\n";
+      text += section(call);
     }
-    if (!wanted) continue;
-    if (!text.empty()) text += "\r\n";
-    text += section(call);
   }
   call.reply.bulk(text);
 }

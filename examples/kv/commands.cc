@@ -13,8 +13,8 @@ using Table = std::unordered_map<std::string_view, const Command*>;
 const Table& table() {
   static const Table commands = [] {
     Table all;
-    for (const auto family : {string_commands(), key_commands(), hash_commands(), list_commands(),
-                              set_commands(), sorted_set_commands(), server_commands()}) {
+    for (const Command& command : server_commands()) all.emplace(command.name, &command);
+    for (const auto family : command_families()) {
       for (const Command& command : family) all.emplace(command.name, &command);
     }
     return all;
@@ -107,10 +107,6 @@ Range select_range(int64_t first, int64_t last, size_t size) {
   last = std::min(last, length - 1);
   if (first > last) return {0, 0};
   return {static_cast<size_t>(first), static_cast<size_t>(last) + 1};
-}
-
-void erase_key(Call& call, std::string_view key) {
-  call.store.erase(*call.store.find(key, call.now_ms));
 }
 
 }  // namespace kv

@@ -2,27 +2,18 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "facts.h"
 #include "reply.h"
 #include "request.h"
-#include "store.h"
 
 namespace kv {
 
-// What INFO and CONFIG tell of; none of it is kept in the heap.
-struct ServerFacts {
-  pawl::heap* heap = nullptr;
-  unsigned port = 0;
-  int64_t started_ms = 0;
-  size_t clients = 0;
-  uint64_t commands = 0;
-  uint64_t rounds = 0;       // of them, those that were committed
-  uint64_t rolled_back = 0;  // and those that could not be
-};
+// The program's data set.
+class Store;
 
 struct Call {
   Arguments arguments;  // the first is the command's name
@@ -47,14 +38,18 @@ struct Command {
   bool writes;  // may change the store, also by meeting a key that expired
 };
 
-// The families.
-std::span<const Command> string_commands();
-std::span<const Command> key_commands();
-std::span<const Command> hash_commands();
-std::span<const Command> list_commands();
-std::span<const Command> set_commands();
-std::span<const Command> sorted_set_commands();
+// Those that are about the connection and the server.
 std::span<const Command> server_commands();
+
+// What each program has of its own: its families of commands, and what INFO and CONFIG GET tell of
+// its data set.
+std::span<const std::span<const Command>> command_families();
+struct Told {
+  std::string_view name;
+  std::string (*text)(const Call&);
+};
+std::span<const Told> store_sections();
+std::span<const Told> store_settings();
 
 size_t command_count();
 
@@ -84,33 +79,5 @@ struct Range {
 Range select_range(int64_t first, int64_t last, size_t size);
 
 [[noreturn]] void throw_wrong_type();
-
-// The value of a key that is a T; null when there is none.
-template <class T>
-T* find_value(Call& call, std::string_view key) {
-  Store::Node* node = call.store.find(key, call.now_ms);
-  if (node == nullptr) return nullptr;
-  if constexpr (std::is_same_v<T, String>) {
-    if (auto* string = std::get_if<String>(&node->second.value)) return string;
-  } else {
-    if (auto* box = std::get_if<Box<T>>(&node->second.value)) return &**box;
-  }
-  throw_wrong_type();
-}
-
-// The same of an existing or new key.
-template <class T>
-T& obtain_value(Call& call, std::string_view key) {
-  if (T* value = find_value<T>(call, key)) return *value;
-  Value& value = call.store.insert(key).second.value;
-  if constexpr (std::is_same_v<T, String>) {
-    return std::get<String>(value);
-  } else {
-    return *value.emplace<Box<T>>();
-  }
-}
-
-// Erases a key, which exists.
-void erase_key(Call& call, std::string_view key);
 
 }  // namespace kv

@@ -36,9 +36,9 @@ uv_buf_t buffer_of(std::string& bytes) {
 
 }  // namespace
 
-Connections::Connections(const Settings& settings, Rounds& rounds, ServerFacts& facts)
+Connections::Connections(const Settings& settings, Service& service, ServerFacts& facts)
     : settings_(settings),
-      rounds_(rounds),
+      service_(service),
       facts_(facts),
       read_buffer_(std::make_unique<char[]>(kReadBytes)) {
   check(uv_loop_init(&loop_), "event loop");
@@ -114,7 +114,7 @@ void Connections::accept(uv_stream_t* listener) {
     uv_tcp_keepalive(&client.handle.tcp, 1, kKeepaliveSeconds);
   }
   if (clients_.size() > kClientsMax) {
-    rounds_.refuse(client, "ERR max number of clients reached");
+    service_.refuse(client, "ERR max number of clients reached");
   } else {
     start_reading(client);
   }
@@ -152,7 +152,7 @@ void Connections::take(Client& client, ssize_t count, const char* bytes) {
 
 void Connections::serve(Client& client) {
   client.put_off = false;
-  while (!client.ended && rounds_.final_failure().empty()) {
+  while (!client.ended && service_.final_failure().empty()) {
     if (client.unsent_bytes() > kOutputBytesPause) {
       client.put_off = true;
       break;
@@ -160,9 +160,9 @@ void Connections::serve(Client& client) {
     const RequestReader::Outcome outcome = client.reader.next();
     if (outcome == RequestReader::Outcome::kIncomplete) break;
     if (outcome == RequestReader::Outcome::kRequest) {
-      rounds_.serve(client, client.reader.arguments());
+      service_.serve(client, client.reader.arguments());
     } else {
-      rounds_.refuse(client, client.reader.error());
+      service_.refuse(client, client.reader.error());
     }
   }
   settle(client);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "client.h"
-#include "rounds.h"
+#include "service.h"
 
 namespace kv {
 
@@ -21,7 +21,7 @@ struct Settings {
 
 class Connections {
  public:
-  Connections(const Settings& settings, Rounds& rounds, ServerFacts& facts);
+  Connections(const Settings& settings, Service& service, ServerFacts& facts);
   ~Connections();
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
@@ -51,7 +51,7 @@ class Connections {
   void close(Client& client);
 
   Settings settings_;
-  Rounds& rounds_;
+  Service& service_;
   ServerFacts& facts_;
   uv_loop_t loop_{};
   uv_tcp_t tcp_listener_{};

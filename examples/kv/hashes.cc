@@ -1,8 +1,8 @@
 // Hashes.
 #include <charconv>
 
-#include "commands.h"
 #include "text.h"
+#include "values.h"
 
 namespace kv {
 namespace {

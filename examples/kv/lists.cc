@@ -1,5 +1,5 @@
 // Lists.
-#include "commands.h"
+#include "values.h"
 
 namespace kv {
 namespace {

@@ -1,7 +1,6 @@
 #include "rounds.h"
 
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <new>
 #include <utility>
@@ -19,19 +18,8 @@ std::string cannot_write(const std::string& why) {
 
 }  // namespace
 
-int64_t wall_clock_ms() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
-
-Rounds::Rounds(pawl::heap& heap, Store& store, ServerFacts& facts,
-               std::function<void(Client&)> deliver)
-    : heap_(heap), store_(store), facts_(facts), deliver_(std::move(deliver)) {}
-
-void Rounds::join(Client& client) {
-  if (client.round_replies == 0) clients_.push_back(&client);
-  ++client.round_replies;
-}
+Rounds::Rounds(Store& store, RoundFacts& facts)
+    : Service(facts), heap_(*facts.heap), store_(store), facts_(facts) {}
 
 void Rounds::serve(Client& client, Arguments arguments) {
   if (alone_ > 0) {
@@ -41,18 +29,8 @@ void Rounds::serve(Client& client, Arguments arguments) {
       return fail(cannot_write(final_failure_));
     }
   }
-  ++facts_.commands;
-  const size_t before = client.round.size();
   try {
-    run(client, find_command(arguments), arguments);
-  } catch (const RequestError& error) {
-    client.round.resize(before);
-    Reply(client.round).error(error.what());
-    join(client);
-  } catch (const ReplyTooLarge&) {
-    client.round.resize(before);
-    client.ended = client.abandoned = true;
-    join(client);
+    answer(client, arguments);
   } catch (const std::bad_alloc&) {
     join(client);
     fail(kFull);
@@ -76,12 +54,6 @@ void Rounds::run(Client& client, const Command& command, Arguments arguments) {
   if (call.quit) client.ended = true;
 }
 
-void Rounds::refuse(Client& client, std::string_view error) {
-  Reply(client.round).error(error);
-  join(client);
-  client.ended = true;
-}
-
 void Rounds::sweep() {
   try {
     changed_ |= store_.sweep(wall_clock_ms()) > 0;
@@ -96,7 +68,7 @@ void Rounds::give_up(const pawl::error& failure) {
 }
 
 void Rounds::fail(std::string_view error) {
-  for (Client* client : clients_) {
+  for (Client* client : clients()) {
     client->round.clear();
     for (size_t left = client->round_replies; left > 0; --left) Reply(client->round).error(error);
   }
@@ -128,10 +100,7 @@ void Rounds::commit() {
 
 void Rounds::finish() {
   if (changed_) commit();
-  for (Client* client : std::exchange(clients_, {})) {
-    client->round_replies = 0;
-    deliver_(*client);
-  }
+  deliver_all();
 }
 
 }  // namespace kv

@@ -8,37 +8,33 @@
 // what does not fit takes nothing with it.
 #pragma once
 
-#include <functional>
 #include <string>
-#include <vector>
 
-#include "client.h"
-#include "commands.h"
+#include "service.h"
+#include "store.h"
 
 namespace kv {
 
-class Rounds {
+struct RoundFacts : ServerFacts {
+  pawl::heap* heap = nullptr;
+  uint64_t rounds = 0;       // those that were committed
+  uint64_t rolled_back = 0;  // and those that could not be
+};
+
+class Rounds : public Service {
  public:
-  // deliver: sends the round's replies of a client, or closes it.
-  Rounds(pawl::heap& heap, Store& store, ServerFacts& facts, std::function<void(Client&)> deliver);
+  // The facts must name the heap.
+  Rounds(Store& store, RoundFacts& facts);
 
-  // Serves a request; the reply joins the client's round.
-  void serve(Client& client, Arguments arguments);
-  // Answers what was no request.
-  void refuse(Client& client, std::string_view error);
-
+  // The reply joins the client's round.
+  void serve(Client& client, Arguments arguments) override;
   // Lets keys expire.
-  void sweep();
-
+  void sweep() override;
   // Commits, and delivers the replies.
-  void finish();
-
-  // Why the heap takes no more commits; empty while it does.
-  const std::string& final_failure() const { return final_failure_; }
+  void finish() override;
 
  private:
-  void run(Client& client, const Command& command, Arguments arguments);
-  void join(Client& client);
+  void run(Client& client, const Command& command, Arguments arguments) override;
   // Takes back what the round changed, and makes all its replies this error.
   void fail(std::string_view error);
   // The same, for good.
@@ -47,15 +43,10 @@ class Rounds {
 
   pawl::heap& heap_;
   Store& store_;
-  ServerFacts& facts_;
-  std::function<void(Client&)> deliver_;
-  std::vector<Client*> clients_;  // those with replies in the round
+  RoundFacts& facts_;
   bool changed_ = false;
   bool refused_before_ = false;  // the last commit met a full disk
   int alone_ = 0;                // requests to commit one by one
-  std::string final_failure_;
 };
-
-int64_t wall_clock_ms();
 
 }  // namespace kv

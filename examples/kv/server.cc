@@ -8,26 +8,28 @@
 
 namespace kv {
 
-Server::Server(const Settings& settings, pawl::heap& heap, Store& store)
-    : rounds_(heap, store, facts_, [this](Client& client) { connections_.deliver(client); }),
-      connections_(settings, rounds_, facts_) {
-  facts_.heap = &heap;
-  facts_.port = static_cast<unsigned>(settings.port);
-  facts_.started_ms = wall_clock_ms();
+Server::Server(const Settings& settings, Service& service, ServerFacts& facts,
+               std::string serves_no_more)
+    : service_(service),
+      serves_no_more_(std::move(serves_no_more)),
+      connections_(settings, service, facts) {
+  service_.set_delivery([this](Client& client) { connections_.deliver(client); });
+  facts.port = static_cast<unsigned>(settings.port);
+  facts.started_ms = wall_clock_ms();
 }
 
 void Server::start() {
   uv_loop_t* loop = connections_.loop();
   connections_.listen();
 
-  uv_check_init(loop, &round_end_);
-  round_end_.data = this;
-  uv_check_start(&round_end_,
-                 [](uv_check_t* handle) { static_cast<Server*>(handle->data)->end_round(); });
+  uv_check_init(loop, &turn_end_);
+  turn_end_.data = this;
+  uv_check_start(&turn_end_,
+                 [](uv_check_t* handle) { static_cast<Server*>(handle->data)->end_turn(); });
 
   uv_timer_init(loop, &sweep_timer_);
   sweep_timer_.data = this;
-  const auto sweep = [](uv_timer_t* timer) { static_cast<Server*>(timer->data)->rounds_.sweep(); };
+  const auto sweep = [](uv_timer_t* timer) { static_cast<Server*>(timer->data)->service_.sweep(); };
   uv_timer_start(&sweep_timer_, sweep, kSweepPeriodMs, kSweepPeriodMs);
 
   for (const auto& [handle, number] : {std::pair{&terminate_, SIGTERM}, {&interrupt_, SIGINT}}) {
@@ -40,20 +42,20 @@ void Server::start() {
 
 int Server::run() {
   uv_run(connections_.loop(), UV_RUN_DEFAULT);
-  // A signal may have come between requests and the end of their round.
-  if (rounds_.final_failure().empty()) rounds_.finish();
+  // A signal may have come between requests and the end of their turn.
+  if (service_.final_failure().empty()) service_.finish();
   connections_.close_all();
-  if (rounds_.final_failure().empty()) return 0;
+  if (service_.final_failure().empty()) return 0;
   std::fprintf(stderr,
-               "kv: the heap takes no more commits: %s\n"
+               "kv: %s: %s\n"
                "kv: what was acknowledged is in the file; start again to go on from there\n",
-               rounds_.final_failure().c_str());
+               serves_no_more_.c_str(), service_.final_failure().c_str());
   return 1;
 }
 
-void Server::end_round() {
-  rounds_.finish();
-  if (!rounds_.final_failure().empty()) uv_stop(connections_.loop());
+void Server::end_turn() {
+  service_.finish();
+  if (!service_.final_failure().empty()) uv_stop(connections_.loop());
 }
 
 }  // namespace kv

@@ -1,32 +1,33 @@
-// The server: the event loop's turns, each of which is a round.
+// The event loop: turns, at whose ends replies leave.
 #pragma once
 
 #include <uv.h>
 
-#include "commands.h"
 #include "connections.h"
-#include "rounds.h"
+#include "service.h"
 
 namespace kv {
 
 class Server {
  public:
-  Server(const Settings& settings, pawl::heap& heap, Store& store);
+  // serves_no_more: what it means that the service failed for good, told on standard error.
+  Server(const Settings& settings, Service& service, ServerFacts& facts,
+         std::string serves_no_more);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   // Listens.  Throws std::runtime_error when that cannot be done.
   void start();
-  // Serves until SIGTERM or SIGINT, or until the heap takes no more commits; returns the program's
+  // Serves until SIGTERM or SIGINT, or until nothing can be served any more; returns the program's
   // exit status.
   int run();
 
  private:
-  void end_round();
+  void end_turn();
 
-  ServerFacts facts_;
-  Rounds rounds_;
-  uv_check_t round_end_{};  // runs behind each poll for what clients sent
+  Service& service_;
+  std::string serves_no_more_;
+  uv_check_t turn_end_{};  // runs behind each poll for what clients sent
   uv_timer_t sweep_timer_{};
   uv_signal_t terminate_{}, interrupt_{};
   Connections connections_;  // the last: it closes what is on its loop

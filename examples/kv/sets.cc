@@ -1,7 +1,7 @@
 // Sets.
 #include <random>
 
-#include "commands.h"
+#include "values.h"
 
 namespace kv {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "commands.h"
 #include "text.h"
+#include "values.h"
 
 namespace kv {
 namespace {

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""compare_test.py KV [--seed S] [--commands N]: random commands, sent to a real Redis and to kv,
-must be answered alike, whether or not kv is killed in between."""
+"""compare_test.py KV [--seed S] [--commands N] [--strings 1]: random commands, sent to a real Redis
+and to kv, must be answered alike, whether or not kv is killed in between.  With --strings: those that
+a server of strings knows."""
 
 import random
 import time
 
-from random_commands import random_command
+from random_commands import STRING_COMMANDS, random_command
 from support import Error, Simple, Wire, Workplace, arguments, encode, expect, fail, need
 
 SPAN_MS_MAX = 1500  # that the two may differ in when they got a command
@@ -121,15 +122,15 @@ class Pair:
     def check_contents(self, when):
         expect(self.contents(self.kv), self.contents(self.redis), f"contents {when}")
 
-    def check_short_lives(self):
+    def check_short_lives(self, append, count):
         """Keys that expire are gone, met or not."""
         for command in ([b"SET", b"short0", b"v", b"PX", b"40"], [b"SET", b"short1", b"v"],
-                        [b"PEXPIRE", b"short1", b"40"], [b"RPUSH", b"short2", b"v"],
+                        [b"PEXPIRE", b"short1", b"40"], [append, b"short2", b"v"],
                         [b"PEXPIRE", b"short2", b"40"]):
             self.check([command])
         time.sleep(0.06)
         self.check([[b"GET", b"short0"], [b"EXISTS", b"short1"], [b"TTL", b"short1"],
-                    [b"RPUSH", b"short2", b"w"], [b"LLEN", b"short2"], [b"TTL", b"short2"],
+                    [append, b"short2", b"w"], [count, b"short2"], [b"TTL", b"short2"],
                     [b"DEL", b"short0", b"short1", b"short2"], [b"KEYS", b"*"]])
 
     def restart_kv(self, killed):
@@ -144,12 +145,14 @@ class Pair:
 
 def main():
     need("redis-server")
-    options = arguments(commands=20000)
+    options = arguments(commands=20000, strings=0)
+    known = STRING_COMMANDS if options.strings else None
+    append, count = (b"APPEND", b"STRLEN") if options.strings else (b"RPUSH", b"LLEN")
     with Workplace() as place:
         pair = Pair(place, options.kv)
         done = 0
         while done < options.commands:
-            batch = [random_command() for _ in range(random.choice([1, 1, 1, 5, 30]))]
+            batch = [random_command(known) for _ in range(random.choice([1, 1, 1, 5, 30]))]
             done += len(batch)
             plain = []
             for command in batch:
@@ -163,7 +166,7 @@ def main():
             pair.check(plain)
             chance = random.random()
             if chance < 0.002:
-                pair.check_short_lives()
+                pair.check_short_lives(append, count)
             elif chance < 0.004:
                 pair.check_contents("while running")
             elif chance < 0.006:

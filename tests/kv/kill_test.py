@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""kill_test.py KV [--seed S] [--kills N] [--clients N] [--pawl PAWL]: the server is killed at random
-moments while clients write.  What is there afterwards must be, for each client, what its requests up
-to some point left, and that point must not lie before the last acknowledged one."""
+"""kill_test.py KV [--seed S] [--kills N] [--clients N] [--strings 1] [--pawl PAWL]: the server is
+killed at random moments while clients write (with --strings: nothing but strings).  What is there
+afterwards must be, for each client, what its requests up to some point left, and that point must not lie
+before the last acknowledged one."""
 
 import os
 import random
@@ -15,11 +16,11 @@ STARTING_KILL_ONE_IN = 5  # kills that hit the start, and recovery
 
 
 def main():
-    options = arguments(kills=20, clients=6)
+    options = arguments(kills=20, clients=6, strings=0)
     acknowledged = served_unacknowledged = killed_starting = 0
     with Workplace() as place:
         server = place.kv(options.kv)
-        models = [Model(number) for number in range(options.clients)]
+        models = [Model(number, options.strings) for number in range(options.clients)]
         counts = [0] * options.clients
         for _ in range(options.kills):
             clients = [Client(server, model, count, random.choice([1, 4, 16]))

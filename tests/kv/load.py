@@ -13,8 +13,9 @@ REFUSALS = b"MISCONF", b"OOM"
 class Model:
     """What one client's requests must have left under its own keys."""
 
-    def __init__(self, number):
+    def __init__(self, number, strings_only=False):
         self.number = number
+        self.strings_only = strings_only
         self.values = {}
 
     def apply(self, words):
@@ -50,15 +51,18 @@ class Model:
         at = random.randrange(KEYS_OF_CLIENT // 3)
         # Every value is another one, so that a lost write shows.
         value = f"{count}:" + "v" * random.choice([0, 5, 20, 1000])
-        return random.choice([
+        of_strings = [
             ("SET", f"{prefix}string{at}", value), ("SET", f"{prefix}string{at}", value),
             ("SET", f"{prefix}string{at}", value), ("DEL", f"{prefix}string{at}"),
             ("INCR", f"{prefix}count"), ("APPEND", f"{prefix}log{count // 500}", f"{count},"),
+            ("MSET", f"{prefix}string0", value, f"{prefix}string1", value)]
+        if self.strings_only:
+            return random.choice(of_strings)
+        return random.choice(of_strings + [
             ("RPUSH", f"{prefix}list", value), ("LPOP", f"{prefix}list"),
             ("HSET", f"{prefix}hash", f"field{at}", value),
             ("SADD", f"{prefix}set{count // 300}", value), ("DEL", f"{prefix}set{count // 300 - 1}"),
-            ("ZADD", f"{prefix}zset", count, f"member{at}"),
-            ("MSET", f"{prefix}string0", value, f"{prefix}string1", value)])
+            ("ZADD", f"{prefix}zset", count, f"member{at}")])
 
 
 class Client(threading.Thread):

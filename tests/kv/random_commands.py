@@ -75,7 +75,8 @@ def border():
     return random.choice([b"", b"", b"("]) + number()
 
 
-COMMANDS = [
+# Of strings, and of keys whatever they have.
+STRING_COMMANDS = [
     lambda: [b"GET", key()],
     lambda: [b"SET", key(), any_value(), *set_options()],
     lambda: [b"SET", key(), any_value()],
@@ -97,6 +98,13 @@ COMMANDS = [
     lambda: [b"TTL", key()],
     lambda: [b"PTTL", key()],
     lambda: [b"PERSIST", key()],
+    lambda: [b"KEYS", random.choice(PATTERNS)],
+    lambda: [b"DBSIZE"],
+    lambda: [b"PING", *maybe(any_value())],
+    lambda: [b"ECHO", any_value()],
+    lambda: [b"SELECT", integer()],
+]
+COMMANDS = STRING_COMMANDS + [
     lambda: [b"HSET", key(), *pairs(member, any_value)],
     lambda: [b"HGET", key(), member()],
     lambda: [b"HMGET", key(), *some(member)],
@@ -135,11 +143,6 @@ COMMANDS = [
     lambda: [b"SCAN", random.choice([b"0", b"0", b"0", b"abc", b"", b"-1x"]),
              *maybe(b"MATCH", random.choice(PATTERNS)), *maybe(b"COUNT", integer()),
              *maybe(random.choice([b"MATCH", b"foo"]), chance=0.05)],
-    lambda: [b"KEYS", random.choice(PATTERNS)],
-    lambda: [b"DBSIZE"],
-    lambda: [b"PING", *maybe(any_value())],
-    lambda: [b"ECHO", any_value()],
-    lambda: [b"SELECT", integer()],
 ]
 RARE = [lambda: [b"FLUSHALL"], lambda: [b"FLUSHDB", b"ASYNC"], lambda: [b"flushall", b"now"],
         lambda: [b"nosuch", *some(any_value)], lambda: [any_value() or b"?", b"x"]]
@@ -158,5 +161,5 @@ def mangled(words):
     return words
 
 
-def random_command():
-    return mangled(random.choice(RARE if random.random() < 0.004 else COMMANDS)())
+def random_command(commands=None):
+    return mangled(random.choice(RARE if random.random() < 0.004 else commands or COMMANDS)())
