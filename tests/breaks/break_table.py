@@ -128,7 +128,7 @@ def command_of(attempt, row, options):
         # Words are more than blocks: it takes more states to come past the first round.
         workload = "all" if options.all else SHOWN_IN_MEMORY_BY.get(row, "all")
         return [build / "tests/crash_simulated", "--medium", "memory", "--workload", workload,
-                "--states", str(3 * options.states), *plain]
+                "--states", str(options.states if row == WHOLE else 3 * options.states), *plain]
     if attempt == KILLED:
         return [build / "tests/torture/torture", "--kills", str(options.kills), *plain]
     if attempt == POWERCUT:
@@ -213,7 +213,7 @@ def main():
     parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--cuts", type=int, default=40)
     parser.add_argument("--cuts-whole", type=int, default=6, help="with no law broken")
-    parser.add_argument("--seconds", type=int, default=30, help="of fuzzing")
+    parser.add_argument("--seconds", type=int, default=20, help="of fuzzing")
     options = parser.parse_args()
     cells = list(wanted_cells(options))
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
