@@ -2,9 +2,13 @@
 
 #include "llvm/IR/Attributes.h"
 #include "llvm/IR/Function.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
 
 namespace pawl::compiler::fase {
 namespace {
+
+constexpr int kPriorityBeforeAll = 0;
 
 llvm::Type* pointer(llvm::Module& module) {
   return llvm::PointerType::getUnqual(module.getContext());
@@ -75,6 +79,17 @@ llvm::FunctionCallee RunTime::use_scheme() {
 
 llvm::FunctionCallee RunTime::undo() {
   return declare("pawl_fase_undo", nothing(module_), {pointer(module_), u64(module_)}, false);
+}
+
+void RunTime::call_first(llvm::StringRef name, llvm::FunctionCallee call,
+                         llvm::ArrayRef<llvm::Value*> constants) {
+  auto* constructor =
+      llvm::Function::Create(llvm::FunctionType::get(nothing(module_), /*isVarArg=*/false),
+                             llvm::GlobalValue::InternalLinkage, name, module_);
+  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(module_.getContext(), "", constructor));
+  builder.CreateCall(call, constants);
+  builder.CreateRetVoid();
+  llvm::appendToGlobalCtors(module_, constructor, kPriorityBeforeAll);
 }
 
 llvm::StructType* RunTime::region_type() {

@@ -35,6 +35,11 @@ class RunTime {
   llvm::FunctionCallee use_scheme();
   llvm::FunctionCallee undo();
 
+  // Adds a function of that name to the module that makes this call, of constants, before all
+  // constructors of the program: they may open files, and so recover.
+  void call_first(llvm::StringRef name, llvm::FunctionCallee call,
+                  llvm::ArrayRef<llvm::Value*> constants);
+
   // struct pawl_fase_region and struct pawl_fase_function.
   llvm::StructType* region_type();
   llvm::StructType* function_type();

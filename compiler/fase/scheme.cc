@@ -1,13 +1,10 @@
 #include "scheme.h"
 
-#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Constants.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Transforms/Utils/ModuleUtils.h"
 
 namespace pawl::compiler::fase {
 namespace {
-
-constexpr int kConstructorPriority = 0;  // before files are opened
 
 llvm::cl::opt<Scheme> chosen("pawl-fase-scheme",
                              llvm::cl::desc("How sections are made failure-atomic"),
@@ -23,15 +20,9 @@ Scheme scheme() { return chosen; }
 void say_scheme(llvm::Module& module, RunTime& run_time) {
   // What says nothing is iDO's.
   if (scheme() == Scheme::kIdo) return;
-  llvm::LLVMContext& context = module.getContext();
-  auto* constructor = llvm::Function::Create(
-      llvm::FunctionType::get(llvm::Type::getVoidTy(context), /*isVarArg=*/false),
-      llvm::GlobalValue::InternalLinkage, "pawl_fase_say_scheme", module);
-  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "", constructor));
-  builder.CreateCall(run_time.use_scheme(),
-                     {builder.getInt32(static_cast<std::uint32_t>(scheme()))});
-  builder.CreateRetVoid();
-  llvm::appendToGlobalCtors(module, constructor, kConstructorPriority);
+  auto* const word = llvm::Type::getInt32Ty(module.getContext());
+  run_time.call_first("pawl_fase_say_scheme", run_time.use_scheme(),
+                      {llvm::ConstantInt::get(word, static_cast<std::uint32_t>(scheme()))});
 }
 
 }  // namespace pawl::compiler::fase

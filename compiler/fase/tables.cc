@@ -3,14 +3,11 @@
 #include "diagnostics.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DebugInfoMetadata.h"
-#include "llvm/IR/IRBuilder.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 
 namespace pawl::compiler::fase {
 namespace {
 
-// Before all constructors of the program: they may open files, and so recover.
-constexpr int kConstructorPriority = 0;
 constexpr llvm::StringLiteral kConstructor = "pawl_fase_register_functions";
 constexpr std::uint64_t kTableAlignment = 8;  // as an array's elements
 
@@ -91,17 +88,11 @@ void Tables::fill(const FunctionPlan& plan, llvm::Function* resume) {
 
 void Tables::register_all() {
   if (tables_.empty()) return;
-  llvm::LLVMContext& context = module_.getContext();
-  auto* constructor = llvm::Function::Create(
-      llvm::FunctionType::get(llvm::Type::getVoidTy(context), /*isVarArg=*/false),
-      llvm::GlobalValue::InternalLinkage, kConstructor, module_);
-  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "", constructor));
   const std::string section = kFunctionSection.str();
-  builder.CreateCall(run_time_.register_functions(),
-                     {bound_of_section(module_, "__start_" + section, run_time_.function_type()),
-                      bound_of_section(module_, "__stop_" + section, run_time_.function_type())});
-  builder.CreateRetVoid();
-  llvm::appendToGlobalCtors(module_, constructor, kConstructorPriority);
+  llvm::Type* const table = run_time_.function_type();
+  run_time_.call_first(kConstructor, run_time_.register_functions(),
+                       {bound_of_section(module_, "__start_" + section, table),
+                        bound_of_section(module_, "__stop_" + section, table)});
   llvm::SmallVector<llvm::GlobalValue*> kept;
   for (const auto& [function, variable] : tables_) kept.push_back(variable);
   llvm::appendToUsed(module_, kept);
