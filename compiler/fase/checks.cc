@@ -211,8 +211,7 @@ std::vector<Check> Checks::find(llvm::Function& function) const {
         !goes_into_volatile_memory_only(instruction)) {
       // Kept for what is resumed in this function; not when it is called by what is resumed.
       auto& load = llvm::cast<llvm::LoadInst>(instruction);
-      llvm::Instruction* begin = &*function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca();
-      found.insert(found.begin(), {CheckKind::kVolatileLoad, begin, load.getPointerOperand(), {}});
+      found.push_back({CheckKind::kEntry, &load, load.getPointerOperand(), {}});
       is_entry_checked = true;
     }
     for (llvm::Value* pointer : pointers_read(instruction)) {
@@ -232,6 +231,9 @@ void emit_checks(std::vector<Check> checks, RunTime& run_time, Tables& tables) {
   // From the last to the first: each may split its block, and what is behind it is moved.
   for (const Check& check : llvm::reverse(checks)) {
     llvm::Instruction* before = check.before;
+    if (check.kind == CheckKind::kEntry) {
+      before = &*before->getFunction()->getEntryBlock().getFirstNonPHIOrDbgOrAlloca();
+    }
     if (llvm::isa<llvm::LandingPadInst>(before)) before = before->getNextNode();
     llvm::Constant* table = tables.table(*before->getFunction());
     llvm::MDNode* unlikely = llvm::MDBuilder(before->getContext()).createUnlikelyBranchWeights();

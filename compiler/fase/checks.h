@@ -18,14 +18,15 @@ namespace pawl::compiler::fase {
 enum class CheckKind {
   kLoad,          // of memory that may be volatile, where frames may have been logged
   kVolatileLoad,  // of memory that is
+  kEntry,         // the function reads such memory, and may have been called by what is resumed
   kRefuse,        // what cannot be in a section, where there may be one
   kExternal,      // a call of a function that may not have been compiled for sections
 };
 
 struct Check {
   CheckKind kind = CheckKind::kLoad;
-  llvm::Instruction* before = nullptr;
-  llvm::Value* pointer = nullptr;  // of loads
+  llvm::Instruction* before = nullptr;  // kEntry: the load, and all of the function is behind
+  llvm::Value* pointer = nullptr;       // of loads
   std::string what;
 };
 

@@ -1,5 +1,6 @@
 #include "resume_form.h"
 
+#include "faults.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DebugInfo.h"
@@ -131,6 +132,7 @@ class ResumeForm {
 
   // What global variables held is in the frame, and here in variables of the function.
   void redirect_globals() {
+    if (has_fault("globals")) return;
     std::vector<llvm::LoadInst*> reads;
     for (llvm::Instruction& instruction : llvm::instructions(resume_)) {
       if (globals_.read_of(instruction)) reads.push_back(llvm::cast<llvm::LoadInst>(&instruction));

@@ -20,9 +20,9 @@ bool is_address_taken(const llvm::Function& function) {
                                 /*IgnoreAssumeLikeCalls=*/true, /*IgnoreLLVMUsed=*/true)) {
     return false;
   }
-  return !llvm::all_of(function.users(), [](const llvm::User* user) {
-    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user))
-      return call->getCalledOperand() != nullptr;
+  return !llvm::all_of(function.uses(), [](const llvm::Use& use) {
+    const llvm::User* user = use.getUser();
+    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) return call->isCallee(&use);
     return llvm::all_of(user->users(), [](const llvm::User* list) {
       return llvm::all_of(list->users(), [](const llvm::User* variable) {
         return llvm::isa<llvm::GlobalVariable>(variable) &&

@@ -34,10 +34,25 @@ enum GuardMark : unsigned {
   kUnnamed = 2,  // before this point the address was another one
 };
 
+// What a variable of the program holds is in each frame behind which it is read, and there the
+// resume form reads it.  It must be asked for only where the caller's frame may be the last one.
+bool is_in_frames(const llvm::Instruction& instruction, const Access& access,
+                  const ModuleFacts& facts) {
+  const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+  if (load == nullptr || !load->isSimple()) return false;
+  const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(object_of(access.pointer));
+  return variable != nullptr && !variable->isThreadLocal() && facts.is_kept(*variable);
+}
+
 class GuardSearch {
  public:
-  GuardSearch(const FunctionScene& scene, const Access& access, bool is_load)
-      : scene_(scene), access_(access), object_(object_of(access.pointer)), is_load_(is_load) {}
+  GuardSearch(const FunctionScene& scene, const llvm::Instruction& instruction,
+              const Access& access, bool is_load)
+      : scene_(scene),
+        access_(access),
+        object_(object_of(access.pointer)),
+        is_load_(is_load),
+        is_in_frames_(is_load && is_in_frames(instruction, access, scene.facts)) {}
 
   bool at(const llvm::Instruction& instruction, WayState& way) {
     if (is_open_) return false;
@@ -45,6 +60,7 @@ class GuardSearch {
       case AbiCall::kVolatileLoad: {
         const auto& call = llvm::cast<llvm::CallBase>(instruction);
         constexpr unsigned kAt = 2;
+        if (is_in_frames_ && is_never_persistent(call.getArgOperand(kAt))) return false;
         if (is_load_ && way.mark == kUnmarked && object_of(call.getArgOperand(kAt)) == object_) {
           return false;
         }
@@ -79,7 +95,7 @@ class GuardSearch {
     return in_window(from, to, access_.pointer) != std::optional(true);
   }
   void end(const llvm::BasicBlock&, const WayState& way) {
-    is_open_ |= way.mark != kUnmarked && (way.mark & kArmed) != 0;
+    is_open_ |= !is_in_frames_ && (way.mark & kArmed) != 0;
     is_open_ |= scene_.facts.may_enter_inside(scene_.function);
   }
 
@@ -90,7 +106,7 @@ class GuardSearch {
     return instruction.isTerminator() ? &instruction : instruction.getNextNode();
   }
   bool begins(const WayState& way) {
-    is_open_ |= (way.mark & kArmed) != 0;
+    is_open_ |= !is_in_frames_ && (way.mark & kArmed) != 0;
     return false;
   }
 
@@ -98,6 +114,7 @@ class GuardSearch {
   const Access& access_;
   const llvm::Value* object_;
   const bool is_load_;
+  const bool is_in_frames_;
   bool is_open_ = false;
 };
 
@@ -161,17 +178,28 @@ bool stays_volatile(const llvm::Instruction& instruction, const Access& read) {
   return true;
 }
 
+// What is known of addresses there is known of the function itself, and the resume form does the
+// same.  But variables of the program it has from frames.
+void check_resumed(const FunctionScene& scene) {
+  for (const llvm::Instruction& instruction : llvm::instructions(scene.function)) {
+    for (const Access& read : reads(instruction)) {
+      if (read.pointer == nullptr || !is_in_frames(instruction, read, scene.facts)) continue;
+      report(instruction, 'e',
+             "a resume form reads a variable of the program (" + name_of(instruction) +
+                 "), and not its frame");
+    }
+  }
+}
+
 }  // namespace
 
 void check_guards(const FunctionScene& scene) {
-  // What is known of addresses there is known of the function itself, and the resume form does the
-  // same.
-  if (scene.facts.resumed_by(scene.function) != nullptr) return;
+  if (scene.facts.resumed_by(scene.function) != nullptr) return check_resumed(scene);
   for (const llvm::Instruction& instruction : llvm::instructions(scene.function)) {
     for (const Access& read : reads(instruction)) {
       if (read.is_root || read.pointer == nullptr || is_always_persistent(read.pointer)) continue;
       if (stays_volatile(instruction, read)) continue;
-      GuardSearch search(scene, read, /*is_load=*/true);
+      GuardSearch search(scene, instruction, read, /*is_load=*/true);
       scene.backward(instruction, search);
       if (!search.is_open()) continue;
       report(instruction, 'e',
@@ -183,7 +211,7 @@ void check_guards(const FunctionScene& scene) {
           has_target(write)) {
         continue;
       }
-      GuardSearch search(scene, write, /*is_load=*/false);
+      GuardSearch search(scene, instruction, write, /*is_load=*/false);
       scene.backward(instruction, search);
       if (!search.is_open()) continue;
       report(instruction, 'e',

@@ -6,6 +6,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/PatternMatch.h"
+#include "memory.h"
 
 namespace pawl::compiler::fase_verifier {
 namespace {
@@ -54,6 +55,7 @@ ModuleFacts::ModuleFacts(llvm::Module& module) : module_(module) {
   find_tables();
   find_quiet();
   find_sections();
+  find_changed();
 }
 
 void ModuleFacts::find_tables() {
@@ -228,6 +230,20 @@ void ModuleFacts::find_sections() {
         if (call == nullptr || !may_be_inside(*call)) continue;
         has_changed |= entered_inside_.insert(&function).second;
         break;
+      }
+    }
+  }
+}
+
+void ModuleFacts::find_changed() {
+  for (const llvm::Function& function : module_) {
+    if (resumed_by(function) != nullptr) continue;
+    for (const llvm::Instruction& instruction : llvm::instructions(function)) {
+      for (const Access& write : writes(instruction)) {
+        if (write.pointer == nullptr) continue;
+        const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(object_of(write.pointer));
+        if (variable == nullptr || !is_kept(*variable)) continue;
+        if (may_be_inside(instruction)) changed_.insert(variable);
       }
     }
   }

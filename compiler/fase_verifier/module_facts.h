@@ -40,6 +40,8 @@ class ModuleFacts {
   bool may_enter_inside(const llvm::Function& function) const;
   // Control may be here, before the instruction, while a lock is held.
   bool may_be_inside(const llvm::Instruction& instruction) const;
+  // No section of the module changes the variable, so that frames can hold what it holds.
+  bool is_kept(const llvm::GlobalVariable& variable) const { return !changed_.contains(&variable); }
   // A call of it begins no region.
   bool is_quiet(const llvm::Function& function) const { return quiet_.contains(&function); }
 
@@ -49,6 +51,7 @@ class ModuleFacts {
   void find_tables();
   void find_quiet();
   void find_sections();
+  void find_changed();
   bool search_inside(const llvm::Instruction& instruction, bool enters_inside) const;
 
   llvm::Module& module_;
@@ -56,7 +59,8 @@ class ModuleFacts {
   llvm::DenseMap<const llvm::Function*, const Table*> resumed_by_;
   llvm::DenseSet<const llvm::Function*> quiet_;
   llvm::DenseSet<const llvm::Function*> entered_inside_;
-  llvm::DenseSet<const llvm::Function*> left_inside_;  // though it was not entered so
+  llvm::DenseSet<const llvm::Function*> left_inside_;    // though it was not entered so
+  llvm::DenseSet<const llvm::GlobalVariable*> changed_;  // by sections
   mutable llvm::DenseMap<const llvm::Function*, BackEdges> back_edges_;
 };
 

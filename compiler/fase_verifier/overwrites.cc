@@ -236,6 +236,8 @@ void check_write(const FunctionScene& scene, const Access& write) {
   const bool is_resumed = scene.facts.resumed_by(scene.function) != nullptr;
   // What may alias there is known of the function itself, and the resume form does the same.
   if (is_resumed) return;
+  // Where no lock is held there is no region.
+  if (!scene.facts.may_be_inside(*write.by)) return;
   for (const Reader& reader : search.readers()) {
     if (!is_exposed(scene, reader)) continue;
     report(*write.by, 'a',
@@ -243,6 +245,7 @@ void check_write(const FunctionScene& scene, const Access& write) {
                ") may be overwritten here, in the same region (" + name_of(*write.by) + ")");
     return;
   }
+  check_itself(scene, write);
 }
 
 }  // namespace
@@ -252,8 +255,6 @@ void check_overwrites(const FunctionScene& scene) {
     for (const Access& write : persistent_writes(instruction)) {
       if (scene.is_run_times(write)) continue;
       check_write(scene, write);
-      const bool is_resumed = scene.facts.resumed_by(scene.function) != nullptr;
-      if (!is_resumed && scene.facts.may_be_inside(instruction)) check_itself(scene, write);
     }
   }
 }

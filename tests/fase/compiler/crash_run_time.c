@@ -55,6 +55,9 @@ void* pawl_fase_root(void* fase) {
   return ARENA;
 }
 
+unsigned own_number;
+static unsigned setting_of(unsigned number_of_operation) { return 3 * number_of_operation + 1; }
+
 #ifdef PLAIN
 
 static void event(const char* what) { (void)what; }
@@ -65,6 +68,7 @@ unsigned cuts_so_far(void) { return 0; }
 int run_operations(unsigned count) {
   map_arena();
   for (unsigned i = 0; i < count; ++i) {
+    own_number = setting_of(i);
     operation(i);
     printf("%u %u\n", i, checksum());
   }
@@ -363,6 +367,7 @@ static __attribute__((noinline)) void overwrite_stack(void) {
 static void recover(void) {
   volatile unsigned turns = 0;
   recovering = 1;
+  own_number = ~setting_of(number_of_operation);
   if (setjmp(crashed) != 0) ++turns;
   memcpy(at_cut, ARENA, kArenaBytes);
   memset(noted, 0, kArenaBytes);
@@ -378,6 +383,7 @@ int run_operations(unsigned count) {
   map_arena();
   for (unsigned i = 0; i < count; ++i) {
     number_of_operation = i;
+    own_number = setting_of(i);
     const size_t allocated_before = allocated;
     memcpy(before, ARENA, kArenaBytes);
     memcpy(at_cut, ARENA, kArenaBytes);
@@ -398,6 +404,7 @@ int run_operations(unsigned count) {
       allocated = allocated_before;
       now.lock_count = 0;
       events = 0;
+      own_number = setting_of(i);
       const unsigned at =
           tries == events_of_operation ? 1 + (k - 1) / 2 : 1 + draw() % events_of_operation;
       crash_at = at;

@@ -27,6 +27,10 @@ int pawl_fase_set_root(void* fase, void* root);
 void pawl_fase_begin(void);
 void pawl_fase_end(void);
 
+/* Volatile: while an operation is executed it says something of its number, and in recovery
+ * something else.  Operations may read it. */
+extern unsigned own_number;
+
 /* The program's: operation number `number`, which has at most one failure-atomic section, and what
  * it stores it stores in there. */
 void operation(unsigned number);

@@ -61,10 +61,18 @@ __attribute__((noinline)) static void store_twice(struct data* data, long* here,
   pthread_mutex_unlock(&data->lock);
 }
 
+/* What a section reads of a variable of the program it has from its frame, when it is resumed. */
+void follow_setting(struct data* data) {
+  pthread_mutex_lock(&data->lock);
+  data->first += data->second;
+  data->second = data->first + own_number;
+  pthread_mutex_unlock(&data->lock);
+}
+
 void operation(unsigned number) {
   struct data* data = (struct data*)ARENA;
   long here = 0;
-  switch (number % 5) {
+  switch (number % 6) {
     case 0:
       store_and_add(data, &data->first, &data->second, number);
       break;
@@ -80,7 +88,10 @@ void operation(unsigned number) {
     case 4:
       store_twice(data, &here, &data->third, number);
       break;
+    case 5:
+      follow_setting(data);
+      break;
   }
 }
 
-int main(void) { return run_operations(15); }
+int main(void) { return run_operations(18); }

@@ -22,10 +22,11 @@ FAULTS = {  # compiler/fase/faults.h, and what is broken
     "calls": "a store overwrites an input of a call",
     "objects": "no cut before a store, where the one before it is volatile",
     "live-ins": "a live-in is not logged",
+    "globals": "a variable of the program is read again, and not from the log",
     "notes": "a store is never flushed",
 }
 ELSEWHERE = ["drop-0", "drop-1", "drop-2", "reads", "loops", "calls", "objects", "live-ins",
-             "notes"]
+             "globals", "notes"]
 
 
 class Compiler:

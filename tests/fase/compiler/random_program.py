@@ -49,6 +49,7 @@ class Program:
         self.numbers = []
         self.work = 1
         self.locks = 0  # that the function has used
+        self.is_section = False
 
     def pick(self, *choices):
         return self.random.choice(choices)
@@ -63,13 +64,15 @@ class Program:
     # ------------------------------------------------------------------------- expressions
 
     def number(self, depth=0):
-        kind = self.random.randrange(9 if depth < 2 else 4)
+        kind = self.random.randrange(10 if depth < 2 else 4)
         if kind == 0:
             return f"{self.random.randrange(1, 1 << self.random.randrange(1, 31))}u"
         if kind == 1:
             return f"(u4){self.place()}"
         if kind < 4:
             return self.random.choice(self.numbers)
+        if kind == 9:  # not in what may be called by what is resumed
+            return "own_number" if self.is_section else "x"
         if kind == 8:
             return f"table[{self.number(depth + 1)} % 16u]"
         left, right = self.number(depth + 1), self.number(depth + 1)
@@ -257,6 +260,7 @@ class Program:
 
     def function(self, is_section):
         name = self.name("section" if is_section else "function")
+        self.is_section = is_section
         self.lines, self.numbers, self.depth, self.work, self.locks = [], ["x", "y"], 0, 1, 0
         kind = self.pick("static __attribute__((noinline)) ", "static ", "", "__attribute__((noinline)) ")
         self.emit("u4 y = x * 7u + 1u;")
