@@ -8,7 +8,7 @@
 //                          =calls      only releases and acquisitions of locks end regions
 //                          =objects    each cut asks for one object, whichever others need it
 //                          =live-ins   the first live-in of a region is not stored
-//                          =globals    a resumed section reads variables of the program, not its frame
+//                          =globals    what a variable held is not kept for resumed sections
 //                          =notes      the run-time is told of no store
 //   -mllvm -pawl-fase-unverified       the verifier does not look
 #pragma once

@@ -84,7 +84,7 @@ inline constexpr std::uint32_t kMapLineBlocks = 8 * kLineBytes;
 
 constexpr SlabClass slab_class_of(std::uint32_t block_bytes) {
   SlabClass made{.block_bytes = block_bytes};
-  for (made.capacity = kChunkBytes / block_bytes;; --made.capacity) {
+  for (made.capacity = static_cast<std::uint32_t>(kChunkBytes / block_bytes);; --made.capacity) {
     made.map_lines = (made.capacity + kMapLineBlocks - 1) / kMapLineBlocks;
     if (made.map_lines * kLineBytes + made.capacity * block_bytes <= kChunkBytes) break;
   }
