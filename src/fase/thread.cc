@@ -14,16 +14,15 @@
 #include "medium/law.h"
 
 namespace pawl::fase {
+
+constinit thread_local Thread* the_thread = nullptr;
+
 namespace {
 
 // Longer ranges are flushed at once: most of their lines are stored to once.
 constexpr std::uint64_t kLinesAtOnceMin = 32;
 
-std::atomic<File*> the_open_file{nullptr};
 std::atomic<bool> is_child{false};
-
-// Next to the thread's own registers: the run-time asks for it at each of its calls.
-__attribute__((tls_model("initial-exec"))) thread_local Thread* the_thread = nullptr;
 
 struct Threads {
   std::mutex mutex;
@@ -59,8 +58,6 @@ void end_of_thread(void* thread) {
 
 }  // namespace
 
-File* open_file() { return the_open_file.load(std::memory_order_acquire); }
-void set_open_file(File* file) { the_open_file.store(file, std::memory_order_release); }
 bool is_forked_child() { return is_child.load(std::memory_order_relaxed); }
 void become_forked_child() {
   is_child = true;
@@ -122,23 +119,17 @@ std::span<const std::byte> Site::bytes() const {
   return {static_cast<const std::byte*>(live_ins), count};
 }
 
-Thread& Thread::current() {
-  if (the_thread == nullptr) {
-    auto* const made = new Thread;
-    Threads& all = threads();
-    {
-      const std::lock_guard lock(all.mutex);
-      all.all.insert(made);
-    }
-    ::pthread_setspecific(all.key, made);
-    the_thread = made;
+Thread& Thread::make_current() {
+  auto* const made = new Thread;
+  Threads& all = threads();
+  {
+    const std::lock_guard lock(all.mutex);
+    all.all.insert(made);
   }
-  return *the_thread;
+  ::pthread_setspecific(all.key, made);
+  the_thread = made;
+  return *made;
 }
-
-void Thread::set_current(Thread* thread) { the_thread = thread; }
-
-File* Thread::file() const { return recovered_ != nullptr ? file_ : open_file(); }
 
 void Thread::attach() {
   if (log_) return;
@@ -210,8 +201,7 @@ void Thread::fence() {
   forget_unfenced();
 }
 
-void Thread::persist_stored() {
-  if (!is_anything_unfenced()) return;
+void Thread::persist_unfenced() {
   flush_stored();
   fence();
 }

@@ -24,6 +24,16 @@ namespace pawl::fase {
 
 class RecoveredFase;
 
+class Thread;
+// The calling thread's, once it has one.  Next to its registers: the run-time asks for it at each
+// of its calls.
+extern __attribute__((tls_model("initial-exec"))) constinit thread_local Thread* the_thread;
+
+// The file that is open; null: none.
+inline std::atomic<File*> the_open_file{nullptr};
+inline File* open_file() { return the_open_file.load(std::memory_order_acquire); }
+inline void set_open_file(File* file) { the_open_file.store(file, std::memory_order_release); }
+
 // A region of a function, and what it takes.
 struct Site {
   const pawl_fase_function* function = nullptr;
@@ -53,9 +63,9 @@ struct Counts {
 class Thread {
  public:
   // The calling thread's.
-  static Thread& current();
+  static Thread& current() { return the_thread != nullptr ? *the_thread : make_current(); }
   // A thread of the recovery has another one for a while.
-  static void set_current(Thread* thread);
+  static void set_current(Thread* thread) { the_thread = thread; }
 
   Thread() = default;
   Thread(const Thread&) = delete;
@@ -63,7 +73,7 @@ class Thread {
 
   // --- the file ---
   // Null: none is open.
-  File* file() const;
+  File* file() const { return recovered_ != nullptr ? file_ : open_file(); }
   // Of recovery: the FASE that this thread finishes; else null.
   RecoveredFase* recovered() const { return recovered_; }
   // Gives its log back.  Not in a FASE.
@@ -79,7 +89,11 @@ class Thread {
   // The lock at the address, as it was taken last; 0: it is not held.
   std::uint64_t held_lock(std::uint64_t address) const;
   // Before one is waited for.  Ends the program when there is no room for one more.
-  void will_lock(std::uint64_t lock);
+  void will_lock(std::uint64_t lock) {
+    if (!put_off_.empty()) log_what_was_put_off();
+    reached(EventKind::lock, lock, nullptr);
+    if (lock_count_ == kLocksMax) refuse_lock();
+  }
   // The lock was taken: the FASE begins if it is the first.
   void add_lock(std::uint64_t lock);
   // The program releases it.  True: the caller is to do so, for no durable frame names the lock any
@@ -92,9 +106,15 @@ class Thread {
   bool has_put_off(std::uint64_t address) const { return put_off_.has(address); }
   void log_what_was_put_off();
   // Of JUSTDO: durable on return.
-  void log_lock(LockStep step, std::uint64_t lock);
+  void log_lock(LockStep step, std::uint64_t lock) {
+    const File* const of = file();
+    if (of != nullptr && of->scheme() == Scheme::justdo) [[unlikely]]
+      log_lock_of_justdo(step, lock);
+  }
   // After that: refused FASEs end the program.
-  void fase_was_left();
+  void fase_was_left() {
+    if (!is_in_fase()) settle_what_was_left();
+  }
   // Of undo: whether a FASE has ended that may still be undone, with others.
   bool is_unsettled() const { return is_unsettled_; }
 
@@ -112,7 +132,9 @@ class Thread {
   // The same, of what may be stored before a frame: locks, and blocks that nobody else knows.
   void stored_unchecked(const void* at, std::size_t count);
   // Durable on return: all that the thread stored.
-  void persist_stored();
+  void persist_stored() {
+    if (is_anything_unfenced()) persist_unfenced();
+  }
   void persist(const void* at, std::size_t count);
 
   // Of undo: the bytes are about to be stored to, in a FASE or before one.  On return what stands
@@ -164,6 +186,10 @@ class Thread {
   void settle();
   void forget_undo_fase();
 
+  static Thread& make_current();
+  [[noreturn]] void refuse_lock() const;
+  void log_lock_of_justdo(LockStep step, std::uint64_t lock);
+  void settle_what_was_left();
   bool remove_named_lock(std::uint64_t lock, const Site& site, ReleaseLock really);
   bool can_put_off(std::uint64_t lock) const;
   void release_what_was_put_off();
@@ -178,6 +204,7 @@ class Thread {
   FrameName put(const Frame& frame);
   void flush(std::uint64_t at, std::size_t count);
   void flush_stored();
+  void persist_unfenced();
   void fence();
   void forget_unfenced() {
     has_unfenced_ = false;
@@ -256,9 +283,6 @@ void sum_counts(Counts& sum);
 Status detach_all_threads();
 void begin_counting();
 
-// The file that is open; null: none.
-File* open_file();
-void set_open_file(File* file);
 // In a forked child of a process that had one open.
 bool is_forked_child();
 void become_forked_child();

@@ -20,11 +20,8 @@ std::uint64_t Thread::held_lock(std::uint64_t address) const {
   return 0;
 }
 
-void Thread::will_lock(std::uint64_t lock) {
-  log_what_was_put_off();
-  reached(EventKind::lock, lock, nullptr);
-  if (lock_count_ == kLocksMax)
-    end_program("a thread takes more than " + std::to_string(kLocksMax) + " locks at a time");
+void Thread::refuse_lock() const {
+  end_program("a thread takes more than " + std::to_string(kLocksMax) + " locks at a time");
 }
 
 void Thread::add_lock(std::uint64_t lock) {
@@ -52,7 +49,7 @@ bool Thread::remove_lock(std::uint64_t lock, const Site& site, ReleaseLock reall
   } else if (lock_count_ == 0) {
     end_fase();
   } else if (!is_armed_) {
-    publish_blocks(blocks_.size());
+    if (blocks_.size() > 0) publish_blocks(blocks_.size());
     persist_stored();
     give_back_published();
   } else if (at > locks_in_frame_) {
@@ -116,8 +113,8 @@ int Thread::release_really(std::uint64_t lock, ReleaseLock really) {
   return 0;
 }
 
-void Thread::log_lock(LockStep step, std::uint64_t lock) {
-  if (file() == nullptr || file()->scheme() != Scheme::justdo || recovered_ != nullptr) return;
+void Thread::log_lock_of_justdo(LockStep step, std::uint64_t lock) {
+  if (recovered_ != nullptr) return;
   attach();
   JustdoLocks(file_->scheme_log(log_index_), file_->memory()).put(step, lock);
   Counts::add(counts_.lines_flushed, 1);
@@ -125,8 +122,7 @@ void Thread::log_lock(LockStep step, std::uint64_t lock) {
   fence();
 }
 
-void Thread::fase_was_left() {
-  if (is_in_fase()) return;
+void Thread::settle_what_was_left() {
   if (undo_) settle();
   complete_end();
   if (is_refused_) end_program("ending the program, for what was said above");

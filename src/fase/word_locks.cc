@@ -1,6 +1,7 @@
 #include "fase/word_locks.h"
 
 #include <linux/futex.h>
+#include <sys/single_threaded.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <cerrno>
@@ -46,7 +47,13 @@ std::uint32_t state_of(std::uint32_t word, std::uint32_t run) {
 
 // ------------------------------------------------------------------------------------------- mutex
 
+// In a process of one thread there is nobody to be quicker, and no locked instruction is needed
+// (docs/fase-design.md).
 int WordLock::lock(std::uint32_t run, const Waiting& waiting) {
+  if (__libc_single_threaded != 0 && state_of(word_.load(std::memory_order_relaxed), run) == 0) {
+    word_.store(run | kLocked, std::memory_order_relaxed);
+    return 0;
+  }
   std::uint32_t taken = kLocked;
   for (int round = 0;; ++round) {
     std::uint32_t word = word_.load(std::memory_order_relaxed);
@@ -70,6 +77,7 @@ int WordLock::lock(std::uint32_t run, const Waiting& waiting) {
 }
 
 void WordLock::unlock(std::uint32_t run) {
+  if (__libc_single_threaded != 0) return word_.store(run, std::memory_order_relaxed);
   const std::uint32_t before = word_.exchange(run, std::memory_order_release);
   if (state_of(before, run) == kContended) futex_wake(&word_, 1);
 }
