@@ -25,8 +25,9 @@ constexpr unsigned char kOtherFillWith = 0xff;
 constexpr std::byte kFill{kFillWith};
 constexpr std::byte kOtherFill{kOtherFillWith};
 
-// What the functions called next find where they put their variables.
-__attribute__((noinline)) void fill_stack(unsigned char with) {
+// What the functions called next find where they put their variables.  A sanitizer would keep a
+// margin around the area.
+__attribute__((noinline, no_sanitize_address)) void fill_stack(unsigned char with) {
   std::array<unsigned char, kStackBytes> area;
   std::memset(area.data(), with, area.size());
   asm volatile("" : : "r"(area.data()) : "memory");
