@@ -129,7 +129,7 @@ File::~File() {
   if (header_ != nullptr) ::munmap(header_, mapped_bytes_);
 }
 
-Status File::lock() {
+Status File::lock() const {
   struct flock whole = {
       .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
   if (::fcntl(file_.descriptor.get(), F_OFD_SETLK, &whole) == 0) return {};
@@ -210,7 +210,7 @@ Status File::map(std::uint64_t address, std::uint64_t size_bytes) {
   return {};
 }
 
-Status File::take_space(std::uint64_t offset, std::uint64_t size_bytes) {
+Status File::take_space(std::uint64_t offset, std::uint64_t size_bytes) const {
   if (::fallocate(file_.descriptor.get(), 0, static_cast<off_t>(offset),
                   static_cast<off_t>(size_bytes)) != 0)
     return Status::from_errno(errno, "cannot take space for " + path());

@@ -87,11 +87,11 @@ class File {
         is_persistent_(is_persistent),
         scheme_(scheme) {}
 
-  Status lock();
+  Status lock() const;
   Status find(const FileOptions& options);
   Status make(std::uint64_t size_bytes);
   Status map(std::uint64_t address, std::uint64_t size_bytes);
-  Status take_space(std::uint64_t offset, std::uint64_t size_bytes);
+  Status take_space(std::uint64_t offset, std::uint64_t size_bytes) const;
   BlocksArea heap_area();
   Status open_blocks();
   Status recover();

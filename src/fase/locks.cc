@@ -247,7 +247,7 @@ int lock_rwlock(void* lock, bool reading, bool only_try) {
   }
   if (const int unusable = check_usable(thread)) return unusable;
   if (const std::uint64_t held = thread.held_lock(address_of(lock));
-      held != 0 && !(reading && (held & kReadingBit) != 0))
+      held != 0 && (!reading || (held & kReadingBit) == 0))
     return only_try ? EBUSY : EDEADLK;
   return take(thread, wanted, only_try, [&] {
     auto* const words = static_cast<WordReadWriteLock*>(lock);

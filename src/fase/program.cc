@@ -136,9 +136,9 @@ std::vector<std::byte> Program::fingerprint() const {
   for_each_object([&](const dl_phdr_info& object) {
     for (const auto& header : headers_of(object)) {
       if (header.p_type != PT_NOTE || !found.empty()) continue;
-      // NOLINTNEXTLINE(performance-no-int-to-ptr): where it was loaded
-      const auto* const notes =
-          reinterpret_cast<const std::byte*>(object.dlpi_addr + header.p_vaddr);
+      const std::uint64_t loaded_at = object.dlpi_addr + header.p_vaddr;
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): it is one
+      const auto* const notes = reinterpret_cast<const std::byte*>(loaded_at);
       found = find_build_id({notes, header.p_memsz});
     }
     return true;  // the first is the program
