@@ -95,6 +95,20 @@ std::vector<std::byte> recorded_fingerprint(const Header& header) {
 // opening
 
 Result<std::unique_ptr<File>> File::open(const char* path, const FileOptions& options) {
+  if (!options.is_unprotected) return open_once(path, options);
+  // What a crash interrupted is finished with protection: there may be another crash meanwhile.
+  FileOptions of_recovery = options;
+  of_recovery.is_unprotected = false;
+  auto recovered = open_once(path, of_recovery);
+  if (!recovered.ok()) return recovered;
+  const std::uint64_t fases_recovered = recovered.value()->fases_recovered();
+  recovered.value().reset();
+  auto file = open_once(path, options);
+  if (file.ok()) file.value()->fases_recovered_ = fases_recovered;
+  return file;
+}
+
+Result<std::unique_ptr<File>> File::open_once(const char* path, const FileOptions& options) {
   PAWL_TRY(Program::own().check());
   auto named = open_or_create(path);
   if (!named.ok()) return named.status();

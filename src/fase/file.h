@@ -87,6 +87,7 @@ class File {
         is_persistent_(is_persistent),
         scheme_(scheme) {}
 
+  static Result<std::unique_ptr<File>> open_once(const char* path, const FileOptions& options);
   Status lock();
   Status find(const FileOptions& options);
   Status make(std::uint64_t size_bytes);

@@ -88,6 +88,43 @@ TEST_F(FaseOpen, WithoutProtectionItIsRefusedUnlessItWasClosed) {
   EXPECT_EQ(errno, EINVAL);
 }
 
+// What is interrupted is finished as it was begun, by whomever.
+TEST_F(FaseOpen, ACrashWhileItIsFinishedWithoutProtectionDoesNothingTwice) {
+  open_and([](pawl_fase* fase) { test::make_accounts(fase); });
+  const test::FileImage before = test::FileImage::read(path_);
+  const auto run = [this] {
+    open_and(
+        [](pawl_fase* fase) { test::transfer(accounts_of(fase), accounts_of(fase) + 1, 100); });
+  };
+  std::size_t open_sections = 0;
+  for (std::uint64_t event = 1; open_sections == 0; ++event) {
+    before.write(path_);
+    ASSERT_TRUE(test::crashes(before, run, event, test::Unfenced::kept, 0));
+    open_sections = fase::look_at_file(path_).value().unfinished.size();
+  }
+  const test::FileImage interrupted = test::FileImage::read(path_);
+  pawl_fase_options options;
+  ASSERT_EQ(pawl_fase_options_init(&options), 0);
+  options.unprotected = 1;
+  bool is_finished = false;
+  for (std::uint64_t event = 1; !is_finished; ++event) {
+    SCOPED_TRACE("event " + std::to_string(event));
+    interrupted.write(path_);
+    const auto open_unprotected = [&] {
+      EXPECT_NE(pawl_fase_open(path_.c_str(), &options), nullptr) << pawl_last_error();
+    };
+    ASSERT_TRUE(test::crashes(interrupted, open_unprotected, event, test::Unfenced::kept, 0));
+    is_finished = fase::look_at_file(path_).value().unfinished.empty();
+    if (is_finished) break;
+    open_and([](pawl_fase* fase) {
+      const Account* const accounts = accounts_of(fase);
+      test::expect_balanced(accounts);
+      EXPECT_EQ(accounts[0].transfers, 1u);
+    });
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
 TEST_F(FaseOpen, LogsOfAnUnknownSchemeAreRefused) {
   open_and([](pawl_fase*) {});
   overwrite(offsetof(fase::Header, scheme), std::string("\x7f\0\0\0\0\0\0\0", 8));
