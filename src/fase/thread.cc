@@ -48,9 +48,10 @@ void end_of_thread(void* thread) {
   auto* const of = static_cast<Thread*>(thread);
   // It ends with locks held: its FASE stays as it is, and so does its log.
   if (of->is_in_fase()) return;
-  of->detach();
   Threads& all = threads();
+  // The file may be closed meanwhile, and then its log is given back there.
   const std::lock_guard lock(all.mutex);
+  of->detach();
   all.of_ended.add(of->counts());
   all.all.erase(of);
   the_thread = nullptr;
