@@ -130,7 +130,7 @@ Result<std::unique_ptr<File>> File::open_once(const char* path, const FileOption
   PAWL_TRY(file->lock());
   PAWL_TRY(file->find(options));
   PAWL_TRY(file->recover());
-  file->begin_run();
+  PAWL_TRY(file->begin_run());
   File* const opened = file.get();
   guard_fork(opened,
              {.before = [] {}, .in_parent = [] {}, .in_child = [opened] { opened->abandon(); }});
@@ -255,7 +255,7 @@ void File::store_durably(std::uint64_t& word, std::uint64_t value) {
 }
 
 // No FASE is open, and none has begun.
-void File::begin_run() {
+Status File::begin_run() {
   // The locks of earlier runs are free from now on: so it must never be taken back.
   store_durably(header_->opens, header_->opens + 1);
   lock_word_ = static_cast<std::uint32_t>(header_->opens << kLockStateBits);
@@ -268,13 +268,15 @@ void File::begin_run() {
   memory_->copy(reinterpret_cast<std::byte*>(&header_->program),
                 std::as_bytes(std::span(&program, 1)));
   memory_->fence();
-  store_durably(header_->scheme.scheme, static_cast<std::uint64_t>(scheme_));
+  // Before undo's recovery would read them: the lists of other schemes look like its own.
   if (scheme_ == Scheme::undo) {
     undo_dependences_ = std::make_unique<UndoDependences>();
-    forget_undo_logs();
+    PAWL_TRY(forget_undo_logs());
   }
+  store_durably(header_->scheme.scheme, static_cast<std::uint64_t>(scheme_));
   // Where the file is in no persistent memory this is all that the kernel can be asked.
   if (!is_persistent_) ::msync(header_, kPageBytes, MS_SYNC);
+  return {};
 }
 
 Status File::end_run() {
@@ -428,10 +430,29 @@ Status File::complete_ends(const std::vector<FoundLog>& found) {
   return {};
 }
 
+// A copy: where undo never was there is a hole, and to look at that through the mapping takes
+// space, of which there may be none.
+Result<std::unique_ptr<UndoArea>> File::read_undo_area(std::uint32_t index) const {
+  auto area = std::make_unique<UndoArea>();
+  auto* const bytes = reinterpret_cast<std::byte*>(area.get());
+  for (std::size_t done = 0; done < sizeof *area;) {
+    const ssize_t read =
+        ::pread(file_.descriptor.get(), bytes + done, sizeof *area - done,
+                static_cast<off_t>(kSchemeLogsOffset + index * kSchemeLogBytes + done));
+    if (read < 0 && errno == EINTR) continue;
+    if (read <= 0) return Status::from_errno(read == 0 ? EIO : errno, "cannot read " + path());
+    done += static_cast<std::size_t>(read);
+  }
+  return area;
+}
+
 Status File::undo_interrupted() {
   std::vector<FoundUndo> logs;
-  for (std::uint32_t i = 0; i < logs_used(); ++i)
-    logs.push_back(read_undo_log(undo_area(i), log(i), header_->scheme.undone_below));
+  for (std::uint32_t i = 0; i < logs_used(); ++i) {
+    const auto area = read_undo_area(i);
+    if (!area.ok()) return area.status();
+    logs.push_back(read_undo_log(*area.value(), log(i), header_->scheme.undone_below));
+  }
   const auto root = reinterpret_cast<std::uint64_t>(&header_->root);
   const std::array<StoredRange, 2> where{
       {{root, root + sizeof header_->root}, {address() + kHeapOffset, address() + mapped_bytes_}}};
@@ -439,19 +460,23 @@ Status File::undo_interrupted() {
   if (!undone.ok())
     return Status::failure(undone.status().error_number(), path() + ": " + undone.status().text());
   memory_->fence();
-  forget_undo_logs();
+  PAWL_TRY(forget_undo_logs());
   for (const std::uint64_t block : undone.value().unused) blocks_->give_back(block);
   fases_recovered_ = undone.value().fases;
   return {};
 }
 
 // One word voids all of them at once: a crash that left some would leave half of what was undone.
-void File::forget_undo_logs() {
+Status File::forget_undo_logs() {
   std::uint64_t next = header_->scheme.undone_below;
-  for (std::uint32_t i = 0; i < logs_used(); ++i)
-    next = std::max({next, logs_[i].next_number, next_undo_number(undo_area(i))});
+  for (std::uint32_t i = 0; i < logs_used(); ++i) {
+    const auto area = read_undo_area(i);
+    if (!area.ok()) return area.status();
+    next = std::max({next, logs_[i].next_number, next_undo_number(*area.value())});
+  }
   store_durably(header_->scheme.undone_below, next);
   for (LogState& of : logs_) of.next_number = next;
+  return {};
 }
 
 Status File::check_can_finish(const std::vector<OpenFase>& open) const {

@@ -100,8 +100,9 @@ class File {
   Status check_can_finish(const std::vector<OpenFase>& open) const;
   Status finish_interrupted(const std::vector<OpenFase>& open);
   Status undo_interrupted();
-  void forget_undo_logs();
-  void begin_run();
+  Result<std::unique_ptr<UndoArea>> read_undo_area(std::uint32_t index) const;
+  Status forget_undo_logs();
+  Status begin_run();
   void store_durably(std::uint64_t& word, std::uint64_t value);
   std::uint32_t logs_used() const;
 
