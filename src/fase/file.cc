@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <map>
 #include <random>
 #include <thread>
 
@@ -60,6 +61,18 @@ Result<NamedFile> open_or_create(const char* path) {
   return open_named_file(descriptor.get());
 }
 
+Status check_number(std::uint64_t number, const std::string& path) {
+  if (number <= kNumbersEnd / 2) return {};
+  return Status::failure(EUCLEAN,
+                         path + " is damaged: a number of a section leaves none to count up to");
+}
+
+// Of a block that a log names.
+Status as_damage(Status named, const std::string& path) {
+  if (named.error_number() != EINVAL) return named;
+  return Status::failure(EUCLEAN, path + " has a damaged log: " + named.text());
+}
+
 const std::byte* bytes_of(const void* at) { return static_cast<const std::byte*>(at); }
 
 }  // namespace
@@ -74,7 +87,8 @@ Status check_identity(const Identity& identity, const std::string& path, std::ui
   }
   if (identity.crc32c != crc_of(identity) || identity.logs_offset != kLogsOffset ||
       identity.scheme_logs_offset != kSchemeLogsOffset || identity.heap_offset != kHeapOffset ||
-      identity.size_bytes <= kHeapOffset || identity.size_bytes % kPageBytes != 0 ||
+      identity.size_bytes < kHeapOffset + kAreaBytesMin ||
+      (identity.size_bytes - kHeapOffset) % kChunkBytes != 0 ||
       identity.address % kAddressAlignment != 0 || identity.address < kAddressMin ||
       identity.size_bytes > kAddressMax - identity.address)
     return Status::failure(EUCLEAN, path + " has a damaged header");
@@ -130,6 +144,7 @@ Result<std::unique_ptr<File>> File::open_once(const char* path, const FileOption
   PAWL_TRY(file->lock());
   PAWL_TRY(file->find(options));
   PAWL_TRY(file->recover());
+  PAWL_TRY(file->check_root());
   PAWL_TRY(file->begin_run());
   File* const opened = file.get();
   guard_fork(opened,
@@ -345,6 +360,24 @@ void File::give_back_log(std::uint32_t index, std::uint64_t next_number, std::ui
 
 namespace {
 
+// No block is in the lists of two FASEs: else one of them would be given back what the other has.
+Status check_lists(std::span<const LogArea* const> areas,
+                   std::span<const FoundFrame* const> frames) {
+  std::map<std::uint64_t, std::size_t> log_of_block;
+  for (std::size_t i = 0; i < areas.size(); ++i) {
+    for (std::uint32_t at = 0; at < kBlocksMax; ++at) {
+      const BlockEntry& entry = areas[i]->blocks[at];
+      if (entry.list != frames[i]->list) continue;
+      const auto [known, is_new] = log_of_block.emplace(entry.block & ~kFreedBit, i);
+      if (!is_new && known->second != i) {
+        return Status::failure(EINVAL, "it names a block that another log names, too, at address " +
+                                           std::to_string(known->first));
+      }
+    }
+  }
+  return {};
+}
+
 // What the FASE did to the heap's maps, if it came so far, is undone: what its frame knows of is
 // its own until it ends, and what the frame does not know of will be done again.  `unused` gets the
 // blocks that nobody has then.
@@ -391,10 +424,12 @@ Status File::recover() {
   if (scheme > static_cast<std::uint64_t>(Scheme::unprotected)) {
     return Status::failure(ENOTSUP, path() + " has logs of a scheme that this Pawl does not know");
   }
+  PAWL_TRY(check_number(header_->scheme.undone_below, path()));
   std::vector<FoundLog> found;
   std::vector<OpenFase> open;
   for (std::uint32_t i = 0; i < logs_used(); ++i) {
     found.push_back(read_log(log(i)));
+    PAWL_TRY(check_number(found[i].next_number, path()));
     logs_[i].next_number = found[i].next_number;
     logs_[i].end_place = found[i].end_place;
     if (!found[i].chain.empty()) open.push_back({i, found[i]});
@@ -413,7 +448,7 @@ Status File::complete_ends(const std::vector<FoundLog>& found) {
   std::vector<std::uint64_t> unused;
   for (const FoundLog& of : found) {
     for (const std::uint64_t block : of.freed) {
-      PAWL_TRY(blocks_->keep(block));
+      PAWL_TRY(as_damage(blocks_->keep(block), path()));
       blocks_->set_free(block);
       if (of.chain.empty()) unused.push_back(block);
     }
@@ -428,6 +463,12 @@ Status File::complete_ends(const std::vector<FoundLog>& found) {
   memory_->fence();
   for (const std::uint64_t block : unused) blocks_->give_back(block);
   return {};
+}
+
+Status File::check_root() const {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): it is an address
+  if (header_->root == 0 || holds(reinterpret_cast<const void*>(header_->root))) return {};
+  return Status::failure(EUCLEAN, path() + " is damaged: its root is not in the file");
 }
 
 // A copy: where undo never was there is a hole, and to look at that through the mapping takes
@@ -474,6 +515,7 @@ Status File::forget_undo_logs() {
     if (!area.ok()) return area.status();
     next = std::max({next, logs_[i].next_number, next_undo_number(*area.value())});
   }
+  PAWL_TRY(check_number(next, path()));
   store_durably(header_->scheme.undone_below, next);
   for (LogState& of : logs_) of.next_number = next;
   return {};
@@ -496,9 +538,18 @@ Status File::check_can_finish(const std::vector<OpenFase>& open) const {
 }
 
 Status File::finish_interrupted(const std::vector<OpenFase>& open) {
+  std::vector<const LogArea*> areas;
+  std::vector<const FoundFrame*> frames;
+  for (const OpenFase& fase : open) {
+    areas.push_back(&log(fase.log));
+    frames.push_back(&fase.found.chain.back());
+  }
+  PAWL_TRY(as_damage(check_lists(areas, frames), path()));
   std::vector<std::uint64_t> unused;
-  for (const OpenFase& fase : open)
-    PAWL_TRY(take_blocks_back(log(fase.log), fase.found.chain.back(), *blocks_, unused));
+  for (const OpenFase& fase : open) {
+    PAWL_TRY(as_damage(take_blocks_back(log(fase.log), fase.found.chain.back(), *blocks_, unused),
+                       path()));
+  }
   memory_->fence();
   // Only then: what was taken back once may be another FASE's the next time.
   for (const OpenFase& fase : open) forget_entries_behind(log(fase.log), fase.found, *memory_);

@@ -96,6 +96,7 @@ class File {
   BlocksArea heap_area();
   Status open_blocks();
   Status recover();
+  Status check_root() const;
   Status complete_ends(const std::vector<FoundLog>& found);
   Status check_can_finish(const std::vector<OpenFase>& open) const;
   Status finish_interrupted(const std::vector<OpenFase>& open);
