@@ -26,6 +26,11 @@ class BlockList {
     std::copy(entries_.begin() + count, entries_.begin() + count_, entries_.begin());
     count_ -= count;
   }
+  void keep_freed() {
+    const auto kept = std::remove_if(entries_.begin(), entries_.begin() + count_,
+                                     [](std::uint64_t entry) { return !is_freed(entry); });
+    count_ = static_cast<std::uint32_t>(kept - entries_.begin());
+  }
   void clear() { count_ = 0; }
 
  private:

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <map>
 #include <random>
 #include <thread>
 
@@ -60,6 +61,18 @@ Result<NamedFile> open_or_create(const char* path) {
   return open_named_file(descriptor.get());
 }
 
+Status check_number(std::uint64_t number, const std::string& path) {
+  if (number <= kNumbersEnd / 2) return {};
+  return Status::failure(EUCLEAN,
+                         path + " is damaged: a number of a section leaves none to count up to");
+}
+
+// Of a block that a log names.
+Status as_damage(Status named, const std::string& path) {
+  if (named.error_number() != EINVAL) return named;
+  return Status::failure(EUCLEAN, path + " has a damaged log: " + named.text());
+}
+
 const std::byte* bytes_of(const void* at) { return static_cast<const std::byte*>(at); }
 
 }  // namespace
@@ -74,7 +87,8 @@ Status check_identity(const Identity& identity, const std::string& path, std::ui
   }
   if (identity.crc32c != crc_of(identity) || identity.logs_offset != kLogsOffset ||
       identity.scheme_logs_offset != kSchemeLogsOffset || identity.heap_offset != kHeapOffset ||
-      identity.size_bytes <= kHeapOffset || identity.size_bytes % kPageBytes != 0 ||
+      identity.size_bytes < kHeapOffset + kAreaBytesMin ||
+      (identity.size_bytes - kHeapOffset) % kChunkBytes != 0 ||
       identity.address % kAddressAlignment != 0 || identity.address < kAddressMin ||
       identity.size_bytes > kAddressMax - identity.address)
     return Status::failure(EUCLEAN, path + " has a damaged header");
@@ -95,6 +109,20 @@ std::vector<std::byte> recorded_fingerprint(const Header& header) {
 // opening
 
 Result<std::unique_ptr<File>> File::open(const char* path, const FileOptions& options) {
+  if (!options.is_unprotected) return open_once(path, options);
+  // What a crash interrupted is finished with protection: there may be another crash meanwhile.
+  FileOptions of_recovery = options;
+  of_recovery.is_unprotected = false;
+  auto recovered = open_once(path, of_recovery);
+  if (!recovered.ok()) return recovered;
+  const std::uint64_t fases_recovered = recovered.value()->fases_recovered();
+  recovered.value().reset();
+  auto file = open_once(path, options);
+  if (file.ok()) file.value()->fases_recovered_ = fases_recovered;
+  return file;
+}
+
+Result<std::unique_ptr<File>> File::open_once(const char* path, const FileOptions& options) {
   PAWL_TRY(Program::own().check());
   auto named = open_or_create(path);
   if (!named.ok()) return named.status();
@@ -116,7 +144,8 @@ Result<std::unique_ptr<File>> File::open(const char* path, const FileOptions& op
   PAWL_TRY(file->lock());
   PAWL_TRY(file->find(options));
   PAWL_TRY(file->recover());
-  file->begin_run();
+  PAWL_TRY(file->check_root());
+  PAWL_TRY(file->begin_run());
   File* const opened = file.get();
   guard_fork(opened,
              {.before = [] {}, .in_parent = [] {}, .in_child = [opened] { opened->abandon(); }});
@@ -241,7 +270,7 @@ void File::store_durably(std::uint64_t& word, std::uint64_t value) {
 }
 
 // No FASE is open, and none has begun.
-void File::begin_run() {
+Status File::begin_run() {
   // The locks of earlier runs are free from now on: so it must never be taken back.
   store_durably(header_->opens, header_->opens + 1);
   lock_word_ = static_cast<std::uint32_t>(header_->opens << kLockStateBits);
@@ -254,13 +283,15 @@ void File::begin_run() {
   memory_->copy(reinterpret_cast<std::byte*>(&header_->program),
                 std::as_bytes(std::span(&program, 1)));
   memory_->fence();
-  store_durably(header_->scheme.scheme, static_cast<std::uint64_t>(scheme_));
+  // Before undo's recovery would read them: the lists of other schemes look like its own.
   if (scheme_ == Scheme::undo) {
     undo_dependences_ = std::make_unique<UndoDependences>();
-    forget_undo_logs();
+    PAWL_TRY(forget_undo_logs());
   }
+  store_durably(header_->scheme.scheme, static_cast<std::uint64_t>(scheme_));
   // Where the file is in no persistent memory this is all that the kernel can be asked.
   if (!is_persistent_) ::msync(header_, kPageBytes, MS_SYNC);
+  return {};
 }
 
 Status File::end_run() {
@@ -329,6 +360,24 @@ void File::give_back_log(std::uint32_t index, std::uint64_t next_number, std::ui
 
 namespace {
 
+// No block is in the lists of two FASEs: else one of them would be given back what the other has.
+Status check_lists(std::span<const LogArea* const> areas,
+                   std::span<const FoundFrame* const> frames) {
+  std::map<std::uint64_t, std::size_t> log_of_block;
+  for (std::size_t i = 0; i < areas.size(); ++i) {
+    for (std::uint32_t at = 0; at < kBlocksMax; ++at) {
+      const BlockEntry& entry = areas[i]->blocks[at];
+      if (entry.list != frames[i]->list) continue;
+      const auto [known, is_new] = log_of_block.emplace(entry.block & ~kFreedBit, i);
+      if (!is_new && known->second != i) {
+        return Status::failure(EINVAL, "it names a block that another log names, too, at address " +
+                                           std::to_string(known->first));
+      }
+    }
+  }
+  return {};
+}
+
 // What the FASE did to the heap's maps, if it came so far, is undone: what its frame knows of is
 // its own until it ends, and what the frame does not know of will be done again.  `unused` gets the
 // blocks that nobody has then.
@@ -375,10 +424,12 @@ Status File::recover() {
   if (scheme > static_cast<std::uint64_t>(Scheme::unprotected)) {
     return Status::failure(ENOTSUP, path() + " has logs of a scheme that this Pawl does not know");
   }
+  PAWL_TRY(check_number(header_->scheme.undone_below, path()));
   std::vector<FoundLog> found;
   std::vector<OpenFase> open;
   for (std::uint32_t i = 0; i < logs_used(); ++i) {
     found.push_back(read_log(log(i)));
+    PAWL_TRY(check_number(found[i].next_number, path()));
     logs_[i].next_number = found[i].next_number;
     logs_[i].end_place = found[i].end_place;
     if (!found[i].chain.empty()) open.push_back({i, found[i]});
@@ -397,7 +448,7 @@ Status File::complete_ends(const std::vector<FoundLog>& found) {
   std::vector<std::uint64_t> unused;
   for (const FoundLog& of : found) {
     for (const std::uint64_t block : of.freed) {
-      PAWL_TRY(blocks_->keep(block));
+      PAWL_TRY(as_damage(blocks_->keep(block), path()));
       blocks_->set_free(block);
       if (of.chain.empty()) unused.push_back(block);
     }
@@ -414,10 +465,35 @@ Status File::complete_ends(const std::vector<FoundLog>& found) {
   return {};
 }
 
+Status File::check_root() const {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): it is an address
+  if (header_->root == 0 || holds(reinterpret_cast<const void*>(header_->root))) return {};
+  return Status::failure(EUCLEAN, path() + " is damaged: its root is not in the file");
+}
+
+// A copy: where undo never was there is a hole, and to look at that through the mapping takes
+// space, of which there may be none.
+Result<std::unique_ptr<UndoArea>> File::read_undo_area(std::uint32_t index) const {
+  auto area = std::make_unique<UndoArea>();
+  auto* const bytes = reinterpret_cast<std::byte*>(area.get());
+  for (std::size_t done = 0; done < sizeof *area;) {
+    const ssize_t read =
+        ::pread(file_.descriptor.get(), bytes + done, sizeof *area - done,
+                static_cast<off_t>(kSchemeLogsOffset + index * kSchemeLogBytes + done));
+    if (read < 0 && errno == EINTR) continue;
+    if (read <= 0) return Status::from_errno(read == 0 ? EIO : errno, "cannot read " + path());
+    done += static_cast<std::size_t>(read);
+  }
+  return area;
+}
+
 Status File::undo_interrupted() {
   std::vector<FoundUndo> logs;
-  for (std::uint32_t i = 0; i < logs_used(); ++i)
-    logs.push_back(read_undo_log(undo_area(i), log(i), header_->scheme.undone_below));
+  for (std::uint32_t i = 0; i < logs_used(); ++i) {
+    const auto area = read_undo_area(i);
+    if (!area.ok()) return area.status();
+    logs.push_back(read_undo_log(*area.value(), log(i), header_->scheme.undone_below));
+  }
   const auto root = reinterpret_cast<std::uint64_t>(&header_->root);
   const std::array<StoredRange, 2> where{
       {{root, root + sizeof header_->root}, {address() + kHeapOffset, address() + mapped_bytes_}}};
@@ -425,19 +501,24 @@ Status File::undo_interrupted() {
   if (!undone.ok())
     return Status::failure(undone.status().error_number(), path() + ": " + undone.status().text());
   memory_->fence();
-  forget_undo_logs();
+  PAWL_TRY(forget_undo_logs());
   for (const std::uint64_t block : undone.value().unused) blocks_->give_back(block);
   fases_recovered_ = undone.value().fases;
   return {};
 }
 
 // One word voids all of them at once: a crash that left some would leave half of what was undone.
-void File::forget_undo_logs() {
+Status File::forget_undo_logs() {
   std::uint64_t next = header_->scheme.undone_below;
-  for (std::uint32_t i = 0; i < logs_used(); ++i)
-    next = std::max({next, logs_[i].next_number, next_undo_number(undo_area(i))});
+  for (std::uint32_t i = 0; i < logs_used(); ++i) {
+    const auto area = read_undo_area(i);
+    if (!area.ok()) return area.status();
+    next = std::max({next, logs_[i].next_number, next_undo_number(*area.value())});
+  }
+  PAWL_TRY(check_number(next, path()));
   store_durably(header_->scheme.undone_below, next);
   for (LogState& of : logs_) of.next_number = next;
+  return {};
 }
 
 Status File::check_can_finish(const std::vector<OpenFase>& open) const {
@@ -457,9 +538,18 @@ Status File::check_can_finish(const std::vector<OpenFase>& open) const {
 }
 
 Status File::finish_interrupted(const std::vector<OpenFase>& open) {
+  std::vector<const LogArea*> areas;
+  std::vector<const FoundFrame*> frames;
+  for (const OpenFase& fase : open) {
+    areas.push_back(&log(fase.log));
+    frames.push_back(&fase.found.chain.back());
+  }
+  PAWL_TRY(as_damage(check_lists(areas, frames), path()));
   std::vector<std::uint64_t> unused;
-  for (const OpenFase& fase : open)
-    PAWL_TRY(take_blocks_back(log(fase.log), fase.found.chain.back(), *blocks_, unused));
+  for (const OpenFase& fase : open) {
+    PAWL_TRY(as_damage(take_blocks_back(log(fase.log), fase.found.chain.back(), *blocks_, unused),
+                       path()));
+  }
   memory_->fence();
   // Only then: what was taken back once may be another FASE's the next time.
   for (const OpenFase& fase : open) forget_entries_behind(log(fase.log), fase.found, *memory_);

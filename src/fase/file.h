@@ -87,6 +87,7 @@ class File {
         is_persistent_(is_persistent),
         scheme_(scheme) {}
 
+  static Result<std::unique_ptr<File>> open_once(const char* path, const FileOptions& options);
   Status lock() const;
   Status find(const FileOptions& options);
   Status make(std::uint64_t size_bytes);
@@ -95,12 +96,14 @@ class File {
   BlocksArea heap_area();
   Status open_blocks();
   Status recover();
+  Status check_root() const;
   Status complete_ends(const std::vector<FoundLog>& found);
   Status check_can_finish(const std::vector<OpenFase>& open) const;
   Status finish_interrupted(const std::vector<OpenFase>& open);
   Status undo_interrupted();
-  void forget_undo_logs();
-  void begin_run();
+  Result<std::unique_ptr<UndoArea>> read_undo_area(std::uint32_t index) const;
+  Status forget_undo_logs();
+  Status begin_run();
   void store_durably(std::uint64_t& word, std::uint64_t value);
   std::uint32_t logs_used() const;
 

@@ -27,6 +27,7 @@ using pawl::fase::kLockBits;
 using pawl::fase::kReadingBit;
 using pawl::fase::kRecursiveBit;
 using pawl::fase::LockStep;
+using pawl::fase::Patience;
 using pawl::fase::RecoveredFase;
 using pawl::fase::refuse;
 using pawl::fase::ReleaseLock;
@@ -71,13 +72,19 @@ void give_up(Thread& thread, const void* lock) {
     thread.log_what_was_put_off();
 }
 
+Patience patience_of(const Waiting& waiting) {
+  if (waiting.only_try) return Patience::none;
+  return waiting.until ? Patience::limited : Patience::unlimited;
+}
+Patience patience_of(bool only_try) { return only_try ? Patience::none : Patience::unlimited; }
+
 // Takes a lock: `really` does it where no recovery is.
 template <class Really>
-int take(Thread& thread, std::uint64_t lock, bool only_try, Really really) {
+int take(Thread& thread, std::uint64_t lock, Patience patience, Really really) {
   thread.will_lock(lock);
   int outcome = 0;
   if (RecoveredFase* const recovered = thread.recovered()) {
-    outcome = recovered->lock(lock, only_try);
+    outcome = recovered->lock(lock, patience);
   } else {
     thread.log_lock(LockStep::intends, lock);
     outcome = really();
@@ -115,17 +122,18 @@ int lock_mutex(void* mutex, const Waiting& waiting) {
     const bool is_recursive = thread.recovered() != nullptr
                                   ? held != 0 && !waiting.only_try
                                   : kind_of(mutex) == PTHREAD_MUTEX_RECURSIVE_NP;
-    return take(thread, held | address | (is_recursive ? kRecursiveBit : 0), waiting.only_try, [&] {
-      if (waiting.only_try) return ::pthread_mutex_trylock(real);
-      if (!waiting.until) return ::pthread_mutex_lock(real);
-      return ::pthread_mutex_timedlock(real, &waiting.until->time);
-    });
+    return take(thread, held | address | (is_recursive ? kRecursiveBit : 0), patience_of(waiting),
+                [&] {
+                  if (waiting.only_try) return ::pthread_mutex_trylock(real);
+                  if (!waiting.until) return ::pthread_mutex_lock(real);
+                  return ::pthread_mutex_timedlock(real, &waiting.until->time);
+                });
   }
   if (const int unusable = check_usable(thread)) return unusable;
   const int kind = kind_of(mutex);
   if (held != 0 && kind == PTHREAD_MUTEX_ERRORCHECK_NP && !waiting.only_try) return EDEADLK;
   const bool is_recursive = kind == PTHREAD_MUTEX_RECURSIVE_NP;
-  return take(thread, address | (is_recursive ? kRecursiveBit : 0), waiting.only_try, [&] {
+  return take(thread, address | (is_recursive ? kRecursiveBit : 0), patience_of(waiting), [&] {
     if (held != 0 && is_recursive) return 0;
     return static_cast<WordMutex*>(mutex)->lock.lock(run_of(thread), waiting);
   });
@@ -239,7 +247,7 @@ int lock_rwlock(void* lock, bool reading, bool only_try) {
   const std::uint64_t wanted = address_of(lock) | (reading ? kReadingBit : 0);
   if (!is_in_window(lock)) {
     auto* const real = static_cast<pthread_rwlock_t*>(lock);
-    return take(thread, wanted, only_try, [&] {
+    return take(thread, wanted, patience_of(only_try), [&] {
       if (reading)
         return only_try ? ::pthread_rwlock_tryrdlock(real) : ::pthread_rwlock_rdlock(real);
       return only_try ? ::pthread_rwlock_trywrlock(real) : ::pthread_rwlock_wrlock(real);
@@ -249,7 +257,7 @@ int lock_rwlock(void* lock, bool reading, bool only_try) {
   if (const std::uint64_t held = thread.held_lock(address_of(lock));
       held != 0 && (!reading || (held & kReadingBit) == 0))
     return only_try ? EBUSY : EDEADLK;
-  return take(thread, wanted, only_try, [&] {
+  return take(thread, wanted, patience_of(only_try), [&] {
     auto* const words = static_cast<WordReadWriteLock*>(lock);
     const Waiting waiting{.only_try = only_try};
     return reading ? words->lock_for_reading(run_of(thread), waiting)
@@ -322,12 +330,12 @@ int lock_spin(void* lock, bool only_try) {
   Thread& thread = Thread::current();
   if (!is_in_window(lock)) {
     auto* const real = static_cast<pthread_spinlock_t*>(lock);
-    return take(thread, address_of(lock), only_try, [&] {
+    return take(thread, address_of(lock), patience_of(only_try), [&] {
       return only_try ? ::pthread_spin_trylock(real) : ::pthread_spin_lock(real);
     });
   }
   if (const int unusable = check_usable(thread)) return unusable;
-  return take(thread, address_of(lock), only_try, [&] {
+  return take(thread, address_of(lock), patience_of(only_try), [&] {
     return static_cast<WordLock*>(lock)->lock(run_of(thread), {.only_try = only_try});
   });
 }
@@ -362,7 +370,7 @@ PAWL_PUBLIC int pawl_fase_spin_unlock(void* lock, const struct pawl_fase_functio
 // ----------------------------------------------------------------------------------------- section
 
 PAWL_PUBLIC void pawl_fase_section_begin(void) {
-  take(Thread::current(), pawl::fase::kSectionLock, false, [] { return 0; });
+  take(Thread::current(), pawl::fase::kSectionLock, Patience::unlimited, [] { return 0; });
 }
 
 PAWL_PUBLIC void pawl_fase_section_end(const struct pawl_fase_function* function, uint32_t region,

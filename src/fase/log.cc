@@ -9,8 +9,6 @@
 namespace pawl::fase {
 namespace {
 
-constexpr std::uint64_t kNumbersEnd = std::uint64_t{1} << (64 - kListShift);
-
 std::uint64_t header_word(const Frame& frame) {
   PAWL_ASSERT(frame.function <= kFunctionsMax && frame.region < kRegionsMax);
   PAWL_ASSERT(frame.depth < kDepthMax && frame.locks.size() <= kLocksMax);
@@ -228,7 +226,8 @@ std::uint64_t next_number(const LogArea& area) {
     }
   }
   for (const BlockEntry& entry : area.blocks) highest = std::max(highest, load(entry.list));
-  return highest + 1;
+  // One that is too high for any log stays so, and is no number of a damaged one that wraps.
+  return std::min(highest, kNumbersEnd) + 1;
 }
 
 }  // namespace

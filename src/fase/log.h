@@ -12,6 +12,10 @@
 
 namespace pawl::fase {
 
+// Frames and lists are numbered below it.  A file has counted up to half of it at most, so that all
+// sections of a run find numbers.
+inline constexpr std::uint64_t kNumbersEnd = std::uint64_t{1} << (64 - kListShift);
+
 // What a frame says, but for its number.
 struct Frame {
   std::uint32_t function = 0;  // its number; 0: the FASE has ended
@@ -94,7 +98,7 @@ struct FoundLog {
   // Of the last FASE that has ended: where its end stands, and the blocks that it frees.
   std::uint8_t end_place = Log::kNoPlace;
   std::vector<std::uint64_t> freed;
-  std::uint64_t next_number = 1;
+  std::uint64_t next_number = 1;  // above kNumbersEnd: the log is damaged
 };
 
 // Trusts nothing but that the log has its size.

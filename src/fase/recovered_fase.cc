@@ -51,7 +51,7 @@ std::string RecoveredFase::where() const { return describe(*function_, region_);
 Status RecoveredFase::retake_locks() {
   locks_.enter();
   for (const std::uint64_t lock : thread_->locks()) {
-    if (locks_.take(*this, lock, true) != RecoveryLocks::Outcome::taken) {
+    if (locks_.take(*this, lock, Patience::none) != RecoveryLocks::Outcome::taken) {
       return Status::failure(
           EUCLEAN, "the logs are damaged: two threads hold the same lock, one in " + where());
     }
@@ -92,12 +92,14 @@ void RecoveredFase::resume() {
   }
 }
 
-int RecoveredFase::lock(std::uint64_t lock, bool only_try) {
-  switch (locks_.take(*this, lock, only_try)) {
+int RecoveredFase::lock(std::uint64_t lock, Patience patience) {
+  switch (locks_.take(*this, lock, patience)) {
     case RecoveryLocks::Outcome::taken:
       return 0;
     case RecoveryLocks::Outcome::busy:
       return EBUSY;
+    case RecoveryLocks::Outcome::timed_out:
+      return ETIMEDOUT;
     case RecoveryLocks::Outcome::never:
       break;
   }

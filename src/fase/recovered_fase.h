@@ -29,8 +29,8 @@ class RecoveredFase final : public LockOwner {
   std::string where() const;
 
   // --- for the run-time's calls of the resumed functions ---
-  // 0 or EBUSY.
-  int lock(std::uint64_t lock, bool only_try);
+  // 0, EBUSY or ETIMEDOUT.
+  int lock(std::uint64_t lock, Patience patience);
   void unlock(std::uint64_t lock);
   void* sink(std::size_t count);
   // Leave the resumed functions: what they have on the stack is dropped, and not destroyed.

@@ -27,20 +27,28 @@ bool RecoveryLocks::is_hopeless() {
 }
 
 RecoveryLocks::Outcome RecoveryLocks::take(const LockOwner& owner, std::uint64_t lock,
-                                           bool only_try) {
+                                           Patience patience) {
   // No lock of another FASE's.
   if (lock == kSectionLock) return Outcome::taken;
   std::unique_lock guard(mutex_);
   if (!can_take(owner, lock)) {
-    if (only_try) return Outcome::busy;
-    waits_.push_back({&owner, lock});
+    if (patience == Patience::none) return Outcome::busy;
+    waits_.push_back({&owner, lock, patience});
     const auto forget = [&] {
       std::erase_if(waits_, [&](const Wait& wait) { return wait.owner == &owner; });
     };
     while (!can_take(owner, lock)) {
       if (is_hopeless()) {
-        forget();
-        return Outcome::never;
+        if (patience == Patience::limited) {
+          forget();
+          return Outcome::timed_out;
+        }
+        if (std::ranges::none_of(
+                waits_, [](const Wait& wait) { return wait.patience == Patience::limited; })) {
+          forget();
+          return Outcome::never;
+        }
+        changed_.notify_all();
       }
       changed_.wait(guard);
     }

@@ -13,14 +13,18 @@ namespace pawl::fase {
 // Who holds locks.
 class LockOwner {};
 
+// How long somebody waits for a lock.
+enum class Patience { none, limited, unlimited };
+
 class RecoveryLocks {
  public:
-  enum class Outcome { taken, busy, never };
+  enum class Outcome { taken, busy, timed_out, never };
 
   // Locks as frames name them: kReadingBit for one of many who read, kRecursiveBit for one that the
-  // owner may hold already.  Busy only when asked to try.  Never: all who could release it wait
-  // themselves, or have failed.
-  Outcome take(const LockOwner& owner, std::uint64_t lock, bool only_try);
+  // owner may hold already.  Busy only without patience.  Where all who could release it wait
+  // themselves, or have failed, it is never taken: those of limited patience have timed out then,
+  // and the others are told so when there are none of these.
+  Outcome take(const LockOwner& owner, std::uint64_t lock, Patience patience);
   void release(const LockOwner& owner, std::uint64_t lock);
 
   // An owner that may take locks and release them; until it leaves, with all that it holds
@@ -37,6 +41,7 @@ class RecoveryLocks {
   struct Wait {
     const LockOwner* owner;
     std::uint64_t lock;
+    Patience patience;
   };
 
   bool can_take(const LockOwner& owner, std::uint64_t lock);

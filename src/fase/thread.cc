@@ -47,9 +47,10 @@ void end_of_thread(void* thread) {
   auto* const of = static_cast<Thread*>(thread);
   // It ends with locks held: its FASE stays as it is, and so does its log.
   if (of->is_in_fase()) return;
-  of->detach();
   Threads& all = threads();
+  // The file may be closed meanwhile, and then its log is given back there.
   const std::lock_guard lock(all.mutex);
+  of->detach();
   all.of_ended.add(of->counts());
   all.all.erase(of);
   the_thread = nullptr;
@@ -313,7 +314,10 @@ void Thread::cut(const Site& site) {
   reached(EventKind::cut, 0, &site);
   // Others may find what was allocated when a lock is released that was put off; and what is freed
   // in a long FASE can be used again before it ends, for it will not be taken back.
-  if (!put_off_.empty() || blocks_.size() > kBlocksMax / 2) publish_blocks(blocks_.size());
+  const bool is_long = blocks_.size() > kBlocksMax / 2;
+  // A section that has no frame never was: what it has freed must not be free.
+  if (is_long && !is_armed_) log_frame(site);
+  if (!put_off_.empty() || is_long) publish_blocks(blocks_.size());
   log_frame(site);
   release_what_was_put_off();
   give_back_published();

@@ -223,6 +223,8 @@ class Thread {
   void set_free(std::uint64_t block);
   // Marks so many of the list as used and free; those that follow are another list.
   void publish_blocks(std::uint32_t count);
+  // Of a FASE that is not armed: what it freed waits for the end, or for the frame.
+  void publish_allocated();
   void forget_blocks(std::uint32_t count);
   // Once a frame is durable that does not know them, or the end is: what was freed can be
   // allocated.

@@ -97,6 +97,13 @@ void Thread::publish_blocks(std::uint32_t count) {
   forget_blocks(count);
 }
 
+void Thread::publish_allocated() {
+  for (const std::uint64_t entry : blocks_.entries()) {
+    if (!is_freed(entry)) set_used(entry);
+  }
+  blocks_.keep_freed();
+}
+
 void Thread::forget_blocks(std::uint32_t count) {
   blocks_.drop(count);
   entries_in_log_ = 0;

@@ -49,9 +49,8 @@ bool Thread::remove_lock(std::uint64_t lock, const Site& site, ReleaseLock reall
   } else if (lock_count_ == 0) {
     end_fase();
   } else if (!is_armed_) {
-    if (blocks_.size() > 0) publish_blocks(blocks_.size());
+    if (blocks_.size() > 0) publish_allocated();
     persist_stored();
-    give_back_published();
   } else if (at > locks_in_frame_) {
     // Nothing was stored under it (rule 1), and what was read comes with the next frame, or is read
     // again.

@@ -56,6 +56,8 @@ bool Thread::is_own_block_of_undo(const void* at) const {
 void Thread::will_store(const void* at, std::size_t count) {
   if (!is_in_fase() || count == 0 || file() == nullptr || file()->undo_dependences() == nullptr)
     return;
+  // The first lock may have been taken before the file was opened.
+  attach();
   // Atlas's logs have no end: of this one, half is for what must be there.
   const bool is_atlas = file_->undo_is_atlas();
   if ((!is_atlas || undo_->is_half_full()) && is_own_block_of_undo(at)) return;

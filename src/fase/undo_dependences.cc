@@ -13,10 +13,13 @@ void UndoDependences::depend(std::uint32_t log, FaseName on) {
 }
 
 void UndoDependences::will_release(FaseName name, std::uint64_t lock) {
-  const FaseName before = slot(lock).exchange(name, std::memory_order_acq_rel);
-  // Of another lock: who takes that one finds this FASE now, and through it the other.
-  if (before != 0 && log_of(before) != log_of(name) && !is_settled(before))
-    depend(log_of(name), before);
+  std::atomic<FaseName>& place = slot(lock);
+  FaseName before = place.load(std::memory_order_acquire);
+  do {
+    // Of another lock: who takes that one finds this FASE from now on, and through it the other.
+    if (before != 0 && log_of(before) != log_of(name) && !is_settled(before))
+      depend(log_of(name), before);
+  } while (!place.compare_exchange_weak(before, name, std::memory_order_acq_rel));
 }
 
 // With the mutex held.

@@ -11,6 +11,7 @@
 
 #include "fase/crash_everywhere.h"
 #include "fase/hand_made.h"
+#include "fase/recovery_locks.h"
 
 namespace pawl {
 namespace {
@@ -155,6 +156,34 @@ TEST_F(FaseAccounts, FasesThatWaitForOneAnotherAreFinished) {
     ASSERT_EQ(pawl_fase_stats(fase, &statistics), 0);
     EXPECT_EQ(statistics.sections_recovered, 2u);
   });
+}
+
+// Where each waits for the other, one whose wait has an end is done waiting, as it would have been
+// in the program.
+TEST(FaseRecoveryLocks, AWaitWithAnEndEndsWhereAllWaitForOneAnother) {
+  using fase::Patience;
+  using fase::RecoveryLocks;
+  constexpr std::uint64_t kFirst = 0x120000000000;
+  constexpr std::uint64_t kSecond = kFirst + 64;
+  for (const bool timed_is_last : {false, true}) {
+    RecoveryLocks locks;
+    const fase::LockOwner waits;
+    const fase::LockOwner times_out;
+    locks.enter();
+    locks.enter();
+    ASSERT_EQ(locks.take(waits, kFirst, Patience::none), RecoveryLocks::Outcome::taken);
+    ASSERT_EQ(locks.take(times_out, kSecond, Patience::none), RecoveryLocks::Outcome::taken);
+    constexpr useconds_t kLongUs = 20'000;
+    std::thread waiting([&] {
+      if (!timed_is_last) ::usleep(kLongUs);
+      EXPECT_EQ(locks.take(waits, kSecond, Patience::unlimited), RecoveryLocks::Outcome::taken);
+      locks.leave(waits, true);
+    });
+    if (timed_is_last) ::usleep(kLongUs);
+    EXPECT_EQ(locks.take(times_out, kFirst, Patience::limited), RecoveryLocks::Outcome::timed_out);
+    locks.leave(times_out, true);
+    waiting.join();
+  }
 }
 
 TEST_F(FaseAccounts, ManyThreadsAreKilledAndNothingIsMissing) {

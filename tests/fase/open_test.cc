@@ -5,8 +5,11 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 
 #include "fase/accounts.h"
 #include "fase/closed_file.h"
@@ -14,6 +17,7 @@
 #include "fase/format.h"
 #include "fase/program.h"
 #include "fase/recovery_by_order.h"
+#include "medium/checksum.h"
 
 namespace pawl {
 namespace {
@@ -49,6 +53,11 @@ class FaseOpen : public test::FaseTest {
     int status = 0;
     EXPECT_EQ(::waitpid(child, &status, 0), child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  template <class T>
+  void overwrite_with(std::uint64_t offset, const T& value) {
+    overwrite(static_cast<off_t>(offset),
+              std::string(reinterpret_cast<const char*>(&value), sizeof value));
   }
   void overwrite(off_t offset, const std::string& bytes) {
     const int file = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
@@ -86,6 +95,43 @@ TEST_F(FaseOpen, WithoutProtectionItIsRefusedUnlessItWasClosed) {
   options.unprotected = 2;
   EXPECT_EQ(pawl_fase_open(path_.c_str(), &options), nullptr);
   EXPECT_EQ(errno, EINVAL);
+}
+
+// What is interrupted is finished as it was begun, by whomever.
+TEST_F(FaseOpen, ACrashWhileItIsFinishedWithoutProtectionDoesNothingTwice) {
+  open_and([](pawl_fase* fase) { test::make_accounts(fase); });
+  const test::FileImage before = test::FileImage::read(path_);
+  const auto run = [this] {
+    open_and(
+        [](pawl_fase* fase) { test::transfer(accounts_of(fase), accounts_of(fase) + 1, 100); });
+  };
+  std::size_t open_sections = 0;
+  for (std::uint64_t event = 1; open_sections == 0; ++event) {
+    before.write(path_);
+    ASSERT_TRUE(test::crashes(before, run, event, test::Unfenced::kept, 0));
+    open_sections = fase::look_at_file(path_).value().unfinished.size();
+  }
+  const test::FileImage interrupted = test::FileImage::read(path_);
+  pawl_fase_options options;
+  ASSERT_EQ(pawl_fase_options_init(&options), 0);
+  options.unprotected = 1;
+  bool is_finished = false;
+  for (std::uint64_t event = 1; !is_finished; ++event) {
+    SCOPED_TRACE("event " + std::to_string(event));
+    interrupted.write(path_);
+    const auto open_unprotected = [&] {
+      EXPECT_NE(pawl_fase_open(path_.c_str(), &options), nullptr) << pawl_last_error();
+    };
+    ASSERT_TRUE(test::crashes(interrupted, open_unprotected, event, test::Unfenced::kept, 0));
+    is_finished = fase::look_at_file(path_).value().unfinished.empty();
+    if (is_finished) break;
+    open_and([](pawl_fase* fase) {
+      const Account* const accounts = accounts_of(fase);
+      test::expect_balanced(accounts);
+      EXPECT_EQ(accounts[0].transfers, 1u);
+    });
+    ASSERT_FALSE(HasFailure());
+  }
 }
 
 TEST_F(FaseOpen, LogsOfAnUnknownSchemeAreRefused) {
@@ -175,6 +221,79 @@ TEST_F(FaseOpen, ADamagedOneIsRefused) {
   open_and([](pawl_fase*) {});
   overwrite(offsetof(fase::Identity, heap_offset), "x");
   expect_refused(EUCLEAN, "damaged header");
+}
+
+// Its checksum is right.
+TEST_F(FaseOpen, AHeapThatIsNotOfWholeChunksIsRefused) {
+  open_and([](pawl_fase*) {});
+  fase::Header header;
+  const std::string bytes = test::read_file(path_).substr(0, sizeof header);
+  std::memcpy(&header, bytes.data(), sizeof header);
+  header.identity.size_bytes += kPageBytes;
+  constexpr std::size_t kFrom = offsetof(fase::Identity, address);
+  header.identity.crc32c = checksum(reinterpret_cast<const std::byte*>(&header.identity) + kFrom,
+                                    sizeof header.identity - kFrom);
+  overwrite_with(0, header.identity);
+  overwrite_with(fase::kHeapOffset + 16, header.identity.size_bytes - fase::kHeapOffset);
+  ASSERT_EQ(::truncate(path_.c_str(), static_cast<off_t>(header.identity.size_bytes)), 0);
+  expect_refused(EUCLEAN, "damaged header");
+}
+
+TEST_F(FaseOpen, ARootOutsideOfTheFileIsRefused) {
+  open_and([](pawl_fase*) {});
+  overwrite_with(offsetof(fase::Header, root), std::uint64_t{0x1000});
+  expect_refused(EUCLEAN, "root");
+}
+
+// Numbers are counted up: behind the highest there are none.
+TEST_F(FaseOpen, NumbersThatLeaveNoneToCountUpAreRefused) {
+  open_and([](pawl_fase*) {});
+  constexpr std::uint64_t kHighest = ~std::uint64_t{0};
+  overwrite_with(offsetof(fase::Header, scheme), fase::SchemeRecord{0, kHighest});
+  expect_refused(EUCLEAN, "number");
+  overwrite_with(offsetof(fase::Header, scheme), fase::SchemeRecord{0, 0});
+  overwrite_with(offsetof(fase::Header, logs_used), std::uint64_t{1});
+  overwrite_with(fase::kLogsOffset, fase::BlockEntry{kHighest, 0});
+  expect_refused(EUCLEAN, "number");
+  overwrite_with(fase::kLogsOffset, fase::BlockEntry{});
+  overwrite_with(fase::kLogsOffset + offsetof(fase::LogArea, frames), kHighest);
+  expect_refused(EUCLEAN, "number");
+}
+
+// Two logs name a block, and one of them as allocated behind its frame.
+TEST_F(FaseOpen, LogsThatNameTheSameBlockAreRefused) {
+  open_and([](pawl_fase* fase) { test::make_accounts(fase); });
+  const test::FileImage before = test::FileImage::read(path_);
+  const auto run = [this] {
+    open_and([](pawl_fase* fase) {
+      Account* const accounts = accounts_of(fase);
+      test::leave_note(fase, accounts, accounts + 1, accounts + 2, nullptr);
+    });
+  };
+  std::vector<fase::FoundFrame> chain;
+  for (std::uint64_t event = 1; chain.empty() || chain.back().entries == 0; ++event) {
+    before.write(path_);
+    ASSERT_TRUE(test::crashes(before, run, event, test::Unfenced::kept, 0));
+    const auto looked = fase::look_at_file(path_);
+    if (!looked.value().unfinished.empty()) chain = looked.value().unfinished[0];
+  }
+  const std::string log = test::read_file(path_).substr(fase::kLogsOffset, fase::kLogBytes);
+  overwrite(static_cast<off_t>(fase::kLogsOffset + fase::kLogBytes), log);
+  overwrite_with(offsetof(fase::Header, logs_used), std::uint64_t{2});
+  overwrite_with(fase::kLogsOffset + offsetof(fase::LogArea, frames) +
+                     chain.back().name.place * sizeof(fase::FramePlace) + 2 * fase::kWordBytes,
+                 chain.back().list << fase::kListShift);
+  expect_refused(EUCLEAN, "block");
+}
+
+TEST_F(FaseOpen, AnEndThatFreesWhatIsNoBlockIsRefused) {
+  open_and([](pawl_fase*) {});
+  overwrite_with(offsetof(fase::Header, logs_used), std::uint64_t{1});
+  // Number 1, one line; an end with one block.
+  const std::array<std::uint64_t, 4> end{1 << fase::kNumberShift | 1, 1, 1 << fase::kListShift,
+                                         0x1234560};
+  overwrite_with(fase::kLogsOffset + offsetof(fase::LogArea, frames), end);
+  expect_refused(EUCLEAN, "block");
 }
 
 TEST_F(FaseOpen, ACutOneIsRefused) {

@@ -541,6 +541,65 @@ TEST_F(FaseRules, ThreadsThatEndGiveBlocksBack) {
   });
 }
 
+// What others have is freed with the section that takes it from them, or not at all: also when an
+// inner lock is released before the first frame.
+TEST_F(FaseRules, WhatIsFreedBeforeTheFirstFrameIsFreedWithTheSection) {
+  void* block = nullptr;
+  std::uint64_t before = 0;
+  open_and([&](pawl_fase* fase) {
+    block = pawl_fase_malloc(fase, 100);
+    before = blocks_used();
+  });
+  crash_everywhere(
+      [&](pawl_fase* fase) {
+        Locks* const locks = locks_of(fase);
+        const LiveIns live_ins(locks);
+        pawl_fase_mutex_lock(&locks->mutex);
+        pawl_fase_spin_lock(spin_of(locks));
+        EXPECT_EQ(pawl_fase_free(fase, block), 0) << pawl_last_error();
+        pawl_fase_spin_unlock(spin_of(locks), &functions[kLoads], 1, &live_ins);
+        pawl_fase_cut(&functions[kLoads], 1, &live_ins);
+        store(locks->done, std::uint64_t{1});
+        pawl_fase_mutex_unlock(&locks->mutex, nullptr, 0, nullptr);
+      },
+      [&](pawl_fase* fase) { EXPECT_EQ(blocks_used(), before - locks_of(fase)->done); });
+}
+
+// The same of so many that the first cut publishes them.
+TEST_F(FaseRules, ManyBlocksFreedBeforeTheFirstFrameAreFreedWithTheSection) {
+  constexpr std::uint64_t kBlocks = 600;
+  constexpr std::uint64_t kEventStep = 211;
+  std::vector<void*> blocks;
+  std::uint64_t used = 0;
+  open_and([&](pawl_fase* fase) {
+    for (std::uint64_t i = 0; i < kBlocks; ++i) blocks.push_back(pawl_fase_malloc(fase, 100));
+    used = blocks_used();
+  });
+  const test::FileImage before = test::FileImage::read(path_);
+  std::uint64_t done = 0;
+  for (std::uint64_t event = 1; done == 0; event += kEventStep) {
+    SCOPED_TRACE("event " + std::to_string(event));
+    before.write(path_);
+    const auto run = [&](pawl_fase* fase) {
+      Locks* const locks = locks_of(fase);
+      const LiveIns live_ins(locks);
+      pawl_fase_mutex_lock(&locks->mutex);
+      for (void* const block : blocks) EXPECT_EQ(pawl_fase_free(fase, block), 0);
+      pawl_fase_cut(&functions[kLoads], 1, &live_ins);
+      store(locks->done, std::uint64_t{1});
+      pawl_fase_mutex_unlock(&locks->mutex, nullptr, 0, nullptr);
+    };
+    const bool has_crashed =
+        test::crashes(before, [&] { open_and(run); }, event, test::Unfenced::kept, 0);
+    open_and([&](pawl_fase* fase) {
+      done = locks_of(fase)->done;
+      EXPECT_EQ(blocks_used(), used - kBlocks * done);
+    });
+    ASSERT_FALSE(HasFailure());
+    ASSERT_TRUE(has_crashed || done == 1);
+  }
+}
+
 TEST_F(FaseRules, TooManyBlocksOfARegionAreRefused) {
   open_and([](pawl_fase* fase) {
     const std::uint64_t before = blocks_used();

@@ -10,7 +10,7 @@ namespace pawl::test {
 namespace {
 
 extern const pawl_fase_function functions[];
-enum : std::uint32_t { kPush, kPop, kPushInner, kPushTwice, kFunctions };
+enum : std::uint32_t { kPush, kPop, kPushInner, kPushTwice, kHoldAndWait, kFunctions };
 
 // --- push: 0 links the node --------------------------------------------------------------------
 
@@ -115,6 +115,31 @@ void resume_push_twice(std::uint32_t region, const void* live_ins, const void* c
   }
 }
 
+// --- hold_and_wait: 0 waits, 1 stores, 2 behind the release -------------------------------------
+
+void hold_and_store(Stack* first, Stack* second) {
+  store(first->spare, static_cast<void*>(second));
+  const LiveIns live_ins(first);
+  pawl_fase_mutex_unlock(&second->mutex, &functions[kHoldAndWait], 2, &live_ins);
+  pawl_fase_mutex_unlock(&first->mutex, nullptr, 0, nullptr);
+}
+
+void hold_and_wait_rest(Stack* first, Stack* second, void (*between)()) {
+  if (between != nullptr) between();
+  pawl_fase_mutex_lock(&second->mutex);
+  const LiveIns live_ins(first, second);
+  pawl_fase_cut(&functions[kHoldAndWait], 1, &live_ins);
+  hold_and_store(first, second);
+}
+
+void resume_hold_and_wait(std::uint32_t region, const void* live_ins, const void*, void*) {
+  const Words words(live_ins);
+  auto* const first = words.get<Stack*>(0);
+  if (region == 0) return hold_and_wait_rest(first, words.get<Stack*>(1), nullptr);
+  if (region == 1) return hold_and_store(first, words.get<Stack*>(1));
+  pawl_fase_mutex_unlock(&first->mutex, nullptr, 0, nullptr);
+}
+
 // --------------------------------------------------------------------------------------------------
 
 constexpr pawl_fase_region kPushRegions[] = {{1, 32, PAWL_FASE_AT_CUT}};
@@ -123,12 +148,16 @@ constexpr pawl_fase_region kPushInnerRegions[] = {{3, 32, PAWL_FASE_AT_CUT},
                                                   {4, 32, PAWL_FASE_AT_CUT}};
 constexpr pawl_fase_region kPushTwiceRegions[] = {
     {5, 24, PAWL_FASE_AFTER_CALL}, {6, 8, PAWL_FASE_AFTER_CALL}, {7, 16, PAWL_FASE_AT_CUT}};
+constexpr pawl_fase_region kHoldAndWaitRegions[] = {
+    {8, 16, PAWL_FASE_AT_CUT}, {9, 16, PAWL_FASE_AT_CUT}, {10, 8, PAWL_FASE_AFTER_UNLOCK}};
 
 const pawl_fase_function functions[] = {
     {address_of(&push), resume_push, "push", "stack.c", kPushRegions, 1, 0},
     {address_of(&pop), resume_pop, "pop", "stack.c", kPopRegions, 1, 8},
     {address_of(&push_inner), resume_push_inner, "push_inner", "stack.c", kPushInnerRegions, 2, 8},
     {address_of(&push_twice), resume_push_twice, "push_twice", "stack.c", kPushTwiceRegions, 3, 0},
+    {address_of(&hold_and_wait), resume_hold_and_wait, "hold_and_wait", "stack.c",
+     kHoldAndWaitRegions, 3, 0},
 };
 
 [[maybe_unused]] const bool registered = [] {
@@ -176,6 +205,13 @@ void push_twice(pawl_fase* fase, Stack* stack, std::uint64_t value) {
   push_inner(fase, stack, value);
   pawl_fase_return();
   push_twice_second(fase, stack, value);
+}
+
+void hold_and_wait(Stack* first, Stack* second, void (*between)()) {
+  pawl_fase_mutex_lock(&first->mutex);
+  const LiveIns live_ins(first, second);
+  pawl_fase_cut(&functions[kHoldAndWait], 0, &live_ins);
+  hold_and_wait_rest(first, second, between);
 }
 
 std::vector<std::uint64_t> values_of(const Stack* stack) {

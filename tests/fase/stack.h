@@ -28,6 +28,9 @@ void push(pawl_fase* fase, Stack* stack, std::uint64_t value);
 std::uint64_t pop(pawl_fase* fase, Stack* stack);  // 0: it is empty
 // Pushes twice, by a function that it calls.
 void push_twice(pawl_fase* fase, Stack* stack, std::uint64_t value);
+// Takes the lock of `first`, logs a frame, calls between(), if there is one, and takes that of
+// `second`, too: only then it stores, that second is the spare of first.
+void hold_and_wait(Stack* first, Stack* second, void (*between)());
 
 // From the bottom on.  Fails the test when the stack is not sound.
 std::vector<std::uint64_t> values_of(const Stack* stack);

@@ -5,11 +5,14 @@
 
 #include <sys/wait.h>
 #include <unistd.h>
+#include <atomic>
 #include <cstdio>
 #include <functional>
 #include <set>
 #include <string>
+#include <thread>
 
+#include "fase/closed_file.h"
 #include "fase/crash_everywhere.h"
 #include "fase/hand_made.h"
 
@@ -168,6 +171,62 @@ TEST_F(FaseStack, PopsOneAfterTheOther) {
         test::pop(fase, stack);
       },
       {{1, 2, 3}, {1, 2}, {1}, {1, 7}});
+}
+
+// One thread has ended a section that freed a block, and is in another one; in recovery that one
+// waits for the lock of a section which allocates and ends before.  Until the other has an end of
+// its own, the one that frees the block is read by each recovery.
+TEST_F(FaseStack, WhatAnEndFreedIsNobodysUntilTheSectionBehindItHasEnded) {
+  static pawl_fase* opened = nullptr;
+  static Stack* second = nullptr;
+  with_stack([](pawl_fase* fase, Stack* first) {
+    second = static_cast<Stack*>(pawl_fase_calloc(fase, 1, sizeof(Stack)));
+    test::store(first->spare, static_cast<void*>(second));
+    pawl_fase_persist(&first->spare, sizeof first->spare);
+  });
+  // The block is of the memory that the other thread allocates from.
+  static std::atomic<int> stage{0};
+  static std::thread other;
+  const auto run = [this] {
+    with_stack([](pawl_fase* fase, Stack* first) {
+      opened = fase;
+      other = std::thread([first] {
+        test::push(opened, first, 1);
+        stage = 1;
+        while (stage != 2) std::this_thread::yield();
+        test::push_twice(opened, second, 4);
+      });
+      while (stage != 1) std::this_thread::yield();
+      test::pop(fase, first);
+      test::hold_and_wait(first, second, [] {
+        stage = 2;
+        other.join();
+      });
+    });
+  };
+  const test::FileImage before = test::FileImage::read(path_);
+  // The second thread has logged its first frame; it has one block, and will allocate another.
+  std::size_t open_sections = 0;
+  for (std::uint64_t event = 1; open_sections < 2; ++event) {
+    before.write(path_);
+    ASSERT_TRUE(test::crashes(before, run, event, test::Unfenced::kept, 0));
+    open_sections = fase::look_at_file(path_).value().unfinished.size();
+  }
+  const test::FileImage interrupted = test::FileImage::read(path_);
+  for (const test::Unfenced unfenced : {test::Unfenced::kept, test::Unfenced::lost}) {
+    for (std::uint64_t event = 1;; ++event) {
+      SCOPED_TRACE("event " + std::to_string(event));
+      interrupted.write(path_);
+      if (!test::crashes(interrupted, [this] { open_and([](pawl_fase*) {}); }, event, unfenced, 0))
+        break;
+      with_stack([](pawl_fase*, Stack* first) {
+        EXPECT_EQ(test::values_of(first), Values{});
+        EXPECT_EQ(test::values_of(second), (Values{4, 4}));
+        EXPECT_EQ(blocks_used(), 4u);
+      });
+      ASSERT_FALSE(HasFailure());
+    }
+  }
 }
 
 TEST_F(FaseStack, CallsAreFinishedByTheirCallers) {

@@ -1,8 +1,12 @@
 // The scheme undo, part by part: what depends on what, what a log says, and what is taken back.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
+#include <thread>
+#include <vector>
 
 #include "fase/undo_dependences.h"
 #include "fase/undo_recovery.h"
@@ -83,6 +87,36 @@ TEST_F(Dependences, ASecondReleaseOfALockLosesNone) {
   of_->will_release(fase_name(1, 1), kLock);
   of_->taken(2, kLock);
   EXPECT_EQ(of_->all_of(2).size(), 2u);
+}
+
+// Whoever finds a section in the place of a lock finds with it those that it has driven out there.
+TEST_F(Dependences, WhoIsDrivenOutOfItsPlaceIsNeverMissed) {
+  constexpr std::uint64_t kTurns = 2000;
+  constexpr std::uint32_t kOthers = 200;
+  for (std::uint64_t turn = 1; turn <= kTurns; ++turn) {
+    const fase::FaseName first = fase_name(0, turn);
+    const fase::FaseName second = fase_name(1, turn);
+    of_->will_release(first, kLock);
+    std::atomic<bool> begins{false};
+    std::thread other([&] {
+      begins = true;
+      of_->will_release(second, kLock);
+    });
+    while (!begins) {
+    }
+    // Each looks once, and is none of those that found the first one in its place.
+    for (std::uint32_t log = 2; log < kOthers; ++log) {
+      of_->taken(log, kLock);
+      const auto found = of_->all_of(log);
+      EXPECT_NE(std::ranges::find(found, first), found.end());
+      if (std::ranges::find(found, second) != found.end()) break;
+    }
+    other.join();
+    for (std::uint32_t log = 0; log < kOthers; ++log) of_->ended(fase_name(log, turn));
+    for (std::uint32_t log = 0; log < kOthers; ++log)
+      EXPECT_TRUE(of_->try_settle(fase_name(log, turn)));
+    ASSERT_FALSE(HasFailure());
+  }
 }
 
 // -------------------------------------------------------------------------------------------- logs

@@ -2,10 +2,13 @@
 // was done before.  What the compiler would make is written by hand.
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -13,6 +16,7 @@
 
 #include "fase/abi.h"
 #include "fase/crash_everywhere.h"
+#include "fase/format.h"
 #include "pawl/fase.h"
 
 namespace pawl {
@@ -152,7 +156,45 @@ TEST_F(FaseUndone, ASectionThatTookNothingOfItStays) {
   expect(5, 1, 1);
 }
 
-class FaseUndoneEverywhere : public test::FaseTest {};
+class FaseUndoneEverywhere : public test::FaseTest {
+ protected:
+  template <class T>
+  void overwrite(std::uint64_t offset, const T& value) const {
+    const int file = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
+    EXPECT_EQ(::pwrite(file, &value, sizeof value, static_cast<off_t>(offset)),
+              static_cast<ssize_t>(sizeof value));
+    ::close(file);
+  }
+};
+
+// Lists of blocks that another scheme left have numbers as those of undo.
+TEST_F(FaseUndoneEverywhere, WhatAnotherSchemeHasEndedIsNotUndone) {
+  std::uint64_t block = 0;
+  std::uint64_t used = 0;
+  open_and([&](pawl_fase* fase) {
+    block = reinterpret_cast<std::uint64_t>(::pawl_fase_malloc(fase, 100));
+    used = blocks_used();
+  });
+  overwrite(offsetof(fase::Header, scheme), fase::SchemeRecord{0, 0});
+  overwrite(offsetof(fase::Header, logs_used), std::uint64_t{1});
+  overwrite(fase::kLogsOffset, fase::BlockEntry{5, block});
+  crash_everywhere([](pawl_fase*) {}, [&](pawl_fase*) { EXPECT_EQ(blocks_used(), used); });
+}
+
+// To read a hole through a mapping takes space, and where there is none it kills.
+TEST_F(FaseUndoneEverywhere, LogsThatUndoNeverHadTakeNoSpace) {
+  open_and([](pawl_fase*) {});
+  overwrite(offsetof(fase::Header, logs_used), std::uint64_t{fase::kThreadsMax});
+  const auto blocks = [this] {
+    struct stat status{};
+    EXPECT_EQ(::stat(path_.c_str(), &status), 0);
+    return status.st_blocks;
+  };
+  const auto before = blocks();
+  open_and([](pawl_fase*) {});
+  open_and([](pawl_fase*) {});
+  EXPECT_EQ(blocks(), before);
+}
 
 // A block takes another one's place, and two words are changed with it.
 TEST_F(FaseUndoneEverywhere, ASectionHasHappenedOrNot) {
