@@ -99,7 +99,7 @@ class LinesPool {
       : line_ns_(setup.line_ns),
         fence_ns_(setup.fence_ns),
         usual_(setup.form == Form::tree ? Lines{6, 4} : Lines{4, 3}),
-        of_insertion_(setup.form == Form::table ? Lines{10, 8} : usual_),
+        of_insertion_(setup.form == Form::table ? Lines{10, 6} : usual_),
         next_(usual_) {
     file_ = static_cast<char*>(map_new_file(setup.path, kRingBytes + kFileBytes, MAP_POPULATE));
   }
