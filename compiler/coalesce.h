@@ -1,17 +1,18 @@
-// One mark for several stores of a block.
+// Stores near each other share a mark.
 #pragma once
 
 #include <vector>
 
 #include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/IR/Function.h"
 #include "marks.h"
 #include "store_sites.h"
 
 namespace pawl::compiler {
 
-// Marks every one of the sites, which are in the order of the instructions.  Stores of a block that
-// lie near each other, with no barrier between them, get one mark, after the last of them.
-void mark_sites(const std::vector<StoreSite>& sites, llvm::ScalarEvolution& evolution,
-                std::vector<Mark>& marks);
+// Marks for the sites, which are in the order of their instructions: each behind its store, or
+// behind the last of several that share one.
+void mark_sites(llvm::Function& function, const std::vector<StoreSite>& sites,
+                llvm::ScalarEvolution& evolution, std::vector<Mark>& marks);
 
 }  // namespace pawl::compiler

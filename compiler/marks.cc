@@ -36,28 +36,44 @@ llvm::Type* like(llvm::Value* pointers, llvm::Type* element) {
   return vector == nullptr ? element : llvm::VectorType::get(element, vector->getElementCount());
 }
 
-// One subtraction and one compare: (address >> 40) - 8 < 77.
-llvm::Value* is_in_region(llvm::IRBuilder<>& builder, llvm::Value* pointer) {
-  llvm::Type* const narrow = like(pointer, builder.getInt32Ty());
-  llvm::Value* address = builder.CreatePtrToInt(pointer, like(pointer, builder.getInt64Ty()));
-  llvm::Value* terabyte = builder.CreateTrunc(builder.CreateLShr(address, kRegionShift), narrow);
-  llvm::Value* offset = builder.CreateSub(terabyte, llvm::ConstantInt::get(narrow, kRegionFirst));
-  llvm::Value* in_region =
-      builder.CreateICmpULT(offset, llvm::ConstantInt::get(narrow, kRegionEnd - kRegionFirst));
-  return in_region->getType()->isVectorTy() ? builder.CreateOrReduce(in_region) : in_region;
+llvm::Value* compare(llvm::IRBuilder<>& builder, llvm::CmpInst::Predicate predicate,
+                     llvm::Value* pointer, std::uint32_t terabyte) {
+  llvm::Type* const type = like(pointer, builder.getInt64Ty());
+  llvm::Value* holds =
+      builder.CreateICmp(predicate, builder.CreatePtrToInt(pointer, type),
+                         llvm::ConstantInt::get(type, std::uint64_t{terabyte} << kRegionShift));
+  return holds->getType()->isVectorTy() ? builder.CreateOrReduce(holds) : holds;
 }
 
-// The start of the object that the pointer leads into, as far as that is known, or the pointer: no
-// object is partly in a mapping.  Stores into one object are then checked alike, and the check of
-// one serves those that follow it (see plugin.cc).  Not the end of an object, to go back from: that
-// may be the region's.
-llvm::Value* to_check(llvm::Value* pointer, const llvm::DataLayout& layout) {
+// The object that the pointer leads into, or the pointer: no object is partly in a mapping.  Stores
+// into one object are then checked alike, and the check of one serves those that follow it (see
+// plugin.cc).  It may be the object's end that the pointer goes back from, and so the region's: the
+// check lets that pass.
+llvm::Value* to_check(llvm::Value* pointer) {
   if (!pointer->getType()->isPointerTy()) return pointer;
-  llvm::APInt offset(layout.getIndexTypeSizeInBits(pointer->getType()), 0);
-  llvm::Value* base =
-      pointer->stripAndAccumulateConstantOffsets(layout, offset, /*AllowNonInbounds=*/false);
-  const bool is_same_space = base->getType() == pointer->getType();
-  return is_same_space && offset.isNonNegative() ? base : pointer;
+  llvm::Value* object = pointer;
+  while (const auto* step = llvm::dyn_cast<llvm::GEPOperator>(object)) {
+    if (!step->isInBounds() || !step->getPointerOperandType()->isPointerTy()) break;
+    object = const_cast<llvm::Value*>(step->getPointerOperand());
+  }
+  // An address that was made of a number has no object.
+  return llvm::isa<llvm::Constant>(object) ? pointer : object;
+}
+
+// One compare where nothing is to be marked, for what a program has lies behind the region.  (Were
+// the end not in, it would be a round number, and code generation would shift the address instead:
+// two more instructions.)  Addresses in front of the region are those of programs that are linked
+// to fixed ones; they are sorted out behind the branch.
+llvm::Instruction* branch_if_in_region(llvm::IRBuilder<>& builder, llvm::Value* pointer,
+                                       llvm::Instruction* before) {
+  llvm::MDNode* const unlikely =
+      llvm::MDBuilder(builder.getContext()).createUnlikelyBranchWeights();
+  llvm::Value* checked = compare(builder, llvm::CmpInst::ICMP_ULE, to_check(pointer), kRegionEnd);
+  llvm::Instruction* cold =
+      llvm::SplitBlockAndInsertIfThen(checked, before, /*Unreachable=*/false, unlikely);
+  builder.SetInsertPoint(cold);
+  llvm::Value* is_behind_start = compare(builder, llvm::CmpInst::ICMP_UGE, pointer, kRegionFirst);
+  return llvm::SplitBlockAndInsertIfThen(is_behind_start, cold, /*Unreachable=*/false);
 }
 
 void emit_mark(const Mark& mark) {
@@ -66,17 +82,12 @@ void emit_mark(const Mark& mark) {
   if (mark.may_be_poison) pointer = builder.CreateFreeze(pointer);
   llvm::Type* const plain = like(pointer, builder.getPtrTy());
   if (pointer->getType() != plain) pointer = builder.CreateAddrSpaceCast(pointer, plain);
-  llvm::Value* in_region =
-      is_in_region(builder, to_check(pointer, mark.before->getModule()->getDataLayout()));
-  if (const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(in_region)) {
-    if (constant->isZero()) return;
-  }
-  llvm::Instruction* cold = llvm::SplitBlockAndInsertIfThen(
-      in_region, mark.before, /*Unreachable=*/false,
-      llvm::MDBuilder(builder.getContext()).createUnlikelyBranchWeights());
-  builder.SetInsertPoint(cold);
+  builder.SetInsertPoint(branch_if_in_region(builder, pointer, mark.before));
   const llvm::FunctionCallee stored = mark_function(*mark.before->getModule());
   llvm::Value* length = builder.CreateZExtOrTrunc(mark.length, builder.getInt64Ty());
+  if (mark.offset != 0) {
+    pointer = builder.CreateGEP(builder.getInt8Ty(), pointer, builder.getInt64(mark.offset));
+  }
   const auto* lanes = llvm::dyn_cast<llvm::FixedVectorType>(pointer->getType());
   if (lanes == nullptr) {
     builder.CreateCall(stored, {pointer, length})->setDoesNotThrow();
@@ -86,6 +97,17 @@ void emit_mark(const Mark& mark) {
     builder.CreateCall(stored, {builder.CreateExtractElement(pointer, lane), length})
         ->setDoesNotThrow();
   }
+}
+
+// All ways of a switch to one successor are one.
+llvm::Instruction* place_on_way(llvm::Instruction& leaving, unsigned number) {
+  llvm::BasicBlock* successor = leaving.getSuccessor(number);
+  if (successor->getUniquePredecessor() == nullptr) {
+    successor = llvm::SplitCriticalEdge(
+        &leaving, number, llvm::CriticalEdgeSplittingOptions().setMergeIdenticalEdges());
+    if (successor == nullptr) return &leaving;  // it is the only one
+  }
+  return &*successor->getFirstInsertionPt();
 }
 
 llvm::Value* length_of(const StoreSite& site) {
@@ -109,12 +131,23 @@ llvm::Value* constant_length(llvm::LLVMContext& context, std::uint64_t bytes) {
   return llvm::ConstantInt::get(llvm::Type::getInt64Ty(context), bytes);
 }
 
+Place place_of(llvm::Value* pointer, const llvm::DataLayout& layout) {
+  llvm::APInt offset(layout.getIndexTypeSizeInBits(pointer->getType()), 0);
+  llvm::Value* object =
+      pointer->stripAndAccumulateConstantOffsets(layout, offset, /*AllowNonInbounds=*/false);
+  if (object->getType() != pointer->getType() || llvm::isa<llvm::Constant>(object) ||
+      offset.getSignificantBits() > 32) {
+    return {pointer, 0};
+  }
+  return {object, offset.getSExtValue()};
+}
+
 Mark mark_before(const StoreSite& site) { return mark_of(site, site.instruction); }
 
 Mark mark_after(const StoreSite& site) {
   if (!site.instruction->isTerminator()) return mark_of(site, site.instruction->getNextNode());
   Mark mark = mark_of(site, nullptr);
-  mark.after = llvm::cast<llvm::InvokeInst>(site.instruction);
+  mark.leaving = site.instruction;  // an invoke: where it goes if it does not throw
   return mark;
 }
 
@@ -124,11 +157,7 @@ void emit_marks(std::vector<Mark> marks) {
   llvm::Instruction* emitted_before = nullptr;
   llvm::Instruction* emitted = nullptr;
   for (Mark& mark : llvm::reverse(marks)) {
-    if (mark.before == nullptr) {
-      llvm::BasicBlock* edge =
-          llvm::SplitEdge(mark.after->getParent(), mark.after->getNormalDest());
-      mark.before = &*edge->getFirstInsertionPt();
-    }
+    if (mark.before == nullptr) mark.before = place_on_way(*mark.leaving, mark.successor);
     // Of several at one place, the first stays the first.
     const bool is_another_here = mark.before == emitted_before;
     emitted_before = mark.before;

@@ -59,7 +59,7 @@ bool mark_function(llvm::Function& function, llvm::FunctionAnalysisManager& anal
                          analyses.getResult<llvm::AssumptionAnalysis>(function));
   std::vector<Mark> marks;
   loop_ranges.take(sites, marks);
-  mark_sites(sites, evolution, marks);
+  mark_sites(function, sites, evolution, marks);
   emit_marks(std::move(marks));
   loop_ranges.sink_into_marks();
   return true;

@@ -15,6 +15,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "common/failure.h"
 #include "medium/busy_wait.h"
@@ -97,34 +98,43 @@ class LinesPool {
   explicit LinesPool(const StructureSetup& setup)
       : line_ns_(setup.line_ns),
         fence_ns_(setup.fence_ns),
-        lines_of_record_(setup.form == Form::tree ? 6 : 4),
-        lines_in_place_(setup.form == Form::tree ? 4 : 3) {
+        usual_(setup.form == Form::tree ? Lines{6, 4} : Lines{4, 3}),
+        of_insertion_(setup.form == Form::table ? Lines{10, 6} : usual_),
+        next_(usual_) {
     file_ = static_cast<char*>(map_new_file(setup.path, kRingBytes + kFileBytes, MAP_POPULATE));
   }
   LinesPool(const LinesPool&) = delete;
   LinesPool& operator=(const LinesPool&) = delete;
   ~LinesPool() { ::munmap(file_, kRingBytes + kFileBytes); }
 
-  void* allocate(std::size_t bytes) { return memory_.allocate(bytes); }
+  void* allocate(std::size_t bytes) {
+    next_ = of_insertion_;
+    return memory_.allocate(bytes);
+  }
   void release(void* block) { memory_.release(block); }
   void commit() {
+    const Lines lines = std::exchange(next_, usual_);
     commits_ += 1;
-    const std::uint64_t record_bytes = lines_of_record_ * kLineBytes;
-    copy_lines(commits_ % (kRingBytes / record_bytes) * record_bytes, lines_of_record_);
+    lines_ += lines.of_record + lines.in_place;
+    logged_bytes_ += lines.of_record * kLineBytes;
+    if (ring_used_ + lines.of_record * kLineBytes > kRingBytes) ring_used_ = 0;
+    copy_lines(ring_used_, lines.of_record);
+    ring_used_ += lines.of_record * kLineBytes;
     // Anywhere: the multiplier spreads the numbers of commits.
     const std::uint64_t spread = commits_ * 0x9e3779b97f4a7c15u >> 32;
-    const std::uint64_t line = spread % (kFileBytes / kLineBytes - lines_in_place_);
-    copy_lines(kRingBytes + line * kLineBytes, lines_in_place_);
+    const std::uint64_t line = spread % (kFileBytes / kLineBytes - lines.in_place);
+    copy_lines(kRingBytes + line * kLineBytes, lines.in_place);
     __builtin_ia32_sfence();
-    const std::uint64_t wait_ns = (lines_of_record_ + lines_in_place_) * line_ns_ + fence_ns_;
+    const std::uint64_t wait_ns = (lines.of_record + lines.in_place) * line_ns_ + fence_ns_;
     if (wait_ns > 0) BusyWait::process().wait_ns(wait_ns);
   }
-  MediumUse use() const {
-    return {commits_ * (lines_of_record_ + lines_in_place_), commits_,
-            commits_ * lines_of_record_ * kLineBytes};
-  }
+  MediumUse use() const { return {lines_, commits_, logged_bytes_}; }
 
  private:
+  struct Lines {
+    std::uint64_t of_record;
+    std::uint64_t in_place;
+  };
   static constexpr std::uint64_t kLineBytes = 64;
   static constexpr std::size_t kRingBytes = std::size_t{32} << 20;  // as Pawl's journal
   static constexpr std::size_t kFileBytes = std::size_t{16} << 20;  // as 100,000 items take
@@ -138,9 +148,13 @@ class LinesPool {
   NoPool memory_{{}};
   const std::uint64_t line_ns_;
   const std::uint64_t fence_ns_;
-  const std::uint64_t lines_of_record_;
-  const std::uint64_t lines_in_place_;
+  const Lines usual_;
+  const Lines of_insertion_;  // of a table: a value, an entry, what the heap notes of them
+  Lines next_;
   std::uint64_t commits_ = 0;
+  std::uint64_t lines_ = 0;
+  std::uint64_t logged_bytes_ = 0;
+  std::size_t ring_used_ = 0;
   char* file_ = nullptr;
 };
 
