@@ -44,6 +44,7 @@ Result<ClosedFile> look_at_file(const std::string& path) {
   struct flock lock = {
       .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
   found.is_in_use = ::fcntl(file.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  if (!found.is_in_use) PAWL_TRY(check_scheme(found.header.scheme.scheme, path));
   const bool is_undo = found.header.scheme.scheme == static_cast<std::uint64_t>(Scheme::undo);
   std::vector<FoundUndo> to_undo;
   const auto log = std::make_unique<LogArea>();

@@ -414,16 +414,21 @@ void forget_entries_behind(LogArea& area, const FoundLog& found, DirectMemory& m
 
 }  // namespace
 
-Status File::recover() {
-  const std::uint64_t scheme = header_->scheme.scheme;
+Status check_scheme(std::uint64_t scheme, const std::string& path) {
   if (scheme == static_cast<std::uint64_t>(Scheme::unprotected)) {
-    return Status::failure(EUCLEAN, path() +
+    return Status::failure(EUCLEAN, path +
                                         " was open without protection when its program ended; "
                                         "what it holds may be anything: make it anew");
   }
   if (scheme > static_cast<std::uint64_t>(Scheme::unprotected)) {
-    return Status::failure(ENOTSUP, path() + " has logs of a scheme that this Pawl does not know");
+    return Status::failure(ENOTSUP, path + " has logs of a scheme that this Pawl does not know");
   }
+  return {};
+}
+
+Status File::recover() {
+  const std::uint64_t scheme = header_->scheme.scheme;
+  PAWL_TRY(check_scheme(scheme, path()));
   PAWL_TRY(check_number(header_->scheme.undone_below, path()));
   std::vector<FoundLog> found;
   std::vector<OpenFase> open;

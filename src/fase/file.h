@@ -131,6 +131,9 @@ class File {
 
 // EINVAL: it is none; ENOTSUP: of a newer version; EUCLEAN: damaged.
 Status check_identity(const Identity& identity, const std::string& path, std::uint64_t file_bytes);
+// Of a file that nobody has open: ENOTSUP, its scheme is not known; EUCLEAN, it was left without
+// protection.
+Status check_scheme(std::uint64_t scheme, const std::string& path);
 // Empty: none is recorded, or it was torn.
 std::vector<std::byte> recorded_fingerprint(const Header& header);
 

@@ -77,6 +77,27 @@ TEST_F(FaseCommand, RecoverRunsTheProgramThatWasInterrupted) {
   open_and([](pawl_fase* fase) { EXPECT_EQ(accounts_of(fase)[1].transfers, 1u); });
 }
 
+TEST_F(FaseCommand, AFileThatWasLeftWithoutProtectionIsNotClean) {
+  ASSERT_EQ(std::fflush(nullptr), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    pawl_fase_options options;
+    pawl_fase_options_init(&options);
+    options.unprotected = 1;
+    ::_exit(pawl_fase_open(path_.c_str(), &options) == nullptr ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  for (const char* verb : {"info", "recover"}) {
+    std::vector<std::string> words{"fase", verb, path_};
+    if (words[1] == "recover") words.insert(words.end() - 1, {"--binary", "/bin/true"});
+    const Answer answer = test::pawl(words);
+    EXPECT_EQ(answer.code, 1) << answer.out;
+    EXPECT_THAT(answer.err, HasSubstr("was open without protection"));
+  }
+}
+
 TEST_F(FaseCommand, OtherFilesAreRefused) {
   test::write_file(path_, "something else");
   const Answer answer = test::pawl({"fase", "info", path_});
