@@ -107,6 +107,9 @@ Callee callee_of(const llvm::CallBase& call) {
 llvm::StringRef refusal_of(const llvm::CallBase& call) {
   if (call.isInlineAsm()) return "inline assembly that uses memory";
   if (llvm::isa<llvm::AtomicMemIntrinsic>(call)) return "an atomic copy";
+  if (llvm::isa<llvm::VAStartInst, llvm::VAEndInst, llvm::VACopyInst>(call)) {
+    return "a variable number of arguments is gone when the section is resumed: pass an array";
+  }
   if (llvm::isa<llvm::IntrinsicInst>(call)) return "an operation that Pawl does not know";
   return library_refusal(*call.getCalledFunction());
 }

@@ -138,7 +138,12 @@ void Checks::report(llvm::Instruction& instruction) const {
   const Inside inside = sections_.before(instruction);
   if (inside == Inside::kNever) return;
   if (auto* variable = llvm::dyn_cast<llvm::AllocaInst>(&instruction)) {
-    if (!variable->isStaticAlloca()) {
+    if (!variable->isStaticAlloca() && inside == Inside::kPerhaps) {
+      report_error(instruction,
+                   "an array of variable length, or alloca(), in a function that may be called "
+                   "in a failure-atomic section: it has another size when that is resumed; give "
+                   "it a fixed size, or make the function static if no section calls it");
+    } else if (!variable->isStaticAlloca()) {
       report_error(instruction,
                    "an array of variable length, or alloca(), in a function with "
                    "failure-atomic sections: it has another size when it is resumed; "
@@ -173,7 +178,10 @@ void Checks::report(llvm::Instruction& instruction) const {
         instruction,
         "in a failure-atomic section, " + name_of(pointer) +
             " is read after something persistent was stored: it is volatile, and gone when "
-            "the section is resumed; read it before the first such store, or keep it in "
+            "the section is resumed" +
+            (is_local_variable(pointer) ? " (its address leaves the function, or it is large)"
+                                        : "") +
+            "; read it before the first such store, or keep it in "
             "persistent memory");
     return;
   }

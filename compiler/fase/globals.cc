@@ -1,6 +1,7 @@
 #include "globals.h"
 
 #include "accesses.h"
+#include "callees.h"
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/CFG.h"
@@ -11,6 +12,68 @@ namespace pawl::compiler::fase {
 namespace {
 
 constexpr std::uint64_t kScalarBytesMax = 16;
+
+// Uses of one variable that are looked at; of further ones nothing is known.
+constexpr std::size_t kUsesOfVariableMax = 1000;
+
+// Whether a section may write to the variable through its address, which it was given in a section:
+// as the argument of a call that wants a result, say.
+class AddressUses {
+ public:
+  explicit AddressUses(const Sections& sections) : sections_(sections) {}
+
+  bool may_write_to(const llvm::GlobalVariable& variable) {
+    addresses_.insert(&variable);
+    for (std::size_t i = 0; i < addresses_.size(); ++i) {
+      if (addresses_.size() > kUsesOfVariableMax) return true;
+      for (const llvm::Use& use : addresses_[i]->uses()) {
+        if (may_write(use)) return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  bool may_write(const llvm::Use& use) {
+    const llvm::User* user = use.getUser();
+    // What other variables begin with was not given to them in a section.
+    if (llvm::isa<llvm::GlobalValue>(user)) return false;
+    const bool is_another_address =
+        llvm::isa<llvm::Constant, llvm::GetElementPtrInst, llvm::PHINode, llvm::SelectInst,
+                  llvm::FreezeInst, llvm::AddrSpaceCastInst>(user);
+    if (is_another_address) {
+      addresses_.insert(user);
+      return false;
+    }
+    const auto& instruction = *llvm::cast<llvm::Instruction>(user);
+    const bool only_looks = llvm::isa<llvm::LoadInst, llvm::ICmpInst>(instruction);
+    if (only_looks || sections_.before(instruction) == Inside::kNever) return false;
+    const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+    return call == nullptr || !call->isArgOperand(&use) || may_write(*call, use);
+  }
+
+  bool may_write(const llvm::CallBase& call, const llvm::Use& use) {
+    const unsigned number = call.getArgOperandNo(&use);
+    switch (callee_of(call)) {
+      case Callee::kNothing:
+      case Callee::kLock:
+      case Callee::kHeap:
+      case Callee::kReads:
+        return false;
+      case Callee::kWrites:  // seen as such
+        return call.getType()->isPointerTy() && !call.use_empty();
+      case Callee::kDefined:
+        if (number >= call.getCalledFunction()->arg_size()) return true;
+        addresses_.insert(call.getCalledFunction()->getArg(number));
+        return false;
+      default:
+        return !call.doesNotCapture(number) || !call.onlyReadsMemory(number);
+    }
+  }
+
+  const Sections& sections_;
+  llvm::SmallSetVector<const llvm::Value*, 16> addresses_;
+};
 
 }  // namespace
 
@@ -28,6 +91,10 @@ KeptGlobals::KeptGlobals(llvm::Module& module, const Sections& sections) {
         }
       }
     }
+  }
+  for (const llvm::GlobalVariable& variable : module.globals()) {
+    if (variable.isConstant() || variable.isThreadLocal()) continue;
+    if (AddressUses(sections).may_write_to(variable)) changed_.insert(&variable);
   }
 }
 

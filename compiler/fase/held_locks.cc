@@ -42,6 +42,25 @@ std::optional<ZeroTest> zero_test(const llvm::Value* condition) {
   return std::nullopt;
 }
 
+// Of a comparison with another number than zero, such as EBUSY: what it compares, and whether it is
+// true only for that number.
+struct NumberTest {
+  const llvm::Value* value;
+  bool is_for_equal;
+};
+std::optional<NumberTest> number_test(const llvm::Value* condition) {
+  using namespace llvm::PatternMatch;
+  llvm::ICmpInst::Predicate predicate = llvm::CmpInst::BAD_ICMP_PREDICATE;
+  const llvm::Value* value = nullptr;
+  llvm::ConstantInt* number = nullptr;
+  if (!match(condition, m_ICmp(predicate, m_Value(value), m_ConstantInt(number)))) {
+    return std::nullopt;
+  }
+  const bool is_one_number = llvm::ICmpInst::isEquality(predicate) && !number->isZero();
+  return is_one_number ? std::optional(NumberTest{value, predicate == llvm::CmpInst::ICMP_EQ})
+                       : std::nullopt;
+}
+
 // What the value was made of that is zero when it is, and only then.
 const llvm::Value* same_truth(const llvm::Value& value) {
   const auto* instruction = llvm::dyn_cast<llvm::Instruction>(&value);
@@ -88,6 +107,10 @@ std::optional<bool> is_zero(const llvm::Value* value, const Facts& facts, unsign
     const std::optional<bool> tested = is_zero(test->value, facts, depth + 1);
     return test->is_true_for_zero ? opposite(tested) : tested;
   }
+  if (const std::optional<NumberTest> test = number_test(value)) {
+    if (is_zero(test->value, facts, depth + 1) == true) return test->is_for_equal;
+    return std::nullopt;
+  }
   const llvm::Value* left = nullptr;
   const llvm::Value* right = nullptr;
   if (match(value, m_LogicalAnd(m_Value(left), m_Value(right)))) {
@@ -117,6 +140,8 @@ void learn(Facts& facts, const llvm::Value* value, bool zero, unsigned depth = 0
   if (const std::optional<ZeroTest> test = zero_test(value)) {
     learn(facts, test->value, test->is_true_for_zero != zero, depth + 1);
   }
+  const std::optional<NumberTest> number = number_test(value);
+  if (number && number->is_for_equal != zero) learn(facts, number->value, false, depth + 1);
   const llvm::Value* left = nullptr;
   const llvm::Value* right = nullptr;
   const bool are_both = (zero && match(value, m_LogicalOr(m_Value(left), m_Value(right)))) ||
@@ -180,6 +205,21 @@ States after_instruction(const llvm::Instruction& instruction, const States& sta
   return changed;
 }
 
+// Whether what is switched by is zero on the way to a block; nothing when it may be or not.
+std::optional<bool> is_zero_on_the_way(const llvm::SwitchInst& choice, const llvm::BasicBlock& to) {
+  bool may_be_zero = choice.getDefaultDest() == &to;
+  bool may_be_other = may_be_zero;
+  for (const auto& known : choice.cases()) {
+    const bool leads_there = known.getCaseSuccessor() == &to;
+    if (known.getCaseValue()->isZero()) {
+      may_be_zero = leads_there;
+    } else {
+      may_be_other |= leads_there;
+    }
+  }
+  return may_be_zero != may_be_other ? std::optional(may_be_zero) : std::nullopt;
+}
+
 // On the way from one block to another: nothing when it is not gone with these facts.
 std::optional<Facts> on_the_way(const llvm::BasicBlock& from, const llvm::BasicBlock& to,
                                 Facts facts) {
@@ -189,6 +229,12 @@ std::optional<Facts> on_the_way(const llvm::BasicBlock& from, const llvm::BasicB
     const bool zero = branch->getSuccessor(1) == &to;
     if (is_zero(branch->getCondition(), facts) == !zero) return std::nullopt;
     learn(facts, branch->getCondition(), zero);
+  }
+  if (const auto* choice = llvm::dyn_cast<llvm::SwitchInst>(from.getTerminator())) {
+    if (const std::optional<bool> zero = is_zero_on_the_way(*choice, to)) {
+      if (is_zero(choice->getCondition(), facts) == !*zero) return std::nullopt;
+      learn(facts, choice->getCondition(), *zero);
+    }
   }
   Facts arrived = facts;
   for (const llvm::PHINode& phi : to.phis()) {

@@ -97,6 +97,12 @@ constexpr llvm::StringLiteral kWaits = "the thread starts, ends or waits for ano
 constexpr llvm::StringLiteral kAppends =
     "it would append once more when it is done again: take strlen() and memcpy()";
 constexpr llvm::StringLiteral kMoves = "take memmove()";
+constexpr llvm::StringLiteral kFormats =
+    "what it writes depends on the process: do it before, into a local array, and copy that";
+constexpr llvm::StringLiteral kCallsBack =
+    "it calls a function back from where nothing was compiled for it: write the loop";
+constexpr llvm::StringLiteral kDependsOnProcess =
+    "what it returns depends on the process: call it before";
 constexpr llvm::StringLiteral kPawls = "a call of Pawl's that cannot be done again";
 constexpr llvm::StringLiteral kOutputs = "input and output cannot be done again";
 
@@ -125,6 +131,8 @@ constexpr std::array kRefusals = {
     Refusal{"_Zdl*", kAllocates},
     Refusal{"_Zda*", kAllocates},
     Refusal{"__cxa_allocate_exception", kThrows},
+    Refusal{"__cxa_guard_*",
+            "a static variable of a function is made when it is first reached: reach it before"},
     Refusal{"__cxa_*", kThrows},
     Refusal{"_Unwind_*", kThrows},
     Refusal{"setjmp", kJumps},
@@ -144,6 +152,19 @@ constexpr std::array kRefusals = {
     Refusal{"vfork", "a new process cannot be taken back"},
     Refusal{"clock_gettime", "a clock is read through a pointer: read it before"},
     Refusal{"gettimeofday", "a clock is read through a pointer: read it before"},
+    Refusal{"__errno_location", "errno is gone when the section is resumed: use what calls return"},
+    Refusal{"sprintf", kFormats},
+    Refusal{"snprintf", kFormats},
+    Refusal{"vsprintf", kFormats},
+    Refusal{"vsnprintf", kFormats},
+    Refusal{"__sprintf_chk", kFormats},
+    Refusal{"__snprintf_chk", kFormats},
+    Refusal{"__vsprintf_chk", kFormats},
+    Refusal{"__vsnprintf_chk", kFormats},
+    Refusal{"qsort", kCallsBack},
+    Refusal{"bsearch", kCallsBack},
+    Refusal{"ato*", kDependsOnProcess},
+    Refusal{"strto*", kDependsOnProcess},
     Refusal{"syscall", kOutputs},
     Refusal{"read", kOutputs},
     Refusal{"write", kOutputs},

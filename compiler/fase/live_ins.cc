@@ -8,26 +8,35 @@
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Support/MathExtras.h"
 #include "run_time_calls.h"
 
 namespace pawl::compiler::fase {
 namespace {
 
-bool is_on_stack(const llvm::GetElementPtrInst& address) {
+// Of a variable of the thread: another address in each thread.
+bool is_of_thread(const llvm::Value& address) {
+  const auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&address);
+  return intrinsic != nullptr &&
+         intrinsic->getIntrinsicID() == llvm::Intrinsic::threadlocal_address;
+}
+
+bool is_of_stack_or_thread(const llvm::GetElementPtrInst& address) {
   const llvm::Value* pointer = &address;
   while (const auto* sum = llvm::dyn_cast<llvm::GetElementPtrInst>(pointer)) {
     pointer = sum->getPointerOperand();
   }
-  return llvm::isa<llvm::AllocaInst>(pointer);
+  return llvm::isa<llvm::AllocaInst>(pointer) || is_of_thread(*pointer);
 }
 
 // Cheap, without effect, and the same whenever it is computed from the same operands.
 bool can_be_computed_again(const llvm::Instruction& instruction) {
   if (const auto* address = llvm::dyn_cast<llvm::GetElementPtrInst>(&instruction)) {
-    return address->hasAllConstantIndices() || is_on_stack(*address);
+    return address->hasAllConstantIndices() || is_of_stack_or_thread(*address);
   }
-  return llvm::isa<llvm::BitCastInst, llvm::ZExtInst, llvm::SExtInst, llvm::TruncInst,
+  return is_of_thread(instruction) ||
+         llvm::isa<llvm::BitCastInst, llvm::ZExtInst, llvm::SExtInst, llvm::TruncInst,
                    llvm::PtrToIntInst, llvm::IntToPtrInst>(instruction);
 }
 
@@ -121,11 +130,13 @@ LiveIns Liveness::after(const llvm::Instruction& instruction, const llvm::Value&
 
 LiveIns Liveness::collect(llvm::BitVector live) const {
   LiveIns found;
-  // An address on the stack is another one when it is resumed: what it is computed from is needed.
-  // That has lower numbers, and as it dominates the address it is what it was.
+  // An address on the stack, or of the thread, is another one when it is resumed: what it is
+  // computed from is needed. That has lower numbers, and as it dominates the address it is what it
+  // was.
   for (auto value = static_cast<unsigned>(values_.size()); value-- > 0;) {
     const auto* address = llvm::dyn_cast<llvm::GetElementPtrInst>(values_[value]);
-    if (live.test(value) && address != nullptr && is_on_stack(*address)) use(live, *address);
+    if (live.test(value) && address != nullptr && is_of_stack_or_thread(*address))
+      use(live, *address);
   }
   llvm::SmallPtrSet<const llvm::Value*, 16> have;
   // Values are numbered in an order in which what is computed follows what it is computed from.

@@ -5,6 +5,7 @@
 // executed, and what it adds are calls of functions that nobody knows, across which code generation
 // moves no access to memory.
 #include "checks.h"
+#include "computed_gotos.h"
 #include "externals.h"
 #include "fase_verifier/verifier.h"
 #include "faults.h"
@@ -132,7 +133,10 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
     const Sections sections(module);
     split_moves(module, sections, functions);
     for (llvm::Function& function : module) {
-      if (is_defined(function) && sections.is_inside(function)) copy_arguments(function);
+      if (!is_defined(function) || !sections.is_inside(function)) continue;
+      copy_arguments(function);
+      number_labels(function);
+      functions.invalidate(function, llvm::PreservedAnalyses::none());
     }
   }
 

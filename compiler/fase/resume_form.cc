@@ -8,6 +8,7 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
@@ -36,6 +37,7 @@ class ResumeForm {
     redirect_globals();
     demote_values();
     make_entry();
+    remove_arguments_list();
     replace_returns();
     copy->eraseFromParent();
     llvm::removeUnreachableBlocks(*resume_);
@@ -223,6 +225,14 @@ class ResumeForm {
     } else if (region.kind == RegionKind::kAfterCall) {
       set(region.at, builder.CreateAlignedLoad(region.at->getType(), resume_->getArg(2),
                                                llvm::Align(kSlotBytes)));
+    }
+  }
+
+  // A section in which they are asked for is refused; what stands before or after sections is not
+  // gone through here.
+  void remove_arguments_list() {
+    for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(resume_))) {
+      if (llvm::isa<llvm::VAStartInst>(instruction)) instruction.eraseFromParent();
     }
   }
 

@@ -5,12 +5,25 @@
 #include "accesses.h"
 #include "callees.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/IR/Constants.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "locks.h"
 
 namespace pawl::compiler::fase {
 namespace {
+
+// A function's entry in the list of what is run before main().
+bool is_entry_of_constructors(const llvm::User& entry) {
+  if (!llvm::isa<llvm::ConstantStruct>(entry) || entry.use_empty()) return false;
+  return llvm::all_of(entry.users(), [](const llvm::User* list) {
+    return llvm::isa<llvm::ConstantArray>(list) && !list->use_empty() &&
+           llvm::all_of(list->users(), [](const llvm::User* variable) {
+             return llvm::isa<llvm::GlobalVariable>(variable) &&
+                    variable->getName() == "llvm.global_ctors";
+           });
+  });
+}
 
 // Somebody may have the function's address, to call it at any time.  Lists of what is to be run
 // before main(), or only to be kept, do not count.
@@ -21,14 +34,8 @@ bool is_address_taken(const llvm::Function& function) {
     return false;
   }
   return !llvm::all_of(function.uses(), [](const llvm::Use& use) {
-    const llvm::User* user = use.getUser();
-    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) return call->isCallee(&use);
-    return llvm::all_of(user->users(), [](const llvm::User* list) {
-      return llvm::all_of(list->users(), [](const llvm::User* variable) {
-        return llvm::isa<llvm::GlobalVariable>(variable) &&
-               variable->getName() == "llvm.global_ctors";
-      });
-    });
+    const auto* call = llvm::dyn_cast<llvm::CallBase>(use.getUser());
+    return call != nullptr ? call->isCallee(&use) : is_entry_of_constructors(*use.getUser());
   });
 }
 

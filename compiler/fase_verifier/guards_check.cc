@@ -157,7 +157,8 @@ constexpr unsigned kUsesMax = 64;
 // else: in recovery it reads what is there, and what it stores goes nowhere.
 bool stays_volatile(const llvm::Instruction& instruction, const Access& read) {
   if (!llvm::isa<llvm::LoadInst>(instruction)) return false;
-  if (!llvm::isa<llvm::GlobalVariable>(object_of(read.pointer))) return false;
+  const llvm::Value* variable = object_of(read.pointer);
+  if (!llvm::isa<llvm::GlobalVariable>(variable) && !is_of_thread(variable)) return false;
   llvm::SmallVector<const llvm::Instruction*, 8> values{&instruction};
   for (unsigned i = 0; i < values.size(); ++i) {
     if (i == kUsesMax) return false;
@@ -168,7 +169,8 @@ bool stays_volatile(const llvm::Instruction& instruction, const Access& read) {
         const bool is_volatile = written.size() == 1 && is_never_persistent(written[0].pointer) &&
                                  of->getOperand(0) == values[i];
         if (!is_volatile) return false;
-      } else if (llvm::isa<llvm::BinaryOperator, llvm::CastInst, llvm::UnaryOperator>(of)) {
+      } else if (llvm::isa<llvm::BinaryOperator, llvm::CastInst, llvm::UnaryOperator, llvm::CmpInst,
+                           llvm::SelectInst, llvm::FreezeInst, llvm::PHINode>(of)) {
         if (!llvm::is_contained(values, of)) values.push_back(of);
       } else {
         return false;

@@ -223,8 +223,15 @@ bool is_constant(const llvm::Value* pointer) {
   });
 }
 
+bool is_of_thread(const llvm::Value* object) {
+  const auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(object);
+  return intrinsic != nullptr &&
+         intrinsic->getIntrinsicID() == llvm::Intrinsic::threadlocal_address;
+}
+
 bool is_never_persistent(const llvm::Value* pointer) {
   return all_objects(pointer, [](const llvm::Value* object) {
+    if (is_of_thread(object)) return true;
     const auto* argument = llvm::dyn_cast<llvm::Argument>(object);
     return llvm::isa<llvm::AllocaInst, llvm::GlobalVariable, llvm::Function, llvm::UndefValue,
                      llvm::ConstantPointerNull>(object) ||

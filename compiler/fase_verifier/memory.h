@@ -51,6 +51,8 @@ Accesses writes(const llvm::Instruction& instruction);
 
 // True of variables of the program, the stack and constants.
 bool is_never_persistent(const llvm::Value* pointer);
+// The address of a variable that each thread has for itself.
+bool is_of_thread(const llvm::Value* object);
 // True of what the run-time's allocator gave.
 bool is_always_persistent(const llvm::Value* pointer);
 // The call that allocated what the address leads into, and nothing else; or null.

@@ -249,20 +249,57 @@ void ModuleFacts::find_changed() {
   }
 }
 
+namespace {
+
+// The try to acquire that failed if the value is not zero: its result, or that in C11's numbers.
+const llvm::Instruction* not_acquired_unless_zero(const llvm::Value& value) {
+  using namespace llvm::PatternMatch;
+  llvm::CmpInst::Predicate predicate;
+  const llvm::Value* result = &value;
+  const llvm::Value* tested = nullptr;
+  const bool is_c11 =
+      match(&value, m_Select(m_ICmp(predicate, m_Value(tested), m_Zero()), m_Zero(), m_Value()));
+  if (is_c11 && predicate == llvm::CmpInst::ICMP_EQ) result = tested;
+  const auto* call = llvm::dyn_cast<llvm::CallInst>(result);
+  return call != nullptr && abi_call(*call) == AbiCall::kTryAcquire ? call : nullptr;
+}
+
+const llvm::Instruction* not_acquired_by_switch(const llvm::SwitchInst& choice,
+                                                const llvm::BasicBlock& to) {
+  bool may_be_zero = choice.getDefaultDest() == &to;
+  for (const auto& known : choice.cases()) {
+    if (known.getCaseValue()->isZero()) may_be_zero = known.getCaseSuccessor() == &to;
+  }
+  return may_be_zero ? nullptr : not_acquired_unless_zero(*choice.getCondition());
+}
+
+}  // namespace
+
 const llvm::Instruction* not_acquired(const llvm::Value* condition, bool value) {
   using namespace llvm::PatternMatch;
   llvm::CmpInst::Predicate predicate;
   const llvm::Value* compared = nullptr;
+  const llvm::Value* other = nullptr;
+  const bool are_both = value ? match(condition, m_LogicalAnd(m_Value(compared), m_Value(other)))
+                              : match(condition, m_LogicalOr(m_Value(compared), m_Value(other)));
+  if (are_both) {
+    const llvm::Instruction* first = not_acquired(compared, value);
+    return first != nullptr ? first : not_acquired(other, value);
+  }
   if (match(condition, m_Not(m_Value(compared)))) return not_acquired(compared, !value);
-  if (!match(condition, m_ICmp(predicate, m_Value(compared), m_Zero()))) return nullptr;
-  const bool is_zero = predicate == llvm::CmpInst::ICMP_EQ ? value : !value;
+  llvm::ConstantInt* number = nullptr;
+  if (!match(condition, m_ICmp(predicate, m_Value(compared), m_ConstantInt(number))))
+    return nullptr;
+  const bool is_equal = predicate == llvm::CmpInst::ICMP_EQ ? value : !value;
   if (predicate != llvm::CmpInst::ICMP_EQ && predicate != llvm::CmpInst::ICMP_NE) return nullptr;
-  const auto* call = llvm::dyn_cast<llvm::CallInst>(compared);
-  if (is_zero || call == nullptr || abi_call(*call) != AbiCall::kTryAcquire) return nullptr;
-  return call;
+  const bool is_zero = is_equal == number->isZero();
+  return is_zero ? nullptr : not_acquired_unless_zero(*compared);
 }
 
 const llvm::Instruction* not_acquired(const llvm::BasicBlock& from, const llvm::BasicBlock& to) {
+  if (const auto* choice = llvm::dyn_cast<llvm::SwitchInst>(from.getTerminator())) {
+    return not_acquired_by_switch(*choice, to);
+  }
   const auto* branch = llvm::dyn_cast<llvm::BranchInst>(from.getTerminator());
   if (branch == nullptr || branch->isUnconditional()) return nullptr;
   if (branch->getSuccessor(0) == branch->getSuccessor(1)) return nullptr;

@@ -1,10 +1,13 @@
 /* What must not be in a failure-atomic section, and is told of with its line. */
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <threads.h>
 #include <time.h>
 
 #include "crash_run_time.h"
@@ -138,4 +141,69 @@ void address(void) { take = pthread_mutex_lock; }
 void other(const struct timespec* until) {
   /* expected-error@+1 {{Pawl has no such function}} */
   pthread_rwlock_timedrdlock((pthread_rwlock_t*)&lock, until);
+}
+
+/* The section has a function change the variable, by its address. */
+static long found_last;
+static __attribute__((noinline)) void find(long* found, const long* in) { *found = in[7]; }
+void finds(long* to) {
+  pthread_mutex_lock(&lock);
+  find(&found_last, to);
+  to[0] = 1;
+  to[1] = found_last; /* expected-error {{'found_last' is read after something persistent}} */
+  pthread_mutex_unlock(&lock);
+}
+
+/* Not held where something is told of it. */
+int tells_that_it_is_busy(long* to) {
+  if (pthread_mutex_trylock(&lock) == EBUSY) {
+    puts("busy");
+    return 0;
+  }
+  *to = 1;
+  pthread_mutex_unlock(&lock);
+  return 1;
+}
+int switches_by_result(long* to) {
+  switch (pthread_mutex_trylock(&lock)) {
+    case 0:
+      *to = 1;
+      pthread_mutex_unlock(&lock);
+      return 1;
+    case EBUSY:
+      puts("busy");
+      to[1] = 2;
+      return 0;
+    default:
+      return -1;
+  }
+}
+int tries_of_c11(mtx_t* mutex, long* to) {
+  if (mtx_trylock(mutex) == thrd_busy) {
+    to[1] = 2;
+    return 0;
+  }
+  *to = 1;
+  mtx_unlock(mutex);
+  return 1;
+}
+
+static __attribute__((noinline)) long sum_of(int number, ...) {
+  long sum = 0;
+  va_list numbers;
+  va_start(numbers, number); /* expected-error {{a variable number of arguments is gone}} */
+  while (number-- > 0) sum += va_arg(numbers, long);
+  va_end(numbers); /* expected-error {{a variable number of arguments is gone}} */
+  return sum;
+}
+void sums(long* to) {
+  pthread_mutex_lock(&lock);
+  *to = sum_of(2, to[1], to[2]);
+  pthread_mutex_unlock(&lock);
+}
+
+void formats(char* to) {
+  pthread_mutex_lock(&lock);
+  snprintf(to, 10, "%d", to[20]); /* expected-error {{into a local array, and copy that}} */
+  pthread_mutex_unlock(&lock);
 }

@@ -1,0 +1,148 @@
+/* Functions that sections call by ways that are easily not seen, and what is no one's in
+ * particular: counters of a thread, computed gotos, arguments of a variable number. */
+#include <pthread.h>
+#include <stdarg.h>
+
+#include "crash_run_time.h"
+
+struct data;
+typedef void action(struct data* data, long value);
+struct actions {
+  action* first;
+};
+struct data {
+  pthread_mutex_t lock;
+  long values[16];
+  unsigned char code[16];
+};
+
+static struct data* the_data(void) { return (struct data*)ARENA; }
+
+/* An address that is stored, returned, chosen with nothing to return, in a table of another module.
+ */
+static void stored(struct data* data, long value) {
+  data->values[0] += value;
+  data->values[1] = data->values[0];
+}
+static void returned(struct data* data, long value) {
+  data->values[1] += value;
+  data->values[2] = data->values[1];
+}
+static void chosen(struct data* data, long value) {
+  data->values[2] ^= value;
+  data->values[0] -= data->values[2];
+}
+static void in_table(struct data* data, long value) {
+  data->values[3] += value;
+  data->values[4] = data->values[3];
+}
+__attribute__((noinline)) void store(struct actions* actions) { actions->first = stored; }
+__attribute__((noinline)) action* function_returned(void) { return returned; }
+const struct actions functions_table = {in_table};
+
+/* As another module would have it, which sees no initial value. */
+static const struct actions* table_from_elsewhere(void) {
+  const struct actions* table = &functions_table;
+  __asm__("" : "+r"(table));
+  return table;
+}
+
+static void call_all(struct data* data, long value) {
+  struct actions actions;
+  store(&actions);
+  action* const first = actions.first;
+  action* const second = function_returned();
+  action* const last = table_from_elsewhere()->first;
+  pthread_mutex_lock(&data->lock);
+  first(data, value);
+  second(data, value);
+  (value % 2 != 0 ? chosen : second)(data, value);
+  last(data, value);
+  pthread_mutex_unlock(&data->lock);
+}
+
+/* Counted by each thread for itself. */
+static _Thread_local long calls;
+static _Thread_local long calls_by_value[4];
+static void count(struct data* data, long value) {
+  calls++;
+  calls_by_value[value % 4]++;
+  pthread_mutex_lock(&data->lock);
+  data->values[5] += value;
+  data->values[6] = data->values[5] * 3;
+  calls++;
+  calls_by_value[value % 4]++;
+  data->values[5] ^= data->values[6];
+  pthread_mutex_unlock(&data->lock);
+}
+
+/* A computed goto, in a table of labels. */
+static __attribute__((noinline)) long run(struct data* data, long value) {
+  static void* const labels[] = {&&add, &&subtract, &&twice, &&end};
+  long held = value;
+  pthread_mutex_lock(&data->lock);
+  const unsigned char* code = data->code;
+  goto* labels[*code];
+add:
+  data->values[9] += held++;
+  goto* labels[*++code];
+subtract:
+  data->values[10] = data->values[9] - held;
+  goto* labels[*++code];
+twice:
+  data->values[9] *= 2;
+  data->values[11] = data->values[9];
+  goto* labels[*++code];
+end:
+  data->values[12] += held;
+  pthread_mutex_unlock(&data->lock);
+  return held;
+}
+
+static void program(struct data* data, long value) {
+  pthread_mutex_lock(&data->lock);
+  for (int i = 0; i < 7; ++i) data->code[i] = (unsigned char)((value >> i) % 3);
+  data->code[7] = 3;
+  pthread_mutex_unlock(&data->lock);
+}
+
+/* Arguments of a variable number, outside of the section; their function calls others inside. */
+__attribute__((noinline)) long sum_of(struct data* data, int number, ...) {
+  long sum = 0;
+  for (int turn = 0; turn < 2; ++turn) {
+    va_list arguments;
+    va_start(arguments, number);
+    for (int i = 0; i < number; ++i) sum += va_arg(arguments, long);
+    va_end(arguments);
+  }
+  pthread_mutex_lock(&data->lock);
+  data->values[13] += sum;
+  function_returned()(data, sum);
+  data->values[14] = data->values[13];
+  pthread_mutex_unlock(&data->lock);
+  return sum;
+}
+
+void operation(unsigned number) {
+  struct data* const data = the_data();
+  const long value = (number * 7919) % 101;
+  switch (number % 5) {
+    case 0:
+      call_all(data, value);
+      break;
+    case 1:
+      count(data, value);
+      break;
+    case 2:
+      program(data, value);
+      break;
+    case 3:
+      run(data, value);
+      break;
+    case 4:
+      sum_of(data, 3, value, 2L, 3L);
+      break;
+  }
+}
+
+int main(void) { return run_operations(48); }
