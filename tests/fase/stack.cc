@@ -10,7 +10,7 @@ namespace pawl::test {
 namespace {
 
 extern const pawl_fase_function functions[];
-enum : std::uint32_t { kPush, kPop, kPushInner, kPushTwice, kHoldAndWait, kFunctions };
+enum : std::uint32_t { kPush, kPop, kPushInner, kPushTwice, kHoldAndWait, kKeepSpare, kFunctions };
 
 // --- push: 0 links the node --------------------------------------------------------------------
 
@@ -142,6 +142,18 @@ void resume_hold_and_wait(std::uint32_t region, const void* live_ins, const void
 
 // --------------------------------------------------------------------------------------------------
 
+// --- keep_spare: 0 allocates, behind the last frame ----------------------------------------------
+
+void keep_spare_end(pawl_fase* fase, Stack* stack) {
+  store(stack->spare, pawl_fase_malloc(fase, sizeof(StackNode)));
+  pawl_fase_mutex_unlock(&stack->mutex, nullptr, 0, nullptr);
+}
+
+void resume_keep_spare(std::uint32_t, const void* live_ins, const void*, void*) {
+  const Words words(live_ins);
+  keep_spare_end(words.get<pawl_fase*>(0), words.get<Stack*>(1));
+}
+
 constexpr pawl_fase_region kPushRegions[] = {{1, 32, PAWL_FASE_AT_CUT}};
 constexpr pawl_fase_region kPopRegions[] = {{2, 32, PAWL_FASE_AT_CUT}};
 constexpr pawl_fase_region kPushInnerRegions[] = {{3, 32, PAWL_FASE_AT_CUT},
@@ -150,6 +162,7 @@ constexpr pawl_fase_region kPushTwiceRegions[] = {
     {5, 24, PAWL_FASE_AFTER_CALL}, {6, 8, PAWL_FASE_AFTER_CALL}, {7, 16, PAWL_FASE_AT_CUT}};
 constexpr pawl_fase_region kHoldAndWaitRegions[] = {
     {8, 16, PAWL_FASE_AT_CUT}, {9, 16, PAWL_FASE_AT_CUT}, {10, 8, PAWL_FASE_AFTER_UNLOCK}};
+constexpr pawl_fase_region kKeepSpareRegions[] = {{11, 16, PAWL_FASE_AT_CUT}};
 
 const pawl_fase_function functions[] = {
     {address_of(&push), resume_push, "push", "stack.c", kPushRegions, 1, 0},
@@ -158,6 +171,7 @@ const pawl_fase_function functions[] = {
     {address_of(&push_twice), resume_push_twice, "push_twice", "stack.c", kPushTwiceRegions, 3, 0},
     {address_of(&hold_and_wait), resume_hold_and_wait, "hold_and_wait", "stack.c",
      kHoldAndWaitRegions, 3, 0},
+    {address_of(&keep_spare), resume_keep_spare, "keep_spare", "stack.c", kKeepSpareRegions, 1, 0},
 };
 
 [[maybe_unused]] const bool registered = [] {
@@ -205,6 +219,13 @@ void push_twice(pawl_fase* fase, Stack* stack, std::uint64_t value) {
   push_inner(fase, stack, value);
   pawl_fase_return();
   push_twice_second(fase, stack, value);
+}
+
+void keep_spare(pawl_fase* fase, Stack* stack) {
+  pawl_fase_mutex_lock(&stack->mutex);
+  const LiveIns live_ins(fase, stack);
+  pawl_fase_cut(&functions[kKeepSpare], 0, &live_ins);
+  keep_spare_end(fase, stack);
 }
 
 void hold_and_wait(Stack* first, Stack* second, void (*between)()) {

@@ -32,6 +32,9 @@ void push_twice(pawl_fase* fase, Stack* stack, std::uint64_t value);
 // `second`, too: only then it stores, that second is the spare of first.
 void hold_and_wait(Stack* first, Stack* second, void (*between)());
 
+// Allocates the spare block, and stores it, behind its last frame.
+void keep_spare(pawl_fase* fase, Stack* stack);
+
 // From the bottom on.  Fails the test when the stack is not sound.
 std::vector<std::uint64_t> values_of(const Stack* stack);
 

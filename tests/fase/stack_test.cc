@@ -114,6 +114,15 @@ void allocate_spare(pawl_fase* fase) {
   pawl_fase_persist(&stack->spare, sizeof stack->spare);
 }
 
+// What a section allocates behind its last frame is in its list before it is marked as used: else
+// the block that a crash leaves marked is nobody's.
+TEST_F(FaseStack, WhatIsAllocatedBehindTheLastFrameIsNotLost) {
+  crash_everywhere([](pawl_fase* fase) { test::keep_spare(fase, stack_of(fase)); },
+                   [](pawl_fase* fase) {
+                     EXPECT_EQ(blocks_used(), stack_of(fase)->spare == nullptr ? 1u : 2u);
+                   });
+}
+
 void expect_spare_is_used(const Stack* stack, std::uint64_t blocks) {
   const std::uint64_t values = test::values_of(stack).size();
   EXPECT_GE(blocks, values + 1);
