@@ -1,12 +1,9 @@
 // Runs the structures of examples/structures under observation, and looks for a loss of power from
 // which one does not come back as it should.
-//
-//   fase_crash [--structure NAME] [--threads N] [--operations N] [--states N] [--seeds N] [--seed
-//   FIRST]
-#include <getopt.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -19,6 +16,7 @@
 namespace pawl::test {
 namespace {
 
+constexpr int kExitTrouble = 2;
 constexpr std::uint64_t kKeysOfThread = 8;  // few, so that operations meet
 constexpr std::uint64_t kExhaustiveMax = 64;
 
@@ -114,11 +112,11 @@ bool try_one(const Subject& subject, const Settings& settings, unsigned seed,
 }
 
 int run(const Settings& settings) {
+  const std::vector<Subject> chosen = subjects(settings.structure);
   std::string directory = "/dev/shm/fase_crash.XXXXXX";
   if (mkdtemp(directory.data()) == nullptr) throw std::runtime_error("no directory in /dev/shm");
   bool all_well = true;
-  for (const Subject& subject : subjects()) {
-    if (!settings.structure.empty() && settings.structure != subject.name) continue;
+  for (const Subject& subject : chosen) {
     for (unsigned i = 0; i < settings.seeds; ++i)
       all_well = try_one(subject, settings, settings.seed + i, directory) && all_well;
   }
@@ -133,42 +131,27 @@ int run(const Settings& settings) {
 }  // namespace pawl::test
 
 int main(int argc, char** argv) {
-  static const option options[] = {{"structure", required_argument, nullptr, 's'},
-                                   {"threads", required_argument, nullptr, 't'},
-                                   {"operations", required_argument, nullptr, 'o'},
-                                   {"states", required_argument, nullptr, 'n'},
-                                   {"seeds", required_argument, nullptr, 'c'},
-                                   {"seed", required_argument, nullptr, 'f'},
-                                   {nullptr, 0, nullptr, 0}};
   pawl::test::Settings settings;
-  for (int choice; (choice = getopt_long(argc, argv, "", options, nullptr)) != -1;) {
-    switch (choice) {
-      case 's':
-        settings.structure = optarg;
-        break;
-      case 't':
-        settings.threads = static_cast<std::uint32_t>(std::strtoul(optarg, nullptr, 10));
-        break;
-      case 'o':
-        settings.operations = std::strtoull(optarg, nullptr, 10);
-        break;
-      case 'n':
-        settings.states = std::strtoull(optarg, nullptr, 10);
-        break;
-      case 'c':
-        settings.seeds = static_cast<unsigned>(std::strtoul(optarg, nullptr, 10));
-        break;
-      case 'f':
-        settings.seed = static_cast<unsigned>(std::strtoul(optarg, nullptr, 10));
-        break;
-      default:
-        return 2;
-    }
-  }
+  CLI::App app("Loses the power beneath structures in sections, and looks at what comes back");
+  app.add_option("--structure", settings.structure, "one of them; without, all in turn");
+  app.add_option("--threads", settings.threads, "of each structure")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--operations", settings.operations, "of all threads")->capture_default_str();
+  app.add_option("--states", settings.states, "about how many to try of each structure and seed")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--seeds", settings.seeds, "how many seeds to try, from the first")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--seed", settings.seed, "what chance follows from")->capture_default_str();
   try {
+    app.parse(argc, argv);
     return pawl::test::run(settings);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : pawl::test::kExitTrouble;
   } catch (const std::exception& wrong) {
     std::fprintf(stderr, "fase_crash: %s\n", wrong.what());
-    return 2;
+    return pawl::test::kExitTrouble;
   }
 }

@@ -1,14 +1,12 @@
 // Kills a program of many threads, again and again, and looks after each time whether all that its
 // threads were told was done is in the file, and nothing else but what they were about to do.
 //
-//   fase_kill [--structure NAME] [--threads N] [--kills N] [--seed N] [--directory PATH]
-//
 // Threads write down in memory that outlives them what they are about to do, and what came of it.
-#include <getopt.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -28,6 +26,7 @@
 namespace pawl::test {
 namespace {
 
+constexpr int kExitTrouble = 2;
 constexpr std::uint32_t kThreadsMax = 16;
 constexpr std::uint64_t kOperationsMax = 20'000;  // of a thread, before it rests until it is killed
 constexpr std::uint64_t kContentsMax = 1 << 20;
@@ -217,8 +216,7 @@ Outcome torture(const Subject& subject, const Settings& settings, const std::str
 
 int run(const Settings& settings) {
   bool all_well = true;
-  for (const Subject& subject : subjects()) {
-    if (!settings.structure.empty() && settings.structure != subject.name) continue;
+  for (const Subject& subject : subjects(settings.structure)) {
     std::string directory = settings.directory + "/fase_kill.XXXXXX";
     if (mkdtemp(directory.data()) == nullptr) throw std::runtime_error("no directory");
     const Outcome outcome = torture(subject, settings, directory + "/file");
@@ -243,37 +241,24 @@ int run(const Settings& settings) {
 }  // namespace pawl::test
 
 int main(int argc, char** argv) {
-  static const option options[] = {
-      {"structure", required_argument, nullptr, 's'}, {"threads", required_argument, nullptr, 't'},
-      {"kills", required_argument, nullptr, 'k'},     {"seed", required_argument, nullptr, 'f'},
-      {"directory", required_argument, nullptr, 'd'}, {nullptr, 0, nullptr, 0}};
   pawl::test::Settings settings;
-  for (int choice; (choice = getopt_long(argc, argv, "", options, nullptr)) != -1;) {
-    switch (choice) {
-      case 's':
-        settings.structure = optarg;
-        break;
-      case 't':
-        settings.threads = static_cast<std::uint32_t>(std::strtoul(optarg, nullptr, 10));
-        break;
-      case 'k':
-        settings.kills = std::strtoull(optarg, nullptr, 10);
-        break;
-      case 'f':
-        settings.seed = static_cast<unsigned>(std::strtoul(optarg, nullptr, 10));
-        break;
-      case 'd':
-        settings.directory = optarg;
-        break;
-      default:
-        return 2;
-    }
-  }
-  if (settings.threads == 0 || settings.threads > pawl::test::kThreadsMax) return 2;
+  CLI::App app("Kills programs in their sections, and looks at what they left");
+  app.add_option("--structure", settings.structure, "one of them; without, all in turn");
+  app.add_option("--threads", settings.threads, "of each structure")
+      ->check(CLI::Range(1U, pawl::test::kThreadsMax))
+      ->capture_default_str();
+  app.add_option("--kills", settings.kills, "of each structure")->capture_default_str();
+  app.add_option("--directory", settings.directory, "where the files are made")
+      ->check(CLI::ExistingDirectory)
+      ->capture_default_str();
+  app.add_option("--seed", settings.seed, "what chance follows from")->capture_default_str();
   try {
+    app.parse(argc, argv);
     return pawl::test::run(settings);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : pawl::test::kExitTrouble;
   } catch (const std::exception& wrong) {
     std::fprintf(stderr, "fase_kill: %s\n", wrong.what());
-    return 2;
+    return pawl::test::kExitTrouble;
   }
 }

@@ -138,16 +138,11 @@ const Subject kMap{
 
 }  // namespace
 
-const std::vector<Subject>& subjects() {
-  static const std::vector<Subject> all{kStack, kQueue, kList, kMap};
-  return all;
-}
-
-const Subject& subject_named(const std::string& name) {
-  for (const Subject& subject : subjects()) {
-    if (name == subject.name) return subject;
-  }
-  throw std::runtime_error("there is no structure " + name);
+std::vector<Subject> subjects(const std::string& name) {
+  std::vector<Subject> found{kStack, kQueue, kList, kMap};
+  if (!name.empty()) std::erase_if(found, [&](const Subject& one) { return name != one.name; });
+  if (found.empty()) throw std::runtime_error("there is no structure " + name);
+  return found;
 }
 
 }  // namespace pawl::test

@@ -34,8 +34,7 @@ struct Subject {
 
 inline bool has_pairs(const Subject& subject) { return subject.kinds == 3; }
 
-const std::vector<Subject>& subjects();
-// Throws std::runtime_error when there is none.
-const Subject& subject_named(const std::string& name);
+// All, or the one of that name.  Throws std::runtime_error when there is none.
+std::vector<Subject> subjects(const std::string& name);
 
 }  // namespace pawl::test
