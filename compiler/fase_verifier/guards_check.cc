@@ -72,10 +72,7 @@ class GuardSearch {
         return begins(way);
       case AbiCall::kTryAcquire:
       case AbiCall::kAcquire:
-        if (way.failed == &instruction) {
-          way.failed = nullptr;
-          return true;
-        }
+        if (way.passes_failed(instruction)) return true;
         // The first lock of a section, unless there may be another.
         if (!scene_.facts.may_be_inside(instruction)) return begins(way);
         return true;

@@ -79,6 +79,17 @@ std::uint64_t store_bytes(const llvm::Instruction& by, llvm::Type* type) {
   return by.getModule()->getDataLayout().getTypeStoreSize(type).getKnownMinValue();
 }
 
+// What reads and writes the same bytes.
+std::optional<Access> of_atomic(const llvm::Instruction& instruction) {
+  if (const auto* exchange = llvm::dyn_cast<llvm::AtomicCmpXchgInst>(&instruction)) {
+    return access(*exchange, exchange->getPointerOperand(),
+                  store_bytes(*exchange, exchange->getCompareOperand()->getType()));
+  }
+  if (const auto* update = llvm::dyn_cast<llvm::AtomicRMWInst>(&instruction))
+    return access(*update, update->getPointerOperand(), store_bytes(*update, update->getType()));
+  return std::nullopt;
+}
+
 template <typename Has>
 bool all_objects(const llvm::Value* pointer, const Has& has) {
   llvm::SmallVector<const llvm::Value*, 4> objects;
@@ -142,12 +153,8 @@ Accesses reads(const llvm::Instruction& instruction) {
     found.push_back(access(*load, load->getPointerOperand(), store_bytes(*load, load->getType())));
   } else if (const auto* move = llvm::dyn_cast<llvm::AnyMemTransferInst>(&instruction)) {
     found.push_back(access(*move, move->getRawSource(), move->getLength()));
-  } else if (const auto* exchange = llvm::dyn_cast<llvm::AtomicCmpXchgInst>(&instruction)) {
-    found.push_back(access(*exchange, exchange->getPointerOperand(),
-                           store_bytes(*exchange, exchange->getCompareOperand()->getType())));
-  } else if (const auto* update = llvm::dyn_cast<llvm::AtomicRMWInst>(&instruction)) {
-    found.push_back(
-        access(*update, update->getPointerOperand(), store_bytes(*update, update->getType())));
+  } else if (const std::optional<Access> both = of_atomic(instruction)) {
+    found.push_back(*both);
   } else if (abi_call(instruction) == AbiCall::kRoot) {
     found.push_back({.by = &instruction, .is_root = true});
   } else if (const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
@@ -167,12 +174,8 @@ Accesses writes(const llvm::Instruction& instruction) {
                            store_bytes(*store, store->getValueOperand()->getType())));
   } else if (const auto* set = llvm::dyn_cast<llvm::AnyMemIntrinsic>(&instruction)) {
     found.push_back(access(*set, set->getRawDest(), set->getLength()));
-  } else if (const auto* exchange = llvm::dyn_cast<llvm::AtomicCmpXchgInst>(&instruction)) {
-    found.push_back(access(*exchange, exchange->getPointerOperand(),
-                           store_bytes(*exchange, exchange->getCompareOperand()->getType())));
-  } else if (const auto* update = llvm::dyn_cast<llvm::AtomicRMWInst>(&instruction)) {
-    found.push_back(
-        access(*update, update->getPointerOperand(), store_bytes(*update, update->getType())));
+  } else if (const std::optional<Access> both = of_atomic(instruction)) {
+    found.push_back(*both);
   } else if (abi_call(instruction) == AbiCall::kSetRoot) {
     found.push_back({.by = &instruction, .is_root = true});
   } else if (const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction)) {

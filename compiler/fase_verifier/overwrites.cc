@@ -75,10 +75,7 @@ class RegionSearch {
       case AbiCall::kReleaseLast:
         return false;
       case AbiCall::kTryAcquire:
-        if (way.failed == &instruction) {
-          way.failed = nullptr;
-          return true;
-        }
+        if (way.passes_failed(instruction)) return true;
         [[fallthrough]];
       case AbiCall::kAcquire:
       case AbiCall::kRelease:

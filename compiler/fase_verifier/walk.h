@@ -38,6 +38,12 @@ struct WayState {
   // What the search is about, by the name that it has on this way; null: by none.
   const llvm::Value* object = nullptr;
 
+  // Backward over the try to get that lock: it was none, and before it nothing is known.
+  bool passes_failed(const llvm::Instruction& lock) {
+    if (failed != &lock) return false;
+    failed = nullptr;
+    return true;
+  }
   bool operator==(const WayState&) const = default;
 };
 
