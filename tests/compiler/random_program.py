@@ -1,7 +1,11 @@
 """Makes a C program with defined behaviour from a seed: functions that store to the arena, to locals
 and to globals in many ways, with commits in between.  It prints a checksum of all that it did."""
 
-import random
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import random_writer  # noqa: E402
 
 HEAD = """\
 #include <stdatomic.h>
@@ -49,50 +53,11 @@ int main(void) {
 """
 
 
-class Program:
-    def __init__(self, seed):
-        self.random = random.Random(seed)
-        self.lines = []
-        self.functions = []
-        self.depth = 0
-        self.names = 0
-        self.numbers = []  # variables that can be read
-        self.work = 1      # how often what is written now will run
-
-    def pick(self, *choices):
-        return self.random.choice(choices)
-
-    def name(self, prefix):
-        self.names += 1
-        return f"{prefix}{self.names}"
-
-    def emit(self, line):
-        self.lines.append("  " * (self.depth + 1) + line)
-
+class Program(random_writer.RandomWriter):
     # ------------------------------------------------------------------------- expressions
-
-    def number(self, depth=0):
-        kind = self.random.randrange(8 if depth < 2 else 4)
-        if kind == 0:
-            return f"{self.random.randrange(1, 1 << self.random.randrange(1, 31))}u"
-        if kind == 1:
-            return f"(u4){self.place()}"
-        if kind < 4:
-            return self.random.choice(self.numbers)
-        left, right = self.number(depth + 1), self.number(depth + 1)
-        if kind == 7:
-            return f"({left} {self.pick('<', '==', '>=')} {right} ? {left} : {right} + 1)"
-        operator = self.pick("+", "-", "*", "^", "&", "|", ">> 3 ^", "% 17u +")
-        return f"({left} {operator} {right})"
 
     def space(self):
         return self.pick("mapped", "mapped", "mapped", "(&shared_space)", "local", "chosen")
-
-    def index(self, bound):
-        if self.random.random() < 0.4:
-            return str(self.random.randrange(bound))
-        return f"({self.random.choice(self.numbers)} * {self.pick(1, 3, 7)}u + " \
-               f"{self.random.randrange(bound)}u) % {bound}u"
 
     def item(self):
         return f"{self.space()}->items[{self.index(64)}]"
@@ -107,15 +72,6 @@ class Program:
             lambda: "global_number")()
 
     # -------------------------------------------------------------------------- statements
-
-    def assignment(self):
-        self.emit(f"{self.place()} {self.pick('=', '=', '+=', '^=')} {self.number()};")
-
-    def item_init(self):
-        item = self.name("item")
-        self.emit(f"struct item *{item} = &{self.item()};")
-        for member in self.random.sample(["l", "i", "s", "c", "bytes[3]", "bytes[8]"], 4):
-            self.emit(f"{item}->{member} = {self.number()};")
 
     def copy(self):
         length = self.pick(1, 3, 8, 16, 24, 65, 200, f"{self.random.choice(self.numbers)} % 300u")
@@ -150,14 +106,6 @@ class Program:
 
     def commit(self):
         self.emit("collect();")
-
-    def condition(self):
-        self.emit(f"if ({self.number()} % {self.pick(2, 3, 7)}u == 0) {{")
-        self.block(1, 3)
-        if self.random.random() < 0.5:
-            self.emit("} else {")
-            self.block(1, 2)
-        self.emit("}")
 
     # A loop along the memory, as programs fill arrays.
     def fill(self):
@@ -242,5 +190,4 @@ def program(seed):
 
 
 if __name__ == "__main__":
-    import sys
     print(program(int(sys.argv[1])))

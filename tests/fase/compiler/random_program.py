@@ -2,7 +2,11 @@
 structure under locks, and call each other.  On crash_run_time.h it crashes everywhere; compiled as
 any other program, with -DPLAIN, it tells what is right."""
 
-import random
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
+import random_writer  # noqa: E402
 
 HEAD = """\
 #include <pthread.h>
@@ -39,53 +43,21 @@ static struct node *new_node(u8 value) {
 """
 
 
-class Program:
+class Program(random_writer.RandomWriter):
+    KINDS_OF_NUMBERS = 10
+    CONSTANT_INDICES = 0.6
+
     def __init__(self, seed):
-        self.random = random.Random(seed)
-        self.lines = []
-        self.functions = []
-        self.depth = 0
-        self.names = 0
-        self.numbers = []
-        self.work = 1
+        super().__init__(seed)
         self.locks = 0  # that the function has used
         self.is_section = False
 
-    def pick(self, *choices):
-        return self.random.choice(choices)
-
-    def name(self, prefix):
-        self.names += 1
-        return f"{prefix}{self.names}"
-
-    def emit(self, line):
-        self.lines.append("  " * (self.depth + 1) + line)
-
     # ------------------------------------------------------------------------- expressions
 
-    def number(self, depth=0):
-        kind = self.random.randrange(10 if depth < 2 else 4)
-        if kind == 0:
-            return f"{self.random.randrange(1, 1 << self.random.randrange(1, 31))}u"
-        if kind == 1:
-            return f"(u4){self.place()}"
-        if kind < 4:
-            return self.random.choice(self.numbers)
+    def own_number(self, kind, depth):
         if kind == 9:  # not in what may be called by what is resumed
             return "own_number" if self.is_section else "x"
-        if kind == 8:
-            return f"table[{self.number(depth + 1)} % 16u]"
-        left, right = self.number(depth + 1), self.number(depth + 1)
-        if kind == 7:
-            return f"({left} {self.pick('<', '==', '>=')} {right} ? {left} : {right} + 1)"
-        operator = self.pick("+", "-", "*", "^", "&", "|", ">> 3 ^", "% 17u +")
-        return f"({left} {operator} {right})"
-
-    def index(self, bound):
-        if self.random.random() < 0.6:
-            return str(self.random.randrange(bound))
-        return f"({self.random.choice(self.numbers)} * {self.pick(1, 3, 7)}u + " \
-               f"{self.random.randrange(bound)}u) % {bound}u"
+        return f"table[{self.number(depth + 1)} % 16u]"
 
     def item(self):
         return f"data->items[{self.index(16)}]"
@@ -101,15 +73,6 @@ class Program:
             lambda: self.pick("data->flag", "data->rest"))()
 
     # -------------------------------------------------------------------------- statements
-
-    def assignment(self):
-        self.emit(f"{self.place()} {self.pick('=', '=', '+=', '^=')} {self.number()};")
-
-    def item_init(self):
-        item = self.name("item")
-        self.emit(f"struct item *{item} = &{self.item()};")
-        for member in self.random.sample(["l", "i", "s", "c", "bytes[3]", "bytes[8]"], 4):
-            self.emit(f"{item}->{member} = {self.number()};")
 
     def real(self):
         self.emit(f"data->reals[{self.index(8)}] += {self.number()} * 0.5;")
@@ -212,14 +175,6 @@ class Program:
         self.locks += 1
         return f"&data->locks[{8 * len(self.functions) + self.locks}]"
 
-    def condition(self):
-        self.emit(f"if ({self.number()} % {self.pick(2, 3, 7)}u == 0) {{")
-        self.block(1, 3)
-        if self.random.random() < 0.5:
-            self.emit("} else {")
-            self.block(1, 2)
-        self.emit("}")
-
     def loop(self):
         turns = self.random.randrange(1, 6)
         if self.work * turns > 60:
@@ -289,5 +244,4 @@ class Program:
 
 
 if __name__ == "__main__":
-    import sys
     print(Program(int(sys.argv[1])).text())
