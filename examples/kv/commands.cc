@@ -1,5 +1,6 @@
 #include "commands.h"
 
+#include <limits>
 #include <unordered_map>
 
 #include "limits.h"
@@ -87,6 +88,21 @@ int64_t add_checked(int64_t a, int64_t b) {
     throw RequestError("ERR increment or decrement would overflow");
   }
   return sum;
+}
+
+int64_t decrement_argument(std::string_view text) {
+  const int64_t amount = integer_argument(text);
+  if (amount == std::numeric_limits<int64_t>::min()) {
+    throw RequestError("ERR decrement would overflow");
+  }
+  return amount;
+}
+
+void check_flush_options(const Call& call) {
+  const bool known =
+      call.size() == 1 || (call.size() == 2 && (equal_ignoring_case(call[1], "SYNC") ||
+                                                equal_ignoring_case(call[1], "ASYNC")));
+  if (!known) throw_syntax_error();
 }
 
 int64_t expiry_argument(std::string_view amount, int64_t unit_ms, int64_t base_ms,

@@ -66,6 +66,10 @@ int64_t integer_argument(std::string_view text);
 size_t count_argument(std::string_view text);  // not negative
 double double_argument(std::string_view text);
 int64_t add_checked(int64_t a, int64_t b);
+int64_t decrement_argument(std::string_view text);  // it can be negated
+
+// What may stand behind FLUSHALL and FLUSHDB, both of which do it at once.
+void check_flush_options(const Call& call);
 
 // Where an expiry `amount` units of unit_ms from base_ms lies; command is for the error's text.
 int64_t expiry_argument(std::string_view amount, int64_t unit_ms, int64_t base_ms,

@@ -71,10 +71,7 @@ void keys(Call& call) {
 void dbsize(Call& call) { call.reply.integer(static_cast<int64_t>(call.store.size())); }
 
 void flush(Call& call) {
-  const bool known =
-      call.size() == 1 || (call.size() == 2 && (equal_ignoring_case(call[1], "SYNC") ||
-                                                equal_ignoring_case(call[1], "ASYNC")));
-  if (!known) throw_syntax_error();
+  check_flush_options(call);
   call.store.clear();
   call.reply.ok();
 }

@@ -1,6 +1,5 @@
 // Strings.
 #include <charconv>
-#include <limits>
 
 #include "families.h"
 #include "set_options.h"
@@ -87,13 +86,7 @@ void incr(Call& call) { increment(call, 1); }
 void decr(Call& call) { increment(call, -1); }
 void incrby(Call& call) { increment(call, integer_argument(call[2])); }
 
-void decrby(Call& call) {
-  const int64_t amount = integer_argument(call[2]);
-  if (amount == std::numeric_limits<int64_t>::min()) {
-    throw RequestError("ERR decrement would overflow");
-  }
-  increment(call, -amount);
-}
+void decrby(Call& call) { increment(call, -decrement_argument(call[2])); }
 
 constexpr Command kCommands[] = {
     {"get", get, 2, false},      {"set", set, -3, true},       {"setnx", setnx, 3, true},
