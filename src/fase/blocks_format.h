@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -23,11 +24,13 @@ inline constexpr std::uint64_t kAreaBytesMin = 2 * kChunkBytes;
 inline constexpr std::uint64_t kAreaBytesMax = std::uint64_t{8} << 40;
 
 inline constexpr std::uint32_t kAreaVersion = 1;
-inline constexpr std::array<char, 8> kAreaMagic{'P', 'A', 'W', 'L', 'F', 'B', 'L', 'K'};
+// A word, which one store writes.
+inline constexpr std::uint64_t kAreaMagic =
+    std::bit_cast<std::uint64_t>(std::array<char, 8>{'P', 'A', 'W', 'L', 'F', 'B', 'L', 'K'});
 
 // A cache line, at the start of the area.
 struct AreaHeader {
-  std::array<char, 8> magic;
+  std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t reserved_1;
   std::uint64_t size_bytes_max;

@@ -34,9 +34,9 @@ Status ChunkTable::make(const BlocksArea& area, DirectMemory& memory) {
   header.version = kAreaVersion;
   header.size_bytes_max = area.size_bytes_max;
   header.chunks_end = first_chunk_of(chunks_of(area.size_bytes_max));
-  // A line moves as a whole, with what it has by then: whoever sees the magic sees the rest.
-  std::atomic_ref(header.magic).store(kAreaMagic, std::memory_order_release);
   memory.tell_stored(&header, sizeof header);
+  // A line moves as a whole, with what it has by then: whoever sees the magic sees the rest.
+  memory.store_word(header.magic, kAreaMagic);
   memory.flush(memory_at(area.address), sizeof header);
   memory.fence();
   return {};

@@ -34,7 +34,7 @@ def command(options, *program):
 def recover(options):
     """By the next program, by the group, by each file alone, or by one of them and then the group."""
     ways = [[], [FILES[0]], [FILES[1], FILES[0]]]
-    if not options.alone:
+    if not options.alone and os.path.exists(GROUP):  # not, when the kill hit the very first start
         ways.append([GROUP])
     for name in random.choice(ways):
         subprocess.run([options.pawl, "recover", name], check=True, stdout=subprocess.DEVNULL)
