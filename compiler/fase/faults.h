@@ -9,6 +9,7 @@
 //                          =objects    each cut asks for one object, whichever others need it
 //                          =live-ins   the first live-in of a region is not stored
 //                          =globals    what a variable held is not kept for resumed sections
+//                          =kept       the run-time is not told which variables frames hold
 //                          =notes      the run-time is told of no store
 //   -mllvm -pawl-fase-unverified       the verifier does not look
 #pragma once

@@ -73,6 +73,10 @@ llvm::FunctionCallee RunTime::register_functions() {
                  false);
 }
 
+llvm::FunctionCallee RunTime::keep() {
+  return declare("pawl_fase_keep", nothing(module_), {pointer(module_), pointer(module_)}, false);
+}
+
 llvm::FunctionCallee RunTime::use_scheme() {
   return declare("pawl_fase_use_scheme", nothing(module_), {u32(module_)}, false);
 }
@@ -100,6 +104,11 @@ llvm::StructType* RunTime::function_type() {
   llvm::Type* const address = pointer(module_);
   return llvm::StructType::get(module_.getContext(), {address, address, address, address, address,
                                                       u32(module_), u32(module_)});
+}
+
+llvm::StructType* RunTime::kept_type() {
+  llvm::Type* const address = pointer(module_);
+  return llvm::StructType::get(module_.getContext(), {address, u64(module_), address, address});
 }
 
 }  // namespace pawl::compiler::fase

@@ -16,6 +16,7 @@ constexpr std::uint64_t kSinkBytes = 4096;
 constexpr std::uint64_t kSlotBytes = 8;  // of live-ins
 
 constexpr llvm::StringLiteral kFunctionSection = "pawl_fase_functions";
+constexpr llvm::StringLiteral kKeptSection = "pawl_fase_kept";
 
 enum class RegionKind : std::uint16_t { kAtCut = 0, kAfterUnlock = 1, kAfterCall = 2 };
 
@@ -32,6 +33,7 @@ class RunTime {
   llvm::FunctionCallee volatile_load();
   llvm::FunctionCallee refuse();
   llvm::FunctionCallee register_functions();
+  llvm::FunctionCallee keep();
   llvm::FunctionCallee use_scheme();
   llvm::FunctionCallee undo();
 
@@ -40,9 +42,10 @@ class RunTime {
   void call_first(llvm::StringRef name, llvm::FunctionCallee call,
                   llvm::ArrayRef<llvm::Value*> constants);
 
-  // struct pawl_fase_region and struct pawl_fase_function.
+  // struct pawl_fase_region, struct pawl_fase_function and struct pawl_fase_kept.
   llvm::StructType* region_type();
   llvm::StructType* function_type();
+  llvm::StructType* kept_type();
 
  private:
   llvm::FunctionCallee declare(llvm::StringRef name, llvm::Type* result,

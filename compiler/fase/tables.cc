@@ -1,6 +1,10 @@
 #include "tables.h"
 
+#include <algorithm>
+
 #include "diagnostics.h"
+#include "faults.h"
+#include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
@@ -8,15 +12,23 @@
 namespace pawl::compiler::fase {
 namespace {
 
-constexpr llvm::StringLiteral kConstructor = "pawl_fase_register_functions";
 constexpr std::uint64_t kTableAlignment = 8;  // as an array's elements
 
-llvm::GlobalVariable* bound_of_section(llvm::Module& module, llvm::StringRef name,
+// Null, where no object of the program has such a section.
+llvm::GlobalVariable* bound_of_section(llvm::Module& module, const llvm::Twine& name,
                                        llvm::Type* type) {
   auto* bound = new llvm::GlobalVariable(module, type, /*isConstant=*/false,
-                                         llvm::GlobalValue::ExternalLinkage, nullptr, name);
+                                         llvm::GlobalValue::ExternalWeakLinkage, nullptr, name);
   bound->setVisibility(llvm::GlobalValue::HiddenVisibility);
   return bound;
+}
+
+// Before all constructors, of what the linker has gathered.
+void call_with_section(llvm::Module& module, RunTime& run_time, llvm::StringRef constructor,
+                       llvm::FunctionCallee call, llvm::StringRef section, llvm::Type* type) {
+  run_time.call_first(constructor, call,
+                      {bound_of_section(module, "__start_" + section, type),
+                       bound_of_section(module, "__stop_" + section, type)});
 }
 
 }  // namespace
@@ -61,6 +73,7 @@ void Tables::fill(const FunctionPlan& plan, llvm::Function* resume) {
     regions.push_back(llvm::ConstantStruct::get(
         run_time_.region_type(), {u32(region.line), u16(region.live_ins.bytes(layout)),
                                   u16(static_cast<std::uint16_t>(region.kind))}));
+    for (const GlobalValueRead& read : region.live_ins.globals) keep(read);
   }
   llvm::Constant* list = null;
   if (!regions.empty()) {
@@ -86,16 +99,44 @@ void Tables::fill(const FunctionPlan& plan, llvm::Function* resume) {
                                   u32(regions.size()), u32(result_bytes)}));
 }
 
+void Tables::keep(const GlobalValueRead& read) {
+  const llvm::DataLayout& layout = module_.getDataLayout();
+  llvm::APInt offset(layout.getIndexTypeSizeInBits(read.first->getType()), 0);
+  auto* variable = llvm::cast<llvm::GlobalVariable>(
+      read.first->stripAndAccumulateConstantOffsets(layout, offset, /*AllowNonInbounds=*/false));
+  // Of an array that is declared without a length its type tells nothing.
+  std::uint64_t& bytes = kept_[variable];
+  bytes = std::max({bytes, layout.getTypeAllocSize(variable->getValueType()).getFixedValue(),
+                    offset.getZExtValue() + layout.getTypeStoreSize(read.second).getFixedValue()});
+}
+
+llvm::GlobalVariable* Tables::kept_table(llvm::GlobalVariable& variable, std::uint64_t bytes) {
+  llvm::Type* const u64 = llvm::Type::getInt64Ty(module_.getContext());
+  llvm::Constant* entry = llvm::ConstantStruct::get(
+      run_time_.kept_type(),
+      {&variable, llvm::ConstantInt::get(u64, bytes),
+       text(llvm::demangle(variable.getName().str())), text(module_.getSourceFileName())});
+  auto* table = new llvm::GlobalVariable(module_, entry->getType(), /*isConstant=*/false,
+                                         llvm::GlobalValue::InternalLinkage, entry,
+                                         "pawl_fase_kept." + variable.getName());
+  table->setSection(kKeptSection);
+  table->setAlignment(llvm::Align(kTableAlignment));
+  return table;
+}
+
 void Tables::register_all() {
   if (tables_.empty()) return;
-  const std::string section = kFunctionSection.str();
-  llvm::Type* const table = run_time_.function_type();
-  run_time_.call_first(kConstructor, run_time_.register_functions(),
-                       {bound_of_section(module_, "__start_" + section, table),
-                        bound_of_section(module_, "__stop_" + section, table)});
-  llvm::SmallVector<llvm::GlobalValue*> kept;
-  for (const auto& [function, variable] : tables_) kept.push_back(variable);
-  llvm::appendToUsed(module_, kept);
+  llvm::SmallVector<llvm::GlobalValue*> gathered;
+  for (const auto& [function, variable] : tables_) gathered.push_back(variable);
+  if (!has_fault("kept")) {
+    for (const auto& [variable, bytes] : kept_) gathered.push_back(kept_table(*variable, bytes));
+  }
+  llvm::appendToUsed(module_, gathered);
+  // The last one may already recover.
+  call_with_section(module_, run_time_, "pawl_fase_keep_variables", run_time_.keep(), kKeptSection,
+                    run_time_.kept_type());
+  call_with_section(module_, run_time_, "pawl_fase_register_functions",
+                    run_time_.register_functions(), kFunctionSection, run_time_.function_type());
 }
 
 }  // namespace pawl::compiler::fase

@@ -18,16 +18,22 @@ class Tables {
   // Fills the function's in; `resume` is null where it has no regions.
   void fill(const FunctionPlan& plan, llvm::Function* resume);
 
-  // A constructor of the module that registers them all, if there are any.
+  // Constructors of the module that register all of the program's, and the variables that frames
+  // hold, if the module has any.
   void register_all();
 
   // A string of the program's.
   llvm::Constant* text(llvm::StringRef text);
 
  private:
+  // What stands in a frame of the module is the variable's contents: no section may change it.
+  void keep(const GlobalValueRead& read);
+  llvm::GlobalVariable* kept_table(llvm::GlobalVariable& variable, std::uint64_t bytes);
+
   llvm::Module& module_;
   RunTime& run_time_;
   llvm::MapVector<llvm::Function*, llvm::GlobalVariable*> tables_;
+  llvm::MapVector<llvm::GlobalVariable*, std::uint64_t> kept_;  // and how many bytes it has
 };
 
 }  // namespace pawl::compiler::fase

@@ -36,12 +36,14 @@ enum GuardMark : unsigned {
 
 // What a variable of the program holds is in each frame behind which it is read, and there the
 // resume form reads it.  It must be asked for only where the caller's frame may be the last one.
-bool is_in_frames(const llvm::Instruction& instruction, const Access& access,
-                  const ModuleFacts& facts) {
+const llvm::GlobalVariable* kept_variable(const llvm::Instruction& instruction,
+                                          const Access& access, const ModuleFacts& facts) {
   const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
-  if (load == nullptr || !load->isSimple()) return false;
+  if (load == nullptr || !load->isSimple()) return nullptr;
   const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(object_of(access.pointer));
-  return variable != nullptr && !variable->isThreadLocal() && facts.is_kept(*variable);
+  const bool is_kept =
+      variable != nullptr && !variable->isThreadLocal() && facts.is_kept(*variable);
+  return is_kept ? variable : nullptr;
 }
 
 class GuardSearch {
@@ -52,7 +54,7 @@ class GuardSearch {
         access_(access),
         object_(object_of(access.pointer)),
         is_load_(is_load),
-        is_in_frames_(is_load && is_in_frames(instruction, access, scene.facts)) {}
+        kept_(is_load ? kept_variable(instruction, access, scene.facts) : nullptr) {}
 
   bool at(const llvm::Instruction& instruction, WayState& way) {
     if (is_open_) return false;
@@ -60,7 +62,7 @@ class GuardSearch {
       case AbiCall::kVolatileLoad: {
         const auto& call = llvm::cast<llvm::CallBase>(instruction);
         constexpr unsigned kAt = 2;
-        if (is_in_frames_ && is_never_persistent(call.getArgOperand(kAt))) return false;
+        if (kept_ != nullptr && is_never_persistent(call.getArgOperand(kAt))) return begins(way);
         if (is_load_ && way.mark == kUnmarked && object_of(call.getArgOperand(kAt)) == object_) {
           return false;
         }
@@ -92,7 +94,7 @@ class GuardSearch {
     return in_window(from, to, access_.pointer) != std::optional(true);
   }
   void end(const llvm::BasicBlock&, const WayState& way) {
-    is_open_ |= !is_in_frames_ && (way.mark & kArmed) != 0;
+    is_open_ |= !is_in_frames() && (way.mark & kArmed) != 0;
     is_open_ |= scene_.facts.may_enter_inside(scene_.function);
   }
 
@@ -102,8 +104,9 @@ class GuardSearch {
   static const llvm::Instruction* behind(const llvm::Instruction& instruction) {
     return instruction.isTerminator() ? &instruction : instruction.getNextNode();
   }
+  bool is_in_frames() const { return kept_ != nullptr && scene_.facts.is_told(*kept_); }
   bool begins(const WayState& way) {
-    is_open_ |= !is_in_frames_ && (way.mark & kArmed) != 0;
+    is_open_ |= !is_in_frames() && (way.mark & kArmed) != 0;
     return false;
   }
 
@@ -111,7 +114,7 @@ class GuardSearch {
   const Access& access_;
   const llvm::Value* object_;
   const bool is_load_;
-  const bool is_in_frames_;
+  const llvm::GlobalVariable* const kept_;  // what frames may hold; null: it is nothing such
   bool is_open_ = false;
 };
 
@@ -150,6 +153,25 @@ namespace {
 
 constexpr unsigned kUsesMax = 64;
 
+// True of the stack's memory that is only stored to and logged.
+bool is_for_frames_only(const llvm::Value& pointer) {
+  const auto* buffer = llvm::dyn_cast<llvm::AllocaInst>(object_of(&pointer));
+  if (buffer == nullptr) return false;
+  llvm::SmallVector<const llvm::Value*, 16> addresses{buffer};
+  for (unsigned i = 0; i < addresses.size(); ++i) {
+    for (const llvm::User* user : addresses[i]->users()) {
+      const auto* store = llvm::dyn_cast<llvm::StoreInst>(user);
+      if (llvm::isa<llvm::GetElementPtrInst>(user)) {
+        addresses.push_back(user);
+      } else if (store != nullptr ? store->getValueOperand() == addresses[i]
+                                  : !frame_of(*llvm::cast<llvm::Instruction>(user)).has_value()) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
 // True of what is read of a variable of the program to be stored into such again, and for nothing
 // else: in recovery it reads what is there, and what it stores goes nowhere.
 bool stays_volatile(const llvm::Instruction& instruction, const Access& read) {
@@ -163,9 +185,9 @@ bool stays_volatile(const llvm::Instruction& instruction, const Access& read) {
       const auto* of = llvm::cast<llvm::Instruction>(user);
       if (llvm::isa<llvm::StoreInst>(of)) {
         const Accesses written = writes(*of);
-        const bool is_volatile = written.size() == 1 && is_never_persistent(written[0].pointer) &&
-                                 of->getOperand(0) == values[i];
-        if (!is_volatile) return false;
+        const bool is_volatile = written.size() == 1 && is_never_persistent(written[0].pointer);
+        const bool is_value = of->getOperand(0) == values[i];
+        if (!is_value || !(is_volatile || is_for_frames_only(*of->getOperand(1)))) return false;
       } else if (llvm::isa<llvm::BinaryOperator, llvm::CastInst, llvm::UnaryOperator, llvm::CmpInst,
                            llvm::SelectInst, llvm::FreezeInst, llvm::PHINode>(of)) {
         if (!llvm::is_contained(values, of)) values.push_back(of);
@@ -182,7 +204,8 @@ bool stays_volatile(const llvm::Instruction& instruction, const Access& read) {
 void check_resumed(const FunctionScene& scene) {
   for (const llvm::Instruction& instruction : llvm::instructions(scene.function)) {
     for (const Access& read : reads(instruction)) {
-      if (read.pointer == nullptr || !is_in_frames(instruction, read, scene.facts)) continue;
+      if (read.pointer == nullptr || kept_variable(instruction, read, scene.facts) == nullptr)
+        continue;
       report(instruction, 'e',
              "a resume form reads a variable of the program (" + name_of(instruction) +
                  "), and not its frame");
@@ -201,6 +224,7 @@ void check_guards(const FunctionScene& scene) {
       GuardSearch search(scene, instruction, read, /*is_load=*/true);
       scene.backward(instruction, search);
       if (!search.is_open()) continue;
+      llvm::errs() << instruction << "\n";
       report(instruction, 'e',
              "volatile memory may be read here (" + name_of(instruction) +
                  ") in a section that has a frame, and the run-time is not asked");
@@ -213,6 +237,7 @@ void check_guards(const FunctionScene& scene) {
       GuardSearch search(scene, instruction, write, /*is_load=*/false);
       scene.backward(instruction, search);
       if (!search.is_open()) continue;
+      llvm::errs() << instruction << "\n";
       report(instruction, 'e',
              "volatile memory may be written here (" + name_of(instruction) +
                  ") in recovery, and the run-time is not asked where");

@@ -56,7 +56,8 @@ void check_frame(const FunctionScene& scene, const Frame& frame) {
 }
 
 // All that the resume form loads for the region was stored so.
-void check_loads(const Frame& frame, const Table& table, std::uint64_t region) {
+void check_loads(const Frame& frame, const Table& table, std::uint64_t region,
+                 const ModuleFacts& facts) {
   if (table.resume == nullptr || table.resume->isDeclaration()) {
     report(*frame.call, 'c', "no function resumes the region that is logged here");
     return;
@@ -75,7 +76,7 @@ void check_loads(const Frame& frame, const Table& table, std::uint64_t region) {
     }
   }
   if (const std::optional<std::string> difference =
-          find_difference(frame, *table.resume, region, logged)) {
+          find_difference(frame, *table.resume, region, logged, facts)) {
     report(*frame.call, 'c', "the resume form of this region goes on otherwise: " + *difference);
   }
 }
@@ -91,7 +92,7 @@ void check_live_ins(const FunctionScene& scene) {
     const auto* number = llvm::dyn_cast<llvm::ConstantInt>(frame->region);
     if (table == nullptr || number == nullptr) continue;
     if (number->getZExtValue() >= table->regions.size()) continue;
-    check_loads(*frame, *table, number->getZExtValue());
+    check_loads(*frame, *table, number->getZExtValue(), scene.facts);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DataLayout.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Operator.h"
 #include "llvm/Support/raw_ostream.h"
@@ -106,14 +107,15 @@ struct Pair {
 class Lockstep {
  public:
   Lockstep(const Frame& frame, const llvm::Function& resume, std::uint64_t region,
-           const Slots& logged)
-      : frame_(frame), resume_(resume), region_(region), logged_(logged) {}
+           const Slots& logged, const ModuleFacts& facts)
+      : frame_(frame), resume_(resume), region_(region), logged_(logged), facts_(facts) {}
 
   std::optional<std::string> run() {
     Pair first;
     first.function.at = beginning();
     if (first.function.at == nullptr) return std::nullopt;
     first.resume.at = &resume_.getEntryBlock().front();
+    know_ways_to_frame(first);
     open_.push_back(std::move(first));
     while (!open_.empty() && !difference_.has_value() && steps_ < kLockstepStepsMax) {
       Pair pair = std::move(open_.back());
@@ -135,6 +137,24 @@ class Lockstep {
     return at == nullptr ? nullptr : at->getNextNode();
   }
 
+  // The conditions of branches behind which the frame lies: where its values were stored they may
+  // stand as constants, and so the resume form may go one way only.
+  void know_ways_to_frame(Pair& pair) {
+    const llvm::BasicBlock& block = *frame_.call->getParent();
+    const llvm::DominatorTree tree(const_cast<llvm::Function&>(*block.getParent()));
+    for (const llvm::DomTreeNode* node = tree.getNode(&block); node != nullptr;
+         node = node->getIDom()) {
+      const llvm::BasicBlock* before = node->getBlock()->getSinglePredecessor();
+      if (before == nullptr) continue;
+      const auto* branch = llvm::dyn_cast<llvm::BranchInst>(before->getTerminator());
+      if (branch == nullptr || branch->isUnconditional()) continue;
+      const auto [condition, value] =
+          plain(term_of(branch->getCondition(), pair.function, /*is_resume=*/false));
+      const bool is_true = branch->getSuccessor(0) == node->getBlock();
+      if (terms_.is_known(condition)) pair.decided.try_emplace(condition, is_true == value);
+    }
+  }
+
   unsigned term_of(const llvm::Value* value, Side& side, bool is_resume, unsigned depth = 0) {
     if (const auto found = side.values.find(value); found != side.values.end()) {
       return found->second;
@@ -151,7 +171,7 @@ class Lockstep {
     const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
     const bool is_old = !is_resume && depth < kTermDepthMax;
     if (is_old && is_logged(value)) {
-      made = terms_.make({.kind = Term::Kind::kLogged, .value = value});
+      made = logged(value);
     } else if (is_old && instruction != nullptr && is_pure(*instruction)) {
       // Computed before the region began, and anew in the resume form.
       made = operation(*instruction, side, is_resume, depth + 1);
@@ -315,6 +335,10 @@ class Lockstep {
       side.values[&at] = terms_.make({});
       return;
     }
+    if (!is_resume && kept(*load) != nullptr) {
+      side.values[&at] = logged(load);
+      return;
+    }
     // Between two effects memory does not change.
     const unsigned address = term_of(load->getPointerOperand(), side, is_resume);
     std::string operation = "load";
@@ -325,9 +349,28 @@ class Lockstep {
                                     .operands = {address}});
   }
 
+  // What a variable of the program holds is the same wherever it is loaded; the first slot that has
+  // it names it.  Null: it is in none.
+  const llvm::Value* kept(const llvm::LoadInst& load) const {
+    const auto* variable =
+        llvm::dyn_cast<llvm::GlobalVariable>(object_of(load.getPointerOperand()));
+    if (variable == nullptr || !facts_.is_told(*variable)) return nullptr;
+    for (const auto& [offset, slot] : logged_) {
+      const auto* stored = llvm::dyn_cast_or_null<llvm::LoadInst>(slot.value);
+      if (slot.type != nullptr && stored != nullptr && stored->getType() == load.getType() &&
+          stored->getPointerOperand() == load.getPointerOperand()) {
+        return stored;
+      }
+    }
+    return nullptr;
+  }
+
   unsigned logged(const llvm::Value* value) {
     const bool is_constant = llvm::isa<llvm::Constant>(value);
     if (llvm::isa<llvm::UndefValue, llvm::ConstantExpr>(value)) return terms_.make({});
+    if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(value)) {
+      if (const llvm::Value* same = kept(*load)) value = same;
+    }
     return terms_.make(
         {.kind = is_constant ? Term::Kind::kConstant : Term::Kind::kLogged, .value = value});
   }
@@ -406,6 +449,7 @@ class Lockstep {
   const llvm::Function& resume_;
   const std::uint64_t region_;
   const Slots& logged_;
+  const ModuleFacts& facts_;
   Terms terms_;
   std::vector<Pair> open_;
   std::set<std::pair<const llvm::Instruction*, const llvm::Instruction*>> known_;
@@ -416,10 +460,11 @@ class Lockstep {
 }  // namespace
 
 std::optional<std::string> find_difference(const Frame& frame, const llvm::Function& resume,
-                                           std::uint64_t region, const Slots& logged) {
+                                           std::uint64_t region, const Slots& logged,
+                                           const ModuleFacts& facts) {
   // Frames of the resume form itself are copies of the function's.
   if (frame.call->getFunction() == &resume) return std::nullopt;
-  return Lockstep(frame, resume, region, logged).run();
+  return Lockstep(frame, resume, region, logged, facts).run();
 }
 
 }  // namespace pawl::compiler::fase_verifier

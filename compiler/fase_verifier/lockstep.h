@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "module_facts.h"
 #include "slots.h"
 
 namespace pawl::compiler::fase_verifier {
@@ -16,6 +17,7 @@ constexpr unsigned kLockstepStepsMax = 20'000;
 // optimisation has given the two another form, the way is left: so this finds mistakes, and proves
 // nothing.
 std::optional<std::string> find_difference(const Frame& frame, const llvm::Function& resume,
-                                           std::uint64_t region, const Slots& logged);
+                                           std::uint64_t region, const Slots& logged,
+                                           const ModuleFacts& facts);
 
 }  // namespace pawl::compiler::fase_verifier

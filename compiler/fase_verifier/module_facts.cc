@@ -12,6 +12,7 @@ namespace pawl::compiler::fase_verifier {
 namespace {
 
 constexpr llvm::StringLiteral kSection = "pawl_fase_functions";
+constexpr llvm::StringLiteral kKeptSection = "pawl_fase_kept";
 
 std::uint64_t number(const llvm::Constant* constant) {
   const auto* integer = llvm::dyn_cast_or_null<llvm::ConstantInt>(constant);
@@ -55,6 +56,7 @@ ModuleFacts::ModuleFacts(llvm::Module& module) : module_(module) {
   find_tables();
   find_quiet();
   find_sections();
+  find_told_of();
   find_changed();
 }
 
@@ -232,6 +234,19 @@ void ModuleFacts::find_sections() {
   }
 }
 
+void ModuleFacts::find_told_of() {
+  for (const llvm::GlobalVariable& entry : module_.globals()) {
+    if (entry.getSection() != kKeptSection || !entry.hasInitializer()) continue;
+    const llvm::Constant& fields = *entry.getInitializer();
+    const auto* variable =
+        llvm::dyn_cast<llvm::GlobalVariable>(fields.getAggregateElement(0u)->stripPointerCasts());
+    if (variable == nullptr) continue;
+    const llvm::DataLayout& layout = module_.getDataLayout();
+    const std::uint64_t whole = layout.getTypeAllocSize(variable->getValueType()).getFixedValue();
+    if (number(fields.getAggregateElement(1u)) >= whole) told_of_.insert(variable);
+  }
+}
+
 void ModuleFacts::find_changed() {
   for (const llvm::Function& function : module_) {
     if (resumed_by(function) != nullptr) continue;
@@ -239,7 +254,7 @@ void ModuleFacts::find_changed() {
       for (const Access& write : writes(instruction)) {
         if (write.pointer == nullptr) continue;
         const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(object_of(write.pointer));
-        if (variable == nullptr || !is_kept(*variable)) continue;
+        if (variable == nullptr || changed_.contains(variable)) continue;
         if (may_be_inside(instruction)) changed_.insert(variable);
       }
     }

@@ -42,6 +42,8 @@ class ModuleFacts {
   bool may_be_inside(const llvm::Instruction& instruction) const;
   // No section of the module changes the variable, so that frames can hold what it holds.
   bool is_kept(const llvm::GlobalVariable& variable) const { return !changed_.contains(&variable); }
+  // The run-time is told that they do, and refuses the sections of other modules that change it.
+  bool is_told(const llvm::GlobalVariable& variable) const { return told_of_.contains(&variable); }
   // A call of it begins no region.
   bool is_quiet(const llvm::Function& function) const { return quiet_.contains(&function); }
 
@@ -51,6 +53,7 @@ class ModuleFacts {
   void find_tables();
   void find_quiet();
   void find_sections();
+  void find_told_of();
   void find_changed();
   bool search_inside(const llvm::Instruction& instruction, bool enters_inside) const;
 
@@ -60,6 +63,7 @@ class ModuleFacts {
   llvm::DenseSet<const llvm::Function*> quiet_;
   llvm::DenseSet<const llvm::Function*> entered_inside_;
   llvm::DenseSet<const llvm::Function*> left_inside_;    // though it was not entered so
+  llvm::DenseSet<const llvm::GlobalVariable*> told_of_;  // in the module's table of what is kept
   llvm::DenseSet<const llvm::GlobalVariable*> changed_;  // by sections
   mutable llvm::DenseMap<const llvm::Function*, BackEdges> back_edges_;
 };

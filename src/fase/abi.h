@@ -59,6 +59,20 @@ struct pawl_fase_function {
 void pawl_fase_register(const struct pawl_fase_function* begin,
                         const struct pawl_fase_function* end);
 
+/* A variable of the program that sections of an object read behind their frames: what it holds is
+ * in the frames.  In the section "pawl_fase_kept" of the object. */
+struct pawl_fase_kept {
+  const void* address;
+  uint64_t size_bytes;
+  const char* name;
+  const char* source; /* the object's */
+};
+
+/* Called as pawl_fase_register(), and before it.  A FASE that changes one of them is refused, as by
+ * pawl_fase_refuse(), but also when it has no frame: others that were interrupted with it would not
+ * see the change when they are resumed. */
+void pawl_fase_keep(const struct pawl_fase_kept* begin, const struct pawl_fase_kept* end);
+
 /* Which scheme the object was compiled for: called by a constructor of each, before a file is
  * opened. Where nobody calls it is iDO. */
 #define PAWL_FASE_SCHEME_IDO 0u
@@ -96,7 +110,8 @@ void pawl_fase_stored(const void* at, size_t bytes);
  * return. Ignored outside of the window. */
 void pawl_fase_undo(const void* at, size_t bytes);
 
-/* For addresses outside of the window only.  Where to store: `at`; but in recovery, where the dead
+/* For addresses outside of the window only.  Where to store: `at`, which is refused if variables
+ * are kept there (pawl_fase_keep()); but in recovery, where the dead
  * process's own memory is no more, a place that nobody reads, of bytes_max at most. */
 #define PAWL_FASE_SINK_BYTES 4096
 void* pawl_fase_volatile_target(void* at, size_t bytes);

@@ -76,6 +76,12 @@ void Program::add(const pawl_fase_function* begin, const pawl_fase_function* end
   });
 }
 
+void Program::keep(const pawl_fase_kept* begin, const pawl_fase_kept* end) {
+  if (begin == kept_begin_) return;
+  kept_begin_ = begin;
+  kept_variables_.add(begin, end);
+}
+
 void Program::use(Scheme scheme) {
   if (scheme_ != Scheme::ido && scheme_ != scheme) has_other_scheme_ = true;
   scheme_ = scheme;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fase/abi.h"
+#include "fase/kept_variables.h"
 #include "fase/scheme.h"
 #include "medium/status.h"
 
@@ -20,6 +21,10 @@ class Program {
 
   // Calls with what is known do nothing.
   void add(const pawl_fase_function* begin, const pawl_fase_function* end);
+
+  // The same, of variables that frames hold.
+  void keep(const pawl_fase_kept* begin, const pawl_fase_kept* end);
+  const KeptVariables& kept_variables() const { return kept_variables_; }
 
   // Of one of its objects; where none says so it is iDO.
   void use(Scheme scheme);
@@ -50,6 +55,8 @@ class Program {
   const pawl_fase_function* begin_ = nullptr;
   const pawl_fase_function* end_ = nullptr;
   bool has_other_table_ = false;
+  const pawl_fase_kept* kept_begin_ = nullptr;
+  KeptVariables kept_variables_;
   Scheme scheme_ = Scheme::ido;
   bool has_other_scheme_ = false;
   std::vector<const pawl_fase_function*> by_address_;

@@ -1,6 +1,7 @@
 // What compiled code calls about its regions and about memory.
 
 #include <cerrno>
+#include <string>
 
 #include "fase/abi.h"
 #include "fase/program.h"
@@ -15,6 +16,13 @@ using pawl::fase::Program;
 using pawl::fase::RecoveredFase;
 using pawl::fase::Thread;
 
+void refuse_change(Thread& thread, const pawl_fase_kept& kept) {
+  const std::string what =
+      "a change of '" + std::string(kept.name) + "', which sections of " + kept.source +
+      " read (have the changes and the reads in one source file, or the variable in the file),";
+  thread.refuse(nullptr, 0, what.c_str(), true);
+}
+
 }  // namespace
 
 extern "C" {
@@ -23,6 +31,11 @@ PAWL_PUBLIC void pawl_fase_register(const struct pawl_fase_function* begin,
                                     const struct pawl_fase_function* end) {
   Program::own().add(begin, end);
   pawl::fase::recover_by_order();
+}
+
+PAWL_PUBLIC void pawl_fase_keep(const struct pawl_fase_kept* begin,
+                                const struct pawl_fase_kept* end) {
+  Program::own().keep(begin, end);
 }
 
 PAWL_PUBLIC void pawl_fase_use_scheme(uint32_t scheme) {
@@ -63,6 +76,9 @@ PAWL_PUBLIC void pawl_fase_stored(const void* at, size_t bytes) {
 PAWL_PUBLIC void* pawl_fase_volatile_target(void* at, size_t bytes) {
   if (pawl::fase::is_in_window(at)) return at;
   Thread& thread = Thread::current();
+  if (const pawl_fase_kept* const kept = Program::own().kept_variables().find(at, bytes)) {
+    refuse_change(thread, *kept);
+  }
   if (RecoveredFase* const recovered = thread.recovered()) return recovered->sink(bytes);
   return thread.is_rehearsing() ? thread.rehearsal()->sink(bytes) : at;
 }

@@ -228,6 +228,10 @@ int pawl_fase_set_root(void* fase, void* root) {
   return 0;
 }
 
+void pawl_fase_keep(const struct pawl_fase_kept* begin, const struct pawl_fase_kept* end) {
+  (void)begin, (void)end;
+}
+
 void* pawl_fase_volatile_target(void* at, size_t bytes) {
   static char sink[PAWL_FASE_SINK_BYTES];
   (void)bytes;

@@ -12,7 +12,7 @@ struct actions {
 };
 struct data {
   pthread_mutex_t lock;
-  long values[16];
+  long values[20];
   unsigned char code[16];
 };
 
@@ -123,10 +123,57 @@ __attribute__((noinline)) long sum_of(struct data* data, int number, ...) {
   return sum;
 }
 
+__attribute__((noinline)) static long added(struct data* data, long value) {
+  data->values[19] += value;
+  return data->values[19];
+}
+
+/* What a variable of the program holds decides behind a call which function is called next. */
+__attribute__((noinline)) static long choose_by_setting(struct data* data, long value) {
+  pthread_mutex_lock(&data->lock);
+  const unsigned setting = own_number;
+  long sum = added(data, value);
+  if (own_number % 3 == 0) {
+    sum += added(data, sum);
+  } else {
+    data->values[15] += sum;
+    sum -= added(data, sum ^ setting);
+  }
+  data->values[16] = sum;
+  pthread_mutex_unlock(&data->lock);
+  return sum;
+}
+
+/* Which way was taken is known where a region begins, and asked for again in later ones. */
+__attribute__((noinline)) static void choose_again(struct data* data, long value) {
+  pthread_mutex_lock(&data->lock);
+  const int is_odd = value & 1;
+  for (int turn = 0; turn < 3; ++turn) {
+    data->values[17] ^= value + turn;
+    if (is_odd) {
+      data->values[18] += data->values[17];
+    } else {
+      data->values[17] += data->values[18] + 1;
+    }
+  }
+  pthread_mutex_unlock(&data->lock);
+}
+
+/* What a volatile counter held waits in a frame to be counted on. */
+static unsigned counted;
+__attribute__((noinline)) static void count_around_call(struct data* data, long value) {
+  pthread_mutex_lock(&data->lock);
+  data->values[18] ^= value;
+  const unsigned before = counted;
+  added(data, value);
+  counted = before + 1;
+  pthread_mutex_unlock(&data->lock);
+}
+
 void operation(unsigned number) {
   struct data* const data = the_data();
   const long value = (number * 7919) % 101;
-  switch (number % 5) {
+  switch (number % 8) {
     case 0:
       call_all(data, value);
       break;
@@ -142,7 +189,16 @@ void operation(unsigned number) {
     case 4:
       sum_of(data, 3, value, 2L, 3L);
       break;
+    case 5:
+      choose_by_setting(data, value);
+      break;
+    case 6:
+      choose_again(data, value);
+      break;
+    case 7:
+      count_around_call(data, value);
+      break;
   }
 }
 
-int main(void) { return run_operations(48); }
+int main(void) { return run_operations(80); }

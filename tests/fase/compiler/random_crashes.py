@@ -19,9 +19,11 @@ def main():
     for seed in range(first, first + count):
         level = LEVELS[seed % len(LEVELS)]
         with tempfile.TemporaryDirectory() as work:
-            program = pathlib.Path(work, "program.c")
-            program.write_text(random_program.Program(seed).text())
-            result = subprocess.run([here / "check_crashes.sh", plugin, source, level, compiler, program],
+            files = []
+            for number, text in enumerate(random_program.Program(seed).sources()):
+                files.append(pathlib.Path(work, f"program_{number}.c"))
+                files[-1].write_text(text)
+            result = subprocess.run([here / "check_crashes.sh", plugin, source, level, compiler, *files],
                                     capture_output=True, text=True, timeout=300)
         if result.returncode != 0:
             sys.exit(f"seed {seed} at {level}:\n{result.stdout}{result.stderr}")

@@ -1,6 +1,6 @@
 """Makes a C program with defined behaviour from a seed: functions that read and write a persistent
 structure under locks, and call each other.  On crash_run_time.h it crashes everywhere; compiled as
-any other program, with -DPLAIN, it tells what is right."""
+any other program, with -DPLAIN, it tells what is right.  Some are of two source files."""
 
 import os
 import sys
@@ -13,17 +13,29 @@ HEAD = """\
 #include <string.h>
 #include "crash_run_time.h"
 
+#ifdef PLAIN /* where a spin lock of zeros is taken, and a released lock is not as it was */
+#define pthread_rwlock_wrlock(lock) ((void)(lock), 0)
+#define pthread_rwlock_trywrlock(lock) ((void)(lock), 0)
+#define pthread_rwlock_rdlock(lock) ((void)(lock), 0)
+#define pthread_rwlock_tryrdlock(lock) ((void)(lock), 0)
+#define pthread_rwlock_unlock(lock) ((void)(lock), 0)
+#define pthread_spin_lock(lock) ((void)(lock), 0)
+#define pthread_spin_trylock(lock) ((void)(lock), 0)
+#define pthread_spin_unlock(lock) ((void)(lock), 0)
+#endif
+
 typedef unsigned char u1;
 typedef unsigned short u2;
 typedef unsigned int u4;
 typedef unsigned long u8;
 struct item { u8 l; u4 i; u2 s; u1 c; u1 bytes[9]; };
+struct pair { u8 l; u4 i; };
 struct node { u8 value; struct node *next; u4 more[3]; };
 enum { kItems = 16, kInts = 64, kBytes = 512, kLocks = 96 };
 struct data {
   struct item items[kItems]; u4 ints[kInts]; u1 bytes[kBytes]; u8 words[32]; double reals[8];
   struct node *list; u4 flag : 3, rest : 20;
-  pthread_mutex_t locks[kLocks];
+  pthread_mutex_t mutexes[kLocks]; pthread_rwlock_t rwlocks[kLocks]; pthread_spinlock_t spins[kLocks];
 };
 
 static struct data *const data = (struct data *)ARENA;
@@ -40,7 +52,36 @@ static struct node *new_node(u8 value) {
   node->value = value;
   return node;
 }
+
+static __attribute__((noinline)) struct pair made_pair(u8 number) {
+  data->words[3] += number;
+  return (struct pair){number * 3, (u4)data->words[3] ^ 5};
+}
+static __attribute__((noinline)) u4 added_pair(struct pair pair) {
+  data->words[4] += pair.l;
+  return data->ints[3] += pair.i;
+}
+static __attribute__((noinline)) u4 added_item(struct item item, u4 more) {
+  data->items[more % kItems].l ^= item.l;
+  return data->ints[5] += item.i + item.bytes[more % 9u];
+}
 """
+
+
+LOCKS_OF_FUNCTION_MAX = 6
+KINDS_OF_LOCKS = [("mutex", "mutexes", "lock", "trylock"), ("rwlock", "rwlocks", "wrlock", "trywrlock"),
+                  ("rwlock", "rwlocks", "rdlock", "tryrdlock"), ("spin", "spins", "lock", "trylock")]
+
+
+class Lock:
+    """How one is taken, tried for and released."""
+
+    def __init__(self, kind, index):
+        name, array, takes, tries = kind
+        at = f"&data->{array}[{index}]"
+        self.takes = f"pthread_{name}_{takes}({at})"
+        self.tries = f"pthread_{name}_{tries}({at})"
+        self.releases = f"pthread_{name}_unlock({at})"
 
 
 class Program(random_writer.RandomWriter):
@@ -51,6 +92,7 @@ class Program(random_writer.RandomWriter):
         super().__init__(seed)
         self.locks = 0  # that the function has used
         self.is_section = False
+        self.is_in_two_files = self.pick(False, True)
 
     # ------------------------------------------------------------------------- expressions
 
@@ -131,6 +173,13 @@ class Program(random_writer.RandomWriter):
         if self.random.random() < 0.3:
             self.emit(f"if ({self.number()} % 2u) {results[0]}[0] = 7;")
 
+    def by_value(self):
+        pair = self.name("pair")
+        self.pick(
+            lambda: self.emit(f"struct pair {pair} = made_pair({self.number()}); x += (u4){pair}.l ^ {pair}.i;"),
+            lambda: self.emit(f"x += added_pair((struct pair){{{self.number()}, {self.number()}}});"),
+            lambda: self.emit(f"x += added_item({self.item()}, {self.number()});"))()
+
     def call(self):
         if self.functions and self.work < 30:
             function = self.random.choice(self.functions)
@@ -145,35 +194,40 @@ class Program(random_writer.RandomWriter):
         first = self.new_lock()
         if first is None:
             return self.assignment()
-        kind = self.random.randrange(3)
-        self.emit(f"pthread_mutex_lock({first});")
+        kind = self.random.randrange(4)
+        if kind == 3:  # if it is to be had, which it is
+            self.emit(f"if ({first.tries} == 0) {{")
+            self.block(1, 2)
+            self.emit(f"{first.releases}; }} else x++;")
+            return
+        self.emit(f"{first.takes};")
         if kind == 0:  # one after the other
             self.block(1, 3)
-            self.emit(f"pthread_mutex_unlock({first});")
+            self.emit(f"{first.releases};")
         elif kind == 1:  # crosswise
             second = self.new_lock()
             if second is None:
-                self.emit(f"pthread_mutex_unlock({first});")
+                self.emit(f"{first.releases};")
                 return
             self.block(0, 2)
-            self.emit(f"pthread_mutex_lock({second});")
+            self.emit(f"{second.takes};")
             self.block(0, 2)
-            self.emit(f"pthread_mutex_unlock({first});")
+            self.emit(f"{first.releases};")
             self.block(0, 2)
-            self.emit(f"pthread_mutex_unlock({second});")
+            self.emit(f"{second.releases};")
         else:  # on some ways only
             self.emit(f"if ({self.number()} % 2u) {{")
             self.block(1, 2)
-            self.emit(f"pthread_mutex_unlock({first}); }} else {{")
-            self.emit(f"pthread_mutex_unlock({first});")
+            self.emit(f"{first.releases}; }} else {{")
+            self.emit(f"{first.releases};")
             self.block(1, 2)
             self.emit("}")
 
     def new_lock(self):
-        if self.locks == 6:
+        if self.locks == LOCKS_OF_FUNCTION_MAX:
             return None
         self.locks += 1
-        return f"&data->locks[{8 * len(self.functions) + self.locks}]"
+        return Lock(self.pick(*KINDS_OF_LOCKS), 8 * len(self.functions) + self.locks)
 
     def loop(self):
         turns = self.random.randrange(1, 6)
@@ -207,7 +261,7 @@ class Program(random_writer.RandomWriter):
     def statement(self):
         simple = [self.assignment, self.assignment, self.assignment, self.item_init, self.swap, self.copy,
                   self.struct_copy, self.list_statement, self.volatile_statement, self.result, self.real, self.variable,
-                  self.call, self.call]
+                  self.call, self.call, self.by_value]
         nested = [self.condition, self.loop, self.lock] if self.depth < 4 else []
         self.random.choice(simple + nested)()
 
@@ -217,31 +271,39 @@ class Program(random_writer.RandomWriter):
         name = self.name("section" if is_section else "function")
         self.is_section = is_section
         self.lines, self.numbers, self.depth, self.work, self.locks = [], ["x", "y"], 0, 1, 0
-        kind = self.pick("static __attribute__((noinline)) ", "static ", "", "__attribute__((noinline)) ")
+        kinds = ["", "__attribute__((noinline)) "]
+        if not self.is_in_two_files:
+            kinds += ["static ", "static __attribute__((noinline)) "]
+        kind = self.pick(*kinds)
         self.emit("u4 y = x * 7u + 1u;")
-        section = self.pick("pthread_mutex_lock(&data->locks[0]);pthread_mutex_unlock(&data->locks[0]);",
-                            "pawl_fase_begin();pawl_fase_end();").split(";")
+        lock = Lock(KINDS_OF_LOCKS[0], 0)
+        begin, end = self.pick((lock.takes, lock.releases), ("pawl_fase_begin()", "pawl_fase_end()"))
         if is_section:
-            self.emit(section[0] + ";")
+            self.emit(f"{begin};")
         for _ in range(self.random.randint(2, 7)):
             self.statement()
         self.emit("data->words[0] += x;")
         if is_section:
-            self.emit(section[1] + ";")
+            self.emit(f"{end};")
         self.emit("return x + y;")
         text = f"{kind}u4 {name}(u4 x) {{\n" + "\n".join(self.lines) + "\n}\n"
         if not is_section:
             self.functions.append(name)
         return name, text
 
-    def text(self):
+    def sources(self):
+        """The texts of its files."""
         functions = [self.function(False)[1] for _ in range(self.random.randint(1, 5))]
         sections = [self.function(True) for _ in range(self.random.randint(2, 4))]
         cases = "\n".join(f"    case {i}: {name}(number * 31u); break;" for i, (name, _) in enumerate(sections))
-        return (HEAD + "\n".join(functions) + "\n".join(text for _, text in sections) +
-                "\nvoid operation(unsigned number) {\n  switch (number % " + str(len(sections)) + "u) {\n" +
-                cases + "\n  }\n}\n\nint main(void) { return run_operations(12); }\n")
+        operations = ("\n".join(text for _, text in sections) +
+                      "\nvoid operation(unsigned number) {\n  switch (number % " + str(len(sections)) + "u) {\n" +
+                      cases + "\n  }\n}\n\nint main(void) { return run_operations(12); }\n")
+        if not self.is_in_two_files:
+            return [HEAD + "\n".join(functions) + operations]
+        declared = "".join(f"u4 {name}(u4 x);\n" for name in self.functions)
+        return [HEAD + declared + "\n".join(functions), HEAD + declared + operations]
 
 
 if __name__ == "__main__":
-    print(Program(int(sys.argv[1])).text())
+    print("\n/* ---- the next file ---- */\n".join(Program(int(sys.argv[1])).sources()))

@@ -14,6 +14,7 @@ declare ptr @pawl_fase_root(ptr)
 declare void @other()
 
 @setting = global i64 0
+@pawl_fase_kept.setting = internal global { ptr, i64, ptr, ptr } { ptr @setting, i64 8, ptr null, ptr null }, section "pawl_fase_kept", align 8
 @pawl_fase_regions.f = internal constant [1 x { i32, i16, i16 }] [{ i32, i16, i16 } { i32 1, i16 8, i16 0 }]
 @pawl_fase_function.f = internal global { ptr, ptr, ptr, ptr, ptr, i32, i32 } { ptr @f, ptr @f.resume, ptr null, ptr null, ptr @pawl_fase_regions.f, i32 1, i32 0 }, section "pawl_fase_functions", align 8
 define internal void @f.resume(i32 %region, ptr %live_ins, ptr %called, ptr %result) {

@@ -1,0 +1,40 @@
+; The run-time is told of a part of the variable.
+; expect: e
+target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
+declare void @pawl_fase_cut(ptr, i32, ptr)
+declare void @pawl_fase_stored(ptr, i64)
+declare ptr @pawl_fase_volatile_target(ptr, i64)
+declare void @pawl_fase_volatile_load(ptr, i32, ptr)
+declare i32 @pawl_fase_mutex_lock(ptr)
+declare i32 @pawl_fase_mutex_unlock(ptr, ptr, i32, ptr)
+declare void @pawl_fase_call(ptr, i32, ptr)
+declare void @pawl_fase_return()
+declare noalias ptr @pawl_fase_malloc(ptr, i64)
+declare ptr @pawl_fase_root(ptr)
+declare void @other()
+
+@setting = global i64 0
+@pawl_fase_kept.setting = internal global { ptr, i64, ptr, ptr } { ptr @setting, i64 4, ptr null, ptr null }, section "pawl_fase_kept", align 8
+@pawl_fase_regions.f = internal constant [1 x { i32, i16, i16 }] [{ i32, i16, i16 } { i32 1, i16 8, i16 0 }]
+@pawl_fase_function.f = internal global { ptr, ptr, ptr, ptr, ptr, i32, i32 } { ptr @f, ptr @f.resume, ptr null, ptr null, ptr @pawl_fase_regions.f, i32 1, i32 0 }, section "pawl_fase_functions", align 8
+define internal void @f.resume(i32 %region, ptr %live_ins, ptr %called, ptr %result) {
+  %p = call ptr @pawl_fase_root(ptr null)
+  %x = load i64, ptr %live_ins
+  store i64 %x, ptr %p
+  call void @pawl_fase_stored(ptr %p, i64 8)
+  unreachable
+}
+define void @f(ptr %lock) {
+  %live = alloca [8 x i8], align 8
+  call void @pawl_fase_volatile_load(ptr @pawl_fase_function.f, i32 1, ptr @setting)
+  %p = call ptr @pawl_fase_root(ptr null)
+  %got = call i32 @pawl_fase_mutex_lock(ptr %lock)
+  %now = load i64, ptr @setting
+  store i64 %now, ptr %live
+  call void @pawl_fase_cut(ptr @pawl_fase_function.f, i32 0, ptr %live)
+  %x = load i64, ptr @setting
+  store i64 %x, ptr %p
+  call void @pawl_fase_stored(ptr %p, i64 8)
+  %unlocked = call i32 @pawl_fase_mutex_unlock(ptr %lock, ptr null, i32 0, ptr null)
+  ret void
+}
