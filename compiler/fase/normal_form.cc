@@ -10,6 +10,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/ValueHandle.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
@@ -44,12 +45,13 @@ bool can_be_called_from_elsewhere(const llvm::Function& function) {
   return !function.hasLocalLinkage() && !function.hasLinkOnceLinkage();
 }
 
-std::vector<llvm::CallBase*> calls_of(llvm::Function& function) {
-  std::vector<llvm::CallBase*> calls;
+// Null, as soon as one of them is there no more.
+std::vector<llvm::WeakVH> calls_of(llvm::Function& function) {
+  std::vector<llvm::WeakVH> calls;
   for (llvm::User* user : function.users()) {
     auto* call = llvm::dyn_cast<llvm::CallBase>(user);
     const bool is_call = call != nullptr && call->getCalledFunction() == &function;
-    if (is_call && call->getFunction() != &function) calls.push_back(call);
+    if (is_call && call->getFunction() != &function) calls.emplace_back(call);
   }
   return calls;
 }
@@ -57,7 +59,10 @@ std::vector<llvm::CallBase*> calls_of(llvm::Function& function) {
 // True when some call is there no more.
 bool inline_into_callers(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
   bool changed = false;
-  for (llvm::CallBase* call : calls_of(function)) {
+  for (const llvm::WeakVH& handle : calls_of(function)) {
+    // What was inlined before may have shown that this one is never reached.
+    auto* call = llvm::cast_or_null<llvm::CallBase>(handle);
+    if (call == nullptr) continue;
     llvm::Function& caller = *call->getFunction();
     llvm::InlineFunctionInfo info;
     if (!llvm::InlineFunction(*call, info).isSuccess()) continue;
@@ -75,7 +80,8 @@ void replace_constant_functions(llvm::Module& module) {
     auto* constant =
         end == nullptr ? nullptr : llvm::dyn_cast_or_null<llvm::Constant>(end->getReturnValue());
     if (constant == nullptr) continue;
-    for (llvm::CallBase* call : calls_of(function)) {
+    for (const llvm::WeakVH& handle : calls_of(function)) {
+      auto* call = llvm::cast<llvm::CallBase>(handle);
       call->replaceAllUsesWith(constant);
       if (llvm::isa<llvm::CallInst>(call)) call->eraseFromParent();
     }

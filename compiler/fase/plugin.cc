@@ -152,7 +152,9 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
     }
     for (std::size_t i = 0; i < plans.size(); ++i) {
       llvm::Function& function = *plans[i].function;
-      const bool has_table = !plans[i].regions.empty() || !checked[i].empty();
+      // Through a pointer a section calls only what has a table.
+      const bool has_table = !plans[i].regions.empty() || !checked[i].empty() ||
+                             sections.is_called_from_elsewhere(function);
       llvm::Constant* table = has_table ? tables.table(function) : nullptr;
       place_frames(plans[i], run_time, table);
       replace_locks(function);

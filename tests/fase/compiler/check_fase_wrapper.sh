@@ -2,6 +2,7 @@
 # check_fase_wrapper.sh WRAPPERS: what pawl-clang does with -fpawl=.
 set -eu
 wrappers=$1
+here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d "${PAWL_TEST_DIR:-$PWD}/pawl-test-fase.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -67,6 +68,11 @@ nm program.o | grep -q 'U pawl_fase_cut' || fail "no cuts with -fpawl=justdo"
 quiet "$CC" -Werror -fpawl=ido -fpawl=undo -c program.c -o program.o
 nm program.o | grep -q 'U pawl_fase_undo' || fail "no logging with -fpawl=undo"
 nm program.o | grep -q 'pawl_fase_cut' && fail "cuts with -fpawl=undo"
+
+# A call that is there no more, once the one before it was inlined, was inlined: the compiler crashed.
+refused 'needs the address of a variable on the stack' \
+  "$wrappers/pawl-clang++" -fpawl=ido -Os -c "$here/cxx_standard.cc" -o standard.o
+grep -q 'Stack dump' said.txt && fail "the compiler crashes"
 
 # Of one program there is one scheme.
 cat >both.c <<'END2'

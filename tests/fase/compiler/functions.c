@@ -159,6 +159,17 @@ __attribute__((noinline)) static void choose_again(struct data* data, long value
   pthread_mutex_unlock(&data->lock);
 }
 
+/* Neither reads nor stores: nothing is to be resumed in them, and yet a section may call them. */
+static long doubled(long value) { return 2 * value; }
+static long negated(long value) { return -value; }
+static long (*const pure[])(long) = {doubled, negated};
+__attribute__((noinline)) static void call_pure(struct data* data, long value) {
+  pthread_mutex_lock(&data->lock);
+  data->values[18] += value;
+  data->values[19] = pure[data->values[18] & 1](value);
+  pthread_mutex_unlock(&data->lock);
+}
+
 /* What a volatile counter held waits in a frame to be counted on. */
 static unsigned counted;
 __attribute__((noinline)) static void count_around_call(struct data* data, long value) {
@@ -173,7 +184,7 @@ __attribute__((noinline)) static void count_around_call(struct data* data, long 
 void operation(unsigned number) {
   struct data* const data = the_data();
   const long value = (number * 7919) % 101;
-  switch (number % 8) {
+  switch (number % 9) {
     case 0:
       call_all(data, value);
       break;
@@ -198,7 +209,10 @@ void operation(unsigned number) {
     case 7:
       count_around_call(data, value);
       break;
+    case 8:
+      call_pure(data, value);
+      break;
   }
 }
 
-int main(void) { return run_operations(80); }
+int main(void) { return run_operations(90); }
