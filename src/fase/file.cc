@@ -8,8 +8,10 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <future>
 #include <map>
 #include <random>
+#include <system_error>
 #include <thread>
 
 #include "fase/program.h"
@@ -542,6 +544,35 @@ Status File::check_can_finish(const std::vector<OpenFase>& open) const {
   return {};
 }
 
+namespace {
+
+// Each in a thread: one may wait for a lock of another.  When there is a thread too few, nothing
+// has happened.
+Status run_side_by_side(const std::vector<std::unique_ptr<RecoveredFase>>& fases) {
+  std::promise<bool> all_are_there;
+  const std::shared_future<bool> may_run = all_are_there.get_future().share();
+  std::vector<std::thread> threads;
+  threads.reserve(fases.size());
+  Status status;
+  try {
+    for (const auto& fase : fases) {
+      threads.emplace_back([&fase, may_run] {
+        if (may_run.get()) fase->run();
+      });
+    }
+  } catch (const std::system_error& error) {
+    status = Status::failure(error.code().value(),
+                             "cannot start a thread for each of " + std::to_string(fases.size()) +
+                                 " interrupted sections: " + error.code().message() +
+                                 "; nothing was changed, open the file again when there are more");
+  }
+  all_are_there.set_value(status.ok());
+  for (std::thread& thread : threads) thread.join();
+  return status;
+}
+
+}  // namespace
+
 Status File::finish_interrupted(const std::vector<OpenFase>& open) {
   std::vector<const LogArea*> areas;
   std::vector<const FoundFrame*> frames;
@@ -573,10 +604,7 @@ Status File::finish_interrupted(const std::vector<OpenFase>& open) {
     PAWL_TRY(fase->retake_locks());
     if (is_one_by_one) fase->run();
   }
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < fases.size() && !is_one_by_one; ++i)
-    threads.emplace_back([&fase = fases[i]] { fase->run(); });
-  for (std::thread& thread : threads) thread.join();
+  if (!is_one_by_one) PAWL_TRY(run_side_by_side(fases));
 
   std::size_t failed = 0;
   std::string why;

@@ -4,9 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstdio>
 #include <set>
+#include <string>
 #include <thread>
 
 #include "fase/crash_everywhere.h"
@@ -24,6 +28,43 @@ class FaseAccounts : public test::FaseTest {
   FaseAccounts() {
     open_and([](pawl_fase* fase) { test::make_accounts(fase); });
   }
+  // Returns the exit status of a child that does it; -1: it had none.
+  template <class Work>
+  static int run_child(Work work) {
+    EXPECT_EQ(std::fflush(nullptr), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      work();
+      ::_exit(0);
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  void interrupt_two_that_wait() {
+    ASSERT_EQ(run_child([&] {
+                static Account* const accounts = accounts_of(open());
+                test::count_both(accounts, accounts + 1, [] {
+                  std::thread([] {
+                    test::count_both(accounts + 1, accounts + 2, [] { ::_exit(42); });
+                  }).join();
+                });
+              }),
+              42);
+  }
+  void expect_two_finished() {
+    open_and([](pawl_fase* fase) {
+      const Account* const accounts = accounts_of(fase);
+      EXPECT_EQ(accounts[0].transfers, 1u);
+      EXPECT_EQ(accounts[1].transfers, 2u);
+      EXPECT_EQ(accounts[2].transfers, 1u);
+      pawl_fase_statistics statistics;
+      ASSERT_EQ(pawl_fase_stats(fase, &statistics), 0);
+      EXPECT_EQ(statistics.sections_recovered, 2u);
+    });
+  }
+
+  static constexpr std::size_t kStackThatIsNotThere = std::size_t{1} << 46;
   void* note_before_ = nullptr;
 };
 
@@ -136,26 +177,28 @@ TEST_F(FaseAccounts, WhatHasEndedDoesNotComeBackInTheNextRun) {
 // Two FASEs of which one needs a lock that the other has.  The first to log is the first to be
 // finished, and must wait all the same.
 TEST_F(FaseAccounts, FasesThatWaitForOneAnotherAreFinished) {
-  ASSERT_EQ(std::fflush(nullptr), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    static Account* const accounts = accounts_of(open());
-    test::count_both(accounts, accounts + 1, [] {
-      std::thread([] { test::count_both(accounts + 1, accounts + 2, [] { ::_exit(42); }); }).join();
-    });
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 42);
-  open_and([](pawl_fase* fase) {
-    const Account* const accounts = accounts_of(fase);
-    EXPECT_EQ(accounts[0].transfers, 1u);
-    EXPECT_EQ(accounts[1].transfers, 2u);
-    EXPECT_EQ(accounts[2].transfers, 1u);
-    pawl_fase_statistics statistics;
-    ASSERT_EQ(pawl_fase_stats(fase, &statistics), 0);
-    EXPECT_EQ(statistics.sections_recovered, 2u);
-  });
+  ASSERT_NO_FATAL_FAILURE(interrupt_two_that_wait());
+  expect_two_finished();
+}
+
+// The program was ended by the library when a thread could not be started.
+TEST_F(FaseAccounts, WithTooFewThreadsNothingIsFinishedAndTheNextOpenDoes) {
+  ASSERT_NO_FATAL_FAILURE(interrupt_two_that_wait());
+  EXPECT_EQ(run_child([&] {
+              pthread_attr_t attributes;
+              if (::pthread_attr_init(&attributes) != 0 ||
+                  ::pthread_attr_setstacksize(&attributes, kStackThatIsNotThere) != 0 ||
+                  ::pthread_setattr_default_np(&attributes) != 0)
+                ::_exit(1);
+              const bool is_refused =
+                  open() == nullptr && errno == EAGAIN &&
+                  std::string(::pawl_last_error()).find("cannot start a thread") !=
+                      std::string::npos;
+              if (!is_refused) std::fprintf(stderr, "%s\n", ::pawl_last_error());
+              ::_exit(is_refused ? 42 : 1);
+            }),
+            42);
+  expect_two_finished();
 }
 
 // Where each waits for the other, one whose wait has an end is done waiting, as it would have been
