@@ -12,7 +12,7 @@
  *     what to do in pawl_last_error().
  *   - All functions may be called from any thread.  As with write(2), no thread may store into a
  *     range while that range is being committed or rolled back.
- *   - No function may be called from a signal handler.
+ *   - No function may be called from a signal handler, but for pawl_power_failing().
  *   - Only the process that mapped a file may commit it.  A forked child may read; its commits fail
  *     with EPERM.  What it sees is no snapshot: pages that were not stored to before the fork show
  *     what the parent commits after it.
@@ -67,6 +67,14 @@ enum pawl_medium { PAWL_MEDIUM_AUTO = 0, PAWL_MEDIUM_BLOCK = 1, PAWL_MEDIUM_MEMO
  * msync returns.  Neither changes what is durable. */
 enum pawl_apply { PAWL_APPLY_ASYNC = 0, PAWL_APPLY_EAGER = 1 };
 
+/* What a commit with MS_SYNC waits for.  FLUSH: the disk.  ON_FAIL is for machines with a battery
+ * (a UPS): the record is in the machine's memory, where it survives the death of the process, and
+ * is flushed behind the commit; never is more outstanding than half of the hold-up time is enough
+ * to flush, as fast as the disk was measured to be.  When the power fails the machine must go on
+ * for so long.  Should the machine stop without warning, the last commits are lost, each whole, and
+ * never one before another.  On a medium that is memory it is FLUSH. */
+enum pawl_durability { PAWL_DURABILITY_FLUSH = 0, PAWL_DURABILITY_ON_FAIL = 1 };
+
 struct pawl_options {
   /* sizeof(struct pawl_options); set by pawl_options_init. */
   size_t struct_size_bytes;
@@ -87,6 +95,11 @@ struct pawl_options {
    * awake, by a thread of the lowest priority, when there are many in close succession.
    * PAWL_IDLE_POLL_US; default 200, 0 for never. */
   uint32_t idle_poll_us;
+  /* enum pawl_durability.  PAWL_DURABILITY=flush|on-fail. */
+  int durability;
+  /* Milliseconds for which machine and disk go on after the power has failed.  ON_FAIL takes one.
+   * PAWL_HOLD_UP_MS; no default. */
+  uint32_t hold_up_ms;
 };
 
 struct pawl_statistics {
@@ -101,15 +114,18 @@ struct pawl_statistics {
   uint64_t rollbacks;        /* MS_INVALIDATE calls */
   uint64_t pages_dropped;    /* clean pages given back to the kernel */
   uint64_t records_replayed; /* by recovery, when this mapping was made */
-  uint64_t journal_size_bytes; /* size of the side file now */
-  uint64_t journal_used_bytes; /* of which holds records that a crash would replay */
-  uint64_t scans_flat;         /* scan tracker: times the whole range was scanned ... */
-  uint64_t scans_located;      /* ... and times the kernel's fault log said where to look */
-  uint64_t last_sequence;      /* sequence number of the last commit */
-  uint64_t unmarked_bytes;     /* PAWL_VERIFY=1: changed bytes of lines that no store marked */
-  int tracker;                 /* enum pawl_tracker in use: SCAN, FAULT or STORE */
-  int medium;                  /* enum pawl_medium in use: BLOCK or MEMORY */
-  int apply;                   /* enum pawl_apply in use */
+  uint64_t journal_size_bytes;    /* size of the side file now */
+  uint64_t journal_used_bytes;    /* of which holds records that a crash would replay */
+  uint64_t scans_flat;            /* scan tracker: times the whole range was scanned ... */
+  uint64_t scans_located;         /* ... and times the kernel's fault log said where to look */
+  uint64_t last_sequence;         /* sequence number of the last commit */
+  uint64_t unmarked_bytes;        /* PAWL_VERIFY=1: changed bytes of lines that no store marked */
+  uint64_t outstanding_bytes;     /* of commits that are not flushed: on-fail, and MS_ASYNC */
+  uint64_t outstanding_bytes_max; /* that on-fail may leave unflushed now; 0 with flush */
+  int tracker;                    /* enum pawl_tracker in use: SCAN, FAULT or STORE */
+  int medium;                     /* enum pawl_medium in use: BLOCK or MEMORY */
+  int apply;                      /* enum pawl_apply in use */
+  int durability;                 /* enum pawl_durability in use */
   int last_error_number; /* errno of the last failed commit, apply or checkpoint; 0 for none */
   char last_error[256];  /* its text */
 };
@@ -135,8 +151,9 @@ PAWL_PUBLIC void* pawl_mmap_with(void* addr, size_t length, int prot, int flags,
  *                  is every batch queued before.
  *   MS_ASYNC       defines the atomic batch and returns; nothing is durable yet.  Batches become
  *                  durable in order.  A failure is reported by the next call.
- *   MS_INVALIDATE  rolls the range back to the committed image, after waiting for queued batches;
- *                  over the whole mapping it rolls the file's size back too.
+ * With the durability on-fail (above) durable means, for both, in memory that outlives the process,
+ * and pawl_wait() waits for the disk. MS_INVALIDATE  rolls the range back to the committed image,
+ * after waiting for queued batches; over the whole mapping it rolls the file's size back too.
  * ENOSPC leaves memory and file as they were; free some space and call again.  EIO is final: the
  * mapping takes no more commits, and mapping the file anew recovers the last durable state. */
 PAWL_PUBLIC int pawl_msync(void* addr, size_t length, int flags);
@@ -144,6 +161,11 @@ PAWL_PUBLIC int pawl_msync(void* addr, size_t length, int flags);
 /* Waits until every batch queued with MS_ASYNC on the mapping that contains addr is durable.
  * Returns 0 when all are; the failure otherwise. */
 PAWL_PUBLIC int pawl_wait(void* addr);
+
+/* The power fails (1), or is back (0), for all mappings of the process: while it fails, commits of
+ * the durability on-fail wait for the disk, so that what is outstanding only becomes less.  Of all
+ * functions only this one may be called from a signal handler. */
+PAWL_PUBLIC void pawl_power_failing(int is_failing);
 
 /* Unmaps the whole mapping that starts at addr and closes it: changes since the last msync are
  * discarded, committed bytes are written to the file and flushed, the mark and the side file go.

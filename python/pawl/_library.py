@@ -18,6 +18,7 @@ MS_SYNC = 4
 TRACKERS = ("auto", "scan", "fault", "store")
 MEDIA = ("auto", "block", "memory")
 APPLIES = ("async", "eager")
+DURABILITIES = ("flush", "on-fail")
 
 
 class Options(ctypes.Structure):
@@ -32,6 +33,8 @@ class Options(ctypes.Structure):
         ("apply_threshold_pages", ctypes.c_uint32),
         ("resident_bytes_max", ctypes.c_uint64),
         ("idle_poll_us", ctypes.c_uint32),
+        ("durability", ctypes.c_int),
+        ("hold_up_ms", ctypes.c_uint32),
     ]
 
 
@@ -56,9 +59,12 @@ class RawStatistics(ctypes.Structure):
         ("scans_located", ctypes.c_uint64),
         ("last_sequence", ctypes.c_uint64),
         ("unmarked_bytes", ctypes.c_uint64),
+        ("outstanding_bytes", ctypes.c_uint64),
+        ("outstanding_bytes_max", ctypes.c_uint64),
         ("tracker", ctypes.c_int),
         ("medium", ctypes.c_int),
         ("apply", ctypes.c_int),
+        ("durability", ctypes.c_int),
         ("last_error_number", ctypes.c_int),
         ("last_error", ctypes.c_char * LAST_ERROR_BYTES),
     ]

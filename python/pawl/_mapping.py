@@ -44,9 +44,12 @@ class Statistics:
     scans_located: int
     last_sequence: int
     unmarked_bytes: int
+    outstanding_bytes: int
+    outstanding_bytes_max: int
     tracker: str
     medium: str
     apply: str
+    durability: str
     last_error_number: int
     last_error: str
 
@@ -330,6 +333,7 @@ class Mapping:
         values: Dict[str, Any] = {name: getattr(raw, name) for name, _ in raw._fields_}
         values.update(tracker=_library.TRACKERS[raw.tracker], medium=_library.MEDIA[raw.medium],
                       apply=_library.APPLIES[raw.apply],
+                      durability=_library.DURABILITIES[raw.durability],
                       last_error=raw.last_error.decode(errors="replace"))
         return Statistics(**values)
 
@@ -365,7 +369,7 @@ def _choice(name: str, value: str, known: Sequence[str]) -> int:
 
 
 def _options(tracker: Optional[str], medium: Optional[str], apply: Optional[str],
-             numbers: Dict[str, Optional[int]]) -> _library.Options:
+             durability: Optional[str], numbers: Dict[str, Optional[int]]) -> _library.Options:
     options = _library.Options()
     call("pawl_options_init", ctypes.byref(options))
     if tracker is not None:
@@ -374,6 +378,8 @@ def _options(tracker: Optional[str], medium: Optional[str], apply: Optional[str]
         options.medium = _choice("medium", medium, _library.MEDIA)
     if apply is not None:
         options.apply = _choice("apply", apply, _library.APPLIES)
+    if durability is not None:
+        options.durability = _choice("durability", durability, _library.DURABILITIES)
     for name, value in numbers.items():
         if value is None:
             continue
@@ -390,7 +396,8 @@ def open(path: _StrPath, size: Optional[int] = None, *, create: bool = False, mo
          capacity: Optional[int] = None, tracker: Optional[str] = None, medium: Optional[str] = None,
          apply: Optional[str] = None, journal_size_bytes: Optional[int] = None,
          apply_threshold_pages: Optional[int] = None, resident_bytes_max: Optional[int] = None,
-         idle_poll_us: Optional[int] = None) -> Mapping:
+         idle_poll_us: Optional[int] = None, durability: Optional[str] = None,
+         hold_up_ms: Optional[int] = None) -> Mapping:
     """Maps the file atomically, and recovers it first where a crash left it.
 
     `size` is how large the file is to be at least: a smaller one, and a new one, is durably of that size
@@ -402,10 +409,11 @@ def open(path: _StrPath, size: Optional[int] = None, *, create: bool = False, mo
 
     One file has one mapping: a second one, in any process, is an Error with EBUSY."""
     name = os.fspath(path)
-    options = _options(tracker, medium, apply,
+    options = _options(tracker, medium, apply, durability,
                        {"journal_size_bytes": journal_size_bytes,
                         "apply_threshold_pages": apply_threshold_pages,
-                        "resident_bytes_max": resident_bytes_max, "idle_poll_us": idle_poll_us})
+                        "resident_bytes_max": resident_bytes_max, "idle_poll_us": idle_poll_us,
+                        "hold_up_ms": hold_up_ms})
     if size is not None and size < 1:
         raise ValueError(f"a mapping has 1 byte at least, not {size}")
     descriptor = os.open(name, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), mode)

@@ -12,6 +12,7 @@
 #include "cli/directory_findings.h"
 #include "cli/exit_codes.h"
 #include "cli/file_system.h"
+#include "cli/on_fail_findings.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "track/tracker.h"
@@ -117,6 +118,8 @@ int doctor(const DoctorArguments& arguments) {
   examine_memory(findings);
   Findings of_directory = examine_directory(facts.value());
   findings.insert(findings.end(), of_directory.begin(), of_directory.end());
+  const Findings of_battery = examine_on_fail(facts.value().directory);
+  findings.insert(findings.end(), of_battery.begin(), of_battery.end());
 
   bool safe = true;
   for (const Finding& finding : findings) safe = safe && finding.level != Level::unsafe;

@@ -1,13 +1,18 @@
 #include "journal/batch_writer.h"
 
+#include <chrono>
 #include <vector>
 
 #include "medium/quiet_thread.h"
 
 namespace pawl::journal {
 
-BatchWriter::BatchWriter(Journal& journal, Durable durable, Failed failed)
-    : journal_(journal), durable_(std::move(durable)), failed_(std::move(failed)) {}
+BatchWriter::BatchWriter(Journal& journal, std::unique_ptr<FlushBudget> budget, Durable durable,
+                         Failed failed)
+    : journal_(journal),
+      budget_(std::move(budget)),
+      durable_(std::move(durable)),
+      failed_(std::move(failed)) {}
 
 BatchWriter::~BatchWriter() {
   {
@@ -20,6 +25,17 @@ BatchWriter::~BatchWriter() {
 
 Status BatchWriter::enqueue(const Place& place, RecordBuilder record) {
   std::unique_lock lock(mutex_);
+  return enqueue(lock, {place, std::move(record)});
+}
+
+Status BatchWriter::enqueue_written(const Place& place) {
+  std::unique_lock lock(mutex_);
+  // What was written before others are would be lost with them.
+  PAWL_ASSERT(budget_ != nullptr && unwritten_ == 0);
+  return enqueue(lock, {place, std::nullopt});
+}
+
+Status BatchWriter::enqueue(std::unique_lock<std::mutex>& lock, Batch batch) {
   changed_.wait(lock, [this] { return queued_bytes_ <= kQueuedBytesMax || !failure_.ok(); });
   if (!failure_.ok()) return failure_;
   if (!thread_.joinable()) {
@@ -27,10 +43,30 @@ Status BatchWriter::enqueue(const Place& place, RecordBuilder record) {
     if (!started.ok()) return started.status();
     thread_ = std::move(started.value());
   }
-  queue_.push_back({place, std::move(record)});
-  queued_bytes_ += place.bytes;
+  const std::uint64_t bytes = batch.place.bytes;
+  const bool is_unwritten = batch.record.has_value();
+  queue_.push_back(std::move(batch));
+  queued_bytes_ += bytes;
+  if (is_unwritten) ++unwritten_;
   changed_.notify_all();
   return {};
+}
+
+Result<bool> BatchWriter::wait_for_room(std::uint64_t record_bytes) {
+  PAWL_ASSERT(budget_ != nullptr);
+  std::unique_lock lock(mutex_);
+  const auto has_room = [&] {
+    return unwritten_ == 0 && queued_bytes_ + record_bytes <= budget_->bytes_max();
+  };
+  // The budget may shrink meanwhile.
+  changed_.wait(lock, [&] { return has_room() || queued_bytes_ == 0 || !failure_.ok(); });
+  if (!failure_.ok()) return failure_;
+  return has_room();
+}
+
+std::uint64_t BatchWriter::queued_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return queued_bytes_;
 }
 
 Status BatchWriter::wait() {
@@ -44,6 +80,18 @@ bool BatchWriter::idle() const {
   return queue_.empty() && !writing_ && failure_.ok();
 }
 
+Status BatchWriter::write_and_flush(const std::deque<Batch>& batches) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::uint64_t bytes = 0;
+  for (const Batch& batch : batches) {
+    bytes += batch.place.bytes;
+    if (batch.record.has_value()) PAWL_TRY(journal_.write(batch.place, 0, batch.record->block()));
+  }
+  PAWL_TRY(journal_.flush());
+  if (budget_ != nullptr) budget_->note(bytes, std::chrono::steady_clock::now() - begin);
+  return {};
+}
+
 void BatchWriter::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -54,19 +102,17 @@ void BatchWriter::run() {
     batches.swap(queue_);
     writing_ = true;
     lock.unlock();
-    Status status;
-    for (const Batch& batch : batches) {
-      status = journal_.write(batch.place, 0, batch.record.block());
-      if (!status.ok()) break;
-    }
-    if (status.ok()) status = journal_.flush();
+    const Status status = write_and_flush(batches);
     if (status.ok())
       durable_(batches.back().place.sequence);
     else
       failed_(status);
     lock.lock();
     writing_ = false;
-    for (const Batch& batch : batches) queued_bytes_ -= batch.place.bytes;
+    for (const Batch& batch : batches) {
+      queued_bytes_ -= batch.place.bytes;
+      if (batch.record.has_value()) --unwritten_;
+    }
     if (!status.ok()) failure_ = status;
     changed_.notify_all();
     if (!status.ok()) return;

@@ -205,6 +205,12 @@ Status Journal::write_durably(const Place& place, std::span<const std::byte> rec
   return flush_once([&] { return file_->write_durably(place.offset, record); });
 }
 
+Status Journal::prepare_to_write_behind(FlushBudget& budget) {
+  PAWL_ASSERT(used_bytes() == 0);
+  file_->use_page_cache();
+  return measure_flushes(*file_, kAreaStart, capacity_bytes(), budget);
+}
+
 Status Journal::flush() {
   if (is_broken(Law::acknowledge_after_flush)) return {};
   return flush_once([this] { return file_->flush(); });

@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "journal/flush_budget.h"
 #include "journal/format.h"
 #include "medium/mutex.h"
 
@@ -73,6 +74,9 @@ class Journal {
   Status write(const Place& place, std::uint64_t offset_in_record,
                std::span<const std::byte> bytes);
   Status flush();
+  // Of an empty journal that is to be written behind: what is written from now on outlives the
+  // process at once, and the budget learns how long flushes take.
+  Status prepare_to_write_behind(FlushBudget& budget);
   // A whole record, written and flushed in one.
   Status write_durably(const Place& place, std::span<const std::byte> record);
   // Low 32 bits of the generation of the durable header; for the records written under it.

@@ -10,6 +10,7 @@
 #include "mapping/map_atomic.h"
 #include "mapping/mapping.h"
 #include "mapping/open_mappings.h"
+#include "mapping/power.h"
 #include "mapping/statistics.h"
 #include "medium/block_medium.h"
 #include "pawl/pawl.h"
@@ -84,6 +85,10 @@ PAWL_PUBLIC int pawl_wait(void* addr) {
     const auto mapping = pawl::open_mappings::find(addr);
     return mapping == nullptr ? not_mapped() : mapping->wait();
   });
+}
+
+PAWL_PUBLIC void pawl_power_failing(int is_failing) {
+  pawl::the_power_is_failing.store(is_failing != 0);
 }
 
 PAWL_PUBLIC int pawl_munmap(void* addr, size_t length) {

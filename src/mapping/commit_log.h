@@ -13,13 +13,16 @@
 #include "journal/checkpointer.h"
 #include "journal/journal.h"
 #include "mapping/failures.h"
+#include "mapping/options.h"
 #include "medium/mutex.h"
 
 namespace pawl {
 
 class CommitLog {
  public:
-  CommitLog(std::unique_ptr<journal::Journal> journal, std::size_t apply_threshold_pages);
+  // With a budget commits may be written behind.
+  CommitLog(std::unique_ptr<journal::Journal> journal, std::size_t apply_threshold_pages,
+            std::unique_ptr<journal::FlushBudget> budget);
 
   // One call at a time on the mappings that have their commits here.
   Mutex& mutex() const { return mutex_; }
@@ -28,6 +31,9 @@ class CommitLog {
   journal::BatchWriter& batches() { return batches_; }
   Failures& failures() { return failures_; }
   const Failures& failures() const { return failures_; }
+
+  // Commits may be flushed after they were acknowledged.
+  bool writes_behind() const { return writes_behind_; }
 
   std::uint64_t durable_sequence() const {
     return durable_sequence_.load(std::memory_order_acquire);
@@ -41,9 +47,15 @@ class CommitLog {
   mutable Mutex mutex_;
   Failures failures_;  // before the threads that report to it
   const std::unique_ptr<journal::Journal> journal_;
+  const bool writes_behind_;
   std::atomic<std::uint64_t> durable_sequence_;
   journal::Checkpointer checkpointer_;
   journal::BatchWriter batches_;
 };
+
+// How much of the log may be outstanding, for the durability on-fail; null for the other.  The
+// journal is empty.
+Result<std::unique_ptr<journal::FlushBudget>> budget_of(Medium& medium, journal::Journal& journal,
+                                                        const Options& options);
 
 }  // namespace pawl

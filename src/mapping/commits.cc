@@ -9,6 +9,7 @@
 #include "journal/reader.h"
 #include "mapping/implementation.h"
 #include "mapping/place_in_hand.h"
+#include "mapping/power.h"
 #include "medium/idle_poll.h"
 #include "medium/law.h"
 
@@ -144,6 +145,11 @@ Status Mapping::Implementation::commit_record(Files files, journal::RecordBuilde
   PAWL_ASSERT(record.block().size() == place.value().bytes);
   const std::uint64_t sequence = place.value().sequence;
 
+  if (log_->writes_behind() && !the_power_is_failing.load()) {
+    const auto has_room = batches_.wait_for_room(place.value().bytes);
+    if (!has_room.ok()) return has_room.status();
+    if (has_room.value()) return commit_behind(files, place.value(), in_hand, record);
+  }
   // Batches that are still queued must become durable first; then the record joins them and shares
   // their flush.
   if (durability == Durability::queued || !batches_.idle()) {
@@ -179,6 +185,33 @@ Status Mapping::Implementation::commit_record(Files files, journal::RecordBuilde
   // With part of it in the image the record must not count as applied, and be dropped.
   if (patch_images(files, record.block(), sequence)) checkpointer_.durable(sequence);
   count(files, place.value());
+  record_memory_ = record.take_buffer();
+  return {};
+}
+
+// The record outlives the process when it is written, and is flushed behind the commit.
+Status Mapping::Implementation::commit_behind(Files files, const journal::Place& place,
+                                              PlaceInHand& in_hand,
+                                              journal::RecordBuilder& record) {
+  if (const Status written = journal_->write(place, 0, record.block()); !written.ok()) {
+    if (written.error_number() != EIO) return written;
+    in_hand.keep();
+    note_final(written);
+    return usable();
+  }
+  in_hand.keep();
+  if (!patch_images(files, record.block(), place.sequence)) return usable();
+  count(files, place);
+  Status queued;
+  try {
+    queued = batches_.enqueue_written(place);
+  } catch (const std::bad_alloc&) {
+    queued = Status::no_memory("no memory to queue a commit");
+  }
+  if (!queued.ok()) {
+    note_final(queued);  // the image is ahead of the journal already
+    return usable();
+  }
   record_memory_ = record.take_buffer();
   return {};
 }

@@ -20,10 +20,10 @@ std::string name_as_seen_from(const Medium& viewer, const Medium& file) {
 }
 
 Group::Group(std::unique_ptr<Medium> medium, std::unique_ptr<journal::Journal> journal,
-             const Options& options)
+             std::unique_ptr<journal::FlushBudget> budget, const Options& options)
     : medium_(std::move(medium)),
       options_(options),
-      log_(std::move(journal), options.apply_threshold_pages) {
+      log_(std::move(journal), options.apply_threshold_pages, std::move(budget)) {
   log_.journal().keep_what_is_held([this] { return medium_->first_held_record(); });
   guard_fork(this, {.before = [] {},
                     .in_parent = [] {},
@@ -92,11 +92,14 @@ Result<std::shared_ptr<Group>> Group::open(std::unique_ptr<Medium> medium, const
                         "cannot make the journal of a group: " + journal.status().text() +
                             ". A smaller one will do (PAWL_JOURNAL_SIZE)"));
   }
+  auto budget = budget_of(*medium, *journal.value(), options);
+  if (!budget.ok()) return give_up(budget.status());
   if (const Status named = medium->publish_journal(); !named.ok()) return give_up(named);
   if (const Status marked = medium->set_mark({id, medium->journal_path()}); !marked.ok())
     return give_up(marked);
   if (const Status flushed = medium->base().flush(); !flushed.ok()) return give_up(flushed);
-  return std::shared_ptr<Group>(new Group(std::move(medium), std::move(journal.value()), options));
+  return std::shared_ptr<Group>(
+      new Group(std::move(medium), std::move(journal.value()), std::move(budget.value()), options));
 }
 
 Result<std::shared_ptr<Group>> Group::open(const std::string& path, const Options& options) {

@@ -61,7 +61,7 @@ class Group {
   };
 
   Group(std::unique_ptr<Medium> medium, std::unique_ptr<journal::Journal> journal,
-        const Options& options);
+        std::unique_ptr<journal::FlushBudget> budget, const Options& options);
   Status usable() const;
   template <class Call>
   Status in_order(Call call);

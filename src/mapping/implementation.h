@@ -25,6 +25,7 @@
 namespace pawl {
 
 class Group;
+class PlaceInHand;
 
 // A commit of more dirty pages than this goes past the overlay, straight from its durable record
 // into the base.
@@ -249,6 +250,8 @@ class Mapping::Implementation {
   Status show_base();
   static Status commit_staged(Files files, Durability durability);
   Status commit_record(Files files, journal::RecordBuilder& record, Durability durability);
+  Status commit_behind(Files files, const journal::Place& place, PlaceInHand& in_hand,
+                       journal::RecordBuilder& record);
   static Status commit_direct(Files files);
   Status commit_behind_the_rest(Files files);
   Result<journal::Place> place_for(std::uint64_t record_bytes);

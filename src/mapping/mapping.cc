@@ -258,6 +258,10 @@ void Mapping::statistics(MappingStatistics& statistics) const {
                                                                          : PAWL_TRACKER_SCAN;
   statistics.medium = own.base_in_place_ != nullptr ? PAWL_MEDIUM_MEMORY : PAWL_MEDIUM_BLOCK;
   statistics.apply = own.options_.apply == ApplyChoice::eager ? PAWL_APPLY_EAGER : PAWL_APPLY_ASYNC;
+  statistics.durability =
+      own.log_->writes_behind() ? PAWL_DURABILITY_ON_FAIL : PAWL_DURABILITY_FLUSH;
+  statistics.outstanding_bytes = own.batches_.queued_bytes();
+  statistics.outstanding_bytes_max = own.batches_.written_bytes_max();
   own.log_->failures().describe(statistics);
 }
 

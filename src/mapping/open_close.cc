@@ -129,6 +129,8 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
                                        " bytes: " + journal.status().text() +
                                        ". A smaller one will do (PAWL_JOURNAL_SIZE)"));
   }
+  auto budget = budget_of(*medium, *journal.value(), options);
+  if (!budget.ok()) return give_up(budget.status());
   if (const Status named = medium->publish_journal(); !named.ok()) return give_up(named);
   published = true;
   // Before the first commit: from then on the file alone is not the whole truth.
@@ -139,7 +141,8 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
   auto size = medium->base().size();
   if (!size.ok()) return give_up(size.status());
 
-  auto log = std::make_shared<CommitLog>(std::move(journal.value()), options.apply_threshold_pages);
+  auto log = std::make_shared<CommitLog>(std::move(journal.value()), options.apply_threshold_pages,
+                                         std::move(budget.value()));
   auto implementation =
       std::make_unique<Implementation>(std::move(medium), options, std::move(log), 0,
                                        std::move(tracker.value()), size.value(), replayed.records);

@@ -114,6 +114,20 @@ Result<Options> Options::from_environment() {
       return wrong("PAWL_IDLE_POLL_US", value, "a number of microseconds up to 10000");
     options.idle_poll_us = static_cast<std::uint32_t>(*longest);
   }
+  if (const char* value = std::getenv("PAWL_DURABILITY")) {
+    if (std::strcmp(value, "flush") == 0)
+      options.durability = DurabilityChoice::flush;
+    else if (std::strcmp(value, "on-fail") == 0)
+      options.durability = DurabilityChoice::on_fail;
+    else
+      return wrong("PAWL_DURABILITY", value, "flush or on-fail");
+  }
+  if (const char* value = std::getenv("PAWL_HOLD_UP_MS")) {
+    const auto hold_up = parse_bytes(value);
+    if (!hold_up || *hold_up > kHoldUpMaxMs)
+      return wrong("PAWL_HOLD_UP_MS", value, "a number of milliseconds up to 3600000");
+    options.hold_up_ms = static_cast<std::uint32_t>(*hold_up);
+  }
   PAWL_TRY(read_verify(options.verify));
   if (options.resident_bytes_max == 0) {
     struct sysinfo memory{};
@@ -141,6 +155,15 @@ Status Options::validate() const {
   if (apply_threshold_pages > kApplyThresholdMax)
     return Status::failure(EINVAL, "the apply threshold takes at most " +
                                        std::to_string(kApplyThresholdMax) + " pages");
+  if (durability < DurabilityChoice::flush || durability > DurabilityChoice::on_fail)
+    return Status::failure(EINVAL, "no such durability; there are flush and on-fail");
+  if (hold_up_ms > kHoldUpMaxMs)
+    return Status::failure(
+        EINVAL, "a hold-up time takes at most " + std::to_string(kHoldUpMaxMs) + " milliseconds");
+  if (durability == DurabilityChoice::on_fail && hold_up_ms == 0)
+    return Status::failure(EINVAL,
+                           "the durability on-fail takes a hold-up time: for how many milliseconds "
+                           "a battery keeps machine and disk going (PAWL_HOLD_UP_MS)");
   if (idle_poll_us > kIdlePollMaxUs)
     return Status::failure(
         EINVAL, "a wait is polled for at most " + std::to_string(kIdlePollMaxUs) + " microseconds");
@@ -159,6 +182,8 @@ Result<Options> Options::from_public(const pawl_options& given) {
   options.apply_threshold_pages = given.apply_threshold_pages;
   options.resident_bytes_max = given.resident_bytes_max;
   options.idle_poll_us = given.idle_poll_us;
+  options.durability = static_cast<DurabilityChoice>(given.durability);
+  options.hold_up_ms = given.hold_up_ms;
   PAWL_TRY(read_verify(options.verify));
   return options;
 }
@@ -173,6 +198,8 @@ pawl_options Options::to_public() const {
   options.apply_threshold_pages = apply_threshold_pages;
   options.resident_bytes_max = resident_bytes_max;
   options.idle_poll_us = idle_poll_us;
+  options.durability = static_cast<int>(durability);
+  options.hold_up_ms = hold_up_ms;
   return options;
 }
 

@@ -10,6 +10,7 @@ namespace pawl {
 
 enum class TrackerChoice { automatic = 0, scan = 1, fault = 2, store = 3 };
 enum class ApplyChoice { async = 0, eager = 1 };
+enum class DurabilityChoice { flush = 0, on_fail = 1 };
 
 inline constexpr std::uint64_t kJournalSizeDefault = std::uint64_t{32} << 20;
 inline constexpr std::uint64_t kJournalSizeMin = std::uint64_t{64} << 10;
@@ -19,6 +20,7 @@ inline constexpr std::uint32_t kApplyThresholdDefault = 4096;
 inline constexpr std::uint32_t kApplyThresholdMax = 1u << 20;
 inline constexpr std::uint32_t kIdlePollDefaultUs = 200;  // as long as Linux's haltpoll
 inline constexpr std::uint32_t kIdlePollMaxUs = 10'000;
+inline constexpr std::uint32_t kHoldUpMaxMs = 3'600'000;
 
 struct Options {
   std::uint64_t journal_size_bytes = kJournalSizeDefault;
@@ -28,12 +30,14 @@ struct Options {
   std::uint32_t apply_threshold_pages = kApplyThresholdDefault;
   std::uint64_t resident_bytes_max = 0;  // 0: a quarter of RAM
   std::uint32_t idle_poll_us = kIdlePollDefaultUs;
+  DurabilityChoice durability = DurabilityChoice::flush;
+  std::uint32_t hold_up_ms = 0;  // 0: not known, and the durability is flush
   bool verify = false;  // each commit compares every page, and reports what no store marked
   const void* mapped_by = nullptr;  // the program's code that asked, for that report
 
   // The defaults, then PAWL_JOURNAL_SIZE, PAWL_TRACKER, PAWL_MEDIUM, PAWL_APPLY,
-  // PAWL_APPLY_THRESHOLD, PAWL_RESIDENT_MAX, PAWL_IDLE_POLL_US and PAWL_VERIFY.  Sizes take K, M, G
-  // suffixes.  EINVAL names the variable and what it takes.
+  // PAWL_APPLY_THRESHOLD, PAWL_RESIDENT_MAX, PAWL_IDLE_POLL_US, PAWL_DURABILITY, PAWL_HOLD_UP_MS
+  // and PAWL_VERIFY.  Sizes take K, M, G suffixes.  EINVAL names the variable and what it takes.
   static Result<Options> from_environment();
   Status validate() const;
 

@@ -23,7 +23,7 @@ constexpr std::size_t kFewBytesMax = 255;
 #ifdef __x86_64__
 
 // False before this file's objects are made; then ISA-L is asked, as on other processors.
-const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
+const bool has_crc_instruction = __builtin_cpu_supports("sse4.2") != 0;
 
 __attribute__((target("sse4.2"))) std::uint64_t with_word(std::uint64_t wide,
                                                           const unsigned char* at) {
@@ -51,7 +51,7 @@ __attribute__((target("sse4.2"))) std::uint32_t checksum_few(const unsigned char
 
 #else
 
-const bool has_instruction = false;
+const bool has_crc_instruction = false;
 std::uint32_t checksum_few(const unsigned char*, std::size_t, std::uint32_t crc_register) {
   return crc_register;
 }
@@ -66,7 +66,7 @@ std::uint32_t checksum(const void* bytes, std::size_t count, std::uint32_t previ
   std::uint32_t crc_register = ~previous;
   // ISA-L reads only, though its parameter is not const.
   auto* at = const_cast<unsigned char*>(static_cast<const unsigned char*>(bytes));
-  if (count <= kFewBytesMax && has_instruction) return ~checksum_few(at, count, crc_register);
+  if (count <= kFewBytesMax && has_crc_instruction) return ~checksum_few(at, count, crc_register);
   while (count > 0) {
     const std::size_t piece = std::min(count, kChecksumPieceBytes);
     crc_register = crc32_iscsi(at, static_cast<int>(piece), crc_register);

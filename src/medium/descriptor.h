@@ -42,6 +42,7 @@ class DescriptorFile final : public MediumFile {
   Status write(std::uint64_t offset, std::span<const std::byte> from) override;
   Status flush() override;
   Status write_durably(std::uint64_t offset, std::span<const std::byte> from) override;
+  void use_page_cache() override { leave_direct_io(); }
   Result<std::uint64_t> size() override;
   Status resize(std::uint64_t size_bytes) override;
   Status reserve(std::uint64_t offset, std::uint64_t length) override;

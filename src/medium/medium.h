@@ -45,6 +45,9 @@ class MediumFile {
   virtual Status flush() = 0;
   // write() and then flush(); in one step where the medium has one.
   virtual Status write_durably(std::uint64_t offset, std::span<const std::byte> from);
+  // From now on write() leaves the bytes in the machine's memory, where they outlive the process,
+  // and does not wait for a device.  Without effect where it does so anyway.
+  virtual void use_page_cache() {}
   virtual Result<std::uint64_t> size() = 0;
   virtual Status resize(std::uint64_t size_bytes) = 0;
   // Allocates space for the range without changing content or size, so that a later write of it

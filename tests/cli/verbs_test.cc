@@ -165,7 +165,7 @@ TEST(Doctor, ExaminesADirectory) {
   ASSERT_FALSE(parsed.is_discarded()) << answer.out << answer.err;
   EXPECT_EQ(answer.code, parsed["safe"] ? 0 : 9);
   for (const char* name : {"kernel", "scan", "fault log", "auto chooses", "file system", "O_DIRECT",
-                           "marks", "reservation", "swap", "max_map_count", "disk"}) {
+                           "marks", "reservation", "swap", "max_map_count", "disk", "on-fail"}) {
     bool found = false;
     for (const json& finding : parsed["findings"]) found = found || finding["name"] == name;
     EXPECT_TRUE(found) << name;

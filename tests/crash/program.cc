@@ -75,7 +75,7 @@ class Program {
         return fail("after ENOSPC (" + first + ") nothing may be tried again: " + status.text());
     }
     if (!status.ok()) return meet(status, "to take a step");
-    if (step.acknowledges()) acknowledge(script_->model().committed());
+    if (step.acknowledges() && !is_flushed_later(step)) acknowledge(script_->model().committed());
     check_memory("after a step");
   }
 
@@ -159,8 +159,14 @@ class Program {
     if (step.commits() && !status.ok() && status.error_number() == ENOSPC && !options_.fault.late)
       recorder_.refuse(volume_, number);
     last_number_ = number;
-    was_queued_ = was_queued_ || step.kind == Step::Kind::queue;
+    was_queued_ = was_queued_ || step.kind == Step::Kind::queue || is_flushed_later(step);
     return status;
+  }
+
+  // A power failure that nobody sees coming takes what on-fail has not flushed.
+  bool is_flushed_later(const Step& step) const {
+    return step.kind == Step::Kind::commit && !options_.is_memory &&
+           options_.subject.pawl.durability == DurabilityChoice::on_fail;
   }
 
   Status call(const Step& step) {

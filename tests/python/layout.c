@@ -18,6 +18,8 @@ int main(void) {
   FIELD(pawl_options, apply_threshold_pages);
   FIELD(pawl_options, resident_bytes_max);
   FIELD(pawl_options, idle_poll_us);
+  FIELD(pawl_options, durability);
+  FIELD(pawl_options, hold_up_ms);
   SIZE(pawl_statistics);
   FIELD(pawl_statistics, commits);
   FIELD(pawl_statistics, bytes_logged);
@@ -36,9 +38,12 @@ int main(void) {
   FIELD(pawl_statistics, scans_located);
   FIELD(pawl_statistics, last_sequence);
   FIELD(pawl_statistics, unmarked_bytes);
+  FIELD(pawl_statistics, outstanding_bytes);
+  FIELD(pawl_statistics, outstanding_bytes_max);
   FIELD(pawl_statistics, tracker);
   FIELD(pawl_statistics, medium);
   FIELD(pawl_statistics, apply);
+  FIELD(pawl_statistics, durability);
   FIELD(pawl_statistics, last_error_number);
   FIELD(pawl_statistics, last_error);
   NUMBER(MAP_ATOMIC);
@@ -54,5 +59,7 @@ int main(void) {
   NUMBER(PAWL_MEDIUM_MEMORY);
   NUMBER(PAWL_APPLY_ASYNC);
   NUMBER(PAWL_APPLY_EAGER);
+  NUMBER(PAWL_DURABILITY_FLUSH);
+  NUMBER(PAWL_DURABILITY_ON_FAIL);
   return 0;
 }

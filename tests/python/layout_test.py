@@ -18,7 +18,7 @@ def lines_of_structure(name, structure):
 
 def lines_of_names(prefix, names):
     for number, name in enumerate(names):
-        yield f"PAWL_{prefix}_{name.upper()} {number}"
+        yield f"PAWL_{prefix}_{name.upper().replace('-', '_')} {number}"
 
 
 def main():
@@ -27,7 +27,8 @@ def main():
     here = {*lines_of_structure("pawl_options", _library.Options),
             *lines_of_structure("pawl_statistics", _library.RawStatistics),
             *lines_of_names("TRACKER", _library.TRACKERS), *lines_of_names("MEDIUM", _library.MEDIA),
-            *lines_of_names("APPLY", _library.APPLIES)}
+            *lines_of_names("APPLY", _library.APPLIES),
+            *lines_of_names("DURABILITY", _library.DURABILITIES)}
     for name in ("MAP_ATOMIC", "MS_SYNC", "MS_ASYNC", "MS_INVALIDATE"):
         here.add(f"{name} {getattr(_library, name)}")
     for line in sorted(compiled ^ here):

@@ -28,6 +28,7 @@ class WatchedFile final : public MediumFile {
     PAWL_TRY(write(offset, from));
     return flush();
   }
+  void use_page_cache() override { real_->use_page_cache(); }
   Result<std::uint64_t> size() override { return real_->size(); }
   Status resize(std::uint64_t size_bytes) override {
     PAWL_TRY(watch_->happens({which_, Act::resize, size_bytes, 0}));
