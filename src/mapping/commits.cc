@@ -193,7 +193,8 @@ Status Mapping::Implementation::commit_record(Files files, journal::RecordBuilde
 Status Mapping::Implementation::commit_behind(Files files, const journal::Place& place,
                                               PlaceInHand& in_hand,
                                               journal::RecordBuilder& record) {
-  if (const Status written = journal_->write(place, 0, record.block()); !written.ok()) {
+  Status written = journal_->write(place, 0, record.block());
+  if (!written.ok()) {
     if (written.error_number() != EIO) return written;
     in_hand.keep();
     note_final(written);
