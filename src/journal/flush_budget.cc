@@ -32,7 +32,11 @@ Status flush_some(MediumFile& file, std::uint64_t offset, std::span<const std::b
 FlushBudget::FlushBudget(std::chrono::milliseconds hold_up, std::uint64_t write_bytes_max)
     : hold_up_(hold_up),
       rate_bytes_min_(
-          std::min(kRateBytesMin, std::max<std::uint64_t>(write_bytes_max / 2, kPageBytes + 1))) {}
+          std::min(kRateBytesMin, std::max<std::uint64_t>(write_bytes_max / 2, kPageBytes + 1))) {
+  ++budgets_;
+}
+
+FlushBudget::~FlushBudget() { --budgets_; }
 
 void FlushBudget::Worst::add(double value) {
   values_[count_ % values_.size()] = value;

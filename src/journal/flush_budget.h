@@ -2,6 +2,9 @@
 // machine running for a while after the power has failed: no more than the disk can take in that
 // time.
 //
+// All budgets of the process share the time, each as much as any other: a disk takes one after
+// another.
+//
 // What a flush takes is a latency, and the bytes at a rate.  Of both the worst of the last ones
 // count, and of the time one half: the other is for whatever else is written then.
 #pragma once
@@ -22,12 +25,17 @@ class FlushBudget {
  public:
   // For how long machine and disk go on; and the largest write that there will be.
   FlushBudget(std::chrono::milliseconds hold_up, std::uint64_t write_bytes_max);
+  FlushBudget(const FlushBudget&) = delete;
+  FlushBudget& operator=(const FlushBudget&) = delete;
+  ~FlushBudget();
 
   // So many bytes were written, if they had not been, and flushed, in so long.  In any thread.
   void note(std::uint64_t bytes, std::chrono::nanoseconds taken);
 
   // 0 while no flush of each kind is known.  In any thread.
-  std::uint64_t bytes_max() const { return bytes_max_.load(std::memory_order_acquire); }
+  std::uint64_t bytes_max() const {
+    return bytes_max_.load(std::memory_order_acquire) / budgets_.load(std::memory_order_acquire);
+  }
 
   std::chrono::nanoseconds latency() const;
   double bytes_per_second() const;
@@ -42,6 +50,8 @@ class FlushBudget {
     std::array<double, kFlushesRemembered> values_{};
     std::size_t count_ = 0;
   };
+
+  inline static std::atomic<std::uint64_t> budgets_{0};  // of the process
 
   const std::chrono::milliseconds hold_up_;
   // A flush of less tells the latency, one of more the rate.

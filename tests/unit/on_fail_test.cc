@@ -67,6 +67,18 @@ TEST(FlushBudget, ADiskThatIsTooSlowLeavesNothing) {
   EXPECT_EQ(budget.bytes_max(), 0u);
 }
 
+TEST(FlushBudget, AllOfTheProcessShareTheTime) {
+  FlushBudget budget(milliseconds(1000), 4 * kMebibyte);
+  budget.note(kPageBytes, milliseconds(1));
+  budget.note(kMebibyte, milliseconds(10));
+  const std::uint64_t alone = budget.bytes_max();
+  {
+    const FlushBudget other(milliseconds(100), 4 * kMebibyte);
+    EXPECT_EQ(budget.bytes_max(), alone / 2);
+  }
+  EXPECT_EQ(budget.bytes_max(), alone);
+}
+
 // The journal's flushes wait until they may go on.
 class Gate {
  public:
