@@ -136,6 +136,15 @@ Status Mapping::Implementation::commit_staged(Files files, Durability durability
   return first.commit_record(files, record, durability);
 }
 
+// The commit can be tried again; but of bytes that may be lost nobody knows, and nothing follows
+// them.
+Status Mapping::Implementation::could_not_write(const Status& failure, PlaceInHand& in_hand) {
+  if (failure.error_number() != EIO) return failure;
+  in_hand.keep();
+  note_final(failure);
+  return usable();
+}
+
 Status Mapping::Implementation::commit_record(Files files, journal::RecordBuilder& record,
                                               Durability durability) {
   auto place = place_for(record.record_bytes());
@@ -174,12 +183,7 @@ Status Mapping::Implementation::commit_record(Files files, journal::RecordBuilde
     const IdlePoll::Wait wait(options_.idle_poll_us);
     written = journal_->write_durably(place.value(), record.block());
   }
-  if (!written.ok()) {
-    if (written.error_number() != EIO) return written;
-    in_hand.keep();
-    note_final(written);
-    return usable();
-  }
+  if (!written.ok()) return could_not_write(written, in_hand);
   in_hand.keep();
   log_->set_durable(sequence);
   // With part of it in the image the record must not count as applied, and be dropped.
@@ -193,13 +197,8 @@ Status Mapping::Implementation::commit_record(Files files, journal::RecordBuilde
 Status Mapping::Implementation::commit_behind(Files files, const journal::Place& place,
                                               PlaceInHand& in_hand,
                                               journal::RecordBuilder& record) {
-  Status written = journal_->write(place, 0, record.block());
-  if (!written.ok()) {
-    if (written.error_number() != EIO) return written;
-    in_hand.keep();
-    note_final(written);
-    return usable();
-  }
+  const Status written = journal_->write(place, 0, record.block());
+  if (!written.ok()) return could_not_write(written, in_hand);
   in_hand.keep();
   if (!patch_images(files, record.block(), place.sequence)) return usable();
   count(files, place);

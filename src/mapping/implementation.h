@@ -250,6 +250,7 @@ class Mapping::Implementation {
   Status show_base();
   static Status commit_staged(Files files, Durability durability);
   Status commit_record(Files files, journal::RecordBuilder& record, Durability durability);
+  Status could_not_write(const Status& failure, PlaceInHand& in_hand);
   Status commit_behind(Files files, const journal::Place& place, PlaceInHand& in_hand,
                        journal::RecordBuilder& record);
   static Status commit_direct(Files files);

@@ -122,7 +122,8 @@ class Recorder::Observer final : public fase::Observer {
       const auto* memory = reinterpret_cast<const std::byte*>(address_ + segment.file_offset);
       // Of each word of a log is told, if a little after it was stored: another thread may come
       // between, and must not take it for one whose order is not known.
-      const bool is_logs = segment.file_offset == fase::kLogsOffset;
+      const bool is_logs = segment.file_offset == fase::kLogsOffset ||
+                           segment.file_offset == fase::kSchemeLogsOffset;
       for (std::uint64_t page = is_logs ? segment.bytes : 0; page < segment.bytes;
            page += kPageBytes) {
         if (std::memcmp(memory + page, now_.data() + before + page, kPageBytes) == 0) continue;
