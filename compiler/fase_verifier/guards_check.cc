@@ -224,7 +224,6 @@ void check_guards(const FunctionScene& scene) {
       GuardSearch search(scene, instruction, read, /*is_load=*/true);
       scene.backward(instruction, search);
       if (!search.is_open()) continue;
-      llvm::errs() << instruction << "\n";
       report(instruction, 'e',
              "volatile memory may be read here (" + name_of(instruction) +
                  ") in a section that has a frame, and the run-time is not asked");
@@ -237,7 +236,6 @@ void check_guards(const FunctionScene& scene) {
       GuardSearch search(scene, instruction, write, /*is_load=*/false);
       scene.backward(instruction, search);
       if (!search.is_open()) continue;
-      llvm::errs() << instruction << "\n";
       report(instruction, 'e',
              "volatile memory may be written here (" + name_of(instruction) +
                  ") in recovery, and the run-time is not asked where");

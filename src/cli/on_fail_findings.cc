@@ -38,7 +38,7 @@ std::string batteries() {
   return names;
 }
 
-// Each hold-up time has a budget of its own, of the same flushes.
+// One after the other: budgets that there are at the same time share it.
 Result<std::string> measure(const std::string& directory) {
   Descriptor descriptor(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (!descriptor.valid()) return Status::from_errno(errno, "no file can be made here");

@@ -67,18 +67,6 @@ void FlushBudget::note(std::uint64_t bytes, std::chrono::nanoseconds taken) {
   bytes_max_.store(static_cast<std::uint64_t>(bytes_max), std::memory_order_release);
 }
 
-std::chrono::nanoseconds FlushBudget::latency() const {
-  const std::lock_guard lock(mutex_);
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::duration<double>(latency_seconds_.value()));
-}
-
-double FlushBudget::bytes_per_second() const {
-  const std::lock_guard lock(mutex_);
-  const double per_byte = seconds_per_byte_.value();
-  return per_byte > 0 ? 1 / per_byte : 0;
-}
-
 Status measure_flushes(MediumFile& file, std::uint64_t offset, std::uint64_t bytes_max,
                        FlushBudget& budget) {
   const std::uint64_t large = round_down(std::min(bytes_max, kLargeFlushBytesMax), kPageBytes);

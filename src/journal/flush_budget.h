@@ -37,9 +37,6 @@ class FlushBudget {
     return bytes_max_.load(std::memory_order_acquire) / budgets_.load(std::memory_order_acquire);
   }
 
-  std::chrono::nanoseconds latency() const;
-  double bytes_per_second() const;
-
  private:
   class Worst {
    public:
@@ -56,7 +53,7 @@ class FlushBudget {
   const std::chrono::milliseconds hold_up_;
   // A flush of less tells the latency, one of more the rate.
   const std::uint64_t rate_bytes_min_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   Worst latency_seconds_;
   Worst seconds_per_byte_;
   std::atomic<std::uint64_t> bytes_max_{0};

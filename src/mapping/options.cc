@@ -4,7 +4,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 namespace pawl {
 namespace {
@@ -46,6 +49,20 @@ std::optional<std::uint64_t> parse_bytes(const char* text) {
   return static_cast<std::uint64_t>(number) << shift;
 }
 
+template <class Choice>
+Status read_choice(const char* name, const char* wanted,
+                   std::initializer_list<std::pair<std::string_view, Choice>> known,
+                   Choice& choice) {
+  const char* const value = std::getenv(name);
+  if (value == nullptr) return {};
+  for (const auto& [word, meant] : known) {
+    if (word != value) continue;
+    choice = meant;
+    return {};
+  }
+  return wrong(name, value, wanted);
+}
+
 // PAWL_VERIFY is no option of a program: it tests one.
 Status read_verify(bool& verify) {
   const char* const value = std::getenv("PAWL_VERIFY");
@@ -66,36 +83,20 @@ Result<Options> Options::from_environment() {
       return wrong("PAWL_JOURNAL_SIZE", value, "a number of bytes, with K, M or G if you like");
     options.journal_size_bytes = *bytes;
   }
-  if (const char* value = std::getenv("PAWL_TRACKER")) {
-    if (std::strcmp(value, "auto") == 0)
-      options.tracker = TrackerChoice::automatic;
-    else if (std::strcmp(value, "scan") == 0)
-      options.tracker = TrackerChoice::scan;
-    else if (std::strcmp(value, "fault") == 0)
-      options.tracker = TrackerChoice::fault;
-    else if (std::strcmp(value, "store") == 0)
-      options.tracker = TrackerChoice::store;
-    else
-      return wrong("PAWL_TRACKER", value, "auto, scan, fault or store");
-  }
-  if (const char* value = std::getenv("PAWL_MEDIUM")) {
-    if (std::strcmp(value, "auto") == 0)
-      options.medium = MediumKind::automatic;
-    else if (std::strcmp(value, "block") == 0)
-      options.medium = MediumKind::block;
-    else if (std::strcmp(value, "memory") == 0)
-      options.medium = MediumKind::memory;
-    else
-      return wrong("PAWL_MEDIUM", value, "auto, block or memory");
-  }
-  if (const char* value = std::getenv("PAWL_APPLY")) {
-    if (std::strcmp(value, "async") == 0)
-      options.apply = ApplyChoice::async;
-    else if (std::strcmp(value, "eager") == 0)
-      options.apply = ApplyChoice::eager;
-    else
-      return wrong("PAWL_APPLY", value, "async or eager");
-  }
+  PAWL_TRY(read_choice("PAWL_TRACKER", "auto, scan, fault or store",
+                       {{"auto", TrackerChoice::automatic},
+                        {"scan", TrackerChoice::scan},
+                        {"fault", TrackerChoice::fault},
+                        {"store", TrackerChoice::store}},
+                       options.tracker));
+  PAWL_TRY(read_choice("PAWL_MEDIUM", "auto, block or memory",
+                       {{"auto", MediumKind::automatic},
+                        {"block", MediumKind::block},
+                        {"memory", MediumKind::memory}},
+                       options.medium));
+  PAWL_TRY(read_choice("PAWL_APPLY", "async or eager",
+                       {{"async", ApplyChoice::async}, {"eager", ApplyChoice::eager}},
+                       options.apply));
   if (const char* value = std::getenv("PAWL_APPLY_THRESHOLD")) {
     const auto pages = parse_bytes(value);
     if (!pages || *pages > kApplyThresholdMax)
@@ -114,14 +115,9 @@ Result<Options> Options::from_environment() {
       return wrong("PAWL_IDLE_POLL_US", value, "a number of microseconds up to 10000");
     options.idle_poll_us = static_cast<std::uint32_t>(*longest);
   }
-  if (const char* value = std::getenv("PAWL_DURABILITY")) {
-    if (std::strcmp(value, "flush") == 0)
-      options.durability = DurabilityChoice::flush;
-    else if (std::strcmp(value, "on-fail") == 0)
-      options.durability = DurabilityChoice::on_fail;
-    else
-      return wrong("PAWL_DURABILITY", value, "flush or on-fail");
-  }
+  PAWL_TRY(read_choice("PAWL_DURABILITY", "flush or on-fail",
+                       {{"flush", DurabilityChoice::flush}, {"on-fail", DurabilityChoice::on_fail}},
+                       options.durability));
   if (const char* value = std::getenv("PAWL_HOLD_UP_MS")) {
     const auto hold_up = parse_bytes(value);
     if (!hold_up || *hold_up > kHoldUpMaxMs)
