@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -77,18 +76,24 @@ std::size_t add_thread_calls(CallList& list, std::uint64_t& stack, std::uint64_t
 struct ProcessCalls {
   std::uint64_t actions = 0;
   std::uint64_t timers = 0;
+  std::uint64_t limits = 0;
 };
 
 ProcessCalls add_process_calls(CallList& list) {
   static const KernelAction kNoActions[kSignalsMax]{};
   static const itimerval kNoTimers[kTimersCount]{};
+  static const std::uint64_t kNoLimits[kLimitsCount][2]{};
   ProcessCalls calls{list.place(kNoActions, sizeof(kNoActions)),
-                     list.place(kNoTimers, sizeof(kNoTimers))};
+                     list.place(kNoTimers, sizeof(kNoTimers)),
+                     list.place(kNoLimits, sizeof(kNoLimits))};
   for (std::uint64_t signal = 1; signal <= kSignalsMax; ++signal)
     list.add(SYS_rt_sigaction,
              {signal, 0, calls.actions + (signal - 1) * sizeof(KernelAction), kSignalSetBytes});
   for (std::uint64_t timer = 0; timer < kTimersCount; ++timer)
     list.add(SYS_getitimer, {timer, calls.timers + timer * sizeof(itimerval)});
+  // Of another user's process only it itself may ask.
+  for (std::uint64_t limit = 0; limit < kLimitsCount; ++limit)
+    list.add(SYS_prlimit64, {0, limit, 0, calls.limits + limit * sizeof(kNoLimits[0])});
   return calls;
 }
 
@@ -130,6 +135,7 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
   if (is_first) {
     std::memcpy(saved.process.actions, list.data(once.actions), sizeof(saved.process.actions));
     std::memcpy(saved.process.timers, list.data(once.timers), sizeof(saved.process.timers));
+    std::memcpy(saved.process.limits, list.data(once.limits), sizeof(saved.process.limits));
   }
   return {};
 }
@@ -175,13 +181,6 @@ Status capture_process(Process& process, SavedProcess& saved) {
   facts.capabilities[2] = number_of(field_of(status, "CapEff"), 16);
   saved.directory = read_proc_link(leader, "cwd");
   saved.executable = read_proc_link(leader, "exe");
-  for (int limit = 0; limit < kLimitsCount; ++limit) {
-    rlimit found{};
-    if (::prlimit(leader, static_cast<__rlimit_resource>(limit), nullptr, &found) != 0)
-      return gone();
-    facts.limits[limit][0] = found.rlim_cur;
-    facts.limits[limit][1] = found.rlim_max;
-  }
   saved.pending = tracing::pending_signals(leader, true, kPendingSignalsMax);
   return {};
 }
