@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/kcmp.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -26,6 +26,7 @@ namespace pawl::wsp {
 namespace {
 
 constexpr std::size_t kPipeBytesMax = 1ULL << 20;
+constexpr int kTcpClosed = 7;  // TCP_CLOSE, as the kernel counts
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
 struct OptionName {
@@ -89,7 +90,9 @@ void capture_socket(int socket, SavedDescriptor& saved) {
   const auto info = !listens && is_stream && facts.protocol == IPPROTO_TCP
                         ? option_of<tcp_info>(socket, IPPROTO_TCP, TCP_INFO)
                         : tcp_info{};
-  const bool was_used = info.tcpi_state != 0 && info.tcpi_state != TCP_CLOSE;
+  // One that was reset is closed as a new one is, but has seen packets.
+  const bool was_used = (info.tcpi_state != 0 && info.tcpi_state != kTcpClosed) ||
+                        info.tcpi_segs_in != 0 || info.tcpi_segs_out != 0;
   // A connection ends with the machine; its end is as if the other side had been restarted.
   if (!is_known || (is_stream && !listens && (facts.peer_bytes != 0 || was_used))) {
     facts.kind = static_cast<std::uint32_t>(DescriptorKind::reset);
