@@ -175,8 +175,8 @@ void Process::take(pid_t thread, int status) {
     end(thread, status);
     return;
   }
-  // A new thread may stop before its maker's event tells of it.
-  adopt(thread);
+  // A new thread may stop before its maker's event tells of it, and even end.
+  if (threads_.try_emplace(thread).second) untold_.insert(thread);
   const int signal = WSTOPSIG(status);
   const int event = tracing::stop_event(status);
   if (signal == tracing::kSystemCallStop) {
@@ -212,14 +212,16 @@ void Process::take_event(pid_t thread, int event) {
   if (event == PTRACE_EVENT_EXEC) {
     // The other threads are gone, most of them without a word.
     threads_.clear();
-    adopt(thread);
+    untold_.clear();
+    threads_.try_emplace(thread);
     if (!convert(thread).ok()) return;
     if (is_stopping_) {
       threads_[thread].is_stopped = true;
       return;
     }
   } else if (event == PTRACE_EVENT_CLONE) {
-    adopt(static_cast<pid_t>(message));
+    const auto made = static_cast<pid_t>(message);
+    if (untold_.erase(made) == 0) threads_.try_emplace(made);
   }
   go_on(thread);
 }
@@ -235,6 +237,8 @@ void Process::end(pid_t thread, int status) {
 void Process::go_on(pid_t thread, int signal) {
   Thread& state = threads_[thread];
   state.is_stopped = false;
+  // Any stop takes the place of the one that was asked for: it is asked for again.
+  if (is_stopping_) tracing::interrupt(thread);
   // Fails only for a thread that was killed, whose end is told next.
   if (state.running) {
     tracing::go_to_call_end(thread, signal);

@@ -84,7 +84,6 @@ class Process {
   void leave_call(pid_t thread);
   void carry_out(pid_t thread, CallDecision decision, const RunningCall& running);
   void refuse(std::uint64_t number, const std::string& text);
-  void adopt(pid_t thread) { threads_.try_emplace(thread); }
   void end(pid_t thread, int status);
   void go_on(pid_t thread, int signal = 0);
   bool all_stopped() const;
@@ -98,6 +97,7 @@ class Process {
   CallList list_;
   Tell tell_;
   std::map<pid_t, Thread> threads_;
+  std::set<pid_t> untold_;      // threads that stopped before their makers' events
   std::set<std::string> told_;  // refusals, once each
   bool is_stopping_ = false;
   ProgramEnding ending_;

@@ -74,6 +74,7 @@ Result<SaveTiming> save(Process& process, const StepHook& hook) {
     run.let_run_on();
     return done;
   }
+  if (hook) hook(kSaveStepsCount + 1);
   return run.timing();
 }
 
