@@ -4,6 +4,7 @@ with all that was there, or refused with a reason.  So is what was changed behin
 steps.py PAWL CHURN_PROGRAM [SUDDEN]
 """
 
+import ctypes
 import os
 import random
 import shutil
@@ -17,6 +18,7 @@ from kept import Kept, can_trace, wait_for
 SAVE_STEPS = 9
 RESTORE_STEPS = 7
 RESTORABLE_UP_TO = 5  # from the next on the marker is not believed any more
+SET_CHILD_SUBREAPER = 36
 IMAGE_MARKER_AT = 4096 - 64
 
 
@@ -52,7 +54,11 @@ class Trial:
         assert self.kept.fail_power() == 0, self.kept.said()
 
     def is_gone(self):
-        wait_for(lambda: not os.path.exists(f"/proc/{self.process}"), "the program's end")
+        """It died with its supervisor; whoever adopts it has to take note of that."""
+        try:
+            os.waitpid(self.process, 0)
+        except ChildProcessError:
+            pass  # it had not been made again yet
 
     def goes_on(self):
         """Restored, it comes to its end, which it would not had anything been mixed."""
@@ -200,6 +206,7 @@ def main():
     pawl, program = sys.argv[1], sys.argv[2]
     sudden = int(sys.argv[3]) if len(sys.argv) > 3 else 5
     can_trace(pawl)
+    assert ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1) == 0
     test_save_steps(pawl, program)
     test_restore_steps(pawl, program)
     test_sudden_death(pawl, program, sudden)

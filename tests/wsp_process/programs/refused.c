@@ -1,0 +1,65 @@
+// Makes each system call that a kept program may not make, and says what it answered.
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void say(const char* name, long result) {
+  printf("%s %d\n", name, result == -1 ? errno : 0);
+}
+
+#define TRY(call, ...) say(#call, syscall(SYS_##call, ##__VA_ARGS__))
+
+int main(void) {
+  int pair[2];
+  TRY(fork, 0);
+  TRY(vfork, 0);
+  TRY(clone, 17L, 0L, 0L, 0L, 0L);
+  TRY(io_uring_setup, 1L, 0L);
+  TRY(io_setup, 1L, 0L);
+  TRY(shmat, 0L, 0L, 0L);
+  TRY(memfd_create, "x", 0L);
+  TRY(memfd_secret, 0L);
+  TRY(userfaultfd, 0L);
+  TRY(remap_file_pages, 0L, 0L, 0L, 0L, 0L);
+  TRY(pkey_alloc, 0L, 0L);
+  TRY(ptrace, 0L, 0L, 0L, 0L);
+  TRY(seccomp, 0L, 0L, 0L);
+  say("prctl(PR_SET_SECCOMP)", prctl(PR_SET_SECCOMP, 1));
+  TRY(unshare, (long)CLONE_NEWUTS);
+  TRY(setns, 0L, 0L);
+  TRY(chroot, "/");
+  TRY(pivot_root, "/", "/");
+  TRY(inotify_init, 0L);
+  TRY(inotify_init1, 0L);
+  TRY(fanotify_init, 0L, 0L);
+  TRY(perf_event_open, 0L, 0L, 0L, 0L, 0L);
+  TRY(bpf, 0L, 0L, 0L);
+  TRY(mq_open, "/x", 0L, 0L, 0L);
+  TRY(msgget, 0L, 0L);
+  TRY(semget, 0L, 0L, 0L);
+  TRY(socketpair, (long)AF_UNIX, (long)SOCK_STREAM, 0L, pair);
+  TRY(timer_create, 0L, 0L, 0L);
+  TRY(add_key, 0L, 0L, 0L, 0L, 0L);
+  TRY(request_key, 0L, 0L, 0L, 0L);
+  TRY(keyctl, 0L, 0L, 0L, 0L, 0L);
+  TRY(pidfd_open, (long)getpid(), 0L);
+  TRY(landlock_restrict_self, 0L, 0L);
+  // Mappings that cannot be kept.
+  const long file = syscall(SYS_open, "/proc/self/exe", 0L);
+  say("mmap(MAP_HUGETLB)",
+      mmap(NULL, 1 << 21, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0) == MAP_FAILED
+          ? -1
+          : 0);
+  say("mmap(MAP_GROWSDOWN)",
+      mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0) == MAP_FAILED
+          ? -1
+          : 0);
+  say("mmap(MAP_SHARED)",
+      mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, (int)file, 0) == MAP_FAILED ? -1 : 0);
+  return 0;
+}

@@ -1,0 +1,41 @@
+"""Each system call that is refused answers the error that the manual names for it, and the operator
+is told; and the manual's table is the one of the program.
+
+refusals.py PAWL PROGRAM MANUAL_PAGE
+"""
+
+import errno
+import re
+import subprocess
+import sys
+
+from kept import Kept, can_trace
+
+
+def documented(path):
+    """name: error, of the table's lines `| \\`name\\` | \\`ERROR\\` | why |`."""
+    with open(path) as file:
+        return dict(re.findall(r"^\| `([^`]+)` \| `(E[A-Z]+)` \|", file.read(), re.M))
+
+
+def main():
+    pawl, program, page = sys.argv[1:4]
+    can_trace(pawl)
+    table = documented(page)
+    listed = subprocess.run([pawl, "wsp", "check", "--refused"], capture_output=True, text=True,
+                            check=True).stdout.splitlines()
+    names = {line.split()[0] for line in listed}
+    calls = {name for name in table if not name.startswith("mmap")}
+    assert names == calls, f"program and manual differ in {sorted(names ^ calls)}"
+    with Kept(pawl) as kept:
+        found = kept.run([program], wait=True)
+    assert found.returncode == 0, found.stderr
+    answers = dict(line.rsplit(" ", 1) for line in found.stdout.splitlines())
+    assert set(answers) == set(table), f"not tried, or not documented: {set(answers) ^ set(table)}"
+    for name, error in table.items():
+        assert int(answers[name]) == getattr(errno, error), (name, error, answers[name])
+        what = name.split("(MAP_SHARED")[0]
+        assert f"refused {what}" in found.stderr, f"the operator is not told of {name}"
+
+
+main()
