@@ -60,17 +60,16 @@ void make_restartable(user_regs_struct& registers, bool in_new_process) {
 
 Status gone() { return Status::failure(ESRCH, "the program ended meanwhile"); }
 
-std::size_t add_thread_calls(CallList& list, std::uint64_t& stack, std::uint64_t& clear,
-                             std::uint64_t& name) {
+void add_thread_calls(CallList& list, std::uint64_t& stack, std::uint64_t& clear,
+                      std::uint64_t& name) {
   const stack_t no_stack{};
   const std::uint64_t zeros[2] = {};
   stack = list.place(&no_stack, sizeof(no_stack));
   clear = list.place(zeros, sizeof(zeros[0]));
   name = list.place(zeros, sizeof(zeros));
-  const std::size_t first = list.add(SYS_sigaltstack, {0, stack});
+  list.add(SYS_sigaltstack, {0, stack});
   list.add(SYS_prctl, {kGetClearAddress, clear});
   list.add(SYS_prctl, {PR_GET_NAME, name});
-  return first;
 }
 
 struct ProcessCalls {
@@ -128,6 +127,8 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
   add_thread_calls(list, stack, clear, name);
   ProcessCalls once;
   if (is_first) once = add_process_calls(list);
+  list.add(SYS_set_tid_address, {0});
+  list.add(SYS_set_robust_list, {0, facts.robust_bytes});
   PAWL_TRY(process.run_list(number));
   std::memcpy(&facts.alternate_stack, list.data(stack), sizeof(facts.alternate_stack));
   std::memcpy(&facts.clear_address, list.data(clear), sizeof(facts.clear_address));
@@ -266,18 +267,9 @@ Status capture_mappings(Process& process, SavedProcess& into) {
   return read_system_facts(process.leader(), lines, into.system);
 }
 
-Status detach_threads(Process& process, const SavedProcess& saved) {
-  for (const SavedThread& thread : saved.threads) {
-    process.list().clear();
-    process.list().add(SYS_set_tid_address, {0});
-    process.list().add(SYS_set_robust_list, {0, thread.facts.robust_bytes});
-    PAWL_TRY(process.run_list(thread.facts.number));
-  }
-  return {};
-}
-
 Status attach_threads(Process& process, const SavedProcess& saved) {
   for (const SavedThread& thread : saved.threads) {
+    if (thread.facts.clear_address == 0 && thread.facts.robust_list == 0) continue;
     process.list().clear();
     process.list().add(SYS_set_tid_address, {thread.facts.clear_address});
     process.list().add(SYS_set_robust_list, {thread.facts.robust_list, thread.facts.robust_bytes});

@@ -1,4 +1,4 @@
-// What a save takes from a program that stands still.  Each part changes nothing in it.
+// What a save takes from a program that stands still.
 #pragma once
 
 #include <sys/types.h>
@@ -21,9 +21,7 @@ Status capture_descriptors(Process& process, SavedProcess& into);
 struct MapsLine;
 Status read_system_facts(pid_t process, const std::vector<MapsLine>& lines, SystemFacts& into);
 
-// The kernel must not touch the program's memory any more when its threads end: their
-// set_tid_address and robust lists are taken away; and put back.
-Status detach_threads(Process& process, const SavedProcess& saved);
+// To those threads that were captured.
 Status attach_threads(Process& process, const SavedProcess& saved);
 
 }  // namespace pawl::wsp

@@ -206,8 +206,12 @@ class Restore {
   ~Restore() {
     if (child_ <= 0) return;
     ::kill(child_, SIGKILL);
+    // Each of its threads has to be heard of before the first one's end is told.
     int status = 0;
-    while (tracing::wait_for(child_, status) && WIFSTOPPED(status)) {
+    for (;;) {
+      const pid_t gone = ::waitpid(-1, &status, __WALL);
+      if (gone < 0 && errno != EINTR) break;
+      if (gone == child_ && !WIFSTOPPED(status)) break;
     }
   }
 
@@ -286,6 +290,11 @@ class Restore {
   }
 
   static Status cannot_have_number(int error_number, pid_t wanted) {
+    if (error_number == EEXIST && wanted == ::getpid())
+      return Status::failure(EEXIST,
+                             fmt::format("the program needs the number {}, which this command "
+                                         "itself has got; start it again",
+                                         wanted));
     if (error_number == EEXIST)
       return Status::failure(
           EEXIST,

@@ -6,6 +6,7 @@
 #include "wsp/process/capture.h"
 #include "wsp/process/image.h"
 #include "wsp/process/records.h"
+#include "wsp/process/urgency.h"
 
 namespace pawl::wsp {
 
@@ -13,7 +14,8 @@ namespace {
 
 class SaveRun {
  public:
-  SaveRun(Process& process, const StepHook* hook) : process_(process), hook_(hook) {}
+  SaveRun(Process& process, const StepHook* hook)
+      : process_(process), hook_(hook), urgency_(process.threads()) {}
 
   Status run(bool is_rehearsal) {
     KeptMemory& memory = process_.memory();
@@ -23,8 +25,6 @@ class SaveRun {
     PAWL_TRY(step("registers and signals", [&] { return capture_threads(process_, saved_); }));
     PAWL_TRY(step("mappings", [&] { return capture_mappings(process_, saved_); }));
     PAWL_TRY(step("descriptors", [&] { return capture_descriptors(process_, saved_); }));
-    is_captured_ = true;
-    PAWL_TRY(step("threads' ends", [&] { return detach_threads(process_, saved_); }));
     PAWL_TRY(step("write the image", [&] {
       write_records(writer, saved_);
       return writer.finish();
@@ -40,7 +40,7 @@ class SaveRun {
 
   void let_run_on() {
     if (!is_stopped_) return;
-    if (is_captured_ && !attach_threads(process_, saved_).ok()) return;
+    if (!attach_threads(process_, saved_).ok()) return;
     process_.resume_all();
   }
 
@@ -59,10 +59,10 @@ class SaveRun {
 
   Process& process_;
   const StepHook* hook_;
+  Urgency urgency_;
   SavedProcess saved_;
   SaveTiming timing_;
   bool is_stopped_ = false;
-  bool is_captured_ = false;
 };
 
 }  // namespace

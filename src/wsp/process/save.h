@@ -14,7 +14,7 @@ namespace pawl::wsp {
 // there.
 using StepHook = std::function<void(int)>;
 
-constexpr int kSaveStepsCount = 9;
+constexpr int kSaveStepsCount = 8;
 
 // Stops the program and saves it.  On success it stands still for ever, with the image marked and
 // durable: kill() it.  On failure there is no marker but the reason, and the program runs on.
