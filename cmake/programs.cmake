@@ -12,6 +12,7 @@ if(PAWL_CLI_SOURCES AND TARGET pawl_static)
   add_executable(pawl_command ${PAWL_CLI_SOURCES} ${PAWL_WATCH_SOURCES})
   if(PAWL_WATCH_SOURCES)
     target_compile_definitions(pawl_command PRIVATE PAWL_CAN_WATCH)
+    target_link_libraries(pawl_command PRIVATE pawl_tracing)
   endif()
   target_link_libraries(pawl_command PRIVATE pawl_headers pawl_static CLI11::CLI11 fmt::fmt
                                              nlohmann_json::nlohmann_json)

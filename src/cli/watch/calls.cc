@@ -21,8 +21,8 @@
 #include "cli/file_system.h"
 #include "cli/program.h"
 #include "cli/watch/other_processes.h"
-#include "cli/watch/process_memory.h"
 #include "pawl/pawl.h"
+#include "tracing/process_memory.h"
 
 namespace pawl::cli::watch {
 
@@ -212,7 +212,7 @@ std::optional<Calls::OpenFile> Calls::open_file(pid_t thread, int descriptor) co
 std::optional<FileKey> Calls::known_file_at(const Call& call, int directory, std::uint64_t path,
                                             bool follow, std::uint64_t* links) const {
   if (facts_.files.empty()) return std::nullopt;
-  const std::optional<std::string> name = read_path(call.thread, path);
+  const std::optional<std::string> name = tracing::read_path(call.thread, path);
   if (!name || name->empty()) return std::nullopt;
   const std::string start = name->front() == '/'    ? "root"
                             : directory == AT_FDCWD ? "cwd"
@@ -566,7 +566,7 @@ void Calls::shared_blocks(const Call& call) {
   if (request == static_cast<std::uint32_t>(FICLONE)) {
     descriptors.push_back(number(call.arguments[2]));
   } else if (request == static_cast<std::uint32_t>(FICLONERANGE)) {
-    const auto source = read_object<std::int64_t>(call.thread, call.arguments[2]);
+    const auto source = tracing::read_object<std::int64_t>(call.thread, call.arguments[2]);
     if (source) descriptors.push_back(static_cast<int>(*source));
   }
   for (const int descriptor : descriptors) {
@@ -583,8 +583,9 @@ void Calls::submitted(const Call& call) {
         "of requests of io_submit(2) only the first {} of a call were looked at", kBatchMax));
   }
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(call.arguments[1], kBatchMax); ++i) {
-    const auto pointer = read_object<std::uint64_t>(call.thread, call.arguments[2] + i * 8);
-    const auto request = pointer ? read_object<iocb>(call.thread, *pointer) : std::nullopt;
+    const auto pointer =
+        tracing::read_object<std::uint64_t>(call.thread, call.arguments[2] + i * 8);
+    const auto request = pointer ? tracing::read_object<iocb>(call.thread, *pointer) : std::nullopt;
     if (!request) return;
     const auto open = open_file(call.thread, static_cast<int>(request->aio_fildes));
     if (open && holds_still(call.process, process(call.process), open->key)) {
@@ -640,11 +641,11 @@ void Calls::name_replaced(const Call& call, int directory, std::uint64_t path) {
 
 void Calls::message_sent(const Call& call, std::uint64_t header) {
   if (process(call.process).holds.empty()) return;
-  const auto message = read_object<msghdr>(call.thread, header);
+  const auto message = tracing::read_object<msghdr>(call.thread, header);
   if (!message || message->msg_controllen < sizeof(cmsghdr)) return;
   std::vector<char> control(std::min<std::size_t>(message->msg_controllen, kControlBytesMax));
-  if (!read_memory(call.thread, reinterpret_cast<std::uint64_t>(message->msg_control),
-                   control.data(), control.size())) {
+  if (!tracing::read_memory(call.thread, reinterpret_cast<std::uint64_t>(message->msg_control),
+                            control.data(), control.size())) {
     return;
   }
   for (std::size_t at = 0; at + sizeof(cmsghdr) <= control.size();) {
@@ -670,7 +671,7 @@ void Calls::unlocked(const Call& call) {
   if (call.number == SYS_flock) {
     if ((number(call.arguments[1]) & ~LOCK_NB) != LOCK_UN) return;
   } else {
-    const auto lock = read_object<struct flock>(call.thread, call.arguments[2]);
+    const auto lock = tracing::read_object<struct flock>(call.thread, call.arguments[2]);
     if (!lock || lock->l_type != F_UNLCK || lock->l_whence != SEEK_SET || lock->l_start != 0 ||
         lock->l_len != 0) {
       return;

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "cli/watch/process_memory.h"
+#include "tracing/process_memory.h"
 
 namespace pawl::cli::watch {
 
@@ -116,10 +116,10 @@ Origin CodeMap::origin_of(const Call& call) {
     if (!rule) break;
     const std::uint64_t base =
         (rule->base_from_rbp ? rbp : rsp) + static_cast<std::uint64_t>(rule->base_offset);
-    const auto return_address = read_object<std::uint64_t>(call.thread, base - 8);
+    const auto return_address = tracing::read_object<std::uint64_t>(call.thread, base - 8);
     if (!return_address || *return_address == 0) break;
     if (rule->saved_rbp) {
-      const auto saved = read_object<std::uint64_t>(
+      const auto saved = tracing::read_object<std::uint64_t>(
           call.thread, base + static_cast<std::uint64_t>(*rule->saved_rbp));
       if (!saved) break;
       rbp = *saved;

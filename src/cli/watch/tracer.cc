@@ -14,6 +14,7 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -39,12 +40,12 @@ struct FailedStep {
 };
 
 [[noreturn]] void become(const Program& program, char* const* arguments, char* const* environment,
-                         int go, int told) {
+                         std::span<const sock_filter> filter, int go, int told) {
   char word = 0;
   FailedStep failed{Step::filter, 0};
   if (::read(go, &word, 1) != 1) ::_exit(127);  // the parent could not seize us, and says so
   if (program.prints_to_standard_error) ::dup2(STDERR_FILENO, STDOUT_FILENO);
-  failed.error_number = install_filter();
+  failed.error_number = tracing::install_filter(filter);
   if (failed.error_number == 0) {
     ::execve(program.path.c_str(), arguments, environment);
     failed = {Step::execute, errno};
@@ -278,6 +279,7 @@ Result<Ending> trace(const Program& program, Observer& observer) {
   environment.push_back(const_cast<char*>(program.variable.c_str()));
   environment.push_back(nullptr);
 
+  const std::vector<sock_filter> filter = make_filter();
   Result<Pipe> go = make_pipe();
   Result<Pipe> told = make_pipe();
   if (!go.ok()) return go.status();
@@ -286,7 +288,7 @@ Result<Ending> trace(const Program& program, Observer& observer) {
   if (child < 0) return Status::from_errno(errno, "cannot fork");
   if (child == 0) {
     go.value().writing.reset(-1);  // else it would wait for itself when the parent dies
-    become(program, arguments.data(), environment.data(), go.value().reading.get(),
+    become(program, arguments.data(), environment.data(), filter, go.value().reading.get(),
            told.value().writing.get());
   }
   const KeysLeftToTheProgram keys;

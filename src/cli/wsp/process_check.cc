@@ -31,6 +31,27 @@ int check_saved(const std::string& directory) {
   return kExitUnsafe;
 }
 
+// What its file tells; what it will do is refused when it does it.
+int check_program(const std::string& name) {
+  Result<std::string> path = find_program(name);
+  if (!path.ok()) {
+    complain("wsp check", path.status().text());
+    return path.status().error_number() == ENOENT ? kExitNotFound : kExitCannotRun;
+  }
+  const Preloadability found = preloadability_of(path.value());
+  // The memory of a static program is kept as that of any other.
+  if (found.obstacle == Obstacle::none || found.obstacle == Obstacle::static_linking) {
+    fmt::print("{}: can be kept, unless it makes one of the calls of 'pawl wsp check --refused'\n",
+               path.value());
+    return kExitOk;
+  }
+  fmt::print("{}: cannot be kept: {}\n", path.value(),
+             found.obstacle == Obstacle::privileges
+                 ? "it gains privileges when it is executed; start it as the user that it becomes"
+                 : found.status.text());
+  return kExitUnsafe;
+}
+
 void print_refusals() {
   for (const wsp::Refusal& refusal : wsp::refusals())
     fmt::print("{:24} {}\n", refusal.name, refusal.reason);
@@ -39,19 +60,24 @@ void print_refusals() {
 }  // namespace
 
 void add_wsp_process_check(CLI::App& wsp, int& exit_code, const AfterDashes& after_dashes) {
-  (void)after_dashes;
-  CLI::App* check = wsp.add_subcommand("check", "Say whether a saved program can be restored");
+  CLI::App* check = wsp.add_subcommand(
+      "check", "Say whether a saved program can be restored, or a program be kept");
   auto directory = std::make_shared<std::string>();
   auto lists = std::make_shared<bool>(false);
   check->add_option("DIR", *directory, "Where the program was kept");
   check->add_flag("--refused", *lists, "List the system calls that a kept program may not make");
-  check->callback([directory, lists, &exit_code] {
+  check->footer("Examples:\n  pawl wsp check /dev/shm/cache\n  pawl wsp check -- memcached");
+  check->callback([directory, lists, &after_dashes, &exit_code] {
     if (*lists) {
       print_refusals();
       return;
     }
+    if (after_dashes && !after_dashes->empty()) {
+      exit_code = check_program(after_dashes->front());
+      return;
+    }
     if (directory->empty()) {
-      complain("wsp check", "name the directory of a program, or ask for --refused");
+      complain("wsp check", "name a directory, or a program behind '--', or ask for --refused");
       exit_code = kExitUsage;
       return;
     }

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace pawl::cli::watch {
+namespace pawl::tracing {
 
 // False when not all of it is readable.
 bool read_memory(pid_t thread, std::uint64_t address, void* into, std::size_t length);
@@ -23,4 +23,4 @@ std::optional<T> read_object(pid_t thread, std::uint64_t address) {
 // Up to the first zero byte; nothing when none is readable within PATH_MAX bytes.
 std::optional<std::string> read_path(pid_t thread, std::uint64_t address);
 
-}  // namespace pawl::cli::watch
+}  // namespace pawl::tracing

@@ -1,4 +1,4 @@
-#include "cli/watch/process_memory.h"
+#include "tracing/process_memory.h"
 
 #include <sys/uio.h>
 
@@ -7,7 +7,7 @@
 #include <climits>
 #include <cstring>
 
-namespace pawl::cli::watch {
+namespace pawl::tracing {
 
 namespace {
 constexpr std::size_t kPieceBytes = 256;  // divides a page: a piece is readable or it is not
@@ -34,4 +34,4 @@ std::optional<std::string> read_path(pid_t thread, std::uint64_t address) {
   return std::nullopt;
 }
 
-}  // namespace pawl::cli::watch
+}  // namespace pawl::tracing
