@@ -45,10 +45,23 @@ def free_port():
     raise AssertionError("no free port")
 
 
+def have_own_numbers():
+    """Runs the test in a space of process numbers of its own, where it can be had: nobody else takes
+    those that a restored program needs."""
+    if "KEPT_OWN_NUMBERS" in os.environ:
+        return
+    own = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if not shutil.which("unshare") or subprocess.run([*own, "true"], capture_output=True).returncode:
+        return
+    os.environ["KEPT_OWN_NUMBERS"] = "1"
+    os.execvp(own[0], [*own, sys.executable, "-B", *sys.argv])
+
+
 def can_trace(pawl):
     """Skips where a program cannot be traced, or its numbers cannot be had again."""
     if os.geteuid() != 0:
         skip("thread ids can only be had again by root")
+    have_own_numbers()
     if not os.path.isdir("/dev/shm"):
         skip("no /dev/shm")
     with Kept(pawl) as kept:

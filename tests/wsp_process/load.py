@@ -124,13 +124,13 @@ def can_connect(port):
 
 def main():
     pawl, name, failures = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    seed = int(sys.argv[4]) if len(sys.argv) > 4 else random.randrange(1 << 30)
-    print(f"seed {seed}")
-    random.seed(seed)
     protocol = {"redis": Redis, "memcached": Memcached}[name]
     if not shutil.which(PROGRAMS[name]):
         skip(f"no {PROGRAMS[name]} here")
     can_trace(pawl)
+    seed = int(sys.argv[4]) if len(sys.argv) > 4 else random.randrange(1 << 30)
+    print(f"seed {seed}", flush=True)
+    random.seed(seed)
     port = free_port()
     checked = 0
     with Kept(pawl) as kept:

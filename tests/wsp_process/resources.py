@@ -6,8 +6,12 @@ resources.py PAWL PROGRAM [FAILURES]
 
 import os
 import sys
+import time
 
 from kept import Kept, can_trace, free_port, wait_for
+
+
+OFF_S = 0.1  # without power, each time
 
 
 def told(path):
@@ -25,7 +29,8 @@ def main():
     with Kept(pawl) as kept:
         path = os.path.join(kept.top, "told")
         go = os.path.join(kept.top, "go")
-        environment = dict(os.environ, KEPT_TOLD=path, KEPT_GO=go, KEPT_PORT=str(free_port()))
+        environment = dict(os.environ, KEPT_TOLD=path, KEPT_GO=go, KEPT_PORT=str(free_port()),
+                           KEPT_OFF_S=str(failures * OFF_S * 0.9))
 
         def has_said(word):
             if word in told(path):
@@ -39,6 +44,7 @@ def main():
         for _ in range(failures):
             assert kept.fail_power() == 0, kept.said()
             assert not os.path.exists(f"/proc/{process}")
+            time.sleep(OFF_S)
             kept.restore()
             assert kept.process() == process
         # A rehearsal is noticed as little.

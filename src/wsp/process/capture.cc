@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <iterator>
 
 #include "medium/checksum.h"
 #include "medium/descriptor.h"
@@ -58,6 +59,11 @@ void make_restartable(user_regs_struct& registers, bool in_new_process) {
     registers.rax = static_cast<std::uint64_t>(kRestartIfNoHandler);
 }
 
+std::uint64_t nanoseconds_of(const timespec& time) {
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
 Status gone() { return Status::failure(ESRCH, "the program ended meanwhile"); }
 
 void add_thread_calls(CallList& list, std::uint64_t& stack, std::uint64_t& clear,
@@ -76,15 +82,22 @@ struct ProcessCalls {
   std::uint64_t actions = 0;
   std::uint64_t timers = 0;
   std::uint64_t limits = 0;
+  std::uint64_t clocks = 0;
 };
 
 ProcessCalls add_process_calls(CallList& list) {
   static const KernelAction kNoActions[kSignalsMax]{};
   static const itimerval kNoTimers[kTimersCount]{};
+  static const timespec kNoTimes[std::size(kKeptClocks)]{};
   static const std::uint64_t kNoLimits[kLimitsCount][2]{};
-  ProcessCalls calls{list.place(kNoActions, sizeof(kNoActions)),
-                     list.place(kNoTimers, sizeof(kNoTimers)),
-                     list.place(kNoLimits, sizeof(kNoLimits))};
+  ProcessCalls calls{
+      list.place(kNoActions, sizeof(kNoActions)), list.place(kNoTimers, sizeof(kNoTimers)),
+      list.place(kNoLimits, sizeof(kNoLimits)), list.place(kNoTimes, sizeof(kNoTimes))};
+  std::uint64_t clock_place = calls.clocks;
+  for (const int clock : kKeptClocks) {
+    list.add(SYS_clock_gettime, {static_cast<std::uint64_t>(clock), clock_place});
+    clock_place += sizeof(timespec);
+  }
   for (std::uint64_t signal = 1; signal <= kSignalsMax; ++signal)
     list.add(SYS_rt_sigaction,
              {signal, 0, calls.actions + (signal - 1) * sizeof(KernelAction), kSignalSetBytes});
@@ -136,6 +149,10 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
   if (is_first) {
     std::memcpy(saved.process.actions, list.data(once.actions), sizeof(saved.process.actions));
     std::memcpy(saved.process.timers, list.data(once.timers), sizeof(saved.process.timers));
+    timespec clocks[std::size(kKeptClocks)];
+    std::memcpy(clocks, list.data(once.clocks), sizeof(clocks));
+    for (std::size_t i = 0; i < std::size(clocks); ++i)
+      saved.system.clocks_ns[i] = nanoseconds_of(clocks[i]);
     std::memcpy(saved.process.limits, list.data(once.limits), sizeof(saved.process.limits));
   }
   return {};
@@ -205,10 +222,6 @@ Status read_system_facts(pid_t process, const std::vector<MapsLine>& lines, Syst
   const Descriptor boot(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
   if (!boot.valid() || ::read(boot.get(), into.boot, sizeof(into.boot) - 4) <= 0)
     return Status::from_errno(errno, "cannot read the number of this boot");
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  into.monotonic_ns = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-                      static_cast<std::uint64_t>(now.tv_nsec);
   std::uint64_t end = 0;
   for (const MapsLine& line : lines) {
     if (!line.is_kernels() || line.name == "[vsyscall]") continue;

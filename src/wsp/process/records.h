@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -34,10 +35,13 @@ struct KernelAction {
   std::uint64_t mask;
 };
 
+// Whose time the program is to see go on, and when that was.
+constexpr int kKeptClocks[] = {CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME};
+
 struct SystemFacts {
   char release[72];
   char boot[40];
-  std::uint64_t monotonic_ns;  // CLOCK_MONOTONIC when it was saved
+  std::uint64_t clocks_ns[3];  // when it was saved, as the program saw them: kKeptClocks
   std::uint64_t vdso_bytes;    // of all of the kernel's mappings together
   std::uint64_t vdso_start;
   std::uint32_t vdso_checksum;  // of the code

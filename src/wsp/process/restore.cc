@@ -29,6 +29,7 @@
 #include "wsp/process/rebuild_descriptors.h"
 #include "wsp/process/records.h"
 #include "wsp/process/refusals.h"
+#include "wsp/process/time_space.h"
 
 namespace pawl::wsp {
 
@@ -259,6 +260,7 @@ class Restore {
     if (::pipe2(told, O_CLOEXEC) != 0) return Status::from_errno(errno, "cannot make a pipe");
     Descriptor told_reading(told[0]);
     Descriptor told_writing(told[1]);
+    PAWL_TRY(set_clocks_of_children(saved_.system));
     pid_t wanted = saved_.process.process;
     CloneArguments arguments;
     arguments.exit_signal = SIGCHLD;

@@ -24,7 +24,8 @@ void Urgency::hasten(pid_t thread, int priority) {
   if (before.policy < 0 || ::sched_getparam(thread, &before.parameters) != 0) return;
   const sched_param urgent{priority};
   // Not for the threads that it makes meanwhile.
-  if (::sched_setscheduler(thread, SCHED_FIFO | SCHED_RESET_ON_FORK, &urgent) == 0) before_.push_back(before);
+  if (::sched_setscheduler(thread, SCHED_FIFO | SCHED_RESET_ON_FORK, &urgent) == 0)
+    before_.push_back(before);
 }
 
 }  // namespace pawl::wsp
