@@ -85,11 +85,13 @@ struct ProcessCalls {
   std::uint64_t clocks = 0;
 };
 
+// What the kernel's answers are put over.
+constexpr KernelAction kNoActions[kSignalsMax]{};
+constexpr itimerval kNoTimers[kTimersCount]{};
+constexpr timespec kNoTimes[std::size(kKeptClocks)]{};
+constexpr std::uint64_t kNoLimits[kLimitsCount][2]{};
+
 ProcessCalls add_process_calls(CallList& list) {
-  static const KernelAction kNoActions[kSignalsMax]{};
-  static const itimerval kNoTimers[kTimersCount]{};
-  static const timespec kNoTimes[std::size(kKeptClocks)]{};
-  static const std::uint64_t kNoLimits[kLimitsCount][2]{};
   ProcessCalls calls{
       list.place(kNoActions, sizeof(kNoActions)), list.place(kNoTimers, sizeof(kNoTimers)),
       list.place(kNoLimits, sizeof(kNoLimits)), list.place(kNoTimes, sizeof(kNoTimes))};

@@ -183,7 +183,7 @@ Status KeptMemory::punch(std::uint64_t address, std::uint64_t bytes) const {
   return {};
 }
 
-Status KeptMemory::clear() {
+Status KeptMemory::clear() const {
   PAWL_TRY(punch(kPageBytes, kAnnexList - kPageBytes));
   return punch(kAnnexEnd, kMemoryFileBytes - kAnnexEnd);
 }

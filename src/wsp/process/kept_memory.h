@@ -44,7 +44,7 @@ class KeptMemory {
   // Zeros from here on, and the memory is given back.
   Status punch(std::uint64_t address, std::uint64_t bytes) const;
   // All of it.
-  Status clear();
+  Status clear() const;
   // Within the memory; holes stay holes.  The ranges do not overlap.
   Status copy(std::uint64_t from, std::uint64_t to, std::uint64_t bytes) const;
   Status write(std::uint64_t address, std::span<const std::byte> bytes) const;

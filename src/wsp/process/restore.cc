@@ -175,14 +175,16 @@ class Become {
   }
 
   Status map_annex() const {
-    void* const code = ::mmap(
-        reinterpret_cast<void*>(kAnnexCode), kPageBytes,  // NOLINT(performance-no-int-to-ptr)
-        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    constexpr int kBoth = PROT_READ | PROT_WRITE;
+    auto* const code_place =
+        reinterpret_cast<void*>(kAnnexCode);  // NOLINT(performance-no-int-to-ptr)
+    auto* const list_place =
+        reinterpret_cast<void*>(kAnnexList);  // NOLINT(performance-no-int-to-ptr)
+    void* const code = ::mmap(code_place, kPageBytes, kBoth,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (code == MAP_FAILED) return Status::from_errno(errno, "cannot map the annex");
     std::memcpy(code, annex_code().data(), annex_code().size());
-    void* const list = ::mmap(reinterpret_cast<void*>(kAnnexList),
-                              kAnnexListBytes,  // NOLINT(performance-no-int-to-ptr)
-                              PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE,
+    void* const list = ::mmap(list_place, kAnnexListBytes, kBoth, MAP_SHARED | MAP_FIXED_NOREPLACE,
                               saved_.process.memory_descriptor, static_cast<off_t>(kAnnexList));
     if (list == MAP_FAILED || ::mprotect(code, kPageBytes, PROT_READ | PROT_EXEC) != 0)
       return Status::from_errno(errno, "cannot map the annex");
