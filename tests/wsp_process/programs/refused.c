@@ -12,7 +12,7 @@ static void say(const char* name, long result) {
   printf("%s %d\n", name, result == -1 ? errno : 0);
 }
 
-#define TRY(call, ...) say(#call, syscall(SYS_##call, ##__VA_ARGS__))
+#define TRY(call, ...) say(#call, syscall(SYS_##call, __VA_ARGS__))
 
 int main(void) {
   int pair[2];
