@@ -140,4 +140,5 @@ def main():
               f"slowest in {row['dominating_step']}")
 
 
-main()
+if __name__ == "__main__":
+    main()

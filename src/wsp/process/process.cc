@@ -247,8 +247,7 @@ void Process::go_on(pid_t thread, int signal) {
   }
 }
 
-void Process::refuse(std::uint64_t number, const std::string& text) {
-  (void)number;
+void Process::refuse(const std::string& text) {
   if (told_.size() < kToldMax && told_.insert(text).second) tell_(text);
 }
 
@@ -258,7 +257,7 @@ void Process::enter_call(pid_t thread) {
   const std::uint64_t arguments[] = {registers.rdi, registers.rsi, registers.rdx,
                                      registers.r10, registers.r8,  registers.r9};
   if (const Refusal* refusal = refusal_of(registers.orig_rax, arguments)) {
-    refuse(registers.orig_rax, fmt::format("refused {}: {}", refusal->name, refusal->reason));
+    refuse(fmt::format("refused {}: {}", refusal->name, refusal->reason));
     registers.orig_rax = kSkipped;
     registers.rax = static_cast<std::uint64_t>(-refusal->error_number);
     tracing::write_registers(thread, registers);
@@ -271,7 +270,7 @@ void Process::enter_call(pid_t thread) {
 }
 
 void Process::carry_out(pid_t thread, CallDecision decision, const RunningCall& running) {
-  if (!decision.refusal.empty()) refuse(running.original.orig_rax, "refused " + decision.refusal);
+  if (!decision.refusal.empty()) refuse("refused " + decision.refusal);
   tracing::Registers registers = running.original;
   switch (decision.kind) {
     case CallDecision::Kind::pass:

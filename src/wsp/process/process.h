@@ -83,7 +83,7 @@ class Process {
   void enter_call(pid_t thread);
   void leave_call(pid_t thread);
   void carry_out(pid_t thread, CallDecision decision, const RunningCall& running);
-  void refuse(std::uint64_t number, const std::string& text);
+  void refuse(const std::string& text);
   void end(pid_t thread, int status);
   void go_on(pid_t thread, int signal = 0);
   bool all_stopped() const;

@@ -115,6 +115,8 @@ class Supervision {
       timings.push_back(steps);
       process_.take_events();
       ::usleep(kBetweenRehearsalsUs);
+      hear_power();
+      if (ending_.was_saved) return {{"reason", "the power failed meanwhile"}};
     }
     return {{"rehearsals", timings}};
   }
