@@ -78,14 +78,16 @@ VmFinding find_disk(const std::string& path) {
   return {"disk", false, path + " belongs to the save"};
 }
 
-std::vector<VmFinding> find_vm(const std::string& path, const wsp::MachineDescription& machine) {
+// `scratch` is a directory for the trial, in `path`.
+std::vector<VmFinding> find_vm(const std::string& path, const std::string& scratch,
+                               const wsp::MachineDescription& machine) {
   std::vector<VmFinding> found{find_privilege()};
-  Result<wsp::MachineDirectory> directory = wsp::MachineDirectory::open(path, false);
+  Result<wsp::MachineDirectory> directory = wsp::MachineDirectory::open(scratch, false);
   if (!directory.ok()) {
     found.push_back({"directory", true, directory.status().text()});
     return found;
   }
-  const Result<wsp::MemoryPlace> place = wsp::look_at_memory_place(path);
+  const Result<wsp::MemoryPlace> place = wsp::look_at_memory_place(scratch);
   if (!place.ok()) {
     found.push_back({"memory", true, place.status().text()});
     return found;
@@ -123,7 +125,7 @@ int vm_check(const VmArguments& arguments, const AfterDashes& after_dashes) {
              Status::from_errno(errno, "cannot make a directory in " + arguments.directory).text());
     return kExitFailure;
   }
-  const std::vector<VmFinding> found = find_vm(scratch, machine.value());
+  const std::vector<VmFinding> found = find_vm(arguments.directory, scratch, machine.value());
   std::error_code error;
   std::filesystem::remove_all(scratch, error);
   bool stops = false;

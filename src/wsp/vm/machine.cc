@@ -19,6 +19,7 @@ using QmpJson = Qmp::Json;
 constexpr const char* kStateName = "pawl-state";
 // More than any memory gives, so that nothing is held back.
 constexpr std::int64_t kBytesPerSecondMax = std::int64_t{1} << 40;
+constexpr timespec kGoOnPause{0, 500'000};
 constexpr int kDowntimeMsMax = 2'000'000;  // QEMU's own bound: what is left to send may all wait
 
 QmpJson capabilities() {
@@ -155,6 +156,14 @@ Status Machine::load(DeviceStateFile& state, const FailurePoint& failure) {
   return await_migration(kQemuLoadMsMax);
 }
 
-Status Machine::go_on() { return qmp_.ask("cont", QmpJson(), kQemuAnswerMsMax).status(); }
+Status Machine::go_on() {
+  // QEMU tells of a migration's end a moment before it takes this command again.
+  const Deadline deadline(kQemuAnswerMsMax);
+  for (;;) {
+    const Status asked = qmp_.ask("cont", QmpJson(), kQemuAnswerMsMax).status();
+    if (asked.ok() || asked.error_number() != EIO || deadline.passed()) return asked;
+    ::nanosleep(&kGoOnPause, nullptr);
+  }
+}
 
 }  // namespace pawl::wsp
