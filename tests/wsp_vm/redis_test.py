@@ -5,7 +5,8 @@ The guest runs Debian's Redis, without persistence, and a load of it.  At random
 fails, by each source in turn; everything of the machine is killed, at once after the marker or when
 it has ended by itself; and the machine is restored.  Then every acknowledged write has to be there
 (the load reads all of its keys back), the load goes on with the very next number in the same
-connections, and processes, time since boot and TCP's counts of errors go on as if nothing was.
+connections, and processes, time since boot and TCP's counts of errors go on as if nothing was.  All
+the while the guest writes to a disk too.
 
     redis_test.py --pawl PAWL --load GUEST_LOAD --cache DIR [--failures N] [--seed N]
 """
@@ -110,7 +111,7 @@ def fail_often(chosen, draw, scratch, vm, serial, serial_name):
     disk = scratch / "disk"
     with open(disk, "wb") as file:
         file.truncate(64 << 20)
-    vm.start("run", "--memory", MEMORY, "--serial-line", serial_name, "--",
+    vm.start("run", "--memory", MEMORY, "--serial-line", serial_name, "--disk", str(disk), "--",
              *guest.options(kernel, archive, scratch / "said", scratch / "console"))
     vms.wait_until(lambda: audited_since(said, dict.fromkeys(range(4), 0)), "the first audits")
     sources = {"signal": vm.fail_power, "pipe": vm.say_to_pipe,

@@ -52,8 +52,8 @@ void add_machine_options(CLI::App& verb, VmArguments& arguments) {
       ->check([](const std::string& text) {
         const unsigned long number = std::strtoul(text.c_str(), nullptr, 10);
         const bool fits =
-            number >= 2 && number <= kDiskRequestsMaximum && (number & (number - 1)) == 0;
-        return fits ? std::string() : std::string("a power of two from 2 to 1024");
+            number >= 4 && number <= kDiskRequestsMaximum && (number & (number - 1)) == 0;
+        return fits ? std::string() : std::string("a power of two from 4 to 1024");
       })
       ->type_name("N");
   verb.add_option("--qemu", arguments.qemu, "The QEMU to start")

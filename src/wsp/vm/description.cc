@@ -21,7 +21,7 @@ using DescriptionJson = nlohmann::ordered_json;
 constexpr std::size_t kDescriptionBytesMax = std::size_t{1} << 20;
 constexpr double kDiskBytesPerMs = 200'000;
 constexpr double kRequestBytesMax = 1280 * 1024;
-constexpr std::uint32_t kRequestsMin = 2;
+constexpr std::uint32_t kRequestsMin = 4;  // QEMU's queue-size takes no less
 constexpr std::uint32_t kRequestsMax = 128;
 
 DescriptionJson json_of(const MachineDescription& description) {

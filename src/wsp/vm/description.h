@@ -45,7 +45,7 @@ Result<StoredDescription> read_description(const std::string& path);
 
 // How many requests to a disk may be under way when the guest is stopped, so that they are done
 // within half of the window: each has at most 1.25 MiB (what Linux makes of one by default), and
-// the disk is taken to do 200 MB/s.  A power of two from 2 to 128, as QEMU's queue-size wants it.
+// the disk is taken to do 200 MB/s.  A power of two from 4 to 128, as QEMU's queue-size wants it.
 // Limits of QEMU's own (throttling.*) would not help: they are lifted while a machine is stopped,
 // and what they held back is let go at once.
 std::uint32_t disk_requests_max(double window_ms);

@@ -18,11 +18,14 @@ struct Objection {
 
 Objection object(Refusal refusal, std::string reason) { return {refusal, std::move(reason)}; }
 
-Objection judge_no_save(const MachineDirectory& directory) {
+Objection judge_no_save(const MachineDirectory& directory, std::uint64_t generation) {
   const Result<DeviceStateFile> state = DeviceStateFile::open_saved(directory.device_state());
   if (state.ok()) {
     const Result<bool> begun = state.value().has_stream();
-    if (begun.ok() && begun.value())
+    const Result<DeviceStateHeader> header = state.value().read_header();
+    // A whole one of an earlier generation was restored.
+    const bool is_earlier = header.ok() && header.value().generation < generation;
+    if (begun.ok() && begun.value() && !is_earlier)
       return object(Refusal::kHalfSave, "a save was begun, and did not end in time");
   }
   return object(Refusal::kNoSave, "nothing was saved since the guest last ran");
@@ -157,7 +160,7 @@ Result<Judgement> judge(const MachineDirectory& directory, MarkerFile& marker,
     objection = verdict.marker.is_save()
                     ? judge_save(directory, verdict.marker, verdict.description,
                                  description_checksum, options)
-                    : judge_no_save(directory);
+                    : judge_no_save(directory, verdict.marker.generation);
   } else if (read.status().error_number() == ENODATA) {
     objection = object(Refusal::kNoSave, "nothing was ever saved in " + directory.path());
   } else if (read.status().error_number() == EBADMSG) {

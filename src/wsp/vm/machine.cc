@@ -52,10 +52,11 @@ Result<Machine> Machine::start(const MachineDescription& description,
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
     return Status::from_errno(errno, "cannot make a line to QEMU");
   Descriptor ours(ends[0]);
-  const Descriptor theirs(ends[1]);
+  Descriptor theirs(ends[1]);
   Result<QemuProcess> process = QemuProcess::start(
       command_line(description, memory_path, theirs.get(), start), {theirs.get(), lock});
   if (!process.ok()) return process.status();
+  theirs.reset(-1);  // or its end would not be heard of
   Machine machine(std::move(process.value()), Qmp(std::move(ours)));
   PAWL_TRY(machine.set_up());
   return machine;

@@ -1,10 +1,14 @@
 #include "wsp/vm/options.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fstream>
 #include <string_view>
+
+#include "medium/descriptor.h"
 
 namespace pawl::wsp {
 
@@ -67,6 +71,11 @@ bool is_qcow2(const std::string& path) {
   return file && std::string_view(magic.data(), magic.size()) == std::string_view("QFI\xfb", 4);
 }
 
+// Not every file system has direct I/O (tmpfs has not before Linux 6.6, and needs none).
+bool has_direct_io(const std::string& path) {
+  return Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC)).valid();
+}
+
 // QEMU's option syntax doubles commas.
 std::string with_doubled_commas(const std::string& text) {
   std::string doubled;
@@ -78,20 +87,22 @@ std::string with_doubled_commas(const std::string& text) {
 }
 
 // Direct I/O, so that what the guest wrote is not in a cache of the host's, which would have to be
-// written when the guest is stopped; and which is lost with the host.
+// written when the guest is stopped; and which is lost with the host.  A short queue would make
+// requests of few segments, were they adjusted to it.
 void add_disk(std::vector<std::string>& line, const AddedDisk& disk, std::size_t number) {
   const std::string file = "pawl-file" + std::to_string(number);
   const std::string node = "pawl-disk" + std::to_string(number);
-  line.insert(line.end(), {"-blockdev",
-                           "driver=file,node-name=" + file +
-                               ",cache.direct=on,filename=" + with_doubled_commas(disk.path),
-                           "-blockdev",
-                           std::string("driver=") + (is_qcow2(disk.path) ? "qcow2" : "raw") +
-                               ",node-name=" + node + ",cache.direct=on,file=" + file,
-                           "-device",
-                           "virtio-blk-pci,drive=" + node +
-                               ",num-queues=1,queue-size=" + std::to_string(disk.requests_max) +
-                               ",id=pawl-disk-device" + std::to_string(number)});
+  const std::string direct = has_direct_io(disk.path) ? ",cache.direct=on" : "";
+  line.insert(
+      line.end(),
+      {"-blockdev",
+       "driver=file,node-name=" + file + direct + ",filename=" + with_doubled_commas(disk.path),
+       "-blockdev",
+       std::string("driver=") + (is_qcow2(disk.path) ? "qcow2" : "raw") + ",node-name=" + node +
+           ",cache.direct=on,file=" + file,
+       "-device",
+       "virtio-blk-pci,drive=" + node + ",num-queues=1,seg-max-adjust=off,queue-size=" +
+           std::to_string(disk.requests_max) + ",id=pawl-disk-device" + std::to_string(number)});
 }
 
 }  // namespace
