@@ -128,7 +128,7 @@ def fail_often(chosen, draw, scratch, vm, serial, serial_name):
             raise vms.Trouble(f"the save ended with {code}")
         counts[source] += 1
         at_once += code == -9
-        state, facts = vm.status()
+        _, facts = vm.status_when_ended()
         if facts["state"] != "saved":
             raise vms.Trouble(f"after failure {number}: {facts}")
         # What was still on its way out of the guest comes after the restore.
@@ -141,7 +141,7 @@ def fail_often(chosen, draw, scratch, vm, serial, serial_name):
     for word in ("BUG", "stall", "lockup", "Call Trace", "I/O error", "Kernel panic"):
         if word in kernel_log:
             raise vms.Trouble(f"the guest's kernel says {word}")
-    code, facts = vm.status()
+    _, facts = vm.status()
     return {"failures": chosen.failures, "by": counts, "killed_at_the_marker": at_once,
             "acknowledged": sum(said.sets.values()), "uptime_s": said.state[0],
             "budget": facts["budget"]}

@@ -70,7 +70,7 @@ class Trial:
         self.vm.wait_for("runs (")
         self.vm.fail_power()
         self.vm.wait_end()
-        vms.wait_until(lambda: self.vm.status()[1]["state"] != "running", "QEMU's end")
+        self.vm.status_when_ended()
 
     def refused(self, name, *words, before_qemu=True):
         """The save is refused for that reason, by `status` too where nothing has to be started."""

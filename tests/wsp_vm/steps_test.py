@@ -40,10 +40,7 @@ EXITS = HANGS.replace("exec sleep 1000", "echo 'no such port' >&2; exit 1")
 
 def found(vm):
     """What `status` says, in a word, once the killed QEMU is gone too."""
-    def ended():
-        facts = vm.status()[1]
-        return facts if facts["state"] != "running" else None
-    facts = vms.wait_until(ended, "the end of QEMU")
+    facts = vm.status_when_ended()[1]
     return facts["state"] if facts["refusal"] is None else facts["refusal"]
 
 

@@ -75,6 +75,11 @@ class Vm:
         code, text = self.run("status", "--json")
         return code, json.loads(text)
 
+    def status_when_ended(self):
+        """As status(), once a QEMU that was killed is gone too."""
+        return wait_until(lambda: [found for found in [self.status()]
+                                   if found[1]["state"] != "running"], "the end of QEMU")[0]
+
     def fail_power(self):
         self.process.send_signal(signal.SIGPWR)
 

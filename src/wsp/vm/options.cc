@@ -99,7 +99,7 @@ void add_disk(std::vector<std::string>& line, const AddedDisk& disk, std::size_t
        "driver=file,node-name=" + file + direct + ",filename=" + with_doubled_commas(disk.path),
        "-blockdev",
        std::string("driver=") + (is_qcow2(disk.path) ? "qcow2" : "raw") + ",node-name=" + node +
-           ",cache.direct=on,file=" + file,
+           direct + ",file=" + file,
        "-device",
        "virtio-blk-pci,drive=" + node + ",num-queues=1,seg-max-adjust=off,queue-size=" +
            std::to_string(disk.requests_max) + ",id=pawl-disk-device" + std::to_string(number)});
