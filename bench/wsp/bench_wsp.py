@@ -1,0 +1,77 @@
+#!/usr/bin/python3
+"""Measures flush on fail against flush on commit, as the paper of whole-system persistence does.
+
+In each round every case is measured with one form after the other, each in a process and a file of its
+own; a figure is the median of its rounds, a ratio that of the rounds' ratios."""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common"))
+
+import hash_table_part  # pylint: disable=wrong-import-position
+
+PARTS = {"hash_table": hash_table_part}
+ROUNDS = 7
+QUICK_ROUNDS = 3
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--programs", required=True, help="where the programs bench_wsp_* are")
+    parser.add_argument("--facts", required=True, help="bench_server_facts")
+    parser.add_argument("--dir", default="/dev/shm", help="where files lie: the memory to measure")
+    parser.add_argument("--json", default="build/bench/wsp.json", help="where to write the rows")
+    parser.add_argument("--rounds", type=int, default=0, help=f"of every case ({ROUNDS})")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    parser.add_argument("--part", action="append", choices=PARTS, help="only this; repeatable")
+    parser.add_argument("--under", default="", metavar="COMMAND",
+                        help="what launches a program with flush on fail: it is measured, too; "
+                        "{directory} stands for one of its own")
+    parser.add_argument("--entries", type=int, default=100_000, help="of the hash table (100,000)")
+    parser.add_argument("--operations", type=int, default=1_000_000,
+                        help="on the hash table (1,000,000)")
+    parser.add_argument("--update-percent", action="append", type=int,
+                        help=f"of them, repeatable ({hash_table_part.UPDATE_PERCENTS})")
+    options = parser.parse_args()
+    options.rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
+    options.parts = options.part or list(PARTS)
+    return options
+
+
+def measure(options):
+    machine = json.loads(subprocess.run([options.facts, options.dir], capture_output=True, text=True,
+                                        check=True).stdout)
+    document = {"machine": machine,
+                "plan": {"rounds": options.rounds, "parts": options.parts,
+                         "entries": options.entries, "operations": options.operations,
+                         "launcher": options.under or "none"},
+                "systems": [{"system": form, "version": f"Pawl {machine['pawl']}",
+                             "setting": hash_table_part.SETTINGS[form]}
+                            for form in hash_table_part.forms_of(options)],
+                "targets": []}
+    for name in options.parts:
+        document[name] = PARTS[name].measure(options)
+        document["targets"] += PARTS[name].judge(document[name])
+    return document
+
+
+def main():
+    options = parse()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
+    try:
+        document = measure(options)
+    except (RuntimeError, OSError, subprocess.SubprocessError, KeyboardInterrupt) as failure:
+        sys.exit(f"bench: {failure or 'stopped'}")
+    os.makedirs(os.path.dirname(options.json) or ".", exist_ok=True)
+    with open(options.json, "w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1)
+        file.write("\n")
+
+
+if __name__ == "__main__":
+    main()
