@@ -19,6 +19,7 @@ FOF_STM = "FoF + STM"
 
 # By form, the worker and what its environment says.
 FORMS = {
+    FOC_STM: ("stm", {}),
     FOC_UL: ("undo", {"PAWL_FASE_FLUSH": "commit"}),
     # Alone in its process, libitm would let the thread run without any instrumentation, unless a
     # method is asked for.  This is its default where there are two threads.

@@ -11,8 +11,9 @@ import subprocess
 import sys
 import tempfile
 
-FORMS = {"FoC + UL", "FoF + STM", "FoF + UL", "FoF", "FoF, clang", "FoF, launched", "plain"}
-FLUSH_ON_COMMIT = {"FoC + UL"}
+FORMS = {"FoC + STM", "FoC + UL", "FoF + STM", "FoF + UL", "FoF", "FoF, clang", "FoF, launched",
+         "plain"}
+FLUSH_ON_COMMIT = {"FoC + STM", "FoC + UL"}
 UPDATE_PERCENTS = [0, 50]
 
 
