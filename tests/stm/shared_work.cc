@@ -107,7 +107,7 @@ void change_and_cancel(std::uint64_t drawn) {
 
 }  // namespace
 
-void work(std::uint64_t seed, std::uint64_t turns) {
+void work(std::uint64_t seed, std::uint64_t turns, bool cancels) {
   std::uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
   for (std::uint64_t turn = 0; turn < turns; ++turn) {
     state ^= state << 13;
@@ -119,7 +119,7 @@ void work(std::uint64_t seed, std::uint64_t turns) {
     if (turn % 8 == 0) copy_block();
     put(state >> 50);
     take(state >> 45);
-    change_and_cancel(state);
+    if (cancels) change_and_cancel(state);
   }
 }
 

@@ -6,8 +6,9 @@
 
 namespace pawl::test {
 
-// A thread's share: so many turns, of these numbers.
-void work(std::uint64_t seed, std::uint64_t turns);
+// A thread's share: so many turns, of these numbers; with transactions that are cancelled, or
+// without.
+void work(std::uint64_t seed, std::uint64_t turns, bool cancels);
 
 struct Outcome {
   std::uint64_t counter;

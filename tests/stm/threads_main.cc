@@ -1,20 +1,23 @@
-// stm_threads_LIBRARY THREADS TURNS: has so many threads work, and prints what came of it.
+// stm_threads_LIBRARY THREADS TURNS CANCELS: has so many threads work, and prints what came of it.
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 #include <vector>
 
 #include "stm/shared_work.h"
 
 int main(int count, char** arguments) {
-  if (count != 3) {
-    std::fprintf(stderr, "usage: %s THREADS TURNS\n", arguments[0]);
+  if (count != 4) {
+    std::fprintf(stderr, "usage: %s THREADS TURNS 0|1\n", arguments[0]);
     return 2;
   }
   const auto threads = std::strtoull(arguments[1], nullptr, 10);
   const auto turns = std::strtoull(arguments[2], nullptr, 10);
+  const bool cancels = std::strcmp(arguments[3], "1") == 0;
   std::vector<std::thread> workers;
-  for (std::uint64_t i = 0; i < threads; ++i) workers.emplace_back(pawl::test::work, i + 1, turns);
+  for (std::uint64_t i = 0; i < threads; ++i)
+    workers.emplace_back(pawl::test::work, i + 1, turns, cancels);
   for (std::thread& worker : workers) worker.join();
   const pawl::test::Outcome found = pawl::test::outcome();
   std::printf(
