@@ -27,13 +27,53 @@ def print_hash_table(rows):
                  for percent in percents])
 
 
+def size_of(count):
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 1024 or unit == "MiB":
+            return f"{count} {unit}"
+        count //= 1024
+    return ""
+
+
+def print_save_time(figures):
+    """As Figure 8."""
+    found = {(row["dirty_bytes"], row["instruction"]): row for row in figures["rows"]}
+    instructions = list(dict.fromkeys(instruction for _, instruction in found))
+    cache = size_of(figures["last_level_cache_bytes"])
+    print(f"**Writing back what is dirty in the caches**: µs, median (most); the last cache has {cache}\n")
+    print_table(["dirty", *instructions],
+                [[size_of(dirty)] + [f"{row['median_us']:,.1f} ({row['most_us']:,.1f})"
+                                     for row in (found[dirty, instruction]
+                                                 for instruction in instructions)]
+                 for dirty in dict.fromkeys(dirty for dirty, _ in found)])
+
+
+def print_budget(rows):
+    """Against the windows of Figure 7."""
+    supplies = list(dict.fromkeys((row["supply"], row["window_ms"]) for row in rows))
+    found = {(row["form"], row["what"], row["supply"]): row for row in rows}
+    lines = []
+    for form, what in dict.fromkeys((row["form"], row["what"]) for row in rows):
+        some = [found[form, what, supply] for supply, _ in supplies]
+        saved = f"{some[0]['with_caches_ms']:.1f}" if some[0]["holds"] is not None else ""
+        lines.append([f"{form}: {what}", saved] + [
+            {True: f"{row['window_ms'] / row.get('with_caches_ms', 1):.1f}", False: "**no**", None: ""}[
+                row["holds"]] for row in some])
+    print("**Does a save end before the energy?** ms at the worst, caches included; how many times over\n")
+    print_table(["save", "ms", *(f"{supply}: {window_ms} ms" for supply, window_ms in supplies)], lines)
+
+
 def main():
     document = read_document(__doc__)
     print_facts(document["machine"], document["plan"])
     print_systems(document["systems"], "version")
     if "hash_table" in document:
         print_hash_table(document["hash_table"])
-    print_targets(document["targets"], "limit", decimals=2)
+    if "save_time" in document:
+        print_save_time(document["save_time"])
+    print_budget(document["budget"])
+    if document["targets"]:
+        print_targets(document["targets"], "limit", decimals=2)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,11 @@ import sys
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common"))
 
+import budget_part  # pylint: disable=wrong-import-position
 import hash_table_part  # pylint: disable=wrong-import-position
+import save_time_part  # pylint: disable=wrong-import-position
 
-PARTS = {"hash_table": hash_table_part}
+PARTS = {"hash_table": hash_table_part, "save_time": save_time_part}
 ROUNDS = 7
 QUICK_ROUNDS = 3
 
@@ -57,6 +59,8 @@ def measure(options):
     for name in options.parts:
         document[name] = PARTS[name].measure(options)
         document["targets"] += PARTS[name].judge(document[name])
+    document["budget"] = budget_part.make_rows(document.get("save_time"),
+                                               os.path.dirname(options.json))
     return document
 
 

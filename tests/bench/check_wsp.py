@@ -31,6 +31,33 @@ def check_hash_table(rows):
         assert (row["lines_flushed_per_operation"] > 0) == flushes, row
 
 
+def check_save_time(figures):
+    rows = figures["rows"]
+    instructions = {row["instruction"] for row in rows}
+    # Each x86-64 processor has the first.
+    assert {"clflush", "stream"} <= instructions <= {"clflush", "clflushopt", "clwb", "stream"}, rows
+    sizes = {row["dirty_bytes"] for row in rows}
+    assert len(rows) == len(instructions) * len(sizes) and min(sizes) == 4096, rows
+    for row in rows:
+        assert 0 < row["least_us"] <= row["median_us"] <= row["most_us"], row
+    for instruction in instructions:
+        least = {row["dirty_bytes"]: row["least_us"] for row in rows
+                 if row["instruction"] == instruction}
+        # A thousand times as much takes longer, whatever else runs.
+        assert least[max(sizes)] > least[min(sizes)], least
+
+
+def check_budget(rows):
+    """The process was measured, says the test; the machine was not."""
+    found = {(row["form"], row["window_ms"]): row for row in rows}
+    assert {form for form, _ in found} == {"caches", "process", "machine"}, rows
+    assert found["machine", 10]["holds"] is None and found["machine", 10]["what"] == "not measured"
+    process = found["process", 33]
+    assert process["p999_ms"] == 20 <= process["with_caches_ms"], process
+    assert process["holds"] == (process["with_caches_ms"] < 33)
+    assert found["process", 10]["holds"] is False
+
+
 def main():
     if len(sys.argv) != 5:
         sys.exit(__doc__)
@@ -38,20 +65,26 @@ def main():
     with tempfile.TemporaryDirectory(prefix="bench-wsp-test-", dir="/dev/shm") as directory:
         rows = os.path.join(directory, "rows.json")
         command = [sys.executable, "-B", bench, "--programs", programs, "--facts", facts,
-                   "--dir", directory, "--json", rows, "--rounds", "1", "--entries", "1000",
+                   "--dir", directory, "--json", rows, "--rounds", "1", "--quick", "--entries", "1000",
                    "--operations", "4000", "--under", "env LAUNCHED={directory}"]
         for percent in UPDATE_PERCENTS:
             command += ["--update-percent", str(percent)]
+        of_process = os.path.join(directory, "wsp_run.json")
+        with open(of_process, "w", encoding="utf-8") as file:
+            json.dump({"saves": [{"what": "a test", "median_ms": 2, "p999_ms": 20}]}, file)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         with open(rows, encoding="utf-8") as file:
             document = json.load(file)
         check_hash_table(document["hash_table"])
+        check_save_time(document["save_time"])
+        check_budget(document["budget"])
         assert all("pass" in target for target in document["targets"]), document["targets"]
         table = subprocess.run([sys.executable, "-B", tabulate, rows], capture_output=True, text=True,
                                check=True).stdout
-        assert "| 50 % |" in table, table
+        assert "| 50 % |" in table and "| 4 KiB |" in table, table
         os.unlink(rows)
+        os.unlink(of_process)
         assert os.listdir(directory) == [], os.listdir(directory)
 
 
