@@ -48,6 +48,23 @@ def print_save_time(figures):
                  for dirty in dict.fromkeys(dirty for dirty, _ in found)])
 
 
+def print_directory(rows):
+    """As Table 1."""
+    forms = list(dict.fromkeys(row["form"] for row in rows))
+    found = {(row["connections"], row["depth"], row["form"]): row for row in rows}
+    loads = list(dict.fromkeys((row["connections"], row["depth"]) for row in rows))
+    for title, text in (
+            ("updates/s (times that FoF is faster)",
+             lambda row: f"{row['updates_per_s']:,.0f} ({row['fof_is_faster']:.2f})"),
+            ("µs of the server's processor for an update (times the plain one's)",
+             lambda row: f"{row['server_cpu_us_per_update']:.2f} ({row['times_plain']:.2f})")):
+        print(f"**Directory**: {title}\n")
+        print_table(["connections, requests under way", *forms],
+                    [[f"{connections}, {depth}"] + [text(found[connections, depth, form])
+                                                    for form in forms]
+                     for connections, depth in loads])
+
+
 def print_budget(rows):
     """Against the windows of Figure 7."""
     supplies = list(dict.fromkeys((row["supply"], row["window_ms"]) for row in rows))
@@ -71,6 +88,8 @@ def main():
         print_hash_table(document["hash_table"])
     if "save_time" in document:
         print_save_time(document["save_time"])
+    if "directory" in document:
+        print_directory(document["directory"])
     print_budget(document["budget"])
     if document["targets"]:
         print_targets(document["targets"], "limit", decimals=2)

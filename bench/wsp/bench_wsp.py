@@ -14,10 +14,13 @@ import sys
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common"))
 
 import budget_part  # pylint: disable=wrong-import-position
+import directory_part  # pylint: disable=wrong-import-position
 import hash_table_part  # pylint: disable=wrong-import-position
 import save_time_part  # pylint: disable=wrong-import-position
 
-PARTS = {"hash_table": hash_table_part, "save_time": save_time_part}
+PARTS = {"hash_table": hash_table_part, "save_time": save_time_part,
+         "directory": directory_part}
+SETTINGS = hash_table_part.SETTINGS | directory_part.SETTINGS
 ROUNDS = 7
 QUICK_ROUNDS = 3
 
@@ -39,6 +42,8 @@ def parse():
                         help="on the hash table (1,000,000)")
     parser.add_argument("--update-percent", action="append", type=int,
                         help=f"of them, repeatable ({hash_table_part.UPDATE_PERCENTS})")
+    parser.add_argument("--directory-entries", type=int, default=100_000,
+                        help="that are inserted (100,000)")
     options = parser.parse_args()
     options.rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
     options.parts = options.part or list(PARTS)
@@ -51,10 +56,12 @@ def measure(options):
     document = {"machine": machine,
                 "plan": {"rounds": options.rounds, "parts": options.parts,
                          "entries": options.entries, "operations": options.operations,
+                         "directory_entries": options.directory_entries,
                          "launcher": options.under or "none"},
                 "systems": [{"system": form, "version": f"Pawl {machine['pawl']}",
-                             "setting": hash_table_part.SETTINGS[form]}
-                            for form in hash_table_part.forms_of(options)],
+                             "setting": SETTINGS[form]}
+                            for form in dict.fromkeys(form for name in options.parts
+                                                      for form in PARTS[name].forms_of(options))],
                 "targets": []}
     for name in options.parts:
         document[name] = PARTS[name].measure(options)

@@ -13,10 +13,10 @@ def own_directory(options):
     return tempfile.TemporaryDirectory(prefix="wsp.", dir=options.dir)
 
 
-def figure_of(command, **environment):
-    """What the command prints, as JSON."""
+def figure_of(command, first=None, **environment):
+    """What the command prints, as JSON.  `first` is what its process does before."""
     done = subprocess.run(command, env=dict(os.environ, **environment), capture_output=True, text=True,
-                          check=False, timeout=TIMEOUT_S)
+                          check=False, timeout=TIMEOUT_S, preexec_fn=first)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: status {done.returncode}: "
                            f"{(done.stderr or done.stdout)[-500:]}")

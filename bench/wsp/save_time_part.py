@@ -30,5 +30,10 @@ def measure(options):
     return {"last_level_cache_bytes": last_level_cache_bytes(), "rows": rows}
 
 
+def forms_of(_):
+    """It is the processor that is measured."""
+    return []
+
+
 def judge(_):
     return []

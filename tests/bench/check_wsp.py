@@ -13,6 +13,7 @@ import tempfile
 
 FORMS = {"FoC + STM", "FoC + UL", "FoF + STM", "FoF + UL", "FoF", "FoF, clang", "FoF, launched",
          "plain"}
+DIRECTORY_FORMS = {"heap", "heap, marked", "FoC + STM", "FoC + UL", "FoF", "FoF, launched", "plain"}
 FLUSH_ON_COMMIT = {"FoC + STM", "FoC + UL"}
 UPDATE_PERCENTS = [0, 50]
 
@@ -58,6 +59,16 @@ def check_budget(rows):
     assert found["process", 10]["holds"] is False
 
 
+def check_directory(rows):
+    found = {(row["connections"], row["depth"], row["form"]): row for row in rows}
+    assert set(found) == {(connections, depth, form) for connections, depth in ((1, 1), (4, 16))
+                          for form in DIRECTORY_FORMS} and len(found) == len(rows), set(found)
+    for row in rows:
+        assert row["rounds"] == 1 and row["updates_per_s"] > 0, row
+        assert row["server_cpu_us_per_update"] > 0 < row["fof_is_faster"], row
+        assert row["form"] != "plain" or row["times_plain"] == 1, row
+
+
 def main():
     if len(sys.argv) != 5:
         sys.exit(__doc__)
@@ -66,7 +77,8 @@ def main():
         rows = os.path.join(directory, "rows.json")
         command = [sys.executable, "-B", bench, "--programs", programs, "--facts", facts,
                    "--dir", directory, "--json", rows, "--rounds", "1", "--quick", "--entries", "1000",
-                   "--operations", "4000", "--under", "env LAUNCHED={directory}"]
+                   "--operations", "4000", "--directory-entries", "500",
+                   "--under", "env LAUNCHED={directory}"]
         for percent in UPDATE_PERCENTS:
             command += ["--update-percent", str(percent)]
         of_process = os.path.join(directory, "wsp_run.json")
@@ -78,6 +90,7 @@ def main():
             document = json.load(file)
         check_hash_table(document["hash_table"])
         check_save_time(document["save_time"])
+        check_directory(document["directory"])
         check_budget(document["budget"])
         assert all("pass" in target for target in document["targets"]), document["targets"]
         table = subprocess.run([sys.executable, "-B", tabulate, rows], capture_output=True, text=True,

@@ -1,24 +1,6 @@
 #include "hash_table/hash_table.h"
 
-#ifdef HASH_TABLE_SECTIONS
-#include <pawl/fase.h>
-#define ATOMICALLY(statement) \
-  do { \
-    pawl_fase_begin(); \
-    statement; \
-    pawl_fase_end(); \
-  } while (0)
-#elif defined(HASH_TABLE_TRANSACTIONS)
-#define ATOMICALLY(statement) \
-  do { \
-    __transaction_atomic { statement; } \
-  } while (0)
-#else
-#define ATOMICALLY(statement) \
-  do { \
-    statement; \
-  } while (0)
-#endif
+#include "atomically.h"
 
 struct node {
   struct node* next;

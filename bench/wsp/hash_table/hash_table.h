@@ -1,9 +1,6 @@
 /* A chained hash table of numbers in one piece of memory, whose nodes are taken from, and given
  * back to, a list in that memory: no allocator takes part, so that what is measured is the same
- * code in each form of persistence.  How an operation is made failure-atomic is the compiler's:
- *   HASH_TABLE_TRANSACTIONS  gcc -fgnu-tm: a transaction
- *   HASH_TABLE_SECTIONS      pawl-clang -fpawl=undo: a failure-atomic section
- *   neither                  not at all
+ * code in each form of persistence (atomically.h).
  *
  * Of one thread. */
 #ifndef PAWL_BENCH_WSP_HASH_TABLE_H

@@ -6,8 +6,8 @@
 #include <ctime>
 
 #include "hash_table/hash_table.h"
-#include "hash_table/memory.h"
 #include "hash_table/operations.h"
+#include "memory/memory.h"
 
 namespace {
 

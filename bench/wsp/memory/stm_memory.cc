@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "hash_table/memory.h"
+#include "memory/memory.h"
 #include "stm/region.h"
 #include "stm/transaction.h"
 
@@ -26,6 +26,7 @@ void* open_memory(const char* path, std::size_t bytes) {
 
 void close_memory() { delete the_region; }
 
+void commit_memory() {}
 MemoryCounts count_memory() {
   const stm::Counts& counts = stm::Transaction::current().counts();
   return {.fences = counts.fences, .lines_flushed = counts.lines_flushed};

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "hash_table/memory.h"
+#include "memory/memory.h"
 
 namespace pawl::bench::wsp {
 namespace {
@@ -31,6 +31,7 @@ void* open_memory(const char* path, std::size_t bytes) {
 }
 
 void close_memory() { ::munmap(the_memory, the_bytes); }
+void commit_memory() {}
 MemoryCounts count_memory() { return {}; }
 
 }  // namespace pawl::bench::wsp

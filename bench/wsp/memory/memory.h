@@ -10,6 +10,8 @@ namespace pawl::bench::wsp {
 // memory has none.  Ends the program with a text when there is none.
 void* open_memory(const char* path, std::size_t bytes);
 void close_memory();
+// Makes durable what was stored, where the form does not do that by itself.
+void commit_memory();
 
 // What was asked of the medium so far; zeros where nobody asks for anything.
 struct MemoryCounts {

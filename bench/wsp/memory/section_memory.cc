@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "hash_table/memory.h"
+#include "memory/memory.h"
 
 namespace pawl::bench::wsp {
 namespace {
@@ -28,6 +28,7 @@ void* open_memory(const char* path, std::size_t bytes) {
 
 void close_memory() { pawl_fase_close(the_file); }
 
+void commit_memory() {}
 MemoryCounts count_memory() {
   pawl_fase_statistics statistics;
   if (pawl_fase_stats(the_file, &statistics) != 0) give_up("statistics");

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "hash_table/memory.h"
+#include "memory/memory.h"
 
 namespace pawl::bench::wsp {
 namespace {
@@ -19,6 +19,7 @@ void* open_memory(const char*, std::size_t bytes) {
 }
 
 void close_memory() { std::free(the_memory); }
+void commit_memory() {}
 MemoryCounts count_memory() { return {}; }
 
 }  // namespace pawl::bench::wsp
