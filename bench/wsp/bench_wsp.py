@@ -7,6 +7,7 @@ own; a figure is the median of its rounds, a ratio that of the rounds' ratios.""
 import argparse
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -25,6 +26,12 @@ ROUNDS = 7
 QUICK_ROUNDS = 3
 
 
+def find_launcher(pawl):
+    """Empty where processes cannot be watched."""
+    asked = subprocess.run([pawl, "wsp", "run", "--help"], capture_output=True, check=False)
+    return f"{shlex.quote(pawl)} wsp run --directory {{directory}} --" if asked.returncode == 0 else ""
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--programs", required=True, help="where the programs bench_wsp_* are")
@@ -34,9 +41,10 @@ def parse():
     parser.add_argument("--rounds", type=int, default=0, help=f"of every case ({ROUNDS})")
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument("--part", action="append", choices=PARTS, help="only this; repeatable")
-    parser.add_argument("--under", default="", metavar="COMMAND",
+    parser.add_argument("--pawl", required=True, help="the pawl command")
+    parser.add_argument("--under", metavar="COMMAND",
                         help="what launches a program with flush on fail: it is measured, too; "
-                        "{directory} stands for one of its own")
+                        "{directory} stands for one of its own (pawl wsp run)")
     parser.add_argument("--entries", type=int, default=100_000, help="of the hash table (100,000)")
     parser.add_argument("--operations", type=int, default=1_000_000,
                         help="on the hash table (1,000,000)")
@@ -47,6 +55,8 @@ def parse():
     options = parser.parse_args()
     options.rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
     options.parts = options.part or list(PARTS)
+    if options.under is None:
+        options.under = find_launcher(options.pawl)
     return options
 
 

@@ -2,9 +2,9 @@
 windows that were measured there, save times that were measured here.
 
 The save times of a process and of a machine are those of the benchmarks of `pawl wsp run` and `pawl wsp vm`,
-where these have been run: wsp_run.json and wsp_vm.json beside this benchmark's own file, in which "saves" is
-a list of {"what", "median_ms", "p999_ms"}.  In non-volatile memory the caches come on top: they are taken
-from the part save_time."""
+where these have been run: the rows of wsp_run.json and wsp_vm.json beside this benchmark's own file that have
+a "save_median_us" and a "save_p999_us".  In non-volatile memory the caches come on top: they are taken from
+the part save_time."""
 
 import json
 import os
@@ -15,6 +15,10 @@ WINDOWS_MS = {"750 W, Intel": 10, "525 W, AMD, busy": 22, "1050 W, Intel": 33, "
 SOURCES = {"process": "wsp_run.json", "machine": "wsp_vm.json"}
 CACHES = "caches"
 NOT_MEASURED = "not measured"
+# What tells rows of those files apart, where they have it.
+LABELS = {"program": "{}", "memory": "{}", "memory_mib": "{} MiB", "memory_gib": "{} GiB",
+          "threads": "{} threads"}
+FLAGS = {"disk_load": "disk load"}
 
 
 def caches_ms(save_time):
@@ -29,12 +33,20 @@ def caches_ms(save_time):
             "p999_ms": best["most_us"] / 1000}
 
 
+def describe(row):
+    return ", ".join([text.format(row[name]) for name, text in LABELS.items() if name in row]
+                     + [text for name, text in FLAGS.items() if row.get(name)])
+
+
 def saves_of(path):
     try:
         with open(path, encoding="utf-8") as file:
-            return json.load(file)["saves"]
+            rows = json.load(file)["rows"]
     except FileNotFoundError:
         return []
+    return [{"what": describe(row), "median_ms": row["save_median_us"] / 1000,
+             "p999_ms": row["save_p999_us"] / 1000}
+            for row in rows if "save_median_us" in row and "save_p999_us" in row]
 
 
 def rows_of(form, save, caches):

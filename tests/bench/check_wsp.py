@@ -2,7 +2,7 @@
 """Runs the benchmark of whole-system persistence with next to nothing to do: are all rows there, do they
 make sense, and does what is counted fit what is known of the forms?
 
-usage: check_wsp.py BENCH_WSP TABULATE PROGRAMS FACTS
+usage: check_wsp.py BENCH_WSP TABULATE PROGRAMS PAWL FACTS
 """
 
 import json
@@ -54,7 +54,7 @@ def check_budget(rows):
     assert {form for form, _ in found} == {"caches", "process", "machine"}, rows
     assert found["machine", 10]["holds"] is None and found["machine", 10]["what"] == "not measured"
     process = found["process", 33]
-    assert process["p999_ms"] == 20 <= process["with_caches_ms"], process
+    assert process["what"] == "a test, 4 threads" and process["p999_ms"] == 20 <= process["with_caches_ms"], process
     assert process["holds"] == (process["with_caches_ms"] < 33)
     assert found["process", 10]["holds"] is False
 
@@ -70,12 +70,12 @@ def check_directory(rows):
 
 
 def main():
-    if len(sys.argv) != 5:
+    if len(sys.argv) != 6:
         sys.exit(__doc__)
-    bench, tabulate, programs, facts = sys.argv[1:]
+    bench, tabulate, programs, pawl, facts = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="bench-wsp-test-", dir="/dev/shm") as directory:
         rows = os.path.join(directory, "rows.json")
-        command = [sys.executable, "-B", bench, "--programs", programs, "--facts", facts,
+        command = [sys.executable, "-B", bench, "--programs", programs, "--pawl", pawl, "--facts", facts,
                    "--dir", directory, "--json", rows, "--rounds", "1", "--quick", "--entries", "1000",
                    "--operations", "4000", "--directory-entries", "500",
                    "--under", "env LAUNCHED={directory}"]
@@ -83,7 +83,8 @@ def main():
             command += ["--update-percent", str(percent)]
         of_process = os.path.join(directory, "wsp_run.json")
         with open(of_process, "w", encoding="utf-8") as file:
-            json.dump({"saves": [{"what": "a test", "median_ms": 2, "p999_ms": 20}]}, file)
+            json.dump({"rows": [{"program": "a test", "threads": 4, "save_median_us": 2000,
+                                 "save_p999_us": 20_000}, {"run_median_us": 1}]}, file)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         with open(rows, encoding="utf-8") as file:
