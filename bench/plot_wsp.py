@@ -32,6 +32,7 @@ def draw_directory(axes, rows):
     axes.barh([form for form, _ in bars], [taken_us for _, taken_us in bars],
               color=[COLORS[form] for form, _ in bars])
     axes.set_xscale("log")
+    axes.set_xlim(left=1)
     axes.set_xlabel("µs of the server for an insertion")
     axes.set_title("directory", fontsize=10)
     axes.grid(True, axis="x", which="both", alpha=0.25)
