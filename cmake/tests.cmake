@@ -40,7 +40,7 @@ endfunction()
 set(PAWL_TESTS_OF_ONE_THREAD
     unit_heap_store unit_reader unit_track_store_cplusplus unit_format unit_free_space
     unit_journal_by_hand heap_model heap_full_disk heap_hostile heap_misuse stl_containers
-    stl_two_heaps stl_roots stl_stray_pointers stl_killed fase_undo)
+    stl_two_heaps stl_roots stl_stray_pointers stl_killed fase_undo wsp_power_sources wsp_save_budget)
 add_custom_target(sanitized_tests)
 # Sets pawl_label for the target's tests: the one that the sanitizers' presets run, or `label` without them.
 function(pawl_sanitize_too target label)
@@ -90,7 +90,7 @@ if(TARGET pawl_static)
                          NO_PRETTY_VALUES TEST_PREFIX "unit_${name}." PROPERTIES LABELS ${pawl_label} TIMEOUT 300)
   endforeach()
 
-  foreach(kind workload cli snapshot heap fase stl kv compiler retrofit python crash torture powercut fuzz demo bench
+  foreach(kind workload cli snapshot heap fase stl kv compiler retrofit python crash torture powercut fuzz demo wsp wsp_process wsp_vm bench
                stm install readme)
     if(EXISTS ${PROJECT_SOURCE_DIR}/tests/${kind}/CMakeLists.txt)
       add_subdirectory(${PROJECT_SOURCE_DIR}/tests/${kind})

@@ -30,11 +30,11 @@ constexpr const char* kExitCodes =
     "Example:\n  pawl run --atomic '*.db' -- ./server --data /srv/data\n"
     "'pawl VERB --help' shows an example for each verb; pawl(1) tells more.";
 
-// Takes "--" and what follows it off the command line of `pawl run` and `pawl doctor`.
+// Takes "--" and what follows it off the command line of `pawl run`, `pawl doctor` and `pawl wsp`.
 pawl::cli::AfterDashes take_after_dashes(int& argc, char** argv) {
   if (argc < 2) return std::nullopt;
   const std::string_view verb = argv[1];
-  if (verb != "run" && verb != "doctor") return std::nullopt;
+  if (verb != "run" && verb != "doctor" && verb != "wsp") return std::nullopt;
   for (int i = 2; i < argc; ++i) {
     if (std::string_view(argv[i]) != "--") continue;
     std::vector<std::string> words(argv + i + 1, argv + argc);
@@ -71,6 +71,9 @@ int run_command(int argc, char** argv) {
   pawl::cli::add_snapshot(app, exit_code);
   pawl::cli::add_heap(app, exit_code);
   pawl::cli::add_fase(app, exit_code);
+#ifdef PAWL_HAS_WSP
+  pawl::cli::add_wsp(app, exit_code, after_dashes);
+#endif
   pawl::cli::add_bench(app, exit_code);
   if (argc > 1 && argv[1][0] != '-' && !has_verb(app, argv[1])) {
     fmt::print(stderr, "pawl: there is no verb {}; 'pawl --help' lists them\n", argv[1]);

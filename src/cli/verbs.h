@@ -21,6 +21,9 @@ void add_doctor(CLI::App& app, int& exit_code, const AfterDashes& after_dashes);
 void add_snapshot(CLI::App& app, int& exit_code);
 void add_heap(CLI::App& app, int& exit_code);
 void add_fase(CLI::App& app, int& exit_code);
+#ifdef PAWL_HAS_WSP
+void add_wsp(CLI::App& app, int& exit_code, const AfterDashes& after_dashes);
+#endif
 void add_bench(CLI::App& app, int& exit_code);
 
 }  // namespace pawl::cli

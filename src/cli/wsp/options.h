@@ -1,0 +1,28 @@
+// What the process form and the machine form of `pawl wsp` ask for and tell in the same words.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "cli/text.h"
+#include "wsp/budget/save_budget.h"
+#include "wsp/power/power_sources.h"
+
+namespace pawl::cli {
+
+inline constexpr double kWindowMsDefault = 50;
+
+struct WspOptions {
+  std::string serial_line;
+  double window_ms = kWindowMsDefault;
+};
+
+// --serial-line, --window-ms.
+void add_wsp_options(CLI::App& verb, WspOptions& options);
+// --window-ms alone, for verbs that judge and do not watch.
+void add_window_option(CLI::App& verb, double& window_ms);
+
+void print_budget(const wsp::BudgetFindings& found);
+Json as_json(const wsp::BudgetFindings& found);
+
+}  // namespace pawl::cli

@@ -1,0 +1,70 @@
+// Where word comes from that the power is failing (section 4 of Narayanan and Hodson's
+// "Whole-System Persistence", whose microcontroller watches the power supply and interrupts over a
+// serial line).
+//
+// Three sources, any of which is enough:
+// - SIGPWR, as init systems and UPS daemons send it to a process;
+// - a named pipe, for the hooks of NUT and apcupsd: a line "failing" says it;
+// - a serial line, 115200 baud, 8N1: each byte 'F' says it; other bytes are heartbeats and say
+// nothing.
+//
+// A false alarm is harmless: what was saved is restored.  So there is no way to take a word back.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "medium/descriptor.h"
+#include "medium/status.h"
+
+namespace pawl::wsp {
+
+struct PowerSourceOptions {
+  std::string pipe;         // made if there is none, of mode 0600; empty: no pipe
+  std::string serial_line;  // a terminal device; empty: no line
+};
+
+// What was heard first.
+struct PowerWord {
+  enum class Source { kSignal, kPipe, kSerialLine };
+  Source source;
+  std::uint64_t heard_ns;  // CLOCK_MONOTONIC
+};
+
+const char* name_of(PowerWord::Source source);
+
+class PowerSources {
+ public:
+  // Blocks SIGPWR in the calling thread, and so in the threads that it starts later: call it before
+  // there are any.  EEXIST where `pipe` is something else, ENOTTY where `serial_line` is no
+  // terminal.
+  static Result<PowerSources> open(const PowerSourceOptions& options);
+
+  // To be polled for input, together with what else the caller waits for.
+  int descriptor() const { return any_.get(); }
+
+  // Takes what there is to hear, without waiting.  A failure is a source that has gone (EIO: the
+  // serial line hung up); it is told once, the other sources are still heard, and whoever watches
+  // should say so to the operator.
+  Result<std::optional<PowerWord>> listen();
+
+ private:
+  PowerSources() = default;
+  Status add(int descriptor);
+  bool hear_signal();
+  bool hear_pipe();
+  Result<bool> hear_serial_line();
+
+  Descriptor signal_;
+  Descriptor pipe_;
+  Descriptor serial_line_;
+  std::string serial_line_name_;
+  std::string line_;  // the pipe's, as far as it came
+  Descriptor any_;
+};
+
+// What a hook does: says "failing" into the pipe.  ENXIO where nobody listens.
+Status tell_power_failing(const std::string& pipe);
+
+}  // namespace pawl::wsp
