@@ -16,9 +16,10 @@ class MissingProgram(Exception):
     """The text says what is missing."""
 
 
-def build(kernel, programs, libraries_wanted=(), settings=()):
+def build(kernel, programs, libraries_wanted=(), settings=(), init=None):
     """The archive (newc, as the kernel unpacks it) with `programs` in /bin, by their own names;
-    `libraries_wanted` are put in /lib as they are, and `settings` in /etc."""
+    `libraries_wanted` are put in /lib as they are, and `settings` in /etc.  `init` is the first
+    process's script, that beside this file by default."""
     archive = _Archive()
     for directory in ("bin", "lib", "lib64", "etc", "dev", "proc", "sys", "modules"):
         archive.directory(directory)
@@ -27,8 +28,8 @@ def build(kernel, programs, libraries_wanted=(), settings=()):
     archive.file("bin/busybox", busybox, 0o755)
     for applet in APPLETS:
         archive.link(f"bin/{applet}", "busybox")
-    here = pathlib.Path(__file__).parent
-    archive.file("init", (here / "init.sh").read_bytes(), 0o755)
+    init = init or pathlib.Path(__file__).parent / "init.sh"
+    archive.file("init", pathlib.Path(init).read_bytes(), 0o755)
     libraries = {}
     for program in programs:
         archive.file(f"bin/{os.path.basename(program)}", _stripped(program), 0o755)

@@ -53,7 +53,7 @@ int check_program(const std::string& name) {
 }
 
 void print_refusals() {
-  for (const wsp::Refusal& refusal : wsp::refusals())
+  for (const wsp::RefusedCall& refusal : wsp::refusals())
     fmt::print("{:24} {}\n", refusal.name, refusal.reason);
 }
 

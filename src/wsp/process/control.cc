@@ -29,11 +29,11 @@ Result<sockaddr_un> address_in(const std::string& directory) {
 
 }  // namespace
 
-Result<ControlSocket> ControlSocket::open(const std::string& directory) {
+Result<SupervisorSocket> SupervisorSocket::open(const std::string& directory) {
   Result<sockaddr_un> address = address_in(directory);
   if (!address.ok()) return address.status();
   ::unlink(address.value().sun_path);
-  ControlSocket made;
+  SupervisorSocket made;
   made.listening_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made.listening_.valid() ||
       ::bind(made.listening_.get(), reinterpret_cast<const sockaddr*>(&address.value()),
@@ -43,7 +43,7 @@ Result<ControlSocket> ControlSocket::open(const std::string& directory) {
   return made;
 }
 
-std::optional<std::string> ControlSocket::take() {
+std::optional<std::string> SupervisorSocket::take() {
   peer_.reset(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!peer_.valid()) return std::nullopt;
   std::string command;
@@ -60,7 +60,7 @@ std::optional<std::string> ControlSocket::take() {
   return std::nullopt;
 }
 
-void ControlSocket::answer(const std::string& text) {
+void SupervisorSocket::answer(const std::string& text) {
   const std::string line = text + "\n";
   // Whoever does not listen any more misses it.
   if (::send(peer_.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0) errno = 0;

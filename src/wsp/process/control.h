@@ -11,9 +11,9 @@
 namespace pawl::wsp {
 
 // At the supervisor.
-class ControlSocket {
+class SupervisorSocket {
  public:
-  static Result<ControlSocket> open(const std::string& directory);
+  static Result<SupervisorSocket> open(const std::string& directory);
   int descriptor() const { return listening_.get(); }
 
   // A command that came, without its line's end; the next answer() goes to whoever sent it.
@@ -21,7 +21,7 @@ class ControlSocket {
   void answer(const std::string& text);
 
  private:
-  ControlSocket() = default;
+  SupervisorSocket() = default;
   Descriptor listening_;
   Descriptor peer_;
 };

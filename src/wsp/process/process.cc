@@ -256,7 +256,7 @@ void Process::enter_call(pid_t thread) {
   if (!tracing::read_registers(thread, registers)) return;  // it was killed
   const std::uint64_t arguments[] = {registers.rdi, registers.rsi, registers.rdx,
                                      registers.r10, registers.r8,  registers.r9};
-  if (const Refusal* refusal = refusal_of(registers.orig_rax, arguments)) {
+  if (const RefusedCall* refusal = refusal_of(registers.orig_rax, arguments)) {
     refuse(fmt::format("refused {}: {}", refusal->name, refusal->reason));
     registers.orig_rax = kSkipped;
     registers.rax = static_cast<std::uint64_t>(-refusal->error_number);

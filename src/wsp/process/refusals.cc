@@ -27,60 +27,60 @@ constexpr const char* kKernelQueue =
 constexpr const char* kOutside = "what it ties together would not be there again; leave it out";
 
 constexpr std::array kRefusals = {
-    Refusal{{SYS_fork}, "fork", ENOSYS, kOneProcess},
-    Refusal{{SYS_vfork}, "vfork", ENOSYS, kOneProcess},
-    Refusal{{SYS_clone, {When::lacks_bits, 0, CLONE_THREAD}}, "clone", ENOSYS, kOneProcess},
-    Refusal{{SYS_io_uring_setup},
-            "io_uring_setup",
-            ENOSYS,
-            "requests in flight would be lost; the program has to use other calls"},
-    Refusal{{SYS_io_setup},
-            "io_setup",
-            ENOSYS,
-            "requests in flight would be lost; the program has to use other calls"},
-    Refusal{{SYS_shmat},
-            "shmat",
-            ENOSYS,
-            "memory of System V is shared with what is not kept; use mmap(2)"},
-    Refusal{{SYS_memfd_create},
-            "memfd_create",
-            ENOSYS,
-            "the file would be gone; use a file with a name on /dev/shm"},
-    Refusal{{SYS_memfd_secret}, "memfd_secret", ENOSYS, "no such memory survives"},
-    Refusal{{SYS_userfaultfd}, "userfaultfd", ENOSYS, "page faults are not handed on again"},
-    Refusal{{SYS_remap_file_pages}, "remap_file_pages", ENOSYS, "each page is where it is"},
-    Refusal{{SYS_pkey_alloc}, "pkey_alloc", ENOSPC, "keys of memory are not kept"},
-    Refusal{{SYS_ptrace}, "ptrace", EPERM, "a program has one tracer, and Pawl is it"},
-    Refusal{{SYS_seccomp}, "seccomp", EINVAL, "the program's own filters are not kept"},
-    Refusal{{SYS_prctl, {When::equals, 0, PR_SET_SECCOMP}},
-            "prctl(PR_SET_SECCOMP)",
-            EINVAL,
-            "the program's own filters are not kept"},
-    Refusal{{SYS_unshare}, "unshare", EPERM, kOutside},
-    Refusal{{SYS_setns}, "setns", EPERM, kOutside},
-    Refusal{{SYS_chroot}, "chroot", EPERM, kOutside},
-    Refusal{{SYS_pivot_root}, "pivot_root", EPERM, kOutside},
-    Refusal{{SYS_inotify_init}, "inotify_init", ENOSYS, kKernelQueue},
-    Refusal{{SYS_inotify_init1}, "inotify_init1", ENOSYS, kKernelQueue},
-    Refusal{{SYS_fanotify_init}, "fanotify_init", ENOSYS, kKernelQueue},
-    Refusal{{SYS_perf_event_open}, "perf_event_open", ENOSYS, kKernelQueue},
-    Refusal{{SYS_bpf}, "bpf", EPERM, kOutside},
-    Refusal{{SYS_mq_open}, "mq_open", ENOSYS, kKernelQueue},
-    Refusal{{SYS_msgget}, "msgget", ENOSYS, kKernelQueue},
-    Refusal{{SYS_semget}, "semget", ENOSYS, kKernelQueue},
-    Refusal{{SYS_socketpair}, "socketpair", EOPNOTSUPP, "use pipe(2) or eventfd(2)"},
-    Refusal{{SYS_timer_create},
-            "timer_create",
-            ENOTSUP,
-            "use setitimer(2) or timerfd_create(2), which are kept"},
-    Refusal{{SYS_add_key}, "add_key", ENOSYS, kOutside},
-    Refusal{{SYS_request_key}, "request_key", ENOSYS, kOutside},
-    Refusal{{SYS_keyctl}, "keyctl", ENOSYS, kOutside},
-    Refusal{{SYS_pidfd_open}, "pidfd_open", ENOSYS, "other processes are not kept"},
-    Refusal{{SYS_landlock_restrict_self},
-            "landlock_restrict_self",
-            EOPNOTSUPP,
-            "the program's own restrictions are not kept"},
+    RefusedCall{{SYS_fork}, "fork", ENOSYS, kOneProcess},
+    RefusedCall{{SYS_vfork}, "vfork", ENOSYS, kOneProcess},
+    RefusedCall{{SYS_clone, {When::lacks_bits, 0, CLONE_THREAD}}, "clone", ENOSYS, kOneProcess},
+    RefusedCall{{SYS_io_uring_setup},
+                "io_uring_setup",
+                ENOSYS,
+                "requests in flight would be lost; the program has to use other calls"},
+    RefusedCall{{SYS_io_setup},
+                "io_setup",
+                ENOSYS,
+                "requests in flight would be lost; the program has to use other calls"},
+    RefusedCall{{SYS_shmat},
+                "shmat",
+                ENOSYS,
+                "memory of System V is shared with what is not kept; use mmap(2)"},
+    RefusedCall{{SYS_memfd_create},
+                "memfd_create",
+                ENOSYS,
+                "the file would be gone; use a file with a name on /dev/shm"},
+    RefusedCall{{SYS_memfd_secret}, "memfd_secret", ENOSYS, "no such memory survives"},
+    RefusedCall{{SYS_userfaultfd}, "userfaultfd", ENOSYS, "page faults are not handed on again"},
+    RefusedCall{{SYS_remap_file_pages}, "remap_file_pages", ENOSYS, "each page is where it is"},
+    RefusedCall{{SYS_pkey_alloc}, "pkey_alloc", ENOSPC, "keys of memory are not kept"},
+    RefusedCall{{SYS_ptrace}, "ptrace", EPERM, "a program has one tracer, and Pawl is it"},
+    RefusedCall{{SYS_seccomp}, "seccomp", EINVAL, "the program's own filters are not kept"},
+    RefusedCall{{SYS_prctl, {When::equals, 0, PR_SET_SECCOMP}},
+                "prctl(PR_SET_SECCOMP)",
+                EINVAL,
+                "the program's own filters are not kept"},
+    RefusedCall{{SYS_unshare}, "unshare", EPERM, kOutside},
+    RefusedCall{{SYS_setns}, "setns", EPERM, kOutside},
+    RefusedCall{{SYS_chroot}, "chroot", EPERM, kOutside},
+    RefusedCall{{SYS_pivot_root}, "pivot_root", EPERM, kOutside},
+    RefusedCall{{SYS_inotify_init}, "inotify_init", ENOSYS, kKernelQueue},
+    RefusedCall{{SYS_inotify_init1}, "inotify_init1", ENOSYS, kKernelQueue},
+    RefusedCall{{SYS_fanotify_init}, "fanotify_init", ENOSYS, kKernelQueue},
+    RefusedCall{{SYS_perf_event_open}, "perf_event_open", ENOSYS, kKernelQueue},
+    RefusedCall{{SYS_bpf}, "bpf", EPERM, kOutside},
+    RefusedCall{{SYS_mq_open}, "mq_open", ENOSYS, kKernelQueue},
+    RefusedCall{{SYS_msgget}, "msgget", ENOSYS, kKernelQueue},
+    RefusedCall{{SYS_semget}, "semget", ENOSYS, kKernelQueue},
+    RefusedCall{{SYS_socketpair}, "socketpair", EOPNOTSUPP, "use pipe(2) or eventfd(2)"},
+    RefusedCall{{SYS_timer_create},
+                "timer_create",
+                ENOTSUP,
+                "use setitimer(2) or timerfd_create(2), which are kept"},
+    RefusedCall{{SYS_add_key}, "add_key", ENOSYS, kOutside},
+    RefusedCall{{SYS_request_key}, "request_key", ENOSYS, kOutside},
+    RefusedCall{{SYS_keyctl}, "keyctl", ENOSYS, kOutside},
+    RefusedCall{{SYS_pidfd_open}, "pidfd_open", ENOSYS, "other processes are not kept"},
+    RefusedCall{{SYS_landlock_restrict_self},
+                "landlock_restrict_self",
+                EOPNOTSUPP,
+                "the program's own restrictions are not kept"},
 };
 
 constexpr std::uint32_t kMemoryHigh = kMemoryStart >> 32;
@@ -120,10 +120,10 @@ bool holds(const tracing::Condition& condition, std::span<const std::uint64_t> a
 
 }  // namespace
 
-std::span<const Refusal> refusals() { return kRefusals; }
+std::span<const RefusedCall> refusals() { return kRefusals; }
 
-const Refusal* refusal_of(std::uint64_t number, std::span<const std::uint64_t> arguments) {
-  for (const Refusal& refusal : kRefusals) {
+const RefusedCall* refusal_of(std::uint64_t number, std::span<const std::uint64_t> arguments) {
+  for (const RefusedCall& refusal : kRefusals) {
     if (refusal.rule.number == number && holds(refusal.rule.first, arguments) &&
         holds(refusal.rule.second, arguments))
       return &refusal;
@@ -137,7 +137,7 @@ std::vector<tracing::Rule> all_rules(int memory_descriptor) {
   rules.push_back({SYS_close, {When::equals, 0, kept}});
   rules.push_back({SYS_dup2, {When::equals, 1, kept}});
   rules.push_back({SYS_dup3, {When::equals, 1, kept}});
-  for (const Refusal& refusal : kRefusals) rules.push_back(refusal.rule);
+  for (const RefusedCall& refusal : kRefusals) rules.push_back(refusal.rule);
   return rules;
 }
 

@@ -10,16 +10,16 @@
 
 namespace pawl::wsp {
 
-struct Refusal {
+struct RefusedCall {
   tracing::Rule rule;
   const char* name;
   int error_number;    // what the call answers
   const char* reason;  // why, and what to do
 };
 
-std::span<const Refusal> refusals();
+std::span<const RefusedCall> refusals();
 // Nothing for a call that is not refused, or not with these arguments.
-const Refusal* refusal_of(std::uint64_t number, std::span<const std::uint64_t> arguments);
+const RefusedCall* refusal_of(std::uint64_t number, std::span<const std::uint64_t> arguments);
 
 // All rules: the refusals, the calls that change the address space, the annex's own.
 std::vector<tracing::Rule> all_rules(int memory_descriptor);

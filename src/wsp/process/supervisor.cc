@@ -32,7 +32,7 @@ class Supervision {
       : process_(process), power_(power), tell_(tell), hook_(hook) {}
 
   Result<SupervisionEnding> run() {
-    Result<ControlSocket> control = ControlSocket::open(process_.memory().directory());
+    Result<SupervisorSocket> control = SupervisorSocket::open(process_.memory().directory());
     if (!control.ok()) return control.status();
     const sigset_t signals = supervised_signals();
     const Descriptor heard(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -86,7 +86,7 @@ class Supervision {
     process_.take_events();
   }
 
-  void hear_command(ControlSocket& control) {
+  void hear_command(SupervisorSocket& control) {
     const std::optional<std::string> command = control.take();
     if (!command) return;
     nlohmann::json answer;

@@ -1,0 +1,144 @@
+// pawl wsp vm check: can such a machine be saved here, and would what is saved last?
+#include <fmt/core.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "cli/exit_codes.h"
+#include "cli/text.h"
+#include "cli/wsp/vm_arguments.h"
+#include "wsp/vm/memory_place.h"
+#include "wsp/vm/supervisor.h"
+
+namespace pawl::cli {
+
+namespace {
+
+// A finding, and whether it keeps a machine from coming through a power failure.
+struct VmFinding {
+  const char* about;
+  bool stops;
+  std::string text;
+};
+
+VmFinding find_place(const wsp::MemoryPlace& place, const std::string& path) {
+  switch (place.kind) {
+    case wsp::MemoryPlace::Kind::kTmpfs:
+      return {"memory", true,
+              path +
+                  " is this machine's own memory (tmpfs): a stand-in, which survives the death "
+                  "of processes, and not of the machine"};
+    case wsp::MemoryPlace::Kind::kDaxFlushed:
+      return {"memory", false,
+              path + " is persistent memory, and the platform flushes the processor's caches"};
+    case wsp::MemoryPlace::Kind::kDaxUnflushed:
+      return {"memory", true,
+              path +
+                  " is persistent memory, but what is in the processor's caches when the power "
+                  "fails is lost: the platform does not say that it flushes them"};
+    case wsp::MemoryPlace::Kind::kPageCache:
+      return {"memory", true,
+              path +
+                  " is a file system on a disk: what the guest has in memory is lost with the "
+                  "host, and slow before that"};
+  }
+  return {"memory", true, path};
+}
+
+VmFinding find_privilege() {
+  sched_param before{};
+  const int policy = ::sched_getscheduler(0);
+  ::sched_getparam(0, &before);
+  sched_param priority{};
+  priority.sched_priority = 1;
+  if (::sched_setscheduler(0, SCHED_RR, &priority) != 0) {
+    return {"privileges", false,
+            "no real-time scheduling (CAP_SYS_NICE): a save waits for what else runs here; "
+            "rehearse under load"};
+  }
+  ::sched_setscheduler(0, policy, &before);
+  return {"privileges", false, "the save goes before everything else that runs here"};
+}
+
+VmFinding find_disk(const std::string& path) {
+  struct stat facts{};
+  if (::stat(path.c_str(), &facts) == 0 && S_ISBLK(facts.st_mode)) {
+    return {"disk", false,
+            path +
+                " is a block device: of changes after a save only those to its first 64 KiB "
+                "are noticed"};
+  }
+  return {"disk", false, path + " belongs to the save"};
+}
+
+// `scratch` is a directory for the trial, in `path`.
+std::vector<VmFinding> find_vm(const std::string& path, const std::string& scratch,
+                               const wsp::MachineDescription& machine) {
+  std::vector<VmFinding> found{find_privilege()};
+  Result<wsp::MachineDirectory> directory = wsp::MachineDirectory::open(scratch, false);
+  if (!directory.ok()) {
+    found.push_back({"directory", true, directory.status().text()});
+    return found;
+  }
+  const Result<wsp::MemoryPlace> place = wsp::look_at_memory_place(scratch);
+  if (!place.ok()) {
+    found.push_back({"memory", true, place.status().text()});
+    return found;
+  }
+  found.push_back(find_place(place.value(), path));
+  if (!place.value().sees_access) {
+    found.push_back({"memory", false,
+                     path + " keeps no times of access: that somebody mapped the guest's memory "
+                            "after a save is not noticed"});
+  }
+  const Result<wsp::Trial> trial = wsp::try_machine(directory.value(), machine);
+  if (!trial.ok()) {
+    found.push_back({"machine", true, trial.status().text()});
+    return found;
+  }
+  found.push_back({"machine", false,
+                   fmt::format("QEMU {} saves it, before it runs, in {:.2f} ms",
+                               trial.value().qemu_version, trial.value().save_us / 1000)});
+  for (const std::string& disk : trial.value().disk_files) found.push_back(find_disk(disk));
+  return found;
+}
+
+}  // namespace
+
+int vm_check(const VmArguments& arguments, const AfterDashes& after_dashes) {
+  const Result<wsp::MachineDescription> machine = machine_of(arguments, after_dashes);
+  if (!machine.ok()) {
+    complain("wsp vm check", machine.status().text());
+    return exit_code_of_vm_failure(machine.status());
+  }
+  // Beside the machine's own files, of which none is touched.
+  std::string scratch = arguments.directory + "/pawl-check-XXXXXX";
+  if (::mkdtemp(scratch.data()) == nullptr) {
+    complain("wsp vm check",
+             Status::from_errno(errno, "cannot make a directory in " + arguments.directory).text());
+    return kExitFailure;
+  }
+  const std::vector<VmFinding> found = find_vm(arguments.directory, scratch, machine.value());
+  std::error_code error;
+  std::filesystem::remove_all(scratch, error);
+  bool stops = false;
+  Json findings = Json::array();
+  for (const VmFinding& finding : found) {
+    stops = stops || finding.stops;
+    findings.push_back(
+        {{"about", finding.about}, {"stops", finding.stops}, {"text", finding.text}});
+    if (!arguments.as_json)
+      fmt::print("{:<10} {}{}\n", finding.about, finding.stops ? "NO: " : "", finding.text);
+  }
+  if (arguments.as_json) print_json({{"able", !stops}, {"findings", findings}});
+  return stops ? kExitUnsafe : kExitOk;
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,101 @@
+// pawl wsp vm status: does it run, is a save valid, and does a save fit into the window?
+#include <fmt/core.h>
+
+#include <cerrno>
+
+#include "cli/exit_codes.h"
+#include "cli/text.h"
+#include "cli/wsp/options.h"
+#include "cli/wsp/vm_arguments.h"
+#include "wsp/budget/save_budget.h"
+#include "wsp/vm/directory.h"
+#include "wsp/vm/judgement.h"
+#include "wsp/vm/marker.h"
+
+namespace pawl::cli {
+
+namespace {
+
+struct VmFacts {
+  bool runs = false;
+  wsp::Judgement verdict;
+  wsp::BudgetFindings budget;
+};
+
+Result<VmFacts> look_at_vm(const std::string& path) {
+  Result<wsp::MachineDirectory> directory = wsp::MachineDirectory::open(path, false);
+  if (!directory.ok()) return directory.status();
+  VmFacts facts;
+  const Result<bool> runs = directory.value().is_locked();
+  if (!runs.ok()) return runs.status();
+  facts.runs = runs.value();
+  Result<wsp::MarkerFile> marker = wsp::MarkerFile::open(directory.value().marker());
+  if (!marker.ok()) return marker.status();
+  Result<wsp::Judgement> verdict = wsp::judge(directory.value(), marker.value(), {});
+  if (!verdict.ok()) return verdict.status();
+  facts.verdict = std::move(verdict.value());
+  Result<wsp::Rehearsals> rehearsals = wsp::Rehearsals::read(directory.value().rehearsals());
+  if (!rehearsals.ok()) return rehearsals.status();
+  const double window_ms = facts.verdict.description.has_value()
+                               ? facts.verdict.description->window_ms
+                               : kWindowMsDefault;
+  facts.budget = rehearsals.value().judge(window_ms * 1000);
+  return facts;
+}
+
+const char* state_of_vm(const VmFacts& facts) {
+  if (facts.runs) return "running";
+  return facts.verdict.is_valid() ? "saved" : "not saved";
+}
+
+int exit_code_of_vm(const VmFacts& facts) {
+  if (!facts.runs)
+    return facts.verdict.is_valid() ? kExitNeedsRecovery
+                                    : exit_code_of_refusal(facts.verdict.refusal);
+  return facts.budget.rehearsals > 0 && !facts.budget.holds ? kExitUnsafe : kExitOk;
+}
+
+void print_vm(const std::string& directory, const VmFacts& facts) {
+  fmt::print("machine      {}\n", directory);
+  fmt::print("state        {}\n", state_of_vm(facts));
+  if (!facts.runs && !facts.verdict.is_valid())
+    fmt::print("refused      {}: {}\n", wsp::name_of(facts.verdict.refusal), facts.verdict.reason);
+  fmt::print("generation   {}\n", facts.verdict.marker.generation);
+  if (!facts.runs && facts.verdict.is_valid()) {
+    fmt::print("saved at     {}\n", time_text(facts.verdict.marker.saved_at_ns));
+    fmt::print("device state {}\n", size_text(facts.verdict.marker.device_state_bytes));
+  }
+  if (facts.verdict.description.has_value())
+    fmt::print("memory       {}\n", size_text(facts.verdict.description->memory_bytes));
+  print_budget(facts.budget);
+}
+
+Json vm_as_json(const std::string& directory, const VmFacts& facts) {
+  const bool refused = !facts.runs && !facts.verdict.is_valid();
+  return {{"directory", directory},
+          {"state", state_of_vm(facts)},
+          {"refusal", refused ? Json(wsp::name_of(facts.verdict.refusal)) : Json()},
+          {"reason", refused ? Json(facts.verdict.reason) : Json()},
+          {"generation", facts.verdict.marker.generation},
+          {"saved_at", time_text(facts.runs ? 0 : facts.verdict.marker.saved_at_ns)},
+          {"device_state_bytes", facts.verdict.marker.device_state_bytes},
+          {"budget", as_json(facts.budget)}};
+}
+
+}  // namespace
+
+int vm_status(const VmArguments& arguments) {
+  const Result<VmFacts> facts = look_at_vm(arguments.directory);
+  if (!facts.ok()) {
+    complain("wsp vm status", facts.status().text());
+    return exit_code_of_vm_failure(facts.status());
+  }
+  if (arguments.as_json) {
+    print_json(vm_as_json(arguments.directory, facts.value()));
+  } else {
+    print_vm(arguments.directory, facts.value());
+  }
+  return exit_code_of_vm(facts.value());
+}
+
+}  // namespace pawl::cli

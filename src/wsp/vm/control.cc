@@ -1,0 +1,116 @@
+#include "wsp/vm/control.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "wsp/budget/save_budget.h"
+#include "wsp/vm/clock.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+using ControlJson = nlohmann::json;
+
+constexpr std::size_t kRequestBytesMaximum = 4096;
+constexpr int kRequestMsMax = 1000;  // from connecting to having asked
+constexpr int kWaitingMax = 16;
+
+// Paths of sockets are short; by the directory's descriptor any path is.
+sockaddr_un address_of(const MachineDirectory& directory) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/control",
+                directory.descriptor());
+  return address;
+}
+
+// One line, without its end; nothing where none came in time.
+std::optional<std::string> read_line(int descriptor, int wait_ms) {
+  const Deadline deadline(wait_ms);
+  std::string text;
+  std::array<char, 512> bytes;
+  while (text.size() < kRequestBytesMaximum) {
+    pollfd wanted{descriptor, POLLIN, 0};
+    if (::poll(&wanted, 1, deadline.left_ms()) <= 0) return std::nullopt;
+    const ssize_t count = ::recv(descriptor, bytes.data(), bytes.size(), 0);
+    if (count <= 0) return std::nullopt;
+    text.append(bytes.data(), static_cast<std::size_t>(count));
+    if (text.back() == '\n') return text;
+  }
+  return std::nullopt;
+}
+
+void send_line(int descriptor, const ControlJson& json) {
+  const std::string line = json.dump(-1, ' ', false, ControlJson::error_handler_t::replace) + '\n';
+  // Who has gone does not want to know.
+  (void)!::send(descriptor, line.data(), line.size(), MSG_NOSIGNAL);
+}
+
+}  // namespace
+
+Result<ControlSocket> ControlSocket::open(const MachineDirectory& directory) {
+  Descriptor made(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!made.valid()) return Status::from_errno(errno, "cannot make a socket");
+  const sockaddr_un address = address_of(directory);
+  // Who has the lock owns the name; one that is left over is of a machine that was killed.
+  ::unlink(directory.control_socket().c_str());
+  if (::bind(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(made.get(), kWaitingMax) != 0)
+    return Status::from_errno(errno, "cannot listen at " + directory.control_socket());
+  return ControlSocket(std::move(made));
+}
+
+Result<ControlSocket::Asked> ControlSocket::accept() {
+  Descriptor line(::accept4(listens_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!line.valid()) return Status::from_errno(errno, "nobody asks");
+  const std::optional<std::string> text = read_line(line.get(), kRequestMsMax);
+  const ControlJson json =
+      text.has_value() ? ControlJson::parse(*text, nullptr, false) : ControlJson();
+  if (!json.is_object()) return Status::failure(EAGAIN, "what was asked is no request");
+  const std::string what = json.value("do", "");
+  ControlRequest request;
+  if (what == "rehearse") {
+    request.what = ControlRequest::What::kRehearse;
+    request.times =
+        std::clamp<std::uint64_t>(json.value("times", std::uint64_t{1}), 1, kRehearsalsMax);
+  } else if (what != "save") {
+    answer_request(line, "there is no request " + what);
+    return Status::failure(EAGAIN, "what was asked is no request");
+  }
+  return Asked{request, std::move(line)};
+}
+
+void answer_request(const Descriptor& line, const std::string& failure) {
+  send_line(line.get(), {{"done", failure.empty()}, {"failure", failure}});
+}
+
+Status ask_machine(const MachineDirectory& directory, const ControlRequest& request, int wait_ms) {
+  const Descriptor line(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_un address = address_of(directory);
+  if (!line.valid() ||
+      ::connect(line.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return Status::failure(ECONNREFUSED, "no machine runs from " + directory.path());
+  const bool saves = request.what == ControlRequest::What::kSave;
+  send_line(line.get(), {{"do", saves ? "save" : "rehearse"}, {"times", request.times}});
+  const std::optional<std::string> text = read_line(line.get(), wait_ms);
+  if (!text.has_value())
+    return Status::failure(ETIMEDOUT, "the machine of " + directory.path() + " did not answer");
+  const ControlJson answer = ControlJson::parse(*text, nullptr, false);
+  if (!answer.is_object() || !answer.value("done", false)) {
+    return Status::failure(
+        EIO, answer.is_object() ? answer.value("failure", "no reason") : "not an answer");
+  }
+  return {};
+}
+
+}  // namespace pawl::wsp

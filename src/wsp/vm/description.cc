@@ -1,0 +1,116 @@
+#include "wsp/vm/description.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "medium/checksum.h"
+#include "medium/descriptor.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+using DescriptionJson = nlohmann::ordered_json;
+
+constexpr std::size_t kDescriptionBytesMax = std::size_t{1} << 20;
+constexpr double kDiskBytesPerMs = 200'000;
+constexpr double kRequestBytesMax = 1280 * 1024;
+constexpr std::uint32_t kRequestsMin = 4;  // QEMU's queue-size takes no less
+constexpr std::uint32_t kRequestsMax = 128;
+
+DescriptionJson json_of(const MachineDescription& description) {
+  DescriptionJson disks = DescriptionJson::array();
+  for (const AddedDisk& disk : description.added_disks)
+    disks.push_back({{"path", disk.path}, {"requests_max", disk.requests_max}});
+  return {{"format", 1},
+          {"qemu", description.qemu},
+          {"memory_bytes", description.memory_bytes},
+          {"added_disks", disks},
+          {"options", description.options},
+          {"disk_files", description.disk_files},
+          {"window_ms", description.window_ms},
+          {"serial_line", description.serial_line}};
+}
+
+MachineDescription of_json(const DescriptionJson& json) {
+  MachineDescription read;
+  read.qemu = json.at("qemu");
+  read.memory_bytes = json.at("memory_bytes");
+  for (const DescriptionJson& disk : json.at("added_disks"))
+    read.added_disks.push_back({disk.at("path"), disk.at("requests_max")});
+  read.options = json.at("options").get<std::vector<std::string>>();
+  read.disk_files = json.at("disk_files").get<std::vector<std::string>>();
+  read.window_ms = json.at("window_ms");
+  read.serial_line = json.at("serial_line");
+  return read;
+}
+
+}  // namespace
+
+bool MachineDescription::is_same_machine(const MachineDescription& other) const {
+  const auto machine = [](const MachineDescription& from) {
+    MachineDescription same = from;
+    same.disk_files.clear();
+    same.window_ms = 0;
+    same.serial_line.clear();
+    return text_of(same);
+  };
+  return machine(*this) == machine(other);
+}
+
+std::string text_of(const MachineDescription& description) {
+  // Options are bytes: those that are no UTF-8 are shown, but cannot be kept.
+  return json_of(description).dump(2, ' ', false, DescriptionJson::error_handler_t::replace) + '\n';
+}
+
+Result<MachineDescription> parse_description(const std::string& text) {
+  try {
+    const DescriptionJson json = DescriptionJson::parse(text);
+    if (json.at("format") != 1)
+      return Status::failure(ENOTSUP, "the description was written by a newer Pawl");
+    return of_json(json);
+  } catch (const DescriptionJson::exception& exception) {
+    return Status::failure(EINVAL, std::string("this describes no machine: ") + exception.what());
+  }
+}
+
+Status write_description(const MachineDescription& description, const std::string& path) {
+  const std::string text = text_of(description);
+  const std::string fresh = path + ".new";
+  const Descriptor file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!file.valid() ||
+      ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      ::fsync(file.get()) != 0 || ::rename(fresh.c_str(), path.c_str()) != 0)
+    return Status::from_errno(errno, "cannot write " + path);
+  return {};
+}
+
+Result<StoredDescription> read_description(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return Status::from_errno(errno, "cannot read " + path);
+  std::string text;
+  std::array<char, 16384> bytes;
+  for (ssize_t count = 1; count > 0 && text.size() <= kDescriptionBytesMax;) {
+    count = ::read(file.get(), bytes.data(), bytes.size());
+    if (count < 0) return Status::from_errno(errno, "cannot read " + path);
+    text.append(bytes.data(), static_cast<std::size_t>(count));
+  }
+  Result<MachineDescription> parsed = parse_description(text);
+  if (!parsed.ok()) return Status::failure(EINVAL, path + ": " + parsed.status().text());
+  return StoredDescription{std::move(parsed.value()), checksum(text.data(), text.size())};
+}
+
+std::uint32_t disk_requests_max(double window_ms) {
+  const double requests = window_ms / 2 * kDiskBytesPerMs / kRequestBytesMax;
+  if (requests >= kRequestsMax) return kRequestsMax;
+  if (requests <= kRequestsMin) return kRequestsMin;
+  return std::bit_floor(static_cast<std::uint32_t>(requests));
+}
+
+}  // namespace pawl::wsp

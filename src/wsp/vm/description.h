@@ -1,0 +1,53 @@
+// What a machine is made of: all that a restored QEMU must be started with again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "medium/status.h"
+
+namespace pawl::wsp {
+
+struct AddedDisk {
+  std::string path;
+  std::uint32_t requests_max = 0;  // at once under way, a power of two; see disk_requests_max()
+};
+
+struct MachineDescription {
+  std::string qemu = "qemu-system-x86_64";
+  std::uint64_t memory_bytes = std::uint64_t{1} << 30;
+  std::vector<AddedDisk> added_disks;
+  std::vector<std::string> options;  // QEMU's own, as the user gave them
+  // Files that the guest may write, those added and those of `options`; QEMU itself lists them.
+  std::vector<std::string> disk_files;
+  // What a save has to meet, and who says that the power fails.
+  double window_ms = 0;
+  std::string serial_line;
+
+  // Whether a QEMU of the one can take over what a QEMU of the other has saved.
+  bool is_same_machine(const MachineDescription& other) const;
+};
+
+// As text; equal descriptions have equal texts.
+std::string text_of(const MachineDescription& description);
+// EINVAL where the text is none.
+Result<MachineDescription> parse_description(const std::string& text);
+
+// Whole or not at all, and durable on return.
+Status write_description(const MachineDescription& description, const std::string& path);
+struct StoredDescription {
+  MachineDescription description;
+  std::uint32_t checksum;  // of the file's content
+};
+// ENOENT where there is none.
+Result<StoredDescription> read_description(const std::string& path);
+
+// How many requests to a disk may be under way when the guest is stopped, so that they are done
+// within half of the window: each has at most 1.25 MiB (what Linux makes of one by default), and
+// the disk is taken to do 200 MB/s.  A power of two from 4 to 128, as QEMU's queue-size wants it.
+// Limits of QEMU's own (throttling.*) would not help: they are lifted while a machine is stopped,
+// and what they held back is let go at once.
+std::uint32_t disk_requests_max(double window_ms);
+
+}  // namespace pawl::wsp

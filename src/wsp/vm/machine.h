@@ -1,0 +1,65 @@
+// A QEMU whose guest can be saved without its memory, and restored.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "medium/status.h"
+#include "wsp/vm/description.h"
+#include "wsp/vm/device_state.h"
+#include "wsp/vm/options.h"
+#include "wsp/vm/qemu_process.h"
+#include "wsp/vm/qmp.h"
+#include "wsp/vm/steps.h"
+
+namespace pawl::wsp {
+
+inline constexpr int kQemuStartMsMax = 20'000;
+inline constexpr int kQemuAnswerMsMax = 10'000;
+inline constexpr int kQemuLoadMsMax = 30'000;
+
+class Machine {
+ public:
+  // Starts QEMU; the guest does not run yet.  `lock` is handed to QEMU too.
+  static Result<Machine> start(const MachineDescription& description,
+                               const std::string& memory_path, int lock, Start start);
+
+  // "7.2.22 (Debian ...)", cut to what a marker has room for.
+  const std::string& version() const { return version_; }
+
+  // The files that the guest may write, as QEMU lists them.  ENOTSUP, with the disk's name, where
+  // one is no file (NBD, Ceph, ...), for whether that was changed cannot be known.
+  Result<std::vector<std::string>> disk_files();
+
+  // A failure has QEMU's reason: a device that cannot be migrated.
+  Status prepare_save(DeviceStateFile& state);
+
+  struct SavedWhen {
+    std::uint64_t stopped_ns;  // CLOCK_MONOTONIC: the guest stands still, its disks are flushed
+    std::uint64_t written_ns;  // QEMU has written the device state
+  };
+  // After prepare_save().  Stops the guest and has its device state written.
+  Result<SavedWhen> save(const FailurePoint& failure);
+
+  // Instead of prepare_save(), in a QEMU that was started for it.  EBADMSG: QEMU refuses the state;
+  // EPIPE: it ended; ETIMEDOUT: it did neither within kQemuLoadMsMax.
+  Status load(DeviceStateFile& state, const FailurePoint& failure);
+
+  // Lets the guest run: for the first time, or on.
+  Status go_on();
+
+  QemuProcess& process() { return process_; }
+  Qmp& qmp() { return qmp_; }
+
+ private:
+  Machine(QemuProcess process, Qmp qmp) : process_(std::move(process)), qmp_(std::move(qmp)) {}
+  Status set_up();
+  Status await_migration(int wait_ms);
+
+  QemuProcess process_;
+  Qmp qmp_;
+  std::string version_;
+};
+
+}  // namespace pawl::wsp

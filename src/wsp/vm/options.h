@@ -1,0 +1,23 @@
+// Which of QEMU's options a machine that is to survive cannot have, and the whole command line.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "medium/status.h"
+#include "wsp/vm/description.h"
+
+namespace pawl::wsp {
+
+// EINVAL, with the option's name and the reason, for the first that cannot be.  What only QEMU
+// knows (devices that cannot be migrated) is found by the first rehearsal, before the guest runs.
+Status check_options(const std::vector<std::string>& options);
+
+enum class Start { kCold, kRestored };
+
+// `qmp_descriptor` is open in the new process.  The guest does not run before it is told to.
+std::vector<std::string> command_line(const MachineDescription& description,
+                                      const std::string& memory_path, int qmp_descriptor,
+                                      Start start);
+
+}  // namespace pawl::wsp

@@ -1,0 +1,129 @@
+#include "wsp/vm/qmp.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "wsp/vm/clock.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+Status hung_up() { return Status::failure(EPIPE, "QEMU has ended, or closed its control line"); }
+
+}  // namespace
+
+Status Qmp::take_lines() {
+  std::size_t begin = 0;
+  for (std::size_t end = text_.find('\n'); end != std::string::npos;
+       begin = end + 1, end = text_.find('\n', begin)) {
+    Json line = Json::parse(text_.begin() + static_cast<std::ptrdiff_t>(begin),
+                            text_.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+    if (line.is_discarded() || !line.is_object())
+      return Status::failure(EPROTO, "QEMU said something that is no QMP");
+    if (line.contains("event")) {
+      if (events_.size() == kEventsMax) events_.pop_front();
+      events_.push_back(std::move(line));
+    } else {
+      answers_.push_back(std::move(line));
+    }
+  }
+  text_.erase(0, begin);
+  if (text_.size() > kLineBytesMax)
+    return Status::failure(EPROTO, "an answer of QEMU's is longer than a line may be");
+  return {};
+}
+
+Status Qmp::read_some(int wait_ms) {
+  pollfd wanted{socket_.get(), POLLIN, 0};
+  const int ready = ::poll(&wanted, 1, wait_ms);
+  if (ready < 0 && errno != EINTR) return Status::from_errno(errno, "cannot wait for QEMU");
+  if (ready <= 0) return {};
+  std::array<char, 16384> bytes;
+  const ssize_t count = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (count == 0 || (count < 0 && errno == ECONNRESET)) return hung_up();
+  if (count < 0) {
+    if (errno == EAGAIN || errno == EINTR) return {};
+    return Status::from_errno(errno, "cannot hear QEMU");
+  }
+  text_.append(bytes.data(), static_cast<std::size_t>(count));
+  return take_lines();
+}
+
+Status Qmp::send(const char* command, const Json& arguments, int descriptor) {
+  Json asked{{"execute", command}};
+  if (!arguments.is_null()) asked["arguments"] = arguments;
+  std::string line = asked.dump() + '\n';
+  iovec part{line.data(), line.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  if (descriptor >= 0) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
+  }
+  const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) return hung_up();
+  // Commands are short: a line that takes no more of them has nobody at its other end.
+  if (sent != static_cast<ssize_t>(line.size()))
+    return Status::failure(ETIMEDOUT, std::string("QEMU takes no commands: ") + command);
+  return {};
+}
+
+Result<Qmp::Json> Qmp::answer(int wait_ms) {
+  const Deadline deadline(wait_ms);
+  while (answers_.empty()) {
+    if (deadline.passed()) return Status::failure(ETIMEDOUT, "QEMU did not answer in time");
+    PAWL_TRY(read_some(deadline.left_ms()));
+  }
+  Json answer = std::move(answers_.front());
+  answers_.pop_front();
+  if (answer.contains("error"))
+    return Status::failure(EIO, answer["error"].value("desc", "QEMU gave no reason"));
+  return answer.value("return", Json());
+}
+
+Result<Qmp::Json> Qmp::ask(const char* command, const Json& arguments, int wait_ms,
+                           int descriptor) {
+  PAWL_TRY(send(command, arguments, descriptor));
+  Result<Json> answered = answer(wait_ms);
+  if (!answered.ok()) {
+    return Status::failure(answered.status().error_number(),
+                           std::string(command) + ": " + answered.status().text());
+  }
+  return answered;
+}
+
+Result<Qmp::Json> Qmp::event(const std::string& name, int wait_ms) {
+  const Deadline deadline(wait_ms);
+  for (;;) {
+    while (!events_.empty()) {
+      Json event = std::move(events_.front());
+      events_.pop_front();
+      if (event.value("event", "") == name) return event;
+    }
+    if (deadline.passed())
+      return Status::failure(ETIMEDOUT, "QEMU did not tell of " + name + " in time");
+    PAWL_TRY(read_some(deadline.left_ms()));
+  }
+}
+
+Status Qmp::begin(int wait_ms) {
+  const Deadline deadline(wait_ms);
+  // The greeting is neither an event nor an error: it comes as the first answer.
+  Result<Json> greeting = answer(deadline.left_ms());
+  if (!greeting.ok()) return greeting.status();
+  return ask("qmp_capabilities", Json(), deadline.left_ms()).status();
+}
+
+}  // namespace pawl::wsp

@@ -1,0 +1,136 @@
+#include "wsp/vm/saver.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include <cerrno>
+
+#include "wsp/vm/clock.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+double us_between(std::uint64_t from_ns, std::uint64_t to_ns) {
+  return to_ns > from_ns ? static_cast<double>(to_ns - from_ns) / 1000 : 0;
+}
+
+std::uint64_t wall_clock_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+Result<Saver> Saver::open(const MachineDirectory& directory, Machine& machine,
+                          const MachineDescription& description, std::uint64_t generation,
+                          std::uint32_t description_checksum) {
+  Result<DeviceStateFile> state = DeviceStateFile::open_for_saves(directory.device_state());
+  if (!state.ok()) return state.status();
+  Result<MarkerFile> marker = MarkerFile::open(directory.marker());
+  if (!marker.ok()) return marker.status();
+  Result<MarkerFile> rehearsal = MarkerFile::open(directory.rehearsal_marker());
+  if (!rehearsal.ok()) return rehearsal.status();
+  // It is read for a sample; that is no use of it that anyone should see afterwards.
+  Descriptor memory(::open(directory.memory().c_str(), O_RDONLY | O_NOATIME | O_CLOEXEC));
+  if (!memory.valid()) return Status::from_errno(errno, "cannot open " + directory.memory());
+  Saver made(machine, std::move(state.value()), std::move(marker.value()),
+             std::move(rehearsal.value()), std::move(memory));
+  made.memory_path_ = directory.memory();
+  made.memory_bytes_ = description.memory_bytes;
+  made.disk_files_ = description.disk_files;
+  made.marker_.state = MarkerState::kSaved;
+  made.marker_.generation = generation;
+  made.marker_.description_checksum = description_checksum;
+  made.marker_.qemu_version = machine.version();
+  // Whatever the two markers hold, their next slots are known before a save.
+  PAWL_TRY(made.rehearsal_file_.clear(generation));
+  const Result<Marker> found = made.marker_file_.read();
+  if (!found.ok()) return found.status();
+  return made;
+}
+
+Status Saver::bind(const FailurePoint& failure) {
+  if (::getrandom(&marker_.save_id, sizeof marker_.save_id, GRND_NONBLOCK) !=
+      ssize_t{sizeof marker_.save_id})
+    return Status::from_errno(errno, "cannot draw the save's number");
+  Result<std::uint64_t> bytes = state_.stream_bytes();
+  if (!bytes.ok()) return bytes.status();
+  marker_.device_state_bytes = bytes.value();
+  Result<std::uint32_t> sum = state_.stream_checksum(bytes.value());
+  if (!sum.ok()) return sum.status();
+  marker_.device_state_checksum = sum.value();
+  PAWL_TRY(state_.write_header({marker_.generation, marker_.save_id}));
+  PAWL_TRY(state_.flush());
+  failure.reach(Step::kDeviceStateBound, machine_->process().number());
+  Result<std::uint32_t> sample = sample_checksum(memory_.get(), memory_bytes_, marker_.save_id);
+  if (!sample.ok()) return sample.status();
+  marker_.memory_sample_checksum = sample.value();
+  Result<FileIdentity> memory = identify(memory_path_);
+  if (!memory.ok()) return memory.status();
+  marker_.memory = memory.value();
+  marker_.disks.clear();
+  for (const std::string& path : disk_files_) {
+    Result<FileIdentity> disk = identify(path);
+    if (!disk.ok()) return disk.status();
+    marker_.disks.push_back(disk.value());
+  }
+  marker_.saved_at_ns = wall_clock_ns();
+  return {};
+}
+
+Result<SaveTiming> Saver::save_into(MarkerFile& file, std::uint64_t heard_ns,
+                                    const FailurePoint& failure) {
+  failure.reach(Step::kSaveBegins, machine_->process().number());
+  const std::uint64_t begun_ns = monotonic_ns();
+  Result<Machine::SavedWhen> when = machine_->save(failure);
+  if (!when.ok()) return when.status();
+  PAWL_TRY(bind(failure));
+  if (failure.is_at(Step::kMarkerTorn)) {
+    PAWL_TRY(file.write(marker_, true));
+    failure.reach(Step::kMarkerTorn, machine_->process().number());
+  }
+  PAWL_TRY(file.write(marker_));
+  const std::uint64_t marked_ns = monotonic_ns();
+  failure.reach(Step::kMarkerWritten, machine_->process().number());
+  return SaveTiming{
+      {{"hear of the failure", us_between(heard_ns, begun_ns)},
+       {"stop the guest and drain its disks", us_between(begun_ns, when.value().stopped_ns)},
+       {"write the device state", us_between(when.value().stopped_ns, when.value().written_ns)},
+       {"bind and mark", us_between(when.value().written_ns, marked_ns)}}};
+}
+
+Result<SaveTiming> Saver::save(std::uint64_t heard_ns, const FailurePoint& failure) {
+  return save_into(marker_file_, heard_ns, failure);
+}
+
+Status Saver::seal(const FailurePoint& failure) {
+  PAWL_ASSERT(marker_.save_id != 0);
+  machine_->process().kill_now();
+  machine_->process().wait();
+  failure.reach(Step::kQemuEnded, 0);
+  PAWL_TRY(arm_access_time(memory_.get(), memory_path_));
+  Result<FileIdentity> memory = identify(memory_path_);
+  if (!memory.ok()) return memory.status();
+  marker_.memory = memory.value();
+  marker_.state = MarkerState::kSealed;
+  PAWL_TRY(marker_file_.write(marker_));
+  failure.reach(Step::kSealed, 0);
+  return {};
+}
+
+Result<SaveTiming> Saver::rehearse(AfterFailure after) {
+  Result<SaveTiming> timing = save_into(rehearsal_file_, monotonic_ns(), FailurePoint());
+  if (!timing.ok() && after == AfterFailure::kStaysStopped) return timing;
+  // The guest is stopped, however far that has come.
+  const Status runs = machine_->go_on();
+  if (!timing.ok()) return timing;
+  PAWL_TRY(runs);
+  PAWL_TRY(prepare());
+  return timing;
+}
+
+}  // namespace pawl::wsp

@@ -1,0 +1,66 @@
+// Saves a running machine when the power fails, and rehearses that.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "medium/descriptor.h"
+#include "medium/status.h"
+#include "wsp/budget/save_budget.h"
+#include "wsp/vm/device_state.h"
+#include "wsp/vm/directory.h"
+#include "wsp/vm/machine.h"
+#include "wsp/vm/marker.h"
+#include "wsp/vm/steps.h"
+
+namespace pawl::wsp {
+
+class Saver {
+ public:
+  // Opens all that a save needs, so that the save need not.  `machine` outlives this.
+  static Result<Saver> open(const MachineDirectory& directory, Machine& machine,
+                            const MachineDescription& description, std::uint64_t generation,
+                            std::uint32_t description_checksum);
+
+  // Before each save or rehearsal, while nothing is urgent.
+  Status prepare() { return machine_->prepare_save(state_); }
+
+  // Stops the guest and writes all that is transient, the marker last; durable on return.
+  // `heard_ns` (CLOCK_MONOTONIC) is where the time begins.  After a failure there is no save.
+  Result<SaveTiming> save(std::uint64_t heard_ns, const FailurePoint& failure);
+
+  // After save(): ends QEMU, and binds the memory's times to the save.  A failure leaves the save
+  // valid as it is.
+  Status seal(const FailurePoint& failure);
+
+  // All of a save's work, with another marker; then the guest goes on, and is prepared for again.
+  // After a failure the guest goes on too, if QEMU still does what it is told, or stays as it was
+  // before it ever ran.
+  enum class AfterFailure { kGoesOn, kStaysStopped };
+  Result<SaveTiming> rehearse(AfterFailure after = AfterFailure::kGoesOn);
+
+ private:
+  Saver(Machine& machine, DeviceStateFile state, MarkerFile marker, MarkerFile rehearsal,
+        Descriptor memory)
+      : machine_(&machine),
+        state_(std::move(state)),
+        marker_file_(std::move(marker)),
+        rehearsal_file_(std::move(rehearsal)),
+        memory_(std::move(memory)) {}
+  Result<SaveTiming> save_into(MarkerFile& file, std::uint64_t heard_ns,
+                               const FailurePoint& failure);
+  Status bind(const FailurePoint& failure);
+
+  Machine* machine_;
+  DeviceStateFile state_;
+  MarkerFile marker_file_;
+  MarkerFile rehearsal_file_;
+  Descriptor memory_;
+  std::string memory_path_;
+  std::uint64_t memory_bytes_ = 0;
+  std::vector<std::string> disk_files_;
+  Marker marker_;  // as it will be, but for what a save finds out
+};
+
+}  // namespace pawl::wsp

@@ -1,0 +1,14 @@
+#include "wsp/vm/steps.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+namespace pawl::wsp {
+
+void FailurePoint::reach(Step step, pid_t qemu) const {
+  if (!is_at(step)) return;
+  if (qemu > 0) ::kill(qemu, SIGKILL);
+  ::kill(::getpid(), SIGKILL);
+}
+
+}  // namespace pawl::wsp

@@ -1,0 +1,333 @@
+#include "wsp/vm/supervisor.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+
+#include "wsp/budget/save_budget.h"
+#include "wsp/power/power_sources.h"
+#include "wsp/vm/clock.h"
+#include "wsp/vm/control.h"
+#include "wsp/vm/machine.h"
+#include "wsp/vm/saver.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+// A QEMU that was killed needs a moment to give its memory back.
+constexpr int kLockMsMax = 5'000;
+constexpr int kEndMsMax = 5'000;  // from its last word
+constexpr int kPriority = 20;     // among the real-time ones: any of them goes before all others
+
+std::string milliseconds(double us) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f ms", us / 1000);
+  return text.data();
+}
+
+// Not to wait for others' work or for pages when the power fails.  Without the privilege it is left
+// out, and the rehearsals show what that costs.
+void go_first(pid_t qemu) {
+  sched_param priority{};
+  priority.sched_priority = kPriority;
+  ::sched_setscheduler(0, SCHED_RR, &priority);
+  // Its main thread, which does what it is told; not those of the guest's processors.
+  ::sched_setscheduler(qemu, SCHED_RR, &priority);
+  ::mlockall(MCL_CURRENT | MCL_FUTURE);
+}
+
+Result<Descriptor> open_end_signals() {
+  sigset_t ends;
+  ::sigemptyset(&ends);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&ends, signal);
+  ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  Descriptor made(::signalfd(-1, &ends, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!made.valid()) return Status::from_errno(errno, "cannot listen for signals");
+  return made;
+}
+
+// One machine's life, once its directory is locked.
+class Life {
+ public:
+  Life(MachineDirectory& directory, const RunOptions& options)
+      : directory_(directory), options_(options), failure_(options.fails_at_step) {}
+
+  Result<Ending> live();
+
+ private:
+  Result<Ending> begin(MarkerFile& marker, Judgement verdict);
+  Result<Ending> restore(MarkerFile& marker, Judgement verdict);
+  Result<Ending> boot(MarkerFile& marker, std::uint64_t generation);
+  Status open_sources(const MachineDescription& description);
+  Result<Ending> watch();
+  Result<Ending> save(std::uint64_t heard_ns, const std::string& why);
+  Status rehearse(std::uint64_t times);
+  Ending ended();
+  void tell(const std::string& sentence) const {
+    if (options_.tell) options_.tell(sentence);
+  }
+
+  MachineDirectory& directory_;
+  const RunOptions& options_;
+  FailurePoint failure_;
+  std::optional<PowerSources> sources_;
+  std::optional<ControlSocket> control_;
+  Descriptor end_signals_;
+  std::optional<Machine> machine_;
+  std::optional<Saver> saver_;
+  Rehearsals rehearsals_;
+};
+
+Status Life::open_sources(const MachineDescription& description) {
+  Result<PowerSources> sources =
+      PowerSources::open({directory_.power_pipe(), description.serial_line});
+  if (!sources.ok()) return sources.status();
+  sources_.emplace(std::move(sources.value()));
+  Result<Descriptor> signals = open_end_signals();
+  if (!signals.ok()) return signals.status();
+  end_signals_ = std::move(signals.value());
+  Result<ControlSocket> control = ControlSocket::open(directory_);
+  if (!control.ok()) return control.status();
+  control_.emplace(std::move(control.value()));
+  return {};
+}
+
+Result<Ending> Life::live() {
+  Result<MarkerFile> marker = MarkerFile::open(directory_.marker());
+  if (!marker.ok()) return marker.status();
+  JudgementOptions asked;
+  asked.trusts_memory = options_.trusts_memory;
+  asked.wanted = options_.description.has_value() ? &*options_.description : nullptr;
+  Result<Judgement> verdict = judge(directory_, marker.value(), asked);
+  if (!verdict.ok()) return verdict.status();
+  return begin(marker.value(), std::move(verdict.value()));
+}
+
+Result<Ending> Life::begin(MarkerFile& marker, Judgement verdict) {
+  const bool restores =
+      options_.beginning == Beginning::kRestore || options_.beginning == Beginning::kRestoreOrBoot;
+  const std::uint64_t generation = verdict.marker.generation + 1;
+  if (verdict.refusal == Refusal::kNewerFormat)
+    return Ending{Ending::What::kRefused, verdict.refusal, verdict.reason};
+  if (restores && verdict.is_valid()) {
+    Result<Ending> ending = restore(marker, std::move(verdict));
+    if (!ending.ok() || ending.value().what != Ending::What::kRefused) return ending;
+    verdict.refusal = ending.value().refusal;
+    verdict.reason = ending.value().reason;
+  }
+  if (options_.beginning == Beginning::kRestore)
+    return Ending{Ending::What::kRefused, verdict.refusal, verdict.reason};
+  if (options_.beginning == Beginning::kBoot && verdict.is_valid()) {
+    return Ending{Ending::What::kSaveInTheWay, Refusal::kNone,
+                  "a valid save is there; restore it, or throw it away with --discard"};
+  }
+  if (!verdict.is_valid())
+    tell("booting cold: " + std::string(name_of(verdict.refusal)) + ": " + verdict.reason);
+  return boot(marker, generation);
+}
+
+Result<Ending> Life::restore(MarkerFile& marker, Judgement verdict) {
+  MachineDescription description = *verdict.description;
+  const std::uint64_t generation = verdict.marker.generation + 1;
+  failure_.reach(Step::kRestoreBegins, 0);
+  PAWL_TRY(open_sources(description));
+  Result<DeviceStateFile> state = DeviceStateFile::open_saved(directory_.device_state());
+  if (!state.ok()) return state.status();
+  // From here on the memory is mapped: its times say nothing any more, if all of this dies.
+  verdict.marker.state = MarkerState::kRestoring;
+  PAWL_TRY(marker.write(verdict.marker));
+  failure_.reach(Step::kRestoreMarked, 0);
+  Result<Machine> machine = Machine::start(description, directory_.memory(),
+                                           directory_.lock_descriptor(), Start::kRestored);
+  if (!machine.ok()) return machine.status();
+  machine_.emplace(std::move(machine.value()));
+  failure_.reach(Step::kQemuStarted, machine_->process().number());
+  if (machine_->version() != verdict.marker.qemu_version) {
+    Ending refused{Ending::What::kRefused, Refusal::kOtherQemu,
+                   "QEMU " + verdict.marker.qemu_version + " has saved the machine, and this is " +
+                       machine_->version()};
+    machine_.reset();
+    return refused;
+  }
+  if (const Status loaded = machine_->load(state.value(), failure_); !loaded.ok()) {
+    machine_.reset();
+    return Ending{Ending::What::kRefused, Refusal::kLoadFailed,
+                  "QEMU did not take the device state: " + loaded.text()};
+  }
+  failure_.reach(Step::kLoaded, machine_->process().number());
+  PAWL_TRY(marker.clear(generation));
+  failure_.reach(Step::kMarkerCleared, machine_->process().number());
+  Result<Saver> saver = Saver::open(directory_, *machine_, description, generation,
+                                    verdict.marker.description_checksum);
+  if (!saver.ok()) return saver.status();
+  saver_.emplace(std::move(saver.value()));
+  PAWL_TRY(saver_->prepare());
+  PAWL_TRY(machine_->go_on());
+  failure_.reach(Step::kGuestRuns, machine_->process().number());
+  tell("restored: the guest runs on (generation " + std::to_string(generation) + ")");
+  return watch();
+}
+
+Result<Ending> Life::boot(MarkerFile& marker, std::uint64_t generation) {
+  MachineDescription description;
+  if (options_.description.has_value()) {
+    description = *options_.description;
+  } else {
+    Result<StoredDescription> stored = read_description(directory_.description());
+    if (!stored.ok()) {
+      return Status::failure(EINVAL, "there is no machine to boot: name its options behind '--' (" +
+                                         stored.status().text() + ")");
+    }
+    description = stored.value().description;
+  }
+  // Before anything of the old save is touched, it is none any more.
+  PAWL_TRY(marker.clear(generation));
+  if (Result<StoredDescription> before = read_description(directory_.description());
+      !before.ok() || !before.value().description.is_same_machine(description))
+    ::unlink(directory_.rehearsals().c_str());
+  PAWL_TRY(make_memory(directory_.memory(), description.memory_bytes));
+  PAWL_TRY(open_sources(description));
+  Result<Machine> machine =
+      Machine::start(description, directory_.memory(), directory_.lock_descriptor(), Start::kCold);
+  if (!machine.ok()) return machine.status();
+  machine_.emplace(std::move(machine.value()));
+  Result<std::vector<std::string>> disks = machine_->disk_files();
+  if (!disks.ok()) return disks.status();
+  description.disk_files = disks.value();
+  PAWL_TRY(write_description(description, directory_.description()));
+  PAWL_TRY(directory_.sync());
+  Result<StoredDescription> stored = read_description(directory_.description());
+  if (!stored.ok()) return stored.status();
+  Result<Saver> saver =
+      Saver::open(directory_, *machine_, description, generation, stored.value().checksum);
+  if (!saver.ok()) return saver.status();
+  saver_.emplace(std::move(saver.value()));
+  PAWL_TRY(saver_->prepare());
+  // The first, before the guest runs: a machine that cannot be saved is not begun.
+  const Result<SaveTiming> first = saver_->rehearse(Saver::AfterFailure::kStaysStopped);
+  if (!first.ok())
+    return Status::failure(ENOTSUP, "this machine cannot be saved: " + first.status().text());
+  tell("runs (generation " + std::to_string(generation) + ")");
+  return watch();
+}
+
+Status Life::rehearse(std::uint64_t times) {
+  for (std::uint64_t i = 0; i < times; ++i) {
+    Result<SaveTiming> timing = saver_->rehearse();
+    if (!timing.ok()) return timing.status();
+    rehearsals_.add(std::move(timing.value()));
+  }
+  return rehearsals_.write(directory_.rehearsals());
+}
+
+Result<Ending> Life::save(std::uint64_t heard_ns, const std::string& why) {
+  Result<SaveTiming> timing = saver_->save(heard_ns, failure_);
+  if (!timing.ok()) {
+    return Ending{Ending::What::kQemuFailed, Refusal::kNone,
+                  "the save failed, and the next start boots cold: " + timing.status().text()};
+  }
+  const Status sealed = saver_->seal(failure_);
+  const double took_us = timing.value().total_us();
+  rehearsals_.add(std::move(timing.value()));
+  const Status kept = rehearsals_.write(directory_.rehearsals());
+  tell("saved in " + milliseconds(took_us) + " (" + why + ")");
+  for (const Status& status : {sealed, kept})
+    if (!status.ok()) tell("the save is valid, but " + status.text());
+  return Ending{Ending::What::kSaved, Refusal::kNone, ""};
+}
+
+Ending Life::ended() {
+  // One that has only closed its line does not answer any more, and may go on for ever.
+  pollfd wanted{machine_->process().descriptor(), POLLIN, 0};
+  if (::poll(&wanted, 1, kEndMsMax) <= 0) machine_->process().kill_now();
+  const int status = machine_->process().wait();
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    return {Ending::What::kGuestEnded, Refusal::kNone, "the guest was switched off"};
+  return {Ending::What::kQemuFailed, Refusal::kNone,
+          WIFSIGNALED(status) ? "QEMU was ended by signal " + std::to_string(WTERMSIG(status))
+                              : "QEMU ended with exit code " + std::to_string(WEXITSTATUS(status))};
+}
+
+Result<Ending> Life::watch() {
+  go_first(machine_->process().number());
+  if (Result<Rehearsals> before = Rehearsals::read(directory_.rehearsals()); before.ok())
+    rehearsals_ = std::move(before.value());
+  else
+    tell(before.status().text());
+  PAWL_TRY(rehearse(options_.rehearsals));
+  std::array<pollfd, 5> wanted{pollfd{sources_->descriptor(), POLLIN, 0},
+                               pollfd{end_signals_.get(), POLLIN, 0},
+                               pollfd{control_->descriptor(), POLLIN, 0},
+                               pollfd{machine_->process().descriptor(), POLLIN, 0},
+                               pollfd{machine_->qmp().descriptor(), POLLIN, 0}};
+  for (;;) {
+    if (::poll(wanted.data(), wanted.size(), -1) < 0 && errno != EINTR)
+      return Status::from_errno(errno, "cannot wait for a power failure");
+    if (wanted[0].revents != 0) {
+      Result<std::optional<PowerWord>> word = sources_->listen();
+      if (!word.ok()) tell(word.status().text());
+      if (word.ok() && word.value().has_value()) {
+        return save(word.value()->heard_ns,
+                    std::string("power failure, by ") + name_of(word.value()->source));
+      }
+    }
+    if (wanted[1].revents != 0) return save(monotonic_ns(), "asked to end by a signal");
+    if (wanted[3].revents != 0) return ended();
+    if (wanted[4].revents != 0 && !machine_->qmp().hear().ok()) return ended();
+    // Events are for those who wait for them, and nobody does here.
+    machine_->qmp().forget_events();
+    if (wanted[2].revents == 0) continue;
+    Result<ControlSocket::Asked> asked = control_->accept();
+    if (!asked.ok()) continue;
+    if (asked.value().request.what == ControlRequest::What::kSave) {
+      Result<Ending> ending = save(monotonic_ns(), "asked to");
+      const bool saved = ending.ok() && ending.value().what == Ending::What::kSaved;
+      answer_request(asked.value().line, saved ? "" : ending.value().reason);
+      return ending;
+    }
+    const Status rehearsed = rehearse(asked.value().request.times);
+    answer_request(asked.value().line, rehearsed.text());
+  }
+}
+
+}  // namespace
+
+Result<Ending> run_machine(MachineDirectory& directory, const RunOptions& options) {
+  PAWL_ASSERT(options.rehearsals <= kRehearsalsMax);
+  PAWL_TRY(directory.lock(kLockMsMax));
+  return Life(directory, options).live();
+}
+
+Result<Trial> try_machine(MachineDirectory& directory, const MachineDescription& description) {
+  PAWL_TRY(directory.lock(0));
+  PAWL_TRY(make_memory(directory.memory(), description.memory_bytes));
+  Result<MarkerFile> marker = MarkerFile::open(directory.marker());
+  if (!marker.ok()) return marker.status();
+  PAWL_TRY(marker.value().clear(1));
+  Result<Machine> machine =
+      Machine::start(description, directory.memory(), directory.lock_descriptor(), Start::kCold);
+  if (!machine.ok()) return machine.status();
+  Result<std::vector<std::string>> disks = machine.value().disk_files();
+  if (!disks.ok()) return disks.status();
+  MachineDescription with_disks = description;
+  with_disks.disk_files = disks.value();
+  Result<Saver> saver = Saver::open(directory, machine.value(), with_disks, 1, 0);
+  if (!saver.ok()) return saver.status();
+  PAWL_TRY(saver.value().prepare());
+  // Not rehearse(), which would let the guest run.
+  Result<SaveTiming> timing = saver.value().save(monotonic_ns(), FailurePoint());
+  if (!timing.ok()) return timing.status();
+  return Trial{machine.value().version(), disks.value(), timing.value().total_us()};
+}
+
+}  // namespace pawl::wsp
