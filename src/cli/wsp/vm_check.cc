@@ -1,10 +1,10 @@
 // pawl wsp vm check: can such a machine be saved here, and would what is saved last?
 #include <fmt/core.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cstdlib>
 
 #include <cerrno>
 #include <filesystem>

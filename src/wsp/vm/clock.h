@@ -1,7 +1,7 @@
 // The clock by which saves are measured and waits are bounded.
 #pragma once
 
-#include <time.h>
+#include <ctime>
 
 #include <algorithm>
 #include <cstdint>

@@ -1,11 +1,11 @@
 #include "wsp/vm/qemu_process.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <array>
 #include <cerrno>
@@ -77,7 +77,7 @@ QemuProcess::~QemuProcess() {
   wait();
 }
 
-void QemuProcess::kill_now() {
+void QemuProcess::kill_now() const {
   if (!ended_ && number_ > 0) ::kill(number_, SIGKILL);
 }
 

@@ -29,7 +29,7 @@ class QemuProcess {
   int descriptor() const { return handle_.get(); }
 
   // As waitpid(2) tells it; of one that runs only after a kill.  At once.
-  void kill_now();
+  void kill_now() const;
   int wait();
 
  private:

@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/random.h>
-#include <time.h>
+#include <ctime>
 
 #include <cerrno>
 

@@ -1,7 +1,7 @@
 #include "wsp/vm/steps.h"
 
-#include <signal.h>
 #include <unistd.h>
+#include <csignal>
 
 namespace pawl::wsp {
 
