@@ -1,10 +1,10 @@
-# pawl_sections(TARGET SOURCES SOURCE... [SCHEME ido] [INCLUDE DIRECTORY...])
+# pawl_sections(TARGET SOURCES SOURCE... [SCHEME ido] [INCLUDE DIRECTORY...] [DEFINE MACRO...])
 #
 # Has these sources of the target, of C or C++, compiled by pawl-clang with -fpawl=SCHEME, and the
 # target linked to fixed addresses with a build-id, which recovery needs.  Call it only where the
 # target pawl_fase_pass is.
 function(pawl_sections target)
-  cmake_parse_arguments(sections "" "SCHEME" "SOURCES;INCLUDE" ${ARGN})
+  cmake_parse_arguments(sections "" "SCHEME" "SOURCES;INCLUDE;DEFINE" ${ARGN})
   if(NOT sections_SCHEME)
     set(sections_SCHEME ido)
   endif()
@@ -15,6 +15,9 @@ function(pawl_sections target)
   endif()
   foreach(directory ${sections_INCLUDE})
     list(APPEND flags -I${directory})
+  endforeach()
+  foreach(macro ${sections_DEFINE})
+    list(APPEND flags -D${macro})
   endforeach()
   set(objects ${CMAKE_CURRENT_BINARY_DIR}/${target}-sections)
   file(MAKE_DIRECTORY ${objects})

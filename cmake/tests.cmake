@@ -91,7 +91,7 @@ if(TARGET pawl_static)
   endforeach()
 
   foreach(kind workload cli snapshot heap fase stl kv compiler retrofit python crash torture powercut fuzz demo wsp wsp_process wsp_vm bench
-               install readme)
+               stm install readme)
     if(EXISTS ${PROJECT_SOURCE_DIR}/tests/${kind}/CMakeLists.txt)
       add_subdirectory(${PROJECT_SOURCE_DIR}/tests/${kind})
     endif()

@@ -1,4 +1,4 @@
-"""Runs of systems against each other: in each round every case with one system after the other."""
+"""The workers of the systems: what they are called, and what they print."""
 
 import json
 import os
@@ -7,6 +7,9 @@ import sys
 
 from figures import ATLAS, UNDO
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common"))
+from turns import interleave, progress  # pylint: disable=unused-import,wrong-import-position
+
 TIMEOUT_S = 300
 
 
@@ -14,11 +17,6 @@ def program_of(directory, system, kind=""):
     """A system's worker, or its program of another kind: "kv_", "cache_"."""
     name = UNDO if system == ATLAS else system
     return os.path.abspath(os.path.join(directory, f"bench_ido_{kind}{name}"))
-
-
-def progress(text):
-    if sys.stderr.isatty():
-        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def environment_with(system, fence_ns, **more):
@@ -42,17 +40,3 @@ def output_of(command, environment, directory=None):
 
 def figure_of(command, environment, directory=None):
     return json.loads(output_of(command, environment, directory))
-
-
-def interleave(cases, systems, rounds, run):
-    """By case and system, what run(system, case, turn) gave in each round.  Each system is the first
-    in turn."""
-    samples = {case: {name: [] for name in systems} for case in cases}
-    for turn in range(rounds):
-        for case in cases:
-            first = turn % len(systems)
-            for system in systems[first:] + systems[:first]:
-                progress(f"round {turn + 1} of {rounds}: {case}, {system}")
-                samples[case][system].append(run(system, case, turn))
-    progress("")
-    return samples

@@ -57,9 +57,13 @@ struct pawl_fase_options {
    * when they end, as recovery would; the program is ended, with a text that says where, when
    * anything is not the same then.  PAWL_FASE_TWICE; 0. */
   int twice_percent;
+  /* 1: all is logged, and nothing written back or waited for: sections survive the death of the
+   * process, and a loss of power only where something else saves the caches when it comes: a
+   * platform with eADR, a battery, pawl-wsp(1).  PAWL_FASE_FLUSH=commit|on-fail; 0. */
+  int flush_on_fail;
 };
 
-/* Fills options with the defaults, then with what PAWL_FASE_TWICE says. */
+/* Fills options with the defaults, then with what PAWL_FASE_TWICE and PAWL_FASE_FLUSH say. */
 PAWL_PUBLIC int pawl_fase_options_init(struct pawl_fase_options* options);
 
 /* Opens the file at path, or makes one when there is none or an empty one; finishes first the
@@ -121,7 +125,7 @@ struct pawl_fase_statistics {
   uint64_t lines_flushed;      /* 64 bytes each */
   uint64_t bytes_logged;       /* in frames */
   uint64_t sections_recovered; /* by pawl_fase_open */
-  int survives_power_loss;     /* 0: only the death of the process */
+  int survives_power_loss;     /* 0: only the death of the process, or what saves caches */
 };
 
 /* Since the file was opened, of all threads. */

@@ -52,6 +52,15 @@ Status read_twice(int& percent) {
   return {};
 }
 
+Status read_flush(int& on_fail) {
+  const char* const value = std::getenv("PAWL_FASE_FLUSH");
+  if (value == nullptr) return {};
+  on_fail = std::strcmp(value, "on-fail") == 0 ? 1 : 0;
+  if (on_fail == 1 || std::strcmp(value, "commit") == 0) return {};
+  return invalid(std::string("PAWL_FASE_FLUSH=") + value +
+                 " is not understood: it takes commit or on-fail");
+}
+
 // What the scheme undo is compared as.  Of programs only that are compiled for it.
 Status read_undo(bool& is_atlas) {
   const char* const value = std::getenv("PAWL_FASE_UNDO");
@@ -78,11 +87,14 @@ Result<FileOptions> understand(const pawl_fase_options* given) {
   constexpr std::uint64_t kUnit = std::uint64_t{64} << 10;
   if (given->unprotected != 0 && given->unprotected != 1)
     return invalid("unprotected must be 0 or 1");
+  if (given->flush_on_fail != 0 && given->flush_on_fail != 1)
+    return invalid("flush_on_fail must be 0 or 1");
   bool undo_is_atlas = false;
   PAWL_TRY(read_undo(undo_is_atlas));
   return FileOptions{.heap_bytes = pawl::round_up(given->size_bytes_max, kUnit),
                      .twice_percent = given->twice_percent,
                      .is_unprotected = given->unprotected != 0,
+                     .flushes_on_fail = given->flush_on_fail != 0,
                      .undo_is_atlas = undo_is_atlas};
 }
 
@@ -137,7 +149,9 @@ PAWL_PUBLIC int pawl_fase_options_init(struct pawl_fase_options* options) {
     *options = {.struct_size_bytes = sizeof *options,
                 .size_bytes_max = PAWL_FASE_SIZE_DEFAULT,
                 .unprotected = 0,
-                .twice_percent = 0};
+                .twice_percent = 0,
+                .flush_on_fail = 0};
+    PAWL_TRY(read_flush(options->flush_on_fail));
     return read_twice(options->twice_percent);
   });
 }
@@ -262,7 +276,7 @@ PAWL_PUBLIC int pawl_fase_stats(pawl_fase* fase, struct pawl_fase_statistics* st
                    .lines_flushed = counts.lines_flushed,
                    .bytes_logged = counts.bytes_logged,
                    .sections_recovered = file.fases_recovered(),
-                   .survives_power_loss = file.is_persistent() ? 1 : 0};
+                   .survives_power_loss = file.is_persistent() && file.flushes() ? 1 : 0};
     return {};
   });
 }

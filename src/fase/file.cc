@@ -17,12 +17,12 @@
 #include "fase/program.h"
 #include "fase/recovered_fase.h"
 #include "fase/undo_recovery.h"
-#include "fase/unprotected_memory.h"
 #include "heap/address_space.h"
 #include "mapping/fork_guard.h"
 #include "medium/checksum.h"
 #include "medium/law.h"
 #include "medium/persistent_medium.h"
+#include "medium/unflushed_memory.h"
 
 namespace pawl::fase {
 namespace {
@@ -134,14 +134,13 @@ Result<std::unique_ptr<File>> File::open_once(const char* path, const FileOption
   auto memory = make_persistent_memory(how.value());
   if (!memory.ok()) return memory.status();
   Scheme scheme = Program::own().scheme();
-  if (options.is_unprotected) {
-    scheme = Scheme::unprotected;
-    memory.value() = std::make_unique<UnprotectedMemory>();
-  }
+  if (options.is_unprotected) scheme = Scheme::unprotected;
+  const bool flushes = !options.is_unprotected && !options.flushes_on_fail;
+  if (!flushes) memory.value() = std::make_unique<UnflushedMemory>();
   std::unique_ptr<File> file(
       new File(std::move(named.value()),
                std::make_unique<DirectMemory>(std::move(memory.value()), observer()), is_persistent,
-               scheme));
+               scheme, flushes));
   file->undo_is_atlas_ = options.undo_is_atlas;
   PAWL_TRY(file->lock());
   PAWL_TRY(file->find(options));

@@ -24,8 +24,9 @@ namespace pawl::fase {
 struct FileOptions {
   std::uint64_t heap_bytes = 0;  // of a new file: for its blocks
   int twice_percent = 0;
-  bool is_unprotected = false;  // nothing is logged, flushed or fenced
-  bool undo_is_atlas = false;   // undo logs all that Atlas does
+  bool is_unprotected = false;   // nothing is logged, flushed or fenced
+  bool flushes_on_fail = false;  // all is logged, nothing flushed or fenced
+  bool undo_is_atlas = false;    // undo logs all that Atlas does
 };
 
 // A FASE that a crash interrupted, and that is going to be finished.
@@ -59,6 +60,8 @@ class File {
   // Of this run.
   Scheme scheme() const { return scheme_; }
   bool is_unprotected() const { return scheme_ == Scheme::unprotected; }
+  // False: stores stay in the caches, of which something else takes care when the power fails.
+  bool flushes() const { return flushes_; }
   // Null unless it is undo's.
   UndoDependences* undo_dependences() const { return undo_dependences_.get(); }
   bool undo_is_atlas() const { return undo_is_atlas_; }
@@ -81,11 +84,13 @@ class File {
   void abandon();
 
  private:
-  File(NamedFile file, std::unique_ptr<DirectMemory> memory, bool is_persistent, Scheme scheme)
+  File(NamedFile file, std::unique_ptr<DirectMemory> memory, bool is_persistent, Scheme scheme,
+       bool flushes)
       : file_(std::move(file)),
         memory_(std::move(memory)),
         is_persistent_(is_persistent),
-        scheme_(scheme) {}
+        scheme_(scheme),
+        flushes_(flushes) {}
 
   static Result<std::unique_ptr<File>> open_once(const char* path, const FileOptions& options);
   Status lock() const;
@@ -111,6 +116,7 @@ class File {
   const std::unique_ptr<DirectMemory> memory_;
   const bool is_persistent_;
   const Scheme scheme_;
+  const bool flushes_;
   Header* header_ = nullptr;
   std::uint64_t mapped_bytes_ = 0;
   std::unique_ptr<Blocks> blocks_;

@@ -182,12 +182,16 @@ void Thread::end_program(const std::string& why) const {
 
 // ------------------------------------------------------------------------------------- durability
 
+void Thread::count_flushed(std::uint64_t lines) {
+  if (file()->flushes()) Counts::add(counts_.lines_flushed, lines);
+}
+
 void Thread::flush(std::uint64_t at, std::size_t count) {
-  if (file()->is_unprotected()) return;
+  if (!file()->flushes()) return;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): an address in the file
   file()->memory().flush(reinterpret_cast<const std::byte*>(at), count);
   const std::uint64_t lines = (at + count - 1) / kLineBytes - at / kLineBytes + 1;
-  Counts::add(counts_.lines_flushed, lines);
+  count_flushed(lines);
   has_unfenced_ = true;
 }
 
@@ -196,7 +200,7 @@ void Thread::flush_stored() {
 }
 
 void Thread::fence() {
-  if (file()->is_unprotected()) return forget_unfenced();
+  if (!file()->flushes()) return forget_unfenced();
   file()->memory().fence();
   Counts::add(counts_.fences, 1);
   forget_unfenced();
@@ -230,6 +234,7 @@ void Thread::stored_unchecked(const void* at, std::size_t count) {
   if (rehearsal_ != nullptr) [[unlikely]]
     rehearsal_->stored(at, count);
   if (file_ == nullptr) file_ = file();
+  if (!file_->flushes()) return;
   const auto address = reinterpret_cast<std::uint64_t>(at);
   const std::uint64_t first = address / kLineBytes;
   const std::uint64_t lines = (address + count - 1) / kLineBytes - first + 1;
@@ -247,7 +252,7 @@ FrameName Thread::put(const Frame& frame) {
   const FrameName name = log_->write(frame);
   const std::size_t lines = log_->lines_of(frame);
   Counts::add(counts_.frames, 1);
-  Counts::add(counts_.lines_flushed, lines);
+  count_flushed(lines);
   Counts::add(counts_.bytes_logged, lines * kLineBytes);
   return name;
 }

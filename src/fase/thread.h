@@ -203,6 +203,7 @@ class Thread {
   void write_frame(const Site& site, std::uint32_t entries);
   FrameName put(const Frame& frame);
   void flush(std::uint64_t at, std::size_t count);
+  void count_flushed(std::uint64_t lines);
   void flush_stored();
   void persist_unfenced();
   void fence();

@@ -42,7 +42,7 @@ void Thread::log_entries(std::uint32_t count) {
   if (list_ == 0) list_ = log_->take_number();
   const auto entries =
       blocks_.entries().subspan(entries_in_log_, std::size_t{count} - entries_in_log_);
-  Counts::add(counts_.lines_flushed, log_->put_blocks(entries_in_log_, list_, entries));
+  count_flushed(log_->put_blocks(entries_in_log_, list_, entries));
   Counts::add(counts_.bytes_logged, entries.size() * sizeof(BlockEntry));
   entries_in_log_ = count;
   has_new_entries_ = true;
@@ -68,13 +68,13 @@ bool Thread::is_own_block(std::uint64_t address) const {
 
 void Thread::set_used(std::uint64_t block) {
   file()->blocks().set_used(block);
-  Counts::add(counts_.lines_flushed, 1);
+  count_flushed(1);
   has_unfenced_ = true;
 }
 
 void Thread::set_free(std::uint64_t block) {
   file()->blocks().set_free(block);
-  Counts::add(counts_.lines_flushed, 1);
+  count_flushed(1);
   has_unfenced_ = true;
 }
 
@@ -160,7 +160,7 @@ void Thread::complete_end() {
 void Thread::flush_freed_by_end() {
   if (!has_unflushed_marks_) return;
   for (const std::uint64_t block : freed_by_end()) file()->blocks().flush_mark(block);
-  Counts::add(counts_.lines_flushed, freed_by_end_count_);
+  count_flushed(freed_by_end_count_);
   has_unflushed_marks_ = false;
   has_unfenced_ = true;
 }

@@ -116,7 +116,7 @@ void Thread::log_lock_of_justdo(LockStep step, std::uint64_t lock) {
   if (recovered_ != nullptr) return;
   attach();
   JustdoLocks(file_->scheme_log(log_index_), file_->memory()).put(step, lock);
-  Counts::add(counts_.lines_flushed, 1);
+  count_flushed(1);
   Counts::add(counts_.bytes_logged, kWordBytes);
   fence();
 }

@@ -32,7 +32,7 @@ void Thread::undo_entries_were_put(std::size_t lines) {
                 std::to_string(kUndoEntriesMax) + " places; it is undone when the file is opened");
   }
   Counts::add(counts_.frames, lines);
-  Counts::add(counts_.lines_flushed, lines);
+  count_flushed(lines);
   Counts::add(counts_.bytes_logged, lines * kLineBytes);
   has_unfenced_ = true;
 }
@@ -109,7 +109,7 @@ void Thread::undo_end(std::uint64_t last_lock) {
         dependences.has_any(log_index_) ? dependences.all_of(log_index_) : std::vector<FaseName>();
     const std::size_t end_lines = undo_->put_end(depends_on);
     Counts::add(counts_.frames, 1);
-    Counts::add(counts_.lines_flushed, end_lines);
+    count_flushed(end_lines);
     Counts::add(counts_.bytes_logged, end_lines * kLineBytes);
     fence();
   }

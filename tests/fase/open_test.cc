@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "fase/accounts.h"
 #include "fase/closed_file.h"
@@ -95,6 +96,39 @@ TEST_F(FaseOpen, WithoutProtectionItIsRefusedUnlessItWasClosed) {
   options.unprotected = 2;
   EXPECT_EQ(pawl_fase_open(path_.c_str(), &options), nullptr);
   EXPECT_EQ(errno, EINVAL);
+}
+
+TEST_F(FaseOpen, WhenItIsFlushedIsToldOrRefused) {
+  pawl_fase_options options;
+  ASSERT_EQ(pawl_fase_options_init(&options), 0);
+  EXPECT_EQ(options.flush_on_fail, 0);
+  options.flush_on_fail = 2;
+  EXPECT_EQ(pawl_fase_open(path_.c_str(), &options), nullptr);
+  EXPECT_EQ(errno, EINVAL);
+  for (const auto& [value, on_fail] : {std::pair{"commit", 0}, std::pair{"on-fail", 1}}) {
+    ASSERT_EQ(::setenv("PAWL_FASE_FLUSH", value, 1), 0);
+    EXPECT_EQ(pawl_fase_options_init(&options), 0) << pawl_last_error();
+    EXPECT_EQ(options.flush_on_fail, on_fail);
+  }
+  ASSERT_EQ(::setenv("PAWL_FASE_FLUSH", "never", 1), 0);
+  EXPECT_EQ(pawl_fase_options_init(&options), -1);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_NE(std::string(pawl_last_error()).find("on-fail"), std::string::npos);
+  ::unsetenv("PAWL_FASE_FLUSH");
+}
+
+// Sections of iDO, too, are finished after a death when their frames lie in the caches.
+TEST_F(FaseOpen, ASectionThatIsFlushedOnFailIsFinished) {
+  ASSERT_EQ(::setenv("PAWL_FASE_FLUSH", "on-fail", 1), 0);
+  interrupt();
+  open_and([](pawl_fase* fase) {
+    test::expect_balanced(accounts_of(fase));
+    pawl_fase_statistics statistics;
+    ASSERT_EQ(pawl_fase_stats(fase, &statistics), 0);
+    EXPECT_EQ(statistics.sections_recovered, 1u);
+    EXPECT_EQ(statistics.fences, 0u);
+  });
+  ::unsetenv("PAWL_FASE_FLUSH");
 }
 
 // What is interrupted is finished as it was begun, by whomever.

@@ -10,7 +10,7 @@
 
 #include "fase/undo_dependences.h"
 #include "fase/undo_recovery.h"
-#include "fase/unprotected_memory.h"
+#include "medium/unflushed_memory.h"
 
 namespace pawl {
 namespace {
@@ -123,7 +123,7 @@ TEST_F(Dependences, WhoIsDrivenOutOfItsPlaceIsNeverMissed) {
 
 class Logs : public ::testing::Test {
  protected:
-  Logs() : memory_(std::make_unique<fase::UnprotectedMemory>(), nullptr) {}
+  Logs() : memory_(std::make_unique<UnflushedMemory>(), nullptr) {}
 
   FoundUndo read(std::uint64_t undone_below = 0) const {
     return fase::read_undo_log(*area_, *log_area_, undone_below);

@@ -156,6 +156,49 @@ TEST_F(FaseUndone, ASectionThatTookNothingOfItStays) {
   expect(5, 1, 1);
 }
 
+// Flush on fail: the same log, in the caches.
+class FaseUndoneOnFail : public FaseUndone {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(::setenv("PAWL_FASE_FLUSH", "on-fail", 1), 0);
+    FaseUndone::SetUp();
+  }
+  void TearDown() override {
+    FaseUndone::TearDown();
+    ::unsetenv("PAWL_FASE_FLUSH");
+  }
+};
+
+TEST_F(FaseUndoneOnFail, WhatADeathInterruptsIsUndoneAsEver) {
+  EXPECT_EQ(run_in_child([](Data& data) {
+              lock(data.own);
+              store<std::uint64_t>(data.first, 7);
+              unlock(data.own);
+              lock(data.own);
+              store<std::uint64_t>(data.first, 8);
+              store<std::uint64_t>(data.second, 8);
+              ::_exit(42);
+            }),
+            42);
+  expect(7, 0, 1);
+}
+
+TEST_F(FaseUndoneOnFail, NothingIsFlushedOrWaitedFor) {
+  pawl_fase* const fase = open();
+  lock(data_of(fase).own);
+  store<std::uint64_t>(data_of(fase).first, 1);
+  data_of(fase).block = ::pawl_fase_malloc(fase, 100);
+  unlock(data_of(fase).own);
+  pawl_fase_statistics statistics;
+  EXPECT_EQ(::pawl_fase_stats(fase, &statistics), 0);
+  EXPECT_GT(statistics.frames, 0u);
+  EXPECT_GT(statistics.bytes_logged, 0u);
+  EXPECT_EQ(statistics.fences, 0u);
+  EXPECT_EQ(statistics.lines_flushed, 0u);
+  EXPECT_EQ(statistics.survives_power_loss, 0);
+  EXPECT_EQ(::pawl_fase_close(fase), 0);
+}
+
 class FaseUndoneEverywhere : public test::FaseTest {
  protected:
   template <class T>

@@ -1,0 +1,216 @@
+// pawl wsp run, save, restore, check, rehearse: one process that survives a power failure.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/exit_codes.h"
+#include "cli/program.h"
+#include "cli/text.h"
+#include "cli/wsp/options.h"
+#include "cli/wsp/process_check.h"
+#include "cli/wsp/verbs.h"
+#include "wsp/process/control.h"
+#include "wsp/process/kept_memory.h"
+#include "wsp/process/process.h"
+#include "wsp/process/restore.h"
+#include "wsp/process/supervisor.h"
+
+namespace pawl::cli {
+
+namespace {
+
+constexpr int kSignalExit = 128;  // as shells say it
+constexpr const char* kDirectoryHelp = "Where memory and image are kept: on tmpfs, or XFS with DAX";
+
+struct ProcessArguments {
+  std::string directory;
+  WspOptions wsp;
+  bool json = false;
+  int rehearsals = 100;
+  int die_at_step = 0;
+};
+
+int exit_code_of(const Status& status) {
+  switch (status.error_number()) {
+    case EBADMSG:
+      return kExitDamagedJournal;
+    case ESTALE:
+      return kExitForeignJournal;
+    case EBUSY:
+      return kExitInUse;
+    case EPROTONOSUPPORT:
+      return kExitNewerVersion;
+    case ENOEXEC:
+    case EACCES:
+      return kExitCannotRun;
+    default:
+      return kExitFailure;
+  }
+}
+
+int refuse_wsp(const char* verb, const Status& status) {
+  complain(verb, status.text());
+  return exit_code_of(status);
+}
+
+void tell_operator(const std::string& text) { complain("wsp", text); }
+
+// For tests: dies as if by the loss of power itself.
+wsp::StepHook die_at(int step) {
+  return [step](int now) {
+    if (step == now) ::kill(::getpid(), SIGKILL);
+  };
+}
+
+Result<wsp::PowerSources> open_power(const ProcessArguments& arguments) {
+  wsp::block_supervised_signals();
+  return wsp::PowerSources::open({arguments.directory + "/power", arguments.wsp.serial_line});
+}
+
+int watch_over(wsp::Process& process, wsp::PowerSources& power, const char* verb,
+               const ProcessArguments& arguments, bool dies_in_save) {
+  Result<wsp::SupervisionEnding> ending = wsp::supervise(
+      process, power, tell_operator, die_at(dies_in_save ? arguments.die_at_step : 0));
+  if (!ending.ok()) return refuse_wsp(verb, ending.status());
+  if (ending.value().was_saved) {
+    const double took_us = ending.value().timing.total_us();
+    fmt::print(stderr, "pawl {}: saved in {:.2f} ms; 'pawl wsp restore {}' goes on\n", verb,
+               took_us / 1000, arguments.directory);
+    if (took_us > arguments.wsp.window_ms * 1000)
+      fmt::print(stderr, "pawl {}: longer than the window of {:.2f} ms\n", verb,
+                 arguments.wsp.window_ms);
+    return kExitOk;
+  }
+  const wsp::ProgramEnding& program = ending.value().program;
+  return program.signal != 0 ? kSignalExit + program.signal : program.exit_code;
+}
+
+int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
+  constexpr const char* kVerb = "wsp run";
+  if (!after_dashes || after_dashes->empty()) {
+    complain(kVerb, "no program named; write: pawl wsp run [OPTIONS] -- PROGRAM ARGS...");
+    return kExitUsage;
+  }
+  Result<std::string> path = find_program(after_dashes->front());
+  if (!path.ok()) {
+    complain(kVerb, path.status().text());
+    return path.status().error_number() == ENOENT ? kExitNotFound : kExitCannotRun;
+  }
+  if (arguments.directory.empty())
+    arguments.directory =
+        "/dev/shm/pawl-" + std::filesystem::path(path.value()).filename().string();
+  Result<wsp::KeptMemory> memory = wsp::KeptMemory::create(arguments.directory);
+  if (!memory.ok()) return refuse_wsp(kVerb, memory.status());
+  Result<wsp::PowerSources> power = open_power(arguments);
+  if (!power.ok()) return refuse_wsp(kVerb, power.status());
+  Result<std::unique_ptr<wsp::Process>> process =
+      wsp::Process::start(memory.value(), {path.value(), *after_dashes}, tell_operator);
+  if (!process.ok()) return refuse_wsp(kVerb, process.status());
+  return watch_over(*process.value(), power.value(), kVerb, arguments, true);
+}
+
+int restore_process(const ProcessArguments& arguments, bool dies_in_save) {
+  constexpr const char* kVerb = "wsp restore";
+  Result<wsp::KeptMemory> memory = wsp::KeptMemory::open(arguments.directory);
+  if (!memory.ok()) return refuse_wsp(kVerb, memory.status());
+  Result<wsp::PowerSources> power = open_power(arguments);
+  if (!power.ok()) return refuse_wsp(kVerb, power.status());
+  Result<std::unique_ptr<wsp::Process>> process =
+      wsp::restore(memory.value(), tell_operator, die_at(dies_in_save ? 0 : arguments.die_at_step));
+  if (!process.ok()) return refuse_wsp(kVerb, process.status());
+  return watch_over(*process.value(), power.value(), kVerb, arguments, dies_in_save);
+}
+
+Result<Json> ask(const std::string& directory, const std::string& command) {
+  Result<std::string> answer = wsp::command_supervisor(directory, command);
+  if (!answer.ok()) return answer.status();
+  Json parsed = Json::parse(answer.value(), nullptr, false);
+  if (parsed.is_discarded()) return Status::failure(EPROTO, "the supervisor's answer is broken");
+  if (parsed.contains("reason"))
+    return Status::failure(ECANCELED, parsed["reason"].get<std::string>());
+  return parsed;
+}
+
+int save_process(const ProcessArguments& arguments) {
+  Result<Json> answer = ask(arguments.directory, "save");
+  if (!answer.ok()) return refuse_wsp("wsp save", answer.status());
+  fmt::print("saved in {:.2f} ms\n", answer.value()["took_us"].get<double>() / 1000);
+  return kExitOk;
+}
+
+int rehearse_process(const ProcessArguments& arguments) {
+  Result<Json> answer = ask(arguments.directory, fmt::format("rehearse {}", arguments.rehearsals));
+  if (!answer.ok()) return refuse_wsp("wsp rehearse", answer.status());
+  wsp::Rehearsals rehearsals;
+  for (const Json& one : answer.value()["rehearsals"]) {
+    wsp::SaveTiming timing;
+    for (const Json& step : one)
+      timing.steps.push_back({step["name"].get<std::string>(), step["took_us"].get<double>()});
+    rehearsals.add(timing);
+  }
+  const wsp::BudgetFindings found = rehearsals.judge(arguments.wsp.window_ms * 1000);
+  if (arguments.json) {
+    print_json(as_json(found));
+  } else {
+    print_budget(found);
+  }
+  return found.holds ? kExitOk : kExitUnsafe;
+}
+
+void add_directory(CLI::App& verb, ProcessArguments& arguments) {
+  verb.add_option("DIR", arguments.directory, kDirectoryHelp)->required();
+}
+
+void add_die_at_step(CLI::App& verb, const char* name, ProcessArguments& arguments) {
+  verb.add_option(name, arguments.die_at_step)->group("");
+}
+
+}  // namespace
+
+void add_wsp_process(CLI::App& wsp, int& exit_code, const AfterDashes& after_dashes) {
+  auto arguments = std::make_shared<ProcessArguments>();
+  CLI::App* run = wsp.add_subcommand("run", "Run a program that survives a power failure");
+  run->add_option("--directory", arguments->directory, kDirectoryHelp)->type_name("DIR");
+  add_wsp_options(*run, arguments->wsp);
+  add_die_at_step(*run, "--die-at-save-step", *arguments);
+  run->footer(
+      "Example:\n  pawl wsp run --directory /dev/shm/cache -- memcached -m 4096\n\n"
+      "The exit code is the program's; 0 after a save.");
+  run->callback([arguments, &after_dashes, &exit_code] {
+    exit_code = run_process(*arguments, after_dashes);
+  });
+
+  CLI::App* restore = wsp.add_subcommand("restore", "Let a program go on that was saved");
+  add_directory(*restore, *arguments);
+  add_wsp_options(*restore, arguments->wsp);
+  add_die_at_step(*restore, "--die-at-restore-step", *arguments);
+  auto dies_in_save = std::make_shared<int>(0);
+  restore->add_option("--die-at-save-step", *dies_in_save)->group("");
+  restore->callback([arguments, dies_in_save, &exit_code] {
+    if (*dies_in_save != 0) arguments->die_at_step = *dies_in_save;
+    exit_code = restore_process(*arguments, *dies_in_save != 0);
+  });
+
+  CLI::App* save = wsp.add_subcommand("save", "Save a running program now, and end it");
+  add_directory(*save, *arguments);
+  save->callback([arguments, &exit_code] { exit_code = save_process(*arguments); });
+
+  CLI::App* rehearse = wsp.add_subcommand(
+      "rehearse", "Do a save's work without ending the program, and judge the time it takes");
+  add_directory(*rehearse, *arguments);
+  rehearse->add_option("N", arguments->rehearsals, "How often")
+      ->check(CLI::Range(1, static_cast<int>(wsp::kRehearsalsMax)))
+      ->capture_default_str();
+  add_window_option(*rehearse, arguments->wsp.window_ms);
+  rehearse->add_flag("--json", arguments->json, "Answer in JSON");
+  rehearse->callback([arguments, &exit_code] { exit_code = rehearse_process(*arguments); });
+
+  add_wsp_process_check(wsp, exit_code, after_dashes);
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,216 @@
+#include "wsp/process/annex.h"
+
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "medium/status.h"
+#include "tracing/thread.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+constexpr std::uint64_t kAllSignals = ~0ULL;
+constexpr std::uint64_t kNoCall = ~0ULL;
+constexpr int kStopsMax = 4096;  // of one list
+
+// rbx: the list; r12: how many.  No stack is used: there may be none.
+constexpr unsigned char kCode[] = {
+    0x4d,
+    0x85,
+    0xe4,  //  0 test r12, r12
+    0x74,
+    0x2a,  //  3 jz 47
+    0x48,
+    0x8b,
+    0x03,  //  5 mov rax, [rbx]
+    0x48,
+    0x8b,
+    0x7b,
+    0x08,  //  8 mov rdi, [rbx + 8]
+    0x48,
+    0x8b,
+    0x73,
+    0x10,  // 12 mov rsi, [rbx + 16]
+    0x48,
+    0x8b,
+    0x53,
+    0x18,  // 16 mov rdx, [rbx + 24]
+    0x4c,
+    0x8b,
+    0x53,
+    0x20,  // 20 mov r10, [rbx + 32]
+    0x4c,
+    0x8b,
+    0x43,
+    0x28,  // 24 mov r8, [rbx + 40]
+    0x4c,
+    0x8b,
+    0x4b,
+    0x30,  // 28 mov r9, [rbx + 48]
+    0x0f,
+    0x05,  // 32 syscall
+    0x48,
+    0x89,
+    0x43,
+    0x38,  // 34 mov [rbx + 56], rax
+    0x48,
+    0x83,
+    0xc3,
+    0x40,  // 38 add rbx, 64
+    0x49,
+    0xff,
+    0xcc,  // 42 dec r12
+    0xeb,
+    0xd1,  // 45 jmp 0
+    0xb8,
+    kAnnexDone & 0xff,
+    kAnnexDone >> 8 & 0xff,
+    kAnnexDone >> 16 & 0xff,
+    kAnnexDone >> 24,  // 47 mov eax, kAnnexDone
+    0x0f,
+    0x05,  // 52 syscall
+    0xeb,
+    0xfe,  // 54 jmp 54
+};
+static_assert(sizeof(AnnexCall) == 64);
+
+bool is_over(int status) { return !WIFSTOPPED(status); }
+
+// Until the stop that says that all calls were made.
+Ran run_to_done(pid_t thread, int& status) {
+  for (int stops = 0; stops < kStopsMax; ++stops) {
+    if (!tracing::wait_for(thread, status) || is_over(status)) return Ran::ended;
+    const int event = tracing::stop_event(status);
+    if (event == PTRACE_EVENT_SECCOMP) {
+      tracing::Registers registers{};
+      if (tracing::read_registers(thread, registers) && registers.orig_rax == kAnnexDone)
+        return Ran::done;
+    } else if (event == 0 && WSTOPSIG(status) != tracing::kSystemCallStop) {
+      return Ran::failed;  // all signals are blocked: it is a fault of the code itself
+    }
+    tracing::go_on(thread);
+  }
+  return Ran::failed;
+}
+
+Ran leave_last_call(pid_t thread, int& status) {
+  tracing::Registers registers{};
+  tracing::interrupt(thread);
+  if (tracing::read_registers(thread, registers)) {
+    registers.orig_rax = kNoCall;
+    tracing::write_registers(thread, registers);
+  }
+  for (int stops = 0; stops < kStopsMax; ++stops) {
+    tracing::go_on(thread);
+    if (!tracing::wait_for(thread, status) || is_over(status)) return Ran::ended;
+    if (tracing::stop_event(status) == PTRACE_EVENT_STOP) return Ran::done;
+  }
+  return Ran::failed;
+}
+
+}  // namespace
+
+std::span<const std::byte> annex_code() { return std::as_bytes(std::span(kCode)); }
+
+void CallList::clear() {
+  count_ = 0;
+  data_used_ = 0;
+}
+
+bool CallList::has_room(std::size_t data_bytes) const {
+  return count_ < kAnnexCallsMax && data_used_ + data_bytes + 16 <= kAnnexDataBytes;
+}
+
+std::size_t CallList::add(long number, std::array<std::uint64_t, 6> arguments) {
+  PAWL_ASSERT(count_ < kAnnexCallsMax);
+  calls()[count_] = AnnexCall{static_cast<std::uint64_t>(number), arguments, 0};
+  return count_++;
+}
+
+std::uint64_t CallList::place(const void* bytes, std::size_t count) {
+  PAWL_ASSERT(data_used_ + count + 16 <= kAnnexDataBytes);
+  const std::size_t offset = kAnnexCallsMax * sizeof(AnnexCall) + data_used_;
+  std::memcpy(view_ + offset, bytes, count);
+  data_used_ += (count + 15) / 16 * 16;
+  return kAnnexList + offset;
+}
+
+const AnnexCall& CallList::call(std::size_t index) const {
+  PAWL_ASSERT(index < count_);
+  return calls()[index];
+}
+
+const std::byte* CallList::data(std::uint64_t address) const {
+  PAWL_ASSERT(address >= kAnnexList && address < kAnnexEnd);
+  return view_ + (address - kAnnexList);
+}
+
+Ran run_calls(pid_t thread, const CallList& list, int& status) {
+  tracing::Registers original{};
+  std::uint64_t mask = 0;
+  if (!tracing::read_registers(thread, original) || !tracing::read_signal_mask(thread, mask) ||
+      !tracing::write_signal_mask(thread, kAllSignals)) {
+    return tracing::wait_for(thread, status) ? Ran::ended : Ran::failed;
+  }
+  tracing::Registers registers = original;
+  registers.rip = kAnnexCode;
+  registers.rbx = kAnnexList;
+  registers.r12 = list.count();
+  registers.orig_rax = kNoCall;
+  registers.eflags &= ~0x400ULL;
+  tracing::write_registers(thread, registers);
+  tracing::go_on(thread);
+  Ran ran = run_to_done(thread, status);
+  if (ran == Ran::done) ran = leave_last_call(thread, status);
+  if (ran != Ran::done) return ran;
+  tracing::write_registers(thread, original);
+  tracing::write_signal_mask(thread, mask);
+  return Ran::done;
+}
+
+Ran wait_for_annex(pid_t thread, int& status) {
+  const Ran ran = run_to_done(thread, status);
+  return ran == Ran::done ? leave_last_call(thread, status) : ran;
+}
+
+std::uint64_t make_one_call(pid_t thread, std::uint64_t instruction, const AnnexCall& call) {
+  constexpr auto kGone = static_cast<std::uint64_t>(-ESRCH);
+  tracing::Registers original{};
+  std::uint64_t mask = 0;
+  if (!tracing::read_registers(thread, original) || !tracing::read_signal_mask(thread, mask))
+    return kGone;
+  tracing::write_signal_mask(thread, kAllSignals);
+  tracing::Registers registers = original;
+  registers.rip = instruction;
+  registers.rax = call.number;
+  registers.orig_rax = kNoCall;
+  registers.rdi = call.arguments[0];
+  registers.rsi = call.arguments[1];
+  registers.rdx = call.arguments[2];
+  registers.r10 = call.arguments[3];
+  registers.r8 = call.arguments[4];
+  registers.r9 = call.arguments[5];
+  tracing::write_registers(thread, registers);
+  bool has_entered = false;
+  for (int stops = 0; stops < kStopsMax; ++stops) {
+    int status = 0;
+    if (!tracing::go_to_call_end(thread)) return kGone;
+    if (!tracing::wait_for(thread, status) || is_over(status)) return kGone;
+    if (tracing::stop_event(status) != 0) continue;  // the filter's stop, or a stop signal's
+    if (!has_entered) {
+      has_entered = true;
+      continue;
+    }
+    tracing::Registers after{};
+    if (!tracing::read_registers(thread, after)) return kGone;
+    tracing::write_registers(thread, original);
+    tracing::write_signal_mask(thread, mask);
+    return after.rax;
+  }
+  return kGone;
+}
+
+}  // namespace pawl::wsp

@@ -1,0 +1,289 @@
+#include "wsp/process/capture.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "medium/checksum.h"
+#include "medium/descriptor.h"
+#include "tracing/thread.h"
+#include "wsp/process/maps.h"
+#include "wsp/process/proc.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+constexpr std::int64_t kRestartIfNoHandler = -514;  // ERESTARTNOHAND
+constexpr std::int64_t kRestartByBlock = -516;      // ERESTART_RESTARTBLOCK
+constexpr std::uint64_t kSignalSetBytes = 8;
+constexpr int kGetClearAddress = 40;  // PR_GET_TID_ADDRESS
+
+// Those that answer EINTR when a thread is only stopped and goes on (signal(7)): made again, as the
+// program would not know why they end.
+bool ends_when_stopped(std::uint64_t number) {
+  switch (number) {
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+    case SYS_epoll_pwait2:
+    case SYS_semop:
+    case SYS_semtimedop:
+    case SYS_rt_sigtimedwait:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// The kernel decides, when the thread goes on, whether the call is made again or a handler of a
+// pending signal ends it.
+void make_restartable(user_regs_struct& registers, bool in_new_process) {
+  if (static_cast<std::int64_t>(registers.orig_rax) < 0) return;
+  const auto result = static_cast<std::int64_t>(registers.rax);
+  if (result == -EINTR && ends_when_stopped(registers.orig_rax))
+    registers.rax = static_cast<std::uint64_t>(kRestartIfNoHandler);
+  // What the kernel noted of a timeout is not known in a new process: it begins anew.
+  if (in_new_process && result == kRestartByBlock)
+    registers.rax = static_cast<std::uint64_t>(kRestartIfNoHandler);
+}
+
+Status gone() { return Status::failure(ESRCH, "the program ended meanwhile"); }
+
+std::size_t add_thread_calls(CallList& list, std::uint64_t& stack, std::uint64_t& clear,
+                             std::uint64_t& name) {
+  const stack_t no_stack{};
+  const std::uint64_t zeros[2] = {};
+  stack = list.place(&no_stack, sizeof(no_stack));
+  clear = list.place(zeros, sizeof(zeros[0]));
+  name = list.place(zeros, sizeof(zeros));
+  const std::size_t first = list.add(SYS_sigaltstack, {0, stack});
+  list.add(SYS_prctl, {kGetClearAddress, clear});
+  list.add(SYS_prctl, {PR_GET_NAME, name});
+  return first;
+}
+
+struct ProcessCalls {
+  std::uint64_t actions = 0;
+  std::uint64_t timers = 0;
+  std::uint64_t limits = 0;
+};
+
+ProcessCalls add_process_calls(CallList& list) {
+  static const KernelAction kNoActions[kSignalsMax]{};
+  static const itimerval kNoTimers[kTimersCount]{};
+  static const std::uint64_t kNoLimits[kLimitsCount][2]{};
+  ProcessCalls calls{list.place(kNoActions, sizeof(kNoActions)),
+                     list.place(kNoTimers, sizeof(kNoTimers)),
+                     list.place(kNoLimits, sizeof(kNoLimits))};
+  for (std::uint64_t signal = 1; signal <= kSignalsMax; ++signal)
+    list.add(SYS_rt_sigaction,
+             {signal, 0, calls.actions + (signal - 1) * sizeof(KernelAction), kSignalSetBytes});
+  for (std::uint64_t timer = 0; timer < kTimersCount; ++timer)
+    list.add(SYS_getitimer, {timer, calls.timers + timer * sizeof(itimerval)});
+  // Of another user's process only it itself may ask.
+  for (std::uint64_t limit = 0; limit < kLimitsCount; ++limit)
+    list.add(SYS_prlimit64, {0, limit, 0, calls.limits + limit * sizeof(kNoLimits[0])});
+  return calls;
+}
+
+Status capture_thread(Process& process, pid_t number, bool is_first, SavedProcess& saved) {
+  SavedThread& thread = saved.threads.emplace_back();
+  ThreadFacts& facts = thread.facts;
+  facts.number = number;
+  thread.vectors.resize(kVectorBytesMax);
+  thread.vectors.resize(tracing::read_vector_state(number, thread.vectors));
+  if (!tracing::read_registers(number, facts.registers) || thread.vectors.empty() ||
+      !tracing::read_signal_mask(number, facts.signal_mask))
+    return gone();
+  user_regs_struct restartable = facts.registers;
+  make_restartable(restartable, false);
+  if (restartable.rax != facts.registers.rax) tracing::write_registers(number, restartable);
+  make_restartable(facts.registers, true);
+  facts.vector_bytes = static_cast<std::uint32_t>(thread.vectors.size());
+  thread.pending = tracing::pending_signals(number, false, kPendingSignalsMax);
+  facts.pending_count = static_cast<std::uint32_t>(thread.pending.size());
+  const tracing::RestartableSequence sequence = tracing::restartable_sequence(number);
+  facts.sequence_address = sequence.address;
+  facts.sequence_bytes = sequence.bytes;
+  facts.sequence_signature = sequence.signature;
+  if (::syscall(SYS_get_robust_list, number, &facts.robust_list, &facts.robust_bytes) != 0)
+    return gone();
+
+  CallList& list = process.list();
+  list.clear();
+  std::uint64_t stack = 0;
+  std::uint64_t clear = 0;
+  std::uint64_t name = 0;
+  add_thread_calls(list, stack, clear, name);
+  ProcessCalls once;
+  if (is_first) once = add_process_calls(list);
+  PAWL_TRY(process.run_list(number));
+  std::memcpy(&facts.alternate_stack, list.data(stack), sizeof(facts.alternate_stack));
+  std::memcpy(&facts.clear_address, list.data(clear), sizeof(facts.clear_address));
+  std::memcpy(facts.name, list.data(name), sizeof(facts.name));
+  if (is_first) {
+    std::memcpy(saved.process.actions, list.data(once.actions), sizeof(saved.process.actions));
+    std::memcpy(saved.process.timers, list.data(once.timers), sizeof(saved.process.timers));
+    std::memcpy(saved.process.limits, list.data(once.limits), sizeof(saved.process.limits));
+  }
+  return {};
+}
+
+void copy_numbers(std::string_view text, std::uint32_t (&into)[4]) {
+  const std::vector<std::uint64_t> numbers = numbers_of(text);
+  for (std::size_t i = 0; i < 4 && i < numbers.size(); ++i)
+    into[i] = static_cast<std::uint32_t>(numbers[i]);
+}
+
+Status capture_process(Process& process, SavedProcess& saved) {
+  const pid_t leader = process.leader();
+  ProcessFacts& facts = saved.process;
+  facts.process = leader;
+  facts.memory_descriptor = process.calls().descriptor();
+  facts.break_end = process.calls().break_end();
+  const std::string status = read_proc(leader, "status");
+  const std::vector<std::uint64_t> stat = stat_fields(leader);
+  constexpr std::size_t kStatFieldsMin = 52 - 3;
+  if (status.empty() || stat.size() < kStatFieldsMin) return gone();
+  const auto field = [&](std::size_t number) { return stat[number - 3]; };  // as proc(5) counts
+  facts.group = static_cast<std::int32_t>(field(5));
+  facts.session = static_cast<std::int32_t>(field(6));
+  facts.start_code = field(26);
+  facts.end_code = field(27);
+  facts.start_stack = field(28);
+  facts.start_data = field(45);
+  facts.end_data = field(46);
+  facts.start_break = field(47);
+  facts.kernel_break = field(47);
+  facts.argument_start = field(48);
+  facts.argument_end = field(49);
+  facts.environment_start = field(50);
+  facts.environment_end = field(51);
+  copy_numbers(field_of(status, "Uid"), facts.user);
+  copy_numbers(field_of(status, "Gid"), facts.group_ids);
+  facts.creation_mask = static_cast<std::uint32_t>(number_of(field_of(status, "Umask"), 8));
+  for (const std::uint64_t group : numbers_of(field_of(status, "Groups")))
+    saved.groups.push_back(static_cast<std::uint32_t>(group));
+  facts.groups_count = static_cast<std::uint32_t>(saved.groups.size());
+  facts.capabilities[0] = number_of(field_of(status, "CapInh"), 16);
+  facts.capabilities[1] = number_of(field_of(status, "CapPrm"), 16);
+  facts.capabilities[2] = number_of(field_of(status, "CapEff"), 16);
+  saved.directory = read_proc_link(leader, "cwd");
+  saved.executable = read_proc_link(leader, "exe");
+  saved.pending = tracing::pending_signals(leader, true, kPendingSignalsMax);
+  return {};
+}
+
+}  // namespace
+
+Status capture_threads(Process& process, SavedProcess& into) {
+  PAWL_TRY(capture_process(process, into));
+  const pid_t leader = process.leader();
+  PAWL_TRY(capture_thread(process, leader, true, into));
+  for (const pid_t thread : process.threads()) {
+    if (thread != leader) PAWL_TRY(capture_thread(process, thread, false, into));
+  }
+  return {};
+}
+
+Status read_system_facts(pid_t process, const std::vector<MapsLine>& lines, SystemFacts& into) {
+  utsname names{};
+  ::uname(&names);
+  std::memcpy(into.release, names.release, std::min(sizeof(into.release), sizeof(names.release)));
+  const Descriptor boot(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  if (!boot.valid() || ::read(boot.get(), into.boot, sizeof(into.boot) - 4) <= 0)
+    return Status::from_errno(errno, "cannot read the number of this boot");
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  into.monotonic_ns = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+                      static_cast<std::uint64_t>(now.tv_nsec);
+  std::uint64_t end = 0;
+  for (const MapsLine& line : lines) {
+    if (!line.is_kernels() || line.name == "[vsyscall]") continue;
+    if (into.vdso_start == 0) into.vdso_start = line.start;
+    if (end != 0 && line.start != end)
+      return Status::failure(ENOTSUP, "the kernel's own mappings are not beside each other");
+    end = line.end;
+    if (line.name != "[vdso]") continue;
+    const Descriptor file(
+        ::open(fmt::format("/proc/{}/mem", process).c_str(), O_RDONLY | O_CLOEXEC));
+    std::vector<std::byte> code(line.bytes());
+    if (!file.valid() ||
+        ::pread(file.get(), code.data(), code.size(), static_cast<off_t>(line.start)) !=
+            static_cast<ssize_t>(code.size()))
+      return Status::from_errno(errno, "cannot read the vdso");
+    into.vdso_checksum = checksum(code.data(), code.size());
+  }
+  into.vdso_bytes = end - into.vdso_start;
+  return {};
+}
+
+Status capture_mappings(Process& process, SavedProcess& into) {
+  const std::vector<MapsLine> lines = read_maps(process.leader());
+  const std::uint64_t inode = process.memory().inode();
+  for (const MapsLine& line : lines) {
+    if (line.is_kernels() || (line.start >= kAnnexCode && line.end <= kAnnexEnd)) continue;
+    SavedMapping& mapping = into.mappings.emplace_back();
+    MappingFacts& facts = mapping.facts;
+    facts.start = line.start;
+    facts.bytes = line.bytes();
+    facts.protection = line.protection;
+    facts.is_shared = line.is_shared ? 1 : 0;
+    facts.offset = line.offset;
+    if (line.is_shared && line.inode == inode) {
+      if (line.offset != line.start)
+        return Status::failure(ENOTSUP, fmt::format("memory at {:x} is not where it must be in the "
+                                                    "memory file",
+                                                    line.start));
+      facts.is_memory = 1;
+      continue;
+    }
+    if (line.inode == 0 || (line.protection & PROT_WRITE) != 0)
+      return Status::failure(
+          ENOTSUP, fmt::format("memory at {:x} ({}) is not in the memory file", line.start,
+                               line.name.empty() ? "nameless" : line.name));
+    struct stat file{};
+    if (::stat(line.name.c_str(), &file) != 0 || file.st_ino != line.inode)
+      return Status::failure(
+          ENOTSUP, "the mapped file " + line.name + " is not there any more under its name");
+    mapping.name = line.name;
+    facts.device = file.st_dev;
+    facts.inode = file.st_ino;
+    facts.file_bytes = static_cast<std::uint64_t>(file.st_size);
+    facts.changed_ns = file.st_mtim.tv_sec * 1'000'000'000 + file.st_mtim.tv_nsec;
+  }
+  return read_system_facts(process.leader(), lines, into.system);
+}
+
+Status detach_threads(Process& process, const SavedProcess& saved) {
+  for (const SavedThread& thread : saved.threads) {
+    process.list().clear();
+    process.list().add(SYS_set_tid_address, {0});
+    process.list().add(SYS_set_robust_list, {0, thread.facts.robust_bytes});
+    PAWL_TRY(process.run_list(thread.facts.number));
+  }
+  return {};
+}
+
+Status attach_threads(Process& process, const SavedProcess& saved) {
+  for (const SavedThread& thread : saved.threads) {
+    process.list().clear();
+    process.list().add(SYS_set_tid_address, {thread.facts.clear_address});
+    process.list().add(SYS_set_robust_list, {thread.facts.robust_list, thread.facts.robust_bytes});
+    PAWL_TRY(process.run_list(thread.facts.number));
+  }
+  return {};
+}
+
+}  // namespace pawl::wsp

@@ -1,0 +1,29 @@
+// What a save takes from a program that stands still.  Each part changes nothing in it.
+#pragma once
+
+#include <sys/types.h>
+
+#include "medium/status.h"
+#include "wsp/process/process.h"
+#include "wsp/process/records.h"
+
+namespace pawl::wsp {
+
+// Registers, signals and the like of all threads, and what the process has once.  ENOTSUP names
+// what cannot be kept.
+Status capture_threads(Process& process, SavedProcess& into);
+// The mappings, and the facts of the kernel that they depend on.
+Status capture_mappings(Process& process, SavedProcess& into);
+// The open descriptors (capture_descriptors.cc).
+Status capture_descriptors(Process& process, SavedProcess& into);
+
+// Facts of the running kernel; `lines` are the mappings of any process on it.
+struct MapsLine;
+Status read_system_facts(pid_t process, const std::vector<MapsLine>& lines, SystemFacts& into);
+
+// The kernel must not touch the program's memory any more when its threads end: their
+// set_tid_address and robust lists are taken away; and put back.
+Status detach_threads(Process& process, const SavedProcess& saved);
+Status attach_threads(Process& process, const SavedProcess& saved);
+
+}  // namespace pawl::wsp

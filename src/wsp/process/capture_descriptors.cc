@@ -1,0 +1,309 @@
+// The open descriptors of a program that stands still: what each is, and what the kernel holds of
+// it.
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <linux/kcmp.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "medium/descriptor.h"
+#include "wsp/process/capture.h"
+#include "wsp/process/proc.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+constexpr std::size_t kPipeBytesMax = 1ULL << 20;
+constexpr int kTcpClosed = 7;  // TCP_CLOSE, as the kernel counts
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+
+struct OptionName {
+  int level;
+  int name;
+};
+
+// What a socket that listens, or is bound, is told again.
+constexpr OptionName kOptions[] = {
+    {SOL_SOCKET, SO_REUSEADDR},      {SOL_SOCKET, SO_REUSEPORT},      {SOL_SOCKET, SO_KEEPALIVE},
+    {SOL_SOCKET, SO_BROADCAST},      {SOL_SOCKET, SO_LINGER},         {SOL_SOCKET, SO_OOBINLINE},
+    {SOL_SOCKET, SO_PASSCRED},       {SOL_SOCKET, SO_RCVTIMEO},       {SOL_SOCKET, SO_SNDTIMEO},
+    {SOL_SOCKET, SO_RCVBUF},         {SOL_SOCKET, SO_SNDBUF},         {SOL_SOCKET, SO_PRIORITY},
+    {SOL_SOCKET, SO_RCVLOWAT},       {IPPROTO_IPV6, IPV6_V6ONLY},     {IPPROTO_TCP, TCP_NODELAY},
+    {IPPROTO_TCP, TCP_KEEPIDLE},     {IPPROTO_TCP, TCP_KEEPINTVL},    {IPPROTO_TCP, TCP_KEEPCNT},
+    {IPPROTO_TCP, TCP_DEFER_ACCEPT}, {IPPROTO_TCP, TCP_USER_TIMEOUT}, {IPPROTO_TCP, TCP_FASTOPEN},
+};
+
+Status cannot_keep(int number, const std::string& what) {
+  return Status::failure(ENOTSUP, fmt::format("descriptor {} cannot be kept: {}", number, what));
+}
+
+template <class T>
+T option_of(int socket, int level, int name) {
+  T value{};
+  socklen_t bytes = sizeof(value);
+  return ::getsockopt(socket, level, name, &value, &bytes) == 0 ? value : T{};
+}
+
+void capture_options(int socket, SavedDescriptor& saved) {
+  for (const OptionName& option : kOptions) {
+    if (option.level == IPPROTO_TCP && saved.facts.protocol != IPPROTO_TCP) continue;
+    if (option.level == IPPROTO_IPV6 && saved.facts.domain != AF_INET6) continue;
+    SocketOption found{option.level, option.name, 0, {}};
+    socklen_t bytes = sizeof(found.value);
+    if (::getsockopt(socket, option.level, option.name, found.value, &bytes) != 0) continue;
+    found.bytes = bytes;
+    // The kernel answers twice what it was told.
+    if (option.level == SOL_SOCKET && (option.name == SO_RCVBUF || option.name == SO_SNDBUF)) {
+      int value = 0;
+      std::memcpy(&value, found.value, sizeof(value));
+      value /= 2;
+      std::memcpy(found.value, &value, sizeof(value));
+    }
+    saved.options.push_back(found);
+  }
+}
+
+void capture_socket(int socket, SavedDescriptor& saved) {
+  DescriptorFacts& facts = saved.facts;
+  facts.domain = option_of<int>(socket, SOL_SOCKET, SO_DOMAIN);
+  facts.type = option_of<int>(socket, SOL_SOCKET, SO_TYPE);
+  facts.protocol = option_of<int>(socket, SOL_SOCKET, SO_PROTOCOL);
+  socklen_t bytes = sizeof(facts.peer);
+  const bool is_stream = facts.type != SOCK_DGRAM;
+  const bool listens = option_of<int>(socket, SOL_SOCKET, SO_ACCEPTCONN) != 0;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&facts.peer), &bytes) == 0)
+    facts.peer_bytes = bytes;
+  const bool is_known =
+      facts.domain == AF_INET || facts.domain == AF_INET6 || facts.domain == AF_UNIX;
+  const auto info = !listens && is_stream && facts.protocol == IPPROTO_TCP
+                        ? option_of<tcp_info>(socket, IPPROTO_TCP, TCP_INFO)
+                        : tcp_info{};
+  // One that was reset is closed as a new one is, but has seen packets.
+  const bool was_used = (info.tcpi_state != 0 && info.tcpi_state != kTcpClosed) ||
+                        info.tcpi_segs_in != 0 || info.tcpi_segs_out != 0;
+  // A connection ends with the machine; its end is as if the other side had been restarted.
+  if (!is_known || (is_stream && !listens && (facts.peer_bytes != 0 || was_used))) {
+    facts.kind = static_cast<std::uint32_t>(DescriptorKind::reset);
+    facts.peer_bytes = 0;
+    return;
+  }
+  facts.kind =
+      static_cast<std::uint32_t>(listens ? DescriptorKind::listening : DescriptorKind::bound);
+  bytes = sizeof(facts.address);
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&facts.address), &bytes) == 0)
+    facts.address_bytes = bytes;
+  facts.backlog = SOMAXCONN;
+  if (listens && facts.protocol == IPPROTO_TCP)
+    facts.backlog =
+        static_cast<int>(option_of<tcp_info>(socket, IPPROTO_TCP, TCP_INFO).tcpi_sacked);
+  capture_options(socket, saved);
+}
+
+// What waits in a pipe stays there: it is copied into one of ours.
+Status capture_pipe(pid_t process, int number, SavedDescriptor& saved) {
+  const Descriptor end(::open(fmt::format("/proc/{}/fd/{}", process, number).c_str(),
+                              O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!end.valid()) return cannot_keep(number, "the pipe cannot be read");
+  const int size = ::fcntl(end.get(), F_GETPIPE_SZ);
+  saved.facts.value = size > 0 ? static_cast<std::uint64_t>(size) : 0;
+  int waiting = 0;
+  if (::ioctl(end.get(), FIONREAD, &waiting) != 0 || waiting == 0) return {};
+  int copy[2];
+  if (::pipe2(copy, O_CLOEXEC | O_NONBLOCK) != 0)
+    return Status::from_errno(errno, "cannot make a pipe");
+  const Descriptor reading(copy[0]);
+  const Descriptor writing(copy[1]);
+  ::fcntl(writing.get(), F_SETPIPE_SZ, size);
+  if (::tee(end.get(), writing.get(), kPipeBytesMax, SPLICE_F_NONBLOCK) < 0)
+    return Status::from_errno(errno, "cannot copy what waits in a pipe");
+  saved.text.resize(static_cast<std::size_t>(waiting));
+  const ssize_t got = ::read(reading.get(), saved.text.data(), saved.text.size());
+  if (got != waiting) return cannot_keep(number, "what waits in the pipe cannot be read");
+  return {};
+}
+
+std::uint64_t nanoseconds(std::string_view text) {
+  // "(seconds, nanoseconds)"
+  if (text.starts_with('(')) text.remove_prefix(1);
+  const std::size_t comma = text.find(',');
+  if (comma == std::string_view::npos) return 0;
+  return number_of(text.substr(0, comma)) * kNsPerSecond + number_of(text.substr(comma + 1));
+}
+
+void capture_epoll(std::string_view information, SavedDescriptor& saved) {
+  std::size_t from = 0;
+  while ((from = information.find("tfd:", from)) != std::string_view::npos) {
+    const std::size_t end = std::min(information.find('\n', from), information.size());
+    const std::string line(information.substr(from, end - from));
+    EpollEntry entry{};
+    unsigned long long data = 0;
+    if (std::sscanf(line.c_str(), "tfd: %d events: %x data: %llx", &entry.number, &entry.events,
+                    &data) == 3) {
+      entry.data = data;
+      saved.entries.push_back(entry);
+    }
+    from = end;
+  }
+}
+
+bool is_known_device(const std::string& name) {
+  return name == "/dev/null" || name == "/dev/zero" || name == "/dev/full" ||
+         name == "/dev/random" || name == "/dev/urandom";
+}
+
+struct Looked {
+  struct stat facts{};
+  std::string name;
+  std::string information;
+};
+
+Status capture_nameless(const Looked& looked, SavedDescriptor& saved) {
+  DescriptorFacts& facts = saved.facts;
+  const std::string_view information = looked.information;
+  const auto set_kind = [&](DescriptorKind kind) { facts.kind = static_cast<std::uint32_t>(kind); };
+  if (looked.name == "anon_inode:[eventfd]") {
+    set_kind(DescriptorKind::event_counter);
+    facts.value = number_of(field_of(information, "eventfd-count"), 16);
+    facts.type = static_cast<int>(number_of(field_of(information, "eventfd-semaphore")));
+  } else if (looked.name == "anon_inode:[timerfd]") {
+    set_kind(DescriptorKind::timer);
+    facts.clock = static_cast<int>(number_of(field_of(information, "clockid")));
+    facts.value = number_of(field_of(information, "ticks"));
+    facts.times[0] = nanoseconds(field_of(information, "it_value"));
+    facts.times[1] = nanoseconds(field_of(information, "it_interval"));
+  } else if (looked.name == "anon_inode:[signalfd]") {
+    set_kind(DescriptorKind::signals);
+    facts.value = number_of(field_of(information, "sigmask"), 16);
+  } else if (looked.name == "anon_inode:[eventpoll]") {
+    set_kind(DescriptorKind::epoll);
+    capture_epoll(information, saved);
+  } else {
+    return cannot_keep(facts.number, looked.name);
+  }
+  return {};
+}
+
+Status capture_one(Process& process, int handle, int number, SavedDescriptor& saved) {
+  const pid_t leader = process.leader();
+  DescriptorFacts& facts = saved.facts;
+  facts.number = number;
+  facts.same_as = -1;
+  Looked looked;
+  const std::string path = fmt::format("fd/{}", number);
+  if (::stat(fmt::format("/proc/{}/{}", leader, path).c_str(), &looked.facts) != 0)
+    return Status::from_errno(errno, "cannot look at a descriptor");
+  facts.inode = looked.facts.st_ino;
+  facts.device = looked.facts.st_dev;
+  looked.information = read_proc(leader, fmt::format("fdinfo/{}", number));
+  facts.flags = static_cast<std::uint32_t>(number_of(field_of(looked.information, "flags"), 8));
+  if (S_ISSOCK(looked.facts.st_mode)) {
+    const Descriptor socket(static_cast<int>(::syscall(SYS_pidfd_getfd, handle, number, 0)));
+    if (!socket.valid()) return Status::from_errno(errno, "cannot look at a socket");
+    capture_socket(socket.get(), saved);
+    return {};
+  }
+  if (S_ISFIFO(looked.facts.st_mode)) {
+    facts.kind = static_cast<std::uint32_t>(DescriptorKind::pipe);
+    looked.name = read_proc_link(leader, path);
+    if (!looked.name.starts_with("pipe:"))
+      return cannot_keep(number, looked.name + " is a named pipe");
+    return capture_pipe(leader, number, saved);
+  }
+  looked.name = read_proc_link(leader, path);
+  if (looked.name.starts_with("anon_inode:")) return capture_nameless(looked, saved);
+  facts.kind = static_cast<std::uint32_t>(DescriptorKind::file);
+  facts.position = number_of(field_of(looked.information, "pos"));
+  saved.text = looked.name;
+  if (S_ISCHR(looked.facts.st_mode) && !is_known_device(looked.name)) {
+    if (::isatty(number) == 0 && number > 2)
+      return cannot_keep(number, "the device " + looked.name);
+    facts.kind = static_cast<std::uint32_t>(DescriptorKind::inherited);
+    facts.standard = std::min(number, 2);
+    return {};
+  }
+  struct stat named{};
+  if (::stat(looked.name.c_str(), &named) != 0 || named.st_ino != facts.inode)
+    return cannot_keep(number, "the file " + looked.name + " is not there under its name");
+  return {};
+}
+
+bool is_same_file(pid_t process, int one, int other) {
+  return ::syscall(SYS_kcmp, process, process, KCMP_FILE, one, other) == 0;
+}
+
+// A pipe or socket that came with the program's standard streams and has no other end in it.
+void find_inherited(std::vector<SavedDescriptor>& all) {
+  for (SavedDescriptor& saved : all) {
+    if (saved.facts.number > 2) break;
+    const auto kind = static_cast<DescriptorKind>(saved.facts.kind);
+    if (kind == DescriptorKind::reset) {
+      saved.facts.kind = static_cast<std::uint32_t>(DescriptorKind::inherited);
+      saved.facts.standard = saved.facts.number;
+    }
+    if (kind != DescriptorKind::pipe) continue;
+    const bool has_other_end = std::any_of(all.begin(), all.end(), [&](const auto& other) {
+      return other.facts.inode == saved.facts.inode &&
+             other.facts.kind == static_cast<std::uint32_t>(DescriptorKind::pipe) &&
+             (other.facts.flags & O_ACCMODE) != (saved.facts.flags & O_ACCMODE);
+    });
+    if (has_other_end) continue;
+    for (SavedDescriptor& other : all) {
+      if (other.facts.inode != saved.facts.inode || other.facts.number < saved.facts.number ||
+          other.facts.kind != static_cast<std::uint32_t>(DescriptorKind::pipe))
+        continue;
+      if (&other == &saved) continue;
+      other.facts.kind = static_cast<std::uint32_t>(DescriptorKind::inherited);
+      other.facts.standard = std::min(other.facts.number, 2);
+    }
+    saved.facts.kind = static_cast<std::uint32_t>(DescriptorKind::inherited);
+    saved.facts.standard = saved.facts.number;
+    saved.text.clear();
+  }
+}
+
+void find_same(pid_t process, std::vector<SavedDescriptor>& all) {
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    DescriptorFacts& facts = all[i].facts;
+    const auto kind = static_cast<DescriptorKind>(facts.kind);
+    if (kind == DescriptorKind::reset || kind == DescriptorKind::inherited ||
+        kind == DescriptorKind::pipe)
+      continue;
+    for (std::size_t j = 0; j < i; ++j) {
+      const DescriptorFacts& other = all[j].facts;
+      if (other.same_as >= 0 || other.kind != facts.kind || other.inode != facts.inode ||
+          other.device != facts.device || !is_same_file(process, facts.number, other.number))
+        continue;
+      facts.same_as = other.number;
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+Status capture_descriptors(Process& process, SavedProcess& into) {
+  const pid_t leader = process.leader();
+  const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, leader, 0)));
+  if (!handle.valid()) return Status::from_errno(errno, "cannot look at the program");
+  for (const int number : numbers_in(fmt::format("/proc/{}/fd", leader))) {
+    if (number == process.calls().descriptor()) continue;
+    PAWL_TRY(capture_one(process, handle.get(), number, into.descriptors.emplace_back()));
+  }
+  find_inherited(into.descriptors);
+  find_same(leader, into.descriptors);
+  return {};
+}
+
+}  // namespace pawl::wsp

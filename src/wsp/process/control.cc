@@ -1,0 +1,93 @@
+#include "wsp/process/control.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace pawl::wsp {
+
+namespace {
+
+constexpr std::size_t kCommandBytesMax = 256;
+constexpr std::size_t kAnswerBytesMax = 1 << 20;
+constexpr int kCommandWaitMs = 200;  // a peer that connects and says nothing is not waited for
+
+Result<sockaddr_un> address_in(const std::string& directory) {
+  const std::string path = directory + "/control";
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path))
+    return Status::failure(ENAMETOOLONG, directory + ": too long a name for a socket in it");
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
+}
+
+}  // namespace
+
+Result<ControlSocket> ControlSocket::open(const std::string& directory) {
+  Result<sockaddr_un> address = address_in(directory);
+  if (!address.ok()) return address.status();
+  ::unlink(address.value().sun_path);
+  ControlSocket made;
+  made.listening_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!made.listening_.valid() ||
+      ::bind(made.listening_.get(), reinterpret_cast<const sockaddr*>(&address.value()),
+             sizeof(sockaddr_un)) != 0 ||
+      ::listen(made.listening_.get(), 8) != 0)
+    return Status::from_errno(errno, "cannot make " + directory + "/control");
+  return made;
+}
+
+std::optional<std::string> ControlSocket::take() {
+  peer_.reset(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!peer_.valid()) return std::nullopt;
+  std::string command;
+  while (command.size() < kCommandBytesMax) {
+    pollfd ready{peer_.get(), POLLIN, 0};
+    std::array<char, kCommandBytesMax> piece;
+    if (::poll(&ready, 1, kCommandWaitMs) <= 0) return std::nullopt;
+    const ssize_t got = ::recv(peer_.get(), piece.data(), piece.size(), MSG_DONTWAIT);
+    if (got <= 0) return std::nullopt;
+    command.append(piece.data(), static_cast<std::size_t>(got));
+    if (const std::size_t end = command.find('\n'); end != std::string::npos)
+      return command.substr(0, end);
+  }
+  return std::nullopt;
+}
+
+void ControlSocket::answer(const std::string& text) {
+  const std::string line = text + "\n";
+  // Whoever does not listen any more misses it.
+  if (::send(peer_.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0) errno = 0;
+  peer_.reset(-1);
+}
+
+Result<std::string> command_supervisor(const std::string& directory, const std::string& command) {
+  Result<sockaddr_un> address = address_in(directory);
+  if (!address.ok()) return address.status();
+  const Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket.valid() ||
+      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.value()),
+                sizeof(sockaddr_un)) != 0)
+    return Status::failure(errno, directory + ": no program runs in it under pawl wsp");
+  const std::string line = command + "\n";
+  if (::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0)
+    return Status::from_errno(errno, "cannot tell the supervisor");
+  std::string answer;
+  std::array<char, 4096> piece;
+  while (answer.size() < kAnswerBytesMax) {
+    const ssize_t got = ::recv(socket.get(), piece.data(), piece.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    answer.append(piece.data(), static_cast<std::size_t>(got));
+  }
+  if (answer.empty()) return Status::failure(EPIPE, "the supervisor ended without an answer");
+  return answer;
+}
+
+}  // namespace pawl::wsp

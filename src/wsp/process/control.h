@@ -1,0 +1,33 @@
+// Commands to a supervisor, over the socket in its directory: one line each way.  The answer is
+// JSON.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "medium/descriptor.h"
+#include "medium/status.h"
+
+namespace pawl::wsp {
+
+// At the supervisor.
+class ControlSocket {
+ public:
+  static Result<ControlSocket> open(const std::string& directory);
+  int descriptor() const { return listening_.get(); }
+
+  // A command that came, without its line's end; the next answer() goes to whoever sent it.
+  std::optional<std::string> take();
+  void answer(const std::string& text);
+
+ private:
+  ControlSocket() = default;
+  Descriptor listening_;
+  Descriptor peer_;
+};
+
+// At the other end: waits for the answer as long as the supervisor lives.  ENOENT, ECONNREFUSED:
+// there is none.
+Result<std::string> command_supervisor(const std::string& directory, const std::string& command);
+
+}  // namespace pawl::wsp

@@ -1,0 +1,141 @@
+#include "wsp/process/conversion.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "medium/descriptor.h"
+#include "tracing/thread.h"
+#include "wsp/process/layout.h"
+#include "wsp/process/maps.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+constexpr std::uint64_t kUserCode = 0x33;  // the code segment of 64-bit programs
+
+Status lost(const char* what) {
+  return Status::failure(ESRCH, std::string("the program ended while ") + what);
+}
+
+// Up to the end of the exec call itself.
+bool finish_exec(pid_t thread) {
+  int status = 0;
+  tracing::go_to_call_end(thread);
+  return tracing::wait_for(thread, status) && WIFSTOPPED(status) &&
+         WSTOPSIG(status) == tracing::kSystemCallStop;
+}
+
+std::uint64_t find_call_instruction(int program_memory, const MapsLine& vdso) {
+  std::vector<unsigned char> code(vdso.bytes());
+  if (::pread(program_memory, code.data(), code.size(), static_cast<off_t>(vdso.start)) !=
+      static_cast<ssize_t>(code.size()))
+    return 0;
+  constexpr unsigned char kSystemCall[] = {0x0f, 0x05};
+  const auto found =
+      std::search(code.begin(), code.end(), std::begin(kSystemCall), std::end(kSystemCall));
+  return found == code.end() ? 0 : vdso.start + static_cast<std::uint64_t>(found - code.begin());
+}
+
+bool must_move(const MapsLine& line) {
+  if (line.is_kernels()) return false;
+  return line.inode == 0 || (line.protection & PROT_WRITE) != 0;
+}
+
+// Pages of zeros stay holes.
+Status copy_line(int program_memory, const MapsLine& line, const KeptMemory& memory) {
+  static constexpr std::byte kZeros[kPageBytes]{};
+  std::byte page[kPageBytes];
+  for (std::uint64_t at = line.start; at < line.end; at += kPageBytes) {
+    if (::pread(program_memory, page, sizeof(page), static_cast<off_t>(at)) != sizeof(page))
+      continue;  // behind the end of a file: nothing is there
+    if (std::memcmp(page, kZeros, sizeof(page)) == 0) continue;
+    PAWL_TRY(memory.write(at, page));
+  }
+  return {};
+}
+
+std::uint64_t stack_bytes(pid_t thread) {
+  rlimit limit{};
+  if (::prlimit(thread, RLIMIT_STACK, nullptr, &limit) != 0) return kStackBytesMax;
+  return round_up_to_page(std::min<std::uint64_t>(limit.rlim_cur, kStackBytesMax));
+}
+
+Status check(std::uint64_t result, const char* what) {
+  if (result < static_cast<std::uint64_t>(-4095)) return {};
+  return Status::from_errno(-static_cast<int>(result), what);
+}
+
+}  // namespace
+
+Status write_annex_code(pid_t process) {
+  const Descriptor file(::open(fmt::format("/proc/{}/mem", process).c_str(), O_RDWR | O_CLOEXEC));
+  const auto code = annex_code();
+  if (!file.valid() ||
+      ::pwrite(file.get(), code.data(), code.size(), static_cast<off_t>(kAnnexCode)) !=
+          static_cast<ssize_t>(code.size()))
+    return Status::from_errno(errno, "cannot write into the program's memory");
+  return {};
+}
+
+Status move_into_memory(pid_t thread, KeptMemory& memory, int descriptor, CallList& list) {
+  if (!finish_exec(thread)) return lost("it was executed");
+  tracing::Registers registers{};
+  if (!tracing::read_registers(thread, registers)) return lost("it was executed");
+  if (registers.cs != kUserCode)
+    return Status::failure(ENOEXEC, "it is a 32-bit program; only 64-bit ones are kept");
+  PAWL_TRY(memory.clear());
+  const std::vector<MapsLine> lines = read_maps(thread);
+  const auto vdso = std::find_if(lines.begin(), lines.end(),
+                                 [](const MapsLine& line) { return line.name == "[vdso]"; });
+  const Descriptor program_memory(
+      ::open(fmt::format("/proc/{}/mem", thread).c_str(), O_RDWR | O_CLOEXEC));
+  if (vdso == lines.end() || !program_memory.valid())
+    return Status::failure(ENOTSUP, "the program has no vdso, or its memory cannot be read");
+  const std::uint64_t instruction = find_call_instruction(program_memory.get(), *vdso);
+  if (instruction == 0)
+    return Status::failure(ENOTSUP, "this kernel's vdso holds no system call instruction");
+  const auto file = static_cast<std::uint64_t>(descriptor);
+  PAWL_TRY(check(make_one_call(thread, instruction,
+                               {SYS_mmap,
+                                {kAnnexCode, kPageBytes, PROT_READ | PROT_EXEC,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+                                 static_cast<std::uint64_t>(-1), 0}}),
+                 "cannot map code into the program"));
+  PAWL_TRY(check(make_one_call(thread, instruction,
+                               {SYS_mmap,
+                                {kAnnexList, kAnnexListBytes, PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_FIXED_NOREPLACE, file, kAnnexList}}),
+                 "cannot map the memory file into the program"));
+  PAWL_TRY(write_annex_code(thread));
+  list.clear();
+  for (MapsLine line : lines) {
+    if (!must_move(line)) continue;
+    PAWL_TRY(copy_line(program_memory.get(), line, memory));
+    if (line.name == "[stack]") {
+      // It would grow by itself; a mapping of a file does not.
+      line.start = std::min(line.start, line.end - stack_bytes(thread));
+    }
+    if (!list.has_room()) return Status::failure(ENOSPC, "the program has too many mappings");
+    list.add(SYS_mmap, {line.start, line.bytes(), static_cast<std::uint64_t>(line.protection),
+                        MAP_SHARED | MAP_FIXED, file, line.start});
+  }
+  int status = 0;
+  if (run_calls(thread, list, status) != Ran::done) return lost("its memory was moved");
+  for (std::size_t i = 0; i < list.count(); ++i)
+    PAWL_TRY(check(list.call(i).result, "cannot map the memory file into the program"));
+  return {};
+}
+
+}  // namespace pawl::wsp

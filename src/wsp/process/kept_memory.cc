@@ -1,0 +1,250 @@
+#include "wsp/process/kept_memory.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "medium/checksum.h"
+#include "wsp/process/layout.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+constexpr char kMemoryMagic[8] = {'P', 'A', 'W', 'L', 'W', 'S', 'P', 'M'};
+constexpr std::uint32_t kMemoryVersion = 1;
+constexpr std::size_t kCopyBytes = 1ULL << 20;
+
+Status failed(const std::string& what) { return Status::from_errno(errno, what); }
+
+bool is_in_surviving_memory(int file) {
+  struct statfs system{};
+  if (::fstatfs(file, &system) != 0) return false;
+  if (system.f_type == TMPFS_MAGIC) return true;
+  void* const place =
+      ::mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | MAP_SYNC, file, 0);
+  if (place == MAP_FAILED) return false;
+  ::munmap(place, kPageBytes);
+  return true;
+}
+
+}  // namespace
+
+struct KeptMemory::Header {
+  char magic[8];
+  std::uint32_t version;
+  std::uint32_t checksum;  // of the generation
+  std::uint64_t generation;
+};
+
+KeptMemory::KeptMemory(KeptMemory&& other) noexcept
+    : directory_(std::move(other.directory_)),
+      lock_(std::move(other.lock_)),
+      memory_(std::move(other.memory_)),
+      image_file_(std::move(other.image_file_)),
+      device_(other.device_),
+      inode_(other.inode_),
+      image_(std::exchange(other.image_, nullptr)),
+      list_(std::exchange(other.list_, nullptr)),
+      header_(std::exchange(other.header_, nullptr)) {}
+
+KeptMemory::~KeptMemory() {
+  if (image_ != nullptr) ::munmap(image_, kImageBytes);
+  if (list_ != nullptr) ::munmap(list_, kAnnexListBytes);
+  if (header_ != nullptr) ::munmap(header_, kPageBytes);
+}
+
+Result<KeptMemory> KeptMemory::take(const std::string& directory, int flags) {
+  KeptMemory taken;
+  taken.directory_ = directory;
+  taken.lock_.reset(::open((directory + "/lock").c_str(), O_RDWR | O_CLOEXEC | flags, 0600));
+  if (!taken.lock_.valid()) {
+    if (errno == ENOENT)
+      return Status::failure(ENOENT, directory + ": no program was ever kept here");
+    return failed("cannot open " + directory + "/lock");
+  }
+  if (::flock(taken.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK)
+      return Status::failure(EBUSY, directory + " is in use: a program runs in it");
+    return failed("cannot lock " + directory);
+  }
+  taken.memory_.reset(
+      ::open((directory + "/memory").c_str(), O_RDWR | O_CLOEXEC | O_LARGEFILE | flags, 0600));
+  if (!taken.memory_.valid()) return failed("cannot open " + directory + "/memory");
+  taken.image_file_.reset(::open((directory + "/image").c_str(), O_RDWR | O_CLOEXEC | flags, 0600));
+  if (!taken.image_file_.valid()) return failed("cannot open " + directory + "/image");
+  struct stat facts{};
+  if (::fstat(taken.memory_.get(), &facts) != 0) return failed("cannot look at " + directory);
+  taken.device_ = facts.st_dev;
+  taken.inode_ = facts.st_ino;
+  return taken;
+}
+
+Status KeptMemory::map_files() {
+  constexpr int kBoth = PROT_READ | PROT_WRITE;
+  void* const image =
+      ::mmap(nullptr, kImageBytes, kBoth, MAP_SHARED | MAP_POPULATE, image_file_.get(), 0);
+  if (image == MAP_FAILED) return failed("cannot map " + directory_ + "/image");
+  image_ = static_cast<std::byte*>(image);
+  void* const list = ::mmap(nullptr, kAnnexListBytes, kBoth, MAP_SHARED | MAP_POPULATE,
+                            memory_.get(), static_cast<off_t>(kAnnexList));
+  if (list == MAP_FAILED) return failed("cannot map " + directory_ + "/memory");
+  list_ = static_cast<std::byte*>(list);
+  void* const header = ::mmap(nullptr, kPageBytes, kBoth, MAP_SHARED, memory_.get(), 0);
+  if (header == MAP_FAILED) return failed("cannot map " + directory_ + "/memory");
+  header_ = static_cast<Header*>(header);
+  return {};
+}
+
+Result<KeptMemory> KeptMemory::create(const std::string& directory) {
+  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
+    return failed("cannot make " + directory);
+  Result<KeptMemory> taken = take(directory, O_CREAT);
+  if (!taken.ok()) return taken;
+  KeptMemory& made = taken.value();
+  // What was saved before is not to be believed from its first change on.
+  if (::ftruncate(made.image_file_.get(), 0) != 0 || ::ftruncate(made.memory_.get(), 0) != 0)
+    return failed("cannot empty " + directory);
+  if (::ftruncate(made.image_file_.get(), kImageBytes) != 0 ||
+      ::posix_fallocate(made.image_file_.get(), 0, kImageBytes) != 0)
+    return failed("cannot reserve the image in " + directory);
+  if (::ftruncate(made.memory_.get(), static_cast<off_t>(kMemoryFileBytes)) != 0) {
+    return Status::failure(EOPNOTSUPP,
+                           directory +
+                               ": its file system takes no file of 128 TiB, most of it holes, as "
+                               "the memory is kept in; take one on tmpfs, or on XFS with DAX");
+  }
+  if (!is_in_surviving_memory(made.memory_.get())) {
+    return Status::failure(EOPNOTSUPP, directory +
+                                           ": not in memory that survives; take a directory on "
+                                           "tmpfs (/dev/shm), or on XFS with DAX");
+  }
+  PAWL_TRY(made.map_files());
+  std::memcpy(made.header_->magic, kMemoryMagic, sizeof(kMemoryMagic));
+  made.header_->version = kMemoryVersion;
+  std::uint64_t generation = 0;
+  if (::getrandom(&generation, sizeof(generation), 0) != sizeof(generation))
+    return failed("cannot get random bytes");
+  made.header_->generation = generation;
+  PAWL_TRY(made.begin_generation());
+  return taken;
+}
+
+Result<KeptMemory> KeptMemory::open(const std::string& directory) {
+  Result<KeptMemory> taken = take(directory, 0);
+  if (!taken.ok()) return taken;
+  KeptMemory& opened = taken.value();
+  struct stat image{};
+  struct stat memory{};
+  if (::fstat(opened.image_file_.get(), &image) != 0 || image.st_size != kImageBytes ||
+      ::fstat(opened.memory_.get(), &memory) != 0 ||
+      static_cast<std::uint64_t>(memory.st_size) != kMemoryFileBytes) {
+    return Status::failure(EINVAL, directory +
+                                       ": its files are not as long as they must be; start "
+                                       "the program anew");
+  }
+  PAWL_TRY(opened.map_files());
+  if (std::memcmp(opened.header_->magic, kMemoryMagic, sizeof(kMemoryMagic)) != 0 ||
+      opened.header_->version != kMemoryVersion ||
+      opened.header_->checksum !=
+          checksum(&opened.header_->generation, sizeof(opened.header_->generation))) {
+    return Status::failure(EINVAL, directory +
+                                       "/memory: its first page is not one of Pawl's, or of "
+                                       "another version; start the program anew");
+  }
+  return taken;
+}
+
+std::uint64_t KeptMemory::generation() const { return header_->generation; }
+
+Status KeptMemory::begin_generation() {
+  const std::uint64_t next = header_->generation + 1;
+  header_->checksum = checksum(&next, sizeof(next));
+  header_->generation = next;
+  if (::msync(header_, kPageBytes, MS_SYNC) != 0) return failed("cannot flush " + directory_);
+  return {};
+}
+
+Status KeptMemory::punch(std::uint64_t address, std::uint64_t bytes) const {
+  if (::fallocate(memory_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  static_cast<off_t>(address), static_cast<off_t>(bytes)) != 0)
+    return failed("cannot give memory back");
+  return {};
+}
+
+Status KeptMemory::clear() {
+  PAWL_TRY(punch(kPageBytes, kAnnexList - kPageBytes));
+  return punch(kAnnexEnd, kMemoryFileBytes - kAnnexEnd);
+}
+
+Status KeptMemory::copy(std::uint64_t from, std::uint64_t to, std::uint64_t bytes) const {
+  std::vector<std::byte> piece(kCopyBytes);
+  const std::uint64_t end = from + bytes;
+  std::uint64_t at = from;
+  while (at < end) {
+    const off_t data = ::lseek(memory_.get(), static_cast<off_t>(at), SEEK_DATA);
+    if (data < 0 || static_cast<std::uint64_t>(data) >= end) break;
+    at = static_cast<std::uint64_t>(data);
+    const off_t hole = ::lseek(memory_.get(), data, SEEK_HOLE);
+    const std::uint64_t until = std::min(end, static_cast<std::uint64_t>(hole));
+    while (at < until) {
+      const std::size_t count = std::min<std::uint64_t>(until - at, kCopyBytes);
+      const ssize_t got = ::pread(memory_.get(), piece.data(), count, static_cast<off_t>(at));
+      if (got <= 0) return failed("cannot read the memory file");
+      PAWL_TRY(write(to + (at - from), {piece.data(), static_cast<std::size_t>(got)}));
+      at += static_cast<std::uint64_t>(got);
+    }
+  }
+  return {};
+}
+
+Status KeptMemory::write(std::uint64_t address, std::span<const std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t put =
+        ::pwrite(memory_.get(), bytes.data(), bytes.size(), static_cast<off_t>(address));
+    if (put <= 0) return failed("cannot write into the memory file");
+    address += static_cast<std::uint64_t>(put);
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+  }
+  return {};
+}
+
+Status KeptMemory::copy_file(int file, std::uint64_t offset, std::uint64_t to,
+                             std::uint64_t bytes) const {
+  std::vector<std::byte> piece(std::min<std::uint64_t>(bytes, kCopyBytes));
+  while (bytes > 0) {
+    const ssize_t got = ::pread(file, piece.data(), std::min<std::uint64_t>(bytes, piece.size()),
+                                static_cast<off_t>(offset));
+    if (got < 0) return failed("cannot read a mapped file");
+    if (got == 0) break;
+    const auto count = static_cast<std::uint64_t>(got);
+    PAWL_TRY(write(to, {piece.data(), count}));
+    offset += count;
+    to += count;
+    bytes -= count;
+  }
+  return {};
+}
+
+Status KeptMemory::flush_memory() const {
+  if (::fdatasync(memory_.get()) != 0) return failed("cannot flush " + directory_ + "/memory");
+  return {};
+}
+
+Status KeptMemory::flush_image() const {
+  if (::fdatasync(image_file_.get()) != 0) return failed("cannot flush " + directory_ + "/image");
+  return {};
+}
+
+}  // namespace pawl::wsp

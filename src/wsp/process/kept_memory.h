@@ -1,0 +1,80 @@
+// The directory of a kept program: its memory file, the image of the rest, and the lock that one
+// supervisor holds.
+//
+//   memory   byte A is byte A of the program's memory; its first page, where no program has memory,
+//            says which generation of it this is
+//   image    what a save writes besides: docs/wsp-run.md
+//   lock     flock(2)ed by the supervisor
+//   control  a socket on which it takes commands
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "medium/descriptor.h"
+#include "medium/status.h"
+
+namespace pawl::wsp {
+
+constexpr std::size_t kImageBytes = 16ULL << 20;
+
+class KeptMemory {
+ public:
+  // Makes the directory if there is none, takes its lock, and leaves empty memory of a new
+  // generation and an image without a marker.  EBUSY: another supervisor has it.  EOPNOTSUPP: the
+  // files would not be in memory that survives, or are not allowed to be as long as they must be.
+  static Result<KeptMemory> create(const std::string& directory);
+  // ENOENT where nothing was ever kept; EBUSY as above.
+  static Result<KeptMemory> open(const std::string& directory);
+
+  const std::string& directory() const { return directory_; }
+  int memory() const { return memory_.get(); }
+  std::uint64_t device() const { return device_; }
+  std::uint64_t inode() const { return inode_; }
+
+  std::uint64_t generation() const;
+  // What was saved of the generation before is not believed any more, durably.
+  Status begin_generation();
+
+  std::span<std::byte> image() const { return {image_, kImageBytes}; }
+  std::byte* list_view() const { return list_; }
+
+  // Zeros from here on, and the memory is given back.
+  Status punch(std::uint64_t address, std::uint64_t bytes) const;
+  // All of it.
+  Status clear();
+  // Within the memory; holes stay holes.  The ranges do not overlap.
+  Status copy(std::uint64_t from, std::uint64_t to, std::uint64_t bytes) const;
+  Status write(std::uint64_t address, std::span<const std::byte> bytes) const;
+  // From a file, as far as that reaches.
+  Status copy_file(int file, std::uint64_t offset, std::uint64_t to, std::uint64_t bytes) const;
+
+  // Whatever was stored into memory or image is durable on return.
+  Status flush_memory() const;
+  Status flush_image() const;
+
+  KeptMemory(KeptMemory&& other) noexcept;
+  KeptMemory& operator=(KeptMemory&&) = delete;
+  KeptMemory(const KeptMemory&) = delete;
+  ~KeptMemory();
+
+ private:
+  struct Header;
+  KeptMemory() = default;
+  static Result<KeptMemory> take(const std::string& directory, int flags);
+  Status map_files();
+
+  std::string directory_;
+  Descriptor lock_;
+  Descriptor memory_;
+  Descriptor image_file_;
+  std::uint64_t device_ = 0;
+  std::uint64_t inode_ = 0;
+  std::byte* image_ = nullptr;
+  std::byte* list_ = nullptr;
+  Header* header_ = nullptr;
+};
+
+}  // namespace pawl::wsp

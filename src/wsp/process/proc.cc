@@ -1,0 +1,102 @@
+#include "wsp/process/proc.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstdlib>
+
+#include "medium/descriptor.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+constexpr std::size_t kProcBytesMax = 64ULL << 20;
+
+std::string proc_path(pid_t process, const std::string& name) {
+  return "/proc/" + std::to_string(process) + "/" + name;
+}
+
+}  // namespace
+
+std::string read_proc(pid_t process, const std::string& name) {
+  std::string text;
+  const Descriptor file(::open(proc_path(process, name).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return text;
+  std::array<char, 16384> piece;
+  while (text.size() < kProcBytesMax) {
+    const ssize_t count = ::read(file.get(), piece.data(), piece.size());
+    if (count <= 0) break;
+    text.append(piece.data(), static_cast<std::size_t>(count));
+  }
+  return text;
+}
+
+std::string read_proc_link(pid_t process, const std::string& name) {
+  std::array<char, PATH_MAX> target;
+  const ssize_t count = ::readlink(proc_path(process, name).c_str(), target.data(), target.size());
+  return count < 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(count));
+}
+
+std::string_view field_of(std::string_view text, std::string_view field) {
+  std::size_t from = 0;
+  while (from < text.size()) {
+    std::size_t to = text.find('\n', from);
+    if (to == std::string_view::npos) to = text.size();
+    std::string_view line = text.substr(from, to - from);
+    if (line.starts_with(field) && line.substr(field.size()).starts_with(':')) {
+      line.remove_prefix(field.size() + 1);
+      line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+      return line;
+    }
+    from = to + 1;
+  }
+  return {};
+}
+
+std::uint64_t number_of(std::string_view text, int base) {
+  return std::strtoull(std::string(text.substr(0, std::min<std::size_t>(text.size(), 64))).c_str(),
+                       nullptr, base);
+}
+
+std::vector<std::uint64_t> numbers_of(std::string_view text, int base) {
+  std::vector<std::uint64_t> numbers;
+  const std::string copy(text);
+  const char* at = copy.c_str();
+  for (;;) {
+    char* end = nullptr;
+    const std::uint64_t number = std::strtoull(at, &end, base);
+    if (end == at) return numbers;
+    numbers.push_back(number);
+    at = end;
+  }
+}
+
+std::vector<std::uint64_t> stat_fields(pid_t process) {
+  const std::string text = read_proc(process, "stat");
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos || name_end + 3 >= text.size()) return {};
+  std::vector<std::uint64_t> fields{0};
+  const std::vector<std::uint64_t> rest = numbers_of(std::string_view(text).substr(name_end + 3));
+  fields.insert(fields.end(), rest.begin(), rest.end());
+  return fields;
+}
+
+std::vector<int> numbers_in(const std::string& directory) {
+  std::vector<int> numbers;
+  DIR* const opened = ::opendir(directory.c_str());
+  if (opened == nullptr) return numbers;
+  while (const dirent* entry = ::readdir(opened)) {
+    if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9')
+      numbers.push_back(std::atoi(entry->d_name));
+  }
+  ::closedir(opened);
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+}  // namespace pawl::wsp

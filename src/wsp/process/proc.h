@@ -1,0 +1,26 @@
+// Files of /proc/PID, read whole.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pawl::wsp {
+
+// Empty when there is none.
+std::string read_proc(pid_t process, const std::string& name);
+std::string read_proc_link(pid_t process, const std::string& name);
+// What stands behind "FIELD:" in a text of lines, without blanks before it; empty when there is
+// none.
+std::string_view field_of(std::string_view text, std::string_view field);
+std::uint64_t number_of(std::string_view text, int base = 10);
+std::vector<std::uint64_t> numbers_of(std::string_view text, int base = 10);
+// The numbers of /proc/PID/stat from the third field on (so that [0] is field 3, the state, as 0).
+std::vector<std::uint64_t> stat_fields(pid_t process);
+// The names in a directory that are numbers, in order.
+std::vector<int> numbers_in(const std::string& directory);
+
+}  // namespace pawl::wsp

@@ -1,0 +1,388 @@
+#include "wsp/process/process.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+
+#include "medium/descriptor.h"
+#include "tracing/filter.h"
+#include "tracing/thread.h"
+#include "wsp/process/conversion.h"
+#include "wsp/process/proc.h"
+#include "wsp/process/refusals.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+constexpr long kTraceOptions = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK |
+                               PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
+                               PTRACE_O_TRACESECCOMP;
+constexpr auto kStopTimeMax = std::chrono::seconds(5);
+constexpr std::size_t kToldMax = 64;
+constexpr std::uint64_t kSkipped = ~0ULL;
+
+struct BecomeFailure {
+  bool is_filter;
+  int error_number;
+};
+
+struct GoPipe {
+  Descriptor reading;
+  Descriptor writing;
+};
+
+Result<GoPipe> make_go_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Status::from_errno(errno, "cannot make a pipe");
+  return GoPipe{Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+// In the child.
+[[noreturn]] void become(const char* path, char* const* arguments,
+                         std::span<const sock_filter> filter, int go, int told) {
+  char word = 0;
+  if (::read(go, &word, 1) != 1) ::_exit(127);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  BecomeFailure failed{true, tracing::install_filter(filter)};
+  if (failed.error_number == 0) {
+    ::execv(path, arguments);
+    failed = {false, errno};
+  }
+  if (::write(told, &failed, sizeof(failed)) < 0) ::_exit(126);
+  ::_exit(127);
+}
+
+int choose_memory_descriptor() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return static_cast<int>(
+      std::min<rlim_t>(limit.rlim_cur - 1, static_cast<rlim_t>(kMemoryDescriptor)));
+}
+
+Status failure_of(const StartRequest& request, const BecomeFailure& failed) {
+  if (failed.is_filter)
+    return Status::from_errno(failed.error_number,
+                              "cannot watch the program: the kernel refuses a seccomp filter");
+  return Status::from_errno(failed.error_number, "cannot run " + request.path);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Process>> Process::start(KeptMemory& memory, const StartRequest& request,
+                                                Tell tell) {
+  const int descriptor = choose_memory_descriptor();
+  const std::vector<sock_filter> filter = tracing::make_filter(all_rules(descriptor));
+  std::vector<char*> arguments;
+  for (const std::string& word : request.arguments)
+    arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  Result<GoPipe> go = make_go_pipe();
+  Result<GoPipe> told = make_go_pipe();
+  if (!go.ok()) return go.status();
+  if (!told.ok()) return told.status();
+  const pid_t child = ::fork();
+  if (child < 0) return Status::from_errno(errno, "cannot fork");
+  if (child == 0) {
+    go.value().writing.reset(-1);  // else it would wait for itself when the parent dies
+    if (::dup2(memory.memory(), descriptor) < 0) ::_exit(127);
+    become(request.path.c_str(), arguments.data(), filter, go.value().reading.get(),
+           told.value().writing.get());
+  }
+  if (::ptrace(PTRACE_SEIZE, child, nullptr, kTraceOptions) != 0) {
+    const int error_number = errno;
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    return Status::from_errno(error_number, "cannot trace the program; ptrace(2) is refused here");
+  }
+  told.value().writing.reset(-1);
+  std::unique_ptr<Process> process(new Process(memory, child, {}, descriptor, std::move(tell)));
+  process->threads_[child] = {};
+  if (::write(go.value().writing.get(), "g", 1) != 1)
+    return Status::from_errno(errno, "cannot start the program");
+  // Up to the exec and through it: each stop is waited for, so that nothing runs unconverted.
+  for (;;) {
+    int status = 0;
+    if (!tracing::wait_for(child, status) || !WIFSTOPPED(status)) {
+      process->threads_.clear();
+      BecomeFailure failed{};
+      if (::read(told.value().reading.get(), &failed, sizeof(failed)) == sizeof(failed))
+        return failure_of(request, failed);
+      return Status::failure(ECHILD, request.path + " ended before it began");
+    }
+    if (tracing::stop_event(status) == PTRACE_EVENT_EXEC) break;
+    const bool is_signal = tracing::stop_event(status) == 0;
+    tracing::go_on(child, is_signal ? WSTOPSIG(status) : 0);
+  }
+  PAWL_TRY(process->convert(child));
+  process->threads_[child].is_stopped = true;
+  return process;
+}
+
+Process::Process(KeptMemory& memory, pid_t leader, const std::vector<pid_t>& threads,
+                 int descriptor, Tell tell)
+    : memory_(memory),
+      leader_(leader),
+      calls_(memory, descriptor),
+      list_(memory.list_view()),
+      tell_(std::move(tell)) {
+  for (const pid_t thread : threads) threads_[thread].is_stopped = true;
+}
+
+Process::~Process() { kill(); }
+
+std::vector<pid_t> Process::threads() const {
+  std::vector<pid_t> numbers;
+  for (const auto& [number, thread] : threads_) numbers.push_back(number);
+  return numbers;
+}
+
+Status Process::convert(pid_t thread) {
+  calls_.begin();
+  Status done = move_into_memory(thread, memory_, calls_.descriptor(), list_);
+  if (!done.ok()) {
+    tell_("the program is ended: " + done.text());
+    ::kill(leader_, SIGKILL);
+  }
+  return done;
+}
+
+void Process::take_events() {
+  for (;;) {
+    int status = 0;
+    const pid_t thread = ::waitpid(-1, &status, __WALL | WNOHANG);
+    if (thread < 0 && errno == EINTR) continue;
+    if (thread < 0) threads_.clear();
+    if (thread <= 0) return;
+    take(thread, status);
+  }
+}
+
+void Process::take(pid_t thread, int status) {
+  if (!WIFSTOPPED(status)) {
+    end(thread, status);
+    return;
+  }
+  // A new thread may stop before its maker's event tells of it, and even end.
+  if (threads_.try_emplace(thread).second) untold_.insert(thread);
+  const int signal = WSTOPSIG(status);
+  const int event = tracing::stop_event(status);
+  if (signal == tracing::kSystemCallStop) {
+    leave_call(thread);
+  } else if (event == PTRACE_EVENT_SECCOMP) {
+    enter_call(thread);
+  } else if (event == PTRACE_EVENT_STOP) {
+    take_stop(thread, signal);
+  } else if (event != 0) {
+    take_event(thread, event);
+  } else {
+    go_on(thread, signal);
+  }
+}
+
+void Process::take_stop(pid_t thread, int signal) {
+  if (is_stopping_) {
+    threads_[thread].is_stopped = true;
+    return;
+  }
+  // A group stop lasts until SIGCONT; any other stop of this kind is a thread's first.
+  const bool is_group_stop = signal != SIGTRAP;
+  if (is_group_stop) {
+    ::ptrace(PTRACE_LISTEN, thread, nullptr, nullptr);
+  } else {
+    go_on(thread);
+  }
+}
+
+void Process::take_event(pid_t thread, int event) {
+  unsigned long message = 0;
+  ::ptrace(PTRACE_GETEVENTMSG, thread, nullptr, &message);
+  if (event == PTRACE_EVENT_EXEC) {
+    // The other threads are gone, most of them without a word.
+    threads_.clear();
+    untold_.clear();
+    threads_.try_emplace(thread);
+    if (!convert(thread).ok()) return;
+    if (is_stopping_) {
+      threads_[thread].is_stopped = true;
+      return;
+    }
+  } else if (event == PTRACE_EVENT_CLONE) {
+    const auto made = static_cast<pid_t>(message);
+    if (untold_.erase(made) == 0) threads_.try_emplace(made);
+  }
+  go_on(thread);
+}
+
+void Process::end(pid_t thread, int status) {
+  threads_.erase(thread);
+  if (thread != leader_) return;
+  ending_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  ending_.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  threads_.clear();  // the first thread's end is told last
+}
+
+void Process::go_on(pid_t thread, int signal) {
+  Thread& state = threads_[thread];
+  state.is_stopped = false;
+  // Any stop takes the place of the one that was asked for: it is asked for again.
+  if (is_stopping_) tracing::interrupt(thread);
+  // Fails only for a thread that was killed, whose end is told next.
+  if (state.running) {
+    tracing::go_to_call_end(thread, signal);
+  } else {
+    tracing::go_on(thread, signal);
+  }
+}
+
+void Process::refuse(std::uint64_t number, const std::string& text) {
+  (void)number;
+  if (told_.size() < kToldMax && told_.insert(text).second) tell_(text);
+}
+
+void Process::enter_call(pid_t thread) {
+  tracing::Registers registers{};
+  if (!tracing::read_registers(thread, registers)) return;  // it was killed
+  const std::uint64_t arguments[] = {registers.rdi, registers.rsi, registers.rdx,
+                                     registers.r10, registers.r8,  registers.r9};
+  if (const Refusal* refusal = refusal_of(registers.orig_rax, arguments)) {
+    refuse(registers.orig_rax, fmt::format("refused {}: {}", refusal->name, refusal->reason));
+    registers.orig_rax = kSkipped;
+    registers.rax = static_cast<std::uint64_t>(-refusal->error_number);
+    tracing::write_registers(thread, registers);
+    go_on(thread);
+    return;
+  }
+  RunningCall running;
+  CallDecision decision = calls_.enter(thread, registers, running, list_);
+  carry_out(thread, std::move(decision), running);
+}
+
+void Process::carry_out(pid_t thread, CallDecision decision, const RunningCall& running) {
+  if (!decision.refusal.empty()) refuse(running.original.orig_rax, "refused " + decision.refusal);
+  tracing::Registers registers = running.original;
+  switch (decision.kind) {
+    case CallDecision::Kind::pass:
+      break;
+    case CallDecision::Kind::answer:
+      registers.orig_rax = kSkipped;
+      registers.rax = decision.value;
+      tracing::write_registers(thread, registers);
+      break;
+    case CallDecision::Kind::change:
+      tracing::write_registers(thread, decision.registers);
+      threads_[thread].running = running;
+      break;
+    case CallDecision::Kind::list: {
+      const Status done = run_list(thread);
+      if (!done.ok() && done.error_number() == ESRCH) return;
+      std::uint64_t value = decision.value;
+      for (std::size_t i = 0; i < list_.count(); ++i) {
+        if (list_.call(i).failed()) value = list_.call(i).result;
+      }
+      if (value == decision.value) calls_.finish_list(running);
+      registers.orig_rax = kSkipped;
+      registers.rax = value;
+      tracing::write_registers(thread, registers);
+      if (is_stopping_) {
+        // It stands in the stop that it was asked for.
+        threads_[thread].is_stopped = true;
+        return;
+      }
+      break;
+    }
+  }
+  go_on(thread);
+}
+
+void Process::leave_call(pid_t thread) {
+  Thread& state = threads_[thread];
+  tracing::Registers registers{};
+  if (!state.running || !tracing::read_registers(thread, registers)) {
+    go_on(thread);
+    return;
+  }
+  const RunningCall running = *state.running;
+  state.running.reset();
+  CallDecision decision = calls_.finish(thread, running, registers.rax, list_);
+  carry_out(thread, std::move(decision), running);
+}
+
+Status Process::run_list(pid_t thread) {
+  int status = 0;
+  const Ran ran = run_calls(thread, list_, status);
+  if (ran == Ran::done) return {};
+  if (ran == Ran::ended) {
+    take(thread, status);
+    return Status::failure(ESRCH, "the program ended");
+  }
+  ::kill(leader_, SIGKILL);
+  return Status::failure(EIO, "a thread did not run the calls that were asked of it");
+}
+
+bool Process::all_stopped() const {
+  return std::all_of(threads_.begin(), threads_.end(),
+                     [](const auto& entry) { return entry.second.is_stopped; });
+}
+
+Status Process::stop_all() {
+  is_stopping_ = true;
+  for (auto& [number, thread] : threads_) {
+    if (!thread.is_stopped) tracing::interrupt(number);
+  }
+  const auto until = std::chrono::steady_clock::now() + kStopTimeMax;
+  for (;;) {
+    take_events();
+    if (threads_.empty()) {
+      is_stopping_ = false;
+      return Status::failure(ESRCH, "the program has ended");
+    }
+    if (all_stopped()) break;
+    if (std::chrono::steady_clock::now() > until) {
+      const auto busy = std::find_if(threads_.begin(), threads_.end(),
+                                     [](const auto& entry) { return !entry.second.is_stopped; });
+      const pid_t number = busy->first;
+      resume_all();
+      return Status::failure(ETIME, fmt::format("thread {} does not stop: it has ended before the "
+                                                "others, or waits for a device",
+                                                number));
+    }
+    ::sched_yield();
+  }
+  is_stopping_ = false;
+  return {};
+}
+
+void Process::resume_all() {
+  is_stopping_ = false;
+  for (auto& [number, thread] : threads_) {
+    if (thread.is_stopped) go_on(number);
+  }
+}
+
+void Process::kill() {
+  if (threads_.empty()) return;
+  ::kill(leader_, SIGKILL);
+  int status = 0;
+  for (;;) {
+    const pid_t gone = ::waitpid(-1, &status, __WALL);
+    if (gone < 0 && errno == EINTR) continue;
+    if (gone < 0) break;
+    if (gone == leader_ && !WIFSTOPPED(status)) break;
+  }
+  threads_.clear();
+}
+
+}  // namespace pawl::wsp

@@ -1,0 +1,106 @@
+// A kept program: its threads under ptrace(2), followed from their start to their end.
+//
+// Calls that change the address space are answered by memory_calls.h, refused ones by refusals.h.
+// The program dies when its supervisor does.  One thread, the one that started it, may use this.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "medium/status.h"
+#include "wsp/process/annex.h"
+#include "wsp/process/kept_memory.h"
+#include "wsp/process/memory_calls.h"
+
+namespace pawl::wsp {
+
+// How the program ended.
+struct ProgramEnding {
+  int exit_code = 0;
+  int signal = 0;  // 0: it ended by itself
+};
+
+struct StartRequest {
+  std::string path;
+  std::vector<std::string> arguments;  // the first is its name
+};
+
+class Process {
+ public:
+  using Tell = std::function<void(const std::string&)>;
+
+  // Starts the program; on return it is about to run its first instruction, with all of its memory
+  // in the file.  `tell` is for what an operator should know.  ENOEXEC and its kin with what
+  // execve(2) said; EPERM where tracing is forbidden.
+  static Result<std::unique_ptr<Process>> start(KeptMemory& memory, const StartRequest& request,
+                                                Tell tell);
+  // Over a process that restoring made: all of its threads stand in a PTRACE_EVENT_STOP.
+  Process(KeptMemory& memory, pid_t leader, const std::vector<pid_t>& threads, int descriptor,
+          Tell tell);
+  ~Process();  // kills the program
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  pid_t leader() const { return leader_; }
+  bool has_ended() const { return threads_.empty(); }
+  ProgramEnding ending() const { return ending_; }
+  std::vector<pid_t> threads() const;
+  MemoryCalls& calls() { return calls_; }
+  KeptMemory& memory() { return memory_; }
+  CallList& list() { return list_; }
+
+  // Takes all that has happened, without waiting.  SIGCHLD says when there is something.
+  void take_events();
+
+  // On return each thread stands in a PTRACE_EVENT_STOP, outside of a changed call.  ESRCH: the
+  // program ended meanwhile; ETIME: a thread does not stop, which the text names.
+  Status stop_all();
+  void resume_all();
+
+  // Lets a stopped thread make the calls of list().
+  Status run_list(pid_t thread);
+
+  // Of the process and all that it has; returns when it is gone.
+  void kill();
+
+ private:
+  struct Thread {
+    bool is_stopped = false;
+    std::optional<RunningCall> running;
+  };
+
+  void take(pid_t thread, int status);
+  void take_stop(pid_t thread, int signal);
+  void take_event(pid_t thread, int event);
+  void enter_call(pid_t thread);
+  void leave_call(pid_t thread);
+  void carry_out(pid_t thread, CallDecision decision, const RunningCall& running);
+  void refuse(std::uint64_t number, const std::string& text);
+  void end(pid_t thread, int status);
+  void go_on(pid_t thread, int signal = 0);
+  bool all_stopped() const;
+
+  // A program was executed: its memory is moved into the file.
+  Status convert(pid_t thread);
+
+  KeptMemory& memory_;
+  pid_t leader_;
+  MemoryCalls calls_;
+  CallList list_;
+  Tell tell_;
+  std::map<pid_t, Thread> threads_;
+  std::set<pid_t> untold_;      // threads that stopped before their makers' events
+  std::set<std::string> told_;  // refusals, once each
+  bool is_stopping_ = false;
+  ProgramEnding ending_;
+};
+
+}  // namespace pawl::wsp

@@ -1,0 +1,299 @@
+#include "wsp/process/rebuild_descriptors.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+
+#include "medium/descriptor.h"
+#include "wsp/process/proc.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+constexpr std::uint64_t kSecondNs = 1'000'000'000;
+constexpr std::uint64_t kSetTicks = _IOW('T', 0, std::uint64_t);  // TFD_IOC_SET_TICKS
+// What open(2) takes besides the access mode; creation and truncation are over.
+constexpr std::uint32_t kOpenFlags = O_ACCMODE | O_APPEND | O_NONBLOCK | O_DSYNC | O_SYNC |
+                                     O_DIRECT | O_DIRECTORY | O_NOATIME | O_PATH | O_LARGEFILE;
+constexpr std::uint32_t kStatusFlags = O_APPEND | O_NONBLOCK;
+
+Status cannot_open(const DescriptorFacts& facts, const std::string& what) {
+  return Status::from_errno(
+      errno, fmt::format("descriptor {} cannot be opened again: {}", facts.number, what));
+}
+
+class Rebuild {
+ public:
+  Rebuild(const SavedProcess& saved, int first_free) : saved_(saved), first_free_(first_free) {}
+
+  Status run(const std::vector<int>& kept) {
+    for (int number = 0; number < 3; ++number)
+      standard_[number] = ::fcntl(number, F_DUPFD_CLOEXEC, first_free_);
+    close_others(kept);
+    for (const SavedDescriptor& descriptor : saved_.descriptors) {
+      if (descriptor.facts.same_as < 0) PAWL_TRY(make(descriptor));
+    }
+    // In their places, when none of them can be in the way of another.
+    for (const SavedDescriptor& descriptor : saved_.descriptors) {
+      const DescriptorFacts& facts = descriptor.facts;
+      const int from = made_[facts.same_as >= 0 ? facts.same_as : facts.number];
+      if (::dup3(from, facts.number, static_cast<int>(facts.flags & O_CLOEXEC)) < 0)
+        return cannot_open(facts, "its number cannot be had");
+    }
+    for (const auto& [number, temporary] : made_) ::close(temporary);
+    for (const auto& [inode, ends] : pipes_) {
+      ::close(ends.first);
+      ::close(ends.second);
+    }
+    for (const int number : standard_) {
+      if (number >= 0) ::close(number);
+    }
+    for (const SavedDescriptor& descriptor : saved_.descriptors) {
+      if (kind_of(descriptor) == DescriptorKind::epoll && descriptor.facts.same_as < 0)
+        PAWL_TRY(fill_epoll(descriptor));
+    }
+    return {};
+  }
+
+ private:
+  static DescriptorKind kind_of(const SavedDescriptor& descriptor) {
+    return static_cast<DescriptorKind>(descriptor.facts.kind);
+  }
+
+  void close_others(const std::vector<int>& kept) {
+    for (const int number : numbers_in("/proc/self/fd")) {
+      const bool is_standard =
+          std::find(std::begin(standard_), std::end(standard_), number) != std::end(standard_);
+      if (!is_standard && std::find(kept.begin(), kept.end(), number) == kept.end())
+        ::close(number);
+    }
+  }
+
+  // Out of the way of the program's numbers.
+  Status put(const SavedDescriptor& descriptor, int opened, const std::string& what) {
+    if (opened < 0) return cannot_open(descriptor.facts, what);
+    const int moved = ::fcntl(opened, F_DUPFD, first_free_);
+    ::close(opened);
+    if (moved < 0) return cannot_open(descriptor.facts, what);
+    made_[descriptor.facts.number] = moved;
+    return {};
+  }
+
+  Status make(const SavedDescriptor& descriptor) {
+    const DescriptorFacts& facts = descriptor.facts;
+    const int non_blocking = static_cast<int>(facts.flags & O_NONBLOCK);
+    switch (kind_of(descriptor)) {
+      case DescriptorKind::file:
+        return make_file(descriptor);
+      case DescriptorKind::inherited:
+        return put(descriptor, ::dup(standard_[std::clamp(facts.standard, 0, 2)]),
+                   "a standard stream is missing");
+      case DescriptorKind::pipe:
+        return make_pipe_end(descriptor);
+      case DescriptorKind::event_counter:
+        return make_counter(descriptor, non_blocking);
+      case DescriptorKind::timer:
+        return make_timer(descriptor, non_blocking);
+      case DescriptorKind::signals:
+        return put(descriptor,
+                   static_cast<int>(::syscall(SYS_signalfd4, -1, &facts.value, sizeof(facts.value),
+                                              non_blocking)),
+                   "a signalfd");
+      case DescriptorKind::epoll:
+        return put(descriptor, ::epoll_create1(0), "an epoll set");
+      case DescriptorKind::listening:
+      case DescriptorKind::bound:
+        return make_socket(descriptor, non_blocking);
+      case DescriptorKind::reset:
+        return make_reset(descriptor, non_blocking);
+    }
+    errno = EINVAL;
+    return cannot_open(facts, "it is of no known kind");
+  }
+
+  Status make_file(const SavedDescriptor& descriptor) {
+    const DescriptorFacts& facts = descriptor.facts;
+    PAWL_TRY(put(descriptor,
+                 ::open(descriptor.text.c_str(), static_cast<int>(facts.flags & kOpenFlags)),
+                 descriptor.text));
+    struct stat found{};
+    const int file = made_[facts.number];
+    if (::fstat(file, &found) != 0 || (S_ISREG(found.st_mode) && found.st_ino != facts.inode))
+      return Status::failure(ESTALE, descriptor.text + " is another file than it was");
+    if (facts.position != 0 && (facts.flags & O_PATH) == 0)
+      ::lseek(file, static_cast<off_t>(facts.position), SEEK_SET);
+    return {};
+  }
+
+  Status make_pipe_end(const SavedDescriptor& descriptor) {
+    const DescriptorFacts& facts = descriptor.facts;
+    auto found = pipes_.find(facts.inode);
+    if (found == pipes_.end()) {
+      int ends[2];
+      if (::pipe(ends) != 0) return cannot_open(facts, "a pipe");
+      const int reading = ::fcntl(ends[0], F_DUPFD, first_free_);
+      const int writing = ::fcntl(ends[1], F_DUPFD, first_free_);
+      ::close(ends[0]);
+      ::close(ends[1]);
+      if (facts.value != 0) ::fcntl(writing, F_SETPIPE_SZ, static_cast<int>(facts.value));
+      const auto length = static_cast<ssize_t>(descriptor.text.size());
+      if (length > 0 && ::write(writing, descriptor.text.data(), descriptor.text.size()) != length)
+        return cannot_open(facts, "a pipe does not take what was in it");
+      found = pipes_.emplace(facts.inode, std::make_pair(reading, writing)).first;
+    }
+    const bool reads = (facts.flags & O_ACCMODE) == O_RDONLY;
+    const int end = reads ? found->second.first : found->second.second;
+    ::fcntl(end, F_SETFL, static_cast<int>(facts.flags & kStatusFlags));
+    return put(descriptor, ::dup(end), "a pipe");
+  }
+
+  Status make_counter(const SavedDescriptor& descriptor, int non_blocking) {
+    const DescriptorFacts& facts = descriptor.facts;
+    PAWL_TRY(put(descriptor, ::eventfd(0, non_blocking | (facts.type != 0 ? EFD_SEMAPHORE : 0)),
+                 "an eventfd"));
+    if (facts.value != 0 && ::write(made_[facts.number], &facts.value, sizeof(facts.value)) < 0)
+      return cannot_open(facts, "an eventfd does not take its count");
+    return {};
+  }
+
+  Status make_timer(const SavedDescriptor& descriptor, int non_blocking) {
+    const DescriptorFacts& facts = descriptor.facts;
+    PAWL_TRY(put(descriptor, ::timerfd_create(facts.clock, non_blocking), "a timerfd"));
+    const int timer = made_[facts.number];
+    itimerspec times{};
+    times.it_value.tv_sec = static_cast<time_t>(facts.times[0] / kSecondNs);
+    times.it_value.tv_nsec = static_cast<long>(facts.times[0] % kSecondNs);
+    times.it_interval.tv_sec = static_cast<time_t>(facts.times[1] / kSecondNs);
+    times.it_interval.tv_nsec = static_cast<long>(facts.times[1] % kSecondNs);
+    if (::timerfd_settime(timer, 0, &times, nullptr) != 0)
+      return cannot_open(facts, "a timerfd cannot be set");
+    if (facts.value != 0) ::ioctl(timer, kSetTicks, &facts.value);
+    return {};
+  }
+
+  Status make_socket(const SavedDescriptor& descriptor, int non_blocking) {
+    const DescriptorFacts& facts = descriptor.facts;
+    PAWL_TRY(put(descriptor, ::socket(facts.domain, facts.type | non_blocking, facts.protocol),
+                 "a socket"));
+    const int socket = made_[facts.number];
+    // What was left of the program's connections must not keep the address from it.
+    const int on = 1;
+    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    for (const SocketOption& option : descriptor.options) {
+      if (option.name == SO_REUSEADDR && option.level == SOL_SOCKET) continue;
+      ::setsockopt(socket, option.level, option.name, option.value, option.bytes);
+    }
+    PAWL_TRY(bind_socket(facts, socket));
+    for (const SocketOption& option : descriptor.options) {
+      if (option.name == SO_REUSEADDR && option.level == SOL_SOCKET)
+        ::setsockopt(socket, option.level, option.name, option.value, option.bytes);
+    }
+    if (facts.peer_bytes != 0 &&
+        ::connect(socket, reinterpret_cast<const sockaddr*>(&facts.peer), facts.peer_bytes) != 0)
+      return cannot_open(facts, "a socket cannot be connected");
+    if (kind_of(descriptor) == DescriptorKind::listening && ::listen(socket, facts.backlog) != 0)
+      return cannot_open(facts, "a socket cannot listen");
+    return {};
+  }
+
+  static bool has_address(const DescriptorFacts& facts) {
+    if (facts.domain == AF_UNIX) return facts.address_bytes > sizeof(sa_family_t);
+    const auto* const address = reinterpret_cast<const sockaddr_in*>(&facts.address);
+    return facts.address_bytes != 0 && address->sin_port != 0;
+  }
+
+  static Status bind_socket(const DescriptorFacts& facts, int socket) {
+    if (!has_address(facts)) return {};
+    const auto* const address = reinterpret_cast<const sockaddr*>(&facts.address);
+    if (facts.domain == AF_UNIX) {
+      const auto* const local = reinterpret_cast<const sockaddr_un*>(&facts.address);
+      struct stat found{};
+      // The name that the program's own socket left behind.
+      if (local->sun_path[0] != 0 && ::lstat(local->sun_path, &found) == 0 &&
+          S_ISSOCK(found.st_mode))
+        ::unlink(local->sun_path);
+    }
+    if (::bind(socket, address, facts.address_bytes) != 0)
+      return cannot_open(facts, "its address cannot be had");
+    return {};
+  }
+
+  // A connection whose other end was restarted: reading tells ECONNRESET, or its end.
+  Status make_reset(const SavedDescriptor& descriptor, int non_blocking) {
+    int socket = -1;
+    if (descriptor.facts.domain == AF_UNIX) {
+      int ends[2];
+      if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0) {
+        ::close(ends[1]);
+        socket = ends[0];
+      }
+    } else {
+      socket = reset_connection();
+    }
+    if (socket >= 0 && non_blocking != 0) ::fcntl(socket, F_SETFL, O_NONBLOCK);
+    return put(descriptor, socket, "a connection that was reset cannot be made");
+  }
+
+  static int reset_connection() {
+    const Descriptor listening(::socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t bytes = sizeof(address);
+    auto* const generic = reinterpret_cast<sockaddr*>(&address);
+    if (!listening.valid() || ::bind(listening.get(), generic, bytes) != 0 ||
+        ::listen(listening.get(), 1) != 0 || ::getsockname(listening.get(), generic, &bytes) != 0)
+      return -1;
+    Descriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
+    if (!socket.valid() || ::connect(socket.get(), generic, bytes) != 0) return -1;
+    const Descriptor other(::accept(listening.get(), nullptr, nullptr));
+    const linger at_once{1, 0};
+    if (!other.valid() ||
+        ::setsockopt(other.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)) != 0)
+      return -1;
+    return socket.release();
+  }
+
+  static Status fill_epoll(const SavedDescriptor& descriptor) {
+    for (const EpollEntry& entry : descriptor.entries) {
+      epoll_event event{};
+      event.events = entry.events;
+      event.data.u64 = entry.data;
+      if (::epoll_ctl(descriptor.facts.number, EPOLL_CTL_ADD, entry.number, &event) != 0 &&
+          errno != EEXIST && errno != EBADF)
+        return cannot_open(descriptor.facts, "an epoll set cannot be filled");
+    }
+    return {};
+  }
+
+  const SavedProcess& saved_;
+  int first_free_;
+  int standard_[3] = {-1, -1, -1};
+  std::map<int, int> made_;  // from the program's number
+  std::map<std::uint64_t, std::pair<int, int>> pipes_;
+};
+
+}  // namespace
+
+Status rebuild_descriptors(const SavedProcess& saved, int first_free,
+                           const std::vector<int>& kept) {
+  return Rebuild(saved, first_free).run(kept);
+}
+
+}  // namespace pawl::wsp

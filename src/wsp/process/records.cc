@@ -1,0 +1,102 @@
+#include "wsp/process/records.h"
+
+#include <cerrno>
+
+namespace pawl::wsp {
+
+namespace {
+
+template <class T>
+void add_all(ImageWriter& writer, const std::vector<T>& items) {
+  writer.add_object(static_cast<std::uint64_t>(items.size()));
+  writer.add(items.data(), items.size() * sizeof(T));
+}
+
+template <class T>
+bool take_all(RecordReader& reader, std::vector<T>& into) {
+  std::uint64_t count = 0;
+  if (!reader.take_object(count) || count > reader.left() / sizeof(T)) return false;
+  into.resize(count);
+  return reader.take(into.data(), count * sizeof(T));
+}
+
+bool read_record(RecordReader& record, SavedProcess& into) {
+  switch (record.kind()) {
+    case RecordKind::system:
+      return record.take_object(into.system);
+    case RecordKind::process:
+      return record.take_object(into.process) && take_all(record, into.groups) &&
+             record.take_text(into.directory) && record.take_text(into.executable);
+    case RecordKind::thread: {
+      SavedThread& thread = into.threads.emplace_back();
+      return record.take_object(thread.facts) && take_all(record, thread.vectors) &&
+             take_all(record, thread.pending);
+    }
+    case RecordKind::mapping: {
+      SavedMapping& mapping = into.mappings.emplace_back();
+      return record.take_object(mapping.facts) && record.take_text(mapping.name);
+    }
+    case RecordKind::descriptor: {
+      SavedDescriptor& descriptor = into.descriptors.emplace_back();
+      return record.take_object(descriptor.facts) && record.take_text(descriptor.text) &&
+             take_all(record, descriptor.options) && take_all(record, descriptor.entries);
+    }
+    case RecordKind::shared_signal:
+      return take_all(record, into.pending);
+  }
+  return false;
+}
+
+}  // namespace
+
+void write_records(ImageWriter& writer, const SavedProcess& process) {
+  writer.begin(RecordKind::system);
+  writer.add_object(process.system);
+  writer.end();
+  writer.begin(RecordKind::process);
+  writer.add_object(process.process);
+  add_all(writer, process.groups);
+  writer.add_text(process.directory);
+  writer.add_text(process.executable);
+  writer.end();
+  for (const SavedThread& thread : process.threads) {
+    writer.begin(RecordKind::thread);
+    writer.add_object(thread.facts);
+    add_all(writer, thread.vectors);
+    add_all(writer, thread.pending);
+    writer.end();
+  }
+  for (const SavedMapping& mapping : process.mappings) {
+    writer.begin(RecordKind::mapping);
+    writer.add_object(mapping.facts);
+    writer.add_text(mapping.name);
+    writer.end();
+  }
+  for (const SavedDescriptor& descriptor : process.descriptors) {
+    writer.begin(RecordKind::descriptor);
+    writer.add_object(descriptor.facts);
+    writer.add_text(descriptor.text);
+    add_all(writer, descriptor.options);
+    add_all(writer, descriptor.entries);
+    writer.end();
+  }
+  writer.begin(RecordKind::shared_signal);
+  add_all(writer, process.pending);
+  writer.end();
+}
+
+Result<SavedProcess> read_saved(const KeptMemory& memory) {
+  Result<std::vector<RecordReader>> records =
+      read_image(memory.image(), memory.generation(), memory.inode());
+  if (!records.ok()) return records.status();
+  SavedProcess saved;
+  for (RecordReader& record : records.value()) {
+    if (!read_record(record, saved))
+      return Status::failure(EBADMSG, "a record of what was saved is not as it must be");
+  }
+  if (saved.threads.empty() || saved.threads.front().facts.number != saved.process.process)
+    return Status::failure(EBADMSG, "what was saved has no first thread");
+  return saved;
+}
+
+}  // namespace pawl::wsp

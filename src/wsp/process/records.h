@@ -1,0 +1,178 @@
+// What the image's records hold, as they lie there.  docs/wsp-run.md draws them.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include <array>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "medium/status.h"
+#include "wsp/process/image.h"
+#include "wsp/process/kept_memory.h"
+
+namespace pawl::wsp {
+
+constexpr int kSignalsMax = 64;
+constexpr std::size_t kVectorBytesMax = 16384;
+constexpr std::size_t kPendingSignalsMax = 1024;
+constexpr int kLimitsCount = 16;
+constexpr int kTimersCount = 3;  // ITIMER_REAL, _VIRTUAL, _PROF
+constexpr std::size_t kThreadNameBytes = 16;
+
+// As rt_sigaction(2) takes it.
+struct KernelAction {
+  std::uint64_t handler;
+  std::uint64_t flags;
+  std::uint64_t restorer;
+  std::uint64_t mask;
+};
+
+struct SystemFacts {
+  char release[72];
+  char boot[40];
+  std::uint64_t monotonic_ns;  // CLOCK_MONOTONIC when it was saved
+  std::uint64_t vdso_bytes;    // of all of the kernel's mappings together
+  std::uint64_t vdso_start;
+  std::uint32_t vdso_checksum;  // of the code
+  std::uint32_t padding;
+};
+
+struct ProcessFacts {
+  std::int32_t process;
+  std::int32_t group;
+  std::int32_t session;
+  std::int32_t memory_descriptor;
+  std::uint32_t user[4];  // real, effective, saved, file system
+  std::uint32_t group_ids[4];
+  std::uint32_t creation_mask;  // umask(2)
+  std::uint32_t groups_count;   // that many follow, of 4 bytes each
+  std::uint64_t break_end;
+  std::uint64_t start_code, end_code, start_data, end_data, start_break, kernel_break, start_stack,
+      argument_start, argument_end, environment_start, environment_end;
+  std::uint64_t capabilities[3];  // inheritable, permitted, effective
+  KernelAction actions[kSignalsMax];
+  itimerval timers[kTimersCount];
+  std::uint64_t limits[kLimitsCount][2];
+};
+
+struct ThreadFacts {
+  std::int32_t number;
+  std::uint32_t vector_bytes;   // that many follow
+  std::uint32_t pending_count;  // and then as many siginfo_t
+  std::uint32_t sequence_bytes;
+  std::uint32_t sequence_signature;
+  std::uint32_t padding;
+  std::uint64_t sequence_address;
+  user_regs_struct registers;
+  std::uint64_t signal_mask;
+  std::uint64_t clear_address;  // set_tid_address(2)
+  std::uint64_t robust_list;
+  std::uint64_t robust_bytes;
+  stack_t alternate_stack;
+  char name[kThreadNameBytes];
+};
+
+struct MappingFacts {
+  std::uint64_t start;
+  std::uint64_t bytes;
+  std::int32_t protection;
+  std::int32_t is_memory;  // else a file, of which the rest and the name speak
+  std::int32_t is_shared;
+  std::int32_t padding;
+  std::uint64_t offset;
+  std::uint64_t device;
+  std::uint64_t inode;
+  std::uint64_t file_bytes;
+  std::int64_t changed_ns;
+};
+
+enum class DescriptorKind : std::uint32_t {
+  file = 1,       // or a directory, or a device as /dev/null: opened again by its name
+  inherited = 2,  // the supervisor's own standard stream
+  pipe = 3,
+  event_counter = 4,
+  timer = 5,
+  signals = 6,
+  epoll = 7,
+  listening = 8,  // a socket
+  bound = 9,      // a datagram socket, or a stream that neither listens nor is connected
+  reset = 10,     // a stream whose other end is gone
+};
+
+struct DescriptorFacts {
+  std::int32_t number;
+  std::uint32_t kind;
+  std::int32_t same_as;  // the number of another one that is the same open file; or -1
+  std::uint32_t flags;   // as fdinfo has them: O_CLOEXEC too
+  std::uint64_t inode;
+  std::uint64_t position;
+  std::uint64_t device;
+  std::uint64_t value;     // counter, mask, pipe's size
+  std::int32_t standard;   // inherited: 0, 1 or 2
+  std::int32_t clock;      // timer
+  std::uint64_t times[2];  // timer: next, interval (ns)
+  std::int32_t domain;     // socket
+  std::int32_t type;
+  std::int32_t protocol;
+  std::int32_t backlog;
+  std::uint32_t address_bytes;
+  std::uint32_t peer_bytes;
+  sockaddr_storage address;
+  sockaddr_storage peer;
+};
+
+struct SocketOption {
+  std::int32_t level;
+  std::int32_t name;
+  std::uint32_t bytes;
+  char value[20];
+};
+
+struct EpollEntry {
+  std::int32_t number;
+  std::uint32_t events;
+  std::uint64_t data;
+};
+
+struct SavedDescriptor {
+  DescriptorFacts facts{};
+  std::string text;  // a file's name; a pipe's bytes
+  std::vector<SocketOption> options;
+  std::vector<EpollEntry> entries;
+};
+
+struct SavedThread {
+  ThreadFacts facts{};
+  std::vector<std::byte> vectors;
+  std::vector<siginfo_t> pending;
+};
+
+struct SavedMapping {
+  MappingFacts facts{};
+  std::string name;
+};
+
+struct SavedProcess {
+  SystemFacts system{};
+  ProcessFacts process{};
+  std::vector<std::uint32_t> groups;
+  std::string directory;             // the current one
+  std::string executable;            // its path
+  std::vector<SavedThread> threads;  // the first is the process's own
+  std::vector<SavedMapping> mappings;
+  std::vector<SavedDescriptor> descriptors;
+  std::vector<siginfo_t> pending;  // for the process as a whole
+};
+
+void write_records(ImageWriter& writer, const SavedProcess& process);
+// As read_image(); EBADMSG where a record is not as it must be.
+Result<SavedProcess> read_saved(const KeptMemory& memory);
+
+}  // namespace pawl::wsp

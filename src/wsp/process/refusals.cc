@@ -1,0 +1,144 @@
+#include "wsp/process/refusals.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <array>
+#include <cerrno>
+
+#include "wsp/process/annex.h"
+#include "wsp/process/layout.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+using tracing::Rule;
+using tracing::When;
+
+constexpr const char* kOneProcess =
+    "only one process is kept, and its memory is not copied; turn off what forks (Redis: save '', "
+    "appendonly no)";
+constexpr const char* kKernelQueue =
+    "what waits in the kernel's queue would be lost; the program has to do without";
+constexpr const char* kOutside = "what it ties together would not be there again; leave it out";
+
+constexpr std::array kRefusals = {
+    Refusal{{SYS_fork}, "fork", ENOSYS, kOneProcess},
+    Refusal{{SYS_vfork}, "vfork", ENOSYS, kOneProcess},
+    Refusal{{SYS_clone, {When::lacks_bits, 0, CLONE_THREAD}}, "clone", ENOSYS, kOneProcess},
+    Refusal{{SYS_io_uring_setup},
+            "io_uring_setup",
+            ENOSYS,
+            "requests in flight would be lost; the program has to use other calls"},
+    Refusal{{SYS_io_setup},
+            "io_setup",
+            ENOSYS,
+            "requests in flight would be lost; the program has to use other calls"},
+    Refusal{{SYS_shmat},
+            "shmat",
+            ENOSYS,
+            "memory of System V is shared with what is not kept; use mmap(2)"},
+    Refusal{{SYS_memfd_create},
+            "memfd_create",
+            ENOSYS,
+            "the file would be gone; use a file with a name on /dev/shm"},
+    Refusal{{SYS_memfd_secret}, "memfd_secret", ENOSYS, "no such memory survives"},
+    Refusal{{SYS_userfaultfd}, "userfaultfd", ENOSYS, "page faults are not handed on again"},
+    Refusal{{SYS_remap_file_pages}, "remap_file_pages", ENOSYS, "each page is where it is"},
+    Refusal{{SYS_pkey_alloc}, "pkey_alloc", ENOSPC, "keys of memory are not kept"},
+    Refusal{{SYS_ptrace}, "ptrace", EPERM, "a program has one tracer, and Pawl is it"},
+    Refusal{{SYS_seccomp}, "seccomp", EINVAL, "the program's own filters are not kept"},
+    Refusal{{SYS_prctl, {When::equals, 0, PR_SET_SECCOMP}},
+            "prctl(PR_SET_SECCOMP)",
+            EINVAL,
+            "the program's own filters are not kept"},
+    Refusal{{SYS_unshare}, "unshare", EPERM, kOutside},
+    Refusal{{SYS_setns}, "setns", EPERM, kOutside},
+    Refusal{{SYS_chroot}, "chroot", EPERM, kOutside},
+    Refusal{{SYS_pivot_root}, "pivot_root", EPERM, kOutside},
+    Refusal{{SYS_inotify_init}, "inotify_init", ENOSYS, kKernelQueue},
+    Refusal{{SYS_inotify_init1}, "inotify_init1", ENOSYS, kKernelQueue},
+    Refusal{{SYS_fanotify_init}, "fanotify_init", ENOSYS, kKernelQueue},
+    Refusal{{SYS_perf_event_open}, "perf_event_open", ENOSYS, kKernelQueue},
+    Refusal{{SYS_bpf}, "bpf", EPERM, kOutside},
+    Refusal{{SYS_mq_open}, "mq_open", ENOSYS, kKernelQueue},
+    Refusal{{SYS_msgget}, "msgget", ENOSYS, kKernelQueue},
+    Refusal{{SYS_semget}, "semget", ENOSYS, kKernelQueue},
+    Refusal{{SYS_socketpair}, "socketpair", EOPNOTSUPP, "use pipe(2) or eventfd(2)"},
+    Refusal{{SYS_timer_create},
+            "timer_create",
+            ENOTSUP,
+            "use setitimer(2) or timerfd_create(2), which are kept"},
+    Refusal{{SYS_add_key}, "add_key", ENOSYS, kOutside},
+    Refusal{{SYS_request_key}, "request_key", ENOSYS, kOutside},
+    Refusal{{SYS_keyctl}, "keyctl", ENOSYS, kOutside},
+    Refusal{{SYS_pidfd_open}, "pidfd_open", ENOSYS, "other processes are not kept"},
+    Refusal{{SYS_landlock_restrict_self},
+            "landlock_restrict_self",
+            EOPNOTSUPP,
+            "the program's own restrictions are not kept"},
+};
+
+constexpr std::uint32_t kMemoryHigh = kMemoryStart >> 32;
+
+constexpr std::array kMemoryRules = {
+    Rule{SYS_mmap},
+    Rule{SYS_munmap},
+    Rule{SYS_mremap},
+    Rule{SYS_brk},
+    // What lies above is in the memory file already.
+    Rule{SYS_mprotect, {When::has_bits, 2, PROT_WRITE}, {When::high_below, 0, kMemoryHigh}},
+    Rule{SYS_madvise, {When::equals, 2, MADV_DONTNEED}},
+    Rule{SYS_madvise, {When::equals, 2, MADV_FREE}},
+    Rule{SYS_madvise, {When::equals, 2, 24}},  // MADV_DONTNEED_LOCKED
+    // The C library falls back to clone(2), whose flags a filter can see, and to close(2).
+    Rule{SYS_clone3},
+    Rule{SYS_close_range},
+    Rule{kAnnexDone},
+};
+
+bool holds(const tracing::Condition& condition, std::span<const std::uint64_t> arguments) {
+  const auto low = static_cast<std::uint32_t>(arguments[condition.argument]);
+  switch (condition.when) {
+    case When::equals:
+      return low == condition.value;
+    case When::has_bits:
+      return (low & condition.value) != 0;
+    case When::lacks_bits:
+      return (low & condition.value) == 0;
+    case When::high_below:
+      return arguments[condition.argument] >> 32 < condition.value;
+    case When::always:
+      break;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::span<const Refusal> refusals() { return kRefusals; }
+
+const Refusal* refusal_of(std::uint64_t number, std::span<const std::uint64_t> arguments) {
+  for (const Refusal& refusal : kRefusals) {
+    if (refusal.rule.number == number && holds(refusal.rule.first, arguments) &&
+        holds(refusal.rule.second, arguments))
+      return &refusal;
+  }
+  return nullptr;
+}
+
+std::vector<tracing::Rule> all_rules(int memory_descriptor) {
+  const auto kept = static_cast<std::uint32_t>(memory_descriptor);
+  std::vector<Rule> rules(kMemoryRules.begin(), kMemoryRules.end());
+  rules.push_back({SYS_close, {When::equals, 0, kept}});
+  rules.push_back({SYS_dup2, {When::equals, 1, kept}});
+  rules.push_back({SYS_dup3, {When::equals, 1, kept}});
+  for (const Refusal& refusal : kRefusals) rules.push_back(refusal.rule);
+  return rules;
+}
+
+}  // namespace pawl::wsp

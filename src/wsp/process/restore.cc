@@ -1,0 +1,533 @@
+#include "wsp/process/restore.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/prctl.h>
+#include <linux/sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <map>
+
+#include "medium/descriptor.h"
+#include "tracing/filter.h"
+#include "tracing/thread.h"
+#include "wsp/process/capture.h"
+#include "wsp/process/image.h"
+#include "wsp/process/maps.h"
+#include "wsp/process/rebuild_descriptors.h"
+#include "wsp/process/records.h"
+#include "wsp/process/refusals.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+constexpr long kRestoreOptions = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK |
+                                 PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
+                                 PTRACE_O_TRACESECCOMP;
+constexpr std::uint64_t kThreadFlags =
+    CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+constexpr std::uint64_t kSetBytes = 8;
+constexpr std::uint64_t kUnregister = 1;  // RSEQ_FLAG_UNREGISTER
+constexpr int kFilesGap = 64;             // numbers for what else is open meanwhile
+constexpr std::size_t kErrorBytesMax = 4096;
+
+// As clone3(2) takes it.
+struct CloneArguments {
+  std::uint64_t flags = 0, pidfd = 0, child_tid = 0, parent_tid = 0, exit_signal = 0, stack = 0,
+                stack_size = 0, tls = 0, set_tid = 0, set_tid_size = 0, cgroup = 0;
+};
+
+// The files that are mapped, each once, and the numbers at which the new process has them.
+std::map<std::string, int> number_files(const SavedProcess& saved, int first) {
+  std::map<std::string, int> numbers;
+  for (const SavedMapping& mapping : saved.mappings) {
+    if (mapping.facts.is_memory == 0 && numbers.try_emplace(mapping.name, first).second) ++first;
+  }
+  return numbers;
+}
+
+int first_free_number(const SavedProcess& saved) {
+  int highest = saved.process.memory_descriptor;
+  for (const SavedDescriptor& descriptor : saved.descriptors)
+    highest = std::max(highest, descriptor.facts.number);
+  return highest + 1;
+}
+
+Status check_files(const SavedProcess& saved) {
+  for (const SavedMapping& mapping : saved.mappings) {
+    if (mapping.facts.is_memory != 0) continue;
+    struct stat file{};
+    if (::stat(mapping.name.c_str(), &file) != 0)
+      return Status::from_errno(errno, "the program had " + mapping.name + " mapped");
+    const std::int64_t changed = file.st_mtim.tv_sec * 1'000'000'000 + file.st_mtim.tv_nsec;
+    if (file.st_ino != mapping.facts.inode ||
+        static_cast<std::uint64_t>(file.st_size) != mapping.facts.file_bytes ||
+        changed != mapping.facts.changed_ns)
+      return Status::failure(ESTALE,
+                             mapping.name +
+                                 " is another file than the program had mapped: it was changed or "
+                                 "replaced since; start the program anew");
+  }
+  return {};
+}
+
+Status check_system(const SavedProcess& saved) {
+  SystemFacts here{};
+  PAWL_TRY(read_system_facts(::getpid(), read_maps(::getpid()), here));
+  if (std::strncmp(here.release, saved.system.release, sizeof(here.release)) != 0 ||
+      here.vdso_bytes != saved.system.vdso_bytes ||
+      here.vdso_checksum != saved.system.vdso_checksum)
+    return Status::failure(ENOTSUP,
+                           fmt::format("it was saved under another kernel ({}, here {}): its code "
+                                       "is in the program's memory; start that kernel again",
+                                       saved.system.release, here.release));
+  return {};
+}
+
+// ------------------------------------------------------------------------------ in the new process
+
+class Become {
+ public:
+  Become(const KeptMemory& memory, const SavedProcess& saved, int go, int told)
+      : memory_(memory), saved_(saved), go_(go), told_(told) {}
+
+  [[noreturn]] void run() {
+    char word = 0;
+    if (::read(go_, &word, 1) != 1) ::_exit(127);
+    const Status done = prepare();
+    if (!done.ok()) {
+      const std::string& text = done.text();
+      if (::write(told_, text.data(), text.size()) < 0) ::_exit(126);
+      ::_exit(127);
+    }
+    // No call is left to make: the code says that it is done, which the supervisor waits for.
+    asm volatile(
+        "xorq %%r12, %%r12\n\t"
+        "jmp *%0"
+        :
+        : "r"(kAnnexCode)
+        : "r12", "memory");
+    __builtin_unreachable();
+  }
+
+ private:
+  Status prepare() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::sigprocmask(SIG_SETMASK, &all, nullptr);
+    const ProcessFacts& facts = saved_.process;
+    if (facts.session == facts.process) {
+      ::setsid();
+    } else if (facts.group == facts.process) {
+      ::setpgid(0, 0);
+    }
+    if (::chdir(saved_.directory.c_str()) != 0)
+      return Status::from_errno(errno, "cannot go to " + saved_.directory);
+    ::umask(facts.creation_mask);
+    const int first_free = first_free_number(saved_);
+    const std::map<std::string, int> files = number_files(saved_, first_free + kFilesGap);
+    const auto numbers = static_cast<rlim_t>(first_free) + kFilesGap + files.size() +
+                         2 * saved_.descriptors.size() + kFilesGap;
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur < numbers) {
+      limit.rlim_cur = numbers;
+      limit.rlim_max = std::max(limit.rlim_max, numbers);
+      if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return Status::from_errno(errno, "cannot have as many descriptors as the program had");
+    }
+    told_ = ::fcntl(told_, F_DUPFD_CLOEXEC, first_free);
+    const int list = ::fcntl(memory_.memory(), F_DUPFD, first_free);
+    std::vector<int> kept{told_, list};
+    for (const auto& [name, number] : files) {
+      const int opened = ::open(name.c_str(), O_RDONLY);
+      if (opened < 0) return Status::from_errno(errno, "cannot open " + name);
+      if (::dup2(opened, number) < 0) return Status::from_errno(errno, "cannot open " + name);
+      ::close(opened);
+      kept.push_back(number);
+    }
+    PAWL_TRY(rebuild_descriptors(saved_, first_free, kept));
+    if (::dup2(list, facts.memory_descriptor) < 0)
+      return Status::from_errno(errno, "cannot give the memory file to the program");
+    ::close(list);
+    PAWL_TRY(map_annex());
+    const std::vector<sock_filter> filter =
+        tracing::make_filter(all_rules(facts.memory_descriptor));
+    ::fcntl(told_, F_SETFD, 0);
+    if (const int error_number = tracing::install_filter(filter); error_number != 0)
+      return Status::from_errno(error_number, "the kernel refuses a seccomp filter");
+    ::close(told_);
+    return {};
+  }
+
+  Status map_annex() const {
+    void* const code = ::mmap(
+        reinterpret_cast<void*>(kAnnexCode), kPageBytes,  // NOLINT(performance-no-int-to-ptr)
+        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (code == MAP_FAILED) return Status::from_errno(errno, "cannot map the annex");
+    std::memcpy(code, annex_code().data(), annex_code().size());
+    void* const list = ::mmap(reinterpret_cast<void*>(kAnnexList),
+                              kAnnexListBytes,  // NOLINT(performance-no-int-to-ptr)
+                              PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE,
+                              saved_.process.memory_descriptor, static_cast<off_t>(kAnnexList));
+    if (list == MAP_FAILED || ::mprotect(code, kPageBytes, PROT_READ | PROT_EXEC) != 0)
+      return Status::from_errno(errno, "cannot map the annex");
+    return {};
+  }
+
+  const KeptMemory& memory_;
+  const SavedProcess& saved_;
+  int go_;
+  int told_;
+};
+
+// ------------------------------------------------------------------------------ in the supervisor
+
+class Restore {
+ public:
+  Restore(KeptMemory& memory, SavedProcess saved, const StepHook& hook)
+      : memory_(memory), saved_(std::move(saved)), hook_(hook), list_(memory.list_view()) {}
+  Restore(const Restore&) = delete;
+  Restore& operator=(const Restore&) = delete;
+
+  ~Restore() {
+    if (child_ <= 0) return;
+    ::kill(child_, SIGKILL);
+    int status = 0;
+    while (tracing::wait_for(child_, status) && WIFSTOPPED(status)) {
+    }
+  }
+
+  Result<std::unique_ptr<Process>> run(Process::Tell tell) {
+    step();
+    PAWL_TRY(make_process());
+    step();
+    PAWL_TRY(place_memory());
+    step();
+    PAWL_TRY(make_threads());
+    step();
+    PAWL_TRY(give_process_its_own());
+    for (const SavedThread& thread : saved_.threads) PAWL_TRY(give_thread_its_own(thread));
+    step();
+    // From here on it is this process or none.
+    PAWL_TRY(memory_.begin_generation());
+    step();
+    remove_marker(memory_.image());
+    PAWL_TRY(memory_.flush_image());
+    step();
+    std::vector<pid_t> numbers;
+    for (const SavedThread& thread : saved_.threads) numbers.push_back(thread.facts.number);
+    auto process = std::make_unique<Process>(memory_, std::exchange(child_, 0), numbers,
+                                             saved_.process.memory_descriptor, std::move(tell));
+    for (const SavedMapping& mapping : saved_.mappings)
+      process->calls().adopt_mapping(mapping.facts.start, mapping.facts.bytes);
+    process->calls().adopt_break(saved_.process.break_end);
+    PAWL_TRY(attach_threads(*process, saved_));
+    PAWL_TRY(set_timers(*process));
+    return process;
+  }
+
+ private:
+  void step() {
+    ++step_;
+    if (hook_) hook_(step_);
+  }
+
+  Status make_process() {
+    int go[2];
+    int told[2];
+    if (::pipe2(go, O_CLOEXEC) != 0) return Status::from_errno(errno, "cannot make a pipe");
+    Descriptor go_reading(go[0]);
+    Descriptor go_writing(go[1]);
+    if (::pipe2(told, O_CLOEXEC) != 0) return Status::from_errno(errno, "cannot make a pipe");
+    Descriptor told_reading(told[0]);
+    Descriptor told_writing(told[1]);
+    pid_t wanted = saved_.process.process;
+    CloneArguments arguments;
+    arguments.exit_signal = SIGCHLD;
+    arguments.set_tid = reinterpret_cast<std::uint64_t>(&wanted);
+    arguments.set_tid_size = 1;
+    const long child = ::syscall(SYS_clone3, &arguments, sizeof(arguments));
+    if (child < 0) return cannot_have_number(errno, wanted);
+    if (child == 0) {
+      go_writing.reset(-1);
+      Become(memory_, saved_, go_reading.get(), told_writing.get()).run();
+    }
+    child_ = static_cast<pid_t>(child);
+    if (::ptrace(PTRACE_SEIZE, child_, nullptr, kRestoreOptions) != 0)
+      return Status::from_errno(errno, "cannot trace the program; ptrace(2) is refused here");
+    told_writing.reset(-1);
+    if (::write(go_writing.get(), "g", 1) != 1)
+      return Status::from_errno(errno, "cannot start the program");
+    int status = 0;
+    const Ran ran = wait_for_annex(child_, status);
+    if (ran == Ran::done) return {};
+    if (ran == Ran::ended) child_ = 0;
+    std::string text(kErrorBytesMax, 0);
+    const ssize_t length =
+        ran == Ran::ended ? ::read(told_reading.get(), text.data(), text.size()) : 0;
+    text.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+    return Status::failure(ECANCELED, text.empty() ? "the new process ended before it was the "
+                                                     "program"
+                                                   : text);
+  }
+
+  static Status cannot_have_number(int error_number, pid_t wanted) {
+    if (error_number == EEXIST)
+      return Status::failure(
+          EEXIST,
+          fmt::format("process or thread {} is there, and the program needs its number; end it, or "
+                      "restore in a space of numbers of its own: unshare --pid --fork "
+                      "--mount-proc pawl wsp restore",
+                      wanted));
+    if (error_number == EPERM)
+      return Status::failure(EPERM,
+                             "to have its numbers again takes root or CAP_CHECKPOINT_RESTORE");
+    return Status::from_errno(error_number, fmt::format("cannot make thread {}", wanted));
+  }
+
+  // What the list holds, by this thread.
+  Status run_list(pid_t thread, const char* what) {
+    int status = 0;
+    const Ran ran = run_calls(thread, list_, status);
+    if (ran == Ran::ended && thread == child_) child_ = 0;
+    if (ran != Ran::done)
+      return Status::failure(ECANCELED, std::string("the new process ended: ") + what);
+    for (std::size_t i = 0; i < list_.count(); ++i) {
+      if (list_.call(i).failed())
+        return Status::from_errno(list_.call(i).error_number(),
+                                  fmt::format("{}: system call {} (argument {:x})", what,
+                                              list_.call(i).number, list_.call(i).arguments[0]));
+    }
+    return {};
+  }
+
+  Status place_memory() {
+    const std::vector<MapsLine> lines = read_maps(child_);
+    std::uint64_t start = 0;
+    std::uint64_t end = 0;
+    for (const MapsLine& line : lines) {
+      if (!line.is_kernels() || line.name == "[vsyscall]") continue;
+      if (start == 0) start = line.start;
+      end = line.end;
+    }
+    list_.clear();
+    const tracing::RestartableSequence ours = tracing::restartable_sequence(child_);
+    if (ours.address != 0)
+      list_.add(SYS_rseq, {ours.address, ours.bytes, kUnregister, ours.signature});
+    list_.add(SYS_munmap, {kPageBytes, kAnnexCode - kPageBytes});
+    list_.add(SYS_munmap, {kAnnexEnd, start - kAnnexEnd});
+    list_.add(SYS_munmap, {end, kUserEnd - end});
+    // By way of a third place: the two may overlap.
+    for (const bool is_second : {false, true}) {
+      if (start == saved_.system.vdso_start) break;
+      for (const MapsLine& line : lines) {
+        if (!line.is_kernels() || line.name == "[vsyscall]") continue;
+        const std::uint64_t within = line.start - start;
+        const std::uint64_t from = is_second ? kFilesStart + within : line.start;
+        const std::uint64_t to = (is_second ? saved_.system.vdso_start : kFilesStart) + within;
+        list_.add(SYS_mremap,
+                  {from, line.bytes(), line.bytes(), MREMAP_MAYMOVE | MREMAP_FIXED, to});
+      }
+    }
+    PAWL_TRY(run_list(child_, "cannot clear the new process's memory"));
+    return map_memory();
+  }
+
+  Status map_memory() {
+    const std::map<std::string, int> files =
+        number_files(saved_, first_free_number(saved_) + kFilesGap);
+    constexpr const char* kWhat = "cannot map the program's memory";
+    list_.clear();
+    for (const SavedMapping& mapping : saved_.mappings) {
+      const MappingFacts& facts = mapping.facts;
+      if (!list_.has_room()) {
+        PAWL_TRY(run_list(child_, kWhat));
+        list_.clear();
+      }
+      const bool is_shared = facts.is_memory != 0 || facts.is_shared != 0;
+      const int file =
+          facts.is_memory != 0 ? saved_.process.memory_descriptor : files.at(mapping.name);
+      list_.add(
+          SYS_mmap,
+          {facts.start, facts.bytes, static_cast<std::uint64_t>(facts.protection),
+           static_cast<std::uint64_t>(MAP_FIXED | (is_shared ? MAP_SHARED : MAP_PRIVATE)),
+           static_cast<std::uint64_t>(file), facts.is_memory != 0 ? facts.start : facts.offset});
+    }
+    PAWL_TRY(run_list(child_, kWhat));
+    list_.clear();
+    for (const auto& [name, number] : files) {
+      if (!list_.has_room()) break;
+      list_.add(SYS_close, {static_cast<std::uint64_t>(number)});
+    }
+    return run_list(child_, "cannot close a mapped file");
+  }
+
+  Status make_threads() {
+    for (const SavedThread& thread : saved_.threads) {
+      const pid_t number = thread.facts.number;
+      if (number == child_) continue;
+      list_.clear();
+      CloneArguments arguments;
+      arguments.flags = kThreadFlags;
+      arguments.set_tid = list_.place(&number, sizeof(number));
+      arguments.set_tid_size = 1;
+      list_.add(SYS_clone3, {list_.place(&arguments, sizeof(arguments)), sizeof(arguments)});
+      Status made = run_list(child_, "cannot make a thread");
+      if (!made.ok() && list_.call(0).failed())
+        return cannot_have_number(list_.call(0).error_number(), number);
+      PAWL_TRY(made);
+      int status = 0;
+      if (!tracing::wait_for(number, status) || !WIFSTOPPED(status))
+        return Status::failure(ECANCELED, fmt::format("thread {} ended at once", number));
+    }
+    return {};
+  }
+
+  Status give_process_its_own() {
+    const ProcessFacts& facts = saved_.process;
+    list_.clear();
+    for (std::uint64_t signal = 1; signal <= kSignalsMax; ++signal) {
+      if (signal == SIGKILL || signal == SIGSTOP) continue;
+      const std::uint64_t action =
+          list_.place(&facts.actions[signal - 1], sizeof(facts.actions[0]));
+      list_.add(SYS_rt_sigaction, {signal, action, 0, kSetBytes});
+    }
+    for (std::uint64_t limit = 0; limit < kLimitsCount; ++limit) {
+      const std::uint64_t place = list_.place(facts.limits[limit], sizeof(facts.limits[0]));
+      list_.add(SYS_prlimit64, {0, limit, place, 0});
+    }
+    for (siginfo_t information : saved_.pending) {
+      if (!list_.has_room(sizeof(information))) break;
+      const std::uint64_t place = list_.place(&information, sizeof(information));
+      list_.add(SYS_rt_sigqueueinfo, {static_cast<std::uint64_t>(child_),
+                                      static_cast<std::uint64_t>(information.si_signo), place});
+    }
+    PAWL_TRY(run_list(child_, "cannot give the process its state"));
+    return name_memory();
+  }
+
+  // So that ps(1) shows the program's name and arguments; without it all else is well.
+  Status name_memory() {
+    const ProcessFacts& facts = saved_.process;
+    prctl_mm_map map{};
+    map.start_code = facts.start_code;
+    map.end_code = facts.end_code;
+    map.start_data = facts.start_data;
+    map.end_data = facts.end_data;
+    map.start_brk = facts.start_break;
+    map.brk = facts.kernel_break;
+    map.start_stack = facts.start_stack;
+    map.arg_start = facts.argument_start;
+    map.arg_end = facts.argument_end;
+    map.env_start = facts.environment_start;
+    map.env_end = facts.environment_end;
+    map.exe_fd = ~0U;
+    list_.clear();
+    list_.add(SYS_prctl,
+              {PR_SET_MM, PR_SET_MM_MAP, list_.place(&map, sizeof(map)), sizeof(map), 0});
+    int status = 0;
+    if (run_calls(child_, list_, status) != Ran::done)
+      return Status::failure(ECANCELED, "the new process ended");
+    return {};
+  }
+
+  void add_credentials() {
+    const ProcessFacts& facts = saved_.process;
+    if (!saved_.groups.empty() || facts.user[0] != ::getuid()) {
+      const std::uint64_t groups =
+          list_.place(saved_.groups.data(), saved_.groups.size() * sizeof(saved_.groups[0]));
+      list_.add(SYS_setgroups, {saved_.groups.size(), groups});
+    }
+    list_.add(SYS_setresgid, {facts.group_ids[0], facts.group_ids[1], facts.group_ids[2]});
+    list_.add(SYS_setresuid, {facts.user[0], facts.user[1], facts.user[2]});
+    const __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct data[2]{};
+    for (std::uint32_t half = 0; half < 2; ++half) {
+      const auto part = [&](int which) {
+        return static_cast<std::uint32_t>(facts.capabilities[which] >> (32 * half));
+      };
+      data[half] = {part(2), part(1), part(0)};
+    }
+    // One call's arguments are placed in the list before it is made.
+    const std::uint64_t header_place = list_.place(&header, sizeof(header));
+    list_.add(SYS_capset, {header_place, list_.place(data, sizeof(data))});
+  }
+
+  Status give_thread_its_own(const SavedThread& thread) {
+    const ThreadFacts& facts = thread.facts;
+    list_.clear();
+    stack_t stack = facts.alternate_stack;
+    stack.ss_flags &= ~SS_ONSTACK;
+    list_.add(SYS_sigaltstack, {list_.place(&stack, sizeof(stack)), 0});
+    list_.add(SYS_prctl, {PR_SET_NAME, list_.place(facts.name, sizeof(facts.name))});
+    if (facts.sequence_address != 0)
+      list_.add(SYS_rseq,
+                {facts.sequence_address, facts.sequence_bytes, 0, facts.sequence_signature});
+    for (siginfo_t information : thread.pending) {
+      if (!list_.has_room(sizeof(information))) break;
+      const std::uint64_t place = list_.place(&information, sizeof(information));
+      list_.add(SYS_rt_tgsigqueueinfo,
+                {static_cast<std::uint64_t>(child_), static_cast<std::uint64_t>(facts.number),
+                 static_cast<std::uint64_t>(information.si_signo), place});
+    }
+    add_credentials();
+    PAWL_TRY(run_list(facts.number, "cannot give a thread its state"));
+    if (!tracing::write_vector_state(facts.number, thread.vectors) ||
+        !tracing::write_registers(facts.number, facts.registers) ||
+        !tracing::write_signal_mask(facts.number, facts.signal_mask))
+      return Status::failure(ENOTSUP, "this processor does not take the program's registers");
+    return {};
+  }
+
+  // What runs from now on.
+  Status set_timers(Process& process) {
+    CallList& list = process.list();
+    list.clear();
+    for (std::uint64_t timer = 0; timer < kTimersCount; ++timer) {
+      const std::uint64_t place = list.place(&saved_.process.timers[timer], sizeof(itimerval));
+      list.add(SYS_setitimer, {timer, place, 0});
+    }
+    return process.run_list(process.leader());
+  }
+
+  KeptMemory& memory_;
+  SavedProcess saved_;
+  const StepHook& hook_;
+  CallList list_;
+  pid_t child_ = 0;
+  int step_ = 0;
+};
+
+}  // namespace
+
+Status check_restorable(const KeptMemory& memory) {
+  Result<SavedProcess> saved = read_saved(memory);
+  if (!saved.ok()) return saved.status();
+  PAWL_TRY(check_system(saved.value()));
+  return check_files(saved.value());
+}
+
+Result<std::unique_ptr<Process>> restore(KeptMemory& memory, Process::Tell tell,
+                                         const StepHook& hook) {
+  Result<SavedProcess> saved = read_saved(memory);
+  if (!saved.ok()) return saved.status();
+  PAWL_TRY(check_system(saved.value()));
+  PAWL_TRY(check_files(saved.value()));
+  return Restore(memory, std::move(saved.value()), hook).run(std::move(tell));
+}
+
+}  // namespace pawl::wsp

@@ -1,0 +1,89 @@
+#include "wsp/process/save.h"
+
+#include <cerrno>
+#include <chrono>
+
+#include "wsp/process/capture.h"
+#include "wsp/process/image.h"
+#include "wsp/process/records.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+class SaveRun {
+ public:
+  SaveRun(Process& process, const StepHook* hook) : process_(process), hook_(hook) {}
+
+  Status run(bool is_rehearsal) {
+    KeptMemory& memory = process_.memory();
+    ImageWriter writer(memory.image(), memory.generation(), memory.inode());
+    PAWL_TRY(step("stop the threads", [&] { return process_.stop_all(); }));
+    is_stopped_ = true;
+    PAWL_TRY(step("registers and signals", [&] { return capture_threads(process_, saved_); }));
+    PAWL_TRY(step("mappings", [&] { return capture_mappings(process_, saved_); }));
+    PAWL_TRY(step("descriptors", [&] { return capture_descriptors(process_, saved_); }));
+    is_captured_ = true;
+    PAWL_TRY(step("threads' ends", [&] { return detach_threads(process_, saved_); }));
+    PAWL_TRY(step("write the image", [&] {
+      write_records(writer, saved_);
+      return writer.finish();
+    }));
+    PAWL_TRY(step("flush the memory", [&] { return memory.flush_memory(); }));
+    PAWL_TRY(step("flush the image", [&] { return memory.flush_image(); }));
+    if (is_rehearsal) return {};
+    return step("mark", [&] {
+      writer.mark();
+      return memory.flush_image();
+    });
+  }
+
+  void let_run_on() {
+    if (!is_stopped_) return;
+    if (is_captured_ && !attach_threads(process_, saved_).ok()) return;
+    process_.resume_all();
+  }
+
+  SaveTiming timing() const { return timing_; }
+
+ private:
+  template <class Work>
+  Status step(const char* name, const Work& work) {
+    if (hook_ != nullptr && *hook_) (*hook_)(static_cast<int>(timing_.steps.size()) + 1);
+    const auto start = std::chrono::steady_clock::now();
+    Status done = work();
+    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+    timing_.steps.push_back({name, took.count()});
+    return done;
+  }
+
+  Process& process_;
+  const StepHook* hook_;
+  SavedProcess saved_;
+  SaveTiming timing_;
+  bool is_stopped_ = false;
+  bool is_captured_ = false;
+};
+
+}  // namespace
+
+Result<SaveTiming> save(Process& process, const StepHook& hook) {
+  SaveRun run(process, &hook);
+  if (Status done = run.run(false); !done.ok()) {
+    write_refusal(process.memory().image(), done.text());
+    run.let_run_on();
+    return done;
+  }
+  if (hook) hook(kSaveStepsCount + 1);
+  return run.timing();
+}
+
+Result<SaveTiming> rehearse_save(Process& process) {
+  SaveRun run(process, nullptr);
+  const Status done = run.run(true);
+  run.let_run_on();
+  if (!done.ok()) return done;
+  return run.timing();
+}
+
+}  // namespace pawl::wsp

@@ -1,0 +1,26 @@
+// Saves a program when the power fails: section 4 of Narayanan and Hodson's "Whole-System
+// Persistence" for one process.  Its memory is in the file already; what is saved is the rest.
+#pragma once
+
+#include <functional>
+
+#include "medium/status.h"
+#include "wsp/budget/save_budget.h"
+#include "wsp/process/process.h"
+
+namespace pawl::wsp {
+
+// Called before each step, with its number from 1 on; for tests, which let the supervisor die
+// there.
+using StepHook = std::function<void(int)>;
+
+constexpr int kSaveStepsCount = 9;
+
+// Stops the program and saves it.  On success it stands still for ever, with the image marked and
+// durable: kill() it.  On failure there is no marker but the reason, and the program runs on.
+Result<SaveTiming> save(Process& process, const StepHook& hook);
+
+// The same work up to the marker, which is not written; the program runs on.
+Result<SaveTiming> rehearse_save(Process& process);
+
+}  // namespace pawl::wsp

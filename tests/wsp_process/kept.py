@@ -1,0 +1,126 @@
+"""A program under `pawl wsp run`, for the tests beside this: started, failed, restored."""
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+SKIPPED = 77  # what ctest takes for "skipped"
+WAIT_S_MAX = 60
+PORTS = (17000, 17999)  # below those that the kernel gives to connections
+
+
+def skip(reason):
+    print("skipped:", reason)
+    sys.exit(SKIPPED)
+
+
+def wait_for(condition, what):
+    """Until it holds; a test that waits longer than any load explains has failed."""
+    until = time.monotonic() + WAIT_S_MAX
+    while True:
+        found = condition()
+        if found:
+            return found
+        if time.monotonic() > until:
+            raise AssertionError(f"waited {WAIT_S_MAX} s for {what}")
+        time.sleep(0.005)
+
+
+def free_port():
+    for _ in range(100):
+        port = random.randint(*PORTS)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise AssertionError("no free port")
+
+
+def can_trace(pawl):
+    """Skips where a program cannot be traced, or its numbers cannot be had again."""
+    if os.geteuid() != 0:
+        skip("thread ids can only be had again by root")
+    if not os.path.isdir("/dev/shm"):
+        skip("no /dev/shm")
+    with Kept(pawl) as kept:
+        found = kept.run(["/bin/true"], wait=True)
+        if found.returncode == 0:
+            return
+        if "refused here" in found.stderr or "seccomp" in found.stderr:
+            skip(found.stderr.strip())
+        raise AssertionError(found.stderr)
+
+
+class Kept:
+    """Its directory goes with it."""
+
+    def __init__(self, pawl):
+        self.pawl = pawl
+        self.top = tempfile.mkdtemp(prefix="wsp-run-test-", dir="/dev/shm")
+        self.directory = os.path.join(self.top, "kept")
+        self.supervisor = None
+        self.errors = open(os.path.join(self.top, "errors"), "w+")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.supervisor and self.supervisor.poll() is None:
+            self.supervisor.kill()
+            self.supervisor.wait()
+        self.errors.close()
+        shutil.rmtree(self.top, ignore_errors=True)
+
+    def said(self):
+        """What the supervisors and the program wrote to standard error."""
+        with open(self.errors.name) as file:
+            return file.read()
+
+    def _start(self, words, **options):
+        options.setdefault("stderr", self.errors)
+        self.supervisor = subprocess.Popen([self.pawl, "wsp"] + words, **options)
+        return self.supervisor
+
+    def run(self, command, options=(), wait=False, **more):
+        words = ["run", "--directory", self.directory, *options, "--", *command]
+        if wait:
+            return subprocess.run([self.pawl, "wsp"] + words, capture_output=True, text=True,
+                                  timeout=WAIT_S_MAX, **more)
+        return self._start(words, **more)
+
+    def restore(self, options=(), **more):
+        return self._start(["restore", self.directory, *options], **more)
+
+    def fail_power(self):
+        """Returns when the program is gone; the supervisor's exit code."""
+        self.supervisor.send_signal(signal.SIGPWR)
+        return self.supervisor.wait(WAIT_S_MAX)
+
+    def command(self, *words):
+        return subprocess.run([self.pawl, "wsp", *words], capture_output=True, text=True,
+                              timeout=WAIT_S_MAX)
+
+    def check(self):
+        return self.command("check", self.directory)
+
+    def process(self):
+        """The program's number: the supervisor's only child."""
+        path = f"/proc/{self.supervisor.pid}/task/{self.supervisor.pid}/children"
+
+        def child():
+            if self.supervisor.poll() is not None:
+                raise AssertionError(f"the supervisor ended: {self.said()}")
+            with open(path) as file:
+                numbers = file.read().split()
+            return int(numbers[0]) if numbers else None
+
+        return wait_for(child, "the program's process")
