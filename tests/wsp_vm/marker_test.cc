@@ -11,7 +11,7 @@
 #include "wsp/vm/description.h"
 #include "wsp/vm/options.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 namespace {
 
@@ -165,4 +165,4 @@ TEST(CommandLineTest, CommasInNamesAreDoubled) {
 
 }  // namespace
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

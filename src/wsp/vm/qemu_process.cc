@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 namespace {
 
@@ -89,4 +89,4 @@ int QemuProcess::wait() {
   return status_;
 }
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

@@ -9,7 +9,7 @@
 #include "medium/descriptor.h"
 #include "medium/status.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 class QemuProcess {
  public:
@@ -41,4 +41,4 @@ class QemuProcess {
   int status_ = 0;
 };
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

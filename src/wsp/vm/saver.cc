@@ -8,7 +8,7 @@
 
 #include "wsp/vm/clock.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 namespace {
 
@@ -133,4 +133,4 @@ Result<SaveTiming> Saver::rehearse(AfterFailure after) {
   return timing;
 }
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

@@ -20,7 +20,7 @@
 #include "wsp/vm/machine.h"
 #include "wsp/vm/saver.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 namespace {
 
@@ -331,4 +331,4 @@ Result<Trial> try_machine(MachineDirectory& directory, const MachineDescription&
   return Trial{machine.value().version(), disks.value(), timing.value().total_us()};
 }
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm
