@@ -77,7 +77,7 @@ class Trial:
         self.seen.add(name)
         wanted = CODES.get(name, CODE_FOREIGN)
         if before_qemu:
-            code, facts = self.vm.status()
+            code, facts = self.vm.status_when_ended()
             if (code, facts["refusal"]) != (wanted, name):
                 raise vms.Trouble(f"status: {code} {facts}, not {wanted} {name}")
         code, text = self.vm.run("restore", *words)
@@ -137,7 +137,7 @@ def half_save(trial):
 def damaged_marker(trial):
     trial.save()
     trial.patch("marker", 100, b"?")
-    newer = trial.vm.status()[1]["refusal"]
+    newer = trial.vm.status_when_ended()[1]["refusal"]
     trial.patch("marker", SLOT_BYTES + 100, b"?")
     trial.refused("damaged-marker")
     trial.boots_cold("damaged-marker")

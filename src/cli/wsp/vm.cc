@@ -25,28 +25,28 @@ int refuse_vm(const char* verb, const Status& failure) {
   return exit_code_of_vm_failure(failure);
 }
 
-int run_vm(const char* verb, const VmArguments& arguments, wsp::RunOptions options) {
-  Result<wsp::MachineDirectory> directory = wsp::MachineDirectory::open(
-      arguments.directory, options.beginning != wsp::Beginning::kRestore);
+int run_vm(const char* verb, const VmArguments& arguments, wsp::vm::RunOptions options) {
+  Result<wsp::vm::MachineDirectory> directory = wsp::vm::MachineDirectory::open(
+      arguments.directory, options.beginning != wsp::vm::Beginning::kRestore);
   if (!directory.ok()) return refuse_vm(verb, directory.status());
   options.trusts_memory = arguments.trusts_memory;
   options.rehearsals = arguments.rehearsals;
   options.fails_at_step = arguments.fails_at_step;
   options.tell = [verb](const std::string& sentence) { complain(verb, sentence); };
-  const Result<wsp::Ending> ending = wsp::run_machine(directory.value(), options);
+  const Result<wsp::vm::Ending> ending = wsp::vm::run_machine(directory.value(), options);
   if (!ending.ok()) return refuse_vm(verb, ending.status());
   switch (ending.value().what) {
-    case wsp::Ending::What::kSaved:
-    case wsp::Ending::What::kGuestEnded:
+    case wsp::vm::Ending::What::kSaved:
+    case wsp::vm::Ending::What::kGuestEnded:
       return kExitOk;
-    case wsp::Ending::What::kQemuFailed:
+    case wsp::vm::Ending::What::kQemuFailed:
       complain(verb, ending.value().reason);
       return kExitFailure;
-    case wsp::Ending::What::kSaveInTheWay:
+    case wsp::vm::Ending::What::kSaveInTheWay:
       complain(verb, ending.value().reason);
       return kExitNeedsRecovery;
-    case wsp::Ending::What::kRefused:
-      complain(verb, fmt::format("refused: {}: {}", wsp::name_of(ending.value().refusal),
+    case wsp::vm::Ending::What::kRefused:
+      complain(verb, fmt::format("refused: {}: {}", wsp::vm::name_of(ending.value().refusal),
                                  ending.value().reason));
       return exit_code_of_refusal(ending.value().refusal);
   }
@@ -54,41 +54,42 @@ int run_vm(const char* verb, const VmArguments& arguments, wsp::RunOptions optio
 }
 
 int run_cold(const VmArguments& arguments, const AfterDashes& after_dashes) {
-  Result<wsp::MachineDescription> machine = machine_of(arguments, after_dashes);
+  Result<wsp::vm::MachineDescription> machine = machine_of(arguments, after_dashes);
   if (!machine.ok()) return refuse_vm("wsp vm run", machine.status());
-  wsp::RunOptions options;
-  options.beginning = arguments.discards ? wsp::Beginning::kDiscardAndBoot : wsp::Beginning::kBoot;
+  wsp::vm::RunOptions options;
+  options.beginning =
+      arguments.discards ? wsp::vm::Beginning::kDiscardAndBoot : wsp::vm::Beginning::kBoot;
   options.description = std::move(machine.value());
   return run_vm("wsp vm run", arguments, std::move(options));
 }
 
 int run_restored(const VmArguments& arguments, const AfterDashes& after_dashes) {
-  wsp::RunOptions options;
+  wsp::vm::RunOptions options;
   options.beginning =
-      arguments.or_boots ? wsp::Beginning::kRestoreOrBoot : wsp::Beginning::kRestore;
+      arguments.or_boots ? wsp::vm::Beginning::kRestoreOrBoot : wsp::vm::Beginning::kRestore;
   // Without options of QEMU's the machine is the one that the directory knows.
   if (after_dashes.has_value()) {
-    Result<wsp::MachineDescription> machine = machine_of(arguments, after_dashes);
+    Result<wsp::vm::MachineDescription> machine = machine_of(arguments, after_dashes);
     if (!machine.ok()) return refuse_vm("wsp vm restore", machine.status());
     options.description = std::move(machine.value());
   }
   return run_vm("wsp vm restore", arguments, std::move(options));
 }
 
-int ask_vm(const char* verb, const VmArguments& arguments, const wsp::ControlRequest& request) {
-  const Result<wsp::MachineDirectory> directory =
-      wsp::MachineDirectory::open(arguments.directory, false);
+int ask_vm(const char* verb, const VmArguments& arguments, const wsp::vm::ControlRequest& request) {
+  const Result<wsp::vm::MachineDirectory> directory =
+      wsp::vm::MachineDirectory::open(arguments.directory, false);
   if (!directory.ok()) return refuse_vm(verb, directory.status());
-  const bool saves = request.what == wsp::ControlRequest::What::kSave;
-  const Status asked = wsp::ask_machine(directory.value(), request,
-                                        saves ? kSaveAnswerMsMax : kRehearsalAnswerMsMax);
+  const bool saves = request.what == wsp::vm::ControlRequest::What::kSave;
+  const Status asked = wsp::vm::ask_machine(directory.value(), request,
+                                            saves ? kSaveAnswerMsMax : kRehearsalAnswerMsMax);
   if (!asked.ok()) return refuse_vm(verb, asked);
   return kExitOk;
 }
 
 int rehearse_vm(const VmArguments& arguments) {
   const int code = ask_vm("wsp vm rehearse", arguments,
-                          {wsp::ControlRequest::What::kRehearse, arguments.rehearsals});
+                          {wsp::vm::ControlRequest::What::kRehearse, arguments.rehearsals});
   return code == kExitOk ? vm_status(arguments) : code;
 }
 
@@ -155,7 +156,7 @@ void add_asking_verbs(CLI::App& vm, int& exit_code) {
   const SharedArguments of_save =
       add_vm_verb(vm, verb, "save", "Save a running machine now, and end it");
   verb->callback([of_save, &exit_code] {
-    exit_code = ask_vm("wsp vm save", *of_save, {wsp::ControlRequest::What::kSave, 1});
+    exit_code = ask_vm("wsp vm save", *of_save, {wsp::vm::ControlRequest::What::kSave, 1});
   });
 
   const SharedArguments of_rehearse = add_vm_verb(

@@ -62,9 +62,9 @@ void add_machine_options(CLI::App& verb, VmArguments& arguments) {
   add_wsp_options(verb, arguments.watching);
 }
 
-Result<wsp::MachineDescription> machine_of(const VmArguments& arguments,
-                                           const AfterDashes& after_dashes) {
-  wsp::MachineDescription machine;
+Result<wsp::vm::MachineDescription> machine_of(const VmArguments& arguments,
+                                               const AfterDashes& after_dashes) {
+  wsp::vm::MachineDescription machine;
   machine.qemu = arguments.qemu;
   Result<std::uint64_t> memory = memory_bytes(arguments.memory);
   if (!memory.ok()) return memory.status();
@@ -72,37 +72,37 @@ Result<wsp::MachineDescription> machine_of(const VmArguments& arguments,
   machine.window_ms = arguments.watching.window_ms;
   machine.serial_line = arguments.watching.serial_line;
   if (after_dashes.has_value()) machine.options = *after_dashes;
-  PAWL_TRY(wsp::check_options(machine.options));
+  PAWL_TRY(wsp::vm::check_options(machine.options));
   const std::uint32_t requests = arguments.disk_requests != 0
                                      ? arguments.disk_requests
-                                     : wsp::disk_requests_max(machine.window_ms);
+                                     : wsp::vm::disk_requests_max(machine.window_ms);
   // A restore may be asked for from elsewhere.
   for (const std::string& disk : arguments.disks)
     machine.added_disks.push_back({std::filesystem::absolute(disk).string(), requests});
   return machine;
 }
 
-int exit_code_of_refusal(wsp::Refusal refusal) {
+int exit_code_of_refusal(wsp::vm::Refusal refusal) {
   switch (refusal) {
-    case wsp::Refusal::kNone:
+    case wsp::vm::Refusal::kNone:
       return kExitOk;
-    case wsp::Refusal::kNoSave:
-    case wsp::Refusal::kHalfSave:
+    case wsp::vm::Refusal::kNoSave:
+    case wsp::vm::Refusal::kHalfSave:
       return kExitMissingJournal;
-    case wsp::Refusal::kDamagedMarker:
-    case wsp::Refusal::kDamagedDeviceState:
+    case wsp::vm::Refusal::kDamagedMarker:
+    case wsp::vm::Refusal::kDamagedDeviceState:
       return kExitDamagedJournal;
-    case wsp::Refusal::kNewerFormat:
+    case wsp::vm::Refusal::kNewerFormat:
       return kExitNewerVersion;
-    case wsp::Refusal::kOtherGeneration:
-    case wsp::Refusal::kOtherOptions:
-    case wsp::Refusal::kMemoryReplaced:
-    case wsp::Refusal::kMemoryTouched:
-    case wsp::Refusal::kDiskReplaced:
-    case wsp::Refusal::kDiskChanged:
-    case wsp::Refusal::kOtherQemu:
+    case wsp::vm::Refusal::kOtherGeneration:
+    case wsp::vm::Refusal::kOtherOptions:
+    case wsp::vm::Refusal::kMemoryReplaced:
+    case wsp::vm::Refusal::kMemoryTouched:
+    case wsp::vm::Refusal::kDiskReplaced:
+    case wsp::vm::Refusal::kDiskChanged:
+    case wsp::vm::Refusal::kOtherQemu:
       return kExitForeignJournal;
-    case wsp::Refusal::kLoadFailed:
+    case wsp::vm::Refusal::kLoadFailed:
       return kExitFailure;
   }
   return kExitFailure;

@@ -34,10 +34,10 @@ struct VmArguments {
 void add_machine_options(CLI::App& verb, VmArguments& arguments);
 
 // EINVAL where something cannot be.
-Result<wsp::MachineDescription> machine_of(const VmArguments& arguments,
-                                           const AfterDashes& after_dashes);
+Result<wsp::vm::MachineDescription> machine_of(const VmArguments& arguments,
+                                               const AfterDashes& after_dashes);
 
-int exit_code_of_refusal(wsp::Refusal refusal);
+int exit_code_of_refusal(wsp::vm::Refusal refusal);
 int exit_code_of_vm_failure(const Status& failure);
 
 // One verb each.

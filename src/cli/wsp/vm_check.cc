@@ -1,10 +1,10 @@
 // pawl wsp vm check: can such a machine be saved here, and would what is saved last?
 #include <fmt/core.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cstdlib>
 
 #include <cerrno>
 #include <filesystem>
@@ -28,22 +28,22 @@ struct VmFinding {
   std::string text;
 };
 
-VmFinding find_place(const wsp::MemoryPlace& place, const std::string& path) {
+VmFinding find_place(const wsp::vm::MemoryPlace& place, const std::string& path) {
   switch (place.kind) {
-    case wsp::MemoryPlace::Kind::kTmpfs:
+    case wsp::vm::MemoryPlace::Kind::kTmpfs:
       return {"memory", true,
               path +
                   " is this machine's own memory (tmpfs): a stand-in, which survives the death "
                   "of processes, and not of the machine"};
-    case wsp::MemoryPlace::Kind::kDaxFlushed:
+    case wsp::vm::MemoryPlace::Kind::kDaxFlushed:
       return {"memory", false,
               path + " is persistent memory, and the platform flushes the processor's caches"};
-    case wsp::MemoryPlace::Kind::kDaxUnflushed:
+    case wsp::vm::MemoryPlace::Kind::kDaxUnflushed:
       return {"memory", true,
               path +
                   " is persistent memory, but what is in the processor's caches when the power "
                   "fails is lost: the platform does not say that it flushes them"};
-    case wsp::MemoryPlace::Kind::kPageCache:
+    case wsp::vm::MemoryPlace::Kind::kPageCache:
       return {"memory", true,
               path +
                   " is a file system on a disk: what the guest has in memory is lost with the "
@@ -80,14 +80,14 @@ VmFinding find_disk(const std::string& path) {
 
 // `scratch` is a directory for the trial, in `path`.
 std::vector<VmFinding> find_vm(const std::string& path, const std::string& scratch,
-                               const wsp::MachineDescription& machine) {
+                               const wsp::vm::MachineDescription& machine) {
   std::vector<VmFinding> found{find_privilege()};
-  Result<wsp::MachineDirectory> directory = wsp::MachineDirectory::open(scratch, false);
+  Result<wsp::vm::MachineDirectory> directory = wsp::vm::MachineDirectory::open(scratch, false);
   if (!directory.ok()) {
     found.push_back({"directory", true, directory.status().text()});
     return found;
   }
-  const Result<wsp::MemoryPlace> place = wsp::look_at_memory_place(scratch);
+  const Result<wsp::vm::MemoryPlace> place = wsp::vm::look_at_memory_place(scratch);
   if (!place.ok()) {
     found.push_back({"memory", true, place.status().text()});
     return found;
@@ -98,7 +98,7 @@ std::vector<VmFinding> find_vm(const std::string& path, const std::string& scrat
                      path + " keeps no times of access: that somebody mapped the guest's memory "
                             "after a save is not noticed"});
   }
-  const Result<wsp::Trial> trial = wsp::try_machine(directory.value(), machine);
+  const Result<wsp::vm::Trial> trial = wsp::vm::try_machine(directory.value(), machine);
   if (!trial.ok()) {
     found.push_back({"machine", true, trial.status().text()});
     return found;
@@ -113,7 +113,7 @@ std::vector<VmFinding> find_vm(const std::string& path, const std::string& scrat
 }  // namespace
 
 int vm_check(const VmArguments& arguments, const AfterDashes& after_dashes) {
-  const Result<wsp::MachineDescription> machine = machine_of(arguments, after_dashes);
+  const Result<wsp::vm::MachineDescription> machine = machine_of(arguments, after_dashes);
   if (!machine.ok()) {
     complain("wsp vm check", machine.status().text());
     return exit_code_of_vm_failure(machine.status());

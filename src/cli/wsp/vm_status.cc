@@ -18,20 +18,20 @@ namespace {
 
 struct VmFacts {
   bool runs = false;
-  wsp::Judgement verdict;
+  wsp::vm::Judgement verdict;
   wsp::BudgetFindings budget;
 };
 
 Result<VmFacts> look_at_vm(const std::string& path) {
-  Result<wsp::MachineDirectory> directory = wsp::MachineDirectory::open(path, false);
+  Result<wsp::vm::MachineDirectory> directory = wsp::vm::MachineDirectory::open(path, false);
   if (!directory.ok()) return directory.status();
   VmFacts facts;
   const Result<bool> runs = directory.value().is_locked();
   if (!runs.ok()) return runs.status();
   facts.runs = runs.value();
-  Result<wsp::MarkerFile> marker = wsp::MarkerFile::open(directory.value().marker());
+  Result<wsp::vm::MarkerFile> marker = wsp::vm::MarkerFile::open(directory.value().marker());
   if (!marker.ok()) return marker.status();
-  Result<wsp::Judgement> verdict = wsp::judge(directory.value(), marker.value(), {});
+  Result<wsp::vm::Judgement> verdict = wsp::vm::judge(directory.value(), marker.value(), {});
   if (!verdict.ok()) return verdict.status();
   facts.verdict = std::move(verdict.value());
   Result<wsp::Rehearsals> rehearsals = wsp::Rehearsals::read(directory.value().rehearsals());
@@ -59,7 +59,8 @@ void print_vm(const std::string& directory, const VmFacts& facts) {
   fmt::print("machine      {}\n", directory);
   fmt::print("state        {}\n", state_of_vm(facts));
   if (!facts.runs && !facts.verdict.is_valid())
-    fmt::print("refused      {}: {}\n", wsp::name_of(facts.verdict.refusal), facts.verdict.reason);
+    fmt::print("refused      {}: {}\n", wsp::vm::name_of(facts.verdict.refusal),
+               facts.verdict.reason);
   fmt::print("generation   {}\n", facts.verdict.marker.generation);
   if (!facts.runs && facts.verdict.is_valid()) {
     fmt::print("saved at     {}\n", time_text(facts.verdict.marker.saved_at_ns));
@@ -74,7 +75,7 @@ Json vm_as_json(const std::string& directory, const VmFacts& facts) {
   const bool refused = !facts.runs && !facts.verdict.is_valid();
   return {{"directory", directory},
           {"state", state_of_vm(facts)},
-          {"refusal", refused ? Json(wsp::name_of(facts.verdict.refusal)) : Json()},
+          {"refusal", refused ? Json(wsp::vm::name_of(facts.verdict.refusal)) : Json()},
           {"reason", refused ? Json(facts.verdict.reason) : Json()},
           {"generation", facts.verdict.marker.generation},
           {"saved_at", time_text(facts.runs ? 0 : facts.verdict.marker.saved_at_ns)},

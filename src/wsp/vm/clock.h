@@ -1,12 +1,12 @@
 // The clock by which saves are measured and waits are bounded.
 #pragma once
 
-#include <time.h>
+#include <ctime>
 
 #include <algorithm>
 #include <cstdint>
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 // CLOCK_MONOTONIC.
 inline std::uint64_t monotonic_ns() {
@@ -32,4 +32,4 @@ class Deadline {
   std::uint64_t at_ns_;
 };
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

@@ -15,7 +15,7 @@
 #include "wsp/budget/save_budget.h"
 #include "wsp/vm/clock.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 namespace {
 
@@ -113,4 +113,4 @@ Status ask_machine(const MachineDirectory& directory, const ControlRequest& requ
   return {};
 }
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

@@ -8,7 +8,7 @@
 #include "medium/status.h"
 #include "wsp/vm/directory.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 struct ControlRequest {
   enum class What { kSave, kRehearse };
@@ -43,4 +43,4 @@ void answer_request(const Descriptor& line, const std::string& failure);
 // the machine's own reason where it could not do it.
 Status ask_machine(const MachineDirectory& directory, const ControlRequest& request, int wait_ms);
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

@@ -12,7 +12,7 @@
 #include "medium/checksum.h"
 #include "medium/descriptor.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 namespace {
 
@@ -113,4 +113,4 @@ std::uint32_t disk_requests_max(double window_ms) {
   return std::bit_floor(static_cast<std::uint32_t>(requests));
 }
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

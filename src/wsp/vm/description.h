@@ -7,7 +7,7 @@
 
 #include "medium/status.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 struct AddedDisk {
   std::string path;
@@ -50,4 +50,4 @@ Result<StoredDescription> read_description(const std::string& path);
 // and what they held back is let go at once.
 std::uint32_t disk_requests_max(double window_ms);
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

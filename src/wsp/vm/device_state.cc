@@ -11,7 +11,7 @@
 
 #include "medium/checksum.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 namespace {
 
@@ -110,4 +110,4 @@ Status DeviceStateFile::flush() {
   return {};
 }
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

@@ -7,7 +7,7 @@
 #include "medium/descriptor.h"
 #include "medium/status.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 inline constexpr std::uint64_t kDeviceStateHeaderBytes = 4096;
 
@@ -50,4 +50,4 @@ class DeviceStateFile {
   std::string path_;
 };
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+#include <ctime>
 
 #include <cerrno>
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 #include "wsp/vm/clock.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 namespace {
 
@@ -80,4 +80,4 @@ Status make_memory(const std::string& path, std::uint64_t bytes) {
   return {};
 }
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

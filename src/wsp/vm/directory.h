@@ -7,7 +7,7 @@
 #include "medium/descriptor.h"
 #include "medium/status.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 class MachineDirectory {
  public:
@@ -52,4 +52,4 @@ class MachineDirectory {
 // touched memory for which there is no space would be killed.  ENOSPC where there is too little.
 Status make_memory(const std::string& path, std::uint64_t bytes);
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

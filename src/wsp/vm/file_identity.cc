@@ -13,7 +13,7 @@
 #include "medium/checksum.h"
 #include "medium/descriptor.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 namespace {
 
@@ -90,4 +90,4 @@ Status arm_access_time(int descriptor, const std::string& path) {
   return {};
 }
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

@@ -6,7 +6,7 @@
 
 #include "medium/status.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 // Numbers of devices are left out: they may differ after the machine was started anew.
 struct FileIdentity {
@@ -43,4 +43,4 @@ Result<std::uint32_t> sample_checksum(int descriptor, std::uint64_t size_bytes, 
 // than the time of modification).
 Status arm_access_time(int descriptor, const std::string& path);
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

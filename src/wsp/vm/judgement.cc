@@ -6,7 +6,7 @@
 
 #include "wsp/vm/device_state.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 namespace {
 
@@ -175,4 +175,4 @@ Result<Judgement> judge(const MachineDirectory& directory, MarkerFile& marker,
   return verdict;
 }
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

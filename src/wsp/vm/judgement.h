@@ -12,7 +12,7 @@
 #include "wsp/vm/directory.h"
 #include "wsp/vm/marker.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 // docs/wsp-vm.md has a table of them.
 enum class Refusal {
@@ -55,4 +55,4 @@ struct JudgementOptions {
 Result<Judgement> judge(const MachineDirectory& directory, MarkerFile& marker,
                         const JudgementOptions& options);
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

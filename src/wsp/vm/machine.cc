@@ -10,7 +10,7 @@
 #include "wsp/vm/clock.h"
 #include "wsp/vm/marker.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 namespace {
 
@@ -167,4 +167,4 @@ Status Machine::go_on() {
   }
 }
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

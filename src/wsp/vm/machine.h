@@ -13,7 +13,7 @@
 #include "wsp/vm/qmp.h"
 #include "wsp/vm/steps.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 inline constexpr int kQemuStartMsMax = 20'000;
 inline constexpr int kQemuAnswerMsMax = 10'000;
@@ -62,4 +62,4 @@ class Machine {
   std::string version_;
 };
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

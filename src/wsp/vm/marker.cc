@@ -11,7 +11,7 @@
 
 #include "medium/checksum.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 namespace {
 
@@ -189,4 +189,4 @@ Status MarkerFile::clear(std::uint64_t generation) {
   return write_slot(1 - newest_slot_, running, kMarkerSlotBytes);
 }
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

@@ -16,7 +16,7 @@
 #include "medium/status.h"
 #include "wsp/vm/file_identity.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 enum class MarkerState : std::uint32_t {
   kRunning = 1,    // no save: the guest runs, or ran when it was lost
@@ -83,4 +83,4 @@ class MarkerFile {
   std::size_t newest_slot_ = 1;
 };
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

@@ -15,7 +15,7 @@
 #include "medium/descriptor.h"
 #include "wsp/vm/file_identity.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 namespace {
 
@@ -77,4 +77,4 @@ Result<MemoryPlace> look_at_memory_place(const std::string& directory) {
   return place;
 }
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

@@ -5,7 +5,7 @@
 
 #include "medium/status.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 struct MemoryPlace {
   enum class Kind {
@@ -21,4 +21,4 @@ struct MemoryPlace {
 // Makes a file there for a moment.
 Result<MemoryPlace> look_at_memory_place(const std::string& directory);
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

@@ -10,7 +10,7 @@
 
 #include "medium/descriptor.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 namespace {
 
@@ -144,4 +144,4 @@ std::vector<std::string> command_line(const MachineDescription& description,
   return line;
 }
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

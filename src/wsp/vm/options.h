@@ -7,7 +7,7 @@
 #include "medium/status.h"
 #include "wsp/vm/description.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 // EINVAL, with the option's name and the reason, for the first that cannot be.  What only QEMU
 // knows (devices that cannot be migrated) is found by the first rehearsal, before the guest runs.
@@ -20,4 +20,4 @@ std::vector<std::string> command_line(const MachineDescription& description,
                                       const std::string& memory_path, int qmp_descriptor,
                                       Start start);
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

@@ -1,17 +1,17 @@
 #include "wsp/vm/qemu_process.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <array>
 #include <cerrno>
 #include <utility>
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 namespace {
 
@@ -77,7 +77,7 @@ QemuProcess::~QemuProcess() {
   wait();
 }
 
-void QemuProcess::kill_now() {
+void QemuProcess::kill_now() const {
   if (!ended_ && number_ > 0) ::kill(number_, SIGKILL);
 }
 
@@ -89,4 +89,4 @@ int QemuProcess::wait() {
   return status_;
 }
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

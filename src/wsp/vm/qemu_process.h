@@ -9,7 +9,7 @@
 #include "medium/descriptor.h"
 #include "medium/status.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 class QemuProcess {
  public:
@@ -29,7 +29,7 @@ class QemuProcess {
   int descriptor() const { return handle_.get(); }
 
   // As waitpid(2) tells it; of one that runs only after a kill.  At once.
-  void kill_now();
+  void kill_now() const;
   int wait();
 
  private:
@@ -41,4 +41,4 @@ class QemuProcess {
   int status_ = 0;
 };
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

@@ -9,7 +9,7 @@
 
 #include "wsp/vm/clock.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 namespace {
 
@@ -126,4 +126,4 @@ Status Qmp::begin(int wait_ms) {
   return ask("qmp_capabilities", Json(), deadline.left_ms()).status();
 }
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

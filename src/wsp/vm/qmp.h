@@ -16,7 +16,7 @@
 #include "medium/descriptor.h"
 #include "medium/status.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 class Qmp {
  public:
@@ -57,4 +57,4 @@ class Qmp {
   std::deque<Json> events_;
 };
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

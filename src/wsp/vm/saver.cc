@@ -2,13 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/random.h>
-#include <time.h>
+#include <ctime>
 
 #include <cerrno>
 
 #include "wsp/vm/clock.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 namespace {
 
@@ -133,4 +133,4 @@ Result<SaveTiming> Saver::rehearse(AfterFailure after) {
   return timing;
 }
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

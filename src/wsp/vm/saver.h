@@ -14,7 +14,7 @@
 #include "wsp/vm/marker.h"
 #include "wsp/vm/steps.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 class Saver {
  public:
@@ -63,4 +63,4 @@ class Saver {
   Marker marker_;  // as it will be, but for what a save finds out
 };
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

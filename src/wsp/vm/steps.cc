@@ -1,9 +1,9 @@
 #include "wsp/vm/steps.h"
 
-#include <signal.h>
 #include <unistd.h>
+#include <csignal>
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 void FailurePoint::reach(Step step, pid_t qemu) const {
   if (!is_at(step)) return;
@@ -11,4 +11,4 @@ void FailurePoint::reach(Step step, pid_t qemu) const {
   ::kill(::getpid(), SIGKILL);
 }
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

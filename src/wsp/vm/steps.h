@@ -3,7 +3,7 @@
 
 #include <sys/types.h>
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 // docs/wsp-vm.md lists the same.
 enum class Step : int {
@@ -37,4 +37,4 @@ class FailurePoint {
   int step_;
 };
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

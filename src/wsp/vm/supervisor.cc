@@ -2,11 +2,11 @@
 
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <array>
 #include <cerrno>
@@ -20,7 +20,7 @@
 #include "wsp/vm/machine.h"
 #include "wsp/vm/saver.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 namespace {
 
@@ -66,7 +66,7 @@ class Life {
 
  private:
   Result<Ending> begin(MarkerFile& marker, Judgement verdict);
-  Result<Ending> restore(MarkerFile& marker, Judgement verdict);
+  Result<Ending> restore(MarkerFile& marker, const Judgement& verdict);
   Result<Ending> boot(MarkerFile& marker, std::uint64_t generation);
   Status open_sources(const MachineDescription& description);
   Result<Ending> watch();
@@ -120,7 +120,7 @@ Result<Ending> Life::begin(MarkerFile& marker, Judgement verdict) {
   if (verdict.refusal == Refusal::kNewerFormat)
     return Ending{Ending::What::kRefused, verdict.refusal, verdict.reason};
   if (restores && verdict.is_valid()) {
-    Result<Ending> ending = restore(marker, std::move(verdict));
+    Result<Ending> ending = restore(marker, verdict);
     if (!ending.ok() || ending.value().what != Ending::What::kRefused) return ending;
     verdict.refusal = ending.value().refusal;
     verdict.reason = ending.value().reason;
@@ -136,16 +136,17 @@ Result<Ending> Life::begin(MarkerFile& marker, Judgement verdict) {
   return boot(marker, generation);
 }
 
-Result<Ending> Life::restore(MarkerFile& marker, Judgement verdict) {
-  MachineDescription description = *verdict.description;
+Result<Ending> Life::restore(MarkerFile& marker, const Judgement& verdict) {
+  const MachineDescription& description = *verdict.description;
   const std::uint64_t generation = verdict.marker.generation + 1;
   failure_.reach(Step::kRestoreBegins, 0);
   PAWL_TRY(open_sources(description));
   Result<DeviceStateFile> state = DeviceStateFile::open_saved(directory_.device_state());
   if (!state.ok()) return state.status();
   // From here on the memory is mapped: its times say nothing any more, if all of this dies.
-  verdict.marker.state = MarkerState::kRestoring;
-  PAWL_TRY(marker.write(verdict.marker));
+  Marker restoring = verdict.marker;
+  restoring.state = MarkerState::kRestoring;
+  PAWL_TRY(marker.write(restoring));
   failure_.reach(Step::kRestoreMarked, 0);
   Result<Machine> machine = Machine::start(description, directory_.memory(),
                                            directory_.lock_descriptor(), Start::kRestored);
@@ -330,4 +331,4 @@ Result<Trial> try_machine(MachineDirectory& directory, const MachineDescription&
   return Trial{machine.value().version(), disks.value(), timing.value().total_us()};
 }
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm

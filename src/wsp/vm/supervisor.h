@@ -12,7 +12,7 @@
 #include "wsp/vm/directory.h"
 #include "wsp/vm/judgement.h"
 
-namespace pawl::wsp {
+namespace pawl::wsp::vm {
 
 enum class Beginning {
   kBoot,            // cold; a valid save is in the way
@@ -58,4 +58,4 @@ struct Trial {
 };
 Result<Trial> try_machine(MachineDirectory& directory, const MachineDescription& description);
 
-}  // namespace pawl::wsp
+}  // namespace pawl::wsp::vm
