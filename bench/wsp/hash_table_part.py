@@ -16,6 +16,7 @@ FOC_UL = "FoC + UL"
 FOF_UL = "FoF + UL"
 FOC_STM = "FoC + STM"
 FOF_STM = "FoF + STM"
+FOF_STM_OWN = "FoF + STM, own"
 
 # By form, the worker and what its environment says.
 FORMS = {
@@ -24,6 +25,7 @@ FORMS = {
     # Alone in its process, libitm would let the thread run without any instrumentation, unless a
     # method is asked for.  This is its default where there are two threads.
     FOF_STM: ("libitm", {"ITM_DEFAULT_METHOD": "ml_wt"}),
+    FOF_STM_OWN: ("stm_fof", {}),
     FOF_UL: ("undo", {"PAWL_FASE_FLUSH": "on-fail"}),
     FOF: ("fof", {}),
     FOF_CLANG: ("fof_clang", {}),
@@ -33,6 +35,7 @@ SETTINGS = {
     FOC_STM: "gcc -fgnu-tm, a run-time with a persistent redo log",
     FOC_UL: "pawl-clang -fpawl=undo",
     FOF_STM: "gcc -fgnu-tm, libitm, data in a shared mapping",
+    FOF_STM_OWN: "gcc -fgnu-tm, FoC + STM's run-time without its log, data in a shared mapping",
     FOF_UL: "pawl-clang -fpawl=undo, PAWL_FASE_FLUSH=on-fail",
     FOF: "gcc, data in a shared mapping",
     FOF_CLANG: "the same by clang, as the undo log's",

@@ -11,8 +11,8 @@ import subprocess
 import sys
 import tempfile
 
-FORMS = {"FoC + STM", "FoC + UL", "FoF + STM", "FoF + UL", "FoF", "FoF, clang", "FoF, launched",
-         "plain"}
+FORMS = {"FoC + STM", "FoC + UL", "FoF + STM", "FoF + STM, own", "FoF + UL", "FoF", "FoF, clang",
+         "FoF, launched", "plain"}
 DIRECTORY_FORMS = {"heap", "heap, marked", "FoC + STM", "FoC + UL", "FoF", "FoF, launched", "plain"}
 FLUSH_ON_COMMIT = {"FoC + STM", "FoC + UL"}
 UPDATE_PERCENTS = [0, 50]
