@@ -19,6 +19,7 @@ import budget_part  # pylint: disable=wrong-import-position
 import directory_part  # pylint: disable=wrong-import-position
 import hash_table_part  # pylint: disable=wrong-import-position
 import save_time_part  # pylint: disable=wrong-import-position
+from programs import launcher_of  # pylint: disable=wrong-import-position
 
 PARTS = {"hash_table": hash_table_part, "save_time": save_time_part,
          "directory": directory_part}
@@ -31,10 +32,8 @@ def find_launcher(pawl, directory):
     """Empty where it cannot run a program: it is not there, or processes may not be watched."""
     launcher = f"{shlex.quote(pawl)} wsp run --directory {{directory}} --"
     with tempfile.TemporaryDirectory(prefix="wsp.", dir=directory) as own:
-        tried = [word.replace("{directory}", os.path.join(own, "tried"))
-                 for word in shlex.split(launcher)] + ["/bin/true"]
-        works = subprocess.run(tried, capture_output=True, check=False).returncode == 0
-    return launcher if works else ""
+        tried = subprocess.run([*launcher_of(launcher, own), "/bin/true"], capture_output=True, check=False)
+    return launcher if tried.returncode == 0 else ""
 
 
 def parse():

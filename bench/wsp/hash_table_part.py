@@ -2,10 +2,9 @@
 commit (FoC) or on fail (FoF), with transactions, with an undo log, or with neither."""
 
 import os
-import shlex
 from statistics import median
 
-from programs import figure_of, own_directory
+from programs import figure_of, launcher_of, own_directory
 from turns import interleave
 
 PLAIN = "plain"
@@ -54,8 +53,7 @@ def run(form, case, turn, options):
     """One figure.  All forms of a round do the same operations."""
     program, more = FORMS[PLAIN if form == FOF_RUN else form]
     with own_directory(options) as own:
-        prefix = [word.replace("{directory}", os.path.join(own, "launched"))
-                  for word in shlex.split(options.under)] if form == FOF_RUN else []
+        prefix = launcher_of(options.under, own) if form == FOF_RUN else []
         return figure_of([*prefix, os.path.join(options.programs, f"bench_wsp_hash_{program}"),
                           os.path.join(own, "table"), str(options.entries),
                           str(options.operations), str(case[0]), str(turn + 1)], **more)
