@@ -8,6 +8,7 @@ from plotting import finish_axes, plt, save
 from report import read_document
 
 COLORS = {"FoC + STM": "tab:red", "FoC + UL": "tab:orange", "FoF + STM": "tab:purple",
+          "FoF + STM, own": "plum",
           "FoF + UL": "tab:green", "FoF": "tab:blue", "FoF, clang": "tab:cyan",
           "FoF, launched": "navy", "plain": "black", "heap": "tab:brown", "heap, marked": "tab:pink"}
 MIB = 1 << 20

@@ -11,6 +11,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common"))
 
@@ -18,6 +19,7 @@ import budget_part  # pylint: disable=wrong-import-position
 import directory_part  # pylint: disable=wrong-import-position
 import hash_table_part  # pylint: disable=wrong-import-position
 import save_time_part  # pylint: disable=wrong-import-position
+from programs import launcher_of  # pylint: disable=wrong-import-position
 
 PARTS = {"hash_table": hash_table_part, "save_time": save_time_part,
          "directory": directory_part}
@@ -26,10 +28,12 @@ ROUNDS = 7
 QUICK_ROUNDS = 3
 
 
-def find_launcher(pawl):
-    """Empty where processes cannot be watched."""
-    asked = subprocess.run([pawl, "wsp", "run", "--help"], capture_output=True, check=False)
-    return f"{shlex.quote(pawl)} wsp run --directory {{directory}} --" if asked.returncode == 0 else ""
+def find_launcher(pawl, directory):
+    """Empty where it cannot run a program: it is not there, or processes may not be watched."""
+    launcher = f"{shlex.quote(pawl)} wsp run --directory {{directory}} --"
+    with tempfile.TemporaryDirectory(prefix="wsp.", dir=directory) as own:
+        tried = subprocess.run([*launcher_of(launcher, own), "/bin/true"], capture_output=True, check=False)
+    return launcher if tried.returncode == 0 else ""
 
 
 def parse():
@@ -56,7 +60,7 @@ def parse():
     options.rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
     options.parts = options.part or list(PARTS)
     if options.under is None:
-        options.under = find_launcher(options.pawl)
+        options.under = find_launcher(options.pawl, options.dir)
     return options
 
 

@@ -2,9 +2,8 @@
 windows that were measured there, save times that were measured here.
 
 The save times of a process and of a machine are those of the benchmarks of `pawl wsp run` and `pawl wsp vm`,
-where these have been run: the rows of wsp_run.json and wsp_vm.json beside this benchmark's own file that have
-a "save_median_us" and a "save_p999_us".  In non-volatile memory the caches come on top: they are taken from
-the part save_time."""
+where these have been run: they lie beside this benchmark's own file.  In non-volatile memory the caches come on
+top: they are taken from the part save_time."""
 
 import json
 import os
@@ -12,7 +11,10 @@ import os
 # The lowest of three runs each, in the paper; the busier system's first where it makes a difference.
 WINDOWS_MS = {"750 W, Intel": 10, "525 W, AMD, busy": 22, "1050 W, Intel": 33, "525 W, AMD, idle": 71,
               "400 W, AMD, busy": 346, "400 W, AMD, idle": 392}
-SOURCES = {"process": "wsp_run.json", "machine": "wsp_vm.json"}
+# By form, the file; the lists in it that have saves, and what is called there how.
+SOURCES = {"process": ("wsp_run.json", ("save_by_memory", "save_by_threads"), "median_us",
+                       "percentile_999_us"),
+           "machine": ("wsp_vm.json", ("rows",), "save_median_us", "save_p999_us")}
 CACHES = "caches"
 NOT_MEASURED = "not measured"
 # What tells rows of those files apart, where they have it.
@@ -38,15 +40,19 @@ def describe(row):
                      + [text for name, text in FLAGS.items() if row.get(name)])
 
 
-def saves_of(path):
+def saves_of(directory, name, lists, median, most):
     try:
-        with open(path, encoding="utf-8") as file:
-            rows = json.load(file)["rows"]
+        with open(os.path.join(directory, name), encoding="utf-8") as file:
+            document = json.load(file)
     except FileNotFoundError:
         return []
-    return [{"what": describe(row), "median_ms": row["save_median_us"] / 1000,
-             "p999_ms": row["save_p999_us"] / 1000}
-            for row in rows if "save_median_us" in row and "save_p999_us" in row]
+    # A size may be in two of the lists: the first is as good.
+    saves = {}
+    for row in (row for some in lists for row in document.get(some, [])):
+        if median in row and most in row:
+            saves.setdefault(describe(row), {"what": describe(row), "median_ms": row[median] / 1000,
+                                             "p999_ms": row[most] / 1000})
+    return list(saves.values())
 
 
 def rows_of(form, save, caches):
@@ -64,7 +70,7 @@ def rows_of(form, save, caches):
 def make_rows(save_time, directory):
     caches = caches_ms(save_time) if save_time else None
     rows = rows_of(CACHES, caches, caches)
-    for form, name in SOURCES.items():
-        for save in saves_of(os.path.join(directory, name)) or [None]:
+    for form, source in SOURCES.items():
+        for save in saves_of(directory, *source) or [None]:
             rows += rows_of(form, save, caches)
     return rows

@@ -3,14 +3,13 @@ persistent heap that is durable before each answer, in other forms of flushing o
 fail.  Server and client have a processor each, where there are two."""
 
 import os
-import shlex
 import signal
 import socket
 import subprocess
 import time
 from statistics import median
 
-from programs import figure_of, own_directory
+from programs import figure_of, launcher_of, own_directory
 from turns import interleave
 
 PLAIN = "plain"
@@ -101,8 +100,7 @@ def run(form, case, turn, options):
     connections, depth = case
     port = free_port()
     with own_directory(options) as own:
-        prefix = [word.replace("{directory}", os.path.join(own, "launched"))
-                  for word in shlex.split(options.under)] if form == FOF_RUN else []
+        prefix = launcher_of(options.under, own) if form == FOF_RUN else []
         command = [*prefix, os.path.join(options.programs, f"bench_wsp_directory_{program}"),
                    os.path.join(own, "directory"), str(options.directory_entries), str(port)]
         with Server(command, environment) as server:

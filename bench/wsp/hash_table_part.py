@@ -2,10 +2,9 @@
 commit (FoC) or on fail (FoF), with transactions, with an undo log, or with neither."""
 
 import os
-import shlex
 from statistics import median
 
-from programs import figure_of, own_directory
+from programs import figure_of, launcher_of, own_directory
 from turns import interleave
 
 PLAIN = "plain"
@@ -16,6 +15,7 @@ FOC_UL = "FoC + UL"
 FOF_UL = "FoF + UL"
 FOC_STM = "FoC + STM"
 FOF_STM = "FoF + STM"
+FOF_STM_OWN = "FoF + STM, own"
 
 # By form, the worker and what its environment says.
 FORMS = {
@@ -24,6 +24,7 @@ FORMS = {
     # Alone in its process, libitm would let the thread run without any instrumentation, unless a
     # method is asked for.  This is its default where there are two threads.
     FOF_STM: ("libitm", {"ITM_DEFAULT_METHOD": "ml_wt"}),
+    FOF_STM_OWN: ("stm_fof", {}),
     FOF_UL: ("undo", {"PAWL_FASE_FLUSH": "on-fail"}),
     FOF: ("fof", {}),
     FOF_CLANG: ("fof_clang", {}),
@@ -33,6 +34,7 @@ SETTINGS = {
     FOC_STM: "gcc -fgnu-tm, a run-time with a persistent redo log",
     FOC_UL: "pawl-clang -fpawl=undo",
     FOF_STM: "gcc -fgnu-tm, libitm, data in a shared mapping",
+    FOF_STM_OWN: "gcc -fgnu-tm, FoC + STM's run-time without its log, data in a shared mapping",
     FOF_UL: "pawl-clang -fpawl=undo, PAWL_FASE_FLUSH=on-fail",
     FOF: "gcc, data in a shared mapping",
     FOF_CLANG: "the same by clang, as the undo log's",
@@ -51,8 +53,7 @@ def run(form, case, turn, options):
     """One figure.  All forms of a round do the same operations."""
     program, more = FORMS[PLAIN if form == FOF_RUN else form]
     with own_directory(options) as own:
-        prefix = [word.replace("{directory}", os.path.join(own, "launched"))
-                  for word in shlex.split(options.under)] if form == FOF_RUN else []
+        prefix = launcher_of(options.under, own) if form == FOF_RUN else []
         return figure_of([*prefix, os.path.join(options.programs, f"bench_wsp_hash_{program}"),
                           os.path.join(own, "table"), str(options.entries),
                           str(options.operations), str(case[0]), str(turn + 1)], **more)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import tempfile
 
@@ -11,6 +12,11 @@ TIMEOUT_S = 300
 def own_directory(options):
     """Where the files of a run lie, until it ends."""
     return tempfile.TemporaryDirectory(prefix="wsp.", dir=options.dir)
+
+
+def launcher_of(under, own):
+    """The words of what launches a program, in a directory of its own."""
+    return [word.replace("{directory}", os.path.join(own, "launched")) for word in shlex.split(under)]
 
 
 def figure_of(command, first=None, **environment):

@@ -59,7 +59,7 @@ struct pawl_fase_options {
   int twice_percent;
   /* 1: all is logged, and nothing written back or waited for: sections survive the death of the
    * process, and a loss of power only where something else saves the caches when it comes: a
-   * platform with eADR, a battery, pawl-wsp(1).  PAWL_FASE_FLUSH=commit|on-fail; 0. */
+   * platform with eADR, or a battery.  PAWL_FASE_FLUSH=commit|on-fail; 0. */
   int flush_on_fail;
 };
 

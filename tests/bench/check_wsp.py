@@ -11,8 +11,8 @@ import subprocess
 import sys
 import tempfile
 
-FORMS = {"FoC + STM", "FoC + UL", "FoF + STM", "FoF + UL", "FoF", "FoF, clang", "FoF, launched",
-         "plain"}
+FORMS = {"FoC + STM", "FoC + UL", "FoF + STM", "FoF + STM, own", "FoF + UL", "FoF", "FoF, clang",
+         "FoF, launched", "plain"}
 DIRECTORY_FORMS = {"heap", "heap, marked", "FoC + STM", "FoC + UL", "FoF", "FoF, launched", "plain"}
 FLUSH_ON_COMMIT = {"FoC + STM", "FoC + UL"}
 UPDATE_PERCENTS = [0, 50]
@@ -54,7 +54,7 @@ def check_budget(rows):
     assert {form for form, _ in found} == {"caches", "process", "machine"}, rows
     assert found["machine", 10]["holds"] is None and found["machine", 10]["what"] == "not measured"
     process = found["process", 33]
-    assert process["what"] == "a test, 4 threads" and process["p999_ms"] == 20 <= process["with_caches_ms"], process
+    assert process["what"] == "256 MiB, 4 threads" and process["p999_ms"] == 20 <= process["with_caches_ms"], process
     assert process["holds"] == (process["with_caches_ms"] < 33)
     assert found["process", 10]["holds"] is False
 
@@ -83,8 +83,8 @@ def main():
             command += ["--update-percent", str(percent)]
         of_process = os.path.join(directory, "wsp_run.json")
         with open(of_process, "w", encoding="utf-8") as file:
-            json.dump({"rows": [{"program": "a test", "threads": 4, "save_median_us": 2000,
-                                 "save_p999_us": 20_000}, {"run_median_us": 1}]}, file)
+            json.dump({"save_by_threads": [{"memory_mib": 256, "threads": 4, "median_us": 2000,
+                                            "percentile_999_us": 20_000}], "rows": [{}]}, file)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         with open(rows, encoding="utf-8") as file:
