@@ -26,7 +26,10 @@ constexpr const char* kExitCodes =
     "   10  heap: the heap's bookkeeping is damaged\n"
     "  126  run: the program cannot be run under Pawl; doctor: it cannot be run\n"
     "  127  run, doctor: there is no such program\n"
-    "  run otherwise answers with the program's own exit code.\n\n"
+    "  run, wsp run and wsp restore otherwise answer with the program's own exit code; wsp: 4 and "
+    "5\n"
+    "  tell of a save that is damaged or of another time, 7 that its directory is in use, 9 that\n"
+    "  the window of energy does not hold (pawl-wsp-run(1), pawl-wsp-vm(1)).\n\n"
     "Example:\n  pawl run --atomic '*.db' -- ./server --data /srv/data\n"
     "'pawl VERB --help' shows an example for each verb; pawl(1) tells more.";
 

@@ -6,13 +6,14 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <string_view>
+
+#include "wsp/clock.h"
 
 namespace pawl::wsp {
 
@@ -22,13 +23,6 @@ constexpr std::string_view kFailing = "failing";
 constexpr std::size_t kLineBytesMax = 64;  // a longer one is no word of ours, and is forgotten
 constexpr char kFailingByte = 'F';
 constexpr int kReadsMax = 64;  // at a time: who talks without end is heard again at the next call
-
-std::uint64_t now_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 Result<Descriptor> open_signal() {
   sigset_t power;
@@ -160,7 +154,7 @@ Result<bool> PowerSources::hear_serial_line() {
 
 Result<std::optional<PowerWord>> PowerSources::listen() {
   const auto word = [](PowerWord::Source source) -> std::optional<PowerWord> {
-    return PowerWord{source, now_ns()};
+    return PowerWord{source, monotonic_ns()};
   };
   if (hear_signal()) return word(PowerWord::Source::kSignal);
   if (pipe_.valid() && hear_pipe()) return word(PowerWord::Source::kPipe);

@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "wsp/budget/save_budget.h"
-#include "wsp/vm/clock.h"
+#include "wsp/clock.h"
 
 namespace pawl::wsp::vm {
 

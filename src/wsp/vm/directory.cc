@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "wsp/vm/clock.h"
+#include "wsp/clock.h"
 
 namespace pawl::wsp::vm {
 

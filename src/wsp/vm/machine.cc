@@ -7,7 +7,7 @@
 #include <array>
 #include <cerrno>
 
-#include "wsp/vm/clock.h"
+#include "wsp/clock.h"
 #include "wsp/vm/marker.h"
 
 namespace pawl::wsp::vm {

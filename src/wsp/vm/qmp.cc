@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "wsp/vm/clock.h"
+#include "wsp/clock.h"
 
 namespace pawl::wsp::vm {
 

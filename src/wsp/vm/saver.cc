@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "wsp/vm/clock.h"
+#include "wsp/clock.h"
 
 namespace pawl::wsp::vm {
 

@@ -14,8 +14,8 @@
 #include <optional>
 
 #include "wsp/budget/save_budget.h"
+#include "wsp/clock.h"
 #include "wsp/power/power_sources.h"
-#include "wsp/vm/clock.h"
 #include "wsp/vm/control.h"
 #include "wsp/vm/machine.h"
 #include "wsp/vm/saver.h"

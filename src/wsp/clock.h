@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace pawl::wsp::vm {
+namespace pawl::wsp {
 
 // CLOCK_MONOTONIC.
 inline std::uint64_t monotonic_ns() {
@@ -32,4 +32,4 @@ class Deadline {
   std::uint64_t at_ns_;
 };
 
-}  // namespace pawl::wsp::vm
+}  // namespace pawl::wsp
