@@ -1,6 +1,5 @@
 #include "cli/watch/tracer.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
@@ -19,7 +18,7 @@
 #include <utility>
 
 #include "cli/watch/filter.h"
-#include "medium/descriptor.h"
+#include "tracing/pipe.h"
 
 namespace pawl::cli::watch {
 
@@ -255,17 +254,6 @@ class Tracer {
   std::map<pid_t, std::size_t> thread_counts_;  // of each process
 };
 
-struct Pipe {
-  Descriptor reading;
-  Descriptor writing;
-};
-
-Result<Pipe> make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return Status::from_errno(errno, "cannot make a pipe");
-  return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
-}
-
 }  // namespace
 
 Result<Ending> trace(const Program& program, Observer& observer) {
@@ -280,8 +268,8 @@ Result<Ending> trace(const Program& program, Observer& observer) {
   environment.push_back(nullptr);
 
   const std::vector<sock_filter> filter = make_filter();
-  Result<Pipe> go = make_pipe();
-  Result<Pipe> told = make_pipe();
+  Result<tracing::Pipe> go = tracing::make_pipe();
+  Result<tracing::Pipe> told = tracing::make_pipe();
   if (!go.ok()) return go.status();
   if (!told.ok()) return told.status();
   const pid_t child = ::fork();

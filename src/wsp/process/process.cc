@@ -1,6 +1,5 @@
 #include "wsp/process/process.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -14,8 +13,8 @@
 #include <csignal>
 #include <cstring>
 
-#include "medium/descriptor.h"
 #include "tracing/filter.h"
+#include "tracing/pipe.h"
 #include "tracing/thread.h"
 #include "wsp/process/conversion.h"
 #include "wsp/process/proc.h"
@@ -36,17 +35,6 @@ struct BecomeFailure {
   bool is_filter;
   int error_number;
 };
-
-struct GoPipe {
-  Descriptor reading;
-  Descriptor writing;
-};
-
-Result<GoPipe> make_go_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return Status::from_errno(errno, "cannot make a pipe");
-  return GoPipe{Descriptor(ends[0]), Descriptor(ends[1])};
-}
 
 // In the child.
 [[noreturn]] void become(const char* path, char* const* arguments,
@@ -89,8 +77,8 @@ Result<std::unique_ptr<Process>> Process::start(KeptMemory& memory, const StartR
   for (const std::string& word : request.arguments)
     arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  Result<GoPipe> go = make_go_pipe();
-  Result<GoPipe> told = make_go_pipe();
+  Result<tracing::Pipe> go = tracing::make_pipe();
+  Result<tracing::Pipe> told = tracing::make_pipe();
   if (!go.ok()) return go.status();
   if (!told.ok()) return told.status();
   const pid_t child = ::fork();
