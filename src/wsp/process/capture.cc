@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <linux/rseq.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -12,12 +13,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <ctime>
 #include <iterator>
+#include <optional>
 
 #include "medium/checksum.h"
 #include "medium/descriptor.h"
+#include "tracing/process_memory.h"
 #include "tracing/thread.h"
 #include "wsp/process/maps.h"
 #include "wsp/process/proc.h"
@@ -41,6 +45,20 @@ bool ends_when_stopped(std::uint64_t number) {
     case SYS_semop:
     case SYS_semtimedop:
     case SYS_rt_sigtimedwait:
+    // Of sockets with SO_RCVTIMEO or SO_SNDTIMEO.
+    case SYS_read:
+    case SYS_readv:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_connect:
+    case SYS_write:
+    case SYS_writev:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg:
       return true;
     default:
       return false;
@@ -57,6 +75,20 @@ void make_restartable(user_regs_struct& registers, bool in_new_process) {
   // What the kernel noted of a timeout is not known in a new process: it begins anew.
   if (in_new_process && result == kRestartByBlock)
     registers.rax = static_cast<std::uint64_t>(kRestartIfNoHandler);
+}
+
+// What a thread did within a restartable sequence holds for the processor that it ran on only: it
+// begins again, as when the kernel takes the processor from it.  The kernel forgets that it was in
+// one as soon as the thread makes our calls.
+void leave_sequence(pid_t thread, const tracing::RestartableSequence& sequence,
+                    user_regs_struct& registers) {
+  if (sequence.address == 0) return;
+  const std::optional<std::uint64_t> place =
+      tracing::read_object<std::uint64_t>(thread, sequence.address + offsetof(rseq, rseq_cs));
+  if (!place || *place == 0) return;
+  const std::optional<rseq_cs> critical = tracing::read_object<rseq_cs>(thread, *place);
+  if (critical && registers.rip - critical->start_ip < critical->post_commit_offset)
+    registers.rip = critical->abort_ip;
 }
 
 std::uint64_t nanoseconds_of(const timespec& time) {
@@ -120,14 +152,17 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
   if (!tracing::read_registers(number, facts.registers) || thread.vectors.empty() ||
       !tracing::read_signal_mask(number, facts.signal_mask))
     return gone();
+  const tracing::RestartableSequence sequence = tracing::restartable_sequence(number);
+  const user_regs_struct found = facts.registers;
+  leave_sequence(number, sequence, facts.registers);
   user_regs_struct restartable = facts.registers;
   make_restartable(restartable, false);
-  if (restartable.rax != facts.registers.rax) tracing::write_registers(number, restartable);
+  if (restartable.rax != found.rax || restartable.rip != found.rip)
+    tracing::write_registers(number, restartable);
   make_restartable(facts.registers, true);
   facts.vector_bytes = static_cast<std::uint32_t>(thread.vectors.size());
   thread.pending = tracing::pending_signals(number, false, kPendingSignalsMax);
   facts.pending_count = static_cast<std::uint32_t>(thread.pending.size());
-  const tracing::RestartableSequence sequence = tracing::restartable_sequence(number);
   facts.sequence_address = sequence.address;
   facts.sequence_bytes = sequence.bytes;
   facts.sequence_signature = sequence.signature;
