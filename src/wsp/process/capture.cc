@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <linux/capability.h>
 #include <linux/rseq.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -110,6 +111,53 @@ void add_thread_calls(CallList& list, std::uint64_t& stack, std::uint64_t& clear
   list.add(SYS_prctl, {PR_GET_NAME, name});
 }
 
+// Whom a thread acts for.
+struct Privileges {
+  std::uint32_t users[3];
+  std::uint32_t groups[3];
+  __user_cap_header_struct header;
+  __user_cap_data_struct data[2];
+};
+
+struct PrivilegeCalls {
+  std::uint64_t place = 0;
+  std::size_t user = 0;  // which call tells that of the file system
+  std::size_t group = 0;
+};
+
+PrivilegeCalls add_privilege_calls(CallList& list) {
+  Privileges none{};
+  none.header.version = _LINUX_CAPABILITY_VERSION_3;
+  PrivilegeCalls calls;
+  const std::uint64_t place = calls.place = list.place(&none, sizeof(none));
+  constexpr std::uint64_t kNoChange = 0xffffffff;
+  const auto three = [&](long call, std::uint64_t at) {
+    list.add(call, {at, at + sizeof(std::uint32_t), at + 2 * sizeof(std::uint32_t)});
+  };
+  three(SYS_getresuid, place + offsetof(Privileges, users));
+  three(SYS_getresgid, place + offsetof(Privileges, groups));
+  list.add(SYS_capget, {place + offsetof(Privileges, header), place + offsetof(Privileges, data)});
+  calls.user = list.add(SYS_setfsuid, {kNoChange});
+  calls.group = list.add(SYS_setfsgid, {kNoChange});
+  return calls;
+}
+
+// Each thread is given those of the first one.
+bool are_of_process(const CallList& list, const PrivilegeCalls& calls, const ProcessFacts& facts) {
+  Privileges found{};
+  std::memcpy(&found, list.data(calls.place), sizeof(found));
+  const auto whole = [](std::uint32_t low, std::uint32_t high) {
+    return std::uint64_t{high} << 32 | low;
+  };
+  return std::equal(found.users, found.users + 3, facts.user) &&
+         std::equal(found.groups, found.groups + 3, facts.group_ids) &&
+         list.call(calls.user).result == facts.user[3] &&
+         list.call(calls.group).result == facts.group_ids[3] &&
+         whole(found.data[0].inheritable, found.data[1].inheritable) == facts.capabilities[0] &&
+         whole(found.data[0].permitted, found.data[1].permitted) == facts.capabilities[1] &&
+         whole(found.data[0].effective, found.data[1].effective) == facts.capabilities[2];
+}
+
 struct ProcessCalls {
   std::uint64_t actions = 0;
   std::uint64_t timers = 0;
@@ -175,6 +223,7 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
   std::uint64_t clear = 0;
   std::uint64_t name = 0;
   add_thread_calls(list, stack, clear, name);
+  const PrivilegeCalls privileges = add_privilege_calls(list);
   ProcessCalls once;
   if (is_first) once = add_process_calls(list);
   list.add(SYS_set_tid_address, {0});
@@ -183,6 +232,11 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
   std::memcpy(&facts.alternate_stack, list.data(stack), sizeof(facts.alternate_stack));
   std::memcpy(&facts.clear_address, list.data(clear), sizeof(facts.clear_address));
   std::memcpy(facts.name, list.data(name), sizeof(facts.name));
+  if (!are_of_process(list, privileges, saved.process))
+    return Status::failure(ENOTSUP,
+                           fmt::format("thread {} has users, groups or capabilities of its "
+                                       "own; only those of the whole process are kept",
+                                       number));
   if (is_first) {
     std::memcpy(saved.process.actions, list.data(once.actions), sizeof(saved.process.actions));
     std::memcpy(saved.process.timers, list.data(once.timers), sizeof(saved.process.timers));

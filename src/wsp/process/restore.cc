@@ -472,6 +472,8 @@ class Restore {
     list_.add(SYS_prctl, {PR_SET_KEEPCAPS, 1});
     list_.add(SYS_setresgid, {facts.group_ids[0], facts.group_ids[1], facts.group_ids[2]});
     list_.add(SYS_setresuid, {facts.user[0], facts.user[1], facts.user[2]});
+    list_.add(SYS_setfsgid, {facts.group_ids[3]});
+    list_.add(SYS_setfsuid, {facts.user[3]});
     const __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct data[2]{};
     for (std::uint32_t half = 0; half < 2; ++half) {

@@ -1,5 +1,7 @@
 // A program that gave up being root but kept some capabilities has them again.
 #include <linux/capability.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -7,7 +9,24 @@
 
 enum { kNobody = 65534 };
 
+static pthread_t thread;
+static atomic_int acts_for_another;
+
+static void* act_for_another(void* argument) {
+  CHECK(syscall(SYS_setresuid, kNobody, kNobody, kNobody) == 0);
+  acts_for_another = 1;
+  for (;;) pause();
+  return argument;
+}
+
 int main(void) {
+  // One whose thread acts for another user: it would have all privileges behind a restore.
+  if (getenv("KEPT_OWN_USER") != NULL) {
+    CHECK(pthread_create(&thread, NULL, act_for_another, NULL) == 0);
+    while (!acts_for_another) usleep(100);
+    tell("ready");
+    for (;;) pause();
+  }
   CHECK(prctl(PR_SET_KEEPCAPS, 1) == 0);
   CHECK(setresgid(kNobody, kNobody, kNobody) == 0);
   CHECK(setresuid(kNobody, kNobody, kNobody) == 0);
