@@ -27,6 +27,7 @@ std::uint16_t comparison(When when) {
     case When::equals:
       return BPF_JMP | BPF_JEQ | BPF_K;
     case When::high_below:
+    case When::high_from:
       return BPF_JMP | BPF_JGE | BPF_K;
     default:
       return BPF_JMP | BPF_JSET | BPF_K;
@@ -36,10 +37,13 @@ std::uint16_t comparison(When when) {
 // Skips `rest` instructions behind it when the condition does not hold.
 void add_condition(std::vector<sock_filter>& program, const Condition& condition,
                    std::uint8_t rest) {
-  const bool wants_true = condition.when == When::has_bits || condition.when == When::equals;
+  const bool wants_true = condition.when == When::has_bits || condition.when == When::equals ||
+                          condition.when == When::high_from;
+  const bool is_of_high_half =
+      condition.when == When::high_below || condition.when == When::high_from;
   add(program, kLoad,
       static_cast<std::uint32_t>(offsetof(seccomp_data, args)) + 8u * condition.argument +
-          (condition.when == When::high_below ? kHighHalf : 0));
+          (is_of_high_half ? kHighHalf : 0));
   add(program, comparison(condition.when), condition.value, wants_true ? 0 : rest,
       wants_true ? rest : 0);
 }
@@ -59,14 +63,16 @@ void add_rule(std::vector<sock_filter>& program, const Rule& rule) {
 
 }  // namespace
 
-std::vector<sock_filter> make_filter(std::span<const Rule> rules) {
+std::vector<sock_filter> make_filter(std::span<const Rule> rules, OtherTables others) {
+  const std::uint32_t of_others =
+      others == OtherTables::pass ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO | ENOSYS;
   std::vector<sock_filter> program;
   add(program, kLoad, offsetof(seccomp_data, arch));
   add(program, BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
-  add(program, kReturn, SECCOMP_RET_ALLOW);
+  add(program, kReturn, of_others);
   add(program, kLoad, offsetof(seccomp_data, nr));
   add(program, BPF_JMP | BPF_JGE | BPF_K, kX32Bit, 0, 1);
-  add(program, kReturn, SECCOMP_RET_ALLOW);
+  add(program, kReturn, of_others);
   for (const Rule& rule : rules) add_rule(program, rule);
   add(program, kReturn, SECCOMP_RET_ALLOW);
   return program;

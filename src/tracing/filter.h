@@ -10,8 +10,8 @@
 
 namespace pawl::tracing {
 
-// Of an argument's low half; high_below of its high half.
-enum class When : std::uint8_t { always, has_bits, lacks_bits, equals, high_below };
+// Of an argument's low half; high_below and high_from of its high half.
+enum class When : std::uint8_t { always, has_bits, lacks_bits, equals, high_below, high_from };
 
 struct Condition {
   When when = When::always;
@@ -27,8 +27,12 @@ struct Rule {
   Condition second{};
 };
 
-// Calls of other architectures' tables pass.  Throws std::bad_alloc.
-std::vector<sock_filter> make_filter(std::span<const Rule> rules);
+// What becomes of calls by another table than that of 64-bit programs: `int 0x80`, x32.
+enum class OtherTables : std::uint8_t { pass, fail };  // with ENOSYS
+
+// Throws std::bad_alloc.
+std::vector<sock_filter> make_filter(std::span<const Rule> rules,
+                                     OtherTables others = OtherTables::pass);
 
 // In the process that is to be traced: hands the picked calls to its tracer.  It is inherited, and
 // ends with the processes.  Sets "no new privileges" only where the kernel demands it.

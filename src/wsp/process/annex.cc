@@ -88,8 +88,9 @@ Ran run_to_done(pid_t thread, int& status) {
       tracing::Registers registers{};
       if (tracing::read_registers(thread, registers) && registers.orig_rax == kAnnexDone)
         return Ran::done;
-    } else if (event == 0 && WSTOPSIG(status) != tracing::kSystemCallStop) {
-      return Ran::failed;  // all signals are blocked: it is a fault of the code itself
+    } else if (event == 0 && WSTOPSIG(status) != tracing::kSystemCallStop &&
+               WSTOPSIG(status) != SIGSTOP) {
+      return Ran::failed;  // all others are blocked: it is a fault of the code itself
     }
     tracing::go_on(thread);
   }
@@ -199,7 +200,8 @@ std::uint64_t make_one_call(pid_t thread, std::uint64_t instruction, const Annex
     int status = 0;
     if (!tracing::go_to_call_end(thread)) return kGone;
     if (!tracing::wait_for(thread, status) || is_over(status)) return kGone;
-    if (tracing::stop_event(status) != 0) continue;  // the filter's stop, or a stop signal's
+    // Neither the filter's stop nor SIGSTOP, which cannot be blocked.
+    if (WSTOPSIG(status) != tracing::kSystemCallStop) continue;
     if (!has_entered) {
       has_entered = true;
       continue;

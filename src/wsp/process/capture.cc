@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <linux/capability.h>
+#include <linux/rseq.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -12,12 +14,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <ctime>
 #include <iterator>
+#include <optional>
 
 #include "medium/checksum.h"
 #include "medium/descriptor.h"
+#include "tracing/process_memory.h"
 #include "tracing/thread.h"
 #include "wsp/process/maps.h"
 #include "wsp/process/proc.h"
@@ -41,6 +46,20 @@ bool ends_when_stopped(std::uint64_t number) {
     case SYS_semop:
     case SYS_semtimedop:
     case SYS_rt_sigtimedwait:
+    // Of sockets with SO_RCVTIMEO or SO_SNDTIMEO.
+    case SYS_read:
+    case SYS_readv:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_connect:
+    case SYS_write:
+    case SYS_writev:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg:
       return true;
     default:
       return false;
@@ -57,6 +76,20 @@ void make_restartable(user_regs_struct& registers, bool in_new_process) {
   // What the kernel noted of a timeout is not known in a new process: it begins anew.
   if (in_new_process && result == kRestartByBlock)
     registers.rax = static_cast<std::uint64_t>(kRestartIfNoHandler);
+}
+
+// What a thread did within a restartable sequence holds for the processor that it ran on only: it
+// begins again, as when the kernel takes the processor from it.  The kernel forgets that it was in
+// one as soon as the thread makes our calls.
+void leave_sequence(pid_t thread, const tracing::RestartableSequence& sequence,
+                    user_regs_struct& registers) {
+  if (sequence.address == 0) return;
+  const std::optional<std::uint64_t> place =
+      tracing::read_object<std::uint64_t>(thread, sequence.address + offsetof(rseq, rseq_cs));
+  if (!place || *place == 0) return;
+  const std::optional<rseq_cs> critical = tracing::read_object<rseq_cs>(thread, *place);
+  if (critical && registers.rip - critical->start_ip < critical->post_commit_offset)
+    registers.rip = critical->abort_ip;
 }
 
 std::uint64_t nanoseconds_of(const timespec& time) {
@@ -76,6 +109,53 @@ void add_thread_calls(CallList& list, std::uint64_t& stack, std::uint64_t& clear
   list.add(SYS_sigaltstack, {0, stack});
   list.add(SYS_prctl, {kGetClearAddress, clear});
   list.add(SYS_prctl, {PR_GET_NAME, name});
+}
+
+// Whom a thread acts for.
+struct Privileges {
+  std::uint32_t users[3];
+  std::uint32_t groups[3];
+  __user_cap_header_struct header;
+  __user_cap_data_struct data[2];
+};
+
+struct PrivilegeCalls {
+  std::uint64_t place = 0;
+  std::size_t user = 0;  // which call tells that of the file system
+  std::size_t group = 0;
+};
+
+PrivilegeCalls add_privilege_calls(CallList& list) {
+  Privileges none{};
+  none.header.version = _LINUX_CAPABILITY_VERSION_3;
+  PrivilegeCalls calls;
+  const std::uint64_t place = calls.place = list.place(&none, sizeof(none));
+  constexpr std::uint64_t kNoChange = 0xffffffff;
+  const auto three = [&](long call, std::uint64_t at) {
+    list.add(call, {at, at + sizeof(std::uint32_t), at + 2 * sizeof(std::uint32_t)});
+  };
+  three(SYS_getresuid, place + offsetof(Privileges, users));
+  three(SYS_getresgid, place + offsetof(Privileges, groups));
+  list.add(SYS_capget, {place + offsetof(Privileges, header), place + offsetof(Privileges, data)});
+  calls.user = list.add(SYS_setfsuid, {kNoChange});
+  calls.group = list.add(SYS_setfsgid, {kNoChange});
+  return calls;
+}
+
+// Each thread is given those of the first one.
+bool are_of_process(const CallList& list, const PrivilegeCalls& calls, const ProcessFacts& facts) {
+  Privileges found{};
+  std::memcpy(&found, list.data(calls.place), sizeof(found));
+  const auto whole = [](std::uint32_t low, std::uint32_t high) {
+    return std::uint64_t{high} << 32 | low;
+  };
+  return std::equal(found.users, found.users + 3, facts.user) &&
+         std::equal(found.groups, found.groups + 3, facts.group_ids) &&
+         list.call(calls.user).result == facts.user[3] &&
+         list.call(calls.group).result == facts.group_ids[3] &&
+         whole(found.data[0].inheritable, found.data[1].inheritable) == facts.capabilities[0] &&
+         whole(found.data[0].permitted, found.data[1].permitted) == facts.capabilities[1] &&
+         whole(found.data[0].effective, found.data[1].effective) == facts.capabilities[2];
 }
 
 struct ProcessCalls {
@@ -120,14 +200,17 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
   if (!tracing::read_registers(number, facts.registers) || thread.vectors.empty() ||
       !tracing::read_signal_mask(number, facts.signal_mask))
     return gone();
+  const tracing::RestartableSequence sequence = tracing::restartable_sequence(number);
+  const user_regs_struct found = facts.registers;
+  leave_sequence(number, sequence, facts.registers);
   user_regs_struct restartable = facts.registers;
   make_restartable(restartable, false);
-  if (restartable.rax != facts.registers.rax) tracing::write_registers(number, restartable);
+  if (restartable.rax != found.rax || restartable.rip != found.rip)
+    tracing::write_registers(number, restartable);
   make_restartable(facts.registers, true);
   facts.vector_bytes = static_cast<std::uint32_t>(thread.vectors.size());
   thread.pending = tracing::pending_signals(number, false, kPendingSignalsMax);
   facts.pending_count = static_cast<std::uint32_t>(thread.pending.size());
-  const tracing::RestartableSequence sequence = tracing::restartable_sequence(number);
   facts.sequence_address = sequence.address;
   facts.sequence_bytes = sequence.bytes;
   facts.sequence_signature = sequence.signature;
@@ -140,6 +223,7 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
   std::uint64_t clear = 0;
   std::uint64_t name = 0;
   add_thread_calls(list, stack, clear, name);
+  const PrivilegeCalls privileges = add_privilege_calls(list);
   ProcessCalls once;
   if (is_first) once = add_process_calls(list);
   list.add(SYS_set_tid_address, {0});
@@ -148,6 +232,11 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
   std::memcpy(&facts.alternate_stack, list.data(stack), sizeof(facts.alternate_stack));
   std::memcpy(&facts.clear_address, list.data(clear), sizeof(facts.clear_address));
   std::memcpy(facts.name, list.data(name), sizeof(facts.name));
+  if (!are_of_process(list, privileges, saved.process))
+    return Status::failure(ENOTSUP,
+                           fmt::format("thread {} has users, groups or capabilities of its "
+                                       "own; only those of the whole process are kept",
+                                       number));
   if (is_first) {
     std::memcpy(saved.process.actions, list.data(once.actions), sizeof(saved.process.actions));
     std::memcpy(saved.process.timers, list.data(once.timers), sizeof(saved.process.timers));

@@ -130,6 +130,10 @@ Result<KeptMemory> KeptMemory::create(const std::string& directory) {
                                            ": not in memory that survives; take a directory on "
                                            "tmpfs (/dev/shm), or on XFS with DAX");
   }
+  // What is stored through mappings: a full file system must not end us by SIGBUS later.
+  if (::posix_fallocate(made.memory_.get(), 0, kPageBytes) != 0 ||
+      ::posix_fallocate(made.memory_.get(), static_cast<off_t>(kAnnexList), kAnnexListBytes) != 0)
+    return Status::failure(ENOSPC, "cannot reserve the first pages of memory in " + directory);
   PAWL_TRY(made.map_files());
   std::memcpy(made.header_->magic, kMemoryMagic, sizeof(kMemoryMagic));
   made.header_->version = kMemoryVersion;

@@ -54,6 +54,13 @@ void MemoryCalls::adopt_mapping(std::uint64_t start, std::uint64_t bytes) {
   mark_used(start, bytes);
 }
 
+bool MemoryCalls::reserve(std::uint64_t start, std::uint64_t bytes) {
+  for (AddressSpace* space : {&files_, &nameless_, &low_}) {
+    if (space->contains(start)) return space->take_exactly(start, bytes);
+  }
+  return true;
+}
+
 void MemoryCalls::mark_used(std::uint64_t start, std::uint64_t bytes) {
   files_.mark_used(start, bytes);
   nameless_.mark_used(start, bytes);
@@ -80,6 +87,7 @@ CallDecision MemoryCalls::enter(pid_t thread, const tracing::Registers& call, Ru
     case SYS_brk:
       return set_break(call, running);
     case SYS_mprotect:
+    case SYS_pkey_mprotect:  // of key 0, as none is given out
       return protect(thread, call, list);
     case SYS_madvise:
       return drop(call);
@@ -114,6 +122,7 @@ CallDecision MemoryCalls::map(pid_t thread, const tracing::Registers& call, Runn
   const bool is_fixed = (flags & kFixedBits) != 0;
   if (bytes == 0 || bytes > kUserEnd || (is_fixed && !is_page_range(call.rdi, bytes))) return {};
   const bool has_file = (flags & MAP_ANONYMOUS) == 0;
+  if (has_file && call.r9 % kPageBytes != 0) return {};
   const bool is_private = (flags & kTypeBits) == MAP_PRIVATE;
   const bool is_written = (call.rdx & PROT_WRITE) != 0;
   if ((flags & MAP_HUGETLB) != 0)
@@ -127,7 +136,21 @@ CallDecision MemoryCalls::map(pid_t thread, const tracing::Registers& call, Runn
   if (is_fixed && meets_annex(call.rdi, bytes))
     return refuse(ENOMEM, "mmap(MAP_FIXED): the place is Pawl's own");
 
-  const bool is_memory = !has_file || (is_private && is_written);
+  // What lies between is made writable without our being asked.
+  const bool may_be_written =
+      is_written || (is_fixed && call.rdi < kMemoryEnd && call.rdi + bytes > kMemoryStart);
+  const bool is_memory = !has_file || (is_private && may_be_written);
+  Descriptor file;
+  if (has_file) {
+    // Before anything is given up for it.
+    file.reset(::open(fmt::format("/proc/{}/fd/{}", thread, static_cast<int>(call.r8)).c_str(),
+                      O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    const int why_no_file = file.valid() ? 0 : errno;
+    if (why_no_file == ENOENT) return answer(static_cast<std::uint64_t>(-EBADF));
+    if (is_memory && why_no_file != 0)
+      return refuse(EACCES,
+                    Status::from_errno(why_no_file, "cannot read a file that is mapped").text());
+  }
   running.place = is_fixed ? call.rdi : choose(call, bytes, is_memory);
   running.bytes = bytes;
   running.was_chosen = !is_fixed;
@@ -142,11 +165,7 @@ CallDecision MemoryCalls::map(pid_t thread, const tracing::Registers& call, Runn
   decision.registers.r10 &= ~static_cast<std::uint64_t>(MAP_32BIT);
   if (!is_memory) return decision;
   if (has_file) {
-    const Descriptor file(
-        ::open(fmt::format("/proc/{}/fd/{}", thread, static_cast<int>(call.r8)).c_str(),
-               O_RDONLY | O_CLOEXEC));
-    Status copied = file.valid() ? memory_.copy_file(file.get(), call.r9, running.place, bytes)
-                                 : Status::from_errno(errno, "cannot read a file that is mapped");
+    Status copied = memory_.copy_file(file.get(), call.r9, running.place, bytes);
     if (!copied.ok()) {
       if (running.was_chosen) mark_free(running.place, bytes);
       return refuse(EACCES, copied.text());
@@ -227,7 +246,12 @@ CallDecision MemoryCalls::resize(pid_t thread, const tracing::Registers& call, R
     running.bytes = from - to;
     return decision;
   }
-  // Where it is, if it can be: then it stays where it is in the file too.
+  // Where it is, if it can be: then it stays where it is in the file too.  Not into a place that
+  // another thread was given and has not mapped yet.
+  if (!reserve(call.rdi + from, to - from)) {
+    if ((call.r10 & MREMAP_MAYMOVE) != 0) return move(thread, call, 0, list);
+    return answer(static_cast<std::uint64_t>(-ENOMEM));
+  }
   running.kind = RunningCall::Kind::grow;
   decision.registers.r10 = 0;
   return decision;
@@ -326,12 +350,11 @@ CallDecision MemoryCalls::finish(pid_t thread, const RunningCall& running, std::
     case RunningCall::Kind::shrink_break:
       return answer(running.place);
     case RunningCall::Kind::grow:
-      if (!failed) {
-        mark_used(running.place + running.bytes,
-                  round_up_to_page(running.original.rdx) - running.bytes);
-      } else if ((running.original.r10 & MREMAP_MAYMOVE) != 0) {
+      if (!failed) break;
+      mark_free(running.place + running.bytes,
+                round_up_to_page(running.original.rdx) - running.bytes);
+      if ((running.original.r10 & MREMAP_MAYMOVE) != 0)
         return move(thread, running.original, 0, list);
-      }
       break;
     case RunningCall::Kind::none:
       break;

@@ -73,6 +73,8 @@ class MemoryCalls {
   CallDecision protect(pid_t thread, const tracing::Registers& call, CallList& list);
   CallDecision drop(const tracing::Registers& call);
   std::uint64_t choose(const tracing::Registers& call, std::uint64_t bytes, bool is_memory);
+  // False where another mapping is, or is about to be; true also outside of what we choose from.
+  bool reserve(std::uint64_t start, std::uint64_t bytes);
   void mark_used(std::uint64_t start, std::uint64_t bytes);
   void mark_free(std::uint64_t start, std::uint64_t bytes);
 

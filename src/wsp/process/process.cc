@@ -72,7 +72,8 @@ Status failure_of(const StartRequest& request, const BecomeFailure& failed) {
 Result<std::unique_ptr<Process>> Process::start(KeptMemory& memory, const StartRequest& request,
                                                 Tell tell) {
   const int descriptor = choose_memory_descriptor();
-  const std::vector<sock_filter> filter = tracing::make_filter(all_rules(descriptor));
+  const std::vector<sock_filter> filter =
+      tracing::make_filter(all_rules(descriptor), tracing::OtherTables::fail);
   std::vector<char*> arguments;
   for (const std::string& word : request.arguments)
     arguments.push_back(const_cast<char*>(word.c_str()));

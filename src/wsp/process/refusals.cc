@@ -26,6 +26,8 @@ constexpr const char* kKernelQueue =
     "what waits in the kernel's queue would be lost; the program has to do without";
 constexpr const char* kOutside = "what it ties together would not be there again; leave it out";
 
+constexpr std::uint32_t kGuardInstall = 102;  // MADV_GUARD_INSTALL, which Debian 12 does not name
+
 constexpr std::array kRefusals = {
     RefusedCall{{SYS_fork}, "fork", ENOSYS, kOneProcess},
     RefusedCall{{SYS_vfork}, "vfork", ENOSYS, kOneProcess},
@@ -50,6 +52,10 @@ constexpr std::array kRefusals = {
     RefusedCall{{SYS_userfaultfd}, "userfaultfd", ENOSYS, "page faults are not handed on again"},
     RefusedCall{{SYS_remap_file_pages}, "remap_file_pages", ENOSYS, "each page is where it is"},
     RefusedCall{{SYS_pkey_alloc}, "pkey_alloc", ENOSPC, "keys of memory are not kept"},
+    RefusedCall{{SYS_madvise, {When::equals, 2, kGuardInstall}},
+                "madvise(MADV_GUARD_INSTALL)",
+                EINVAL,
+                "guards of that kind are not kept; use mprotect(2)"},
     RefusedCall{{SYS_ptrace}, "ptrace", EPERM, "a program has one tracer, and Pawl is it"},
     RefusedCall{{SYS_seccomp}, "seccomp", EINVAL, "the program's own filters are not kept"},
     RefusedCall{{SYS_prctl, {When::equals, 0, PR_SET_SECCOMP}},
@@ -84,14 +90,17 @@ constexpr std::array kRefusals = {
 };
 
 constexpr std::uint32_t kMemoryHigh = kMemoryStart >> 32;
+constexpr std::uint32_t kMemoryEndHigh = kMemoryEnd >> 32;
 
 constexpr std::array kMemoryRules = {
     Rule{SYS_mmap},
     Rule{SYS_munmap},
     Rule{SYS_mremap},
     Rule{SYS_brk},
-    // What lies above is in the memory file already.
+    // What lies between is in the memory file already; the program's own code is above.
     Rule{SYS_mprotect, {When::has_bits, 2, PROT_WRITE}, {When::high_below, 0, kMemoryHigh}},
+    Rule{SYS_mprotect, {When::has_bits, 2, PROT_WRITE}, {When::high_from, 0, kMemoryEndHigh}},
+    Rule{SYS_pkey_mprotect, {When::has_bits, 2, PROT_WRITE}},
     Rule{SYS_madvise, {When::equals, 2, MADV_DONTNEED}},
     Rule{SYS_madvise, {When::equals, 2, MADV_FREE}},
     Rule{SYS_madvise, {When::equals, 2, 24}},  // MADV_DONTNEED_LOCKED
@@ -112,6 +121,8 @@ bool holds(const tracing::Condition& condition, std::span<const std::uint64_t> a
       return (low & condition.value) == 0;
     case When::high_below:
       return arguments[condition.argument] >> 32 < condition.value;
+    case When::high_from:
+      return arguments[condition.argument] >> 32 >= condition.value;
     case When::always:
       break;
   }

@@ -166,7 +166,7 @@ class Become {
     ::close(list);
     PAWL_TRY(map_annex());
     const std::vector<sock_filter> filter =
-        tracing::make_filter(all_rules(facts.memory_descriptor));
+        tracing::make_filter(all_rules(facts.memory_descriptor), tracing::OtherTables::fail);
     ::fcntl(told_, F_SETFD, 0);
     if (const int error_number = tracing::install_filter(filter); error_number != 0)
       return Status::from_errno(error_number, "the kernel refuses a seccomp filter");
@@ -383,7 +383,10 @@ class Restore {
     PAWL_TRY(run_list(child_, kWhat));
     list_.clear();
     for (const auto& [name, number] : files) {
-      if (!list_.has_room()) break;
+      if (!list_.has_room()) {
+        PAWL_TRY(run_list(child_, "cannot close a mapped file"));
+        list_.clear();
+      }
       list_.add(SYS_close, {static_cast<std::uint64_t>(number)});
     }
     return run_list(child_, "cannot close a mapped file");
@@ -465,8 +468,12 @@ class Restore {
           list_.place(saved_.groups.data(), saved_.groups.size() * sizeof(saved_.groups[0]));
       list_.add(SYS_setgroups, {saved_.groups.size(), groups});
     }
+    // Else the capabilities that it kept would go with the user.
+    list_.add(SYS_prctl, {PR_SET_KEEPCAPS, 1});
     list_.add(SYS_setresgid, {facts.group_ids[0], facts.group_ids[1], facts.group_ids[2]});
     list_.add(SYS_setresuid, {facts.user[0], facts.user[1], facts.user[2]});
+    list_.add(SYS_setfsgid, {facts.group_ids[3]});
+    list_.add(SYS_setfsuid, {facts.user[3]});
     const __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct data[2]{};
     for (std::uint32_t half = 0; half < 2; ++half) {
@@ -478,6 +485,7 @@ class Restore {
     // One call's arguments are placed in the list before it is made.
     const std::uint64_t header_place = list_.place(&header, sizeof(header));
     list_.add(SYS_capset, {header_place, list_.place(data, sizeof(data))});
+    list_.add(SYS_prctl, {PR_SET_KEEPCAPS, 0});
   }
 
   Status give_thread_its_own(const SavedThread& thread) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,7 +30,11 @@ static inline void tell(const char* line) {
   CHECK(fclose(file) == 0);
 }
 
-static inline int may_go_on(void) { return access(getenv("KEPT_GO"), F_OK) == 0; }
+// Not by access(2), which asks for the real user.
+static inline int may_go_on(void) {
+  struct stat found;
+  return stat(getenv("KEPT_GO"), &found) == 0;
+}
 
 // Without a system call in between that a power failure would interrupt otherwise.
 static inline void wait_to_go_on(void) {
