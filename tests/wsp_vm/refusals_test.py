@@ -390,6 +390,15 @@ def from_elsewhere(trial):
         raise vms.Trouble(f"an option that cannot be kept: {code} {text}")
 
 
+def raw_stays_raw(trial):
+    """The header of another format that a guest writes into its raw disk is data."""
+    trial.save()
+    with open(trial.disk, "r+b") as file:
+        file.write(b"QFI\xfb" + bytes(1000))  # no QEMU takes that for a whole header
+    trial.boots_cold("disk-changed", *trial.options, *trial.of_qemu)
+    trial.disk.unlink()
+
+
 def options_refused(trial):
     for words, name in OPTIONS_REFUSED:
         code, text = trial.vm.run("run", "--discard", "--memory", "16M", "--", *words)
@@ -413,7 +422,7 @@ def options_refused(trial):
 TRIALS = (no_save, half_save, damaged_marker, newer_format, other_generation,
           damaged_device_state, other_options, memory_replaced, memory_touched, disk_replaced,
           disk_changed, other_qemu, load_failed, heard_while_it_rehearses, nonsense_is_asked,
-          times_that_the_host_lost, another_window_and_line, from_elsewhere,
+          times_that_the_host_lost, another_window_and_line, from_elsewhere, raw_stays_raw,
           in_use_and_in_the_way, options_refused)
 
 

@@ -19,6 +19,7 @@
 #include "wsp/power/power_sources.h"
 #include "wsp/vm/control.h"
 #include "wsp/vm/machine.h"
+#include "wsp/vm/options.h"
 #include "wsp/vm/saver.h"
 
 namespace pawl::wsp::vm {
@@ -57,6 +58,16 @@ bool holds_all_of(const MachineDescription& stored, const MachineDescription& de
          stored.serial_line == description.serial_line &&
          std::equal(stored.added_disks.begin(), stored.added_disks.end(),
                     description.added_disks.begin(), description.added_disks.end(), same_disk);
+}
+
+// A raw disk stays one: its guest could write the header of another format into it, and with that
+// the name of a file of the host's, which it would read after the next boot.
+void know_formats(MachineDescription& description, const MachineDescription& before) {
+  for (AddedDisk& disk : description.added_disks) {
+    for (const AddedDisk& known : before.added_disks)
+      if (known.path == disk.path) disk.format = known.format;
+    if (disk.format.empty()) disk.format = format_of_disk(disk.path);
+  }
 }
 
 Result<Descriptor> open_end_signals() {
@@ -222,9 +233,10 @@ Result<Ending> Life::boot(MarkerFile& marker, std::uint64_t generation) {
   }
   // Before anything of the old save is touched, it is none any more.
   PAWL_TRY(marker.clear(generation));
-  if (Result<StoredDescription> before = read_description(directory_.description());
-      !before.ok() || !before.value().description.is_same_machine(description))
+  const Result<StoredDescription> before = read_description(directory_.description());
+  if (!before.ok() || !before.value().description.is_same_machine(description))
     ::unlink(directory_.rehearsals().c_str());
+  know_formats(description, before.ok() ? before.value().description : MachineDescription());
   PAWL_TRY(make_memory(directory_.memory(), description.memory_bytes));
   PAWL_TRY(open_sources(description));
   Result<Machine> machine =
