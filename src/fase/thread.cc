@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <unistd.h>
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -200,7 +201,10 @@ void Thread::flush_stored() {
 }
 
 void Thread::fence() {
-  if (!file()->flushes()) return forget_unfenced();
+  if (!file()->flushes()) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // to the compiler a fence all the same
+    return forget_unfenced();
+  }
   file()->memory().fence();
   Counts::add(counts_.fences, 1);
   forget_unfenced();

@@ -9,9 +9,12 @@ import json
 import mmap
 import os
 import pathlib
+import pty
 import re
 import shutil
+import socket
 import struct
+import subprocess
 import sys
 import tempfile
 
@@ -23,6 +26,7 @@ CODES = {"no-save": 6, "half-save": 6, "damaged-marker": 4, "damaged-device-stat
          "newer-format": 8, "load-failed": 1}
 CODE_FOREIGN, CODE_USAGE, CODE_IN_USE, CODE_UNSAFE, CODE_SAVED = 5, 2, 7, 9, 3
 SLOT_BYTES, VERSION_AT, QEMU_AT, STREAM_AT = 4096, 8, 72, 4096
+DISK_TIMES_AT = 192 + 24
 AFTER_MARKER = 7
 QEMU_OF_TWO_MACHINES = """#!/bin/sh
 case "$*" in
@@ -63,11 +67,14 @@ class Trial:
         self.options = ["--memory", "16M", "--disk", str(self.disk)]
         self.of_qemu = ["--", "-nodefaults", "-display", "none"]
 
-    def save(self, *words):
+    def start(self, *words):
         with open(self.disk, "wb") as file:
             file.truncate(1 << 20)
         self.vm.start("run", "--discard", *words, *self.options, *self.of_qemu)
         self.vm.wait_for("runs (")
+
+    def save(self, *words):
+        self.start(*words)
         self.vm.fail_power()
         self.vm.wait_end()
         self.vm.status_when_ended()
@@ -288,11 +295,118 @@ def in_use_and_in_the_way(trial):
         raise vms.Trouble(f"save: {code} {text}")
 
 
+def heard_while_it_rehearses(trial):
+    """The power fails after one of ten thousand rehearsals, and not after all of them."""
+    trial.start()
+    before = (trial.directory / "marker.rehearsal").read_bytes()
+    asked = subprocess.Popen([trial.vm.pawl, "wsp", "vm", "rehearse", str(trial.directory),
+                              "10000"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    vms.wait_until(lambda: (trial.directory / "marker.rehearsal").read_bytes() != before,
+                   "the first rehearsal")
+    trial.vm.fail_power()
+    said = asked.communicate(timeout=vms.SECONDS_MAX)[1].decode()
+    if asked.returncode != 1 or "the power fails" not in said or trial.vm.wait_end() != 0:
+        raise vms.Trouble(f"rehearsals went on: {asked.returncode} {said} {trial.vm.said()}")
+    trial.restores()
+
+
+def nonsense_is_asked(trial):
+    """Whatever is written into the control socket, the guest runs on and can be saved."""
+    trial.start()
+    for text in (b"", b"{", b"[]\n", b"null\n", b"7\n", b'{"do":5}\n', b'{"do":null}\n',
+                 b'{"do":"rehearse","times":"x"}\n', b'{"do":"rehearse","times":-1}\n',
+                 b'{"do":"rehearse","times":1e99}\n', b'{"do":"sing"}\n', b"\0" * 5000):
+        line = socket.socket(socket.AF_UNIX)
+        line.connect(str(trial.directory / "control"))
+        try:
+            line.sendall(text)
+            line.shutdown(socket.SHUT_WR)
+            line.settimeout(vms.SECONDS_MAX)
+            answer = line.recv(4096)
+        except ConnectionError:
+            answer = b""
+        line.close()
+        if b'"done":true' in answer:
+            raise vms.Trouble(f"{text} was done: {answer}")
+    code, text = trial.vm.run("save")
+    if code != 0 or trial.vm.wait_end() != 0:
+        raise vms.Trouble(f"save: {code} {text} {trial.vm.said()}")
+
+
+def times_that_the_host_lost(trial):
+    """A disk's times go back when the host dies before they are durable: a seal is after that."""
+    later = struct.pack("<qq", 1 << 62, 1 << 62)
+    trial.save("--fail-at-step", str(AFTER_MARKER))
+    trial.patch_marker(DISK_TIMES_AT, later)
+    code, facts = trial.vm.status_when_ended()
+    if code != CODE_SAVED:
+        raise vms.Trouble(f"earlier times than the marker's: {code} {facts}")
+    trial.patch_marker(DISK_TIMES_AT, bytes(16))
+    trial.refused("disk-changed")
+    trial.save()
+    trial.patch_marker(DISK_TIMES_AT, later)
+    trial.refused("disk-changed")
+
+
+def another_window_and_line(trial):
+    """Who says that the power fails may be named anew with each restore, and stays."""
+    master, slave = pty.openpty()
+    trial.save()
+    trial.vm.start("restore", *trial.options, "--window-ms", "77", "--serial-line",
+                   os.ttyname(slave), *trial.of_qemu)
+    for i in range(2):
+        trial.vm.wait_for("restored")
+        os.write(master, b"hF")
+        if trial.vm.wait_end() != 0 or "the serial line" not in trial.vm.said():
+            raise vms.Trouble(f"word on the serial line: {trial.vm.said()}")
+        code, facts = trial.vm.status()
+        if code != CODE_SAVED or facts["budget"]["window_us"] != 77000:
+            raise vms.Trouble(f"after it: {code} {facts}")
+        if i == 0:
+            trial.vm.start("restore")
+    os.close(master)
+    os.close(slave)
+
+
+def from_elsewhere(trial):
+    """A disk that is named by a relative path is the same file seen from another directory."""
+    before = os.getcwd()
+    os.chdir(trial.scratch)
+    trial.vm.start("run", "--discard", "--memory", "16M", *trial.of_qemu, "-drive",
+                   "file=disk,format=raw,if=virtio")
+    trial.vm.wait_for("runs (")
+    trial.vm.fail_power()
+    trial.vm.wait_end()
+    os.chdir("/")
+    code, text = trial.vm.run("restore", "--or-boot")
+    if code != 1 or "did not start" not in text or trial.vm.status()[0] != CODE_SAVED:
+        raise vms.Trouble(f"restored from elsewhere: {code} {text} {trial.vm.status()}")
+    os.chdir(trial.scratch)
+    trial.restores()
+    os.chdir(before)
+    code, text = trial.vm.run("run", "--discard", "--memory", "16M", *trial.of_qemu, "-name",
+                              b"\xff")
+    if code != CODE_UNSAFE or "UTF-8" not in text:
+        raise vms.Trouble(f"an option that cannot be kept: {code} {text}")
+
+
+def raw_stays_raw(trial):
+    """The header of another format that a guest writes into its raw disk is data."""
+    trial.save()
+    with open(trial.disk, "r+b") as file:
+        file.write(b"QFI\xfb" + bytes(1000))  # no QEMU takes that for a whole header
+    trial.boots_cold("disk-changed", *trial.options, *trial.of_qemu)
+    trial.disk.unlink()
+
+
 def options_refused(trial):
     for words, name in OPTIONS_REFUSED:
         code, text = trial.vm.run("run", "--discard", "--memory", "16M", "--", *words)
         if code != CODE_USAGE or name not in text:
             raise vms.Trouble(f"{words}: {code} {text}")
+    code, text = trial.vm.run("run", "--discard", "--disk", "", *trial.of_qemu)
+    if code != CODE_USAGE or "--disk" not in text:
+        raise vms.Trouble(f"a disk without a name: {code} {text}")
     if trial.vm.status()[0] != CODE_SAVED:
         raise vms.Trouble("options that cannot be cost the save")
     # What only QEMU knows is found before the guest runs.
@@ -307,7 +421,9 @@ def options_refused(trial):
 
 TRIALS = (no_save, half_save, damaged_marker, newer_format, other_generation,
           damaged_device_state, other_options, memory_replaced, memory_touched, disk_replaced,
-          disk_changed, other_qemu, load_failed, in_use_and_in_the_way, options_refused)
+          disk_changed, other_qemu, load_failed, heard_while_it_rehearses, nonsense_is_asked,
+          times_that_the_host_lost, another_window_and_line, from_elsewhere, raw_stays_raw,
+          in_use_and_in_the_way, options_refused)
 
 
 def main():

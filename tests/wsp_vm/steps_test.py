@@ -113,7 +113,10 @@ def fail_by_qemu(vm, scratch):
         if name == "hangs":
             # Its end is bounded, and long; that it holds the lock meanwhile is seen at once.
             vm.start("restore")
-            vms.wait_until(lambda: vm.run("restore")[0] == 7, "the lock")
+            vms.wait_until(lambda: vm.status()[1]["state"] == "running", "the lock")
+            code, text = vm.run("restore")
+            if code != 7:
+                raise vms.Trouble(f"a second restore: {code} {text}")
             vm.stop()
         else:
             code, text = vm.run("restore", "--or-boot")

@@ -77,8 +77,10 @@ Result<wsp::vm::MachineDescription> machine_of(const VmArguments& arguments,
                                      ? arguments.disk_requests
                                      : wsp::vm::disk_requests_max(machine.window_ms);
   // A restore may be asked for from elsewhere.
-  for (const std::string& disk : arguments.disks)
+  for (const std::string& disk : arguments.disks) {
+    if (disk.empty()) return Status::failure(EINVAL, "--disk: name a file");
     machine.added_disks.push_back({std::filesystem::absolute(disk).string(), requests});
+  }
   return machine;
 }
 

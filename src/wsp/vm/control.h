@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "medium/descriptor.h"
@@ -28,8 +29,10 @@ class ControlSocket {
     ControlRequest request;
     Descriptor line;
   };
-  // Takes a request; EAGAIN where there is none, or what was said is none.
-  Result<Asked> accept();
+  // Takes a request; EAGAIN where there is none, or what was said is none.  Who has connected and
+  // says nothing is waited for a moment; meanwhile, when there is input at the descriptor `urgent`,
+  // `gives_up` is asked.
+  Result<Asked> accept(int urgent, const std::function<bool()>& gives_up);
 
  private:
   explicit ControlSocket(Descriptor listens) : listens_(std::move(listens)) {}

@@ -27,7 +27,8 @@ constexpr std::uint32_t kRequestsMax = 128;
 DescriptionJson json_of(const MachineDescription& description) {
   DescriptionJson disks = DescriptionJson::array();
   for (const AddedDisk& disk : description.added_disks)
-    disks.push_back({{"path", disk.path}, {"requests_max", disk.requests_max}});
+    disks.push_back(
+        {{"path", disk.path}, {"requests_max", disk.requests_max}, {"format", disk.format}});
   return {{"format", 1},
           {"qemu", description.qemu},
           {"memory_bytes", description.memory_bytes},
@@ -43,7 +44,8 @@ MachineDescription of_json(const DescriptionJson& json) {
   read.qemu = json.at("qemu");
   read.memory_bytes = json.at("memory_bytes");
   for (const DescriptionJson& disk : json.at("added_disks"))
-    read.added_disks.push_back({disk.at("path"), disk.at("requests_max")});
+    read.added_disks.push_back(
+        {disk.at("path"), disk.at("requests_max"), disk.value("format", "")});
   read.options = json.at("options").get<std::vector<std::string>>();
   read.disk_files = json.at("disk_files").get<std::vector<std::string>>();
   read.window_ms = json.at("window_ms");
@@ -57,6 +59,7 @@ bool MachineDescription::is_same_machine(const MachineDescription& other) const 
   const auto machine = [](const MachineDescription& from) {
     MachineDescription same = from;
     same.disk_files.clear();
+    for (AddedDisk& disk : same.added_disks) disk.format.clear();
     same.window_ms = 0;
     same.serial_line.clear();
     return text_of(same);

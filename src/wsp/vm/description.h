@@ -12,6 +12,7 @@ namespace pawl::wsp::vm {
 struct AddedDisk {
   std::string path;
   std::uint32_t requests_max = 0;  // at once under way, a power of two; see disk_requests_max()
+  std::string format = {};         // QEMU's name of it; empty: not looked at yet
 };
 
 struct MachineDescription {

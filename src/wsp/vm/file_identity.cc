@@ -67,6 +67,13 @@ Result<FileIdentity> identify(const std::string& path) {
   return identity;
 }
 
+Status flush_times(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOATIME | O_CLOEXEC));
+  if (!file.valid() || ::fsync(file.get()) != 0)
+    return Status::from_errno(errno, "cannot flush " + path);
+  return {};
+}
+
 Result<std::uint32_t> sample_checksum(int descriptor, std::uint64_t size_bytes,
                                       std::uint64_t seed) {
   const std::uint64_t pages = size_bytes / kSampleBytes;

@@ -27,11 +27,20 @@ struct FileIdentity {
     return modified_ns == other.modified_ns && changed_ns == other.changed_ns &&
            head_checksum == other.head_checksum;
   }
+  // As is_unchanged(), where the host may have died before the times of `other` were durable: then
+  // the file has earlier ones.
+  bool is_unchanged_since(const FileIdentity& other) const {
+    return modified_ns <= other.modified_ns && changed_ns <= other.changed_ns &&
+           head_checksum == other.head_checksum;
+  }
 };
 
 // Of a regular file by its inode alone.  Of a block device its size and the checksum of its first
 // 64 KiB, where file systems keep what changes with every mount.
 Result<FileIdentity> identify(const std::string& path);
+
+// Makes the file durable, its times too (which fdatasync(2) does not).
+Status flush_times(const std::string& path);
 
 // A checksum of kMemorySamplePages pages, drawn by `seed`: other content is noticed, a change of
 // few pages is not.

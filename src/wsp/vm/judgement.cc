@@ -84,7 +84,8 @@ Objection judge_disks(const std::vector<std::string>& paths, const Marker& marke
     if (!found.ok()) return object(Refusal::kDiskReplaced, found.status().text());
     if (!found.value().is_same_file(marker.disks[i]))
       return object(Refusal::kDiskReplaced, paths[i] + " is another file than the guest's disk");
-    if (!found.value().is_unchanged(marker.disks[i]))
+    if (marker.state == MarkerState::kSealed ? !found.value().is_unchanged(marker.disks[i])
+                                             : !found.value().is_unchanged_since(marker.disks[i]))
       return object(Refusal::kDiskChanged, paths[i] + " was changed since the save");
   }
   return {};

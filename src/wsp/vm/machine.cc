@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
 
 #include "wsp/clock.h"
 #include "wsp/vm/marker.h"
@@ -90,12 +91,14 @@ Result<std::vector<std::string>> Machine::disk_files() {
   for (const QmpJson& node : nodes.value()) {
     const std::string driver = node.value("drv", "");
     if (node.value("ro", false) || is_without_storage(driver) || is_on_another(node)) continue;
-    const std::string file = node.value("file", "");
+    std::string file = node.value("file", "");
     if (!is_host_file(driver)) {
       return Status::failure(ENOTSUP, "the disk " + file + " (" + driver +
                                           ") is no file of this machine: whether it was changed "
                                           "after a save cannot be known");
     }
+    // A restore, or a look at it, may be asked for from elsewhere.
+    if (!file.empty()) file = std::filesystem::absolute(file).string();
     if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
   }
   if (files.size() > kDisksMax) {

@@ -63,14 +63,6 @@ std::string_view name_of_option(std::string_view option) {
   return option;
 }
 
-// Whether the first bytes of a file are those of a qcow2 image; anything else is taken as raw.
-bool is_qcow2(const std::string& path) {
-  std::array<char, 4> magic{};
-  std::ifstream file(path, std::ios::binary);
-  file.read(magic.data(), magic.size());
-  return file && std::string_view(magic.data(), magic.size()) == std::string_view("QFI\xfb", 4);
-}
-
 // Not every file system has direct I/O (tmpfs has not before Linux 6.6, and needs none).
 bool has_direct_io(const std::string& path) {
   return Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC)).valid();
@@ -98,14 +90,23 @@ void add_disk(std::vector<std::string>& line, const AddedDisk& disk, std::size_t
       {"-blockdev",
        "driver=file,node-name=" + file + direct + ",filename=" + with_doubled_commas(disk.path),
        "-blockdev",
-       std::string("driver=") + (is_qcow2(disk.path) ? "qcow2" : "raw") + ",node-name=" + node +
-           direct + ",file=" + file,
+       std::string("driver=") + (disk.format.empty() ? format_of_disk(disk.path) : disk.format) +
+           ",node-name=" + node + direct + ",file=" + file,
        "-device",
        "virtio-blk-pci,drive=" + node + ",num-queues=1,seg-max-adjust=off,queue-size=" +
            std::to_string(disk.requests_max) + ",id=pawl-disk-device" + std::to_string(number)});
 }
 
 }  // namespace
+
+std::string format_of_disk(const std::string& path) {
+  std::array<char, 4> magic{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(magic.data(), magic.size());
+  const bool is_qcow2 =
+      file && std::string_view(magic.data(), magic.size()) == std::string_view("QFI\xfb", 4);
+  return is_qcow2 ? "qcow2" : "raw";
+}
 
 Status check_options(const std::vector<std::string>& options) {
   if (options.size() > kOptionsMax) return Status::failure(EINVAL, "too many options of QEMU's");

@@ -116,6 +116,9 @@ Status Saver::seal(const FailurePoint& failure) {
   Result<FileIdentity> memory = identify(memory_path_);
   if (!memory.ok()) return memory.status();
   marker_.memory = memory.value();
+  // The marker is not to know times that the host's death can take back.
+  PAWL_TRY(flush_times(memory_path_));
+  for (const std::string& disk : disk_files_) PAWL_TRY(flush_times(disk));
   marker_.state = MarkerState::kSealed;
   PAWL_TRY(marker_file_.write(marker_));
   failure.reach(Step::kSealed, 0);

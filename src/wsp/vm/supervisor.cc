@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <csignal>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -18,6 +19,7 @@
 #include "wsp/power/power_sources.h"
 #include "wsp/vm/control.h"
 #include "wsp/vm/machine.h"
+#include "wsp/vm/options.h"
 #include "wsp/vm/saver.h"
 
 namespace pawl::wsp::vm {
@@ -46,6 +48,28 @@ void go_first(pid_t qemu) {
   ::mlockall(MCL_CURRENT | MCL_FUTURE);
 }
 
+// Texts that are no UTF-8 cannot be kept: a QEMU with others would be started to restore.
+bool holds_all_of(const MachineDescription& stored, const MachineDescription& description) {
+  const auto same_disk = [](const AddedDisk& one, const AddedDisk& other) {
+    return one.path == other.path;
+  };
+  return stored.qemu == description.qemu && stored.options == description.options &&
+         stored.disk_files == description.disk_files &&
+         stored.serial_line == description.serial_line &&
+         std::equal(stored.added_disks.begin(), stored.added_disks.end(),
+                    description.added_disks.begin(), description.added_disks.end(), same_disk);
+}
+
+// A raw disk stays one: its guest could write the header of another format into it, and with that
+// the name of a file of the host's, which it would read after the next boot.
+void know_formats(MachineDescription& description, const MachineDescription& before) {
+  for (AddedDisk& disk : description.added_disks) {
+    for (const AddedDisk& known : before.added_disks)
+      if (known.path == disk.path) disk.format = known.format;
+    if (disk.format.empty()) disk.format = format_of_disk(disk.path);
+  }
+}
+
 Result<Descriptor> open_end_signals() {
   sigset_t ends;
   ::sigemptyset(&ends);
@@ -71,7 +95,11 @@ class Life {
   Status open_sources(const MachineDescription& description);
   Result<Ending> watch();
   Result<Ending> save(std::uint64_t heard_ns, const std::string& why);
+  // EINTR when something has to be heard first; what was rehearsed until then counts.
   Status rehearse(std::uint64_t times);
+  // Whether there was word of a power failure, now or before.
+  bool hear_of_failure();
+  bool has_to_end();
   Ending ended();
   void tell(const std::string& sentence) const {
     if (options_.tell) options_.tell(sentence);
@@ -86,6 +114,7 @@ class Life {
   std::optional<Machine> machine_;
   std::optional<Saver> saver_;
   Rehearsals rehearsals_;
+  std::optional<PowerWord> heard_;
 };
 
 Status Life::open_sources(const MachineDescription& description) {
@@ -140,7 +169,13 @@ Result<Ending> Life::restore(MarkerFile& marker, const Judgement& verdict) {
   const MachineDescription& description = *verdict.description;
   const std::uint64_t generation = verdict.marker.generation + 1;
   failure_.reach(Step::kRestoreBegins, 0);
-  PAWL_TRY(open_sources(description));
+  // The machine is that of the save; what watches it is what is asked for now.
+  MachineDescription watched = description;
+  if (options_.description.has_value()) {
+    watched.window_ms = options_.description->window_ms;
+    watched.serial_line = options_.description->serial_line;
+  }
+  PAWL_TRY(open_sources(watched));
   Result<DeviceStateFile> state = DeviceStateFile::open_saved(directory_.device_state());
   if (!state.ok()) return state.status();
   // From here on the memory is mapped: its times say nothing any more, if all of this dies.
@@ -168,8 +203,13 @@ Result<Ending> Life::restore(MarkerFile& marker, const Judgement& verdict) {
   failure_.reach(Step::kLoaded, machine_->process().number());
   PAWL_TRY(marker.clear(generation));
   failure_.reach(Step::kMarkerCleared, machine_->process().number());
-  Result<Saver> saver = Saver::open(directory_, *machine_, description, generation,
-                                    verdict.marker.description_checksum);
+  // Not before: a save is bound to the description as it was.
+  if (text_of(watched) != text_of(description))
+    PAWL_TRY(write_description(watched, directory_.description()));
+  Result<StoredDescription> stored = read_description(directory_.description());
+  if (!stored.ok()) return stored.status();
+  Result<Saver> saver =
+      Saver::open(directory_, *machine_, description, generation, stored.value().checksum);
   if (!saver.ok()) return saver.status();
   saver_.emplace(std::move(saver.value()));
   PAWL_TRY(saver_->prepare());
@@ -193,9 +233,10 @@ Result<Ending> Life::boot(MarkerFile& marker, std::uint64_t generation) {
   }
   // Before anything of the old save is touched, it is none any more.
   PAWL_TRY(marker.clear(generation));
-  if (Result<StoredDescription> before = read_description(directory_.description());
-      !before.ok() || !before.value().description.is_same_machine(description))
+  const Result<StoredDescription> before = read_description(directory_.description());
+  if (!before.ok() || !before.value().description.is_same_machine(description))
     ::unlink(directory_.rehearsals().c_str());
+  know_formats(description, before.ok() ? before.value().description : MachineDescription());
   PAWL_TRY(make_memory(directory_.memory(), description.memory_bytes));
   PAWL_TRY(open_sources(description));
   Result<Machine> machine =
@@ -206,13 +247,18 @@ Result<Ending> Life::boot(MarkerFile& marker, std::uint64_t generation) {
   if (!disks.ok()) return disks.status();
   description.disk_files = disks.value();
   PAWL_TRY(write_description(description, directory_.description()));
-  PAWL_TRY(directory_.sync());
   Result<StoredDescription> stored = read_description(directory_.description());
   if (!stored.ok()) return stored.status();
+  if (!holds_all_of(stored.value().description, description)) {
+    return Status::failure(ENOTSUP,
+                           "this machine cannot be saved: an option or a path is not UTF-8");
+  }
   Result<Saver> saver =
       Saver::open(directory_, *machine_, description, generation, stored.value().checksum);
   if (!saver.ok()) return saver.status();
   saver_.emplace(std::move(saver.value()));
+  // The names of all files that a save needs, of which the last were made just now.
+  PAWL_TRY(directory_.sync());
   PAWL_TRY(saver_->prepare());
   // The first, before the guest runs: a machine that cannot be saved is not begun.
   const Result<SaveTiming> first = saver_->rehearse(Saver::AfterFailure::kStaysStopped);
@@ -222,8 +268,30 @@ Result<Ending> Life::boot(MarkerFile& marker, std::uint64_t generation) {
   return watch();
 }
 
+bool Life::hear_of_failure() {
+  if (heard_.has_value()) return true;
+  Result<std::optional<PowerWord>> word = sources_->listen();
+  if (!word.ok())
+    tell(word.status().text());
+  else
+    heard_ = word.value();
+  return heard_.has_value();
+}
+
+// Whether there is word of a power failure, of an end that is wished, or of QEMU's end.
+bool Life::has_to_end() {
+  std::array<pollfd, 2> wanted{pollfd{end_signals_.get(), POLLIN, 0},
+                               pollfd{machine_->process().descriptor(), POLLIN, 0}};
+  return hear_of_failure() || ::poll(wanted.data(), wanted.size(), 0) > 0;
+}
+
 Status Life::rehearse(std::uint64_t times) {
   for (std::uint64_t i = 0; i < times; ++i) {
+    // A thousand of them take many times the window.  They are written with the save.
+    if (has_to_end()) {
+      return Status::failure(EINTR, "after " + std::to_string(i) +
+                                        " rehearsals: the power fails, or the machine ends");
+    }
     Result<SaveTiming> timing = saver_->rehearse();
     if (!timing.ok()) return timing.status();
     rehearsals_.add(std::move(timing.value()));
@@ -265,30 +333,27 @@ Result<Ending> Life::watch() {
     rehearsals_ = std::move(before.value());
   else
     tell(before.status().text());
-  PAWL_TRY(rehearse(options_.rehearsals));
+  if (const Status rehearsed = rehearse(options_.rehearsals);
+      !rehearsed.ok() && rehearsed.error_number() != EINTR)
+    return rehearsed;
   std::array<pollfd, 5> wanted{pollfd{sources_->descriptor(), POLLIN, 0},
                                pollfd{end_signals_.get(), POLLIN, 0},
                                pollfd{control_->descriptor(), POLLIN, 0},
                                pollfd{machine_->process().descriptor(), POLLIN, 0},
                                pollfd{machine_->qmp().descriptor(), POLLIN, 0}};
   for (;;) {
-    if (::poll(wanted.data(), wanted.size(), -1) < 0 && errno != EINTR)
+    if (!heard_.has_value() && ::poll(wanted.data(), wanted.size(), -1) < 0 && errno != EINTR)
       return Status::from_errno(errno, "cannot wait for a power failure");
-    if (wanted[0].revents != 0) {
-      Result<std::optional<PowerWord>> word = sources_->listen();
-      if (!word.ok()) tell(word.status().text());
-      if (word.ok() && word.value().has_value()) {
-        return save(word.value()->heard_ns,
-                    std::string("power failure, by ") + name_of(word.value()->source));
-      }
-    }
+    if (hear_of_failure())
+      return save(heard_->heard_ns, std::string("power failure, by ") + name_of(heard_->source));
     if (wanted[1].revents != 0) return save(monotonic_ns(), "asked to end by a signal");
     if (wanted[3].revents != 0) return ended();
     if (wanted[4].revents != 0 && !machine_->qmp().hear().ok()) return ended();
     // Events are for those who wait for them, and nobody does here.
     machine_->qmp().forget_events();
     if (wanted[2].revents == 0) continue;
-    Result<ControlSocket::Asked> asked = control_->accept();
+    Result<ControlSocket::Asked> asked =
+        control_->accept(sources_->descriptor(), [this] { return hear_of_failure(); });
     if (!asked.ok()) continue;
     if (asked.value().request.what == ControlRequest::What::kSave) {
       Result<Ending> ending = save(monotonic_ns(), "asked to");
