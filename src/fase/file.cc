@@ -296,9 +296,11 @@ Status File::begin_run() {
 }
 
 Status File::end_run() {
-  if (!is_unprotected()) return {};
+  if (flushes_) return {};
+  // What no power failure flushed: the next to open it may be one that flushes, and relies on it.
   if (::msync(header_, mapped_bytes_, MS_SYNC) != 0)
     return Status::from_errno(errno, "cannot flush " + path());
+  if (!is_unprotected()) return {};
   store_durably(header_->scheme.scheme, static_cast<std::uint64_t>(Scheme::ido));
   if (::msync(header_, kPageBytes, MS_SYNC) != 0)
     return Status::from_errno(errno, "cannot flush " + path());

@@ -128,6 +128,21 @@ def test_sudden_death(pawl, program, count):
     print(f"died suddenly {count} times, {restored} of them behind the marker")
 
 
+def test_run_over_a_save(pawl, program):
+    """A service file says `run` after each boot."""
+    with Trial(pawl, program) as trial:
+        trial.start()
+        trial.fail()
+        started = trial.kept.run(["/bin/true"], wait=True)
+        assert started.returncode == 3 and "--discard" in started.stderr, started
+        trial.goes_on()
+    with Trial(pawl, program) as trial:
+        trial.start()
+        trial.fail()
+        assert trial.kept.run(["/bin/true"], ["--discard"], wait=True).returncode == 0
+        trial.is_refused("nothing was saved")
+
+
 def test_twice(pawl, program):
     with Trial(pawl, program) as trial:
         trial.start()
@@ -213,6 +228,7 @@ def main():
     test_save_steps(pawl, program)
     test_restore_steps(pawl, program)
     test_sudden_death(pawl, program, sudden)
+    test_run_over_a_save(pawl, program)
     test_twice(pawl, program)
     test_damage(pawl, program)
     test_changed_file(pawl, program)

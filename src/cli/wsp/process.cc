@@ -17,6 +17,7 @@
 #include "wsp/process/control.h"
 #include "wsp/process/kept_memory.h"
 #include "wsp/process/process.h"
+#include "wsp/process/records.h"
 #include "wsp/process/restore.h"
 #include "wsp/process/supervisor.h"
 
@@ -33,6 +34,7 @@ struct ProcessArguments {
   bool json = false;
   int rehearsals = 100;
   int die_at_step = 0;
+  bool discards = false;
 };
 
 int exit_code_of(const Status& status) {
@@ -104,6 +106,12 @@ int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
   if (arguments.directory.empty())
     arguments.directory =
         "/dev/shm/pawl-" + std::filesystem::path(path.value()).filename().string();
+  // A service starts with `run` at each boot: that must not lose what the failure before it saved.
+  if (!arguments.discards && has_valid_save(arguments.directory)) {
+    complain(kVerb, arguments.directory +
+                        ": a valid save is there; restore it, or throw it away with --discard");
+    return kExitNeedsRecovery;
+  }
   Result<wsp::KeptMemory> memory = wsp::KeptMemory::create(arguments.directory);
   if (!memory.ok()) return refuse_wsp(kVerb, memory.status());
   Result<wsp::PowerSources> power = open_power(arguments);
@@ -162,6 +170,11 @@ int rehearse_process(const ProcessArguments& arguments) {
   return found.holds ? kExitOk : kExitUnsafe;
 }
 
+bool has_valid_save(const std::string& directory) {
+  const Result<wsp::KeptMemory> memory = wsp::KeptMemory::open(directory);
+  return memory.ok() && wsp::read_saved(memory.value()).ok();
+}
+
 void add_directory(CLI::App& verb, ProcessArguments& arguments) {
   verb.add_option("DIR", arguments.directory, kDirectoryHelp)->required();
 }
@@ -177,6 +190,7 @@ void add_wsp_process(CLI::App& wsp, int& exit_code, const AfterDashes& after_das
   CLI::App* run = wsp.add_subcommand("run", "Run a program that survives a power failure");
   run->add_option("--directory", arguments->directory, kDirectoryHelp)->type_name("DIR");
   add_wsp_options(*run, arguments->wsp);
+  run->add_flag("--discard", arguments->discards, "Start even if a valid save would be lost");
   add_die_at_step(*run, "--die-at-save-step", *arguments);
   run->footer(
       "Example:\n  pawl wsp run --directory /dev/shm/cache -- memcached -m 4096\n\n"
