@@ -92,6 +92,11 @@ int watch_over(wsp::Process& process, wsp::PowerSources& power, const char* verb
   return program.signal != 0 ? kSignalExit + program.signal : program.exit_code;
 }
 
+bool has_valid_save(const std::string& directory) {
+  const Result<wsp::KeptMemory> memory = wsp::KeptMemory::open(directory);
+  return memory.ok() && wsp::read_saved(memory.value()).ok();
+}
+
 int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
   constexpr const char* kVerb = "wsp run";
   if (!after_dashes || after_dashes->empty()) {
@@ -168,11 +173,6 @@ int rehearse_process(const ProcessArguments& arguments) {
     print_budget(found);
   }
   return found.holds ? kExitOk : kExitUnsafe;
-}
-
-bool has_valid_save(const std::string& directory) {
-  const Result<wsp::KeptMemory> memory = wsp::KeptMemory::open(directory);
-  return memory.ok() && wsp::read_saved(memory.value()).ok();
 }
 
 void add_directory(CLI::App& verb, ProcessArguments& arguments) {
