@@ -52,7 +52,7 @@ std::uint32_t checksum_of(const Header& header) {
 }
 
 // A compiler may not move stores across.
-void order() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+void order() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
 std::string reason_in(const Header& header) {
   if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) return {};
