@@ -337,6 +337,10 @@ Status read_system_facts(pid_t process, const std::vector<MapsLine>& lines, Syst
 Status capture_mappings(Process& process, SavedProcess& into) {
   const std::vector<MapsLine> lines = read_maps(process.leader());
   const std::uint64_t inode = process.memory().inode();
+  if (lines.size() >= kMappingsMax)
+    return Status::failure(ENOTSUP,
+                           fmt::format("the program has {} mappings or more", kMappingsMax));
+  into.origins = process.calls().origins();
   for (const MapsLine& line : lines) {
     if (line.is_kernels() || (line.start >= kAnnexCode && line.end <= kAnnexEnd)) continue;
     SavedMapping& mapping = into.mappings.emplace_back();

@@ -187,6 +187,13 @@ Status KeptMemory::punch(std::uint64_t address, std::uint64_t bytes) const {
   return {};
 }
 
+Status KeptMemory::reserve(std::uint64_t address, std::uint64_t bytes) const {
+  if (bytes != 0 && ::fallocate(memory_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(address),
+                                static_cast<off_t>(bytes)) != 0)
+    return failed("there is no room in " + directory_);
+  return {};
+}
+
 Status KeptMemory::clear() const {
   PAWL_TRY(punch(kPageBytes, kAnnexList - kPageBytes));
   return punch(kAnnexEnd, kMemoryFileBytes - kAnnexEnd);
@@ -231,7 +238,7 @@ Status KeptMemory::copy_file(int file, std::uint64_t offset, std::uint64_t to,
     const ssize_t got = ::pread(file, piece.data(), std::min<std::uint64_t>(bytes, piece.size()),
                                 static_cast<off_t>(offset));
     if (got < 0) return failed("cannot read a mapped file");
-    if (got == 0) break;
+    if (got == 0) return punch(to, bytes);
     const auto count = static_cast<std::uint64_t>(got);
     PAWL_TRY(write(to, {piece.data(), count}));
     offset += count;

@@ -48,7 +48,9 @@ class KeptMemory {
   // Within the memory; holes stay holes.  The ranges do not overlap.
   Status copy(std::uint64_t from, std::uint64_t to, std::uint64_t bytes) const;
   Status write(std::uint64_t address, std::span<const std::byte> bytes) const;
-  // From a file, as far as that reaches.
+  // Room for all of it, whose bytes stay as they are.  ENOSPC.
+  Status reserve(std::uint64_t address, std::uint64_t bytes) const;
+  // From a file, as far as that reaches; zeros behind it.
   Status copy_file(int file, std::uint64_t offset, std::uint64_t to, std::uint64_t bytes) const;
 
   // Whatever was stored into memory or image is durable on return.

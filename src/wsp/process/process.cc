@@ -30,6 +30,7 @@ constexpr long kTraceOptions = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD | PTRAC
 constexpr auto kStopTimeMax = std::chrono::seconds(5);
 constexpr std::size_t kToldMax = 64;
 constexpr std::uint64_t kSkipped = ~0ULL;
+constexpr std::uint64_t kCallInstructionBytes = 2;  // of `syscall`
 
 struct BecomeFailure {
   bool is_filter;
@@ -140,7 +141,9 @@ std::vector<pid_t> Process::threads() const {
 
 Status Process::convert(pid_t thread) {
   calls_.begin();
-  Status done = move_into_memory(thread, memory_, calls_.descriptor(), list_);
+  std::vector<Origin> origins;
+  Status done = move_into_memory(thread, memory_, calls_.descriptor(), list_, origins);
+  for (const Origin& origin : origins) calls_.adopt_origin(origin);
   if (!done.ok()) {
     tell_("the program is ended: " + done.text());
     ::kill(leader_, SIGKILL);
@@ -255,10 +258,10 @@ void Process::enter_call(pid_t thread) {
   }
   RunningCall running;
   CallDecision decision = calls_.enter(thread, registers, running, list_);
-  carry_out(thread, std::move(decision), running);
+  carry_out(thread, std::move(decision), std::move(running));
 }
 
-void Process::carry_out(pid_t thread, CallDecision decision, const RunningCall& running) {
+void Process::carry_out(pid_t thread, CallDecision decision, RunningCall running) {
   if (!decision.refusal.empty()) refuse("refused " + decision.refusal);
   tracing::Registers registers = running.original;
   switch (decision.kind) {
@@ -273,16 +276,21 @@ void Process::carry_out(pid_t thread, CallDecision decision, const RunningCall& 
       tracing::write_registers(thread, decision.registers);
       threads_[thread].running = running;
       break;
-    case CallDecision::Kind::list: {
-      const Status done = run_list(thread);
-      if (!done.ok() && done.error_number() == ESRCH) return;
-      std::uint64_t value = decision.value;
-      for (std::size_t i = 0; i < list_.count(); ++i) {
-        if (list_.call(i).failed()) value = list_.call(i).result;
-      }
-      if (value == decision.value) calls_.finish_list(running);
+    case CallDecision::Kind::again:
       registers.orig_rax = kSkipped;
-      registers.rax = value;
+      registers.rax = running.original.orig_rax;
+      registers.rip -= kCallInstructionBytes;
+      tracing::write_registers(thread, registers);
+      break;
+    case CallDecision::Kind::list: {
+      while (decision.kind == CallDecision::Kind::list) {
+        const Status done = run_list(thread);
+        if (!done.ok() && done.error_number() == ESRCH) return;
+        decision = calls_.finish_list(running, list_);
+        if (!decision.refusal.empty()) refuse("refused " + decision.refusal);
+      }
+      registers.orig_rax = kSkipped;
+      registers.rax = decision.value;
       tracing::write_registers(thread, registers);
       if (is_stopping_) {
         // It stands in the stop that it was asked for.
@@ -302,10 +310,10 @@ void Process::leave_call(pid_t thread) {
     go_on(thread);
     return;
   }
-  const RunningCall running = *state.running;
+  RunningCall running = std::move(*state.running);
   state.running.reset();
   CallDecision decision = calls_.finish(thread, running, registers.rax, list_);
-  carry_out(thread, std::move(decision), running);
+  carry_out(thread, std::move(decision), std::move(running));
 }
 
 Status Process::run_list(pid_t thread) {

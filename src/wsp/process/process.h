@@ -82,7 +82,7 @@ class Process {
   void take_event(pid_t thread, int event);
   void enter_call(pid_t thread);
   void leave_call(pid_t thread);
-  void carry_out(pid_t thread, CallDecision decision, const RunningCall& running);
+  void carry_out(pid_t thread, CallDecision decision, RunningCall running);
   void refuse(const std::string& text);
   void end(pid_t thread, int status);
   void go_on(pid_t thread, int signal = 0);

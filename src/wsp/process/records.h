@@ -17,6 +17,7 @@
 #include "medium/status.h"
 #include "wsp/process/image.h"
 #include "wsp/process/kept_memory.h"
+#include "wsp/process/origins.h"
 
 namespace pawl::wsp {
 
@@ -97,6 +98,16 @@ struct MappingFacts {
   std::int64_t changed_ns;
 };
 
+// What a part of the memory in the file came from: wsp/process/origins.h.
+struct OriginFacts {
+  std::uint64_t start;
+  std::uint64_t bytes;
+  std::uint64_t offset;
+  std::uint64_t inode;
+  std::int32_t is_file;
+  std::int32_t padding;
+};
+
 enum class DescriptorKind : std::uint32_t {
   file = 1,       // or a directory, or a device as /dev/null: opened again by its name
   inherited = 2,  // the supervisor's own standard stream
@@ -171,6 +182,7 @@ struct SavedProcess {
   std::string executable;            // its path
   std::vector<SavedThread> threads;  // the first is the process's own
   std::vector<SavedMapping> mappings;
+  std::vector<Origin> origins;
   std::vector<SavedDescriptor> descriptors;
   std::vector<siginfo_t> pending;  // for the process as a whole
 };

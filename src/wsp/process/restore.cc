@@ -241,6 +241,7 @@ class Restore {
                                              saved_.process.memory_descriptor, std::move(tell));
     for (const SavedMapping& mapping : saved_.mappings)
       process->calls().adopt_mapping(mapping.facts.start, mapping.facts.bytes);
+    for (const Origin& origin : saved_.origins) process->calls().adopt_origin(origin);
     process->calls().adopt_break(saved_.process.break_end);
     PAWL_TRY(attach_threads(*process, saved_));
     PAWL_TRY(set_timers(*process));
