@@ -177,10 +177,18 @@ CallDecision MemoryCalls::enter(pid_t thread, const tracing::Registers& call, Ru
       return static_cast<int>(call.rdx) == MADV_REMOVE ? remove(call) : drop(call);
     case SYS_clone3:
       return answer(static_cast<std::uint64_t>(-ENOSYS));
+    // Of the memory file's descriptor, as if it were none.
     case SYS_close:
+    case SYS_dup:
+    case SYS_fcntl:
+    case SYS_ioctl:
+    case SYS_ftruncate:
+    case SYS_fallocate:
       return answer(static_cast<std::uint64_t>(-EBADF));
     case SYS_dup2:
     case SYS_dup3:
+      if (static_cast<int>(call.rdi) == descriptor_)
+        return answer(static_cast<std::uint64_t>(-EBADF));
       return refuse(EBADF, fmt::format("descriptor {} is Pawl's own", descriptor_));
     case SYS_close_range:
       if (call.rdi <= static_cast<std::uint64_t>(descriptor_) &&

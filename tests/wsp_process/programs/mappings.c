@@ -1,9 +1,11 @@
 // What a kept program sees of its mappings where they are more than memory of no name: files' pages
 // that are dropped, shared memory, calls that fail.  Before the failure and behind it.
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 
 #include "kept.h"
@@ -192,7 +194,33 @@ static void check_race(void) {
   for (int i = 0; i < 2; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
+// The memory file's descriptor is nothing that the program could lose.
+static void check_descriptor(void) {
+  for (int number = 3; number <= 1000; ++number) {
+    char link[64];
+    char name[4096] = {0};
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", number);
+    const ssize_t length = readlink(link, name, sizeof(name) - 1);
+    if (length < 7 || strcmp(name + length - 7, "/memory") != 0) continue;
+    CHECK(close(number) == -1 && errno == EBADF);
+    CHECK(dup(number) == -1 && errno == EBADF);
+    CHECK(dup2(file, number) == -1 && errno == EBADF);
+    CHECK(dup2(number, 900) == -1 && errno == EBADF);
+    CHECK(fcntl(number, F_SETFD, FD_CLOEXEC) == -1 && errno == EBADF);
+    CHECK(fcntl(number, F_DUPFD, 0) == -1 && errno == EBADF);
+    CHECK(ioctl(number, FIOCLEX) == -1 && errno == EBADF);
+    CHECK(ftruncate(number, 0) == -1 && errno == EBADF);
+    CHECK(fallocate(number, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kPage) == -1 &&
+          errno == EBADF);
+    CHECK(map(NULL, kPage, MAP_PRIVATE, number) == MAP_FAILED && errno == EBADF);
+    CHECK(close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == -1);
+    return;
+  }
+  CHECK(getenv("KEPT_NATIVE") != NULL);
+}
+
 static void exercise(void) {
+  check_descriptor();
   check_growing();
   check_library();
   check_failing();
