@@ -61,6 +61,15 @@ int choose_memory_descriptor() {
       std::min<rlim_t>(limit.rlim_cur - 1, static_cast<rlim_t>(kMemoryDescriptor)));
 }
 
+// Gives the processor up: a thread that is to stop may be bound to this one, and come behind us.
+void wait_for_child() {
+  constexpr timespec kTimeMax{0, 1'000'000};
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGCHLD);
+  ::sigtimedwait(&signals, nullptr, &kTimeMax);  // it is blocked, for whoever supervises
+}
+
 Status failure_of(const StartRequest& request, const BecomeFailure& failed) {
   if (failed.is_filter)
     return Status::from_errno(failed.error_number,
@@ -355,7 +364,7 @@ Status Process::stop_all() {
                                                 "others, or waits for a device",
                                                 number));
     }
-    ::sched_yield();
+    wait_for_child();
   }
   is_stopping_ = false;
   return {};
