@@ -30,7 +30,7 @@ bool read_record(RecordReader& record, SavedProcess& into) {
     case RecordKind::thread: {
       SavedThread& thread = into.threads.emplace_back();
       return record.take_object(thread.facts) && take_all(record, thread.vectors) &&
-             take_all(record, thread.pending);
+             take_all(record, thread.pending) && take_all(record, thread.processors);
     }
     case RecordKind::mapping: {
       SavedMapping& mapping = into.mappings.emplace_back();
@@ -75,6 +75,7 @@ void write_records(ImageWriter& writer, const SavedProcess& process) {
     writer.add_object(thread.facts);
     add_all(writer, thread.vectors);
     add_all(writer, thread.pending);
+    add_all(writer, thread.processors);
     writer.end();
   }
   for (const SavedMapping& mapping : process.mappings) {

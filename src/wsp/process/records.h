@@ -18,6 +18,7 @@
 #include "wsp/process/image.h"
 #include "wsp/process/kept_memory.h"
 #include "wsp/process/origins.h"
+#include "wsp/process/urgency.h"
 
 namespace pawl::wsp {
 
@@ -61,7 +62,11 @@ struct ProcessFacts {
   std::uint64_t break_end;
   std::uint64_t start_code, end_code, start_data, end_data, start_break, kernel_break, start_stack,
       argument_start, argument_end, environment_start, environment_end;
-  std::uint64_t capabilities[3];  // inheritable, permitted, effective
+  std::uint64_t capabilities[5];  // inheritable, permitted, effective, bounding, ambient
+  std::uint32_t secure_bits;
+  std::int32_t is_dumpable;
+  std::int32_t is_reaper;     // of children's children: prctl(2)
+  std::int32_t memory_score;  // oom_score_adj
   KernelAction actions[kSignalsMax];
   itimerval timers[kTimersCount];
   std::uint64_t limits[kLimitsCount][2];
@@ -82,6 +87,11 @@ struct ThreadFacts {
   std::uint64_t robust_bytes;
   stack_t alternate_stack;
   char name[kThreadNameBytes];
+  std::uint32_t personality;
+  std::int32_t has_no_new_privileges;
+  std::int32_t death_signal;  // when its parent ends
+  std::int32_t more_padding;
+  Scheduling scheduling;  // of no bytes when it is not known
 };
 
 struct MappingFacts {
@@ -167,6 +177,7 @@ struct SavedThread {
   ThreadFacts facts{};
   std::vector<std::byte> vectors;
   std::vector<siginfo_t> pending;
+  std::vector<std::byte> processors;  // a cpu_set_t; empty when they are the supervisor's
 };
 
 struct SavedMapping {
