@@ -33,7 +33,13 @@ CallDecision refuse(int error_number, const std::string& why) {
 
 CallDecision again() { return {Kind::again, 0, {}, {}}; }
 
-CallDecision fail(const Status& status) { return refuse(ENOMEM, status.text()); }
+// It made room for what is more urgent.
+bool was_interrupted(const Status& status) { return status.error_number() == EINTR; }
+
+CallDecision fail(const Status& status) {
+  if (was_interrupted(status)) return again();
+  return refuse(ENOMEM, status.text());
+}
 
 bool is_page_range(std::uint64_t start, std::uint64_t bytes) {
   return start % kPageBytes == 0 && bytes != 0 && bytes <= kUserEnd && start <= kUserEnd - bytes;
@@ -306,6 +312,9 @@ CallDecision MemoryCalls::finish_map(RunningCall& running, std::uint64_t result,
   const bool takes_place = (running.original.r10 & MAP_FIXED) != 0 && running.file == nullptr;
   Status done = takes_place ? memory_.punch(running.place, running.bytes) : Status();
   if (done.ok()) done = fill(running);
+  // Over what was there already it is made again as it is: nobody else is to be given the place.
+  const bool is_replacing = (running.original.r10 & MAP_FIXED_NOREPLACE) == 0;
+  if (was_interrupted(done) && !running.was_chosen && is_replacing) return again();
   if (!done.ok()) return undo(running, list, done);
   for (const Origin& origin : running.origins) origins_.set(origin);
   return answer(result);
@@ -314,9 +323,10 @@ CallDecision MemoryCalls::finish_map(RunningCall& running, std::uint64_t result,
 CallDecision MemoryCalls::undo(RunningCall& running, CallList& list, const Status& why) {
   running.kind = RunningCall::Kind::undo;
   running.answer = static_cast<std::uint64_t>(-ENOMEM);
+  running.is_made_again = was_interrupted(why);
   list.clear();
   list.add(SYS_munmap, {running.place, running.bytes});
-  return {Kind::list, 0, {}, why.ok() ? std::string() : why.text()};
+  return {Kind::list, 0, {}, why.ok() || running.is_made_again ? std::string() : why.text()};
 }
 
 CallDecision MemoryCalls::unmap(const tracing::Registers& call, RunningCall& running) {
@@ -500,6 +510,7 @@ CallDecision MemoryCalls::finish_move(RunningCall& running, CallList& list) {
   }
   if (done.ok()) done = memory_.copy(call.rdi, running.place, std::min(from, running.bytes));
   if (done.ok()) done = fill(running);
+  if (was_interrupted(done) && !running.was_chosen) return again();
   if (!done.ok()) return undo(running, list, done);
   running.kind = RunningCall::Kind::leave;
   list.clear();
@@ -627,8 +638,9 @@ CallDecision MemoryCalls::finish_list(RunningCall& running, CallList& list) {
     case RunningCall::Kind::leave:
       return finish_leave(running, list);
     case RunningCall::Kind::undo:
-      if (!list.call(0).failed()) forget(running.place, running.bytes);
-      return answer(running.answer);
+      if (list.call(0).failed()) return answer(running.answer);
+      forget(running.place, running.bytes);
+      return running.is_made_again ? again() : answer(running.answer);
     case RunningCall::Kind::make_memory: {
       for (std::size_t i = 0; i < list.count(); ++i) {
         if (list.call(i).failed()) return answer(list.call(i).result);

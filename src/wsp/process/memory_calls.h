@@ -54,9 +54,10 @@ struct RunningCall {
   tracing::Registers original{};
   std::uint64_t place = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t answer = 0;  // of `undo`
-  bool was_chosen = false;   // the place was ours to choose
-  bool is_memory = false;    // in the memory file, that is
+  std::uint64_t answer = 0;    // of `undo`
+  bool is_made_again = false;  // behind `undo`
+  bool was_chosen = false;     // the place was ours to choose
+  bool is_memory = false;      // in the memory file, that is
   // What is laid there when it is mapped, and noted of it.
   std::shared_ptr<const Descriptor> file;
   std::vector<Origin> origins;

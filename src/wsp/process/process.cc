@@ -61,6 +61,13 @@ int choose_memory_descriptor() {
       std::min<rlim_t>(limit.rlim_cur - 1, static_cast<rlim_t>(kMemoryDescriptor)));
 }
 
+// Those of a call's entry.
+void make_again(tracing::Registers& registers, std::uint64_t number) {
+  registers.orig_rax = kSkipped;
+  registers.rax = number;
+  registers.rip -= kCallInstructionBytes;
+}
+
 // Gives the processor up: a thread that is to stop may be bound to this one, and come behind us.
 void wait_for_child() {
   constexpr timespec kTimeMax{0, 1'000'000};
@@ -138,9 +145,13 @@ Process::Process(KeptMemory& memory, pid_t leader, const std::vector<pid_t>& thr
       list_(memory.list_view()),
       tell_(std::move(tell)) {
   for (const pid_t thread : threads) threads_[thread].is_stopped = true;
+  memory_.set_hurry([this] { return is_stopping_ || (urgent_ && urgent_()); });
 }
 
-Process::~Process() { kill(); }
+Process::~Process() {
+  kill();
+  memory_.set_hurry({});
+}
 
 std::vector<pid_t> Process::threads() const {
   std::vector<pid_t> numbers;
@@ -286,9 +297,7 @@ void Process::carry_out(pid_t thread, CallDecision decision, RunningCall running
       threads_[thread].running = running;
       break;
     case CallDecision::Kind::again:
-      registers.orig_rax = kSkipped;
-      registers.rax = running.original.orig_rax;
-      registers.rip -= kCallInstructionBytes;
+      make_again(registers, running.original.orig_rax);
       tracing::write_registers(thread, registers);
       break;
     case CallDecision::Kind::list: {
@@ -300,6 +309,8 @@ void Process::carry_out(pid_t thread, CallDecision decision, RunningCall running
       }
       registers.orig_rax = kSkipped;
       registers.rax = decision.value;
+      if (decision.kind == CallDecision::Kind::again)
+        make_again(registers, running.original.orig_rax);
       tracing::write_registers(thread, registers);
       if (is_stopping_) {
         // It stands in the stop that it was asked for.

@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "medium/status.h"
@@ -57,6 +58,9 @@ class Process {
   KeptMemory& memory() { return memory_; }
   CallList& list() { return list_; }
 
+  // Says whether something waits that is more urgent than what a thread asked for.
+  void set_urgent(std::function<bool()> urgent) { urgent_ = std::move(urgent); }
+
   // Takes all that has happened, without waiting.  SIGCHLD says when there is something.
   void take_events();
 
@@ -99,6 +103,7 @@ class Process {
   std::map<pid_t, Thread> threads_;
   std::set<pid_t> untold_;      // threads that stopped before their makers' events
   std::set<std::string> told_;  // refusals, once each
+  std::function<bool()> urgent_;
   bool is_stopping_ = false;
   ProgramEnding ending_;
 };

@@ -37,6 +37,10 @@ class Supervision {
     const sigset_t signals = supervised_signals();
     const Descriptor heard(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!heard.valid()) return Status::from_errno(errno, "cannot hear signals");
+    process_.set_urgent([this] {
+      pollfd source{power_.descriptor(), POLLIN, 0};
+      return ::poll(&source, 1, 0) > 0;
+    });
     process_.resume_all();
     process_.take_events();
     while (!process_.has_ended() && !ending_.was_saved) {
@@ -50,6 +54,7 @@ class Supervision {
       if (sources[1].revents != 0) hear_signals(heard.get());
       if (sources[2].revents != 0 && !ending_.was_saved) hear_command(control.value());
     }
+    process_.set_urgent({});
     ending_.program = process_.ending();
     return ending_;
   }
