@@ -189,9 +189,15 @@ Status KeptMemory::punch(std::uint64_t address, std::uint64_t bytes) const {
 }
 
 Status KeptMemory::reserve(std::uint64_t address, std::uint64_t bytes) const {
-  if (bytes != 0 && ::fallocate(memory_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(address),
-                                static_cast<off_t>(bytes)) != 0)
-    return failed("there is no room in " + directory_);
+  while (bytes > 0) {
+    PAWL_TRY(must_go_on());
+    const std::uint64_t piece = std::min<std::uint64_t>(bytes, kCopyBytes);
+    if (::fallocate(memory_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(address),
+                    static_cast<off_t>(piece)) != 0)
+      return failed("there is no room in " + directory_);
+    address += piece;
+    bytes -= piece;
+  }
   return {};
 }
 

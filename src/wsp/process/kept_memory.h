@@ -47,9 +47,11 @@ class KeptMemory {
   Status punch(std::uint64_t address, std::uint64_t bytes) const;
   // All of it.
   Status clear() const;
-  // Asked between the pieces of copy() and copy_file(), which end with EINTR when it says so: what
-  // they copy may be large, and a power failure does not wait.
+  // Asked between the pieces of copy(), copy_file() and reserve(), which end with EINTR when it
+  // says so: what they copy may be large, and a power failure does not wait.
   void set_hurry(std::function<bool()> hurry) { hurry_ = std::move(hurry); }
+  // EINTR when it says so now.
+  Status must_go_on() const;
   // Within the memory; holes stay holes.  The ranges do not overlap.
   Status copy(std::uint64_t from, std::uint64_t to, std::uint64_t bytes) const;
   Status write(std::uint64_t address, std::span<const std::byte> bytes) const;
@@ -72,7 +74,6 @@ class KeptMemory {
   KeptMemory() = default;
   static Result<KeptMemory> take(const std::string& directory, int flags);
   Status map_files();
-  Status must_go_on() const;
 
   std::function<bool()> hurry_;
   std::string directory_;

@@ -257,6 +257,7 @@ CallDecision MemoryCalls::map(pid_t thread, const tracing::Registers& call, Runn
       return refuse(EACCES,
                     Status::from_errno(why_not, "cannot read a file that is mapped").text());
   }
+  if (is_memory && has_file && !memory_.must_go_on().ok()) return again();
   running.place = is_fixed ? call.rdi : choose(call, bytes, is_memory);
   running.bytes = bytes;
   running.was_chosen = !is_fixed;
@@ -453,6 +454,7 @@ CallDecision MemoryCalls::move(pid_t thread, const tracing::Registers& call,
                                std::uint64_t fixed_place, RunningCall& running, CallList& list) {
   const std::uint64_t from = round_up_to_page(call.rsi);
   const std::uint64_t to = round_up_to_page(call.rdx);
+  if (!memory_.must_go_on().ok()) return again();
   const std::vector<MapsLine> lines = read_maps(thread);
   const auto line = std::find_if(lines.begin(), lines.end(), [&](const MapsLine& other) {
     return call.rdi >= other.start && call.rdi < other.end;

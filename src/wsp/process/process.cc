@@ -172,7 +172,8 @@ Status Process::convert(pid_t thread) {
 }
 
 void Process::take_events() {
-  for (;;) {
+  // Threads whose calls are made again must not keep us from what they make room for.
+  while (is_stopping_ || !urgent_ || !urgent_()) {
     int status = 0;
     const pid_t thread = ::waitpid(-1, &status, __WALL | WNOHANG);
     if (thread < 0 && errno == EINTR) continue;

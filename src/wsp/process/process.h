@@ -61,7 +61,8 @@ class Process {
   // Says whether something waits that is more urgent than what a thread asked for.
   void set_urgent(std::function<bool()> urgent) { urgent_ = std::move(urgent); }
 
-  // Takes all that has happened, without waiting.  SIGCHLD says when there is something.
+  // Takes all that has happened, without waiting, but for what is more urgent: then some may be
+  // left. SIGCHLD says when there is something.
   void take_events();
 
   // On return each thread stands in a PTRACE_EVENT_STOP, outside of a changed call.  ESRCH: the
