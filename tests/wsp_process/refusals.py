@@ -30,7 +30,9 @@ def main():
     with Kept(pawl) as kept:
         found = kept.run([program], wait=True)
     assert found.returncode == 0, found.stderr
-    answers = dict(line.rsplit(" ", 1) for line in found.stdout.splitlines())
+    tried = [line.rsplit(" ", 1) for line in found.stdout.splitlines()]
+    answers = dict(tried)
+    assert all(answers[name] == answer for name, answer in tried), "one call, two answers"
     assert set(answers) == set(table), f"not tried, or not documented: {set(answers) ^ set(table)}"
     for name, error in table.items():
         assert int(answers[name]) == getattr(errno, error), (name, error, answers[name])

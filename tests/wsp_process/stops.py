@@ -5,11 +5,24 @@ stops.py PAWL
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 
 from kept import Kept, can_trace, wait_for
+
+
+FLOOD_S = 1
+# So many stops that the program does hardly anything else.
+FLOOD = """
+import os, signal, sys, time
+until = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < until:
+    for _ in range(200):
+        os.kill(int(sys.argv[1]), signal.SIGSTOP)
+    os.kill(int(sys.argv[1]), signal.SIGCONT)
+"""
 
 
 def main():
@@ -41,6 +54,13 @@ def main():
             stopping.join()
         assert found.returncode == 0, (found.stdout, found.stderr, kept.said())
         assert kept.supervisor.poll() is None, kept.said()
+        floods = [subprocess.Popen([sys.executable, "-c", FLOOD, str(process), str(FLOOD_S)],
+                                   stderr=subprocess.DEVNULL) for _ in range(2)]
+        while any(flood.poll() is None for flood in floods):
+            found = kept.command("rehearse", kept.directory, "100", "--window-ms", "1000000")
+            assert found.returncode == 0, (found.stdout, found.stderr, kept.said())
+        assert kept.supervisor.poll() is None, kept.said()
+        os.kill(process, signal.SIGCONT)
         kept.supervisor.send_signal(signal.SIGTERM)
         assert kept.supervisor.wait(60) == 128 + signal.SIGTERM, kept.said()
 

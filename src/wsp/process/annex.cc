@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "medium/status.h"
@@ -14,7 +15,21 @@ namespace {
 
 constexpr std::uint64_t kAllSignals = ~0ULL;
 constexpr std::uint64_t kNoCall = ~0ULL;
-constexpr int kStopsMax = 4096;  // of one list
+
+// Stops that nobody asked for cannot be told from an end of all progress but by their number and
+// their time: whoever sends SIGSTOP again and again must not end the program.
+class StopBudget {
+ public:
+  bool allows_one_more() {
+    return ++stops_ <= kStopsMax || std::chrono::steady_clock::now() < until_;
+  }
+
+ private:
+  static constexpr int kStopsMax = 4096;
+  static constexpr auto kTimeMax = std::chrono::seconds(10);
+  int stops_ = 0;
+  std::chrono::steady_clock::time_point until_ = std::chrono::steady_clock::now() + kTimeMax;
+};
 
 // rbx: the list; r12: how many.  No stack is used: there may be none.
 constexpr unsigned char kCode[] = {
@@ -81,7 +96,7 @@ bool is_over(int status) { return !WIFSTOPPED(status); }
 
 // Until the stop that says that all calls were made.
 Ran run_to_done(pid_t thread, int& status) {
-  for (int stops = 0; stops < kStopsMax; ++stops) {
+  for (StopBudget budget; budget.allows_one_more();) {
     if (!tracing::wait_for(thread, status) || is_over(status)) return Ran::ended;
     const int event = tracing::stop_event(status);
     if (event == PTRACE_EVENT_SECCOMP) {
@@ -104,7 +119,7 @@ Ran leave_last_call(pid_t thread, int& status) {
     registers.orig_rax = kNoCall;
     tracing::write_registers(thread, registers);
   }
-  for (int stops = 0; stops < kStopsMax; ++stops) {
+  for (StopBudget budget; budget.allows_one_more();) {
     tracing::go_on(thread);
     if (!tracing::wait_for(thread, status) || is_over(status)) return Ran::ended;
     if (tracing::stop_event(status) == PTRACE_EVENT_STOP) return Ran::done;
@@ -196,7 +211,7 @@ std::uint64_t make_one_call(pid_t thread, std::uint64_t instruction, const Annex
   registers.r9 = call.arguments[5];
   tracing::write_registers(thread, registers);
   bool has_entered = false;
-  for (int stops = 0; stops < kStopsMax; ++stops) {
+  for (StopBudget budget; budget.allows_one_more();) {
     int status = 0;
     if (!tracing::go_to_call_end(thread)) return kGone;
     if (!tracing::wait_for(thread, status) || is_over(status)) return kGone;

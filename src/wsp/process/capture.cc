@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <linux/capability.h>
 #include <linux/rseq.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -15,10 +16,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <iterator>
 #include <optional>
+#include <span>
 
 #include "medium/checksum.h"
 #include "medium/descriptor.h"
@@ -97,6 +100,12 @@ std::uint64_t nanoseconds_of(const timespec& time) {
          static_cast<std::uint64_t>(time.tv_nsec);
 }
 
+Status too_many_signals() {
+  return Status::failure(ENOTSUP,
+                         fmt::format("{} signals wait, or more, for one thread or for the process",
+                                     kPendingSignalsMax));
+}
+
 Status gone() { return Status::failure(ESRCH, "the program ended meanwhile"); }
 
 void add_thread_calls(CallList& list, std::uint64_t& stack, std::uint64_t& clear,
@@ -123,6 +132,7 @@ struct PrivilegeCalls {
   std::uint64_t place = 0;
   std::size_t user = 0;  // which call tells that of the file system
   std::size_t group = 0;
+  std::size_t secure_bits = 0;
 };
 
 PrivilegeCalls add_privilege_calls(CallList& list) {
@@ -137,6 +147,7 @@ PrivilegeCalls add_privilege_calls(CallList& list) {
   three(SYS_getresuid, place + offsetof(Privileges, users));
   three(SYS_getresgid, place + offsetof(Privileges, groups));
   list.add(SYS_capget, {place + offsetof(Privileges, header), place + offsetof(Privileges, data)});
+  calls.secure_bits = list.add(SYS_prctl, {PR_GET_SECUREBITS});
   calls.user = list.add(SYS_setfsuid, {kNoChange});
   calls.group = list.add(SYS_setfsgid, {kNoChange});
   return calls;
@@ -153,9 +164,41 @@ bool are_of_process(const CallList& list, const PrivilegeCalls& calls, const Pro
          std::equal(found.groups, found.groups + 3, facts.group_ids) &&
          list.call(calls.user).result == facts.user[3] &&
          list.call(calls.group).result == facts.group_ids[3] &&
+         list.call(calls.secure_bits).result == facts.secure_bits &&
          whole(found.data[0].inheritable, found.data[1].inheritable) == facts.capabilities[0] &&
          whole(found.data[0].permitted, found.data[1].permitted) == facts.capabilities[1] &&
          whole(found.data[0].effective, found.data[1].effective) == facts.capabilities[2];
+}
+
+// What else prctl(2) and its kin set.
+struct AttributeCalls {
+  std::uint64_t place = 0;  // a thread's signal, and a process's being a reaper
+  std::size_t personality = 0;
+  std::size_t privileges = 0;
+  std::size_t dumpable = 0;
+};
+
+AttributeCalls add_attribute_calls(CallList& list) {
+  const std::int32_t none[2]{};
+  AttributeCalls calls;
+  const std::uint64_t place = calls.place = list.place(none, sizeof(none));
+  list.add(SYS_prctl, {PR_GET_PDEATHSIG, place});
+  list.add(SYS_prctl, {PR_GET_CHILD_SUBREAPER, place + sizeof(none[0])});
+  calls.personality = list.add(SYS_personality, {0xffffffff});
+  calls.privileges = list.add(SYS_prctl, {PR_GET_NO_NEW_PRIVS});
+  calls.dumpable = list.add(SYS_prctl, {PR_GET_DUMPABLE});
+  return calls;
+}
+
+void read_attributes(const CallList& list, const AttributeCalls& calls, ThreadFacts& thread,
+                     ProcessFacts& process) {
+  std::int32_t found[2];
+  std::memcpy(found, list.data(calls.place), sizeof(found));
+  thread.death_signal = found[0];
+  thread.personality = static_cast<std::uint32_t>(list.call(calls.personality).result);
+  thread.has_no_new_privileges = static_cast<std::int32_t>(list.call(calls.privileges).result);
+  process.is_reaper = found[1];
+  process.is_dumpable = static_cast<std::int32_t>(list.call(calls.dumpable).result);
 }
 
 struct ProcessCalls {
@@ -210,6 +253,7 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
   make_restartable(facts.registers, true);
   facts.vector_bytes = static_cast<std::uint32_t>(thread.vectors.size());
   thread.pending = tracing::pending_signals(number, false, kPendingSignalsMax);
+  if (thread.pending.size() >= kPendingSignalsMax) return too_many_signals();
   facts.pending_count = static_cast<std::uint32_t>(thread.pending.size());
   facts.sequence_address = sequence.address;
   facts.sequence_bytes = sequence.bytes;
@@ -224,6 +268,7 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
   std::uint64_t name = 0;
   add_thread_calls(list, stack, clear, name);
   const PrivilegeCalls privileges = add_privilege_calls(list);
+  const AttributeCalls attributes = add_attribute_calls(list);
   ProcessCalls once;
   if (is_first) once = add_process_calls(list);
   list.add(SYS_set_tid_address, {0});
@@ -232,6 +277,10 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
   std::memcpy(&facts.alternate_stack, list.data(stack), sizeof(facts.alternate_stack));
   std::memcpy(&facts.clear_address, list.data(clear), sizeof(facts.clear_address));
   std::memcpy(facts.name, list.data(name), sizeof(facts.name));
+  read_attributes(list, attributes, facts, saved.process);
+  if (is_first)
+    saved.process.secure_bits =
+        static_cast<std::uint32_t>(list.call(privileges.secure_bits).result);
   if (!are_of_process(list, privileges, saved.process))
     return Status::failure(ENOTSUP,
                            fmt::format("thread {} has users, groups or capabilities of its "
@@ -288,9 +337,13 @@ Status capture_process(Process& process, SavedProcess& saved) {
   facts.capabilities[0] = number_of(field_of(status, "CapInh"), 16);
   facts.capabilities[1] = number_of(field_of(status, "CapPrm"), 16);
   facts.capabilities[2] = number_of(field_of(status, "CapEff"), 16);
+  facts.capabilities[3] = number_of(field_of(status, "CapBnd"), 16);
+  facts.capabilities[4] = number_of(field_of(status, "CapAmb"), 16);
+  facts.memory_score = std::atoi(read_proc(leader, "oom_score_adj").c_str());
   saved.directory = read_proc_link(leader, "cwd");
   saved.executable = read_proc_link(leader, "exe");
   saved.pending = tracing::pending_signals(leader, true, kPendingSignalsMax);
+  if (saved.pending.size() >= kPendingSignalsMax) return too_many_signals();
   return {};
 }
 
@@ -304,6 +357,20 @@ Status capture_threads(Process& process, SavedProcess& into) {
     if (thread != leader) PAWL_TRY(capture_thread(process, thread, false, into));
   }
   return {};
+}
+
+void capture_scheduling(const Urgency& urgency, SavedProcess& into) {
+  cpu_set_t own;
+  const bool knows_own = ::sched_getaffinity(0, sizeof(own), &own) == 0;
+  for (SavedThread& thread : into.threads) {
+    const pid_t number = thread.facts.number;
+    thread.facts.scheduling = urgency.before(number).value_or(Scheduling{});
+    cpu_set_t bound;
+    if (!knows_own || ::sched_getaffinity(number, sizeof(bound), &bound) != 0) continue;
+    const auto bytes = std::as_bytes(std::span(&bound, 1));
+    if (std::memcmp(&own, &bound, sizeof(own)) != 0)
+      thread.processors.assign(bytes.begin(), bytes.end());
+  }
 }
 
 Status read_system_facts(pid_t process, const std::vector<MapsLine>& lines, SystemFacts& into) {
@@ -337,6 +404,10 @@ Status read_system_facts(pid_t process, const std::vector<MapsLine>& lines, Syst
 Status capture_mappings(Process& process, SavedProcess& into) {
   const std::vector<MapsLine> lines = read_maps(process.leader());
   const std::uint64_t inode = process.memory().inode();
+  if (lines.size() >= kMappingsMax)
+    return Status::failure(ENOTSUP,
+                           fmt::format("the program has {} mappings or more", kMappingsMax));
+  into.origins = process.calls().origins();
   for (const MapsLine& line : lines) {
     if (line.is_kernels() || (line.start >= kAnnexCode && line.end <= kAnnexEnd)) continue;
     SavedMapping& mapping = into.mappings.emplace_back();

@@ -6,12 +6,15 @@
 #include "medium/status.h"
 #include "wsp/process/process.h"
 #include "wsp/process/records.h"
+#include "wsp/process/urgency.h"
 
 namespace pawl::wsp {
 
 // Registers, signals and the like of all threads, and what the process has once.  ENOTSUP names
 // what cannot be kept.
 Status capture_threads(Process& process, SavedProcess& into);
+// How those threads are scheduled, but for what a save itself does to them.
+void capture_scheduling(const Urgency& urgency, SavedProcess& into);
 // The mappings, and the facts of the kernel that they depend on.
 Status capture_mappings(Process& process, SavedProcess& into);
 // The open descriptors (capture_descriptors.cc).

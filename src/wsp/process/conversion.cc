@@ -89,7 +89,8 @@ Status write_annex_code(pid_t process) {
   return {};
 }
 
-Status move_into_memory(pid_t thread, KeptMemory& memory, int descriptor, CallList& list) {
+Status move_into_memory(pid_t thread, KeptMemory& memory, int descriptor, CallList& list,
+                        std::vector<Origin>& origins) {
   if (!finish_exec(thread)) return lost("it was executed");
   tracing::Registers registers{};
   if (!tracing::read_registers(thread, registers)) return lost("it was executed");
@@ -123,6 +124,8 @@ Status move_into_memory(pid_t thread, KeptMemory& memory, int descriptor, CallLi
   for (MapsLine line : lines) {
     if (!must_move(line)) continue;
     PAWL_TRY(copy_line(program_memory.get(), line, memory));
+    if (line.inode != 0)
+      origins.push_back({line.start, line.bytes(), true, line.offset, line.inode, line.name});
     if (line.name == "[stack]") {
       // It would grow by itself; a mapping of a file does not.
       line.start = std::min(line.start, line.end - stack_bytes(thread));

@@ -3,15 +3,20 @@
 
 #include <sys/types.h>
 
+#include <vector>
+
 #include "medium/status.h"
 #include "wsp/process/annex.h"
 #include "wsp/process/kept_memory.h"
+#include "wsp/process/origins.h"
 
 namespace pawl::wsp {
 
 // `thread` is the program's only one and stands in PTRACE_EVENT_EXEC; on return it stands in a
-// PTRACE_EVENT_STOP before its first instruction.  `descriptor` is the memory file in the program.
-Status move_into_memory(pid_t thread, KeptMemory& memory, int descriptor, CallList& list);
+// PTRACE_EVENT_STOP before its first instruction.  `descriptor` is the memory file in the program;
+// `origins` is what of it came from files.
+Status move_into_memory(pid_t thread, KeptMemory& memory, int descriptor, CallList& list,
+                        std::vector<Origin>& origins);
 
 // Lays the annex's code into the program, where a page for it is.
 Status write_annex_code(pid_t process);

@@ -20,6 +20,7 @@ enum class RecordKind : std::uint32_t {
   mapping = 4,
   descriptor = 5,
   shared_signal = 6,
+  origin = 7,
 };
 
 class ImageWriter {

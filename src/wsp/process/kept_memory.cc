@@ -49,7 +49,8 @@ struct KeptMemory::Header {
 };
 
 KeptMemory::KeptMemory(KeptMemory&& other) noexcept
-    : directory_(std::move(other.directory_)),
+    : hurry_(std::move(other.hurry_)),
+      directory_(std::move(other.directory_)),
       lock_(std::move(other.lock_)),
       memory_(std::move(other.memory_)),
       image_file_(std::move(other.image_file_)),
@@ -187,9 +188,27 @@ Status KeptMemory::punch(std::uint64_t address, std::uint64_t bytes) const {
   return {};
 }
 
+Status KeptMemory::reserve(std::uint64_t address, std::uint64_t bytes) const {
+  while (bytes > 0) {
+    PAWL_TRY(must_go_on());
+    const std::uint64_t piece = std::min<std::uint64_t>(bytes, kCopyBytes);
+    if (::fallocate(memory_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(address),
+                    static_cast<off_t>(piece)) != 0)
+      return failed("there is no room in " + directory_);
+    address += piece;
+    bytes -= piece;
+  }
+  return {};
+}
+
 Status KeptMemory::clear() const {
   PAWL_TRY(punch(kPageBytes, kAnnexList - kPageBytes));
   return punch(kAnnexEnd, kMemoryFileBytes - kAnnexEnd);
+}
+
+Status KeptMemory::must_go_on() const {
+  if (hurry_ && hurry_()) return Status::failure(EINTR, "something else is more urgent");
+  return {};
 }
 
 Status KeptMemory::copy(std::uint64_t from, std::uint64_t to, std::uint64_t bytes) const {
@@ -203,6 +222,7 @@ Status KeptMemory::copy(std::uint64_t from, std::uint64_t to, std::uint64_t byte
     const off_t hole = ::lseek(memory_.get(), data, SEEK_HOLE);
     const std::uint64_t until = std::min(end, static_cast<std::uint64_t>(hole));
     while (at < until) {
+      PAWL_TRY(must_go_on());
       const std::size_t count = std::min<std::uint64_t>(until - at, kCopyBytes);
       const ssize_t got = ::pread(memory_.get(), piece.data(), count, static_cast<off_t>(at));
       if (got <= 0) return failed("cannot read the memory file");
@@ -228,10 +248,11 @@ Status KeptMemory::copy_file(int file, std::uint64_t offset, std::uint64_t to,
                              std::uint64_t bytes) const {
   std::vector<std::byte> piece(std::min<std::uint64_t>(bytes, kCopyBytes));
   while (bytes > 0) {
+    PAWL_TRY(must_go_on());
     const ssize_t got = ::pread(file, piece.data(), std::min<std::uint64_t>(bytes, piece.size()),
                                 static_cast<off_t>(offset));
     if (got < 0) return failed("cannot read a mapped file");
-    if (got == 0) break;
+    if (got == 0) return punch(to, bytes);
     const auto count = static_cast<std::uint64_t>(got);
     PAWL_TRY(write(to, {piece.data(), count}));
     offset += count;

@@ -10,8 +10,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "medium/descriptor.h"
 #include "medium/status.h"
@@ -45,10 +47,17 @@ class KeptMemory {
   Status punch(std::uint64_t address, std::uint64_t bytes) const;
   // All of it.
   Status clear() const;
+  // Asked between the pieces of copy(), copy_file() and reserve(), which end with EINTR when it
+  // says so: what they copy may be large, and a power failure does not wait.
+  void set_hurry(std::function<bool()> hurry) { hurry_ = std::move(hurry); }
+  // EINTR when it says so now.
+  Status must_go_on() const;
   // Within the memory; holes stay holes.  The ranges do not overlap.
   Status copy(std::uint64_t from, std::uint64_t to, std::uint64_t bytes) const;
   Status write(std::uint64_t address, std::span<const std::byte> bytes) const;
-  // From a file, as far as that reaches.
+  // Room for all of it, whose bytes stay as they are.  ENOSPC.
+  Status reserve(std::uint64_t address, std::uint64_t bytes) const;
+  // From a file, as far as that reaches; zeros behind it.
   Status copy_file(int file, std::uint64_t offset, std::uint64_t to, std::uint64_t bytes) const;
 
   // Whatever was stored into memory or image is durable on return.
@@ -66,6 +75,7 @@ class KeptMemory {
   static Result<KeptMemory> take(const std::string& directory, int flags);
   Status map_files();
 
+  std::function<bool()> hurry_;
   std::string directory_;
   Descriptor lock_;
   Descriptor memory_;

@@ -3,10 +3,14 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
+#include <cstdlib>
 
 #include "medium/descriptor.h"
 #include "wsp/process/maps.h"
@@ -27,7 +31,15 @@ CallDecision refuse(int error_number, const std::string& why) {
   return {Kind::answer, static_cast<std::uint64_t>(-error_number), {}, why};
 }
 
-CallDecision fail(const Status& status) { return refuse(ENOMEM, status.text()); }
+CallDecision again() { return {Kind::again, 0, {}, {}}; }
+
+// It made room for what is more urgent.
+bool was_interrupted(const Status& status) { return status.error_number() == EINTR; }
+
+CallDecision fail(const Status& status) {
+  if (was_interrupted(status)) return again();
+  return refuse(ENOMEM, status.text());
+}
 
 bool is_page_range(std::uint64_t start, std::uint64_t bytes) {
   return start % kPageBytes == 0 && bytes != 0 && bytes <= kUserEnd && start <= kUserEnd - bytes;
@@ -36,6 +48,63 @@ bool is_page_range(std::uint64_t start, std::uint64_t bytes) {
 bool meets_annex(std::uint64_t start, std::uint64_t bytes) {
   return start < kAnnexEnd && start + bytes > kAnnexCode;
 }
+
+bool meets_memory(std::uint64_t start, std::uint64_t bytes) {
+  return start < kMemoryEnd && start + bytes > kMemoryStart;
+}
+
+bool meet(std::uint64_t start, std::uint64_t bytes, std::uint64_t other, std::uint64_t others) {
+  return start < other + others && other < start + bytes;
+}
+
+Origin origin_of(const Descriptor& file, std::uint64_t offset, std::uint64_t start,
+                 std::uint64_t bytes) {
+  struct stat facts{};
+  ::fstat(file.get(), &facts);
+  char name[PATH_MAX];
+  const ssize_t length =
+      ::readlink(fmt::format("/proc/self/fd/{}", file.get()).c_str(), name, sizeof(name));
+  return {start,        bytes,
+          true,         offset,
+          facts.st_ino, std::string(name, static_cast<std::size_t>(std::max<ssize_t>(length, 0)))};
+}
+
+Result<std::shared_ptr<const Descriptor>> open_again(const Origin& origin) {
+  auto file =
+      std::make_shared<Descriptor>(::open(origin.name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat facts{};
+  if (!file->valid() || ::fstat(file->get(), &facts) != 0 || facts.st_ino != origin.inode)
+    return Status::failure(ENOENT,
+                           "the mapped file " + origin.name + " is not there under its name");
+  return std::shared_ptr<const Descriptor>(std::move(file));
+}
+
+// As far as the file has bytes for it.
+std::uint64_t bytes_within(const Descriptor& file, std::uint64_t offset, std::uint64_t bytes) {
+  struct stat facts{};
+  if (::fstat(file.get(), &facts) != 0) return 0;
+  const auto size = static_cast<std::uint64_t>(facts.st_size);
+  return size > offset ? std::min(bytes, round_up_to_page(size - offset)) : 0;
+}
+
+// The kernel does not ask whether a file can be mapped whose bytes are laid into the memory file.
+int why_not_mappable(const Descriptor& file, std::uint64_t offset) {
+  struct stat facts{};
+  if (::fstat(file.get(), &facts) != 0) return errno;
+  if (!S_ISREG(facts.st_mode) && !S_ISBLK(facts.st_mode) && !S_ISCHR(facts.st_mode)) return ENODEV;
+  char byte = 0;
+  return ::pread(file.get(), &byte, 1, static_cast<off_t>(offset)) < 0 ? errno : 0;
+}
+
+// How many mappings the kernel lets a process have: vm.max_map_count.
+std::uint64_t mappings_max() {
+  const Descriptor file(::open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC));
+  char text[32]{};
+  if (!file.valid() || ::read(file.get(), text, sizeof(text) - 1) <= 0) return UINT64_MAX;
+  return std::strtoull(text, nullptr, 10);
+}
+// To move memory must not fail half way: so many are to be free, as in the kernel's own mremap.
+constexpr std::uint64_t kMappingsToMove = 5;
 
 bool is_in_memory_file(const MapsLine& line, const KeptMemory& memory) {
   return line.is_shared && line.inode == memory.inode() && line.offset == line.start;
@@ -48,6 +117,27 @@ void MemoryCalls::begin() {
   nameless_ = AddressSpace(kMemoryStart, kMemoryEnd);
   low_ = AddressSpace(kLowStart, kLowEnd);
   break_ = kBreakStart;
+  origins_.clear();
+  busy_.clear();
+}
+
+bool MemoryCalls::is_busy(std::uint64_t start, std::uint64_t bytes) const {
+  return std::any_of(busy_.begin(), busy_.end(), [&](const Range& range) {
+    return meet(start, bytes, range.start, range.bytes);
+  });
+}
+
+void MemoryCalls::end_work(std::uint64_t start, std::uint64_t bytes) {
+  const auto found = std::find_if(busy_.begin(), busy_.end(), [&](const Range& range) {
+    return range.start == start && range.bytes == bytes;
+  });
+  if (found != busy_.end()) busy_.erase(found);
+}
+
+void MemoryCalls::forget(std::uint64_t start, std::uint64_t bytes) {
+  origins_.erase(start, bytes);
+  // Where bytes are left behind, nothing new is mapped by our choice.
+  if (memory_.punch(start, bytes).ok()) mark_free(start, bytes);
 }
 
 void MemoryCalls::adopt_mapping(std::uint64_t start, std::uint64_t bytes) {
@@ -88,15 +178,23 @@ CallDecision MemoryCalls::enter(pid_t thread, const tracing::Registers& call, Ru
       return set_break(call, running);
     case SYS_mprotect:
     case SYS_pkey_mprotect:  // of key 0, as none is given out
-      return protect(thread, call, list);
+      return protect(thread, call, running, list);
     case SYS_madvise:
-      return drop(call);
+      return static_cast<int>(call.rdx) == MADV_REMOVE ? remove(call) : drop(call);
     case SYS_clone3:
       return answer(static_cast<std::uint64_t>(-ENOSYS));
+    // Of the memory file's descriptor, as if it were none.
     case SYS_close:
+    case SYS_dup:
+    case SYS_fcntl:
+    case SYS_ioctl:
+    case SYS_ftruncate:
+    case SYS_fallocate:
       return answer(static_cast<std::uint64_t>(-EBADF));
     case SYS_dup2:
     case SYS_dup3:
+      if (static_cast<int>(call.rdi) == descriptor_)
+        return answer(static_cast<std::uint64_t>(-EBADF));
       return refuse(EBADF, fmt::format("descriptor {} is Pawl's own", descriptor_));
     case SYS_close_range:
       if (call.rdi <= static_cast<std::uint64_t>(descriptor_) &&
@@ -135,58 +233,113 @@ CallDecision MemoryCalls::map(pid_t thread, const tracing::Registers& call, Runn
                   "with the program's; write(2) them, or map the file privately");
   if (is_fixed && meets_annex(call.rdi, bytes))
     return refuse(ENOMEM, "mmap(MAP_FIXED): the place is Pawl's own");
+  if (has_file && static_cast<int>(call.r8) == descriptor_)
+    return answer(static_cast<std::uint64_t>(-EBADF));
+  if (is_fixed && is_busy(call.rdi, bytes)) return again();
 
   // What lies between is made writable without our being asked.
-  const bool may_be_written =
-      is_written || (is_fixed && call.rdi < kMemoryEnd && call.rdi + bytes > kMemoryStart);
+  const bool may_be_written = is_written || (is_fixed && meets_memory(call.rdi, bytes));
   const bool is_memory = !has_file || (is_private && may_be_written);
-  Descriptor file;
+  if (origins_.is_full() && is_memory && (has_file || !is_private))
+    return refuse(ENOMEM, "mmap: there are too many mappings of files");
+  auto file = std::make_shared<Descriptor>();
   if (has_file) {
-    // Before anything is given up for it.
-    file.reset(::open(fmt::format("/proc/{}/fd/{}", thread, static_cast<int>(call.r8)).c_str(),
-                      O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    const int why_no_file = file.valid() ? 0 : errno;
+    file->reset(::open(fmt::format("/proc/{}/fd/{}", thread, static_cast<int>(call.r8)).c_str(),
+                       O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    const int why_no_file = file->valid() ? 0 : errno;
     if (why_no_file == ENOENT) return answer(static_cast<std::uint64_t>(-EBADF));
     if (is_memory && why_no_file != 0)
       return refuse(EACCES,
                     Status::from_errno(why_no_file, "cannot read a file that is mapped").text());
+    const int why_not = is_memory ? why_not_mappable(*file, call.r9) : 0;
+    if (why_not == ENODEV) return answer(static_cast<std::uint64_t>(-ENODEV));
+    if (why_not != 0)
+      return refuse(EACCES,
+                    Status::from_errno(why_not, "cannot read a file that is mapped").text());
   }
+  if (is_memory && has_file && !memory_.must_go_on().ok()) return again();
   running.place = is_fixed ? call.rdi : choose(call, bytes, is_memory);
   running.bytes = bytes;
   running.was_chosen = !is_fixed;
+  running.is_memory = is_memory;
   running.kind = RunningCall::Kind::map;
   if (running.place == 0) return answer(static_cast<std::uint64_t>(-ENOMEM));
-  if ((flags & MAP_FIXED) != 0) {
-    if (Status done = memory_.punch(running.place, bytes); !done.ok()) return fail(done);
-  }
   CallDecision decision{Kind::change, 0, call, {}};
   decision.registers.rdi = running.place;
   if (!is_fixed) decision.registers.r10 |= MAP_FIXED_NOREPLACE;
   decision.registers.r10 &= ~static_cast<std::uint64_t>(MAP_32BIT);
-  if (!is_memory) return decision;
-  if (has_file) {
-    Status copied = memory_.copy_file(file.get(), call.r9, running.place, bytes);
-    if (!copied.ok()) {
-      if (running.was_chosen) mark_free(running.place, bytes);
-      return refuse(EACCES, copied.text());
+  if (is_memory) {
+    if (has_file) {
+      // Room while nothing is given up for it; its bytes when it is mapped, and not before: a call
+      // that fails leaves what was there.
+      if (Status done = memory_.reserve(running.place, bytes_within(*file, call.r9, bytes));
+          !done.ok()) {
+        if (running.was_chosen) forget(running.place, bytes);
+        return fail(done);
+      }
+      running.origins.push_back(origin_of(*file, call.r9, running.place, bytes));
+      running.file = std::move(file);
+    } else if ((flags & MAP_SHARED) != 0) {
+      running.origins.push_back({running.place, bytes, false, 0, 0, {}});
     }
+    decision.registers.r10 &= ~(kTypeBits | MAP_ANONYMOUS);
+    decision.registers.r10 |= MAP_SHARED;
+    decision.registers.r8 = static_cast<std::uint64_t>(descriptor_);
+    decision.registers.r9 = running.place;
   }
-  decision.registers.r10 &= ~(kTypeBits | MAP_ANONYMOUS);
-  decision.registers.r10 |= MAP_SHARED;
-  decision.registers.r8 = static_cast<std::uint64_t>(descriptor_);
-  decision.registers.r9 = running.place;
+  begin_work(running.place, bytes);
   return decision;
+}
+
+// Lays there what is mapped of files, and notes where it came from.
+Status MemoryCalls::fill(const RunningCall& running) const {
+  for (const Origin& origin : running.origins) {
+    if (origin.is_file)
+      PAWL_TRY(memory_.copy_file(running.file->get(), origin.offset, origin.start, origin.bytes));
+  }
+  return {};
+}
+
+CallDecision MemoryCalls::finish_map(RunningCall& running, std::uint64_t result, CallList& list) {
+  if (result >= kErrorsFrom) {
+    // What is there already is not ours to take away.
+    if (running.was_chosen && result != static_cast<std::uint64_t>(-EEXIST))
+      forget(running.place, running.bytes);
+    return answer(result);
+  }
+  mark_used(running.place, running.bytes);
+  origins_.erase(running.place, running.bytes);
+  // What was there before is gone; the kernel has agreed.
+  const bool takes_place = (running.original.r10 & MAP_FIXED) != 0 && running.file == nullptr;
+  Status done = takes_place ? memory_.punch(running.place, running.bytes) : Status();
+  if (done.ok()) done = fill(running);
+  // Over what was there already it is made again as it is: nobody else is to be given the place.
+  const bool is_replacing = (running.original.r10 & MAP_FIXED_NOREPLACE) == 0;
+  if (was_interrupted(done) && !running.was_chosen && is_replacing) return again();
+  if (!done.ok()) return undo(running, list, done);
+  for (const Origin& origin : running.origins) origins_.set(origin);
+  return answer(result);
+}
+
+CallDecision MemoryCalls::undo(RunningCall& running, CallList& list, const Status& why) {
+  running.kind = RunningCall::Kind::undo;
+  running.answer = static_cast<std::uint64_t>(-ENOMEM);
+  running.is_made_again = was_interrupted(why);
+  list.clear();
+  list.add(SYS_munmap, {running.place, running.bytes});
+  return {Kind::list, 0, {}, why.ok() || running.is_made_again ? std::string() : why.text()};
 }
 
 CallDecision MemoryCalls::unmap(const tracing::Registers& call, RunningCall& running) {
   const std::uint64_t bytes = round_up_to_page(call.rsi);
   if (!is_page_range(call.rdi, bytes)) return {};
   if (meets_annex(call.rdi, bytes)) return refuse(EINVAL, "munmap: the place is Pawl's own");
-  // Before the call and not behind it, when another thread may have been given the place.
-  if (Status done = memory_.punch(call.rdi, bytes); !done.ok()) return fail(done);
+  if (is_busy(call.rdi, bytes)) return again();
+  // The bytes go behind the call: the kernel may refuse it (vm.max_map_count).
   running.kind = RunningCall::Kind::unmap;
   running.place = call.rdi;
   running.bytes = bytes;
+  begin_work(running.place, bytes);
   return {Kind::change, 0, call, {}};
 }
 
@@ -195,6 +348,7 @@ CallDecision MemoryCalls::set_break(const tracing::Registers& call, RunningCall&
   if (wanted < kBreakStart || wanted > kBreakEnd) return answer(break_);
   const std::uint64_t mapped_to = round_up_to_page(break_);
   const std::uint64_t map_to = round_up_to_page(wanted);
+  if (is_busy(kBreakStart, kBreakEnd - kBreakStart)) return again();
   if (map_to == mapped_to) {
     break_ = wanted;
     return answer(break_);
@@ -211,16 +365,16 @@ CallDecision MemoryCalls::set_break(const tracing::Registers& call, RunningCall&
     decision.registers.r10 = MAP_SHARED | MAP_FIXED;
     decision.registers.r8 = static_cast<std::uint64_t>(descriptor_);
     decision.registers.r9 = mapped_to;
-    // Two threads may ask at once: the second must find what the first was given.
     break_ = wanted;
+    begin_work(kBreakStart, kBreakEnd - kBreakStart);
     return decision;
   }
   running.kind = RunningCall::Kind::shrink_break;
-  if (Status done = memory_.punch(map_to, mapped_to - map_to); !done.ok()) return answer(break_);
   decision.registers.orig_rax = SYS_munmap;
   decision.registers.rdi = map_to;
   decision.registers.rsi = mapped_to - map_to;
   break_ = wanted;
+  begin_work(kBreakStart, kBreakEnd - kBreakStart);
   return decision;
 }
 
@@ -234,67 +388,154 @@ CallDecision MemoryCalls::resize(pid_t thread, const tracing::Registers& call, R
   }
   if ((call.r10 & ~static_cast<std::uint64_t>(MREMAP_MAYMOVE | MREMAP_FIXED)) != 0)
     return refuse(EINVAL, "mremap(MREMAP_DONTUNMAP): memory is moved whole");
-  if ((call.r10 & MREMAP_FIXED) != 0) return move(thread, call, call.r8, list);
+  if (meets_annex(call.rdi, std::max(from, to)))
+    return refuse(EINVAL, "mremap: the place is Pawl's own");
+  if (is_busy(call.rdi, std::max(from, to))) return again();
+  if ((call.r10 & MREMAP_FIXED) != 0) return move(thread, call, call.r8, running, list);
   if (to == from) return {};
-  running.place = call.rdi;
-  running.bytes = from;
   CallDecision decision{Kind::change, 0, call, {}};
   if (to < from) {
-    if (Status done = memory_.punch(call.rdi + to, from - to); !done.ok()) return fail(done);
     running.kind = RunningCall::Kind::unmap;
     running.place = call.rdi + to;
     running.bytes = from - to;
+    begin_work(running.place, running.bytes);
     return decision;
   }
   // Where it is, if it can be: then it stays where it is in the file too.  Not into a place that
   // another thread was given and has not mapped yet.
-  if (!reserve(call.rdi + from, to - from)) {
-    if ((call.r10 & MREMAP_MAYMOVE) != 0) return move(thread, call, 0, list);
+  running.place = call.rdi + from;
+  running.bytes = to - from;
+  if (Status noted = note_growth(call.rdi + from, running.place, running.bytes, running);
+      !noted.ok())
+    return refuse(EINVAL, "mremap: " + noted.text());
+  if (!reserve(running.place, running.bytes)) {
+    if ((call.r10 & MREMAP_MAYMOVE) != 0) return move(thread, call, 0, running, list);
     return answer(static_cast<std::uint64_t>(-ENOMEM));
   }
   running.kind = RunningCall::Kind::grow;
+  begin_work(running.place, running.bytes);
   decision.registers.r10 = 0;
   return decision;
 }
 
+Status MemoryCalls::note_growth(std::uint64_t end, std::uint64_t grown_to, std::uint64_t bytes,
+                                RunningCall& running) const {
+  running.origins.clear();
+  const std::vector<Origin> last = origins_.within(end - kPageBytes, kPageBytes);
+  if (last.empty()) return {};
+  Origin more = last.back();
+  more.offset = more.offset_of(end);
+  more.start = grown_to;
+  more.bytes = bytes;
+  if (more.is_file) {
+    Result<std::shared_ptr<const Descriptor>> file = open_again(more);
+    if (!file.ok()) return file.status();
+    running.file = file.value();
+  }
+  running.origins.push_back(more);
+  return {};
+}
+
+CallDecision MemoryCalls::finish_grow(pid_t thread, RunningCall& running, std::uint64_t result,
+                                      CallList& list) {
+  if (result >= kErrorsFrom) {
+    mark_free(running.place, running.bytes);  // nothing was laid there, but others may have
+    if ((running.original.r10 & MREMAP_MAYMOVE) != 0)
+      return move(thread, running.original, 0, running, list);
+    return answer(result);
+  }
+  mark_used(running.place, running.bytes);
+  if (Status done = fill(running); !done.ok()) return undo(running, list, done);
+  for (const Origin& origin : running.origins) origins_.set(origin);
+  return answer(result);
+}
+
 CallDecision MemoryCalls::move(pid_t thread, const tracing::Registers& call,
-                               std::uint64_t fixed_place, CallList& list) {
+                               std::uint64_t fixed_place, RunningCall& running, CallList& list) {
   const std::uint64_t from = round_up_to_page(call.rsi);
   const std::uint64_t to = round_up_to_page(call.rdx);
+  if (!memory_.must_go_on().ok()) return again();
   const std::vector<MapsLine> lines = read_maps(thread);
   const auto line = std::find_if(lines.begin(), lines.end(), [&](const MapsLine& other) {
     return call.rdi >= other.start && call.rdi < other.end;
   });
   if (line == lines.end() || call.rdi + from > line->end)
     return answer(static_cast<std::uint64_t>(-EFAULT));
-  const bool is_memory = is_in_memory_file(*line, memory_);
-  std::uint64_t place = fixed_place;
-  if (place == 0) {
-    place = (is_memory ? nameless_ : files_).take(to).value_or(0);
-    if (place == 0) return answer(static_cast<std::uint64_t>(-ENOMEM));
+  if (lines.size() + kMappingsToMove >= mappings_max())
+    return answer(static_cast<std::uint64_t>(-ENOMEM));
+  running.is_memory = is_in_memory_file(*line, memory_);
+  running.was_chosen = fixed_place == 0;
+  running.place = fixed_place;
+  running.bytes = to;
+  running.origins.clear();
+  if (to > from) {
+    if (Status noted = note_growth(call.rdi + from, 0, to - from, running); !noted.ok())
+      return refuse(EINVAL, "mremap: " + noted.text());
+  }
+  if (running.was_chosen) {
+    running.place = (running.is_memory ? nameless_ : files_).take(to).value_or(0);
+    if (running.place == 0) return answer(static_cast<std::uint64_t>(-ENOMEM));
   } else {
-    if (!is_page_range(place, to) || (place < call.rdi + from && place + to > call.rdi))
+    if (!is_page_range(fixed_place, to) || meet(fixed_place, to, call.rdi, from))
       return answer(static_cast<std::uint64_t>(-EINVAL));
-    if (meets_annex(place, to)) return refuse(ENOMEM, "mremap: the place is Pawl's own");
-    if (Status done = memory_.punch(place, to); !done.ok()) return fail(done);
-    mark_used(place, to);
+    if (meets_annex(fixed_place, to)) return refuse(ENOMEM, "mremap: the place is Pawl's own");
+    if (!running.is_memory && meets_memory(fixed_place, to))
+      return refuse(EINVAL, "mremap of a file's pages to where memory is: map them there");
+    if (is_busy(fixed_place, to)) return again();
   }
+  for (Origin& origin : running.origins) origin.start = running.place + from;
+  running.kind = RunningCall::Kind::move;
   list.clear();
-  if (is_memory) {
-    if (Status done = memory_.copy(call.rdi, place, std::min(from, to)); !done.ok())
-      return fail(done);
-    list.add(SYS_mmap, {place, to, static_cast<std::uint64_t>(line->protection),
-                        MAP_SHARED | MAP_FIXED, static_cast<std::uint64_t>(descriptor_), place});
-    list.add(SYS_munmap, {call.rdi, from});
+  if (running.is_memory) {
+    list.add(SYS_mmap,
+             {running.place, to, static_cast<std::uint64_t>(line->protection),
+              MAP_SHARED | MAP_FIXED, static_cast<std::uint64_t>(descriptor_), running.place});
   } else {
-    list.add(SYS_mremap, {call.rdi, from, to, MREMAP_MAYMOVE | MREMAP_FIXED, place});
+    list.add(SYS_mremap, {call.rdi, from, to, MREMAP_MAYMOVE | MREMAP_FIXED, running.place});
   }
-  return {Kind::list, place, {}, {}};
+  return {Kind::list, 0, {}, {}};
 }
 
-CallDecision MemoryCalls::protect(pid_t thread, const tracing::Registers& call, CallList& list) {
+CallDecision MemoryCalls::finish_move(RunningCall& running, CallList& list) {
+  const tracing::Registers& call = running.original;
+  const std::uint64_t from = round_up_to_page(call.rsi);
+  if (list.call(0).failed()) {
+    if (running.was_chosen) forget(running.place, running.bytes);
+    return answer(list.call(0).result);
+  }
+  mark_used(running.place, running.bytes);
+  origins_.erase(running.place, running.bytes);
+  Status done = running.was_chosen ? Status() : memory_.punch(running.place, running.bytes);
+  if (!running.is_memory) {
+    mark_free(call.rdi, from);
+    return answer(running.place);
+  }
+  if (done.ok()) done = memory_.copy(call.rdi, running.place, std::min(from, running.bytes));
+  if (done.ok()) done = fill(running);
+  if (was_interrupted(done) && !running.was_chosen) return again();
+  if (!done.ok()) return undo(running, list, done);
+  running.kind = RunningCall::Kind::leave;
+  list.clear();
+  list.add(SYS_munmap, {call.rdi, from});
+  return {Kind::list, 0, {}, {}};
+}
+
+CallDecision MemoryCalls::finish_leave(RunningCall& running, CallList& list) {
+  const tracing::Registers& call = running.original;
+  const std::uint64_t from = round_up_to_page(call.rsi);
+  if (list.call(0).failed()) return undo(running, list, {});
+  origins_.move(call.rdi, running.place, std::min(from, running.bytes));
+  for (const Origin& origin : running.origins) origins_.set(origin);
+  forget(call.rdi, from);
+  return answer(running.place);
+}
+
+CallDecision MemoryCalls::protect(pid_t thread, const tracing::Registers& call,
+                                  RunningCall& running, CallList& list) {
   const std::uint64_t bytes = round_up_to_page(call.rsi);
   if (!is_page_range(call.rdi, bytes)) return {};
+  if (meets_annex(call.rdi, bytes)) return refuse(EACCES, "mprotect: the place is Pawl's own");
+  if (is_busy(call.rdi, bytes)) return again();
   list.clear();
   for (const MapsLine& line : read_maps(thread)) {
     const auto start = std::max<std::uint64_t>(line.start, call.rdi);
@@ -306,68 +547,116 @@ CallDecision MemoryCalls::protect(pid_t thread, const tracing::Registers& call, 
     const Descriptor file(
         ::open(fmt::format("/proc/{}/map_files/{:x}-{:x}", thread, line.start, line.end).c_str(),
                O_RDONLY | O_CLOEXEC));
-    if (!file.valid() || !list.has_room())
+    if (!file.valid() || !list.has_room() || origins_.is_full())
       return refuse(EACCES, "mprotect: cannot read " + line.name + " to make it writable");
-    if (Status done =
-            memory_.copy_file(file.get(), line.offset + (start - line.start), start, end - start);
-        !done.ok())
+    const std::uint64_t offset = line.offset + (start - line.start);
+    if (Status done = memory_.copy_file(file.get(), offset, start, end - start); !done.ok())
       return fail(done);
+    running.origins.push_back(origin_of(file, offset, start, end - start));
     list.add(SYS_mmap, {start, end - start, call.rdx, MAP_SHARED | MAP_FIXED,
                         static_cast<std::uint64_t>(descriptor_), start});
   }
   if (list.count() == 0) return {};
-  list.add(SYS_mprotect, {call.rdi, call.rsi, call.rdx});
+  running.kind = RunningCall::Kind::make_memory;
   return {Kind::list, 0, {}, {}};
 }
 
+// What a program says it does without shows zeros again, or its file's bytes.
 CallDecision MemoryCalls::drop(const tracing::Registers& call) {
   const std::uint64_t bytes = round_up_to_page(call.rsi);
   if (!is_page_range(call.rdi, bytes)) return {};
-  // Of a mapping of a file, the file's bytes would have to come back.
-  if (files_.contains(call.rdi)) return {};
   if (meets_annex(call.rdi, bytes)) return refuse(EINVAL, "madvise: the place is Pawl's own");
-  if (Status done = memory_.punch(call.rdi, bytes); !done.ok()) return fail(done);
-  return answer(0);
+  if (is_busy(call.rdi, bytes)) return again();
+  const std::vector<Origin> origins = origins_.within(call.rdi, bytes);
+  if (static_cast<int>(call.rdx) == MADV_FREE && !origins.empty())
+    return answer(static_cast<std::uint64_t>(-EINVAL));  // as the kernel has it
+  std::vector<std::shared_ptr<const Descriptor>> files;
+  for (const Origin& origin : origins) {
+    files.emplace_back();
+    if (!origin.is_file) continue;
+    Result<std::shared_ptr<const Descriptor>> file = open_again(origin);
+    if (!file.ok()) return refuse(EINVAL, "madvise(MADV_DONTNEED): " + file.status().text());
+    files.back() = file.value();
+  }
+  std::uint64_t at = call.rdi;
+  Status done;
+  for (std::size_t i = 0; i < origins.size() && done.ok(); ++i) {
+    const Origin& origin = origins[i];
+    if (origin.start > at) done = memory_.punch(at, origin.start - at);
+    if (done.ok() && origin.is_file)
+      done = memory_.copy_file(files[i]->get(), origin.offset, origin.start, origin.bytes);
+    at = origin.end();
+  }
+  const std::uint64_t end = call.rdi + bytes;
+  if (done.ok() && end > at) done = memory_.punch(at, end - at);
+  return done.ok() ? answer(0) : fail(done);
 }
 
-CallDecision MemoryCalls::finish(pid_t thread, const RunningCall& running, std::uint64_t result,
+// The kernel does it to shared memory only; here all memory is shared.
+CallDecision MemoryCalls::remove(const tracing::Registers& call) {
+  const std::uint64_t bytes = round_up_to_page(call.rsi);
+  if (!is_page_range(call.rdi, bytes)) return {};
+  std::uint64_t shared_bytes = 0;
+  for (const Origin& origin : origins_.within(call.rdi, bytes))
+    shared_bytes += origin.is_file ? 0 : origin.bytes;
+  if (shared_bytes == bytes) return {};
+  return answer(static_cast<std::uint64_t>(-EINVAL));
+}
+
+CallDecision MemoryCalls::finish(pid_t thread, RunningCall& running, std::uint64_t result,
                                  CallList& list) {
   const bool failed = result >= kErrorsFrom;
   switch (running.kind) {
     case RunningCall::Kind::map:
-      if (!failed) {
-        mark_used(running.place, running.bytes);
-      } else if (running.was_chosen) {
-        mark_free(running.place, running.bytes);
-      }
-      break;
+      end_work(running.place, running.bytes);
+      return finish_map(running, result, list);
     case RunningCall::Kind::unmap:
-      if (!failed) mark_free(running.place, running.bytes);
+      end_work(running.place, running.bytes);
+      if (!failed) forget(running.place, running.bytes);
       break;
     case RunningCall::Kind::grow_break:
-      if (failed) break_ = running.bytes;
-      return answer(failed ? running.bytes : running.place);
-    case RunningCall::Kind::shrink_break:
-      return answer(running.place);
+    case RunningCall::Kind::shrink_break: {
+      end_work(kBreakStart, kBreakEnd - kBreakStart);
+      const std::uint64_t before = running.bytes;
+      if (failed) break_ = before;
+      const std::uint64_t from = round_up_to_page(break_);
+      const std::uint64_t to = round_up_to_page(before);
+      if (to > from) forget(from, to - from);
+      return answer(break_);
+    }
     case RunningCall::Kind::grow:
-      if (!failed) break;
-      mark_free(running.place + running.bytes,
-                round_up_to_page(running.original.rdx) - running.bytes);
-      if ((running.original.r10 & MREMAP_MAYMOVE) != 0)
-        return move(thread, running.original, 0, list);
-      break;
-    case RunningCall::Kind::none:
+      end_work(running.place, running.bytes);
+      return finish_grow(thread, running, result, list);
+    default:
       break;
   }
   return answer(result);
 }
 
-void MemoryCalls::finish_list(const RunningCall& running) {
-  const tracing::Registers& call = running.original;
-  if (call.orig_rax != SYS_mremap) return;
-  const std::uint64_t bytes = round_up_to_page(call.rsi);
-  // The copy is in use: what it was made of can go.
-  if (memory_.punch(call.rdi, bytes).ok()) mark_free(call.rdi, bytes);
+CallDecision MemoryCalls::finish_list(RunningCall& running, CallList& list) {
+  switch (running.kind) {
+    case RunningCall::Kind::move:
+      return finish_move(running, list);
+    case RunningCall::Kind::leave:
+      return finish_leave(running, list);
+    case RunningCall::Kind::undo:
+      if (list.call(0).failed()) return answer(running.answer);
+      forget(running.place, running.bytes);
+      return running.is_made_again ? again() : answer(running.answer);
+    case RunningCall::Kind::make_memory: {
+      for (std::size_t i = 0; i < list.count(); ++i) {
+        if (list.call(i).failed()) return answer(list.call(i).result);
+        origins_.set(running.origins[i]);
+      }
+      const tracing::Registers& call = running.original;
+      running.kind = RunningCall::Kind::protect;
+      list.clear();
+      list.add(SYS_mprotect, {call.rdi, call.rsi, call.rdx});
+      return {Kind::list, 0, {}, {}};
+    }
+    default:
+      return answer(list.call(0).result);
+  }
 }
 
 }  // namespace pawl::wsp

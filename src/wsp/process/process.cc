@@ -30,6 +30,7 @@ constexpr long kTraceOptions = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD | PTRAC
 constexpr auto kStopTimeMax = std::chrono::seconds(5);
 constexpr std::size_t kToldMax = 64;
 constexpr std::uint64_t kSkipped = ~0ULL;
+constexpr std::uint64_t kCallInstructionBytes = 2;  // of `syscall`
 
 struct BecomeFailure {
   bool is_filter;
@@ -58,6 +59,22 @@ int choose_memory_descriptor() {
   ::getrlimit(RLIMIT_NOFILE, &limit);
   return static_cast<int>(
       std::min<rlim_t>(limit.rlim_cur - 1, static_cast<rlim_t>(kMemoryDescriptor)));
+}
+
+// Those of a call's entry.
+void make_again(tracing::Registers& registers, std::uint64_t number) {
+  registers.orig_rax = kSkipped;
+  registers.rax = number;
+  registers.rip -= kCallInstructionBytes;
+}
+
+// Gives the processor up: a thread that is to stop may be bound to this one, and come behind us.
+void wait_for_child() {
+  constexpr timespec kTimeMax{0, 1'000'000};
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGCHLD);
+  ::sigtimedwait(&signals, nullptr, &kTimeMax);  // it is blocked, for whoever supervises
 }
 
 Status failure_of(const StartRequest& request, const BecomeFailure& failed) {
@@ -128,9 +145,13 @@ Process::Process(KeptMemory& memory, pid_t leader, const std::vector<pid_t>& thr
       list_(memory.list_view()),
       tell_(std::move(tell)) {
   for (const pid_t thread : threads) threads_[thread].is_stopped = true;
+  memory_.set_hurry([this] { return is_stopping_ || (urgent_ && urgent_()); });
 }
 
-Process::~Process() { kill(); }
+Process::~Process() {
+  kill();
+  memory_.set_hurry({});
+}
 
 std::vector<pid_t> Process::threads() const {
   std::vector<pid_t> numbers;
@@ -140,7 +161,9 @@ std::vector<pid_t> Process::threads() const {
 
 Status Process::convert(pid_t thread) {
   calls_.begin();
-  Status done = move_into_memory(thread, memory_, calls_.descriptor(), list_);
+  std::vector<Origin> origins;
+  Status done = move_into_memory(thread, memory_, calls_.descriptor(), list_, origins);
+  for (const Origin& origin : origins) calls_.adopt_origin(origin);
   if (!done.ok()) {
     tell_("the program is ended: " + done.text());
     ::kill(leader_, SIGKILL);
@@ -149,7 +172,8 @@ Status Process::convert(pid_t thread) {
 }
 
 void Process::take_events() {
-  for (;;) {
+  // Threads whose calls are made again must not keep us from what they make room for.
+  while (is_stopping_ || !urgent_ || !urgent_()) {
     int status = 0;
     const pid_t thread = ::waitpid(-1, &status, __WALL | WNOHANG);
     if (thread < 0 && errno == EINTR) continue;
@@ -255,10 +279,10 @@ void Process::enter_call(pid_t thread) {
   }
   RunningCall running;
   CallDecision decision = calls_.enter(thread, registers, running, list_);
-  carry_out(thread, std::move(decision), running);
+  carry_out(thread, std::move(decision), std::move(running));
 }
 
-void Process::carry_out(pid_t thread, CallDecision decision, const RunningCall& running) {
+void Process::carry_out(pid_t thread, CallDecision decision, RunningCall running) {
   if (!decision.refusal.empty()) refuse("refused " + decision.refusal);
   tracing::Registers registers = running.original;
   switch (decision.kind) {
@@ -273,16 +297,21 @@ void Process::carry_out(pid_t thread, CallDecision decision, const RunningCall& 
       tracing::write_registers(thread, decision.registers);
       threads_[thread].running = running;
       break;
+    case CallDecision::Kind::again:
+      make_again(registers, running.original.orig_rax);
+      tracing::write_registers(thread, registers);
+      break;
     case CallDecision::Kind::list: {
-      const Status done = run_list(thread);
-      if (!done.ok() && done.error_number() == ESRCH) return;
-      std::uint64_t value = decision.value;
-      for (std::size_t i = 0; i < list_.count(); ++i) {
-        if (list_.call(i).failed()) value = list_.call(i).result;
+      while (decision.kind == CallDecision::Kind::list) {
+        const Status done = run_list(thread);
+        if (!done.ok() && done.error_number() == ESRCH) return;
+        decision = calls_.finish_list(running, list_);
+        if (!decision.refusal.empty()) refuse("refused " + decision.refusal);
       }
-      if (value == decision.value) calls_.finish_list(running);
       registers.orig_rax = kSkipped;
-      registers.rax = value;
+      registers.rax = decision.value;
+      if (decision.kind == CallDecision::Kind::again)
+        make_again(registers, running.original.orig_rax);
       tracing::write_registers(thread, registers);
       if (is_stopping_) {
         // It stands in the stop that it was asked for.
@@ -302,10 +331,10 @@ void Process::leave_call(pid_t thread) {
     go_on(thread);
     return;
   }
-  const RunningCall running = *state.running;
+  RunningCall running = std::move(*state.running);
   state.running.reset();
   CallDecision decision = calls_.finish(thread, running, registers.rax, list_);
-  carry_out(thread, std::move(decision), running);
+  carry_out(thread, std::move(decision), std::move(running));
 }
 
 Status Process::run_list(pid_t thread) {
@@ -347,7 +376,7 @@ Status Process::stop_all() {
                                                 "others, or waits for a device",
                                                 number));
     }
-    ::sched_yield();
+    wait_for_child();
   }
   is_stopping_ = false;
   return {};

@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "medium/status.h"
@@ -57,7 +58,11 @@ class Process {
   KeptMemory& memory() { return memory_; }
   CallList& list() { return list_; }
 
-  // Takes all that has happened, without waiting.  SIGCHLD says when there is something.
+  // Says whether something waits that is more urgent than what a thread asked for.
+  void set_urgent(std::function<bool()> urgent) { urgent_ = std::move(urgent); }
+
+  // Takes all that has happened, without waiting, but for what is more urgent: then some may be
+  // left. SIGCHLD says when there is something.
   void take_events();
 
   // On return each thread stands in a PTRACE_EVENT_STOP, outside of a changed call.  ESRCH: the
@@ -82,7 +87,7 @@ class Process {
   void take_event(pid_t thread, int event);
   void enter_call(pid_t thread);
   void leave_call(pid_t thread);
-  void carry_out(pid_t thread, CallDecision decision, const RunningCall& running);
+  void carry_out(pid_t thread, CallDecision decision, RunningCall running);
   void refuse(const std::string& text);
   void end(pid_t thread, int status);
   void go_on(pid_t thread, int signal = 0);
@@ -99,6 +104,7 @@ class Process {
   std::map<pid_t, Thread> threads_;
   std::set<pid_t> untold_;      // threads that stopped before their makers' events
   std::set<std::string> told_;  // refusals, once each
+  std::function<bool()> urgent_;
   bool is_stopping_ = false;
   ProgramEnding ending_;
 };

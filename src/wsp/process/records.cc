@@ -30,11 +30,22 @@ bool read_record(RecordReader& record, SavedProcess& into) {
     case RecordKind::thread: {
       SavedThread& thread = into.threads.emplace_back();
       return record.take_object(thread.facts) && take_all(record, thread.vectors) &&
-             take_all(record, thread.pending);
+             take_all(record, thread.pending) && take_all(record, thread.processors);
     }
     case RecordKind::mapping: {
       SavedMapping& mapping = into.mappings.emplace_back();
       return record.take_object(mapping.facts) && record.take_text(mapping.name);
+    }
+    case RecordKind::origin: {
+      OriginFacts facts{};
+      Origin& origin = into.origins.emplace_back();
+      if (!record.take_object(facts) || !record.take_text(origin.name)) return false;
+      origin.start = facts.start;
+      origin.bytes = facts.bytes;
+      origin.offset = facts.offset;
+      origin.inode = facts.inode;
+      origin.is_file = facts.is_file != 0;
+      return true;
     }
     case RecordKind::descriptor: {
       SavedDescriptor& descriptor = into.descriptors.emplace_back();
@@ -64,12 +75,20 @@ void write_records(ImageWriter& writer, const SavedProcess& process) {
     writer.add_object(thread.facts);
     add_all(writer, thread.vectors);
     add_all(writer, thread.pending);
+    add_all(writer, thread.processors);
     writer.end();
   }
   for (const SavedMapping& mapping : process.mappings) {
     writer.begin(RecordKind::mapping);
     writer.add_object(mapping.facts);
     writer.add_text(mapping.name);
+    writer.end();
+  }
+  for (const Origin& origin : process.origins) {
+    writer.begin(RecordKind::origin);
+    writer.add_object(OriginFacts{origin.start, origin.bytes, origin.offset, origin.inode,
+                                  origin.is_file ? 1 : 0, 0});
+    writer.add_text(origin.name);
     writer.end();
   }
   for (const SavedDescriptor& descriptor : process.descriptors) {

@@ -17,6 +17,8 @@
 #include "medium/status.h"
 #include "wsp/process/image.h"
 #include "wsp/process/kept_memory.h"
+#include "wsp/process/origins.h"
+#include "wsp/process/urgency.h"
 
 namespace pawl::wsp {
 
@@ -60,7 +62,11 @@ struct ProcessFacts {
   std::uint64_t break_end;
   std::uint64_t start_code, end_code, start_data, end_data, start_break, kernel_break, start_stack,
       argument_start, argument_end, environment_start, environment_end;
-  std::uint64_t capabilities[3];  // inheritable, permitted, effective
+  std::uint64_t capabilities[5];  // inheritable, permitted, effective, bounding, ambient
+  std::uint32_t secure_bits;
+  std::int32_t is_dumpable;
+  std::int32_t is_reaper;     // of children's children: prctl(2)
+  std::int32_t memory_score;  // oom_score_adj
   KernelAction actions[kSignalsMax];
   itimerval timers[kTimersCount];
   std::uint64_t limits[kLimitsCount][2];
@@ -81,6 +87,11 @@ struct ThreadFacts {
   std::uint64_t robust_bytes;
   stack_t alternate_stack;
   char name[kThreadNameBytes];
+  std::uint32_t personality;
+  std::int32_t has_no_new_privileges;
+  std::int32_t death_signal;  // when its parent ends
+  std::int32_t more_padding;
+  Scheduling scheduling;  // of no bytes when it is not known
 };
 
 struct MappingFacts {
@@ -95,6 +106,16 @@ struct MappingFacts {
   std::uint64_t inode;
   std::uint64_t file_bytes;
   std::int64_t changed_ns;
+};
+
+// What a part of the memory in the file came from: wsp/process/origins.h.
+struct OriginFacts {
+  std::uint64_t start;
+  std::uint64_t bytes;
+  std::uint64_t offset;
+  std::uint64_t inode;
+  std::int32_t is_file;
+  std::int32_t padding;
 };
 
 enum class DescriptorKind : std::uint32_t {
@@ -156,6 +177,7 @@ struct SavedThread {
   ThreadFacts facts{};
   std::vector<std::byte> vectors;
   std::vector<siginfo_t> pending;
+  std::vector<std::byte> processors;  // a cpu_set_t; empty when they are the supervisor's
 };
 
 struct SavedMapping {
@@ -171,6 +193,7 @@ struct SavedProcess {
   std::string executable;            // its path
   std::vector<SavedThread> threads;  // the first is the process's own
   std::vector<SavedMapping> mappings;
+  std::vector<Origin> origins;
   std::vector<SavedDescriptor> descriptors;
   std::vector<siginfo_t> pending;  // for the process as a whole
 };

@@ -1,5 +1,6 @@
 #include "wsp/process/refusals.h"
 
+#include <asm/prctl.h>
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sys/mman.h>
@@ -26,12 +27,36 @@ constexpr const char* kKernelQueue =
     "what waits in the kernel's queue would be lost; the program has to do without";
 constexpr const char* kOutside = "what it ties together would not be there again; leave it out";
 
-constexpr std::uint32_t kGuardInstall = 102;  // MADV_GUARD_INSTALL, which Debian 12 does not name
+constexpr const char* kThreadsShare =
+    "threads are kept that share files and directories (CLONE_FILES, CLONE_FS), with neither a "
+    "pidfd nor namespaces of their own, and that are traced";
+// A thread that is not traced would not even be known of.
+constexpr std::uint32_t kNotOfThreads = CLONE_UNTRACED | CLONE_PIDFD | CLONE_NEWNS |
+                                        CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
+                                        CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+constexpr const char* kOfProcessor = "that state of the processor is not made again";
+
+// Which Debian 12 does not name.
+constexpr std::uint32_t kMapShadowStack = 453;
+constexpr std::uint32_t kSeal = 462;
+constexpr std::uint32_t kShadowStackEnable = 0x5001;  // arch_prctl(2)
+constexpr std::uint32_t kTaggedAddresses = 0x4002;
+constexpr std::uint32_t kGuardInstall = 102;  // MADV_GUARD_INSTALL
 
 constexpr std::array kRefusals = {
     RefusedCall{{SYS_fork}, "fork", ENOSYS, kOneProcess},
     RefusedCall{{SYS_vfork}, "vfork", ENOSYS, kOneProcess},
     RefusedCall{{SYS_clone, {When::lacks_bits, 0, CLONE_THREAD}}, "clone", ENOSYS, kOneProcess},
+    RefusedCall{{SYS_clone, {When::lacks_bits, 0, CLONE_FILES}},
+                "clone(CLONE_THREAD)",
+                ENOSYS,
+                kThreadsShare},
+    RefusedCall{
+        {SYS_clone, {When::lacks_bits, 0, CLONE_FS}}, "clone(CLONE_THREAD)", ENOSYS, kThreadsShare},
+    RefusedCall{{SYS_clone, {When::has_bits, 0, kNotOfThreads}},
+                "clone(CLONE_THREAD)",
+                ENOSYS,
+                kThreadsShare},
     RefusedCall{{SYS_io_uring_setup},
                 "io_uring_setup",
                 ENOSYS,
@@ -56,6 +81,26 @@ constexpr std::array kRefusals = {
                 "madvise(MADV_GUARD_INSTALL)",
                 EINVAL,
                 "guards of that kind are not kept; use mprotect(2)"},
+    RefusedCall{{SYS_process_madvise}, "process_madvise", ENOSYS, "use madvise(2)"},
+    RefusedCall{{kSeal}, "mseal", ENOSYS, "memory that is sealed is not made again as such"},
+    RefusedCall{{kMapShadowStack}, "map_shadow_stack", ENOSYS, kOfProcessor},
+    RefusedCall{{SYS_arch_prctl, {When::equals, 0, kShadowStackEnable}},
+                "arch_prctl(ARCH_SHSTK_ENABLE)",
+                EOPNOTSUPP,
+                kOfProcessor},
+    RefusedCall{{SYS_arch_prctl, {When::equals, 0, ARCH_REQ_XCOMP_PERM}},
+                "arch_prctl(ARCH_REQ_XCOMP_PERM)",
+                EOPNOTSUPP,
+                kOfProcessor},
+    RefusedCall{{SYS_arch_prctl, {When::equals, 0, kTaggedAddresses}},
+                "arch_prctl(ARCH_ENABLE_TAGGED_ADDR)",
+                EINVAL,
+                kOfProcessor},
+    RefusedCall{{SYS_modify_ldt, {When::has_bits, 0, 1}}, "modify_ldt", ENOSYS, kOfProcessor},
+    RefusedCall{{SYS_prctl, {When::equals, 0, PR_SET_SYSCALL_USER_DISPATCH}},
+                "prctl(PR_SET_SYSCALL_USER_DISPATCH)",
+                EINVAL,
+                "the program's own filters are not kept"},
     RefusedCall{{SYS_ptrace}, "ptrace", EPERM, "a program has one tracer, and Pawl is it"},
     RefusedCall{{SYS_seccomp}, "seccomp", EINVAL, "the program's own filters are not kept"},
     RefusedCall{{SYS_prctl, {When::equals, 0, PR_SET_SECCOMP}},
@@ -103,6 +148,7 @@ constexpr std::array kMemoryRules = {
     Rule{SYS_pkey_mprotect, {When::has_bits, 2, PROT_WRITE}},
     Rule{SYS_madvise, {When::equals, 2, MADV_DONTNEED}},
     Rule{SYS_madvise, {When::equals, 2, MADV_FREE}},
+    Rule{SYS_madvise, {When::equals, 2, MADV_REMOVE}},
     Rule{SYS_madvise, {When::equals, 2, 24}},  // MADV_DONTNEED_LOCKED
     // The C library falls back to clone(2), whose flags a filter can see, and to close(2).
     Rule{SYS_clone3},
@@ -145,7 +191,10 @@ const RefusedCall* refusal_of(std::uint64_t number, std::span<const std::uint64_
 std::vector<tracing::Rule> all_rules(int memory_descriptor) {
   const auto kept = static_cast<std::uint32_t>(memory_descriptor);
   std::vector<Rule> rules(kMemoryRules.begin(), kMemoryRules.end());
-  rules.push_back({SYS_close, {When::equals, 0, kept}});
+  // Not those that every program makes without end: read(2), write(2).
+  for (const std::uint32_t call :
+       {SYS_close, SYS_dup, SYS_dup2, SYS_dup3, SYS_fcntl, SYS_ioctl, SYS_ftruncate, SYS_fallocate})
+    rules.push_back({call, {When::equals, 0, kept}});
   rules.push_back({SYS_dup2, {When::equals, 1, kept}});
   rules.push_back({SYS_dup3, {When::equals, 1, kept}});
   for (const RefusedCall& refusal : kRefusals) rules.push_back(refusal.rule);

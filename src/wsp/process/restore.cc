@@ -6,6 +6,7 @@
 #include <linux/capability.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -26,6 +27,7 @@
 #include "wsp/process/capture.h"
 #include "wsp/process/image.h"
 #include "wsp/process/maps.h"
+#include "wsp/process/proc.h"
 #include "wsp/process/rebuild_descriptors.h"
 #include "wsp/process/records.h"
 #include "wsp/process/refusals.h"
@@ -44,6 +46,7 @@ constexpr std::uint64_t kSetBytes = 8;
 constexpr std::uint64_t kUnregister = 1;  // RSEQ_FLAG_UNREGISTER
 constexpr int kFilesGap = 64;             // numbers for what else is open meanwhile
 constexpr std::size_t kErrorBytesMax = 4096;
+constexpr std::size_t kCredentialBytesMax = 256;  // of the list, besides the groups
 
 // As clone3(2) takes it.
 struct CloneArguments {
@@ -228,6 +231,7 @@ class Restore {
     step();
     PAWL_TRY(give_process_its_own());
     for (const SavedThread& thread : saved_.threads) PAWL_TRY(give_thread_its_own(thread));
+    PAWL_TRY(give_what_may_be_given());
     step();
     // From here on it is this process or none.
     PAWL_TRY(memory_.begin_generation());
@@ -241,6 +245,7 @@ class Restore {
                                              saved_.process.memory_descriptor, std::move(tell));
     for (const SavedMapping& mapping : saved_.mappings)
       process->calls().adopt_mapping(mapping.facts.start, mapping.facts.bytes);
+    for (const Origin& origin : saved_.origins) process->calls().adopt_origin(origin);
     process->calls().adopt_break(saved_.process.break_end);
     PAWL_TRY(attach_threads(*process, saved_));
     PAWL_TRY(set_timers(*process));
@@ -325,6 +330,14 @@ class Restore {
                                   fmt::format("{}: system call {} (argument {:x})", what,
                                               list_.call(i).number, list_.call(i).arguments[0]));
     }
+    return {};
+  }
+
+  // For one call more, with so many bytes of data.
+  Status make_room(pid_t thread, std::size_t data_bytes, const char* what) {
+    if (list_.has_room(data_bytes)) return {};
+    PAWL_TRY(run_list(thread, what));
+    list_.clear();
     return {};
   }
 
@@ -427,7 +440,7 @@ class Restore {
       list_.add(SYS_prlimit64, {0, limit, place, 0});
     }
     for (siginfo_t information : saved_.pending) {
-      if (!list_.has_room(sizeof(information))) break;
+      PAWL_TRY(make_room(child_, sizeof(information), "cannot give the process its signals"));
       const std::uint64_t place = list_.place(&information, sizeof(information));
       list_.add(SYS_rt_sigqueueinfo, {static_cast<std::uint64_t>(child_),
                                       static_cast<std::uint64_t>(information.si_signo), place});
@@ -461,11 +474,13 @@ class Restore {
     return {};
   }
 
-  void add_credentials() {
+  Status add_credentials() {
     const ProcessFacts& facts = saved_.process;
     if (!saved_.groups.empty() || facts.user[0] != ::getuid()) {
-      const std::uint64_t groups =
-          list_.place(saved_.groups.data(), saved_.groups.size() * sizeof(saved_.groups[0]));
+      const std::size_t bytes = saved_.groups.size() * sizeof(saved_.groups[0]);
+      if (!list_.has_room(bytes + kCredentialBytesMax))
+        return Status::failure(ENOTSUP, "the program has too many groups");
+      const std::uint64_t groups = list_.place(saved_.groups.data(), bytes);
       list_.add(SYS_setgroups, {saved_.groups.size(), groups});
     }
     // Else the capabilities that it kept would go with the user.
@@ -474,18 +489,75 @@ class Restore {
     list_.add(SYS_setresuid, {facts.user[0], facts.user[1], facts.user[2]});
     list_.add(SYS_setfsgid, {facts.group_ids[3]});
     list_.add(SYS_setfsuid, {facts.user[3]});
+    list_.add(SYS_prctl, {PR_SET_KEEPCAPS, 0});
+    PAWL_TRY(add_bounds());
+    add_capabilities(facts.capabilities[0], facts.capabilities[1], facts.capabilities[2]);
+    return {};
+  }
+
+  void add_capabilities(std::uint64_t inheritable, std::uint64_t permitted,
+                        std::uint64_t effective) {
     const __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct data[2]{};
     for (std::uint32_t half = 0; half < 2; ++half) {
-      const auto part = [&](int which) {
-        return static_cast<std::uint32_t>(facts.capabilities[which] >> (32 * half));
+      const auto part = [&](std::uint64_t whole) {
+        return static_cast<std::uint32_t>(whole >> (32 * half));
       };
-      data[half] = {part(2), part(1), part(0)};
+      data[half] = {part(effective), part(permitted), part(inheritable)};
     }
     // One call's arguments are placed in the list before it is made.
     const std::uint64_t header_place = list_.place(&header, sizeof(header));
     list_.add(SYS_capset, {header_place, list_.place(data, sizeof(data))});
-    list_.add(SYS_prctl, {PR_SET_KEEPCAPS, 0});
+  }
+
+  // What bounds the capabilities, where it is not as the new process has it from us.
+  Status add_bounds() {
+    const std::uint64_t bounding = saved_.process.capabilities[3];
+    const std::uint64_t ambient = saved_.process.capabilities[4];
+    const std::string status = read_proc(::getpid(), "status");
+    const std::uint64_t own_bounding = number_of(field_of(status, "CapBnd"), 16);
+    const std::uint64_t own_permitted = number_of(field_of(status, "CapPrm"), 16);
+    const std::uint64_t own_ambient = number_of(field_of(status, "CapAmb"), 16);
+    const auto own_bits = static_cast<std::uint32_t>(::prctl(PR_GET_SECUREBITS));
+    const std::uint32_t bits = saved_.process.secure_bits;
+    if ((bounding & ~own_bounding) != 0)
+      return Status::failure(EPERM,
+                             "the program may be given capabilities that are out of reach "
+                             "here (its bounding set); restore it where it was started");
+    if (bounding == own_bounding && (ambient | own_ambient) == 0 && bits == own_bits) return {};
+    add_capabilities(saved_.process.capabilities[0] | ambient, own_permitted, own_permitted);
+    list_.add(SYS_prctl, {PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL});
+    for (std::uint64_t one = 0; one < 64; ++one) {
+      const std::uint64_t bit = 1ULL << one;
+      if ((ambient & bit) != 0) list_.add(SYS_prctl, {PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, one});
+      if ((own_bounding & ~bounding & bit) != 0) list_.add(SYS_prctl, {PR_CAPBSET_DROP, one});
+    }
+    if (bits != own_bits) list_.add(SYS_prctl, {PR_SET_SECUREBITS, bits});
+    return {};
+  }
+
+  // What the program does without rather than not run at all, where we may not set it.
+  Status give_what_may_be_given() {
+    const ProcessFacts& facts = saved_.process;
+    list_.clear();
+    if (facts.is_reaper != 0) list_.add(SYS_prctl, {PR_SET_CHILD_SUBREAPER, 1});
+    // A change of user has made it less; 2 cannot be asked for.
+    if (facts.is_dumpable == 0 || facts.is_dumpable == 1)
+      list_.add(SYS_prctl, {PR_SET_DUMPABLE, static_cast<std::uint64_t>(facts.is_dumpable)});
+    PAWL_TRY(run_list(child_, "cannot give the process its attributes"));
+    const std::string score = std::to_string(facts.memory_score);
+    const Descriptor file(
+        ::open(fmt::format("/proc/{}/oom_score_adj", child_).c_str(), O_WRONLY | O_CLOEXEC));
+    if (file.valid()) (void)!::write(file.get(), score.data(), score.size());
+    for (const SavedThread& thread : saved_.threads) {
+      const ThreadFacts& its = thread.facts;
+      if (its.scheduling.bytes != 0) schedule(its.number, its.scheduling);
+      cpu_set_t processors;
+      if (thread.processors.size() != sizeof(processors)) continue;
+      std::memcpy(&processors, thread.processors.data(), sizeof(processors));
+      ::sched_setaffinity(its.number, sizeof(processors), &processors);
+    }
+    return {};
   }
 
   Status give_thread_its_own(const SavedThread& thread) {
@@ -499,14 +571,19 @@ class Restore {
       list_.add(SYS_rseq,
                 {facts.sequence_address, facts.sequence_bytes, 0, facts.sequence_signature});
     for (siginfo_t information : thread.pending) {
-      if (!list_.has_room(sizeof(information))) break;
+      PAWL_TRY(make_room(facts.number, sizeof(information), "cannot give a thread its signals"));
       const std::uint64_t place = list_.place(&information, sizeof(information));
       list_.add(SYS_rt_tgsigqueueinfo,
                 {static_cast<std::uint64_t>(child_), static_cast<std::uint64_t>(facts.number),
                  static_cast<std::uint64_t>(information.si_signo), place});
     }
-    add_credentials();
     PAWL_TRY(run_list(facts.number, "cannot give a thread its state"));
+    list_.clear();
+    PAWL_TRY(add_credentials());
+    list_.add(SYS_personality, {facts.personality});
+    if (facts.has_no_new_privileges != 0) list_.add(SYS_prctl, {PR_SET_NO_NEW_PRIVS, 1});
+    list_.add(SYS_prctl, {PR_SET_PDEATHSIG, static_cast<std::uint64_t>(facts.death_signal)});
+    PAWL_TRY(run_list(facts.number, "cannot give a thread its privileges"));
     if (!tracing::write_vector_state(facts.number, thread.vectors) ||
         !tracing::write_registers(facts.number, facts.registers) ||
         !tracing::write_signal_mask(facts.number, facts.signal_mask))

@@ -22,7 +22,11 @@ class SaveRun {
     ImageWriter writer(memory.image(), memory.generation(), memory.inode());
     PAWL_TRY(step("stop the threads", [&] { return process_.stop_all(); }));
     is_stopped_ = true;
-    PAWL_TRY(step("registers and signals", [&] { return capture_threads(process_, saved_); }));
+    PAWL_TRY(step("registers and signals", [&] {
+      Status done = capture_threads(process_, saved_);
+      if (done.ok()) capture_scheduling(urgency_, saved_);
+      return done;
+    }));
     PAWL_TRY(step("mappings", [&] { return capture_mappings(process_, saved_); }));
     PAWL_TRY(step("descriptors", [&] { return capture_descriptors(process_, saved_); }));
     PAWL_TRY(step("write the image", [&] {

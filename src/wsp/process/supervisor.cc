@@ -37,6 +37,10 @@ class Supervision {
     const sigset_t signals = supervised_signals();
     const Descriptor heard(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!heard.valid()) return Status::from_errno(errno, "cannot hear signals");
+    process_.set_urgent([this] {
+      pollfd source{power_.descriptor(), POLLIN, 0};
+      return ::poll(&source, 1, 0) > 0;
+    });
     process_.resume_all();
     process_.take_events();
     while (!process_.has_ended() && !ending_.was_saved) {
@@ -46,10 +50,14 @@ class Supervision {
       if (::poll(sources, 3, -1) < 0 && errno != EINTR)
         return Status::from_errno(errno, "cannot wait for what happens");
       // The power first: it does not wait.
-      if (sources[0].revents != 0) hear_power();
+      if (sources[0].revents != 0) {
+        hear_power();
+        if (!ending_.was_saved) process_.take_events();  // it was more urgent
+      }
       if (sources[1].revents != 0) hear_signals(heard.get());
       if (sources[2].revents != 0 && !ending_.was_saved) hear_command(control.value());
     }
+    process_.set_urgent({});
     ending_.program = process_.ending();
     return ending_;
   }
@@ -62,7 +70,7 @@ class Supervision {
       return;
     }
     if (!word.value()) return;
-    if (!save_now().ok()) process_.take_events();  // it was told why
+    static_cast<void>(save_now());  // it was told why not
   }
 
   Status save_now() {

@@ -1,11 +1,27 @@
 #include "wsp/process/urgency.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 namespace pawl::wsp {
 
 namespace {
 constexpr int kSupervisorPriority = 3;  // of SCHED_FIFO; before the threads that it stops
 constexpr int kThreadPriority = 2;
 }  // namespace
+
+std::optional<Scheduling> scheduling_of(pid_t thread) {
+  Scheduling found{};
+  if (::syscall(SYS_sched_getattr, thread, &found, sizeof(found), 0) != 0) return std::nullopt;
+  // Newer kernels tell the slice of time here; it is theirs to choose.
+  if (found.policy == SCHED_OTHER || found.policy == SCHED_BATCH || found.policy == SCHED_IDLE)
+    found.runtime_ns = 0;
+  return found;
+}
+
+bool schedule(pid_t thread, const Scheduling& scheduling) {
+  return ::syscall(SYS_sched_setattr, thread, &scheduling, 0) == 0;
+}
 
 Urgency::Urgency(const std::vector<pid_t>& threads) {
   before_.reserve(threads.size() + 1);
@@ -16,16 +32,23 @@ Urgency::Urgency(const std::vector<pid_t>& threads) {
 Urgency::~Urgency() {
   // The supervisor last: it came first.
   for (auto one = before_.rbegin(); one != before_.rend(); ++one)
-    ::sched_setscheduler(one->thread, one->policy, &one->parameters);
+    schedule(one->thread, one->scheduling);
+}
+
+std::optional<Scheduling> Urgency::before(pid_t thread) const {
+  for (const Before& one : before_) {
+    if (one.thread == thread) return one.scheduling;
+  }
+  return scheduling_of(thread);  // it was not hastened
 }
 
 void Urgency::hasten(pid_t thread, int priority) {
-  Before before{thread, ::sched_getscheduler(thread), {}};
-  if (before.policy < 0 || ::sched_getparam(thread, &before.parameters) != 0) return;
+  const std::optional<Scheduling> before = scheduling_of(thread);
+  if (!before) return;
   const sched_param urgent{priority};
   // Not for the threads that it makes meanwhile.
   if (::sched_setscheduler(thread, SCHED_FIFO | SCHED_RESET_ON_FORK, &urgent) == 0)
-    before_.push_back(before);
+    before_.push_back({thread, *before});
 }
 
 }  // namespace pawl::wsp

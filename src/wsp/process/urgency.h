@@ -5,9 +5,26 @@
 #include <sched.h>
 #include <sys/types.h>
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace pawl::wsp {
+
+// How a thread is scheduled, as sched_getattr(2) has it.
+struct Scheduling {
+  std::uint32_t bytes;
+  std::uint32_t policy;
+  std::uint64_t flags;
+  std::int32_t nice;
+  std::uint32_t priority;
+  std::uint64_t runtime_ns, deadline_ns, period_ns;
+};
+static_assert(sizeof(Scheduling) == 48);  // SCHED_ATTR_SIZE_VER0
+
+std::optional<Scheduling> scheduling_of(pid_t thread);
+// False where it is not allowed.
+bool schedule(pid_t thread, const Scheduling& scheduling);
 
 class Urgency {
  public:
@@ -17,11 +34,13 @@ class Urgency {
   Urgency& operator=(const Urgency&) = delete;
   ~Urgency();  // as it was before, for those that still are
 
+  // What it was before.
+  std::optional<Scheduling> before(pid_t thread) const;
+
  private:
   struct Before {
     pid_t thread;
-    int policy;
-    sched_param parameters;
+    Scheduling scheduling;
   };
   void hasten(pid_t thread, int priority);
 

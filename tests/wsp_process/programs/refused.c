@@ -19,6 +19,21 @@ int main(void) {
   TRY(fork, 0);
   TRY(vfork, 0);
   TRY(clone, 17L, 0L, 0L, 0L, 0L);
+  const long thread = CLONE_VM | CLONE_SIGHAND | CLONE_THREAD;
+  const long more[] = {CLONE_FS, CLONE_FILES, CLONE_FS | CLONE_FILES | CLONE_UNTRACED,
+                       CLONE_FS | CLONE_FILES | CLONE_NEWUTS, CLONE_FS | CLONE_FILES | CLONE_PIDFD};
+  for (int i = 0; i < 5; ++i) {
+    int unused;  // a stack is none: one that is made would not live
+    say("clone(CLONE_THREAD)", syscall(SYS_clone, thread | more[i], 0L, &unused, 0L, 0L));
+  }
+  TRY(process_madvise, -1L, 0L, 0L, 4L, 0L);
+  say("mseal", syscall(462, 0L, 0L, 0L));
+  say("map_shadow_stack", syscall(453, 0L, 4096L, 0L));
+  say("arch_prctl(ARCH_SHSTK_ENABLE)", syscall(SYS_arch_prctl, 0x5001L, 1L));
+  say("arch_prctl(ARCH_REQ_XCOMP_PERM)", syscall(SYS_arch_prctl, 0x1023L, 18L));
+  say("arch_prctl(ARCH_ENABLE_TAGGED_ADDR)", syscall(SYS_arch_prctl, 0x4002L, 6L));
+  TRY(modify_ldt, 1L, 0L, 0L);
+  say("prctl(PR_SET_SYSCALL_USER_DISPATCH)", prctl(59, 0, 0, 0, 0));
   TRY(io_uring_setup, 1L, 0L);
   TRY(io_setup, 1L, 0L);
   TRY(shmat, 0L, 0L, 0L);
