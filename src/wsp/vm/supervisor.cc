@@ -231,6 +231,7 @@ Result<Ending> Life::boot(MarkerFile& marker, std::uint64_t generation) {
     }
     description = stored.value().description;
   }
+  settle_requests(description);
   // Before anything of the old save is touched, it is none any more.
   PAWL_TRY(marker.clear(generation));
   const Result<StoredDescription> before = read_description(directory_.description());
@@ -380,14 +381,15 @@ Result<Trial> try_machine(MachineDirectory& directory, const MachineDescription&
   Result<MarkerFile> marker = MarkerFile::open(directory.marker());
   if (!marker.ok()) return marker.status();
   PAWL_TRY(marker.value().clear(1));
+  MachineDescription settled = description;
+  settle_requests(settled);
   Result<Machine> machine =
-      Machine::start(description, directory.memory(), directory.lock_descriptor(), Start::kCold);
+      Machine::start(settled, directory.memory(), directory.lock_descriptor(), Start::kCold);
   if (!machine.ok()) return machine.status();
   Result<std::vector<std::string>> disks = machine.value().disk_files();
   if (!disks.ok()) return disks.status();
-  MachineDescription with_disks = description;
-  with_disks.disk_files = disks.value();
-  Result<Saver> saver = Saver::open(directory, machine.value(), with_disks, 1, 0);
+  settled.disk_files = disks.value();
+  Result<Saver> saver = Saver::open(directory, machine.value(), settled, 1, 0);
   if (!saver.ok()) return saver.status();
   PAWL_TRY(saver.value().prepare());
   // Not rehearse(), which would let the guest run.
