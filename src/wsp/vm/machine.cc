@@ -90,7 +90,7 @@ Result<std::vector<std::string>> Machine::disk_files() {
   std::vector<std::string> files;
   for (const QmpJson& node : nodes.value()) {
     const std::string driver = node.value("drv", "");
-    if (node.value("ro", false) || is_without_storage(driver) || is_on_another(node)) continue;
+    if (is_without_storage(driver) || is_on_another(node)) continue;
     std::string file = node.value("file", "");
     if (!is_host_file(driver)) {
       return Status::failure(ENOTSUP, "the disk " + file + " (" + driver +
@@ -103,7 +103,7 @@ Result<std::vector<std::string>> Machine::disk_files() {
   }
   if (files.size() > kDisksMax) {
     return Status::failure(ENOTSUP, "the machine has more than " + std::to_string(kDisksMax) +
-                                        " disks that it may write");
+                                        " files of disks, backing files and CDs among them");
   }
   std::sort(files.begin(), files.end());
   return files;

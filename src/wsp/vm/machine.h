@@ -28,7 +28,8 @@ class Machine {
   // "7.2.22 (Debian ...)", cut to what a marker has room for.
   const std::string& version() const { return version_; }
 
-  // The files that the guest may write, as QEMU lists them.  ENOTSUP, with the disk's name, where
+  // The files of the guest's disks, as QEMU lists them: those that it only reads (a backing file, a
+  // CD) too, for the guest has some of them in its memory.  ENOTSUP, with the disk's name, where
   // one is no file (NBD, Ceph, ...), for whether that was changed cannot be known.
   Result<std::vector<std::string>> disk_files();
 

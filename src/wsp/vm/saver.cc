@@ -23,6 +23,14 @@ std::uint64_t wall_clock_ns() {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+// A file that was put in the place of one that QEMU has open is not what the guest knows.
+Result<FileIdentity> identify_still(const std::string& path, const FileIdentity& begun) {
+  Result<FileIdentity> found = identify(path);
+  if (found.ok() && !found.value().is_same_file_grown(begun))
+    return Status::failure(ESTALE, path + " was replaced by another file while the guest ran");
+  return found;
+}
+
 }  // namespace
 
 Result<Saver> Saver::open(const MachineDirectory& directory, Machine& machine,
@@ -42,6 +50,14 @@ Result<Saver> Saver::open(const MachineDirectory& directory, Machine& machine,
   made.memory_path_ = directory.memory();
   made.memory_bytes_ = description.memory_bytes;
   made.disk_files_ = description.disk_files;
+  Result<FileIdentity> found_memory = identify(directory.memory());
+  if (!found_memory.ok()) return found_memory.status();
+  made.memory_begun_ = found_memory.value();
+  for (const std::string& path : description.disk_files) {
+    Result<FileIdentity> disk = identify(path);
+    if (!disk.ok()) return disk.status();
+    made.disks_begun_.push_back(disk.value());
+  }
   made.marker_.state = MarkerState::kSaved;
   made.marker_.generation = generation;
   made.marker_.description_checksum = description_checksum;
@@ -69,12 +85,12 @@ Status Saver::bind(const FailurePoint& failure) {
   Result<std::uint32_t> sample = sample_checksum(memory_.get(), memory_bytes_, marker_.save_id);
   if (!sample.ok()) return sample.status();
   marker_.memory_sample_checksum = sample.value();
-  Result<FileIdentity> memory = identify(memory_path_);
+  Result<FileIdentity> memory = identify_still(memory_path_, memory_begun_);
   if (!memory.ok()) return memory.status();
   marker_.memory = memory.value();
   marker_.disks.clear();
-  for (const std::string& path : disk_files_) {
-    Result<FileIdentity> disk = identify(path);
+  for (std::size_t i = 0; i < disk_files_.size(); ++i) {
+    Result<FileIdentity> disk = identify_still(disk_files_[i], disks_begun_[i]);
     if (!disk.ok()) return disk.status();
     marker_.disks.push_back(disk.value());
   }

@@ -60,6 +60,9 @@ class Saver {
   std::string memory_path_;
   std::uint64_t memory_bytes_ = 0;
   std::vector<std::string> disk_files_;
+  // What QEMU has open, as found when the machine began: at a save the names have to be theirs yet.
+  FileIdentity memory_begun_;
+  std::vector<FileIdentity> disks_begun_;
   Marker marker_;  // as it will be, but for what a save finds out
 };
 
