@@ -7,12 +7,14 @@ mixed.  A guest without an operating system will do.
     machine_test.py --pawl PAWL
 """
 
+import fcntl
 import json
 import os
 import pathlib
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import threading
 
@@ -23,6 +25,16 @@ import vm as vms
 OF_QEMU = ["-nodefaults", "-display", "none"]
 CODE_FAILED, CODE_SAVED, CODE_FOREIGN, CODE_NONE = 1, 3, 5, 6
 DISK_BYTES = 1 << 20
+OTHER_MACHINE = "the machine is not what its options say any more"
+# Of QEMU's file-posix: a read lock on this byte says "nobody else may write".
+F_OFD_SETLK, LOCK_OTHERS_WRITE = 37, 201
+SLOW_TO_RESTORE = """#!/bin/sh
+here=$(dirname "$0")
+case "$*" in
+  *-incoming*) touch "$here/began"; until [ -e "$here/goes-on" ]; do sleep 0.02; done ;;
+esac
+exec qemu-system-x86_64 "$@"
+"""
 CONTS_MAX = 20  # until one of them comes between the device state and the end
 
 
@@ -59,6 +71,13 @@ class Bench:
 
     def __init__(self, scratch, vm):
         self.scratch, self.vm = scratch, vm
+
+    def monitored(self):
+        (self.scratch / "qmp").unlink(missing_ok=True)
+        return ["-qmp", f"unix:{self.scratch / 'qmp'},server=on,wait=off"]
+
+    def monitor(self):
+        return Monitor(self.scratch / "qmp")
 
     def image(self, name, *words):
         path = self.scratch / name
@@ -167,7 +186,130 @@ def another_window(bench):
     bench.restores(*words, "--", *OF_QEMU)
 
 
-TRIALS = (files_that_are_only_read, replaced_while_it_ran, status_makes_nothing, another_window)
+def plugged_in(bench):
+    """A machine that is not what its options say any more has no save; one that is again has."""
+    disk = bench.image("disk", "-f", "qcow2")
+    overlay = bench.image("overlay", "-f", "qcow2")
+    medium = bench.image("medium", "-f", "raw")
+    words = ["--", *bench.monitored(), "-smp", "1,sockets=2,maxcpus=2", "-blockdev",
+             f"driver=qcow2,node-name=overlay,file.driver=file,file.filename={overlay}",
+             "-blockdev", f"driver=qcow2,node-name=disk,file.driver=file,file.filename={disk}",
+             "-device", "virtio-blk-pci,drive=disk", "-device", "ide-cd,id=cd"]
+    changes = (
+        ("device_add", {"driver": "virtio-rng-pci", "id": "more"}, "the device more"),
+        ("device_add", {"driver": "virtio-balloon-pci"}, "the device device["),
+        ("device_add", {"driver": "qemu64-x86_64-cpu", "socket-id": 1, "core-id": 0,
+                        "thread-id": 0}, "cpu"),
+        ("blockdev-snapshot", {"node": "disk", "overlay": "overlay"}, "the node overlay"),
+        ("blockdev-add", {"driver": "null-co", "node-name": "none"}, "the node none"),
+        ("blockdev-change-medium", {"id": "cd", "filename": str(medium), "format": "raw"}, "cd"))
+    for command, arguments, name in changes:
+        bench.start(*words)
+        monitor = bench.monitor()
+        monitor.ask(command, **arguments)
+        monitor.close()
+        code, text = bench.vm.run("rehearse", "1")
+        if code != CODE_FAILED or "is new" not in text or name not in text:
+            raise vms.Trouble(f"a rehearsal after {command}: {code} {text}")
+        bench.does_not_save(OTHER_MACHINE)
+    bench.start(*words)
+    monitor = bench.monitor()
+    monitor.ask("blockdev-add", **{"driver": "null-co", "node-name": "none"})
+    if bench.vm.run("rehearse", "1")[0] != CODE_FAILED:
+        raise vms.Trouble("a rehearsal with another node")
+    monitor.ask("blockdev-del", **{"node-name": "none"})
+    monitor.close()
+    code, text = bench.vm.run("rehearse", "2")
+    if code != 0:
+        raise vms.Trouble(f"a rehearsal after that was undone: {code} {text}")
+    bench.save()
+    bench.restores()
+
+
+def let_run_on_by_others(bench):
+    """A guest that somebody lets run on when it was stopped for the save has outlived that."""
+    for _ in range(CONTS_MAX):
+        bench.start("--", *bench.monitored())
+        monitor = bench.monitor()
+        monitor.send("query-status")
+
+        def let_run_on():
+            for line in monitor.texts:
+                if '"completed"' in line:
+                    monitor.send("cont")
+                    return
+
+        other = threading.Thread(target=let_run_on)
+        other.start()
+        bench.vm.fail_power()
+        code = bench.vm.wait_end()
+        other.join()
+        monitor.close()
+        state = bench.vm.status_when_ended()[1]["state"]
+        if code == CODE_FAILED and "let the guest run on" in bench.vm.said():
+            if state != "not saved":
+                raise vms.Trouble(f"and yet: {state}")
+            return
+        if code != 0 or state != "saved":
+            raise vms.Trouble(f"neither: {code} {state} {bench.vm.said()}")
+    raise vms.Trouble("never noticed")
+
+
+def qemu_of(process):
+    """The number of QEMU's process."""
+    return int(pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text())
+
+
+def qemu_hangs(bench):
+    """A QEMU that does not stop the guest is given up after a while, and said to be the reason."""
+    bench.start()
+    os.kill(qemu_of(bench.vm.process), signal.SIGSTOP)
+    bench.does_not_save("QEMU did not answer in time, while the guest was to be stopped")
+
+
+def power_fails_in_a_restore(bench):
+    """Before the guest runs on, the save that is there is as good as another."""
+    qemu = bench.scratch / "qemu"
+    qemu.write_text(SLOW_TO_RESTORE)
+    qemu.chmod(0o755)
+    bench.start("--qemu", str(qemu))
+    bench.save()
+    generation = bench.vm.status()[1]["generation"]
+    for word in (signal.SIGPWR, signal.SIGTERM):
+        (bench.scratch / "began").unlink(missing_ok=True)
+        bench.vm.start("restore")
+        vms.wait_until((bench.scratch / "began").exists, "QEMU to begin")
+        bench.vm.process.send_signal(word)
+        (bench.scratch / "goes-on").touch()
+        if bench.vm.wait_end() != 0 or "the save stays valid" not in bench.vm.said():
+            raise vms.Trouble(f"the power failed in a restore: {bench.vm.said()}")
+        (bench.scratch / "goes-on").unlink()
+        code, facts = bench.vm.status_when_ended()
+        if code != CODE_SAVED or facts["generation"] != generation:
+            raise vms.Trouble(f"after it: {code} {facts}")
+    (bench.scratch / "goes-on").touch()
+    bench.restores()
+
+
+def guest_cannot_run_on(bench):
+    """A QEMU that loads, and then cannot let the guest run: here another has the disk."""
+    disk = bench.image("disk", "-f", "raw")
+    bench.start("--disk", str(disk))
+    bench.save()
+    with open(disk, "rb") as file:
+        lock = struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, LOCK_OTHERS_WRITE, 1, 0)
+        fcntl.fcntl(file, F_OFD_SETLK, lock)
+        code, text = bench.vm.run("restore")
+        if code != CODE_FAILED or "the save stays valid" not in text or "lock" not in text:
+            raise vms.Trouble(f"a restore: {code} {text}")
+        if bench.vm.status_when_ended()[0] != CODE_SAVED:
+            raise vms.Trouble(f"after it: {bench.vm.status()}")
+    bench.restores()
+
+
+TRIALS = (files_that_are_only_read, replaced_while_it_ran, status_makes_nothing, another_window,
+          plugged_in, let_run_on_by_others, qemu_hangs, power_fails_in_a_restore,
+          guest_cannot_run_on)
 
 
 def main(scratch, vm, _):

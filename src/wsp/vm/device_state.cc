@@ -46,11 +46,11 @@ Result<DeviceStateFile> DeviceStateFile::open_saved(const std::string& path) {
   return DeviceStateFile(std::move(file), path);
 }
 
-Status DeviceStateFile::prepare() {
+Status DeviceStateFile::forget() {
   constexpr std::array<std::byte, kDeviceStateHeaderBytes + sizeof(std::uint64_t)> kZeros{};
   if (::pwrite(file_.get(), kZeros.data(), kZeros.size(), 0) != static_cast<ssize_t>(kZeros.size()))
     return Status::from_errno(errno, "cannot write " + path_);
-  return rewind();
+  return {};
 }
 
 Status DeviceStateFile::rewind() {

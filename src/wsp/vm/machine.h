@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,15 +34,24 @@ class Machine {
   // one is no file (NBD, Ceph, ...), for whether that was changed cannot be known.
   Result<std::vector<std::string>> disk_files();
 
-  // A failure has QEMU's reason: a device that cannot be migrated.
+  // Hands the file over.  A failure has QEMU's reason: a device that cannot be migrated.
   Status prepare_save(DeviceStateFile& state);
 
   struct SavedWhen {
     std::uint64_t stopped_ns;  // CLOCK_MONOTONIC: the guest stands still, its disks are flushed
     std::uint64_t written_ns;  // QEMU has written the device state
   };
-  // After prepare_save().  Stops the guest and has its device state written.
+  // After prepare_save().  Stops the guest and has its device state written.  ESTALE where
+  // somebody, over a monitor of the user's, has plugged something in or out, or put another file
+  // below a disk: a machine that is started with the same options would be another one.
   Result<SavedWhen> save(const FailurePoint& failure);
+
+  // After save() or load(): whether the guest has been let run since, as far as QEMU has told.  It
+  // tells before it does so; of a QEMU that has ended all of it is known.
+  bool has_run_on();
+
+  // After a save() that failed: what QEMU still does of it is given up.
+  void give_up_save();
 
   // Instead of prepare_save(), in a QEMU that was started for it.  EBADMSG: QEMU refuses the state;
   // EPIPE: it ended; ETIMEDOUT: it did neither within kQemuLoadMsMax.
@@ -56,11 +66,15 @@ class Machine {
  private:
   Machine(QemuProcess process, Qmp qmp) : process_(std::move(process)), qmp_(std::move(qmp)) {}
   Status set_up();
-  Status await_migration(int wait_ms);
+  Status await_migration(std::uint64_t after_event, int wait_ms);
+  Result<std::set<std::string>> parts(std::uint64_t first_query);
+  Result<std::uint64_t> ask_for_parts();
 
   QemuProcess process_;
   Qmp qmp_;
   std::string version_;
+  std::set<std::string> parts_begun_;  // what it consists of, in words; as it was started
+  std::uint64_t last_event_ = 0;       // before the device state was begun
 };
 
 }  // namespace pawl::wsp::vm

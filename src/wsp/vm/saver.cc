@@ -33,20 +33,18 @@ Result<FileIdentity> identify_still(const std::string& path, const FileIdentity&
 
 }  // namespace
 
-Result<Saver> Saver::open(const MachineDirectory& directory, Machine& machine,
+Result<Saver> Saver::open(const MachineDirectory& directory, MarkerFile& marker, Machine& machine,
                           const MachineDescription& description, std::uint64_t generation,
                           std::uint32_t description_checksum) {
   Result<DeviceStateFile> state = DeviceStateFile::open_for_saves(directory.device_state());
   if (!state.ok()) return state.status();
-  Result<MarkerFile> marker = MarkerFile::open(directory.marker());
-  if (!marker.ok()) return marker.status();
   Result<MarkerFile> rehearsal = MarkerFile::open(directory.rehearsal_marker());
   if (!rehearsal.ok()) return rehearsal.status();
   // It is read for a sample; that is no use of it that anyone should see afterwards.
   Descriptor memory(::open(directory.memory().c_str(), O_RDONLY | O_NOATIME | O_CLOEXEC));
   if (!memory.valid()) return Status::from_errno(errno, "cannot open " + directory.memory());
-  Saver made(machine, std::move(state.value()), std::move(marker.value()),
-             std::move(rehearsal.value()), std::move(memory));
+  Saver made(machine, std::move(state.value()), marker, std::move(rehearsal.value()),
+             std::move(memory));
   made.memory_path_ = directory.memory();
   made.memory_bytes_ = description.memory_bytes;
   made.disk_files_ = description.disk_files;
@@ -62,11 +60,14 @@ Result<Saver> Saver::open(const MachineDirectory& directory, Machine& machine,
   made.marker_.generation = generation;
   made.marker_.description_checksum = description_checksum;
   made.marker_.qemu_version = machine.version();
-  // Whatever the two markers hold, their next slots are known before a save.
+  // Whatever it holds, its next slot is known before a save.
   PAWL_TRY(made.rehearsal_file_.clear(generation));
-  const Result<Marker> found = made.marker_file_.read();
-  if (!found.ok()) return found.status();
   return made;
+}
+
+Status Saver::prepare() {
+  PAWL_TRY(forget_earlier());
+  return hand_over();
 }
 
 Status Saver::bind(const FailurePoint& failure) {
@@ -120,13 +121,17 @@ Result<SaveTiming> Saver::save_into(MarkerFile& file, std::uint64_t heard_ns,
 }
 
 Result<SaveTiming> Saver::save(std::uint64_t heard_ns, const FailurePoint& failure) {
-  return save_into(marker_file_, heard_ns, failure);
+  return save_into(*marker_file_, heard_ns, failure);
 }
 
 Status Saver::seal(const FailurePoint& failure) {
   PAWL_ASSERT(marker_.save_id != 0);
   machine_->process().kill_now();
   machine_->process().wait();
+  if (machine_->has_run_on()) {
+    PAWL_TRY(marker_file_->clear(marker_.generation));
+    return Status::failure(ESTALE, "somebody has let the guest run on after it was stopped");
+  }
   failure.reach(Step::kQemuEnded, 0);
   PAWL_TRY(arm_access_time(memory_.get(), memory_path_));
   Result<FileIdentity> memory = identify(memory_path_);
@@ -136,7 +141,7 @@ Status Saver::seal(const FailurePoint& failure) {
   PAWL_TRY(flush_times(memory_path_));
   for (const std::string& disk : disk_files_) PAWL_TRY(flush_times(disk));
   marker_.state = MarkerState::kSealed;
-  PAWL_TRY(marker_file_.write(marker_));
+  PAWL_TRY(marker_file_->write(marker_));
   failure.reach(Step::kSealed, 0);
   return {};
 }
@@ -144,11 +149,13 @@ Status Saver::seal(const FailurePoint& failure) {
 Result<SaveTiming> Saver::rehearse(AfterFailure after) {
   Result<SaveTiming> timing = save_into(rehearsal_file_, monotonic_ns(), FailurePoint());
   if (!timing.ok() && after == AfterFailure::kStaysStopped) return timing;
-  // The guest is stopped, however far that has come.
+  // The guest is stopped, however far that has come; and the next save may succeed.
+  if (!timing.ok()) machine_->give_up_save();
   const Status runs = machine_->go_on();
+  const Status prepared = prepare();
   if (!timing.ok()) return timing;
   PAWL_TRY(runs);
-  PAWL_TRY(prepare());
+  PAWL_TRY(prepared);
   return timing;
 }
 
