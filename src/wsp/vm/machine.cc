@@ -126,30 +126,30 @@ Status Machine::set_up() {
                     {{"max-bandwidth", kBytesPerSecondMax}, {"downtime-limit", kDowntimeMsMax}},
                     kQemuAnswerMsMax)
                .status());
-  const Result<std::uint64_t> asked = ask_for_parts();
-  if (!asked.ok()) return asked.status();
-  Result<std::set<std::string>> found = parts(asked.value());
+  PAWL_TRY(ask_for_parts());
+  Result<std::set<std::string>> found = parts();
   if (!found.ok()) return found.status();
   parts_begun_ = std::move(found.value());
   return {};
 }
 
-// The number of the first of kPartQueries.
-Result<std::uint64_t> Machine::ask_for_parts() {
-  std::uint64_t first = 0;
+Status Machine::ask_for_parts() {
+  first_part_query_ = 0;
   for (const PartQuery& query : kPartQueries) {
     const Result<std::uint64_t> sent =
         qmp_.send(query.command, query.path == nullptr ? QmpJson() : QmpJson{{"path", query.path}});
     if (!sent.ok()) return sent.status();
-    if (first == 0) first = sent.value();
+    if (first_part_query_ == 0) first_part_query_ = sent.value();
   }
-  return first;
+  return {};
 }
 
-Result<std::set<std::string>> Machine::parts(std::uint64_t first_query) {
+// What ask_for_parts() has asked for.
+Result<std::set<std::string>> Machine::parts() {
+  std::uint64_t number = first_part_query_;
   std::set<std::string> found;
   for (const PartQuery& query : kPartQueries) {
-    const Result<QmpJson> told = qmp_.answer(first_query++, kQemuAnswerMsMax);
+    const Result<QmpJson> told = qmp_.answer(number++, kQemuAnswerMsMax);
     if (!told.ok()) return told.status();
     for (const QmpJson& part : told.value()) found.insert(query.in_words(part));
   }
@@ -213,8 +213,7 @@ Result<Machine::SavedWhen> Machine::save(const FailurePoint& failure) {
   const Result<std::uint64_t> migrate =
       qmp_.send("migrate", {{"uri", std::string("fd:") + kStateName}});
   if (!migrate.ok()) return migrate.status();
-  const Result<std::uint64_t> asked = ask_for_parts();
-  if (!asked.ok()) return asked.status();
+  PAWL_TRY(ask_for_parts());
   failure.reach(Step::kStopAsked, process_.number());
   PAWL_TRY(during(qmp_.answer(stop.value(), kQemuAnswerMsMax).status(),
                   "while the guest was to be stopped and its disks drained"));
@@ -223,13 +222,16 @@ Result<Machine::SavedWhen> Machine::save(const FailurePoint& failure) {
   constexpr const char* kWriting = "while it was to write the device state";
   PAWL_TRY(during(qmp_.answer(migrate.value(), kQemuAnswerMsMax).status(), kWriting));
   last_event_ = qmp_.last_event_before_answer();
-  const Result<std::set<std::string>> found = parts(asked.value());
-  if (!found.ok()) return during(found.status(), kWriting);
   PAWL_TRY(during(await_migration(last_event_, kQemuAnswerMsMax), kWriting));
   when.written_ns = monotonic_ns();
   failure.reach(Step::kDeviceStateWritten, process_.number());
-  PAWL_TRY(compare_parts(parts_begun_, found.value()));
   return when;
+}
+
+Status Machine::is_still_the_same() {
+  const Result<std::set<std::string>> found = parts();
+  if (!found.ok()) return found.status();
+  return compare_parts(parts_begun_, found.value());
 }
 
 bool Machine::has_run_on() {

@@ -41,10 +41,13 @@ class Machine {
     std::uint64_t stopped_ns;  // CLOCK_MONOTONIC: the guest stands still, its disks are flushed
     std::uint64_t written_ns;  // QEMU has written the device state
   };
-  // After prepare_save().  Stops the guest and has its device state written.  ESTALE where
-  // somebody, over a monitor of the user's, has plugged something in or out, or put another file
-  // below a disk: a machine that is started with the same options would be another one.
+  // After prepare_save().  Stops the guest and has its device state written.
   Result<SavedWhen> save(const FailurePoint& failure);
+
+  // After save(), which has asked already.  ESTALE where somebody, over a monitor of the user's,
+  // has plugged something in or out, or put another file below a disk: a machine that is started
+  // with the same options would be another one.
+  Status is_still_the_same();
 
   // After save() or load(): whether the guest has been let run since, as far as QEMU has told.  It
   // tells before it does so; of a QEMU that has ended all of it is known.
@@ -67,14 +70,15 @@ class Machine {
   Machine(QemuProcess process, Qmp qmp) : process_(std::move(process)), qmp_(std::move(qmp)) {}
   Status set_up();
   Status await_migration(std::uint64_t after_event, int wait_ms);
-  Result<std::set<std::string>> parts(std::uint64_t first_query);
-  Result<std::uint64_t> ask_for_parts();
+  Status ask_for_parts();
+  Result<std::set<std::string>> parts();
 
   QemuProcess process_;
   Qmp qmp_;
   std::string version_;
   std::set<std::string> parts_begun_;  // what it consists of, in words; as it was started
-  std::uint64_t last_event_ = 0;       // before the device state was begun
+  std::uint64_t first_part_query_ = 0;
+  std::uint64_t last_event_ = 0;  // before the device state was begun
 };
 
 }  // namespace pawl::wsp::vm

@@ -106,6 +106,8 @@ Result<SaveTiming> Saver::save_into(MarkerFile& file, std::uint64_t heard_ns,
   Result<Machine::SavedWhen> when = machine_->save(failure);
   if (!when.ok()) return when.status();
   PAWL_TRY(bind(failure));
+  // QEMU has answered meanwhile.
+  PAWL_TRY(machine_->is_still_the_same());
   if (failure.is_at(Step::kMarkerTorn)) {
     PAWL_TRY(file.write(marker_, true));
     failure.reach(Step::kMarkerTorn, machine_->process().number());
