@@ -23,7 +23,7 @@ import trials
 import vm as vms
 
 OF_QEMU = ["-nodefaults", "-display", "none"]
-CODE_FAILED, CODE_SAVED, CODE_FOREIGN, CODE_NONE = 1, 3, 5, 6
+CODE_FAILED, CODE_SAVED, CODE_FOREIGN, CODE_NONE, CODE_UNSAFE = 1, 3, 5, 6, 9
 DISK_BYTES = 1 << 20
 OTHER_MACHINE = "the machine is not what its options say any more"
 # Of QEMU's file-posix: a read lock on this byte says "nobody else may write".
@@ -35,6 +35,22 @@ case "$*" in
 esac
 exec qemu-system-x86_64 "$@"
 """
+# As far as a restore gets with a QEMU that is killed before the device state is loaded.
+KILLED_WHILE_IT_LOADS = """
+import json, os, re, signal, socket, sys
+numbers, _, package = sys.argv[1].partition(" ")
+version = dict(zip(("major", "minor", "micro"), map(int, numbers.split("."))))
+descriptor = re.search(r"id=pawl-qmp,fd=([0-9]+)", " ".join(sys.argv)).group(1)
+line = socket.socket(fileno=int(descriptor))
+line.sendall(b'{"QMP": {}}\\n')
+for text in line.makefile():
+    asked = json.loads(text)
+    if asked["execute"] == "migrate-incoming":
+        os.kill(os.getpid(), signal.SIGKILL)
+    found = {"query-version": {"qemu": version, "package": package}}.get(asked["execute"], [])
+    line.sendall(json.dumps({"return": found, "id": asked["id"]}).encode() + b"\\n")
+"""
+SLOT_BYTES, QEMU_AT = 4096, 72  # of the marker
 CONTS_MAX = 20  # until one of them comes between the device state and the end
 
 
@@ -307,9 +323,49 @@ def guest_cannot_run_on(bench):
     bench.restores()
 
 
+def qemu_is_killed_in_a_restore(bench):
+    """Whoever killed it (for want of memory, say) has not said that the save is none."""
+    qemu, killed = bench.scratch / "qemu", bench.scratch / "killed"
+    killed.write_text(KILLED_WHILE_IT_LOADS)
+    qemu.write_text("#!/bin/sh\nexec qemu-system-x86_64 \"$@\"\n")
+    qemu.chmod(0o755)
+    bench.start("--qemu", str(qemu))
+    bench.save()
+    marker = (bench.vm.directory / "marker").read_bytes()
+    # Of the slot that has one: the other may say that the guest runs.
+    version = max(marker[at:at + 64] for at in (QEMU_AT, SLOT_BYTES + QEMU_AT))
+    version = version.rstrip(b"\0").decode()
+    qemu.write_text(f"#!/bin/sh\nexec python3 -B {killed} '{version}' \"$@\"\n")
+    code, text = bench.vm.run("restore", "--or-boot")
+    if code != CODE_FAILED or "which stays valid" not in text:
+        raise vms.Trouble(f"a restore: {code} {text}")
+    if bench.vm.status_when_ended()[0] != CODE_SAVED:
+        raise vms.Trouble(f"after it: {bench.vm.status()}")
+    qemu.write_text("#!/bin/sh\nexec qemu-system-x86_64 \"$@\"\n")
+    bench.restores()
+
+
+def disk_that_is_not_flushed(bench):
+    disk = bench.image("disk", "-f", "raw")
+    code, text = bench.vm.run("run", "--discard", "--memory", "16M", "--", *OF_QEMU, "-drive",
+                              f"file={disk},format=raw,if=virtio,cache=unsafe")
+    if code != CODE_UNSAFE or "cache=unsafe" not in text:
+        raise vms.Trouble(f"run: {code} {text}")
+
+
+def space_of_a_graphics_card(bench):
+    """The guest may fill its memory later, when there is no space any more."""
+    bench.start("--", "-device", "VGA,vgamem_mb=32")
+    reserved = os.stat(bench.vm.directory / "device-state").st_blocks * 512
+    bench.vm.stop()
+    if reserved < 32 << 20:
+        raise vms.Trouble(f"only {reserved} bytes are reserved")
+
+
 TRIALS = (files_that_are_only_read, replaced_while_it_ran, status_makes_nothing, another_window,
           plugged_in, let_run_on_by_others, qemu_hangs, power_fails_in_a_restore,
-          guest_cannot_run_on)
+          guest_cannot_run_on, qemu_is_killed_in_a_restore, disk_that_is_not_flushed,
+          space_of_a_graphics_card)
 
 
 def main(scratch, vm, _):

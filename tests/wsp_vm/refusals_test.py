@@ -40,7 +40,7 @@ OPTIONS_REFUSED = [
     (["-object", "memory-backend-ram,id=m,size=16M"], "-object"),
     (["-machine", "pc,memory-backend=m"], "-machine"), (["-drive", "file=x,snapshot=on"], "-drive"),
     (["-chardev", "socket,id=pawl-qmp,path=/x"], "-chardev"),
-    (["-readconfig", "x"], "-readconfig"), (["-device", "pc-dimm,memdev=m"], "-device"),
+    (["-readconfig", "x"], "-readconfig"), (["-virtfs", "local,path=/"], "-virtfs"), (["-device", "pc-dimm,memdev=m"], "-device"),
 ]
 
 

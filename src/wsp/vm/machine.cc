@@ -162,8 +162,15 @@ Result<std::vector<std::string>> Machine::disk_files() {
   std::vector<std::string> files;
   for (const QmpJson& node : nodes.value()) {
     const std::string driver = node.value("drv", "");
-    if (is_without_storage(driver) || is_on_another(node)) continue;
+    if (is_without_storage(driver)) continue;
     std::string file = node.value("file", "");
+    if (node.value("cache", QmpJson::object()).value("no-flush", false)) {
+      return Status::failure(ENOTSUP,
+                             "the disk " + file +
+                                 " is not flushed (cache=unsafe): what the guest takes for "
+                                 "durable would be lost with the host");
+    }
+    if (is_on_another(node)) continue;
     if (!is_host_file(driver)) {
       return Status::failure(ENOTSUP, "the disk " + file + " (" + driver +
                                           ") is no file of this machine: whether it was changed "
@@ -232,6 +239,12 @@ Status Machine::is_still_the_same() {
   const Result<std::set<std::string>> found = parts();
   if (!found.ok()) return found.status();
   return compare_parts(parts_begun_, found.value());
+}
+
+Result<std::uint64_t> Machine::streamed_memory_bytes() {
+  Result<QmpJson> told = qmp_.ask("query-migrate", QmpJson(), kQemuAnswerMsMax);
+  if (!told.ok()) return told.status();
+  return told.value().value("ram", QmpJson::object()).value("total", std::uint64_t{0});
 }
 
 bool Machine::has_run_on() {

@@ -31,7 +31,8 @@ class Machine {
 
   // The files of the guest's disks, as QEMU lists them: those that it only reads (a backing file, a
   // CD) too, for the guest has some of them in its memory.  ENOTSUP, with the disk's name, where
-  // one is no file (NBD, Ceph, ...), for whether that was changed cannot be known.
+  // one is no file (NBD, Ceph, ...), for whether that was changed cannot be known, or is never
+  // flushed.
   Result<std::vector<std::string>> disk_files();
 
   // Hands the file over.  A failure has QEMU's reason: a device that cannot be migrated.
@@ -49,6 +50,10 @@ class Machine {
   // with the same options would be another one.
   Status is_still_the_same();
 
+  // After save(): how much of the memory is not in the machine's file, that of graphics cards and
+  // the firmware's, which is a part of the device state.
+  Result<std::uint64_t> streamed_memory_bytes();
+
   // After save() or load(): whether the guest has been let run since, as far as QEMU has told.  It
   // tells before it does so; of a QEMU that has ended all of it is known.
   bool has_run_on();
@@ -57,7 +62,7 @@ class Machine {
   void give_up_save();
 
   // Instead of prepare_save(), in a QEMU that was started for it.  EBADMSG: QEMU refuses the state;
-  // EPIPE: it ended; ETIMEDOUT: it did neither within kQemuLoadMsMax.
+  // EPIPE: it ended, or was killed; ETIMEDOUT: it did neither within kQemuLoadMsMax.
   Status load(DeviceStateFile& state, const FailurePoint& failure);
 
   // Lets the guest run: for the first time, or on.

@@ -65,6 +65,12 @@ Result<Saver> Saver::open(const MachineDirectory& directory, MarkerFile& marker,
   return made;
 }
 
+Status Saver::reserve() {
+  const Result<std::uint64_t> bytes = machine_->streamed_memory_bytes();
+  if (!bytes.ok()) return bytes.status();
+  return state_.reserve(bytes.value());
+}
+
 Status Saver::prepare() {
   PAWL_TRY(forget_earlier());
   return hand_over();

@@ -30,6 +30,9 @@ class Saver {
   Status hand_over() { return machine_->prepare_save(state_); }
   Status forget_earlier() { return state_.forget(); }
 
+  // After a rehearsal: reserves space for all that the device state can become.
+  Status reserve();
+
   // As Saver::open() has it, where it has changed since.
   void describe(std::uint32_t description_checksum) {
     marker_.description_checksum = description_checksum;

@@ -109,6 +109,7 @@ class Life {
   bool hear_of_failure();
   bool is_asked_to_end();
   bool has_to_end();
+  bool has_ended_by_itself();
   Ending ended();
   void tell(const std::string& sentence) const {
     if (options_.tell) options_.tell(sentence);
@@ -205,7 +206,13 @@ Result<Ending> Life::restore(MarkerFile& marker, const Judgement& verdict) {
     return refused;
   }
   if (const Status loaded = machine_->load(state.value(), failure_); !loaded.ok()) {
+    // One that was killed, or takes too long, has not said that the state is none.
+    const bool refused = loaded.error_number() == EBADMSG || has_ended_by_itself();
     machine_.reset();
+    if (!refused) {
+      return Status::failure(loaded.error_number(),
+                             "QEMU did not load the save, which stays valid: " + loaded.text());
+    }
     return Ending{Ending::What::kRefused, Refusal::kLoadFailed,
                   "QEMU did not take the device state: " + loaded.text()};
   }
@@ -302,6 +309,7 @@ Result<Ending> Life::boot(MarkerFile& marker, std::uint64_t generation) {
   const Result<SaveTiming> first = saver_->rehearse(Saver::AfterFailure::kStaysStopped);
   if (!first.ok())
     return Status::failure(ENOTSUP, "this machine cannot be saved: " + first.status().text());
+  PAWL_TRY(saver_->reserve());
   tell("runs (generation " + std::to_string(generation) + ")");
   return watch();
 }
@@ -354,6 +362,11 @@ Result<Ending> Life::save(std::uint64_t heard_ns, const std::string& why) {
   for (const Status& status : {sealed, kept})
     if (!status.ok()) tell("the save is valid, but " + status.text());
   return Ending{Ending::What::kSaved, Refusal::kNone, ""};
+}
+
+bool Life::has_ended_by_itself() {
+  pollfd wanted{machine_->process().descriptor(), POLLIN, 0};
+  return ::poll(&wanted, 1, kEndMsMax) > 0 && WIFEXITED(machine_->process().wait());
 }
 
 Ending Life::ended() {
