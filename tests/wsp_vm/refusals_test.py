@@ -378,6 +378,14 @@ def from_elsewhere(trial):
     code, text = trial.vm.run("restore", "--or-boot")
     if code != 1 or "did not start" not in text or trial.vm.status()[0] != CODE_SAVED:
         raise vms.Trouble(f"restored from elsewhere: {code} {text} {trial.vm.status()}")
+    # Where there is another file of that name.
+    elsewhere = trial.scratch / "elsewhere"
+    elsewhere.mkdir()
+    shutil.copyfile(trial.disk, elsewhere / "disk")
+    os.chdir(elsewhere)
+    code, text = trial.vm.run("restore", "--or-boot")
+    if code != 1 or "other disks" not in text or trial.vm.status()[0] != CODE_SAVED:
+        raise vms.Trouble(f"restored with another disk: {code} {text} {trial.vm.status()}")
     os.chdir(trial.scratch)
     trial.restores()
     os.chdir(before)

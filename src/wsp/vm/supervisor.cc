@@ -96,6 +96,7 @@ class Life {
  private:
   Result<Ending> begin(MarkerFile& marker, Judgement verdict);
   Result<Ending> restore(MarkerFile& marker, const Judgement& verdict);
+  Status has_disks_of(const MachineDescription& description);
   Status let_run_on(MarkerFile& marker, std::uint64_t generation);
   Status take_back(MarkerFile& marker, const Marker& restoring, const Status& failure);
   void keep_description(const MachineDescription& watched);
@@ -198,6 +199,7 @@ Result<Ending> Life::restore(MarkerFile& marker, const Judgement& verdict) {
   if (!machine.ok()) return machine.status();
   machine_.emplace(std::move(machine.value()));
   failure_.reach(Step::kQemuStarted, machine_->process().number());
+  PAWL_TRY(has_disks_of(description));
   if (machine_->version() != verdict.marker.qemu_version) {
     Ending refused{Ending::What::kRefused, Refusal::kOtherQemu,
                    "QEMU " + verdict.marker.qemu_version + " has saved the machine, and this is " +
@@ -235,6 +237,16 @@ Result<Ending> Life::restore(MarkerFile& marker, const Judgement& verdict) {
   if (const Status forgot = saver_->forget_earlier(); !forgot.ok()) tell(forgot.text());
   if (text_of(watched) != text_of(description)) keep_description(watched);
   return watch();
+}
+
+// Names in options of QEMU's may be those of other files elsewhere.
+Status Life::has_disks_of(const MachineDescription& description) {
+  const Result<std::vector<std::string>> disks = machine_->disk_files();
+  if (!disks.ok()) return disks.status();
+  if (disks.value() == description.disk_files) return {};
+  return Status::failure(ENOENT,
+                         "QEMU has opened other disks than those that were saved: restore from the "
+                         "directory in which the machine was booted (the save stays valid)");
 }
 
 Status Life::let_run_on(MarkerFile& marker, std::uint64_t generation) {
