@@ -9,13 +9,21 @@ from report import print_facts, print_table, read_document
 TABLES = ("overhead", "save_by_memory", "save_by_threads")
 
 
+def ratio(row, name):
+    return f"{row[name]:.3f} ({row[f'{name}_least']:.3f} to {row[f'{name}_most']:.3f})"
+
+
 def main():
     document = read_document(__doc__)
     print_facts({name: value for name, value in document.items() if name not in TABLES})
-    print("**While it runs**: requests/s\n")
-    print_table(["load, test", "plain", "kept", "kept to plain"],
+    print("**While it runs**: requests/s, and ns of the server's processor for one; the ratios are medians of "
+          "pairs (least and most of a round)\n")
+    print_table(["load, test", "plain", "kept", "kept to plain", "plain, ns", "kept, ns",
+                 "kept to plain"],
                 [[f"{load}, {row['test']}", f"{row['plain_per_second']:,.0f}",
-                  f"{row['kept_per_second']:,.0f}", f"{row['kept_to_plain']:.3f}"]
+                  f"{row['kept_per_second']:,.0f}", ratio(row, "kept_to_plain"),
+                  f"{row['plain_cpu_ns']:,.0f}", f"{row['kept_cpu_ns']:,.0f}",
+                  ratio(row, "cpu_kept_to_plain")]
                  for load, rows in document["overhead"].items() for row in rows])
     for title, name in (("memory", "save_by_memory"), ("threads", "save_by_threads")):
         print(f"**A save, by {title}**: ms\n")

@@ -16,7 +16,7 @@ acknowledged.
     machine.py    boots, resumes and kills it           init.sh       what the guest does
     disk.py       the disk, and what a cut leaves       nbd.py        how QEMU reaches it
     nvme.py       keeps QEMU's NVMe disk honest         workloads.py  what is tried, and the oracles
-    trial.py      one trial                             disk_test.py  tests of the disk
+    trial.py      one trial                             *_test.py     tests of disk and trial
 
 Results are appended to the results file, a line of JSON each.  The last line of output is a summary
 in JSON.  Ends with 0 when nothing was lost, 1 when something was, 2 when something could not be
@@ -61,6 +61,7 @@ SLAPD_SETTINGS = ("/etc/ldap/schema/core.schema", "/etc/ldap/schema/cosine.schem
 PRELOADED = "lib/libpawl-preload.so"
 NVME_SHARE = 0.1         # its machines are booted each time, which takes much longer
 TROUBLES_MAX = 20        # before a run gives up
+BROKEN_DISKS_MAX = 3     # trials in a row that say nothing, as the emulated disk broke
 KEPT_MAX = 20            # disks of so many trials are kept by a run
 # Kernel and tracker, and how often they are tried.
 PLATFORMS = {("stable", "fault"): 4, ("backports", "scan"): 4, ("backports", "fault"): 2}
@@ -261,17 +262,22 @@ class Results:
     def __init__(self, path, build, mode):
         self._path, self._build, self._mode = path, build, mode
         self.trials = []
+        self.broken_disks = 0  # trials of this run that say nothing, and do not count
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
             for line in path.read_text().splitlines():
                 with contextlib.suppress(ValueError):  # a line that a crash cut short
                     told = json.loads(line)
-                    if (told["build"], told["mode"]) == (build, mode):
+                    if (told["build"], told["mode"]) == (build, mode) and \
+                            told["outcome"] != trials.DISK_BROKE:
                         self.trials.append(told)
 
     def append(self, report):
         told = {"build": self._build, **report.as_json()}
-        self.trials.append(told)
+        if report.outcome == trials.DISK_BROKE:
+            self.broken_disks += 1
+        else:
+            self.trials.append(told)
         with open(self._path, "a") as file:
             file.write(json.dumps(told) + "\n")
 
@@ -304,6 +310,7 @@ class Results:
                 "cuts_drawn_again_after_a_loss": sum(
                     cut.get("drawn_again") == trials.LostBesideComplaints.__name__
                     for told in self.trials for cut in told["cuts"]),
+                "disks_that_broke": self.broken_disks,
                 "intact": outcomes["intact"], "lost": outcomes["lost"],
                 "trouble": outcomes["trouble"], "file_systems": by("file_system"),
                 "trackers": by("tracker"), "kernels": by("kernel"), "disks": by("disk"),
@@ -319,12 +326,16 @@ def run(laboratory, chosen):
     releases = ", ".join(kernel.release for kernel in laboratory.kernels.values())
     print(f"build {laboratory.build}, seed {seed}, kernels {releases}; "
           f"{len(results.trials)} trials are there already", flush=True)
-    troubles = 0
+    troubles = silent = 0  # the latter in a row
     while len(results.trials) < chosen.cuts:
         if deadline is not None and time.monotonic() > deadline:
             break
         number = len(results.trials)
-        report, kept = laboratory.trial(f"{seed}/{number}".replace("/", "-"), number)
+        again = f"/again{silent}" if silent else ""
+        report, kept = laboratory.trial(f"{seed}/{number}{again}".replace("/", "-"), number)
+        silent = silent + 1 if report.outcome == trials.DISK_BROKE else 0
+        if silent > BROKEN_DISKS_MAX:
+            report.outcome, silent = "trouble", 0
         results.append(report)
         if report.outcome != "intact":
             p = report.parameters
