@@ -9,9 +9,7 @@ half the operations put and half take; of list and map half get, a quarter puts 
 import argparse
 import json
 import os
-import signal
 import subprocess
-import sys
 import tempfile
 
 import cache_part
@@ -20,7 +18,7 @@ import recovery_part
 import regions_part
 from figures import ATLAS, IDO, JUSTDO, NONE, PMEMOBJ, UNDO, judge, judge_kv, judge_recovery, \
     make_rows
-from runs import environment_with, figure_of, interleave, program_of
+from runs import environment_with, figure_of, interleave, measure_and_write, program_of
 
 SYSTEMS = [IDO, JUSTDO, UNDO, ATLAS, PMEMOBJ, NONE]
 SETTINGS = {IDO: "-fpawl=ido", JUSTDO: "-fpawl=justdo", UNDO: "-fpawl=undo",
@@ -123,18 +121,5 @@ def measure(options):
             + judge_recovery(parts.get("recovery", []))}
 
 
-def main():
-    options = parse()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
-    try:
-        document = measure(options)
-    except (RuntimeError, OSError, subprocess.SubprocessError, KeyboardInterrupt) as failure:
-        sys.exit(f"bench: {failure or 'stopped'}")
-    os.makedirs(os.path.dirname(options.json) or ".", exist_ok=True)
-    with open(options.json, "w", encoding="utf-8") as file:
-        json.dump(document, file, indent=1)
-        file.write("\n")
-
-
 if __name__ == "__main__":
-    main()
+    measure_and_write(parse(), measure)

@@ -8,6 +8,7 @@ import sys
 from figures import ATLAS, UNDO
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common"))
+from document import measure_and_write  # pylint: disable=unused-import,wrong-import-position
 from turns import interleave, progress  # pylint: disable=unused-import,wrong-import-position
 
 TIMEOUT_S = 300

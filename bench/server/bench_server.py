@@ -14,13 +14,15 @@ import itertools
 import json
 import math
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 
 from figures import judge, make_rows
 from systems import ALWAYS, NONE, PAWL, SETTINGS, System, version
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common"))
+from document import measure_and_write  # pylint: disable=wrong-import-position
 
 SYSTEMS = [PAWL, ALWAYS, NONE]
 CLIENTS = [1, 50]
@@ -117,6 +119,7 @@ def measure_size(value_bytes, names, directory, options, samples):
 
 def measure(options):
     names = options.system or SYSTEMS
+    os.makedirs(options.dir, exist_ok=True)
     machine = json.loads(version(options.facts, options.dir))
     samples = {}
     for value_bytes in VALUE_BYTES:
@@ -136,19 +139,5 @@ def measure(options):
         "rows": rows, "targets": judge(rows)}
 
 
-def main():
-    options = parse()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
-    os.makedirs(options.dir, exist_ok=True)
-    try:
-        document = measure(options)
-    except (RuntimeError, OSError, KeyboardInterrupt) as failure:
-        sys.exit(f"bench: {failure or 'stopped'}")
-    os.makedirs(os.path.dirname(options.json) or ".", exist_ok=True)
-    with open(options.json, "w", encoding="utf-8") as file:
-        json.dump(document, file, indent=1)
-        file.write("\n")
-
-
 if __name__ == "__main__":
-    main()
+    measure_and_write(parse(), measure)

@@ -8,7 +8,6 @@ import argparse
 import json
 import os
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ import budget_part  # pylint: disable=wrong-import-position
 import directory_part  # pylint: disable=wrong-import-position
 import hash_table_part  # pylint: disable=wrong-import-position
 import save_time_part  # pylint: disable=wrong-import-position
+from document import measure_and_write  # pylint: disable=wrong-import-position
 from programs import launcher_of  # pylint: disable=wrong-import-position
 
 PARTS = {"hash_table": hash_table_part, "save_time": save_time_part,
@@ -85,18 +85,5 @@ def measure(options):
     return document
 
 
-def main():
-    options = parse()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
-    try:
-        document = measure(options)
-    except (RuntimeError, OSError, subprocess.SubprocessError, KeyboardInterrupt) as failure:
-        sys.exit(f"bench: {failure or 'stopped'}")
-    os.makedirs(os.path.dirname(options.json) or ".", exist_ok=True)
-    with open(options.json, "w", encoding="utf-8") as file:
-        json.dump(document, file, indent=1)
-        file.write("\n")
-
-
 if __name__ == "__main__":
-    main()
+    measure_and_write(parse(), measure)

@@ -178,18 +178,6 @@ def main():
                                                  asked.rehearsals))
     with open(asked.json, "w", encoding="utf-8") as file:
         json.dump(document, file, indent=2)
-    for program, rows in document["overhead"].items():
-        for row in rows:
-            print(f"{program:16} {row['test']:12} {row['plain_per_second']:9.0f}/s plain "
-                  f"{row['kept_per_second']:9.0f}/s kept, ratio {row['kept_to_plain']:.3f} "
-                  f"({row['kept_to_plain_least']:.3f} to {row['kept_to_plain_most']:.3f}); "
-                  f"{row['plain_cpu_ns']:6.0f} ns and {row['kept_cpu_ns']:6.0f} ns of processor, "
-                  f"ratio {row['cpu_kept_to_plain']:.3f} ({row['cpu_kept_to_plain_least']:.3f} to "
-                  f"{row['cpu_kept_to_plain_most']:.3f})")
-    for row in document["save_by_memory"] + document["save_by_threads"]:
-        print(f"save {row['memory_mib']:6} MiB {row['threads']:3} threads: median "
-              f"{row['median_us'] / 1000:.2f} ms, 99.9 % {row['percentile_999_us'] / 1000:.2f} ms, "
-              f"slowest in {row['dominating_step']}")
 
 
 if __name__ == "__main__":

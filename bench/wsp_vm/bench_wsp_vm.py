@@ -20,13 +20,15 @@ import time
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "tests/wsp_vm"))
+sys.path.append(str(SOURCE / "bench/common"))
 
 import guest  # noqa: E402
 import redis_test  # noqa: E402
 import vm as vms  # noqa: E402
+from document import write  # noqa: E402
 
 CASES = [("256M", False), ("256M", True), ("1G", False), ("1G", True)]
-TARGET_MACHINE, TARGET_US = ("1G", False), 20_000
+TARGET_MACHINE, TARGET_MS = ("1G", False), 20
 WINDOW_MS = 50
 DISK_BYTES = 64 << 20
 
@@ -95,7 +97,6 @@ def main():
         kernel, archive = guest.build(chosen.cache, chosen.load, scratch)
         for case in CASES:
             rows.append(measure(chosen, case, kernel, archive, scratch))
-            print(json.dumps(rows[-1]), flush=True)
     except vms.Trouble as trouble:
         sys.exit(f"bench_wsp_vm: {trouble}")
     finally:
@@ -107,11 +108,10 @@ def main():
                 "plan": {"window_ms": WINDOW_MS, "rehearsals": chosen.rehearsals,
                          "restores": chosen.restores, "guest": "Redis and a load of it, by TCG"},
                 "rows": rows,
-                "targets": [{"target": "save of 1 GiB, median, at most 20 ms",
-                             "found_us": aimed["save_median_us"], "limit_us": TARGET_US,
-                             "met": aimed["save_median_us"] <= TARGET_US}]}
-    chosen.json.parent.mkdir(parents=True, exist_ok=True)
-    chosen.json.write_text(json.dumps(document, indent=1) + "\n")
+                "targets": [{"target": "save of 1 GiB, median, ms",
+                             "measured": aimed["save_median_us"] / 1000, "at_most": TARGET_MS,
+                             "pass": aimed["save_median_us"] / 1000 <= TARGET_MS}]}
+    write(document, chosen.json)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ class MissingProgram(Exception):
 
 def build(kernel, programs, libraries_wanted=(), settings=(), init=None):
     """The archive (newc, as the kernel unpacks it) with `programs` in /bin, by their own names;
-    `libraries_wanted` are put in /lib as they are, and `settings` in /etc.  `init` is the first
-    process's script, that beside this file by default."""
+    `libraries_wanted` are put in /lib as they are, and `settings` in /etc.  `init` is what the
+    first process does behind begin.sh, the script beside this file by default."""
     archive = _Archive()
     for directory in ("bin", "lib", "lib64", "etc", "dev", "proc", "sys", "modules"):
         archive.directory(directory)
@@ -28,8 +28,9 @@ def build(kernel, programs, libraries_wanted=(), settings=(), init=None):
     archive.file("bin/busybox", busybox, 0o755)
     for applet in APPLETS:
         archive.link(f"bin/{applet}", "busybox")
-    init = init or pathlib.Path(__file__).parent / "init.sh"
-    archive.file("init", pathlib.Path(init).read_bytes(), 0o755)
+    here = pathlib.Path(__file__).parent
+    first = (here / "begin.sh").read_bytes() + pathlib.Path(init or here / "init.sh").read_bytes()
+    archive.file("init", first, 0o755)
     libraries = {}
     for program in programs:
         archive.file(f"bin/{os.path.basename(program)}", _stripped(program), 0o755)

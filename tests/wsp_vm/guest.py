@@ -1,4 +1,4 @@
-"""The guest of these tests: one of Debian's kernels, Redis, and a load of it."""
+"""The guests of these tests: one of Debian's kernels, with Redis and a load of it, or a shell."""
 
 import fcntl
 import os
@@ -44,14 +44,20 @@ class Kernel:
 
 
 def build(cache, load, directory):
-    """Kernel and initramfs of the guest, the latter made in the directory."""
+    """Kernel and initramfs of the guest with Redis, the latter made in the directory."""
+    return build_with(cache, directory, [load, REDIS], HERE / "init.sh")
+
+
+def build_with(cache, directory, programs, init=None):
+    """Of one with these programs; the first process is that of tests/powercut, which does what it is
+    told, unless it is named."""
     cache = pathlib.Path(cache)
     cache.mkdir(parents=True, exist_ok=True)
     try:
         with open(cache / "lock", "w") as lock:  # others may fill the cache too
             fcntl.flock(lock, fcntl.LOCK_EX)
             kernel = Kernel(kernels.get("stable", cache))
-        archive = initramfs.build(kernel, [load, REDIS], init=HERE / "init.sh")
+        archive = initramfs.build(kernel, programs, init=init)
     except (kernels.KernelUnavailable, initramfs.MissingProgram) as error:
         skip(str(error))
     path = pathlib.Path(directory) / "initramfs"
@@ -59,12 +65,13 @@ def build(cache, load, directory):
     return kernel, path
 
 
-def options(kernel, archive, said, console):
-    """QEMU's options: what the guest says goes into the file `said`."""
+def options(kernel, archive, said, console, kind="file"):
+    """QEMU's options: what the guest says goes into the file `said`, or into one of the two pipes
+    that begin with that name."""
     return ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-accel", "tcg",
             "-cpu", CPU, "-kernel", str(kernel.image), "-initrd", str(archive),
             "-append", KERNEL_ARGUMENTS,
             "-chardev", f"file,id=console,path={console},append=on",
             "-device", "isa-serial,chardev=console",
-            "-chardev", f"file,id=said,path={said},append=on",
+            "-chardev", f"{kind},id=said,path={said}" + (",append=on" if kind == "file" else ""),
             "-device", "virtio-serial", "-device", "virtserialport,chardev=said"]

@@ -1,22 +1,6 @@
-#!/bin/sh
-# The guest's first process: Redis without persistence, and a load of it, which talks over the serial
-# port of virtio.  With a disk, that is written as well.
-export PATH=/bin HOME=/ LD_LIBRARY_PATH=/lib
-mount -t devtmpfs dev /dev
-mount -t proc proc /proc
-mount -t sysfs sys /sys
-exec </dev/null >/dev/console 2>&1
-for module in $(cat /modules/order); do
-  insmod "/modules/$module"
-done
+# The guest's first process, behind begin.sh of tests/powercut: Redis without persistence, and a load
+# of it, which talks over the port.  With a disk, that is written as well.
 busybox ifconfig lo 127.0.0.1 up
-mkdir -p /tmp
-port=
-while [ -z "$port" ]; do
-  for path in /dev/vport*; do
-    [ -c "$path" ] && port=$path
-  done
-done
 redis-server --save '' --appendonly no --daemonize no --logfile /dev/console &
 redis=$!
 if [ -b /dev/vda ]; then

@@ -4,21 +4,18 @@
     refusals_test.py --pawl PAWL
 """
 
-import argparse
 import json
 import mmap
 import os
-import pathlib
 import pty
 import re
 import shutil
 import socket
 import struct
 import subprocess
-import sys
-import tempfile
 
 import guest
+import trials
 import vm as vms
 
 DOCUMENT = guest.SOURCE / "docs/wsp-vm.md"
@@ -43,7 +40,7 @@ OPTIONS_REFUSED = [
     (["-object", "memory-backend-ram,id=m,size=16M"], "-object"),
     (["-machine", "pc,memory-backend=m"], "-machine"), (["-drive", "file=x,snapshot=on"], "-drive"),
     (["-chardev", "socket,id=pawl-qmp,path=/x"], "-chardev"),
-    (["-readconfig", "x"], "-readconfig"), (["-device", "pc-dimm,memdev=m"], "-device"),
+    (["-readconfig", "x"], "-readconfig"), (["-virtfs", "local,path=/"], "-virtfs"), (["-device", "pc-dimm,memdev=m"], "-device"),
 ]
 
 
@@ -59,9 +56,8 @@ def crc32c(data):
 class Trial:
     """A machine with a disk, saved; what is done to it is up to each refusal."""
 
-    def __init__(self, pawl, scratch):
-        self.scratch = scratch
-        self.vm = vms.Vm(pawl, scratch / "machine", scratch / "log")
+    def __init__(self, scratch, vm):
+        self.scratch, self.vm = scratch, vm
         self.directory = self.vm.directory
         self.disk = scratch / "disk"
         self.seen = set()
@@ -382,6 +378,14 @@ def from_elsewhere(trial):
     code, text = trial.vm.run("restore", "--or-boot")
     if code != 1 or "did not start" not in text or trial.vm.status()[0] != CODE_SAVED:
         raise vms.Trouble(f"restored from elsewhere: {code} {text} {trial.vm.status()}")
+    # Where there is another file of that name.
+    elsewhere = trial.scratch / "elsewhere"
+    elsewhere.mkdir()
+    shutil.copyfile(trial.disk, elsewhere / "disk")
+    os.chdir(elsewhere)
+    code, text = trial.vm.run("restore", "--or-boot")
+    if code != 1 or "other disks" not in text or trial.vm.status()[0] != CODE_SAVED:
+        raise vms.Trouble(f"restored with another disk: {code} {text} {trial.vm.status()}")
     os.chdir(trial.scratch)
     trial.restores()
     os.chdir(before)
@@ -427,31 +431,15 @@ TRIALS = (no_save, half_save, damaged_marker, newer_format, other_generation,
           in_use_and_in_the_way, options_refused)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--pawl", required=True)
-    chosen = parser.parse_args()
-    guest.need(guest.QEMU)
-    scratch = pathlib.Path(tempfile.mkdtemp(prefix="wsp-vm-", dir="/dev/shm"))
-    trial = Trial(chosen.pawl, scratch)
-    current = None
-    try:
-        for current in TRIALS:
-            current(trial)
-        section = re.search(r"^## What is refused$(.*?)^## ", DOCUMENT.read_text(),
-                            re.MULTILINE | re.DOTALL).group(1)
-        documented = set(re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE))
-        if documented != trial.seen:
-            raise vms.Trouble(f"documented or tried, not both: {documented ^ trial.seen}")
-    except vms.Trouble as trouble:
-        print(f"TROUBLE in {current.__name__}: {trouble}\n"
-              f"{(scratch / 'log').read_text()[-600:]}")
-        return 1
-    finally:
-        trial.vm.stop()
-        shutil.rmtree(scratch, ignore_errors=True)
-    return 0
+def main(scratch, vm, _):
+    trial = Trial(scratch, vm)
+    trials.run_all(TRIALS, trial)
+    section = re.search(r"^## What is refused$(.*?)^## ", DOCUMENT.read_text(),
+                        re.MULTILINE | re.DOTALL).group(1)
+    documented = set(re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE))
+    if documented != trial.seen:
+        raise vms.Trouble(f"documented or tried, not both: {documented ^ trial.seen}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    trials.run(main)

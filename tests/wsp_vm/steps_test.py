@@ -8,14 +8,7 @@ system will do.
     steps_test.py --pawl PAWL
 """
 
-import argparse
-import os
-import pathlib
-import shutil
-import sys
-import tempfile
-
-import guest
+import trials
 import vm as vms
 
 OPTIONS = ["--memory", "16M", "--", "-nodefaults", "-display", "none"]
@@ -128,25 +121,11 @@ def fail_by_qemu(vm, scratch):
         vm.wait_for("restored")
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--pawl", required=True)
-    chosen = parser.parse_args()
-    guest.need(guest.QEMU)
-    scratch = pathlib.Path(tempfile.mkdtemp(prefix="wsp-vm-", dir="/dev/shm"))
-    vm = vms.Vm(chosen.pawl, scratch / "machine", scratch / "log")
-    try:
-        fail_in_saves(vm)
-        fail_in_restores(vm)
-        fail_by_qemu(vm, scratch)
-    except vms.Trouble as trouble:
-        print(f"TROUBLE: {trouble}\n{(scratch / 'log').read_text()[-600:]}")
-        return 1
-    finally:
-        vm.stop()
-        shutil.rmtree(scratch, ignore_errors=True)
-    return 0
+def main(scratch, vm, _):
+    fail_in_saves(vm)
+    fail_in_restores(vm)
+    fail_by_qemu(vm, scratch)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    trials.run(main)

@@ -73,13 +73,11 @@ Result<wsp::vm::MachineDescription> machine_of(const VmArguments& arguments,
   machine.serial_line = arguments.watching.serial_line;
   if (after_dashes.has_value()) machine.options = *after_dashes;
   PAWL_TRY(wsp::vm::check_options(machine.options));
-  const std::uint32_t requests = arguments.disk_requests != 0
-                                     ? arguments.disk_requests
-                                     : wsp::vm::disk_requests_max(machine.window_ms);
   // A restore may be asked for from elsewhere.
   for (const std::string& disk : arguments.disks) {
     if (disk.empty()) return Status::failure(EINVAL, "--disk: name a file");
-    machine.added_disks.push_back({std::filesystem::absolute(disk).string(), requests});
+    machine.added_disks.push_back(
+        {std::filesystem::absolute(disk).string(), arguments.disk_requests});
   }
   return machine;
 }

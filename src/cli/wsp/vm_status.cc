@@ -29,7 +29,10 @@ Result<VmFacts> look_at_vm(const std::string& path) {
   const Result<bool> runs = directory.value().is_locked();
   if (!runs.ok()) return runs.status();
   facts.runs = runs.value();
-  Result<wsp::vm::MarkerFile> marker = wsp::vm::MarkerFile::open(directory.value().marker());
+  if (!facts.runs && !directory.value().has_machine())
+    return Status::failure(ENOENT, "nothing was ever started from " + path);
+  Result<wsp::vm::MarkerFile> marker =
+      wsp::vm::MarkerFile::open_to_read(directory.value().marker());
   if (!marker.ok()) return marker.status();
   Result<wsp::vm::Judgement> verdict = wsp::vm::judge(directory.value(), marker.value(), {});
   if (!verdict.ok()) return verdict.status();
@@ -83,10 +86,25 @@ Json vm_as_json(const std::string& directory, const VmFacts& facts) {
           {"budget", as_json(facts.budget)}};
 }
 
+int say_no_machine(const VmArguments& arguments, const std::string& reason) {
+  if (arguments.as_json) {
+    print_json({{"directory", arguments.directory},
+                {"state", "no machine"},
+                {"refusal", wsp::vm::name_of(wsp::vm::Refusal::kNoSave)},
+                {"reason", reason}});
+  } else {
+    fmt::print("machine      {}\nstate        there is no machine: {}\n", arguments.directory,
+               reason);
+  }
+  return exit_code_of_refusal(wsp::vm::Refusal::kNoSave);
+}
+
 }  // namespace
 
 int vm_status(const VmArguments& arguments) {
   const Result<VmFacts> facts = look_at_vm(arguments.directory);
+  if (!facts.ok() && facts.status().error_number() == ENOENT)
+    return say_no_machine(arguments, facts.status().text());
   if (!facts.ok()) {
     complain("wsp vm status", facts.status().text());
     return exit_code_of_vm_failure(facts.status());

@@ -56,15 +56,20 @@ MachineDescription of_json(const DescriptionJson& json) {
 }  // namespace
 
 bool MachineDescription::is_same_machine(const MachineDescription& other) const {
-  const auto machine = [](const MachineDescription& from) {
+  const auto machine = [](const MachineDescription& from, const MachineDescription& against) {
     MachineDescription same = from;
     same.disk_files.clear();
-    for (AddedDisk& disk : same.added_disks) disk.format.clear();
+    for (std::size_t i = 0; i < same.added_disks.size(); ++i) {
+      AddedDisk& disk = same.added_disks[i];
+      disk.format.clear();
+      if (disk.requests_max == 0 && i < against.added_disks.size())
+        disk.requests_max = against.added_disks[i].requests_max;
+    }
     same.window_ms = 0;
     same.serial_line.clear();
     return text_of(same);
   };
-  return machine(*this) == machine(other);
+  return machine(*this, other) == machine(other, *this);
 }
 
 std::string text_of(const MachineDescription& description) {
@@ -114,6 +119,11 @@ std::uint32_t disk_requests_max(double window_ms) {
   if (requests >= kRequestsMax) return kRequestsMax;
   if (requests <= kRequestsMin) return kRequestsMin;
   return std::bit_floor(static_cast<std::uint32_t>(requests));
+}
+
+void settle_requests(MachineDescription& description) {
+  for (AddedDisk& disk : description.added_disks)
+    if (disk.requests_max == 0) disk.requests_max = disk_requests_max(description.window_ms);
 }
 
 }  // namespace pawl::wsp::vm

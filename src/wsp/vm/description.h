@@ -11,8 +11,9 @@ namespace pawl::wsp::vm {
 
 struct AddedDisk {
   std::string path;
-  std::uint32_t requests_max = 0;  // at once under way, a power of two; see disk_requests_max()
-  std::string format = {};         // QEMU's name of it; empty: not looked at yet
+  // At once under way, a power of two; 0: as disk_requests_max() says, see settle_requests().
+  std::uint32_t requests_max = 0;
+  std::string format = {};  // QEMU's name of it; empty: not looked at yet
 };
 
 struct MachineDescription {
@@ -20,13 +21,14 @@ struct MachineDescription {
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;
   std::vector<AddedDisk> added_disks;
   std::vector<std::string> options;  // QEMU's own, as the user gave them
-  // Files that the guest may write, those added and those of `options`; QEMU itself lists them.
+  // Files of disks, those added and those of `options`, backing files too; QEMU itself lists them.
   std::vector<std::string> disk_files;
   // What a save has to meet, and who says that the power fails.
   double window_ms = 0;
   std::string serial_line;
 
-  // Whether a QEMU of the one can take over what a QEMU of the other has saved.
+  // Whether a QEMU of the one can take over what a QEMU of the other has saved.  A number of
+  // requests that is not settled is any.
   bool is_same_machine(const MachineDescription& other) const;
 };
 
@@ -50,5 +52,9 @@ Result<StoredDescription> read_description(const std::string& path);
 // Limits of QEMU's own (throttling.*) would not help: they are lifted while a machine is stopped,
 // and what they held back is let go at once.
 std::uint32_t disk_requests_max(double window_ms);
+
+// That number for all disks that have none.  A guest keeps the one that it was booted with: its
+// driver has been told.
+void settle_requests(MachineDescription& description);
 
 }  // namespace pawl::wsp::vm

@@ -34,10 +34,17 @@ constexpr std::size_t kStateChecksumAt = offsetof(StoredStateHeader, checksum);
 Result<DeviceStateFile> DeviceStateFile::open_for_saves(const std::string& path) {
   Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file.valid()) return Status::from_errno(errno, "cannot open " + path);
-  if (const int error_number = ::posix_fallocate(file.get(), 0, static_cast<off_t>(kReservedBytes));
+  DeviceStateFile made(std::move(file), path);
+  PAWL_TRY(made.reserve(0));
+  return made;
+}
+
+Status DeviceStateFile::reserve(std::uint64_t more_bytes) {
+  if (const int error_number =
+          ::posix_fallocate(file_.get(), 0, static_cast<off_t>(kReservedBytes + more_bytes));
       error_number != 0)
-    return Status::from_errno(error_number, "cannot reserve space in " + path);
-  return DeviceStateFile(std::move(file), path);
+    return Status::from_errno(error_number, "cannot reserve space in " + path_);
+  return {};
 }
 
 Result<DeviceStateFile> DeviceStateFile::open_saved(const std::string& path) {
@@ -46,11 +53,11 @@ Result<DeviceStateFile> DeviceStateFile::open_saved(const std::string& path) {
   return DeviceStateFile(std::move(file), path);
 }
 
-Status DeviceStateFile::prepare() {
+Status DeviceStateFile::forget() {
   constexpr std::array<std::byte, kDeviceStateHeaderBytes + sizeof(std::uint64_t)> kZeros{};
   if (::pwrite(file_.get(), kZeros.data(), kZeros.size(), 0) != static_cast<ssize_t>(kZeros.size()))
     return Status::from_errno(errno, "cannot write " + path_);
-  return rewind();
+  return {};
 }
 
 Status DeviceStateFile::rewind() {

@@ -23,9 +23,11 @@ class DeviceStateFile {
   static Result<DeviceStateFile> open_for_saves(const std::string& path);
   static Result<DeviceStateFile> open_saved(const std::string& path);
 
-  // Zeros the header, and the first bytes of the stream (by which a half save is known), and goes
-  // to the stream's beginning.
-  Status prepare();
+  // Reserves so much more.
+  Status reserve(std::uint64_t more_bytes);
+
+  // Zeros the header, and the first bytes of the stream (by which a half save is known).
+  Status forget();
   // Goes to the stream's beginning.
   Status rewind();
   // Handed to QEMU, which writes or reads from where this stands; the place is shared.

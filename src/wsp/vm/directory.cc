@@ -18,8 +18,8 @@ namespace {
 
 constexpr timespec kLockPause{0, 5'000'000};
 
-Result<Descriptor> open_lock(const std::string& directory) {
-  Descriptor lock(::open((directory + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+Result<Descriptor> open_lock(const std::string& directory, int flags) {
+  Descriptor lock(::open((directory + "/lock").c_str(), flags | O_CLOEXEC, 0600));
   if (!lock.valid()) return Status::from_errno(errno, "cannot open " + directory + "/lock");
   return lock;
 }
@@ -38,7 +38,7 @@ Result<MachineDirectory> MachineDirectory::open(const std::string& path, bool ma
 }
 
 Status MachineDirectory::lock(int wait_ms) {
-  Result<Descriptor> opened = open_lock(path_);
+  Result<Descriptor> opened = open_lock(path_, O_RDWR | O_CREAT);
   if (!opened.ok()) return opened.status();
   const Deadline deadline(wait_ms);
   while (::flock(opened.value().get(), LOCK_EX | LOCK_NB) != 0) {
@@ -54,11 +54,18 @@ Status MachineDirectory::lock(int wait_ms) {
 
 Result<bool> MachineDirectory::is_locked() const {
   // A shared lock that is let go at once: two who look do not see each other.
-  Result<Descriptor> opened = open_lock(path_);
+  Result<Descriptor> opened = open_lock(path_, O_RDONLY);
+  if (!opened.ok() && opened.status().error_number() == ENOENT) return false;
   if (!opened.ok()) return opened.status();
   if (::flock(opened.value().get(), LOCK_SH | LOCK_NB) == 0) return false;
   if (errno == EWOULDBLOCK) return true;
   return Status::from_errno(errno, "cannot look at the lock of " + path_);
+}
+
+bool MachineDirectory::has_machine() const {
+  for (const std::string& path : {marker(), description()})
+    if (::access(path.c_str(), F_OK) == 0) return true;
+  return false;
 }
 
 Status MachineDirectory::sync() const {

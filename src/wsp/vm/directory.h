@@ -33,8 +33,11 @@ class MachineDirectory {
   Status lock(int wait_ms);
   void unlock() { lock_.reset(-1); }
   int lock_descriptor() const { return lock_.get(); }
-  // Whether somebody has the lock, without taking it for longer than a look.
+  // Whether somebody has the lock, without taking it for longer than a look; makes nothing.
   Result<bool> is_locked() const;
+
+  // Whether a machine was ever begun here, as far as its files tell.
+  bool has_machine() const;
 
   // Makes names durable.
   Status sync() const;

@@ -68,7 +68,7 @@ Result<FileIdentity> identify(const std::string& path) {
 }
 
 Status flush_times(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOATIME | O_CLOEXEC));
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid() || ::fsync(file.get()) != 0)
     return Status::from_errno(errno, "cannot flush " + path);
   return {};

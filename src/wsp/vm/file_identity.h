@@ -20,8 +20,11 @@ struct FileIdentity {
   std::uint32_t is_device = 0;
 
   bool is_same_file(const FileIdentity& other) const {
-    return inode == other.inode && size_bytes == other.size_bytes && born_ns == other.born_ns &&
-           is_device == other.is_device;
+    return is_same_file_grown(other) && size_bytes == other.size_bytes;
+  }
+  // As is_same_file(), of a file that may have got another size.
+  bool is_same_file_grown(const FileIdentity& other) const {
+    return inode == other.inode && born_ns == other.born_ns && is_device == other.is_device;
   }
   bool is_unchanged(const FileIdentity& other) const {
     return modified_ns == other.modified_ns && changed_ns == other.changed_ns &&

@@ -30,6 +30,51 @@ QmpJson capabilities() {
   return {{"capabilities", wanted}};
 }
 
+// A question of what the machine consists of: a list, of which each part is put into words.
+struct PartQuery {
+  const char* command;
+  const char* path;
+  std::string (*in_words)(const QmpJson& part);
+};
+
+std::string node_in_words(const QmpJson& node) {
+  return "the node " + node.value("node-name", "") + " (" + node.value("drv", "") + ", " +
+         node.value("file", "") + ", upon \"" + node.value("backing_file", "") + "\", depth " +
+         std::to_string(node.value("backing_file_depth", 0)) + ")";
+}
+
+std::string disk_in_words(const QmpJson& disk) {
+  const QmpJson inserted = disk.value("inserted", QmpJson::object());
+  return "the disk " + disk.value("device", "") + disk.value("qdev", "") + " with the node " +
+         inserted.value("node-name", "none");
+}
+
+std::string device_in_words(const QmpJson& device) {
+  return "the device " + device.value("name", "") + " (" + device.value("type", "") + ")";
+}
+
+// Processors and memory that are plugged in are devices too.
+constexpr std::array kPartQueries{
+    PartQuery{"query-named-block-nodes", nullptr, node_in_words},
+    PartQuery{"query-block", nullptr, disk_in_words},
+    PartQuery{"qom-list", "/machine/peripheral", device_in_words},
+    PartQuery{"qom-list", "/machine/peripheral-anon", device_in_words},
+};
+
+Status compare_parts(const std::set<std::string>& begun, const std::set<std::string>& found) {
+  constexpr const char* kOther = "the machine is not what its options say any more: ";
+  for (const std::string& part : found)
+    if (!begun.contains(part)) return Status::failure(ESTALE, kOther + part + " is new");
+  for (const std::string& part : begun)
+    if (!found.contains(part)) return Status::failure(ESTALE, kOther + part + " is gone");
+  return {};
+}
+
+Status during(const Status& status, const char* what) {
+  if (status.ok()) return status;
+  return Status::failure(status.error_number(), status.text() + ", " + what);
+}
+
 // Block drivers that are a file or a disk of the host's, and those that keep nothing.
 bool is_host_file(const std::string& driver) { return driver == "file" || driver == "host_device"; }
 
@@ -77,11 +122,38 @@ Status Machine::set_up() {
              std::to_string(number.value("micro", 0)) + ' ' + version.value().value("package", "");
   version_.resize(std::min(version_.size(), kVersionTextBytes - 1));
   PAWL_TRY(qmp_.ask("migrate-set-capabilities", capabilities(), kQemuAnswerMsMax).status());
-  return qmp_
-      .ask("migrate-set-parameters",
-           {{"max-bandwidth", kBytesPerSecondMax}, {"downtime-limit", kDowntimeMsMax}},
-           kQemuAnswerMsMax)
-      .status();
+  PAWL_TRY(qmp_.ask("migrate-set-parameters",
+                    {{"max-bandwidth", kBytesPerSecondMax}, {"downtime-limit", kDowntimeMsMax}},
+                    kQemuAnswerMsMax)
+               .status());
+  PAWL_TRY(ask_for_parts());
+  Result<std::set<std::string>> found = parts();
+  if (!found.ok()) return found.status();
+  parts_begun_ = std::move(found.value());
+  return {};
+}
+
+Status Machine::ask_for_parts() {
+  first_part_query_ = 0;
+  for (const PartQuery& query : kPartQueries) {
+    const Result<std::uint64_t> sent =
+        qmp_.send(query.command, query.path == nullptr ? QmpJson() : QmpJson{{"path", query.path}});
+    if (!sent.ok()) return sent.status();
+    if (first_part_query_ == 0) first_part_query_ = sent.value();
+  }
+  return {};
+}
+
+// What ask_for_parts() has asked for.
+Result<std::set<std::string>> Machine::parts() {
+  std::uint64_t number = first_part_query_;
+  std::set<std::string> found;
+  for (const PartQuery& query : kPartQueries) {
+    const Result<QmpJson> told = qmp_.answer(number++, kQemuAnswerMsMax);
+    if (!told.ok()) return told.status();
+    for (const QmpJson& part : told.value()) found.insert(query.in_words(part));
+  }
+  return found;
 }
 
 Result<std::vector<std::string>> Machine::disk_files() {
@@ -90,8 +162,15 @@ Result<std::vector<std::string>> Machine::disk_files() {
   std::vector<std::string> files;
   for (const QmpJson& node : nodes.value()) {
     const std::string driver = node.value("drv", "");
-    if (node.value("ro", false) || is_without_storage(driver) || is_on_another(node)) continue;
+    if (is_without_storage(driver)) continue;
     std::string file = node.value("file", "");
+    if (node.value("cache", QmpJson::object()).value("no-flush", false)) {
+      return Status::failure(ENOTSUP,
+                             "the disk " + file +
+                                 " is not flushed (cache=unsafe): what the guest takes for "
+                                 "durable would be lost with the host");
+    }
+    if (is_on_another(node)) continue;
     if (!is_host_file(driver)) {
       return Status::failure(ENOTSUP, "the disk " + file + " (" + driver +
                                           ") is no file of this machine: whether it was changed "
@@ -103,24 +182,25 @@ Result<std::vector<std::string>> Machine::disk_files() {
   }
   if (files.size() > kDisksMax) {
     return Status::failure(ENOTSUP, "the machine has more than " + std::to_string(kDisksMax) +
-                                        " disks that it may write");
+                                        " files of disks, backing files and CDs among them");
   }
   std::sort(files.begin(), files.end());
   return files;
 }
 
 Status Machine::prepare_save(DeviceStateFile& state) {
-  PAWL_TRY(state.prepare());
+  PAWL_TRY(state.rewind());
   qmp_.forget_events();
   return qmp_.ask("getfd", {{"fdname", kStateName}}, kQemuAnswerMsMax, state.descriptor()).status();
 }
 
-Status Machine::await_migration(int wait_ms) {
+Status Machine::await_migration(std::uint64_t after_event, int wait_ms) {
   const Deadline deadline(wait_ms);
   for (;;) {
-    Result<QmpJson> told = qmp_.event("MIGRATION", deadline.left_ms());
+    Result<Qmp::Event> told = qmp_.event("MIGRATION", after_event, deadline.left_ms());
     if (!told.ok()) return told.status();
-    const std::string status = told.value()["data"].value("status", "");
+    after_event = told.value().number;
+    const std::string status = told.value().event["data"].value("status", "");
     if (status == "completed") return {};
     if (status == "failed" || status == "cancelled") {
       Result<QmpJson> asked = qmp_.ask("query-migrate", QmpJson(), kQemuAnswerMsMax);
@@ -133,20 +213,48 @@ Status Machine::await_migration(int wait_ms) {
 }
 
 Result<Machine::SavedWhen> Machine::save(const FailurePoint& failure) {
-  // Both at once: QEMU begins the second when it has done the first.
-  PAWL_TRY(qmp_.send("stop", QmpJson()));
-  PAWL_TRY(qmp_.send("migrate", {{"uri", std::string("fd:") + kStateName}}));
+  // All at once: QEMU begins the second when it has done the first.  What the machine consists of
+  // is asked while it writes, when it lets nobody change that any more.
+  const Result<std::uint64_t> stop = qmp_.send("stop", QmpJson());
+  if (!stop.ok()) return stop.status();
+  const Result<std::uint64_t> migrate =
+      qmp_.send("migrate", {{"uri", std::string("fd:") + kStateName}});
+  if (!migrate.ok()) return migrate.status();
+  PAWL_TRY(ask_for_parts());
   failure.reach(Step::kStopAsked, process_.number());
-  Result<QmpJson> stopped = qmp_.answer(kQemuAnswerMsMax);
-  if (!stopped.ok()) return stopped.status();
+  PAWL_TRY(during(qmp_.answer(stop.value(), kQemuAnswerMsMax).status(),
+                  "while the guest was to be stopped and its disks drained"));
   SavedWhen when{monotonic_ns(), 0};
   failure.reach(Step::kStopped, process_.number());
-  Result<QmpJson> begun = qmp_.answer(kQemuAnswerMsMax);
-  if (!begun.ok()) return begun.status();
-  PAWL_TRY(await_migration(kQemuAnswerMsMax));
+  constexpr const char* kWriting = "while it was to write the device state";
+  PAWL_TRY(during(qmp_.answer(migrate.value(), kQemuAnswerMsMax).status(), kWriting));
+  last_event_ = qmp_.last_event_before_answer();
+  PAWL_TRY(during(await_migration(last_event_, kQemuAnswerMsMax), kWriting));
   when.written_ns = monotonic_ns();
   failure.reach(Step::kDeviceStateWritten, process_.number());
   return when;
+}
+
+Status Machine::is_still_the_same() {
+  const Result<std::set<std::string>> found = parts();
+  if (!found.ok()) return found.status();
+  return compare_parts(parts_begun_, found.value());
+}
+
+Result<std::uint64_t> Machine::streamed_memory_bytes() {
+  Result<QmpJson> told = qmp_.ask("query-migrate", QmpJson(), kQemuAnswerMsMax);
+  if (!told.ok()) return told.status();
+  return told.value().value("ram", QmpJson::object()).value("total", std::uint64_t{0});
+}
+
+bool Machine::has_run_on() {
+  qmp_.hear_last_words();
+  return qmp_.has_heard("RESUME", last_event_);
+}
+
+void Machine::give_up_save() {
+  // It does nothing where there is nothing to give up; what cannot be given up ends with QEMU.
+  (void)qmp_.ask("migrate_cancel", QmpJson(), kQemuAnswerMsMax);
 }
 
 Status Machine::load(DeviceStateFile& state, const FailurePoint& failure) {
@@ -156,8 +264,9 @@ Status Machine::load(DeviceStateFile& state, const FailurePoint& failure) {
   PAWL_TRY(
       qmp_.ask("migrate-incoming", {{"uri", std::string("fd:") + kStateName}}, kQemuAnswerMsMax)
           .status());
+  last_event_ = qmp_.last_event_before_answer();
   failure.reach(Step::kLoading, process_.number());
-  return await_migration(kQemuLoadMsMax);
+  return await_migration(0, kQemuLoadMsMax);
 }
 
 Status Machine::go_on() {

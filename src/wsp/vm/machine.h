@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,11 +29,13 @@ class Machine {
   // "7.2.22 (Debian ...)", cut to what a marker has room for.
   const std::string& version() const { return version_; }
 
-  // The files that the guest may write, as QEMU lists them.  ENOTSUP, with the disk's name, where
-  // one is no file (NBD, Ceph, ...), for whether that was changed cannot be known.
+  // The files of the guest's disks, as QEMU lists them: those that it only reads (a backing file, a
+  // CD) too, for the guest has some of them in its memory.  ENOTSUP, with the disk's name, where
+  // one is no file (NBD, Ceph, ...), for whether that was changed cannot be known, or is never
+  // flushed.
   Result<std::vector<std::string>> disk_files();
 
-  // A failure has QEMU's reason: a device that cannot be migrated.
+  // Hands the file over.  A failure has QEMU's reason: a device that cannot be migrated.
   Status prepare_save(DeviceStateFile& state);
 
   struct SavedWhen {
@@ -42,8 +45,24 @@ class Machine {
   // After prepare_save().  Stops the guest and has its device state written.
   Result<SavedWhen> save(const FailurePoint& failure);
 
+  // After save(), which has asked already.  ESTALE where somebody, over a monitor of the user's,
+  // has plugged something in or out, or put another file below a disk: a machine that is started
+  // with the same options would be another one.
+  Status is_still_the_same();
+
+  // After save(): how much of the memory is not in the machine's file, that of graphics cards and
+  // the firmware's, which is a part of the device state.
+  Result<std::uint64_t> streamed_memory_bytes();
+
+  // After save() or load(): whether the guest has been let run since, as far as QEMU has told.  It
+  // tells before it does so; of a QEMU that has ended all of it is known.
+  bool has_run_on();
+
+  // After a save() that failed: what QEMU still does of it is given up.
+  void give_up_save();
+
   // Instead of prepare_save(), in a QEMU that was started for it.  EBADMSG: QEMU refuses the state;
-  // EPIPE: it ended; ETIMEDOUT: it did neither within kQemuLoadMsMax.
+  // EPIPE: it ended, or was killed; ETIMEDOUT: it did neither within kQemuLoadMsMax.
   Status load(DeviceStateFile& state, const FailurePoint& failure);
 
   // Lets the guest run: for the first time, or on.
@@ -55,11 +74,16 @@ class Machine {
  private:
   Machine(QemuProcess process, Qmp qmp) : process_(std::move(process)), qmp_(std::move(qmp)) {}
   Status set_up();
-  Status await_migration(int wait_ms);
+  Status await_migration(std::uint64_t after_event, int wait_ms);
+  Status ask_for_parts();
+  Result<std::set<std::string>> parts();
 
   QemuProcess process_;
   Qmp qmp_;
   std::string version_;
+  std::set<std::string> parts_begun_;  // what it consists of, in words; as it was started
+  std::uint64_t first_part_query_ = 0;
+  std::uint64_t last_event_ = 0;  // before the device state was begun
 };
 
 }  // namespace pawl::wsp::vm

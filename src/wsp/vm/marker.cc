@@ -128,6 +128,12 @@ Result<MarkerFile> MarkerFile::open(const std::string& path) {
   return MarkerFile(std::move(file), path);
 }
 
+Result<MarkerFile> MarkerFile::open_to_read(const std::string& path) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return Status::from_errno(errno, "cannot open the marker " + path);
+  return MarkerFile(std::move(file), path);
+}
+
 Result<Marker> MarkerFile::read() {
   std::optional<NumberedMarker> best;
   bool anything = false;

@@ -59,6 +59,8 @@ class MarkerFile {
  public:
   // Makes the file if there is none.  What it holds is not looked at.
   static Result<MarkerFile> open(const std::string& path);
+  // Only to read(); ENOENT where there is none.
+  static Result<MarkerFile> open_to_read(const std::string& path);
 
   // EBADMSG where neither slot can be believed, ENOTSUP where one is of a newer Pawl; ENODATA where
   // nothing was ever written.

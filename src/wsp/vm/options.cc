@@ -27,6 +27,8 @@ constexpr std::string_view kOurStart = "this command starts and restores the gue
 constexpr std::string_view kTemporary =
     "what the guest writes would go into a temporary file, which is gone when it is restored";
 constexpr std::string_view kNvme = "QEMU cannot migrate NVMe disks; use virtio-blk, or --disk";
+constexpr std::string_view kShared =
+    "QEMU does not migrate a machine whose guest has such a directory mounted";
 constexpr std::string_view kGone = "QEMU would leave this command's sight";
 
 constexpr std::array kRefused{
@@ -53,6 +55,8 @@ constexpr std::array kRefused{
     RefusedOption{"drive", "if=none,id=pawl", "ids that begin with pawl are this command's"},
     RefusedOption{"device", "nvme", kNvme},
     RefusedOption{"drive", "if=nvme", kNvme},
+    RefusedOption{"virtfs", "", kShared},
+    RefusedOption{"device", "virtio-9p", kShared},
     RefusedOption{"qmp", "pawl-qmp", "ids that begin with pawl are this command's"},
     RefusedOption{"mon", "pawl-qmp", "ids that begin with pawl are this command's"},
     RefusedOption{"chardev", "pawl-qmp", "ids that begin with pawl are this command's"},

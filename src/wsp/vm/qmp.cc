@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -12,6 +13,12 @@
 namespace pawl::wsp::vm {
 
 namespace {
+
+// Of the command that it answers; the greeting, and complaints about what is no command, have none.
+std::uint64_t number_of(const Qmp::Json& answer) {
+  const auto found = answer.find("id");
+  return found != answer.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+}
 
 Status hung_up() { return Status::failure(EPIPE, "QEMU has ended, or closed its control line"); }
 
@@ -27,9 +34,9 @@ Status Qmp::take_lines() {
       return Status::failure(EPROTO, "QEMU said something that is no QMP");
     if (line.contains("event")) {
       if (events_.size() == kEventsMax) events_.pop_front();
-      events_.push_back(std::move(line));
+      events_.push_back({std::move(line), ++events_heard_});
     } else {
-      answers_.push_back(std::move(line));
+      answers_.push_back({std::move(line), events_heard_});
     }
   }
   text_.erase(0, begin);
@@ -54,8 +61,8 @@ Status Qmp::read_some(int wait_ms) {
   return take_lines();
 }
 
-Status Qmp::send(const char* command, const Json& arguments, int descriptor) {
-  Json asked{{"execute", command}};
+Result<std::uint64_t> Qmp::send(const char* command, const Json& arguments, int descriptor) {
+  Json asked{{"execute", command}, {"id", ++commands_}};
   if (!arguments.is_null()) asked["arguments"] = arguments;
   std::string line = asked.dump() + '\n';
   iovec part{line.data(), line.size()};
@@ -77,26 +84,31 @@ Status Qmp::send(const char* command, const Json& arguments, int descriptor) {
   // Commands are short: a line that takes no more of them has nobody at its other end.
   if (sent != static_cast<ssize_t>(line.size()))
     return Status::failure(ETIMEDOUT, std::string("QEMU takes no commands: ") + command);
-  return {};
+  return commands_;
 }
 
-Result<Qmp::Json> Qmp::answer(int wait_ms) {
+Result<Qmp::Json> Qmp::answer(std::uint64_t command, int wait_ms) {
   const Deadline deadline(wait_ms);
-  while (answers_.empty()) {
+  for (;;) {
+    while (!answers_.empty()) {
+      const Answer heard = std::move(answers_.front());
+      answers_.pop_front();
+      if (number_of(heard.answer) != command) continue;
+      last_event_before_answer_ = heard.last_event_before;
+      if (heard.answer.contains("error"))
+        return Status::failure(EIO, heard.answer["error"].value("desc", "QEMU gave no reason"));
+      return heard.answer.value("return", Json());
+    }
     if (deadline.passed()) return Status::failure(ETIMEDOUT, "QEMU did not answer in time");
     PAWL_TRY(read_some(deadline.left_ms()));
   }
-  Json answer = std::move(answers_.front());
-  answers_.pop_front();
-  if (answer.contains("error"))
-    return Status::failure(EIO, answer["error"].value("desc", "QEMU gave no reason"));
-  return answer.value("return", Json());
 }
 
 Result<Qmp::Json> Qmp::ask(const char* command, const Json& arguments, int wait_ms,
                            int descriptor) {
-  PAWL_TRY(send(command, arguments, descriptor));
-  Result<Json> answered = answer(wait_ms);
+  const Result<std::uint64_t> sent = send(command, arguments, descriptor);
+  if (!sent.ok()) return sent.status();
+  Result<Json> answered = answer(sent.value(), wait_ms);
   if (!answered.ok()) {
     return Status::failure(answered.status().error_number(),
                            std::string(command) + ": " + answered.status().text());
@@ -104,24 +116,33 @@ Result<Qmp::Json> Qmp::ask(const char* command, const Json& arguments, int wait_
   return answered;
 }
 
-Result<Qmp::Json> Qmp::event(const std::string& name, int wait_ms) {
+Result<Qmp::Event> Qmp::event(const std::string& name, std::uint64_t after, int wait_ms) {
   const Deadline deadline(wait_ms);
   for (;;) {
-    while (!events_.empty()) {
-      Json event = std::move(events_.front());
-      events_.pop_front();
-      if (event.value("event", "") == name) return event;
-    }
+    for (const Event& event : events_)
+      if (event.number > after && event.event.value("event", "") == name) return event;
     if (deadline.passed())
       return Status::failure(ETIMEDOUT, "QEMU did not tell of " + name + " in time");
     PAWL_TRY(read_some(deadline.left_ms()));
   }
 }
 
+bool Qmp::has_heard(const std::string& name, std::uint64_t after) const {
+  return std::any_of(events_.begin(), events_.end(), [&](const Event& event) {
+    return event.number > after && event.event.value("event", "") == name;
+  });
+}
+
+void Qmp::hear_last_words() {
+  // What it had said fits into the socket's buffer: the end is near.
+  for (std::size_t i = 0; i < kEventsMax; ++i)
+    if (!read_some(0).ok()) return;
+}
+
 Status Qmp::begin(int wait_ms) {
   const Deadline deadline(wait_ms);
-  // The greeting is neither an event nor an error: it comes as the first answer.
-  Result<Json> greeting = answer(deadline.left_ms());
+  // The greeting is neither an event nor an error: it comes as the answer to nothing.
+  Result<Json> greeting = answer(0, deadline.left_ms());
   if (!greeting.ok()) return greeting.status();
   return ask("qmp_capabilities", Json(), deadline.left_ms()).status();
 }

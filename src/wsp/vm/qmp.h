@@ -5,10 +5,14 @@
 // not answer in time; EPROTO, what it said is no QMP, or is longer than a line may be; EIO, it
 // refused the command, and the text has its reason.
 //
+// Commands and events are numbered: what comes late, of a command that was given up, is not taken
+// for the answer to another one.
+//
 // Not safe for use by several threads at once.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -34,18 +38,30 @@ class Qmp {
   // `descriptor`, unless it is -1, goes along with the command, as `getfd` wants it.
   Result<Json> ask(const char* command, const Json& arguments, int wait_ms, int descriptor = -1);
 
-  // ask() in two parts, for commands that QEMU can begin while another one is under way.  Answers
-  // come in the order of the commands.
-  Status send(const char* command, const Json& arguments, int descriptor = -1);
-  Result<Json> answer(int wait_ms);
+  // ask() in two parts, for commands that QEMU can begin while another one is under way: the
+  // command's number, and the answer to it.  Answers come in the order of the commands; those to
+  // earlier ones are forgotten.
+  Result<std::uint64_t> send(const char* command, const Json& arguments, int descriptor = -1);
+  Result<Json> answer(std::uint64_t command, int wait_ms);
 
-  // The next event of that name, of those that came since the last forget_events().
-  Result<Json> event(const std::string& name, int wait_ms);
+  struct Event {
+    Json event;
+    std::uint64_t number = 0;
+  };
+  // The first event of that name whose number is greater than `after`, of those that came since the
+  // last forget_events().
+  Result<Event> event(const std::string& name, std::uint64_t after, int wait_ms);
+  // Whether there was one; does not wait.
+  bool has_heard(const std::string& name, std::uint64_t after) const;
+  // The number of the last event that came before the last answer.
+  std::uint64_t last_event_before_answer() const { return last_event_before_answer_; }
   void forget_events() { events_.clear(); }
 
   // To be polled for input while nothing is asked; then hear() takes in what there is.
   int descriptor() const { return socket_.get(); }
   Status hear() { return read_some(0); }
+  // Takes in all that QEMU has said, which has ended.
+  void hear_last_words();
 
  private:
   Status read_some(int wait_ms);
@@ -53,8 +69,15 @@ class Qmp {
 
   Descriptor socket_;
   std::string text_;
-  std::deque<Json> answers_;
-  std::deque<Json> events_;
+  struct Answer {
+    Json answer;
+    std::uint64_t last_event_before;
+  };
+  std::deque<Answer> answers_;
+  std::deque<Event> events_;
+  std::uint64_t commands_ = 0;
+  std::uint64_t events_heard_ = 0;
+  std::uint64_t last_event_before_answer_ = 0;
 };
 
 }  // namespace pawl::wsp::vm

@@ -23,34 +23,57 @@ std::uint64_t wall_clock_ns() {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+// A file that was put in the place of one that QEMU has open is not what the guest knows.
+Result<FileIdentity> identify_still(const std::string& path, const FileIdentity& begun) {
+  Result<FileIdentity> found = identify(path);
+  if (found.ok() && !found.value().is_same_file_grown(begun))
+    return Status::failure(ESTALE, path + " was replaced by another file while the guest ran");
+  return found;
+}
+
 }  // namespace
 
-Result<Saver> Saver::open(const MachineDirectory& directory, Machine& machine,
+Result<Saver> Saver::open(const MachineDirectory& directory, MarkerFile& marker, Machine& machine,
                           const MachineDescription& description, std::uint64_t generation,
                           std::uint32_t description_checksum) {
   Result<DeviceStateFile> state = DeviceStateFile::open_for_saves(directory.device_state());
   if (!state.ok()) return state.status();
-  Result<MarkerFile> marker = MarkerFile::open(directory.marker());
-  if (!marker.ok()) return marker.status();
   Result<MarkerFile> rehearsal = MarkerFile::open(directory.rehearsal_marker());
   if (!rehearsal.ok()) return rehearsal.status();
   // It is read for a sample; that is no use of it that anyone should see afterwards.
   Descriptor memory(::open(directory.memory().c_str(), O_RDONLY | O_NOATIME | O_CLOEXEC));
   if (!memory.valid()) return Status::from_errno(errno, "cannot open " + directory.memory());
-  Saver made(machine, std::move(state.value()), std::move(marker.value()),
-             std::move(rehearsal.value()), std::move(memory));
+  Saver made(machine, std::move(state.value()), marker, std::move(rehearsal.value()),
+             std::move(memory));
   made.memory_path_ = directory.memory();
   made.memory_bytes_ = description.memory_bytes;
   made.disk_files_ = description.disk_files;
+  Result<FileIdentity> found_memory = identify(directory.memory());
+  if (!found_memory.ok()) return found_memory.status();
+  made.memory_begun_ = found_memory.value();
+  for (const std::string& path : description.disk_files) {
+    Result<FileIdentity> disk = identify(path);
+    if (!disk.ok()) return disk.status();
+    made.disks_begun_.push_back(disk.value());
+  }
   made.marker_.state = MarkerState::kSaved;
   made.marker_.generation = generation;
   made.marker_.description_checksum = description_checksum;
   made.marker_.qemu_version = machine.version();
-  // Whatever the two markers hold, their next slots are known before a save.
+  // Whatever it holds, its next slot is known before a save.
   PAWL_TRY(made.rehearsal_file_.clear(generation));
-  const Result<Marker> found = made.marker_file_.read();
-  if (!found.ok()) return found.status();
   return made;
+}
+
+Status Saver::reserve() {
+  const Result<std::uint64_t> bytes = machine_->streamed_memory_bytes();
+  if (!bytes.ok()) return bytes.status();
+  return state_.reserve(bytes.value());
+}
+
+Status Saver::prepare() {
+  PAWL_TRY(forget_earlier());
+  return hand_over();
 }
 
 Status Saver::bind(const FailurePoint& failure) {
@@ -69,12 +92,12 @@ Status Saver::bind(const FailurePoint& failure) {
   Result<std::uint32_t> sample = sample_checksum(memory_.get(), memory_bytes_, marker_.save_id);
   if (!sample.ok()) return sample.status();
   marker_.memory_sample_checksum = sample.value();
-  Result<FileIdentity> memory = identify(memory_path_);
+  Result<FileIdentity> memory = identify_still(memory_path_, memory_begun_);
   if (!memory.ok()) return memory.status();
   marker_.memory = memory.value();
   marker_.disks.clear();
-  for (const std::string& path : disk_files_) {
-    Result<FileIdentity> disk = identify(path);
+  for (std::size_t i = 0; i < disk_files_.size(); ++i) {
+    Result<FileIdentity> disk = identify_still(disk_files_[i], disks_begun_[i]);
     if (!disk.ok()) return disk.status();
     marker_.disks.push_back(disk.value());
   }
@@ -89,6 +112,8 @@ Result<SaveTiming> Saver::save_into(MarkerFile& file, std::uint64_t heard_ns,
   Result<Machine::SavedWhen> when = machine_->save(failure);
   if (!when.ok()) return when.status();
   PAWL_TRY(bind(failure));
+  // QEMU has answered meanwhile.
+  PAWL_TRY(machine_->is_still_the_same());
   if (failure.is_at(Step::kMarkerTorn)) {
     PAWL_TRY(file.write(marker_, true));
     failure.reach(Step::kMarkerTorn, machine_->process().number());
@@ -104,13 +129,17 @@ Result<SaveTiming> Saver::save_into(MarkerFile& file, std::uint64_t heard_ns,
 }
 
 Result<SaveTiming> Saver::save(std::uint64_t heard_ns, const FailurePoint& failure) {
-  return save_into(marker_file_, heard_ns, failure);
+  return save_into(*marker_file_, heard_ns, failure);
 }
 
 Status Saver::seal(const FailurePoint& failure) {
   PAWL_ASSERT(marker_.save_id != 0);
   machine_->process().kill_now();
   machine_->process().wait();
+  if (machine_->has_run_on()) {
+    PAWL_TRY(marker_file_->clear(marker_.generation));
+    return Status::failure(ESTALE, "somebody has let the guest run on after it was stopped");
+  }
   failure.reach(Step::kQemuEnded, 0);
   PAWL_TRY(arm_access_time(memory_.get(), memory_path_));
   Result<FileIdentity> memory = identify(memory_path_);
@@ -120,7 +149,7 @@ Status Saver::seal(const FailurePoint& failure) {
   PAWL_TRY(flush_times(memory_path_));
   for (const std::string& disk : disk_files_) PAWL_TRY(flush_times(disk));
   marker_.state = MarkerState::kSealed;
-  PAWL_TRY(marker_file_.write(marker_));
+  PAWL_TRY(marker_file_->write(marker_));
   failure.reach(Step::kSealed, 0);
   return {};
 }
@@ -128,11 +157,13 @@ Status Saver::seal(const FailurePoint& failure) {
 Result<SaveTiming> Saver::rehearse(AfterFailure after) {
   Result<SaveTiming> timing = save_into(rehearsal_file_, monotonic_ns(), FailurePoint());
   if (!timing.ok() && after == AfterFailure::kStaysStopped) return timing;
-  // The guest is stopped, however far that has come.
+  // The guest is stopped, however far that has come; and the next save may succeed.
+  if (!timing.ok()) machine_->give_up_save();
   const Status runs = machine_->go_on();
+  const Status prepared = prepare();
   if (!timing.ok()) return timing;
   PAWL_TRY(runs);
-  PAWL_TRY(prepare());
+  PAWL_TRY(prepared);
   return timing;
 }
 

@@ -18,20 +18,33 @@ namespace pawl::wsp::vm {
 
 class Saver {
  public:
-  // Opens all that a save needs, so that the save need not.  `machine` outlives this.
-  static Result<Saver> open(const MachineDirectory& directory, Machine& machine,
+  // Opens all that a save needs, so that the save need not.  Leaves a save that is there as it is.
+  // `machine` and `marker` outlive this.
+  static Result<Saver> open(const MachineDirectory& directory, MarkerFile& marker, Machine& machine,
                             const MachineDescription& description, std::uint64_t generation,
                             std::uint32_t description_checksum);
 
   // Before each save or rehearsal, while nothing is urgent.
-  Status prepare() { return machine_->prepare_save(state_); }
+  Status prepare();
+  // It in two parts, of which the first leaves a save that is there as it is, and suffices.
+  Status hand_over() { return machine_->prepare_save(state_); }
+  Status forget_earlier() { return state_.forget(); }
+
+  // After a rehearsal: reserves space for all that the device state can become.
+  Status reserve();
+
+  // As Saver::open() has it, where it has changed since.
+  void describe(std::uint32_t description_checksum) {
+    marker_.description_checksum = description_checksum;
+  }
 
   // Stops the guest and writes all that is transient, the marker last; durable on return.
   // `heard_ns` (CLOCK_MONOTONIC) is where the time begins.  After a failure there is no save.
   Result<SaveTiming> save(std::uint64_t heard_ns, const FailurePoint& failure);
 
-  // After save(): ends QEMU, and binds the memory's times to the save.  A failure leaves the save
-  // valid as it is.
+  // After save(): ends QEMU, and binds the memory's times to the save.  ESTALE: somebody has let
+  // the guest run on after it was saved, and there is no save any more.  Any other failure leaves
+  // the save valid as it is.
   Status seal(const FailurePoint& failure);
 
   // All of a save's work, with another marker; then the guest goes on, and is prepared for again.
@@ -41,11 +54,11 @@ class Saver {
   Result<SaveTiming> rehearse(AfterFailure after = AfterFailure::kGoesOn);
 
  private:
-  Saver(Machine& machine, DeviceStateFile state, MarkerFile marker, MarkerFile rehearsal,
+  Saver(Machine& machine, DeviceStateFile state, MarkerFile& marker, MarkerFile rehearsal,
         Descriptor memory)
       : machine_(&machine),
         state_(std::move(state)),
-        marker_file_(std::move(marker)),
+        marker_file_(&marker),
         rehearsal_file_(std::move(rehearsal)),
         memory_(std::move(memory)) {}
   Result<SaveTiming> save_into(MarkerFile& file, std::uint64_t heard_ns,
@@ -54,12 +67,15 @@ class Saver {
 
   Machine* machine_;
   DeviceStateFile state_;
-  MarkerFile marker_file_;
+  MarkerFile* marker_file_;
   MarkerFile rehearsal_file_;
   Descriptor memory_;
   std::string memory_path_;
   std::uint64_t memory_bytes_ = 0;
   std::vector<std::string> disk_files_;
+  // What QEMU has open, as found when the machine began: at a save the names have to be theirs yet.
+  FileIdentity memory_begun_;
+  std::vector<FileIdentity> disks_begun_;
   Marker marker_;  // as it will be, but for what a save finds out
 };
 

@@ -80,6 +80,11 @@ Result<Descriptor> open_end_signals() {
   return made;
 }
 
+Ending no_save(const Status& reason) {
+  return {Ending::What::kQemuFailed, Refusal::kNone,
+          "the save failed, and the next start boots cold: " + reason.text()};
+}
+
 // One machine's life, once its directory is locked.
 class Life {
  public:
@@ -91,6 +96,10 @@ class Life {
  private:
   Result<Ending> begin(MarkerFile& marker, Judgement verdict);
   Result<Ending> restore(MarkerFile& marker, const Judgement& verdict);
+  Status has_disks_of(const MachineDescription& description);
+  Status let_run_on(MarkerFile& marker, std::uint64_t generation);
+  Status take_back(MarkerFile& marker, const Marker& restoring, const Status& failure);
+  void keep_description(const MachineDescription& watched);
   Result<Ending> boot(MarkerFile& marker, std::uint64_t generation);
   Status open_sources(const MachineDescription& description);
   Result<Ending> watch();
@@ -99,7 +108,9 @@ class Life {
   Status rehearse(std::uint64_t times);
   // Whether there was word of a power failure, now or before.
   bool hear_of_failure();
+  bool is_asked_to_end();
   bool has_to_end();
+  bool has_ended_by_itself();
   Ending ended();
   void tell(const std::string& sentence) const {
     if (options_.tell) options_.tell(sentence);
@@ -188,6 +199,7 @@ Result<Ending> Life::restore(MarkerFile& marker, const Judgement& verdict) {
   if (!machine.ok()) return machine.status();
   machine_.emplace(std::move(machine.value()));
   failure_.reach(Step::kQemuStarted, machine_->process().number());
+  PAWL_TRY(has_disks_of(description));
   if (machine_->version() != verdict.marker.qemu_version) {
     Ending refused{Ending::What::kRefused, Refusal::kOtherQemu,
                    "QEMU " + verdict.marker.qemu_version + " has saved the machine, and this is " +
@@ -196,27 +208,71 @@ Result<Ending> Life::restore(MarkerFile& marker, const Judgement& verdict) {
     return refused;
   }
   if (const Status loaded = machine_->load(state.value(), failure_); !loaded.ok()) {
+    // One that was killed, or takes too long, has not said that the state is none.
+    const bool refused = loaded.error_number() == EBADMSG || has_ended_by_itself();
     machine_.reset();
+    if (!refused) {
+      return Status::failure(loaded.error_number(),
+                             "QEMU did not load the save, which stays valid: " + loaded.text());
+    }
     return Ending{Ending::What::kRefused, Refusal::kLoadFailed,
                   "QEMU did not take the device state: " + loaded.text()};
   }
   failure_.reach(Step::kLoaded, machine_->process().number());
-  PAWL_TRY(marker.clear(generation));
-  failure_.reach(Step::kMarkerCleared, machine_->process().number());
-  // Not before: a save is bound to the description as it was.
-  if (text_of(watched) != text_of(description))
-    PAWL_TRY(write_description(watched, directory_.description()));
-  Result<StoredDescription> stored = read_description(directory_.description());
-  if (!stored.ok()) return stored.status();
-  Result<Saver> saver =
-      Saver::open(directory_, *machine_, description, generation, stored.value().checksum);
+  Result<Saver> saver = Saver::open(directory_, marker, *machine_, description, generation,
+                                    verdict.marker.description_checksum);
   if (!saver.ok()) return saver.status();
   saver_.emplace(std::move(saver.value()));
-  PAWL_TRY(saver_->prepare());
-  PAWL_TRY(machine_->go_on());
+  PAWL_TRY(saver_->hand_over());
+  // The guest could run only to be saved again.
+  if (is_asked_to_end()) {
+    machine_.reset();
+    tell("the power fails, or this is to end: the guest did not run on, and the save stays valid");
+    return Ending{Ending::What::kSaved, Refusal::kNone, ""};
+  }
+  if (const Status runs = let_run_on(marker, generation); !runs.ok())
+    return take_back(marker, restoring, runs);
   failure_.reach(Step::kGuestRuns, machine_->process().number());
   tell("restored: the guest runs on (generation " + std::to_string(generation) + ")");
+  if (const Status forgot = saver_->forget_earlier(); !forgot.ok()) tell(forgot.text());
+  if (text_of(watched) != text_of(description)) keep_description(watched);
   return watch();
+}
+
+// Names in options of QEMU's may be those of other files elsewhere.
+Status Life::has_disks_of(const MachineDescription& description) {
+  const Result<std::vector<std::string>> disks = machine_->disk_files();
+  if (!disks.ok()) return disks.status();
+  if (disks.value() == description.disk_files) return {};
+  return Status::failure(ENOENT,
+                         "QEMU has opened other disks than those that were saved: restore from the "
+                         "directory in which the machine was booted (the save stays valid)");
+}
+
+Status Life::let_run_on(MarkerFile& marker, std::uint64_t generation) {
+  PAWL_TRY(marker.clear(generation));
+  failure_.reach(Step::kMarkerCleared, machine_->process().number());
+  return machine_->go_on();
+}
+
+// A guest that has not run at all is as it was saved.
+Status Life::take_back(MarkerFile& marker, const Marker& restoring, const Status& failure) {
+  machine_->process().kill_now();
+  machine_->process().wait();
+  if (machine_->has_run_on()) return failure;
+  PAWL_TRY(marker.write(restoring));
+  return Status::failure(failure.error_number(),
+                         "the guest did not run on, and the save stays valid: " + failure.text());
+}
+
+void Life::keep_description(const MachineDescription& watched) {
+  Status kept = write_description(watched, directory_.description());
+  if (kept.ok()) {
+    Result<StoredDescription> stored = read_description(directory_.description());
+    if (stored.ok()) saver_->describe(stored.value().checksum);
+    kept = stored.ok() ? directory_.sync() : stored.status();
+  }
+  if (!kept.ok()) tell(kept.text());
 }
 
 Result<Ending> Life::boot(MarkerFile& marker, std::uint64_t generation) {
@@ -231,6 +287,7 @@ Result<Ending> Life::boot(MarkerFile& marker, std::uint64_t generation) {
     }
     description = stored.value().description;
   }
+  settle_requests(description);
   // Before anything of the old save is touched, it is none any more.
   PAWL_TRY(marker.clear(generation));
   const Result<StoredDescription> before = read_description(directory_.description());
@@ -254,7 +311,7 @@ Result<Ending> Life::boot(MarkerFile& marker, std::uint64_t generation) {
                            "this machine cannot be saved: an option or a path is not UTF-8");
   }
   Result<Saver> saver =
-      Saver::open(directory_, *machine_, description, generation, stored.value().checksum);
+      Saver::open(directory_, marker, *machine_, description, generation, stored.value().checksum);
   if (!saver.ok()) return saver.status();
   saver_.emplace(std::move(saver.value()));
   // The names of all files that a save needs, of which the last were made just now.
@@ -264,6 +321,7 @@ Result<Ending> Life::boot(MarkerFile& marker, std::uint64_t generation) {
   const Result<SaveTiming> first = saver_->rehearse(Saver::AfterFailure::kStaysStopped);
   if (!first.ok())
     return Status::failure(ENOTSUP, "this machine cannot be saved: " + first.status().text());
+  PAWL_TRY(saver_->reserve());
   tell("runs (generation " + std::to_string(generation) + ")");
   return watch();
 }
@@ -278,11 +336,16 @@ bool Life::hear_of_failure() {
   return heard_.has_value();
 }
 
-// Whether there is word of a power failure, of an end that is wished, or of QEMU's end.
+// Whether there is word of a power failure, or of an end that is wished.
+bool Life::is_asked_to_end() {
+  pollfd wanted{end_signals_.get(), POLLIN, 0};
+  return hear_of_failure() || ::poll(&wanted, 1, 0) > 0;
+}
+
+// Or of QEMU's end.
 bool Life::has_to_end() {
-  std::array<pollfd, 2> wanted{pollfd{end_signals_.get(), POLLIN, 0},
-                               pollfd{machine_->process().descriptor(), POLLIN, 0}};
-  return hear_of_failure() || ::poll(wanted.data(), wanted.size(), 0) > 0;
+  pollfd wanted{machine_->process().descriptor(), POLLIN, 0};
+  return is_asked_to_end() || ::poll(&wanted, 1, 0) > 0;
 }
 
 Status Life::rehearse(std::uint64_t times) {
@@ -301,11 +364,9 @@ Status Life::rehearse(std::uint64_t times) {
 
 Result<Ending> Life::save(std::uint64_t heard_ns, const std::string& why) {
   Result<SaveTiming> timing = saver_->save(heard_ns, failure_);
-  if (!timing.ok()) {
-    return Ending{Ending::What::kQemuFailed, Refusal::kNone,
-                  "the save failed, and the next start boots cold: " + timing.status().text()};
-  }
+  if (!timing.ok()) return no_save(timing.status());
   const Status sealed = saver_->seal(failure_);
+  if (sealed.error_number() == ESTALE) return no_save(sealed);
   const double took_us = timing.value().total_us();
   rehearsals_.add(std::move(timing.value()));
   const Status kept = rehearsals_.write(directory_.rehearsals());
@@ -313,6 +374,11 @@ Result<Ending> Life::save(std::uint64_t heard_ns, const std::string& why) {
   for (const Status& status : {sealed, kept})
     if (!status.ok()) tell("the save is valid, but " + status.text());
   return Ending{Ending::What::kSaved, Refusal::kNone, ""};
+}
+
+bool Life::has_ended_by_itself() {
+  pollfd wanted{machine_->process().descriptor(), POLLIN, 0};
+  return ::poll(&wanted, 1, kEndMsMax) > 0 && WIFEXITED(machine_->process().wait());
 }
 
 Ending Life::ended() {
@@ -380,14 +446,15 @@ Result<Trial> try_machine(MachineDirectory& directory, const MachineDescription&
   Result<MarkerFile> marker = MarkerFile::open(directory.marker());
   if (!marker.ok()) return marker.status();
   PAWL_TRY(marker.value().clear(1));
+  MachineDescription settled = description;
+  settle_requests(settled);
   Result<Machine> machine =
-      Machine::start(description, directory.memory(), directory.lock_descriptor(), Start::kCold);
+      Machine::start(settled, directory.memory(), directory.lock_descriptor(), Start::kCold);
   if (!machine.ok()) return machine.status();
   Result<std::vector<std::string>> disks = machine.value().disk_files();
   if (!disks.ok()) return disks.status();
-  MachineDescription with_disks = description;
-  with_disks.disk_files = disks.value();
-  Result<Saver> saver = Saver::open(directory, machine.value(), with_disks, 1, 0);
+  settled.disk_files = disks.value();
+  Result<Saver> saver = Saver::open(directory, marker.value(), machine.value(), settled, 1, 0);
   if (!saver.ok()) return saver.status();
   PAWL_TRY(saver.value().prepare());
   // Not rehearse(), which would let the guest run.
