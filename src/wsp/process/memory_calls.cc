@@ -197,8 +197,9 @@ CallDecision MemoryCalls::enter(pid_t thread, const tracing::Registers& call, Ru
         return answer(static_cast<std::uint64_t>(-EBADF));
       return refuse(EBADF, fmt::format("descriptor {} is Pawl's own", descriptor_));
     case SYS_close_range:
-      if (call.rdi <= static_cast<std::uint64_t>(descriptor_) &&
-          (call.rsi & 0xffffffff) >= static_cast<std::uint64_t>(descriptor_))
+      // The kernel takes no more of both than their lower halves.
+      if (static_cast<std::uint32_t>(call.rdi) <= static_cast<std::uint32_t>(descriptor_) &&
+          static_cast<std::uint32_t>(call.rsi) >= static_cast<std::uint32_t>(descriptor_))
         return answer(static_cast<std::uint64_t>(-ENOSYS));
       return {};
     default:

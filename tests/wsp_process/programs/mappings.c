@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "kept.h"
 
@@ -214,6 +215,11 @@ static void check_descriptor(void) {
           errno == EBADF);
     CHECK(map(NULL, kPage, MAP_PRIVATE, number) == MAP_FAILED && errno == EBADF);
     CHECK(close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == -1);
+    // What the kernel does not look at says nothing of which descriptors are meant.
+    const unsigned long above = 1UL << 32;
+    CHECK(syscall(SYS_close_range, above + 3, ~0UL, CLOSE_RANGE_CLOEXEC) == -1);
+    CHECK(syscall(SYS_close, above + (unsigned long)number) == -1 && errno == EBADF);
+    CHECK(syscall(SYS_dup3, (long)file, above + (unsigned long)number, 0) == -1 && errno == EBADF);
     return;
   }
   CHECK(getenv("KEPT_NATIVE") != NULL);
