@@ -475,7 +475,8 @@ class Restore {
 
   Status add_credentials() {
     const ProcessFacts& facts = saved_.process;
-    if (!saved_.groups.empty() || facts.user[0] != ::getuid()) {
+    // Those of whoever restores it are not the program's; and to ask for what it has takes a right.
+    if (!has_our_groups()) {
       const std::size_t bytes = saved_.groups.size() * sizeof(saved_.groups[0]);
       if (!list_.has_room(bytes + kCredentialBytesMax))
         return Status::failure(ENOTSUP, "the program has too many groups");
@@ -492,6 +493,14 @@ class Restore {
     PAWL_TRY(add_bounds());
     add_capabilities(facts.capabilities[0], facts.capabilities[1], facts.capabilities[2]);
     return {};
+  }
+
+  bool has_our_groups() const {
+    const int count = ::getgroups(0, nullptr);
+    if (count < 0 || static_cast<std::size_t>(count) != saved_.groups.size()) return false;
+    std::vector<gid_t> ours(saved_.groups.size());
+    return ::getgroups(count, ours.data()) == count &&
+           std::equal(ours.begin(), ours.end(), saved_.groups.begin());
   }
 
   void add_capabilities(std::uint64_t inheritable, std::uint64_t permitted,
