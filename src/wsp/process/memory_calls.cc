@@ -538,7 +538,11 @@ CallDecision MemoryCalls::protect(pid_t thread, const tracing::Registers& call,
   if (meets_annex(call.rdi, bytes)) return refuse(EACCES, "mprotect: the place is Pawl's own");
   if (is_busy(call.rdi, bytes)) return again();
   list.clear();
+  std::uint64_t reached = call.rdi;
   for (const MapsLine& line : read_maps(thread)) {
+    if (line.end <= reached) continue;
+    if (line.start > reached) break;  // the kernel goes no further either, and says so
+    reached = line.end;
     const auto start = std::max<std::uint64_t>(line.start, call.rdi);
     const auto end = std::min<std::uint64_t>(line.end, call.rdi + bytes);
     if (start >= end || is_in_memory_file(line, memory_)) continue;
