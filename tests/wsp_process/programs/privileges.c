@@ -28,6 +28,11 @@ int main(void) {
     tell("ready");
     for (;;) pause();
   }
+  if (getenv("KEPT_HIDDEN") != NULL) {
+    CHECK(prctl(PR_SET_DUMPABLE, 0) == 0);
+    tell("ready");
+    for (;;) pause();
+  }
   if (getenv("KEPT_NO_GROUPS") != NULL) {
     CHECK(setgroups(0, NULL) == 0);
     tell("ready");
