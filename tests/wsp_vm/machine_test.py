@@ -50,6 +50,44 @@ for text in line.makefile():
     found = {"query-version": {"qemu": version, "package": package}}.get(asked["execute"], [])
     line.sendall(json.dumps({"return": found, "id": asked["id"]}).encode() + b"\\n")
 """
+# As far as a save and a restore get with a QEMU whose guest somebody else lets run on: while it is
+# saved where a file `saving` is, and while it is restored, when the power fails too.
+LET_RUN_ON_BY_OTHERS = """
+import array, json, os, re, signal, socket, sys
+here = sys.argv[1]
+descriptor = re.search(r"id=pawl-qmp,fd=([0-9]+)", " ".join(sys.argv)).group(1)
+line = socket.socket(fileno=int(descriptor))
+state = None
+def say(**words):
+    line.sendall(json.dumps(words).encode() + b"\\n")
+def tell(event, **data):
+    say(event=event, data=data)
+say(QMP={})
+text = b""
+while True:
+    while b"\\n" not in text:
+        more, passed, _, _ = socket.recv_fds(line, 16384, 1)
+        if not more:
+            sys.exit()
+        state = passed[0] if passed else state
+        text += more
+    asked, text = text.split(b"\\n", 1)
+    asked = json.loads(asked)
+    command = asked["execute"]
+    found = {"query-version": {"qemu": {"major": 7}}, "query-migrate": {}}.get(command, [])
+    say(**{"return": found, "id": asked["id"]})
+    if command == "migrate":
+        os.write(state, b"device state")
+        tell("MIGRATION", status="completed")
+        if os.path.exists(here + "/saving"):
+            tell("RESUME")
+    if command == "migrate-incoming":
+        os.kill(os.getppid(), signal.SIGPWR)
+        tell("MIGRATION", status="completed")
+        tell("RESUME")
+    if command == "cont":
+        tell("RESUME")
+"""
 SLOT_BYTES, QEMU_AT = 4096, 72  # of the marker
 CONTS_MAX = 20  # until one of them comes between the device state and the end
 
@@ -271,6 +309,25 @@ def let_run_on_by_others(bench):
     raise vms.Trouble("never noticed")
 
 
+def pretended_qemu(bench):
+    pretended, qemu = bench.scratch / "pretended", bench.scratch / "qemu"
+    pretended.write_text(LET_RUN_ON_BY_OTHERS)
+    qemu.write_text(f"#!/bin/sh\nexec python3 -B {pretended} {bench.scratch} \"$@\"\n")
+    qemu.chmod(0o755)
+    return ["--qemu", str(qemu)]
+
+
+def let_run_on_in_a_restore(bench):
+    """A guest that somebody lets run on while it is restored is not as it was saved."""
+    bench.start(*pretended_qemu(bench))
+    bench.save()
+    code, text = bench.vm.run("restore")
+    if code != CODE_FAILED or "let the guest run on" not in text:
+        raise vms.Trouble(f"a restore: {code} {text}")
+    if bench.vm.status_when_ended()[1]["state"] != "not saved":
+        raise vms.Trouble(f"after it: {bench.vm.status()}")
+
+
 def qemu_of(process):
     """The number of QEMU's process."""
     return int(pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text())
@@ -363,7 +420,7 @@ def space_of_a_graphics_card(bench):
 
 
 TRIALS = (files_that_are_only_read, replaced_while_it_ran, status_makes_nothing, another_window,
-          plugged_in, let_run_on_by_others, qemu_hangs, power_fails_in_a_restore,
+          plugged_in, let_run_on_by_others, let_run_on_in_a_restore, qemu_hangs, power_fails_in_a_restore,
           guest_cannot_run_on, qemu_is_killed_in_a_restore, disk_that_is_not_flushed,
           space_of_a_graphics_card)
 

@@ -99,6 +99,7 @@ class Life {
   Status has_disks_of(const MachineDescription& description);
   Status let_run_on(MarkerFile& marker, std::uint64_t generation);
   Status take_back(MarkerFile& marker, const Marker& restoring, const Status& failure);
+  Status end_before_it_runs(MarkerFile& marker, std::uint64_t generation);
   void keep_description(const MachineDescription& watched);
   Result<Ending> boot(MarkerFile& marker, std::uint64_t generation);
   Status open_sources(const MachineDescription& description);
@@ -210,6 +211,7 @@ Result<Ending> Life::restore(MarkerFile& marker, const Judgement& verdict) {
   if (const Status loaded = machine_->load(state.value(), failure_); !loaded.ok()) {
     // One that was killed, or takes too long, has not said that the state is none.
     const bool refused = loaded.error_number() == EBADMSG || has_ended_by_itself();
+    PAWL_TRY(end_before_it_runs(marker, generation));
     machine_.reset();
     if (!refused) {
       return Status::failure(loaded.error_number(),
@@ -221,12 +223,15 @@ Result<Ending> Life::restore(MarkerFile& marker, const Judgement& verdict) {
   failure_.reach(Step::kLoaded, machine_->process().number());
   Result<Saver> saver = Saver::open(directory_, marker, *machine_, description, generation,
                                     verdict.marker.description_checksum);
-  if (!saver.ok()) return saver.status();
-  saver_.emplace(std::move(saver.value()));
-  PAWL_TRY(saver_->hand_over());
+  if (saver.ok()) saver_.emplace(std::move(saver.value()));
+  const Status prepared = saver.ok() ? saver_->hand_over() : saver.status();
+  if (!prepared.ok()) {
+    PAWL_TRY(end_before_it_runs(marker, generation));
+    return prepared;
+  }
   // The guest could run only to be saved again.
   if (is_asked_to_end()) {
-    machine_.reset();
+    PAWL_TRY(end_before_it_runs(marker, generation));
     tell("the power fails, or this is to end: the guest did not run on, and the save stays valid");
     return Ending{Ending::What::kSaved, Refusal::kNone, ""};
   }
@@ -255,7 +260,18 @@ Status Life::let_run_on(MarkerFile& marker, std::uint64_t generation) {
   return machine_->go_on();
 }
 
-// A guest that has not run at all is as it was saved.
+// A guest that has not run at all is as it was saved.  One that a monitor of the user's has let run
+// on meanwhile is not, whatever the marker says.
+Status Life::end_before_it_runs(MarkerFile& marker, std::uint64_t generation) {
+  machine_->process().kill_now();
+  machine_->process().wait();
+  if (!machine_->has_run_on()) return {};
+  PAWL_TRY(marker.clear(generation));
+  return Status::failure(ESTALE,
+                         "somebody has let the guest run on while it was restored, and the save is "
+                         "gone");
+}
+
 Status Life::take_back(MarkerFile& marker, const Marker& restoring, const Status& failure) {
   machine_->process().kill_now();
   machine_->process().wait();
