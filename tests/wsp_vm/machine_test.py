@@ -88,6 +88,7 @@ while True:
     if command == "cont":
         tell("RESUME")
 """
+STEP_MARKED = "7"
 SLOT_BYTES, QEMU_AT = 4096, 72  # of the marker
 CONTS_MAX = 20  # until one of them comes between the device state and the end
 
@@ -317,6 +318,15 @@ def pretended_qemu(bench):
     return ["--qemu", str(qemu)]
 
 
+def let_run_on_before_the_marker(bench):
+    """A guest that runs on before its save is marked gets no mark, not even for a moment."""
+    (bench.scratch / "saving").unlink(missing_ok=True)
+    bench.start(*pretended_qemu(bench), "--fail-at-step", STEP_MARKED)
+    (bench.scratch / "saving").touch()
+    bench.does_not_save("let the guest run on")
+    (bench.scratch / "saving").unlink()
+
+
 def let_run_on_in_a_restore(bench):
     """A guest that somebody lets run on while it is restored is not as it was saved."""
     bench.start(*pretended_qemu(bench))
@@ -420,7 +430,8 @@ def space_of_a_graphics_card(bench):
 
 
 TRIALS = (files_that_are_only_read, replaced_while_it_ran, status_makes_nothing, another_window,
-          plugged_in, let_run_on_by_others, let_run_on_in_a_restore, qemu_hangs, power_fails_in_a_restore,
+          plugged_in, let_run_on_by_others,
+          let_run_on_before_the_marker, let_run_on_in_a_restore, qemu_hangs, power_fails_in_a_restore,
           guest_cannot_run_on, qemu_is_killed_in_a_restore, disk_that_is_not_flushed,
           space_of_a_graphics_card)
 

@@ -249,7 +249,7 @@ Result<std::uint64_t> Machine::streamed_memory_bytes() {
 
 bool Machine::has_run_on() {
   qmp_.hear_last_words();
-  return qmp_.has_heard("RESUME", last_event_);
+  return is_known_to_run_on();
 }
 
 void Machine::give_up_save() {

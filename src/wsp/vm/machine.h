@@ -57,6 +57,8 @@ class Machine {
   // After save() or load(): whether the guest has been let run since, as far as QEMU has told.  It
   // tells before it does so; of a QEMU that has ended all of it is known.
   bool has_run_on();
+  // As has_run_on(), by what was heard until now.
+  bool is_known_to_run_on() const { return qmp_.has_heard("RESUME", last_event_); }
 
   // After a save() that failed: what QEMU still does of it is given up.
   void give_up_save();

@@ -31,6 +31,10 @@ Result<FileIdentity> identify_still(const std::string& path, const FileIdentity&
   return found;
 }
 
+Status run_on_by_others() {
+  return Status::failure(ESTALE, "somebody has let the guest run on after it was stopped");
+}
+
 }  // namespace
 
 Result<Saver> Saver::open(const MachineDirectory& directory, MarkerFile& marker, Machine& machine,
@@ -114,6 +118,7 @@ Result<SaveTiming> Saver::save_into(MarkerFile& file, std::uint64_t heard_ns,
   PAWL_TRY(bind(failure));
   // QEMU has answered meanwhile.
   PAWL_TRY(machine_->is_still_the_same());
+  if (machine_->is_known_to_run_on()) return run_on_by_others();
   if (failure.is_at(Step::kMarkerTorn)) {
     PAWL_TRY(file.write(marker_, true));
     failure.reach(Step::kMarkerTorn, machine_->process().number());
@@ -138,7 +143,7 @@ Status Saver::seal(const FailurePoint& failure) {
   machine_->process().wait();
   if (machine_->has_run_on()) {
     PAWL_TRY(marker_file_->clear(marker_.generation));
-    return Status::failure(ESTALE, "somebody has let the guest run on after it was stopped");
+    return run_on_by_others();
   }
   failure.reach(Step::kQemuEnded, 0);
   PAWL_TRY(arm_access_time(memory_.get(), memory_path_));
