@@ -9,6 +9,7 @@ mixed.  A guest without an operating system will do.
 
 import fcntl
 import json
+import mmap
 import os
 import pathlib
 import shutil
@@ -89,6 +90,7 @@ while True:
         tell("RESUME")
 """
 STEP_MARKED = "7"
+PAGE_TOUCHED = 5 << 20  # where nothing is
 SLOT_BYTES, QEMU_AT = 4096, 72  # of the marker
 CONTS_MAX = 20  # until one of them comes between the device state and the end
 
@@ -390,6 +392,30 @@ def guest_cannot_run_on(bench):
     bench.restores()
 
 
+def touched_after_a_restore_that_failed(bench):
+    """A restore that came to nothing leaves a save that is watched as before."""
+    qemu, broken = bench.scratch / "qemu", bench.scratch / "broken"
+    qemu.write_text(f"#!/bin/sh\n[ -e {broken} ] && exit 1\nexec {guest.QEMU} \"$@\"\n")
+    qemu.chmod(0o755)
+    bench.start("--qemu", str(qemu))
+    bench.save()
+    for touches in (False, True):
+        broken.touch()
+        code, text = bench.vm.run("restore")
+        if code != CODE_FAILED or "QEMU did not start" not in text:
+            raise vms.Trouble(f"a restore: {code} {text}")
+        broken.unlink()
+        if not touches:
+            bench.restores()
+            bench.start("--qemu", str(qemu))
+            bench.save()
+            continue
+        with open(bench.vm.directory / "memory", "r+b") as file, \
+                mmap.mmap(file.fileno(), 0) as mapped:
+            mapped[PAGE_TOUCHED] ^= 1
+        bench.refused("memory-touched")
+
+
 def qemu_is_killed_in_a_restore(bench):
     """Whoever killed it (for want of memory, say) has not said that the save is none."""
     qemu, killed = bench.scratch / "qemu", bench.scratch / "killed"
@@ -432,7 +458,7 @@ def space_of_a_graphics_card(bench):
 TRIALS = (files_that_are_only_read, replaced_while_it_ran, status_makes_nothing, another_window,
           plugged_in, let_run_on_by_others,
           let_run_on_before_the_marker, let_run_on_in_a_restore, qemu_hangs, power_fails_in_a_restore,
-          guest_cannot_run_on, qemu_is_killed_in_a_restore, disk_that_is_not_flushed,
+          guest_cannot_run_on, touched_after_a_restore_that_failed, qemu_is_killed_in_a_restore, disk_that_is_not_flushed,
           space_of_a_graphics_card)
 
 

@@ -37,6 +37,19 @@ Status run_on_by_others() {
 
 }  // namespace
 
+Status seal_memory(const std::string& path, Marker& marker) {
+  const Descriptor memory(::open(path.c_str(), O_RDONLY | O_NOATIME | O_CLOEXEC));
+  if (!memory.valid()) return Status::from_errno(errno, "cannot open " + path);
+  PAWL_TRY(arm_access_time(memory.get(), path));
+  Result<FileIdentity> found = identify(path);
+  if (!found.ok()) return found.status();
+  // The marker is not to know times that the host's death can take back.
+  PAWL_TRY(flush_times(path));
+  marker.memory = found.value();
+  marker.state = MarkerState::kSealed;
+  return {};
+}
+
 Result<Saver> Saver::open(const MachineDirectory& directory, MarkerFile& marker, Machine& machine,
                           const MachineDescription& description, std::uint64_t generation,
                           std::uint32_t description_checksum) {
@@ -146,14 +159,8 @@ Status Saver::seal(const FailurePoint& failure) {
     return run_on_by_others();
   }
   failure.reach(Step::kQemuEnded, 0);
-  PAWL_TRY(arm_access_time(memory_.get(), memory_path_));
-  Result<FileIdentity> memory = identify(memory_path_);
-  if (!memory.ok()) return memory.status();
-  marker_.memory = memory.value();
-  // The marker is not to know times that the host's death can take back.
-  PAWL_TRY(flush_times(memory_path_));
   for (const std::string& disk : disk_files_) PAWL_TRY(flush_times(disk));
-  marker_.state = MarkerState::kSealed;
+  PAWL_TRY(seal_memory(memory_path_, marker_));
   PAWL_TRY(marker_file_->write(marker_));
   failure.reach(Step::kSealed, 0);
   return {};

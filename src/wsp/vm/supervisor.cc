@@ -100,6 +100,7 @@ class Life {
   Status let_run_on(MarkerFile& marker, std::uint64_t generation);
   Status take_back(MarkerFile& marker, const Marker& restoring, const Status& failure);
   Status end_before_it_runs(MarkerFile& marker, std::uint64_t generation);
+  void seal_again(MarkerFile& marker);
   void keep_description(const MachineDescription& watched);
   Result<Ending> boot(MarkerFile& marker, std::uint64_t generation);
   Status open_sources(const MachineDescription& description);
@@ -127,6 +128,7 @@ class Life {
   std::optional<Saver> saver_;
   Rehearsals rehearsals_;
   std::optional<PowerWord> heard_;
+  std::optional<Marker> restoring_;  // while the marker says so, and the guest has not run
 };
 
 Status Life::open_sources(const MachineDescription& description) {
@@ -162,6 +164,7 @@ Result<Ending> Life::begin(MarkerFile& marker, Judgement verdict) {
     return Ending{Ending::What::kRefused, verdict.refusal, verdict.reason};
   if (restores && verdict.is_valid()) {
     Result<Ending> ending = restore(marker, verdict);
+    if (restoring_.has_value() && verdict.marker.state == MarkerState::kSealed) seal_again(marker);
     if (!ending.ok() || ending.value().what != Ending::What::kRefused) return ending;
     verdict.refusal = ending.value().refusal;
     verdict.reason = ending.value().reason;
@@ -194,6 +197,7 @@ Result<Ending> Life::restore(MarkerFile& marker, const Judgement& verdict) {
   Marker restoring = verdict.marker;
   restoring.state = MarkerState::kRestoring;
   PAWL_TRY(marker.write(restoring));
+  restoring_ = restoring;
   failure_.reach(Step::kRestoreMarked, 0);
   Result<Machine> machine = Machine::start(description, directory_.memory(),
                                            directory_.lock_descriptor(), Start::kRestored);
@@ -255,6 +259,7 @@ Status Life::has_disks_of(const MachineDescription& description) {
 }
 
 Status Life::let_run_on(MarkerFile& marker, std::uint64_t generation) {
+  restoring_.reset();
   PAWL_TRY(marker.clear(generation));
   failure_.reach(Step::kMarkerCleared, machine_->process().number());
   return machine_->go_on();
@@ -266,6 +271,7 @@ Status Life::end_before_it_runs(MarkerFile& marker, std::uint64_t generation) {
   machine_->process().kill_now();
   machine_->process().wait();
   if (!machine_->has_run_on()) return {};
+  restoring_.reset();
   PAWL_TRY(marker.clear(generation));
   return Status::failure(ESTALE,
                          "somebody has let the guest run on while it was restored, and the save is "
@@ -277,8 +283,17 @@ Status Life::take_back(MarkerFile& marker, const Marker& restoring, const Status
   machine_->process().wait();
   if (machine_->has_run_on()) return failure;
   PAWL_TRY(marker.write(restoring));
+  restoring_ = restoring;
   return Status::failure(failure.error_number(),
                          "the guest did not run on, and the save stays valid: " + failure.text());
+}
+
+// A restore that came to nothing has mapped the memory: others who do are to be noticed again.
+void Life::seal_again(MarkerFile& marker) {
+  machine_.reset();
+  Status sealed = seal_memory(directory_.memory(), *restoring_);
+  if (sealed.ok()) sealed = marker.write(*restoring_);
+  if (!sealed.ok()) tell("the save is valid, but " + sealed.text());
 }
 
 void Life::keep_description(const MachineDescription& watched) {
