@@ -376,14 +376,35 @@ def power_fails_in_a_restore(bench):
     bench.restores()
 
 
+def let_nobody_write(file):
+    """Until it is closed.  A QEMU that has the disk already does not notice."""
+    lock = struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, LOCK_OTHERS_WRITE, 1, 0)
+    fcntl.fcntl(file, F_OFD_SETLK, lock)
+
+
+def stands_still_after_a_rehearsal(bench):
+    """A guest that could not run on after one does so, and is saved, once it can."""
+    disk = bench.image("disk", "-f", "raw")
+    for waits in (True, False):
+        bench.start("--disk", str(disk))
+        with open(disk, "rb") as file:
+            let_nobody_write(file)
+            code, text = bench.vm.run("rehearse", "1")
+            if code != CODE_FAILED or "lock" not in text:
+                raise vms.Trouble(f"a rehearsal: {code} {text}")
+        if waits:
+            bench.vm.wait_for("the guest runs on")
+        bench.save()
+        bench.restores()
+
+
 def guest_cannot_run_on(bench):
     """A QEMU that loads, and then cannot let the guest run: here another has the disk."""
     disk = bench.image("disk", "-f", "raw")
     bench.start("--disk", str(disk))
     bench.save()
     with open(disk, "rb") as file:
-        lock = struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, LOCK_OTHERS_WRITE, 1, 0)
-        fcntl.fcntl(file, F_OFD_SETLK, lock)
+        let_nobody_write(file)
         code, text = bench.vm.run("restore")
         if code != CODE_FAILED or "the save stays valid" not in text or "lock" not in text:
             raise vms.Trouble(f"a restore: {code} {text}")
@@ -458,7 +479,8 @@ def space_of_a_graphics_card(bench):
 TRIALS = (files_that_are_only_read, replaced_while_it_ran, status_makes_nothing, another_window,
           plugged_in, let_run_on_by_others,
           let_run_on_before_the_marker, let_run_on_in_a_restore, qemu_hangs, power_fails_in_a_restore,
-          guest_cannot_run_on, touched_after_a_restore_that_failed, qemu_is_killed_in_a_restore, disk_that_is_not_flushed,
+          stands_still_after_a_rehearsal, guest_cannot_run_on,
+          touched_after_a_restore_that_failed, qemu_is_killed_in_a_restore, disk_that_is_not_flushed,
           space_of_a_graphics_card)
 
 

@@ -273,7 +273,7 @@ Status Machine::go_on() {
   // QEMU tells of a migration's end a moment before it takes this command again.
   const Deadline deadline(kQemuAnswerMsMax);
   for (;;) {
-    const Status asked = qmp_.ask("cont", QmpJson(), kQemuAnswerMsMax).status();
+    const Status asked = go_on_now();
     if (asked.ok() || asked.error_number() != EIO || deadline.passed()) return asked;
     ::nanosleep(&kGoOnPause, nullptr);
   }

@@ -67,8 +67,10 @@ class Machine {
   // EPIPE: it ended, or was killed; ETIMEDOUT: it did neither within kQemuLoadMsMax.
   Status load(DeviceStateFile& state, const FailurePoint& failure);
 
-  // Lets the guest run: for the first time, or on.
+  // Lets the guest run: for the first time, or on.  What hinders QEMU may pass: tries for
+  // kQemuAnswerMsMax, or once.
   Status go_on();
+  Status go_on_now() { return qmp_.ask("cont", Qmp::Json(), kQemuAnswerMsMax).status(); }
 
   QemuProcess& process() { return process_; }
   Qmp& qmp() { return qmp_; }

@@ -166,12 +166,20 @@ Status Saver::seal(const FailurePoint& failure) {
   return {};
 }
 
+Status Saver::go_on_at_last() {
+  if (!stands_still_) return {};
+  const Status runs = machine_->go_on_now();
+  stands_still_ = !runs.ok();
+  return runs;
+}
+
 Result<SaveTiming> Saver::rehearse(AfterFailure after) {
   Result<SaveTiming> timing = save_into(rehearsal_file_, monotonic_ns(), FailurePoint());
   if (!timing.ok() && after == AfterFailure::kStaysStopped) return timing;
   // The guest is stopped, however far that has come; and the next save may succeed.
   if (!timing.ok()) machine_->give_up_save();
   const Status runs = machine_->go_on();
+  stands_still_ = !runs.ok();
   const Status prepared = prepare();
   if (!timing.ok()) return timing;
   PAWL_TRY(runs);

@@ -29,6 +29,8 @@ namespace {
 // A QEMU that was killed needs a moment to give its memory back.
 constexpr int kLockMsMax = 5'000;
 constexpr int kEndMsMax = 5'000;  // from its last word
+constexpr int kGoOnEveryMs = 200;
+constexpr const char* kStandsStill = "the guest stands still since a rehearsal: ";
 constexpr int kPriority = 20;     // among the real-time ones: any of them goes before all others
 
 std::string milliseconds(double us) {
@@ -394,6 +396,8 @@ Status Life::rehearse(std::uint64_t times) {
 }
 
 Result<Ending> Life::save(std::uint64_t heard_ns, const std::string& why) {
+  if (const Status runs = saver_->go_on_at_last(); !runs.ok())
+    return no_save(Status::failure(runs.error_number(), kStandsStill + runs.text()));
   Result<SaveTiming> timing = saver_->save(heard_ns, failure_);
   if (!timing.ok()) return no_save(timing.status());
   const Status sealed = saver_->seal(failure_);
@@ -439,7 +443,8 @@ Result<Ending> Life::watch() {
                                pollfd{machine_->process().descriptor(), POLLIN, 0},
                                pollfd{machine_->qmp().descriptor(), POLLIN, 0}};
   for (;;) {
-    if (!heard_.has_value() && ::poll(wanted.data(), wanted.size(), -1) < 0 && errno != EINTR)
+    const int wait_ms = saver_->stands_still() ? kGoOnEveryMs : -1;
+    if (!heard_.has_value() && ::poll(wanted.data(), wanted.size(), wait_ms) < 0 && errno != EINTR)
       return Status::from_errno(errno, "cannot wait for a power failure");
     if (hear_of_failure())
       return save(heard_->heard_ns, std::string("power failure, by ") + name_of(heard_->source));
@@ -448,6 +453,7 @@ Result<Ending> Life::watch() {
     if (wanted[4].revents != 0 && !machine_->qmp().hear().ok()) return ended();
     // Events are for those who wait for them, and nobody does here.
     machine_->qmp().forget_events();
+    if (saver_->stands_still() && saver_->go_on_at_last().ok()) tell("the guest runs on");
     if (wanted[2].revents == 0) continue;
     Result<ControlSocket::Asked> asked =
         control_->accept(sources_->descriptor(), [this] { return hear_of_failure(); });
