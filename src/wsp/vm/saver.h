@@ -16,8 +16,8 @@
 
 namespace pawl::wsp::vm {
 
-// Once nobody maps the memory any more: sets its times so that whoever does is noticed, and `marker`,
-// which the caller writes, to a sealed save with these times.
+// Once nobody maps the memory any more: sets its times so that whoever does is noticed, and
+// `marker`, which the caller writes, to a sealed save with these times.
 Status seal_memory(const std::string& path, Marker& marker);
 
 class Saver {

@@ -31,7 +31,7 @@ constexpr int kLockMsMax = 5'000;
 constexpr int kEndMsMax = 5'000;  // from its last word
 constexpr int kGoOnEveryMs = 200;
 constexpr const char* kStandsStill = "the guest stands still since a rehearsal: ";
-constexpr int kPriority = 20;     // among the real-time ones: any of them goes before all others
+constexpr int kPriority = 20;  // among the real-time ones: any of them goes before all others
 
 std::string milliseconds(double us) {
   std::array<char, 32> text{};
