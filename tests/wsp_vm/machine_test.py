@@ -477,11 +477,10 @@ def space_of_a_graphics_card(bench):
 
 
 TRIALS = (files_that_are_only_read, replaced_while_it_ran, status_makes_nothing, another_window,
-          plugged_in, let_run_on_by_others,
-          let_run_on_before_the_marker, let_run_on_in_a_restore, qemu_hangs, power_fails_in_a_restore,
-          stands_still_after_a_rehearsal, guest_cannot_run_on,
-          touched_after_a_restore_that_failed, qemu_is_killed_in_a_restore, disk_that_is_not_flushed,
-          space_of_a_graphics_card)
+          plugged_in, let_run_on_by_others, let_run_on_before_the_marker, let_run_on_in_a_restore,
+          qemu_hangs, power_fails_in_a_restore, stands_still_after_a_rehearsal, guest_cannot_run_on,
+          touched_after_a_restore_that_failed, qemu_is_killed_in_a_restore,
+          disk_that_is_not_flushed, space_of_a_graphics_card)
 
 
 def main(scratch, vm, _):
