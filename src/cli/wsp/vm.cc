@@ -113,7 +113,7 @@ void add_run_verb(CLI::App& vm, int& exit_code, const AfterDashes& after_dashes)
   const SharedArguments arguments =
       add_vm_verb(vm, verb, "run", "Boot a machine, and save it when the power fails");
   add_machine_options(*verb, *arguments);
-  verb->add_flag("--discard", arguments->discards, "Boot even if a valid save would be lost");
+  verb->add_flag("--discard", arguments->discards, "Boot even if a save would be lost");
   verb->add_option("--rehearse", arguments->rehearsals, "Rehearse a save N times at the beginning")
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{wsp::kRehearsalsMax}))
       ->type_name("N");
@@ -124,7 +124,7 @@ void add_run_verb(CLI::App& vm, int& exit_code, const AfterDashes& after_dashes)
       "    -nographic -serial mon:stdio\n"
       "Ends when the guest is switched off, or saved: by SIGPWR, a line \"failing\" in DIR/power,\n"
       "an 'F' on the serial line, SIGTERM, or 'pawl wsp vm save'.\n"
-      "Exit codes: 0 saved, or switched off; 3 a valid save is there; 7 it runs already; 9 the\n"
+      "Exit codes: 0 saved, or switched off; 3 a save is there; 7 it runs already; 9 the\n"
       "machine cannot be saved; 2 bad options; 1 anything else.");
   verb->callback(
       [arguments, after_dashes, &exit_code] { exit_code = run_cold(*arguments, after_dashes); });

@@ -48,10 +48,12 @@ Result<VmFacts> look_at_vm(const std::string& path) {
 
 const char* state_of_vm(const VmFacts& facts) {
   if (facts.runs) return "running";
+  if (!facts.verdict.unseen.ok()) return "unknown";
   return facts.verdict.is_valid() ? "saved" : "not saved";
 }
 
 int exit_code_of_vm(const VmFacts& facts) {
+  if (!facts.runs && !facts.verdict.unseen.ok()) return kExitFailure;
   if (!facts.runs)
     return facts.verdict.is_valid() ? kExitNeedsRecovery
                                     : exit_code_of_refusal(facts.verdict.refusal);
@@ -61,7 +63,9 @@ int exit_code_of_vm(const VmFacts& facts) {
 void print_vm(const std::string& directory, const VmFacts& facts) {
   fmt::print("machine      {}\n", directory);
   fmt::print("state        {}\n", state_of_vm(facts));
-  if (!facts.runs && !facts.verdict.is_valid())
+  if (!facts.runs && !facts.verdict.unseen.ok())
+    fmt::print("not seen     {}\n", facts.verdict.unseen.text());
+  else if (!facts.runs && !facts.verdict.is_valid())
     fmt::print("refused      {}: {}\n", wsp::vm::name_of(facts.verdict.refusal),
                facts.verdict.reason);
   fmt::print("generation   {}\n", facts.verdict.marker.generation);
@@ -75,11 +79,14 @@ void print_vm(const std::string& directory, const VmFacts& facts) {
 }
 
 Json vm_as_json(const std::string& directory, const VmFacts& facts) {
-  const bool refused = !facts.runs && !facts.verdict.is_valid();
+  const bool refused = !facts.runs && facts.verdict.refusal != wsp::vm::Refusal::kNone;
+  const std::string reason = refused      ? facts.verdict.reason
+                             : facts.runs ? ""
+                                          : facts.verdict.unseen.text();
   return {{"directory", directory},
           {"state", state_of_vm(facts)},
           {"refusal", refused ? Json(wsp::vm::name_of(facts.verdict.refusal)) : Json()},
-          {"reason", refused ? Json(facts.verdict.reason) : Json()},
+          {"reason", reason.empty() ? Json() : Json(reason)},
           {"generation", facts.verdict.marker.generation},
           {"saved_at", time_text(facts.runs ? 0 : facts.verdict.marker.saved_at_ns)},
           {"device_state_bytes", facts.verdict.marker.device_state_bytes},

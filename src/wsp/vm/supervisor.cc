@@ -85,6 +85,15 @@ Ending no_save(const Status& reason) {
           "the save failed, and the next start boots cold: " + reason.text()};
 }
 
+std::string in_the_way(const Judgement& verdict) {
+  if (!verdict.unseen.ok()) return "a save is there: " + verdict.unseen.text();
+  if (verdict.is_valid())
+    return "a valid save is there; restore it, or throw it away with --discard";
+  return std::string("a save is there, which would be refused now: ") + name_of(verdict.refusal) +
+         ": " + verdict.reason +
+         "; restore what it was saved with, or throw it away with --discard";
+}
+
 // One machine's life, once its directory is locked.
 class Life {
  public:
@@ -159,6 +168,7 @@ Result<Ending> Life::begin(MarkerFile& marker, Judgement verdict) {
   const std::uint64_t generation = verdict.marker.generation + 1;
   if (verdict.refusal == Refusal::kNewerFormat)
     return Ending{Ending::What::kRefused, verdict.refusal, verdict.reason};
+  if (restores && !verdict.unseen.ok()) return verdict.unseen;
   if (restores && verdict.is_valid()) {
     Result<Ending> ending = restore(marker, verdict);
     if (!ending.ok() || ending.value().what != Ending::What::kRefused) return ending;
@@ -167,11 +177,9 @@ Result<Ending> Life::begin(MarkerFile& marker, Judgement verdict) {
   }
   if (options_.beginning == Beginning::kRestore)
     return Ending{Ending::What::kRefused, verdict.refusal, verdict.reason};
-  if (options_.beginning == Beginning::kBoot && verdict.is_valid()) {
-    return Ending{Ending::What::kSaveInTheWay, Refusal::kNone,
-                  "a valid save is there; restore it, or throw it away with --discard"};
-  }
-  if (!verdict.is_valid())
+  if (options_.beginning == Beginning::kBoot && verdict.is_whole())
+    return Ending{Ending::What::kSaveInTheWay, verdict.refusal, in_the_way(verdict)};
+  if (verdict.refusal != Refusal::kNone)
     tell("booting cold: " + std::string(name_of(verdict.refusal)) + ": " + verdict.reason);
   return boot(marker, generation);
 }
