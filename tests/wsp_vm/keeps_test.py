@@ -6,11 +6,20 @@ What merely cannot be looked at now, or does not start, costs nothing.
     keeps_test.py --pawl PAWL
 """
 
+import os
+
 import trials
 import vm as vms
 
 OF_QEMU = ["--", "-nodefaults", "-display", "none"]
-CODE_FAILED, CODE_SAVED, CODE_FOREIGN = 1, 3, 5
+CODE_FAILED, CODE_SAVED, CODE_FOREIGN, CODE_UNSAFE = 1, 3, 5, 9
+# It restores a machine, and cannot boot one.
+BOOTS_NOT = """#!/bin/sh
+case "$*" in
+  *-incoming*) exec qemu-system-x86_64 "$@" ;;
+esac
+exit 1
+"""
 
 
 class Keeper:
@@ -119,7 +128,34 @@ def refused_for_another_reason(keeper):
     keeper.vm.stop()
 
 
-TRIALS = (disk_is_not_there_yet, other_machine_is_asked_for, refused_for_another_reason)
+def boot_that_fails(keeper):
+    """Whatever is found before the guest runs costs no save, though it was given up."""
+    keeper.save()
+    failing = (
+        (CODE_FAILED, [*keeper.options, "--serial-line", "/etc/passwd"], OF_QEMU, "serial line"),
+        (CODE_FAILED, [*keeper.options, "--qemu", "/no/such-qemu"], OF_QEMU, "/no/such-qemu"),
+        (CODE_FAILED, [*keeper.options, "--disk", "/no/such-disk"], OF_QEMU, "did not start"),
+        (CODE_FAILED, keeper.options, [*OF_QEMU, "-no-such-option"], "did not start"),
+        (CODE_FAILED, ["--memory", "60000G"], OF_QEMU, "--memory"),
+        (CODE_UNSAFE, keeper.options,
+         [*OF_QEMU, "-device", "usb-ehci", "-device", "usb-mtp,rootdir=/tmp"], "cannot be saved"))
+    for code, own, of_qemu, reason in failing:
+        keeper.ends(code, [reason, "stays as it is"], "run", "--discard", *own, *of_qemu)
+        keeper.is_saved(f"a boot without success ({reason})")
+        if os.path.exists(keeper.vm.directory / "next" / "memory"):
+            raise vms.Trouble(f"left behind by {reason}: {os.listdir(keeper.vm.directory)}")
+    # A refused save is booted over only by what boots.
+    qemu = keeper.scratch / "qemu"
+    qemu.write_text(BOOTS_NOT)
+    qemu.chmod(0o755)
+    keeper.ends(CODE_FAILED, ["booting cold: other-options", "stays as it is"], "restore",
+                "--or-boot", *keeper.options, "--qemu", str(qemu), *OF_QEMU)
+    keeper.is_saved("a cold boot in place of a refused save")
+    keeper.restores()
+
+
+TRIALS = (disk_is_not_there_yet, other_machine_is_asked_for, refused_for_another_reason,
+          boot_that_fails)
 
 
 def main(scratch, vm, _):
