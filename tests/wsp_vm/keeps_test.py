@@ -7,12 +7,13 @@ What merely cannot be looked at now, or does not start, costs nothing.
 """
 
 import os
+import socket
 
 import trials
 import vm as vms
 
 OF_QEMU = ["--", "-nodefaults", "-display", "none"]
-CODE_FAILED, CODE_SAVED, CODE_FOREIGN, CODE_UNSAFE = 1, 3, 5, 9
+CODE_FAILED, CODE_USAGE, CODE_SAVED, CODE_FOREIGN, CODE_UNSAFE = 1, 2, 3, 5, 9
 # It restores a machine, and cannot boot one.
 BOOTS_NOT = """#!/bin/sh
 case "$*" in
@@ -154,8 +155,60 @@ def boot_that_fails(keeper):
     keeper.restores()
 
 
+def guest_ends(keeper):
+    """By itself, which is neither a save nor a failure."""
+    keeper.vm.start("run", "--discard", "--memory", "16M", *OF_QEMU, "-qmp",
+                    f"unix:{keeper.scratch / 'qmp'},server=on,wait=off")
+    keeper.vm.wait_for("runs (")
+    line = socket.socket(socket.AF_UNIX)
+    line.connect(str(keeper.scratch / "qmp"))
+    line.sendall(b'{"execute": "qmp_capabilities"}\n{"execute": "quit"}\n')
+    if keeper.vm.wait_end() != 0 or "switched off; nothing was saved" not in keeper.vm.said():
+        raise vms.Trouble(f"a guest that ends: {keeper.vm.said()}")
+    line.close()
+
+
+def asked_for_wrongly(keeper):
+    """What cannot be is said in words that help."""
+    keeper.save()
+    keeper.ends(CODE_USAGE, ["--fail-at-step", "99"], "restore", "--fail-at-step", "99")
+    keeper.ends(CODE_USAGE, ["--fail-at-step", "10"], "restore", "--fail-at-step", "10")
+    keeper.is_saved("a step that there is not")
+    for verb in ("run", "restore", "check"):
+        keeper.ends(CODE_USAGE, [f"wsp vm {verb}: ", "-nographic", "behind '--'"], verb,
+                    "-nographic")
+    text = keeper.ends(CODE_USAGE, ["--windw-ms"], "run", "--windw-ms", "5", *OF_QEMU)
+    if "5 --windw-ms" in text:
+        raise vms.Trouble(f"the wrong way round: {text}")
+    keeper.restores()
+    # Without a display of its own a QEMU has to be told so.
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        os.environ.pop(name, None)
+    code, text = keeper.vm.run("check", "--memory", "16M")
+    if "did not start" in text and "-display none" not in text:
+        raise vms.Trouble(f"check without a display: {code} {text}")
+    qemu = keeper.scratch / "qemu"
+    qemu.write_text("#!/bin/sh\nexit 1\n")
+    qemu.chmod(0o755)
+    keeper.ends(CODE_UNSAFE, ["-display none"], "check", "--qemu", str(qemu))
+    text = keeper.ends(CODE_UNSAFE, ["did not start"], "check", "--qemu", str(qemu), *OF_QEMU)
+    if "-display none" in text:
+        raise vms.Trouble(f"it has been told: {text}")
+
+
+def rehearsed_for_another_window(keeper):
+    """As `pawl wsp rehearse` does, `--window-ms` judges, and is not kept."""
+    keeper.vm.start("run", "--discard", "--memory", "16M", "--window-ms", "60000", *OF_QEMU)
+    keeper.vm.wait_for("runs (")
+    keeper.ends(0, ["window of 60000.00 ms"], "rehearse", "3")
+    keeper.ends(CODE_UNSAFE, ["DOES NOT HOLD", "window of 0.01 ms"], "rehearse", "3",
+                "--window-ms", "0.01")
+    keeper.ends(0, ["window of 60000.00 ms"], "status")
+    keeper.vm.stop()
+
+
 TRIALS = (disk_is_not_there_yet, other_machine_is_asked_for, refused_for_another_reason,
-          boot_that_fails)
+          boot_that_fails, guest_ends, asked_for_wrongly, rehearsed_for_another_window)
 
 
 def main(scratch, vm, _):

@@ -22,7 +22,8 @@ struct VmFacts {
   wsp::BudgetFindings budget;
 };
 
-Result<VmFacts> look_at_vm(const std::string& path) {
+Result<VmFacts> look_at_vm(const VmArguments& arguments) {
+  const std::string& path = arguments.directory;
   Result<wsp::vm::MachineDirectory> directory = wsp::vm::MachineDirectory::open(path, false);
   if (!directory.ok()) return directory.status();
   VmFacts facts;
@@ -39,10 +40,10 @@ Result<VmFacts> look_at_vm(const std::string& path) {
   facts.verdict = std::move(verdict.value());
   Result<wsp::Rehearsals> rehearsals = wsp::Rehearsals::read(directory.value().rehearsals());
   if (!rehearsals.ok()) return rehearsals.status();
-  const double window_ms = facts.verdict.description.has_value()
-                               ? facts.verdict.description->window_ms
-                               : kWindowMsDefault;
-  facts.budget = rehearsals.value().judge(window_ms * 1000);
+  const double machines_ms = facts.verdict.description.has_value()
+                                 ? facts.verdict.description->window_ms
+                                 : kWindowMsDefault;
+  facts.budget = rehearsals.value().judge(arguments.judged_window_ms.value_or(machines_ms) * 1000);
   return facts;
 }
 
@@ -109,7 +110,7 @@ int say_no_machine(const VmArguments& arguments, const std::string& reason) {
 }  // namespace
 
 int vm_status(const VmArguments& arguments) {
-  const Result<VmFacts> facts = look_at_vm(arguments.directory);
+  const Result<VmFacts> facts = look_at_vm(arguments);
   if (!facts.ok() && facts.status().error_number() == ENOENT)
     return say_no_machine(arguments, facts.status().text());
   if (!facts.ok()) {
