@@ -160,7 +160,7 @@ Result<SaveTiming> Saver::try_save() {
 
 Status Saver::go_on() {
   const Status runs = machine_->go_on();
-  const Status prepared = prepare();
+  Status prepared = prepare();
   PAWL_TRY(runs);
   return prepared;
 }
