@@ -234,7 +234,9 @@ def disk_replaced(trial):
     trial.refused("disk-replaced")
     trial.save()
     trial.disk.unlink()
+    trial.disk.mkdir()
     trial.refused("disk-replaced")
+    trial.disk.rmdir()
     trial.disk.write_bytes(bytes(1 << 20))
     trial.boots_cold("disk-replaced")
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <memory>
 
 #include "cli/exit_codes.h"
@@ -11,6 +12,7 @@
 #include "cli/wsp/vm_arguments.h"
 #include "wsp/budget/save_budget.h"
 #include "wsp/vm/control.h"
+#include "wsp/vm/steps.h"
 #include "wsp/vm/supervisor.h"
 
 namespace pawl::cli {
@@ -37,7 +39,9 @@ int run_vm(const char* verb, const VmArguments& arguments, wsp::vm::RunOptions o
   if (!ending.ok()) return refuse_vm(verb, ending.status());
   switch (ending.value().what) {
     case wsp::vm::Ending::What::kSaved:
+      return kExitOk;
     case wsp::vm::Ending::What::kGuestEnded:
+      complain(verb, ending.value().reason);
       return kExitOk;
     case wsp::vm::Ending::What::kQemuFailed:
       complain(verb, ending.value().reason);
@@ -98,7 +102,17 @@ using SharedArguments = std::shared_ptr<VmArguments>;
 // For tests, which have everything fail at a step of a save or a restore; docs/wsp-vm.md lists
 // them.
 void add_failure_option(CLI::App& verb, VmArguments& arguments) {
-  verb.add_option("--fail-at-step", arguments.fails_at_step)->group("");
+  verb.add_option("--fail-at-step", arguments.fails_at_step)
+      ->check([](const std::string& text) {
+        char* end = nullptr;
+        const long number = std::strtol(text.c_str(), &end, 10);
+        const bool is_step = !text.empty() && *end == '\0' && number >= 0 && number <= 99 &&
+                             wsp::vm::is_step(static_cast<int>(number));
+        return is_step ? std::string()
+                       : "--fail-at-step " + text +
+                             " is no step: a save has 1 to 9, a restore 21 to 27";
+      })
+      ->group("");
 }
 
 SharedArguments add_vm_verb(CLI::App& vm, CLI::App*& verb, const char* name, const char* what) {
@@ -113,7 +127,7 @@ void add_run_verb(CLI::App& vm, int& exit_code, const AfterDashes& after_dashes)
   const SharedArguments arguments =
       add_vm_verb(vm, verb, "run", "Boot a machine, and save it when the power fails");
   add_machine_options(*verb, *arguments);
-  verb->add_flag("--discard", arguments->discards, "Boot even if a valid save would be lost");
+  verb->add_flag("--discard", arguments->discards, "Boot even if a save would be lost");
   verb->add_option("--rehearse", arguments->rehearsals, "Rehearse a save N times at the beginning")
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{wsp::kRehearsalsMax}))
       ->type_name("N");
@@ -124,10 +138,12 @@ void add_run_verb(CLI::App& vm, int& exit_code, const AfterDashes& after_dashes)
       "    -nographic -serial mon:stdio\n"
       "Ends when the guest is switched off, or saved: by SIGPWR, a line \"failing\" in DIR/power,\n"
       "an 'F' on the serial line, SIGTERM, or 'pawl wsp vm save'.\n"
-      "Exit codes: 0 saved, or switched off; 3 a valid save is there; 7 it runs already; 9 the\n"
+      "Exit codes: 0 saved, or switched off; 3 a save is there; 7 it runs already; 9 the\n"
       "machine cannot be saved; 2 bad options; 1 anything else.");
-  verb->callback(
-      [arguments, after_dashes, &exit_code] { exit_code = run_cold(*arguments, after_dashes); });
+  verb->callback([arguments, after_dashes, verb, &exit_code] {
+    const Status extras = refuse_extras(*verb);
+    exit_code = extras.ok() ? run_cold(*arguments, after_dashes) : refuse_vm("wsp vm run", extras);
+  });
 }
 
 void add_restore_verb(CLI::App& vm, int& exit_code, const AfterDashes& after_dashes) {
@@ -146,8 +162,10 @@ void add_restore_verb(CLI::App& vm, int& exit_code, const AfterDashes& after_das
       "Without '--' the machine is the one that DIR knows.\n"
       "Exit codes: as of 'run'; a refused save: 6 none, or half a one; 4 damaged; 5 of another\n"
       "machine, generation, memory or disk; 8 of a newer Pawl.");
-  verb->callback([arguments, after_dashes, &exit_code] {
-    exit_code = run_restored(*arguments, after_dashes);
+  verb->callback([arguments, after_dashes, verb, &exit_code] {
+    const Status extras = refuse_extras(*verb);
+    exit_code =
+        extras.ok() ? run_restored(*arguments, after_dashes) : refuse_vm("wsp vm restore", extras);
   });
 }
 
@@ -165,8 +183,17 @@ void add_asking_verbs(CLI::App& vm, int& exit_code) {
   verb->add_option("N", of_rehearse->rehearsals, "How often")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{wsp::kRehearsalsMax}))
       ->capture_default_str();
+  add_window_option(*verb, of_rehearse->watching.window_ms);
+  CLI::Option* window = verb->get_option("--window-ms");
+  window->default_str("the machine's");
   verb->add_flag("--json", of_rehearse->as_json, "Answer in JSON");
-  verb->callback([of_rehearse, &exit_code] { exit_code = rehearse_vm(*of_rehearse); });
+  verb->footer(
+      "Exit codes: 0 saves fit into the window (the machine's, or the one that is named here, by\n"
+      "which it is only judged now); 9 they take longer; 1 anything else.");
+  verb->callback([of_rehearse, window, &exit_code] {
+    if (window->count() > 0) of_rehearse->judged_window_ms = of_rehearse->watching.window_ms;
+    exit_code = rehearse_vm(*of_rehearse);
+  });
 
   const SharedArguments of_status = add_vm_verb(
       vm, verb, "status", "Does it run, is a save valid, and does a save fit into the window?");
@@ -187,8 +214,11 @@ void add_check_verb(CLI::App& vm, int& exit_code, const AfterDashes& after_dashe
       "Write: pawl wsp vm check DIR [OPTIONS] -- QEMU'S OPTIONS\n\n"
       "DIR is the directory of a machine, or the one in which it would be. Starts QEMU, and does\n"
       "not let the guest run. Exit codes: 0 it can; 9 it cannot, or not everything would last.");
-  verb->callback(
-      [arguments, after_dashes, &exit_code] { exit_code = vm_check(*arguments, after_dashes); });
+  verb->callback([arguments, after_dashes, verb, &exit_code] {
+    const Status extras = refuse_extras(*verb);
+    exit_code =
+        extras.ok() ? vm_check(*arguments, after_dashes) : refuse_vm("wsp vm check", extras);
+  });
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ struct VmArguments {
   std::vector<std::string> disks;
   std::uint32_t disk_requests = 0;  // 0: as many as the window allows
   WspOptions watching;
+  std::optional<double> judged_window_ms;  // in place of the machine's, by `rehearse`
   bool discards = false;
   bool or_boots = false;
   bool trusts_memory = false;
@@ -30,8 +31,12 @@ struct VmArguments {
   int fails_at_step = 0;
 };
 
-// --memory, --qemu, --disk, --disk-requests and those of watching: the machine.
+// --memory, --qemu, --disk, --disk-requests and those of watching: the machine.  What is none of
+// them is left for refuse_extras().
 void add_machine_options(CLI::App& verb, VmArguments& arguments);
+
+// EINVAL where the verb was given more than its options; that may be QEMU's.
+Status refuse_extras(const CLI::App& verb);
 
 // EINVAL where something cannot be.
 Result<wsp::vm::MachineDescription> machine_of(const VmArguments& arguments,

@@ -22,7 +22,8 @@ struct VmFacts {
   wsp::BudgetFindings budget;
 };
 
-Result<VmFacts> look_at_vm(const std::string& path) {
+Result<VmFacts> look_at_vm(const VmArguments& arguments) {
+  const std::string& path = arguments.directory;
   Result<wsp::vm::MachineDirectory> directory = wsp::vm::MachineDirectory::open(path, false);
   if (!directory.ok()) return directory.status();
   VmFacts facts;
@@ -39,19 +40,21 @@ Result<VmFacts> look_at_vm(const std::string& path) {
   facts.verdict = std::move(verdict.value());
   Result<wsp::Rehearsals> rehearsals = wsp::Rehearsals::read(directory.value().rehearsals());
   if (!rehearsals.ok()) return rehearsals.status();
-  const double window_ms = facts.verdict.description.has_value()
-                               ? facts.verdict.description->window_ms
-                               : kWindowMsDefault;
-  facts.budget = rehearsals.value().judge(window_ms * 1000);
+  const double machines_ms = facts.verdict.description.has_value()
+                                 ? facts.verdict.description->window_ms
+                                 : kWindowMsDefault;
+  facts.budget = rehearsals.value().judge(arguments.judged_window_ms.value_or(machines_ms) * 1000);
   return facts;
 }
 
 const char* state_of_vm(const VmFacts& facts) {
   if (facts.runs) return "running";
+  if (!facts.verdict.unseen.ok()) return "unknown";
   return facts.verdict.is_valid() ? "saved" : "not saved";
 }
 
 int exit_code_of_vm(const VmFacts& facts) {
+  if (!facts.runs && !facts.verdict.unseen.ok()) return kExitFailure;
   if (!facts.runs)
     return facts.verdict.is_valid() ? kExitNeedsRecovery
                                     : exit_code_of_refusal(facts.verdict.refusal);
@@ -61,7 +64,9 @@ int exit_code_of_vm(const VmFacts& facts) {
 void print_vm(const std::string& directory, const VmFacts& facts) {
   fmt::print("machine      {}\n", directory);
   fmt::print("state        {}\n", state_of_vm(facts));
-  if (!facts.runs && !facts.verdict.is_valid())
+  if (!facts.runs && !facts.verdict.unseen.ok())
+    fmt::print("not seen     {}\n", facts.verdict.unseen.text());
+  else if (!facts.runs && !facts.verdict.is_valid())
     fmt::print("refused      {}: {}\n", wsp::vm::name_of(facts.verdict.refusal),
                facts.verdict.reason);
   fmt::print("generation   {}\n", facts.verdict.marker.generation);
@@ -75,11 +80,14 @@ void print_vm(const std::string& directory, const VmFacts& facts) {
 }
 
 Json vm_as_json(const std::string& directory, const VmFacts& facts) {
-  const bool refused = !facts.runs && !facts.verdict.is_valid();
+  const bool refused = !facts.runs && facts.verdict.refusal != wsp::vm::Refusal::kNone;
+  const std::string reason = refused      ? facts.verdict.reason
+                             : facts.runs ? ""
+                                          : facts.verdict.unseen.text();
   return {{"directory", directory},
           {"state", state_of_vm(facts)},
           {"refusal", refused ? Json(wsp::vm::name_of(facts.verdict.refusal)) : Json()},
-          {"reason", refused ? Json(facts.verdict.reason) : Json()},
+          {"reason", reason.empty() ? Json() : Json(reason)},
           {"generation", facts.verdict.marker.generation},
           {"saved_at", time_text(facts.runs ? 0 : facts.verdict.marker.saved_at_ns)},
           {"device_state_bytes", facts.verdict.marker.device_state_bytes},
@@ -102,7 +110,7 @@ int say_no_machine(const VmArguments& arguments, const std::string& reason) {
 }  // namespace
 
 int vm_status(const VmArguments& arguments) {
-  const Result<VmFacts> facts = look_at_vm(arguments.directory);
+  const Result<VmFacts> facts = look_at_vm(arguments);
   if (!facts.ok() && facts.status().error_number() == ENOENT)
     return say_no_machine(arguments, facts.status().text());
   if (!facts.ok()) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -53,7 +54,37 @@ MachineDescription of_json(const DescriptionJson& json) {
   return read;
 }
 
+std::string words_of(const std::vector<AddedDisk>& disks) {
+  std::string words;
+  for (const AddedDisk& disk : disks) words += " --disk " + disk.path;
+  return words.empty() ? " no --disk" : words;
+}
+
+// Of QEMU's options, the first in which they differ.
+std::string option_at(const std::vector<std::string>& options, std::size_t index) {
+  return index < options.size() ? "'" + options[index] + "'" : "nothing more";
+}
+
 }  // namespace
+
+std::string MachineDescription::difference_from(const MachineDescription& other) const {
+  if (qemu != other.qemu) return "it has --qemu " + qemu + ", and not " + other.qemu;
+  if (memory_bytes != other.memory_bytes) {
+    return "it has --memory " + std::to_string(memory_bytes >> 20) + "M, and not " +
+           std::to_string(other.memory_bytes >> 20) + "M";
+  }
+  if (const std::string ours = words_of(added_disks), theirs = words_of(other.added_disks);
+      ours != theirs)
+    return "it has" + ours + ", and not" + theirs;
+  const auto differing =
+      std::mismatch(options.begin(), options.end(), other.options.begin(), other.options.end());
+  if (differing.first != options.end() || differing.second != other.options.end()) {
+    const auto index = static_cast<std::size_t>(differing.first - options.begin());
+    return "among QEMU's options it has " + option_at(options, index) + ", and not " +
+           option_at(other.options, index);
+  }
+  return "it has other --disk-requests";
+}
 
 bool MachineDescription::is_same_machine(const MachineDescription& other) const {
   const auto machine = [](const MachineDescription& from, const MachineDescription& against) {

@@ -30,6 +30,8 @@ struct MachineDescription {
   // Whether a QEMU of the one can take over what a QEMU of the other has saved.  A number of
   // requests that is not settled is any.
   bool is_same_machine(const MachineDescription& other) const;
+  // Where it cannot: the first difference, in words; `other` is the machine that is asked for.
+  std::string difference_from(const MachineDescription& other) const;
 };
 
 // As text; equal descriptions have equal texts.

@@ -18,6 +18,12 @@ struct Objection {
 
 Objection object(Refusal refusal, std::string reason) { return {refusal, std::move(reason)}; }
 
+// What was looked at, and is not what it was; any other failure says nothing about the save.
+Result<Objection> object_if(bool is_found, Refusal refusal, const Status& failure) {
+  if (!is_found) return failure;
+  return object(refusal, failure.text());
+}
+
 Objection judge_no_save(const MachineDirectory& directory, std::uint64_t generation) {
   const Result<DeviceStateFile> state = DeviceStateFile::open_saved(directory.device_state());
   if (state.ok()) {
@@ -31,11 +37,17 @@ Objection judge_no_save(const MachineDirectory& directory, std::uint64_t generat
   return object(Refusal::kNoSave, "nothing was saved since the guest last ran");
 }
 
-Objection judge_device_state(const MachineDirectory& directory, const Marker& marker) {
+Result<Objection> judge_device_state(const MachineDirectory& directory, const Marker& marker) {
   const Result<DeviceStateFile> state = DeviceStateFile::open_saved(directory.device_state());
-  if (!state.ok()) return object(Refusal::kDamagedDeviceState, state.status().text());
+  if (!state.ok()) {
+    return object_if(state.status().error_number() == ENOENT, Refusal::kDamagedDeviceState,
+                     state.status());
+  }
   const Result<DeviceStateHeader> header = state.value().read_header();
-  if (!header.ok()) return object(Refusal::kDamagedDeviceState, header.status().text());
+  if (!header.ok()) {
+    return object_if(header.status().error_number() == EBADMSG, Refusal::kDamagedDeviceState,
+                     header.status());
+  }
   if (header.value().generation != marker.generation || header.value().save_id != marker.save_id) {
     return object(Refusal::kOtherGeneration,
                   "the device state is of generation " + std::to_string(header.value().generation) +
@@ -43,15 +55,23 @@ Objection judge_device_state(const MachineDirectory& directory, const Marker& ma
                       ", or they are of different saves: one of them was put back from a copy");
   }
   const Result<std::uint32_t> sum = state.value().stream_checksum(marker.device_state_bytes);
-  if (!sum.ok()) return object(Refusal::kDamagedDeviceState, sum.status().text());
+  if (!sum.ok()) {
+    return object_if(sum.status().error_number() == EBADMSG, Refusal::kDamagedDeviceState,
+                     sum.status());
+  }
   if (sum.value() != marker.device_state_checksum)
     return object(Refusal::kDamagedDeviceState, "the device state is not what QEMU had written");
-  return {};
+  return Objection{};
 }
 
-Objection judge_memory(const MachineDirectory& directory, const Marker& marker, bool trusts) {
+Result<Objection> judge_memory(const MachineDirectory& directory, const Marker& marker,
+                               bool trusts) {
   const Result<FileIdentity> found = identify(directory.memory());
-  if (!found.ok()) return object(Refusal::kMemoryReplaced, found.status().text());
+  if (!found.ok()) {
+    const int error_number = found.status().error_number();
+    return object_if(error_number == ENOENT || error_number == ENOTSUP, Refusal::kMemoryReplaced,
+                     found.status());
+  }
   if (!found.value().is_same_file(marker.memory)) {
     return object(Refusal::kMemoryReplaced,
                   directory.memory() + " is another file than the one that the guest had");
@@ -67,45 +87,54 @@ Objection judge_memory(const MachineDirectory& directory, const Marker& marker, 
     }
   }
   const Descriptor memory(::open(directory.memory().c_str(), O_RDONLY | O_NOATIME | O_CLOEXEC));
-  if (!memory.valid()) return object(Refusal::kMemoryReplaced, "cannot open " + directory.memory());
+  if (!memory.valid()) return Status::from_errno(errno, "cannot open " + directory.memory());
   const Result<std::uint32_t> sample =
       sample_checksum(memory.get(), marker.memory.size_bytes, marker.save_id);
-  if (!sample.ok()) return object(Refusal::kMemoryTouched, sample.status().text());
+  if (!sample.ok()) return sample.status();
   if (sample.value() != marker.memory_sample_checksum)
     return object(Refusal::kMemoryTouched, directory.memory() + " holds other bytes than it did");
-  return {};
+  return Objection{};
 }
 
-Objection judge_disks(const std::vector<std::string>& paths, const Marker& marker) {
+Result<Objection> judge_disks(const std::vector<std::string>& paths, const Marker& marker) {
   if (paths.size() != marker.disks.size())
     return object(Refusal::kOtherOptions, "the machine has another number of disks");
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const Result<FileIdentity> found = identify(paths[i]);
-    if (!found.ok()) return object(Refusal::kDiskReplaced, found.status().text());
+    // One that is not there may come yet, with its file system; the guest is nothing without it.
+    if (!found.ok()) {
+      return object_if(found.status().error_number() == ENOTSUP, Refusal::kDiskReplaced,
+                       found.status());
+    }
     if (!found.value().is_same_file(marker.disks[i]))
       return object(Refusal::kDiskReplaced, paths[i] + " is another file than the guest's disk");
     if (marker.state == MarkerState::kSealed ? !found.value().is_unchanged(marker.disks[i])
                                              : !found.value().is_unchanged_since(marker.disks[i]))
       return object(Refusal::kDiskChanged, paths[i] + " was changed since the save");
   }
-  return {};
+  return Objection{};
 }
 
-Objection judge_save(const MachineDirectory& directory, const Marker& marker,
-                     const std::optional<MachineDescription>& description,
-                     std::uint32_t description_checksum, const JudgementOptions& options) {
-  if (Objection found = judge_device_state(directory, marker); found.refusal != Refusal::kNone)
+bool is_the_last_word(const Result<Objection>& found) {
+  return !found.ok() || found.value().refusal != Refusal::kNone;
+}
+
+Result<Objection> judge_save(const MachineDirectory& directory, const Marker& marker,
+                             const std::optional<MachineDescription>& description,
+                             std::uint32_t description_checksum, const JudgementOptions& options) {
+  if (Result<Objection> found = judge_device_state(directory, marker); is_the_last_word(found))
     return found;
   if (!description.has_value() || description_checksum != marker.description_checksum) {
     return object(Refusal::kOtherOptions,
                   directory.description() + " is not what it was at the save");
   }
   if (options.wanted != nullptr && !description->is_same_machine(*options.wanted)) {
-    return object(Refusal::kOtherOptions, "the machine that was saved has other options; " +
-                                              directory.description() + " has them");
+    return object(Refusal::kOtherOptions, "the machine that was saved is another one: " +
+                                              description->difference_from(*options.wanted) + "; " +
+                                              directory.description() + " has all of it");
   }
-  if (Objection found = judge_disks(description->disk_files, marker);
-      found.refusal != Refusal::kNone)
+  if (Result<Objection> found = judge_disks(description->disk_files, marker);
+      is_the_last_word(found))
     return found;
   return judge_memory(directory, marker, options.trusts_memory);
 }
@@ -153,15 +182,23 @@ Result<Judgement> judge(const MachineDirectory& directory, MarkerFile& marker,
   if (Result<StoredDescription> found = read_description(directory.description()); found.ok()) {
     description_checksum = found.value().checksum;
     verdict.description = std::move(found.value().description);
+  } else if (found.status().error_number() != ENOENT && found.status().error_number() != EINVAL) {
+    verdict.unseen = found.status();
   }
   Objection objection;
   Result<Marker> read = marker.read();
   if (read.ok()) {
     verdict.marker = std::move(read.value());
-    objection = verdict.marker.is_save()
-                    ? judge_save(directory, verdict.marker, verdict.description,
-                                 description_checksum, options)
-                    : judge_no_save(directory, verdict.marker.generation);
+    if (!verdict.marker.is_save()) {
+      objection = judge_no_save(directory, verdict.marker.generation);
+    } else if (verdict.unseen.ok()) {
+      Result<Objection> found =
+          judge_save(directory, verdict.marker, verdict.description, description_checksum, options);
+      if (found.ok())
+        objection = std::move(found.value());
+      else
+        verdict.unseen = found.status();
+    }
   } else if (read.status().error_number() == ENODATA) {
     objection = object(Refusal::kNoSave, "nothing was ever saved in " + directory.path());
   } else if (read.status().error_number() == EBADMSG) {
@@ -170,6 +207,13 @@ Result<Judgement> judge(const MachineDirectory& directory, MarkerFile& marker,
     objection = object(Refusal::kNewerFormat, read.status().text());
   } else {
     return read.status();
+  }
+  // What stays unseen counts only where a save hangs on it.
+  if (!verdict.marker.is_save()) verdict.unseen = {};
+  if (!verdict.unseen.ok()) {
+    verdict.unseen = Status::failure(
+        verdict.unseen.error_number(),
+        verdict.unseen.text() + " (the save stays valid; to boot without it, run --discard)");
   }
   verdict.refusal = objection.refusal;
   verdict.reason = std::move(objection.reason);

@@ -24,9 +24,9 @@ enum class Refusal {
   kOtherGeneration,     // the device state is not of the marker's save
   kDamagedDeviceState,  // not the bytes that QEMU wrote
   kOtherOptions,        // the machine's description was changed, or another one is asked for
-  kMemoryReplaced,      // another file
+  kMemoryReplaced,      // another file, or none
   kMemoryTouched,       // written, or opened by somebody who may have written
-  kDiskReplaced,        // another file, or none
+  kDiskReplaced,        // another file
   kDiskChanged,         // written since
   kOtherQemu,           // another version; found when it has been started
   kLoadFailed,          // QEMU did not take the device state
@@ -40,8 +40,14 @@ struct Judgement {
   std::string reason;  // a sentence; empty when the save is valid
   Marker marker;       // of a save; the generation also of one that is refused
   std::optional<MachineDescription> description;  // if it can be read
+  // Of a save: what could not be looked at, now (ENOENT, EACCES, EIO of a disk).  It is neither
+  // refused nor known to be valid then.
+  Status unseen;
 
-  bool is_valid() const { return refusal == Refusal::kNone; }
+  bool is_valid() const { return refusal == Refusal::kNone && unseen.ok(); }
+  // Whether all of a save seems to be there yet, though another machine is asked for, say, or a
+  // part was replaced and may be put back.
+  bool is_whole() const { return marker.is_save() && refusal != Refusal::kDamagedDeviceState; }
 };
 
 struct JudgementOptions {
@@ -51,7 +57,7 @@ struct JudgementOptions {
   bool trusts_memory = false;
 };
 
-// Nobody may run the machine meanwhile.  A failure is that of looking, and no verdict.
+// Nobody may run the machine meanwhile.  A failure is that of looking at the marker.
 Result<Judgement> judge(const MachineDirectory& directory, MarkerFile& marker,
                         const JudgementOptions& options);
 

@@ -110,7 +110,13 @@ Result<Machine> Machine::start(const MachineDescription& description,
   if (!process.ok()) return process.status();
   theirs.reset(-1);  // or its end would not be heard of
   Machine machine(std::move(process.value()), Qmp(std::move(ours)));
-  PAWL_TRY(machine.set_up());
+  const Status is_set_up = machine.set_up();
+  if (is_set_up.error_number() == EPIPE && !choose_display(description.options)) {
+    return Status::failure(EPIPE, is_set_up.text() +
+                                      "; without a desktop, give it -display none or -nographic "
+                                      "(behind '--')");
+  }
+  PAWL_TRY(is_set_up);
   return machine;
 }
 

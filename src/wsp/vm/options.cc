@@ -133,6 +133,15 @@ Status check_options(const std::vector<std::string>& options) {
   return {};
 }
 
+bool choose_display(const std::vector<std::string>& options) {
+  constexpr std::array<std::string_view, 6> kOfDisplay{"display", "nographic", "vnc",
+                                                       "curses",  "sdl",       "spice"};
+  return std::any_of(options.begin(), options.end(), [&](const std::string& option) {
+    return std::find(kOfDisplay.begin(), kOfDisplay.end(), name_of_option(option)) !=
+           kOfDisplay.end();
+  });
+}
+
 std::vector<std::string> command_line(const MachineDescription& description,
                                       const std::string& memory_path, int qmp_descriptor,
                                       Start start) {

@@ -13,6 +13,10 @@ namespace pawl::wsp::vm {
 // knows (devices that cannot be migrated) is found by the first rehearsal, before the guest runs.
 Status check_options(const std::vector<std::string>& options);
 
+// Whether they say what QEMU is to do with the guest's display; where they do not, it opens a
+// window of its own, if it can.
+bool choose_display(const std::vector<std::string>& options);
+
 // Of the first bytes of a disk's file: "qcow2", or "raw".  Of a raw disk the guest writes them, so
 // this is to be asked once, before the guest has run.
 std::string format_of_disk(const std::string& path);

@@ -173,17 +173,25 @@ Status Saver::go_on_at_last() {
   return runs;
 }
 
-Result<SaveTiming> Saver::rehearse(AfterFailure after) {
-  Result<SaveTiming> timing = save_into(rehearsal_file_, monotonic_ns(), FailurePoint());
-  if (!timing.ok() && after == AfterFailure::kStaysStopped) return timing;
-  // The guest is stopped, however far that has come; and the next save may succeed.
-  if (!timing.ok()) machine_->give_up_save();
+Result<SaveTiming> Saver::try_save() {
+  return save_into(rehearsal_file_, monotonic_ns(), FailurePoint());
+}
+
+Status Saver::go_on() {
   const Status runs = machine_->go_on();
   stands_still_ = !runs.ok();
-  const Status prepared = prepare();
-  if (!timing.ok()) return timing;
+  Status prepared = prepare();
   PAWL_TRY(runs);
-  PAWL_TRY(prepared);
+  return prepared;
+}
+
+Result<SaveTiming> Saver::rehearse() {
+  Result<SaveTiming> timing = try_save();
+  // The guest is stopped, however far that has come; and the next save may succeed.
+  if (!timing.ok()) machine_->give_up_save();
+  const Status goes_on = go_on();
+  if (!timing.ok()) return timing;
+  PAWL_TRY(goes_on);
   return timing;
 }
 

@@ -58,10 +58,14 @@ class Saver {
   Status go_on_at_last();
 
   // All of a save's work, with another marker; then the guest goes on, and is prepared for again.
-  // After a failure the guest goes on too, if QEMU still does what it is told, or stays as it was
-  // before it ever ran.
-  enum class AfterFailure { kGoesOn, kStaysStopped };
-  Result<SaveTiming> rehearse(AfterFailure after = AfterFailure::kGoesOn);
+  // After a failure the guest goes on too, if QEMU still does what it is told.
+  Result<SaveTiming> rehearse();
+  // The first half of that, by which the guest is stopped, and the second.
+  Result<SaveTiming> try_save();
+  Status go_on();
+
+  // The memory's file, which was opened and stays the same, has this name from now on.
+  void memory_is_at(const std::string& path) { memory_path_ = path; }
 
  private:
   Saver(Machine& machine, DeviceStateFile state, MarkerFile& marker, MarkerFile rehearsal,

@@ -25,6 +25,14 @@ enum class Step : int {
   kGuestRuns = 27,          // the guest was told to run on
 };
 
+// Every number from the first to the last of a save, and of a restore, is a step's.
+inline constexpr bool is_step(int number) {
+  return (number >= static_cast<int>(Step::kSaveBegins) &&
+          number <= static_cast<int>(Step::kSealed)) ||
+         (number >= static_cast<int>(Step::kRestoreBegins) &&
+          number <= static_cast<int>(Step::kGuestRuns));
+}
+
 // For tests: a failure of everything at one step.  Step 0 is none.
 class FailurePoint {
  public:

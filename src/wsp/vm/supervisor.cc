@@ -19,6 +19,7 @@
 #include "wsp/power/power_sources.h"
 #include "wsp/vm/control.h"
 #include "wsp/vm/machine.h"
+#include "wsp/vm/next_machine.h"
 #include "wsp/vm/options.h"
 #include "wsp/vm/saver.h"
 
@@ -87,6 +88,15 @@ Ending no_save(const Status& reason) {
           "the save failed, and the next start boots cold: " + reason.text()};
 }
 
+std::string in_the_way(const Judgement& verdict) {
+  if (!verdict.unseen.ok()) return "a save is there: " + verdict.unseen.text();
+  if (verdict.is_valid())
+    return "a valid save is there; restore it, or throw it away with --discard";
+  return std::string("a save is there, which would be refused now: ") + name_of(verdict.refusal) +
+         ": " + verdict.reason +
+         "; restore what it was saved with, or throw it away with --discard";
+}
+
 // One machine's life, once its directory is locked.
 class Life {
  public:
@@ -104,7 +114,10 @@ class Life {
   Status end_before_it_runs(MarkerFile& marker, std::uint64_t generation);
   void seal_again(MarkerFile& marker);
   void keep_description(const MachineDescription& watched);
-  Result<Ending> boot(MarkerFile& marker, std::uint64_t generation);
+  Result<Ending> boot(MarkerFile& marker, const Judgement& verdict);
+  Result<MachineDescription> description_to_boot() const;
+  Status start_beside(const MachineDirectory& next, MachineDescription& description,
+                      MarkerFile& marker, std::uint64_t generation);
   Status open_sources(const MachineDescription& description);
   Result<Ending> watch();
   Result<Ending> save(std::uint64_t heard_ns, const std::string& why);
@@ -131,6 +144,7 @@ class Life {
   Rehearsals rehearsals_;
   std::optional<PowerWord> heard_;
   std::optional<Marker> restoring_;  // while the marker says so, and the guest has not run
+  bool runs_ = false;  // a guest that was booted does, or is about to: there is no save any more
 };
 
 Status Life::open_sources(const MachineDescription& description) {
@@ -161,9 +175,9 @@ Result<Ending> Life::live() {
 Result<Ending> Life::begin(MarkerFile& marker, Judgement verdict) {
   const bool restores =
       options_.beginning == Beginning::kRestore || options_.beginning == Beginning::kRestoreOrBoot;
-  const std::uint64_t generation = verdict.marker.generation + 1;
   if (verdict.refusal == Refusal::kNewerFormat)
     return Ending{Ending::What::kRefused, verdict.refusal, verdict.reason};
+  if (restores && !verdict.unseen.ok()) return verdict.unseen;
   if (restores && verdict.is_valid()) {
     Result<Ending> ending = restore(marker, verdict);
     if (restoring_.has_value() && verdict.marker.state == MarkerState::kSealed) seal_again(marker);
@@ -173,13 +187,19 @@ Result<Ending> Life::begin(MarkerFile& marker, Judgement verdict) {
   }
   if (options_.beginning == Beginning::kRestore)
     return Ending{Ending::What::kRefused, verdict.refusal, verdict.reason};
-  if (options_.beginning == Beginning::kBoot && verdict.is_valid()) {
-    return Ending{Ending::What::kSaveInTheWay, Refusal::kNone,
-                  "a valid save is there; restore it, or throw it away with --discard"};
-  }
-  if (!verdict.is_valid())
+  if (options_.beginning == Beginning::kBoot && verdict.is_whole())
+    return Ending{Ending::What::kSaveInTheWay, verdict.refusal, in_the_way(verdict)};
+  if (verdict.refusal != Refusal::kNone)
     tell("booting cold: " + std::string(name_of(verdict.refusal)) + ": " + verdict.reason);
-  return boot(marker, generation);
+  Result<Ending> ending = boot(marker, verdict);
+  if (ending.ok() || runs_) return ending;
+  // The guest did not run, and nothing of what was there has changed.
+  saver_.reset();
+  machine_.reset();
+  forget_next(directory_);
+  if (!verdict.is_whole()) return ending;
+  return Status::failure(ending.status().error_number(),
+                         ending.status().text() + " (the save that is there stays as it is)");
 }
 
 Result<Ending> Life::restore(MarkerFile& marker, const Judgement& verdict) {
@@ -308,53 +328,69 @@ void Life::keep_description(const MachineDescription& watched) {
   if (!kept.ok()) tell(kept.text());
 }
 
-Result<Ending> Life::boot(MarkerFile& marker, std::uint64_t generation) {
-  MachineDescription description;
-  if (options_.description.has_value()) {
-    description = *options_.description;
-  } else {
-    Result<StoredDescription> stored = read_description(directory_.description());
-    if (!stored.ok()) {
-      return Status::failure(EINVAL, "there is no machine to boot: name its options behind '--' (" +
-                                         stored.status().text() + ")");
-    }
-    description = stored.value().description;
+Result<MachineDescription> Life::description_to_boot() const {
+  Result<StoredDescription> stored = read_description(directory_.description());
+  if (!options_.description.has_value() && !stored.ok()) {
+    return Status::failure(EINVAL, "there is no machine to boot: name its options behind '--' (" +
+                                       stored.status().text() + ")");
   }
+  const MachineDescription before =
+      stored.ok() ? std::move(stored.value().description) : MachineDescription();
+  MachineDescription description = options_.description.value_or(before);
   settle_requests(description);
-  // Before anything of the old save is touched, it is none any more.
-  PAWL_TRY(marker.clear(generation));
-  const Result<StoredDescription> before = read_description(directory_.description());
-  if (!before.ok() || !before.value().description.is_same_machine(description))
-    ::unlink(directory_.rehearsals().c_str());
-  know_formats(description, before.ok() ? before.value().description : MachineDescription());
-  PAWL_TRY(make_memory(directory_.memory(), description.memory_bytes));
+  know_formats(description, before);
+  return description;
+}
+
+// All that can fail is done beside what was saved: that stays as it is.
+Status Life::start_beside(const MachineDirectory& next, MachineDescription& description,
+                          MarkerFile& marker, std::uint64_t generation) {
   PAWL_TRY(open_sources(description));
   Result<Machine> machine =
-      Machine::start(description, directory_.memory(), directory_.lock_descriptor(), Start::kCold);
+      Machine::start(description, next.memory(), directory_.lock_descriptor(), Start::kCold);
   if (!machine.ok()) return machine.status();
   machine_.emplace(std::move(machine.value()));
   Result<std::vector<std::string>> disks = machine_->disk_files();
   if (!disks.ok()) return disks.status();
   description.disk_files = disks.value();
-  PAWL_TRY(write_description(description, directory_.description()));
-  Result<StoredDescription> stored = read_description(directory_.description());
+  PAWL_TRY(write_description(description, next.description()));
+  Result<StoredDescription> stored = read_description(next.description());
   if (!stored.ok()) return stored.status();
   if (!holds_all_of(stored.value().description, description)) {
     return Status::failure(ENOTSUP,
                            "this machine cannot be saved: an option or a path is not UTF-8");
   }
   Result<Saver> saver =
-      Saver::open(directory_, marker, *machine_, description, generation, stored.value().checksum);
+      Saver::open(next, marker, *machine_, description, generation, stored.value().checksum);
   if (!saver.ok()) return saver.status();
   saver_.emplace(std::move(saver.value()));
-  // The names of all files that a save needs, of which the last were made just now.
-  PAWL_TRY(directory_.sync());
   PAWL_TRY(saver_->prepare());
   // The first, before the guest runs: a machine that cannot be saved is not begun.
-  const Result<SaveTiming> first = saver_->rehearse(Saver::AfterFailure::kStaysStopped);
-  if (!first.ok())
+  if (const Result<SaveTiming> first = saver_->try_save(); !first.ok())
     return Status::failure(ENOTSUP, "this machine cannot be saved: " + first.status().text());
-  PAWL_TRY(saver_->reserve());
+  return saver_->reserve();
+}
+
+Result<Ending> Life::boot(MarkerFile& marker, const Judgement& verdict) {
+  const std::uint64_t generation = verdict.marker.generation + 1;
+  Result<MachineDescription> description = description_to_boot();
+  if (!description.ok()) return description.status();
+  const Result<StoredDescription> before = read_description(directory_.description());
+  const bool is_another =
+      !before.ok() || !before.value().description.is_same_machine(description.value());
+  // Without a save, nobody misses the memory, and its space is needed.
+  if (!verdict.is_whole()) ::unlink(directory_.memory().c_str());
+  const Result<MachineDirectory> next = make_next(directory_);
+  if (!next.ok()) return next.status();
+  PAWL_TRY(make_next_memory(directory_, next.value(), description.value().memory_bytes));
+  PAWL_TRY(start_beside(next.value(), description.value(), marker, generation));
+  // Before anything of the old save is touched, it is none any more.
+  PAWL_TRY(marker.clear(generation));
+  runs_ = true;
+  if (is_another) ::unlink(directory_.rehearsals().c_str());
+  PAWL_TRY(take_place(directory_, next.value(), description.value().memory_bytes));
+  saver_->memory_is_at(directory_.memory());
+  PAWL_TRY(saver_->go_on());
   tell("runs (generation " + std::to_string(generation) + ")");
   return watch();
 }
@@ -422,7 +458,8 @@ Ending Life::ended() {
   if (::poll(&wanted, 1, kEndMsMax) <= 0) machine_->process().kill_now();
   const int status = machine_->process().wait();
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-    return {Ending::What::kGuestEnded, Refusal::kNone, "the guest was switched off"};
+    return {Ending::What::kGuestEnded, Refusal::kNone,
+            "the guest was switched off; nothing was saved"};
   return {Ending::What::kQemuFailed, Refusal::kNone,
           WIFSIGNALED(status) ? "QEMU was ended by signal " + std::to_string(WTERMSIG(status))
                               : "QEMU ended with exit code " + std::to_string(WEXITSTATUS(status))};

@@ -15,7 +15,7 @@
 namespace pawl::wsp::vm {
 
 enum class Beginning {
-  kBoot,            // cold; a valid save is in the way
+  kBoot,            // cold; a save that is whole is in the way, though it would be refused
   kDiscardAndBoot,  // cold, whatever was saved
   kRestore,         // from a valid save, or not at all
   kRestoreOrBoot,   // cold where the save is refused
@@ -37,7 +37,7 @@ struct Ending {
     kGuestEnded,    // it was switched off from within
     kQemuFailed,    // QEMU ended otherwise, or a save failed: `reason`
     kRefused,       // nothing was started: `refusal`, `reason`
-    kSaveInTheWay,  // a cold boot would lose a valid save
+    kSaveInTheWay,  // a cold boot would lose a save that is whole: `refusal`, `reason`
   };
   What what = What::kSaved;
   Refusal refusal = Refusal::kNone;
