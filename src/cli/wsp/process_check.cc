@@ -38,6 +38,13 @@ int check_program(const std::string& name) {
     complain("wsp check", path.status().text());
     return path.status().error_number() == ENOENT ? kExitNotFound : kExitCannotRun;
   }
+  if (const std::string shell = shell_of(path.value()); !shell.empty()) {
+    fmt::print(
+        "{}: cannot be kept, unless all it does is to 'exec' a program: it is a script of {}, "
+        "which forks for each command, and fork is refused\n",
+        path.value(), shell);
+    return kExitUnsafe;
+  }
   const Preloadability found = preloadability_of(path.value());
   // The memory of a static program is kept as that of any other.
   if (found.obstacle == Obstacle::none || found.obstacle == Obstacle::static_linking) {

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "wsp/process/control.h"
+#include "wsp/process/image.h"
 #include "wsp/process/proc.h"
 
 namespace pawl::wsp {
@@ -67,6 +68,13 @@ class Supervision {
     }
     process_.set_urgent({});
     ending_.program = process_.ending();
+    if (!ending_.was_saved) {
+      // Whoever checks is not to read why an earlier save failed.
+      const bool was_killed = ending_.program.signal != 0;
+      write_refusal(process_.memory().image(),
+                    fmt::format("the program ended ({} {})", was_killed ? "signal" : "exit code",
+                                was_killed ? ending_.program.signal : ending_.program.exit_code));
+    }
     return ending_;
   }
 
