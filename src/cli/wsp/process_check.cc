@@ -4,6 +4,8 @@
 
 #include <cerrno>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "cli/exit_codes.h"
 #include "cli/program.h"
@@ -60,8 +62,11 @@ int check_program(const std::string& name) {
 }
 
 void print_refusals() {
-  for (const wsp::RefusedCall& refusal : wsp::refusals())
-    fmt::print("{:24} {}\n", refusal.name, refusal.reason);
+  std::string_view before;  // one call may have several rules
+  for (const wsp::RefusedCall& refusal : wsp::refusals()) {
+    if (refusal.name != before) fmt::print("{:35} {}\n", refusal.name, refusal.reason);
+    before = refusal.name;
+  }
 }
 
 }  // namespace
