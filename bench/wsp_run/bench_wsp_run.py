@@ -163,6 +163,8 @@ def main():
     parser.add_argument("--rehearsals", type=int, default=300)
     parser.add_argument("--memory-mib-max", type=int, default=MEMORY_MIB[-1])
     asked = parser.parse_args()
+    if min(asked.rounds, asked.bursts, asked.rehearsals) < 1 or asked.memory_mib_max < MEMORY_MIB[0]:
+        parser.error(f"at least one of each, and {MEMORY_MIB[0]} MiB")
     keep = [asked.pawl, "wsp", "run"]
     servers = [Redis(), *([Memcached()] if shutil.which("memcaslap") else [])]
     document = {"kernel": os.uname().release, "cores": os.cpu_count(), "rounds": asked.rounds,

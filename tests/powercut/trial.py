@@ -38,7 +38,7 @@ COMPLAINTS = re.compile(r"EXT4-fs .*(error|invalid|corrupt|checksum|failed)"
 
 # What it says when the disk no longer answers, as QEMU 7.2's NVMe disk did in one of some three
 # hundred trials.  The server behind QEMU answers each request at once: it was not that.
-SILENCE = re.compile(r"nvme nvme0: (.* timeout, (aborting|reset|disable)|controller is down"
+SILENCE = re.compile(r"nvme nvme0: (.* timeout, (reset|disable)|controller is down"
                      r"|unable to set dbbuf|Removing after probe failure)")
 
 

@@ -7,8 +7,9 @@ import unittest
 import disk as disks
 import trial as trials
 
-TIMED_OUT = "[   40.1] nvme nvme0: I/O 3 QID 1 timeout, aborting\n"
+TIMED_OUT = "[   70.1] nvme nvme0: I/O 3 QID 1 timeout, reset controller\n"
 TIMED_OUT_NEW = "[   40.1] nvme nvme0: I/O tag 3 (1003) QID 1 timeout, reset controller\n"
+ABORTED = "[   40.1] nvme nvme0: I/O 3 QID 1 timeout, aborting\n"
 ONLY_SLOW = "[   40.1] nvme nvme0: I/O 3 QID 1 timeout, completion polled\n"
 GONE = "[   97.7] nvme nvme0: Removing after probe failure status: -19\n"
 SHUT_DOWN = "[   97.7] XFS (nvme0n1): log I/O error -5\n"
@@ -68,6 +69,7 @@ class TrialTest(unittest.TestCase):
     def test_a_command_that_fails_for_another_reason_is_told(self):
         self.assertEqual(self.outcome(""), "trouble")
         self.assertEqual(self.outcome(ONLY_SLOW), "trouble")
+        self.assertEqual(self.outcome(ABORTED), "trouble")
         self.assertEqual(self.outcome(DAMAGED), "trouble")
         self.assertEqual(self.outcome("", trials.MachineTrouble("nothing for 120 s")), "trouble")
 

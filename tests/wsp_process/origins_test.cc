@@ -64,5 +64,26 @@ TEST(Origins, AreKnownOfEachAddress) {
   }
 }
 
+TEST(Origins, ThatGoOnInEachOtherAreOne) {
+  Origins origins;
+  for (std::uint64_t page = 0; page < kOriginsMax + 2; ++page)
+    origins.set({page, 1, true, 7 + page, 3, "file"});
+  EXPECT_FALSE(origins.is_full());
+  ASSERT_EQ(origins.within(0, 2 * kOriginsMax).size(), 1u);
+  // From the end, and between two.
+  origins.erase(5, 2);
+  origins.set({6, 1, true, 13, 3, "file"});
+  EXPECT_EQ(origins.within(0, 10).size(), 2u);
+  origins.set({5, 1, true, 12, 3, "file"});
+  EXPECT_EQ(origins.within(0, 10).size(), 1u);
+  // Not what only looks like it.
+  origins.set({5, 1, true, 12, 4, "file"});
+  EXPECT_EQ(origins.within(0, 10).size(), 3u);
+  origins.set({5, 1, true, 13, 3, "file"});
+  EXPECT_EQ(origins.within(0, 10).size(), 3u);
+  origins.set({5, 1, false, 0, 0, {}});
+  EXPECT_EQ(origins.within(0, 10).size(), 3u);
+}
+
 }  // namespace
 }  // namespace pawl::wsp

@@ -9,6 +9,7 @@ mixed.  A guest without an operating system will do.
 
 import fcntl
 import json
+import mmap
 import os
 import pathlib
 import shutil
@@ -50,6 +51,46 @@ for text in line.makefile():
     found = {"query-version": {"qemu": version, "package": package}}.get(asked["execute"], [])
     line.sendall(json.dumps({"return": found, "id": asked["id"]}).encode() + b"\\n")
 """
+# As far as a save and a restore get with a QEMU whose guest somebody else lets run on: while it is
+# saved where a file `saving` is, and while it is restored, when the power fails too.
+LET_RUN_ON_BY_OTHERS = """
+import array, json, os, re, signal, socket, sys
+here = sys.argv[1]
+descriptor = re.search(r"id=pawl-qmp,fd=([0-9]+)", " ".join(sys.argv)).group(1)
+line = socket.socket(fileno=int(descriptor))
+state = None
+def say(**words):
+    line.sendall(json.dumps(words).encode() + b"\\n")
+def tell(event, **data):
+    say(event=event, data=data)
+say(QMP={})
+text = b""
+while True:
+    while b"\\n" not in text:
+        more, passed, _, _ = socket.recv_fds(line, 16384, 1)
+        if not more:
+            sys.exit()
+        state = passed[0] if passed else state
+        text += more
+    asked, text = text.split(b"\\n", 1)
+    asked = json.loads(asked)
+    command = asked["execute"]
+    found = {"query-version": {"qemu": {"major": 7}}, "query-migrate": {}}.get(command, [])
+    say(**{"return": found, "id": asked["id"]})
+    if command == "migrate":
+        os.write(state, b"device state")
+        tell("MIGRATION", status="completed")
+        if os.path.exists(here + "/saving"):
+            tell("RESUME")
+    if command == "migrate-incoming":
+        os.kill(os.getppid(), signal.SIGPWR)
+        tell("MIGRATION", status="completed")
+        tell("RESUME")
+    if command == "cont":
+        tell("RESUME")
+"""
+STEP_MARKED = "7"
+PAGE_TOUCHED = 5 << 20  # where nothing is
 SLOT_BYTES, QEMU_AT = 4096, 72  # of the marker
 CONTS_MAX = 20  # until one of them comes between the device state and the end
 
@@ -271,6 +312,34 @@ def let_run_on_by_others(bench):
     raise vms.Trouble("never noticed")
 
 
+def pretended_qemu(bench):
+    pretended, qemu = bench.scratch / "pretended", bench.scratch / "qemu"
+    pretended.write_text(LET_RUN_ON_BY_OTHERS)
+    qemu.write_text(f"#!/bin/sh\nexec python3 -B {pretended} {bench.scratch} \"$@\"\n")
+    qemu.chmod(0o755)
+    return ["--qemu", str(qemu)]
+
+
+def let_run_on_before_the_marker(bench):
+    """A guest that runs on before its save is marked gets no mark, not even for a moment."""
+    (bench.scratch / "saving").unlink(missing_ok=True)
+    bench.start(*pretended_qemu(bench), "--fail-at-step", STEP_MARKED)
+    (bench.scratch / "saving").touch()
+    bench.does_not_save("let the guest run on")
+    (bench.scratch / "saving").unlink()
+
+
+def let_run_on_in_a_restore(bench):
+    """A guest that somebody lets run on while it is restored is not as it was saved."""
+    bench.start(*pretended_qemu(bench))
+    bench.save()
+    code, text = bench.vm.run("restore")
+    if code != CODE_FAILED or "let the guest run on" not in text:
+        raise vms.Trouble(f"a restore: {code} {text}")
+    if bench.vm.status_when_ended()[1]["state"] != "not saved":
+        raise vms.Trouble(f"after it: {bench.vm.status()}")
+
+
 def qemu_of(process):
     """The number of QEMU's process."""
     return int(pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text())
@@ -307,20 +376,65 @@ def power_fails_in_a_restore(bench):
     bench.restores()
 
 
+def let_nobody_write(file):
+    """Until it is closed.  A QEMU that has the disk already does not notice."""
+    lock = struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, LOCK_OTHERS_WRITE, 1, 0)
+    fcntl.fcntl(file, F_OFD_SETLK, lock)
+
+
+def stands_still_after_a_rehearsal(bench):
+    """A guest that could not run on after one does so, and is saved, once it can."""
+    disk = bench.image("disk", "-f", "raw")
+    for waits in (True, False):
+        bench.start("--disk", str(disk))
+        with open(disk, "rb") as file:
+            let_nobody_write(file)
+            code, text = bench.vm.run("rehearse", "1")
+            if code != CODE_FAILED or "lock" not in text:
+                raise vms.Trouble(f"a rehearsal: {code} {text}")
+        if waits:
+            bench.vm.wait_for("the guest runs on")
+        bench.save()
+        bench.restores()
+
+
 def guest_cannot_run_on(bench):
     """A QEMU that loads, and then cannot let the guest run: here another has the disk."""
     disk = bench.image("disk", "-f", "raw")
     bench.start("--disk", str(disk))
     bench.save()
     with open(disk, "rb") as file:
-        lock = struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, LOCK_OTHERS_WRITE, 1, 0)
-        fcntl.fcntl(file, F_OFD_SETLK, lock)
+        let_nobody_write(file)
         code, text = bench.vm.run("restore")
         if code != CODE_FAILED or "the save stays valid" not in text or "lock" not in text:
             raise vms.Trouble(f"a restore: {code} {text}")
         if bench.vm.status_when_ended()[0] != CODE_SAVED:
             raise vms.Trouble(f"after it: {bench.vm.status()}")
     bench.restores()
+
+
+def touched_after_a_restore_that_failed(bench):
+    """A restore that came to nothing leaves a save that is watched as before."""
+    qemu, broken = bench.scratch / "qemu", bench.scratch / "broken"
+    qemu.write_text(f"#!/bin/sh\n[ -e {broken} ] && exit 1\nexec {guest.QEMU} \"$@\"\n")
+    qemu.chmod(0o755)
+    bench.start("--qemu", str(qemu))
+    bench.save()
+    for touches in (False, True):
+        broken.touch()
+        code, text = bench.vm.run("restore")
+        if code != CODE_FAILED or "QEMU did not start" not in text:
+            raise vms.Trouble(f"a restore: {code} {text}")
+        broken.unlink()
+        if not touches:
+            bench.restores()
+            bench.start("--qemu", str(qemu))
+            bench.save()
+            continue
+        with open(bench.vm.directory / "memory", "r+b") as file, \
+                mmap.mmap(file.fileno(), 0) as mapped:
+            mapped[PAGE_TOUCHED] ^= 1
+        bench.refused("memory-touched")
 
 
 def qemu_is_killed_in_a_restore(bench):
@@ -363,9 +477,10 @@ def space_of_a_graphics_card(bench):
 
 
 TRIALS = (files_that_are_only_read, replaced_while_it_ran, status_makes_nothing, another_window,
-          plugged_in, let_run_on_by_others, qemu_hangs, power_fails_in_a_restore,
-          guest_cannot_run_on, qemu_is_killed_in_a_restore, disk_that_is_not_flushed,
-          space_of_a_graphics_card)
+          plugged_in, let_run_on_by_others, let_run_on_before_the_marker, let_run_on_in_a_restore,
+          qemu_hangs, power_fails_in_a_restore, stands_still_after_a_rehearsal, guest_cannot_run_on,
+          touched_after_a_restore_that_failed, qemu_is_killed_in_a_restore,
+          disk_that_is_not_flushed, space_of_a_graphics_card)
 
 
 def main(scratch, vm, _):

@@ -15,7 +15,7 @@ constexpr const char* kFooter =
     "    5  what was saved belongs to another memory, generation, file, machine or disk\n"
     "    6  vm: nothing was saved, or half of it\n"
     "    7  in use: something runs in DIR\n"
-    "    8  saved by a newer Pawl\n"
+    "    8  saved by another version of Pawl\n"
     "    9  check: it cannot be kept or restored; rehearse, vm status: the window does not hold\n"
     "  126  the program cannot be run\n"
     "  127  there is no such program\n"

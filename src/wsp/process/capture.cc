@@ -106,6 +106,12 @@ Status too_many_signals() {
                                      kPendingSignalsMax));
 }
 
+Status hidden() {
+  return Status::failure(EPERM,
+                         "the program does not let itself be looked at (PR_SET_DUMPABLE, or it may "
+                         "do more than Pawl); run it with CAP_SYS_PTRACE");
+}
+
 Status gone() { return Status::failure(ESRCH, "the program ended meanwhile"); }
 
 void add_thread_calls(CallList& list, std::uint64_t& stack, std::uint64_t& clear,
@@ -259,7 +265,7 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
   facts.sequence_bytes = sequence.bytes;
   facts.sequence_signature = sequence.signature;
   if (::syscall(SYS_get_robust_list, number, &facts.robust_list, &facts.robust_bytes) != 0)
-    return gone();
+    return errno == EPERM ? hidden() : gone();
 
   CallList& list = process.list();
   list.clear();

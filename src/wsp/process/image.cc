@@ -180,7 +180,9 @@ Result<std::vector<RecordReader>> read_image(std::span<const std::byte> image,
       marker.header_checksum != header.header_checksum)
     return Status::failure(EBADMSG, "the header of what was saved is damaged");
   if (header.version != kVersion)
-    return Status::failure(EPROTONOSUPPORT, "it was saved by a newer Pawl");
+    return Status::failure(EPROTONOSUPPORT,
+                           "it was saved by another version of Pawl; start the program "
+                           "anew, or restore it with that one");
   if (header.generation != generation || header.memory_inode != memory_inode)
     return Status::failure(ESTALE, "what was saved belongs to another memory file");
   if (header.records_bytes > image.size() - kRecordsFrom ||

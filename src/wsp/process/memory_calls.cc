@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 
 #include "medium/descriptor.h"
 #include "wsp/process/maps.h"
+#include "wsp/process/proc.h"
 
 namespace pawl::wsp {
 
@@ -94,6 +96,19 @@ int why_not_mappable(const Descriptor& file, std::uint64_t offset) {
   if (!S_ISREG(facts.st_mode) && !S_ISBLK(facts.st_mode) && !S_ISCHR(facts.st_mode)) return ENODEV;
   char byte = 0;
   return ::pread(file.get(), &byte, 1, static_cast<off_t>(offset)) < 0 ? errno : 0;
+}
+
+// Whose mappings are memory of no name.
+bool is_zero_device(pid_t thread, int descriptor) {
+  struct stat facts{};
+  return ::stat(fmt::format("/proc/{}/fd/{}", thread, descriptor).c_str(), &facts) == 0 &&
+         S_ISCHR(facts.st_mode) && facts.st_rdev == makedev(1, 5);
+}
+
+bool is_read_only(pid_t thread, int descriptor) {
+  const std::string facts = read_proc(thread, fmt::format("fdinfo/{}", descriptor));
+  const std::string_view flags = field_of(facts, "flags");
+  return flags.empty() || (number_of(flags, 8) & O_ACCMODE) == O_RDONLY;
 }
 
 // How many mappings the kernel lets a process have: vm.max_map_count.
@@ -197,8 +212,9 @@ CallDecision MemoryCalls::enter(pid_t thread, const tracing::Registers& call, Ru
         return answer(static_cast<std::uint64_t>(-EBADF));
       return refuse(EBADF, fmt::format("descriptor {} is Pawl's own", descriptor_));
     case SYS_close_range:
-      if (call.rdi <= static_cast<std::uint64_t>(descriptor_) &&
-          (call.rsi & 0xffffffff) >= static_cast<std::uint64_t>(descriptor_))
+      // The kernel takes no more of both than their lower halves.
+      if (static_cast<std::uint32_t>(call.rdi) <= static_cast<std::uint32_t>(descriptor_) &&
+          static_cast<std::uint32_t>(call.rsi) >= static_cast<std::uint32_t>(descriptor_))
         return answer(static_cast<std::uint64_t>(-ENOSYS));
       return {};
     default:
@@ -219,8 +235,12 @@ CallDecision MemoryCalls::map(pid_t thread, const tracing::Registers& call, Runn
   const std::uint64_t flags = call.r10;
   const bool is_fixed = (flags & kFixedBits) != 0;
   if (bytes == 0 || bytes > kUserEnd || (is_fixed && !is_page_range(call.rdi, bytes))) return {};
-  const bool has_file = (flags & MAP_ANONYMOUS) == 0;
+  const bool has_file =
+      (flags & MAP_ANONYMOUS) == 0 && !is_zero_device(thread, static_cast<int>(call.r8));
   if (has_file && call.r9 % kPageBytes != 0) return {};
+  // What the kernel does not take it says itself.
+  if ((flags & kTypeBits) == 0 || (!has_file && (flags & kTypeBits) == MAP_SHARED_VALIDATE))
+    return {};
   const bool is_private = (flags & kTypeBits) == MAP_PRIVATE;
   const bool is_written = (call.rdx & PROT_WRITE) != 0;
   if ((flags & MAP_HUGETLB) != 0)
@@ -233,6 +253,13 @@ CallDecision MemoryCalls::map(pid_t thread, const tracing::Registers& call, Runn
                   "with the program's; write(2) them, or map the file privately");
   if (is_fixed && meets_annex(call.rdi, bytes))
     return refuse(ENOMEM, "mmap(MAP_FIXED): the place is Pawl's own");
+  // There it could be made writable without our being asked.
+  if (has_file && !is_private && is_fixed && meets_memory(call.rdi, bytes) &&
+      !is_read_only(thread, static_cast<int>(call.r8)))
+    return refuse(
+        EACCES,
+        "mmap of a file, shared, to where memory is, of a descriptor that may write; open "
+        "it O_RDONLY");
   if (has_file && static_cast<int>(call.r8) == descriptor_)
     return answer(static_cast<std::uint64_t>(-EBADF));
   if (is_fixed && is_busy(call.rdi, bytes)) return again();
@@ -537,7 +564,11 @@ CallDecision MemoryCalls::protect(pid_t thread, const tracing::Registers& call,
   if (meets_annex(call.rdi, bytes)) return refuse(EACCES, "mprotect: the place is Pawl's own");
   if (is_busy(call.rdi, bytes)) return again();
   list.clear();
+  std::uint64_t reached = call.rdi;
   for (const MapsLine& line : read_maps(thread)) {
+    if (line.end <= reached) continue;
+    if (line.start > reached) break;  // the kernel goes no further either, and says so
+    reached = line.end;
     const auto start = std::max<std::uint64_t>(line.start, call.rdi);
     const auto end = std::min<std::uint64_t>(line.end, call.rdi + bytes);
     if (start >= end || is_in_memory_file(line, memory_)) continue;

@@ -16,11 +16,31 @@ Origin cut(Origin origin, std::uint64_t start, std::uint64_t end) {
   return origin;
 }
 
+bool goes_on_in(const Origin& origin, const Origin& next) {
+  if (origin.end() != next.start || origin.is_file != next.is_file) return false;
+  return !origin.is_file || (origin.inode == next.inode && origin.name == next.name &&
+                             origin.offset_of(origin.end()) == next.offset);
+}
+
 }  // namespace
 
 void Origins::set(const Origin& origin) {
   erase(origin.start, origin.bytes);
-  if (origin.bytes != 0) origins_[origin.start] = origin;
+  if (origin.bytes == 0) return;
+  // With its neighbours it is one, as the kernel's mappings are: page by page there would soon be
+  // too many.
+  Origin whole = origin;
+  const auto behind = origins_.find(whole.end());
+  if (behind != origins_.end() && goes_on_in(whole, behind->second)) {
+    whole.bytes += behind->second.bytes;
+    origins_.erase(behind);
+  }
+  auto before = origins_.lower_bound(whole.start);
+  if (before != origins_.begin() && goes_on_in((--before)->second, whole)) {
+    before->second.bytes += whole.bytes;
+    return;
+  }
+  origins_[whole.start] = whole;
 }
 
 void Origins::erase(std::uint64_t start, std::uint64_t bytes) {

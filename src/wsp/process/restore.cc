@@ -231,6 +231,9 @@ class Restore {
     step();
     PAWL_TRY(give_process_its_own());
     for (const SavedThread& thread : saved_.threads) PAWL_TRY(give_thread_its_own(thread));
+    // Behind the signals, of which more may wait than it may be sent by now; before the privileges.
+    PAWL_TRY(give_limits());
+    for (const SavedThread& thread : saved_.threads) PAWL_TRY(give_privileges(thread));
     PAWL_TRY(give_what_may_be_given());
     step();
     // From here on it is this process or none.
@@ -435,10 +438,6 @@ class Restore {
           list_.place(&facts.actions[signal - 1], sizeof(facts.actions[0]));
       list_.add(SYS_rt_sigaction, {signal, action, 0, kSetBytes});
     }
-    for (std::uint64_t limit = 0; limit < kLimitsCount; ++limit) {
-      const std::uint64_t place = list_.place(facts.limits[limit], sizeof(facts.limits[0]));
-      list_.add(SYS_prlimit64, {0, limit, place, 0});
-    }
     for (siginfo_t information : saved_.pending) {
       PAWL_TRY(make_room(child_, sizeof(information), "cannot give the process its signals"));
       const std::uint64_t place = list_.place(&information, sizeof(information));
@@ -476,7 +475,8 @@ class Restore {
 
   Status add_credentials() {
     const ProcessFacts& facts = saved_.process;
-    if (!saved_.groups.empty() || facts.user[0] != ::getuid()) {
+    // Those of whoever restores it are not the program's; and to ask for what it has takes a right.
+    if (!has_our_groups()) {
       const std::size_t bytes = saved_.groups.size() * sizeof(saved_.groups[0]);
       if (!list_.has_room(bytes + kCredentialBytesMax))
         return Status::failure(ENOTSUP, "the program has too many groups");
@@ -493,6 +493,14 @@ class Restore {
     PAWL_TRY(add_bounds());
     add_capabilities(facts.capabilities[0], facts.capabilities[1], facts.capabilities[2]);
     return {};
+  }
+
+  bool has_our_groups() const {
+    const int count = ::getgroups(0, nullptr);
+    if (count < 0 || static_cast<std::size_t>(count) != saved_.groups.size()) return false;
+    std::vector<gid_t> ours(saved_.groups.size());
+    return ::getgroups(count, ours.data()) == count &&
+           std::equal(ours.begin(), ours.end(), saved_.groups.begin());
   }
 
   void add_capabilities(std::uint64_t inheritable, std::uint64_t permitted,
@@ -577,7 +585,20 @@ class Restore {
                 {static_cast<std::uint64_t>(child_), static_cast<std::uint64_t>(facts.number),
                  static_cast<std::uint64_t>(information.si_signo), place});
     }
-    PAWL_TRY(run_list(facts.number, "cannot give a thread its state"));
+    return run_list(facts.number, "cannot give a thread its state");
+  }
+
+  Status give_limits() {
+    list_.clear();
+    for (std::uint64_t limit = 0; limit < kLimitsCount; ++limit) {
+      const auto& its = saved_.process.limits[limit];
+      list_.add(SYS_prlimit64, {0, limit, list_.place(its, sizeof(its)), 0});
+    }
+    return run_list(child_, "cannot give the process its limits");
+  }
+
+  Status give_privileges(const SavedThread& thread) {
+    const ThreadFacts& facts = thread.facts;
     list_.clear();
     PAWL_TRY(add_credentials());
     list_.add(SYS_personality, {facts.personality});

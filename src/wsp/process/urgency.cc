@@ -1,5 +1,6 @@
 #include "wsp/process/urgency.h"
 
+#include <linux/capability.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -8,6 +9,13 @@ namespace pawl::wsp {
 namespace {
 constexpr int kSupervisorPriority = 3;  // of SCHED_FIFO; before the threads that it stops
 constexpr int kThreadPriority = 2;
+// RLIMIT_RTPRIO alone lets us be urgent, but not what we were again.
+bool may_go_back() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2]{};
+  return ::syscall(SYS_capget, &header, data) == 0 && (data[0].effective & 1U << CAP_SYS_NICE) != 0;
+}
+
 }  // namespace
 
 std::optional<Scheduling> scheduling_of(pid_t thread) {
@@ -24,6 +32,7 @@ bool schedule(pid_t thread, const Scheduling& scheduling) {
 }
 
 Urgency::Urgency(const std::vector<pid_t>& threads) {
+  if (!may_go_back()) return;
   before_.reserve(threads.size() + 1);
   hasten(0, kSupervisorPriority);
   for (const pid_t thread : threads) hasten(thread, kThreadPriority);

@@ -33,7 +33,7 @@ QmpJson capabilities() {
 // A question of what the machine consists of: a list, of which each part is put into words.
 struct PartQuery {
   const char* command;
-  const char* path;
+  QmpJson (*arguments)();
   std::string (*in_words)(const QmpJson& part);
 };
 
@@ -53,12 +53,18 @@ std::string device_in_words(const QmpJson& device) {
   return "the device " + device.value("name", "") + " (" + device.value("type", "") + ")";
 }
 
+// Each node by itself, or QEMU would tell of all that are below it every time.
+QmpJson flat() { return {{"flat", true}}; }
+QmpJson nothing() { return {}; }
+QmpJson of_named_devices() { return {{"path", "/machine/peripheral"}}; }
+QmpJson of_nameless_devices() { return {{"path", "/machine/peripheral-anon"}}; }
+
 // Processors and memory that are plugged in are devices too.
 constexpr std::array kPartQueries{
-    PartQuery{"query-named-block-nodes", nullptr, node_in_words},
-    PartQuery{"query-block", nullptr, disk_in_words},
-    PartQuery{"qom-list", "/machine/peripheral", device_in_words},
-    PartQuery{"qom-list", "/machine/peripheral-anon", device_in_words},
+    PartQuery{"query-named-block-nodes", flat, node_in_words},
+    PartQuery{"query-block", nothing, disk_in_words},
+    PartQuery{"qom-list", of_named_devices, device_in_words},
+    PartQuery{"qom-list", of_nameless_devices, device_in_words},
 };
 
 Status compare_parts(const std::set<std::string>& begun, const std::set<std::string>& found) {
@@ -136,8 +142,7 @@ Status Machine::set_up() {
 Status Machine::ask_for_parts() {
   first_part_query_ = 0;
   for (const PartQuery& query : kPartQueries) {
-    const Result<std::uint64_t> sent =
-        qmp_.send(query.command, query.path == nullptr ? QmpJson() : QmpJson{{"path", query.path}});
+    const Result<std::uint64_t> sent = qmp_.send(query.command, query.arguments());
     if (!sent.ok()) return sent.status();
     if (first_part_query_ == 0) first_part_query_ = sent.value();
   }
@@ -249,7 +254,7 @@ Result<std::uint64_t> Machine::streamed_memory_bytes() {
 
 bool Machine::has_run_on() {
   qmp_.hear_last_words();
-  return qmp_.has_heard("RESUME", last_event_);
+  return is_known_to_run_on();
 }
 
 void Machine::give_up_save() {
@@ -273,7 +278,7 @@ Status Machine::go_on() {
   // QEMU tells of a migration's end a moment before it takes this command again.
   const Deadline deadline(kQemuAnswerMsMax);
   for (;;) {
-    const Status asked = qmp_.ask("cont", QmpJson(), kQemuAnswerMsMax).status();
+    const Status asked = go_on_now();
     if (asked.ok() || asked.error_number() != EIO || deadline.passed()) return asked;
     ::nanosleep(&kGoOnPause, nullptr);
   }

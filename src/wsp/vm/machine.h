@@ -57,6 +57,8 @@ class Machine {
   // After save() or load(): whether the guest has been let run since, as far as QEMU has told.  It
   // tells before it does so; of a QEMU that has ended all of it is known.
   bool has_run_on();
+  // As has_run_on(), by what was heard until now.
+  bool is_known_to_run_on() const { return qmp_.has_heard("RESUME", last_event_); }
 
   // After a save() that failed: what QEMU still does of it is given up.
   void give_up_save();
@@ -65,8 +67,10 @@ class Machine {
   // EPIPE: it ended, or was killed; ETIMEDOUT: it did neither within kQemuLoadMsMax.
   Status load(DeviceStateFile& state, const FailurePoint& failure);
 
-  // Lets the guest run: for the first time, or on.
+  // Lets the guest run: for the first time, or on.  What hinders QEMU may pass: tries for
+  // kQemuAnswerMsMax, or once.
   Status go_on();
+  Status go_on_now() { return qmp_.ask("cont", Qmp::Json(), kQemuAnswerMsMax).status(); }
 
   QemuProcess& process() { return process_; }
   Qmp& qmp() { return qmp_; }

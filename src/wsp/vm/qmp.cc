@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -34,6 +33,9 @@ Status Qmp::take_lines() {
       return Status::failure(EPROTO, "QEMU said something that is no QMP");
     if (line.contains("event")) {
       if (events_.size() == kEventsMax) events_.pop_front();
+      const std::string name = line.value("event", "");
+      if (last_of_name_.size() < kEventNamesMax || last_of_name_.contains(name))
+        last_of_name_[name] = events_heard_ + 1;
       events_.push_back({std::move(line), ++events_heard_});
     } else {
       answers_.push_back({std::move(line), events_heard_});
@@ -128,9 +130,8 @@ Result<Qmp::Event> Qmp::event(const std::string& name, std::uint64_t after, int 
 }
 
 bool Qmp::has_heard(const std::string& name, std::uint64_t after) const {
-  return std::any_of(events_.begin(), events_.end(), [&](const Event& event) {
-    return event.number > after && event.event.value("event", "") == name;
-  });
+  const auto last = last_of_name_.find(name);
+  return last != last_of_name_.end() && last->second > after;
 }
 
 void Qmp::hear_last_words() {

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -29,6 +30,7 @@ class Qmp {
   // Bytes of an answer, and events that nobody has asked for yet.
   static constexpr std::size_t kLineBytesMax = std::size_t{16} << 20;
   static constexpr std::size_t kEventsMax = 1024;
+  static constexpr std::size_t kEventNamesMax = 1024;
 
   explicit Qmp(Descriptor socket) : socket_(std::move(socket)) {}
 
@@ -51,7 +53,7 @@ class Qmp {
   // The first event of that name whose number is greater than `after`, of those that came since the
   // last forget_events().
   Result<Event> event(const std::string& name, std::uint64_t after, int wait_ms);
-  // Whether there was one; does not wait.
+  // Whether there ever was one, forgotten since or not; does not wait.
   bool has_heard(const std::string& name, std::uint64_t after) const;
   // The number of the last event that came before the last answer.
   std::uint64_t last_event_before_answer() const { return last_event_before_answer_; }
@@ -77,6 +79,7 @@ class Qmp {
   std::deque<Event> events_;
   std::uint64_t commands_ = 0;
   std::uint64_t events_heard_ = 0;
+  std::map<std::string, std::uint64_t> last_of_name_;  // QEMU has some sixty names
   std::uint64_t last_event_before_answer_ = 0;
 };
 

@@ -31,7 +31,24 @@ Result<FileIdentity> identify_still(const std::string& path, const FileIdentity&
   return found;
 }
 
+Status run_on_by_others() {
+  return Status::failure(ESTALE, "somebody has let the guest run on after it was stopped");
+}
+
 }  // namespace
+
+Status seal_memory(const std::string& path, Marker& marker) {
+  const Descriptor memory(::open(path.c_str(), O_RDONLY | O_NOATIME | O_CLOEXEC));
+  if (!memory.valid()) return Status::from_errno(errno, "cannot open " + path);
+  PAWL_TRY(arm_access_time(memory.get(), path));
+  Result<FileIdentity> found = identify(path);
+  if (!found.ok()) return found.status();
+  // The marker is not to know times that the host's death can take back.
+  PAWL_TRY(flush_times(path));
+  marker.memory = found.value();
+  marker.state = MarkerState::kSealed;
+  return {};
+}
 
 Result<Saver> Saver::open(const MachineDirectory& directory, MarkerFile& marker, Machine& machine,
                           const MachineDescription& description, std::uint64_t generation,
@@ -114,6 +131,7 @@ Result<SaveTiming> Saver::save_into(MarkerFile& file, std::uint64_t heard_ns,
   PAWL_TRY(bind(failure));
   // QEMU has answered meanwhile.
   PAWL_TRY(machine_->is_still_the_same());
+  if (machine_->is_known_to_run_on()) return run_on_by_others();
   if (failure.is_at(Step::kMarkerTorn)) {
     PAWL_TRY(file.write(marker_, true));
     failure.reach(Step::kMarkerTorn, machine_->process().number());
@@ -138,20 +156,21 @@ Status Saver::seal(const FailurePoint& failure) {
   machine_->process().wait();
   if (machine_->has_run_on()) {
     PAWL_TRY(marker_file_->clear(marker_.generation));
-    return Status::failure(ESTALE, "somebody has let the guest run on after it was stopped");
+    return run_on_by_others();
   }
   failure.reach(Step::kQemuEnded, 0);
-  PAWL_TRY(arm_access_time(memory_.get(), memory_path_));
-  Result<FileIdentity> memory = identify(memory_path_);
-  if (!memory.ok()) return memory.status();
-  marker_.memory = memory.value();
-  // The marker is not to know times that the host's death can take back.
-  PAWL_TRY(flush_times(memory_path_));
   for (const std::string& disk : disk_files_) PAWL_TRY(flush_times(disk));
-  marker_.state = MarkerState::kSealed;
+  PAWL_TRY(seal_memory(memory_path_, marker_));
   PAWL_TRY(marker_file_->write(marker_));
   failure.reach(Step::kSealed, 0);
   return {};
+}
+
+Status Saver::go_on_at_last() {
+  if (!stands_still_) return {};
+  const Status runs = machine_->go_on_now();
+  stands_still_ = !runs.ok();
+  return runs;
 }
 
 Result<SaveTiming> Saver::rehearse(AfterFailure after) {
@@ -160,6 +179,7 @@ Result<SaveTiming> Saver::rehearse(AfterFailure after) {
   // The guest is stopped, however far that has come; and the next save may succeed.
   if (!timing.ok()) machine_->give_up_save();
   const Status runs = machine_->go_on();
+  stands_still_ = !runs.ok();
   const Status prepared = prepare();
   if (!timing.ok()) return timing;
   PAWL_TRY(runs);

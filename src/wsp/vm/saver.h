@@ -16,6 +16,10 @@
 
 namespace pawl::wsp::vm {
 
+// Once nobody maps the memory any more: sets its times so that whoever does is noticed, and
+// `marker`, which the caller writes, to a sealed save with these times.
+Status seal_memory(const std::string& path, Marker& marker);
+
 class Saver {
  public:
   // Opens all that a save needs, so that the save need not.  Leaves a save that is there as it is.
@@ -47,6 +51,12 @@ class Saver {
   // the save valid as it is.
   Status seal(const FailurePoint& failure);
 
+  // Whether the guest stands still since a rehearsal, after which QEMU could not let it run on
+  // (somebody else has locked a disk).  Until it runs nothing can be saved.
+  bool stands_still() const { return stands_still_; }
+  // Tries once more where it does.
+  Status go_on_at_last();
+
   // All of a save's work, with another marker; then the guest goes on, and is prepared for again.
   // After a failure the guest goes on too, if QEMU still does what it is told, or stays as it was
   // before it ever ran.
@@ -76,6 +86,7 @@ class Saver {
   // What QEMU has open, as found when the machine began: at a save the names have to be theirs yet.
   FileIdentity memory_begun_;
   std::vector<FileIdentity> disks_begun_;
+  bool stands_still_ = false;
   Marker marker_;  // as it will be, but for what a save finds out
 };
 

@@ -29,7 +29,9 @@ namespace {
 // A QEMU that was killed needs a moment to give its memory back.
 constexpr int kLockMsMax = 5'000;
 constexpr int kEndMsMax = 5'000;  // from its last word
-constexpr int kPriority = 20;     // among the real-time ones: any of them goes before all others
+constexpr int kGoOnEveryMs = 200;
+constexpr const char* kStandsStill = "the guest stands still since a rehearsal: ";
+constexpr int kPriority = 20;  // among the real-time ones: any of them goes before all others
 
 std::string milliseconds(double us) {
   std::array<char, 32> text{};
@@ -99,6 +101,8 @@ class Life {
   Status has_disks_of(const MachineDescription& description);
   Status let_run_on(MarkerFile& marker, std::uint64_t generation);
   Status take_back(MarkerFile& marker, const Marker& restoring, const Status& failure);
+  Status end_before_it_runs(MarkerFile& marker, std::uint64_t generation);
+  void seal_again(MarkerFile& marker);
   void keep_description(const MachineDescription& watched);
   Result<Ending> boot(MarkerFile& marker, std::uint64_t generation);
   Status open_sources(const MachineDescription& description);
@@ -126,6 +130,7 @@ class Life {
   std::optional<Saver> saver_;
   Rehearsals rehearsals_;
   std::optional<PowerWord> heard_;
+  std::optional<Marker> restoring_;  // while the marker says so, and the guest has not run
 };
 
 Status Life::open_sources(const MachineDescription& description) {
@@ -161,6 +166,7 @@ Result<Ending> Life::begin(MarkerFile& marker, Judgement verdict) {
     return Ending{Ending::What::kRefused, verdict.refusal, verdict.reason};
   if (restores && verdict.is_valid()) {
     Result<Ending> ending = restore(marker, verdict);
+    if (restoring_.has_value() && verdict.marker.state == MarkerState::kSealed) seal_again(marker);
     if (!ending.ok() || ending.value().what != Ending::What::kRefused) return ending;
     verdict.refusal = ending.value().refusal;
     verdict.reason = ending.value().reason;
@@ -193,6 +199,7 @@ Result<Ending> Life::restore(MarkerFile& marker, const Judgement& verdict) {
   Marker restoring = verdict.marker;
   restoring.state = MarkerState::kRestoring;
   PAWL_TRY(marker.write(restoring));
+  restoring_ = restoring;
   failure_.reach(Step::kRestoreMarked, 0);
   Result<Machine> machine = Machine::start(description, directory_.memory(),
                                            directory_.lock_descriptor(), Start::kRestored);
@@ -210,6 +217,7 @@ Result<Ending> Life::restore(MarkerFile& marker, const Judgement& verdict) {
   if (const Status loaded = machine_->load(state.value(), failure_); !loaded.ok()) {
     // One that was killed, or takes too long, has not said that the state is none.
     const bool refused = loaded.error_number() == EBADMSG || has_ended_by_itself();
+    PAWL_TRY(end_before_it_runs(marker, generation));
     machine_.reset();
     if (!refused) {
       return Status::failure(loaded.error_number(),
@@ -221,12 +229,15 @@ Result<Ending> Life::restore(MarkerFile& marker, const Judgement& verdict) {
   failure_.reach(Step::kLoaded, machine_->process().number());
   Result<Saver> saver = Saver::open(directory_, marker, *machine_, description, generation,
                                     verdict.marker.description_checksum);
-  if (!saver.ok()) return saver.status();
-  saver_.emplace(std::move(saver.value()));
-  PAWL_TRY(saver_->hand_over());
+  if (saver.ok()) saver_.emplace(std::move(saver.value()));
+  const Status prepared = saver.ok() ? saver_->hand_over() : saver.status();
+  if (!prepared.ok()) {
+    PAWL_TRY(end_before_it_runs(marker, generation));
+    return prepared;
+  }
   // The guest could run only to be saved again.
   if (is_asked_to_end()) {
-    machine_.reset();
+    PAWL_TRY(end_before_it_runs(marker, generation));
     tell("the power fails, or this is to end: the guest did not run on, and the save stays valid");
     return Ending{Ending::What::kSaved, Refusal::kNone, ""};
   }
@@ -250,19 +261,41 @@ Status Life::has_disks_of(const MachineDescription& description) {
 }
 
 Status Life::let_run_on(MarkerFile& marker, std::uint64_t generation) {
+  restoring_.reset();
   PAWL_TRY(marker.clear(generation));
   failure_.reach(Step::kMarkerCleared, machine_->process().number());
   return machine_->go_on();
 }
 
-// A guest that has not run at all is as it was saved.
+// A guest that has not run at all is as it was saved.  One that a monitor of the user's has let run
+// on meanwhile is not, whatever the marker says.
+Status Life::end_before_it_runs(MarkerFile& marker, std::uint64_t generation) {
+  machine_->process().kill_now();
+  machine_->process().wait();
+  if (!machine_->has_run_on()) return {};
+  restoring_.reset();
+  PAWL_TRY(marker.clear(generation));
+  return Status::failure(ESTALE,
+                         "somebody has let the guest run on while it was restored, and the save is "
+                         "gone");
+}
+
 Status Life::take_back(MarkerFile& marker, const Marker& restoring, const Status& failure) {
   machine_->process().kill_now();
   machine_->process().wait();
   if (machine_->has_run_on()) return failure;
   PAWL_TRY(marker.write(restoring));
+  restoring_ = restoring;
   return Status::failure(failure.error_number(),
                          "the guest did not run on, and the save stays valid: " + failure.text());
+}
+
+// A restore that came to nothing has mapped the memory: others who do are to be noticed again.
+void Life::seal_again(MarkerFile& marker) {
+  machine_.reset();
+  Status sealed = seal_memory(directory_.memory(), *restoring_);
+  if (sealed.ok()) sealed = marker.write(*restoring_);
+  if (!sealed.ok()) tell("the save is valid, but " + sealed.text());
 }
 
 void Life::keep_description(const MachineDescription& watched) {
@@ -363,6 +396,8 @@ Status Life::rehearse(std::uint64_t times) {
 }
 
 Result<Ending> Life::save(std::uint64_t heard_ns, const std::string& why) {
+  if (const Status runs = saver_->go_on_at_last(); !runs.ok())
+    return no_save(Status::failure(runs.error_number(), kStandsStill + runs.text()));
   Result<SaveTiming> timing = saver_->save(heard_ns, failure_);
   if (!timing.ok()) return no_save(timing.status());
   const Status sealed = saver_->seal(failure_);
@@ -408,7 +443,8 @@ Result<Ending> Life::watch() {
                                pollfd{machine_->process().descriptor(), POLLIN, 0},
                                pollfd{machine_->qmp().descriptor(), POLLIN, 0}};
   for (;;) {
-    if (!heard_.has_value() && ::poll(wanted.data(), wanted.size(), -1) < 0 && errno != EINTR)
+    const int wait_ms = saver_->stands_still() ? kGoOnEveryMs : -1;
+    if (!heard_.has_value() && ::poll(wanted.data(), wanted.size(), wait_ms) < 0 && errno != EINTR)
       return Status::from_errno(errno, "cannot wait for a power failure");
     if (hear_of_failure())
       return save(heard_->heard_ns, std::string("power failure, by ") + name_of(heard_->source));
@@ -417,6 +453,7 @@ Result<Ending> Life::watch() {
     if (wanted[4].revents != 0 && !machine_->qmp().hear().ok()) return ended();
     // Events are for those who wait for them, and nobody does here.
     machine_->qmp().forget_events();
+    if (saver_->stands_still() && saver_->go_on_at_last().ok()) tell("the guest runs on");
     if (wanted[2].revents == 0) continue;
     Result<ControlSocket::Asked> asked =
         control_->accept(sources_->descriptor(), [this] { return hear_of_failure(); });

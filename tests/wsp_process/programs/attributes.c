@@ -191,6 +191,9 @@ static void waiting_signals(int sets) {
       CHECK(sigqueue(getpid(), SIGRTMIN + 3, value) == 0);
       CHECK(pthread_sigqueue(pthread_self(), SIGRTMIN + 4, value) == 0);
     }
+    // What waits goes on waiting, though no more may be sent.
+    const struct rlimit none_more = {0, 0};
+    CHECK(setrlimit(RLIMIT_SIGPENDING, &none_more) == 0);
     return;
   }
   const struct timespec none = {0, 0};

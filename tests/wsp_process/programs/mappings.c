@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "kept.h"
 
@@ -127,6 +128,49 @@ static void check_failing(void) {
   CHECK(close(directory) == 0 && munmap(kept, 4 * kPage) == 0);
 }
 
+// What the kernel refuses changes nothing that it would not change.
+static void check_refusing(void) {
+  CHECK(map(NULL, kPage, MAP_ANONYMOUS, -1) == MAP_FAILED && errno == EINVAL);
+  CHECK(map(NULL, kPage, MAP_SHARED_VALIDATE | MAP_ANONYMOUS, -1) == MAP_FAILED && errno == EINVAL);
+  // A change of protection ends where nothing is mapped.
+  unsigned char* const hidden = mmap(NULL, 3 * kPage, PROT_NONE, MAP_PRIVATE, file, 0);
+  CHECK(hidden != MAP_FAILED && munmap(hidden, kPage) == 0);
+  CHECK(mprotect(hidden, 3 * kPage, PROT_READ | PROT_WRITE) == -1 && errno == ENOMEM);
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+  CHECK(write(ends[1], hidden + kPage, 1) == -1 && errno == EFAULT);
+  CHECK(close(ends[0]) == 0 && close(ends[1]) == 0 && munmap(hidden + kPage, 2 * kPage) == 0);
+}
+
+// Shared with a file there is no memory that may be written, wherever it is.
+static void check_shared_file(void) {
+  if (getenv("KEPT_NATIVE") != NULL) return;
+  unsigned char* const room = mmap(NULL, kPage, PROT_NONE, kPrivate, -1, 0);
+  CHECK(room != MAP_FAILED);
+  CHECK(mmap(room, kPage, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED);
+  const int reading = open(file_name, O_RDONLY);
+  CHECK(mmap(room, kPage, PROT_READ, MAP_SHARED | MAP_FIXED, reading, 0) == room);
+  check_is_file(room, 0);
+  CHECK(mprotect(room, kPage, PROT_READ | PROT_WRITE) == -1 && errno == EACCES);
+  CHECK(close(reading) == 0 && munmap(room, kPage) == 0);
+}
+
+// More than fits into what this machine has; it takes what is used of it.
+static void check_zero_device(void) {
+  enum { kMany = 1 << 20 };
+  const int zero = open("/dev/zero", O_RDWR);
+  CHECK(zero >= 0);
+  for (int shares = 0; shares < 2; ++shares) {
+    unsigned char* const many =
+        map(NULL, (size_t)kMany * kPage, (shares ? MAP_SHARED : MAP_PRIVATE) | MAP_NORESERVE, zero);
+    CHECK(many != MAP_FAILED && many[kPage] == 0);
+    many[kPage] = 5;
+    CHECK(madvise(many, 2 * kPage, MADV_DONTNEED) == 0 && many[kPage] == (shares ? 5 : 0));
+    CHECK(munmap(many, (size_t)kMany * kPage) == 0);
+  }
+  CHECK(close(zero) == 0);
+}
+
 static long mappings_max(void) {
   FILE* const limit = fopen("/proc/sys/vm/max_map_count", "r");
   long count = 0;
@@ -214,6 +258,11 @@ static void check_descriptor(void) {
           errno == EBADF);
     CHECK(map(NULL, kPage, MAP_PRIVATE, number) == MAP_FAILED && errno == EBADF);
     CHECK(close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == -1);
+    // What the kernel does not look at says nothing of which descriptors are meant.
+    const unsigned long above = 1UL << 32;
+    CHECK(syscall(SYS_close_range, above + 3, ~0UL, CLOSE_RANGE_CLOEXEC) == -1);
+    CHECK(syscall(SYS_close, above + (unsigned long)number) == -1 && errno == EBADF);
+    CHECK(syscall(SYS_dup3, (long)file, above + (unsigned long)number, 0) == -1 && errno == EBADF);
     return;
   }
   CHECK(getenv("KEPT_NATIVE") != NULL);
@@ -224,6 +273,9 @@ static void exercise(void) {
   check_growing();
   check_library();
   check_failing();
+  check_refusing();
+  check_shared_file();
+  check_zero_device();
   check_race();
   check_data();
 }

@@ -1,4 +1,5 @@
 // A program that gave up being root but kept some capabilities has them again.
+#include <grp.h>
 #include <linux/capability.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -26,6 +27,18 @@ int main(void) {
     while (!acts_for_another) usleep(100);
     tell("ready");
     for (;;) pause();
+  }
+  if (getenv("KEPT_HIDDEN") != NULL) {
+    CHECK(prctl(PR_SET_DUMPABLE, 0) == 0);
+    tell("ready");
+    for (;;) pause();
+  }
+  if (getenv("KEPT_NO_GROUPS") != NULL) {
+    CHECK(setgroups(0, NULL) == 0);
+    tell("ready");
+    wait_to_go_on();
+    CHECK(getgroups(0, NULL) == 0);
+    done();
   }
   CHECK(prctl(PR_SET_KEEPCAPS, 1) == 0);
   CHECK(setresgid(kNobody, kNobody, kNobody) == 0);
