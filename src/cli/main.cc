@@ -26,10 +26,8 @@ constexpr const char* kExitCodes =
     "   10  heap: the heap's bookkeeping is damaged\n"
     "  126  run: the program cannot be run under Pawl; doctor: it cannot be run\n"
     "  127  run, doctor: there is no such program\n"
-    "  run, wsp run and wsp restore otherwise answer with the program's own exit code; wsp: 4 and "
-    "5\n"
-    "  tell of a save that is damaged or of another time, 7 that its directory is in use, 9 that\n"
-    "  the window of energy does not hold (pawl-wsp-run(1), pawl-wsp-vm(1)).\n\n"
+    "  run, wsp run and wsp restore otherwise answer with the program's own exit code; 'pawl wsp\n"
+    "  --help' says what the codes mean there.\n\n"
     "Example:\n  pawl run --atomic '*.db' -- ./server --data /srv/data\n"
     "'pawl VERB --help' shows an example for each verb; pawl(1) tells more.";
 
@@ -47,11 +45,48 @@ pawl::cli::AfterDashes take_after_dashes(int& argc, char** argv) {
   return std::nullopt;
 }
 
-bool has_verb(CLI::App& app, const std::string& name) {
-  for (const CLI::App* verb : app.get_subcommands({})) {
-    if (verb->get_name() == name) return true;
+CLI::App* find_verb(CLI::App& app, std::string_view name) {
+  for (CLI::App* verb : app.get_subcommands({})) {
+    if (verb->get_name() == name) return verb;
+  }
+  return nullptr;
+}
+
+// Says which verb there is not, `pawl heap frobnicate`, if that is what is wrong.
+bool refuses_verb(CLI::App& app, int argc, char** argv) {
+  CLI::App* at = &app;
+  std::string path = "pawl";
+  for (int i = 1; i < argc && argv[i][0] != '-' && !at->get_subcommands({}).empty(); ++i) {
+    CLI::App* const verb = find_verb(*at, argv[i]);
+    if (verb == nullptr) {
+      fmt::print(stderr, "{}: there is no verb {}; '{} --help' lists them\n", path, argv[i], path);
+      return true;
+    }
+    at = verb;
+    path += " " + verb->get_name();
   }
   return false;
+}
+
+int refuse_line(CLI::App& app, const CLI::ParseError& error, bool has_dashes) {
+  if (error.get_exit_code() == 0) return app.exit(error);  // help, or the version
+  std::string path = "pawl";
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    path += " " + at->get_name();
+  }
+  std::string text = error.what();
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+    text = "not understood:";
+    for (const std::string& word : app.remaining(true)) text += " " + word;
+    const bool takes_program = path.ends_with(" run") || path.ends_with("wsp check") ||
+                               path.ends_with("vm check") || path.ends_with("vm restore");
+    if (!has_dashes && takes_program)
+      text += path.starts_with("pawl wsp vm") ? "; write '--' before QEMU's own options"
+                                              : "; write '--' before the program";
+  }
+  fmt::print(stderr, "{}: {}\n'{} --help' tells more\n", path, text, path);
+  return pawl::cli::kExitUsage;
 }
 
 int run_command(int argc, char** argv) {
@@ -78,14 +113,11 @@ int run_command(int argc, char** argv) {
   pawl::cli::add_wsp(app, exit_code, after_dashes);
 #endif
   pawl::cli::add_bench(app, exit_code);
-  if (argc > 1 && argv[1][0] != '-' && !has_verb(app, argv[1])) {
-    fmt::print(stderr, "pawl: there is no verb {}; 'pawl --help' lists them\n", argv[1]);
-    return pawl::cli::kExitUsage;
-  }
+  if (refuses_verb(app, argc, argv)) return pawl::cli::kExitUsage;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? pawl::cli::kExitOk : pawl::cli::kExitUsage;
+    return refuse_line(app, error, after_dashes.has_value());
   }
   // An answer that did not arrive is no answer.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

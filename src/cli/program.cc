@@ -7,6 +7,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -37,15 +38,32 @@ bool gains_privileges(int descriptor, const struct stat& status) {
   return ::getuid() != 0 && ::fgetxattr(descriptor, "security.capability", nullptr, 0) > 0;
 }
 
-// The interpreter that a '#!' line names, or nothing.
-std::string interpreter_of(std::string_view start) {
+// Takes the first word off.
+std::string_view take_word(std::string_view& line) {
+  const std::size_t first = line.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  line.remove_prefix(first);
+  const std::string_view word = line.substr(0, line.find_first_of(" \t"));
+  line.remove_prefix(word.size());
+  return word;
+}
+
+// What stands behind '#!' in the first line, or nothing.
+std::string_view interpreter_line(std::string_view start) {
   if (!start.starts_with("#!")) return {};
   start.remove_prefix(2);
-  start = start.substr(0, start.find('\n'));
-  const std::size_t first = start.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  start.remove_prefix(first);
-  return std::string(start.substr(0, start.find_first_of(" \t")));
+  return start.substr(0, start.find('\n'));
+}
+
+// The interpreter that a '#!' line names, or nothing.
+std::string interpreter_of(std::string_view start) {
+  std::string_view line = interpreter_line(start);
+  return std::string(take_word(line));
+}
+
+std::string_view file_name_of(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
 Preloadability check_elf(const std::string& path, int descriptor) {
@@ -139,6 +157,25 @@ Preloadability preloadability_of(const std::string& path) {
   }
   return {Obstacle::cannot_look,
           Status::failure(ELOOP, path + " names one interpreter after another")};
+}
+
+std::string shell_of(const std::string& path) {
+  constexpr std::array<std::string_view, 7> kShells = {"sh",  "bash", "dash",   "ash",
+                                                       "ksh", "zsh",  "busybox"};
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, kFirstLineMax> start{};
+  const ssize_t count = file.valid() ? ::pread(file.get(), start.data(), start.size(), 0) : 0;
+  std::string_view line =
+      interpreter_line({start.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
+  std::string_view word = take_word(line);
+  if (file_name_of(word) == "env") {
+    do {
+      word = take_word(line);
+    } while (word.starts_with('-'));
+  }
+  const bool is_shell =
+      std::find(kShells.begin(), kShells.end(), file_name_of(word)) != kShells.end();
+  return is_shell ? std::string(word) : std::string();
 }
 
 Status check_preloadable(const std::string& path) { return preloadability_of(path).status; }

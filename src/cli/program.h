@@ -20,6 +20,8 @@ struct Preloadability {
 
 // Follows '#!' lines.
 Preloadability preloadability_of(const std::string& path);
+// The shell that reads a script, by its name, also behind env(1); empty for anything else.
+std::string shell_of(const std::string& path);
 // Its status alone.
 Status check_preloadable(const std::string& path);
 

@@ -34,6 +34,21 @@ std::string time_text(std::uint64_t time_ns) {
                      time_ns % 1'000'000'000 / 1000);
 }
 
+std::string shell_word(const std::string& text) {
+  constexpr const char* kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
+  std::string quoted = "'";
+  for (const char letter : text) {
+    if (letter == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += letter;
+    }
+  }
+  return quoted + "'";
+}
+
 void complain(const char* verb, const std::string& message) {
   fmt::print(stderr, "pawl {}: {}\n", verb, message);
 }

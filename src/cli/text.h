@@ -17,6 +17,8 @@ std::string size_text(std::uint64_t bytes);
 std::string count_text(std::uint64_t count, const char* thing);
 // UTC, "2026-01-31T23:59:59.123456Z"; "-" for 0.
 std::string time_text(std::uint64_t time_ns);
+// As one word for a shell: in quotes where it needs them.
+std::string shell_word(const std::string& text);
 // "message" on stderr, with the verb before it.
 void complain(const char* verb, const std::string& message);
 // On stdout, indented; names that are not UTF-8 are made so.

@@ -85,12 +85,46 @@ TEST(PowerSources, HearALineThatAShellWritesInPieces) {
   const test::TemporaryDirectory directory;
   PowerSources sources = opened({directory / "power", ""});
   const Descriptor into(::open((directory / "power").c_str(), O_WRONLY | O_CLOEXEC));
-  for (const std::string_view other : {"on battery\n", "fail", "ing soon\n", "fai"}) {
-    write_text(into.get(), other);
-    EXPECT_EQ(heard(sources), std::nullopt) << other;
+  for (const std::string_view piece : {"\n", "fai"}) {
+    write_text(into.get(), piece);
+    EXPECT_EQ(heard(sources), std::nullopt) << piece;
   }
   write_text(into.get(), "ling\nonline\n");
   EXPECT_EQ(heard(sources), PowerWord::Source::kPipe);
+}
+
+// As printf does it.
+TEST(PowerSources, HearALineThatEndsWithItsHookAgainAndAgain) {
+  const test::TemporaryDirectory directory;
+  PowerSources sources = opened({directory / "power", ""});
+  for (int i = 0; i < 3; ++i) {
+    Descriptor into(::open((directory / "power").c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    ASSERT_TRUE(into.valid());
+    write_text(into.get(), "failing");
+    EXPECT_EQ(heard(sources), std::nullopt);  // it may go on
+    into.reset(-1);
+    EXPECT_EQ(heard(sources), PowerWord::Source::kPipe);
+    EXPECT_TRUE(is_quiet(sources));
+  }
+}
+
+TEST(PowerSources, SayWhatWasNotUnderstoodAFewTimes) {
+  const test::TemporaryDirectory directory;
+  PowerSources sources = opened({directory / "power", ""});
+  const Descriptor into(::open((directory / "power").c_str(), O_WRONLY | O_CLOEXEC));
+  int told = 0;
+  for (int i = 0; i < 20; ++i) {
+    write_text(into.get(), "on\tbattery\n");
+    const auto word = sources.listen();
+    if (word.ok()) continue;
+    told += 1;
+    EXPECT_EQ(word.status().error_number(), EPROTO);
+    EXPECT_NE(word.status().text().find("\"on?battery\""), std::string::npos);
+  }
+  EXPECT_EQ(told, 8);
+  write_text(into.get(), "odd\nfailing\n");
+  EXPECT_EQ(heard(sources), PowerWord::Source::kPipe);
+  EXPECT_TRUE(sources.listen().ok());
 }
 
 TEST(PowerSources, ForgetWhatIsTooLongForALine) {
@@ -98,7 +132,9 @@ TEST(PowerSources, ForgetWhatIsTooLongForALine) {
   PowerSources sources = opened({directory / "power", ""});
   const Descriptor into(::open((directory / "power").c_str(), O_WRONLY | O_CLOEXEC));
   write_text(into.get(), std::string(4000, 'x') + "failing\n");
-  EXPECT_EQ(heard(sources), std::nullopt);
+  const auto odd = sources.listen();
+  ASSERT_FALSE(odd.ok());
+  EXPECT_EQ(odd.status().error_number(), EPROTO);
   write_text(into.get(), "failing\n");
   EXPECT_EQ(heard(sources), PowerWord::Source::kPipe);
 }

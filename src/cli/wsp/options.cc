@@ -2,20 +2,34 @@
 
 #include <fmt/core.h>
 
+#include <cstdlib>
+
 namespace pawl::cli {
 
 namespace {
 
+constexpr double kWindowMsMin = 0.001;
 constexpr double kWindowMsMax = 3'600'000;  // an hour: a battery, not a power supply's capacitors
 
 std::string milliseconds_text(double us) { return fmt::format("{:.2f} ms", us / 1000); }
 
 }  // namespace
 
+CLI::Validator number_from_to(double least, double most) {
+  return {[least, most](std::string& text) {
+            char* end = nullptr;
+            const double number = std::strtod(text.c_str(), &end);
+            if (end == text.c_str() || *end != 0) return fmt::format("{} is not a number", text);
+            if (number >= least && number <= most) return std::string();
+            return fmt::format("{} is not from {} to {}", text, least, most);
+          },
+          fmt::format("{} to {}", least, most)};
+}
+
 void add_window_option(CLI::App& verb, double& window_ms) {
   verb.add_option("--window-ms", window_ms,
                   "How long the power lasts after its failure is heard of, in milliseconds")
-      ->check(CLI::Range(0.001, kWindowMsMax))
+      ->check(number_from_to(kWindowMsMin, kWindowMsMax))
       ->capture_default_str()
       ->type_name("MS");
 }

@@ -17,6 +17,9 @@ struct WspOptions {
   double window_ms = kWindowMsDefault;
 };
 
+// Takes numbers, and says of anything else what is wrong with it.
+CLI::Validator number_from_to(double least, double most);
+
 // --serial-line, --window-ms.
 void add_wsp_options(CLI::App& verb, WspOptions& options);
 // --window-ms alone, for verbs that judge and do not watch.

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/exit_codes.h"
 #include "cli/program.h"
@@ -47,12 +48,15 @@ int exit_code_of(const Status& status) {
       return kExitInUse;
     case EPROTONOSUPPORT:
       return kExitNewerVersion;
-    case ENOEXEC:
-    case EACCES:
-      return kExitCannotRun;
     default:
       return kExitFailure;
   }
+}
+
+// Of a program that did not start.
+int exit_code_of_start(const Status& status) {
+  const bool cannot_run = status.error_number() == ENOEXEC || status.error_number() == EACCES;
+  return cannot_run ? kExitCannotRun : exit_code_of(status);
 }
 
 int refuse_wsp(const char* verb, const Status& status) {
@@ -81,8 +85,8 @@ int watch_over(wsp::Process& process, wsp::PowerSources& power, const char* verb
   if (!ending.ok()) return refuse_wsp(verb, ending.status());
   if (ending.value().was_saved) {
     const double took_us = ending.value().timing.total_us();
-    fmt::print(stderr, "pawl {}: saved in {:.2f} ms; 'pawl wsp restore {}' goes on\n", verb,
-               took_us / 1000, arguments.directory);
+    fmt::print(stderr, "pawl {}: saved in {:.2f} ms; go on with: pawl wsp restore {}\n", verb,
+               took_us / 1000, shell_word(std::filesystem::absolute(arguments.directory).string()));
     if (took_us > arguments.wsp.window_ms * 1000)
       fmt::print(stderr, "pawl {}: longer than the window of {:.2f} ms\n", verb,
                  arguments.wsp.window_ms);
@@ -92,9 +96,14 @@ int watch_over(wsp::Process& process, wsp::PowerSources& power, const char* verb
   return program.signal != 0 ? kSignalExit + program.signal : program.exit_code;
 }
 
-bool has_valid_save(const std::string& directory) {
+// What would be lost by starting anew; nothing when there is no valid save.
+std::optional<std::string> save_in_the_way(const std::string& directory) {
   const Result<wsp::KeptMemory> memory = wsp::KeptMemory::open(directory);
-  return memory.ok() && wsp::read_saved(memory.value()).ok();
+  if (!memory.ok() || !wsp::read_saved(memory.value()).ok()) return std::nullopt;
+  const Status found = wsp::check_restorable(memory.value());
+  if (found.ok()) return directory + ": a valid save is there; restore it";
+  return fmt::format("{}: a valid save is there, which cannot be restored now: {}; mend that",
+                     directory, found.text());
 }
 
 int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
@@ -112,9 +121,10 @@ int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
     arguments.directory =
         "/dev/shm/pawl-" + std::filesystem::path(path.value()).filename().string();
   // A service starts with `run` at each boot: that must not lose what the failure before it saved.
-  if (!arguments.discards && has_valid_save(arguments.directory)) {
-    complain(kVerb, arguments.directory +
-                        ": a valid save is there; restore it, or throw it away with --discard");
+  const std::optional<std::string> lost =
+      arguments.discards ? std::nullopt : save_in_the_way(arguments.directory);
+  if (lost) {
+    complain(kVerb, *lost + ", or throw it away with --discard");
     return kExitNeedsRecovery;
   }
   Result<wsp::KeptMemory> memory = wsp::KeptMemory::create(arguments.directory);
@@ -123,7 +133,10 @@ int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
   if (!power.ok()) return refuse_wsp(kVerb, power.status());
   Result<std::unique_ptr<wsp::Process>> process =
       wsp::Process::start(memory.value(), {path.value(), *after_dashes}, tell_operator);
-  if (!process.ok()) return refuse_wsp(kVerb, process.status());
+  if (!process.ok()) {
+    complain(kVerb, process.status().text());
+    return exit_code_of_start(process.status());
+  }
   return watch_over(*process.value(), power.value(), kVerb, arguments, true);
 }
 
@@ -193,8 +206,11 @@ void add_wsp_process(CLI::App& wsp, int& exit_code, const AfterDashes& after_das
   run->add_flag("--discard", arguments->discards, "Start even if a valid save would be lost");
   add_die_at_step(*run, "--die-at-save-step", *arguments);
   run->footer(
-      "Example:\n  pawl wsp run --directory /dev/shm/cache -- memcached -m 4096\n\n"
-      "The exit code is the program's; 0 after a save.");
+      "Example:\n  pawl wsp run --directory /dev/shm/cache -- memcached -u memcache -m 4096\n\n"
+      "The exit code is the program's, or 128 and the number of the signal that ended it; 0 after "
+      "a\n"
+      "save. Before it runs: 1 failed, 2 bad arguments, 3 a valid save is in the way, 7 a program\n"
+      "runs in DIR, 126 the program cannot be run, 127 there is none.");
   run->callback([arguments, &after_dashes, &exit_code] {
     exit_code = run_process(*arguments, after_dashes);
   });
@@ -218,7 +234,7 @@ void add_wsp_process(CLI::App& wsp, int& exit_code, const AfterDashes& after_das
       "rehearse", "Do a save's work without ending the program, and judge the time it takes");
   add_directory(*rehearse, *arguments);
   rehearse->add_option("N", arguments->rehearsals, "How often")
-      ->check(CLI::Range(1, static_cast<int>(wsp::kRehearsalsMax)))
+      ->check(number_from_to(1, wsp::kRehearsalsMax))
       ->capture_default_str();
   add_window_option(*rehearse, arguments->wsp.window_ms);
   rehearse->add_flag("--json", arguments->json, "Answer in JSON");

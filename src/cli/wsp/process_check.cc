@@ -4,6 +4,8 @@
 
 #include <cerrno>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "cli/exit_codes.h"
 #include "cli/program.h"
@@ -38,6 +40,13 @@ int check_program(const std::string& name) {
     complain("wsp check", path.status().text());
     return path.status().error_number() == ENOENT ? kExitNotFound : kExitCannotRun;
   }
+  if (const std::string shell = shell_of(path.value()); !shell.empty()) {
+    fmt::print(
+        "{}: cannot be kept, unless all it does is to 'exec' a program: it is a script of {}, "
+        "which forks for each command, and fork is refused\n",
+        path.value(), shell);
+    return kExitUnsafe;
+  }
   const Preloadability found = preloadability_of(path.value());
   // The memory of a static program is kept as that of any other.
   if (found.obstacle == Obstacle::none || found.obstacle == Obstacle::static_linking) {
@@ -53,8 +62,11 @@ int check_program(const std::string& name) {
 }
 
 void print_refusals() {
-  for (const wsp::RefusedCall& refusal : wsp::refusals())
-    fmt::print("{:24} {}\n", refusal.name, refusal.reason);
+  std::string_view before;  // one call may have several rules
+  for (const wsp::RefusedCall& refusal : wsp::refusals()) {
+    if (refusal.name != before) fmt::print("{:35} {}\n", refusal.name, refusal.reason);
+    before = refusal.name;
+  }
 }
 
 }  // namespace

@@ -129,7 +129,7 @@ void add_run_verb(CLI::App& vm, int& exit_code, const AfterDashes& after_dashes)
   add_machine_options(*verb, *arguments);
   verb->add_flag("--discard", arguments->discards, "Boot even if a save would be lost");
   verb->add_option("--rehearse", arguments->rehearsals, "Rehearse a save N times at the beginning")
-      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{wsp::kRehearsalsMax}))
+      ->check(number_from_to(0, wsp::kRehearsalsMax))
       ->type_name("N");
   add_failure_option(*verb, *arguments);
   verb->footer(
@@ -181,7 +181,7 @@ void add_asking_verbs(CLI::App& vm, int& exit_code) {
       vm, verb, "rehearse", "Save a running machine N times, and let it run on each time");
   of_rehearse->rehearsals = 100;
   verb->add_option("N", of_rehearse->rehearsals, "How often")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{wsp::kRehearsalsMax}))
+      ->check(number_from_to(1, wsp::kRehearsalsMax))
       ->capture_default_str();
   add_window_option(*verb, of_rehearse->watching.window_ms);
   CLI::Option* window = verb->get_option("--window-ms");

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <string_view>
+#include <utility>
 
 #include "wsp/clock.h"
 
@@ -22,6 +23,7 @@ namespace {
 constexpr std::string_view kFailing = "failing";
 constexpr std::size_t kLineBytesMax = 64;  // a longer one is no word of ours, and is forgotten
 constexpr char kFailingByte = 'F';
+constexpr int kOddLinesToldMax = 8;  // who writes them without end is not repeated without end
 constexpr int kReadsMax = 64;  // at a time: who talks without end is heard again at the next call
 
 Result<Descriptor> open_signal() {
@@ -38,8 +40,7 @@ Result<Descriptor> open_signal() {
 Result<Descriptor> open_pipe(const std::string& path) {
   if (::mkfifo(path.c_str(), 0600) != 0 && errno != EEXIST)
     return Status::from_errno(errno, "cannot make the pipe " + path);
-  // For writing too: with a writer of our own it never comes to an end.
-  Descriptor made(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
+  Descriptor made(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
   if (!made.valid()) return Status::from_errno(errno, "cannot open the pipe " + path);
   struct stat facts{};
   if (::fstat(made.get(), &facts) != 0 || !S_ISFIFO(facts.st_mode))
@@ -98,7 +99,10 @@ Result<PowerSources> PowerSources::open(const PowerSourceOptions& options) {
     return made.add(into.get());
   };
   PAWL_TRY(take(made.signal_, open_signal()));
-  if (!options.pipe.empty()) PAWL_TRY(take(made.pipe_, open_pipe(options.pipe)));
+  if (!options.pipe.empty()) {
+    made.pipe_name_ = options.pipe;
+    PAWL_TRY(take(made.pipe_, open_pipe(options.pipe)));
+  }
   if (!options.serial_line.empty()) {
     made.serial_line_name_ = options.serial_line;
     PAWL_TRY(take(made.serial_line_, open_serial_line(options.serial_line)));
@@ -114,21 +118,59 @@ bool PowerSources::hear_signal() {
   return failing;
 }
 
-bool PowerSources::hear_pipe() {
+// Whether the line says that the power fails.
+bool PowerSources::end_line() {
+  const bool failing = line_ == kFailing;
+  if (!failing && !line_.empty() && !odd_line_) odd_line_ = line_;
+  line_.clear();
+  return failing;
+}
+
+// A pipe that came to its end would be ready for ever.  The new one is there before the old one
+// goes: what is written meanwhile is not lost.
+Status PowerSources::begin_pipe_anew() {
+  Result<Descriptor> anew = open_pipe(pipe_name_);
+  if (!anew.ok()) return anew.status();
+  PAWL_TRY(add(anew.value().get()));
+  pipe_ = std::move(anew.value());
+  return {};
+}
+
+Status PowerSources::not_understood() {
+  std::string text = *std::exchange(odd_line_, std::nullopt);
+  std::replace_if(
+      text.begin(), text.end(), [](char letter) { return letter < ' ' || letter > '~'; }, '?');
+  return Status::failure(EPROTO, "the pipe " + pipe_name_ + " said \"" + text +
+                                     "\", which is no word of a power failure; write: failing");
+}
+
+Result<bool> PowerSources::hear_pipe() {
   std::array<char, 256> bytes;
   bool failing = false;
   for (int i = 0; i < kReadsMax; ++i) {
     const ssize_t count = ::read(pipe_.get(), bytes.data(), bytes.size());
-    if (count <= 0) break;
+    if (count < 0) break;
+    if (count == 0) {
+      failing = end_line() || failing;
+      const Status anew = begin_pipe_anew();
+      if (failing || anew.ok()) break;
+      pipe_.reset(-1);  // closed, so that it is not polled for ever
+      return anew;
+    }
     for (const char byte : std::string_view(bytes.data(), static_cast<std::size_t>(count))) {
       if (byte == '\n') {
-        failing = failing || line_ == kFailing;
-        line_.clear();
+        failing = end_line() || failing;
       } else if (line_.size() < kLineBytesMax) {
         line_ += byte;
       }
     }
   }
+  const bool has_odd_line = odd_line_ && odd_lines_told_ < kOddLinesToldMax;
+  if (!failing && has_odd_line) {
+    odd_lines_told_ += 1;
+    return not_understood();
+  }
+  odd_line_.reset();
   return failing;
 }
 
@@ -157,7 +199,11 @@ Result<std::optional<PowerWord>> PowerSources::listen() {
     return PowerWord{source, monotonic_ns()};
   };
   if (hear_signal()) return word(PowerWord::Source::kSignal);
-  if (pipe_.valid() && hear_pipe()) return word(PowerWord::Source::kPipe);
+  if (pipe_.valid()) {
+    Result<bool> failing = hear_pipe();
+    if (!failing.ok()) return failing.status();
+    if (failing.value()) return word(PowerWord::Source::kPipe);
+  }
   if (serial_line_.valid()) {
     Result<bool> failing = hear_serial_line();
     if (!failing.ok()) return failing.status();

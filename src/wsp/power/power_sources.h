@@ -4,7 +4,9 @@
 //
 // Three sources, any of which is enough:
 // - SIGPWR, as init systems and UPS daemons send it to a process;
-// - a named pipe, for the hooks of NUT and apcupsd: a line "failing" says it;
+// - a named pipe, for the hooks of NUT and apcupsd: a line "failing" says it, ended by a line feed
+// or
+//   by the hook's end;
 // - a serial line, 115200 baud, 8N1: each byte 'F' says it; other bytes are heartbeats and say
 // nothing.
 //
@@ -44,23 +46,29 @@ class PowerSources {
   // To be polled for input, together with what else the caller waits for.
   int descriptor() const { return any_.get(); }
 
-  // Takes what there is to hear, without waiting.  A failure is a source that has gone (EIO: the
-  // serial line hung up); it is told once, the other sources are still heard, and whoever watches
-  // should say so to the operator.
+  // Takes what there is to hear, without waiting.  A failure is for the operator, to whom whoever
+  // watches should say it, and hear on: EIO, a source has gone (the serial line hung up; told
+  // once); EPROTO, the pipe said what is no word of ours (told a few times).
   Result<std::optional<PowerWord>> listen();
 
  private:
   PowerSources() = default;
   Status add(int descriptor);
   bool hear_signal();
-  bool hear_pipe();
+  Result<bool> hear_pipe();
+  bool end_line();
+  Status begin_pipe_anew();
+  Status not_understood();
   Result<bool> hear_serial_line();
 
   Descriptor signal_;
   Descriptor pipe_;
+  std::string pipe_name_;
   Descriptor serial_line_;
   std::string serial_line_name_;
   std::string line_;  // the pipe's, as far as it came
+  std::optional<std::string> odd_line_;
+  int odd_lines_told_ = 0;
   Descriptor any_;
 };
 

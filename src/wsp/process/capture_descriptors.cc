@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <map>
 
 #include "medium/descriptor.h"
 #include "wsp/process/capture.h"
@@ -46,7 +47,13 @@ constexpr OptionName kOptions[] = {
 };
 
 Status cannot_keep(int number, const std::string& what) {
-  return Status::failure(ENOTSUP, fmt::format("descriptor {} cannot be kept: {}", number, what));
+  const std::string remedy =
+      number <= 2 ? fmt::format("have it lead elsewhere: {}/dev/null", number == 0   ? "<"
+                                                                       : number == 1 ? ">"
+                                                                                     : "2>")
+                  : fmt::format("if the program inherits it, start it without: {}<&-", number);
+  return Status::failure(
+      ENOTSUP, fmt::format("descriptor {} cannot be kept: {} ({})", number, what, remedy));
 }
 
 template <class T>
@@ -112,10 +119,19 @@ void capture_socket(int socket, SavedDescriptor& saved) {
 }
 
 // What waits in a pipe stays there: it is copied into one of ours.
-Status capture_pipe(pid_t process, int number, SavedDescriptor& saved) {
-  const Descriptor end(::open(fmt::format("/proc/{}/fd/{}", process, number).c_str(),
-                              O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (!end.valid()) return cannot_keep(number, "the pipe cannot be read");
+Status capture_pipe(pid_t process, int handle, int number, SavedDescriptor& saved) {
+  Descriptor end(::open(fmt::format("/proc/{}/fd/{}", process, number).c_str(),
+                        O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!end.valid()) {
+    // Another user's, who made it.  Of an end to write to, the other one tells what waits there.
+    end.reset(static_cast<int>(::syscall(SYS_pidfd_getfd, handle, number, 0)));
+    if (!end.valid()) return cannot_keep(number, "the pipe cannot be read");
+    if ((saved.facts.flags & O_ACCMODE) == O_WRONLY) {
+      const int size = ::fcntl(end.get(), F_GETPIPE_SZ);
+      saved.facts.value = size > 0 ? static_cast<std::uint64_t>(size) : 0;
+      return {};
+    }
+  }
   const int size = ::fcntl(end.get(), F_GETPIPE_SZ);
   saved.facts.value = size > 0 ? static_cast<std::uint64_t>(size) : 0;
   int waiting = 0;
@@ -219,7 +235,7 @@ Status capture_one(Process& process, int handle, int number, SavedDescriptor& sa
     looked.name = read_proc_link(leader, path);
     if (!looked.name.starts_with("pipe:"))
       return cannot_keep(number, looked.name + " is a named pipe");
-    return capture_pipe(leader, number, saved);
+    return capture_pipe(leader, handle, number, saved);
   }
   looked.name = read_proc_link(leader, path);
   if (looked.name.starts_with("anon_inode:")) return capture_nameless(looked, saved);
@@ -234,9 +250,29 @@ Status capture_one(Process& process, int handle, int number, SavedDescriptor& sa
     return {};
   }
   struct stat named{};
-  if (::stat(looked.name.c_str(), &named) != 0 || named.st_ino != facts.inode)
+  const bool is_there = ::stat(looked.name.c_str(), &named) == 0;
+  if (!is_there && errno != ENOENT && errno != ENOTDIR)
+    return cannot_keep(number, fmt::format("the file {} cannot be reached by its name: {}",
+                                           looked.name, std::strerror(errno)));
+  if (!is_there || named.st_ino != facts.inode)
     return cannot_keep(number, "the file " + looked.name + " is not there under its name");
   return {};
+}
+
+// Both ends tell what waits in a pipe, but for one that could not be read.
+void share_what_waits(std::vector<SavedDescriptor>& all) {
+  const auto is_pipe = [](const SavedDescriptor& saved) {
+    return saved.facts.kind == static_cast<std::uint32_t>(DescriptorKind::pipe);
+  };
+  std::map<std::uint64_t, const SavedDescriptor*> told;
+  for (const SavedDescriptor& saved : all) {
+    if (is_pipe(saved) && !saved.text.empty()) told.emplace(saved.facts.inode, &saved);
+  }
+  for (SavedDescriptor& saved : all) {
+    if (!is_pipe(saved) || !saved.text.empty()) continue;
+    if (const auto found = told.find(saved.facts.inode); found != told.end())
+      saved.text = found->second->text;
+  }
 }
 
 bool is_same_file(pid_t process, int one, int other) {
@@ -301,6 +337,7 @@ Status capture_descriptors(Process& process, SavedProcess& into) {
     if (number == process.calls().descriptor()) continue;
     PAWL_TRY(capture_one(process, handle.get(), number, into.descriptors.emplace_back()));
   }
+  share_what_waits(into.descriptors);
   find_inherited(into.descriptors);
   find_same(leader, into.descriptors);
   return {};

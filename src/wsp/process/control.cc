@@ -1,5 +1,6 @@
 #include "wsp/process/control.h"
 
+#include <fmt/core.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -22,7 +23,9 @@ Result<sockaddr_un> address_in(const std::string& directory) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path))
-    return Status::failure(ENAMETOOLONG, directory + ": too long a name for a socket in it");
+    return Status::failure(
+        ENAMETOOLONG, fmt::format("{}: too long a name for a socket in it, by {} bytes", directory,
+                                  path.size() - (sizeof(address.sun_path) - 1)));
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   return address;
 }
@@ -74,7 +77,9 @@ Result<std::string> command_supervisor(const std::string& directory, const std::
   if (!socket.valid() ||
       ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.value()),
                 sizeof(sockaddr_un)) != 0)
-    return Status::failure(errno, directory + ": no program runs in it under pawl wsp");
+    return errno == ENOENT || errno == ECONNREFUSED
+               ? Status::failure(errno, directory + ": no program runs in it under pawl wsp")
+               : Status::from_errno(errno, "cannot reach what runs in " + directory);
   const std::string line = command + "\n";
   if (::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0)
     return Status::from_errno(errno, "cannot tell the supervisor");

@@ -27,7 +27,7 @@ class SupervisorSocket {
 };
 
 // At the other end: waits for the answer as long as the supervisor lives.  ENOENT, ECONNREFUSED:
-// there is none.
+// there is none.  EACCES, EPERM: it is another user's.
 Result<std::string> command_supervisor(const std::string& directory, const std::string& command);
 
 }  // namespace pawl::wsp

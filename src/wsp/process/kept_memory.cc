@@ -71,7 +71,7 @@ Result<KeptMemory> KeptMemory::take(const std::string& directory, int flags) {
   taken.directory_ = directory;
   taken.lock_.reset(::open((directory + "/lock").c_str(), O_RDWR | O_CLOEXEC | flags, 0600));
   if (!taken.lock_.valid()) {
-    if (errno == ENOENT)
+    if (errno == ENOENT && (flags & O_CREAT) == 0)
       return Status::failure(ENOENT, directory + ": no program was ever kept here");
     return failed("cannot open " + directory + "/lock");
   }

@@ -12,12 +12,15 @@ namespace pawl::wsp {
 
 namespace {
 
+// How far the work is done.
+enum class SaveExtent { image, flushed, marked };
+
 class SaveRun {
  public:
   SaveRun(Process& process, const StepHook* hook)
       : process_(process), hook_(hook), urgency_(process.threads()) {}
 
-  Status run(bool is_rehearsal) {
+  Status run(SaveExtent extent) {
     KeptMemory& memory = process_.memory();
     ImageWriter writer(memory.image(), memory.generation(), memory.inode());
     PAWL_TRY(step("stop the threads", [&] { return process_.stop_all(); }));
@@ -33,9 +36,10 @@ class SaveRun {
       write_records(writer, saved_);
       return writer.finish();
     }));
+    if (extent == SaveExtent::image) return {};
     PAWL_TRY(step("flush the memory", [&] { return memory.flush_memory(); }));
     PAWL_TRY(step("flush the image", [&] { return memory.flush_image(); }));
-    if (is_rehearsal) return {};
+    if (extent == SaveExtent::flushed) return {};
     return step("mark", [&] {
       writer.mark();
       return memory.flush_image();
@@ -73,7 +77,7 @@ class SaveRun {
 
 Result<SaveTiming> save(Process& process, const StepHook& hook) {
   SaveRun run(process, &hook);
-  if (Status done = run.run(false); !done.ok()) {
+  if (Status done = run.run(SaveExtent::marked); !done.ok()) {
     write_refusal(process.memory().image(), done.text());
     run.let_run_on();
     return done;
@@ -84,10 +88,17 @@ Result<SaveTiming> save(Process& process, const StepHook& hook) {
 
 Result<SaveTiming> rehearse_save(Process& process) {
   SaveRun run(process, nullptr);
-  const Status done = run.run(true);
+  const Status done = run.run(SaveExtent::flushed);
   run.let_run_on();
   if (!done.ok()) return done;
   return run.timing();
+}
+
+Status check_savable(Process& process) {
+  SaveRun run(process, nullptr);
+  Status done = run.run(SaveExtent::image);
+  run.let_run_on();
+  return done;
 }
 
 }  // namespace pawl::wsp

@@ -23,4 +23,8 @@ Result<SaveTiming> save(Process& process, const StepHook& hook);
 // The same work up to the marker, which is not written; the program runs on.
 Result<SaveTiming> rehearse_save(Process& process);
 
+// Why a save would fail, if it would: as rehearse_save(), but nothing is flushed, which may take
+// long where there is no haste.
+Status check_savable(Process& process);
+
 }  // namespace pawl::wsp

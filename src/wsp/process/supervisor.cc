@@ -7,15 +7,21 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "wsp/process/control.h"
+#include "wsp/process/image.h"
+#include "wsp/process/proc.h"
 
 namespace pawl::wsp {
 
 namespace {
+
+// Servers have their files and sockets by then.
+constexpr auto kCheckAfter = std::chrono::seconds(1);
 
 sigset_t supervised_signals() {
   sigset_t signals;
@@ -26,6 +32,8 @@ sigset_t supervised_signals() {
 }
 
 class Supervision {
+  using Clock = std::chrono::steady_clock;
+
  public:
   Supervision(Process& process, PowerSources& power, const Process::Tell& tell,
               const StepHook& hook)
@@ -47,7 +55,7 @@ class Supervision {
       pollfd sources[] = {{power_.descriptor(), POLLIN, 0},
                           {heard.get(), POLLIN, 0},
                           {control.value().descriptor(), POLLIN, 0}};
-      if (::poll(sources, 3, -1) < 0 && errno != EINTR)
+      if (::poll(sources, 3, until_check_ms()) < 0 && errno != EINTR)
         return Status::from_errno(errno, "cannot wait for what happens");
       // The power first: it does not wait.
       if (sources[0].revents != 0) {
@@ -56,9 +64,17 @@ class Supervision {
       }
       if (sources[1].revents != 0) hear_signals(heard.get());
       if (sources[2].revents != 0 && !ending_.was_saved) hear_command(control.value());
+      if (!ending_.was_saved && until_check_ms() == 0) check_once();
     }
     process_.set_urgent({});
     ending_.program = process_.ending();
+    if (!ending_.was_saved) {
+      // Whoever checks is not to read why an earlier save failed.
+      const bool was_killed = ending_.program.signal != 0;
+      write_refusal(process_.memory().image(),
+                    fmt::format("the program ended ({} {})", was_killed ? "signal" : "exit code",
+                                was_killed ? ending_.program.signal : ending_.program.exit_code));
+    }
     return ending_;
   }
 
@@ -73,10 +89,41 @@ class Supervision {
     static_cast<void>(save_now());  // it was told why not
   }
 
+  // -1: it was done.
+  int until_check_ms() const {
+    if (is_checked_) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(check_at_ - Clock::now());
+    return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+  }
+
+  // A program that can never be saved is not to be found out by the power's failure.
+  void check_once() {
+    const std::string facts = read_proc(process_.leader(), "status");
+    const std::string_view state = field_of(facts, "State");
+    if (state.starts_with('T') || state.starts_with('t')) {
+      check_at_ = Clock::now() + kCheckAfter;  // a save's work would let it run
+      return;
+    }
+    is_checked_ = true;
+    // Of that the kernel tells at once, and stop_all() only when all others have stood still long.
+    const Status found =
+        state.starts_with('Z')
+            ? Status::failure(ETIME, "the program's first thread has ended before the others")
+            : check_savable(process_);
+    process_.take_events();  // stopping may have heard the signal that tells of them
+    if (!found.ok() && !process_.has_ended()) {
+      tell_(fmt::format(
+          "a save would fail now, and the program be lost with the power: {}. It runs on; 'pawl "
+          "wsp rehearse DIR 1' says whether it can be saved later",
+          found.text()));
+    }
+  }
+
   Status save_now() {
     Result<SaveTiming> saved = save(process_, hook_);
     if (!saved.ok()) {
       if (!process_.has_ended()) tell_("not saved: " + saved.status().text());
+      process_.take_events();
       return saved.status();
     }
     ending_.was_saved = true;
@@ -112,6 +159,7 @@ class Supervision {
   }
 
   nlohmann::json rehearse(int count) {
+    is_checked_ = true;  // whoever asks is told
     nlohmann::json timings = nlohmann::json::array();
     count = std::clamp(count, 1, static_cast<int>(kRehearsalsMax));
     for (int i = 0; i < count; ++i) {
@@ -136,6 +184,8 @@ class Supervision {
   const Process::Tell& tell_;
   const StepHook& hook_;
   SupervisionEnding ending_;
+  bool is_checked_ = false;
+  Clock::time_point check_at_ = Clock::now() + kCheckAfter;
 };
 
 }  // namespace

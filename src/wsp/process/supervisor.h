@@ -19,8 +19,9 @@ struct SupervisionEnding {
 void block_supervised_signals();
 
 // From a program whose threads all stand still; returns when it has ended, or was saved and is
-// gone. A save that fails is told, and the program runs on.  SIGTERM and SIGHUP are handed on to
-// it; SIGINT and SIGQUIT reach it by itself, from the terminal.
+// gone. A save that fails is told, and the program runs on;
+// one that would fail is told soon after the beginning, while there is power.  SIGTERM and SIGHUP
+// are handed on to it; SIGINT and SIGQUIT reach it by itself, from the terminal.
 Result<SupervisionEnding> supervise(Process& process, PowerSources& power,
                                     const Process::Tell& tell, const StepHook& hook);
 
