@@ -175,7 +175,7 @@ def asked_for_wrongly(keeper):
     keeper.ends(CODE_USAGE, ["--fail-at-step", "10"], "restore", "--fail-at-step", "10")
     keeper.is_saved("a step that there is not")
     for verb in ("run", "restore", "check"):
-        keeper.ends(CODE_USAGE, [f"wsp vm {verb}: ", "-nographic", "behind '--'"], verb,
+        keeper.ends(CODE_USAGE, [f"wsp vm {verb}: ", "-nographic", "write '--' before"], verb,
                     "-nographic")
     text = keeper.ends(CODE_USAGE, ["--windw-ms"], "run", "--windw-ms", "5", *OF_QEMU)
     if "5 --windw-ms" in text:

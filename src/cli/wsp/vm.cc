@@ -140,10 +140,8 @@ void add_run_verb(CLI::App& vm, int& exit_code, const AfterDashes& after_dashes)
       "an 'F' on the serial line, SIGTERM, or 'pawl wsp vm save'.\n"
       "Exit codes: 0 saved, or switched off; 3 a save is there; 7 it runs already; 9 the\n"
       "machine cannot be saved; 2 bad options; 1 anything else.");
-  verb->callback([arguments, after_dashes, verb, &exit_code] {
-    const Status extras = refuse_extras(*verb);
-    exit_code = extras.ok() ? run_cold(*arguments, after_dashes) : refuse_vm("wsp vm run", extras);
-  });
+  verb->callback(
+      [arguments, after_dashes, &exit_code] { exit_code = run_cold(*arguments, after_dashes); });
 }
 
 void add_restore_verb(CLI::App& vm, int& exit_code, const AfterDashes& after_dashes) {
@@ -162,10 +160,8 @@ void add_restore_verb(CLI::App& vm, int& exit_code, const AfterDashes& after_das
       "Without '--' the machine is the one that DIR knows.\n"
       "Exit codes: as of 'run'; a refused save: 6 none, or half a one; 4 damaged; 5 of another\n"
       "machine, generation, memory or disk; 8 of a newer Pawl.");
-  verb->callback([arguments, after_dashes, verb, &exit_code] {
-    const Status extras = refuse_extras(*verb);
-    exit_code =
-        extras.ok() ? run_restored(*arguments, after_dashes) : refuse_vm("wsp vm restore", extras);
+  verb->callback([arguments, after_dashes, &exit_code] {
+    exit_code = run_restored(*arguments, after_dashes);
   });
 }
 
@@ -214,11 +210,8 @@ void add_check_verb(CLI::App& vm, int& exit_code, const AfterDashes& after_dashe
       "Write: pawl wsp vm check DIR [OPTIONS] -- QEMU'S OPTIONS\n\n"
       "DIR is the directory of a machine, or the one in which it would be. Starts QEMU, and does\n"
       "not let the guest run. Exit codes: 0 it can; 9 it cannot, or not everything would last.");
-  verb->callback([arguments, after_dashes, verb, &exit_code] {
-    const Status extras = refuse_extras(*verb);
-    exit_code =
-        extras.ok() ? vm_check(*arguments, after_dashes) : refuse_vm("wsp vm check", extras);
-  });
+  verb->callback(
+      [arguments, after_dashes, &exit_code] { exit_code = vm_check(*arguments, after_dashes); });
 }
 
 }  // namespace

@@ -60,16 +60,6 @@ void add_machine_options(CLI::App& verb, VmArguments& arguments) {
       ->capture_default_str()
       ->type_name("PROGRAM");
   add_wsp_options(verb, arguments.watching);
-  verb.allow_extras();
-}
-
-Status refuse_extras(const CLI::App& verb) {
-  std::string extras;
-  for (const std::string& word : verb.remaining()) extras += (extras.empty() ? "" : " ") + word;
-  if (extras.empty()) return {};
-  return Status::failure(EINVAL, "not expected: " + extras +
-                                     "; what is meant for QEMU stands behind '--': pawl wsp vm " +
-                                     verb.get_name() + " DIR [OPTIONS] -- QEMU'S OPTIONS");
 }
 
 Result<wsp::vm::MachineDescription> machine_of(const VmArguments& arguments,

@@ -31,12 +31,8 @@ struct VmArguments {
   int fails_at_step = 0;
 };
 
-// --memory, --qemu, --disk, --disk-requests and those of watching: the machine.  What is none of
-// them is left for refuse_extras().
+// --memory, --qemu, --disk, --disk-requests and those of watching: the machine.
 void add_machine_options(CLI::App& verb, VmArguments& arguments);
-
-// EINVAL where the verb was given more than its options; that may be QEMU's.
-Status refuse_extras(const CLI::App& verb);
 
 // EINVAL where something cannot be.
 Result<wsp::vm::MachineDescription> machine_of(const VmArguments& arguments,
