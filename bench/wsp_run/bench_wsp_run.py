@@ -25,14 +25,15 @@ PORT_PLAIN, PORT_KEPT = 17900, 17901
 MEMORY_MIB = [64, 256, 1024, 4096, 8192]
 THREADS = [1, 2, 4, 8, 16, 32, 64]
 START_S_MAX = 120
+BURST_S_MAX = 120  # redis-benchmark spins for ever where a connection is refused
 WARMING_BURSTS = 3
 
 
-def wait_for(condition, process):
+def wait_until(condition):
     until = time.monotonic() + START_S_MAX
     while not condition():
-        if process.poll() is not None or time.monotonic() > until:
-            raise SystemExit("a program does not start")
+        if time.monotonic() > until:
+            raise SystemExit("a program does not start, or does not end")
         time.sleep(0.01)
 
 
@@ -44,23 +45,31 @@ class Running:
         self.directory = os.path.join(self.top, "kept")
         words = [*keep, "--directory", self.directory, "--"] if keep else []
         self.process = subprocess.Popen([*words, *command], stdout=subprocess.DEVNULL)
-        wait_for(ready, self.process)
+        wait_until(lambda: self.process.poll() is not None or ready())
+        if self.process.poll() is not None:
+            raise SystemExit(f"{command[0]} does not start")
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.process.kill()  # a kept program dies with its supervisor
+        # A kept program dies with its supervisor, which does not wait for that.
+        processes = self.processes()
+        self.process.kill()
         self.process.wait()
+        wait_until(lambda: not any(os.path.exists(f"/proc/{process}") for process in processes))
         shutil.rmtree(self.top, ignore_errors=True)
 
-    def processor_ns(self):
-        """What it and its child have used."""
+    def processes(self):
+        """It, and its child."""
         first = str(self.process.pid)
         with open(f"/proc/{first}/task/{first}/children", encoding="ascii") as file:
-            processes = [first, *file.read().split()]
+            return [first, *file.read().split()]
+
+    def processor_ns(self):
         used = 0
-        for task in (task for process in processes for task in os.listdir(f"/proc/{process}/task")):
+        for task in (task for process in self.processes()
+                     for task in os.listdir(f"/proc/{process}/task")):
             with open(f"/proc/{task}/schedstat", encoding="ascii") as file:
                 used += int(file.read().split()[0])
         return used
@@ -80,7 +89,7 @@ class Redis:
         found = subprocess.run(
             ["redis-benchmark", "-h", "127.0.0.1", "-p", str(port), "-t", test, "-n",
              str(self.requests), "-r", "100000", "-d", "100", "-c", "50", "-P", "4", "--csv"],
-            capture_output=True, text=True, check=True).stdout
+            capture_output=True, text=True, check=True, timeout=BURST_S_MAX).stdout
         return float(re.search(r'^"[A-Z]+[^"]*","([0-9.]+)"', found, re.M)[1])
 
 
@@ -96,7 +105,7 @@ class Memcached:
     def burst(self, _test, port):
         found = subprocess.run(["memcaslap", "-s", f"127.0.0.1:{port}", "-x", str(self.requests),
                                 "-c", "32", "-T", "2"], capture_output=True, text=True,
-                               check=True).stdout
+                               check=True, timeout=BURST_S_MAX).stdout
         return float(re.search(r"TPS: ([0-9]+)", found)[1])
 
 
