@@ -365,17 +365,16 @@ Status capture_threads(Process& process, SavedProcess& into) {
   return {};
 }
 
-void capture_scheduling(const Urgency& urgency, SavedProcess& into) {
-  cpu_set_t own;
-  const bool knows_own = ::sched_getaffinity(0, sizeof(own), &own) == 0;
+void capture_scheduling(const Urgency& urgency, const OneProcessor& one_processor,
+                        SavedProcess& into) {
+  const std::optional<cpu_set_t> own = one_processor.before(0);
   for (SavedThread& thread : into.threads) {
     const pid_t number = thread.facts.number;
     thread.facts.scheduling = urgency.before(number).value_or(Scheduling{});
-    cpu_set_t bound;
-    if (!knows_own || ::sched_getaffinity(number, sizeof(bound), &bound) != 0) continue;
-    const auto bytes = std::as_bytes(std::span(&bound, 1));
-    if (std::memcmp(&own, &bound, sizeof(own)) != 0)
-      thread.processors.assign(bytes.begin(), bytes.end());
+    const std::optional<cpu_set_t> bound = one_processor.before(number);
+    if (!own || !bound || CPU_EQUAL(&*own, &*bound)) continue;
+    const auto bytes = std::as_bytes(std::span(&*bound, 1));
+    thread.processors.assign(bytes.begin(), bytes.end());
   }
 }
 

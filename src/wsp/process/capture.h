@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include "medium/status.h"
+#include "wsp/process/one_processor.h"
 #include "wsp/process/process.h"
 #include "wsp/process/records.h"
 #include "wsp/process/urgency.h"
@@ -14,7 +15,8 @@ namespace pawl::wsp {
 // what cannot be kept.
 Status capture_threads(Process& process, SavedProcess& into);
 // How those threads are scheduled, but for what a save itself does to them.
-void capture_scheduling(const Urgency& urgency, SavedProcess& into);
+void capture_scheduling(const Urgency& urgency, const OneProcessor& one_processor,
+                        SavedProcess& into);
 // The mappings, and the facts of the kernel that they depend on.
 Status capture_mappings(Process& process, SavedProcess& into);
 // The open descriptors (capture_descriptors.cc).

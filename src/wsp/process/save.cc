@@ -2,9 +2,11 @@
 
 #include <cerrno>
 #include <chrono>
+#include <optional>
 
 #include "wsp/process/capture.h"
 #include "wsp/process/image.h"
+#include "wsp/process/one_processor.h"
 #include "wsp/process/records.h"
 #include "wsp/process/urgency.h"
 
@@ -26,8 +28,9 @@ class SaveRun {
     PAWL_TRY(step("stop the threads", [&] { return process_.stop_all(); }));
     is_stopped_ = true;
     PAWL_TRY(step("registers and signals", [&] {
+      one_processor_.emplace(process_.threads());
       Status done = capture_threads(process_, saved_);
-      if (done.ok()) capture_scheduling(urgency_, saved_);
+      if (done.ok()) capture_scheduling(urgency_, *one_processor_, saved_);
       return done;
     }));
     PAWL_TRY(step("mappings", [&] { return capture_mappings(process_, saved_); }));
@@ -48,7 +51,9 @@ class SaveRun {
 
   void let_run_on() {
     if (!is_stopped_) return;
-    if (!attach_threads(process_, saved_).ok()) return;
+    const bool are_attached = attach_threads(process_, saved_).ok();
+    one_processor_.reset();
+    if (!are_attached) return;
     process_.resume_all();
   }
 
@@ -68,6 +73,7 @@ class SaveRun {
   Process& process_;
   const StepHook* hook_;
   Urgency urgency_;
+  std::optional<OneProcessor> one_processor_;
   SavedProcess saved_;
   SaveTiming timing_;
   bool is_stopped_ = false;
