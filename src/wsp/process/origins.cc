@@ -35,10 +35,13 @@ void Origins::set(const Origin& origin) {
     whole.bytes += behind->second.bytes;
     origins_.erase(behind);
   }
-  auto before = origins_.lower_bound(whole.start);
-  if (before != origins_.begin() && goes_on_in((--before)->second, whole)) {
-    before->second.bytes += whole.bytes;
-    return;
+  const auto at = origins_.lower_bound(whole.start);
+  if (at != origins_.begin()) {
+    Origin& before = std::prev(at)->second;
+    if (goes_on_in(before, whole)) {
+      before.bytes += whole.bytes;
+      return;
+    }
   }
   origins_[whole.start] = whole;
 }
