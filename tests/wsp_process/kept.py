@@ -113,6 +113,17 @@ class Kept:
     def restore(self, options=(), **more):
         return self._start(["restore", self.directory, *options], **more)
 
+    def cannot_save(self, program, wish, reason, **how):
+        """Runs the program, which is told what to do by a variable and makes a file when it has; a
+        save is refused for the reason, and the program runs on."""
+        path = os.path.join(self.top, "told")
+        self.run([program], env=dict(os.environ, KEPT_TOLD=path, **{wish: "1"}), **how)
+        wait_for(lambda: os.path.exists(path) or self.supervisor.poll() is not None, "the program")
+        assert self.supervisor.poll() is None, self.said()
+        found = self.command("save", self.directory)
+        assert found.returncode != 0 and reason in found.stderr, (found, self.said())
+        assert self.supervisor.poll() is None, "the program does not run on"
+
     def fail_power(self):
         """Returns when the program is gone; the supervisor's exit code."""
         self.supervisor.send_signal(signal.SIGPWR)
