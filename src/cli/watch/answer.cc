@@ -6,38 +6,24 @@
 #include <cstring>
 #include <sstream>
 
+#include "cli/text.h"
+
 namespace pawl::cli::watch {
 
 namespace {
 
 constexpr std::size_t kLineColumns = 96;
 
-// As a shell takes it for one word.
-std::string quoted(const std::string& word) {
-  constexpr const char* kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string result = "'";
-  for (const char letter : word) {
-    if (letter == '\'') {
-      result += "'\\''";
-    } else {
-      result += letter;
-    }
-  }
-  return result + "'";
-}
-
 std::string run_line(const std::vector<std::string>& globs,
                      const std::vector<std::string>& command) {
   std::string line = "pawl run";
   // Always in quotes: a glob is for Pawl and not for the shell, and people change it.
   for (const std::string& glob : globs) {
-    const std::string word = quoted(glob);
+    const std::string word = shell_word(glob);
     line += " --atomic " + (word.starts_with('\'') ? word : "'" + word + "'");
   }
   line += " --";
-  for (const std::string& word : command) line += " " + quoted(word);
+  for (const std::string& word : command) line += " " + shell_word(word);
   return line;
 }
 
