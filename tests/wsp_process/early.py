@@ -10,9 +10,8 @@ import subprocess
 import sys
 import time
 
-from kept import Kept, can_trace, wait_for
+from kept import AS_NOBODY, NOBODY, Kept, can_trace, wait_for
 
-NOBODY = 65534
 # One that tells, by a file, that it got as far; and waits.
 WAITS = "import os, sys, time; {}; open(sys.argv[1], 'w').close(); time.sleep(1000)"
 WARNING = "a save would fail now"
@@ -69,7 +68,7 @@ def check_a_stopped_one(pawl):
 def check_another_user(pawl):
     """The program's, in a directory that it may not enter; pipes that it may not open."""
     with Kept(pawl) as kept:
-        os.chmod(kept.top, 0o755)
+        kept.for_nobody()
         os.mkdir(kept.directory)
         os.chown(kept.directory, NOBODY, NOBODY)
         locked = os.path.join(kept.top, "locked")
@@ -77,9 +76,8 @@ def check_another_user(pawl):
         reading, writing = os.pipe()
         other, other_writing = os.pipe()
         os.write(other_writing, b"waits there")
-        user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
         with open(os.path.join(locked, "out"), "w") as out:
-            supervisor = kept.run(["/bin/sleep", "1000"], stdout=out, **user)
+            supervisor = kept.run(["/bin/sleep", "1000"], stdout=out, **AS_NOBODY)
             wait_for(lambda: WARNING in kept.said() or supervisor.poll() is not None, "the warning")
             assert "cannot be reached by its name: Permission denied" in kept.said(), kept.said()
             assert "1>/dev/null" in kept.said() or ">/dev/null" in kept.said(), kept.said()
@@ -87,7 +85,7 @@ def check_another_user(pawl):
         supervisor.wait(60)
         before = kept.said()
         supervisor = kept.run(["/bin/sleep", "1000"], stdout=subprocess.PIPE,
-                              pass_fds=(writing, other, other_writing), **user)
+                              pass_fds=(writing, other, other_writing), **AS_NOBODY)
         wait_for(lambda: kept.command("rehearse", kept.directory, "1", "--window-ms",
                                       "1000000").returncode == 0 or supervisor.poll() is not None,
                  "a rehearsal")

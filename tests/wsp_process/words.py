@@ -10,9 +10,8 @@ import signal
 import subprocess
 import sys
 
-from kept import Kept, can_trace, wait_for
+from kept import AS_NOBODY, Kept, can_trace, wait_for
 
-NOBODY = 65534
 WAIT = ["/bin/sleep", "1000"]
 
 
@@ -62,15 +61,15 @@ def check_a_script(kept):
 def check_who_may_not(pawl):
     """Another user, on a directory that root made."""
     with Kept(pawl) as kept:
-        os.chmod(kept.top, 0o755)
+        kept.for_nobody()
         kept.run(WAIT)
         wait_for(lambda: kept.command("rehearse", kept.directory, "1", "--window-ms",
                                       "1000000").returncode == 0, "the supervisor")
         for words in (["save", kept.directory], ["check", kept.directory],
                       ["restore", kept.directory], ["rehearse", kept.directory],
                       ["run", "--directory", kept.directory, "--", "true"]):
-            found = subprocess.run([pawl, "wsp", *words], user=NOBODY, group=NOBODY,
-                                   extra_groups=[], capture_output=True, text=True, timeout=60)
+            found = subprocess.run([kept.pawl, "wsp", *words], capture_output=True, text=True,
+                                   timeout=60, **AS_NOBODY)
             must(found, 1, "Permission denied")
 
 
