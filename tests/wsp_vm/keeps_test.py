@@ -146,9 +146,7 @@ def boot_that_fails(keeper):
         if os.path.exists(keeper.vm.directory / "next" / "memory"):
             raise vms.Trouble(f"left behind by {reason}: {os.listdir(keeper.vm.directory)}")
     # A refused save is booted over only by what boots.
-    qemu = keeper.scratch / "qemu"
-    qemu.write_text(BOOTS_NOT)
-    qemu.chmod(0o755)
+    qemu = trials.stand_in(keeper.scratch / "qemu", BOOTS_NOT)
     keeper.ends(CODE_FAILED, ["booting cold: other-options", "stays as it is"], "restore",
                 "--or-boot", *keeper.options, "--qemu", str(qemu), *OF_QEMU)
     keeper.is_saved("a cold boot in place of a refused save")
@@ -187,9 +185,7 @@ def asked_for_wrongly(keeper):
     code, text = keeper.vm.run("check", "--memory", "16M")
     if "did not start" in text and "-display none" not in text:
         raise vms.Trouble(f"check without a display: {code} {text}")
-    qemu = keeper.scratch / "qemu"
-    qemu.write_text("#!/bin/sh\nexit 1\n")
-    qemu.chmod(0o755)
+    qemu = trials.stand_in(keeper.scratch / "qemu", "#!/bin/sh\nexit 1\n")
     keeper.ends(CODE_UNSAFE, ["-display none"], "check", "--qemu", str(qemu))
     text = keeper.ends(CODE_UNSAFE, ["did not start"], "check", "--qemu", str(qemu), *OF_QEMU)
     if "-display none" in text:

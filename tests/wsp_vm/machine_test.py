@@ -315,8 +315,7 @@ def let_run_on_by_others(bench):
 def pretended_qemu(bench):
     pretended, qemu = bench.scratch / "pretended", bench.scratch / "qemu"
     pretended.write_text(LET_RUN_ON_BY_OTHERS)
-    qemu.write_text(f"#!/bin/sh\nexec python3 -B {pretended} {bench.scratch} \"$@\"\n")
-    qemu.chmod(0o755)
+    trials.stand_in(qemu, f"#!/bin/sh\nexec python3 -B {pretended} {bench.scratch} \"$@\"\n")
     return ["--qemu", str(qemu)]
 
 
@@ -354,9 +353,7 @@ def qemu_hangs(bench):
 
 def power_fails_in_a_restore(bench):
     """Before the guest runs on, the save that is there is as good as another."""
-    qemu = bench.scratch / "qemu"
-    qemu.write_text(SLOW_TO_RESTORE)
-    qemu.chmod(0o755)
+    qemu = trials.stand_in(bench.scratch / "qemu", SLOW_TO_RESTORE)
     bench.start("--qemu", str(qemu))
     bench.save()
     generation = bench.vm.status()[1]["generation"]
@@ -416,8 +413,7 @@ def guest_cannot_run_on(bench):
 def touched_after_a_restore_that_failed(bench):
     """A restore that came to nothing leaves a save that is watched as before."""
     qemu, broken = bench.scratch / "qemu", bench.scratch / "broken"
-    qemu.write_text(f"#!/bin/sh\n[ -e {broken} ] && exit 1\nexec {guest.QEMU} \"$@\"\n")
-    qemu.chmod(0o755)
+    trials.stand_in(qemu, f"#!/bin/sh\n[ -e {broken} ] && exit 1\nexec {guest.QEMU} \"$@\"\n")
     bench.start("--qemu", str(qemu))
     bench.save()
     for touches in (False, True):
@@ -441,8 +437,7 @@ def qemu_is_killed_in_a_restore(bench):
     """Whoever killed it (for want of memory, say) has not said that the save is none."""
     qemu, killed = bench.scratch / "qemu", bench.scratch / "killed"
     killed.write_text(KILLED_WHILE_IT_LOADS)
-    qemu.write_text("#!/bin/sh\nexec qemu-system-x86_64 \"$@\"\n")
-    qemu.chmod(0o755)
+    trials.stand_in(qemu, "#!/bin/sh\nexec qemu-system-x86_64 \"$@\"\n")
     bench.start("--qemu", str(qemu))
     bench.save()
     marker = (bench.vm.directory / "marker").read_bytes()

@@ -260,9 +260,7 @@ def other_qemu(trial):
 
 
 def load_failed(trial):
-    path = trial.scratch / "qemu"
-    path.write_text(QEMU_OF_TWO_MACHINES)
-    path.chmod(0o755)
+    path = trials.stand_in(trial.scratch / "qemu", QEMU_OF_TWO_MACHINES)
     trial.save("--qemu", str(path))
     trial.refused("load-failed", before_qemu=False)
     # The save itself is as good as it was.

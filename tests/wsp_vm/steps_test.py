@@ -98,9 +98,7 @@ def fail_in_restores(vm):
 def fail_by_qemu(vm, scratch):
     """A QEMU that does not start again loses nothing."""
     for name, text in (("exits", EXITS), ("hangs", HANGS)):
-        path = scratch / name
-        path.write_text(text)
-        path.chmod(0o755)
+        path = trials.stand_in(scratch / name, text)
         boot(vm, "--qemu", str(path))
         save(vm)
         if name == "hangs":

@@ -35,6 +35,13 @@ def run(body, add_options=None):
     sys.exit(code)
 
 
+def stand_in(path, text):
+    """A program, for --qemu."""
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
 def run_all(trials, *arguments):
     """Each of them; the trouble of one has its name."""
     for trial in trials:
