@@ -82,6 +82,9 @@ Result<SegmentHeader*> Segments::header_of(std::uint32_t segment, SegmentKind ki
   SegmentHeader& header = arena_.segment(segment);
   if (header.magic != kSegmentMagic || header.index != segment || header.kind != kind)
     return overwritten(segment);
+  // Else a run of free pages could be longer than kRunPagesMax, and a block lie on the header.
+  if (kind == SegmentKind::pages && header.pages[0].kind != PageKind::segment_header)
+    return overwritten(segment);
   return &header;
 }
 
@@ -152,6 +155,7 @@ Status Segments::finish_change(std::uint32_t segment, std::uint32_t first, std::
   std::uint8_t& in_table = arena_.segment_table()[segment];
   const std::uint32_t before = longest_by_table(in_table);
   const std::uint32_t longest = longest_free_run(header);
+  PAWL_ASSERT(longest <= heap_format::kRunPagesMax);
   std::uint8_t entry = static_cast<std::uint8_t>(kSegmentOfPages + heap_format::run_code(longest));
   if (longest == heap_format::kRunPagesMax) {
     header.kind = SegmentKind::free;
@@ -327,6 +331,7 @@ Status Segments::check(std::uint32_t segment) const {
   }
   if (entry < kSegmentOfPages || header.kind != SegmentKind::pages)
     return damaged("the table and its header do not agree on what it is");
+  PAWL_TRY(header_of(segment, SegmentKind::pages).status());
   if (entry - kSegmentOfPages != heap_format::run_code(longest_free_run(header)))
     return damaged("the table and its header do not agree on its room");
   return {};

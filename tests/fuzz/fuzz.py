@@ -5,11 +5,13 @@
 
 SECONDS is for all of them together.  They are built by: cmake --preset fuzz && cmake --build
 --preset fuzz.  What they learn is kept in KEPT/corpus, and an input that breaks something in
-KEPT/crashes; KEPT is the build directory, if it is not given.  The last line is a summary in JSON.  Exit status: 0 nothing found; 1 something broke;
-2 the fuzzers could not be run.
+KEPT/crashes, and told as text; KEPT is the build directory, if it is not given.  The last line is a
+summary in JSON.  Exit status: 0 nothing found; 1 something broke; 2 the fuzzers could not be run.
 """
 
 import argparse
+import base64
+import gzip
 import json
 import os
 import pathlib
@@ -24,6 +26,9 @@ TREE = pathlib.Path(__file__).resolve().parents[2]
 TARGETS = {"reader": 131072, "recover": 131072, "api": 968, "heap": 517}  # the longest input of each
 HANG_SECONDS = 120
 MEMORY_MIB_MAX = 2048
+TELLING = r"BROKEN|ERROR:|runtime error|internal error|Assertion|ALARM:"
+REPORT_LINES_MAX = 60
+COMMAND_CHARACTERS_MAX = 8000
 GRACE_SECONDS = 300  # over its time: it ends a run that it has begun, and its corpus is read first
 
 
@@ -44,6 +49,22 @@ def trouble(sentence):
 def last_number(pattern, log):
     found = re.findall(pattern, log)
     return int(found[-1]) if found else 0
+
+
+def report(log):
+    """What the fuzzer said of what broke, from the first line that tells of it."""
+    lines = log.splitlines()
+    told = [number for number, line in enumerate(lines) if re.search(TELLING, line)]
+    start = told[0] if told else max(0, len(lines) - REPORT_LINES_MAX)
+    return "\n".join(f"  {line}" for line in lines[start:start + REPORT_LINES_MAX])
+
+
+def as_command(path):
+    """A command that makes the input anew where its file is out of reach."""
+    packed = base64.b64encode(gzip.compress(path.read_bytes(), mtime=0)).decode("ascii")
+    if len(packed) > COMMAND_CHARACTERS_MAX:
+        return f"it is too long to be told here ({path.stat().st_size} bytes)"
+    return f"its bytes: echo {packed} | base64 -d | zcat >{path.name}"
 
 
 def fuzz(target, seconds, seed, build, kept):
@@ -86,11 +107,10 @@ def fuzz(target, seconds, seed, build, kept):
     print(f"{target}: {result['executions']} executions in {seconds} s, {result['edges']} edges, "
           f"{result['crashes']} crashes")
     if ended != 0:
-        for line in log.splitlines():
-            if re.search(r"BROKEN|ERROR:|runtime error|internal error", line):
-                print(f"  {line}")
+        print(report(log))
         for path in found:
             print(f"  to try it again: ASAN_OPTIONS=handle_segv=0 {fuzzer} {path}")
+            print(f"  {as_command(path)}")
         if not found:
             print(f"  it ended with {ended} and left no input; see {log_path}")
     return result

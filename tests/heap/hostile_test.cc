@@ -116,6 +116,24 @@ TEST_F(HostileHeaps, ASlabAtTheEndOfItsSegmentLedOutOfIt) {
   EXPECT_GT(tried, 0u);
 }
 
+// A run of free pages was found to be longer than any can be, and what was learnt of it was written
+// behind the table of such lengths.
+TEST_F(HostileHeaps, ASegmentThatCallsItsHeadersPageFreeWasBelieved) {
+  unsigned tried = 0;
+  for (const std::uint64_t first_page : image_.slabs()) {
+    heap_.reset();
+    auto* const header = reinterpret_cast<heap_format::SegmentHeader*>(
+        heap_.base() + round_down(first_page * kPageBytes, heap_format::kSegmentBytes));
+    header->pages[0].kind = heap_format::PageKind::free;
+    heap_.seal_all();
+    EXPECT_GT(heap_.faults(), 0u);
+    const std::uint64_t block = first_page * kPageBytes + sizeof(heap_format::SlabHeader);
+    EXPECT_EQ(heap_.free_at(block).error_number(), EUCLEAN);
+    tried += 1;
+  }
+  EXPECT_GT(tried, 0u);
+}
+
 TEST_F(HostileHeaps, ManyChangesAtOnceLeadNowhere) {
   run_seeds(kSeedsByDefault, [&](unsigned seed) {
     Random random(seed);
