@@ -244,6 +244,9 @@ Result<char*> Heap::reallocate(char* block, std::size_t size) {
       if (moved.status().error_number() == EUCLEAN) return note(moved.status());
       return moved;
     }
+    // Damage with right checksums: a segment's header calls pages free that a block lies in.
+    if (moved.value() < block + present.value() && block < moved.value() + size)
+      return note(heap_damaged("a new block was given bytes of another"));
     const std::size_t kept = std::min(size, present.value());
     std::memcpy(moved.value(), block, kept);
     note_stored(moved.value(), kept);

@@ -146,7 +146,7 @@ void HostileHeap::reset() {
   map(kAddress, image_.size_bytes(), PROT_READ | PROT_WRITE, MAP_FIXED, image_.descriptor());
   size_bytes_ = image_.size_bytes();
   arena_.set_size(size_bytes_);
-  allocator_.forget();
+  allocator_.emplace(arena_);
 }
 
 void HostileHeap::change(std::span<const std::byte> how) {

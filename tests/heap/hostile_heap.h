@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -58,7 +59,7 @@ class HostileHeap {
   void seal_all();
 
   std::uint64_t faults();
-  Status free_at(std::uint64_t offset) { return allocator_.free(base() + offset); }
+  Status free_at(std::uint64_t offset) { return allocator_->free(base() + offset); }
   // Uses it as chance will have it; what went wrong.  Empty: nothing.
   std::string use(Random& random, unsigned steps);
   // As a file: opened, looked at, used, synced, rolled back and closed, by all of Pawl.
@@ -75,7 +76,7 @@ class HostileHeap {
   const HeapImage& image_;
   std::uint64_t size_bytes_;
   Arena arena_;
-  Allocator allocator_{arena_};
+  std::optional<Allocator> allocator_;  // anew with each reset: nothing that went wrong stays
   Roots roots_{arena_};
 };
 

@@ -23,16 +23,16 @@ const std::string kPath = "/memory/file";
 
 }  // namespace
 
-std::uint64_t HostileHeap::faults() { return check_heap({arena_, allocator_, roots_, kPath}, {}); }
+std::uint64_t HostileHeap::faults() { return check_heap({arena_, *allocator_, roots_, kPath}, {}); }
 
 // Everything that only looks.
 std::string HostileHeap::walk(std::uint64_t faults) {
   pawl_heap_information information;
-  const Status counted = count_heap({arena_, allocator_, roots_, kPath}, information);
+  const Status counted = count_heap({arena_, *allocator_, roots_, kPath}, information);
   std::size_t blocks = 0;
   const char* end = nullptr;
   std::string wrong;
-  const Status walked = allocator_.for_each_block([&](const char* block, std::size_t size_bytes) {
+  const Status walked = allocator_->for_each_block([&](const char* block, std::size_t size_bytes) {
     if (++blocks > kBlocksMax) wrong = "there is no end of blocks";
     if (block < base() + kSegmentBytes || block + size_bytes > base() + arena_.size_bytes())
       wrong = "a block leads out of the heap";
@@ -53,7 +53,7 @@ std::string HostileHeap::use(Random& random, unsigned steps) {
   const std::uint64_t found = faults();
   if (std::string wrong = walk(found); !wrong.empty()) return wrong;
   std::map<char*, std::size_t> blocks;
-  const Status walked = allocator_.for_each_block([&](const char* block, std::size_t size_bytes) {
+  const Status walked = allocator_->for_each_block([&](const char* block, std::size_t size_bytes) {
     blocks.emplace(const_cast<char*>(block), size_bytes);
   });
   std::string wrong;
@@ -63,7 +63,7 @@ std::string HostileHeap::use(Random& random, unsigned steps) {
     if (!status.ok() && status.text().empty()) wrong = "it fails and says nothing";
   };
   const auto took = [&](char* block) {
-    auto size = allocator_.usable_size(block);
+    auto size = allocator_->usable_size(block);
     expect(size.status(), "a new block's size");
     if (!size.ok()) return;
     if (block < base() + kSegmentBytes || block + size.value() > base() + arena_.size_bytes()) {
@@ -90,7 +90,7 @@ std::string HostileHeap::use(Random& random, unsigned steps) {
       case 1:
       case 2: {
         auto block =
-            allocator_.allocate(size, std::size_t{16} << below(random, 13) * below(random, 2));
+            allocator_->allocate(size, std::size_t{16} << below(random, 13) * below(random, 2));
         expect(block.status(), "an allocation");
         if (block.ok()) took(block.value());
         break;
@@ -100,14 +100,14 @@ std::string HostileHeap::use(Random& random, unsigned steps) {
       case 5: {
         if (blocks.empty()) break;
         const auto block = some();
-        expect(allocator_.free(block->first), "a free");
+        expect(allocator_->free(block->first), "a free");
         blocks.erase(block);
         break;
       }
       case 6: {
         if (blocks.empty()) break;
         const auto block = some();
-        auto resized = allocator_.resize(block->first, size);
+        auto resized = allocator_->resize(block->first, size);
         expect(resized.status(), "a resize");
         if (resized.ok() && resized.value()) {
           char* const same = block->first;
@@ -118,9 +118,9 @@ std::string HostileHeap::use(Random& random, unsigned steps) {
       }
       default: {
         char* const anywhere = base() + below(random, arena_.size_bytes_max());
-        [[maybe_unused]] const auto size_there = allocator_.usable_size(anywhere);
+        [[maybe_unused]] const auto size_there = allocator_->usable_size(anywhere);
         if (found != 0) [[maybe_unused]]
-          const Status freed = allocator_.free(anywhere);
+          const Status freed = allocator_->free(anywhere);
         [[maybe_unused]] const auto root = roots_.root();
         const std::string name = "root " + std::to_string(below(random, 120));
         [[maybe_unused]] const auto named = roots_.named(name);

@@ -534,6 +534,31 @@ TEST_F(HeapTest, NoHeaderReachesTheFileOverwritten) {
   sync();
 }
 
+// Pages of a slab that a segment's header calls free were given away while a block lay in them, and
+// realloc copied the block onto itself.
+TEST_F(HeapTest, ReallocWasGivenPagesOfTheBlockThatItMoved) {
+  open();
+  char* const block = static_cast<char*>(pawl_heap_malloc(heap_, 7'000));
+  sync();
+  pawl_heap_information information;
+  ASSERT_EQ(pawl_heap_info(heap_, &information), 0);
+  auto* const header = reinterpret_cast<heap_format::SegmentHeader*>(information.address +
+                                                                     heap_format::kSegmentBytes);
+  const std::uint64_t offset = reinterpret_cast<std::uint64_t>(block) - information.address;
+  const std::uint64_t page = offset / kPageBytes % heap_format::kSegmentPages;
+  for (const std::uint64_t rest : {page + 1, page + 2}) {
+    ASSERT_EQ(header->pages[rest].kind, heap_format::PageKind::slab_rest);
+    header->pages[rest] = {heap_format::PageKind::free, 0};
+  }
+  seal(*header);
+  EXPECT_EQ(pawl_heap_realloc(heap_, block, 8'000), nullptr);
+  EXPECT_EQ(errno, EUCLEAN);
+  EXPECT_THAT(pawl_last_error(), HasSubstr("bytes of another"));
+  EXPECT_EQ(pawl_heap_sync(heap_), -1);
+  ASSERT_EQ(pawl_heap_rollback(heap_), 0);
+  EXPECT_TRUE(faults_of(heap_, pawl_heap_check).empty());
+}
+
 TEST_F(HeapTest, BlocksKeepTheirContentThroughRealloc) {
   open();
   std::mt19937 random(7);
