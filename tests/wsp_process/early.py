@@ -55,13 +55,13 @@ def stays_stopped(pawl):
 
         wait_for(lambda: state() == "S", "the program to sleep")
         os.kill(process, signal.SIGSTOP)
-        wait_for(lambda: state() in "tT", "the program to stop")
         time.sleep(1.5)  # past the try
         return state() in "tT"
 
 
 def check_a_stopped_one(pawl):
-    """It is not set going.  The machine may be so busy that it was tried before it stopped."""
+    """It is not set going.  The machine may be so busy that it was tried before it stopped, or while
+    it did; then it goes on."""
     assert any(stays_stopped(pawl) for _ in range(5)), "it was set going"
 
 
