@@ -24,8 +24,7 @@ import traceback
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
 TARGETS = {"reader": 131072, "recover": 131072, "api": 968, "heap": 517}  # the longest input of each
-SHORT_BYTES_MAX = 1024  # inputs up to this are as long as can be at once
-LENGTH_CONTROL = 100  # longer ones grow, as libFuzzer has it by itself
+SHORT_BYTES_MAX = 1024  # inputs up to this are as long as can be at once; longer ones grow
 HANG_SECONDS = 120
 MEMORY_MIB_MAX = 2048
 TELLING = r"BROKEN|ERROR:|runtime error|internal error|Assertion|ALARM:"
@@ -83,12 +82,12 @@ def fuzz(target, seconds, seed, build, kept):
     before = set(crashes.iterdir())
     command = [
         fuzzer, f"-seed={seed}", f"-max_total_time={seconds}", f"-timeout={HANG_SECONDS}",
-        f"-rss_limit_mb={MEMORY_MIB_MAX}", f"-max_len={TARGETS[target]}",
-        f"-len_control={LENGTH_CONTROL if TARGETS[target] > SHORT_BYTES_MAX else 0}",
-        "-print_final_stats=1",
+        f"-rss_limit_mb={MEMORY_MIB_MAX}", f"-max_len={TARGETS[target]}", "-print_final_stats=1",
         f"-artifact_prefix={crashes}/{target}-", corpus, seeds,
         TREE / "tests" / "fuzz" / "regressions" / target,
     ]
+    if TARGETS[target] <= SHORT_BYTES_MAX:
+        command.append("-len_control=0")
     log_path = kept / f"fuzz_{target}.log"
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with (open(log_path, "w", encoding="utf-8", errors="replace") as log_file,
