@@ -54,6 +54,14 @@ bool go_to_call_end(pid_t thread, int signal) {
 
 bool interrupt(pid_t thread) { return ::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) == 0; }
 
+bool stay_stopped(pid_t thread) { return ::ptrace(PTRACE_LISTEN, thread, nullptr, nullptr) == 0; }
+
+bool is_in_group_stop(pid_t thread) {
+  siginfo_t stop{};
+  return ::ptrace(PTRACE_GETSIGINFO, thread, nullptr, &stop) == 0 &&
+         stop.si_code >> 8 == PTRACE_EVENT_STOP && stop.si_signo != SIGTRAP;
+}
+
 std::size_t read_vector_state(pid_t thread, std::span<std::byte> into) {
   iovec place{into.data(), into.size()};
   if (::ptrace(PTRACE_GETREGSET, thread, as_pointer(NT_X86_XSTATE), &place) != 0) return 0;

@@ -29,6 +29,11 @@ bool write_signal_mask(pid_t thread, std::uint64_t mask);
 bool go_on(pid_t thread, int signal = 0);
 bool go_to_call_end(pid_t thread, int signal = 0);
 bool interrupt(pid_t thread);
+// Of a thread in a PTRACE_EVENT_STOP: it stays as it is, and stops anew when SIGCONT comes.
+bool stay_stopped(pid_t thread);
+
+// Whether the stop in which the thread stands is one by SIGSTOP or its kin, of all the process.
+bool is_in_group_stop(pid_t thread);
 
 // The vector and floating-point state as XSAVE lays it out; how many bytes of `into` it took, 0
 // when the thread is gone.

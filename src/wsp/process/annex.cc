@@ -94,6 +94,12 @@ static_assert(sizeof(AnnexCall) == 64);
 
 bool is_over(int status) { return !WIFSTOPPED(status); }
 
+// SIGSTOP cannot be blocked.  Handed on, it stops all of the process; a thread that is let go on
+// runs nevertheless (ptrace(2)), and what stops it at last tells of both.
+int signal_to_hand_on(int status) {
+  return tracing::stop_event(status) == 0 && WSTOPSIG(status) == SIGSTOP ? SIGSTOP : 0;
+}
+
 // Until the stop that says that all calls were made.
 Ran run_to_done(pid_t thread, int& status) {
   for (StopBudget budget; budget.allows_one_more();) {
@@ -107,7 +113,7 @@ Ran run_to_done(pid_t thread, int& status) {
                WSTOPSIG(status) != SIGSTOP) {
       return Ran::failed;  // all others are blocked: it is a fault of the code itself
     }
-    tracing::go_on(thread);
+    tracing::go_on(thread, signal_to_hand_on(status));
   }
   return Ran::failed;
 }
@@ -119,10 +125,11 @@ Ran leave_last_call(pid_t thread, int& status) {
     registers.orig_rax = kNoCall;
     tracing::write_registers(thread, registers);
   }
+  tracing::go_on(thread);
   for (StopBudget budget; budget.allows_one_more();) {
-    tracing::go_on(thread);
     if (!tracing::wait_for(thread, status) || is_over(status)) return Ran::ended;
     if (tracing::stop_event(status) == PTRACE_EVENT_STOP) return Ran::done;
+    tracing::go_on(thread, signal_to_hand_on(status));
   }
   return Ran::failed;
 }
@@ -211,11 +218,13 @@ std::uint64_t make_one_call(pid_t thread, std::uint64_t instruction, const Annex
   registers.r9 = call.arguments[5];
   tracing::write_registers(thread, registers);
   bool has_entered = false;
+  int handed_on = 0;
   for (StopBudget budget; budget.allows_one_more();) {
     int status = 0;
-    if (!tracing::go_to_call_end(thread)) return kGone;
+    if (!tracing::go_to_call_end(thread, handed_on)) return kGone;
     if (!tracing::wait_for(thread, status) || is_over(status)) return kGone;
-    // Neither the filter's stop nor SIGSTOP, which cannot be blocked.
+    handed_on = signal_to_hand_on(status);
+    // Neither the filter's stop nor those by SIGSTOP.
     if (WSTOPSIG(status) != tracing::kSystemCallStop) continue;
     if (!has_entered) {
       has_entered = true;

@@ -353,6 +353,14 @@ Status capture_process(Process& process, SavedProcess& saved) {
   return {};
 }
 
+// A stopped program stops anew when it is given the signals that wait for it.
+void keep_stopped(const Process& process, SavedProcess& saved) {
+  const std::vector<pid_t> threads = process.threads();
+  if (std::none_of(threads.begin(), threads.end(), tracing::is_in_group_stop)) return;
+  siginfo_t& signal = saved.pending.emplace_back();
+  signal.si_signo = SIGSTOP;
+}
+
 }  // namespace
 
 Status capture_threads(Process& process, SavedProcess& into) {
@@ -362,6 +370,7 @@ Status capture_threads(Process& process, SavedProcess& into) {
   for (const pid_t thread : process.threads()) {
     if (thread != leader) PAWL_TRY(capture_thread(process, thread, false, into));
   }
+  keep_stopped(process, into);
   return {};
 }
 

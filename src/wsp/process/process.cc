@@ -197,7 +197,7 @@ void Process::take(pid_t thread, int status) {
   } else if (event == PTRACE_EVENT_SECCOMP) {
     enter_call(thread);
   } else if (event == PTRACE_EVENT_STOP) {
-    take_stop(thread, signal);
+    take_stop(thread);
   } else if (event != 0) {
     take_event(thread, event);
   } else {
@@ -205,18 +205,12 @@ void Process::take(pid_t thread, int status) {
   }
 }
 
-void Process::take_stop(pid_t thread, int signal) {
+void Process::take_stop(pid_t thread) {
   if (is_stopping_) {
     threads_[thread].is_stopped = true;
     return;
   }
-  // A group stop lasts until SIGCONT; any other stop of this kind is a thread's first.
-  const bool is_group_stop = signal != SIGTRAP;
-  if (is_group_stop) {
-    ::ptrace(PTRACE_LISTEN, thread, nullptr, nullptr);
-  } else {
-    go_on(thread);
-  }
+  go_on(thread);
 }
 
 void Process::take_event(pid_t thread, int event) {
@@ -250,8 +244,11 @@ void Process::end(pid_t thread, int status) {
 void Process::go_on(pid_t thread, int signal) {
   Thread& state = threads_[thread];
   state.is_stopped = false;
+  const bool stays_stopped = tracing::is_in_group_stop(thread);  // until SIGCONT
+  if (stays_stopped) tracing::stay_stopped(thread);
   // Any stop takes the place of the one that was asked for: it is asked for again.
   if (is_stopping_) tracing::interrupt(thread);
+  if (stays_stopped) return;
   // Fails only for a thread that was killed, whose end is told next.
   if (state.running) {
     tracing::go_to_call_end(thread, signal);

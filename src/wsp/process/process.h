@@ -68,6 +68,7 @@ class Process {
   // On return each thread stands in a PTRACE_EVENT_STOP, outside of a changed call.  ESRCH: the
   // program ended meanwhile; ETIME: a thread does not stop, which the text names.
   Status stop_all();
+  // But for a program that is stopped (SIGSTOP), which stays so.
   void resume_all();
 
   // Lets a stopped thread make the calls of list().
@@ -83,7 +84,7 @@ class Process {
   };
 
   void take(pid_t thread, int status);
-  void take_stop(pid_t thread, int signal);
+  void take_stop(pid_t thread);
   void take_event(pid_t thread, int event);
   void enter_call(pid_t thread);
   void leave_call(pid_t thread);

@@ -98,16 +98,11 @@ class Supervision {
 
   // A program that can never be saved is not to be found out by the power's failure.
   void check_once() {
-    const std::string facts = read_proc(process_.leader(), "status");
-    const std::string_view state = field_of(facts, "State");
-    if (state.starts_with('T') || state.starts_with('t')) {
-      check_at_ = Clock::now() + kCheckAfter;  // a save's work would let it run
-      return;
-    }
     is_checked_ = true;
+    const std::string facts = read_proc(process_.leader(), "status");
     // Of that the kernel tells at once, and stop_all() only when all others have stood still long.
     const Status found =
-        state.starts_with('Z')
+        field_of(facts, "State").starts_with('Z')
             ? Status::failure(ETIME, "the program's first thread has ended before the others")
             : check_savable(process_);
     process_.take_events();  // stopping may have heard the signal that tells of them
@@ -185,7 +180,7 @@ class Supervision {
   const StepHook& hook_;
   SupervisionEnding ending_;
   bool is_checked_ = false;
-  Clock::time_point check_at_ = Clock::now() + kCheckAfter;
+  const Clock::time_point check_at_ = Clock::now() + kCheckAfter;
 };
 
 }  // namespace
