@@ -136,12 +136,17 @@ struct Privileges {
 
 struct PrivilegeCalls {
   std::uint64_t place = 0;
+  std::uint64_t other_groups_place = 0;
+  std::size_t other_groups = 0;
   std::size_t user = 0;  // which call tells that of the file system
   std::size_t group = 0;
   std::size_t secure_bits = 0;
 };
 
-PrivilegeCalls add_privilege_calls(CallList& list) {
+// What the kernel puts its answer over.
+constexpr std::uint32_t kNoGroups[kGroupsMax]{};
+
+PrivilegeCalls add_privilege_calls(CallList& list, const std::vector<std::uint32_t>& groups) {
   Privileges none{};
   none.header.version = _LINUX_CAPABILITY_VERSION_3;
   PrivilegeCalls calls;
@@ -156,11 +161,16 @@ PrivilegeCalls add_privilege_calls(CallList& list) {
   calls.secure_bits = list.add(SYS_prctl, {PR_GET_SECUREBITS});
   calls.user = list.add(SYS_setfsuid, {kNoChange});
   calls.group = list.add(SYS_setfsgid, {kNoChange});
+  // Whoever has more than there is room for is told EINVAL; no room asks only for their number.
+  calls.other_groups_place = list.place(kNoGroups, groups.size() * sizeof(groups[0]));
+  calls.other_groups = list.add(SYS_getgroups, {groups.size(), calls.other_groups_place});
   return calls;
 }
 
 // Each thread is given those of the first one.
-bool are_of_process(const CallList& list, const PrivilegeCalls& calls, const ProcessFacts& facts) {
+bool are_of_process(const CallList& list, const PrivilegeCalls& calls, const SavedProcess& saved) {
+  const ProcessFacts& facts = saved.process;
+  const std::vector<std::uint32_t>& groups = saved.groups;
   Privileges found{};
   std::memcpy(&found, list.data(calls.place), sizeof(found));
   const auto whole = [](std::uint32_t low, std::uint32_t high) {
@@ -170,6 +180,9 @@ bool are_of_process(const CallList& list, const PrivilegeCalls& calls, const Pro
          std::equal(found.groups, found.groups + 3, facts.group_ids) &&
          list.call(calls.user).result == facts.user[3] &&
          list.call(calls.group).result == facts.group_ids[3] &&
+         list.call(calls.other_groups).result == groups.size() &&
+         std::equal(groups.begin(), groups.end(),
+                    reinterpret_cast<const std::uint32_t*>(list.data(calls.other_groups_place))) &&
          list.call(calls.secure_bits).result == facts.secure_bits &&
          whole(found.data[0].inheritable, found.data[1].inheritable) == facts.capabilities[0] &&
          whole(found.data[0].permitted, found.data[1].permitted) == facts.capabilities[1] &&
@@ -273,7 +286,7 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
   std::uint64_t clear = 0;
   std::uint64_t name = 0;
   add_thread_calls(list, stack, clear, name);
-  const PrivilegeCalls privileges = add_privilege_calls(list);
+  const PrivilegeCalls privileges = add_privilege_calls(list, saved.groups);
   const AttributeCalls attributes = add_attribute_calls(list);
   ProcessCalls once;
   if (is_first) once = add_process_calls(list);
@@ -287,7 +300,7 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
   if (is_first)
     saved.process.secure_bits =
         static_cast<std::uint32_t>(list.call(privileges.secure_bits).result);
-  if (!are_of_process(list, privileges, saved.process))
+  if (!are_of_process(list, privileges, saved))
     return Status::failure(ENOTSUP,
                            fmt::format("thread {} has users, groups or capabilities of its "
                                        "own; only those of the whole process are kept",
@@ -339,6 +352,9 @@ Status capture_process(Process& process, SavedProcess& saved) {
   facts.creation_mask = static_cast<std::uint32_t>(number_of(field_of(status, "Umask"), 8));
   for (const std::uint64_t group : numbers_of(field_of(status, "Groups")))
     saved.groups.push_back(static_cast<std::uint32_t>(group));
+  if (saved.groups.size() > kGroupsMax)
+    return Status::failure(ENOTSUP, fmt::format("the program is in {} groups, more than {}",
+                                                saved.groups.size(), kGroupsMax));
   facts.groups_count = static_cast<std::uint32_t>(saved.groups.size());
   facts.capabilities[0] = number_of(field_of(status, "CapInh"), 16);
   facts.capabilities[1] = number_of(field_of(status, "CapPrm"), 16);

@@ -25,6 +25,7 @@ namespace pawl::wsp {
 constexpr int kSignalsMax = 64;
 constexpr std::size_t kVectorBytesMax = 16384;
 constexpr std::size_t kPendingSignalsMax = 1024;
+constexpr std::size_t kGroupsMax = 4096;  // as many as the list of calls has room for
 constexpr int kLimitsCount = 16;
 constexpr int kTimersCount = 3;  // ITIMER_REAL, _VIRTUAL, _PROF
 constexpr std::size_t kThreadNameBytes = 16;

@@ -14,15 +14,22 @@ static pthread_t thread;
 static atomic_int acts_for_another;
 
 static void* act_for_another(void* argument) {
-  CHECK(syscall(SYS_setresuid, kNobody, kNobody, kNobody) == 0);
+  // As the kernel has it, of this thread alone; the library's functions are of all.
+  const gid_t groups[] = {5, 7};
+  if (getenv("KEPT_OWN_USER") != NULL)
+    CHECK(syscall(SYS_setresuid, kNobody, kNobody, kNobody) == 0);
+  if (getenv("KEPT_MORE_GROUPS") != NULL) CHECK(syscall(SYS_setgroups, 2, groups) == 0);
+  if (getenv("KEPT_OTHER_GROUP") != NULL) CHECK(syscall(SYS_setgroups, 1, groups + 1) == 0);
+  if (getenv("KEPT_FEWER_GROUPS") != NULL) CHECK(syscall(SYS_setgroups, 0, NULL) == 0);
   acts_for_another = 1;
   for (;;) pause();
   return argument;
 }
 
 int main(void) {
-  // One whose thread acts for another user: it would have all privileges behind a restore.
-  if (getenv("KEPT_OWN_USER") != NULL) {
+  // One whose thread acts for another: it would have the first one's privileges behind a restore.
+  if (getenv("KEPT_OWN_USER") != NULL || getenv("KEPT_MORE_GROUPS") != NULL ||
+      getenv("KEPT_OTHER_GROUP") != NULL || getenv("KEPT_FEWER_GROUPS") != NULL) {
     CHECK(pthread_create(&thread, NULL, act_for_another, NULL) == 0);
     while (!acts_for_another) usleep(100);
     tell("ready");
