@@ -17,6 +17,7 @@
 
 #include "medium/block_medium.h"
 #include "medium/descriptor.h"
+#include "medium/size_limit.h"
 
 namespace pawl::cli {
 
@@ -108,7 +109,8 @@ void try_out(FileSystemFacts& facts) {
     return;
   }
   facts.can_create = true;
-  facts.has_allocation = ::fallocate(trial.get(), 0, 0, kTrialBytes) == 0;
+  facts.has_allocation =
+      without_size_signal([&] { return ::fallocate(trial.get(), 0, 0, kTrialBytes); }) == 0;
   facts.has_attributes = ::fsetxattr(trial.get(), kMarkAttribute, "trial", 5, 0) == 0;
   const std::string again = "/proc/self/fd/" + std::to_string(trial.get());
   const Descriptor direct(::open(again.c_str(), O_RDWR | O_CLOEXEC | O_DIRECT));

@@ -22,6 +22,7 @@
 #include "medium/checksum.h"
 #include "medium/law.h"
 #include "medium/persistent_medium.h"
+#include "medium/size_limit.h"
 #include "medium/unflushed_memory.h"
 
 namespace pawl::fase {
@@ -185,10 +186,13 @@ Status File::find(const FileOptions& options) {
 Status File::make(std::uint64_t size_bytes) {
   const int descriptor = file_.descriptor.get();
   // From here on until it is made the file says that it is not.
+  const auto write_magic = [&] {
+    return ::pwrite(descriptor, kUnfinishedMagic.data(), kUnfinishedMagic.size(), 0);
+  };
+  const auto resize = [&] { return ::ftruncate(descriptor, static_cast<off_t>(size_bytes)); };
   if (::ftruncate(descriptor, 0) != 0 ||
-      ::pwrite(descriptor, kUnfinishedMagic.data(), kUnfinishedMagic.size(), 0) !=
-          static_cast<ssize_t>(kUnfinishedMagic.size()) ||
-      ::fsync(descriptor) != 0 || ::ftruncate(descriptor, static_cast<off_t>(size_bytes)) != 0)
+      without_size_signal(write_magic) != static_cast<ssize_t>(kUnfinishedMagic.size()) ||
+      ::fsync(descriptor) != 0 || without_size_signal(resize) != 0)
     return Status::from_errno(errno, "cannot make " + path());
   PAWL_TRY(take_space(0, kSchemeLogsOffset));
   Identity identity{};
@@ -241,8 +245,11 @@ Status File::map(std::uint64_t address, std::uint64_t size_bytes) {
 }
 
 Status File::take_space(std::uint64_t offset, std::uint64_t size_bytes) const {
-  if (::fallocate(file_.descriptor.get(), 0, static_cast<off_t>(offset),
-                  static_cast<off_t>(size_bytes)) != 0)
+  const auto take = [&] {
+    return ::fallocate(file_.descriptor.get(), 0, static_cast<off_t>(offset),
+                       static_cast<off_t>(size_bytes));
+  };
+  if (without_size_signal(take) != 0)
     return Status::from_errno(errno, "cannot take space for " + path());
   if (is_persistent_ && ::fdatasync(file_.descriptor.get()) != 0)
     return Status::from_errno(errno, "cannot flush " + path());

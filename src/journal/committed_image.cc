@@ -168,9 +168,10 @@ Status CommittedImage::apply_truncation(std::uint64_t size_bytes,
   // Blocks may be smaller than pages: the last page loses space as well.
   const std::uint64_t cut = round_down(size_bytes, kPageBytes);
   if (base_size_ > size_bytes) {
+    // First: a cut that fails may have been made.
+    space_.forget(cut, ~std::uint64_t{0});
     PAWL_TRY(base_.resize(size_bytes));
     base_size_ = size_bytes;
-    space_.forget(cut, ~std::uint64_t{0});
   }
   // The space behind the end went with the cut, this time or when it was tried before; what is
   // defined already counts on it.
@@ -183,8 +184,8 @@ Status CommittedImage::apply_truncation(std::uint64_t size_bytes,
   const auto punch_to = [&](std::uint64_t end) -> Status {
     end = std::min(end, base_size_.load());
     if (from >= end) return {};
-    PAWL_TRY(base_.punch(from, end - from));
     space_.forget(round_down(from, kPageBytes), round_up(end, kPageBytes));
+    PAWL_TRY(base_.punch(from, end - from));
     from = end;
     return {};
   };

@@ -60,6 +60,11 @@ class CommittedImage {
     if (space_.just_reserved(offset, length)) return {};
     return space_.reserve(offset, length, base_size_.load(std::memory_order_relaxed));
   }
+  // Whether the base is known to have space for the range.
+  bool has_space(std::uint64_t offset, std::uint64_t length) const {
+    const std::lock_guard lock(mutex_);
+    return space_.is_known(offset, length);
+  }
   // Its pages are patched in, or it failed.
   void end_commit();
 

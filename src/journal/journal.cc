@@ -86,6 +86,32 @@ Result<std::unique_ptr<Journal>> Journal::format(
   return journal;
 }
 
+template <class Io>
+Status Journal::final_if_it_fails(const Io& io) {
+  Status failed;
+  if (!has_failed_.load(std::memory_order_acquire)) {
+    try {
+      failed = io();
+      if (failed.ok()) return failed;
+      if (is_broken(Law::failed_write_is_final) && failed.error_number() != EIO) return failed;
+      failed = Status::failure(EIO, failed.text());
+    } catch (const std::bad_alloc&) {
+      // What succeeds takes no memory: this was the text of a failure, and which is not known.
+      failed = Status::failure(EIO, "out of memory");  // so short that it takes none
+    }
+  }
+  const std::lock_guard lock(failure_mutex_);
+  if (failure_.ok()) failure_ = std::move(failed);
+  has_failed_.store(true, std::memory_order_release);
+  return failure_;
+}
+
+template <class Io>
+Status Journal::flush_once(const Io& io) {
+  const std::lock_guard lock(flush_mutex_);
+  return final_if_it_fails(io);
+}
+
 Status Journal::write_header(std::uint64_t tail_offset, std::uint64_t tail_sequence) {
   Header next = header_;
   next.generation += 1;
@@ -101,7 +127,8 @@ Status Journal::write_header(std::uint64_t tail_offset, std::uint64_t tail_seque
   if (!list_.empty()) std::memcpy(blocks.data() + sizeof next, list_.data(), list_.size());
   // The slots alternate: a torn write leaves the other one.
   const std::uint64_t slot = is_broken(Law::two_headers) ? 0 : next.generation % kHeaderSlots;
-  PAWL_TRY(file_->write(slot * kSlotBytes, {blocks.data(), bytes}));
+  PAWL_TRY(
+      final_if_it_fails([&] { return file_->write(slot * kSlotBytes, {blocks.data(), bytes}); }));
   PAWL_TRY(flush());
   header_ = next;
   const std::lock_guard lock(mutex_);
@@ -180,23 +207,7 @@ void Journal::cancel(const Place& place) {
 Status Journal::write(const Place& place, std::uint64_t offset_in_record,
                       std::span<const std::byte> bytes) {
   PAWL_ASSERT(place.offset >= kAreaStart && offset_in_record + bytes.size() <= place.bytes);
-  return file_->write(place.offset + offset_in_record, bytes);
-}
-
-template <class Flush>
-Status Journal::flush_once(const Flush& flush) {
-  const std::lock_guard lock(flush_mutex_);
-  if (!flush_failure_.ok()) return flush_failure_;
-  try {
-    Status status = flush();
-    if (status.error_number() == EIO) flush_failure_ = status;
-    return status;
-  } catch (const std::bad_alloc&) {
-    // A flush that succeeds takes no memory: this was the text of a failure, and which is not
-    // known.
-    flush_failure_ = Status::failure(EIO, "out of memory");  // so short that it takes none
-    return flush_failure_;
-  }
+  return final_if_it_fails([&] { return file_->write(place.offset + offset_in_record, bytes); });
 }
 
 Status Journal::write_durably(const Place& place, std::span<const std::byte> record) {

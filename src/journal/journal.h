@@ -2,6 +2,11 @@
 //
 // Threads: one appender at a time (reserve, write, flush, cancel); release() may run in another
 // thread meanwhile.  A record is durable after write() and flush(); space is free after release().
+//
+// A write or flush of the file that fails, with whatever error, is final (law 8): nobody knows what
+// of it was done, or will be.  It is EIO, whose text has the cause, and so is every write and flush
+// after it.  What fails before anything was written (no room in the ring, none on the disk to grow)
+// may be tried again.
 #pragma once
 
 #include <atomic>
@@ -68,7 +73,8 @@ class Journal {
   // Takes the next sequence number and space for a record of so many bytes, or nothing when the
   // ring has no room until some of it is released.
   std::optional<Place> reserve(std::uint64_t record_bytes);
-  // Gives back the last place reserved; its bytes may have been written, but not flushed.
+  // Gives back the last place reserved.  Of its record the start, which has the header, must not
+  // have been written: with it, recovery might find the record instead of the next one there.
   void cancel(const Place& place);
 
   Status write(const Place& place, std::uint64_t offset_in_record,
@@ -115,18 +121,23 @@ class Journal {
   // Durable on success.
   Status write_header(std::uint64_t tail_offset, std::uint64_t tail_sequence);
 
-  // Flushes one at a time, and after one failed none succeeds (law 8): where writes pass through
-  // the page cache, whoever flushes first is told of the failure, and nobody after.
-  template <class Flush>
-  Status flush_once(const Flush& flush);
+  // Runs a write or a flush, and notes its failure.
+  template <class Io>
+  Status final_if_it_fails(const Io& io);
+  // The same, one at a time: where writes pass through the page cache the kernel reports a failure
+  // to the first flush alone.
+  template <class Io>
+  Status flush_once(const Io& io);
 
   std::unique_ptr<MediumFile> file_;
   const JournalId id_;
   const std::uint64_t epoch_;
   const std::uint64_t block_bytes_;
-  Mutex flush_mutex_;  // taken last
-  Status flush_failure_;
-  std::mutex header_mutex_;  // orders header writes; taken before mutex_
+  Mutex flush_mutex_;
+  std::atomic<bool> has_failed_{false};
+  std::mutex failure_mutex_;  // taken last
+  Status failure_;            // EIO
+  std::mutex header_mutex_;   // orders header writes; taken before mutex_
   Header header_;
   std::vector<std::byte> list_;  // behind each header; empty but for a group
   const std::uint64_t configured_bytes_;

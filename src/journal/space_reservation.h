@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 
 #include "medium/medium.h"
@@ -22,6 +23,11 @@ class SpaceReservation {
   // more is taken with it, up to may_end: as much as the run has, and at most kAheadBytesMax.  So a
   // file that is filled page by page asks its file system seldom.
   Status reserve(std::uint64_t offset, std::uint64_t length, std::uint64_t may_end = 0);
+  // True when the range was reserved, or found allocated.
+  bool is_known(std::uint64_t offset, std::uint64_t length) const {
+    const auto next = known_.upper_bound(offset);
+    return next != known_.begin() && std::prev(next)->second >= offset + length;
+  }
   // True when the run that was reserved last holds the range: most often it does.
   bool just_reserved(std::uint64_t offset, std::uint64_t length) const {
     return offset >= last_start_ && offset + length <= last_end_;

@@ -9,6 +9,7 @@
 #include "mapping/implementation.h"
 #include "mapping/page_diff.h"
 #include "medium/law.h"
+#include "medium/size_limit.h"
 
 namespace pawl {
 
@@ -93,7 +94,21 @@ Status Mapping::Implementation::collect_changes(journal::RecordBuilder& record, 
   }
   // A size that no file can have must be refused now, not when the record is applied.
   if (size_ > image_.size()) PAWL_TRY(image_.reserve_space(size_ - 1, 1));
-  return {};
+  std::uint64_t written_end = size_ > image_.size() ? size_ : 0;
+  if (!changed_runs.runs().empty())
+    written_end = std::max(written_end, changed_runs.runs().back().end() * kPageBytes);
+  return written_end == 0 ? Status{} : check_size_limit(std::min(written_end, size_));
+}
+
+// The limit may have changed since the file grew, or since the journal was made.
+Status Mapping::Implementation::check_size_limit(std::uint64_t written_end) const {
+  const std::uint64_t limit = file_size_limit();
+  const bool is_memory = base_in_place_ != nullptr;  // stores need no leave
+  if (written_end <= limit && (is_memory || journal_->size_bytes() <= limit)) return {};
+  return Status::failure(EFBIG, "the commit has to write to " + medium_->path() +
+                                    ", or to its journal, past the " + std::to_string(limit) +
+                                    " bytes that this process may (RLIMIT_FSIZE); raise the "
+                                    "limit and call again");
 }
 
 // The image takes the bytes from the record, not from memory: what is logged is what is committed.

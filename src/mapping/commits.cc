@@ -136,10 +136,10 @@ Status Mapping::Implementation::commit_staged(Files files, Durability durability
   return first.commit_record(files, record, durability);
 }
 
-// The commit can be tried again; but of bytes that may be lost nobody knows, and nothing follows
-// them.
+// Nobody knows whether the record is durable, or will be.  So its place and its number are taken,
+// and no commit follows it: the next open finds it, or the one before it.
 Status Mapping::Implementation::could_not_write(const Status& failure, PlaceInHand& in_hand) {
-  if (failure.error_number() != EIO) return failure;
+  if (is_broken(Law::failed_write_is_final) && failure.error_number() != EIO) return failure;
   in_hand.keep();
   note_final(failure);
   return usable();
@@ -422,6 +422,10 @@ void Mapping::Implementation::after_commit(Files files, std::uint64_t first_page
 // In the overlay and in the journal.
 void Mapping::Implementation::make_room(bool an_overlay_is_full) {
   if (base_in_place_ == nullptr && (options_.apply == ApplyChoice::eager || an_overlay_is_full)) {
+    // With on-fail it is hardly ever empty; what goes wrong is noted by the one who writes it.
+    if (an_overlay_is_full && log_->writes_behind()) {
+      [[maybe_unused]] const Status written = batches_.wait();
+    }
     if (batches_.idle()) {
       [[maybe_unused]] const Status applied = note(checkpointer_.apply_now());
     }
@@ -449,8 +453,10 @@ void Mapping::Implementation::shrink_journal() {
 // After a commit of the whole window its private pages equal the base once that is applied: they
 // can be given back, and are read from the page cache when next touched.
 Status Mapping::Implementation::bound_memory() {
-  if (private_pages_ * kPageBytes <= options_.resident_bytes_max || !batches_.idle()) return {};
-  if (!settle_in_place().ok()) return {};
+  if (private_pages_ * kPageBytes <= options_.resident_bytes_max) return {};
+  // What is not durable cannot be applied.  With on-fail, and with MS_ASYNC, something is queued
+  // nearly always: to wait for the first moment without would be to have no bound.
+  if (!batches_.wait().ok() || !settle_in_place().ok()) return {};
   if (!note(checkpointer_.apply_now()).ok()) return {};
   if (image_.waiting_pages() > 0 || size_is_pending() || !outside_.empty()) return {};
   // A thread that stores during the commit breaks its contract; its store is not dropped for that.

@@ -1,15 +1,29 @@
 // The file as read, write and ftruncate see it, coherent with the window.
 
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "mapping/implementation.h"
 #include "medium/law.h"
+#include "medium/size_limit.h"
 
 namespace pawl {
+
+// A load of a hole, and a store to one, take space in a file system that is memory, and where it is
+// full they raise SIGBUS.  What Pawl does in the program's name must not: it asks first.  False:
+// the page of the base cannot be had.
+Result<bool> Mapping::Implementation::can_be_touched(std::uint64_t page) {
+  if (image_.has_space(page * kPageBytes, kPageBytes)) return true;
+  // Kernels before 5.14 do not know the advice.
+  while (::madvise(view_.bytes(page), kPageBytes, MADV_POPULATE_READ) != 0 && errno != EINVAL) {
+    if (errno == EFAULT) return false;
+    if (errno != EINTR && errno != EAGAIN)
+      return Status::from_errno(errno, "cannot load a page of " + medium_->path());
+  }
+  return true;
+}
 
 // What the program may not store to or load from, Pawl opens for the moment.
 Status Mapping::Implementation::store_in_view(std::uint64_t offset,
@@ -22,9 +36,17 @@ Status Mapping::Implementation::store_in_view(std::uint64_t offset,
     const bool closed = (protection & PROT_WRITE) == 0;
     char* const start = reinterpret_cast<char*>(view_.bytes(page));
     if (closed) PAWL_TRY(view_.open_page(page, PROT_READ | PROT_WRITE));
-    std::memmove(start + in_page, from.data(), piece);
-    tracker_->note_store(start + in_page, piece);
+    auto touched = can_be_touched(page);
+    if (touched.ok() && touched.value()) {
+      std::memmove(start + in_page, from.data(), piece);
+      tracker_->note_store(start + in_page, piece);
+    }
     if (closed) PAWL_TRY(view_.open_page(page, protection));
+    if (!touched.ok()) return touched.status();
+    if (!touched.value()) {
+      return Status::from_errno(ENOSPC, "cannot store to a hole of " + medium_->path() +
+                                            ", which takes space in its file system");
+    }
     from = from.subspan(piece);
     offset += piece;
   }
@@ -37,8 +59,16 @@ Status Mapping::Implementation::load_from_view(std::uint64_t page, std::size_t i
   const int protection = view_.protection_at(page);
   const bool closed = (protection & (PROT_READ | PROT_WRITE)) == 0;
   if (closed) PAWL_TRY(view_.open_page(page, PROT_READ));
-  std::memmove(into.data(), view_.bytes(page) + in_page, into.size());
+  auto touched = can_be_touched(page);
+  if (touched.ok() && touched.value())
+    std::memmove(into.data(), view_.bytes(page) + in_page, into.size());
   if (closed) PAWL_TRY(view_.open_page(page, protection));
+  if (!touched.ok()) return touched.status();
+  if (touched.value()) return {};
+  // Nothing was stored to it: to store takes the page of the base, too.
+  auto committed = page_before(page);
+  if (!committed.ok()) return committed.status();
+  std::memcpy(into.data(), committed.value()->bytes.data() + in_page, into.size());
   return {};
 }
 
@@ -46,10 +76,7 @@ Status Mapping::Implementation::truncate_locked(std::uint64_t size_bytes) {
   if (size_bytes == size_) return {};
   if (size_bytes < size_ && is_broken(Law::shrink_with_the_commit))
     PAWL_TRY(medium_->base().resize(size_bytes));
-  struct rlimit limit{};
-  if (size_bytes > size_bytes_max() ||
-      (size_bytes > size_ && ::getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
-       limit.rlim_cur != RLIM_INFINITY && size_bytes > limit.rlim_cur)) {
+  if (size_bytes > size_bytes_max() || (size_bytes > size_ && size_bytes > file_size_limit())) {
     return Status::failure(EFBIG, medium_->path() + " cannot grow to " +
                                       std::to_string(size_bytes) +
                                       " bytes: more than a file or this process's limit allows");

@@ -123,7 +123,7 @@ Status Group::change_list() {
     for (const Member& member : members_) listed.files.push_back(member.listed);
     auto list = journal::encode(listed);
     if (!list.ok()) return list.status();
-    return log_.journal().change_list(std::move(list.value()));
+    return log_.failures().note(log_.journal().change_list(std::move(list.value())));
   } catch (const std::bad_alloc&) {
     return Status::no_memory("no memory to list the files of the group");
   }

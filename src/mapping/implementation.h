@@ -117,6 +117,7 @@ class Mapping::Implementation {
   Status truncate_locked(std::uint64_t size_bytes);
   Result<std::size_t> read_locked(std::uint64_t offset, std::span<std::byte> into);
   Status write_locked(std::uint64_t offset, std::span<const std::byte> from);
+  Result<bool> can_be_touched(std::uint64_t page);
   Status load_from_view(std::uint64_t page, std::size_t in_page, std::span<std::byte> into);
   Status store_in_view(std::uint64_t offset, std::span<const std::byte> from);
 
@@ -223,6 +224,7 @@ class Mapping::Implementation {
   enum class Keep { pages, nothing };  // that changed, for patch_image()
   Status why_not_usable() const;
   Status collect_changes(journal::RecordBuilder& record, Keep keep);
+  Status check_size_limit(std::uint64_t written_end) const;
   Status take_known_pages(std::uint64_t first_page, std::uint64_t end_page, TakenPages& taken);
   void note_lines(const StoredLines& stored) const noexcept;
   void take_unsure_pages();

@@ -114,12 +114,8 @@ Status Mapping::Implementation::write_in_place(journal::RecordBuilder& record,
     PAWL_TRY(settle_in_place());
     PAWL_TRY(apply_in_place(record.block(), sequence));
   }
-  if (Status written = journal_->write(*place, 0, record.block()); !written.ok()) {
-    if (written.error_number() != EIO) return written;
-    in_hand.keep();
-    note_final(written);
-    return usable();
-  }
+  if (const Status written = journal_->write(*place, 0, record.block()); !written.ok())
+    return could_not_write(written, in_hand);
   in_hand.keep();
   Implementation* const own = this;
   count({&own, 1}, *place);

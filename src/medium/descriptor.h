@@ -1,10 +1,11 @@
 // A file descriptor that closes itself, and a MediumFile over one.
 #pragma once
 
-#include <atomic>
+#include <mutex>
 #include <string>
 
 #include "medium/medium.h"
+#include "medium/unflushed_changes.h"
 
 namespace pawl {
 
@@ -51,8 +52,8 @@ class DescriptorFile final : public MediumFile {
   Result<std::uint64_t> allocated_prefix_bytes() override;
 
   int descriptor() const { return descriptor_.get(); }
-  // The metadata too: attributes, owner, mode.
-  void flush_metadata_as_well() { flush_metadata_ = true; }
+  // Behind a change of attributes, owner or mode: the next flush in this thread takes them, too.
+  void metadata_changed() { metadata_.note(); }
   void close() { descriptor_.reset(-1); }
   // Gives the descriptor up without closing it.
   int release() { return descriptor_.release(); }
@@ -63,7 +64,9 @@ class DescriptorFile final : public MediumFile {
 
   Descriptor descriptor_;
   std::string path_;
-  std::atomic<bool> flush_metadata_{false};
+  UnflushedChanges metadata_;
+  std::mutex flush_mutex_;  // one flush at a time
+  int flush_error_ = 0;     // of the first that failed: none succeeds after it
 };
 
 }  // namespace pawl

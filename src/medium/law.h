@@ -27,6 +27,8 @@ namespace pawl {
   LAW(keep_what_failed) /* a commit that fails forgets its pages */ \
   LAW(space_first) /* a commit takes no space in the base before it is acknowledged */ \
   LAW(failed_flush_is_final) /* a flush that failed is tried again and believed */ \
+  LAW(failed_write_is_final) /* a write of the journal that failed is believed to have done nothing */ \
+  LAW(flush_the_mark) /* the flush behind a changed mark leaves attributes out */ \
   LAW(mark_before_journal) /* a close removes the journal before it clears the mark */ \
   LAW(tell_of_damage) /* a hole among durable records is taken for their end */ \
   LAW(ranges_within_the_file) /* a record's ranges are not held against the file's size */ \

@@ -313,8 +313,10 @@ Result<std::optional<Mark>> NamedMedium::mark() {
 
 Status NamedMedium::set_mark(const Mark& mark) {
   const std::string text = "1 " + describe_journal_id(mark.journal_id) + " " + mark.journal_path;
+  const bool is_set =
+      ::fsetxattr(base_.descriptor(), kMarkAttribute, text.data(), text.size(), 0) == 0;
   attributes_changed();
-  if (::fsetxattr(base_.descriptor(), kMarkAttribute, text.data(), text.size(), 0) == 0) return {};
+  if (is_set) return {};
   if (errno == ENOSPC || errno == EDQUOT) {
     return Status::from_errno(
         errno, "no room to mark " + path_ + " as open; free some space and try again");
@@ -324,8 +326,9 @@ Status NamedMedium::set_mark(const Mark& mark) {
 }
 
 Status NamedMedium::clear_mark() {
+  const bool is_removed = ::fremovexattr(base_.descriptor(), kMarkAttribute) == 0;
   attributes_changed();
-  if (::fremovexattr(base_.descriptor(), kMarkAttribute) == 0) return {};
+  if (is_removed) return {};
   if (errno == ENODATA || attributes_unsupported(errno)) return {};
   if (errno == ENOSPC || errno == EDQUOT) {
     return Status::from_errno(

@@ -64,8 +64,9 @@ class NamedMedium : public Medium {
   DescriptorFile& base_file() { return base_; }
   // The side file, for the journal's own I/O; `name` leads to the file that is held.
   virtual Result<std::unique_ptr<MediumFile>> open_side_file(const std::string& name) = 0;
-  // The next flush of the base has attributes to flush.
-  virtual void attributes_changed() { base_.flush_metadata_as_well(); }
+  // Behind each change of the mark, and behind one that failed: the next flush of the base, in this
+  // thread, has attributes to flush.
+  virtual void attributes_changed() { base_.metadata_changed(); }
 
  private:
   Status flush_directory() const;

@@ -35,7 +35,10 @@ PersistentFile::PersistentFile(MediumFile& beneath, MemoryWindow window,
     : beneath_(beneath),
       window_(std::move(window)),
       memory_(std::move(memory)),
-      path_(std::move(path)) {}
+      path_(std::move(path)) {
+  // A process that died may have changed the file, and not have flushed that.
+  changed_beneath();
+}
 
 PersistentFile::PersistentFile(std::unique_ptr<MediumFile> beneath, MemoryWindow window,
                                std::shared_ptr<PersistentMemory> memory, std::string path)
@@ -43,7 +46,10 @@ PersistentFile::PersistentFile(std::unique_ptr<MediumFile> beneath, MemoryWindow
       beneath_(*owned_),
       window_(std::move(window)),
       memory_(std::move(memory)),
-      path_(std::move(path)) {}
+      path_(std::move(path)) {
+  // A process that died may have changed the file, and not have flushed that.
+  changed_beneath();
+}
 
 // ------------------------------------------------------------------------------- size and space
 
@@ -91,8 +97,9 @@ Status PersistentFile::take_space(std::uint64_t offset, std::uint64_t length) {
   if (has_space(offset, length)) return {};
   const std::uint64_t start = round_down(offset, kPageBytes);
   const std::uint64_t end = round_up(offset + length, kPageBytes);
-  PAWL_TRY(beneath_.reserve(start, end - start));
+  const Status reserved = beneath_.reserve(start, end - start);
   changed_beneath();
+  PAWL_TRY(reserved);
   const std::lock_guard lock(space_mutex_);
   space_.add(start, end);
   if (start <= space_prefix_.load()) space_prefix_.store(std::max(space_prefix_.load(), end));
@@ -124,9 +131,11 @@ Status PersistentFile::resize(std::uint64_t size_bytes) {
     lose_space(size_bytes, ~std::uint64_t{0});
     size_bytes_.store(size_bytes);
   }
+  const Status changed = beneath_.resize(size_bytes);
   changed_beneath();
-  if (const Status changed = beneath_.resize(size_bytes); !changed.ok()) {
-    size_bytes_.store(before);
+  if (!changed.ok()) {
+    // It may have been made: what is behind the smaller size is not loaded.
+    size_bytes_.store(std::min(before, size_bytes));
     return changed;
   }
   size_bytes_.store(size_bytes);
@@ -137,8 +146,9 @@ Status PersistentFile::resize(std::uint64_t size_bytes) {
 Status PersistentFile::grow(std::uint64_t size_bytes) {
   const std::lock_guard size_lock(size_mutex_);
   if (size_bytes <= size_bytes_.load()) return {};
+  const Status changed = beneath_.resize(size_bytes);
   changed_beneath();
-  PAWL_TRY(beneath_.resize(size_bytes));
+  PAWL_TRY(changed);
   size_bytes_.store(size_bytes);
   return {};
 }
@@ -154,8 +164,9 @@ Status PersistentFile::punch(std::uint64_t offset, std::uint64_t length) {
   PAWL_TRY(learn());
   memory_->fence();
   lose_space(offset, round_up(offset + length, kPageBytes));
+  const Status punched = beneath_.punch(offset, length);
   changed_beneath();
-  return beneath_.punch(offset, length);
+  return punched;
 }
 
 // --------------------------------------------------------------------------------------- bytes
@@ -215,9 +226,11 @@ Status PersistentFile::zero(std::uint64_t offset, std::uint64_t length) {
 
 Status PersistentFile::flush() {
   if (!is_broken(Law::fence_what_was_copied)) memory_->fence();
-  // A load first: an exchange would cost every commit.
-  if (!changed_beneath_.load() || !changed_beneath_.exchange(false)) return {};
-  return is_broken(Law::sync_the_size) ? Status{} : beneath_.flush();
+  const std::uint64_t changes = beneath_changes_.made();
+  if (!beneath_changes_.any(changes) || is_broken(Law::sync_the_size)) return {};
+  PAWL_TRY(beneath_.flush());
+  beneath_changes_.flushed(changes);
+  return {};
 }
 
 }  // namespace pawl

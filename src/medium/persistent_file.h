@@ -15,6 +15,7 @@
 #include "medium/byte_ranges.h"
 #include "medium/medium.h"
 #include "medium/persistent_memory.h"
+#include "medium/unflushed_changes.h"
 
 namespace pawl {
 
@@ -77,8 +78,9 @@ class PersistentFile final : public MediumFile {
   // Whether the range is known to have its space: then it may be loaded in place.  False, too, when
   // another thread is at it just now: in a forked child it may be so for ever.
   bool has_space(std::uint64_t offset, std::uint64_t length) const;
-  // The next flush flushes the file beneath, too.
-  void changed_beneath() { changed_beneath_.store(true); }
+  // Behind a change of the file beneath, and behind one that failed: the next flush in this thread
+  // flushes that, too.
+  void changed_beneath() { beneath_changes_.note(); }
   // Another writer may have changed the file until now: size and space are asked for again.
   void forget();
 
@@ -95,8 +97,7 @@ class PersistentFile final : public MediumFile {
   const MemoryWindow window_;
   const std::shared_ptr<PersistentMemory> memory_;
   const std::string path_;
-  // At first, too: a process that died may have changed it, and not have flushed that.
-  std::atomic<bool> changed_beneath_{true};
+  UnflushedChanges beneath_changes_;
   std::atomic<bool> learned_{false};
   std::mutex size_mutex_;  // orders what changes the size
   std::atomic<std::uint64_t> size_bytes_{0};

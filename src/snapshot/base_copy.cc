@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "medium/size_limit.h"
+
 namespace pawl::snapshot {
 namespace {
 
@@ -55,7 +57,8 @@ class Copy {
     if (within_kernel_) {
       off_t in = at;
       off_t out = at;
-      const ssize_t done = ::copy_file_range(from_, &in, to_, &out, wanted, 0);
+      const ssize_t done =
+          without_size_signal([&] { return ::copy_file_range(from_, &in, to_, &out, wanted, 0); });
       if (done > 0) return static_cast<std::size_t>(done);
       if (done < 0 && errno == EINTR) return piece(at, wanted);
       if (done < 0 && !is_not_possible(errno)) return failed("copying");
@@ -69,8 +72,10 @@ class Copy {
     if (got < 0) return failed("reading");
     const auto count = static_cast<std::size_t>(got);
     for (std::size_t written = 0; written < count;) {
-      const ssize_t put =
-          ::pwrite(to_, buffer_.get() + written, count - written, at + static_cast<off_t>(written));
+      const ssize_t put = without_size_signal([&] {
+        return ::pwrite(to_, buffer_.get() + written, count - written,
+                        at + static_cast<off_t>(written));
+      });
       if (put < 0 && errno == EINTR) continue;
       if (put <= 0) return failed("writing");
       written += static_cast<std::size_t>(put);
@@ -88,7 +93,7 @@ class Copy {
 
 Result<CopyKind> copy_base(int from, int to, std::uint64_t copied_bytes_max) {
   if (::ftruncate(to, 0) != 0) return failed("emptying");
-  if (::ioctl(to, FICLONE, from) == 0) return CopyKind::shared;
+  if (without_size_signal([&] { return ::ioctl(to, FICLONE, from); }) == 0) return CopyKind::shared;
   if (!is_not_possible(errno)) return failed("sharing its blocks");
   struct stat status{};
   if (::fstat(from, &status) != 0) return failed("its size");
@@ -109,7 +114,7 @@ Result<CopyKind> copy_base(int from, int to, std::uint64_t copied_bytes_max) {
     if (const Status copied = copy.range(data, end); !copied.ok()) return copied;
     at = end;
   }
-  if (::ftruncate(to, size) != 0) return failed("its size");
+  if (without_size_signal([&] { return ::ftruncate(to, size); }) != 0) return failed("its size");
   return CopyKind::copied;
 }
 

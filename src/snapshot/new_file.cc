@@ -107,7 +107,7 @@ Status NewFile::take_provisional_name() {
 }
 
 Status NewFile::publish(const std::string& to, bool may_replace) {
-  file_->flush_metadata_as_well();
+  file_->metadata_changed();
   PAWL_TRY(file_->flush());
   Status named = take_name(to);
   if (named.error_number() == EEXIST) {
@@ -120,7 +120,7 @@ Status NewFile::publish(const std::string& to, bool may_replace) {
   PAWL_TRY(named);
   provisional_.clear();
   // Where the file had no name until now, that it has one is a matter of the file as well.
-  file_->flush_metadata_as_well();
+  file_->metadata_changed();
   PAWL_TRY(file_->flush());
   return flush_directory(directory_);
 }

@@ -17,12 +17,16 @@ class WatchedFile final : public MediumFile {
     return real_->read(offset, into);
   }
   Status write(std::uint64_t offset, std::span<const std::byte> from) override {
-    PAWL_TRY(watch_->happens({which_, Act::write, offset, from.size()}));
-    return real_->write(offset, from);
+    const Event event{which_, Act::write, offset, from.size()};
+    PAWL_TRY(watch_->happens(event));
+    PAWL_TRY(real_->write(offset, from));
+    return watch_->happened(event);
   }
   Status flush() override {
-    PAWL_TRY(watch_->happens({which_, Act::flush, 0, 0}));
-    return real_->flush();
+    const Event event{which_, Act::flush, 0, 0};
+    PAWL_TRY(watch_->happens(event));
+    PAWL_TRY(real_->flush());
+    return watch_->happened(event);
   }
   Status write_durably(std::uint64_t offset, std::span<const std::byte> from) override {
     PAWL_TRY(write(offset, from));
@@ -31,20 +35,28 @@ class WatchedFile final : public MediumFile {
   void use_page_cache() override { real_->use_page_cache(); }
   Result<std::uint64_t> size() override { return real_->size(); }
   Status resize(std::uint64_t size_bytes) override {
-    PAWL_TRY(watch_->happens({which_, Act::resize, size_bytes, 0}));
-    return real_->resize(size_bytes);
+    const Event event{which_, Act::resize, size_bytes, 0};
+    PAWL_TRY(watch_->happens(event));
+    PAWL_TRY(real_->resize(size_bytes));
+    return watch_->happened(event);
   }
   Status reserve(std::uint64_t offset, std::uint64_t length) override {
-    PAWL_TRY(watch_->happens({which_, Act::reserve, offset, length}));
-    return real_->reserve(offset, length);
+    const Event event{which_, Act::reserve, offset, length};
+    PAWL_TRY(watch_->happens(event));
+    PAWL_TRY(real_->reserve(offset, length));
+    return watch_->happened(event);
   }
   Status punch(std::uint64_t offset, std::uint64_t length) override {
-    PAWL_TRY(watch_->happens({which_, Act::punch, offset, length}));
-    return real_->punch(offset, length);
+    const Event event{which_, Act::punch, offset, length};
+    PAWL_TRY(watch_->happens(event));
+    PAWL_TRY(real_->punch(offset, length));
+    return watch_->happened(event);
   }
   Status zero(std::uint64_t offset, std::uint64_t length) override {
-    PAWL_TRY(watch_->happens({which_, Act::zero, offset, length}));
-    return real_->zero(offset, length);
+    const Event event{which_, Act::zero, offset, length};
+    PAWL_TRY(watch_->happens(event));
+    PAWL_TRY(real_->zero(offset, length));
+    return watch_->happened(event);
   }
   const std::byte* in_place() const override { return real_->in_place(); }
   void write_in_place(std::uint64_t offset, std::span<const std::byte> from) override {
@@ -112,6 +124,20 @@ class WatchedMedium final : public Medium {
 void Watch::judge_with(Judge judge) {
   const std::lock_guard lock(mutex_);
   judge_ = std::move(judge);
+}
+
+void Watch::judge_afterwards_with(Judge judge) {
+  const std::lock_guard lock(mutex_);
+  judge_afterwards_ = std::move(judge);
+}
+
+Status Watch::happened(const Event& event) {
+  Judge judge;
+  {
+    const std::lock_guard lock(mutex_);
+    judge = judge_afterwards_;
+  }
+  return judge ? judge(event) : Status{};
 }
 
 Status Watch::happens(const Event& event) {

@@ -30,16 +30,21 @@ class Watch {
   // the thread that acts, under no lock, so that it may block.
   using Judge = std::function<Status(const Event&)>;
   void judge_with(Judge judge);
+  // The same, of an event that has happened: a failure is what the caller sees although all was
+  // done.
+  void judge_afterwards_with(Judge judge);
   // Runs once, before the mark is next looked at.
   void before_mark(std::function<void()> meanwhile);
   void looks_at_mark();
   Status happens(const Event& event);
+  Status happened(const Event& event);
   std::vector<Event> take_events();
 
  private:
   std::mutex mutex_;
   std::vector<Event> events_;
   Judge judge_;
+  Judge judge_afterwards_;
   std::function<void()> before_mark_;
 };
 

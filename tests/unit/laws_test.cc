@@ -1,15 +1,18 @@
 // The laws, one by one.  Each test fails when its law is broken.
 #include <fcntl.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <span>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -507,6 +510,110 @@ TEST(Law07SpaceFirst, OnAReallyFullDiskToo) {
   EXPECT_EQ(content[300 * kPageBytes], '\0');
 }
 
+// To load a hole takes space there, and where none is left raises SIGBUS.
+TEST(Law07SpaceFirst, ACutWithinAHoleOfAFullDiskTakesNone) {
+  SmallFileSystem disk;
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a tmpfs takes root";
+  const std::string path = disk / "file";
+  write_file(path, "");
+  ASSERT_EQ(::truncate(path.c_str(), 8 * kPageBytes), 0);
+  Options options = options_for(kAsync);
+  options.journal_size_bytes = 64 << 10;
+  Opened mapping(path, options);
+  ::close(::open((disk / "ballast").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  std::string ballast(1 << 16, 'x');
+  while (!ballast.empty()) {
+    const int filling = ::open((disk / "ballast").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+    const ssize_t written = ::write(filling, ballast.data(), ballast.size());
+    ::close(filling);
+    if (written <= 0) ballast.resize(ballast.size() / 2);
+  }
+  const std::string word = "word";
+  EXPECT_EQ(mapping->write(5 * kPageBytes + 7, std::as_bytes(std::span(word))).error_number(),
+            ENOSPC);
+  std::array<std::byte, 16> read{};
+  EXPECT_TRUE(mapping->read(6 * kPageBytes, read).ok());
+  const Status cut = mapping->truncate(5 * kPageBytes + 100);
+  EXPECT_TRUE(cut.ok()) << cut.text();
+  const Status committed = mapping.commit();
+  EXPECT_TRUE(committed.ok()) << committed.text();
+  const Status closed = mapping->close();
+  EXPECT_TRUE(closed.ok()) << closed.text();
+  EXPECT_EQ(read_file(path), std::string(5 * kPageBytes + 100, '\0'));
+}
+
+// RLIMIT_FSIZE, as long as this lives.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(std::uint64_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const struct rlimit limit{bytes, before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  }
+  ~FileSizeLimit() {
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &before_), 0);
+    sigset_t pending;
+    ::sigpending(&pending);
+    EXPECT_EQ(::sigismember(&pending, SIGXFSZ), 0);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  struct rlimit before_{};
+};
+
+// SIGXFSZ would end this program.
+TEST(Law07SpaceFirst, TheLimitOfAFilesSizeIsAnErrorAndNoSignal) {
+  for (const bool is_blocked : {false, true}) {
+    sigset_t only;
+    ::sigemptyset(&only);
+    ::sigaddset(&only, SIGXFSZ);
+    if (is_blocked) ::pthread_sigmask(SIG_BLOCK, &only, nullptr);
+    File file(60);
+    Options options = options_for(kAsync);
+    options.journal_size_bytes = 64 << 10;
+    {
+      const FileSizeLimit limit(options.journal_size_bytes - 1);
+      EXPECT_EQ(test::try_open(file.path, options).status().error_number(), EFBIG);
+    }
+    Opened mapping(file.path, options);
+    mapping.bytes()[0] = 'b';
+    {
+      // Below the journal's end.
+      const FileSizeLimit limit(options.journal_size_bytes / 2);
+      EXPECT_EQ(mapping.commit().error_number(), EFBIG);
+    }
+    ASSERT_TRUE(mapping.commit().ok());
+    mapping.bytes()[50 * kPageBytes] = 'c';
+    {
+      const FileSizeLimit limit(40 * kPageBytes);
+      EXPECT_EQ(mapping.commit().error_number(), EFBIG);
+      EXPECT_EQ(mapping->truncate(61 * kPageBytes).error_number(), EFBIG);
+      mapping.bytes()[1] = 'd';
+      EXPECT_TRUE(mapping->commit(mapping.bytes(), kPageBytes).ok());
+    }
+    ASSERT_TRUE(mapping->truncate(62 * kPageBytes).ok());
+    mapping.bytes()[61 * kPageBytes] = 'e';
+    ASSERT_TRUE(mapping.commit().ok());
+    {
+      // What was acknowledged cannot be applied, and stays where it is.
+      const FileSizeLimit limit(40 * kPageBytes);
+      EXPECT_EQ(mapping->close().error_number(), EFBIG);
+      mapping.crash();
+      EXPECT_EQ(test::try_open(file.path, options).status().error_number(), EFBIG);
+    }
+    Opened again(file.path, options);
+    EXPECT_EQ(again->size(), 62 * kPageBytes);
+    EXPECT_EQ(again.bytes()[0], 'b');
+    EXPECT_EQ(again.bytes()[1], 'd');
+    EXPECT_EQ(again.bytes()[50 * kPageBytes], 'c');
+    EXPECT_EQ(again.bytes()[61 * kPageBytes], 'e');
+    EXPECT_TRUE(again->close().ok());
+    ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  }
+}
+
 TEST(Law08AFailedFlushIsFinal, NoMoreCommitsAndEachSaysWhy) {
   for (const bool queued : {false, true}) {
     File file;
@@ -539,6 +646,77 @@ TEST(Law08AFailedFlushIsFinal, NoMoreCommitsAndEachSaysWhy) {
     EXPECT_TRUE(again.bytes()[0] == 'b' || again.bytes()[0] == 'c');
     EXPECT_EQ(again.bytes()[1], 'a');
   }
+}
+
+// A record that was refused and is there must not be found in place of one that was acknowledged.
+TEST(Law08AFailedFlushIsFinal, AWriteThatFailedIsWhateverItsErrorAndWhateverItDid) {
+  constexpr char kRefused = 'r';
+  for (const int error_number : {ENOSPC, EDQUOT, EFBIG, ETIMEDOUT, EINTR, EIO}) {
+    for (const Act act : {Act::write, Act::flush}) {
+      File file(64);
+      auto watch = std::make_shared<Watch>();
+      Options options = options_for(kAsync);
+      options.journal_size_bytes = 64 << 10;  // 14 records of one page
+      Opened mapping(file.path, options, watch);
+      char last = 'a';
+      for (int i = 0; i < 13; ++i) {
+        mapping.bytes()[0] = ++last;
+        ASSERT_TRUE(mapping.commit().ok());
+      }
+      watch->judge_afterwards_with([&](const Event& event) {
+        return event.which == Which::journal && event.act == act &&
+                       (act == Act::flush || event.offset >= journal::kAreaStart)
+                   ? Status::failure(error_number, "done, and not said so")
+                   : Status{};
+      });
+      mapping.bytes()[0] = kRefused;
+      const Status refused = mapping.commit();
+      EXPECT_EQ(refused.error_number(), EIO);
+      EXPECT_NE(refused.text().find("done, and not said so"), std::string::npos);
+      watch->judge_afterwards_with({});
+      // Larger than what was refused, and so at the front of the ring.
+      std::memset(mapping.bytes(), 'z', 3 * kPageBytes);
+      EXPECT_EQ(mapping.commit().error_number(), EIO);
+      EXPECT_EQ(mapping->commit_async(mapping.bytes(), kPageBytes).error_number(), EIO);
+      mapping.crash();
+      Opened again(file.path, options_for(kAsync));
+      EXPECT_TRUE(again.bytes()[0] == last || again.bytes()[0] == kRefused) << again.bytes()[0];
+      EXPECT_EQ(again.bytes()[1], 'a');
+    }
+  }
+}
+
+// A header that points to the front, where the next record is not.
+TEST(Law08AFailedFlushIsFinal, AHeaderThatFailedIs) {
+  File file(2200);
+  auto watch = std::make_shared<Watch>();
+  Options options = options_for(kAsync);
+  options.journal_size_bytes = 64 << 10;
+  auto opened = test::try_open(file.path, options, watch);
+  ASSERT_TRUE(opened.ok()) << opened.status().text();
+  Mapping& mapping = *opened.value();
+  constexpr std::size_t kLength = 2200 * kPageBytes;
+  auto window = mapping.map_window(nullptr, kLength, PROT_READ | PROT_WRITE, 0, 0);
+  ASSERT_TRUE(window.ok());
+  char* const bytes = window.value();
+  bytes[0] = 'b';
+  ASSERT_TRUE(mapping.commit_all().ok());
+  watch->judge_afterwards_with([&](const Event& event) {
+    return event.which == Which::journal && event.act == Act::write &&
+                   event.offset < journal::kAreaStart
+               ? Status::failure(ENOSPC, "done, and not said so")
+               : Status{};
+  });
+  // Larger than the journal.
+  for (std::size_t page = 0; page < 2200; ++page) bytes[page * kPageBytes] = 'c';
+  EXPECT_EQ(mapping.commit_all().error_number(), EIO);
+  watch->judge_afterwards_with({});
+  bytes[0] = 'd';
+  EXPECT_EQ(mapping.commit(bytes, kPageBytes).error_number(), EIO);
+  opened.value().reset();
+  Opened again(file.path, options_for(kAsync));
+  EXPECT_EQ(again.bytes()[0], 'b');
+  EXPECT_EQ(again.bytes()[kPageBytes], 'a');
 }
 
 TEST(Law09OneWriter, ASecondWriterIsRefusedInThisProcessAndInAnother) {

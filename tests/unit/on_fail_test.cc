@@ -195,6 +195,33 @@ TEST_F(OnFail, NeverMoreIsOutstandingThanTheBudget) {
   EXPECT_TRUE(is_done.load());
 }
 
+// Something is on its way to the disk nearly always.
+TEST_F(OnFail, KeepsTheBoundOfPrivateMemory) {
+  constexpr std::uint64_t kPages = 64;
+  constexpr std::uint64_t kBoundPages = 8;
+  test::write_file(directory_ / "file", std::string(kPages * kPageBytes, '.'));
+  for (const bool is_queued : {false, true}) {
+    watch_->judge_with([](const Event& event) {
+      if (event.act == Act::flush) std::this_thread::sleep_for(milliseconds(1));
+      return Status{};
+    });
+    options_.resident_bytes_max = kBoundPages * kPageBytes;
+    options_.durability = is_queued ? DurabilityChoice::flush : DurabilityChoice::on_fail;
+    Opened mapping(directory_ / "file", options_, watch_);
+    std::uint64_t dropped = 0;
+    for (std::uint64_t page = 0; page < kPages; ++page) {
+      mapping.bytes()[page * kPageBytes] = is_queued ? 'q' : 'f';
+      ASSERT_TRUE((is_queued ? mapping->commit_async(mapping.bytes(), kPages * kPageBytes)
+                             : mapping.commit())
+                      .ok());
+      dropped = statistics_of(mapping).pages_dropped;
+      EXPECT_LE(page + 1 - dropped, kBoundPages);
+    }
+    EXPECT_GE(dropped, kPages - kBoundPages);
+    ASSERT_TRUE(mapping->close().ok());
+  }
+}
+
 TEST_F(OnFail, WhileThePowerFailsCommitsWaitForTheDisk) {
   const Opened mapping(directory_ / "file", options_, watch_);
   gate_.close();

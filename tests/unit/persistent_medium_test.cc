@@ -415,6 +415,7 @@ class CountingFile final : public MediumFile {
   Status write(std::uint64_t, std::span<const std::byte>) override { return count(writes); }
   Status flush() override {
     flushes += 1;
+    if (during_flush) during_flush();
     return next_flush;
   }
   Result<std::uint64_t> size() override { return size_bytes; }
@@ -433,6 +434,7 @@ class CountingFile final : public MediumFile {
   int flushes = 0;
   int reservations = 0;
   Status next_flush;
+  std::function<void()> during_flush;
 
  private:
   static Status count(int& counter) {
@@ -512,6 +514,19 @@ TEST_F(PersistentFileTest, FlushesWhatIsNoByteWhenItChanged) {
 TEST_F(PersistentFileTest, TellsOfAFlushThatFailed) {
   beneath_.next_flush = Status::failure(EIO, "made up");
   EXPECT_EQ(file_.flush().error_number(), EIO);
+  // Nor does the next flush leave it out.
+  EXPECT_EQ(file_.flush().error_number(), EIO);
+}
+
+TEST_F(PersistentFileTest, FlushesWhatChangedDuringAFlush) {
+  ASSERT_TRUE(file_.flush().ok());
+  file_.changed_beneath();
+  beneath_.during_flush = [this] { file_.changed_beneath(); };
+  const int flushes = beneath_.flushes;
+  ASSERT_TRUE(file_.flush().ok());
+  beneath_.during_flush = {};
+  ASSERT_TRUE(file_.flush().ok());
+  EXPECT_EQ(beneath_.flushes, flushes + 2);
 }
 
 TEST_F(PersistentFileTest, DoesNotOutgrowItsWindow) {
