@@ -1,0 +1,168 @@
+/* When a commit may believe the log of page faults (src/track/fault_log.h).
+ *
+ * A fault opens its page (the page table shows it as written), is then counted, and is then either
+ * sampled into the log or never (a store by the kernel or by another process, a full ring).  A commit
+ * that believes the log looks at the sampled pages only; one that does not looks at all pages.
+ *
+ * Claim: every store that is over when a commit begins is taken by that commit, in every schedule,
+ * while threads are born, store and end.  A store that runs beside the commit of its own page is the
+ * program's fault and not judged; the next commit must take it.
+ *
+ * Left out, as it adds nothing to the argument: several rings and the order in them (samples may be
+ * read in any order) and several mappings (each asks for itself).
+ *
+ * The rules, each of which may be broken:
+ *   BROKEN_BASELINE_IN_FLIGHT: the bound waits for no thread
+ *   BROKEN_THREAD_NOT_LISTED: the bound does not wait for a thread that the listing missed
+ *   BROKEN_SAMPLES_BEFORE_COUNT: the bound's samples are read before its count
+ *   BROKEN_COUNT_BEFORE_SAMPLES: a commit reads the count before the samples
+ *   BROKEN_BOUND_AFTER_WALK: the bound is taken after the walk
+ *   BROKEN_ALONE_AT_ATTACH: the first bound is taken although another thread is there
+ *
+ * pan options: -m200000
+ */
+
+#define PAGES 2
+#define FAULTS_MAX 4  /* bounds the search; the shortest counterexample of a broken rule needs 3 */
+#define UNKNOWN -100
+
+/* The kernel. */
+byte faults;          /* that ever began */
+short counted;        /* faults counted, of all threads */
+bit attached;         /* samples go to the ring */
+byte in_ring[PAGES];  /* samples that nobody has read */
+bit written[PAGES];   /* the page table: opened since it was last armed */
+
+/* The threads that store. */
+bit alive[2];
+bit in_flight[2];     /* has counted a fault and may yet sample it */
+byte storing[PAGES];  /* threads between the begin of a store and its end */
+bit stored[PAGES];    /* a store is over, and no commit has taken it */
+
+/* The thread that commits. */
+short samples;          /* read so far */
+bit sampled[PAGES];     /* it has read a sample of this page, and not looked at it since */
+short bound = UNKNOWN;  /* at least so many counted faults will never be sampled: proven */
+bit knows;              /* the pages have been walked since the attach */
+bit owed[PAGES];        /* what the commit in hand must take */
+
+proctype storer(byte id) {
+  byte page;
+end:
+  do
+  :: !alive[id] -> alive[id] = 1
+  :: alive[id] -> alive[id] = 0
+  :: alive[id] ->
+     if :: page = 0 :: page = 1 fi;
+     atomic { storing[page]++; owed[page] = 0 };
+     do
+     :: atomic { written[page] -> stored[page] = 1; storing[page]--; break }
+     :: atomic { !written[page] && faults < FAULTS_MAX -> faults++; written[page] = 1 };
+        atomic { counted++; in_flight[id] = 1 };
+        if
+        :: atomic { in_ring[page] = in_ring[page] + attached; in_flight[id] = 0 }
+        :: in_flight[id] = 0  /* never sampled */
+        fi  /* The store is tried again: a commit may have armed the page. */
+     :: atomic { !written[page] && faults == FAULTS_MAX -> storing[page]--; break }
+     od;
+     page = 0
+  od
+}
+
+inline drain() {
+  d_step {
+    samples = samples + in_ring[0] + in_ring[1];
+    sampled[0] = sampled[0] || in_ring[0] > 0;
+    sampled[1] = sampled[1] || in_ring[1] > 0;
+    in_ring[0] = 0;
+    in_ring[1] = 0
+  }
+}
+
+/* Until the thread is seen asleep or ended: at that moment it is not in flight. */
+inline see_asleep(id) { !in_flight[id] }
+
+/* Faults counted by now, less what is sampled once every thread has been seen asleep since: none of
+ * them can be sampled later, so at least the difference will never be. */
+inline prove_bound() {
+  if
+  :: bound = UNKNOWN  /* some thread is never seen asleep */
+  ::
+#ifdef BROKEN_SAMPLES_BEFORE_COUNT
+     drain();
+#endif
+     count = counted;
+#ifndef BROKEN_BASELINE_IN_FLIGHT
+     see_asleep(0);
+#ifndef BROKEN_THREAD_NOT_LISTED
+     see_asleep(1);
+#endif
+#endif
+#ifndef BROKEN_SAMPLES_BEFORE_COUNT
+     drain();
+#endif
+     bound = count - samples
+  fi;
+  count = 0
+}
+
+/* Takes a page's stores, if the page table shows any, and arms it again. */
+inline look(page) {
+  atomic {
+    sampled[page] = 0;
+    if
+    :: written[page] -> written[page] = 0; stored[page] = 0; owed[page] = 0
+    :: else
+    fi
+  }
+}
+
+active proctype committer() {
+  short count;
+  run storer(0);
+  run storer(1);
+
+  /* The attach: if this thread is alone, no fault is in flight, and none is sampled yet. */
+  atomic {
+    attached = 1;
+    if
+#ifdef BROKEN_ALONE_AT_ATTACH
+    :: bound = counted
+#else
+    :: !alive[0] && !alive[1] -> bound = counted
+    :: else
+#endif
+    fi
+  };
+
+end:
+  do
+  :: /* A commit. */
+     d_step { owed[0] = stored[0] && storing[0] == 0; owed[1] = stored[1] && storing[1] == 0 };
+#ifdef BROKEN_COUNT_BEFORE_SAMPLES
+     count = counted;
+     drain();
+#else
+     drain();
+     count = counted;
+#endif
+     if
+     :: knows && bound != UNKNOWN && count - samples == bound ->
+        count = 0;
+        if :: sampled[0] -> look(0) :: else fi;
+        if :: sampled[1] -> look(1) :: else fi
+     :: else ->
+#ifndef BROKEN_BOUND_AFTER_WALK
+        if :: bound == UNKNOWN || count - samples != bound -> prove_bound() :: else fi;
+#endif
+        count = 0;
+        knows = 1;
+        look(0);
+        look(1);
+#ifdef BROKEN_BOUND_AFTER_WALK
+        prove_bound();
+#endif
+     fi;
+     atomic { assert(!owed[0] && !owed[1]) }
+  od
+}
