@@ -8,6 +8,7 @@
 #   store_api.cc        pawl_stored(), which hands on where the preload face stands before a libpawl
 #   store_functions*    pawl_stored_*: what compiled programs call instead of libc's functions; not in
 #                       the preload face
+#   memory_wrappers.cc  wrappers of the calls on memory; the preload face brings its own
 #   kernel_stores_*.cc  wrappers of the system calls that store into memory (io: read and its kin,
 #                       other: the rest); the preload face brings its own for the first kind
 
@@ -25,17 +26,21 @@ file(GLOB PAWL_STORE_FUNCTIONS_SOURCES CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/src/track/red_black_tree.cc)
 file(GLOB PAWL_STORES_IO_SOURCES CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/src/track/kernel_stores_io.cc)
+file(GLOB PAWL_MEMORY_WRAPPERS_SOURCES CONFIGURE_DEPENDS
+     ${PROJECT_SOURCE_DIR}/src/mapping/memory_wrappers.cc)
 file(GLOB PAWL_STORES_OTHER_SOURCES CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/src/track/kernel_stores_other.cc)
 file(GLOB PAWL_PRELOAD_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/preload/*.cc)
 list(REMOVE_ITEM PAWL_CORE_SOURCES ${PAWL_C_API_SOURCES} ${PAWL_STORES_IO_SOURCES}
-     ${PAWL_STORES_OTHER_SOURCES} ${PAWL_STORE_FUNCTIONS_SOURCES})
+     ${PAWL_STORES_OTHER_SOURCES} ${PAWL_STORE_FUNCTIONS_SOURCES} ${PAWL_MEMORY_WRAPPERS_SOURCES})
 
 # Where sources are compiled several at a time (the presets' CMAKE_UNITY_BUILD), each wrapper of libc
 # still stands alone: what it wraps is a macro of its own.
 set_source_files_properties(${PAWL_STORES_IO_SOURCES} ${PAWL_STORES_OTHER_SOURCES}
                             ${PAWL_STORE_FUNCTIONS_SOURCES}
+                            ${PAWL_MEMORY_WRAPPERS_SOURCES}
                             ${PROJECT_SOURCE_DIR}/src/track/store_marks.cc
+                            ${PROJECT_SOURCE_DIR}/src/medium/memory_functions.cc
                             PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 # What every target that includes Pawl's own headers needs.
@@ -79,7 +84,7 @@ endfunction()
 if(PAWL_CORE_SOURCES)
   set(PAWL_SOURCES_ON_CORE ${PAWL_HEAP_SOURCES} ${PAWL_FASE_SOURCES} ${PAWL_C_API_SOURCES}
                            ${PAWL_STORES_IO_SOURCES} ${PAWL_STORES_OTHER_SOURCES}
-                           ${PAWL_STORE_FUNCTIONS_SOURCES})
+                           ${PAWL_STORE_FUNCTIONS_SOURCES} ${PAWL_MEMORY_WRAPPERS_SOURCES})
   add_library(pawl_static STATIC $<TARGET_OBJECTS:pawl_core_objects> ${PAWL_SOURCES_ON_CORE})
   pawl_configure_library(pawl_static)
   target_link_libraries(pawl_static INTERFACE ${ISAL_LIBRARIES} stdc++)

@@ -9,6 +9,7 @@
 #include "heap/heap.h"
 #include "heap/open_heaps.h"
 #include "mapping/border.h"
+#include "mapping/memory_calls.h"
 #include "mapping/statistics.h"
 #include "medium/open_medium.h"
 #include "pawl/heap.h"
@@ -126,6 +127,7 @@ PAWL_PUBLIC pawl_heap* pawl_heap_open(const char* path, const struct pawl_heap_o
     if (path == nullptr) return invalid("path must not be NULL");
     pawl::link_kernel_stores_io();
     pawl::link_kernel_stores_other();
+    pawl::memory_calls::link_wrappers();
     auto understood = understand(options);
     if (!understood.ok()) return understood.status();
     understood.value().mapping.mapped_by = caller;

@@ -11,6 +11,7 @@
 #include "heap/information.h"
 #include "heap/sealed.h"
 #include "mapping/fork_guard.h"
+#include "mapping/open_mappings.h"
 #include "track/store_marks.h"
 
 namespace pawl {
@@ -103,9 +104,13 @@ Heap::Heap(std::unique_ptr<Mapping> mapping, const HeapOptions& options, char* b
     return check_heap_page(parts_, page, changed_lines);
   });
   guard_fork(this, {.before = [] {}, .in_parent = [] {}, .in_child = [this] { forked_ = true; }});
+  if (const auto window = mapping_->window()) open_mappings::add_heap(mapping_, *window);
 }
 
-Heap::~Heap() { forget_fork_guard(this); }
+Heap::~Heap() {
+  if (!forked_.load()) open_mappings::remove_heap(*mapping_);
+  forget_fork_guard(this);
+}
 
 // Opening moves the mapping into the heap when it succeeds.
 Result<std::unique_ptr<Heap>> Heap::open_at(std::unique_ptr<Mapping>& mapping,
@@ -176,6 +181,7 @@ Result<std::unique_ptr<Heap>> Heap::open(std::unique_ptr<Medium> medium,
 Status Heap::close() {
   PAWL_TRY(usable());
   const std::lock_guard lock(mutex_);
+  open_mappings::remove_heap(*mapping_);
   return mapping_->close();
 }
 

@@ -79,7 +79,7 @@ class Heap {
   Result<std::uint64_t> find_stray_pointers(const ReportFault& report) const;
 
   Mutex mutex_;
-  const std::unique_ptr<Mapping> mapping_;
+  const std::shared_ptr<Mapping> mapping_;
   const bool verify_;
   Arena arena_;
   Allocator allocator_;

@@ -9,6 +9,7 @@
 #include "mapping/last_error.h"
 #include "mapping/map_atomic.h"
 #include "mapping/mapping.h"
+#include "mapping/memory_calls.h"
 #include "mapping/open_mappings.h"
 #include "mapping/power.h"
 #include "mapping/statistics.h"
@@ -67,16 +68,7 @@ PAWL_PUBLIC int pawl_msync(void* addr, size_t length, int flags) {
   return finish([&]() -> Status {
     const auto mapping = pawl::open_mappings::find(addr);
     if (mapping == nullptr) return not_mapped();
-    switch (flags) {
-      case MS_SYNC:
-        return mapping->commit(addr, length);
-      case MS_ASYNC:
-        return mapping->commit_async(addr, length);
-      case MS_INVALIDATE:
-        return mapping->roll_back(addr, length);
-      default:
-        return invalid("flags must be one of MS_SYNC, MS_ASYNC and MS_INVALIDATE");
-    }
+    return pawl::memory_calls::synchronise(*mapping, addr, length, flags);
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include "mapping/implementation.h"
 #include "medium/law.h"
+#include "medium/memory_functions.h"
 #include "medium/size_limit.h"
 
 namespace pawl {
@@ -17,7 +18,8 @@ namespace pawl {
 Result<bool> Mapping::Implementation::can_be_touched(std::uint64_t page) {
   if (image_.has_space(page * kPageBytes, kPageBytes)) return true;
   // Kernels before 5.14 do not know the advice.
-  while (::madvise(view_.bytes(page), kPageBytes, MADV_POPULATE_READ) != 0 && errno != EINVAL) {
+  while (memory::advise(view_.bytes(page), kPageBytes, MADV_POPULATE_READ) != 0 &&
+         errno != EINVAL) {
     if (errno == EFAULT) return false;
     if (errno != EINTR && errno != EAGAIN)
       return Status::from_errno(errno, "cannot load a page of " + medium_->path());

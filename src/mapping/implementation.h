@@ -79,6 +79,11 @@ class Mapping::Implementation {
   Status unmap_window_locked(bool keep);
   Result<char*> remap_window_locked(std::size_t new_length, bool may_move, void* fixed_address);
 
+  // advice.cc
+  Status advise_locked(std::uint64_t first_page, std::uint64_t end_page, int advice);
+  Status advise_kernel(std::uint64_t first_page, std::uint64_t end_page, int advice) const;
+  Status punch(std::uint64_t first_page, std::uint64_t end_page);
+
   // commits.cc
   enum class Durability { now, queued };
   // File pages [first, end) of the window, and all writes outside it.

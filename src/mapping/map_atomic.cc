@@ -4,7 +4,9 @@
 #include <cerrno>
 
 #include "mapping/border.h"
+#include "mapping/memory_calls.h"
 #include "mapping/open_mappings.h"
+#include "medium/memory_functions.h"
 #include "medium/open_medium.h"
 #include "track/kernel_stores.h"
 
@@ -12,10 +14,12 @@ namespace pawl {
 namespace {
 
 // A program that maps atomically gets the wrappers by which the fault tracker sees what the kernel
-// stores, from an archive too.  The preload face has its own for read and its kin.
-void link_kernel_stores() {
+// stores, and those of the calls on its memory, from an archive too.  The preload library has its
+// own for read and its kin, and for the latter.
+void link_the_wrappers() {
 #ifndef PAWL_PRELOAD_FACE
   link_kernel_stores_io();
+  memory_calls::link_wrappers();
 #endif
   link_kernel_stores_other();
 }
@@ -48,6 +52,10 @@ Status show(Result<std::unique_ptr<Mapping>> mapping, const MapCall& call, void*
     [[maybe_unused]] const Status ignored = mapping.value()->close();
     return status;
   };
+  if ((call.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == MAP_FIXED) {
+    const Status made = memory_calls::make_way(range_of(call.address, call.length));
+    if (!made.ok()) return close_after(made);
+  }
   auto at = mapping.value()->map_window(
       call.address, round_up(call.length, kPageBytes), call.protection,
       call.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE), static_cast<std::uint64_t>(call.offset));
@@ -59,7 +67,7 @@ Status show(Result<std::unique_ptr<Mapping>> mapping, const MapCall& call, void*
     return added;
   }
   if ((call.flags & MAP_POPULATE) != 0)
-    ::madvise(window.address, window.length, MADV_POPULATE_READ);
+    memory::advise(window.address, window.length, MADV_POPULATE_READ);
   *result = at.value();
   return {};
 }
@@ -68,7 +76,7 @@ Status show(Result<std::unique_ptr<Mapping>> mapping, const MapCall& call, void*
 
 Status map_atomic(const MapCall& call, const pawl_options* given, void** result) {
   PAWL_TRY(check(call));
-  link_kernel_stores();
+  link_the_wrappers();
   auto options = given != nullptr ? Options::from_public(*given) : Options::from_environment();
   if (!options.ok()) return options.status();
   options.value().mapped_by = call.caller;
@@ -79,7 +87,7 @@ Status map_atomic(const MapCall& call, const pawl_options* given, void** result)
 
 Status map_atomic_in(const std::shared_ptr<Group>& group, const MapCall& call, void** result) {
   PAWL_TRY(check(call));
-  link_kernel_stores();
+  link_the_wrappers();
   auto medium = open_medium(call.descriptor, MediumKind::block);
   if (!medium.ok()) return medium.status();
   return show(Group::join(group, std::move(medium.value())), call, result);

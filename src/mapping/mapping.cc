@@ -109,6 +109,13 @@ Status Mapping::protect_window(void* address, std::size_t length, int protection
       });
 }
 
+Status Mapping::advise(void* address, std::size_t length, int advice) {
+  return implementation_->on_range(
+      address, length, [advice](Implementation& own, std::uint64_t first, std::uint64_t end) {
+        return own.advise_locked(first, end, advice);
+      });
+}
+
 std::optional<Window> Mapping::window() const {
   const std::lock_guard lock(implementation_->mutex_);
   const View& view = implementation_->view_;

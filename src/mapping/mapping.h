@@ -52,6 +52,9 @@ class Mapping {
   // `fixed_address` when that is not null.  Pending changes are kept.
   Result<char*> remap_window(std::size_t new_length, bool may_move, void* fixed_address);
   Status protect_window(void* address, std::size_t length, int protection);
+  // madvise(2) as for a shared mapping of the file: no advice takes stores away.  EINVAL for what
+  // such a mapping cannot take, and for what would take tracking away.
+  Status advise(void* address, std::size_t length, int advice);
   std::optional<Window> window() const;
 
   // Commits the pages of [address, +length) of the window, with the size and with every pending

@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <mutex>
 #include <new>
@@ -17,7 +18,12 @@ struct Entry {
   Window window;
   dev_t device = 0;
   std::shared_ptr<Mapping> mapping;
+  bool is_heap = false;
 };
+
+// What the lock-free question looks at.  Written under the table's lock.
+std::atomic<std::uintptr_t> windows_low{~std::uintptr_t{0}};
+std::atomic<std::uintptr_t> windows_high{0};
 
 // Never destroyed: threads may still use mappings while the process exits.
 std::shared_mutex& table_mutex() {
@@ -36,6 +42,23 @@ std::vector<Entry>& table() {
   return *entries;
 }
 
+AddressRange range_of(const Window& window) {
+  return pawl::range_of(window.address, window.length);
+}
+
+// Called with the table's lock held, after each change.
+void widen_or_narrow() {
+  std::uintptr_t low = ~std::uintptr_t{0};
+  std::uintptr_t high = 0;
+  for (const Entry& entry : table()) {
+    const AddressRange window = range_of(entry.window);
+    low = std::min(low, window.low);
+    high = std::max(high, window.high);
+  }
+  windows_low.store(low);
+  windows_high.store(high);
+}
+
 bool holds(const Entry& entry, const void* address) {
   const char* at = static_cast<const char*>(address);
   return at >= entry.window.address && at < entry.window.address + entry.window.length;
@@ -47,18 +70,58 @@ Status add(std::shared_ptr<Mapping> mapping, const Window& window) {
   struct stat status{};
   const int found = ::stat(mapping->medium().path().c_str(), &status);
   const std::lock_guard lock(table_mutex());
-  if (table().size() >= kOpenMappingsMax) {
+  const auto is_heap = [](const Entry& entry) { return entry.is_heap; };
+  const auto heaps = std::count_if(table().begin(), table().end(), is_heap);
+  if (table().size() - static_cast<std::size_t>(heaps) >= kOpenMappingsMax) {
     return Status::failure(ENFILE, "this process has " + std::to_string(kOpenMappingsMax) +
                                        " atomic mappings; unmap one first");
   }
   table().push_back({window, found == 0 ? status.st_dev : 0, std::move(mapping)});
+  widen_or_narrow();
   return {};
+}
+
+void move(const Mapping& mapping, const Window& window) {
+  const std::lock_guard lock(table_mutex());
+  for (Entry& entry : table()) {
+    if (entry.mapping.get() == &mapping) entry.window = window;
+  }
+  widen_or_narrow();
+}
+
+void add_heap(std::shared_ptr<Mapping> mapping, const Window& window) {
+  const std::lock_guard lock(table_mutex());
+  table().push_back({window, 0, std::move(mapping), true});
+  widen_or_narrow();
+}
+
+void remove_heap(const Mapping& mapping) {
+  const std::lock_guard lock(table_mutex());
+  std::erase_if(table(), [&](const Entry& entry) { return entry.mapping.get() == &mapping; });
+  widen_or_narrow();
+}
+
+bool may_have_windows_in(const AddressRange& range) {
+  return range.low < windows_high.load() && windows_low.load() < range.high;
+}
+
+std::vector<Piece> pieces_of(const AddressRange& range) {
+  std::vector<Piece> windows;
+  {
+    const std::shared_lock lock(table_mutex());
+    for (const Entry& entry : table()) {
+      const AddressRange window = range_of(entry.window);
+      const AddressRange common = window.intersect(range);
+      if (!common.empty()) windows.push_back({common, window, entry.mapping, entry.is_heap});
+    }
+  }
+  return with_gaps(range, std::move(windows));
 }
 
 std::shared_ptr<Mapping> find(const void* address, Window* window) {
   const std::shared_lock lock(table_mutex());
   for (const Entry& entry : table()) {
-    if (!holds(entry, address)) continue;
+    if (entry.is_heap || !holds(entry, address)) continue;
     if (window != nullptr) *window = entry.window;
     return entry.mapping;
   }
@@ -70,7 +133,8 @@ std::shared_ptr<Mapping> find_file(int descriptor) {
   if (::fstat(descriptor, &status) != 0) return nullptr;
   const std::shared_lock lock(table_mutex());
   for (const Entry& entry : table()) {
-    if (entry.device == status.st_dev && entry.mapping->medium().identity().inode == status.st_ino)
+    if (!entry.is_heap && entry.device == status.st_dev &&
+        entry.mapping->medium().identity().inode == status.st_ino)
       return entry.mapping;
   }
   return nullptr;
@@ -79,11 +143,12 @@ std::shared_ptr<Mapping> find_file(int descriptor) {
 std::shared_ptr<Mapping> remove(const void* address) {
   const std::lock_guard lock(table_mutex());
   const auto found = std::find_if(table().begin(), table().end(), [&](const Entry& entry) {
-    return entry.window.address == address;
+    return !entry.is_heap && entry.window.address == address;
   });
   if (found == table().end()) return nullptr;
   std::shared_ptr<Mapping> mapping = std::move(found->mapping);
   table().erase(found);
+  widen_or_narrow();
   return mapping;
 }
 

@@ -1,9 +1,12 @@
-// The mappings that the C API made in this process, found by address or by file.
+// The mappings that the C API made in this process, found by address or by file; and, for calls on
+// memory, the heaps' too.
 #pragma once
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
+#include "mapping/address_range.h"
 #include "mapping/mapping.h"
 
 namespace pawl::open_mappings {
@@ -18,5 +21,24 @@ std::shared_ptr<Mapping> find(const void* address, Window* window = nullptr);
 std::shared_ptr<Mapping> find_file(int descriptor);
 // Takes it out, so that one caller closes it.
 std::shared_ptr<Mapping> remove(const void* address);
+
+// Its window is elsewhere now.
+void move(const Mapping& mapping, const Window& window);
+
+// What belongs to a heap is found by pieces_of() only.
+void add_heap(std::shared_ptr<Mapping> mapping, const Window& window);
+void remove_heap(const Mapping& mapping);
+
+// Lock-free; false means certainly not.
+bool may_have_windows_in(const AddressRange& range);
+
+struct Piece {
+  AddressRange range;
+  AddressRange window;               // that the range is of
+  std::shared_ptr<Mapping> mapping;  // null: no window of ours, the kernel's to deal with
+  bool is_heap = false;
+};
+// In order of address, without gaps.
+std::vector<Piece> pieces_of(const AddressRange& range);
 
 }  // namespace pawl::open_mappings

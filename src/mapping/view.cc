@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "medium/memory_functions.h"
+
 namespace pawl {
 namespace {
 
@@ -27,7 +29,7 @@ std::size_t View::clip(std::uint64_t size_bytes) const {
 Status View::map_past_end(std::size_t from, std::size_t to) {
   if (from >= to) return {};
   const int fixed = MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED;
-  if (::mmap(address_ + from, to - from, protection_, fixed, empty_file(), 0) == MAP_FAILED) {
+  if (memory::map(address_ + from, to - from, protection_, fixed, empty_file(), 0) == MAP_FAILED) {
     return Status::from_errno(errno, "cannot map the pages past the end of " + medium_.path());
   }
   return {};
@@ -36,11 +38,11 @@ Status View::map_past_end(std::size_t from, std::size_t to) {
 Status View::map_anonymous(std::size_t from, std::size_t to) {
   if (from >= to) return {};
   const int fixed = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-  if (::mmap(address_ + from, to - from, protection_, fixed, -1, 0) == MAP_FAILED) {
+  if (memory::map(address_ + from, to - from, protection_, fixed, -1, 0) == MAP_FAILED) {
     return Status::from_errno(errno, "cannot map memory for the growth of " + medium_.path());
   }
   // A huge page would make one stored byte two changed megabytes.
-  ::madvise(address_ + from, to - from, MADV_NOHUGEPAGE);
+  memory::advise(address_ + from, to - from, MADV_NOHUGEPAGE);
   return tracker_.watch(address_ + from, to - from, protection_);
 }
 
@@ -51,8 +53,8 @@ Status View::map(void* address, std::size_t length, int protection, int flags,
     return Status::from_errno(errno, "cannot make an empty memory file (memfd_create)");
   if ((flags & MAP_FIXED) != 0)
     PAWL_TRY(tracker_.check_addresses(static_cast<const char*>(address), length));
-  void* const at =
-      ::mmap(address, length, protection, MAP_PRIVATE | MAP_NORESERVE | flags, empty_file(), 0);
+  void* const at = memory::map(address, length, protection, MAP_PRIVATE | MAP_NORESERVE | flags,
+                               empty_file(), 0);
   if (at == MAP_FAILED)
     return Status::from_errno(errno,
                               "cannot find " + std::to_string(length) + " bytes of address space");
@@ -77,7 +79,7 @@ Status View::map(void* address, std::size_t length, int protection, int flags,
 void View::unmap() {
   if (!mapped()) return;
   if (accessible_ > 0) tracker_.unwatch(address_, accessible_);
-  ::munmap(address_, length_);
+  memory::unmap(address_, length_);
   address_ = nullptr;
   parts_.clear();
   length_ = file_part_ = accessible_ = 0;
@@ -122,7 +124,7 @@ Status View::protect_parts(std::size_t from, std::size_t to) {
 
 Status View::show_base_pages(std::uint64_t page, std::uint64_t page_count) {
   PAWL_ASSERT(page >= first_page() && page + page_count <= file_end_page());
-  if (::madvise(bytes(page), page_count * kPageBytes, MADV_DONTNEED) != 0) {
+  if (memory::advise(bytes(page), page_count * kPageBytes, MADV_DONTNEED) != 0) {
     return Status::from_errno(
         errno, "cannot drop private pages of " + medium_.path() + " (are they locked with mlock?)");
   }
@@ -133,38 +135,60 @@ Status View::protect_memory(std::size_t from, std::size_t to, int protection) {
   const std::size_t tracked = std::clamp(accessible_, from, to);
   // The tracker protects what it watches itself, so that its armed pages are never open unseen.
   if (tracked > from) PAWL_TRY(tracker_.protect(address_ + from, tracked - from, protection));
-  if (tracked < to && ::mprotect(address_ + tracked, to - tracked, protection) != 0) {
+  if (tracked < to && memory::protect(address_ + tracked, to - tracked, protection) != 0) {
     return Status::from_errno(errno,
                               "cannot change the protection of a mapping of " + medium_.path());
   }
   return {};
 }
 
+std::vector<View::ProtectedPart> View::parts_with(const ProtectedPart& added) const {
+  std::vector<ProtectedPart> parts;
+  const auto append = [&](const ProtectedPart& part) {
+    if (part.from >= part.to || part.protection == protection_) return;
+    const bool joins = !parts.empty() && parts.back().to == part.from &&
+                       parts.back().protection == part.protection;
+    if (joins) {
+      parts.back().to = part.to;
+    } else {
+      parts.push_back(part);
+    }
+  };
+  for (const ProtectedPart& part : parts_)
+    append({part.from, std::min(part.to, added.from), part.protection});
+  append(added);
+  for (const ProtectedPart& part : parts_)
+    append({std::max(part.from, added.to), part.to, part.protection});
+  return parts;
+}
+
 Status View::protect(char* address, std::size_t length, int protection) {
   PAWL_ASSERT(address >= address_ && address + length <= address_ + length_);
   const std::size_t from = static_cast<std::size_t>(address - address_);
   const std::size_t to = from + length;
-  PAWL_TRY(protect_memory(from, to, protection));
-  std::erase_if(parts_,
-                [&](const ProtectedPart& part) { return from <= part.from && part.to <= to; });
   if (length == length_) {
+    PAWL_TRY(protect_memory(from, to, protection));
+    parts_.clear();
     protection_ = protection;
     return {};
   }
-  if (parts_.size() >= kProtectedPartsMax) {
+  // What is not recorded must not be done: a commit would load what it cannot.
+  std::vector<ProtectedPart> parts = parts_with({from, to, protection});
+  if (parts.size() > kProtectedPartsMax) {
     return Status::failure(ENOMEM, "the mapping of " + medium_.path() +
                                        " has too many parts with protections of their own");
   }
-  parts_.push_back({from, to, protection});
+  PAWL_TRY(protect_memory(from, to, protection));
+  parts_ = std::move(parts);
   return {};
 }
 
 int View::protection_at(std::uint64_t page) const {
   const std::size_t at = page * kPageBytes - file_offset_;
-  for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
-    if (part->from <= at && at < part->to) return part->protection;
-  }
-  return protection_;
+  const auto part = std::upper_bound(
+      parts_.begin(), parts_.end(), at,
+      [](std::size_t wanted, const ProtectedPart& one) { return wanted < one.to; });
+  return part != parts_.end() && part->from <= at ? part->protection : protection_;
 }
 
 }  // namespace pawl

@@ -69,12 +69,14 @@ class View {
   }
 
  private:
-  // Parts of the window that the program protected otherwise than the whole; later ones win.
+  // Parts of the window that the program protected otherwise than the whole: in order, not
+  // overlapping, and neighbours differ.
   struct ProtectedPart {
     std::size_t from;
     std::size_t to;
     int protection;
   };
+  std::vector<ProtectedPart> parts_with(const ProtectedPart& added) const;
   Status protect_memory(std::size_t from, std::size_t to, int protection);
   Status protect_parts(std::size_t from, std::size_t to);
   std::size_t clip(std::uint64_t size_bytes) const;  // to bytes of the window, whole pages

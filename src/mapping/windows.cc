@@ -112,6 +112,10 @@ Result<char*> Mapping::Implementation::remap_window_locked(std::size_t new_lengt
   if (!view_.mapped()) return Status::failure(EINVAL, medium_->path() + " is not mapped");
   if (new_length == 0 || new_length % kPageBytes != 0)
     return Status::failure(EINVAL, "a mapping's length is a multiple of the page size and not 0");
+  // As mremap(2) of what are several mappings to the kernel.
+  if (!view_.has_one_protection())
+    return Status::failure(EFAULT, "parts of the mapping of " + medium_->path() +
+                                       " have protections of their own; make them one first");
   char* const address = view_.address();
   const std::size_t length = view_.length();
   const int protection = view_.protection();

@@ -32,6 +32,7 @@ namespace pawl {
   LAW(mark_before_journal) /* a close removes the journal before it clears the mark */ \
   LAW(tell_of_damage) /* a hole among durable records is taken for their end */ \
   LAW(ranges_within_the_file) /* a record's ranges are not held against the file's size */ \
+  LAW(advice_keeps_stores) /* advice on a mapping's memory goes to the kernel as it is */ \
   LAW(flush_the_edges) /* a copy into memory leaves bytes that fill no word in the cache */ \
   LAW(fence_what_was_copied) /* a flush of memory has no fence */ \
   LAW(sync_the_size) /* a flush of memory forgets that the file's size changed */ \

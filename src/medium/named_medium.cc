@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "medium/block_medium.h"
+#include "medium/memory_functions.h"
 
 namespace pawl {
 namespace {
@@ -344,8 +345,8 @@ Result<std::unique_ptr<Medium>> NamedMedium::open_sibling(const std::string& nam
 
 Result<char*> NamedMedium::map_private(void* address, std::size_t length, int protection, int flags,
                                        std::uint64_t offset) {
-  void* at = ::mmap(address, length, protection, MAP_PRIVATE | flags, base_.descriptor(),
-                    static_cast<off_t>(offset));
+  void* at = memory::map(address, length, protection, MAP_PRIVATE | flags, base_.descriptor(),
+                         static_cast<off_t>(offset));
   if (at == MAP_FAILED)
     return Status::from_errno(errno, "cannot map " + std::to_string(length) + " bytes of " + path_);
   return static_cast<char*>(at);

@@ -15,10 +15,8 @@ extern const char etext __attribute__((visibility("hidden")));
 namespace pawl::preload {
 namespace {
 
-// Initial-exec: the library is loaded with the program, and reading them must not allocate.
+// Initial-exec: the library is loaded with the program, and reading it must not allocate.
 __attribute__((tls_model("initial-exec"))) thread_local int depth = 0;
-__attribute__((tls_model("initial-exec"))) thread_local std::uintptr_t spared_low = 0;
-__attribute__((tls_model("initial-exec"))) thread_local std::uintptr_t spared_high = 0;
 
 }  // namespace
 
@@ -52,15 +50,5 @@ bool is_own_code(const void* address) {
 }
 
 void stay_inside() { ++depth; }
-
-void spare_memory(const void* address, unsigned long length) {
-  spared_low = reinterpret_cast<std::uintptr_t>(address);
-  spared_high = spared_low + length;
-}
-
-bool is_spared(const void* address, unsigned long length) {
-  const auto low = reinterpret_cast<std::uintptr_t>(address);
-  return spared_low < spared_high && low < spared_high && spared_low < low + length;
-}
 
 }  // namespace pawl::preload

@@ -43,9 +43,4 @@ bool is_own_code(const void* address);
 // For a thread that the core started.
 void stay_inside();
 
-// munmap() by the core of this range, in this thread, does nothing while it is set: the memory is
-// about to be mapped over in one step, without a moment in which it is missing.
-void spare_memory(const void* address, unsigned long length);
-bool is_spared(const void* address, unsigned long length);
-
 }  // namespace pawl::preload

@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "medium/block_medium.h"
+#include "medium/memory_functions.h"
 #include "preload/group.h"
 #include "preload/inside.h"
 #include "preload/messages.h"
@@ -107,6 +108,12 @@ Status map_plainly(const Window& window, int descriptor) {
                   descriptor, static_cast<off_t>(window.file_offset));
   if (address == MAP_FAILED) return Status::from_errno(errno, "cannot map the file plainly again");
   return {};
+}
+
+// What takes the window's place is mapped over it.
+memory::Spared spare(const std::optional<Window>& window) {
+  if (!window) return {nullptr, 0};
+  return {window->address, window->length};
 }
 
 // The window in its place again, whatever is there.
@@ -235,9 +242,8 @@ Result<Suspended> suspend(const TrackedFilePointer& file) {
   }
   Status outcome = commit_all(*file);
   if (outcome.ok()) {
-    if (suspended.window) spare_memory(suspended.window->address, suspended.window->length);
+    const memory::Spared spared = spare(suspended.window);
     outcome = file->mapping->close();
-    spare_memory(nullptr, 0);
   }
   if (outcome.ok()) {
     file->mapping.reset();
@@ -272,9 +278,11 @@ Result<std::optional<SetAside>> set_aside(const TrackedFilePointer& file) {
 
 void let_go_of(SetAside& aside, const char* call) {
   TrackedFile& file = *aside.file;
-  if (aside.window) spare_memory(aside.window->address, aside.window->length);
-  Status outcome = file.mapping->leave_in_base();
-  spare_memory(nullptr, 0);
+  Status outcome;
+  {
+    const memory::Spared spared = spare(aside.window);
+    outcome = file.mapping->leave_in_base();
+  }
   if (aside.window) {
     Status mapped = map_plainly(*aside.window, aside.usable.descriptor);
     if (outcome.ok()) outcome = std::move(mapped);
@@ -296,9 +304,8 @@ void take_back(SetAside& aside, const char* call) {
   auto mapping = open_mapping(aside.usable.descriptor);
   Status outcome = mapping.status();
   if (outcome.ok()) {
-    if (aside.window) spare_memory(aside.window->address, aside.window->length);
+    const memory::Spared spared = spare(aside.window);
     outcome = mapping.value()->take_over(*file.mapping);
-    spare_memory(nullptr, 0);
     if (!outcome.ok()) [[maybe_unused]]
       const Status closed = mapping.value()->close();
   }

@@ -1,12 +1,16 @@
 // mmap and its kin: which mappings become Pawl's, and what can be done with them.
 #include "preload/interpose.h"
 
+#include <sys/shm.h>
+#include <sys/uio.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstdarg>
 
+#include "mapping/memory_calls.h"
 #include "pawl/pawl.h"
 #include "preload/asynchronous.h"
-#include "preload/contents.h"
 #include "preload/group.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
@@ -24,12 +28,9 @@ constexpr int kStartAttemptsMax = 100;
 
 #ifndef MADV_POPULATE_READ
 constexpr int kPopulateRead = 22;
-constexpr int kPopulateWrite = 23;
 #else
 constexpr int kPopulateRead = MADV_POPULATE_READ;
-constexpr int kPopulateWrite = MADV_POPULATE_WRITE;
 #endif
-constexpr int kDontNeedLocked = 24;
 
 struct MapRequest {
   void* address;
@@ -45,8 +46,8 @@ struct MapRequest {
 };
 
 void* pass_on(const MapRequest& request) {
-  return real().mmap(request.address, request.length, request.protection, request.flags,
-                     request.descriptor, request.offset);
+  return memory_calls::map(request.address, request.length, request.protection, request.flags,
+                           request.descriptor, request.offset);
 }
 
 void* refuse_map(const Status& failure, const char* call = "mmap") {
@@ -194,7 +195,7 @@ int unmap(void* address, std::size_t count) {
   }
   for (const Piece& piece : pieces_of(range_of(address, count))) {
     if (piece.file == nullptr) {
-      if (real().munmap(pointer(piece.range.low), length(piece.range)) != 0) return -1;
+      if (memory_calls::unmap(pointer(piece.range.low), length(piece.range)) != 0) return -1;
       continue;
     }
     const std::lock_guard guard(piece.file->lock);
@@ -235,7 +236,8 @@ int synchronise(void* address, std::size_t count, int flags) {
   if (count == 0) return 0;
   for (const Piece& piece : pieces_of(range_of(address, count))) {
     if (piece.file == nullptr) {
-      if (real().msync(pointer(piece.range.low), length(piece.range), flags) != 0) return -1;
+      if (memory_calls::synchronise(pointer(piece.range.low), length(piece.range), flags) != 0)
+        return -1;
       continue;
     }
     const std::lock_guard guard(piece.file->lock);
@@ -261,7 +263,7 @@ int protect(void* address, std::size_t count, int protection) {
   }
   for (const Piece& piece : pieces_of(range_of(address, count))) {
     if (piece.file == nullptr) {
-      if (real().mprotect(pointer(piece.range.low), length(piece.range), protection) != 0)
+      if (memory_calls::protect(pointer(piece.range.low), length(piece.range), protection) != 0)
         return -1;
       continue;
     }
@@ -279,54 +281,6 @@ int protect(void* address, std::size_t count, int protection) {
   return 0;
 }
 
-// A hole punched through memory: the bytes become zeros, with the next commit.
-Status punch_window(TrackedFile& file, const AddressRange& part) {
-  PAWL_TRY(check_ours(file));
-  const auto window = file.mapping->window();
-  if (!window) return {};
-  const std::uint64_t from =
-      window->file_offset + (part.low - reinterpret_cast<std::uintptr_t>(window->address));
-  return write_zeros(file, from, std::min(from + length(part), file.mapping->size()));
-}
-
-Status advise_piece(TrackedFile& file, const AddressRange& range, int advice) {
-  const AddressRange part = table::window_of(file).intersect(range);
-  if (part.empty()) return {};
-  switch (advice) {
-    case MADV_DONTNEED:
-    case kDontNeedLocked:
-      // Of a shared mapping nothing is lost by it; of ours, a private one to the kernel, the
-      // pending stores would be.
-    case MADV_MERGEABLE:
-    case MADV_UNMERGEABLE:
-      // These do not touch shared mappings.
-      return {};
-    case MADV_REMOVE:
-      return punch_window(file, part);
-    case MADV_NORMAL:
-    case MADV_RANDOM:
-    case MADV_SEQUENTIAL:
-    case MADV_WILLNEED:
-    case MADV_DONTFORK:
-    case MADV_DOFORK:
-    case MADV_DONTDUMP:
-    case MADV_DODUMP:
-    case MADV_HUGEPAGE:
-    case MADV_NOHUGEPAGE:
-    case MADV_COLD:
-    case MADV_PAGEOUT:
-    case kPopulateRead:
-    case kPopulateWrite:
-      if (real().madvise(pointer(part.low), length(part), advice) != 0)
-        return Status::from_errno(errno, "madvise");
-      return {};
-    default:
-      return Status::failure(EINVAL, "advice " + std::to_string(advice) +
-                                         " is not one that an atomic mapping of a file (" +
-                                         file.path + ") can take");
-  }
-}
-
 int advise(void* address, std::size_t count, int advice) {
   const Inside working;
   if (reinterpret_cast<std::uintptr_t>(address) % kPageBytes != 0) {
@@ -335,13 +289,15 @@ int advise(void* address, std::size_t count, int advice) {
   }
   for (const Piece& piece : pieces_of(range_of(address, count))) {
     if (piece.file == nullptr) {
-      if (real().madvise(pointer(piece.range.low), length(piece.range), advice) != 0) return -1;
+      if (memory_calls::advise(pointer(piece.range.low), length(piece.range), advice) != 0)
+        return -1;
       continue;
     }
     const std::lock_guard guard(piece.file->lock);
-    if (const Status status = advise_piece(*piece.file, piece.range, advice); !status.ok()) {
-      return refuse("madvise", status);
-    }
+    const AddressRange part = table::window_of(*piece.file).intersect(piece.range);
+    if (part.empty() || piece.file->mapping == nullptr) continue;
+    const Status status = piece.file->mapping->advise(pointer(part.low), length(part), advice);
+    if (!status.ok()) return refuse("madvise", status);
   }
   return 0;
 }
@@ -381,13 +337,14 @@ void* remap(void* old_address, std::size_t old_size, std::size_t new_size, int f
   const bool onto = (flags & MREMAP_FIXED) != 0 && table::may_have_windows_in(new_range);
   const bool from =
       table::may_have_windows_in(old_range) && !table::with_windows_in(old_range).empty();
-  if (!from && !onto) return real().mremap(old_address, old_size, new_size, flags, new_address);
+  if (!from && !onto)
+    return memory_calls::remap(old_address, old_size, new_size, flags, new_address);
   const Inside working;
   if (onto) {
     if (const Status status = make_way(new_range); !status.ok())
       return refuse_map(status, "mremap");
   }
-  if (!from) return real().mremap(old_address, old_size, new_size, flags, new_address);
+  if (!from) return memory_calls::remap(old_address, old_size, new_size, flags, new_address);
   return remap_window(old_address, old_size, new_size, flags, new_address);
 }
 
@@ -408,25 +365,26 @@ PAWL_INTERPOSE void* mmap(void* address, size_t count, int protection, int flags
 PAWL_ALSO_KNOWN_AS(mmap64, mmap);
 
 PAWL_INTERPOSE int munmap(void* address, size_t count) noexcept {
-  PAWL_PASS(is_spared(address, count) ? 0 : real().munmap(address, count));
-  return has_windows_in(address, count) ? unmap(address, count) : real().munmap(address, count);
+  PAWL_PASS(real().munmap(address, count));
+  return has_windows_in(address, count) ? unmap(address, count)
+                                        : memory_calls::unmap(address, count);
 }
 
 PAWL_INTERPOSE int msync(void* address, size_t count, int flags) {
   PAWL_PASS(real().msync(address, count, flags));
   return has_windows_in(address, count) ? synchronise(address, count, flags)
-                                        : real().msync(address, count, flags);
+                                        : memory_calls::synchronise(address, count, flags);
 }
 
 PAWL_INTERPOSE int mprotect(void* address, size_t count, int protection) noexcept {
   PAWL_PASS(real().mprotect(address, count, protection));
   return has_windows_in(address, count) ? protect(address, count, protection)
-                                        : real().mprotect(address, count, protection);
+                                        : memory_calls::protect(address, count, protection);
 }
 
 PAWL_INTERPOSE int pkey_mprotect(void* address, size_t count, int protection, int key) noexcept {
   if (!has_windows_in(address, count) || table::with_windows_in(range_of(address, count)).empty()) {
-    return real().pkey_mprotect(address, count, protection, key);
+    return memory_calls::protect_with_key(address, count, protection, key);
   }
   if (key == -1) return protect(address, count, protection);
   return refuse("pkey_mprotect", ENOTSUP, "an atomic mapping cannot have a protection key");
@@ -435,7 +393,28 @@ PAWL_INTERPOSE int pkey_mprotect(void* address, size_t count, int protection, in
 PAWL_INTERPOSE int madvise(void* address, size_t count, int advice) noexcept {
   PAWL_PASS(real().madvise(address, count, advice));
   return has_windows_in(address, count) ? advise(address, count, advice)
-                                        : real().madvise(address, count, advice);
+                                        : memory_calls::advise(address, count, advice);
+}
+
+PAWL_INTERPOSE ssize_t process_madvise(int process, const iovec* vectors, size_t count, int advice,
+                                       unsigned flags) noexcept {
+  const bool may_hold_a_window =
+      vectors != nullptr && std::any_of(vectors, vectors + count, [](const iovec& vector) {
+        return has_windows_in(vector.iov_base, vector.iov_len);
+      });
+  if (!may_hold_a_window || memory_calls::is_harmless(advice))
+    return memory_calls::advise_process(process, vectors, count, advice, flags);
+  return refuse("process_madvise", EINVAL, "an atomic mapping takes this advice by madvise() only");
+}
+
+PAWL_INTERPOSE void* shmat(int id, const void* address, int flags) noexcept {
+  shmid_ds segment{};
+  if ((flags & SHM_REMAP) != 0 && shmctl(id, IPC_STAT, &segment) == 0 &&
+      has_windows_in(address, segment.shm_segsz) &&
+      !table::with_windows_in(range_of(address, segment.shm_segsz)).empty()) {
+    return refuse_map(Status::failure(EBUSY, "SHM_REMAP would cover an atomic mapping"), "shmat");
+  }
+  return memory_calls::attach_shared(id, address, flags);
 }
 
 PAWL_INTERPOSE int remap_file_pages(void* address, size_t count, int protection, size_t page,

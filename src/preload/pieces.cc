@@ -34,17 +34,7 @@ std::vector<Piece> pieces_of(const AddressRange& range) {
     const AddressRange common = table::window_of(*file).intersect(range);
     if (!common.empty()) windows.push_back({common, file});
   }
-  std::sort(windows.begin(), windows.end(),
-            [](const Piece& a, const Piece& b) { return a.range.low < b.range.low; });
-  std::vector<Piece> pieces;
-  std::uintptr_t at = range.low;
-  for (Piece& window : windows) {
-    if (at < window.range.low) pieces.push_back({{at, window.range.low}, nullptr});
-    at = window.range.high;
-    pieces.push_back(std::move(window));
-  }
-  if (at < range.high) pieces.push_back({{at, range.high}, nullptr});
-  return pieces;
+  return with_gaps(range, std::move(windows));
 }
 
 Status unmap_part(const TrackedFilePointer& file, const AddressRange& part) {

@@ -16,10 +16,8 @@ struct Piece {
 // In order of address, without gaps.
 std::vector<Piece> pieces_of(const AddressRange& range);
 
-inline char* pointer(std::uintptr_t address) {
-  return reinterpret_cast<char*>(address);  // NOLINT(performance-no-int-to-ptr): it is an address
-}
-inline std::size_t length(const AddressRange& range) { return range.high - range.low; }
+inline char* pointer(std::uintptr_t address) { return AddressRange{address, address}.start(); }
+inline std::size_t length(const AddressRange& range) { return range.bytes(); }
 
 // Takes a part of the window away from the program.  What it holds stays pending.  The memory of a
 // part stays where it is until the whole window is gone: giving it back earlier would take the rest

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "mapping/fork_guard.h"
+#include "mapping/memory_calls.h"
 #include "preload/asynchronous.h"
 #include "preload/group.h"
 #include "preload/inside.h"
@@ -24,6 +25,7 @@
 #include "preload/messages.h"
 #include "preload/own_descriptors.h"
 #include "preload/patterns.h"
+#include "preload/pieces.h"
 #include "preload/real.h"
 
 namespace pawl::preload {
@@ -78,6 +80,11 @@ __attribute__((constructor)) void begin() {
   read_patterns();
   read_group();
   read_ms_async();
+  memory_calls::also_make_way([](const AddressRange& range) -> Status {
+    if (!table::may_have_windows_in(range)) return {};
+    const Inside working;
+    return make_way(range);
+  });
   // The core's own handlers first: then ours are the first to run before a fork, and take our locks
   // before the core's, as everywhere else.
   guard_fork(&held_for_fork, {.before = [] {}, .in_parent = [] {}, .in_child = [] {}});

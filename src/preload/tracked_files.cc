@@ -8,14 +8,6 @@
 
 namespace pawl::preload {
 
-AddressRange range_of(const void* address, std::size_t length) {
-  const auto start = reinterpret_cast<std::uintptr_t>(address);
-  const std::uintptr_t low = start / kPageBytes * kPageBytes;
-  const std::uintptr_t last_page = ~std::uintptr_t{0} / kPageBytes * kPageBytes;
-  if (length >= last_page - start) return {low, last_page};
-  return {low, (start + length + kPageBytes - 1) / kPageBytes * kPageBytes};
-}
-
 std::mutex& start_lock() {
   static std::mutex& lock = *new std::mutex;  // never destroyed: calls come until the very end
   return lock;

@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "mapping/address_range.h"
 #include "mapping/mapping.h"
 
 namespace pawl::preload {
@@ -32,20 +33,6 @@ namespace pawl::preload {
 inline constexpr int kDescriptorsMax = 1 << 16;
 inline constexpr std::size_t kTrackedFilesMax = 1024;
 inline constexpr std::size_t kWindowHolesMax = 1024;
-
-struct AddressRange {
-  std::uintptr_t low = 0;
-  std::uintptr_t high = 0;  // exclusive; low == high for none
-  bool empty() const { return low >= high; }
-  bool contains(const AddressRange& other) const { return low <= other.low && other.high <= high; }
-  AddressRange intersect(const AddressRange& other) const {
-    const AddressRange common{std::max(low, other.low), std::min(high, other.high)};
-    return common.empty() ? AddressRange{} : common;
-  }
-};
-
-// [address, +length), to whole pages; saturates instead of wrapping.
-AddressRange range_of(const void* address, std::size_t length);
 
 struct TrackedFile {
   TrackedFile(dev_t file_device, ino_t file_inode, std::string file_path)

@@ -1,6 +1,6 @@
 // Wrappers of the calls that read from a descriptor into memory or look at a file, for the fault
 // tracker; docs/kernel-stores.md lists them.  The preload face brings its own instead.
-#include "track/next_function.h"
+#include "medium/next_function.h"
 
 #include <sys/stat.h>
 #include <sys/types.h>

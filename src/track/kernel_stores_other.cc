@@ -1,6 +1,6 @@
 // Wrappers of the other calls by which the kernel stores into memory, and of those by which a
 // program could take SIGSEGV away from the fault tracker; docs/kernel-stores.md lists them.
-#include "track/next_function.h"
+#include "medium/next_function.h"
 
 #include <poll.h>
 #include <sys/epoll.h>

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "medium/medium.h"
+#include "medium/memory_functions.h"
 #include "track/fault_log.h"
 #include "track/write_watch.h"
 
@@ -84,7 +85,7 @@ Status ScanTracker::watch(char* address, std::size_t length, int /*protection*/)
   }
   // One huge page would be armed and reported as a whole, and its parts would not fault one by one.
   // Kernels without huge pages refuse, and need not be asked.
-  (void)madvise(address, length, MADV_NOHUGEPAGE);
+  (void)memory::advise(address, length, MADV_NOHUGEPAGE);
   PAWL_TRY(write_watch_->add(first, end));
   ranges_.add(first, end - first);
   unknown_.add(first, end - first);
@@ -136,7 +137,7 @@ void ScanTracker::unwatch(char* address, std::size_t length) {
 
 // Write-protection by userfaultfd goes with any protection of the program's, and stays through all.
 Status ScanTracker::protect(char* address, std::size_t length, int protection) {
-  if (mprotect(address, length, protection) == 0) return {};
+  if (memory::protect(address, length, protection) == 0) return {};
   return Status::from_errno(errno, "cannot change the protection of a mapping");
 }
 

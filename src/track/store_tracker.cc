@@ -3,6 +3,7 @@
 
 #include <cerrno>
 
+#include "medium/memory_functions.h"
 #include "track/store_marks.h"
 #include "track/tracker.h"
 
@@ -60,7 +61,7 @@ class StoreTracker final : public Tracker {
   }
 
   Status protect(char* address, std::size_t length, int protection) override {
-    if (mprotect(address, length, protection) == 0) return {};
+    if (memory::protect(address, length, protection) == 0) return {};
     return Status::from_errno(errno, "cannot change the protection of a mapping");
   }
   const char* name() const override { return "store"; }

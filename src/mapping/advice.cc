@@ -1,0 +1,85 @@
+// madvise(2) on a window.  To the kernel the window is private memory; the program takes it for a
+// shared mapping of its file, and means that.
+
+#include <sys/mman.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "mapping/implementation.h"
+#include "medium/law.h"
+#include "medium/memory_functions.h"
+
+namespace pawl {
+namespace {
+
+// What the headers of Debian 12 may lack.
+constexpr int kPopulateRead = 22;
+constexpr int kPopulateWrite = 23;
+constexpr int kDontNeedLocked = 24;
+
+}  // namespace
+
+Status Mapping::Implementation::advise_kernel(std::uint64_t first_page, std::uint64_t end_page,
+                                              int advice) const {
+  if (memory::advise(view_.bytes(first_page), (end_page - first_page) * kPageBytes, advice) == 0)
+    return {};
+  return Status::from_errno(errno, "madvise of the mapping of " + medium_->path());
+}
+
+// A hole punched through memory: the bytes become zeros, with the next commit.
+Status Mapping::Implementation::punch(std::uint64_t first_page, std::uint64_t end_page) {
+  static constexpr std::array<std::byte, kPageBytes> kZeros{};
+  const std::uint64_t end = std::min(end_page, view_.accessible_end_page());
+  for (std::uint64_t page = first_page; page < end; ++page) {
+    if ((view_.protection_at(page) & PROT_WRITE) == 0) {
+      return Status::failure(EACCES, "MADV_REMOVE stores zeros, and the mapping of " +
+                                         medium_->path() + " is not writable there");
+    }
+  }
+  for (std::uint64_t page = first_page; page < end; ++page)
+    PAWL_TRY(store_in_view(page * kPageBytes, kZeros));
+  return {};
+}
+
+Status Mapping::Implementation::advise_locked(std::uint64_t first_page, std::uint64_t end_page,
+                                              int advice) {
+  if (is_broken(Law::advice_keeps_stores)) return advise_kernel(first_page, end_page, advice);
+  switch (advice) {
+    case MADV_DONTNEED:
+    case kDontNeedLocked:
+      // A shared mapping keeps its stores in the page cache.  Private memory would lose them, and
+      // show a base that lags behind the commits.
+    case MADV_MERGEABLE:
+    case MADV_UNMERGEABLE:
+    case MADV_KEEPONFORK:
+      // These do nothing to shared mappings.
+    case MADV_HUGEPAGE:
+    case MADV_NOHUGEPAGE:
+      // A wish, which is not granted: one huge page would be tracked as one page.
+      return {};
+    case MADV_REMOVE:
+      return punch(first_page, end_page);
+    case kPopulateWrite:
+      // To write to all of them would make them all pages that changed.
+      return advise_kernel(first_page, end_page, kPopulateRead);
+    case MADV_NORMAL:
+    case MADV_RANDOM:
+    case MADV_SEQUENTIAL:
+    case MADV_WILLNEED:
+    case MADV_DONTFORK:
+    case MADV_DOFORK:
+    case MADV_DONTDUMP:
+    case MADV_DODUMP:
+    case MADV_COLD:
+    case MADV_PAGEOUT:
+    case kPopulateRead:
+      return advise_kernel(first_page, end_page, advice);
+    default:
+      return Status::failure(EINVAL, "advice " + std::to_string(advice) +
+                                         " is not one that the atomic mapping of " +
+                                         medium_->path() + " can take");
+  }
+}
+
+}  // namespace pawl

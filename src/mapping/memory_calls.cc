@@ -1,0 +1,285 @@
+#include "mapping/memory_calls.h"
+
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "mapping/border.h"
+#include "mapping/open_mappings.h"
+#include "medium/memory_functions.h"
+
+namespace pawl::memory_calls {
+namespace {
+
+using open_mappings::may_have_windows_in;
+using open_mappings::Piece;
+using open_mappings::pieces_of;
+
+bool is_ours(const Piece& piece) {
+  return piece.mapping != nullptr && piece.mapping->in_own_process().ok();
+}
+
+const std::string& path_of(const Piece& piece) { return piece.mapping->medium().path(); }
+
+Status outcome_of(int result, const char* call) {
+  return result == 0 ? Status{} : Status::from_errno(errno, call);
+}
+
+// What fails here ends the call, as it does in the kernel: the pieces before it have it done.
+template <class Ours, class Kernel>
+Status for_pieces(void* address, std::size_t length, Ours ours, Kernel kernel) {
+  const AddressRange range = range_of(address, length);
+  if (address != range.start()) return invalid("the address is not a multiple of the page size");
+  for (const Piece& piece : pieces_of(range)) {
+    PAWL_TRY(is_ours(piece) ? ours(piece) : kernel(piece.range.start(), piece.range.bytes()));
+  }
+  return {};
+}
+
+// Whether all windows in the range can be unmapped with it, each whole.
+Status check_whole(const AddressRange& range, const std::vector<Piece>& pieces, int error_number) {
+  for (const Piece& piece : pieces) {
+    if (!is_ours(piece)) continue;
+    if (piece.is_heap) {
+      return Status::failure(error_number, "the memory is that of the heap " + path_of(piece) +
+                                               "; close the heap with pawl_heap_close()");
+    }
+    if (!range.contains(piece.window)) {
+      return Status::failure(error_number, "the range holds a part of the atomic mapping of " +
+                                               path_of(piece) +
+                                               ", which is unmapped whole; unmap all of it first");
+    }
+  }
+  return {};
+}
+
+Status unmap_whole(const Piece& piece) {
+  const auto mapping = open_mappings::remove(piece.window.start());
+  return mapping == nullptr ? Status{} : mapping->close();  // or another thread was first
+}
+
+Status make_way(const AddressRange& range, const std::vector<Piece>& pieces) {
+  PAWL_TRY(check_whole(range, pieces, EBUSY));
+  const memory::Spared spared(range.start(), range.bytes());
+  for (const Piece& piece : pieces) {
+    if (is_ours(piece)) PAWL_TRY(unmap_whole(piece));
+  }
+  return {};
+}
+
+template <class Call>
+void* map_or_fail(Call call) {
+  void* result = MAP_FAILED;
+  finish([&] { return call(result); });
+  return result;
+}
+
+Status map_result(void* result, const char* call) {
+  return result == MAP_FAILED ? Status::from_errno(errno, call) : Status{};
+}
+
+Status remap_window(const Piece& piece, const AddressRange& range, std::size_t new_length,
+                    int flags, void* new_address, void*& result) {
+  const bool is_understood = (flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) == 0;
+  if (piece.is_heap || range.low != piece.window.low || range.high != piece.window.high ||
+      new_length == 0 || !is_understood) {
+    return invalid("the atomic mapping of " + path_of(piece) +
+                   " is moved and resized as a whole, by MREMAP_MAYMOVE and MREMAP_FIXED, and a "
+                   "heap's not at all");
+  }
+  const bool is_fixed = (flags & MREMAP_FIXED) != 0;
+  if (is_fixed && !range_of(new_address, new_length).intersect(range).empty())
+    return invalid("the old and the new place of a mapping overlap");
+  auto moved =
+      piece.mapping->remap_window(round_up(new_length, kPageBytes), (flags & MREMAP_MAYMOVE) != 0,
+                                  is_fixed ? new_address : nullptr);
+  if (const auto window = piece.mapping->window()) open_mappings::move(*piece.mapping, *window);
+  if (!moved.ok()) return moved.status();
+  result = moved.value();
+  return {};
+}
+
+std::atomic<Status (*)(const AddressRange&)> other_make_way{nullptr};
+
+}  // namespace
+
+bool is_harmless(int advice) {
+  return advice == MADV_WILLNEED || advice == MADV_COLD || advice == MADV_PAGEOUT;
+}
+
+void also_make_way(Status (*make_way)(const AddressRange&)) { other_make_way.store(make_way); }
+
+Status make_way(const AddressRange& range) {
+  if (const auto make_other_way = other_make_way.load()) PAWL_TRY(make_other_way(range));
+  return may_have_windows_in(range) ? make_way(range, pieces_of(range)) : Status{};
+}
+
+void* map(void* address, std::size_t length, int protection, int flags, int descriptor,
+          off_t offset) {
+  const AddressRange range = range_of(address, length);
+  const auto map_now = [&] {
+    return memory::map(address, length, protection, flags, descriptor, offset);
+  };
+  const bool replaces = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == MAP_FIXED;
+  if (!replaces || !may_have_windows_in(range)) return map_now();
+  return map_or_fail([&](void*& result) -> Status {
+    PAWL_TRY(make_way(range, pieces_of(range)));
+    result = map_now();
+    return map_result(result, "mmap");
+  });
+}
+
+int unmap(void* address, std::size_t length) {
+  const AddressRange range = range_of(address, length);
+  if (!may_have_windows_in(range)) return memory::unmap(address, length);
+  return finish([&]() -> Status {
+    PAWL_TRY(check_whole(range, pieces_of(range), EINVAL));
+    return for_pieces(address, length, unmap_whole, [](void* at, std::size_t bytes) {
+      return outcome_of(memory::unmap(at, bytes), "munmap");
+    });
+  });
+}
+
+int protect(void* address, std::size_t length, int protection) {
+  if (!may_have_windows_in(range_of(address, length)))
+    return memory::protect(address, length, protection);
+  return finish([&] {
+    return for_pieces(
+        address, length,
+        [&](const Piece& piece) {
+          return piece.mapping->protect_window(piece.range.start(), piece.range.bytes(),
+                                               protection);
+        },
+        [&](void* at, std::size_t bytes) {
+          return outcome_of(memory::protect(at, bytes, protection), "mprotect");
+        });
+  });
+}
+
+int protect_with_key(void* address, std::size_t length, int protection, int key) {
+  if (!may_have_windows_in(range_of(address, length)))
+    return memory::protect_with_key(address, length, protection, key);
+  if (key == -1) return protect(address, length, protection);
+  return finish([&] {
+    return for_pieces(
+        address, length,
+        [&](const Piece& piece) {
+          return Status::failure(
+              ENOTSUP, "the atomic mapping of " + path_of(piece) + " takes no protection key");
+        },
+        [&](void* at, std::size_t bytes) {
+          return outcome_of(memory::protect_with_key(at, bytes, protection, key), "pkey_mprotect");
+        });
+  });
+}
+
+int advise(void* address, std::size_t length, int advice) {
+  if (!may_have_windows_in(range_of(address, length)))
+    return memory::advise(address, length, advice);
+  return finish([&] {
+    return for_pieces(
+        address, length,
+        [&](const Piece& piece) {
+          return piece.mapping->advise(piece.range.start(), piece.range.bytes(), advice);
+        },
+        [&](void* at, std::size_t bytes) {
+          return outcome_of(memory::advise(at, bytes, advice), "madvise");
+        });
+  });
+}
+
+ssize_t advise_process(int process, const iovec* vectors, std::size_t count, int advice,
+                       unsigned flags) {
+  const auto holds_a_window = [](const iovec& vector) {
+    return may_have_windows_in(range_of(vector.iov_base, vector.iov_len));
+  };
+  if (is_harmless(advice) || vectors == nullptr ||
+      std::none_of(vectors, vectors + count, holds_a_window))
+    return memory::advise_process(process, vectors, count, advice, flags);
+  return finish([&] {
+    return invalid(
+        "process_madvise() of what may be an atomic mapping; give this advice with "
+        "madvise()");
+  });
+}
+
+Status synchronise(Mapping& mapping, void* address, std::size_t length, int flags) {
+  switch (flags) {
+    case MS_SYNC:
+      return mapping.commit(address, length);
+    case MS_ASYNC:
+      return mapping.commit_async(address, length);
+    case MS_INVALIDATE:
+      return mapping.roll_back(address, length);
+    default:
+      return invalid("flags must be one of MS_SYNC, MS_ASYNC and MS_INVALIDATE");
+  }
+}
+
+int synchronise(void* address, std::size_t length, int flags) {
+  if (!may_have_windows_in(range_of(address, length)))
+    return memory::synchronise(address, length, flags);
+  return finish([&]() -> Status {
+    const AddressRange range = range_of(address, length);
+    if (address != range.start()) return invalid("the address is not a multiple of the page size");
+    for (const Piece& piece : pieces_of(range)) {
+      if (piece.mapping == nullptr) {
+        PAWL_TRY(outcome_of(memory::synchronise(piece.range.start(), piece.range.bytes(), flags),
+                            "msync"));
+      } else if (piece.is_heap) {
+        return invalid("the memory is that of the heap " + path_of(piece) +
+                       ", which pawl_heap_sync() commits");
+      } else {
+        PAWL_TRY(synchronise(*piece.mapping, piece.range.start(), piece.range.bytes(), flags));
+      }
+    }
+    return {};
+  });
+}
+
+void* remap(void* address, std::size_t length, std::size_t new_length, int flags,
+            void* new_address) {
+  // A length of 0 asks for a second mapping of the same memory.
+  const AddressRange range = range_of(address, std::max<std::size_t>(length, 1));
+  const AddressRange target =
+      (flags & MREMAP_FIXED) != 0 ? range_of(new_address, new_length) : AddressRange{};
+  if (!may_have_windows_in(range) && !may_have_windows_in(target))
+    return memory::remap(address, length, new_length, flags, new_address);
+  return map_or_fail([&](void*& result) -> Status {
+    const auto pieces = pieces_of(range);
+    const auto ours = std::find_if(pieces.begin(), pieces.end(), is_ours);
+    if (ours != pieces.end() && pieces.size() != 1)
+      return invalid("an atomic mapping and its neighbours are not moved at once");
+    if (target.intersect(range).empty()) PAWL_TRY(make_way(target));
+    if (ours != pieces.end())
+      return remap_window(*ours, range, new_length, flags, new_address, result);
+    result = memory::remap(address, length, new_length, flags, new_address);
+    return map_result(result, "mremap");
+  });
+}
+
+void* attach_shared(int id, const void* address, int flags) {
+  shmid_ds segment{};
+  if ((flags & SHM_REMAP) == 0 || shmctl(id, IPC_STAT, &segment) != 0)
+    return memory::attach_shared(id, address, flags);
+  const AddressRange range = range_of(address, segment.shm_segsz);
+  if (!may_have_windows_in(range)) return memory::attach_shared(id, address, flags);
+  return map_or_fail([&](void*& result) -> Status {
+    const auto pieces = pieces_of(range);
+    const auto ours = std::find_if(pieces.begin(), pieces.end(), is_ours);
+    if (ours != pieces.end()) {
+      return Status::failure(EBUSY, "SHM_REMAP would cover the atomic mapping of " +
+                                        path_of(*ours) + "; unmap that first");
+    }
+    result = memory::attach_shared(id, address, flags);
+    return map_result(result, "shmat");
+  });
+}
+
+}  // namespace pawl::memory_calls

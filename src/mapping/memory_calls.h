@@ -1,0 +1,55 @@
+// A program's calls on memory: on the windows of the C API's mappings and of heaps they do what
+// they would do to a shared mapping of the file, or are refused; elsewhere they are the kernel's.
+//
+// Each has the arguments, the results and the errno of the libc function, and for a refusal
+// pawl_last_error().  Any thread may call them, a signal handler only on memory that is no
+// window's. A forked child's windows are its own copy, and the kernel's.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+
+#include "mapping/address_range.h"
+#include "mapping/mapping.h"
+
+struct iovec;
+
+namespace pawl::memory_calls {
+
+// MAP_FIXED: windows that lie wholly within the range are unmapped as by munmap(); EBUSY where the
+// range holds a part of one, or a heap.
+void* map(void* address, std::size_t length, int protection, int flags, int descriptor,
+          off_t offset);
+// A window is unmapped whole, as by pawl_munmap(); EINVAL for a part of one, and for a heap.
+int unmap(void* address, std::size_t length);
+int protect(void* address, std::size_t length, int protection);
+int protect_with_key(void* address, std::size_t length, int protection, int key);
+int advise(void* address, std::size_t length, int advice);
+// Advice that would take stores away is refused: madvise() gives it.
+ssize_t advise_process(int process, const iovec* vectors, std::size_t count, int advice,
+                       unsigned flags);
+// As pawl_msync().
+int synchronise(void* address, std::size_t length, int flags);
+// A window is moved and resized whole.
+void* remap(void* address, std::size_t length, std::size_t new_length, int flags,
+            void* new_address);
+void* attach_shared(int id, const void* address, int flags);
+
+// Advice that leaves every page as it is, and may be for another process's memory.
+bool is_harmless(int advice);
+
+// For a mapping at a fixed address, by which the windows in its way are unmapped.  Their memory
+// stays where it is, to be mapped over.
+Status make_way(const AddressRange& range);
+// What else is to make way then: the preload library's windows.
+void also_make_way(Status (*make_way)(const AddressRange& range));
+
+// pawl_msync() of a mapping that was found by the address.
+Status synchronise(Mapping& mapping, void* address, std::size_t length, int flags);
+
+// Defines libc's functions by these: memory_wrappers.cc, which a linker takes from an archive only
+// if it is referred to.
+void link_wrappers();
+
+}  // namespace pawl::memory_calls

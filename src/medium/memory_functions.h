@@ -1,0 +1,39 @@
+// libc's calls on memory, for Pawl's own use: past the wrappers of the same names, by which a
+// program's calls on the memory of a mapping reach Pawl (mapping/memory_calls.h).  Pawl makes them
+// with its locks held, and means the kernel.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+
+struct iovec;
+
+namespace pawl::memory {
+
+// Each returns what the libc function of that name returns, and sets errno.
+void* map(void* address, std::size_t length, int protection, int flags, int descriptor,
+          off_t offset);
+int unmap(void* address, std::size_t length);
+int protect(void* address, std::size_t length, int protection);
+int protect_with_key(void* address, std::size_t length, int protection, int key);
+int advise(void* address, std::size_t length, int advice);
+ssize_t advise_process(int process, const iovec* vectors, std::size_t count, int advice,
+                       unsigned flags);
+int synchronise(void* address, std::size_t length, int flags);
+void* remap(void* address, std::size_t length, std::size_t new_length, int flags,
+            void* new_address);
+void* attach_shared(int id, const void* address, int flags);
+
+// While one lives, unmap() in this thread leaves the memory of the range where it is: it is about
+// to be mapped over in one step, without a moment in which another thread could be given the
+// addresses.
+class Spared {
+ public:
+  Spared(const void* address, std::size_t length);
+  ~Spared();
+  Spared(const Spared&) = delete;
+  Spared& operator=(const Spared&) = delete;
+};
+
+}  // namespace pawl::memory

@@ -1,0 +1,290 @@
+// A program's own calls on the memory of a mapping: what is acknowledged afterwards is what
+// recovery finds, with each tracker.  The program is a child that kills itself.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <functional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "medium/medium.h"
+#include "pawl/heap.h"
+#include "pawl/pawl.h"
+#include "pawl/store.h"
+#include "support/temporary_directory.h"
+
+namespace pawl {
+namespace {
+
+constexpr std::size_t kPages = 16;
+constexpr std::size_t kBytes = kPages * kPageBytes;
+constexpr int kAdviceMax = 104;
+constexpr int kReadWrite = PROT_READ | PROT_WRITE;
+
+char* map_file(const std::string& path, int tracker, void* at = nullptr, int flags = 0) {
+  const int descriptor = ::open(path.c_str(), O_RDWR);
+  pawl_options options{};
+  if (descriptor < 0 || pawl_options_init(&options) != 0) return nullptr;
+  options.tracker = tracker;
+  options.journal_size_bytes = std::uint64_t{1} << 20;
+  void* const mapped =
+      pawl_mmap_with(at, kBytes, kReadWrite, MAP_ATOMIC | flags, descriptor, 0, &options);
+  ::close(descriptor);
+  return mapped == MAP_FAILED ? nullptr : static_cast<char*>(mapped);
+}
+
+void store(char* at, const char* text) {
+  std::memcpy(at, text, std::strlen(text));
+  pawl_stored(at, std::strlen(text));
+}
+
+bool holds(const char* at, const char* text) {
+  return std::memcmp(at, text, std::strlen(text)) == 0;
+}
+
+bool fails_with(long result, int error_number) { return result == -1 && errno == error_number; }
+
+class MemoryCalls : public testing::TestWithParam<int> {
+ protected:
+  MemoryCalls() { test::write_file(path_, std::string(kBytes, '.')); }
+
+  // The file as recovery leaves it, after a child did that, and was killed.
+  std::string recovered_after(const std::function<bool(char* mapped)>& work) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      char* const mapped = map_file(path_, GetParam());
+      if (mapped != nullptr && work(mapped)) ::kill(::getpid(), SIGKILL);
+      std::fprintf(stderr, "errno %d; pawl: %s\n", errno, pawl_last_error());
+      ::_exit(1);
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "the child failed";
+    EXPECT_GE(pawl_recover(path_.c_str()), 0) << pawl_last_error();
+    return test::read_file(path_);
+  }
+  static bool commit(char* mapped) { return pawl_msync(mapped, kBytes, MS_SYNC) == 0; }
+
+  test::TemporaryDirectory directory_;
+  const std::string path_ = directory_ / "file";
+};
+
+TEST_P(MemoryCalls, NoAdviceTakesStoresAway) {
+  const std::string found = recovered_after([](char* mapped) {
+    for (int advice = 0; advice <= kAdviceMax; ++advice) {
+      const bool is_known = advice < 32 || advice >= 100;
+      if (!is_known || advice == MADV_REMOVE || advice == MADV_DONTFORK) continue;
+      char text[16];
+      std::snprintf(text, sizeof text, "committed %03d", advice);
+      store(mapped, text);
+      if (!commit(mapped)) return false;
+      store(mapped + 2048, text);
+      store(mapped + kPageBytes, text);
+      const int advised = ::madvise(mapped, kBytes, advice);
+      if (advised != 0 && errno != EINVAL) return false;
+      if (!holds(mapped, text) || !holds(mapped + 2048, text) || !holds(mapped + kPageBytes, text))
+        return false;
+    }
+    return commit(mapped);
+  });
+  EXPECT_TRUE(holds(found.data(), "committed 104"));
+  EXPECT_TRUE(holds(found.data() + 2048, "committed 104"));
+  EXPECT_TRUE(holds(found.data() + kPageBytes, "committed 104"));
+}
+
+TEST_P(MemoryCalls, AdviceThatRemovesStoresZeros) {
+  const std::string found = recovered_after([](char* mapped) {
+    return ::madvise(mapped + kPageBytes, kPageBytes, MADV_REMOVE) == 0 &&
+           mapped[kPageBytes] == 0 && commit(mapped);
+  });
+  EXPECT_EQ(found, std::string(kPageBytes, '.') + std::string(kPageBytes, '\0') +
+                       std::string(kBytes - 2 * kPageBytes, '.'));
+}
+
+TEST_P(MemoryCalls, EachPageIsCommittedWhereHugePagesWereAskedFor) {
+  const std::size_t large = std::size_t{8} << 20;
+  test::write_file(path_, "");
+  const std::string found = recovered_after([&](char* small) {
+    if (pawl_munmap(small, kBytes) != 0) return false;
+    const int descriptor = ::open(path_.c_str(), O_RDWR);
+    char* const mapped =
+        static_cast<char*>(pawl_mmap(nullptr, large, kReadWrite, MAP_ATOMIC, descriptor, 0));
+    if (mapped == MAP_FAILED || pawl_ftruncate(descriptor, static_cast<off_t>(large)) != 0)
+      return false;
+    if (::madvise(mapped, large, MADV_HUGEPAGE) != 0) return false;
+    for (int i = 0; i < 3; ++i) {
+      if (pawl_msync(mapped, large, MS_SYNC) != 0) return false;
+    }
+    for (std::size_t at = 0; at < large; at += kPageBytes) store(mapped + at, "stored");
+    return pawl_msync(mapped, large, MS_SYNC) == 0;
+  });
+  ASSERT_EQ(found.size(), large);
+  for (std::size_t at = 0; at < large; at += kPageBytes)
+    ASSERT_TRUE(holds(found.data() + at, "stored")) << "page " << at / kPageBytes;
+}
+
+TEST_P(MemoryCalls, AStoreAfterTheProgramsOwnProtectionIsCommitted) {
+  const std::string found = recovered_after([](char* mapped) {
+    for (const int closed : {PROT_READ, PROT_NONE}) {
+      if (::mprotect(mapped, kBytes, closed) != 0 || !commit(mapped)) return false;
+      if (::pkey_mprotect(mapped, kBytes, kReadWrite, -1) != 0) return false;
+      store(mapped + (closed == PROT_READ ? 0 : kPageBytes), "money");
+      if (!commit(mapped)) return false;
+    }
+    // A commit loads what the program itself may not.
+    store(mapped + 2 * kPageBytes, "money");
+    return ::mprotect(mapped + 2 * kPageBytes, kPageBytes, PROT_NONE) == 0 && commit(mapped);
+  });
+  for (const int page : {0, 1, 2}) EXPECT_TRUE(holds(found.data() + page * kPageBytes, "money"));
+}
+
+// Each change of a part was kept, also if a later one took its place, until there were too many:
+// then the kernel had one protection and Pawl another.
+TEST_P(MemoryCalls, PartsAreProtectedAgainAndAgain) {
+  const std::string found = recovered_after([](char* mapped) {
+    for (int i = 0; i < 10'000; ++i) {
+      const std::size_t page = 1 + i % 3;
+      if (::mprotect(mapped + page * kPageBytes, 2 * kPageBytes, i % 2 ? PROT_READ : kReadWrite))
+        return false;
+    }
+    if (::mprotect(mapped, kBytes, kReadWrite) != 0) return false;
+    store(mapped, "money");
+    return commit(mapped);
+  });
+  EXPECT_TRUE(holds(found.data(), "money"));
+}
+
+TEST_P(MemoryCalls, AFixedMappingOverAPartIsRefused) {
+  const std::string other = directory_ / "other";
+  test::write_file(other, std::string(kBytes, '.'));
+  const std::string found = recovered_after([&](char* mapped) {
+    char* const part = mapped + kPageBytes;
+    const int fixed = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    if (map_file(other, GetParam(), part, MAP_FIXED) != nullptr || errno != EBUSY) return false;
+    if (!fails_with(reinterpret_cast<long>(::mmap(part, kPageBytes, kReadWrite, fixed, -1, 0)),
+                    EBUSY))
+      return false;
+    const int segment = ::shmget(IPC_PRIVATE, kPageBytes, IPC_CREAT | 0600);
+    const void* const attached = ::shmat(segment, part, SHM_REMAP);
+    ::shmctl(segment, IPC_RMID, nullptr);
+    if (!fails_with(reinterpret_cast<long>(attached), EBUSY)) return false;
+    void* const elsewhere = ::mmap(nullptr, kPageBytes, kReadWrite, fixed & ~MAP_FIXED, -1, 0);
+    if (!fails_with(reinterpret_cast<long>(::mremap(elsewhere, kPageBytes, kPageBytes,
+                                                    MREMAP_MAYMOVE | MREMAP_FIXED, part)),
+                    EBUSY))
+      return false;
+    store(part, "money");
+    return commit(mapped);
+  });
+  EXPECT_TRUE(holds(found.data() + kPageBytes, "money"));
+  EXPECT_EQ(test::read_file(other), std::string(kBytes, '.'));
+}
+
+TEST_P(MemoryCalls, AFixedMappingOverTheWholeUnmapsIt) {
+  const std::string other = directory_ / "other";
+  test::write_file(other, std::string(kBytes, '.'));
+  const std::string found = recovered_after([&](char* mapped) {
+    store(mapped, "committed");
+    if (!commit(mapped)) return false;
+    store(mapped, "discarded");
+    if (map_file(other, GetParam(), mapped, MAP_FIXED) != mapped) return false;
+    if (!holds(mapped, ".........")) return false;
+    store(mapped, "of the other file");
+    return commit(mapped);
+  });
+  EXPECT_TRUE(holds(found.data(), "committed"));
+  EXPECT_GE(pawl_recover(other.c_str()), 0) << pawl_last_error();
+  EXPECT_TRUE(holds(test::read_file(other).data(), "of the other file"));
+}
+
+TEST_P(MemoryCalls, AMappingIsUnmappedWhole) {
+  const std::string found = recovered_after([&](char* mapped) {
+    if (!fails_with(::munmap(mapped, kPageBytes), EINVAL)) return false;
+    store(mapped, "committed");
+    if (!commit(mapped)) return false;
+    store(mapped, "discarded");
+    return ::munmap(mapped, kBytes) == 0 && fails_with(pawl_msync(mapped, kBytes, MS_SYNC), ENOMEM);
+  });
+  EXPECT_TRUE(holds(found.data(), "committed"));
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".pawl"));
+}
+
+TEST_P(MemoryCalls, AMappingThatMovedIsFoundWhereItIs) {
+  const std::string found = recovered_after([](char* mapped) {
+    store(mapped, "money");
+    if (!fails_with(reinterpret_cast<long>(
+                        ::mremap(mapped + kPageBytes, kPageBytes, 2 * kPageBytes, MREMAP_MAYMOVE)),
+                    EINVAL))
+      return false;
+    auto* const moved = static_cast<char*>(::mremap(mapped, kBytes, 4 * kBytes, MREMAP_MAYMOVE));
+    if (moved == MAP_FAILED || !holds(moved, "money")) return false;
+    store(moved + kPageBytes, "more");
+    return pawl_msync(moved, 4 * kBytes, MS_SYNC) == 0;
+  });
+  EXPECT_TRUE(holds(found.data(), "money"));
+  EXPECT_TRUE(holds(found.data() + kPageBytes, "more"));
+}
+
+TEST_P(MemoryCalls, TheCLibrarysMsyncCommits) {
+  const std::string found = recovered_after([](char* mapped) {
+    store(mapped, "money");
+    if (::msync(mapped, kBytes, MS_SYNC) != 0) return false;
+    store(mapped, "other");
+    return ::msync(mapped, kBytes, MS_INVALIDATE) == 0 && holds(mapped, "money");
+  });
+  EXPECT_TRUE(holds(found.data(), "money"));
+}
+
+TEST_P(MemoryCalls, AdviceToAProcessTakesNoStoresAway) {
+  const std::string found = recovered_after([](char* mapped) {
+    store(mapped, "money");
+    iovec range{mapped, kBytes};
+    const int self = static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0));
+    if (!fails_with(::process_madvise(self, &range, 1, MADV_DONTNEED, 0), EINVAL)) return false;
+    return holds(mapped, "money") && commit(mapped);
+  });
+  EXPECT_TRUE(holds(found.data(), "money"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Trackers, MemoryCalls,
+                         testing::Values(PAWL_TRACKER_AUTO, PAWL_TRACKER_FAULT, PAWL_TRACKER_STORE),
+                         [](const testing::TestParamInfo<int>& tested) {
+                           return tested.param == PAWL_TRACKER_AUTO    ? "automatic"
+                                  : tested.param == PAWL_TRACKER_FAULT ? "fault"
+                                                                       : "store";
+                         });
+
+TEST(MemoryCallsOnAHeap, AreAdviceAndProtectionOnly) {
+  const test::TemporaryDirectory directory;
+  pawl_heap_options options{};
+  ASSERT_EQ(pawl_heap_options_init(&options), 0);
+  pawl_heap* const heap = pawl_heap_open((directory / "heap").c_str(), &options);
+  ASSERT_NE(heap, nullptr) << pawl_last_error();
+  auto* const text = static_cast<char*>(pawl_heap_malloc(heap, 64));
+  ASSERT_NE(text, nullptr);
+  pawl_heap_set_root(heap, text);
+  store(text, "money");
+  char* const page = text - reinterpret_cast<std::uintptr_t>(text) % kPageBytes;
+  EXPECT_EQ(::madvise(page, kPageBytes, MADV_DONTNEED), 0);
+  EXPECT_TRUE(holds(text, "money"));
+  EXPECT_TRUE(fails_with(::munmap(page, kPageBytes), EINVAL));
+  EXPECT_TRUE(fails_with(::msync(page, kPageBytes, MS_SYNC), EINVAL));
+  EXPECT_EQ(::mmap(page, kPageBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+            MAP_FAILED);
+  EXPECT_EQ(errno, EBUSY);
+  EXPECT_TRUE(holds(text, "money"));
+  EXPECT_EQ(pawl_heap_sync(heap), 0) << pawl_last_error();
+  EXPECT_EQ(pawl_heap_close(heap), 0) << pawl_last_error();
+  EXPECT_EQ(::munmap(page, kPageBytes), 0);
+}
+
+}  // namespace
+}  // namespace pawl
