@@ -5,6 +5,7 @@
 #   fase                failure-atomic sections, with their C functions; not in the preload face
 #   c_api.cc            the pawl_* functions of a mapping, and that of a snapshot; group_api.cc of
 #                       groups, and map_atomic.cc for both
+#   store_modules.cc    whether the program's modules mark their stores
 #   store_api.cc        pawl_stored(), which hands on where the preload face stands before a libpawl
 #   store_functions*    pawl_stored_*: what compiled programs call instead of libc's functions; not in
 #                       the preload face
@@ -20,7 +21,8 @@ file(GLOB PAWL_HEAP_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/heap/*.c
 file(GLOB PAWL_FASE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/fase/*.cc)
 file(GLOB PAWL_C_API_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/mapping/c_api.cc
      ${PROJECT_SOURCE_DIR}/src/mapping/group_api.cc ${PROJECT_SOURCE_DIR}/src/mapping/map_atomic.cc
-     ${PROJECT_SOURCE_DIR}/src/snapshot/c_api.cc ${PROJECT_SOURCE_DIR}/src/track/store_api.cc)
+     ${PROJECT_SOURCE_DIR}/src/snapshot/c_api.cc ${PROJECT_SOURCE_DIR}/src/track/store_api.cc
+     ${PROJECT_SOURCE_DIR}/src/track/store_modules.cc)
 file(GLOB PAWL_STORE_FUNCTIONS_SOURCES CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/src/track/store_functions*.cc
      ${PROJECT_SOURCE_DIR}/src/track/red_black_tree.cc)
@@ -41,6 +43,8 @@ set_source_files_properties(${PAWL_STORES_IO_SOURCES} ${PAWL_STORES_OTHER_SOURCE
                             ${PAWL_MEMORY_WRAPPERS_SOURCES}
                             ${PROJECT_SOURCE_DIR}/src/track/store_marks.cc
                             ${PROJECT_SOURCE_DIR}/src/medium/memory_functions.cc
+                            ${PROJECT_SOURCE_DIR}/src/track/store_api.cc
+                            ${PROJECT_SOURCE_DIR}/src/track/store_modules.cc
                             PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 # What every target that includes Pawl's own headers needs.

@@ -9,6 +9,7 @@
 #include "heap/heap.h"
 #include "heap/open_heaps.h"
 #include "mapping/border.h"
+#include "mapping/map_atomic.h"
 #include "mapping/memory_calls.h"
 #include "mapping/statistics.h"
 #include "medium/open_medium.h"
@@ -44,6 +45,7 @@ Result<HeapOptions> understand(const pawl_heap_options* given) {
   auto mapping = pawl::Options::from_public(given->mapping);
   if (!mapping.ok()) return mapping.status();
   options.mapping = mapping.value();
+  PAWL_TRY(pawl::check_tracker(options.mapping));
   PAWL_TRY(options.validate());
   return options;
 }

@@ -26,6 +26,7 @@ Status open_group(const char* path, const pawl_options* given, pawl_group** open
   if (path == nullptr) return invalid("path must not be NULL");
   auto options = given != nullptr ? Options::from_public(*given) : Options::from_environment();
   if (!options.ok()) return options.status();
+  PAWL_TRY(pawl::check_tracker(options.value()));
   auto group = Group::open(path, options.value());
   if (!group.ok()) return group.status();
   *opened = new pawl_group{std::move(group.value())};

@@ -9,6 +9,7 @@
 #include "medium/memory_functions.h"
 #include "medium/open_medium.h"
 #include "track/kernel_stores.h"
+#include "track/store_modules.h"
 
 namespace pawl {
 namespace {
@@ -74,12 +75,17 @@ Status show(Result<std::unique_ptr<Mapping>> mapping, const MapCall& call, void*
 
 }  // namespace
 
+Status check_tracker(const Options& options) {
+  return options.tracker == TrackerChoice::store ? check_stores_are_marked() : Status();
+}
+
 Status map_atomic(const MapCall& call, const pawl_options* given, void** result) {
   PAWL_TRY(check(call));
   link_the_wrappers();
   auto options = given != nullptr ? Options::from_public(*given) : Options::from_environment();
   if (!options.ok()) return options.status();
   options.value().mapped_by = call.caller;
+  PAWL_TRY(check_tracker(options.value()));
   auto medium = open_medium(call.descriptor, options.value().medium);
   if (!medium.ok()) return medium.status();
   return show(Mapping::open(std::move(medium.value()), options.value()), call, result);

@@ -21,6 +21,10 @@ struct MapCall {
   const void* caller;  // the program's code that asked
 };
 
+// Of a program's options, before anything is mapped or opened with them: refuses the tracker that
+// would see none of its stores.
+Status check_tracker(const Options& options);
+
 // `given` may be null: then the environment's options.
 Status map_atomic(const MapCall& call, const pawl_options* given, void** result);
 Status map_atomic_in(const std::shared_ptr<Group>& group, const MapCall& call, void** result);

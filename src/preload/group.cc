@@ -7,6 +7,7 @@
 #include <new>
 
 #include "mapping/group.h"
+#include "mapping/map_atomic.h"
 #include "medium/open_medium.h"
 #include "preload/own_descriptors.h"
 
@@ -77,6 +78,7 @@ void read_group() {
 Result<std::unique_ptr<Mapping>> open_mapping(int descriptor) {
   const auto options = Options::from_environment();
   if (!options.ok()) return options.status();
+  PAWL_TRY(check_tracker(options.value()));
   Result<std::unique_ptr<Mapping>> mapping = Status::failure(EIO, "not opened");
   keep_what_appears([&] {
     mapping = own().path.empty() ? open_alone(descriptor, options.value())

@@ -5,6 +5,15 @@
 
 #include "track/store_marks.h"
 
+namespace {
+
+void mark(const void* address, size_t length) {
+  if (pawl::StoreMarks::in_use()) return pawl::StoreMarks::mark(address, length);
+  pawl::StoreMarks::note_early_call();
+}
+
+}  // namespace
+
 #ifdef PAWL_PRELOAD_FACE
 
 // The program's own libpawl.so, behind the preload face, may have mappings too: heaps.
@@ -20,14 +29,14 @@ __attribute__((constructor)) void find_next_stored() {
 }  // namespace
 
 extern "C" PAWL_PUBLIC void pawl_stored(const void* address, size_t length) {
-  pawl::note_stored(address, length);
+  mark(address, length);
   if (next_stored != nullptr) next_stored(address, length);
 }
 
 #else
 
 extern "C" PAWL_PUBLIC void pawl_stored(const void* address, size_t length) {
-  pawl::note_stored(address, length);
+  mark(address, length);
 }
 
 #endif

@@ -628,6 +628,7 @@ __attribute__((noinline)) void mark_slowly(const void* address, std::size_t leng
 }  // namespace
 
 constinit std::atomic<std::size_t> StoreMarks::watched_{0};
+constinit std::atomic<bool> StoreMarks::called_early_{false};
 
 // What finds its lines marked already returns at once, and keeps nothing for later.
 void StoreMarks::mark(const void* address, std::size_t length) noexcept {

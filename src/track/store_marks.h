@@ -58,6 +58,12 @@ class StoreMarks {
 
   // True while any range is watched.  Costs a load.
   static bool in_use() { return watched_.load(std::memory_order_relaxed) != 0; }
+  // pawl_stored() was called while nothing was watched: by hand, for compiled code has nothing to
+  // mark before there is a mapping.
+  static void note_early_call() noexcept {
+    if (!was_called_early()) called_early_.store(true, std::memory_order_relaxed);
+  }
+  static bool was_called_early() { return called_early_.load(std::memory_order_relaxed); }
   // Async-signal-safe; keeps errno.  Addresses outside of the region may be given.
   static void mark(const void* address, std::size_t length) noexcept;
 
@@ -67,6 +73,7 @@ class StoreMarks {
  private:
   friend class StoreRegistry;
   static constinit std::atomic<std::size_t> watched_;  // ranges
+  static constinit std::atomic<bool> called_early_;
 };
 
 // For Pawl's own code, which no compiler marks: after it stored.
