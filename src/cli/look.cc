@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "journal/membership.h"
 #include "journal/replay.h"
 #include "mapping/recovery.h"
 #include "medium/block_medium.h"
@@ -102,7 +103,10 @@ Result<std::unique_ptr<MediumFile>> group_journal(Look& look, Medium& medium) {
       group.ok() ? group.value()->read_journal() : group.status();
   if (journal.ok()) {
     look.records_path = group.value()->journal_path();
-    return journal;
+    Status owned = journal::check_owner_of_group(*group.value(), medium);
+    if (owned.ok()) return journal;
+    conclude(look, State::foreign_journal, owned.text());
+    return std::unique_ptr<MediumFile>();
   }
   if (!is_gone(journal.status())) return journal.status();
   conclude(look, State::missing_journal,
@@ -167,6 +171,16 @@ Status read_records(Look& look, Medium& medium, journal::Reader& reader, Progres
     return {};
   }
   conclude(look, State::needs_recovery, recovery_text(look));
+  if (look.listed.role != journal::Role::group) return {};
+  const Status listed =
+      journal::check_listed_files(medium, reader.header().journal_id, look.listed);
+  if (listed.error_number() == ENODATA) {
+    conclude(look, State::missing_journal, listed.text());
+  } else if (listed.error_number() == EPERM || speaks_of_content(listed)) {
+    conclude(look, State::foreign_journal, listed.text());
+  } else if (!listed.ok()) {
+    return listed;
+  }
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <new>
 
+#include "journal/membership.h"
 #include "mapping/fork_guard.h"
 #include "mapping/group.h"
 #include "mapping/implementation.h"
@@ -205,6 +206,8 @@ Status Mapping::Implementation::join_group(const std::shared_ptr<Group>& group, 
   auto side = fresh_journal(medium);
   if (!side.ok()) return side.status();
   joining.holds_side_file = true;
+  PAWL_TRY(journal::check_owner_of_group(*group->medium_, medium));
+  PAWL_TRY(journal::check_owner_of_side_file(side.value(), medium));
   // What the file holds now is the first committed image: it must not vanish behind later records.
   PAWL_TRY(medium.base().flush());
   // Recovery may have changed it.
@@ -216,7 +219,7 @@ Status Mapping::Implementation::join_group(const std::shared_ptr<Group>& group, 
   joining.number = listed.value();
   const JournalId& id = group->log_.journal().id();
   PAWL_TRY(journal::write_member(
-      *side.value(), id,
+      *side.value().file, id,
       {joining.number, group->medium_->identity(), name_as_seen_from(medium, *group->medium_)}));
   PAWL_TRY(medium.publish_journal());
 

@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "journal/journal.h"
+#include "journal/membership.h"
 #include "mapping/mapping.h"
 
 namespace pawl {
@@ -86,6 +87,7 @@ Result<std::uint64_t> recover_member(Medium& medium, const Header& header, bool 
   }
   const journal::GroupFile& listed = header.listed.files.front();
   auto group = medium.open_sibling(listed.name);
+  if (group.ok()) PAWL_TRY(journal::check_owner_of_group(*group.value(), medium));
   // Looked at before it is locked: another life of the group, which goes on, is not waited for.
   auto seen = group.ok() ? group.value()->read_journal()
                          : Result<std::unique_ptr<MediumFile>>(group.status());
@@ -107,6 +109,7 @@ Result<std::uint64_t> recover_member(Medium& medium, const Header& header, bool 
     if (side.status().error_number() == ENOENT) return they_come_and_go(*group.value());
     return side.status();
   }
+  PAWL_TRY(journal::check_owner_of_side_file(side.value(), *group.value()));
   PAWL_TRY(check_group(*side.value().file, *group.value(), medium, header.journal_id));
   const journal::FileToReplay file{listed.number, &medium};
   auto replayed =
@@ -114,6 +117,41 @@ Result<std::uint64_t> recover_member(Medium& medium, const Header& header, bool 
   if (!replayed.ok()) return replayed.status();
   PAWL_TRY(let_go_of(medium));
   return replayed.value().records;
+}
+
+// The side file, locked, of a file that carries the mark of the group; null when it carries it no
+// more: another recovery was at it.
+Result<std::unique_ptr<MediumFile>> confirmed_side_file(Medium& group, const Header& header,
+                                                        Medium& file, std::uint64_t number,
+                                                        bool accept_loss) {
+  // Without its own word for it a file is not the group's to change, nor to be given up: it is left
+  // as it is when the loss is accepted.
+  const auto unconfirmed = [&](const Status& why) -> Result<std::unique_ptr<MediumFile>> {
+    if (accept_loss) return std::unique_ptr<MediumFile>();
+    return why;
+  };
+  if (const Status owned = journal::check_owner_of_group(group, file); !owned.ok())
+    return unconfirmed(owned);
+  auto side = file.acquire_journal(false);
+  auto is_marked = carries_mark_of(file, header.journal_id);
+  if (!is_marked.ok()) return is_marked.status();
+  if (!is_marked.value()) return std::unique_ptr<MediumFile>();
+  if (!side.ok()) {
+    const bool is_unbelievable = side.status().error_number() == EBADMSG;
+    if (side.status().error_number() != ENOENT && !is_unbelievable) return side.status();
+    return unconfirmed(Status::failure(
+        is_unbelievable ? EBADMSG : ENODATA,
+        side.status().text() + ", and " + group.journal_path() +
+            " has commits of the file. Put the file's own side file back; to recover the others "
+            "of the group without it, use pawl recover --accept-loss"));
+  }
+  Status confirmed = journal::check_owner_of_side_file(side.value(), file);
+  if (confirmed.ok()) {
+    confirmed =
+        journal::check_membership(file, *side.value().file, group, header.journal_id, number);
+  }
+  if (!confirmed.ok()) return unconfirmed(confirmed);
+  return std::move(side.value().file);
 }
 
 // All files of a group, of whose file the journal is.
@@ -133,24 +171,10 @@ Result<journal::Replayed> replay_members(Medium& group, MediumFile& journal, con
     if (!is_marked.ok()) return is_marked.status();
     // It was recovered alone, or had not joined yet, or had left.
     if (!is_marked.value()) continue;
-    auto side = medium.value()->acquire_journal(true);
+    auto side = confirmed_side_file(group, header, *medium.value(), listed.number, accept_loss);
     if (!side.ok()) return side.status();
-    // Before the lock another recovery may have been at it.
-    is_marked = carries_mark_of(*medium.value(), header.journal_id);
-    if (!is_marked.ok()) return is_marked.status();
-    if (!is_marked.value()) {
-      if (side.value().is_new) PAWL_TRY(medium.value()->remove_journal());
-      continue;
-    }
-    // It goes with the mark, so it must be the file's own; damaged it may be, or missing.
-    const auto own = side.value().is_new ? Result<Header>(header) : header_of(*side.value().file);
-    if (own.ok() && own.value().journal_id != header.journal_id) {
-      return Status::failure(EBADMSG, medium.value()->journal_path() +
-                                          " is the journal of another file; " +
-                                          medium.value()->path() +
-                                          " is in a group. Nothing was changed. Move it away");
-    }
-    sides.push_back(std::move(side.value().file));
+    if (side.value() == nullptr) continue;
+    sides.push_back(std::move(side.value()));
     files.push_back({listed.number, medium.value().get()});
     media.push_back(std::move(medium.value()));
   }
@@ -158,6 +182,31 @@ Result<journal::Replayed> replay_members(Medium& group, MediumFile& journal, con
   if (!replayed.ok()) return replayed.status();
   for (const auto& medium : media) PAWL_TRY(let_go_of(*medium));
   return replayed;
+}
+
+// What waits in a side file that was acquired; both it and the mark go.
+Result<std::uint64_t> recover_with(Medium& medium, JournalFile& side, bool accept_loss) {
+  MediumFile& file = *side.file;
+  const auto header = header_of(file);
+  const journal::Role role = header.ok() ? header.value().listed.role : journal::Role::file;
+  if (role != journal::Role::file) PAWL_TRY(journal::check_owner_of_side_file(side, medium));
+  if (role == journal::Role::member) return recover_member(medium, header.value(), accept_loss);
+  auto replayed = role == journal::Role::group
+                      ? replay_members(medium, file, header.value(), accept_loss)
+                      : journal::replay(medium, file, accept_loss);
+  if (!replayed.ok()) return replayed.status();
+  auto present = file.size();
+  if (!present.ok()) return present.status();
+  // The journal is emptied, durably, before the mark goes: a crash in between finds nothing to do.
+  const std::uint64_t size_bytes =
+      std::max(round_down(present.value(), journal::kBlockBytes), kJournalSizeMin);
+  auto emptied =
+      journal::Journal::format(std::move(side.file), replayed.value().journal_id, medium.identity(),
+                               replayed.value().generation, replayed.value().next_sequence,
+                               size_bytes, medium.block_bytes());
+  if (!emptied.ok()) return emptied.status();
+  PAWL_TRY(let_go_of(medium));
+  return replayed.value().records;
 }
 
 }  // namespace
@@ -194,6 +243,13 @@ Result<OpenJournal> recovered_journal(Medium& medium) {
       journal.replayed.journal_id = journal::random_journal_id();
       return journal;
     }
+    if (acquired.value().owner == SideFileOwner::other) {
+      // Its owner may go on to write to it: it is replayed, and another takes its place.
+      acquired.value().file = std::move(journal.file);
+      auto recovered = recover_with(medium, acquired.value(), false);
+      if (!recovered.ok()) return recovered.status();
+      continue;
+    }
     const auto header = header_of(*journal.file);
     if (header.ok() && header.value().listed.role == journal::Role::group) {
       return Status::failure(EINVAL, medium.path() +
@@ -214,13 +270,13 @@ Result<OpenJournal> recovered_journal(Medium& medium) {
   return they_come_and_go(medium);
 }
 
-Result<std::unique_ptr<MediumFile>> fresh_journal(Medium& medium) {
+Result<JournalFile> fresh_journal(Medium& medium) {
   auto recovered = recover(medium);
   if (!recovered.ok()) return recovered.status();
   auto acquired = medium.acquire_journal(true);
   if (!acquired.ok()) return acquired.status();
   if (!acquired.value().is_new) return they_come_and_go(medium);
-  return std::move(acquired.value().file);
+  return acquired;
 }
 
 Result<std::uint64_t> recover(Medium& medium, bool accept_loss) {
@@ -234,26 +290,7 @@ Result<std::uint64_t> recover(Medium& medium, bool accept_loss) {
     PAWL_TRY(let_go_of(medium));
     return std::uint64_t{0};
   }
-  MediumFile& file = *acquired.value().file;
-  const auto header = header_of(file);
-  const journal::Role role = header.ok() ? header.value().listed.role : journal::Role::file;
-  if (role == journal::Role::member) return recover_member(medium, header.value(), accept_loss);
-  auto replayed = role == journal::Role::group
-                      ? replay_members(medium, file, header.value(), accept_loss)
-                      : journal::replay(medium, file, accept_loss);
-  if (!replayed.ok()) return replayed.status();
-  auto present = file.size();
-  if (!present.ok()) return present.status();
-  // The journal is emptied, durably, before the mark goes: a crash in between finds nothing to do.
-  const std::uint64_t size_bytes =
-      std::max(round_down(present.value(), journal::kBlockBytes), kJournalSizeMin);
-  auto emptied =
-      journal::Journal::format(std::move(acquired.value().file), replayed.value().journal_id,
-                               medium.identity(), replayed.value().generation,
-                               replayed.value().next_sequence, size_bytes, medium.block_bytes());
-  if (!emptied.ok()) return emptied.status();
-  PAWL_TRY(let_go_of(medium));
-  return replayed.value().records;
+  return recover_with(medium, acquired.value(), accept_loss);
 }
 
 }  // namespace pawl

@@ -25,7 +25,7 @@ struct OpenJournal {
 Result<OpenJournal> recovered_journal(Medium& medium);
 
 // A new side file, locked, of a file that nothing is left to recover of.
-Result<std::unique_ptr<MediumFile>> fresh_journal(Medium& medium);
+Result<JournalFile> fresh_journal(Medium& medium);
 
 // Clears the mark, durably, and then removes the journal: a file without a mark has nothing that
 // only the journal knows.

@@ -36,6 +36,7 @@ namespace pawl {
   LAW(flush_the_edges) /* a copy into memory leaves bytes that fill no word in the cache */ \
   LAW(fence_what_was_copied) /* a flush of memory has no fence */ \
   LAW(sync_the_size) /* a flush of memory forgets that the file's size changed */ \
+  LAW(members_of_the_group) /* a group's journal may change whatever file it lists */ \
   LAW(frame_before_store) /* a FASE goes on before its frame is durable */ \
   LAW(outputs_before_frame) /* a frame is written before what it goes on from is durable */ \
   LAW(frame_before_unlock) /* a lock is released before the frame without it is durable */ \

@@ -80,13 +80,23 @@ struct FileIdentity {
 struct Mark {
   JournalId journal_id{};
   std::string journal_path;
+  FileIdentity side_file{};  // that was held when the mark was set; zeros: not known
 };
 
 inline constexpr std::uint64_t kNoRecordIsHeld = ~std::uint64_t{0};
 
+// Whose side file it is.
+enum class SideFileOwner {
+  of_file,  // the user file's owner, or root
+  caller,   // the process that asks, and neither of those
+  other,    // another user who may write the file: the mark says so (docs/journal-format.md).  What
+            // it holds is replayed, and it never becomes this process's own journal
+};
+
 struct JournalFile {
   std::unique_ptr<MediumFile> file;
   bool is_new = false;  // was made by this call: empty, and not published
+  SideFileOwner owner = SideFileOwner::of_file;
 };
 
 // One user file and its side file.
@@ -101,6 +111,8 @@ class Medium {
   virtual FileIdentity identity() const = 0;
   virtual const std::string& path() const = 0;          // for messages
   virtual const std::string& journal_path() const = 0;  // for messages
+  // The user id of the file's owner.  One for all where files have none.
+  virtual Result<std::uint32_t> owner() { return std::uint32_t{0}; }
 
   // What the records of its journal are padded to: kPageBytes, or a cache line of a medium that is
   // memory.

@@ -9,6 +9,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 #include <cerrno>
+#include <cinttypes>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -29,6 +30,24 @@ std::uint64_t birth_time_ns(int descriptor) {
   if ((status.stx_mask & STATX_BTIME) == 0) return 0;
   return static_cast<std::uint64_t>(status.stx_btime.tv_sec) * 1'000'000'000u +
          status.stx_btime.tv_nsec;
+}
+
+FileIdentity identity_of(int descriptor) {
+  struct stat status{};
+  if (::fstat(descriptor, &status) != 0) return {};
+  return {status.st_ino, birth_time_ns(descriptor)};
+}
+
+// "INODE:BIRTH ", as the mark's second version has it; nothing where that does not stand.
+std::optional<FileIdentity> parse_identity(const char*& at) {
+  FileIdentity identity;
+  int length = 0;
+  if (std::sscanf(at, "%" SCNu64 ":%" SCNu64 "%n", &identity.inode, &identity.birth_time_ns,
+                  &length) != 2 ||
+      at[length] != ' ')
+    return std::nullopt;
+  at += length + 1;
+  return identity;
 }
 
 bool attributes_unsupported(int error_number) {
@@ -90,30 +109,69 @@ bool NamedMedium::program_holds_record_locks() const {
   return held;
 }
 
-// A side file that someone else could have written is not believed.
-Status NamedMedium::check_side_file(const struct stat& side, const struct stat& user) const {
-  if (!S_ISREG(side.st_mode)) {
+// Of another user's side file.  A user attribute is set by those only who may write the file: a
+// side file that the mark names was made by one of them, and can say nothing that its maker could
+// not have written.  The kernel gives the same inode number and birth time to no second file.
+// Beside a file without a mark it has nothing to say: recovery refuses it if it has a record.
+bool NamedMedium::may_be_of_a_writer(const Descriptor& side, const struct stat& user) {
+  if (!can_mark()) return (user.st_mode & S_IWOTH) != 0;
+  const auto marked = mark();
+  if (!marked.ok()) return false;
+  if (!marked.value().has_value()) return true;
+  const FileIdentity identity = identity_of(side.get());
+  return identity.birth_time_ns != 0 && marked.value()->side_file == identity;
+}
+
+// A side file that someone could have written who may not write the file is not believed.
+Result<SideFileOwner> NamedMedium::check_side_file(const Descriptor& side,
+                                                   const struct stat& user) {
+  struct stat held{};
+  if (::fstat(side.get(), &held) != 0)
+    return Status::from_errno(errno, "cannot stat " + journal_path_);
+  if (!S_ISREG(held.st_mode)) {
     return Status::failure(EBADMSG,
                            journal_path_ + " is not a regular file; move it away and try again");
   }
-  if (side.st_nlink > 1) {
+  if (held.st_nlink > 1) {
     return Status::failure(
         EBADMSG,
-        journal_path_ + " has " + std::to_string(side.st_nlink) +
+        journal_path_ + " has " + std::to_string(held.st_nlink) +
             " names; a journal has one. Find out who linked it, and remove the other names");
   }
-  if (side.st_uid != user.st_uid && side.st_uid != ::geteuid() && side.st_uid != 0) {
+  auto owner = SideFileOwner::other;
+  if (held.st_uid == user.st_uid || held.st_uid == 0) {
+    owner = SideFileOwner::of_file;
+  } else if (held.st_uid == ::geteuid()) {
+    owner = SideFileOwner::caller;
+  } else if (!may_be_of_a_writer(side, user)) {
     return Status::failure(
-        EBADMSG, journal_path_ + " belongs to another user than " + path_ +
-                     "; it is not believed. If it is yours, give it the owner of the file");
+        EBADMSG, journal_path_ + " belongs to another user (" + std::to_string(held.st_uid) +
+                     ") than " + path_ +
+                     ", and nothing shows that this one may write the file; the journal is not "
+                     "believed. If it is yours, give it the owner of the file");
   }
-  if ((side.st_mode & S_IWOTH) != 0 && (user.st_mode & S_IWOTH) == 0) {
+  if ((held.st_mode & S_IWOTH) != 0 && (user.st_mode & S_IWOTH) == 0) {
     return Status::failure(
         EBADMSG, journal_path_ +
                      " can be written by anyone, and the file cannot; it is not believed. "
                      "If it is yours, take that permission away (chmod o-w)");
   }
-  return {};
+  const bool is_of_the_files_group = held.st_gid == user.st_gid && (user.st_mode & S_IWGRP) != 0;
+  if ((held.st_mode & S_IWGRP) != 0 && !is_of_the_files_group && (user.st_mode & S_IWOTH) == 0) {
+    return Status::failure(
+        EBADMSG, journal_path_ + " can be written by the users of group " +
+                     std::to_string(held.st_gid) +
+                     ", and the file cannot; it is not believed. If it is yours, take that "
+                     "permission away (chmod g-w)");
+  }
+  return owner;
+}
+
+Result<std::uint32_t> NamedMedium::owner() {
+  struct stat user{};
+  if (::fstat(base_.descriptor(), &user) != 0)
+    return Status::from_errno(errno, "cannot stat " + path_);
+  return std::uint32_t{user.st_uid};
 }
 
 Status NamedMedium::lock_side_file(const Descriptor& side) const {
@@ -181,6 +239,9 @@ Result<JournalFile> NamedMedium::acquire_journal(bool create) {
       return Status::from_errno(errno, "cannot open or create the journal " + name +
                                            " (the directory of the file must be writable)");
     }
+    // Before the lock: what is not believed is not waited for either.
+    auto owner = check_side_file(side, user);
+    if (!owner.ok()) return owner.status();
     PAWL_TRY(lock_side_file(side));
     // The holder before us may have renamed or removed what we opened: then the lock is on nothing.
     struct stat held{};
@@ -189,7 +250,6 @@ Result<JournalFile> NamedMedium::acquire_journal(bool create) {
     if (::lstat(name.c_str(), &named) != 0 || held.st_ino != named.st_ino ||
         held.st_dev != named.st_dev)
       continue;
-    PAWL_TRY(check_side_file(held, user));
     provisional_ = name != journal_path_;
     // Another writer may have given its own the name meanwhile, and this one is a newer
     // provisional.
@@ -208,7 +268,7 @@ Result<JournalFile> NamedMedium::acquire_journal(bool create) {
     auto again = open_side_file("/proc/self/fd/" + std::to_string(side.get()));
     if (!again.ok()) return again.status();
     lock_ = std::move(side);
-    return JournalFile{std::move(again.value()), provisional_};
+    return JournalFile{std::move(again.value()), provisional_, owner.value()};
   }
   return Status::failure(EBUSY, "the journal " + journal_path_ +
                                     " comes and goes; another writer is busy with " + path_ +
@@ -230,7 +290,7 @@ std::uint64_t NamedMedium::first_held_record() const {
   return lock_.valid() ? pawl::first_held_record(lock_.get()) : kNoRecordIsHeld;
 }
 
-Result<Descriptor> NamedMedium::open_to_read() const {
+Result<Descriptor> NamedMedium::open_to_read() {
   Descriptor side(::open(journal_path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!side.valid()) {
     if (errno == ENOENT)
@@ -239,13 +299,10 @@ Result<Descriptor> NamedMedium::open_to_read() const {
       return Status::failure(ELOOP, journal_path_ + " is a symbolic link; Pawl follows none");
     return Status::from_errno(errno, "cannot open " + journal_path_);
   }
-  struct stat held{};
   struct stat user{};
-  if (::fstat(side.get(), &held) != 0)
-    return Status::from_errno(errno, "cannot stat " + journal_path_);
   if (::fstat(base_.descriptor(), &user) != 0)
     return Status::from_errno(errno, "cannot stat " + path_);
-  PAWL_TRY(check_side_file(held, user));
+  PAWL_TRY(check_side_file(side, user).status());
   return side;
 }
 
@@ -279,8 +336,13 @@ Status NamedMedium::remove_journal() {
       (held.st_ino != named.st_ino || held.st_dev != named.st_dev)) {
     return {};
   }
-  if (::unlink(name.c_str()) != 0 && errno != ENOENT)
-    return Status::from_errno(errno, "cannot remove " + name);
+  if (::unlink(name.c_str()) != 0 && errno != ENOENT) {
+    return Status::from_errno(
+        errno, "cannot remove " + name +
+                   ", and no journal can be made until it is removed: " + path_ +
+                   " has all that was committed. Its owner, that of the directory, or root "
+                   "may remove it (pawl recover)");
+  }
   return {};
 }
 
@@ -301,10 +363,12 @@ Result<std::optional<Mark>> NamedMedium::mark() {
     return Status::from_errno(errno, "cannot read the mark of " + path_);
   }
   const std::string text(value, static_cast<std::size_t>(length));
-  // "1 <32 hex digits> <journal path>"
-  if (text.size() >= 35 && text.compare(0, 2, "1 ") == 0 && text[34] == ' ') {
-    if (const auto id = parse_journal_id(text.substr(2, 32)))
-      return std::optional<Mark>{Mark{*id, text.substr(35)}};
+  // "1 <32 hex digits> <journal path>"; "2 <32 hex digits> <its inode>:<its birth> <journal path>"
+  if (text.size() >= 35 && (text.starts_with("1 ") || text.starts_with("2 ")) && text[34] == ' ') {
+    const char* rest = text.c_str() + 35;
+    const auto id = parse_journal_id(text.substr(2, 32));
+    const auto side_file = text[0] == '2' ? parse_identity(rest) : FileIdentity{};
+    if (id && side_file) return std::optional<Mark>{Mark{*id, rest, *side_file}};
   }
   return Status::failure(
       EBADMSG,
@@ -313,7 +377,10 @@ Result<std::optional<Mark>> NamedMedium::mark() {
 }
 
 Status NamedMedium::set_mark(const Mark& mark) {
-  const std::string text = "1 " + describe_journal_id(mark.journal_id) + " " + mark.journal_path;
+  const FileIdentity side_file = identity_of(lock_.get());
+  const std::string text = "2 " + describe_journal_id(mark.journal_id) + " " +
+                           std::to_string(side_file.inode) + ":" +
+                           std::to_string(side_file.birth_time_ns) + " " + mark.journal_path;
   const bool is_set =
       ::fsetxattr(base_.descriptor(), kMarkAttribute, text.data(), text.size(), 0) == 0;
   attributes_changed();
@@ -382,7 +449,7 @@ Result<NamedFile> checked(Descriptor base, const std::string& path, bool read_on
       }
     }
   }
-  const FileIdentity identity{status.st_ino, birth_time_ns(base.get())};
+  const FileIdentity identity = identity_of(base.get());
   return NamedFile{std::move(base), path, identity, read_only};
 }
 

@@ -41,6 +41,7 @@ class NamedMedium : public Medium {
   FileIdentity identity() const override { return identity_; }
   const std::string& path() const override { return path_; }
   const std::string& journal_path() const override { return journal_path_; }
+  Result<std::uint32_t> owner() override;
 
   Result<JournalFile> acquire_journal(bool create) override;
   Result<std::unique_ptr<MediumFile>> read_journal() override;
@@ -73,8 +74,9 @@ class NamedMedium : public Medium {
   Status lock_side_file(const Descriptor& side) const;
   Status adopt_permissions(const Descriptor& side, const struct stat& user) const;
   std::string provisional_path() const { return journal_path_ + ".new"; }
-  Status check_side_file(const struct stat& side, const struct stat& user) const;
-  Result<Descriptor> open_to_read() const;
+  Result<SideFileOwner> check_side_file(const Descriptor& side, const struct stat& user);
+  bool may_be_of_a_writer(const Descriptor& side, const struct stat& user);
+  Result<Descriptor> open_to_read();
   bool program_holds_record_locks() const;
   std::string directory() const { return path_.substr(0, path_.rfind('/') + 1); }
 

@@ -46,7 +46,8 @@ Status after_open(int descriptor, std::optional<int> open_flags = std::nullopt) 
   const auto path = path_of_descriptor(descriptor);
   if (!path) return {};
   file.real_path = *path;
-  PAWL_TRY(recover_before_use(file));
+  const int flags = open_flags ? *open_flags : real().fcntl(descriptor, F_GETFL);
+  PAWL_TRY(recover_before_use(file, (flags & O_ACCMODE) == O_RDONLY));
   return open_flags ? show_committed(descriptor, file, *open_flags) : Status{};
 }
 
@@ -72,7 +73,7 @@ int open_file(int directory, const char* path, int flags, mode_t mode) {
     truncate = table::of_inode(named->status.st_dev, named->status.st_ino) != nullptr;
     if (!truncate) {
       // Its journal must not be replayed over what the program will write.
-      if (const Status status = recover_before_use(*named); !status.ok())
+      if (const Status status = recover_before_use(*named, false); !status.ok())
         return refuse("open", status);
     }
   }

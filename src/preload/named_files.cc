@@ -26,8 +26,9 @@ std::optional<NamedFile> look_up(int directory, const char* path, bool follow_li
   return file;
 }
 
-Status recover_before_use(const NamedFile& file) {
+Status recover_before_use(const NamedFile& file, bool is_only_read) {
   if (!S_ISREG(file.status.st_mode)) return {};
+  if (is_only_read && !matches_a_pattern(file.real_path)) return {};
   const Status status = recover_if_left(file.real_path);
   if (status.ok() || status.error_number() == EBUSY) return {};
   const bool concerns_us = matches_a_pattern(file.real_path) ||

@@ -23,7 +23,8 @@ std::optional<NamedFile> look_up(int directory, const char* path, bool follow_li
 
 // Recovers a regular file that a crash left, before the program looks at it or changes it.  Success
 // too when the journal is a live writer's, and when what stands beside the file is no concern of
-// ours: the file neither matches a pattern nor carries a mark.
-Status recover_before_use(const NamedFile& file);
+// ours: the file neither matches a pattern nor carries a mark.  Who only reads a file that matches
+// no pattern reads it as any program does: then nothing is looked at that stands beside it.
+Status recover_before_use(const NamedFile& file, bool is_only_read);
 
 }  // namespace pawl::preload

@@ -25,25 +25,25 @@ constexpr const char* kWhy =
     " is mapped atomically in this process, and a stdio stream's writes would bypass that; use "
     "open(), read() and write()";
 
+// The flags of open() where the mode of a stream is one for reading only.
+std::optional<int> flags_for_reading(const char* mode) {
+  if (mode[0] != 'r' || std::strchr(mode, '+') != nullptr) return std::nullopt;
+  return O_RDONLY | (std::strchr(mode, 'e') != nullptr ? O_CLOEXEC : 0);
+}
+
 // What must hold before a stream is opened on the path.
-Status may_be_a_stream(const char* path) {
+Status may_be_a_stream(const char* path, const char* mode) {
   const auto named = look_up(AT_FDCWD, path, true);
   if (!named) return {};
   if (table::of_inode(named->status.st_dev, named->status.st_ino) != nullptr) {
     return Status::failure(EBUSY, named->real_path + kWhy);
   }
-  return recover_before_use(*named);
+  return recover_before_use(*named, flags_for_reading(mode).has_value());
 }
 
 FILE* remember(FILE* stream) {
   if (stream != nullptr) set_stdio(fileno(stream), true);
   return stream;
-}
-
-// The flags of open() where the mode of a stream is one for reading only.
-std::optional<int> flags_for_reading(const char* mode) {
-  if (mode[0] != 'r' || std::strchr(mode, '+') != nullptr) return std::nullopt;
-  return O_RDONLY | (std::strchr(mode, 'e') != nullptr ? O_CLOEXEC : 0);
 }
 
 // Once the stream is there: what it reads is the copy, if another process commits to the file.
@@ -74,7 +74,7 @@ PAWL_INTERPOSE FILE* fopen(const char* path, const char* mode) {
   if (!is_ours_to_judge()) return real().fopen(path, mode);
   {
     const Inside working;
-    if (const Status status = may_be_a_stream(path); !status.ok()) {
+    if (const Status status = may_be_a_stream(path, mode); !status.ok()) {
       refuse("fopen", status);
       return nullptr;
     }
@@ -105,7 +105,7 @@ PAWL_INTERPOSE FILE* freopen(const char* path, const char* mode, FILE* stream) {
   if (!is_ours_to_judge()) return real().freopen(path, mode, stream);
   if (path != nullptr) {
     const Inside working;
-    if (const Status status = may_be_a_stream(path); !status.ok()) {
+    if (const Status status = may_be_a_stream(path, mode); !status.ok()) {
       real().fclose(stream);  // freopen() closes the old stream whatever becomes of the new one
       refuse("freopen", status);
       return nullptr;

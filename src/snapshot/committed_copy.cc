@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 
+#include "journal/membership.h"
 #include "journal/reader.h"
 #include "journal/replay.h"
 #include "medium/named_medium.h"
@@ -155,6 +156,7 @@ Source::File::Attempt Source::File::copy_in_group(HeldJournal& own, const journa
                                         ", whose file cannot be opened: " + file.status().text());
   }
   File medium(std::move(file.value()));
+  PAWL_TRY(journal::check_owner_of_group(medium, *this));
   auto journal = medium.hold_journal();
   if (!journal.ok()) return Status::failure(ENODATA, journal.status().text());
   number_ = group.number;

@@ -137,6 +137,10 @@ TEST_F(Errors, AJournalThatAnyoneCouldHaveWritten) {
   ASSERT_EQ(::chmod(path_.c_str(), 0644), 0);
   expect_refused(EBADMSG, "written by anyone");
   if (::geteuid() != 0) return;
+  // One with the same bytes, which is not the one that the mark names.
+  const std::string content = test::read_file(journal_);
+  ASSERT_EQ(::rename(journal_.c_str(), (directory_ / "away").c_str()), 0);
+  write_file(journal_, content);
   ASSERT_EQ(::chmod(journal_.c_str(), 0644), 0);
   ASSERT_EQ(::chown(journal_.c_str(), 12345, 12345), 0);
   expect_refused(EBADMSG, "another user");

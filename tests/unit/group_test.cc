@@ -545,7 +545,10 @@ TEST_F(GroupTest, TheJournalOfAnotherFileWasRemovedWithTheGroup) {
   std::filesystem::rename(b() + ".pawl", other + ".pawl");
   EXPECT_EQ(pawl_recover(other.c_str()), 1) << pawl_last_error();
   EXPECT_TRUE(all_are(read_file(other), 'p'));
-  // Without any side file the mark and the list suffice.
+  // The mark and the list do not suffice: the file's own side file has to agree.
+  EXPECT_EQ(pawl_recover(name().c_str()), -1);
+  EXPECT_EQ(errno, ENODATA) << pawl_last_error();
+  std::filesystem::rename(directory_ / "side", b() + ".pawl");
   EXPECT_EQ(pawl_recover(name().c_str()), 2) << pawl_last_error();
   EXPECT_TRUE(all_are(read_file(a()), 'y'));
   EXPECT_TRUE(all_are(read_file(b()), 'y'));

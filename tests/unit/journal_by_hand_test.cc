@@ -235,7 +235,8 @@ TEST(JournalByHand, HasTheMarkThatThePageShows) {
     digits.push_back(kDigits[std::to_integer<unsigned>(byte) >> 4]);
     digits.push_back(kDigits[std::to_integer<unsigned>(byte) & 15]);
   }
-  EXPECT_EQ(fenced(page(), "mark"), "1 " + digits + " /srv/bank/accounts.pawl\n");
+  EXPECT_EQ(fenced(page(), "mark"),
+            "2 " + digits + " 131078:1700000000000000000 /srv/bank/accounts.pawl\n");
 }
 
 }  // namespace

@@ -1,0 +1,27 @@
+// Which journal of a group may change which file.  What a group's journal says of itself proves
+// nothing: whoever may make a file in some directory can make a journal there that lists any file.
+// So the file has to agree (law 5): its mark has the id of the group's journal, its own side file
+// names the group, and the group is of the file's owner, or of root.
+#pragma once
+
+#include "journal/group_files.h"
+
+namespace pawl::journal {
+
+// EPERM: the group whose file `group` is of another user than `file`.
+Status check_owner_of_group(Medium& group, Medium& file);
+
+// The same, of a side file that was acquired: EPERM unless it is of the owner of `medium`, or of
+// root.
+Status check_owner_of_side_file(const JournalFile& side, const Medium& medium);
+
+// Whether the side file of `file` says that the file is number `number` of the group with the file
+// `group`, whose journal has this id.  EBADMSG: it does not.
+Status check_membership(Medium& file, MediumFile& side, Medium& group, const JournalId& journal_id,
+                        std::uint64_t number);
+
+// Whether recovery of the group would take all files that this list of its journal has; changes
+// nothing.  ENODATA: a file, or its side file, is missing.
+Status check_listed_files(Medium& group, const JournalId& journal_id, const Listed& listed);
+
+}  // namespace pawl::journal

@@ -1,0 +1,336 @@
+// Whose journal may change whose file: hostile journals, and what users who share a folder leave.
+#include <fcntl.h>
+#include <grp.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "journal/group_files.h"
+#include "journal/record_builder.h"
+#include "pawl/pawl.h"
+#include "support/open_mapping.h"
+#include "support/temporary_directory.h"
+
+namespace pawl {
+namespace {
+
+using test::read_file;
+using test::TemporaryDirectory;
+using test::write_file;
+
+constexpr std::size_t kBytes = 64 * kPageBytes;
+constexpr uid_t kOwner = 51001;
+constexpr uid_t kOther = 51002;
+constexpr uid_t kHostile = 51003;
+constexpr gid_t kShared = 52000;  // of kOwner and kOther
+
+// Runs `work` as this user; what it returns, or 128 and the signal that ended it.
+int as_user(uid_t user, const std::function<int()>& work) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr unsigned kSecondsMax = 60;  // ends one that hangs
+    ::alarm(kSecondsMax);
+    const gid_t groups[] = {kShared};
+    const std::size_t count = user == kHostile ? 0 : 1;
+    if (::setgroups(count, groups) != 0 || ::setresgid(user, user, user) != 0 ||
+        ::setresuid(user, user, user) != 0)
+      ::_exit(99);
+    ::_exit(work());
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// The errno of a call that returned this.
+int outcome(long result) {
+  if (result >= 0) return 0;
+  if (std::getenv("PAWL_TEST_SHOW") != nullptr) std::fprintf(stderr, "%s\n", pawl_last_error());
+  return errno;
+}
+
+char* map(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDWR);
+  void* const at = pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0);
+  const int failure = errno;
+  ::close(descriptor);
+  errno = failure;
+  return at == MAP_FAILED ? nullptr : static_cast<char*>(at);
+}
+
+// Commits this value everywhere, and dies.
+int commit_and_die(const std::string& path, char value) {
+  char* const bytes = map(path);
+  if (bytes == nullptr) return outcome(-1);
+  std::memset(bytes, value, kBytes);
+  if (pawl_msync(bytes, kBytes, MS_SYNC) != 0) return 2;
+  ::raise(SIGKILL);
+  return 3;
+}
+
+class Trust : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "to be several users takes root";
+    ASSERT_EQ(::chmod(directory_.path().c_str(), 0755), 0);
+  }
+
+  // A file of kOwner in a folder of this owner and mode.
+  std::string shared_file(uid_t owner_of_folder, mode_t mode_of_folder, mode_t mode) const {
+    const std::string folder = directory_ / "folder";
+    EXPECT_EQ(::mkdir(folder.c_str(), 0755), 0);
+    EXPECT_EQ(::chown(folder.c_str(), owner_of_folder, kShared), 0);
+    EXPECT_EQ(::chmod(folder.c_str(), mode_of_folder), 0);
+    std::string path = folder + "/db";
+    write_file(path, std::string(kBytes, 'a'));
+    EXPECT_EQ(::chown(path.c_str(), kOwner, kShared), 0);
+    EXPECT_EQ(::chmod(path.c_str(), mode), 0);
+    return path;
+  }
+
+  TemporaryDirectory directory_;
+};
+
+std::string value_of(const std::string& path) {
+  const std::string content = read_file(path);
+  if (content.size() != kBytes) return "size " + std::to_string(content.size());
+  return content == std::string(kBytes, content[0]) ? content.substr(0, 1) : "a mixture";
+}
+
+std::string mark_of(const std::string& path) {
+  char value[4096];
+  const ssize_t length = ::getxattr(path.c_str(), "user.pawl", value, sizeof value);
+  return length < 0 ? "" : std::string(value, static_cast<std::size_t>(length));
+}
+
+JournalId id_in_mark(const std::string& path) {
+  const std::string digits = mark_of(path).substr(2, 32);
+  JournalId id{};
+  for (std::size_t i = 0; i < id.size(); ++i)
+    id[i] = static_cast<std::byte>(std::stoul(digits.substr(2 * i, 2), nullptr, 16));
+  return id;
+}
+
+// A group's journal, as anybody can make one, beside the empty file `group`: with a record that
+// says that the file of this name holds `content`.
+void make_journal_of_group(const std::string& group, const std::string& name, const JournalId& id,
+                           const std::string& content) {
+  constexpr std::uint64_t kJournalBytes = 65536;
+  constexpr std::uint64_t kNumber = 1;
+  write_file(group, "");
+  struct stat status{};
+  ASSERT_EQ(::stat(group.c_str(), &status), 0);
+  const auto list =
+      journal::encode({journal::Role::group, {{kNumber, {status.st_ino, 0}, name}}}).value();
+  journal::Header header;
+  header.version = journal::kVersionOfGroups;
+  header.generation = 1;
+  header.journal_id = id;
+  header.epoch = 0x1122334455667788;
+  header.journal_bytes = kJournalBytes;
+  header.crc32c = journal::header_checksum(header, list);
+  journal::RecordBuilder record(journal::kBlockBytes);
+  const journal::FileSize size{kNumber, kBytes, journal::kNoTruncation};
+  ASSERT_TRUE(record.add(0, std::as_bytes(std::span(&size, 1))).ok());
+  const std::uint64_t offset = kNumber << journal::kFileNumberShift;
+  ASSERT_TRUE(record.add(offset, std::as_bytes(std::span(content))).ok());
+  journal::RecordHeader record_header;
+  record_header.epoch = header.epoch;
+  record_header.sequence = 1;
+  ASSERT_TRUE(record.finish(record_header).ok());
+  std::string bytes(kJournalBytes, '\0');
+  std::memcpy(bytes.data(), &header, sizeof header);
+  std::memcpy(bytes.data() + sizeof header, list.data(), list.size());
+  std::memcpy(bytes.data() + journal::kAreaStart, record.block().data(), record.block().size());
+  write_file(group + ".pawl", bytes);
+}
+
+// The list of a group's journal was believed: root, who read a file, overwrote that of another
+// user.
+TEST_F(Trust, AJournalOfAGroupChangedAFileThatIsNotOfTheGroup) {
+  const std::string victim = shared_file(kOwner, 0755, 0644);
+  ASSERT_EQ(as_user(kOwner, [&] { return commit_and_die(victim, 'b'); }), 128 + SIGKILL);
+  const std::string folder = directory_ / "hostile";
+  ASSERT_EQ(::mkdir(folder.c_str(), 0755), 0);
+  ASSERT_EQ(::symlink(victim.c_str(), (folder + "/link").c_str()), 0);
+  const std::string before = read_file(victim + ".pawl");
+  for (const uid_t owner : {kHostile, kOwner, uid_t{0}}) {
+    for (const std::string& name :
+         {victim, std::string("../folder/db"), std::string("link"), std::string("./link")}) {
+      const std::string group = folder + "/group";
+      make_journal_of_group(group, name, id_in_mark(victim), "hostile");
+      for (const std::string& path : {group, group + ".pawl"})
+        ASSERT_EQ(::chown(path.c_str(), owner, owner), 0);
+      EXPECT_EQ(pawl_recover(group.c_str()), -1) << name << " of " << owner;
+      EXPECT_EQ(errno, owner == kHostile ? EPERM : EBADMSG) << pawl_last_error();
+      EXPECT_EQ(value_of(victim), "a");
+      // Nor is its mark the group's to clear.
+      auto medium = open_block_medium(group, false);
+      ASSERT_TRUE(medium.ok());
+      EXPECT_TRUE(recover(*medium.value(), true).ok());
+      EXPECT_EQ(value_of(victim), "a");
+      EXPECT_NE(mark_of(victim), "");
+      EXPECT_EQ(read_file(victim + ".pawl"), before);
+    }
+  }
+  EXPECT_EQ(pawl_recover(victim.c_str()), 1) << pawl_last_error();
+  EXPECT_EQ(value_of(victim), "b");
+}
+
+// Another user puts a group and a journal of its id in the place of those that a crash left.
+TEST_F(Trust, AGroupThatAnotherUserReplacedIsRefusedToItsFile) {
+  const std::string folder = directory_ / "folder";
+  ASSERT_EQ(::mkdir(folder.c_str(), 0777), 0);
+  ASSERT_EQ(::chmod(folder.c_str(), 0777), 0);
+  const std::string file = folder + "/db";
+  const std::string group = folder + "/group";
+  ASSERT_EQ(as_user(kOwner,
+                    [&] {
+                      write_file(file, std::string(kBytes, 'a'));
+                      pawl_group* const opened = pawl_group_open(group.c_str(), nullptr);
+                      if (opened == nullptr) return 1;
+                      const int descriptor = ::open(file.c_str(), O_RDWR);
+                      void* const at =
+                          pawl_group_mmap(opened, nullptr, kBytes, PROT_READ | PROT_WRITE,
+                                          MAP_ATOMIC, descriptor, 0);
+                      if (at == MAP_FAILED) return 2;
+                      std::memset(at, 'b', kBytes);
+                      if (pawl_group_msync(opened, MS_SYNC) != 0) return 3;
+                      ::raise(SIGKILL);
+                      return 4;
+                    }),
+            128 + SIGKILL);
+  for (const std::string suffix : {"", ".pawl"})
+    std::filesystem::rename(group + suffix, folder + "/away" + suffix);
+  make_journal_of_group(group, "db", id_in_mark(file), "hostile");
+  for (const std::string& path : {group, group + ".pawl"}) {
+    ASSERT_EQ(::chown(path.c_str(), kHostile, kHostile), 0);
+    ASSERT_EQ(::chmod(path.c_str(), 0666), 0);
+  }
+  for (const uid_t user : {kOwner, uid_t{0}}) {
+    for (const std::string& path : {file, group}) {
+      if (user == kOwner && path == group) continue;
+      EXPECT_EQ(as_user(user, [&] { return outcome(pawl_recover(path.c_str())); }), EPERM) << path;
+    }
+    EXPECT_EQ(value_of(file), "a");
+  }
+  for (const std::string suffix : {"", ".pawl"})
+    std::filesystem::rename(folder + "/away" + suffix, group + suffix);
+  EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(file.c_str())); }), 0);
+  EXPECT_EQ(value_of(file), "b");
+}
+
+TEST_F(Trust, AGroupTakesNoFileOfAnotherUser) {
+  const std::string file = shared_file(kOwner, 0777, 0666);
+  const std::string group = directory_ / "folder/group";
+  EXPECT_EQ(as_user(kOther,
+                    [&] {
+                      pawl_group* const opened = pawl_group_open(group.c_str(), nullptr);
+                      if (opened == nullptr) return 1;
+                      const int descriptor = ::open(file.c_str(), O_RDWR);
+                      const void* const at =
+                          pawl_group_mmap(opened, nullptr, kBytes, PROT_READ | PROT_WRITE,
+                                          MAP_ATOMIC, descriptor, 0);
+                      const int refused = at == MAP_FAILED ? errno : 0;
+                      return pawl_group_close(opened) == 0 ? refused : 2;
+                    }),
+            EPERM);
+  EXPECT_FALSE(std::filesystem::exists(file + ".pawl"));
+  EXPECT_EQ(mark_of(file), "");
+}
+
+// It was refused to the owner, and to root, for ever.
+TEST_F(Trust, AJournalThatAnotherUserOfASharedFolderLeftWasRefused) {
+  for (const uid_t user : {kOwner, uid_t{0}, kOther}) {
+    for (const bool is_mapped : {false, true}) {
+      const std::string file = shared_file(0, 02770, 0660);
+      ASSERT_EQ(as_user(kOther, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+      struct stat side{};
+      ASSERT_EQ(::stat((file + ".pawl").c_str(), &side), 0);
+      ASSERT_EQ(side.st_uid, kOther);
+      EXPECT_EQ(as_user(user,
+                        [&] {
+                          if (!is_mapped) return outcome(pawl_recover(file.c_str()));
+                          char* const bytes = map(file);
+                          if (bytes == nullptr) return outcome(-1);
+                          struct stat own{};
+                          ::stat((file + ".pawl").c_str(), &own);
+                          // Whose journal it was may go on to write to it.
+                          if (user == kOwner && own.st_uid != kOwner) return 98;
+                          return outcome(pawl_munmap(bytes, kBytes));
+                        }),
+                0)
+          << user;
+      EXPECT_EQ(value_of(file), "b");
+      EXPECT_FALSE(std::filesystem::exists(file + ".pawl"));
+      EXPECT_EQ(mark_of(file), "");
+      std::filesystem::remove_all(directory_ / "folder");
+    }
+  }
+}
+
+// In a folder where each removes only what is its own: the file is recovered, and why its journal
+// stays is said.
+TEST_F(Trust, AJournalThatItsOwnerAloneMayRemove) {
+  const std::string file = shared_file(0, 03777, 0666);
+  ASSERT_EQ(as_user(kOther, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+  EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(file.c_str())); }), EPERM);
+  EXPECT_EQ(value_of(file), "b");
+  EXPECT_EQ(mark_of(file), "");
+  EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(file.c_str())); }), EPERM);
+  EXPECT_EQ(pawl_recover(file.c_str()), 0) << pawl_last_error();
+  EXPECT_FALSE(std::filesystem::exists(file + ".pawl"));
+  EXPECT_EQ(value_of(file), "b");
+}
+
+// Who may read the file knows the id in its mark, and may write a journal with it: the mark names
+// the other one.
+TEST_F(Trust, AJournalWithTheRightIdThatWasPutInThePlaceOfTheOther) {
+  const std::string file = shared_file(0, 0777, 0644);
+  ASSERT_EQ(as_user(kOwner, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+  const std::string journal = file + ".pawl";
+  const std::string away = directory_ / "away";
+  std::filesystem::rename(journal, away);
+  std::filesystem::copy_file(away, journal);
+  ASSERT_EQ(::chown(journal.c_str(), kHostile, kHostile), 0);
+  EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(file.c_str())); }), EACCES);
+  EXPECT_EQ(pawl_recover(file.c_str()), -1);
+  EXPECT_EQ(errno, EBADMSG) << pawl_last_error();
+  EXPECT_EQ(value_of(file), "a");
+  // Beside a file without a mark it is no better, and stays.
+  const std::string mark = mark_of(file);
+  ASSERT_EQ(::removexattr(file.c_str(), "user.pawl"), 0);
+  EXPECT_EQ(pawl_recover(file.c_str()), -1);
+  EXPECT_EQ(errno, EBADMSG) << pawl_last_error();
+  EXPECT_EQ(value_of(file), "a");
+  ASSERT_EQ(::setxattr(file.c_str(), "user.pawl", mark.data(), mark.size(), 0), 0);
+  std::filesystem::rename(away, journal);
+  EXPECT_EQ(pawl_recover(file.c_str()), 1) << pawl_last_error();
+  EXPECT_EQ(value_of(file), "b");
+}
+
+TEST_F(Trust, AJournalThatMoreUsersMayWriteThanTheFile) {
+  const std::string file = shared_file(0, 0777, 0644);
+  ASSERT_EQ(as_user(kOwner, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+  const std::string journal = file + ".pawl";
+  for (const mode_t mode : {0660, 0606}) {
+    ASSERT_EQ(::chmod(journal.c_str(), mode), 0);
+    EXPECT_EQ(pawl_recover(file.c_str()), -1);
+    EXPECT_EQ(errno, EBADMSG) << pawl_last_error();
+  }
+  ASSERT_EQ(::chmod(journal.c_str(), 0600), 0);
+  EXPECT_EQ(pawl_recover(file.c_str()), 1) << pawl_last_error();
+}
+
+}  // namespace
+}  // namespace pawl
