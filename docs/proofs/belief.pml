@@ -17,7 +17,6 @@
  *   BROKEN_SAMPLES_BEFORE_COUNT: the bound's samples are read before its count
  *   BROKEN_COUNT_BEFORE_SAMPLES: a commit reads the count before the samples
  *   BROKEN_BOUND_AFTER_WALK: the bound is taken after the walk
- *   BROKEN_ALONE_AT_ATTACH: the first bound is taken although another thread is there
  *
  * pan options: -m200000
  */
@@ -122,18 +121,8 @@ active proctype committer() {
   run storer(0);
   run storer(1);
 
-  /* The attach: if this thread is alone, no fault is in flight, and none is sampled yet. */
-  atomic {
-    attached = 1;
-    if
-#ifdef BROKEN_ALONE_AT_ATTACH
-    :: bound = counted
-#else
-    :: !alive[0] && !alive[1] -> bound = counted
-    :: else
-#endif
-    fi
-  };
+  attached = 1;  /* perhaps in the midst of another thread's fault */
+  prove_bound();
 
 end:
   do

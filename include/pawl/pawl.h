@@ -63,6 +63,12 @@ enum pawl_tracker {
  * process and not of the machine. */
 enum pawl_medium { PAWL_MEDIUM_AUTO = 0, PAWL_MEDIUM_BLOCK = 1, PAWL_MEDIUM_MEMORY = 2 };
 
+/* Whether other processes store into this one's memory (process_vm_writev, /proc/PID/mem, ptrace, a
+ * child of vfork).  STORE: they may, and a commit takes what they stored.  NEVER_STORE promises
+ * that none does; then commits of large mappings are faster on a machine with other busy processes.
+ */
+enum pawl_other_processes { PAWL_OTHER_PROCESSES_STORE = 0, PAWL_OTHER_PROCESSES_NEVER_STORE = 1 };
+
 /* When a durable record's bytes are copied into the file: later, by a background thread, or before
  * msync returns.  Neither changes what is durable. */
 enum pawl_apply { PAWL_APPLY_ASYNC = 0, PAWL_APPLY_EAGER = 1 };
@@ -100,6 +106,8 @@ struct pawl_options {
   /* Milliseconds for which machine and disk go on after the power has failed.  ON_FAIL takes one.
    * PAWL_HOLD_UP_MS; no default. */
   uint32_t hold_up_ms;
+  /* enum pawl_other_processes, for the tracker SCAN.  PAWL_OTHER_PROCESSES=store|never-store. */
+  int other_processes;
 };
 
 struct pawl_statistics {

@@ -35,6 +35,7 @@ class Options(ctypes.Structure):
         ("idle_poll_us", ctypes.c_uint32),
         ("durability", ctypes.c_int),
         ("hold_up_ms", ctypes.c_uint32),
+        ("other_processes", ctypes.c_int),
     ]
 
 

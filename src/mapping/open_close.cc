@@ -13,10 +13,11 @@
 namespace pawl {
 namespace {
 
-Result<std::unique_ptr<Tracker>> make_tracker(TrackerChoice choice) {
-  switch (choice) {
+Result<std::unique_ptr<Tracker>> make_tracker(const Options& options) {
+  const bool others_store = options.other_processes == OtherProcesses::store;
+  switch (options.tracker) {
     case TrackerChoice::scan:
-      return make_scan_tracker();
+      return make_scan_tracker(others_store);
     case TrackerChoice::fault:
       return make_fault_tracker();
     case TrackerChoice::store:
@@ -24,7 +25,7 @@ Result<std::unique_ptr<Tracker>> make_tracker(TrackerChoice choice) {
     case TrackerChoice::automatic:
       break;
   }
-  if (auto scan = make_scan_tracker(); scan.ok()) return scan;
+  if (auto scan = make_scan_tracker(others_store); scan.ok()) return scan;
   return make_fault_tracker();
 }
 
@@ -103,7 +104,7 @@ void Mapping::Implementation::unlock_after_fork() {
 Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<Medium> medium,
                                                                const Options& options) {
   PAWL_TRY(options.validate());
-  auto tracker = make_tracker(options.tracker);
+  auto tracker = make_tracker(options);
   if (!tracker.ok()) return tracker.status();
   auto opened = recovered_journal(*medium);
   if (!opened.ok()) return opened.status();
@@ -167,7 +168,7 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open_in(
     const std::shared_ptr<Group>& group, std::unique_ptr<Medium> medium) {
   // In a forked child the lock may be held for ever.
   if (group->abandoned_.load()) return group->usable();
-  auto tracker = make_tracker(group->options_.tracker);
+  auto tracker = make_tracker(group->options_);
   if (!tracker.ok()) return tracker.status();
   if (medium->base().in_place() != nullptr) {
     return Status::failure(EOPNOTSUPP,

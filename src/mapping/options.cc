@@ -124,6 +124,10 @@ Result<Options> Options::from_environment() {
       return wrong("PAWL_HOLD_UP_MS", value, "a number of milliseconds up to 3600000");
     options.hold_up_ms = static_cast<std::uint32_t>(*hold_up);
   }
+  PAWL_TRY(
+      read_choice("PAWL_OTHER_PROCESSES", "store or never-store",
+                  {{"store", OtherProcesses::store}, {"never-store", OtherProcesses::never_store}},
+                  options.other_processes));
   PAWL_TRY(read_verify(options.verify));
   if (options.resident_bytes_max == 0) {
     struct sysinfo memory{};
@@ -160,6 +164,9 @@ Status Options::validate() const {
     return Status::failure(EINVAL,
                            "the durability on-fail takes a hold-up time: for how many milliseconds "
                            "a battery keeps machine and disk going (PAWL_HOLD_UP_MS)");
+  if (other_processes < OtherProcesses::store || other_processes > OtherProcesses::never_store)
+    return Status::failure(EINVAL,
+                           "no such choice for other processes; there are store and never-store");
   if (idle_poll_us > kIdlePollMaxUs)
     return Status::failure(
         EINVAL, "a wait is polled for at most " + std::to_string(kIdlePollMaxUs) + " microseconds");
@@ -180,6 +187,7 @@ Result<Options> Options::from_public(const pawl_options& given) {
   options.idle_poll_us = given.idle_poll_us;
   options.durability = static_cast<DurabilityChoice>(given.durability);
   options.hold_up_ms = given.hold_up_ms;
+  options.other_processes = static_cast<OtherProcesses>(given.other_processes);
   PAWL_TRY(read_verify(options.verify));
   return options;
 }
@@ -196,6 +204,7 @@ pawl_options Options::to_public() const {
   options.idle_poll_us = idle_poll_us;
   options.durability = static_cast<int>(durability);
   options.hold_up_ms = hold_up_ms;
+  options.other_processes = static_cast<int>(other_processes);
   return options;
 }
 

@@ -10,6 +10,7 @@ namespace pawl {
 
 enum class TrackerChoice { automatic = 0, scan = 1, fault = 2, store = 3 };
 enum class ApplyChoice { async = 0, eager = 1 };
+enum class OtherProcesses { store = 0, never_store = 1 };
 enum class DurabilityChoice { flush = 0, on_fail = 1 };
 
 inline constexpr std::uint64_t kJournalSizeDefault = std::uint64_t{32} << 20;
@@ -32,12 +33,14 @@ struct Options {
   std::uint32_t idle_poll_us = kIdlePollDefaultUs;
   DurabilityChoice durability = DurabilityChoice::flush;
   std::uint32_t hold_up_ms = 0;  // 0: not known, and the durability is flush
+  OtherProcesses other_processes = OtherProcesses::store;
   bool verify = false;  // each commit compares every page, and reports what no store marked
   const void* mapped_by = nullptr;  // the program's code that asked, for that report
 
   // The defaults, then PAWL_JOURNAL_SIZE, PAWL_TRACKER, PAWL_MEDIUM, PAWL_APPLY,
-  // PAWL_APPLY_THRESHOLD, PAWL_RESIDENT_MAX, PAWL_IDLE_POLL_US, PAWL_DURABILITY, PAWL_HOLD_UP_MS
-  // and PAWL_VERIFY.  Sizes take K, M, G suffixes.  EINVAL names the variable and what it takes.
+  // PAWL_APPLY_THRESHOLD, PAWL_RESIDENT_MAX, PAWL_IDLE_POLL_US, PAWL_DURABILITY, PAWL_HOLD_UP_MS,
+  // PAWL_OTHER_PROCESSES and PAWL_VERIFY.  Sizes take K, M, G suffixes.  EINVAL names the variable
+  // and what it takes.
   static Result<Options> from_environment();
   Status validate() const;
 

@@ -28,6 +28,7 @@ namespace pawl {
   LAW(space_first) /* a commit takes no space in the base before it is acknowledged */ \
   LAW(failed_flush_is_final) /* a flush that failed is tried again and believed */ \
   LAW(failed_write_is_final) /* a write of the journal that failed is believed to have done nothing */ \
+  LAW(bound_from_quiescence) /* the fault log is believed from a moment when a fault was in flight */ \
   LAW(flush_the_mark) /* the flush behind a changed mark leaves attributes out */ \
   LAW(mark_before_journal) /* a close removes the journal before it clears the mark */ \
   LAW(tell_of_damage) /* a hole among durable records is taken for their end */ \

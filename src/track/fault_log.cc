@@ -1,9 +1,9 @@
 #include "track/fault_log.h"
 
 #include <pthread.h>
-#include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
@@ -16,16 +16,10 @@ namespace pawl {
 namespace {
 
 // A thread on another processor may be between counting its fault and sampling it.
-constexpr int kReadAttemptsMax = 16;
+constexpr int kReadAttemptsMax = 4;
 // A thread missed when the log was started keeps it from being believed; starting anew finds it.
 constexpr std::uint64_t kRestartAfterMissesMin = 32;
 constexpr std::uint64_t kRestartAfterMissesMax = 1 << 16;
-
-std::int64_t count_faults() {
-  rusage usage{};
-  PAWL_ASSERT(getrusage(RUSAGE_SELF, &usage) == 0);
-  return std::int64_t{usage.ru_minflt} + std::int64_t{usage.ru_majflt};
-}
 
 }  // namespace
 
@@ -85,8 +79,15 @@ class FaultLog {
 
   bool take(FaultLogClient* client, std::vector<std::uint64_t>& pages) {
     const std::lock_guard lock(mutex_);
-    if (!read_and_prove()) {
-      for (FaultLogClient* other : clients_) forget(*other);
+    Account& account = account_of(client->whose_);
+    if (!is_complete(account)) {
+      for (FaultLogClient* other : clients_) {
+        if (other->whose_ == account.whose) forget(*other);
+      }
+      begin_anew(account);
+    } else {
+      account.misses = 0;
+      account.restart_after_misses = kRestartAfterMissesMin;
     }
     if (client->knows_) {
       pages.insert(pages.end(), client->pages_.begin(), client->pages_.end());
@@ -99,16 +100,6 @@ class FaultLog {
     return false;
   }
 
-  void walked() {
-    const std::lock_guard lock(mutex_);
-    if (baseline_.has_value() || !candidate_.has_value()) return;
-    for (int attempt = 0; attempt < kReadAttemptsMax && !baseline_.has_value(); ++attempt) {
-      read();
-      if (faults_after_ - samples_ == *candidate_) baseline_ = candidate_;
-    }
-    candidate_.reset();
-  }
-
  private:
   friend class FaultLogClient;
 
@@ -116,6 +107,13 @@ class FaultLog {
     std::uint64_t first = 0;
     std::uint64_t end = 0;
     FaultLogClient* client = nullptr;
+  };
+  struct Account {
+    FaultsOf whose;
+    // At least so many of the counted faults will never be sampled.
+    std::optional<std::int64_t> never_sampled_min = std::nullopt;
+    std::uint64_t misses = 0;  // in a row
+    std::uint64_t restart_after_misses = kRestartAfterMissesMin;
   };
   static bool starts_before(const Range& left, const Range& right) {
     return left.first < right.first;
@@ -128,13 +126,18 @@ class FaultLog {
 
   Status start() {
     sampler_.reset();
-    baseline_.reset();
-    candidate_.reset();
+    for (Account& account : accounts_) account.never_sampled_min.reset();
+    for (FaultLogClient* client : clients_) forget(*client);
     samples_ = 0;
     Result<std::unique_ptr<FaultSampler>> sampler = FaultSampler::attach(kFaultLogDescriptorsMax);
     if (!sampler.ok()) return sampler.status();
     sampler_ = std::move(sampler.value());
+    for (Account& account : accounts_) take_bound(account);
     return {};
+  }
+
+  Account& account_of(FaultsOf whose) {
+    return whose == FaultsOf::machine ? accounts_[0] : accounts_[1];
   }
 
   void abandon_in_child() {
@@ -146,37 +149,46 @@ class FaultLog {
   }
 
   void read() {
-    faults_before_ = count_faults();
     samples_ += static_cast<std::int64_t>(
         sampler_->drain([this](std::uint64_t address) { dispatch(address / kPageBytes); }));
-    faults_after_ = count_faults();
   }
 
-  // Reads the log; true when nothing is missing from it since the baseline.
-  bool read_and_prove() {
+  // Reads the log; true when nothing is missing from it since the bound was taken.
+  bool is_complete(const Account& account) {
     if (sampler_ == nullptr) return false;
+    std::optional<std::int64_t> least;
     for (int attempt = 0; attempt < kReadAttemptsMax; ++attempt) {
       read();
-      if (baseline_.has_value()) {
-        if (faults_after_ - samples_ == *baseline_) {
-          misses_ = 0;
-          restart_after_misses_ = kRestartAfterMissesMin;
-          return true;
-        }
-      } else if (faults_before_ == faults_after_) {
-        break;
-      }
+      if (!account.never_sampled_min.has_value()) return false;
+      const std::optional<std::int64_t> counted = count_faults(account.whose);
+      if (!counted.has_value()) return false;
+      const std::int64_t never_sampled_max = *counted - samples_;
+      if (never_sampled_max == *account.never_sampled_min) return true;
+      // What does not become less is no fault in flight.
+      if (least.has_value() && never_sampled_max >= *least) return false;
+      least = never_sampled_max;
     }
-    baseline_.reset();
-    candidate_.reset();
-    if (++misses_ >= restart_after_misses_) {
-      misses_ = 0;
-      restart_after_misses_ = std::min(restart_after_misses_ * 2, kRestartAfterMissesMax);
-      if (!start().ok()) return false;  // without a log there are only walks
-      read();
-    }
-    if (faults_before_ == faults_after_) candidate_ = faults_after_ - samples_;
     return false;
+  }
+
+  void take_bound(Account& account) {
+    account.never_sampled_min.reset();
+    const std::optional<std::int64_t> counted = count_faults(account.whose);
+    if (!counted.has_value() || !see_other_threads_blocked()) return;
+    read();
+    account.never_sampled_min = *counted - samples_;
+  }
+
+  void begin_anew(Account& account) {
+    if (sampler_ == nullptr) return;
+    if (++account.misses >= account.restart_after_misses) {
+      account.misses = 0;
+      account.restart_after_misses =
+          std::min(account.restart_after_misses * 2, kRestartAfterMissesMax);
+      (void)start();  // failing, it leaves no log, and there are only walks
+      return;
+    }
+    take_bound(account);
   }
 
   void dispatch(std::uint64_t page) {
@@ -198,17 +210,11 @@ class FaultLog {
   std::vector<Range> ranges_;  // in order, without overlap
 
   std::int64_t samples_ = 0;  // read since the start
-  std::int64_t faults_before_ = 0;
-  std::int64_t faults_after_ = 0;
-  // Faults counted less samples read, when nothing was missing; while it stays so nothing is.
-  std::optional<std::int64_t> baseline_;
-  std::optional<std::int64_t> candidate_;  // becomes the baseline if it is the same after the walk
-  std::uint64_t misses_ = 0;               // in a row
-  std::uint64_t restart_after_misses_ = kRestartAfterMissesMin;
+  std::array<Account, 2> accounts_{{{FaultsOf::machine}, {FaultsOf::process}}};
 };
 
-Result<std::unique_ptr<FaultLogClient>> FaultLogClient::join() {
-  std::unique_ptr<FaultLogClient> client(new FaultLogClient);
+Result<std::unique_ptr<FaultLogClient>> FaultLogClient::join(FaultsOf whose) {
+  std::unique_ptr<FaultLogClient> client(new FaultLogClient(whose));
   client->log_ = &FaultLog::process();
   if (Status status = client->log_->join(client.get()); !status.ok()) {
     client->log_ = nullptr;
@@ -232,10 +238,8 @@ void FaultLogClient::remove_range(std::uint64_t first, std::uint64_t end) {
 
 bool FaultLogClient::take(std::vector<std::uint64_t>& pages) { return log_->take(this, pages); }
 
-void FaultLogClient::walked() { log_->walked(); }
-
 Status probe_fault_log() {
-  Result<std::unique_ptr<FaultLogClient>> client = FaultLogClient::join();
+  Result<std::unique_ptr<FaultLogClient>> client = FaultLogClient::join(FaultsOf::process);
   return client.status();
 }
 

@@ -4,20 +4,20 @@
 // since are a superset of those that were stored to.  One log serves the process; each sampled
 // address goes to the client that watches it and waits there until taken.
 //
-// The log is believed only where it can be proven complete.  The kernel counts every fault of the
-// process (getrusage) before it samples it.  So as long as
-//     faults counted - samples read = the same number as at the baseline,
-// every fault since the baseline has been read.  Anything else (a full ring, a fault without a
-// sample such as those of O_DIRECT reads, a thread that slipped through) makes the difference grow,
-// the log is not believed, and every client has to walk its ranges once.
+// The log is believed only where it is proven complete.  The kernel counts each fault before it
+// samples it, and some faults it counts and never samples: stores by the kernel (O_DIRECT, or any
+// where perf may not look at it) or by another process, and those for which the ring was full.  Let
+// U be the number of these; it only grows.
+//   - Samples read first and faults counted then: counted - sampled is U, or more.
+//   - Faults counted first, then every other thread seen blocked, then samples read: what had been
+//     counted and would be sampled is sampled by then, so counted - sampled is U, or less: a bound.
+// While the former equals the bound, U is what it was when the bound was taken, and every fault
+// since has been read.  Otherwise every client walks its ranges once, and the bound is taken anew
+// before that.  Where it cannot be had (a thread that never blocks), each collect walks.
+// docs/proofs/belief.pml is this argument, checked in every schedule.
 //
-// What this cannot see, and a walk of the whole range can:
-//   - stores by another process into this one's memory (ptrace, process_vm_writev), or by a child
-//     that shares its memory without being its thread (vfork): their faults count there.
-//   - a failing compare-and-swap faults as a store does.  Like a store it must not run while its
-//     page is being committed.
-// The baseline itself is taken from a difference that was the same before and after the walk, so
-// that a fault just then between being counted and being sampled is not taken for a lost one.
+// A store must not run while its page is being collected; a failing compare-and-swap faults as a
+// store does, and counts as one.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "medium/status.h"
+#include "track/fault_counts.h"
 
 namespace pawl {
 
@@ -39,8 +40,9 @@ class FaultLog;
 class FaultLogClient {
  public:
   // Joins the process's log, starting it if need be.  Fails where perf is not permitted or the
-  // process has too many threads and processors for kFaultLogDescriptorsMax.
-  static Result<std::unique_ptr<FaultLogClient>> join();
+  // process has too many threads and processors for kFaultLogDescriptorsMax.  `whose` faults it
+  // counts: with FaultsOf::process it misses what other processes store.
+  static Result<std::unique_ptr<FaultLogClient>> join(FaultsOf whose);
   ~FaultLogClient();
   FaultLogClient(const FaultLogClient&) = delete;
   FaultLogClient& operator=(const FaultLogClient&) = delete;
@@ -49,19 +51,17 @@ class FaultLogClient {
   void remove_range(std::uint64_t first, std::uint64_t end);
 
   // Reads the log.  True: `pages` now also holds every page of the ranges that may have been stored
-  // to since the last call.  False: the log does not know; walk the ranges, then call walked().
+  // to since the last call.  False: the log does not know; walk the ranges.
   bool take(std::vector<std::uint64_t>& pages);
-  // After a walk that began after take() had returned false: makes the log believable again from
-  // that take() on, if nothing went missing meanwhile.
-  void walked();
 
  private:
-  FaultLogClient() = default;
+  explicit FaultLogClient(FaultsOf whose) : whose_(whose) {}
   friend class FaultLog;
 
+  const FaultsOf whose_;
   FaultLog* log_ = nullptr;  // outlives all clients
   std::vector<std::uint64_t> pages_;
-  bool knows_ = false;
+  bool knows_ = false;  // walked since the log was last not believed
 };
 
 // Why the log cannot be had here; success when it can.

@@ -18,21 +18,23 @@ namespace pawl {
 
 namespace {
 
-// Measured: a scan of one page costs 1 us, walking on 2 ns a page, and 30 ns where each page is
-// looked up.  So few spans are looked at one by one, many are bridged and walked through.
-constexpr std::size_t kExactSpansMax = 32;
-constexpr std::uint64_t kExactGapPages = 32;
+// Measured: a scan costs 1 us, and 2 ns a page.  So few spans are looked at one by one, many are
+// bridged and walked through.
+constexpr std::size_t kSingleSpansMax = 32;
 constexpr std::uint64_t kBridgedGapPages = 512;
+// One fault may have opened as much, where the program asked for huge pages past Pawl.  To look at
+// all of it costs 1 us more than to look at the page.
+constexpr std::uint64_t kHugePages = (std::uint64_t{2} << 20) / kPageBytes;
 // A walk of many pages may have met pages that were only read, once each.  From this many reported
 // pages on, runs of at least so many pages are looked at more closely, so that a large mapping that
 // was only read is not compared byte by byte.
-constexpr std::uint64_t kCloserLookPages = 64;
+constexpr std::uint64_t kCloserLookPages = 16;
 constexpr std::uint64_t kCloserLookRunPages = 8;
 
 class ScanTracker final : public Tracker {
  public:
-  ScanTracker(std::unique_ptr<WriteWatch> write_watch, ScanMode mode)
-      : write_watch_(std::move(write_watch)), mode_(mode) {}
+  ScanTracker(std::unique_ptr<WriteWatch> write_watch, ScanMode mode, FaultsOf whose)
+      : write_watch_(std::move(write_watch)), mode_(mode), whose_(whose) {}
 
   Status watch(char* address, std::size_t length, int protection) override;
   void unwatch(char* address, std::size_t length) override;
@@ -52,12 +54,14 @@ class ScanTracker final : public Tracker {
   Status collect_pages(std::uint64_t first, std::uint64_t end, PageRuns& stored,
                        bool* walked = nullptr);
   Status walk(PageRuns to_walk, PageRuns& stored);
+  void add_faulted(std::uint64_t page);
   Status look(const PageRuns& to_look, PageRuns& stored);
   std::vector<PageRun> spans(const PageRuns& pages, std::uint64_t gap_pages);
   void leave_out_read_pages(PageRuns& written);
 
   const std::unique_ptr<WriteWatch> write_watch_;
   const ScanMode mode_;
+  const FaultsOf whose_;
   // The descriptors speak of the memory of the process that opened them.
   const pid_t process_ = getpid();
 
@@ -65,7 +69,7 @@ class ScanTracker final : public Tracker {
   PageRuns ranges_;
   PageRuns early_;    // stored to before they were watched; not yet reported
   PageRuns unknown_;  // the fault log cannot speak for them: to be walked
-  PageRuns faulted_;  // the fault log named them: to be looked at
+  PageRuns faulted_;  // the fault log named a page of their 2 MiB: to be looked at
   // Memory ran out with pages in hand: what is above, but for the ranges, may lack some.
   bool lost_track_ = false;
   std::unique_ptr<FaultLogClient> fault_log_;  // null: every collect walks
@@ -110,7 +114,7 @@ Status ScanTracker::join_fault_log() {
   if (fault_log_ != nullptr || fault_log_refused_ || mode_ == ScanMode::flat) return {};
   if (mode_ == ScanMode::automatic && ranges_.page_count() * kPageBytes < kLocatedScanBytesMin)
     return {};
-  Result<std::unique_ptr<FaultLogClient>> client = FaultLogClient::join();
+  Result<std::unique_ptr<FaultLogClient>> client = FaultLogClient::join(whose_);
   if (!client.ok()) {
     if (mode_ == ScanMode::located) return client.status();
     fault_log_refused_ = true;
@@ -189,7 +193,7 @@ Status ScanTracker::collect_pages(std::uint64_t first, std::uint64_t end, PageRu
   } else {
     std::vector<std::uint64_t> pages;
     if (fault_log_->take(pages)) {
-      for (const std::uint64_t page : pages) faulted_.add(page);
+      for (const std::uint64_t page : pages) add_faulted(page);
     } else {
       unknown_ = ranges_;
       faulted_.clear();
@@ -202,7 +206,6 @@ Status ScanTracker::collect_pages(std::uint64_t first, std::uint64_t end, PageRu
   if (walked != nullptr) *walked = walks;
   PAWL_TRY(look(to_look, stored));
   PAWL_TRY(walk(std::move(to_walk), stored));
-  if (walks && fault_log_ != nullptr) fault_log_->walked();
   return {};
 }
 
@@ -211,8 +214,7 @@ Status ScanTracker::walk(PageRuns to_walk, PageRuns& stored) {
   Status outcome;
   for (const PageRun& run : to_walk.runs()) {
     std::uint64_t next = run.first;
-    if (outcome.ok())
-      outcome = write_watch_->take(next, run.end(), WriteWatch::Filter::kWritten, written);
+    if (outcome.ok()) outcome = write_watch_->take(next, run.end(), written);
     if (!outcome.ok()) unknown_.add(next, run.end() - next);
   }
   leave_out_read_pages(written);
@@ -239,22 +241,32 @@ std::vector<PageRun> ScanTracker::spans(const PageRuns& pages, std::uint64_t gap
   return spans;
 }
 
-Status ScanTracker::look(const PageRuns& to_look, PageRuns& stored) {
-  WriteWatch::Filter filter = WriteWatch::Filter::kWrittenPrivate;
-  std::vector<PageRun> to_scan = spans(to_look, kExactGapPages);
-  if (to_scan.size() > kExactSpansMax) {
-    filter = WriteWatch::Filter::kWritten;
-    to_scan = spans(to_look, kBridgedGapPages);
+// Of the huge page that may have been there, what is watched.
+void ScanTracker::add_faulted(std::uint64_t page) {
+  const std::uint64_t first = page / kHugePages * kHugePages;
+  const std::vector<PageRun>& ranges = ranges_.runs();
+  auto range =
+      std::upper_bound(ranges.begin(), ranges.end(), first,
+                       [](std::uint64_t value, const PageRun& run) { return value < run.end(); });
+  for (; range != ranges.end() && range->first < first + kHugePages; ++range) {
+    const std::uint64_t low = std::max(range->first, first);
+    const std::uint64_t high = std::min(range->end(), first + kHugePages);
+    faulted_.add(low, high - low);
   }
+}
+
+Status ScanTracker::look(const PageRuns& to_look, PageRuns& stored) {
+  std::vector<PageRun> to_scan = spans(to_look, 0);
+  if (to_scan.size() > kSingleSpansMax) to_scan = spans(to_look, kBridgedGapPages);
 
   PageRuns written;
   Status outcome;
   for (const PageRun& span : to_scan) {
     std::uint64_t next = span.first;
-    if (outcome.ok()) outcome = write_watch_->take(next, span.end(), filter, written);
+    if (outcome.ok()) outcome = write_watch_->take(next, span.end(), written);
     if (!outcome.ok()) faulted_.add(next, span.end() - next);
   }
-  if (filter == WriteWatch::Filter::kWritten) leave_out_read_pages(written);
+  leave_out_read_pages(written);
   stored.add(written);
   return outcome;
 }
@@ -273,15 +285,16 @@ void ScanTracker::leave_out_read_pages(PageRuns& written) {
 
 }  // namespace
 
-Result<std::unique_ptr<Tracker>> make_scan_tracker_with(ScanMode mode) {
+Result<std::unique_ptr<Tracker>> make_scan_tracker_with(ScanMode mode, FaultsOf whose) {
   Result<std::unique_ptr<WriteWatch>> write_watch = WriteWatch::open();
   if (!write_watch.ok()) return write_watch.status();
   if (mode == ScanMode::located) PAWL_TRY(probe_fault_log());
-  return std::unique_ptr<Tracker>(new ScanTracker(std::move(write_watch.value()), mode));
+  return std::unique_ptr<Tracker>(new ScanTracker(std::move(write_watch.value()), mode, whose));
 }
 
-Result<std::unique_ptr<Tracker>> make_scan_tracker() {
-  return make_scan_tracker_with(ScanMode::automatic);
+Result<std::unique_ptr<Tracker>> make_scan_tracker(bool others_store) {
+  return make_scan_tracker_with(ScanMode::automatic,
+                                others_store ? FaultsOf::machine : FaultsOf::process);
 }
 
 }  // namespace pawl

@@ -1,10 +1,10 @@
 // A tracker finds which pages of a watched range were stored to.  It knows addresses and pages; it
 // knows nothing of files, journals or commits, and works with every medium.
 //
-// What no tracker promises to see: stores by another process (ptrace, process_vm_writev), by a
-// vfork child, and by a device or kernel thread into memory that was pinned before (registered
-// buffers of io_uring, RDMA).  A failing compare-and-swap counts as a store: it faults as one does,
-// and so must not run on a page while that page is collected.
+// What no tracker sees by itself: stores by a device or kernel thread into memory that was pinned
+// before (registered buffers of io_uring, RDMA).  A failing
+// compare-and-swap counts as a store: it faults as one does, and so must not run on a page while
+// that page is collected.
 #pragma once
 
 #include <cstddef>
@@ -93,7 +93,9 @@ struct TrackerSupport {
 TrackerSupport probe_trackers();
 
 // Each makes a tracker for one mapping, or says why it cannot be had.
-Result<std::unique_ptr<Tracker>> make_scan_tracker();
+// `others_store`: other processes may store into this one's memory.  Where they never do, large
+// mappings are cheaper to collect on a busy machine.
+Result<std::unique_ptr<Tracker>> make_scan_tracker(bool others_store = true);
 Result<std::unique_ptr<Tracker>> make_fault_tracker();
 // Sees the stores of code that pawl-clang compiled, and what pawl_stored() is told; no others.
 // Watches only within [kStoreRegionFirst, kStoreRegionEnd): EINVAL elsewhere.

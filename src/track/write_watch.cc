@@ -132,17 +132,12 @@ Status scan(int descriptor, kernel::PagemapScanArgument argument, std::uint64_t&
 
 }  // namespace
 
-Status WriteWatch::take(std::uint64_t& first, std::uint64_t end, Filter filter,
-                        PageRuns& taken) const {
+Status WriteWatch::take(std::uint64_t& first, std::uint64_t end, PageRuns& taken) const {
   kernel::PagemapScanArgument argument;
   argument.flags = kernel::kPmScanWpMatching | kernel::kPmScanCheckWpAsync;
   argument.category_mask = kernel::kPageIsWritten;
   argument.category_anyof_mask = kernel::kPageIsPresent | kernel::kPageIsSwapped;
   argument.return_mask = kernel::kPageIsWritten;
-  if (filter == Filter::kWrittenPrivate) {
-    argument.category_inverted = kernel::kPageIsFile | kernel::kPageIsZero;
-    argument.category_mask |= kernel::kPageIsFile | kernel::kPageIsZero;
-  }
   return scan(pagemap_descriptor_, argument, first, end, taken);
 }
 

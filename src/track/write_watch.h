@@ -26,16 +26,9 @@ class WriteWatch {
   Status add(std::uint64_t first, std::uint64_t end) const;
   Status remove(std::uint64_t first, std::uint64_t end) const;
 
-  enum class Filter {
-    // Fast over many pages.  A page that was only read may be taken, once.
-    kWritten,
-    // Looks each page up, hence for few pages.  Pages that still show the file, or the zero page,
-    // were not written: they are left out (and are not armed, since a store to them faults anyway).
-    kWrittenPrivate,
-  };
   // Adds to `taken` the written pages of [first, end) and arms them again, each atomically.  On
-  // failure `first` is moved past what was done.
-  Status take(std::uint64_t& first, std::uint64_t end, Filter filter, PageRuns& taken) const;
+  // failure `first` is moved past what was done.  A page that was only read may be taken, once.
+  Status take(std::uint64_t& first, std::uint64_t end, PageRuns& taken) const;
   // Adds to `found` the pages of [first, end) that are the process's own, not the file's nor the
   // zero page's.  Arms nothing.
   Status find_private(std::uint64_t first, std::uint64_t end, PageRuns& found) const;

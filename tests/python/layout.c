@@ -20,6 +20,7 @@ int main(void) {
   FIELD(pawl_options, idle_poll_us);
   FIELD(pawl_options, durability);
   FIELD(pawl_options, hold_up_ms);
+  FIELD(pawl_options, other_processes);
   SIZE(pawl_statistics);
   FIELD(pawl_statistics, commits);
   FIELD(pawl_statistics, bytes_logged);

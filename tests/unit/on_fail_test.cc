@@ -288,6 +288,19 @@ TEST_F(OnFail, AProgramsOwnHandlerStays) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 42);
 }
 
+TEST(OtherProcessesOption, IsReadAndRefused) {
+  ::setenv("PAWL_OTHER_PROCESSES", "never-store", 1);
+  const Result<Options> options = Options::from_environment();
+  ::setenv("PAWL_OTHER_PROCESSES", "never", 1);
+  EXPECT_FALSE(Options::from_environment().ok());
+  ::unsetenv("PAWL_OTHER_PROCESSES");
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options.value().other_processes, OtherProcesses::never_store);
+  EXPECT_EQ(Options::from_public(options.value().to_public()).value().other_processes,
+            OtherProcesses::never_store);
+  EXPECT_EQ(Options::from_environment().value().other_processes, OtherProcesses::store);
+}
+
 TEST(OnFailOptions, AreReadAndRefused) {
   ::setenv("PAWL_DURABILITY", "on-fail", 1);
   const Result<Options> without = Options::from_environment();

@@ -1,0 +1,140 @@
+#include "track/fault_counts.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "medium/law.h"
+#include "medium/medium.h"
+
+namespace pawl {
+
+namespace {
+
+constexpr std::size_t kVmstatBytesMax = std::size_t{16} << 10;
+constexpr std::size_t kProcessStatBytesMax = 1024;
+constexpr std::string_view kFaultsKey = "\npgfault ";
+// Fields of /proc/PID/stat behind the name in parentheses (proc(5): field 20, the name is 2).
+constexpr int kThreadsField = 18;
+
+// An open file that is closed in the end.
+class Descriptor {
+ public:
+  explicit Descriptor(const char* path) : descriptor_(open(path, O_RDONLY | O_CLOEXEC)) {}
+  ~Descriptor() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor(Descriptor&& other) noexcept : descriptor_(other.descriptor_) {
+    other.descriptor_ = -1;
+  }
+
+  // What the file says at this moment, as far as it fits; empty when it cannot be read.
+  template <std::size_t kBytes>
+  std::string_view read_into(std::array<char, kBytes>& buffer, std::size_t bytes = kBytes) const {
+    const ssize_t count = descriptor_ < 0 ? -1 : pread(descriptor_, buffer.data(), bytes, 0);
+    return {buffer.data(), count < 0 ? 0 : static_cast<std::size_t>(count)};
+  }
+
+ private:
+  int descriptor_;
+};
+
+// The kernel formats only as much as is read, and that is what the call costs.
+std::optional<std::int64_t> machine_faults() {
+  static std::atomic<std::size_t> enough_bytes{kVmstatBytesMax};
+  const Descriptor vmstat("/proc/vmstat");
+  std::array<char, kVmstatBytesMax> buffer;
+  for (const std::size_t bytes : {enough_bytes.load(std::memory_order_relaxed), kVmstatBytesMax}) {
+    const std::string_view text = vmstat.read_into(buffer, bytes);
+    const std::size_t key = text.find(kFaultsKey);
+    if (key == std::string_view::npos) continue;
+    const std::size_t number = key + kFaultsKey.size();
+    const std::size_t end = text.find('\n', number);
+    if (end == std::string_view::npos) continue;
+    enough_bytes.store(std::min(end + 64, kVmstatBytesMax), std::memory_order_relaxed);
+    buffer[end] = '\0';
+    return std::strtoll(buffer.data() + number, nullptr, 10);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> process_faults() {
+  rusage usage{};
+  PAWL_ASSERT(getrusage(RUSAGE_SELF, &usage) == 0);
+  return std::int64_t{usage.ru_minflt} + std::int64_t{usage.ru_majflt};
+}
+
+// 0 when the kernel does not say.
+std::size_t count_threads() {
+  std::array<char, kProcessStatBytesMax> buffer;
+  const std::string_view text =
+      Descriptor("/proc/self/stat").read_into(buffer, kProcessStatBytesMax - 1);
+  std::size_t at = text.rfind(')');
+  for (int field = 0; field < kThreadsField && at != std::string_view::npos; ++field)
+    at = text.find(' ', at + 1);
+  if (at == std::string_view::npos) return 0;
+  buffer[text.size()] = '\0';
+  return std::strtoul(buffer.data() + at, nullptr, 10);
+}
+
+// What the kernel says of a thread's system call: "running", or where it is blocked.
+class Thread {
+ public:
+  explicit Thread(const std::string& id) : call_(("/proc/self/task/" + id + "/syscall").c_str()) {}
+  bool is_blocked() const {
+    std::array<char, 16> buffer;
+    const std::string_view text = call_.read_into(buffer);
+    return !text.empty() && text[0] != 'r';
+  }
+  bool is_alive() const {
+    std::array<char, 16> buffer;
+    return !call_.read_into(buffer).empty();
+  }
+
+ private:
+  Descriptor call_;
+};
+
+}  // namespace
+
+std::optional<std::int64_t> count_faults(FaultsOf whose) {
+  return whose == FaultsOf::machine ? machine_faults() : process_faults();
+}
+
+// A listing may miss a thread when another ends meanwhile.  So: all that were listed were blocked;
+// then there are as many threads as were listed; and after that all listed ones still live.  Then
+// these were all threads at the moment of the count, and one that was missed has ended before.
+bool see_other_threads_blocked() {
+  if (is_broken(Law::bound_from_quiescence)) return true;
+  if (count_threads() == 1) return true;
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc/self/task"), closedir);
+  if (directory == nullptr) return false;
+  const std::string self = std::to_string(syscall(SYS_gettid));
+  std::vector<Thread> others;
+  bool all_blocked = true;
+  while (const dirent* entry = all_blocked ? readdir(directory.get()) : nullptr) {
+    if (entry->d_name[0] == '.' || self == entry->d_name) continue;
+    others.emplace_back(entry->d_name);
+    all_blocked = others.back().is_blocked();
+  }
+  if (!all_blocked || count_threads() != others.size() + 1) return false;
+  for (const Thread& thread : others) {
+    if (!thread.is_alive()) return false;
+  }
+  return true;
+}
+
+}  // namespace pawl
