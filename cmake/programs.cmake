@@ -17,11 +17,12 @@ if(PAWL_CLI_SOURCES AND TARGET pawl_static)
   target_link_libraries(pawl_command PRIVATE pawl_headers pawl_static CLI11::CLI11 fmt::fmt
                                              nlohmann_json::nlohmann_json)
   set_target_properties(pawl_command PROPERTIES OUTPUT_NAME pawl)
-  if(TARGET pawl_wsp)
+  # No test that is sanitized runs these verbs, and they take long to build.
+  if(TARGET pawl_wsp_base AND NOT PAWL_SANITIZE)
     file(GLOB PAWL_CLI_WSP_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/wsp/*.cc)
     target_sources(pawl_command PRIVATE ${PAWL_CLI_WSP_SOURCES})
     target_compile_definitions(pawl_command PRIVATE PAWL_HAS_WSP)
-    target_link_libraries(pawl_command PRIVATE pawl_wsp)
+    target_link_libraries(pawl_command PRIVATE pawl_wsp_process pawl_wsp_vm)
   endif()
 endif()
 

@@ -40,7 +40,8 @@ endfunction()
 set(PAWL_TESTS_OF_ONE_THREAD
     unit_heap_store unit_reader unit_track_store_cplusplus unit_format unit_free_space
     unit_journal_by_hand heap_model heap_full_disk heap_hostile heap_misuse stl_containers
-    stl_two_heaps stl_roots stl_stray_pointers stl_killed fase_undo wsp_power_sources wsp_save_budget)
+    stl_two_heaps stl_roots stl_stray_pointers stl_killed fase_undo wsp_power_sources wsp_save_budget
+    wsp_vm_marker)
 add_custom_target(sanitized_tests)
 # Sets pawl_label for the target's tests: the one that the sanitizers' presets run, or `label` without them.
 function(pawl_sanitize_too target label)
