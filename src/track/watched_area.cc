@@ -10,19 +10,19 @@ namespace pawl {
 
 namespace {
 
-constexpr std::size_t bytes_for(std::uint64_t pages) {
+constexpr std::size_t bytes_of_lines(std::uint64_t pages) {
   return static_cast<std::size_t>(pages * sizeof(std::uint64_t));
 }
 
 }  // namespace
 
 WatchedArea::~WatchedArea() {
-  if (lines_ != nullptr) munmap(lines_, bytes_for(capacity_));
+  if (lines_ != nullptr) munmap(lines_, bytes_of_lines(capacity_));
   marked_.release();
 }
 
 bool WatchedArea::allocate(std::uint64_t first, std::uint64_t end) {
-  void* const memory = mmap(nullptr, bytes_for(end - first), PROT_READ | PROT_WRITE,
+  void* const memory = mmap(nullptr, bytes_of_lines(end - first), PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return false;
   lines_ = static_cast<std::uint64_t*>(memory);
@@ -36,7 +36,8 @@ bool WatchedArea::grow(std::uint64_t end) {
   const std::uint64_t capacity = std::max(end - origin_, capacity_ * 2);
   OpenPages larger;
   if (!larger.allocate(capacity)) return false;
-  void* const memory = mremap(lines_, bytes_for(capacity_), bytes_for(capacity), MREMAP_MAYMOVE);
+  void* const memory =
+      mremap(lines_, bytes_of_lines(capacity_), bytes_of_lines(capacity), MREMAP_MAYMOVE);
   if (memory == MAP_FAILED) {
     larger.release();
     return false;
