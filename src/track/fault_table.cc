@@ -76,6 +76,17 @@ void FaultTable::for_each_slot(std::uint64_t first, std::uint64_t end, Visit&& v
   }
 }
 
+// Who comes to a slot after it was cut, and was at the place of its right half before, has met no
+// half of the range that it looks for.
+template <class Visit>
+void FaultTable::for_each_settled_slot(std::uint64_t first, std::uint64_t end, Visit&& visit) {
+  std::uint64_t splits_before = 0;
+  do {
+    splits_before = splits_.load(std::memory_order_acquire);
+    for_each_slot(first, end, visit);
+  } while (splits_.load(std::memory_order_acquire) != splits_before);
+}
+
 FaultTable::Slot* FaultTable::find_free() {
   const std::size_t used = slots_used_.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < used; ++i) {
@@ -183,6 +194,8 @@ Status FaultTable::split(Slot& slot, std::uint64_t at) {
   right->end.store(end, std::memory_order_release);
   watched_.fetch_add(1, std::memory_order_relaxed);
   slot.end.store(at, std::memory_order_release);
+  // Under the lock: who waited for it finds the slot cut, and the number changed.
+  splits_.fetch_add(1, std::memory_order_release);
 
   slot.open.close(at - slot.origin, slot.open.capacity());
   const std::uint64_t runs_before = slot.runs;
@@ -294,7 +307,7 @@ void FaultTable::arm(Slot& slot, const PageRun& run) {
 bool FaultTable::open_for_store(const void* address) {
   const std::uint64_t page = reinterpret_cast<std::uint64_t>(address) / kPageBytes;
   bool opened = false;
-  for_each_slot(page, page + 1, [&](Slot& slot, std::uint64_t, std::uint64_t) {
+  for_each_settled_slot(page, page + 1, [&](Slot& slot, std::uint64_t, std::uint64_t) {
     const SignalSafeGuard guard(slot.lock);
     const bool still_here = slot.first.load(std::memory_order_relaxed) <= page &&
                             page < slot.end.load(std::memory_order_relaxed);
@@ -304,7 +317,7 @@ bool FaultTable::open_for_store(const void* address) {
 }
 
 void FaultTable::open_range(std::uint64_t first, std::uint64_t end) {
-  for_each_slot(first, end, [&](Slot& slot, std::uint64_t, std::uint64_t) {
+  for_each_settled_slot(first, end, [&](Slot& slot, std::uint64_t, std::uint64_t) {
     const SignalSafeGuard guard(slot.lock);
     const std::uint64_t low = std::max(first, slot.first.load(std::memory_order_relaxed));
     const std::uint64_t high = std::min(end, slot.end.load(std::memory_order_relaxed));
@@ -354,7 +367,8 @@ bool FaultTable::kernel_stores_into(const PageRun& run) const {
 
 std::size_t FaultTable::begin_kernel_store(std::uint64_t first, std::uint64_t end) {
   bool is_watched = false;
-  for_each_slot(first, end, [&](Slot&, std::uint64_t, std::uint64_t) { is_watched = true; });
+  for_each_settled_slot(first, end,
+                        [&](Slot&, std::uint64_t, std::uint64_t) { is_watched = true; });
   if (!is_watched) return kKernelStoresMax;
   for (std::size_t ticket = 0; ticket < kernel_stores_.size(); ++ticket) {
     KernelStore& store = kernel_stores_[ticket];

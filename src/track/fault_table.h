@@ -78,6 +78,10 @@ class FaultTable {
   void free_slot(Slot& slot);
   template <class Visit>
   void for_each_slot(std::uint64_t first, std::uint64_t end, Visit&& visit);
+  // Without table_mutex_: a slot may be visited more than once, and none is missed because another
+  // was cut in two meanwhile.
+  template <class Visit>
+  void for_each_settled_slot(std::uint64_t first, std::uint64_t end, Visit&& visit);
 
   // With the slot's lock held:
   bool open_page(Slot& slot, std::uint64_t page);
@@ -87,6 +91,7 @@ class FaultTable {
 
   std::mutex table_mutex_;  // orders all changes of the table
   std::array<Slot, kWatchedRangesMax> slots_;
+  std::atomic<std::uint64_t> splits_{0};               // that are done
   std::atomic<std::size_t> slots_used_{0};             // those from here on were never used
   static constinit std::atomic<std::size_t> watched_;  // slots not free
   std::atomic<std::uint64_t> runs_{0};                 // of open pages, in all slots

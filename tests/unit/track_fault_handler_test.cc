@@ -340,6 +340,57 @@ TEST_F(FaultHandlerTest, ACommitMeanwhileDoesNotTakeTheBufferFromABlockedCall) {
   close(sockets[1]);
 }
 
+// A protected part is a range of its own.  While the range was cut in two, a fault in the right
+// half looked for it in the left one, and the program died of it; a read(2) there failed with
+// EFAULT.
+TEST_F(FaultHandlerTest, APartThatIsProtectedMeanwhileIsNotInTheWayOfStores) {
+  constexpr int kRounds = 60;
+  // Ranges that are looked through on the way from the left half to the right one.
+  constexpr std::size_t kBetween = 1000;
+  constexpr std::size_t kStored = 200;
+  constexpr std::size_t kBytes = (2 * kBetween + kStored + 4) * kPageBytes;
+  void* const memory = mmap(nullptr, kBytes, kReadWrite, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  char* const cut = static_cast<char*>(memory);  // two pages, and those that are stored to
+  char* const stored = cut + 2 * kPageBytes;
+  char* const others = stored + kStored * kPageBytes;
+  const int zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(zeros, 0);
+  const std::unique_ptr<Tracker> between = std::move(make_fault_tracker().value());
+  for (std::size_t at = 0; at < 2 * kBetween; at += 2)
+    ASSERT_TRUE(between->watch(others + at * kPageBytes, kPageBytes, kReadWrite).ok());
+  std::atomic<int> round{0};
+  std::atomic<int> begun{0};
+  std::atomic<int> done{0};
+  std::atomic<int> failed_reads{0};
+  std::thread storing([&] {
+    for (int mine = 1; mine <= kRounds; ++mine) {
+      while (round.load() < mine) std::this_thread::yield();
+      for (std::size_t at = 0; at < kStored; at += 2) {
+        store(stored + at * kPageBytes);
+        begun.store(mine);
+        if (read(zeros, stored + (at + 1) * kPageBytes, 1) != 1) ++failed_reads;
+      }
+      done.store(mine);
+    }
+  });
+  for (int mine = 1; mine <= kRounds; ++mine) {
+    tracker_ = std::move(make_fault_tracker().value());
+    ASSERT_TRUE(tracker_->watch(cut, (2 + kStored) * kPageBytes, kReadWrite).ok());
+    round.store(mine);
+    while (begun.load() < mine) std::this_thread::yield();
+    between->unwatch(others, kPageBytes);  // its place is the first that is free
+    EXPECT_TRUE(tracker_->protect(cut + kPageBytes, kPageBytes, PROT_READ).ok());
+    while (done.load() < mine) std::this_thread::yield();
+    tracker_.reset();
+    ASSERT_TRUE(between->watch(others, kPageBytes, kReadWrite).ok());
+  }
+  storing.join();
+  EXPECT_EQ(failed_reads.load(), 0);
+  close(zeros);
+  munmap(memory, kBytes);
+}
+
 TEST_F(FaultHandlerTest, InUseOnlyWhileSomethingIsWatched) {
   EXPECT_FALSE(fault_tracker_in_use());
   watch();
