@@ -4,7 +4,7 @@
 //                   and every file is closed cleanly, as MAP_SHARED would keep it
 //   a signal        nothing is committed; the journal holds the last commit
 //   fork            the child has a copy that it may read; commits and writes are refused (EPERM),
-//                   and its end touches neither file nor journal
+//                   its first store is reported, and its end touches neither file nor journal
 //   exec            as a normal end; descriptors that survive are ordinary ones in the new program
 //   vfork           the child shares our memory until it execs: it is passed through
 #include "preload/interpose.h"
@@ -27,6 +27,7 @@
 #include "preload/patterns.h"
 #include "preload/pieces.h"
 #include "preload/real.h"
+#include "track/inherited_ranges.h"
 
 namespace pawl::preload {
 namespace {
@@ -37,6 +38,12 @@ constexpr int kArgumentsMax = 1 << 16;
 struct HeldForFork {
   Inside working;
   std::vector<TrackedFilePointer> files;
+  // Of the files that are this process's.
+  struct Shown {
+    Window window;
+    std::string path;
+  };
+  std::vector<Shown> shown;
 };
 HeldForFork* held_for_fork = nullptr;  // guarded by start_lock()
 
@@ -44,7 +51,11 @@ void before_fork() {
   auto* const held = new HeldForFork;
   start_lock().lock();
   held->files = table::all();
-  for (const TrackedFilePointer& file : held->files) file->lock.lock();
+  for (const TrackedFilePointer& file : held->files) {
+    file->lock.lock();
+    if (!check_ours(*file).ok()) continue;
+    if (const auto window = file->mapping->window()) held->shown.push_back({*window, file->path});
+  }
   lock_group_for_fork();
   table::lock_for_fork();
   held_for_fork = held;
@@ -60,11 +71,25 @@ void release_after_fork() {
   delete held;
 }
 
+// The child's stores do not reach the file, as those into a shared mapping would: that is said.
+void watch_stores_of_child(const std::vector<HeldForFork::Shown>& shown) {
+  InheritedRanges::watch_again();
+  for (const auto& [window, path] : shown) {
+    InheritedRanges::watch(
+        window.address, window.length, window.protection,
+        "pawl: store: process " + std::to_string(getpid()) +
+            " stores into its parent's mapping of " + path +
+            "; what a forked child stores never reaches the file; map it after fork() where the "
+            "child is the writer\n");
+  }
+}
+
 void after_fork_in_child() {
   for (const TrackedFilePointer& file : held_for_fork->files) file->inherited = true;
   forget_group_in_child();
   forget_all_own();
   adopt_process();
+  watch_stores_of_child(held_for_fork->shown);
   release_after_fork();
 }
 

@@ -1,5 +1,6 @@
 // Tracks by mprotect and SIGSEGV, on every kernel: see track/fault_table.h for how.
 #include "track/fault_table.h"
+#include "track/inherited_ranges.h"
 #include "track/tracker.h"
 
 namespace pawl {
@@ -36,10 +37,12 @@ Result<std::unique_ptr<Tracker>> make_fault_tracker() {
   return std::unique_ptr<Tracker>(std::make_unique<FaultTracker>());
 }
 
-bool fault_tracker_in_use() { return FaultTable::in_use(); }
+bool fault_tracker_in_use() { return FaultTable::in_use() || InheritedRanges::in_use(); }
 
 void open_for_kernel_store(const void* address, std::size_t length) {
-  if (length == 0 || !FaultTable::in_use()) return;
+  if (length == 0) return;
+  if (InheritedRanges::in_use()) InheritedRanges::open_range(address, length);
+  if (!FaultTable::in_use()) return;
   const auto first_byte = reinterpret_cast<std::uint64_t>(address);
   // A length beyond the end of the address space is the system call's to refuse.
   if (first_byte + length - 1 < first_byte) return;

@@ -12,6 +12,7 @@
 
 #include "medium/medium.h"
 #include "track/fault_table.h"
+#include "track/inherited_ranges.h"
 
 namespace pawl {
 
@@ -147,7 +148,8 @@ void chain(int signal_number, siginfo_t* info, void* context) {
 void on_segv(int signal_number, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   const bool is_open = info->si_code == SEGV_ACCERR && is_store(context) &&
-                       FaultTable::process().open_for_store(info->si_addr);
+                       (InheritedRanges::open_for_store(info->si_addr) ||
+                        FaultTable::process().open_for_store(info->si_addr));
   if (!is_open) chain(signal_number, info, context);
   errno = saved_errno;
 }

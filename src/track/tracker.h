@@ -115,8 +115,9 @@ inline constexpr std::uint64_t kStoreRegionEnd = std::uint64_t{0x55} << 40;
 inline constexpr std::uint64_t kStoreMappingsEnd = kStoreRegionEnd;
 #endif
 
-// True while any range is watched by a fault tracker: the kernel cannot store into its protected
-// pages on a program's behalf (EFAULT), so callers open them first.
+// True while any range is watched by a fault tracker, and in a forked child that has ranges of its
+// parent (inherited_ranges.h): the kernel cannot store into protected pages on a program's behalf
+// (EFAULT), so callers open them first.
 bool fault_tracker_in_use();
 // Opens the fault-tracked pages of the range for a store by the kernel.  Async-signal-safe.
 void open_for_kernel_store(const void* address, std::size_t length);
