@@ -15,6 +15,8 @@ Status Mapping::Implementation::take_pages(std::uint64_t first_page, std::uint64
   first_page = std::max(first_page, view_.first_page());
   const std::uint64_t end = std::min(end_page, view_.accessible_end_page());
   if (first_page >= end) return {};
+  // Not where a commit takes no system call.
+  if (base_in_place_ == nullptr) PAWL_TRY(view_.check_mapped(first_page, end));
   try {
     return take_known_pages(first_page, end, taken);
   } catch (const std::bad_alloc&) {

@@ -183,6 +183,17 @@ Status View::protect(char* address, std::size_t length, int protection) {
   return {};
 }
 
+// msync(2) with MS_ASYNC does nothing but look.
+Status View::check_mapped(std::uint64_t first_page, std::uint64_t end_page) const {
+  const std::size_t bytes = (end_page - first_page) * kPageBytes;
+  if (memory::synchronise(this->bytes(first_page), bytes, MS_ASYNC) == 0 || errno != ENOMEM)
+    return {};
+  return Status::failure(EFAULT, "a part of the mapping of " + medium_.path() +
+                                     " is not mapped any more: the program unmapped it past "
+                                     "libpawl, and what it stored there is lost; unmap the rest "
+                                     "and map the file again");
+}
+
 int View::protection_at(std::uint64_t page) const {
   const std::size_t at = page * kPageBytes - file_offset_;
   const auto part = std::upper_bound(

@@ -45,6 +45,9 @@ class View {
     const std::size_t from = page * kPageBytes - file_offset_;
     return protect_memory(from, from + kPageBytes, protection);
   }
+  // EFAULT when pages [first_page, end_page) are not all mapped: a system call that passed Pawl by
+  // took some away, with what was stored there.
+  Status check_mapped(std::uint64_t first_page, std::uint64_t end_page) const;
   // What the program asked for, for a file page of the window.
   int protection_at(std::uint64_t page) const;
   // All of the window has protection().

@@ -254,6 +254,19 @@ TEST_P(MemoryCalls, AdviceToAProcessTakesNoStoresAway) {
   EXPECT_TRUE(holds(found.data(), "money"));
 }
 
+// Pawl does not see the system calls themselves.
+TEST_P(MemoryCalls, APartThatIsGoneIsNoticedByTheCommit) {
+  const std::string found = recovered_after([](char* mapped) {
+    store(mapped, "committed");
+    if (!commit(mapped)) return false;
+    store(mapped + kPageBytes, "money");
+    if (::syscall(SYS_munmap, mapped + kPageBytes, kPageBytes) != 0) return false;
+    store(mapped, "refused..");
+    return fails_with(pawl_msync(mapped, kBytes, MS_SYNC), EFAULT);
+  });
+  EXPECT_TRUE(holds(found.data(), "committed"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Trackers, MemoryCalls,
                          testing::Values(PAWL_TRACKER_AUTO, PAWL_TRACKER_FAULT, PAWL_TRACKER_STORE),
                          [](const testing::TestParamInfo<int>& tested) {
