@@ -16,6 +16,7 @@
 #include "medium/open_medium.h"
 #include "pawl/store.h"
 #include "support/temporary_directory.h"
+#include "track/tracker.h"
 
 namespace pawl {
 namespace {
@@ -264,6 +265,9 @@ class Trial {
 };
 
 TEST_P(ModelTest, HoldsTheCommittedStateWhateverTheCalls) {
+  if (const TrackerSupport support = probe_trackers();
+      GetParam().tracker == TrackerChoice::scan && !support.scan)
+    GTEST_SKIP() << support.scan_reason;
   for (unsigned seed = 1; seed <= 12 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Trial(GetParam(), seed).steps(150);
