@@ -33,7 +33,8 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 SIMULATED, KILLED, POWERCUT, FUZZED = "simulated", "killed", "power-cut", "fuzzed"
 MEMORY = "in memory"  # simulated, as persistent memory
 SECTIONS = "sections"  # failure-atomic ones, simulated
-TRIES = (SIMULATED, MEMORY, KILLED, POWERCUT, FUZZED, SECTIONS)
+CALLS = "calls in between"
+TRIES = (SIMULATED, MEMORY, KILLED, POWERCUT, FUZZED, SECTIONS, CALLS)
 WHOLE, PLAIN = "(none)", "(plain mmap and msync)"
 
 # Which tries must notice which broken law (src/medium/law.h).  Others may, by luck.
@@ -57,6 +58,7 @@ EXPECTED = {
     "mark_before_journal": {SIMULATED, MEMORY},
     "tell_of_damage": {FUZZED},
     "ranges_within_the_file": {FUZZED},
+    "advice_keeps_stores": {CALLS},
     "flush_the_edges": {MEMORY},
     "fence_what_was_copied": {MEMORY},
     "sync_the_size": {MEMORY},
@@ -136,6 +138,9 @@ def command_of(attempt, row, options):
         cuts = options.cuts_whole if row == WHOLE else options.cuts
         return [SOURCE / "tests/powercut/powercut.py", str(cuts), "--build", build,
                 "--results", "{directory}/results.jsonl", "--stop-when-lost", *plain]
+    if attempt == CALLS:
+        return [build / "tests/calls/calls_between", "--rounds", str(options.rounds),
+                "--directory", "{directory}", "--pawl", build / "bin/pawl"]
     if attempt == SECTIONS:
         return in_turn(f"{build}/tests/fase_{part}" for part in ("stack", "accounts", "undone"))
     regressions = SOURCE / "tests/fuzz/regressions"
@@ -159,7 +164,7 @@ def wanted_cells(options):
         for attempt in TRIES:
             if options.attempt and attempt not in options.attempt:
                 continue
-            if row == PLAIN and attempt in (FUZZED, SECTIONS):
+            if row == PLAIN and attempt in (FUZZED, SECTIONS, CALLS):
                 continue
             if row != WHOLE and not options.all and attempt not in expected_of(row):
                 continue
@@ -213,6 +218,7 @@ def main():
     parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--cuts", type=int, default=40)
     parser.add_argument("--cuts-whole", type=int, default=6, help="with no law broken")
+    parser.add_argument("--rounds", type=int, default=24, help="of calls in between")
     parser.add_argument("--seconds", type=int, default=20, help="of fuzzing")
     options = parser.parse_args()
     cells = list(wanted_cells(options))

@@ -268,6 +268,7 @@ int main(int count, char** values) {
       return run_program({values[3], std::string(values[2]) == "library",
                           static_cast<std::uint32_t>(std::stoul(values[4])), std::stoi(values[5])});
     }
+    std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
     return run_rounds(parse(count, values));
   } catch (const std::exception& exception) {
     std::fprintf(stderr, "calls_between: %s\n", exception.what());
