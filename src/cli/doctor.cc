@@ -1,9 +1,12 @@
 // pawl doctor [DIR]: what Pawl will do here, and what is unsafe about it.
+// pawl doctor PROGRAM: whether its stores are marked, for the store tracker.
 // pawl doctor -- COMMAND: whether the preload face can protect the files of a program.
 #include <fmt/core.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -12,7 +15,9 @@
 #include "cli/directory_findings.h"
 #include "cli/exit_codes.h"
 #include "cli/file_system.h"
+#include "cli/marks.h"
 #include "cli/on_fail_findings.h"
+#include "cli/program.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "track/tracker.h"
@@ -107,7 +112,59 @@ void print_text(const Findings& findings, const std::string& directory) {
   }
 }
 
+bool store_is_chosen() {
+  const char* const tracker = std::getenv("PAWL_TRACKER");
+  return tracker != nullptr && std::string(tracker) == "store";
+}
+
+// As the program's first mapping with the tracker answers (check_stores_are_marked()).
+Findings examine_marks(const Marks& marks) {
+  Findings findings;
+  findings.push_back({"marks", marks.found ? marks.marked : "none"});
+  if (!marks.without.empty()) {
+    findings.push_back(
+        {"no marks", marks.without, Level::note,
+         "what these store into a mapping the store tracker does not see; compile with pawl-clang "
+         "those that do"});
+  }
+  findings.push_back(
+      {"store",
+       marks.found ? "available" : "refused, unless it opens a library with marks before it maps",
+       marks.found         ? Level::fine
+       : store_is_chosen() ? Level::unsafe
+                           : Level::note,
+       marks.found ? ""
+                   : "nothing marks its stores, so each commit would be empty; "
+                     "compile with pawl-clang, or choose another tracker "
+                     "(PAWL_TRACKER=auto)"});
+  return findings;
+}
+
+// The answer, of a program or a directory.
+int answer(const Findings& findings, const std::string& subject, bool json) {
+  bool safe = true;
+  for (const Finding& finding : findings) safe = safe && finding.level != Level::unsafe;
+  if (json) {
+    print_json(as_json(findings, subject));
+  } else {
+    print_text(findings, subject);
+    fmt::print("\n{}\n", safe ? "Nothing here is unsafe." : "Unsafe: see above.");
+  }
+  return safe ? kExitOk : kExitUnsafe;
+}
+
+int examine_program(const std::string& path, bool json) {
+  const Result<Marks> marks = find_marks(path);
+  if (!marks.ok()) {
+    complain("doctor", marks.status().text());
+    return kExitFailure;
+  }
+  return answer(examine_marks(marks.value()), path, json);
+}
+
 int doctor(const DoctorArguments& arguments) {
+  if (std::filesystem::is_regular_file(arguments.directory))
+    return examine_program(arguments.directory, arguments.json);
   Result<FileSystemFacts> facts = look_at_directory(arguments.directory);
   if (!facts.ok()) {
     complain("doctor", facts.status().text());
@@ -121,15 +178,22 @@ int doctor(const DoctorArguments& arguments) {
   const Findings of_battery = examine_on_fail(facts.value().directory);
   findings.insert(findings.end(), of_battery.begin(), of_battery.end());
 
-  bool safe = true;
-  for (const Finding& finding : findings) safe = safe && finding.level != Level::unsafe;
-  if (arguments.json) {
-    print_json(as_json(findings, facts.value().directory));
-  } else {
-    print_text(findings, facts.value().directory);
-    fmt::print("\n{}\n", safe ? "Nothing here is unsafe." : "Unsafe: see above.");
-  }
-  return safe ? kExitOk : kExitUnsafe;
+  return answer(findings, facts.value().directory, arguments.json);
+}
+
+// Under 'pawl run' the program would be refused its first mapping.
+[[maybe_unused]] bool is_refused_for_marks(const std::string& name) {
+  if (!store_is_chosen()) return false;
+  const Result<std::string> program = find_program(name);
+  if (!program.ok()) return false;
+  const Result<Marks> marks = find_marks(program.value());
+  if (!marks.ok() || marks.value().found) return false;
+  complain("doctor",
+           "with PAWL_TRACKER=store every mapping is refused, for there are no marks in " +
+               marks.value().without +
+               "; compile with pawl-clang, or choose another tracker "
+               "(PAWL_TRACKER=auto)");
+  return true;
 }
 
 int watch_command(const DoctorArguments& arguments, const std::vector<std::string>& command) {
@@ -138,7 +202,8 @@ int watch_command(const DoctorArguments& arguments, const std::vector<std::strin
     return kExitUsage;
   }
 #ifdef PAWL_CAN_WATCH
-  return watch::watch({command, arguments.globs, arguments.json});
+  const int verdict = watch::watch({command, arguments.globs, arguments.json});
+  return is_refused_for_marks(command.front()) && verdict == kExitOk ? kExitUnsafe : verdict;
 #else
   complain("doctor",
            "watching a program works on x86-64 only; run it under 'pawl run', which says what it "
@@ -157,7 +222,8 @@ void add_doctor(CLI::App& app, int& exit_code, const AfterDashes& after_dashes) 
                          "unsafe here; or watch a "
                          "program run, and say whether 'pawl run' can protect its files");
   CLI::Option* directory = verb->add_option("DIR", arguments->directory,
-                                            "The directory that holds, or will hold, the files")
+                                            "The directory that holds, or will hold, the files; "
+                                            "or a program: does it mark its stores?")
                                ->capture_default_str();
   CLI::Option* globs =
       verb->add_option("--atomic", arguments->globs,
@@ -169,6 +235,7 @@ void add_doctor(CLI::App& app, int& exit_code, const AfterDashes& after_dashes) 
                  "Answer in JSON; a program's own output then goes to standard error");
   verb->footer(
       "Write: pawl doctor [DIR] [--json]\n"
+      "   or: pawl doctor PROGRAM [--json]\n"
       "   or: pawl doctor [--atomic GLOB]... [--json] -- PROGRAM ARGS...\n\n"
       "Example:\n  pawl doctor /srv/data\n"
       "  pawl doctor --atomic '*.kch' -- kchashmgr set casket.kch key value\n"

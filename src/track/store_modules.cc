@@ -94,7 +94,8 @@ bool names_a_mark(const DynamicSection& section, const Relocation* first, std::s
     const auto number = relocation.r_info >> 32;
     if (number == 0) return false;
     const ElfW(Sym)& symbol = section.symbols[number];
-    return symbol.st_shndx == SHN_UNDEF &&
+    // What is referred to weakly may be there or not, as the archive's own reference above.
+    return symbol.st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL &&
            std::strncmp(section.names + symbol.st_name, kMarkPrefix.data(), kMarkPrefix.size()) ==
                0;
   });

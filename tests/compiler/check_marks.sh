@@ -29,6 +29,18 @@ run() {
     outcome=refused
   }
   [ $outcome = "$verdict" ] || { cat error.txt; fail "$* is $outcome"; }
+  # The doctor says the same beforehand; what the program opens later it cannot know.
+  expected=0
+  [ $outcome = stored ] || expected=9
+  case $* in
+    ./by_name* | ./opens* | */pawl*) ;;
+    *)
+      code=0
+      PAWL_TRACKER=store "$wrappers/pawl" doctor "$1" >said.txt 2>&1 || code=$?
+      [ $code = $expected ] || { cat said.txt; fail "$1 is $outcome, and pawl doctor ends with $code"; }
+      PAWL_TRACKER=auto "$wrappers/pawl" doctor "$1" >said.txt || fail "the default is refused for $1"
+      ;;
+  esac
   if [ $outcome = refused ]; then
     grep -q 'no marks; compile with pawl-clang' error.txt || { cat error.txt; fail "$* is refused otherwise"; }
     [ ! -e file.pawl ] && [ ! -e group.pawl ] || fail "$* is refused too late"
@@ -87,5 +99,9 @@ run stored ./static_all file
 # Under the preload library.
 $unmarked -DSTORE -DPLAIN $program -o plain_none
 run refused "$wrappers/pawl" run --atomic file -- ./plain_none file
+rm -f file
+code=0
+PAWL_TRACKER=store "$wrappers/pawl" doctor -- ./plain_none file >said.txt 2>&1 || code=$?
+[ $code = 9 ] && grep -q 'no marks in .*plain_none' said.txt || { cat said.txt; fail "the doctor ends with $code"; }
 $marked -DSTORE -DPLAIN $program -o plain_all
 run stored "$wrappers/pawl" run --atomic file -- ./plain_all file
