@@ -46,6 +46,13 @@ quiet "$CC" -Werror -c 'store it.s' -o object.o
 marked object.o
 quiet "$CC" -Werror 'store it.s' -o program
 ./program >/dev/null
+# The stores of assembler code have no marks.
+printf '.globl store_it\nstore_it: ret\n' >'by hand.S'
+"$CC" -c 'by hand.S' -o by_hand.o 2>said.txt
+grep -q 'warning: by hand.S: stores of assembler code have no marks' said.txt || fail "nothing is said of assembler code"
+quiet "$CC" -Wno-inline-asm -c 'by hand.S' -o by_hand.o
+quiet "$CC" -fpawl=none -c 'by hand.S' -o by_hand.o
+quiet "$CC" -E 'by hand.S'
 quiet "$CC" -Werror -E 'store it.c'
 quiet "$CC" -Werror -MM 'store it.c'
 grep -q 'pawl/pawl.h' out.txt && fail "-MM names headers of the system"
