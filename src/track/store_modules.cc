@@ -18,6 +18,7 @@
 #ifndef PAWL_BUILDING_SHARED
 // In an archive the definition is linked only where a module of the program refers to it; this
 // reference alone leaves it out.
+// NOLINTNEXTLINE(readability-redundant-declaration): here it is weak
 extern "C" __attribute__((weak)) void pawl_stored(const void* address, size_t length);
 #endif
 
