@@ -109,8 +109,8 @@ void examine_abilities(Findings& findings, const FileSystemFacts& facts) {
                       facts.has_attributes ? Level::fine : Level::note,
                       facts.has_attributes ? ""
                                            : "no user attributes: after a crash nothing keeps "
-                                             "another program from using the file without its "
-                                             "journal"});
+                                             "another program, or the same file under another "
+                                             "name, from being used without the journal"});
   findings.push_back({"reservation", facts.has_allocation ? "yes" : "no",
                       facts.has_allocation ? Level::fine : Level::note,
                       facts.has_allocation ? ""

@@ -213,6 +213,15 @@ Status look_into_journal(Look& look, Medium& medium, MediumFile& journal, bool r
   return read_records(look, medium, *of_group.value(), progress, on_record);
 }
 
+// Marked, and without a journal: nothing was committed since it was closed.
+Result<Look> look_at_opening(Look& look, Medium& medium) {
+  const Result<SoughtJournal> sought = medium.seek_journal(*look.mark);
+  if (!sought.ok()) return sought.status();
+  if (sought.value().found == SoughtJournal::Found::writer)
+    return conclude(look, State::in_use, in_use_text(look));
+  return conclude(look, State::needs_recovery, recovery_text(look));
+}
+
 }  // namespace
 
 const char* state_name(State state) {
@@ -291,8 +300,11 @@ Result<Look> look_at_file(const std::string& path, bool read_live_journal, Progr
       if (!look.mark.has_value()) {
         return conclude(look, State::clean, "nothing to recover: no mark, no journal");
       }
-      return conclude(look, State::missing_journal,
-                      journal::missing_journal(medium, *look.mark).text());
+      if (look.mark->is_opening) return look_at_opening(look, medium);
+      const Status missing = journal::missing_journal(medium, *look.mark);
+      if (missing.error_number() == EBUSY) return conclude(look, State::in_use, missing.text());
+      if (missing.error_number() != ENODATA) return missing;
+      return conclude(look, State::missing_journal, missing.text());
     }
     if (!speaks_of_content(failure)) return failure;
     look.has_journal = true;

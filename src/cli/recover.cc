@@ -75,6 +75,7 @@ Result<std::string> put_copy_aside(const std::string& journal_path) {
   return too_many_kept(journal_path);
 }
 
+// With the file's side file acquired: a mark that comes now is another writer's.
 Status clear_mark(Medium& medium) {
   PAWL_TRY(medium.clear_mark());
   return medium.base().flush();
@@ -85,7 +86,8 @@ Result<std::string> recover_what_is_left(const Look& look, Outcome& outcome) {
   Result<std::unique_ptr<Medium>> medium = open_block_medium(look.path, false);
   if (!medium.ok()) return medium.status();
   if (look.state == State::missing_journal) {
-    PAWL_TRY(clear_mark(*medium.value()));
+    const Result<std::uint64_t> given_up = recover(*medium.value(), true);
+    if (!given_up.ok()) return given_up.status();
     return std::string("accepted the loss of the missing journal's commits; the mark is cleared");
   }
   Result<JournalFile> journal = medium.value()->acquire_journal(false);
@@ -95,9 +97,11 @@ Result<std::string> recover_what_is_left(const Look& look, Outcome& outcome) {
   // Damage to the header is what leaves nothing to replay; anything else is in the way.
   if (!replayed.ok() && replayed.status().error_number() != EBADMSG) return replayed.status();
   if (replayed.ok()) outcome.records = replayed.value().records;
+  Result<std::optional<Mark>> mark = medium.value()->mark();
+  if (!mark.ok()) return mark.status();
   Result<std::string> kept = put_aside(look.journal_path);
   if (!kept.ok()) return kept.status();
-  PAWL_TRY(clear_mark(*medium.value()));
+  if (mark.value().has_value()) PAWL_TRY(clear_mark(*medium.value()));
   return fmt::format(
       "accepted the loss: replayed {}, and kept the damaged journal as {}; the file may hold parts "
       "of the lost commits",

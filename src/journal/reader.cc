@@ -62,8 +62,7 @@ Status not_usable(Slot slot_a, Slot slot_b) {
         EBADMSG,
         "the journal's header is damaged in both places; nothing was changed. "
         "Restore file and journal from a backup, or, to accept the file as it is "
-        "(commits may be missing), move the journal away and clear the mark with "
-        "'setfattr -x user.pawl FILE'");
+        "(commits may be missing), use 'pawl recover --accept-loss FILE'");
   }
   if (slot_a == Slot::empty && slot_b == Slot::empty) {
     return Status::failure(

@@ -60,7 +60,41 @@ Status apply_record(MediumFile& base, std::uint64_t file, Reader& reader,
   });
 }
 
-Status missing_journal(const Medium& medium, const Mark& mark) {
+bool may_be_given_up(const SoughtJournal& sought) {
+  return sought.found == SoughtJournal::Found::nothing ||
+         sought.found == SoughtJournal::Found::copy;
+}
+
+Status missing_journal(Medium& medium, const Mark& mark) {
+  auto sought = medium.seek_journal(mark);
+  if (!sought.ok()) return sought.status();
+  switch (sought.value().found) {
+    case SoughtJournal::Found::writer:
+      return Status::failure(
+          EBUSY, medium.path() +
+                     " is mapped atomically by another writer, which opened it as the file of " +
+                     mark.journal_path + "; try again when that one has unmapped it");
+    case SoughtJournal::Found::journal:
+      return Status::failure(ENODATA, medium.path() +
+                                          " was left open by a crash under another name, and its "
+                                          "journal is " +
+                                          sought.value().path + ": rename that to " +
+                                          medium.journal_path() +
+                                          ", or open the file by the name that goes with it. "
+                                          "Nothing is lost");
+    case SoughtJournal::Found::copy:
+      return Status::failure(
+          ENODATA,
+          medium.path() +
+              " is a copy of a file that was open: it carries the mark of that one, whose journal "
+              "was " +
+              mark.journal_path +
+              ". Copy the file with pawl snapshot, or together with its journal when no program "
+              "has it open; or, to accept the copy as it is (commits may be missing), clear the "
+              "mark with 'pawl recover --accept-loss'");
+    case SoughtJournal::Found::nothing:
+      break;
+  }
   return Status::failure(
       ENODATA, medium.path() + " was left open by a crash, and its journal " + mark.journal_path +
                    " is missing: commits may stand only there. Put it back as " +
@@ -72,7 +106,10 @@ Status missing_journal(const Medium& medium, const Mark& mark) {
 Status check_bond(Medium& medium, const Header& header, bool has_records) {
   auto mark = medium.mark();
   if (!mark.ok()) return mark.status();
-  if (mark.value().has_value()) {
+  // The mark of an opening that a crash ended takes the place of one whose journal it has.
+  if (mark.value().has_value() && mark.value()->is_opening) {
+    if (mark.value()->journal == medium.journal_identity()) return {};
+  } else if (mark.value().has_value()) {
     if (mark.value()->journal_id == header.journal_id) return {};
     return Status::failure(EBADMSG, medium.journal_path() + " is the journal of another file (id " +
                                         describe_journal_id(header.journal_id) + "); that of " +

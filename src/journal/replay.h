@@ -40,7 +40,10 @@ struct FileToReplay {
 Result<Replayed> replay_group(Medium& group, MediumFile& journal,
                               std::span<const FileToReplay> files, bool accept_loss);
 
-// The error of a file that carries the mark while its journal is nowhere.
-Status missing_journal(const Medium& medium, const Mark& mark);
+// The error of a file that carries the mark while its journal is not beside it: says, after asking
+// for the journal's lock, who writes the file or where its journal is.  ENODATA with
+// may_be_given_up() when neither is so, and only then is it said how to accept the loss.
+Status missing_journal(Medium& medium, const Mark& mark);
+bool may_be_given_up(const SoughtJournal& sought);
 
 }  // namespace pawl::journal

@@ -76,15 +76,15 @@ Result<std::shared_ptr<Group>> Group::open(std::unique_ptr<Medium> medium, const
   }
   auto file = fresh_journal(*medium);
   if (!file.ok()) return file.status();
+  PAWL_TRY(journal::check_owner_of_side_file(file.value(), *medium));
+  auto list = journal::encode({journal::Role::group, {}});
+  if (!list.ok()) return list.status();
+  const JournalId id = journal::random_journal_id();
+  PAWL_TRY(medium->claim(id));
   const auto give_up = [&](const Status& status) -> Status {
     [[maybe_unused]] const Status ignored = let_go_of(*medium);
     return status;
   };
-  if (const Status owned = journal::check_owner_of_side_file(file.value(), *medium); !owned.ok())
-    return give_up(owned);
-  auto list = journal::encode({journal::Role::group, {}});
-  if (!list.ok()) return give_up(list.status());
-  const JournalId id = journal::random_journal_id();
   auto journal =
       journal::Journal::format(std::move(file.value().file), id, medium->identity(), 0, 1,
                                round_up(options.journal_size_bytes, journal::kBlockBytes),

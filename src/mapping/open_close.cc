@@ -110,21 +110,27 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
   if (!opened.ok()) return opened.status();
   const journal::Replayed& replayed = opened.value().replayed;
 
-  bool published = !opened.value().is_new;
+  // What the file holds now is the first committed image: it must not vanish behind later records.
+  PAWL_TRY(medium->base().flush());
+  // Under a new id: a journal of an earlier life that comes back is not taken for this one.
+  const JournalId id = journal::random_journal_id();
+  std::optional<JournalId> recovered;
+  if (!opened.value().is_new) recovered = replayed.journal_id;
+  PAWL_TRY(medium->claim(id, recovered));
+  // The mark with the id of a journal must not outlive that journal.
+  if (recovered.has_value()) PAWL_TRY(medium->base().flush());
   const auto give_up = [&](const Status& status) -> Status {
-    // A journal that never had a commit need not stay; but once it has its name the file may carry
-    // its mark, and as long as that is so it must.
+    // A journal that never had a commit need not stay; but as long as the file carries its mark it
+    // must.
     if (!opened.value().is_new) return status;
-    if (published && !(medium->clear_mark().ok() && medium->base().flush().ok())) return status;
+    if (!(medium->clear_mark().ok() && medium->base().flush().ok())) return status;
     [[maybe_unused]] const Status ignored = medium->remove_journal();
     return status;
   };
-  // What the file holds now is the first committed image: it must not vanish behind later records.
-  if (const Status flushed = medium->base().flush(); !flushed.ok()) return give_up(flushed);
   const std::uint64_t journal_bytes = round_up(options.journal_size_bytes, journal::kBlockBytes);
-  auto journal = journal::Journal::format(
-      std::move(opened.value().file), replayed.journal_id, medium->identity(), replayed.generation,
-      replayed.next_sequence, journal_bytes, medium->block_bytes());
+  auto journal = journal::Journal::format(std::move(opened.value().file), id, medium->identity(),
+                                          replayed.generation, replayed.next_sequence,
+                                          journal_bytes, medium->block_bytes());
   if (!journal.ok()) {
     return give_up(Status::failure(journal.status().error_number(),
                                    "cannot make a journal of " + std::to_string(journal_bytes) +
@@ -134,10 +140,8 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
   auto budget = budget_of(*medium, *journal.value(), options);
   if (!budget.ok()) return give_up(budget.status());
   if (const Status named = medium->publish_journal(); !named.ok()) return give_up(named);
-  published = true;
   // Before the first commit: from then on the file alone is not the whole truth.
-  if (const Status marked = medium->set_mark({replayed.journal_id, medium->journal_path()});
-      !marked.ok())
+  if (const Status marked = medium->set_mark({id, medium->journal_path()}); !marked.ok())
     return give_up(marked);
   if (const Status flushed = medium->base().flush(); !flushed.ok()) return give_up(flushed);
   auto size = medium->base().size();
@@ -219,6 +223,8 @@ Status Mapping::Implementation::join_group(const std::shared_ptr<Group>& group, 
   if (!listed.ok()) return listed.status();
   joining.number = listed.value();
   const JournalId& id = group->log_.journal().id();
+  PAWL_TRY(medium.claim(id));
+  joining.may_be_marked = true;
   PAWL_TRY(journal::write_member(
       *side.value().file, id,
       {joining.number, group->medium_->identity(), name_as_seen_from(medium, *group->medium_)}));
@@ -231,7 +237,6 @@ Status Mapping::Implementation::join_group(const std::shared_ptr<Group>& group, 
   // Without it each page is asked for anew.
   [[maybe_unused]] const Status learned = implementation->image_.learn_space();
   joining.mapping.reset(new Mapping(std::move(implementation)));
-  joining.may_be_marked = true;
   PAWL_TRY(medium.set_mark({id, medium.journal_path()}));
   PAWL_TRY(medium.base().flush());
 

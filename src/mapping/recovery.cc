@@ -15,9 +15,10 @@ Status they_come_and_go(const Medium& medium) {
   return Status::failure(EBUSY, "writers of " + medium.path() + " come and go; try again");
 }
 
-// The existing side file, locked; ENOENT when there is none and the file carries no mark; ENODATA
-// when it carries one.  A writer that begins or ends meanwhile is not taken for a crash: its mark
-// comes after its journal and goes before it.
+// The existing side file, locked; ENOENT when there is none and the file carries no mark, or that
+// of an opening; what missing_journal() says when it carries another.  A writer that begins or ends
+// meanwhile is not taken for a crash: its mark, but for that of its opening, comes after its
+// journal and goes before it.
 Result<JournalFile> existing_journal(Medium& medium) {
   std::optional<Mark> seen;
   for (int attempt = 0; attempt < kAcquireAttemptsMax; ++attempt) {
@@ -25,7 +26,7 @@ Result<JournalFile> existing_journal(Medium& medium) {
     if (acquired.ok() || acquired.status().error_number() != ENOENT) return acquired;
     auto mark = medium.mark();
     if (!mark.ok()) return mark.status();
-    if (!mark.value().has_value()) return acquired;
+    if (!mark.value().has_value() || mark.value()->is_opening) return acquired;
     if (seen.has_value() && seen->journal_id == mark.value()->journal_id) {
       return journal::missing_journal(medium, *mark.value());
     }
@@ -39,6 +40,14 @@ struct Header {
   journal::Listed listed;
 };
 
+// Of a file whose side file is acquired, and of whose journal with the id `recovered` everything is
+// in it: what mark it has is taken over before it goes, for by now it may be that of a writer who
+// opened another name.
+Status claim_and_let_go_of(Medium& medium, const std::optional<JournalId>& recovered) {
+  PAWL_TRY(medium.claim(journal::random_journal_id(), recovered));
+  return let_go_of(medium);
+}
+
 Result<Header> header_of(MediumFile& journal) {
   auto reader = journal::Reader::open(journal);
   if (!reader.ok()) return reader.status();
@@ -48,7 +57,8 @@ Result<Header> header_of(MediumFile& journal) {
 Result<bool> carries_mark_of(Medium& medium, const JournalId& journal_id) {
   auto mark = medium.mark();
   if (!mark.ok()) return mark.status();
-  return mark.value().has_value() && mark.value()->journal_id == journal_id;
+  return mark.value().has_value() && !mark.value()->is_opening &&
+         mark.value()->journal_id == journal_id;
 }
 
 Status lost_sight_of(const Medium& medium, const std::string& name, const Status& why,
@@ -82,7 +92,7 @@ Result<std::uint64_t> recover_member(Medium& medium, const Header& header, bool 
   if (!is_marked.value()) {
     PAWL_TRY(journal::check_bond(medium, {.journal_id = header.journal_id}, false));
     // A crash left it there before the file joined the group, or after it left.
-    PAWL_TRY(let_go_of(medium));
+    PAWL_TRY(claim_and_let_go_of(medium, header.journal_id));
     return std::uint64_t{0};
   }
   const journal::GroupFile& listed = header.listed.files.front();
@@ -101,7 +111,7 @@ Result<std::uint64_t> recover_member(Medium& medium, const Header& header, bool 
   if (!found.ok()) {
     const bool is_lost = is_gone(found) || found.error_number() == EBADMSG;
     if (!is_lost || !accept_loss) return found;
-    PAWL_TRY(let_go_of(medium));
+    PAWL_TRY(claim_and_let_go_of(medium, header.journal_id));
     return std::uint64_t{0};
   }
   auto side = group.value()->acquire_journal(false);
@@ -115,7 +125,7 @@ Result<std::uint64_t> recover_member(Medium& medium, const Header& header, bool 
   auto replayed =
       journal::replay_group(*group.value(), *side.value().file, {&file, 1}, accept_loss);
   if (!replayed.ok()) return replayed.status();
-  PAWL_TRY(let_go_of(medium));
+  PAWL_TRY(claim_and_let_go_of(medium, header.journal_id));
   return replayed.value().records;
 }
 
@@ -197,6 +207,7 @@ Result<std::uint64_t> recover_with(Medium& medium, JournalFile& side, bool accep
   if (!replayed.ok()) return replayed.status();
   auto present = file.size();
   if (!present.ok()) return present.status();
+  PAWL_TRY(medium.claim(journal::random_journal_id(), replayed.value().journal_id));
   // The journal is emptied, durably, before the mark goes: a crash in between finds nothing to do.
   const std::uint64_t size_bytes =
       std::max(round_down(present.value(), journal::kBlockBytes), kJournalSizeMin);
@@ -207,6 +218,25 @@ Result<std::uint64_t> recover_with(Medium& medium, JournalFile& side, bool accep
   if (!emptied.ok()) return emptied.status();
   PAWL_TRY(let_go_of(medium));
   return replayed.value().records;
+}
+
+// A file whose journal is given up, if it has none that anybody could still find; and one that was
+// only about to be opened, which loses nothing.  Under the lock of a journal of our own, so that no
+// writer begins meanwhile.
+Status give_up_mark(Medium& medium, bool is_opening) {
+  auto held = medium.acquire_journal(true);
+  if (!held.ok()) return held.status();
+  if (!held.value().is_new) return they_come_and_go(medium);
+  if (is_opening) return claim_and_let_go_of(medium, std::nullopt);
+  auto mark = medium.mark();
+  if (!mark.ok()) return mark.status();
+  if (!mark.value().has_value()) return they_come_and_go(medium);
+  auto sought = medium.seek_journal(*mark.value());
+  if (!sought.ok()) return sought.status();
+  if (!journal::may_be_given_up(sought.value()))
+    return journal::missing_journal(medium, *mark.value());
+  // What was sought is what the mark names now; who comes from here on sees our notice.
+  return claim_and_let_go_of(medium, mark.value()->journal_id);
 }
 
 }  // namespace
@@ -239,10 +269,7 @@ Result<OpenJournal> recovered_journal(Medium& medium) {
     OpenJournal journal;
     journal.file = std::move(acquired.value().file);
     journal.is_new = acquired.value().is_new;
-    if (journal.is_new) {
-      journal.replayed.journal_id = journal::random_journal_id();
-      return journal;
-    }
+    if (journal.is_new) return journal;
     if (acquired.value().owner == SideFileOwner::other) {
       // Its owner may go on to write to it: it is replayed, and another takes its place.
       acquired.value().file = std::move(journal.file);
@@ -282,12 +309,16 @@ Result<JournalFile> fresh_journal(Medium& medium) {
 Result<std::uint64_t> recover(Medium& medium, bool accept_loss) {
   auto acquired = existing_journal(medium);
   if (!acquired.ok()) {
-    if (acquired.status().error_number() == ENOENT) return std::uint64_t{0};
-    if (acquired.status().error_number() != ENODATA || !accept_loss) return acquired.status();
-    // Under the lock of a journal of our own, so that no writer begins meanwhile.
-    auto held = medium.acquire_journal(true);
-    if (!held.ok()) return held.status();
-    PAWL_TRY(let_go_of(medium));
+    auto mark = medium.mark();
+    if (!mark.ok()) return mark.status();
+    const bool is_missing = acquired.status().error_number() == ENODATA;
+    const bool was_opening = acquired.status().error_number() == ENOENT &&
+                             mark.value().has_value() && mark.value()->is_opening;
+    if (!was_opening && !(is_missing && accept_loss)) {
+      if (acquired.status().error_number() == ENOENT) return std::uint64_t{0};
+      return acquired.status();
+    }
+    PAWL_TRY(give_up_mark(medium, was_opening));
     return std::uint64_t{0};
   }
   return recover_with(medium, acquired.value(), accept_loss);

@@ -18,6 +18,18 @@ Result<std::unique_ptr<Medium>> Medium::open_sibling(const std::string& name) {
       EOPNOTSUPP, path() + " is on a medium without groups; " + name + " cannot be opened with it");
 }
 
+// Of a file with one name, whose opener holds the lock.
+Status Medium::claim(const JournalId& journal_id, const std::optional<JournalId>& recovered) {
+  auto present = mark();
+  if (!present.ok()) return present.status();
+  if (present.value().has_value() && !present.value()->is_opening &&
+      (!recovered.has_value() || present.value()->journal_id != *recovered))
+    return Status::failure(EBUSY, path() + " was opened by another writer meanwhile; try again");
+  return set_mark({journal_id, journal_path(), true});
+}
+
+Result<SoughtJournal> Medium::seek_journal(const Mark& /*mark*/) { return SoughtJournal{}; }
+
 std::string describe_journal_id(const JournalId& id) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string text;

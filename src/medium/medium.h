@@ -80,7 +80,23 @@ struct FileIdentity {
 struct Mark {
   JournalId journal_id{};
   std::string journal_path;
-  FileIdentity side_file{};  // that was held when the mark was set; zeros: not known
+  bool is_opening = false;  // its writer has not committed yet: no journal has anything of the file
+  // Which file was marked, and which is its journal: copies carry the mark of what they are of.
+  // All zeros where that is not known.
+  FileIdentity file{};
+  FileIdentity journal{};
+};
+
+// What was found of a marked file whose journal is not beside it.
+struct SoughtJournal {
+  enum class Found {
+    nothing,
+    writer,   // someone has the file mapped, under another name
+    journal,  // at `path`
+    copy,     // the mark is that of another file, of which this one is a copy
+  };
+  Found found = Found::nothing;
+  std::string path;
 };
 
 inline constexpr std::uint64_t kNoRecordIsHeld = ~std::uint64_t{0};
@@ -118,7 +134,8 @@ class Medium {
   // memory.
   virtual std::uint64_t block_bytes() const { return kPageBytes; }
 
-  // Opens the side file for writing and takes the writer's lock on it; EBUSY when another holds it.
+  // Opens the side file for writing and takes the writer's lock on it; EBUSY when another holds it,
+  // or writes the file under another name.
   // With `create` a missing one is made, with the user file's owner and mode, under a provisional
   // name that publish_journal() changes; without: ENOENT.
   virtual Result<JournalFile> acquire_journal(bool create) = 0;
@@ -131,7 +148,19 @@ class Medium {
   // who copies the file from base and records (a snapshot), and asks to be kept, with all after it.
   virtual std::uint64_t first_held_record() const { return kNoRecordIsHeld; }
 
-  // The mark.  set and clear are durable after the next base().flush().
+  // Of the side file that was acquired, or is there to be read.
+  virtual FileIdentity journal_identity() { return {}; }
+  // Makes the file this opener's, before its journal, which is acquired, is formatted: sets an
+  // opening mark with this id, and only if there is none.  The mark of an opening that failed is
+  // replaced, and so is one with the id `recovered`, of which everything is in the file, durably.
+  // EBUSY: another is the writer.
+  virtual Status claim(const JournalId& journal_id,
+                       const std::optional<JournalId>& recovered = std::nullopt);
+  // Asks for the lock of the journal that a mark names, and for the journal.
+  virtual Result<SoughtJournal> seek_journal(const Mark& mark);
+
+  // The mark.  set and clear are durable after the next base().flush(); set fills in which files
+  // they are.
   virtual bool can_mark() const = 0;
   virtual Result<std::optional<Mark>> mark() = 0;
   virtual Status set_mark(const Mark& mark) = 0;

@@ -16,43 +16,42 @@
 #include <cstring>
 
 #include "medium/block_medium.h"
+#include "medium/law.h"
 #include "medium/memory_functions.h"
+#include "medium/writer_notice.h"
 
 namespace pawl {
 namespace {
 
-constexpr std::size_t kMarkBytesMax = PATH_MAX + 64;
+constexpr std::size_t kMarkBytesMax = PATH_MAX + 192;
 constexpr int kLockAttemptsMax = 100;
-
-std::uint64_t birth_time_ns(int descriptor) {
-  struct statx status{};
-  if (::statx(descriptor, "", AT_EMPTY_PATH, STATX_BTIME, &status) != 0) return 0;
-  if ((status.stx_mask & STATX_BTIME) == 0) return 0;
-  return static_cast<std::uint64_t>(status.stx_btime.tv_sec) * 1'000'000'000u +
-         status.stx_btime.tv_nsec;
-}
+constexpr int kClaimAttemptsMax = 100;
 
 FileIdentity identity_of(int descriptor) {
-  struct stat status{};
-  if (::fstat(descriptor, &status) != 0) return {};
-  return {status.st_ino, birth_time_ns(descriptor)};
+  struct stat plain{};
+  if (::fstat(descriptor, &plain) != 0) return {};
+  FileIdentity identity{plain.st_ino, 0};
+  struct statx status{};
+  if (::statx(descriptor, "", AT_EMPTY_PATH, STATX_BTIME, &status) == 0 &&
+      (status.stx_mask & STATX_BTIME) != 0) {
+    identity.birth_time_ns = static_cast<std::uint64_t>(status.stx_btime.tv_sec) * 1'000'000'000u +
+                             status.stx_btime.tv_nsec;
+  }
+  return identity;
 }
 
-// "INODE:BIRTH ", as the mark's second version has it; nothing where that does not stand.
-std::optional<FileIdentity> parse_identity(const char*& at) {
-  FileIdentity identity;
-  int length = 0;
-  if (std::sscanf(at, "%" SCNu64 ":%" SCNu64 "%n", &identity.inode, &identity.birth_time_ns,
-                  &length) != 2 ||
-      at[length] != ' ')
-    return std::nullopt;
-  at += length + 1;
-  return identity;
+// Of the mount that the file was opened through; 0 where the kernel does not say.
+std::uint64_t mount_of(int descriptor) {
+  struct statx status{};
+  if (::statx(descriptor, "", AT_EMPTY_PATH, STATX_MNT_ID, &status) != 0) return 0;
+  return (status.stx_mask & STATX_MNT_ID) != 0 ? status.stx_mnt_id : 0;
 }
 
 bool attributes_unsupported(int error_number) {
   return error_number == ENOTSUP || error_number == EOPNOTSUPP || error_number == ENOSYS;
 }
+
+bool is_known(const FileIdentity& identity) { return identity != FileIdentity{}; }
 
 std::optional<JournalId> parse_journal_id(const std::string& digits) {
   if (digits.size() != 32) return std::nullopt;
@@ -71,6 +70,51 @@ std::optional<JournalId> parse_journal_id(const std::string& digits) {
     id[i] = static_cast<std::byte>(value);
   }
   return id;
+}
+
+// "2 <32 hex digits> open|opening <inode>:<birth> <inode>:<birth> <journal path>", of the file and
+// of its journal; a version before had "1 <32 hex digits> <journal path>".
+std::string describe_mark(const Mark& mark) {
+  const auto describe = [](const FileIdentity& identity) {
+    return " " + std::to_string(identity.inode) + ":" + std::to_string(identity.birth_time_ns);
+  };
+  return "2 " + describe_journal_id(mark.journal_id) + (mark.is_opening ? " opening" : " open") +
+         describe(mark.file) + describe(mark.journal) + " " + mark.journal_path;
+}
+
+std::optional<Mark> parse_mark(const std::string& text) {
+  char digits[33];
+  int end = 0;
+  Mark mark;
+  if (text.starts_with("1 ")) {
+    if (std::sscanf(text.c_str(), "1 %32[0-9a-f] %n", digits, &end) != 1) return std::nullopt;
+  } else {
+    char state[8];
+    if (std::sscanf(text.c_str(),
+                    "2 %32[0-9a-f] %7[a-z] %" SCNu64 ":%" SCNu64 " %" SCNu64 ":%" SCNu64 " %n",
+                    digits, state, &mark.file.inode, &mark.file.birth_time_ns, &mark.journal.inode,
+                    &mark.journal.birth_time_ns, &end) != 6)
+      return std::nullopt;
+    mark.is_opening = std::strcmp(state, "opening") == 0;
+    if (!mark.is_opening && std::strcmp(state, "open") != 0) return std::nullopt;
+  }
+  const auto id = parse_journal_id(digits);
+  if (!id || end == 0) return std::nullopt;
+  mark.journal_id = *id;
+  mark.journal_path = text.substr(static_cast<std::size_t>(end));
+  return mark;
+}
+
+bool is_same(const Mark& one, const Mark& other) {
+  return one.journal_id == other.journal_id && one.is_opening == other.is_opening;
+}
+
+Status has_another_writer(const std::string& path) {
+  return Status::failure(
+      EBUSY, path +
+                 " is mapped atomically by another writer, and a file has one writer, whatever its "
+                 "name; try again when that one has unmapped it (pawl info shows which process it "
+                 "is)");
 }
 
 }  // namespace
@@ -113,21 +157,19 @@ bool NamedMedium::program_holds_record_locks() const {
 // side file that the mark names was made by one of them, and can say nothing that its maker could
 // not have written.  The kernel gives the same inode number and birth time to no second file.
 // Beside a file without a mark it has nothing to say: recovery refuses it if it has a record.
-bool NamedMedium::may_be_of_a_writer(const Descriptor& side, const struct stat& user) {
+bool NamedMedium::may_be_of_a_writer(int side, const struct stat& user) const {
   if (!can_mark()) return (user.st_mode & S_IWOTH) != 0;
-  const auto marked = mark();
+  const auto marked = read_mark();
   if (!marked.ok()) return false;
   if (!marked.value().has_value()) return true;
-  const FileIdentity identity = identity_of(side.get());
-  return identity.birth_time_ns != 0 && marked.value()->side_file == identity;
+  const FileIdentity identity = identity_of(side);
+  return identity.birth_time_ns != 0 && marked.value()->journal == identity;
 }
 
 // A side file that someone could have written who may not write the file is not believed.
-Result<SideFileOwner> NamedMedium::check_side_file(const Descriptor& side,
-                                                   const struct stat& user) {
+Result<SideFileOwner> NamedMedium::check_side_file(int side, const struct stat& user) const {
   struct stat held{};
-  if (::fstat(side.get(), &held) != 0)
-    return Status::from_errno(errno, "cannot stat " + journal_path_);
+  if (::fstat(side, &held) != 0) return Status::from_errno(errno, "cannot stat " + journal_path_);
   if (!S_ISREG(held.st_mode)) {
     return Status::failure(EBADMSG,
                            journal_path_ + " is not a regular file; move it away and try again");
@@ -164,6 +206,18 @@ Result<SideFileOwner> NamedMedium::check_side_file(const Descriptor& side,
                      ", and the file cannot; it is not believed. If it is yours, take that "
                      "permission away (chmod g-w)");
   }
+  // The original may need it.
+  auto marked = read_mark();
+  if (marked.ok() && marked.value().has_value() && is_known(marked.value()->file) &&
+      marked.value()->file != identity_ && marked.value()->journal == identity_of(side)) {
+    return Status::failure(
+        EBADMSG, path_ + " is a copy of a file that was open, and " + journal_path_ +
+                     " is the journal of the original (inode " +
+                     std::to_string(marked.value()->file.inode) +
+                     "). Nothing was changed. Move the journal back beside the original; or, if "
+                     "the copy is to replace the original, give it a copy of the journal (cp "
+                     "--preserve=all), too");
+  }
   return owner;
 }
 
@@ -174,101 +228,150 @@ Result<std::uint32_t> NamedMedium::owner() {
   return std::uint32_t{user.st_uid};
 }
 
-Status NamedMedium::lock_side_file(const Descriptor& side) const {
+Status NamedMedium::check_file_system(int side, const struct stat& user) const {
+  struct stat held{};
+  if (::fstat(side, &held) != 0) return Status::from_errno(errno, "cannot stat " + journal_path_);
+  if (held.st_dev == user.st_dev) return {};
+  // An overlay shows its files with the devices of its layers.
+  const std::uint64_t mount = mount_of(side);
+  if (mount != 0 && mount == mount_of(base_.descriptor())) return {};
+  const char* const asked = std::getenv(kJournalElsewhere);
+  if (asked != nullptr && std::strcmp(asked, "1") == 0) return {};
+  return Status::failure(
+      EXDEV, journal_path_ + " is on another file system than " + path_ +
+                 ": one can be lost without the other. Use the name that the file has in its own "
+                 "directory (" +
+                 path_ +
+                 " may be a bind mount of one file); or, if the journal shall be there, set " +
+                 kJournalElsewhere + "=1");
+}
+
+Status NamedMedium::lock_side_file(int side) const {
   struct flock lock = lock_of_writer();
-  if (::fcntl(side.get(), F_OFD_SETLK, &lock) == 0) return {};
-  if (errno == EAGAIN || errno == EACCES) {
-    return Status::failure(
-        EBUSY, path_ +
-                   " is mapped atomically by another writer, and a file has one writer; "
-                   "try again when that one has unmapped it (pawl info shows which process it is)");
-  }
+  if (::fcntl(side, F_OFD_SETLK, &lock) == 0) return {};
+  if (errno == EAGAIN || errno == EACCES) return has_another_writer(path_);
   return Status::from_errno(errno, "cannot lock " + journal_path_);
 }
 
 // As the file: who may read or write the one may read or write the other.
-Status NamedMedium::adopt_permissions(const Descriptor& side, const struct stat& user) const {
+Status NamedMedium::adopt_permissions(int side, const struct stat& user) const {
   struct stat held{};
-  if (::fstat(side.get(), &held) != 0)
-    return Status::from_errno(errno, "cannot stat " + journal_path_);
+  if (::fstat(side, &held) != 0) return Status::from_errno(errno, "cannot stat " + journal_path_);
   mode_t mode = user.st_mode & 0666;
   if ((user.st_uid != held.st_uid || user.st_gid != held.st_gid) &&
-      ::fchown(side.get(), user.st_uid, user.st_gid) != 0) {
+      ::fchown(side, user.st_uid, user.st_gid) != 0) {
     if (::geteuid() == 0) {
       return Status::from_errno(errno, "cannot give " + journal_path_ + " the owner of the file");
     }
     // Without the right to give files away: the group if that may be, or nothing for a group that
     // is not the file's.
-    if (user.st_gid != held.st_gid &&
-        ::fchown(side.get(), static_cast<uid_t>(-1), user.st_gid) != 0) {
+    if (user.st_gid != held.st_gid && ::fchown(side, static_cast<uid_t>(-1), user.st_gid) != 0) {
       mode &= ~static_cast<mode_t>(0060);
     }
   }
-  if (::fchmod(side.get(), mode) != 0) {
+  if (::fchmod(side, mode) != 0) {
     return Status::from_errno(errno, "cannot give " + journal_path_ + " the mode of the file");
   }
   // On a copy-on-write file system a journal that is overwritten in place stays in one piece.
   int attributes = 0;
-  if (::ioctl(side.get(), FS_IOC_GETFLAGS, &attributes) == 0) {
+  if (::ioctl(side, FS_IOC_GETFLAGS, &attributes) == 0) {
     attributes |= FS_NOCOW_FL;
-    [[maybe_unused]] const int ignored = ::ioctl(side.get(), FS_IOC_SETFLAGS, &attributes);
+    [[maybe_unused]] const int ignored = ::ioctl(side, FS_IOC_SETFLAGS, &attributes);
   }
   return {};
 }
 
+// Of this file, under whatever name, less the one that this medium's side file is of.
+Result<std::size_t> NamedMedium::count_other_writers() const {
+  if (is_broken(Law::ask_for_writers)) return std::size_t{0};
+  struct stat user{};
+  if (::fstat(base_.descriptor(), &user) != 0)
+    return Status::from_errno(errno, "cannot stat " + path_);
+  auto all = count_notices(user);
+  if (!all.ok() || side_file() < 0) return all;
+  if (all.value() == 0)
+    return Status::failure(ENOTSUP, "/proc/locks does not show this process's own locks");
+  return all.value() - 1;
+}
+
+// A mark that is there may be that of a writer who opened the file by another name; where there can
+// be no mark, there may be one, too.  Both openers have put their notice before they look.
+Status NamedMedium::exclude_other_writers(const std::optional<Mark>& mark) {
+  if (can_mark() && !mark.has_value()) return {};
+  auto others = count_other_writers();
+  if (others.ok()) return others.value() == 0 ? Status{} : has_another_writer(path_);
+  // Whoever writes it holds the lock of the journal that its mark names; that is ours.
+  if (mark.has_value() && !mark->is_opening && mark->journal == journal_identity()) return {};
+  return Status::failure(
+      others.status().error_number(),
+      "cannot find out whether " + path_ + " has a writer: " + others.status().text());
+}
+
+// Locks the side file, and finds out whether the file may be written with it.  EAGAIN: it is not
+// the one of that name any more.
+Result<JournalFile> NamedMedium::hold_side_file(int side, const struct stat& user, Named named) {
+  // Before the lock: what is not believed is not waited for either.
+  auto owner = check_side_file(side, user);
+  if (!owner.ok()) return owner.status();
+  PAWL_TRY(lock_side_file(side));
+  // The holder before us may have removed what we opened: then the lock is on nothing.
+  struct stat held{};
+  struct stat present{};
+  if (::fstat(side, &held) != 0) return Status::from_errno(errno, "cannot stat " + journal_path_);
+  const bool is_there = ::lstat(journal_path_.c_str(), &present) == 0;
+  const bool is_ours = is_there && held.st_ino == present.st_ino && held.st_dev == present.st_dev;
+  if (named == Named::yes ? !is_ours : is_there)
+    return Status::failure(EAGAIN, journal_path_ + " is another file by now");
+  PAWL_TRY(check_file_system(side, user));
+  PAWL_TRY(put_notice(side, user));
+  auto marked = read_mark();
+  if (!marked.ok()) return marked.status();
+  PAWL_TRY(exclude_other_writers(marked.value()));
+  auto again = open_side_file("/proc/self/fd/" + std::to_string(side));
+  if (!again.ok()) return again.status();
+  return JournalFile{std::move(again.value()), named == Named::not_yet, owner.value()};
+}
+
+void NamedMedium::let_go_of_side_file() {
+  lock_.reset(-1);
+  unnamed_.reset();
+}
+
 Result<JournalFile> NamedMedium::acquire_journal(bool create) {
   if (read_only_) return Status::failure(EROFS, path_ + " was opened for looking only");
+  let_go_of_side_file();
   struct stat user{};
   if (::fstat(base_.descriptor(), &user) != 0)
     return Status::from_errno(errno, "cannot stat " + path_);
   for (int attempt = 0; attempt < kLockAttemptsMax; ++attempt) {
-    constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-    std::string name = journal_path_;
-    Descriptor side(::open(name.c_str(), kFlags));
-    if (!side.valid() && errno == ENOENT) {
-      if (!create)
-        return Status::failure(ENOENT, path_ + " has no journal (" + journal_path_ + ")");
-      name = provisional_path();
-      side.reset(::open(name.c_str(), kFlags | O_CREAT, user.st_mode & 0600));
-    }
-    if (!side.valid()) {
+    lock_.reset(::open(journal_path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    const auto named = lock_.valid() ? Named::yes : Named::not_yet;
+    if (named == Named::not_yet) {
       if (errno == ELOOP) {
         return Status::failure(
-            ELOOP, name + " is a symbolic link; Pawl follows none. Move it away and try again");
+            ELOOP,
+            journal_path_ + " is a symbolic link; Pawl follows none. Move it away and try again");
       }
-      return Status::from_errno(errno, "cannot open or create the journal " + name +
-                                           " (the directory of the file must be writable)");
-    }
-    // Before the lock: what is not believed is not waited for either.
-    auto owner = check_side_file(side, user);
-    if (!owner.ok()) return owner.status();
-    PAWL_TRY(lock_side_file(side));
-    // The holder before us may have renamed or removed what we opened: then the lock is on nothing.
-    struct stat held{};
-    struct stat named{};
-    if (::fstat(side.get(), &held) != 0) return Status::from_errno(errno, "cannot stat " + name);
-    if (::lstat(name.c_str(), &named) != 0 || held.st_ino != named.st_ino ||
-        held.st_dev != named.st_dev)
-      continue;
-    provisional_ = name != journal_path_;
-    // Another writer may have given its own the name meanwhile, and this one is a newer
-    // provisional.
-    if (provisional_ && ::lstat(journal_path_.c_str(), &named) == 0) {
-      ::unlink(name.c_str());
-      continue;
-    }
-    if (provisional_) {
-      // What an earlier crash left under the provisional name never held a commit.
-      if (::ftruncate(side.get(), 0) != 0) return Status::from_errno(errno, "cannot empty " + name);
-      if (const Status adopted = adopt_permissions(side, user); !adopted.ok()) {
-        ::unlink(name.c_str());
-        return adopted;
+      const bool is_missing = errno == ENOENT;
+      if (is_missing && !create)
+        return Status::failure(ENOENT, path_ + " has no journal (" + journal_path_ + ")");
+      Status made = Status::from_errno(errno, "cannot open it");
+      if (is_missing) {
+        auto side = NewFile::make(directory());
+        made = side.status();
+        if (side.ok()) unnamed_.emplace(std::move(side.value()));
+        if (made.ok()) PAWL_TRY(adopt_permissions(unnamed_->descriptor(), user));
+      }
+      if (!made.ok()) {
+        return Status::failure(made.error_number(),
+                               "cannot open or create the journal " + journal_path_ +
+                                   " (the directory of the file must be writable): " + made.text());
       }
     }
-    auto again = open_side_file("/proc/self/fd/" + std::to_string(side.get()));
-    if (!again.ok()) return again.status();
-    lock_ = std::move(side);
-    return JournalFile{std::move(again.value()), provisional_, owner.value()};
+    auto acquired = hold_side_file(side_file(), user, named);
+    if (acquired.ok()) return acquired;
+    let_go_of_side_file();
+    if (acquired.status().error_number() != EAGAIN) return acquired;
   }
   return Status::failure(EBUSY, "the journal " + journal_path_ +
                                     " comes and goes; another writer is busy with " + path_ +
@@ -276,21 +379,81 @@ Result<JournalFile> NamedMedium::acquire_journal(bool create) {
 }
 
 Status NamedMedium::publish_journal() {
-  if (!provisional_) return {};
+  if (!unnamed_.has_value()) return {};
   // Never over another one: it may hold commits.
-  if (::renameat2(AT_FDCWD, provisional_path().c_str(), AT_FDCWD, journal_path_.c_str(),
-                  RENAME_NOREPLACE) != 0) {
-    return Status::from_errno(errno, "cannot name the journal " + journal_path_);
+  const Status named = unnamed_->publish(journal_path_, false);
+  if (named.error_number() == EEXIST) {
+    return Status::failure(EBUSY, journal_path_ + " was made by another program just now, while " +
+                                      path_ + " was opened; try again");
   }
-  provisional_ = false;
-  return flush_directory();
+  PAWL_TRY(named);
+  lock_ = Descriptor(unnamed_->release());
+  unnamed_.reset();
+  return {};
+}
+
+// The child's copy of the lock goes, and a file without a name stays the parent's.
+void NamedMedium::abandon() {
+  lock_.reset(-1);
+  if (unnamed_.has_value()) Descriptor(unnamed_->release());
+}
+
+FileIdentity NamedMedium::journal_identity() {
+  if (side_file() >= 0) return identity_of(side_file());
+  const Descriptor side(::open(journal_path_.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW));
+  return side.valid() ? identity_of(side.get()) : FileIdentity{};
+}
+
+Status NamedMedium::claim(const JournalId& journal_id, const std::optional<JournalId>& recovered) {
+  Mark ours{journal_id, journal_path_, true};
+  const int only_if_none = is_broken(Law::mark_only_if_none) ? 0 : XATTR_CREATE;
+  for (int attempt = 0; attempt < kClaimAttemptsMax; ++attempt) {
+    const Status created = write_mark(ours, only_if_none);
+    if (created.error_number() != EEXIST) return created;
+    auto seen = read_mark();
+    if (!seen.ok()) return seen.status();
+    if (!seen.value().has_value()) continue;
+    PAWL_TRY(exclude_other_writers(seen.value()));
+    // The mark that was there before the look and behind it was there all the time, and its setter
+    // is no more; whoever comes now sees a mark, and then our notice.
+    auto present = read_mark();
+    if (!present.ok()) return present.status();
+    if (!present.value().has_value() || !is_same(*seen.value(), *present.value())) continue;
+    if (!present.value()->is_opening &&
+        (!recovered.has_value() || present.value()->journal_id != *recovered))
+      return has_another_writer(path_);
+    return write_mark(ours, 0);
+  }
+  return Status::failure(EBUSY, "writers of " + path_ + " come and go; try again");
+}
+
+Result<SoughtJournal> NamedMedium::seek_journal(const Mark& mark) {
+  using Found = SoughtJournal::Found;
+  auto others = count_other_writers();
+  if (!others.ok()) {
+    return Status::failure(
+        others.status().error_number(),
+        "cannot find out whether " + path_ + " has a writer: " + others.status().text());
+  }
+  if (others.value() > 0) return SoughtJournal{Found::writer, {}};
+  if (is_known(mark.file) && mark.file != identity_) return SoughtJournal{Found::copy, {}};
+  // Nothing else of that name is touched.
+  const Descriptor named(mark.journal_path.ends_with(kJournalSuffix)
+                             ? ::open(mark.journal_path.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW)
+                             : -1);
+  struct stat status{};
+  if (!named.valid() || ::fstat(named.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      (is_known(mark.journal) && mark.journal != identity_of(named.get())))
+    return SoughtJournal{};
+  if (has_writer(mark.journal_path)) return SoughtJournal{Found::writer, mark.journal_path};
+  return SoughtJournal{Found::journal, mark.journal_path};
 }
 
 std::uint64_t NamedMedium::first_held_record() const {
   return lock_.valid() ? pawl::first_held_record(lock_.get()) : kNoRecordIsHeld;
 }
 
-Result<Descriptor> NamedMedium::open_to_read() {
+Result<Descriptor> NamedMedium::open_to_read() const {
   Descriptor side(::open(journal_path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!side.valid()) {
     if (errno == ENOENT)
@@ -302,7 +465,7 @@ Result<Descriptor> NamedMedium::open_to_read() {
   struct stat user{};
   if (::fstat(base_.descriptor(), &user) != 0)
     return Status::from_errno(errno, "cannot stat " + path_);
-  PAWL_TRY(check_side_file(side, user).status());
+  PAWL_TRY(check_side_file(side.get(), user).status());
   return side;
 }
 
@@ -319,22 +482,28 @@ Result<HeldJournal> NamedMedium::hold_journal() {
   return HeldJournal::hold(std::move(side.value()), journal_path_);
 }
 
-Status NamedMedium::flush_directory() const {
-  Descriptor handle(::open(directory().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!handle.valid()) return Status::from_errno(errno, "cannot open the directory " + directory());
-  if (::fsync(handle.get()) != 0 && errno != EINVAL)
-    return Status::from_errno(errno, "cannot flush the directory " + directory());
-  return {};
-}
-
 Status NamedMedium::remove_journal() {
-  // Only the one that we hold: the file may have been renamed, and another have taken its place.
-  const std::string name = provisional_ ? provisional_path() : journal_path_;
-  struct stat held{};
-  struct stat named{};
-  if (lock_.valid() && ::fstat(lock_.get(), &held) == 0 && ::lstat(name.c_str(), &named) == 0 &&
-      (held.st_ino != named.st_ino || held.st_dev != named.st_dev)) {
+  if (unnamed_.has_value()) {
+    unnamed_.reset();
     return {};
+  }
+  // Only the one that we hold: the file may have been renamed, and another have taken its place.
+  const auto is_ours = [this](const std::string& name) {
+    struct stat held{};
+    struct stat named{};
+    return ::fstat(lock_.get(), &held) == 0 && ::lstat(name.c_str(), &named) == 0 &&
+           held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+  };
+  std::string name = journal_path_;
+  if (lock_.valid() && !is_ours(name)) {
+    // Both may have been renamed: the kernel knows what the file is called.
+    char renamed[PATH_MAX];
+    const std::string link = "/proc/self/fd/" + std::to_string(base_.descriptor());
+    const ssize_t length = ::readlink(link.c_str(), renamed, sizeof renamed);
+    if (length <= 0) return {};
+    name.assign(renamed, static_cast<std::size_t>(length));
+    name += kJournalSuffix;
+    if (!is_ours(name)) return {};
   }
   if (::unlink(name.c_str()) != 0 && errno != ENOENT) {
     return Status::from_errno(
@@ -355,42 +524,42 @@ bool NamedMedium::can_mark() const {
   return *can_mark_;
 }
 
-Result<std::optional<Mark>> NamedMedium::mark() {
+Result<std::optional<Mark>> NamedMedium::mark() { return read_mark(); }
+
+Result<std::optional<Mark>> NamedMedium::read_mark() const {
   char value[kMarkBytesMax];
   const ssize_t length = ::fgetxattr(base_.descriptor(), kMarkAttribute, value, sizeof value);
   if (length < 0) {
     if (errno == ENODATA || attributes_unsupported(errno)) return std::optional<Mark>{};
     return Status::from_errno(errno, "cannot read the mark of " + path_);
   }
-  const std::string text(value, static_cast<std::size_t>(length));
-  // "1 <32 hex digits> <journal path>"; "2 <32 hex digits> <its inode>:<its birth> <journal path>"
-  if (text.size() >= 35 && (text.starts_with("1 ") || text.starts_with("2 ")) && text[34] == ' ') {
-    const char* rest = text.c_str() + 35;
-    const auto id = parse_journal_id(text.substr(2, 32));
-    const auto side_file = text[0] == '2' ? parse_identity(rest) : FileIdentity{};
-    if (id && side_file) return std::optional<Mark>{Mark{*id, rest, *side_file}};
-  }
+  if (const auto mark = parse_mark(std::string(value, static_cast<std::size_t>(length))))
+    return mark;
   return Status::failure(
       EBADMSG,
       "the mark of " + path_ + " (attribute " + kMarkAttribute +
           ") is not one that this version of Pawl writes; open it with the version that did");
 }
 
-Status NamedMedium::set_mark(const Mark& mark) {
-  const FileIdentity side_file = identity_of(lock_.get());
-  const std::string text = "2 " + describe_journal_id(mark.journal_id) + " " +
-                           std::to_string(side_file.inode) + ":" +
-                           std::to_string(side_file.birth_time_ns) + " " + mark.journal_path;
+Status NamedMedium::set_mark(const Mark& mark) { return write_mark(mark, 0); }
+
+// EEXIST as it comes, with XATTR_CREATE.
+Status NamedMedium::write_mark(const Mark& mark, int flags) {
+  Mark bound = mark;
+  bound.file = identity_;
+  bound.journal = journal_identity();
+  const std::string text = describe_mark(bound);
   const bool is_set =
-      ::fsetxattr(base_.descriptor(), kMarkAttribute, text.data(), text.size(), 0) == 0;
+      ::fsetxattr(base_.descriptor(), kMarkAttribute, text.data(), text.size(), flags) == 0;
+  const int failure = errno;
   attributes_changed();
   if (is_set) return {};
-  if (errno == ENOSPC || errno == EDQUOT) {
+  if (failure == ENOSPC || failure == EDQUOT) {
     return Status::from_errno(
-        errno, "no room to mark " + path_ + " as open; free some space and try again");
+        failure, "no room to mark " + path_ + " as open; free some space and try again");
   }
-  if (attributes_unsupported(errno) && !can_mark()) return {};
-  return Status::from_errno(errno, "cannot mark " + path_ + " as open");
+  if (attributes_unsupported(failure) && !can_mark()) return {};
+  return Status::from_errno(failure, "cannot mark " + path_ + " as open");
 }
 
 Status NamedMedium::clear_mark() {

@@ -12,11 +12,14 @@
 #include "medium/descriptor.h"
 #include "medium/held_journal.h"
 #include "medium/medium.h"
+#include "medium/new_file.h"
 
 namespace pawl {
 
 inline constexpr const char* kJournalSuffix = ".pawl";
 inline constexpr const char* kMarkAttribute = "user.pawl";
+// In the environment, 1: a side file may lie on another file system than its file.
+inline constexpr const char* kJournalElsewhere = "PAWL_JOURNAL_ELSEWHERE";
 
 // A regular file that has been opened and may be mapped atomically.
 struct NamedFile {
@@ -51,6 +54,9 @@ class NamedMedium : public Medium {
   // As read_journal(), and asks the writer, if there is one, to keep its records for as long as the
   // answer lives.
   Result<HeldJournal> hold_journal();
+  FileIdentity journal_identity() override;
+  Status claim(const JournalId& journal_id, const std::optional<JournalId>& recovered) override;
+  Result<SoughtJournal> seek_journal(const Mark& mark) override;
   bool can_mark() const override;
   Result<std::optional<Mark>> mark() override;
   Status set_mark(const Mark& mark) override;
@@ -58,7 +64,7 @@ class NamedMedium : public Medium {
   Result<std::unique_ptr<Medium>> open_sibling(const std::string& name) override;
   Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
                             std::uint64_t offset) override;
-  void abandon() override { lock_.reset(-1); }
+  void abandon() override;
 
  protected:
   // The user file itself: its size, space and attributes.
@@ -70,13 +76,20 @@ class NamedMedium : public Medium {
   virtual void attributes_changed() { base_.metadata_changed(); }
 
  private:
-  Status flush_directory() const;
-  Status lock_side_file(const Descriptor& side) const;
-  Status adopt_permissions(const Descriptor& side, const struct stat& user) const;
-  std::string provisional_path() const { return journal_path_ + ".new"; }
-  Result<SideFileOwner> check_side_file(const Descriptor& side, const struct stat& user);
-  bool may_be_of_a_writer(const Descriptor& side, const struct stat& user);
-  Result<Descriptor> open_to_read();
+  enum class Named { yes, not_yet };
+  Result<JournalFile> hold_side_file(int side, const struct stat& user, Named named);
+  Status lock_side_file(int side) const;
+  Status adopt_permissions(int side, const struct stat& user) const;
+  Result<SideFileOwner> check_side_file(int side, const struct stat& user) const;
+  bool may_be_of_a_writer(int side, const struct stat& user) const;
+  Status check_file_system(int side, const struct stat& user) const;
+  Status exclude_other_writers(const std::optional<Mark>& mark);
+  Result<std::size_t> count_other_writers() const;
+  Result<std::optional<Mark>> read_mark() const;
+  Status write_mark(const Mark& mark, int flags);
+  int side_file() const { return unnamed_ ? unnamed_->descriptor() : lock_.get(); }
+  void let_go_of_side_file();
+  Result<Descriptor> open_to_read() const;
   bool program_holds_record_locks() const;
   std::string directory() const { return path_.substr(0, path_.rfind('/') + 1); }
 
@@ -85,8 +98,9 @@ class NamedMedium : public Medium {
   const std::string journal_path_;
   const FileIdentity identity_;
   const bool read_only_;
-  bool provisional_ = false;
-  Descriptor lock_;  // holds the writer's lock; the journal's own I/O goes through another
+  // One of them holds the writer's lock; the journal's own I/O goes through another descriptor.
+  Descriptor lock_;
+  std::optional<NewFile> unnamed_;  // a new side file that is not published
   mutable std::optional<bool> can_mark_;
 };
 

@@ -52,7 +52,8 @@ void read_patterns() {
 bool has_patterns() { return !patterns().empty(); }
 
 bool is_side_file(const std::string& path) {
-  return path.ends_with(kJournalSuffix) || path.ends_with(std::string(kJournalSuffix) + ".new");
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  return name.ends_with(kJournalSuffix) || name.starts_with(kProvisionalPrefix);
 }
 
 bool matches_a_pattern(const std::string& real_path) {

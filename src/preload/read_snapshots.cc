@@ -8,17 +8,17 @@
 
 #include "medium/held_journal.h"
 #include "medium/named_medium.h"
+#include "medium/new_file.h"
 #include "preload/patterns.h"
 #include "preload/real.h"
 #include "snapshot/committed_copy.h"
-#include "snapshot/new_file.h"
 
 namespace pawl::preload {
 namespace {
 
 // In the file's directory, where blocks can be shared; or in memory, for who may not write there.
 Result<Descriptor> make_file_for_copy(const std::string& path) {
-  auto beside = snapshot::NewFile::make_nameless(path.substr(0, path.rfind('/') + 1));
+  auto beside = NewFile::make_nameless(path.substr(0, path.rfind('/') + 1));
   if (beside.ok()) return Descriptor(beside.value().release());
   Descriptor memory(::memfd_create("pawl-snapshot", MFD_CLOEXEC));
   if (memory.valid()) return memory;

@@ -13,7 +13,7 @@
 #include "journal/reader.h"
 #include "journal/replay.h"
 #include "medium/named_medium.h"
-#include "snapshot/new_file.h"
+#include "medium/new_file.h"
 
 namespace pawl::snapshot {
 namespace {
@@ -100,6 +100,13 @@ class Source::File final : public NamedMedium {
   Result<std::unique_ptr<MediumFile>> open_side_file(const std::string& name) override {
     return Status::failure(EROFS, name + " is open for reading only");
   }
+  // Nothing while the file is only about to be opened, too: it holds all that there is.
+  Result<std::optional<Mark>> mark_of_commits() {
+    auto found = mark();
+    if (found.ok() && found.value().has_value() && found.value()->is_opening)
+      return std::optional<Mark>{};
+    return found;
+  }
   enum class Beside { nothing, member };  // what side file there may be, of a file without mark
   Attempt copy_clean(DescriptorFile& into, Beside beside);
   Attempt copy_in_group(HeldJournal& own, const journal::GroupFile& group, DescriptorFile& into);
@@ -128,7 +135,7 @@ Source::File::Attempt Source::File::try_to_copy(DescriptorFile& into,
                                                 std::uint64_t copied_bytes_max) {
   copied_bytes_max_ = copied_bytes_max;
   // In this order: a mark is made after its journal, and goes before it.
-  auto marked = mark();
+  auto marked = mark_of_commits();
   if (!marked.ok()) return marked.status();
   auto journal = hold_journal();
   if (!journal.ok()) {
@@ -179,7 +186,7 @@ Source::File::Attempt Source::File::copy_clean(DescriptorFile& into, Beside besi
     return again;
   }
   // Seen after the stamp: a writer that comes later changes that.
-  auto marked = mark();
+  auto marked = mark_of_commits();
   if (!marked.ok()) return marked.status();
   if (marked.value().has_value() || has_journal()) return again;
   auto kind = copy_base(descriptor(), into.descriptor(), copied_bytes_max_);

@@ -244,11 +244,11 @@ std::vector<PageRun> ScanTracker::spans(const PageRuns& pages, std::uint64_t gap
 // Of the huge page that may have been there, what is watched.
 void ScanTracker::add_faulted(std::uint64_t page) {
   const std::uint64_t first = page / kHugePages * kHugePages;
-  const std::vector<PageRun>& ranges = ranges_.runs();
+  const std::vector<PageRun>& runs = ranges_.runs();
   auto range =
-      std::upper_bound(ranges.begin(), ranges.end(), first,
+      std::upper_bound(runs.begin(), runs.end(), first,
                        [](std::uint64_t value, const PageRun& run) { return value < run.end(); });
-  for (; range != ranges.end() && range->first < first + kHugePages; ++range) {
+  for (; range != runs.end() && range->first < first + kHugePages; ++range) {
     const std::uint64_t low = std::max(range->first, first);
     const std::uint64_t high = std::min(range->end(), first + kHugePages);
     faulted_.add(low, high - low);

@@ -25,6 +25,7 @@ std::uint64_t mix(std::uint64_t sum, std::uint64_t word) {
 std::uint64_t checksum_of(const StoredDisk& disk, bool can_mark) {
   std::uint64_t sum = mix(disk.base.checksum(), can_mark ? 1 : 0);
   if (disk.mark.has_value()) {
+    sum = mix(sum, disk.mark->is_opening ? 1 : 0);
     for (const std::byte byte : disk.mark->journal_id)
       sum = mix(sum, std::to_integer<std::uint64_t>(byte));
   }

@@ -9,7 +9,7 @@
 namespace pawl::test {
 namespace {
 
-constexpr std::array<char, 8> kMagic = {'P', 'A', 'W', 'L', 'T', 'R', 'C', '2'};
+constexpr std::array<char, 8> kMagic = {'P', 'A', 'W', 'L', 'T', 'R', 'C', '3'};
 // Whatever a damaged trace says, no more is taken into memory at once.
 constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 32;
 
@@ -32,6 +32,7 @@ class Writer {
     if (!mark.has_value()) return;
     bytes(mark->journal_id);
     text(mark->journal_path);
+    number(mark->is_opening ? 1 : 0);
   }
   // Pages of zeros are left out.
   void content(const Content& content) {
@@ -84,6 +85,7 @@ class Loader {
     Mark mark;
     bytes(mark.journal_id);
     mark.journal_path = text();
+    mark.is_opening = number() != 0;
     return mark;
   }
   Content content() {

@@ -46,7 +46,7 @@ std::uint64_t expect_state(const std::string& path, const StateShape& shape,
 // Nothing that was provisional is left.
 void expect_nothing_left(const std::string& directory) {
   for (const auto& entry : std::filesystem::directory_iterator(directory))
-    EXPECT_FALSE(entry.path().filename().string().starts_with(".pawl-snapshot-")) << entry.path();
+    EXPECT_FALSE(entry.path().filename().string().starts_with(".pawl-new-")) << entry.path();
 }
 
 // Where the disk is too small for what a snapshot asks of the journal it may fail, and only it.

@@ -102,6 +102,13 @@ class WatchedMedium final : public Medium {
     watch_->looks_at_mark();
     return real_->mark();
   }
+  FileIdentity journal_identity() override { return real_->journal_identity(); }
+  Status claim(const JournalId& journal_id, const std::optional<JournalId>& recovered) override {
+    return real_->claim(journal_id, recovered);
+  }
+  Result<SoughtJournal> seek_journal(const Mark& mark) override {
+    return real_->seek_journal(mark);
+  }
   Status set_mark(const Mark& mark) override { return real_->set_mark(mark); }
   Status clear_mark() override { return real_->clear_mark(); }
   Result<std::unique_ptr<Medium>> open_sibling(const std::string& name) override {

@@ -236,7 +236,9 @@ TEST(JournalByHand, HasTheMarkThatThePageShows) {
     digits.push_back(kDigits[std::to_integer<unsigned>(byte) & 15]);
   }
   EXPECT_EQ(fenced(page(), "mark"),
-            "2 " + digits + " 131078:1700000000000000000 /srv/bank/accounts.pawl\n");
+            "2 " + digits +
+                " open 131077:1700000000000000000 131078:1700000000000000000 "
+                "/srv/bank/accounts.pawl\n");
 }
 
 }  // namespace

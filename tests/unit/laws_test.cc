@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstring>
 #include <span>
@@ -191,10 +192,17 @@ TEST(Law03AgainstTheCommittedImage, RollbackGoesToTheCommittedImageAndNotToTheLa
   EXPECT_EQ(mapping.bytes()[100], 'b');
 }
 
+std::string mark_of(const std::string& path) {
+  char value[PATH_MAX + 200];
+  const ssize_t length = ::getxattr(path.c_str(), "user.pawl", value, sizeof value);
+  return length < 0 ? std::string{} : std::string(value, static_cast<std::size_t>(length));
+}
+
 // Crashes each recovery at its n-th write, flush or change of size, for every n, two deep.
 void crash_recoveries(const File& file, const std::string& expected, int depth) {
   const std::string file_before = file.content();
   const std::string journal_before = read_file(file.journal());
+  const std::string mark_before = mark_of(file.path);
   for (int fatal = 0;; ++fatal) {
     auto watch = std::make_shared<Watch>();
     int happened = 0;
@@ -227,6 +235,10 @@ void crash_recoveries(const File& file, const std::string& expected, int depth) 
               static_cast<ssize_t>(journal_before.size()));
     ::close(base);
     ::close(side);
+    if (!mark_before.empty()) {
+      ASSERT_EQ(
+          ::setxattr(file.path.c_str(), "user.pawl", mark_before.data(), mark_before.size(), 0), 0);
+    }
   }
 }
 

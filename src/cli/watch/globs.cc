@@ -19,10 +19,9 @@ Globs::Globs(const std::vector<std::string>& globs) {
 }
 
 bool Globs::match(const std::string& real_path) const {
-  const std::string suffix = kJournalSuffix;
-  if (real_path.ends_with(suffix) || real_path.ends_with(suffix + ".new")) return false;
-  if (globs_.empty()) return true;
   const std::string name = real_path.substr(real_path.rfind('/') + 1);
+  if (name.ends_with(kJournalSuffix) || name.starts_with(kProvisionalPrefix)) return false;
+  if (globs_.empty()) return true;
   for (const std::string& glob : globs_) {
     const std::string& subject = glob.find('/') != std::string::npos ? real_path : name;
     if (::fnmatch(glob.c_str(), subject.c_str(), FNM_PATHNAME) == 0) return true;

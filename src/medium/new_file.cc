@@ -1,4 +1,4 @@
-#include "snapshot/new_file.h"
+#include "medium/new_file.h"
 
 #include <fcntl.h>
 #include <sys/random.h>
@@ -7,7 +7,7 @@
 #include <cinttypes>
 #include <cstdio>
 
-namespace pawl::snapshot {
+namespace pawl {
 namespace {
 
 constexpr int kNameAttemptsMax = 100;
@@ -17,7 +17,7 @@ std::string random_name() {
   std::uint64_t number = 0;
   PAWL_ASSERT(::getrandom(&number, sizeof number, 0) == sizeof number);
   char name[40];
-  std::snprintf(name, sizeof name, ".pawl-snapshot-%016" PRIx64, number);
+  std::snprintf(name, sizeof name, "%s%016" PRIx64, kProvisionalPrefix, number);
   return name;
 }
 
@@ -86,12 +86,12 @@ Status NewFile::take_name(const std::string& to) const {
       ::unlink(provisional_.c_str());
       return {};
     }
-    return Status::from_errno(errno, "cannot name the snapshot " + to);
+    return Status::from_errno(errno, "cannot name the new file " + to);
   }
   const std::string open_file = "/proc/self/fd/" + std::to_string(descriptor());
   if (::linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) == 0)
     return {};
-  return Status::from_errno(errno, "cannot name the snapshot " + to);
+  return Status::from_errno(errno, "cannot name the new file " + to);
 }
 
 Status NewFile::take_provisional_name() {
@@ -125,4 +125,4 @@ Status NewFile::publish(const std::string& to, bool may_replace) {
   return flush_directory(directory_);
 }
 
-}  // namespace pawl::snapshot
+}  // namespace pawl

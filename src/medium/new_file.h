@@ -7,7 +7,10 @@
 
 #include "medium/descriptor.h"
 
-namespace pawl::snapshot {
+namespace pawl {
+
+// What every provisional name begins with; the rest is drawn.
+inline constexpr const char* kProvisionalPrefix = ".pawl-new-";
 
 class NewFile {
  public:
@@ -39,4 +42,4 @@ class NewFile {
   std::string provisional_;  // path; empty: it has none
 };
 
-}  // namespace pawl::snapshot
+}  // namespace pawl

@@ -1,0 +1,282 @@
+/* One writer to a file, whatever it is called (src/medium/named_medium.h, src/mapping/recovery.h).
+ *
+ * One file with two names: two hard links, or two names one after the other.  The journal of an opener
+ * stands beside the name that it used; a person may rename one of them at any moment.  Two processes open
+ * the file by either name, recover it, commit, apply, close, give up a journal that they do not find,
+ * and die at any step.  The power may fail once: then both die, and a mark that was not flushed may be lost.
+ *
+ * An opener locks the journal of its name, or a new one that has no name yet; puts its notice into the
+ * kernel's table of locks; and reads the mark.  If there is one, it looks for the other's notice.
+ *
+ * Claim: two processes never write the file at a time; who opens it finds every commit that was
+ * acknowledged; and nobody is refused for want of a journal that was not hidden by a person.
+ *
+ * Left out: what a lock is (one step, and its holder's death undoes it, as it does the notice); torn
+ * writes of a journal, which are another proof's; copies, which are other files; groups.
+ *
+ * The rules, each of which may be broken:
+ *   BROKEN_MARK_OVERWRITTEN: the mark is set although there is one by now
+ *   BROKEN_FORMAT_BEFORE_MARK: a journal that was replayed is formatted before the mark is changed
+ *   BROKEN_MARK_NOT_FLUSHED: it is formatted before the changed mark is durable
+ *   BROKEN_GIVE_UP_WITHOUT_ASKING: a journal is given up without a look for a writer's notice
+ *   BROKEN_MARK_READ_ONCE: a mark is replaced that may have been set behind the look for its setter
+ *   BROKEN_JOURNAL_REMOVED_FIRST: a close removes the journal before it clears the mark
+ *
+ * pan options: -m100000
+ * gcc options: -DCOLLAPSE -DVECTORSZ=2048
+ */
+
+#ifndef LIVES
+#define LIVES 3        /* openings by both processes together; the longest counterexample takes 3 */
+#endif
+#define NAMES 2
+#define JOURNALS 3
+#define NOBODY 2
+#define NOWHERE 3      /* a journal's place, if it is not 0 or 1: there is none */
+#define UNNAMED 2      /* it has no name yet */
+#define NO_JOURNAL 3
+
+mtype = { none, opening, open };
+
+typedef Mark { mtype state; byte id; byte journal; byte name };
+Mark mark;     /* as every process sees it */
+Mark durable;  /* as the disk has it */
+
+byte place[JOURNALS];    /* NOWHERE, UNNAMED, or the name it stands beside */
+byte id[JOURNALS];
+byte holder[JOURNALS];   /* of its lock */
+bit records[JOURNALS];   /* it has some to replay */
+bit complete[JOURNALS];  /* with them the file has all that was acknowledged */
+
+bit file_has_all;        /* of what was acknowledged, without any journal */
+bit notice[2];
+bit writes[2];
+bit dark;                /* the power has failed */
+byte running;
+byte lives;
+
+#define other (1 - me)
+#define same_mark(a, b) (a.state == b.state && a.id == b.id && a.journal == b.journal && a.name == b.name)
+#define has_the_journal(j) (place[j] < NAMES && id[j] == mark.id)
+#define journal_exists (has_the_journal(0) || has_the_journal(1) || has_the_journal(2))
+
+inline set_mark(to_state, to_id, to_journal, to_name) {
+  mark.state = to_state; mark.id = to_id; mark.journal = to_journal; mark.name = to_name
+}
+inline flush_mark() {
+  durable.state = mark.state; durable.id = mark.id; durable.journal = mark.journal;
+  durable.name = mark.name
+}
+inline forget(j) {
+  place[j] = NOWHERE; id[j] = 0; records[j] = 0; complete[j] = 0; holder[j] = NOBODY
+}
+#ifdef BROKEN_GIVE_UP_WITHOUT_ASKING
+#define must_look (mark.state != none && !(is_new && mark.state == open))
+#else
+#define must_look (mark.state != none)
+#endif
+
+/* A step may be the last. */
+#define STEP atomic { if :: dark -> goto died :: !dark :: goto died fi;
+#define DONE }
+
+proctype program(bit me) {
+  byte name, journal, fresh, recovered, seen;
+  mtype seen_state;
+  bit is_new;
+  atomic { journal = NO_JOURNAL; seen_state = none };
+end:
+  atomic {
+    !dark && lives < LIVES ->
+    lives++;
+    fresh = lives;  /* an id that nobody ever had: they are drawn at random */
+    running++;
+    if :: name = 0 :: name = 1 fi
+  };
+
+  /* acquire_journal(): the lock ... */
+  STEP
+    if
+    :: place[0] == name -> journal = 0
+    :: place[1] == name -> journal = 1
+    :: place[2] == name -> journal = 2
+    :: place[0] != name && place[1] != name && place[2] != name ->
+       is_new = 1;
+       if
+       :: place[0] == NOWHERE -> journal = 0
+       :: place[0] != NOWHERE && place[1] == NOWHERE -> journal = 1
+       :: place[0] != NOWHERE && place[1] != NOWHERE && place[2] == NOWHERE -> journal = 2
+       :: else -> goto died  /* the bound of the model */
+       fi;
+       place[journal] = UNNAMED
+    fi;
+    if
+    :: holder[journal] != NOBODY -> journal = NO_JOURNAL; goto died  /* EBUSY */
+    :: else -> holder[journal] = me
+    fi
+  DONE
+  /* ... the notice, and the look for another's, if there is a mark. */
+  STEP notice[me] = 1 DONE
+  STEP if :: must_look && notice[other] -> goto died :: else fi DONE  /* EBUSY */
+
+  /* recovered_journal(): does the journal belong to the file? */
+  STEP
+    if
+    :: mark.state == open && is_new ->
+       assert(journal_exists);
+       if :: goto died :: seen = mark.id; goto give_up fi
+    :: mark.state == open && !is_new && id[journal] != mark.id ->
+       assert(journal_exists);
+       goto died  /* EBADMSG */
+    :: mark.state == open && !is_new && id[journal] == mark.id -> recovered = mark.id
+    :: mark.state == opening && !is_new && mark.journal == journal -> recovered = id[journal]
+    :: (mark.state == none || (mark.state == opening && mark.journal != journal)) && !is_new &&
+       records[journal] ->
+       goto died  /* EBADMSG */
+    :: else
+    fi;
+    if
+    :: recovered != 0 && records[journal] -> file_has_all = complete[journal]
+    :: else
+    fi
+  DONE
+
+#ifdef BROKEN_FORMAT_BEFORE_MARK
+  STEP id[journal] = fresh; records[journal] = 0; complete[journal] = 0 DONE
+#endif
+  /* claim() */
+  STEP
+    if
+#ifdef BROKEN_MARK_OVERWRITTEN
+    :: true -> set_mark(opening, fresh, journal, name); goto claimed
+#else
+    :: mark.state == none -> set_mark(opening, fresh, journal, name); goto claimed
+    :: mark.state == opening || (mark.state == open && recovered == mark.id) ->
+       seen = mark.id; seen_state = mark.state
+    :: mark.state == open && recovered != mark.id -> goto died  /* EBUSY */
+#endif
+    fi
+  DONE
+  STEP if :: notice[other] -> goto died :: else fi DONE
+#ifndef BROKEN_MARK_READ_ONCE
+  STEP if :: mark.id != seen || mark.state != seen_state -> goto died :: else fi DONE
+#endif
+  STEP set_mark(opening, fresh, journal, name) DONE
+claimed:
+#ifndef BROKEN_MARK_NOT_FLUSHED
+  STEP flush_mark() DONE
+#endif
+#ifndef BROKEN_FORMAT_BEFORE_MARK
+  STEP id[journal] = fresh; records[journal] = 0; complete[journal] = 0 DONE
+#endif
+  /* publish_journal() */
+  STEP
+    if
+    :: !is_new
+    :: is_new && place[0] != name && place[1] != name && place[2] != name -> place[journal] = name
+    :: else -> set_mark(none, 0, 0, 0); goto died  /* EBUSY */
+    fi
+  DONE
+  STEP set_mark(open, fresh, journal, name) DONE
+  STEP flush_mark() DONE
+
+  /* The file is this program's. */
+  STEP
+    assert(file_has_all);
+    writes[me] = 1;
+    assert(!writes[other])
+  DONE
+  do
+  :: STEP  /* a commit */
+       file_has_all = 0;
+       complete[0] = 0; complete[1] = 0; complete[2] = 0;
+       records[journal] = 1; complete[journal] = 1
+     DONE
+  :: STEP  /* applied, flushed, and dropped */
+       if :: records[journal] -> file_has_all = complete[journal]; records[journal] = 0 :: else fi
+     DONE
+  :: break
+  od;
+  STEP
+    if :: records[journal] -> file_has_all = complete[journal]; records[journal] = 0 :: else fi;
+    writes[me] = 0
+  DONE
+#ifdef BROKEN_JOURNAL_REMOVED_FIRST
+  STEP place[journal] = UNNAMED DONE
+#endif
+  STEP set_mark(none, 0, 0, 0) DONE
+  STEP flush_mark() DONE
+  goto died;  /* and with it the journal goes, or stays without a mark */
+
+  /* give_up_mark(): a person says so; it asks for the journal that the mark names, and claims. */
+give_up:
+  STEP if :: has_the_journal(mark.journal) && place[mark.journal] == mark.name -> goto died :: else fi DONE
+#ifndef BROKEN_GIVE_UP_WITHOUT_ASKING
+  STEP if :: notice[other] -> goto died :: else fi DONE
+#endif
+  STEP if :: mark.state != open || mark.id != seen -> goto died :: else fi DONE
+  STEP
+    assert(!writes[other]);
+    set_mark(none, 0, 0, 0);
+    /* What was acknowledged and stands only there is given up by a person. */
+    file_has_all = 1
+  DONE
+  STEP flush_mark() DONE
+
+died:
+  atomic {
+    if
+    :: journal != NO_JOURNAL ->
+       if
+       :: place[journal] == UNNAMED -> forget(journal)
+       :: place[journal] < NAMES && mark.state == none && durable.state == none &&
+          !records[journal] -> forget(journal)  /* let_go_of(): nothing depends on it */
+       :: place[journal] < NAMES -> holder[journal] = NOBODY
+       fi
+    :: else
+    fi;
+    notice[me] = 0;
+    writes[me] = 0;
+    running--;
+    journal = NO_JOURNAL; is_new = 0; recovered = 0; fresh = 0; name = 0; seen = 0;
+    seen_state = none
+  };
+  goto end
+}
+
+proctype power() {
+  atomic { dark = 1 };
+  atomic {
+    running == 0 ->
+    if
+    :: set_mark(durable.state, durable.id, durable.journal, durable.name)
+    :: flush_mark()
+    fi;
+    dark = 0
+  }
+}
+
+/* Renames a journal.  (The name of the file is the openers' to choose.) */
+proctype person() {
+end:
+  atomic {
+    if
+    :: place[0] < NAMES && place[1] != 1 - place[0] && place[2] != 1 - place[0] ->
+       place[0] = 1 - place[0]
+    :: place[1] < NAMES && place[0] != 1 - place[1] && place[2] != 1 - place[1] ->
+       place[1] = 1 - place[1]
+    :: place[2] < NAMES && place[0] != 1 - place[2] && place[1] != 1 - place[2] ->
+       place[2] = 1 - place[2]
+    fi
+  }
+}
+
+init {
+  atomic {
+    forget(0); forget(1); forget(2);
+    set_mark(none, 0, 0, 0);
+    flush_mark();
+    file_has_all = 1;
+    run program(0); run program(1); run power(); run person()
+  }
+}

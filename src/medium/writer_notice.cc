@@ -1,0 +1,89 @@
+#include "medium/writer_notice.h"
+
+#include <fcntl.h>
+#include <sys/sysmacros.h>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "medium/held_journal.h"
+
+namespace pawl {
+namespace {
+
+// Behind the bytes of the writer, and the first of those of the records.  An inode number has 64
+// bits: most of them make the place, the rest, and the device's number, the length.
+constexpr off_t kNoticesStart = kWriterLockBytes + (off_t{1} << 61);
+constexpr unsigned kInodeBitsInPlace = 59;
+constexpr unsigned kDeviceBits = 32;
+
+// The table is read in pieces; a lock may be missed when others are released meanwhile.  What two
+// readings in a row agree upon is believed.
+constexpr int kReadingsMax = 20;
+
+struct NoticeRange {
+  off_t start;
+  off_t length;
+};
+
+NoticeRange range_of(const struct stat& user) {
+  const std::uint64_t inode = user.st_ino;
+  const std::uint64_t device =
+      std::uint64_t{major(user.st_dev)} << 20 | std::uint64_t{minor(user.st_dev)};
+  const std::uint64_t place = inode & ((std::uint64_t{1} << kInodeBitsInPlace) - 1);
+  const std::uint64_t rest = inode >> kInodeBitsInPlace << kDeviceBits |
+                             (device & ((std::uint64_t{1} << kDeviceBits) - 1));
+  return {kNoticesStart + static_cast<off_t>(place), static_cast<off_t>(rest) + 1};
+}
+
+using SideFiles = std::set<std::string>;  // as the table names them: device and inode
+
+std::optional<SideFiles> read_table(const NoticeRange& range) {
+  std::FILE* const table = std::fopen("/proc/locks", "re");
+  if (table == nullptr) return std::nullopt;
+  SideFiles found;
+  char line[256];
+  while (std::fgets(line, sizeof line, table) != nullptr) {
+    char side_file[64];
+    long long first = 0;
+    long long last = 0;
+    if (std::sscanf(line, "%*s OFDLCK %*s READ %*s %63s %lld %lld", side_file, &first, &last) ==
+            3 &&
+        first == range.start && last == range.start + range.length - 1)
+      found.insert(side_file);
+  }
+  const bool is_whole = std::ferror(table) == 0;
+  std::fclose(table);
+  if (!is_whole) return std::nullopt;
+  return found;
+}
+
+}  // namespace
+
+Status put_notice(int side, const struct stat& user) {
+  const NoticeRange range = range_of(user);
+  struct flock lock = {.l_type = F_RDLCK,
+                       .l_whence = SEEK_SET,
+                       .l_start = range.start,
+                       .l_len = range.length,
+                       .l_pid = 0};
+  if (::fcntl(side, F_OFD_SETLK, &lock) == 0) return {};
+  return Status::from_errno(errno, "cannot lock the journal");
+}
+
+Result<std::size_t> count_notices(const struct stat& user) {
+  const NoticeRange range = range_of(user);
+  std::optional<SideFiles> before = read_table(range);
+  for (int reading = 1; before.has_value() && reading < kReadingsMax; ++reading) {
+    std::optional<SideFiles> now = read_table(range);
+    if (now.has_value() && *now == *before) return now->size();
+    before = std::move(now);
+  }
+  return Status::failure(
+      ENOTSUP, "/proc/locks cannot be read, which lists the writers of files; mount /proc");
+}
+
+}  // namespace pawl

@@ -1,0 +1,381 @@
+// One writer to a file (law 9), whatever it is called: by hard links, after renames, in copies, and
+// where the file system keeps no mark.  The system call that sets a mark is this program's: what
+// happens before it is a test's to say.
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "mapping/group.h"
+#include "medium/new_file.h"
+#include "support/open_mapping.h"
+#include "support/temporary_directory.h"
+
+namespace {
+
+std::function<void()> before_mark;
+
+}  // namespace
+
+extern "C" int fsetxattr(int fd, const char* name, const void* value, std::size_t size,
+                         int flags) noexcept {
+  if (before_mark) std::exchange(before_mark, {})();
+  return static_cast<int>(::syscall(SYS_fsetxattr, fd, name, value, size, flags));
+}
+
+namespace pawl {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Opened;
+
+Options options() {
+  Options chosen = test::options_for(ApplyChoice::async);
+  chosen.journal_size_bytes = kJournalSizeMin;
+  return chosen;
+}
+
+// Another process that has mapped a file, has made a commit of 'b' in it, and waits to be killed.
+class Holder {
+ public:
+  explicit Holder(const std::string& path) {
+    int told[2];
+    EXPECT_EQ(::pipe(told), 0);
+    process_ = ::fork();
+    if (process_ == 0) {
+      const Opened mapping(path, options());
+      mapping.bytes()[0] = 'b';
+      const char word = mapping.commit().ok() ? 'y' : 'n';
+      if (::write(told[1], &word, 1) == 1) ::pause();
+      ::_exit(1);
+    }
+    char word = 'n';
+    EXPECT_EQ(::read(told[0], &word, 1), 1);
+    EXPECT_EQ(word, 'y');
+    ::close(told[0]);
+    ::close(told[1]);
+  }
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
+  ~Holder() { kill(); }
+  void kill() {
+    if (process_ == 0) return;
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+    process_ = 0;
+  }
+
+ private:
+  pid_t process_ = 0;
+};
+
+class OneWriter : public ::testing::Test {
+ protected:
+  OneWriter() { test::write_file(file_, std::string(2 * kPageBytes, 'a')); }
+  void SetUp() override {
+    if (!open_block_medium(file_, false).value()->can_mark())
+      GTEST_SKIP() << "this file system keeps no attributes";
+  }
+  void TearDown() override {
+    before_mark = {};
+    ::unsetenv(kJournalElsewhere);
+  }
+
+  static Status open(const std::string& path) { return test::try_open(path, options()).status(); }
+  static Status recover_file(const std::string& path, bool accept_loss = false) {
+    auto medium = open_block_medium(path, false);
+    return medium.ok() ? recover(*medium.value(), accept_loss).status() : medium.status();
+  }
+  static void expect_busy(const std::string& path) {
+    for (const Status& status : {open(path), recover_file(path), recover_file(path, true)}) {
+      EXPECT_EQ(status.error_number(), EBUSY) << path << ": " << status.text();
+      EXPECT_EQ(status.text().find("accept-loss"), std::string::npos) << status.text();
+    }
+  }
+  static void expect_recovered(const std::string& path) {
+    EXPECT_EQ(recover_file(path).text(), "");
+    EXPECT_EQ(test::read_file(path).substr(0, 1), "b") << path;
+  }
+  // Refused, with what to do, and nothing is given up.
+  static void expect_refused(const std::string& path, int error_number, const std::string& text) {
+    for (const Status& status : {open(path), recover_file(path)}) {
+      EXPECT_EQ(status.error_number(), error_number) << path << ": " << status.text();
+      EXPECT_NE(status.text().find(text), std::string::npos) << status.text();
+    }
+  }
+  // With its attributes.
+  static void copy(const std::string& from, const std::string& to) {
+    fs::copy_file(from, to);
+    char mark[8192];
+    const ssize_t length = ::getxattr(from.c_str(), "user.pawl", mark, sizeof mark);
+    if (length < 0) return;
+    ASSERT_EQ(::setxattr(to.c_str(), "user.pawl", mark, static_cast<std::size_t>(length), 0), 0);
+  }
+
+  const test::TemporaryDirectory directory_;
+  const std::string file_ = directory_ / "file";
+  const std::string journal_ = file_ + ".pawl";
+  const std::string other_ = directory_ / "other";
+  const std::string other_journal_ = other_ + ".pawl";
+};
+
+TEST_F(OneWriter, IsThatOfEveryLinkOfAFile) {
+  fs::create_hard_link(file_, other_);
+  Holder holder(file_);
+  expect_busy(other_);
+  expect_busy(file_);
+  holder.kill();
+  expect_refused(other_, ENODATA, "rename that to");
+  EXPECT_EQ(recover_file(other_, true).error_number(), ENODATA) << "the journal is there";
+  expect_recovered(file_);
+  EXPECT_TRUE(open(other_).ok());
+}
+
+// Both have looked, and neither has a mark yet.
+TEST_F(OneWriter, IsOneOfTwoThatOpenTwoLinksAtOnce) {
+  fs::create_hard_link(file_, other_);
+  std::unique_ptr<Mapping> winner;
+  before_mark = [&] { winner = std::move(test::try_open(other_, options()).value()); };
+  const Status late = open(file_);
+  EXPECT_EQ(late.error_number(), EBUSY) << late.text();
+  ASSERT_NE(winner, nullptr);
+  EXPECT_FALSE(fs::exists(journal_)) << "the loser left a journal";
+  expect_busy(file_);
+  EXPECT_TRUE(winner->close().ok());
+  EXPECT_TRUE(open(file_).ok());
+}
+
+TEST_F(OneWriter, IsThatOfAFileThatWasRenamedWhileItWasOpen) {
+  Holder holder(file_);
+  fs::rename(file_, other_);
+  expect_busy(other_);
+  test::write_file(file_, "another file of the old name");
+  EXPECT_EQ(open(file_).error_number(), EBUSY);
+  fs::remove(file_);
+  fs::rename(journal_, other_journal_);
+  expect_busy(other_);
+  fs::rename(other_journal_, directory_ / "elsewhere");
+  expect_busy(other_);
+  fs::rename(directory_ / "elsewhere", other_journal_);
+  holder.kill();
+  expect_recovered(other_);
+}
+
+TEST_F(OneWriter, IsToldWhereTheJournalOfARenamedFileIs) {
+  Holder(file_).kill();
+  fs::rename(file_, other_);
+  expect_refused(other_, ENODATA, journal_);
+  EXPECT_EQ(recover_file(other_, true).error_number(), ENODATA) << "the journal is there";
+  EXPECT_TRUE(fs::exists(journal_));
+  fs::rename(journal_, other_journal_);
+  expect_recovered(other_);
+}
+
+// A copy of the journal has the id, and not the lock.
+TEST_F(OneWriter, IsNotReplacedByACopyOfItsJournal) {
+  const Holder holder(file_);
+  fs::rename(file_, other_);
+  fs::copy_file(journal_, other_journal_);
+  expect_busy(other_);
+}
+
+TEST_F(OneWriter, LeavesItsJournalToTheFileThatACopyIsOf) {
+  Holder holder(file_);
+  copy(file_, other_);
+  expect_refused(other_, ENODATA, "is a copy");
+  holder.kill();
+  expect_refused(other_, ENODATA, "is a copy");
+  fs::rename(journal_, other_journal_);
+  expect_refused(other_, EBADMSG, "is a copy");
+  EXPECT_EQ(recover_file(other_, true).error_number(), EBADMSG);
+  fs::rename(other_journal_, journal_);
+  EXPECT_EQ(recover_file(other_, true).text(), "");
+  EXPECT_TRUE(fs::exists(journal_));
+  expect_recovered(file_);
+}
+
+TEST_F(OneWriter, OfACopyWithACopyOfTheJournalIsItsOwn) {
+  Holder(file_).kill();
+  copy(file_, other_);
+  fs::copy_file(journal_, other_journal_);
+  const Holder holder(other_);
+  expect_recovered(file_);
+  expect_busy(other_);
+}
+
+// The journal of one crash is not replayed after another.
+TEST_F(OneWriter, RefusesAJournalOfAnEarlierLife) {
+  Holder(file_).kill();
+  fs::copy_file(journal_, other_journal_);
+  {
+    const Opened mapping(file_, options());
+    mapping.bytes()[0] = 'c';
+    ASSERT_TRUE(mapping.commit().ok());
+  }
+  fs::rename(journal_, directory_ / "newest");
+  fs::rename(other_journal_, journal_);
+  expect_refused(file_, EBADMSG, "is the journal of another file");
+  fs::rename(directory_ / "newest", journal_);
+  EXPECT_TRUE(recover_file(file_).ok());
+  EXPECT_EQ(test::read_file(file_).substr(0, 1), "c");
+}
+
+// A crash between the mark of an opening and its journal loses nothing, and stops nobody.
+TEST_F(OneWriter, MayComeAfterAnOpeningThatDied) {
+  fs::create_hard_link(file_, other_);
+  for (const bool is_reopened : {true, false}) {
+    {
+      auto medium = open_block_medium(file_, false);
+      ASSERT_TRUE(medium.value()->acquire_journal(true).ok());
+      ASSERT_TRUE(medium.value()->claim(JournalId{}).ok());
+      expect_busy(other_);
+    }
+    ASSERT_TRUE(open_block_medium(file_, false).value()->mark().value()->is_opening);
+    if (is_reopened) {
+      ASSERT_TRUE(test::try_open(other_, options()).value()->close().ok());
+    } else {
+      EXPECT_EQ(recover_file(other_).text(), "");
+    }
+    EXPECT_LT(::getxattr(file_.c_str(), "user.pawl", nullptr, 0), 0);
+  }
+}
+
+// From now on no file has attributes, for this process and its children.
+bool take_attributes_away() {
+  constexpr unsigned kUnsupported = SECCOMP_RET_ERRNO | ENOTSUP;
+  sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fgetxattr, 2, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fsetxattr, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      BPF_STMT(BPF_RET | BPF_K, kUnsupported),
+  };
+  const sock_fprog program{std::size(rules), rules};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST_F(OneWriter, IsKnownWhereTheFileSystemKeepsNoMark) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!take_attributes_away()) ::_exit(2);
+    fs::create_hard_link(file_, other_);
+    Holder holder(file_);
+    EXPECT_EQ(open(other_).error_number(), EBUSY);
+    fs::remove(other_);
+    fs::rename(file_, other_);
+    EXPECT_EQ(open(other_).error_number(), EBUSY);
+    fs::rename(other_, file_);
+    holder.kill();
+    expect_recovered(file_);
+    ::_exit(HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 2) GTEST_SKIP() << "no filter of system calls";
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(OneWriter, RemovesItsJournalWhereverThatWasRenamed) {
+  auto mapping = test::try_open(file_, options());
+  ASSERT_TRUE(mapping.ok());
+  fs::rename(file_, other_);
+  fs::rename(journal_, other_journal_);
+  EXPECT_TRUE(mapping.value()->close().ok());
+  EXPECT_FALSE(fs::exists(other_journal_));
+}
+
+TEST_F(OneWriter, LeavesFilesOfTheUserAlone) {
+  test::write_file(journal_ + ".new", "mine");
+  {
+    auto mapping = test::try_open(file_, options());
+    ASSERT_TRUE(mapping.ok());
+    EXPECT_TRUE(mapping.value()->close().ok());
+  }
+  EXPECT_EQ(open(directory_ / "missing").error_number(), ENOENT);
+  EXPECT_EQ(test::read_file(journal_ + ".new"), "mine");
+}
+
+TEST_F(OneWriter, MeetsNoLockOfTheProgram) {
+  const int own = ::open(file_.c_str(), O_RDWR);
+  struct flock whole{};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  ASSERT_EQ(::flock(own, LOCK_EX), 0);
+  ASSERT_EQ(::fcntl(own, F_OFD_SETLK, &whole), 0);
+  const Holder holder(file_);
+  const int late = ::open(file_.c_str(), O_RDWR);
+  // The holder has inherited the open file, and its locks with it.
+  whole.l_type = F_UNLCK;
+  ASSERT_EQ(::flock(own, LOCK_UN), 0);
+  ASSERT_EQ(::fcntl(own, F_OFD_SETLK, &whole), 0);
+  whole.l_type = F_WRLCK;
+  EXPECT_EQ(::flock(late, LOCK_EX | LOCK_NB), 0);
+  EXPECT_EQ(::fcntl(late, F_OFD_SETLK, &whole), 0);
+  ::close(late);
+  ::close(own);
+}
+
+TEST_F(OneWriter, OfAFileInAGroupIsThatOfItsLinks) {
+  fs::create_hard_link(file_, other_);
+  auto group = Group::open(directory_ / "group", options());
+  ASSERT_TRUE(group.ok()) << group.status().text();
+  {
+    auto member = Group::join(group.value(), std::move(open_block_medium(file_, false).value()));
+    ASSERT_TRUE(member.ok()) << member.status().text();
+    expect_busy(other_);
+    auto twice = Group::join(group.value(), std::move(open_block_medium(other_, false).value()));
+    EXPECT_EQ(twice.status().error_number(), EBUSY) << twice.status().text();
+    EXPECT_TRUE(member.value()->close().ok());
+  }
+  fs::create_hard_link(directory_ / "group", directory_ / "link");
+  EXPECT_EQ(Group::open(directory_ / "link", options()).status().error_number(), EBUSY);
+  EXPECT_TRUE(group.value()->close().ok());
+}
+
+// A bind mount of one file shows it in a directory of another file system.
+TEST_F(OneWriter, KeepsItsJournalOnTheFileSystemOfItsFile) {
+  const test::TemporaryDirectory memory("/dev/shm");
+  const std::string shown = memory / "shown";
+  test::write_file(shown, "");
+  struct stat here{};
+  struct stat there{};
+  ASSERT_EQ(::stat(file_.c_str(), &here), 0);
+  ASSERT_EQ(::stat(shown.c_str(), &there), 0);
+  if (here.st_dev == there.st_dev) GTEST_SKIP() << "the tests run on /dev/shm";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount(file_.c_str(), shown.c_str(), nullptr, MS_BIND, nullptr) != 0)
+      ::_exit(2);
+    if (open(shown).error_number() != EXDEV) ::_exit(1);
+    ::setenv(kJournalElsewhere, "1", 1);
+    ::_exit(open(shown).ok() ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "this user cannot mount";
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace pawl
