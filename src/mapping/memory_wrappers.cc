@@ -14,6 +14,9 @@ namespace calls = pawl::memory_calls;
 
 void calls::link_wrappers() {}
 
+// The sanitizers' libraries call mmap() before they are able to run what they check.
+#ifndef PAWL_SANITIZED
+
 PAWL_WRAPPER void* mmap(void* address, size_t length, int protection, int flags, int descriptor,
                         off_t offset) noexcept {
   return calls::map(address, length, protection, flags, descriptor, offset);
@@ -55,3 +58,5 @@ PAWL_WRAPPER void* mremap(void* address, size_t length, size_t new_length, int f
 PAWL_WRAPPER void* shmat(int id, const void* address, int flags) noexcept {
   return calls::attach_shared(id, address, flags);
 }
+
+#endif

@@ -26,6 +26,11 @@ namespace {
 
 constexpr std::size_t kPages = 16;
 constexpr std::size_t kBytes = kPages * kPageBytes;
+#ifdef PAWL_SANITIZED
+constexpr bool kWrapped = false;
+#else
+constexpr bool kWrapped = true;
+#endif
 constexpr int kAdviceMax = 104;
 constexpr int kReadWrite = PROT_READ | PROT_WRITE;
 
@@ -55,6 +60,9 @@ bool fails_with(long result, int error_number) { return result == -1 && errno ==
 class MemoryCalls : public testing::TestWithParam<int> {
  protected:
   MemoryCalls() { test::write_file(path_, std::string(kBytes, '.')); }
+  void SetUp() override {
+    if (!kWrapped) GTEST_SKIP() << "libc's calls on memory are the sanitizer's";
+  }
 
   // The file as recovery leaves it, after a child did that, and was killed.
   std::string recovered_after(const std::function<bool(char* mapped)>& work) {
@@ -276,6 +284,7 @@ INSTANTIATE_TEST_SUITE_P(Trackers, MemoryCalls,
                          });
 
 TEST(MemoryCallsOnAHeap, AreAdviceAndProtectionOnly) {
+  if (!kWrapped) GTEST_SKIP() << "libc's calls on memory are the sanitizer's";
   const test::TemporaryDirectory directory;
   pawl_heap_options options{};
   ASSERT_EQ(pawl_heap_options_init(&options), 0);
