@@ -188,7 +188,8 @@ Status FaultTable::split(Slot& slot, std::uint64_t at) {
   right->protection = slot.protection;
   right->origin = at;
   right->open = open;
-  right->runs = open.count_runs(0, open.capacity());
+  const std::uint64_t right_runs = open.count_runs(0, open.capacity());
+  right->runs = right_runs;  // another thread may change it once the slot is there
   // The right slot is there before the left one shrinks, so that a fault always finds one of them.
   right->first.store(at, std::memory_order_release);
   right->end.store(end, std::memory_order_release);
@@ -200,7 +201,7 @@ Status FaultTable::split(Slot& slot, std::uint64_t at) {
   slot.open.close(at - slot.origin, slot.open.capacity());
   const std::uint64_t runs_before = slot.runs;
   slot.runs = slot.open.count_runs(0, at - slot.origin);
-  runs_.fetch_add(slot.runs + right->runs - runs_before, std::memory_order_relaxed);
+  runs_.fetch_add(slot.runs + right_runs - runs_before, std::memory_order_relaxed);
   return {};
 }
 
