@@ -12,6 +12,7 @@
 #include "medium/medium.h"
 #include "medium/memory_functions.h"
 #include "track/fault_log.h"
+#include "track/stated_stores.h"
 #include "track/write_watch.h"
 
 namespace pawl {
@@ -35,6 +36,7 @@ class ScanTracker final : public Tracker {
  public:
   ScanTracker(std::unique_ptr<WriteWatch> write_watch, ScanMode mode, FaultsOf whose)
       : write_watch_(std::move(write_watch)), mode_(mode), whose_(whose) {}
+  ~ScanTracker() override { StatedStores::unwatch(this, 0, ~std::uint64_t{0}); }
 
   Status watch(char* address, std::size_t length, int protection) override;
   void unwatch(char* address, std::size_t length) override;
@@ -50,6 +52,7 @@ class ScanTracker final : public Tracker {
   bool is_own_process() const { return getpid() == process_; }
   Status join_fault_log();
   Status find_track();
+  void take_stated();
   Status collect_known(std::uint64_t first, std::uint64_t end, PageRuns& stored);
   Status collect_pages(std::uint64_t first, std::uint64_t end, PageRuns& stored,
                        bool* walked = nullptr);
@@ -67,7 +70,7 @@ class ScanTracker final : public Tracker {
 
   mutable std::mutex mutex_;  // guards what follows
   PageRuns ranges_;
-  PageRuns early_;    // stored to before they were watched; not yet reported
+  PageRuns early_;    // stored to before they were watched, or so stated; not yet reported
   PageRuns unknown_;  // the fault log cannot speak for them: to be walked
   PageRuns faulted_;  // the fault log named a page of their 2 MiB: to be looked at
   // Memory ran out with pages in hand: what is above, but for the ranges, may lack some.
@@ -90,7 +93,11 @@ Status ScanTracker::watch(char* address, std::size_t length, int /*protection*/)
   // One huge page would be armed and reported as a whole, and its parts would not fault one by one.
   // Kernels without huge pages refuse, and need not be asked.
   (void)memory::advise(address, length, MADV_NOHUGEPAGE);
-  PAWL_TRY(write_watch_->add(first, end));
+  PAWL_TRY(StatedStores::watch(this, first, end));
+  if (Status status = write_watch_->add(first, end); !status.ok()) {
+    StatedStores::unwatch(this, first, end);
+    return status;
+  }
   ranges_.add(first, end - first);
   unknown_.add(first, end - first);
   if (fault_log_ != nullptr) fault_log_->add_range(first, end);
@@ -98,6 +105,7 @@ Status ScanTracker::watch(char* address, std::size_t length, int /*protection*/)
     (void)write_watch_->remove(first, end);
     ranges_.take(first, end);
     unknown_.take(first, end);
+    StatedStores::unwatch(this, first, end);
     return status;
   }
   // A fresh mapping is walked in no time, and the first collect then need not walk it.
@@ -134,6 +142,7 @@ void ScanTracker::unwatch(char* address, std::size_t length) {
   // Failing, it leaves pages armed that nobody asks about: a store to them costs a fault more.
   for (const PageRun& run : watched.runs()) (void)write_watch_->remove(run.first, run.end());
   if (fault_log_ != nullptr) fault_log_->remove_range(first, end);
+  StatedStores::unwatch(this, first, end);
   early_.take(first, end);
   unknown_.take(first, end);
   faulted_.take(first, end);
@@ -171,8 +180,16 @@ Status ScanTracker::find_track() {
   return {};
 }
 
+// Of a range that was unwatched in part, what is watched.
+void ScanTracker::take_stated() {
+  PageRuns stated;
+  StatedStores::take(this, stated);
+  for (const PageRun& range : ranges_.runs()) early_.add(stated.take(range.first, range.end()));
+}
+
 Status ScanTracker::collect_known(std::uint64_t first, std::uint64_t end, PageRuns& stored) {
   if (lost_track_) PAWL_TRY(find_track());
+  if (StatedStores::in_use()) take_stated();
   stored.add(early_.take(first, end));
   bool walked = false;
   const Status outcome = collect_pages(first, end, stored, &walked);

@@ -3,11 +3,16 @@
 
 #include <dlfcn.h>
 
+#include "track/fault_table.h"
+#include "track/stated_stores.h"
 #include "track/store_marks.h"
+#include "track/tracker.h"
 
 namespace {
 
 void mark(const void* address, size_t length) {
+  pawl::StatedStores::note(address, length);
+  if (pawl::FaultTable::in_use()) pawl::open_for_kernel_store(address, length);
   if (pawl::StoreMarks::in_use()) return pawl::StoreMarks::mark(address, length);
   pawl::StoreMarks::note_early_call();
 }

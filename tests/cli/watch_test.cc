@@ -196,6 +196,7 @@ TEST_F(Watch, FindsEachThingThatPawlDoesOtherwiseAndNothingElse) {
       {"store_only", {"never_synchronised"}},
       {"hint_only", {"never_synchronised"}},
       {"uring", {"io_uring"}},
+      {"pinned_buffers", {"pinned_buffers"}},
       {"ask", {"asks_for_pawl"}},
   };
   for (const Case& one : cases) {

@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -178,6 +179,14 @@ static void uring(int file, char* memory, const char* path) {
   char parameters[120] = {0};
   const long ring = syscall(SYS_io_uring_setup, 4, parameters); /* may be refused: asked is asked */
   if (ring >= 0) close((int)ring);
+}
+
+static void pinned_buffers(int file, char* memory, const char* path) {
+  (void)file;
+  (void)path;
+  const struct iovec buffer = {memory, kPage};
+  const int not_a_ring = -1; /* asked is asked */
+  syscall(SYS_io_uring_register, not_a_ring, 0 /* IORING_REGISTER_BUFFERS */, &buffer, 1);
 }
 
 static void posix_aio(int file, char* memory, const char* path) {
@@ -381,6 +390,7 @@ static const struct {
     {"stream_writes", stream_writes},
     {"two_mappings", two_mappings},
     {"uring", uring},
+    {"pinned_buffers", pinned_buffers},
     {"posix_aio", posix_aio},
     {"fixed", fixed_over_part},
     {"collapse", collapse},

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "medium/medium.h"
+#include "pawl/store.h"
 #include "track/fault_log.h"
 #include "track/kernel_stores.h"
 #include "track/scan_tracker.h"
@@ -144,6 +145,24 @@ TEST_P(TrackerTest, SeesEachStoreOnce) {
   memory.store(7);
   EXPECT_EQ(collect(*tracker, memory), Pages({7}));
   tracker->unwatch(memory.start(), memory.length());
+}
+
+// For what no tracker can see: a device that stores into memory that was pinned before.
+TEST_P(TrackerTest, TakesWhatPawlStoredNames) {
+  const Memory memory(64);
+  const std::unique_ptr<Tracker> tracker = make();
+  watch(*tracker, memory);
+  memory.store(3);
+  (void)collect(*tracker, memory);
+  for (const std::size_t page : {40, 3, 20, 50, 10, 60}) pawl_stored(memory.page(page) + 10, 1);
+  pawl_stored(memory.page(7) - 1, 2);
+  pawl_stored(memory.start() - 1, 1);
+  const std::set<std::uint64_t> low = collect(*tracker, memory, 0, 12);
+  const std::set<std::uint64_t> rest = collect(*tracker, memory);
+  for (const std::uint64_t page : {3, 6, 7, 10}) EXPECT_TRUE(low.contains(page)) << page;
+  for (const std::uint64_t page : {20, 40, 50, 60})
+    EXPECT_TRUE(low.contains(page) || rest.contains(page)) << page;
+  EXPECT_TRUE(collect(*tracker, memory).empty());
 }
 
 TEST_P(TrackerTest, SeesStoresToAFileMapping) {

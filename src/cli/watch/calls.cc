@@ -719,6 +719,10 @@ Wants Calls::call_entered(const Call& call) {
     case SYS_io_uring_setup:
       if (facts_.io_uring.count++ == 0) facts_.io_uring.example = said_of(call, "io_uring_setup");
       return Wants::nothing;
+    case SYS_io_uring_register:  // of buffers: the filter passes no other
+      if (facts_.pinned_buffers.count++ == 0)
+        facts_.pinned_buffers.example = said_of(call, "io_uring_register");
+      return Wants::nothing;
     default:
       break;
   }

@@ -94,6 +94,7 @@ struct ProgramFacts {
   // How often the second was synchronised right after the first, by the same process.
   std::map<std::pair<FileKey, FileKey>, std::uint64_t> in_one_go;
   Seen io_uring;
+  Seen pinned_buffers;
   std::map<std::string, std::string> not_preloadable;  // path of the executable: why
   std::uint64_t processes = 0;
   std::set<std::string> limits;

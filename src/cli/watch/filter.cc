@@ -15,6 +15,10 @@ namespace {
 using tracing::Rule;
 using tracing::When;
 
+// IORING_REGISTER_BUFFERS and IORING_REGISTER_BUFFERS2, of io_uring_register.
+constexpr std::uint32_t kRegisterBuffers = 0;
+constexpr std::uint32_t kRegisterBuffersTagged = 15;
+
 constexpr std::uint32_t low(unsigned long request) { return static_cast<std::uint32_t>(request); }
 
 constexpr std::array kRules = {
@@ -43,6 +47,8 @@ constexpr std::array kRules = {
     Rule{SYS_ioctl, {When::equals, 1, low(FIDEDUPERANGE)}},
     Rule{SYS_io_submit},
     Rule{SYS_io_uring_setup},
+    Rule{SYS_io_uring_register, {When::equals, 1, kRegisterBuffers}},
+    Rule{SYS_io_uring_register, {When::equals, 1, kRegisterBuffersTagged}},
     // Durability.
     Rule{SYS_fsync},
     Rule{SYS_fdatasync},

@@ -240,6 +240,14 @@ void judge_program(const ProgramFacts& facts, Judgement& judgement) {
                        "see that the files that are mapped are not written or synchronised through "
                        "it"});
   }
+  if (facts.pinned_buffers.count > 0) {
+    remarks.push_back({"pinned_buffers", Weight::but, facts.pinned_buffers.count,
+                       facts.pinned_buffers.example,
+                       "the program registers buffers with io_uring; what the kernel stores into "
+                       "them is not committed if they lie in a file that Pawl maps",
+                       "keep registered buffers out of such files, or call pawl_stored() after "
+                       "each read into one"});
+  }
   for (const auto& [path, why] : facts.not_preloadable) {
     if (maps_a_file(facts, path)) continue;  // told of with the file
     remarks.push_back({"not_preloadable", Weight::note, 1, path, why,
