@@ -172,8 +172,7 @@ Status read_records(Look& look, Medium& medium, journal::Reader& reader, Progres
   }
   conclude(look, State::needs_recovery, recovery_text(look));
   if (look.listed.role != journal::Role::group) return {};
-  const Status listed =
-      journal::check_listed_files(medium, reader.header().journal_id, look.listed);
+  Status listed = journal::check_listed_files(medium, reader.header().journal_id, look.listed);
   if (listed.error_number() == ENODATA) {
     conclude(look, State::missing_journal, listed.text());
   } else if (listed.error_number() == EPERM || speaks_of_content(listed)) {

@@ -15,7 +15,7 @@ namespace pawl {
 // A load of a hole, and a store to one, take space in a file system that is memory, and where it is
 // full they raise SIGBUS.  What Pawl does in the program's name must not: it asks first.  False:
 // the page of the base cannot be had.
-Result<bool> Mapping::Implementation::can_be_touched(std::uint64_t page) {
+Result<bool> Mapping::Implementation::can_be_touched(std::uint64_t page) const {
   if (image_.has_space(page * kPageBytes, kPageBytes)) return true;
   // Kernels before 5.14 do not know the advice.
   while (memory::advise(view_.bytes(page), kPageBytes, MADV_POPULATE_READ) != 0 &&

@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-struct iovec;
+struct iovec;  // NOLINT(readability-identifier-naming): the C library's
 
 namespace pawl::memory {
 

@@ -408,7 +408,7 @@ Status NamedMedium::claim(const JournalId& journal_id, const std::optional<Journ
   Mark ours{journal_id, journal_path_, true};
   const int only_if_none = is_broken(Law::mark_only_if_none) ? 0 : XATTR_CREATE;
   for (int attempt = 0; attempt < kClaimAttemptsMax; ++attempt) {
-    const Status created = write_mark(ours, only_if_none);
+    Status created = write_mark(ours, only_if_none);
     if (created.error_number() != EEXIST) return created;
     auto seen = read_mark();
     if (!seen.ok()) return seen.status();

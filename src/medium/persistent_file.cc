@@ -131,7 +131,7 @@ Status PersistentFile::resize(std::uint64_t size_bytes) {
     lose_space(size_bytes, ~std::uint64_t{0});
     size_bytes_.store(size_bytes);
   }
-  const Status changed = beneath_.resize(size_bytes);
+  Status changed = beneath_.resize(size_bytes);
   changed_beneath();
   if (!changed.ok()) {
     // It may have been made: what is behind the smaller size is not loaded.
