@@ -37,12 +37,14 @@ list(REMOVE_ITEM PAWL_CORE_SOURCES ${PAWL_C_API_SOURCES} ${PAWL_STORES_IO_SOURCE
      ${PAWL_STORES_OTHER_SOURCES} ${PAWL_STORE_FUNCTIONS_SOURCES} ${PAWL_MEMORY_WRAPPERS_SOURCES})
 
 # Where sources are compiled several at a time (the presets' CMAKE_UNITY_BUILD), each wrapper of libc
-# still stands alone: what it wraps is a macro of its own.
+# still stands alone: what it wraps is a macro of its own.  So does what takes in headers of the kernel,
+# which define much.
 set_source_files_properties(${PAWL_STORES_IO_SOURCES} ${PAWL_STORES_OTHER_SOURCES}
                             ${PAWL_STORE_FUNCTIONS_SOURCES}
                             ${PAWL_MEMORY_WRAPPERS_SOURCES}
                             ${PROJECT_SOURCE_DIR}/src/track/store_marks.cc
                             ${PROJECT_SOURCE_DIR}/src/medium/memory_functions.cc
+                            ${PROJECT_SOURCE_DIR}/src/medium/shared_blocks.cc
                             ${PROJECT_SOURCE_DIR}/src/track/store_api.cc
                             ${PROJECT_SOURCE_DIR}/src/track/store_modules.cc
                             PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

@@ -13,7 +13,8 @@
  * replayed though it is stale, shows.  A record takes one place or two; its checksum finds a part that
  * is missing.
  *
- * Left out: the file's size (a cell like any other), snapshots that hold records, and the evidence by which damage is told from a torn end.
+ * Left out: the file's size (a cell like any other), snapshots that hold records, and the evidence by
+ * which damage is told from a torn end.
  *
  * The rules, each of which may be broken:
  *   BROKEN_WRITE_BELIEVED_UNDONE: a write of a record that failed is taken for not done

@@ -69,6 +69,39 @@ Status CommittedImage::reserve_space(std::uint64_t offset, std::uint64_t length)
   return {};
 }
 
+Status CommittedImage::check_space_where_shared(const std::vector<PageRun>& runs) {
+  if (runs.empty() || is_broken(Law::space_where_shared)) return {};
+  const std::lock_guard lock(mutex_);
+  std::uint64_t pages = overlay_.size();
+  for (const PageRun& run : runs) pages += run.count;
+  PAWL_TRY(base_.check_overwrite(pages * kPageBytes));
+  // In one call as a rule, though more pages lie between: most files are in few pieces.
+  const std::uint64_t end = runs.back().end() * kPageBytes;
+  bool is_new = false;
+  std::uint64_t looked_to = 0;
+  for (auto run = runs.begin(); run != runs.end(); ++run) {
+    looked_to = std::max(looked_to, run->first * kPageBytes);
+    while (looked_to < run->end() * kPageBytes) {
+      auto next = base_.find_shared(looked_to, end, [&](std::uint64_t start, std::uint64_t stop) {
+        space_.forget(start, stop);
+        is_new = is_new || std::any_of(run, runs.end(), [&](const PageRun& own) {
+                   return own.first * kPageBytes < stop && start < own.end() * kPageBytes;
+                 });
+      });
+      if (!next.ok()) return next.status();
+      looked_to = next.value();
+    }
+  }
+  if (!is_new) return {};
+  // The copy came after the last commit, or it is the first one: what waits for its way into the
+  // base may have lost its space as well.
+  for (const auto& [number, waiting] : overlay_) {
+    space_.forget(number * kPageBytes, (number + 1) * kPageBytes);
+    PAWL_TRY(space_.reserve(number * kPageBytes, kPageBytes));
+  }
+  return {};
+}
+
 void CommittedImage::end_commit() {
   // Only the committing thread changes it, so that it may look without the lock.
   if (in_hand_.empty()) return;

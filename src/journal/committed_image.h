@@ -55,6 +55,10 @@ class CommittedImage {
   // Law 7 for content that a commit is about to log.  The space is kept for the commit in hand,
   // whatever is cut meanwhile, until end_commit().
   Status reserve_space(std::uint64_t offset, std::uint64_t length);
+  // Before that, of all pages of the commit: their space counts as reserved no more where somebody
+  // else (a snapshot, cp(1)) has come to share their blocks since.  And where every overwrite takes
+  // new space, there must be as much as the pages need that are to be overwritten.
+  Status check_space_where_shared(const std::vector<PageRun>& runs);
   // The same where the base is memory: only who commits cuts it.  Takes no lock.
   Status reserve_space_in_place(std::uint64_t offset, std::uint64_t length) {
     if (space_.just_reserved(offset, length)) return {};

@@ -348,4 +348,12 @@ Status Journal::give_growth_back() {
   return {};
 }
 
+Status Journal::give_all_space_back() {
+  const std::lock_guard header_lock(header_mutex_);
+  PAWL_ASSERT(used_bytes() == 0);
+  header_.journal_bytes = kAreaStart;
+  PAWL_TRY(write_header(kAreaStart, last_sequence() + 1));
+  return file_->resize(kAreaStart);
+}
+
 }  // namespace pawl::journal

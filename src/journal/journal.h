@@ -107,6 +107,10 @@ class Journal {
   // Cuts a ring that grew back to its size, if it is empty.  The appender's to call.
   Status give_growth_back();
 
+  // Cuts a journal with no record in it to nothing but its headers.  Nothing is written to it any
+  // more.
+  Status give_all_space_back();
+
   // For reading an oversize record back: its way into the base.
   MediumFile& file() { return *file_; }
 

@@ -88,6 +88,7 @@ Status Mapping::Implementation::collect_changes(journal::RecordBuilder& record, 
     if (keep == Keep::pages) changes_.push_back({page, std::move(copy)});
   }
   // Law 7, for whole runs: pages that are asked for one by one lie scattered on the disk.
+  PAWL_TRY(image_.check_space_where_shared(changed_runs.runs()));
   for (const PageRun& run : changed_runs.runs()) {
     if (is_broken(Law::space_first)) break;
     PAWL_TRY(image_.reserve_space(run.first * kPageBytes, run.count * kPageBytes));

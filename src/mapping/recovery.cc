@@ -205,17 +205,18 @@ Result<std::uint64_t> recover_with(Medium& medium, JournalFile& side, bool accep
                       ? replay_members(medium, file, header.value(), accept_loss)
                       : journal::replay(medium, file, accept_loss);
   if (!replayed.ok()) return replayed.status();
-  auto present = file.size();
-  if (!present.ok()) return present.status();
-  PAWL_TRY(medium.claim(journal::random_journal_id(), replayed.value().journal_id));
+  const Status claimed = medium.claim(journal::random_journal_id(), replayed.value().journal_id);
+  // On some file systems (XFS) even to change the mark, or to remove it, takes space: on a full
+  // disk the journal gives back its own first.
+  const bool is_full = claimed.error_number() == ENOSPC || claimed.error_number() == EDQUOT;
+  if (!claimed.ok() && !is_full) return claimed;
   // The journal is emptied, durably, before the mark goes: a crash in between finds nothing to do.
-  const std::uint64_t size_bytes =
-      std::max(round_down(present.value(), journal::kBlockBytes), kJournalSizeMin);
   auto emptied =
       journal::Journal::format(std::move(side.file), replayed.value().journal_id, medium.identity(),
                                replayed.value().generation, replayed.value().next_sequence,
-                               size_bytes, medium.block_bytes());
+                               kJournalSizeMin, medium.block_bytes());
   if (!emptied.ok()) return emptied.status();
+  if (is_full) PAWL_TRY(medium.claim(journal::random_journal_id(), replayed.value().journal_id));
   PAWL_TRY(let_go_of(medium));
   return replayed.value().records;
 }

@@ -18,6 +18,7 @@ namespace pawl {
 
 namespace {
 constexpr std::uint64_t kLargeReservationBytes = std::uint64_t{64} << 20;
+constexpr unsigned kSharedCallsMax = 64;  // for a file in very many pieces
 constexpr std::uint64_t kLargestFileBytes = std::numeric_limits<off_t>::max();
 }  // namespace
 
@@ -148,7 +149,12 @@ Status DescriptorFile::reserve(std::uint64_t offset, std::uint64_t length) {
     return Status::from_errno(errno,
                               "cannot reserve " + std::to_string(length) + " bytes for " + path_);
   }
-  return {};
+  return shared_.unshare(descriptor_.get(), path_, offset, offset + length);
+}
+
+Result<std::uint64_t> DescriptorFile::find_shared(std::uint64_t offset, std::uint64_t end,
+                                                  const FoundShared& found) {
+  return shared_.find(descriptor_.get(), path_, offset, end, found);
 }
 
 Status DescriptorFile::punch(std::uint64_t offset, std::uint64_t length) {
@@ -181,9 +187,18 @@ Status DescriptorFile::zero(std::uint64_t offset, std::uint64_t length) {
 
 Result<std::uint64_t> DescriptorFile::allocated_prefix_bytes() {
   const off_t hole = ::lseek(descriptor_.get(), 0, SEEK_HOLE);
-  if (hole >= 0) return static_cast<std::uint64_t>(hole);
-  if (errno == ENXIO) return std::uint64_t{0};  // an empty file
-  return Status::from_errno(errno, "cannot find the holes of " + path_);
+  if (hole < 0 && errno == ENXIO) return std::uint64_t{0};  // an empty file
+  if (hole < 0) return Status::from_errno(errno, "cannot find the holes of " + path_);
+  std::uint64_t end = static_cast<std::uint64_t>(hole);
+  std::uint64_t looked_to = 0;
+  for (unsigned call = 0; call < kSharedCallsMax && looked_to < end; ++call) {
+    auto next = find_shared(looked_to, end, [&](std::uint64_t start, std::uint64_t /*end*/) {
+      end = std::min(end, start);
+    });
+    if (!next.ok()) return next;
+    looked_to = next.value();
+  }
+  return std::min(end, looked_to);
 }
 
 }  // namespace pawl

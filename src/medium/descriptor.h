@@ -5,6 +5,7 @@
 #include <string>
 
 #include "medium/medium.h"
+#include "medium/shared_blocks.h"
 #include "medium/unflushed_changes.h"
 
 namespace pawl {
@@ -49,6 +50,11 @@ class DescriptorFile final : public MediumFile {
   Status reserve(std::uint64_t offset, std::uint64_t length) override;
   Status punch(std::uint64_t offset, std::uint64_t length) override;
   Status zero(std::uint64_t offset, std::uint64_t length) override;
+  Result<std::uint64_t> find_shared(std::uint64_t offset, std::uint64_t end,
+                                    const FoundShared& found) override;
+  Status check_overwrite(std::uint64_t bytes) override {
+    return shared_.check_overwrite(descriptor_.get(), path_, bytes);
+  }
   Result<std::uint64_t> allocated_prefix_bytes() override;
 
   int descriptor() const { return descriptor_.get(); }
@@ -64,6 +70,7 @@ class DescriptorFile final : public MediumFile {
 
   Descriptor descriptor_;
   std::string path_;
+  SharedBlocks shared_;
   UnflushedChanges metadata_;
   std::mutex flush_mutex_;  // one flush at a time
   int flush_error_ = 0;     // of the first that failed: none succeeds after it

@@ -26,6 +26,7 @@ namespace pawl {
   LAW(only_the_range) /* a commit of a range takes all pages */ \
   LAW(keep_what_failed) /* a commit that fails forgets its pages */ \
   LAW(space_first) /* a commit takes no space in the base before it is acknowledged */ \
+  LAW(space_where_shared) /* ... nor where the base shares its blocks with a copy */ \
   LAW(failed_flush_is_final) /* a flush that failed is tried again and believed */ \
   LAW(failed_write_is_final) /* a write of the journal that failed is believed to have done nothing */ \
   LAW(bound_from_quiescence) /* the fault log is believed from a moment when a fault was in flight */ \

@@ -9,6 +9,13 @@ Status MediumFile::write_durably(std::uint64_t offset, std::span<const std::byte
   return flush();
 }
 
+Result<std::uint64_t> MediumFile::find_shared(std::uint64_t /*offset*/, std::uint64_t end,
+                                              const FoundShared& /*found*/) {
+  return end;
+}
+
+Status MediumFile::check_overwrite(std::uint64_t /*bytes*/) { return {}; }
+
 void MediumFile::write_in_place(std::uint64_t /*offset*/, std::span<const std::byte> /*from*/) {
   PAWL_ASSERT(false && "only a medium that is memory is written in place");
 }

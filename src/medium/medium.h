@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -51,8 +52,18 @@ class MediumFile {
   virtual Result<std::uint64_t> size() = 0;
   virtual Status resize(std::uint64_t size_bytes) = 0;
   // Allocates space for the range without changing content or size, so that a later write of it
-  // cannot fail for want of space (as far as the file system can promise that).
+  // cannot fail for want of space (as far as the file system can promise that).  Blocks that the
+  // file shares with another are copied.
   virtual Status reserve(std::uint64_t offset, std::uint64_t length) = 0;
+  // Calls `found` with the start and the end of each extent that overlaps [offset, end) and whose
+  // blocks the file shares with another (a reflink): to write there takes new space.  Returns up to
+  // where it looked: past `offset`, and `end` when there is no more to see.
+  using FoundShared = std::function<void(std::uint64_t start, std::uint64_t end)>;
+  virtual Result<std::uint64_t> find_shared(std::uint64_t offset, std::uint64_t end,
+                                            const FoundShared& found);
+  // Where every overwrite takes new space (a copy-on-write file system): ENOSPC unless so many
+  // bytes are free just now.  Nobody keeps them.
+  virtual Status check_overwrite(std::uint64_t bytes);
   // Makes the range read as zeros and gives its space back; the size stays.
   virtual Status punch(std::uint64_t offset, std::uint64_t length) = 0;
   // Makes the range read as zeros and keeps (or takes) its space; the size stays.
@@ -63,7 +74,8 @@ class MediumFile {
   virtual const std::byte* in_place() const { return nullptr; }
   // write() there, of bytes before the end that have their space: it takes no lock and cannot fail.
   virtual void write_in_place(std::uint64_t offset, std::span<const std::byte> from);
-  // The end of the run of allocated bytes that starts at offset 0.
+  // The end of the run of allocated bytes, of blocks that are the file's alone, that starts at
+  // offset 0; or less.
   virtual Result<std::uint64_t> allocated_prefix_bytes() = 0;
 };
 

@@ -34,7 +34,8 @@ SIMULATED, KILLED, POWERCUT, FUZZED = "simulated", "killed", "power-cut", "fuzze
 MEMORY = "in memory"  # simulated, as persistent memory
 SECTIONS = "sections"  # failure-atomic ones, simulated
 CALLS = "calls in between"
-TRIES = (SIMULATED, MEMORY, KILLED, POWERCUT, FUZZED, SECTIONS, CALLS)
+UNIT = "unit test"  # of what lies beneath the simulated disk
+TRIES = (SIMULATED, MEMORY, KILLED, POWERCUT, FUZZED, SECTIONS, CALLS, UNIT)
 WHOLE, PLAIN = "(none)", "(plain mmap and msync)"
 
 # Which tries must notice which broken law (src/medium/law.h).  Others may, by luck.
@@ -54,7 +55,10 @@ EXPECTED = {
     "only_the_range": {SIMULATED, MEMORY, KILLED},
     "keep_what_failed": {SIMULATED, MEMORY},
     "space_first": {SIMULATED},
+    "space_where_shared": {SIMULATED},
     "failed_flush_is_final": {SIMULATED, MEMORY},
+    "failed_write_is_final": {SIMULATED},
+    "flush_the_mark": {UNIT},
     "mark_before_journal": {SIMULATED, MEMORY},
     "tell_of_damage": {FUZZED},
     "ranges_within_the_file": {FUZZED},
@@ -143,6 +147,8 @@ def command_of(attempt, row, options):
                 "--directory", "{directory}", "--pawl", build / "bin/pawl"]
     if attempt == SECTIONS:
         return in_turn(f"{build}/tests/fase_{part}" for part in ("stack", "accounts", "undone"))
+    if attempt == UNIT:
+        return [build / "tests/unit_flush_of_mark"]
     regressions = SOURCE / "tests/fuzz/regressions"
     parts = [f"{build}/tests/journal_damage --few-values"]
     parts += [f"{build}/tests/replay_{target} {regressions}/{target}" for target in FUZZ_TARGETS]
@@ -164,7 +170,7 @@ def wanted_cells(options):
         for attempt in TRIES:
             if options.attempt and attempt not in options.attempt:
                 continue
-            if row == PLAIN and attempt in (FUZZED, SECTIONS, CALLS):
+            if row == PLAIN and attempt in (FUZZED, SECTIONS, CALLS, UNIT):
                 continue
             if row != WHOLE and not options.all and attempt not in expected_of(row):
                 continue

@@ -1,7 +1,7 @@
 // Cuts the power of a simulated disk at every moment of many runs, and looks at what is found.
 //
 //   crash_simulated [--states N] [--seed S] [--workload W|all] [--mode pawl|plain]
-//                   [--medium disk|memory]
+//                   [--medium disk|memory] [--only-faults]
 //   crash_simulated --replay TRACE --state RECIPE
 //   crash_simulated --replay TRACE       (says what happened in it)
 //
@@ -37,7 +37,8 @@ constexpr unsigned kLaterLives = 3;
 constexpr unsigned kManyLives = 16;
 constexpr unsigned kLastLives = 1;  // after a later one
 constexpr std::uint64_t kStatesOfFault = 3;
-constexpr unsigned kFailedRecoveries = 4;  // a run: every operation of theirs fails in turn
+constexpr std::uint64_t kStatesOfFaultMany = 12;  // where nothing else is tried
+constexpr unsigned kFailedRecoveries = 4;         // a run: every operation of theirs fails in turn
 
 constexpr std::uint64_t kStepsOfFirstLife = 100;
 constexpr std::uint64_t kStepsOfShortLife = 80;
@@ -60,6 +61,7 @@ struct Arguments {
   std::string workload = "all";
   std::string mode = "pawl";
   std::string medium = "disk";
+  bool only_faults = false;  // of operations that fail, in all ways
   std::string replay;
   std::string state;
   std::string traces = ".";
@@ -188,6 +190,10 @@ class Laboratory {
     }
     options.steps = task.steps;
     const std::string where = task.workload.name + ", round " + std::to_string(round);
+    if (arguments_.only_faults) {
+      if (task.with_faults) try_faults(options, start, contents, explorer, where, round);
+      return;
+    }
     options.other_writer = round % kOtherWriterEvery == 0 && !arguments_.plain();
     Run first = run_program(options, start, contents);
     options.other_writer = false;
@@ -204,7 +210,7 @@ class Laboratory {
     }
     const bool faults = round < kRoundsOfAllSettings || round % kFaultsEvery == 0;
     if (task.with_faults && faults && !arguments_.plain())
-      try_faults(options, start, contents, explorer, where);
+      try_faults(options, start, contents, explorer, where, round);
   }
 
   // A run on what a cut of an earlier one left.
@@ -240,31 +246,51 @@ class Laboratory {
     return true;
   }
 
-  // Every operation of a short run fails, in each way.
-  void try_faults(RunOptions options, const std::vector<StoredDisk>& start,
-                  const std::vector<Content>& contents, Explorer& explorer,
-                  const std::string& where) {
-    options.steps = kStepsWithFault;
-    options.pauses = Pauses::never;
-    struct Way {
-      Fault fault;
-      const char* name;
-    };
-    static const std::vector<Way> kWays = {
+  // A way to fail.
+  struct Way {
+    Fault fault;
+    std::string name;
+  };
+
+  // A few that change from round to round, or all.
+  std::vector<Way> ways_of(unsigned round) const {
+    using Done = Fault::Done;
+    std::vector<Way> ways = {
         {{.error_number = EIO}, "EIO once"},
         {{.error_number = EIO, .lasting = true}, "EIO from there on"},
         {{.error_number = ENOSPC}, "ENOSPC once"},
         {{.error_number = ENOSPC, .lasting = true}, "ENOSPC from there on"},
         {{.error_number = ENOSPC, .late = true}, "ENOSPC after a durable write"}};
-    for (const Way& way : kWays) {
+    std::vector<Way> others;
+    for (const int error_number : {ENOSPC, ETIMEDOUT, EDQUOT, EINTR, EFBIG, EAGAIN, ENOMEM, EIO}) {
+      for (const auto& [done, extent] :
+           {std::pair{Done::all, "all"}, {Done::part, "a part"}, {Done::nothing, "nothing"}}) {
+        others.push_back(
+            {{.error_number = error_number, .done = done},
+             Status::from_errno(error_number, "with").text() + ", and " + extent + " is done"});
+      }
+    }
+    constexpr unsigned kOthersOfRound = 2;
+    for (unsigned i = 0; i < (arguments_.only_faults ? others.size() : kOthersOfRound); ++i)
+      ways.push_back(others[(round * kOthersOfRound + i) % others.size()]);
+    return ways;
+  }
+
+  // Every operation of a short run fails, in each way.
+  void try_faults(RunOptions options, const std::vector<StoredDisk>& start,
+                  const std::vector<Content>& contents, Explorer& explorer,
+                  const std::string& where, unsigned round) {
+    options.steps = kStepsWithFault;
+    options.pauses = Pauses::never;
+    const std::uint64_t states = arguments_.only_faults ? kStatesOfFaultMany : kStatesOfFault;
+    for (const Way& way : ways_of(round)) {
       options.fault = way.fault;
       for (std::uint64_t operation = 0;; ++operation) {
         options.fault.operation = operation;
         Run run = run_program(options, start, contents);
         if (!run.failed_before.has_value() && operation >= run.operations) break;
         fault_runs_ += run.failed_before.has_value() ? 1 : 0;  // what takes no space is spared
-        if (!examine(explorer, run, kStatesOfFault,
-                     run.failed_before.value_or(run.trace.events.size()),
+        if (!examine(explorer, run, states, run.failed_before.value_or(run.trace.events.size()),
                      where + ", operation " + std::to_string(operation) + " fails, " + way.name))
           return;
       }
@@ -416,6 +442,8 @@ int main(int argc, char** argv) {
   app.add_option("--medium", arguments.medium, "what the power is cut of")
       ->check(CLI::IsMember({"disk", "memory"}))
       ->capture_default_str();
+  app.add_flag("--only-faults", arguments.only_faults,
+               "only what operations leave that fail, in every way");
   app.add_option("--traces", arguments.traces, "directory for the trace of what was lost")
       ->check(CLI::ExistingDirectory)
       ->capture_default_str();

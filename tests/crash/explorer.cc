@@ -281,11 +281,18 @@ Explorer::Cut Explorer::cut_somewhere(const Trace& trace) {
 std::optional<Loss> Explorer::fail_recoveries(const std::vector<StoredDisk>& disks, bool can_mark,
                                               const std::vector<Content>& wanted) {
   for (std::uint16_t volume = 0; volume < disks.size(); ++volume) {
-    for (const int error_number : {EIO, ENOSPC}) {
+    using Done = Fault::Done;
+    struct Way {
+      int error_number;
+      Done done;
+    };
+    const Way third = below(random_, 2) == 0 ? Way{ETIMEDOUT, Done::all} : Way{EDQUOT, Done::part};
+    for (const auto& [error_number, done] :
+         {Way{EIO, Done::nothing}, Way{ENOSPC, Done::nothing}, third}) {
       for (std::uint64_t operation = 0;; ++operation) {
         Recorder recorder({disks[volume]}, can_mark, 0, Pauses::never, is_memory_);
         recorder.acknowledge(0, recorder.begin_commit(0, wanted[volume]));
-        recorder.fail({.operation = operation, .error_number = error_number});
+        recorder.fail({.operation = operation, .error_number = error_number, .done = done});
         repeat_from(operation);
         MemoryDisk memory(disks[volume], recorded_options(can_mark, is_memory_));
         const Status failed = recover_(*recorder.record(memory.open(), 0));
@@ -294,7 +301,8 @@ std::optional<Loss> Explorer::fail_recoveries(const std::vector<StoredDisk>& dis
         counts_.recovery_faults += 1;
         // Without a crash: what the failed one left is what the next one finds.
         const Found again = recover_volume(memory.state(), can_mark, nullptr);
-        const bool told = !failed.ok() || error_number != EIO;
+        // Want of space may be met by giving some back.
+        const bool told = !failed.ok() || error_number == ENOSPC || error_number == EDQUOT;
         const Trace trace = recorder.take();
         std::string wrong;
         if (!failed.ok() && failed.text().empty()) wrong = "the error has no text";
@@ -309,8 +317,8 @@ std::optional<Loss> Explorer::fail_recoveries(const std::vector<StoredDisk>& dis
           wrong = "then the power fails: " + what_;
         if (wrong.empty()) continue;
         return Loss{trace, recipe_in_hand(),
-                    "operation " + std::to_string(operation) + " of a recovery fails with " +
-                        (error_number == EIO ? "EIO; " : "ENOSPC; ") + wrong};
+                    "operation " + std::to_string(operation) + " of a recovery fails (" +
+                        Status::from_errno(error_number, "errno").text() + "); " + wrong};
       }
     }
   }

@@ -38,10 +38,11 @@ class Program {
   void open() {
     if (options_.other_writer) grow_unflushed();
     Status status = try_open();
-    if (!status.ok() && status.error_number() == ENOSPC && fault_happened()) {
+    if (may_try_again(status)) {
       recorder_.mend();
       status = try_open();
-      if (!status.ok()) return fail("with space again the file is refused: " + status.text());
+      if (!status.ok() && status.error_number() != EIO)
+        return fail("tried again, the file is refused: " + status.text());
     }
     if (!status.ok()) return meet(status, "to open the file");
     // What another program left in it is the first committed content, and durable.
@@ -52,9 +53,10 @@ class Program {
   void step() {
     // Not on a disk that has failed: until the machine starts anew, what is read from it may stand
     // in memory only, and nobody can tell (docs/reliability.md).
-    const bool disk_failed = fault_happened() && options_.fault.error_number == EIO;
+    const bool disk_failed = fault_happened() && !is_mere_want_of_space();
     if (below(random_, options_.steps) == 0 && !disk_failed) return start_again();
-    const Step step = script_->next();
+    const FileModel before = script_->model();
+    Step step = script_->next();
     if (step.kind == Step::Kind::store) {
       std::memcpy(subject_->bytes() + step.offset, step.bytes.data(), step.bytes.size());
       note_stored(subject_->bytes() + step.offset, step.bytes.size());
@@ -63,20 +65,24 @@ class Program {
     }
     if (step.commits() && options_.touch_all_pages) touch_all_pages();
     Status status = perform(step);
-    if (!status.ok() && status.error_number() == ENOSPC && fault_happened()) {
-      if (step.kind != Step::Kind::roll_back) check_memory("after ENOSPC");
+    if (may_try_again(status)) {
+      told_ = true;
+      if (step.kind != Step::Kind::roll_back) check_memory("after an error that is not final");
       recorder_.mend();
       if (over()) return;
       const std::string first = status.text();
+      if (step.commits()) step = try_instead(step, before);
       status = perform(step);
       if (!status.ok() && status.error_number() != EIO)
-        return fail("with space again it fails: " + status.text());
+        return fail("tried again it fails: " + status.text());
       if (!status.ok() && !was_queued_)
-        return fail("after ENOSPC (" + first + ") nothing may be tried again: " + status.text());
+        return fail("after an error that is not final (" + first +
+                    ") nothing may be tried again: " + status.text());
     }
     if (!status.ok()) return meet(status, "to take a step");
     if (step.acknowledges() && !is_flushed_later(step)) acknowledge(script_->model().committed());
     check_memory("after a step");
+    share_blocks_after(step);
   }
 
   // The end of the program: it closes the file, or not.
@@ -103,12 +109,12 @@ class Program {
     if (over()) return;
     recorder_.kill(volume_);
     subject_.reset();
-    if (fault_happened() && options_.fault.error_number == EIO) {
+    if (fault_happened() && !is_mere_want_of_space()) {
       dead_ = told_ = true;  // there is nobody left to tell
       return;
     }
     Status status = try_open();
-    if (!status.ok() && status.error_number() == ENOSPC && fault_happened()) {
+    if (may_try_again(status)) {
       recorder_.mend();
       status = try_open();
     }
@@ -156,8 +162,11 @@ class Program {
       in_flight_.push_back(script_->model().committed());
     }
     const Status status = call(step);
-    if (step.commits() && !status.ok() && status.error_number() == ENOSPC && !options_.fault.late)
+    // Nothing was written: whatever fails later is final.
+    if (step.commits() && may_try_again(status)) {
       recorder_.refuse(volume_, number);
+      in_flight_.pop_back();
+    }
     last_number_ = number;
     was_queued_ = was_queued_ || step.kind == Step::Kind::queue || is_flushed_later(step);
     return status;
@@ -235,6 +244,49 @@ class Program {
       fail("in memory stores are missing " + when);
   }
 
+  bool may_try_again(const Status& status) const {
+    return !status.ok() && status.error_number() != EIO && fault_happened();
+  }
+  // Which leaves a disk that can be read as before.
+  bool is_mere_want_of_space() const {
+    return options_.fault.error_number == ENOSPC && options_.fault.done == Fault::Done::nothing;
+  }
+
+  // The same commit again, or a smaller one, or a larger one.
+  Step try_instead(const Step& failed, const FileModel& before) {
+    constexpr std::uint64_t kMoreBytes = 3 * kPageBytes;
+    const PageRun pages{failed.offset / kPageBytes, failed.length / kPageBytes};
+    switch (below(random_, 3)) {
+      case 0:
+        return failed;
+      case 1: {
+        const PageRun one{pages.first + below(random_, pages.count), 1};
+        return script_->instead(failed, before, 0, {}, one);
+      }
+      default: {
+        const std::uint64_t size = before.size();
+        const std::uint64_t at = size == 0 ? 0 : below(random_, size);
+        const auto bytes = random_bytes(random_, std::min(kMoreBytes, size - at));
+        if (!bytes.empty()) {
+          std::memcpy(subject_->bytes() + at, bytes.data(), bytes.size());
+          note_stored(subject_->bytes() + at, bytes.size());
+        }
+        return script_->instead(failed, before, at, bytes, {0, options_.subject.window_pages});
+      }
+    }
+  }
+
+  // Only when all that was committed stands in the base: what waits for its way there may need
+  // space until the next commit sees the copy.
+  void share_blocks_after(const Step& step) {
+    constexpr unsigned kShareEvery = 6;
+    const bool all_is_applied = step.kind == Step::Kind::commit && !was_queued_ &&
+                                options_.subject.pawl.apply == ApplyChoice::eager;
+    if (all_is_applied && !options_.is_memory && !options_.subject.plain && !fault_happened() &&
+        below(random_, kShareEvery) == 0)
+      recorder_.share(volume_);
+  }
+
   bool fault_happened() const { return recorder_.failed_before().has_value(); }
   void fail(const std::string& what) {
     if (wrong_.empty()) wrong_ = "volume " + std::to_string(volume_) + ": " + what;
@@ -300,7 +352,7 @@ Run run_program(const RunOptions& options, const std::vector<StoredDisk>& start,
   run.operations = recorder.operations();
   programs.clear();
   run.trace = recorder.take();
-  if (run.wrong.empty() && !told && options.fault.error_number == EIO && must_be_told(run.trace))
+  if (run.wrong.empty() && !told && options.fault.error_number != 0 && must_be_told(run.trace))
     run.wrong = "bytes may have been lost, and the program was not told";
   return run;
 }

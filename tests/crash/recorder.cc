@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "crash/disk_states.h"
 #include "medium/persistent_copy.h"
 #include "medium/persistent_file.h"
 #include "support/observed_memory.h"
@@ -38,7 +39,9 @@ Recorder::Recorder(const std::vector<StoredDisk>& volumes, bool can_mark, unsign
     trace_.volumes.push_back({disk, {}});
     journals_.push_back(disk.journal.has_value() ? files_++ : 0);
     space_.push_back({std::vector<bool>((disk.base.size() + kBlockBytes - 1) / kBlockBytes, true),
-                      disk.base.size(), false});
+                      disk.base.size(),
+                      false,
+                      {}});
   }
 }
 
@@ -100,6 +103,8 @@ void Recorder::note_space(const Event& event) {
     if (has && space.blocks.size() < end) space.blocks.resize(end);
     end = std::min<std::uint64_t>(end, space.blocks.size());
     for (std::uint64_t block = first; block < end; ++block) space.blocks[block] = has;
+    end = std::min<std::uint64_t>(end, space.shared.size());
+    for (std::uint64_t block = first; block < end; ++block) space.shared[block] = false;
   };
   const std::uint64_t first = event.offset / kBlockBytes;
   const std::uint64_t end = (event.end() + kBlockBytes - 1) / kBlockBytes;
@@ -136,6 +141,13 @@ void Recorder::note_space(const Event& event) {
   }
 }
 
+void Recorder::share(std::uint16_t volume) {
+  const std::lock_guard lock(mutex_);
+  Space& space = space_[volume];
+  space.shared = space.blocks;
+  space.blocks.assign(space.blocks.size(), false);
+}
+
 void Recorder::expect_space(std::uint16_t volume, bool expected) {
   const std::lock_guard lock(mutex_);
   space_[volume].expected = expected;
@@ -149,11 +161,16 @@ std::string Recorder::wrong() const {
 Status Recorder::judge(bool takes_space) {
   const std::uint64_t number = operations_++;
   const bool hit = number == fault_.operation || (fault_.lasting && number > fault_.operation);
-  if (!hit || (fault_.error_number == ENOSPC && !takes_space)) return {};
+  const bool is_spared =
+      fault_.error_number == ENOSPC && fault_.done == Fault::Done::nothing && !takes_space;
+  if (!hit || is_spared) return {};
   if (!failed_before_.has_value()) failed_before_ = trace_.events.size();
-  return fault_.error_number == ENOSPC
-             ? Status::failure(ENOSPC, "no space left on the simulated disk")
-             : Status::failure(EIO, "the simulated disk has failed");
+  return Status::from_errno(fault_.error_number, "the simulated disk has failed");
+}
+
+std::uint64_t Recorder::part_done(const Status& answer, std::uint64_t length) const {
+  if (answer.ok() || fault_.done == Fault::Done::all) return length;
+  return fault_.done == Fault::Done::nothing ? 0 : round_down(length / 2, kSectorBytes);
 }
 
 // ------------------------------------------------------------------------------------------ files
@@ -181,8 +198,9 @@ class Recorder::File final : public MediumFile {
 
   Status write(std::uint64_t offset, std::span<const std::byte> from) override {
     const std::lock_guard lock(recorder_.mutex_);
-    PAWL_TRY(judge_write(offset, from));
-    return record_write(offset, from);
+    Status answer = judge_write(offset, from);
+    if (answer.ok()) return record_write(offset, from);
+    return answer;
   }
 
   // Of what was done before it began, all.  The real file need not be flushed.
@@ -200,11 +218,13 @@ class Recorder::File final : public MediumFile {
     const std::lock_guard lock(recorder_.mutex_);
     if (killed()) return judge(false);
     Status judged = judge(false);
-    add({.kind = judged.ok() ? Kind::flush_ends : Kind::flush_fails,
+    const bool is_done = judged.ok() || recorder_.fault_.done == Fault::Done::all;
+    add({.kind = is_done ? Kind::flush_ends : Kind::flush_fails,
          .offset = begun,
          .bytes = {},
          .marked = {}});
-    return judged;
+    // As a medium says it.
+    return judged.ok() ? judged : Status::failure(EIO, judged.text());
   }
 
   // Durable by itself: what else was written to the file may not be (as with RWF_DSYNC).
@@ -216,7 +236,16 @@ class Recorder::File final : public MediumFile {
       const std::lock_guard lock(recorder_.mutex_);
       if (killed()) return judge(false);
       late = recorder_.fault_.late;
-      if (!late) PAWL_TRY(judge_write(offset, from));
+      if (!late) {
+        const std::uint64_t before = recorder_.trace_.events.size();
+        Status answer = judge_write(offset, from);
+        // What was done of it is durable.
+        if (!answer.ok() && recorder_.trace_.events.size() > before &&
+            !recorder_.trace_.events[before].failed &&
+            recorder_.fault_.done != Fault::Done::nothing)
+          add({.kind = Kind::write_lands, .offset = before, .bytes = {}, .marked = {}});
+        PAWL_TRY(std::move(answer));
+      }
       written = recorder_.trace_.events.size();
       PAWL_TRY(record_write(offset, from));
       pause = pause_of_flush();
@@ -237,32 +266,54 @@ class Recorder::File final : public MediumFile {
 
   Status resize(std::uint64_t size_bytes) override {
     const std::lock_guard lock(recorder_.mutex_);
-    PAWL_TRY(judge(true));
+    Status answer = judge(true);
+    if (killed() || !recorder_.is_done(answer)) return answer;
     add({.kind = Kind::resize, .offset = size_bytes, .bytes = {}, .marked = {}});
-    return real_.resize(size_bytes);
+    PAWL_TRY(real_.resize(size_bytes));
+    return answer;
   }
   Status reserve(std::uint64_t offset, std::uint64_t length) override {
     const std::lock_guard lock(recorder_.mutex_);
-    PAWL_TRY(judge(true));
+    Status answer = judge(true);
+    length = part_done(answer, length);
+    if (length == 0) return answer;
     add({.kind = Kind::reserve, .offset = offset, .length = length, .bytes = {}, .marked = {}});
-    return real_.reserve(offset, length);
+    PAWL_TRY(real_.reserve(offset, length));
+    return answer;
   }
   Status punch(std::uint64_t offset, std::uint64_t length) override {
     const std::lock_guard lock(recorder_.mutex_);
-    PAWL_TRY(judge(true));
+    Status answer = judge(true);
+    length = part_done(answer, length);
+    if (length == 0) return answer;
     add({.kind = Kind::zero,
          .punches = true,
          .offset = offset,
          .length = length,
          .bytes = {},
          .marked = {}});
-    return real_.punch(offset, length);
+    PAWL_TRY(real_.punch(offset, length));
+    return answer;
   }
   Status zero(std::uint64_t offset, std::uint64_t length) override {
     const std::lock_guard lock(recorder_.mutex_);
-    PAWL_TRY(judge(true));
+    Status answer = judge(true);
+    length = part_done(answer, length);
+    if (length == 0) return answer;
     add({.kind = Kind::zero, .offset = offset, .length = length, .bytes = {}, .marked = {}});
-    return real_.zero(offset, length);
+    PAWL_TRY(real_.zero(offset, length));
+    return answer;
+  }
+  Result<std::uint64_t> find_shared(std::uint64_t offset, std::uint64_t end,
+                                    const FoundShared& found) override {
+    const std::lock_guard lock(recorder_.mutex_);
+    if (number_ >= recorder_.space_.size()) return end;
+    const std::vector<bool>& shared = recorder_.space_[number_].shared;
+    const std::uint64_t end_block =
+        std::min<std::uint64_t>((end + kBlockBytes - 1) / kBlockBytes, shared.size());
+    for (std::uint64_t block = offset / kBlockBytes; block < end_block; ++block)
+      if (shared[block]) found(block * kBlockBytes, (block + 1) * kBlockBytes);
+    return end;
   }
   Result<std::uint64_t> allocated_prefix_bytes() override {
     const std::lock_guard lock(recorder_.mutex_);
@@ -272,11 +323,13 @@ class Recorder::File final : public MediumFile {
     return static_cast<std::uint64_t>(hole - blocks.begin()) * kBlockBytes;
   }
 
-  Status change_mark(const std::optional<Mark>& mark) {
+  Status change_mark(const std::optional<Mark>& mark, const std::function<Status()>& change) {
     const std::lock_guard lock(recorder_.mutex_);
-    PAWL_TRY(judge(mark.has_value()));
+    Status answer = judge(mark.has_value());
+    if (killed() || !recorder_.is_done(answer)) return answer;
     add({.kind = Kind::mark, .bytes = {}, .marked = mark});
-    return {};
+    PAWL_TRY(change());
+    return answer;
   }
 
  private:
@@ -285,6 +338,9 @@ class Recorder::File final : public MediumFile {
   Status judge(bool takes_space) {
     if (killed()) return Status::failure(EIO, "the program was killed");
     return recorder_.judge(takes_space);
+  }
+  std::uint64_t part_done(const Status& answer, std::uint64_t length) const {
+    return killed() ? 0 : recorder_.part_done(answer, length);
   }
   void add(Event event) {
     event.volume = volume_;
@@ -297,10 +353,14 @@ class Recorder::File final : public MediumFile {
   Status judge_write(std::uint64_t offset, std::span<const std::byte> from) {
     if (killed()) return judge(true);
     Status judged = judge(true);
-    if (judged.error_number() == ENOSPC) {
+    if (judged.ok()) return judged;
+    if (recorder_.fault_.done != Fault::Done::nothing) {
+      from = from.first(part_done(judged, from.size()));
+      if (!from.empty()) PAWL_TRY(record_write(offset, from));
+    } else if (judged.error_number() == ENOSPC) {
       from = from.first(round_down(std::max<std::size_t>(from.size(), 1) - 1, kPageBytes));
       if (!from.empty()) PAWL_TRY(record_write(offset, from));
-    } else if (!judged.ok()) {
+    } else {
       add({.kind = Kind::write,
            .failed = true,
            .offset = offset,
@@ -447,36 +507,36 @@ class Recorder::RecordedMedium final : public Medium {
   Status publish_journal() override {
     const std::lock_guard lock(recorder_.mutex_);
     if (recorder_.journals_[volume_] == held_) return real_->publish_journal();
-    PAWL_TRY(recorder_.judge(true));
+    Status answer = recorder_.judge(true);
+    if (!recorder_.is_done(answer)) return answer;
     add(Kind::name_journal);
     recorder_.journals_[volume_] = held_;
     PAWL_TRY(real_->publish_journal());
-    PAWL_TRY(recorder_.judge(false));
-    add(Kind::names_land);
-    return {};
+    PAWL_TRY(std::move(answer));
+    answer = recorder_.judge(false);
+    if (recorder_.is_done(answer)) add(Kind::names_land);
+    return answer;
   }
   Result<std::unique_ptr<MediumFile>> read_journal() override { return real_->read_journal(); }
   Status remove_journal() override {
     const std::lock_guard lock(recorder_.mutex_);
-    PAWL_TRY(recorder_.judge(false));
+    Status answer = recorder_.judge(false);
+    if (!recorder_.is_done(answer)) return answer;
     if (recorder_.journals_[volume_] == held_) {
       add(Kind::remove_journal);
       recorder_.journals_[volume_] = 0;
     }
-    return real_->remove_journal();
+    PAWL_TRY(real_->remove_journal());
+    return answer;
   }
 
   bool can_mark() const override { return real_->can_mark(); }
   Result<std::optional<Mark>> mark() override { return real_->mark(); }
   Status set_mark(const Mark& mark) override {
-    if (can_mark()) PAWL_TRY(base_.change_mark(mark));
-    if (base_in_memory_ != nullptr) base_in_memory_->changed_beneath();
-    return real_->set_mark(mark);
+    return change_mark(mark, [&] { return real_->set_mark(mark); });
   }
   Status clear_mark() override {
-    if (can_mark()) PAWL_TRY(base_.change_mark(std::nullopt));
-    if (base_in_memory_ != nullptr) base_in_memory_->changed_beneath();
-    return real_->clear_mark();
+    return change_mark(std::nullopt, [this] { return real_->clear_mark(); });
   }
 
   Result<std::unique_ptr<Medium>> open_sibling(const std::string& name) override {
@@ -490,6 +550,13 @@ class Recorder::RecordedMedium final : public Medium {
   void abandon() override { real_->abandon(); }
 
  private:
+  Status change_mark(const std::optional<Mark>& mark, const std::function<Status()>& change) {
+    if (!can_mark()) return change();
+    Status answer = base_.change_mark(mark, change);
+    if (base_in_memory_ != nullptr) base_in_memory_->changed_beneath();
+    return answer;
+  }
+
   static constexpr std::size_t kWindowBytes = std::size_t{1} << 30;  // as a MemoryDisk's file has
 
   void add(Kind kind) {

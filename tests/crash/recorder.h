@@ -19,9 +19,13 @@ namespace pawl::test {
 // What goes wrong.  Operations are writes, flushes, changes of size, of holes, of space, of marks
 // and of names, counted from 0.
 struct Fault {
+  // How much of the operation is done nevertheless.  Of one that has no parts, part is all.
+  enum class Done { nothing, part, all };
+
   std::uint64_t operation = ~std::uint64_t{0};  // never
-  int error_number = 0;                         // EIO or ENOSPC
-  bool lasting = false;                         // every operation from there on, until mend()
+  int error_number = 0;
+  bool lasting = false;  // every operation from there on, until mend()
+  Done done = Done::nothing;
   // ENOSPC is noticed when a durable write has been done and is flushed: all of it may be there.
   bool late = false;
 };
@@ -60,6 +64,9 @@ class Recorder {
   // From here on every write of the user's file has to find space that was there or was reserved
   // (law 7): recovery, before, may need space.
   void expect_space(std::uint16_t volume, bool expected);
+  // Somebody makes a copy of the user's file that shares its blocks: a write of one takes new
+  // space, if that was not reserved since.
+  void share(std::uint16_t volume);
   // What was done against that; empty: nothing.
   std::string wrong() const;
 
@@ -73,8 +80,14 @@ class Recorder {
 
   void add(Event event);
   void note_space(const Event& event);
-  // Decides the fate of an operation.
+  // Decides the fate of an operation: what it answers, whatever of it is done.
   Status judge(bool takes_space);
+  // Of an operation that answers this and has no parts.
+  bool is_done(const Status& answer) const {
+    return answer.ok() || fault_.done != Fault::Done::nothing;
+  }
+  // Of its length.
+  std::uint64_t part_done(const Status& answer, std::uint64_t length) const;
 
   OpenSibling open_sibling_;  // may be empty
 
@@ -91,6 +104,7 @@ class Recorder {
     std::vector<bool> blocks;  // of the user's file, that have their space
     std::uint64_t size_bytes = 0;
     bool expected = false;
+    std::vector<bool> shared{};  // had it, and share it
   };
   std::vector<Space> space_;
   std::vector<unsigned> lives_;  // of each volume: programs that were killed

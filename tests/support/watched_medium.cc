@@ -65,6 +65,11 @@ class WatchedFile final : public MediumFile {
     PAWL_ASSERT(seen.ok());
     real_->write_in_place(offset, from);
   }
+  Result<std::uint64_t> find_shared(std::uint64_t offset, std::uint64_t end,
+                                    const FoundShared& found) override {
+    return real_->find_shared(offset, end, found);
+  }
+  Status check_overwrite(std::uint64_t bytes) override { return real_->check_overwrite(bytes); }
   Result<std::uint64_t> allocated_prefix_bytes() override {
     return real_->allocated_prefix_bytes();
   }

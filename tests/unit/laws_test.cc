@@ -1,5 +1,7 @@
 // The laws, one by one.  Each test fails when its law is broken.
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -12,6 +14,7 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <thread>
@@ -490,6 +493,155 @@ class SmallFileSystem {
   std::string path_ = directory_ / "small";
   bool mounted_ = false;
 };
+
+// A file system of its own on a loop device, as long as this lives.
+class LoopFileSystem {
+ public:
+  LoopFileSystem(const std::string& type, std::uint64_t bytes) {
+    const std::string image = directory_ / "image";
+    write_file(image, "");
+    EXPECT_EQ(::truncate(image.c_str(), static_cast<off_t>(bytes)), 0);
+    ::mkdir(path_.c_str(), 0755);
+    const std::string options = type == "ext4" ? " -q -F -m 0 " : " -q -f ";
+    is_mounted_ =
+        run("mkfs." + type + options + image) && run("mount -o loop " + image + " " + path_);
+  }
+  ~LoopFileSystem() {
+    if (is_mounted_) ::umount2(path_.c_str(), MNT_DETACH);
+  }
+  LoopFileSystem(const LoopFileSystem&) = delete;
+  LoopFileSystem& operator=(const LoopFileSystem&) = delete;
+
+  bool is_mounted() const { return is_mounted_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  // Takes all space that is left.
+  void fill() const {
+    const int filling = ::open((*this / "ballast").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    off_t end = 0;
+    for (off_t piece = off_t{1} << 30; piece >= 512;) {
+      if (::fallocate(filling, 0, end, piece) == 0)
+        end += piece;
+      else
+        piece /= 2;
+    }
+    ::fsync(filling);
+    ::close(filling);
+  }
+  void empty() const { EXPECT_EQ(::unlink((*this / "ballast").c_str()), 0); }
+
+ private:
+  static bool run(const std::string& command) {
+    return std::system(("PATH=$PATH:/sbin:/usr/sbin " + command + " >/dev/null 2>&1").c_str()) == 0;
+  }
+
+  test::TemporaryDirectory directory_;
+  const std::string path_ = directory_ / "mounted";
+  bool is_mounted_ = false;
+};
+
+constexpr const char* kNoLoopDevice = "to mount a loop device takes root, and the tools of ";
+
+bool share_blocks(const std::string& path, const std::string& copy) {
+  const int from = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int to = ::open(copy.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  const bool is_shared = ::ioctl(to, FICLONE, from) == 0;
+  ::close(from);
+  ::close(to);
+  return is_shared;
+}
+
+constexpr std::size_t kSharedPages = 64;
+
+// Acknowledges what can be applied, refuses the rest, and is recovered while the disk is full.
+void commit_on_a_full_disk(const LoopFileSystem& disk, bool is_shared) {
+  const std::string path = disk / "file";
+  write_file(path, std::string(kSharedPages * kPageBytes, 'a'));
+  Options options = options_for(kAsync);
+  options.journal_size_bytes = 1 << 20;
+  std::string expected;
+  {
+    Opened mapping(path, options);
+    mapping.bytes()[0] = 'b';
+    ASSERT_TRUE(mapping.commit().ok());
+    if (is_shared) {
+      ASSERT_TRUE(share_blocks(path, disk / "copy"));
+    }
+    // Between the copy and the full disk there is still space for this one.
+    mapping.bytes()[kPageBytes] = 'c';
+    const Status committed = mapping.commit();
+    ASSERT_TRUE(committed.ok()) << committed.text();
+    disk.fill();
+    expected.assign(mapping.bytes(), kSharedPages * kPageBytes);
+    for (std::size_t page = 0; page < kSharedPages; ++page) {
+      mapping.bytes()[page * kPageBytes + 9] = 'd';
+      const Status status = mapping->commit(mapping.bytes(), kSharedPages * kPageBytes);
+      if (status.ok()) expected.assign(mapping.bytes(), kSharedPages * kPageBytes);
+      EXPECT_TRUE(status.ok() || status.error_number() == ENOSPC) << status.text();
+    }
+    // Where nothing is shared the blocks are the file's own.
+    EXPECT_EQ(expected[(kSharedPages - 1) * kPageBytes + 9], is_shared ? 'a' : 'd');
+  }
+  auto medium = open_block_medium(path, false);
+  ASSERT_TRUE(medium.ok()) << medium.status().text();
+  const auto recovered = recover(*medium.value());
+  ASSERT_TRUE(recovered.ok()) << recovered.status().text();
+  EXPECT_TRUE(read_file(path) == expected);
+  EXPECT_NE(::access((path + kJournalSuffix).c_str(), F_OK), 0);
+}
+
+TEST(Law07SpaceFirst, WhereACopySharesTheBlocksAndTheDiskIsFull) {
+  const LoopFileSystem disk("xfs", std::uint64_t{320} << 20);
+  if (!disk.is_mounted()) GTEST_SKIP() << kNoLoopDevice << "XFS";
+  commit_on_a_full_disk(disk, true);
+  disk.empty();
+  {
+    // And with space again all goes on, and what is closed is just a file.
+    Opened mapping(disk / "file", options_for(kAsync));
+    std::memset(mapping.bytes(), 'e', kSharedPages * kPageBytes);
+    ASSERT_TRUE(mapping.commit().ok());
+    ASSERT_TRUE(mapping->close().ok());
+  }
+  EXPECT_EQ(read_file(disk / "file"), std::string(kSharedPages * kPageBytes, 'e'));
+  EXPECT_EQ(read_file(disk / "copy")[kPageBytes], 'a');
+}
+
+TEST(Law07SpaceFirst, RecoveryAndCloseFinishOnAFullDisk) {
+  for (const std::string type : {"ext4", "xfs"}) {
+    const LoopFileSystem disk(type, std::uint64_t{type == "xfs" ? 320u : 32u} << 20);
+    if (!disk.is_mounted()) GTEST_SKIP() << kNoLoopDevice << type;
+    commit_on_a_full_disk(disk, false);
+    disk.empty();
+    Options options = options_for(kAsync);
+    options.journal_size_bytes = 1 << 20;
+    Opened mapping(disk / "file", options);
+    mapping.bytes()[0] = 'f';
+    disk.fill();
+    ASSERT_TRUE(mapping.commit().ok());
+    const Status closed = mapping->close();
+    EXPECT_TRUE(closed.ok()) << type << ": " << closed.text();
+    EXPECT_EQ(read_file(disk / "file")[0], 'f');
+  }
+}
+
+TEST(Law07SpaceFirst, WhereEveryOverwriteTakesSpaceAndTheDiskIsFull) {
+  const LoopFileSystem disk("btrfs", std::uint64_t{128} << 20);
+  if (!disk.is_mounted()) GTEST_SKIP() << kNoLoopDevice << "btrfs";
+  const std::string path = disk / "file";
+  write_file(path, std::string(kSharedPages * kPageBytes, 'a'));
+  Opened mapping(path, options_for(kAsync));
+  disk.fill();
+  mapping.bytes()[0] = 'b';
+  EXPECT_EQ(mapping.commit().error_number(), ENOSPC);
+  disk.empty();
+  // Its space is free when the file system has committed that.
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  EXPECT_EQ(::syncfs(file), 0);
+  ::close(file);
+  const Status retried = mapping.commit();
+  EXPECT_TRUE(retried.ok()) << retried.text();
+  ASSERT_TRUE(mapping->close().ok());
+  EXPECT_EQ(read_file(path)[0], 'b');
+}
 
 TEST(Law07SpaceFirst, OnAReallyFullDiskToo) {
   SmallFileSystem disk;

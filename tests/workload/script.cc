@@ -116,6 +116,17 @@ Step Script::next() {
   return step;
 }
 
+Step Script::instead(const Step& failed, FileModel before, std::uint64_t offset,
+                     std::span<const std::byte> bytes, const PageRun& pages) {
+  model_ = std::move(before);
+  if (!bytes.empty()) model_.write(offset, bytes);
+  model_.commit(model_.after_commit(pages));
+  return {.kind = failed.kind,
+          .offset = pages.first * kPageBytes,
+          .length = pages.count * kPageBytes,
+          .bytes = {}};
+}
+
 // Only when nothing is planned: so the model is where the plans begin.
 void Script::plan_something() {
   const Mixture& mixture = workload_.mixture;

@@ -77,6 +77,11 @@ class Script {
 
   // The next step.  The model has taken it already.
   Step next();
+  // In place of the last step, a commit that failed before it did anything: `bytes` are stored at
+  // `offset`, and then these pages are committed by a step of the same kind.  `before` is the model
+  // as it was.
+  Step instead(const Step& failed, FileModel before, std::uint64_t offset,
+               std::span<const std::byte> bytes, const PageRun& pages);
   const FileModel& model() const { return model_; }
   // Commits begun so far: the model's committed() is that of the last.
   std::uint64_t commits() const { return commits_; }
