@@ -9,7 +9,9 @@
 #   store_api.cc        pawl_stored(), which hands on where the preload face stands before a libpawl
 #   store_functions*    pawl_stored_*: what compiled programs call instead of libc's functions; not in
 #                       the preload face
-#   memory_wrappers.cc  wrappers of the calls on memory; the preload face brings its own
+#   memory_wrappers.cc, descriptor_wrappers.cc
+#                       wrappers of the calls on memory, and of those that close all descriptors; the
+#                       preload face brings its own
 #   kernel_stores_*.cc  wrappers of the system calls that store into memory (io: read and its kin,
 #                       other: the rest); the preload face brings its own for the first kind
 
@@ -29,7 +31,8 @@ file(GLOB PAWL_STORE_FUNCTIONS_SOURCES CONFIGURE_DEPENDS
 file(GLOB PAWL_STORES_IO_SOURCES CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/src/track/kernel_stores_io.cc)
 file(GLOB PAWL_MEMORY_WRAPPERS_SOURCES CONFIGURE_DEPENDS
-     ${PROJECT_SOURCE_DIR}/src/mapping/memory_wrappers.cc)
+     ${PROJECT_SOURCE_DIR}/src/mapping/memory_wrappers.cc
+     ${PROJECT_SOURCE_DIR}/src/medium/descriptor_wrappers.cc)
 file(GLOB PAWL_STORES_OTHER_SOURCES CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/src/track/kernel_stores_other.cc)
 file(GLOB PAWL_PRELOAD_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/preload/*.cc)

@@ -60,7 +60,10 @@ void end_of_thread(void* thread) {
 
 }  // namespace
 
-bool is_forked_child() { return is_child.load(std::memory_order_relaxed); }
+bool is_forked_child() {
+  const std::uint64_t opener = memory_of_opener.load(std::memory_order_relaxed);
+  return is_child.load(std::memory_order_relaxed) || (opener != 0 && opener != number_of_memory());
+}
 void become_forked_child() {
   is_child = true;
   the_open_file = nullptr;

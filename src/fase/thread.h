@@ -19,6 +19,7 @@
 #include "fase/rehearsal.h"
 #include "fase/stored_lines.h"
 #include "fase/undo_log.h"
+#include "medium/own_process.h"
 
 namespace pawl::fase {
 
@@ -32,7 +33,12 @@ extern __attribute__((tls_model("initial-exec"))) constinit thread_local Thread*
 // The file that is open; null: none.
 inline std::atomic<File*> the_open_file{nullptr};
 inline File* open_file() { return the_open_file.load(std::memory_order_acquire); }
-inline void set_open_file(File* file) { the_open_file.store(file, std::memory_order_release); }
+// The memory of the process that opened it, as number_of_memory() has it; 0: none is open.
+inline std::atomic<std::uint64_t> memory_of_opener{0};
+inline void set_open_file(File* file) {
+  memory_of_opener.store(file != nullptr ? number_of_memory() : 0);
+  the_open_file.store(file, std::memory_order_release);
+}
 
 // A region of a function, and what it takes.
 struct Site {

@@ -13,6 +13,7 @@
 #include "mapping/memory_calls.h"
 #include "mapping/statistics.h"
 #include "medium/open_medium.h"
+#include "medium/own_descriptors.h"
 #include "pawl/heap.h"
 #include "track/kernel_stores.h"
 
@@ -130,6 +131,7 @@ PAWL_PUBLIC pawl_heap* pawl_heap_open(const char* path, const struct pawl_heap_o
     pawl::link_kernel_stores_io();
     pawl::link_kernel_stores_other();
     pawl::memory_calls::link_wrappers();
+    pawl::own_descriptors::link_wrappers();
     auto understood = understand(options);
     if (!understood.ok()) return understood.status();
     understood.value().mapping.mapped_by = caller;
@@ -146,7 +148,8 @@ PAWL_PUBLIC pawl_heap* pawl_heap_open(const char* path, const struct pawl_heap_o
 }
 
 PAWL_PUBLIC int pawl_heap_close(pawl_heap* heap) {
-  return on_heap(heap, [&](Heap&) -> Status {
+  return on_heap(heap, [&](const Heap& of) -> Status {
+    PAWL_TRY(of.in_own_process());
     pawl::open_heaps::remove(heap);
     const std::unique_ptr<pawl_heap> owned(heap);
     return owned->heap->close();
@@ -212,6 +215,7 @@ PAWL_PUBLIC int pawl_heap_set_named_root(pawl_heap* heap, const char* name, void
 }
 
 PAWL_PUBLIC int pawl_heap_sync(pawl_heap* heap) {
+  pawl::cancellation_point();
   return on_heap(heap, [](Heap& of) { return of.sync(); });
 }
 

@@ -15,6 +15,7 @@
 #include "mapping/mapping.h"
 #include "mapping/options.h"
 #include "medium/mutex.h"
+#include "medium/own_process.h"
 
 namespace pawl {
 
@@ -58,6 +59,9 @@ class Heap {
   Status information(pawl_heap_information& information);
   Status statistics(MappingStatistics& statistics) const;
 
+  // EPERM in a child, however it was made.
+  Status in_own_process() const { return mapping_->in_own_process(); }
+
   char* base() const { return arena_.base(); }
   std::uint64_t size_bytes_max() const { return arena_.size_bytes_max(); }
   void* resource_place() const { return arena_.header().resource.data(); }
@@ -73,7 +77,9 @@ class Heap {
 
   template <class Outcome, class Call>
   Outcome in_order(Call call);
-  Status usable() const { return forked_.load() ? why_not_usable() : Status{}; }
+  // A child that shares the parent's memory is refused by the mapping.
+  bool is_in_child() const { return forked_.load() || !owner_.has_this_memory(); }
+  Status usable() const { return is_in_child() ? why_not_usable() : Status{}; }
   Status why_not_usable() const;
   Status note(Status status);
   Result<std::uint64_t> find_stray_pointers(const ReportFault& report) const;
@@ -88,13 +94,14 @@ class Heap {
   // The first misuse since the last sync, or damage that was found: until a rollback nothing is
   // committed.
   Status misuse_;
-  std::atomic<bool> forked_{false};
+  const OwnProcess owner_;
+  std::atomic<bool> forked_{false};  // in a child of fork()
 };
 
 // In a forked child the lock may be held for ever, so that is asked first.
 template <class Outcome, class Call>
 Outcome Heap::in_order(Call call) {
-  if (forked_.load()) return why_not_usable();
+  if (is_in_child()) return why_not_usable();
   const std::lock_guard lock(mutex_);
   return call();
 }

@@ -1,6 +1,8 @@
 // The C border: what fails inside becomes errno and a text, and no exception passes.
 #pragma once
 
+#include <pthread.h>
+
 #include <cerrno>
 #include <exception>
 #include <new>
@@ -24,13 +26,35 @@ Status at_border(Call call) noexcept {
   }
 }
 
-// 0, or -1 with errno and pawl_last_error().
+// Where a call of POSIX that Pawl's stands for is a cancellation point: nothing has begun yet.
+inline void cancellation_point() { ::pthread_testcancel(); }
+
+// Not inlined: see finish().
 template <class Call>
-int finish(Call call) noexcept {
+[[gnu::noinline]] int finish_uncancelled(Call& call) noexcept {
   const Status status = at_border(std::move(call));
   if (status.ok()) return 0;
   set_last_error(status);
   return -1;
+}
+
+// 0, or -1 with errno and pawl_last_error().
+//
+// No thread is cancelled while it works for Pawl: it would leave its locks held and a commit half
+// noted.  A cancellation that was asked for meanwhile waits for the next cancellation point; or,
+// where it is asynchronous, for the last line here.  Then unwinding may begin at any instruction,
+// and in C++ only a function without anything to clean up lets it pass: so there is no object here.
+template <class Call>
+int finish(Call call) {
+  int type = PTHREAD_CANCEL_DEFERRED;
+  int state = PTHREAD_CANCEL_ENABLE;
+  // The type, too: in glibc 2.36 a cancellation that is on its way asks for nothing else.
+  ::pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+  const int outcome = finish_uncancelled(call);
+  ::pthread_setcancelstate(state, nullptr);
+  ::pthread_setcanceltype(type, nullptr);
+  return outcome;
 }
 
 inline Status invalid(std::string text) { return Status::failure(EINVAL, std::move(text)); }

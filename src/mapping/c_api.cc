@@ -65,6 +65,7 @@ PAWL_PUBLIC void* pawl_mmap_with(void* addr, size_t length, int prot, int flags,
 }
 
 PAWL_PUBLIC int pawl_msync(void* addr, size_t length, int flags) {
+  pawl::cancellation_point();
   return finish([&]() -> Status {
     const auto mapping = pawl::open_mappings::find(addr);
     if (mapping == nullptr) return not_mapped();
@@ -73,6 +74,7 @@ PAWL_PUBLIC int pawl_msync(void* addr, size_t length, int flags) {
 }
 
 PAWL_PUBLIC int pawl_wait(void* addr) {
+  pawl::cancellation_point();
   return finish([&]() -> Status {
     const auto mapping = pawl::open_mappings::find(addr);
     return mapping == nullptr ? not_mapped() : mapping->wait();
@@ -93,6 +95,7 @@ PAWL_PUBLIC int pawl_munmap(void* addr, size_t length) {
           "an atomic mapping is unmapped whole, with the address and the length it was mapped "
           "with");
     }
+    PAWL_TRY(found->in_own_process());
     const auto mapping = pawl::open_mappings::remove(addr);
     if (mapping == nullptr) return not_mapped();  // another thread was first
     return mapping->close();

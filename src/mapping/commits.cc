@@ -310,6 +310,9 @@ Status Mapping::Implementation::commit_behind_the_rest(Files files) {
 
 // What the tracker has of the pages that are to be committed.
 Status Mapping::Implementation::take_in_hand(std::uint64_t first_page, std::uint64_t end_page) {
+  // Before anything else: the trackers have descriptors, too, and what is read of the base is
+  // compared with.
+  if (base_in_place_ == nullptr) PAWL_TRY(medium_->base().check_open());
   taken_.clear();
   in_hand_ = &taken_;
   return take_pages(first_page, end_page, taken_);

@@ -38,7 +38,7 @@ Group::Group(std::unique_ptr<Medium> medium, std::unique_ptr<journal::Journal> j
 Group::~Group() { forget_fork_guard(this); }
 
 Status Group::usable() const {
-  if (abandoned_.load()) {
+  if (is_in_child()) {
     return Status::failure(EPERM, "this process was forked from the one that opened the group " +
                                       medium_->path() + "; open it in the process that commits");
   }
@@ -191,7 +191,7 @@ Result<std::unique_ptr<Mapping>> Group::join(const std::shared_ptr<Group>& group
 // ever, so that is asked first.
 template <class Call>
 Status Group::in_order(Call call) {
-  if (abandoned_.load()) return usable();
+  if (is_in_child()) return usable();
   const std::lock_guard lock(log_.mutex());
   PAWL_TRY(usable());
   const auto files = mappings();
@@ -213,7 +213,7 @@ Status Group::commit_async() {
 }
 
 Status Group::wait() {
-  if (abandoned_.load()) return usable();
+  if (is_in_child()) return usable();
   Status waited = log_.batches().wait();
   PAWL_TRY(usable());
   return waited;
@@ -228,7 +228,7 @@ Status Group::roll_back() {
 }
 
 Status Group::close() {
-  if (abandoned_.load()) return usable();
+  if (is_in_child()) return usable();
   const std::lock_guard lock(log_.mutex());
   if (closed_.load())
     return Status::failure(EINVAL, "the group " + medium_->path() + " is closed already");

@@ -15,6 +15,7 @@
 #include "journal/group_files.h"
 #include "mapping/commit_log.h"
 #include "mapping/mapping.h"
+#include "medium/own_process.h"
 
 namespace pawl {
 
@@ -63,6 +64,7 @@ class Group {
   Group(std::unique_ptr<Medium> medium, std::unique_ptr<journal::Journal> journal,
         std::unique_ptr<journal::FlushBudget> budget, const Options& options);
   Status usable() const;
+  bool is_in_child() const { return abandoned_.load() || !owner_.is_this(); }
   template <class Call>
   Status in_order(Call call);
   // With the lock held.
@@ -78,8 +80,9 @@ class Group {
   const std::unique_ptr<Medium> medium_;
   const Options options_;
   CommitLog log_;
-  std::vector<Member> members_;         // guarded by the log's mutex, in ascending order of numbers
-  std::atomic<bool> abandoned_{false};  // in a forked child
+  std::vector<Member> members_;  // guarded by the log's mutex, in ascending order of numbers
+  const OwnProcess owner_;
+  std::atomic<bool> abandoned_{false};  // in a child of fork()
   std::atomic<bool> closed_{false};
 };
 

@@ -57,6 +57,7 @@ PAWL_PUBLIC void* pawl_group_mmap(struct pawl_group* group, void* addr, size_t l
 }
 
 PAWL_PUBLIC int pawl_group_msync(struct pawl_group* group, int flags) {
+  pawl::cancellation_point();
   return finish([&]() -> Status {
     if (group == nullptr) return no_group();
     switch (flags) {
@@ -73,6 +74,7 @@ PAWL_PUBLIC int pawl_group_msync(struct pawl_group* group, int flags) {
 }
 
 PAWL_PUBLIC int pawl_group_wait(struct pawl_group* group) {
+  pawl::cancellation_point();
   return finish([&] { return group == nullptr ? no_group() : group->group->wait(); });
 }
 

@@ -20,6 +20,7 @@
 #include "mapping/statistics.h"
 #include "mapping/taken_pages.h"
 #include "mapping/view.h"
+#include "medium/own_process.h"
 #include "track/tracker.h"
 
 namespace pawl {
@@ -128,9 +129,12 @@ class Mapping::Implementation {
 
   // The reason why there are no more commits, if there is one.
   Status usable() const {
-    const bool is_usable = !abandoned_.load() && !closed_.load() && !log_->failures().has_final();
+    const bool is_usable = !abandoned_.load() && owner_.has_this_memory() && !closed_.load() &&
+                           !log_->failures().has_final();
     return is_usable ? Status{} : why_not_usable();
   }
+  // Asked before any lock is taken: in a child it may be held for ever, or be the parent's.
+  bool is_in_child() const { return abandoned_.load() || !owner_.is_this(); }
   Status in_own_process() const;
   Status note(Status status) {
     return status.ok() ? std::move(status) : log_->failures().note(std::move(status));
@@ -184,9 +188,10 @@ class Mapping::Implementation {
   std::uint64_t unsure_first_ = ~std::uint64_t{0};
   std::uint64_t unsure_end_ = 0;
   std::map<std::uint64_t, std::unique_ptr<PageBuffer>>
-      outside_;                         // pages written by write() outside the window
-  std::uint64_t private_pages_ = 0;     // at most so many pages of the view are private memory
-  std::atomic<bool> abandoned_{false};  // in a forked child
+      outside_;                      // pages written by write() outside the window
+  std::uint64_t private_pages_ = 0;  // at most so many pages of the view are private memory
+  const OwnProcess owner_;
+  std::atomic<bool> abandoned_{false};  // in a child of fork()
   std::atomic<bool> closed_{false};
   bool has_left_ = false;  // the file has all that was committed, and nothing else knows of it
 

@@ -8,6 +8,7 @@
 #include "mapping/open_mappings.h"
 #include "medium/memory_functions.h"
 #include "medium/open_medium.h"
+#include "medium/own_descriptors.h"
 #include "track/kernel_stores.h"
 #include "track/store_modules.h"
 
@@ -21,6 +22,7 @@ void link_the_wrappers() {
 #ifndef PAWL_PRELOAD_FACE
   link_kernel_stores_io();
   memory_calls::link_wrappers();
+  own_descriptors::link_wrappers();
 #endif
   link_kernel_stores_other();
 }

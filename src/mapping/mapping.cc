@@ -10,7 +10,7 @@
 namespace pawl {
 
 Status Mapping::Implementation::in_own_process() const {
-  if (!abandoned_.load()) return {};
+  if (!is_in_child()) return {};
   return Status::failure(EPERM, "this process was forked from the one that mapped " +
                                     medium_->path() +
                                     "; a child may read its copy and not change the file. Map "
@@ -50,7 +50,7 @@ Status Mapping::Implementation::pages_of(const void* address, std::size_t length
 // ever, so that is asked first.
 template <class Outcome, class Call>
 Outcome Mapping::Implementation::in_order(Call call) {
-  if (abandoned_.load()) return usable();
+  if (is_in_child()) return in_own_process();
   const std::lock_guard lock(mutex_);
   if (Status refused = usable(); !refused.ok()) return refused;
   return call(*this);
@@ -73,7 +73,7 @@ Mapping::Mapping(std::unique_ptr<Implementation> implementation)
 Mapping::~Mapping() {
   // In a forked child the background threads do not exist and cannot be joined; the memory goes
   // with the process.
-  if (implementation_->abandoned_.load()) [[maybe_unused]]
+  if (implementation_->is_in_child()) [[maybe_unused]]
     auto* const left = implementation_.release();
 }
 
@@ -90,7 +90,7 @@ Result<char*> Mapping::map_window(void* address, std::size_t length, int protect
 }
 
 Status Mapping::unmap_window(bool keep) {
-  if (implementation_->abandoned_.load()) return implementation_->usable();
+  if (implementation_->is_in_child()) return implementation_->in_own_process();
   const std::lock_guard lock(implementation_->mutex_);
   return implementation_->unmap_window_locked(keep);
 }
@@ -117,7 +117,8 @@ Status Mapping::advise(void* address, std::size_t length, int advice) {
 }
 
 std::optional<Window> Mapping::window() const {
-  const std::lock_guard lock(implementation_->mutex_);
+  std::unique_lock lock(implementation_->mutex_, std::defer_lock);
+  if (!implementation_->is_in_child()) lock.lock();
   const View& view = implementation_->view_;
   if (!view.mapped()) return std::nullopt;
   return Window{view.address(), view.length(), view.file_offset(), view.protection()};
@@ -144,7 +145,7 @@ Status Mapping::commit_async(void* address, std::size_t length) {
 }
 
 Status Mapping::wait() {
-  if (implementation_->abandoned_.load()) return implementation_->usable();
+  if (implementation_->is_in_child()) return implementation_->in_own_process();
   Status waited = implementation_->batches_.wait();
   PAWL_TRY(implementation_->usable());
   return waited;
@@ -166,7 +167,7 @@ void Mapping::check_pages_with(PageCheck check) {
 }
 
 std::uint64_t Mapping::size() const {
-  if (implementation_->abandoned_.load()) return implementation_->size_;
+  if (implementation_->is_in_child()) return implementation_->size_;
   const std::lock_guard lock(implementation_->mutex_);
   return implementation_->size_;
 }
@@ -186,7 +187,7 @@ Status Mapping::allocate(std::uint64_t offset, std::uint64_t length) {
 }
 
 Result<std::size_t> Mapping::read(std::uint64_t offset, std::span<std::byte> into) {
-  if (implementation_->abandoned_.load()) return implementation_->read_locked(offset, into);
+  if (implementation_->is_in_child()) return implementation_->read_locked(offset, into);
   const std::lock_guard lock(implementation_->mutex_);
   return implementation_->read_locked(offset, into);
 }
@@ -197,7 +198,7 @@ Status Mapping::write(std::uint64_t offset, std::span<const std::byte> from) {
 }
 
 bool Mapping::has_pending_changes() {
-  if (implementation_->abandoned_.load()) return false;
+  if (implementation_->is_in_child()) return false;
   const std::lock_guard lock(implementation_->mutex_);
   Implementation& own = *implementation_;
   if (own.size_is_pending() || !own.outside_.empty() || !own.pending_.empty()) return true;
@@ -209,13 +210,13 @@ bool Mapping::has_pending_changes() {
 }
 
 Status Mapping::close() {
-  if (implementation_->abandoned_.load()) return implementation_->usable();
+  if (implementation_->is_in_child()) return implementation_->in_own_process();
   const std::lock_guard lock(implementation_->mutex_);
   return implementation_->note(implementation_->close_locked());
 }
 
 Status Mapping::discard() {
-  if (implementation_->abandoned_.load()) return implementation_->usable();
+  if (implementation_->is_in_child()) return implementation_->in_own_process();
   const std::lock_guard lock(implementation_->mutex_);
   return implementation_->discard_locked();
 }
@@ -226,6 +227,7 @@ Status Mapping::step_aside() {
 }
 
 Status Mapping::leave_in_base() {
+  if (implementation_->is_in_child()) return implementation_->in_own_process();
   const std::lock_guard lock(implementation_->mutex_);
   return implementation_->leave_in_base_locked();
 }

@@ -8,6 +8,7 @@
 
 #include <cstdarg>
 
+#include "mapping/border.h"
 #include "mapping/memory_calls.h"
 
 namespace calls = pawl::memory_calls;
@@ -42,6 +43,7 @@ PAWL_WRAPPER ssize_t process_madvise(int process, const iovec* vectors, size_t c
   return calls::advise_process(process, vectors, count, advice, flags);
 }
 PAWL_WRAPPER int msync(void* address, size_t length, int flags) {
+  pawl::cancellation_point();
   return calls::synchronise(address, length, flags);
 }
 PAWL_WRAPPER void* mremap(void* address, size_t length, size_t new_length, int flags,

@@ -171,7 +171,7 @@ struct Mapping::Implementation::Joining {
 Result<std::unique_ptr<Mapping>> Mapping::Implementation::open_in(
     const std::shared_ptr<Group>& group, std::unique_ptr<Medium> medium) {
   // In a forked child the lock may be held for ever.
-  if (group->abandoned_.load()) return group->usable();
+  if (group->is_in_child()) return group->usable();
   auto tracker = make_tracker(group->options_);
   if (!tracker.ok()) return tracker.status();
   if (medium->base().in_place() != nullptr) {

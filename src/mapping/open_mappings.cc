@@ -1,6 +1,7 @@
 #include "mapping/open_mappings.h"
 
 #include "mapping/fork_guard.h"
+#include "medium/own_process.h"
 
 #include <sys/stat.h>
 #include <algorithm>
@@ -25,6 +26,28 @@ struct Entry {
 std::atomic<std::uintptr_t> windows_low{~std::uintptr_t{0}};
 std::atomic<std::uintptr_t> windows_high{0};
 
+std::vector<Entry>& table() {
+  static auto* const entries = new std::vector<Entry>;
+  return *entries;
+}
+
+std::atomic<std::uint64_t> memory_of_table{0};
+std::atomic<bool> is_changing{false};
+
+// In a child that was made without handlers another thread of its parent may hold the lock, for
+// ever, or have been about to change the table, which is then let go.
+void come_into_child(std::shared_mutex* mutex) {
+  const std::uint64_t before = memory_of_table.load();
+  const std::uint64_t now = number_of_memory();
+  if (before == now) return;
+  if (before != 0) {
+    new (mutex) std::shared_mutex;
+    if (is_changing.load()) new (&table()) std::vector<Entry>;
+    is_changing.store(false);
+  }
+  memory_of_table.store(now);
+}
+
 // Never destroyed: threads may still use mappings while the process exits.
 std::shared_mutex& table_mutex() {
   static auto* const mutex = [] {
@@ -32,22 +55,38 @@ std::shared_mutex& table_mutex() {
     // In the child it is made anew: it knows its holder by the thread's number, which is another's.
     guard_fork(made, {.before = [made] { made->lock(); },
                       .in_parent = [made] { made->unlock(); },
-                      .in_child = [made] { new (made) std::shared_mutex; }});
+                      .in_child =
+                          [made] {
+                            new (made) std::shared_mutex;
+                            memory_of_table.store(number_of_memory());
+                          }});
     return made;
   }();
+  come_into_child(mutex);
   return *mutex;
 }
-std::vector<Entry>& table() {
-  static auto* const entries = new std::vector<Entry>;
-  return *entries;
-}
+
+// While the table is changed.
+class Change {
+ public:
+  Change() : lock_(table_mutex()) { is_changing.store(true); }
+  ~Change() {
+    widen_or_narrow();
+    is_changing.store(false);
+  }
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+
+ private:
+  static void widen_or_narrow();
+  const std::lock_guard<std::shared_mutex> lock_;
+};
 
 AddressRange range_of(const Window& window) {
   return pawl::range_of(window.address, window.length);
 }
 
-// Called with the table's lock held, after each change.
-void widen_or_narrow() {
+void Change::widen_or_narrow() {
   std::uintptr_t low = ~std::uintptr_t{0};
   std::uintptr_t high = 0;
   for (const Entry& entry : table()) {
@@ -69,7 +108,7 @@ bool holds(const Entry& entry, const void* address) {
 Status add(std::shared_ptr<Mapping> mapping, const Window& window) {
   struct stat status{};
   const int found = ::stat(mapping->medium().path().c_str(), &status);
-  const std::lock_guard lock(table_mutex());
+  const Change change;
   const auto is_heap = [](const Entry& entry) { return entry.is_heap; };
   const auto heaps = std::count_if(table().begin(), table().end(), is_heap);
   if (table().size() - static_cast<std::size_t>(heaps) >= kOpenMappingsMax) {
@@ -77,28 +116,24 @@ Status add(std::shared_ptr<Mapping> mapping, const Window& window) {
                                        " atomic mappings; unmap one first");
   }
   table().push_back({window, found == 0 ? status.st_dev : 0, std::move(mapping)});
-  widen_or_narrow();
   return {};
 }
 
 void move(const Mapping& mapping, const Window& window) {
-  const std::lock_guard lock(table_mutex());
+  const Change change;
   for (Entry& entry : table()) {
     if (entry.mapping.get() == &mapping) entry.window = window;
   }
-  widen_or_narrow();
 }
 
 void add_heap(std::shared_ptr<Mapping> mapping, const Window& window) {
-  const std::lock_guard lock(table_mutex());
+  const Change change;
   table().push_back({window, 0, std::move(mapping), true});
-  widen_or_narrow();
 }
 
 void remove_heap(const Mapping& mapping) {
-  const std::lock_guard lock(table_mutex());
+  const Change change;
   std::erase_if(table(), [&](const Entry& entry) { return entry.mapping.get() == &mapping; });
-  widen_or_narrow();
 }
 
 bool may_have_windows_in(const AddressRange& range) {
@@ -141,14 +176,13 @@ std::shared_ptr<Mapping> find_file(int descriptor) {
 }
 
 std::shared_ptr<Mapping> remove(const void* address) {
-  const std::lock_guard lock(table_mutex());
+  const Change change;
   const auto found = std::find_if(table().begin(), table().end(), [&](const Entry& entry) {
     return !entry.is_heap && entry.window.address == address;
   });
   if (found == table().end()) return nullptr;
   std::shared_ptr<Mapping> mapping = std::move(found->mapping);
   table().erase(found);
-  widen_or_narrow();
   return mapping;
 }
 

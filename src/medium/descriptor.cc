@@ -23,8 +23,33 @@ constexpr std::uint64_t kLargestFileBytes = std::numeric_limits<off_t>::max();
 }  // namespace
 
 void Descriptor::reset(int number) {
+  own_descriptors::remove(number_);
   if (number_ >= 0) ::close(number_);
   number_ = number;
+  own_descriptors::add(number_);
+}
+
+DescriptorFile::DescriptorFile(Descriptor descriptor, std::string path)
+    : descriptor_(std::move(descriptor)), path_(std::move(path)) {
+  struct stat status{};
+  if (::fstat(descriptor_.get(), &status) != 0) return;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+}
+
+// Asked before each write and flush, and before a commit reads the base: 0.3 us where a flush takes
+// 70.  A number that changes hands between this and the call is beyond it.
+Status DescriptorFile::check_open() {
+  struct stat status{};
+  if (is_broken(Law::keep_the_descriptors)) return {};
+  if (::fstat(descriptor_.get(), &status) == 0 && status.st_dev == device_ &&
+      status.st_ino == inode_)
+    return {};
+  return Status::failure(
+      EIO, "the program closed the descriptor (number " + std::to_string(descriptor_.get()) +
+               ") by which Pawl has " + path_ +
+               " open, or gave its number to another file; nothing was written to that. Close the "
+               "program's own descriptors only, or all at once with closefrom() or close_range()");
 }
 
 Status DescriptorFile::read(std::uint64_t offset, std::span<std::byte> into) {
@@ -51,6 +76,7 @@ bool DescriptorFile::leave_direct_io() {
 }
 
 Status DescriptorFile::write(std::uint64_t offset, std::span<const std::byte> from) {
+  PAWL_TRY(check_open());
   while (!from.empty()) {
     const ssize_t done = without_size_signal([&] {
       return ::pwrite(descriptor_.get(), from.data(), from.size(), static_cast<off_t>(offset));
@@ -68,6 +94,7 @@ Status DescriptorFile::write(std::uint64_t offset, std::span<const std::byte> fr
 
 Status DescriptorFile::flush() {
   const std::lock_guard lock(flush_mutex_);
+  PAWL_TRY(check_open());
   if (flush_error_ == 0) {
     const std::uint64_t changes = metadata_.made();
     const bool is_full = metadata_.any(changes) && !is_broken(Law::flush_the_mark);
@@ -86,6 +113,7 @@ Status DescriptorFile::flush() {
 
 // One call instead of two saves 2 to 6 us of some 80 (measured, 4 KiB).
 Status DescriptorFile::write_durably(std::uint64_t offset, std::span<const std::byte> from) {
+  PAWL_TRY(check_open());
   const iovec piece{const_cast<std::byte*>(from.data()), from.size()};
   const ssize_t done = without_size_signal([&] {
     return ::pwritev2(descriptor_.get(), &piece, 1, static_cast<off_t>(offset), RWF_DSYNC);
@@ -107,6 +135,7 @@ Result<std::uint64_t> DescriptorFile::size() {
 }
 
 Status DescriptorFile::resize(std::uint64_t size_bytes) {
+  PAWL_TRY(check_open());
   while (without_size_signal(
              [&] { return ::ftruncate(descriptor_.get(), static_cast<off_t>(size_bytes)); }) != 0) {
     if (errno == EINTR) continue;
@@ -138,6 +167,7 @@ Status DescriptorFile::check_space(std::uint64_t offset, std::uint64_t length) c
 }
 
 Status DescriptorFile::reserve(std::uint64_t offset, std::uint64_t length) {
+  PAWL_TRY(check_open());
   PAWL_TRY(check_space(offset, length));
   // The kernel gives space past the limit, and refuses the write that needs it.
   if (const std::uint64_t limit = file_size_limit(); offset + length > limit)
@@ -158,6 +188,7 @@ Result<std::uint64_t> DescriptorFile::find_shared(std::uint64_t offset, std::uin
 }
 
 Status DescriptorFile::punch(std::uint64_t offset, std::uint64_t length) {
+  PAWL_TRY(check_open());
   while (::fallocate(descriptor_.get(), FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE,
                      static_cast<off_t>(offset), static_cast<off_t>(length)) != 0) {
     if (errno == EINTR) continue;
@@ -168,6 +199,7 @@ Status DescriptorFile::punch(std::uint64_t offset, std::uint64_t length) {
 }
 
 Status DescriptorFile::zero(std::uint64_t offset, std::uint64_t length) {
+  PAWL_TRY(check_open());
   while (::fallocate(descriptor_.get(), FALLOC_FL_KEEP_SIZE | FALLOC_FL_ZERO_RANGE,
                      static_cast<off_t>(offset), static_cast<off_t>(length)) != 0) {
     if (errno == EINTR) continue;

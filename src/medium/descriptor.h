@@ -1,20 +1,25 @@
 // A file descriptor that closes itself, and a MediumFile over one.
 #pragma once
 
+#include <sys/types.h>
+
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "medium/medium.h"
+#include "medium/own_descriptors.h"
 #include "medium/shared_blocks.h"
 #include "medium/unflushed_changes.h"
 
 namespace pawl {
 
+// Of Pawl's own while it is in one: closefrom() and close_range() leave it open.
 class Descriptor {
  public:
   Descriptor() = default;
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(other.release()) {}
+  explicit Descriptor(int number) : number_(number) { own_descriptors::add(number); }
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   Descriptor& operator=(Descriptor&& other) noexcept {
     if (this != &other) reset(other.release());
     return *this;
@@ -26,6 +31,7 @@ class Descriptor {
   int release() {
     const int number = number_;
     number_ = -1;
+    own_descriptors::remove(number);
     return number;
   }
   void reset(int number);
@@ -37,8 +43,7 @@ class Descriptor {
 class DescriptorFile final : public MediumFile {
  public:
   // `path` is for messages.
-  DescriptorFile(Descriptor descriptor, std::string path)
-      : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
+  DescriptorFile(Descriptor descriptor, std::string path);
 
   Status read(std::uint64_t offset, std::span<std::byte> into) override;
   Status write(std::uint64_t offset, std::span<const std::byte> from) override;
@@ -56,6 +61,7 @@ class DescriptorFile final : public MediumFile {
     return shared_.check_overwrite(descriptor_.get(), path_, bytes);
   }
   Result<std::uint64_t> allocated_prefix_bytes() override;
+  Status check_open() override;
 
   int descriptor() const { return descriptor_.get(); }
   // Behind a change of attributes, owner or mode: the next flush in this thread takes them, too.
@@ -71,6 +77,8 @@ class DescriptorFile final : public MediumFile {
   Descriptor descriptor_;
   std::string path_;
   SharedBlocks shared_;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
   UnflushedChanges metadata_;
   std::mutex flush_mutex_;  // one flush at a time
   int flush_error_ = 0;     // of the first that failed: none succeeds after it

@@ -41,6 +41,8 @@ namespace pawl {
   LAW(fence_what_was_copied) /* a flush of memory has no fence */ \
   LAW(sync_the_size) /* a flush of memory forgets that the file's size changed */ \
   LAW(members_of_the_group) /* a group's journal may change whatever file it lists */ \
+  LAW(child_may_not_commit) /* a child that no handler knew commits and closes for its parent */ \
+  LAW(keep_the_descriptors) /* what a number stands for by now is not asked before it is written */ \
   LAW(frame_before_store) /* a FASE goes on before its frame is durable */ \
   LAW(outputs_before_frame) /* a frame is written before what it goes on from is durable */ \
   LAW(frame_before_unlock) /* a lock is released before the frame without it is durable */ \

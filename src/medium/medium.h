@@ -68,6 +68,9 @@ class MediumFile {
   virtual Status punch(std::uint64_t offset, std::uint64_t length) = 0;
   // Makes the range read as zeros and keeps (or takes) its space; the size stays.
   virtual Status zero(std::uint64_t offset, std::uint64_t length) = 0;
+  // EIO when the descriptor by which the file is written is not the file's any more: the program
+  // closed it, and may have opened something else under its number.
+  virtual Status check_open() { return {}; }
   // The file's bytes where they can be loaded directly, at an address that stays for the object's
   // life: of a medium that is memory.  Null for others.  Only bytes of allocated pages before the
   // file's end may be loaded.

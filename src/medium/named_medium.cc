@@ -18,6 +18,7 @@
 #include "medium/block_medium.h"
 #include "medium/law.h"
 #include "medium/memory_functions.h"
+#include "medium/parked_descriptors.h"
 #include "medium/writer_notice.h"
 
 namespace pawl {
@@ -129,28 +130,10 @@ NamedMedium::NamedMedium(NamedFile file)
 // Closing any descriptor of a file drops the process's fcntl locks on it, and the program may hold
 // some (gdbm, LMDB and Kyoto Cabinet do).  Where it does, the descriptor is left open.
 NamedMedium::~NamedMedium() {
-  if (program_holds_record_locks()) base_.release();
-}
-
-bool NamedMedium::program_holds_record_locks() const {
   struct stat status{};
-  if (base_.descriptor() < 0 || ::fstat(base_.descriptor(), &status) != 0) return false;
-  std::FILE* locks = std::fopen("/proc/locks", "re");
-  if (locks == nullptr) return false;
-  char line[256];
-  bool held = false;
-  while (!held && std::fgets(line, sizeof line, locks) != nullptr) {
-    long process = 0;
-    unsigned long major_number = 0;
-    unsigned long minor_number = 0;
-    unsigned long inode = 0;
-    if (std::sscanf(line, "%*s POSIX %*s %*s %ld %lx:%lx:%lu", &process, &major_number,
-                    &minor_number, &inode) != 4)
-      continue;
-    held = process == static_cast<long>(::getpid()) && inode == status.st_ino;
-  }
-  std::fclose(locks);
-  return held;
+  if (base_.descriptor() >= 0 && ::fstat(base_.descriptor(), &status) == 0 &&
+      parked_descriptors::has_record_locks(status))
+    parked_descriptors::park(Descriptor(base_.release()));
 }
 
 // Of another user's side file.  A user attribute is set by those only who may write the file: a
@@ -603,6 +586,14 @@ constexpr FileSystemVerdict kRefusedFileSystems[] = {
     {0x01021997, "9p", "it keeps no promise about flushed bytes across hosts"},
 };
 
+// Opens the file, or takes the descriptor of it that could not be closed.
+Descriptor open_base(const char* path, int flags) {
+  if (struct stat status{}; ::stat(path, &status) == 0 && S_ISREG(status.st_mode)) {
+    if (Descriptor parked = parked_descriptors::take(status, flags); parked.valid()) return parked;
+  }
+  return Descriptor(::open(path, flags));
+}
+
 Result<NamedFile> checked(Descriptor base, const std::string& path, bool read_only) {
   struct stat status{};
   if (::fstat(base.get(), &status) != 0) return Status::from_errno(errno, "cannot stat " + path);
@@ -653,14 +644,15 @@ Result<NamedFile> open_named_file(int descriptor) {
                                        ") has no name any more; a file that cannot be found after "
                                        "a crash cannot be mapped atomically");
   }
-  Descriptor base(::open(link.c_str(), O_RDWR | O_CLOEXEC));
+  Descriptor base = open_base(link.c_str(), O_RDWR | O_CLOEXEC);
   if (!base.valid())
     return Status::from_errno(errno, "cannot open " + path + " again for reading and writing");
   return checked(std::move(base), path, false);
 }
 
 Result<NamedFile> open_named_file(const std::string& path, bool read_only) {
-  Descriptor base(::open(path.c_str(), (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK));
+  Descriptor base =
+      open_base(path.c_str(), (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK);
   if (!base.valid()) return Status::from_errno(errno, "cannot open " + path);
   char real[PATH_MAX];
   if (::realpath(path.c_str(), real) == nullptr)

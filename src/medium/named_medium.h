@@ -90,7 +90,6 @@ class NamedMedium : public Medium {
   int side_file() const { return unnamed_ ? unnamed_->descriptor() : lock_.get(); }
   void let_go_of_side_file();
   Result<Descriptor> open_to_read() const;
-  bool program_holds_record_locks() const;
   std::string directory() const { return path_.substr(0, path_.rfind('/') + 1); }
 
   DescriptorFile base_;

@@ -6,6 +6,7 @@
 #include <cstdarg>
 #include <optional>
 
+#include "medium/own_descriptors.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
@@ -217,15 +218,9 @@ int close_all_between(unsigned first, unsigned last, int flags) {
   for (unsigned number = first; number <= std::min(last, unsigned{kDescriptorsMax - 1}); ++number) {
     set_stdio(static_cast<int>(number), false);
   }
-  // Around the core's own.
-  unsigned at = first;
-  for (const int own : own_between(first, last)) {
-    const auto number = static_cast<unsigned>(own);
-    if (at < number && real().close_range(at, number - 1, flags) != 0) return -1;
-    at = number + 1;
-    if (number == last) return 0;
-  }
-  return real().close_range(at, last, flags);
+  return own_descriptors::close_others(
+      first, last, own_between(first, last),
+      [&](unsigned from, unsigned to) { return real().close_range(from, to, flags); });
 }
 
 }  // namespace

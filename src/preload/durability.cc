@@ -33,6 +33,7 @@ Status commit_everything() {
 
 PAWL_INTERPOSE int fsync(int descriptor) {
   PAWL_PASS(real().fsync(descriptor));
+  pthread_testcancel();
   const auto outcome = commit_descriptor(descriptor);
   if (!outcome) return real().fsync(descriptor);
   return outcome->ok() ? 0 : refuse("fsync", *outcome);
@@ -40,6 +41,7 @@ PAWL_INTERPOSE int fsync(int descriptor) {
 
 PAWL_INTERPOSE int fdatasync(int descriptor) {
   PAWL_PASS(real().fdatasync(descriptor));
+  pthread_testcancel();
   const auto outcome = commit_descriptor(descriptor);
   if (!outcome) return real().fdatasync(descriptor);
   return outcome->ok() ? 0 : refuse("fdatasync", *outcome);

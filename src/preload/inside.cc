@@ -30,16 +30,19 @@ Inside::Inside() : outermost_(depth == 0) {
       sigdelset(&blocked, synchronous);
     }
     pthread_sigmask(SIG_SETMASK, &blocked, &signals_);
+    // The type, too: up to glibc 2.36 a cancellation that is on its way asks for nothing else.
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancel_type_);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
   }
   ++depth;
 }
 
-Inside::~Inside() {
+Inside::~Inside() noexcept(false) {
   --depth;
   if (outermost_) {
-    pthread_setcancelstate(cancel_state_, nullptr);
     pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
+    pthread_setcancelstate(cancel_state_, nullptr);
+    pthread_setcanceltype(cancel_type_, nullptr);
   }
 }
 

@@ -18,13 +18,14 @@ bool inside();
 class Inside {
  public:
   Inside();
-  ~Inside();
+  ~Inside() noexcept(false);  // an asynchronous cancellation that waited ends the thread here
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 
  private:
   bool outermost_;
   int cancel_state_ = 0;
+  int cancel_type_ = 0;
   sigset_t signals_{};
 };
 

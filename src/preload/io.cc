@@ -232,22 +232,26 @@ ssize_t write_bytes(int descriptor, const void* buffer, std::size_t count, const
 
 PAWL_INTERPOSE ssize_t read(int descriptor, void* buffer, size_t count) {
   PAWL_PASS(real().read(descriptor, buffer, count));
+  pthread_testcancel();
   return read_bytes(descriptor, buffer, count, nullptr);
 }
 
 PAWL_INTERPOSE ssize_t pread(int descriptor, void* buffer, size_t count, off_t offset) {
   PAWL_PASS(real().pread(descriptor, buffer, count, offset));
+  pthread_testcancel();
   return read_bytes(descriptor, buffer, count, &offset);
 }
 
 PAWL_INTERPOSE ssize_t readv(int descriptor, const iovec* vectors, int count) {
   PAWL_PASS(real().readv(descriptor, vectors, count));
+  pthread_testcancel();
   return read_vectors(descriptor, vectors, count, kAtPosition,
                       [&] { return real().readv(descriptor, vectors, count); });
 }
 
 PAWL_INTERPOSE ssize_t preadv(int descriptor, const iovec* vectors, int count, off_t offset) {
   PAWL_PASS(real().preadv(descriptor, vectors, count, offset));
+  pthread_testcancel();
   return read_vectors(descriptor, vectors, count, {offset},
                       [&] { return real().preadv(descriptor, vectors, count, offset); });
 }
@@ -255,6 +259,7 @@ PAWL_INTERPOSE ssize_t preadv(int descriptor, const iovec* vectors, int count, o
 PAWL_INTERPOSE ssize_t preadv2(int descriptor, const iovec* vectors, int count, off_t offset,
                                int flags) {
   PAWL_PASS(real().preadv2(descriptor, vectors, count, offset, flags));
+  pthread_testcancel();
   const Place place = offset == -1 ? kAtPosition : Place{offset};
   return read_vectors(descriptor, vectors, count, place,
                       [&] { return real().preadv2(descriptor, vectors, count, offset, flags); });
@@ -262,22 +267,26 @@ PAWL_INTERPOSE ssize_t preadv2(int descriptor, const iovec* vectors, int count, 
 
 PAWL_INTERPOSE ssize_t write(int descriptor, const void* buffer, size_t count) {
   PAWL_PASS(real().write(descriptor, buffer, count));
+  pthread_testcancel();
   return write_bytes(descriptor, buffer, count, nullptr);
 }
 
 PAWL_INTERPOSE ssize_t pwrite(int descriptor, const void* buffer, size_t count, off_t offset) {
   PAWL_PASS(real().pwrite(descriptor, buffer, count, offset));
+  pthread_testcancel();
   return write_bytes(descriptor, buffer, count, &offset);
 }
 
 PAWL_INTERPOSE ssize_t writev(int descriptor, const iovec* vectors, int count) {
   PAWL_PASS(real().writev(descriptor, vectors, count));
+  pthread_testcancel();
   return write_vectors(descriptor, vectors, count, kAtPosition, 0,
                        [&] { return real().writev(descriptor, vectors, count); });
 }
 
 PAWL_INTERPOSE ssize_t pwritev(int descriptor, const iovec* vectors, int count, off_t offset) {
   PAWL_PASS(real().pwritev(descriptor, vectors, count, offset));
+  pthread_testcancel();
   return write_vectors(descriptor, vectors, count, {offset}, 0,
                        [&] { return real().pwritev(descriptor, vectors, count, offset); });
 }
@@ -285,6 +294,7 @@ PAWL_INTERPOSE ssize_t pwritev(int descriptor, const iovec* vectors, int count, 
 PAWL_INTERPOSE ssize_t pwritev2(int descriptor, const iovec* vectors, int count, off_t offset,
                                 int flags) {
   PAWL_PASS(real().pwritev2(descriptor, vectors, count, offset, flags));
+  pthread_testcancel();
   const Place place = offset == -1 ? kAtPosition : Place{offset};
   return write_vectors(descriptor, vectors, count, place, flags,
                        [&] { return real().pwritev2(descriptor, vectors, count, offset, flags); });

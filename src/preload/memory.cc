@@ -372,6 +372,7 @@ PAWL_INTERPOSE int munmap(void* address, size_t count) noexcept {
 
 PAWL_INTERPOSE int msync(void* address, size_t count, int flags) {
   PAWL_PASS(real().msync(address, count, flags));
+  pthread_testcancel();
   return has_windows_in(address, count) ? synchronise(address, count, flags)
                                         : memory_calls::synchronise(address, count, flags);
 }

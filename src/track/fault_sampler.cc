@@ -12,6 +12,7 @@
 #include <string>
 
 #include "medium/medium.h"
+#include "medium/own_descriptors.h"
 
 namespace pawl {
 
@@ -67,11 +68,18 @@ Result<std::unique_ptr<FaultSampler>> FaultSampler::attach(std::size_t descripto
 
 FaultSampler::~FaultSampler() {
   for (const Ring& ring : rings_) munmap(ring.control, kPageBytes + ring.size_bytes);
-  for (const int descriptor : descriptors_) close(descriptor);
+  close_all();
+}
+
+void FaultSampler::close_all() const {
+  for (const int descriptor : descriptors_) {
+    own_descriptors::remove(descriptor);
+    close(descriptor);
+  }
 }
 
 void FaultSampler::abandon_in_child() {
-  for (const int descriptor : descriptors_) close(descriptor);
+  close_all();
   descriptors_.clear();
   rings_.clear();
 }
@@ -87,6 +95,7 @@ Status FaultSampler::open_thread(int thread_id, int processors) {
         return status;
       }
       descriptors_.push_back(descriptor);
+      own_descriptors::add(descriptor);
       const auto ring = std::find_if(rings_.begin(), rings_.end(), [&](const Ring& candidate) {
         return candidate.processor == processor;
       });

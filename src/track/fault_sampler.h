@@ -66,6 +66,7 @@ class FaultSampler {
   Status open_thread(int thread_id, int processors);
   Status open_event(std::uint64_t event, int thread_id, int processor, int& descriptor);
   Status map_ring(int descriptor, int processor);
+  void close_all() const;
 
   std::vector<Ring> rings_;
   std::vector<int> descriptors_;

@@ -22,7 +22,7 @@ struct InheritedRange {
   std::atomic<bool> is_open{false};
 };
 
-std::array<InheritedRange, kInheritedRangesMax> ranges;
+std::array<InheritedRange, kInheritedRangesMax> inherited_ranges;
 
 void* address_of(std::uintptr_t address) {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
@@ -54,7 +54,7 @@ void InheritedRanges::watch(char* address, std::size_t length, int protection,
                             std::string message) {
   const std::size_t number = count_.load();
   if (number == kInheritedRangesMax || length == 0 || (protection & PROT_WRITE) == 0) return;
-  InheritedRange& range = ranges[number];
+  InheritedRange& range = inherited_ranges[number];
   range.first = reinterpret_cast<std::uintptr_t>(address);
   range.end = range.first + length;
   range.protection = protection;
@@ -65,13 +65,14 @@ void InheritedRanges::watch(char* address, std::size_t length, int protection,
 }
 
 void InheritedRanges::watch_again() {
-  for (std::size_t i = 0; i < count_.load(); ++i) protect_inherited(ranges[i]);
+  for (std::size_t i = 0; i < count_.load(); ++i) protect_inherited(inherited_ranges[i]);
 }
 
 bool InheritedRanges::open_for_store(const void* address) {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   for (std::size_t i = 0; i < count_.load(); ++i) {
-    if (at >= ranges[i].first && at < ranges[i].end) return open_inherited(ranges[i]);
+    if (at >= inherited_ranges[i].first && at < inherited_ranges[i].end)
+      return open_inherited(inherited_ranges[i]);
   }
   return false;
 }
@@ -80,7 +81,7 @@ void InheritedRanges::open_range(const void* address, std::size_t length) {
   const auto first = reinterpret_cast<std::uintptr_t>(address);
   const int error_number = errno;
   for (std::size_t i = 0; i < count_.load(); ++i) {
-    InheritedRange& range = ranges[i];
+    InheritedRange& range = inherited_ranges[i];
     if (range.is_open.load() || first >= range.end) continue;
     // A length beyond the end of the address space is the system call's to refuse.
     if (first >= range.first || length > range.first - first) [[maybe_unused]]

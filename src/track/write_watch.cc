@@ -80,6 +80,8 @@ Result<std::unique_ptr<WriteWatch>> WriteWatch::open() {
 }
 
 WriteWatch::~WriteWatch() {
+  own_descriptors::remove(pagemap_descriptor_);
+  own_descriptors::remove(userfault_descriptor_);
   close(pagemap_descriptor_);
   close(userfault_descriptor_);
 }

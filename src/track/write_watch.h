@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "medium/own_descriptors.h"
 #include "medium/page_runs.h"
 #include "medium/status.h"
 
@@ -35,7 +36,10 @@ class WriteWatch {
 
  private:
   WriteWatch(int userfault_descriptor, int pagemap_descriptor)
-      : userfault_descriptor_(userfault_descriptor), pagemap_descriptor_(pagemap_descriptor) {}
+      : userfault_descriptor_(userfault_descriptor), pagemap_descriptor_(pagemap_descriptor) {
+    own_descriptors::add(userfault_descriptor_);
+    own_descriptors::add(pagemap_descriptor_);
+  }
 
   const int userfault_descriptor_;
   const int pagemap_descriptor_;

@@ -35,7 +35,9 @@ MEMORY = "in memory"  # simulated, as persistent memory
 SECTIONS = "sections"  # failure-atomic ones, simulated
 CALLS = "calls in between"
 UNIT = "unit test"  # of what lies beneath the simulated disk
-TRIES = (SIMULATED, MEMORY, KILLED, POWERCUT, FUZZED, SECTIONS, CALLS, UNIT)
+HOSTILE = "hostile"  # directories that another user fills, and what programs do to their process
+TRIES = (SIMULATED, MEMORY, KILLED, POWERCUT, FUZZED, SECTIONS, CALLS, UNIT,
+         HOSTILE)
 WHOLE, PLAIN = "(none)", "(plain mmap and msync)"
 
 # Which tries must notice which broken law (src/medium/law.h).  Others may, by luck.
@@ -66,6 +68,9 @@ EXPECTED = {
     "flush_the_edges": {MEMORY},
     "fence_what_was_copied": {MEMORY},
     "sync_the_size": {MEMORY},
+    "members_of_the_group": {HOSTILE},
+    "child_may_not_commit": {HOSTILE},
+    "keep_the_descriptors": {HOSTILE},
     "frame_before_store": {SECTIONS},
     "outputs_before_frame": {SECTIONS},
     "frame_before_unlock": {SECTIONS},
@@ -149,6 +154,9 @@ def command_of(attempt, row, options):
         return in_turn(f"{build}/tests/fase_{part}" for part in ("stack", "accounts", "undone"))
     if attempt == UNIT:
         return [build / "tests/unit_flush_of_mark"]
+    if attempt == HOSTILE:
+        return in_turn((f"{build}/tests/hostile/hostile --rounds {options.hostile_rounds}",
+                        f"{build}/tests/unit_process"))
     regressions = SOURCE / "tests/fuzz/regressions"
     parts = [f"{build}/tests/journal_damage --few-values"]
     parts += [f"{build}/tests/replay_{target} {regressions}/{target}" for target in FUZZ_TARGETS]
@@ -170,7 +178,7 @@ def wanted_cells(options):
         for attempt in TRIES:
             if options.attempt and attempt not in options.attempt:
                 continue
-            if row == PLAIN and attempt in (FUZZED, SECTIONS, CALLS, UNIT):
+            if row == PLAIN and attempt in (FUZZED, SECTIONS, CALLS, UNIT, HOSTILE):
                 continue
             if row != WHOLE and not options.all and attempt not in expected_of(row):
                 continue
@@ -225,6 +233,7 @@ def main():
     parser.add_argument("--cuts", type=int, default=40)
     parser.add_argument("--cuts-whole", type=int, default=6, help="with no law broken")
     parser.add_argument("--rounds", type=int, default=24, help="of calls in between")
+    parser.add_argument("--hostile-rounds", type=int, default=100, help="of hostile directories")
     parser.add_argument("--seconds", type=int, default=20, help="of fuzzing")
     options = parser.parse_args()
     cells = list(wanted_cells(options))

@@ -15,9 +15,8 @@
 
 #include <gtest/gtest.h>
 
-#include "journal/group_files.h"
-#include "journal/record_builder.h"
 #include "pawl/pawl.h"
+#include "support/hostile_journals.h"
 #include "support/open_mapping.h"
 #include "support/temporary_directory.h"
 
@@ -114,45 +113,14 @@ std::string mark_of(const std::string& path) {
 }
 
 JournalId id_in_mark(const std::string& path) {
-  const std::string digits = mark_of(path).substr(2, 32);
   JournalId id{};
-  for (std::size_t i = 0; i < id.size(); ++i)
-    id[i] = static_cast<std::byte>(std::stoul(digits.substr(2 * i, 2), nullptr, 16));
+  EXPECT_TRUE(test::read_marked_id(path, id));
   return id;
 }
 
-// A group's journal, as anybody can make one, beside the empty file `group`: with a record that
-// says that the file of this name holds `content`.
 void make_journal_of_group(const std::string& group, const std::string& name, const JournalId& id,
                            const std::string& content) {
-  constexpr std::uint64_t kJournalBytes = 65536;
-  constexpr std::uint64_t kNumber = 1;
-  write_file(group, "");
-  struct stat status{};
-  ASSERT_EQ(::stat(group.c_str(), &status), 0);
-  const auto list =
-      journal::encode({journal::Role::group, {{kNumber, {status.st_ino, 0}, name}}}).value();
-  journal::Header header;
-  header.version = journal::kVersionOfGroups;
-  header.generation = 1;
-  header.journal_id = id;
-  header.epoch = 0x1122334455667788;
-  header.journal_bytes = kJournalBytes;
-  header.crc32c = journal::header_checksum(header, list);
-  journal::RecordBuilder record(journal::kBlockBytes);
-  const journal::FileSize size{kNumber, kBytes, journal::kNoTruncation};
-  ASSERT_TRUE(record.add(0, std::as_bytes(std::span(&size, 1))).ok());
-  const std::uint64_t offset = kNumber << journal::kFileNumberShift;
-  ASSERT_TRUE(record.add(offset, std::as_bytes(std::span(content))).ok());
-  journal::RecordHeader record_header;
-  record_header.epoch = header.epoch;
-  record_header.sequence = 1;
-  ASSERT_TRUE(record.finish(record_header).ok());
-  std::string bytes(kJournalBytes, '\0');
-  std::memcpy(bytes.data(), &header, sizeof header);
-  std::memcpy(bytes.data() + sizeof header, list.data(), list.size());
-  std::memcpy(bytes.data() + journal::kAreaStart, record.block().data(), record.block().size());
-  write_file(group + ".pawl", bytes);
+  ASSERT_TRUE(test::make_journal_of_group(group, name, id, content, kBytes));
 }
 
 // The list of a group's journal was believed: root, who read a file, overwrote that of another

@@ -1,0 +1,47 @@
+#include "medium/own_process.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+#include <atomic>
+
+#include "medium/law.h"
+#include "medium/medium.h"
+
+namespace pawl {
+namespace {
+
+// The kernel gives a child zeros in its place; it cannot be missed, nor come too late.
+std::atomic<std::uint64_t>* wiped_in_children() {
+  static auto* const number = [] {
+    void* const page =
+        ::mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    // Without it (Linux before 4.14, or no memory) the process's number alone tells children apart.
+    static std::atomic<std::uint64_t> never_wiped{0};
+    if (page == MAP_FAILED) return &never_wiped;
+    ::madvise(page, kPageBytes, MADV_WIPEONFORK);
+    return new (page) std::atomic<std::uint64_t>{0};
+  }();
+  return number;
+}
+
+// Copied into a child: what that counts on from is more than all that its parents had.
+std::atomic<std::uint64_t> last_number{0};
+
+}  // namespace
+
+std::uint64_t number_of_memory() {
+  auto* const number = wiped_in_children();
+  std::uint64_t present = number->load(std::memory_order_acquire);
+  if (present != 0) return present;
+  const std::uint64_t next = last_number.fetch_add(1) + 1;
+  return number->compare_exchange_strong(present, next) ? next : present;
+}
+
+OwnProcess::OwnProcess() : number_(number_of_memory()), process_(::getpid()) {}
+
+bool OwnProcess::is_this() const {
+  if (is_broken(Law::child_may_not_commit)) return true;
+  return has_this_memory() && ::getpid() == process_;
+}
+
+}  // namespace pawl

@@ -1,0 +1,22 @@
+// Descriptors that may not be closed yet.  The kernel drops all fcntl() locks that a process has on
+// a file when it closes any descriptor of it, and the program may hold some.  So a descriptor that
+// Pawl is done with waits here until those locks are released, and serves whoever opens the file
+// again: there is never more than one that nobody uses for each way to open a file.
+#pragma once
+
+#include <sys/stat.h>
+
+#include "medium/descriptor.h"
+
+namespace pawl::parked_descriptors {
+
+// Whether this process holds fcntl() locks on the file.
+bool has_record_locks(const struct stat& file);
+
+// Any thread may call.  The descriptor is of a file on which the program holds such locks.
+void park(Descriptor descriptor);
+// One of the file that was opened with these flags; invalid when there is none.  Closes those
+// whose files are not locked any more.
+Descriptor take(const struct stat& file, int flags);
+
+}  // namespace pawl::parked_descriptors

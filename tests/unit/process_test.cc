@@ -1,0 +1,403 @@
+// What a program does to its process while files are mapped: children of every kind, cancelled
+// threads, closed descriptors.
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "medium/law.h"
+#include "pawl/heap.h"
+#include "pawl/pawl.h"
+#include "support/open_mapping.h"
+#include "support/temporary_directory.h"
+
+namespace pawl {
+namespace {
+
+using test::read_file;
+using test::TemporaryDirectory;
+using test::write_file;
+
+constexpr std::size_t kBytes = 16 * kPageBytes;
+constexpr unsigned kSecondsMax = 60;  // of a child: ends one that hangs
+
+class Process : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_file(path_, std::string(kBytes, 'a'));
+    descriptor_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
+    bytes_ = static_cast<char*>(
+        pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_, 0));
+    ASSERT_NE(bytes_, MAP_FAILED) << pawl_last_error();
+  }
+  void TearDown() override { ::close(descriptor_); }
+
+  // What each call of a child did that was not refused as it should be.
+  int calls_not_refused() const {
+    int others = 0;
+    const auto refused = [&](int result) { others += result != -1 || errno != EPERM ? 1 : 0; };
+    refused(pawl_msync(bytes_, kBytes, MS_SYNC));
+    refused(pawl_msync(bytes_, kBytes, MS_ASYNC));
+    refused(pawl_msync(bytes_, kBytes, MS_INVALIDATE));
+    refused(pawl_wait(bytes_));
+    refused(pawl_ftruncate(descriptor_, 1));
+    refused(pawl_munmap(bytes_, kBytes));
+    others += bytes_[1] == 'a' ? 0 : 1;  // it may read
+    return others;
+  }
+  void expect_that_the_parent_goes_on() const {
+    std::memset(bytes_, 'p', kBytes);
+    EXPECT_EQ(pawl_msync(bytes_, kBytes, MS_SYNC), 0) << pawl_last_error();
+    EXPECT_TRUE(std::filesystem::exists(path_ + ".pawl"));
+    EXPECT_EQ(pawl_munmap(bytes_, kBytes), 0) << pawl_last_error();
+    EXPECT_EQ(read_file(path_), std::string(kBytes, 'p'));
+  }
+  static int ended(pid_t child) {
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  TemporaryDirectory directory_;
+  std::string path_ = directory_ / "file";
+  int descriptor_ = -1;
+  char* bytes_ = nullptr;
+};
+
+pid_t child_of_fork() { return ::fork(); }
+pid_t child_of_clone() { return static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)); }
+pid_t child_of_underscore_fork() {
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 34)
+  return ::_Fork();
+#else
+  return child_of_clone();
+#endif
+}
+
+// A child that no handler prepared closed the parent's mapping: journal and mark were removed, and
+// what the parent committed from then on was lost.
+TEST_F(Process, AChildThatNoHandlerKnewClosedItsParentsMapping) {
+  for (const auto make : {child_of_fork, child_of_clone, child_of_underscore_fork}) {
+    const pid_t child = make();
+    if (child == 0) {
+      ::alarm(kSecondsMax);
+      ::_exit(calls_not_refused());
+    }
+    EXPECT_EQ(ended(child), 0);
+  }
+  expect_that_the_parent_goes_on();
+}
+
+// The child shares the parent's memory, and so each flag that it could be given.
+TEST_F(Process, AChildThatSharesItsParentsMemoryIsRefused) {
+  static std::function<int()> calls;
+  calls = [this] { return calls_not_refused(); };
+  constexpr std::size_t kStackBytes = std::size_t{256} << 10;
+  std::vector<char> stack(kStackBytes);
+  for (const int kind : {CLONE_VM | CLONE_VFORK, CLONE_VM}) {
+    const pid_t child =
+        ::clone([](void*) { return calls(); }, stack.data() + kStackBytes, kind | SIGCHLD, nullptr);
+    ASSERT_GT(child, 0);
+    EXPECT_EQ(ended(child), 0);
+  }
+  expect_that_the_parent_goes_on();
+}
+
+// Whatever locks other threads of the parent hold: the child is refused, and does not wait.
+TEST_F(Process, AChildThatNoHandlerKnewDoesNotWaitForThreadsOfItsParent) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer does not fork";
+#endif
+  std::atomic<bool> is_over{false};
+  std::thread committing([&] {
+    while (!is_over.load()) {
+      bytes_[0] = static_cast<char>(bytes_[0] + 1);
+      EXPECT_EQ(pawl_msync(bytes_, kBytes, MS_SYNC), 0);
+    }
+  });
+  const std::string other = directory_ / "other";
+  write_file(other, std::string(kBytes, 'o'));
+  std::thread mapping([&] {
+    while (!is_over.load()) {
+      const int descriptor = ::open(other.c_str(), O_RDWR | O_CLOEXEC);
+      void* const at =
+          pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0);
+      ::close(descriptor);
+      if (at != MAP_FAILED) pawl_munmap(at, kBytes);
+    }
+  });
+  constexpr int kChildren = 20;
+  for (int i = 0; i < kChildren && !HasFailure(); ++i) {
+    const pid_t child = child_of_clone();
+    if (child == 0) {
+      ::alarm(kSecondsMax);
+      const bool is_refused = pawl_msync(bytes_, kBytes, MS_SYNC) == -1;
+      ::_exit(is_refused ? 0 : 1);
+    }
+    EXPECT_EQ(ended(child), 0);
+  }
+  is_over.store(true);
+  committing.join();
+  mapping.join();
+  EXPECT_EQ(pawl_munmap(bytes_, kBytes), 0) << pawl_last_error();
+}
+
+// Forced unwinding met a function that lets no exception pass, and the program was ended.
+TEST_F(Process, ACancelledThreadEndedTheProgram) {
+  // Not PTHREAD_CANCEL_ASYNCHRONOUS: there glibc 2.36 cancels in system calls of a thread that has
+  // switched cancellation off meanwhile.
+  for (const int type : {PTHREAD_CANCEL_DEFERRED}) {
+    constexpr int kRounds = 20;
+    for (int round = 0; round < kRounds; ++round) {
+      struct Work {
+        char* bytes;
+        int type;
+        int commits = 0;  // changed by no call: in one, C++ lets no asynchronous unwinding pass
+      } work{bytes_, type};
+      pthread_t thread{};
+      ASSERT_EQ(::pthread_create(
+                    &thread, nullptr,
+                    [](void* argument) -> void* {
+                      auto& own = *static_cast<Work*>(argument);
+                      ::pthread_setcanceltype(own.type, nullptr);
+                      for (;;) {
+                        own.bytes[0] = static_cast<char>(own.bytes[0] + 1);
+                        if (pawl_msync(own.bytes, kBytes, MS_SYNC) != 0) return argument;
+                        __atomic_fetch_add(&own.commits, 1, __ATOMIC_SEQ_CST);
+                      }
+                    },
+                    &work),
+                0);
+      while (__atomic_load_n(&work.commits, __ATOMIC_SEQ_CST) < 1 + round % 4)
+        std::this_thread::yield();
+      ASSERT_EQ(::pthread_cancel(thread), 0);
+      void* result = nullptr;
+      ASSERT_EQ(::pthread_join(thread, &result), 0);
+      // Where cancellation is asynchronous, some versions of libc leave no result.
+      EXPECT_NE(result, &work);
+      bytes_[1] = static_cast<char>('A' + round);
+      ASSERT_EQ(pawl_msync(bytes_, kBytes, MS_SYNC), 0) << pawl_last_error();
+    }
+  }
+  expect_that_the_parent_goes_on();
+}
+
+// A thread that waits in a wrapped call goes at once, and leaves no page held open.
+TEST_F(Process, AThreadThatWaitsInReadCanBeCancelled) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  struct Work {
+    int from;
+    char* into;
+  } work{ends[0], bytes_};
+  pthread_t thread{};
+  ASSERT_EQ(::pthread_create(
+                &thread, nullptr,
+                [](void* argument) -> void* {
+                  const auto& own = *static_cast<Work*>(argument);
+                  [[maybe_unused]] const ssize_t none = ::read(own.from, own.into, kPageBytes);
+                  return argument;
+                },
+                &work),
+            0);
+  ASSERT_EQ(::pthread_cancel(thread), 0);
+  void* result = nullptr;
+  ASSERT_EQ(::pthread_join(thread, &result), 0);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+  ::close(ends[0]);
+  ::close(ends[1]);
+  expect_that_the_parent_goes_on();
+}
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  DIR* const directory = ::opendir("/proc/self/fd");
+  while (::readdir(directory) != nullptr) count += 1;
+  ::closedir(directory);
+  return count;
+}
+
+using NamedCalls = std::vector<std::pair<std::string, std::function<bool()>>>;
+
+// Once each, for what stays from the first call on; then some times more.
+void expect_no_descriptor_left_by(const NamedCalls& calls) {
+  for (const auto& [name, call] : calls) EXPECT_TRUE(call()) << name << ": " << pawl_last_error();
+  constexpr int kTimes = 3;
+  for (const auto& [name, call] : calls) {
+    const std::size_t before = open_descriptors();
+    for (int i = 0; i < kTimes; ++i) EXPECT_TRUE(call()) << name << ": " << pawl_last_error();
+    EXPECT_EQ(open_descriptors(), before) << name;
+  }
+}
+
+// Runs in a process of its own, whose descriptors may all be closed; 0 when `work` answers true.
+int alone(const std::function<bool()>& work) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(kSecondsMax);
+    ::_exit(work() ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// The program's next files got the numbers of the journal, the file and its lock: what was
+// committed was written over them.
+TEST_F(Process, ClosedDescriptorsLetAJournalBeWrittenIntoTheProgramsFiles) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  enum class How { one_by_one, by_dup2 };
+  for (const How how : {How::one_by_one, How::by_dup2}) {
+    EXPECT_EQ(alone([&] {
+                const int descriptor = ::open(path_.c_str(), O_RDWR);
+                void* const at =
+                    pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0);
+                if (at == MAP_FAILED) return false;
+                constexpr int kOwnFiles = 24;
+                constexpr int kFirst = 3;
+                const std::string own = directory_ / "own";
+                write_file(own, "");
+                for (int number = kFirst; number < kFirst + kOwnFiles; ++number) {
+                  if (how == How::one_by_one) {
+                    ::close(number);
+                  } else {
+                    const int opened = ::open(own.c_str(), O_RDWR | O_CREAT, 0600);
+                    ::dup2(opened, number);
+                  }
+                }
+                for (int i = 0; i < kOwnFiles; ++i) ::open(own.c_str(), O_RDWR);
+                std::memset(at, 'b', kBytes);
+                const int committed = pawl_msync(at, kBytes, MS_SYNC);
+                const bool is_reported = committed == -1 && errno == EIO &&
+                                         std::strstr(pawl_last_error(), "closed") != nullptr;
+                const bool stays = pawl_msync(at, kBytes, MS_SYNC) == -1;
+                [[maybe_unused]] const int closed = pawl_munmap(at, kBytes);
+                return is_reported && stays && read_file(own).empty();
+              }),
+              0);
+    EXPECT_EQ(pawl_recover(path_.c_str()), 0) << pawl_last_error();
+    EXPECT_TRUE(read_file(path_) == std::string(kBytes, 'a'));
+  }
+}
+
+// As daemons do.
+TEST_F(Process, ClosingAllDescriptorsInOneCallSparesThoseOfPawl) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  for (const bool by_range : {false, true}) {
+    EXPECT_EQ(alone([&] {
+                const int descriptor = ::open(path_.c_str(), O_RDWR);
+                char* const at = static_cast<char*>(
+                    pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0));
+                if (at == MAP_FAILED) return false;
+                constexpr int kFirst = 3;
+                if (by_range) {
+                  if (::close_range(kFirst, ~0u, 0) != 0) return false;
+                } else {
+                  ::closefrom(kFirst);
+                }
+                if (::fcntl(descriptor, F_GETFD) != -1) return false;
+                std::memset(at, by_range ? 'r' : 'f', kBytes);
+                return pawl_msync(at, kBytes, MS_SYNC) == 0 && pawl_munmap(at, kBytes) == 0;
+              }),
+              0);
+    EXPECT_TRUE(read_file(path_) == std::string(kBytes, by_range ? 'r' : 'f'));
+  }
+}
+
+// Each call, whether it succeeds or fails, leaves as many descriptors open as there were.
+TEST_F(Process, NoCallLeavesADescriptorOpen) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  const std::string group = directory_ / "group";
+  const std::string full = directory_ / "full";
+  write_file(full, "content");
+  const std::string copy = directory_ / "copy";
+  const std::string fifo = directory_ / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const std::string hindered = directory_ / "hindered";
+  write_file(hindered, std::string(kBytes, 'h'));
+  ASSERT_EQ(::mkdir((hindered + ".pawl").c_str(), 0700), 0);
+  const auto map = [&](const std::string& path, int flags) {
+    const int descriptor = ::open(path.c_str(), flags);
+    void* const at = pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0);
+    ::close(descriptor);
+    if (at == MAP_FAILED) return false;
+    return pawl_munmap(at, kBytes) == 0;
+  };
+  const auto group_of = [&](const std::string& path) {
+    pawl_group* const opened = pawl_group_open(group.c_str(), nullptr);
+    if (opened == nullptr) return false;
+    const int descriptor = ::open(path.c_str(), O_RDWR);
+    void* const at =
+        pawl_group_mmap(opened, nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0);
+    ::close(descriptor);
+    const bool is_mapped = at != MAP_FAILED && pawl_munmap(at, kBytes) == 0;
+    return pawl_group_close(opened) == 0 && is_mapped;
+  };
+  const NamedCalls calls = {
+      {"map", [&] { return map(path_, O_RDWR); }},
+      {"map read-only", [&] { return !map(path_, O_RDONLY); }},
+      {"map hindered", [&] { return !map(hindered, O_RDWR); }},
+      {"recover", [&] { return pawl_recover(path_.c_str()) == 0; }},
+      {"recover hindered", [&] { return pawl_recover(hindered.c_str()) == -1; }},
+      {"recover nothing", [&] { return pawl_recover((path_ + "x").c_str()) == -1; }},
+      {"recover a pipe", [&] { return pawl_recover(fifo.c_str()) == -1; }},
+      {"snapshot",
+       [&] { return pawl_snapshot(path_.c_str(), copy.c_str(), PAWL_SNAPSHOT_REPLACE) == 0; }},
+      {"snapshot again", [&] { return pawl_snapshot(path_.c_str(), copy.c_str(), 0) == -1; }},
+      {"snapshot hindered",
+       [&] { return pawl_snapshot(hindered.c_str(), (copy + "2").c_str(), 0) == -1; }},
+      {"group", [&] { return group_of(path_); }},
+      {"group hindered", [&] { return !group_of(hindered); }},
+      {"group of a file", [&] { return pawl_group_open(full.c_str(), nullptr) == nullptr; }},
+      {"group of a pipe", [&] { return pawl_group_open(fifo.c_str(), nullptr) == nullptr; }},
+  };
+  expect_no_descriptor_left_by(calls);
+}
+
+// The program's own lock on the file is why a descriptor of it may not simply be closed: each call
+// left another one open.
+TEST_F(Process, NoCallLeavesADescriptorOpenOfAFileThatTheProgramHasLocked) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  struct flock lock = {
+      .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1, .l_pid = 0};
+  ASSERT_EQ(::fcntl(descriptor_, F_SETLK, &lock), 0);
+  const std::string copy = directory_ / "copy";
+  expect_no_descriptor_left_by({
+      {"recover", [&] { return pawl_recover(path_.c_str()) == 0; }},
+      {"snapshot",
+       [&] { return pawl_snapshot(path_.c_str(), copy.c_str(), PAWL_SNAPSHOT_REPLACE) == 0; }},
+      {"snapshot again", [&] { return pawl_snapshot(path_.c_str(), copy.c_str(), 0) == -1; }},
+  });
+  const auto is_locked = [&] {
+    struct flock asked = lock;
+    return ::fcntl(descriptor_, F_GETLK, &asked) == 0 && asked.l_type == F_WRLCK;
+  };
+  EXPECT_EQ(alone(is_locked), 0) << "the program's lock was dropped";
+  // Without it nothing waits any more.
+  lock.l_type = F_UNLCK;
+  ASSERT_EQ(::fcntl(descriptor_, F_SETLK, &lock), 0);
+  const std::size_t before = open_descriptors();
+  EXPECT_EQ(pawl_recover(path_.c_str()), 0);
+  EXPECT_LT(open_descriptors(), before);
+}
+
+}  // namespace
+}  // namespace pawl
