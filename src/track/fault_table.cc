@@ -194,9 +194,10 @@ Status FaultTable::split(Slot& slot, std::uint64_t at) {
   right->first.store(at, std::memory_order_release);
   right->end.store(end, std::memory_order_release);
   watched_.fetch_add(1, std::memory_order_relaxed);
-  slot.end.store(at, std::memory_order_release);
-  // Under the lock: who waited for it finds the slot cut, and the number changed.
+  // Before the left slot shrinks: who finds it cut, with the lock or without, finds the number
+  // changed.
   splits_.fetch_add(1, std::memory_order_release);
+  slot.end.store(at, std::memory_order_release);
 
   slot.open.close(at - slot.origin, slot.open.capacity());
   const std::uint64_t runs_before = slot.runs;
