@@ -107,7 +107,13 @@ Result<std::shared_ptr<Group>> Group::open(std::unique_ptr<Medium> medium, const
 
 Result<std::shared_ptr<Group>> Group::open(const std::string& path, const Options& options) {
   constexpr int kMode = 0666;  // less the umask
-  const Descriptor made(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, kMode));
+  constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NONBLOCK;
+  Descriptor made(::open(path.c_str(), kFlags));
+  // Made under this very name: a symbolic link of another user may lead to where nothing is yet.
+  if (!made.valid() && errno == ENOENT)
+    made.reset(::open(path.c_str(), kFlags | O_CREAT | O_EXCL, kMode));
+  // Another process was first.
+  if (!made.valid() && errno == EEXIST) made.reset(::open(path.c_str(), kFlags));
   if (!made.valid())
     return Status::from_errno(errno, "cannot open or make the group's file " + path);
   auto medium = open_block_medium(path, false);

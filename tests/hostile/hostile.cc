@@ -31,6 +31,7 @@
 
 #include "mapping/mapping.h"
 #include "medium/block_medium.h"
+#include "medium/descriptor.h"
 #include "pawl/pawl.h"
 #include "support/hostile_journals.h"
 #include "workload/random.h"
@@ -160,7 +161,9 @@ class Round {
 };
 
 bool Round::make() {
-  fs::remove_all(directory_);
+  std::error_code failure;
+  fs::remove_all(directory_, failure);
+  if (failure) fs::remove_all(directory_);  // a process that was killed had not ended yet
   fs::create_directories(directory_ + "/private");
   fs::create_directories(directory_ + "/shared");
   fs::create_directories(directory_ + "/copies");
@@ -367,14 +370,16 @@ std::string Round::open_something() {
 // Each protected file is as one of its own commits left it.
 std::string Round::judge() const {
   for (const Protected& one : protected_) {
+    // Once, for by its name it may be another one each time.
+    const Descriptor file(::open(one.path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
     struct stat status{};
-    if (::lstat(one.path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||
+    if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
         status.st_uid == kHostile) {
       // The hostile user may remove and replace what is in a folder that it may write.
       if (one.in_private) return one.path + " is missing";
       continue;
     }
-    const std::string content = content_of(one.path);
+    const std::string content = content_of("/proc/self/fd/" + std::to_string(file.get()));
     if (!one.in_private && content.find(kEvil) == std::string::npos && content.size() != kBytes)
       continue;  // another file was given its name
     if (content.size() != kBytes || content != std::string(kBytes, content[0]) ||
@@ -409,7 +414,9 @@ std::string Round::run() {
   pid_t racing = 0;
   if (is_racing) {
     racing = ::fork();
+    if (racing > 0) ::setpgid(racing, racing);
     if (racing == 0) {
+      ::setpgid(0, 0);  // with its children, which go with it
       ::alarm(kSecondsMax);
       for (std::uint64_t more = seed;; ++more)
         as_user(kHostile, [&] {
@@ -431,11 +438,10 @@ std::string Round::run() {
     if (found.empty()) found = judge();
   }
   if (racing > 0) {
-    ::kill(racing, SIGKILL);
+    ::kill(-racing, SIGKILL);
     ::waitpid(racing, nullptr, 0);
   }
   if (found.empty()) found = judge_at_the_end();
-  fs::remove_all(directory_);
   return found;
 }
 

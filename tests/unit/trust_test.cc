@@ -198,6 +198,17 @@ TEST_F(Trust, AGroupThatAnotherUserReplacedIsRefusedToItsFile) {
   EXPECT_EQ(value_of(file), "b");
 }
 
+// Found by the hostile directories: root opened a group by a link of another user to a journal that
+// was not there, and made an empty one of its own in its place.
+TEST_F(Trust, AGroupMadeItsFileWhereALinkLed) {
+  const std::string link = directory_ / "link";
+  const std::string target = directory_ / "db.pawl";
+  ASSERT_EQ(::symlink(target.c_str(), link.c_str()), 0);
+  EXPECT_EQ(pawl_group_open(link.c_str(), nullptr), nullptr);
+  EXPECT_EQ(errno, ENOENT) << pawl_last_error();
+  EXPECT_FALSE(std::filesystem::exists(target));
+}
+
 TEST_F(Trust, AGroupTakesNoFileOfAnotherUser) {
   const std::string file = shared_file(kOwner, 0777, 0666);
   const std::string group = directory_ / "folder/group";
