@@ -180,6 +180,11 @@ Status View::protect(char* address, std::size_t length, int protection) {
   }
   PAWL_TRY(protect_memory(from, to, protection));
   parts_ = std::move(parts);
+  // Parts may have come to be the whole.
+  if (parts_.size() == 1 && parts_.front().from == 0 && parts_.front().to == length_) {
+    protection_ = protection;
+    parts_.clear();
+  }
   return {};
 }
 

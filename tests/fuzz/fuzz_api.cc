@@ -317,6 +317,10 @@ class Program {
         return show_nothing();
       default: {
         const auto moved = mapping.remap_window(wanted.count * kPageBytes, true, nullptr);
+        if (!has_one_protection()) {
+          require(moved.status().error_number() == EFAULT, "several mappings are not remapped");
+          return;
+        }
         succeed(moved.status(), "a remapping");
         const bool same_length = wanted.count == window_.count;
         const auto parts = readable_;
@@ -338,7 +342,12 @@ class Program {
         "a protection");
     for (std::uint64_t page = pages.first; page < pages.end(); ++page)
       readable_[page - window_.first] = protection;
-    if (pages == window_) whole_ = protection;
+    if (has_one_protection()) whole_ = protection;
+  }
+
+  bool has_one_protection() const {
+    return std::all_of(readable_.begin(), readable_.end(),
+                       [this](int one) { return one == readable_.front(); });
   }
 
   // ---- what is seen
