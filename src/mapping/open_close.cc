@@ -249,9 +249,11 @@ Status Mapping::Implementation::join_group(const std::shared_ptr<Group>& group, 
 // As far as a join came that failed.  What cannot be undone is left as after a crash, and the
 // group's journal with it: without that a file that carries the mark is not recovered.
 void Mapping::Implementation::leave_again(Group& group, Joining& joining) noexcept {
-  bool is_unmarked = !joining.may_be_marked;
+  Medium* const file = joining.file();
+  // Without a medium the memory ended when the mapping was made: the mark is that of an opening,
+  // which binds nobody.
+  bool is_unmarked = !joining.may_be_marked || file == nullptr;
   try {
-    Medium* const file = joining.file();
     is_unmarked = is_unmarked || (file->clear_mark().ok() && file->base().flush().ok());
     if (!is_unmarked) {
       return group.log_.failures().note_final(Status::failure(

@@ -40,14 +40,6 @@ struct Header {
   journal::Listed listed;
 };
 
-// Of a file whose side file is acquired, and of whose journal with the id `recovered` everything is
-// in it: what mark it has is taken over before it goes, for by now it may be that of a writer who
-// opened another name.
-Status claim_and_let_go_of(Medium& medium, const std::optional<JournalId>& recovered) {
-  PAWL_TRY(medium.claim(journal::random_journal_id(), recovered));
-  return let_go_of(medium);
-}
-
 Result<Header> header_of(MediumFile& journal) {
   auto reader = journal::Reader::open(journal);
   if (!reader.ok()) return reader.status();
@@ -59,6 +51,24 @@ Result<bool> carries_mark_of(Medium& medium, const JournalId& journal_id) {
   if (!mark.ok()) return mark.status();
   return mark.value().has_value() && !mark.value()->is_opening &&
          mark.value()->journal_id == journal_id;
+}
+
+// Makes the mark ours to remove, of a file whose side file is acquired, and of whose journal with
+// the id `recovered` everything is in it.  The mark of that journal nobody else may replace, and it
+// is left as it is: to set it takes space on some file systems (XFS), and the disk may be full. Any
+// other one may by now be that of a writer who opened another name.
+Status take_over_mark(Medium& medium, const std::optional<JournalId>& recovered) {
+  if (recovered.has_value()) {
+    auto is_ours = carries_mark_of(medium, *recovered);
+    if (!is_ours.ok()) return is_ours.status();
+    if (is_ours.value()) return {};
+  }
+  return medium.claim(journal::random_journal_id(), recovered);
+}
+
+Status claim_and_let_go_of(Medium& medium, const std::optional<JournalId>& recovered) {
+  PAWL_TRY(take_over_mark(medium, recovered));
+  return let_go_of(medium);
 }
 
 Status lost_sight_of(const Medium& medium, const std::string& name, const Status& why,
@@ -205,9 +215,8 @@ Result<std::uint64_t> recover_with(Medium& medium, JournalFile& side, bool accep
                       ? replay_members(medium, file, header.value(), accept_loss)
                       : journal::replay(medium, file, accept_loss);
   if (!replayed.ok()) return replayed.status();
-  const Status claimed = medium.claim(journal::random_journal_id(), replayed.value().journal_id);
-  // On some file systems (XFS) even to change the mark, or to remove it, takes space: on a full
-  // disk the journal gives back its own first.
+  const Status claimed = take_over_mark(medium, replayed.value().journal_id);
+  // Even to remove the mark may take space: on a full disk the journal gives back its own first.
   const bool is_full = claimed.error_number() == ENOSPC || claimed.error_number() == EDQUOT;
   if (!claimed.ok() && !is_full) return claimed;
   // The journal is emptied, durably, before the mark goes: a crash in between finds nothing to do.
@@ -216,7 +225,7 @@ Result<std::uint64_t> recover_with(Medium& medium, JournalFile& side, bool accep
                                replayed.value().generation, replayed.value().next_sequence,
                                kJournalSizeMin, medium.block_bytes());
   if (!emptied.ok()) return emptied.status();
-  if (is_full) PAWL_TRY(medium.claim(journal::random_journal_id(), replayed.value().journal_id));
+  if (is_full) PAWL_TRY(take_over_mark(medium, replayed.value().journal_id));
   PAWL_TRY(let_go_of(medium));
   return replayed.value().records;
 }

@@ -154,7 +154,8 @@ class Medium {
   // With `create` a missing one is made, with the user file's owner and mode, under a provisional
   // name that publish_journal() changes; without: ENOENT.
   virtual Result<JournalFile> acquire_journal(bool create) = 0;
-  // Gives a new side file its name, durably.  A reader never meets one that is half made.
+  // The name of the side file is durable on return; a new one gets it here.  A reader never meets
+  // one that is half made.
   virtual Status publish_journal() = 0;
   // Opens the side file for reading, without the lock.  ENOENT when there is none.
   virtual Result<std::unique_ptr<MediumFile>> read_journal() = 0;

@@ -362,7 +362,8 @@ Result<JournalFile> NamedMedium::acquire_journal(bool create) {
 }
 
 Status NamedMedium::publish_journal() {
-  if (!unnamed_.has_value()) return {};
+  // One that was found may have been named by a writer that died before it flushed the directory.
+  if (!unnamed_.has_value()) return flush_directory(directory());
   // Never over another one: it may hold commits.
   const Status named = unnamed_->publish(journal_path_, false);
   if (named.error_number() == EEXIST) {

@@ -26,14 +26,6 @@ bool cannot_be_nameless(int error_number) {
          error_number == EINVAL || error_number == ENOSYS;
 }
 
-Status flush_directory(const std::string& directory) {
-  const Descriptor handle(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!handle.valid()) return Status::from_errno(errno, "cannot open the directory " + directory);
-  if (::fsync(handle.get()) != 0 && errno != EINVAL)
-    return Status::from_errno(errno, "cannot flush the directory " + directory);
-  return {};
-}
-
 Status exists(const std::string& to) {
   return Status::failure(
       EEXIST, to + " exists already; remove it, choose another name, or say that it may be "
@@ -41,6 +33,14 @@ Status exists(const std::string& to) {
 }
 
 }  // namespace
+
+Status flush_directory(const std::string& directory) {
+  const Descriptor handle(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!handle.valid()) return Status::from_errno(errno, "cannot open the directory " + directory);
+  if (::fsync(handle.get()) != 0 && errno != EINVAL)
+    return Status::from_errno(errno, "cannot flush the directory " + directory);
+  return {};
+}
 
 NewFile::NewFile(Descriptor descriptor, std::string directory, std::string provisional)
     : directory_(std::move(directory)), provisional_(std::move(provisional)) {

@@ -12,6 +12,9 @@ namespace pawl {
 // What every provisional name begins with; the rest is drawn.
 inline constexpr const char* kProvisionalPrefix = ".pawl-new-";
 
+// Makes the names in `directory` durable.
+Status flush_directory(const std::string& directory);
+
 class NewFile {
  public:
   // Makes an empty file in `directory` that only its owner may read.  Without a name, where the

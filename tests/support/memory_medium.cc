@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "medium/descriptor.h"
+#include "medium/memory_functions.h"
 
 namespace pawl::test {
 namespace {
@@ -249,8 +250,8 @@ class MemoryDisk::DiskMedium final : public Medium {
       descriptor = file->descriptor();
     if (descriptor < 0)
       return Status::failure(ENODEV, "only a disk backed by a memory file can be mapped");
-    void* const at = ::mmap(address, length, protection, MAP_PRIVATE | flags, descriptor,
-                            static_cast<off_t>(offset));
+    void* const at = memory::map(address, length, protection, MAP_PRIVATE | flags, descriptor,
+                                 static_cast<off_t>(offset));
     if (at == MAP_FAILED) return Status::from_errno(errno, "cannot map " + disk_.path_);
     return static_cast<char*>(at);
   }

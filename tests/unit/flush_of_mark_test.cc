@@ -101,5 +101,21 @@ TEST_F(FlushOfMark, IsAFullOneAlthoughTheChangeIsSaidToHaveFailed) {
   expect_full_flush();
 }
 
+// Its writer died after it named the journal, and before it flushed the directory.
+TEST_F(FlushOfMark, TheNameOfAJournalThatWasFoundIsFlushedAsOfANewOne) {
+  auto first = medium_->acquire_journal(true);
+  ASSERT_TRUE(first.ok()) << first.status().text();
+  ASSERT_TRUE(medium_->publish_journal().ok());
+  first.value().file.reset();
+  medium_.reset();
+  medium_ = std::move(open_block_medium(directory_ / "file", false).value());
+  const auto found = medium_->acquire_journal(true);
+  ASSERT_TRUE(found.ok()) << found.status().text();
+  EXPECT_FALSE(found.value().is_new);
+  const int before = full_flushes;
+  ASSERT_TRUE(medium_->publish_journal().ok());
+  EXPECT_EQ(full_flushes, before + 1);
+}
+
 }  // namespace
 }  // namespace pawl
