@@ -71,9 +71,9 @@ std::optional<std::int64_t> machine_faults() {
   return std::nullopt;
 }
 
-std::optional<std::int64_t> process_faults() {
+std::int64_t faults_by_usage_of(int who) {
   rusage usage{};
-  PAWL_ASSERT(getrusage(RUSAGE_SELF, &usage) == 0);
+  PAWL_ASSERT(getrusage(who, &usage) == 0);
   return std::int64_t{usage.ru_minflt} + std::int64_t{usage.ru_majflt};
 }
 
@@ -111,8 +111,10 @@ class Thread {
 }  // namespace
 
 std::optional<std::int64_t> count_faults(FaultsOf whose) {
-  return whose == FaultsOf::machine ? machine_faults() : process_faults();
+  return whose == FaultsOf::machine ? machine_faults() : faults_by_usage_of(RUSAGE_SELF);
 }
+
+std::int64_t count_own_faults() { return faults_by_usage_of(RUSAGE_THREAD); }
 
 // A listing may miss a thread when another ends meanwhile.  So: all that were listed were blocked;
 // then there are as many threads as were listed; and after that all listed ones still live.  Then

@@ -16,6 +16,9 @@ enum class FaultsOf {
 // Never fewer than had been counted when the call began.  Nothing where the kernel does not say.
 std::optional<std::int64_t> count_faults(FaultsOf whose);
 
+// Of the calling thread, exactly.
+std::int64_t count_own_faults();
+
 // True when every other thread of the process has been seen blocked, or had ended, during the call.
 // A blocked thread has left the processor of its own accord: it is not between the count and the
 // sample of a fault, nor was it since some moment of this call.  False says nothing.

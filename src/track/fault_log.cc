@@ -174,9 +174,13 @@ class FaultLog {
   void take_bound(Account& account) {
     account.never_sampled_min.reset();
     const std::optional<std::int64_t> counted = count_faults(account.whose);
+    const std::int64_t own_before = count_own_faults();
     if (!counted.has_value() || !see_other_threads_blocked()) return;
+    // To look at the threads takes memory, and that may fault.  This thread's own faults are not in
+    // flight now, either.
+    const std::int64_t own = count_own_faults() - own_before;
     read();
-    account.never_sampled_min = *counted - samples_;
+    account.never_sampled_min = *counted + own - samples_;
   }
 
   void begin_anew(Account& account) {

@@ -11,6 +11,7 @@
 //   - Samples read first and faults counted then: counted - sampled is U, or more.
 //   - Faults counted first, then every other thread seen blocked, then samples read: what had been
 //     counted and would be sampled is sampled by then, so counted - sampled is U, or less: a bound.
+//     The faults of the thread that looks count as well: it is not in flight then, either.
 // While the former equals the bound, U is what it was when the bound was taken, and every fault
 // since has been read.  Otherwise every client walks its ranges once, and the bound is taken anew
 // before that.  Where it cannot be had (a thread that never blocks), each collect walks.

@@ -162,40 +162,38 @@ TEST_F(Process, AChildThatNoHandlerKnewDoesNotWaitForThreadsOfItsParent) {
 
 // Forced unwinding met a function that lets no exception pass, and the program was ended.
 TEST_F(Process, ACancelledThreadEndedTheProgram) {
-  // Not PTHREAD_CANCEL_ASYNCHRONOUS: there glibc 2.36 cancels in system calls of a thread that has
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the address sanitizer takes what a cancelled thread leaves for an overflow";
+#endif
+  // Deferred: where it is asynchronous, glibc 2.36 cancels in system calls of a thread that has
   // switched cancellation off meanwhile.
-  for (const int type : {PTHREAD_CANCEL_DEFERRED}) {
-    constexpr int kRounds = 20;
-    for (int round = 0; round < kRounds; ++round) {
-      struct Work {
-        char* bytes;
-        int type;
-        int commits = 0;  // changed by no call: in one, C++ lets no asynchronous unwinding pass
-      } work{bytes_, type};
-      pthread_t thread{};
-      ASSERT_EQ(::pthread_create(
-                    &thread, nullptr,
-                    [](void* argument) -> void* {
-                      auto& own = *static_cast<Work*>(argument);
-                      ::pthread_setcanceltype(own.type, nullptr);
-                      for (;;) {
-                        own.bytes[0] = static_cast<char>(own.bytes[0] + 1);
-                        if (pawl_msync(own.bytes, kBytes, MS_SYNC) != 0) return argument;
-                        __atomic_fetch_add(&own.commits, 1, __ATOMIC_SEQ_CST);
-                      }
-                    },
-                    &work),
-                0);
-      while (__atomic_load_n(&work.commits, __ATOMIC_SEQ_CST) < 1 + round % 4)
-        std::this_thread::yield();
-      ASSERT_EQ(::pthread_cancel(thread), 0);
-      void* result = nullptr;
-      ASSERT_EQ(::pthread_join(thread, &result), 0);
-      // Where cancellation is asynchronous, some versions of libc leave no result.
-      EXPECT_NE(result, &work);
-      bytes_[1] = static_cast<char>('A' + round);
-      ASSERT_EQ(pawl_msync(bytes_, kBytes, MS_SYNC), 0) << pawl_last_error();
-    }
+  constexpr int kRounds = 20;
+  for (int round = 0; round < kRounds; ++round) {
+    struct Work {
+      char* bytes;
+      int commits = 0;
+    } work{bytes_};
+    pthread_t thread{};
+    ASSERT_EQ(::pthread_create(
+                  &thread, nullptr,
+                  [](void* argument) -> void* {
+                    auto& own = *static_cast<Work*>(argument);
+                    for (;;) {
+                      own.bytes[0] = static_cast<char>(own.bytes[0] + 1);
+                      if (pawl_msync(own.bytes, kBytes, MS_SYNC) != 0) return argument;
+                      __atomic_fetch_add(&own.commits, 1, __ATOMIC_SEQ_CST);
+                    }
+                  },
+                  &work),
+              0);
+    while (__atomic_load_n(&work.commits, __ATOMIC_SEQ_CST) < 1 + round % 4)
+      std::this_thread::yield();
+    ASSERT_EQ(::pthread_cancel(thread), 0);
+    void* result = nullptr;
+    ASSERT_EQ(::pthread_join(thread, &result), 0);
+    EXPECT_EQ(result, PTHREAD_CANCELED);
+    bytes_[1] = static_cast<char>('A' + round);
+    ASSERT_EQ(pawl_msync(bytes_, kBytes, MS_SYNC), 0) << pawl_last_error();
   }
   expect_that_the_parent_goes_on();
 }
