@@ -294,7 +294,7 @@ Status Mapping::Implementation::end_journal() {
     PAWL_TRY(medium_->clear_mark());
     return medium_->base().flush();
   }
-  const Status ended = let_go_of(*medium_);
+  Status ended = let_go_of(*medium_);
   if (ended.error_number() != ENOSPC && ended.error_number() != EDQUOT) return ended;
   // To remove an attribute takes space on some file systems (XFS), and the journal has some.
   PAWL_TRY(journal_->give_all_space_back());

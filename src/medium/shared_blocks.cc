@@ -12,7 +12,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <new>
 #include <vector>
 
 namespace pawl {
@@ -84,7 +83,7 @@ Result<std::uint64_t> SharedBlocks::find(int descriptor, const std::string& path
   if (offset >= end || kind_of(descriptor) != Kind::may_be_shared) return end;
   // The extents stand behind the header.
   alignas(fiemap) std::array<std::byte, kAnswerBytes> memory{};
-  fiemap* const answer = new (memory.data()) fiemap{};
+  auto* const answer = reinterpret_cast<fiemap*>(memory.data());
   answer->fm_start = offset;
   answer->fm_length = end - offset;
   answer->fm_extent_count = kExtentsAtATime;
