@@ -144,7 +144,10 @@ void Recorder::note_space(const Event& event) {
 void Recorder::share(std::uint16_t volume) {
   const std::lock_guard lock(mutex_);
   Space& space = space_[volume];
-  space.shared = space.blocks;
+  // What an earlier copy shares, and nobody wrote since, is shared still.
+  space.shared.resize(space.blocks.size());
+  for (std::size_t block = 0; block < space.blocks.size(); ++block)
+    if (space.blocks[block]) space.shared[block] = true;
   space.blocks.assign(space.blocks.size(), false);
 }
 
