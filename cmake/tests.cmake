@@ -92,7 +92,7 @@ if(TARGET pawl_static)
                          NO_PRETTY_VALUES TEST_PREFIX "unit_${name}." PROPERTIES LABELS ${pawl_label} TIMEOUT 300)
   endforeach()
 
-  foreach(kind workload calls kernel_stores cli snapshot heap fase stl kv compiler retrofit python crash hostile torture powercut fuzz demo wsp wsp_process wsp_vm bench proofs unprivileged
+  foreach(kind workload calls kernel_stores cli snapshot heap fase stl kv compiler retrofit python crash hostile names torture powercut fuzz demo wsp wsp_process wsp_vm bench proofs unprivileged
                stm install readme)
     if(EXISTS ${PROJECT_SOURCE_DIR}/tests/${kind}/CMakeLists.txt)
       add_subdirectory(${PROJECT_SOURCE_DIR}/tests/${kind})

@@ -152,9 +152,9 @@ Status read_records(Look& look, Medium& medium, journal::Reader& reader, Progres
   look.end_reason = reader.end_reason();
   if (look.is_locked) return {};
 
-  if (Status bond =
-          journal::check_bond(medium, reader.header(),
-                              look.record_count > 0 && look.listed.role == journal::Role::file);
+  if (Status bond = journal::check_bond(medium, reader.header(),
+                                        {.is_of_group = look.listed.role != journal::Role::file,
+                                         .has_records = look.record_count > 0});
       !bond.ok()) {
     if (!speaks_of_content(bond)) return bond;
     conclude(look, State::foreign_journal, bond.text());

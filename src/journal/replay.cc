@@ -103,14 +103,39 @@ Status missing_journal(Medium& medium, const Mark& mark) {
                    "'pawl recover --accept-loss'");
 }
 
-Status check_bond(Medium& medium, const Header& header, bool has_records) {
+namespace {
+
+// A copy of the journal of this very life may lack the newest records, and has old ones that a
+// checkpoint dropped: in the file they would undo what came later.  (Where file and journal were
+// copied together, both are others than the mark says.)
+Status check_is_no_copy(Medium& medium, const Mark& mark) {
+  if (is_broken(Law::original_journal)) return {};
+  const FileIdentity present = medium.journal_identity();
+  const bool is_known = mark.journal != FileIdentity{} && present != FileIdentity{};
+  if (!is_known || mark.file != medium.identity() || mark.journal == present) return {};
+  return Status::failure(
+      EBADMSG, medium.journal_path() + " is a copy (inode " + std::to_string(present.inode) +
+                   ") of the journal of " + medium.path() + ", which was inode " +
+                   std::to_string(mark.journal.inode) +
+                   ": commits may be missing in it. Nothing was changed. Put the original in its "
+                   "place; or, if that is lost, accept the copy with 'pawl recover --accept-loss'");
+}
+
+bool names_this_file(Medium& medium, const Header& header) {
+  return FileIdentity{header.file_inode, header.file_birth_time_ns} == medium.identity();
+}
+
+}  // namespace
+
+Status check_bond(Medium& medium, const Header& header, const Bond& bond) {
   auto mark = medium.mark();
   if (!mark.ok()) return mark.status();
   // The mark of an opening that a crash ended takes the place of one whose journal it has.
   if (mark.value().has_value() && mark.value()->is_opening) {
     if (mark.value()->journal == medium.journal_identity()) return {};
   } else if (mark.value().has_value()) {
-    if (mark.value()->journal_id == header.journal_id) return {};
+    if (mark.value()->journal_id == header.journal_id)
+      return bond.accept_loss ? Status{} : check_is_no_copy(medium, *mark.value());
     return Status::failure(EBADMSG, medium.journal_path() + " is the journal of another file (id " +
                                         describe_journal_id(header.journal_id) + "); that of " +
                                         medium.path() + " has the id " +
@@ -118,11 +143,21 @@ Status check_bond(Medium& medium, const Header& header, bool has_records) {
                                         " and was last at " + mark.value()->journal_path +
                                         ". Nothing was changed. Put that one in its place");
   }
-  // Without records nothing is at stake: it was made, or emptied, just before a crash.
-  if (!has_records) return {};
-  if (!medium.can_mark() &&
-      FileIdentity{header.file_inode, header.file_birth_time_ns} == medium.identity())
+  if (bond.is_of_group ||
+      (!medium.can_mark() && (names_this_file(medium, header) || !bond.has_records)))
     return {};
+  if (!bond.has_records) {
+    // This file needs nothing of it: it was made, or emptied, just before a crash.
+    if (header.file_inode == 0 || names_this_file(medium, header)) return {};
+    return Status::failure(
+        EBADMSG, medium.journal_path() + " is the journal of another file (inode " +
+                     std::to_string(header.file_inode) +
+                     "), and that file may be open still, or "
+                     "need its journal to be opened. Nothing was changed. Give it back to that "
+                     "file; or, if " +
+                     medium.path() +
+                     " took the place of that file, remove the journal: it holds no commits");
+  }
   return Status::failure(EBADMSG, medium.journal_path() + " holds commits of another file (inode " +
                                       std::to_string(header.file_inode) + "); " + medium.path() +
                                       " is inode " + std::to_string(medium.identity().inode) +
@@ -159,7 +194,9 @@ Result<Replayed> replay_files(Medium& owner, MediumFile& journal,
     outcome.next_sequence = record.value()->header.sequence + 1;
   }
   // The records of a group are bound to its files, not to the one that names it.
-  PAWL_TRY(check_bond(owner, opened.value().header(), !is_group && outcome.records > 0));
+  PAWL_TRY(check_bond(
+      owner, opened.value().header(),
+      {.is_of_group = is_group, .has_records = outcome.records > 0, .accept_loss = accept_loss}));
   auto evidence = opened.value().evidence_of_loss();
   if (!evidence.ok()) return with_journal_name(owner, evidence.status());
   if (!evidence.value().empty() && !accept_loss && !is_broken(Law::tell_of_damage))

@@ -16,9 +16,14 @@ struct Replayed {
   std::uint64_t generation = 0;  // of the header found
 };
 
-// Does the journal belong to the file?  EBADMSG with what to do when not.  `has_records` says
-// whether anything would be lost by not believing it.
-Status check_bond(Medium& medium, const Header& header, bool has_records);
+struct Bond {
+  bool is_of_group = false;  // its records are bound to its members, not to the file that names it
+  bool has_records = false;  // which would be lost by not believing it
+  bool accept_loss = false;  // a copy of the journal will do, for want of the original
+};
+
+// Does the journal belong to the file?  EBADMSG with what to do when not.
+Status check_bond(Medium& medium, const Header& header, const Bond& bond);
 
 // Brings a file from before a record that next() returned to after it; `file` is its number, 0 in
 // its own journal.  What later records cut off, from `cut_later` on, is not written: its space was

@@ -100,7 +100,7 @@ Result<std::uint64_t> recover_member(Medium& medium, const Header& header, bool 
   auto is_marked = carries_mark_of(medium, header.journal_id);
   if (!is_marked.ok()) return is_marked.status();
   if (!is_marked.value()) {
-    PAWL_TRY(journal::check_bond(medium, {.journal_id = header.journal_id}, false));
+    PAWL_TRY(journal::check_bond(medium, {.journal_id = header.journal_id}, {.is_of_group = true}));
     // A crash left it there before the file joined the group, or after it left.
     PAWL_TRY(claim_and_let_go_of(medium, header.journal_id));
     return std::uint64_t{0};

@@ -33,6 +33,7 @@ namespace pawl {
   LAW(flush_the_mark) /* the flush behind a changed mark leaves attributes out */ \
   LAW(mark_only_if_none) /* an opener overwrites the mark of another, who opened another name */ \
   LAW(ask_for_writers) /* nobody asks whether a marked file has a writer under another name */ \
+  LAW(original_journal) /* a copy of the journal is taken for the original */ \
   LAW(mark_before_journal) /* a close removes the journal before it clears the mark */ \
   LAW(tell_of_damage) /* a hole among durable records is taken for their end */ \
   LAW(ranges_within_the_file) /* a record's ranges are not held against the file's size */ \

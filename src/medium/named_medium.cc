@@ -19,7 +19,6 @@
 #include "medium/law.h"
 #include "medium/memory_functions.h"
 #include "medium/parked_descriptors.h"
-#include "medium/writer_notice.h"
 
 namespace pawl {
 namespace {
@@ -265,12 +264,12 @@ Status NamedMedium::adopt_permissions(int side, const struct stat& user) const {
 }
 
 // Of this file, under whatever name, less the one that this medium's side file is of.
-Result<std::size_t> NamedMedium::count_other_writers() const {
+Result<std::size_t> NamedMedium::count_others(Notice notice) const {
   if (is_broken(Law::ask_for_writers)) return std::size_t{0};
   struct stat user{};
   if (::fstat(base_.descriptor(), &user) != 0)
     return Status::from_errno(errno, "cannot stat " + path_);
-  auto all = count_notices(user);
+  auto all = count_notices(user, notice);
   if (!all.ok() || side_file() < 0) return all;
   if (all.value() == 0)
     return Status::failure(ENOTSUP, "/proc/locks does not show this process's own locks");
@@ -281,13 +280,33 @@ Result<std::size_t> NamedMedium::count_other_writers() const {
 // be no mark, there may be one, too.  Both openers have put their notice before they look.
 Status NamedMedium::exclude_other_writers(const std::optional<Mark>& mark) {
   if (can_mark() && !mark.has_value()) return {};
-  auto others = count_other_writers();
+  auto others = count_others(Notice::opener);
   if (others.ok()) return others.value() == 0 ? Status{} : has_another_writer(path_);
   // Whoever writes it holds the lock of the journal that its mark names; that is ours.
   if (mark.has_value() && !mark->is_opening && mark->journal == journal_identity()) return {};
   return Status::failure(
       others.status().error_number(),
       "cannot find out whether " + path_ + " has a writer: " + others.status().text());
+}
+
+Status NamedMedium::put_writers_notice() const {
+  struct stat user{};
+  if (::fstat(base_.descriptor(), &user) != 0)
+    return Status::from_errno(errno, "cannot stat " + path_);
+  return put_notice(side_file(), user, Notice::writer);
+}
+
+// Somebody may have taken the mark of a writer away, by hand or with a tool that restores
+// attributes.  The mark is ours now, so that of two openers only one comes here; who has the notice
+// of a writer besides us was one before.
+Status NamedMedium::exclude_unmarked_writers(const Mark& ours) {
+  PAWL_TRY(put_writers_notice());
+  const auto others = count_others(Notice::writer);
+  if (!others.ok() || others.value() == 0) return {};
+  const auto present = read_mark();
+  if (present.ok() && present.value().has_value() && is_same(ours, *present.value()))
+    PAWL_TRY(clear_mark());
+  return has_another_writer(path_);
 }
 
 // Locks the side file, and finds out whether the file may be written with it.  EAGAIN: it is not
@@ -306,7 +325,7 @@ Result<JournalFile> NamedMedium::hold_side_file(int side, const struct stat& use
   if (named == Named::yes ? !is_ours : is_there)
     return Status::failure(EAGAIN, journal_path_ + " is another file by now");
   PAWL_TRY(check_file_system(side, user));
-  PAWL_TRY(put_notice(side, user));
+  PAWL_TRY(put_notice(side, user, Notice::opener));
   auto marked = read_mark();
   if (!marked.ok()) return marked.status();
   PAWL_TRY(exclude_other_writers(marked.value()));
@@ -393,6 +412,7 @@ Status NamedMedium::claim(const JournalId& journal_id, const std::optional<Journ
   const int only_if_none = is_broken(Law::mark_only_if_none) ? 0 : XATTR_CREATE;
   for (int attempt = 0; attempt < kClaimAttemptsMax; ++attempt) {
     Status created = write_mark(ours, only_if_none);
+    if (created.ok()) return exclude_unmarked_writers(ours);
     if (created.error_number() != EEXIST) return created;
     auto seen = read_mark();
     if (!seen.ok()) return seen.status();
@@ -406,14 +426,15 @@ Status NamedMedium::claim(const JournalId& journal_id, const std::optional<Journ
     if (!present.value()->is_opening &&
         (!recovered.has_value() || present.value()->journal_id != *recovered))
       return has_another_writer(path_);
-    return write_mark(ours, 0);
+    PAWL_TRY(write_mark(ours, 0));
+    return put_writers_notice();
   }
   return Status::failure(EBUSY, "writers of " + path_ + " come and go; try again");
 }
 
 Result<SoughtJournal> NamedMedium::seek_journal(const Mark& mark) {
   using Found = SoughtJournal::Found;
-  auto others = count_other_writers();
+  auto others = count_others(Notice::opener);
   if (!others.ok()) {
     return Status::failure(
         others.status().error_number(),
@@ -496,6 +517,7 @@ Status NamedMedium::remove_journal() {
                    " has all that was committed. Its owner, that of the directory, or root "
                    "may remove it (pawl recover)");
   }
+  let_go_of_side_file();  // and of the notices: the file has no writer any more
   return {};
 }
 

@@ -13,6 +13,7 @@
 #include "medium/held_journal.h"
 #include "medium/medium.h"
 #include "medium/new_file.h"
+#include "medium/writer_notice.h"
 
 namespace pawl {
 
@@ -84,7 +85,9 @@ class NamedMedium : public Medium {
   bool may_be_of_a_writer(int side, const struct stat& user) const;
   Status check_file_system(int side, const struct stat& user) const;
   Status exclude_other_writers(const std::optional<Mark>& mark);
-  Result<std::size_t> count_other_writers() const;
+  Result<std::size_t> count_others(Notice notice) const;
+  Status put_writers_notice() const;
+  Status exclude_unmarked_writers(const Mark& ours);
   Result<std::optional<Mark>> read_mark() const;
   Status write_mark(const Mark& mark, int flags);
   int side_file() const { return unnamed_ ? unnamed_->descriptor() : lock_.get(); }

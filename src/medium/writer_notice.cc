@@ -17,6 +17,7 @@ namespace {
 // Behind the bytes of the writer, and the first of those of the records.  An inode number has 64
 // bits: most of them make the place, the rest, and the device's number, the length.
 constexpr off_t kNoticesStart = kWriterLockBytes + (off_t{1} << 61);
+constexpr off_t kWritersStart = kNoticesStart + (off_t{1} << 60);
 constexpr unsigned kInodeBitsInPlace = 59;
 constexpr unsigned kDeviceBits = 32;
 
@@ -29,14 +30,15 @@ struct NoticeRange {
   off_t length;
 };
 
-NoticeRange range_of(const struct stat& user) {
+NoticeRange range_of(const struct stat& user, Notice notice) {
   const std::uint64_t inode = user.st_ino;
   const std::uint64_t device =
       std::uint64_t{major(user.st_dev)} << 20 | std::uint64_t{minor(user.st_dev)};
   const std::uint64_t place = inode & ((std::uint64_t{1} << kInodeBitsInPlace) - 1);
   const std::uint64_t rest = inode >> kInodeBitsInPlace << kDeviceBits |
                              (device & ((std::uint64_t{1} << kDeviceBits) - 1));
-  return {kNoticesStart + static_cast<off_t>(place), static_cast<off_t>(rest) + 1};
+  const off_t start = notice == Notice::writer ? kWritersStart : kNoticesStart;
+  return {start + static_cast<off_t>(place), static_cast<off_t>(rest) + 1};
 }
 
 using SideFiles = std::set<std::string>;  // as the table names them: device and inode
@@ -63,8 +65,8 @@ std::optional<SideFiles> read_table(const NoticeRange& range) {
 
 }  // namespace
 
-Status put_notice(int side, const struct stat& user) {
-  const NoticeRange range = range_of(user);
+Status put_notice(int side, const struct stat& user, Notice notice) {
+  const NoticeRange range = range_of(user, notice);
   struct flock lock = {.l_type = F_RDLCK,
                        .l_whence = SEEK_SET,
                        .l_start = range.start,
@@ -74,8 +76,8 @@ Status put_notice(int side, const struct stat& user) {
   return Status::from_errno(errno, "cannot lock the journal");
 }
 
-Result<std::size_t> count_notices(const struct stat& user) {
-  const NoticeRange range = range_of(user);
+Result<std::size_t> count_notices(const struct stat& user, Notice notice) {
+  const NoticeRange range = range_of(user, notice);
   std::optional<SideFiles> before = read_table(range);
   for (int reading = 1; before.has_value() && reading < kReadingsMax; ++reading) {
     std::optional<SideFiles> now = read_table(range);

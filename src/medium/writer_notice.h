@@ -13,11 +13,15 @@
 
 namespace pawl {
 
-// Puts the notice that `user` has a writer on the writer's side file.  The side file must be open
-// for reading; the notice goes with the open file, as the writer's lock does.
-Status put_notice(int side, const struct stat& user);
+// An opener says that it is there before it looks at the file's mark; and, once the mark is its
+// own, that it is the writer.
+enum class Notice { opener, writer };
 
-// How many side files have a notice for the file.  ENOTSUP: the kernel does not say.
-Result<std::size_t> count_notices(const struct stat& user);
+// Puts the notice on the side file, which must be open for reading; it goes with the open file, as
+// the writer's lock does.
+Status put_notice(int side, const struct stat& user, Notice notice);
+
+// How many side files have that notice for the file.  ENOTSUP: the kernel does not say.
+Result<std::size_t> count_notices(const struct stat& user, Notice notice);
 
 }  // namespace pawl

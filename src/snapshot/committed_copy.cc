@@ -209,7 +209,8 @@ Status Source::File::check_as_recovery_does(HeldJournal& journal, Reader& reader
     has_records = true;
     if (has_writer) break;
   }
-  PAWL_TRY(journal::check_bond(*this, reader.header(), has_records && number_ == 0));
+  PAWL_TRY(journal::check_bond(*this, reader.header(),
+                               {.is_of_group = number_ != 0, .has_records = has_records}));
   if (has_writer) return {};
   auto evidence = reader.evidence_of_loss();
   if (!evidence.ok()) return evidence.status();

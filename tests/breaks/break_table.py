@@ -34,10 +34,11 @@ SIMULATED, KILLED, POWERCUT, FUZZED = "simulated", "killed", "power-cut", "fuzze
 MEMORY = "in memory"  # simulated, as persistent memory
 SECTIONS = "sections"  # failure-atomic ones, simulated
 CALLS = "calls in between"
-UNIT = "unit test"  # of what lies beneath the simulated disk
+UNIT = "unit test"  # of what lies beneath the simulated disk, or shows only at one moment
+NAMES = "names"  # of files and journals, which change
 HOSTILE = "hostile"  # directories that another user fills, and what programs do to their process
-TRIES = (SIMULATED, MEMORY, KILLED, POWERCUT, FUZZED, SECTIONS, CALLS, UNIT,
-         HOSTILE)
+TRIES = (SIMULATED, MEMORY, KILLED, POWERCUT, FUZZED, SECTIONS, CALLS, UNIT, HOSTILE, NAMES)
+ONLY_OF_PAWL = (FUZZED, SECTIONS, CALLS, UNIT, HOSTILE, NAMES)  # plain mmap() has none of it
 WHOLE, PLAIN = "(none)", "(plain mmap and msync)"
 
 # Which tries must notice which broken law (src/medium/law.h).  Others may, by luck.
@@ -60,7 +61,11 @@ EXPECTED = {
     "space_where_shared": {SIMULATED},
     "failed_flush_is_final": {SIMULATED, MEMORY},
     "failed_write_is_final": {SIMULATED},
+    "bound_from_quiescence": {UNIT},
     "flush_the_mark": {UNIT},
+    "mark_only_if_none": {UNIT},
+    "ask_for_writers": {NAMES},
+    "original_journal": {NAMES},
     "mark_before_journal": {SIMULATED, MEMORY},
     "tell_of_damage": {FUZZED},
     "ranges_within_the_file": {FUZZED},
@@ -90,6 +95,12 @@ SHOWN_IN_MEMORY_BY = {
     "shrink_with_the_commit": "shrinking",
     "size_with_the_commit": "growing",
 }
+# The unit tests that notice it.
+SHOWN_BY = {
+    "bound_from_quiescence": ["unit_track_fault_log"],
+    "flush_the_mark": ["unit_flush_of_mark"],
+    "mark_only_if_none": ["unit_one_writer"],
+}
 EXPECTED_OF_PLAIN = {SIMULATED, MEMORY, KILLED, POWERCUT}
 
 
@@ -118,6 +129,7 @@ class Cell:
             environment["PAWL_BREAK"] = self.row
         start = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="breaks.") as directory:
+            os.chmod(directory, 0o755)  # some tries are several users
             command = [part.replace("{directory}", directory) for part in self.command]
             try:
                 done = subprocess.run(command, cwd=directory, env=environment, timeout=SECONDS_MAX,
@@ -153,7 +165,11 @@ def command_of(attempt, row, options):
     if attempt == SECTIONS:
         return in_turn(f"{build}/tests/fase_{part}" for part in ("stack", "accounts", "undone"))
     if attempt == UNIT:
-        return [build / "tests/unit_flush_of_mark"]
+        units = SHOWN_BY.get(row) or sorted({unit for of_law in SHOWN_BY.values() for unit in of_law})
+        return in_turn(f"{build}/tests/{unit} --gtest_brief=1" for unit in units)
+    if attempt == NAMES:
+        return [build / "tests/names/names", "--rounds", str(options.names_rounds), "--scratch",
+                "{directory}"]
     if attempt == HOSTILE:
         return in_turn((f"{build}/tests/hostile/hostile --rounds {options.hostile_rounds}",
                         f"{build}/tests/unit_process"))
@@ -178,7 +194,7 @@ def wanted_cells(options):
         for attempt in TRIES:
             if options.attempt and attempt not in options.attempt:
                 continue
-            if row == PLAIN and attempt in (FUZZED, SECTIONS, CALLS, UNIT, HOSTILE):
+            if row == PLAIN and attempt in ONLY_OF_PAWL:
                 continue
             if row != WHOLE and not options.all and attempt not in expected_of(row):
                 continue
@@ -234,6 +250,7 @@ def main():
     parser.add_argument("--cuts-whole", type=int, default=6, help="with no law broken")
     parser.add_argument("--rounds", type=int, default=24, help="of calls in between")
     parser.add_argument("--hostile-rounds", type=int, default=100, help="of hostile directories")
+    parser.add_argument("--names-rounds", type=int, default=400, help="of changing names")
     parser.add_argument("--seconds", type=int, default=20, help="of fuzzing")
     options = parser.parse_args()
     cells = list(wanted_cells(options))

@@ -362,9 +362,8 @@ TEST(Held, ACloseDropsTheRecordsBeforeTheMark) {
   });
   ASSERT_TRUE(mapping->close().ok());
   // As it was when the mark went.
-  write_file(file.directory / "left.pawl", journal);
-  write_file(file.directory / "left", read_file(file.path));
-  EXPECT_EQ(::pawl_recover((file.directory / "left").c_str()), 0) << pawl_last_error();
+  write_file(file.journal, journal);
+  EXPECT_EQ(::pawl_recover(file.path.c_str()), 0) << pawl_last_error();
 }
 
 TEST(Held, AWriterIsNotKeptFromOpeningWhatACrashLeft) {

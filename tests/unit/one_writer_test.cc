@@ -160,7 +160,7 @@ TEST_F(OneWriter, IsOneOfTwoThatOpenTwoLinksAtOnce) {
   EXPECT_FALSE(fs::exists(journal_)) << "the loser left a journal";
   expect_busy(file_);
   EXPECT_TRUE(winner->close().ok());
-  EXPECT_TRUE(open(file_).ok());
+  EXPECT_EQ(open(file_).text(), "");
 }
 
 TEST_F(OneWriter, IsThatOfAFileThatWasRenamedWhileItWasOpen) {
@@ -236,6 +236,48 @@ TEST_F(OneWriter, RefusesAJournalOfAnEarlierLife) {
   fs::rename(directory_ / "newest", journal_);
   EXPECT_TRUE(recover_file(file_).ok());
   EXPECT_EQ(test::read_file(file_).substr(0, 1), "c");
+}
+
+// An older copy has records that a checkpoint dropped: in the file they undid what came later.
+TEST_F(OneWriter, RefusesAnOlderCopyOfItsJournalThatTookItsPlace) {
+  {
+    const Holder holder(file_);
+    fs::copy_file(journal_, other_journal_);
+  }
+  fs::rename(journal_, directory_ / "newest");
+  fs::rename(other_journal_, journal_);
+  expect_refused(file_, EBADMSG, "is a copy");
+  fs::rename(directory_ / "newest", other_journal_);
+  EXPECT_EQ(recover_file(file_, true).text(), "") << "for want of the original a copy will do";
+}
+
+// A journal without records was taken over for the file that stood beside it, and the file whose it
+// was could not be opened any more.
+TEST_F(OneWriter, LeavesAnEmptyJournalToTheFileThatItIsOf) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const Opened mapping(file_, options());
+    ::raise(SIGKILL);
+  }
+  ::waitpid(child, nullptr, 0);
+  fs::rename(file_, other_);
+  test::write_file(file_, std::string(kPageBytes, 'n'));
+  expect_refused(file_, EBADMSG, "is the journal of another file");
+  fs::rename(journal_, other_journal_);
+  EXPECT_EQ(recover_file(other_).text(), "");
+  EXPECT_EQ(open(file_).text(), "");
+}
+
+// A tool that restores attributes, or setfattr(1), removed the mark of a file that was open;
+// another name of it was then opened for writing beside the first.
+TEST_F(OneWriter, IsFoundWhenItsMarkWasTakenAway) {
+  fs::create_hard_link(file_, other_);
+  Holder holder(file_);
+  ASSERT_EQ(::removexattr(file_.c_str(), "user.pawl"), 0);
+  EXPECT_EQ(open(other_).error_number(), EBUSY);
+  EXPECT_LT(::getxattr(file_.c_str(), "user.pawl", nullptr, 0), 0) << "the second left its mark";
+  EXPECT_FALSE(fs::exists(other_journal_));
+  holder.kill();
 }
 
 // A crash between the mark of an opening and its journal loses nothing, and stops nobody.

@@ -1,4 +1,5 @@
-// confined PROFILE PROGRAM ARGUMENTS...: runs a program as somebody meets Pawl who is not root.
+// confined PROFILE [--needs FILE] PROGRAM ARGUMENTS...: runs a program as somebody meets Pawl who
+// is not root.  Ends with 77 where that one may not read FILE: the source tree may be root's alone.
 //
 //   user             an ordinary user without groups and capabilities
 //   paranoid         the same, where perf_event_open(2) is refused (perf_event_paranoid 3)
@@ -32,6 +33,7 @@ namespace {
 
 constexpr uid_t kNobody = 65534;
 constexpr int kCannotConfine = 125;
+constexpr int kSkipped = 77;
 
 struct Profile {
   std::string_view name;
@@ -113,11 +115,11 @@ void refuse(const Profile& profile) {
 }
 
 // True when the other user can reach it by its name, too: the source tree may be root's alone.
-bool is_reachable(const std::string& directory) {
+bool is_reachable(const std::string& path, int access) {
   const pid_t child = ::fork();
   if (child == 0) {
     become_nobody();
-    ::_exit(::access(directory.c_str(), W_OK | X_OK) == 0 ? 0 : 1);
+    ::_exit(::access(path.c_str(), access) == 0 ? 0 : 1);
   }
   int status = 0;
   return ::waitpid(child, &status, 0) == child && status == 0;
@@ -131,7 +133,8 @@ std::string make_directory() {
     std::error_code unknown;
     std::string path = std::filesystem::canonical(parent, unknown).string() + "/pawl-test-XXXXXX";
     if (unknown || ::mkdtemp(path.data()) == nullptr) continue;
-    if (::geteuid() != 0 || (::chown(path.c_str(), kNobody, kNobody) == 0 && is_reachable(path)))
+    if (::geteuid() != 0 ||
+        (::chown(path.c_str(), kNobody, kNobody) == 0 && is_reachable(path, W_OK | X_OK)))
       return path;
     ::rmdir(path.c_str());
   }
@@ -145,8 +148,15 @@ int main(int count, char** arguments) {
   for (const Profile& profile : profiles()) {
     if (count > 2 && profile.name == arguments[1]) chosen = &profile;
   }
+  if (chosen != nullptr && count > 4 && std::string_view(arguments[2]) == "--needs") {
+    if (!is_reachable(arguments[3], R_OK)) {
+      std::printf("skipped: another user cannot read %s\n", arguments[3]);
+      return kSkipped;
+    }
+    arguments += 2;
+  }
   if (chosen == nullptr) {
-    std::fprintf(stderr, "write: confined PROFILE PROGRAM ARGUMENTS...\n");
+    std::fprintf(stderr, "write: confined PROFILE [--needs FILE] PROGRAM ARGUMENTS...\n");
     return kCannotConfine;
   }
   // By a descriptor: nobody else may be able to reach its name.
