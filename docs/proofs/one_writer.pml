@@ -4,12 +4,16 @@
  * stands beside the name that it used; a person may rename one of them at any moment.  Two processes open
  * the file by either name, recover it, commit, apply, close, give up a journal that they do not find,
  * and die at any step.  The power may fail once: then both die, and a mark that was not flushed may be lost.
+ * The person may take the mark away once, while the file has a writer.
  *
  * An opener locks the journal of its name, or a new one that has no name yet; puts its notice into the
- * kernel's table of locks; and reads the mark.  If there is one, it looks for the other's notice.
+ * kernel's table of locks; and reads the mark.  If there is one, it looks for the other's notice.  Once it
+ * has set a mark where there was none it puts a second notice, that of a writer, and looks for the other's:
+ * that one's mark was taken away.
  *
  * Claim: two processes never write the file at a time; who opens it finds every commit that was
- * acknowledged; and nobody is refused for want of a journal that was not hidden by a person.
+ * acknowledged; and nobody is refused for want of a journal that was not hidden by a person.  (The last two
+ * only as long as no mark was taken away.)
  *
  * Left out: what a lock is (one step, and its holder's death undoes it, as it does the notice); torn
  * writes of a journal, which are another proof's; copies, which are other files; groups.
@@ -20,6 +24,7 @@
  *   BROKEN_MARK_NOT_FLUSHED: it is formatted before the changed mark is durable
  *   BROKEN_GIVE_UP_WITHOUT_ASKING: a journal is given up without a look for a writer's notice
  *   BROKEN_MARK_READ_ONCE: a mark is replaced that may have been set behind the look for its setter
+ *   BROKEN_ONE_NOTICE: who sets a mark where there was none does not look for a writer without one
  *   BROKEN_JOURNAL_REMOVED_FIRST: a close removes the journal before it clears the mark
  *
  * pan options: -m100000
@@ -50,6 +55,8 @@ bit complete[JOURNALS];  /* with them the file has all that was acknowledged */
 
 bit file_has_all;        /* of what was acknowledged, without any journal */
 bit notice[2];
+bit writer_notice[2];
+bit taken_away;          /* the mark, from a file that had a writer */
 bit writes[2];
 bit dark;                /* the power has failed */
 byte running;
@@ -123,10 +130,10 @@ end:
   STEP
     if
     :: mark.state == open && is_new ->
-       assert(journal_exists);
+       assert(journal_exists || taken_away);
        if :: goto died :: seen = mark.id; goto give_up fi
     :: mark.state == open && !is_new && id[journal] != mark.id ->
-       assert(journal_exists);
+       assert(journal_exists || taken_away);
        goto died  /* EBADMSG */
     :: mark.state == open && !is_new && id[journal] == mark.id -> recovered = mark.id
     :: mark.state == opening && !is_new && mark.journal == journal -> recovered = id[journal]
@@ -150,7 +157,7 @@ end:
 #ifdef BROKEN_MARK_OVERWRITTEN
     :: true -> set_mark(opening, fresh, journal, name); goto claimed
 #else
-    :: mark.state == none -> set_mark(opening, fresh, journal, name); goto claimed
+    :: mark.state == none -> set_mark(opening, fresh, journal, name); goto look_again
     :: mark.state == opening || (mark.state == open && recovered == mark.id) ->
        seen = mark.id; seen_state = mark.state
     :: mark.state == open && recovered != mark.id -> goto died  /* EBUSY */
@@ -162,6 +169,20 @@ end:
   STEP if :: mark.id != seen || mark.state != seen_state -> goto died :: else fi DONE
 #endif
   STEP set_mark(opening, fresh, journal, name) DONE
+  STEP writer_notice[me] = 1 DONE
+  goto claimed;
+look_again:
+  STEP writer_notice[me] = 1 DONE
+#ifndef BROKEN_ONE_NOTICE
+  STEP
+    if
+    :: writer_notice[other] ->
+       if :: mark.id == fresh -> set_mark(none, 0, 0, 0) :: else fi;
+       goto died  /* EBUSY */
+    :: else
+    fi
+  DONE
+#endif
 claimed:
 #ifndef BROKEN_MARK_NOT_FLUSHED
   STEP flush_mark() DONE
@@ -182,7 +203,7 @@ claimed:
 
   /* The file is this program's. */
   STEP
-    assert(file_has_all);
+    assert(file_has_all || taken_away);
     writes[me] = 1;
     assert(!writes[other])
   DONE
@@ -236,6 +257,7 @@ died:
     :: else
     fi;
     notice[me] = 0;
+    writer_notice[me] = 0;
     writes[me] = 0;
     running--;
     journal = NO_JOURNAL; is_new = 0; recovered = 0; fresh = 0; name = 0; seen = 0;
@@ -256,11 +278,12 @@ proctype power() {
   }
 }
 
-/* Renames a journal.  (The name of the file is the openers' to choose.) */
+/* Renames a journal, or takes a mark away.  (The name of the file is the openers' to choose.) */
 proctype person() {
 end:
   atomic {
     if
+    :: !taken_away && (writes[0] || writes[1]) -> taken_away = 1; set_mark(none, 0, 0, 0); flush_mark()
     :: place[0] < NAMES && place[1] != 1 - place[0] && place[2] != 1 - place[0] ->
        place[0] = 1 - place[0]
     :: place[1] < NAMES && place[0] != 1 - place[1] && place[2] != 1 - place[1] ->
