@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "medium/medium.h"
+#include "track/fault_counts.h"
 #include "track/fault_log.h"
 #include "track/scan_tracker.h"
 #include "track/tracker.h"
@@ -197,6 +198,19 @@ TEST(FaultLogTest, AStoreByTheKernelIsNotHiddenByAThreadThatFaults) {
     tracker.value().reset();
     munmap(memory, kLength);
   }
+}
+
+// It may be between the count and the sample of a fault, on its processor or taken off it.
+TEST(FaultCounts, AThreadThatRunsIsNotSeenBlocked) {
+  std::atomic<bool> stop{false};
+  std::atomic<bool> runs{false};
+  std::thread busy([&] {
+    while (!stop.load()) runs.store(true);
+  });
+  while (!runs.load()) std::this_thread::yield();
+  for (int look = 0; look < 100; ++look) EXPECT_FALSE(see_other_threads_blocked());
+  stop.store(true);
+  busy.join();
 }
 
 TEST_F(LocatedScanTest, AStoreByAnotherProcessIsSeen) {
