@@ -24,7 +24,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +33,7 @@
 #include "medium/descriptor.h"
 #include "pawl/pawl.h"
 #include "support/hostile_journals.h"
+#include "support/rounds.h"
 #include "workload/random.h"
 
 namespace pawl::test {
@@ -75,13 +75,6 @@ int as_user(uid_t user, const std::function<int()>& work) {
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : kDied + WTERMSIG(status);
-}
-
-std::string content_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream content;
-  content << file.rdbuf();
-  return content.str();
 }
 
 bool make_file(const std::string& path, char value, uid_t owner, mode_t mode) {
@@ -445,13 +438,7 @@ std::string Round::run() {
   return found;
 }
 
-struct Arguments {
-  std::uint64_t rounds = 30;
-  std::uint64_t seed = 1;
-  std::string scratch = ".";
-};
-
-int run(const Arguments& arguments) {
+int run(const RoundsArguments& arguments) {
   ::setenv("PAWL_JOURNAL_SIZE", "65536", 0);
   std::string pattern = arguments.scratch + "/hostile-XXXXXX";
   if (::geteuid() != 0 || ::mkdtemp(pattern.data()) == nullptr ||
@@ -493,12 +480,6 @@ int run(const Arguments& arguments) {
 }  // namespace pawl::test
 
 int main(int count, char** values) {
-  pawl::test::Arguments arguments;
-  for (int i = 1; i + 1 < count; i += 2) {
-    const std::string name = values[i];
-    if (name == "--rounds") arguments.rounds = std::strtoull(values[i + 1], nullptr, 10);
-    if (name == "--seed") arguments.seed = std::strtoull(values[i + 1], nullptr, 10);
-    if (name == "--scratch") arguments.scratch = values[i + 1];
-  }
-  return pawl::test::run(arguments);
+  constexpr std::uint64_t kRoundsByDefault = 30;
+  return pawl::test::run(pawl::test::parse_rounds(count, values, kRoundsByDefault));
 }

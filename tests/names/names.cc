@@ -25,13 +25,13 @@
 #include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "medium/descriptor.h"
 #include "names/actor.h"
+#include "support/rounds.h"
 #include "workload/random.h"
 
 namespace pawl::test {
@@ -78,13 +78,6 @@ Inode inode_of(const std::string& path) {
 }
 
 bool is_journal_name(const std::string& path) { return path.ends_with(kSuffix); }
-
-std::string content_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream content;
-  content << file.rdbuf();
-  return content.str();
-}
 
 std::optional<Stamp> stamp_of_file(const std::string& path) {
   const std::string content = content_of(path);
@@ -479,13 +472,7 @@ std::string Round::run() {
   return {};
 }
 
-struct Arguments {
-  std::uint64_t rounds = 100;
-  std::uint64_t seed = 1;
-  std::string scratch = ".";
-};
-
-int run(const Arguments& arguments) {
+int run(const RoundsArguments& arguments) {
   ::setenv("PAWL_JOURNAL_SIZE", "65536", 0);
   const bool may_mount = ::unshare(CLONE_NEWNS) == 0 &&
                          ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
@@ -521,12 +508,6 @@ int run(const Arguments& arguments) {
 }  // namespace pawl::test
 
 int main(int count, char** values) {
-  pawl::test::Arguments arguments;
-  for (int i = 1; i + 1 < count; i += 2) {
-    const std::string name = values[i];
-    if (name == "--rounds") arguments.rounds = std::strtoull(values[i + 1], nullptr, 10);
-    if (name == "--seed") arguments.seed = std::strtoull(values[i + 1], nullptr, 10);
-    if (name == "--scratch") arguments.scratch = values[i + 1];
-  }
-  return pawl::test::run(arguments);
+  constexpr std::uint64_t kRoundsByDefault = 100;
+  return pawl::test::run(pawl::test::parse_rounds(count, values, kRoundsByDefault));
 }
