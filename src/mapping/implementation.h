@@ -79,6 +79,7 @@ class Mapping::Implementation {
                                   std::uint64_t file_offset);
   Status unmap_window_locked(bool keep);
   Result<char*> remap_window_locked(std::size_t new_length, bool may_move, void* fixed_address);
+  Result<char*> move_window(const Window& old, std::size_t new_length, void* address);
 
   // advice.cc
   Status advise_locked(std::uint64_t first_page, std::uint64_t end_page, int advice);

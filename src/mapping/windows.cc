@@ -8,8 +8,18 @@
 #include <random>
 
 #include "mapping/implementation.h"
+#include "medium/memory_functions.h"
 
 namespace pawl {
+namespace {
+
+// Address space that nothing is in yet.
+bool reserve(char* address, std::size_t length) {
+  constexpr int kReserve = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  return memory::map(address, length, PROT_NONE, kReserve, -1, 0) != MAP_FAILED;
+}
+
+}  // namespace
 
 Result<char*> Mapping::Implementation::map_window_locked(void* address, std::size_t length,
                                                          int protection, int flags,
@@ -116,29 +126,43 @@ Result<char*> Mapping::Implementation::remap_window_locked(std::size_t new_lengt
   if (!view_.has_one_protection())
     return Status::failure(EFAULT, "parts of the mapping of " + medium_->path() +
                                        " have protections of their own; make them one first");
-  char* const address = view_.address();
-  const std::size_t length = view_.length();
-  const int protection = view_.protection();
-  const std::uint64_t file_offset = view_.file_offset();
-  if (fixed_address == nullptr && new_length == length) return address;
-  const auto map_anew = [&]() -> Result<char*> {
-    if (fixed_address != nullptr)
-      return map_window_locked(fixed_address, new_length, protection, MAP_FIXED, file_offset);
-    auto in_place =
-        map_window_locked(address, new_length, protection, MAP_FIXED_NOREPLACE, file_offset);
-    if (in_place.ok()) return in_place;
-    if (may_move) return map_window_locked(nullptr, new_length, protection, 0, file_offset);
+  const Window old{view_.address(), view_.length(), view_.file_offset(), view_.protection()};
+  if (fixed_address == nullptr && new_length == old.length) return old.address;
+  // Its place is left by nobody until it is sure that the window does not come back, and what it
+  // grows into is taken first: at no moment another thread is given the addresses.
+  char* const end = old.address + old.length;
+  const std::size_t added = new_length > old.length ? new_length - old.length : 0;
+  const bool is_in_place = fixed_address == nullptr && (added == 0 || reserve(end, added));
+  if (fixed_address == nullptr && !is_in_place && !may_move) {
     return Status::failure(ENOMEM,
                            "the mapping of " + medium_->path() +
                                " cannot grow where it stands; allow it to move (MREMAP_MAYMOVE)");
-  };
-  PAWL_TRY(unmap_window_locked(true));
-  auto moved = map_anew();
-  if (moved.ok()) return moved;
-  // The old mapping comes back as it was.
-  PAWL_TRY(
-      map_window_locked(address, length, protection, MAP_FIXED_NOREPLACE, file_offset).status());
+  }
+  auto moved = move_window(old, new_length, is_in_place ? old.address : fixed_address);
+  if (moved.ok() && !is_in_place) memory::unmap(old.address, old.length);
+  if (moved.ok() && new_length < old.length && is_in_place)
+    memory::unmap(old.address + new_length, old.length - new_length);
+  if (!moved.ok() && is_in_place && added > 0) memory::unmap(end, added);
   return moved;
+}
+
+// To an address of the kernel's choosing where none is given.  The old place stays taken, and on
+// failure the window is there again.
+Result<char*> Mapping::Implementation::move_window(const Window& old, std::size_t new_length,
+                                                   void* address) {
+  const memory::Spared spared(old.address,
+                              std::max(old.length, address == old.address ? new_length : 0));
+  PAWL_TRY(unmap_window_locked(true));
+  auto moved = map_window_locked(address, new_length, old.protection,
+                                 address != nullptr ? MAP_FIXED : 0, old.file_offset);
+  if (moved.ok()) return moved;
+  const Status back =
+      map_window_locked(old.address, old.length, old.protection, MAP_FIXED, old.file_offset)
+          .status();
+  if (back.ok()) return moved;
+  // What is pending stays so.  Nothing is to be stored where no window is.
+  memory::protect(old.address, old.length, PROT_NONE);
+  return back;
 }
 
 }  // namespace pawl

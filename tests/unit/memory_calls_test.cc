@@ -7,11 +7,14 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <functional>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -239,6 +242,52 @@ TEST_P(MemoryCalls, AMappingThatMovedIsFoundWhereItIs) {
   });
   EXPECT_TRUE(holds(found.data(), "money"));
   EXPECT_TRUE(holds(found.data() + kPageBytes, "more"));
+}
+
+TEST_P(MemoryCalls, ARefusedMoveKeepsItsPlaceFromOtherThreads) {
+  const std::string found = recovered_after([](char* mapped) {
+    ::mmap(mapped + kBytes, kPageBytes, PROT_NONE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    std::atomic<bool> is_over{false};
+    std::atomic<bool> was_overwritten{false};
+    // Takes what is free, and looks whether another wrote there.
+    std::thread other([&] {
+      std::array<char*, 6> mine{};
+      for (std::size_t round = 0; !is_over; ++round) {
+        char*& one = mine.at(round % mine.size());
+        if (one != nullptr && *one != 'm') was_overwritten = true;
+        if (one != nullptr) ::munmap(one, kBytes);
+        one = static_cast<char*>(
+            ::mmap(nullptr, kBytes, kReadWrite, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        *one = 'm';
+      }
+    });
+    bool is_kept = true;
+    for (int round = 0; round < 200 && is_kept; ++round) {
+      const std::string text = "money " + std::to_string(round);
+      store(mapped, text.c_str());
+      is_kept = ::mremap(mapped, kBytes, 2 * kBytes, 0) == MAP_FAILED && errno == ENOMEM &&
+                holds(mapped, text.c_str());
+    }
+    is_over = true;
+    other.join();
+    return is_kept && !was_overwritten && commit(mapped);
+  });
+  EXPECT_TRUE(holds(found.data(), "money 199"));
+}
+
+TEST_P(MemoryCalls, AMappingGrowsAndShrinksWhereItIs) {
+  const std::string found = recovered_after([](char* mapped) {
+    store(mapped, "money");
+    const auto has_length = [&](std::size_t from, std::size_t to) {
+      return ::mremap(mapped, from, to, 0) == mapped && holds(mapped, "money") &&
+             ::msync(mapped, to, MS_SYNC) == 0;
+    };
+    if (!has_length(kBytes, kPageBytes)) return false;
+    if (!fails_with(::msync(mapped + kPageBytes, kPageBytes, MS_SYNC), ENOMEM)) return false;
+    return has_length(kPageBytes, kBytes);
+  });
+  EXPECT_TRUE(holds(found.data(), "money"));
 }
 
 TEST_P(MemoryCalls, TheCLibrarysMsyncCommits) {
