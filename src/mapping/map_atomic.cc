@@ -55,14 +55,20 @@ Status show(Result<std::unique_ptr<Mapping>> mapping, const MapCall& call, void*
     [[maybe_unused]] const Status ignored = mapping.value()->close();
     return status;
   };
-  if ((call.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == MAP_FIXED) {
-    const Status made = memory_calls::make_way(range_of(call.address, call.length));
+  const bool replaces = (call.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == MAP_FIXED;
+  if (replaces) {
+    const AddressRange range = range_of(call.address, call.length);
+    Status made = memory_calls::check_way(range);
+    if (made.ok()) made = memory_calls::make_way(range);
     if (!made.ok()) return close_after(made);
   }
   auto at = mapping.value()->map_window(
       call.address, round_up(call.length, kPageBytes), call.protection,
       call.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE), static_cast<std::uint64_t>(call.offset));
-  if (!at.ok()) return close_after(at.status());
+  if (!at.ok()) {
+    if (replaces) memory_calls::leave_nothing(range_of(call.address, call.length));
+    return close_after(at.status());
+  }
   const Window window = *mapping.value()->window();
   std::shared_ptr<Mapping> shared = std::move(mapping.value());
   if (const Status added = open_mappings::add(shared, window); !added.ok()) {

@@ -59,19 +59,54 @@ Status check_whole(const AddressRange& range, const std::vector<Piece>& pieces, 
   return {};
 }
 
+std::vector<Piece> windows_in(const AddressRange& range) {
+  return may_have_windows_in(range) ? pieces_of(range) : std::vector<Piece>{};
+}
+
+// Address space that no other thread is given.
+void* reserve(void* address, std::size_t length, int flags) {
+  constexpr int kReserve = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  return memory::map(address, length, PROT_NONE, kReserve | flags, -1, 0);
+}
+
 Status unmap_whole(const Piece& piece) {
   const auto mapping = open_mappings::remove(piece.window.start());
   return mapping == nullptr ? Status{} : mapping->close();  // or another thread was first
 }
 
-Status make_way(const AddressRange& range, const std::vector<Piece>& pieces) {
-  PAWL_TRY(check_whole(range, pieces, EBUSY));
-  const memory::Spared spared(range.start(), range.bytes());
+// A length of 0 asks mremap() for a second mapping of the same memory.
+AddressRange source_of(void* address, std::size_t length) {
+  return range_of(address, std::max<std::size_t>(length, 1));
+}
+
+Status unmap_windows(const std::vector<Piece>& pieces) {
   for (const Piece& piece : pieces) {
     if (is_ours(piece)) PAWL_TRY(unmap_whole(piece));
   }
   return {};
 }
+
+// The windows' memory stays where it is; unless nothing will come in its place, for msync() of what
+// is no mapping any more must not answer 0.
+Status unmap_spared(const AddressRange& range, const std::vector<Piece>& pieces) {
+  Status status;
+  {
+    const memory::Spared spared(range.start(), range.bytes());
+    status = unmap_windows(pieces);
+  }
+  if (status.ok()) return status;
+  for (const Piece& piece : pieces) {
+    const bool is_gone = is_ours(piece) && !open_mappings::find(piece.window.start());
+    if (is_gone) memory::unmap(piece.window.start(), piece.window.bytes());
+  }
+  return status;
+}
+
+struct OtherWindows {
+  std::atomic<Status (*)(const AddressRange&)> check{nullptr};
+  std::atomic<Status (*)(const AddressRange&)> make_way{nullptr};
+};
+OtherWindows others;
 
 template <class Call>
 void* map_or_fail(Call call) {
@@ -86,26 +121,73 @@ Status map_result(void* result, const char* call) {
 
 Status remap_window(const Piece& piece, const AddressRange& range, std::size_t new_length,
                     int flags, void* new_address, void*& result) {
-  const bool is_understood = (flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) == 0;
+  const bool is_fixed = (flags & MREMAP_FIXED) != 0;
+  const bool may_move = (flags & MREMAP_MAYMOVE) != 0;
+  const bool is_understood =
+      (flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) == 0 && (may_move || !is_fixed);
   if (piece.is_heap || range.low != piece.window.low || range.high != piece.window.high ||
       new_length == 0 || !is_understood) {
     return invalid("the atomic mapping of " + path_of(piece) +
-                   " is moved and resized as a whole, by MREMAP_MAYMOVE and MREMAP_FIXED, and a "
-                   "heap's not at all");
+                   " is moved and resized as a whole, by MREMAP_MAYMOVE with or without "
+                   "MREMAP_FIXED, and a heap's not at all");
   }
-  const bool is_fixed = (flags & MREMAP_FIXED) != 0;
-  if (is_fixed && !range_of(new_address, new_length).intersect(range).empty())
-    return invalid("the old and the new place of a mapping overlap");
-  auto moved =
-      piece.mapping->remap_window(round_up(new_length, kPageBytes), (flags & MREMAP_MAYMOVE) != 0,
-                                  is_fixed ? new_address : nullptr);
+  if (is_fixed) {
+    const AddressRange target = range_of(new_address, new_length);
+    if (!target.intersect(range).empty())
+      return invalid("the old and the new place of a mapping overlap");
+    // To the length that it has: says whether it can be moved, and changes nothing.
+    PAWL_TRY(piece.mapping->remap_window(range.bytes(), false, nullptr).status());
+    PAWL_TRY(check_way(target));
+    PAWL_TRY(make_way(target));
+  }
+  auto moved = piece.mapping->remap_window(round_up(new_length, kPageBytes), may_move,
+                                           is_fixed ? new_address : nullptr);
   if (const auto window = piece.mapping->window()) open_mappings::move(*piece.mapping, *window);
-  if (!moved.ok()) return moved.status();
+  if (!moved.ok()) {
+    if (is_fixed) leave_nothing(range_of(new_address, new_length));
+    return moved.status();
+  }
   result = moved.value();
   return {};
 }
 
-std::atomic<Status (*)(const AddressRange&)> other_make_way{nullptr};
+// A mapping of the kernel's, moved over windows.
+Status move_over(void* ready, std::size_t length, const AddressRange& target, void*& result) {
+  PAWL_TRY(make_way(target));
+  result = memory::remap(ready, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, target.start());
+  const Status status = map_result(result, "mremap");
+  if (!status.ok()) leave_nothing(target);
+  return status;
+}
+
+// The memory at `ready` goes back to where it was, unless another thread was given that place.
+void put_back(void* ready, std::size_t new_length, void* address, std::size_t length, int flags) {
+  if (length == 0) {
+    memory::unmap(ready, new_length);
+    return;
+  }
+  const bool is_free = (flags & MREMAP_DONTUNMAP) == 0;
+  if (is_free && reserve(address, length, MAP_FIXED_NOREPLACE) == MAP_FAILED) return;
+  memory::remap(ready, new_length, length, MREMAP_MAYMOVE | MREMAP_FIXED, address);
+}
+
+// What the kernel refuses leaves the windows as they are, so it is asked for the move to another
+// place first.
+Status remap_kernel_over(void* address, std::size_t length, std::size_t new_length, int flags,
+                         const AddressRange& target, void*& result) {
+  PAWL_TRY(check_way(target));
+  void* const reserved = reserve(nullptr, target.bytes(), 0);
+  PAWL_TRY(map_result(reserved, "mmap"));
+  void* const ready = memory::remap(address, length, new_length, flags, reserved);
+  if (ready == MAP_FAILED) {
+    const Status refused = map_result(ready, "mremap");
+    memory::unmap(reserved, target.bytes());
+    return refused;
+  }
+  const Status moved = move_over(ready, new_length, target, result);
+  if (!moved.ok()) put_back(ready, new_length, address, length, flags);
+  return moved;
+}
 
 }  // namespace
 
@@ -113,25 +195,44 @@ bool is_harmless(int advice) {
   return advice == MADV_WILLNEED || advice == MADV_COLD || advice == MADV_PAGEOUT;
 }
 
-void also_make_way(Status (*make_way)(const AddressRange&)) { other_make_way.store(make_way); }
+void also_make_way(Status (*check)(const AddressRange&), Status (*make_way)(const AddressRange&)) {
+  others.check.store(check);
+  others.make_way.store(make_way);
+}
+
+Status check_way(const AddressRange& range) {
+  void* const probe = reserve(range.start(), range.bytes(), MAP_FIXED_NOREPLACE);
+  if (probe == MAP_FAILED && errno != EEXIST) return Status::from_errno(errno, "mmap");
+  if (probe != MAP_FAILED) memory::unmap(probe, range.bytes());
+  if (const auto check_others = others.check.load()) PAWL_TRY(check_others(range));
+  return check_whole(range, windows_in(range), EBUSY);
+}
 
 Status make_way(const AddressRange& range) {
-  if (const auto make_other_way = other_make_way.load()) PAWL_TRY(make_other_way(range));
-  return may_have_windows_in(range) ? make_way(range, pieces_of(range)) : Status{};
+  if (const auto make_other_way = others.make_way.load()) PAWL_TRY(make_other_way(range));
+  return unmap_spared(range, windows_in(range));
 }
+
+void leave_nothing(const AddressRange& range) { memory::unmap(range.start(), range.bytes()); }
 
 void* map(void* address, std::size_t length, int protection, int flags, int descriptor,
           off_t offset) {
-  const AddressRange range = range_of(address, length);
-  const auto map_now = [&] {
-    return memory::map(address, length, protection, flags, descriptor, offset);
-  };
   const bool replaces = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == MAP_FIXED;
-  if (!replaces || !may_have_windows_in(range)) return map_now();
+  const AddressRange range = range_of(address, length);
+  if (!replaces || !may_have_windows_in(range))
+    return memory::map(address, length, protection, flags, descriptor, offset);
+  // Made elsewhere first: what the kernel refuses leaves the windows as they are.
   return map_or_fail([&](void*& result) -> Status {
-    PAWL_TRY(make_way(range, pieces_of(range)));
-    result = map_now();
-    return map_result(result, "mmap");
+    result =
+        memory::map(address, length, protection, flags | MAP_FIXED_NOREPLACE, descriptor, offset);
+    if (result != MAP_FAILED || errno != EEXIST) return map_result(result, "mmap");
+    PAWL_TRY(check_way(range));
+    void* const ready =
+        memory::map(nullptr, length, protection, flags & ~MAP_FIXED, descriptor, offset);
+    PAWL_TRY(map_result(ready, "mmap"));
+    const Status moved = move_over(ready, length, range, result);
+    if (!moved.ok()) memory::unmap(ready, length);
+    return moved;
   });
 }
 
@@ -245,20 +346,28 @@ int synchronise(void* address, std::size_t length, int flags) {
 
 void* remap(void* address, std::size_t length, std::size_t new_length, int flags,
             void* new_address) {
-  // A length of 0 asks for a second mapping of the same memory.
-  const AddressRange range = range_of(address, std::max<std::size_t>(length, 1));
-  const AddressRange target =
-      (flags & MREMAP_FIXED) != 0 ? range_of(new_address, new_length) : AddressRange{};
-  if (!may_have_windows_in(range) && !may_have_windows_in(target))
+  const bool is_fixed = (flags & MREMAP_FIXED) != 0;
+  if (!may_have_windows_in(source_of(address, length)) &&
+      !(is_fixed && may_have_windows_in(range_of(new_address, new_length))))
     return memory::remap(address, length, new_length, flags, new_address);
+  return remap_over(address, length, new_length, flags, new_address);
+}
+
+void* remap_over(void* address, std::size_t length, std::size_t new_length, int flags,
+                 void* new_address) {
   return map_or_fail([&](void*& result) -> Status {
+    const AddressRange range = source_of(address, length);
     const auto pieces = pieces_of(range);
     const auto ours = std::find_if(pieces.begin(), pieces.end(), is_ours);
     if (ours != pieces.end() && pieces.size() != 1)
       return invalid("an atomic mapping and its neighbours are not moved at once");
-    if (target.intersect(range).empty()) PAWL_TRY(make_way(target));
+    if ((flags & MREMAP_FIXED) != 0 && range_of(new_address, 1).start() != new_address)
+      return invalid("the new address is not a multiple of the page size");
     if (ours != pieces.end())
       return remap_window(*ours, range, new_length, flags, new_address, result);
+    const AddressRange target = range_of(new_address, new_length);
+    if ((flags & MREMAP_FIXED) != 0 && target.intersect(range).empty() && !target.empty())
+      return remap_kernel_over(address, length, new_length, flags, target, result);
     result = memory::remap(address, length, new_length, flags, new_address);
     return map_result(result, "mremap");
   });

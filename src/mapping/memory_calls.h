@@ -17,8 +17,8 @@ struct iovec;
 
 namespace pawl::memory_calls {
 
-// MAP_FIXED: windows that lie wholly within the range are unmapped as by munmap(); EBUSY where the
-// range holds a part of one, or a heap.
+// MAP_FIXED: windows that lie wholly within the range are unmapped as by munmap(), once it is sure
+// that the kernel maps there; EBUSY where the range holds a part of one, or a heap.
 void* map(void* address, std::size_t length, int protection, int flags, int descriptor,
           off_t offset);
 // A window is unmapped whole, as by pawl_munmap(); EINVAL for a part of one, and for a heap.
@@ -34,16 +34,25 @@ int synchronise(void* address, std::size_t length, int flags);
 // A window is moved and resized whole.
 void* remap(void* address, std::size_t length, std::size_t new_length, int flags,
             void* new_address);
+// The same, where the new place may hold windows that also_make_way() knows.
+void* remap_over(void* address, std::size_t length, std::size_t new_length, int flags,
+                 void* new_address);
 void* attach_shared(int id, const void* address, int flags);
 
 // Advice that leaves every page as it is, and may be for another process's memory.
 bool is_harmless(int advice);
 
-// For a mapping at a fixed address, by which the windows in its way are unmapped.  Their memory
-// stays where it is, to be mapped over.
+// For a mapping at a fixed address.  First whether there may be one: the windows in its way lie
+// wholly in the range, and the kernel, which is asked to keep what is there, says EEXIST only.
+Status check_way(const AddressRange& range);
+// Then, when the mapping is as good as made, these windows are unmapped.  Their memory stays where
+// it is, to be mapped over.
 Status make_way(const AddressRange& range);
+// Should it fail after all: msync() of what is left of the windows must not answer 0.
+void leave_nothing(const AddressRange& range);
 // What else is to make way then: the preload library's windows.
-void also_make_way(Status (*make_way)(const AddressRange& range));
+void also_make_way(Status (*check)(const AddressRange& range),
+                   Status (*make_way)(const AddressRange& range));
 
 // pawl_msync() of a mapping that was found by the address.
 Status synchronise(Mapping& mapping, void* address, std::size_t length, int flags);

@@ -42,7 +42,6 @@ struct MapRequest {
 
   bool asks_for_pawl() const { return (flags & MAP_ATOMIC) == MAP_ATOMIC; }
   int sharing() const { return flags & MAP_TYPE; }
-  bool is_fixed() const { return (flags & MAP_FIXED) != 0; }
 };
 
 void* pass_on(const MapRequest& request) {
@@ -172,21 +171,6 @@ void* map_file(const MapRequest& request) {
   return map_atomically(request, status);
 }
 
-void* map(const MapRequest& request) {
-  const AddressRange range = range_of(request.address, request.length);
-  const bool in_the_way = request.is_fixed() && table::may_have_windows_in(range);
-  if (!in_the_way && is_of_no_concern(request)) return pass_on(request);
-  const Inside working;
-  if (in_the_way) {
-    if (const Status status = make_way(range); !status.ok()) return refuse_map(status);
-  }
-  if (is_of_no_concern(request)) return pass_on(request);
-  if ((request.flags & MAP_ANONYMOUS) != 0 || request.descriptor < 0) {
-    return refuse_map(Status::failure(EINVAL, "MAP_ATOMIC needs a file"));
-  }
-  return map_file(request);
-}
-
 int unmap(void* address, std::size_t count) {
   const Inside working;
   if (reinterpret_cast<std::uintptr_t>(address) % kPageBytes != 0 || count == 0) {
@@ -302,6 +286,26 @@ int advise(void* address, std::size_t count, int advice) {
   return 0;
 }
 
+// Locked.
+Status check_movable(const TrackedFile& file, const AddressRange& range, std::size_t new_size,
+                     int flags, const AddressRange& target) {
+  PAWL_TRY(check_ours(file));
+  const AddressRange window = table::window_of(file);
+  const bool is_fixed = (flags & MREMAP_FIXED) != 0;
+  if (window.low != range.low || window.high != range.high || !file.holes.empty() ||
+      (flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) != 0 || new_size == 0 ||
+      (is_fixed && (flags & MREMAP_MAYMOVE) == 0)) {
+    return Status::failure(
+        EINVAL, "the atomic mapping of " + file.path + " can be moved and resized only as a whole");
+  }
+  if (!is_fixed) return {};
+  if (!target.intersect(range).empty())
+    return Status::failure(EINVAL, "the old and the new place of a mapping overlap");
+  // To the length that it has: says whether it can be moved, and changes nothing.
+  PAWL_TRY(file.mapping->remap_window(length(window), false, nullptr).status());
+  return {};
+}
+
 void* remap_window(void* old_address, std::size_t old_size, std::size_t new_size, int flags,
                    void* new_address) {
   const AddressRange old_range = range_of(old_address, old_size);
@@ -312,22 +316,33 @@ void* remap_window(void* old_address, std::size_t old_size, std::size_t new_size
         Status::failure(EINVAL, "an atomic mapping and its neighbours cannot be moved at once"),
         "mremap");
   }
-  const std::lock_guard guard(file->lock);
-  if (const Status ours = check_ours(*file); !ours.ok()) return refuse_map(ours, "mremap");
-  const AddressRange window = table::window_of(*file);
-  if (window.low != old_range.low || window.high != old_range.high || !file->holes.empty() ||
-      (flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) != 0 || new_size == 0) {
-    return refuse_map(Status::failure(EINVAL, "the atomic mapping of " + file->path +
-                                                  " can be moved and resized only as a whole"),
+  const bool is_fixed = (flags & MREMAP_FIXED) != 0;
+  const AddressRange target = is_fixed ? range_of(new_address, new_size) : AddressRange{};
+  if (is_fixed && target.start() != new_address)
+    return refuse_map(Status::failure(EINVAL, "the new address is not a multiple of the page size"),
                       "mremap");
+  if (is_fixed) {
+    std::unique_lock checked(file->lock);
+    Status status = check_movable(*file, old_range, new_size, flags, target);
+    checked.unlock();  // no thread holds two of these locks
+    if (status.ok()) status = memory_calls::check_way(target);
+    if (status.ok()) status = memory_calls::make_way(target);
+    if (!status.ok()) return refuse_map(status, "mremap");
   }
-  const bool fixed = (flags & MREMAP_FIXED) != 0;
-  const auto moved =
-      file->mapping->remap_window(range_of(nullptr, new_size).high, (flags & MREMAP_MAYMOVE) != 0,
-                                  fixed ? new_address : nullptr);
-  if (!moved.ok()) return refuse_map(moved.status(), "mremap");
-  table::set_window(*file, range_of(moved.value(), new_size));
-  return moved.value();
+  const std::lock_guard guard(file->lock);
+  Status status = check_movable(*file, old_range, new_size, flags, target);
+  if (status.ok()) {
+    const auto moved =
+        file->mapping->remap_window(range_of(nullptr, new_size).high, (flags & MREMAP_MAYMOVE) != 0,
+                                    is_fixed ? new_address : nullptr);
+    if (moved.ok()) {
+      table::set_window(*file, range_of(moved.value(), new_size));
+      return moved.value();
+    }
+    status = moved.status();
+  }
+  if (is_fixed) memory_calls::leave_nothing(target);
+  return refuse_map(status, "mremap");
 }
 
 void* remap(void* old_address, std::size_t old_size, std::size_t new_size, int flags,
@@ -340,12 +355,64 @@ void* remap(void* old_address, std::size_t old_size, std::size_t new_size, int f
   if (!from && !onto)
     return memory_calls::remap(old_address, old_size, new_size, flags, new_address);
   const Inside working;
-  if (onto) {
-    if (const Status status = make_way(new_range); !status.ok())
-      return refuse_map(status, "mremap");
-  }
-  if (!from) return memory_calls::remap(old_address, old_size, new_size, flags, new_address);
+  if (!from) return memory_calls::remap_over(old_address, old_size, new_size, flags, new_address);
   return remap_window(old_address, old_size, new_size, flags, new_address);
+}
+
+void* map_new(const MapRequest& request) {
+  if (is_of_no_concern(request)) return pass_on(request);
+  if ((request.flags & MAP_ANONYMOUS) != 0 || request.descriptor < 0)
+    return refuse_map(Status::failure(EINVAL, "MAP_ATOMIC needs a file"));
+  return map_file(request);
+}
+
+// A file's one mapping, where it is already or overlapping that.
+bool replaces_its_own(const MapRequest& request, const AddressRange& range) {
+  struct stat status{};
+  if ((request.flags & MAP_ANONYMOUS) != 0 || request.sharing() == MAP_PRIVATE ||
+      real().fstat(request.descriptor, &status) != 0)
+    return false;
+  const auto file = table::of_inode(status.st_dev, status.st_ino);
+  return file != nullptr && !table::window_of(*file).intersect(range).empty();
+}
+
+// Over windows.  The new mapping is made elsewhere first: what is refused leaves them as they are.
+void* map_over(const MapRequest& request, const AddressRange& range) {
+  if (request.address != range.start() || range.empty()) {
+    errno = EINVAL;
+    return MAP_FAILED;
+  }
+  if (const Status status = memory_calls::check_way(range); !status.ok()) return refuse_map(status);
+  if (replaces_its_own(request, range)) {
+    if (const Status status = make_way(range); !status.ok()) return refuse_map(status);
+    void* const mapped = map_new(request);
+    if (mapped == MAP_FAILED && table::with_windows_in(range).empty())
+      memory_calls::leave_nothing(range);
+    return mapped;
+  }
+  MapRequest elsewhere = request;
+  elsewhere.address = nullptr;
+  elsewhere.flags &= ~MAP_FIXED;
+  void* const ready = map_new(elsewhere);
+  if (ready == MAP_FAILED) return MAP_FAILED;
+  void* const moved =
+      remap(ready, range.bytes(), range.bytes(), MREMAP_MAYMOVE | MREMAP_FIXED, request.address);
+  if (moved == MAP_FAILED) {
+    const int error_number = errno;
+    unmap(ready, range.bytes());
+    errno = error_number;
+  }
+  return moved;
+}
+
+void* map(const MapRequest& request) {
+  const AddressRange range = range_of(request.address, request.length);
+  const bool replaces = (request.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == MAP_FIXED;
+  const bool is_in_the_way = replaces && table::may_have_windows_in(range);
+  if (!is_in_the_way && is_of_no_concern(request)) return pass_on(request);
+  const Inside working;
+  if (is_in_the_way && !table::with_windows_in(range).empty()) return map_over(request, range);
+  return map_new(request);
 }
 
 bool has_windows_in(const void* address, std::size_t count) {

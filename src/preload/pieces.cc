@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "mapping/memory_calls.h"
+#include "medium/memory_functions.h"
 #include "preload/lifecycle.h"
-#include "preload/real.h"
 
 namespace pawl::preload {
 namespace {
@@ -46,7 +47,7 @@ Status unmap_part(const TrackedFilePointer& file, const AddressRange& part) {
     if (file->mapping->window()) {
       PAWL_TRY(file->mapping->unmap_window(!file->inherited));
     } else {
-      real().munmap(pointer(window.low), length(window));  // left behind by a close that failed
+      memory::unmap(pointer(window.low), length(window));  // left behind by a close that failed
     }
     file->holes.clear();
     table::set_window(*file, {});
@@ -59,17 +60,29 @@ Status unmap_part(const TrackedFilePointer& file, const AddressRange& part) {
   return {};
 }
 
+Status check_way(const AddressRange& range) {
+  for (const TrackedFilePointer& file : table::with_windows_in(range)) {
+    if (range.contains(table::window_of(*file))) continue;
+    const std::lock_guard guard(file->lock);
+    return Status::failure(EBUSY, "a fixed mapping would cover a part of the atomic mapping of " +
+                                      file->path + "; unmap that mapping first");
+  }
+  return {};
+}
+
 Status make_way(const AddressRange& range) {
-  for (const Piece& piece : pieces_of(range)) {
-    if (piece.file == nullptr) continue;
-    const std::lock_guard guard(piece.file->lock);
-    const AddressRange window = table::window_of(*piece.file);
+  for (const TrackedFilePointer& file : table::with_windows_in(range)) {
+    const std::lock_guard guard(file->lock);
+    const AddressRange window = table::window_of(*file);
     if (window.empty()) continue;
-    if (!range.contains(window)) {
-      return Status::failure(EBUSY, "a fixed mapping would cover a part of the atomic mapping of " +
-                                        piece.file->path + "; unmap that mapping first");
+    Status status;
+    {
+      const memory::Spared spared(window.start(), window.bytes());
+      status = unmap_part(file, window);
     }
-    PAWL_TRY(unmap_part(piece.file, window));
+    if (status.ok()) continue;
+    if (table::window_of(*file).empty()) memory_calls::leave_nothing(window);
+    return status;
   }
   return {};
 }

@@ -24,8 +24,10 @@ inline std::size_t length(const AddressRange& range) { return range.bytes(); }
 // of the window away for a moment, under the feet of other threads.  Called with file->lock held.
 Status unmap_part(const TrackedFilePointer& file, const AddressRange& part);
 
-// For a mapping at a fixed address: unmaps windows that lie wholly in the range.  EBUSY when one
-// does in part, for half of a window cannot be given away.
+// For a mapping at a fixed address: EBUSY where a window lies in the range in part only, for half
+// of one cannot be given away.
+Status check_way(const AddressRange& range);
+// Then unmaps the windows in the range.  Their memory stays where it is, to be mapped over.
 Status make_way(const AddressRange& range);
 
 }  // namespace pawl::preload

@@ -105,11 +105,17 @@ __attribute__((constructor)) void begin() {
   read_patterns();
   read_group();
   read_ms_async();
-  memory_calls::also_make_way([](const AddressRange& range) -> Status {
-    if (!table::may_have_windows_in(range)) return {};
-    const Inside working;
-    return make_way(range);
-  });
+  memory_calls::also_make_way(
+      [](const AddressRange& range) -> Status {
+        if (!table::may_have_windows_in(range)) return {};
+        const Inside working;
+        return check_way(range);
+      },
+      [](const AddressRange& range) -> Status {
+        if (!table::may_have_windows_in(range)) return {};
+        const Inside working;
+        return make_way(range);
+      });
   // The core's own handlers first: then ours are the first to run before a fork, and take our locks
   // before the core's, as everywhere else.
   guard_fork(&held_for_fork, {.before = [] {}, .in_parent = [] {}, .in_child = [] {}});

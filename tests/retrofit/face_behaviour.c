@@ -304,6 +304,72 @@ static void refusals(void) {
   CHECK(!has_side(path));
 }
 
+/* What the kernel refuses to map over a mapping leaves that as it is. */
+static void refused_over_a_mapping(void) {
+  const char* path = in_directory("over.atomic");
+  make(path, '.', 4 * PAGE);
+  make(in_directory("other.atomic"), '.', PAGE);
+  const int fd = open(path, O_RDWR);
+  const int reader = open(in_directory("other.atomic"), O_RDONLY);
+  const int both = PROT_READ | PROT_WRITE;
+  char* at = mmap(NULL, 4 * PAGE, both, MAP_SHARED, fd, 0);
+  char* other = mmap(NULL, 4 * PAGE, both, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(at != MAP_FAILED && other != MAP_FAILED);
+  memcpy(at, "stored", 6);
+  CHECK_FAILS(mmap(at, 4 * PAGE, both, MAP_SHARED | MAP_FIXED, -1, 0), EBADF);
+  CHECK_FAILS(mmap(at, 4 * PAGE, both, MAP_SHARED | MAP_FIXED, reader, 0), EACCES);
+  CHECK_FAILS(mremap(other, 4 * PAGE, 4 * PAGE, MREMAP_FIXED, at), EINVAL);
+  CHECK_FAILS(mremap(at, 4 * PAGE, 4 * PAGE, MREMAP_FIXED | MREMAP_MAYMOVE, at), EINVAL);
+  CHECK(memcmp(at, "stored", 6) == 0);
+  CHECK(msync(at, 4 * PAGE, MS_SYNC) == 0);
+  memcpy(other, "moved", 5);
+  CHECK(mremap(other, 4 * PAGE, 4 * PAGE, MREMAP_FIXED | MREMAP_MAYMOVE, at) == at);
+  CHECK(memcmp(at, "moved", 5) == 0);
+  munmap(at, 4 * PAGE);
+  close(reader);
+  close(fd);
+  CHECK(found(path, 0, "stored"));
+}
+
+static atomic_int is_over;
+
+/* Maps and unmaps memory of its own, and counts the mappings whose word another one overwrote. */
+static void* map_and_look(void* lost) {
+  volatile char* mine[6] = {0};
+  for (unsigned round = 0; !is_over; ++round) {
+    volatile char** one = &mine[round % 6];
+    if (*one != NULL) {
+      if (**one != 'm') ++*(int*)lost;
+      munmap((void*)*one, 4 * PAGE);
+    }
+    *one = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (*one == MAP_FAILED) exit(99);
+    **one = 'm';
+  }
+  return NULL;
+}
+
+static void other_threads_keep_their_memory(void) {
+  const char* path = in_directory("thread.atomic");
+  make(path, '.', 4 * PAGE);
+  const int fd = open(path, O_RDWR);
+  const int both = PROT_READ | PROT_WRITE;
+  int lost = 0;
+  pthread_t thread;
+  pthread_create(&thread, NULL, map_and_look, &lost);
+  for (int round = 0; round < 300; ++round) {
+    char* at = mmap(NULL, 4 * PAGE, both, MAP_SHARED, fd, 0);
+    CHECK(at != MAP_FAILED);
+    CHECK(mmap(at, 4 * PAGE, both, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at);
+    at[0] = 'x';
+    munmap(at, 4 * PAGE);
+  }
+  is_over = 1;
+  pthread_join(thread, NULL);
+  CHECK(lost == 0);
+  close(fd);
+}
+
 static void children(void) {
   const char* path = in_directory("children.atomic");
   make(path, '.', 2 * PAGE);
@@ -580,6 +646,8 @@ int main(int count, char** arguments) {
   directory = arguments[1];
   crashes();
   refusals();
+  refused_over_a_mapping();
+  other_threads_keep_their_memory();
   children();
   child_with_its_own_file();
   globs();

@@ -216,6 +216,44 @@ TEST_P(MemoryCalls, AFixedMappingOverTheWholeUnmapsIt) {
   EXPECT_TRUE(holds(test::read_file(other).data(), "of the other file"));
 }
 
+TEST_P(MemoryCalls, AFixedMappingThatTheKernelRefusesLeavesTheMapping) {
+  const std::string found = recovered_after([](char* mapped) {
+    const auto is_refused = [&](void* at, int flags, int descriptor, int error_number) {
+      return fails_with(
+          reinterpret_cast<long>(::mmap(at, kBytes, kReadWrite, flags | MAP_FIXED, descriptor, 0)),
+          error_number);
+    };
+    store(mapped, "money");
+    if (!is_refused(mapped, MAP_SHARED, -1, EBADF)) return false;
+    if (!is_refused(mapped - 1, MAP_PRIVATE | MAP_ANONYMOUS, -1, EINVAL)) return false;
+    const int reader = ::open("/proc/self/exe", O_RDONLY);
+    if (!is_refused(mapped, MAP_SHARED, reader, EACCES)) return false;
+    void* const other = ::mmap(nullptr, kBytes, kReadWrite, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const auto move_is_refused = [&](std::size_t length, int flags, void* to) {
+      return fails_with(reinterpret_cast<long>(::mremap(other, length, kBytes, flags, to)), EINVAL);
+    };
+    if (!move_is_refused(kBytes, MREMAP_FIXED, mapped)) return false;
+    if (!move_is_refused(kBytes, MREMAP_FIXED | MREMAP_MAYMOVE, mapped + 1)) return false;
+    if (!move_is_refused(0, MREMAP_FIXED | MREMAP_MAYMOVE, mapped)) return false;
+    return holds(mapped, "money") && ::msync(mapped, kBytes, MS_SYNC) == 0;
+  });
+  EXPECT_TRUE(holds(found.data(), "money"));
+}
+
+TEST_P(MemoryCalls, MemoryThatIsMovedOverAMappingTakesItsPlace) {
+  const std::string found = recovered_after([](char* mapped) {
+    store(mapped, "committed");
+    if (!commit(mapped)) return false;
+    store(mapped, "discarded");
+    void* const other = ::mmap(nullptr, 2 * kBytes, kReadWrite, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    std::memcpy(other, "other", 5);
+    if (::mremap(other, 2 * kBytes, kBytes, MREMAP_MAYMOVE | MREMAP_FIXED, mapped) != mapped)
+      return false;
+    return holds(mapped, "other") && fails_with(pawl_msync(mapped, kBytes, MS_SYNC), ENOMEM);
+  });
+  EXPECT_TRUE(holds(found.data(), "committed"));
+}
+
 TEST_P(MemoryCalls, AMappingIsUnmappedWhole) {
   const std::string found = recovered_after([&](char* mapped) {
     if (!fails_with(::munmap(mapped, kPageBytes), EINVAL)) return false;
