@@ -10,8 +10,8 @@
 #   store_functions*    pawl_stored_*: what compiled programs call instead of libc's functions; not in
 #                       the preload face
 #   memory_wrappers.cc, descriptor_wrappers.cc
-#                       wrappers of the calls on memory, and of those that close all descriptors; the
-#                       preload face brings its own
+#                       wrappers of the calls on memory, of those that open libraries, and of those
+#                       that close all descriptors; the preload face brings its own
 #   kernel_stores_*.cc  wrappers of the system calls that store into memory (io: read and its kin,
 #                       other: the rest); the preload face brings its own for the first kind
 
@@ -51,6 +51,11 @@ set_source_files_properties(${PAWL_STORES_IO_SOURCES} ${PAWL_STORES_OTHER_SOURCE
                             ${PROJECT_SOURCE_DIR}/src/track/store_api.cc
                             ${PROJECT_SOURCE_DIR}/src/track/store_modules.cc
                             PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+
+# Their dlopen() has to end in a jump, in a debug build as well.
+set_source_files_properties(${PAWL_MEMORY_WRAPPERS_SOURCES}
+                            ${PROJECT_SOURCE_DIR}/src/preload/libraries.cc
+                            PROPERTIES COMPILE_OPTIONS -O2)
 
 # What every target that includes Pawl's own headers needs.
 add_library(pawl_headers INTERFACE)

@@ -92,6 +92,13 @@ if(TARGET pawl_static)
                          NO_PRETTY_VALUES TEST_PREFIX "unit_${name}." PROPERTIES LABELS ${pawl_label} TIMEOUT 300)
   endforeach()
 
+  # For tests that open a library.  Programs of tests/retrofit find it by their own path.
+  add_library(test_plugin MODULE ${PROJECT_SOURCE_DIR}/tests/support/plugin.c)
+  set_target_properties(test_plugin PROPERTIES PREFIX "" OUTPUT_NAME plugin
+                        C_VISIBILITY_PRESET default
+                        LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  add_dependencies(unit_memory_calls test_plugin)
+
   foreach(kind workload calls kernel_stores cli snapshot heap fase stl kv compiler retrofit python crash hostile names torture powercut fuzz demo wsp wsp_process wsp_vm bench proofs unprivileged
                stm install readme)
     if(EXISTS ${PROJECT_SOURCE_DIR}/tests/${kind}/CMakeLists.txt)

@@ -1,4 +1,5 @@
-// libc's calls on memory, by mapping/memory_calls.h.  The preload library brings its own instead,
+// libc's calls on memory, by mapping/memory_calls.h, and those that open libraries, whose calls are
+// to come here.  The preload library brings its own instead,
 // which go on to the same functions.
 #include "medium/next_function.h"
 
@@ -17,6 +18,13 @@ void calls::link_wrappers() {}
 
 // The sanitizers' libraries call mmap() before they are able to run what they check.
 #ifndef PAWL_SANITIZED
+
+namespace {
+
+#define PAWL_WRAPPED(X) X(dlopen) X(dlmopen)
+PAWL_DEFINE_NEXT_FUNCTIONS(PAWL_WRAPPED)
+
+}  // namespace
 
 PAWL_WRAPPER void* mmap(void* address, size_t length, int protection, int flags, int descriptor,
                         off_t offset) noexcept {
@@ -59,6 +67,15 @@ PAWL_WRAPPER void* mremap(void* address, size_t length, size_t new_length, int f
 }
 PAWL_WRAPPER void* shmat(int id, const void* address, int flags) noexcept {
   return calls::attach_shared(id, address, flags);
+}
+
+// A library that binds its calls to the C library first would bypass these wrappers.  Both end in a
+// jump: libc's function finds its caller, whose DT_RUNPATH it obeys, by the return address.
+PAWL_WRAPPER void* dlopen(const char* file, int mode) noexcept {
+  return next().dlopen(file, mode & ~RTLD_DEEPBIND);
+}
+PAWL_WRAPPER void* dlmopen(Lmid_t name_space, const char* file, int mode) noexcept {
+  return next().dlmopen(name_space, file, mode & ~RTLD_DEEPBIND);
 }
 
 #endif

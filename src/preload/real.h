@@ -8,6 +8,7 @@
 #include "preload/interpose.h"
 
 #include <aio.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -45,7 +46,7 @@ namespace pawl::preload {
   X(fdatasync) X(sync) X(syncfs) X(sync_file_range) X(open) X(openat) X(close) X(close_range) \
   X(closefrom) X(dup) X(dup2) X(dup3) X(fcntl) X(flock) X(lockf) X(unlink) X(unlinkat) X(remove) \
   X(rename) X(renameat) X(renameat2) X(fopen) X(fdopen) X(freopen) X(fclose) X(execve) X(execvpe) \
-  X(fexecve) X(execveat) X(_exit) X(pthread_create)
+  X(fexecve) X(execveat) X(_exit) X(pthread_create) X(dlopen) X(dlmopen)
 // clang-format on
 
 struct RealCalls {

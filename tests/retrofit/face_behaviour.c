@@ -5,6 +5,7 @@
  *   face_behaviour crash HOW FILE     changes FILE and kills itself in the middle */
 #define _GNU_SOURCE
 #include <aio.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -110,6 +111,14 @@ static int crash(const char* how, const char* file) {
   if (msync(at, 4 * PAGE, MS_SYNC) != 0) return 2;
   memcpy(at, "SECOND", 6);
   if (pwrite(fd, "beyond", 6, 5 * PAGE) != 6) return 3;
+  if (strcmp(how, "plugin") == 0) {
+    /* Found by this program's DT_RUNPATH. */
+    void* plugin = dlopen("plugin.so", RTLD_NOW | RTLD_DEEPBIND);
+    if (plugin == NULL) return 8;
+    int (*sync_file)(int) = NULL;
+    *(void**)&sync_file = dlsym(plugin, "plugin_fsync");
+    if (sync_file == NULL || sync_file(fd) != 0) return 9;
+  }
   if (strcmp(how, "fdatasync") == 0 && fdatasync(fd) != 0) return 4;
   if (strcmp(how, "munmap") == 0) munmap(at, 4 * PAGE);
   if (strcmp(how, "shrink") == 0 && ftruncate(fd, 10) != 0) return 5;
@@ -191,6 +200,10 @@ static void crashes(void) {
   CHECK(WTERMSIG(run("fdatasync", path)) == SIGKILL);
   CHECK(found(path, 0, "SECOND"));
   CHECK(found(path, 5 * PAGE, "beyond"));
+
+  make(path, '.', 4 * PAGE);
+  CHECK(WTERMSIG(run("plugin", path)) == SIGKILL);
+  CHECK(found(path, 0, "SECOND"));
 
   make(path, '.', 4 * PAGE);
   CHECK(WTERMSIG(run("close", path)) == SIGKILL);

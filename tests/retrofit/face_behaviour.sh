@@ -10,7 +10,7 @@ cd "$scratch"
 "$pawl" run --atomic '*.atomic*' --atomic "$scratch/atomic/by-path/?" --atomic 'by-relative-path/?' -- \
   "$program" "$scratch/atomic" 2>"$scratch/messages.txt" || { cat "$scratch/messages.txt"; exit 1; }
 # What is refused is told of under the name of the call that was refused.
-for call in open mmap mremap msync fsync fopen fdopen fallocate aio_write ioctl write ftruncate unlink; do
+for call in dlopen open mmap mremap msync fsync fopen fdopen fallocate aio_write ioctl write ftruncate unlink; do
   grep -q "^pawl: $call: " "$scratch/messages.txt" || { echo "nothing was said of $call"; exit 1; }
 done
 

@@ -1,5 +1,6 @@
 // A program's own calls on the memory of a mapping: what is acknowledged afterwards is what
 // recovery finds, with each tracker.  The program is a child that kills itself.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <thread>
@@ -334,6 +336,20 @@ TEST_P(MemoryCalls, TheCLibrarysMsyncCommits) {
     if (::msync(mapped, kBytes, MS_SYNC) != 0) return false;
     store(mapped, "other");
     return ::msync(mapped, kBytes, MS_INVALIDATE) == 0 && holds(mapped, "money");
+  });
+  EXPECT_TRUE(holds(found.data(), "money"));
+}
+
+TEST_P(MemoryCalls, ALibraryThatIsBoundDeeplyCommitsToo) {
+  const std::string found = recovered_after([](char* mapped) {
+    const auto plugin =
+        std::filesystem::read_symlink("/proc/self/exe").replace_filename("plugin.so");
+    void* const opened = ::dlopen(plugin.c_str(), RTLD_NOW | RTLD_DEEPBIND);
+    if (opened == nullptr) return false;
+    const auto sync =
+        reinterpret_cast<int (*)(void*, std::size_t)>(::dlsym(opened, "plugin_msync"));
+    store(mapped, "money");
+    return sync(mapped, kBytes) == 0;
   });
   EXPECT_TRUE(holds(found.data(), "money"));
 }
