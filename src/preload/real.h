@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -30,6 +31,8 @@ int __xstat(int version, const char* path, struct stat* status);
 int __lxstat(int version, const char* path, struct stat* status);
 int __fxstat(int version, int fd, struct stat* status);
 int __fxstatat(int version, int directory, const char* path, struct stat* status, int flags);
+int __vdprintf_chk(int fd, int flag, const char* format, va_list arguments);
+int __vasprintf_chk(char** text, int flag, const char* format, va_list arguments);
 void __chk_fail() __attribute__((noreturn));
 }
 
@@ -46,7 +49,8 @@ namespace pawl::preload {
   X(fdatasync) X(sync) X(syncfs) X(sync_file_range) X(open) X(openat) X(close) X(close_range) \
   X(closefrom) X(dup) X(dup2) X(dup3) X(fcntl) X(flock) X(lockf) X(unlink) X(unlinkat) X(remove) \
   X(rename) X(renameat) X(renameat2) X(fopen) X(fdopen) X(freopen) X(fclose) X(execve) X(execvpe) \
-  X(fexecve) X(execveat) X(_exit) X(pthread_create) X(dlopen) X(dlmopen)
+  X(fexecve) X(execveat) X(_exit) X(pthread_create) X(dlopen) X(dlmopen) X(vdprintf) \
+  X(__vdprintf_chk)
 // clang-format on
 
 struct RealCalls {

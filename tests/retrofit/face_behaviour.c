@@ -103,6 +103,8 @@ static off_t size_of(const char* path) {
 /* ------------------------------------------------------------------- what crashes do, and after
  * them */
 
+int __dprintf_chk(int fd, int flag, const char* format, ...);
+
 static int crash(const char* how, const char* file) {
   const int fd = open(file, O_RDWR);
   char* at = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -111,6 +113,14 @@ static int crash(const char* how, const char* file) {
   if (msync(at, 4 * PAGE, MS_SYNC) != 0) return 2;
   memcpy(at, "SECOND", 6);
   if (pwrite(fd, "beyond", 6, 5 * PAGE) != 6) return 3;
+  if (strcmp(how, "dprintf") == 0) {
+    if (lseek(fd, PAGE, SEEK_SET) != PAGE || dprintf(fd, "%s %d", "printed", 1) != 9) return 8;
+    if (memcmp(at + PAGE, "printed 1", 9) != 0 || lseek(fd, 0, SEEK_CUR) != PAGE + 9) return 9;
+    if (lseek(fd, 6 * PAGE, SEEK_SET) != 6 * PAGE || __dprintf_chk(fd, 1, "%d", 2) != 1) return 9;
+    memcpy(at, "THIRD.", 6);
+    if (fsync(fd) != 0) return 9;
+    dprintf(fd, "lost");
+  }
   if (strcmp(how, "plugin") == 0) {
     /* Found by this program's DT_RUNPATH. */
     void* plugin = dlopen("plugin.so", RTLD_NOW | RTLD_DEEPBIND);
@@ -204,6 +214,12 @@ static void crashes(void) {
   make(path, '.', 4 * PAGE);
   CHECK(WTERMSIG(run("plugin", path)) == SIGKILL);
   CHECK(found(path, 0, "SECOND"));
+
+  make(path, '.', 4 * PAGE);
+  CHECK(WTERMSIG(run("dprintf", path)) == SIGKILL);
+  CHECK(found(path, PAGE, "printed 1."));
+  CHECK(found(path, 0, "THIRD."));
+  CHECK(size_of(path) == 6 * PAGE + 1);
 
   make(path, '.', 4 * PAGE);
   CHECK(WTERMSIG(run("close", path)) == SIGKILL);
