@@ -1,6 +1,7 @@
 #include "mapping/open_mappings.h"
 
 #include "mapping/fork_guard.h"
+#include "mapping/window_set.h"
 #include "medium/own_process.h"
 
 #include <sys/stat.h>
@@ -23,8 +24,7 @@ struct Entry {
 };
 
 // What the lock-free question looks at.  Written under the table's lock.
-std::atomic<std::uintptr_t> windows_low{~std::uintptr_t{0}};
-std::atomic<std::uintptr_t> windows_high{0};
+constinit WindowSet windows_now;
 
 std::vector<Entry>& table() {
   static auto* const entries = new std::vector<Entry>;
@@ -71,14 +71,14 @@ class Change {
  public:
   Change() : lock_(table_mutex()) { is_changing.store(true); }
   ~Change() {
-    widen_or_narrow();
+    note_windows();
     is_changing.store(false);
   }
   Change(const Change&) = delete;
   Change& operator=(const Change&) = delete;
 
  private:
-  static void widen_or_narrow();
+  static void note_windows();
   const std::lock_guard<std::shared_mutex> lock_;
 };
 
@@ -86,16 +86,10 @@ AddressRange range_of(const Window& window) {
   return pawl::range_of(window.address, window.length);
 }
 
-void Change::widen_or_narrow() {
-  std::uintptr_t low = ~std::uintptr_t{0};
-  std::uintptr_t high = 0;
-  for (const Entry& entry : table()) {
-    const AddressRange window = range_of(entry.window);
-    low = std::min(low, window.low);
-    high = std::max(high, window.high);
-  }
-  windows_low.store(low);
-  windows_high.store(high);
+void Change::note_windows() {
+  windows_now.become([](const auto& take) {
+    for (const Entry& entry : table()) take(range_of(entry.window));
+  });
 }
 
 bool holds(const Entry& entry, const void* address) {
@@ -136,9 +130,7 @@ void remove_heap(const Mapping& mapping) {
   std::erase_if(table(), [&](const Entry& entry) { return entry.mapping.get() == &mapping; });
 }
 
-bool may_have_windows_in(const AddressRange& range) {
-  return range.low < windows_high.load() && windows_low.load() < range.high;
-}
+bool may_have_windows_in(const AddressRange& range) { return windows_now.intersects(range); }
 
 std::vector<Piece> pieces_of(const AddressRange& range) {
   std::vector<Piece> windows;

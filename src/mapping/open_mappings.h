@@ -29,7 +29,7 @@ void move(const Mapping& mapping, const Window& window);
 void add_heap(std::shared_ptr<Mapping> mapping, const Window& window);
 void remove_heap(const Mapping& mapping);
 
-// Lock-free; false means certainly not.
+// Without a lock or memory; false means certainly not.
 bool may_have_windows_in(const AddressRange& range);
 
 struct Piece {

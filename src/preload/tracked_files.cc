@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "mapping/window_set.h"
+
 namespace pawl::preload {
 
 std::mutex& start_lock() {
@@ -36,22 +38,17 @@ Table& table() {
 // What the lock-free questions look at.  Written under the table's lock.
 std::array<std::atomic<bool>, kDescriptorsMax> descriptor_tracked;
 std::atomic<std::size_t> file_count{0};
-std::atomic<std::uintptr_t> windows_low{~std::uintptr_t{0}};
-std::atomic<std::uintptr_t> windows_high{0};
+constinit WindowSet windows_now;
 
 bool in_table(int descriptor) { return descriptor >= 0 && descriptor < kDescriptorsMax; }
 
 // Only ever asked for under the lock.
-void widen_or_narrow(const Table& held) {
-  std::uintptr_t low = ~std::uintptr_t{0};
-  std::uintptr_t high = 0;
-  for (const Entry& entry : held.entries) {
-    if (entry.window.empty()) continue;
-    low = std::min(low, entry.window.low);
-    high = std::max(high, entry.window.high);
-  }
-  windows_low.store(low);
-  windows_high.store(high);
+void note_windows(const Table& held) {
+  windows_now.become([&](const auto& take) {
+    for (const Entry& entry : held.entries) {
+      if (!entry.window.empty()) take(entry.window);
+    }
+  });
   file_count.store(held.entries.size());
 }
 
@@ -63,9 +60,7 @@ bool may_be_tracked(int descriptor) {
   return in_table(descriptor) && descriptor_tracked[static_cast<std::size_t>(descriptor)].load();
 }
 
-bool may_have_windows_in(const AddressRange& range) {
-  return range.low < windows_high.load() && windows_low.load() < range.high;
-}
+bool may_have_windows_in(const AddressRange& range) { return windows_now.intersects(range); }
 
 TrackedFilePointer of_descriptor(int descriptor) {
   if (!may_be_tracked(descriptor)) return nullptr;
@@ -105,7 +100,7 @@ bool insert(const TrackedFilePointer& file) {
   const std::lock_guard guard(table().lock);
   if (table().entries.size() >= kTrackedFilesMax) return false;
   table().entries.push_back({file, {}});
-  widen_or_narrow(table());
+  note_windows(table());
   return true;
 }
 
@@ -117,7 +112,7 @@ void erase(const TrackedFile& file) {
     return true;
   });
   std::erase_if(table().entries, [&](const Entry& entry) { return entry.file.get() == &file; });
-  widen_or_narrow(table());
+  note_windows(table());
 }
 
 bool attach(int descriptor, const TrackedFilePointer& file) {
@@ -160,7 +155,7 @@ void set_window(const TrackedFile& file, const AddressRange& range) {
   for (Entry& entry : table().entries) {
     if (entry.file.get() == &file) entry.window = range;
   }
-  widen_or_narrow(table());
+  note_windows(table());
 }
 
 AddressRange window_of(const TrackedFile& file) {

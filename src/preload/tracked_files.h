@@ -58,7 +58,7 @@ std::mutex& start_lock();
 
 namespace table {
 
-// Lock-free; false means certainly not.
+// Without a lock or memory; false means certainly not.
 bool is_empty();
 bool may_be_tracked(int descriptor);
 bool may_have_windows_in(const AddressRange& range);

@@ -20,6 +20,7 @@
 
 #include <gtest/gtest.h>
 
+#include "mapping/open_mappings.h"
 #include "medium/medium.h"
 #include "pawl/heap.h"
 #include "pawl/pawl.h"
@@ -385,6 +386,24 @@ INSTANTIATE_TEST_SUITE_P(Trackers, MemoryCalls,
                                   : tested.param == PAWL_TRACKER_FAULT ? "fault"
                                                                        : "store";
                          });
+
+// A program's own malloc() gives memory back with its lock held: what is asked then may neither
+// wait nor allocate.
+TEST(MemoryCallsBetweenMappings, AreTheKernelsAlone) {
+  const test::TemporaryDirectory directory;
+  constexpr int kReserved = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  auto* const area = static_cast<char*>(::mmap(nullptr, 3 * kBytes, PROT_NONE, kReserved, -1, 0));
+  ASSERT_NE(area, MAP_FAILED);
+  for (const std::size_t at : {std::size_t{0}, 2 * kBytes}) {
+    const std::string path = directory / std::to_string(at);
+    test::write_file(path, std::string(kBytes, '.'));
+    ASSERT_EQ(map_file(path, PAWL_TRACKER_AUTO, area + at, MAP_FIXED), area + at);
+  }
+  EXPECT_FALSE(open_mappings::may_have_windows_in(range_of(area + kBytes, kBytes)));
+  EXPECT_TRUE(open_mappings::may_have_windows_in(range_of(area + kBytes, kBytes + 1)));
+  EXPECT_EQ(pawl_munmap(area, kBytes), 0) << pawl_last_error();
+  EXPECT_EQ(pawl_munmap(area + 2 * kBytes, kBytes), 0) << pawl_last_error();
+}
 
 TEST(MemoryCallsOnAHeap, AreAdviceAndProtectionOnly) {
   if (!kWrapped) GTEST_SKIP() << "libc's calls on memory are the sanitizer's";
