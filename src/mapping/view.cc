@@ -1,21 +1,58 @@
 #include "mapping/view.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "medium/descriptor.h"
 #include "medium/memory_functions.h"
+#include "medium/own_descriptors.h"
 
 namespace pawl {
 namespace {
 
 // A file of no bytes: touching a page of its mapping raises SIGBUS, as past the end of any file.
+struct EmptyFile {
+  int number;
+  dev_t device;
+  ino_t inode;
+  const EmptyFile* before;  // that the program closed; another thread may still look at it
+};
+
+std::atomic<const EmptyFile*> empty_file_now{nullptr};
+
+bool is_open(const EmptyFile& file) {
+  struct stat status{};
+  return ::fstat(file.number, &status) == 0 && status.st_dev == file.device &&
+         status.st_ino == file.inode;
+}
+
+// Its descriptor; -1 with errno.  The program may have closed it and been given its number for a
+// file of its own, so it is looked at before each use, and made anew.
 int empty_file() {
-  static const int descriptor = ::memfd_create("pawl-past-end", MFD_CLOEXEC);
-  return descriptor;
+  for (;;) {
+    const EmptyFile* known = empty_file_now.load();
+    if (known != nullptr && is_open(*known)) return known->number;
+    Descriptor made(::memfd_create("pawl-past-end", MFD_CLOEXEC));
+    struct stat status{};
+    if (!made.valid() || ::fstat(made.get(), &status) != 0) return -1;
+    std::unique_ptr<const EmptyFile> file(
+        new EmptyFile{made.get(), status.st_dev, status.st_ino, known});
+    if (!empty_file_now.compare_exchange_strong(known, file.get())) continue;
+    if (known != nullptr) own_descriptors::remove(known->number);
+    made.release();
+    own_descriptors::add(file.release()->number);
+  }
+}
+
+Status no_empty_file() {
+  return Status::from_errno(errno, "cannot make an empty memory file (memfd_create)");
 }
 
 }  // namespace
@@ -29,7 +66,9 @@ std::size_t View::clip(std::uint64_t size_bytes) const {
 Status View::map_past_end(std::size_t from, std::size_t to) {
   if (from >= to) return {};
   const int fixed = MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED;
-  if (memory::map(address_ + from, to - from, protection_, fixed, empty_file(), 0) == MAP_FAILED) {
+  const int empty = empty_file();
+  if (empty < 0) return no_empty_file();
+  if (memory::map(address_ + from, to - from, protection_, fixed, empty, 0) == MAP_FAILED) {
     return Status::from_errno(errno, "cannot map the pages past the end of " + medium_.path());
   }
   return {};
@@ -49,12 +88,12 @@ Status View::map_anonymous(std::size_t from, std::size_t to) {
 Status View::map(void* address, std::size_t length, int protection, int flags,
                  std::uint64_t file_offset, std::uint64_t base_bytes, std::uint64_t size_bytes) {
   PAWL_ASSERT(!mapped() && length > 0 && length % kPageBytes == 0 && file_offset % kPageBytes == 0);
-  if (empty_file() < 0)
-    return Status::from_errno(errno, "cannot make an empty memory file (memfd_create)");
+  const int empty = empty_file();
+  if (empty < 0) return no_empty_file();
   if ((flags & MAP_FIXED) != 0)
     PAWL_TRY(tracker_.check_addresses(static_cast<const char*>(address), length));
-  void* const at = memory::map(address, length, protection, MAP_PRIVATE | MAP_NORESERVE | flags,
-                               empty_file(), 0);
+  void* const at =
+      memory::map(address, length, protection, MAP_PRIVATE | MAP_NORESERVE | flags, empty, 0);
   if (at == MAP_FAILED)
     return Status::from_errno(errno,
                               "cannot find " + std::to_string(length) + " bytes of address space");

@@ -320,6 +320,45 @@ TEST_F(Process, ClosingAllDescriptorsInOneCallSparesThoseOfPawl) {
   }
 }
 
+// The number of the empty file whose pages Pawl shows past the end of a file; -1: there is none.
+int past_end_descriptor() {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code failure;
+    const std::string target = std::filesystem::read_symlink(entry.path(), failure).string();
+    if (target.starts_with("/memfd:pawl-past-end")) return std::stoi(entry.path().filename());
+  }
+  return -1;
+}
+
+TEST_F(Process, PastTheEndNoFileOfTheProgramIsShown) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  const std::string own = directory_ / "own";
+  write_file(own, std::string(kBytes, 's'));
+  EXPECT_EQ(alone([&] {
+              const int descriptor = ::open(path_.c_str(), O_RDWR);
+              char* const at = static_cast<char*>(
+                  pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0));
+              std::array<int, 2> ends{};
+              if (at == MAP_FAILED || ::pipe(ends.data()) != 0) return false;
+              const int past_end = past_end_descriptor();
+              const int number = ::open(own.c_str(), O_RDWR);
+              if (past_end < 0 || ::dup2(number, past_end) != past_end) return false;
+              // Where a store would raise SIGBUS the kernel cannot load.
+              const auto is_past_end = [&](std::size_t from) {
+                return ::write(ends[1], at + from, 1) == -1 && errno == EFAULT;
+              };
+              if (pawl_ftruncate(descriptor, kPageBytes) != 0 || !is_past_end(kPageBytes))
+                return false;
+              // The one that was made anew is spared, as the first.
+              ::closefrom(3);
+              return past_end_descriptor() >= 0 && pawl_msync(at, kBytes, MS_SYNC) == 0 &&
+                     pawl_munmap(at, kBytes) == 0;
+            }),
+            0);
+  EXPECT_EQ(read_file(own), std::string(kBytes, 's'));
+  EXPECT_EQ(read_file(path_), std::string(kPageBytes, 'a'));
+}
+
 // Each call, whether it succeeds or fails, leaves as many descriptors open as there were.
 TEST_F(Process, NoCallLeavesADescriptorOpen) {
   ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
