@@ -1,12 +1,17 @@
 #include "mapping/memory_calls.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -295,13 +300,26 @@ int advise(void* address, std::size_t length, int advice) {
   });
 }
 
+bool is_other_process(int process) {
+  char path[40];
+  std::snprintf(path, sizeof path, "/proc/self/fdinfo/%d", process);
+  const int descriptor = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  char text[512];
+  const ssize_t length = ::read(descriptor, text, sizeof text - 1);
+  ::close(descriptor);
+  text[std::max<ssize_t>(length, 0)] = '\0';
+  const char* const line = std::strstr(text, "\nPid:");
+  return line != nullptr && std::strtol(line + std::strlen("\nPid:"), nullptr, 10) != ::getpid();
+}
+
 ssize_t advise_process(int process, const iovec* vectors, std::size_t count, int advice,
                        unsigned flags) {
   const auto holds_a_window = [](const iovec& vector) {
     return may_have_windows_in(range_of(vector.iov_base, vector.iov_len));
   };
   if (is_harmless(advice) || vectors == nullptr ||
-      std::none_of(vectors, vectors + count, holds_a_window))
+      std::none_of(vectors, vectors + count, holds_a_window) || is_other_process(process))
     return memory::advise_process(process, vectors, count, advice, flags);
   return finish([&] {
     return invalid(

@@ -39,8 +39,10 @@ void* remap_over(void* address, std::size_t length, std::size_t new_length, int 
                  void* new_address);
 void* attach_shared(int id, const void* address, int flags);
 
-// Advice that leaves every page as it is, and may be for another process's memory.
+// Advice that leaves every page as it is.
 bool is_harmless(int advice);
+// Whether the descriptor is surely that of another process, to whose addresses no window belongs.
+bool is_other_process(int process);
 
 // For a mapping at a fixed address.  First whether there may be one: the windows in its way lie
 // wholly in the range, and the kernel, which is asked to keep what is there, says EEXIST only.

@@ -470,7 +470,8 @@ PAWL_INTERPOSE ssize_t process_madvise(int process, const iovec* vectors, size_t
       vectors != nullptr && std::any_of(vectors, vectors + count, [](const iovec& vector) {
         return has_windows_in(vector.iov_base, vector.iov_len);
       });
-  if (!may_hold_a_window || memory_calls::is_harmless(advice))
+  if (!may_hold_a_window || memory_calls::is_harmless(advice) ||
+      memory_calls::is_other_process(process))
     return memory_calls::advise_process(process, vectors, count, advice, flags);
   return refuse("process_madvise", EINVAL, "an atomic mapping takes this advice by madvise() only");
 }

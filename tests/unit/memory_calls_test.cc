@@ -38,6 +38,7 @@ constexpr bool kWrapped = false;
 constexpr bool kWrapped = true;
 #endif
 constexpr int kAdviceMax = 104;
+constexpr int kCollapse = 25;  // what the headers of Debian 12 lack
 constexpr int kReadWrite = PROT_READ | PROT_WRITE;
 
 char* map_file(const std::string& path, int tracker, void* at = nullptr, int flags = 0) {
@@ -364,6 +365,27 @@ TEST_P(MemoryCalls, AdviceToAProcessTakesNoStoresAway) {
     return holds(mapped, "money") && commit(mapped);
   });
   EXPECT_TRUE(holds(found.data(), "money"));
+}
+
+TEST_P(MemoryCalls, AdviceToAnotherProcessIsTheKernelsToJudge) {
+  recovered_after([](char* mapped) {
+    const pid_t other = ::fork();
+    if (other == 0) {
+      ::pause();
+      ::_exit(0);
+    }
+    const int descriptor = static_cast<int>(::syscall(SYS_pidfd_open, other, 0));
+    iovec range{mapped, kBytes};
+    // What the kernel answers depends on its version: only its own answer is right.
+    const auto by_kernel = ::syscall(SYS_process_madvise, descriptor, &range, 1, kCollapse, 0);
+    const int error_number = errno;
+    const auto answer = ::process_madvise(descriptor, &range, 1, kCollapse, 0);
+    const bool is_same = answer == by_kernel && (answer >= 0 || errno == error_number);
+    ::kill(other, SIGKILL);
+    ::waitpid(other, nullptr, 0);
+    return is_same && std::strstr(pawl_last_error(), "process_madvise") == nullptr &&
+           commit(mapped);
+  });
 }
 
 // Pawl does not see the system calls themselves.
