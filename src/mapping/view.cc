@@ -172,13 +172,14 @@ Status View::show_base_pages(std::uint64_t page, std::uint64_t page_count) {
 
 Status View::protect_memory(std::size_t from, std::size_t to, int protection) {
   const std::size_t tracked = std::clamp(accessible_, from, to);
-  // The tracker protects what it watches itself, so that its armed pages are never open unseen.
-  if (tracked > from) PAWL_TRY(tracker_.protect(address_ + from, tracked - from, protection));
+  // First what is past the end: should the second step fail, no page that can be touched has
+  // another protection than the one that is recorded.
   if (tracked < to && memory::protect(address_ + tracked, to - tracked, protection) != 0) {
     return Status::from_errno(errno,
                               "cannot change the protection of a mapping of " + medium_.path());
   }
-  return {};
+  // The tracker protects what it watches itself, so that its armed pages are never open unseen.
+  return tracked > from ? tracker_.protect(address_ + from, tracked - from, protection) : Status{};
 }
 
 std::vector<View::ProtectedPart> View::parts_with(const ProtectedPart& added) const {

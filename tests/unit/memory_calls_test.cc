@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
@@ -163,6 +164,35 @@ TEST_P(MemoryCalls, AStoreAfterTheProgramsOwnProtectionIsCommitted) {
 
 // Each change of a part was kept, also if a later one took its place, until there were too many:
 // then the kernel had one protection and Pawl another.
+// Takes mappings until the kernel has no more for this process.
+bool use_up_mappings(std::size_t most) {
+  const int reserved = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* const area = ::mmap(nullptr, 2 * most * kPageBytes, PROT_NONE, reserved, -1, 0);
+  if (area == MAP_FAILED) return false;
+  for (std::size_t i = 0; i < most; ++i) {
+    char* const page = static_cast<char*>(area) + (2 * i + 1) * kPageBytes;
+    if (::mprotect(page, kPageBytes, PROT_READ) != 0) return true;
+  }
+  return false;
+}
+
+TEST_P(MemoryCalls, AProtectionThatFailsChangesNothing) {
+  constexpr std::size_t kMappingsMax = 100'000;
+  std::size_t most = 0;
+  std::ifstream("/proc/sys/vm/max_map_count") >> most;
+  if (most == 0 || most > kMappingsMax) GTEST_SKIP() << "the kernel gives many mappings: " << most;
+  test::write_file(path_, std::string(2 * kPageBytes, '.'));
+  const std::string found = recovered_after([&](char* mapped) {
+    store(mapped, "committed");
+    if (!commit(mapped) || !use_up_mappings(most)) return false;
+    // What is past the end of the file would have to be cut in two.
+    if (!fails_with(::mprotect(mapped, 3 * kPageBytes, PROT_READ), ENOMEM)) return false;
+    store(mapped, "money....");
+    return commit(mapped);
+  });
+  EXPECT_TRUE(holds(found.data(), "money...."));
+}
+
 TEST_P(MemoryCalls, PartsAreProtectedAgainAndAgain) {
   const std::string found = recovered_after([](char* mapped) {
     for (int i = 0; i < 10'000; ++i) {
