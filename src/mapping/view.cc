@@ -17,6 +17,9 @@
 namespace pawl {
 namespace {
 
+constexpr int kDontNeedLocked =
+    24;  // MADV_DONTNEED_LOCKED, which the headers of Debian 12 may lack
+
 // A file of no bytes: touching a page of its mapping raises SIGBUS, as past the end of any file.
 struct EmptyFile {
   int number;
@@ -141,14 +144,25 @@ Status View::show_base(std::uint64_t size_bytes) {
   const std::size_t wanted = clip(size_bytes);
   if (accessible_ > 0) tracker_.unwatch(address_, accessible_);
   PAWL_TRY(map_past_end(wanted, accessible_));
-  if (wanted > 0) {
-    auto mapped =
-        medium_.map_private(address_, wanted, protection_, MAP_FIXED | MAP_NORESERVE, file_offset_);
+  // Where the base is shown already the memory stays, and with it the program's advice and locks.
+  const std::size_t shown = std::min(wanted, file_part_);
+  const std::size_t from = drop_private_pages(shown) ? shown : 0;
+  if (from < wanted) {
+    auto mapped = medium_.map_private(address_ + from, wanted - from, protection_,
+                                      MAP_FIXED | MAP_NORESERVE, file_offset_ + from);
     if (!mapped.ok()) return mapped.status();
-    PAWL_TRY(tracker_.watch(address_, wanted, protection_));
   }
+  if (wanted > 0) PAWL_TRY(tracker_.watch(address_, wanted, protection_));
   file_part_ = accessible_ = wanted;
   return protect_parts(0, length_);
+}
+
+// To be as if just mapped, while nothing is tracked.  False: it has to be mapped anew.
+bool View::drop_private_pages(std::size_t bytes) {
+  if (bytes == 0) return true;
+  const bool is_dropped = memory::advise(address_, bytes, MADV_DONTNEED) == 0 ||
+                          memory::advise(address_, bytes, kDontNeedLocked) == 0;
+  return is_dropped && memory::protect(address_, bytes, protection_) == 0;
 }
 
 // Memory that was just mapped has the window's protection.

@@ -82,6 +82,7 @@ class View {
   std::vector<ProtectedPart> parts_with(const ProtectedPart& added) const;
   Status protect_memory(std::size_t from, std::size_t to, int protection);
   Status protect_parts(std::size_t from, std::size_t to);
+  bool drop_private_pages(std::size_t bytes);
   std::size_t clip(std::uint64_t size_bytes) const;  // to bytes of the window, whole pages
   Status map_past_end(std::size_t from, std::size_t to);
   Status map_anonymous(std::size_t from, std::size_t to);

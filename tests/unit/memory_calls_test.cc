@@ -116,6 +116,51 @@ TEST_P(MemoryCalls, NoAdviceTakesStoresAway) {
   EXPECT_TRUE(holds(found.data() + kPageBytes, "committed 104"));
 }
 
+// As the kernel has them of the memory at the address.
+std::string flags_of(const char* at) {
+  std::ifstream smaps("/proc/self/smaps");
+  const auto address = reinterpret_cast<std::uintptr_t>(at);
+  bool is_here = false;
+  for (std::string line; std::getline(smaps, line);) {
+    std::uintptr_t low = 0;
+    std::uintptr_t high = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &low, &high) == 2)
+      is_here = low <= address && address < high;
+    if (is_here && line.starts_with("VmFlags:")) return line;
+  }
+  return {};
+}
+
+TEST_P(MemoryCalls, ARollbackKeepsAdviceAndLocks) {
+  const std::string found = recovered_after([](char* mapped) {
+    if (::madvise(mapped, kBytes, MADV_DONTDUMP) != 0) return false;
+    if (::madvise(mapped, kBytes, MADV_DONTFORK) != 0) return false;
+    if (::mlock(mapped, kBytes) != 0) return false;
+    const auto has_all = [&] {
+      const std::string flags = flags_of(mapped);
+      for (const char* flag : {" dd", " dc", " lo"}) {
+        if (flags.find(flag) == std::string::npos) return false;
+      }
+      return true;
+    };
+    if (!has_all()) return false;
+    store(mapped, "committed");
+    if (!commit(mapped)) return false;
+    for (int round = 0; round < 3; ++round) {
+      store(mapped, "discarded");
+      store(mapped + kPageBytes, "discarded");
+      if (pawl_msync(mapped, kBytes, MS_INVALIDATE) != 0 || !holds(mapped, "committed") ||
+          holds(mapped + kPageBytes, "discarded") || !has_all())
+        return false;
+      store(mapped + 2 * kPageBytes, "money");
+      if (!commit(mapped)) return false;
+    }
+    return true;
+  });
+  EXPECT_TRUE(holds(found.data(), "committed"));
+  EXPECT_TRUE(holds(found.data() + 2 * kPageBytes, "money"));
+}
+
 TEST_P(MemoryCalls, AdviceThatRemovesStoresZeros) {
   const std::string found = recovered_after([](char* mapped) {
     return ::madvise(mapped + kPageBytes, kPageBytes, MADV_REMOVE) == 0 &&
