@@ -45,6 +45,5 @@ inline constexpr std::uint64_t kPageIsWritten = 1 << 1;
 inline constexpr std::uint64_t kPageIsFile = 1 << 2;
 inline constexpr std::uint64_t kPageIsPresent = 1 << 3;
 inline constexpr std::uint64_t kPageIsSwapped = 1 << 4;
-inline constexpr std::uint64_t kPageIsZero = 1 << 5;
 
 }  // namespace pawl::kernel

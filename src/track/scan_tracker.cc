@@ -27,8 +27,8 @@ constexpr std::uint64_t kBridgedGapPages = 512;
 // all of it costs 1 us more than to look at the page.
 constexpr std::uint64_t kHugePages = (std::uint64_t{2} << 20) / kPageBytes;
 // A walk of many pages may have met pages that were only read, once each.  From this many reported
-// pages on, runs of at least so many pages are looked at more closely, so that a large mapping that
-// was only read is not compared byte by byte.
+// pages on, runs of at least so many pages are looked at more closely, so that a large mapping of a
+// file that was only read is not compared byte by byte.
 constexpr std::uint64_t kCloserLookPages = 16;
 constexpr std::uint64_t kCloserLookRunPages = 8;
 
@@ -168,11 +168,11 @@ Status ScanTracker::collect(char* address, std::size_t length, PageRuns& stored)
   }
 }
 
-// Every page that was stored to is the process's own.  All are reported once more, and walked.
+// No page that was stored to is the file's.  All others are reported once more, and walked.
 Status ScanTracker::find_track() {
   for (const PageRun& run : ranges_.runs()) {
     std::uint64_t next = run.first;
-    PAWL_TRY(write_watch_->find_private(next, run.end(), early_));
+    PAWL_TRY(write_watch_->find_not_of_file(next, run.end(), early_));
   }
   if (fault_log_ != nullptr) unknown_ = ranges_;
   faulted_.clear();
@@ -293,7 +293,8 @@ void ScanTracker::leave_out_read_pages(PageRuns& written) {
   PageRuns kept;
   for (const PageRun& run : written.runs()) {
     std::uint64_t next = run.first;
-    if (run.count >= kCloserLookRunPages && write_watch_->find_private(next, run.end(), kept).ok())
+    if (run.count >= kCloserLookRunPages &&
+        write_watch_->find_not_of_file(next, run.end(), kept).ok())
       continue;
     kept.add(next, run.end() - next);
   }

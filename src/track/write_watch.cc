@@ -143,10 +143,10 @@ Status WriteWatch::take(std::uint64_t& first, std::uint64_t end, PageRuns& taken
   return scan(pagemap_descriptor_, argument, first, end, taken);
 }
 
-Status WriteWatch::find_private(std::uint64_t first, std::uint64_t end, PageRuns& found) const {
+Status WriteWatch::find_not_of_file(std::uint64_t first, std::uint64_t end, PageRuns& found) const {
   kernel::PagemapScanArgument argument;
-  argument.category_inverted = kernel::kPageIsFile | kernel::kPageIsZero;
-  argument.category_mask = kernel::kPageIsFile | kernel::kPageIsZero;
+  argument.category_inverted = kernel::kPageIsFile;
+  argument.category_mask = kernel::kPageIsFile;
   argument.category_anyof_mask = kernel::kPageIsPresent | kernel::kPageIsSwapped;
   argument.return_mask = kernel::kPageIsPresent | kernel::kPageIsSwapped;
   return scan(pagemap_descriptor_, argument, first, end, found);

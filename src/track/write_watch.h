@@ -30,9 +30,10 @@ class WriteWatch {
   // Adds to `taken` the written pages of [first, end) and arms them again, each atomically.  On
   // failure `first` is moved past what was done.  A page that was only read may be taken, once.
   Status take(std::uint64_t& first, std::uint64_t end, PageRuns& taken) const;
-  // Adds to `found` the pages of [first, end) that are the process's own, not the file's nor the
-  // zero page's.  Arms nothing.
-  Status find_private(std::uint64_t first, std::uint64_t end, PageRuns& found) const;
+  // Adds to `found` the pages of [first, end) that are not the file's: its pages were not stored
+  // to. The zero page may be what became of one that was (KSM, a huge page that was split).  Arms
+  // nothing.
+  Status find_not_of_file(std::uint64_t first, std::uint64_t end, PageRuns& found) const;
 
  private:
   WriteWatch(int userfault_descriptor, int pagemap_descriptor)

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -350,6 +351,23 @@ TEST_P(TrackerTest, DoesNotReportManyPagesThatWereOnlyRead) {
   EXPECT_LT(stored.size(), 100U);
   memory.store(2000);
   EXPECT_EQ(collect(*tracker, memory), Pages({2000}));
+}
+
+// As those that a program cleared and the kernel's merging of equal pages (KSM with use_zero_pages)
+// or its splitting of huge pages then replaced.  Here by dropping them, which every kernel permits.
+TEST_P(TrackerTest, APageThatBecameTheZeroPageIsReported) {
+  constexpr std::size_t kPages = 64;
+  const Memory memory(kPages);
+  const auto tracker = make();
+  watch(*tracker, memory);
+  for (std::size_t page = 0; page < kPages; ++page) memory.store(page);
+  (void)collect(*tracker, memory);
+  for (std::size_t page = 0; page < kPages; ++page) memory.store(page);
+  ASSERT_EQ(syscall(SYS_madvise, memory.start(), memory.length(), MADV_DONTNEED), 0);
+  for (std::size_t page = 0; page < kPages; ++page)
+    ASSERT_EQ(*static_cast<const volatile char*>(memory.page(page)), 0);
+  const Pages stored = collect(*tracker, memory);
+  EXPECT_EQ(stored.size(), kPages);
 }
 
 TEST_P(TrackerTest, SeesStoresToPagesThatWereDropped) {
