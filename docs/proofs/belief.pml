@@ -6,7 +6,8 @@
  *
  * Claim: every store that is over when a commit begins is taken by that commit, in every schedule,
  * while threads are born, store and end.  A store that runs beside the commit of its own page is the
- * program's fault and not judged; the next commit must take it.
+ * program's fault and not judged; the next commit must take it.  When the watch of the pages has
+ * ended, for the program closed its descriptor, no commit claims anything any more.
  *
  * Left out, as it adds nothing to the argument: several rings and the order in them (samples may be
  * read in any order) and several mappings (each asks for itself).
@@ -17,6 +18,7 @@
  *   BROKEN_SAMPLES_BEFORE_COUNT: the bound's samples are read before its count
  *   BROKEN_COUNT_BEFORE_SAMPLES: a commit reads the count before the samples
  *   BROKEN_BOUND_AFTER_WALK: the bound is taken after the walk
+ *   BROKEN_WATCH_NOT_ASKED: a commit believes the log without asking whether pages still fault
  *
  * pan options: -m200000
  */
@@ -31,6 +33,7 @@ short counted;        /* faults counted, of all threads */
 bit attached;         /* samples go to the ring */
 byte in_ring[PAGES];  /* samples that nobody has read */
 bit written[PAGES];   /* the page table: opened since it was last armed */
+bit watched = 1;      /* stores to pages that are not opened fault */
 
 /* The threads that store. */
 bit alive[2];
@@ -51,6 +54,7 @@ end:
   do
   :: !alive[id] -> alive[id] = 1
   :: alive[id] -> alive[id] = 0
+  :: atomic { alive[id] && watched -> watched = 0; written[0] = 1; written[1] = 1 }
   :: alive[id] ->
      if :: page = 0 :: page = 1 fi;
      atomic { storing[page]++; owed[page] = 0 };
@@ -105,12 +109,14 @@ inline prove_bound() {
   count = 0
 }
 
-/* Takes a page's stores, if the page table shows any, and arms it again. */
+/* Takes a page's stores, if the page table shows any, and arms it again.  The kernel refuses that
+ * for pages that are not watched, and the commit fails. */
 inline look(page) {
   atomic {
     sampled[page] = 0;
     if
-    :: written[page] -> written[page] = 0; stored[page] = 0; owed[page] = 0
+    :: !watched -> owed[0] = 0; owed[1] = 0
+    :: watched && written[page] -> written[page] = 0; stored[page] = 0; owed[page] = 0
     :: else
     fi
   }
@@ -138,6 +144,9 @@ end:
      if
      :: knows && bound != UNKNOWN && count - samples == bound ->
         count = 0;
+#ifndef BROKEN_WATCH_NOT_ASKED
+        if :: !watched -> break :: else fi;
+#endif
         if :: sampled[0] -> look(0) :: else fi;
         if :: sampled[1] -> look(1) :: else fi
      :: else ->

@@ -57,6 +57,7 @@ class ScanTracker final : public Tracker {
   Status collect_pages(std::uint64_t first, std::uint64_t end, PageRuns& stored,
                        bool* walked = nullptr);
   Status walk(PageRuns to_walk, PageRuns& stored);
+  Status check_watch(std::uint64_t first, std::uint64_t end);
   void add_faulted(std::uint64_t page);
   Status look(const PageRuns& to_look, PageRuns& stored);
   std::vector<PageRun> spans(const PageRuns& pages, std::uint64_t gap_pages);
@@ -211,6 +212,7 @@ Status ScanTracker::collect_pages(std::uint64_t first, std::uint64_t end, PageRu
     std::vector<std::uint64_t> pages;
     if (fault_log_->take(pages)) {
       for (const std::uint64_t page : pages) add_faulted(page);
+      PAWL_TRY(check_watch(first, end));
     } else {
       unknown_ = ranges_;
       faulted_.clear();
@@ -223,6 +225,18 @@ Status ScanTracker::collect_pages(std::uint64_t first, std::uint64_t end, PageRu
   if (walked != nullptr) *walked = walks;
   PAWL_TRY(look(to_look, stored));
   PAWL_TRY(walk(std::move(to_walk), stored));
+  return {};
+}
+
+// Pages that are not watched any more do not fault, and the log would be believed for ever.  To
+// close the descriptor ends the watch of all pages, so that one page of each range is asked about.
+// The kernel ends it in one step for all who ask: a store that went without a fault before this
+// collect began is noticed.
+Status ScanTracker::check_watch(std::uint64_t first, std::uint64_t end) {
+  for (const PageRun& run : ranges_.runs()) {
+    const std::uint64_t page = std::max(run.first, first);
+    if (page < std::min(run.end(), end)) PAWL_TRY(write_watch_->check(page));
+  }
   return {};
 }
 

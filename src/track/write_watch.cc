@@ -44,6 +44,18 @@ int open_userfaultfd() {
   return static_cast<int>(descriptor);
 }
 
+// EIO is final: what was stored since the last commit can no longer be found.
+Status lost_watch(int userfault_descriptor) {
+  return Status::failure(
+      EIO,
+      "stores into the mapping are no longer recorded: the program closed the userfaultfd "
+      "descriptor (number " +
+          std::to_string(userfault_descriptor) +
+          ") by which Pawl has them recorded, or mapped something else there past libpawl. "
+          "Close the program's own descriptors only, or all at once with closefrom() or "
+          "close_range()");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<WriteWatch>> WriteWatch::open() {
@@ -104,11 +116,9 @@ Status WriteWatch::remove(std::uint64_t first, std::uint64_t end) const {
   return {};
 }
 
-namespace {
-
 // Walks [first, end) in as many calls as the bounded vector asks for.
-Status scan(int descriptor, kernel::PagemapScanArgument argument, std::uint64_t& first,
-            std::uint64_t end, PageRuns& pages) {
+Status WriteWatch::scan(kernel::PagemapScanArgument argument, std::uint64_t& first,
+                        std::uint64_t end, PageRuns& pages) const {
   std::array<kernel::PageRegion, kRegionsMax> regions;
   if (first >= end) return {};
   argument.size = sizeof argument;
@@ -118,9 +128,10 @@ Status scan(int descriptor, kernel::PagemapScanArgument argument, std::uint64_t&
   while (first < end) {
     argument.start = first * kPageBytes;
     argument.end = end * kPageBytes;
-    const int count = ioctl(descriptor, kernel::kPagemapScan, &argument);
+    const int count = ioctl(pagemap_descriptor_, kernel::kPagemapScan, &argument);
     if (count < 0) {
       if (errno == EINTR) continue;
+      if (errno == EPERM) return lost_watch(userfault_descriptor_);
       return Status::from_errno(errno, "PAGEMAP_SCAN of the mapping");
     }
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
@@ -132,7 +143,14 @@ Status scan(int descriptor, kernel::PagemapScanArgument argument, std::uint64_t&
   return {};
 }
 
-}  // namespace
+Status WriteWatch::check(std::uint64_t page) const {
+  kernel::PagemapScanArgument argument;
+  argument.flags = kernel::kPmScanCheckWpAsync;
+  argument.category_mask = kernel::kPageIsWritten;
+  argument.return_mask = kernel::kPageIsWritten;
+  PageRuns written;
+  return scan(argument, page, page + 1, written);
+}
 
 Status WriteWatch::take(std::uint64_t& first, std::uint64_t end, PageRuns& taken) const {
   kernel::PagemapScanArgument argument;
@@ -140,7 +158,7 @@ Status WriteWatch::take(std::uint64_t& first, std::uint64_t end, PageRuns& taken
   argument.category_mask = kernel::kPageIsWritten;
   argument.category_anyof_mask = kernel::kPageIsPresent | kernel::kPageIsSwapped;
   argument.return_mask = kernel::kPageIsWritten;
-  return scan(pagemap_descriptor_, argument, first, end, taken);
+  return scan(argument, first, end, taken);
 }
 
 Status WriteWatch::find_not_of_file(std::uint64_t first, std::uint64_t end, PageRuns& found) const {
@@ -149,7 +167,7 @@ Status WriteWatch::find_not_of_file(std::uint64_t first, std::uint64_t end, Page
   argument.category_mask = kernel::kPageIsFile;
   argument.category_anyof_mask = kernel::kPageIsPresent | kernel::kPageIsSwapped;
   argument.return_mask = kernel::kPageIsPresent | kernel::kPageIsSwapped;
-  return scan(pagemap_descriptor_, argument, first, end, found);
+  return scan(argument, first, end, found);
 }
 
 }  // namespace pawl

@@ -10,6 +10,7 @@
 #include "medium/own_descriptors.h"
 #include "medium/page_runs.h"
 #include "medium/status.h"
+#include "track/kernel_abi.h"
 
 namespace pawl {
 
@@ -27,8 +28,13 @@ class WriteWatch {
   Status add(std::uint64_t first, std::uint64_t end) const;
   Status remove(std::uint64_t first, std::uint64_t end) const;
 
+  // EIO when stores to this page, which was added, are not recorded any more, nor fault: so it is
+  // once the program has closed the descriptor, with all pages.
+  Status check(std::uint64_t page) const;
+
   // Adds to `taken` the written pages of [first, end) and arms them again, each atomically.  On
-  // failure `first` is moved past what was done.  A page that was only read may be taken, once.
+  // failure `first` is moved past what was done; it checks all of the range.  A page that was only
+  // read may be taken, once.
   Status take(std::uint64_t& first, std::uint64_t end, PageRuns& taken) const;
   // Adds to `found` the pages of [first, end) that are not the file's: its pages were not stored
   // to. The zero page may be what became of one that was (KSM, a huge page that was split).  Arms
@@ -36,6 +42,9 @@ class WriteWatch {
   Status find_not_of_file(std::uint64_t first, std::uint64_t end, PageRuns& found) const;
 
  private:
+  Status scan(kernel::PagemapScanArgument argument, std::uint64_t& first, std::uint64_t end,
+              PageRuns& pages) const;
+
   WriteWatch(int userfault_descriptor, int pagemap_descriptor)
       : userfault_descriptor_(userfault_descriptor), pagemap_descriptor_(pagemap_descriptor) {
     own_descriptors::add(userfault_descriptor_);

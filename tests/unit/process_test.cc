@@ -28,6 +28,7 @@
 #include "pawl/pawl.h"
 #include "support/open_mapping.h"
 #include "support/temporary_directory.h"
+#include "support/userfault_descriptors.h"
 
 namespace pawl {
 namespace {
@@ -294,6 +295,27 @@ TEST_F(Process, ClosedDescriptorsLetAJournalBeWrittenIntoTheProgramsFiles) {
     EXPECT_EQ(pawl_recover(path_.c_str()), 0) << pawl_last_error();
     EXPECT_TRUE(read_file(path_) == std::string(kBytes, 'a'));
   }
+}
+
+// Commits went on without what was stored since.
+TEST_F(Process, AClosedUserfaultDescriptorEndsTheCommits) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  EXPECT_EQ(alone([&] {
+              const int descriptor = ::open(path_.c_str(), O_RDWR);
+              void* const at =
+                  pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0);
+              if (at == MAP_FAILED) return false;
+              if (test::close_userfault_descriptors() == 0) return true;  // another tracker
+              std::memset(at, 'b', kBytes);
+              const bool is_reported = pawl_msync(at, kBytes, MS_SYNC) == -1 && errno == EIO &&
+                                       std::strstr(pawl_last_error(), "userfaultfd") != nullptr;
+              const bool stays = pawl_msync(at, kBytes, MS_SYNC) == -1 &&
+                                 std::strstr(pawl_last_error(), "no more commits") != nullptr;
+              return is_reported && stays;
+            }),
+            0);
+  EXPECT_EQ(pawl_recover(path_.c_str()), 0) << pawl_last_error();
+  EXPECT_TRUE(read_file(path_) == std::string(kBytes, 'a'));
 }
 
 // As daemons do.

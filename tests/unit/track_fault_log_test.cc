@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "medium/medium.h"
+#include "support/userfault_descriptors.h"
 #include "track/fault_counts.h"
 #include "track/fault_log.h"
 #include "track/scan_tracker.h"
@@ -267,6 +268,19 @@ TEST_F(LocatedScanTest, AllPagesOfAHugePageAreReported) {
     for (std::size_t page = from; page < from + 512; ++page)
       ASSERT_TRUE(stored.contains(page_of(start_) + page)) << page - from;
   }
+}
+
+// The program closed the descriptor: the kernel lifted all write-protection, no store faulted any
+// more, and the log without faults was believed.
+TEST_F(LocatedScanTest, AWatchWhoseDescriptorWasClosedIsNotBelieved) {
+  store(5);
+  EXPECT_TRUE(collect_has(5));
+  (void)collect(*tracker_);
+  ASSERT_EQ(test::close_userfault_descriptors(), 1);
+  store(5);
+  PageRuns stored;
+  const Status status = tracker_->collect(start_, kLength, stored);
+  EXPECT_EQ(status.error_number(), EIO) << status.text();
 }
 
 TEST_F(LocatedScanTest, AFullRingLeadsToAWalkAndThenToTrustAgain) {
