@@ -102,7 +102,8 @@ Status Mapping::Implementation::truncate_locked(std::uint64_t size_bytes) {
   }
   if (view_.mapped()) {
     if (const Status changed = view_.set_size(size_bytes); !changed.ok()) {
-      note_final(changed);  // part of the view may be untracked now
+      // Part of the view may be untracked now, unless it was a growth that could be undone.
+      if (size_bytes < size_ || changed.error_number() == EIO) note_final(changed);
       return changed;
     }
   }

@@ -129,15 +129,28 @@ void View::unmap() {
 
 Status View::set_size(std::uint64_t size_bytes) {
   const std::size_t wanted = clip(size_bytes);
-  if (wanted > accessible_) {
-    PAWL_TRY(map_anonymous(accessible_, wanted));
-  } else if (wanted < accessible_) {
-    tracker_.unwatch(address_ + wanted, accessible_ - wanted);
-    PAWL_TRY(map_past_end(wanted, accessible_));
-    file_part_ = std::min(file_part_, wanted);
-  }
+  if (wanted > accessible_) return grow(wanted);
+  if (wanted == accessible_) return {};
+  tracker_.unwatch(address_ + wanted, accessible_ - wanted);
+  PAWL_TRY(map_past_end(wanted, accessible_));
+  file_part_ = std::min(file_part_, wanted);
   const std::size_t before = std::exchange(accessible_, wanted);
-  return protect_parts(std::min(before, wanted), std::max(before, wanted));
+  return protect_parts(wanted, before);
+}
+
+Status View::grow(std::size_t wanted) {
+  const std::size_t before = accessible_;
+  Status grown = map_anonymous(before, wanted);
+  if (grown.ok()) {
+    accessible_ = wanted;
+    grown = protect_parts(before, wanted);
+    if (grown.ok()) return {};
+    tracker_.unwatch(address_ + before, wanted - before);
+    accessible_ = before;
+  }
+  Status undone = map_past_end(before, wanted);
+  if (undone.ok()) undone = protect_parts(before, wanted);
+  return undone.ok() ? grown : Status::failure(EIO, undone.text());
 }
 
 Status View::show_base(std::uint64_t size_bytes) {

@@ -31,7 +31,8 @@ class View {
   void unmap();
   bool mapped() const { return address_ != nullptr; }
 
-  // The file's size changed: pages become accessible (and zero), or go.
+  // The file's size changed: pages become accessible (and zero), or go.  A growth that fails leaves
+  // all as it was, and can be tried again, unless it answers EIO.
   Status set_size(std::uint64_t size_bytes);
   // Drops all private memory and shows the base up to size_bytes again, which must be the committed
   // image and that long.
@@ -84,6 +85,7 @@ class View {
   Status protect_parts(std::size_t from, std::size_t to);
   bool drop_private_pages(std::size_t bytes);
   std::size_t clip(std::uint64_t size_bytes) const;  // to bytes of the window, whole pages
+  Status grow(std::size_t wanted);
   Status map_past_end(std::size_t from, std::size_t to);
   Status map_anonymous(std::size_t from, std::size_t to);
 

@@ -44,6 +44,18 @@ struct StatedRanges {
   SpinLock lock;
   std::size_t used = 0;  // no slot behind so many is taken
   std::array<StatedRange, kWatchedRangesMax> slots;
+
+  // A file that grows again and again takes one slot: by its neighbour, or what is left of it.
+  bool extend(const void* owner, std::uint64_t first, std::uint64_t end) {
+    const auto range =
+        std::find_if(slots.begin(), slots.begin() + used, [&](const StatedRange& candidate) {
+          return candidate.owner == owner && candidate.first <= end && first <= candidate.end;
+        });
+    if (range == slots.begin() + used) return false;
+    range->first = std::min(range->first, first);
+    range->end = std::max(range->end, end);
+    return true;
+  }
 };
 constinit StatedRanges stated_ranges;
 
@@ -51,14 +63,16 @@ constinit StatedRanges stated_ranges;
 
 Status StatedStores::watch(const void* owner, std::uint64_t first, std::uint64_t end) {
   const SignalSafeGuard guard(stated_ranges.lock);
-  const auto slot = std::find_if(stated_ranges.slots.begin(), stated_ranges.slots.end(),
-                                 [](const StatedRange& range) { return range.owner == nullptr; });
-  if (slot == stated_ranges.slots.end())
-    return Status::failure(ENOMEM, "too many ranges are watched; unmap some");
-  *slot = {owner, first, end, 0, {}};
-  const auto number = static_cast<std::size_t>(slot - stated_ranges.slots.begin());
-  stated_ranges.used = std::max(stated_ranges.used, number + 1);
-  watched_.fetch_add(1, std::memory_order_relaxed);
+  if (!stated_ranges.extend(owner, first, end)) {
+    const auto slot = std::find_if(stated_ranges.slots.begin(), stated_ranges.slots.end(),
+                                   [](const StatedRange& range) { return range.owner == nullptr; });
+    if (slot == stated_ranges.slots.end())
+      return Status::failure(ENOMEM, "too many ranges are watched; unmap some");
+    *slot = {owner, first, end, 0, {}};
+    const auto number = static_cast<std::size_t>(slot - stated_ranges.slots.begin());
+    stated_ranges.used = std::max(stated_ranges.used, number + 1);
+    watched_.fetch_add(1, std::memory_order_relaxed);
+  }
   if (first * kPageBytes < first_byte_.load()) first_byte_.store(first * kPageBytes);
   if (end * kPageBytes > end_byte_.load()) end_byte_.store(end * kPageBytes);
   return {};
@@ -68,9 +82,18 @@ void StatedStores::unwatch(const void* owner, std::uint64_t first, std::uint64_t
   const SignalSafeGuard guard(stated_ranges.lock);
   for (std::size_t i = 0; i < stated_ranges.used; ++i) {
     StatedRange& range = stated_ranges.slots[i];
-    if (range.owner != owner || range.first < first || range.end > end) continue;
-    range.owner = nullptr;
-    watched_.fetch_sub(1, std::memory_order_relaxed);
+    if (range.owner != owner || range.end <= first || end <= range.first) continue;
+    const bool keeps_start = range.first < first;
+    const bool keeps_end = end < range.end;
+    if (keeps_start && keeps_end) continue;  // its owner knows what lies between
+    if (keeps_start) {
+      range.end = first;
+    } else if (keeps_end) {
+      range.first = end;
+    } else {
+      range.owner = nullptr;
+      watched_.fetch_sub(1, std::memory_order_relaxed);
+    }
   }
 }
 

@@ -12,11 +12,11 @@
 namespace pawl {
 
 // Pages are addresses divided by kPageBytes; `owner` is the tracker that watches.  At most
-// kWatchedRangesMax ranges are watched in a process.
+// kWatchedRangesMax ranges are watched in a process; ranges of an owner that touch are one.
 class StatedStores {
  public:
   static Status watch(const void* owner, std::uint64_t first, std::uint64_t end);
-  // Forgets the owner's ranges that lie in [first, end).
+  // Forgets what the owner's ranges have in [first, end), but for a part in the midst of one.
   static void unwatch(const void* owner, std::uint64_t first, std::uint64_t end);
   // Costs a load.
   static bool in_use() { return watched_.load(std::memory_order_relaxed) != 0; }

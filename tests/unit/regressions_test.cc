@@ -27,6 +27,8 @@
 #include "support/open_mapping.h"
 #include "support/temporary_directory.h"
 #include "support/watched_medium.h"
+#include "track/stated_stores.h"
+#include "track/tracker.h"
 
 namespace {
 // The next page buffer cannot be had: the memory ran out.
@@ -662,6 +664,29 @@ TEST_F(Regressions, PagesThatTheFileGrewIntoForgotTheirProtection) {
   ASSERT_TRUE(mapping->close().ok());
   std::string expected = content("a", kPageBytes) + std::string(2 * kPageBytes, '\0');
   expected[2 * kPageBytes] = 'c';
+  EXPECT_TRUE(test::read_file(path_) == expected);
+}
+
+// It ended the mapping's commits, though nothing was lost.
+TEST_F(Regressions, AGrowthThatCouldNotBeWatchedCanBeTriedAgain) {
+  if (const TrackerSupport support = probe_trackers(); !support.scan)
+    GTEST_SKIP() << support.scan_reason;
+  test::write_file(path_, "");
+  test::Opened mapping(path_, test::options_for(ApplyChoice::async, TrackerChoice::scan));
+  const int other = 0;  // who takes all there is
+  for (std::uint64_t i = 0; i < kWatchedRangesMax; ++i)
+    ASSERT_TRUE(StatedStores::watch(&other, 2 * i + 1, 2 * i + 2).ok());
+  const Status refused = mapping->truncate(2 * kPageBytes);
+  StatedStores::unwatch(&other, 0, ~std::uint64_t{0});
+  EXPECT_EQ(refused.error_number(), ENOMEM) << refused.text();
+  EXPECT_EQ(mapping->size(), 0U);
+  ASSERT_TRUE(mapping->truncate(2 * kPageBytes).ok());
+  mapping.bytes()[kPageBytes] = 'b';
+  const Status committed = mapping.commit();
+  ASSERT_TRUE(committed.ok()) << committed.text();
+  ASSERT_TRUE(mapping->close().ok());
+  std::string expected(2 * kPageBytes, '\0');
+  expected[kPageBytes] = 'b';
   EXPECT_TRUE(test::read_file(path_) == expected);
 }
 

@@ -294,6 +294,28 @@ TEST_P(TrackerTest, WatchesGrowth) {
   }
 }
 
+// Each growth took one of the process's places for ranges, and the 1024th failed.
+TEST_P(TrackerTest, MoreGrowthsThanThereMayBeRangesAreWatched) {
+  constexpr std::size_t kGrowths = kWatchedRangesMax + 76;
+  const Memory memory(1 + kGrowths);
+  const auto tracker = make();
+  const auto watch_page = [&](std::size_t page) {
+    return tracker->watch(memory.page(page), kPageBytes, kReadWrite);
+  };
+  ASSERT_TRUE(watch_page(0).ok());
+  for (std::size_t page = 1; page <= kGrowths; ++page) {
+    // One that fails shrinks again.
+    ASSERT_TRUE(watch_page(page).ok()) << page;
+    tracker->unwatch(memory.page(page), kPageBytes);
+    const Status status = watch_page(page);
+    ASSERT_TRUE(status.ok()) << page << ": " << status.text();
+  }
+  (void)collect(*tracker, memory);
+  memory.store(0);
+  memory.store(kGrowths);
+  EXPECT_EQ(collect(*tracker, memory), Pages({0, kGrowths}));
+}
+
 TEST_P(TrackerTest, StopsWatchingWhatIsUnwatched) {
   const Memory memory(64);
   const auto tracker = make();
