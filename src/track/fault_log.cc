@@ -1,14 +1,17 @@
 #include "track/fault_log.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
 
 #include "medium/medium.h"
+#include "medium/own_process.h"
 #include "track/fault_sampler.h"
 
 namespace pawl {
@@ -23,25 +26,24 @@ constexpr std::uint64_t kRestartAfterMissesMax = 1 << 16;
 
 }  // namespace
 
-namespace {
-FaultLog* process_log = nullptr;  // the parent's is left behind by a forked child
-}
-
 class FaultLog {
  public:
+  // A child has neither the rings nor the parent's threads; another thread of the parent may have
+  // held the lock.  It starts afresh, and its parent's log is left alone: by whatever call the
+  // child was made, for _Fork() and clone() run no handlers.
   static FaultLog& process() {
-    static std::once_flag once;
-    std::call_once(once, [] {
-      process_log = new FaultLog;
-      // The child has neither the rings nor the parent's threads; another thread of the parent may
-      // have held the lock.  It starts afresh, and its parent's log is left alone.
-      pthread_atfork(nullptr, nullptr, [] {
-        process_log->abandon_in_child();
-        process_log = new FaultLog;
-      });
-    });
-    return *process_log;
+    FaultLog* present = process_log.load();
+    if (present != nullptr && present->is_this_process()) return *present;
+    auto* const made = new FaultLog;
+    if (!process_log.compare_exchange_strong(present, made)) {
+      delete made;
+      return *present;
+    }
+    static std::atomic_flag handler_is_set;
+    if (!handler_is_set.test_and_set()) pthread_atfork(nullptr, nullptr, close_after_fork);
+    return *made;
   }
+  bool is_this_process() const { return memory_ == number_of_memory(); }
 
   Status join(FaultLogClient* client) {
     const std::lock_guard lock(mutex_);
@@ -140,6 +142,13 @@ class FaultLog {
     return whose == FaultsOf::machine ? accounts_[0] : accounts_[1];
   }
 
+  // Of the log of the process that forked only: a child without handlers gives the numbers of its
+  // parent's descriptors to others.
+  static void close_after_fork() {
+    FaultLog* const log = process_log.load();
+    if (log->process_ == getppid()) log->abandon_in_child();
+  }
+
   void abandon_in_child() {
     // When it was busy as the process forked, its descriptors stay open until the child's exec.
     if (!mutex_.try_lock()) return;
@@ -208,6 +217,11 @@ class FaultLog {
     range.client->pages_.push_back(page);
   }
 
+  static constinit std::atomic<FaultLog*> process_log;  // of this process, or of one it comes from
+
+  const std::uint64_t memory_ = number_of_memory();
+  const pid_t process_ = getpid();
+
   std::mutex mutex_;
   std::unique_ptr<FaultSampler> sampler_;
   std::vector<FaultLogClient*> clients_;
@@ -216,6 +230,8 @@ class FaultLog {
   std::int64_t samples_ = 0;  // read since the start
   std::array<Account, 2> accounts_{{{FaultsOf::machine}, {FaultsOf::process}}};
 };
+
+constinit std::atomic<FaultLog*> FaultLog::process_log{nullptr};
 
 Result<std::unique_ptr<FaultLogClient>> FaultLogClient::join(FaultsOf whose) {
   std::unique_ptr<FaultLogClient> client(new FaultLogClient(whose));
@@ -228,8 +244,8 @@ Result<std::unique_ptr<FaultLogClient>> FaultLogClient::join(FaultsOf whose) {
 }
 
 FaultLogClient::~FaultLogClient() {
-  // In a forked child the log that knew this client is the parent's, and stays untouched.
-  if (log_ != nullptr && log_ == &FaultLog::process()) log_->leave(this);
+  // In a child the log that knew this client is the parent's, and stays untouched.
+  if (log_ != nullptr && log_->is_this_process()) log_->leave(this);
 }
 
 void FaultLogClient::add_range(std::uint64_t first, std::uint64_t end) {
