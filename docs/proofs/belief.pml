@@ -1,8 +1,14 @@
 /* When a commit may believe the log of page faults (src/track/fault_log.h).
  *
  * A fault opens its page (the page table shows it as written), is then counted, and is then either
- * sampled into the log or never (a store by the kernel or by another process, a full ring).  A commit
- * that believes the log looks at the sampled pages only; one that does not looks at all pages.
+ * sampled into the log or never (a store by the kernel or by another process, a full ring).  That is
+ * the order of Linux since 6.5 (mm_account_fault); the tracker needs 6.7.  So another thread may store
+ * to a page before the fault that opened it is counted.  Who opened it is in the midst of a store to
+ * the page (see the claim), or in a system call that asks for a page to be writable and stores nothing:
+ * futex, mlock.  The kernel holds the memory map for reading from before such a fault opens its page
+ * until it is counted, and a commit waits for that by a call that takes the map for writing.
+ *
+ * A commit that believes the log looks at the sampled pages only; one that does not looks at all pages.
  *
  * Claim: every store that is over when a commit begins is taken by that commit, in every schedule,
  * while threads are born, store and end.  A store that runs beside the commit of its own page is the
@@ -10,7 +16,8 @@
  * ended, for the program closed its descriptor, no commit claims anything any more.
  *
  * Left out, as it adds nothing to the argument: several rings and the order in them (samples may be
- * read in any order) and several mappings (each asks for itself).
+ * read in any order), several mappings (each asks for itself), and that more than one thread makes such
+ * system calls.
  *
  * The rules, each of which may be broken:
  *   BROKEN_BASELINE_IN_FLIGHT: the bound waits for no thread
@@ -18,6 +25,7 @@
  *   BROKEN_SAMPLES_BEFORE_COUNT: the bound's samples are read before its count
  *   BROKEN_COUNT_BEFORE_SAMPLES: a commit reads the count before the samples
  *   BROKEN_BOUND_AFTER_WALK: the bound is taken after the walk
+ *   BROKEN_MAP_NOT_WAITED_FOR: a commit does not wait for faults of system calls that store nothing
  *   BROKEN_WATCH_NOT_ASKED: a commit believes the log without asking whether pages still fault
  *
  * pan options: -m200000
@@ -38,6 +46,7 @@ bit watched = 1;      /* stores to pages that are not opened fault */
 /* The threads that store. */
 bit alive[2];
 bit in_flight[2];     /* has counted a fault and may yet sample it */
+bit holds_map;        /* a system call opened a page, and holds the memory map until it counts */
 byte storing[PAGES];  /* threads between the begin of a store and its end */
 bit stored[PAGES];    /* a store is over, and no commit has taken it */
 
@@ -54,7 +63,15 @@ end:
   do
   :: !alive[id] -> alive[id] = 1
   :: alive[id] -> alive[id] = 0
-  :: atomic { alive[id] && watched -> watched = 0; written[0] = 1; written[1] = 1 }
+  :: atomic { id == 0 && alive[id] && watched -> watched = 0; written[0] = 1; written[1] = 1 }
+  :: id == 1 && alive[id] ->  /* A system call opens a page and stores nothing. */
+     if :: page = 0 :: page = 1 fi;
+     if
+     :: atomic { !written[page] && faults < FAULTS_MAX ->
+                 faults++; written[page] = 1; page = 0; holds_map = 1 };
+        atomic { counted++; holds_map = 0 }
+     :: atomic { written[page] || faults == FAULTS_MAX -> page = 0 }
+     fi
   :: alive[id] ->
      if :: page = 0 :: page = 1 fi;
      atomic { storing[page]++; owed[page] = 0 };
@@ -134,6 +151,9 @@ end:
   do
   :: /* A commit. */
      d_step { owed[0] = stored[0] && storing[0] == 0; owed[1] = stored[1] && storing[1] == 0 };
+#ifndef BROKEN_MAP_NOT_WAITED_FOR
+     !holds_map;
+#endif
 #ifdef BROKEN_COUNT_BEFORE_SAMPLES
      count = counted;
      drain();

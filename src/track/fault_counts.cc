@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 
 #include "medium/law.h"
 #include "medium/medium.h"
+#include "medium/memory_functions.h"
 
 namespace pawl {
 
@@ -115,6 +117,13 @@ std::optional<std::int64_t> count_faults(FaultsOf whose) {
 }
 
 std::int64_t count_own_faults() { return faults_by_usage_of(RUSAGE_THREAD); }
+
+// The kernel opens a page for a call under the lock of the memory map, for reading, and counts the
+// fault before it lets go.  This changes nothing, but takes that lock for writing.
+bool wait_for_faults_of_calls() {
+  alignas(kPageBytes) static std::array<char, kPageBytes> page;
+  return memory::protect(page.data(), page.size(), PROT_READ | PROT_WRITE) == 0;
+}
 
 // A listing may miss a thread when another ends meanwhile.  So: all that were listed were blocked;
 // then there are as many threads as were listed; and after that all listed ones still live.  Then

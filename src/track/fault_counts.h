@@ -19,6 +19,10 @@ std::optional<std::int64_t> count_faults(FaultsOf whose);
 // Of the calling thread, exactly.
 std::int64_t count_own_faults();
 
+// Waits for the faults that system calls take without storing (futex, mlock ask for a page that is
+// writable): what they opened before this call is counted when it returns true.
+bool wait_for_faults_of_calls();
+
 // True when every other thread of the process has been seen blocked, or had ended, during the call.
 // A blocked thread has left the processor of its own accord: it is not between the count and the
 // sample of a fault, nor was it since some moment of this call.  False says nothing.

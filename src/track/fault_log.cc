@@ -164,7 +164,7 @@ class FaultLog {
 
   // Reads the log; true when nothing is missing from it since the bound was taken.
   bool is_complete(const Account& account) {
-    if (sampler_ == nullptr) return false;
+    if (sampler_ == nullptr || !wait_for_faults_of_calls()) return false;
     std::optional<std::int64_t> least;
     for (int attempt = 0; attempt < kReadAttemptsMax; ++attempt) {
       read();

@@ -4,10 +4,10 @@
 // since are a superset of those that were stored to.  One log serves the process; each sampled
 // address goes to the client that watches it and waits there until taken.
 //
-// The log is believed only where it is proven complete.  The kernel counts each fault before it
-// samples it, and some faults it counts and never samples: stores by the kernel (O_DIRECT, or any
-// where perf may not look at it) or by another process, and those for which the ring was full.  Let
-// U be the number of these; it only grows.
+// The log is believed only where it is proven complete.  The kernel opens the page of a fault, then
+// counts the fault, then samples it.  Some faults it counts and never samples: stores by the kernel
+// (O_DIRECT, or any where perf may not look at it) or by another process, and those for which the
+// ring was full.  Let U be the number of these; it only grows.
 //   - Samples read first and faults counted then: counted - sampled is U, or more.
 //   - Faults counted first, then every other thread seen blocked, then samples read: what had been
 //     counted and would be sampled is sampled by then, so counted - sampled is U, or less: a bound.
@@ -15,6 +15,9 @@
 // While the former equals the bound, U is what it was when the bound was taken, and every fault
 // since has been read.  Otherwise every client walks its ranges once, and the bound is taken anew
 // before that.  Where it cannot be had (a thread that never blocks), each collect walks.
+// A page may be open, and stored to without a fault, before the fault that opened it is counted.
+// That fault is of a store to the page that is not over, which its collect need not see, or of a
+// system call that stores nothing (futex, mlock).  A collect first waits until these are counted.
 // docs/proofs/belief.pml is this argument, checked in every schedule.
 //
 // A store must not run while its page is being collected; a failing compare-and-swap faults as a
