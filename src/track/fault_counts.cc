@@ -24,7 +24,6 @@ namespace pawl {
 
 namespace {
 
-constexpr std::size_t kVmstatBytesMax = std::size_t{16} << 10;
 constexpr std::size_t kProcessStatBytesMax = 1024;
 constexpr std::string_view kFaultsKey = "\npgfault ";
 // Fields of /proc/PID/stat behind the name in parentheses (proc(5): field 20, the name is 2).
@@ -55,18 +54,17 @@ class Descriptor {
 };
 
 // The kernel formats only as much as is read, and that is what the call costs.
-std::optional<std::int64_t> machine_faults() {
-  static std::atomic<std::size_t> enough_bytes{kVmstatBytesMax};
+std::optional<std::int64_t> machine_faults(CountsText& buffer) {
+  static std::atomic<std::size_t> enough_bytes{buffer.size()};
   const Descriptor vmstat("/proc/vmstat");
-  std::array<char, kVmstatBytesMax> buffer;
-  for (const std::size_t bytes : {enough_bytes.load(std::memory_order_relaxed), kVmstatBytesMax}) {
+  for (const std::size_t bytes : {enough_bytes.load(std::memory_order_relaxed), buffer.size()}) {
     const std::string_view text = vmstat.read_into(buffer, bytes);
     const std::size_t key = text.find(kFaultsKey);
     if (key == std::string_view::npos) continue;
     const std::size_t number = key + kFaultsKey.size();
     const std::size_t end = text.find('\n', number);
     if (end == std::string_view::npos) continue;
-    enough_bytes.store(std::min(end + 64, kVmstatBytesMax), std::memory_order_relaxed);
+    enough_bytes.store(std::min(end + 64, buffer.size()), std::memory_order_relaxed);
     buffer[end] = '\0';
     return std::strtoll(buffer.data() + number, nullptr, 10);
   }
@@ -112,8 +110,8 @@ class Thread {
 
 }  // namespace
 
-std::optional<std::int64_t> count_faults(FaultsOf whose) {
-  return whose == FaultsOf::machine ? machine_faults() : faults_by_usage_of(RUSAGE_SELF);
+std::optional<std::int64_t> count_faults(FaultsOf whose, CountsText& text) {
+  return whose == FaultsOf::machine ? machine_faults(text) : faults_by_usage_of(RUSAGE_SELF);
 }
 
 std::int64_t count_own_faults() { return faults_by_usage_of(RUSAGE_THREAD); }

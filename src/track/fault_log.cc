@@ -169,7 +169,7 @@ class FaultLog {
     for (int attempt = 0; attempt < kReadAttemptsMax; ++attempt) {
       read();
       if (!account.never_sampled_min.has_value()) return false;
-      const std::optional<std::int64_t> counted = count_faults(account.whose);
+      const std::optional<std::int64_t> counted = count_faults(account.whose, counts_text_);
       if (!counted.has_value()) return false;
       const std::int64_t never_sampled_max = *counted - samples_;
       if (never_sampled_max == *account.never_sampled_min) return true;
@@ -182,7 +182,7 @@ class FaultLog {
 
   void take_bound(Account& account) {
     account.never_sampled_min.reset();
-    const std::optional<std::int64_t> counted = count_faults(account.whose);
+    const std::optional<std::int64_t> counted = count_faults(account.whose, counts_text_);
     const std::int64_t own_before = count_own_faults();
     if (!counted.has_value() || !see_other_threads_blocked()) return;
     // To look at the threads takes memory, and that may fault.  This thread's own faults are not in
@@ -227,6 +227,7 @@ class FaultLog {
   std::vector<FaultLogClient*> clients_;
   std::vector<Range> ranges_;  // in order, without overlap
 
+  CountsText counts_text_{};
   std::int64_t samples_ = 0;  // read since the start
   std::array<Account, 2> accounts_{{{FaultsOf::machine}, {FaultsOf::process}}};
 };

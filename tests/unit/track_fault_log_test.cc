@@ -1,7 +1,9 @@
 // When the log of page faults is believed, and when it must not be.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <limits.h>
 #include <linux/perf_event.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -10,6 +12,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -281,6 +284,32 @@ TEST_F(LocatedScanTest, AWatchWhoseDescriptorWasClosedIsNotBelieved) {
   PageRuns stored;
   const Status status = tracker_->collect(start_, kLength, stored);
   EXPECT_EQ(status.error_number(), EIO) << status.text();
+}
+
+// What the kernel's counts were read into did not fit: the thread crashed.
+TEST_F(LocatedScanTest, AThreadWithASmallStackCollects) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need more stack";
+#endif
+  track(FaultsOf::machine);
+  store(5);
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, PTHREAD_STACK_MIN + kPageBytes), 0);
+  struct Work {
+    std::function<bool()> collect;
+    bool is_seen = false;
+  } work{[this] { return collect_has(5); }};
+  const auto collect_in_thread = [](void* argument) -> void* {
+    Work& own = *static_cast<Work*>(argument);
+    own.is_seen = own.collect();
+    return nullptr;
+  };
+  pthread_t thread{};
+  ASSERT_EQ(pthread_create(&thread, &attributes, collect_in_thread, &work), 0);
+  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+  pthread_attr_destroy(&attributes);
+  EXPECT_TRUE(work.is_seen);
 }
 
 TEST_F(LocatedScanTest, AFullRingLeadsToAWalkAndThenToTrustAgain) {
