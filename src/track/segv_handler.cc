@@ -190,8 +190,9 @@ void ensure_segv_handler() {
   struct sigaction action{};
   action.sa_sigaction = on_segv;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-  // Nothing may interrupt the handler while it holds a range's lock.
-  sigfillset(&action.sa_mask);
+  // Nothing may interrupt the handler while it holds a range's lock: no cancellation either, whose
+  // signal sigfillset() leaves out.
+  std::memset(&action.sa_mask, 0xff, sizeof action.sa_mask);
   PAWL_ASSERT(next_sigaction()(SIGSEGV, &action, nullptr) == 0);
   installed.store(true, std::memory_order_release);
 

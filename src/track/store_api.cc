@@ -4,15 +4,27 @@
 #include <dlfcn.h>
 
 #include "track/fault_table.h"
+#include "track/spin_lock.h"
 #include "track/stated_stores.h"
 #include "track/store_marks.h"
 #include "track/tracker.h"
 
 namespace {
 
-void mark(const void* address, size_t length) {
+__attribute__((noinline)) void open_pages(const void* address, size_t length) noexcept {
   pawl::StatedStores::note(address, length);
-  if (pawl::FaultTable::in_use()) pawl::open_for_kernel_store(address, length);
+  pawl::open_for_kernel_store(address, length);
+}
+
+// Without objects: see store_marks.cc, on marking.
+void mark(const void* address, size_t length) noexcept {
+  if (pawl::FaultTable::in_use()) {
+    const pawl::KernelSignals before = pawl::hold_back_handlers();
+    open_pages(address, length);
+    pawl::change_signal_mask(SIG_SETMASK, before);
+  } else {
+    pawl::StatedStores::note(address, length);
+  }
   if (pawl::StoreMarks::in_use()) return pawl::StoreMarks::mark(address, length);
   pawl::StoreMarks::note_early_call();
 }

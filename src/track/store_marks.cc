@@ -38,7 +38,7 @@ PAWL_THREAD_STATE ThreadMarks* marks_of_thread = nullptr;
 // While the thread takes or holds the lock: its handlers can do neither.
 PAWL_THREAD_STATE std::atomic<bool> is_busy{false};
 
-std::uint64_t lines_between(std::uint64_t first_byte, std::uint64_t last_byte) {
+std::uint64_t lines_between(std::uint64_t first_byte, std::uint64_t last_byte) noexcept {
   const std::uint64_t first = first_byte % kPageBytes / kLineBytes;
   const std::uint64_t last = last_byte % kPageBytes / kLineBytes;
   return (kAllLines << first) & (kAllLines >> (63 - last));
@@ -53,7 +53,7 @@ struct Pages {
 // Marks that wait for whoever holds the lock.  Any number of handlers may add.
 class DivertedMarks {
  public:
-  void add(const Pages& pages) {
+  void add(const Pages& pages) noexcept {
     for (Place& place : places_) {
       State expected = State::free;
       if (!place.state.compare_exchange_strong(expected, State::taken)) continue;
@@ -138,7 +138,7 @@ class StoreRegistry {
   // be had.
   bool make_room();
 
-  void divert(const Pages& pages) { diverted_.add(pages); }
+  void divert(const Pages& pages) noexcept { diverted_.add(pages); }
   std::uint32_t tables() const { return tables_used_; }
 
  private:
@@ -551,6 +551,10 @@ void StoreRegistry::take(const Range& range, std::uint64_t first, std::uint64_t 
 }
 
 // Marking.
+//
+// A thread that may be cancelled at any instruction marks as well, and in C++ only a function
+// without anything to clean up lets that pass.  So the functions that mark have no objects: what
+// needs any is called with handlers, and cancellation, held back.
 
 namespace {
 
@@ -565,32 +569,26 @@ class KeptErrno {
   const int error_number_ = errno;
 };
 
-// A handler may leave the code that it interrupts by siglongjmp(), and that code does not know that
-// it marks: such a handler must not come while a mark has the lock.  (One that leaves a commit
-// breaks its contract.)  Those that instructions raise could not be held back, and do not come.
-class HandlersHeldBack {
- public:
-  HandlersHeldBack() {
-    sigset_t held_back;
-    sigfillset(&held_back);
-    for (const int raised : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP})
-      sigdelset(&held_back, raised);
-    pthread_sigmask(SIG_BLOCK, &held_back, &before_);
-  }
-  ~HandlersHeldBack() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  HandlersHeldBack(const HandlersHeldBack&) = delete;
-  HandlersHeldBack& operator=(const HandlersHeldBack&) = delete;
-
- private:
-  sigset_t before_;
-};
-
-void mark_run(const Pages& pages) {
-  if (is_busy.load(std::memory_order_relaxed)) return registry.divert(pages);
+__attribute__((noinline)) void add_under_lock(const Pages& pages) noexcept {
   const KeptErrno kept;
-  const HandlersHeldBack undisturbed;
   const StoreRegistry::Holder holder;
   registry.add(pages);
+}
+
+// False when the thread's table has room now, and nothing was marked.
+__attribute__((noinline)) bool add_unless_there_is_room(const Pages& pages) noexcept {
+  const KeptErrno kept;
+  const StoreRegistry::Holder holder;
+  if (registry.make_room()) return false;
+  registry.add(pages);
+  return true;
+}
+
+void mark_run(const Pages& pages) noexcept {
+  if (is_busy.load(std::memory_order_relaxed)) return registry.divert(pages);
+  const KernelSignals before = hold_back_handlers();
+  add_under_lock(pages);
+  change_signal_mask(SIG_SETMASK, before);
 }
 
 __attribute__((noinline)) void mark_page(std::uint64_t page, std::uint64_t lines) noexcept {
@@ -599,10 +597,10 @@ __attribute__((noinline)) void mark_page(std::uint64_t page, std::uint64_t lines
     if (table != nullptr && table->add(page, lines)) return;
     const Pages pages{page, page + 1, lines};
     if (is_busy.load(std::memory_order_relaxed)) return registry.divert(pages);
-    const KeptErrno kept;
-    const HandlersHeldBack undisturbed;
-    const StoreRegistry::Holder holder;
-    if (!registry.make_room()) return registry.add(pages);
+    const KernelSignals before = hold_back_handlers();
+    const bool is_marked = add_unless_there_is_room(pages);
+    change_signal_mask(SIG_SETMASK, before);
+    if (is_marked) return;
   }
 }
 

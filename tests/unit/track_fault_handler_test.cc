@@ -281,6 +281,35 @@ TEST_F(FaultHandlerTest, StoresFromASignalHandlerDuringCollectDoNotHang) {
   signal(SIGALRM, SIG_DFL);
 }
 
+// The signal by which the C library cancels a thread is none that its own calls block: it came into
+// the handler, unwinding met C++ there and ended the process.
+std::atomic<bool> cancelled_thread_stores{false};
+void* store_until_cancelled(void* /*unused*/) {
+  pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
+  cancelled_thread_stores = true;
+  for (std::size_t at = 0;; ++at)
+    *static_cast<volatile char*>(watched_page + at % kPages * kPageBytes) = 1;
+}
+
+TEST_F(FaultHandlerTest, AThreadMayBeCancelledInTheMidstOfAStore) {
+  if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer cancels threads within its own code";
+  watch();
+  for (int round = 0; round < 150; ++round) {
+    cancelled_thread_stores = false;
+    pthread_t thread{};
+    ASSERT_EQ(pthread_create(&thread, nullptr, store_until_cancelled, nullptr), 0);
+    while (!cancelled_thread_stores) std::this_thread::yield();
+    for (int collects = 0; collects < round % 10; ++collects) (void)collect();
+    ASSERT_EQ(pthread_cancel(thread), 0);
+    void* outcome = nullptr;
+    ASSERT_EQ(pthread_join(thread, &outcome), 0);
+    EXPECT_EQ(outcome, PTHREAD_CANCELED);
+    (void)collect();
+  }
+  store(page(3));
+  EXPECT_TRUE(collect_has(3));
+}
+
 TEST_F(FaultHandlerTest, WrappedCallsStoreIntoArmedPages) {
   watch();
   const int zeros = open("/dev/zero", O_RDONLY);

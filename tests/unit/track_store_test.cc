@@ -885,6 +885,37 @@ TEST(StoreTracker, AHandlerThatLeavesAMarkLeavesNoLockBehind) {
   EXPECT_TRUE(watched.collect().contains(7));
 }
 
+// The signal by which the C library cancels a thread is none that its own calls block: it came
+// while a mark had the lock, unwinding met C++ there and ended the process.
+std::atomic<bool> cancelled_thread_marks{false};
+void* mark_until_cancelled(void* start) {
+  pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
+  cancelled_thread_marks = true;
+  for (std::size_t page = 0;; page = (page + 1) % 4000)
+    pawl_stored(static_cast<char*>(start) + page * kPageBytes, 1);
+}
+
+TEST(StoreTracker, AThreadMayBeCancelledInTheMidstOfAMark) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer cancels threads within its own code";
+#endif
+  const Watched watched(4000);
+  for (int round = 0; round < 150; ++round) {
+    cancelled_thread_marks = false;
+    pthread_t thread{};
+    ASSERT_EQ(pthread_create(&thread, nullptr, mark_until_cancelled, watched.region.start()), 0);
+    while (!cancelled_thread_marks) std::this_thread::yield();
+    for (int collects = 0; collects < round % 10; ++collects) (void)watched.collect(7, 1);
+    ASSERT_EQ(pthread_cancel(thread), 0);
+    void* outcome = nullptr;
+    ASSERT_EQ(pthread_join(thread, &outcome), 0);
+    EXPECT_EQ(outcome, PTHREAD_CANCELED);
+    (void)watched.collect(7, 1);
+  }
+  watched.mark(7);
+  EXPECT_TRUE(watched.collect().contains(7));
+}
+
 TEST(StoreTracker, ALengthThatGoesRoundMarksUpToTheEnd) {
   const Watched watched(100);
   watched.mark(1);
