@@ -39,8 +39,6 @@ bool set_protection(std::uint64_t first, std::uint64_t end, int protection) {
   return syscall(SYS_mprotect, first * kPageBytes, (end - first) * kPageBytes, protection) == 0;
 }
 
-constexpr int armed(int protection) { return protection & ~PROT_WRITE; }
-
 }  // namespace
 
 constinit std::atomic<std::size_t> FaultTable::watched_{0};

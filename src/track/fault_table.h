@@ -5,6 +5,8 @@
 // store to an armed page raises SIGSEGV and opens it; collecting it arms it again.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -17,6 +19,12 @@
 #include "track/tracker.h"
 
 namespace pawl {
+
+// The protection of an armed page, where `protection` is the program's.  What may be written may be
+// read, whether the program asked for that or not: only its stores are to fault.
+constexpr int armed(int protection) {
+  return (protection & PROT_WRITE) == 0 ? protection : (protection & ~PROT_WRITE) | PROT_READ;
+}
 
 // Pages opened at once where single ones would use up the process's memory areas.
 inline constexpr std::uint64_t kOpenBlockPages = 512;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "track/fault_table.h"
 #include "track/segv_handler.h"
 
 namespace pawl {
@@ -29,8 +30,8 @@ void* address_of(std::uintptr_t address) {
 }
 
 void protect_inherited(InheritedRange& range) {
-  const bool done = ::mprotect(address_of(range.first), range.end - range.first,
-                               range.protection & ~PROT_WRITE) == 0;
+  const bool done =
+      ::mprotect(address_of(range.first), range.end - range.first, armed(range.protection)) == 0;
   range.is_open.store(!done);
 }
 

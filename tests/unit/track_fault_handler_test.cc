@@ -224,6 +224,19 @@ TEST_F(FaultHandlerTest, WithoutAHandlerAForeignFaultKills) {
   EXPECT_EQ(exit_signal_of([&] { raise(SIGSEGV); }), 0);
 }
 
+// What may be written may be read, and is, by each commit.
+TEST_F(FaultHandlerTest, AnArmedPageThatMayOnlyBeWrittenCanBeRead) {
+  mprotect(start_, kLength, PROT_WRITE);
+  watch(PROT_WRITE);
+  EXPECT_EQ(exit_signal_of([&] { (void)*static_cast<volatile char*>(page(3)); }), 0);
+  store(page(3));
+  EXPECT_TRUE(collect_has(3));
+  EXPECT_EQ(exit_signal_of([&] { (void)*static_cast<volatile char*>(page(3)); }), 0);
+  ASSERT_TRUE(tracker_->protect(start_, kLength, kReadWrite).ok());
+  ASSERT_TRUE(tracker_->protect(page(4), kPageBytes, PROT_WRITE).ok());
+  EXPECT_EQ(exit_signal_of([&] { (void)*static_cast<volatile char*>(page(4)); }), 0);
+}
+
 TEST_F(FaultHandlerTest, AThreadThatBlocksAllSignalsMayStore) {
   watch();
   std::thread([&] {
