@@ -75,14 +75,15 @@ void FaultTable::for_each_slot(std::uint64_t first, std::uint64_t end, Visit&& v
 }
 
 // Who comes to a slot after it was cut, and was at the place of its right half before, has met no
-// half of the range that it looks for.
+// half of the range that it looks for; nor who comes to a slot after its left neighbour took its
+// pages, and was at the neighbour before.
 template <class Visit>
 void FaultTable::for_each_settled_slot(std::uint64_t first, std::uint64_t end, Visit&& visit) {
-  std::uint64_t splits_before = 0;
+  std::uint64_t moves_before = 0;
   do {
-    splits_before = splits_.load(std::memory_order_acquire);
+    moves_before = moves_.load(std::memory_order_acquire);
     for_each_slot(first, end, visit);
-  } while (splits_.load(std::memory_order_acquire) != splits_before);
+  } while (moves_.load(std::memory_order_acquire) != moves_before);
 }
 
 FaultTable::Slot* FaultTable::find_free() {
@@ -144,28 +145,31 @@ Status FaultTable::watch(const void* owner, std::uint64_t first, std::uint64_t e
   return Status::from_errno(error_number, "cannot protect a mapping, to watch it");
 }
 
-Status FaultTable::grow(Slot& slot, std::uint64_t end) {
+// False when there is no memory.
+bool FaultTable::make_room(Slot& slot, std::uint64_t end) {
   const std::uint64_t needed = end - slot.origin;
+  if (needed <= slot.open.capacity()) return true;
   OpenPages larger;
-  const bool needs_larger = needed > slot.open.capacity();
-  if (needs_larger && !larger.allocate(std::max(needed, slot.open.capacity() * 2))) {
-    return Status::from_errno(ENOMEM, "no memory to watch a mapping");
-  }
+  if (!larger.allocate(std::max(needed, slot.open.capacity() * 2))) return false;
   OpenPages old;
   {
     const SignalSafeGuard guard(slot.lock);
-    if (needs_larger) {
-      PageRun run;
-      for (std::uint64_t from = 0; slot.open.next_run(from, slot.open.capacity(), run);
-           from = run.end()) {
-        larger.open(run.first, run.end());
-      }
-      old = slot.open;
-      slot.open = larger;
+    PageRun run;
+    for (std::uint64_t from = 0; slot.open.next_run(from, slot.open.capacity(), run);
+         from = run.end()) {
+      larger.open(run.first, run.end());
     }
-    slot.end.store(end, std::memory_order_release);
+    old = slot.open;
+    slot.open = larger;
   }
   old.release();
+  return true;
+}
+
+Status FaultTable::grow(Slot& slot, std::uint64_t end) {
+  if (!make_room(slot, end)) return Status::from_errno(ENOMEM, "no memory to watch a mapping");
+  const SignalSafeGuard guard(slot.lock);
+  slot.end.store(end, std::memory_order_release);
   return {};
 }
 
@@ -194,7 +198,7 @@ Status FaultTable::split(Slot& slot, std::uint64_t at) {
   watched_.fetch_add(1, std::memory_order_relaxed);
   // Before the left slot shrinks: who finds it cut, with the lock or without, finds the number
   // changed.
-  splits_.fetch_add(1, std::memory_order_release);
+  moves_.fetch_add(1, std::memory_order_release);
   slot.end.store(at, std::memory_order_release);
 
   slot.open.close(at - slot.origin, slot.open.capacity());
@@ -202,6 +206,56 @@ Status FaultTable::split(Slot& slot, std::uint64_t at) {
   slot.runs = slot.open.count_runs(0, at - slot.origin);
   runs_.fetch_add(slot.runs + right_runs - runs_before, std::memory_order_relaxed);
   return {};
+}
+
+Status FaultTable::split_off(const void* owner, std::uint64_t first, std::uint64_t end) {
+  Status outcome;
+  for_each_slot(first, end, [&](Slot& slot, std::uint64_t low, std::uint64_t high) {
+    if (slot.owner != owner || !outcome.ok()) return;
+    if (high < slot.end.load(std::memory_order_relaxed)) outcome = split(slot, high);
+    if (outcome.ok() && slot.first.load(std::memory_order_relaxed) < low)
+      outcome = split(slot, low);
+  });
+  return outcome;
+}
+
+void FaultTable::merge_parts(const void* owner, std::uint64_t first, std::uint64_t end) {
+  for_each_slot(first - std::min(first, std::uint64_t{1}), end + 1,
+                [&](Slot& slot, std::uint64_t, std::uint64_t) {
+                  if (slot.owner != owner) return;
+                  Slot* const left = find_left_neighbour(
+                      owner, slot.first.load(std::memory_order_relaxed), slot.protection);
+                  if (left != nullptr) merge(*left, slot);
+                });
+}
+
+// The inverse of split().
+void FaultTable::merge(Slot& left, Slot& right) {
+  const std::uint64_t border = right.first.load(std::memory_order_relaxed);
+  const std::uint64_t end = right.end.load(std::memory_order_relaxed);
+  if (!make_room(left, end)) return;
+  {
+    const SignalSafeGuard left_guard(left.lock);
+    const SignalSafeGuard right_guard(right.lock);  // who else takes one has no other
+    PageRun run;
+    for (std::uint64_t from = 0; right.open.next_run(from, end - right.origin, run);
+         from = run.end()) {
+      left.open.open(run.first + right.origin - left.origin,
+                     run.end() + right.origin - left.origin);
+    }
+    const bool joins_runs =
+        left.open.contains(border - 1 - left.origin) && left.open.contains(border - left.origin);
+    const std::uint64_t joined = joins_runs ? 1 : 0;
+    left.runs += right.runs - joined;
+    runs_.fetch_sub(joined, std::memory_order_relaxed);
+    right.runs = 0;
+    // As in split(): the pages are found in the left slot, then the number is changed, then they
+    // are found in the right one no more.
+    left.end.store(end, std::memory_order_release);
+    moves_.fetch_add(1, std::memory_order_release);
+    right.end.store(border, std::memory_order_release);
+  }
+  free_slot(right);
 }
 
 void FaultTable::free_slot(Slot& slot) {
@@ -242,16 +296,7 @@ void FaultTable::unwatch_all(const void* owner) { unwatch(owner, 0, ~std::uint64
 Status FaultTable::protect(const void* owner, std::uint64_t first, std::uint64_t end,
                            int protection) {
   const std::lock_guard table_lock(table_mutex_);
-  Status outcome;
-  for_each_slot(first, end, [&](Slot& slot, std::uint64_t low, std::uint64_t high) {
-    if (slot.owner != owner || !outcome.ok()) return;
-    if (high < slot.end.load(std::memory_order_relaxed)) outcome = split(slot, high);
-    if (outcome.ok() && slot.first.load(std::memory_order_relaxed) < low) {
-      outcome = split(slot, low);
-      return;  // the right part is met below
-    }
-  });
-  if (!outcome.ok()) return outcome;
+  Status outcome = split_off(owner, first, end);
   for_each_slot(first, end, [&](Slot& slot, std::uint64_t low, std::uint64_t high) {
     if (slot.owner != owner || !outcome.ok()) return;
     const SignalSafeGuard guard(slot.lock);
@@ -262,6 +307,7 @@ Status FaultTable::protect(const void* owner, std::uint64_t first, std::uint64_t
     }
     slot.protection = protection;
   });
+  merge_parts(owner, first, end);
   return outcome;
 }
 

@@ -81,13 +81,18 @@ class FaultTable {
   // With table_mutex_ held:
   Slot* find_free();
   Slot* find_left_neighbour(const void* owner, std::uint64_t first, int protection);
-  Status grow(Slot& slot, std::uint64_t end);
+  static bool make_room(Slot& slot, std::uint64_t end);
+  static Status grow(Slot& slot, std::uint64_t end);
   Status split(Slot& slot, std::uint64_t at);
+  Status split_off(const void* owner, std::uint64_t first, std::uint64_t end);
+  // Where memory lacks, parts stay apart.
+  void merge_parts(const void* owner, std::uint64_t first, std::uint64_t end);
+  void merge(Slot& left, Slot& right);
   void free_slot(Slot& slot);
   template <class Visit>
   void for_each_slot(std::uint64_t first, std::uint64_t end, Visit&& visit);
   // Without table_mutex_: a slot may be visited more than once, and none is missed because another
-  // was cut in two meanwhile.
+  // was cut in two meanwhile, or two became one.
   template <class Visit>
   void for_each_settled_slot(std::uint64_t first, std::uint64_t end, Visit&& visit);
 
@@ -99,7 +104,7 @@ class FaultTable {
 
   std::mutex table_mutex_;  // orders all changes of the table
   std::array<Slot, kWatchedRangesMax> slots_;
-  std::atomic<std::uint64_t> splits_{0};               // that are done
+  std::atomic<std::uint64_t> moves_{0};                // of pages to another slot, that are done
   std::atomic<std::size_t> slots_used_{0};             // those from here on were never used
   static constinit std::atomic<std::size_t> watched_;  // slots not free
   std::atomic<std::uint64_t> runs_{0};                 // of open pages, in all slots

@@ -382,12 +382,13 @@ TEST_F(FaultHandlerTest, ACommitMeanwhileDoesNotTakeTheBufferFromABlockedCall) {
   close(sockets[1]);
 }
 
-// A protected part is a range of its own.  While the range was cut in two, a fault in the right
-// half looked for it in the left one, and the program died of it; a read(2) there failed with
-// EFAULT.
-TEST_F(FaultHandlerTest, APartThatIsProtectedMeanwhileIsNotInTheWayOfStores) {
+// While another thread stores to a range and reads into it: what `change` does to two pages at its
+// beginning is not in the way.  The table looks through 1,000 other ranges between its first place,
+// which is free when the range is watched, or only then becomes free, and the next one.
+enum class FirstPlace { is_for_the_range, is_for_what_comes_later };
+void change_while_another_thread_stores(
+    FirstPlace first_place, const std::function<void(Tracker& tracker, char* cut)>& change) {
   constexpr int kRounds = 60;
-  // Ranges that are looked through on the way from the left half to the right one.
   constexpr std::size_t kBetween = 1000;
   constexpr std::size_t kStored = 200;
   constexpr std::size_t kBytes = (2 * kBetween + kStored + 4) * kPageBytes;
@@ -409,7 +410,7 @@ TEST_F(FaultHandlerTest, APartThatIsProtectedMeanwhileIsNotInTheWayOfStores) {
     for (int mine = 1; mine <= kRounds; ++mine) {
       while (round.load() < mine) std::this_thread::yield();
       for (std::size_t at = 0; at < kStored; at += 2) {
-        store(stored + at * kPageBytes);
+        *static_cast<volatile char*>(stored + at * kPageBytes) = 1;
         begun.store(mine);
         if (read(zeros, stored + (at + 1) * kPageBytes, 1) != 1) ++failed_reads;
       }
@@ -417,20 +418,77 @@ TEST_F(FaultHandlerTest, APartThatIsProtectedMeanwhileIsNotInTheWayOfStores) {
     }
   });
   for (int mine = 1; mine <= kRounds; ++mine) {
-    tracker_ = std::move(make_fault_tracker().value());
-    ASSERT_TRUE(tracker_->watch(cut, (2 + kStored) * kPageBytes, kReadWrite).ok());
+    std::unique_ptr<Tracker> tracker = std::move(make_fault_tracker().value());
+    if (first_place == FirstPlace::is_for_the_range) between->unwatch(others, kPageBytes);
+    ASSERT_TRUE(tracker->watch(cut, (2 + kStored) * kPageBytes, kReadWrite).ok());
     round.store(mine);
     while (begun.load() < mine) std::this_thread::yield();
-    between->unwatch(others, kPageBytes);  // its place is the first that is free
-    EXPECT_TRUE(tracker_->protect(cut + kPageBytes, kPageBytes, PROT_READ).ok());
-    while (done.load() < mine) std::this_thread::yield();
-    tracker_.reset();
+    if (first_place == FirstPlace::is_for_what_comes_later) between->unwatch(others, kPageBytes);
+    do {
+      change(*tracker, cut);
+    } while (done.load() < mine);
+    PageRuns pages;
+    EXPECT_TRUE(tracker->collect(stored, kStored * kPageBytes, pages).ok());
+    EXPECT_EQ(pages.page_count(), kStored);
+    tracker.reset();
     ASSERT_TRUE(between->watch(others, kPageBytes, kReadWrite).ok());
   }
   storing.join();
   EXPECT_EQ(failed_reads.load(), 0);
   close(zeros);
   munmap(memory, kBytes);
+}
+
+// A protected part is a range of its own.  While the range was cut in two, a fault in the right
+// half looked for it in the left one, and the program died of it; a read(2) there failed with
+// EFAULT.
+TEST_F(FaultHandlerTest, APartThatIsProtectedMeanwhileIsNotInTheWayOfStores) {
+  change_while_another_thread_stores(
+      FirstPlace::is_for_what_comes_later, [](Tracker& tracker, char* cut) {
+        EXPECT_TRUE(tracker.protect(cut + kPageBytes, kPageBytes, PROT_READ).ok());
+      });
+}
+
+TEST_F(FaultHandlerTest, APartThatIsProtectedNoMoreIsNotInTheWayOfStores) {
+  change_while_another_thread_stores(FirstPlace::is_for_the_range, [](Tracker& tracker, char* cut) {
+    EXPECT_TRUE(tracker.protect(cut + kPageBytes, kPageBytes, PROT_READ).ok());
+    EXPECT_TRUE(tracker.protect(cut + kPageBytes, kPageBytes, kReadWrite).ok());
+  });
+}
+
+// Each part that a program had protected stayed a range of its own, until there was no room for
+// another one, nor for any other mapping.
+TEST_F(FaultHandlerTest, PartsOfOneProtectionBecomeOneRangeAgain) {
+  constexpr std::size_t kMany = kWatchedRangesMax + 8;
+  void* const memory =
+      mmap(nullptr, kMany * kPageBytes, kReadWrite, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  char* const start = static_cast<char*>(memory);
+  tracker_ = std::move(make_fault_tracker().value());
+  ASSERT_TRUE(tracker_->watch(start, kMany * kPageBytes, kReadWrite).ok());
+  const auto count_stored = [&] {
+    PageRuns stored;
+    EXPECT_TRUE(tracker_->collect(start, kMany * kPageBytes, stored).ok());
+    return stored.page_count();
+  };
+  for (std::size_t at = 1; at < kMany; ++at) {
+    char* const part = start + at * kPageBytes;
+    store(part);
+    ASSERT_TRUE(tracker_->protect(part, kPageBytes, PROT_READ).ok()) << at;
+    ASSERT_TRUE(tracker_->protect(part, kPageBytes, kReadWrite).ok()) << at;
+  }
+  EXPECT_EQ(count_stored(), kMany - 1) << "what was stored before is not forgotten";
+  // Many parts at once.
+  for (int turn = 0; turn < 3; ++turn) {
+    for (std::size_t at = 1; at < kMany; at += 4)
+      ASSERT_TRUE(tracker_->protect(start + at * kPageBytes, kPageBytes, PROT_READ).ok()) << at;
+    store(start + 2 * kPageBytes);
+    ASSERT_TRUE(tracker_->protect(start, kMany * kPageBytes, kReadWrite).ok());
+    store(start + 5 * kPageBytes);
+    EXPECT_EQ(count_stored(), 2U);
+  }
+  tracker_.reset();
+  munmap(memory, kMany * kPageBytes);
 }
 
 TEST_F(FaultHandlerTest, InUseOnlyWhileSomethingIsWatched) {
