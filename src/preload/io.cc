@@ -14,8 +14,7 @@
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
 #include "preload/real.h"
-#include "track/store_marks.h"
-#include "track/tracker.h"
+#include "track/guarded_vectors.h"
 
 extern "C" {
 ssize_t __read_chk(int descriptor, void* buffer, size_t count, size_t buffer_size);
@@ -131,27 +130,12 @@ auto for_tracked(int descriptor, const Work& work, const Otherwise& otherwise)
   return work(*file);
 }
 
-// The kernel cannot store into pages that a fault tracker protects.
-void open_for_read(const void* buffer, std::size_t count) {
-  if (!inside() && fault_tracker_in_use()) open_for_kernel_store(buffer, count);
-}
-
-// What was read into mappings is a store like any other.
-ssize_t note_read(const iovec* vectors, ssize_t got) {
-  if (!StoreMarks::in_use() || got <= 0) return got;
-  auto rest = static_cast<std::size_t>(got);
-  for (const iovec* vector = vectors; rest > 0; ++vector) {
-    const std::size_t bytes = std::min(vector->iov_len, rest);
-    note_stored(vector->iov_base, bytes);
-    rest -= bytes;
-  }
-  return got;
-}
-
 template <class Otherwise>
 ssize_t read_vectors(int descriptor, const iovec* vectors, int count, const Place& place,
                      const Otherwise& otherwise) {
-  const ssize_t got = for_tracked(
+  // What is read into mappings is a store like any other.
+  GuardedVectors guard(vectors, count);
+  return guard.stored(for_tracked(
       descriptor,
       [&](TrackedFile& file) -> ssize_t {
         if (!vectors_are_valid(vectors, count)) {
@@ -160,13 +144,7 @@ ssize_t read_vectors(int descriptor, const iovec* vectors, int count, const Plac
         }
         return read_tracked(file, descriptor, vectors, count, place);
       },
-      [&]() -> ssize_t {
-        if (vectors_are_valid(vectors, count)) {
-          for (int i = 0; i < count; ++i) open_for_read(vectors[i].iov_base, vectors[i].iov_len);
-        }
-        return otherwise();
-      });
-  return note_read(vectors, got);
+      otherwise));
 }
 
 template <class Otherwise>

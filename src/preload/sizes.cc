@@ -11,6 +11,7 @@
 #include "preload/messages.h"
 #include "preload/real.h"
 #include "preload/with_tracked.h"
+#include "track/kernel_store_guard.h"
 
 namespace pawl::preload {
 namespace {
@@ -132,19 +133,23 @@ PAWL_ALSO_KNOWN_AS(posix_fallocate64, posix_fallocate);
 
 PAWL_INTERPOSE int fstat(int descriptor, struct stat* status) noexcept {
   PAWL_PASS(real().fstat(descriptor, status));
+  const KernelStoreGuard guard(status, sizeof *status);
   return corrected(real().fstat(descriptor, status), status);
 }
 PAWL_INTERPOSE int stat(const char* path, struct stat* status) noexcept {
   PAWL_PASS(real().stat(path, status));
+  const KernelStoreGuard guard(status, sizeof *status);
   return corrected(real().stat(path, status), status);
 }
 PAWL_INTERPOSE int lstat(const char* path, struct stat* status) noexcept {
   PAWL_PASS(real().lstat(path, status));
+  const KernelStoreGuard guard(status, sizeof *status);
   return corrected(real().lstat(path, status), status);
 }
 PAWL_INTERPOSE int fstatat(int directory, const char* path, struct stat* status,
                            int flags) noexcept {
   PAWL_PASS(real().fstatat(directory, path, status, flags));
+  const KernelStoreGuard guard(status, sizeof *status);
   return corrected(real().fstatat(directory, path, status, flags), status);
 }
 PAWL_ALSO_KNOWN_AS(fstat64, fstat);
@@ -155,6 +160,7 @@ PAWL_ALSO_KNOWN_AS(fstatat64, fstatat);
 PAWL_INTERPOSE int statx(int directory, const char* path, int flags, unsigned mask,
                          struct statx* status) noexcept {
   PAWL_PASS(real().statx(directory, path, flags, mask, status));
+  const KernelStoreGuard guard(status, sizeof *status);
   const int outcome = real().statx(directory, path, flags, mask, status);
   if (outcome == 0 && S_ISREG(status->stx_mode) && (status->stx_mask & STATX_SIZE) != 0) {
     const dev_t device = makedev(status->stx_dev_major, status->stx_dev_minor);
@@ -167,16 +173,20 @@ PAWL_INTERPOSE int statx(int directory, const char* path, int flags, unsigned ma
 // What programs built against an older C library call.
 
 PAWL_INTERPOSE int __fxstat(int version, int descriptor, struct stat* status) {
+  const KernelStoreGuard guard(status, sizeof *status);
   return corrected(real().__fxstat(version, descriptor, status), status);
 }
 PAWL_INTERPOSE int __xstat(int version, const char* path, struct stat* status) {
+  const KernelStoreGuard guard(status, sizeof *status);
   return corrected(real().__xstat(version, path, status), status);
 }
 PAWL_INTERPOSE int __lxstat(int version, const char* path, struct stat* status) {
+  const KernelStoreGuard guard(status, sizeof *status);
   return corrected(real().__lxstat(version, path, status), status);
 }
 PAWL_INTERPOSE int __fxstatat(int version, int directory, const char* path, struct stat* status,
                               int flags) {
+  const KernelStoreGuard guard(status, sizeof *status);
   return corrected(real().__fxstatat(version, directory, path, status, flags), status);
 }
 PAWL_ALSO_KNOWN_AS(__fxstat64, __fxstat);

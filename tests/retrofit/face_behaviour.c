@@ -590,6 +590,64 @@ static void locks_survive(void) {
   close(fd);
 }
 
+/* A system call stores into a mapping while another thread commits it. */
+struct blocked_read {
+  int from;
+  char* to;
+  ssize_t got;
+  atomic_int thread;
+};
+
+static void* read_once(void* argument) {
+  struct blocked_read* call = argument;
+  atomic_store(&call->thread, gettid());
+  call->got = read(call->from, call->to, 6);
+  return NULL;
+}
+
+static int is_asleep(int thread) {
+  char path[64];
+  char line[256] = "";
+  snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+  const int fd = open(path, O_RDONLY);
+  CHECK(fd >= 0 && read(fd, line, sizeof line - 1) > 0);
+  close(fd);
+  const char* name_end = strrchr(line, ')');
+  return name_end != NULL && name_end[2] == 'S';
+}
+
+static void the_kernel_stores_while_another_thread_commits(void) {
+  const char* path = in_directory("kernel_stores.atomic");
+  make(path, '.', 4 * PAGE);
+  const int fd = open(path, O_RDWR);
+  char* at = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(at != MAP_FAILED);
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+  struct blocked_read call = {.from = ends[0], .to = at + PAGE};
+  pthread_t thread;
+  pthread_create(&thread, NULL, read_once, &call);
+  while (atomic_load(&call.thread) == 0 || !is_asleep(atomic_load(&call.thread))) usleep(100);
+  for (int commits = 0; commits < 3; ++commits) {
+    at[0] = (char)('a' + commits);
+    CHECK(msync(at, 4 * PAGE, MS_SYNC) == 0);
+  }
+  CHECK(write(ends[1], "kernel", 6) == 6);
+  pthread_join(thread, NULL);
+  CHECK(call.got == 6);
+  CHECK(memcmp(at + PAGE, "kernel", 6) == 0);
+  /* Into pages that the commit just armed. */
+  CHECK(msync(at, 4 * PAGE, MS_SYNC) == 0);
+  CHECK(fstat(fd, (struct stat*)(at + 2 * PAGE)) == 0);
+  CHECK(((struct stat*)(at + 2 * PAGE))->st_size == 4 * PAGE);
+  CHECK(msync(at, 4 * PAGE, MS_SYNC) == 0);
+  munmap(at, 4 * PAGE);
+  close(fd);
+  close(ends[0]);
+  close(ends[1]);
+  CHECK(!has_side(path));
+}
+
 /* While one thread closes a descriptor another one begins with the file, and finds it open still:
  * a handler stops the first between the end of its file and the closing of the number. */
 static const char* opened_at_once;
@@ -678,6 +736,7 @@ int main(int count, char** arguments) {
   refused_over_a_mapping();
   other_threads_keep_their_memory();
   children();
+  the_kernel_stores_while_another_thread_commits();
   child_with_its_own_file();
   globs();
   own_descriptors();
