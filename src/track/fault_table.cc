@@ -39,6 +39,17 @@ bool set_protection(std::uint64_t first, std::uint64_t end, int protection) {
   return syscall(SYS_mprotect, first * kPageBytes, (end - first) * kPageBytes, protection) == 0;
 }
 
+// Whether calls have left the part of this thread's stack, below `frame`, where `object` was.
+bool was_left(const void* object, const void* frame) {
+  const auto at = reinterpret_cast<std::uintptr_t>(object);
+  if (at >= reinterpret_cast<std::uintptr_t>(frame)) return false;
+  // A handler on a stack of its own may have interrupted a call on another one.
+  stack_t handlers{};
+  const bool in_handler =
+      syscall(SYS_sigaltstack, nullptr, &handlers) != 0 || (handlers.ss_flags & SS_ONSTACK) != 0;
+  return !in_handler || at >= reinterpret_cast<std::uintptr_t>(handlers.ss_sp);
+}
+
 }  // namespace
 
 constinit std::atomic<std::size_t> FaultTable::watched_{0};
@@ -405,34 +416,55 @@ bool FaultTable::open_pages(Slot& slot, std::uint64_t first, std::uint64_t end) 
 bool FaultTable::kernel_stores_into(const PageRun& run) const {
   if (kernel_stores_under_way_.load(std::memory_order_acquire) == 0) return false;
   return std::any_of(kernel_stores_.begin(), kernel_stores_.end(), [&](const KernelStore& store) {
-    return store.used.load(std::memory_order_acquire) &&
+    return store.holder.load(std::memory_order_acquire) != nullptr &&
            store.first.load(std::memory_order_relaxed) < run.end() &&
            run.first < store.end.load(std::memory_order_relaxed);
   });
 }
 
-std::size_t FaultTable::begin_kernel_store(std::uint64_t first, std::uint64_t end) {
+// Handlers may come, and leave by siglongjmp(), between any two of these lines.
+std::size_t FaultTable::begin_kernel_store(const void* holder, std::uint64_t first,
+                                           std::uint64_t end) {
   bool is_watched = false;
   for_each_settled_slot(first, end,
                         [&](Slot&, std::uint64_t, std::uint64_t) { is_watched = true; });
   if (!is_watched) return kKernelStoresMax;
+  if (kernel_stores_under_way_.load(std::memory_order_relaxed) != 0) let_go_of_left_calls(holder);
+  kernel_stores_under_way_.fetch_add(1, std::memory_order_release);
   for (std::size_t ticket = 0; ticket < kernel_stores_.size(); ++ticket) {
     KernelStore& store = kernel_stores_[ticket];
-    if (store.used.exchange(true, std::memory_order_acquire)) continue;
+    const void* free = nullptr;
+    if (!store.holder.compare_exchange_strong(free, holder, std::memory_order_acquire)) continue;
+    store.thread.store(pthread_self(), std::memory_order_relaxed);
     store.first.store(first, std::memory_order_relaxed);
     store.end.store(end, std::memory_order_release);
-    kernel_stores_under_way_.fetch_add(1, std::memory_order_release);
     return ticket;
   }
+  kernel_stores_under_way_.fetch_sub(1, std::memory_order_release);
   return kKernelStoresMax;
 }
 
-void FaultTable::end_kernel_store(std::size_t ticket) {
+void FaultTable::end_kernel_store(const void* holder, std::size_t ticket) {
   if (ticket == kKernelStoresMax) return;
   KernelStore& store = kernel_stores_[ticket];
+  if (store.holder.load(std::memory_order_relaxed) != holder) return;  // was let go
   store.end.store(0, std::memory_order_relaxed);
-  store.used.store(false, std::memory_order_release);
-  kernel_stores_under_way_.fetch_sub(1, std::memory_order_release);
+  store.thread.store({}, std::memory_order_relaxed);  // the next holder's comes after the holder
+  if (store.holder.compare_exchange_strong(holder, nullptr, std::memory_order_release))
+    kernel_stores_under_way_.fetch_sub(1, std::memory_order_release);
+}
+
+// Where the new holder is no other can be; nor is there one of this thread below this frame.
+void FaultTable::let_go_of_left_calls(const void* holder) {
+  const void* const frame = __builtin_frame_address(0);
+  for (std::size_t ticket = 0; ticket < kernel_stores_.size(); ++ticket) {
+    const KernelStore& store = kernel_stores_[ticket];
+    const void* const other = store.holder.load(std::memory_order_acquire);
+    if (other == nullptr) continue;
+    const bool is_of_thread = store.thread.load(std::memory_order_relaxed) == pthread_self();
+    if (other == holder || (is_of_thread && was_left(other, frame)))
+      end_kernel_store(other, ticket);
+  }
 }
 
 }  // namespace pawl

@@ -5,6 +5,7 @@
 // store to an armed page raises SIGSEGV and opens it; collecting it arms it again.
 #pragma once
 
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <array>
@@ -55,8 +56,12 @@ class FaultTable {
   // Keeps [first, end) open once it is opened, whoever collects it, until end_kernel_store(ticket).
   // Returns kKernelStoresMax when none of it is watched, or no more can be held: then a collect
   // before the system call stores makes it fail with EFAULT.
-  std::size_t begin_kernel_store(std::uint64_t first, std::uint64_t end);
-  void end_kernel_store(std::size_t ticket);
+  //
+  // `holder` is an object on the caller's stack that is there for as long as it holds.  A handler
+  // that leaves the system call by siglongjmp() ends nothing: what was held from a part of the
+  // stack that is used anew is let go by the next call.
+  std::size_t begin_kernel_store(const void* holder, std::uint64_t first, std::uint64_t end);
+  void end_kernel_store(const void* holder, std::size_t ticket);
 
  private:
   struct Slot {
@@ -70,7 +75,8 @@ class FaultTable {
     OpenPages open;
   };
   struct KernelStore {
-    std::atomic<bool> used{false};
+    std::atomic<const void*> holder{nullptr};  // null: free
+    std::atomic<pthread_t> thread{};           // of the holder
     std::atomic<std::uint64_t> first{0};
     std::atomic<std::uint64_t> end{0};
   };
@@ -102,6 +108,9 @@ class FaultTable {
   void arm(Slot& slot, const PageRun& run);
   bool kernel_stores_into(const PageRun& run) const;
 
+  // Not inlined: all that is below its frame has been left.
+  __attribute__((noinline)) void let_go_of_left_calls(const void* holder);
+
   std::mutex table_mutex_;  // orders all changes of the table
   std::array<Slot, kWatchedRangesMax> slots_;
   std::atomic<std::uint64_t> moves_{0};                // of pages to another slot, that are done
@@ -110,7 +119,7 @@ class FaultTable {
   std::atomic<std::uint64_t> runs_{0};                 // of open pages, in all slots
   std::uint64_t runs_max_ = 0;                         // above it pages are opened by blocks
   std::array<KernelStore, kKernelStoresMax> kernel_stores_;
-  std::atomic<std::size_t> kernel_stores_under_way_{0};
+  std::atomic<std::size_t> kernel_stores_under_way_{0};  // not fewer than have a holder
 };
 
 }  // namespace pawl

@@ -16,11 +16,11 @@ void KernelStoreGuard::hold(void* address, std::size_t length) {
   const std::uint64_t first = first_byte / kPageBytes;
   const std::uint64_t end = (first_byte + length - 1) / kPageBytes + 1;
   // Announced before opened: a collect in between arms what is then opened, one after it lets be.
-  ticket_ = FaultTable::process().begin_kernel_store(first, end);
+  ticket_ = FaultTable::process().begin_kernel_store(this, first, end);
   is_holding_ = true;
   FaultTable::process().open_range(first, end);
 }
 
-void KernelStoreGuard::release() const { FaultTable::process().end_kernel_store(ticket_); }
+void KernelStoreGuard::release() const { FaultTable::process().end_kernel_store(this, ticket_); }
 
 }  // namespace pawl

@@ -382,6 +382,89 @@ TEST_F(FaultHandlerTest, ACommitMeanwhileDoesNotTakeTheBufferFromABlockedCall) {
   close(sockets[1]);
 }
 
+// As a timeout does: a handler leaves a read(2) that blocks.
+class LeftRead {
+ public:
+  LeftRead() {
+    struct sigaction action{};
+    action.sa_handler = [](int) { siglongjmp(escape, 1); };
+    EXPECT_EQ(sigaction(SIGALRM, &action, nullptr), 0);
+    EXPECT_EQ(pipe(ends_), 0);
+  }
+  ~LeftRead() {
+    signal(SIGALRM, SIG_DFL);
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  LeftRead(const LeftRead&) = delete;
+  LeftRead& operator=(const LeftRead&) = delete;
+
+  void into(char* buffer) const {
+    if (sigsetjmp(escape, 1) != 0) return;
+    const itimerval soon{{0, 0}, {0, 1000}};
+    EXPECT_EQ(setitimer(ITIMER_REAL, &soon, nullptr), 0);
+    (void)read_deep_down(buffer);
+  }
+  ssize_t one_that_ends(char* buffer) const {
+    EXPECT_EQ(write(ends_[1], "pawl", 4), 4);
+    return read(ends_[0], buffer, 4);
+  }
+
+ private:
+  __attribute__((noinline)) ssize_t read_deep_down(char* buffer) const {
+    volatile char stack[16384];
+    stack[0] = 0;
+    return read(ends_[0], buffer, 4) + stack[0];
+  }
+  int ends_[2] = {-1, -1};
+};
+
+// Each such call kept its page open for ever, and after 128 of them none could keep its own.
+TEST_F(FaultHandlerTest, ACallThatAHandlerLeavesKeepsNoPageOpen) {
+  if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer has handlers wait";
+  watch();
+  const LeftRead left_read;
+  for (std::size_t turn = 0; turn < 150; ++turn) left_read.into(page(turn % 8));
+  EXPECT_EQ(left_read.one_that_ends(page(20)), 4);
+  EXPECT_TRUE(collect_has(20));
+  EXPECT_TRUE(collect().empty());
+  std::thread([&] { ASSERT_EQ(left_read.one_that_ends(page(21)), 4); }).join();
+  EXPECT_TRUE(collect_has(21));
+}
+
+// A handler that runs on a stack of its own, above that of the call that it interrupts.
+TEST_F(FaultHandlerTest, ACallInAHandlerDoesNotTakeTheBufferFromTheInterruptedOne) {
+  if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer has handlers wait";
+  watch();
+  char above[65536];  // of the first thread's stack
+  struct sigaction action{};
+  action.sa_handler = [](int) {
+    EXPECT_EQ(stat("/", reinterpret_cast<struct stat*>(watched_page + 11 * kPageBytes)), 0);
+    ++handled;
+  };
+  action.sa_flags = SA_ONSTACK | SA_RESTART;
+  ASSERT_EQ(sigaction(SIGUSR1, &action, nullptr), 0);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  std::thread reader([&] {
+    const stack_t stack{above, 0, sizeof above};
+    EXPECT_EQ(sigaltstack(&stack, nullptr), 0);
+    EXPECT_EQ(read(ends[0], page(30), 100), 4);
+    const stack_t none{nullptr, SS_DISABLE, 0};
+    EXPECT_EQ(sigaltstack(&none, nullptr), 0);
+  });
+  while (!collect_has(30)) std::this_thread::yield();
+  ASSERT_EQ(pthread_kill(reader.native_handle(), SIGUSR1), 0);
+  while (handled == 0) std::this_thread::yield();
+  (void)collect();
+  EXPECT_TRUE(collect_has(30));
+  ASSERT_EQ(write(ends[1], "pawl", 4), 4);
+  reader.join();
+  signal(SIGUSR1, SIG_DFL);
+  close(ends[0]);
+  close(ends[1]);
+}
+
 // While another thread stores to a range and reads into it: what `change` does to two pages at its
 // beginning is not in the way.  The table looks through 1,000 other ranges between its first place,
 // which is free when the range is watched, or only then becomes free, and the next one.
