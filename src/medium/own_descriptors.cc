@@ -34,6 +34,11 @@ void remove(int number) {
   if (is_followed(number)) word_of(number).fetch_and(~bit_of(number), std::memory_order_relaxed);
 }
 
+bool contains(int number) {
+  return is_followed(number) &&
+         (word_of(number).load(std::memory_order_relaxed) & bit_of(number)) != 0;
+}
+
 std::vector<int> between(unsigned first, unsigned last) {
   std::vector<int> found;
   for (unsigned word = first / kBits; word < own.size() && word * kBits <= last; ++word) {

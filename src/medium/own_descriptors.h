@@ -9,6 +9,7 @@ namespace pawl::own_descriptors {
 // Lock-free.  What no descriptor can be is ignored.
 void add(int number);
 void remove(int number);
+bool contains(int number);
 // In ascending order.
 std::vector<int> between(unsigned first, unsigned last);
 

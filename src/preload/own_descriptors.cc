@@ -10,6 +10,7 @@
 
 #include <sys/resource.h>
 
+#include "medium/own_descriptors.h"
 #include "preload/lifecycle.h"
 #include "preload/patterns.h"
 #include "preload/real.h"
@@ -22,12 +23,7 @@ constexpr int kOwnDescriptorsFloorMax = 768;  // below the usual soft limit of 1
 
 std::array<std::atomic<bool>, kDescriptorsMax> own;
 
-bool is_kernel_object_of_the_core(const std::string& target) {
-  return target.starts_with("anon_inode:[userfaultfd]") ||
-         target.starts_with("anon_inode:[perf_event]") || target.starts_with("/memfd:pawl-");
-}
-
-std::set<int> open_kernel_objects() {
+std::set<int> open_empty_files() {
   std::set<int> found;
   DIR* const directory = opendir("/proc/self/fd");
   if (directory == nullptr) return found;
@@ -35,9 +31,8 @@ std::set<int> open_kernel_objects() {
     char target[64];
     const ssize_t length = readlinkat(dirfd(directory), entry->d_name, target, sizeof(target));
     if (length <= 0) continue;
-    if (is_kernel_object_of_the_core(std::string(target, static_cast<std::size_t>(length)))) {
+    if (std::string(target, static_cast<std::size_t>(length)).starts_with("/memfd:pawl-past-end"))
       found.insert(std::atoi(entry->d_name));
-    }
   }
   closedir(directory);
   return found;
@@ -83,32 +78,36 @@ int keep_for_core(int descriptor) {
 }
 
 bool is_own(int descriptor) {
+  if (own_descriptors::contains(descriptor)) return true;
   return descriptor >= 0 && descriptor < kDescriptorsMax &&
          own[static_cast<std::size_t>(descriptor)].load();
 }
 
 void forget_own(int descriptor) {
-  if (is_own(descriptor)) own[static_cast<std::size_t>(descriptor)].store(false);
+  if (descriptor >= 0 && descriptor < kDescriptorsMax)
+    own[static_cast<std::size_t>(descriptor)].store(false);
 }
 
 std::vector<int> own_between(unsigned first, unsigned last) {
-  std::vector<int> found;
+  std::set<int> found;
+  for (const int number : own_descriptors::between(first, last)) found.insert(number);
   for (unsigned number = first; number <= std::min(last, unsigned{kDescriptorsMax - 1}); ++number) {
-    if (own[number].load()) found.push_back(static_cast<int>(number));
+    if (own[number].load()) found.insert(static_cast<int>(number));
   }
-  return found;
+  return {found.begin(), found.end()};
 }
 
 void keep_what_appears(const std::function<void()>& work) {
-  const std::set<int> before = open_kernel_objects();
+  const std::set<int> before = open_empty_files();
   work();
-  for (const int descriptor : open_kernel_objects()) {
+  for (const int descriptor : open_empty_files()) {
     if (!before.contains(descriptor)) remember(descriptor);
   }
 }
 
 void forget_all_own() {
   for (auto& flag : own) flag.store(false);
+  for (const int number : own_descriptors::between(0, ~0u)) own_descriptors::remove(number);
 }
 
 }  // namespace pawl::preload

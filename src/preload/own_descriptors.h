@@ -12,14 +12,14 @@ namespace pawl::preload {
 // Moves a descriptor that the core just opened out of the program's way, to a high number, and
 // remembers it.  Returns the descriptor to use.
 int keep_for_core(int descriptor);
-// Lock-free.
+// Whether it was kept here, or is in use by the core now.  Lock-free.
 bool is_own(int descriptor);
 void forget_own(int descriptor);
 // In ascending order.
 std::vector<int> own_between(unsigned first, unsigned last);
 
-// The kernel's objects that the core makes without open() (userfaultfd, perf events, memory files):
-// finds those that came into being while `work` ran, and keeps them.
+// The file of no bytes, which the core makes without open() and does not count among its own: finds
+// it if it came into being while `work` ran, and keeps it.
 void keep_what_appears(const std::function<void()>& work);
 
 // A forked child has copies it must not use; they may be closed.

@@ -19,6 +19,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -590,6 +591,43 @@ static void locks_survive(void) {
   close(fd);
 }
 
+/* What another thread opens while Pawl begins with a file is that thread's, of whatever kind. */
+static atomic_int has_enough;
+
+static int open_userfault(void) {
+  const int kUserModeOnly = 1;
+  return (int)syscall(SYS_userfaultfd, O_CLOEXEC | kUserModeOnly);
+}
+
+static void* open_and_close(void* unused) {
+  while (!atomic_load(&has_enough)) {
+    const int fd = open_userfault();
+    if (fd < 0) continue;
+    usleep(50);
+    CHECK(close(fd) == 0);
+  }
+  return unused;
+}
+
+static void descriptors_of_other_threads(void) {
+  const int fd = open_userfault();
+  if (fd < 0) return; /* not permitted here */
+  CHECK(close(fd) == 0);
+  const char* path = in_directory("other-threads.atomic");
+  make(path, '.', PAGE);
+  pthread_t thread;
+  pthread_create(&thread, NULL, open_and_close, NULL);
+  for (int round = 0; round < 20; ++round) {
+    const int file = open(path, O_RDWR);
+    char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    CHECK(at != MAP_FAILED);
+    munmap(at, PAGE);
+    close(file);
+  }
+  atomic_store(&has_enough, 1);
+  pthread_join(thread, NULL);
+}
+
 /* A system call stores into a mapping while another thread commits it. */
 struct blocked_read {
   int from;
@@ -740,6 +778,7 @@ int main(int count, char** arguments) {
   child_with_its_own_file();
   globs();
   own_descriptors();
+  descriptors_of_other_threads();
   asked_for_by_flag();
   locks_pass_a_whole_file_on();
   locks_survive();
