@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <algorithm>
@@ -22,33 +23,78 @@ constexpr unsigned kSharedCallsMax = 64;  // for a file in very many pieces
 constexpr std::uint64_t kLargestFileBytes = std::numeric_limits<off_t>::max();
 }  // namespace
 
+OpenFile OpenFile::of(int number) {
+  struct stat status{};
+  if (number < 0 || ::fstat(number, &status) != 0) return {number};
+  return {number, status.st_dev, status.st_ino};
+}
+
+bool OpenFile::is_open() const {
+  struct stat status{};
+  return number >= 0 && ::fstat(number, &status) == 0 && status.st_dev == device &&
+         status.st_ino == inode;
+}
+
 void Descriptor::reset(int number) {
-  own_descriptors::remove(number_);
-  if (number_ >= 0) ::close(number_);
-  number_ = number;
-  own_descriptors::add(number_);
+  own_descriptors::remove(file_.number);
+  if (file_.is_open()) ::close(file_.number);
+  take(number);
+}
+
+void Descriptor::take(int number) {
+  if (number >= 0 && number <= STDERR_FILENO) {
+    const int moved = ::fcntl(number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const int failure = errno;
+    ::close(number);
+    errno = failure;
+    number = moved;
+  }
+  file_ = OpenFile::of(number);
+  own_descriptors::add(number);
+}
+
+// By system calls, past who interposes the functions and would give them other numbers.
+StandardNumbersTaken::StandardNumbersTaken() {
+  for (;;) {
+    const long number = ::syscall(SYS_openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC);
+    if (number < 0) return;
+    if (number > STDERR_FILENO) {
+      ::syscall(SYS_close, number);
+      return;
+    }
+    are_taken_[static_cast<std::size_t>(number)] = true;
+  }
+}
+
+StandardNumbersTaken::~StandardNumbersTaken() {
+  const int kept = errno;
+  for (std::size_t number = 0; number < are_taken_.size(); ++number) {
+    if (are_taken_[number]) ::syscall(SYS_close, number);
+  }
+  errno = kept;
 }
 
 DescriptorFile::DescriptorFile(Descriptor descriptor, std::string path)
-    : descriptor_(std::move(descriptor)), path_(std::move(path)) {
-  struct stat status{};
-  if (::fstat(descriptor_.get(), &status) != 0) return;
-  device_ = status.st_dev;
-  inode_ = status.st_ino;
+    : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
+
+void DescriptorFile::write_only_with(const OpenFile& lock) {
+  lock_device_ = lock.device;
+  lock_inode_ = lock.inode;
+  lock_number_.store(lock.number);
 }
 
-// Asked before each write and flush, and before a commit reads the base: 0.3 us where a flush takes
-// 70.  A number that changes hands between this and the call is beyond it.
+// Asked before each write and flush, and before a commit reads the base: 0.3 us for each of the two
+// where a flush takes 70.  A number that changes hands between this and the call is beyond it.
 Status DescriptorFile::check_open() {
-  struct stat status{};
   if (is_broken(Law::keep_the_descriptors)) return {};
-  if (::fstat(descriptor_.get(), &status) == 0 && status.st_dev == device_ &&
-      status.st_ino == inode_)
-    return {};
+  const OpenFile lock{lock_number_.load(), lock_device_, lock_inode_};
+  const bool has_file = descriptor_.is_open();
+  if (has_file && (lock.number < 0 || lock.is_open())) return {};
   return Status::failure(
-      EIO, "the program closed the descriptor (number " + std::to_string(descriptor_.get()) +
-               ") by which Pawl has " + path_ +
-               " open, or gave its number to another file; nothing was written to that. Close the "
+      EIO, "the program closed the descriptor (number " +
+               std::to_string(has_file ? lock.number : descriptor_.get()) + ") by which Pawl has " +
+               path_ + (has_file ? " locked" : " open") +
+               ", or gave its number to another file; nothing was written to that. Close the "
                "program's own descriptors only, or all at once with closefrom() or close_range()");
 }
 

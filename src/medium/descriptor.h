@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <array>
+#include <atomic>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -14,30 +16,62 @@
 
 namespace pawl {
 
-// Of Pawl's own while it is in one: closefrom() and close_range() leave it open.
+// A number, and which file it stood for when it was asked: the program may close it, and open
+// something else under it.
+struct OpenFile {
+  int number = -1;
+  dev_t device = 0;
+  ino_t inode = 0;
+
+  static OpenFile of(int number);
+  bool is_open() const;
+};
+
+// Of Pawl's own while it is in one: closefrom() and close_range() leave it open.  It never has the
+// number of a standard stream, whoever closed those: what the program prints would get into the
+// file.
 class Descriptor {
  public:
   Descriptor() = default;
-  explicit Descriptor(int number) : number_(number) { own_descriptors::add(number); }
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  explicit Descriptor(int number) { take(number); }
+  Descriptor(Descriptor&& other) noexcept : file_(std::exchange(other.file_, {})) {}
   Descriptor& operator=(Descriptor&& other) noexcept {
-    if (this != &other) reset(other.release());
+    if (this == &other) return *this;
+    reset(-1);
+    file_ = std::exchange(other.file_, {});
     return *this;
   }
   ~Descriptor() { reset(-1); }
 
-  int get() const { return number_; }
-  bool valid() const { return number_ >= 0; }
+  int get() const { return file_.number; }
+  bool valid() const { return file_.number >= 0; }
+  // False: the program closed it.
+  bool is_open() const { return file_.is_open(); }
   int release() {
-    const int number = number_;
-    number_ = -1;
-    own_descriptors::remove(number);
-    return number;
+    own_descriptors::remove(file_.number);
+    return std::exchange(file_, {}).number;
   }
+  // What the program closed, and may have opened anew, is not closed once more.
   void reset(int number);
 
  private:
-  int number_ = -1;
+  void take(int number);
+
+  OpenFile file_;
+};
+
+// While it lives, no file that this thread opens gets the number of a standard stream.  For what
+// may not be closed again at once, as Descriptor does to move it: the program's locks on the file
+// would go.
+class StandardNumbersTaken {
+ public:
+  StandardNumbersTaken();
+  StandardNumbersTaken(const StandardNumbersTaken&) = delete;
+  StandardNumbersTaken& operator=(const StandardNumbersTaken&) = delete;
+  ~StandardNumbersTaken();  // keeps errno
+
+ private:
+  std::array<bool, 3> are_taken_{};
 };
 
 class DescriptorFile final : public MediumFile {
@@ -69,6 +103,10 @@ class DescriptorFile final : public MediumFile {
   void close() { descriptor_.reset(-1); }
   // Gives the descriptor up without closing it.
   int release() { return descriptor_.release(); }
+  Descriptor take() { return std::move(descriptor_); }
+  // From now on it is written only as long as this is open, which holds the writer's lock.
+  void write_only_with(const OpenFile& lock);
+  void write_without_lock() { lock_number_.store(-1); }
 
  private:
   bool leave_direct_io();
@@ -77,8 +115,9 @@ class DescriptorFile final : public MediumFile {
   Descriptor descriptor_;
   std::string path_;
   SharedBlocks shared_;
-  dev_t device_ = 0;
-  ino_t inode_ = 0;
+  std::atomic<int> lock_number_{-1};
+  dev_t lock_device_ = 0;
+  ino_t lock_inode_ = 0;
   UnflushedChanges metadata_;
   std::mutex flush_mutex_;  // one flush at a time
   int flush_error_ = 0;     // of the first that failed: none succeeds after it

@@ -128,11 +128,11 @@ NamedMedium::NamedMedium(NamedFile file)
 
 // Closing any descriptor of a file drops the process's fcntl locks on it, and the program may hold
 // some (gdbm, LMDB and Kyoto Cabinet do).  Where it does, the descriptor is left open.
+NamedFile::~NamedFile() { parked_descriptors::close(std::move(descriptor)); }
+
 NamedMedium::~NamedMedium() {
-  struct stat status{};
-  if (base_.descriptor() >= 0 && ::fstat(base_.descriptor(), &status) == 0 &&
-      parked_descriptors::has_record_locks(status))
-    parked_descriptors::park(Descriptor(base_.release()));
+  if (process_.is_this()) give_locks_back();
+  parked_descriptors::close(base_.take());
 }
 
 // Of another user's side file.  A user attribute is set by those only who may write the file: a
@@ -331,10 +331,22 @@ Result<JournalFile> NamedMedium::hold_side_file(int side, const struct stat& use
   PAWL_TRY(exclude_other_writers(marked.value()));
   auto again = open_side_file("/proc/self/fd/" + std::to_string(side));
   if (!again.ok()) return again.status();
+  base_.write_only_with(writers_lock());
   return JournalFile{std::move(again.value()), named == Named::not_yet, owner.value()};
 }
 
+// Not left to the close alone: a child that no handler knew, or that was forked while the file was
+// opened, has the descriptor as well.
+void NamedMedium::give_locks_back() {
+  if (!(unnamed_ ? unnamed_->file().check_open().ok() : lock_.is_open())) return;
+  struct flock all = {
+      .l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
+  [[maybe_unused]] const int ignored = ::fcntl(side_file(), F_OFD_SETLK, &all);
+}
+
 void NamedMedium::let_go_of_side_file() {
+  give_locks_back();
+  base_.write_without_lock();
   lock_.reset(-1);
   unnamed_.reset();
 }
@@ -569,6 +581,7 @@ Status NamedMedium::write_mark(const Mark& mark, int flags) {
 }
 
 Status NamedMedium::clear_mark() {
+  PAWL_TRY(base_.check_open());
   const bool is_removed = ::fremovexattr(base_.descriptor(), kMarkAttribute) == 0;
   attributes_changed();
   if (is_removed) return {};
@@ -610,21 +623,25 @@ constexpr FileSystemVerdict kRefusedFileSystems[] = {
 };
 
 // Opens the file, or takes the descriptor of it that could not be closed.
-Descriptor open_base(const char* path, int flags) {
-  if (struct stat status{}; ::stat(path, &status) == 0 && S_ISREG(status.st_mode)) {
-    if (Descriptor parked = parked_descriptors::take(status, flags); parked.valid()) return parked;
-  }
-  return Descriptor(::open(path, flags));
+NamedFile open_base(const char* path, int flags) {
+  NamedFile file;
+  if (struct stat status{}; ::stat(path, &status) == 0 && S_ISREG(status.st_mode))
+    file.descriptor = parked_descriptors::take(status, flags);
+  if (file.descriptor.valid()) return file;
+  const StandardNumbersTaken taken;
+  file.descriptor = Descriptor(::open(path, flags));
+  return file;
 }
 
-Result<NamedFile> checked(Descriptor base, const std::string& path, bool read_only) {
+Result<NamedFile> checked(NamedFile file, const std::string& path, bool read_only) {
+  const int base = file.descriptor.get();
   struct stat status{};
-  if (::fstat(base.get(), &status) != 0) return Status::from_errno(errno, "cannot stat " + path);
+  if (::fstat(base, &status) != 0) return Status::from_errno(errno, "cannot stat " + path);
   if (!S_ISREG(status.st_mode))
     return Status::failure(ENODEV,
                            path + " is not a regular file; only those can be mapped atomically");
   struct statfs file_system{};
-  if (::fstatfs(base.get(), &file_system) == 0) {
+  if (::fstatfs(base, &file_system) == 0) {
     for (const auto& refused : kRefusedFileSystems) {
       if (file_system.f_type == refused.type) {
         return Status::failure(
@@ -632,8 +649,10 @@ Result<NamedFile> checked(Descriptor base, const std::string& path, bool read_on
       }
     }
   }
-  const FileIdentity identity = identity_of(base.get());
-  return NamedFile{std::move(base), path, identity, read_only};
+  file.path = path;
+  file.identity = identity_of(base);
+  file.read_only = read_only;
+  return file;
 }
 
 }  // namespace
@@ -667,16 +686,16 @@ Result<NamedFile> open_named_file(int descriptor) {
                                        ") has no name any more; a file that cannot be found after "
                                        "a crash cannot be mapped atomically");
   }
-  Descriptor base = open_base(link.c_str(), O_RDWR | O_CLOEXEC);
-  if (!base.valid())
+  NamedFile base = open_base(link.c_str(), O_RDWR | O_CLOEXEC);
+  if (!base.descriptor.valid())
     return Status::from_errno(errno, "cannot open " + path + " again for reading and writing");
   return checked(std::move(base), path, false);
 }
 
 Result<NamedFile> open_named_file(const std::string& path, bool read_only) {
-  Descriptor base =
+  NamedFile base =
       open_base(path.c_str(), (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK);
-  if (!base.valid()) return Status::from_errno(errno, "cannot open " + path);
+  if (!base.descriptor.valid()) return Status::from_errno(errno, "cannot open " + path);
   char real[PATH_MAX];
   if (::realpath(path.c_str(), real) == nullptr)
     return Status::from_errno(errno, "cannot find " + path);

@@ -13,6 +13,7 @@
 #include "medium/held_journal.h"
 #include "medium/medium.h"
 #include "medium/new_file.h"
+#include "medium/own_process.h"
 #include "medium/writer_notice.h"
 
 namespace pawl {
@@ -24,7 +25,12 @@ inline constexpr const char* kJournalElsewhere = "PAWL_JOURNAL_ELSEWHERE";
 
 // A regular file that has been opened and may be mapped atomically.
 struct NamedFile {
-  Descriptor descriptor;
+  NamedFile() = default;
+  NamedFile(NamedFile&&) = default;
+  NamedFile& operator=(NamedFile&&) = default;
+  ~NamedFile();
+
+  Descriptor descriptor;  // closed with care for the program's locks (parked_descriptors.h)
   std::string path;
   FileIdentity identity;
   bool read_only = false;
@@ -70,6 +76,8 @@ class NamedMedium : public Medium {
  protected:
   // The user file itself: its size, space and attributes.
   DescriptorFile& base_file() { return base_; }
+  // That of the side file, whose loss ends all writing.
+  OpenFile writers_lock() const { return OpenFile::of(side_file()); }
   // The side file, for the journal's own I/O; `name` leads to the file that is held.
   virtual Result<std::unique_ptr<MediumFile>> open_side_file(const std::string& name) = 0;
   // Behind each change of the mark, and behind one that failed: the next flush of the base, in this
@@ -91,10 +99,12 @@ class NamedMedium : public Medium {
   Result<std::optional<Mark>> read_mark() const;
   Status write_mark(const Mark& mark, int flags);
   int side_file() const { return unnamed_ ? unnamed_->descriptor() : lock_.get(); }
+  void give_locks_back();
   void let_go_of_side_file();
   Result<Descriptor> open_to_read() const;
   std::string directory() const { return path_.substr(0, path_.rfind('/') + 1); }
 
+  const OwnProcess process_;
   DescriptorFile base_;
   const std::string path_;
   const std::string journal_path_;

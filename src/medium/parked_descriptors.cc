@@ -40,7 +40,8 @@ All& all() {
 
 bool has_record_locks(const struct stat& file) {
   std::FILE* const locks = std::fopen("/proc/locks", "re");
-  if (locks == nullptr) return false;
+  // Perhaps for want of a descriptor.  One that waits costs less than the program's locks.
+  if (locks == nullptr) return true;
   char line[256];
   bool held = false;
   while (!held && std::fgets(line, sizeof line, locks) != nullptr) {
@@ -57,10 +58,11 @@ bool has_record_locks(const struct stat& file) {
   return held;
 }
 
-void park(Descriptor descriptor) {
+void close(Descriptor descriptor) {
   struct stat file{};
+  if (!descriptor.is_open() || ::fstat(descriptor.get(), &file) != 0 || !has_record_locks(file))
+    return;
   const int flags = ::fcntl(descriptor.get(), F_GETFL);
-  if (flags < 0 || ::fstat(descriptor.get(), &file) != 0) return;
   const std::lock_guard lock(all().mutex);
   all().parked.push_back({std::move(descriptor), file, flags & O_ACCMODE, ::geteuid()});
 }
@@ -70,17 +72,13 @@ Descriptor take(const struct stat& file, int flags) {
   auto& parked = all().parked;
   std::erase_if(parked, [](const Parked& one) { return !has_record_locks(one.file); });
   for (auto one = parked.begin(); one != parked.end(); ++one) {
-    struct stat present{};
     const bool is_of_file = one->file.st_ino == file.st_ino && one->file.st_dev == file.st_dev;
     if (!is_of_file || one->access != (flags & O_ACCMODE) || one->user != ::geteuid()) continue;
     Descriptor taken = std::move(one->descriptor);
     parked.erase(one);
     // The program may have closed it, and opened something else.
-    if (::fstat(taken.get(), &present) == 0 && present.st_ino == file.st_ino &&
-        present.st_dev == file.st_dev)
-      return taken;
-    [[maybe_unused]] const int not_ours = taken.release();
-    return {};
+    if (!taken.is_open()) return {};
+    return taken;
   }
   return {};
 }

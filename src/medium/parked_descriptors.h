@@ -10,11 +10,9 @@
 
 namespace pawl::parked_descriptors {
 
-// Whether this process holds fcntl() locks on the file.
-bool has_record_locks(const struct stat& file);
-
-// Any thread may call.  The descriptor is of a file on which the program holds such locks.
-void park(Descriptor descriptor);
+// Closes it; or lets it wait, where this process holds fcntl() locks on the file, or that cannot be
+// found out.  Any thread may call.
+void close(Descriptor descriptor);
 // One of the file that was opened with these flags; invalid when there is none.  Closes those
 // whose files are not locked any more.
 Descriptor take(const struct stat& file, int flags);

@@ -98,9 +98,10 @@ class PersistentMedium final : public NamedMedium {
     if (!side.valid()) return Status::from_errno(errno, "cannot open " + journal_path() + " again");
     auto window = map_window(side.get(), flags_, journal_path());
     if (!window.ok()) return window.status();
+    auto beneath = std::make_unique<DescriptorFile>(std::move(side), journal_path());
+    beneath->write_only_with(writers_lock());
     return std::unique_ptr<MediumFile>(std::make_unique<PersistentFile>(
-        std::make_unique<DescriptorFile>(std::move(side), journal_path()),
-        std::move(window.value()), memory_, journal_path()));
+        std::move(beneath), std::move(window.value()), memory_, journal_path()));
   }
   void attributes_changed() override {
     NamedMedium::attributes_changed();

@@ -5,10 +5,12 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -103,6 +105,26 @@ TEST_F(Process, AChildThatNoHandlerKnewClosedItsParentsMapping) {
       ::_exit(calls_not_refused());
     }
     EXPECT_EQ(ended(child), 0);
+  }
+  expect_that_the_parent_goes_on();
+}
+
+// A child that no handler knew, and that lives on, kept the writer's lock past the parent's close:
+// the parent could not open its file again.
+TEST_F(Process, AChildThatLivesOnKeptTheFileLocked) {
+  for (const auto& make : {child_of_underscore_fork, child_of_clone}) {
+    const pid_t child = make();
+    if (child == 0) {
+      ::pause();
+      ::_exit(0);
+    }
+    ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0) << pawl_last_error();
+    bytes_ = static_cast<char*>(
+        pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_, 0));
+    EXPECT_NE(bytes_, MAP_FAILED) << pawl_last_error();
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    if (bytes_ == MAP_FAILED) return;
   }
   expect_that_the_parent_goes_on();
 }
@@ -316,6 +338,125 @@ TEST_F(Process, AClosedUserfaultDescriptorEndsTheCommits) {
             0);
   EXPECT_EQ(pawl_recover(path_.c_str()), 0) << pawl_last_error();
   EXPECT_TRUE(read_file(path_) == std::string(kBytes, 'a'));
+}
+
+// A daemon has closed 0, 1 and 2: what it printed got into the file, which had such a number.
+TEST_F(Process, WhatIsPrintedGotIntoTheFile) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  const std::string copy = directory_ / "copy";
+  EXPECT_EQ(alone([&] {
+              for (const int number : {0, 1, 2}) ::close(number);
+              struct flock lock = {
+                  .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1, .l_pid = 0};
+              if (::fcntl(descriptor_, F_SETLK, &lock) != 0) return false;
+              void* const at =
+                  pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_, 0);
+              if (at == MAP_FAILED) return false;
+              for (const int number : {0, 1, 2}) {
+                struct stat status{};
+                if (::fstat(number, &status) == 0 && S_ISREG(status.st_mode) &&
+                    status.st_size == static_cast<off_t>(kBytes))
+                  return false;
+              }
+              // Nor are the program's locks dropped for that.
+              const pid_t child = ::fork();
+              if (child == 0) ::_exit(::fcntl(descriptor_, F_SETLK, &lock) == 0 ? 1 : 0);
+              return ended(child) == 0 && pawl_munmap(at, kBytes) == 0;
+            }),
+            0);
+}
+
+int number_of_the_writers_lock() {
+  constexpr int kNumbersMax = 64;
+  for (int number = 0; number < kNumbersMax; ++number) {
+    const std::string facts = read_file("/proc/self/fdinfo/" + std::to_string(number));
+    if (facts.find("OFDLCK") != std::string::npos) return number;
+  }
+  return -1;
+}
+
+// The descriptor that holds the writer's lock was not looked at: with it closed there were two
+// writers, and both commits were acknowledged.
+TEST_F(Process, AClosedLockLeftTwoWriters) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  EXPECT_EQ(alone([&] {
+              char* const at = static_cast<char*>(
+                  pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_, 0));
+              if (at == MAP_FAILED) return false;
+              ::close(number_of_the_writers_lock());
+              if (alone([&] {
+                    const test::Opened second(path_, test::options_for(ApplyChoice::async));
+                    second.bytes()[0] = 'b';
+                    return second.commit().ok() && second->close().ok();
+                  }) != 0)
+                return false;
+              std::memset(at, 'c', kBytes);
+              const bool is_refused = pawl_msync(at, kBytes, MS_SYNC) == -1 && errno == EIO;
+              return pawl_munmap(at, kBytes) == -1 && is_refused;
+            }),
+            0);
+  EXPECT_EQ(read_file(path_), "b" + std::string(kBytes - 1, 'a'));
+}
+
+// Pawl closed numbers that were not its own any more, but the program's.
+TEST_F(Process, DescriptorsOfTheProgramWereClosed) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  EXPECT_EQ(alone([&] {
+              void* const at =
+                  pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_, 0);
+              if (at == MAP_FAILED) return false;
+              const std::string own = directory_ / "own";
+              struct stat folder{};
+              ::stat(directory_.path().c_str(), &folder);
+              std::vector<int> numbers;
+              constexpr int kNumbersMax = 64;
+              for (int number = 3; number < kNumbersMax; ++number) {
+                // Of files: what the kernel made for a tracker is not at stake.
+                struct stat status{};
+                if (::fstat(number, &status) != 0 || number == descriptor_ ||
+                    (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) ||
+                    status.st_dev != folder.st_dev)
+                  continue;
+                const int opened = ::open(own.c_str(), O_RDWR | O_CREAT, 0600);
+                ::dup2(opened, number);
+                if (opened != number) ::close(opened);
+                numbers.push_back(number);
+              }
+              [[maybe_unused]] const int closed = pawl_munmap(at, kBytes);
+              return numbers.size() >= 3 &&
+                     std::all_of(numbers.begin(), numbers.end(),
+                                 [](int number) { return ::fcntl(number, F_GETFD) >= 0; });
+            }),
+            0);
+  EXPECT_EQ(pawl_recover(path_.c_str()), 0) << pawl_last_error();
+}
+
+// With no descriptor left, nobody could read which locks the program holds, and they were dropped.
+TEST_F(Process, TheProgramsLocksWereDroppedForWantOfADescriptor) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  struct flock lock = {
+      .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1, .l_pid = 0};
+  const auto may_lock = [&] { return ::fcntl(descriptor_, F_SETLK, &lock) == 0; };
+  constexpr int kSpareMax = 6;
+  for (int spare = 1; spare < kSpareMax; ++spare) {
+    EXPECT_EQ(alone([&] {
+                if (!may_lock()) return false;
+                const rlimit few = {64, 64};
+                ::setrlimit(RLIMIT_NOFILE, &few);
+                std::vector<int> taken;
+                for (int number = 0; (number = ::open("/dev/null", O_RDONLY)) >= 0;)
+                  taken.push_back(number);
+                for (int i = 0; i < spare; ++i) ::close(taken[taken.size() - 1 - i]);
+                if (pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_,
+                              0) != MAP_FAILED)
+                  return true;
+                const pid_t child = ::fork();
+                if (child == 0) ::_exit(may_lock() ? 1 : 0);
+                return ended(child) == 0;
+              }),
+              0)
+        << spare;
+  }
 }
 
 // As daemons do.
