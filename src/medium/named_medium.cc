@@ -121,8 +121,10 @@ Status has_another_writer(const std::string& path) {
 
 NamedMedium::NamedMedium(NamedFile file)
     : base_(std::move(file.descriptor), file.path),
+      directory_(std::move(file.directory)),
       path_(file.path),
       journal_path_(path_ + kJournalSuffix),
+      journal_name_(name_in_directory(journal_path_)),
       identity_(file.identity),
       read_only_(file.read_only) {}
 
@@ -320,7 +322,8 @@ Result<JournalFile> NamedMedium::hold_side_file(int side, const struct stat& use
   struct stat held{};
   struct stat present{};
   if (::fstat(side, &held) != 0) return Status::from_errno(errno, "cannot stat " + journal_path_);
-  const bool is_there = ::lstat(journal_path_.c_str(), &present) == 0;
+  const bool is_there =
+      ::fstatat(directory_.get(), journal_name_.c_str(), &present, AT_SYMLINK_NOFOLLOW) == 0;
   const bool is_ours = is_there && held.st_ino == present.st_ino && held.st_dev == present.st_dev;
   if (named == Named::yes ? !is_ours : is_there)
     return Status::failure(EAGAIN, journal_path_ + " is another file by now");
@@ -358,7 +361,7 @@ Result<JournalFile> NamedMedium::acquire_journal(bool create) {
   if (::fstat(base_.descriptor(), &user) != 0)
     return Status::from_errno(errno, "cannot stat " + path_);
   for (int attempt = 0; attempt < kLockAttemptsMax; ++attempt) {
-    lock_.reset(::open(journal_path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    lock_.reset(open_named_side_file(O_RDWR));
     const auto named = lock_.valid() ? Named::yes : Named::not_yet;
     if (named == Named::not_yet) {
       if (errno == ELOOP) {
@@ -371,7 +374,7 @@ Result<JournalFile> NamedMedium::acquire_journal(bool create) {
         return Status::failure(ENOENT, path_ + " has no journal (" + journal_path_ + ")");
       Status made = Status::from_errno(errno, "cannot open it");
       if (is_missing) {
-        auto side = NewFile::make(directory());
+        auto side = NewFile::make(directory_);
         made = side.status();
         if (side.ok()) unnamed_.emplace(std::move(side.value()));
         if (made.ok()) PAWL_TRY(adopt_permissions(unnamed_->descriptor(), user));
@@ -394,7 +397,7 @@ Result<JournalFile> NamedMedium::acquire_journal(bool create) {
 
 Status NamedMedium::publish_journal() {
   // One that was found may have been named by a writer that died before it flushed the directory.
-  if (!unnamed_.has_value()) return flush_directory(directory());
+  if (!unnamed_.has_value()) return directory_.flush();
   // Never over another one: it may hold commits.
   const Status named = unnamed_->publish(journal_path_, false);
   if (named.error_number() == EEXIST) {
@@ -415,7 +418,7 @@ void NamedMedium::abandon() {
 
 FileIdentity NamedMedium::journal_identity() {
   if (side_file() >= 0) return identity_of(side_file());
-  const Descriptor side(::open(journal_path_.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW));
+  const Descriptor side(open_named_side_file(O_PATH));
   return side.valid() ? identity_of(side.get()) : FileIdentity{};
 }
 
@@ -470,8 +473,13 @@ std::uint64_t NamedMedium::first_held_record() const {
   return lock_.valid() ? pawl::first_held_record(lock_.get()) : kNoRecordIsHeld;
 }
 
+int NamedMedium::open_named_side_file(int flags) const {
+  return ::openat(directory_.get(), journal_name_.c_str(),
+                  flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+}
+
 Result<Descriptor> NamedMedium::open_to_read() const {
-  Descriptor side(::open(journal_path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  Descriptor side(open_named_side_file(O_RDONLY));
   if (!side.valid()) {
     if (errno == ENOENT)
       return Status::failure(ENOENT, path_ + " has no journal (" + journal_path_ + ")");
@@ -505,24 +513,26 @@ Status NamedMedium::remove_journal() {
     return {};
   }
   // Only the one that we hold: the file may have been renamed, and another have taken its place.
-  const auto is_ours = [this](const std::string& name) {
-    struct stat held{};
-    struct stat named{};
-    return ::fstat(lock_.get(), &held) == 0 && ::lstat(name.c_str(), &named) == 0 &&
-           held.st_ino == named.st_ino && held.st_dev == named.st_dev;
-  };
+  if (lock_.valid()) PAWL_TRY(base_.check_open());
+  struct stat held{};
+  if (lock_.valid() && ::fstat(lock_.get(), &held) != 0)
+    return Status::from_errno(errno, "cannot stat " + journal_path_);
+  const Directory* directory = &directory_;
   std::string name = journal_path_;
-  if (lock_.valid() && !is_ours(name)) {
+  Result<Directory> other = Directory();
+  if (lock_.valid() && !directory->has(journal_name_, held)) {
     // Both may have been renamed: the kernel knows what the file is called.
     char renamed[PATH_MAX];
     const std::string link = "/proc/self/fd/" + std::to_string(base_.descriptor());
     const ssize_t length = ::readlink(link.c_str(), renamed, sizeof renamed);
     if (length <= 0) return {};
     name.assign(renamed, static_cast<std::size_t>(length));
+    other = Directory::open_of(name, base_.descriptor());
     name += kJournalSuffix;
-    if (!is_ours(name)) return {};
+    if (!other.ok() || !other.value().has(name_in_directory(name), held)) return {};
+    directory = &other.value();
   }
-  if (::unlink(name.c_str()) != 0 && errno != ENOENT) {
+  if (::unlinkat(directory->get(), name_in_directory(name).c_str(), 0) != 0 && errno != ENOENT) {
     return Status::from_errno(
         errno, "cannot remove " + name +
                    ", and no journal can be made until it is removed: " + path_ +
@@ -595,7 +605,7 @@ Status NamedMedium::clear_mark() {
 
 // A group has its records on a disk, so its files are opened as those are.
 Result<std::unique_ptr<Medium>> NamedMedium::open_sibling(const std::string& name) {
-  return open_block_medium(name.starts_with('/') ? name : directory() + name, read_only_);
+  return open_block_medium(name.starts_with('/') ? name : directory_.path() + name, read_only_);
 }
 
 Result<char*> NamedMedium::map_private(void* address, std::size_t length, int protection, int flags,
@@ -649,6 +659,9 @@ Result<NamedFile> checked(NamedFile file, const std::string& path, bool read_onl
       }
     }
   }
+  auto directory = Directory::open_of(path, base);
+  if (!directory.ok()) return directory.status();
+  file.directory = std::move(directory.value());
   file.path = path;
   file.identity = identity_of(base);
   file.read_only = read_only;

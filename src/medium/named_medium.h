@@ -10,6 +10,7 @@
 #include <string>
 
 #include "medium/descriptor.h"
+#include "medium/directory.h"
 #include "medium/held_journal.h"
 #include "medium/medium.h"
 #include "medium/new_file.h"
@@ -31,6 +32,7 @@ struct NamedFile {
   ~NamedFile();
 
   Descriptor descriptor;  // closed with care for the program's locks (parked_descriptors.h)
+  Directory directory;
   std::string path;
   FileIdentity identity;
   bool read_only = false;
@@ -101,13 +103,15 @@ class NamedMedium : public Medium {
   int side_file() const { return unnamed_ ? unnamed_->descriptor() : lock_.get(); }
   void give_locks_back();
   void let_go_of_side_file();
+  int open_named_side_file(int flags) const;
   Result<Descriptor> open_to_read() const;
-  std::string directory() const { return path_.substr(0, path_.rfind('/') + 1); }
 
   const OwnProcess process_;
   DescriptorFile base_;
+  const Directory directory_;
   const std::string path_;
   const std::string journal_path_;
+  const std::string journal_name_;  // in the directory
   const FileIdentity identity_;
   const bool read_only_;
   // One of them holds the writer's lock; the journal's own I/O goes through another descriptor.

@@ -34,71 +34,67 @@ Status exists(const std::string& to) {
 
 }  // namespace
 
-Status flush_directory(const std::string& directory) {
-  const Descriptor handle(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!handle.valid()) return Status::from_errno(errno, "cannot open the directory " + directory);
-  if (::fsync(handle.get()) != 0 && errno != EINVAL)
-    return Status::from_errno(errno, "cannot flush the directory " + directory);
-  return {};
-}
-
-NewFile::NewFile(Descriptor descriptor, std::string directory, std::string provisional)
-    : directory_(std::move(directory)), provisional_(std::move(provisional)) {
+NewFile::NewFile(Descriptor descriptor, const Directory& directory, std::string provisional)
+    : directory_(&directory), provisional_(std::move(provisional)) {
   file_ = std::make_unique<DescriptorFile>(
-      std::move(descriptor), provisional_.empty() ? "a new file in " + directory_ : provisional_);
+      std::move(descriptor),
+      provisional_.empty() ? "a new file in " + directory.path() : directory.path() + provisional_);
 }
 
 NewFile::NewFile(NewFile&& other) noexcept
     : file_(std::move(other.file_)),
-      directory_(std::move(other.directory_)),
+      directory_(other.directory_),
       provisional_(std::exchange(other.provisional_, {})) {}
 
 NewFile::~NewFile() {
-  if (!provisional_.empty()) ::unlink(provisional_.c_str());
+  if (!provisional_.empty()) ::unlinkat(directory_->get(), provisional_.c_str(), 0);
 }
 
-Result<NewFile> NewFile::make_nameless(const std::string& directory) {
-  Descriptor file(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+Result<NewFile> NewFile::make_nameless(const Directory& directory) {
+  Descriptor file(::openat(directory.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (file.valid()) return NewFile(std::move(file), directory, {});
-  return Status::failure(cannot_be_nameless(errno) ? EOPNOTSUPP : errno,
-                         Status::from_errno(errno, "cannot make a file in " + directory).text());
+  return Status::failure(
+      cannot_be_nameless(errno) ? EOPNOTSUPP : errno,
+      Status::from_errno(errno, "cannot make a file in " + directory.path()).text());
 }
 
-Result<NewFile> NewFile::make(const std::string& directory) {
+Result<NewFile> NewFile::make(const Directory& directory) {
   auto nameless = make_nameless(directory);
   if (nameless.ok() || nameless.status().error_number() != EOPNOTSUPP) return nameless;
   for (int attempt = 0; attempt < kNameAttemptsMax; ++attempt) {
-    const std::string name = directory + random_name();
-    Descriptor file(::open(name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+    const std::string name = random_name();
+    Descriptor file(
+        ::openat(directory.get(), name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
     if (file.valid()) return NewFile(std::move(file), directory, name);
     if (errno != EEXIST) break;
   }
-  return Status::from_errno(errno, "cannot make a file in " + directory);
+  return Status::from_errno(errno, "cannot make a file in " + directory.path());
 }
 
 // EEXIST as it comes.
-Status NewFile::take_name(const std::string& to) const {
+Status NewFile::take_name(const std::string& name) const {
+  const int directory = directory_->get();
+  const char* const to = name.c_str();
   if (!provisional_.empty()) {
-    if (::renameat2(AT_FDCWD, provisional_.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0)
-      return {};
+    const char* const from = provisional_.c_str();
+    if (::renameat2(directory, from, directory, to, RENAME_NOREPLACE) == 0) return {};
     // A file system that does not know the flag knows links, perhaps.
-    if (errno == EINVAL && ::link(provisional_.c_str(), to.c_str()) == 0) {
-      ::unlink(provisional_.c_str());
+    if (errno == EINVAL && ::linkat(directory, from, directory, to, 0) == 0) {
+      ::unlinkat(directory, from, 0);
       return {};
     }
-    return Status::from_errno(errno, "cannot name the new file " + to);
+    return Status::from_errno(errno, "cannot name the new file " + directory_->path() + name);
   }
   const std::string open_file = "/proc/self/fd/" + std::to_string(descriptor());
-  if (::linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) == 0)
-    return {};
-  return Status::from_errno(errno, "cannot name the new file " + to);
+  if (::linkat(AT_FDCWD, open_file.c_str(), directory, to, AT_SYMLINK_FOLLOW) == 0) return {};
+  return Status::from_errno(errno, "cannot name the new file " + directory_->path() + name);
 }
 
 Status NewFile::take_provisional_name() {
   if (!provisional_.empty()) return {};
   Status named;
   for (int attempt = 0; attempt < kNameAttemptsMax; ++attempt) {
-    std::string name = directory_ + random_name();
+    std::string name = random_name();
     named = take_name(name);
     if (named.ok()) provisional_ = std::move(name);
     if (named.error_number() != EEXIST) return named;
@@ -109,11 +105,12 @@ Status NewFile::take_provisional_name() {
 Status NewFile::publish(const std::string& to, bool may_replace) {
   file_->metadata_changed();
   PAWL_TRY(file_->flush());
-  Status named = take_name(to);
+  const std::string name = name_in_directory(to);
+  Status named = take_name(name);
   if (named.error_number() == EEXIST) {
     if (!may_replace) return exists(to);
     PAWL_TRY(take_provisional_name());
-    if (::rename(provisional_.c_str(), to.c_str()) != 0)
+    if (::renameat(directory_->get(), provisional_.c_str(), directory_->get(), name.c_str()) != 0)
       return Status::from_errno(errno, "cannot replace " + to);
     named = {};
   }
@@ -122,7 +119,7 @@ Status NewFile::publish(const std::string& to, bool may_replace) {
   // Where the file had no name until now, that it has one is a matter of the file as well.
   file_->metadata_changed();
   PAWL_TRY(file_->flush());
-  return flush_directory(directory_);
+  return directory_->flush();
 }
 
 }  // namespace pawl

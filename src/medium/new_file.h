@@ -6,22 +6,20 @@
 #include <string>
 
 #include "medium/descriptor.h"
+#include "medium/directory.h"
 
 namespace pawl {
 
 // What every provisional name begins with; the rest is drawn.
 inline constexpr const char* kProvisionalPrefix = ".pawl-new-";
 
-// Makes the names in `directory` durable.
-Status flush_directory(const std::string& directory);
-
 class NewFile {
  public:
-  // Makes an empty file in `directory` that only its owner may read.  Without a name, where the
-  // file system can (O_TMPFILE): then nothing is left of it when the process dies.
-  static Result<NewFile> make(const std::string& directory);
+  // Makes an empty file in `directory`, which outlives it, that only its owner may read.  Without a
+  // name, where the file system can (O_TMPFILE): then nothing is left of it when the process dies.
+  static Result<NewFile> make(const Directory& directory);
   // The same, and never with a name: EOPNOTSUPP where the file system cannot.
-  static Result<NewFile> make_nameless(const std::string& directory);
+  static Result<NewFile> make_nameless(const Directory& directory);
   NewFile(NewFile&&) noexcept;
   NewFile& operator=(NewFile&&) = delete;
   ~NewFile();  // what was not published is removed
@@ -31,18 +29,18 @@ class NewFile {
   // Gives the file up; the descriptor is the caller's.
   int release() { return file_->release(); }
 
-  // Flushes the file and gives it the name `to`, which is in `directory`, durably.  EEXIST when
-  // there is one of that name, unless it may be replaced.
+  // Flushes the file and gives it the name `to`, a path in `directory`, durably.  EEXIST when there
+  // is one of that name, unless it may be replaced.
   Status publish(const std::string& to, bool may_replace);
 
  private:
-  NewFile(Descriptor descriptor, std::string directory, std::string provisional);
-  Status take_name(const std::string& to) const;
+  NewFile(Descriptor descriptor, const Directory& directory, std::string provisional);
+  Status take_name(const std::string& name) const;
   Status take_provisional_name();
 
   std::unique_ptr<DescriptorFile> file_;
-  std::string directory_;    // ends in '/'
-  std::string provisional_;  // path; empty: it has none
+  const Directory* directory_;
+  std::string provisional_;  // empty: it has none
 };
 
 }  // namespace pawl

@@ -18,8 +18,10 @@ namespace {
 
 // In the file's directory, where blocks can be shared; or in memory, for who may not write there.
 Result<Descriptor> make_file_for_copy(const std::string& path) {
-  auto beside = NewFile::make_nameless(path.substr(0, path.rfind('/') + 1));
-  if (beside.ok()) return Descriptor(beside.value().release());
+  if (const auto directory = Directory::open(path.substr(0, path.rfind('/') + 1)); directory.ok()) {
+    auto beside = NewFile::make_nameless(directory.value());
+    if (beside.ok()) return Descriptor(beside.value().release());
+  }
   Descriptor memory(::memfd_create("pawl-snapshot", MFD_CLOEXEC));
   if (memory.valid()) return memory;
   return Status::from_errno(errno, "cannot make a file for a copy of " + path);

@@ -352,12 +352,14 @@ Status adopt_permissions(int from, int to) {
 Result<Copied> make_snapshot(const std::string& path, const std::string& to, bool may_replace) {
   auto source = Source::open(path);
   if (!source.ok()) return source.status();
-  auto directory = directory_of(to);
+  auto path_of_directory = directory_of(to);
+  if (!path_of_directory.ok()) return path_of_directory.status();
+  auto directory = Directory::open(path_of_directory.value());
   if (!directory.ok()) return directory.status();
   const std::string name = to.substr(to.rfind('/') + 1);
   if (name.empty() || name == "." || name == "..")
     return Status::failure(EISDIR, to + " is a directory; name a file in it");
-  const std::string target = directory.value() + name;
+  const std::string target = directory.value().path() + name;
   PAWL_TRY(check_target(source.value(), target));
   if (struct stat present{}; !may_replace && ::lstat(target.c_str(), &present) == 0) {
     // Before all of it is copied for nothing.

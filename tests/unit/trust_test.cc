@@ -15,6 +15,7 @@
 
 #include <gtest/gtest.h>
 
+#include "medium/block_medium.h"
 #include "pawl/pawl.h"
 #include "support/hostile_journals.h"
 #include "support/open_mapping.h"
@@ -309,6 +310,42 @@ TEST_F(Trust, AJournalThatMoreUsersMayWriteThanTheFile) {
   }
   ASSERT_EQ(::chmod(journal.c_str(), 0600), 0);
   EXPECT_EQ(pawl_recover(file.c_str()), 1) << pawl_last_error();
+}
+
+// The owner of the folder put a link in its place while root opened the file: the journal, which is
+// the user's, was made where the link led.
+TEST_F(Trust, AJournalWasMadeWhereALinkLed) {
+  const std::string file = shared_file(kHostile, 0755, 0644);
+  const std::string folder = directory_ / "folder";
+  const std::string away = directory_ / "away";
+  const std::string of_root = directory_ / "root";
+  ASSERT_EQ(::mkdir(of_root.c_str(), 0755), 0);
+  auto medium = open_block_medium(file, false);
+  ASSERT_TRUE(medium.ok()) << medium.status().text();
+  std::filesystem::rename(folder, away);
+  std::filesystem::create_symlink(of_root, folder);
+  ASSERT_TRUE(medium.value()->acquire_journal(true).ok());
+  EXPECT_TRUE(medium.value()->publish_journal().ok());
+  EXPECT_TRUE(std::filesystem::is_empty(of_root));
+  EXPECT_TRUE(std::filesystem::exists(away + "/db.pawl"));
+  write_file(of_root + "/db.pawl", "another's");
+  EXPECT_TRUE(medium.value()->remove_journal().ok());
+  EXPECT_FALSE(std::filesystem::exists(away + "/db.pawl"));
+  EXPECT_TRUE(std::filesystem::exists(of_root + "/db.pawl"));
+}
+
+// A close in a chroot answered 0 and left the journal.
+TEST_F(Trust, ACloseInAChrootLeftTheJournal) {
+  const std::string file = shared_file(0, 0755, 0644);
+  EXPECT_EQ(as_user(0,
+                    [&] {
+                      char* const at = map(file);
+                      if (at == nullptr || ::chroot((directory_ / "folder").c_str()) != 0) return 1;
+                      at[0] = 'b';
+                      return pawl_munmap(at, kBytes) == 0 ? 0 : 2;
+                    }),
+            0);
+  EXPECT_FALSE(std::filesystem::exists(file + ".pawl"));
 }
 
 }  // namespace
