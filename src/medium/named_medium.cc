@@ -19,11 +19,13 @@
 #include "medium/law.h"
 #include "medium/memory_functions.h"
 #include "medium/parked_descriptors.h"
+#include "medium/permissions.h"
 
 namespace pawl {
 namespace {
 
 constexpr std::size_t kMarkBytesMax = PATH_MAX + 192;
+constexpr mode_t kJournalModeBits = 0666;
 constexpr int kLockAttemptsMax = 100;
 constexpr int kClaimAttemptsMax = 100;
 
@@ -150,6 +152,31 @@ bool NamedMedium::may_be_of_a_writer(int side, const struct stat& user) const {
   return identity.birth_time_ns != 0 && marked.value()->journal == identity;
 }
 
+Status NamedMedium::check_writers_of(int side, const struct stat& held,
+                                     const struct stat& user) const {
+  const auto refuse = [&](const std::string& who, const char* how) {
+    return Status::failure(EBADMSG, journal_path_ + " can be written by " + who +
+                                        ", and the file cannot; it is not believed. If it is "
+                                        "yours, take that permission away (" +
+                                        how + ")");
+  };
+  const auto of_file = writers_of(base_.descriptor(), user, path_);
+  if (!of_file.ok()) return of_file.status();
+  if (of_file.value().all_others) return {};
+  const auto of_side = writers_of(side, held, journal_path_);
+  if (!of_side.ok()) return of_side.status();
+  if (of_side.value().all_others) return refuse("anyone", "chmod o-w");
+  for (const gid_t group : of_side.value().groups) {
+    if (!of_file.value().groups.contains(group))
+      return refuse("the users of group " + std::to_string(group), "chmod g-w");
+  }
+  for (const uid_t one : of_side.value().users) {
+    if (one != user.st_uid && !of_file.value().users.contains(one))
+      return refuse("user " + std::to_string(one), "setfacl -b");
+  }
+  return {};
+}
+
 // A side file that someone could have written who may not write the file is not believed.
 Result<SideFileOwner> NamedMedium::check_side_file(int side, const struct stat& user) const {
   struct stat held{};
@@ -176,20 +203,7 @@ Result<SideFileOwner> NamedMedium::check_side_file(int side, const struct stat& 
                      ", and nothing shows that this one may write the file; the journal is not "
                      "believed. If it is yours, give it the owner of the file");
   }
-  if ((held.st_mode & S_IWOTH) != 0 && (user.st_mode & S_IWOTH) == 0) {
-    return Status::failure(
-        EBADMSG, journal_path_ +
-                     " can be written by anyone, and the file cannot; it is not believed. "
-                     "If it is yours, take that permission away (chmod o-w)");
-  }
-  const bool is_of_the_files_group = held.st_gid == user.st_gid && (user.st_mode & S_IWGRP) != 0;
-  if ((held.st_mode & S_IWGRP) != 0 && !is_of_the_files_group && (user.st_mode & S_IWOTH) == 0) {
-    return Status::failure(
-        EBADMSG, journal_path_ + " can be written by the users of group " +
-                     std::to_string(held.st_gid) +
-                     ", and the file cannot; it is not believed. If it is yours, take that "
-                     "permission away (chmod g-w)");
-  }
+  PAWL_TRY(check_writers_of(side, held, user));
   // The original may need it.
   auto marked = read_mark();
   if (marked.ok() && marked.value().has_value() && is_known(marked.value()->file) &&
@@ -237,25 +251,13 @@ Status NamedMedium::lock_side_file(int side) const {
   return Status::from_errno(errno, "cannot lock " + journal_path_);
 }
 
-// As the file: who may read or write the one may read or write the other.
-Status NamedMedium::adopt_permissions(int side, const struct stat& user) const {
+// Of the file's owner: root has the means to give it away.
+Status NamedMedium::prepare_new_side_file(int side, const struct stat& user) const {
+  PAWL_TRY(adopt_permissions(base_.descriptor(), side, kJournalModeBits, journal_path_));
   struct stat held{};
   if (::fstat(side, &held) != 0) return Status::from_errno(errno, "cannot stat " + journal_path_);
-  mode_t mode = user.st_mode & 0666;
-  if ((user.st_uid != held.st_uid || user.st_gid != held.st_gid) &&
-      ::fchown(side, user.st_uid, user.st_gid) != 0) {
-    if (::geteuid() == 0) {
-      return Status::from_errno(errno, "cannot give " + journal_path_ + " the owner of the file");
-    }
-    // Without the right to give files away: the group if that may be, or nothing for a group that
-    // is not the file's.
-    if (user.st_gid != held.st_gid && ::fchown(side, static_cast<uid_t>(-1), user.st_gid) != 0) {
-      mode &= ~static_cast<mode_t>(0060);
-    }
-  }
-  if (::fchmod(side, mode) != 0) {
-    return Status::from_errno(errno, "cannot give " + journal_path_ + " the mode of the file");
-  }
+  if (held.st_uid != user.st_uid && ::geteuid() == 0)
+    return Status::failure(EPERM, "cannot give " + journal_path_ + " the owner of the file");
   // On a copy-on-write file system a journal that is overwritten in place stays in one piece.
   int attributes = 0;
   if (::ioctl(side, FS_IOC_GETFLAGS, &attributes) == 0) {
@@ -263,6 +265,16 @@ Status NamedMedium::adopt_permissions(int side, const struct stat& user) const {
     [[maybe_unused]] const int ignored = ::ioctl(side, FS_IOC_SETFLAGS, &attributes);
   }
   return {};
+}
+
+// The file may have been made private since the journal was.  What grants more than it, and is not
+// ours to change, is replayed and replaced, as another user's is.
+SideFileOwner NamedMedium::renew_permissions(int side, SideFileOwner owner) const {
+  if (owner == SideFileOwner::other ||
+      adopt_permissions(base_.descriptor(), side, kJournalModeBits, journal_path_).ok() ||
+      !grants_more(side, base_.descriptor()))
+    return owner;
+  return SideFileOwner::other;
 }
 
 // Of this file, under whatever name, less the one that this medium's side file is of.
@@ -332,6 +344,7 @@ Result<JournalFile> NamedMedium::hold_side_file(int side, const struct stat& use
   auto marked = read_mark();
   if (!marked.ok()) return marked.status();
   PAWL_TRY(exclude_other_writers(marked.value()));
+  if (named == Named::yes) owner = renew_permissions(side, owner.value());
   auto again = open_side_file("/proc/self/fd/" + std::to_string(side));
   if (!again.ok()) return again.status();
   base_.write_only_with(writers_lock());
@@ -377,7 +390,7 @@ Result<JournalFile> NamedMedium::acquire_journal(bool create) {
         auto side = NewFile::make(directory_);
         made = side.status();
         if (side.ok()) unnamed_.emplace(std::move(side.value()));
-        if (made.ok()) PAWL_TRY(adopt_permissions(unnamed_->descriptor(), user));
+        if (made.ok()) PAWL_TRY(prepare_new_side_file(unnamed_->descriptor(), user));
       }
       if (!made.ok()) {
         return Status::failure(made.error_number(),

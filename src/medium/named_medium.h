@@ -90,7 +90,9 @@ class NamedMedium : public Medium {
   enum class Named { yes, not_yet };
   Result<JournalFile> hold_side_file(int side, const struct stat& user, Named named);
   Status lock_side_file(int side) const;
-  Status adopt_permissions(int side, const struct stat& user) const;
+  Status prepare_new_side_file(int side, const struct stat& user) const;
+  SideFileOwner renew_permissions(int side, SideFileOwner owner) const;
+  Status check_writers_of(int side, const struct stat& held, const struct stat& user) const;
   Result<SideFileOwner> check_side_file(int side, const struct stat& user) const;
   bool may_be_of_a_writer(int side, const struct stat& user) const;
   Status check_file_system(int side, const struct stat& user) const;

@@ -14,6 +14,7 @@
 #include "journal/replay.h"
 #include "medium/named_medium.h"
 #include "medium/new_file.h"
+#include "medium/permissions.h"
 
 namespace pawl::snapshot {
 namespace {
@@ -334,19 +335,6 @@ Status check_target(const Source& source, const std::string& to) {
   return {};
 }
 
-// Whoever may read the file may read its copy, and nobody else.
-Status adopt_permissions(int from, int to) {
-  struct stat file{};
-  if (::fstat(from, &file) != 0) return Status::from_errno(errno, "cannot stat the file");
-  mode_t mode = file.st_mode & 0777;
-  if (::fchown(to, file.st_uid, file.st_gid) != 0 &&
-      ::fchown(to, static_cast<uid_t>(-1), file.st_gid) != 0)
-    mode &= ~static_cast<mode_t>(0070);
-  if (::fchmod(to, mode) != 0)
-    return Status::from_errno(errno, "cannot give the snapshot the mode of the file");
-  return {};
-}
-
 }  // namespace
 
 Result<Copied> make_snapshot(const std::string& path, const std::string& to, bool may_replace) {
@@ -372,7 +360,8 @@ Result<Copied> make_snapshot(const std::string& path, const std::string& to, boo
   auto copied =
       source.value().copy_into(made.value().file(), std::numeric_limits<std::uint64_t>::max());
   if (!copied.ok()) return copied;
-  PAWL_TRY(adopt_permissions(source.value().descriptor(), made.value().descriptor()));
+  // Whoever may read the file may read its copy, and nobody else.
+  PAWL_TRY(adopt_permissions(source.value().descriptor(), made.value().descriptor(), 0777, target));
   // Once more: the copy took its time.
   PAWL_TRY(check_target(source.value(), target));
   PAWL_TRY(made.value().publish(target, may_replace));

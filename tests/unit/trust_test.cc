@@ -312,6 +312,77 @@ TEST_F(Trust, AJournalThatMoreUsersMayWriteThanTheFile) {
   EXPECT_EQ(pawl_recover(file.c_str()), 1) << pawl_last_error();
 }
 
+// A list of rights as the kernel takes it, of a file that its owner, `user` and nobody else may
+// read and write; false where the file system has none.
+bool give_list(const std::string& path, const char* attribute, uid_t user, std::uint16_t rights) {
+  struct [[gnu::packed]] {
+    std::uint32_t version = 2;
+    struct [[gnu::packed]] {
+      std::uint16_t tag, rights;
+      std::uint32_t id;
+    } entries[5];
+  } list;
+  constexpr std::uint32_t kNobody = ~0u;
+  list.entries[0] = {0x01, 6, kNobody};
+  list.entries[1] = {0x02, rights, user};
+  list.entries[2] = {0x04, 0, kNobody};
+  list.entries[3] = {0x10, 6, kNobody};
+  list.entries[4] = {0x20, 0, kNobody};
+  return ::setxattr(path.c_str(), attribute, &list, sizeof list, 0) == 0;
+}
+
+int may_open(uid_t user, const std::string& path, int flags) {
+  return as_user(user, [&] { return outcome(::open(path.c_str(), flags)); });
+}
+
+// The mode has the bound of a list where it has one: the group could write the journal, and could
+// not read the file.
+TEST_F(Trust, AJournalGotTheBoundOfAListForTheRightsOfTheGroup) {
+  const std::string file = shared_file(0, 0777, 0600);
+  if (!give_list(file, "system.posix_acl_access", kHostile, 4))
+    GTEST_SKIP() << "this file system has no lists of rights";
+  ASSERT_EQ(as_user(kOwner, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+  const std::string journal = file + ".pawl";
+  EXPECT_EQ(may_open(kOther, journal, O_RDONLY), EACCES);
+  EXPECT_EQ(may_open(kHostile, journal, O_RDONLY), 0);
+  EXPECT_EQ(may_open(kHostile, journal, O_RDWR), EACCES);
+  const std::string copy = directory_ / "folder/copy";
+  EXPECT_EQ(pawl_snapshot(file.c_str(), copy.c_str(), 0), 0) << pawl_last_error();
+  EXPECT_EQ(may_open(kOther, copy, O_RDONLY), EACCES);
+  EXPECT_EQ(may_open(kHostile, copy, O_RDWR), EACCES);
+  // One that names more users than the file is not believed.
+  ASSERT_TRUE(give_list(journal, "system.posix_acl_access", kHostile, 6));
+  EXPECT_EQ(pawl_recover(file.c_str()), -1);
+  EXPECT_EQ(errno, EBADMSG) << pawl_last_error();
+}
+
+// The folder's list for new files was taken over by the journal, and opened by its mode.
+TEST_F(Trust, AJournalInheritedAListFromItsFolder) {
+  const std::string file = shared_file(0, 0777, 0660);
+  if (!give_list(directory_ / "folder", "system.posix_acl_default", kHostile, 6))
+    GTEST_SKIP() << "this file system has no lists of rights";
+  ASSERT_EQ(as_user(kOwner, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+  EXPECT_EQ(may_open(kHostile, file + ".pawl", O_RDONLY), EACCES);
+  EXPECT_EQ(pawl_recover(file.c_str()), 1) << pawl_last_error();
+}
+
+// A file was made private, and its journal, which a crash had left, stayed as it was.
+TEST_F(Trust, TheJournalOfAFileThatWasMadePrivateCouldBeRead) {
+  for (const uid_t opener : {uid_t{0}, kOwner}) {
+    const std::string file = directory_ / ("db" + std::to_string(opener));
+    ASSERT_EQ(::chmod(directory_.path().c_str(), 0777), 0);
+    write_file(file, std::string(kBytes, 'a'));
+    ASSERT_EQ(::chown(file.c_str(), kOwner, kShared), 0);
+    ASSERT_EQ(::chmod(file.c_str(), 0644), 0);
+    ASSERT_EQ(as_user(kOwner, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+    ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+    ASSERT_EQ(as_user(opener, [&] { return commit_and_die(file, 'c'); }), 128 + SIGKILL);
+    EXPECT_EQ(may_open(kHostile, file + ".pawl", O_RDONLY), EACCES);
+    EXPECT_EQ(pawl_recover(file.c_str()), 1) << pawl_last_error();
+    EXPECT_EQ(value_of(file), "c");
+  }
+}
+
 // The owner of the folder put a link in its place while root opened the file: the journal, which is
 // the user's, was made where the link led.
 TEST_F(Trust, AJournalWasMadeWhereALinkLed) {

@@ -1,0 +1,133 @@
+#include "medium/permissions.h"
+
+#include <endian.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+namespace pawl {
+namespace {
+
+constexpr const char* kListAttribute = "system.posix_acl_access";
+constexpr std::size_t kListBytesMax = 65536;
+constexpr mode_t kOfGroup = 0070;
+
+struct Entry {
+  std::uint16_t tag = 0;
+  std::uint16_t rights = 0;
+  std::uint32_t id = 0;
+  bool operator==(const Entry&) const = default;
+};
+using List = std::vector<Entry>;  // empty: the file has none
+
+// As the kernel gives it: a version, and the entries.
+std::vector<std::byte> encode(const List& list) {
+  const posix_acl_xattr_header header{htole32(POSIX_ACL_XATTR_VERSION)};
+  std::vector<std::byte> bytes(sizeof header + list.size() * sizeof(posix_acl_xattr_entry));
+  std::memcpy(bytes.data(), &header, sizeof header);
+  std::size_t at = sizeof header;
+  for (const Entry& entry : list) {
+    const posix_acl_xattr_entry encoded{htole16(entry.tag), htole16(entry.rights),
+                                        htole32(entry.id)};
+    std::memcpy(bytes.data() + at, &encoded, sizeof encoded);
+    at += sizeof encoded;
+  }
+  return bytes;
+}
+
+Result<List> list_of(int file, const std::string& name) {
+  std::vector<std::byte> bytes(kListBytesMax);
+  const ssize_t length = ::fgetxattr(file, kListAttribute, bytes.data(), bytes.size());
+  if (length < 0) {
+    if (errno == ENODATA || errno == ENOTSUP || errno == ENOSYS) return List{};
+    return Status::from_errno(errno, "cannot read the access control list of " + name);
+  }
+  List list;
+  posix_acl_xattr_entry entry{};
+  for (std::size_t at = sizeof(posix_acl_xattr_header);
+       at + sizeof entry <= static_cast<std::size_t>(length); at += sizeof entry) {
+    std::memcpy(&entry, bytes.data() + at, sizeof entry);
+    list.push_back({le16toh(entry.e_tag), le16toh(entry.e_perm), le32toh(entry.e_id)});
+  }
+  return list;
+}
+
+// True: it is gone, or there was none.
+bool remove_list(int file) {
+  return ::fremovexattr(file, kListAttribute) == 0 || errno == ENODATA || errno == ENOTSUP ||
+         errno == ENOSYS;
+}
+
+bool set_list(int file, const List& list) {
+  const std::vector<std::byte> bytes = encode(list);
+  return ::fsetxattr(file, kListAttribute, bytes.data(), bytes.size(), 0) == 0;
+}
+
+}  // namespace
+
+Status adopt_permissions(int from, int to, mode_t bits, const std::string& name) {
+  struct stat wanted{};
+  struct stat held{};
+  if (::fstat(from, &wanted) != 0 || ::fstat(to, &held) != 0)
+    return Status::from_errno(errno, "cannot stat " + name);
+  auto list = list_of(from, name);
+  if (!list.ok()) return list.status();
+  auto present = list_of(to, name);
+  if (!present.ok()) return present.status();
+  for (Entry& entry : list.value()) entry.rights &= static_cast<std::uint16_t>(bits & 7);
+  mode_t mode = wanted.st_mode & bits;
+  const bool has_owners = wanted.st_uid == held.st_uid && wanted.st_gid == held.st_gid;
+  if (has_owners && (held.st_mode & 0777) == mode && list.value() == present.value()) return {};
+
+  // Whoever was granted something before has nothing meanwhile.
+  if (::fchmod(to, mode & 0700) != 0)
+    return Status::from_errno(errno, "cannot give " + name + " the mode of the file");
+  if (!has_owners && ::fchown(to, wanted.st_uid, wanted.st_gid) != 0 &&
+      wanted.st_gid != held.st_gid && ::fchown(to, static_cast<uid_t>(-1), wanted.st_gid) != 0) {
+    mode &= ~kOfGroup;
+    for (Entry& entry : list.value()) {
+      if (entry.tag == ACL_GROUP_OBJ) entry.rights = 0;
+    }
+  }
+  if (!list.value().empty() && set_list(to, list.value())) return {};
+  if (!remove_list(to) || !list.value().empty()) mode &= ~kOfGroup;
+  if (::fchmod(to, mode) != 0)
+    return Status::from_errno(errno, "cannot give " + name + " the mode of the file");
+  return {};
+}
+
+Result<Writers> writers_of(int file, const struct stat& status, const std::string& name) {
+  auto list = list_of(file, name);
+  if (!list.ok()) return list.status();
+  Writers writers;
+  writers.all_others = (status.st_mode & S_IWOTH) != 0;
+  if (list.value().empty()) {
+    if ((status.st_mode & S_IWGRP) != 0) writers.groups.insert(status.st_gid);
+    return writers;
+  }
+  // The mode has the list's bound for all but the owner and the others.
+  if ((status.st_mode & S_IWGRP) == 0) return writers;
+  for (const Entry& entry : list.value()) {
+    if ((entry.rights & ACL_WRITE) == 0) continue;
+    if (entry.tag == ACL_USER) writers.users.insert(entry.id);
+    if (entry.tag == ACL_GROUP_OBJ) writers.groups.insert(status.st_gid);
+    if (entry.tag == ACL_GROUP) writers.groups.insert(entry.id);
+  }
+  return writers;
+}
+
+bool grants_more(int one, int than) {
+  struct stat first{};
+  struct stat second{};
+  if (::fstat(one, &first) != 0 || ::fstat(than, &second) != 0) return true;
+  if ((first.st_mode & ~second.st_mode & 0066) != 0) return true;
+  const auto list = list_of(one, {});
+  const auto other = list_of(than, {});
+  return !list.ok() || !other.ok() || (!list.value().empty() && list.value() != other.value());
+}
+
+}  // namespace pawl

@@ -1,0 +1,32 @@
+// Who may read or write a file: owner, mode, and the access control list where it has one, of which
+// the group's bits in the mode are only the bound.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <set>
+#include <string>
+
+#include "medium/status.h"
+
+namespace pawl {
+
+// `to` gets what `from` has, of these bits of the mode; never more, and meanwhile less.  Where the
+// owner cannot be given, the caller stays it; where the group or the list cannot, the group has no
+// rights.  `name` is that of `to`.
+Status adopt_permissions(int from, int to, mode_t bits, const std::string& name);
+
+// Who may write a file besides its owner.
+struct Writers {
+  std::set<uid_t> users;
+  std::set<gid_t> groups;
+  bool all_others = false;
+};
+
+Result<Writers> writers_of(int file, const struct stat& status, const std::string& name);
+
+// Whether somebody who may not have the one has rights on the other, as far as the mode and the
+// list say.
+bool grants_more(int one, int than);
+
+}  // namespace pawl
