@@ -589,9 +589,17 @@ Status NamedMedium::write_mark(const Mark& mark, int flags) {
   Mark bound = mark;
   bound.file = identity_;
   bound.journal = journal_identity();
-  const std::string text = describe_mark(bound);
-  const bool is_set =
-      ::fsetxattr(base_.descriptor(), kMarkAttribute, text.data(), text.size(), flags) == 0;
+  PAWL_TRY(base_.check_open());
+  const auto set = [&] {
+    const std::string text = describe_mark(bound);
+    return ::fsetxattr(base_.descriptor(), kMarkAttribute, text.data(), text.size(), flags) == 0;
+  };
+  bool is_set = set();
+  // The path is a hint, and a long one may be more than an attribute can be.
+  if (!is_set && (errno == ENOSPC || errno == E2BIG || errno == ERANGE)) {
+    bound.journal_path.clear();
+    is_set = set();
+  }
   const int failure = errno;
   attributes_changed();
   if (is_set) return {};

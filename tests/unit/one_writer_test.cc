@@ -345,6 +345,43 @@ TEST_F(OneWriter, RemovesItsJournalWhereverThatWasRenamed) {
   EXPECT_FALSE(fs::exists(other_journal_));
 }
 
+// The mark has the path of the journal, and an attribute has less room than a path may take.
+TEST_F(OneWriter, OfAFileWithALongPathIsMarked) {
+  std::string folder = directory_.path().string();
+  constexpr std::size_t kLong = 3000;
+  while (folder.size() < kLong) {
+    folder += "/" + std::string(200, 'd');
+    ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
+  }
+  const std::string path = folder + "/file";
+  // Where attributes have little room, others take it: what is left takes a mark without the path.
+  test::write_file(path, std::string(kPageBytes, 'a'));
+  std::size_t room = 1;
+  while (::setxattr(path.c_str(), "user.other", std::string(room, 'x').data(), room, 0) == 0 &&
+         room < 65536)
+    room *= 2;
+  if (room < 65536) {
+    std::size_t taken = room / 2;
+    for (std::size_t step = room / 4; step > 0; step /= 2) {
+      const std::string value(taken + step, 'x');
+      if (::setxattr(path.c_str(), "user.other", value.data(), value.size(), 0) == 0) taken += step;
+    }
+    const std::string value(taken > 600 ? taken - 600 : 1, 'x');
+    ASSERT_EQ(::setxattr(path.c_str(), "user.other", value.data(), value.size(), XATTR_REPLACE), 0);
+  }
+  {
+    auto mapping = test::try_open(path, options());
+    ASSERT_TRUE(mapping.ok()) << mapping.status().text();
+    ASSERT_TRUE(mapping.value()->close().ok());
+  }
+  Holder holder(path);
+  holder.kill();
+  fs::rename(path + ".pawl", path + ".away");
+  expect_refused(path, ENODATA, "left open by a crash");
+  fs::rename(path + ".away", path + ".pawl");
+  expect_recovered(path);
+}
+
 TEST_F(OneWriter, LeavesFilesOfTheUserAlone) {
   test::write_file(journal_ + ".new", "mine");
   {
