@@ -119,6 +119,15 @@ Status has_another_writer(const std::string& path) {
                  "is)");
 }
 
+// Of a notice is not known whose it is: any user can put one, on a file of his own.
+Status has_a_notice(const std::string& path) {
+  return Status::failure(
+      EBUSY, path +
+                 " has another writer, or one who is about to open it, as a lock in /proc/locks "
+                 "says; try again when that one has unmapped it. If there is none, somebody "
+                 "pretends: docs/journal-format.md (Locks) says how root finds the process");
+}
+
 }  // namespace
 
 NamedMedium::NamedMedium(NamedFile file)
@@ -295,7 +304,7 @@ Result<std::size_t> NamedMedium::count_others(Notice notice) const {
 Status NamedMedium::exclude_other_writers(const std::optional<Mark>& mark) {
   if (can_mark() && !mark.has_value()) return {};
   auto others = count_others(Notice::opener);
-  if (others.ok()) return others.value() == 0 ? Status{} : has_another_writer(path_);
+  if (others.ok()) return others.value() == 0 ? Status{} : has_a_notice(path_);
   // Whoever writes it holds the lock of the journal that its mark names; that is ours.
   if (mark.has_value() && !mark->is_opening && mark->journal == journal_identity()) return {};
   return Status::failure(
@@ -320,7 +329,7 @@ Status NamedMedium::exclude_unmarked_writers(const Mark& ours) {
   const auto present = read_mark();
   if (present.ok() && present.value().has_value() && is_same(ours, *present.value()))
     PAWL_TRY(clear_mark());
-  return has_another_writer(path_);
+  return has_a_notice(path_);
 }
 
 // Locks the side file, and finds out whether the file may be written with it.  EAGAIN: it is not
