@@ -209,7 +209,15 @@ Status look_into_journal(Look& look, Medium& medium, MediumFile& journal, bool r
   if (!of_group.ok()) return of_group.status();
   if (!of_group.value().has_value()) return {};
   // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
-  return read_records(look, medium, *of_group.value(), progress, on_record);
+  journal::Reader& records = *of_group.value();
+  const Status numbered = journal::check_number(medium, look.records_path, records.listed(),
+                                                look.listed.files.front().number);
+  if (numbered.ok()) return read_records(look, medium, records, progress, on_record);
+  if (numbered.error_number() != ENODATA && !speaks_of_content(numbered)) return numbered;
+  conclude(look,
+           numbered.error_number() == ENODATA ? State::missing_journal : State::foreign_journal,
+           numbered.text());
+  return {};
 }
 
 // Marked, and without a journal: nothing was committed since it was closed.

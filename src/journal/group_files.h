@@ -19,7 +19,7 @@ enum class Role : std::uint32_t {
 
 struct GroupFile {
   std::uint64_t number = 0;  // by which records name it: from 1, at most kGroupFilesMax
-  FileIdentity identity;     // for people: the mark is the bond
+  FileIdentity identity;     // which file it is, whatever its name has become
   std::string name;          // as seen from the directory of the file that lists it
 };
 

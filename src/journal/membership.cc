@@ -1,8 +1,10 @@
 #include "journal/membership.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "journal/reader.h"
+#include "journal/replay.h"
 #include "medium/law.h"
 
 namespace pawl::journal {
@@ -21,6 +23,14 @@ Status no_member(const Medium& file, const Medium& group, const std::string& why
 bool is_same_file(Medium& viewer, const std::string& name, const Medium& file) {
   auto found = viewer.open_sibling(name);
   return found.ok() && found.value()->identity() == file.identity();
+}
+
+// Its mark is that of the file that it is a copy of.
+Result<bool> is_copy(Medium& medium) {
+  auto mark = medium.mark();
+  if (!mark.ok()) return mark.status();
+  return mark.value().has_value() && mark.value()->file != FileIdentity{} &&
+         mark.value()->file != medium.identity();
 }
 
 }  // namespace
@@ -65,6 +75,57 @@ Status check_membership(Medium& file, MediumFile& side, Medium& group, const Jou
   return {};
 }
 
+Result<bool> is_left_to_recover(Medium& group, Medium& file, const JournalId& journal_id,
+                                const GroupFile& listed) {
+  auto found = file.mark();
+  if (!found.ok()) return found.status();
+  const std::optional<Mark>& mark = found.value();
+  if (mark.has_value() && !mark->is_opening && mark->journal_id == journal_id) return true;
+  // A copy has another inode, and its mark has that of what it is a copy of.
+  const bool is_the_listed_one =
+      file.identity() == listed.identity || (mark.has_value() && mark->file == listed.identity);
+  if (is_the_listed_one || is_broken(Law::members_of_the_group)) return false;
+  // In a copy of the whole group a file that was recovered alone has neither mark nor side file,
+  // and an inode that nobody could list.
+  auto copied = is_copy(group);
+  if (!copied.ok()) return copied.status();
+  if (copied.value() && file.read_journal().status().error_number() == ENOENT) return false;
+  return Status::failure(
+      ENODATA,
+      group.path() + " was left open by a crash together with " + file.path() +
+          ", which was inode " + std::to_string(listed.identity.inode) +
+          " then; what has that name now is another file, or a copy without the mark. "
+          "Nothing was changed. Put the file back under that name; or, if it has all that "
+          "it needs, or to accept the loss of its commits, use pawl recover --accept-loss");
+}
+
+Status check_number(Medium& file, const std::string& journal_path, const Listed& of_group,
+                    std::uint64_t number) {
+  if (is_broken(Law::members_of_the_group)) return {};
+  auto mark = file.mark();
+  if (!mark.ok()) return mark.status();
+  // The mark of a copy has the inode of what it is a copy of, and so has a copy of the list.
+  if (!mark.value().has_value() || mark.value()->is_opening || mark.value()->file == FileIdentity{})
+    return {};
+  const auto listed =
+      std::find_if(of_group.files.begin(), of_group.files.end(),
+                   [&](const GroupFile& one) { return one.identity == mark.value()->file; });
+  if (listed == of_group.files.end()) {
+    return Status::failure(
+        EBADMSG, journal_path + " does not list " + file.path() +
+                     ", which carries its mark. Nothing was changed. Restore the files of the "
+                     "group and its journal from a copy; or, to accept the loss of commits, use "
+                     "pawl recover --accept-loss");
+  }
+  if (listed->number == number) return {};
+  return Status::failure(
+      ENODATA,
+      file.path() + " is a file of a group under another name: " + journal_path + " lists it as " +
+          listed->name +
+          ", and what it has now is the name, or the side file, of another file of the "
+          "group. Give it back its name, and its own side file beside it. Nothing is lost");
+}
+
 Status check_listed_files(Medium& group, const JournalId& journal_id, const Listed& listed) {
   for (const GroupFile& one : listed.files) {
     auto file = group.open_sibling(one.name);
@@ -73,10 +134,11 @@ Status check_listed_files(Medium& group, const JournalId& journal_id, const List
           file.status().error_number() == ENOENT ? ENODATA : file.status().error_number(),
           group.journal_path() + " lists " + one.name + ": " + file.status().text());
     }
-    auto mark = file.value()->mark();
-    if (!mark.ok()) return mark.status();
-    if (!mark.value().has_value() || mark.value()->journal_id != journal_id) continue;
+    auto is_left = is_left_to_recover(group, *file.value(), journal_id, one);
+    if (!is_left.ok()) return is_left.status();
+    if (!is_left.value()) continue;
     PAWL_TRY(check_owner_of_group(group, *file.value()));
+    PAWL_TRY(check_number(*file.value(), group.journal_path(), listed, one.number));
     auto side = file.value()->read_journal();
     if (!side.ok()) {
       return Status::failure(
@@ -84,6 +146,7 @@ Status check_listed_files(Medium& group, const JournalId& journal_id, const List
           side.status().text());
     }
     PAWL_TRY(check_membership(*file.value(), *side.value(), group, journal_id, one.number));
+    PAWL_TRY(check_bond(*file.value(), {.journal_id = journal_id}, {.is_of_group = true}));
   }
   return {};
 }

@@ -1,7 +1,8 @@
 // Which journal of a group may change which file.  What a group's journal says of itself proves
 // nothing: whoever may make a file in some directory can make a journal there that lists any file.
 // So the file has to agree (law 5): its mark has the id of the group's journal, its own side file
-// names the group, and the group is of the file's owner, or of root.
+// names the group, and the group is of the file's owner, or of root.  All files of a group have one
+// id, so the list says which file has which number, by its inode and birth time: names change.
 #pragma once
 
 #include "journal/group_files.h"
@@ -19,6 +20,17 @@ Status check_owner_of_side_file(const JournalFile& side, const Medium& medium);
 // `group`, whose journal has this id.  EBADMSG: it does not.
 Status check_membership(Medium& file, MediumFile& side, Medium& group, const JournalId& journal_id,
                         std::uint64_t number);
+
+// Whether `file`, which was found by the name of `listed`, may lack commits of the group.  False:
+// it had not joined yet, has left, or was recovered alone.  ENODATA: another file took that name.
+Result<bool> is_left_to_recover(Medium& group, Medium& file, const JournalId& journal_id,
+                                const GroupFile& listed);
+
+// Whether the list of a group's journal has `file`, which carries its mark, under this number.
+// ENODATA: it has it under another one, so that files changed names, and nothing is lost.  EBADMSG:
+// it does not have it.
+Status check_number(Medium& file, const std::string& journal_path, const Listed& of_group,
+                    std::uint64_t number);
 
 // Whether recovery of the group would take all files that this list of its journal has; changes
 // nothing.  ENODATA: a file, or its side file, is missing.

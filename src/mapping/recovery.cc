@@ -80,15 +80,17 @@ Status lost_sight_of(const Medium& medium, const std::string& name, const Status
                                       "--accept-loss");
 }
 
-Status check_group(MediumFile& journal, const Medium& group, const Medium& file,
-                   const JournalId& journal_id) {
+// Whether the journal is that which the file was last in, as the side file with this header says.
+Status check_group(MediumFile& journal, const Medium& group, Medium& file, const Header& header) {
   auto found = header_of(journal);
   if (!found.ok()) {
     return Status::failure(found.status().error_number(),
                            group.journal_path() + ": " + found.status().text());
   }
-  if (found.value().journal_id == journal_id && found.value().listed.role == journal::Role::group)
-    return {};
+  if (found.value().journal_id == header.journal_id &&
+      found.value().listed.role == journal::Role::group)
+    return journal::check_number(file, group.journal_path(), found.value().listed,
+                                 header.listed.files.front().number);
   return Status::failure(
       EBADMSG, group.journal_path() + " is another journal than that which " + file.path() +
                    " was last in. Put that one in its place; or, to accept the loss of commits, "
@@ -117,20 +119,22 @@ Result<std::uint64_t> recover_member(Medium& medium, const Header& header, bool 
                          "Put the group's file (it is empty) and its journal back");
   }
   Status found = seen.status();
-  if (found.ok()) found = check_group(*seen.value(), *group.value(), medium, header.journal_id);
+  if (found.ok()) found = check_group(*seen.value(), *group.value(), medium, header);
   if (!found.ok()) {
     const bool is_lost = is_gone(found) || found.error_number() == EBADMSG;
     if (!is_lost || !accept_loss) return found;
     PAWL_TRY(claim_and_let_go_of(medium, header.journal_id));
     return std::uint64_t{0};
   }
+  PAWL_TRY(journal::check_bond(medium, {.journal_id = header.journal_id},
+                               {.is_of_group = true, .accept_loss = accept_loss}));
   auto side = group.value()->acquire_journal(false);
   if (!side.ok()) {
     if (side.status().error_number() == ENOENT) return they_come_and_go(*group.value());
     return side.status();
   }
   PAWL_TRY(journal::check_owner_of_side_file(side.value(), *group.value()));
-  PAWL_TRY(check_group(*side.value().file, *group.value(), medium, header.journal_id));
+  PAWL_TRY(check_group(*side.value().file, *group.value(), medium, header));
   const journal::FileToReplay file{listed.number, &medium};
   auto replayed =
       journal::replay_group(*group.value(), *side.value().file, {&file, 1}, accept_loss);
@@ -152,6 +156,10 @@ Result<std::unique_ptr<MediumFile>> confirmed_side_file(Medium& group, const Hea
   };
   if (const Status owned = journal::check_owner_of_group(group, file); !owned.ok())
     return unconfirmed(owned);
+  const Status numbered = journal::check_number(file, group.journal_path(), header.listed, number);
+  if (numbered.error_number() == EBADMSG) return unconfirmed(numbered);
+  // Files that changed names have lost nothing, so nothing is given up.
+  if (!numbered.ok()) return numbered;
   auto side = file.acquire_journal(false);
   auto is_marked = carries_mark_of(file, header.journal_id);
   if (!is_marked.ok()) return is_marked.status();
@@ -171,6 +179,8 @@ Result<std::unique_ptr<MediumFile>> confirmed_side_file(Medium& group, const Hea
         journal::check_membership(file, *side.value().file, group, header.journal_id, number);
   }
   if (!confirmed.ok()) return unconfirmed(confirmed);
+  PAWL_TRY(journal::check_bond(file, {.journal_id = header.journal_id},
+                               {.is_of_group = true, .accept_loss = accept_loss}));
   return std::move(side.value().file);
 }
 
@@ -187,10 +197,10 @@ Result<journal::Replayed> replay_members(Medium& group, MediumFile& journal, con
       if (accept_loss) continue;
       return lost_sight_of(group, listed.name, medium.status(), "Put it back");
     }
-    auto is_marked = carries_mark_of(*medium.value(), header.journal_id);
-    if (!is_marked.ok()) return is_marked.status();
-    // It was recovered alone, or had not joined yet, or had left.
-    if (!is_marked.value()) continue;
+    auto is_left = journal::is_left_to_recover(group, *medium.value(), header.journal_id, listed);
+    if (!is_left.ok() && is_left.status().error_number() == ENODATA && accept_loss) continue;
+    if (!is_left.ok()) return is_left.status();
+    if (!is_left.value()) continue;
     auto side = confirmed_side_file(group, header, *medium.value(), listed.number, accept_loss);
     if (!side.ok()) return side.status();
     if (side.value() == nullptr) continue;

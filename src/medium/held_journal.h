@@ -39,6 +39,7 @@ class HeldJournal {
   // From now on only the records from this one on are needed.
   Status keep_from(std::uint64_t sequence);
   MediumFile& file() { return *file_; }
+  const std::string& path() const { return path_; }
   // False: it was removed, or another one took its place.
   bool has_its_name() const;
   bool has_writer() const { return pawl::has_writer(file_->descriptor()); }

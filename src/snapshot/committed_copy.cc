@@ -201,6 +201,8 @@ Source::File::Attempt Source::File::copy_clean(DescriptorFile& into, Beside besi
 
 // Of a journal without a writer, from where it begins.
 Status Source::File::check_as_recovery_does(HeldJournal& journal, Reader& reader) {
+  if (number_ != 0)
+    PAWL_TRY(journal::check_number(*this, journal.path(), reader.listed(), number_));
   const bool has_writer = journal.has_writer();
   bool has_records = false;
   for (;;) {

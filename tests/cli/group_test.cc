@@ -157,6 +157,36 @@ TEST_F(Groups, AMissingFileStopsTheGroupUntilItsLossIsAccepted) {
   EXPECT_EQ(pawl({"recover", "--accept-loss", first_}).code, 0);
 }
 
+TEST_F(Groups, FilesThatChangedNamesAreRefusedByEachVerb) {
+  const std::string spare = directory_ / "spare";
+  const auto change_names = [&] {
+    fs::rename(first_, spare);
+    fs::rename(second_, first_);
+    fs::rename(spare, second_);
+  };
+  change_names();
+  for (const auto& path : {group_, first_, second_}) {
+    EXPECT_EQ(pawl({"verify", path}).code, 6) << path;
+    EXPECT_EQ(pawl({"recover", path}).code, 6) << path;
+    EXPECT_EQ(pawl({"recover", "--accept-loss", path}).code, 6) << path;
+  }
+  for (const auto& path : {first_, second_})
+    EXPECT_NE(pawl({"snapshot", path, path + ".copy"}).code, 0) << path;
+  change_names();
+  EXPECT_EQ(pawl({"recover", group_}).code, 0);
+  expect_recovered();
+}
+
+TEST_F(Groups, AnotherFileUnderAListedNameStopsTheGroupUntilItsLossIsAccepted) {
+  fs::rename(first_, first_ + ".old");
+  write_file(first_, "new");
+  EXPECT_EQ(pawl({"verify", group_}).code, 6);
+  EXPECT_EQ(pawl({"recover", group_}).code, 6);
+  EXPECT_EQ(pawl({"recover", "--accept-loss", group_}).code, 0);
+  EXPECT_EQ(read_file(first_), "new");
+  EXPECT_EQ(read_file(second_), std::string(4096, '3'));
+}
+
 TEST_F(Groups, DamageIsToldOfAndTheLossAccepted) {
   damage_the_second_record();
   for (const auto& path : {group_, first_}) {

@@ -92,6 +92,35 @@ class GroupTest : public testing::Test {
       fill(second, 'z');
     });
   }
+  // Both files have a commit of their own.
+  void crash_after_commits_of(char in_a, char in_b) const {
+    run_and_kill([&] {
+      pawl_group* const group = pawl_group_open(name().c_str(), nullptr);
+      if (group == nullptr) ::_exit(10);
+      const Mapped first = map_in(group, a());
+      const Mapped second = map_in(group, b());
+      if (first.bytes == nullptr || second.bytes == nullptr) ::_exit(11);
+      fill(first, in_a);
+      fill(second, in_b);
+      if (pawl_group_msync(group, MS_SYNC) != 0) ::_exit(12);
+    });
+  }
+  // Another directory with all files and side files, with their attributes.
+  std::string copy_of_all() const {
+    const std::string folder = directory_ / "copy";
+    std::filesystem::create_directory(folder);
+    for (const char* const file : {"a", "b", "group"}) {
+      const std::string from = directory_ / file;
+      const std::string to = folder + "/" + file;
+      std::filesystem::copy_file(from, to);
+      std::filesystem::copy_file(from + ".pawl", to + ".pawl");
+      char mark[4096];
+      const ssize_t length = ::getxattr(from.c_str(), "user.pawl", mark, sizeof mark);
+      EXPECT_GT(length, 0) << from;
+      EXPECT_EQ(::setxattr(to.c_str(), "user.pawl", mark, static_cast<std::size_t>(length), 0), 0);
+    }
+    return folder;
+  }
   void expect_clean(const std::string& path) const {
     EXPECT_FALSE(std::filesystem::exists(path + ".pawl")) << path;
     EXPECT_EQ(::getxattr(path.c_str(), "user.pawl", nullptr, 0), -1) << path;
@@ -552,6 +581,79 @@ TEST_F(GroupTest, TheJournalOfAnotherFileWasRemovedWithTheGroup) {
   EXPECT_EQ(pawl_recover(name().c_str()), 2) << pawl_last_error();
   EXPECT_TRUE(all_are(read_file(a()), 'y'));
   EXPECT_TRUE(all_are(read_file(b()), 'y'));
+}
+
+// All files of a group have one journal id, and a side file is found by its name.
+TEST_F(GroupTest, FilesThatChangedNamesGotEachOthersRecords) {
+  for (const bool is_copied : {false, true}) {
+    crash_after_commits_of('a', 'b');
+    const std::string spare = directory_ / "spare";
+    std::string folder = directory_.path();
+    std::filesystem::rename(a(), spare);
+    std::filesystem::rename(b(), a());
+    std::filesystem::rename(spare, b());
+    // A copy of all has other inodes, and is refused and recovered all the same.
+    if (is_copied) folder = copy_of_all();
+    const std::string first = folder + "/a";
+    const std::string second = folder + "/b";
+    const std::string group = folder + "/group";
+    for (const auto& path : {first, second, group}) {
+      for (const bool accept_loss : {false, true}) {
+        const auto medium = std::move(pawl::open_block_medium(path, false).value());
+        const pawl::Status refused = pawl::recover(*medium, accept_loss).status();
+        EXPECT_EQ(refused.error_number(), ENODATA) << path << ": " << refused.text();
+        EXPECT_NE(refused.text().find("under another name"), std::string::npos) << refused.text();
+      }
+    }
+    std::filesystem::rename(first, folder + "/spare");
+    std::filesystem::rename(second, first);
+    std::filesystem::rename(folder + "/spare", second);
+    EXPECT_EQ(pawl_recover(second.c_str()), 1) << pawl_last_error();
+    EXPECT_EQ(pawl_recover(group.c_str()), 1) << pawl_last_error();
+    EXPECT_TRUE(all_are(read_file(first), 'a'));
+    EXPECT_TRUE(all_are(read_file(second), 'b'));
+    for (const auto& path : {a(), b(), name()}) {
+      std::filesystem::remove(path);
+      std::filesystem::remove(path + ".pawl");
+    }
+  }
+}
+
+TEST_F(GroupTest, AFileThatTookTheNameOfAnotherGotItsRecords) {
+  crash_after_commits_of('a', 'b');
+  std::filesystem::rename(a(), b());
+  EXPECT_EQ(pawl_recover(b().c_str()), -1);
+  EXPECT_EQ(errno, ENODATA) << pawl_last_error();
+  EXPECT_NE(std::string(pawl_last_error()).find("lists it as a,"), std::string::npos)
+      << pawl_last_error();
+  std::filesystem::rename(b(), a());
+  EXPECT_EQ(pawl_recover(a().c_str()), 1) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(a()), 'a'));
+}
+
+// Whatever had the listed name and no mark was taken for a file that had left.
+TEST_F(GroupTest, ARotatedFileLostItsCommitsWhenItsGroupWasRecovered) {
+  crash_after_commits_of('a', 'b');
+  const std::string rotated = directory_ / "a.old";
+  std::filesystem::rename(a(), rotated);
+  write_file(a(), "new");
+  EXPECT_EQ(pawl_recover(name().c_str()), -1);
+  EXPECT_EQ(errno, ENODATA) << pawl_last_error();
+  EXPECT_TRUE(std::filesystem::exists(name() + ".pawl"));
+  std::filesystem::rename(rotated, a());
+  EXPECT_EQ(pawl_recover(name().c_str()), 1) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(a()), 'a'));
+  EXPECT_TRUE(all_are(read_file(b()), 'b'));
+}
+
+TEST_F(GroupTest, TheLossOfARotatedFileIsAccepted) {
+  crash_after_commits_of('a', 'b');
+  std::filesystem::rename(a(), directory_ / "a.old");
+  write_file(a(), "new");
+  const auto medium = std::move(pawl::open_block_medium(name(), false).value());
+  EXPECT_TRUE(pawl::recover(*medium, true).ok());
+  EXPECT_EQ(read_file(a()), "new");
+  EXPECT_TRUE(all_are(read_file(b()), 'b'));
 }
 
 // The background stopped when the disk was full for a while; then it was the first file's overlay
