@@ -90,6 +90,13 @@ Result<std::string> recover_what_is_left(const Look& look, Outcome& outcome) {
     if (!given_up.ok()) return given_up.status();
     return std::string("accepted the loss of the missing journal's commits; the mark is cleared");
   }
+  if (look.state == State::foreign_journal) {
+    const Result<std::uint64_t> records = recover(*medium.value(), true);
+    if (!records.ok()) return records.status();
+    outcome.records = records.value();
+    return fmt::format("accepted the copy of the journal: replayed {}",
+                       count_text(outcome.records, "record"));
+  }
   Result<JournalFile> journal = medium.value()->acquire_journal(false);
   if (!journal.ok()) return journal.status();
   Result<journal::Replayed> replayed =
@@ -99,6 +106,7 @@ Result<std::string> recover_what_is_left(const Look& look, Outcome& outcome) {
   if (replayed.ok()) outcome.records = replayed.value().records;
   Result<std::optional<Mark>> mark = medium.value()->mark();
   if (!mark.ok()) return mark.status();
+  if (mark.value().has_value()) PAWL_TRY(journal::check_is_lost(*medium.value(), *mark.value()));
   Result<std::string> kept = put_aside(look.journal_path);
   if (!kept.ok()) return kept.status();
   if (mark.value().has_value()) PAWL_TRY(clear_mark(*medium.value()));
@@ -141,8 +149,9 @@ Outcome recover_one(const std::string& file, bool accept_loss) {
 
   Outcome outcome{file, kExitOk, 0, {}};
   const bool is_of_group = look.listed.role != journal::Role::file;
-  if (accept_loss && (is_of_group || look.state == State::damaged_journal ||
-                      look.state == State::missing_journal)) {
+  if (accept_loss &&
+      (is_of_group || look.state == State::damaged_journal ||
+       look.state == State::missing_journal || look.state == State::foreign_journal)) {
     Result<std::string> text = is_of_group ? recover_what_is_left_of_group(look, outcome)
                                            : recover_what_is_left(look, outcome);
     if (!text.ok())
@@ -199,10 +208,11 @@ void add_recover(CLI::App& app, int& exit_code) {
       "recover", "Bring files that a crash left behind to their last durable state");
   verb->add_option("FILE", arguments->files, "The files (not their journals)")->required();
   verb->add_flag("--json", arguments->json, "Answer in JSON");
-  verb->add_flag("--accept-loss", arguments->accept_loss,
-                 "Where a journal is damaged or missing: keep what can be read, put the damaged "
-                 "journal aside and clear the mark. Commits are lost, and the file may hold parts "
-                 "of them");
+  verb->add_flag(
+      "--accept-loss", arguments->accept_loss,
+      "Where a journal is damaged or missing, or a copy: keep what can be read, put the "
+      "damaged journal aside and clear the mark. Commits are lost, and the file may hold parts "
+      "of them");
   verb->footer(
       "Example:\n  pawl recover accounts.db ledger.db\n"
       "Mapping a file recovers it as well. Exit code: 0, or that of the first file that\n"

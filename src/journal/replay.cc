@@ -103,6 +103,14 @@ Status missing_journal(Medium& medium, const Mark& mark) {
                    "'pawl recover --accept-loss'");
 }
 
+Status check_is_lost(Medium& medium, const Mark& mark) {
+  const bool is_beside_it = mark.journal == medium.journal_identity();
+  if (mark.is_opening || mark.journal == FileIdentity{} || is_beside_it) return {};
+  auto sought = medium.seek_journal(mark);
+  if (!sought.ok()) return sought.status();
+  return may_be_given_up(sought.value()) ? Status{} : missing_journal(medium, mark);
+}
+
 namespace {
 
 // A copy of the journal of this very life may lack the newest records, and has old ones that a
@@ -135,7 +143,8 @@ Status check_bond(Medium& medium, const Header& header, const Bond& bond) {
     if (mark.value()->journal == medium.journal_identity()) return {};
   } else if (mark.value().has_value()) {
     if (mark.value()->journal_id == header.journal_id)
-      return bond.accept_loss ? Status{} : check_is_no_copy(medium, *mark.value());
+      return bond.accept_loss ? check_is_lost(medium, *mark.value())
+                              : check_is_no_copy(medium, *mark.value());
     return Status::failure(EBADMSG, medium.journal_path() + " is the journal of another file (id " +
                                         describe_journal_id(header.journal_id) + "); that of " +
                                         medium.path() + " has the id " +

@@ -22,7 +22,8 @@ struct Bond {
   bool accept_loss = false;  // a copy of the journal will do, for want of the original
 };
 
-// Does the journal belong to the file?  EBADMSG with what to do when not.
+// Does the journal belong to the file?  EBADMSG with what to do when not.  With `accept_loss` also
+// what check_is_lost() says.
 Status check_bond(Medium& medium, const Header& header, const Bond& bond);
 
 // Brings a file from before a record that next() returned to after it; `file` is its number, 0 in
@@ -50,5 +51,9 @@ Result<Replayed> replay_group(Medium& group, MediumFile& journal,
 // may_be_given_up() when neither is so, and only then is it said how to accept the loss.
 Status missing_journal(Medium& medium, const Mark& mark);
 bool may_be_given_up(const SoughtJournal& sought);
+
+// Before the journal that a mark names is given up for what was found in its place: a failure, as
+// of missing_journal(), where it stands under another name.
+Status check_is_lost(Medium& medium, const Mark& mark);
 
 }  // namespace pawl::journal

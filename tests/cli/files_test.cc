@@ -191,6 +191,27 @@ TEST_F(Files, WithADamagedHeaderAreRefused) {
   expect_recovered(0);
 }
 
+TEST_F(Files, WithAnEmptiedJournalAreRecoveredWhenTheLossIsAccepted) {
+  fs::resize_file(journal_, 0);
+  expect_refused(4, "damaged-journal", "--accept-loss");
+  EXPECT_EQ(pawl({"recover", "--accept-loss", file_}).code, 0);
+  expect_recovered(0);
+}
+
+TEST_F(Files, ThatWereCopiedWithoutTheirJournalAreTakenAsTheyAreWhenTheLossIsAccepted) {
+  const std::string copy = directory_ / "copy.db";
+  const std::string mark = mark_of(file_);
+  fs::copy_file(file_, copy);
+  ASSERT_EQ(::setxattr(copy.c_str(), "user.pawl", mark.data(), mark.size(), 0), 0);
+  const Answer refused = pawl({"recover", copy});
+  EXPECT_EQ(refused.code, 6);
+  EXPECT_NE(refused.err.find("--accept-loss"), std::string::npos) << refused.err;
+  EXPECT_EQ(pawl({"recover", "--accept-loss", copy}).code, 0);
+  EXPECT_EQ(pawl({"verify", copy}).code, 0);
+  EXPECT_EQ(pawl({"recover", file_}).code, 0);
+  expect_recovered(3);
+}
+
 TEST_F(Files, WithOneTornHeaderAreRecovered) {
   flip(journal_, 20);
   EXPECT_EQ(pawl({"verify", file_}).code, 3);
@@ -267,6 +288,40 @@ TEST_F(Files, WithoutTheirJournalAreRefused) {
   const Answer recovered = pawl({"recover", "--accept-loss", file_});
   EXPECT_EQ(recovered.code, 0) << recovered.err;
   expect_recovered(0);
+}
+
+TEST_F(Files, WithACopyOfTheirJournalAreRecoveredWhenTheCopyIsAccepted) {
+  fs::copy_file(journal_, directory_ / "copy");
+  fs::rename(directory_ / "copy", journal_);
+  expect_refused(5, "foreign-journal", "--accept-loss");
+  const Answer recovered = pawl({"recover", "--accept-loss", file_});
+  EXPECT_EQ(recovered.code, 0) << recovered.err;
+  expect_recovered(3);
+}
+
+// Whatever stands beside the file now, its commits are in the journal that its mark names.
+TEST_F(Files, WhoseJournalStandsUnderTheirOldNameGaveItUp) {
+  const std::string renamed = directory_ / "renamed.db";
+  const std::string beside = renamed + ".pawl";
+  fs::rename(file_, renamed);
+  const auto expect_found = [&](int code) {
+    const Answer refused = pawl({"recover", "--accept-loss", renamed});
+    EXPECT_EQ(refused.code, code);
+    EXPECT_NE(refused.err.find("rename that to"), std::string::npos) << refused.err;
+    EXPECT_TRUE(fs::exists(journal_));
+    EXPECT_NE(mark_of(renamed), "");
+    fs::remove(beside);
+  };
+  write_file(beside, "");  // something emptied it, or nothing ever was in it
+  expect_found(4);
+  fs::copy_file(journal_, beside);
+  expect_found(5);
+  fs::copy_file(journal_, beside);
+  flip(beside, kBlock + kBlock + 100);
+  expect_found(5);
+  fs::rename(journal_, beside);
+  EXPECT_EQ(pawl({"recover", renamed}).code, 0);
+  EXPECT_EQ(read_file(renamed).substr(2 * kBlock, 8), "commit 3");
 }
 
 TEST_F(Files, InUseAreLeftAlone) {

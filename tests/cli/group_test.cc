@@ -187,6 +187,37 @@ TEST_F(Groups, AnotherFileUnderAListedNameStopsTheGroupUntilItsLossIsAccepted) {
   EXPECT_EQ(read_file(second_), std::string(4096, '3'));
 }
 
+TEST_F(Groups, ACopyOfASideFileIsAccepted) {
+  const std::string side = first_ + ".pawl";
+  fs::copy_file(side, side + ".copy");
+  fs::rename(side + ".copy", side);
+  EXPECT_EQ(pawl({"verify", first_}).code, 5);
+  EXPECT_EQ(pawl({"recover", first_}).code, 5);
+  EXPECT_EQ(pawl({"recover", "--accept-loss", first_}).code, 0);
+  EXPECT_EQ(pawl({"recover", group_}).code, 0);
+  expect_recovered();
+}
+
+TEST_F(Groups, AnotherJournalOfTheGroupIsALossToBeAccepted) {
+  fs::copy_file(first_ + ".pawl", directory_ / "side");
+  fs::remove(group_ + ".pawl");
+  EXPECT_EQ(pawl({"recover", "--accept-loss", group_}).code, 0);
+  write_file(group_ + ".pawl", read_file(directory_ / "side"));
+  const Answer refused = pawl({"recover", first_});
+  EXPECT_EQ(refused.code, 5);
+  EXPECT_NE(refused.err.find("is another journal"), std::string::npos) << refused.err;
+  EXPECT_EQ(pawl({"recover", "--accept-loss", first_}).code, 0);
+}
+
+TEST_F(Groups, AFileWithoutItsSideFileIsLeftWhenItsLossIsAccepted) {
+  fs::remove(first_ + ".pawl");
+  EXPECT_EQ(pawl({"recover", group_}).code, 6);
+  EXPECT_EQ(pawl({"recover", "--accept-loss", group_}).code, 0);
+  EXPECT_EQ(read_file(second_), std::string(4096, '3'));
+  EXPECT_NE(pawl({"verify", first_}).code, 0);
+  EXPECT_EQ(pawl({"recover", "--accept-loss", first_}).code, 0);
+}
+
 TEST_F(Groups, DamageIsToldOfAndTheLossAccepted) {
   damage_the_second_record();
   for (const auto& path : {group_, first_}) {
