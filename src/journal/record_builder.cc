@@ -71,6 +71,7 @@ Status RecordBuilder::spill() {
 }
 
 Status RecordBuilder::finish(RecordHeader header) {
+  PAWL_ASSERT(header.file_size <= kFileSizeMax);  // or no reader would believe it
   if (!has_room(0)) PAWL_TRY(make_room(0));
   checksum_up_to(used_);
   header.payload_bytes = payload_bytes();

@@ -29,6 +29,16 @@ Result<std::unique_ptr<Tracker>> make_tracker(const Options& options) {
   return make_fault_tracker();
 }
 
+// Of a file as recovery left it: a commit tells its size, and no reader believes a larger one.
+Result<std::uint64_t> size_within(Medium& medium, std::uint64_t size_bytes_max) {
+  auto size = medium.base().size();
+  if (!size.ok() || size.value() <= size_bytes_max) return size;
+  return Status::failure(EFBIG, medium.path() + " has " + std::to_string(size.value()) +
+                                    " bytes, and the journal can tell of sizes up to " +
+                                    std::to_string(size_bytes_max) +
+                                    " only. Make the file smaller");
+}
+
 }  // namespace
 
 Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Options& options,
@@ -144,7 +154,7 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
   if (const Status marked = medium->set_mark({id, medium->journal_path()}); !marked.ok())
     return give_up(marked);
   if (const Status flushed = medium->base().flush(); !flushed.ok()) return give_up(flushed);
-  auto size = medium->base().size();
+  auto size = size_within(*medium, journal::kFileSizeMax);
   if (!size.ok()) return give_up(size.status());
 
   auto log = std::make_shared<CommitLog>(std::move(journal.value()), options.apply_threshold_pages,
@@ -185,11 +195,6 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open_in(
                                            " is on a file system without user attributes, which "
                                            "the files of a group need");
   }
-  auto size = medium->base().size();
-  if (!size.ok()) return size.status();
-  if (size.value() > journal::kGroupFileSizeMax)
-    return Status::failure(EFBIG, medium->path() + " is too large for a file of a group");
-
   const std::lock_guard lock(group->log_.mutex());
   PAWL_TRY(group->usable());
   Joining joining;
@@ -216,7 +221,7 @@ Status Mapping::Implementation::join_group(const std::shared_ptr<Group>& group, 
   // What the file holds now is the first committed image: it must not vanish behind later records.
   PAWL_TRY(medium.base().flush());
   // Recovery may have changed it.
-  auto size = medium.base().size();
+  auto size = size_within(medium, journal::kGroupFileSizeMax);
   if (!size.ok()) return size.status();
   // The list first: what carries the mark must be found by it.
   auto listed = group->list(medium);

@@ -656,6 +656,31 @@ TEST_F(GroupTest, TheLossOfARotatedFileIsAccepted) {
   EXPECT_TRUE(all_are(read_file(b()), 'b'));
 }
 
+// Its size was looked at before a commit that waited in its own journal made it larger.
+TEST_F(GroupTest, AFileThatRecoveryMadeTooLargeForAGroupJoinedIt) {
+  const TemporaryDirectory memory("/dev/shm");
+  const std::string path = memory / "file";
+  constexpr off_t kTooLarge = off_t{1} << 57;
+  write_file(path, "x");
+  if (::truncate(path.c_str(), kTooLarge) != 0 || ::truncate(path.c_str(), 1) != 0)
+    GTEST_SKIP() << "no file of such a size";
+  if (!pawl::open_block_medium(path, false).value()->can_mark())
+    GTEST_SKIP() << "this file system keeps no attributes";
+  run_and_kill([&] {
+    const int descriptor = ::open(path.c_str(), O_RDWR);
+    void* const at = pawl_mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0);
+    if (at == MAP_FAILED || pawl_ftruncate(descriptor, kTooLarge) != 0) ::_exit(10);
+    if (pawl_msync(at, 4096, MS_SYNC) != 0) ::_exit(11);
+  });
+  ASSERT_EQ(::truncate(path.c_str(), 1), 0);  // as a crash before the apply leaves it
+  pawl_group* const group = pawl_group_open((memory / "group").c_str(), nullptr);
+  ASSERT_NE(group, nullptr) << pawl_last_error();
+  EXPECT_EQ(map_in(group, path).bytes, nullptr);
+  EXPECT_EQ(errno, EFBIG) << pawl_last_error();
+  EXPECT_EQ(pawl_group_close(group), 0) << pawl_last_error();
+  expect_clean(path);
+}
+
 // The background stopped when the disk was full for a while; then it was the first file's overlay
 // alone that was looked at.
 TEST_F(GroupTest, TheOverlayOfTheSecondFileGrewWithoutBound) {

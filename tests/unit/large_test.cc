@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include <gtest/gtest.h>
 
@@ -177,6 +178,23 @@ TEST(LargeFile, ASparseOneOfFortyGigabytesIsOpenedGrownAndCommitted) {
   struct stat status{};
   ASSERT_EQ(::stat(path.c_str(), &status), 0);
   EXPECT_LT(status.st_blocks, 2048) << "the holes were filled";
+}
+
+// Recovery believes no record of such a size: what was acknowledged was lost.
+TEST(LargeFile, OfMoreBytesThanARecordCanTellIsRefused) {
+  const test::TemporaryDirectory directory("/dev/shm");
+  const std::string path = directory / "file";
+  write_file(path, "begin");
+  constexpr off_t kSizeMax = journal::kFileSizeMax;
+  if (::truncate(path.c_str(), kSizeMax + 1) != 0) GTEST_SKIP() << "no file of such a size";
+  const Status refused = test::try_open(path, options_for(kAsync)).status();
+  EXPECT_EQ(refused.error_number(), EFBIG) << refused.text();
+  EXPECT_FALSE(std::filesystem::exists(path + ".pawl"));
+  ASSERT_EQ(::truncate(path.c_str(), kSizeMax), 0);
+  auto opened = test::try_open(path, options_for(kAsync));
+  ASSERT_TRUE(opened.ok()) << opened.status().text();
+  EXPECT_EQ(opened.value()->truncate(kSizeMax + 1).error_number(), EFBIG);
+  EXPECT_TRUE(opened.value()->close().ok());
 }
 
 TEST(LargeFile, HolesStayHolesThroughAShrinkAndRegrowth) {
