@@ -150,8 +150,7 @@ Result<Reader> Reader::open(MediumFile& file) {
 
 Result<std::span<const std::byte>> Reader::look_at(std::uint64_t position, std::size_t bytes_min) {
   PAWL_ASSERT(position < size_bytes_ && bytes_min > 0 && bytes_min <= kBlockBytes);
-  if (position < buffered_position_ ||
-      position + bytes_min > buffered_position_ + buffered_bytes_) {
+  if (!is_buffered(position, bytes_min)) {
     if (buffer_ == nullptr) {
       buffer_.reset(static_cast<std::byte*>(std::aligned_alloc(kBlockBytes, kBufferBytes)));
       if (buffer_ == nullptr) {
@@ -177,6 +176,12 @@ Result<RecordHeader> Reader::header_at(std::uint64_t position) {
   if (!bytes.ok()) return bytes.status();
   std::memcpy(&header, bytes.value().data(), sizeof header);
   return header;
+}
+
+std::uint64_t Reader::behind_hole(std::uint64_t position) {
+  if (position >= end() || is_buffered(position, sizeof(RecordHeader))) return position;
+  const std::uint64_t data = round_down(file_->find_data(position), header_.block_bytes);
+  return std::min(std::max(position, data), end());
 }
 
 class Reader::Payload {
@@ -394,8 +399,8 @@ Result<std::string> Reader::evidence_of_loss() {
   // does content: a file may hold what looks like a record, but nobody guesses an epoch.
   std::uint64_t epoch_at_front = header_.epoch;
   const std::uint64_t smallest = record_bytes(0, header_.block_bytes);
-  for (std::uint64_t position = kAreaStart; position + smallest <= end();
-       position += header_.block_bytes) {
+  for (std::uint64_t position = behind_hole(kAreaStart); position + smallest <= end();
+       position = behind_hole(position + header_.block_bytes)) {
     Result<RecordHeader> found = header_at(position);
     if (!found.ok()) return found.status();
     const RecordHeader& header = found.value();

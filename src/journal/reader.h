@@ -60,7 +60,7 @@ class Reader {
   // After next() found nothing: empty when the ring simply ends there or its last records are torn,
   // as after a crash; else a sentence that says how it is known that durable records are missing
   // (each record names the last one, and the header, that were durable when it was written).
-  // Reads the whole journal.
+  // Reads the whole journal, but for its holes: a record has been written.
   Result<std::string> evidence_of_loss();
 
   // Calls visit(offset, bytes) for the content of each range of a record that next() returned, in
@@ -90,6 +90,13 @@ class Reader {
   Result<std::span<const std::byte>> look_at(std::uint64_t position, std::size_t bytes_min = 1);
   // The header of a record that may stand at `position`: it need not be one.
   Result<RecordHeader> header_at(std::uint64_t position);
+  // The first block from `position` on, or the end of the ring, before which only holes are: a side
+  // file may have been made far longer than any journal is.
+  std::uint64_t behind_hole(std::uint64_t position);
+  bool is_buffered(std::uint64_t position, std::size_t bytes) const {
+    return position >= buffered_position_ &&
+           position + bytes <= buffered_position_ + buffered_bytes_;
+  }
   // The end of the ring.
   std::uint64_t end() const { return round_down(size_bytes_, header_.block_bytes); }
   // Fails only for the medium; a record that must not be believed is nothing, and a `reason` if it

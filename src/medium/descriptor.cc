@@ -233,6 +233,12 @@ Result<std::uint64_t> DescriptorFile::find_shared(std::uint64_t offset, std::uin
   return shared_.find(descriptor_.get(), path_, offset, end, found);
 }
 
+std::uint64_t DescriptorFile::find_data(std::uint64_t offset) {
+  const off_t data = ::lseek(descriptor_.get(), static_cast<off_t>(offset), SEEK_DATA);
+  if (data < 0) return errno == ENXIO ? kNoData : offset;
+  return static_cast<std::uint64_t>(data);
+}
+
 Status DescriptorFile::punch(std::uint64_t offset, std::uint64_t length) {
   PAWL_TRY(check_open());
   while (::fallocate(descriptor_.get(), FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE,

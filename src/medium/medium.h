@@ -61,6 +61,10 @@ class MediumFile {
   using FoundShared = std::function<void(std::uint64_t start, std::uint64_t end)>;
   virtual Result<std::uint64_t> find_shared(std::uint64_t offset, std::uint64_t end,
                                             const FoundShared& found);
+  // The first byte from `offset` on that is not in a hole, so that it may be other than zero;
+  // `offset` itself where that is not known, and kNoData where only holes are left.
+  static constexpr std::uint64_t kNoData = ~std::uint64_t{0};
+  virtual std::uint64_t find_data(std::uint64_t offset) { return offset; }
   // Where every overwrite takes new space (a copy-on-write file system): ENOSPC unless so many
   // bytes are free just now.  Nobody keeps them.
   virtual Status check_overwrite(std::uint64_t bytes);

@@ -71,6 +71,7 @@ class PersistentFile final : public MediumFile {
   Status zero(std::uint64_t offset, std::uint64_t length) override;
   const std::byte* in_place() const override { return window_.address(); }
   void write_in_place(std::uint64_t offset, std::span<const std::byte> from) override;
+  std::uint64_t find_data(std::uint64_t offset) override { return beneath_.find_data(offset); }
   Result<std::uint64_t> allocated_prefix_bytes() override {
     return beneath_.allocated_prefix_bytes();
   }

@@ -230,6 +230,14 @@ TEST_F(Files, WithATruncatedJournalAreRefused) {
   }
 }
 
+TEST_F(Files, WithAJournalThatWasMadeLongAndSparseAreRecovered) {
+  constexpr off_t kLength = off_t{1} << 43;
+  if (::truncate(journal_.c_str(), kLength) != 0) GTEST_SKIP() << "no file of such a size";
+  EXPECT_EQ(pawl({"verify", file_}).code, 3);
+  EXPECT_EQ(pawl({"recover", file_}).code, 0);
+  expect_recovered(3);
+}
+
 TEST_F(Files, WithAJournalOfANewerVersionAreRefused) {
   journal::Header header;  // a magic and a version: all that this version may believe of it
   header.version = 9;

@@ -505,6 +505,53 @@ TEST(Reader, TellsDamageFromATornEnd) {
   EXPECT_NE(evidence().find("record 2"), std::string::npos) << evidence();
 }
 
+// A journal, then nothing for very long, and a block of it again.
+class SparseFile final : public MemoryFile {
+ public:
+  static constexpr std::uint64_t kIslandAt = std::uint64_t{1} << 49;
+  static constexpr std::uint64_t kSizeBytes = std::uint64_t{1} << 50;
+  SparseFile(Journal& journal, std::vector<std::byte> island)
+      : MemoryFile(journal.bytes()), bytes_(journal.bytes().size()), island_(std::move(island)) {
+    constexpr int kReadsMax = 100;
+    failing_read = kReadsMax;
+  }
+
+  Status read(std::uint64_t offset, std::span<std::byte> into) override {
+    PAWL_TRY(MemoryFile::read(offset, into));
+    if (offset == kIslandAt) std::copy(island_.begin(), island_.end(), into.begin());
+    return {};
+  }
+  Result<std::uint64_t> size() override { return kSizeBytes; }
+  std::uint64_t find_data(std::uint64_t offset) override {
+    if (offset < bytes_) return offset;
+    if (offset < kIslandAt) return kIslandAt;
+    return offset < kIslandAt + island_.size() ? offset : kNoData;
+  }
+
+ private:
+  const std::uint64_t bytes_;
+  const std::vector<std::byte> island_;
+};
+
+TEST(Reader, ReadsNoHolesForEvidence) {
+  Journal journal;
+  const std::uint64_t end = journal.put_record(kAreaStart, 1, {{0, "a"}});
+  const auto evidence = [&](std::vector<std::byte> island) {
+    SparseFile file(journal, std::move(island));
+    Result<Reader> reader = Reader::open(file);
+    EXPECT_TRUE(reader.ok());
+    while (reader.value().next().value().has_value()) continue;
+    const Result<std::string> found = reader.value().evidence_of_loss();
+    return found.ok() ? found.value() : found.status().text();
+  };
+  EXPECT_EQ(evidence({}), "");
+  // What stands behind the hole is seen.
+  Journal other;
+  other.put_record(end, 3, {{0, "c"}});
+  const auto record = other.bytes().begin() + static_cast<std::ptrdiff_t>(end);
+  EXPECT_NE(evidence({record, record + kBlockBytes}).find("record 2"), std::string::npos);
+}
+
 TEST(Reader, TellsThatTheNewerHeaderWasLost) {
   Journal journal;
   Header newer = journal.header();
