@@ -1,6 +1,8 @@
 #include "journal/batch_writer.h"
 
+#include <cerrno>
 #include <chrono>
+#include <new>
 #include <vector>
 
 #include "medium/quiet_thread.h"
@@ -92,30 +94,40 @@ Status BatchWriter::write_and_flush(const std::deque<Batch>& batches) {
   return {};
 }
 
+Status BatchWriter::try_to_write_and_flush(const std::deque<Batch>& batches) noexcept {
+  try {
+    return write_and_flush(batches);
+  } catch (const std::bad_alloc&) {
+    return Status::failure(EIO, "out of memory");  // so short that it takes none
+  }
+}
+
+// Takes no memory: nobody is there to catch what is thrown.
 void BatchWriter::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return !queue_.empty() || stop_; });
     if (stop_) return;
     // All that is queued shares one flush.
-    std::deque<Batch> batches;
-    batches.swap(queue_);
+    in_hand_.swap(queue_);
     writing_ = true;
     lock.unlock();
-    const Status status = write_and_flush(batches);
-    if (status.ok())
-      durable_(batches.back().place.sequence);
+    Status status = try_to_write_and_flush(in_hand_);
+    const bool has_failed = !status.ok();
+    if (!has_failed)
+      durable_(in_hand_.back().place.sequence);
     else
       failed_(status);
     lock.lock();
     writing_ = false;
-    for (const Batch& batch : batches) {
+    for (const Batch& batch : in_hand_) {
       queued_bytes_ -= batch.place.bytes;
       if (batch.record.has_value()) --unwritten_;
     }
-    if (!status.ok()) failure_ = status;
+    in_hand_.clear();
+    if (has_failed) failure_ = std::move(status);
     changed_.notify_all();
-    if (!status.ok()) return;
+    if (has_failed) return;
   }
 }
 

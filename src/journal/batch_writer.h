@@ -52,6 +52,8 @@ class BatchWriter {
   };
   Status enqueue(std::unique_lock<std::mutex>& lock, Batch batch);
   Status write_and_flush(const std::deque<Batch>& batches);
+  // The same where no exception may leave: memory that runs out is a failure like any other.
+  Status try_to_write_and_flush(const std::deque<Batch>& batches) noexcept;
   void run();
 
   Journal& journal_;
@@ -61,6 +63,7 @@ class BatchWriter {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Batch> queue_;
+  std::deque<Batch> in_hand_;  // of run(), where a new one would take memory
   std::uint64_t queued_bytes_ = 0;
   std::size_t unwritten_ = 0;  // of those that are queued, or being written
   bool writing_ = false;

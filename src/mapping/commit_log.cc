@@ -10,9 +10,7 @@ CommitLog::CommitLog(std::unique_ptr<journal::Journal> journal, std::size_t appl
       writes_behind_(budget != nullptr),
       durable_sequence_(journal_->last_sequence()),
       checkpointer_(*journal_, apply_threshold_pages,
-                    [this](const Status& status) {
-                      [[maybe_unused]] const Status noted = failures_.note(status);
-                    }),
+                    [this](const Status& status) { failures_.take_note(status); }),
       batches_(
           *journal_, std::move(budget),
           [this](std::uint64_t sequence) {

@@ -7,14 +7,14 @@
 
 namespace pawl {
 
-Status Failures::note(Status status) {
-  if (status.ok()) return status;
-  if (status.error_number() == EIO) {
-    note_final(status);
-    return status;
-  }
+void Failures::take_note(const Status& status) noexcept {
+  if (status.error_number() == EIO) return note_final(status);
   const std::lock_guard lock(mutex_);
   note_last(status);
+}
+
+Status Failures::note(Status status) {
+  if (!status.ok()) take_note(status);
   return status;
 }
 

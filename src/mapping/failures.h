@@ -13,7 +13,9 @@ namespace pawl {
 
 class Failures {
  public:
-  // Notes a failure and returns it; EIO and its like are final.
+  // Notes a failure; EIO and its like are final.
+  void take_note(const Status& status) noexcept;
+  // The same, if it is one, and returns it.
   Status note(Status status);
   void note_final(const Status& status) noexcept;
   bool has_final() const { return has_final_.load(); }

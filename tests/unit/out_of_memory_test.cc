@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +15,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "mapping/border.h"
@@ -358,6 +361,42 @@ TEST_F(OutOfMemoryGroup, AFileThatCouldNotJoinIsNotLostWhenTheGroupIsClosed) {
     ASSERT_TRUE(recovered.ok()) << recovered.text();
     EXPECT_EQ(test::read_file(first_path_), std::string(kBytes, value));
   });
+}
+
+// In the background nobody catches what is thrown: the program ended.
+TEST(OutOfMemoryThreads, AFailureInTheBackgroundTookMemory) {
+  const test::TemporaryDirectory directory;
+  constexpr long kFailsMax = 12;
+  for (const auto which : {test::Which::journal, test::Which::base}) {
+    for (long fails = 0; fails < kFailsMax; ++fails) {
+      const std::string path =
+          directory / (std::to_string(fails) + (which == test::Which::base ? "b" : "j"));
+      test::write_file(path, std::string(kPageBytes, 'a'));
+      Options options = test::options_for(ApplyChoice::async);
+      options.apply_threshold_pages = 0;
+      auto watch = std::make_shared<test::Watch>();
+      auto opened = test::try_open(path, options, watch);
+      ASSERT_TRUE(opened.ok()) << opened.status().text();
+      auto window = opened.value()->map_window(nullptr, kPageBytes, PROT_READ | PROT_WRITE, 0, 0);
+      ASSERT_TRUE(window.ok()) << window.status().text();
+      std::atomic<bool> has_failed{false};
+      watch->judge_with([&, caller = ::pthread_self()](const test::Event& event) -> Status {
+        if (event.which != which || event.act != test::Act::write ||
+            ::pthread_equal(caller, ::pthread_self()) != 0)
+          return {};
+        Status made_up = Status::failure(EIO, "a text that is too long to take no memory");
+        failing = allocations + fails;
+        has_failed.store(true);
+        return made_up;
+      });
+      store(window.value(), 'b');
+      [[maybe_unused]] const Status queued =
+          opened.value()->commit_async(window.value(), kPageBytes);
+      while (!has_failed.load()) std::this_thread::yield();
+      [[maybe_unused]] const Status waited = opened.value()->wait();
+      opened.value().reset();  // ends the background
+    }
+  }
 }
 
 TEST(OutOfMemoryThreads, AThreadThatCannotStartLeftItsSignalsBlocked) {
