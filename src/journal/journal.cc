@@ -49,24 +49,8 @@ Result<std::unique_ptr<Journal>> Journal::format(
   PAWL_ASSERT(is_block_bytes(block_bytes));
   auto present = file->size();
   if (!present.ok()) return present.status();
-  // Every block is written once, so that a commit's flush has no metadata to write.
-  const std::uint64_t first_missing =
-      round_down(std::min(present.value(), size_bytes), kBlockBytes);
-  if (first_missing < size_bytes) {
-    const std::uint64_t piece_max =
-        std::min<std::uint64_t>(kZeroPieceBytesMax, size_bytes - first_missing);
-    AlignedBuffer zeros;
-    if (!zeros.grow(piece_max, 0)) return Status::failure(ENOMEM, "no memory to write the journal");
-    std::memset(zeros.data(), 0, piece_max);
-    PAWL_TRY(file->reserve(first_missing, size_bytes - first_missing));
-    for (std::uint64_t offset = first_missing; offset < size_bytes;) {
-      const std::uint64_t piece = std::min<std::uint64_t>(piece_max, size_bytes - offset);
-      PAWL_TRY(file->write(offset, {zeros.data(), piece}));
-      offset += piece;
-    }
-    // Before the header that says so: it must not become durable without them.
-    PAWL_TRY(file->flush());
-  }
+  auto written = file->written_prefix_bytes();
+  if (!written.ok()) return written.status();
   Header header;
   header.generation = generation;
   header.journal_id = id;
@@ -80,10 +64,40 @@ Result<std::unique_ptr<Journal>> Journal::format(
   if (!list.empty()) header.version = kVersionOfGroups;
   std::unique_ptr<Journal> journal(new Journal(std::move(file), header, size_bytes));
   journal->list_ = std::move(list);
+  // What is there already may have holes, or share its blocks with a copy.
+  const std::uint64_t present_end = round_down(std::min(present.value(), size_bytes), kBlockBytes);
+  std::uint64_t unwritten = round_down(std::min(written.value(), present_end), kBlockBytes);
+  if (unwritten < size_bytes) PAWL_TRY(journal->file_->reserve(unwritten, size_bytes - unwritten));
+  PAWL_TRY(journal->take_own_blocks(0, unwritten));
+  if (unwritten < present_end && present_end >= kAreaStart) {
+    // First no record counts any more: a crash among the zeros would leave some, and not the later.
+    journal->header_.journal_bytes = present_end;
+    PAWL_TRY(journal->write_header(kAreaStart, first_sequence));
+    journal->header_.journal_bytes = size_bytes;
+    unwritten = std::max(unwritten, kAreaStart);
+  }
+  PAWL_TRY(journal->write_zeros(unwritten));
   PAWL_TRY(journal->write_header(kAreaStart, first_sequence));
   // Not before: to the header of a longer journal this one was cut.
   if (present.value() > size_bytes) PAWL_TRY(journal->file_->resize(size_bytes));
   return journal;
+}
+
+// Every block is written once, so that a commit's flush has no metadata to write.
+Status Journal::write_zeros(std::uint64_t offset) {
+  const std::uint64_t end = size_bytes();
+  if (offset >= end) return {};
+  const std::uint64_t piece_max = std::min<std::uint64_t>(kZeroPieceBytesMax, end - offset);
+  AlignedBuffer zeros;
+  if (!zeros.grow(piece_max, 0)) return Status::failure(ENOMEM, "no memory to write the journal");
+  std::memset(zeros.data(), 0, piece_max);
+  while (offset < end) {
+    const std::uint64_t piece = std::min<std::uint64_t>(piece_max, end - offset);
+    PAWL_TRY(file_->write(offset, {zeros.data(), piece}));
+    offset += piece;
+  }
+  // Before the header that says so: it must not become durable without them.
+  return file_->flush();
 }
 
 template <class Io>
@@ -125,6 +139,7 @@ Status Journal::write_header(std::uint64_t tail_offset, std::uint64_t tail_seque
   std::memset(blocks.data(), 0, bytes);
   std::memcpy(blocks.data(), &next, sizeof next);
   if (!list_.empty()) std::memcpy(blocks.data() + sizeof next, list_.data(), list_.size());
+  PAWL_TRY(take_own_blocks(0, kAreaStart));
   // The slots alternate: a torn write leaves the other one.
   const std::uint64_t slot = is_broken(Law::two_headers) ? 0 : next.generation % kHeaderSlots;
   PAWL_TRY(
@@ -204,6 +219,33 @@ void Journal::cancel(const Place& place) {
   count_used();
 }
 
+Status Journal::take_own_blocks(const Place& place) {
+  PAWL_TRY(file_->check_overwrite(place.bytes));
+  return take_own_blocks(place.offset, place.offset + place.bytes);
+}
+
+// A copy of the journal (a reflink) shares its blocks from then on: to write there takes new ones.
+Status Journal::take_own_blocks(std::uint64_t offset, std::uint64_t end) {
+  if (is_broken(Law::space_where_shared)) return {};
+  struct {
+    std::uint64_t start;
+    std::uint64_t end;
+  } shared{end, offset};
+  for (std::uint64_t looked_to = offset; looked_to < end;) {
+    // With one pointer in it the function takes no memory.
+    auto next =
+        file_->find_shared(looked_to, end, [&shared](std::uint64_t start, std::uint64_t stop) {
+          shared = {std::min(shared.start, start), std::max(shared.end, stop)};
+        });
+    if (!next.ok()) return next.status();
+    looked_to = next.value();
+  }
+  // Nothing else is asked for: XFS refuses on a full disk what has its blocks already.
+  const std::uint64_t from = std::max(shared.start, offset);
+  const std::uint64_t to = std::min(shared.end, end);
+  return from < to ? file_->reserve(from, to - from) : Status{};
+}
+
 Status Journal::write(const Place& place, std::uint64_t offset_in_record,
                       std::span<const std::byte> bytes) {
   PAWL_ASSERT(place.offset >= kAreaStart && offset_in_record + bytes.size() <= place.bytes);
@@ -259,6 +301,8 @@ Status Journal::extend(Place& place, std::uint64_t record_bytes) {
   const std::uint64_t wanted = place.offset + record_bytes;
   const std::uint64_t present = size_bytes();
   place.bytes = std::max(place.bytes, record_bytes);
+  PAWL_TRY(file_->check_overwrite(record_bytes));
+  PAWL_TRY(take_own_blocks(place.offset, std::min(wanted, present)));
   if (wanted <= present) return {};
   if (place.offset != kAreaStart && wanted > kHeldBytesMax) {
     return Status::failure(ENOSPC, "the journal holds " + std::to_string(kHeldBytesMax) +
@@ -337,6 +381,9 @@ Status Journal::give_growth_back() {
     const std::lock_guard lock(mutex_);
     if (size_bytes_ <= configured_bytes_ || !records_.empty()) return {};
   }
+  const Status has_room = take_own_blocks(0, kAreaStart);
+  if (has_room.error_number() == ENOSPC || has_room.error_number() == EDQUOT) return {};
+  PAWL_TRY(has_room);
   // The ring starts again at the front, so that its end can be cut off.
   PAWL_TRY(write_header(kAreaStart, last_sequence() + 1));
   PAWL_TRY(file_->resize(configured_bytes_));

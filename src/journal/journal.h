@@ -73,6 +73,9 @@ class Journal {
   // Takes the next sequence number and space for a record of so many bytes, or nothing when the
   // ring has no room until some of it is released.
   std::optional<Place> reserve(std::uint64_t record_bytes);
+  // Law 7: before the record is written.  ENOSPC: the place has come to share its blocks with a
+  // copy of the journal, and the disk has no others; or every write takes new ones there.
+  Status take_own_blocks(const Place& place);
   // Gives back the last place reserved.  Of its record the start, which has the header, must not
   // have been written: with it, recovery might find the record instead of the next one there.
   void cancel(const Place& place);
@@ -104,7 +107,8 @@ class Journal {
   // Drop::held_as_well: then whoever reads them finds them gone, and begins anew.
   Status release(std::uint64_t through_sequence, Drop drop = Drop::unless_held);
   bool has_grown() const { return size_bytes() > configured_bytes_; }
-  // Cuts a ring that grew back to its size, if it is empty.  The appender's to call.
+  // Cuts a ring that grew back to its size, if it is empty, and the header that says so has room.
+  // The appender's to call.
   Status give_growth_back();
 
   // Cuts a journal with no record in it to nothing but its headers.  Nothing is written to it any
@@ -122,6 +126,8 @@ class Journal {
   };
 
   Journal(std::unique_ptr<MediumFile> file, const Header& header, std::uint64_t size_bytes);
+  Status write_zeros(std::uint64_t offset);  // from there on
+  Status take_own_blocks(std::uint64_t offset, std::uint64_t end);
   // Durable on success.
   Status write_header(std::uint64_t tail_offset, std::uint64_t tail_sequence);
 

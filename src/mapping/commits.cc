@@ -150,6 +150,7 @@ Status Mapping::Implementation::commit_record(Files files, journal::RecordBuilde
   auto place = place_for(record.record_bytes());
   if (!place.ok()) return place.status();
   PlaceInHand in_hand(*journal_, place.value());
+  PAWL_TRY(journal_->take_own_blocks(place.value()));
   PAWL_TRY(record.finish(header_for(place.value())));
   PAWL_ASSERT(record.block().size() == place.value().bytes);
   const std::uint64_t sequence = place.value().sequence;

@@ -269,11 +269,17 @@ Status DescriptorFile::zero(std::uint64_t offset, std::uint64_t length) {
   return {};
 }
 
-Result<std::uint64_t> DescriptorFile::allocated_prefix_bytes() {
+Result<std::uint64_t> DescriptorFile::written_prefix_bytes() {
   const off_t hole = ::lseek(descriptor_.get(), 0, SEEK_HOLE);
   if (hole < 0 && errno == ENXIO) return std::uint64_t{0};  // an empty file
   if (hole < 0) return Status::from_errno(errno, "cannot find the holes of " + path_);
-  std::uint64_t end = static_cast<std::uint64_t>(hole);
+  return static_cast<std::uint64_t>(hole);
+}
+
+Result<std::uint64_t> DescriptorFile::allocated_prefix_bytes() {
+  auto written = written_prefix_bytes();
+  if (!written.ok()) return written;
+  std::uint64_t end = written.value();
   std::uint64_t looked_to = 0;
   for (unsigned call = 0; call < kSharedCallsMax && looked_to < end; ++call) {
     auto next = find_shared(looked_to, end, [&](std::uint64_t start, std::uint64_t /*end*/) {

@@ -95,6 +95,7 @@ class DescriptorFile final : public MediumFile {
   Status check_overwrite(std::uint64_t bytes) override {
     return shared_.check_overwrite(descriptor_.get(), path_, bytes);
   }
+  Result<std::uint64_t> written_prefix_bytes() override;
   Result<std::uint64_t> allocated_prefix_bytes() override;
   Status check_open() override;
 

@@ -81,6 +81,9 @@ class MediumFile {
   virtual const std::byte* in_place() const { return nullptr; }
   // write() there, of bytes before the end that have their space: it takes no lock and cannot fail.
   virtual void write_in_place(std::uint64_t offset, std::span<const std::byte> from);
+  // The end of the run of bytes, from offset 0, that stand in blocks that were written: what comes
+  // behind it is a hole, or was only reserved.  The file's size where that is not known.
+  virtual Result<std::uint64_t> written_prefix_bytes() { return size(); }
   // The end of the run of allocated bytes, of blocks that are the file's alone, that starts at
   // offset 0; or less.
   virtual Result<std::uint64_t> allocated_prefix_bytes() = 0;

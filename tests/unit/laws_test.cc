@@ -605,6 +605,104 @@ TEST(Law07SpaceFirst, WhereACopySharesTheBlocksAndTheDiskIsFull) {
   EXPECT_EQ(read_file(disk / "copy")[kPageBytes], 'a');
 }
 
+// What `disk` refuses while it is full is committed once it is not.
+void expect_no_space_and_then_a_commit(const LoopFileSystem& disk, Opened& mapping) {
+  disk.fill();
+  mapping.bytes()[0] = 'n';
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const Status refused = mapping.commit();
+    EXPECT_EQ(refused.error_number(), ENOSPC) << refused.text();
+  }
+  disk.empty();
+  const Status retried = mapping.commit();
+  EXPECT_TRUE(retried.ok()) << retried.text();
+  const Status closed = mapping->close();
+  EXPECT_TRUE(closed.ok()) << closed.text();
+  EXPECT_EQ(read_file(disk / "file")[0], 'n');
+}
+
+TEST(Law07SpaceFirst, AJournalThatCameToShareItsBlocksGetsItsOwn) {
+  const LoopFileSystem disk("xfs", std::uint64_t{320} << 20);
+  if (!disk.is_mounted()) GTEST_SKIP() << kNoLoopDevice << "XFS";
+  const std::string path = disk / "file";
+  write_file(path, std::string(kSharedPages * kPageBytes, 'a'));
+  Options options = options_for(kAsync);
+  options.journal_size_bytes = 1 << 20;
+  {
+    Opened mapping(path, options);
+    mapping.bytes()[0] = 'b';
+    ASSERT_TRUE(mapping.commit().ok());
+    ASSERT_TRUE(share_blocks(path + kJournalSuffix, disk / "copy"));
+    // The journal alone, so that nothing but its own blocks can be missing.
+    expect_no_space_and_then_a_commit(disk, mapping);
+  }
+  {
+    Opened mapping(path, options);
+    ASSERT_TRUE(mapping.commit().ok());
+  }
+  // Copied as a crash left it; what opens it takes its blocks while there are some.
+  ASSERT_TRUE(share_blocks(path + kJournalSuffix, disk / "copy"));
+  Opened mapping(path, options);
+  disk.fill();
+  for (std::size_t i = 0; i < kSharedPages; ++i) {
+    mapping.bytes()[i * kPageBytes] = 'c';
+    const Status committed = mapping.commit();
+    ASSERT_TRUE(committed.ok()) << committed.text();
+  }
+  ASSERT_TRUE(mapping->close().ok());
+  EXPECT_EQ(read_file(path)[0], 'c');
+}
+
+// A header is written behind the commits, too.
+TEST(Law07SpaceFirst, AHeaderOfAJournalThatCameToShareItsBlocksFailsWithNoSpace) {
+  const LoopFileSystem disk("xfs", std::uint64_t{320} << 20);
+  if (!disk.is_mounted()) GTEST_SKIP() << kNoLoopDevice << "XFS";
+  const std::string path = disk / "file";
+  write_file(path, std::string(kSharedPages * kPageBytes, 'a'));
+  {
+    Opened mapping(path, options_for(kAsync));
+    mapping.bytes()[0] = 'b';
+    ASSERT_TRUE(mapping.commit().ok());
+    ASSERT_TRUE(share_blocks(path + kJournalSuffix, disk / "copy"));
+    disk.fill();
+    const Status closed = mapping->close();
+    EXPECT_EQ(closed.error_number(), ENOSPC) << closed.text();
+  }
+  disk.empty();
+  Opened mapping(path, options_for(kAsync));
+  EXPECT_EQ(mapping.bytes()[0], 'b');
+  ASSERT_TRUE(mapping->close().ok());
+}
+
+TEST(Law07SpaceFirst, AJournalWithHolesIsWrittenAnew) {
+  const LoopFileSystem disk("ext4", std::uint64_t{32} << 20);
+  if (!disk.is_mounted()) GTEST_SKIP() << kNoLoopDevice << "ext4";
+  const std::string path = disk / "file";
+  const std::string journal = path + kJournalSuffix;
+  write_file(path, std::string(kSharedPages * kPageBytes, 'a'));
+  Options options = options_for(kAsync);
+  options.journal_size_bytes = 1 << 20;
+  {
+    Opened mapping(path, options);
+    mapping.bytes()[0] = 'b';
+    ASSERT_TRUE(mapping.commit().ok());
+  }
+  // As a copy that left the zeros out (cp --sparse=always).
+  const int left = ::open(journal.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::fallocate(left, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 64 << 10, 512 << 10), 0);
+  Opened mapping(path, options);
+  EXPECT_EQ(mapping.bytes()[0], 'b');
+  EXPECT_EQ(::lseek(left, 0, SEEK_HOLE), 1 << 20) << "a commit's flush has metadata to write";
+  ::close(left);
+  disk.fill();
+  for (std::size_t i = 0; i < kSharedPages; ++i) {
+    mapping.bytes()[i * kPageBytes] = 'c';
+    const Status committed = mapping.commit();
+    ASSERT_TRUE(committed.ok()) << committed.text();
+  }
+  ASSERT_TRUE(mapping->close().ok());
+}
+
 TEST(Law07SpaceFirst, RecoveryAndCloseFinishOnAFullDisk) {
   for (const std::string type : {"ext4", "xfs"}) {
     const LoopFileSystem disk(type, std::uint64_t{type == "xfs" ? 320u : 32u} << 20);
