@@ -73,7 +73,8 @@ Status CommittedImage::check_space_where_shared(const std::vector<PageRun>& runs
   if (runs.empty() || is_broken(Law::space_where_shared)) return {};
   const std::lock_guard lock(mutex_);
   std::uint64_t pages = overlay_.size();
-  for (const PageRun& run : runs) pages += run.count;
+  // In the journal and in the base.
+  for (const PageRun& run : runs) pages += 2 * run.count;
   PAWL_TRY(base_.check_overwrite(pages * kPageBytes));
   // In one call as a rule, though more pages lie between: most files are in few pieces.
   const std::uint64_t end = runs.back().end() * kPageBytes;

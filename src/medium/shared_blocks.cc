@@ -53,12 +53,11 @@ SharedBlocks::Kind SharedBlocks::kind_of(int descriptor) {
       case OVERLAYFS_SUPER_MAGIC:  // It has the blocks of a file system below it.
         kind = Kind::may_be_shared;
         break;
-      case BTRFS_SUPER_MAGIC: {
-        int attributes = 0;
-        const bool is_known = ::ioctl(descriptor, FS_IOC_GETFLAGS, &attributes) == 0;
-        if (!is_known || (attributes & FS_NOCOW_FL) == 0) kind = Kind::never_in_place;
+      // A file with the attribute NOCOW, too: a copy, a snapshot (even one that is gone again) or a
+      // balance makes the next overwrite take new blocks, and not all of that can be asked for.
+      case BTRFS_SUPER_MAGIC:
+        kind = Kind::never_in_place;
         break;
-      }
       default:
         break;
     }
@@ -125,8 +124,9 @@ Status SharedBlocks::unshare(int descriptor, const std::string& path, std::uint6
       // On a nearly full disk there may be room for what is needed, and not for more.
       if (failure == ENOSPC || failure == EDQUOT) failure = take_own_blocks(descriptor, needed);
       if (failure == EOPNOTSUPP) {
-        kind_.store(Kind::never_shared, std::memory_order_relaxed);
-        return {};
+        // Whatever writes here takes new blocks: only the free space can be looked at.
+        kind_.store(Kind::never_in_place, std::memory_order_relaxed);
+        return check_overwrite(descriptor, path, end - offset);
       }
       if (failure != 0) {
         return Status::from_errno(failure, "cannot give " + path +

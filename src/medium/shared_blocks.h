@@ -3,8 +3,8 @@
 //
 // File systems of three kinds: those that know no such blocks (ext4); those that overwrite in place
 // otherwise (XFS), where a file can be given blocks of its own beforehand; and those that never
-// overwrite in place (btrfs, but for a file with the attribute NOCOW), where nothing can be taken
-// beforehand, and only the free space can be looked at.
+// overwrite in place (btrfs), where nothing can be taken beforehand, and only the free space can be
+// looked at.
 //
 // Any thread.
 #pragma once

@@ -741,6 +741,33 @@ TEST(Law07SpaceFirst, WhereEveryOverwriteTakesSpaceAndTheDiskIsFull) {
   EXPECT_EQ(read_file(path)[0], 'b');
 }
 
+// Although it is overwritten in place, as long as nothing shares its blocks.
+TEST(Law07SpaceFirst, WhereACopySharesTheBlocksOfAFileWithoutCopyOnWrite) {
+  const LoopFileSystem disk("btrfs", std::uint64_t{128} << 20);
+  if (!disk.is_mounted()) GTEST_SKIP() << kNoLoopDevice << "btrfs";
+  const int directory = ::open((disk / "").c_str(), O_RDONLY | O_CLOEXEC);
+  int attributes = FS_NOCOW_FL;
+  ASSERT_EQ(::ioctl(directory, FS_IOC_SETFLAGS, &attributes), 0);
+  const std::string path = disk / "file";
+  write_file(path, std::string(kSharedPages * kPageBytes, 'a'));
+  Opened mapping(path, options_for(kAsync));
+  mapping.bytes()[0] = 'b';
+  ASSERT_TRUE(mapping.commit().ok());
+  ASSERT_TRUE(share_blocks(path, disk / "copy"));
+  disk.fill();
+  mapping.bytes()[0] = 'c';
+  const Status refused = mapping.commit();
+  EXPECT_EQ(refused.error_number(), ENOSPC) << refused.text();
+  disk.empty();
+  // Its space is free when the file system has committed that.
+  EXPECT_EQ(::syncfs(directory), 0);
+  const Status retried = mapping.commit();
+  EXPECT_TRUE(retried.ok()) << retried.text();
+  ASSERT_TRUE(mapping->close().ok());
+  EXPECT_EQ(read_file(path)[0], 'c');
+  ::close(directory);
+}
+
 TEST(Law07SpaceFirst, OnAReallyFullDiskToo) {
   SmallFileSystem disk;
   if (!disk.mounted()) GTEST_SKIP() << "mounting a tmpfs takes root";
