@@ -15,23 +15,27 @@
 #include "medium/named_medium.h"
 #include "medium/new_file.h"
 #include "medium/permissions.h"
+#include "snapshot/change_watch.h"
 
 namespace pawl::snapshot {
 namespace {
 
-// The time of a change is the kernel's tick: two within one tick look alike.
+// The time of a change is that of a tick: two within one tick look alike.  A tick is one of the
+// kernel, or, where the file system keeps no parts of a second, up to two seconds (FAT).
 constexpr std::uint64_t kTickNsMax = 20'000'000;
+constexpr std::uint64_t kCoarseTickNsMax = 2'020'000'000;
+constexpr std::uint64_t kSecondNs = 1'000'000'000;
 // What a reader says of a journal that somebody writes is believed when it says so several times.
 constexpr unsigned kDoubtsMax = 4;
 constexpr long kPauseNs = 2'000'000;
 
 void pause(std::uint64_t ns) {
-  const timespec time{0, static_cast<long>(ns)};
+  const timespec time{static_cast<time_t>(ns / kSecondNs), static_cast<long>(ns % kSecondNs)};
   ::nanosleep(&time, nullptr);
 }
 
 std::uint64_t ns_of(const timespec& time) {
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u +
+  return static_cast<std::uint64_t>(time.tv_sec) * kSecondNs +
          static_cast<std::uint64_t>(time.tv_nsec);
 }
 
@@ -49,12 +53,16 @@ Result<Stamp> stamp_of(int descriptor, const std::string& path) {
   return Stamp{ns_of(status.st_ctim), ns_of(status.st_mtim), status.st_size};
 }
 
-// The tick in which the file was changed is not over: another change would not show.
-bool may_hide_a_change(const Stamp& stamp) {
+// How long the tick in which the file was changed may still last: another change would not show.
+// A time to come is that of another clock, which proves nothing.
+std::uint64_t ns_of_doubt(const Stamp& stamp) {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   const std::uint64_t now_ns = ns_of(now);
-  return stamp.change_ns <= now_ns && now_ns - stamp.change_ns < kTickNsMax;
+  if (stamp.change_ns > now_ns) return kTickNsMax;
+  const bool is_coarse = stamp.change_ns % kSecondNs == 0;
+  const std::uint64_t end_ns = stamp.change_ns + (is_coarse ? kCoarseTickNsMax : kTickNsMax);
+  return end_ns > now_ns ? end_ns - now_ns : 0;
 }
 
 // What may be the truth about a journal, or what is seen of one that changes just now.
@@ -180,13 +188,16 @@ Source::File::Attempt Source::File::copy_clean(DescriptorFile& into, Beside besi
   const auto has_journal = [&] {
     return beside == Beside::nothing && ::access(journal_path().c_str(), F_OK) == 0;
   };
+  const ChangeWatch changes(descriptor());
   auto before = stamp_of(descriptor(), path());
   if (!before.ok()) return before.status();
-  if (may_hide_a_change(before.value())) {
-    pause(kTickNsMax);
-    return again;
+  if (!changes.sees_all()) {
+    if (const std::uint64_t doubt_ns = ns_of_doubt(before.value()); doubt_ns > 0) {
+      pause(doubt_ns);
+      return again;
+    }
   }
-  // Seen after the stamp: a writer that comes later changes that.
+  // Seen after the watch and the stamp: a writer that comes later marks the file, and is seen.
   auto marked = mark_of_commits();
   if (!marked.ok()) return marked.status();
   if (marked.value().has_value() || has_journal()) return again;
@@ -194,7 +205,8 @@ Source::File::Attempt Source::File::copy_clean(DescriptorFile& into, Beside besi
   if (!kind.ok()) return kind.status();
   auto after = stamp_of(descriptor(), path());
   if (!after.ok()) return after.status();
-  if (after.value() != before.value() || has_journal()) return again;
+  // The watch last: where there are no marks a writer whose journal is gone has made all its calls.
+  if (after.value() != before.value() || has_journal() || changes.has_seen_one()) return again;
   return std::optional<Copied>{
       Copied{kind.value(), 0, static_cast<std::uint64_t>(before.value().bytes), 1}};
 }
