@@ -103,6 +103,19 @@ Status CommittedImage::check_space_where_shared(const std::vector<PageRun>& runs
   return {};
 }
 
+Status CommittedImage::take_own_blocks_at_end(std::uint64_t size_bytes) {
+  const std::uint64_t start = round_down(size_bytes, kPageBytes);
+  if (start == size_bytes || is_broken(Law::space_where_shared)) return {};
+  const std::lock_guard lock(mutex_);
+  bool is_shared = false;
+  auto looked =
+      base_.find_shared(start, start + kPageBytes, [&is_shared](auto...) { is_shared = true; });
+  if (!looked.ok()) return looked.status();
+  if (!is_shared) return {};
+  space_.forget(start, start + kPageBytes);
+  return space_.reserve(start, kPageBytes);
+}
+
 void CommittedImage::end_commit() {
   // Only the committing thread changes it, so that it may look without the lock.
   if (in_hand_.empty()) return;

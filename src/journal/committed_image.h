@@ -64,6 +64,9 @@ class CommittedImage {
     if (space_.just_reserved(offset, length)) return {};
     return space_.reserve(offset, length, base_size_.load(std::memory_order_relaxed));
   }
+  // Where the file ends, or did: a change of its size zeroes the rest of the page.  It gets blocks
+  // of its own if somebody else has come to share them.
+  Status take_own_blocks_at_end(std::uint64_t size_bytes);
   // Whether the base is known to have space for the range.
   bool has_space(std::uint64_t offset, std::uint64_t length) const {
     const std::lock_guard lock(mutex_);

@@ -93,6 +93,10 @@ Status Mapping::Implementation::collect_changes(journal::RecordBuilder& record, 
     if (is_broken(Law::space_first)) break;
     PAWL_TRY(image_.reserve_space(run.first * kPageBytes, run.count * kPageBytes));
   }
+  if (size_is_pending()) {
+    for (const std::uint64_t end : {image_.size(), lowest_size_})
+      PAWL_TRY(image_.take_own_blocks_at_end(end));
+  }
   // A size that no file can have must be refused now, not when the record is applied.
   if (size_ > image_.size()) PAWL_TRY(image_.reserve_space(size_ - 1, 1));
   std::uint64_t written_end = size_ > image_.size() ? size_ : 0;

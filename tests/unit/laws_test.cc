@@ -605,6 +605,33 @@ TEST(Law07SpaceFirst, WhereACopySharesTheBlocksAndTheDiskIsFull) {
   EXPECT_EQ(read_file(disk / "copy")[kPageBytes], 'a');
 }
 
+// A cut or a growth within a block zeroes the rest of it.
+TEST(Law07SpaceFirst, ASizeWithinABlockThatACopySharesTakesANewOne) {
+  const LoopFileSystem disk("xfs", std::uint64_t{320} << 20);
+  if (!disk.is_mounted()) GTEST_SKIP() << kNoLoopDevice << "XFS";
+  const std::string path = disk / "file";
+  const std::string copy = disk / "copy";
+  for (const std::size_t size : {kPageBytes + 50, kPageBytes + 200}) {
+    write_file(path, std::string(kPageBytes + 100, 'a'));
+    {
+      Opened mapping(path, options_for(kAsync));
+      mapping.bytes()[kPageBytes] = 'b';
+      ASSERT_TRUE(mapping.commit().ok());
+      ASSERT_TRUE(share_blocks(path, copy));
+      disk.fill();
+      ASSERT_TRUE(mapping->truncate(size).ok());
+      const Status committed = mapping->commit_all();
+      EXPECT_EQ(committed.error_number(), ENOSPC) << size << ": " << committed.text();
+      disk.empty();
+      const Status retried = mapping->commit_all();
+      EXPECT_TRUE(retried.ok()) << retried.text();
+      const Status closed = mapping->close();
+      EXPECT_TRUE(closed.ok()) << closed.text();
+    }
+    EXPECT_EQ(read_file(path).size(), size);
+  }
+}
+
 // What `disk` refuses while it is full is committed once it is not.
 void expect_no_space_and_then_a_commit(const LoopFileSystem& disk, Opened& mapping) {
   disk.fill();
