@@ -152,16 +152,17 @@ Status read_records(Look& look, Medium& medium, journal::Reader& reader, Progres
   look.end_reason = reader.end_reason();
   if (look.is_locked) return {};
 
-  if (Status bond = journal::check_bond(medium, reader.header(),
-                                        {.is_of_group = look.listed.role != journal::Role::file,
-                                         .has_records = look.record_count > 0});
+  Result<std::string> evidence = reader.evidence_of_loss();
+  if (!evidence.ok()) return evidence.status();
+  const bool has_records = look.record_count > 0 || !evidence.value().empty();
+  if (Status bond = journal::check_bond(
+          medium, reader.header(),
+          {.is_of_group = look.listed.role != journal::Role::file, .has_records = has_records});
       !bond.ok()) {
     if (!speaks_of_content(bond)) return bond;
     conclude(look, State::foreign_journal, bond.text());
     return {};
   }
-  Result<std::string> evidence = reader.evidence_of_loss();
-  if (!evidence.ok()) return evidence.status();
   if (!evidence.value().empty()) {
     conclude(
         look, State::damaged_journal,

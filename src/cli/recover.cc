@@ -2,8 +2,10 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <vector>
@@ -178,10 +180,18 @@ Outcome recover_one(const std::string& file, bool accept_loss) {
   return outcome;
 }
 
+// A glob of the shell takes in the journals of the files that it names; they go with their files.
+bool is_journal_of_one_of(const std::vector<std::string>& files, const std::string& name) {
+  return name.ends_with(kJournalSuffix) &&
+         std::find(files.begin(), files.end(),
+                   name.substr(0, name.size() - std::strlen(kJournalSuffix))) != files.end();
+}
+
 int recover_all(const RecoverArguments& arguments) {
   int code = kExitOk;
   Json results = Json::array();
   for (const std::string& file : arguments.files) {
+    if (is_journal_of_one_of(arguments.files, file)) continue;
     const Outcome outcome = recover_one(file, arguments.accept_loss);
     if (code == kExitOk) code = outcome.code;
     if (arguments.json) {

@@ -167,6 +167,15 @@ Status check_bond(Medium& medium, const Header& header, const Bond& bond) {
                      medium.path() +
                      " took the place of that file, remove the journal: it holds no commits");
   }
+  if (names_this_file(medium, header)) {
+    if (bond.accept_loss) return {};
+    return Status::failure(
+        EBADMSG, medium.journal_path() + " was made for " + medium.path() +
+                     ", whose mark (attribute user.pawl) was removed since: whether the file is as "
+                     "it was then is not known. Nothing was changed. If nobody changed the file, "
+                     "take the journal with 'pawl recover --accept-loss'; else move the journal "
+                     "away");
+  }
   return Status::failure(EBADMSG, medium.journal_path() + " holds commits of another file (inode " +
                                       std::to_string(header.file_inode) + "); " + medium.path() +
                                       " is inode " + std::to_string(medium.identity().inode) +
@@ -202,12 +211,13 @@ Result<Replayed> replay_files(Medium& owner, MediumFile& journal,
     }
     outcome.next_sequence = record.value()->header.sequence + 1;
   }
-  // The records of a group are bound to its files, not to the one that names it.
-  PAWL_TRY(check_bond(
-      owner, opened.value().header(),
-      {.is_of_group = is_group, .has_records = outcome.records > 0, .accept_loss = accept_loss}));
   auto evidence = opened.value().evidence_of_loss();
   if (!evidence.ok()) return with_journal_name(owner, evidence.status());
+  // The records of a group are bound to its files, not to the one that names it.
+  PAWL_TRY(check_bond(owner, opened.value().header(),
+                      {.is_of_group = is_group,
+                       .has_records = outcome.records > 0 || !evidence.value().empty(),
+                       .accept_loss = accept_loss}));
   if (!evidence.value().empty() && !accept_loss && !is_broken(Law::tell_of_damage))
     return damaged(owner, evidence.value());
   // What was read may stand in caches only, where a writer left it that died before its flush: it

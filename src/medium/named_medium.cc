@@ -376,6 +376,19 @@ void NamedMedium::let_go_of_side_file() {
   unnamed_.reset();
 }
 
+// Or not look into the directory.
+Status NamedMedium::may_not_open_side_file() const {
+  struct stat held{};
+  if (::fstatat(directory_.get(), name_in_directory(journal_path_).c_str(), &held,
+                AT_SYMLINK_NOFOLLOW) != 0)
+    return Status::from_errno(errno, "cannot look for the journal " + journal_path_);
+  return Status::failure(EACCES, "the journal " + journal_path_ + " belongs to user " +
+                                     std::to_string(held.st_uid) +
+                                     ", who had the file open when it crashed, and this user may "
+                                     "not write it. Have that user, or root, open the file or "
+                                     "recover it (pawl recover)");
+}
+
 Result<JournalFile> NamedMedium::acquire_journal(bool create) {
   if (read_only_) return Status::failure(EROFS, path_ + " was opened for looking only");
   let_go_of_side_file();
@@ -392,6 +405,7 @@ Result<JournalFile> NamedMedium::acquire_journal(bool create) {
             journal_path_ + " is a symbolic link; Pawl follows none. Move it away and try again");
       }
       const bool is_missing = errno == ENOENT;
+      if (errno == EACCES || errno == EPERM) return may_not_open_side_file();
       if (is_missing && !create)
         return Status::failure(ENOENT, path_ + " has no journal (" + journal_path_ + ")");
       Status made = Status::from_errno(errno, "cannot open it");
@@ -426,10 +440,12 @@ Status NamedMedium::publish_journal() {
     return Status::failure(EBUSY, journal_path_ + " was made by another program just now, while " +
                                       path_ + " was opened; try again");
   }
-  PAWL_TRY(named);
-  lock_ = Descriptor(unnamed_->release());
-  unnamed_.reset();
-  return {};
+  // With a name it is one to remove, though it may not be durable yet.
+  if (unnamed_->has_name()) {
+    lock_ = Descriptor(unnamed_->release());
+    unnamed_.reset();
+  }
+  return named;
 }
 
 // The child's copy of the lock goes, and a file without a name stays the parent's.

@@ -105,6 +105,7 @@ class NamedMedium : public Medium {
   int side_file() const { return unnamed_ ? unnamed_->descriptor() : lock_.get(); }
   void give_locks_back();
   void let_go_of_side_file();
+  Status may_not_open_side_file() const;
   int open_named_side_file(int flags) const;
   Result<Descriptor> open_to_read() const;
 

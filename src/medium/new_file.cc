@@ -44,7 +44,8 @@ NewFile::NewFile(Descriptor descriptor, const Directory& directory, std::string 
 NewFile::NewFile(NewFile&& other) noexcept
     : file_(std::move(other.file_)),
       directory_(other.directory_),
-      provisional_(std::exchange(other.provisional_, {})) {}
+      provisional_(std::exchange(other.provisional_, {})),
+      has_name_(other.has_name_) {}
 
 NewFile::~NewFile() {
   if (!provisional_.empty()) ::unlinkat(directory_->get(), provisional_.c_str(), 0);
@@ -116,6 +117,7 @@ Status NewFile::publish(const std::string& to, bool may_replace) {
   }
   PAWL_TRY(named);
   provisional_.clear();
+  has_name_ = true;
   // Where the file had no name until now, that it has one is a matter of the file as well.
   file_->metadata_changed();
   PAWL_TRY(file_->flush());

@@ -32,6 +32,8 @@ class NewFile {
   // Flushes the file and gives it the name `to`, a path in `directory`, durably.  EEXIST when there
   // is one of that name, unless it may be replaced.
   Status publish(const std::string& to, bool may_replace);
+  // It has the name that publish() gave it, though that may have failed behind it.
+  bool has_name() const { return has_name_; }
 
  private:
   NewFile(Descriptor descriptor, const Directory& directory, std::string provisional);
@@ -41,6 +43,7 @@ class NewFile {
   std::unique_ptr<DescriptorFile> file_;
   const Directory* directory_;
   std::string provisional_;  // empty: it has none
+  bool has_name_ = false;
 };
 
 }  // namespace pawl

@@ -15,6 +15,7 @@ namespace {
 constexpr const char* kListAttribute = "system.posix_acl_access";
 constexpr std::size_t kListBytesMax = 65536;
 constexpr mode_t kOfGroup = 0070;
+constexpr auto kNobodyById = static_cast<std::uint32_t>(ACL_UNDEFINED_ID);
 
 struct Entry {
   std::uint16_t tag = 0;
@@ -67,6 +68,46 @@ bool set_list(int file, const List& list) {
   return ::fsetxattr(file, kListAttribute, bytes.data(), bytes.size(), 0) == 0;
 }
 
+std::uint16_t rights_of(mode_t mode, unsigned shift) {
+  return static_cast<std::uint16_t>(mode >> shift & 7);
+}
+
+// A list that grants users and groups what the owner, the group and the list of another file do, on
+// a file of another owner, and perhaps of another group.
+List list_for_another_owner(const List& list, const struct stat& wanted, mode_t mode,
+                            bool is_of_group) {
+  const auto of_group = [&](std::uint16_t rights) {
+    return is_of_group ? rights : std::uint16_t{0};
+  };
+  List made = {{ACL_USER_OBJ, rights_of(mode, 6), kNobodyById},
+               {ACL_USER, rights_of(mode, 6), wanted.st_uid}};
+  std::uint16_t bound = rights_of(mode, 6);
+  std::uint16_t group_rights = rights_of(mode, 3);
+  std::uint16_t of_list = 7;
+  for (const Entry& entry : list) {
+    if (entry.tag == ACL_MASK) of_list = entry.rights;
+    if (entry.tag == ACL_GROUP_OBJ) group_rights = entry.rights;
+  }
+  group_rights &= of_list;
+  const auto add = [&](std::uint16_t tag, std::uint16_t rights, std::uint32_t id) {
+    made.push_back({tag, rights, id});
+    bound |= rights;
+  };
+  for (const Entry& entry : list) {
+    if (entry.tag == ACL_USER && entry.id != wanted.st_uid)
+      add(ACL_USER, entry.rights & of_list, entry.id);
+  }
+  add(ACL_GROUP_OBJ, of_group(group_rights), kNobodyById);
+  if (!is_of_group) add(ACL_GROUP, group_rights, wanted.st_gid);
+  for (const Entry& entry : list) {
+    if (entry.tag == ACL_GROUP && (is_of_group || entry.id != wanted.st_gid))
+      add(ACL_GROUP, entry.rights & of_list, entry.id);
+  }
+  made.push_back({ACL_MASK, bound, kNobodyById});
+  made.push_back({ACL_OTHER, rights_of(mode, 0), kNobodyById});
+  return made;
+}
+
 }  // namespace
 
 Status adopt_permissions(int from, int to, mode_t bits, const std::string& name) {
@@ -86,11 +127,17 @@ Status adopt_permissions(int from, int to, mode_t bits, const std::string& name)
   // Whoever was granted something before has nothing meanwhile.
   if (::fchmod(to, mode & 0700) != 0)
     return Status::from_errno(errno, "cannot give " + name + " the mode of the file");
-  if (!has_owners && ::fchown(to, wanted.st_uid, wanted.st_gid) != 0 &&
-      wanted.st_gid != held.st_gid && ::fchown(to, static_cast<uid_t>(-1), wanted.st_gid) != 0) {
-    mode &= ~kOfGroup;
-    for (Entry& entry : list.value()) {
-      if (entry.tag == ACL_GROUP_OBJ) entry.rights = 0;
+  if (!has_owners && ::fchown(to, wanted.st_uid, wanted.st_gid) != 0) {
+    const bool is_of_group =
+        wanted.st_gid == held.st_gid || ::fchown(to, static_cast<uid_t>(-1), wanted.st_gid) == 0;
+    if (wanted.st_uid != held.st_uid &&
+        set_list(to, list_for_another_owner(list.value(), wanted, mode, is_of_group)))
+      return {};
+    if (!is_of_group) {
+      mode &= ~kOfGroup;
+      for (Entry& entry : list.value()) {
+        if (entry.tag == ACL_GROUP_OBJ) entry.rights = 0;
+      }
     }
   }
   if (!list.value().empty() && set_list(to, list.value())) return {};

@@ -12,8 +12,9 @@
 namespace pawl {
 
 // `to` gets what `from` has, of these bits of the mode; never more, and meanwhile less.  Where the
-// owner cannot be given, the caller stays it; where the group or the list cannot, the group has no
-// rights.  `name` is that of `to`.
+// owner cannot be given, the caller stays it, and a list grants the owner and the group of `from`
+// what they may do with that; where the group or the list cannot be given, the group has no rights.
+// `name` is that of `to`.
 Status adopt_permissions(int from, int to, mode_t bits, const std::string& name);
 
 // Who may write a file besides its owner.

@@ -1,6 +1,7 @@
 #include "preload/lifecycle.h"
 
 #include <dirent.h>
+#include <sys/xattr.h>
 #include <climits>
 
 #include <array>
@@ -377,7 +378,9 @@ void resume_all(const std::vector<Suspended>& suspended, const char* call) {
 Status recover_if_left(const std::string& real_path) {
   const std::string journal = real_path + kJournalSuffix;
   struct stat status{};
-  if (real().lstat(journal.c_str(), &status) != 0) return {};
+  // Without its journal a marked file is refused, or has a writer that knows it by another name.
+  const bool is_marked = ::getxattr(real_path.c_str(), kMarkAttribute, nullptr, 0) >= 0;
+  if (!is_marked && real().lstat(journal.c_str(), &status) != 0) return {};
   auto medium = open_block_medium(real_path, false);
   if (!medium.ok()) return medium.status();
   return recover(*medium.value()).status();

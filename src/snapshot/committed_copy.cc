@@ -224,11 +224,11 @@ Status Source::File::check_as_recovery_does(HeldJournal& journal, Reader& reader
     has_records = true;
     if (has_writer) break;
   }
-  PAWL_TRY(journal::check_bond(*this, reader.header(),
-                               {.is_of_group = number_ != 0, .has_records = has_records}));
-  if (has_writer) return {};
-  auto evidence = reader.evidence_of_loss();
+  auto evidence = has_writer ? Result<std::string>(std::string()) : reader.evidence_of_loss();
   if (!evidence.ok()) return evidence.status();
+  PAWL_TRY(journal::check_bond(
+      *this, reader.header(),
+      {.is_of_group = number_ != 0, .has_records = has_records || !evidence.value().empty()}));
   if (evidence.value().empty()) return {};
   return Status::failure(
       EBADMSG, journal_path() + " is damaged: " + evidence.value() +

@@ -192,6 +192,8 @@ Status FaultTable::split(Slot& slot, std::uint64_t at) {
     return Status::failure(ENOMEM, "too many ranges are watched; unmap some");
   }
   const SignalSafeGuard guard(slot.lock);
+  // Somebody may have found the right slot when it was another range, and wait for its lock.
+  const SignalSafeGuard right_guard(right->lock);
   PageRun run;
   for (std::uint64_t from = at - slot.origin; slot.open.next_run(from, end - slot.origin, run);
        from = run.end()) {
@@ -202,7 +204,7 @@ Status FaultTable::split(Slot& slot, std::uint64_t at) {
   right->origin = at;
   right->open = open;
   const std::uint64_t right_runs = open.count_runs(0, open.capacity());
-  right->runs = right_runs;  // another thread may change it once the slot is there
+  right->runs = right_runs;
   // The right slot is there before the left one shrinks, so that a fault always finds one of them.
   right->first.store(at, std::memory_order_release);
   right->end.store(end, std::memory_order_release);

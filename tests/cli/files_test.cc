@@ -260,7 +260,7 @@ TEST_F(Files, WithTheJournalOfAnotherAreRefused) {
 
 TEST_F(Files, WithoutTheirMarkDoNotBelieveAJournal) {
   ASSERT_EQ(::removexattr(file_.c_str(), "user.pawl"), 0);
-  expect_refused(5, "foreign-journal", "no mark");
+  expect_refused(5, "foreign-journal", "was removed");
 }
 
 TEST_F(Files, BesideSomethingThatIsNoJournalAreRefused) {

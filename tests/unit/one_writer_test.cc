@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iterator>
 #include <utility>
@@ -266,6 +267,39 @@ TEST_F(OneWriter, LeavesAnEmptyJournalToTheFileThatItIsOf) {
   fs::rename(journal_, other_journal_);
   EXPECT_EQ(recover_file(other_).text(), "");
   EXPECT_EQ(open(file_).text(), "");
+}
+
+// A damaged first record was taken for none: the journal was to be removed, which had commits.
+TEST_F(OneWriter, IsNotAskedToRemoveADamagedJournal) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const Opened mapping(file_, options());
+    for (char value = 'b'; value < 'e'; ++value) {
+      mapping.bytes()[0] = value;
+      if (!mapping.commit().ok()) ::_exit(1);
+    }
+    ::raise(SIGKILL);
+  }
+  ::waitpid(child, nullptr, 0);
+  {
+    std::fstream journal(journal_, std::ios::in | std::ios::out | std::ios::binary);
+    constexpr std::streamoff kInTheFirstRecord = 2 * 4096 + 100;
+    journal.seekp(kInTheFirstRecord).put('?');
+  }
+  expect_refused(file_, EBADMSG, "is damaged");
+  ASSERT_EQ(::removexattr(file_.c_str(), "user.pawl"), 0);
+  const Status refused = recover_file(file_);
+  EXPECT_EQ(refused.error_number(), EBADMSG);
+  EXPECT_EQ(refused.text().find("remove the journal"), std::string::npos) << refused.text();
+}
+
+// Somebody removed the mark of a file that a crash had left: no command took the journal.
+TEST_F(OneWriter, OfAFileWithoutItsMarkIsTakenWhenThatIsAccepted) {
+  Holder(file_).kill();
+  ASSERT_EQ(::removexattr(file_.c_str(), "user.pawl"), 0);
+  expect_refused(file_, EBADMSG, "--accept-loss");
+  EXPECT_EQ(recover_file(file_, true).text(), "");
+  EXPECT_EQ(test::read_file(file_).substr(0, 1), "b");
 }
 
 // A tool that restores attributes, or setfattr(1), removed the mark of a file that was open;

@@ -356,6 +356,18 @@ TEST_F(Trust, AJournalGotTheBoundOfAListForTheRightsOfTheGroup) {
   EXPECT_EQ(errno, EBADMSG) << pawl_last_error();
 }
 
+// The journal belongs to whoever opened the file, and its owner was in no class that it granted
+// anything.
+TEST_F(Trust, TheOwnerWasShutOutByTheJournalThatAnotherUserLeft) {
+  const std::string file = shared_file(0, 0777, 0600);
+  if (!give_list(file, "system.posix_acl_access", kHostile, 6))
+    GTEST_SKIP() << "this file system has no lists of rights";
+  ASSERT_EQ(as_user(kHostile, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+  EXPECT_EQ(may_open(kOther, file + ".pawl", O_RDONLY), EACCES);
+  EXPECT_EQ(as_user(kOwner, [&] { return pawl_recover(file.c_str()) == 1 ? 0 : 1; }), 0);
+  EXPECT_EQ(value_of(file), "b");
+}
+
 // The folder's list for new files was taken over by the journal, and opened by its mode.
 TEST_F(Trust, AJournalInheritedAListFromItsFolder) {
   const std::string file = shared_file(0, 0777, 0660);
