@@ -69,51 +69,72 @@ Status CommittedImage::reserve_space(std::uint64_t offset, std::uint64_t length)
   return {};
 }
 
-Status CommittedImage::check_space_where_shared(const std::vector<PageRun>& runs) {
-  if (runs.empty() || is_broken(Law::space_where_shared)) return {};
-  const std::lock_guard lock(mutex_);
-  std::uint64_t pages = overlay_.size();
-  // In the journal and in the base.
-  for (const PageRun& run : runs) pages += 2 * run.count;
-  PAWL_TRY(base_.check_overwrite(pages * kPageBytes));
-  // In one call as a rule, though more pages lie between: most files are in few pieces.
-  const std::uint64_t end = runs.back().end() * kPageBytes;
-  bool is_new = false;
-  std::uint64_t looked_to = 0;
-  for (auto run = runs.begin(); run != runs.end(); ++run) {
-    looked_to = std::max(looked_to, run->first * kPageBytes);
-    while (looked_to < run->end() * kPageBytes) {
-      auto next = base_.find_shared(looked_to, end, [&](std::uint64_t start, std::uint64_t stop) {
-        space_.forget(start, stop);
-        is_new = is_new || std::any_of(run, runs.end(), [&](const PageRun& own) {
-                   return own.first * kPageBytes < stop && start < own.end() * kPageBytes;
-                 });
-      });
+// Where the base is cut, and where it grows, the rest of the page is zeroed when that is applied.
+PageRuns CommittedImage::pages_at_ends(std::span<const std::uint64_t> ends) const {
+  PageRuns pages;
+  const auto add = [&pages](std::uint64_t end) {
+    if (end % kPageBytes != 0) pages.add(end / kPageBytes);
+  };
+  for (const std::uint64_t end : ends) add(end);
+  if (truncation_.pending) add(truncation_.to);
+  if (applying_.pending) add(applying_.to);
+  for (const SizeAt& size : sizes_) add(size.size);
+  if (!ends.empty() || base_size_ != size_) {
+    for (const std::uint64_t end : {base_size_.load(), durable_size_, size_.load()}) add(end);
+  }
+  return pages;
+}
+
+// In one call as a rule, though more pages lie between: most files are in few pieces.  Only where
+// there are many it is worth while to put what waits in order, and to ask for that alone.
+Status CommittedImage::find_shared(PageRuns& asked, const MediumFile::FoundShared& found) const {
+  std::uint64_t start = ~std::uint64_t{0};
+  std::uint64_t end = 0;
+  const auto widen = [&](std::uint64_t first_page, std::uint64_t end_page) {
+    start = std::min(start, first_page * kPageBytes);
+    end = std::max(end, end_page * kPageBytes);
+  };
+  if (!asked.empty()) widen(asked.runs().front().first, asked.runs().back().end());
+  if (!overlay_.empty()) widen(waiting_first_, waiting_end_);
+  auto next = base_.find_shared(start, end, found);
+  if (!next.ok()) return next.status();
+  std::uint64_t looked_to = next.value();
+  if (looked_to >= end) return {};
+  for (const auto& [number, waiting] : overlay_) asked.add(number);
+  for (const PageRun& run : asked.runs()) {
+    looked_to = std::max(looked_to, run.first * kPageBytes);
+    while (looked_to < run.end() * kPageBytes) {
+      next = base_.find_shared(looked_to, end, found);
       if (!next.ok()) return next.status();
       looked_to = next.value();
     }
   }
-  if (!is_new) return {};
-  // The copy came after the last commit, or it is the first one: what waits for its way into the
-  // base may have lost its space as well.
-  for (const auto& [number, waiting] : overlay_) {
-    space_.forget(number * kPageBytes, (number + 1) * kPageBytes);
-    PAWL_TRY(space_.reserve(number * kPageBytes, kPageBytes));
-  }
   return {};
 }
 
-Status CommittedImage::take_own_blocks_at_end(std::uint64_t size_bytes) {
-  const std::uint64_t start = round_down(size_bytes, kPageBytes);
-  if (start == size_bytes || is_broken(Law::space_where_shared)) return {};
+Status CommittedImage::check_space_where_shared(const std::vector<PageRun>& changed,
+                                                std::span<const std::uint64_t> ends) {
+  if (is_broken(Law::space_where_shared)) return {};
   const std::lock_guard lock(mutex_);
+  PageRuns at_ends = pages_at_ends(ends);
+  PageRuns asked = at_ends;
+  for (const PageRun& run : changed) asked.add(run.first, run.count);
+  if (asked.empty() && overlay_.empty()) return {};
   bool is_shared = false;
-  auto looked =
-      base_.find_shared(start, start + kPageBytes, [&is_shared](auto...) { is_shared = true; });
-  if (!looked.ok()) return looked.status();
+  PageRuns lost;
+  PAWL_TRY(find_shared(asked, [&](std::uint64_t start, std::uint64_t stop) {
+    is_shared = true;
+    space_.forget(start, stop);
+    // Of holes there no space is wanted.
+    lost.add(at_ends.take(start / kPageBytes, round_up(stop, kPageBytes) / kPageBytes));
+  }));
   if (!is_shared) return {};
-  space_.forget(start, start + kPageBytes);
-  return space_.reserve(start, kPageBytes);
+  for (const auto& [number, waiting] : overlay_) {
+    if (!space_.is_known(number * kPageBytes, kPageBytes)) lost.add(number);
+  }
+  for (const PageRun& run : lost.runs())
+    PAWL_TRY(space_.reserve(run.first * kPageBytes, run.count * kPageBytes));
+  return {};
 }
 
 void CommittedImage::end_commit() {
@@ -171,6 +192,9 @@ void CommittedImage::patch(std::uint64_t number, const Page& page, std::uint64_t
   const auto own = [&] { return page.use_count() == 1 ? page : copy(page); };
   auto found = overlay_.find(number);
   if (found == overlay_.end()) {
+    const bool is_alone = overlay_.empty();
+    waiting_first_ = is_alone ? number : std::min(waiting_first_, number);
+    waiting_end_ = is_alone ? number + 1 : std::max(waiting_end_, number + 1);
     Waiting entry;
     entry.page = page == nullptr ? pool_.take() : own();
     entry.lines = page == nullptr ? 0 : kAllLines;

@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -55,18 +56,17 @@ class CommittedImage {
   // Law 7 for content that a commit is about to log.  The space is kept for the commit in hand,
   // whatever is cut meanwhile, until end_commit().
   Status reserve_space(std::uint64_t offset, std::uint64_t length);
-  // Before that, of all pages of the commit: their space counts as reserved no more where somebody
-  // else (a snapshot, cp(1)) has come to share their blocks since.  And where every overwrite takes
-  // new space, there must be as much as the pages need that are to be overwritten.
-  Status check_space_where_shared(const std::vector<PageRun>& runs);
+  // Before that, of all pages that the commit changes: their space counts as reserved no more where
+  // somebody else (a snapshot, cp(1)) has come to share their blocks since.  What earlier commits
+  // left waiting for its way into the base gets blocks of its own again, and so does the page at
+  // each of `ends`, where the commit cuts the file or ends it.
+  Status check_space_where_shared(const std::vector<PageRun>& changed,
+                                  std::span<const std::uint64_t> ends);
   // The same where the base is memory: only who commits cuts it.  Takes no lock.
   Status reserve_space_in_place(std::uint64_t offset, std::uint64_t length) {
     if (space_.just_reserved(offset, length)) return {};
     return space_.reserve(offset, length, base_size_.load(std::memory_order_relaxed));
   }
-  // Where the file ends, or did: a change of its size zeroes the rest of the page.  It gets blocks
-  // of its own if somebody else has come to share them.
-  Status take_own_blocks_at_end(std::uint64_t size_bytes);
   // Whether the base is known to have space for the range.
   bool has_space(std::uint64_t offset, std::uint64_t length) const {
     const std::lock_guard lock(mutex_);
@@ -133,6 +133,9 @@ class CommittedImage {
     std::uint64_t last_sequence = 0;
   };
 
+  PageRuns pages_at_ends(std::span<const std::uint64_t> ends) const;
+  // Of what waits, and of `asked`, which has all of it afterwards if that was worth while.
+  Status find_shared(PageRuns& asked, const MediumFile::FoundShared& found) const;
   PageBuffer& writable(Waiting& waiting);
   Status apply_durable();
   Status apply_truncation(std::uint64_t size_bytes, const std::vector<std::uint64_t>& copied_pages);
@@ -144,9 +147,11 @@ class CommittedImage {
   mutable std::mutex mutex_;
   SpaceReservation space_;
   std::unordered_map<std::uint64_t, Waiting> overlay_;
-  Truncation truncation_;  // defined, waiting
-  Truncation applying_;    // being applied; a newer one does not join it
-  PageRuns in_hand_;       // pages that the commit in hand reserved space for
+  std::uint64_t waiting_first_ = 0;  // nothing in it lies before this page,
+  std::uint64_t waiting_end_ = 0;    // or from this one on
+  Truncation truncation_;            // defined, waiting
+  Truncation applying_;              // being applied; a newer one does not join it
+  PageRuns in_hand_;                 // pages that the commit in hand reserved space for
   Status punch_direct(std::uint64_t end);
   std::uint64_t direct_from_ = 0;      // where zeroing for begin_direct()'s truncation has come to
   std::uint64_t direct_zero_end_ = 0;  // and where it ends

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <new>
 
@@ -50,7 +51,7 @@ bool Mapping::Implementation::marks_are_enough(std::uint64_t page, std::uint64_t
 Status Mapping::Implementation::collect_changes(journal::RecordBuilder& record, Keep keep) {
   changes_.clear();
   changed_pages_in_hand_ = 0;
-  PageRuns changed_runs;
+  changed_runs_.clear();
   for (const auto& [page, lines] : *in_hand_) {
     const std::uint64_t start = page * kPageBytes;
     if (start >= size_) continue;
@@ -84,24 +85,26 @@ Status Mapping::Implementation::collect_changes(journal::RecordBuilder& record, 
     if (page_check_ && view_.accessible(page)) PAWL_TRY(page_check_(page, changed_lines));
     changed_pages_in_hand_ += 1;
     if (in_place) continue;
-    changed_runs.add(page);
+    changed_runs_.add(page);
     if (keep == Keep::pages) changes_.push_back({page, std::move(copy)});
   }
-  // Law 7, for whole runs: pages that are asked for one by one lie scattered on the disk.
-  PAWL_TRY(image_.check_space_where_shared(changed_runs.runs()));
-  for (const PageRun& run : changed_runs.runs()) {
+  return {};
+}
+
+// Law 7, for whole runs: pages that are asked for one by one lie scattered on the disk.
+Status Mapping::Implementation::take_space() {
+  const std::array ends{lowest_size_, size_};
+  PAWL_TRY(image_.check_space_where_shared(
+      changed_runs_.runs(), std::span(ends).first(size_is_pending() ? ends.size() : 0)));
+  for (const PageRun& run : changed_runs_.runs()) {
     if (is_broken(Law::space_first)) break;
     PAWL_TRY(image_.reserve_space(run.first * kPageBytes, run.count * kPageBytes));
-  }
-  if (size_is_pending()) {
-    for (const std::uint64_t end : {image_.size(), lowest_size_})
-      PAWL_TRY(image_.take_own_blocks_at_end(end));
   }
   // A size that no file can have must be refused now, not when the record is applied.
   if (size_ > image_.size()) PAWL_TRY(image_.reserve_space(size_ - 1, 1));
   std::uint64_t written_end = size_ > image_.size() ? size_ : 0;
-  if (!changed_runs.runs().empty())
-    written_end = std::max(written_end, changed_runs.runs().back().end() * kPageBytes);
+  if (!changed_runs_.runs().empty())
+    written_end = std::max(written_end, changed_runs_.runs().back().end() * kPageBytes);
   return written_end == 0 ? Status{} : check_size_limit(std::min(written_end, size_));
 }
 

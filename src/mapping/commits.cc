@@ -7,6 +7,7 @@
 #include <new>
 
 #include "journal/reader.h"
+#include "mapping/group.h"
 #include "mapping/implementation.h"
 #include "mapping/place_in_hand.h"
 #include "mapping/power.h"
@@ -100,6 +101,27 @@ Status Mapping::Implementation::collect(Files files, journal::RecordBuilder& rec
     const std::uint64_t bytes = record.content_bytes() - bytes_before;
     file->bytes_changed_in_hand_ = bytes;
     if (bytes > 0 || file->size_is_pending()) is_empty = false;
+  }
+  return is_empty ? Status{} : take_space_of_all(files, record.record_bytes());
+}
+
+// The files of a group share a disk and a journal, and are recovered together: what waits in those
+// that the commit leaves as they are counts as well.
+Status Mapping::Implementation::take_space_of_all(Files files, std::uint64_t record_bytes) {
+  Files all = files;
+  std::vector<Implementation*> of_group;
+  if (const Group* group = files.front()->group_; group != nullptr) {
+    of_group = group->mappings();
+    all = of_group;
+  }
+  for (Implementation* file : files) {
+    if (is_broken(Law::space_where_shared)) break;
+    const std::uint64_t pages = file->image_.waiting_pages() + file->changed_runs_.page_count();
+    PAWL_TRY(file->medium_->base().check_overwrite(pages * kPageBytes + record_bytes));
+  }
+  for (Implementation* file : all) {
+    const bool is_in_commit = std::find(files.begin(), files.end(), file) != files.end();
+    PAWL_TRY(is_in_commit ? file->take_space() : file->image_.check_space_where_shared({}, {}));
   }
   return {};
 }

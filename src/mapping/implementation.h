@@ -217,6 +217,7 @@ class Mapping::Implementation {
     CommittedImage::Page committed;
   };
   std::vector<Change> changes_;
+  PageRuns changed_runs_;  // that are to be written to the base
   std::uint64_t bytes_changed_in_hand_ = 0;
   std::uint64_t changed_pages_in_hand_ = 0;
   TakenPages left_;  // after step_aside(): pages of the window that may have changed
@@ -235,6 +236,8 @@ class Mapping::Implementation {
   enum class Keep { pages, nothing };  // that changed, for patch_image()
   Status why_not_usable() const;
   Status collect_changes(journal::RecordBuilder& record, Keep keep);
+  Status take_space();
+  static Status take_space_of_all(Files files, std::uint64_t record_bytes);
   Status check_size_limit(std::uint64_t written_end) const;
   Status take_known_pages(std::uint64_t first_page, std::uint64_t end_page, TakenPages& taken);
   void note_lines(const StoredLines& stored) const noexcept;
