@@ -114,10 +114,12 @@ Status Mapping::Implementation::take_space_of_all(Files files, std::uint64_t rec
     of_group = group->mappings();
     all = of_group;
   }
-  for (Implementation* file : files) {
-    if (is_broken(Law::space_where_shared)) break;
-    const std::uint64_t pages = file->image_.waiting_pages() + file->changed_runs_.page_count();
-    PAWL_TRY(file->medium_->base().check_overwrite(pages * kPageBytes + record_bytes));
+  std::uint64_t pages = 0;
+  for (Implementation* file : all) pages += file->image_.waiting_pages();
+  for (Implementation* file : files) pages += file->changed_runs_.page_count();
+  if (!is_broken(Law::space_where_shared)) {
+    for (Implementation* file : files)
+      PAWL_TRY(file->medium_->base().check_overwrite(pages * kPageBytes + record_bytes));
   }
   for (Implementation* file : all) {
     const bool is_in_commit = std::find(files.begin(), files.end(), file) != files.end();

@@ -927,6 +927,26 @@ TEST(Law07SpaceFirst, WhereEveryOverwriteTakesSpaceAndTheDiskIsFull) {
   EXPECT_EQ(read_file(path)[0], 'b');
 }
 
+// There is space for the record, and for each of the files alone.
+TEST(Law07SpaceFirst, WhereEveryOverwriteTakesSpaceTheFilesOfAGroupNeedItTogether) {
+  const LoopFileSystem disk("btrfs", std::uint64_t{160} << 20);
+  if (!disk.is_mounted()) GTEST_SKIP() << kNoLoopDevice << "btrfs";
+  constexpr std::size_t kFiles = 4;
+  constexpr std::size_t kFileBytes = std::size_t{1} << 20;
+  const std::string first = GroupOnDisk::path(disk, 0);
+  {
+    const GroupOnDisk files(disk, kFiles, kFileBytes / kPageBytes);
+    disk.fill((kFiles + 3) * kFileBytes);
+    for (std::size_t i = 0; i < kFiles; ++i) std::memset(files.bytes(i), 'b', kFileBytes);
+    const Status refused = files.group().commit();
+    EXPECT_EQ(refused.error_number(), ENOSPC) << refused.text();
+    const Status committed = files.commit_file(0);
+    EXPECT_TRUE(committed.ok()) << committed.text();
+  }
+  expect_recovery(disk / "group");
+  EXPECT_EQ(read_file(first)[0], 'b');
+}
+
 // Although it is overwritten in place, as long as nothing shares its blocks.
 TEST(Law07SpaceFirst, WhereACopySharesTheBlocksOfAFileWithoutCopyOnWrite) {
   const LoopFileSystem disk("btrfs", std::uint64_t{128} << 20);
