@@ -19,9 +19,29 @@ std::byte* Mapping::Implementation::bytes_now(std::uint64_t page) {
   return outside_.at(page)->bytes.data();
 }
 
-Result<CommittedImage::Page> Mapping::Implementation::page_before(std::uint64_t page) {
-  PAWL_TRY(settle_in_place());
+// A child must not write into the base, where its parent may have committed more since: there the
+// record is laid over a copy.
+Result<CommittedImage::Page> Mapping::Implementation::committed_page(std::uint64_t page) {
+  const bool is_laid_over = waiting_.bytes != 0 && is_in_child();
+  if (!is_laid_over) PAWL_TRY(settle_in_place());
   auto committed = image_.page(page);
+  if (!is_laid_over || !committed.ok()) return committed;
+  CommittedImage::Page copy = image_.copy(committed.value());
+  const std::uint64_t start = page * kPageBytes;
+  PAWL_TRY(journal::for_ranges(
+      waiting_.record(), [&](std::uint64_t offset, std::span<const std::byte> content) -> Status {
+        const std::uint64_t from = std::max(offset, start);
+        const std::uint64_t end = std::min(offset + content.size(), start + kPageBytes);
+        if (from < end)
+          std::memcpy(copy->bytes.data() + (from - start), content.data() + (from - offset),
+                      end - from);
+        return {};
+      }));
+  return copy;
+}
+
+Result<CommittedImage::Page> Mapping::Implementation::page_before(std::uint64_t page) {
+  auto committed = committed_page(page);
   const std::uint64_t start = page * kPageBytes;
   if (!committed.ok() || lowest_size_ >= image_.size() || lowest_size_ >= start + kPageBytes)
     return committed;

@@ -160,7 +160,9 @@ class Mapping::Implementation {
     return lowest_size_ < image_.size() ? lowest_size_ : journal::kNoTruncation;
   }
   bool size_is_pending() const { return size_ != image_.size() || lowest_size_ < image_.size(); }
-  // The committed copy of a page as the commit in hand will find it: cut where the file was cut.
+  // The committed copy of a page, with the record that waits.
+  Result<CommittedImage::Page> committed_page(std::uint64_t page);
+  // The same as the commit in hand will find it: cut where the file was cut.
   Result<CommittedImage::Page> page_before(std::uint64_t page);
   std::byte* bytes_now(std::uint64_t page);
 
@@ -193,6 +195,7 @@ class Mapping::Implementation {
   std::uint64_t private_pages_ = 0;  // at most so many pages of the view are private memory
   const OwnProcess owner_;
   std::atomic<bool> abandoned_{false};  // in a child of fork()
+  bool is_locked_for_fork_ = false;     // of the fork in hand
   std::atomic<bool> closed_{false};
   bool has_left_ = false;  // the file has all that was committed, and nothing else knows of it
 

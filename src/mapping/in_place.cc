@@ -138,6 +138,7 @@ Status Mapping::Implementation::flush_in_place(std::uint64_t sequence) {
 // next fence.
 void Mapping::Implementation::write_waiting() {
   if (waiting_.bytes == 0) return;
+  PAWL_ASSERT(owner_.has_this_memory());  // the record is an old one in a child
   MediumFile& base = medium_->base();
   const Status written = journal::for_ranges(
       waiting_.record(), [&base](std::uint64_t offset, std::span<const std::byte> content) {
@@ -167,6 +168,7 @@ Status Mapping::Implementation::settle_in_place() {
 
 Status Mapping::Implementation::apply_in_place(std::span<const std::byte> record,
                                                std::uint64_t sequence) {
+  PAWL_ASSERT(owner_.has_this_memory());
   const journal::RecordHeader header = journal::header_of(record);
   PAWL_TRY(image_.begin_direct(header.truncate_to, header.file_size, sequence));
   PAWL_TRY(

@@ -97,8 +97,11 @@ Mapping::Implementation::~Implementation() {
       image_, has_left_ ? Checkpointer::Left::after_all : Checkpointer::Left::as_in_a_crash);
 }
 
-// The child reads what is committed, and cannot bring a record that waits into the base.
+// The child reads what is committed, and cannot bring a record that waits into the base.  Neither
+// may a child that forks in turn: it holds nothing, for a lock may be held there for ever.
 void Mapping::Implementation::lock_for_fork() {
+  is_locked_for_fork_ = !is_in_child();
+  if (!is_locked_for_fork_) return;
   if (base_in_place_ != nullptr) {
     mutex_.lock();
     [[maybe_unused]] const Status noted = settle_in_place();
@@ -107,6 +110,7 @@ void Mapping::Implementation::lock_for_fork() {
 }
 
 void Mapping::Implementation::unlock_after_fork() {
+  if (!is_locked_for_fork_) return;
   image_.unlock_after_fork();
   if (base_in_place_ != nullptr) mutex_.unlock();
 }

@@ -26,11 +26,13 @@
 #include <gtest/gtest.h>
 
 #include "medium/law.h"
+#include "medium/open_medium.h"
 #include "pawl/heap.h"
 #include "pawl/pawl.h"
 #include "support/open_mapping.h"
 #include "support/temporary_directory.h"
 #include "support/userfault_descriptors.h"
+#include "support/watched_medium.h"
 
 namespace pawl {
 namespace {
@@ -181,6 +183,138 @@ TEST_F(Process, AChildThatNoHandlerKnewDoesNotWaitForThreadsOfItsParent) {
   committing.join();
   mapping.join();
   EXPECT_EQ(pawl_munmap(bytes_, kBytes), 0) << pawl_last_error();
+}
+
+// What a child of a child does first: most of them exec.
+int ended_after_fork() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  int status = 0;
+  return ::waitpid(child, &status, 0) == child ? status : 1;
+}
+
+// Its handlers waited for a thread of the parent that took space for its commit.
+TEST_F(Process, AForkInAChildThatNoHandlerKnewHungForACommitOfItsParent) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  std::filesystem::resize_file(path_, 0);
+  std::filesystem::resize_file(path_, kBytes);
+  int result = -1;
+  const auto watch = std::make_shared<test::Watch>();
+  const test::Opened opened(path_, test::options_for(ApplyChoice::async), watch);
+  watch->judge_with([&](const test::Event& event) -> Status {
+    if (event.which != test::Which::base || event.act != test::Act::reserve || result != -1)
+      return {};
+    const pid_t child = child_of_underscore_fork();
+    if (child == 0) {
+      ::alarm(kSecondsMax);
+      ::_exit(ended_after_fork());
+    }
+    result = ended(child);
+    return {};
+  });
+  opened.bytes()[0] = 'b';
+  EXPECT_TRUE(opened.commit().ok());
+  EXPECT_EQ(result, 0);
+  EXPECT_TRUE(opened->close().ok());
+}
+
+// In memory, where the last commit goes into the base with the next one.
+class ProcessWithMemory : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_file(path_, std::string(kBytes, 'a'));
+    auto medium = open_medium(path_, false, MediumKind::memory);
+    if (medium.status().error_number() == EOPNOTSUPP) GTEST_SKIP() << medium.status().text();
+    ASSERT_TRUE(medium.ok()) << medium.status().text();
+    auto opened = Mapping::open(std::move(medium.value()), test::options_for(ApplyChoice::async));
+    ASSERT_TRUE(opened.ok()) << opened.status().text();
+    mapping_ = std::move(opened.value());
+    ASSERT_TRUE(mapping_->map_window(nullptr, kPageBytes, PROT_READ | PROT_WRITE, 0, 0).ok());
+    ASSERT_EQ(::pipe(go_on_.data()), 0);
+  }
+  void TearDown() override {
+    for (const int end : go_on_) ::close(end);
+  }
+
+  // Outside of the window.
+  void commit(std::uint64_t offset, char content) const {
+    ASSERT_TRUE(mapping_->write(offset, std::as_bytes(std::span(&content, 1))).ok());
+    const Status committed = mapping_->commit_all();
+    ASSERT_TRUE(committed.ok()) << committed.text();
+  }
+  char read_at(std::uint64_t offset) const {
+    char content = 0;
+    const auto got = mapping_->read(offset, std::as_writable_bytes(std::span(&content, 1)));
+    return got.ok() ? content : '?';
+  }
+  // That was made after the commit of a byte, and does something when the parent has committed the
+  // next ones.
+  void expect_that_it_changes_nothing(const std::function<bool()>& what_the_child_does) const {
+    constexpr std::uint64_t kOffset = 2 * kPageBytes;
+    commit(kOffset, 'A');
+    const pid_t child = child_of_underscore_fork();
+    if (child == 0) {
+      ::alarm(kSecondsMax);
+      char byte = 0;
+      const bool is_told = ::read(go_on_[0], &byte, 1) == 1;
+      ::_exit(is_told && what_the_child_does() ? 0 : 1);
+    }
+    commit(kOffset, 'B');
+    for (const char other : {'1', '2', '3'}) commit(3 * kPageBytes, other);
+    ASSERT_EQ(::write(go_on_[1], "x", 1), 1);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(read_at(kOffset), 'B');
+    EXPECT_TRUE(mapping_->close().ok());
+    EXPECT_EQ(read_file(path_)[kOffset], 'B');
+  }
+
+  TemporaryDirectory directory_{::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : nullptr};
+  std::string path_ = directory_ / "file";
+  std::unique_ptr<Mapping> mapping_;
+  std::array<int, 2> go_on_{-1, -1};
+};
+
+// The child's copy of the last commit was put into the file around its fork.
+TEST_F(ProcessWithMemory, AChildThatForkedPutAnOldCommitOverANewerOne) {
+  expect_that_it_changes_nothing([] { return ended_after_fork() == 0; });
+}
+
+TEST_F(ProcessWithMemory, AChildThatReadPutAnOldCommitOverANewerOne) {
+  expect_that_it_changes_nothing([this] { return read_at(2 * kPageBytes) == 'A'; });
+}
+
+TEST_F(ProcessWithMemory, AChildThatSharesItsParentsMemoryReadsWhatIsCommitted) {
+  commit(2 * kPageBytes, 'A');
+  static std::function<bool()> reads;
+  reads = [this] { return read_at(2 * kPageBytes) == 'A'; };
+  constexpr std::size_t kStackBytes = std::size_t{256} << 10;
+  std::vector<char> stack(kStackBytes);
+  const pid_t child = ::clone([](void*) { return reads() ? 0 : 1; }, stack.data() + kStackBytes,
+                              CLONE_VM | CLONE_VFORK | SIGCHLD, nullptr);
+  ASSERT_GT(child, 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(mapping_->close().ok());
+}
+
+TEST_F(ProcessWithMemory, AForkInAChildHungForACommitOfItsParent) {
+  int status = -1;
+  mapping_->check_pages_with([&](std::uint64_t, std::uint64_t) -> Status {
+    const pid_t child = child_of_underscore_fork();
+    if (child == 0) {
+      ::alarm(kSecondsMax);
+      ::_exit(ended_after_fork());
+    }
+    ::waitpid(child, &status, 0);
+    return {};
+  });
+  mapping_->window()->address[0] = 'c';
+  ASSERT_TRUE(mapping_->commit_all().ok());
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(mapping_->close().ok());
 }
 
 // Forced unwinding met a function that lets no exception pass, and the program was ended.
