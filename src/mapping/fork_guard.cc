@@ -2,8 +2,12 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <map>
 #include <mutex>
+#include <new>
+
+#include "medium/own_process.h"
 
 namespace pawl {
 namespace {
@@ -11,41 +15,71 @@ namespace {
 struct Guards {
   std::mutex mutex;
   std::map<const void*, ForkGuard> of;
+  std::atomic<bool> is_changing{false};
+  std::atomic<std::uint64_t> memory{number_of_memory()};
 };
+
+// In a child that was made without handlers another thread of its parent may hold the mutex, for
+// ever, or have been about to change the guards, which are then let go.
+void come_into_child(Guards& all) {
+  const std::uint64_t now = number_of_memory();
+  if (all.memory.load() == now) return;
+  new (&all.mutex) std::mutex;
+  if (all.is_changing.load()) new (&all.of) std::map<const void*, ForkGuard>;
+  all.is_changing.store(false);
+  all.memory.store(now);
+}
 
 // Never destroyed: a process may fork while its static objects are being destroyed.
 Guards& guards() {
   static Guards* const all = [] {
     auto* made = new Guards;
+    static Guards& held = *made;
     ::pthread_atfork(
         [] {
-          guards().mutex.lock();
-          for (const auto& [key, guard] : guards().of) guard.before();
+          come_into_child(held);
+          held.mutex.lock();
+          for (const auto& [key, guard] : held.of) guard.before();
         },
         [] {
-          for (const auto& [key, guard] : guards().of) guard.in_parent();
-          guards().mutex.unlock();
+          for (const auto& [key, guard] : held.of) guard.in_parent();
+          held.mutex.unlock();
         },
         [] {
-          for (const auto& [key, guard] : guards().of) guard.in_child();
-          guards().mutex.unlock();
+          held.memory.store(number_of_memory());
+          for (const auto& [key, guard] : held.of) guard.in_child();
+          held.mutex.unlock();
         });
     return made;
   }();
+  come_into_child(*all);
   return *all;
 }
+
+// While the guards are changed.
+class Change {
+ public:
+  explicit Change(Guards& all) : all_(all), lock_(all.mutex) { all_.is_changing.store(true); }
+  ~Change() { all_.is_changing.store(false); }
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+
+ private:
+  Guards& all_;
+  const std::lock_guard<std::mutex> lock_;
+};
 
 }  // namespace
 
 void guard_fork(const void* key, ForkGuard guard) {
   Guards& all = guards();
-  const std::lock_guard lock(all.mutex);
+  const Change change(all);
   all.of[key] = std::move(guard);
 }
 
 void forget_fork_guard(const void* key) {
   Guards& all = guards();
-  const std::lock_guard lock(all.mutex);
+  const Change change(all);
   all.of.erase(key);
 }
 

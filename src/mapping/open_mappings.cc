@@ -53,7 +53,11 @@ std::shared_mutex& table_mutex() {
   static auto* const mutex = [] {
     auto* const made = new std::shared_mutex;
     // In the child it is made anew: it knows its holder by the thread's number, which is another's.
-    guard_fork(made, {.before = [made] { made->lock(); },
+    guard_fork(made, {.before =
+                          [made] {
+                            come_into_child(made);
+                            made->lock();
+                          },
                       .in_parent = [made] { made->unlock(); },
                       .in_child =
                           [made] {

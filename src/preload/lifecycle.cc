@@ -11,6 +11,7 @@
 
 #include "medium/block_medium.h"
 #include "medium/memory_functions.h"
+#include "medium/own_process.h"
 #include "preload/group.h"
 #include "preload/inside.h"
 #include "preload/messages.h"
@@ -22,6 +23,7 @@ namespace pawl::preload {
 namespace {
 
 std::atomic<pid_t> own_process{0};
+std::atomic<std::uint64_t> own_memory{0};
 
 std::array<std::atomic<int>, kDescriptorsMax> closing;  // how many threads, by descriptor
 
@@ -132,7 +134,11 @@ Status show_window(Mapping& mapping, const Window& window) {
 }  // namespace
 
 bool in_own_process() { return own_process.load() == getpid(); }
-void adopt_process() { own_process.store(getpid()); }
+bool has_own_memory() { return own_memory.load() == number_of_memory(); }
+void adopt_process() {
+  own_process.store(getpid());
+  own_memory.store(number_of_memory());
+}
 
 Closing::Closing(int descriptor)
     : descriptor_(descriptor >= 0 && descriptor < kDescriptorsMax ? descriptor : -1) {

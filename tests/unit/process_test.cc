@@ -25,6 +25,7 @@
 
 #include <gtest/gtest.h>
 
+#include "mapping/fork_guard.h"
 #include "medium/law.h"
 #include "medium/open_medium.h"
 #include "pawl/heap.h"
@@ -216,6 +217,25 @@ TEST_F(Process, AForkInAChildThatNoHandlerKnewHungForACommitOfItsParent) {
   EXPECT_TRUE(opened.commit().ok());
   EXPECT_EQ(result, 0);
   EXPECT_TRUE(opened->close().ok());
+}
+
+// A thread that unmaps changes what is to be done around a fork, at the moment the child is made.
+TEST_F(Process, AForkInAChildHungForWhatItsParentWasAboutToChange) {
+  int result = -1;
+  {
+    const std::shared_ptr<int> made_meanwhile(&result, [](int* outcome) {
+      const pid_t child = child_of_underscore_fork();
+      if (child == 0) {
+        ::alarm(kSecondsMax);
+        ::_exit(ended_after_fork());
+      }
+      *outcome = ended(child);
+    });
+    guard_fork(&result, {.before = [made_meanwhile] {}, .in_parent = [] {}, .in_child = [] {}});
+  }
+  forget_fork_guard(&result);
+  EXPECT_EQ(result, 0);
+  expect_that_the_parent_goes_on();
 }
 
 // In memory, where the last commit goes into the base with the next one.
