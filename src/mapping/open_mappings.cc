@@ -18,7 +18,6 @@ namespace {
 
 struct Entry {
   Window window;
-  dev_t device = 0;
   std::shared_ptr<Mapping> mapping;
   bool is_heap = false;
 };
@@ -104,8 +103,6 @@ bool holds(const Entry& entry, const void* address) {
 }  // namespace
 
 Status add(std::shared_ptr<Mapping> mapping, const Window& window) {
-  struct stat status{};
-  const int found = ::stat(mapping->medium().path().c_str(), &status);
   const Change change;
   const auto is_heap = [](const Entry& entry) { return entry.is_heap; };
   const auto heaps = std::count_if(table().begin(), table().end(), is_heap);
@@ -113,7 +110,7 @@ Status add(std::shared_ptr<Mapping> mapping, const Window& window) {
     return Status::failure(ENFILE, "this process has " + std::to_string(kOpenMappingsMax) +
                                        " atomic mappings; unmap one first");
   }
-  table().push_back({window, found == 0 ? status.st_dev : 0, std::move(mapping)});
+  table().push_back({window, std::move(mapping)});
   return {};
 }
 
@@ -126,7 +123,7 @@ void move(const Mapping& mapping, const Window& window) {
 
 void add_heap(std::shared_ptr<Mapping> mapping, const Window& window) {
   const Change change;
-  table().push_back({window, 0, std::move(mapping), true});
+  table().push_back({window, std::move(mapping), true});
 }
 
 void remove_heap(const Mapping& mapping) {
@@ -164,8 +161,9 @@ std::shared_ptr<Mapping> find_file(int descriptor) {
   if (::fstat(descriptor, &status) != 0) return nullptr;
   const std::shared_lock lock(table_mutex());
   for (const Entry& entry : table()) {
-    if (!entry.is_heap && entry.device == status.st_dev &&
-        entry.mapping->medium().identity().inode == status.st_ino)
+    if (entry.is_heap) continue;
+    const Medium& medium = entry.mapping->medium();
+    if (medium.device() == status.st_dev && medium.identity().inode == status.st_ino)
       return entry.mapping;
   }
   return nullptr;

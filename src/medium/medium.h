@@ -147,6 +147,8 @@ class Medium {
 
   virtual MediumFile& base() = 0;
   virtual FileIdentity identity() const = 0;
+  // Of the file system that it is in.  0 where the medium is none.
+  virtual std::uint64_t device() const { return 0; }
   virtual const std::string& path() const = 0;          // for messages
   virtual const std::string& journal_path() const = 0;  // for messages
   // The user id of the file's owner.  One for all where files have none.

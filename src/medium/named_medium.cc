@@ -137,6 +137,7 @@ NamedMedium::NamedMedium(NamedFile file)
       journal_path_(path_ + kJournalSuffix),
       journal_name_(name_in_directory(journal_path_)),
       identity_(file.identity),
+      device_(file.device),
       read_only_(file.read_only) {}
 
 // Closing any descriptor of a file drops the process's fcntl locks on it, and the program may hold
@@ -710,6 +711,7 @@ Result<NamedFile> checked(NamedFile file, const std::string& path, bool read_onl
   file.directory = std::move(directory.value());
   file.path = path;
   file.identity = identity_of(base);
+  file.device = status.st_dev;
   file.read_only = read_only;
   return file;
 }

@@ -35,6 +35,7 @@ struct NamedFile {
   Directory directory;
   std::string path;
   FileIdentity identity;
+  dev_t device = 0;
   bool read_only = false;
 };
 
@@ -51,6 +52,7 @@ class NamedMedium : public Medium {
   ~NamedMedium() override;
 
   FileIdentity identity() const override { return identity_; }
+  std::uint64_t device() const override { return device_; }
   const std::string& path() const override { return path_; }
   const std::string& journal_path() const override { return journal_path_; }
   Result<std::uint32_t> owner() override;
@@ -116,6 +118,7 @@ class NamedMedium : public Medium {
   const std::string journal_path_;
   const std::string journal_name_;  // in the directory
   const FileIdentity identity_;
+  const dev_t device_;
   const bool read_only_;
   // One of them holds the writer's lock; the journal's own I/O goes through another descriptor.
   Descriptor lock_;

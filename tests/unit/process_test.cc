@@ -26,6 +26,7 @@
 #include <gtest/gtest.h>
 
 #include "mapping/fork_guard.h"
+#include "mapping/open_mappings.h"
 #include "medium/law.h"
 #include "medium/open_medium.h"
 #include "pawl/heap.h"
@@ -236,6 +237,22 @@ TEST_F(Process, AForkInAChildHungForWhatItsParentWasAboutToChange) {
   forget_fork_guard(&result);
   EXPECT_EQ(result, 0);
   expect_that_the_parent_goes_on();
+}
+
+// Its device was asked of its name, which had gone: pawl_ftruncate() cut the file itself.
+TEST_F(Process, AFileThatWasRenamedWhileItWasMappedIsFound) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  auto opened = test::try_open(path_, test::options_for(ApplyChoice::async));
+  ASSERT_TRUE(opened.ok()) << opened.status().text();
+  const std::shared_ptr<Mapping> mapping = std::move(opened.value());
+  auto at = mapping->map_window(nullptr, kBytes, PROT_READ | PROT_WRITE, 0, 0);
+  ASSERT_TRUE(at.ok()) << at.status().text();
+  std::filesystem::rename(path_, path_ + "2");
+  ASSERT_TRUE(open_mappings::add(mapping, *mapping->window()).ok());
+  EXPECT_EQ(open_mappings::find_file(descriptor_), mapping);
+  EXPECT_EQ(open_mappings::remove(at.value()), mapping);
+  std::filesystem::rename(path_ + "2", path_);
+  EXPECT_TRUE(mapping->close().ok());
 }
 
 // In memory, where the last commit goes into the base with the next one.
