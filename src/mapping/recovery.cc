@@ -240,6 +240,20 @@ Result<std::uint64_t> recover_with(Medium& medium, JournalFile& side, bool accep
   return replayed.value().records;
 }
 
+// On a full disk there may be no room for a mark of our own.  The other's goes as it is then:
+// whoever else comes sees it, and then our notice.
+Status give_up_opening(Medium& medium) {
+  auto seen = medium.mark();
+  if (!seen.ok()) return seen.status();
+  Status gone = claim_and_let_go_of(medium, std::nullopt);
+  if (gone.error_number() != ENOSPC && gone.error_number() != EDQUOT) return gone;
+  auto present = medium.mark();
+  if (!present.ok()) return present.status();
+  const bool is_same = seen.value().has_value() && present.value().has_value() &&
+                       seen.value()->journal_id == present.value()->journal_id;
+  return is_same ? let_go_of(medium) : gone;
+}
+
 // A file whose journal is given up, if it has none that anybody could still find; and one that was
 // only about to be opened, which loses nothing.  Under the lock of a journal of our own, so that no
 // writer begins meanwhile.
@@ -247,7 +261,7 @@ Status give_up_mark(Medium& medium, bool is_opening) {
   auto held = medium.acquire_journal(true);
   if (!held.ok()) return held.status();
   if (!held.value().is_new) return they_come_and_go(medium);
-  if (is_opening) return claim_and_let_go_of(medium, std::nullopt);
+  if (is_opening) return give_up_opening(medium);
   auto mark = medium.mark();
   if (!mark.ok()) return mark.status();
   if (!mark.value().has_value()) return they_come_and_go(medium);

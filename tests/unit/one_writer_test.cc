@@ -14,6 +14,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstdlib>
@@ -33,12 +34,17 @@
 namespace {
 
 std::function<void()> before_mark;
+bool has_room_for_marks = true;
 
 }  // namespace
 
 extern "C" int fsetxattr(int fd, const char* name, const void* value, std::size_t size,
                          int flags) noexcept {
   if (before_mark) std::exchange(before_mark, {})();
+  if (!has_room_for_marks) {
+    errno = ENOSPC;
+    return -1;
+  }
   return static_cast<int>(::syscall(SYS_fsetxattr, fd, name, value, size, flags));
 }
 
@@ -97,6 +103,7 @@ class OneWriter : public ::testing::Test {
   }
   void TearDown() override {
     before_mark = {};
+    has_room_for_marks = true;
     ::unsetenv(kJournalElsewhere);
   }
 
@@ -332,6 +339,18 @@ TEST_F(OneWriter, MayComeAfterAnOpeningThatDied) {
     }
     EXPECT_LT(::getxattr(file_.c_str(), "user.pawl", nullptr, 0), 0);
   }
+}
+
+// On a disk that was too full for another mark the file could not be recovered.
+TEST_F(OneWriter, MayComeAfterAnOpeningThatDiedOnAFullDisk) {
+  {
+    auto medium = open_block_medium(file_, false);
+    ASSERT_TRUE(medium.value()->acquire_journal(true).ok());
+    ASSERT_TRUE(medium.value()->claim(JournalId{}).ok());
+  }
+  has_room_for_marks = false;
+  EXPECT_EQ(recover_file(file_).text(), "");
+  EXPECT_LT(::getxattr(file_.c_str(), "user.pawl", nullptr, 0), 0);
 }
 
 // From now on no file has attributes, for this process and its children.
