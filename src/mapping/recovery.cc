@@ -46,6 +46,10 @@ Result<Header> header_of(MediumFile& journal) {
   return Header{reader.value().header().journal_id, reader.value().listed()};
 }
 
+bool is_want_of_space(const Status& status) {
+  return status.error_number() == ENOSPC || status.error_number() == EDQUOT;
+}
+
 Result<bool> carries_mark_of(Medium& medium, const JournalId& journal_id) {
   auto mark = medium.mark();
   if (!mark.ok()) return mark.status();
@@ -63,7 +67,18 @@ Status take_over_mark(Medium& medium, const std::optional<JournalId>& recovered)
     if (!is_ours.ok()) return is_ours.status();
     if (is_ours.value()) return {};
   }
-  return medium.claim(journal::random_journal_id(), recovered);
+  auto seen = medium.mark();
+  if (!seen.ok()) return seen.status();
+  Status claimed = medium.claim(journal::random_journal_id(), recovered);
+  if (!is_want_of_space(claimed) || !seen.value().has_value() || !seen.value()->is_opening)
+    return claimed;
+  // There is no room for a mark of our own.  That of an opening that died is as good: whoever else
+  // comes sees it, and then our notice.
+  auto present = medium.mark();
+  if (!present.ok()) return present.status();
+  const bool is_same =
+      present.value().has_value() && present.value()->journal_id == seen.value()->journal_id;
+  return is_same ? Status{} : claimed;
 }
 
 Status claim_and_let_go_of(Medium& medium, const std::optional<JournalId>& recovered) {
@@ -227,7 +242,7 @@ Result<std::uint64_t> recover_with(Medium& medium, JournalFile& side, bool accep
   if (!replayed.ok()) return replayed.status();
   const Status claimed = take_over_mark(medium, replayed.value().journal_id);
   // Even to remove the mark may take space: on a full disk the journal gives back its own first.
-  const bool is_full = claimed.error_number() == ENOSPC || claimed.error_number() == EDQUOT;
+  const bool is_full = is_want_of_space(claimed);
   if (!claimed.ok() && !is_full) return claimed;
   // The journal is emptied, durably, before the mark goes: a crash in between finds nothing to do.
   auto emptied =
@@ -240,20 +255,6 @@ Result<std::uint64_t> recover_with(Medium& medium, JournalFile& side, bool accep
   return replayed.value().records;
 }
 
-// On a full disk there may be no room for a mark of our own.  The other's goes as it is then:
-// whoever else comes sees it, and then our notice.
-Status give_up_opening(Medium& medium) {
-  auto seen = medium.mark();
-  if (!seen.ok()) return seen.status();
-  Status gone = claim_and_let_go_of(medium, std::nullopt);
-  if (gone.error_number() != ENOSPC && gone.error_number() != EDQUOT) return gone;
-  auto present = medium.mark();
-  if (!present.ok()) return present.status();
-  const bool is_same = seen.value().has_value() && present.value().has_value() &&
-                       seen.value()->journal_id == present.value()->journal_id;
-  return is_same ? let_go_of(medium) : gone;
-}
-
 // A file whose journal is given up, if it has none that anybody could still find; and one that was
 // only about to be opened, which loses nothing.  Under the lock of a journal of our own, so that no
 // writer begins meanwhile.
@@ -261,7 +262,7 @@ Status give_up_mark(Medium& medium, bool is_opening) {
   auto held = medium.acquire_journal(true);
   if (!held.ok()) return held.status();
   if (!held.value().is_new) return they_come_and_go(medium);
-  if (is_opening) return give_up_opening(medium);
+  if (is_opening) return claim_and_let_go_of(medium, std::nullopt);
   auto mark = medium.mark();
   if (!mark.ok()) return mark.status();
   if (!mark.value().has_value()) return they_come_and_go(medium);
