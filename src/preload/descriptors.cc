@@ -73,6 +73,9 @@ int open_file(int directory, const char* path, int flags, mode_t mode) {
           truncates ? look_up(directory, path, (flags & O_NOFOLLOW) == 0) : std::nullopt) {
     truncate = table::of_inode(named->status.st_dev, named->status.st_ino) != nullptr;
     if (!truncate) {
+      // Nor may the file of another writer be cut.
+      if (const Status left = recover_if_left(named->real_path); left.error_number() == EBUSY)
+        return refuse("open", left);
       // Its journal must not be replayed over what the program will write.
       if (const Status status = recover_before_use(*named, false); !status.ok())
         return refuse("open", status);

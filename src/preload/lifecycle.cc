@@ -11,7 +11,6 @@
 
 #include "medium/block_medium.h"
 #include "medium/memory_functions.h"
-#include "medium/own_process.h"
 #include "preload/group.h"
 #include "preload/inside.h"
 #include "preload/messages.h"
@@ -23,7 +22,6 @@ namespace pawl::preload {
 namespace {
 
 std::atomic<pid_t> own_process{0};
-std::atomic<std::uint64_t> own_memory{0};
 
 std::array<std::atomic<int>, kDescriptorsMax> closing;  // how many threads, by descriptor
 
@@ -134,11 +132,7 @@ Status show_window(Mapping& mapping, const Window& window) {
 }  // namespace
 
 bool in_own_process() { return own_process.load() == getpid(); }
-bool has_own_memory() { return own_memory.load() == number_of_memory(); }
-void adopt_process() {
-  own_process.store(getpid());
-  own_memory.store(number_of_memory());
-}
+void adopt_process() { own_process.store(getpid()); }
 
 Closing::Closing(int descriptor)
     : descriptor_(descriptor >= 0 && descriptor < kDescriptorsMax ? descriptor : -1) {

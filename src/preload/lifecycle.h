@@ -17,8 +17,6 @@ namespace pawl::preload {
 // The process whose files these are.  False in a child of vfork() or of a bare clone(), which
 // shares or copies our memory without our fork handlers having run.
 bool in_own_process();
-// False in a child with a copy of the memory, in which any lock may be held for ever.
-bool has_own_memory();
 void adopt_process();
 
 // Finds what a descriptor is open on, without a lock of the program being lost.

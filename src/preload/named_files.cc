@@ -8,6 +8,7 @@
 #include "medium/block_medium.h"
 #include "preload/lifecycle.h"
 #include "preload/patterns.h"
+#include "preload/read_snapshots.h"
 #include "preload/real.h"
 
 namespace pawl::preload {
@@ -29,6 +30,8 @@ std::optional<NamedFile> look_up(int directory, const char* path, bool follow_li
 Status recover_before_use(const NamedFile& file, bool is_only_read) {
   if (!S_ISREG(file.status.st_mode)) return {};
   if (is_only_read && !matches_a_pattern(file.real_path)) return {};
+  // Whoever may only read it is shown what its writer committed.
+  if (is_only_read && is_written_elsewhere(file)) return {};
   const Status status = recover_if_left(file.real_path);
   if (status.ok() || status.error_number() == EBUSY) return {};
   const bool concerns_us = matches_a_pattern(file.real_path) ||

@@ -129,14 +129,23 @@ int rename_file(const Renaming& renaming) {
   const bool exchange = (renaming.flags & RENAME_EXCHANGE) != 0;
   const bool replaces = target && !exchange && (renaming.flags & RENAME_NOREPLACE) == 0;
 
-  std::vector<Suspended> moved;  // taken up again under their new names
+  // Taken up again under their new names.  With an exchange both move at once, and the name of one
+  // may begin with that of the other.
+  std::vector<Suspended> from_source;
+  std::vector<Suspended> from_target;
+  const auto resume_both = [&] {
+    resume_all(from_source, "rename");
+    resume_all(from_target, "rename");
+  };
   const auto undo = [&](const Status& failure) {
-    resume_all(moved, "rename");
+    resume_both();
     return refuse("rename", failure);
   };
-  if (const Status status = suspend_for_move(*source, moved); !status.ok()) return undo(status);
+  if (const Status status = suspend_for_move(*source, from_source); !status.ok())
+    return undo(status);
   if (target && exchange) {
-    if (const Status status = suspend_for_move(*target, moved); !status.ok()) return undo(status);
+    if (const Status status = suspend_for_move(*target, from_target); !status.ok())
+      return undo(status);
   }
   std::optional<SetAside> replaced;
   if (target && replaces) {
@@ -149,23 +158,14 @@ int rename_file(const Renaming& renaming) {
   const int error_number = errno;
   settle(replaced, outcome == 0, "rename");
   if (outcome != 0) {
-    resume_all(moved, "rename");
+    resume_both();
     errno = error_number;
     return outcome;
   }
   if (const auto landed = look_up(renaming.new_directory, renaming.new_path, false)) {
-    // With an exchange both move at once; a path is changed once because it starts with one of the
-    // two only.
-    std::vector<Suspended> from_source;
-    std::vector<Suspended> from_target;
-    for (Suspended& one : moved) {
-      const bool is_source = one.file->path.starts_with(source->real_path);
-      (is_source ? from_source : from_target).push_back(std::move(one));
-    }
     move_paths(from_source, source->real_path, landed->real_path);
     move_paths(from_target, landed->real_path, source->real_path);
-    resume_all(from_source, "rename");
-    resume_all(from_target, "rename");
+    resume_both();
   }
   errno = error_number;
   return outcome;

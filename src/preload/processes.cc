@@ -45,14 +45,9 @@ struct HeldForFork {
   };
   std::vector<Shown> shown;
 };
-HeldForFork* held_for_fork = nullptr;  // guarded by start_lock(); null: nothing is held
+HeldForFork* held_for_fork = nullptr;  // guarded by start_lock()
 
 void before_fork() {
-  // In a child that was made without handlers a lock may be held for ever.  No file is its own.
-  if (!has_own_memory()) {
-    held_for_fork = nullptr;
-    return;
-  }
   auto* const held = new HeldForFork;
   start_lock().lock();
   held->files = table::all();
@@ -68,7 +63,6 @@ void before_fork() {
 
 void release_after_fork() {
   HeldForFork* const held = held_for_fork;
-  if (held == nullptr) return;
   held_for_fork = nullptr;
   table::unlock_after_fork();
   unlock_group_after_fork();
@@ -91,7 +85,6 @@ void watch_stores_of_child(const std::vector<HeldForFork::Shown>& shown) {
 }
 
 void after_fork_in_child() {
-  if (held_for_fork == nullptr) return;
   for (const TrackedFilePointer& file : held_for_fork->files) file->inherited = true;
   forget_group_in_child();
   forget_all_own();

@@ -570,6 +570,28 @@ static void locks_pass_a_whole_file_on(void) {
   close(fd);
 }
 
+/* One name begins with the other: the file under the longer one was taken for the other, and was
+ * an ordinary file from there on. */
+static void names_that_are_exchanged(void) {
+  char shorter[4096];
+  char longer[4096];
+  snprintf(shorter, sizeof shorter, "%s/swap.atomic", directory);
+  snprintf(longer, sizeof longer, "%s/swap.atomic.new.atomic", directory);
+  make(shorter, 's', PAGE);
+  make(longer, 'l', PAGE);
+  const int fd = open(longer, O_RDWR);
+  char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  CHECK(at != MAP_FAILED);
+  memcpy(at, "kept", 4);
+  CHECK(msync(at, PAGE, MS_SYNC) == 0);
+  CHECK(renameat2(AT_FDCWD, shorter, AT_FDCWD, longer, RENAME_EXCHANGE) == 0);
+  CHECK(has_side(shorter) && !has_side(longer));
+  CHECK(munmap(at, PAGE) == 0);
+  unlink(shorter);
+  unlink(longer);
+}
+
 static void locks_survive(void) {
   const char* path = in_directory("locked.atomic");
   make(path, '.', PAGE);
@@ -781,6 +803,7 @@ int main(int count, char** arguments) {
   descriptors_of_other_threads();
   asked_for_by_flag();
   locks_pass_a_whole_file_on();
+  names_that_are_exchanged();
   locks_survive();
   ms_async_waits_where_it_is_told_to();
   a_closing_descriptor_is_not_followed();
