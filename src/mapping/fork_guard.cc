@@ -57,12 +57,12 @@ Guards& guards() {
 }
 
 // While the guards are changed.
-class Change {
+class GuardsChange {
  public:
-  explicit Change(Guards& all) : all_(all), lock_(all.mutex) { all_.is_changing.store(true); }
-  ~Change() { all_.is_changing.store(false); }
-  Change(const Change&) = delete;
-  Change& operator=(const Change&) = delete;
+  explicit GuardsChange(Guards& all) : all_(all), lock_(all.mutex) { all_.is_changing.store(true); }
+  ~GuardsChange() { all_.is_changing.store(false); }
+  GuardsChange(const GuardsChange&) = delete;
+  GuardsChange& operator=(const GuardsChange&) = delete;
 
  private:
   Guards& all_;
@@ -73,13 +73,13 @@ class Change {
 
 void guard_fork(const void* key, ForkGuard guard) {
   Guards& all = guards();
-  const Change change(all);
+  const GuardsChange change(all);
   all.of[key] = std::move(guard);
 }
 
 void forget_fork_guard(const void* key) {
   Guards& all = guards();
-  const Change change(all);
+  const GuardsChange change(all);
   all.of.erase(key);
 }
 
