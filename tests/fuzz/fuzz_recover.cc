@@ -103,9 +103,14 @@ Verdict verdict_on(const Scene& scene, bool accept_loss) {
   if (journal.state != document::Journal::State::readable) return verdict;
   if (scene.disk.mark.has_value()) {
     if (scene.disk.mark->journal_id != journal.id) return verdict;
-  } else if (!journal.records.empty() && journal.whose == document::Whose::file) {
+  } else if (journal.whose == document::Whose::file) {
     // The file's inode and birth time, as a disk in memory has them.
-    if (scene.has(kCanMark) || journal.inode != 1 || journal.birth_time_ns != 1) return verdict;
+    const bool is_of_file = journal.inode == 1 && journal.birth_time_ns == 1;
+    const bool has_commits = !journal.records.empty() || journal.commits_are_lost;
+    const bool is_believed = scene.has(kCanMark) && has_commits ? is_of_file && accept_loss
+                             : scene.has(kCanMark)              ? is_of_file || journal.inode == 0
+                                                                : is_of_file || !has_commits;
+    if (!is_believed) return verdict;
   }
   if (journal.commits_are_lost && !accept_loss) return verdict;
   // The other files of a group are nowhere: a file has its commits from the group's journal, and a
