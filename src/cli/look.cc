@@ -212,7 +212,7 @@ Status look_into_journal(Look& look, Medium& medium, MediumFile& journal, bool r
   // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
   journal::Reader& records = *of_group.value();
   Status numbered = journal::check_number(medium, look.records_path, records.listed(),
-                                                look.listed.files.front().number);
+                                          look.listed.files.front().number);
   if (numbered.ok()) return read_records(look, medium, records, progress, on_record);
   if (numbered.error_number() != ENODATA && !speaks_of_content(numbered)) return numbered;
   conclude(look,
