@@ -56,7 +56,8 @@ class WindowSet {
       std::uintptr_t end = high.load();
       for (;;) {
         const AddressRange found{low.load(), end};
-        if ((end = high.load()) == found.high) return found;
+        end = high.load();
+        if (end == found.high) return found;
       }
     }
     void store(const AddressRange& window) {

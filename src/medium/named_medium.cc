@@ -436,7 +436,7 @@ Status NamedMedium::publish_journal() {
   // One that was found may have been named by a writer that died before it flushed the directory.
   if (!unnamed_.has_value()) return directory_.flush();
   // Never over another one: it may hold commits.
-  const Status named = unnamed_->publish(journal_path_, false);
+  Status named = unnamed_->publish(journal_path_, false);
   if (named.error_number() == EEXIST) {
     return Status::failure(EBUSY, journal_path_ + " was made by another program just now, while " +
                                       path_ + " was opened; try again");

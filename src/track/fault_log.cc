@@ -32,10 +32,10 @@ class FaultLog {
   // held the lock.  It starts afresh, and its parent's log is left alone: by whatever call the
   // child was made, for _Fork() and clone() run no handlers.
   static FaultLog& process() {
-    FaultLog* present = process_log.load();
+    FaultLog* present = process_log_.load();
     if (present != nullptr && present->is_this_process()) return *present;
     auto* const made = new FaultLog;
-    if (!process_log.compare_exchange_strong(present, made)) {
+    if (!process_log_.compare_exchange_strong(present, made)) {
       delete made;
       return *present;
     }
@@ -145,7 +145,7 @@ class FaultLog {
   // Of the log of the process that forked only: a child without handlers gives the numbers of its
   // parent's descriptors to others.
   static void close_after_fork() {
-    FaultLog* const log = process_log.load();
+    FaultLog* const log = process_log_.load();
     if (log->process_ == getppid()) log->abandon_in_child();
   }
 
@@ -217,7 +217,7 @@ class FaultLog {
     range.client->pages_.push_back(page);
   }
 
-  static constinit std::atomic<FaultLog*> process_log;  // of this process, or of one it comes from
+  static constinit std::atomic<FaultLog*> process_log_;  // of this process, or of one it comes from
 
   const std::uint64_t memory_ = number_of_memory();
   const pid_t process_ = getpid();
@@ -232,7 +232,7 @@ class FaultLog {
   std::array<Account, 2> accounts_{{{FaultsOf::machine}, {FaultsOf::process}}};
 };
 
-constinit std::atomic<FaultLog*> FaultLog::process_log{nullptr};
+constinit std::atomic<FaultLog*> FaultLog::process_log_{nullptr};
 
 Result<std::unique_ptr<FaultLogClient>> FaultLogClient::join(FaultsOf whose) {
   std::unique_ptr<FaultLogClient> client(new FaultLogClient(whose));

@@ -2,9 +2,13 @@
 // and not older than what was acknowledged before it was asked for.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <filesystem>
@@ -192,6 +196,51 @@ TEST(WhileWritten, SnapshotsAreKilledInBetween) {
   writer.wait_for_more_than(writer.acknowledged() + 20);
   // Nobody holds the records any more.
   EXPECT_LE(std::filesystem::file_size(path + ".pawl"), 64u << 20);
+}
+
+// Reads the file at `path` into the page cache and asks for its extents, as cp, a backup and
+// filefrag do, until it is killed.
+[[noreturn]] void read_again_and_again(const std::string& path) {
+  constexpr std::size_t kExtents = 64;
+  alignas(fiemap) std::array<std::byte, sizeof(fiemap) + kExtents * sizeof(fiemap_extent)> extents;
+  std::vector<char> bytes(1 << 16);
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  for (off_t at = 0;; at += static_cast<off_t>(bytes.size())) {
+    if (::pread(file.get(), bytes.data(), bytes.size(), at) <= 0) at = 0;
+    extents = {};
+    auto* const asked = reinterpret_cast<fiemap*>(extents.data());
+    asked->fm_length = ~std::uint64_t{0};
+    asked->fm_extent_count = kExtents;
+    ::ioctl(file.get(), FS_IOC_FIEMAP, asked);
+  }
+}
+
+// btrfs answers the flush after a write past its page cache with EIO where a reader kept the pages
+// from being dropped.
+TEST(WhileWritten, WhoReadsTheJournalFailsNoCommit) {
+  const char* const scratch = std::getenv("PAWL_TEST_DIR");
+  FileSystems systems(scratch != nullptr ? scratch : ".");
+  for (const char* kind : {"ext4", "xfs", "btrfs"}) systems.make(kind);
+  if (systems.places().empty()) GTEST_SKIP() << "no file system can be made here";
+  for (const Place& place : systems.places()) {
+    SCOPED_TRACE(place.file_system);
+    const std::string path = place.directory + "/file";
+    const Writer writer(path, {});
+    writer.wait_for_more_than(0);
+    std::vector<pid_t> readers;
+    for (int i = 0; i < 2; ++i) {
+      readers.push_back(::fork());
+      if (readers.back() == 0) read_again_and_again(path + ".pawl");
+    }
+    bool goes_on = true;
+    for (int i = 0; i < 300 && goes_on; ++i)
+      goes_on = writer.wait_for_more_than(writer.acknowledged());
+    EXPECT_TRUE(goes_on) << "a commit failed";
+    for (const pid_t reader : readers) {
+      ::kill(reader, SIGKILL);
+      ::waitpid(reader, nullptr, 0);
+    }
+  }
 }
 
 // With shared blocks where the file system has them, with a journal that finds no room to grow, and

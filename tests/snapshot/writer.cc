@@ -110,8 +110,12 @@ Writer::Writer(std::string path, const WriterOptions& options) : counter_(map_co
 
 std::uint64_t Writer::acknowledged() const { return counter_->load(); }
 
-void Writer::wait_for_more_than(std::uint64_t seen) const {
-  while (acknowledged() <= seen) std::this_thread::sleep_for(std::chrono::microseconds(200));
+bool Writer::wait_for_more_than(std::uint64_t seen) const {
+  while (acknowledged() <= seen) {
+    if (process_->has_ended()) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  return true;
 }
 
 void be_a_writer_if_asked(int argc, char** argv) {

@@ -26,9 +26,9 @@ class Writer {
  public:
   // `counted` is a file beside, of the generation that was last acknowledged.
   Writer(std::string path, const WriterOptions& options);
-  // The generation that was last acknowledged; waits for the first, or one later than `seen`.
-  std::uint64_t acknowledged() const;
-  void wait_for_more_than(std::uint64_t seen) const;
+  std::uint64_t acknowledged() const;  // the last generation
+  // For one later than `seen`; false: the writer has ended.
+  bool wait_for_more_than(std::uint64_t seen) const;
   void kill() { process_->kill(); }
 
  private:

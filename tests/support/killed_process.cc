@@ -49,6 +49,12 @@ bool KilledProcess::hear_bytes(void* bytes, std::size_t count) {
   return ::read(told_.get(), bytes, count) == static_cast<ssize_t>(count);
 }
 
+bool KilledProcess::has_ended() const {
+  siginfo_t ended{};
+  return ::waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         ended.si_pid == process_;
+}
+
 void KilledProcess::kill() {
   ::kill(process_, SIGKILL);
   int status = 0;

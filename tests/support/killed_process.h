@@ -34,6 +34,7 @@ class KilledProcess {
 
   // Waits for a word.  False: the process has ended, and all that it told is heard.
   bool hear_bytes(void* bytes, std::size_t count);
+  bool has_ended() const;
   // It is a failure of the test if the process has ended by itself.
   void kill();
 
