@@ -111,11 +111,18 @@ Status View::map(void* address, std::size_t length, int protection, int flags,
     auto mapped = medium_.map_private(address_, file_part_, protection, MAP_FIXED | MAP_NORESERVE,
                                       file_offset);
     status = mapped.status();
-    if (status.ok()) status = tracker_.watch(address_, file_part_, protection);
+    if (status.ok()) status = watch_file(file_part_);
   }
   if (status.ok()) status = set_size(size_bytes);
   if (!status.ok()) unmap();
   return status;
+}
+
+// The first so many bytes show the file.
+Status View::watch_file(std::size_t bytes) {
+  PAWL_TRY(tracker_.watch(address_, bytes, protection_));
+  tracker_.note_file_memory(address_, bytes);
+  return {};
 }
 
 void View::unmap() {
@@ -165,7 +172,7 @@ Status View::show_base(std::uint64_t size_bytes) {
                                       MAP_FIXED | MAP_NORESERVE, file_offset_ + from);
     if (!mapped.ok()) return mapped.status();
   }
-  if (wanted > 0) PAWL_TRY(tracker_.watch(address_, wanted, protection_));
+  if (wanted > 0) PAWL_TRY(watch_file(wanted));
   file_part_ = accessible_ = wanted;
   return protect_parts(0, length_);
 }

@@ -88,6 +88,7 @@ class View {
   Status grow(std::size_t wanted);
   Status map_past_end(std::size_t from, std::size_t to);
   Status map_anonymous(std::size_t from, std::size_t to);
+  Status watch_file(std::size_t bytes);
 
   Medium& medium_;
   Tracker& tracker_;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "medium/law.h"
 #include "medium/size_limit.h"
@@ -21,18 +23,28 @@ namespace {
 constexpr std::uint64_t kLargeReservationBytes = std::uint64_t{64} << 20;
 constexpr unsigned kSharedCallsMax = 64;  // for a file in very many pieces
 constexpr std::uint64_t kLargestFileBytes = std::numeric_limits<off_t>::max();
+
+// Nothing: the number is not open.
+std::optional<OpenFile> look_at(int number) {
+  if (number < 0) return {};
+  // Not the times: who asks for them makes the next write change them (Linux 6.13), and where ext4
+  // has no journal that is a write of its own.
+  struct statx found{};
+  if (::statx(number, "", AT_EMPTY_PATH, STATX_INO, &found) == 0)
+    return OpenFile{number, ::makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino};
+  // A sandbox may know fstat() only.
+  struct stat status{};
+  if ((errno == ENOSYS || errno == EPERM) && ::fstat(number, &status) == 0)
+    return OpenFile{number, status.st_dev, status.st_ino};
+  return {};
+}
 }  // namespace
 
-OpenFile OpenFile::of(int number) {
-  struct stat status{};
-  if (number < 0 || ::fstat(number, &status) != 0) return {number};
-  return {number, status.st_dev, status.st_ino};
-}
+OpenFile OpenFile::of(int number) { return look_at(number).value_or(OpenFile{number}); }
 
 bool OpenFile::is_open() const {
-  struct stat status{};
-  return number >= 0 && ::fstat(number, &status) == 0 && status.st_dev == device &&
-         status.st_ino == inode;
+  const std::optional<OpenFile> found = look_at(number);
+  return found.has_value() && found->device == device && found->inode == inode;
 }
 
 void Descriptor::reset(int number) {

@@ -23,8 +23,9 @@ namespace {
 // bridged and walked through.
 constexpr std::size_t kSingleSpansMax = 32;
 constexpr std::uint64_t kBridgedGapPages = 512;
-// One fault may have opened as much, where the program asked for huge pages past Pawl.  To look at
-// all of it costs 1 us more than to look at the page.
+// One fault may have opened as much in memory of no file, where the program asked for huge pages
+// past Pawl.  To look at all of it costs 8 us more than to look at the page, most of it because the
+// processors forget what they know of all 2 MiB.
 constexpr std::uint64_t kHugePages = (std::uint64_t{2} << 20) / kPageBytes;
 // A walk of many pages may have met pages that were only read, once each.  From this many reported
 // pages on, runs of at least so many pages are looked at more closely, so that a large mapping of a
@@ -39,6 +40,7 @@ class ScanTracker final : public Tracker {
   ~ScanTracker() override { StatedStores::unwatch(this, 0, ~std::uint64_t{0}); }
 
   Status watch(char* address, std::size_t length, int protection) override;
+  void note_file_memory(const char* address, std::size_t length) override;
   void unwatch(char* address, std::size_t length) override;
   Status collect(char* address, std::size_t length, PageRuns& stored) override;
   Status protect(char* address, std::size_t length, int protection) override;
@@ -71,9 +73,10 @@ class ScanTracker final : public Tracker {
 
   mutable std::mutex mutex_;  // guards what follows
   PageRuns ranges_;
-  PageRuns early_;    // stored to before they were watched, or so stated; not yet reported
-  PageRuns unknown_;  // the fault log cannot speak for them: to be walked
-  PageRuns faulted_;  // the fault log named a page of their 2 MiB: to be looked at
+  PageRuns of_files_;  // of these, what one fault opens one page of
+  PageRuns early_;     // stored to before they were watched, or so stated; not yet reported
+  PageRuns unknown_;   // the fault log cannot speak for them: to be walked
+  PageRuns faulted_;   // the fault log named a page of their 2 MiB: to be looked at
   // Memory ran out with pages in hand: what is above, but for the ranges, may lack some.
   bool lost_track_ = false;
   std::unique_ptr<FaultLogClient> fault_log_;  // null: every collect walks
@@ -119,6 +122,14 @@ Status ScanTracker::watch(char* address, std::size_t length, int /*protection*/)
   return {};
 }
 
+void ScanTracker::note_file_memory(const char* address, std::size_t length) {
+  const std::lock_guard lock(mutex_);
+  try {
+    of_files_.add(page_of(address), length / kPageBytes);
+  } catch (const std::bad_alloc&) {  // then it looks further than it need
+  }
+}
+
 Status ScanTracker::join_fault_log() {
   if (fault_log_ != nullptr || fault_log_refused_ || mode_ == ScanMode::flat) return {};
   if (mode_ == ScanMode::automatic && ranges_.page_count() * kPageBytes < kLocatedScanBytesMin)
@@ -144,6 +155,7 @@ void ScanTracker::unwatch(char* address, std::size_t length) {
   for (const PageRun& run : watched.runs()) (void)write_watch_->remove(run.first, run.end());
   if (fault_log_ != nullptr) fault_log_->remove_range(first, end);
   StatedStores::unwatch(this, first, end);
+  of_files_.take(first, end);
   early_.take(first, end);
   unknown_.take(first, end);
   faulted_.take(first, end);
@@ -274,6 +286,7 @@ std::vector<PageRun> ScanTracker::spans(const PageRuns& pages, std::uint64_t gap
 
 // Of the huge page that may have been there, what is watched.
 void ScanTracker::add_faulted(std::uint64_t page) {
+  if (of_files_.contains(page)) return faulted_.add(page, 1);
   const std::uint64_t first = page / kHugePages * kHugePages;
   const std::vector<PageRun>& runs = ranges_.runs();
   auto range =

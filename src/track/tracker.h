@@ -47,6 +47,9 @@ class Tracker {
   // page has been written.  Ranges do not overlap; at most kWatchedRangesMax are held (growth adds
   // to the neighbour on its left when it can).
   virtual Status watch(char* address, std::size_t length, int protection) = 0;
+  // What it watches there is a private mapping of a file: one fault opens one page, for of such
+  // memory the kernel makes no huge pages.  Unsaid, a fault stands for the 2 MiB around it.
+  virtual void note_file_memory(const char* /*address*/, std::size_t /*length*/) {}
   // Whether it can watch there at all: asked before something is mapped over what is there.
   virtual Status check_addresses(const char* /*address*/, std::size_t /*length*/) const {
     return {};

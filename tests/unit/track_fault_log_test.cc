@@ -273,6 +273,51 @@ TEST_F(LocatedScanTest, AllPagesOfAHugePageAreReported) {
   }
 }
 
+// Of a file the kernel makes no huge pages that are stored to, whoever asks for them: a fault there
+// is looked into at its page alone.
+TEST_F(LocatedScanTest, NoHugePageIsMadeOfAFileThatIsStoredTo) {
+  constexpr std::size_t kBlockPages = 512;
+  constexpr std::size_t kBytes = 64 << 20;  // from there on the log is used
+  for (const char* directory : {".", "/dev/shm"}) {
+    SCOPED_TRACE(directory);
+    std::string name = std::string(directory) + "/pawl-huge-XXXXXX";
+    const int file = mkstemp(name.data());
+    ASSERT_GE(file, 0);
+    unlink(name.c_str());
+    ASSERT_EQ(ftruncate(file, kBytes), 0);
+    void* const memory = mmap(nullptr, kBytes, kReadWrite, MAP_PRIVATE, file, 0);
+    close(file);
+    ASSERT_NE(memory, MAP_FAILED);
+    char* const start = static_cast<char*>(memory);
+    const std::size_t first = kBlockPages - page_of(start) % kBlockPages;
+    const auto store_all = [&](int value) {
+      for (std::size_t page = first; page < first + kBlockPages; ++page)
+        *static_cast<volatile char*>(start + page * kPageBytes) = static_cast<char>(value);
+    };
+    auto tracker = make_scan_tracker_with(ScanMode::located, FaultsOf::process);
+    ASSERT_TRUE(tracker.ok()) << tracker.status().text();
+    ASSERT_TRUE(tracker.value()->watch(start, kBytes, kReadWrite).ok());
+    tracker.value()->note_file_memory(start, kBytes);
+    ASSERT_EQ(syscall(SYS_madvise, start, kBytes, MADV_HUGEPAGE), 0);
+    for (int round = 1; round <= 3; ++round) {
+      store_all(round);
+#ifdef MADV_COLLAPSE
+      EXPECT_NE(
+          syscall(SYS_madvise, start + first * kPageBytes, kBlockPages * kPageBytes, MADV_COLLAPSE),
+          0)
+          << "there can be a huge page";
+#endif
+      PageRuns stored;
+      ASSERT_TRUE(tracker.value()->collect(start, kBytes, stored).ok());
+      EXPECT_EQ(
+          stored.take(page_of(start) + first, page_of(start) + first + kBlockPages).page_count(),
+          kBlockPages);
+    }
+    tracker.value()->unwatch(start, kBytes);
+    munmap(start, kBytes);
+  }
+}
+
 // The program closed the descriptor: the kernel lifted all write-protection, no store faulted any
 // more, and the log without faults was believed.
 TEST_F(LocatedScanTest, AWatchWhoseDescriptorWasClosedIsNotBelieved) {
