@@ -1,6 +1,7 @@
 #include "journal/replay.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 #include <vector>
@@ -34,27 +35,63 @@ Status damaged(const Medium& medium, const std::string& evidence) {
 
 }  // namespace
 
-Status apply_record(MediumFile& base, std::uint64_t file, Reader& reader,
-                    const RecordSummary& record, std::uint64_t cut_later) {
-  const FileSize* const sizes = record.size_of(file);
-  if (sizes == nullptr) return {};
+namespace {
+
+// Makes [from, to) read as zeros with the blocks that it has: only what is not zero is overwritten.
+Status clear_in_place(MediumFile& base, std::uint64_t from, std::uint64_t to) {
+  static constexpr std::array<std::byte, kPageBytes> kZeros{};
+  std::array<std::byte, kPageBytes> page;
+  for (std::uint64_t at = from; at < to;) {
+    at = std::max(at, std::min(base.find_data(at), to));
+    const std::uint64_t bytes = std::min(to - at, kPageBytes - at % kPageBytes);
+    const std::span<std::byte> piece = std::span(page).first(bytes);
+    PAWL_TRY(base.read(at, piece));
+    if (!std::equal(piece.begin(), piece.end(), kZeros.begin()))
+      PAWL_TRY(base.write(at, std::span(kZeros).first(bytes)));
+    at += bytes;
+  }
+  return {};
+}
+
+// As the record left it, but never shorter than `size_later`.
+Status set_size(MediumFile& base, const FileSize& sizes, std::uint64_t size_later) {
   auto present = base.size();
   if (!present.ok()) return present.status();
   std::uint64_t size_bytes = present.value();
-  if (sizes->truncate_to < size_bytes && !is_broken(Law::cut_with_the_commit)) {
-    PAWL_TRY(base.resize(sizes->truncate_to));
-    size_bytes = sizes->truncate_to;
+  const std::uint64_t cut =
+      std::min(is_broken(Law::cut_with_the_commit) ? kNoTruncation : sizes.truncate_to,
+               is_broken(Law::size_with_the_commit) ? kNoTruncation : sizes.size_bytes);
+  if (cut < size_bytes) {
+    std::uint64_t kept = std::clamp(size_later, cut, size_bytes);
+    const Status cleared = clear_in_place(base, cut, kept);
+    // Where even an overwrite takes space, it is better to give some back.
+    if (cleared.error_number() == ENOSPC || cleared.error_number() == EDQUOT)
+      kept = cut;
+    else if (!cleared.ok())
+      return cleared;
+    if (kept < size_bytes) PAWL_TRY(base.resize(kept));
+    size_bytes = kept;
   }
-  if (sizes->size_bytes != size_bytes && !is_broken(Law::size_with_the_commit))
-    PAWL_TRY(base.resize(sizes->size_bytes));
+  const std::uint64_t wanted = std::max(sizes.size_bytes, std::min(size_later, size_bytes));
+  if (wanted == size_bytes || is_broken(Law::size_with_the_commit)) return {};
+  return base.resize(wanted);
+}
+
+}  // namespace
+
+Status apply_record(MediumFile& base, std::uint64_t file, Reader& reader,
+                    const RecordSummary& record, const Later& later) {
+  const FileSize* const sizes = record.size_of(file);
+  if (sizes == nullptr) return {};
+  PAWL_TRY(set_size(base, *sizes, later.size_bytes));
   return reader.visit(record, [&](std::uint64_t range_offset, std::span<const std::byte> bytes) {
     std::uint64_t offset = range_offset;
     if (file != 0) {
       if (file_number(range_offset) != file) return Status{};
       offset = offset_in_file(range_offset);
     }
-    if (offset >= cut_later) return Status{};
-    const auto kept = bytes.first(std::min<std::uint64_t>(bytes.size(), cut_later - offset));
+    if (offset >= later.cut) return Status{};
+    const auto kept = bytes.first(std::min<std::uint64_t>(bytes.size(), later.cut - offset));
     if (is_broken(Law::replay_is_idempotent)) return write_what_is_not_there(base, offset, kept);
     return base.write(offset, kept);
   });
@@ -199,7 +236,8 @@ Result<Replayed> replay_files(Medium& owner, MediumFile& journal,
   outcome.journal_id = opened.value().header().journal_id;
   outcome.generation = opened.value().header().generation;
   outcome.next_sequence = opened.value().header().tail_sequence;
-  std::vector<std::vector<std::uint64_t>> cuts(files.size());  // of each file, by each record
+  std::vector<std::vector<Later>> later(files.size());  // of each file, by each record
+  std::vector<std::uint64_t> last_sizes(files.size());
   for (;;) {
     auto record = opened.value().next();
     if (!record.ok()) return with_journal_name(owner, record.status());
@@ -207,7 +245,8 @@ Result<Replayed> replay_files(Medium& owner, MediumFile& journal,
     outcome.records += 1;
     for (std::size_t i = 0; i < files.size(); ++i) {
       const FileSize* const sizes = record.value()->size_of(files[i].number);
-      cuts[i].push_back(sizes != nullptr ? sizes->truncate_to : kNoTruncation);
+      later[i].push_back({.cut = sizes != nullptr ? sizes->truncate_to : kNoTruncation});
+      if (sizes != nullptr) last_sizes[i] = sizes->size_bytes;
     }
     outcome.next_sequence = record.value()->header.sequence + 1;
   }
@@ -226,10 +265,12 @@ Result<Replayed> replay_files(Medium& owner, MediumFile& journal,
     return with_journal_name(owner, flushed);
   if (outcome.records == 0) return outcome;
 
-  for (auto& of_file : cuts) {
-    std::uint64_t cut_later = kNoTruncation;
-    for (auto cut = of_file.rbegin(); cut != of_file.rend(); ++cut)
-      cut_later = std::min(cut_later, std::exchange(*cut, cut_later));
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    std::uint64_t cut = kNoTruncation;
+    for (auto record = later[i].rbegin(); record != later[i].rend(); ++record) {
+      cut = std::min(cut, std::exchange(record->cut, cut));
+      record->size_bytes = last_sizes[i];
+    }
   }
 
   auto again = Reader::open(journal);
@@ -243,7 +284,7 @@ Result<Replayed> replay_files(Medium& owner, MediumFile& journal,
     }
     for (std::size_t i = 0; i < files.size(); ++i) {
       const Status applied = apply_record(files[i].medium->base(), files[i].number, again.value(),
-                                          *record.value(), cuts[i][replayed]);
+                                          *record.value(), later[i][replayed]);
       if (applied.ok()) continue;
       return Status::failure(
           applied.error_number(),

@@ -26,11 +26,20 @@ struct Bond {
 // what check_is_lost() says.
 Status check_bond(Medium& medium, const Header& header, const Bond& bond);
 
-// Brings a file from before a record that next() returned to after it; `file` is its number, 0 in
-// its own journal.  What later records cut off, from `cut_later` on, is not written: its space was
-// given back when they were applied, and there may be none to write it again.
+// What the records behind one do to a file.
+struct Later {
+  // From here on they cut off: it is not written, for its space was given back when they were
+  // applied, and there may be none to write it again.
+  std::uint64_t cut = kNoTruncation;
+  // At least so long they leave it: blocks before that are not given back in between, for on a full
+  // disk the file system may keep them (XFS).
+  std::uint64_t size_bytes = 0;
+};
+
+// Brings a file from before a record that next() returned to after it, but for what `later` undoes;
+// `file` is its number, 0 in its own journal.
 Status apply_record(MediumFile& base, std::uint64_t file, Reader& reader,
-                    const RecordSummary& record, std::uint64_t cut_later);
+                    const RecordSummary& record, const Later& later);
 
 // Replays all whole records of `journal` into the base and flushes it.  On failure the journal is
 // as it was, and so is the file unless replay had begun: then a later replay completes it.

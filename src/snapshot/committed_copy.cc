@@ -274,8 +274,7 @@ Source::File::Attempt Source::File::copy_base_and_records(HeldJournal& journal,
     if (!record.value().has_value()) break;
     next_sequence = record.value()->header.sequence + 1;
     copied.records += 1;
-    PAWL_TRY(journal::apply_record(into, number_, reader.value(), *record.value(),
-                                   journal::kNoTruncation));
+    PAWL_TRY(journal::apply_record(into, number_, reader.value(), *record.value(), {}));
   }
   // The last one may have been read before its writer's flush: the copy must not come to know what
   // the file then forgets.

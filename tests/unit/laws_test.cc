@@ -907,6 +907,33 @@ TEST(Law07SpaceFirst, RecoveryAndCloseFinishOnAFullDisk) {
   }
 }
 
+// XFS keeps for itself what a file gives back: replayed to the letter, record by record, the file
+// became shorter, and there was no space to make it longer again.
+TEST(Law07SpaceFirst, RecoveryOfAFileThatBecameShorterAndLongerFinishesOnAFullDisk) {
+  const LoopFileSystem disk("xfs", std::uint64_t{320} << 20);
+  if (!disk.is_mounted()) GTEST_SKIP() << kNoLoopDevice << "XFS";
+  const std::string path = disk / "file";
+  for (const std::size_t last : {kSharedPages, kSharedPages - 3}) {
+    write_file(path, std::string(kSharedPages * kPageBytes, 'a'));
+    std::string expected;
+    {
+      Opened mapping(path, options_for(kEager));
+      for (const std::size_t low : {std::size_t{40}, std::size_t{4}, std::size_t{30}}) {
+        ASSERT_TRUE(mapping->truncate(low * kPageBytes + 7).ok());
+        ASSERT_TRUE(mapping->truncate(last * kPageBytes).ok());
+        std::memset(mapping.bytes() + (low + 2) * kPageBytes, 'b' + static_cast<int>(low % 8),
+                    (last - low - 10) * kPageBytes);
+        ASSERT_TRUE(mapping->commit_all().ok());
+      }
+      expected.assign(mapping.bytes(), last * kPageBytes);
+      disk.fill();
+    }
+    expect_recovery(path);
+    EXPECT_TRUE(read_file(path) == expected);
+    disk.empty();
+  }
+}
+
 TEST(Law07SpaceFirst, WhereEveryOverwriteTakesSpaceAndTheDiskIsFull) {
   const LoopFileSystem disk("btrfs", std::uint64_t{128} << 20);
   if (!disk.is_mounted()) GTEST_SKIP() << kNoLoopDevice << "btrfs";
