@@ -54,9 +54,9 @@ NewFile::~NewFile() {
 Result<NewFile> NewFile::make_nameless(const Directory& directory) {
   Descriptor file(::openat(directory.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (file.valid()) return NewFile(std::move(file), directory, {});
-  return Status::failure(
-      cannot_be_nameless(errno) ? EOPNOTSUPP : errno,
-      Status::from_errno(errno, "cannot make a file in " + directory.path()).text());
+  const Status failed = Status::from_errno(errno, "cannot make a file in " + directory.path());
+  if (!cannot_be_nameless(failed.error_number())) return failed;
+  return Status::failure(EOPNOTSUPP, failed.text());
 }
 
 Result<NewFile> NewFile::make(const Directory& directory) {
