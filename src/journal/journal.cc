@@ -382,7 +382,7 @@ Status Journal::give_growth_back() {
     if (size_bytes_ <= configured_bytes_ || !records_.empty()) return {};
   }
   const Status has_room = take_own_blocks(0, kAreaStart);
-  if (has_room.error_number() == ENOSPC || has_room.error_number() == EDQUOT) return {};
+  if (is_want_of_space(has_room.error_number())) return {};
   PAWL_TRY(has_room);
   // The ring starts again at the front, so that its end can be cut off.
   PAWL_TRY(write_header(kAreaStart, last_sequence() + 1));

@@ -65,7 +65,7 @@ Status set_size(MediumFile& base, const FileSize& sizes, std::uint64_t size_late
     std::uint64_t kept = std::clamp(size_later, cut, size_bytes);
     const Status cleared = clear_in_place(base, cut, kept);
     // Where even an overwrite takes space, it is better to give some back.
-    if (cleared.error_number() == ENOSPC || cleared.error_number() == EDQUOT)
+    if (is_want_of_space(cleared.error_number()))
       kept = cut;
     else if (!cleared.ok())
       return cleared;

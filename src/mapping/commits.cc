@@ -25,9 +25,9 @@ std::uint64_t wall_clock_ns() {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-bool is_want_of_space(const Status& status) {
+bool may_fit_later(const Status& status) {
   const int error_number = status.error_number();
-  return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
+  return is_want_of_space(error_number) || error_number == EFBIG;
 }
 
 constexpr const char* kNoMemory = "no memory for the commit; free some and call again";
@@ -66,7 +66,7 @@ Result<journal::Place> Mapping::Implementation::place_for(std::uint64_t record_b
   if (auto place = journal_->reserve(record_bytes)) return *place;
   if (journal_->is_held() && journal_->can_grow()) {
     auto place = place_behind_the_rest(record_bytes);
-    if (place.ok() || !is_want_of_space(place.status())) return place;
+    if (place.ok() || !may_fit_later(place.status())) return place;
   }
   stalls_ += 1;
   PAWL_TRY(checkpoint_all());
@@ -279,7 +279,7 @@ Status Mapping::Implementation::commit_direct(Files files) {
     PAWL_TRY(first.apply_all());
     const Status committed = first.commit_behind_the_rest(files);
     // Else the snapshot gives way.
-    if (!is_want_of_space(committed)) return committed;
+    if (!may_fit_later(committed)) return committed;
   }
   PAWL_TRY(first.checkpoint_all());
   return first.commit_behind_the_rest(files);

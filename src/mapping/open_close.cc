@@ -304,7 +304,7 @@ Status Mapping::Implementation::end_journal() {
     return medium_->base().flush();
   }
   Status ended = let_go_of(*medium_);
-  if (ended.error_number() != ENOSPC && ended.error_number() != EDQUOT) return ended;
+  if (!is_want_of_space(ended.error_number())) return ended;
   // To remove an attribute takes space on some file systems (XFS), and the journal has some.
   PAWL_TRY(journal_->give_all_space_back());
   return let_go_of(*medium_);

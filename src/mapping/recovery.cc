@@ -46,10 +46,6 @@ Result<Header> header_of(MediumFile& journal) {
   return Header{reader.value().header().journal_id, reader.value().listed()};
 }
 
-bool is_want_of_space(const Status& status) {
-  return status.error_number() == ENOSPC || status.error_number() == EDQUOT;
-}
-
 Result<bool> carries_mark_of(Medium& medium, const JournalId& journal_id) {
   auto mark = medium.mark();
   if (!mark.ok()) return mark.status();
@@ -70,7 +66,8 @@ Status take_over_mark(Medium& medium, const std::optional<JournalId>& recovered)
   auto seen = medium.mark();
   if (!seen.ok()) return seen.status();
   Status claimed = medium.claim(journal::random_journal_id(), recovered);
-  if (!is_want_of_space(claimed) || !seen.value().has_value() || !seen.value()->is_opening)
+  if (!is_want_of_space(claimed.error_number()) || !seen.value().has_value() ||
+      !seen.value()->is_opening)
     return claimed;
   // There is no room for a mark of our own.  That of an opening that died is as good: whoever else
   // comes sees it, and then our notice.
@@ -242,7 +239,7 @@ Result<std::uint64_t> recover_with(Medium& medium, JournalFile& side, bool accep
   if (!replayed.ok()) return replayed.status();
   const Status claimed = take_over_mark(medium, replayed.value().journal_id);
   // Even to remove the mark may take space: on a full disk the journal gives back its own first.
-  const bool is_full = is_want_of_space(claimed);
+  const bool is_full = is_want_of_space(claimed.error_number());
   if (!claimed.ok() && !is_full) return claimed;
   // The journal is emptied, durably, before the mark goes: a crash in between finds nothing to do.
   auto emptied =

@@ -629,7 +629,7 @@ Status NamedMedium::write_mark(const Mark& mark, int flags) {
   const int failure = errno;
   attributes_changed();
   if (is_set) return {};
-  if (failure == ENOSPC || failure == EDQUOT) {
+  if (is_want_of_space(failure)) {
     return Status::from_errno(
         failure, "no room to mark " + path_ + " as open; free some space and try again");
   }
@@ -643,7 +643,7 @@ Status NamedMedium::clear_mark() {
   attributes_changed();
   if (is_removed) return {};
   if (errno == ENODATA || attributes_unsupported(errno)) return {};
-  if (errno == ENOSPC || errno == EDQUOT) {
+  if (is_want_of_space(errno)) {
     return Status::from_errno(
         errno, "no room even to remove the mark of " + path_ + "; free some space and try again");
   }

@@ -122,7 +122,7 @@ Status SharedBlocks::unshare(int descriptor, const std::string& path, std::uint6
                        std::min(extent.end, round_up(needed.end, kUnshareUnitBytes))};
       int failure = take_own_blocks(descriptor, wide);
       // On a nearly full disk there may be room for what is needed, and not for more.
-      if (failure == ENOSPC || failure == EDQUOT) failure = take_own_blocks(descriptor, needed);
+      if (is_want_of_space(failure)) failure = take_own_blocks(descriptor, needed);
       if (failure == EOPNOTSUPP) {
         // Whatever writes here takes new blocks: only the free space can be looked at.
         kind_.store(Kind::never_in_place, std::memory_order_relaxed);

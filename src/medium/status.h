@@ -2,12 +2,18 @@
 #pragma once
 
 #include <cassert>
+#include <cerrno>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 
 namespace pawl {
+
+// On the disk, or within the user's quota: with space again the same call may succeed.
+constexpr bool is_want_of_space(int error_number) {
+  return error_number == ENOSPC || error_number == EDQUOT;
+}
 
 // One word, for it is returned everywhere: a success is a zero, and one test tells both that it is
 // one and that there is nothing to free.
