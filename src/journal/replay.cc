@@ -63,7 +63,7 @@ Status set_size(MediumFile& base, const FileSize& sizes, std::uint64_t size_late
                is_broken(Law::size_with_the_commit) ? kNoTruncation : sizes.size_bytes);
   if (cut < size_bytes) {
     std::uint64_t kept = std::clamp(size_later, cut, size_bytes);
-    const Status cleared = clear_in_place(base, cut, kept);
+    Status cleared = clear_in_place(base, cut, kept);
     // Where even an overwrite takes space, it is better to give some back.
     if (is_want_of_space(cleared.error_number()))
       kept = cut;

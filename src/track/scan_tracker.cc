@@ -124,10 +124,7 @@ Status ScanTracker::watch(char* address, std::size_t length, int /*protection*/)
 
 void ScanTracker::note_file_memory(const char* address, std::size_t length) {
   const std::lock_guard lock(mutex_);
-  try {
-    of_files_.add(page_of(address), length / kPageBytes);
-  } catch (const std::bad_alloc&) {  // then it looks further than it need
-  }
+  of_files_.add(page_of(address), length / kPageBytes);
 }
 
 Status ScanTracker::join_fault_log() {
