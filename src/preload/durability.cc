@@ -22,8 +22,9 @@ Status commit_everything() {
   const Inside working;
   for (const TrackedFilePointer& file : table::all()) {
     const std::lock_guard guard(file->lock);
-    if (file->has_ended || !check_ours(*file).ok()) continue;
-    if (Status status = commit_all(*file); !status.ok() && first_failure.ok())
+    if (file->has_ended || (!file->is_lost && !check_ours(*file).ok())) continue;
+    if (Status status = file->is_lost ? check_ours(*file) : commit_all(*file);
+        !status.ok() && first_failure.ok())
       first_failure = status;
   }
   return first_failure;

@@ -213,7 +213,10 @@ Status check_ours(const TrackedFile& file) {
                    "map it after fork() where the child is the writer");
   }
   if (file.mapping == nullptr) {
-    return Status::failure(EIO, file.path + " is no longer mapped atomically");
+    return Status::failure(EIO, file.path +
+                                    " is no longer mapped atomically, and no commit of it succeeds "
+                                    "until the program has closed and unmapped it, and opens it "
+                                    "again");
   }
   return {};
 }
@@ -299,6 +302,31 @@ void let_go_of(SetAside& aside, const char* call) {
   aside.lock.unlock();
 }
 
+namespace {
+
+std::string lost_text(const std::string& path, const Status& why) {
+  return path +
+         " is an ordinary file from here on, and no commit of it succeeds until it is closed "
+         "and opened again: " +
+         why.text();
+}
+
+// What the program still holds of it.
+void keep_as_lost(const Suspended& suspended) {
+  const TrackedFile& before = *suspended.file;
+  if (table::of_inode(before.device, before.inode) != nullptr) return;  // it knows itself
+  auto file = std::make_shared<TrackedFile>(before.device, before.inode, before.path);
+  file->is_lost = true;
+  const std::lock_guard guard(file->lock);
+  if (!table::insert(file)) return;
+  for (const int descriptor : suspended.descriptors) table::attach(descriptor, file);
+  if (!suspended.window) return;
+  file->holes = before.holes;
+  table::set_window(*file, range_of(suspended.window->address, suspended.window->length));
+}
+
+}  // namespace
+
 void take_back(SetAside& aside, const char* call) {
   TrackedFile& file = *aside.file;
   if (!aside.window) aside.usable = find_usable(file, table::descriptors_of(file));
@@ -311,8 +339,10 @@ void take_back(SetAside& aside, const char* call) {
       const Status closed = mapping.value()->close();
   }
   if (!outcome.ok()) {
-    say(call, file.path + " is an ordinary file from here on: " + outcome.text());
-    return let_go_of(aside, call);
+    say(call, lost_text(file.path, outcome));
+    const Suspended lost{aside.file, table::descriptors_of(file), aside.window};
+    let_go_of(aside, call);
+    return keep_as_lost(lost);
   }
   file.mapping = std::move(mapping.value());
   if (aside.window) {
@@ -326,9 +356,7 @@ void take_back(SetAside& aside, const char* call) {
 Status resume(const Suspended& suspended) {
   const UsableDescriptor usable = find_usable(*suspended.file, suspended.descriptors);
   if (usable.descriptor < 0) {
-    return Status::failure(
-        ENOENT,
-        suspended.file->path + " cannot be opened again; it is an ordinary file from here on");
+    return Status::failure(ENOENT, suspended.file->path + " cannot be opened again");
   }
   struct stat status{};
   if (real().fstat(usable.descriptor, &status) != 0)
@@ -341,9 +369,12 @@ Status resume(const Suspended& suspended) {
     if (suspended.window) {
       const Window& window = *suspended.window;
       outcome = show_window(*file->mapping, window);
-      if (outcome.ok()) {
-        file->holes = suspended.file->holes;
-        table::set_window(*file, range_of(window.address, window.length));
+      file->holes = suspended.file->holes;
+      table::set_window(*file, range_of(window.address, window.length));
+      if (!outcome.ok()) {
+        [[maybe_unused]] const Status closed = file->mapping->close();
+        file->mapping.reset();
+        file->is_lost = true;
       }
     }
   }
@@ -371,7 +402,10 @@ std::vector<Suspended> suspend_all(const char* call) {
 
 void resume_all(const std::vector<Suspended>& suspended, const char* call) {
   for (const Suspended& one : suspended) {
-    if (const Status status = resume(one); !status.ok()) say(call, status.text());
+    const Status status = resume(one);
+    if (status.ok()) continue;
+    say(call, lost_text(one.file->path, status));
+    keep_as_lost(one);
   }
 }
 

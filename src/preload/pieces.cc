@@ -41,13 +41,14 @@ std::vector<Piece> pieces_of(const AddressRange& range) {
 Status unmap_part(const TrackedFilePointer& file, const AddressRange& part) {
   const AddressRange window = table::window_of(*file);
   const AddressRange gone = window.intersect(part);
-  if (gone.empty() || file->mapping == nullptr) return {};
+  if (gone.empty() || (file->mapping == nullptr && !file->is_lost)) return {};
   const auto holes = with_hole(file->holes, gone);
   if (holes.size() == 1 && holes.front().contains(window)) {
-    if (file->mapping->window()) {
+    if (!file->is_lost && file->mapping->window()) {
       PAWL_TRY(file->mapping->unmap_window(!file->inherited));
     } else {
-      memory::unmap(pointer(window.low), length(window));  // left behind by a close that failed
+      memory::unmap(pointer(window.low),
+                    length(window));  // left behind by a close that failed, or lost
     }
     file->holes.clear();
     table::set_window(*file, {});

@@ -47,6 +47,9 @@ struct TrackedFile {
   bool asked_for_by_name = false;    // by a glob: msync has POSIX's meaning, not Pawl's
   bool inherited = false;            // by fork: the parent's, not ours to change
   bool has_ended = false;            // out of the table, or about to be
+  // A call gave it up and could not take it up again: what the program holds of it is the kernel's,
+  // and no commit of it may succeed, until the program has let go of all.
+  bool is_lost = false;
   // Parts of the window that the program unmapped; they stay reserved until all of it goes.
   std::vector<AddressRange> holes;
 };

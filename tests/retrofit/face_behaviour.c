@@ -592,6 +592,38 @@ static void names_that_are_exchanged(void) {
   unlink(longer);
 }
 
+/* Under the new name no journal can be made, as on a full disk: the rename is done by then, and
+   what is shown from there on is not atomic.  No commit of it may say that it succeeded. */
+static void no_journal_under_the_new_name(void) {
+  char from[4096];
+  char to[4096];
+  char journal[4096 + 8];
+  snprintf(from, sizeof from, "%s/unjournalled.atomic", directory);
+  snprintf(to, sizeof to, "%s/in-the-way.atomic", directory);
+  snprintf(journal, sizeof journal, "%s.pawl", to);
+  make(from, '.', PAGE);
+  const int fd = open(from, O_RDWR);
+  char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(at != MAP_FAILED);
+  CHECK(mkdir(journal, 0700) == 0);
+  CHECK(rename(from, to) == 0);
+  memcpy(at, "lost", 4);
+  CHECK(msync(at, PAGE, MS_SYNC) == -1 && errno == EIO);
+  CHECK(fsync(fd) == -1 && errno == EIO);
+  CHECK(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED);
+  CHECK(munmap(at, PAGE) == 0);
+  CHECK(close(fd) == 0);
+  /* Then all of it is over. */
+  CHECK(rmdir(journal) == 0);
+  const int again = open(to, O_RDWR);
+  at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0);
+  CHECK(at != MAP_FAILED && memcmp(at, "lost", 4) == 0);
+  CHECK(msync(at, PAGE, MS_SYNC) == 0);
+  CHECK(munmap(at, PAGE) == 0);
+  close(again);
+  unlink(to);
+}
+
 static void locks_survive(void) {
   const char* path = in_directory("locked.atomic");
   make(path, '.', PAGE);
@@ -804,6 +836,7 @@ int main(int count, char** arguments) {
   asked_for_by_flag();
   locks_pass_a_whole_file_on();
   names_that_are_exchanged();
+  no_journal_under_the_new_name();
   locks_survive();
   ms_async_waits_where_it_is_told_to();
   a_closing_descriptor_is_not_followed();
