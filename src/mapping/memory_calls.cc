@@ -300,7 +300,12 @@ int advise(void* address, std::size_t length, int advice) {
   });
 }
 
+// By the numbers of the same /proc, which may be that of another PID namespace.
 bool is_other_process(int process) {
+  char self[24];
+  const ssize_t self_length = ::readlink("/proc/self", self, sizeof self - 1);
+  if (self_length <= 0) return false;
+  self[self_length] = '\0';
   char path[40];
   std::snprintf(path, sizeof path, "/proc/self/fdinfo/%d", process);
   const int descriptor = ::open(path, O_RDONLY | O_CLOEXEC);
@@ -310,7 +315,8 @@ bool is_other_process(int process) {
   ::close(descriptor);
   text[std::max<ssize_t>(length, 0)] = '\0';
   const char* const line = std::strstr(text, "\nPid:");
-  return line != nullptr && std::strtol(line + std::strlen("\nPid:"), nullptr, 10) != ::getpid();
+  return line != nullptr &&
+         std::strtol(line + std::strlen("\nPid:"), nullptr, 10) != std::strtol(self, nullptr, 10);
 }
 
 ssize_t advise_process(int process, const iovec* vectors, std::size_t count, int advice,

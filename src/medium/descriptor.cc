@@ -34,7 +34,7 @@ std::optional<OpenFile> look_at(int number) {
     return OpenFile{number, ::makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino};
   // A sandbox may know fstat() only.
   struct stat status{};
-  if ((errno == ENOSYS || errno == EPERM) && ::fstat(number, &status) == 0)
+  if (errno != EBADF && ::fstat(number, &status) == 0)
     return OpenFile{number, status.st_dev, status.st_ino};
   return {};
 }
@@ -100,7 +100,10 @@ void DescriptorFile::write_only_with(const OpenFile& lock) {
 Status DescriptorFile::check_open() {
   if (is_broken(Law::keep_the_descriptors)) return {};
   const OpenFile lock{lock_number_.load(), lock_device_, lock_inode_};
-  const bool has_file = descriptor_.is_open();
+  // The same file under the same number may be the program's own opening of it, which may append
+  // what is to be overwritten.
+  const bool has_file =
+      descriptor_.is_open() && (::fcntl(descriptor_.get(), F_GETFL) & O_APPEND) == 0;
   if (has_file && (lock.number < 0 || lock.is_open())) return {};
   return Status::failure(
       EIO, "the program closed the descriptor (number " +

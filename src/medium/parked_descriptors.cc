@@ -2,15 +2,19 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 #include <cstdio>
 #include <mutex>
 #include <new>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace pawl::parked_descriptors {
 namespace {
+
+constexpr int kReadingsMax = 8;
 
 struct Parked {
   Descriptor descriptor;
@@ -36,31 +40,49 @@ All& all() {
   return *made;
 }
 
-}  // namespace
+struct LockTable {
+  std::string text;
+  bool names_file = false;
+};
 
-bool has_record_locks(const struct stat& file) {
+std::optional<LockTable> read_lock_table(const struct stat& file) {
   std::FILE* const locks = std::fopen("/proc/locks", "re");
-  // Perhaps for want of a descriptor.  One that waits costs less than the program's locks.
-  if (locks == nullptr) return true;
+  if (locks == nullptr) return std::nullopt;
+  LockTable table;
   char line[256];
-  bool held = false;
-  while (!held && std::fgets(line, sizeof line, locks) != nullptr) {
-    long process = 0;
-    unsigned major_number = 0;
-    unsigned minor_number = 0;
+  while (std::fgets(line, sizeof line, locks) != nullptr) {
     unsigned long inode = 0;
-    if (std::sscanf(line, "%*s POSIX %*s %*s %ld %x:%x:%lu", &process, &major_number, &minor_number,
-                    &inode) != 4)
-      continue;
-    held = process == static_cast<long>(::getpid()) && inode == file.st_ino;
+    table.text += line;
+    table.names_file |=
+        std::sscanf(line, "%*s POSIX %*s %*s %*d %*x:%*x:%lu", &inode) == 1 && inode == file.st_ino;
   }
+  const bool is_whole = std::ferror(locks) == 0;
   std::fclose(locks);
-  return held;
+  if (!is_whole) return std::nullopt;
+  return table;
 }
+
+// Whoever holds them: under a /proc of another PID namespace this process has another number.  The
+// table is read in pieces, and a lock may be missed when others are released meanwhile: that there
+// is none is believed where two readings in a row are the same.
+bool may_have_record_locks(const struct stat& file) {
+  std::optional<LockTable> before;
+  for (int reading = 0; reading < kReadingsMax; ++reading) {
+    std::optional<LockTable> now = read_lock_table(file);
+    if (!now.has_value() || now->names_file) return true;
+    if (before.has_value() && before->text == now->text) return false;
+    before = std::move(now);
+  }
+  // A descriptor that waits costs less than the program's locks.
+  return true;
+}
+
+}  // namespace
 
 void close(Descriptor descriptor) {
   struct stat file{};
-  if (!descriptor.is_open() || ::fstat(descriptor.get(), &file) != 0 || !has_record_locks(file))
+  if (!descriptor.is_open() || ::fstat(descriptor.get(), &file) != 0 ||
+      !may_have_record_locks(file))
     return;
   const int flags = ::fcntl(descriptor.get(), F_GETFL);
   const std::lock_guard lock(all().mutex);
@@ -70,7 +92,7 @@ void close(Descriptor descriptor) {
 Descriptor take(const struct stat& file, int flags) {
   const std::lock_guard lock(all().mutex);
   auto& parked = all().parked;
-  std::erase_if(parked, [](const Parked& one) { return !has_record_locks(one.file); });
+  std::erase_if(parked, [](const Parked& one) { return !may_have_record_locks(one.file); });
   for (auto one = parked.begin(); one != parked.end(); ++one) {
     const bool is_of_file = one->file.st_ino == file.st_ino && one->file.st_dev == file.st_dev;
     if (!is_of_file || one->access != (flags & O_ACCMODE) || one->user != ::geteuid()) continue;

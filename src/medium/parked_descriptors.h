@@ -10,7 +10,7 @@
 
 namespace pawl::parked_descriptors {
 
-// Closes it; or lets it wait, where this process holds fcntl() locks on the file, or that cannot be
+// Closes it; or lets it wait, where anybody holds fcntl() locks on the file, or that cannot be
 // found out.  Any thread may call.
 void close(Descriptor descriptor);
 // One of the file that was opened with these flags; invalid when there is none.  Closes those

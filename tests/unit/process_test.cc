@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
@@ -771,6 +772,102 @@ TEST_F(Process, NoCallLeavesADescriptorOpenOfAFileThatTheProgramHasLocked) {
   const std::size_t before = open_descriptors();
   EXPECT_EQ(pawl_recover(path_.c_str()), 0);
   EXPECT_LT(open_descriptors(), before);
+}
+
+// The kernel's table of locks is read in pieces: one was missed where others were given up
+// meanwhile, and the program's went with the descriptor that was closed.
+TEST_F(Process, TheProgramsLocksWereDroppedWhileOthersGaveUpLocks) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  struct flock lock = {
+      .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1, .l_pid = 0};
+  ASSERT_EQ(::fcntl(descriptor_, F_SETLK, &lock), 0);
+  const std::string elsewhere = directory_ / "elsewhere";
+  const pid_t other = ::fork();
+  if (other == 0) {
+    const int file = ::open(elsewhere.c_str(), O_RDWR | O_CREAT, 0600);
+    for (;;) {
+      for (const bool locks : {true, false}) {
+        for (off_t at = 0; at < 100; at += 2) {
+          struct flock own = {.l_type = static_cast<short>(locks ? F_WRLCK : F_UNLCK),
+                              .l_whence = SEEK_SET,
+                              .l_start = at,
+                              .l_len = 1,
+                              .l_pid = 0};
+          ::fcntl(file, F_SETLK, &own);
+        }
+      }
+    }
+  }
+  for (int round = 0; round < 150 && !HasFailure(); ++round) {
+    void* const at = pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_, 0);
+    ASSERT_NE(at, MAP_FAILED) << pawl_last_error();
+    ASSERT_EQ(pawl_munmap(at, kBytes), 0);
+    EXPECT_EQ(alone([&] {
+                struct flock asked = lock;
+                return ::fcntl(descriptor_, F_GETLK, &asked) == 0 && asked.l_type == F_WRLCK;
+              }),
+              0)
+        << "dropped in round " << round;
+  }
+  ::kill(other, SIGKILL);
+  ::waitpid(other, nullptr, 0);
+}
+
+// By the numbers of the /proc that is mounted, the process of a new PID namespace was another one.
+TEST_F(Process, AdviceToItselfInANewPidNamespaceTookStoresAway) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  constexpr int kNoNamespace = 77;
+  const pid_t outside = ::fork();
+  if (outside == 0) {
+    if (::unshare(CLONE_NEWPID) != 0) ::_exit(kNoNamespace);
+    const pid_t inside = ::fork();
+    if (inside == 0) {
+      char* const at = static_cast<char*>(
+          pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_, 0));
+      if (at == MAP_FAILED) ::_exit(2);
+      at[0] = 'm';
+      iovec range{at, kBytes};
+      const int self = static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0));
+      const bool is_refused = ::process_madvise(self, &range, 1, MADV_DONTNEED, 0) == -1;
+      ::_exit(is_refused && at[0] == 'm' && pawl_munmap(at, kBytes) == 0 ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(inside, &status, 0);
+    ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 3);
+  }
+  int status = 0;
+  ::waitpid(outside, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNoNamespace)
+    GTEST_SKIP() << "a PID namespace takes root";
+  EXPECT_EQ(status, 0);
+}
+
+// The number was the file's still, and the kernel appended what was to be overwritten.
+TEST_F(Process, TheNumberOfPawlsDescriptorWasOpenedForAppending) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  EXPECT_EQ(alone([&] {
+              struct stat wanted{};
+              const int descriptor = ::open(path_.c_str(), O_RDWR);
+              ::fstat(descriptor, &wanted);
+              char* const at = static_cast<char*>(
+                  pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0));
+              if (at == MAP_FAILED) return false;
+              int reopened = 0;
+              for (int number = 3; number < 64; ++number) {
+                struct stat found{};
+                if (number == descriptor || number == descriptor_ || ::fstat(number, &found) != 0 ||
+                    found.st_ino != wanted.st_ino || found.st_dev != wanted.st_dev)
+                  continue;
+                const int again = ::open(path_.c_str(), O_RDWR | O_APPEND);
+                reopened += ::dup2(again, number) == number ? 1 : 0;
+                ::close(again);
+              }
+              if (reopened == 0) return false;
+              std::memset(at, 'a', kBytes);
+              return pawl_msync(at, kBytes, MS_SYNC) == -1 && errno == EIO;
+            }),
+            0);
+  EXPECT_EQ(std::filesystem::file_size(path_), kBytes);
 }
 
 }  // namespace
