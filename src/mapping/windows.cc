@@ -152,6 +152,8 @@ Result<char*> Mapping::Implementation::move_window(const Window& old, std::size_
                                                    void* address) {
   const memory::Spared spared(old.address,
                               std::max(old.length, address == old.address ? new_length : 0));
+  // For want of space this fails, and while the window stands.
+  PAWL_TRY(apply_all());
   PAWL_TRY(unmap_window_locked(true));
   auto moved = map_window_locked(address, new_length, old.protection,
                                  address != nullptr ? MAP_FIXED : 0, old.file_offset);

@@ -36,7 +36,12 @@ Status recover_before_use(const NamedFile& file, bool is_only_read) {
   if (status.ok() || status.error_number() == EBUSY) return {};
   const bool concerns_us = matches_a_pattern(file.real_path) ||
                            getxattr(file.real_path.c_str(), kMarkAttribute, nullptr, 0) >= 0;
-  return concerns_us ? status : Status{};
+  if (!concerns_us) return {};
+  if (status.error_number() != EACCES) return status;
+  return Status::failure(EACCES, status.text() +
+                                     ". A crash left it open, and it must be recovered first by "
+                                     "who may write it: let its program open it again, or run "
+                                     "pawl recover. To read what is committed take pawl snapshot");
 }
 
 }  // namespace pawl::preload

@@ -954,6 +954,31 @@ TEST(Law07SpaceFirst, WhereEveryOverwriteTakesSpaceAndTheDiskIsFull) {
   EXPECT_EQ(read_file(path)[0], 'b');
 }
 
+// The window was gone, and could not be put back for want of the same space.
+TEST(Law07SpaceFirst, AWindowThatCannotMoveOnAFullDiskStaysWhereItIs) {
+  const LoopFileSystem disk("btrfs", std::uint64_t{128} << 20);
+  if (!disk.is_mounted()) GTEST_SKIP() << kNoLoopDevice << "btrfs";
+  const std::string path = disk / "file";
+  constexpr std::size_t kSize = kSharedPages * kPageBytes;
+  write_file(path, std::string(kSize, 'a'));
+  Opened mapping(path, options_for(kAsync));
+  std::memset(mapping.bytes(), 'b', kSize);
+  ASSERT_TRUE(mapping.commit().ok());
+  disk.fill();
+  const auto moved = mapping->remap_window(4 * kSize, true, nullptr);
+  if (moved.ok()) GTEST_SKIP() << "there was space";
+  EXPECT_EQ(moved.status().error_number(), ENOSPC) << moved.status().text();
+  std::memset(mapping.bytes(), 'c', kSize);
+  disk.empty();
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  EXPECT_EQ(::syncfs(file), 0);
+  ::close(file);
+  const Status committed = mapping.commit();
+  EXPECT_TRUE(committed.ok()) << committed.text();
+  ASSERT_TRUE(mapping->close().ok());
+  EXPECT_EQ(read_file(path)[0], 'c');
+}
+
 // There is space for the record, and for each of the files alone.
 TEST(Law07SpaceFirst, WhereEveryOverwriteTakesSpaceTheFilesOfAGroupNeedItTogether) {
   const LoopFileSystem disk("btrfs", std::uint64_t{160} << 20);
