@@ -32,7 +32,7 @@ Status recover_before_use(const NamedFile& file, bool is_only_read) {
   if (is_only_read && !matches_a_pattern(file.real_path)) return {};
   // Whoever may only read it is shown what its writer committed.
   if (is_only_read && is_written_elsewhere(file)) return {};
-  const Status status = recover_if_left(file.real_path);
+  Status status = recover_if_left(file.real_path);
   if (status.ok() || status.error_number() == EBUSY) return {};
   const bool concerns_us = matches_a_pattern(file.real_path) ||
                            getxattr(file.real_path.c_str(), kMarkAttribute, nullptr, 0) >= 0;
