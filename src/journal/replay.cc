@@ -33,10 +33,6 @@ Status damaged(const Medium& medium, const std::string& evidence) {
           "of the damaged commits and all after them, use pawl recover --accept-loss");
 }
 
-}  // namespace
-
-namespace {
-
 // Makes [from, to) read as zeros with the blocks that it has: only what is not zero is overwritten.
 Status clear_in_place(MediumFile& base, std::uint64_t from, std::uint64_t to) {
   static constexpr std::array<std::byte, kPageBytes> kZeros{};

@@ -31,8 +31,9 @@ class IdlePoll {
 
   static constexpr std::uint32_t kWaitsBefore = 64;
 
-  // A wait lasts as long as one of these lives, and is polled for at most `longest_us`; 0: not at
-  // all.  Any thread may wait, many at once.  Throws nothing.
+  // A wait lasts as long as one of these lives, and is polled for at most `longest_us`, and a
+  // little behind it, for the next one; 0: not at all.  Any thread may wait, many at once.  Throws
+  // nothing.
   class Wait {
    public:
     explicit Wait(std::uint32_t longest_us) noexcept;
