@@ -3,19 +3,13 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
-#include <cstdio>
-#include <functional>
 #include <mutex>
 #include <new>
-#include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace pawl::parked_descriptors {
 namespace {
-
-constexpr int kReadingsMax = 8;
 
 struct Parked {
   Descriptor descriptor;
@@ -41,42 +35,13 @@ All& all() {
   return *made;
 }
 
-// Takes no memory: descriptors are closed where there is none.
-struct LockTable {
-  std::size_t fingerprint = 0;  // of all lines, in order
-  bool names_file = false;
-};
-
-std::optional<LockTable> read_lock_table(const struct stat& file) {
-  std::FILE* const locks = std::fopen("/proc/locks", "re");
-  if (locks == nullptr) return std::nullopt;
-  LockTable table;
-  char line[256];
-  while (std::fgets(line, sizeof line, locks) != nullptr) {
-    unsigned long inode = 0;
-    table.fingerprint = table.fingerprint * 31 + std::hash<std::string_view>{}(line);
-    table.names_file |=
-        std::sscanf(line, "%*s POSIX %*s %*s %*d %*x:%*x:%lu", &inode) == 1 && inode == file.st_ino;
-  }
-  const bool is_whole = std::ferror(locks) == 0;
-  std::fclose(locks);
-  if (!is_whole) return std::nullopt;
-  return table;
-}
-
-// Whoever holds them: under a /proc of another PID namespace this process has another number.  The
-// table is read in pieces, and a lock may be missed when others are released meanwhile: that there
-// is none is believed where two readings in a row are the same.
-bool may_have_record_locks(const struct stat& file) {
-  std::optional<LockTable> before;
-  for (int reading = 0; reading < kReadingsMax; ++reading) {
-    const std::optional<LockTable> now = read_lock_table(file);
-    if (!now.has_value() || now->names_file) return true;
-    if (before.has_value() && before->fingerprint == now->fingerprint) return false;
-    before = now;
-  }
-  // A descriptor that waits costs less than the program's locks.
-  return true;
+// Whoever holds them: in another PID namespace this process has another number, and a shared lock
+// hides those behind it.  To the kernel no lock but those of the open file itself is its own, so it
+// tells of the process's, too; at one moment, and without a descriptor, memory or /proc.
+bool may_have_record_locks(int descriptor) {
+  struct flock any = {
+      .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
+  return ::fcntl(descriptor, F_OFD_GETLK, &any) != 0 || any.l_type != F_UNLCK;
 }
 
 }  // namespace
@@ -84,7 +49,7 @@ bool may_have_record_locks(const struct stat& file) {
 void close(Descriptor descriptor) {
   struct stat file{};
   if (!descriptor.is_open() || ::fstat(descriptor.get(), &file) != 0 ||
-      !may_have_record_locks(file))
+      !may_have_record_locks(descriptor.get()))
     return;
   const int flags = ::fcntl(descriptor.get(), F_GETFL);
   const std::lock_guard lock(all().mutex);
@@ -94,7 +59,9 @@ void close(Descriptor descriptor) {
 Descriptor take(const struct stat& file, int flags) {
   const std::lock_guard lock(all().mutex);
   auto& parked = all().parked;
-  std::erase_if(parked, [](const Parked& one) { return !may_have_record_locks(one.file); });
+  std::erase_if(parked, [](const Parked& one) {
+    return !one.descriptor.is_open() || !may_have_record_locks(one.descriptor.get());
+  });
   for (auto one = parked.begin(); one != parked.end(); ++one) {
     const bool is_of_file = one->file.st_ino == file.st_ino && one->file.st_dev == file.st_dev;
     if (!is_of_file || one->access != (flags & O_ACCMODE) || one->user != ::geteuid()) continue;

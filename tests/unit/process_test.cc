@@ -774,17 +774,12 @@ TEST_F(Process, NoCallLeavesADescriptorOpenOfAFileThatTheProgramHasLocked) {
   EXPECT_LT(open_descriptors(), before);
 }
 
-// The kernel's table of locks is read in pieces: one was missed where others were given up
-// meanwhile, and the program's went with the descriptor that was closed.
-TEST_F(Process, TheProgramsLocksWereDroppedWhileOthersGaveUpLocks) {
-  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
-  struct flock lock = {
-      .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1, .l_pid = 0};
-  ASSERT_EQ(::fcntl(descriptor_, F_SETLK, &lock), 0);
-  const std::string elsewhere = directory_ / "elsewhere";
-  const pid_t other = ::fork();
-  if (other == 0) {
-    const int file = ::open(elsewhere.c_str(), O_RDWR | O_CREAT, 0600);
+// While it lives, another process takes locks and gives them up.
+class LocksOfAnother {
+ public:
+  explicit LocksOfAnother(const std::string& path) : process_(::fork()) {
+    if (process_ != 0) return;
+    const int file = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
     for (;;) {
       for (const bool locks : {true, false}) {
         for (off_t at = 0; at < 100; at += 2) {
@@ -798,6 +793,38 @@ TEST_F(Process, TheProgramsLocksWereDroppedWhileOthersGaveUpLocks) {
       }
     }
   }
+  LocksOfAnother(const LocksOfAnother&) = delete;
+  LocksOfAnother& operator=(const LocksOfAnother&) = delete;
+  ~LocksOfAnother() {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+
+ private:
+  pid_t process_;
+};
+
+// Two readings of the kernel's table of locks were never the same, and each descriptor waited.
+TEST_F(Process, NoCallLeavesADescriptorOpenWhileOthersGiveUpLocks) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  const LocksOfAnother other(directory_ / "elsewhere");
+  const std::string copy = directory_ / "copy";
+  expect_no_descriptor_left_by({
+      {"recover", [&] { return pawl_recover(path_.c_str()) == 0; }},
+      {"snapshot",
+       [&] { return pawl_snapshot(path_.c_str(), copy.c_str(), PAWL_SNAPSHOT_REPLACE) == 0; }},
+      {"snapshot again", [&] { return pawl_snapshot(path_.c_str(), copy.c_str(), 0) == -1; }},
+  });
+}
+
+// The kernel's table of locks is read in pieces: one was missed where others were given up
+// meanwhile, and the program's went with the descriptor that was closed.
+TEST_F(Process, TheProgramsLocksWereDroppedWhileOthersGaveUpLocks) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  struct flock lock = {
+      .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1, .l_pid = 0};
+  ASSERT_EQ(::fcntl(descriptor_, F_SETLK, &lock), 0);
+  const LocksOfAnother other(directory_ / "elsewhere");
   for (int round = 0; round < 150 && !HasFailure(); ++round) {
     void* const at = pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_, 0);
     ASSERT_NE(at, MAP_FAILED) << pawl_last_error();
@@ -809,8 +836,6 @@ TEST_F(Process, TheProgramsLocksWereDroppedWhileOthersGaveUpLocks) {
               0)
         << "dropped in round " << round;
   }
-  ::kill(other, SIGKILL);
-  ::waitpid(other, nullptr, 0);
 }
 
 // By the numbers of the /proc that is mounted, the process of a new PID namespace was another one.
