@@ -124,6 +124,7 @@ void IdlePoll::run() {
 void IdlePoll::poll(std::uint32_t begun) {
   if (under_way_.load() == 0) return;
   polls_.fetch_add(1);
+  if (void (*const work)() noexcept = meanwhile_.load(); work != nullptr) work();
   std::int64_t lingers_until_ns = 0;
   for (;;) {
     for (int i = 0; i < kPausesAtOnce; ++i) pause_processor();

@@ -45,6 +45,9 @@ class IdlePoll {
     IdlePoll* poll_ = nullptr;
   };
 
+  // Work of some 10 us that the thread does first in each wait, so that the next commit need not.
+  static void do_meanwhile(void (*work)() noexcept) { meanwhile_.store(work); }
+
   // Times that the thread has polled, and those of them that it gave up, in all.
   std::uint64_t polls() const { return polls_.load(); }
   std::uint64_t given_up() const { return given_up_.load(); }
@@ -57,6 +60,8 @@ class IdlePoll {
   void run();
   void poll(std::uint32_t begun);
   bool ends(std::uint32_t begun);
+
+  static inline std::atomic<void (*)() noexcept> meanwhile_{nullptr};
 
   std::atomic<std::uint32_t> begun_{0};  // waits; the thread sleeps on it
   std::atomic<std::uint32_t> under_way_{0};

@@ -7,9 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -25,22 +23,19 @@ namespace pawl {
 namespace {
 
 constexpr std::size_t kProcessStatBytesMax = 1024;
-constexpr std::string_view kFaultsKey = "\npgfault ";
 // Fields of /proc/PID/stat behind the name in parentheses (proc(5): field 20, the name is 2).
 constexpr int kThreadsField = 18;
 
 // An open file that is closed in the end.
-class Descriptor {
+class ProcFile {
  public:
-  explicit Descriptor(const char* path) : descriptor_(open(path, O_RDONLY | O_CLOEXEC)) {}
-  ~Descriptor() {
+  explicit ProcFile(const char* path) : descriptor_(open(path, O_RDONLY | O_CLOEXEC)) {}
+  ~ProcFile() {
     if (descriptor_ >= 0) close(descriptor_);
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  Descriptor(Descriptor&& other) noexcept : descriptor_(other.descriptor_) {
-    other.descriptor_ = -1;
-  }
+  ProcFile(const ProcFile&) = delete;
+  ProcFile& operator=(const ProcFile&) = delete;
+  ProcFile(ProcFile&& other) noexcept : descriptor_(other.descriptor_) { other.descriptor_ = -1; }
 
   // What the file says at this moment, as far as it fits; empty when it cannot be read.
   template <std::size_t kBytes>
@@ -53,24 +48,6 @@ class Descriptor {
   int descriptor_;
 };
 
-// The kernel formats only as much as is read, and that is what the call costs.
-std::optional<std::int64_t> machine_faults(CountsText& buffer) {
-  static std::atomic<std::size_t> enough_bytes{buffer.size()};
-  const Descriptor vmstat("/proc/vmstat");
-  for (const std::size_t bytes : {enough_bytes.load(std::memory_order_relaxed), buffer.size()}) {
-    const std::string_view text = vmstat.read_into(buffer, bytes);
-    const std::size_t key = text.find(kFaultsKey);
-    if (key == std::string_view::npos) continue;
-    const std::size_t number = key + kFaultsKey.size();
-    const std::size_t end = text.find('\n', number);
-    if (end == std::string_view::npos) continue;
-    enough_bytes.store(std::min(end + 64, buffer.size()), std::memory_order_relaxed);
-    buffer[end] = '\0';
-    return std::strtoll(buffer.data() + number, nullptr, 10);
-  }
-  return std::nullopt;
-}
-
 std::int64_t faults_by_usage_of(int who) {
   rusage usage{};
   PAWL_ASSERT(getrusage(who, &usage) == 0);
@@ -81,7 +58,7 @@ std::int64_t faults_by_usage_of(int who) {
 std::size_t count_threads() {
   std::array<char, kProcessStatBytesMax> buffer;
   const std::string_view text =
-      Descriptor("/proc/self/stat").read_into(buffer, kProcessStatBytesMax - 1);
+      ProcFile("/proc/self/stat").read_into(buffer, kProcessStatBytesMax - 1);
   std::size_t at = text.rfind(')');
   for (int field = 0; field < kThreadsField && at != std::string_view::npos; ++field)
     at = text.find(' ', at + 1);
@@ -105,13 +82,13 @@ class Thread {
   }
 
  private:
-  Descriptor call_;
+  ProcFile call_;
 };
 
 }  // namespace
 
-std::optional<std::int64_t> count_faults(FaultsOf whose, CountsText& text) {
-  return whose == FaultsOf::machine ? machine_faults(text) : faults_by_usage_of(RUSAGE_SELF);
+std::optional<std::int64_t> count_faults(FaultsOf whose, machine_faults::Text& text) {
+  return whose == FaultsOf::machine ? machine_faults::count(text) : faults_by_usage_of(RUSAGE_SELF);
 }
 
 std::int64_t count_own_faults() { return faults_by_usage_of(RUSAGE_THREAD); }

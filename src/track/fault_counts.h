@@ -2,10 +2,10 @@
 // the two facts by which the fault log is believed (fault_log.h).
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
+
+#include "track/machine_faults.h"
 
 namespace pawl {
 
@@ -15,11 +15,8 @@ enum class FaultsOf {
   process,  // of this process's threads, live or ended
 };
 
-// For what the kernel's file of counts says: more than a small stack of a thread has.
-using CountsText = std::array<char, std::size_t{16} << 10>;
-
 // Never fewer than had been counted when the call began.  Nothing where the kernel does not say.
-std::optional<std::int64_t> count_faults(FaultsOf whose, CountsText& text);
+std::optional<std::int64_t> count_faults(FaultsOf whose, machine_faults::Text& text);
 
 // Of the calling thread, exactly.
 std::int64_t count_own_faults();

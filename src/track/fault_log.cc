@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 
+#include "medium/idle_poll.h"
 #include "medium/medium.h"
 #include "medium/own_process.h"
 #include "track/fault_sampler.h"
@@ -56,7 +57,9 @@ class FaultLog {
     const std::lock_guard lock(mutex_);
     std::erase_if(ranges_, [&](const Range& range) { return range.client == client; });
     std::erase(clients_, client);
-    if (clients_.empty()) sampler_.reset();
+    if (!clients_.empty()) return;
+    sampler_.reset();
+    machine_faults::close();
   }
 
   void add_range(FaultLogClient* client, std::uint64_t first, std::uint64_t end) {
@@ -135,6 +138,7 @@ class FaultLog {
     if (!sampler.ok()) return sampler.status();
     sampler_ = std::move(sampler.value());
     for (Account& account : accounts_) take_bound(account);
+    IdlePoll::do_meanwhile(machine_faults::prepare);
     return {};
   }
 
@@ -227,7 +231,7 @@ class FaultLog {
   std::vector<FaultLogClient*> clients_;
   std::vector<Range> ranges_;  // in order, without overlap
 
-  CountsText counts_text_{};
+  machine_faults::Text counts_text_{};
   std::int64_t samples_ = 0;  // read since the start
   std::array<Account, 2> accounts_{{{FaultsOf::machine}, {FaultsOf::process}}};
 };
