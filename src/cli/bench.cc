@@ -66,7 +66,7 @@ class TemporaryFiles {
   Status make(const std::string& parent) {
     std::string name = parent + "/.pawl-bench-XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) {
-      return Status::from_errno(errno, "cannot make a directory in " + parent);
+      return FailedCall{errno, "cannot make a directory in " + parent};
     }
     directory_ = name;
     return {};
@@ -75,18 +75,17 @@ class TemporaryFiles {
   Result<Descriptor> file(const char* name, int flags) {
     const std::string path = directory_ + "/" + name;
     Descriptor descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!descriptor.valid()) return Status::from_errno(errno, "cannot make " + path);
+    if (!descriptor.valid()) return FailedCall{errno, "cannot make " + path};
     paths_.push_back(path);
     paths_.push_back(path + kJournalSuffix);
     const std::vector<char> piece(std::size_t{1} << 20, 'p');
     for (std::uint64_t offset = 0; offset < kFileBytes; offset += piece.size()) {
       if (::pwrite(descriptor.get(), piece.data(), piece.size(), static_cast<off_t>(offset)) !=
           static_cast<ssize_t>(piece.size())) {
-        return Status::from_errno(errno, "cannot write 64 MiB to " + path);
+        return FailedCall{errno, "cannot write 64 MiB to " + path};
       }
     }
-    if (::fdatasync(descriptor.get()) != 0)
-      return Status::from_errno(errno, "cannot flush " + path);
+    if (::fdatasync(descriptor.get()) != 0) return FailedCall{errno, "cannot flush " + path};
     if (flags == 0) return descriptor;
     Descriptor other(::open(path.c_str(), O_RDWR | O_CLOEXEC | flags));
     if (!other.valid()) return descriptor;  // no O_DIRECT here
@@ -176,7 +175,8 @@ struct UnmapAtomic {
 };
 
 Status from_pawl(const char* what) {
-  return Status::failure(errno, std::string(what) + ": " + ::pawl_last_error());
+  const int error_number = errno;
+  return Status::failure(error_number, std::string(what) + ": " + ::pawl_last_error());
 }
 
 Status measure(const BenchArguments& arguments, Progress& progress, std::vector<System>& systems) {
@@ -202,7 +202,7 @@ Status measure(const BenchArguments& arguments, Progress& progress, std::vector<
   std::mt19937_64 random(1);
   char* const plain = static_cast<char*>(
       ::mmap(nullptr, kFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, plain_file.value().get(), 0));
-  if (plain == MAP_FAILED) return Status::from_errno(errno, "cannot map a file");
+  if (plain == MAP_FAILED) return FailedCall{errno, "cannot map a file"};
   const std::unique_ptr<char, Unmap> plain_owner(plain);
   char* const atomic = static_cast<char*>(::pawl_mmap(nullptr, kFileBytes, PROT_READ | PROT_WRITE,
                                                       MAP_ATOMIC, pawl_file.value().get(), 0));
@@ -212,12 +212,12 @@ Status measure(const BenchArguments& arguments, Progress& progress, std::vector<
   systems.push_back(
       {"floor",
        "pwrite + fdatasync of the record's bytes alone",
-       [&] {
+       [&]() -> Status {
          if (position + record_bytes > kFileBytes) position = 0;
          const ssize_t written =
              ::pwrite(floor_descriptor, record.get(), record_bytes, static_cast<off_t>(position));
          if (written != static_cast<ssize_t>(record_bytes) || ::fdatasync(floor_descriptor) != 0) {
-           return Status::from_errno(errno, "cannot write and flush");
+           return FailedCall{errno, "cannot write and flush"};
          }
          position += record_bytes;
          return Status{};
@@ -225,10 +225,10 @@ Status measure(const BenchArguments& arguments, Progress& progress, std::vector<
        {}});
   systems.push_back({"msync",
                      "plain mmap + msync: not atomic",
-                     [&] {
+                     [&]() -> Status {
                        dirty(plain, arguments.pages, random);
                        if (::msync(plain, kFileBytes, MS_SYNC) != 0) {
-                         return Status::from_errno(errno, "msync failed");
+                         return FailedCall{errno, "msync failed"};
                        }
                        return Status{};
                      },
@@ -249,7 +249,7 @@ Status measure(const BenchArguments& arguments, Progress& progress, std::vector<
 int bench(BenchArguments arguments) {
   std::array<char, PATH_MAX> real{};
   if (::realpath(arguments.directory.c_str(), real.data()) == nullptr) {
-    complain("bench", Status::from_errno(errno, "cannot find " + arguments.directory).text());
+    complain("bench", FailedCall{errno, "cannot find " + arguments.directory}.text());
     return kExitFailure;
   }
   arguments.directory = real.data();

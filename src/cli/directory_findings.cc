@@ -56,9 +56,14 @@ constexpr std::array kKnownFileSystems = {
 };
 
 void examine_type(Findings& findings, const FileSystemFacts& facts) {
+  if (facts.type.empty()) {
+    findings.push_back({"/proc", "missing", Level::unsafe,
+                        "what is mounted here cannot be read, nor can Pawl find the name of a "
+                        "file that it is to map; mount /proc"});
+    return;
+  }
   Finding finding{"file system",
-                  fmt::format("{} on {} at {}", facts.type.empty() ? "unknown" : facts.type,
-                              facts.source, facts.mount_point),
+                  fmt::format("{} on {} at {}", facts.type, facts.source, facts.mount_point),
                   Level::note, "not one that Pawl knows: its flush may or may not be one"};
   for (const KnownFileSystem& known : kKnownFileSystems) {
     if (facts.type != known.type) continue;
@@ -88,16 +93,17 @@ void examine_mount_options(Findings& findings, const FileSystemFacts& facts) {
                         "the overlay ignores every flush; mount without it"});
   }
   if (has_option(facts.options, "ro")) {
-    findings.push_back({"mount option", "ro", Level::note,
+    findings.push_back({"mount option", "ro", Level::unsafe,
                         "mounted for reading only: no file here can be mapped atomically"});
   }
 }
 
 void examine_abilities(Findings& findings, const FileSystemFacts& facts) {
   if (!facts.can_create) {
-    findings.push_back({"journals", "cannot be created", Level::note,
+    findings.push_back({"journals", "cannot be created", Level::unsafe,
                         "no file can be made in this directory (" + facts.create_reason +
-                            "), and a journal stands beside its file"});
+                            "), and a journal stands beside its file: nothing here can be mapped "
+                            "atomically"});
     return;
   }
   findings.push_back({"O_DIRECT", facts.has_direct_io ? "yes" : "no",
@@ -116,7 +122,11 @@ void examine_abilities(Findings& findings, const FileSystemFacts& facts) {
                       facts.has_allocation ? ""
                                            : "no fallocate: space is reserved by writing, which "
                                              "is slower"});
-  findings.push_back({"free space", size_text(facts.free_bytes)});
+  findings.push_back({"free space", size_text(facts.free_bytes),
+                      facts.free_bytes != 0 ? Level::fine : Level::unsafe,
+                      facts.free_bytes != 0 ? ""
+                                            : "there is no room for a journal, and nothing can be "
+                                              "mapped atomically; free some"});
 }
 
 void examine_disk(Findings& findings, const FileSystemFacts& facts) {

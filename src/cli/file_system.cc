@@ -110,7 +110,8 @@ void try_out(FileSystemFacts& facts) {
   }
   facts.can_create = true;
   facts.has_allocation =
-      without_size_signal([&] { return ::fallocate(trial.get(), 0, 0, kTrialBytes); }) == 0;
+      without_size_signal([&] { return ::fallocate(trial.get(), 0, 0, kTrialBytes); }) == 0 ||
+      is_want_of_space(errno);
   facts.has_attributes = ::fsetxattr(trial.get(), kMarkAttribute, "trial", 5, 0) == 0;
   const std::string again = "/proc/self/fd/" + std::to_string(trial.get());
   const Descriptor direct(::open(again.c_str(), O_RDWR | O_CLOEXEC | O_DIRECT));
@@ -122,13 +123,13 @@ void try_out(FileSystemFacts& facts) {
 Result<FileSystemFacts> look_at_directory(const std::string& directory) {
   std::array<char, PATH_MAX> real{};
   if (::realpath(directory.c_str(), real.data()) == nullptr) {
-    return Status::from_errno(errno, "cannot find " + directory);
+    return FailedCall{errno, "cannot find " + directory};
   }
   FileSystemFacts facts;
   facts.directory = real.data();
   struct stat status{};
   if (::stat(facts.directory.c_str(), &status) != 0) {
-    return Status::from_errno(errno, "cannot look at " + directory);
+    return FailedCall{errno, "cannot look at " + directory};
   }
   if (!S_ISDIR(status.st_mode)) {
     return Status::failure(ENOTDIR,

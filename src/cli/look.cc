@@ -71,8 +71,8 @@ std::string recovery_text(const Look& look) {
         count_text(look.record_count, "record"), look.changed_bytes);
   }
   if (!look.end_reason.empty()) {
-    text += "; then the journal ends in a commit that was never acknowledged, which is dropped (" +
-            look.end_reason + ")";
+    text += "; then the journal ends in a commit that is not whole, which is dropped (" +
+            look.end_reason + "): it was not acknowledged, unless the journal was damaged since";
   }
   return text;
 }
@@ -277,13 +277,6 @@ Result<Look> look_at_file(const std::string& path, bool read_live_journal, Progr
   Result<std::unique_ptr<Medium>> opened = open_block_medium(path, true);
   if (!opened.ok()) return opened.status();
   Medium& medium = *opened.value();
-
-  // A person who names the journal would be told that there is nothing to recover.
-  if (medium.path().ends_with(kJournalSuffix) && has_journal_magic(medium.base())) {
-    const std::string file =
-        medium.path().substr(0, medium.path().size() - std::strlen(kJournalSuffix));
-    return Status::failure(EINVAL, medium.path() + " is a journal; name its file: " + file);
-  }
 
   Look look;
   look.path = medium.path();

@@ -31,7 +31,7 @@ class Module {
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat status{};
     if (!file.valid() || ::fstat(file.get(), &status) != 0)
-      return Status::from_errno(errno, "cannot open " + path);
+      return FailedCall{errno, "cannot open " + path};
     Module module;
     if (!S_ISREG(status.st_mode) || static_cast<std::size_t>(status.st_size) > kModuleBytesMax)
       return Status::failure(ENOEXEC, path + " is not a program");
@@ -40,7 +40,7 @@ class Module {
     while (have < module.bytes_.size()) {
       const ssize_t got = ::pread(file.get(), module.bytes_.data() + have,
                                   module.bytes_.size() - have, static_cast<off_t>(have));
-      if (got <= 0) return Status::from_errno(got < 0 ? errno : EIO, "cannot read " + path);
+      if (got <= 0) return FailedCall{got < 0 ? errno : EIO, "cannot read " + path};
       have += static_cast<std::size_t>(got);
     }
     const auto* header = module.at<Elf64_Ehdr>(0, 1);

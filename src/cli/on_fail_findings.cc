@@ -41,7 +41,7 @@ std::string batteries() {
 // One after the other: budgets that there are at the same time share it.
 Result<std::string> measure(const std::string& directory) {
   Descriptor descriptor(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (!descriptor.valid()) return Status::from_errno(errno, "no file can be made here");
+  if (!descriptor.valid()) return FailedCall{errno, "no file can be made here"};
   DescriptorFile file(std::move(descriptor), "a file in " + directory);
   PAWL_TRY(file.reserve(0, kMeasuredBytes));
   std::string text;

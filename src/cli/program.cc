@@ -135,10 +135,10 @@ Preloadability preloadability_of(const std::string& path) {
     if (!file.valid()) {
       // Executable but not readable: the loader would treat it as any other.
       if (errno == EACCES) return {};
-      return {Obstacle::cannot_look, Status::from_errno(errno, "cannot open " + current)};
+      return {Obstacle::cannot_look, FailedCall{errno, "cannot open " + current}};
     }
     if (::fstat(file.get(), &status) != 0)
-      return {Obstacle::cannot_look, Status::from_errno(errno, "cannot stat " + current)};
+      return {Obstacle::cannot_look, FailedCall{errno, "cannot stat " + current}};
     std::array<char, kFirstLineMax> start{};
     const ssize_t count = ::pread(file.get(), start.data(), start.size(), 0);
     const std::string interpreter =
@@ -185,7 +185,7 @@ Result<std::string> find_preload_library() {
       "", "../lib/", "../lib/x86_64-linux-gnu/", "../lib/aarch64-linux-gnu/", "../lib64/", "lib/"};
   std::array<char, PATH_MAX> self{};
   const ssize_t length = ::readlink("/proc/self/exe", self.data(), self.size() - 1);
-  if (length < 0) return Status::from_errno(errno, "cannot find the command's own path in /proc");
+  if (length < 0) return FailedCall{errno, "cannot find the command's own path in /proc"};
   const std::string own(self.data(), static_cast<std::size_t>(length));
   const std::string directory = own.substr(0, own.rfind('/') + 1);
   for (const char* place : kPlaces) {

@@ -59,7 +59,7 @@ Result<std::string> put_aside(const std::string& journal_path) {
       return kept;
     }
     if (errno != EEXIST) {
-      return Status::from_errno(errno, "cannot rename " + journal_path + " to " + kept);
+      return FailedCall{errno, "cannot rename " + journal_path + " to " + kept};
     }
   }
   return too_many_kept(journal_path);
@@ -72,7 +72,7 @@ Result<std::string> put_copy_aside(const std::string& journal_path) {
     std::error_code failure;
     if (std::filesystem::copy_file(journal_path, kept, failure)) return kept;
     if (failure != std::errc::file_exists)
-      return Status::from_errno(failure.value(), "cannot copy " + journal_path + " to " + kept);
+      return FailedCall{failure.value(), "cannot copy " + journal_path + " to " + kept};
   }
   return too_many_kept(journal_path);
 }
@@ -96,7 +96,7 @@ Result<std::string> recover_what_is_left(const Look& look, Outcome& outcome) {
     const Result<std::uint64_t> records = recover(*medium.value(), true);
     if (!records.ok()) return records.status();
     outcome.records = records.value();
-    return fmt::format("accepted the copy of the journal: replayed {}",
+    return fmt::format("accepted the journal as it is: replayed {}",
                        count_text(outcome.records, "record"));
   }
   Result<JournalFile> journal = medium.value()->acquire_journal(false);
@@ -175,7 +175,9 @@ Outcome recover_one(const std::string& file, bool accept_loss) {
   outcome.records = records.value();
   outcome.text = fmt::format("recovered, {} replayed", count_text(outcome.records, "record"));
   if (!look.end_reason.empty()) {
-    outcome.text += "; a commit that was never acknowledged was dropped";
+    outcome.text +=
+        "; a commit that was not whole was dropped (not acknowledged, unless the journal was "
+        "damaged since)";
   }
   return outcome;
 }

@@ -115,7 +115,7 @@ int run(const RunArguments& arguments, const std::vector<std::string>& command) 
   ::execv(program.value().c_str(), argv.data());
   const int error_number = errno;
   return refuse(error_number == ENOENT ? kExitNotFound : kExitCannotRun,
-                Status::from_errno(error_number, "cannot run " + program.value()));
+                FailedCall{error_number, "cannot run " + program.value()});
 }
 
 }  // namespace

@@ -73,7 +73,10 @@ Status read_undo(bool& is_atlas) {
 Result<FileOptions> understand(const pawl_fase_options* given) {
   pawl_fase_options defaults;
   if (given == nullptr) {
-    if (pawl_fase_options_init(&defaults) != 0) return Status::failure(errno, pawl_last_error());
+    if (pawl_fase_options_init(&defaults) != 0) {
+      const int error_number = errno;
+      return Status::failure(error_number, pawl_last_error());
+    }
     given = &defaults;
   }
   if (given->struct_size_bytes != sizeof *given)

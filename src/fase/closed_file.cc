@@ -23,7 +23,7 @@ Status read_at(const Descriptor& file, const std::string& path, void* into, std:
   while (done < count) {
     const ssize_t read =
         ::pread(file.get(), bytes + done, count - done, static_cast<off_t>(offset + done));
-    if (read < 0 && errno != EINTR) return Status::from_errno(errno, "cannot read " + path);
+    if (read < 0 && errno != EINTR) return FailedCall{errno, "cannot read " + path};
     if (read == 0) break;
     if (read > 0) done += static_cast<std::size_t>(read);
   }
@@ -34,9 +34,9 @@ Status read_at(const Descriptor& file, const std::string& path, void* into, std:
 
 Result<ClosedFile> look_at_file(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file.valid()) return Status::from_errno(errno, "cannot open " + path);
+  if (!file.valid()) return FailedCall{errno, "cannot open " + path};
   struct stat status{};
-  if (::fstat(file.get(), &status) != 0) return Status::from_errno(errno, "cannot stat " + path);
+  if (::fstat(file.get(), &status) != 0) return FailedCall{errno, "cannot stat " + path};
   ClosedFile found;
   PAWL_TRY(read_at(file, path, &found.header, sizeof found.header, 0));
   PAWL_TRY(check_identity(found.header.identity, path, static_cast<std::uint64_t>(status.st_size)));

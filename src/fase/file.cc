@@ -59,8 +59,7 @@ std::uint64_t draw_address(std::uint64_t size_bytes) {
 
 Result<NamedFile> open_or_create(const char* path) {
   const Descriptor descriptor(::open(path, O_RDWR | O_CREAT | O_CLOEXEC, kNewFileMode));
-  if (!descriptor.valid())
-    return Status::from_errno(errno, std::string("cannot open or create ") + path);
+  if (!descriptor.valid()) return FailedCall{errno, std::string("cannot open or create ") + path};
   return open_named_file(descriptor.get());
 }
 
@@ -166,16 +165,16 @@ Status File::lock() const {
   if (::fcntl(file_.descriptor.get(), F_OFD_SETLK, &whole) == 0) return {};
   if (errno == EAGAIN || errno == EACCES)
     return Status::failure(EBUSY, path() + " is open already, in this process or another");
-  return Status::from_errno(errno, "cannot lock " + path());
+  return FailedCall{errno, "cannot lock " + path()};
 }
 
 Status File::find(const FileOptions& options) {
   struct stat status{};
   if (::fstat(file_.descriptor.get(), &status) != 0)
-    return Status::from_errno(errno, "cannot stat " + path());
+    return FailedCall{errno, "cannot stat " + path()};
   Identity identity{};
   const ssize_t read = ::pread(file_.descriptor.get(), &identity, sizeof identity, 0);
-  if (read < 0) return Status::from_errno(errno, "cannot read " + path());
+  if (read < 0) return FailedCall{errno, "cannot read " + path()};
   if (status.st_size == 0 || identity.magic == kUnfinishedMagic)
     return make(kHeapOffset + options.heap_bytes);
   PAWL_TRY(check_identity(identity, path(), static_cast<std::uint64_t>(status.st_size)));
@@ -193,7 +192,7 @@ Status File::make(std::uint64_t size_bytes) {
   if (::ftruncate(descriptor, 0) != 0 ||
       without_size_signal(write_magic) != static_cast<ssize_t>(kUnfinishedMagic.size()) ||
       ::fsync(descriptor) != 0 || without_size_signal(resize) != 0)
-    return Status::from_errno(errno, "cannot make " + path());
+    return FailedCall{errno, "cannot make " + path()};
   PAWL_TRY(take_space(0, kSchemeLogsOffset));
   Identity identity{};
   identity.version = kVersion;
@@ -219,7 +218,7 @@ Status File::make(std::uint64_t size_bytes) {
   std::uint64_t magic = 0;
   std::memcpy(&magic, kMagic.data(), sizeof magic);
   store_durably(*reinterpret_cast<std::uint64_t*>(&header_->identity.magic), magic);
-  if (::fsync(descriptor) != 0) return Status::from_errno(errno, "cannot flush " + path());
+  if (::fsync(descriptor) != 0) return FailedCall{errno, "cannot flush " + path()};
   return {};
 }
 
@@ -231,7 +230,7 @@ Status File::map(std::uint64_t address, std::uint64_t size_bytes) {
       ::mmap(wanted, size_bytes, PROT_READ | PROT_WRITE, flags, file_.descriptor.get(), 0);
   if (at == MAP_FAILED) {
     return errno == EEXIST ? address_taken(path(), address, size_bytes)
-                           : Status::from_errno(errno, "cannot map " + path());
+                           : FailedCall{errno, "cannot map " + path()};
   }
   PAWL_ASSERT(at == wanted);
   header_ = static_cast<Header*>(at);
@@ -240,7 +239,7 @@ Status File::map(std::uint64_t address, std::uint64_t size_bytes) {
   // it: what it stored would be in the file.
   ::madvise(at, size_bytes, MADV_DONTDUMP);
   if (::madvise(at, size_bytes, MADV_DONTFORK) != 0)
-    return Status::from_errno(errno, "cannot keep " + path() + " from forked children");
+    return FailedCall{errno, "cannot keep " + path() + " from forked children"};
   return {};
 }
 
@@ -249,10 +248,9 @@ Status File::take_space(std::uint64_t offset, std::uint64_t size_bytes) const {
     return ::fallocate(file_.descriptor.get(), 0, static_cast<off_t>(offset),
                        static_cast<off_t>(size_bytes));
   };
-  if (without_size_signal(take) != 0)
-    return Status::from_errno(errno, "cannot take space for " + path());
+  if (without_size_signal(take) != 0) return FailedCall{errno, "cannot take space for " + path()};
   if (is_persistent_ && ::fdatasync(file_.descriptor.get()) != 0)
-    return Status::from_errno(errno, "cannot flush " + path());
+    return FailedCall{errno, "cannot flush " + path()};
   return {};
 }
 
@@ -306,11 +304,11 @@ Status File::end_run() {
   if (flushes_) return {};
   // What no power failure flushed: the next to open it may be one that flushes, and relies on it.
   if (::msync(header_, mapped_bytes_, MS_SYNC) != 0)
-    return Status::from_errno(errno, "cannot flush " + path());
+    return FailedCall{errno, "cannot flush " + path()};
   if (!is_unprotected()) return {};
   store_durably(header_->scheme.scheme, static_cast<std::uint64_t>(Scheme::ido));
   if (::msync(header_, kPageBytes, MS_SYNC) != 0)
-    return Status::from_errno(errno, "cannot flush " + path());
+    return FailedCall{errno, "cannot flush " + path()};
   return {};
 }
 
@@ -496,7 +494,7 @@ Result<std::unique_ptr<UndoArea>> File::read_undo_area(std::uint32_t index) cons
         ::pread(file_.descriptor.get(), bytes + done, sizeof *area - done,
                 static_cast<off_t>(kSchemeLogsOffset + index * kSchemeLogBytes + done));
     if (read < 0 && errno == EINTR) continue;
-    if (read <= 0) return Status::from_errno(read == 0 ? EIO : errno, "cannot read " + path());
+    if (read <= 0) return FailedCall{read == 0 ? EIO : errno, "cannot read " + path()};
     done += static_cast<std::size_t>(read);
   }
   return area;

@@ -188,7 +188,7 @@ std::string fingerprint_text(std::span<const std::byte> fingerprint) {
 Result<std::vector<std::byte>> fingerprint_of_file(const std::string& path) {
   const auto no_program = [&] { return Status::failure(ENOEXEC, path + " is no program"); };
   std::ifstream file(path, std::ios::binary);
-  if (!file) return Status::from_errno(errno == 0 ? EIO : errno, "cannot open " + path);
+  if (!file) return FailedCall{errno == 0 ? EIO : errno, "cannot open " + path};
   ElfW(Ehdr) elf;
   if (!file.read(reinterpret_cast<char*>(&elf), sizeof elf)) return no_program();
   if (std::memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_phentsize != sizeof(ElfW(Phdr)))

@@ -24,6 +24,7 @@ using pawl::Heap;
 using pawl::HeapOptions;
 using pawl::invalid;
 using pawl::Result;
+using pawl::FailedCall;
 using pawl::Status;
 
 constexpr mode_t kNewFileMode = 0644;
@@ -33,7 +34,10 @@ Result<HeapOptions> understand(const pawl_heap_options* given) {
   HeapOptions options;
   pawl_heap_options defaults;
   if (given == nullptr) {
-    if (pawl_heap_options_init(&defaults) != 0) return Status::failure(errno, pawl_last_error());
+    if (pawl_heap_options_init(&defaults) != 0) {
+      const int error_number = errno;
+      return Status::failure(error_number, pawl_last_error());
+    }
     given = &defaults;
   }
   if (given->struct_size_bytes != sizeof *given)
@@ -61,8 +65,7 @@ Result<std::unique_ptr<Heap>> open_file(int descriptor, const HeapOptions& optio
 // try: another process may have begun to make its heap there meanwhile.
 Result<std::unique_ptr<Heap>> open_path(const char* path, const HeapOptions& options) {
   const int descriptor = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, kNewFileMode);
-  if (descriptor < 0)
-    return Status::from_errno(errno, std::string("cannot open or create ") + path);
+  if (descriptor < 0) return FailedCall{errno, std::string("cannot open or create ") + path};
   auto heap = open_file(descriptor, options);
   ::close(descriptor);
   return heap;

@@ -25,8 +25,8 @@ Result<std::vector<MemoryArea>> memory_outside(std::uint64_t start, std::uint64_
     if (area.end <= start || area.start >= end) areas.push_back(area);
   });
   if (!looked)
-    return Status::from_errno(errno == 0 ? EIO : errno,
-                              "cannot look at this process's memory (/proc/self/maps)");
+    return FailedCall{errno == 0 ? EIO : errno,
+                      "cannot look at this process's memory (/proc/self/maps)"};
   return areas;  // in order, as the kernel lists them
 }
 

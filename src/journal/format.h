@@ -19,14 +19,15 @@
 
 #include "medium/cache_lines.h"
 #include "medium/checksum.h"
+#include "medium/journal_name.h"
 #include "medium/medium.h"
 
 namespace pawl::journal {
 
 static_assert(std::endian::native == std::endian::little, "the journal is little-endian");
 
-inline constexpr std::uint64_t kSlotBytes = 4096;  // of a header, whatever the blocks
-inline constexpr std::uint64_t kHeaderSlots = 2;
+inline constexpr std::uint64_t kSlotBytes = kJournalSlotBytes;
+inline constexpr std::uint64_t kHeaderSlots = kJournalSlots;
 inline constexpr std::uint64_t kAreaStart = kHeaderSlots * kSlotBytes;
 // What records are padded to and stand at multiples of.
 inline constexpr std::uint64_t kBlockBytes = 4096;
@@ -35,7 +36,7 @@ constexpr bool is_block_bytes(std::uint64_t bytes) {
 }
 inline constexpr std::uint32_t kVersion = 2;          // of a journal of one file
 inline constexpr std::uint32_t kVersionOfGroups = 3;  // its header is followed by a list of files
-inline constexpr std::array<char, 8> kHeaderMagic = {'P', 'A', 'W', 'L', 'J', 'R', 'N', 'L'};
+inline constexpr auto kHeaderMagic = kJournalMagic;
 inline constexpr std::array<char, 4> kRecordMagic = {'P', 'R', 'E', 'C'};
 inline constexpr std::uint64_t kNoTruncation = ~std::uint64_t{0};
 inline constexpr std::uint64_t kFileSizeMax = std::uint64_t{1} << 62;

@@ -70,9 +70,11 @@ Status not_usable(Slot slot_a, Slot slot_b) {
         "the journal holds no header: something emptied it; nothing was changed. Restore it from a "
         "copy, or accept what may be lost with 'pawl recover --accept-loss FILE'");
   }
-  return Status::failure(EBADMSG,
-                         "this is no Pawl journal; nothing was changed. Move it away if "
-                         "another program put it there");
+  return Status::failure(
+      EBADMSG,
+      "this is no Pawl journal, or both of its headers are damaged; nothing was "
+      "changed. If another program put it there, move it away; else restore file "
+      "and journal from a backup");
 }
 
 // True when what stands there was meant to be the record looked for, though its header fails.
@@ -154,7 +156,7 @@ Result<std::span<const std::byte>> Reader::look_at(std::uint64_t position, std::
     if (buffer_ == nullptr) {
       buffer_.reset(static_cast<std::byte*>(std::aligned_alloc(kBlockBytes, kBufferBytes)));
       if (buffer_ == nullptr) {
-        return Status::from_errno(ENOMEM, "a buffer of 1 MiB to read the journal");
+        return FailedCall{ENOMEM, "a buffer of 1 MiB to read the journal"};
       }
     }
     const std::uint64_t first = round_down(position, kBlockBytes);

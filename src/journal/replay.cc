@@ -104,9 +104,12 @@ Status missing_journal(Medium& medium, const Mark& mark) {
   switch (sought.value().found) {
     case SoughtJournal::Found::writer:
       return Status::failure(
-          EBUSY, medium.path() +
-                     " is mapped atomically by another writer, which opened it as the file of " +
-                     mark.journal_path + "; try again when that one has unmapped it");
+          EBUSY,
+          medium.path() +
+              " is mapped atomically by another writer, which opened it as the file of " +
+              mark.journal_path +
+              "; try again when that one has unmapped it. (If that journal was removed, let "
+              "the program end by itself: to unmap the file loses nothing, to kill it does)");
     case SoughtJournal::Found::journal:
       return Status::failure(ENODATA, medium.path() +
                                           " was left open by a crash under another name, and its "
@@ -133,7 +136,9 @@ Status missing_journal(Medium& medium, const Mark& mark) {
                    " is missing: commits may stand only there. Put it back as " +
                    medium.journal_path() +
                    "; or, to accept the file as it is (commits may be lost), clear the mark with "
-                   "'pawl recover --accept-loss'");
+                   "'pawl recover --accept-loss'. If the file was in a group, that journal only "
+                   "says so, and the commits stand in the group's: put it back, or restore the "
+                   "group whole, for the other files have commits that this one would lack");
 }
 
 Status check_is_lost(Medium& medium, const Mark& mark) {
@@ -155,9 +160,8 @@ Status check_is_no_copy(Medium& medium, const Mark& mark) {
   const bool is_known = mark.journal != FileIdentity{} && present != FileIdentity{};
   if (!is_known || mark.file != medium.identity() || mark.journal == present) return {};
   return Status::failure(
-      EBADMSG, medium.journal_path() + " is a copy (inode " + std::to_string(present.inode) +
-                   ") of the journal of " + medium.path() + ", which was inode " +
-                   std::to_string(mark.journal.inode) +
+      EBADMSG, medium.journal_path() + " is a copy of the journal of " + medium.path() +
+                   ", or was restored, and is not that journal itself"
                    ": commits may be missing in it. Nothing was changed. Put the original in its "
                    "place; or, if that is lost, accept the copy with 'pawl recover --accept-loss'");
 }
@@ -216,7 +220,8 @@ Status check_bond(Medium& medium, const Header& header, const Bond& bond) {
                                       medium.path() +
                                       " replaced the file on purpose, move the journal away; if it "
                                       "was copied, copy file and journal "
-                                      "together with their attributes (cp --preserve=all)");
+                                      "together with their attributes (cp --preserve=all) while "
+                                      "no program has the file, or use pawl snapshot");
 }
 
 namespace {

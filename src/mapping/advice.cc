@@ -24,7 +24,7 @@ Status Mapping::Implementation::advise_kernel(std::uint64_t first_page, std::uin
                                               int advice) const {
   if (memory::advise(view_.bytes(first_page), (end_page - first_page) * kPageBytes, advice) == 0)
     return {};
-  return Status::from_errno(errno, "madvise of the mapping of " + medium_->path());
+  return FailedCall{errno, "madvise of the mapping of " + medium_->path()};
 }
 
 // A hole punched through memory: the bytes become zeros, with the next commit.

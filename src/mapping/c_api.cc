@@ -18,6 +18,7 @@
 
 namespace {
 
+using pawl::FailedCall;
 using pawl::finish;
 using pawl::invalid;
 using pawl::Options;
@@ -110,7 +111,7 @@ PAWL_PUBLIC int pawl_ftruncate(int fd, off_t length) {
       return invalid("the fd is not open for writing");
     if (const auto mapping = pawl::open_mappings::find_file(fd))
       return mapping->truncate(static_cast<std::uint64_t>(length));
-    if (::ftruncate(fd, length) != 0) return Status::from_errno(errno, "ftruncate");
+    if (::ftruncate(fd, length) != 0) return FailedCall{errno, "ftruncate"};
     return {};
   });
 }

@@ -169,8 +169,19 @@ Status Mapping::Implementation::could_not_write(const Status& failure, PlaceInHa
   return usable();
 }
 
+// What is only in a file without a name is gone after a crash.
+Status Mapping::Implementation::check_journal_is_named() {
+  const Status named = journal_->file().check_named();
+  if (named.ok()) return named;
+  return Status::failure(
+      named.error_number(),
+      named.text() + ": after a crash nobody would find what is committed, so nothing is. Unmap " +
+          medium_->path() + ", which brings every commit so far into it, and map it anew");
+}
+
 Status Mapping::Implementation::commit_record(Files files, journal::RecordBuilder& record,
                                               Durability durability) {
+  PAWL_TRY(check_journal_is_named());
   auto place = place_for(record.record_bytes());
   if (!place.ok()) return place.status();
   PlaceInHand in_hand(*journal_, place.value());

@@ -22,7 +22,7 @@ Result<bool> Mapping::Implementation::can_be_touched(std::uint64_t page) const {
          errno != EINVAL) {
     if (errno == EFAULT) return false;
     if (errno != EINTR && errno != EAGAIN)
-      return Status::from_errno(errno, "cannot load a page of " + medium_->path());
+      return FailedCall{errno, "cannot load a page of " + medium_->path()};
   }
   return true;
 }
@@ -46,8 +46,8 @@ Status Mapping::Implementation::store_in_view(std::uint64_t offset,
     if (closed) PAWL_TRY(view_.open_page(page, protection));
     if (!touched.ok()) return touched.status();
     if (!touched.value()) {
-      return Status::from_errno(ENOSPC, "cannot store to a hole of " + medium_->path() +
-                                            ", which takes space in its file system");
+      return FailedCall{ENOSPC, "cannot store to a hole of " + medium_->path() +
+                                    ", which takes space in its file system"};
     }
     from = from.subspan(piece);
     offset += piece;

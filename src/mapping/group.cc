@@ -93,7 +93,8 @@ Result<std::shared_ptr<Group>> Group::open(std::unique_ptr<Medium> medium, const
     return give_up(
         Status::failure(journal.status().error_number(),
                         "cannot make the journal of a group: " + journal.status().text() +
-                            ". A smaller one will do (PAWL_JOURNAL_SIZE)"));
+                            ". Free some space, or ask for a smaller one: PAWL_JOURNAL_SIZE, at "
+                            "least 64K"));
   }
   auto budget = budget_of(*medium, *journal.value(), options);
   if (!budget.ok()) return give_up(budget.status());
@@ -114,8 +115,7 @@ Result<std::shared_ptr<Group>> Group::open(const std::string& path, const Option
     made.reset(::open(path.c_str(), kFlags | O_CREAT | O_EXCL, kMode));
   // Another process was first.
   if (!made.valid() && errno == EEXIST) made.reset(::open(path.c_str(), kFlags));
-  if (!made.valid())
-    return Status::from_errno(errno, "cannot open or make the group's file " + path);
+  if (!made.valid()) return FailedCall{errno, "cannot open or make the group's file " + path};
   auto medium = open_block_medium(path, false);
   if (!medium.ok()) return medium.status();
   return open(std::move(medium.value()), options);

@@ -33,7 +33,7 @@ bool is_ours(const Piece& piece) {
 const std::string& path_of(const Piece& piece) { return piece.mapping->medium().path(); }
 
 Status outcome_of(int result, const char* call) {
-  return result == 0 ? Status{} : Status::from_errno(errno, call);
+  return result == 0 ? Status{} : FailedCall{errno, call};
 }
 
 // What fails here ends the call, as it does in the kernel: the pieces before it have it done.
@@ -121,7 +121,7 @@ void* map_or_fail(Call call) {
 }
 
 Status map_result(void* result, const char* call) {
-  return result == MAP_FAILED ? Status::from_errno(errno, call) : Status{};
+  return result == MAP_FAILED ? FailedCall{errno, call} : Status{};
 }
 
 Status remap_window(const Piece& piece, const AddressRange& range, std::size_t new_length,
@@ -207,7 +207,7 @@ void also_make_way(Status (*check)(const AddressRange&), Status (*make_way)(cons
 
 Status check_way(const AddressRange& range) {
   void* const probe = reserve(range.start(), range.bytes(), MAP_FIXED_NOREPLACE);
-  if (probe == MAP_FAILED && errno != EEXIST) return Status::from_errno(errno, "mmap");
+  if (probe == MAP_FAILED && errno != EEXIST) return FailedCall{errno, "mmap"};
   if (probe != MAP_FAILED) memory::unmap(probe, range.bytes());
   if (const auto check_others = others.check.load()) PAWL_TRY(check_others(range));
   return check_whole(range, windows_in(range), EBUSY);

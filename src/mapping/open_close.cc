@@ -149,7 +149,8 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
     return give_up(Status::failure(journal.status().error_number(),
                                    "cannot make a journal of " + std::to_string(journal_bytes) +
                                        " bytes: " + journal.status().text() +
-                                       ". A smaller one will do (PAWL_JOURNAL_SIZE)"));
+                                       ". Free some space, or ask for a smaller one: "
+                                       "PAWL_JOURNAL_SIZE, at least 64K"));
   }
   auto budget = budget_of(*medium, *journal.value(), options);
   if (!budget.ok()) return give_up(budget.status());

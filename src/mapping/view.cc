@@ -55,7 +55,7 @@ int empty_file() {
 }
 
 Status no_empty_file() {
-  return Status::from_errno(errno, "cannot make an empty memory file (memfd_create)");
+  return FailedCall{errno, "cannot make an empty memory file (memfd_create)"};
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ Status View::map_past_end(std::size_t from, std::size_t to) {
   const int empty = empty_file();
   if (empty < 0) return no_empty_file();
   if (memory::map(address_ + from, to - from, protection_, fixed, empty, 0) == MAP_FAILED) {
-    return Status::from_errno(errno, "cannot map the pages past the end of " + medium_.path());
+    return FailedCall{errno, "cannot map the pages past the end of " + medium_.path()};
   }
   return {};
 }
@@ -81,7 +81,7 @@ Status View::map_anonymous(std::size_t from, std::size_t to) {
   if (from >= to) return {};
   const int fixed = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   if (memory::map(address_ + from, to - from, protection_, fixed, -1, 0) == MAP_FAILED) {
-    return Status::from_errno(errno, "cannot map memory for the growth of " + medium_.path());
+    return FailedCall{errno, "cannot map memory for the growth of " + medium_.path()};
   }
   // A huge page would make one stored byte two changed megabytes.
   memory::advise(address_ + from, to - from, MADV_NOHUGEPAGE);
@@ -98,8 +98,7 @@ Status View::map(void* address, std::size_t length, int protection, int flags,
   void* const at =
       memory::map(address, length, protection, MAP_PRIVATE | MAP_NORESERVE | flags, empty, 0);
   if (at == MAP_FAILED)
-    return Status::from_errno(errno,
-                              "cannot find " + std::to_string(length) + " bytes of address space");
+    return FailedCall{errno, "cannot find " + std::to_string(length) + " bytes of address space"};
   address_ = static_cast<char*>(at);
   length_ = length;
   protection_ = protection;
@@ -198,8 +197,8 @@ Status View::protect_parts(std::size_t from, std::size_t to) {
 Status View::show_base_pages(std::uint64_t page, std::uint64_t page_count) {
   PAWL_ASSERT(page >= first_page() && page + page_count <= file_end_page());
   if (memory::advise(bytes(page), page_count * kPageBytes, MADV_DONTNEED) != 0) {
-    return Status::from_errno(
-        errno, "cannot drop private pages of " + medium_.path() + " (are they locked with mlock?)");
+    return FailedCall{
+        errno, "cannot drop private pages of " + medium_.path() + " (are they locked with mlock?)"};
   }
   return {};
 }
@@ -209,8 +208,7 @@ Status View::protect_memory(std::size_t from, std::size_t to, int protection) {
   // First what is past the end: should the second step fail, no page that can be touched has
   // another protection than the one that is recorded.
   if (tracked < to && memory::protect(address_ + tracked, to - tracked, protection) != 0) {
-    return Status::from_errno(errno,
-                              "cannot change the protection of a mapping of " + medium_.path());
+    return FailedCall{errno, "cannot change the protection of a mapping of " + medium_.path()};
   }
   // The tracker protects what it watches itself, so that its armed pages are never open unseen.
   return tracked > from ? tracker_.protect(address_ + from, tracked - from, protection) : Status{};

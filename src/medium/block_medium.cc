@@ -33,7 +33,7 @@ class BlockMedium final : public NamedMedium {
     Descriptor side(::open(name.c_str(), O_RDWR | O_CLOEXEC | O_DIRECT));
     if (!side.valid() || is_failed_by_readers(side.get()))
       side.reset(::open(name.c_str(), O_RDWR | O_CLOEXEC));
-    if (!side.valid()) return Status::from_errno(errno, "cannot open " + journal_path() + " again");
+    if (!side.valid()) return FailedCall{errno, "cannot open " + journal_path() + " again"};
     auto file = std::make_unique<DescriptorFile>(std::move(side), journal_path());
     file->write_only_with(writers_lock());
     return std::unique_ptr<MediumFile>(std::move(file));

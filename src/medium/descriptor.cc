@@ -38,6 +38,14 @@ std::optional<OpenFile> look_at(int number) {
     return OpenFile{number, status.st_dev, status.st_ino};
   return {};
 }
+
+Status cannot_reserve(int error_number, std::uint64_t length, const std::string& path) {
+  const FailedCall failed{error_number,
+                          "cannot reserve " + std::to_string(length) + " bytes for " + path};
+  if (!is_want_of_space(error_number)) return failed;
+  return Status::failure(error_number,
+                         failed.text() + ". Free some space and try again: nothing was lost");
+}
 }  // namespace
 
 OpenFile OpenFile::of(int number) { return look_at(number).value_or(OpenFile{number}); }
@@ -113,12 +121,20 @@ Status DescriptorFile::check_open() {
                "program's own descriptors only, or all at once with closefrom() or close_range()");
 }
 
+Status DescriptorFile::check_named() {
+  struct statx found{};
+  if (::statx(descriptor_.get(), "", AT_EMPTY_PATH, STATX_NLINK, &found) != 0 ||
+      (found.stx_mask & STATX_NLINK) == 0 || found.stx_nlink != 0)
+    return {};
+  return Status::failure(ESTALE, path_ + " was removed while it was in use");
+}
+
 Status DescriptorFile::read(std::uint64_t offset, std::span<std::byte> into) {
   while (!into.empty()) {
     const ssize_t got =
         ::pread(descriptor_.get(), into.data(), into.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Status::from_errno(errno, "cannot read " + path_);
+    if (got < 0) return FailedCall{errno, "cannot read " + path_};
     if (got == 0) {
       std::memset(into.data(), 0, into.size());
       return {};
@@ -144,7 +160,7 @@ Status DescriptorFile::write(std::uint64_t offset, std::span<const std::byte> fr
     });
     if (done < 0 && errno == EINTR) continue;
     if (done < 0 && errno == EINVAL && leave_direct_io()) continue;
-    if (done < 0) return Status::from_errno(errno, "cannot write " + path_);
+    if (done < 0) return FailedCall{errno, "cannot write " + path_};
     if (done == 0)
       return Status::failure(EIO, "cannot write " + path_ + ": the device took no bytes");
     from = from.subspan(static_cast<std::size_t>(done));
@@ -168,7 +184,7 @@ Status DescriptorFile::flush() {
   }
   // Whatever a flush answers but success means that bytes may be gone, and the kernel answers so
   // once: no space, too, is final here.
-  const Status cause = Status::from_errno(flush_error_, "cannot flush " + path_);
+  const Status cause = FailedCall{flush_error_, "cannot flush " + path_};
   return Status::failure(EIO, cause.text());
 }
 
@@ -183,7 +199,7 @@ Status DescriptorFile::write_durably(std::uint64_t offset, std::span<const std::
   // A short write, an interruption or a file system without this flag leave the two steps; any
   // other error may be the flush's.
   if (done < 0 && errno != EINTR && errno != EINVAL && errno != EOPNOTSUPP) {
-    return Status::from_errno(errno, "cannot write and flush " + path_);
+    return FailedCall{errno, "cannot write and flush " + path_};
   }
   return MediumFile::write_durably(offset, from);
 }
@@ -191,7 +207,7 @@ Status DescriptorFile::write_durably(std::uint64_t offset, std::span<const std::
 Result<std::uint64_t> DescriptorFile::size() {
   struct stat status{};
   if (::fstat(descriptor_.get(), &status) != 0)
-    return Status::from_errno(errno, "cannot read the size of " + path_);
+    return FailedCall{errno, "cannot read the size of " + path_};
   return static_cast<std::uint64_t>(status.st_size);
 }
 
@@ -200,8 +216,8 @@ Status DescriptorFile::resize(std::uint64_t size_bytes) {
   while (without_size_signal(
              [&] { return ::ftruncate(descriptor_.get(), static_cast<off_t>(size_bytes)); }) != 0) {
     if (errno == EINTR) continue;
-    return Status::from_errno(
-        errno, "cannot set the size of " + path_ + " to " + std::to_string(size_bytes) + " bytes");
+    return FailedCall{
+        errno, "cannot set the size of " + path_ + " to " + std::to_string(size_bytes) + " bytes"};
   }
   return {};
 }
@@ -223,8 +239,7 @@ Status DescriptorFile::check_space(std::uint64_t offset, std::uint64_t length) c
   const std::uint64_t free_blocks = ::geteuid() == 0 ? disk.f_bfree : disk.f_bavail;
   const std::uint64_t free = free_blocks * disk.f_frsize;
   if (length <= has || length - has <= free) return {};
-  return Status::from_errno(ENOSPC,
-                            "cannot reserve " + std::to_string(length) + " bytes for " + path_);
+  return cannot_reserve(ENOSPC, length, path_);
 }
 
 Status DescriptorFile::reserve(std::uint64_t offset, std::uint64_t length) {
@@ -232,13 +247,12 @@ Status DescriptorFile::reserve(std::uint64_t offset, std::uint64_t length) {
   PAWL_TRY(check_space(offset, length));
   // The kernel gives space past the limit, and refuses the write that needs it.
   if (const std::uint64_t limit = file_size_limit(); offset + length > limit)
-    return Status::from_errno(EFBIG, "cannot reserve space for " + path_ + " past " +
-                                         std::to_string(limit) + " bytes (RLIMIT_FSIZE)");
+    return FailedCall{EFBIG, "cannot reserve space for " + path_ + " past " +
+                                 std::to_string(limit) + " bytes (RLIMIT_FSIZE)"};
   while (::fallocate(descriptor_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                      static_cast<off_t>(length)) != 0) {
     if (errno == EINTR) continue;
-    return Status::from_errno(errno,
-                              "cannot reserve " + std::to_string(length) + " bytes for " + path_);
+    return cannot_reserve(errno, length, path_);
   }
   return shared_.unshare(descriptor_.get(), path_, offset, offset + length);
 }
@@ -259,8 +273,8 @@ Status DescriptorFile::punch(std::uint64_t offset, std::uint64_t length) {
   while (::fallocate(descriptor_.get(), FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE,
                      static_cast<off_t>(offset), static_cast<off_t>(length)) != 0) {
     if (errno == EINTR) continue;
-    return Status::from_errno(
-        errno, "cannot punch a hole of " + std::to_string(length) + " bytes into " + path_);
+    return FailedCall{errno,
+                      "cannot punch a hole of " + std::to_string(length) + " bytes into " + path_};
   }
   return {};
 }
@@ -271,8 +285,7 @@ Status DescriptorFile::zero(std::uint64_t offset, std::uint64_t length) {
                      static_cast<off_t>(offset), static_cast<off_t>(length)) != 0) {
     if (errno == EINTR) continue;
     if (errno != EOPNOTSUPP)
-      return Status::from_errno(errno,
-                                "cannot zero " + std::to_string(length) + " bytes of " + path_);
+      return FailedCall{errno, "cannot zero " + std::to_string(length) + " bytes of " + path_};
     static constexpr std::array<std::byte, 16 * kPageBytes> kZeros{};
     for (std::uint64_t done = 0; done < length;) {
       const std::uint64_t piece = std::min<std::uint64_t>(kZeros.size(), length - done);
@@ -287,7 +300,7 @@ Status DescriptorFile::zero(std::uint64_t offset, std::uint64_t length) {
 Result<std::uint64_t> DescriptorFile::written_prefix_bytes() {
   const off_t hole = ::lseek(descriptor_.get(), 0, SEEK_HOLE);
   if (hole < 0 && errno == ENXIO) return std::uint64_t{0};  // an empty file
-  if (hole < 0) return Status::from_errno(errno, "cannot find the holes of " + path_);
+  if (hole < 0) return FailedCall{errno, "cannot find the holes of " + path_};
   return static_cast<std::uint64_t>(hole);
 }
 

@@ -98,6 +98,7 @@ class DescriptorFile final : public MediumFile {
   Result<std::uint64_t> written_prefix_bytes() override;
   Result<std::uint64_t> allocated_prefix_bytes() override;
   Status check_open() override;
+  Status check_named() override;
 
   int descriptor() const { return descriptor_.get(); }
   // Behind a change of attributes, owner or mode: the next flush in this thread takes them, too.

@@ -8,13 +8,13 @@ namespace pawl {
 
 Result<Directory> Directory::open(const std::string& path) {
   Descriptor opened(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!opened.valid()) return Status::from_errno(errno, "cannot open the directory " + path);
+  if (!opened.valid()) return FailedCall{errno, "cannot open the directory " + path};
   return Directory(std::move(opened), path);
 }
 
 Result<Directory> Directory::open_of(const std::string& path, int file) {
   struct stat status{};
-  if (::fstat(file, &status) != 0) return Status::from_errno(errno, "cannot stat " + path);
+  if (::fstat(file, &status) != 0) return FailedCall{errno, "cannot stat " + path};
   auto found = open(path.substr(0, path.rfind('/') + 1));
   if (!found.ok() || found.value().has(name_in_directory(path), status)) return found;
   return Status::failure(
@@ -29,9 +29,9 @@ bool Directory::has(const std::string& name, const struct stat& file) const {
 
 Status Directory::flush() const {
   const Descriptor handle(::openat(get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!handle.valid()) return Status::from_errno(errno, "cannot open the directory " + path_);
+  if (!handle.valid()) return FailedCall{errno, "cannot open the directory " + path_};
   if (::fsync(handle.get()) != 0 && errno != EINVAL)
-    return Status::from_errno(errno, "cannot flush the directory " + path_);
+    return FailedCall{errno, "cannot flush the directory " + path_};
   return {};
 }
 

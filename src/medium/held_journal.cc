@@ -46,7 +46,7 @@ std::uint64_t first_held_record(int side) {
 Result<HeldJournal> HeldJournal::hold(Descriptor side, const std::string& path) {
   struct flock lock = lock_of_records(F_RDLCK, 0, 0);
   if (::fcntl(side.get(), F_OFD_SETLK, &lock) != 0)
-    return Status::from_errno(errno, "cannot ask the writer of " + path + " to keep its records");
+    return FailedCall{errno, "cannot ask the writer of " + path + " to keep its records"};
   return HeldJournal(std::make_unique<DescriptorFile>(std::move(side), path), path);
 }
 
@@ -58,7 +58,7 @@ Status HeldJournal::keep_from(std::uint64_t sequence) {
   struct flock behind = lock_of_records(F_UNLCK, kept + 1, 0);
   if (::fcntl(file_->descriptor(), F_OFD_SETLK, &before) != 0 ||
       ::fcntl(file_->descriptor(), F_OFD_SETLK, &behind) != 0)
-    return Status::from_errno(errno, "cannot give a lock on " + path_ + " back");
+    return FailedCall{errno, "cannot give a lock on " + path_ + " back"};
   return {};
 }
 

@@ -75,6 +75,8 @@ class MediumFile {
   // EIO when the descriptor by which the file is written is not the file's any more: the program
   // closed it, and may have opened something else under its number.
   virtual Status check_open() { return {}; }
+  // ESTALE when the file has no name any more: what is written to it goes with its last descriptor.
+  virtual Status check_named() { return {}; }
   // The file's bytes where they can be loaded directly, at an address that stays for the object's
   // life: of a medium that is memory.  Null for others.  Only bytes of allocated pages before the
   // file's end may be loaded.

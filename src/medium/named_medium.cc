@@ -8,6 +8,7 @@
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+#include <array>
 #include <cerrno>
 #include <cinttypes>
 #include <climits>
@@ -156,10 +157,14 @@ NamedMedium::~NamedMedium() {
 bool NamedMedium::may_be_of_a_writer(int side, const struct stat& user) const {
   if (!can_mark()) return (user.st_mode & S_IWOTH) != 0;
   const auto marked = read_mark();
-  if (!marked.ok()) return false;
-  if (!marked.value().has_value()) return true;
+  return marked.ok() && (!marked.value().has_value() || is_marked(side));
+}
+
+bool NamedMedium::is_marked(int side) const {
+  const auto marked = read_mark();
   const FileIdentity identity = identity_of(side);
-  return identity.birth_time_ns != 0 && marked.value()->journal == identity;
+  return marked.ok() && marked.value().has_value() && identity.birth_time_ns != 0 &&
+         marked.value()->journal == identity;
 }
 
 Status NamedMedium::check_writers_of(int side, const struct stat& held,
@@ -176,12 +181,16 @@ Status NamedMedium::check_writers_of(int side, const struct stat& held,
   const auto of_side = writers_of(side, held, journal_path_);
   if (!of_side.ok()) return of_side.status();
   if (of_side.value().all_others) return refuse("anyone", "chmod o-w");
+  // Whom this user namespace does not show was let in by a writer of the file, or is not believed.
+  const auto is_same = [&](bool is_of_file, bool is_shown) {
+    return is_of_file && (is_shown || is_marked(side));
+  };
   for (const gid_t group : of_side.value().groups) {
-    if (!of_file.value().groups.contains(group))
+    if (!is_same(of_file.value().groups.contains(group), is_shown_group(group)))
       return refuse("the users of group " + std::to_string(group), "chmod g-w");
   }
   for (const uid_t one : of_side.value().users) {
-    if (one != user.st_uid && !of_file.value().users.contains(one))
+    if (!is_same(one == user.st_uid || of_file.value().users.contains(one), is_shown_user(one)))
       return refuse("user " + std::to_string(one), "setfacl -b");
   }
   return {};
@@ -190,7 +199,7 @@ Status NamedMedium::check_writers_of(int side, const struct stat& held,
 // A side file that someone could have written who may not write the file is not believed.
 Result<SideFileOwner> NamedMedium::check_side_file(int side, const struct stat& user) const {
   struct stat held{};
-  if (::fstat(side, &held) != 0) return Status::from_errno(errno, "cannot stat " + journal_path_);
+  if (::fstat(side, &held) != 0) return FailedCall{errno, "cannot stat " + journal_path_};
   if (!S_ISREG(held.st_mode)) {
     return Status::failure(EBADMSG,
                            journal_path_ + " is not a regular file; move it away and try again");
@@ -202,9 +211,10 @@ Result<SideFileOwner> NamedMedium::check_side_file(int side, const struct stat& 
             " names; a journal has one. Find out who linked it, and remove the other names");
   }
   auto owner = SideFileOwner::other;
-  if (held.st_uid == user.st_uid || held.st_uid == 0) {
+  const bool is_shown = is_shown_user(held.st_uid);
+  if ((held.st_uid == user.st_uid && is_shown) || held.st_uid == 0) {
     owner = SideFileOwner::of_file;
-  } else if (held.st_uid == ::geteuid()) {
+  } else if (held.st_uid == ::geteuid() && is_shown) {
     owner = SideFileOwner::caller;
   } else if (!may_be_of_a_writer(side, user)) {
     return Status::failure(
@@ -231,14 +241,17 @@ Result<SideFileOwner> NamedMedium::check_side_file(int side, const struct stat& 
 
 Result<std::uint32_t> NamedMedium::owner() {
   struct stat user{};
-  if (::fstat(base_.descriptor(), &user) != 0)
-    return Status::from_errno(errno, "cannot stat " + path_);
+  if (::fstat(base_.descriptor(), &user) != 0) return FailedCall{errno, "cannot stat " + path_};
+  if (!is_shown_user(user.st_uid))
+    return Status::failure(EPERM, path_ +
+                                      " belongs to a user whom this user namespace does not show: "
+                                      "whether the files of a group have one owner cannot be told");
   return std::uint32_t{user.st_uid};
 }
 
 Status NamedMedium::check_file_system(int side, const struct stat& user) const {
   struct stat held{};
-  if (::fstat(side, &held) != 0) return Status::from_errno(errno, "cannot stat " + journal_path_);
+  if (::fstat(side, &held) != 0) return FailedCall{errno, "cannot stat " + journal_path_};
   if (held.st_dev == user.st_dev) return {};
   // An overlay shows its files with the devices of its layers.
   const std::uint64_t mount = mount_of(side);
@@ -258,15 +271,15 @@ Status NamedMedium::lock_side_file(int side) const {
   struct flock lock = lock_of_writer();
   if (::fcntl(side, F_OFD_SETLK, &lock) == 0) return {};
   if (errno == EAGAIN || errno == EACCES) return has_another_writer(path_);
-  return Status::from_errno(errno, "cannot lock " + journal_path_);
+  return FailedCall{errno, "cannot lock " + journal_path_};
 }
 
 // Of the file's owner: root has the means to give it away.
 Status NamedMedium::prepare_new_side_file(int side, const struct stat& user) const {
   PAWL_TRY(adopt_permissions(base_.descriptor(), side, kJournalModeBits, journal_path_));
   struct stat held{};
-  if (::fstat(side, &held) != 0) return Status::from_errno(errno, "cannot stat " + journal_path_);
-  if (held.st_uid != user.st_uid && ::geteuid() == 0)
+  if (::fstat(side, &held) != 0) return FailedCall{errno, "cannot stat " + journal_path_};
+  if (held.st_uid != user.st_uid && ::geteuid() == 0 && is_shown_user(user.st_uid))
     return Status::failure(EPERM, "cannot give " + journal_path_ + " the owner of the file");
   // On a copy-on-write file system a journal that is overwritten in place stays in one piece.
   int attributes = 0;
@@ -291,8 +304,7 @@ SideFileOwner NamedMedium::renew_permissions(int side, SideFileOwner owner) cons
 Result<std::size_t> NamedMedium::count_others(Notice notice) const {
   if (is_broken(Law::ask_for_writers)) return std::size_t{0};
   struct stat user{};
-  if (::fstat(base_.descriptor(), &user) != 0)
-    return Status::from_errno(errno, "cannot stat " + path_);
+  if (::fstat(base_.descriptor(), &user) != 0) return FailedCall{errno, "cannot stat " + path_};
   auto all = count_notices(user, notice);
   if (!all.ok() || side_file() < 0) return all;
   if (all.value() == 0)
@@ -315,8 +327,7 @@ Status NamedMedium::exclude_other_writers(const std::optional<Mark>& mark) {
 
 Status NamedMedium::put_writers_notice() const {
   struct stat user{};
-  if (::fstat(base_.descriptor(), &user) != 0)
-    return Status::from_errno(errno, "cannot stat " + path_);
+  if (::fstat(base_.descriptor(), &user) != 0) return FailedCall{errno, "cannot stat " + path_};
   return put_notice(side_file(), user, Notice::writer);
 }
 
@@ -343,7 +354,7 @@ Result<JournalFile> NamedMedium::hold_side_file(int side, const struct stat& use
   // The holder before us may have removed what we opened: then the lock is on nothing.
   struct stat held{};
   struct stat present{};
-  if (::fstat(side, &held) != 0) return Status::from_errno(errno, "cannot stat " + journal_path_);
+  if (::fstat(side, &held) != 0) return FailedCall{errno, "cannot stat " + journal_path_};
   const bool is_there =
       ::fstatat(directory_.get(), journal_name_.c_str(), &present, AT_SYMLINK_NOFOLLOW) == 0;
   const bool is_ours = is_there && held.st_ino == present.st_ino && held.st_dev == present.st_dev;
@@ -382,7 +393,7 @@ Status NamedMedium::may_not_open_side_file() const {
   struct stat held{};
   if (::fstatat(directory_.get(), name_in_directory(journal_path_).c_str(), &held,
                 AT_SYMLINK_NOFOLLOW) != 0)
-    return Status::from_errno(errno, "cannot look for the journal " + journal_path_);
+    return FailedCall{errno, "cannot look for the journal " + journal_path_};
   return Status::failure(EACCES, "the journal " + journal_path_ + " belongs to user " +
                                      std::to_string(held.st_uid) +
                                      ", who had the file open when it crashed, and this user may "
@@ -394,8 +405,7 @@ Result<JournalFile> NamedMedium::acquire_journal(bool create) {
   if (read_only_) return Status::failure(EROFS, path_ + " was opened for looking only");
   let_go_of_side_file();
   struct stat user{};
-  if (::fstat(base_.descriptor(), &user) != 0)
-    return Status::from_errno(errno, "cannot stat " + path_);
+  if (::fstat(base_.descriptor(), &user) != 0) return FailedCall{errno, "cannot stat " + path_};
   for (int attempt = 0; attempt < kLockAttemptsMax; ++attempt) {
     lock_.reset(open_named_side_file(O_RDWR));
     const auto named = lock_.valid() ? Named::yes : Named::not_yet;
@@ -409,7 +419,7 @@ Result<JournalFile> NamedMedium::acquire_journal(bool create) {
       if (errno == EACCES || errno == EPERM) return may_not_open_side_file();
       if (is_missing && !create)
         return Status::failure(ENOENT, path_ + " has no journal (" + journal_path_ + ")");
-      Status made = Status::from_errno(errno, "cannot open it");
+      Status made = FailedCall{errno, "cannot open it"};
       if (is_missing) {
         auto side = NewFile::make(directory_);
         made = side.status();
@@ -524,11 +534,14 @@ Result<Descriptor> NamedMedium::open_to_read() const {
       return Status::failure(ENOENT, path_ + " has no journal (" + journal_path_ + ")");
     if (errno == ELOOP)
       return Status::failure(ELOOP, journal_path_ + " is a symbolic link; Pawl follows none");
-    return Status::from_errno(errno, "cannot open " + journal_path_);
+    if (errno == EACCES)
+      return Status::failure(EACCES, "cannot open " + journal_path_ +
+                                         ": Permission denied. Its owner, or root, may recover " +
+                                         path_ + " (pawl recover)");
+    return FailedCall{errno, "cannot open " + journal_path_};
   }
   struct stat user{};
-  if (::fstat(base_.descriptor(), &user) != 0)
-    return Status::from_errno(errno, "cannot stat " + path_);
+  if (::fstat(base_.descriptor(), &user) != 0) return FailedCall{errno, "cannot stat " + path_};
   PAWL_TRY(check_side_file(side.get(), user).status());
   return side;
 }
@@ -555,7 +568,7 @@ Status NamedMedium::remove_journal() {
   if (lock_.valid()) PAWL_TRY(base_.check_open());
   struct stat held{};
   if (lock_.valid() && ::fstat(lock_.get(), &held) != 0)
-    return Status::from_errno(errno, "cannot stat " + journal_path_);
+    return FailedCall{errno, "cannot stat " + journal_path_};
   const Directory* directory = &directory_;
   std::string name = journal_path_;
   Result<Directory> other = Directory();
@@ -572,11 +585,11 @@ Status NamedMedium::remove_journal() {
     directory = &other.value();
   }
   if (::unlinkat(directory->get(), name_in_directory(name).c_str(), 0) != 0 && errno != ENOENT) {
-    return Status::from_errno(
-        errno, "cannot remove " + name +
-                   ", and no journal can be made until it is removed: " + path_ +
-                   " has all that was committed. Its owner, that of the directory, or root "
-                   "may remove it (pawl recover)");
+    return FailedCall{errno,
+                      "cannot remove " + name +
+                          ", and no journal can be made until it is removed: " + path_ +
+                          " has all that was committed. Its owner, that of the directory, or root "
+                          "may remove it (pawl recover)"};
   }
   let_go_of_side_file();  // and of the notices: the file has no writer any more
   return {};
@@ -598,7 +611,7 @@ Result<std::optional<Mark>> NamedMedium::read_mark() const {
   const ssize_t length = ::fgetxattr(base_.descriptor(), kMarkAttribute, value, sizeof value);
   if (length < 0) {
     if (errno == ENODATA || attributes_unsupported(errno)) return std::optional<Mark>{};
-    return Status::from_errno(errno, "cannot read the mark of " + path_);
+    return FailedCall{errno, "cannot read the mark of " + path_};
   }
   if (const auto mark = parse_mark(std::string(value, static_cast<std::size_t>(length))))
     return mark;
@@ -630,11 +643,11 @@ Status NamedMedium::write_mark(const Mark& mark, int flags) {
   attributes_changed();
   if (is_set) return {};
   if (is_want_of_space(failure)) {
-    return Status::from_errno(
-        failure, "no room to mark " + path_ + " as open; free some space and try again");
+    return FailedCall{failure,
+                      "no room to mark " + path_ + " as open; free some space and try again"};
   }
   if (attributes_unsupported(failure) && !can_mark()) return {};
-  return Status::from_errno(failure, "cannot mark " + path_ + " as open");
+  return FailedCall{failure, "cannot mark " + path_ + " as open"};
 }
 
 Status NamedMedium::clear_mark() {
@@ -644,10 +657,18 @@ Status NamedMedium::clear_mark() {
   if (is_removed) return {};
   if (errno == ENODATA || attributes_unsupported(errno)) return {};
   if (is_want_of_space(errno)) {
-    return Status::from_errno(
-        errno, "no room even to remove the mark of " + path_ + "; free some space and try again");
+    return FailedCall{
+        errno, "no room even to remove the mark of " + path_ + "; free some space and try again"};
   }
-  return Status::from_errno(errno, "cannot remove the mark of " + path_);
+  if (errno == EACCES || errno == EPERM) {
+    const int error_number = errno;
+    return Status::failure(
+        error_number, "cannot remove the mark of " + path_ + ": " + std::strerror(error_number) +
+                          ". It has all that was committed, but this process may not change it any "
+                          "more (did it give up its user?); who may, or root, can end it: pawl "
+                          "recover");
+  }
+  return FailedCall{errno, "cannot remove the mark of " + path_};
 }
 
 // A group has its records on a disk, so its files are opened as those are.
@@ -660,7 +681,7 @@ Result<char*> NamedMedium::map_private(void* address, std::size_t length, int pr
   void* at = memory::map(address, length, protection, MAP_PRIVATE | flags, base_.descriptor(),
                          static_cast<off_t>(offset));
   if (at == MAP_FAILED)
-    return Status::from_errno(errno, "cannot map " + std::to_string(length) + " bytes of " + path_);
+    return FailedCall{errno, "cannot map " + std::to_string(length) + " bytes of " + path_};
   return static_cast<char*>(at);
 }
 
@@ -690,13 +711,29 @@ NamedFile open_base(const char* path, int flags) {
   return file;
 }
 
+// Whoever names one, or maps whatever matches a pattern, would write into the commits of a file.
+Status check_is_no_journal(int base, const std::string& path) {
+  for (std::uint64_t slot = 0; slot < kJournalSlots; ++slot) {
+    std::array<char, kJournalMagic.size()> found{};
+    const ssize_t got =
+        ::pread(base, found.data(), found.size(), static_cast<off_t>(slot * kJournalSlotBytes));
+    if (got != static_cast<ssize_t>(found.size()) || found != kJournalMagic) continue;
+    const std::string file = path.ends_with(kJournalSuffix)
+                                 ? path.substr(0, path.size() - std::strlen(kJournalSuffix))
+                                 : "the file that it is the journal of, with the journal beside it";
+    return Status::failure(EINVAL, path + " is a journal; name its file: " + file);
+  }
+  return {};
+}
+
 Result<NamedFile> checked(NamedFile file, const std::string& path, bool read_only) {
   const int base = file.descriptor.get();
   struct stat status{};
-  if (::fstat(base, &status) != 0) return Status::from_errno(errno, "cannot stat " + path);
+  if (::fstat(base, &status) != 0) return FailedCall{errno, "cannot stat " + path};
   if (!S_ISREG(status.st_mode))
     return Status::failure(ENODEV,
                            path + " is not a regular file; only those can be mapped atomically");
+  PAWL_TRY(check_is_no_journal(base, path));
   struct statfs file_system{};
   if (::fstatfs(base, &file_system) == 0) {
     for (const auto& refused : kRefusedFileSystems) {
@@ -726,8 +763,8 @@ Result<NamedFile> open_named_file(int descriptor) {
   char target[PATH_MAX];
   const ssize_t length = ::readlink(link.c_str(), target, sizeof target - 1);
   if (length < 0)
-    return Status::from_errno(errno, "cannot find the name of descriptor " +
-                                         std::to_string(descriptor) + " (is /proc mounted?)");
+    return FailedCall{errno, "cannot find the name of descriptor " + std::to_string(descriptor) +
+                                 " (is /proc mounted?)"};
   const std::string path(target, static_cast<std::size_t>(length));
   if ((flags & O_PATH) != 0 || (flags & O_ACCMODE) != O_RDWR) {
     return Status::failure(
@@ -735,8 +772,7 @@ Result<NamedFile> open_named_file(int descriptor) {
   }
   struct stat by_descriptor{};
   struct stat by_name{};
-  if (::fstat(descriptor, &by_descriptor) != 0)
-    return Status::from_errno(errno, "cannot stat " + path);
+  if (::fstat(descriptor, &by_descriptor) != 0) return FailedCall{errno, "cannot stat " + path};
   if (!S_ISREG(by_descriptor.st_mode))
     return Status::failure(ENODEV,
                            path + " is not a regular file; only those can be mapped atomically");
@@ -749,17 +785,16 @@ Result<NamedFile> open_named_file(int descriptor) {
   }
   NamedFile base = open_base(link.c_str(), O_RDWR | O_CLOEXEC);
   if (!base.descriptor.valid())
-    return Status::from_errno(errno, "cannot open " + path + " again for reading and writing");
+    return FailedCall{errno, "cannot open " + path + " again for reading and writing"};
   return checked(std::move(base), path, false);
 }
 
 Result<NamedFile> open_named_file(const std::string& path, bool read_only) {
   NamedFile base =
       open_base(path.c_str(), (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK);
-  if (!base.descriptor.valid()) return Status::from_errno(errno, "cannot open " + path);
+  if (!base.descriptor.valid()) return FailedCall{errno, "cannot open " + path};
   char real[PATH_MAX];
-  if (::realpath(path.c_str(), real) == nullptr)
-    return Status::from_errno(errno, "cannot find " + path);
+  if (::realpath(path.c_str(), real) == nullptr) return FailedCall{errno, "cannot find " + path};
   return checked(std::move(base), real, read_only);
 }
 

@@ -12,6 +12,7 @@
 #include "medium/descriptor.h"
 #include "medium/directory.h"
 #include "medium/held_journal.h"
+#include "medium/journal_name.h"
 #include "medium/medium.h"
 #include "medium/new_file.h"
 #include "medium/own_process.h"
@@ -19,7 +20,6 @@
 
 namespace pawl {
 
-inline constexpr const char* kJournalSuffix = ".pawl";
 inline constexpr const char* kMarkAttribute = "user.pawl";
 // In the environment, 1: a side file may lie on another file system than its file.
 inline constexpr const char* kJournalElsewhere = "PAWL_JOURNAL_ELSEWHERE";
@@ -96,6 +96,7 @@ class NamedMedium : public Medium {
   SideFileOwner renew_permissions(int side, SideFileOwner owner) const;
   Status check_writers_of(int side, const struct stat& held, const struct stat& user) const;
   Result<SideFileOwner> check_side_file(int side, const struct stat& user) const;
+  bool is_marked(int side) const;
   bool may_be_of_a_writer(int side, const struct stat& user) const;
   Status check_file_system(int side, const struct stat& user) const;
   Status exclude_other_writers(const std::optional<Mark>& mark);

@@ -54,7 +54,7 @@ NewFile::~NewFile() {
 Result<NewFile> NewFile::make_nameless(const Directory& directory) {
   Descriptor file(::openat(directory.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (file.valid()) return NewFile(std::move(file), directory, {});
-  const Status failed = Status::from_errno(errno, "cannot make a file in " + directory.path());
+  const Status failed = FailedCall{errno, "cannot make a file in " + directory.path()};
   if (!cannot_be_nameless(failed.error_number())) return failed;
   return Status::failure(EOPNOTSUPP, failed.text());
 }
@@ -69,7 +69,7 @@ Result<NewFile> NewFile::make(const Directory& directory) {
     if (file.valid()) return NewFile(std::move(file), directory, name);
     if (errno != EEXIST) break;
   }
-  return Status::from_errno(errno, "cannot make a file in " + directory.path());
+  return FailedCall{errno, "cannot make a file in " + directory.path()};
 }
 
 // EEXIST as it comes.
@@ -84,11 +84,11 @@ Status NewFile::take_name(const std::string& name) const {
       ::unlinkat(directory, from, 0);
       return {};
     }
-    return Status::from_errno(errno, "cannot name the new file " + directory_->path() + name);
+    return FailedCall{errno, "cannot name the new file " + directory_->path() + name};
   }
   const std::string open_file = "/proc/self/fd/" + std::to_string(descriptor());
   if (::linkat(AT_FDCWD, open_file.c_str(), directory, to, AT_SYMLINK_FOLLOW) == 0) return {};
-  return Status::from_errno(errno, "cannot name the new file " + directory_->path() + name);
+  return FailedCall{errno, "cannot name the new file " + directory_->path() + name};
 }
 
 Status NewFile::take_provisional_name() {
@@ -112,7 +112,7 @@ Status NewFile::publish(const std::string& to, bool may_replace) {
     if (!may_replace) return exists(to);
     PAWL_TRY(take_provisional_name());
     if (::renameat(directory_->get(), provisional_.c_str(), directory_->get(), name.c_str()) != 0)
-      return Status::from_errno(errno, "cannot replace " + to);
+      return FailedCall{errno, "cannot replace " + to};
     named = {};
   }
   PAWL_TRY(named);

@@ -6,6 +6,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <vector>
 
@@ -45,7 +46,7 @@ Result<List> list_of(int file, const std::string& name) {
   const ssize_t length = ::fgetxattr(file, kListAttribute, bytes.data(), bytes.size());
   if (length < 0) {
     if (errno == ENODATA || errno == ENOTSUP || errno == ENOSYS) return List{};
-    return Status::from_errno(errno, "cannot read the access control list of " + name);
+    return FailedCall{errno, "cannot read the access control list of " + name};
   }
   List list;
   posix_acl_xattr_entry entry{};
@@ -108,28 +109,59 @@ List list_for_another_owner(const List& list, const struct stat& wanted, mode_t 
   return made;
 }
 
+// Where the kernel does not say, the number is the one that it has by default.
+bool is_shown(unsigned id, const char* map_path, const char* overflow_path) {
+  constexpr unsigned kOverflowDefault = 65534;
+  constexpr unsigned kAll = ~0u;
+  unsigned overflow = kOverflowDefault;
+  if (std::FILE* const file = std::fopen(overflow_path, "re"); file != nullptr) {
+    if (std::fscanf(file, "%u", &overflow) != 1) overflow = kOverflowDefault;
+    std::fclose(file);
+  }
+  // Lists have the other one.
+  if (id != overflow && id != kAll) return true;
+  std::FILE* const map = std::fopen(map_path, "re");
+  if (map == nullptr) return false;
+  unsigned inside = 0;
+  unsigned outside = 0;
+  unsigned count = 0;
+  const bool shows_all =
+      std::fscanf(map, "%u %u %u", &inside, &outside, &count) == 3 && inside == 0 && count == kAll;
+  std::fclose(map);
+  return shows_all;
+}
+
 }  // namespace
+
+bool is_shown_user(uid_t user) {
+  return is_shown(user, "/proc/thread-self/uid_map", "/proc/sys/kernel/overflowuid");
+}
+
+bool is_shown_group(gid_t group) {
+  return is_shown(group, "/proc/thread-self/gid_map", "/proc/sys/kernel/overflowgid");
+}
 
 Status adopt_permissions(int from, int to, mode_t bits, const std::string& name) {
   struct stat wanted{};
   struct stat held{};
   if (::fstat(from, &wanted) != 0 || ::fstat(to, &held) != 0)
-    return Status::from_errno(errno, "cannot stat " + name);
+    return FailedCall{errno, "cannot stat " + name};
   auto list = list_of(from, name);
   if (!list.ok()) return list.status();
   auto present = list_of(to, name);
   if (!present.ok()) return present.status();
   for (Entry& entry : list.value()) entry.rights &= static_cast<std::uint16_t>(bits & 7);
   mode_t mode = wanted.st_mode & bits;
-  const bool has_owners = wanted.st_uid == held.st_uid && wanted.st_gid == held.st_gid;
+  const bool has_owners = wanted.st_uid == held.st_uid && wanted.st_gid == held.st_gid &&
+                          is_shown_user(held.st_uid) && is_shown_group(held.st_gid);
   if (has_owners && (held.st_mode & 0777) == mode && list.value() == present.value()) return {};
 
   // Whoever was granted something before has nothing meanwhile.
   if (::fchmod(to, mode & 0700) != 0)
-    return Status::from_errno(errno, "cannot give " + name + " the mode of the file");
+    return FailedCall{errno, "cannot give " + name + " the mode of the file"};
   if (!has_owners && ::fchown(to, wanted.st_uid, wanted.st_gid) != 0) {
-    const bool is_of_group =
-        wanted.st_gid == held.st_gid || ::fchown(to, static_cast<uid_t>(-1), wanted.st_gid) == 0;
+    const bool is_of_group = (wanted.st_gid == held.st_gid && is_shown_group(held.st_gid)) ||
+                             ::fchown(to, static_cast<uid_t>(-1), wanted.st_gid) == 0;
     if (wanted.st_uid != held.st_uid &&
         set_list(to, list_for_another_owner(list.value(), wanted, mode, is_of_group)))
       return {};
@@ -143,7 +175,7 @@ Status adopt_permissions(int from, int to, mode_t bits, const std::string& name)
   if (!list.value().empty() && set_list(to, list.value())) return {};
   if (!remove_list(to) || !list.value().empty()) mode &= ~kOfGroup;
   if (::fchmod(to, mode) != 0)
-    return Status::from_errno(errno, "cannot give " + name + " the mode of the file");
+    return FailedCall{errno, "cannot give " + name + " the mode of the file"};
   return {};
 }
 

@@ -17,6 +17,11 @@ namespace pawl {
 // `name` is that of `to`.
 Status adopt_permissions(int from, int to, mode_t bits, const std::string& name);
 
+// False: the number by which the kernel shows all users (or groups) that have none in this user
+// namespace, as those outside a container without root.  That two files have it says nothing.
+bool is_shown_user(uid_t user);
+bool is_shown_group(gid_t group);
+
 // Who may write a file besides its owner.
 struct Writers {
   std::set<uid_t> users;

@@ -39,7 +39,7 @@ std::uint64_t window_bytes_wanted(std::uint64_t file_bytes) {
 
 Result<MemoryWindow> map_window(int descriptor, int flags, const std::string& path) {
   struct stat status{};
-  if (::fstat(descriptor, &status) != 0) return Status::from_errno(errno, "cannot stat " + path);
+  if (::fstat(descriptor, &status) != 0) return FailedCall{errno, "cannot stat " + path};
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (size > kFileBytesMax)
     return Status::failure(EFBIG, path +
@@ -57,7 +57,7 @@ Result<MemoryWindow> map_window(int descriptor, int flags, const std::string& pa
     }
     const bool is_too_much = errno == ENOMEM || errno == EOVERFLOW || errno == EFBIG;
     if (!is_too_much || bytes / 2 < least)
-      return Status::from_errno(errno, "cannot map " + path + " as memory");
+      return FailedCall{errno, "cannot map " + path + " as memory"};
     bytes /= 2;
   }
 }
@@ -95,7 +95,7 @@ class PersistentMedium final : public NamedMedium {
  private:
   Result<std::unique_ptr<MediumFile>> open_side_file(const std::string& name) override {
     Descriptor side(::open(name.c_str(), O_RDWR | O_CLOEXEC));
-    if (!side.valid()) return Status::from_errno(errno, "cannot open " + journal_path() + " again");
+    if (!side.valid()) return FailedCall{errno, "cannot open " + journal_path() + " again"};
     auto window = map_window(side.get(), flags_, journal_path());
     if (!window.ok()) return window.status();
     auto beneath = std::make_unique<DescriptorFile>(std::move(side), journal_path());

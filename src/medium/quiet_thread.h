@@ -48,8 +48,7 @@ Result<std::thread> start_quiet_thread(const char* name, Work work) {
     error_number = refused.code().value();
   }
   try {
-    if (error_number != ENOMEM)
-      return Status::from_errno(error_number, "cannot start a background thread");
+    if (error_number != ENOMEM) return FailedCall{error_number, "cannot start a background thread"};
   } catch (const std::bad_alloc&) {
     error_number = ENOMEM;
   }

@@ -72,8 +72,8 @@ Status SharedBlocks::check_overwrite(int descriptor, const std::string& path, st
   if (::fstatvfs(descriptor, &disk) != 0 ||
       static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize >= bytes + kFreeBytesMin)
     return {};
-  return Status::from_errno(ENOSPC, "cannot overwrite " + std::to_string(bytes) + " bytes of " +
-                                        path + ", which its file system writes to free blocks");
+  return FailedCall{ENOSPC, "cannot overwrite " + std::to_string(bytes) + " bytes of " + path +
+                                ", which its file system writes to free blocks"};
 }
 
 Result<std::uint64_t> SharedBlocks::find(int descriptor, const std::string& path,
@@ -89,7 +89,7 @@ Result<std::uint64_t> SharedBlocks::find(int descriptor, const std::string& path
   while (::ioctl(descriptor, FS_IOC_FIEMAP, answer) != 0) {
     if (errno == EINTR) continue;
     if (errno != EOPNOTSUPP && errno != ENOTTY && errno != EINVAL)
-      return Status::from_errno(errno, "cannot find the blocks of " + path);
+      return FailedCall{errno, "cannot find the blocks of " + path};
     kind_.store(Kind::never_shared, std::memory_order_relaxed);
     return end;
   }
@@ -129,9 +129,9 @@ Status SharedBlocks::unshare(int descriptor, const std::string& path, std::uint6
         return check_overwrite(descriptor, path, end - offset);
       }
       if (failure != 0) {
-        return Status::from_errno(failure, "cannot give " + path +
-                                               " blocks of its own in place of those that it "
-                                               "shares with a copy (a reflink)");
+        return FailedCall{failure, "cannot give " + path +
+                                       " blocks of its own in place of those that it "
+                                       "shares with a copy (a reflink)"};
       }
     }
     offset = looked_to.value();

@@ -43,9 +43,9 @@ void Status::forget() noexcept {
   if (has_text()) delete &with_text();
 }
 
-Status Status::from_errno(int error_number, const std::string& what) {
-  return failure(error_number, what + ": " + std::strerror(error_number));
-}
+std::string FailedCall::text() const { return what + ": " + std::strerror(error_number); }
+
+Status::Status(const FailedCall& call) : Status(failure(call.error_number, call.text())) {}
 
 Status Status::no_memory(const char* text) noexcept {
   try {

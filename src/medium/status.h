@@ -15,11 +15,22 @@ constexpr bool is_want_of_space(int error_number) {
   return error_number == ENOSPC || error_number == EDQUOT;
 }
 
+// A system call that failed; as a status, "WHAT: strerror(error_number)".  An aggregate, whose
+// parts are evaluated in order: errno is read before the text is put together, which may change it.
+// Of a function's arguments the compiler chooses the order.
+struct FailedCall {
+  int error_number;
+  std::string what;
+
+  std::string text() const;
+};
+
 // One word, for it is returned everywhere: a success is a zero, and one test tells both that it is
 // one and that there is nothing to free.
 class [[nodiscard]] Status {
  public:
-  Status() = default;  // success
+  Status() = default;              // success
+  Status(const FailedCall& call);  // NOLINT: implicit by design
   Status(Status&& other) noexcept : failure_(std::exchange(other.failure_, kSuccess)) {}
   // Throws std::bad_alloc.
   Status(const Status& other) : failure_(other.ok() ? kSuccess : other.copy_of_failure()) {}
@@ -35,9 +46,6 @@ class [[nodiscard]] Status {
 
   // ENOMEM, where memory may be so short that the text has to be left out.
   static Status no_memory(const char* text) noexcept;
-
-  // "WHAT: strerror(error_number)".
-  static Status from_errno(int error_number, const std::string& what);
 
   bool ok() const { return failure_ == kSuccess; }
   int error_number() const { return ok() ? 0 : error_number_of_failure(); }
@@ -67,6 +75,7 @@ template <class T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : value_(std::move(value)) {}            // NOLINT: implicit by design
+  Result(const FailedCall& call) : failure_(call) {}       // NOLINT: implicit by design
   Result(Status failure) : failure_(std::move(failure)) {  // NOLINT: implicit by design
     assert(!failure_.ok());
   }

@@ -73,7 +73,7 @@ Status put_notice(int side, const struct stat& user, Notice notice) {
                        .l_len = range.length,
                        .l_pid = 0};
   if (::fcntl(side, F_OFD_SETLK, &lock) == 0) return {};
-  return Status::from_errno(errno, "cannot lock the journal");
+  return FailedCall{errno, "cannot lock the journal"};
 }
 
 Result<std::size_t> count_notices(const struct stat& user, Notice notice) {

@@ -240,7 +240,7 @@ int close_all_between(unsigned first, unsigned last, int flags) {
 PAWL_INTERPOSE int open(const char* path, int flags, ...) {
   PAWL_TAKE_MODE(mode)
   PAWL_PASS(keep_for_core(real().openat(AT_FDCWD, path, flags, mode)));
-  return open_file(AT_FDCWD, path, flags, mode);
+  PAWL_RETURN(open_file(AT_FDCWD, path, flags, mode));
 }
 PAWL_ALSO_KNOWN_AS(open64, open);
 PAWL_ALSO_KNOWN_AS(__open, open);
@@ -248,11 +248,12 @@ PAWL_ALSO_KNOWN_AS(__open64, open);
 PAWL_INTERPOSE int openat(int directory, const char* path, int flags, ...) {
   PAWL_TAKE_MODE(mode)
   PAWL_PASS(keep_for_core(real().openat(directory, path, flags, mode)));
-  return open_file(directory, path, flags, mode);
+  PAWL_RETURN(open_file(directory, path, flags, mode));
 }
 PAWL_ALSO_KNOWN_AS(openat64, openat);
 PAWL_INTERPOSE int creat(const char* path, mode_t mode) {
-  return open_file(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode);
+  PAWL_KEEP_ERRNO();
+  PAWL_RETURN(open_file(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode));
 }
 PAWL_ALSO_KNOWN_AS(creat64, creat);
 
@@ -260,13 +261,13 @@ PAWL_ALSO_KNOWN_AS(creat64, creat);
 PAWL_INTERPOSE int __openat_2(int directory, const char* path, int flags) {
   if (needs_mode(flags)) __chk_fail();
   PAWL_PASS(keep_for_core(real().openat(directory, path, flags)));
-  return open_file(directory, path, flags, 0);
+  PAWL_RETURN(open_file(directory, path, flags, 0));
 }
 PAWL_ALSO_KNOWN_AS(__openat64_2, __openat_2);
 PAWL_INTERPOSE int __open_2(const char* path, int flags) {
   if (needs_mode(flags)) __chk_fail();
   PAWL_PASS(keep_for_core(real().openat(AT_FDCWD, path, flags)));
-  return open_file(AT_FDCWD, path, flags, 0);
+  PAWL_RETURN(open_file(AT_FDCWD, path, flags, 0));
 }
 PAWL_ALSO_KNOWN_AS(__open64_2, __open_2);
 
@@ -275,11 +276,13 @@ PAWL_INTERPOSE int close(int descriptor) {
     forget_own(descriptor);
     return real().close(descriptor);
   }
-  return close_descriptor(descriptor);
+  PAWL_KEEP_ERRNO();
+  PAWL_RETURN(close_descriptor(descriptor));
 }
 PAWL_ALSO_KNOWN_AS(__close, close);
 PAWL_INTERPOSE int close_range(unsigned first, unsigned last, int flags) noexcept {
-  return close_all_between(first, last, flags);
+  PAWL_KEEP_ERRNO();
+  PAWL_RETURN(close_all_between(first, last, flags));
 }
 PAWL_INTERPOSE void closefrom(int first) noexcept {
   if (inside() || !in_own_process()) return real().closefrom(first);
@@ -287,17 +290,18 @@ PAWL_INTERPOSE void closefrom(int first) noexcept {
 }
 
 PAWL_INTERPOSE int dup(int descriptor) noexcept {
+  PAWL_KEEP_ERRNO();
   const int copy = real().dup(descriptor);
-  return PAWL_CALLED_BY_US() ? keep_for_core(copy) : attach_copy(descriptor, copy);
+  PAWL_RETURN(PAWL_CALLED_BY_US() ? keep_for_core(copy) : attach_copy(descriptor, copy));
 }
 PAWL_INTERPOSE int dup2(int original, int copy) noexcept {
   PAWL_PASS(real().dup2(original, copy));
-  return duplicate_onto(original, copy, 0, false);
+  PAWL_RETURN(duplicate_onto(original, copy, 0, false));
 }
 PAWL_ALSO_KNOWN_AS(__dup2, dup2);
 PAWL_INTERPOSE int dup3(int original, int copy, int flags) noexcept {
   PAWL_PASS(real().dup3(original, copy, flags));
-  return duplicate_onto(original, copy, flags, true);
+  PAWL_RETURN(duplicate_onto(original, copy, flags, true));
 }
 
 #define PAWL_TAKE_ARGUMENT(argument) \
@@ -312,24 +316,27 @@ PAWL_INTERPOSE int fcntl(int descriptor, int command, ...) {
     const int outcome = real().fcntl(descriptor, command, argument);
     return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? keep_for_core(outcome) : outcome;
   }
-  return control(descriptor, command, argument);
+  PAWL_KEEP_ERRNO();
+  PAWL_RETURN(control(descriptor, command, argument));
 }
 PAWL_ALSO_KNOWN_AS(fcntl64, fcntl);
 PAWL_ALSO_KNOWN_AS(__fcntl, fcntl);
 
 PAWL_INTERPOSE int flock(int descriptor, int operation) noexcept {
+  PAWL_KEEP_ERRNO();
   const int kind = operation & ~LOCK_NB;
   if (kind == LOCK_UN) before_unlocking("flock", descriptor);
   const int outcome = real().flock(descriptor, operation);
   if (outcome == 0 && kind != LOCK_UN) after_locking("flock", descriptor);
-  return outcome;
+  PAWL_RETURN(outcome);
 }
 
 PAWL_INTERPOSE int lockf(int descriptor, int command, off_t count) {
+  PAWL_KEEP_ERRNO();
   if (command == F_ULOCK && count == 0) before_unlocking("lockf", descriptor);
   const int outcome = real().lockf(descriptor, command, count);
   if (outcome == 0 && (command == F_LOCK || command == F_TLOCK)) after_locking("lockf", descriptor);
-  return outcome;
+  PAWL_RETURN(outcome);
 }
 PAWL_ALSO_KNOWN_AS(lockf64, lockf);
 

@@ -36,16 +36,16 @@ PAWL_INTERPOSE int fsync(int descriptor) {
   PAWL_PASS(real().fsync(descriptor));
   pthread_testcancel();
   const auto outcome = commit_descriptor(descriptor);
-  if (!outcome) return real().fsync(descriptor);
-  return outcome->ok() ? 0 : refuse("fsync", *outcome);
+  if (!outcome) PAWL_RETURN(real().fsync(descriptor));
+  PAWL_RETURN(outcome->ok() ? 0 : refuse("fsync", *outcome));
 }
 
 PAWL_INTERPOSE int fdatasync(int descriptor) {
   PAWL_PASS(real().fdatasync(descriptor));
   pthread_testcancel();
   const auto outcome = commit_descriptor(descriptor);
-  if (!outcome) return real().fdatasync(descriptor);
-  return outcome->ok() ? 0 : refuse("fdatasync", *outcome);
+  if (!outcome) PAWL_RETURN(real().fdatasync(descriptor));
+  PAWL_RETURN(outcome->ok() ? 0 : refuse("fdatasync", *outcome));
 }
 
 PAWL_INTERPOSE void sync() noexcept {
@@ -54,14 +54,17 @@ PAWL_INTERPOSE void sync() noexcept {
 }
 
 PAWL_INTERPOSE int syncfs(int descriptor) noexcept {
-  if (const Status status = commit_everything(); !status.ok()) return refuse("syncfs", status);
-  return real().syncfs(descriptor);
+  PAWL_KEEP_ERRNO();
+  if (const Status status = commit_everything(); !status.ok())
+    PAWL_RETURN(refuse("syncfs", status));
+  PAWL_RETURN(real().syncfs(descriptor));
 }
 
 PAWL_INTERPOSE int sync_file_range(int descriptor, off64_t offset, off64_t count, unsigned flags) {
+  PAWL_KEEP_ERRNO();
   // It promises no durability, and writing pages early is all that it does.
-  if (!inside() && table::may_be_tracked(descriptor)) return 0;
-  return real().sync_file_range(descriptor, offset, count, flags);
+  if (!inside() && table::may_be_tracked(descriptor)) PAWL_RETURN(0);
+  PAWL_RETURN(real().sync_file_range(descriptor, offset, count, flags));
 }
 
 }  // namespace pawl::preload

@@ -40,31 +40,36 @@ int write_formatted(int descriptor, const FormatText& format_text) {
 }  // namespace
 
 PAWL_INTERPOSE int vdprintf(int descriptor, const char* format, va_list arguments) {
-  if (!is_tracked(descriptor)) return real().vdprintf(descriptor, format, arguments);
-  return write_formatted(descriptor,
-                         [&](char** text) { return vasprintf(text, format, arguments); });
+  PAWL_KEEP_ERRNO();
+  if (!is_tracked(descriptor)) PAWL_RETURN(real().vdprintf(descriptor, format, arguments));
+  PAWL_RETURN(
+      write_formatted(descriptor, [&](char** text) { return vasprintf(text, format, arguments); }));
 }
 
 PAWL_INTERPOSE int __vdprintf_chk(int descriptor, int flag, const char* format, va_list arguments) {
-  if (!is_tracked(descriptor)) return real().__vdprintf_chk(descriptor, flag, format, arguments);
-  return write_formatted(
-      descriptor, [&](char** text) { return __vasprintf_chk(text, flag, format, arguments); });
+  PAWL_KEEP_ERRNO();
+  if (!is_tracked(descriptor))
+    PAWL_RETURN(real().__vdprintf_chk(descriptor, flag, format, arguments));
+  PAWL_RETURN(write_formatted(
+      descriptor, [&](char** text) { return __vasprintf_chk(text, flag, format, arguments); }));
 }
 
 PAWL_INTERPOSE int dprintf(int descriptor, const char* format, ...) {
+  PAWL_KEEP_ERRNO();
   va_list arguments;
   va_start(arguments, format);
   const int length = vdprintf(descriptor, format, arguments);
   va_end(arguments);
-  return length;
+  PAWL_RETURN(length);
 }
 
 PAWL_INTERPOSE int __dprintf_chk(int descriptor, int flag, const char* format, ...) {
+  PAWL_KEEP_ERRNO();
   va_list arguments;
   va_start(arguments, format);
   const int length = __vdprintf_chk(descriptor, flag, format, arguments);
   va_end(arguments);
-  return length;
+  PAWL_RETURN(length);
 }
 
 }  // namespace pawl::preload

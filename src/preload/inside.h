@@ -7,6 +7,10 @@
 
 #include <signal.h>
 
+#include <cerrno>
+#include <cstdint>
+#include <type_traits>
+
 namespace pawl::preload {
 
 // True in a thread that is working for Pawl, and in every thread that such a thread started.
@@ -37,9 +41,27 @@ bool is_own_code(const void* address);
 #define PAWL_CALLED_BY_US() \
   (::pawl::preload::inside() || ::pawl::preload::is_own_code(__builtin_return_address(0)))
 #define PAWL_PASS(call) \
+  if (PAWL_CALLED_BY_US()) return call; \
+  PAWL_KEEP_ERRNO()
+
+// The kernel leaves errno alone where a call succeeds, and programs have come to rely on it
+// (pybloomfilter looks at it behind an mmap that worked).  The first in the other functions; and
+// how each of them returns, but those that return nothing.
+#define PAWL_KEEP_ERRNO() const int errno_before_ = errno
+#define PAWL_RETURN(...) \
   do { \
-    if (PAWL_CALLED_BY_US()) return call; \
+    const auto result_ = (__VA_ARGS__); \
+    if (!::pawl::preload::has_failed(result_)) errno = errno_before_; \
+    return result_; \
   } while (false)
+
+template <class Value>
+bool has_failed(Value result) {
+  if constexpr (std::is_null_pointer_v<Value>) return true;
+  if constexpr (std::is_pointer_v<Value>)
+    return result == nullptr || reinterpret_cast<std::intptr_t>(result) == -1;  // MAP_FAILED
+  if constexpr (std::is_integral_v<Value>) return result < 0;
+}
 
 // For a thread that the core started.
 void stay_inside();

@@ -211,27 +211,27 @@ ssize_t write_bytes(int descriptor, const void* buffer, std::size_t count, const
 PAWL_INTERPOSE ssize_t read(int descriptor, void* buffer, size_t count) {
   PAWL_PASS(real().read(descriptor, buffer, count));
   pthread_testcancel();
-  return read_bytes(descriptor, buffer, count, nullptr);
+  PAWL_RETURN(read_bytes(descriptor, buffer, count, nullptr));
 }
 
 PAWL_INTERPOSE ssize_t pread(int descriptor, void* buffer, size_t count, off_t offset) {
   PAWL_PASS(real().pread(descriptor, buffer, count, offset));
   pthread_testcancel();
-  return read_bytes(descriptor, buffer, count, &offset);
+  PAWL_RETURN(read_bytes(descriptor, buffer, count, &offset));
 }
 
 PAWL_INTERPOSE ssize_t readv(int descriptor, const iovec* vectors, int count) {
   PAWL_PASS(real().readv(descriptor, vectors, count));
   pthread_testcancel();
-  return read_vectors(descriptor, vectors, count, kAtPosition,
-                      [&] { return real().readv(descriptor, vectors, count); });
+  PAWL_RETURN(read_vectors(descriptor, vectors, count, kAtPosition,
+                           [&] { return real().readv(descriptor, vectors, count); }));
 }
 
 PAWL_INTERPOSE ssize_t preadv(int descriptor, const iovec* vectors, int count, off_t offset) {
   PAWL_PASS(real().preadv(descriptor, vectors, count, offset));
   pthread_testcancel();
-  return read_vectors(descriptor, vectors, count, {offset},
-                      [&] { return real().preadv(descriptor, vectors, count, offset); });
+  PAWL_RETURN(read_vectors(descriptor, vectors, count, {offset},
+                           [&] { return real().preadv(descriptor, vectors, count, offset); }));
 }
 
 PAWL_INTERPOSE ssize_t preadv2(int descriptor, const iovec* vectors, int count, off_t offset,
@@ -239,34 +239,35 @@ PAWL_INTERPOSE ssize_t preadv2(int descriptor, const iovec* vectors, int count, 
   PAWL_PASS(real().preadv2(descriptor, vectors, count, offset, flags));
   pthread_testcancel();
   const Place place = offset == -1 ? kAtPosition : Place{offset};
-  return read_vectors(descriptor, vectors, count, place,
-                      [&] { return real().preadv2(descriptor, vectors, count, offset, flags); });
+  PAWL_RETURN(read_vectors(descriptor, vectors, count, place, [&] {
+    return real().preadv2(descriptor, vectors, count, offset, flags);
+  }));
 }
 
 PAWL_INTERPOSE ssize_t write(int descriptor, const void* buffer, size_t count) {
   PAWL_PASS(real().write(descriptor, buffer, count));
   pthread_testcancel();
-  return write_bytes(descriptor, buffer, count, nullptr);
+  PAWL_RETURN(write_bytes(descriptor, buffer, count, nullptr));
 }
 
 PAWL_INTERPOSE ssize_t pwrite(int descriptor, const void* buffer, size_t count, off_t offset) {
   PAWL_PASS(real().pwrite(descriptor, buffer, count, offset));
   pthread_testcancel();
-  return write_bytes(descriptor, buffer, count, &offset);
+  PAWL_RETURN(write_bytes(descriptor, buffer, count, &offset));
 }
 
 PAWL_INTERPOSE ssize_t writev(int descriptor, const iovec* vectors, int count) {
   PAWL_PASS(real().writev(descriptor, vectors, count));
   pthread_testcancel();
-  return write_vectors(descriptor, vectors, count, kAtPosition, 0,
-                       [&] { return real().writev(descriptor, vectors, count); });
+  PAWL_RETURN(write_vectors(descriptor, vectors, count, kAtPosition, 0,
+                            [&] { return real().writev(descriptor, vectors, count); }));
 }
 
 PAWL_INTERPOSE ssize_t pwritev(int descriptor, const iovec* vectors, int count, off_t offset) {
   PAWL_PASS(real().pwritev(descriptor, vectors, count, offset));
   pthread_testcancel();
-  return write_vectors(descriptor, vectors, count, {offset}, 0,
-                       [&] { return real().pwritev(descriptor, vectors, count, offset); });
+  PAWL_RETURN(write_vectors(descriptor, vectors, count, {offset}, 0,
+                            [&] { return real().pwritev(descriptor, vectors, count, offset); }));
 }
 
 PAWL_INTERPOSE ssize_t pwritev2(int descriptor, const iovec* vectors, int count, off_t offset,
@@ -274,16 +275,17 @@ PAWL_INTERPOSE ssize_t pwritev2(int descriptor, const iovec* vectors, int count,
   PAWL_PASS(real().pwritev2(descriptor, vectors, count, offset, flags));
   pthread_testcancel();
   const Place place = offset == -1 ? kAtPosition : Place{offset};
-  return write_vectors(descriptor, vectors, count, place, flags,
-                       [&] { return real().pwritev2(descriptor, vectors, count, offset, flags); });
+  PAWL_RETURN(write_vectors(descriptor, vectors, count, place, flags, [&] {
+    return real().pwritev2(descriptor, vectors, count, offset, flags);
+  }));
 }
 
 PAWL_INTERPOSE off_t lseek(int descriptor, off_t offset, int whence) noexcept {
   PAWL_PASS(real().lseek(descriptor, offset, whence));
-  return for_tracked(
+  PAWL_RETURN(for_tracked(
       descriptor,
       [&](const TrackedFile& file) { return seek_tracked(file, descriptor, offset, whence); },
-      [&] { return real().lseek(descriptor, offset, whence); });
+      [&] { return real().lseek(descriptor, offset, whence); }));
 }
 
 // The same under their other names.
@@ -304,13 +306,15 @@ PAWL_ALSO_KNOWN_AS(__lseek, lseek);
 // What a program built with _FORTIFY_SOURCE calls: the same, and the buffer's size is checked.
 
 PAWL_INTERPOSE ssize_t __read_chk(int descriptor, void* buffer, size_t count, size_t buffer_size) {
+  PAWL_KEEP_ERRNO();
   if (count > buffer_size) __chk_fail();
-  return read_bytes(descriptor, buffer, count, nullptr);
+  PAWL_RETURN(read_bytes(descriptor, buffer, count, nullptr));
 }
 PAWL_INTERPOSE ssize_t __pread_chk(int descriptor, void* buffer, size_t count, off_t offset,
                                    size_t buffer_size) {
+  PAWL_KEEP_ERRNO();
   if (count > buffer_size) __chk_fail();
-  return read_bytes(descriptor, buffer, count, &offset);
+  PAWL_RETURN(read_bytes(descriptor, buffer, count, &offset));
 }
 PAWL_ALSO_KNOWN_AS(__pread64_chk, __pread_chk);
 

@@ -107,7 +107,7 @@ Status map_plainly(const Window& window, int descriptor) {
   void* const address =
       real().mmap(window.address, window.length, window.protection, MAP_SHARED | MAP_FIXED,
                   descriptor, static_cast<off_t>(window.file_offset));
-  if (address == MAP_FAILED) return Status::from_errno(errno, "cannot map the file plainly again");
+  if (address == MAP_FAILED) return FailedCall{errno, "cannot map the file plainly again"};
   return {};
 }
 
@@ -360,7 +360,7 @@ Status resume(const Suspended& suspended) {
   }
   struct stat status{};
   if (real().fstat(usable.descriptor, &status) != 0)
-    return Status::from_errno(errno, "cannot stat " + suspended.file->path);
+    return FailedCall{errno, "cannot stat " + suspended.file->path};
   auto started = start(usable.descriptor, status, suspended.file->asked_for_by_name);
   Status outcome = started.status();
   if (outcome.ok()) {

@@ -425,73 +425,80 @@ bool has_windows_in(const void* address, std::size_t count) {
 // NOLINTNEXTLINE(bugprone-exception-escape): without memory for Pawl itself the process ends
 PAWL_INTERPOSE void* mmap(void* address, size_t count, int protection, int flags, int descriptor,
                           off_t offset) noexcept {
+  PAWL_KEEP_ERRNO();
   const MapRequest request{address, count, protection, flags, descriptor, offset};
-  return PAWL_CALLED_BY_US() ? pass_on(request) : map(request);
+  PAWL_RETURN(PAWL_CALLED_BY_US() ? pass_on(request) : map(request));
 }
 
 PAWL_ALSO_KNOWN_AS(mmap64, mmap);
 
 PAWL_INTERPOSE int munmap(void* address, size_t count) noexcept {
   PAWL_PASS(real().munmap(address, count));
-  return has_windows_in(address, count) ? unmap(address, count)
-                                        : memory_calls::unmap(address, count);
+  PAWL_RETURN(has_windows_in(address, count) ? unmap(address, count)
+                                             : memory_calls::unmap(address, count));
 }
 
 PAWL_INTERPOSE int msync(void* address, size_t count, int flags) {
   PAWL_PASS(real().msync(address, count, flags));
   pthread_testcancel();
-  return has_windows_in(address, count) ? synchronise(address, count, flags)
-                                        : memory_calls::synchronise(address, count, flags);
+  PAWL_RETURN(has_windows_in(address, count) ? synchronise(address, count, flags)
+                                             : memory_calls::synchronise(address, count, flags));
 }
 
 PAWL_INTERPOSE int mprotect(void* address, size_t count, int protection) noexcept {
   PAWL_PASS(real().mprotect(address, count, protection));
-  return has_windows_in(address, count) ? protect(address, count, protection)
-                                        : memory_calls::protect(address, count, protection);
+  PAWL_RETURN(has_windows_in(address, count) ? protect(address, count, protection)
+                                             : memory_calls::protect(address, count, protection));
 }
 
 PAWL_INTERPOSE int pkey_mprotect(void* address, size_t count, int protection, int key) noexcept {
+  PAWL_KEEP_ERRNO();
   if (!has_windows_in(address, count) || table::with_windows_in(range_of(address, count)).empty()) {
-    return memory_calls::protect_with_key(address, count, protection, key);
+    PAWL_RETURN(memory_calls::protect_with_key(address, count, protection, key));
   }
-  if (key == -1) return protect(address, count, protection);
-  return refuse("pkey_mprotect", ENOTSUP, "an atomic mapping cannot have a protection key");
+  if (key == -1) PAWL_RETURN(protect(address, count, protection));
+  PAWL_RETURN(refuse("pkey_mprotect", ENOTSUP, "an atomic mapping cannot have a protection key"));
 }
 
 PAWL_INTERPOSE int madvise(void* address, size_t count, int advice) noexcept {
   PAWL_PASS(real().madvise(address, count, advice));
-  return has_windows_in(address, count) ? advise(address, count, advice)
-                                        : memory_calls::advise(address, count, advice);
+  PAWL_RETURN(has_windows_in(address, count) ? advise(address, count, advice)
+                                             : memory_calls::advise(address, count, advice));
 }
 
 PAWL_INTERPOSE ssize_t process_madvise(int process, const iovec* vectors, size_t count, int advice,
                                        unsigned flags) noexcept {
+  PAWL_KEEP_ERRNO();
   const bool may_hold_a_window =
       vectors != nullptr && std::any_of(vectors, vectors + count, [](const iovec& vector) {
         return has_windows_in(vector.iov_base, vector.iov_len);
       });
   if (!may_hold_a_window || memory_calls::is_harmless(advice) ||
       memory_calls::is_other_process(process))
-    return memory_calls::advise_process(process, vectors, count, advice, flags);
-  return refuse("process_madvise", EINVAL, "an atomic mapping takes this advice by madvise() only");
+    PAWL_RETURN(memory_calls::advise_process(process, vectors, count, advice, flags));
+  PAWL_RETURN(
+      refuse("process_madvise", EINVAL, "an atomic mapping takes this advice by madvise() only"));
 }
 
 PAWL_INTERPOSE void* shmat(int id, const void* address, int flags) noexcept {
+  PAWL_KEEP_ERRNO();
   shmid_ds segment{};
   if ((flags & SHM_REMAP) != 0 && shmctl(id, IPC_STAT, &segment) == 0 &&
       has_windows_in(address, segment.shm_segsz) &&
       !table::with_windows_in(range_of(address, segment.shm_segsz)).empty()) {
-    return refuse_map(Status::failure(EBUSY, "SHM_REMAP would cover an atomic mapping"), "shmat");
+    PAWL_RETURN(
+        refuse_map(Status::failure(EBUSY, "SHM_REMAP would cover an atomic mapping"), "shmat"));
   }
-  return memory_calls::attach_shared(id, address, flags);
+  PAWL_RETURN(memory_calls::attach_shared(id, address, flags));
 }
 
 PAWL_INTERPOSE int remap_file_pages(void* address, size_t count, int protection, size_t page,
                                     int flags) noexcept {
+  PAWL_KEEP_ERRNO();
   if (!has_windows_in(address, count) || table::with_windows_in(range_of(address, count)).empty()) {
-    return real().remap_file_pages(address, count, protection, page, flags);
+    PAWL_RETURN(real().remap_file_pages(address, count, protection, page, flags));
   }
-  return refuse("remap_file_pages", ENOTSUP, "an atomic mapping shows its file in one order");
+  PAWL_RETURN(refuse("remap_file_pages", ENOTSUP, "an atomic mapping shows its file in one order"));
 }
 
 // NOLINTNEXTLINE(bugprone-exception-escape): without memory for Pawl itself the process ends
@@ -505,7 +512,7 @@ PAWL_INTERPOSE void* mremap(void* old_address, size_t old_size, size_t new_size,
     va_end(arguments);
   }
   PAWL_PASS(real().mremap(old_address, old_size, new_size, flags, new_address));
-  return remap(old_address, old_size, new_size, flags, new_address);
+  PAWL_RETURN(remap(old_address, old_size, new_size, flags, new_address));
 }
 
 }  // namespace pawl::preload

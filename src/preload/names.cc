@@ -176,40 +176,41 @@ int rename_file(const Renaming& renaming) {
 PAWL_INTERPOSE int unlinkat(int directory, const char* path, int flags) noexcept {
   PAWL_PASS(real().unlinkat(directory, path, flags));
   if (!in_own_process() || (flags & AT_REMOVEDIR) != 0)
-    return real().unlinkat(directory, path, flags);
-  return remove_name("unlink", directory, path, flags);
+    PAWL_RETURN(real().unlinkat(directory, path, flags));
+  PAWL_RETURN(remove_name("unlink", directory, path, flags));
 }
 PAWL_INTERPOSE int unlink(const char* path) noexcept {
   PAWL_PASS(real().unlink(path));
-  if (!in_own_process()) return real().unlink(path);
-  return remove_name("unlink", AT_FDCWD, path, 0);
+  if (!in_own_process()) PAWL_RETURN(real().unlink(path));
+  PAWL_RETURN(remove_name("unlink", AT_FDCWD, path, 0));
 }
 PAWL_INTERPOSE int remove(const char* path) noexcept {
   PAWL_PASS(real().remove(path));
   struct stat status{};
   if (!in_own_process() || real().lstat(path, &status) != 0 || S_ISDIR(status.st_mode)) {
-    return real().remove(path);
+    PAWL_RETURN(real().remove(path));
   }
-  return remove_name("remove", AT_FDCWD, path, 0);
+  PAWL_RETURN(remove_name("remove", AT_FDCWD, path, 0));
 }
 
 PAWL_INTERPOSE int renameat2(int old_directory, const char* old_path, int new_directory,
                              const char* new_path, unsigned flags) noexcept {
   PAWL_PASS(real().renameat2(old_directory, old_path, new_directory, new_path, flags));
   if (!in_own_process())
-    return real().renameat2(old_directory, old_path, new_directory, new_path, flags);
-  return rename_file({old_directory, old_path, new_directory, new_path, flags});
+    PAWL_RETURN(real().renameat2(old_directory, old_path, new_directory, new_path, flags));
+  PAWL_RETURN(rename_file({old_directory, old_path, new_directory, new_path, flags}));
 }
 PAWL_INTERPOSE int renameat(int old_directory, const char* old_path, int new_directory,
                             const char* new_path) noexcept {
   PAWL_PASS(real().renameat(old_directory, old_path, new_directory, new_path));
-  if (!in_own_process()) return real().renameat(old_directory, old_path, new_directory, new_path);
-  return rename_file({old_directory, old_path, new_directory, new_path, 0});
+  if (!in_own_process())
+    PAWL_RETURN(real().renameat(old_directory, old_path, new_directory, new_path));
+  PAWL_RETURN(rename_file({old_directory, old_path, new_directory, new_path, 0}));
 }
 PAWL_INTERPOSE int rename(const char* old_path, const char* new_path) noexcept {
   PAWL_PASS(real().rename(old_path, new_path));
-  if (!in_own_process()) return real().rename(old_path, new_path);
-  return rename_file({AT_FDCWD, old_path, AT_FDCWD, new_path, 0});
+  if (!in_own_process()) PAWL_RETURN(real().rename(old_path, new_path));
+  PAWL_RETURN(rename_file({AT_FDCWD, old_path, AT_FDCWD, new_path, 0}));
 }
 
 }  // namespace pawl::preload

@@ -230,12 +230,13 @@ PAWL_INTERPOSE int execle(const char* path, const char* first, ...) noexcept {
 // handlers do not run on them (they inherit the blocked mask).
 PAWL_INTERPOSE int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                                   void* (*routine)(void*), void* argument) noexcept {
-  if (!inside()) return real().pthread_create(thread, attributes, routine, argument);
+  PAWL_KEEP_ERRNO();
+  if (!inside()) PAWL_RETURN(real().pthread_create(thread, attributes, routine, argument));
   auto* const start = new (std::nothrow) ThreadStart{routine, argument};
-  if (start == nullptr) return EAGAIN;
+  if (start == nullptr) PAWL_RETURN(EAGAIN);
   const int outcome = real().pthread_create(thread, attributes, run_inside, start);
   if (outcome != 0) delete start;
-  return outcome;
+  PAWL_RETURN(outcome);
 }
 
 }  // namespace pawl::preload

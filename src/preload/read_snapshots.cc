@@ -24,7 +24,7 @@ Result<Descriptor> make_file_for_copy(const std::string& path) {
   }
   Descriptor memory(::memfd_create("pawl-snapshot", MFD_CLOEXEC));
   if (memory.valid()) return memory;
-  return Status::from_errno(errno, "cannot make a file for a copy of " + path);
+  return FailedCall{errno, "cannot make a file for a copy of " + path};
 }
 
 }  // namespace
@@ -46,11 +46,11 @@ Status show_committed(int descriptor, const NamedFile& file, int flags) {
   constexpr int kKept = O_NONBLOCK | O_NOATIME;
   const std::string open_file = "/proc/self/fd/" + std::to_string(into.descriptor());
   const Descriptor shown(::open(open_file.c_str(), O_RDONLY | O_CLOEXEC | (flags & kKept)));
-  if (!shown.valid()) return Status::from_errno(errno, "cannot open the copy of " + file.real_path);
+  if (!shown.valid()) return FailedCall{errno, "cannot open the copy of " + file.real_path};
   // What fstat() shows; the owner is the reader.
   [[maybe_unused]] const int ignored = ::fchmod(into.descriptor(), file.status.st_mode & 0777);
   if (real().dup3(shown.get(), descriptor, flags & O_CLOEXEC) != descriptor)
-    return Status::from_errno(errno, "cannot open the copy of " + file.real_path);
+    return FailedCall{errno, "cannot open the copy of " + file.real_path};
   return {};
 }
 

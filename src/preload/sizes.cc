@@ -87,14 +87,14 @@ PAWL_INTERPOSE int ftruncate(int descriptor, off_t size) noexcept {
     }
     return truncate_tracked(file, size);
   });
-  return outcome ? report("ftruncate", *outcome) : real().ftruncate(descriptor, size);
+  PAWL_RETURN(outcome ? report("ftruncate", *outcome) : real().ftruncate(descriptor, size));
 }
 PAWL_ALSO_KNOWN_AS(ftruncate64, ftruncate);
 
 PAWL_INTERPOSE int truncate(const char* path, off_t size) noexcept {
   PAWL_PASS(real().truncate(path, size));
   const auto outcome = truncate_by_path(path, size);
-  return outcome ? report("truncate", *outcome) : real().truncate(path, size);
+  PAWL_RETURN(outcome ? report("truncate", *outcome) : real().truncate(path, size));
 }
 PAWL_ALSO_KNOWN_AS(truncate64, truncate);
 
@@ -108,14 +108,13 @@ PAWL_INTERPOSE int fallocate(int descriptor, int mode, off_t offset, off_t count
     return allocate(file, mode, static_cast<std::uint64_t>(offset),
                     static_cast<std::uint64_t>(count));
   });
-  return outcome ? report("fallocate", *outcome)
-                 : real().fallocate(descriptor, mode, offset, count);
+  PAWL_RETURN(outcome ? report("fallocate", *outcome)
+                      : real().fallocate(descriptor, mode, offset, count));
 }
 PAWL_ALSO_KNOWN_AS(fallocate64, fallocate);
 
 PAWL_INTERPOSE int posix_fallocate(int descriptor, off_t offset, off_t count) {
   PAWL_PASS(real().posix_fallocate(descriptor, offset, count));
-  const int error_number = errno;
   const auto outcome = with_tracked(descriptor, [&](TrackedFile& file) {
     if (!is_writable(descriptor))
       return Status::failure(EBADF, "the descriptor is not open for writing");
@@ -123,34 +122,34 @@ PAWL_INTERPOSE int posix_fallocate(int descriptor, off_t offset, off_t count) {
       return Status::failure(EINVAL, "the range is empty or starts below 0");
     return allocate(file, 0, static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(count));
   });
-  if (!outcome) return real().posix_fallocate(descriptor, offset, count);
-  if (outcome->ok()) return 0;
+  if (!outcome) PAWL_RETURN(real().posix_fallocate(descriptor, offset, count));
+  if (outcome->ok()) PAWL_RETURN(0);
   say("posix_fallocate", outcome->text());
-  errno = error_number;  // this call returns its error
-  return outcome->error_number();
+  // This call returns its error, and no errno.
+  PAWL_RETURN(outcome->error_number());
 }
 PAWL_ALSO_KNOWN_AS(posix_fallocate64, posix_fallocate);
 
 PAWL_INTERPOSE int fstat(int descriptor, struct stat* status) noexcept {
   PAWL_PASS(real().fstat(descriptor, status));
   const KernelStoreGuard guard(status, sizeof *status);
-  return corrected(real().fstat(descriptor, status), status);
+  PAWL_RETURN(corrected(real().fstat(descriptor, status), status));
 }
 PAWL_INTERPOSE int stat(const char* path, struct stat* status) noexcept {
   PAWL_PASS(real().stat(path, status));
   const KernelStoreGuard guard(status, sizeof *status);
-  return corrected(real().stat(path, status), status);
+  PAWL_RETURN(corrected(real().stat(path, status), status));
 }
 PAWL_INTERPOSE int lstat(const char* path, struct stat* status) noexcept {
   PAWL_PASS(real().lstat(path, status));
   const KernelStoreGuard guard(status, sizeof *status);
-  return corrected(real().lstat(path, status), status);
+  PAWL_RETURN(corrected(real().lstat(path, status), status));
 }
 PAWL_INTERPOSE int fstatat(int directory, const char* path, struct stat* status,
                            int flags) noexcept {
   PAWL_PASS(real().fstatat(directory, path, status, flags));
   const KernelStoreGuard guard(status, sizeof *status);
-  return corrected(real().fstatat(directory, path, status, flags), status);
+  PAWL_RETURN(corrected(real().fstatat(directory, path, status, flags), status));
 }
 PAWL_ALSO_KNOWN_AS(fstat64, fstat);
 PAWL_ALSO_KNOWN_AS(stat64, stat);
@@ -167,27 +166,31 @@ PAWL_INTERPOSE int statx(int directory, const char* path, int flags, unsigned ma
     if (const auto size = size_of_tracked(device, status->stx_ino))
       status->stx_size = static_cast<std::uint64_t>(*size);
   }
-  return outcome;
+  PAWL_RETURN(outcome);
 }
 
 // What programs built against an older C library call.
 
 PAWL_INTERPOSE int __fxstat(int version, int descriptor, struct stat* status) {
+  PAWL_KEEP_ERRNO();
   const KernelStoreGuard guard(status, sizeof *status);
-  return corrected(real().__fxstat(version, descriptor, status), status);
+  PAWL_RETURN(corrected(real().__fxstat(version, descriptor, status), status));
 }
 PAWL_INTERPOSE int __xstat(int version, const char* path, struct stat* status) {
+  PAWL_KEEP_ERRNO();
   const KernelStoreGuard guard(status, sizeof *status);
-  return corrected(real().__xstat(version, path, status), status);
+  PAWL_RETURN(corrected(real().__xstat(version, path, status), status));
 }
 PAWL_INTERPOSE int __lxstat(int version, const char* path, struct stat* status) {
+  PAWL_KEEP_ERRNO();
   const KernelStoreGuard guard(status, sizeof *status);
-  return corrected(real().__lxstat(version, path, status), status);
+  PAWL_RETURN(corrected(real().__lxstat(version, path, status), status));
 }
 PAWL_INTERPOSE int __fxstatat(int version, int directory, const char* path, struct stat* status,
                               int flags) {
+  PAWL_KEEP_ERRNO();
   const KernelStoreGuard guard(status, sizeof *status);
-  return corrected(real().__fxstatat(version, directory, path, status, flags), status);
+  PAWL_RETURN(corrected(real().__fxstatat(version, directory, path, status, flags), status));
 }
 PAWL_ALSO_KNOWN_AS(__fxstat64, __fxstat);
 PAWL_ALSO_KNOWN_AS(__xstat64, __xstat);

@@ -71,12 +71,12 @@ void set_stdio(int descriptor, bool value) {
 
 PAWL_INTERPOSE FILE* fopen(const char* path, const char* mode) {
   PAWL_PASS(real().fopen(path, mode));
-  if (!is_ours_to_judge()) return real().fopen(path, mode);
+  if (!is_ours_to_judge()) PAWL_RETURN(real().fopen(path, mode));
   {
     const Inside working;
     if (const Status status = may_be_a_stream(path, mode); !status.ok()) {
       refuse("fopen", status);
-      return nullptr;
+      PAWL_RETURN(nullptr);
     }
   }
   FILE* const stream = real().fopen(path, mode);
@@ -85,30 +85,32 @@ PAWL_INTERPOSE FILE* fopen(const char* path, const char* mode) {
     if (const Status status = show_committed_to(stream, path, mode); !status.ok()) {
       real().fclose(stream);
       refuse("fopen", status);
-      return nullptr;
+      PAWL_RETURN(nullptr);
     }
   }
-  return remember(stream);
+  PAWL_RETURN(remember(stream));
 }
 PAWL_ALSO_KNOWN_AS(fopen64, fopen);
 
 PAWL_INTERPOSE FILE* fdopen(int descriptor, const char* mode) noexcept {
-  if (!is_ours_to_judge()) return real().fdopen(descriptor, mode);
+  PAWL_KEEP_ERRNO();
+  if (!is_ours_to_judge()) PAWL_RETURN(real().fdopen(descriptor, mode));
   if (table::may_be_tracked(descriptor)) {
     refuse("fdopen", EBUSY, std::string("the descriptor's file") + kWhy);
-    return nullptr;
+    PAWL_RETURN(nullptr);
   }
-  return remember(real().fdopen(descriptor, mode));
+  PAWL_RETURN(remember(real().fdopen(descriptor, mode)));
 }
 
 PAWL_INTERPOSE FILE* freopen(const char* path, const char* mode, FILE* stream) {
-  if (!is_ours_to_judge()) return real().freopen(path, mode, stream);
+  PAWL_KEEP_ERRNO();
+  if (!is_ours_to_judge()) PAWL_RETURN(real().freopen(path, mode, stream));
   if (path != nullptr) {
     const Inside working;
     if (const Status status = may_be_a_stream(path, mode); !status.ok()) {
       real().fclose(stream);  // freopen() closes the old stream whatever becomes of the new one
       refuse("freopen", status);
-      return nullptr;
+      PAWL_RETURN(nullptr);
     }
   }
   set_stdio(fileno(stream), false);
@@ -118,19 +120,19 @@ PAWL_INTERPOSE FILE* freopen(const char* path, const char* mode, FILE* stream) {
     if (const Status status = show_committed_to(opened, path, mode); !status.ok()) {
       real().fclose(opened);
       refuse("freopen", status);
-      return nullptr;
+      PAWL_RETURN(nullptr);
     }
   }
-  return remember(opened);
+  PAWL_RETURN(remember(opened));
 }
 PAWL_ALSO_KNOWN_AS(freopen64, freopen);
 
 PAWL_INTERPOSE int fclose(FILE* stream) {
   PAWL_PASS(real().fclose(stream));
-  if (!is_ours_to_judge() || stream == nullptr) return real().fclose(stream);
+  if (!is_ours_to_judge() || stream == nullptr) PAWL_RETURN(real().fclose(stream));
   const Closing closing(fileno(stream));
   set_stdio(fileno(stream), false);
-  return real().fclose(stream);
+  PAWL_RETURN(real().fclose(stream));
 }
 
 }  // namespace pawl::preload

@@ -93,25 +93,28 @@ PAWL_INTERPOSE ssize_t copy_file_range(int from, off64_t* from_offset, int to, o
                                        size_t count, unsigned flags) {
   PAWL_PASS(real().copy_file_range(from, from_offset, to, to_offset, count, flags));
   if (!concerns_us(from, to))
-    return real().copy_file_range(from, from_offset, to, to_offset, count, flags);
+    PAWL_RETURN(real().copy_file_range(from, from_offset, to, to_offset, count, flags));
   if (flags != 0) {
     errno = EINVAL;
-    return -1;
+    PAWL_RETURN(-1);
   }
-  return move_bytes({from, from_offset}, {to, to_offset}, count);
+  PAWL_RETURN(move_bytes({from, from_offset}, {to, to_offset}, count));
 }
 
 PAWL_INTERPOSE ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept {
-  if (!concerns_us(from, to)) return real().sendfile(to, from, offset, count);
-  return move_bytes({from, offset}, {to, nullptr}, count);
+  PAWL_KEEP_ERRNO();
+  if (!concerns_us(from, to)) PAWL_RETURN(real().sendfile(to, from, offset, count));
+  PAWL_RETURN(move_bytes({from, offset}, {to, nullptr}, count));
 }
 
 PAWL_ALSO_KNOWN_AS(sendfile64, sendfile);
 
 PAWL_INTERPOSE ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset,
                               size_t count, unsigned flags) {
-  if (!concerns_us(from, to)) return real().splice(from, from_offset, to, to_offset, count, flags);
-  return move_bytes({from, from_offset}, {to, to_offset}, std::min(count, kChunkBytes));
+  PAWL_KEEP_ERRNO();
+  if (!concerns_us(from, to))
+    PAWL_RETURN(real().splice(from, from_offset, to, to_offset, count, flags));
+  PAWL_RETURN(move_bytes({from, from_offset}, {to, to_offset}, std::min(count, kChunkBytes)));
 }
 
 PAWL_INTERPOSE int ioctl(int descriptor, unsigned long request, ...) noexcept {
@@ -121,27 +124,33 @@ PAWL_INTERPOSE int ioctl(int descriptor, unsigned long request, ...) noexcept {
   va_end(arguments);
   PAWL_PASS(real().ioctl(descriptor, request, argument));
   if (clones_a_file(request) && concerns_us(descriptor, clone_source(request, argument))) {
-    return refuse("ioctl", EOPNOTSUPP,
-                  "a file that is mapped atomically cannot share its blocks with another; copy it");
+    PAWL_RETURN(
+        refuse("ioctl", EOPNOTSUPP,
+               "a file that is mapped atomically cannot share its blocks with another; copy it"));
   }
-  return real().ioctl(descriptor, request, argument);
+  PAWL_RETURN(real().ioctl(descriptor, request, argument));
 }
 
 PAWL_INTERPOSE int aio_read(aiocb* request) noexcept {
-  return refuse_tracked_aio("aio_read", request) != 0 ? -1 : real().aio_read(request);
+  PAWL_KEEP_ERRNO();
+  PAWL_RETURN(refuse_tracked_aio("aio_read", request) != 0 ? -1 : real().aio_read(request));
 }
 PAWL_INTERPOSE int aio_write(aiocb* request) noexcept {
-  return refuse_tracked_aio("aio_write", request) != 0 ? -1 : real().aio_write(request);
+  PAWL_KEEP_ERRNO();
+  PAWL_RETURN(refuse_tracked_aio("aio_write", request) != 0 ? -1 : real().aio_write(request));
 }
 PAWL_INTERPOSE int aio_fsync(int operation, aiocb* request) noexcept {
-  return refuse_tracked_aio("aio_fsync", request) != 0 ? -1 : real().aio_fsync(operation, request);
+  PAWL_KEEP_ERRNO();
+  PAWL_RETURN(refuse_tracked_aio("aio_fsync", request) != 0 ? -1
+                                                            : real().aio_fsync(operation, request));
 }
 PAWL_INTERPOSE int lio_listio(int mode, aiocb* const requests[], int count,
                               sigevent* event) noexcept {
+  PAWL_KEEP_ERRNO();
   for (int i = 0; i < count; ++i) {
-    if (refuse_tracked_aio("lio_listio", requests[i]) != 0) return -1;
+    if (refuse_tracked_aio("lio_listio", requests[i]) != 0) PAWL_RETURN(-1);
   }
-  return real().lio_listio(mode, requests, count, event);
+  PAWL_RETURN(real().lio_listio(mode, requests, count, event));
 }
 
 // The 64-bit structures are the same ones.

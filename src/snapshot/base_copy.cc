@@ -18,7 +18,7 @@ namespace {
 constexpr off_t kPieceBytesMax = off_t{1} << 20;
 
 Status failed(const char* what) {
-  return Status::from_errno(errno, std::string("cannot copy the file: ") + what);
+  return FailedCall{errno, std::string("cannot copy the file: ") + what};
 }
 
 // Whether the answer of a call that copies within the kernel means that it cannot be done that way.

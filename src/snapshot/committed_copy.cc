@@ -49,7 +49,7 @@ struct Stamp {
 
 Result<Stamp> stamp_of(int descriptor, const std::string& path) {
   struct stat status{};
-  if (::fstat(descriptor, &status) != 0) return Status::from_errno(errno, "cannot stat " + path);
+  if (::fstat(descriptor, &status) != 0) return FailedCall{errno, "cannot stat " + path};
   return Stamp{ns_of(status.st_ctim), ns_of(status.st_mtim), status.st_size};
 }
 
@@ -322,7 +322,7 @@ Result<std::string> directory_of(const std::string& to) {
   const std::string directory = slash == std::string::npos ? "." : to.substr(0, slash + 1);
   char real[PATH_MAX];
   if (::realpath(directory.c_str(), real) == nullptr)
-    return Status::from_errno(errno, "cannot find the directory " + directory);
+    return FailedCall{errno, "cannot find the directory " + directory};
   const std::string found = real;
   return found == "/" ? found : found + "/";
 }

@@ -19,7 +19,7 @@ struct Pipe {
 // Both ends are closed when a program is executed.
 inline Result<Pipe> make_pipe() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return Status::from_errno(errno, "cannot make a pipe");
+  if (::pipe2(ends, O_CLOEXEC) != 0) return FailedCall{errno, "cannot make a pipe"};
   return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
 }
 

@@ -24,7 +24,7 @@ constexpr std::size_t kRingPages[] = {64, 16, 4};
 
 Result<std::vector<int>> list_threads() {
   DIR* directory = opendir("/proc/self/task");
-  if (directory == nullptr) return Status::from_errno(errno, "cannot read /proc/self/task");
+  if (directory == nullptr) return FailedCall{errno, "cannot read /proc/self/task"};
   std::vector<int> threads;
   while (const dirent* entry = readdir(directory)) {
     const int thread_id = std::atoi(entry->d_name);
@@ -102,7 +102,7 @@ Status FaultSampler::open_thread(int thread_id, int processors) {
       if (ring == rings_.end()) {
         PAWL_TRY(map_ring(descriptor, processor));
       } else if (ioctl(descriptor, PERF_EVENT_IOC_SET_OUTPUT, ring->descriptor) != 0) {
-        return Status::from_errno(errno, "cannot gather page-fault events in one ring");
+        return FailedCall{errno, "cannot gather page-fault events in one ring"};
       }
     }
   }
@@ -131,10 +131,9 @@ Status FaultSampler::open_event(std::uint64_t event, int thread_id, int processo
       exclude_kernel_ = true;
       continue;
     }
-    return Status::from_errno(
-        errno,
-        "perf page-fault events cannot be had (kernel.perf_event_paranoid above 2, a "
-        "container's seccomp filter, or a kernel before 5.13)");
+    return FailedCall{errno,
+                      "perf page-fault events cannot be had (kernel.perf_event_paranoid above 2, a "
+                      "container's seccomp filter, or a kernel before 5.13)"};
   }
 }
 
@@ -152,8 +151,7 @@ Status FaultSampler::map_ring(int descriptor, int processor) {
                       static_cast<char*>(ring) + kPageBytes, size_bytes, 0, descriptor, processor});
     return {};
   }
-  return Status::from_errno(error_number,
-                            "cannot map a page-fault log (kernel.perf_event_mlock_kb)");
+  return FailedCall{error_number, "cannot map a page-fault log (kernel.perf_event_mlock_kb)"};
 }
 
 }  // namespace pawl

@@ -132,8 +132,7 @@ Status FaultTable::watch(const void* owner, std::uint64_t first, std::uint64_t e
     slot = find_free();
     if (slot == nullptr) return Status::failure(ENOMEM, "too many ranges are watched; unmap some");
     OpenPages open;
-    if (!open.allocate(end - first))
-      return Status::from_errno(ENOMEM, "no memory to watch a mapping");
+    if (!open.allocate(end - first)) return FailedCall{ENOMEM, "no memory to watch a mapping"};
     const SignalSafeGuard guard(slot->lock);
     slot->owner = owner;
     slot->protection = protection;
@@ -153,7 +152,7 @@ Status FaultTable::watch(const void* owner, std::uint64_t first, std::uint64_t e
     const SignalSafeGuard guard(slot->lock);
     slot->end.store(first, std::memory_order_release);
   }
-  return Status::from_errno(error_number, "cannot protect a mapping, to watch it");
+  return FailedCall{error_number, "cannot protect a mapping, to watch it"};
 }
 
 // False when there is no memory.
@@ -178,7 +177,7 @@ bool FaultTable::make_room(Slot& slot, std::uint64_t end) {
 }
 
 Status FaultTable::grow(Slot& slot, std::uint64_t end) {
-  if (!make_room(slot, end)) return Status::from_errno(ENOMEM, "no memory to watch a mapping");
+  if (!make_room(slot, end)) return FailedCall{ENOMEM, "no memory to watch a mapping"};
   const SignalSafeGuard guard(slot.lock);
   slot.end.store(end, std::memory_order_release);
   return {};
@@ -315,7 +314,7 @@ Status FaultTable::protect(const void* owner, std::uint64_t first, std::uint64_t
     const SignalSafeGuard guard(slot.lock);
     // Open pages stay recorded: their next store merely faults once more.
     if (!set_protection(low, high, armed(protection))) {
-      outcome = Status::from_errno(errno, "cannot change the protection of a mapping");
+      outcome = FailedCall{errno, "cannot change the protection of a mapping"};
       return;
     }
     slot.protection = protection;

@@ -161,7 +161,7 @@ void ScanTracker::unwatch(char* address, std::size_t length) {
 // Write-protection by userfaultfd goes with any protection of the program's, and stays through all.
 Status ScanTracker::protect(char* address, std::size_t length, int protection) {
   if (memory::protect(address, length, protection) == 0) return {};
-  return Status::from_errno(errno, "cannot change the protection of a mapping");
+  return FailedCall{errno, "cannot change the protection of a mapping"};
 }
 
 Status ScanTracker::collect(char* address, std::size_t length, PageRuns& stored) {

@@ -98,10 +98,10 @@ class DivertedMarks {
 
 Status membarrier(int command) {
   if (::syscall(SYS_membarrier, command, 0, 0) == 0) return {};
-  return Status::from_errno(
+  return FailedCall{
       errno,
       "the store tracker needs the system call membarrier (its private expedited commands), which "
-      "this kernel or this sandbox refuses; allow it, or choose another tracker");
+      "this kernel or this sandbox refuses; allow it, or choose another tracker"};
 }
 
 // A thread that finds its line marked already leaves it at that, while its store may still wait in

@@ -62,7 +62,7 @@ class StoreTracker final : public Tracker {
 
   Status protect(char* address, std::size_t length, int protection) override {
     if (memory::protect(address, length, protection) == 0) return {};
-    return Status::from_errno(errno, "cannot change the protection of a mapping");
+    return FailedCall{errno, "cannot change the protection of a mapping"};
   }
   const char* name() const override { return "store"; }
   TrackerCounters counters() const override { return {}; }

@@ -60,7 +60,7 @@ Status lost_watch(int userfault_descriptor) {
 
 Result<std::unique_ptr<WriteWatch>> WriteWatch::open() {
   const int userfault_descriptor = open_userfaultfd();
-  if (userfault_descriptor < 0) return Status::from_errno(errno, userfault_advice(errno));
+  if (userfault_descriptor < 0) return FailedCall{errno, userfault_advice(errno)};
 
   uffdio_api api{};
   api.api = UFFD_API;
@@ -68,14 +68,14 @@ Result<std::unique_ptr<WriteWatch>> WriteWatch::open() {
   if (ioctl(userfault_descriptor, UFFDIO_API, &api) != 0) {
     const int error_number = errno;
     close(userfault_descriptor);
-    return Status::from_errno(error_number, userfault_advice(error_number));
+    return FailedCall{error_number, userfault_advice(error_number)};
   }
 
   const int pagemap_descriptor = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
   if (pagemap_descriptor < 0) {
     const int error_number = errno;
     close(userfault_descriptor);
-    return Status::from_errno(error_number, "cannot open /proc/self/pagemap (is /proc mounted?)");
+    return FailedCall{error_number, "cannot open /proc/self/pagemap (is /proc mounted?)"};
   }
   kernel::PagemapScanArgument nothing;
   nothing.size = sizeof nothing;
@@ -85,8 +85,8 @@ Result<std::unique_ptr<WriteWatch>> WriteWatch::open() {
     const int error_number = errno;
     close(pagemap_descriptor);
     close(userfault_descriptor);
-    return Status::from_errno(error_number,
-                              "this kernel lacks PAGEMAP_SCAN (Linux 6.7); use the fault tracker");
+    return FailedCall{error_number,
+                      "this kernel lacks PAGEMAP_SCAN (Linux 6.7); use the fault tracker"};
   }
   return std::unique_ptr<WriteWatch>(new WriteWatch(userfault_descriptor, pagemap_descriptor));
 }
@@ -103,7 +103,7 @@ Status WriteWatch::add(std::uint64_t first, std::uint64_t end) const {
   request.range = {first * kPageBytes, (end - first) * kPageBytes};
   request.mode = UFFDIO_REGISTER_MODE_WP;
   if (ioctl(userfault_descriptor_, UFFDIO_REGISTER, &request) != 0) {
-    return Status::from_errno(errno, "cannot watch memory with userfaultfd; use the fault tracker");
+    return FailedCall{errno, "cannot watch memory with userfaultfd; use the fault tracker"};
   }
   return {};
 }
@@ -111,7 +111,7 @@ Status WriteWatch::add(std::uint64_t first, std::uint64_t end) const {
 Status WriteWatch::remove(std::uint64_t first, std::uint64_t end) const {
   uffdio_range range{first * kPageBytes, (end - first) * kPageBytes};
   if (ioctl(userfault_descriptor_, UFFDIO_UNREGISTER, &range) != 0) {
-    return Status::from_errno(errno, "cannot stop watching memory with userfaultfd");
+    return FailedCall{errno, "cannot stop watching memory with userfaultfd"};
   }
   return {};
 }
@@ -132,7 +132,7 @@ Status WriteWatch::scan(kernel::PagemapScanArgument argument, std::uint64_t& fir
     if (count < 0) {
       if (errno == EINTR) continue;
       if (errno == EPERM) return lost_watch(userfault_descriptor_);
-      return Status::from_errno(errno, "PAGEMAP_SCAN of the mapping");
+      return FailedCall{errno, "PAGEMAP_SCAN of the mapping"};
     }
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
       pages.add(regions[i].start / kPageBytes, (regions[i].end - regions[i].start) / kPageBytes);

@@ -267,7 +267,7 @@ class Laboratory {
            {std::pair{Done::all, "all"}, {Done::part, "a part"}, {Done::nothing, "nothing"}}) {
         others.push_back(
             {{.error_number = error_number, .done = done},
-             Status::from_errno(error_number, "with").text() + ", and " + extent + " is done"});
+             FailedCall{error_number, "with"}.text() + ", and " + extent + " is done"});
       }
     }
     constexpr unsigned kOthersOfRound = 2;

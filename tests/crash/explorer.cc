@@ -318,7 +318,7 @@ std::optional<Loss> Explorer::fail_recoveries(const std::vector<StoredDisk>& dis
         if (wrong.empty()) continue;
         return Loss{trace, recipe_in_hand(),
                     "operation " + std::to_string(operation) + " of a recovery fails (" +
-                        Status::from_errno(error_number, "errno").text() + "); " + wrong};
+                        FailedCall{error_number, "errno"}.text() + "); " + wrong};
       }
     }
   }

@@ -168,7 +168,7 @@ Status Recorder::judge(bool takes_space) {
       fault_.error_number == ENOSPC && fault_.done == Fault::Done::nothing && !takes_space;
   if (!hit || is_spared) return {};
   if (!failed_before_.has_value()) failed_before_ = trace_.events.size();
-  return Status::from_errno(fault_.error_number, "the simulated disk has failed");
+  return FailedCall{fault_.error_number, "the simulated disk has failed"};
 }
 
 std::uint64_t Recorder::part_done(const Status& answer, std::uint64_t length) const {

@@ -140,7 +140,8 @@ class CFace final : public Face {
   static std::string journal_path() { return scratch_path() + kJournalSuffix; }
   static Status failure() {
     require(*pawl_last_error() != '\0', "a failure says why");
-    return Status::failure(errno, pawl_last_error());
+    const int error_number = errno;
+    return Status::failure(error_number, pawl_last_error());
   }
   static Status status_of(int result) { return result == 0 ? Status{} : failure(); }
 

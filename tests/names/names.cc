@@ -157,6 +157,7 @@ class Round {
   Counts& counts_;
   std::array<Actor, kActors> actors_;
   std::array<Inode, kActors> mapped_{};
+  std::array<Inode, kActors> journals_{};  // of what is mapped
   std::map<Inode, File> files_;
   std::string history_;
   std::string wrong_;
@@ -317,6 +318,7 @@ void Round::note_opened(std::size_t number, const std::string& path, Inode inode
   }
   counts_.opened += 1;
   mapped_[number] = inode;
+  journals_[number] = inode_of(path + kSuffix);
   if (file == nullptr) {  // a journal's own name, or an empty file: no one's promise
     files_[inode] = File{{answer.stamp}, static_cast<int>(number), false};
     return;
@@ -372,7 +374,11 @@ void Round::commit(std::size_t number) {
                 : actors_[number].ask(Order::commit, {}, stamp);
   note(is_killed ? "die in a commit of" : "commit", name_of(mapped_[number]),
        std::to_string(stamp) + " by " + std::to_string(number));
-  if (answer.has_value() && !answer->is_done) fail("a commit is refused: " + answer->text);
+  if (answer.has_value() && !answer->is_done) {
+    file.allowed.erase(stamp);
+    if (answer->error_number != ESTALE || !name_of(journals_[number]).empty())
+      fail("a commit is refused: " + answer->text);
+  }
   if (answer.has_value() && answer->is_done) {
     file.allowed = {stamp};
     counts_.commits += 1;

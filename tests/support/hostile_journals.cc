@@ -95,6 +95,12 @@ bool make_journal_of_file(const std::string& file, const JournalId& id, const st
   return add_record(bytes, 0, content, file_bytes) && write_bytes(file + ".pawl", bytes);
 }
 
+bool make_empty_journal(const std::string& file) {
+  journal::Header header;
+  header.journal_bytes = kJournalBytes;
+  return write_bytes(file + ".pawl", journal_of(header, {}));
+}
+
 bool make_side_file_of_member(const std::string& file, const std::string& group,
                               const JournalId& id) {
   auto list = journal::encode({journal::Role::member, {{kNumber, {}, group}}});

@@ -18,6 +18,9 @@ bool make_journal_of_group(const std::string& group, const std::string& name, co
 // That of one file, beside it.
 bool make_journal_of_file(const std::string& file, const JournalId& id, const std::string& content,
                           std::size_t file_bytes);
+
+// One without a record, which names no file: any file may take it.
+bool make_empty_journal(const std::string& file);
 // The side file of a file in a group of this name.
 bool make_side_file_of_member(const std::string& file, const std::string& group,
                               const JournalId& id);

@@ -252,7 +252,7 @@ class MemoryDisk::DiskMedium final : public Medium {
       return Status::failure(ENODEV, "only a disk backed by a memory file can be mapped");
     void* const at = memory::map(address, length, protection, MAP_PRIVATE | flags, descriptor,
                                  static_cast<off_t>(offset));
-    if (at == MAP_FAILED) return Status::from_errno(errno, "cannot map " + disk_.path_);
+    if (at == MAP_FAILED) return FailedCall{errno, "cannot map " + disk_.path_};
     return static_cast<char*>(at);
   }
   void abandon() override {

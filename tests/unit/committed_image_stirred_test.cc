@@ -70,7 +70,7 @@ class StormyFile final : public MediumFile {
   Result<std::uint64_t> allocated_prefix_bytes() override { return std::uint64_t{0}; }
 
  private:
-  static Status no_space() { return Status::from_errno(ENOSPC, "no space"); }
+  static Status no_space() { return FailedCall{ENOSPC, "no space"}; }
 
   std::string bytes_;
 };

@@ -78,7 +78,7 @@ class CommittedImages : public testing::Test {
       const std::string text(after_bytes, '?');
       if (after_bytes > 0)
         PAWL_TRY(owner_->base().write(event.offset, std::as_bytes(std::span(text))));
-      return Status::from_errno(ENOSPC, "no space");
+      return FailedCall{ENOSPC, "no space"};
     });
   }
   void expect_the_base() { ASSERT_EQ(test::read_file(path_), model_); }

@@ -38,7 +38,7 @@ class PlainMemory {
  private:
   Status open(std::uint64_t size_bytes) {
     if (::mprotect(start_, size_bytes, PROT_READ | PROT_WRITE) != 0)
-      return Status::from_errno(errno, "mprotect");
+      return FailedCall{errno, "mprotect"};
     return {};
   }
 

@@ -24,6 +24,7 @@
 #include "mapping/mapping.h"
 #include "mapping/statistics.h"
 #include "medium/block_medium.h"
+#include "pawl/pawl.h"
 #include "support/open_mapping.h"
 #include "support/temporary_directory.h"
 #include "support/watched_medium.h"
@@ -731,6 +732,48 @@ TEST_F(Regressions, ACommitOfEverythingLookedInFrontOfTheWindow) {
   std::string expected = content("a", 8 * kPageBytes);
   expected[5 * kPageBytes] = 'b';
   EXPECT_TRUE(test::read_file(path_) == expected);
+}
+
+// A commit was acknowledged that only a file without a name had: gone with the process.
+TEST_F(Regressions, CommitsAfterTheJournalWasRemovedWereAcknowledged) {
+  for (const ApplyChoice apply : {ApplyChoice::async, ApplyChoice::eager}) {
+    test::write_file(path_, content("a", 4 * kPageBytes));
+    auto mapping = test::try_open(path_, test::options_for(apply));
+    ASSERT_TRUE(mapping.ok()) << mapping.status().text();
+    char* const bytes = mapping.value()->window()->address;
+    bytes[0] = 'b';
+    ASSERT_TRUE(mapping.value()->commit_all().ok());
+    ASSERT_TRUE(std::filesystem::remove(path_ + ".pawl"));
+    bytes[1] = 'c';
+    for (int call = 0; call < 2; ++call) {
+      const Status refused = mapping.value()->commit_all();
+      EXPECT_EQ(refused.error_number(), ESTALE) << refused.text();
+      EXPECT_NE(refused.text().find("was removed while it was in use"), std::string::npos);
+    }
+    EXPECT_TRUE(mapping.value()->close().ok());
+    EXPECT_TRUE(test::read_file(path_) == "b" + content("a", 4 * kPageBytes).substr(1));
+  }
+}
+
+// A journal was mapped as if it were a file, and cut: the commits of its file were gone.
+TEST_F(Regressions, AJournalWasMappedAsAFile) {
+  test::write_file(path_, content("a", 4 * kPageBytes));
+  auto mapping = test::try_open(path_, test::options_for(ApplyChoice::async));
+  ASSERT_TRUE(mapping.ok()) << mapping.status().text();
+  const std::string journal = path_ + ".pawl";
+  const std::string kept = path_ + ".kept";
+  std::filesystem::copy_file(journal, kept);
+  for (const std::string& named : {journal, kept}) {
+    const int descriptor = ::open(named.c_str(), O_RDWR);
+    EXPECT_EQ(pawl_mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0),
+              MAP_FAILED);
+    EXPECT_EQ(errno, EINVAL) << pawl_last_error();
+    EXPECT_NE(std::string(pawl_last_error()).find("is a journal"), std::string::npos);
+    ::close(descriptor);
+    EXPECT_EQ(pawl_recover(named.c_str()), -1);
+    EXPECT_EQ(pawl_snapshot(named.c_str(), (path_ + ".copy").c_str(), 0), -1);
+  }
+  EXPECT_TRUE(mapping.value()->close().ok());
 }
 
 // It took all space there was before it failed, and other programs met a full disk.

@@ -1,11 +1,13 @@
 // Whose journal may change whose file: hostile journals, and what users who share a folder leave.
 #include <fcntl.h>
 #include <grp.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -415,6 +417,66 @@ TEST_F(Trust, AJournalWasMadeWhereALinkLed) {
   EXPECT_TRUE(medium.value()->remove_journal().ok());
   EXPECT_FALSE(std::filesystem::exists(away + "/db.pawl"));
   EXPECT_TRUE(std::filesystem::exists(of_root + "/db.pawl"));
+}
+
+// Runs `work` as this user in a user namespace that shows this user alone.
+int alone_in_user_namespace(uid_t user, uid_t shown_as, const std::function<int()>& work) {
+  constexpr int kNoNamespace = 77;
+  std::array<int, 2> made{};
+  std::array<int, 2> mapped{};
+  EXPECT_TRUE(::pipe(made.data()) == 0 && ::pipe(mapped.data()) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char byte = 0;
+    ::alarm(60);
+    if (::setgroups(0, nullptr) != 0 || ::setresgid(user, user, user) != 0 ||
+        ::setresuid(user, user, user) != 0 || ::unshare(CLONE_NEWUSER) != 0)
+      ::_exit(kNoNamespace);
+    if (::write(made[1], &byte, 1) != 1 || ::read(mapped[0], &byte, 1) != 1) ::_exit(98);
+    ::_exit(work());
+  }
+  ::close(made[1]);
+  char byte = 0;
+  if (::read(made[0], &byte, 1) == 1) {
+    const std::string map = std::to_string(shown_as) + " " + std::to_string(user) + " 1";
+    for (const char* const which : {"uid_map", "gid_map"})
+      write_file("/proc/" + std::to_string(child) + "/" + which, map);
+  }
+  EXPECT_EQ(::write(mapped[1], &byte, 1), 1);
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  for (const int end : {made[0], mapped[0], mapped[1]}) ::close(end);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// In a user namespace all users who have no number there have the same: the journal of a stranger
+// was taken for that of the file's owner, and got the commits.
+TEST_F(Trust, AStrangersJournalWasTakenForTheOwnersInAUserNamespace) {
+  constexpr uid_t kWriter = 51004;
+  const std::string file = shared_file(0, 01777, 0600);
+  const std::string journal = file + ".pawl";
+  if (!give_list(file, "system.posix_acl_access", kWriter, 6))
+    GTEST_SKIP() << "this file system has no lists of rights";
+  char value = 'c';
+  for (const uid_t shown_as : {kWriter, uid_t{0}}) {
+    value += 1;
+    ASSERT_TRUE(test::make_empty_journal(file));
+    ASSERT_EQ(::chown(journal.c_str(), kHostile, kHostile), 0);
+    ASSERT_TRUE(give_list(journal, "system.posix_acl_access", kWriter, 6));
+    const int ended =
+        alone_in_user_namespace(kWriter, shown_as, [&] { return commit_and_die(file, 'b'); });
+    if (ended == 77) GTEST_SKIP() << "no user namespaces here";
+    EXPECT_NE(ended, 128 + SIGKILL);
+    EXPECT_EQ(read_file(journal).find("bbbb"), std::string::npos);
+    ASSERT_EQ(::unlink(journal.c_str()), 0);
+    // Without it the user works as anywhere, also as root of the namespace.
+    EXPECT_EQ(
+        alone_in_user_namespace(kWriter, shown_as, [&] { return commit_and_die(file, value); }),
+        128 + SIGKILL);
+    // (The file's owner has no number there, and could be given no right to it.)
+    EXPECT_EQ(pawl_recover(file.c_str()), 1) << pawl_last_error();
+    EXPECT_EQ(value_of(file), std::string(1, value));
+  }
 }
 
 // A close in a chroot answered 0 and left the journal.

@@ -53,18 +53,18 @@ Result<std::unique_ptr<Region>> Region::open(const std::string& path, std::size_
   const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   struct stat status{};
   if (!file.valid() || ::fstat(file.get(), &status) != 0)
-    return Status::from_errno(errno, "cannot open " + path);
+    return FailedCall{errno, "cannot open " + path};
   const std::size_t bytes = kDataOffset + data_bytes;
   const bool is_new = status.st_size == 0;
   if (!is_new && static_cast<std::size_t>(status.st_size) != bytes)
     return Status::failure(EINVAL, path + " is of another size");
   if (const int error = is_new ? ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)) : 0;
       error != 0)
-    return Status::from_errno(error, "no space for " + path);
+    return FailedCall{error, "no space for " + path};
   // NOLINTNEXTLINE(performance-no-int-to-ptr): it is an address
   void* const at = ::mmap(reinterpret_cast<void*>(kAddress), bytes, PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_FIXED_NOREPLACE, file.get(), 0);
-  if (at == MAP_FAILED) return Status::from_errno(errno, "cannot map " + path);
+  if (at == MAP_FAILED) return FailedCall{errno, "cannot map " + path};
   auto* const begin = static_cast<std::byte*>(at);
   std::unique_ptr<Region> region(new Region(begin, bytes, std::move(memory.value())));
   auto& header = *reinterpret_cast<RegionHeader*>(begin);

@@ -42,7 +42,7 @@ class Bytes {
 
 Result<Bytes> read_whole(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return Status::from_errno(ENOENT, "cannot open " + path);
+  if (!file) return FailedCall{ENOENT, "cannot open " + path};
   std::vector<char> bytes;
   std::vector<char> piece(std::size_t{1} << 20);
   while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0) {

@@ -72,10 +72,10 @@ Status cannot_trace(int error_number) {
 
 Status explain(const Program& program, const FailedStep& failed) {
   if (failed.step == Step::execute) {
-    return Status::from_errno(failed.error_number, "cannot run " + program.path);
+    return FailedCall{failed.error_number, "cannot run " + program.path};
   }
-  return Status::from_errno(failed.error_number,
-                            "cannot watch the program: the kernel refuses a seccomp filter");
+  return FailedCall{failed.error_number,
+                    "cannot watch the program: the kernel refuses a seccomp filter"};
 }
 
 // A field of /proc/TID/status; 0 when there is none.
@@ -273,7 +273,7 @@ Result<Ending> trace(const Program& program, Observer& observer) {
   if (!go.ok()) return go.status();
   if (!told.ok()) return told.status();
   const pid_t child = ::fork();
-  if (child < 0) return Status::from_errno(errno, "cannot fork");
+  if (child < 0) return FailedCall{errno, "cannot fork"};
   if (child == 0) {
     go.value().writing.reset(-1);  // else it would wait for itself when the parent dies
     become(program, arguments.data(), environment.data(), filter, go.value().reading.get(),
@@ -289,7 +289,7 @@ Result<Ending> trace(const Program& program, Observer& observer) {
   Tracer tracer(child, observer);
   told.value().writing.reset(-1);
   if (::write(go.value().writing.get(), "g", 1) != 1) {
-    return Status::from_errno(errno, "cannot start the program");
+    return FailedCall{errno, "cannot start the program"};
   }
   const Ending ending = tracer.run();
   FailedStep failed{};

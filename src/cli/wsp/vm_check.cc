@@ -122,7 +122,7 @@ int vm_check(const VmArguments& arguments, const AfterDashes& after_dashes) {
   std::string scratch = arguments.directory + "/pawl-check-XXXXXX";
   if (::mkdtemp(scratch.data()) == nullptr) {
     complain("wsp vm check",
-             Status::from_errno(errno, "cannot make a directory in " + arguments.directory).text());
+             FailedCall{errno, "cannot make a directory in " + arguments.directory}.text());
     return kExitFailure;
   }
   const std::vector<VmFinding> found = find_vm(arguments.directory, scratch, machine.value());

@@ -100,7 +100,7 @@ Status Rehearsals::write(const std::string& path) const {
     return Status::failure(EIO, "cannot write " + fresh + "; is there space?");
   }
   if (::rename(fresh.c_str(), path.c_str()) != 0)
-    return Status::from_errno(errno, "cannot put " + fresh + " into the place of " + path);
+    return FailedCall{errno, "cannot put " + fresh + " into the place of " + path};
   return {};
 }
 
@@ -108,7 +108,7 @@ Result<Rehearsals> Rehearsals::read(const std::string& path) {
   std::ifstream file(path);
   if (!file) {
     if (errno == ENOENT) return Rehearsals();
-    return Status::from_errno(errno, "cannot read " + path);
+    return FailedCall{errno, "cannot read " + path};
   }
   const std::string advice = path + " holds no rehearsals; remove it and rehearse again";
   try {

@@ -31,17 +31,17 @@ Result<Descriptor> open_signal() {
   ::sigemptyset(&power);
   ::sigaddset(&power, SIGPWR);
   if (const int error_number = ::pthread_sigmask(SIG_BLOCK, &power, nullptr); error_number != 0)
-    return Status::from_errno(error_number, "cannot block SIGPWR");
+    return FailedCall{error_number, "cannot block SIGPWR"};
   Descriptor made(::signalfd(-1, &power, SFD_NONBLOCK | SFD_CLOEXEC));
-  if (!made.valid()) return Status::from_errno(errno, "cannot listen for SIGPWR");
+  if (!made.valid()) return FailedCall{errno, "cannot listen for SIGPWR"};
   return made;
 }
 
 Result<Descriptor> open_pipe(const std::string& path) {
   if (::mkfifo(path.c_str(), 0600) != 0 && errno != EEXIST)
-    return Status::from_errno(errno, "cannot make the pipe " + path);
+    return FailedCall{errno, "cannot make the pipe " + path};
   Descriptor made(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
-  if (!made.valid()) return Status::from_errno(errno, "cannot open the pipe " + path);
+  if (!made.valid()) return FailedCall{errno, "cannot open the pipe " + path};
   struct stat facts{};
   if (::fstat(made.get(), &facts) != 0 || !S_ISFIFO(facts.st_mode))
     return Status::failure(EEXIST, path + " is no named pipe; remove it, or name another");
@@ -50,7 +50,7 @@ Result<Descriptor> open_pipe(const std::string& path) {
 
 Result<Descriptor> open_serial_line(const std::string& path) {
   Descriptor made(::open(path.c_str(), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
-  if (!made.valid()) return Status::from_errno(errno, "cannot open the serial line " + path);
+  if (!made.valid()) return FailedCall{errno, "cannot open the serial line " + path};
   termios settings{};
   if (::tcgetattr(made.get(), &settings) != 0)
     return Status::failure(ENOTTY, path + " is no serial line; name a terminal device");
@@ -61,7 +61,7 @@ Result<Descriptor> open_serial_line(const std::string& path) {
   settings.c_cc[VMIN] = 1;
   settings.c_cc[VTIME] = 0;
   if (::cfsetspeed(&settings, B115200) != 0 || ::tcsetattr(made.get(), TCSANOW, &settings) != 0)
-    return Status::from_errno(errno, "cannot set the serial line " + path);
+    return FailedCall{errno, "cannot set the serial line " + path};
   return made;
 }
 
@@ -84,15 +84,14 @@ Status PowerSources::add(int descriptor) {
   wanted.events = EPOLLIN;
   wanted.data.fd = descriptor;
   if (::epoll_ctl(any_.get(), EPOLL_CTL_ADD, descriptor, &wanted) != 0)
-    return Status::from_errno(errno, "cannot wait for word of a power failure");
+    return FailedCall{errno, "cannot wait for word of a power failure"};
   return {};
 }
 
 Result<PowerSources> PowerSources::open(const PowerSourceOptions& options) {
   PowerSources made;
   made.any_.reset(::epoll_create1(EPOLL_CLOEXEC));
-  if (!made.any_.valid())
-    return Status::from_errno(errno, "cannot wait for word of a power failure");
+  if (!made.any_.valid()) return FailedCall{errno, "cannot wait for word of a power failure"};
   const auto take = [&made](Descriptor& into, Result<Descriptor> from) -> Status {
     if (!from.ok()) return from.status();
     into = std::move(from.value());
@@ -215,10 +214,10 @@ Result<std::optional<PowerWord>> PowerSources::listen() {
 Status tell_power_failing(const std::string& pipe) {
   // Without a listener a pipe that is opened only for writing is an error, not a wait.
   const Descriptor into(::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
-  if (!into.valid()) return Status::from_errno(errno, "nobody listens at " + pipe);
+  if (!into.valid()) return FailedCall{errno, "nobody listens at " + pipe};
   const std::string line = std::string(kFailing) + '\n';
   if (::write(into.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
-    return Status::from_errno(errno, "cannot say to " + pipe + " that the power fails");
+    return FailedCall{errno, "cannot say to " + pipe + " that the power fails"};
   return {};
 }
 

@@ -409,7 +409,7 @@ Status read_system_facts(pid_t process, const std::vector<MapsLine>& lines, Syst
   std::memcpy(into.release, names.release, std::min(sizeof(into.release), sizeof(names.release)));
   const Descriptor boot(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
   if (!boot.valid() || ::read(boot.get(), into.boot, sizeof(into.boot) - 4) <= 0)
-    return Status::from_errno(errno, "cannot read the number of this boot");
+    return FailedCall{errno, "cannot read the number of this boot"};
   std::uint64_t end = 0;
   for (const MapsLine& line : lines) {
     if (!line.is_kernels() || line.name == "[vsyscall]") continue;
@@ -424,7 +424,7 @@ Status read_system_facts(pid_t process, const std::vector<MapsLine>& lines, Syst
     if (!file.valid() ||
         ::pread(file.get(), code.data(), code.size(), static_cast<off_t>(line.start)) !=
             static_cast<ssize_t>(code.size()))
-      return Status::from_errno(errno, "cannot read the vdso");
+      return FailedCall{errno, "cannot read the vdso"};
     into.vdso_checksum = checksum(code.data(), code.size());
   }
   into.vdso_bytes = end - into.vdso_start;

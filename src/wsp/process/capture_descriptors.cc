@@ -137,13 +137,12 @@ Status capture_pipe(pid_t process, int handle, int number, SavedDescriptor& save
   int waiting = 0;
   if (::ioctl(end.get(), FIONREAD, &waiting) != 0 || waiting == 0) return {};
   int copy[2];
-  if (::pipe2(copy, O_CLOEXEC | O_NONBLOCK) != 0)
-    return Status::from_errno(errno, "cannot make a pipe");
+  if (::pipe2(copy, O_CLOEXEC | O_NONBLOCK) != 0) return FailedCall{errno, "cannot make a pipe"};
   const Descriptor reading(copy[0]);
   const Descriptor writing(copy[1]);
   ::fcntl(writing.get(), F_SETPIPE_SZ, size);
   if (::tee(end.get(), writing.get(), kPipeBytesMax, SPLICE_F_NONBLOCK) < 0)
-    return Status::from_errno(errno, "cannot copy what waits in a pipe");
+    return FailedCall{errno, "cannot copy what waits in a pipe"};
   saved.text.resize(static_cast<std::size_t>(waiting));
   const ssize_t got = ::read(reading.get(), saved.text.data(), saved.text.size());
   if (got != waiting) return cannot_keep(number, "what waits in the pipe cannot be read");
@@ -219,14 +218,14 @@ Status capture_one(Process& process, int handle, int number, SavedDescriptor& sa
   Looked looked;
   const std::string path = fmt::format("fd/{}", number);
   if (::stat(fmt::format("/proc/{}/{}", leader, path).c_str(), &looked.facts) != 0)
-    return Status::from_errno(errno, "cannot look at a descriptor");
+    return FailedCall{errno, "cannot look at a descriptor"};
   facts.inode = looked.facts.st_ino;
   facts.device = looked.facts.st_dev;
   looked.information = read_proc(leader, fmt::format("fdinfo/{}", number));
   facts.flags = static_cast<std::uint32_t>(number_of(field_of(looked.information, "flags"), 8));
   if (S_ISSOCK(looked.facts.st_mode)) {
     const Descriptor socket(static_cast<int>(::syscall(SYS_pidfd_getfd, handle, number, 0)));
-    if (!socket.valid()) return Status::from_errno(errno, "cannot look at a socket");
+    if (!socket.valid()) return FailedCall{errno, "cannot look at a socket"};
     capture_socket(socket.get(), saved);
     return {};
   }
@@ -332,7 +331,7 @@ void find_same(pid_t process, std::vector<SavedDescriptor>& all) {
 Status capture_descriptors(Process& process, SavedProcess& into) {
   const pid_t leader = process.leader();
   const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, leader, 0)));
-  if (!handle.valid()) return Status::from_errno(errno, "cannot look at the program");
+  if (!handle.valid()) return FailedCall{errno, "cannot look at the program"};
   for (const int number : numbers_in(fmt::format("/proc/{}/fd", leader))) {
     if (number == process.calls().descriptor()) continue;
     PAWL_TRY(capture_one(process, handle.get(), number, into.descriptors.emplace_back()));

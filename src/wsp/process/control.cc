@@ -42,7 +42,7 @@ Result<SupervisorSocket> SupervisorSocket::open(const std::string& directory) {
       ::bind(made.listening_.get(), reinterpret_cast<const sockaddr*>(&address.value()),
              sizeof(sockaddr_un)) != 0 ||
       ::listen(made.listening_.get(), 8) != 0)
-    return Status::from_errno(errno, "cannot make " + directory + "/control");
+    return FailedCall{errno, "cannot make " + directory + "/control"};
   return made;
 }
 
@@ -76,13 +76,15 @@ Result<std::string> command_supervisor(const std::string& directory, const std::
   const Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.valid() ||
       ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.value()),
-                sizeof(sockaddr_un)) != 0)
-    return errno == ENOENT || errno == ECONNREFUSED
-               ? Status::failure(errno, directory + ": no program runs in it under pawl wsp")
-               : Status::from_errno(errno, "cannot reach what runs in " + directory);
+                sizeof(sockaddr_un)) != 0) {
+    const int error_number = errno;
+    if (error_number == ENOENT || error_number == ECONNREFUSED)
+      return Status::failure(error_number, directory + ": no program runs in it under pawl wsp");
+    return FailedCall{error_number, "cannot reach what runs in " + directory};
+  }
   const std::string line = command + "\n";
   if (::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0)
-    return Status::from_errno(errno, "cannot tell the supervisor");
+    return FailedCall{errno, "cannot tell the supervisor"};
   std::string answer;
   std::array<char, 4096> piece;
   while (answer.size() < kAnswerBytesMax) {

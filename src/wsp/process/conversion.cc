@@ -74,7 +74,7 @@ std::uint64_t stack_bytes(pid_t thread) {
 
 Status check(std::uint64_t result, const char* what) {
   if (result < static_cast<std::uint64_t>(-4095)) return {};
-  return Status::from_errno(-static_cast<int>(result), what);
+  return FailedCall{-static_cast<int>(result), what};
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ Status write_annex_code(pid_t process) {
   if (!file.valid() ||
       ::pwrite(file.get(), code.data(), code.size(), static_cast<off_t>(kAnnexCode)) !=
           static_cast<ssize_t>(code.size()))
-    return Status::from_errno(errno, "cannot write into the program's memory");
+    return FailedCall{errno, "cannot write into the program's memory"};
   return {};
 }
 

@@ -26,7 +26,7 @@ constexpr char kMemoryMagic[8] = {'P', 'A', 'W', 'L', 'W', 'S', 'P', 'M'};
 constexpr std::uint32_t kMemoryVersion = 1;
 constexpr std::size_t kCopyBytes = 1ULL << 20;
 
-Status failed(const std::string& what) { return Status::from_errno(errno, what); }
+Status failed(const std::string& what) { return FailedCall{errno, what}; }
 
 bool is_in_surviving_memory(int file) {
   struct statfs system{};

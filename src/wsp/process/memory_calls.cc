@@ -276,13 +276,11 @@ CallDecision MemoryCalls::map(pid_t thread, const tracing::Registers& call, Runn
     const int why_no_file = file->valid() ? 0 : errno;
     if (why_no_file == ENOENT) return answer(static_cast<std::uint64_t>(-EBADF));
     if (is_memory && why_no_file != 0)
-      return refuse(EACCES,
-                    Status::from_errno(why_no_file, "cannot read a file that is mapped").text());
+      return refuse(EACCES, FailedCall{why_no_file, "cannot read a file that is mapped"}.text());
     const int why_not = is_memory ? why_not_mappable(*file, call.r9) : 0;
     if (why_not == ENODEV) return answer(static_cast<std::uint64_t>(-ENODEV));
     if (why_not != 0)
-      return refuse(EACCES,
-                    Status::from_errno(why_not, "cannot read a file that is mapped").text());
+      return refuse(EACCES, FailedCall{why_not, "cannot read a file that is mapped"}.text());
   }
   if (is_memory && has_file && !memory_.must_go_on().ok()) return again();
   running.place = is_fixed ? call.rdi : choose(call, bytes, is_memory);

@@ -79,9 +79,9 @@ void wait_for_child() {
 
 Status failure_of(const StartRequest& request, const BecomeFailure& failed) {
   if (failed.is_filter)
-    return Status::from_errno(failed.error_number,
-                              "cannot watch the program: the kernel refuses a seccomp filter");
-  return Status::from_errno(failed.error_number, "cannot run " + request.path);
+    return FailedCall{failed.error_number,
+                      "cannot watch the program: the kernel refuses a seccomp filter"};
+  return FailedCall{failed.error_number, "cannot run " + request.path};
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ Result<std::unique_ptr<Process>> Process::start(KeptMemory& memory, const StartR
   if (!go.ok()) return go.status();
   if (!told.ok()) return told.status();
   const pid_t child = ::fork();
-  if (child < 0) return Status::from_errno(errno, "cannot fork");
+  if (child < 0) return FailedCall{errno, "cannot fork"};
   if (child == 0) {
     go.value().writing.reset(-1);  // else it would wait for itself when the parent dies
     if (::dup2(memory.memory(), descriptor) < 0) ::_exit(127);
@@ -111,13 +111,13 @@ Result<std::unique_ptr<Process>> Process::start(KeptMemory& memory, const StartR
     const int error_number = errno;
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
-    return Status::from_errno(error_number, "cannot trace the program; ptrace(2) is refused here");
+    return FailedCall{error_number, "cannot trace the program; ptrace(2) is refused here"};
   }
   told.value().writing.reset(-1);
   std::unique_ptr<Process> process(new Process(memory, child, {}, descriptor, std::move(tell)));
   process->threads_[child] = {};
   if (::write(go.value().writing.get(), "g", 1) != 1)
-    return Status::from_errno(errno, "cannot start the program");
+    return FailedCall{errno, "cannot start the program"};
   // Up to the exec and through it: each stop is waited for, so that nothing runs unconverted.
   for (;;) {
     int status = 0;

@@ -34,8 +34,8 @@ constexpr std::uint32_t kOpenFlags = O_ACCMODE | O_APPEND | O_NONBLOCK | O_DSYNC
 constexpr std::uint32_t kStatusFlags = O_APPEND | O_NONBLOCK;
 
 Status cannot_open(const DescriptorFacts& facts, const std::string& what) {
-  return Status::from_errno(
-      errno, fmt::format("descriptor {} cannot be opened again: {}", facts.number, what));
+  return FailedCall{errno,
+                    fmt::format("descriptor {} cannot be opened again: {}", facts.number, what)};
 }
 
 class Rebuild {

@@ -75,7 +75,7 @@ Status check_files(const SavedProcess& saved) {
     if (mapping.facts.is_memory != 0) continue;
     struct stat file{};
     if (::stat(mapping.name.c_str(), &file) != 0)
-      return Status::from_errno(errno, "the program had " + mapping.name + " mapped");
+      return FailedCall{errno, "the program had " + mapping.name + " mapped"};
     const std::int64_t changed = file.st_mtim.tv_sec * 1'000'000'000 + file.st_mtim.tv_nsec;
     if (file.st_ino != mapping.facts.inode ||
         static_cast<std::uint64_t>(file.st_size) != mapping.facts.file_bytes ||
@@ -139,7 +139,7 @@ class Become {
       ::setpgid(0, 0);
     }
     if (::chdir(saved_.directory.c_str()) != 0)
-      return Status::from_errno(errno, "cannot go to " + saved_.directory);
+      return FailedCall{errno, "cannot go to " + saved_.directory};
     ::umask(facts.creation_mask);
     const int first_free = first_free_number(saved_);
     const std::map<std::string, int> files = number_files(saved_, first_free + kFilesGap);
@@ -151,28 +151,28 @@ class Become {
       limit.rlim_cur = numbers;
       limit.rlim_max = std::max(limit.rlim_max, numbers);
       if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return Status::from_errno(errno, "cannot have as many descriptors as the program had");
+        return FailedCall{errno, "cannot have as many descriptors as the program had"};
     }
     told_ = ::fcntl(told_, F_DUPFD_CLOEXEC, first_free);
     const int list = ::fcntl(memory_.memory(), F_DUPFD, first_free);
     std::vector<int> kept{told_, list};
     for (const auto& [name, number] : files) {
       const int opened = ::open(name.c_str(), O_RDONLY);
-      if (opened < 0) return Status::from_errno(errno, "cannot open " + name);
-      if (::dup2(opened, number) < 0) return Status::from_errno(errno, "cannot open " + name);
+      if (opened < 0) return FailedCall{errno, "cannot open " + name};
+      if (::dup2(opened, number) < 0) return FailedCall{errno, "cannot open " + name};
       ::close(opened);
       kept.push_back(number);
     }
     PAWL_TRY(rebuild_descriptors(saved_, first_free, kept));
     if (::dup2(list, facts.memory_descriptor) < 0)
-      return Status::from_errno(errno, "cannot give the memory file to the program");
+      return FailedCall{errno, "cannot give the memory file to the program"};
     ::close(list);
     PAWL_TRY(map_annex());
     const std::vector<sock_filter> filter =
         tracing::make_filter(all_rules(facts.memory_descriptor), tracing::OtherTables::fail);
     ::fcntl(told_, F_SETFD, 0);
     if (const int error_number = tracing::install_filter(filter); error_number != 0)
-      return Status::from_errno(error_number, "the kernel refuses a seccomp filter");
+      return FailedCall{error_number, "the kernel refuses a seccomp filter"};
     ::close(told_);
     return {};
   }
@@ -185,12 +185,12 @@ class Become {
         reinterpret_cast<void*>(kAnnexList);  // NOLINT(performance-no-int-to-ptr)
     void* const code = ::mmap(code_place, kPageBytes, kBoth,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    if (code == MAP_FAILED) return Status::from_errno(errno, "cannot map the annex");
+    if (code == MAP_FAILED) return FailedCall{errno, "cannot map the annex"};
     std::memcpy(code, annex_code().data(), annex_code().size());
     void* const list = ::mmap(list_place, kAnnexListBytes, kBoth, MAP_SHARED | MAP_FIXED_NOREPLACE,
                               saved_.process.memory_descriptor, static_cast<off_t>(kAnnexList));
     if (list == MAP_FAILED || ::mprotect(code, kPageBytes, PROT_READ | PROT_EXEC) != 0)
-      return Status::from_errno(errno, "cannot map the annex");
+      return FailedCall{errno, "cannot map the annex"};
     return {};
   }
 
@@ -264,10 +264,10 @@ class Restore {
   Status make_process() {
     int go[2];
     int told[2];
-    if (::pipe2(go, O_CLOEXEC) != 0) return Status::from_errno(errno, "cannot make a pipe");
+    if (::pipe2(go, O_CLOEXEC) != 0) return FailedCall{errno, "cannot make a pipe"};
     Descriptor go_reading(go[0]);
     Descriptor go_writing(go[1]);
-    if (::pipe2(told, O_CLOEXEC) != 0) return Status::from_errno(errno, "cannot make a pipe");
+    if (::pipe2(told, O_CLOEXEC) != 0) return FailedCall{errno, "cannot make a pipe"};
     Descriptor told_reading(told[0]);
     Descriptor told_writing(told[1]);
     PAWL_TRY(set_clocks_of_children(saved_.system));
@@ -284,10 +284,10 @@ class Restore {
     }
     child_ = static_cast<pid_t>(child);
     if (::ptrace(PTRACE_SEIZE, child_, nullptr, kRestoreOptions) != 0)
-      return Status::from_errno(errno, "cannot trace the program; ptrace(2) is refused here");
+      return FailedCall{errno, "cannot trace the program; ptrace(2) is refused here"};
     told_writing.reset(-1);
     if (::write(go_writing.get(), "g", 1) != 1)
-      return Status::from_errno(errno, "cannot start the program");
+      return FailedCall{errno, "cannot start the program"};
     int status = 0;
     const Ran ran = wait_for_annex(child_, status);
     if (ran == Ran::done) return {};
@@ -317,7 +317,7 @@ class Restore {
     if (error_number == EPERM)
       return Status::failure(EPERM,
                              "to have its numbers again takes root or CAP_CHECKPOINT_RESTORE");
-    return Status::from_errno(error_number, fmt::format("cannot make thread {}", wanted));
+    return FailedCall{error_number, fmt::format("cannot make thread {}", wanted)};
   }
 
   // What the list holds, by this thread.
@@ -329,9 +329,9 @@ class Restore {
       return Status::failure(ECANCELED, std::string("the new process ended: ") + what);
     for (std::size_t i = 0; i < list_.count(); ++i) {
       if (list_.call(i).failed())
-        return Status::from_errno(list_.call(i).error_number(),
-                                  fmt::format("{}: system call {} (argument {:x})", what,
-                                              list_.call(i).number, list_.call(i).arguments[0]));
+        return FailedCall{list_.call(i).error_number(),
+                          fmt::format("{}: system call {} (argument {:x})", what,
+                                      list_.call(i).number, list_.call(i).arguments[0])};
     }
     return {};
   }

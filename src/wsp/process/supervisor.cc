@@ -44,7 +44,7 @@ class Supervision {
     if (!control.ok()) return control.status();
     const sigset_t signals = supervised_signals();
     const Descriptor heard(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!heard.valid()) return Status::from_errno(errno, "cannot hear signals");
+    if (!heard.valid()) return FailedCall{errno, "cannot hear signals"};
     process_.set_urgent([this] {
       pollfd source{power_.descriptor(), POLLIN, 0};
       return ::poll(&source, 1, 0) > 0;
@@ -56,7 +56,7 @@ class Supervision {
                           {heard.get(), POLLIN, 0},
                           {control.value().descriptor(), POLLIN, 0}};
       if (::poll(sources, 3, until_check_ms()) < 0 && errno != EINTR)
-        return Status::from_errno(errno, "cannot wait for what happens");
+        return FailedCall{errno, "cannot wait for what happens"};
       // The power first: it does not wait.
       if (sources[0].revents != 0) {
         hear_power();

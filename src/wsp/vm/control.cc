@@ -84,20 +84,20 @@ void send_line(int descriptor, const ControlJson& json) {
 
 Result<ControlSocket> ControlSocket::open(const MachineDirectory& directory) {
   Descriptor made(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!made.valid()) return Status::from_errno(errno, "cannot make a socket");
+  if (!made.valid()) return FailedCall{errno, "cannot make a socket"};
   const sockaddr_un address = address_of(directory);
   // Who has the lock owns the name; one that is left over is of a machine that was killed.
   ::unlink(directory.control_socket().c_str());
   if (::bind(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(made.get(), kWaitingMax) != 0)
-    return Status::from_errno(errno, "cannot listen at " + directory.control_socket());
+    return FailedCall{errno, "cannot listen at " + directory.control_socket()};
   return ControlSocket(std::move(made));
 }
 
 Result<ControlSocket::Asked> ControlSocket::accept(int urgent,
                                                    const std::function<bool()>& gives_up) {
   Descriptor line(::accept4(listens_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!line.valid()) return Status::from_errno(errno, "nobody asks");
+  if (!line.valid()) return FailedCall{errno, "nobody asks"};
   const std::optional<std::string> text = read_line(line.get(), kRequestMsMax, urgent, gives_up);
   const std::optional<ControlRequest> request =
       text.has_value() ? request_of(ControlJson::parse(*text, nullptr, false)) : std::nullopt;

@@ -126,18 +126,18 @@ Status write_description(const MachineDescription& description, const std::strin
   if (!file.valid() ||
       ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
       ::fsync(file.get()) != 0 || ::rename(fresh.c_str(), path.c_str()) != 0)
-    return Status::from_errno(errno, "cannot write " + path);
+    return FailedCall{errno, "cannot write " + path};
   return {};
 }
 
 Result<StoredDescription> read_description(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return Status::from_errno(errno, "cannot read " + path);
+  if (!file.valid()) return FailedCall{errno, "cannot read " + path};
   std::string text;
   std::array<char, 16384> bytes;
   for (ssize_t count = 1; count > 0 && text.size() <= kDescriptionBytesMax;) {
     count = ::read(file.get(), bytes.data(), bytes.size());
-    if (count < 0) return Status::from_errno(errno, "cannot read " + path);
+    if (count < 0) return FailedCall{errno, "cannot read " + path};
     text.append(bytes.data(), static_cast<std::size_t>(count));
   }
   Result<MachineDescription> parsed = parse_description(text);

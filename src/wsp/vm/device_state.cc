@@ -33,7 +33,7 @@ constexpr std::size_t kStateChecksumAt = offsetof(StoredStateHeader, checksum);
 
 Result<DeviceStateFile> DeviceStateFile::open_for_saves(const std::string& path) {
   Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!file.valid()) return Status::from_errno(errno, "cannot open " + path);
+  if (!file.valid()) return FailedCall{errno, "cannot open " + path};
   DeviceStateFile made(std::move(file), path);
   PAWL_TRY(made.reserve(0));
   return made;
@@ -43,26 +43,26 @@ Status DeviceStateFile::reserve(std::uint64_t more_bytes) {
   if (const int error_number =
           ::posix_fallocate(file_.get(), 0, static_cast<off_t>(kReservedBytes + more_bytes));
       error_number != 0)
-    return Status::from_errno(error_number, "cannot reserve space in " + path_);
+    return FailedCall{error_number, "cannot reserve space in " + path_};
   return {};
 }
 
 Result<DeviceStateFile> DeviceStateFile::open_saved(const std::string& path) {
   Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!file.valid()) return Status::from_errno(errno, "cannot open " + path);
+  if (!file.valid()) return FailedCall{errno, "cannot open " + path};
   return DeviceStateFile(std::move(file), path);
 }
 
 Status DeviceStateFile::forget() {
   constexpr std::array<std::byte, kDeviceStateHeaderBytes + sizeof(std::uint64_t)> kZeros{};
   if (::pwrite(file_.get(), kZeros.data(), kZeros.size(), 0) != static_cast<ssize_t>(kZeros.size()))
-    return Status::from_errno(errno, "cannot write " + path_);
+    return FailedCall{errno, "cannot write " + path_};
   return {};
 }
 
 Status DeviceStateFile::rewind() {
   if (::lseek(file_.get(), kDeviceStateHeaderBytes, SEEK_SET) < 0)
-    return Status::from_errno(errno, "cannot use " + path_);
+    return FailedCall{errno, "cannot use " + path_};
   return {};
 }
 
@@ -80,7 +80,7 @@ Result<std::uint32_t> DeviceStateFile::stream_checksum(std::uint64_t bytes) cons
     const std::size_t wanted = std::min<std::uint64_t>(piece.size(), bytes - at);
     const ssize_t count = ::pread(file_.get(), piece.data(), wanted,
                                   static_cast<off_t>(kDeviceStateHeaderBytes + at));
-    if (count < 0) return Status::from_errno(errno, "cannot read " + path_);
+    if (count < 0) return FailedCall{errno, "cannot read " + path_};
     if (count == 0) return Status::failure(EBADMSG, path_ + " is shorter than what was saved");
     sum = checksum(piece.data(), static_cast<std::size_t>(count), sum);
     at += static_cast<std::uint64_t>(count);
@@ -92,14 +92,14 @@ Status DeviceStateFile::write_header(const DeviceStateHeader& header) {
   StoredStateHeader into{kStateMagic, header.generation, header.save_id, 0, 0};
   into.checksum = checksum(&into, kStateChecksumAt);
   if (::pwrite(file_.get(), &into, sizeof into, 0) != ssize_t{sizeof into})
-    return Status::from_errno(errno, "cannot write " + path_);
+    return FailedCall{errno, "cannot write " + path_};
   return {};
 }
 
 Result<DeviceStateHeader> DeviceStateFile::read_header() const {
   StoredStateHeader from{};
   if (::pread(file_.get(), &from, sizeof from, 0) < 0)
-    return Status::from_errno(errno, "cannot read " + path_);
+    return FailedCall{errno, "cannot read " + path_};
   if (from.magic != kStateMagic || from.checksum != checksum(&from, kStateChecksumAt))
     return Status::failure(EBADMSG, "the header of " + path_ + " is damaged");
   return DeviceStateHeader{from.generation, from.save_id};
@@ -108,12 +108,12 @@ Result<DeviceStateHeader> DeviceStateFile::read_header() const {
 Result<bool> DeviceStateFile::has_stream() const {
   std::uint64_t first = 0;
   if (::pread(file_.get(), &first, sizeof first, kDeviceStateHeaderBytes) < 0)
-    return Status::from_errno(errno, "cannot read " + path_);
+    return FailedCall{errno, "cannot read " + path_};
   return first != 0;
 }
 
 Status DeviceStateFile::flush() {
-  if (::fdatasync(file_.get()) != 0) return Status::from_errno(errno, "cannot flush " + path_);
+  if (::fdatasync(file_.get()) != 0) return FailedCall{errno, "cannot flush " + path_};
   return {};
 }
 

@@ -20,7 +20,7 @@ constexpr timespec kLockPause{0, 5'000'000};
 
 Result<Descriptor> open_lock(const std::string& directory, int flags) {
   Descriptor lock(::open((directory + "/lock").c_str(), flags | O_CLOEXEC, 0600));
-  if (!lock.valid()) return Status::from_errno(errno, "cannot open " + directory + "/lock");
+  if (!lock.valid()) return FailedCall{errno, "cannot open " + directory + "/lock"};
   return lock;
 }
 
@@ -28,12 +28,12 @@ Result<Descriptor> open_lock(const std::string& directory, int flags) {
 
 Result<MachineDirectory> MachineDirectory::open(const std::string& path, bool make) {
   if (make && ::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-    return Status::from_errno(errno, "cannot make the directory " + path);
+    return FailedCall{errno, "cannot make the directory " + path};
   Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.valid()) return Status::from_errno(errno, "cannot open the directory " + path);
+  if (!directory.valid()) return FailedCall{errno, "cannot open the directory " + path};
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::canonical(path, error);
-  if (error) return Status::from_errno(error.value(), "cannot resolve " + path);
+  if (error) return FailedCall{error.value(), "cannot resolve " + path};
   return MachineDirectory(absolute.string(), std::move(directory));
 }
 
@@ -42,8 +42,7 @@ Status MachineDirectory::lock(int wait_ms) {
   if (!opened.ok()) return opened.status();
   const Deadline deadline(wait_ms);
   while (::flock(opened.value().get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR)
-      return Status::from_errno(errno, "cannot lock " + path_);
+    if (errno != EWOULDBLOCK && errno != EINTR) return FailedCall{errno, "cannot lock " + path_};
     if (deadline.passed())
       return Status::failure(EBUSY, "in use: a machine runs from " + path_ + " already");
     ::nanosleep(&kLockPause, nullptr);
@@ -59,7 +58,7 @@ Result<bool> MachineDirectory::is_locked() const {
   if (!opened.ok()) return opened.status();
   if (::flock(opened.value().get(), LOCK_SH | LOCK_NB) == 0) return false;
   if (errno == EWOULDBLOCK) return true;
-  return Status::from_errno(errno, "cannot look at the lock of " + path_);
+  return FailedCall{errno, "cannot look at the lock of " + path_};
 }
 
 bool MachineDirectory::has_machine() const {
@@ -69,20 +68,20 @@ bool MachineDirectory::has_machine() const {
 }
 
 Status MachineDirectory::sync() const {
-  if (::fsync(directory_.get()) != 0) return Status::from_errno(errno, "cannot flush " + path_);
+  if (::fsync(directory_.get()) != 0) return FailedCall{errno, "cannot flush " + path_};
   return {};
 }
 
 Status make_memory(const std::string& path, std::uint64_t bytes) {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT)
-    return Status::from_errno(errno, "cannot remove " + path);
+    return FailedCall{errno, "cannot remove " + path};
   const Descriptor memory(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!memory.valid()) return Status::from_errno(errno, "cannot make " + path);
+  if (!memory.valid()) return FailedCall{errno, "cannot make " + path};
   if (const int error_number = ::posix_fallocate(memory.get(), 0, static_cast<off_t>(bytes));
       error_number != 0) {
     ::unlink(path.c_str());
-    return Status::from_errno(error_number, "cannot reserve the guest's memory in " + path +
-                                                "; give it less (--memory), or more space there");
+    return FailedCall{error_number, "cannot reserve the guest's memory in " + path +
+                                        "; give it less (--memory), or more space there"};
   }
   return {};
 }

@@ -37,9 +37,9 @@ Status identify_device(const std::string& path, FileIdentity& identity) {
   const Descriptor device(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::array<std::byte, kHeadBytes> head{};
   if (!device.valid() || ::ioctl(device.get(), BLKGETSIZE64, &identity.size_bytes) != 0)
-    return Status::from_errno(errno, "cannot look at the disk " + path);
+    return FailedCall{errno, "cannot look at the disk " + path};
   const ssize_t count = ::pread(device.get(), head.data(), head.size(), 0);
-  if (count < 0) return Status::from_errno(errno, "cannot read the disk " + path);
+  if (count < 0) return FailedCall{errno, "cannot read the disk " + path};
   identity.head_checksum = checksum(head.data(), static_cast<std::size_t>(count));
   identity.is_device = 1;
   identity.inode = identity.born_ns = identity.modified_ns = identity.changed_ns = 0;
@@ -51,7 +51,7 @@ Status identify_device(const std::string& path, FileIdentity& identity) {
 Result<FileIdentity> identify(const std::string& path) {
   struct statx facts{};
   if (::statx(AT_FDCWD, path.c_str(), 0, STATX_BASIC_STATS | STATX_BTIME, &facts) != 0)
-    return Status::from_errno(errno, "cannot look at " + path);
+    return FailedCall{errno, "cannot look at " + path};
   FileIdentity identity;
   identity.inode = facts.stx_ino;
   identity.size_bytes = facts.stx_size;
@@ -69,8 +69,7 @@ Result<FileIdentity> identify(const std::string& path) {
 
 Status flush_times(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid() || ::fsync(file.get()) != 0)
-    return Status::from_errno(errno, "cannot flush " + path);
+  if (!file.valid() || ::fsync(file.get()) != 0) return FailedCall{errno, "cannot flush " + path};
   return {};
 }
 
@@ -84,7 +83,7 @@ Result<std::uint32_t> sample_checksum(int descriptor, std::uint64_t size_bytes,
     const std::uint64_t at = next_random(seed) % pages * kSampleBytes;
     if (::pread(descriptor, page.data(), page.size(), static_cast<off_t>(at)) !=
         ssize_t{kSampleBytes})
-      return Status::from_errno(errno == 0 ? EIO : errno, "cannot read the guest's memory");
+      return FailedCall{errno == 0 ? EIO : errno, "cannot read the guest's memory"};
     sum = checksum(page.data(), page.size(), sum);
   }
   return sum;
@@ -93,7 +92,7 @@ Result<std::uint32_t> sample_checksum(int descriptor, std::uint64_t size_bytes,
 Status arm_access_time(int descriptor, const std::string& path) {
   const std::array<timespec, 2> times{timespec{0, 0}, timespec{0, UTIME_NOW}};
   if (::futimens(descriptor, times.data()) != 0)
-    return Status::from_errno(errno, "cannot set the times of " + path);
+    return FailedCall{errno, "cannot set the times of " + path};
   return {};
 }
 

@@ -87,7 +87,7 @@ Result<Objection> judge_memory(const MachineDirectory& directory, const Marker& 
     }
   }
   const Descriptor memory(::open(directory.memory().c_str(), O_RDONLY | O_NOATIME | O_CLOEXEC));
-  if (!memory.valid()) return Status::from_errno(errno, "cannot open " + directory.memory());
+  if (!memory.valid()) return FailedCall{errno, "cannot open " + directory.memory()};
   const Result<std::uint32_t> sample =
       sample_checksum(memory.get(), marker.memory.size_bytes, marker.save_id);
   if (!sample.ok()) return sample.status();

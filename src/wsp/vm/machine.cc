@@ -102,7 +102,7 @@ Result<Machine> Machine::start(const MachineDescription& description,
                                const std::string& memory_path, int lock, Start start) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
-    return Status::from_errno(errno, "cannot make a line to QEMU");
+    return FailedCall{errno, "cannot make a line to QEMU"};
   Descriptor ours(ends[0]);
   Descriptor theirs(ends[1]);
   Result<QemuProcess> process = QemuProcess::start(

@@ -124,13 +124,13 @@ Result<NumberedMarker> decode(const MarkerSlot& slot) {
 
 Result<MarkerFile> MarkerFile::open(const std::string& path) {
   Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!file.valid()) return Status::from_errno(errno, "cannot open the marker " + path);
+  if (!file.valid()) return FailedCall{errno, "cannot open the marker " + path};
   return MarkerFile(std::move(file), path);
 }
 
 Result<MarkerFile> MarkerFile::open_to_read(const std::string& path) {
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return Status::from_errno(errno, "cannot open the marker " + path);
+  if (!file.valid()) return FailedCall{errno, "cannot open the marker " + path};
   return MarkerFile(std::move(file), path);
 }
 
@@ -141,7 +141,7 @@ Result<Marker> MarkerFile::read() {
     MarkerSlot slot{};
     const ssize_t count = ::pread(file_.get(), slot.data(), slot.size(),
                                   static_cast<off_t>(number * kMarkerSlotBytes));
-    if (count < 0) return Status::from_errno(errno, "cannot read the marker " + path_);
+    if (count < 0) return FailedCall{errno, "cannot read the marker " + path_};
     anything = anything || count > 0;
     Result<NumberedMarker> found = decode(slot);
     if (!found.ok()) {
@@ -175,7 +175,7 @@ Status MarkerFile::write_slot(std::size_t slot, const Marker& marker, std::size_
   if (::pwrite(file_.get(), content.data(), bytes, static_cast<off_t>(slot * kMarkerSlotBytes)) !=
           static_cast<ssize_t>(bytes) ||
       ::fdatasync(file_.get()) != 0)
-    return Status::from_errno(errno, "cannot write the marker " + path_);
+    return FailedCall{errno, "cannot write the marker " + path_};
   if (bytes < kMarkerSlotBytes) return {};
   ++sequence_;
   newest_slot_ = slot;

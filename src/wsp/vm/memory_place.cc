@@ -43,7 +43,7 @@ Result<bool> sees_a_mapping(int descriptor, const std::string& path) {
   if (!before.ok()) return before.status();
   void* const mapped =
       ::mmap(nullptr, kTrialBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (mapped == MAP_FAILED) return Status::from_errno(errno, "cannot map a file in " + path);
+  if (mapped == MAP_FAILED) return FailedCall{errno, "cannot map a file in " + path};
   ::munmap(mapped, kTrialBytes);
   const Result<FileIdentity> after = identify(path);
   if (!after.ok()) return after.status();
@@ -56,7 +56,7 @@ Result<MemoryPlace> look_at_memory_place(const std::string& directory) {
   const std::string path = directory + "/trial";
   const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file.valid() || ::ftruncate(file.get(), kTrialBytes) != 0)
-    return Status::from_errno(errno, "cannot make a file in " + directory);
+    return FailedCall{errno, "cannot make a file in " + directory};
   const Result<bool> seen = sees_a_mapping(file.get(), path);
   struct statfs system{};
   struct statx facts{};
@@ -65,7 +65,7 @@ Result<MemoryPlace> look_at_memory_place(const std::string& directory) {
   const int error_number = errno;
   ::unlink(path.c_str());
   if (!seen.ok()) return seen.status();
-  if (!looked) return Status::from_errno(error_number, "cannot look at " + directory);
+  if (!looked) return FailedCall{error_number, "cannot look at " + directory};
   MemoryPlace place;
   place.sees_access = seen.value();
   if (system.f_type == TMPFS_MAGIC) {

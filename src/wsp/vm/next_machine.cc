@@ -25,7 +25,7 @@ std::string next_path(const MachineDirectory& directory) { return directory.path
 Result<std::uint64_t> bytes_without(const std::string& gone, const std::string& directory) {
   struct statvfs space{};
   if (::statvfs(directory.c_str(), &space) != 0)
-    return Status::from_errno(errno, "cannot look at the space in " + directory);
+    return FailedCall{errno, "cannot look at the space in " + directory};
   std::uint64_t bytes = space.f_frsize * (::geteuid() == 0 ? space.f_bfree : space.f_bavail);
   struct stat facts{};
   if (::stat(gone.c_str(), &facts) == 0)
@@ -34,8 +34,8 @@ Result<std::uint64_t> bytes_without(const std::string& gone, const std::string& 
 }
 
 Status no_memory_there(int error_number, const std::string& path) {
-  return Status::from_errno(error_number, "cannot reserve the guest's memory in " + path +
-                                              "; give it less (--memory), or more space there");
+  return FailedCall{error_number, "cannot reserve the guest's memory in " + path +
+                                      "; give it less (--memory), or more space there"};
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ Status make_next_memory(const MachineDirectory& directory, const MachineDirector
   const Descriptor memory(
       ::open(next.memory().c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!memory.valid() || ::ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0)
-    return Status::from_errno(errno, "cannot make " + next.memory());
+    return FailedCall{errno, "cannot make " + next.memory()};
   return {};
 }
 
@@ -65,10 +65,10 @@ Status take_place(const MachineDirectory& directory, const MachineDirectory& nex
         std::pair{next.description(), directory.description()},
         std::pair{next.rehearsal_marker(), directory.rehearsal_marker()}}) {
     if (::rename(from.c_str(), to.c_str()) != 0)
-      return Status::from_errno(errno, "cannot put " + from + " in its place");
+      return FailedCall{errno, "cannot put " + from + " in its place"};
   }
   const Descriptor memory(::open(directory.memory().c_str(), O_RDWR | O_CLOEXEC));
-  if (!memory.valid()) return Status::from_errno(errno, "cannot open " + directory.memory());
+  if (!memory.valid()) return FailedCall{errno, "cannot open " + directory.memory()};
   if (const int error_number = ::posix_fallocate(memory.get(), 0, static_cast<off_t>(memory_bytes));
       error_number != 0)
     return no_memory_there(error_number, directory.memory());

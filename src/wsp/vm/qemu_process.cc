@@ -42,7 +42,7 @@ Result<QemuProcess> QemuProcess::start(const std::vector<std::string>& command_l
   arguments.push_back(nullptr);
   std::array<int, 2> complaint{};
   if (::pipe2(complaint.data(), O_CLOEXEC) != 0)
-    return Status::from_errno(errno, "cannot start " + command_line.front());
+    return FailedCall{errno, "cannot start " + command_line.front()};
   const Descriptor hears(complaint[0]);
   Descriptor says(complaint[1]);
   sigset_t blocked;
@@ -52,16 +52,16 @@ Result<QemuProcess> QemuProcess::start(const std::vector<std::string>& command_l
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child == 0) become(arguments.data(), passed, parent, says.get());
-  if (child < 0) return Status::from_errno(errno, "cannot start " + command_line.front());
+  if (child < 0) return FailedCall{errno, "cannot start " + command_line.front()};
   says.reset(-1);
   int error_number = 0;
   if (::read(hears.get(), &error_number, sizeof error_number) == ssize_t{sizeof error_number}) {
     ::waitpid(child, nullptr, 0);
-    return Status::from_errno(error_number, "cannot run " + command_line.front());
+    return FailedCall{error_number, "cannot run " + command_line.front()};
   }
   Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
   QemuProcess made(child, std::move(handle));
-  if (!made.handle_.valid()) return Status::from_errno(errno, "cannot watch QEMU");
+  if (!made.handle_.valid()) return FailedCall{errno, "cannot watch QEMU"};
   return made;
 }
 

@@ -50,14 +50,14 @@ Status Qmp::take_lines() {
 Status Qmp::read_some(int wait_ms) {
   pollfd wanted{socket_.get(), POLLIN, 0};
   const int ready = ::poll(&wanted, 1, wait_ms);
-  if (ready < 0 && errno != EINTR) return Status::from_errno(errno, "cannot wait for QEMU");
+  if (ready < 0 && errno != EINTR) return FailedCall{errno, "cannot wait for QEMU"};
   if (ready <= 0) return {};
   std::array<char, 16384> bytes;
   const ssize_t count = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
   if (count == 0 || (count < 0 && errno == ECONNRESET)) return hung_up();
   if (count < 0) {
     if (errno == EAGAIN || errno == EINTR) return {};
-    return Status::from_errno(errno, "cannot hear QEMU");
+    return FailedCall{errno, "cannot hear QEMU"};
   }
   text_.append(bytes.data(), static_cast<std::size_t>(count));
   return take_lines();

@@ -39,7 +39,7 @@ Status run_on_by_others() {
 
 Status seal_memory(const std::string& path, Marker& marker) {
   const Descriptor memory(::open(path.c_str(), O_RDONLY | O_NOATIME | O_CLOEXEC));
-  if (!memory.valid()) return Status::from_errno(errno, "cannot open " + path);
+  if (!memory.valid()) return FailedCall{errno, "cannot open " + path};
   PAWL_TRY(arm_access_time(memory.get(), path));
   Result<FileIdentity> found = identify(path);
   if (!found.ok()) return found.status();
@@ -59,7 +59,7 @@ Result<Saver> Saver::open(const MachineDirectory& directory, MarkerFile& marker,
   if (!rehearsal.ok()) return rehearsal.status();
   // It is read for a sample; that is no use of it that anyone should see afterwards.
   Descriptor memory(::open(directory.memory().c_str(), O_RDONLY | O_NOATIME | O_CLOEXEC));
-  if (!memory.valid()) return Status::from_errno(errno, "cannot open " + directory.memory());
+  if (!memory.valid()) return FailedCall{errno, "cannot open " + directory.memory()};
   Saver made(machine, std::move(state.value()), marker, std::move(rehearsal.value()),
              std::move(memory));
   made.memory_path_ = directory.memory();
@@ -96,7 +96,7 @@ Status Saver::prepare() {
 Status Saver::bind(const FailurePoint& failure) {
   if (::getrandom(&marker_.save_id, sizeof marker_.save_id, GRND_NONBLOCK) !=
       ssize_t{sizeof marker_.save_id})
-    return Status::from_errno(errno, "cannot draw the save's number");
+    return FailedCall{errno, "cannot draw the save's number"};
   Result<std::uint64_t> bytes = state_.stream_bytes();
   if (!bytes.ok()) return bytes.status();
   marker_.device_state_bytes = bytes.value();

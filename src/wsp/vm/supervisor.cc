@@ -79,7 +79,7 @@ Result<Descriptor> open_end_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&ends, signal);
   ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
   Descriptor made(::signalfd(-1, &ends, SFD_NONBLOCK | SFD_CLOEXEC));
-  if (!made.valid()) return Status::from_errno(errno, "cannot listen for signals");
+  if (!made.valid()) return FailedCall{errno, "cannot listen for signals"};
   return made;
 }
 
@@ -482,7 +482,7 @@ Result<Ending> Life::watch() {
   for (;;) {
     const int wait_ms = saver_->stands_still() ? kGoOnEveryMs : -1;
     if (!heard_.has_value() && ::poll(wanted.data(), wanted.size(), wait_ms) < 0 && errno != EINTR)
-      return Status::from_errno(errno, "cannot wait for a power failure");
+      return FailedCall{errno, "cannot wait for a power failure"};
     if (hear_of_failure())
       return save(heard_->heard_ns, std::string("power failure, by ") + name_of(heard_->source));
     if (wanted[1].revents != 0) return save(monotonic_ns(), "asked to end by a signal");
