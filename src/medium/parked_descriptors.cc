@@ -35,21 +35,21 @@ All& all() {
   return *made;
 }
 
+}  // namespace
+
 // Whoever holds them: in another PID namespace this process has another number, and a shared lock
 // hides those behind it.  To the kernel no lock but those of the open file itself is its own, so it
 // tells of the process's, too; at one moment, and without a descriptor, memory or /proc.
-bool may_have_record_locks(int descriptor) {
+bool has_to_wait(int descriptor) {
   struct flock any = {
       .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
   return ::fcntl(descriptor, F_OFD_GETLK, &any) != 0 || any.l_type != F_UNLCK;
 }
 
-}  // namespace
-
 void close(Descriptor descriptor) {
   struct stat file{};
   if (!descriptor.is_open() || ::fstat(descriptor.get(), &file) != 0 ||
-      !may_have_record_locks(descriptor.get()))
+      !has_to_wait(descriptor.get()))
     return;
   const int flags = ::fcntl(descriptor.get(), F_GETFL);
   const std::lock_guard lock(all().mutex);
@@ -60,7 +60,7 @@ Descriptor take(const struct stat& file, int flags) {
   const std::lock_guard lock(all().mutex);
   auto& parked = all().parked;
   std::erase_if(parked, [](const Parked& one) {
-    return !one.descriptor.is_open() || !may_have_record_locks(one.descriptor.get());
+    return !one.descriptor.is_open() || !has_to_wait(one.descriptor.get());
   });
   for (auto one = parked.begin(); one != parked.end(); ++one) {
     const bool is_of_file = one->file.st_ino == file.st_ino && one->file.st_dev == file.st_dev;

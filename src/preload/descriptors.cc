@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "medium/own_descriptors.h"
+#include "medium/parked_descriptors.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
@@ -38,18 +39,20 @@ bool is_of_interest(int flags) { return (flags & O_PATH) == 0 && (flags & O_DIRE
 
 // The opened file joins its tracked file, or is recovered if a crash left it.  With `open_flags`,
 // of one opened just now: or it is read as its last commit left it, if another process commits to
-// it.
-Status after_open(int descriptor, std::optional<int> open_flags = std::nullopt) {
+// it.  Returns the descriptor to use.
+Result<int> after_open(int descriptor, std::optional<int> open_flags = std::nullopt) {
   join(descriptor);
-  if (table::may_be_tracked(descriptor)) return {};
+  if (table::may_be_tracked(descriptor)) return descriptor;
   NamedFile file{};
-  if (real().fstat(descriptor, &file.status) != 0 || !S_ISREG(file.status.st_mode)) return {};
+  if (real().fstat(descriptor, &file.status) != 0 || !S_ISREG(file.status.st_mode))
+    return descriptor;
   const auto path = path_of_descriptor(descriptor);
-  if (!path) return {};
+  if (!path) return descriptor;
   file.real_path = *path;
   const int flags = open_flags ? *open_flags : real().fcntl(descriptor, F_GETFL);
   PAWL_TRY(recover_before_use(file, (flags & O_ACCMODE) == O_RDONLY));
-  return open_flags ? show_committed(descriptor, file, *open_flags) : Status{};
+  if (!open_flags) return descriptor;
+  return show_committed(descriptor, file, *open_flags, Number::may_be_another);
 }
 
 // O_TRUNC on a tracked file: its new size, 0, is pending like any other.
@@ -84,11 +87,12 @@ int open_file(int directory, const char* path, int flags, mode_t mode) {
   const int descriptor = real().openat(directory, path, truncate ? flags & ~O_TRUNC : flags, mode);
   if (descriptor < 0) return descriptor;
   set_stdio(descriptor, false);
-  Status status = after_open(descriptor, flags);
+  const auto opened = after_open(descriptor, flags);
+  Status status = opened.status();
   if (status.ok() && truncate) status = truncate_after_open(descriptor);
-  if (status.ok()) return descriptor;
+  if (status.ok()) return opened.value();
   ::pawl::preload::table::detach(descriptor);
-  real().close(descriptor);
+  parked_descriptors::close(Descriptor(descriptor));
   return refuse("open", status);
 }
 
@@ -189,7 +193,7 @@ void after_locking(const char* call, int descriptor) {
   if (inside() || !in_own_process() || table::may_be_tracked(descriptor)) return;
   const int error_number = errno;
   const Inside working;
-  if (const Status status = after_open(descriptor); !status.ok()) say(call, status.text());
+  if (const auto status = after_open(descriptor).status(); !status.ok()) say(call, status.text());
   errno = error_number;
 }
 

@@ -13,7 +13,14 @@ namespace {
 
 // Empty when the descriptor is none of ours.
 std::optional<Status> commit_descriptor(int descriptor) {
-  return with_tracked(descriptor, [](TrackedFile& file) { return commit_all(file); });
+  if (inside() || !table::may_be_tracked(descriptor)) return std::nullopt;
+  const Inside working;
+  const TrackedFilePointer file = table::of_descriptor(descriptor);
+  if (file == nullptr) return std::nullopt;
+  const std::lock_guard guard(file->lock);
+  if (file->has_ended || (file->mapping == nullptr && !file->is_lost)) return std::nullopt;
+  PAWL_TRY(check_ours(*file));
+  return commit_all(*file);
 }
 
 Status commit_everything() {

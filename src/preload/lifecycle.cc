@@ -11,6 +11,7 @@
 
 #include "medium/block_medium.h"
 #include "medium/memory_functions.h"
+#include "medium/parked_descriptors.h"
 #include "preload/group.h"
 #include "preload/inside.h"
 #include "preload/messages.h"
@@ -83,23 +84,31 @@ Status commit_and_close(TrackedFile& file) {
   return committed.ok() ? closed : committed;
 }
 
+// The program may hold fcntl() locks on the file, which a close would drop.
+void give_up(const UsableDescriptor& usable) {
+  if (usable.descriptor >= 0 && !usable.borrowed)
+    parked_descriptors::close(Descriptor(usable.descriptor));
+}
+
 UsableDescriptor find_usable(const TrackedFile& file, const std::vector<int>& descriptors) {
   for (const int descriptor : descriptors) {
     const int flags = real().fcntl(descriptor, F_GETFL);
     if (flags >= 0 && (flags & O_ACCMODE) == O_RDWR) return {descriptor, true};
   }
-  const int opened = real().open(file.path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   struct stat status{};
-  if (opened >= 0 && real().fstat(opened, &status) == 0 && status.st_dev == file.device &&
-      status.st_ino == file.inode) {
-    return {opened, false};
-  }
-  if (opened >= 0) real().close(opened);
+  if (real().stat(file.path.c_str(), &status) != 0 || status.st_dev != file.device ||
+      status.st_ino != file.inode)
+    return {};
+  if (Descriptor parked = parked_descriptors::take(status, O_RDWR); parked.valid())
+    return {parked.release(), false};
+  const StandardNumbersTaken taken;
+  UsableDescriptor usable{real().open(file.path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW), false};
+  if (usable.descriptor < 0) return {};
+  if (real().fstat(usable.descriptor, &status) == 0 && status.st_dev == file.device &&
+      status.st_ino == file.inode)
+    return usable;
+  give_up(usable);
   return {};
-}
-
-void give_up(const UsableDescriptor& usable) {
-  if (usable.descriptor >= 0 && !usable.borrowed) real().close(usable.descriptor);
 }
 
 // Puts the kernel's shared mapping of the file in the place of the working view, in one step.
@@ -265,7 +274,7 @@ Result<Suspended> suspend(const TrackedFilePointer& file) {
 
 Result<std::optional<SetAside>> set_aside(const TrackedFilePointer& file) {
   SetAside aside{file, std::unique_lock(file->lock), std::nullopt, {}};
-  if (file->has_ended) return std::optional<SetAside>();
+  if (file->has_ended || file->is_lost) return std::optional<SetAside>();
   PAWL_TRY(check_ours(*file));
   aside.window = file->mapping->window();
   if (aside.window) aside.usable = find_usable(*file, table::descriptors_of(*file));
@@ -378,10 +387,8 @@ Status resume(const Suspended& suspended) {
       }
     }
   }
-  if (!usable.borrowed) {
-    table::detach(usable.descriptor);
-    real().close(usable.descriptor);
-  }
+  if (!usable.borrowed) table::detach(usable.descriptor);
+  give_up(usable);
   return outcome;
 }
 

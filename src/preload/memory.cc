@@ -253,10 +253,14 @@ int protect(void* address, std::size_t count, int protection) {
     }
     const std::lock_guard guard(piece.file->lock);
     const AddressRange part = table::window_of(*piece.file).intersect(piece.range);
-    if (part.empty() || piece.file->mapping == nullptr) continue;
+    if (part.empty()) continue;
     if (touches_a_hole(*piece.file, part)) {
       errno = ENOMEM;
       return -1;
+    }
+    if (piece.file->mapping == nullptr) {  // the kernel's
+      if (memory_calls::protect(pointer(part.low), length(part), protection) != 0) return -1;
+      continue;
     }
     const Status status =
         piece.file->mapping->protect_window(pointer(part.low), length(part), readable(protection));
@@ -279,7 +283,11 @@ int advise(void* address, std::size_t count, int advice) {
     }
     const std::lock_guard guard(piece.file->lock);
     const AddressRange part = table::window_of(*piece.file).intersect(piece.range);
-    if (part.empty() || piece.file->mapping == nullptr) continue;
+    if (part.empty()) continue;
+    if (piece.file->mapping == nullptr) {  // the kernel's
+      if (memory_calls::advise(pointer(part.low), length(part), advice) != 0) return -1;
+      continue;
+    }
     const Status status = piece.file->mapping->advise(pointer(part.low), length(part), advice);
     if (!status.ok()) return refuse("madvise", status);
   }

@@ -24,7 +24,7 @@ Status suspend_by_inode(const NamedFile& named, std::vector<Suspended>& suspende
   const TrackedFilePointer file = table::of_inode(named.status.st_dev, named.status.st_ino);
   if (file == nullptr) return {};
   const std::lock_guard guard(file->lock);
-  if (file->has_ended) return {};
+  if (file->has_ended || file->is_lost) return {};
   auto one = suspend(file);
   if (one.ok()) suspended.push_back(std::move(one.value()));
   return one.status();
@@ -89,7 +89,7 @@ struct Renaming {
 Status suspend_beneath(const std::string& directory, std::vector<Suspended>& suspended) {
   for (const TrackedFilePointer& file : table::all()) {
     const std::lock_guard guard(file->lock);
-    if (file->has_ended || !file->path.starts_with(directory + "/")) continue;
+    if (file->has_ended || file->is_lost || !file->path.starts_with(directory + "/")) continue;
     auto one = suspend(file);
     if (!one.ok()) return one.status();
     suspended.push_back(std::move(one.value()));

@@ -4,6 +4,8 @@
 
 #include <linux/fs.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdarg>
 #include <vector>
@@ -80,6 +82,18 @@ bool clones_a_file(unsigned long request) {
   return request == FICLONE || request == FICLONERANGE || request == FIDEDUPERANGE;
 }
 
+// By number, whatever the length of the argument, in which headers differ: XFS's requests to take
+// and to give back space, which most file systems serve, and its and ext4's to exchange blocks.
+bool changes_blocks(unsigned long request) {
+  constexpr std::array kOfXfs = {10, 11, 36, 37, 40, 41, 42, 43, 57, 109, 129};
+  constexpr std::array kOfExt4 = {15, 17};
+  const auto is_among = [number = static_cast<int>(_IOC_NR(request))](const auto& numbers) {
+    return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+  };
+  return (_IOC_TYPE(request) == 'X' && is_among(kOfXfs)) ||
+         (_IOC_TYPE(request) == 'f' && is_among(kOfExt4));
+}
+
 int clone_source(unsigned long request, const void* argument) {
   if (request == FICLONE) return static_cast<int>(reinterpret_cast<std::intptr_t>(argument));
   if (request == FICLONERANGE)
@@ -127,6 +141,11 @@ PAWL_INTERPOSE int ioctl(int descriptor, unsigned long request, ...) noexcept {
     PAWL_RETURN(
         refuse("ioctl", EOPNOTSUPP,
                "a file that is mapped atomically cannot share its blocks with another; copy it"));
+  }
+  if (changes_blocks(request) && concerns_us(descriptor, -1)) {
+    PAWL_RETURN(refuse("ioctl", EOPNOTSUPP,
+                       "the blocks of a file that is mapped atomically are not to be changed "
+                       "beneath it; use fallocate()"));
   }
   PAWL_RETURN(real().ioctl(descriptor, request, argument));
 }

@@ -18,7 +18,7 @@ std::optional<Status> with_tracked(int descriptor, const Work& work) {
   const TrackedFilePointer file = table::of_descriptor(descriptor);
   if (file == nullptr) return std::nullopt;
   const std::lock_guard guard(file->lock);
-  if (file->has_ended || (file->mapping == nullptr && !file->is_lost)) return std::nullopt;
+  if (file->has_ended || file->mapping == nullptr) return std::nullopt;
   PAWL_TRY(check_ours(*file));
   return work(*file);
 }

@@ -611,6 +611,12 @@ static void no_journal_under_the_new_name(void) {
   CHECK(msync(at, PAGE, MS_SYNC) == -1 && errno == EIO);
   CHECK(fsync(fd) == -1 && errno == EIO);
   CHECK(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED);
+  /* All else is as of an ordinary file, also the way back. */
+  CHECK(mprotect(at, PAGE, PROT_READ) == 0 && mprotect(at, PAGE, PROT_READ | PROT_WRITE) == 0);
+  at[0] = 'l';
+  CHECK(madvise(at, PAGE, MADV_WILLNEED) == 0);
+  CHECK(ftruncate(fd, 2 * PAGE) == 0 && ftruncate(fd, PAGE) == 0);
+  CHECK(rename(to, from) == 0 && rename(from, to) == 0);
   CHECK(munmap(at, PAGE) == 0);
   CHECK(close(fd) == 0);
   /* Then all of it is over. */
@@ -642,6 +648,95 @@ static void locks_survive(void) {
   waitpid(child, &status, 0);
   CHECK(status == 0);
   munmap(at, PAGE);
+  close(fd);
+}
+
+static int is_locked(const char* path) {
+  const pid_t child = fork();
+  if (child == 0) {
+    struct flock other = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    const int fd = open(path, O_RDWR);
+    _exit(fcntl(fd, F_GETLK, &other) == 0 && other.l_type != F_UNLCK ? 1 : 0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WEXITSTATUS(status);
+}
+
+/* The descriptor by which Pawl took the file up again was closed, and the locks went with it. */
+static void locks_went_with_a_rename(void) {
+  char from[4096];
+  char to[4096];
+  snprintf(from, sizeof from, "%s/read-locked.atomic", directory);
+  snprintf(to, sizeof to, "%s/read-relocked.atomic", directory);
+  make(from, '.', PAGE);
+  const int fd = open(from, O_RDWR);
+  const int only_reads = open(from, O_RDONLY);
+  char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(at != MAP_FAILED && close(fd) == 0);
+  struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+  CHECK(fcntl(only_reads, F_SETLK, &lock) == 0);
+  memcpy(at, "x", 1);
+  CHECK(rename(from, to) == 0);
+  CHECK(is_locked(to));
+  CHECK(munmap(at, PAGE) == 0);
+  CHECK(is_locked(to));
+  close(only_reads);
+}
+
+/* To read what another process writes, a copy took the place of the descriptor, which was closed.
+ */
+static void locks_went_with_an_open(void) {
+  const char* path = in_directory("read-beside.atomic");
+  int ready[2];
+  make(path, '.', PAGE);
+  CHECK(pipe(ready) == 0);
+  const pid_t writer = fork();
+  if (writer == 0) {
+    const int fd = open(path, O_RDWR);
+    void* const at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    (void)!write(ready[1], at != MAP_FAILED ? "y" : "n", 1);
+    pause();
+  }
+  char answer = 0;
+  CHECK(read(ready[0], &answer, 1) == 1 && answer == 'y');
+  const int fd = open(path, O_RDWR);
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  CHECK(fcntl(fd, F_SETLK, &lock) == 0);
+  const int again = open(path, O_RDONLY);
+  CHECK(again >= 0 && again != fd);
+  CHECK(found(path, 0, "."));
+  CHECK(is_locked(path));
+  close(again);
+  kill(writer, SIGKILL);
+  waitpid(writer, NULL, 0);
+  close(fd);
+  close(ready[0]);
+  close(ready[1]);
+}
+
+/* As in the kernel's linux/falloc.h; the library's headers have it not. */
+struct space {
+  short type, whence;
+  long long start, length;
+  int system_id;
+  unsigned process;
+  int pad[4];
+};
+#define GIVE_SPACE_BACK _IOW('X', 43, struct space) /* FS_IOC_UNRESVSP64 */
+#define ZERO_RANGE _IOW('X', 57, struct space)
+
+/* By another name than fallocate() bytes were taken away beneath the journal. */
+static void space_was_given_back_by_ioctl(void) {
+  const char* path = in_directory("punched.atomic");
+  make(path, '.', 2 * PAGE);
+  const int fd = open(path, O_RDWR);
+  char* at = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(at != MAP_FAILED);
+  struct space all = {.whence = SEEK_SET, .length = PAGE};
+  CHECK_FAILS(ioctl(fd, GIVE_SPACE_BACK, &all), EOPNOTSUPP);
+  CHECK_FAILS(ioctl(fd, ZERO_RANGE, &all), EOPNOTSUPP);
+  munmap(at, 2 * PAGE);
   close(fd);
 }
 
@@ -838,6 +933,9 @@ int main(int count, char** arguments) {
   names_that_are_exchanged();
   no_journal_under_the_new_name();
   locks_survive();
+  locks_went_with_a_rename();
+  locks_went_with_an_open();
+  space_was_given_back_by_ioctl();
   ms_async_waits_where_it_is_told_to();
   a_closing_descriptor_is_not_followed();
   if (failures == 0) puts("all hold");

@@ -60,12 +60,16 @@ static uint64_t hash(const void* bytes, size_t count) {
   return value;
 }
 
-static void show_result(const char* what, long result) {
-  if (result >= 0)
+static void show_outcome(const char* what, long result) {
+  if (result < 0)
+    say("%s: -1 %s", what, strerrorname_np(errno));
+  else if (errno == 0)
     say("%s: %ld", what, result);
   else
-    say("%s: -1 %s", what, strerrorname_np(errno));
+    say("%s: %ld, and errno is %s", what, result, strerrorname_np(errno));
 }
+/* A call that succeeds leaves errno alone, and programs rely on it. */
+#define show_result(what, call) (errno = 0, show_outcome(what, call))
 
 /* The content as pread() gives it, and the size as five calls give it. */
 static void show_file(const char* what, int fd, const char* path) {
