@@ -38,7 +38,7 @@ template <class Call>
   return -1;
 }
 
-// 0, or -1 with errno and pawl_last_error().
+// 0, and errno is as it was; or -1 with errno and pawl_last_error().
 //
 // No thread is cancelled while it works for Pawl: it would leave its locks held and a commit half
 // noted.  A cancellation that was asked for meanwhile waits for the next cancellation point; or,
@@ -46,12 +46,14 @@ template <class Call>
 // and in C++ only a function without anything to clean up lets it pass: so there is no object here.
 template <class Call>
 int finish(Call call) {
+  const int errno_before = errno;
   int type = PTHREAD_CANCEL_DEFERRED;
   int state = PTHREAD_CANCEL_ENABLE;
   // The type, too: in glibc 2.36 a cancellation that is on its way asks for nothing else.
   ::pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
   ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
   const int outcome = finish_uncancelled(call);
+  if (outcome == 0) errno = errno_before;
   ::pthread_setcancelstate(state, nullptr);
   ::pthread_setcanceltype(type, nullptr);
   return outcome;

@@ -106,6 +106,7 @@ void DescriptorFile::write_only_with(const OpenFile& lock) {
 // Asked before each write and flush, and before a commit reads the base: 0.3 us for each of the two
 // where a flush takes 70.  A number that changes hands between this and the call is beyond it.
 Status DescriptorFile::check_open() {
+  errno = 0;
   if (is_broken(Law::keep_the_descriptors)) return {};
   const OpenFile lock{lock_number_.load(), lock_device_, lock_inode_};
   // The same file under the same number may be the program's own opening of it, which may append
@@ -113,10 +114,17 @@ Status DescriptorFile::check_open() {
   const bool has_file =
       descriptor_.is_open() && (::fcntl(descriptor_.get(), F_GETFL) & O_APPEND) == 0;
   if (has_file && (lock.number < 0 || lock.is_open())) return {};
+  const int number = has_file ? lock.number : descriptor_.get();
+  if (errno == EPERM || errno == ENOSYS) {
+    return Status::failure(EIO,
+                           "a sandbox of the program refuses statx() and fstat(), so whether "
+                           "the descriptor (number " +
+                               std::to_string(number) + ") is still that of " + path_ +
+                               " cannot be told; nothing was written. Let these calls pass");
+  }
   return Status::failure(
-      EIO, "the program closed the descriptor (number " +
-               std::to_string(has_file ? lock.number : descriptor_.get()) + ") by which Pawl has " +
-               path_ + (has_file ? " locked" : " open") +
+      EIO, "the program closed the descriptor (number " + std::to_string(number) +
+               ") by which Pawl has " + path_ + (has_file ? " locked" : " open") +
                ", or gave its number to another file; nothing was written to that. Close the "
                "program's own descriptors only, or all at once with closefrom() or close_range()");
 }

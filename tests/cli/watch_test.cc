@@ -192,6 +192,7 @@ TEST_F(Watch, FindsEachThingThatPawlRefusesAndNothingElse) {
 TEST_F(Watch, FindsEachThingThatPawlDoesOtherwiseAndNothingElse) {
   const std::vector<Case> cases = {
       {"fork_reads", {"inherited"}},
+      {"fork_unmaps", {"inherited"}},
       {"other_reads", {"reader"}},
       {"store_only", {"never_synchronised"}},
       {"hint_only", {"never_synchronised"}},

@@ -108,6 +108,18 @@ static void child_waits(int file, char* memory, const char* path) {
   join(child);
 }
 
+static void child_unmaps(int file, char* memory, const char* path) {
+  (void)file;
+  (void)path;
+  const pid_t child = fork();
+  if (child == 0) {
+    memory[0] = 'c';
+    munmap(memory, kLength);
+    _exit(0);
+  }
+  join(child);
+}
+
 static void child_leaves_session(int file, char* memory, const char* path) {
   (void)file;
   (void)path;
@@ -382,6 +394,7 @@ static const struct {
     {"raw", raw_sync},
     {"fork_writes", child_commits},
     {"fork_reads", child_waits},
+    {"fork_unmaps", child_unmaps},
     {"daemon", child_leaves_session},
     {"other_maps", other_maps},
     {"other_writes", other_writes},

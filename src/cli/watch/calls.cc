@@ -443,7 +443,10 @@ void Calls::unmapped(Process& process, std::uint64_t begin, std::uint64_t end) {
       left.push_back(window);
       continue;
     }
-    if (!window.is_synchronised && !process.inherits.contains(window.file)) {
+    if (process.inherits.contains(window.file)) {
+      see(window.file, Sight::inherited,
+          "a process was forked while its parent had the file mapped, and unmapped it");
+    } else if (!window.is_synchronised) {
       see(window.file, Sight::unmapped_unsynchronised, "munmap");
     }
     if (window.begin < begin) {

@@ -43,7 +43,7 @@ enum class Sight {
   reader,            // opened by one while another has it mapped
   outsider,          // a process that the program did not start has it
   forked_child,      // a child changes or synchronises what its parent mapped
-  inherited,         // a child lived on with the mapping
+  inherited,         // a child lived on with the mapping, or unmapped it
   daemon,            // a child that has the mapping leaves its session
   stream_open,       // by fopen(3) and its kin, while it is mapped, or before
   stream_write,      // by stdio

@@ -111,8 +111,9 @@ constexpr std::array kMeanings = {
             "keeps the file as new as the last commit"},
     Meaning{Sight::inherited, "inherited", Weight::but,
             "a forked child lived on with the mapping: under Pawl it may read it, and what it "
-            "stores there is its own and is lost",
-            "see that the child only reads, or unmap in the child"},
+            "stores there is its own and is lost; to unmap it fails there (EPERM)",
+            "see that the child only reads, and leaves the mapping alone; what is to write maps "
+            "the file itself"},
     Meaning{Sight::unmapped_unsynchronised, "unmapped_unsynchronised", Weight::note,
             "a mapping went without msync() since it was made: what was stored there becomes "
             "durable when the file is next synchronised or closed",
