@@ -740,7 +740,10 @@ TEST_F(Regressions, CommitsAfterTheJournalWasRemovedWereAcknowledged) {
     test::write_file(path_, content("a", 4 * kPageBytes));
     auto mapping = test::try_open(path_, test::options_for(apply));
     ASSERT_TRUE(mapping.ok()) << mapping.status().text();
-    char* const bytes = mapping.value()->window()->address;
+    auto window =
+        mapping.value()->map_window(nullptr, 4 * kPageBytes, PROT_READ | PROT_WRITE, 0, 0);
+    ASSERT_TRUE(window.ok()) << window.status().text();
+    char* const bytes = window.value();
     bytes[0] = 'b';
     ASSERT_TRUE(mapping.value()->commit_all().ok());
     ASSERT_TRUE(std::filesystem::remove(path_ + ".pawl"));
