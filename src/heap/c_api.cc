@@ -19,12 +19,12 @@
 
 namespace {
 
+using pawl::FailedCall;
 using pawl::finish;
 using pawl::Heap;
 using pawl::HeapOptions;
 using pawl::invalid;
 using pawl::Result;
-using pawl::FailedCall;
 using pawl::Status;
 
 constexpr mode_t kNewFileMode = 0644;
