@@ -325,7 +325,7 @@ class Trial:
         if not self._wake(machine):
             return False
         commands = self._recoveries()
-        if self._random.random() < 0.5:
+        if self._random.random() < 0.5 and not self._workload.restores:
             commands = [(command, (0,)) for command in self._workload.open()]
         return all(self._must(machine, command, good=good) for command, good in commands)
 
