@@ -181,7 +181,6 @@ Status Mapping::Implementation::check_journal_is_named() {
 
 Status Mapping::Implementation::commit_record(Files files, journal::RecordBuilder& record,
                                               Durability durability) {
-  PAWL_TRY(check_journal_is_named());
   auto place = place_for(record.record_bytes());
   if (!place.ok()) return place.status();
   PlaceInHand in_hand(*journal_, place.value());
@@ -373,6 +372,7 @@ Status Mapping::Implementation::commit_in_hand(Files files, Durability durabilit
     file->dirty_pages_ += file->in_hand_->size();
     pages += file->in_hand_->size();
   }
+  if (first.base_in_place_ == nullptr) PAWL_TRY(first.check_journal_is_named());
   // What is compared is compared with the base.
   PAWL_TRY(first.settle_in_place());
   return pages > kStagedPagesMax ? commit_direct(files) : commit_staged(files, durability);

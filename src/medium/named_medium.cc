@@ -711,17 +711,18 @@ NamedFile open_base(const char* path, int flags) {
   return file;
 }
 
-// Whoever names one, or maps whatever matches a pattern, would write into the commits of a file.
+// Whoever names one, or maps whatever matches a pattern, would write into the commits of a file.  A
+// file that has a mark is none, whatever its bytes are: it may have commits of its own to recover.
 Status check_is_no_journal(int base, const std::string& path) {
+  if (!path.ends_with(kJournalSuffix) || ::fgetxattr(base, kMarkAttribute, nullptr, 0) >= 0)
+    return {};
   for (std::uint64_t slot = 0; slot < kJournalSlots; ++slot) {
     std::array<char, kJournalMagic.size()> found{};
     const ssize_t got =
         ::pread(base, found.data(), found.size(), static_cast<off_t>(slot * kJournalSlotBytes));
     if (got != static_cast<ssize_t>(found.size()) || found != kJournalMagic) continue;
-    const std::string file = path.ends_with(kJournalSuffix)
-                                 ? path.substr(0, path.size() - std::strlen(kJournalSuffix))
-                                 : "the file that it is the journal of, with the journal beside it";
-    return Status::failure(EINVAL, path + " is a journal; name its file: " + file);
+    return Status::failure(EINVAL, path + " is a journal; name its file: " +
+                                       path.substr(0, path.size() - std::strlen(kJournalSuffix)));
   }
   return {};
 }

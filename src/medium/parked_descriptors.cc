@@ -35,8 +35,6 @@ All& all() {
   return *made;
 }
 
-}  // namespace
-
 // Whoever holds them: in another PID namespace this process has another number, and a shared lock
 // hides those behind it.  To the kernel no lock but those of the open file itself is its own, so it
 // tells of the process's, too; at one moment, and without a descriptor, memory or /proc.
@@ -45,6 +43,8 @@ bool has_to_wait(int descriptor) {
       .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
   return ::fcntl(descriptor, F_OFD_GETLK, &any) != 0 || any.l_type != F_UNLCK;
 }
+
+}  // namespace
 
 void close(Descriptor descriptor) {
   struct stat file{};

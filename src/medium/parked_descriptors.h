@@ -10,8 +10,6 @@
 
 namespace pawl::parked_descriptors {
 
-// Whether close() would let a descriptor of this number wait.
-bool has_to_wait(int descriptor);
 // Closes it; or lets it wait, where anybody holds fcntl() locks on the file, or that cannot be
 // found out.  Any thread may call.
 void close(Descriptor descriptor);

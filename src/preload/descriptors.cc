@@ -7,12 +7,12 @@
 #include <optional>
 
 #include "medium/own_descriptors.h"
-#include "medium/parked_descriptors.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
 #include "preload/named_files.h"
 #include "preload/own_descriptors.h"
+#include "preload/patterns.h"
 #include "preload/read_snapshots.h"
 #include "preload/real.h"
 #include "preload/stdio_descriptors.h"
@@ -39,20 +39,32 @@ bool is_of_interest(int flags) { return (flags & O_PATH) == 0 && (flags & O_DIRE
 
 // The opened file joins its tracked file, or is recovered if a crash left it.  With `open_flags`,
 // of one opened just now: or it is read as its last commit left it, if another process commits to
-// it.  Returns the descriptor to use.
-Result<int> after_open(int descriptor, std::optional<int> open_flags = std::nullopt) {
+// it.
+Status after_open(int descriptor, std::optional<int> open_flags = std::nullopt) {
   join(descriptor);
-  if (table::may_be_tracked(descriptor)) return descriptor;
+  if (table::may_be_tracked(descriptor)) return {};
   NamedFile file{};
-  if (real().fstat(descriptor, &file.status) != 0 || !S_ISREG(file.status.st_mode))
-    return descriptor;
+  if (real().fstat(descriptor, &file.status) != 0 || !S_ISREG(file.status.st_mode)) return {};
   const auto path = path_of_descriptor(descriptor);
-  if (!path) return descriptor;
+  if (!path) return {};
   file.real_path = *path;
   const int flags = open_flags ? *open_flags : real().fcntl(descriptor, F_GETFL);
   PAWL_TRY(recover_before_use(file, (flags & O_ACCMODE) == O_RDONLY));
-  if (!open_flags) return descriptor;
-  return show_committed(descriptor, file, *open_flags, Number::may_be_another);
+  return open_flags ? show_committed(descriptor, file, *open_flags) : Status{};
+}
+
+// Of a file that another process commits to, without opening it; -1: it is opened as any.
+Result<int> open_copy(int directory, const char* path, int flags) {
+  if ((flags & (O_ACCMODE | O_CREAT | O_TRUNC)) != O_RDONLY || !has_patterns()) return -1;
+  const auto named = look_up(directory, path, (flags & O_NOFOLLOW) == 0);
+  if (!named || table::of_inode(named->status.st_dev, named->status.st_ino) != nullptr) return -1;
+  const auto shown = open_committed(*named, flags);
+  if (!shown.ok()) return shown.status();
+  if (!shown.value().valid()) return -1;
+  const int number = real().fcntl(shown.value().get(),
+                                  (flags & O_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, nullptr);
+  if (number < 0) return FailedCall{errno, "cannot open the copy of " + named->real_path};
+  return number;
 }
 
 // O_TRUNC on a tracked file: its new size, 0, is pending like any other.
@@ -65,6 +77,13 @@ Status truncate_after_open(int descriptor) {
   return file->mapping->truncate(0);
 }
 
+// What is lost is the kernel's.
+bool is_tracked_still(const TrackedFilePointer& file) {
+  if (file == nullptr) return false;
+  const std::lock_guard guard(file->lock);
+  return !file->is_lost;
+}
+
 int open_file(int directory, const char* path, int flags, mode_t mode) {
   if (!is_of_interest(flags) || !in_own_process())
     return real().openat(directory, path, flags, mode);
@@ -74,8 +93,9 @@ int open_file(int directory, const char* path, int flags, mode_t mode) {
       (flags & O_TRUNC) != 0 && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
   if (const auto named =
           truncates ? look_up(directory, path, (flags & O_NOFOLLOW) == 0) : std::nullopt) {
-    truncate = table::of_inode(named->status.st_dev, named->status.st_ino) != nullptr;
-    if (!truncate) {
+    const auto tracked = table::of_inode(named->status.st_dev, named->status.st_ino);
+    truncate = is_tracked_still(tracked);
+    if (tracked == nullptr) {
       // Nor may the file of another writer be cut.
       if (const Status left = recover_if_left(named->real_path); left.error_number() == EBUSY)
         return refuse("open", left);
@@ -84,15 +104,20 @@ int open_file(int directory, const char* path, int flags, mode_t mode) {
         return refuse("open", status);
     }
   }
+  const auto copy = open_copy(directory, path, flags);
+  if (!copy.ok()) return refuse("open", copy.status());
+  if (copy.value() >= 0) {
+    set_stdio(copy.value(), false);
+    return copy.value();
+  }
   const int descriptor = real().openat(directory, path, truncate ? flags & ~O_TRUNC : flags, mode);
   if (descriptor < 0) return descriptor;
   set_stdio(descriptor, false);
-  const auto opened = after_open(descriptor, flags);
-  Status status = opened.status();
+  Status status = after_open(descriptor, flags);
   if (status.ok() && truncate) status = truncate_after_open(descriptor);
-  if (status.ok()) return opened.value();
+  if (status.ok()) return descriptor;
   ::pawl::preload::table::detach(descriptor);
-  parked_descriptors::close(Descriptor(descriptor));
+  real().close(descriptor);
   return refuse("open", status);
 }
 
@@ -193,7 +218,7 @@ void after_locking(const char* call, int descriptor) {
   if (inside() || !in_own_process() || table::may_be_tracked(descriptor)) return;
   const int error_number = errno;
   const Inside working;
-  if (const auto status = after_open(descriptor).status(); !status.ok()) say(call, status.text());
+  if (const auto status = after_open(descriptor); !status.ok()) say(call, status.text());
   errno = error_number;
 }
 
@@ -290,7 +315,9 @@ PAWL_INTERPOSE int close_range(unsigned first, unsigned last, int flags) noexcep
 }
 PAWL_INTERPOSE void closefrom(int first) noexcept {
   if (inside() || !in_own_process()) return real().closefrom(first);
+  PAWL_KEEP_ERRNO();
   close_all_between(static_cast<unsigned>(std::max(first, 0)), ~0u, 0);
+  errno = errno_before_;
 }
 
 PAWL_INTERPOSE int dup(int descriptor) noexcept {

@@ -56,8 +56,10 @@ PAWL_INTERPOSE int fdatasync(int descriptor) {
 }
 
 PAWL_INTERPOSE void sync() noexcept {
+  PAWL_KEEP_ERRNO();
   if (const Status status = commit_everything(); !status.ok()) say("sync", status.text());
   real().sync();
+  errno = errno_before_;
 }
 
 PAWL_INTERPOSE int syncfs(int descriptor) noexcept {

@@ -36,6 +36,7 @@ constexpr int kArgumentsMax = 1 << 16;
 
 // What the thread that forks holds from before the fork until after it.
 struct HeldForFork {
+  const int errno_before = errno;
   Inside working;
   std::vector<TrackedFilePointer> files;
   // Of the files that are this process's.
@@ -68,7 +69,9 @@ void release_after_fork() {
   unlock_group_after_fork();
   for (const TrackedFilePointer& file : held->files) file->lock.unlock();
   start_lock().unlock();
+  const int errno_before = held->errno_before;
   delete held;
+  errno = errno_before;
 }
 
 // The child's stores do not reach the file, as those into a shared mapping would: that is said.

@@ -9,7 +9,6 @@
 #include "medium/held_journal.h"
 #include "medium/named_medium.h"
 #include "medium/new_file.h"
-#include "medium/parked_descriptors.h"
 #include "preload/patterns.h"
 #include "preload/real.h"
 #include "snapshot/committed_copy.h"
@@ -35,8 +34,8 @@ bool is_written_elsewhere(const NamedFile& file) {
          has_writer(file.real_path + kJournalSuffix);
 }
 
-Result<int> show_committed(int descriptor, const NamedFile& file, int flags, Number number) {
-  if ((flags & O_ACCMODE) != O_RDONLY || !is_written_elsewhere(file)) return descriptor;
+Result<Descriptor> open_committed(const NamedFile& file, int flags) {
+  if ((flags & O_ACCMODE) != O_RDONLY || !is_written_elsewhere(file)) return Descriptor();
   auto source = snapshot::Source::open(file.real_path);
   if (!source.ok()) return source.status();
   auto copy = make_file_for_copy(file.real_path);
@@ -46,19 +45,19 @@ Result<int> show_committed(int descriptor, const NamedFile& file, int flags, Num
   if (!copied.ok()) return copied.status();
   constexpr int kKept = O_NONBLOCK | O_NOATIME;
   const std::string open_file = "/proc/self/fd/" + std::to_string(into.descriptor());
-  const Descriptor shown(::open(open_file.c_str(), O_RDONLY | O_CLOEXEC | (flags & kKept)));
+  Descriptor shown(::open(open_file.c_str(), O_RDONLY | O_CLOEXEC | (flags & kKept)));
   if (!shown.valid()) return FailedCall{errno, "cannot open the copy of " + file.real_path};
   // What fstat() shows; the owner is the reader.
   [[maybe_unused]] const int ignored = ::fchmod(into.descriptor(), file.status.st_mode & 0777);
-  const bool closes_none =
-      number == Number::may_be_another && parked_descriptors::has_to_wait(descriptor);
-  const int outcome =
-      closes_none
-          ? real().fcntl(shown.get(), (flags & O_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, nullptr)
-          : real().dup3(shown.get(), descriptor, flags & O_CLOEXEC);
-  if (outcome < 0) return FailedCall{errno, "cannot open the copy of " + file.real_path};
-  if (closes_none) parked_descriptors::close(Descriptor(descriptor));
-  return outcome;
+  return shown;
+}
+
+Status show_committed(int descriptor, const NamedFile& file, int flags) {
+  const auto shown = open_committed(file, flags);
+  if (!shown.ok() || !shown.value().valid()) return shown.status();
+  if (real().dup3(shown.value().get(), descriptor, flags & O_CLOEXEC) != descriptor)
+    return FailedCall{errno, "cannot open the copy of " + file.real_path};
+  return {};
 }
 
 }  // namespace pawl::preload

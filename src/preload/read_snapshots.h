@@ -4,6 +4,7 @@
 
 #include "preload/interpose.h"
 
+#include "medium/descriptor.h"
 #include "preload/named_files.h"
 
 namespace pawl::preload {
@@ -11,16 +12,17 @@ namespace pawl::preload {
 // Bytes that are copied where the file system cannot share blocks.
 inline constexpr std::uint64_t kReadCopyBytesMax = std::uint64_t{1} << 30;
 
-// Where `descriptor` was just opened for reading only, on a file that matches a pattern and has a
-// writer that is not this process: makes the same number lead to a copy, which goes with the last
-// descriptor of it; or, where that would drop the program's fcntl() locks and the number may be
-// another one, that.  Its position is 0, and it has the flags that `flags` (of open(2)) name.
-// Returns the number.  EFBIG: the file is larger than kReadCopyBytesMax, and its blocks cannot be
-// shared.
-enum class Number { stays, may_be_another };
-Result<int> show_committed(int descriptor, const NamedFile& file, int flags, Number number);
+// A descriptor of a copy, where the file matches a pattern and has a writer that is not this
+// process and `flags` (of open(2)) ask for reading only; invalid where not.  Its position is 0, and
+// it has the flags that `flags` name.  The file itself is not opened by the program's number: to
+// close that would drop the program's fcntl() locks.  EFBIG: the file is larger than
+// kReadCopyBytesMax, and its blocks cannot be shared.
+Result<Descriptor> open_committed(const NamedFile& file, int flags);
 
-// Whether show_committed() would show a copy of the file, if it is opened for reading.
+// Makes the number of a descriptor that was just opened lead to such a copy.
+Status show_committed(int descriptor, const NamedFile& file, int flags);
+
+// Whether open_committed() would make a copy of the file, if it is opened for reading.
 bool is_written_elsewhere(const NamedFile& file);
 
 }  // namespace pawl::preload

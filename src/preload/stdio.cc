@@ -51,7 +51,7 @@ Status show_committed_to(FILE* stream, const char* path, const char* mode) {
   const auto flags = flags_for_reading(mode);
   if (stream == nullptr || !flags) return {};
   const auto named = look_up(AT_FDCWD, path, true);
-  return named ? show_committed(fileno(stream), *named, *flags, Number::stays).status() : Status{};
+  return named ? show_committed(fileno(stream), *named, *flags) : Status{};
 }
 
 bool is_ours_to_judge() { return !inside() && in_own_process(); }

@@ -26,7 +26,7 @@ void prepare() noexcept;
 // Whether the next count is a cheap one: for tests.
 bool is_prepared();
 
-// Closes what is prepared: nobody counts any more.
+// Closes what is prepared, unless prepare() is at it just now: nobody counts any more.
 void close();
 
 }  // namespace pawl::machine_faults

@@ -617,6 +617,9 @@ static void no_journal_under_the_new_name(void) {
   CHECK(madvise(at, PAGE, MADV_WILLNEED) == 0);
   CHECK(ftruncate(fd, 2 * PAGE) == 0 && ftruncate(fd, PAGE) == 0);
   CHECK(rename(to, from) == 0 && rename(from, to) == 0);
+  const int cut = open(to, O_RDWR | O_TRUNC);
+  CHECK(cut >= 0 && size_of(to) == 0 && ftruncate(cut, PAGE) == 0 && close(cut) == 0);
+  memcpy(at, "lost", 4);
   CHECK(munmap(at, PAGE) == 0);
   CHECK(close(fd) == 0);
   /* Then all of it is over. */
@@ -708,6 +711,12 @@ static void locks_went_with_an_open(void) {
   CHECK(found(path, 0, "."));
   CHECK(is_locked(path));
   close(again);
+  /* Nor does any stay. */
+  for (int time = 0; time < 20; ++time) {
+    const int once_more = open(path, O_RDONLY);
+    CHECK(once_more == again);
+    close(once_more);
+  }
   kill(writer, SIGKILL);
   waitpid(writer, NULL, 0);
   close(fd);
@@ -725,6 +734,26 @@ struct space {
 };
 #define GIVE_SPACE_BACK _IOW('X', 43, struct space) /* FS_IOC_UNRESVSP64 */
 #define ZERO_RANGE _IOW('X', 57, struct space)
+
+/* What has no result leaves errno alone, too. */
+static void errno_stays(void) {
+  const char* path = in_directory("errno.atomic");
+  make(path, '.', PAGE);
+  const int fd = open(path, O_RDWR);
+  char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  at[0] = 'e';
+  errno = EXDEV;
+  sync();
+  CHECK(errno == EXDEV);
+  const pid_t child = fork();
+  if (child == 0) _exit(errno == EXDEV ? 0 : 1);
+  CHECK(errno == EXDEV);
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
+  munmap(at, PAGE);
+  close(fd);
+}
 
 /* By another name than fallocate() bytes were taken away beneath the journal. */
 static void space_was_given_back_by_ioctl(void) {
@@ -936,6 +965,7 @@ int main(int count, char** arguments) {
   locks_went_with_a_rename();
   locks_went_with_an_open();
   space_was_given_back_by_ioctl();
+  errno_stays();
   ms_async_waits_where_it_is_told_to();
   a_closing_descriptor_is_not_followed();
   if (failures == 0) puts("all hold");

@@ -736,26 +736,49 @@ TEST_F(Regressions, ACommitOfEverythingLookedInFrontOfTheWindow) {
 
 // A commit was acknowledged that only a file without a name had: gone with the process.
 TEST_F(Regressions, CommitsAfterTheJournalWasRemovedWereAcknowledged) {
+  constexpr std::uint64_t kMorePagesThanAreStaged = 3000;
   for (const ApplyChoice apply : {ApplyChoice::async, ApplyChoice::eager}) {
-    test::write_file(path_, content("a", 4 * kPageBytes));
-    auto mapping = test::try_open(path_, test::options_for(apply));
-    ASSERT_TRUE(mapping.ok()) << mapping.status().text();
-    auto window =
-        mapping.value()->map_window(nullptr, 4 * kPageBytes, PROT_READ | PROT_WRITE, 0, 0);
-    ASSERT_TRUE(window.ok()) << window.status().text();
-    char* const bytes = window.value();
-    bytes[0] = 'b';
-    ASSERT_TRUE(mapping.value()->commit_all().ok());
-    ASSERT_TRUE(std::filesystem::remove(path_ + ".pawl"));
-    bytes[1] = 'c';
-    for (int call = 0; call < 2; ++call) {
-      const Status refused = mapping.value()->commit_all();
-      EXPECT_EQ(refused.error_number(), ESTALE) << refused.text();
-      EXPECT_NE(refused.text().find("was removed while it was in use"), std::string::npos);
+    for (const std::uint64_t pages : {std::uint64_t{4}, kMorePagesThanAreStaged}) {
+      const std::string before = content("a", pages * kPageBytes);
+      test::write_file(path_, before);
+      auto mapping = test::try_open(path_, test::options_for(apply));
+      ASSERT_TRUE(mapping.ok()) << mapping.status().text();
+      auto window =
+          mapping.value()->map_window(nullptr, before.size(), PROT_READ | PROT_WRITE, 0, 0);
+      ASSERT_TRUE(window.ok()) << window.status().text();
+      char* const bytes = window.value();
+      bytes[0] = 'b';
+      ASSERT_TRUE(mapping.value()->commit_all().ok());
+      ASSERT_TRUE(std::filesystem::remove(path_ + ".pawl"));
+      std::memset(bytes + 1, 'c', before.size() - 1);
+      for (int call = 0; call < 2; ++call) {
+        const Status refused = mapping.value()->commit_all();
+        EXPECT_EQ(refused.error_number(), ESTALE) << refused.text();
+        EXPECT_NE(refused.text().find("was removed while it was in use"), std::string::npos);
+      }
+      EXPECT_TRUE(mapping.value()->close().ok());
+      EXPECT_TRUE(test::read_file(path_) == "b" + before.substr(1));
     }
-    EXPECT_TRUE(mapping.value()->close().ok());
-    EXPECT_TRUE(test::read_file(path_) == "b" + content("a", 4 * kPageBytes).substr(1));
   }
+}
+
+// By its bytes a file of the program was taken for a journal, and could not be recovered any more.
+TEST_F(Regressions, AFileWhoseBytesAreThoseOfAJournalIsAFile) {
+  for (const std::string& path : {path_, path_ + "-too.pawl"}) {
+    test::write_file(path, content("a", 4 * kPageBytes));
+    {
+      auto mapping = test::try_open(path, test::options_for(ApplyChoice::async));
+      ASSERT_TRUE(mapping.ok()) << mapping.status().text();
+      auto window =
+          mapping.value()->map_window(nullptr, 4 * kPageBytes, PROT_READ | PROT_WRITE, 0, 0);
+      ASSERT_TRUE(window.ok()) << window.status().text();
+      std::memcpy(window.value(), "PAWLJRNL", 8);
+      ASSERT_TRUE(mapping.value()->commit_all().ok());
+    }  // as in a crash
+    EXPECT_EQ(pawl_recover(path.c_str()), 1) << pawl_last_error();
+    EXPECT_EQ(test::read_file(path).substr(0, 8), "PAWLJRNL");
+  }
+  EXPECT_TRUE(test::try_open(path_, test::options_for(ApplyChoice::async)).ok());
 }
 
 // A journal was mapped as if it were a file, and cut: the commits of its file were gone.
@@ -764,9 +787,9 @@ TEST_F(Regressions, AJournalWasMappedAsAFile) {
   auto mapping = test::try_open(path_, test::options_for(ApplyChoice::async));
   ASSERT_TRUE(mapping.ok()) << mapping.status().text();
   const std::string journal = path_ + ".pawl";
-  const std::string kept = path_ + ".kept";
-  std::filesystem::copy_file(journal, kept);
-  for (const std::string& named : {journal, kept}) {
+  const std::string of_another = path_ + ".kept.pawl";
+  std::filesystem::copy_file(journal, of_another);
+  for (const std::string& named : {journal, of_another}) {
     const int descriptor = ::open(named.c_str(), O_RDWR);
     EXPECT_EQ(pawl_mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0),
               MAP_FAILED);
