@@ -170,8 +170,8 @@ Status Mapping::Implementation::could_not_write(const Status& failure, PlaceInHa
 }
 
 // What is only in a file without a name is gone after a crash.
-Status Mapping::Implementation::check_journal_is_named() {
-  const Status named = journal_->file().check_named();
+Status Mapping::Implementation::check_journal_is_named() const {
+  Status named = journal_->file().check_named();
   if (named.ok()) return named;
   return Status::failure(
       named.error_number(),

@@ -268,7 +268,7 @@ class Mapping::Implementation {
   void make_room(bool an_overlay_is_full);
   Status show_base();
   static Status commit_staged(Files files, Durability durability);
-  Status check_journal_is_named();
+  Status check_journal_is_named() const;
   Status commit_record(Files files, journal::RecordBuilder& record, Durability durability);
   Status could_not_write(const Status& failure, PlaceInHand& in_hand);
   Status commit_behind(Files files, const journal::Place& place, PlaceInHand& in_hand,

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
+#include <charconv>
 #include <mutex>
 #include <new>
 #include <string_view>
@@ -46,7 +46,11 @@ Prepared& prepared() {
 std::optional<std::int64_t> number_behind(std::string_view line) {
   const std::size_t end = line.find('\n');
   if (end == std::string_view::npos) return std::nullopt;
-  return std::strtoll(line.data(), nullptr, 10);
+  std::int64_t number = 0;
+  const std::string_view digits = line.substr(0, end);
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (read.ec != std::errc{}) return std::nullopt;
+  return number;
 }
 
 // Where the line begins, less one; the text is what `file` says now, as far as it is needed.
