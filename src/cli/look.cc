@@ -5,7 +5,7 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
+#include <span>
 #include <utility>
 
 #include "journal/membership.h"
@@ -20,13 +20,10 @@ namespace pawl::cli {
 namespace {
 
 // Tells a journal whose header is damaged from a file that never was one.
-bool has_journal_magic(MediumFile& journal) {
-  for (std::uint64_t slot = 0; slot < journal::kHeaderSlots; ++slot) {
-    std::array<std::byte, journal::kHeaderMagic.size()> magic{};
-    if (!journal.read(slot * journal::kSlotBytes, magic).ok()) continue;
-    if (std::memcmp(magic.data(), journal::kHeaderMagic.data(), magic.size()) == 0) return true;
-  }
-  return false;
+bool has_magic(MediumFile& journal) {
+  return has_journal_magic([&](std::uint64_t offset, auto& bytes) {
+    return journal.read(offset, std::as_writable_bytes(std::span(bytes))).ok();
+  });
 }
 
 bool is_all_zero_header(MediumFile& journal) {
@@ -87,7 +84,7 @@ Result<std::optional<journal::Reader>> open_journal(Look& look, const std::strin
   const std::string text = path + ": " + failure.text();
   if (failure.error_number() == ENOTSUP) {
     conclude(look, State::newer_version, text);
-  } else if (has_journal_magic(journal) || is_all_zero_header(journal)) {
+  } else if (has_magic(journal) || is_all_zero_header(journal)) {
     conclude(look, State::damaged_journal, text);
   } else {
     conclude(look, State::foreign_journal, text);

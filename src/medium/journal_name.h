@@ -1,5 +1,5 @@
-// How a journal is told from other files, by its name or by its first bytes (docs/journal-format.md
-// has the rest).
+// How to recognise a journal, by its name or by its first bytes (docs/journal-format.md has the
+// rest).
 #pragma once
 
 #include <array>
@@ -13,5 +13,15 @@ inline constexpr const char* kJournalSuffix = ".pawl";
 inline constexpr std::array<char, 8> kJournalMagic = {'P', 'A', 'W', 'L', 'J', 'R', 'N', 'L'};
 inline constexpr std::uint64_t kJournalSlotBytes = 4096;  // of a header, whatever the blocks
 inline constexpr std::uint64_t kJournalSlots = 2;
+
+// read(offset, bytes) fills the array from the file, or answers false.
+template <class Read>
+bool has_journal_magic(Read read) {
+  for (std::uint64_t slot = 0; slot < kJournalSlots; ++slot) {
+    std::array<char, kJournalMagic.size()> found{};
+    if (read(slot * kJournalSlotBytes, found) && found == kJournalMagic) return true;
+  }
+  return false;
+}
 
 }  // namespace pawl

@@ -534,11 +534,10 @@ Result<Descriptor> NamedMedium::open_to_read() const {
       return Status::failure(ENOENT, path_ + " has no journal (" + journal_path_ + ")");
     if (errno == ELOOP)
       return Status::failure(ELOOP, journal_path_ + " is a symbolic link; Pawl follows none");
-    if (errno == EACCES)
-      return Status::failure(EACCES, "cannot open " + journal_path_ +
-                                         ": Permission denied. Its owner, or root, may recover " +
-                                         path_ + " (pawl recover)");
-    return FailedCall{errno, "cannot open " + journal_path_};
+    const FailedCall failed{errno, "cannot open " + journal_path_};
+    if (failed.error_number != EACCES) return failed;
+    return Status::failure(
+        EACCES, failed.text() + ". Its owner, or root, may recover " + path_ + " (pawl recover)");
   }
   struct stat user{};
   if (::fstat(base_.descriptor(), &user) != 0) return FailedCall{errno, "cannot stat " + path_};
@@ -660,15 +659,13 @@ Status NamedMedium::clear_mark() {
     return FailedCall{
         errno, "no room even to remove the mark of " + path_ + "; free some space and try again"};
   }
-  if (errno == EACCES || errno == EPERM) {
-    const int error_number = errno;
-    return Status::failure(
-        error_number, "cannot remove the mark of " + path_ + ": " + std::strerror(error_number) +
-                          ". It has all that was committed, but this process may not change it any "
-                          "more (did it give up its user?); who may, or root, can end it: pawl "
-                          "recover");
-  }
-  return FailedCall{errno, "cannot remove the mark of " + path_};
+  const FailedCall failed{errno, "cannot remove the mark of " + path_};
+  if (failed.error_number != EACCES && failed.error_number != EPERM) return failed;
+  return Status::failure(
+      failed.error_number,
+      failed.text() +
+          ". It has all that was committed, but this process may not change it any more (did it "
+          "give up its user?); who may, or root, can end it: pawl recover");
 }
 
 // A group has its records on a disk, so its files are opened as those are.
@@ -716,15 +713,13 @@ NamedFile open_base(const char* path, int flags) {
 Status check_is_no_journal(int base, const std::string& path) {
   if (!path.ends_with(kJournalSuffix) || ::fgetxattr(base, kMarkAttribute, nullptr, 0) >= 0)
     return {};
-  for (std::uint64_t slot = 0; slot < kJournalSlots; ++slot) {
-    std::array<char, kJournalMagic.size()> found{};
-    const ssize_t got =
-        ::pread(base, found.data(), found.size(), static_cast<off_t>(slot * kJournalSlotBytes));
-    if (got != static_cast<ssize_t>(found.size()) || found != kJournalMagic) continue;
-    return Status::failure(EINVAL, path + " is a journal; name its file: " +
-                                       path.substr(0, path.size() - std::strlen(kJournalSuffix)));
-  }
-  return {};
+  const bool is_journal = has_journal_magic([&](std::uint64_t offset, auto& bytes) {
+    return ::pread(base, bytes.data(), bytes.size(), static_cast<off_t>(offset)) ==
+           static_cast<ssize_t>(bytes.size());
+  });
+  if (!is_journal) return {};
+  return Status::failure(EINVAL, path + " is a journal; name its file: " +
+                                     path.substr(0, path.size() - std::strlen(kJournalSuffix)));
 }
 
 Result<NamedFile> checked(NamedFile file, const std::string& path, bool read_only) {

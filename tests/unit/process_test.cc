@@ -441,6 +441,15 @@ void expect_no_descriptor_left_by(const NamedCalls& calls) {
   }
 }
 
+NamedCalls recovery_and_copies(const std::string& path, const std::string& copy) {
+  return {
+      {"recover", [=] { return pawl_recover(path.c_str()) == 0; }},
+      {"snapshot",
+       [=] { return pawl_snapshot(path.c_str(), copy.c_str(), PAWL_SNAPSHOT_REPLACE) == 0; }},
+      {"snapshot again", [=] { return pawl_snapshot(path.c_str(), copy.c_str(), 0) == -1; }},
+  };
+}
+
 // Runs in a process of its own, whose descriptors may all be closed; 0 when `work` answers true.
 int alone(const std::function<bool()>& work) {
   const pid_t child = ::fork();
@@ -754,13 +763,7 @@ TEST_F(Process, NoCallLeavesADescriptorOpenOfAFileThatTheProgramHasLocked) {
   struct flock lock = {
       .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1, .l_pid = 0};
   ASSERT_EQ(::fcntl(descriptor_, F_SETLK, &lock), 0);
-  const std::string copy = directory_ / "copy";
-  expect_no_descriptor_left_by({
-      {"recover", [&] { return pawl_recover(path_.c_str()) == 0; }},
-      {"snapshot",
-       [&] { return pawl_snapshot(path_.c_str(), copy.c_str(), PAWL_SNAPSHOT_REPLACE) == 0; }},
-      {"snapshot again", [&] { return pawl_snapshot(path_.c_str(), copy.c_str(), 0) == -1; }},
-  });
+  expect_no_descriptor_left_by(recovery_and_copies(path_, directory_ / "copy"));
   const auto is_locked = [&] {
     struct flock asked = lock;
     return ::fcntl(descriptor_, F_GETLK, &asked) == 0 && asked.l_type == F_WRLCK;
@@ -808,13 +811,7 @@ class LocksOfAnother {
 TEST_F(Process, NoCallLeavesADescriptorOpenWhileOthersGiveUpLocks) {
   ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
   const LocksOfAnother other(directory_ / "elsewhere");
-  const std::string copy = directory_ / "copy";
-  expect_no_descriptor_left_by({
-      {"recover", [&] { return pawl_recover(path_.c_str()) == 0; }},
-      {"snapshot",
-       [&] { return pawl_snapshot(path_.c_str(), copy.c_str(), PAWL_SNAPSHOT_REPLACE) == 0; }},
-      {"snapshot again", [&] { return pawl_snapshot(path_.c_str(), copy.c_str(), 0) == -1; }},
-  });
+  expect_no_descriptor_left_by(recovery_and_copies(path_, directory_ / "copy"));
 }
 
 // The kernel's table of locks is read in pieces: one was missed where others were given up
