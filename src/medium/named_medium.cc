@@ -129,6 +129,11 @@ Status has_a_notice(const std::string& path) {
                  "pretends: docs/journal-format.md (Locks) says how root finds the process");
 }
 
+Status cannot_ask_for_writers(const std::string& path, const Status& why) {
+  return Status::failure(why.error_number(),
+                         "cannot find out whether " + path + " has a writer: " + why.text());
+}
+
 }  // namespace
 
 NamedMedium::NamedMedium(NamedFile file)
@@ -320,9 +325,7 @@ Status NamedMedium::exclude_other_writers(const std::optional<Mark>& mark) {
   if (others.ok()) return others.value() == 0 ? Status{} : has_a_notice(path_);
   // Whoever writes it holds the lock of the journal that its mark names; that is ours.
   if (mark.has_value() && !mark->is_opening && mark->journal == journal_identity()) return {};
-  return Status::failure(
-      others.status().error_number(),
-      "cannot find out whether " + path_ + " has a writer: " + others.status().text());
+  return cannot_ask_for_writers(path_, others.status());
 }
 
 Status NamedMedium::put_writers_notice() const {
@@ -337,11 +340,12 @@ Status NamedMedium::put_writers_notice() const {
 Status NamedMedium::exclude_unmarked_writers(const Mark& ours) {
   PAWL_TRY(put_writers_notice());
   const auto others = count_others(Notice::writer);
-  if (!others.ok() || others.value() == 0) return {};
+  // Without /proc the mark alone has to do.
+  if (others.ok() ? others.value() == 0 : others.status().error_number() == ENOTSUP) return {};
   const auto present = read_mark();
   if (present.ok() && present.value().has_value() && is_same(ours, *present.value()))
     PAWL_TRY(clear_mark());
-  return has_a_notice(path_);
+  return others.ok() ? has_a_notice(path_) : cannot_ask_for_writers(path_, others.status());
 }
 
 // Locks the side file, and finds out whether the file may be written with it.  EAGAIN: it is not
@@ -499,11 +503,7 @@ Status NamedMedium::claim(const JournalId& journal_id, const std::optional<Journ
 Result<SoughtJournal> NamedMedium::seek_journal(const Mark& mark) {
   using Found = SoughtJournal::Found;
   auto others = count_others(Notice::opener);
-  if (!others.ok()) {
-    return Status::failure(
-        others.status().error_number(),
-        "cannot find out whether " + path_ + " has a writer: " + others.status().text());
-  }
+  if (!others.ok()) return cannot_ask_for_writers(path_, others.status());
   if (others.value() > 0) return SoughtJournal{Found::writer, {}};
   if (is_known(mark.file) && mark.file != identity_) return SoughtJournal{Found::copy, {}};
   // Nothing else of that name is touched.

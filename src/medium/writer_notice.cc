@@ -5,11 +5,11 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
-#include <optional>
 #include <set>
 #include <string>
 
 #include "medium/held_journal.h"
+#include "medium/lock_table.h"
 
 namespace pawl {
 namespace {
@@ -20,10 +20,6 @@ constexpr off_t kNoticesStart = kWriterLockBytes + (off_t{1} << 61);
 constexpr off_t kWritersStart = kNoticesStart + (off_t{1} << 60);
 constexpr unsigned kInodeBitsInPlace = 59;
 constexpr unsigned kDeviceBits = 32;
-
-// The table is read in pieces; a lock may be missed when others are released meanwhile.  What two
-// readings in a row agree upon is believed.
-constexpr int kReadingsMax = 20;
 
 struct NoticeRange {
   off_t start;
@@ -41,28 +37,6 @@ NoticeRange range_of(const struct stat& user, Notice notice) {
   return {start + static_cast<off_t>(place), static_cast<off_t>(rest) + 1};
 }
 
-using SideFiles = std::set<std::string>;  // as the table names them: device and inode
-
-std::optional<SideFiles> read_table(const NoticeRange& range) {
-  std::FILE* const table = std::fopen("/proc/locks", "re");
-  if (table == nullptr) return std::nullopt;
-  SideFiles found;
-  char line[256];
-  while (std::fgets(line, sizeof line, table) != nullptr) {
-    char side_file[64];
-    long long first = 0;
-    long long last = 0;
-    if (std::sscanf(line, "%*s OFDLCK %*s READ %*s %63s %lld %lld", side_file, &first, &last) ==
-            3 &&
-        first == range.start && last == range.start + range.length - 1)
-      found.insert(side_file);
-  }
-  const bool is_whole = std::ferror(table) == 0;
-  std::fclose(table);
-  if (!is_whole) return std::nullopt;
-  return found;
-}
-
 }  // namespace
 
 Status put_notice(int side, const struct stat& user, Notice notice) {
@@ -78,14 +52,19 @@ Status put_notice(int side, const struct stat& user, Notice notice) {
 
 Result<std::size_t> count_notices(const struct stat& user, Notice notice) {
   const NoticeRange range = range_of(user, notice);
-  std::optional<SideFiles> before = read_table(range);
-  for (int reading = 1; before.has_value() && reading < kReadingsMax; ++reading) {
-    std::optional<SideFiles> now = read_table(range);
-    if (now.has_value() && *now == *before) return now->size();
-    before = std::move(now);
+  const auto table = read_lock_table();
+  if (!table.ok()) return table.status();
+  std::set<std::string> side_files;  // as the table names them: device and inode
+  for (const std::string& line : table.value()) {
+    char side_file[64];
+    long long first = 0;
+    long long last = 0;
+    if (std::sscanf(line.c_str(), " OFDLCK %*s READ %*s %63s %lld %lld", side_file, &first,
+                    &last) == 3 &&
+        first == range.start && last == range.start + range.length - 1)
+      side_files.insert(side_file);
   }
-  return Status::failure(
-      ENOTSUP, "/proc/locks cannot be read, which lists the writers of files; mount /proc");
+  return side_files.size();
 }
 
 }  // namespace pawl

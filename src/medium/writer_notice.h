@@ -21,7 +21,8 @@ enum class Notice { opener, writer };
 // the writer's lock does.
 Status put_notice(int side, const struct stat& user, Notice notice);
 
-// How many side files have that notice for the file.  ENOTSUP: the kernel does not say.
+// How many side files have that notice for the file.  ENOTSUP: the kernel does not say; EBUSY: its
+// table changes faster than it can be read.
 Result<std::size_t> count_notices(const struct stat& user, Notice notice);
 
 }  // namespace pawl

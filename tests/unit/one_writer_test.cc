@@ -28,6 +28,7 @@
 
 #include "mapping/group.h"
 #include "medium/new_file.h"
+#include "support/locks_of_another.h"
 #include "support/open_mapping.h"
 #include "support/temporary_directory.h"
 
@@ -319,6 +320,19 @@ TEST_F(OneWriter, IsFoundWhenItsMarkWasTakenAway) {
   EXPECT_LT(::getxattr(file_.c_str(), "user.pawl", nullptr, 0), 0) << "the second left its mark";
   EXPECT_FALSE(fs::exists(other_journal_));
   holder.kill();
+}
+
+// The kernel hands out its table of locks in pieces; where others gave up theirs, the writer's was
+// between two of them, twice in a row.
+TEST_F(OneWriter, WasMissedWhileOthersGaveUpLocks) {
+  constexpr off_t kLocks = 400;
+  fs::create_hard_link(file_, other_);
+  const test::LocksOfAnother first(directory_ / "first", kLocks);
+  const Holder holder(file_);
+  const test::LocksOfAnother second(directory_ / "second", kLocks);
+  ASSERT_EQ(::removexattr(file_.c_str(), "user.pawl"), 0);
+  for (int round = 0; round < 100 && !HasFailure(); ++round)
+    EXPECT_EQ(open(other_).error_number(), EBUSY) << "in round " << round;
 }
 
 // A crash between the mark of an opening and its journal loses nothing, and stops nobody.

@@ -32,6 +32,7 @@
 #include "medium/open_medium.h"
 #include "pawl/heap.h"
 #include "pawl/pawl.h"
+#include "support/locks_of_another.h"
 #include "support/open_mapping.h"
 #include "support/temporary_directory.h"
 #include "support/userfault_descriptors.h"
@@ -777,40 +778,10 @@ TEST_F(Process, NoCallLeavesADescriptorOpenOfAFileThatTheProgramHasLocked) {
   EXPECT_LT(open_descriptors(), before);
 }
 
-// While it lives, another process takes locks and gives them up.
-class LocksOfAnother {
- public:
-  explicit LocksOfAnother(const std::string& path) : process_(::fork()) {
-    if (process_ != 0) return;
-    const int file = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
-    for (;;) {
-      for (const bool locks : {true, false}) {
-        for (off_t at = 0; at < 100; at += 2) {
-          struct flock own = {.l_type = static_cast<short>(locks ? F_WRLCK : F_UNLCK),
-                              .l_whence = SEEK_SET,
-                              .l_start = at,
-                              .l_len = 1,
-                              .l_pid = 0};
-          ::fcntl(file, F_SETLK, &own);
-        }
-      }
-    }
-  }
-  LocksOfAnother(const LocksOfAnother&) = delete;
-  LocksOfAnother& operator=(const LocksOfAnother&) = delete;
-  ~LocksOfAnother() {
-    ::kill(process_, SIGKILL);
-    ::waitpid(process_, nullptr, 0);
-  }
-
- private:
-  pid_t process_;
-};
-
 // Two readings of the kernel's table of locks were never the same, and each descriptor waited.
 TEST_F(Process, NoCallLeavesADescriptorOpenWhileOthersGiveUpLocks) {
   ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
-  const LocksOfAnother other(directory_ / "elsewhere");
+  const test::LocksOfAnother other(directory_ / "elsewhere");
   expect_no_descriptor_left_by(recovery_and_copies(path_, directory_ / "copy"));
 }
 
@@ -821,7 +792,7 @@ TEST_F(Process, TheProgramsLocksWereDroppedWhileOthersGaveUpLocks) {
   struct flock lock = {
       .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1, .l_pid = 0};
   ASSERT_EQ(::fcntl(descriptor_, F_SETLK, &lock), 0);
-  const LocksOfAnother other(directory_ / "elsewhere");
+  const test::LocksOfAnother other(directory_ / "elsewhere");
   for (int round = 0; round < 150 && !HasFailure(); ++round) {
     void* const at = pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_, 0);
     ASSERT_NE(at, MAP_FAILED) << pawl_last_error();
