@@ -28,8 +28,8 @@ bool has_magic(MediumFile& journal) {
 
 bool is_all_zero_header(MediumFile& journal) {
   std::array<std::byte, sizeof(journal::Header)> bytes{};
-  for (std::uint64_t slot = 0; slot < journal::kHeaderSlots; ++slot) {
-    if (!journal.read(slot * journal::kSlotBytes, bytes).ok()) return false;
+  for (std::uint64_t slot = 0; slot < kJournalSlots; ++slot) {
+    if (!journal.read(slot * kJournalSlotBytes, bytes).ok()) return false;
     for (const std::byte byte : bytes) {
       if (byte != std::byte{0}) return false;
     }

@@ -26,9 +26,7 @@ namespace pawl::journal {
 
 static_assert(std::endian::native == std::endian::little, "the journal is little-endian");
 
-inline constexpr std::uint64_t kSlotBytes = kJournalSlotBytes;
-inline constexpr std::uint64_t kHeaderSlots = kJournalSlots;
-inline constexpr std::uint64_t kAreaStart = kHeaderSlots * kSlotBytes;
+inline constexpr std::uint64_t kAreaStart = kJournalSlots * kJournalSlotBytes;
 // What records are padded to and stand at multiples of.
 inline constexpr std::uint64_t kBlockBytes = 4096;
 constexpr bool is_block_bytes(std::uint64_t bytes) {
@@ -36,7 +34,6 @@ constexpr bool is_block_bytes(std::uint64_t bytes) {
 }
 inline constexpr std::uint32_t kVersion = 2;          // of a journal of one file
 inline constexpr std::uint32_t kVersionOfGroups = 3;  // its header is followed by a list of files
-inline constexpr auto kHeaderMagic = kJournalMagic;
 inline constexpr std::array<char, 4> kRecordMagic = {'P', 'R', 'E', 'C'};
 inline constexpr std::uint64_t kNoTruncation = ~std::uint64_t{0};
 inline constexpr std::uint64_t kFileSizeMax = std::uint64_t{1} << 62;
@@ -57,7 +54,7 @@ constexpr std::uint64_t offset_in_file(std::uint64_t range_offset) {
 
 // Of the two slots, the valid one with the higher generation counts.
 struct Header {
-  std::array<char, 8> magic = kHeaderMagic;
+  std::array<char, 8> magic = kJournalMagic;
   std::uint32_t version = kVersion;
   std::uint32_t crc32c = 0;  // of this struct with this field zero
   std::uint64_t generation = 0;
@@ -79,7 +76,7 @@ struct ListHeader {
   std::uint32_t bytes = 0;  // with this struct
 };
 static_assert(sizeof(ListHeader) == 8);
-inline constexpr std::size_t kListBytesMax = kSlotBytes - sizeof(Header);
+inline constexpr std::size_t kListBytesMax = kJournalSlotBytes - sizeof(Header);
 
 // Followed by payload_bytes of ranges, then zeros up to a whole block.
 struct RecordHeader {

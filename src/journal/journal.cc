@@ -133,7 +133,7 @@ Status Journal::write_header(std::uint64_t tail_offset, std::uint64_t tail_seque
   next.tail_sequence = tail_sequence;
   next.crc32c = header_checksum(next, list_);
   const std::size_t bytes = round_up(sizeof next + list_.size(), block_bytes_);
-  PAWL_ASSERT(bytes <= kSlotBytes);
+  PAWL_ASSERT(bytes <= kJournalSlotBytes);
   AlignedBuffer blocks;
   if (!blocks.grow(bytes, 0)) return Status::failure(ENOMEM, "no memory for the journal's header");
   std::memset(blocks.data(), 0, bytes);
@@ -141,9 +141,9 @@ Status Journal::write_header(std::uint64_t tail_offset, std::uint64_t tail_seque
   if (!list_.empty()) std::memcpy(blocks.data() + sizeof next, list_.data(), list_.size());
   PAWL_TRY(take_own_blocks(0, kAreaStart));
   // The slots alternate: a torn write leaves the other one.
-  const std::uint64_t slot = is_broken(Law::two_headers) ? 0 : next.generation % kHeaderSlots;
-  PAWL_TRY(
-      final_if_it_fails([&] { return file_->write(slot * kSlotBytes, {blocks.data(), bytes}); }));
+  const std::uint64_t slot = is_broken(Law::two_headers) ? 0 : next.generation % kJournalSlots;
+  PAWL_TRY(final_if_it_fails(
+      [&] { return file_->write(slot * kJournalSlotBytes, {blocks.data(), bytes}); }));
   PAWL_TRY(flush());
   header_ = next;
   const std::lock_guard lock(mutex_);

@@ -28,7 +28,7 @@ bool is_whole_in_version_1(Header header) {
 
 Slot judge_slot(std::span<const std::byte> bytes, Header& header, Listed& listed) {
   std::memcpy(&header, bytes.data(), sizeof(header));
-  if (header.magic != kHeaderMagic) {
+  if (header.magic != kJournalMagic) {
     const bool zeros = std::all_of(bytes.begin(), bytes.end(),
                                    [](std::byte byte) { return byte == std::byte{0}; });
     return zeros ? Slot::empty : Slot::foreign;
@@ -100,8 +100,9 @@ Result<Reader> Reader::open(MediumFile& file) {
   Header header_b;
   Listed listed_a;
   Listed listed_b;
-  const Slot slot_a = judge_slot(slots.value().subspan(0, kSlotBytes), header_a, listed_a);
-  const Slot slot_b = judge_slot(slots.value().subspan(kSlotBytes, kSlotBytes), header_b, listed_b);
+  const Slot slot_a = judge_slot(slots.value().subspan(0, kJournalSlotBytes), header_a, listed_a);
+  const Slot slot_b =
+      judge_slot(slots.value().subspan(kJournalSlotBytes, kJournalSlotBytes), header_b, listed_b);
 
   if (slot_a == Slot::newer || slot_b == Slot::newer) {
     const std::uint32_t theirs = slot_a == Slot::newer ? header_a.version : header_b.version;

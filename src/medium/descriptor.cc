@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <optional>
 
 #include "medium/law.h"
 #include "medium/size_limit.h"
@@ -24,19 +23,22 @@ constexpr std::uint64_t kLargeReservationBytes = std::uint64_t{64} << 20;
 constexpr unsigned kSharedCallsMax = 64;  // for a file in very many pieces
 constexpr std::uint64_t kLargestFileBytes = std::numeric_limits<off_t>::max();
 
-// Nothing: the number is not open.
-std::optional<OpenFile> look_at(int number) {
-  if (number < 0) return {};
+// False: it is not open, or cannot be asked, as errno tells.
+bool look_at(OpenFile& file) {
   // Not the times: who asks for them makes the next write change them (Linux 6.13), and where ext4
   // has no journal that is a write of its own.
   struct statx found{};
-  if (::statx(number, "", AT_EMPTY_PATH, STATX_INO, &found) == 0)
-    return OpenFile{number, ::makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino};
+  if (::statx(file.number, "", AT_EMPTY_PATH, STATX_INO, &found) == 0) {
+    file.device = ::makedev(found.stx_dev_major, found.stx_dev_minor);
+    file.inode = found.stx_ino;
+    return true;
+  }
   // A sandbox may know fstat() only.
   struct stat status{};
-  if (errno != EBADF && ::fstat(number, &status) == 0)
-    return OpenFile{number, status.st_dev, status.st_ino};
-  return {};
+  if (errno == EBADF || ::fstat(file.number, &status) != 0) return false;
+  file.device = status.st_dev;
+  file.inode = status.st_ino;
+  return true;
 }
 
 Status cannot_reserve(int error_number, std::uint64_t length, const std::string& path) {
@@ -48,11 +50,23 @@ Status cannot_reserve(int error_number, std::uint64_t length, const std::string&
 }
 }  // namespace
 
-OpenFile OpenFile::of(int number) { return look_at(number).value_or(OpenFile{number}); }
+OpenFile OpenFile::of(int number) {
+  OpenFile file{number};
+  if (number >= 0) look_at(file);
+  return file;
+}
 
-bool OpenFile::is_open() const {
-  const std::optional<OpenFile> found = look_at(number);
-  return found.has_value() && found->device == device && found->inode == inode;
+OpenFile::State OpenFile::state() const {
+  const int errno_before = errno;
+  OpenFile found{number};
+  State state = State::gone;
+  if (number < 0) return state;
+  if (look_at(found))
+    state = found.device == device && found.inode == inode ? State::open : State::gone;
+  else if (errno != EBADF)
+    state = State::hidden;
+  errno = errno_before;
+  return state;
 }
 
 void Descriptor::reset(int number) {
@@ -106,20 +120,18 @@ void DescriptorFile::write_only_with(const OpenFile& lock) {
 // Asked before each write and flush, and before a commit reads the base: 0.3 us for each of the two
 // where a flush takes 70.  A number that changes hands between this and the call is beyond it.
 Status DescriptorFile::check_open() {
-  const int errno_before = errno;
-  errno = 0;
   if (is_broken(Law::keep_the_descriptors)) return {};
   const OpenFile lock{lock_number_.load(), lock_device_, lock_inode_};
+  OpenFile::State state = descriptor_.state();
   // The same file under the same number may be the program's own opening of it, which may append
   // what is to be overwritten.
-  const bool has_file =
-      descriptor_.is_open() && (::fcntl(descriptor_.get(), F_GETFL) & O_APPEND) == 0;
-  if (has_file && (lock.number < 0 || lock.is_open())) {
-    errno = errno_before;
-    return {};
-  }
+  if (state == OpenFile::State::open && (::fcntl(descriptor_.get(), F_GETFL) & O_APPEND) != 0)
+    state = OpenFile::State::gone;
+  const bool has_file = state == OpenFile::State::open;
+  if (has_file && lock.number >= 0) state = lock.state();
+  if (state == OpenFile::State::open) return {};
   const int number = has_file ? lock.number : descriptor_.get();
-  if (errno == EPERM || errno == ENOSYS) {
+  if (state == OpenFile::State::hidden) {
     return Status::failure(EIO,
                            "a sandbox of the program refuses statx() and fstat(), so whether "
                            "the descriptor (number " +

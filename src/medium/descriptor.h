@@ -19,12 +19,20 @@ namespace pawl {
 // A number, and which file it stood for when it was asked: the program may close it, and open
 // something else under it.
 struct OpenFile {
+  enum class State {
+    open,
+    gone,    // closed, or another file's by now
+    hidden,  // a sandbox of the program refuses the calls that tell
+  };
+
   int number = -1;
   dev_t device = 0;
   ino_t inode = 0;
 
   static OpenFile of(int number);
-  bool is_open() const;
+  // Leaves errno alone.
+  State state() const;
+  bool is_open() const { return state() == State::open; }
 };
 
 // Of Pawl's own while it is in one: closefrom() and close_range() leave it open.  It never has the
@@ -47,6 +55,7 @@ class Descriptor {
   bool valid() const { return file_.number >= 0; }
   // False: the program closed it.
   bool is_open() const { return file_.is_open(); }
+  OpenFile::State state() const { return file_.state(); }
   int release() {
     own_descriptors::remove(file_.number);
     return std::exchange(file_, {}).number;

@@ -114,8 +114,8 @@ Result<std::vector<std::string>> read_lock_table() {
   for (int reading = 0; reading < kReadingsMax; ++reading) {
     auto lines = read_once();
     if (!lines.ok())
-      return Status::failure(ENOTSUP, lines.status().text() +
-                                          ", which lists the writers of files; mount /proc");
+      return Status::failure(
+          ENOTSUP, lines.status().text() + ", which lists the writers of files; mount /proc");
     if (lines.value().has_value()) return std::move(*lines.value());
   }
   return Status::failure(EBUSY, std::string(kTable) +

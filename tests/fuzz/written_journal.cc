@@ -127,7 +127,7 @@ class Writer {
     result.generation = read.generation;
     result.block_bytes = read.block_bytes;
     result.has_older_header =
-        document::magic_at(result.bytes, (1 - read.slot) * journal::kSlotBytes, "PAWLJRNL");
+        document::magic_at(result.bytes, (1 - read.slot) * kJournalSlotBytes, "PAWLJRNL");
     return result;
   }
 

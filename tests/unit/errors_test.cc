@@ -70,10 +70,10 @@ class Errors : public testing::Test {
 
 TEST_F(Errors, AJournalOfANewerVersion) {
   leave_open();
-  for (std::uint64_t slot = 0; slot < journal::kHeaderSlots; ++slot) {
+  for (std::uint64_t slot = 0; slot < kJournalSlots; ++slot) {
     journal::Header header;
     header.version = journal::kVersionOfGroups + 1;
-    overwrite(slot * journal::kSlotBytes, &header, sizeof header);
+    overwrite(slot * kJournalSlotBytes, &header, sizeof header);
   }
   expect_refused(ENOTSUP, "version 4");
 }
@@ -81,13 +81,13 @@ TEST_F(Errors, AJournalOfANewerVersion) {
 // Its header was shorter, and so was what its checksum covers.
 TEST_F(Errors, AJournalOfTheVersionThatWasNeverReleased) {
   leave_open();
-  for (std::uint64_t slot = 0; slot < journal::kHeaderSlots; ++slot) {
+  for (std::uint64_t slot = 0; slot < kJournalSlots; ++slot) {
     journal::Header header;
     header.version = 1;
     header.generation = 1 + slot;
     header.block_bytes = 0;
     header.crc32c = checksum(&header, offsetof(journal::Header, block_bytes));
-    overwrite(slot * journal::kSlotBytes, &header, sizeof header);
+    overwrite(slot * kJournalSlotBytes, &header, sizeof header);
   }
   expect_refused(ENOTSUP, "version 1, which was never released");
 }
@@ -111,7 +111,7 @@ TEST_F(Errors, AJournalWithADamagedHeader) {
   leave_open();
   const char garbage[40] = "garbage";
   overwrite(16, garbage, sizeof garbage);
-  overwrite(journal::kSlotBytes + 16, garbage, sizeof garbage);
+  overwrite(kJournalSlotBytes + 16, garbage, sizeof garbage);
   expect_refused(EBADMSG, "");
 }
 

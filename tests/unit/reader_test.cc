@@ -97,7 +97,7 @@ class Journal {
   Header& header() { return header_; }
   void put_header(std::uint64_t slot, Header header) {
     header.crc32c = header_checksum(header);
-    put(slot * kSlotBytes, &header, sizeof(header));
+    put(slot * kJournalSlotBytes, &header, sizeof(header));
   }
   void put(std::uint64_t position, const void* bytes, std::size_t count) {
     ASSERT_LE(position + count, bytes_.size());
