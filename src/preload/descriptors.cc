@@ -37,10 +37,8 @@ bool needs_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE
 // A descriptor that can neither read nor write, or is of no named file, tells us nothing.
 bool is_of_interest(int flags) { return (flags & O_PATH) == 0 && (flags & O_DIRECTORY) == 0; }
 
-// The opened file joins its tracked file, or is recovered if a crash left it.  With `open_flags`,
-// of one opened just now: or it is read as its last commit left it, if another process commits to
-// it.
-Status after_open(int descriptor, std::optional<int> open_flags = std::nullopt) {
+// The opened file joins its tracked file, or is recovered if a crash left it.
+Status after_open(int descriptor) {
   join(descriptor);
   if (table::may_be_tracked(descriptor)) return {};
   NamedFile file{};
@@ -48,23 +46,8 @@ Status after_open(int descriptor, std::optional<int> open_flags = std::nullopt) 
   const auto path = path_of_descriptor(descriptor);
   if (!path) return {};
   file.real_path = *path;
-  const int flags = open_flags ? *open_flags : real().fcntl(descriptor, F_GETFL);
-  PAWL_TRY(recover_before_use(file, (flags & O_ACCMODE) == O_RDONLY));
-  return open_flags ? show_committed(descriptor, file, *open_flags) : Status{};
-}
-
-// Of a file that another process commits to, without opening it; -1: it is opened as any.
-Result<int> open_copy(int directory, const char* path, int flags) {
-  if ((flags & (O_ACCMODE | O_CREAT | O_TRUNC)) != O_RDONLY || !has_patterns()) return -1;
-  const auto named = look_up(directory, path, (flags & O_NOFOLLOW) == 0);
-  if (!named || table::of_inode(named->status.st_dev, named->status.st_ino) != nullptr) return -1;
-  const auto shown = open_committed(*named, flags);
-  if (!shown.ok()) return shown.status();
-  if (!shown.value().valid()) return -1;
-  const int number = real().fcntl(shown.value().get(),
-                                  (flags & O_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, nullptr);
-  if (number < 0) return FailedCall{errno, "cannot open the copy of " + named->real_path};
-  return number;
+  const int flags = real().fcntl(descriptor, F_GETFL);
+  return recover_before_use(file, (flags & O_ACCMODE) == O_RDONLY);
 }
 
 // O_TRUNC on a tracked file: its new size, 0, is pending like any other.
@@ -104,7 +87,7 @@ int open_file(int directory, const char* path, int flags, mode_t mode) {
         return refuse("open", status);
     }
   }
-  const auto copy = open_copy(directory, path, flags);
+  const auto copy = open_committed(directory, path, flags);
   if (!copy.ok()) return refuse("open", copy.status());
   if (copy.value() >= 0) {
     set_stdio(copy.value(), false);
@@ -113,7 +96,7 @@ int open_file(int directory, const char* path, int flags, mode_t mode) {
   const int descriptor = real().openat(directory, path, truncate ? flags & ~O_TRUNC : flags, mode);
   if (descriptor < 0) return descriptor;
   set_stdio(descriptor, false);
-  Status status = after_open(descriptor, flags);
+  Status status = after_open(descriptor);
   if (status.ok() && truncate) status = truncate_after_open(descriptor);
   if (status.ok()) return descriptor;
   ::pawl::preload::table::detach(descriptor);

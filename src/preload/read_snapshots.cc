@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <cerrno>
 
+#include "medium/descriptor.h"
 #include "medium/held_journal.h"
 #include "medium/named_medium.h"
 #include "medium/new_file.h"
@@ -27,15 +28,7 @@ Result<Descriptor> make_file_for_copy(const std::string& path) {
   return FailedCall{errno, "cannot make a file for a copy of " + path};
 }
 
-}  // namespace
-
-bool is_written_elsewhere(const NamedFile& file) {
-  return S_ISREG(file.status.st_mode) && matches_a_pattern(file.real_path) &&
-         has_writer(file.real_path + kJournalSuffix);
-}
-
-Result<Descriptor> open_committed(const NamedFile& file, int flags) {
-  if ((flags & O_ACCMODE) != O_RDONLY || !is_written_elsewhere(file)) return Descriptor();
+Result<Descriptor> copy_of(const NamedFile& file, int flags) {
   auto source = snapshot::Source::open(file.real_path);
   if (!source.ok()) return source.status();
   auto copy = make_file_for_copy(file.real_path);
@@ -52,12 +45,27 @@ Result<Descriptor> open_committed(const NamedFile& file, int flags) {
   return shown;
 }
 
-Status show_committed(int descriptor, const NamedFile& file, int flags) {
-  const auto shown = open_committed(file, flags);
-  if (!shown.ok() || !shown.value().valid()) return shown.status();
-  if (real().dup3(shown.value().get(), descriptor, flags & O_CLOEXEC) != descriptor)
-    return FailedCall{errno, "cannot open the copy of " + file.real_path};
-  return {};
+}  // namespace
+
+bool is_written_elsewhere(const NamedFile& file) {
+  return S_ISREG(file.status.st_mode) && matches_a_pattern(file.real_path) &&
+         has_writer(file.real_path + kJournalSuffix);
+}
+
+Result<int> open_committed(int directory, const char* path, int flags) {
+  constexpr int kNew = O_CREAT | O_EXCL;
+  if ((flags & O_ACCMODE) != O_RDONLY || (flags & kNew) == kNew || !has_patterns()) return -1;
+  const auto file = look_up(directory, path, (flags & O_NOFOLLOW) == 0);
+  if (!file || table::of_inode(file->status.st_dev, file->status.st_ino) != nullptr ||
+      !is_written_elsewhere(*file))
+    return -1;
+  const auto shown = copy_of(*file, flags);
+  if (!shown.ok()) return shown.status();
+  // A number that the program may close: Pawl's own it may not.
+  const int number = real().fcntl(shown.value().get(),
+                                  (flags & O_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, nullptr);
+  if (number < 0) return FailedCall{errno, "cannot open the copy of " + file->real_path};
+  return number;
 }
 
 }  // namespace pawl::preload

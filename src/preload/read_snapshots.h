@@ -4,7 +4,7 @@
 
 #include "preload/interpose.h"
 
-#include "medium/descriptor.h"
+#include "medium/status.h"
 #include "preload/named_files.h"
 
 namespace pawl::preload {
@@ -12,15 +12,12 @@ namespace pawl::preload {
 // Bytes that are copied where the file system cannot share blocks.
 inline constexpr std::uint64_t kReadCopyBytesMax = std::uint64_t{1} << 30;
 
-// A descriptor of a copy, where the file matches a pattern and has a writer that is not this
-// process and `flags` (of open(2)) ask for reading only; invalid where not.  Its position is 0, and
-// it has the flags that `flags` name.  The file itself is not opened by the program's number: to
-// close that would drop the program's fcntl() locks.  EFBIG: the file is larger than
-// kReadCopyBytesMax, and its blocks cannot be shared.
-Result<Descriptor> open_committed(const NamedFile& file, int flags);
-
-// Makes the number of a descriptor that was just opened lead to such a copy.
-Status show_committed(int descriptor, const NamedFile& file, int flags);
+// The number of a copy, where the file of that name matches a pattern and has a writer that is not
+// this process and `flags` (of open(2)) ask for reading only; -1: it is to be opened as any.  The
+// copy's position is 0, and it has the flags that `flags` name.  The file itself is not opened by
+// the program's number: to close that would drop the program's fcntl() locks.  EFBIG: the file is
+// larger than kReadCopyBytesMax, and its blocks cannot be shared.
+Result<int> open_committed(int directory, const char* path, int flags);
 
 // Whether open_committed() would make a copy of the file, if it is opened for reading.
 bool is_written_elsewhere(const NamedFile& file);

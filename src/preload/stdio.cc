@@ -46,12 +46,45 @@ FILE* remember(FILE* stream) {
   return stream;
 }
 
-// Once the stream is there: what it reads is the copy, if another process commits to the file.
-Status show_committed_to(FILE* stream, const char* path, const char* mode) {
+// The copy that a stream is to read, if another process commits to the file; -1: the file itself.
+Result<int> copy_for_stream(const char* path, const char* mode) {
+  const Inside working;
+  PAWL_TRY(may_be_a_stream(path, mode));
   const auto flags = flags_for_reading(mode);
-  if (stream == nullptr || !flags) return {};
-  const auto named = look_up(AT_FDCWD, path, true);
-  return named ? show_committed(fileno(stream), *named, *flags) : Status{};
+  return flags ? open_committed(AT_FDCWD, path, *flags) : Result<int>(-1);
+}
+
+FILE* refused(const char* call, const Status& status) {
+  refuse(call, status);
+  return nullptr;
+}
+
+// The file itself may be a pipe, and be waited for: not inside.
+FILE* open_stream(const char* path, const char* mode) {
+  const auto copy = copy_for_stream(path, mode);
+  if (!copy.ok()) return refused("fopen", copy.status());
+  if (copy.value() < 0) return real().fopen(path, mode);
+  FILE* const stream = real().fdopen(copy.value(), mode);
+  if (stream == nullptr) real().close(copy.value());
+  return stream;
+}
+
+FILE* open_stream_again(const char* path, const char* mode, FILE* stream) {
+  const auto copy = copy_for_stream(path, mode);
+  if (!copy.ok()) {
+    real().fclose(stream);  // freopen() closes the old stream whatever becomes of the new one
+    return refused("freopen", copy.status());
+  }
+  if (copy.value() < 0) return real().freopen(path, mode, stream);
+  FILE* opened = real().freopen("/dev/null", mode, stream);
+  const int flags = std::strchr(mode, 'e') != nullptr ? O_CLOEXEC : 0;
+  if (opened != nullptr && real().dup3(copy.value(), fileno(opened), flags) < 0) {
+    const FailedCall failed{errno, std::string("cannot open the copy of ") + path};
+    real().fclose(opened);
+    opened = refused("freopen", failed);
+  }
+  real().close(copy.value());
+  return opened;
 }
 
 bool is_ours_to_judge() { return !inside() && in_own_process(); }
@@ -72,23 +105,7 @@ void set_stdio(int descriptor, bool value) {
 PAWL_INTERPOSE FILE* fopen(const char* path, const char* mode) {
   PAWL_PASS(real().fopen(path, mode));
   if (!is_ours_to_judge()) PAWL_RETURN(real().fopen(path, mode));
-  {
-    const Inside working;
-    if (const Status status = may_be_a_stream(path, mode); !status.ok()) {
-      refuse("fopen", status);
-      PAWL_RETURN(nullptr);
-    }
-  }
-  FILE* const stream = real().fopen(path, mode);
-  {
-    const Inside working;
-    if (const Status status = show_committed_to(stream, path, mode); !status.ok()) {
-      real().fclose(stream);
-      refuse("fopen", status);
-      PAWL_RETURN(nullptr);
-    }
-  }
-  PAWL_RETURN(remember(stream));
+  PAWL_RETURN(remember(open_stream(path, mode)));
 }
 PAWL_ALSO_KNOWN_AS(fopen64, fopen);
 
@@ -105,25 +122,9 @@ PAWL_INTERPOSE FILE* fdopen(int descriptor, const char* mode) noexcept {
 PAWL_INTERPOSE FILE* freopen(const char* path, const char* mode, FILE* stream) {
   PAWL_KEEP_ERRNO();
   if (!is_ours_to_judge()) PAWL_RETURN(real().freopen(path, mode, stream));
-  if (path != nullptr) {
-    const Inside working;
-    if (const Status status = may_be_a_stream(path, mode); !status.ok()) {
-      real().fclose(stream);  // freopen() closes the old stream whatever becomes of the new one
-      refuse("freopen", status);
-      PAWL_RETURN(nullptr);
-    }
-  }
   set_stdio(fileno(stream), false);
-  FILE* const opened = real().freopen(path, mode, stream);
-  if (path != nullptr) {
-    const Inside working;
-    if (const Status status = show_committed_to(opened, path, mode); !status.ok()) {
-      real().fclose(opened);
-      refuse("freopen", status);
-      PAWL_RETURN(nullptr);
-    }
-  }
-  PAWL_RETURN(remember(opened));
+  PAWL_RETURN(remember(path == nullptr ? real().freopen(path, mode, stream)
+                                       : open_stream_again(path, mode, stream)));
 }
 PAWL_ALSO_KNOWN_AS(freopen64, freopen);
 

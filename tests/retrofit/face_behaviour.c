@@ -711,6 +711,15 @@ static void locks_went_with_an_open(void) {
   CHECK(found(path, 0, "."));
   CHECK(is_locked(path));
   close(again);
+  FILE* const stream = fopen(path, "re");
+  CHECK(stream != NULL && fgetc(stream) == '.' && fclose(stream) == 0);
+  CHECK(is_locked(path));
+  FILE* const reopened = freopen(path, "r", fopen("/dev/zero", "r"));
+  CHECK(reopened != NULL && fgetc(reopened) == '.' && fclose(reopened) == 0);
+  CHECK(is_locked(path));
+  const int made = open(path, O_RDONLY | O_CREAT, 0600);
+  CHECK(made >= 0 && close(made) == 0);
+  CHECK(is_locked(path));
   /* Nor does any stay. */
   for (int time = 0; time < 20; ++time) {
     const int once_more = open(path, O_RDONLY);
