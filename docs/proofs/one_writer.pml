@@ -6,8 +6,8 @@
  * and die at any step.  The power may fail once: then both die, and a mark that was not flushed may be lost.
  * The person may take the mark away once, while the file has a writer.
  *
- * An opener locks the journal of its name, or a new one that has no name yet; puts its notice into the
- * kernel's table of locks; and reads the mark.  If there is one, it looks for the other's notice.  Once it
+ * An opener locks the journal of its name, or a new one that has no name yet; puts its notice where all
+ * can ask for it; and reads the mark.  If there is one, it looks for the other's notice.  Once it
  * has set a mark where there was none it puts a second notice, that of a writer, and looks for the other's:
  * that one's mark was taken away.
  *

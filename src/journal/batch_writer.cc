@@ -25,6 +25,15 @@ BatchWriter::~BatchWriter() {
   if (thread_.joinable()) thread_.join();
 }
 
+bool BatchWriter::has_thread() {
+  const std::lock_guard lock(mutex_);
+  if (thread_.joinable()) return true;
+  auto started = start_quiet_thread("pawl-journal", [this] { run(); });
+  if (!started.ok()) return false;
+  thread_ = std::move(started.value());
+  return true;
+}
+
 Status BatchWriter::enqueue(const Place& place, RecordBuilder record) {
   std::unique_lock lock(mutex_);
   return enqueue(lock, {place, std::move(record)});
@@ -40,11 +49,7 @@ Status BatchWriter::enqueue_written(const Place& place) {
 Status BatchWriter::enqueue(std::unique_lock<std::mutex>& lock, Batch batch) {
   changed_.wait(lock, [this] { return queued_bytes_ <= kQueuedBytesMax || !failure_.ok(); });
   if (!failure_.ok()) return failure_;
-  if (!thread_.joinable()) {
-    auto started = start_quiet_thread("pawl-journal", [this] { run(); });
-    if (!started.ok()) return started.status();
-    thread_ = std::move(started.value());
-  }
+  PAWL_ASSERT(thread_.joinable());
   const std::uint64_t bytes = batch.place.bytes;
   const bool is_unwritten = batch.record.has_value();
   queue_.push_back(std::move(batch));

@@ -30,7 +30,11 @@ class BatchWriter {
               Failed failed);
   ~BatchWriter();  // abandons what is queued
 
-  // Takes a finished record.  Waits while the queue is over kQueuedBytesMax.
+  // Whether there is a thread that makes records durable: starts it.  False: the system has none to
+  // give; what is to be durable is written by who commits.
+  bool has_thread();
+  // Takes a finished record, once there is a thread.  Waits while the queue is over
+  // kQueuedBytesMax.
   Status enqueue(const Place& place, RecordBuilder record);
   // Waits until a record of so many bytes can be written now and flushed later.  False: that would
   // be too much even alone.  For whoever calls these, and enqueue(), one call at a time.

@@ -189,14 +189,17 @@ Status Mapping::Implementation::commit_record(Files files, journal::RecordBuilde
   PAWL_ASSERT(record.block().size() == place.value().bytes);
   const std::uint64_t sequence = place.value().sequence;
 
-  if (log_->writes_behind() && !the_power_is_failing.load()) {
+  // Before anything that only a later flush completes.
+  const bool is_later = durability == Durability::queued || log_->writes_behind();
+  const bool has_thread = is_later && batches_.has_thread();
+  if (has_thread && log_->writes_behind() && !the_power_is_failing.load()) {
     const auto has_room = batches_.wait_for_room(place.value().bytes);
     if (!has_room.ok()) return has_room.status();
     if (has_room.value()) return commit_behind(files, place.value(), in_hand, record);
   }
   // Batches that are still queued must become durable first; then the record joins them and shares
   // their flush.
-  if (durability == Durability::queued || !batches_.idle()) {
+  if ((durability == Durability::queued && has_thread) || !batches_.idle()) {
     in_hand.keep();
     // With part of it in the image the record must not become durable, and then be dropped.
     if (!patch_images(files, record.block(), sequence)) return usable();
@@ -347,7 +350,10 @@ Status Mapping::Implementation::commit_behind_the_rest(Files files) {
 Status Mapping::Implementation::take_in_hand(std::uint64_t first_page, std::uint64_t end_page) {
   // Before anything else: the trackers have descriptors, too, and what is read of the base is
   // compared with.
-  if (base_in_place_ == nullptr) PAWL_TRY(medium_->base().check_open());
+  if (base_in_place_ == nullptr) {
+    PAWL_TRY(medium_->base().check_open());
+    PAWL_TRY(medium_->follow_permissions());
+  }
   taken_.clear();
   in_hand_ = &taken_;
   return take_pages(first_page, end_page, taken_);

@@ -83,6 +83,7 @@ Status Mapping::Implementation::truncate_locked(std::uint64_t size_bytes) {
                                       std::to_string(size_bytes) +
                                       " bytes: more than a file or this process's limit allows");
   }
+  if (size_bytes > size_) PAWL_TRY(medium_->base().check_size(size_bytes));
   // The page in which the smaller of the two sizes lies reads as zeros behind it.
   const std::uint64_t cut = std::min(size_bytes, size_);
   const std::uint64_t cut_page = cut / kPageBytes;

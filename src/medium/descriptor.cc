@@ -24,13 +24,15 @@ constexpr unsigned kSharedCallsMax = 64;  // for a file in very many pieces
 constexpr std::uint64_t kLargestFileBytes = std::numeric_limits<off_t>::max();
 
 // False: it is not open, or cannot be asked, as errno tells.
-bool look_at(OpenFile& file) {
+bool look_at(OpenFile& file, std::uint64_t* rights = nullptr) {
   // Not the times: who asks for them makes the next write change them (Linux 6.13), and where ext4
   // has no journal that is a write of its own.
   struct statx found{};
-  if (::statx(file.number, "", AT_EMPTY_PATH, STATX_INO, &found) == 0) {
+  constexpr unsigned kAsked = STATX_INO | STATX_MODE | STATX_UID | STATX_GID;
+  if (::statx(file.number, "", AT_EMPTY_PATH, kAsked, &found) == 0) {
     file.device = ::makedev(found.stx_dev_major, found.stx_dev_minor);
     file.inode = found.stx_ino;
+    if (rights != nullptr) *rights = rights_of(found.stx_mode, found.stx_uid, found.stx_gid);
     return true;
   }
   // A sandbox may know fstat() only.
@@ -38,6 +40,7 @@ bool look_at(OpenFile& file) {
   if (errno == EBADF || ::fstat(file.number, &status) != 0) return false;
   file.device = status.st_dev;
   file.inode = status.st_ino;
+  if (rights != nullptr) *rights = rights_of(status.st_mode, status.st_uid, status.st_gid);
   return true;
 }
 
@@ -56,12 +59,12 @@ OpenFile OpenFile::of(int number) {
   return file;
 }
 
-OpenFile::State OpenFile::state() const {
+OpenFile::State OpenFile::state(std::uint64_t* rights) const {
   const int errno_before = errno;
   OpenFile found{number};
   State state = State::gone;
   if (number < 0) return state;
-  if (look_at(found))
+  if (look_at(found, rights))
     state = found.device == device && found.inode == inode ? State::open : State::gone;
   else if (errno != EBADF)
     state = State::hidden;
@@ -122,12 +125,14 @@ void DescriptorFile::write_only_with(const OpenFile& lock) {
 Status DescriptorFile::check_open() {
   if (is_broken(Law::keep_the_descriptors)) return {};
   const OpenFile lock{lock_number_.load(), lock_device_, lock_inode_};
-  OpenFile::State state = descriptor_.state();
+  std::uint64_t rights = 0;
+  OpenFile::State state = descriptor_.state(&rights);
   // The same file under the same number may be the program's own opening of it, which may append
   // what is to be overwritten.
   if (state == OpenFile::State::open && (::fcntl(descriptor_.get(), F_GETFL) & O_APPEND) != 0)
     state = OpenFile::State::gone;
   const bool has_file = state == OpenFile::State::open;
+  if (has_file) rights_seen_.store(rights, std::memory_order_relaxed);
   if (has_file && lock.number >= 0) state = lock.state();
   if (state == OpenFile::State::open) return {};
   const int number = has_file ? lock.number : descriptor_.get();
@@ -244,6 +249,14 @@ Status DescriptorFile::resize(std::uint64_t size_bytes) {
         errno, "cannot set the size of " + path_ + " to " + std::to_string(size_bytes) + " bytes"};
   }
   return {};
+}
+
+// The kernel tells of that bound only where somebody goes past it; nobody uses the position.
+Status DescriptorFile::check_size(std::uint64_t size_bytes) {
+  if (::lseek(descriptor_.get(), static_cast<off_t>(size_bytes), SEEK_SET) >= 0 || errno != EINVAL)
+    return {};
+  return Status::failure(EFBIG, path_ + " cannot have " + std::to_string(size_bytes) +
+                                    " bytes: more than a file of its file system can");
 }
 
 // fallocate(2) takes what there is before it fails, and meanwhile others find the disk full: what

@@ -16,6 +16,11 @@
 
 namespace pawl {
 
+// Other for another mode, owner or group of a file.
+constexpr std::uint64_t rights_of(mode_t mode, uid_t owner, gid_t group) {
+  return (mode & 07777) + owner * 0x9e3779b97f4a7c15U + group * 0xc2b2ae3d27d4eb4fU;
+}
+
 // A number, and which file it stood for when it was asked: the program may close it, and open
 // something else under it.
 struct OpenFile {
@@ -30,8 +35,8 @@ struct OpenFile {
   ino_t inode = 0;
 
   static OpenFile of(int number);
-  // Leaves errno alone.
-  State state() const;
+  // Leaves errno alone.  Open: `rights` tells who may use the file.
+  State state(std::uint64_t* rights = nullptr) const;
   bool is_open() const { return state() == State::open; }
 };
 
@@ -55,7 +60,7 @@ class Descriptor {
   bool valid() const { return file_.number >= 0; }
   // False: the program closed it.
   bool is_open() const { return file_.is_open(); }
-  OpenFile::State state() const { return file_.state(); }
+  OpenFile::State state(std::uint64_t* rights = nullptr) const { return file_.state(rights); }
   int release() {
     own_descriptors::remove(file_.number);
     return std::exchange(file_, {}).number;
@@ -95,6 +100,7 @@ class DescriptorFile final : public MediumFile {
   void use_page_cache() override { leave_direct_io(); }
   Result<std::uint64_t> size() override;
   Status resize(std::uint64_t size_bytes) override;
+  Status check_size(std::uint64_t size_bytes) override;
   Status reserve(std::uint64_t offset, std::uint64_t length) override;
   Status punch(std::uint64_t offset, std::uint64_t length) override;
   Status zero(std::uint64_t offset, std::uint64_t length) override;
@@ -107,6 +113,8 @@ class DescriptorFile final : public MediumFile {
   Result<std::uint64_t> written_prefix_bytes() override;
   Result<std::uint64_t> allocated_prefix_bytes() override;
   Status check_open() override;
+  // rights_of() the file when check_open() last looked at it.
+  std::uint64_t rights_seen() const { return rights_seen_.load(std::memory_order_relaxed); }
   Status check_named() override;
 
   int descriptor() const { return descriptor_.get(); }
@@ -127,6 +135,7 @@ class DescriptorFile final : public MediumFile {
   Descriptor descriptor_;
   std::string path_;
   SharedBlocks shared_;
+  std::atomic<std::uint64_t> rights_seen_{0};
   std::atomic<int> lock_number_{-1};
   dev_t lock_device_ = 0;
   ino_t lock_inode_ = 0;

@@ -51,6 +51,8 @@ class MediumFile {
   virtual void use_page_cache() {}
   virtual Result<std::uint64_t> size() = 0;
   virtual Status resize(std::uint64_t size_bytes) = 0;
+  // EFBIG where the file system has no file of that size.
+  virtual Status check_size(std::uint64_t /*size_bytes*/) { return {}; }
   // Allocates space for the range without changing content or size, so that a later write of it
   // cannot fail for want of space (as far as the file system can promise that).  Blocks that the
   // file shares with another are copied.
@@ -201,6 +203,12 @@ class Medium {
   // multiples of kPageBytes.  `flags` is MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_NORESERVE or 0.
   virtual Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
                                     std::uint64_t offset) = 0;
+
+  // The side file lets nobody read or write it who may not do so with the base, as
+  // base().check_open() found that last: mode, owner and group may have been changed meanwhile.  A
+  // change of an access control list that leaves those is followed when the file is opened again.
+  // EACCES: it lets more, and is not this process's to change.
+  virtual Status follow_permissions() { return {}; }
 
   // In a forked child: gives up the inherited lock without releasing the parent's.
   virtual void abandon() = 0;

@@ -120,12 +120,13 @@ Status has_another_writer(const std::string& path) {
                  "is)");
 }
 
-// Of a notice is not known whose it is: any user can put one, on a file of his own.
-Status has_a_notice(const std::string& path) {
+// Of a notice is not known whose it is: any user can put one.
+Status busy_by_notice(const std::string& path, std::uint64_t byte) {
   return Status::failure(
       EBUSY, path +
-                 " has another writer, or one who is about to open it, as a lock in /proc/locks "
-                 "says; try again when that one has unmapped it. If there is none, somebody "
+                 " has another writer, or one who is about to open it, as its notice says (byte " +
+                 std::to_string(byte) +
+                 "); try again when that one has unmapped it. If there is none, somebody "
                  "pretends: docs/journal-format.md (Locks) says how root finds the process");
 }
 
@@ -151,7 +152,10 @@ NamedMedium::NamedMedium(NamedFile file)
 NamedFile::~NamedFile() { parked_descriptors::close(std::move(descriptor)); }
 
 NamedMedium::~NamedMedium() {
-  if (process_.is_this()) give_locks_back();
+  if (process_.is_this()) {
+    give_locks_back();
+    notices_.withdraw();
+  }
   parked_descriptors::close(base_.take());
 }
 
@@ -305,47 +309,69 @@ SideFileOwner NamedMedium::renew_permissions(int side, SideFileOwner owner) cons
   return SideFileOwner::other;
 }
 
-// Of this file, under whatever name, less the one that this medium's side file is of.
-Result<std::size_t> NamedMedium::count_others(Notice notice) const {
-  if (is_broken(Law::ask_for_writers)) return std::size_t{0};
+Status NamedMedium::follow_permissions() {
+  const std::uint64_t seen = base_.rights_seen();
+  if (seen == rights_) return {};
+  const Status adopted =
+      adopt_permissions(base_.descriptor(), side_file(), kJournalModeBits, journal_path_);
+  if (!adopted.ok() && grants_more(side_file(), base_.descriptor())) {
+    return Status::failure(EACCES, path_ +
+                                       " was made more private than its journal, which this user "
+                                       "cannot change, and which would tell what is committed (" +
+                                       adopted.text() +
+                                       "). Give the journal the mode of the file, or the file the "
+                                       "mode that it had, and call again");
+  }
+  rights_ = seen;
+  return {};
+}
+
+// Where there is no /proc, other means have to do.
+Status NamedMedium::put_notice(Notice notice) {
   struct stat user{};
   if (::fstat(base_.descriptor(), &user) != 0) return FailedCall{errno, "cannot stat " + path_};
-  auto all = count_notices(user, notice);
-  if (!all.ok() || side_file() < 0) return all;
-  if (all.value() == 0)
-    return Status::failure(ENOTSUP, "/proc/locks does not show this process's own locks");
-  return all.value() - 1;
+  Status put = notices_.put(user, notice);
+  return put.error_number() == ENOTSUP ? Status{} : std::move(put);
+}
+
+// Of this file, under whatever name.
+Result<bool> NamedMedium::others_have(Notice notice) {
+  if (is_broken(Law::ask_for_writers)) return false;
+  struct stat user{};
+  if (::fstat(base_.descriptor(), &user) != 0) return FailedCall{errno, "cannot stat " + path_};
+  return notices_.others_have(user, notice);
+}
+
+Status NamedMedium::has_a_notice(Notice notice) const {
+  struct stat user{};
+  if (::fstat(base_.descriptor(), &user) != 0) return FailedCall{errno, "cannot stat " + path_};
+  return busy_by_notice(path_, WriterNotices::byte_of(user, notice));
 }
 
 // A mark that is there may be that of a writer who opened the file by another name; where there can
 // be no mark, there may be one, too.  Both openers have put their notice before they look.
 Status NamedMedium::exclude_other_writers(const std::optional<Mark>& mark) {
   if (can_mark() && !mark.has_value()) return {};
-  auto others = count_others(Notice::opener);
-  if (others.ok()) return others.value() == 0 ? Status{} : has_a_notice(path_);
+  const auto others = others_have(Notice::opener);
+  if (others.ok()) return others.value() ? has_a_notice(Notice::opener) : Status{};
   // Whoever writes it holds the lock of the journal that its mark names; that is ours.
   if (mark.has_value() && !mark->is_opening && mark->journal == journal_identity()) return {};
   return cannot_ask_for_writers(path_, others.status());
-}
-
-Status NamedMedium::put_writers_notice() const {
-  struct stat user{};
-  if (::fstat(base_.descriptor(), &user) != 0) return FailedCall{errno, "cannot stat " + path_};
-  return put_notice(side_file(), user, Notice::writer);
 }
 
 // Somebody may have taken the mark of a writer away, by hand or with a tool that restores
 // attributes.  The mark is ours now, so that of two openers only one comes here; who has the notice
 // of a writer besides us was one before.
 Status NamedMedium::exclude_unmarked_writers(const Mark& ours) {
-  PAWL_TRY(put_writers_notice());
-  const auto others = count_others(Notice::writer);
-  // Without /proc the mark alone has to do.
-  if (others.ok() ? others.value() == 0 : others.status().error_number() == ENOTSUP) return {};
+  PAWL_TRY(put_notice(Notice::writer));
+  const auto others = others_have(Notice::writer);
+  // Where that cannot be told the mark alone has to do: or any user could keep all files from being
+  // opened.
+  if (!others.ok() || !others.value()) return {};
   const auto present = read_mark();
   if (present.ok() && present.value().has_value() && is_same(ours, *present.value()))
     PAWL_TRY(clear_mark());
-  return others.ok() ? has_a_notice(path_) : cannot_ask_for_writers(path_, others.status());
+  return has_a_notice(Notice::writer);
 }
 
 // Locks the side file, and finds out whether the file may be written with it.  EAGAIN: it is not
@@ -365,11 +391,12 @@ Result<JournalFile> NamedMedium::hold_side_file(int side, const struct stat& use
   if (named == Named::yes ? !is_ours : is_there)
     return Status::failure(EAGAIN, journal_path_ + " is another file by now");
   PAWL_TRY(check_file_system(side, user));
-  PAWL_TRY(put_notice(side, user, Notice::opener));
+  PAWL_TRY(put_notice(Notice::opener));
   auto marked = read_mark();
   if (!marked.ok()) return marked.status();
   PAWL_TRY(exclude_other_writers(marked.value()));
   if (named == Named::yes) owner = renew_permissions(side, owner.value());
+  rights_ = rights_of(user.st_mode, user.st_uid, user.st_gid);
   auto again = open_side_file("/proc/self/fd/" + std::to_string(side));
   if (!again.ok()) return again.status();
   base_.write_only_with(writers_lock());
@@ -387,6 +414,7 @@ void NamedMedium::give_locks_back() {
 
 void NamedMedium::let_go_of_side_file() {
   give_locks_back();
+  notices_.withdraw();
   base_.write_without_lock();
   lock_.reset(-1);
   unnamed_.reset();
@@ -466,6 +494,7 @@ Status NamedMedium::publish_journal() {
 // The child's copy of the lock goes, and a file without a name stays the parent's.
 void NamedMedium::abandon() {
   lock_.reset(-1);
+  notices_.abandon();
   if (unnamed_.has_value()) Descriptor(unnamed_->release());
 }
 
@@ -495,16 +524,16 @@ Status NamedMedium::claim(const JournalId& journal_id, const std::optional<Journ
         (!recovered.has_value() || present.value()->journal_id != *recovered))
       return has_another_writer(path_);
     PAWL_TRY(write_mark(ours, 0));
-    return put_writers_notice();
+    return put_notice(Notice::writer);
   }
   return Status::failure(EBUSY, "writers of " + path_ + " come and go; try again");
 }
 
 Result<SoughtJournal> NamedMedium::seek_journal(const Mark& mark) {
   using Found = SoughtJournal::Found;
-  auto others = count_others(Notice::opener);
+  const auto others = others_have(Notice::opener);
   if (!others.ok()) return cannot_ask_for_writers(path_, others.status());
-  if (others.value() > 0) return SoughtJournal{Found::writer, {}};
+  if (others.value()) return SoughtJournal{Found::writer, {}};
   if (is_known(mark.file) && mark.file != identity_) return SoughtJournal{Found::copy, {}};
   // Nothing else of that name is touched.
   const Descriptor named(mark.journal_path.ends_with(kJournalSuffix)

@@ -75,6 +75,7 @@ class NamedMedium : public Medium {
   Result<std::unique_ptr<Medium>> open_sibling(const std::string& name) override;
   Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
                             std::uint64_t offset) override;
+  Status follow_permissions() override;
   void abandon() override;
 
  protected:
@@ -100,8 +101,9 @@ class NamedMedium : public Medium {
   bool may_be_of_a_writer(int side, const struct stat& user) const;
   Status check_file_system(int side, const struct stat& user) const;
   Status exclude_other_writers(const std::optional<Mark>& mark);
-  Result<std::size_t> count_others(Notice notice) const;
-  Status put_writers_notice() const;
+  Status put_notice(Notice notice);
+  Result<bool> others_have(Notice notice);
+  Status has_a_notice(Notice notice) const;
   Status exclude_unmarked_writers(const Mark& ours);
   Result<std::optional<Mark>> read_mark() const;
   Status write_mark(const Mark& mark, int flags);
@@ -123,6 +125,8 @@ class NamedMedium : public Medium {
   const bool read_only_;
   // One of them holds the writer's lock; the journal's own I/O goes through another descriptor.
   Descriptor lock_;
+  WriterNotices notices_;
+  std::uint64_t rights_ = 0;        // of the base, which the side file has got
   std::optional<NewFile> unnamed_;  // a new side file that is not published
   mutable std::optional<bool> can_mark_;
 };

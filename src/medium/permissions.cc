@@ -16,6 +16,7 @@ namespace {
 constexpr const char* kListAttribute = "system.posix_acl_access";
 constexpr std::size_t kListBytesMax = 65536;
 constexpr mode_t kOfGroup = 0070;
+constexpr mode_t kOfOthers = 0007;
 constexpr auto kNobodyById = static_cast<std::uint32_t>(ACL_UNDEFINED_ID);
 
 struct Entry {
@@ -109,6 +110,20 @@ List list_for_another_owner(const List& list, const struct stat& wanted, mode_t 
   return made;
 }
 
+// The file's group is one of the others where it is not the group: these get no more than it has.
+void give_group_to_others(List& list, mode_t& mode) {
+  std::uint16_t of_group = static_cast<std::uint16_t>((mode & kOfGroup) >> 3);
+  for (Entry& entry : list) {
+    if (entry.tag != ACL_GROUP_OBJ) continue;
+    of_group &= entry.rights;  // of which the mode has the bound
+    entry.rights = 0;
+  }
+  for (Entry& entry : list) {
+    if (entry.tag == ACL_OTHER) entry.rights &= of_group;
+  }
+  mode &= ~kOfGroup & (~kOfOthers | mode_t{of_group});
+}
+
 // Where the kernel does not say, the number is the one that it has by default.
 bool is_shown(unsigned id, const char* map_path, const char* overflow_path) {
   constexpr unsigned kOverflowDefault = 65534;
@@ -165,15 +180,11 @@ Status adopt_permissions(int from, int to, mode_t bits, const std::string& name)
     if (wanted.st_uid != held.st_uid &&
         set_list(to, list_for_another_owner(list.value(), wanted, mode, is_of_group)))
       return {};
-    if (!is_of_group) {
-      mode &= ~kOfGroup;
-      for (Entry& entry : list.value()) {
-        if (entry.tag == ACL_GROUP_OBJ) entry.rights = 0;
-      }
-    }
+    if (!is_of_group) give_group_to_others(list.value(), mode);
   }
   if (!list.value().empty() && set_list(to, list.value())) return {};
-  if (!remove_list(to) || !list.value().empty()) mode &= ~kOfGroup;
+  // Whom the list names, to grant or to deny, would be one of the others.
+  if (!remove_list(to) || !list.value().empty()) mode &= ~(kOfGroup | kOfOthers);
   if (::fchmod(to, mode) != 0)
     return FailedCall{errno, "cannot give " + name + " the mode of the file"};
   return {};
@@ -203,7 +214,11 @@ bool grants_more(int one, int than) {
   struct stat first{};
   struct stat second{};
   if (::fstat(one, &first) != 0 || ::fstat(than, &second) != 0) return true;
-  if ((first.st_mode & ~second.st_mode & 0066) != 0) return true;
+  constexpr mode_t kRights = 06;  // of one class
+  if ((first.st_mode & ~second.st_mode & (kRights << 3 | kRights)) != 0) return true;
+  // The group of the second is one of the others of the first.
+  if (first.st_gid != second.st_gid && (first.st_mode & ~(second.st_mode >> 3) & kRights) != 0)
+    return true;
   const auto list = list_of(one, {});
   const auto other = list_of(than, {});
   return !list.ok() || !other.ok() || (!list.value().empty() && list.value() != other.value());

@@ -13,7 +13,8 @@ namespace pawl {
 
 // `to` gets what `from` has, of these bits of the mode; never more, and meanwhile less.  Where the
 // owner cannot be given, the caller stays it, and a list grants the owner and the group of `from`
-// what they may do with that; where the group or the list cannot be given, the group has no rights.
+// what they may do with that; where the group cannot be given it has no rights, and the others no
+// more than the file's group; where the list cannot be given, neither has any.
 // `name` is that of `to`.
 Status adopt_permissions(int from, int to, mode_t bits, const std::string& name);
 

@@ -1,14 +1,18 @@
-// Who writes a file says so in the kernel's table of locks, by the file's device and inode number:
-// so a writer is found whatever name the file has by now, or was opened by.
+// Who writes a file says so by the file's device and inode number, where every process of the
+// machine can ask: so a writer is found whatever name the file has by now, or was opened by.
 //
-// The notice is a shared lock on bytes of the writer's own side file which no one else locks; their
-// place and number are the file's inode and device (docs/journal-format.md).  So it meets no lock
-// of the program, and the kernel takes it back when its holder dies.  /proc/locks lists it, to
-// every user and in every container.
+// A notice is a shared lock on one byte of the file of the time namespace (/proc/self/ns/time,
+// time_namespaces(7)): one file for the processes of all users and containers, for hardly any has a
+// time namespace of its own, and one that nobody can open for writing, so that nobody can lock
+// others out.  The kernel answers for one byte, at one moment, and takes the lock back when its
+// holder dies (fcntl(2), open file description locks).  docs/journal-format.md (Locks).
 #pragma once
 
 #include <sys/stat.h>
 
+#include <cstdint>
+
+#include "medium/descriptor.h"
 #include "medium/status.h"
 
 namespace pawl {
@@ -17,12 +21,26 @@ namespace pawl {
 // own, that it is the writer.
 enum class Notice { opener, writer };
 
-// Puts the notice on the side file, which must be open for reading; it goes with the open file, as
-// the writer's lock does.
-Status put_notice(int side, const struct stat& user, Notice notice);
+// Those of one opener, which go with it.  Not for several threads at once.
+class WriterNotices {
+ public:
+  // Which byte of that file: how root finds the holder.
+  static std::uint64_t byte_of(const struct stat& user, Notice notice);
 
-// How many side files have that notice for the file.  ENOTSUP: the kernel does not say; EBUSY: its
-// table changes faster than it can be read.
-Result<std::size_t> count_notices(const struct stat& user, Notice notice);
+  // ENOTSUP: there is no such file here, as without /proc.
+  Status put(const struct stat& user, Notice notice);
+  // Whether another opener has put that notice for the file.  EBUSY: somebody holds a lock over the
+  // notices of many files, so that this one cannot be told.
+  Result<bool> others_have(const struct stat& user, Notice notice);
+  // For all who have the descriptor: a child that lives on may have it as well.
+  void withdraw();
+  // Leaves them to the parent: for a forked child.
+  void abandon() { file_.reset(-1); }
+
+ private:
+  Status open();
+
+  Descriptor file_;
+};
 
 }  // namespace pawl

@@ -322,8 +322,7 @@ TEST_F(OneWriter, IsFoundWhenItsMarkWasTakenAway) {
   holder.kill();
 }
 
-// The kernel hands out its table of locks in pieces; where others gave up theirs, the writer's was
-// between two of them, twice in a row.
+// Where others gave up locks just then, the writer's was not found.
 TEST_F(OneWriter, WasMissedWhileOthersGaveUpLocks) {
   constexpr off_t kLocks = 400;
   fs::create_hard_link(file_, other_);
@@ -333,6 +332,17 @@ TEST_F(OneWriter, WasMissedWhileOthersGaveUpLocks) {
   ASSERT_EQ(::removexattr(file_.c_str(), "user.pawl"), 0);
   for (int round = 0; round < 100 && !HasFailure(); ++round)
     EXPECT_EQ(open(other_).error_number(), EBUSY) << "in round " << round;
+}
+
+// Any user could keep all files of the machine from being opened.
+TEST_F(OneWriter, OpensWhatIsFreeWhereSomebodyLockedAllNotices) {
+  const Descriptor hostile(::open("/proc/self/ns/time", O_RDONLY | O_CLOEXEC));
+  struct flock all = {
+      .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
+  ASSERT_EQ(::fcntl(hostile.get(), F_OFD_SETLK, &all), 0);
+  EXPECT_TRUE(open(file_).ok());
+  Holder(file_).kill();
+  expect_recovered(file_);
 }
 
 // A crash between the mark of an opening and its journal loses nothing, and stops nobody.

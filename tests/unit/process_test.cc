@@ -548,13 +548,13 @@ TEST_F(Process, WhatIsPrintedGotIntoTheFile) {
             0);
 }
 
-int number_of_the_writers_lock() {
+// The writer's lock, and its notice.
+void close_what_holds_locks() {
   constexpr int kNumbersMax = 64;
   for (int number = 0; number < kNumbersMax; ++number) {
     const std::string facts = read_file("/proc/self/fdinfo/" + std::to_string(number));
-    if (facts.find("OFDLCK") != std::string::npos) return number;
+    if (facts.find("OFDLCK") != std::string::npos) ::close(number);
   }
-  return -1;
 }
 
 // The descriptor that holds the writer's lock was not looked at: with it closed there were two
@@ -565,7 +565,7 @@ TEST_F(Process, AClosedLockLeftTwoWriters) {
               char* const at = static_cast<char*>(
                   pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_, 0));
               if (at == MAP_FAILED) return false;
-              ::close(number_of_the_writers_lock());
+              close_what_holds_locks();
               if (alone([&] {
                     const test::Opened second(path_, test::options_for(ApplyChoice::async));
                     second.bytes()[0] = 'b';
@@ -776,6 +776,29 @@ TEST_F(Process, NoCallLeavesADescriptorOpenOfAFileThatTheProgramHasLocked) {
   const std::size_t before = open_descriptors();
   EXPECT_EQ(pawl_recover(path_.c_str()), 0);
   EXPECT_LT(open_descriptors(), before);
+}
+
+// The thread that makes commits durable behind the caller was asked for when the commit was made,
+// and where the system gave none the mapping had ended.
+TEST_F(Process, ACommitThatIsDurableLaterEndedTheMappingForWantOfAThread) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  if (::geteuid() != 0) GTEST_SKIP() << "to be another user, whom the limit binds, takes root";
+  constexpr uid_t kBound = 51234;
+  ASSERT_EQ(::chown(directory_.path().c_str(), kBound, kBound), 0);
+  ASSERT_EQ(::chown(path_.c_str(), kBound, kBound), 0);
+  EXPECT_EQ(alone([&] {
+              if (::setresuid(kBound, kBound, kBound) != 0) return false;
+              auto* const at = static_cast<char*>(
+                  pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_, 0));
+              const rlimit none{0, 0};
+              if (at == MAP_FAILED || ::setrlimit(RLIMIT_NPROC, &none) != 0) return false;
+              std::memset(at, 'b', kBytes);
+              if (pawl_msync(at, kBytes, MS_ASYNC) != 0) return false;
+              std::memset(at, 'c', kBytes);
+              return pawl_msync(at, kBytes, MS_SYNC) == 0 && pawl_munmap(at, kBytes) == 0;
+            }),
+            0);
+  EXPECT_EQ(read_file(path_), std::string(kBytes, 'c'));
 }
 
 // Two readings of the kernel's table of locks were never the same, and each descriptor waited.

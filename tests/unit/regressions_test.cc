@@ -802,6 +802,21 @@ TEST_F(Regressions, AJournalWasMappedAsAFile) {
   EXPECT_TRUE(mapping.value()->close().ok());
 }
 
+// Such a size was taken, and every later commit failed of it.
+TEST_F(Regressions, AFileGrewBeyondWhatItsFileSystemCanHave) {
+  constexpr std::uint64_t kFarBytes = std::uint64_t{1} << 50;
+  test::write_file(path_ + ".plain", "x");
+  if (::truncate((path_ + ".plain").c_str(), static_cast<off_t>(kFarBytes)) == 0)
+    GTEST_SKIP() << "this file system can have it";
+  test::write_file(path_, "file");
+  const test::Opened mapping(path_, test::options_for(ApplyChoice::async));
+  EXPECT_EQ(mapping->truncate(kFarBytes).error_number(), EFBIG);
+  EXPECT_EQ(mapping->write(kFarBytes, bytes_of("x")).error_number(), EFBIG);
+  mapping.bytes()[0] = 'b';
+  EXPECT_EQ(mapping.commit().text(), "");
+  EXPECT_EQ(mapping->close().text(), "");
+}
+
 // It took all space there was before it failed, and other programs met a full disk.
 TEST_F(Regressions, AReservationThatNoDiskCanHoldTakesNothing) {
   const test::TemporaryDirectory directory;

@@ -397,6 +397,44 @@ TEST_F(Trust, TheJournalOfAFileThatWasMadePrivateCouldBeRead) {
   }
 }
 
+// The journal's rights were those that the file had when it was opened, and told others of every
+// later commit.
+TEST_F(Trust, AFileThatWasMadePrivateWhileItWasMappedToldItsCommits) {
+  const std::string file = shared_file(kOwner, 0755, 0644);
+  EXPECT_EQ(as_user(kOwner,
+                    [&] {
+                      char* const at = map(file);
+                      if (at == nullptr || ::chmod(file.c_str(), 0600) != 0) return 1;
+                      at[0] = 's';
+                      if (pawl_msync(at, kBytes, MS_SYNC) != 0) return 2;
+                      struct stat journal{};
+                      if (::stat((file + ".pawl").c_str(), &journal) != 0) return 3;
+                      if ((journal.st_mode & 0077) != 0) return 4;
+                      if (::chmod(file.c_str(), 0644) != 0) return 5;
+                      at[0] = 't';
+                      if (pawl_msync(at, kBytes, MS_SYNC) != 0) return 6;
+                      return ::stat((file + ".pawl").c_str(), &journal) == 0 &&
+                                     (journal.st_mode & 0777) == 0644
+                                 ? 0
+                                 : 7;
+                    }),
+            0);
+}
+
+// The file's group may not read it, and everybody else may: the journal could not have that group,
+// so that its members were of everybody else.
+TEST_F(Trust, AGroupThatIsDeniedTheFileCouldReadItsJournal) {
+  const std::string file = shared_file(kOwner, 0755, 0604);
+  constexpr gid_t kGroupOfNone = 4321;
+  ASSERT_EQ(::chown(file.c_str(), kOwner, kGroupOfNone), 0);
+  ASSERT_EQ(::chmod(file.c_str(), 0604), 0);
+  ASSERT_EQ(as_user(kOwner, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+  struct stat journal{};
+  ASSERT_EQ(::stat((file + ".pawl").c_str(), &journal), 0);
+  EXPECT_NE(journal.st_gid, kGroupOfNone);
+  EXPECT_EQ(journal.st_mode & 0777, 0600u);
+}
+
 // The owner of the folder put a link in its place while root opened the file: the journal, which is
 // the user's, was made where the link led.
 TEST_F(Trust, AJournalWasMadeWhereALinkLed) {
