@@ -196,6 +196,7 @@ TEST_F(Watch, FindsEachThingThatPawlDoesOtherwiseAndNothingElse) {
       {"other_reads", {"reader"}},
       {"store_only", {"never_synchronised"}},
       {"hint_only", {"never_synchronised"}},
+      {"later_only", {"only_asynchronous"}},
       {"uring", {"io_uring"}},
       {"pinned_buffers", {"pinned_buffers"}},
       {"ask", {"asks_for_pawl"}},
@@ -402,6 +403,13 @@ TEST_F(Watch, AgreesWithRun) {
     EXPECT_EQ(answer.code, 3) << what << answer.err;
     EXPECT_TRUE(contains(answer.err, "pawl: ")) << what << answer.err;
   }
+}
+
+// Such a program lost what it took for saved, behind an answer that said that all was well.
+TEST_F(Watch, SuggestsDurableCallsWhereAllAreAsynchronous) {
+  const Seen seen = watch(doing("later_only"));
+  EXPECT_TRUE(contains(seen.answer["run"].get<std::string>(), "pawl run --ms-async sync --atomic"))
+      << seen.answer.dump(1);
 }
 
 // ------------------------------------------------------------------------ programs of Debian's

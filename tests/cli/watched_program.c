@@ -313,6 +313,7 @@ static void store_only(const char* path) {
   const int file = open_file(path);
   char* const memory = map_file(file);
   memory[0] = 1;
+  if (strcmp(what, "later_only") == 0 && msync(memory, kLength, MS_ASYNC) != 0) refuse("msync");
   if (strcmp(what, "hint_only") == 0 && sync_file_range(file, 0, kLength, 7) != 0) refuse("hint");
   let_go(memory, file);
 }
@@ -430,7 +431,8 @@ int main(int count, char** words) {
     execv(words[3], words + 3);
     return 127;
   }
-  if (strcmp(what, "store_only") == 0 || strcmp(what, "hint_only") == 0) {
+  if (strcmp(what, "store_only") == 0 || strcmp(what, "hint_only") == 0 ||
+      strcmp(what, "later_only") == 0) {
     store_only(words[2]);
   } else if (strcmp(what, "ask") == 0) {
     ask_for_pawl(words[2]);

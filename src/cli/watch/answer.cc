@@ -14,12 +14,14 @@ namespace {
 
 constexpr std::size_t kLineColumns = 96;
 
-std::string run_line(const std::vector<std::string>& globs,
-                     const std::vector<std::string>& command) {
+using Files = std::vector<FileJudgement>;
+
+std::string run_line(const Files& files, const std::vector<std::string>& command) {
   std::string line = "pawl run";
+  if (std::ranges::any_of(files, &FileJudgement::is_only_asynchronous)) line += " --ms-async sync";
   // Always in quotes: a glob is for Pawl and not for the shell, and people change it.
-  for (const std::string& glob : globs) {
-    const std::string word = shell_word(glob);
+  for (const FileJudgement& file : files) {
+    const std::string word = shell_word(file.glob);
     line += " --atomic " + (word.starts_with('\'') ? word : "'" + word + "'");
   }
   line += " --";
@@ -27,12 +29,10 @@ std::string run_line(const std::vector<std::string>& globs,
   return line;
 }
 
-std::vector<std::string> protectable(const Judgement& judgement) {
-  std::vector<std::string> globs;
-  for (const FileJudgement& file : judgement.files) {
-    if (file.verdict != Weight::cannot) globs.push_back(file.glob);
-  }
-  return globs;
+Files protectable(const Judgement& judgement) {
+  Files files = judgement.files;
+  std::erase_if(files, [](const FileJudgement& file) { return file.verdict == Weight::cannot; });
+  return files;
 }
 
 const char* verdict_text(Weight verdict) {
@@ -99,7 +99,7 @@ void print_file(const FileFacts& file, const FileJudgement& judgement,
   fmt::print("{}\n", verdict_text(judgement.verdict));
   for (const Remark& remark : judgement.remarks) print_remark(remark);
   if (judgement.verdict != Weight::cannot) {
-    fmt::print("  {}\n", run_line({judgement.glob}, command));
+    fmt::print("  {}\n", run_line({judgement}, command));
   }
 }
 
@@ -147,7 +147,7 @@ Json answer_json(const ProgramFacts& facts, const Judgement& judgement,
     const FileFacts& file = facts.files.at(one.key);
     files.push_back({{"path", file.path},
                      {"verdict", verdict_name(one.verdict)},
-                     {"run", one.verdict == Weight::cannot ? "" : run_line({one.glob}, command)},
+                     {"run", one.verdict == Weight::cannot ? "" : run_line({one}, command)},
                      {"mappings", file.mappings},
                      {"writable", file.is_mapped_writable},
                      {"longest_mapping_bytes", file.longest_mapping_bytes},
@@ -159,14 +159,14 @@ Json answer_json(const ProgramFacts& facts, const Judgement& judgement,
                      {"programs", file.programs},
                      {"findings", remarks_json(one.remarks)}});
   }
-  const std::vector<std::string> globs = protectable(judgement);
+  const Files to_protect = protectable(judgement);
   return Json{{"command", command},
               {"ended",
                {{"exit_code", facts.ending.signal == 0 ? Json(facts.ending.exit_code) : Json()},
                 {"signal", facts.ending.signal != 0 ? Json(facts.ending.signal) : Json()}}},
               {"processes", facts.processes},
               {"fine", judgement.is_fine},
-              {"run", globs.empty() ? "" : run_line(globs, command)},
+              {"run", to_protect.empty() ? "" : run_line(to_protect, command)},
               {"files", files},
               {"findings", remarks_json(judgement.remarks)},
               {"limits", facts.limits}};
@@ -190,9 +190,9 @@ void print_answer(const ProgramFacts& facts, const Judgement& judgement,
     fmt::print("\n");
     print_wrapped(0, "Not all was looked at: " + limit + ".");
   }
-  const std::vector<std::string> globs = protectable(judgement);
-  if (globs.size() > 1) {
-    fmt::print("\nAll that can be protected:\n  {}\n", run_line(globs, command));
+  const Files to_protect = protectable(judgement);
+  if (to_protect.size() > 1) {
+    fmt::print("\nAll that can be protected:\n  {}\n", run_line(to_protect, command));
   }
   fmt::print("\n{}\n", last_line(judgement));
 }

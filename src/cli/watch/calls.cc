@@ -509,7 +509,7 @@ void Calls::range_synchronised(const Call& call) {
     if (begin < window.end && window.begin < end && !window.is_read_only) files.insert(window.file);
   }
   for (const FileKey& file : files) {
-    note_synchronised(call, file, (flags & MS_SYNC) != 0 ? "msync" : "msync(MS_ASYNC)");
+    note_synchronised(call, file, (flags & MS_SYNC) != 0 ? "msync" : kAsynchronous);
   }
 }
 

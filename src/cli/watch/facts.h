@@ -70,6 +70,9 @@ struct Seen {
   std::string example;  // of the first: who and what
 };
 
+// As `synchronisations` has it.
+inline constexpr const char* kAsynchronous = "msync(MS_ASYNC)";
+
 struct FileFacts {
   std::string path;
   std::uint64_t mappings = 0;

@@ -150,7 +150,21 @@ bool maps_a_file(const ProgramFacts& facts, const std::string& executable) {
       facts.files, [&](const auto& entry) { return entry.second.programs.contains(executable); });
 }
 
+bool asks_for_later_only(const FileFacts& file) {
+  return file.synchronisations.size() == 1 && file.synchronisations.contains(kAsynchronous);
+}
+
 void judge_synchronisation(const FileFacts& file, std::vector<Remark>& remarks) {
+  if (asks_for_later_only(file)) {
+    return add(remarks,
+               {"only_asynchronous", Weight::but, 1,
+                count_text(file.synchronisations.at(kAsynchronous), "time"),
+                "msync(MS_ASYNC) alone: each is a commit, and durable a little later. A crash, and "
+                "even the end of the process by a signal, which loses nothing in the kernel, loses "
+                "the last of them, though never a part of one",
+                "take --ms-async sync, with which such a call is durable when it returns; without "
+                "it, where the last commits may be missing"});
+  }
   if (!file.synchronisations.empty() || file.mappings == 0) return;
   // Who synchronises in vain is told of already.
   if (saw(file, Sight::raw_call) || saw(file, Sight::forked_child)) return;
@@ -217,6 +231,7 @@ FileJudgement judge_file(const FileKey& key, const FileFacts& file) {
     if (meaning.sight == Sight::unmapped_unsynchronised && file.synchronisations.empty()) continue;
     add(judgement.remarks, remark_of(meaning, seen->second));
   }
+  judgement.is_only_asynchronous = asks_for_later_only(file);
   judge_synchronisation(file, judgement.remarks);
   judge_flag(file, judgement.remarks);
   judge_directory(file, judgement.remarks);

@@ -28,6 +28,7 @@ struct FileJudgement {
   Weight verdict = Weight::note;  // the heaviest of its remarks
   std::vector<Remark> remarks;    // the heaviest first
   std::string glob;
+  bool is_only_asynchronous = false;  // synchronised by msync(MS_ASYNC) and by nothing else
 };
 
 struct Judgement {
