@@ -49,6 +49,13 @@ Look& conclude(Look& look, State state, std::string explanation) {
   return look;
 }
 
+void conclude_cut(Look& look, const std::string& journal_path, const journal::Reader& reader) {
+  conclude(look, State::damaged_journal,
+           journal_path + ": " + reader.cut() +
+               ". Restore it from a copy; or, to keep what can be read (commits may be lost), use "
+               "pawl recover --accept-loss");
+}
+
 std::string in_use_text(const Look& look) {
   const std::string who = look.header.has_value()
                               ? fmt::format("process {}", look.header->writer_process)
@@ -77,7 +84,8 @@ std::string recovery_text(const Look& look) {
 // Nothing: it is not to be read, and the look says why.
 Result<std::optional<journal::Reader>> open_journal(Look& look, const std::string& path,
                                                     MediumFile& journal) {
-  Result<journal::Reader> opened = journal::Reader::open(journal);
+  Result<journal::Reader> opened =
+      journal::Reader::open(journal, journal::IfCut::read_what_is_left);
   if (opened.ok()) return std::optional<journal::Reader>(std::move(opened.value()));
   const Status& failure = opened.status();
   if (!speaks_of_content(failure)) return failure;
@@ -152,11 +160,16 @@ Status read_records(Look& look, Medium& medium, journal::Reader& reader, Progres
   Result<std::string> evidence = reader.evidence_of_loss();
   if (!evidence.ok()) return evidence.status();
   const bool has_records = look.record_count > 0 || !evidence.value().empty();
-  if (Status bond = journal::check_bond(
-          medium, reader.header(),
-          {.is_of_group = look.listed.role != journal::Role::file, .has_records = has_records});
-      !bond.ok()) {
-    if (!speaks_of_content(bond)) return bond;
+  const Status bond = journal::check_bond(
+      medium, reader.header(),
+      {.is_of_group = look.listed.role != journal::Role::file, .has_records = has_records});
+  if (!bond.ok() && !speaks_of_content(bond)) return bond;
+  if (!reader.cut().empty()) {
+    conclude_cut(look, look.records_path, reader);
+    if (!bond.ok()) look.explanation += ". Besides, " + bond.text();
+    return {};
+  }
+  if (!bond.ok()) {
     conclude(look, State::foreign_journal, bond.text());
     return {};
   }
@@ -193,6 +206,10 @@ Status look_into_journal(Look& look, Medium& medium, MediumFile& journal, bool r
   look.records_path = look.journal_path;
   look.other_slot_damaged = reader.other_slot_damaged();
   if (look.is_locked && !read_records_too) return {};
+  if (look.listed.role == journal::Role::member && !reader.cut().empty()) {
+    conclude_cut(look, look.journal_path, reader);
+    return {};
+  }
   if (look.listed.role != journal::Role::member)
     return read_records(look, medium, reader, progress, on_record);
   if (!look.mark.has_value()) {

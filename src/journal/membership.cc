@@ -58,9 +58,9 @@ Status check_owner_of_side_file(const JournalFile& side, const Medium& medium) {
 }
 
 Status check_membership(Medium& file, MediumFile& side, Medium& group, const JournalId& journal_id,
-                        std::uint64_t number) {
+                        std::uint64_t number, IfCut if_cut) {
   if (is_broken(Law::members_of_the_group)) return {};
-  auto reader = Reader::open(side);
+  auto reader = Reader::open(side, if_cut);
   if (!reader.ok()) return no_member(file, group, reader.status().text());
   const Listed& listed = reader.value().listed();
   if (listed.role != Role::member) {

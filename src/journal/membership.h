@@ -6,6 +6,7 @@
 #pragma once
 
 #include "journal/group_files.h"
+#include "journal/reader.h"
 
 namespace pawl::journal {
 
@@ -19,7 +20,7 @@ Status check_owner_of_side_file(const JournalFile& side, const Medium& medium);
 // Whether the side file of `file` says that the file is number `number` of the group with the file
 // `group`, whose journal has this id.  EBADMSG: it does not.
 Status check_membership(Medium& file, MediumFile& side, Medium& group, const JournalId& journal_id,
-                        std::uint64_t number);
+                        std::uint64_t number, IfCut if_cut = IfCut::refuse);
 
 // Whether `file`, which was found by the name of `listed`, may lack commits of the group.  False:
 // it had not joined yet, has left, or was recovered alone.  ENODATA: another file took that name.

@@ -87,7 +87,7 @@ bool resembles(const RecordHeader& header, std::uint64_t epoch, std::uint64_t se
 
 }  // namespace
 
-Result<Reader> Reader::open(MediumFile& file) {
+Result<Reader> Reader::open(MediumFile& file, IfCut if_cut) {
   Result<std::uint64_t> size = file.size();
   if (!size.ok()) return size.status();
 
@@ -136,10 +136,14 @@ Result<Reader> Reader::open(MediumFile& file) {
   }
   const std::uint64_t expected_bytes = std::max(header.tail_offset, header.journal_bytes);
   if (size.value() < expected_bytes) {
-    return Status::failure(EBADMSG, "the journal was cut short: it had at least " +
-                                        std::to_string(expected_bytes) + " bytes, and has " +
-                                        std::to_string(size.value()) +
-                                        "; nothing was changed. Restore it from a copy");
+    reader.cut_ = "the journal was cut short: it had at least " + std::to_string(expected_bytes) +
+                  " bytes, and has " + std::to_string(size.value());
+    if (if_cut == IfCut::refuse) {
+      return Status::failure(
+          EBADMSG, reader.cut_ +
+                       "; nothing was changed. Restore it from a copy; or, to keep what can be "
+                       "read (commits may be lost), use 'pawl recover --accept-loss FILE'");
+    }
   }
   const Slot other = take_a ? slot_b : slot_a;
   reader.other_slot_damaged_ = other != Slot::valid && other != Slot::empty;
@@ -398,6 +402,7 @@ Result<std::optional<RecordSummary>> Reader::next() {
 }
 
 Result<std::string> Reader::evidence_of_loss() {
+  if (!cut_.empty()) return cut_;
   // Each epoch begins at the front, so the last one that has any record has one there; and never
   // does content: a file may hold what looks like a record, but nobody guesses an epoch.
   std::uint64_t epoch_at_front = header_.epoch;

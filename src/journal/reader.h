@@ -27,11 +27,14 @@ struct RecordSummary {
   const FileSize* size_of(std::uint64_t file) const;
 };
 
+// What becomes of a journal that is shorter than its header says.
+enum class IfCut { refuse, read_what_is_left };
+
 class Reader {
  public:
   // Reads the header.  Fails with EBADMSG for what is no journal or a damaged one, and ENOTSUP for
   // another version's.
-  static Result<Reader> open(MediumFile& file);
+  static Result<Reader> open(MediumFile& file, IfCut if_cut = IfCut::refuse);
 
   const Header& header() const { return header_; }
   const Listed& listed() const { return listed_; }
@@ -49,6 +52,10 @@ class Reader {
   // and payload and the bounds of every range were checked.  A failure is one of the medium.
   Result<std::optional<RecordSummary>> next();
 
+  // Empty when the journal has the bytes that its header says, else a sentence.  No record that
+  // reaches past the end is read.
+  const std::string& cut() const { return cut_; }
+
   // Why next() found nothing: empty when the journal simply ends there, else a sentence (a torn or
   // damaged record stands where the next one would).
   const std::string& end_reason() const { return end_reason_; }
@@ -59,8 +66,8 @@ class Reader {
 
   // After next() found nothing: empty when the ring simply ends there or its last records are torn,
   // as after a crash; else a sentence that says how it is known that durable records are missing
-  // (each record names the last one, and the header, that were durable when it was written).
-  // Reads the whole journal, but for its holes: a record has been written.
+  // (each record names the last one, and the header, that were durable when it was written), or
+  // what cut() says.  Reads the whole journal, but for its holes: a record has been written.
   Result<std::string> evidence_of_loss();
 
   // Calls visit(offset, bytes) for the content of each range of a record that next() returned, in
@@ -117,6 +124,7 @@ class Reader {
   std::uint64_t sequence_;
   std::uint64_t passed_bytes_ = 0;  // of the ring, by the records read: at most all of it
   std::string end_reason_;
+  std::string cut_;
   bool other_slot_damaged_ = false;
 
   // A piece of the journal: aligned, for a medium that reads past the page cache.

@@ -229,7 +229,8 @@ namespace {
 Result<Replayed> replay_files(Medium& owner, MediumFile& journal,
                               std::span<const FileToReplay> files, bool accept_loss) {
   const bool is_group = files.empty() || files.front().number != 0;
-  auto opened = Reader::open(journal);
+  const IfCut if_cut = accept_loss ? IfCut::read_what_is_left : IfCut::refuse;
+  auto opened = Reader::open(journal, if_cut);
   if (!opened.ok()) return with_journal_name(owner, opened.status());
 
   // First all of it is read, so that what is refused is refused before anything was changed.
@@ -274,7 +275,7 @@ Result<Replayed> replay_files(Medium& owner, MediumFile& journal,
     }
   }
 
-  auto again = Reader::open(journal);
+  auto again = Reader::open(journal, if_cut);
   if (!again.ok()) return with_journal_name(owner, again.status());
   for (std::uint64_t replayed = 0; replayed < outcome.records; ++replayed) {
     auto record = again.value().next();

@@ -40,8 +40,12 @@ struct Header {
   journal::Listed listed;
 };
 
-Result<Header> header_of(MediumFile& journal) {
-  auto reader = journal::Reader::open(journal);
+journal::IfCut if_cut(bool accept_loss) {
+  return accept_loss ? journal::IfCut::read_what_is_left : journal::IfCut::refuse;
+}
+
+Result<Header> header_of(MediumFile& journal, bool accept_loss) {
+  auto reader = journal::Reader::open(journal, if_cut(accept_loss));
   if (!reader.ok()) return reader.status();
   return Header{reader.value().header().journal_id, reader.value().listed()};
 }
@@ -93,8 +97,9 @@ Status lost_sight_of(const Medium& medium, const std::string& name, const Status
 }
 
 // Whether the journal is that which the file was last in, as the side file with this header says.
-Status check_group(MediumFile& journal, const Medium& group, Medium& file, const Header& header) {
-  auto found = header_of(journal);
+Status check_group(MediumFile& journal, const Medium& group, Medium& file, const Header& header,
+                   bool accept_loss) {
+  auto found = header_of(journal, accept_loss);
   if (!found.ok()) {
     return Status::failure(found.status().error_number(),
                            group.journal_path() + ": " + found.status().text());
@@ -131,7 +136,7 @@ Result<std::uint64_t> recover_member(Medium& medium, const Header& header, bool 
                          "Put the group's file (it is empty) and its journal back");
   }
   Status found = seen.status();
-  if (found.ok()) found = check_group(*seen.value(), *group.value(), medium, header);
+  if (found.ok()) found = check_group(*seen.value(), *group.value(), medium, header, accept_loss);
   if (!found.ok()) {
     const bool is_lost = is_gone(found) || found.error_number() == EBADMSG;
     if (!is_lost || !accept_loss) return found;
@@ -146,7 +151,7 @@ Result<std::uint64_t> recover_member(Medium& medium, const Header& header, bool 
     return side.status();
   }
   PAWL_TRY(journal::check_owner_of_side_file(side.value(), *group.value()));
-  PAWL_TRY(check_group(*side.value().file, *group.value(), medium, header));
+  PAWL_TRY(check_group(*side.value().file, *group.value(), medium, header, accept_loss));
   const journal::FileToReplay file{listed.number, &medium};
   auto replayed =
       journal::replay_group(*group.value(), *side.value().file, {&file, 1}, accept_loss);
@@ -187,8 +192,8 @@ Result<std::unique_ptr<MediumFile>> confirmed_side_file(Medium& group, const Hea
   }
   Status confirmed = journal::check_owner_of_side_file(side.value(), file);
   if (confirmed.ok()) {
-    confirmed =
-        journal::check_membership(file, *side.value().file, group, header.journal_id, number);
+    confirmed = journal::check_membership(file, *side.value().file, group, header.journal_id,
+                                          number, if_cut(accept_loss));
   }
   if (!confirmed.ok()) return unconfirmed(confirmed);
   PAWL_TRY(journal::check_bond(file, {.journal_id = header.journal_id},
@@ -229,7 +234,7 @@ Result<journal::Replayed> replay_members(Medium& group, MediumFile& journal, con
 // What waits in a side file that was acquired; both it and the mark go.
 Result<std::uint64_t> recover_with(Medium& medium, JournalFile& side, bool accept_loss) {
   MediumFile& file = *side.file;
-  const auto header = header_of(file);
+  const auto header = header_of(file, accept_loss);
   const journal::Role role = header.ok() ? header.value().listed.role : journal::Role::file;
   if (role != journal::Role::file) PAWL_TRY(journal::check_owner_of_side_file(side, medium));
   if (role == journal::Role::member) return recover_member(medium, header.value(), accept_loss);
@@ -309,7 +314,7 @@ Result<OpenJournal> recovered_journal(Medium& medium) {
       if (!recovered.ok()) return recovered.status();
       continue;
     }
-    const auto header = header_of(*journal.file);
+    const auto header = header_of(*journal.file, false);
     if (header.ok() && header.value().listed.role == journal::Role::group) {
       return Status::failure(EINVAL, medium.path() +
                                          " names a group of files, which a crash left open; open "

@@ -226,7 +226,26 @@ TEST_F(Files, WithATruncatedJournalAreRefused) {
   for (const std::uint64_t size :
        {std::uint64_t{500000}, second, std::uint64_t{50}, std::uint64_t{0}}) {
     fs::resize_file(journal_, size);
-    expect_refused(4, "damaged-journal", "");
+    expect_refused(4, "damaged-journal", "--accept-loss");
+  }
+}
+
+// The space behind the records is cut, the last record, and all of them.
+TEST_F(Files, WithATruncatedJournalGiveWhatIsLeftWhenTheLossIsAccepted) {
+  const std::uint64_t sizes[] = {fs::file_size(journal_) - kBlock, position(3) + 100, position(1)};
+  const int commits[] = {3, 2, 0};
+  for (int i = 0; i < 3; ++i) {
+    fs::resize_file(journal_, sizes[i]);
+    const Answer recovered = pawl({"recover", "--accept-loss", file_});
+    EXPECT_EQ(recovered.code, 0) << recovered.err;
+    EXPECT_NE(recovered.out.find("replayed " + std::to_string(commits[i]) + " record"),
+              std::string::npos)
+        << recovered.out;
+    EXPECT_TRUE(fs::exists(journal_ + ".damaged"));
+    expect_recovered(commits[i]);
+    fs::remove(journal_ + ".damaged");
+    fs::remove(file_);
+    leave_by_crash(file_, 3);
   }
 }
 

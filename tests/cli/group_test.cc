@@ -230,6 +230,38 @@ TEST_F(Groups, DamageIsToldOfAndTheLossAccepted) {
   for (const auto& path : {group_, first_, second_}) EXPECT_EQ(pawl({"verify", path}).code, 0);
 }
 
+TEST_F(Groups, ACutJournalGivesWhatIsLeftWhenTheLossIsAccepted) {
+  const std::string journal = group_ + ".pawl";
+  fs::resize_file(journal, fs::file_size(journal) - 4096);
+  EXPECT_EQ(pawl({"recover", group_}).code, 4);
+  const Answer recovered = pawl({"recover", "--accept-loss", group_});
+  EXPECT_EQ(recovered.code, 0) << recovered.err;
+  EXPECT_NE(recovered.out.find("replayed 3 records"), std::string::npos) << recovered.out;
+  EXPECT_TRUE(fs::exists(journal + ".damaged"));
+  expect_recovered();
+}
+
+TEST_F(Groups, AFileOfAGroupWhoseJournalIsCutGetsWhatIsLeft) {
+  for (const std::string& journal : {group_ + ".pawl", first_ + ".pawl"})
+    fs::resize_file(journal, fs::file_size(journal) - 4096);
+  EXPECT_EQ(pawl({"recover", first_}).code, 4);
+  const Answer recovered = pawl({"recover", "--accept-loss", first_});
+  EXPECT_EQ(recovered.code, 0) << recovered.err;
+  EXPECT_NE(recovered.out.find("replayed 3 records"), std::string::npos) << recovered.out;
+  EXPECT_EQ(read_file(first_), std::string(kBytes, '3'));
+  // The other one comes with its group.
+  EXPECT_EQ(pawl({"recover", "--accept-loss", group_}).code, 0);
+  expect_recovered();
+}
+
+TEST_F(Groups, AGroupTakesAFileWhoseSideFileIsCutWhenTheLossIsAccepted) {
+  fs::resize_file(second_ + ".pawl", 4096);
+  EXPECT_NE(pawl({"recover", group_}).code, 0);
+  const Answer recovered = pawl({"recover", "--accept-loss", group_});
+  EXPECT_EQ(recovered.code, 0) << recovered.err;
+  expect_recovered();
+}
+
 TEST_F(Groups, RunKeepsFilesTogether) {
   EXPECT_EQ(pawl({"recover", group_}).code, 0);
   const Answer answer = pawl({"run", "--group", group_, "--atomic", "orders", "--", "python3", "-c",

@@ -69,10 +69,10 @@ std::uint32_t visited(journal::Reader& reader, const journal::RecordSummary& rec
   return document::crc32c(seen);
 }
 
-Told read(std::vector<std::byte>& bytes) {
+Told read(std::vector<std::byte>& bytes, journal::IfCut if_cut = journal::IfCut::refuse) {
   Told told;
   ByteFile file(bytes);
-  auto opened = journal::Reader::open(file);
+  auto opened = journal::Reader::open(file, if_cut);
   if (!opened.ok()) {
     told.error_number = opened.status().error_number();
     told.error = opened.status().text();
@@ -178,5 +178,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Told told = read(bytes);
   require(told == read(bytes), "the second reading is the first");
   compare(told, document::read(bytes), bytes);
+  const Told left = read(bytes, pawl::journal::IfCut::read_what_is_left);
+  require(told.error_number != 0 || told == left, "what is not cut is read as ever");
   return 0;
 }

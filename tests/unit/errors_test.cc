@@ -101,6 +101,7 @@ TEST_F(Errors, ATruncatedJournal) {
   leave_open();
   ASSERT_EQ(::truncate(journal_.c_str(), 6000), 0);
   expect_refused(EBADMSG, "cut short");
+  expect_refused(EBADMSG, "--accept-loss");
   ASSERT_EQ(::truncate(journal_.c_str(), 100), 0);
   expect_refused(EBADMSG, "");
   ASSERT_EQ(::truncate(journal_.c_str(), 0), 0);

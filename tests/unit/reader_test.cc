@@ -385,6 +385,63 @@ TEST(Reader, RefusesAJournalThatWasCutShort) {
   }
 }
 
+TEST(Reader, ReadsWhatACutJournalHasLeftWhenAsked) {
+  Journal journal(1 << 20);
+  journal.header().journal_bytes = 1 << 20;
+  journal.put_header(0, journal.header());
+  const std::uint64_t second = journal.put_record(kAreaStart, 1, {{0, "x"}});
+  // It ends in zeros, as a cut journal seems to.
+  const std::uint64_t third = journal.put_record(second, 2, {{0, std::string(20000, '\0')}});
+  journal.put_record(third, 3, {{0, "z"}});
+  const auto sequences_of = [&](std::uint64_t size) {
+    Journal shorter = journal;
+    shorter.bytes().resize(size);
+    MemoryFile file = shorter.file();
+    Result<Reader> reader = Reader::open(file, IfCut::read_what_is_left);
+    EXPECT_TRUE(reader.ok()) << size << ": " << reader.status().text();
+    Sequences sequences;
+    while (reader.ok()) {
+      Result<std::optional<RecordSummary>> record = reader.value().next();
+      EXPECT_TRUE(record.ok()) << record.status().text();
+      if (!record.ok() || !record.value().has_value()) break;
+      sequences.push_back(record.value()->header.sequence);
+    }
+    const bool is_cut = size < (1 << 20);
+    EXPECT_EQ(reader.value().cut().empty(), !is_cut);
+    EXPECT_EQ(reader.value().evidence_of_loss().value().empty(), !is_cut);
+    return sequences;
+  };
+  EXPECT_EQ(sequences_of(1 << 20), (Sequences{1, 2, 3}));
+  EXPECT_EQ(sequences_of((1 << 20) - 4096), (Sequences{1, 2, 3}));
+  EXPECT_EQ(sequences_of(third + kBlockBytes), (Sequences{1, 2, 3}));
+  EXPECT_EQ(sequences_of(third + kBlockBytes - 1), (Sequences{1, 2}));
+  EXPECT_EQ(sequences_of(third), (Sequences{1, 2}));
+  for (const std::uint64_t size : {third - 1, third - kBlockBytes, second + kBlockBytes, second})
+    EXPECT_EQ(sequences_of(size), (Sequences{1})) << size;
+  for (const std::uint64_t size : {second - 1, kAreaStart, kAreaStart - 1, std::uint64_t{104}})
+    EXPECT_EQ(sequences_of(size), Sequences{}) << size;
+  // A record that is damaged is believed no more than without the cut.
+  journal.flip(second + 100);
+  EXPECT_EQ(sequences_of((1 << 20) - 4096), (Sequences{1}));
+}
+
+// Behind the cut stands what comes first: what had come to stand in front of it is not its
+// successor.
+TEST(Reader, ReadsNothingOfACutRingWhoseTailIsBehindTheCut) {
+  Journal journal(kAreaStart + 4 * kBlockBytes);
+  journal.header().journal_bytes = journal.bytes().size();
+  journal.header().tail_offset = kAreaStart + 3 * kBlockBytes;
+  journal.header().tail_sequence = 5;
+  journal.put_header(0, journal.header());
+  journal.put_record(kAreaStart + 3 * kBlockBytes, 5, {{0, "a"}});
+  journal.put_record(kAreaStart, 6, {{0, "b"}});
+  journal.bytes().resize(kAreaStart + 3 * kBlockBytes);
+  MemoryFile file = journal.file();
+  Result<Reader> reader = Reader::open(file, IfCut::read_what_is_left);
+  ASSERT_TRUE(reader.ok());
+  EXPECT_FALSE(reader.value().next().value().has_value());
+}
+
 TEST(Reader, EndsWhereAGrownJournalWasCutShort) {
   Journal journal(1 << 20);
   const std::uint64_t end = journal.put_record(kAreaStart, 1, {{0, "x"}});
