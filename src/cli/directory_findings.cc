@@ -56,14 +56,16 @@ constexpr std::array kKnownFileSystems = {
 };
 
 void examine_type(Findings& findings, const FileSystemFacts& facts) {
-  if (facts.type.empty()) {
+  if (!facts.has_proc) {
     findings.push_back({"/proc", "missing", Level::unsafe,
                         "what is mounted here cannot be read, nor can Pawl find the name of a "
                         "file that it is to map; mount /proc"});
     return;
   }
   Finding finding{"file system",
-                  fmt::format("{} on {} at {}", facts.type, facts.source, facts.mount_point),
+                  facts.mount_point.empty()
+                      ? facts.type + ", of a mount that cannot be seen here (a chroot)"
+                      : fmt::format("{} on {} at {}", facts.type, facts.source, facts.mount_point),
                   Level::note, "not one that Pawl knows: its flush may or may not be one"};
   for (const KnownFileSystem& known : kKnownFileSystems) {
     if (facts.type != known.type) continue;

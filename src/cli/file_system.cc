@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -48,6 +49,7 @@ std::string unescape(const std::string& text) {
 // The mount that a path is on: the longest mount point, and of equal ones the last.
 void find_mount(FileSystemFacts& facts) {
   std::ifstream mounts("/proc/self/mountinfo");
+  facts.has_proc = mounts.is_open();
   for (std::string line; std::getline(mounts, line);) {
     const std::size_t dash = line.find(" - ");
     if (dash == std::string::npos) continue;
@@ -68,6 +70,35 @@ void find_mount(FileSystemFacts& facts) {
     facts.mount_point = point;
     facts.options = options + "," + super_options;
   }
+}
+
+struct TypeByNumber {
+  unsigned long number;  // of statfs(2)
+  const char* type;
+};
+constexpr std::array kTypesByNumber = {
+    TypeByNumber{0xef53, "ext4"},         TypeByNumber{0x58465342, "xfs"},
+    TypeByNumber{0x9123683e, "btrfs"},    TypeByNumber{0xf2f52010, "f2fs"},
+    TypeByNumber{0xca451a4e, "bcachefs"}, TypeByNumber{0x2fc12fc1, "zfs"},
+    TypeByNumber{0x01021994, "tmpfs"},    TypeByNumber{0x858458f6, "ramfs"},
+    TypeByNumber{0x794c7630, "overlay"},  TypeByNumber{0x6969, "nfs"},
+    TypeByNumber{0xff534d42, "cifs"},     TypeByNumber{0xfe534d42, "smb3"},
+    TypeByNumber{0x01021997, "9p"},       TypeByNumber{0x00c36400, "ceph"},
+    TypeByNumber{0x65735546, "fuse"},
+};
+
+// In a root directory that is no mount point no line of mountinfo is about what it is on.
+void find_type_without_mount(FileSystemFacts& facts) {
+  struct statfs status{};
+  if (::statfs(facts.directory.c_str(), &status) != 0) return;
+  const auto number = static_cast<unsigned long>(status.f_type);
+  std::ostringstream unknown;
+  unknown << "type 0x" << std::hex << number;
+  facts.type = unknown.str();
+  for (const TypeByNumber& known : kTypesByNumber) {
+    if (known.number == number) facts.type = known.type;
+  }
+  if ((static_cast<unsigned long>(status.f_flags) & ST_RDONLY) != 0) facts.options = "ro";
 }
 
 std::string first_line_of(const std::string& path) {
@@ -140,6 +171,7 @@ Result<FileSystemFacts> look_at_directory(const std::string& directory) {
     facts.free_bytes = std::uint64_t{space.f_bavail} * space.f_frsize;
   }
   find_mount(facts);
+  if (facts.has_proc && facts.mount_point.empty()) find_type_without_mount(facts);
   find_disk(facts, status.st_dev);
   try_out(facts);
   return facts;

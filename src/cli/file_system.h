@@ -10,10 +10,11 @@ namespace pawl::cli {
 
 struct FileSystemFacts {
   std::string directory;  // real path
-  std::string type;       // "ext4"
-  std::string source;     // "/dev/sda1"
-  std::string mount_point;
-  std::string options;  // of mount and file system
+  bool has_proc = false;
+  std::string type;         // "ext4"
+  std::string source;       // "/dev/sda1"
+  std::string mount_point;  // empty: /proc/self/mountinfo does not show it, as in a chroot
+  std::string options;      // of mount and file system
   std::uint64_t free_bytes = 0;
 
   bool can_create = false;  // the rest was tried with a file of our own only if so

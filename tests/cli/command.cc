@@ -71,6 +71,25 @@ Answer pawl(const std::vector<std::string>& arguments,
   return answer;
 }
 
+Answer with_own_mounts(const std::string& script, const std::string& argument) {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "out";
+  const std::string err = directory / "err";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (std::freopen(out.c_str(), "w", stdout) == nullptr) ::_exit(72);
+    if (std::freopen(err.c_str(), "w", stderr) == nullptr) ::_exit(72);
+    if (std::system("unshare -Urm true") != 0) ::_exit(kNoMounts);
+    ::execlp("unshare", "unshare", "-Urm", "sh", "-c", script.c_str(), argument.c_str(), nullptr);
+    ::_exit(kNoMounts);
+  }
+  Answer answer;
+  answer.code = exit_code_of(child);
+  answer.out = read_file(out);
+  answer.err = read_file(err);
+  return answer;
+}
+
 void leave_by_crash(const std::string& file, int commits, int pages) {
   write_file(file, std::string(static_cast<std::size_t>(pages) * kPage, '\0'));
   const std::size_t length = static_cast<std::size_t>(pages) * kPage;

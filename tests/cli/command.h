@@ -18,6 +18,11 @@ struct Answer {
 Answer pawl(const std::vector<std::string>& arguments,
             const std::vector<std::string>& environment = {});
 
+// Runs a script of the shell with mounts of its own, and with "$0" as given; $PAWL_COMMAND is the
+// command.  It exits with kNoMounts where it may not mount.
+inline constexpr int kNoMounts = 77;
+Answer with_own_mounts(const std::string& script, const std::string& argument);
+
 // Makes a file of `pages` pages, maps it atomically, writes "commit 1", "commit 2", ... to the
 // start of its first pages with one commit each, and dies without closing.
 void leave_by_crash(const std::string& file, int commits, int pages = 8);
