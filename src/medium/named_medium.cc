@@ -613,11 +613,15 @@ Status NamedMedium::remove_journal() {
     directory = &other.value();
   }
   if (::unlinkat(directory->get(), name_in_directory(name).c_str(), 0) != 0 && errno != ENOENT) {
-    return FailedCall{errno,
-                      "cannot remove " + name +
-                          ", and no journal can be made until it is removed: " + path_ +
-                          " has all that was committed. Its owner, that of the directory, or root "
-                          "may remove it (pawl recover)"};
+    const FailedCall failed{errno, "cannot remove " + name};
+    std::string text = failed.text() + ". " + path_ + " has all that was committed";
+    if (failed.error_number == EACCES)
+      text += ". This user may not write the directory " + directory->path() +
+              ": have its owner give the permission (chmod u+w), and recover the file again (pawl "
+              "recover)";
+    if (failed.error_number == EPERM)
+      text += ". Its owner, that of the directory, or root may remove it (pawl recover)";
+    return Status::failure(failed.error_number, text);
   }
   let_go_of_side_file();  // and of the notices: the file has no writer any more
   return {};

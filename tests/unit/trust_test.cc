@@ -275,6 +275,24 @@ TEST_F(Trust, AJournalThatItsOwnerAloneMayRemove) {
   EXPECT_EQ(value_of(file), "b");
 }
 
+TEST_F(Trust, AJournalInADirectoryThatBecameReadOnly) {
+  const std::string file = shared_file(kOwner, 0755, 0644);
+  ASSERT_EQ(as_user(kOwner, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+  ASSERT_EQ(::chmod((directory_ / "folder").c_str(), 0555), 0);
+  EXPECT_EQ(as_user(kOwner,
+                    [&] {
+                      if (pawl_recover(file.c_str()) != -1 || errno != EACCES) return 1;
+                      const std::string text = pawl_last_error();
+                      if (text.find("chmod u+w") == std::string::npos) return 2;
+                      return text.find("or root may") == std::string::npos ? 0 : 3;
+                    }),
+            0);
+  EXPECT_EQ(value_of(file), "b");
+  ASSERT_EQ(::chmod((directory_ / "folder").c_str(), 0755), 0);
+  EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(file.c_str())); }), 0);
+  EXPECT_FALSE(std::filesystem::exists(file + ".pawl"));
+}
+
 // Who may read the file knows the id in its mark, and may write a journal with it: the mark names
 // the other one.
 TEST_F(Trust, AJournalWithTheRightIdThatWasPutInThePlaceOfTheOther) {
