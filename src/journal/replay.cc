@@ -213,15 +213,19 @@ Status check_bond(Medium& medium, const Header& header, const Bond& bond) {
                      "take the journal with 'pawl recover --accept-loss'; else move the journal "
                      "away");
   }
-  return Status::failure(EBADMSG, medium.journal_path() + " holds commits of another file (inode " +
-                                      std::to_string(header.file_inode) + "); " + medium.path() +
-                                      " is inode " + std::to_string(medium.identity().inode) +
-                                      " and carries no mark of it. Nothing was changed. If " +
-                                      medium.path() +
-                                      " replaced the file on purpose, move the journal away; if it "
-                                      "was copied, copy file and journal "
-                                      "together with their attributes (cp --preserve=all) while "
-                                      "no program has the file, or use pawl snapshot");
+  const std::string inode = "(inode " + std::to_string(header.file_inode) + ")";
+  const bool has_its_number = header.file_inode == medium.identity().inode;
+  return Status::failure(
+      EBADMSG, medium.journal_path() + " holds commits of " +
+                   (has_its_number ? "an earlier file with the same number " + inode + "; " +
+                                         medium.path() + " was made at another time"
+                                   : "another file " + inode + "; " + medium.path() + " is inode " +
+                                         std::to_string(medium.identity().inode)) +
+                   " and carries no mark of it. Nothing was changed. If " + medium.path() +
+                   " replaced the file on purpose, move the journal away; if it "
+                   "was copied, copy file and journal "
+                   "together with their attributes (cp --preserve=all) while "
+                   "no program has the file, or use pawl snapshot");
 }
 
 namespace {

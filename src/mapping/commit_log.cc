@@ -20,6 +20,17 @@ CommitLog::CommitLog(std::unique_ptr<journal::Journal> journal, std::size_t appl
           },
           [this](const Status& status) { failures_.note_final(status); }) {}
 
+Status no_journal(const std::string& what, const Status& why) {
+  constexpr const char* kSmaller = "ask for a smaller journal (PAWL_JOURNAL_SIZE, at least 64K)";
+  std::string text = what + ": " + why.text();
+  const bool is_advised = text.find("ree some space") != std::string::npos;
+  if (is_want_of_space(why.error_number()))
+    text += std::string(is_advised ? ". Or " : ". Free some space, or ") + kSmaller;
+  if (why.error_number() == EFBIG)
+    text += std::string(". Raise the limit (ulimit -f), or ") + kSmaller;
+  return Status::failure(why.error_number(), text);
+}
+
 Result<std::unique_ptr<journal::FlushBudget>> budget_of(Medium& medium, journal::Journal& journal,
                                                         const Options& options) {
   const bool is_memory = medium.base().in_place() != nullptr;

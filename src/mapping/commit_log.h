@@ -53,6 +53,9 @@ class CommitLog {
   journal::BatchWriter batches_;
 };
 
+// The failure to make a journal, with what to do about it; `what` begins the sentence.
+Status no_journal(const std::string& what, const Status& why);
+
 // How much of the log may be outstanding, for the durability on-fail; null for the other.  The
 // journal is empty.
 Result<std::unique_ptr<journal::FlushBudget>> budget_of(Medium& medium, journal::Journal& journal,

@@ -90,11 +90,7 @@ Result<std::shared_ptr<Group>> Group::open(std::unique_ptr<Medium> medium, const
                                round_up(options.journal_size_bytes, journal::kBlockBytes),
                                medium->block_bytes(), std::move(list.value()));
   if (!journal.ok()) {
-    return give_up(
-        Status::failure(journal.status().error_number(),
-                        "cannot make the journal of a group: " + journal.status().text() +
-                            ". Free some space, or ask for a smaller one: PAWL_JOURNAL_SIZE, at "
-                            "least 64K"));
+    return give_up(no_journal("cannot make the journal of a group", journal.status()));
   }
   auto budget = budget_of(*medium, *journal.value(), options);
   if (!budget.ok()) return give_up(budget.status());

@@ -146,11 +146,8 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
                                           replayed.generation, replayed.next_sequence,
                                           journal_bytes, medium->block_bytes());
   if (!journal.ok()) {
-    return give_up(Status::failure(journal.status().error_number(),
-                                   "cannot make a journal of " + std::to_string(journal_bytes) +
-                                       " bytes: " + journal.status().text() +
-                                       ". Free some space, or ask for a smaller one: "
-                                       "PAWL_JOURNAL_SIZE, at least 64K"));
+    return give_up(no_journal(
+        "cannot make a journal of " + std::to_string(journal_bytes) + " bytes", journal.status()));
   }
   auto budget = budget_of(*medium, *journal.value(), options);
   if (!budget.ok()) return give_up(budget.status());

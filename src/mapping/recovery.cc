@@ -15,6 +15,23 @@ Status they_come_and_go(const Medium& medium) {
   return Status::failure(EBUSY, "writers of " + medium.path() + " come and go; try again");
 }
 
+// Says what to do where a directory has the name of the journal, or no file can have it.
+Result<JournalFile> acquire_journal(Medium& medium, bool create) {
+  auto acquired = medium.acquire_journal(create);
+  if (acquired.ok()) return acquired;
+  switch (acquired.status().error_number()) {
+    case EISDIR:
+      return Status::failure(EISDIR, "cannot open the journal " + medium.journal_path() +
+                                         ": it is a directory; move it away and try again");
+    case ENAMETOOLONG:
+      return Status::failure(ENAMETOOLONG, "cannot make the journal " + medium.journal_path() +
+                                               ": the name of the file leaves no room for " +
+                                               kJournalSuffix + "; give the file a shorter name");
+    default:
+      return acquired;
+  }
+}
+
 // The existing side file, locked; ENOENT when there is none and the file carries no mark, or that
 // of an opening; what missing_journal() says when it carries another.  A writer that begins or ends
 // meanwhile is not taken for a crash: its mark, but for that of its opening, comes after its
@@ -22,7 +39,7 @@ Status they_come_and_go(const Medium& medium) {
 Result<JournalFile> existing_journal(Medium& medium) {
   std::optional<Mark> seen;
   for (int attempt = 0; attempt < kAcquireAttemptsMax; ++attempt) {
-    auto acquired = medium.acquire_journal(false);
+    auto acquired = acquire_journal(medium, false);
     if (acquired.ok() || acquired.status().error_number() != ENOENT) return acquired;
     auto mark = medium.mark();
     if (!mark.ok()) return mark.status();
@@ -145,7 +162,7 @@ Result<std::uint64_t> recover_member(Medium& medium, const Header& header, bool 
   }
   PAWL_TRY(journal::check_bond(medium, {.journal_id = header.journal_id},
                                {.is_of_group = true, .accept_loss = accept_loss}));
-  auto side = group.value()->acquire_journal(false);
+  auto side = acquire_journal(*group.value(), false);
   if (!side.ok()) {
     if (side.status().error_number() == ENOENT) return they_come_and_go(*group.value());
     return side.status();
@@ -177,7 +194,7 @@ Result<std::unique_ptr<MediumFile>> confirmed_side_file(Medium& group, const Hea
   if (numbered.error_number() == EBADMSG) return unconfirmed(numbered);
   // Files that changed names have lost nothing, so nothing is given up.
   if (!numbered.ok()) return numbered;
-  auto side = file.acquire_journal(false);
+  auto side = acquire_journal(file, false);
   auto is_marked = carries_mark_of(file, header.journal_id);
   if (!is_marked.ok()) return is_marked.status();
   if (!is_marked.value()) return std::unique_ptr<MediumFile>();
@@ -261,7 +278,7 @@ Result<std::uint64_t> recover_with(Medium& medium, JournalFile& side, bool accep
 // only about to be opened, which loses nothing.  Under the lock of a journal of our own, so that no
 // writer begins meanwhile.
 Status give_up_mark(Medium& medium, bool is_opening) {
-  auto held = medium.acquire_journal(true);
+  auto held = acquire_journal(medium, true);
   if (!held.ok()) return held.status();
   if (!held.value().is_new) return they_come_and_go(medium);
   if (is_opening) return claim_and_let_go_of(medium, std::nullopt);
@@ -301,7 +318,7 @@ Result<OpenJournal> recovered_journal(Medium& medium) {
   for (int attempt = 0; attempt < kAcquireAttemptsMax; ++attempt) {
     auto acquired = existing_journal(medium);
     if (!acquired.ok() && acquired.status().error_number() == ENOENT)
-      acquired = medium.acquire_journal(true);
+      acquired = acquire_journal(medium, true);
     if (!acquired.ok()) return acquired.status();
     OpenJournal journal;
     journal.file = std::move(acquired.value().file);
@@ -337,7 +354,7 @@ Result<OpenJournal> recovered_journal(Medium& medium) {
 Result<JournalFile> fresh_journal(Medium& medium) {
   auto recovered = recover(medium);
   if (!recovered.ok()) return recovered.status();
-  auto acquired = medium.acquire_journal(true);
+  auto acquired = acquire_journal(medium, true);
   if (!acquired.ok()) return acquired.status();
   if (!acquired.value().is_new) return they_come_and_go(medium);
   return acquired;

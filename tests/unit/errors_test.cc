@@ -4,9 +4,11 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 #include <atomic>
 #include <cerrno>
@@ -130,6 +132,66 @@ TEST_F(Errors, AJournalThatIsALinkADirectoryOrHasTwoNames) {
   auto opened = test::try_open(path_, options_for(kAsync));
   ASSERT_FALSE(opened.ok());
   EXPECT_EQ(opened.status().error_number(), EISDIR);
+  EXPECT_NE(opened.status().text().find("move it away"), std::string::npos)
+      << opened.status().text();
+}
+
+TEST_F(Errors, AJournalOfAnEarlierFileWithTheSameNumber) {
+  leave_open();
+  if (::removexattr(path_.c_str(), "user.pawl") != 0) GTEST_SKIP() << "no user attributes";
+  const std::string side = read_file(journal_);
+  for (std::uint64_t slot = 0; slot < kJournalSlots; ++slot) {
+    journal::Header header;
+    std::memcpy(&header, side.data() + slot * kJournalSlotBytes, sizeof header);
+    if (header.magic != kJournalMagic) continue;
+    header.file_birth_time_ns -= 1;
+    header.crc32c = journal::header_checksum(header);
+    overwrite(slot * kJournalSlotBytes, &header, sizeof header);
+  }
+  expect_refused(EBADMSG, "an earlier file with the same number");
+}
+
+TEST_F(Errors, ANameThatLeavesNoRoomForThatOfTheJournal) {
+  const std::string path = directory_ / std::string(251, 'n');
+  write_file(path, "a");
+  auto opened = test::try_open(path, options_for(kAsync));
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.status().error_number(), ENAMETOOLONG);
+  const std::string text = opened.status().text();
+  EXPECT_NE(text.find("no room for .pawl"), std::string::npos) << text;
+  EXPECT_EQ(text.find("must be writable"), std::string::npos) << text;
+}
+
+TEST_F(Errors, ALimitOfFilesBelowTheJournal) {
+  struct rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const struct rlimit limit{1 << 18, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  auto opened = test::try_open(path_, options_for(kAsync));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.status().error_number(), EFBIG);
+  const std::string text = opened.status().text();
+  EXPECT_NE(text.find("ulimit -f"), std::string::npos) << text;
+  EXPECT_EQ(text.find("ree some space"), std::string::npos) << text;
+}
+
+TEST_F(Errors, ADiskWithoutRoomForTheJournalGivesItsAdviceOnce) {
+  for (const char* const why : {"full", "full. Free some space and try again: nothing was lost"}) {
+    auto watch = std::make_shared<Watch>();
+    watch->judge_with([why](const Event& event) {
+      return event.which == Which::journal && event.act == Act::reserve
+                 ? Status::failure(ENOSPC, why)
+                 : Status{};
+    });
+    auto opened = test::try_open(path_, options_for(kAsync), watch);
+    ASSERT_FALSE(opened.ok());
+    const std::string text = opened.status().text();
+    const std::size_t advice = text.find("ree some space");
+    EXPECT_NE(advice, std::string::npos) << text;
+    EXPECT_EQ(text.find("ree some space", advice + 1), std::string::npos) << text;
+    EXPECT_NE(text.find("PAWL_JOURNAL_SIZE"), std::string::npos) << text;
+  }
 }
 
 TEST_F(Errors, AJournalThatAnyoneCouldHaveWritten) {
