@@ -284,6 +284,13 @@ TEST_F(Watch, JudgesOnlyWhatIsAskedFor) {
   EXPECT_EQ(nothing.code, 9);
 }
 
+TEST_F(Watch, SeesThatAProgramCallsPawlByItself) {
+  const Seen seen = watch({PAWL_CALLING_PROGRAM, file_});
+  EXPECT_EQ(seen.codes(), Codes{"calls_pawl"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, 0);
+  EXPECT_EQ(seen.answer["ended"]["exit_code"], 0);
+}
+
 TEST_F(Watch, SaysWhenMoreFilesAreMappedThanItRemembers) {
   const Seen seen = watch({watched_program(), "many", file_, "257"});
   EXPECT_EQ(seen.answer["files"].size(), 256u);

@@ -298,7 +298,12 @@ Wants Calls::map_entered(const Call& call) {
   Process& caller = process(call.process);
   const int protection = number(call.arguments[2]);
   const int flags = number(call.arguments[3]);
-  if ((protection & PROT_EXEC) != 0) caller.code.forget();
+  if ((protection & PROT_EXEC) != 0) {
+    caller.code.forget();
+    const std::string library =
+        target_of(link_to(call.thread, fmt::format("fd/{}", number(call.arguments[4]))));
+    if (library.substr(library.rfind('/') + 1).starts_with("libpawl.so")) facts_.has_libpawl = true;
+  }
   if ((flags & MAP_FIXED) != 0 && !caller.windows.empty()) {
     const std::uint64_t begin = call.arguments[0];
     const std::uint64_t end = page_end(begin + call.arguments[1]);

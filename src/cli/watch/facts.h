@@ -98,6 +98,7 @@ struct ProgramFacts {
   std::map<std::pair<FileKey, FileKey>, std::uint64_t> in_one_go;
   Seen io_uring;
   Seen pinned_buffers;
+  bool has_libpawl = false;                            // a program has it loaded, and may call it
   std::map<std::string, std::string> not_preloadable;  // path of the executable: why
   std::uint64_t processes = 0;
   std::set<std::string> limits;

@@ -242,7 +242,12 @@ FileJudgement judge_file(const FileKey& key, const FileFacts& file) {
 
 void judge_program(const ProgramFacts& facts, Judgement& judgement) {
   std::vector<Remark>& remarks = judgement.remarks;
-  if (judgement.files.empty()) {
+  if (judgement.files.empty() && facts.has_libpawl) {
+    remarks.push_back({"calls_pawl", Weight::note, 1, "",
+                       "the program has libpawl loaded and calls Pawl by itself; it mapped no "
+                       "other file",
+                       "nothing: it needs no 'pawl run'"});
+  } else if (judgement.files.empty()) {
     remarks.push_back({"nothing_mapped", Weight::but, 1, "",
                        "the program mapped no file shared through a descriptor that is open for "
                        "reading and writing, or none that --atomic names: there is nothing for "
