@@ -52,17 +52,18 @@ Json as_json(const Look& look) {
 }
 
 void print_text(const Look& look) {
-  fmt::print("file        {}\n", look.path);
+  fmt::print("file        {}\n", printable(look.path));
   fmt::print("size        {} ({})\n", look.file_size_bytes, size_text(look.file_size_bytes));
   if (look.mark.has_value()) {
     fmt::print("mark        journal {} at {}\n", describe_journal_id(look.mark->journal_id),
-               look.mark->journal_path);
+               printable(look.mark->journal_path));
   } else {
     fmt::print("mark        {}\n",
                look.can_mark ? "none" : "none (the file system has no user attributes)");
   }
   if (look.has_journal) {
-    fmt::print("journal     {}, {}\n", look.journal_path, size_text(look.journal_size_bytes));
+    fmt::print("journal     {}, {}\n", printable(look.journal_path),
+               size_text(look.journal_size_bytes));
   } else {
     fmt::print("journal     none\n");
   }
@@ -74,9 +75,9 @@ void print_text(const Look& look) {
       fmt::print("            the other header slot is torn or damaged\n");
     for (const journal::GroupFile& file : look.listed.files) {
       if (look.listed.role == journal::Role::group) {
-        fmt::print("group       file {} is {}\n", file.number, file.name);
+        fmt::print("group       file {} is {}\n", file.number, printable(file.name));
       } else {
-        fmt::print("group       {}, in which it is file {}\n", file.name, file.number);
+        fmt::print("group       {}, in which it is file {}\n", printable(file.name), file.number);
       }
     }
     fmt::print("blocks      {} bytes{}\n", header.block_bytes,
@@ -93,7 +94,7 @@ void print_text(const Look& look) {
       fmt::print("recovered   the file will have {} bytes\n", look.recovered_size_bytes);
     }
   }
-  fmt::print("state       {}: {}\n", state_name(look.state), look.explanation);
+  fmt::print("state       {}: {}\n", state_name(look.state), printable(look.explanation));
 }
 
 int info(const InfoArguments& arguments) {

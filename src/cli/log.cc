@@ -120,7 +120,7 @@ int log(const LogArguments& arguments) {
         told == 0 ? "" : "\n  ", json_text(end, -1), json_text(Json(look.path), -1),
         state_name(look.state), json_text(Json(look.explanation), -1));
   } else {
-    fmt::print("{}\n", end_line(look));
+    fmt::print("{}\n", printable(end_line(look)));
   }
   return exit_code_of_log(look.state);
 }

@@ -235,6 +235,14 @@ Status look_into_journal(Look& look, Medium& medium, MediumFile& journal, bool r
   return {};
 }
 
+// The file may be missing, and its journal still be there.
+Status with_what_is_left(const std::string& path, const Status& failure) {
+  const std::string journal = path + kJournalSuffix;
+  if (failure.error_number() != ENOENT || ::access(journal.c_str(), F_OK) != 0) return failure;
+  return Status::failure(ENOENT, failure.text() + ". Its journal " + journal +
+                                     " is there, and may hold commits of it: put the file back");
+}
+
 // Marked, and without a journal: nothing was committed since it was closed.
 Result<Look> look_at_opening(Look& look, Medium& medium) {
   const Result<SoughtJournal> sought = medium.seek_journal(*look.mark);
@@ -289,7 +297,7 @@ ExitCode exit_code_of(State state) {
 Result<Look> look_at_file(const std::string& path, bool read_live_journal, Progress& progress,
                           const OnRecord& on_record) {
   Result<std::unique_ptr<Medium>> opened = open_block_medium(path, true);
-  if (!opened.ok()) return opened.status();
+  if (!opened.ok()) return with_what_is_left(path, opened.status());
   Medium& medium = *opened.value();
 
   Look look;

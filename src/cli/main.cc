@@ -1,5 +1,6 @@
 // The pawl command.
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <exception>
@@ -68,6 +69,15 @@ bool refuses_verb(CLI::App& app, int argc, char** argv) {
   return false;
 }
 
+// A file whose name begins with a dash is taken for an option.
+std::string hint_for_dash(const CLI::App& app) {
+  for (const std::string& word : app.remaining(true)) {
+    if (word.starts_with('-') && ::access(word.c_str(), F_OK) == 0)
+      return fmt::format("; {} is taken for an option: name the file ./{}", word, word);
+  }
+  return {};
+}
+
 int refuse_line(CLI::App& app, const CLI::ParseError& error, bool has_dashes) {
   if (error.get_exit_code() == 0) return app.exit(error);  // help, or the version
   std::string path = "pawl";
@@ -85,6 +95,7 @@ int refuse_line(CLI::App& app, const CLI::ParseError& error, bool has_dashes) {
       text += path.starts_with("pawl wsp vm") ? "; write '--' before QEMU's own options"
                                               : "; write '--' before the program";
   }
+  text += hint_for_dash(app);
   fmt::print(stderr, "{}: {}\n'{} --help' tells more\n", path, text, path);
   return pawl::cli::kExitUsage;
 }

@@ -136,6 +136,12 @@ Result<std::string> recover_what_is_left_of_group(const Look& look, Outcome& out
                      count_text(outcome.records, "record"), kept_text);
 }
 
+std::string cannot_write(const Status& failure) {
+  if (failure.error_number() != EROFS) return failure.text();
+  return failure.text() +
+         "; mount it for writing, or make a recovered copy elsewhere: pawl snapshot FILE TO";
+}
+
 int exit_code_of_failure(const Status& failure, const Look& look) {
   if (failure.error_number() == EBUSY) return kExitInUse;
   const bool expected = look.state != State::clean && look.state != State::needs_recovery;
@@ -167,7 +173,7 @@ Outcome recover_one(const std::string& file, bool accept_loss) {
   }
 
   Result<std::unique_ptr<Medium>> medium = open_block_medium(file, false);
-  if (!medium.ok()) return failed(file, kExitFailure, medium.status().text());
+  if (!medium.ok()) return failed(file, kExitFailure, cannot_write(medium.status()));
   Result<std::uint64_t> records = recover(*medium.value());
   if (!records.ok()) {
     return failed(file, exit_code_of_failure(records.status(), look), records.status().text());
@@ -205,7 +211,7 @@ int recover_all(const RecoverArguments& arguments) {
     if (outcome.code != kExitOk) {
       complain("recover", outcome.text);
     } else if (!arguments.json) {
-      fmt::print("{}: {}\n", outcome.file, outcome.text);
+      fmt::print("{}: {}\n", printable(outcome.file), printable(outcome.text));
     }
   }
   if (arguments.json) print_json(results);

@@ -55,8 +55,8 @@ int make_snapshot(const SnapshotArguments& arguments) {
                     {"records_replayed", copied.records},
                     {"attempts", copied.attempts}});
   } else {
-    fmt::print("{}: {} bytes, blocks {}, {} replayed\n", arguments.to, copied.bytes, kind,
-               count_text(copied.records, "record"));
+    fmt::print("{}: {} bytes, blocks {}, {} replayed\n", printable(arguments.to), copied.bytes,
+               kind, count_text(copied.records, "record"));
   }
   return kExitOk;
 }

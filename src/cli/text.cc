@@ -49,8 +49,23 @@ std::string shell_word(const std::string& text) {
   return quoted + "'";
 }
 
+std::string printable(const std::string& text) {
+  std::string shown;
+  for (const char letter : text) {
+    const auto code = static_cast<unsigned char>(letter);
+    if (letter == '\n') {
+      shown += "\\n";
+    } else if (code < ' ' || code == 0x7f) {
+      shown += fmt::format("\\x{:02x}", code);
+    } else {
+      shown += letter;
+    }
+  }
+  return shown;
+}
+
 void complain(const char* verb, const std::string& message) {
-  fmt::print(stderr, "pawl {}: {}\n", verb, message);
+  fmt::print(stderr, "pawl {}: {}\n", verb, printable(message));
 }
 
 std::string json_text(const Json& json, int indent) {

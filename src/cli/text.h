@@ -19,6 +19,8 @@ std::string count_text(std::uint64_t count, const char* thing);
 std::string time_text(std::uint64_t time_ns);
 // As one word for a shell: in quotes where it needs them.
 std::string shell_word(const std::string& text);
+// A name may hold a newline, or what moves the cursor: written as \n or \x1b.
+std::string printable(const std::string& text);
 // "message" on stderr, with the verb before it.
 void complain(const char* verb, const std::string& message);
 // On stdout, indented; names that are not UTF-8 are made so.

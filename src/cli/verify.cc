@@ -35,7 +35,8 @@ int verify(const VerifyArguments& arguments) {
                     {"changed_bytes", look.changed_bytes},
                     {"end", look.end_reason}});
   } else {
-    fmt::print("{}: {}: {}\n", look.path, state_name(look.state), look.explanation);
+    fmt::print("{}: {}: {}\n", printable(look.path), state_name(look.state),
+               printable(look.explanation));
   }
   return code;
 }

@@ -301,12 +301,51 @@ TEST_F(Files, WithADirectoryInTheJournalsPlaceAreRefused) {
   fs::remove(journal_);
   fs::create_directory(journal_);
   expect_refused(5, "foreign-journal", "not a regular file");
+  const Answer recovered = pawl({"recover", file_});
+  EXPECT_NE(recovered.err.find("move it away"), std::string::npos) << recovered.err;
   EXPECT_TRUE(fs::is_directory(journal_));
 }
 
 TEST_F(Files, WithAJournalOfTwoNamesAreRefused) {
   fs::create_hard_link(journal_, directory_ / "second-name");
   expect_refused(5, "foreign-journal", "names");
+}
+
+TEST_F(Files, ThatAreMissingBesideTheirJournalAreToldOf) {
+  fs::remove(file_);
+  for (const char* verb : {"info", "verify", "log", "recover"}) {
+    const Answer answer = pawl({verb, file_});
+    EXPECT_EQ(answer.code, 1) << verb;
+    EXPECT_NE(answer.err.find("Its journal " + journal_ + " is there"), std::string::npos)
+        << answer.err;
+  }
+}
+
+TEST_F(Files, OnAReadOnlyFileSystemAreRecoveredAsASnapshot) {
+  const TemporaryDirectory elsewhere;
+  const std::string copy = elsewhere / "copy";
+  const Answer answer = with_own_mounts(
+      "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\" || exit 77\n"
+      "\"$PAWL_COMMAND\" snapshot \"$0/accounts.db\" " +
+          copy +
+          " || exit 1\n"
+          "exec \"$PAWL_COMMAND\" recover \"$0/accounts.db\"",
+      directory_.path().string());
+  if (answer.code == kNoMounts) GTEST_SKIP() << answer.err;
+  EXPECT_NE(answer.err.find("pawl snapshot"), std::string::npos) << answer.err;
+  EXPECT_EQ(read_file(copy).substr(2 * kBlock, 8), "commit 3");
+}
+
+TEST_F(Files, WithControlCharactersInTheirNamesArePrintedInOneLine) {
+  const std::string file = directory_ / "two\nlines\x1b[2J";
+  leave_by_crash(file, 1);
+  for (const char* verb : {"info", "verify", "log", "recover"}) {
+    const Answer answer = pawl({verb, file});
+    EXPECT_EQ((answer.out + answer.err).find("two\nlines"), std::string::npos) << verb;
+    EXPECT_EQ((answer.out + answer.err).find('\x1b'), std::string::npos) << verb;
+    const bool names_it = std::string(verb) != "log";
+    EXPECT_EQ(answer.out.find("two\\nlines\\x1b[2J") != std::string::npos, names_it) << answer.out;
+  }
 }
 
 TEST_F(Files, WithoutTheirJournalAreRefused) {

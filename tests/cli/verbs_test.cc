@@ -57,6 +57,19 @@ TEST(Command, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(pawl({"bench", "--seconds", "100000"}).code, 2);
 }
 
+TEST(Command, SaysHowToNameAFileThatBeginsWithADash) {
+  const TemporaryDirectory directory;
+  write_file(directory / "-dash", "a");
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path());
+  for (const char* verb : {"info", "recover"}) {
+    const Answer answer = pawl({verb, "-dash"});
+    EXPECT_EQ(answer.code, 2);
+    EXPECT_TRUE(contains(answer.err, "./-dash")) << answer.err;
+  }
+  std::filesystem::current_path(before);
+}
+
 TEST(Command, SaysWhenItsAnswerIsLost) {
   const char* const command = std::getenv("PAWL_COMMAND");
   ASSERT_NE(command, nullptr);
@@ -187,6 +200,29 @@ TEST(Doctor, CallsMemoryUnsafe) {
     EXPECT_TRUE(contains(finding["why"], "memory"));
   }
   EXPECT_EQ(answer.code, 9);
+}
+
+// Where no line of mountinfo is about the root directory.
+TEST(Doctor, SeesProcInARootDirectoryThatIsNoMountPoint) {
+  const TemporaryDirectory directory;
+  const Answer answer = with_own_mounts(
+      "for d in usr lib lib64 bin proc $(echo \"$PAWL_COMMAND\" | cut -d/ -f2); do\n"
+      "  [ -d /$d ] || continue\n"
+      "  mkdir -p \"$0/$d\" && mount --rbind /$d \"$0/$d\" || exit 77\n"
+      "done\n"
+      "chroot \"$0\" \"$PAWL_COMMAND\" --version >&2 || exit 77\n"
+      "exec chroot \"$0\" \"$PAWL_COMMAND\" doctor --json /",
+      directory.path().string());
+  if (answer.code == kNoMounts) GTEST_SKIP() << answer.err;
+  const json parsed = json::parse(answer.out, nullptr, false);
+  ASSERT_FALSE(parsed.is_discarded()) << answer.out << answer.err;
+  bool is_named = false;
+  for (const json& finding : parsed["findings"]) {
+    EXPECT_NE(finding["name"], "/proc") << answer.out;
+    is_named =
+        is_named || (finding["name"] == "file system" && !contains(finding["value"], " on "));
+  }
+  EXPECT_TRUE(is_named) << answer.out;
 }
 
 TEST(Doctor, RefusesWhatIsNoDirectory) {
