@@ -163,7 +163,7 @@ class Ring {
   std::uint64_t end() const { return end_; }
 
   std::optional<Record> whole_record(std::uint64_t position, std::uint64_t sequence) const {
-    if (position + smallest_ > end_) return std::nullopt;
+    if (position > end_ || position + smallest_ > end_) return std::nullopt;
     const Bytes block = journal_.subspan(position, smallest_);
     if (!is_record_header(block) || number_at(block, kRecordEpoch, 8) != epoch_ ||
         number_at(block, kRecordSequence, 8) != sequence)
@@ -259,7 +259,7 @@ bool magic_at(Bytes bytes, std::size_t at, const char* magic) {
   return at + length <= bytes.size() && std::memcmp(bytes.data() + at, magic, length) == 0;
 }
 
-Journal read(Bytes bytes) {
+Journal read(Bytes bytes, bool cut_is_read) {
   Journal journal;
   // What lies behind the end of a short file reads as zeros.
   std::vector<std::byte> slots(
@@ -304,10 +304,12 @@ Journal read(Bytes bytes) {
       (journal.block_bytes != kLine || journal.whose != Whose::file))
     return journal;
   const std::uint64_t tail = number_at(header, kHeaderTail, 8);
-  if (tail % journal.block_bytes != 0 || tail < kRing || tail > bytes.size() ||
-      journal.tail_sequence == 0 || journal.tail_sequence > kCounterMax ||
-      journal.generation > kCounterMax || bytes.size() < number_at(header, kHeaderJournalBytes, 8))
+  if (tail % journal.block_bytes != 0 || tail < kRing || journal.tail_sequence == 0 ||
+      journal.tail_sequence > kCounterMax || journal.generation > kCounterMax)
     return journal;
+  const bool is_cut =
+      tail > bytes.size() || bytes.size() < number_at(header, kHeaderJournalBytes, 8);
+  if (is_cut && !cut_is_read) return journal;
   journal.state = Journal::State::readable;
 
   // The side file of a file in a group holds no record.
@@ -328,7 +330,7 @@ Journal read(Bytes bytes) {
     sequence += 1;
     journal.records.push_back(std::move(*record));
   }
-  journal.commits_are_lost = ring.tells_of_loss(sequence, journal.generation);
+  journal.commits_are_lost = is_cut || ring.tells_of_loss(sequence, journal.generation);
   return journal;
 }
 

@@ -107,7 +107,9 @@ struct Journal {
   bool commits_are_lost = false;
 };
 
-Journal read(Bytes journal);
+// With `cut_is_read` one that is shorter than its header says is readable as far as it goes, and
+// commits are lost.
+Journal read(Bytes journal, bool cut_is_read = false);
 
 // Step 5 of recovery, for the first `count` records; of a group's journal, for the file with this
 // number.

@@ -180,5 +180,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   compare(told, document::read(bytes), bytes);
   const Told left = read(bytes, pawl::journal::IfCut::read_what_is_left);
   require(told.error_number != 0 || told == left, "what is not cut is read as ever");
+  compare(left, document::read(bytes, true), bytes);
   return 0;
 }

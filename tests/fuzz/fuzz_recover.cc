@@ -97,7 +97,7 @@ Verdict verdict_on(const Scene& scene, bool accept_loss) {
     verdict.refused = scene.disk.mark.has_value() && !accept_loss;
     return verdict;
   }
-  const document::Journal journal = document::read(scene.journal);
+  const document::Journal journal = document::read(scene.journal, accept_loss);
   verdict.ambiguous = journal.ambiguous;
   verdict.refused = true;
   if (journal.state != document::Journal::State::readable) return verdict;
