@@ -52,19 +52,11 @@ Status after_open(int descriptor) {
 
 // O_TRUNC on a tracked file: its new size, 0, is pending like any other.
 Status truncate_after_open(int descriptor) {
-  const TrackedFilePointer file = table::of_descriptor(descriptor);
-  if (file == nullptr)
+  const Held file = hold_descriptor(descriptor);
+  if (!file)
     return Status::failure(EBUSY, "the file stopped being mapped while it was opened; try again");
-  const std::lock_guard guard(file->lock);
   PAWL_TRY(check_ours(*file));
   return file->mapping->truncate(0);
-}
-
-// What is lost is the kernel's.
-bool is_tracked_still(const TrackedFilePointer& file) {
-  if (file == nullptr) return false;
-  const std::lock_guard guard(file->lock);
-  return !file->is_lost;
 }
 
 int open_file(int directory, const char* path, int flags, mode_t mode) {
@@ -76,9 +68,12 @@ int open_file(int directory, const char* path, int flags, mode_t mode) {
       (flags & O_TRUNC) != 0 && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
   if (const auto named =
           truncates ? look_up(directory, path, (flags & O_NOFOLLOW) == 0) : std::nullopt) {
-    const auto tracked = table::of_inode(named->status.st_dev, named->status.st_ino);
-    truncate = is_tracked_still(tracked);
-    if (tracked == nullptr) {
+    bool is_tracked = false;
+    if (const Held file = hold_inode(named->status.st_dev, named->status.st_ino)) {
+      is_tracked = true;
+      truncate = !file->is_lost;  // what is lost is the kernel's
+    }
+    if (!is_tracked) {
       // Nor may the file of another writer be cut.
       if (const Status left = recover_if_left(named->real_path); left.error_number() == EBUSY)
         return refuse("open", left);
@@ -109,10 +104,8 @@ Status let_go(int descriptor) {
   set_stdio(descriptor, false);
   if (!table::may_be_tracked(descriptor)) return {};
   const Inside working;
-  const TrackedFilePointer file = table::detach(descriptor);
-  if (file == nullptr) return {};
-  const std::lock_guard guard(file->lock);
-  return end_if_unused(file);
+  const Held file = hold_file(table::detach(descriptor));
+  return file ? end_if_unused(file.file) : Status{};
 }
 
 int close_descriptor(int descriptor) {
@@ -137,10 +130,8 @@ int attach_copy(int original, int copy) {
   set_stdio(copy, is_stdio(original));
   if (!table::may_be_tracked(original)) return copy;
   const Inside working;
-  const TrackedFilePointer file = table::of_descriptor(original);
-  if (file == nullptr) return copy;
-  const std::lock_guard guard(file->lock);
-  if (file->has_ended || table::attach(copy, file)) return copy;
+  const Held file = hold_descriptor(original);
+  if (!file || table::attach(copy, file.file)) return copy;
   real().close(copy);
   return refuse("dup", EMFILE, "the new descriptor's number is too high to be followed");
 }
@@ -189,11 +180,9 @@ bool takes_a_lock(int command, const struct flock* lock) {
 void before_unlocking(const char* call, int descriptor) {
   if (inside() || !table::may_be_tracked(descriptor)) return;
   const Inside working;
-  const TrackedFilePointer file = table::of_descriptor(descriptor);
-  if (file == nullptr) return;
-  const std::lock_guard guard(file->lock);
-  if (file->has_ended || !check_ours(*file).ok() || !table::window_of(*file).empty()) return;
-  if (const auto suspended = suspend(file); !suspended.ok()) say(call, suspended.status().text());
+  const Held file = hold_descriptor(descriptor);
+  if (!file || !check_ours(*file).ok() || !table::window_of(*file).empty()) return;
+  if (const Status ended = end(file.file); !ended.ok()) say(call, ended.text());
 }
 
 // The one who held the lock before may have died with it.

@@ -15,10 +15,8 @@ namespace {
 std::optional<Status> commit_descriptor(int descriptor) {
   if (inside() || !table::may_be_tracked(descriptor)) return std::nullopt;
   const Inside working;
-  const TrackedFilePointer file = table::of_descriptor(descriptor);
-  if (file == nullptr) return std::nullopt;
-  const std::lock_guard guard(file->lock);
-  if (file->has_ended || (file->mapping == nullptr && !file->is_lost)) return std::nullopt;
+  const Held file = hold_descriptor(descriptor);
+  if (!file || (file->mapping == nullptr && !file->is_lost)) return std::nullopt;
   PAWL_TRY(check_ours(*file));
   return commit_all(*file);
 }
@@ -27,9 +25,9 @@ Status commit_everything() {
   Status first_failure;
   if (inside() || table::is_empty()) return first_failure;
   const Inside working;
-  for (const TrackedFilePointer& file : table::all()) {
-    const std::lock_guard guard(file->lock);
-    if (file->has_ended || (!file->is_lost && !check_ours(*file).ok())) continue;
+  for (const TrackedFilePointer& present : table::all()) {
+    const Held file = hold_file(present);
+    if (!file || (!file->is_lost && !check_ours(*file).ok())) continue;
     if (Status status = file->is_lost ? check_ours(*file) : commit_all(*file);
         !status.ok() && first_failure.ok())
       first_failure = status;

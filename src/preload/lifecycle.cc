@@ -26,6 +26,13 @@ std::atomic<pid_t> own_process{0};
 
 std::array<std::atomic<int>, kDescriptorsMax> closing;  // how many threads, by descriptor
 
+// Never destroyed: calls come until the very end.
+std::mutex& suspending_lock() {
+  static std::mutex& lock = *new std::mutex;
+  return lock;
+}
+__attribute__((tls_model("initial-exec"))) thread_local int suspending_depth = 0;
+
 bool is_closing(int descriptor) {
   return descriptor >= 0 && descriptor < kDescriptorsMax &&
          closing[static_cast<std::size_t>(descriptor)].load() > 0;
@@ -151,6 +158,53 @@ Closing::~Closing() {
   if (descriptor_ >= 0) closing[static_cast<std::size_t>(descriptor_)].fetch_sub(1);
 }
 
+Suspending::Suspending() {
+  if (suspending_depth == 0) suspending_lock().lock();
+  ++suspending_depth;
+}
+Suspending::~Suspending() {
+  --suspending_depth;
+  if (suspending_depth == 0) suspending_lock().unlock();
+}
+bool Suspending::by_this_thread() { return suspending_depth > 0; }
+
+bool is_suspended_here(const TrackedFile& file) {
+  return Suspending::by_this_thread() && file.is_suspended;
+}
+
+Held hold_file(const TrackedFilePointer& file) {
+  if (file == nullptr || is_suspended_here(*file)) return {};
+  Held held{file, std::unique_lock(file->lock)};
+  if (held->is_suspended) {
+    held.lock.unlock();
+    const Suspending wait;  // then no thread has one suspended
+    held.lock.lock();
+  }
+  if (held->has_ended) return {};
+  return held;
+}
+
+namespace {
+
+// What has ended is out of the table by the time its lock is free.
+template <class LookUp>
+Held hold_found(const LookUp& look_up) {
+  for (TrackedFilePointer file = look_up(); file != nullptr; file = look_up()) {
+    if (is_suspended_here(*file)) return {};
+    if (Held held = hold_file(file)) return held;
+  }
+  return {};
+}
+
+}  // namespace
+
+Held hold_descriptor(int descriptor) {
+  return hold_found([&] { return table::of_descriptor(descriptor); });
+}
+Held hold_inode(dev_t device, ino_t inode) {
+  return hold_found([&] { return table::of_inode(device, inode); });
+}
+
 std::optional<std::string> path_of_descriptor(int descriptor) {
   char target[PATH_MAX];
   const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
@@ -205,13 +259,13 @@ void join(int descriptor) {
   if (table::may_be_tracked(descriptor) && table::of_descriptor(descriptor) != file) {
     // A number that was closed past the face is another file's now.
     if (const auto stale = table::detach(descriptor)) {
-      const std::lock_guard guard(stale->lock);
-      if (const Status ended = end_if_unused(stale); !ended.ok()) say("close", ended.text());
+      if (const Held held = hold_file(stale)) {
+        if (const Status ended = end_if_unused(stale); !ended.ok()) say("close", ended.text());
+      }
     }
   }
-  if (file == nullptr) return;
-  const std::lock_guard guard(file->lock);
-  if (!file->has_ended) table::attach(descriptor, file);
+  if (const Held held = hold_inode(status.st_dev, status.st_ino))
+    table::attach(descriptor, held.file);
 }
 
 Status check_ours(const TrackedFile& file) {
@@ -242,39 +296,61 @@ Status end_if_unused(const TrackedFilePointer& file) {
   return outcome;
 }
 
-Result<Suspended> suspend(const TrackedFilePointer& file) {
-  PAWL_TRY(check_ours(*file));
-  Suspended suspended{file, table::descriptors_of(*file), file->mapping->window()};
+namespace {
+
+void forget(TrackedFile& file) {
+  file.is_suspended = false;
+  file.has_ended = true;
+  table::erase(file);
+}
+
+// Commits and closes the file's mapping, and puts the kernel's in its place.  When only that last
+// step fails, the file has ended.
+Status leave_to_the_kernel(TrackedFile& file, const std::optional<Window>& window) {
   UsableDescriptor usable;
-  if (suspended.window) {
-    usable = find_usable(*file, suspended.descriptors);
+  if (window) {
+    usable = find_usable(file, table::descriptors_of(file));
     if (usable.descriptor < 0) {
       return Status::failure(
-          EBUSY, file->path + " is mapped atomically and cannot be opened again under its name");
+          EBUSY, file.path + " is mapped atomically and cannot be opened again under its name");
     }
   }
-  Status outcome = commit_all(*file);
+  Status outcome = commit_all(file);
   if (outcome.ok()) {
-    const memory::Spared spared = spare(suspended.window);
-    outcome = file->mapping->close();
+    const memory::Spared spared = spare(window);
+    outcome = file.mapping->close();
   }
   if (outcome.ok()) {
-    file->mapping.reset();
+    file.mapping.reset();
     if (const Status closed = close_group_if_unused(); !closed.ok()) say("group", closed.text());
-    if (suspended.window) {
-      outcome = map_plainly(*suspended.window, usable.descriptor);
-    }
-    file->has_ended = true;
-    table::erase(*file);
+    if (window) outcome = map_plainly(*window, usable.descriptor);
+    if (!outcome.ok()) forget(file);
   }
   give_up(usable);
-  if (!outcome.ok()) return outcome;
+  return outcome;
+}
+
+}  // namespace
+
+Status end(const TrackedFilePointer& file) {
+  PAWL_TRY(check_ours(*file));
+  PAWL_TRY(leave_to_the_kernel(*file, file->mapping->window()));
+  forget(*file);
+  return {};
+}
+
+Result<Suspended> suspend(const TrackedFilePointer& file) {
+  PAWL_TRY(check_ours(*file));
+  Suspended suspended{file, file->mapping->window()};
+  PAWL_TRY(leave_to_the_kernel(*file, suspended.window));
+  file->is_suspended = true;
   return suspended;
 }
 
-Result<std::optional<SetAside>> set_aside(const TrackedFilePointer& file) {
-  SetAside aside{file, std::unique_lock(file->lock), std::nullopt, {}};
-  if (file->has_ended || file->is_lost) return std::optional<SetAside>();
+Result<std::optional<SetAside>> set_aside(Held held) {
+  SetAside aside{std::move(held.file), std::move(held.lock), std::nullopt, {}};
+  const TrackedFilePointer& file = aside.file;
+  if (file->is_lost) return std::optional<SetAside>();
   PAWL_TRY(check_ours(*file));
   aside.window = file->mapping->window();
   if (aside.window) aside.usable = find_usable(*file, table::descriptors_of(*file));
@@ -289,7 +365,10 @@ Result<std::optional<SetAside>> set_aside(const TrackedFilePointer& file) {
   return std::optional(std::move(aside));
 }
 
-void let_go_of(SetAside& aside, const char* call) {
+namespace {
+
+// Descriptors and window become the kernel's.
+void leave_in_base(SetAside& aside, const char* call) {
   TrackedFile& file = *aside.file;
   Status outcome;
   {
@@ -305,9 +384,14 @@ void let_go_of(SetAside& aside, const char* call) {
   }
   file.mapping.reset();
   if (const Status closed = close_group_if_unused(); !closed.ok()) say(call, closed.text());
-  file.has_ended = true;
-  table::erase(file);
   give_up(aside.usable);
+}
+
+}  // namespace
+
+void let_go_of(SetAside& aside, const char* call) {
+  leave_in_base(aside, call);
+  forget(*aside.file);
   aside.lock.unlock();
 }
 
@@ -320,18 +404,49 @@ std::string lost_text(const std::string& path, const Status& why) {
          why.text();
 }
 
-// What the program still holds of it.
-void keep_as_lost(const Suspended& suspended) {
-  const TrackedFile& before = *suspended.file;
-  if (table::of_inode(before.device, before.inode) != nullptr) return;  // it knows itself
-  auto file = std::make_shared<TrackedFile>(before.device, before.inode, before.path);
-  file->is_lost = true;
-  const std::lock_guard guard(file->lock);
-  if (!table::insert(file)) return;
-  for (const int descriptor : suspended.descriptors) table::attach(descriptor, file);
-  if (!suspended.window) return;
-  file->holes = before.holes;
-  table::set_window(*file, range_of(suspended.window->address, suspended.window->length));
+// What the program still holds of it stays in the table.
+void become_lost(TrackedFile& file) {
+  file.mapping.reset();
+  file.is_suspended = false;
+  file.is_lost = true;
+}
+
+// Locked.
+Status open_again(TrackedFile& file, const std::optional<Window>& window,
+                  const UsableDescriptor& usable) {
+  if (usable.descriptor < 0) return Status::failure(ENOENT, file.path + " cannot be opened again");
+  auto mapping = open_mapping(usable.descriptor);
+  if (!mapping.ok()) return mapping.status();
+  file.mapping = std::move(mapping.value());
+  if (!window) return {};
+  Status shown = show_window(*file.mapping, *window);
+  if (!shown.ok()) [[maybe_unused]]
+    const Status closed = file.mapping->close();
+  return shown;
+}
+
+// Locked.
+Status resume(const Suspended& suspended) {
+  TrackedFile& file = *suspended.file;
+  // A signal handler during exec forked, or closed the last descriptor.
+  if (file.inherited) {
+    file.is_suspended = false;
+    return {};
+  }
+  const std::vector<int> descriptors = table::descriptors_of(file);
+  if (descriptors.empty() && !suspended.window) {
+    forget(file);
+    return {};
+  }
+  const UsableDescriptor usable = find_usable(file, descriptors);
+  const Status outcome = open_again(file, suspended.window, usable);
+  if (outcome.ok()) {
+    file.is_suspended = false;
+  } else {
+    become_lost(file);
+  }
+  give_up(usable);
+  return outcome;
 }
 
 }  // namespace
@@ -349,9 +464,10 @@ void take_back(SetAside& aside, const char* call) {
   }
   if (!outcome.ok()) {
     say(call, lost_text(file.path, outcome));
-    const Suspended lost{aside.file, table::descriptors_of(file), aside.window};
-    let_go_of(aside, call);
-    return keep_as_lost(lost);
+    leave_in_base(aside, call);
+    become_lost(file);
+    aside.lock.unlock();
+    return;
   }
   file.mapping = std::move(mapping.value());
   if (aside.window) {
@@ -362,41 +478,26 @@ void take_back(SetAside& aside, const char* call) {
   aside.lock.unlock();
 }
 
-Status resume(const Suspended& suspended) {
-  const UsableDescriptor usable = find_usable(*suspended.file, suspended.descriptors);
-  if (usable.descriptor < 0) {
-    return Status::failure(ENOENT, suspended.file->path + " cannot be opened again");
+void abandon(const std::vector<Suspended>& suspended) {
+  for (const Suspended& one : suspended) {
+    const std::lock_guard guard(one.file->lock);
+    forget(*one.file);
   }
-  struct stat status{};
-  if (real().fstat(usable.descriptor, &status) != 0)
-    return FailedCall{errno, "cannot stat " + suspended.file->path};
-  auto started = start(usable.descriptor, status, suspended.file->asked_for_by_name);
-  Status outcome = started.status();
-  if (outcome.ok()) {
-    const auto& file = started.value();
-    const std::lock_guard guard(file->lock);
-    if (suspended.window) {
-      const Window& window = *suspended.window;
-      outcome = show_window(*file->mapping, window);
-      file->holes = suspended.file->holes;
-      table::set_window(*file, range_of(window.address, window.length));
-      if (!outcome.ok()) {
-        [[maybe_unused]] const Status closed = file->mapping->close();
-        file->mapping.reset();
-        file->is_lost = true;
-      }
-    }
+}
+
+void end_all(const char* call) {
+  for (const TrackedFilePointer& file : table::all()) {
+    const Held held = hold_file(file);
+    if (!held || !check_ours(*file).ok()) continue;
+    if (const Status ended = end(file); !ended.ok()) say(call, ended.text());
   }
-  if (!usable.borrowed) table::detach(usable.descriptor);
-  give_up(usable);
-  return outcome;
 }
 
 std::vector<Suspended> suspend_all(const char* call) {
   std::vector<Suspended> done;
   for (const TrackedFilePointer& file : table::all()) {
-    const std::lock_guard guard(file->lock);
-    if (file->has_ended || !check_ours(*file).ok()) continue;
+    const Held held = hold_file(file);
+    if (!held || !check_ours(*file).ok()) continue;
     auto suspended = suspend(file);
     if (suspended.ok()) {
       done.push_back(std::move(suspended.value()));
@@ -409,10 +510,9 @@ std::vector<Suspended> suspend_all(const char* call) {
 
 void resume_all(const std::vector<Suspended>& suspended, const char* call) {
   for (const Suspended& one : suspended) {
+    const std::lock_guard guard(one.file->lock);
     const Status status = resume(one);
-    if (status.ok()) continue;
-    say(call, lost_text(one.file->path, status));
-    keep_as_lost(one);
+    if (!status.ok()) say(call, lost_text(one.file->path, status));
   }
 }
 

@@ -40,6 +40,42 @@ class Closing {
   int descriptor_;
 };
 
+// While one lives, the calling thread gives files up that it will take up again: rename(), and an
+// exec that may fail.  One thread does so at a time, and none while another forks.  Taken before
+// every other lock, by a thread that is inside; it may nest them.
+class Suspending {
+ public:
+  Suspending();
+  ~Suspending();
+  Suspending(const Suspending&) = delete;
+  Suspending& operator=(const Suspending&) = delete;
+
+  static bool by_this_thread();
+};
+
+// True for a file that the calling thread gave up itself: a signal handler that interrupts exec
+// must not wait for what only its own thread can end.  The file is the kernel's.
+bool is_suspended_here(const TrackedFile& file);
+
+// A tracked file in force, with its lock.  Empty: there is none, and the call is the kernel's.
+//
+// This is the only way to a file for a call that does not hold its lock already.  Who takes
+// file.lock alone may find a file that has ended meanwhile, or one that another thread took away to
+// rename it, and would write past the journal.
+struct Held {
+  TrackedFilePointer file;
+  std::unique_lock<std::mutex> lock;
+
+  explicit operator bool() const { return file != nullptr; }
+  TrackedFile& operator*() const { return *file; }
+  TrackedFile* operator->() const { return file.get(); }
+};
+// Waits while another thread has the file suspended.  Empty when it has ended.
+Held hold_file(const TrackedFilePointer& file);
+// These look again when the file that they found has ended.
+Held hold_descriptor(int descriptor);
+Held hold_inode(dev_t device, ino_t inode);
+
 // Attaches a descriptor that was just opened when its file is tracked.
 void join(int descriptor);
 
@@ -56,17 +92,19 @@ struct UsableDescriptor {
   bool borrowed = true;
 };
 
-// Locked.  Commits, closes cleanly, and leaves descriptors and window as the kernel's own: before
-// the file loses its name, at exit and before exec.  On failure the file is still tracked.
+// Locked.  Commits, closes cleanly, and leaves descriptors and window as the kernel's own.  On
+// failure the file is still tracked.
+Status end(const TrackedFilePointer& file);
+
+// Locked, by a thread that is Suspending.  The same, until resume(): before the file changes its
+// name, and before exec.  Calls of other threads on the file wait until then.
 struct Suspended {
   TrackedFilePointer file;
-  std::vector<int> descriptors;
   std::optional<Window> window;
 };
 Result<Suspended> suspend(const TrackedFilePointer& file);
-
-// Takes the file up again after suspend(), under the name it has now.
-Status resume(const Suspended& suspended);
+// Leaves the file to the kernel for good.
+void abandon(const std::vector<Suspended>& suspended);
 
 // A file that may be about to lose its name.  It is as its last commit left it, without a journal;
 // what is not committed is in memory only, and becomes durable neither by the loss of the name nor
@@ -77,8 +115,8 @@ struct SetAside {
   std::optional<Window> window;
   UsableDescriptor usable;
 };
-// Empty when the file has ended meanwhile.  On failure it is still tracked.
-Result<std::optional<SetAside>> set_aside(const TrackedFilePointer& file);
+// Empty when the file is lost.  On failure it is still tracked.
+Result<std::optional<SetAside>> set_aside(Held held);
 // The name is gone: descriptors and window are the kernel's from here on, with all that the program
 // stored.  What has no name does not survive a crash, and has nothing to keep.
 void let_go_of(SetAside& aside, const char* call);
@@ -87,7 +125,9 @@ void take_back(SetAside& aside, const char* call);
 
 // Commits and closes every file, at the end of the process or before it becomes another program.
 // Failures are said, not returned: there is nobody left to act on them.
+void end_all(const char* call);
 std::vector<Suspended> suspend_all(const char* call);
+// Takes the files up again, under the names they have now.
 void resume_all(const std::vector<Suspended>& suspended, const char* call);
 
 // Replays the journal that a crash left beside the file at this path, if there is one.  EBUSY when

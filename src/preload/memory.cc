@@ -65,9 +65,8 @@ bool is_of_no_concern(const MapRequest& request) {
 
 // MAP_PRIVATE of a tracked file: what the program sees now, as a copy.  Whether later changes of
 // the file show through a private mapping is unspecified, so a copy is a private mapping.
-void* map_snapshot(const MapRequest& request, const TrackedFilePointer& file) {
-  const std::lock_guard guard(file->lock);
-  if (file->mapping == nullptr) return pass_on(request);
+void* map_snapshot(const MapRequest& request, const Held& file) {
+  if (!file || file->mapping == nullptr) return pass_on(request);
   if (request.length > kSnapshotBytesMax) {
     return refuse_map(Status::failure(
         ENOMEM, "a private mapping of " + file->path + ", which is mapped atomically, is a copy, " +
@@ -129,9 +128,7 @@ void* map_atomically(const MapRequest& request, const struct stat& status) {
   for (int attempt = 0; attempt < kStartAttemptsMax; ++attempt) {
     const auto started = start(request.descriptor, status, !request.asks_for_pawl());
     if (!started.ok()) return refuse_map(started.status());
-    const auto& file = started.value();
-    const std::lock_guard guard(file->lock);
-    if (!file->has_ended) return map_window(request, file);
+    if (const Held held = hold_file(started.value())) return map_window(request, held.file);
   }
   return refuse_map(
       Status::failure(EBUSY, "the file is opened and closed by another thread all the time"));
@@ -144,10 +141,10 @@ void* map_file(const MapRequest& request) {
     if (!request.asks_for_pawl()) return pass_on(request);
     return refuse_map(Status::failure(ENODEV, "MAP_ATOMIC is for regular files"));
   }
-  const auto tracked = table::of_inode(status.st_dev, status.st_ino);
   if (request.sharing() == MAP_PRIVATE)
-    return tracked ? map_snapshot(request, tracked) : pass_on(request);
+    return map_snapshot(request, hold_inode(status.st_dev, status.st_ino));
 
+  const auto tracked = table::of_inode(status.st_dev, status.st_ino);
   const int flags = real().fcntl(request.descriptor, F_GETFL);
   const bool read_write = flags >= 0 && (flags & O_PATH) == 0 && (flags & O_ACCMODE) == O_RDWR;
   if (request.asks_for_pawl() && !read_write) {
@@ -171,22 +168,37 @@ void* map_file(const MapRequest& request) {
   return map_atomically(request, status);
 }
 
+// Calls in_kernel(range) or in_window(file, range), under the file's lock, for each piece of the
+// range, until one answers other than 0.
+template <class InKernel, class InWindow>
+int for_pieces(const AddressRange& range, const InKernel& in_kernel, const InWindow& in_window) {
+  for (const Piece& piece : pieces_of(range)) {
+    int outcome = 0;
+    if (piece.file == nullptr || is_suspended_here(*piece.file)) {
+      outcome = in_kernel(piece.range);
+    } else if (const Held held = hold_file(piece.file)) {
+      outcome = in_window(held, piece.range);
+    } else {  // it ended meanwhile, and is not found again
+      outcome = for_pieces(piece.range, in_kernel, in_window);
+    }
+    if (outcome != 0) return outcome;
+  }
+  return 0;
+}
+
 int unmap(void* address, std::size_t count) {
   const Inside working;
   if (reinterpret_cast<std::uintptr_t>(address) % kPageBytes != 0 || count == 0) {
     errno = EINVAL;
     return -1;
   }
-  for (const Piece& piece : pieces_of(range_of(address, count))) {
-    if (piece.file == nullptr) {
-      if (memory_calls::unmap(pointer(piece.range.low), length(piece.range)) != 0) return -1;
-      continue;
-    }
-    const std::lock_guard guard(piece.file->lock);
-    if (const Status status = unmap_part(piece.file, piece.range); !status.ok())
-      return refuse("munmap", status);
-  }
-  return 0;
+  return for_pieces(
+      range_of(address, count),
+      [](const AddressRange& part) { return memory_calls::unmap(pointer(part.low), length(part)); },
+      [](const Held& file, const AddressRange& part) {
+        const Status status = unmap_part(file.file, part);
+        return status.ok() ? 0 : refuse("munmap", status);
+      });
 }
 
 Status synchronise_piece(TrackedFile& file, const AddressRange& range, int flags) {
@@ -218,18 +230,15 @@ int synchronise(void* address, std::size_t count, int flags) {
     return -1;
   }
   if (count == 0) return 0;
-  for (const Piece& piece : pieces_of(range_of(address, count))) {
-    if (piece.file == nullptr) {
-      if (memory_calls::synchronise(pointer(piece.range.low), length(piece.range), flags) != 0)
-        return -1;
-      continue;
-    }
-    const std::lock_guard guard(piece.file->lock);
-    if (const Status status = synchronise_piece(*piece.file, piece.range, flags); !status.ok()) {
-      return refuse("msync", status);
-    }
-  }
-  return 0;
+  return for_pieces(
+      range_of(address, count),
+      [&](const AddressRange& part) {
+        return memory_calls::synchronise(pointer(part.low), length(part), flags);
+      },
+      [&](const Held& file, const AddressRange& part) {
+        const Status status = synchronise_piece(*file, part, flags);
+        return status.ok() ? 0 : refuse("msync", status);
+      });
 }
 
 bool touches_a_hole(const TrackedFile& file, const AddressRange& range) {
@@ -239,34 +248,36 @@ bool touches_a_hole(const TrackedFile& file, const AddressRange& range) {
   return false;
 }
 
+// Of windows and of what lies between them.  A lost file's memory is the kernel's.
+template <class InKernel, class InMapping>
+int for_memory(const AddressRange& range, const InKernel& in_kernel, const InMapping& in_mapping) {
+  return for_pieces(range, in_kernel, [&](const Held& file, const AddressRange& piece) {
+    const AddressRange part = table::window_of(*file).intersect(piece);
+    if (part.empty()) return 0;
+    return file->mapping == nullptr ? in_kernel(part) : in_mapping(*file, part);
+  });
+}
+
 int protect(void* address, std::size_t count, int protection) {
   const Inside working;
   if (reinterpret_cast<std::uintptr_t>(address) % kPageBytes != 0) {
     errno = EINVAL;
     return -1;
   }
-  for (const Piece& piece : pieces_of(range_of(address, count))) {
-    if (piece.file == nullptr) {
-      if (memory_calls::protect(pointer(piece.range.low), length(piece.range), protection) != 0)
-        return -1;
-      continue;
-    }
-    const std::lock_guard guard(piece.file->lock);
-    const AddressRange part = table::window_of(*piece.file).intersect(piece.range);
-    if (part.empty()) continue;
-    if (touches_a_hole(*piece.file, part)) {
-      errno = ENOMEM;
-      return -1;
-    }
-    if (piece.file->mapping == nullptr) {  // the kernel's
-      if (memory_calls::protect(pointer(part.low), length(part), protection) != 0) return -1;
-      continue;
-    }
-    const Status status =
-        piece.file->mapping->protect_window(pointer(part.low), length(part), readable(protection));
-    if (!status.ok()) return refuse("mprotect", status);
-  }
-  return 0;
+  return for_memory(
+      range_of(address, count),
+      [&](const AddressRange& part) {
+        return memory_calls::protect(pointer(part.low), length(part), protection);
+      },
+      [&](const TrackedFile& file, const AddressRange& part) {
+        if (touches_a_hole(file, part)) {
+          errno = ENOMEM;
+          return -1;
+        }
+        const Status status =
+            file.mapping->protect_window(pointer(part.low), length(part), readable(protection));
+        return status.ok() ? 0 : refuse("mprotect", status);
+      });
 }
 
 int advise(void* address, std::size_t count, int advice) {
@@ -275,23 +286,15 @@ int advise(void* address, std::size_t count, int advice) {
     errno = EINVAL;
     return -1;
   }
-  for (const Piece& piece : pieces_of(range_of(address, count))) {
-    if (piece.file == nullptr) {
-      if (memory_calls::advise(pointer(piece.range.low), length(piece.range), advice) != 0)
-        return -1;
-      continue;
-    }
-    const std::lock_guard guard(piece.file->lock);
-    const AddressRange part = table::window_of(*piece.file).intersect(piece.range);
-    if (part.empty()) continue;
-    if (piece.file->mapping == nullptr) {  // the kernel's
-      if (memory_calls::advise(pointer(part.low), length(part), advice) != 0) return -1;
-      continue;
-    }
-    const Status status = piece.file->mapping->advise(pointer(part.low), length(part), advice);
-    if (!status.ok()) return refuse("madvise", status);
-  }
-  return 0;
+  return for_memory(
+      range_of(address, count),
+      [&](const AddressRange& part) {
+        return memory_calls::advise(pointer(part.low), length(part), advice);
+      },
+      [&](const TrackedFile& file, const AddressRange& part) {
+        const Status status = file.mapping->advise(pointer(part.low), length(part), advice);
+        return status.ok() ? 0 : refuse("madvise", status);
+      });
 }
 
 // Locked.
@@ -314,6 +317,9 @@ Status check_movable(const TrackedFile& file, const AddressRange& range, std::si
   return {};
 }
 
+void* remap(void* old_address, std::size_t old_size, std::size_t new_size, int flags,
+            void* new_address);
+
 void* remap_window(void* old_address, std::size_t old_size, std::size_t new_size, int flags,
                    void* new_address) {
   const AddressRange old_range = range_of(old_address, old_size);
@@ -324,20 +330,24 @@ void* remap_window(void* old_address, std::size_t old_size, std::size_t new_size
         Status::failure(EINVAL, "an atomic mapping and its neighbours cannot be moved at once"),
         "mremap");
   }
+  if (is_suspended_here(*file))
+    return memory_calls::remap(old_address, old_size, new_size, flags, new_address);
   const bool is_fixed = (flags & MREMAP_FIXED) != 0;
   const AddressRange target = is_fixed ? range_of(new_address, new_size) : AddressRange{};
   if (is_fixed && target.start() != new_address)
     return refuse_map(Status::failure(EINVAL, "the new address is not a multiple of the page size"),
                       "mremap");
   if (is_fixed) {
-    std::unique_lock checked(file->lock);
+    Held checked = hold_file(file);
+    if (!checked) return remap(old_address, old_size, new_size, flags, new_address);
     Status status = check_movable(*file, old_range, new_size, flags, target);
-    checked.unlock();  // no thread holds two of these locks
+    checked.lock.unlock();  // no thread holds two of these locks
     if (status.ok()) status = memory_calls::check_way(target);
     if (status.ok()) status = memory_calls::make_way(target);
     if (!status.ok()) return refuse_map(status, "mremap");
   }
-  const std::lock_guard guard(file->lock);
+  const Held held = hold_file(file);
+  if (!held) return remap(old_address, old_size, new_size, flags, new_address);
   Status status = check_movable(*file, old_range, new_size, flags, target);
   if (status.ok()) {
     const auto moved =

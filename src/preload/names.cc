@@ -19,14 +19,19 @@
 namespace pawl::preload {
 namespace {
 
-// Appends to `suspended` when the file is tracked.
-Status suspend_by_inode(const NamedFile& named, std::vector<Suspended>& suspended) {
-  const TrackedFilePointer file = table::of_inode(named.status.st_dev, named.status.st_ino);
-  if (file == nullptr) return {};
-  const std::lock_guard guard(file->lock);
-  if (file->has_ended || file->is_lost) return {};
-  auto one = suspend(file);
-  if (one.ok()) suspended.push_back(std::move(one.value()));
+// The files that a rename takes along.
+struct Moving {
+  std::optional<Suspending> suspending;  // only where there may be one
+  std::vector<Suspended> files;
+};
+
+// Adds the file when it is tracked.
+Status suspend_by_inode(const NamedFile& named, Moving& moving) {
+  moving.suspending.emplace();
+  const Held held = hold_inode(named.status.st_dev, named.status.st_ino);
+  if (!held || held->is_lost) return {};
+  auto one = suspend(held.file);
+  if (one.ok()) moving.files.push_back(std::move(one.value()));
   return one.status();
 }
 
@@ -37,14 +42,14 @@ bool is_tracked(const NamedFile& named) {
 // The file is about to lose this name; empty when it is not tracked.
 Result<std::optional<SetAside>> before_removal(const NamedFile& named) {
   if (!S_ISREG(named.status.st_mode)) return std::optional<SetAside>();
-  if (const auto file = table::of_inode(named.status.st_dev, named.status.st_ino)) {
+  if (Held file = hold_inode(named.status.st_dev, named.status.st_ino)) {
     if (named.status.st_nlink > 1) {
       return Status::failure(EBUSY,
                              named.real_path +
                                  " is mapped atomically under one of its names; unmap it before "
                                  "one of them is removed");
     }
-    return set_aside(file);
+    return set_aside(std::move(file));
   }
   // A live writer's file keeps its name; what cannot be recovered can still be removed.
   if (Status status = recover_if_left(named.real_path); status.error_number() == EBUSY)
@@ -86,29 +91,31 @@ struct Renaming {
 };
 
 // Files in a directory that is renamed change their paths with it.
-Status suspend_beneath(const std::string& directory, std::vector<Suspended>& suspended) {
+Status suspend_beneath(const std::string& directory, Moving& moving) {
+  if (table::is_empty()) return {};
+  moving.suspending.emplace();
   for (const TrackedFilePointer& file : table::all()) {
-    const std::lock_guard guard(file->lock);
-    if (file->has_ended || file->is_lost || !file->path.starts_with(directory + "/")) continue;
+    const Held held = hold_file(file);
+    if (!held || held->is_lost || !held->path.starts_with(directory + "/")) continue;
     auto one = suspend(file);
     if (!one.ok()) return one.status();
-    suspended.push_back(std::move(one.value()));
+    moving.files.push_back(std::move(one.value()));
   }
   return {};
 }
 
 // The file, or what is beneath the directory, is about to change its name.
-Status suspend_for_move(const NamedFile& named, std::vector<Suspended>& suspended) {
-  if (S_ISDIR(named.status.st_mode)) return suspend_beneath(named.real_path, suspended);
+Status suspend_for_move(const NamedFile& named, Moving& moving) {
+  if (S_ISDIR(named.status.st_mode)) return suspend_beneath(named.real_path, moving);
   if (!S_ISREG(named.status.st_mode)) return {};
-  if (is_tracked(named)) return suspend_by_inode(named, suspended);
+  if (is_tracked(named)) return suspend_by_inode(named, moving);
   // A journal left behind at the old name would be of no file.
   Status status = recover_if_left(named.real_path);
   return status.error_number() == EBUSY ? status : Status{};
 }
 
-void move_paths(std::vector<Suspended>& suspended, const std::string& from, const std::string& to) {
-  for (Suspended& one : suspended) {
+void move_paths(const Moving& moving, const std::string& from, const std::string& to) {
+  for (const Suspended& one : moving.files) {
     const std::lock_guard guard(one.file->lock);
     if (one.file->path.starts_with(from)) one.file->path = to + one.file->path.substr(from.size());
   }
@@ -131,11 +138,11 @@ int rename_file(const Renaming& renaming) {
 
   // Taken up again under their new names.  With an exchange both move at once, and the name of one
   // may begin with that of the other.
-  std::vector<Suspended> from_source;
-  std::vector<Suspended> from_target;
+  Moving from_source;
+  Moving from_target;
   const auto resume_both = [&] {
-    resume_all(from_source, "rename");
-    resume_all(from_target, "rename");
+    resume_all(from_source.files, "rename");
+    resume_all(from_target.files, "rename");
   };
   const auto undo = [&](const Status& failure) {
     resume_both();
@@ -166,6 +173,9 @@ int rename_file(const Renaming& renaming) {
     move_paths(from_source, source->real_path, landed->real_path);
     move_paths(from_target, landed->real_path, source->real_path);
     resume_both();
+  } else {  // another process took the name away
+    abandon(from_source.files);
+    abandon(from_target.files);
   }
   errno = error_number;
   return outcome;

@@ -73,9 +73,9 @@ Status check_way(const AddressRange& range) {
 
 Status make_way(const AddressRange& range) {
   for (const TrackedFilePointer& file : table::with_windows_in(range)) {
-    const std::lock_guard guard(file->lock);
+    const Held held = hold_file(file);
     const AddressRange window = table::window_of(*file);
-    if (window.empty()) continue;
+    if (!held || window.empty()) continue;
     Status status;
     {
       const memory::Spared spared(window.start(), window.bytes());

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include "mapping/fork_guard.h"
@@ -38,6 +39,7 @@ constexpr int kArgumentsMax = 1 << 16;
 struct HeldForFork {
   const int errno_before = errno;
   Inside working;
+  Suspending none_is_suspended;
   std::vector<TrackedFilePointer> files;
   // Of the files that are this process's.
   struct Shown {
@@ -99,7 +101,7 @@ void after_fork_in_child() {
 void finish() {
   if (inside() || !in_own_process() || table::is_empty()) return;
   const Inside working;
-  suspend_all("exit");
+  end_all("exit");
 }
 
 __attribute__((constructor)) void begin() {
@@ -137,15 +139,18 @@ __attribute__((destructor)) void end() { finish(); }
 template <class Replace>
 int exec_with(const Replace& replace) {
   if (inside() || !in_own_process() || table::is_empty()) return replace();
+  std::optional<Suspending> suspending;
   std::vector<Suspended> suspended;
   {
     const Inside working;  // ends before the exec: the new program inherits the signal mask
+    suspending.emplace();
     suspended = suspend_all("exec");
   }
   replace();
   const int error_number = errno;
   const Inside working;
   resume_all(suspended, "exec");
+  suspending.reset();
   errno = error_number;
   return -1;
 }

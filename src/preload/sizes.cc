@@ -19,10 +19,8 @@ namespace {
 std::optional<off_t> size_of_tracked(dev_t device, ino_t inode) {
   if (inside() || table::is_empty()) return std::nullopt;
   const Inside working;
-  const TrackedFilePointer file = table::of_inode(device, inode);
-  if (file == nullptr) return std::nullopt;
-  const std::lock_guard guard(file->lock);
-  if (file->mapping == nullptr) return std::nullopt;
+  const Held file = hold_inode(device, inode);
+  if (!file || file->mapping == nullptr) return std::nullopt;
   return static_cast<off_t>(file->mapping->size());
 }
 
@@ -58,12 +56,10 @@ std::optional<Status> truncate_by_path(const char* path, off_t size) {
   const auto name = path_of_descriptor(handle);
   real().close(handle);
   if (!known || access(path, W_OK) != 0) return std::nullopt;
-  if (const TrackedFilePointer file = table::of_inode(status.st_dev, status.st_ino)) {
-    const std::lock_guard guard(file->lock);
-    if (!file->has_ended && file->mapping != nullptr) {
-      if (size < 0) return Status::failure(EINVAL, "a size below 0");
-      return truncate_tracked(*file, size);
-    }
+  if (const Held file = hold_inode(status.st_dev, status.st_ino);
+      file && file->mapping != nullptr) {
+    if (size < 0) return Status::failure(EINVAL, "a size below 0");
+    return truncate_tracked(*file, size);
   }
   if (name) {
     if (Status status_of_recovery = recover_if_left(*name); !status_of_recovery.ok())

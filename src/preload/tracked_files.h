@@ -5,9 +5,10 @@
 // has neither a descriptor nor a window of it; then what is pending is committed and the file is
 // closed cleanly.
 //
-// Locking order: start_lock(), then one TrackedFile::lock, then the table's own lock (innermost,
-// held for a look-up or a change of the table and never across I/O).  No thread holds two
-// TrackedFile::locks, except fork(), which takes all of them under start_lock().
+// Locking order: Suspending (lifecycle.h), start_lock(), then one TrackedFile::lock, then the
+// table's own lock (innermost, held for a look-up or a change of the table and never across I/O).
+// No thread holds two TrackedFile::locks, except fork(), which takes all of them under Suspending
+// and start_lock().
 //
 // Signals: whoever holds one of these locks is inside() (see inside.h), with asynchronous signals
 // blocked, so no handler of the program ever meets them half-way.  For descriptors and addresses
@@ -47,6 +48,9 @@ struct TrackedFile {
   bool asked_for_by_name = false;    // by a glob: msync has POSIX's meaning, not Pawl's
   bool inherited = false;            // by fork: the parent's, not ours to change
   bool has_ended = false;            // out of the table, or about to be
+  // A call gave it up and will take it up again: until then its file is the kernel's, and other
+  // threads wait (hold_file).  Only the thread that is Suspending changes it.
+  bool is_suspended = false;
   // A call gave it up and could not take it up again: what the program holds of it is the kernel's,
   // and no commit of it may succeed, until the program has let go of all.
   bool is_lost = false;

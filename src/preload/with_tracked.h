@@ -15,10 +15,8 @@ template <class Work>
 std::optional<Status> with_tracked(int descriptor, const Work& work) {
   if (inside() || !table::may_be_tracked(descriptor)) return std::nullopt;
   const Inside working;
-  const TrackedFilePointer file = table::of_descriptor(descriptor);
-  if (file == nullptr) return std::nullopt;
-  const std::lock_guard guard(file->lock);
-  if (file->has_ended || file->mapping == nullptr) return std::nullopt;
+  const Held file = hold_descriptor(descriptor);
+  if (!file || file->mapping == nullptr) return std::nullopt;
   PAWL_TRY(check_ours(*file));
   return work(*file);
 }

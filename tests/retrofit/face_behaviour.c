@@ -951,6 +951,54 @@ static void ms_async_waits_where_it_is_told_to(void) {
   unsetenv("PAWL_MS_ASYNC");
 }
 
+/* What another thread does to the file while it is renamed, or while an exec fails, waits for that.
+ */
+struct beside_rename {
+  int fd;
+  char* at;
+  atomic_int ends;
+  int bad_syncs, bad_writes, bad_reads;
+};
+
+static void* sync_and_write(void* argument) {
+  struct beside_rename* beside = argument;
+  for (long round = 1; !atomic_load(&beside->ends); ++round) {
+    long back = 0;
+    beside->bad_syncs += msync(beside->at, 2 * PAGE, MS_SYNC) != 0;
+    beside->bad_writes += pwrite(beside->fd, &round, sizeof round, PAGE) != sizeof round;
+    beside->bad_reads +=
+        pread(beside->fd, &back, sizeof back, PAGE) != sizeof back || back != round;
+    beside->bad_reads += *(volatile long*)(beside->at + PAGE) != round;
+    beside->bad_syncs += fsync(beside->fd) != 0;
+  }
+  return NULL;
+}
+
+static void other_threads_wait_for_a_rename(void) {
+  const char* path = in_directory("beside.atomic");
+  const char* renamed = in_directory("beside-renamed.atomic");
+  make(path, '.', 2 * PAGE);
+  struct beside_rename beside = {.fd = open(path, O_RDWR)};
+  beside.at = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, beside.fd, 0);
+  CHECK(beside.at != MAP_FAILED);
+  pthread_t thread;
+  pthread_create(&thread, NULL, sync_and_write, &beside);
+  for (int round = 0; round < 50; ++round) {
+    CHECK(rename(path, renamed) == 0);
+    CHECK_FAILS(execl("/nonexistent", "x", (char*)NULL), ENOENT);
+    CHECK(rename(renamed, path) == 0);
+  }
+  atomic_store(&beside.ends, 1);
+  pthread_join(thread, NULL);
+  CHECK(beside.bad_syncs == 0);
+  CHECK(beside.bad_writes == 0);
+  CHECK(beside.bad_reads == 0);
+  CHECK(has_side(path));
+  munmap(beside.at, 2 * PAGE);
+  close(beside.fd);
+  CHECK(!has_side(path));
+}
+
 int main(int count, char** arguments) {
   self = arguments[0];
   if (count == 4 && strcmp(arguments[1], "crash") == 0) return crash(arguments[2], arguments[3]);
@@ -977,6 +1025,7 @@ int main(int count, char** arguments) {
   errno_stays();
   ms_async_waits_where_it_is_told_to();
   a_closing_descriptor_is_not_followed();
+  other_threads_wait_for_a_rename();
   if (failures == 0) puts("all hold");
   return failures == 0 ? 0 : 1;
 }
