@@ -2,9 +2,15 @@
 // descriptors does, and a file that a crash left is recovered when it is opened.
 #include "preload/interpose.h"
 
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
 #include <cerrno>
+#include <climits>
 #include <cstdarg>
+#include <cstring>
 #include <optional>
+#include <string>
 
 #include "medium/own_descriptors.h"
 #include "preload/inside.h"
@@ -16,6 +22,7 @@
 #include "preload/read_snapshots.h"
 #include "preload/real.h"
 #include "preload/stdio_descriptors.h"
+#include "track/received_messages.h"
 
 extern "C" {
 int __open_2(const char* path, int flags);
@@ -59,44 +66,112 @@ Status truncate_after_open(int descriptor) {
   return file->mapping->truncate(0);
 }
 
-int open_file(int directory, const char* path, int flags, mode_t mode) {
-  if (!is_of_interest(flags) || !in_own_process())
-    return real().openat(directory, path, flags, mode);
-  const Inside working;
-  bool truncate = false;
+// What open() is to do, as was found out before.
+struct Plan {
+  int copy = -1;           // of a file that another process writes: the descriptor to return
+  bool truncates = false;  // a tracked file, instead of the kernel
+};
+
+template <class LookUp>
+Result<Plan> plan_open(int flags, const LookUp& look_up_file) {
+  Plan plan;
   const bool truncates =
       (flags & O_TRUNC) != 0 && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
-  if (const auto named =
-          truncates ? look_up(directory, path, (flags & O_NOFOLLOW) == 0) : std::nullopt) {
+  if (const auto named = truncates ? look_up_file() : std::nullopt) {
     bool is_tracked = false;
     if (const Held file = hold_inode(named->status.st_dev, named->status.st_ino)) {
       is_tracked = true;
-      truncate = !file->is_lost;  // what is lost is the kernel's
+      plan.truncates = !file->is_lost;  // what is lost is the kernel's
     }
     if (!is_tracked) {
       // Nor may the file of another writer be cut.
-      if (const Status left = recover_if_left(named->real_path); left.error_number() == EBUSY)
-        return refuse("open", left);
+      if (Status left = recover_if_left(named->real_path); left.error_number() == EBUSY)
+        return left;
       // Its journal must not be replayed over what the program will write.
-      if (const Status status = recover_before_use(*named, false); !status.ok())
-        return refuse("open", status);
+      PAWL_TRY(recover_before_use(*named, false));
     }
   }
-  const auto copy = open_committed(directory, path, flags);
-  if (!copy.ok()) return refuse("open", copy.status());
-  if (copy.value() >= 0) {
-    set_stdio(copy.value(), false);
-    return copy.value();
+  const auto copy = open_committed(look_up_file, flags);
+  if (!copy.ok()) return copy.status();
+  plan.copy = copy.value();
+  return plan;
+}
+
+// What open() does, however the program names the file: look_up_file() finds it beforehand, and
+// open_really(flags) opens it.  That may wait, for the other end of a FIFO or for a device: as long
+// as it does the thread is not inside, and signals and a cancellation reach it.
+template <class LookUp, class OpenReally>
+int open_by(int flags, const LookUp& look_up_file, const OpenReally& open_really) {
+  if (!is_of_interest(flags) || !in_own_process()) return open_really(flags);
+  Plan plan;
+  {
+    const Inside working;
+    auto planned = plan_open(flags, look_up_file);
+    if (!planned.ok()) return refuse("open", planned.status());
+    plan = planned.value();
   }
-  const int descriptor = real().openat(directory, path, truncate ? flags & ~O_TRUNC : flags, mode);
+  if (plan.copy >= 0) {
+    set_stdio(plan.copy, false);
+    return plan.copy;
+  }
+  const int descriptor = open_really(plan.truncates ? flags & ~O_TRUNC : flags);
   if (descriptor < 0) return descriptor;
+  const Inside working;
   set_stdio(descriptor, false);
   Status status = after_open(descriptor);
-  if (status.ok() && truncate) status = truncate_after_open(descriptor);
+  if (status.ok() && plan.truncates) status = truncate_after_open(descriptor);
   if (status.ok()) return descriptor;
   ::pawl::preload::table::detach(descriptor);
   real().close(descriptor);
   return refuse("open", status);
+}
+
+int open_file(int directory, const char* path, int flags, mode_t mode) {
+  return open_by(
+      flags, [&] { return look_up(directory, path, (flags & O_NOFOLLOW) == 0); },
+      [&](int asked) { return real().openat(directory, path, asked, mode); });
+}
+
+std::optional<NamedFile> look_up_handle(int mount, file_handle* handle) {
+  const int opened = real().open_by_handle_at(mount, handle, O_PATH | O_CLOEXEC);
+  if (opened < 0) return std::nullopt;
+  auto file = identify(opened);
+  real().close(opened);
+  return file;
+}
+
+// A descriptor that came from elsewhere is open already: what open() would refuse is said.
+void take_received(const char* call, int descriptor) {
+  if (inside() || !in_own_process()) return;
+  const int error_number = errno;
+  const Inside working;
+  set_stdio(descriptor, false);
+  if (const Status status = after_open(descriptor); !status.ok()) say(call, status.text());
+  errno = error_number;
+}
+
+void take_descriptors_in(const msghdr& message) {
+  auto* const held = const_cast<msghdr*>(&message);
+  for (cmsghdr* part = CMSG_FIRSTHDR(held); part != nullptr; part = CMSG_NXTHDR(held, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = 0; CMSG_LEN(at + sizeof(int)) <= part->cmsg_len; at += sizeof(int)) {
+      int descriptor = -1;
+      std::memcpy(&descriptor, CMSG_DATA(part) + at, sizeof descriptor);
+      take_received("recvmsg", descriptor);
+    }
+  }
+}
+
+__attribute__((constructor)) void follow_received_descriptors() {
+  take_received_message = take_descriptors_in;
+}
+
+// Where libc keeps shared memory of that name; empty: the name is not valid.
+std::string path_of_shared_memory(const char* name) {
+  while (*name == '/') ++name;
+  const std::size_t length = std::strlen(name);
+  if (length == 0 || length > NAME_MAX || std::strchr(name, '/') != nullptr) return {};
+  return std::string("/dev/shm/") + name;
 }
 
 // Ends the descriptor's part in a tracked file; the descriptor itself is closed by the caller.
@@ -257,6 +332,43 @@ PAWL_INTERPOSE int creat(const char* path, mode_t mode) {
   PAWL_RETURN(open_file(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode));
 }
 PAWL_ALSO_KNOWN_AS(creat64, creat);
+
+PAWL_INTERPOSE int open_by_handle_at(int mount, file_handle* handle, int flags) {
+  PAWL_PASS(real().open_by_handle_at(mount, handle, flags));
+  PAWL_RETURN(open_by(
+      flags, [&] { return look_up_handle(mount, handle); },
+      [&](int asked) { return real().open_by_handle_at(mount, handle, asked); }));
+}
+PAWL_INTERPOSE int pidfd_getfd(int process, int number, unsigned flags) noexcept {
+  PAWL_KEEP_ERRNO();
+  const auto descriptor = static_cast<int>(syscall(SYS_pidfd_getfd, process, number, flags));
+  if (descriptor >= 0) take_received("pidfd_getfd", descriptor);
+  PAWL_RETURN(descriptor);
+}
+
+// Within libc these open the file past the face.
+PAWL_INTERPOSE int shm_open(const char* name, int flags, mode_t mode) {
+  PAWL_KEEP_ERRNO();
+  const std::string path = path_of_shared_memory(name);
+  if (path.empty()) {
+    errno = EINVAL;
+    PAWL_RETURN(-1);
+  }
+  const int descriptor = open_file(AT_FDCWD, path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, mode);
+  if (descriptor < 0 && errno == EISDIR) errno = EINVAL;
+  PAWL_RETURN(descriptor);
+}
+PAWL_INTERPOSE int shm_unlink(const char* name) {
+  PAWL_KEEP_ERRNO();
+  const std::string path = path_of_shared_memory(name);
+  if (path.empty()) {
+    errno = ENOENT;
+    PAWL_RETURN(-1);
+  }
+  const int outcome = unlink_file(path.c_str());
+  if (outcome < 0 && errno == EPERM) errno = EACCES;
+  PAWL_RETURN(outcome);
+}
 
 // What a program built with _FORTIFY_SOURCE calls when it gives no mode.
 PAWL_INTERPOSE int __openat_2(int directory, const char* path, int flags) {

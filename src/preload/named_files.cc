@@ -13,17 +13,22 @@
 
 namespace pawl::preload {
 
+std::optional<NamedFile> identify(int descriptor) {
+  NamedFile file{};
+  if (real().fstat(descriptor, &file.status) != 0) return std::nullopt;
+  const auto real_path = path_of_descriptor(descriptor);
+  if (!real_path) return std::nullopt;
+  file.real_path = *real_path;
+  return file;
+}
+
 std::optional<NamedFile> look_up(int directory, const char* path, bool follow_links) {
   if (path == nullptr) return std::nullopt;
   const int handle =
       real().openat(directory, path, O_PATH | O_CLOEXEC | (follow_links ? 0 : O_NOFOLLOW));
   if (handle < 0) return std::nullopt;
-  NamedFile file{};
-  const bool known = real().fstat(handle, &file.status) == 0;
-  const auto real_path = path_of_descriptor(handle);
+  auto file = identify(handle);
   real().close(handle);
-  if (!known || !real_path) return std::nullopt;
-  file.real_path = *real_path;
   return file;
 }
 

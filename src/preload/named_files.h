@@ -1,4 +1,5 @@
-// Files by name, before a call does something to that name.  Callers are inside().
+// Files by name, before a call does something to that name.  Callers are inside(), unless it says
+// otherwise.
 #pragma once
 
 #include "preload/interpose.h"
@@ -17,6 +18,9 @@ struct NamedFile {
   std::string real_path;
 };
 
+// What a descriptor shows, if it can be found out, also one opened with O_PATH.
+std::optional<NamedFile> identify(int descriptor);
+
 // What the name stands for; nothing when there is no such file.  Opens it with O_PATH only, so that
 // no lock of the program is lost and no permission is asked for.
 std::optional<NamedFile> look_up(int directory, const char* path, bool follow_links);
@@ -26,5 +30,8 @@ std::optional<NamedFile> look_up(int directory, const char* path, bool follow_li
 // ours: the file neither matches a pattern nor carries a mark.  Who only reads a file that matches
 // no pattern reads it as any program does: then nothing is looked at that stands beside it.
 Status recover_before_use(const NamedFile& file, bool is_only_read);
+
+// unlink(2) as the program calls it.  The caller is not inside().
+int unlink_file(const char* path);
 
 }  // namespace pawl::preload

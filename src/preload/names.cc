@@ -183,6 +183,10 @@ int rename_file(const Renaming& renaming) {
 
 }  // namespace
 
+int unlink_file(const char* path) {
+  return in_own_process() ? remove_name("unlink", AT_FDCWD, path, 0) : real().unlink(path);
+}
+
 PAWL_INTERPOSE int unlinkat(int directory, const char* path, int flags) noexcept {
   PAWL_PASS(real().unlinkat(directory, path, flags));
   if (!in_own_process() || (flags & AT_REMOVEDIR) != 0)
@@ -191,8 +195,7 @@ PAWL_INTERPOSE int unlinkat(int directory, const char* path, int flags) noexcept
 }
 PAWL_INTERPOSE int unlink(const char* path) noexcept {
   PAWL_PASS(real().unlink(path));
-  if (!in_own_process()) PAWL_RETURN(real().unlink(path));
-  PAWL_RETURN(remove_name("unlink", AT_FDCWD, path, 0));
+  PAWL_RETURN(unlink_file(path));
 }
 PAWL_INTERPOSE int remove(const char* path) noexcept {
   PAWL_PASS(real().remove(path));

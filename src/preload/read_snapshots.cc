@@ -52,10 +52,11 @@ bool is_written_elsewhere(const NamedFile& file) {
          has_writer(file.real_path + kJournalSuffix);
 }
 
-Result<int> open_committed(int directory, const char* path, int flags) {
+Result<int> open_committed(const std::function<std::optional<NamedFile>()>& look_up_file,
+                           int flags) {
   constexpr int kNew = O_CREAT | O_EXCL;
   if ((flags & O_ACCMODE) != O_RDONLY || (flags & kNew) == kNew || !has_patterns()) return -1;
-  const auto file = look_up(directory, path, (flags & O_NOFOLLOW) == 0);
+  const auto file = look_up_file();
   if (!file || table::of_inode(file->status.st_dev, file->status.st_ino) != nullptr ||
       !is_written_elsewhere(*file))
     return -1;

@@ -46,7 +46,7 @@ namespace pawl::preload {
   X(pwritev2) X(lseek) X(copy_file_range) X(sendfile) X(splice) X(ioctl) X(aio_read) X(aio_write) \
   X(aio_fsync) X(lio_listio) X(ftruncate) X(truncate) X(fallocate) X(posix_fallocate) X(fstat) \
   X(stat) X(lstat) X(fstatat) X(statx) X(__xstat) X(__lxstat) X(__fxstat) X(__fxstatat) X(fsync) \
-  X(fdatasync) X(sync) X(syncfs) X(sync_file_range) X(open) X(openat) X(close) X(close_range) \
+  X(fdatasync) X(sync) X(syncfs) X(sync_file_range) X(open) X(openat) X(open_by_handle_at) X(close) X(close_range) \
   X(closefrom) X(dup) X(dup2) X(dup3) X(fcntl) X(flock) X(lockf) X(unlink) X(unlinkat) X(remove) \
   X(rename) X(renameat) X(renameat2) X(fopen) X(fdopen) X(freopen) X(fclose) X(execve) X(execvpe) \
   X(fexecve) X(execveat) X(_exit) X(pthread_create) X(dlopen) X(dlmopen) X(vdprintf) \

@@ -32,13 +32,13 @@ std::optional<int> flags_for_reading(const char* mode) {
 }
 
 // What must hold before a stream is opened on the path.
-Status may_be_a_stream(const char* path, const char* mode) {
+Status may_be_a_stream(const char* path, bool is_only_read) {
   const auto named = look_up(AT_FDCWD, path, true);
   if (!named) return {};
   if (table::of_inode(named->status.st_dev, named->status.st_ino) != nullptr) {
     return Status::failure(EBUSY, named->real_path + kWhy);
   }
-  return recover_before_use(*named, flags_for_reading(mode).has_value());
+  return recover_before_use(*named, is_only_read);
 }
 
 FILE* remember(FILE* stream) {
@@ -48,10 +48,11 @@ FILE* remember(FILE* stream) {
 
 // The copy that a stream is to read, if another process commits to the file; -1: the file itself.
 Result<int> copy_for_stream(const char* path, const char* mode) {
+  const auto flags = flags_for_reading(mode);  // the program's memory: not inside
   const Inside working;
-  PAWL_TRY(may_be_a_stream(path, mode));
-  const auto flags = flags_for_reading(mode);
-  return flags ? open_committed(AT_FDCWD, path, *flags) : Result<int>(-1);
+  PAWL_TRY(may_be_a_stream(path, flags.has_value()));
+  if (!flags) return -1;
+  return open_committed([path] { return look_up(AT_FDCWD, path, true); }, *flags);
 }
 
 FILE* refused(const char* call, const Status& status) {

@@ -22,6 +22,7 @@
 #include "track/guarded_vectors.h"
 #include "track/kernel_store_guard.h"
 #include "track/kernel_stores.h"
+#include "track/received_messages.h"
 #include "track/segv_handler.h"
 
 // What fortified programs call, and no header declares to others.
@@ -85,6 +86,8 @@ struct MessageGuards {
 
 }  // namespace
 
+constinit std::atomic<void (*)(const msghdr&)> pawl::take_received_message{nullptr};
+
 void pawl::link_kernel_stores_other() {}
 
 // Sockets.
@@ -112,10 +115,15 @@ PAWL_WRAPPER ssize_t __recvfrom_chk(int descriptor, void* buffer, size_t count, 
       next().__recvfrom_chk(descriptor, buffer, count, size, flags, address, length));
 }
 PAWL_WRAPPER ssize_t recvmsg(int descriptor, msghdr* message, int flags) {
-  if (!pawl::kernel_stores_are_tracked() || message == nullptr)
-    return next().recvmsg(descriptor, message, flags);
-  MessageGuards guards(message);
-  return guards.vectors.stored(next().recvmsg(descriptor, message, flags));
+  const auto receive = [&] {
+    if (!pawl::kernel_stores_are_tracked() || message == nullptr)
+      return next().recvmsg(descriptor, message, flags);
+    MessageGuards guards(message);
+    return guards.vectors.stored(next().recvmsg(descriptor, message, flags));
+  };
+  const ssize_t received = receive();
+  if (received >= 0) pawl::note_received(*message);
+  return received;
 }
 PAWL_WRAPPER int recvmmsg(int descriptor, mmsghdr* messages, unsigned count, int flags,
                           timespec* timeout) {
@@ -132,6 +140,7 @@ PAWL_WRAPPER int recvmmsg(int descriptor, mmsghdr* messages, unsigned count, int
       (void)guards.vectors.stored(messages[i].msg_len);
     }
   }
+  for (int i = 0; i < received; ++i) pawl::note_received(messages[i].msg_hdr);
   return received;
 }
 PAWL_WRAPPER int accept(int descriptor, sockaddr* address, socklen_t* length) {

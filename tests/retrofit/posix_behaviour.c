@@ -19,6 +19,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -375,6 +376,19 @@ static void transfers(void) {
   show_result("splice in", splice(ends[0], NULL, fd, &to, 1000, 0));
   say("offsets %ld %ld", (long)from, (long)to);
   show_file("then", fd, NULL);
+  show_result("splice at an offset of the pipe", splice(ends[0], &to, fd, NULL, 10, 0));
+  show_result("splice between files", splice(fd, NULL, other, NULL, 10, 0));
+  /* What waits would wait for ever. */
+  show_result("from an empty pipe", splice(ends[0], NULL, fd, NULL, 10, SPLICE_F_NONBLOCK));
+  from = 0;
+  while (splice(fd, &from, ends[1], NULL, 2 * PAGE, SPLICE_F_NONBLOCK) > 0) from = 0;
+  show_result("into a full pipe", splice(fd, &from, ends[1], NULL, 10, SPLICE_F_NONBLOCK));
+  fcntl(ends[1], F_SETFL, O_NONBLOCK);
+  show_result("and its own flag", splice(fd, &from, ends[1], NULL, 10, 0));
+  fcntl(ends[1], F_SETFL, 0);
+  char drained[PAGE];
+  if (read(ends[0], drained, PAGE) != PAGE) die("read");
+  show_result("as much as there is room", splice(fd, &from, ends[1], NULL, 4 * PAGE, 0) > 0);
   close(ends[0]);
   close(ends[1]);
   close(other);
@@ -498,6 +512,117 @@ static void names(void) {
   munmap(at, PAGE);
   show_file("in it", fd, in_directory("sub2/inner.atomic"));
   close(fd);
+}
+
+/* Descriptors that come in messages. */
+static int received(int descriptor, int by_recvmmsg) {
+  int sockets[2];
+  union {
+    char bytes[CMSG_SPACE(sizeof(int))];
+    struct cmsghdr aligned;
+  } control;
+  char byte = 'x';
+  struct iovec vector = {&byte, 1};
+  struct mmsghdr message = {.msg_hdr = {.msg_iov = &vector,
+                                        .msg_iovlen = 1,
+                                        .msg_control = &control,
+                                        .msg_controllen = sizeof control}};
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) die("socketpair");
+  struct cmsghdr* part = CMSG_FIRSTHDR(&message.msg_hdr);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(sizeof(int));
+  memcpy(CMSG_DATA(part), &descriptor, sizeof(int));
+  if (sendmsg(sockets[0], &message.msg_hdr, 0) != 1) die("sendmsg");
+  memset(&control, 0, sizeof control);
+  message.msg_hdr.msg_controllen = sizeof control;
+  const int got = by_recvmmsg ? recvmmsg(sockets[1], &message, 1, 0, NULL)
+                              : (int)recvmsg(sockets[1], &message.msg_hdr, 0);
+  part = CMSG_FIRSTHDR(&message.msg_hdr);
+  if (got != 1 || part == NULL) die("recvmsg");
+  int number = -1;
+  memcpy(&number, CMSG_DATA(part), sizeof(int));
+  close(sockets[0]);
+  close(sockets[1]);
+  return number;
+}
+
+static void descriptors_from_elsewhere(void) {
+  const int fd = make("elsewhere.atomic", 2 * PAGE);
+  char* at = map(fd, 2 * PAGE);
+  for (int by_recvmmsg = 0; by_recvmmsg < 2; ++by_recvmmsg) {
+    const int other = received(fd, by_recvmmsg);
+    at[100] = (char)('0' + by_recvmmsg); /* not committed */
+    show_result("written", pwrite(other, by_recvmmsg ? "again" : "first", 6, 10));
+    show_result("synchronised", fsync(other));
+    say("memory says %s", at + 10);
+    close(other);
+  }
+  union {
+    struct file_handle handle;
+    char bytes[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+  } named = {.handle = {.handle_bytes = MAX_HANDLE_SZ}};
+  int mount = 0;
+  const int here = open(directory, O_RDONLY);
+  if (name_to_handle_at(here, "elsewhere.atomic", &named.handle, &mount, 0) == 0) {
+    const int other = open_by_handle_at(here, &named.handle, O_RDWR);
+    at[100] = 'h';
+    if (other >= 0) show_result("by its handle", pwrite(other, "by its handle", 14, 10));
+    if (other >= 0) say("memory says %s", at + 10);
+    close(other);
+    close(open_by_handle_at(here, &named.handle, O_RDWR | O_TRUNC));
+    show_file("opened with O_TRUNC", fd, NULL);
+  }
+  close(here);
+  munmap(at, 2 * PAGE);
+  close(fd);
+
+  char name[64];
+  snprintf(name, sizeof name, "/posix_behaviour.%d.atomic", (int)getpid());
+  const int shared = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+  if (shared < 0 || ftruncate(shared, 2 * PAGE) != 0) die("shm_open");
+  at = map(shared, 2 * PAGE);
+  strcpy(at, "shared memory");
+  show_result("msync", msync(at, 2 * PAGE, MS_SYNC));
+  const int other = shm_open(name + 1, O_RDWR, 0);
+  say("close on exec: %d", fcntl(other, F_GETFD));
+  at[100] = 's';
+  show_result("written", pwrite(other, "SHARED", 6, 0));
+  say("memory says %s", at);
+  close(shm_open(name, O_RDWR | O_TRUNC, 0));
+  show_file("opened with O_TRUNC", shared, NULL);
+  show_result("one too many", shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600));
+  show_result("no name", shm_open("/", O_RDWR, 0));
+  show_result("a name with /", shm_unlink("/a/b"));
+  show_result("no file", shm_unlink("/posix_behaviour.none"));
+  close(other);
+  munmap(at, 2 * PAGE);
+  show_result("removed", shm_unlink(name));
+  show_result("and gone", shm_open(name, O_RDWR, 0));
+  close(shared);
+}
+
+static void do_nothing(int signal) { (void)signal; }
+
+/* A signal reaches a thread that waits in open(). */
+static void open_that_waits(void) {
+  const char* path = in_directory("waits.atomic");
+  if (mkfifo(path, 0600) != 0) die("mkfifo");
+  const pid_t writer = fork();
+  if (writer == 0) {
+    sleep(3); /* for a thread that no signal reaches */
+    if (open(path, O_RDWR) >= 0) pause();
+    _exit(1);
+  }
+  struct sigaction action = {.sa_handler = do_nothing};
+  sigaction(SIGALRM, &action, NULL);
+  for (int creates = 0; creates < 2; ++creates) {
+    alarm(1);
+    show_result("a FIFO without another end", creates ? creat(path, 0600) : open(path, O_RDONLY));
+  }
+  kill(writer, SIGKILL);
+  waitpid(writer, NULL, 0);
+  unlink(path);
 }
 
 static void private_copies(void) {
@@ -677,6 +802,8 @@ int main(int count, char** arguments) {
                {"protecting and advising", protecting_and_advising},
                {"transfers", transfers},
                {"descriptors", descriptors},
+               {"descriptors from elsewhere", descriptors_from_elsewhere},
+               {"open that waits", open_that_waits},
                {"locks", locks},
                {"names", names},
                {"private copies", private_copies},
