@@ -50,8 +50,44 @@ bool vectors_are_valid(const iovec* vectors, int count) {
   return true;
 }
 
+std::size_t total_bytes(const iovec* vectors, int count) {
+  std::size_t total = 0;
+  for (int i = 0; i < count; ++i) total += vectors[i].iov_len;
+  return total;
+}
+
+// Calls touch(address) for one byte of each page that the first `bytes` of the vectors lie in.
+//
+// The program's memory is copied from and to while its file is locked, and its handler of SIGSEGV
+// or SIGBUS may never return (siglongjmp).  So a bad address is found before anything is held.
+template <class Touch>
+void touch_pages(const iovec* vectors, int count, std::size_t bytes, const Touch& touch) {
+  for (int i = 0; i < count && bytes > 0; ++i) {
+    const std::size_t wanted = std::min(vectors[i].iov_len, bytes);
+    bytes -= wanted;
+    auto* const first = static_cast<unsigned char*>(vectors[i].iov_base);
+    const std::size_t to_next_page =
+        kPageBytes - reinterpret_cast<std::uintptr_t>(first) % kPageBytes;
+    if (wanted > 0) touch(first);
+    for (std::size_t at = to_next_page; at < wanted; at += kPageBytes) touch(first + at);
+  }
+}
+
+void load_from(const unsigned char* address) {
+  (void)*static_cast<const volatile unsigned char*>(address);
+}
+
+// Stores, and changes nothing, also where another thread stores at the same time.
+void store_to(unsigned char* address) {
+  unsigned char nothing = 0;
+  asm volatile(
+      ""
+      : "+r"(nothing));  // compilers make a plain fence of an exchange that they see through
+  __atomic_fetch_or(address, nothing, __ATOMIC_RELAXED);
+}
+
 ssize_t read_tracked(TrackedFile& file, int descriptor, const iovec* vectors, int count,
-                     const Place& place) {
+                     const Place& place, std::size_t bytes_max) {
   const int flags = real().fcntl(descriptor, F_GETFL);
   if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY) {
     errno = EBADF;
@@ -64,8 +100,7 @@ ssize_t read_tracked(TrackedFile& file, int descriptor, const iovec* vectors, in
   }
   std::uint64_t offset = start_at.value();
   for (int i = 0; i < count; ++i) {
-    const std::size_t room =
-        kTransferBytesMax - static_cast<std::size_t>(offset - start_at.value());
+    const std::size_t room = bytes_max - static_cast<std::size_t>(offset - start_at.value());
     const std::size_t wanted = std::min(vectors[i].iov_len, room);
     const auto got =
         file.mapping->read(offset, {static_cast<std::byte*>(vectors[i].iov_base), wanted});
@@ -117,22 +152,46 @@ ssize_t write_tracked(TrackedFile& file, int descriptor, const iovec* vectors, i
   return static_cast<ssize_t>(offset - first);
 }
 
-// Calls work(file) when the descriptor is one of a tracked file, else otherwise().
+// Calls work(file) when the descriptor is one of a tracked file, else otherwise(): that may wait,
+// and is not inside.
 template <class Work, class Otherwise>
 auto for_tracked(int descriptor, const Work& work, const Otherwise& otherwise)
     -> decltype(otherwise()) {
-  if (inside() || !table::may_be_tracked(descriptor)) return otherwise();
-  const Inside working;
-  const TrackedFilePointer file = table::of_descriptor(descriptor);
-  if (file == nullptr) return otherwise();
-  const std::lock_guard guard(file->lock);
-  if (file->has_ended || file->mapping == nullptr) return otherwise();
-  return work(*file);
+  if (!inside() && table::may_be_tracked(descriptor)) {
+    const Inside working;
+    const Held file = hold_descriptor(descriptor);
+    if (file && file->mapping != nullptr) return work(*file);
+  }
+  return otherwise();
+}
+
+// How many bytes a read gets at most.  The pages that these go to can be stored to.
+std::size_t make_ready_for_reading(int descriptor, const iovec* vectors, int count,
+                                   const Place& place) {
+  if (inside() || !table::may_be_tracked(descriptor) || !vectors_are_valid(vectors, count))
+    return kTransferBytesMax;
+  const std::size_t there = for_tracked(
+      descriptor,
+      [&](const TrackedFile& file) -> std::size_t {
+        const auto start_at = position_of(descriptor, place);
+        if (!start_at.ok() || start_at.value() >= file.mapping->size()) return 0;
+        return std::min<std::uint64_t>(file.mapping->size() - start_at.value(), kTransferBytesMax);
+      },
+      [] { return kTransferBytesMax; });
+  const std::size_t bytes = std::min(there, total_bytes(vectors, count));
+  touch_pages(vectors, count, bytes, store_to);
+  return bytes;
+}
+
+void make_ready_for_writing(int descriptor, const iovec* vectors, int count) {
+  if (inside() || !table::may_be_tracked(descriptor) || !vectors_are_valid(vectors, count)) return;
+  touch_pages(vectors, count, kTransferBytesMax, load_from);
 }
 
 template <class Otherwise>
 ssize_t read_vectors(int descriptor, const iovec* vectors, int count, const Place& place,
                      const Otherwise& otherwise) {
+  const std::size_t bytes_max = make_ready_for_reading(descriptor, vectors, count, place);
   // What is read into mappings is a store like any other.
   GuardedVectors guard(vectors, count);
   return guard.stored(for_tracked(
@@ -142,7 +201,7 @@ ssize_t read_vectors(int descriptor, const iovec* vectors, int count, const Plac
           errno = EINVAL;
           return -1;
         }
-        return read_tracked(file, descriptor, vectors, count, place);
+        return read_tracked(file, descriptor, vectors, count, place, bytes_max);
       },
       otherwise));
 }
@@ -150,6 +209,7 @@ ssize_t read_vectors(int descriptor, const iovec* vectors, int count, const Plac
 template <class Otherwise>
 ssize_t write_vectors(int descriptor, const iovec* vectors, int count, const Place& place,
                       int flags, const Otherwise& otherwise) {
+  make_ready_for_writing(descriptor, vectors, count);
   return for_tracked(
       descriptor,
       [&](TrackedFile& file) -> ssize_t {

@@ -3,10 +3,12 @@
 #include "preload/interpose.h"
 
 #include <linux/fs.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdarg>
 #include <vector>
 
@@ -50,7 +52,59 @@ struct End {
   }
 };
 
-ssize_t move_bytes(const End& from, const End& to, std::size_t count) {
+bool is_pipe(int descriptor) {
+  struct stat status{};
+  return real().fstat(descriptor, &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+bool is_ready(int descriptor, short events, int timeout) {
+  pollfd asked{descriptor, events, 0};
+  return poll(&asked, 1, timeout) > 0;
+}
+
+// The pipe of splice().  The kernel waits there once, until something can be moved, and not at all
+// with SPLICE_F_NONBLOCK.
+struct PipeEnd {
+  int descriptor;
+  bool waits;
+
+  // `move` reads or writes without waiting; `move_little`, where the kernel cannot do that for a
+  // pipe, what moves at once when the pipe is ready.
+  template <class Move, class MoveLittle>
+  ssize_t once(short events, const Move& move, const MoveLittle& move_little) const {
+    for (;;) {
+      const ssize_t moved = move();
+      if (moved >= 0 || (errno != EAGAIN && errno != EOPNOTSUPP)) return moved;
+      const bool is_unsupported = errno == EOPNOTSUPP;
+      if (!is_ready(descriptor, events, waits ? -1 : 0)) {
+        if (!waits) errno = EAGAIN;
+        return -1;
+      }
+      if (is_unsupported) return move_little();
+      if (!waits) {
+        errno = EAGAIN;
+        return -1;
+      }
+    }
+  }
+  ssize_t read_some(char* buffer, std::size_t count) const {
+    const iovec vector{buffer, count};
+    return once(
+        POLLIN, [&] { return real().preadv2(descriptor, &vector, 1, -1, RWF_NOWAIT); },
+        [&] { return real().read(descriptor, buffer, count); });
+  }
+  ssize_t write_some(const char* buffer, std::size_t count) const {
+    const iovec vector{const_cast<char*>(buffer), count};
+    return once(
+        POLLOUT, [&] { return real().pwritev2(descriptor, &vector, 1, -1, RWF_NOWAIT); },
+        [&] { return real().write(descriptor, buffer, std::min<std::size_t>(count, PIPE_BUF)); });
+  }
+  void settle_read(ssize_t, ssize_t) const {}
+  void settle_write(ssize_t) const {}
+};
+
+template <class From, class To>
+ssize_t move_bytes(const From& from, const To& to, std::size_t count) {
   std::vector<char> buffer(std::min(count, kChunkBytes));
   ssize_t moved = 0;
   while (static_cast<std::size_t>(moved) < count) {
@@ -112,13 +166,13 @@ PAWL_INTERPOSE ssize_t copy_file_range(int from, off64_t* from_offset, int to, o
     errno = EINVAL;
     PAWL_RETURN(-1);
   }
-  PAWL_RETURN(move_bytes({from, from_offset}, {to, to_offset}, count));
+  PAWL_RETURN(move_bytes(End{from, from_offset}, End{to, to_offset}, count));
 }
 
 PAWL_INTERPOSE ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept {
   PAWL_KEEP_ERRNO();
   if (!concerns_us(from, to)) PAWL_RETURN(real().sendfile(to, from, offset, count));
-  PAWL_RETURN(move_bytes({from, offset}, {to, nullptr}, count));
+  PAWL_RETURN(move_bytes(End{from, offset}, End{to, nullptr}, count));
 }
 
 PAWL_ALSO_KNOWN_AS(sendfile64, sendfile);
@@ -128,7 +182,21 @@ PAWL_INTERPOSE ssize_t splice(int from, off64_t* from_offset, int to, off64_t* t
   PAWL_KEEP_ERRNO();
   if (!concerns_us(from, to))
     PAWL_RETURN(real().splice(from, from_offset, to, to_offset, count, flags));
-  PAWL_RETURN(move_bytes({from, from_offset}, {to, to_offset}, std::min(count, kChunkBytes)));
+  count = std::min(count, kChunkBytes);
+  const bool is_from_pipe = is_pipe(from);
+  const int pipe = is_from_pipe ? from : to;
+  if (!is_pipe(pipe)) {
+    errno = EINVAL;
+    PAWL_RETURN(-1);
+  }
+  if ((is_from_pipe ? from_offset : to_offset) != nullptr) {
+    errno = ESPIPE;
+    PAWL_RETURN(-1);
+  }
+  const bool waits =
+      (flags & SPLICE_F_NONBLOCK) == 0 && (real().fcntl(pipe, F_GETFL) & O_NONBLOCK) == 0;
+  PAWL_RETURN(is_from_pipe ? move_bytes(PipeEnd{pipe, waits}, End{to, to_offset}, count)
+                           : move_bytes(End{from, from_offset}, PipeEnd{pipe, waits}, count));
 }
 
 PAWL_INTERPOSE int ioctl(int descriptor, unsigned long request, ...) noexcept {

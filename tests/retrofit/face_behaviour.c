@@ -11,6 +11,7 @@
 #include <linux/falloc.h>
 #include <linux/fs.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -106,6 +108,47 @@ static off_t size_of(const char* path) {
 
 int __dprintf_chk(int fd, int flag, const char* format, ...);
 
+/* Reads and writes with bad addresses; the handler of SIGSEGV never returns.  True when each came
+ * there. */
+static sigjmp_buf before_fault;
+
+static void jump_out(int signal) { siglongjmp(before_fault, signal); }
+
+static int jumps_out_of_bad_addresses(int fd) {
+  char* bad = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (bad == MAP_FAILED || mprotect(bad + PAGE, PAGE, PROT_NONE) != 0 ||
+      mprotect(bad + 2 * PAGE, PAGE, PROT_READ) != 0)
+    return 0;
+  /* The file gives two bytes: no others are stored to. */
+  if (pread(fd, bad + PAGE - 2, PAGE, 5 * PAGE + 4) != 2 || memcmp(bad + PAGE - 2, "nd", 2) != 0)
+    return 0;
+  char* volatile nowhere = (char*)16;
+  if (pread(fd, nowhere, PAGE, 100 * PAGE) != 0) return 0;
+  signal(SIGSEGV, jump_out);
+  const struct iovec second_is_bad[] = {{bad, 10}, {bad + PAGE - 10, 20}};
+  const struct iovec second_is_constant[] = {{bad, 10}, {bad + 2 * PAGE, 1}};
+  volatile int faults = 0;
+  for (volatile int form = 0; form < 8; ++form) {
+    if (sigsetjmp(before_fault, 1) != 0) {
+      ++faults;
+      continue;
+    }
+    ssize_t got = 0;
+    if (form == 0) got = pwrite(fd, bad + PAGE, 4, 0);
+    if (form == 1) got = pwrite(fd, nowhere, 4, 0);
+    if (form == 2) got = pwritev(fd, second_is_bad, 2, 0);
+    if (form == 3) got = pread(fd, bad + PAGE, 4, 0);
+    if (form == 4) got = pread(fd, bad, 3 * PAGE, 0);
+    if (form == 5) got = preadv(fd, second_is_bad, 2, 0);
+    if (form == 6) got = preadv2(fd, second_is_constant, 2, 0, 0);
+    if (form == 7) got = write(fd, bad, 3 * PAGE);
+    fprintf(stderr, "form %d answers %zd\n", form, got);
+  }
+  signal(SIGSEGV, SIG_DFL);
+  munmap(bad, 3 * PAGE);
+  return faults == 8;
+}
+
 static int crash(const char* how, const char* file) {
   const int fd = open(file, O_RDWR);
   char* at = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -132,6 +175,18 @@ static int crash(const char* how, const char* file) {
   }
   if (strcmp(how, "fdatasync") == 0 && fdatasync(fd) != 0) return 4;
   if (strcmp(how, "munmap") == 0) munmap(at, 4 * PAGE);
+  if (strcmp(how, "jumps") == 0) {
+    if (!jumps_out_of_bad_addresses(fd)) return 8;
+    if (msync(at, 4 * PAGE, MS_SYNC) != 0) return 9;
+    memcpy(at, "THIRD.", 6);
+  }
+  if (strcmp(how, "truncate") == 0) {
+    /* Where the real user may not write the file, and the effective one may. */
+    struct stat status;
+    if (geteuid() == 0 && setresuid(65534, 0, 0) != 0) return 8;
+    if (truncate(file, PAGE) != 0 || stat(file, &status) != 0 || status.st_size != PAGE) return 9;
+    if (fsync(fd) != 0) return 10;
+  }
   if (strcmp(how, "shrink") == 0 && ftruncate(fd, 10) != 0) return 5;
   if (strcmp(how, "close") == 0) {
     munmap(at, 4 * PAGE);
@@ -206,6 +261,16 @@ static void crashes(void) {
   CHECK(WTERMSIG(run("shrink", path)) == SIGKILL);
   CHECK(found(path, 0, "first."));
   CHECK(size_of(path) == 4 * PAGE);
+
+  make(path, '.', 4 * PAGE);
+  CHECK(WTERMSIG(run("truncate", path)) == SIGKILL);
+  CHECK(found(path, 0, "SECOND"));
+  CHECK(size_of(path) == PAGE);
+
+  make(path, '.', 4 * PAGE);
+  CHECK(WTERMSIG(run("jumps", path)) == SIGKILL);
+  CHECK(found(path, 0, "SECOND"));
+  CHECK(found(path, 5 * PAGE, "beyond"));
 
   make(path, '.', 4 * PAGE);
   CHECK(WTERMSIG(run("fdatasync", path)) == SIGKILL);
@@ -983,7 +1048,7 @@ static void other_threads_wait_for_a_rename(void) {
   CHECK(beside.at != MAP_FAILED);
   pthread_t thread;
   pthread_create(&thread, NULL, sync_and_write, &beside);
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < 15; ++round) {
     CHECK(rename(path, renamed) == 0);
     CHECK_FAILS(execl("/nonexistent", "x", (char*)NULL), ENOENT);
     CHECK(rename(renamed, path) == 0);
