@@ -153,6 +153,7 @@ void* map_file(const MapRequest& request) {
   }
   if (tracked != nullptr) {
     if (!read_write) {
+      const std::lock_guard guard(tracked->lock);
       return refuse_map(Status::failure(
           EBUSY, tracked->path + " is mapped atomically, and has one mapping at a time; read it "
                                  "through that one, or with pread()"));
