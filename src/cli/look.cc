@@ -160,7 +160,7 @@ Status read_records(Look& look, Medium& medium, journal::Reader& reader, Progres
   Result<std::string> evidence = reader.evidence_of_loss();
   if (!evidence.ok()) return evidence.status();
   const bool has_records = look.record_count > 0 || !evidence.value().empty();
-  const Status bond = journal::check_bond(
+  Status bond = journal::check_bond(
       medium, reader.header(),
       {.is_of_group = look.listed.role != journal::Role::file, .has_records = has_records});
   if (!bond.ok() && !speaks_of_content(bond)) return bond;
