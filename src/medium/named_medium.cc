@@ -123,11 +123,12 @@ Status has_another_writer(const std::string& path) {
 // Of a notice is not known whose it is: any user can put one.
 Status busy_by_notice(const std::string& path, std::uint64_t byte) {
   return Status::failure(
-      EBUSY, path +
-                 " has another writer, or one who is about to open it, as its notice says (byte " +
-                 std::to_string(byte) +
-                 "); try again when that one has unmapped it. If there is none, somebody "
-                 "pretends: docs/journal-format.md (Locks) says how root finds the process");
+      EBUSY,
+      path +
+          " has another writer, or one is opening it; try again when that one has unmapped it. "
+          "If you know of none: docs/journal-format.md (Locks) says how root finds the "
+          "process that has put the notice (byte " +
+          std::to_string(byte) + ")");
 }
 
 Status cannot_ask_for_writers(const std::string& path, const Status& why) {

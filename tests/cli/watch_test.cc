@@ -123,6 +123,29 @@ TEST_F(Watch, FindsNothingInThreads) {
   EXPECT_EQ(seen.file(file_)["synchronisations"], json({{"msync", 34}}));
 }
 
+TEST_F(Watch, FindsNothingWhereAFileIsReadAfterItWasLetGo) {
+  const Seen seen = watch(doing("reads_later"));
+  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+}
+
+// The line that was suggested named the file as it was called first, which no later run uses.
+TEST_F(Watch, NamesEachNameThatAFileIsMappedUnder) {
+  const Seen seen = watch(doing("renames"));
+  EXPECT_EQ(seen.codes(), Codes{"renamed"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, 9);
+  const json file = seen.answer["files"][0];
+  EXPECT_EQ(file["names"].size(), 2u);
+  EXPECT_EQ(file["names"][1], file_);
+  EXPECT_TRUE(contains(file["run"], "--atomic '" + file_ + "' -- ")) << file["run"];
+}
+
+TEST_F(Watch, NamesNumberedFilesByOneGlob) {
+  const Seen seen = watch({watched_program(), "many", file_, "12"});
+  EXPECT_EQ(seen.answer["run"], "pawl run --atomic '" + file_ + ".*' -- " + watched_program() +
+                                    " many " + file_ + " 12");
+  EXPECT_LE(seen.answer["findings"].size(), 1u) << seen.answer["findings"].dump(1);
+}
+
 TEST_F(Watch, FollowsAChainOfPrograms) {
   const std::string command = watched_program() + " exec x " + watched_program() + " good " + file_;
   const Seen seen = watch({"sh", "-c", command + "; " + command + "; true"});

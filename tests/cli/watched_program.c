@@ -378,6 +378,35 @@ static void many(const char* path, int files) {
   }
 }
 
+/* Prepares the file under another name. */
+static void rename_file(const char* path) {
+  char name[4096];
+  snprintf(name, sizeof(name), "%s.new-XXXXXX", path);
+  int file = mkstemp(name);
+  if (file < 0 || ftruncate(file, kLength) != 0) refuse("mkstemp");
+  char* memory = map_file(file);
+  commit(memory);
+  let_go(memory, file);
+  if (rename(name, path) != 0) refuse("rename");
+  file = open_file(path);
+  memory = map_file(file);
+  commit(memory);
+  let_go(memory, file);
+}
+
+/* Lets go of the file, and then maps it again in another way. */
+static void read_later(const char* path) {
+  int file = open_file(path);
+  char* memory = map_file(file);
+  commit(memory);
+  let_go(memory, file);
+  file = open(path, O_RDONLY | O_CLOEXEC);
+  memory = mmap(NULL, kLength, PROT_READ, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) refuse("mmap");
+  if (memory[0] != memory[kPage]) exit(1);
+  let_go(memory, file);
+}
+
 static void write_or_read(const char* path) {
   char bytes[4] = "text";
   const int reads = strcmp(what, "read") == 0;
@@ -434,6 +463,10 @@ int main(int count, char** words) {
   if (strcmp(what, "store_only") == 0 || strcmp(what, "hint_only") == 0 ||
       strcmp(what, "later_only") == 0) {
     store_only(words[2]);
+  } else if (strcmp(what, "renames") == 0) {
+    rename_file(words[2]);
+  } else if (strcmp(what, "reads_later") == 0) {
+    read_later(words[2]);
   } else if (strcmp(what, "ask") == 0) {
     ask_for_pawl(words[2]);
   } else if (strcmp(what, "both") == 0 && count == 4) {

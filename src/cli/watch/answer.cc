@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "cli/text.h"
+#include "cli/watch/globs.h"
 
 namespace pawl::cli::watch {
 
@@ -16,12 +17,30 @@ constexpr std::size_t kLineColumns = 96;
 
 using Files = std::vector<FileJudgement>;
 
-std::string run_line(const Files& files, const std::vector<std::string>& command) {
+std::vector<std::string> names_of(const ProgramFacts& facts, const Files& files) {
+  std::vector<std::string> names;
+  for (const FileJudgement& file : files) {
+    const std::vector<std::string>& some = facts.files.at(file.key).names;
+    names.insert(names.end(), some.begin(), some.end());
+  }
+  return names;
+}
+
+Files refused(const Judgement& judgement) {
+  Files files = judgement.files;
+  std::erase_if(files, [](const FileJudgement& file) { return file.verdict != Weight::cannot; });
+  return files;
+}
+
+// The command that protects these of the judged files.
+std::string run_line(const ProgramFacts& facts, const Judgement& judgement, const Files& files,
+                     const std::vector<std::string>& command) {
   std::string line = "pawl run";
   if (std::ranges::any_of(files, &FileJudgement::is_only_asynchronous)) line += " --ms-async sync";
   // Always in quotes: a glob is for Pawl and not for the shell, and people change it.
-  for (const FileJudgement& file : files) {
-    const std::string word = shell_word(file.glob);
+  for (const std::string& glob :
+       globs_for(names_of(facts, files), names_of(facts, refused(judgement)))) {
+    const std::string word = shell_word(glob);
     line += " --atomic " + (word.starts_with('\'') ? word : "'" + word + "'");
   }
   line += " --";
@@ -86,7 +105,7 @@ std::string ending_text(const Ending& ending) {
 }
 
 void print_file(const FileFacts& file, const FileJudgement& judgement,
-                const std::vector<std::string>& command) {
+                const std::string& protecting_line) {
   fmt::print("\n{}\n", file.path);
   fmt::print("  mapped        {}, {}, at most {} at once\n", count_text(file.mappings, "time"),
              file.is_mapped_writable ? "shared and writable" : "shared, for reading",
@@ -98,9 +117,7 @@ void print_file(const FileFacts& file, const FileJudgement& judgement,
   fmt::print("  synchronised  {}\n", counts_text(file.synchronisations));
   fmt::print("{}\n", verdict_text(judgement.verdict));
   for (const Remark& remark : judgement.remarks) print_remark(remark);
-  if (judgement.verdict != Weight::cannot) {
-    fmt::print("  {}\n", run_line({judgement}, command));
-  }
+  if (judgement.verdict != Weight::cannot) fmt::print("  {}\n", protecting_line);
 }
 
 Json remarks_json(const std::vector<Remark>& remarks) {
@@ -145,19 +162,21 @@ Json answer_json(const ProgramFacts& facts, const Judgement& judgement,
   Json files = Json::array();
   for (const FileJudgement& one : judgement.files) {
     const FileFacts& file = facts.files.at(one.key);
-    files.push_back({{"path", file.path},
-                     {"verdict", verdict_name(one.verdict)},
-                     {"run", one.verdict == Weight::cannot ? "" : run_line({one}, command)},
-                     {"mappings", file.mappings},
-                     {"writable", file.is_mapped_writable},
-                     {"longest_mapping_bytes", file.longest_mapping_bytes},
-                     {"first_size_bytes", file.first_size_bytes},
-                     {"last_size_bytes", file.last_size_bytes},
-                     {"changes", file.changes},
-                     {"synchronisations", file.synchronisations},
-                     {"sync_file_range", file.range_hints},
-                     {"programs", file.programs},
-                     {"findings", remarks_json(one.remarks)}});
+    files.push_back(
+        {{"path", file.path},
+         {"verdict", verdict_name(one.verdict)},
+         {"names", file.names},
+         {"run", one.verdict == Weight::cannot ? "" : run_line(facts, judgement, {one}, command)},
+         {"mappings", file.mappings},
+         {"writable", file.is_mapped_writable},
+         {"longest_mapping_bytes", file.longest_mapping_bytes},
+         {"first_size_bytes", file.first_size_bytes},
+         {"last_size_bytes", file.last_size_bytes},
+         {"changes", file.changes},
+         {"synchronisations", file.synchronisations},
+         {"sync_file_range", file.range_hints},
+         {"programs", file.programs},
+         {"findings", remarks_json(one.remarks)}});
   }
   const Files to_protect = protectable(judgement);
   return Json{{"command", command},
@@ -166,7 +185,7 @@ Json answer_json(const ProgramFacts& facts, const Judgement& judgement,
                 {"signal", facts.ending.signal != 0 ? Json(facts.ending.signal) : Json()}}},
               {"processes", facts.processes},
               {"fine", judgement.is_fine},
-              {"run", to_protect.empty() ? "" : run_line(to_protect, command)},
+              {"run", to_protect.empty() ? "" : run_line(facts, judgement, to_protect, command)},
               {"files", files},
               {"findings", remarks_json(judgement.remarks)},
               {"limits", facts.limits}};
@@ -180,7 +199,7 @@ void print_answer(const ProgramFacts& facts, const Judgement& judgement,
                  ? "1 file to judge"
                  : fmt::format("{} files to judge", judgement.files.size()));
   for (const FileJudgement& file : judgement.files) {
-    print_file(facts.files.at(file.key), file, command);
+    print_file(facts.files.at(file.key), file, run_line(facts, judgement, {file}, command));
   }
   if (!judgement.remarks.empty()) {
     fmt::print("\nThe program as a whole:\n");
@@ -192,7 +211,8 @@ void print_answer(const ProgramFacts& facts, const Judgement& judgement,
   }
   const Files to_protect = protectable(judgement);
   if (to_protect.size() > 1) {
-    fmt::print("\nAll that can be protected:\n  {}\n", run_line(to_protect, command));
+    fmt::print("\nAll that can be protected:\n  {}\n",
+               run_line(facts, judgement, to_protect, command));
   }
   fmt::print("\n{}\n", last_line(judgement));
 }

@@ -16,6 +16,7 @@
 #include <array>
 #include <climits>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "cli/file_system.h"
@@ -147,12 +148,14 @@ void Calls::process_ended(pid_t number) {
   processes_.erase(found);
 }
 
-bool Calls::holds_still(pid_t number, Process& process, const FileKey& file) {
+bool Calls::holds_still(pid_t number, Process& process, const FileKey& file, int besides) {
   if (!process.holds.contains(file)) return false;
   for (const Window& window : process.windows) {
     if (window.file == file) return true;
   }
-  if (!descriptors_of(number, file).empty()) return true;
+  for (const int descriptor : descriptors_of(number, file)) {
+    if (descriptor != besides) return true;
+  }
   process.holds.erase(file);
   return false;
 }
@@ -209,15 +212,20 @@ std::optional<Calls::OpenFile> Calls::open_file(pid_t thread, int descriptor) co
   return open;
 }
 
-std::optional<FileKey> Calls::known_file_at(const Call& call, int directory, std::uint64_t path,
-                                            bool follow, std::uint64_t* links) const {
-  if (facts_.files.empty()) return std::nullopt;
+std::string Calls::path_of(const Call& call, int directory, std::uint64_t path) {
   const std::optional<std::string> name = tracing::read_path(call.thread, path);
-  if (!name || name->empty()) return std::nullopt;
+  if (!name || name->empty()) return {};
   const std::string start = name->front() == '/'    ? "root"
                             : directory == AT_FDCWD ? "cwd"
                                                     : fmt::format("fd/{}", directory);
-  const std::string whole = link_to(call.thread, start) + "/" + *name;
+  return link_to(call.thread, start) + "/" + *name;
+}
+
+std::optional<FileKey> Calls::known_file_at(const Call& call, int directory, std::uint64_t path,
+                                            bool follow, std::uint64_t* links) const {
+  if (facts_.files.empty()) return std::nullopt;
+  const std::string whole = path_of(call, directory, path);
+  if (whole.empty()) return std::nullopt;
   struct stat status{};
   if ((follow ? ::stat(whole.c_str(), &status) : ::lstat(whole.c_str(), &status)) != 0)
     return std::nullopt;
@@ -335,10 +343,13 @@ Wants Calls::map_entered(const Call& call) {
 }
 
 FileFacts* Calls::facts_of_new(const Call& call, const OpenFile& open, int descriptor) {
-  const auto found = facts_.files.find(open.key);
-  if (found != facts_.files.end()) return &found->second;
-  // A file without a name does not survive a crash: the face leaves it to the kernel.
   const std::string path = target_of(link_to(call.thread, fmt::format("fd/{}", descriptor)));
+  const auto found = facts_.files.find(open.key);
+  if (found != facts_.files.end()) {
+    if (open.links > 0) add_name(found->second, path);
+    return &found->second;
+  }
+  // A file without a name does not survive a crash: the face leaves it to the kernel.
   if (open.links == 0 || !path.starts_with('/') || !globs_.match(path)) return nullptr;
   if (facts_.files.size() == kFilesMax) {
     facts_.limits.insert(
@@ -350,6 +361,7 @@ FileFacts* Calls::facts_of_new(const Call& call, const OpenFile& open, int descr
   FileFacts& facts = facts_.files[open.key];
   facts_.order.push_back(open.key);
   facts.path = path;
+  facts.names = {path};
   facts.first_size_bytes = open.size_bytes;
   // Now, for the directory may go before the program does.
   Result<FileSystemFacts> directory = look_at_directory(path.substr(0, path.rfind('/') + 1));
@@ -358,6 +370,13 @@ FileFacts* Calls::facts_of_new(const Call& call, const OpenFile& open, int descr
     facts.directory = examine_directory(directory.value());
   }
   return &facts;
+}
+
+void Calls::add_name(FileFacts& facts, const std::string& name) {
+  std::erase(facts.names, name);
+  if (facts.names.size() < kNamesMax) return facts.names.push_back(name);
+  facts_.limits.insert(
+      fmt::format("a file had more than {} names; the others are not named", kNamesMax));
 }
 
 void Calls::add_holder(const Call& call, const OpenFile& open, FileFacts& facts) {
@@ -451,7 +470,7 @@ void Calls::unmapped(Process& process, std::uint64_t begin, std::uint64_t end) {
     if (process.inherits.contains(window.file)) {
       see(window.file, Sight::inherited,
           "a process was forked while its parent had the file mapped, and unmapped it");
-    } else if (!window.is_synchronised) {
+    } else if (!window.is_synchronised && !window.is_read_only) {
       see(window.file, Sight::unmapped_unsynchronised, "munmap");
     }
     if (window.begin < begin) {
@@ -621,7 +640,7 @@ void Calls::opened(const Call& call, std::uint64_t result) {
   if (!is_known(open->key)) return;
   const bool truncates = call.number == SYS_creat ||
                          (number(call.arguments[call.number == SYS_openat ? 2 : 1]) & O_TRUNC) != 0;
-  if (holds_still(call.process, caller, open->key)) {
+  if (holds_still(call.process, caller, open->key, descriptor)) {
     if (is_stream) see(open->key, Sight::stream_open, said_of(call, "fopen"));
     if (truncates) facts_.files[open->key].changes["open(O_TRUNC)"] += 1;
   } else if (truncates) {
@@ -641,10 +660,34 @@ void Calls::name_removed(const Call& call, int directory, std::uint64_t path) {
 }
 
 // A file that another one is renamed over loses its name, as by unlink().
-void Calls::name_replaced(const Call& call, int directory, std::uint64_t path) {
+bool Calls::name_replaced(const Call& call, int directory, std::uint64_t path) {
   std::uint64_t links = 0;
   const auto file = known_file_at(call, directory, path, false, &links);
   if (file) is_by_holder(call, *file, "rename");
+  return file.has_value();
+}
+
+Wants Calls::rename_entered(const Call& call, int from_directory, std::uint64_t from,
+                            int to_directory, std::uint64_t to) {
+  const bool is_known_file = name_replaced(call, from_directory, from);
+  // Both may be, and change their names: RENAME_EXCHANGE.
+  return name_replaced(call, to_directory, to) || is_known_file ? Wants::result : Wants::nothing;
+}
+
+void Calls::renamed(const Call& call) {
+  const bool is_plain = call.number == SYS_rename;
+  const auto look = [&](int directory, std::uint64_t path) {
+    const auto file = known_file_at(call, directory, path, false, nullptr);
+    if (!file) return;
+    std::error_code error;
+    const auto name = std::filesystem::canonical(path_of(call, directory, path), error);
+    FileFacts& facts = facts_.files[*file];
+    if (error || facts.names.back() == name.string()) return;
+    see(*file, Sight::renamed, fmt::format("from {} to {}", facts.names.back(), name.string()));
+    add_name(facts, name.string());
+  };
+  look(is_plain ? AT_FDCWD : number(call.arguments[0]), call.arguments[is_plain ? 0 : 1]);
+  look(is_plain ? AT_FDCWD : number(call.arguments[2]), call.arguments[is_plain ? 1 : 3]);
 }
 
 void Calls::message_sent(const Call& call, std::uint64_t header) {
@@ -817,14 +860,11 @@ Wants Calls::call_entered(const Call& call) {
       name_removed(call, number(arguments[0]), arguments[1]);
       break;
     case SYS_rename:
-      name_replaced(call, AT_FDCWD, arguments[0]);
-      name_replaced(call, AT_FDCWD, arguments[1]);
-      break;
+      return rename_entered(call, AT_FDCWD, arguments[0], AT_FDCWD, arguments[1]);
     case SYS_renameat:
     case SYS_renameat2:
-      name_replaced(call, number(arguments[0]), arguments[1]);
-      name_replaced(call, number(arguments[2]), arguments[3]);
-      break;
+      return rename_entered(call, number(arguments[0]), arguments[1], number(arguments[2]),
+                            arguments[3]);
     case SYS_sendmsg:
       message_sent(call, arguments[1]);
       break;
@@ -859,6 +899,10 @@ void Calls::call_returned(const Call& call, std::uint64_t result) {
       return mapped(call, result);
     case SYS_mremap:
       return remapped(call, result);
+    case SYS_rename:
+    case SYS_renameat:
+    case SYS_renameat2:
+      return renamed(call);
     default:
       return opened(call, result);
   }

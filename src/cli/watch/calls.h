@@ -91,7 +91,10 @@ class Calls final : public Observer {
   void submitted(const Call& call);
   void opened(const Call& call, std::uint64_t result);
   void name_removed(const Call& call, int directory, std::uint64_t path);
-  void name_replaced(const Call& call, int directory, std::uint64_t path);
+  bool name_replaced(const Call& call, int directory, std::uint64_t path);
+  Wants rename_entered(const Call& call, int from_directory, std::uint64_t from, int to_directory,
+                       std::uint64_t to);
+  void renamed(const Call& call);
   void message_sent(const Call& call, std::uint64_t header);
   void unlocked(const Call& call);
   void left_session(const Call& call);
@@ -105,16 +108,20 @@ class Calls final : public Observer {
   void note_synchronised(const Call& call, const FileKey& file, const char* name);
   void add_holder(const Call& call, const OpenFile& open, FileFacts& facts);
   FileFacts* facts_of_new(const Call& call, const OpenFile& open, int descriptor);
+  void add_name(FileFacts& facts, const std::string& name);
   void look_for_outsiders(const std::set<FileKey>& files);
   void see(const FileKey& file, Sight sight, const std::string& example);
   std::string said_of(const Call& call, const std::string& what) const;
 
   Process& process(pid_t number);
-  bool holds_still(pid_t number, Process& process, const FileKey& file);
+  // `besides`: a descriptor that was opened just now, and so held nothing before.
+  bool holds_still(pid_t number, Process& process, const FileKey& file, int besides = -1);
   bool inherits_still(pid_t number, Process& process, const FileKey& file);
   // Another process that holds the file now; 0 when there is none.
   pid_t other_holder(pid_t number, const FileKey& file);
   std::optional<OpenFile> open_file(pid_t thread, int descriptor) const;
+  // As the thread names a file; empty where it has no such name.
+  static std::string path_of(const Call& call, int directory, std::uint64_t path);
   std::optional<FileKey> known_file_at(const Call& call, int directory, std::uint64_t path,
                                        bool follow, std::uint64_t* links) const;
   bool is_known(const FileKey& file) const { return facts_.files.contains(file); }

@@ -22,6 +22,7 @@ inline constexpr std::size_t kProcessesMax = 4096;  // at a time
 inline constexpr std::size_t kWindowsMax = 1024;    // mappings of a process at a time
 inline constexpr std::size_t kOpenedMax = 4096;     // descriptors that a process opened
 inline constexpr std::size_t kProgramsMax = 32;     // that map one file
+inline constexpr std::size_t kNamesMax = 16;        // that one file is mapped under, or gets
 inline constexpr std::size_t kPairsMax = 64;        // of files that are synchronised together
 inline constexpr std::size_t kExecutablesMax = 64;  // that cannot take the face along
 inline constexpr std::size_t kScansMax = 64;        // of all processes of the machine
@@ -62,6 +63,7 @@ enum class Sight {
   no_preload,        // mapped by a program into which no library can be preloaded
   privileges,        // mapped by one that gains privileges
   environment,       // mapped by one that was started without our variables
+  renamed,           // by the program, before or after it was mapped
   unmapped_unsynchronised,
 };
 
@@ -74,7 +76,9 @@ struct Seen {
 inline constexpr const char* kAsynchronous = "msync(MS_ASYNC)";
 
 struct FileFacts {
-  std::string path;
+  std::string path;  // when it was first mapped
+  // Under which it was mapped, or that rename(2) gave it, the last one at the end.
+  std::vector<std::string> names;
   std::uint64_t mappings = 0;
   std::uint64_t longest_mapping_bytes = 0;
   bool is_mapped_writable = false;

@@ -19,8 +19,14 @@ class Globs {
   std::vector<std::string> globs_;
 };
 
-// A glob that matches this path and few others: what is special to a glob or to the list of globs
-// becomes '?'.
-std::string glob_for(const std::string& path);
+// Globs that match these paths and few others: what is special to a glob or to the list of globs
+// becomes '?'. Where `kPatternNamesMin` paths or more differ in digits only, one with '*' in their
+// place matches them all, unless it would match one of `others`, too.
+inline constexpr std::size_t kPatternNamesMin = 3;
+std::vector<std::string> globs_for(const std::vector<std::string>& paths,
+                                   const std::vector<std::string>& others);
+
+// The path with '*' for each number in the file's name: what numbered files have in common.
+std::string without_numbers(const std::string& path);
 
 }  // namespace pawl::cli::watch

@@ -114,6 +114,11 @@ constexpr std::array kMeanings = {
             "stores there is its own and is lost; to unmap it fails there (EPERM)",
             "see that the child only reads, and leaves the mapping alone; what is to write maps "
             "the file itself"},
+    Meaning{Sight::renamed, "renamed", Weight::but,
+            "a glob is matched against the name that the file has when the program maps it: what "
+            "it does under a name that no glob matches is not atomic",
+            "name all names that it maps, as the line below does for those of this run; where a "
+            "part of a name is another one each time (mkstemp() makes such names), write * for it"},
     Meaning{Sight::unmapped_unsynchronised, "unmapped_unsynchronised", Weight::note,
             "a mapping went without msync() since it was made: what was stored there becomes "
             "durable when the file is next synchronised or closed",
@@ -223,7 +228,6 @@ void heaviest_first(std::vector<Remark>& remarks) {
 FileJudgement judge_file(const FileKey& key, const FileFacts& file) {
   FileJudgement judgement;
   judgement.key = key;
-  judgement.glob = glob_for(file.path);
   for (const Meaning& meaning : kMeanings) {
     const auto seen = file.seen.find(meaning.sight);
     if (seen == file.seen.end() || is_said_by_another(file, meaning.sight)) continue;
@@ -274,11 +278,20 @@ void judge_program(const ProgramFacts& facts, Judgement& judgement) {
     remarks.push_back({"not_preloadable", Weight::note, 1, path, why,
                        "nothing, unless that program maps files that matter; it was not seen to"});
   }
+  // Numbered files are told of once.
+  std::map<std::pair<std::string, std::string>, std::uint64_t> in_one_go;
   for (const auto& [pair, count] : facts.in_one_go) {
+    const std::string& first = facts.files.at(pair.first).path;
+    const std::string& second = facts.files.at(pair.second).path;
+    const bool are_alike = without_numbers(first) == without_numbers(second);
+    in_one_go[are_alike ? std::pair(without_numbers(first), without_numbers(second))
+                        : std::pair(first, second)] += count;
+  }
+  for (const auto& [pair, count] : in_one_go) {
     remarks.push_back(
         {"in_one_go", Weight::note, count,
-         fmt::format("{} and then {}", facts.files.at(pair.first).path,
-                     facts.files.at(pair.second).path),
+         pair.first == pair.second ? fmt::format("two files {}", pair.first)
+                                   : fmt::format("{} and then {}", pair.first, pair.second),
          "these are synchronised one right after the other. Each is atomic by "
          "itself: a crash between the two leaves the first new and the second old",
          "if they must move together, 'pawl run --group FILE' commits them by one record"});

@@ -25,9 +25,8 @@ struct Remark {
 
 struct FileJudgement {
   FileKey key;
-  Weight verdict = Weight::note;  // the heaviest of its remarks
-  std::vector<Remark> remarks;    // the heaviest first
-  std::string glob;
+  Weight verdict = Weight::note;      // the heaviest of its remarks
+  std::vector<Remark> remarks;        // the heaviest first
   bool is_only_asynchronous = false;  // synchronised by msync(MS_ASYNC) and by nothing else
 };
 
