@@ -70,10 +70,7 @@ std::optional<std::size_t> find_line(int file, Text& text, std::string_view& rea
 
 // The line is of this moment if the read begins with it: what was formatted before and not taken is
 // dropped by lseek(), and begins within a line where the numbers before it have other lengths now.
-std::optional<std::int64_t> count_prepared() {
-  Prepared& own = prepared();
-  const std::unique_lock lock(own.mutex, std::try_to_lock);
-  if (!lock.owns_lock()) return std::nullopt;
+std::optional<std::int64_t> count_prepared(Prepared& own) {
   own.is_wanted = true;
   if (!own.is_ready) return std::nullopt;
   own.is_ready = false;
@@ -86,17 +83,28 @@ std::optional<std::int64_t> count_prepared() {
   return number_behind(text.substr(key.size()));
 }
 
+std::optional<std::int64_t> count_with(int file, Text& text) {
+  std::string_view read;
+  const std::optional<std::size_t> line = find_line(file, text, read);
+  if (!line.has_value()) return std::nullopt;
+  return number_behind(read.substr(*line + kKey.size()));
+}
+
+void open_if_closed(Prepared& own) {
+  if (!own.file.is_open()) own.file = Descriptor(::open(kPath, O_RDONLY | O_CLOEXEC));
+}
+
 }  // namespace
 
 std::optional<std::int64_t> count(Text& text) {
-  if (const std::optional<std::int64_t> counted = count_prepared()) return counted;
-  const int file = ::open(kPath, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return std::nullopt;
-  std::string_view read;
-  const std::optional<std::size_t> line = find_line(file, text, read);
-  ::close(file);
-  if (!line.has_value()) return std::nullopt;
-  return number_behind(read.substr(*line + kKey.size()));
+  Prepared& own = prepared();
+  if (const std::unique_lock lock(own.mutex, std::try_to_lock); lock.owns_lock()) {
+    if (const std::optional<std::int64_t> counted = count_prepared(own)) return counted;
+    open_if_closed(own);
+    return count_with(own.file.get(), text);
+  }
+  const Descriptor file(::open(kPath, O_RDONLY | O_CLOEXEC));
+  return count_with(file.get(), text);
 }
 
 void prepare() noexcept {
@@ -104,7 +112,7 @@ void prepare() noexcept {
   const std::unique_lock lock(own.mutex, std::try_to_lock);
   if (!lock.owns_lock() || !own.is_wanted || own.is_ready) return;
   own.is_wanted = false;
-  if (!own.file.is_open()) own.file = Descriptor(::open(kPath, O_RDONLY | O_CLOEXEC));
+  open_if_closed(own);
   std::string_view read;
   const std::optional<std::size_t> line = find_line(own.file.get(), own.text, read);
   own.is_ready =
