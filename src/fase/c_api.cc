@@ -10,6 +10,7 @@
 #include "fase/file.h"
 #include "fase/thread.h"
 #include "mapping/border.h"
+#include "medium/environment.h"
 #include "pawl/fase.h"
 
 namespace {
@@ -41,7 +42,7 @@ Status forked() {
 }
 
 Status read_twice(int& percent) {
-  const char* const value = std::getenv(pawl::fase::kTwiceVariable);
+  const char* const value = pawl::environment_variable(pawl::fase::kTwiceVariable);
   if (value == nullptr) return {};
   char* end = nullptr;
   const long number = std::strtol(value, &end, 10);
@@ -53,7 +54,7 @@ Status read_twice(int& percent) {
 }
 
 Status read_flush(int& on_fail) {
-  const char* const value = std::getenv("PAWL_FASE_FLUSH");
+  const char* const value = pawl::environment_variable("PAWL_FASE_FLUSH");
   if (value == nullptr) return {};
   on_fail = std::strcmp(value, "on-fail") == 0 ? 1 : 0;
   if (on_fail == 1 || std::strcmp(value, "commit") == 0) return {};
@@ -63,7 +64,7 @@ Status read_flush(int& on_fail) {
 
 // What the scheme undo is compared as.  Of programs only that are compiled for it.
 Status read_undo(bool& is_atlas) {
-  const char* const value = std::getenv("PAWL_FASE_UNDO");
+  const char* const value = pawl::environment_variable("PAWL_FASE_UNDO");
   if (value == nullptr) return {};
   is_atlas = std::strcmp(value, "atlas") == 0;
   if (is_atlas) return {};

@@ -3,14 +3,14 @@
 #include <unistd.h>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 
+#include "medium/environment.h"
 #include "pawl/fase.h"
 
 namespace pawl::fase {
 
 void recover_by_order() {
-  const char* const path = std::getenv(kRecoverVariable);
+  const char* const path = environment_variable(kRecoverVariable);
   if (path == nullptr || *path == '\0') return;
   pawl_fase* const fase = ::pawl_fase_open(path, nullptr);
   if (fase == nullptr) {

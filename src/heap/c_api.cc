@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "heap/heap.h"
@@ -12,6 +11,7 @@
 #include "mapping/map_atomic.h"
 #include "mapping/memory_calls.h"
 #include "mapping/statistics.h"
+#include "medium/environment.h"
 #include "medium/open_medium.h"
 #include "medium/own_descriptors.h"
 #include "pawl/heap.h"
@@ -115,7 +115,7 @@ PAWL_PUBLIC int pawl_heap_options_init(struct pawl_heap_options* options) {
     if (options == nullptr) return invalid("options must not be NULL");
     *options = pawl_heap_options{};
     options->struct_size_bytes = sizeof *options;
-    if (const char* const verify = std::getenv(kVerifyVariable)) {
+    if (const char* const verify = pawl::environment_variable(kVerifyVariable)) {
       if (std::strcmp(verify, "0") != 0 && std::strcmp(verify, "1") != 0)
         return invalid(std::string(kVerifyVariable) + " is not understood: it takes 0 or 1");
       options->verify = verify[0] == '1' ? 1 : 0;

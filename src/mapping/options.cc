@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "medium/environment.h"
+
 namespace pawl {
 namespace {
 
@@ -53,7 +55,7 @@ template <class Choice>
 Status read_choice(const char* name, const char* wanted,
                    std::initializer_list<std::pair<std::string_view, Choice>> known,
                    Choice& choice) {
-  const char* const value = std::getenv(name);
+  const char* const value = environment_variable(name);
   if (value == nullptr) return {};
   for (const auto& [word, meant] : known) {
     if (word != value) continue;
@@ -65,7 +67,7 @@ Status read_choice(const char* name, const char* wanted,
 
 // PAWL_VERIFY is no option of a program: it tests one.
 Status read_verify(bool& verify) {
-  const char* const value = std::getenv("PAWL_VERIFY");
+  const char* const value = environment_variable("PAWL_VERIFY");
   if (value == nullptr) return {};
   if (std::strcmp(value, "0") != 0 && std::strcmp(value, "1") != 0)
     return wrong("PAWL_VERIFY", value, "0 or 1");
@@ -77,7 +79,7 @@ Status read_verify(bool& verify) {
 
 Result<Options> Options::from_environment() {
   Options options;
-  if (const char* value = std::getenv("PAWL_JOURNAL_SIZE")) {
+  if (const char* value = environment_variable("PAWL_JOURNAL_SIZE")) {
     const auto bytes = parse_bytes(value);
     if (!bytes)
       return wrong("PAWL_JOURNAL_SIZE", value, "a number of bytes, with K, M or G if you like");
@@ -97,19 +99,19 @@ Result<Options> Options::from_environment() {
   PAWL_TRY(read_choice("PAWL_APPLY", "async or eager",
                        {{"async", ApplyChoice::async}, {"eager", ApplyChoice::eager}},
                        options.apply));
-  if (const char* value = std::getenv("PAWL_APPLY_THRESHOLD")) {
+  if (const char* value = environment_variable("PAWL_APPLY_THRESHOLD")) {
     const auto pages = parse_bytes(value);
     if (!pages || *pages > kApplyThresholdMax)
       return wrong("PAWL_APPLY_THRESHOLD", value, "a number of pages up to 1048576");
     options.apply_threshold_pages = static_cast<std::uint32_t>(*pages);
   }
-  if (const char* value = std::getenv("PAWL_RESIDENT_MAX")) {
+  if (const char* value = environment_variable("PAWL_RESIDENT_MAX")) {
     const auto bytes = parse_bytes(value);
     if (!bytes)
       return wrong("PAWL_RESIDENT_MAX", value, "a number of bytes, with K, M or G if you like");
     options.resident_bytes_max = *bytes;
   }
-  if (const char* value = std::getenv("PAWL_IDLE_POLL_US")) {
+  if (const char* value = environment_variable("PAWL_IDLE_POLL_US")) {
     const auto longest = parse_bytes(value);
     if (!longest || *longest > kIdlePollMaxUs)
       return wrong("PAWL_IDLE_POLL_US", value, "a number of microseconds up to 10000");
@@ -118,7 +120,7 @@ Result<Options> Options::from_environment() {
   PAWL_TRY(read_choice("PAWL_DURABILITY", "flush or on-fail",
                        {{"flush", DurabilityChoice::flush}, {"on-fail", DurabilityChoice::on_fail}},
                        options.durability));
-  if (const char* value = std::getenv("PAWL_HOLD_UP_MS")) {
+  if (const char* value = environment_variable("PAWL_HOLD_UP_MS")) {
     const auto hold_up = parse_bytes(value);
     if (!hold_up || *hold_up > kHoldUpMaxMs)
       return wrong("PAWL_HOLD_UP_MS", value, "a number of milliseconds up to 3600000");

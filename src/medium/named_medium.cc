@@ -13,10 +13,10 @@
 #include <cinttypes>
 #include <climits>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include "medium/block_medium.h"
+#include "medium/environment.h"
 #include "medium/law.h"
 #include "medium/memory_functions.h"
 #include "medium/parked_descriptors.h"
@@ -266,7 +266,7 @@ Status NamedMedium::check_file_system(int side, const struct stat& user) const {
   // An overlay shows its files with the devices of its layers.
   const std::uint64_t mount = mount_of(side);
   if (mount != 0 && mount == mount_of(base_.descriptor())) return {};
-  const char* const asked = std::getenv(kJournalElsewhere);
+  const char* const asked = environment_variable(kJournalElsewhere);
   if (asked != nullptr && std::strcmp(asked, "1") == 0) return {};
   return Status::failure(
       EXDEV, journal_path_ + " is on another file system than " + path_ +

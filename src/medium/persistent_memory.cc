@@ -16,6 +16,7 @@
 #endif
 
 #include "medium/busy_wait.h"
+#include "medium/environment.h"
 #include "medium/persistent_copy.h"
 
 namespace pawl {
@@ -38,7 +39,7 @@ Status wrong(const char* name, const char* value, const std::string& wanted) {
 }
 
 Status read_latency(const char* name, std::uint32_t& latency_ns) {
-  const char* const value = std::getenv(name);
+  const char* const value = environment_variable(name);
   if (value == nullptr) return {};
   char* end = nullptr;
   errno = 0;
@@ -269,7 +270,7 @@ void PersistentMemory::zero(std::byte* to, std::size_t count) {
 
 Result<PersistentMemoryOptions> PersistentMemoryOptions::from_environment() {
   PersistentMemoryOptions options;
-  if (const char* const value = std::getenv("PAWL_FLUSH")) {
+  if (const char* const value = environment_variable("PAWL_FLUSH")) {
     const auto* const found = std::find_if(
         kFlushes.begin(), kFlushes.end(),
         [value](const NamedFlush& flush) { return std::strcmp(flush.name, value) == 0; });

@@ -1,8 +1,8 @@
 #include "preload/asynchronous.h"
 
-#include <cstdlib>
 #include <string>
 
+#include "medium/environment.h"
 #include "preload/messages.h"
 
 namespace pawl::preload {
@@ -13,7 +13,7 @@ bool waits = false;
 }  // namespace
 
 void read_ms_async() {
-  const char* const variable = std::getenv("PAWL_MS_ASYNC");
+  const char* const variable = environment_variable("PAWL_MS_ASYNC");
   const std::string value = variable == nullptr || *variable == '\0' ? "async" : variable;
   // Of two meanings, the one that loses nothing.
   waits = value != "async";

@@ -3,11 +3,11 @@
 #include <unistd.h>
 #include <cerrno>
 #include <climits>
-#include <cstdlib>
 #include <new>
 
 #include "mapping/group.h"
 #include "mapping/map_atomic.h"
+#include "medium/environment.h"
 #include "medium/open_medium.h"
 #include "preload/own_descriptors.h"
 
@@ -66,7 +66,7 @@ Result<std::unique_ptr<Mapping>> open_alone(int descriptor, const Options& optio
 }  // namespace
 
 void read_group() {
-  const char* const variable = std::getenv("PAWL_GROUP");
+  const char* const variable = environment_variable("PAWL_GROUP");
   if (variable == nullptr || *variable == '\0') return;
   own().path = variable;
   if (own().path.front() == '/') return;

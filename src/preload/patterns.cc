@@ -4,11 +4,11 @@
 #include <unistd.h>
 #include <climits>
 
-#include <cstdlib>
 #include <string_view>
 #include <vector>
 
 #include "medium/block_medium.h"
+#include "medium/environment.h"
 #include "preload/messages.h"
 
 namespace pawl::preload {
@@ -29,7 +29,7 @@ std::string starting_directory() {
 }  // namespace
 
 void read_patterns() {
-  const char* const variable = std::getenv("PAWL_ATOMIC");
+  const char* const variable = environment_variable("PAWL_ATOMIC");
   if (variable == nullptr) return;
   std::string_view rest = variable;
   while (!rest.empty()) {
