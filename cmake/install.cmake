@@ -36,7 +36,7 @@ if(TARGET pawl_command)
   install(TARGETS pawl_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
-# The Python package, for PYTHONPATH or pip; it finds the library in the tree that it lies in.
+# The Python package, for PYTHONPATH or pip; there it finds the library of the same tree.
 if(TARGET pawl)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/python DESTINATION ${CMAKE_INSTALL_DATADIR}/pawl
           FILES_MATCHING PATTERN "*.py" PATTERN "py.typed" PATTERN "pyproject.toml" PATTERN "README.md"

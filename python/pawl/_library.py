@@ -79,13 +79,16 @@ class Error(OSError):
     docs/errors.md has all of them."""
 
 
-def _beside_the_package() -> Iterator[str]:
-    """The libraries of the installed tree, or of the checkout, that the package lies in."""
-    directory = os.path.dirname(os.path.abspath(__file__))
-    while directory != os.path.dirname(directory):
-        directory = os.path.dirname(directory)
-        for below in ("lib", f"lib/{os.uname().machine}-linux-gnu", "lib64", "build/release/lib"):
-            yield os.path.join(directory, below, SONAME)
+def _installed_with_the_package() -> Iterator[str]:
+    """The library of the tree that `./dev install` made, when this package is that tree's own.
+
+    In no other directory above the package: who may write there need not be who installed it."""
+    prefix, place = os.path.dirname(os.path.abspath(__file__)), os.path.join("share", "pawl", "python", "pawl")
+    if not prefix.endswith(os.sep + place):
+        return
+    prefix = prefix[:-len(place)]
+    for below in ("lib", f"lib/{os.uname().machine}-linux-gnu", "lib64"):
+        yield os.path.join(prefix, below, SONAME)
 
 
 def _load() -> Tuple[ctypes.CDLL, str]:
@@ -98,7 +101,7 @@ def _load() -> Tuple[ctypes.CDLL, str]:
     if named:
         path = named
     else:
-        path = next((place for place in _beside_the_package() if os.path.exists(place)), SONAME)
+        path = next((place for place in _installed_with_the_package() if os.path.exists(place)), SONAME)
     try:
         return ctypes.CDLL(path, use_errno=True), path
     except OSError as error:

@@ -36,5 +36,11 @@ for from in "$work/checkout" "$prefix/share/pawl/python"; do
 done
 test "$(od -An -tu1 -N1 data | tr -d ' ')" = 5
 
+# A library in a directory above the package is of whoever may write there.
+mkdir -p "$work/project/lib" "$work/project/build/release/lib"
+cp -r "$source/python" "$work/project/python"
+for place in lib build/release/lib; do cp "$library" "$work/project/$place/"; done
+if PYTHONPATH="$work/project/python" /usr/bin/python3 program.py data 2>&1 | grep "^$work/project"; then exit 1; fi
+
 if PAWL_LIBRARY=$work/none.so "$work/venv/bin/python" program.py data 2>error; then exit 1; fi
 grep -q "PAWL_LIBRARY" error
