@@ -66,6 +66,7 @@ if(PAWL_CORE_SOURCES)
   add_library(pawl_core_objects OBJECT ${PAWL_CORE_SOURCES})
   target_link_libraries(pawl_core_objects PUBLIC pawl_headers)
   target_include_directories(pawl_core_objects SYSTEM PRIVATE ${ISAL_INCLUDE_DIRS})
+  pawl_harden(pawl_core_objects)
 
   # For what tests a part of the core, without the wrappers of libc.
   add_library(pawl_core STATIC $<TARGET_OBJECTS:pawl_core_objects>)
@@ -73,6 +74,7 @@ if(PAWL_CORE_SOURCES)
 endif()
 
 function(pawl_configure_library target)
+  pawl_harden(${target})
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:pawl_headers>)
   target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                                  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
@@ -91,7 +93,7 @@ function(pawl_configure_shared_library target)
                       "LINKER:-z,nodelete")
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/pawl.map)
   if(NOT PAWL_SANITIZE)
-    target_link_options(${target} PRIVATE "LINKER:-z,defs" "LINKER:-z,relro" "LINKER:-z,now")
+    target_link_options(${target} PRIVATE "LINKER:-z,defs")
   endif()
 endfunction()
 

@@ -61,7 +61,8 @@ TEST(Image, BelievesNothingThatWasChanged) {
 
 TEST(Image, IsOfOneGenerationAndOneMemory) {
   const std::vector<std::byte> image = image_with_records();
-  EXPECT_EQ(read_image(image, kGeneration + 1, kInode).status().error_number(), ESTALE);
+  EXPECT_EQ(read_image(image, kGeneration + 1, kInode).status().error_number(), EALREADY);
+  EXPECT_EQ(read_image(image, kGeneration + 2, kInode).status().error_number(), ESTALE);
   EXPECT_EQ(read_image(image, kGeneration, kInode + 1).status().error_number(), ESTALE);
 }
 

@@ -105,7 +105,7 @@ def test_restore_steps(pawl, program):
             if step <= RESTORABLE_UP_TO:
                 trial.goes_on()
             elif step == RESTORABLE_UP_TO + 1:
-                trial.is_refused("another generation")
+                trial.is_refused("restored already")
             else:
                 trial.is_refused("nothing was saved")
 
@@ -154,7 +154,7 @@ def test_twice(pawl, program):
         with open(copy, "rb") as old, open(os.path.join(trial.kept.directory, "image"),
                                            "r+b") as image:
             image.write(old.read())
-        trial.is_refused("another generation")
+        trial.is_refused("restored already")
 
 
 def test_damage(pawl, program):

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -42,6 +43,7 @@ int exit_code_of(const Status& status) {
   switch (status.error_number()) {
     case EBADMSG:
       return kExitDamagedJournal;
+    case EALREADY:
     case ESTALE:
       return kExitForeignJournal;
     case EBUSY:
@@ -73,9 +75,11 @@ wsp::StepHook die_at(int step) {
   };
 }
 
-Result<wsp::PowerSources> open_power(const ProcessArguments& arguments) {
+Result<wsp::PowerSources> open_power(const wsp::KeptMemory& memory,
+                                     const ProcessArguments& arguments) {
   wsp::block_supervised_signals();
-  return wsp::PowerSources::open({arguments.directory + "/power", arguments.wsp.serial_line});
+  return wsp::PowerSources::open({memory.directory().way_to("power"), arguments.wsp.serial_line,
+                                  arguments.directory + "/power"});
 }
 
 int watch_over(wsp::Process& process, wsp::PowerSources& power, const char* verb,
@@ -96,14 +100,44 @@ int watch_over(wsp::Process& process, wsp::PowerSources& power, const char* verb
   return program.signal != 0 ? kSignalExit + program.signal : program.exit_code;
 }
 
-// What would be lost by starting anew; nothing when there is no valid save.
+// What would be lost by starting anew: a valid save, and whatever is not known to be none.
 std::optional<std::string> save_in_the_way(const std::string& directory) {
   const Result<wsp::KeptMemory> memory = wsp::KeptMemory::open(directory);
-  if (!memory.ok() || !wsp::read_saved(memory.value()).ok()) return std::nullopt;
+  if (!memory.ok()) {
+    const int error_number = memory.status().error_number();
+    if (error_number == ENOENT) return std::nullopt;
+    // It is not ours, or in use: nothing there will be touched.
+    if (error_number == EPERM || error_number == EACCES || error_number == ENOTDIR ||
+        error_number == EBUSY)
+      return std::nullopt;
+    return fmt::format("whether {} holds a save cannot be told: {}; mend that", directory,
+                       memory.status().text());
+  }
+  const Status saved = wsp::read_saved(memory.value()).status();
+  // There is none; or what there is was restored, and ran on.
+  if (saved.error_number() == ENODATA || saved.error_number() == EALREADY) return std::nullopt;
+  if (!saved.ok()) {
+    return fmt::format("{}: a save is there that cannot be restored: {}; keep it for that",
+                       directory, saved.text());
+  }
   const Status found = wsp::check_restorable(memory.value());
   if (found.ok()) return directory + ": a valid save is there; restore it";
   return fmt::format("{}: a valid save is there, which cannot be restored now: {}; mend that",
                      directory, found.text());
+}
+
+// Where only this user may write, in memory.
+Result<std::string> own_default_directory(const std::string& program) {
+  const std::string name = "/pawl-" + std::filesystem::path(program).filename().string();
+  if (const char* const own = std::getenv("XDG_RUNTIME_DIR"); own != nullptr && *own == '/')
+    return own + name;
+  const std::string by_user = fmt::format("/run/user/{}", ::geteuid());
+  std::error_code ignored;
+  if (std::filesystem::is_directory(by_user, ignored)) return by_user + name;
+  if (::geteuid() == 0) return "/run" + name;
+  return Status::failure(ENOENT,
+                         "there is no directory of your own in memory (XDG_RUNTIME_DIR is not "
+                         "set); name one with --directory, which is made: /dev/shm/NAME");
 }
 
 int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
@@ -117,9 +151,11 @@ int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
     complain(kVerb, path.status().text());
     return path.status().error_number() == ENOENT ? kExitNotFound : kExitCannotRun;
   }
-  if (arguments.directory.empty())
-    arguments.directory =
-        "/dev/shm/pawl-" + std::filesystem::path(path.value()).filename().string();
+  if (arguments.directory.empty()) {
+    Result<std::string> own = own_default_directory(path.value());
+    if (!own.ok()) return refuse_wsp(kVerb, own.status());
+    arguments.directory = own.value();
+  }
   // A service starts with `run` at each boot: that must not lose what the failure before it saved.
   const std::optional<std::string> lost =
       arguments.discards ? std::nullopt : save_in_the_way(arguments.directory);
@@ -129,7 +165,7 @@ int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
   }
   Result<wsp::KeptMemory> memory = wsp::KeptMemory::create(arguments.directory);
   if (!memory.ok()) return refuse_wsp(kVerb, memory.status());
-  Result<wsp::PowerSources> power = open_power(arguments);
+  Result<wsp::PowerSources> power = open_power(memory.value(), arguments);
   if (!power.ok()) return refuse_wsp(kVerb, power.status());
   Result<std::unique_ptr<wsp::Process>> process =
       wsp::Process::start(memory.value(), {path.value(), *after_dashes}, tell_operator);
@@ -144,7 +180,7 @@ int restore_process(const ProcessArguments& arguments, bool dies_in_save) {
   constexpr const char* kVerb = "wsp restore";
   Result<wsp::KeptMemory> memory = wsp::KeptMemory::open(arguments.directory);
   if (!memory.ok()) return refuse_wsp(kVerb, memory.status());
-  Result<wsp::PowerSources> power = open_power(arguments);
+  Result<wsp::PowerSources> power = open_power(memory.value(), arguments);
   if (!power.ok()) return refuse_wsp(kVerb, power.status());
   Result<std::unique_ptr<wsp::Process>> process =
       wsp::restore(memory.value(), tell_operator, die_at(dies_in_save ? 0 : arguments.die_at_step));

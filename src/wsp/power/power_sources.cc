@@ -100,6 +100,7 @@ Result<PowerSources> PowerSources::open(const PowerSourceOptions& options) {
   PAWL_TRY(take(made.signal_, open_signal()));
   if (!options.pipe.empty()) {
     made.pipe_name_ = options.pipe;
+    made.shown_pipe_ = options.shown_pipe.empty() ? options.pipe : options.shown_pipe;
     PAWL_TRY(take(made.pipe_, open_pipe(options.pipe)));
   }
   if (!options.serial_line.empty()) {
@@ -139,7 +140,7 @@ Status PowerSources::not_understood() {
   std::string text = *std::exchange(odd_line_, std::nullopt);
   std::replace_if(
       text.begin(), text.end(), [](char letter) { return letter < ' ' || letter > '~'; }, '?');
-  return Status::failure(EPROTO, "the pipe " + pipe_name_ + " said \"" + text +
+  return Status::failure(EPROTO, "the pipe " + shown_pipe_ + " said \"" + text +
                                      "\", which is no word of a power failure; write: failing");
 }
 

@@ -23,8 +23,9 @@
 namespace pawl::wsp {
 
 struct PowerSourceOptions {
-  std::string pipe;         // made if there is none, of mode 0600; empty: no pipe
-  std::string serial_line;  // a terminal device; empty: no line
+  std::string pipe;             // made if there is none, of mode 0600; empty: no pipe
+  std::string serial_line;      // a terminal device; empty: no line
+  std::string shown_pipe = {};  // what messages call the pipe; empty: by its name
 };
 
 // What was heard first.
@@ -64,6 +65,7 @@ class PowerSources {
   Descriptor signal_;
   Descriptor pipe_;
   std::string pipe_name_;
+  std::string shown_pipe_;
   Descriptor serial_line_;
   std::string serial_line_name_;
   std::string line_;  // the pipe's, as far as it came

@@ -1,6 +1,9 @@
 #include "wsp/process/annex.h"
 
+#include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -134,6 +137,12 @@ Ran leave_last_call(pid_t thread, int& status) {
   return Ran::failed;
 }
 
+// The memory of a process that is being ended goes before its threads do.
+Ran ended_or_failed(pid_t thread, int& status) {
+  return ::waitpid(thread, &status, __WALL | WNOHANG) == thread && is_over(status) ? Ran::ended
+                                                                                   : Ran::failed;
+}
+
 }  // namespace
 
 std::span<const std::byte> annex_code() { return std::as_bytes(std::span(kCode)); }
@@ -147,6 +156,41 @@ bool CallList::has_room(std::size_t data_bytes) const {
   return count_ < kAnnexCallsMax && data_used_ + data_bytes + 16 <= kAnnexDataBytes;
 }
 
+Status CallList::open_program(pid_t process) {
+  program_memory_ =
+      Descriptor(::open(fmt::format("/proc/{}/mem", process).c_str(), O_RDWR | O_CLOEXEC));
+  if (program_memory_.valid()) return {};
+  return FailedCall{errno, "cannot write into the program's memory"};
+}
+
+std::span<const std::byte> CallList::used_calls() const {
+  return std::span(view_).first(count_ * sizeof(AnnexCall));
+}
+
+std::span<const std::byte> CallList::used_data() const {
+  return std::span(view_).subspan(kAnnexCallsMax * sizeof(AnnexCall), data_used_);
+}
+
+bool CallList::send() const {
+  for (const auto part : {used_calls(), used_data()}) {
+    const auto place = static_cast<off_t>(kAnnexList) + (part.data() - view_.data());
+    if (::pwrite(program_memory_.get(), part.data(), part.size(), place) !=
+        static_cast<ssize_t>(part.size()))
+      return false;
+  }
+  return true;
+}
+
+bool CallList::take_back() {
+  for (const auto part : {used_calls(), used_data()}) {
+    const auto offset = part.data() - view_.data();
+    if (::pread(program_memory_.get(), view_.data() + offset, part.size(),
+                static_cast<off_t>(kAnnexList) + offset) != static_cast<ssize_t>(part.size()))
+      return false;
+  }
+  return true;
+}
+
 std::size_t CallList::add(long number, std::array<std::uint64_t, 6> arguments) {
   PAWL_ASSERT(count_ < kAnnexCallsMax);
   calls()[count_] = AnnexCall{static_cast<std::uint64_t>(number), arguments, 0};
@@ -156,7 +200,7 @@ std::size_t CallList::add(long number, std::array<std::uint64_t, 6> arguments) {
 std::uint64_t CallList::place(const void* bytes, std::size_t count) {
   PAWL_ASSERT(data_used_ + count + 16 <= kAnnexDataBytes);
   const std::size_t offset = kAnnexCallsMax * sizeof(AnnexCall) + data_used_;
-  std::memcpy(view_ + offset, bytes, count);
+  std::memcpy(view_.data() + offset, bytes, count);
   data_used_ += (count + 15) / 16 * 16;
   return kAnnexList + offset;
 }
@@ -168,10 +212,11 @@ const AnnexCall& CallList::call(std::size_t index) const {
 
 const std::byte* CallList::data(std::uint64_t address) const {
   PAWL_ASSERT(address >= kAnnexList && address < kAnnexEnd);
-  return view_ + (address - kAnnexList);
+  return view_.data() + (address - kAnnexList);
 }
 
-Ran run_calls(pid_t thread, const CallList& list, int& status) {
+Ran run_calls(pid_t thread, CallList& list, int& status) {
+  if (!list.send()) return ended_or_failed(thread, status);
   tracing::Registers original{};
   std::uint64_t mask = 0;
   if (!tracing::read_registers(thread, original) || !tracing::read_signal_mask(thread, mask) ||
@@ -191,7 +236,7 @@ Ran run_calls(pid_t thread, const CallList& list, int& status) {
   if (ran != Ran::done) return ran;
   tracing::write_registers(thread, original);
   tracing::write_signal_mask(thread, mask);
-  return Ran::done;
+  return list.take_back() ? Ran::done : ended_or_failed(thread, status);
 }
 
 Ran wait_for_annex(pid_t thread, int& status) {
@@ -218,6 +263,7 @@ std::uint64_t make_one_call(pid_t thread, std::uint64_t instruction, const Annex
   registers.r9 = call.arguments[5];
   tracing::write_registers(thread, registers);
   bool has_entered = false;
+  bool is_as_asked = false;
   int handed_on = 0;
   for (StopBudget budget; budget.allows_one_more();) {
     int status = 0;
@@ -226,15 +272,16 @@ std::uint64_t make_one_call(pid_t thread, std::uint64_t instruction, const Annex
     handed_on = signal_to_hand_on(status);
     // Neither the filter's stop nor those by SIGSTOP.
     if (WSTOPSIG(status) != tracing::kSystemCallStop) continue;
+    tracing::Registers found{};
+    if (!tracing::read_registers(thread, found)) return kGone;
     if (!has_entered) {
       has_entered = true;
+      is_as_asked = found.orig_rax == call.number && found.rdi == call.arguments[0];
       continue;
     }
-    tracing::Registers after{};
-    if (!tracing::read_registers(thread, after)) return kGone;
     tracing::write_registers(thread, original);
     tracing::write_signal_mask(thread, mask);
-    return after.rax;
+    return is_as_asked ? found.rax : kGone;
   }
   return kGone;
 }

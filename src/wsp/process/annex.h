@@ -1,5 +1,9 @@
 // System calls made in a program's name: a list of them is laid into its memory, and a piece of
 // code of ours there, run by one of its threads, makes one after the other at full speed.
+//
+// Code and list lie in memory of the process's own, which no file and no other process has: whoever
+// shares the program's memory file can change neither what is called nor what is answered.  Those
+// who may trace the process can (/proc/PID/mem), and they are the program's user and root.
 #pragma once
 
 #include <sys/types.h>
@@ -8,7 +12,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
+#include "medium/descriptor.h"
+#include "medium/status.h"
 #include "wsp/process/layout.h"
 
 namespace pawl::wsp {
@@ -17,8 +24,9 @@ namespace pawl::wsp {
 // must hand it to the tracer (tracing/filter.h).
 constexpr std::uint32_t kAnnexDone = 0x3fff7761;
 
-// The code itself, which lies at kAnnexCode.
+// The code itself, which lies at kAnnexCode, and the system call instruction in it.
 std::span<const std::byte> annex_code();
+constexpr std::uint64_t kAnnexInstruction = kAnnexCode + 32;
 
 struct AnnexCall {
   std::uint64_t number = 0;
@@ -32,12 +40,16 @@ struct AnnexCall {
 constexpr std::size_t kAnnexCallsMax = 512;
 constexpr std::size_t kAnnexDataBytes = kAnnexListBytes - kAnnexCallsMax * sizeof(AnnexCall);
 
-// The list, in our own view of the memory that the program has at kAnnexList.  For one thread at a
-// time.
+// The list, here; run_calls() takes it to kAnnexList in the program, and what came of it back.  For
+// one thread at a time.
 class CallList {
  public:
-  // `view` is kAnnexListBytes long and outlives the list.
-  explicit CallList(std::byte* view) : view_(view) {}
+  CallList() : view_(kAnnexListBytes) {}
+
+  // Whose calls they will be: at once after the process began or executed a program, for later it
+  // may not let itself be looked at (PR_SET_DUMPABLE).  Its memory stays open until the next one.
+  Status open_program(pid_t process);
+  int program_memory() const { return program_memory_.get(); }
 
   void clear();
   // Room for one more, and for so many bytes of data?
@@ -51,10 +63,19 @@ class CallList {
   // What the program's kernel wrote at an address that place() gave.
   const std::byte* data(std::uint64_t address) const;
 
- private:
-  AnnexCall* calls() const { return reinterpret_cast<AnnexCall*>(view_); }
+  // False when the program's memory is gone.
+  bool send() const;
+  bool take_back();
 
-  std::byte* view_;
+ private:
+  AnnexCall* calls() { return reinterpret_cast<AnnexCall*>(view_.data()); }
+  const AnnexCall* calls() const { return reinterpret_cast<const AnnexCall*>(view_.data()); }
+  // The bytes in use: of the calls, and of what their arguments point to.
+  std::span<const std::byte> used_calls() const;
+  std::span<const std::byte> used_data() const;
+
+  std::vector<std::byte> view_;
+  Descriptor program_memory_;  // /proc/PID/mem
   std::size_t count_ = 0;
   std::size_t data_used_ = 0;
 };
@@ -65,14 +86,15 @@ enum class Ran { done, ended, failed };
 // stands in a PTRACE_EVENT_STOP, with the registers and the signal mask that it had.  `status` is
 // what waitpid(2) said when the thread ended meanwhile; with `failed` it ran into something of
 // ours.
-Ran run_calls(pid_t thread, const CallList& list, int& status);
+Ran run_calls(pid_t thread, CallList& list, int& status);
 
 // The same for a thread that runs the annex's code already, with no calls to make.
 Ran wait_for_annex(pid_t thread, int& status);
 
 // One call where there is no annex yet: `instruction` is the address of a system call instruction
 // in the program's memory, and the thread stands in a stop behind a system call or before a first
-// instruction.  -errno when the call failed; -ESRCH too when the thread is gone.
+// instruction.  -errno when the call failed; -ESRCH too when the thread is gone, or made another
+// call.  Neither the call nor its result passes through memory.
 std::uint64_t make_one_call(pid_t thread, std::uint64_t instruction, const AnnexCall& call);
 
 }  // namespace pawl::wsp

@@ -27,6 +27,7 @@
 #include "medium/descriptor.h"
 #include "tracing/process_memory.h"
 #include "tracing/thread.h"
+#include "wsp/process/file_proof.h"
 #include "wsp/process/maps.h"
 #include "wsp/process/proc.h"
 
@@ -223,20 +224,31 @@ void read_attributes(const CallList& list, const AttributeCalls& calls, ThreadFa
 struct ProcessCalls {
   std::uint64_t actions = 0;
   std::uint64_t timers = 0;
-  std::uint64_t limits = 0;
   std::uint64_t clocks = 0;
 };
+
+// What a restore gives with privileges is not asked by a list, in memory that whoever may trace the
+// program can write: it comes from the kernel itself.
+Status capture_what_takes_privileges(pid_t leader, const std::string& status, SavedProcess& saved) {
+  ProcessFacts& facts = saved.process;
+  if (!read_limits(leader, facts.limits)) return gone();
+  saved.has_no_new_privileges = number_of(field_of(status, "NoNewPrivs")) != 0;
+  const std::uint64_t bits =
+      make_one_call(leader, kAnnexInstruction, {SYS_prctl, {PR_GET_SECUREBITS}});
+  if (static_cast<std::int64_t>(bits) < 0) return gone();
+  facts.secure_bits = static_cast<std::uint32_t>(bits);
+  return {};
+}
 
 // What the kernel's answers are put over.
 constexpr KernelAction kNoActions[kSignalsMax]{};
 constexpr itimerval kNoTimers[kTimersCount]{};
 constexpr timespec kNoTimes[std::size(kKeptClocks)]{};
-constexpr std::uint64_t kNoLimits[kLimitsCount][2]{};
 
 ProcessCalls add_process_calls(CallList& list) {
-  ProcessCalls calls{
-      list.place(kNoActions, sizeof(kNoActions)), list.place(kNoTimers, sizeof(kNoTimers)),
-      list.place(kNoLimits, sizeof(kNoLimits)), list.place(kNoTimes, sizeof(kNoTimes))};
+  ProcessCalls calls{list.place(kNoActions, sizeof(kNoActions)),
+                     list.place(kNoTimers, sizeof(kNoTimers)),
+                     list.place(kNoTimes, sizeof(kNoTimes))};
   std::uint64_t clock_place = calls.clocks;
   for (const int clock : kKeptClocks) {
     list.add(SYS_clock_gettime, {static_cast<std::uint64_t>(clock), clock_place});
@@ -247,9 +259,6 @@ ProcessCalls add_process_calls(CallList& list) {
              {signal, 0, calls.actions + (signal - 1) * sizeof(KernelAction), kSignalSetBytes});
   for (std::uint64_t timer = 0; timer < kTimersCount; ++timer)
     list.add(SYS_getitimer, {timer, calls.timers + timer * sizeof(itimerval)});
-  // Of another user's process only it itself may ask.
-  for (std::uint64_t limit = 0; limit < kLimitsCount; ++limit)
-    list.add(SYS_prlimit64, {0, limit, 0, calls.limits + limit * sizeof(kNoLimits[0])});
   return calls;
 }
 
@@ -297,9 +306,7 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
   std::memcpy(&facts.clear_address, list.data(clear), sizeof(facts.clear_address));
   std::memcpy(facts.name, list.data(name), sizeof(facts.name));
   read_attributes(list, attributes, facts, saved.process);
-  if (is_first)
-    saved.process.secure_bits =
-        static_cast<std::uint32_t>(list.call(privileges.secure_bits).result);
+  if (saved.has_no_new_privileges) facts.has_no_new_privileges = 1;
   if (!are_of_process(list, privileges, saved))
     return Status::failure(ENOTSUP,
                            fmt::format("thread {} has users, groups or capabilities of its "
@@ -312,7 +319,6 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
     std::memcpy(clocks, list.data(once.clocks), sizeof(clocks));
     for (std::size_t i = 0; i < std::size(clocks); ++i)
       saved.system.clocks_ns[i] = nanoseconds_of(clocks[i]);
-    std::memcpy(saved.process.limits, list.data(once.limits), sizeof(saved.process.limits));
   }
   return {};
 }
@@ -362,6 +368,7 @@ Status capture_process(Process& process, SavedProcess& saved) {
   facts.capabilities[3] = number_of(field_of(status, "CapBnd"), 16);
   facts.capabilities[4] = number_of(field_of(status, "CapAmb"), 16);
   facts.memory_score = std::atoi(read_proc(leader, "oom_score_adj").c_str());
+  PAWL_TRY(capture_what_takes_privileges(leader, status, saved));
   saved.directory = read_proc_link(leader, "cwd");
   saved.executable = read_proc_link(leader, "exe");
   saved.pending = tracing::pending_signals(leader, true, kPendingSignalsMax);
@@ -460,9 +467,12 @@ Status capture_mappings(Process& process, SavedProcess& into) {
           ENOTSUP, fmt::format("memory at {:x} ({}) is not in the memory file", line.start,
                                line.name.empty() ? "nameless" : line.name));
     struct stat file{};
-    if (::stat(line.name.c_str(), &file) != 0 || file.st_ino != line.inode)
+    FileProof proof;
+    if (::stat(line.name.c_str(), &file) != 0 || file.st_ino != line.inode ||
+        !prove_file(AT_FDCWD, line.name, proof))
       return Status::failure(
           ENOTSUP, "the mapped file " + line.name + " is not there any more under its name");
+    facts.birth_time_ns = proof.birth_time_ns;
     mapping.name = line.name;
     facts.device = file.st_dev;
     facts.inode = file.st_ino;

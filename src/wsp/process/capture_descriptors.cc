@@ -20,7 +20,9 @@
 
 #include "medium/descriptor.h"
 #include "wsp/process/capture.h"
+#include "wsp/process/file_proof.h"
 #include "wsp/process/proc.h"
+#include "wsp/process/program_rights.h"
 
 namespace pawl::wsp {
 
@@ -210,7 +212,63 @@ Status capture_nameless(const Looked& looked, SavedDescriptor& saved) {
   return {};
 }
 
-Status capture_one(Process& process, int handle, int number, SavedDescriptor& saved) {
+// Whether the name of a socket can be made anew with the program's rights: it is not with ours.
+bool can_be_bound_again(pid_t leader, const std::string& name, const SavedProcess& program) {
+  const std::string path =
+      name.front() == '/' ? name : fmt::format("/proc/{}/cwd/{}", leader, name);
+  const std::string directory = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+  const Result<ProgramRights> rights = ProgramRights::take(program);
+  struct stat holding{};
+  struct stat present{};
+  if (!rights.ok() || ::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0 ||
+      ::stat(directory.c_str(), &holding) != 0)
+    return false;
+  const uid_t user = program.process.user[3];
+  return (holding.st_mode & S_ISVTX) == 0 || holding.st_uid == user || user == 0 ||
+         ::lstat(path.c_str(), &present) != 0 || present.st_uid == user;
+}
+
+Status check_socket_name(pid_t leader, const SavedDescriptor& saved, const SavedProcess& program) {
+  const DescriptorFacts& facts = saved.facts;
+  const auto kind = static_cast<DescriptorKind>(facts.kind);
+  const auto* const local = reinterpret_cast<const sockaddr_un*>(&facts.address);
+  const bool is_bound = kind == DescriptorKind::listening || kind == DescriptorKind::bound;
+  if (!is_bound || facts.domain != AF_UNIX || facts.address_bytes <= sizeof(sa_family_t) ||
+      local->sun_path[0] == 0)
+    return {};
+  const std::string name(local->sun_path,
+                         ::strnlen(local->sun_path, facts.address_bytes - sizeof(sa_family_t)));
+  if (can_be_bound_again(leader, name, program)) return {};
+  return cannot_keep(facts.number,
+                     "the program could not make its socket " + name +
+                         " again: it may not write to that directory, or not remove the name");
+}
+
+// Under its name, and to be opened again.
+Status capture_file(const Looked& looked, const FileProof& proof, SavedDescriptor& saved,
+                    const SavedProcess& program) {
+  DescriptorFacts& facts = saved.facts;
+  facts.type = static_cast<std::int32_t>(proof.type);
+  facts.value = proof.device_number;
+  facts.times[0] = proof.birth_time_ns;
+  const Result<Descriptor> found = find_file(looked.name, proof, true);
+  if (!found.ok()) {
+    const int error_number = found.status().error_number();
+    if (error_number == ENOENT || error_number == ENOTDIR || error_number == ESTALE)
+      return cannot_keep(facts.number, "the file " + looked.name + " is not there under its name");
+    return cannot_keep(facts.number, fmt::format("the file {} cannot be reached by its name: {}",
+                                                 looked.name, std::strerror(error_number)));
+  }
+  // Where it has no birth time it will have to be opened with the program's rights.
+  if (proof.birth_time_ns != 0 || S_ISCHR(proof.type)) return {};
+  const Result<Descriptor> opened = open_found(found.value(), looked.name, proof,
+                                               static_cast<int>(facts.flags & O_ACCMODE), program);
+  if (opened.ok()) return {};
+  return cannot_keep(facts.number, opened.status().text());
+}
+
+Status capture_one(Process& process, int handle, int number, SavedDescriptor& saved,
+                   const SavedProcess& program) {
   const pid_t leader = process.leader();
   DescriptorFacts& facts = saved.facts;
   facts.number = number;
@@ -227,7 +285,7 @@ Status capture_one(Process& process, int handle, int number, SavedDescriptor& sa
     const Descriptor socket(static_cast<int>(::syscall(SYS_pidfd_getfd, handle, number, 0)));
     if (!socket.valid()) return FailedCall{errno, "cannot look at a socket"};
     capture_socket(socket.get(), saved);
-    return {};
+    return check_socket_name(leader, saved, program);
   }
   if (S_ISFIFO(looked.facts.st_mode)) {
     facts.kind = static_cast<std::uint32_t>(DescriptorKind::pipe);
@@ -248,14 +306,10 @@ Status capture_one(Process& process, int handle, int number, SavedDescriptor& sa
     facts.standard = std::min(number, 2);
     return {};
   }
-  struct stat named{};
-  const bool is_there = ::stat(looked.name.c_str(), &named) == 0;
-  if (!is_there && errno != ENOENT && errno != ENOTDIR)
-    return cannot_keep(number, fmt::format("the file {} cannot be reached by its name: {}",
-                                           looked.name, std::strerror(errno)));
-  if (!is_there || named.st_ino != facts.inode)
-    return cannot_keep(number, "the file " + looked.name + " is not there under its name");
-  return {};
+  FileProof proof;
+  if (!prove_file(AT_FDCWD, fmt::format("/proc/{}/{}", leader, path), proof))
+    return FailedCall{errno, "cannot look at a descriptor"};
+  return capture_file(looked, proof, saved, program);
 }
 
 // Both ends tell what waits in a pipe, but for one that could not be read.
@@ -334,7 +388,7 @@ Status capture_descriptors(Process& process, SavedProcess& into) {
   if (!handle.valid()) return FailedCall{errno, "cannot look at the program"};
   for (const int number : numbers_in(fmt::format("/proc/{}/fd", leader))) {
     if (number == process.calls().descriptor()) continue;
-    PAWL_TRY(capture_one(process, handle.get(), number, into.descriptors.emplace_back()));
+    PAWL_TRY(capture_one(process, handle.get(), number, into.descriptors.emplace_back(), into));
   }
   share_what_waits(into.descriptors);
   find_inherited(into.descriptors);

@@ -1,5 +1,6 @@
 #include "wsp/process/control.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -18,31 +19,31 @@ constexpr std::size_t kCommandBytesMax = 256;
 constexpr std::size_t kAnswerBytesMax = 1 << 20;
 constexpr int kCommandWaitMs = 200;  // a peer that connects and says nothing is not waited for
 
-Result<sockaddr_un> address_in(const std::string& directory) {
-  const std::string path = directory + "/control";
+// By way of a descriptor: paths of sockets are short.
+sockaddr_un address_of(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path))
-    return Status::failure(
-        ENAMETOOLONG, fmt::format("{}: too long a name for a socket in it, by {} bytes", directory,
-                                  path.size() - (sizeof(address.sun_path) - 1)));
+  PAWL_ASSERT(path.size() < sizeof(address.sun_path));
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   return address;
 }
 
+Status none_runs_in(const std::string& directory, int error_number) {
+  return Status::failure(error_number, directory + ": no program runs in it under pawl wsp");
+}
+
 }  // namespace
 
-Result<SupervisorSocket> SupervisorSocket::open(const std::string& directory) {
-  Result<sockaddr_un> address = address_in(directory);
-  if (!address.ok()) return address.status();
-  ::unlink(address.value().sun_path);
+Result<SupervisorSocket> SupervisorSocket::open(const OwnDirectory& directory) {
+  const sockaddr_un address = address_of(directory.way_to("control"));
+  ::unlink(address.sun_path);
   SupervisorSocket made;
   made.listening_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made.listening_.valid() ||
-      ::bind(made.listening_.get(), reinterpret_cast<const sockaddr*>(&address.value()),
-             sizeof(sockaddr_un)) != 0 ||
+      ::bind(made.listening_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=
+          0 ||
       ::listen(made.listening_.get(), 8) != 0)
-    return FailedCall{errno, "cannot make " + directory + "/control"};
+    return FailedCall{errno, "cannot make " + directory.path() + "/control"};
   return made;
 }
 
@@ -71,15 +72,17 @@ void SupervisorSocket::answer(const std::string& text) {
 }
 
 Result<std::string> command_supervisor(const std::string& directory, const std::string& command) {
-  Result<sockaddr_un> address = address_in(directory);
-  if (!address.ok()) return address.status();
+  // Whoever's it is: it is only asked.
+  const Descriptor holding(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!holding.valid() && errno == ENOENT) return none_runs_in(directory, ENOENT);
+  if (!holding.valid()) return FailedCall{errno, "cannot open the directory " + directory};
+  const sockaddr_un address = address_of(fmt::format("/proc/self/fd/{}/control", holding.get()));
   const Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.valid() ||
-      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.value()),
-                sizeof(sockaddr_un)) != 0) {
+      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     const int error_number = errno;
     if (error_number == ENOENT || error_number == ECONNREFUSED)
-      return Status::failure(error_number, directory + ": no program runs in it under pawl wsp");
+      return none_runs_in(directory, error_number);
     return FailedCall{error_number, "cannot reach what runs in " + directory};
   }
   const std::string line = command + "\n";

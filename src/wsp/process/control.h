@@ -7,13 +7,14 @@
 
 #include "medium/descriptor.h"
 #include "medium/status.h"
+#include "wsp/directory/own_directory.h"
 
 namespace pawl::wsp {
 
 // At the supervisor.
 class SupervisorSocket {
  public:
-  static Result<SupervisorSocket> open(const std::string& directory);
+  static Result<SupervisorSocket> open(const OwnDirectory& directory);
   int descriptor() const { return listening_.get(); }
 
   // A command that came, without its line's end; the next answer() goes to whoever sent it.

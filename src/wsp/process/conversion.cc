@@ -79,16 +79,6 @@ Status check(std::uint64_t result, const char* what) {
 
 }  // namespace
 
-Status write_annex_code(pid_t process) {
-  const Descriptor file(::open(fmt::format("/proc/{}/mem", process).c_str(), O_RDWR | O_CLOEXEC));
-  const auto code = annex_code();
-  if (!file.valid() ||
-      ::pwrite(file.get(), code.data(), code.size(), static_cast<off_t>(kAnnexCode)) !=
-          static_cast<ssize_t>(code.size()))
-    return FailedCall{errno, "cannot write into the program's memory"};
-  return {};
-}
-
 Status move_into_memory(pid_t thread, KeptMemory& memory, int descriptor, CallList& list,
                         std::vector<Origin>& origins) {
   if (!finish_exec(thread)) return lost("it was executed");
@@ -100,11 +90,10 @@ Status move_into_memory(pid_t thread, KeptMemory& memory, int descriptor, CallLi
   const std::vector<MapsLine> lines = read_maps(thread);
   const auto vdso = std::find_if(lines.begin(), lines.end(),
                                  [](const MapsLine& line) { return line.name == "[vdso]"; });
-  const Descriptor program_memory(
-      ::open(fmt::format("/proc/{}/mem", thread).c_str(), O_RDWR | O_CLOEXEC));
-  if (vdso == lines.end() || !program_memory.valid())
-    return Status::failure(ENOTSUP, "the program has no vdso, or its memory cannot be read");
-  const std::uint64_t instruction = find_call_instruction(program_memory.get(), *vdso);
+  PAWL_TRY(list.open_program(thread));
+  const int program_memory = list.program_memory();
+  if (vdso == lines.end()) return Status::failure(ENOTSUP, "the program has no vdso");
+  const std::uint64_t instruction = find_call_instruction(program_memory, *vdso);
   if (instruction == 0)
     return Status::failure(ENOTSUP, "this kernel's vdso holds no system call instruction");
   const auto file = static_cast<std::uint64_t>(descriptor);
@@ -117,13 +106,17 @@ Status move_into_memory(pid_t thread, KeptMemory& memory, int descriptor, CallLi
   PAWL_TRY(check(make_one_call(thread, instruction,
                                {SYS_mmap,
                                 {kAnnexList, kAnnexListBytes, PROT_READ | PROT_WRITE,
-                                 MAP_SHARED | MAP_FIXED_NOREPLACE, file, kAnnexList}}),
-                 "cannot map the memory file into the program"));
-  PAWL_TRY(write_annex_code(thread));
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+                                 static_cast<std::uint64_t>(-1), 0}}),
+                 "cannot map the list of calls into the program"));
+  const auto code = annex_code();
+  if (::pwrite(program_memory, code.data(), code.size(), static_cast<off_t>(kAnnexCode)) !=
+      static_cast<ssize_t>(code.size()))
+    return FailedCall{errno, "cannot write into the program's memory"};
   list.clear();
   for (MapsLine line : lines) {
     if (!must_move(line)) continue;
-    PAWL_TRY(copy_line(program_memory.get(), line, memory));
+    PAWL_TRY(copy_line(program_memory, line, memory));
     if (line.inode != 0)
       origins.push_back({line.start, line.bytes(), true, line.offset, line.inode, line.name});
     if (line.name == "[stack]") {

@@ -18,7 +18,4 @@ namespace pawl::wsp {
 Status move_into_memory(pid_t thread, KeptMemory& memory, int descriptor, CallList& list,
                         std::vector<Origin>& origins);
 
-// Lays the annex's code into the program, where a page for it is.
-Status write_annex_code(pid_t process);
-
 }  // namespace pawl::wsp

@@ -1,5 +1,7 @@
 #include "wsp/process/image.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -12,7 +14,7 @@ namespace {
 
 constexpr char kMagic[8] = {'P', 'A', 'W', 'L', 'W', 'S', 'P', 'P'};
 constexpr char kMarkerMagic[8] = {'S', 'A', 'V', 'E', 'D', 'A', 'L', 'L'};
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 constexpr std::size_t kRecordsFrom = 4096;
 constexpr std::size_t kReasonBytes = 1024;
 constexpr std::size_t kRecordsMax = 1 << 20;
@@ -137,6 +139,13 @@ void write_refusal(std::span<std::byte> image, const std::string& reason) {
   std::memcpy(header.reason, reason.data(), std::min(reason.size(), kReasonBytes - 1));
 }
 
+bool has_marker(int image) {
+  Marker marker{};
+  const Marker none{};
+  return ::pread(image, &marker, sizeof(marker), kMarkerAt) == sizeof(marker) &&
+         std::memcmp(&marker, &none, sizeof(marker)) != 0;
+}
+
 bool RecordReader::take(void* into, std::size_t count) {
   if (count > bytes_.size()) {
     bytes_ = {};
@@ -171,10 +180,10 @@ Result<std::vector<RecordReader>> read_image(std::span<const std::byte> image,
   if (std::memcmp(marker.magic, kMarkerMagic, sizeof(kMarkerMagic)) != 0 ||
       marker.marker_checksum != checksum(&marker, offsetof(Marker, marker_checksum)))
     return Status::failure(EBADMSG, "the marker of what was saved is damaged");
+  if (marker.generation + 1 == generation)
+    return Status::failure(EALREADY, "what was saved was restored already");
   if (marker.generation != generation)
-    return Status::failure(ESTALE,
-                           "what was saved belongs to another generation of the memory: it was "
-                           "restored already, or the memory file is another one");
+    return Status::failure(ESTALE, "what was saved belongs to another generation of the memory");
   if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 ||
       header.header_checksum != checksum_of(header) ||
       marker.header_checksum != header.header_checksum)

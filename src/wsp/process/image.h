@@ -57,6 +57,8 @@ class ImageWriter {
 // Why the program cannot be restored, for whoever asks; takes the marker away too.
 void write_refusal(std::span<std::byte> image, const std::string& reason);
 void remove_marker(std::span<std::byte> image);
+// Of an image's file, of whatever length: false when there is certainly no save in it.
+bool has_marker(int image);
 
 class RecordReader {
  public:
@@ -78,8 +80,8 @@ class RecordReader {
 };
 
 // The records of a whole, marked image of this generation of memory.  ENODATA: there is no marker;
-// the text is the reason where one was left.  ESTALE: it was restored already, or the memory is
-// another's.  EBADMSG: damaged.
+// the text is the reason where one was left.  EALREADY: it was restored already.  ESTALE: the
+// memory is another's.  EBADMSG: damaged.
 Result<std::vector<RecordReader>> read_image(std::span<const std::byte> image,
                                              std::uint64_t generation, std::uint64_t memory_inode);
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "medium/checksum.h"
+#include "wsp/process/image.h"
 #include "wsp/process/layout.h"
 
 namespace pawl::wsp {
@@ -39,6 +40,10 @@ bool is_in_surviving_memory(int file) {
   return true;
 }
 
+Status nothing_kept(const std::string& directory) {
+  return Status::failure(ENOENT, directory + ": no program was ever kept here");
+}
+
 }  // namespace
 
 struct KeptMemory::Header {
@@ -57,34 +62,35 @@ KeptMemory::KeptMemory(KeptMemory&& other) noexcept
       device_(other.device_),
       inode_(other.inode_),
       image_(std::exchange(other.image_, nullptr)),
-      list_(std::exchange(other.list_, nullptr)),
-      header_(std::exchange(other.header_, nullptr)) {}
+      generation_(other.generation_) {}
 
 KeptMemory::~KeptMemory() {
   if (image_ != nullptr) ::munmap(image_, kImageBytes);
-  if (list_ != nullptr) ::munmap(list_, kAnnexListBytes);
-  if (header_ != nullptr) ::munmap(header_, kPageBytes);
 }
 
 Result<KeptMemory> KeptMemory::take(const std::string& directory, int flags) {
-  KeptMemory taken;
-  taken.directory_ = directory;
-  taken.lock_.reset(::open((directory + "/lock").c_str(), O_RDWR | O_CLOEXEC | flags, 0600));
-  if (!taken.lock_.valid()) {
-    if (errno == ENOENT && (flags & O_CREAT) == 0)
-      return Status::failure(ENOENT, directory + ": no program was ever kept here");
-    return failed("cannot open " + directory + "/lock");
+  const bool makes = (flags & O_CREAT) != 0;
+  Result<OwnDirectory> own = OwnDirectory::open(directory, makes);
+  if (!own.ok()) {
+    if (own.status().error_number() == ENOENT && !makes) return nothing_kept(directory);
+    return own.status();
   }
+  KeptMemory taken(std::move(own.value()));
+  const auto open_file = [&](const char* name, Descriptor& into, int more) -> Status {
+    Result<Descriptor> file = taken.directory_.open_file(name, O_RDWR | more | flags);
+    if (!file.ok()) return file.status();
+    into = std::move(file.value());
+    return {};
+  };
+  if (const Status lock = open_file("lock", taken.lock_, 0); !lock.ok())
+    return lock.error_number() == ENOENT && !makes ? nothing_kept(directory) : lock;
   if (::flock(taken.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK)
       return Status::failure(EBUSY, directory + " is in use: a program runs in it");
     return failed("cannot lock " + directory);
   }
-  taken.memory_.reset(
-      ::open((directory + "/memory").c_str(), O_RDWR | O_CLOEXEC | O_LARGEFILE | flags, 0600));
-  if (!taken.memory_.valid()) return failed("cannot open " + directory + "/memory");
-  taken.image_file_.reset(::open((directory + "/image").c_str(), O_RDWR | O_CLOEXEC | flags, 0600));
-  if (!taken.image_file_.valid()) return failed("cannot open " + directory + "/image");
+  PAWL_TRY(open_file("memory", taken.memory_, O_LARGEFILE));
+  PAWL_TRY(open_file("image", taken.image_file_, 0));
   struct stat facts{};
   if (::fstat(taken.memory_.get(), &facts) != 0) return failed("cannot look at " + directory);
   taken.device_ = facts.st_dev;
@@ -92,25 +98,29 @@ Result<KeptMemory> KeptMemory::take(const std::string& directory, int flags) {
   return taken;
 }
 
-Status KeptMemory::map_files() {
-  constexpr int kBoth = PROT_READ | PROT_WRITE;
-  void* const image =
-      ::mmap(nullptr, kImageBytes, kBoth, MAP_SHARED | MAP_POPULATE, image_file_.get(), 0);
-  if (image == MAP_FAILED) return failed("cannot map " + directory_ + "/image");
+Status KeptMemory::map_image() {
+  void* const image = ::mmap(nullptr, kImageBytes, PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_POPULATE, image_file_.get(), 0);
+  if (image == MAP_FAILED) return failed("cannot map " + directory_.path() + "/image");
   image_ = static_cast<std::byte*>(image);
-  void* const list = ::mmap(nullptr, kAnnexListBytes, kBoth, MAP_SHARED | MAP_POPULATE,
-                            memory_.get(), static_cast<off_t>(kAnnexList));
-  if (list == MAP_FAILED) return failed("cannot map " + directory_ + "/memory");
-  list_ = static_cast<std::byte*>(list);
-  void* const header = ::mmap(nullptr, kPageBytes, kBoth, MAP_SHARED, memory_.get(), 0);
-  if (header == MAP_FAILED) return failed("cannot map " + directory_ + "/memory");
-  header_ = static_cast<Header*>(header);
+  return {};
+}
+
+// By calls and not by a mapping: the program has this file, and may cut it.
+Status KeptMemory::write_generation(std::uint64_t generation) {
+  Header header{};
+  std::memcpy(header.magic, kMemoryMagic, sizeof(kMemoryMagic));
+  header.version = kMemoryVersion;
+  header.checksum = checksum(&generation, sizeof(generation));
+  header.generation = generation;
+  if (::pwrite(memory_.get(), &header, sizeof(header), 0) != sizeof(header) ||
+      ::fdatasync(memory_.get()) != 0)
+    return failed("cannot write " + directory_.path() + "/memory");
+  generation_ = generation;
   return {};
 }
 
 Result<KeptMemory> KeptMemory::create(const std::string& directory) {
-  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
-    return failed("cannot make " + directory);
   Result<KeptMemory> taken = take(directory, O_CREAT);
   if (!taken.ok()) return taken;
   KeptMemory& made = taken.value();
@@ -131,18 +141,11 @@ Result<KeptMemory> KeptMemory::create(const std::string& directory) {
                                            ": not in memory that survives; take a directory on "
                                            "tmpfs (/dev/shm), or on XFS with DAX");
   }
-  // What is stored through mappings: a full file system must not end us by SIGBUS later.
-  if (::posix_fallocate(made.memory_.get(), 0, kPageBytes) != 0 ||
-      ::posix_fallocate(made.memory_.get(), static_cast<off_t>(kAnnexList), kAnnexListBytes) != 0)
-    return Status::failure(ENOSPC, "cannot reserve the first pages of memory in " + directory);
-  PAWL_TRY(made.map_files());
-  std::memcpy(made.header_->magic, kMemoryMagic, sizeof(kMemoryMagic));
-  made.header_->version = kMemoryVersion;
+  PAWL_TRY(made.map_image());
   std::uint64_t generation = 0;
   if (::getrandom(&generation, sizeof(generation), 0) != sizeof(generation))
     return failed("cannot get random bytes");
-  made.header_->generation = generation;
-  PAWL_TRY(made.begin_generation());
+  PAWL_TRY(made.write_generation(generation));
   return taken;
 }
 
@@ -150,36 +153,34 @@ Result<KeptMemory> KeptMemory::open(const std::string& directory) {
   Result<KeptMemory> taken = take(directory, 0);
   if (!taken.ok()) return taken;
   KeptMemory& opened = taken.value();
+  // As a start leaves it that did not come far.
+  const bool is_empty = !has_marker(opened.image_file_.get());
   struct stat image{};
   struct stat memory{};
   if (::fstat(opened.image_file_.get(), &image) != 0 || image.st_size != kImageBytes ||
       ::fstat(opened.memory_.get(), &memory) != 0 ||
       static_cast<std::uint64_t>(memory.st_size) != kMemoryFileBytes) {
+    if (is_empty) return nothing_kept(directory);
     return Status::failure(EINVAL, directory +
                                        ": its files are not as long as they must be; start "
                                        "the program anew");
   }
-  PAWL_TRY(opened.map_files());
-  if (std::memcmp(opened.header_->magic, kMemoryMagic, sizeof(kMemoryMagic)) != 0 ||
-      opened.header_->version != kMemoryVersion ||
-      opened.header_->checksum !=
-          checksum(&opened.header_->generation, sizeof(opened.header_->generation))) {
+  PAWL_TRY(opened.map_image());
+  Header header{};
+  if (::pread(opened.memory_.get(), &header, sizeof(header), 0) != sizeof(header) ||
+      std::memcmp(header.magic, kMemoryMagic, sizeof(kMemoryMagic)) != 0 ||
+      header.version != kMemoryVersion ||
+      header.checksum != checksum(&header.generation, sizeof(header.generation))) {
+    if (is_empty) return nothing_kept(directory);
     return Status::failure(EINVAL, directory +
                                        "/memory: its first page is not one of Pawl's, or of "
                                        "another version; start the program anew");
   }
+  opened.generation_ = header.generation;
   return taken;
 }
 
-std::uint64_t KeptMemory::generation() const { return header_->generation; }
-
-Status KeptMemory::begin_generation() {
-  const std::uint64_t next = header_->generation + 1;
-  header_->checksum = checksum(&next, sizeof(next));
-  header_->generation = next;
-  if (::msync(header_, kPageBytes, MS_SYNC) != 0) return failed("cannot flush " + directory_);
-  return {};
-}
+Status KeptMemory::begin_generation() { return write_generation(generation_ + 1); }
 
 Status KeptMemory::punch(std::uint64_t address, std::uint64_t bytes) const {
   if (::fallocate(memory_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -194,17 +195,14 @@ Status KeptMemory::reserve(std::uint64_t address, std::uint64_t bytes) const {
     const std::uint64_t piece = std::min<std::uint64_t>(bytes, kCopyBytes);
     if (::fallocate(memory_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(address),
                     static_cast<off_t>(piece)) != 0)
-      return failed("there is no room in " + directory_);
+      return failed("there is no room in " + directory_.path());
     address += piece;
     bytes -= piece;
   }
   return {};
 }
 
-Status KeptMemory::clear() const {
-  PAWL_TRY(punch(kPageBytes, kAnnexList - kPageBytes));
-  return punch(kAnnexEnd, kMemoryFileBytes - kAnnexEnd);
-}
+Status KeptMemory::clear() const { return punch(kPageBytes, kMemoryFileBytes - kPageBytes); }
 
 Status KeptMemory::must_go_on() const {
   if (hurry_ && hurry_()) return Status::failure(EINTR, "something else is more urgent");
@@ -263,12 +261,14 @@ Status KeptMemory::copy_file(int file, std::uint64_t offset, std::uint64_t to,
 }
 
 Status KeptMemory::flush_memory() const {
-  if (::fdatasync(memory_.get()) != 0) return failed("cannot flush " + directory_ + "/memory");
+  if (::fdatasync(memory_.get()) != 0)
+    return failed("cannot flush " + directory_.path() + "/memory");
   return {};
 }
 
 Status KeptMemory::flush_image() const {
-  if (::fdatasync(image_file_.get()) != 0) return failed("cannot flush " + directory_ + "/image");
+  if (::fdatasync(image_file_.get()) != 0)
+    return failed("cannot flush " + directory_.path() + "/image");
   return {};
 }
 

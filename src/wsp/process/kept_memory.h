@@ -17,6 +17,7 @@
 
 #include "medium/descriptor.h"
 #include "medium/status.h"
+#include "wsp/directory/own_directory.h"
 
 namespace pawl::wsp {
 
@@ -25,23 +26,23 @@ constexpr std::size_t kImageBytes = 16ULL << 20;
 class KeptMemory {
  public:
   // Makes the directory if there is none, takes its lock, and leaves empty memory of a new
-  // generation and an image without a marker.  EBUSY: another supervisor has it.  EOPNOTSUPP: the
+  // generation and an image without a marker.  EBUSY: another supervisor has it.  EPERM: the
+  // directory, or a file in it, is not this user's own.  EOPNOTSUPP: the
   // files would not be in memory that survives, or are not allowed to be as long as they must be.
   static Result<KeptMemory> create(const std::string& directory);
   // ENOENT where nothing was ever kept; EBUSY as above.
   static Result<KeptMemory> open(const std::string& directory);
 
-  const std::string& directory() const { return directory_; }
+  const OwnDirectory& directory() const { return directory_; }
   int memory() const { return memory_.get(); }
   std::uint64_t device() const { return device_; }
   std::uint64_t inode() const { return inode_; }
 
-  std::uint64_t generation() const;
+  std::uint64_t generation() const { return generation_; }
   // What was saved of the generation before is not believed any more, durably.
   Status begin_generation();
 
   std::span<std::byte> image() const { return {image_, kImageBytes}; }
-  std::byte* list_view() const { return list_; }
 
   // Zeros from here on, and the memory is given back.
   Status punch(std::uint64_t address, std::uint64_t bytes) const;
@@ -71,20 +72,20 @@ class KeptMemory {
 
  private:
   struct Header;
-  KeptMemory() = default;
+  explicit KeptMemory(OwnDirectory directory) : directory_(std::move(directory)) {}
   static Result<KeptMemory> take(const std::string& directory, int flags);
-  Status map_files();
+  Status write_generation(std::uint64_t generation);
+  Status map_image();
 
   std::function<bool()> hurry_;
-  std::string directory_;
+  OwnDirectory directory_;
   Descriptor lock_;
   Descriptor memory_;
   Descriptor image_file_;
   std::uint64_t device_ = 0;
   std::uint64_t inode_ = 0;
   std::byte* image_ = nullptr;
-  std::byte* list_ = nullptr;
-  Header* header_ = nullptr;
+  std::uint64_t generation_ = 0;
 };
 
 }  // namespace pawl::wsp

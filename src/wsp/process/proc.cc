@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -74,6 +75,25 @@ std::vector<std::uint64_t> numbers_of(std::string_view text, int base) {
     numbers.push_back(number);
     at = end;
   }
+}
+
+bool read_limits(pid_t process, std::span<std::uint64_t[2]> into) {
+  // A name of 26 columns, and two of 21 each; the first line is a heading.
+  constexpr std::size_t kNameColumns = 26;
+  constexpr std::size_t kValueColumns = 21;
+  const std::string text = read_proc(process, "limits");
+  std::size_t at = text.find('\n');
+  for (auto& limit : into) {
+    if (at == std::string::npos || text.size() - at < kNameColumns + 2 * kValueColumns)
+      return false;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const std::string_view value =
+          std::string_view(text).substr(at + 1 + kNameColumns + i * kValueColumns, kValueColumns);
+      limit[i] = value.starts_with("unlimited") ? RLIM_INFINITY : number_of(value);
+    }
+    at = text.find('\n', at + 1);
+  }
+  return true;
 }
 
 std::vector<std::uint64_t> stat_fields(pid_t process) {

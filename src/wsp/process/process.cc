@@ -139,11 +139,7 @@ Result<std::unique_ptr<Process>> Process::start(KeptMemory& memory, const StartR
 
 Process::Process(KeptMemory& memory, pid_t leader, const std::vector<pid_t>& threads,
                  int descriptor, Tell tell)
-    : memory_(memory),
-      leader_(leader),
-      calls_(memory, descriptor),
-      list_(memory.list_view()),
-      tell_(std::move(tell)) {
+    : memory_(memory), leader_(leader), calls_(memory, descriptor), tell_(std::move(tell)) {
   for (const pid_t thread : threads) threads_[thread].is_stopped = true;
   memory_.set_hurry([this] { return is_stopping_ || (urgent_ && urgent_()); });
 }

@@ -20,7 +20,10 @@
 #include <map>
 
 #include "medium/descriptor.h"
+#include "wsp/process/file_proof.h"
 #include "wsp/process/proc.h"
+#include "wsp/process/program_rights.h"
+#include "wsp/process/time_space.h"
 
 namespace pawl::wsp {
 
@@ -40,7 +43,8 @@ Status cannot_open(const DescriptorFacts& facts, const std::string& what) {
 
 class Rebuild {
  public:
-  Rebuild(const SavedProcess& saved, int first_free) : saved_(saved), first_free_(first_free) {}
+  Rebuild(const SavedProcess& saved, int first_free)
+      : saved_(saved), first_free_(first_free), same_boot_(is_of_this_boot(saved.system)) {}
 
   Status run(const std::vector<int>& kept) {
     for (int number = 0; number < 3; ++number)
@@ -129,13 +133,14 @@ class Rebuild {
 
   Status make_file(const SavedDescriptor& descriptor) {
     const DescriptorFacts& facts = descriptor.facts;
-    PAWL_TRY(put(descriptor,
-                 ::open(descriptor.text.c_str(), static_cast<int>(facts.flags & kOpenFlags)),
-                 descriptor.text));
-    struct stat found{};
+    const FileProof had = proof_of(facts);
+    Result<Descriptor> found = find_file(descriptor.text, had, same_boot_);
+    if (!found.ok()) return found.status();
+    Result<Descriptor> opened = open_found(found.value(), descriptor.text, had,
+                                           static_cast<int>(facts.flags & kOpenFlags), saved_);
+    if (!opened.ok()) return opened.status();
+    PAWL_TRY(put(descriptor, opened.value().release(), descriptor.text));
     const int file = made_[facts.number];
-    if (::fstat(file, &found) != 0 || (S_ISREG(found.st_mode) && found.st_ino != facts.inode))
-      return Status::failure(ESTALE, descriptor.text + " is another file than it was");
     if (facts.position != 0 && (facts.flags & O_PATH) == 0)
       ::lseek(file, static_cast<off_t>(facts.position), SEEK_SET);
     return {};
@@ -218,17 +223,24 @@ class Rebuild {
     return facts.address_bytes != 0 && address->sin_port != 0;
   }
 
-  static Status bind_socket(const DescriptorFacts& facts, int socket) {
+  // With the program's rights, where it takes the place of a file.
+  Status bind_unix_socket(const DescriptorFacts& facts, int socket) const {
+    const Result<ProgramRights> rights = ProgramRights::take(saved_);
+    if (!rights.ok()) return rights.status();
+    const auto* const local = reinterpret_cast<const sockaddr_un*>(&facts.address);
+    struct stat found{};
+    // The name that the program's own socket left behind.
+    if (local->sun_path[0] != 0 && ::lstat(local->sun_path, &found) == 0 && S_ISSOCK(found.st_mode))
+      ::unlink(local->sun_path);
+    if (::bind(socket, reinterpret_cast<const sockaddr*>(local), facts.address_bytes) != 0)
+      return cannot_open(facts, "its address cannot be had with the program's rights");
+    return {};
+  }
+
+  Status bind_socket(const DescriptorFacts& facts, int socket) const {
     if (!has_address(facts)) return {};
+    if (facts.domain == AF_UNIX) return bind_unix_socket(facts, socket);
     const auto* const address = reinterpret_cast<const sockaddr*>(&facts.address);
-    if (facts.domain == AF_UNIX) {
-      const auto* const local = reinterpret_cast<const sockaddr_un*>(&facts.address);
-      struct stat found{};
-      // The name that the program's own socket left behind.
-      if (local->sun_path[0] != 0 && ::lstat(local->sun_path, &found) == 0 &&
-          S_ISSOCK(found.st_mode))
-        ::unlink(local->sun_path);
-    }
     if (::bind(socket, address, facts.address_bytes) != 0)
       return cannot_open(facts, "its address cannot be had");
     return {};
@@ -284,6 +296,7 @@ class Rebuild {
 
   const SavedProcess& saved_;
   int first_free_;
+  const bool same_boot_;
   int standard_[3] = {-1, -1, -1};
   std::map<int, int> made_;  // from the program's number
   std::map<std::uint64_t, std::pair<int, int>> pipes_;

@@ -107,6 +107,7 @@ struct MappingFacts {
   std::uint64_t inode;
   std::uint64_t file_bytes;
   std::int64_t changed_ns;
+  std::uint64_t birth_time_ns;
 };
 
 // What a part of the memory in the file came from: wsp/process/origins.h.
@@ -140,12 +141,12 @@ struct DescriptorFacts {
   std::uint64_t inode;
   std::uint64_t position;
   std::uint64_t device;
-  std::uint64_t value;     // counter, mask, pipe's size
+  std::uint64_t value;     // counter, mask, pipe's size, number of a device
   std::int32_t standard;   // inherited: 0, 1 or 2
   std::int32_t clock;      // timer
-  std::uint64_t times[2];  // timer: next, interval (ns)
+  std::uint64_t times[2];  // timer: next, interval; file: birth, 0 (ns)
   std::int32_t domain;     // socket
-  std::int32_t type;
+  std::int32_t type;       // of a socket; of a file, as in S_IFMT; of an eventfd: a semaphore?
   std::int32_t protocol;
   std::int32_t backlog;
   std::uint32_t address_bytes;
@@ -190,9 +191,10 @@ struct SavedProcess {
   SystemFacts system{};
   ProcessFacts process{};
   std::vector<std::uint32_t> groups;
-  std::string directory;             // the current one
-  std::string executable;            // its path
-  std::vector<SavedThread> threads;  // the first is the process's own
+  bool has_no_new_privileges = false;  // as the kernel says of the first thread; in no record
+  std::string directory;               // the current one
+  std::string executable;              // its path
+  std::vector<SavedThread> threads;    // the first is the process's own
   std::vector<SavedMapping> mappings;
   std::vector<Origin> origins;
   std::vector<SavedDescriptor> descriptors;

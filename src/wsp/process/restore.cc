@@ -25,6 +25,7 @@
 #include "tracing/filter.h"
 #include "tracing/thread.h"
 #include "wsp/process/capture.h"
+#include "wsp/process/file_proof.h"
 #include "wsp/process/image.h"
 #include "wsp/process/maps.h"
 #include "wsp/process/proc.h"
@@ -54,13 +55,20 @@ struct CloneArguments {
                 stack_size = 0, tls = 0, set_tid = 0, set_tid_size = 0, cgroup = 0;
 };
 
-// The files that are mapped, each once, and the numbers at which the new process has them.
-std::map<std::string, int> number_files(const SavedProcess& saved, int first) {
-  std::map<std::string, int> numbers;
+struct MappedFile {
+  int number = -1;  // at which the new process has it
+  FileProof had;
+};
+
+// The files that are mapped, each once.
+std::map<std::string, MappedFile> number_files(const SavedProcess& saved, int first) {
+  std::map<std::string, MappedFile> files;
   for (const SavedMapping& mapping : saved.mappings) {
-    if (mapping.facts.is_memory == 0 && numbers.try_emplace(mapping.name, first).second) ++first;
+    if (mapping.facts.is_memory != 0) continue;
+    const MappedFile file{first, proof_of(mapping.facts)};
+    if (files.try_emplace(mapping.name, file).second) ++first;
   }
-  return numbers;
+  return files;
 }
 
 int first_free_number(const SavedProcess& saved) {
@@ -74,11 +82,14 @@ Status check_files(const SavedProcess& saved) {
   for (const SavedMapping& mapping : saved.mappings) {
     if (mapping.facts.is_memory != 0) continue;
     struct stat file{};
-    if (::stat(mapping.name.c_str(), &file) != 0)
-      return FailedCall{errno, "the program had " + mapping.name + " mapped"};
+    const Result<Descriptor> found =
+        find_file(mapping.name, proof_of(mapping.facts), is_of_this_boot(saved.system));
+    if (!found.ok() && found.status().error_number() != ESTALE)
+      return FailedCall{found.status().error_number(),
+                        "the program had " + mapping.name + " mapped"};
+    const bool is_same = found.ok() && ::fstat(found.value().get(), &file) == 0;
     const std::int64_t changed = file.st_mtim.tv_sec * 1'000'000'000 + file.st_mtim.tv_nsec;
-    if (file.st_ino != mapping.facts.inode ||
-        static_cast<std::uint64_t>(file.st_size) != mapping.facts.file_bytes ||
+    if (!is_same || static_cast<std::uint64_t>(file.st_size) != mapping.facts.file_bytes ||
         changed != mapping.facts.changed_ns)
       return Status::failure(ESTALE,
                              mapping.name +
@@ -142,7 +153,7 @@ class Become {
       return FailedCall{errno, "cannot go to " + saved_.directory};
     ::umask(facts.creation_mask);
     const int first_free = first_free_number(saved_);
-    const std::map<std::string, int> files = number_files(saved_, first_free + kFilesGap);
+    const std::map<std::string, MappedFile> files = number_files(saved_, first_free + kFilesGap);
     const auto numbers = static_cast<rlim_t>(first_free) + kFilesGap + files.size() +
                          2 * saved_.descriptors.size() + kFilesGap;
     rlimit limit{};
@@ -156,12 +167,14 @@ class Become {
     told_ = ::fcntl(told_, F_DUPFD_CLOEXEC, first_free);
     const int list = ::fcntl(memory_.memory(), F_DUPFD, first_free);
     std::vector<int> kept{told_, list};
-    for (const auto& [name, number] : files) {
-      const int opened = ::open(name.c_str(), O_RDONLY);
-      if (opened < 0) return FailedCall{errno, "cannot open " + name};
-      if (::dup2(opened, number) < 0) return FailedCall{errno, "cannot open " + name};
-      ::close(opened);
-      kept.push_back(number);
+    for (const auto& [name, file] : files) {
+      const Result<Descriptor> found = find_file(name, file.had, is_of_this_boot(saved_.system));
+      if (!found.ok()) return found.status();
+      const Result<Descriptor> opened = open_found(found.value(), name, file.had, O_RDONLY, saved_);
+      if (!opened.ok()) return opened.status();
+      if (::dup2(opened.value().get(), file.number) < 0)
+        return FailedCall{errno, "cannot open " + name};
+      kept.push_back(file.number);
     }
     PAWL_TRY(rebuild_descriptors(saved_, first_free, kept));
     if (::dup2(list, facts.memory_descriptor) < 0)
@@ -187,8 +200,8 @@ class Become {
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (code == MAP_FAILED) return FailedCall{errno, "cannot map the annex"};
     std::memcpy(code, annex_code().data(), annex_code().size());
-    void* const list = ::mmap(list_place, kAnnexListBytes, kBoth, MAP_SHARED | MAP_FIXED_NOREPLACE,
-                              saved_.process.memory_descriptor, static_cast<off_t>(kAnnexList));
+    void* const list = ::mmap(list_place, kAnnexListBytes, kBoth,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (list == MAP_FAILED || ::mprotect(code, kPageBytes, PROT_READ | PROT_EXEC) != 0)
       return FailedCall{errno, "cannot map the annex"};
     return {};
@@ -205,7 +218,7 @@ class Become {
 class Restore {
  public:
   Restore(KeptMemory& memory, SavedProcess saved, const StepHook& hook)
-      : memory_(memory), saved_(std::move(saved)), hook_(hook), list_(memory.list_view()) {}
+      : memory_(memory), saved_(std::move(saved)), hook_(hook) {}
   Restore(const Restore&) = delete;
   Restore& operator=(const Restore&) = delete;
 
@@ -234,6 +247,9 @@ class Restore {
     // Behind the signals, of which more may wait than it may be sent by now; before the privileges.
     PAWL_TRY(give_limits());
     for (const SavedThread& thread : saved_.threads) PAWL_TRY(give_privileges(thread));
+    // Not before the last thread has no more than the program had: what the kernel reads there lies
+    // in memory that others may share, and says where a thread goes on that it interrupts.
+    for (const SavedThread& thread : saved_.threads) PAWL_TRY(give_sequence(thread.facts));
     PAWL_TRY(give_what_may_be_given());
     step();
     // From here on it is this process or none.
@@ -246,6 +262,7 @@ class Restore {
     for (const SavedThread& thread : saved_.threads) numbers.push_back(thread.facts.number);
     auto process = std::make_unique<Process>(memory_, std::exchange(child_, 0), numbers,
                                              saved_.process.memory_descriptor, std::move(tell));
+    process->list() = std::move(list_);
     for (const SavedMapping& mapping : saved_.mappings)
       process->calls().adopt_mapping(mapping.facts.start, mapping.facts.bytes);
     for (const Origin& origin : saved_.origins) process->calls().adopt_origin(origin);
@@ -290,7 +307,7 @@ class Restore {
       return FailedCall{errno, "cannot start the program"};
     int status = 0;
     const Ran ran = wait_for_annex(child_, status);
-    if (ran == Ran::done) return {};
+    if (ran == Ran::done) return list_.open_program(child_);
     if (ran == Ran::ended) child_ = 0;
     std::string text(kErrorBytesMax, 0);
     const ssize_t length =
@@ -377,7 +394,7 @@ class Restore {
   }
 
   Status map_memory() {
-    const std::map<std::string, int> files =
+    const std::map<std::string, MappedFile> files =
         number_files(saved_, first_free_number(saved_) + kFilesGap);
     constexpr const char* kWhat = "cannot map the program's memory";
     list_.clear();
@@ -389,7 +406,7 @@ class Restore {
       }
       const bool is_shared = facts.is_memory != 0 || facts.is_shared != 0;
       const int file =
-          facts.is_memory != 0 ? saved_.process.memory_descriptor : files.at(mapping.name);
+          facts.is_memory != 0 ? saved_.process.memory_descriptor : files.at(mapping.name).number;
       list_.add(
           SYS_mmap,
           {facts.start, facts.bytes, static_cast<std::uint64_t>(facts.protection),
@@ -398,12 +415,12 @@ class Restore {
     }
     PAWL_TRY(run_list(child_, kWhat));
     list_.clear();
-    for (const auto& [name, number] : files) {
+    for (const auto& [name, mapped] : files) {
       if (!list_.has_room()) {
         PAWL_TRY(run_list(child_, "cannot close a mapped file"));
         list_.clear();
       }
-      list_.add(SYS_close, {static_cast<std::uint64_t>(number)});
+      list_.add(SYS_close, {static_cast<std::uint64_t>(mapped.number)});
     }
     return run_list(child_, "cannot close a mapped file");
   }
@@ -575,9 +592,6 @@ class Restore {
     stack.ss_flags &= ~SS_ONSTACK;
     list_.add(SYS_sigaltstack, {list_.place(&stack, sizeof(stack)), 0});
     list_.add(SYS_prctl, {PR_SET_NAME, list_.place(facts.name, sizeof(facts.name))});
-    if (facts.sequence_address != 0)
-      list_.add(SYS_rseq,
-                {facts.sequence_address, facts.sequence_bytes, 0, facts.sequence_signature});
     for (siginfo_t information : thread.pending) {
       PAWL_TRY(make_room(facts.number, sizeof(information), "cannot give a thread its signals"));
       const std::uint64_t place = list_.place(&information, sizeof(information));
@@ -586,6 +600,14 @@ class Restore {
                  static_cast<std::uint64_t>(information.si_signo), place});
     }
     return run_list(facts.number, "cannot give a thread its state");
+  }
+
+  Status give_sequence(const ThreadFacts& facts) {
+    if (facts.sequence_address == 0) return {};
+    list_.clear();
+    list_.add(SYS_rseq,
+              {facts.sequence_address, facts.sequence_bytes, 0, facts.sequence_signature});
+    return run_list(facts.number, "cannot give a thread its restartable sequences");
   }
 
   Status give_limits() {

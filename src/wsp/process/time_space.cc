@@ -36,13 +36,6 @@ std::string offset_line(const char* clock, std::int64_t offset_ns) {
   return fmt::format("{} {} {}\n", clock, seconds, rest);
 }
 
-bool is_of_this_boot(const SystemFacts& saved) {
-  char here[sizeof(saved.boot)]{};
-  const Descriptor boot(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  return boot.valid() && ::read(boot.get(), here, sizeof(here) - 4) > 0 &&
-         std::memcmp(here, saved.boot, sizeof(here)) == 0;
-}
-
 bool make_time_space(const SystemFacts& saved) {
   if (::unshare(kNewTimeSpace) != 0) return false;
   const auto monotonic = static_cast<std::int64_t>(saved.clocks_ns[0]);
@@ -58,6 +51,13 @@ bool make_time_space(const SystemFacts& saved) {
 }
 
 }  // namespace
+
+bool is_of_this_boot(const SystemFacts& saved) {
+  char here[sizeof(saved.boot)]{};
+  const Descriptor boot(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  return boot.valid() && ::read(boot.get(), here, sizeof(here) - 4) > 0 &&
+         std::memcmp(here, saved.boot, sizeof(here)) == 0;
+}
 
 Status set_clocks_of_children(const SystemFacts& saved) {
   if (make_time_space(saved) || is_of_this_boot(saved)) return {};

@@ -10,6 +10,9 @@ namespace pawl::wsp {
 
 // For the processes that the caller makes from now on.  ENOTSUP: it cannot be had here, and the
 // machine was started again since; without that, the clocks are the machine's.
+// Whether the machine was not started anew since.
+bool is_of_this_boot(const SystemFacts& saved);
+
 Status set_clocks_of_children(const SystemFacts& saved);
 
 }  // namespace pawl::wsp

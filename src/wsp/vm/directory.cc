@@ -27,14 +27,12 @@ Result<Descriptor> open_lock(const std::string& directory, int flags) {
 }  // namespace
 
 Result<MachineDirectory> MachineDirectory::open(const std::string& path, bool make) {
-  if (make && ::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-    return FailedCall{errno, "cannot make the directory " + path};
-  Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.valid()) return FailedCall{errno, "cannot open the directory " + path};
+  Result<OwnDirectory> directory = OwnDirectory::open(path, make);
+  if (!directory.ok()) return directory.status();
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::canonical(path, error);
   if (error) return FailedCall{error.value(), "cannot resolve " + path};
-  return MachineDirectory(absolute.string(), std::move(directory));
+  return MachineDirectory(absolute.string(), std::move(directory.value()));
 }
 
 Status MachineDirectory::lock(int wait_ms) {
@@ -68,7 +66,7 @@ bool MachineDirectory::has_machine() const {
 }
 
 Status MachineDirectory::sync() const {
-  if (::fsync(directory_.get()) != 0) return FailedCall{errno, "cannot flush " + path_};
+  if (::fsync(directory_.descriptor()) != 0) return FailedCall{errno, "cannot flush " + path_};
   return {};
 }
 

@@ -6,12 +6,14 @@
 
 #include "medium/descriptor.h"
 #include "medium/status.h"
+#include "wsp/directory/own_directory.h"
 
 namespace pawl::wsp::vm {
 
 class MachineDirectory {
  public:
-  // Makes it if there is none and `make` says so.
+  // Makes it if there is none and `make` says so.  EPERM: it is not this user's own, or others may
+  // write to it: its description names a program to run.
   static Result<MachineDirectory> open(const std::string& path, bool make);
 
   std::string memory() const { return path_ + "/memory"; }
@@ -25,7 +27,7 @@ class MachineDirectory {
   std::string power_pipe() const { return path_ + "/power"; }
   std::string control_socket() const { return path_ + "/control"; }
   const std::string& path() const { return path_; }
-  int descriptor() const { return directory_.get(); }
+  int descriptor() const { return directory_.descriptor(); }
 
   // Whoever runs the machine has the lock, and so has its QEMU, which inherits the descriptor: an
   // orphan that still writes to the memory keeps others away.  EBUSY when others have it after
@@ -43,11 +45,11 @@ class MachineDirectory {
   Status sync() const;
 
  private:
-  MachineDirectory(std::string path, Descriptor directory)
+  MachineDirectory(std::string path, OwnDirectory directory)
       : path_(std::move(path)), directory_(std::move(directory)) {}
 
   std::string path_;
-  Descriptor directory_;
+  OwnDirectory directory_;
   Descriptor lock_;
 };
 

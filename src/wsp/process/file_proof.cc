@@ -1,0 +1,78 @@
+#include "wsp/process/file_proof.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "wsp/process/program_rights.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+bool is_device(std::uint32_t type) { return type == S_IFCHR || type == S_IFBLK; }
+
+bool is_same(const FileProof& one, const FileProof& other, bool same_boot) {
+  if (one.type != other.type) return false;
+  // Its node may have been made anew; what it stands for is the device.
+  if (is_device(one.type)) return one.device_number == other.device_number;
+  return one.inode == other.inode && one.birth_time_ns == other.birth_time_ns &&
+         (one.device == other.device || !same_boot);
+}
+
+}  // namespace
+
+FileProof proof_of(const DescriptorFacts& facts) {
+  return {static_cast<std::uint32_t>(facts.type), facts.device, facts.inode, facts.times[0],
+          facts.value};
+}
+
+FileProof proof_of(const MappingFacts& facts) {
+  return {S_IFREG, facts.device, facts.inode, facts.birth_time_ns, 0};
+}
+
+bool prove_file(int directory, const std::string& name, FileProof& into) {
+  struct statx found{};
+  if (::statx(directory, name.c_str(), name.empty() ? AT_EMPTY_PATH : 0,
+              STATX_TYPE | STATX_INO | STATX_BTIME, &found) != 0)
+    return false;
+  into.type = found.stx_mode & S_IFMT;
+  into.inode = found.stx_ino;
+  into.device = makedev(found.stx_dev_major, found.stx_dev_minor);
+  into.device_number = makedev(found.stx_rdev_major, found.stx_rdev_minor);
+  into.birth_time_ns = (found.stx_mask & STATX_BTIME) == 0
+                           ? 0
+                           : static_cast<std::uint64_t>(found.stx_btime.tv_sec) * 1'000'000'000 +
+                                 found.stx_btime.tv_nsec;
+  return true;
+}
+
+Result<Descriptor> find_file(const std::string& name, const FileProof& had, bool same_boot) {
+  Descriptor found(::open(name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!found.valid()) return FailedCall{errno, "cannot open " + name};
+  FileProof is;
+  if (!prove_file(found.get(), "", is) || !is_same(had, is, same_boot))
+    return Status::failure(ESTALE, name + " is another file than it was");
+  return found;
+}
+
+Result<Descriptor> open_found(const Descriptor& found, const std::string& name,
+                              const FileProof& had, int flags, const SavedProcess& program) {
+  const std::string link = fmt::format("/proc/self/fd/{}", found.get());
+  {
+    const Result<ProgramRights> rights = ProgramRights::take(program);
+    if (!rights.ok()) return rights.status();
+    Descriptor opened(::open(link.c_str(), flags | O_CLOEXEC));
+    if (opened.valid()) return opened;
+  }
+  const bool is_refused = errno == EACCES || errno == EPERM;
+  if (!is_refused || had.birth_time_ns == 0 || is_device(had.type))
+    return FailedCall{errno, "cannot open " + name + " with the program's rights"};
+  Descriptor opened(::open(link.c_str(), flags | O_CLOEXEC));
+  if (!opened.valid()) return FailedCall{errno, "cannot open " + name};
+  return opened;
+}
+
+}  // namespace pawl::wsp

@@ -1,0 +1,40 @@
+// Which file the program had, and the way to it again: its name alone is no proof, for whoever may
+// write to one of its directories decides what it names.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <string>
+
+#include "medium/descriptor.h"
+#include "medium/status.h"
+#include "wsp/process/records.h"
+
+namespace pawl::wsp {
+
+struct FileProof {
+  std::uint32_t type = 0;  // S_IFMT
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t birth_time_ns = 0;  // 0: not known
+  std::uint64_t device_number = 0;  // of a device: major and minor
+};
+
+FileProof proof_of(const DescriptorFacts& facts);
+FileProof proof_of(const MappingFacts& facts);
+
+// Of an open file, or one by its name (AT_FDCWD); links are followed.  False when there is none.
+bool prove_file(int directory, const std::string& name, FileProof& into);
+
+// What the name leads to, for nothing but to be compared and opened: to open a device or a pipe
+// does something.  ESTALE: it is another file than the program had.  `same_boot`: numbers of
+// devices change when the machine starts.
+Result<Descriptor> find_file(const std::string& name, const FileProof& had, bool same_boot);
+
+// Opens what find_file() found, with the program's rights; where these have gone, with ours, if it
+// is proven by its birth time to be the very file that the program had open in this way.
+Result<Descriptor> open_found(const Descriptor& found, const std::string& name,
+                              const FileProof& had, int flags, const SavedProcess& program);
+
+}  // namespace pawl::wsp

@@ -1,0 +1,263 @@
+"""What others can write is not believed: the attacks of docs/security.md on `pawl wsp run` and
+`restore`, each of which has to fail.
+
+trust.py PAWL
+"""
+
+import mmap
+import os
+import resource
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+from kept import AS_NOBODY, NOBODY, Kept, can_trace, wait_for
+
+LIST = 0x0e0000010000  # where the list of system calls lies in the program
+LIST_BYTES = 0x10000
+MKDIR = 83
+VERSION_AT = 8  # in the image
+ANYONES = (1, 9)  # /dev/urandom
+
+# Becomes nobody, opens a file of its own, says that it is ready, and then what it has.
+DROPS = """
+import os, sys, time
+os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
+path, said = sys.argv[1:3]
+file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+open(said + ".ready", "w").close()
+while True:
+    time.sleep(0.01)
+    if os.path.exists(said + ".go"):
+        open(said, "w").write(f"{os.fstat(file).st_rdev} {os.getuid()} {os.geteuid()}")
+        time.sleep(1000)
+"""
+
+# Becomes nobody, and hands its memory file to whoever listens.
+HANDS_ON = """
+import os, socket, sys, time
+os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
+other = socket.socket(socket.AF_UNIX); other.connect(sys.argv[1])
+socket.send_fds(other, [b"x"], [1000]); other.close()
+time.sleep(1000)
+"""
+
+
+def ready(kept, path):
+    wait_for(lambda: os.path.exists(path) or kept.supervisor.poll() is not None, "the program")
+    assert kept.supervisor.poll() is None, kept.said()
+
+
+def place_for_nobody(kept):
+    kept.for_nobody()
+    place = os.path.join(kept.top, "mine")
+    os.mkdir(place)
+    os.chown(place, NOBODY, NOBODY)
+    return place
+
+
+def the_list_of_calls_cannot_be_written(pawl):
+    """By one who has the program's memory file: it is executed as root at a restore."""
+    with Kept(pawl) as kept:
+        place = place_for_nobody(kept)
+        made = os.path.join(kept.top, "made-by-nobody")
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(os.path.join(place, "socket"))
+        os.chmod(os.path.join(place, "socket"), 0o777)
+        listening.listen(1)
+        kept.run([sys.executable, "-c", HANDS_ON, os.path.join(place, "socket")])
+        other, _ = listening.accept()
+        _, descriptors, _, _ = socket.recv_fds(other, 16, 1)
+        listening.close()
+        view = mmap.mmap(descriptors[0], LIST_BYTES, offset=LIST)
+        assert kept.fail_power() == 0, kept.said()
+        name = LIST_BYTES - 256
+        call = struct.pack("<QQQ", MKDIR, LIST + name, 0o777) + bytes(40)
+        ends = threading.Event()
+
+        def attack():
+            while not ends.is_set():
+                view[name:name + len(made) + 1] = made.encode() + b"\0"
+                view[:24 * 64] = call * 24
+
+        attacker = threading.Thread(target=attack)
+        attacker.start()
+        kept.restore()
+        wait_for(lambda: kept.command("rehearse", kept.directory, "1", "--window-ms",
+                                      "1000000").returncode == 0, "the restored program")
+        ends.set()
+        attacker.join()
+        assert not os.path.exists(made), "a list of the attacker's was executed"
+        assert kept.fail_power() == 0, kept.said()
+        kept.restore()
+        kept.process()
+
+
+def another_file_is_not_opened(pawl):
+    """A name that leads elsewhere by now, to what the program may not open."""
+    for target in ("a device", "a file"):
+        with Kept(pawl) as kept:
+            place = place_for_nobody(kept)
+            said = os.path.join(place, "said")
+            secret = os.path.join(kept.top, "secret")
+            if target == "a device":
+                os.mknod(secret, stat.S_IFCHR | 0o600, os.makedev(*ANYONES))
+            else:
+                with open(secret, "w") as file:
+                    file.write("root's alone")
+                os.chmod(secret, 0o600)
+            log = os.path.join(place, "log")
+            kept.run([sys.executable, "-c", DROPS, log, said])
+            ready(kept, said + ".ready")
+            assert kept.fail_power() == 0, kept.said()
+            os.rename(log, log + ".old")
+            os.symlink(secret, log)
+            kept.restore()
+            assert kept.supervisor.wait(60) != 0, target
+            assert "another file" in kept.said(), kept.said()
+            # Nothing is lost: with its file in its place the program goes on.
+            os.unlink(log)
+            os.rename(log + ".old", log)
+            kept.restore()
+            open(said + ".go", "w").close()
+            wait_for(lambda: os.path.exists(said) and os.stat(said).st_size, "the program")
+            with open(said) as file:
+                assert file.read() == f"0 {NOBODY} {NOBODY}"
+
+
+def a_file_that_was_opened_before_the_privileges_went_is_opened_again(pawl):
+    """By its proof: it is the very file that the program had."""
+    with Kept(pawl) as kept:
+        place = place_for_nobody(kept)
+        log = os.path.join(kept.top, "log")
+        said = os.path.join(place, "said")
+        program = ("import os, sys; os.dup2(os.open(sys.argv[3], os.O_WRONLY | os.O_CREAT, 0o600), 99)"
+                   "\n" + DROPS)
+        kept.run([sys.executable, "-c", program, os.path.join(place, "own"), said, log])
+        ready(kept, said + ".ready")
+        assert kept.fail_power() == 0, kept.said()
+        kept.restore()
+        open(said + ".go", "w").close()
+        wait_for(lambda: os.path.exists(said) and os.stat(said).st_size, "the program")
+
+
+def a_directory_of_others_is_refused(pawl):
+    with Kept(pawl) as kept:
+        def refused(*parts):
+            found = kept.run(["/bin/true"], wait=True)
+            assert found.returncode == 1, found
+            assert all(part in found.stderr for part in parts), found.stderr
+
+        os.mkdir(kept.directory)
+        os.chown(kept.directory, NOBODY, NOBODY)
+        refused("belongs to user 65534", "name a directory of your own")
+        os.chown(kept.directory, 0, 0)
+        os.chmod(kept.directory, 0o770)
+        refused("can be written by others (mode 0770)")
+        os.chmod(kept.directory, 0o700)
+        precious = os.path.join(kept.top, "precious")
+        for name in ("image", "memory", "lock"):
+            path = os.path.join(kept.directory, name)
+            with open(precious, "w") as file:
+                file.write("precious")
+            if os.path.exists(path):  # a start before came that far
+                os.unlink(path)
+            os.symlink(precious, path)
+            refused("is not a regular file of one name")
+            os.unlink(path)
+            os.link(precious, path)
+            refused("is not a regular file of one name")
+            os.unlink(path)
+            with open(precious) as file:
+                assert file.read() == "precious"
+        open(os.path.join(kept.directory, "memory"), "w").close()
+        open(os.path.join(kept.directory, "image"), "w").close()
+        os.chmod(os.path.join(kept.directory, "memory"), 0o666)
+        refused("can be written by others")
+        os.rename(kept.directory, kept.directory + ".there")
+        os.symlink(kept.directory + ".there", kept.directory)
+        refused("is a symbolic link")
+        os.unlink(kept.directory)
+
+
+def root_does_not_restore_for_another_user(pawl):
+    with Kept(pawl) as kept:
+        kept.run(["/bin/sleep", "1000"])
+        wait_for(lambda: kept.command("rehearse", kept.directory, "1", "--window-ms",
+                                      "1000000").returncode == 0, "the supervisor")
+        assert kept.fail_power() == 0, kept.said()
+        os.chown(kept.directory, NOBODY, NOBODY)
+        kept.restore()
+        assert kept.supervisor.wait(60) == 1
+        assert "belongs to user 65534" in kept.said(), kept.said()
+        os.chown(kept.directory, 0, 0)
+        os.chown(os.path.join(kept.directory, "image"), NOBODY, NOBODY)
+        kept.restore()
+        assert kept.supervisor.wait(60) == 1
+        os.chown(os.path.join(kept.directory, "image"), 0, 0)
+        assert kept.check().returncode == 0, kept.check()
+
+
+def the_default_directory_is_the_users_own(pawl):
+    with Kept(pawl) as kept:
+        own = os.path.join(kept.top, "runtime")
+        os.mkdir(own, 0o700)
+        found = subprocess.run([pawl, "wsp", "run", "--", "/bin/true"], capture_output=True, text=True,
+                               timeout=60, env=dict(os.environ, XDG_RUNTIME_DIR=own))
+        assert found.returncode == 0, found
+        assert os.listdir(own) == ["pawl-true"]
+        assert stat.S_IMODE(os.stat(os.path.join(own, "pawl-true")).st_mode) == 0o700
+        kept.for_nobody()
+        nowhere = {name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"}
+        found = subprocess.run([kept.pawl, "wsp", "run", "--", "/bin/true"], capture_output=True,
+                               text=True, timeout=60, env=nowhere, **AS_NOBODY)
+        assert found.returncode == 1 and "--directory" in found.stderr, found
+
+
+def what_may_be_a_save_is_not_overwritten(pawl):
+    """A save of another version; and one that could not be read for want of memory or descriptors."""
+    with Kept(pawl) as kept:
+        kept.run(["/bin/sleep", "1000"])
+        wait_for(lambda: kept.command("rehearse", kept.directory, "1", "--window-ms",
+                                      "1000000").returncode == 0, "the supervisor")
+        assert kept.fail_power() == 0, kept.said()
+
+        def limited(limit, value):
+            return lambda: resource.setrlimit(limit, (value, value))
+
+        for limits in (limited(resource.RLIMIT_AS, 60 << 20), limited(resource.RLIMIT_NOFILE, 5)):
+            found = kept.run(["/bin/true"], wait=True, preexec_fn=limits)
+            assert found.returncode != 0, found
+            assert kept.check().returncode == 0, kept.check()
+        image = os.path.join(kept.directory, "image")
+        with open(image, "r+b") as file:
+            file.seek(VERSION_AT)
+            file.write(b"\x63\0\0\0")
+        with open(image, "rb") as file:
+            before = file.read()
+        found = kept.run(["/bin/true"], wait=True)
+        assert found.returncode == 3 and "--discard" in found.stderr, found
+        with open(image, "rb") as file:
+            assert file.read() == before
+        found = kept.run(["/bin/true"], options=["--discard"], wait=True)
+        assert found.returncode == 0, found
+
+
+def main():
+    pawl = sys.argv[1]
+    can_trace(pawl)
+    the_list_of_calls_cannot_be_written(pawl)
+    another_file_is_not_opened(pawl)
+    a_file_that_was_opened_before_the_privileges_went_is_opened_again(pawl)
+    a_directory_of_others_is_refused(pawl)
+    root_does_not_restore_for_another_user(pawl)
+    the_default_directory_is_the_users_own(pawl)
+    what_may_be_a_save_is_not_overwritten(pawl)
+
+
+main()
