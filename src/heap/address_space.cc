@@ -45,7 +45,7 @@ std::uint64_t draw_heap_address(std::uint64_t size_bytes_max) {
 }
 
 bool for_each_memory_area(const std::function<void(const MemoryArea&)>& visit) {
-  std::ifstream maps("/proc/self/maps");
+  std::ifstream maps("/proc/thread-self/maps");
   if (!maps) return false;
   for (std::string line; std::getline(maps, line);) {
     MemoryArea area;

@@ -346,14 +346,16 @@ Status Mapping::Implementation::commit_behind_the_rest(Files files) {
   return {};
 }
 
+// Before pages are taken from the tracker, which has descriptors, too; and what is read of the base
+// is compared with.
+Status Mapping::Implementation::check_before_commit() {
+  if (base_in_place_ != nullptr) return {};
+  PAWL_TRY(medium_->base().check_open());
+  return medium_->follow_permissions();
+}
+
 // What the tracker has of the pages that are to be committed.
 Status Mapping::Implementation::take_in_hand(std::uint64_t first_page, std::uint64_t end_page) {
-  // Before anything else: the trackers have descriptors, too, and what is read of the base is
-  // compared with.
-  if (base_in_place_ == nullptr) {
-    PAWL_TRY(medium_->base().check_open());
-    PAWL_TRY(medium_->follow_permissions());
-  }
   taken_.clear();
   in_hand_ = &taken_;
   return take_pages(first_page, end_page, taken_);
@@ -390,6 +392,7 @@ Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uin
     first_page = 0;
     end_page = ~std::uint64_t{0};
   }
+  PAWL_TRY(check_before_commit());
   PAWL_TRY(take_in_hand(first_page, end_page));
   if (lines_are_enough(taken_)) return commit_lines(first_page, end_page);
   Implementation* const own = this;
@@ -398,9 +401,18 @@ Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uin
 
 Status Mapping::Implementation::commit_whole(Files files, Durability durability) {
   constexpr std::uint64_t kAllPages = ~std::uint64_t{0};
-  for (std::size_t taken = 0; taken < files.size(); ++taken) {
-    const Status status = files[taken]->take_in_hand(0, kAllPages);
-    if (status.ok()) continue;
+  std::size_t taken = 0;
+  Status status;
+  try {
+    for (Implementation* file : files) {
+      if (status.ok()) status = file->check_before_commit();
+    }
+    for (; status.ok() && taken < files.size(); taken += status.ok() ? 1 : 0)
+      status = files[taken]->take_in_hand(0, kAllPages);
+  } catch (const std::bad_alloc&) {
+    status = Status::no_memory(kNoMemory);
+  }
+  if (!status.ok()) {
     give_back(files.first(taken));
     return status;
   }

@@ -307,7 +307,7 @@ bool is_other_process(int process) {
   if (self_length <= 0) return false;
   self[self_length] = '\0';
   char path[40];
-  std::snprintf(path, sizeof path, "/proc/self/fdinfo/%d", process);
+  std::snprintf(path, sizeof path, "/proc/thread-self/fdinfo/%d", process);
   const int descriptor = ::open(path, O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return false;
   char text[512];

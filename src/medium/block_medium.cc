@@ -35,7 +35,7 @@ class BlockMedium final : public NamedMedium {
       side.reset(::open(name.c_str(), O_RDWR | O_CLOEXEC));
     if (!side.valid()) return FailedCall{errno, "cannot open " + journal_path() + " again"};
     auto file = std::make_unique<DescriptorFile>(std::move(side), journal_path());
-    file->write_only_with(writers_lock());
+    file->write_only_with(writers_lock(), writers_notice());
     return std::unique_ptr<MediumFile>(std::move(file));
   }
 };

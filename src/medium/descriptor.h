@@ -21,6 +21,11 @@ constexpr std::uint64_t rights_of(mode_t mode, uid_t owner, gid_t group) {
   return (mode & 07777) + owner * 0x9e3779b97f4a7c15U + group * 0xc2b2ae3d27d4eb4fU;
 }
 
+// The way to what the calling thread has open under this number.  Not /proc/self, which is the main
+// thread's: a thread may have descriptors of its own (unshare(2) with CLONE_FILES), and that one
+// may have ended.
+std::string link_to_descriptor(int number);
+
 // A number, and which file it stood for when it was asked: the program may close it, and open
 // something else under it.
 struct OpenFile {
@@ -57,6 +62,7 @@ class Descriptor {
   ~Descriptor() { reset(-1); }
 
   int get() const { return file_.number; }
+  const OpenFile& file() const { return file_; }
   bool valid() const { return file_.number >= 0; }
   // False: the program closed it.
   bool is_open() const { return file_.is_open(); }
@@ -124,9 +130,11 @@ class DescriptorFile final : public MediumFile {
   // Gives the descriptor up without closing it.
   int release() { return descriptor_.release(); }
   Descriptor take() { return std::move(descriptor_); }
-  // From now on it is written only as long as this is open, which holds the writer's lock.
-  void write_only_with(const OpenFile& lock);
-  void write_without_lock() { lock_number_.store(-1); }
+  // From now on it is written only as long as these are open, which hold the writer's lock and its
+  // notice (writer_notice.h): without them another may write the file.  A number below 0: there is
+  // none.
+  void write_only_with(const OpenFile& lock, const OpenFile& notice);
+  void write_without_lock();
 
  private:
   bool leave_direct_io();
@@ -136,9 +144,16 @@ class DescriptorFile final : public MediumFile {
   std::string path_;
   SharedBlocks shared_;
   std::atomic<std::uint64_t> rights_seen_{0};
-  std::atomic<int> lock_number_{-1};
-  dev_t lock_device_ = 0;
-  ino_t lock_inode_ = 0;
+  // What may be taken back while another thread asks.
+  struct Held {
+    std::atomic<int> number{-1};
+    dev_t device = 0;
+    ino_t inode = 0;
+    void hold(const OpenFile& file);
+    OpenFile file() const { return {number.load(), device, inode}; }
+  };
+  Held lock_;
+  Held notice_;
   UnflushedChanges metadata_;
   std::mutex flush_mutex_;  // one flush at a time
   int flush_error_ = 0;     // of the first that failed: none succeeds after it

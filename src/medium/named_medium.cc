@@ -398,9 +398,15 @@ Result<JournalFile> NamedMedium::hold_side_file(int side, const struct stat& use
   PAWL_TRY(exclude_other_writers(marked.value()));
   if (named == Named::yes) owner = renew_permissions(side, owner.value());
   rights_ = rights_of(user.st_mode, user.st_uid, user.st_gid);
-  auto again = open_side_file("/proc/self/fd/" + std::to_string(side));
+  const std::string link = link_to_descriptor(side);
+  struct stat shown{};
+  if (::stat(link.c_str(), &shown) != 0) return FailedCall{errno, "cannot open " + link};
+  if (shown.st_ino != held.st_ino || shown.st_dev != held.st_dev)
+    return Status::failure(EIO, "/proc shows another file than " + journal_path_ +
+                                    " under the number of its descriptor; nothing was written");
+  auto again = open_side_file(link);
   if (!again.ok()) return again.status();
-  base_.write_only_with(writers_lock());
+  base_.write_only_with(writers_lock(), writers_notice());
   return JournalFile{std::move(again.value()), named == Named::not_yet, owner.value()};
 }
 
@@ -604,7 +610,7 @@ Status NamedMedium::remove_journal() {
   if (lock_.valid() && !directory->has(journal_name_, held)) {
     // Both may have been renamed: the kernel knows what the file is called.
     char renamed[PATH_MAX];
-    const std::string link = "/proc/self/fd/" + std::to_string(base_.descriptor());
+    const std::string link = link_to_descriptor(base_.descriptor());
     const ssize_t length = ::readlink(link.c_str(), renamed, sizeof renamed);
     if (length <= 0) return {};
     name.assign(renamed, static_cast<std::size_t>(length));
@@ -789,7 +795,7 @@ Result<NamedFile> open_named_file(int descriptor) {
   const int flags = ::fcntl(descriptor, F_GETFL);
   if (flags < 0)
     return Status::failure(EBADF, "the descriptor " + std::to_string(descriptor) + " is not open");
-  const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
+  const std::string link = link_to_descriptor(descriptor);
   char target[PATH_MAX];
   const ssize_t length = ::readlink(link.c_str(), target, sizeof target - 1);
   if (length < 0)

@@ -83,6 +83,7 @@ class NamedMedium : public Medium {
   DescriptorFile& base_file() { return base_; }
   // That of the side file, whose loss ends all writing.
   OpenFile writers_lock() const { return OpenFile::of(side_file()); }
+  const OpenFile& writers_notice() const { return notices_.file(); }
   // The side file, for the journal's own I/O; `name` leads to the file that is held.
   virtual Result<std::unique_ptr<MediumFile>> open_side_file(const std::string& name) = 0;
   // Behind each change of the mark, and behind one that failed: the next flush of the base, in this

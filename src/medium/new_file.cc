@@ -86,7 +86,7 @@ Status NewFile::take_name(const std::string& name) const {
     }
     return FailedCall{errno, "cannot name the new file " + directory_->path() + name};
   }
-  const std::string open_file = "/proc/self/fd/" + std::to_string(descriptor());
+  const std::string open_file = link_to_descriptor(descriptor());
   if (::linkat(AT_FDCWD, open_file.c_str(), directory, to, AT_SYMLINK_FOLLOW) == 0) return {};
   return FailedCall{errno, "cannot name the new file " + directory_->path() + name};
 }

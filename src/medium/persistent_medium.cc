@@ -99,7 +99,7 @@ class PersistentMedium final : public NamedMedium {
     auto window = map_window(side.get(), flags_, journal_path());
     if (!window.ok()) return window.status();
     auto beneath = std::make_unique<DescriptorFile>(std::move(side), journal_path());
-    beneath->write_only_with(writers_lock());
+    beneath->write_only_with(writers_lock(), writers_notice());
     return std::unique_ptr<MediumFile>(std::make_unique<PersistentFile>(
         std::move(beneath), std::move(window.value()), memory_, journal_path()));
   }

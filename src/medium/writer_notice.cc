@@ -9,7 +9,7 @@ namespace pawl {
 namespace {
 
 // A kernel has the first, or none of its processes has: Linux 5.6.
-constexpr const char* kFiles[] = {"/proc/self/ns/time", "/proc/self/ns/user"};
+constexpr const char* kFiles[] = {"/proc/thread-self/ns/time", "/proc/thread-self/ns/user"};
 
 // Of the 2^63 bytes that a lock can be on, half are for either notice.  Which one of these is a
 // file's is as good as drawn (the finalizer of MurmurHash3, twice): two files that meet are refused

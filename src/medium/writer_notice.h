@@ -34,6 +34,8 @@ class WriterNotices {
   Result<bool> others_have(const struct stat& user, Notice notice);
   // For all who have the descriptor: a child that lives on may have it as well.
   void withdraw();
+  // Which holds them; a number below 0 where there are none.
+  const OpenFile& file() const { return file_.file(); }
   // Leaves them to the parent: for a forked child.
   void abandon() { file_.reset(-1); }
 

@@ -148,7 +148,13 @@ Status show_window(Mapping& mapping, const Window& window) {
 }  // namespace
 
 bool in_own_process() { return own_process.load() == getpid(); }
-void adopt_process() { own_process.store(getpid()); }
+void adopt_process() {
+  own_process.store(getpid());
+  // Threads that a forked child does not have were closing these.
+  for (std::atomic<int>& threads : closing) {
+    if (threads.load(std::memory_order_relaxed) != 0) threads.store(0, std::memory_order_relaxed);
+  }
+}
 
 Closing::Closing(int descriptor)
     : descriptor_(descriptor >= 0 && descriptor < kDescriptorsMax ? descriptor : -1) {

@@ -44,6 +44,31 @@ struct MapRequest {
   int sharing() const { return flags & MAP_TYPE; }
 };
 
+// What MAP_SHARED_VALIDATE takes on every file, as in Linux's LEGACY_MAP_MASK.
+constexpr int kMapHugeSizes = (21 << MAP_HUGE_SHIFT) | (30 << MAP_HUGE_SHIFT);  // 2 MiB, 1 GiB
+constexpr int kMapFlagsOfAllFiles = MAP_TYPE | MAP_FIXED | MAP_ANONYMOUS | MAP_DENYWRITE |
+                                    MAP_EXECUTABLE | MAP_GROWSDOWN | MAP_LOCKED | MAP_NORESERVE |
+                                    MAP_POPULATE | MAP_NONBLOCK | MAP_STACK | MAP_HUGETLB |
+                                    MAP_32BIT | kMapHugeSizes;
+
+// A program asks by MAP_SHARED_VALIDATE to be refused what the mapping cannot do.  Above all that
+// is MAP_SYNC: a program that believes its stores durable once its caches are flushed commits
+// nothing, and the working view is ordinary memory whatever the file stands on.
+Status check_validated_flags(const MapRequest& request) {
+  if (request.sharing() != MAP_SHARED_VALIDATE) return {};
+  constexpr int kForPawl = MAP_ATOMIC | MAP_FIXED_NOREPLACE;
+  const int known = kMapFlagsOfAllFiles | (request.asks_for_pawl() ? kForPawl : 0);
+  if ((request.flags & ~known) == 0) return {};
+  if ((request.flags & MAP_SYNC) != 0) {
+    return Status::failure(EOPNOTSUPP,
+                           "an atomic mapping does not support MAP_SYNC: its stores are durable "
+                           "when msync() returns; map the file without MAP_SYNC");
+  }
+  return Status::failure(EOPNOTSUPP,
+                         "MAP_SHARED_VALIDATE with an unknown flag; map the file "
+                         "without it");
+}
+
 void* pass_on(const MapRequest& request) {
   return memory_calls::map(request.address, request.length, request.protection, request.flags,
                            request.descriptor, request.offset);
@@ -120,6 +145,7 @@ void* map_window(const MapRequest& request, const TrackedFilePointer& file) {
 }
 
 void* map_atomically(const MapRequest& request, const struct stat& status) {
+  if (const Status valid = check_validated_flags(request); !valid.ok()) return refuse_map(valid);
   if (request.length == 0 || request.offset < 0 ||
       static_cast<std::uint64_t>(request.offset) % kPageBytes != 0) {
     errno = EINVAL;
@@ -143,6 +169,9 @@ void* map_file(const MapRequest& request) {
   }
   if (request.sharing() == MAP_PRIVATE)
     return map_snapshot(request, hold_inode(status.st_dev, status.st_ino));
+  // The kernel refuses what is neither shared nor private.
+  if (request.sharing() != MAP_SHARED && request.sharing() != MAP_SHARED_VALIDATE)
+    return pass_on(request);
 
   const auto tracked = table::of_inode(status.st_dev, status.st_ino);
   const int flags = real().fcntl(request.descriptor, F_GETFL);
@@ -403,6 +432,7 @@ void* map_over(const MapRequest& request, const AddressRange& range) {
   }
   if (const Status status = memory_calls::check_way(range); !status.ok()) return refuse_map(status);
   if (replaces_its_own(request, range)) {
+    if (const Status valid = check_validated_flags(request); !valid.ok()) return refuse_map(valid);
     if (const Status status = make_way(range); !status.ok()) return refuse_map(status);
     void* const mapped = map_new(request);
     if (mapped == MAP_FAILED && table::with_windows_in(range).empty())

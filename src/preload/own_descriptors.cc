@@ -25,7 +25,7 @@ std::array<std::atomic<bool>, kDescriptorsMax> own;
 
 std::set<int> open_empty_files() {
   std::set<int> found;
-  DIR* const directory = opendir("/proc/self/fd");
+  DIR* const directory = opendir("/proc/thread-self/fd");
   if (directory == nullptr) return found;
   while (const dirent* entry = readdir(directory)) {
     char target[64];

@@ -37,7 +37,7 @@ Result<Descriptor> copy_of(const NamedFile& file, int flags) {
   const auto copied = source.value().copy_into(into, kReadCopyBytesMax);
   if (!copied.ok()) return copied.status();
   constexpr int kKept = O_NONBLOCK | O_NOATIME;
-  const std::string open_file = "/proc/self/fd/" + std::to_string(into.descriptor());
+  const std::string open_file = link_to_descriptor(into.descriptor());
   Descriptor shown(::open(open_file.c_str(), O_RDONLY | O_CLOEXEC | (flags & kKept)));
   if (!shown.valid()) return FailedCall{errno, "cannot open the copy of " + file.real_path};
   // What fstat() shows; the owner is the reader.

@@ -34,7 +34,7 @@ bool is_of_this_machine(int descriptor) {
 ChangeWatch::ChangeWatch(int descriptor) {
   if (!is_of_this_machine(descriptor)) return;
   events_.reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
+  const std::string link = link_to_descriptor(descriptor);
   sees_all_ = events_.valid() &&
               ::inotify_add_watch(events_.get(), link.c_str(), IN_MODIFY | IN_ATTRIB) >= 0;
 }

@@ -71,7 +71,7 @@ Result<std::unique_ptr<WriteWatch>> WriteWatch::open() {
     return FailedCall{error_number, userfault_advice(error_number)};
   }
 
-  const int pagemap_descriptor = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  const int pagemap_descriptor = ::open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
   if (pagemap_descriptor < 0) {
     const int error_number = errno;
     close(userfault_descriptor);

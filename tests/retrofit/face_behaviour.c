@@ -998,6 +998,63 @@ static void a_closing_descriptor_is_not_followed(void) {
   }
 }
 
+static atomic_int ends_closing;
+
+static void* close_on_and_on(void* unused) {
+  while (!atomic_load(&ends_closing)) close(open("/dev/null", O_RDONLY));
+  return unused;
+}
+
+/* A child that was forked while a thread closed a descriptor took that number for one that is being
+ * closed, for ever: what went through it passed its own journal, and was reverted. */
+static void a_child_follows_what_another_thread_was_closing(void) {
+  const char* path = in_directory("forked.atomic");
+  make(path, '.', PAGE);
+  pthread_t thread;
+  atomic_store(&ends_closing, 0);
+  pthread_create(&thread, NULL, close_on_and_on, NULL);
+  for (int round = 0; round < 200; ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      int fds[8];
+      int wrong = 0;
+      for (int i = 0; i < 8; ++i) fds[i] = open(path, O_RDWR);
+      char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+      for (int i = 0; i < 8; ++i) {
+        const char byte = (char)('a' + i);
+        wrong |= at == MAP_FAILED || pwrite(fds[i], &byte, 1, i) != 1 || at[i] != byte;
+      }
+      munmap(at, PAGE);
+      for (int i = 0; i < 8; ++i) close(fds[i]);
+      _exit(wrong);
+    }
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+  }
+  atomic_store(&ends_closing, 1);
+  pthread_join(thread, NULL);
+}
+
+/* A program that asks for MAP_SYNC, and gets it, never calls msync(). */
+static void flags_that_no_mapping_keeps_are_refused(void) {
+  const char* path = in_directory("sync.atomic");
+  make(path, '.', PAGE);
+  const int fd = open(path, O_RDWR);
+  const int map_sync = 0x80000;
+  const int unknown = 0x2000000;
+  const int asked[] = {map_sync, unknown};
+  for (int i = 0; i < 2; ++i) {
+    errno = 0;
+    CHECK(mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | asked[i], fd, 0) ==
+              MAP_FAILED &&
+          errno == EOPNOTSUPP);
+  }
+  char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE, fd, 0);
+  CHECK(at != MAP_FAILED && has_side(path));
+  munmap(at, PAGE);
+  close(fd);
+}
+
 /* A library whose only flush is MS_ASYNC loses the last ones in a crash, unless they wait. */
 static void ms_async_waits_where_it_is_told_to(void) {
   const char* path = in_directory("ms_async.atomic");
@@ -1091,6 +1148,8 @@ int main(int count, char** arguments) {
   ms_async_waits_where_it_is_told_to();
   a_closing_descriptor_is_not_followed();
   other_threads_wait_for_a_rename();
+  a_child_follows_what_another_thread_was_closing();
+  flags_that_no_mapping_keeps_are_refused();
   if (failures == 0) puts("all hold");
   return failures == 0 ? 0 : 1;
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -361,6 +362,41 @@ TEST_F(OutOfMemoryGroup, AFileThatCouldNotJoinIsNotLostWhenTheGroupIsClosed) {
     ASSERT_TRUE(recovered.ok()) << recovered.text();
     EXPECT_EQ(test::read_file(first_path_), std::string(kBytes, value));
   });
+}
+
+// The journal follows the mode of a file, which takes memory: where there was none for the second
+// file, the pages of the first were forgotten, and the next commit was acknowledged without them.
+TEST_F(OutOfMemoryGroup, ACommitThatFailedForgotThePagesOfTheFirstFile) {
+  long in_all = 1;
+  for (long fails = 0; fails <= in_all; ++fails) {
+    SCOPED_TRACE("allocation " + std::to_string(fails));
+    for (const auto& path : {first_path_, second_path_}) {
+      test::write_file(path, std::string(kBytes, 'a'));
+      ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+    }
+    ASSERT_NO_FATAL_FAILURE(open_group());
+    Joined second = join(second_path_, kNone);
+    ASSERT_NE(second.bytes, nullptr);
+    std::memset(first_.bytes, 'b', kBytes);
+    std::memset(second.bytes, 'b', kBytes);
+    ASSERT_EQ(::chmod(second_path_.c_str(), 0640), 0);
+    allocations = 0;
+    failing = fails;
+    [[maybe_unused]] const Status may_fail = at_border([&] { return group_->commit(); });
+    failing = kNone;
+    in_all = std::max(in_all, allocations);
+    const bool is_committed = group_->commit().ok();
+    // The process dies.
+    first_.mapping.reset();
+    second.mapping.reset();
+    group_.reset();
+    const Status recovered = recover_file(group_path_);
+    ASSERT_TRUE(recovered.ok()) << recovered.text();
+    if (!is_committed) continue;
+    for (const auto& path : {first_path_, second_path_})
+      ASSERT_EQ(test::read_file(path), std::string(kBytes, 'b'));
+  }
+  EXPECT_GT(in_all, 10);
 }
 
 // In the background nobody catches what is thrown: the program ended.

@@ -580,6 +580,59 @@ TEST_F(Process, AClosedLockLeftTwoWriters) {
   EXPECT_EQ(read_file(path_), "b" + std::string(kBytes - 1, 'a'));
 }
 
+// The notice has a descriptor of its own: with it closed, and where files have no attributes,
+// another name of the file let a second writer in, and both commits were acknowledged.
+TEST_F(Process, AClosedNoticeLeftTwoWriters) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  EXPECT_EQ(alone([&] {
+              char* const at = static_cast<char*>(
+                  pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_, 0));
+              if (at == MAP_FAILED) return false;
+              int closed = 0;
+              for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+                std::error_code ignored;
+                const std::string target = std::filesystem::read_symlink(entry, ignored).string();
+                if (!target.starts_with("time:") && !target.starts_with("user:")) continue;
+                ::close(std::stoi(entry.path().filename().string()));
+                ++closed;
+              }
+              at[0] = 'c';
+              return closed == 1 && pawl_msync(at, kBytes, MS_SYNC) == -1 && errno == EIO;
+            }),
+            0);
+}
+
+// A thread's own descriptors: what the main thread has open under the number of the journal was
+// written over as a journal, and named as the file's.
+TEST_F(Process, AThreadWithItsOwnDescriptorsDestroyedAnotherFile) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  const std::string other = directory_ / "other";
+  write_file(other, "other");
+  EXPECT_EQ(alone([&] {
+              bool is_committed = false;
+              std::atomic<bool> is_apart = false;
+              std::atomic<bool> are_open = false;
+              std::thread thread([&] {
+                if (::unshare(CLONE_FILES) != 0) return;
+                is_apart = true;
+                while (!are_open) ::usleep(100);
+                char* const at = static_cast<char*>(
+                    pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_, 0));
+                if (at == MAP_FAILED) return;
+                at[0] = 'T';
+                is_committed = pawl_msync(at, kBytes, MS_SYNC) == 0 && pawl_munmap(at, kBytes) == 0;
+              });
+              while (!is_apart) ::usleep(100);
+              constexpr int kOpened = 32;  // under the numbers that Pawl gets in that thread
+              for (int i = 0; i < kOpened; ++i) ::open(other.c_str(), O_RDWR | O_CLOEXEC);
+              are_open = true;
+              thread.join();
+              return is_committed && read_file(other) == "other";
+            }),
+            0);
+  EXPECT_EQ(read_file(path_), "T" + std::string(kBytes - 1, 'a'));
+}
+
 // Pawl closed numbers that were not its own any more, but the program's.
 TEST_F(Process, DescriptorsOfTheProgramWereClosed) {
   ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
