@@ -348,7 +348,7 @@ Status Mapping::Implementation::commit_behind_the_rest(Files files) {
 
 // Before pages are taken from the tracker, which has descriptors, too; and what is read of the base
 // is compared with.
-Status Mapping::Implementation::check_before_commit() {
+Status Mapping::Implementation::check_before_commit() const {
   if (base_in_place_ != nullptr) return {};
   PAWL_TRY(medium_->base().check_open());
   return medium_->follow_permissions();

@@ -251,7 +251,7 @@ class Mapping::Implementation {
   Status put_in_base(std::uint64_t page, std::span<const std::byte> bytes) const;
   const std::byte* committed_in_place(std::uint64_t page) const;
   bool marks_are_enough(std::uint64_t page, std::uint64_t lines) const;
-  Status check_before_commit();
+  Status check_before_commit() const;
   Status take_in_hand(std::uint64_t first_page, std::uint64_t end_page);
   Status join_outside(std::uint64_t first_page, std::uint64_t end_page);
   static Status commit_in_hand(Files files, Durability durability);
