@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
