@@ -294,11 +294,14 @@ Status end_if_unused(const TrackedFilePointer& file) {
   if (file->has_ended || !table::descriptors_of(*file).empty() || !table::window_of(*file).empty())
     return {};
   Status outcome;
-  file->has_ended = true;
-  table::erase(*file);
   if (file->mapping != nullptr && !file->inherited) outcome = commit_and_close(*file);
   file->mapping.reset();
   if (const Status closed = close_group_if_unused(); outcome.ok()) outcome = closed;
+  // Last: as long as the table has the file, other threads that open it, map it or remove it wait
+  // for its lock.  Without that they would meet a writer, and be refused what one process may do;
+  // or write to the file while the last commits are still to be applied over it.
+  file->has_ended = true;
+  table::erase(*file);
   return outcome;
 }
 

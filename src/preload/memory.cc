@@ -173,21 +173,21 @@ void* map_file(const MapRequest& request) {
   if (request.sharing() != MAP_SHARED && request.sharing() != MAP_SHARED_VALIDATE)
     return pass_on(request);
 
-  const auto tracked = table::of_inode(status.st_dev, status.st_ino);
   const int flags = real().fcntl(request.descriptor, F_GETFL);
   const bool read_write = flags >= 0 && (flags & O_PATH) == 0 && (flags & O_ACCMODE) == O_RDWR;
   if (request.asks_for_pawl() && !read_write) {
     return refuse_map(Status::failure(
         EACCES, "MAP_ATOMIC needs a descriptor that is open for reading and writing (O_RDWR)"));
   }
-  if (tracked != nullptr) {
-    if (!read_write) {
-      const std::lock_guard guard(tracked->lock);
-      return refuse_map(Status::failure(
-          EBUSY, tracked->path + " is mapped atomically, and has one mapping at a time; read it "
-                                 "through that one, or with pread()"));
-    }
-    return map_atomically(request, status);
+  // Waits for another thread that closes it: then it is a file like any other.
+  const bool is_tracked{hold_inode(status.st_dev, status.st_ino)};
+  if (is_tracked && read_write) return map_atomically(request, status);
+  if (is_tracked) {
+    const auto path = path_of_descriptor(request.descriptor);
+    return refuse_map(Status::failure(
+        EBUSY, path.value_or("the file") +
+                   " is mapped atomically, and has one mapping at a time; read it through that "
+                   "one, or with pread()"));
   }
   if (!request.asks_for_pawl()) {
     // A file without a name does not survive a crash: there is nothing to keep.

@@ -52,14 +52,25 @@ bool is_written_elsewhere(const NamedFile& file) {
          has_writer(file.real_path + kJournalSuffix);
 }
 
+namespace {
+
+// By another process.  A file of this one is in the table before it has a writer, and until it has
+// none any more; and while the start lock is held, none begins.
+bool is_written_by_others(const NamedFile& file) {
+  if (!is_written_elsewhere(file)) return false;
+  const std::lock_guard starting(start_lock());
+  return table::of_inode(file.status.st_dev, file.status.st_ino) == nullptr &&
+         is_written_elsewhere(file);
+}
+
+}  // namespace
+
 Result<int> open_committed(const std::function<std::optional<NamedFile>()>& look_up_file,
                            int flags) {
   constexpr int kNew = O_CREAT | O_EXCL;
   if ((flags & O_ACCMODE) != O_RDONLY || (flags & kNew) == kNew || !has_patterns()) return -1;
   const auto file = look_up_file();
-  if (!file || table::of_inode(file->status.st_dev, file->status.st_ino) != nullptr ||
-      !is_written_elsewhere(*file))
-    return -1;
+  if (!file || !is_written_by_others(*file)) return -1;
   const auto shown = copy_of(*file, flags);
   if (!shown.ok()) return shown.status();
   // A number that the program may close: Pawl's own it may not.

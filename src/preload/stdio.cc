@@ -35,9 +35,12 @@ std::optional<int> flags_for_reading(const char* mode) {
 Status may_be_a_stream(const char* path, bool is_only_read) {
   const auto named = look_up(AT_FDCWD, path, true);
   if (!named) return {};
-  if (table::of_inode(named->status.st_dev, named->status.st_ino) != nullptr) {
+  const dev_t device = named->status.st_dev;
+  const ino_t inode = named->status.st_ino;
+  const auto present = table::of_inode(device, inode);
+  // Another thread may be about to close it: that is waited for.
+  if (present != nullptr && (is_suspended_here(*present) || hold_inode(device, inode)))
     return Status::failure(EBUSY, named->real_path + kWhy);
-  }
   return recover_before_use(*named, is_only_read);
 }
 

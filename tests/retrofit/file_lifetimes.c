@@ -1,0 +1,164 @@
+/* How files begin and end to be tracked while other threads and processes are at them.  Every check
+ * holds with the preload library and without; those that fail are named, and the exit status is 1.
+ *
+ *   file_lifetimes DIRECTORY          all cases, on files named *.atomic in DIRECTORY */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PAGE = 4096 };
+
+static const char* directory;
+static int failures;
+
+static void check(int holds, const char* what, int line) {
+  if (holds) return;
+  fprintf(stderr, "file_lifetimes.c:%d: does not hold: %s (errno %s)\n", line, what,
+          strerrorname_np(errno));
+  ++failures;
+}
+#define CHECK(condition) check((condition) ? 1 : 0, #condition, __LINE__)
+
+static const char* in_directory(const char* name) {
+  static char paths[4][4096];
+  static int next;
+  char* path = paths[next++ % 4];
+  snprintf(path, sizeof paths[0], "%s/%s", directory, name);
+  return path;
+}
+
+static void make(const char* path, char letter, size_t pages) {
+  char page[PAGE];
+  memset(page, letter, PAGE);
+  unlink(path);
+  const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+  if (fd < 0) exit(99);
+  for (size_t at = 0; at < pages; ++at)
+    if (pwrite(fd, page, PAGE, (off_t)(at * PAGE)) != PAGE) exit(99);
+  close(fd);
+}
+
+static char* map(int fd, size_t pages) {
+  return mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+}
+
+/* What a new descriptor finds at an offset. */
+static int found(const char* path, off_t offset, const char* expected) {
+  char bytes[64] = {0};
+  const int fd = open(path, O_RDONLY);
+  const ssize_t got = pread(fd, bytes, strlen(expected), offset);
+  close(fd);
+  return got == (ssize_t)strlen(expected) && memcmp(bytes, expected, strlen(expected)) == 0;
+}
+
+/* ---------------------------------------------------------------- other calls beside a last close
+ */
+
+enum { CLOSED_PAGES = 1500 };
+
+static const char* closed_path;
+static atomic_int is_closing;
+
+/* The last close commits and applies all of this. */
+static void* map_store_and_close(void* unused) {
+  const int fd = open(closed_path, O_RDWR);
+  char* at = map(fd, CLOSED_PAGES);
+  CHECK(at != MAP_FAILED);
+  for (int page = 0; page < CLOSED_PAGES; ++page) memcpy(at + page * PAGE, "stored", 6);
+  munmap(at, CLOSED_PAGES * PAGE);
+  atomic_store(&is_closing, 1);
+  CHECK(close(fd) == 0);
+  return unused;
+}
+
+static void write_beside_close(void) {
+  const int fd = open(closed_path, O_RDWR);
+  for (int page = 0; page < CLOSED_PAGES; page += 50)
+    CHECK(pwrite(fd, "written", 7, page * PAGE + 100) == 7);
+  CHECK(fsync(fd) == 0);
+  CHECK(close(fd) == 0);
+}
+
+static void read_beside_close(void) {
+  struct stat opened;
+  struct stat named;
+  const int fd = open(closed_path, O_RDONLY);
+  CHECK(fstat(fd, &opened) == 0 && stat(closed_path, &named) == 0);
+  CHECK(opened.st_ino == named.st_ino);
+  void* at = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+  CHECK(at != MAP_FAILED);
+  munmap(at, PAGE);
+  close(fd);
+}
+
+static void map_beside_close(void) {
+  const int fd = open(closed_path, O_RDWR);
+  char* at = map(fd, 1);
+  CHECK(at != MAP_FAILED && memcmp(at, "stored", 6) == 0);
+  munmap(at, PAGE);
+  CHECK(close(fd) == 0);
+}
+
+static void truncate_beside_close(void) {
+  const int fd = open(closed_path, O_RDWR | O_TRUNC);
+  struct stat status;
+  CHECK(fd >= 0 && fstat(fd, &status) == 0 && status.st_size == 0);
+  close(fd);
+}
+
+static void stream_beside_close(void) {
+  FILE* stream = fopen(closed_path, "r");
+  char bytes[6] = {0};
+  CHECK(stream != NULL && fread(bytes, 1, 6, stream) == 6 && memcmp(bytes, "stored", 6) == 0);
+  if (stream != NULL) fclose(stream);
+}
+
+static void rename_beside_close(void) {
+  const char* renamed = in_directory("closed-renamed.atomic");
+  CHECK(rename(closed_path, renamed) == 0);
+  CHECK(found(renamed, (CLOSED_PAGES - 1) * PAGE, "stored"));
+  CHECK(rename(renamed, closed_path) == 0);
+}
+
+static void unlink_beside_close(void) { CHECK(unlink(closed_path) == 0); }
+
+/* The file was out of the table before its last commit was made and applied: what another thread
+ * wrote and synchronised meanwhile was overwritten, and other calls were refused. */
+static void calls_beside_the_last_close(void) {
+  static void (*const calls[])(void) = {
+      write_beside_close,  read_beside_close,   map_beside_close,   truncate_beside_close,
+      stream_beside_close, rename_beside_close, unlink_beside_close};
+  closed_path = in_directory("closed.atomic");
+  for (unsigned round = 0; round < 3 * sizeof calls / sizeof *calls; ++round) {
+    void (*const call)(void) = calls[round % (sizeof calls / sizeof *calls)];
+    make(closed_path, '.', CLOSED_PAGES);
+    atomic_store(&is_closing, 0);
+    pthread_t thread;
+    pthread_create(&thread, NULL, map_store_and_close, NULL);
+    while (!atomic_load(&is_closing)) continue;
+    usleep(1000);
+    call();
+    pthread_join(thread, NULL);
+    for (int page = 0; call == write_beside_close && page < CLOSED_PAGES; page += 50) {
+      CHECK(found(closed_path, page * PAGE, "stored"));
+      CHECK(found(closed_path, page * PAGE + 100, "written"));
+    }
+  }
+  unlink(closed_path);
+}
+
+int main(int count, char** arguments) {
+  if (count != 2) return 2;
+  directory = arguments[1];
+  calls_beside_the_last_close();
+  if (failures == 0) puts("all hold");
+  return failures == 0 ? 0 : 1;
+}
