@@ -85,8 +85,7 @@ Result<Plan> plan_open(int flags, const LookUp& look_up_file) {
     }
     if (!is_tracked) {
       // Nor may the file of another writer be cut.
-      if (Status left = recover_if_left(named->real_path); left.error_number() == EBUSY)
-        return left;
+      if (Status left = recover_if_left(named->real_path); is_in_use(left)) return left;
       // Its journal must not be replayed over what the program will write.
       PAWL_TRY(recover_before_use(*named, false));
     }

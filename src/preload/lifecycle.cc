@@ -4,14 +4,17 @@
 #include <sys/xattr.h>
 #include <climits>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <thread>
 
 #include "medium/block_medium.h"
 #include "medium/memory_functions.h"
 #include "medium/parked_descriptors.h"
+#include "medium/writer_notice.h"
 #include "preload/group.h"
 #include "preload/inside.h"
 #include "preload/messages.h"
@@ -525,7 +528,7 @@ void resume_all(const std::vector<Suspended>& suspended, const char* call) {
   }
 }
 
-Status recover_if_left(const std::string& real_path) {
+Status recover_now(const std::string& real_path) {
   const std::string journal = real_path + kJournalSuffix;
   struct stat status{};
   // Without its journal a marked file is refused, or has a writer that knows it by another name.
@@ -534,6 +537,47 @@ Status recover_if_left(const std::string& real_path) {
   auto medium = open_block_medium(real_path, false);
   if (!medium.ok()) return medium.status();
   return recover(*medium.value()).status();
+}
+
+namespace {
+
+// A writer puts its notice when everything that a crash had left in the journal is in the file, and
+// before its first commit: who has the file without that notice replays, or is about to.  Where the
+// notices cannot be read, whoever has the file is taken for a writer.
+bool has_no_writer(const std::string& real_path) {
+  struct stat status{};
+  if (real().stat(real_path.c_str(), &status) != 0) return false;
+  WriterNotices notices;
+  const auto others = notices.others_have(status, Notice::writer);
+  return others.ok() && !others.value();
+}
+
+}  // namespace
+
+Status retry_while_opened(const std::string& real_path, const std::function<Status()>& attempt) {
+  constexpr std::chrono::milliseconds kPauseMax{20};
+  const auto end = std::chrono::steady_clock::now() + kOtherOpenerMax;
+  for (std::chrono::milliseconds pause{1};; pause = std::min(2 * pause, kPauseMax)) {
+    Status status = attempt();
+    if (status.error_number() != EBUSY || !has_no_writer(real_path)) return status;
+    if (std::chrono::steady_clock::now() >= end) break;
+    std::this_thread::sleep_for(pause);
+  }
+  return Status::failure(ETIMEDOUT,
+                         real_path +
+                             " is being opened or recovered by another process for more "
+                             "than " +
+                             std::to_string(kOtherOpenerMax.count()) +
+                             " seconds; stop that process, or wait and try again (pawl info shows "
+                             "which process it is)");
+}
+
+Status recover_if_left(const std::string& real_path) {
+  return retry_while_opened(real_path, [&] { return recover_now(real_path); });
+}
+
+bool is_in_use(const Status& recovered) {
+  return recovered.error_number() == EBUSY || recovered.error_number() == ETIMEDOUT;
 }
 
 }  // namespace pawl::preload

@@ -7,6 +7,8 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
+#include <functional>
 #include <mutex>
 #include <optional>
 
@@ -130,8 +132,23 @@ std::vector<Suspended> suspend_all(const char* call);
 // Takes the files up again, under the names they have now.
 void resume_all(const std::vector<Suspended>& suspended, const char* call);
 
-// Replays the journal that a crash left beside the file at this path, if there is one.  EBUSY when
-// it belongs to a live writer.
+// How long a call waits for another opener of its file.
+inline constexpr std::chrono::seconds kOtherOpenerMax{60};
+
+// Replays the journal that a crash left beside the file at this path, if there is one.  Waits where
+// another opener is at it: what the caller does to the file would be overwritten by the replay.
+// EBUSY when the file has a live writer, ETIMEDOUT when the other opener takes too long.
 Status recover_if_left(const std::string& real_path);
+
+// The same, and waits for nobody.
+Status recover_now(const std::string& real_path);
+
+// Calls attempt() until it answers other than EBUSY, or the file has a writer.  As long as it has
+// none, somebody opens or recovers it.
+Status retry_while_opened(const std::string& real_path, const std::function<Status()>& attempt);
+
+// Whether a call that takes the file's name or content away is refused by this answer of
+// recover_if_left().  What cannot be recovered for other reasons can still be removed.
+bool is_in_use(const Status& recovered);
 
 }  // namespace pawl::preload

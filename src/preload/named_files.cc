@@ -35,9 +35,12 @@ std::optional<NamedFile> look_up(int directory, const char* path, bool follow_li
 Status recover_before_use(const NamedFile& file, bool is_only_read) {
   if (!S_ISREG(file.status.st_mode)) return {};
   if (is_only_read && !matches_a_pattern(file.real_path)) return {};
-  // Whoever may only read it is shown what its writer committed.
-  if (is_only_read && is_written_elsewhere(file)) return {};
-  Status status = recover_if_left(file.real_path);
+  Status status = retry_while_opened(file.real_path, [&] {
+    // Whoever may only read it leaves it to its writer; what was committed is shown by a copy.
+    if (is_only_read && is_written_elsewhere(file))
+      return Status::failure(EBUSY, file.real_path + " has a writer");
+    return recover_now(file.real_path);
+  });
   if (status.ok() || status.error_number() == EBUSY) return {};
   const bool concerns_us = matches_a_pattern(file.real_path) ||
                            getxattr(file.real_path.c_str(), kMarkAttribute, nullptr, 0) >= 0;

@@ -52,8 +52,7 @@ Result<std::optional<SetAside>> before_removal(const NamedFile& named) {
     return set_aside(std::move(file));
   }
   // A live writer's file keeps its name; what cannot be recovered can still be removed.
-  if (Status status = recover_if_left(named.real_path); status.error_number() == EBUSY)
-    return status;
+  if (Status status = recover_if_left(named.real_path); is_in_use(status)) return status;
   return std::optional<SetAside>();
 }
 
@@ -111,7 +110,7 @@ Status suspend_for_move(const NamedFile& named, Moving& moving) {
   if (is_tracked(named)) return suspend_by_inode(named, moving);
   // A journal left behind at the old name would be of no file.
   Status status = recover_if_left(named.real_path);
-  return status.error_number() == EBUSY ? status : Status{};
+  return is_in_use(status) ? status : Status{};
 }
 
 void move_paths(const Moving& moving, const std::string& from, const std::string& to) {

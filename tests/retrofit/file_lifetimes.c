@@ -1,21 +1,27 @@
 /* How files begin and end to be tracked while other threads and processes are at them.  Every check
  * holds with the preload library and without; those that fail are named, and the exit status is 1.
  *
- *   file_lifetimes DIRECTORY          all cases, on files named *.atomic in DIRECTORY */
+ *   file_lifetimes DIRECTORY          all cases, on files named *.atomic in DIRECTORY
+ *   file_lifetimes do WHAT FILE       one part of a case, in a process of its own */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { PAGE = 4096 };
 
+static const char* self;
 static const char* directory;
 static int failures;
 
@@ -57,6 +63,22 @@ static int found(const char* path, off_t offset, const char* expected) {
   const ssize_t got = pread(fd, bytes, strlen(expected), offset);
   close(fd);
   return got == (ssize_t)strlen(expected) && memcmp(bytes, expected, strlen(expected)) == 0;
+}
+
+/* Starts one part of a case in a new process. */
+static pid_t start(const char* what, const char* file) {
+  const pid_t child = fork();
+  if (child == 0) {
+    execl(self, self, "do", what, file, (char*)NULL);
+    _exit(127);
+  }
+  return child;
+}
+
+static int status_of(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
 }
 
 /* ---------------------------------------------------------------- other calls beside a last close
@@ -155,10 +177,98 @@ static void calls_beside_the_last_close(void) {
   unlink(closed_path);
 }
 
+/* --------------------------------------------------------------------- several openers after a
+ * crash
+ */
+
+enum { CRASHED_PAGES = 2000, COUNTER_PAGE = 3, OPENERS = 8 };
+
+/* Commits three times, and dies with the commits in the journal. */
+static int commit_and_die(const char* file) {
+  const int fd = open(file, O_RDWR);
+  char* at = map(fd, CRASHED_PAGES);
+  if (at == MAP_FAILED) return 1;
+  for (long commit = 1; commit <= 3; ++commit) {
+    memset(at, (int)commit, CRASHED_PAGES * (size_t)PAGE);
+    *(long*)(at + COUNTER_PAGE * PAGE) = 1000 * commit;
+    if (msync(at, CRASHED_PAGES * (size_t)PAGE, MS_SYNC) != 0) return 1;
+  }
+  raise(SIGKILL);
+  return 1;
+}
+
+static int is_of_last_commit(int fd, int page) {
+  char byte = 0;
+  return pread(fd, &byte, 1, (off_t)page * PAGE + PAGE - 1) == 1 && byte == 3;
+}
+
+/* With the program's own lock. */
+static void count_one(const char* file) {
+  const int fd = open(file, O_RDWR);
+  CHECK(fd >= 0 && flock(fd, LOCK_EX) == 0);
+  CHECK(is_of_last_commit(fd, 100) && is_of_last_commit(fd, CRASHED_PAGES - 100));
+  long counter = 0;
+  CHECK(pread(fd, &counter, sizeof counter, COUNTER_PAGE * PAGE) == sizeof counter);
+  ++counter;
+  CHECK(pwrite(fd, &counter, sizeof counter, COUNTER_PAGE * PAGE) == sizeof counter);
+  CHECK(fdatasync(fd) == 0);
+}
+
+static void read_all(const char* file) {
+  const int fd = open(file, O_RDONLY);
+  for (int page = 0; page < CRASHED_PAGES; ++page) CHECK(is_of_last_commit(fd, page));
+}
+
+static void set_same_size(const char* file) {
+  CHECK(truncate(file, CRASHED_PAGES * (off_t)PAGE) == 0);
+}
+
+/* While the first opener replayed the journal the others were let in: they saw an old state, and
+ * what they wrote and synchronised was overwritten by the replay. */
+static void openers_did_not_wait_for_the_replay(void) {
+  static void (*const calls[])(const char*) = {count_one, read_all, count_one, set_same_size};
+  const char* file = in_directory("crashed.atomic");
+  make(file, '.', CRASHED_PAGES);
+  CHECK(WTERMSIG(status_of(start("commit_and_die", file))) == SIGKILL);
+  pid_t openers[OPENERS];
+  int begin[2];
+  CHECK(pipe(begin) == 0);
+  for (int i = 0; i < OPENERS; ++i) {
+    openers[i] = fork();
+    if (openers[i] != 0) continue;
+    char none;
+    close(begin[1]);
+    CHECK(read(begin[0], &none, 1) == 0);
+    usleep((unsigned)i * 1500);
+    calls[i % 4](file);
+    _exit(failures);
+  }
+  close(begin[0]);
+  close(begin[1]);
+  for (int i = 0; i < OPENERS; ++i) CHECK(status_of(openers[i]) == 0);
+  const int fd = open(file, O_RDONLY);
+  long counter = 0;
+  CHECK(pread(fd, &counter, sizeof counter, COUNTER_PAGE * PAGE) == sizeof counter);
+  CHECK(counter == 3000 + OPENERS / 2);
+  close(fd);
+  unlink(file);
+}
+
+/* ------------------------------------------------------------------------------------------------
+ */
+
+static int do_part(const char* what, const char* file) {
+  if (strcmp(what, "commit_and_die") == 0) return commit_and_die(file);
+  return 2;
+}
+
 int main(int count, char** arguments) {
+  self = arguments[0];
+  if (count == 4 && strcmp(arguments[1], "do") == 0) return do_part(arguments[2], arguments[3]);
   if (count != 2) return 2;
   directory = arguments[1];
   calls_beside_the_last_close();
+  openers_did_not_wait_for_the_replay();
   if (failures == 0) puts("all hold");
   return failures == 0 ? 0 : 1;
 }
