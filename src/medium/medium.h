@@ -151,6 +151,9 @@ class Medium {
 
   virtual MediumFile& base() = 0;
   virtual FileIdentity identity() const = 0;
+  // The descriptor by which the file is written, open O_RDWR for as long as the medium lives; -1
+  // where the medium has none.
+  virtual int base_descriptor() const { return -1; }
   // Of the file system that it is in.  0 where the medium is none.
   virtual std::uint64_t device() const { return 0; }
   virtual const std::string& path() const = 0;          // for messages

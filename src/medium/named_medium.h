@@ -57,6 +57,7 @@ class NamedMedium : public Medium {
   const std::string& journal_path() const override { return journal_path_; }
   Result<std::uint32_t> owner() override;
 
+  int base_descriptor() const override { return base_.descriptor(); }
   Result<JournalFile> acquire_journal(bool create) override;
   Result<std::unique_ptr<MediumFile>> read_journal() override;
   Status publish_journal() override;

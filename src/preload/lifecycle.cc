@@ -316,30 +316,45 @@ void forget(TrackedFile& file) {
   table::erase(file);
 }
 
+// The kernel's shared mapping, by the descriptor that the core had: the program may have closed its
+// own, and may not open the file any more.
+Status map_plainly_without_a_name(const TrackedFile& file, const Window& window) {
+  const int descriptor = file.mapping->medium().base_descriptor();
+  struct stat status{};
+  // The program may have closed it, and opened something else.
+  if (real().fstat(descriptor, &status) != 0 || status.st_dev != file.device ||
+      status.st_ino != file.inode)
+    return Status::failure(EBADF, file.path + " cannot be mapped plainly again");
+  return map_plainly(window, descriptor);
+}
+
 // Commits and closes the file's mapping, and puts the kernel's in its place.  When only that last
 // step fails, the file has ended.
 Status leave_to_the_kernel(TrackedFile& file, const std::optional<Window>& window) {
-  UsableDescriptor usable;
-  if (window) {
-    usable = find_usable(file, table::descriptors_of(file));
-    if (usable.descriptor < 0) {
-      return Status::failure(
-          EBUSY, file.path + " is mapped atomically and cannot be opened again under its name");
-    }
-  }
-  Status outcome = commit_all(file);
-  if (outcome.ok()) {
+  PAWL_TRY(commit_all(file));
+  {
     const memory::Spared spared = spare(window);
-    outcome = file.mapping->close();
+    PAWL_TRY(file.mapping->close());
   }
-  if (outcome.ok()) {
-    file.mapping.reset();
-    if (const Status closed = close_group_if_unused(); !closed.ok()) say("group", closed.text());
-    if (window) outcome = map_plainly(*window, usable.descriptor);
-    if (!outcome.ok()) forget(file);
+  Status outcome;
+  if (window) outcome = map_plainly_without_a_name(file, *window);
+  file.mapping.reset();
+  if (const Status closed = close_group_if_unused(); !closed.ok()) say("group", closed.text());
+  if (!outcome.ok()) forget(file);
+  return outcome;
+}
+
+// Whether the file can be taken up again after it was left to the kernel.
+Status check_usable(const TrackedFile& file) {
+  const UsableDescriptor usable = find_usable(file, table::descriptors_of(file));
+  if (usable.descriptor < 0) {
+    return Status::failure(
+        EBUSY, file.path +
+                   " is mapped atomically and cannot be opened again under its name; what was "
+                   "stored is committed");
   }
   give_up(usable);
-  return outcome;
+  return {};
 }
 
 }  // namespace
@@ -354,6 +369,11 @@ Status end(const TrackedFilePointer& file) {
 Result<Suspended> suspend(const TrackedFilePointer& file) {
   PAWL_TRY(check_ours(*file));
   Suspended suspended{file, file->mapping->window()};
+  if (suspended.window) {
+    // First, for an exec goes on where the file cannot be taken up again.
+    PAWL_TRY(commit_all(*file));
+    PAWL_TRY(check_usable(*file));
+  }
   PAWL_TRY(leave_to_the_kernel(*file, suspended.window));
   file->is_suspended = true;
   return suspended;

@@ -254,11 +254,82 @@ static void openers_did_not_wait_for_the_replay(void) {
   unlink(file);
 }
 
+/* ------------------------------------------------- normal ends where the file cannot be opened
+ * again
+ */
+
+static int give_up_all_descriptors(void) {
+  const struct rlimit few = {64, 64};
+  if (setrlimit(RLIMIT_NOFILE, &few) != 0) return -1;
+  while (dup(STDERR_FILENO) >= 0) continue;
+  return 0;
+}
+
+/* Maps the file, closes the descriptor, stores, and ends as WHAT says: end-HOW or exec-HOW. */
+static int store_and_end(const char* what, const char* file) {
+  const char* how = strchr(what, '-') + 1;
+  const int fd = open(file, O_RDWR);
+  char* at = map(fd, 4);
+  if (at == MAP_FAILED || close(fd) != 0) return 1;
+  memcpy(at, "stored", 6);
+  memcpy(at + 3 * PAGE, "last", 4);
+  if (strcmp(how, "descriptors") == 0 && give_up_all_descriptors() != 0) return 2;
+  if (strcmp(how, "user") == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) return 3;
+  if (strcmp(how, "root") == 0 && (chroot("/proc") != 0 || chdir("/") != 0)) return 4;
+  if (strcmp(how, "moved") == 0) raise(SIGSTOP); /* the parent renames the directory */
+  if (strncmp(what, "exec-", 5) == 0) {
+    errno = 0;
+    /* An exec that fails leaves the mapping as it is. */
+    if (execl("/nonexistent", "x", (char*)NULL) != -1 || errno != ENOENT) return 5;
+    if (memcmp(at, "stored", 6) != 0) return 6;
+    memcpy(at, "STORED", 6);
+    if (strcmp(how, "fails") != 0) execl("/bin/true", "true", (char*)NULL);
+    if (strcmp(how, "fails") != 0) return 7;
+  }
+  return 0;
+}
+
+static void stores_were_lost_where_the_file_cannot_be_opened_again(void) {
+  static const char* const ends[] = {"end-descriptors", "end-moved",       "end-user",
+                                     "end-root",        "exec-fails",      "exec-moved",
+                                     "exec-user",       "exec-descriptors"};
+  for (unsigned i = 0; i < sizeof ends / sizeof *ends; ++i) {
+    const char* how = strchr(ends[i], '-') + 1;
+    if (geteuid() != 0 && (strcmp(how, "user") == 0 || strcmp(how, "root") == 0)) continue;
+    char from[4096];
+    char to[4096];
+    char file[5000];
+    snprintf(from, sizeof from, "%s/before-%s", directory, ends[i]);
+    snprintf(to, sizeof to, "%s/after-%s", directory, ends[i]);
+    snprintf(file, sizeof file, "%s/ends.atomic", from);
+    CHECK(mkdir(from, 0755) == 0);
+    make(file, '.', 4);
+    CHECK(chmod(file, 0600) == 0);
+    const pid_t child = start(ends[i], file);
+    int status = 0;
+    CHECK(waitpid(child, &status, WUNTRACED) == child);
+    if (WIFSTOPPED(status)) {
+      CHECK(rename(from, to) == 0);
+      snprintf(file, sizeof file, "%s/ends.atomic", to);
+      kill(child, SIGCONT);
+      waitpid(child, &status, 0);
+    }
+    /* Without descriptors the new program cannot load its libraries. */
+    if (strcmp(ends[i], "exec-descriptors") != 0) CHECK(status == 0);
+    CHECK(found(file, 0, strncmp(ends[i], "exec-", 5) == 0 ? "STORED" : "stored"));
+    CHECK(found(file, 3 * PAGE, "last"));
+    CHECK(unlink(file) == 0);
+    rmdir(from);
+    rmdir(to);
+  }
+}
+
 /* ------------------------------------------------------------------------------------------------
  */
 
 static int do_part(const char* what, const char* file) {
   if (strcmp(what, "commit_and_die") == 0) return commit_and_die(file);
+  if (strchr(what, '-') != NULL) return store_and_end(what, file);
   return 2;
 }
 
@@ -269,6 +340,7 @@ int main(int count, char** arguments) {
   directory = arguments[1];
   calls_beside_the_last_close();
   openers_did_not_wait_for_the_replay();
+  stores_were_lost_where_the_file_cannot_be_opened_again();
   if (failures == 0) puts("all hold");
   return failures == 0 ? 0 : 1;
 }
