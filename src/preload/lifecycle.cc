@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <thread>
 
@@ -17,6 +18,7 @@
 #include "medium/writer_notice.h"
 #include "preload/group.h"
 #include "preload/inside.h"
+#include "preload/kernel_mappings.h"
 #include "preload/messages.h"
 #include "preload/own_descriptors.h"
 #include "preload/real.h"
@@ -223,8 +225,27 @@ std::optional<std::string> path_of_descriptor(int descriptor) {
   return std::string(target, static_cast<std::size_t>(length));
 }
 
-Result<TrackedFilePointer> start(int descriptor, const struct stat& status,
-                                 bool asked_for_by_name) {
+namespace {
+
+// Two mappings of one file would not show each other's stores, and of what is stored through the
+// kernel's nothing is committed.
+Status check_not_mapped(const std::string& path, const struct stat& status,
+                        const AddressRange& replaced) {
+  const auto mapping = find_kernel_mapping(status, replaced);
+  if (!mapping) return {};
+  char address[32];
+  std::snprintf(address, sizeof address, "%p", static_cast<void*>(mapping->start()));
+  return Status::failure(
+      EBUSY, path +
+                 " cannot be mapped atomically: this process has an ordinary shared mapping of "
+                 "it (at " +
+                 address + "), made for reading only or under another name; unmap that one first");
+}
+
+}  // namespace
+
+Result<TrackedFilePointer> start(int descriptor, const struct stat& status, bool asked_for_by_name,
+                                 const AddressRange& replaced) {
   const std::lock_guard starting(start_lock());
   // While we wait for its lock another thread may end the file, and under the start lock no thread
   // can begin it again: so the second look is the last.
@@ -247,6 +268,7 @@ Result<TrackedFilePointer> start(int descriptor, const struct stat& status,
         ENFILE, "more than " + std::to_string(kTrackedFilesMax) + " files are mapped atomically");
   }
   Status failure = attach_all(file, descriptor);
+  if (failure.ok()) failure = check_not_mapped(*path, status, replaced);
   if (failure.ok()) {
     auto mapping = open_mapping(descriptor);
     if (mapping.ok()) {

@@ -26,8 +26,10 @@ std::optional<std::string> path_of_descriptor(int descriptor);
 
 // Takes the file of `descriptor` (regular, open O_RDWR) under Pawl: recovers it when a crash left
 // it, makes its journal, and attaches every descriptor the process has of it.  Returns the file
-// that is there already when there is one.
-Result<TrackedFilePointer> start(int descriptor, const struct stat& status, bool asked_for_by_name);
+// that is there already when there is one.  EBUSY: another process writes it, or this one has an
+// ordinary shared mapping of it, other than within `replaced`, where the new one will be.
+Result<TrackedFilePointer> start(int descriptor, const struct stat& status, bool asked_for_by_name,
+                                 const AddressRange& replaced);
 
 // While one lives, the calling thread is about to close the descriptor: start() in another thread
 // does not attach it.  Made before the descriptor is detached, it lives until it is closed.

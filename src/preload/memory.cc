@@ -151,8 +151,11 @@ void* map_atomically(const MapRequest& request, const struct stat& status) {
     errno = EINVAL;
     return MAP_FAILED;
   }
+  const bool is_fixed = (request.flags & MAP_FIXED) != 0;
+  const AddressRange replaced =
+      is_fixed ? range_of(request.address, request.length) : AddressRange{};
   for (int attempt = 0; attempt < kStartAttemptsMax; ++attempt) {
-    const auto started = start(request.descriptor, status, !request.asks_for_pawl());
+    const auto started = start(request.descriptor, status, !request.asks_for_pawl(), replaced);
     if (!started.ok()) return refuse_map(started.status());
     if (const Held held = hold_file(started.value())) return map_window(request, held.file);
   }

@@ -324,6 +324,66 @@ static void stores_were_lost_where_the_file_cannot_be_opened_again(void) {
   }
 }
 
+/* ------------------------------------------------------------------------ mapped before, by the
+ * kernel
+ */
+
+/* Prepared under a name that no glob matches, mapped, renamed, and mapped again: of two mappings
+ * that did not show each other's stores both msync() answered 0, and one lost.  Either the second
+ * mapping is refused, or both are of one file. */
+static void mapped_before_under_another_name(void) {
+  const char* prepared = in_directory("prepared");
+  const char* path = in_directory("prepared.atomic");
+  make(prepared, '.', 4);
+  const int first_fd = open(prepared, O_RDWR);
+  char* first = map(first_fd, 4);
+  CHECK(first != MAP_FAILED && rename(prepared, path) == 0);
+  const int second_fd = open(path, O_RDWR);
+  char* second = map(second_fd, 4);
+  CHECK(second != MAP_FAILED || errno == EBUSY);
+  if (second != MAP_FAILED) memcpy(second + 100, "second", 6);
+  memcpy(first, "first", 5);
+  if (second != MAP_FAILED) {
+    CHECK(memcmp(second, "first", 5) == 0);
+    CHECK(msync(second, 4 * PAGE, MS_SYNC) == 0);
+    CHECK(munmap(second, 4 * PAGE) == 0);
+  }
+  CHECK(msync(first, 4 * PAGE, MS_SYNC) == 0);
+  CHECK(close(second_fd) == 0);
+  CHECK(munmap(first, 4 * PAGE) == 0);
+  CHECK(found(path, 0, "first"));
+  /* Then it can be mapped. */
+  second = map(first_fd, 4);
+  CHECK(second != MAP_FAILED);
+  munmap(second, 4 * PAGE);
+  close(first_fd);
+  unlink(path);
+}
+
+/* For reading only it is the kernel's, and showed nothing of what was stored later. */
+static void mapped_before_for_reading(void) {
+  const char* path = in_directory("read-first.atomic");
+  make(path, '.', 4);
+  const int reader = open(path, O_RDONLY);
+  char* seen = mmap(NULL, 4 * PAGE, PROT_READ, MAP_SHARED, reader, 0);
+  CHECK(seen != MAP_FAILED);
+  const int fd = open(path, O_RDWR);
+  char* at = map(fd, 4);
+  CHECK(at != MAP_FAILED || errno == EBUSY);
+  if (at != MAP_FAILED) {
+    memcpy(at, "stored", 6);
+    CHECK(memcmp(seen, "stored", 6) == 0);
+    CHECK(munmap(at, 4 * PAGE) == 0);
+  }
+  /* A mapping that takes the first one's place is the only one. */
+  at = mmap(seen, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+  CHECK(at == seen);
+  CHECK(munmap(at, 4 * PAGE) == 0);
+  close(reader);
+  close(fd);
+  unlink(path);
+}
+
 /* ------------------------------------------------------------------------------------------------
  */
 
@@ -341,6 +401,8 @@ int main(int count, char** arguments) {
   calls_beside_the_last_close();
   openers_did_not_wait_for_the_replay();
   stores_were_lost_where_the_file_cannot_be_opened_again();
+  mapped_before_under_another_name();
+  mapped_before_for_reading();
   if (failures == 0) puts("all hold");
   return failures == 0 ? 0 : 1;
 }
