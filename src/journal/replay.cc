@@ -170,6 +170,16 @@ bool names_this_file(Medium& medium, const Header& header) {
   return FileIdentity{header.file_inode, header.file_birth_time_ns} == medium.identity();
 }
 
+// Whether the mark of an opening goes with a journal: it names by its id that which its opener had
+// recovered, or was about to make.  That shows that its setter could read the mark of the file that
+// the journal is of; whose inode and birth time it names shows nothing, for anybody can ask for
+// those.  Beside a copy of the file stands a copy of the journal.
+bool is_of_opening(Medium& medium, const Mark& mark, const Header& header) {
+  if (header.journal_id != mark.recovered_id && header.journal_id != mark.journal_id) return false;
+  const bool is_of_copy = mark.file != FileIdentity{} && mark.file != medium.identity();
+  return is_of_copy || mark.journal == medium.journal_identity();
+}
+
 }  // namespace
 
 Status check_bond(Medium& medium, const Header& header, const Bond& bond) {
@@ -177,7 +187,7 @@ Status check_bond(Medium& medium, const Header& header, const Bond& bond) {
   if (!mark.ok()) return mark.status();
   // The mark of an opening that a crash ended takes the place of one whose journal it has.
   if (mark.value().has_value() && mark.value()->is_opening) {
-    if (mark.value()->journal == medium.journal_identity()) return {};
+    if (is_of_opening(medium, *mark.value(), header)) return {};
   } else if (mark.value().has_value()) {
     if (mark.value()->journal_id == header.journal_id)
       return bond.accept_loss ? check_is_lost(medium, *mark.value())

@@ -32,7 +32,10 @@ Status Medium::claim(const JournalId& journal_id, const std::optional<JournalId>
   if (present.value().has_value() && !present.value()->is_opening &&
       (!recovered.has_value() || present.value()->journal_id != *recovered))
     return Status::failure(EBUSY, path() + " was opened by another writer meanwhile; try again");
-  return set_mark({journal_id, journal_path(), true});
+  return set_mark({.journal_id = journal_id,
+                   .journal_path = journal_path(),
+                   .is_opening = true,
+                   .recovered_id = recovered.value_or(JournalId{})});
 }
 
 Result<SoughtJournal> Medium::seek_journal(const Mark& /*mark*/) { return SoughtJournal{}; }

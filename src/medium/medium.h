@@ -107,6 +107,9 @@ struct Mark {
   JournalId journal_id{};
   std::string journal_path;
   bool is_opening = false;  // its writer has not committed yet: no journal has anything of the file
+  // Of an opening: the journal that its setter had brought into the file, and shows by this to have
+  // known.  All zeros where there was none.
+  JournalId recovered_id{};
   // Which file was marked, and which is its journal: copies carry the mark of what they are of.
   // All zeros where that is not known.
   FileIdentity file{};

@@ -76,13 +76,28 @@ std::optional<JournalId> parse_journal_id(const std::string& digits) {
 }
 
 // "2 <32 hex digits> open|opening <inode>:<birth> <inode>:<birth> <journal path>", of the file and
-// of its journal; a version before had "1 <32 hex digits> <journal path>".
+// of its journal, and in front of the path of an opening "<32 hex digits> ", of the journal that
+// was recovered; a version before had "1 <32 hex digits> <journal path>".
 std::string describe_mark(const Mark& mark) {
   const auto describe = [](const FileIdentity& identity) {
     return " " + std::to_string(identity.inode) + ":" + std::to_string(identity.birth_time_ns);
   };
   return "2 " + describe_journal_id(mark.journal_id) + (mark.is_opening ? " opening" : " open") +
-         describe(mark.file) + describe(mark.journal) + " " + mark.journal_path;
+         describe(mark.file) + describe(mark.journal) + " " +
+         (mark.is_opening ? describe_journal_id(mark.recovered_id) + " " : "") + mark.journal_path;
+}
+
+// Takes the id of the journal that was recovered from what an opening's mark has behind the
+// identities.  Without one the mark shows no knowledge of any journal.
+void take_recovered_id(Mark& mark) {
+  char digits[33];
+  int end = 0;
+  if (std::sscanf(mark.journal_path.c_str(), "%32[0-9a-f] %n", digits, &end) != 1 || end == 0)
+    return;
+  const auto id = parse_journal_id(digits);
+  if (!id) return;
+  mark.recovered_id = *id;
+  mark.journal_path.erase(0, static_cast<std::size_t>(end));
 }
 
 std::optional<Mark> parse_mark(const std::string& text) {
@@ -105,6 +120,7 @@ std::optional<Mark> parse_mark(const std::string& text) {
   if (!id || end == 0) return std::nullopt;
   mark.journal_id = *id;
   mark.journal_path = text.substr(static_cast<std::size_t>(end));
+  if (mark.is_opening) take_recovered_id(mark);
   return mark;
 }
 
@@ -512,7 +528,10 @@ FileIdentity NamedMedium::journal_identity() {
 }
 
 Status NamedMedium::claim(const JournalId& journal_id, const std::optional<JournalId>& recovered) {
-  Mark ours{journal_id, journal_path_, true};
+  const Mark ours{.journal_id = journal_id,
+                  .journal_path = journal_path_,
+                  .is_opening = true,
+                  .recovered_id = recovered.value_or(JournalId{})};
   const int only_if_none = is_broken(Law::mark_only_if_none) ? 0 : XATTR_CREATE;
   for (int attempt = 0; attempt < kClaimAttemptsMax; ++attempt) {
     Status created = write_mark(ours, only_if_none);

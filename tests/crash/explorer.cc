@@ -26,8 +26,8 @@ std::uint64_t checksum_of(const StoredDisk& disk, bool can_mark) {
   std::uint64_t sum = mix(disk.base.checksum(), can_mark ? 1 : 0);
   if (disk.mark.has_value()) {
     sum = mix(sum, disk.mark->is_opening ? 1 : 0);
-    for (const std::byte byte : disk.mark->journal_id)
-      sum = mix(sum, std::to_integer<std::uint64_t>(byte));
+    for (const JournalId& id : {disk.mark->journal_id, disk.mark->recovered_id})
+      for (const std::byte byte : id) sum = mix(sum, std::to_integer<std::uint64_t>(byte));
   }
   return disk.journal.has_value() ? mix(sum, disk.journal->checksum()) : sum;
 }

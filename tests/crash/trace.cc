@@ -33,6 +33,7 @@ class Writer {
     bytes(mark->journal_id);
     text(mark->journal_path);
     number(mark->is_opening ? 1 : 0);
+    bytes(mark->recovered_id);
   }
   // Pages of zeros are left out.
   void content(const Content& content) {
@@ -86,6 +87,7 @@ class Loader {
     bytes(mark.journal_id);
     mark.journal_path = text();
     mark.is_opening = number() != 0;
+    bytes(mark.recovered_id);
     return mark;
   }
   Content content() {

@@ -36,6 +36,7 @@
 namespace {
 
 std::function<void()> before_mark;
+std::function<void()> behind_mark;
 bool has_room_for_marks = true;
 
 }  // namespace
@@ -47,7 +48,9 @@ extern "C" int fsetxattr(int fd, const char* name, const void* value, std::size_
     errno = ENOSPC;
     return -1;
   }
-  return static_cast<int>(::syscall(SYS_fsetxattr, fd, name, value, size, flags));
+  const auto result = static_cast<int>(::syscall(SYS_fsetxattr, fd, name, value, size, flags));
+  if (result == 0 && behind_mark) std::exchange(behind_mark, {})();
+  return result;
 }
 
 namespace pawl {
@@ -105,6 +108,7 @@ class OneWriter : public ::testing::Test {
   }
   void TearDown() override {
     before_mark = {};
+    behind_mark = {};
     has_room_for_marks = true;
     ::unsetenv(kJournalElsewhere);
   }
@@ -113,6 +117,18 @@ class OneWriter : public ::testing::Test {
   static Status recover_file(const std::string& path, bool accept_loss = false) {
     auto medium = open_block_medium(path, false);
     return medium.ok() ? recover(*medium.value(), accept_loss).status() : medium.status();
+  }
+  // Leaves what a crash leaves behind the mark of an opening: the journal is not formatted yet.
+  static void die_in_opening(const std::string& path) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      behind_mark = [] { ::raise(SIGKILL); };
+      ::_exit(open(path).ok() ? 1 : 2);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status));
+    ASSERT_TRUE(open_block_medium(path, false).value()->mark().value()->is_opening);
   }
   static void expect_busy(const std::string& path) {
     for (const Status& status : {open(path), recover_file(path), recover_file(path, true)}) {
@@ -379,6 +395,26 @@ TEST_F(OneWriter, MayComeAfterAnOpeningThatDiedOnAFullDisk) {
   has_room_for_marks = false;
   EXPECT_EQ(recover_file(file_).text(), "");
   EXPECT_LT(::getxattr(file_.c_str(), "user.pawl", nullptr, 0), 0);
+}
+
+// Journal and file were copied after a crash in the midst of an opening, with their attributes, and
+// nothing showed any more that they belong together.
+TEST_F(OneWriter, OfACopyThatWasMadeBehindACrashInAnOpeningWasRefused) {
+  Holder(file_).kill();
+  die_in_opening(file_);
+  copy(file_, other_);
+  fs::copy_file(journal_, other_journal_);
+  die_in_opening(other_);
+  expect_recovered(other_);
+  // A copy of the journal beside the file itself may be older than what the file has.
+  fs::rename(journal_, directory_ / "original");
+  fs::copy_file(directory_ / "original", journal_);
+  EXPECT_EQ(recover_file(file_).error_number(), EBADMSG);
+  fs::rename(directory_ / "original", journal_);
+  die_in_opening(file_);
+  die_in_opening(file_);
+  expect_recovered(file_);
+  EXPECT_FALSE(fs::exists(journal_));
 }
 
 // From now on no file has attributes, for this process and its children.

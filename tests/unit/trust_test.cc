@@ -549,5 +549,61 @@ TEST_F(Trust, ACloseInAChrootLeftTheJournal) {
   EXPECT_FALSE(std::filesystem::exists(file + ".pawl"));
 }
 
+// The inode number and the birth time of a file, as a mark has them.
+std::string identity_of(const std::string& path) {
+  struct statx status{};
+  EXPECT_EQ(::statx(AT_FDCWD, path.c_str(), 0, STATX_INO | STATX_BTIME, &status), 0);
+  constexpr std::int64_t kNanoseconds = 1'000'000'000;
+  return std::to_string(status.stx_ino) + ":" +
+         std::to_string(status.stx_btime.tv_sec * kNanoseconds + status.stx_btime.tv_nsec);
+}
+
+std::string rights_of(const std::string& path) {
+  struct stat status{};
+  EXPECT_EQ(::stat(path.c_str(), &status), 0);
+  char list[4096];
+  const ssize_t length = ::getxattr(path.c_str(), "system.posix_acl_access", list, sizeof list);
+  char text[64];
+  std::snprintf(text, sizeof text, "%u:%u %o", status.st_uid, status.st_gid,
+                status.st_mode & 07777u);
+  return text + (length < 0 ? std::string() : std::string(list, static_cast<std::size_t>(length)));
+}
+
+// The mark of an opening was believed for whatever journal it names by numbers that anybody can ask
+// for: recovery wrote the commits of a private file into that of another user, and removed them.
+TEST_F(Trust, AJournalWasStolenWithTheMarkOfAnOpening) {
+  const std::string file = shared_file(0, 0777, 0600);
+  const std::string journal = file + ".pawl";
+  const std::string bait = directory_ / "folder/bait";
+  const std::string zeros(32, '0');
+  ASSERT_EQ(as_user(kOwner, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+  for (const std::string& recovered : {std::string(), zeros + " "}) {
+    ASSERT_EQ(as_user(kHostile,
+                      [&] {
+                        write_file(bait, std::string(kBytes, 'x'));
+                        const std::string mark = "2 " + zeros + " opening " + identity_of(bait) +
+                                                 " " + identity_of(journal) + " " + recovered +
+                                                 bait + ".pawl";
+                        return ::chmod(bait.c_str(), 0666) == 0 &&
+                                       ::rename(journal.c_str(), (bait + ".pawl").c_str()) == 0
+                                   ? outcome(::setxattr(bait.c_str(), "user.pawl", mark.data(),
+                                                        mark.size(), 0))
+                                   : 1;
+                      }),
+              0);
+    const std::string before = rights_of(bait + ".pawl");
+    for (const uid_t user : {kOwner, uid_t{0}}) {
+      EXPECT_EQ(as_user(user, [&] { return outcome(pawl_recover(bait.c_str())); }), EBADMSG);
+      EXPECT_EQ(as_user(user, [&] { return map(bait) == nullptr ? errno : 0; }), EBADMSG);
+      EXPECT_EQ(value_of(bait), "x");
+    }
+    EXPECT_EQ(rights_of(bait + ".pawl"), before);
+    std::filesystem::rename(bait + ".pawl", journal);
+    std::filesystem::remove(bait);
+  }
+  EXPECT_EQ(as_user(kOwner, [&] { return pawl_recover(file.c_str()) == 1 ? 0 : 1; }), 0);
+  EXPECT_EQ(value_of(file), "b");
+}
+
 }  // namespace
 }  // namespace pawl
