@@ -320,18 +320,20 @@ Result<OpenJournal> recovered_journal(Medium& medium) {
     if (!acquired.ok() && acquired.status().error_number() == ENOENT)
       acquired = acquire_journal(medium, true);
     if (!acquired.ok()) return acquired.status();
+    JournalFile& side = acquired.value();
     OpenJournal journal;
-    journal.file = std::move(acquired.value().file);
-    journal.is_new = acquired.value().is_new;
-    if (journal.is_new) return journal;
-    if (acquired.value().owner == SideFileOwner::other) {
-      // Its owner may go on to write to it: it is replayed, and another takes its place.
-      acquired.value().file = std::move(journal.file);
-      auto recovered = recover_with(medium, acquired.value(), false);
-      if (!recovered.ok()) return recovered.status();
+    journal.is_new = side.is_new;
+    if (side.is_new) {
+      journal.file = std::move(side.file);
+      return journal;
+    }
+    // Its owner may go on to write to it: it is replayed, and another takes its place.
+    const auto replace = [&] { return recover_with(medium, side, false).status(); };
+    if (side.owner == SideFileOwner::other) {
+      PAWL_TRY(replace());
       continue;
     }
-    const auto header = header_of(*journal.file, false);
+    const auto header = header_of(*side.file, false);
     if (header.ok() && header.value().listed.role == journal::Role::group) {
       return Status::failure(EINVAL, medium.path() +
                                          " names a group of files, which a crash left open; open "
@@ -343,8 +345,13 @@ Result<OpenJournal> recovered_journal(Medium& medium) {
       if (!recovered.ok()) return recovered.status();
       continue;
     }
-    auto replayed = journal::replay(medium, *journal.file);
+    auto replayed = journal::replay(medium, *side.file);
     if (!replayed.ok()) return replayed.status();
+    if (medium.adopt_journal(side.owner) == SideFileOwner::other) {
+      PAWL_TRY(replace());
+      continue;
+    }
+    journal.file = std::move(side.file);
     journal.replayed = replayed.value();
     return journal;
   }

@@ -173,6 +173,11 @@ class Medium {
   // With `create` a missing one is made, with the user file's owner and mode, under a provisional
   // name that publish_journal() changes; without: ENOENT.
   virtual Result<JournalFile> acquire_journal(bool create) = 0;
+  // Gives an existing side file that was acquired the rights of the user file, before something is
+  // written into it.  Not before it is known to be the file's journal: whatever has that name would
+  // get them.  `owner` is what acquire_journal() answered; `other`, where that is not to be
+  // changed, or the side file grants more than the file and is not this process's to change.
+  virtual SideFileOwner adopt_journal(SideFileOwner owner) { return owner; }
   // The name of the side file is durable on return; a new one gets it here.  A reader never meets
   // one that is half made.
   virtual Status publish_journal() = 0;

@@ -318,12 +318,15 @@ Status NamedMedium::prepare_new_side_file(int side, const struct stat& user) con
 
 // The file may have been made private since the journal was.  What grants more than it, and is not
 // ours to change, is replayed and replaced, as another user's is.
-SideFileOwner NamedMedium::renew_permissions(int side, SideFileOwner owner) const {
-  if (owner == SideFileOwner::other ||
-      adopt_permissions(base_.descriptor(), side, kJournalModeBits, journal_path_).ok() ||
-      !grants_more(side, base_.descriptor()))
-    return owner;
-  return SideFileOwner::other;
+SideFileOwner NamedMedium::adopt_journal(SideFileOwner owner) {
+  struct stat user{};
+  if (owner == SideFileOwner::other || ::fstat(base_.descriptor(), &user) != 0)
+    return SideFileOwner::other;
+  const Status adopted =
+      adopt_permissions(base_.descriptor(), side_file(), kJournalModeBits, journal_path_);
+  if (!adopted.ok() && grants_more(side_file(), base_.descriptor())) return SideFileOwner::other;
+  rights_ = rights_of(user.st_mode, user.st_uid, user.st_gid);
+  return owner;
 }
 
 Status NamedMedium::follow_permissions() {
@@ -395,7 +398,7 @@ Status NamedMedium::exclude_unmarked_writers(const Mark& ours) {
 // the one of that name any more.
 Result<JournalFile> NamedMedium::hold_side_file(int side, const struct stat& user, Named named) {
   // Before the lock: what is not believed is not waited for either.
-  auto owner = check_side_file(side, user);
+  const auto owner = check_side_file(side, user);
   if (!owner.ok()) return owner.status();
   PAWL_TRY(lock_side_file(side));
   // The holder before us may have removed what we opened: then the lock is on nothing.
@@ -412,8 +415,9 @@ Result<JournalFile> NamedMedium::hold_side_file(int side, const struct stat& use
   auto marked = read_mark();
   if (!marked.ok()) return marked.status();
   PAWL_TRY(exclude_other_writers(marked.value()));
-  if (named == Named::yes) owner = renew_permissions(side, owner.value());
-  rights_ = rights_of(user.st_mode, user.st_uid, user.st_gid);
+  // Of one that was found it is not known yet whether it is the file's journal.
+  rights_.reset();
+  if (named == Named::not_yet) rights_ = rights_of(user.st_mode, user.st_uid, user.st_gid);
   const std::string link = link_to_descriptor(side);
   struct stat shown{};
   if (::stat(link.c_str(), &shown) != 0) return FailedCall{errno, "cannot open " + link};

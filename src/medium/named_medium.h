@@ -60,6 +60,7 @@ class NamedMedium : public Medium {
   int base_descriptor() const override { return base_.descriptor(); }
   Result<JournalFile> acquire_journal(bool create) override;
   Result<std::unique_ptr<MediumFile>> read_journal() override;
+  SideFileOwner adopt_journal(SideFileOwner owner) override;
   Status publish_journal() override;
   Status remove_journal() override;
   std::uint64_t first_held_record() const override;
@@ -96,7 +97,6 @@ class NamedMedium : public Medium {
   Result<JournalFile> hold_side_file(int side, const struct stat& user, Named named);
   Status lock_side_file(int side) const;
   Status prepare_new_side_file(int side, const struct stat& user) const;
-  SideFileOwner renew_permissions(int side, SideFileOwner owner) const;
   Status check_writers_of(int side, const struct stat& held, const struct stat& user) const;
   Result<SideFileOwner> check_side_file(int side, const struct stat& user) const;
   bool is_marked(int side) const;
@@ -128,8 +128,8 @@ class NamedMedium : public Medium {
   // One of them holds the writer's lock; the journal's own I/O goes through another descriptor.
   Descriptor lock_;
   WriterNotices notices_;
-  std::uint64_t rights_ = 0;        // of the base, which the side file has got
-  std::optional<NewFile> unnamed_;  // a new side file that is not published
+  std::optional<std::uint64_t> rights_;  // of the base, which the side file has got
+  std::optional<NewFile> unnamed_;       // a new side file that is not published
   mutable std::optional<bool> can_mark_;
 };
 

@@ -101,6 +101,7 @@ class WatchedMedium final : public Medium {
                                                           Which::journal, watch_);
     return acquired;
   }
+  SideFileOwner adopt_journal(SideFileOwner owner) override { return real_->adopt_journal(owner); }
   Status publish_journal() override { return real_->publish_journal(); }
   Result<std::unique_ptr<MediumFile>> read_journal() override { return real_->read_journal(); }
   Status remove_journal() override { return real_->remove_journal(); }

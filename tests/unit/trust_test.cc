@@ -605,5 +605,50 @@ TEST_F(Trust, AJournalWasStolenWithTheMarkOfAnOpening) {
   EXPECT_EQ(value_of(file), "b");
 }
 
+// Whatever has the name of a journal got the owner and the rights of the file, and then it was
+// refused.
+TEST_F(Trust, WhatIsNoJournalGotTheRightsOfTheFile) {
+  for (const uid_t user : {kHostile, kOwner}) {
+    const std::string file = shared_file(user, 0777, 0644);
+    const std::string secret = file + ".pawl";
+    ASSERT_EQ(::chown(file.c_str(), user, user), 0);
+    ASSERT_EQ(as_user(user == kHostile ? uid_t{0} : user,
+                      [&] {
+                        write_file(secret, "a secret");
+                        return outcome(::chmod(secret.c_str(), 0600));
+                      }),
+              0);
+    const std::string before = rights_of(secret);
+    for (const uid_t opener : {uid_t{0}, user}) {
+      if (user == kHostile && opener != 0) continue;
+      EXPECT_EQ(as_user(opener, [&] { return outcome(pawl_recover(file.c_str())); }), EBADMSG);
+      EXPECT_EQ(as_user(opener, [&] { return map(file) == nullptr ? errno : 0; }), EBADMSG);
+    }
+    EXPECT_EQ(rights_of(secret), before);
+    std::filesystem::remove_all(directory_ / "folder");
+  }
+}
+
+TEST_F(Trust, TheJournalOfAPrivateFileGotTheRightsOfAnotherFile) {
+  const std::string file = shared_file(0, 0777, 0600);
+  const std::string bait = directory_ / "folder/bait";
+  ASSERT_EQ(as_user(kOwner, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+  ASSERT_EQ(as_user(kHostile,
+                    [&] {
+                      write_file(bait, std::string(kBytes, 'x'));
+                      return outcome(::chmod(bait.c_str(), 0666));
+                    }),
+            0);
+  std::filesystem::rename(file + ".pawl", bait + ".pawl");
+  const std::string before = rights_of(bait + ".pawl");
+  for (const uid_t user : {kOwner, uid_t{0}}) {
+    EXPECT_EQ(as_user(user, [&] { return outcome(pawl_recover(bait.c_str())); }), EBADMSG);
+    EXPECT_EQ(as_user(user, [&] { return map(bait) == nullptr ? errno : 0; }), EBADMSG);
+    EXPECT_EQ(rights_of(bait + ".pawl"), before);
+  }
+  std::filesystem::rename(bait + ".pawl", file + ".pawl");
+  EXPECT_EQ(pawl_recover(file.c_str()), 1) << pawl_last_error();
+}
+
 }  // namespace
 }  // namespace pawl
