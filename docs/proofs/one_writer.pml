@@ -12,8 +12,8 @@
  * that one's mark was taken away.
  *
  * Claim: two processes never write the file at a time; who opens it finds every commit that was
- * acknowledged; and nobody is refused for want of a journal that was not hidden by a person.  (The last two
- * only as long as no mark was taken away.)
+ * acknowledged; and nobody is refused for want of a journal that was not hidden by a person, nor for one
+ * that was not moved by a person.  (The last three only as long as no mark was taken away.)
  *
  * Left out: what a lock is (one step, and its holder's death undoes it, as it does the notice); torn
  * writes of a journal, which are another proof's; copies, which are other files; groups.
@@ -26,6 +26,8 @@
  *   BROKEN_MARK_READ_ONCE: a mark is replaced that may have been set behind the look for its setter
  *   BROKEN_ONE_NOTICE: who sets a mark where there was none does not look for a writer without one
  *   BROKEN_JOURNAL_REMOVED_FIRST: a close removes the journal before it clears the mark
+ *   BROKEN_EARLIER_JOURNAL_KEPT: the journal of a dead opening stays beside the other name
+ *   BROKEN_EARLIER_JOURNAL_BEFORE_FLUSH: it is removed before the mark that names it is durable
  *
  * pan options: -m100000
  * gcc options: -DCOLLAPSE -DVECTORSZ=2048
@@ -51,6 +53,7 @@ byte place[JOURNALS];    /* NOWHERE, UNNAMED, or the name it stands beside */
 byte id[JOURNALS];
 byte holder[JOURNALS];   /* of its lock */
 bit records[JOURNALS];   /* it has some to replay */
+bit moved[JOURNALS];     /* a person renamed it, and no mark names its new place */
 bit complete[JOURNALS];  /* with them the file has all that was acknowledged */
 
 bit file_has_all;        /* of what was acknowledged, without any journal */
@@ -65,6 +68,8 @@ byte lives;
 #define other (1 - me)
 #define same_mark(a, b) (a.state == b.state && a.id == b.id && a.journal == b.journal && a.name == b.name)
 #define has_the_journal(j) (place[j] < NAMES && id[j] == mark.id)
+/* It has older records than what is committed now, and a person did not hide it. */
+#define is_stale(j) (j != journal && place[j] < NAMES && records[j] && !moved[j] && !taken_away)
 #define journal_exists (has_the_journal(0) || has_the_journal(1) || has_the_journal(2))
 
 inline set_mark(to_state, to_id, to_journal, to_name) {
@@ -75,7 +80,7 @@ inline flush_mark() {
   durable.name = mark.name
 }
 inline forget(j) {
-  place[j] = NOWHERE; id[j] = 0; records[j] = 0; complete[j] = 0; holder[j] = NOBODY
+  place[j] = NOWHERE; id[j] = 0; records[j] = 0; complete[j] = 0; holder[j] = NOBODY; moved[j] = 0
 }
 #ifdef BROKEN_GIVE_UP_WITHOUT_ASKING
 #define must_look (mark.state != none && !(is_new && mark.state == open))
@@ -139,6 +144,7 @@ end:
     :: mark.state == opening && !is_new && mark.journal == journal -> recovered = id[journal]
     :: (mark.state == none || (mark.state == opening && mark.journal != journal)) && !is_new &&
        records[journal] ->
+       assert(moved[journal] || taken_away);
        goto died  /* EBADMSG */
     :: else
     fi;
@@ -147,6 +153,26 @@ end:
     :: else
     fi
   DONE
+
+#ifndef BROKEN_EARLIER_JOURNAL_KEPT
+  /* retire_earlier_journal(): that of a dead opening by the other name */
+  STEP
+    if
+    :: mark.state == opening && mark.journal != journal && place[mark.journal] < NAMES &&
+       place[mark.journal] == mark.name ->
+       if
+       :: holder[mark.journal] != NOBODY -> goto died  /* EBUSY */
+       :: else -> holder[mark.journal] = me; seen = mark.journal
+       fi
+    :: else -> goto retired
+    fi
+  DONE
+#ifndef BROKEN_EARLIER_JOURNAL_BEFORE_FLUSH
+  STEP flush_mark() DONE
+#endif
+  STEP forget(seen) DONE
+retired:
+#endif
 
 #ifdef BROKEN_FORMAT_BEFORE_MARK
   STEP id[journal] = fresh; records[journal] = 0; complete[journal] = 0 DONE
@@ -209,6 +235,7 @@ claimed:
   DONE
   do
   :: STEP  /* a commit */
+       assert(!is_stale(0) && !is_stale(1) && !is_stale(2));
        file_has_all = 0;
        complete[0] = 0; complete[1] = 0; complete[2] = 0;
        records[journal] = 1; complete[journal] = 1
@@ -256,6 +283,9 @@ died:
        fi
     :: else
     fi;
+    if :: holder[0] == me && journal != 0 -> holder[0] = NOBODY :: else fi;
+    if :: holder[1] == me && journal != 1 -> holder[1] = NOBODY :: else fi;
+    if :: holder[2] == me && journal != 2 -> holder[2] = NOBODY :: else fi;
     notice[me] = 0;
     writer_notice[me] = 0;
     writes[me] = 0;
@@ -274,6 +304,7 @@ proctype power() {
     :: set_mark(durable.state, durable.id, durable.journal, durable.name)
     :: flush_mark()
     fi;
+    assert(mark.state != open || journal_exists || taken_away);
     dark = 0
   }
 }
@@ -285,11 +316,11 @@ end:
     if
     :: !taken_away && (writes[0] || writes[1]) -> taken_away = 1; set_mark(none, 0, 0, 0); flush_mark()
     :: place[0] < NAMES && place[1] != 1 - place[0] && place[2] != 1 - place[0] ->
-       place[0] = 1 - place[0]
+       place[0] = 1 - place[0]; moved[0] = 1
     :: place[1] < NAMES && place[0] != 1 - place[1] && place[2] != 1 - place[1] ->
-       place[1] = 1 - place[1]
+       place[1] = 1 - place[1]; moved[1] = 1
     :: place[2] < NAMES && place[0] != 1 - place[2] && place[1] != 1 - place[2] ->
-       place[2] = 1 - place[2]
+       place[2] = 1 - place[2]; moved[2] = 1
     fi
   }
 }

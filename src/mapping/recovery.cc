@@ -74,6 +74,33 @@ Result<bool> carries_mark_of(Medium& medium, const JournalId& journal_id) {
          mark.value()->journal_id == journal_id;
 }
 
+// What a dead opening had brought into the file stands still in the journal beside the name that it
+// used.  Its records are older than what is committed from now on, and nothing would show that once
+// the file has that name again.
+Status retire_earlier_journal(Medium& medium) {
+  auto mark = medium.mark();
+  if (!mark.ok()) return mark.status();
+  if (!mark.value().has_value() || !mark.value()->is_opening) return {};
+  const auto empty = [&](std::unique_ptr<MediumFile> file) -> Result<bool> {
+    auto reader = journal::Reader::open(*file, journal::IfCut::refuse);
+    if (!reader.ok()) return false;
+    const journal::Header header = reader.value().header();
+    // Who may write the file could name the journal of any other.
+    const bool is_of_file =
+        reader.value().listed().role == journal::Role::file &&
+        FileIdentity{header.file_inode, header.file_birth_time_ns} == medium.identity() &&
+        (header.journal_id == mark.value()->recovered_id ||
+         header.journal_id == mark.value()->journal_id);
+    if (!is_of_file) return false;
+    const auto emptied = journal::Journal::format(
+        std::move(file), header.journal_id, medium.identity(), header.generation,
+        header.tail_sequence, kJournalSizeMin, header.block_bytes);
+    if (!emptied.ok()) return emptied.status();
+    return true;
+  };
+  return medium.retire_journal(*mark.value(), empty);
+}
+
 // Makes the mark ours to remove, of a file whose side file is acquired, and of whose journal with
 // the id `recovered` everything is in it.  The mark of that journal nobody else may replace, and it
 // is left as it is: to set it takes space on some file systems (XFS), and the disk may be full. Any
@@ -84,6 +111,7 @@ Status take_over_mark(Medium& medium, const std::optional<JournalId>& recovered)
     if (!is_ours.ok()) return is_ours.status();
     if (is_ours.value()) return {};
   }
+  PAWL_TRY(retire_earlier_journal(medium));
   auto seen = medium.mark();
   if (!seen.ok()) return seen.status();
   Status claimed = medium.claim(journal::random_journal_id(), recovered);
@@ -324,6 +352,7 @@ Result<OpenJournal> recovered_journal(Medium& medium) {
     OpenJournal journal;
     journal.is_new = side.is_new;
     if (side.is_new) {
+      PAWL_TRY(retire_earlier_journal(medium));
       journal.file = std::move(side.file);
       return journal;
     }
@@ -351,6 +380,7 @@ Result<OpenJournal> recovered_journal(Medium& medium) {
       PAWL_TRY(replace());
       continue;
     }
+    PAWL_TRY(retire_earlier_journal(medium));
     journal.file = std::move(side.file);
     journal.replayed = replayed.value();
     return journal;

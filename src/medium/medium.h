@@ -199,6 +199,13 @@ class Medium {
   // Asks for the lock of the journal that a mark names, and for the journal.
   virtual Result<SoughtJournal> seek_journal(const Mark& mark);
 
+  // Where the mark of an opening names a journal that stands under another name, locks that and
+  // hands it to `empty`, which answers whether it was the file's and has, durably, no record any
+  // more; then it is removed.  One that is not found is left, and so is that of a file of which
+  // this one is a copy.  EBUSY: it has a writer.  EACCES: it may not be written.
+  using EmptyJournal = std::function<Result<bool>(std::unique_ptr<MediumFile>)>;
+  virtual Status retire_journal(const Mark& /*mark*/, const EmptyJournal& /*empty*/) { return {}; }
+
   // The mark.  set and clear are durable after the next base().flush(); set fills in which files
   // they are.
   virtual bool can_mark() const = 0;

@@ -577,6 +577,53 @@ Result<SoughtJournal> NamedMedium::seek_journal(const Mark& mark) {
   return SoughtJournal{Found::journal, mark.journal_path};
 }
 
+Status NamedMedium::retire_journal(const Mark& mark, const EmptyJournal& empty) {
+  const bool is_under_another_name = mark.file == identity_ && is_known(mark.journal) &&
+                                     mark.journal != journal_identity() &&
+                                     mark.journal_path.ends_with(kJournalSuffix);
+  if (!is_under_another_name) return {};
+  const std::string name = name_in_directory(mark.journal_path);
+  const auto directory =
+      Directory::open(mark.journal_path.substr(0, mark.journal_path.size() - name.size()));
+  if (!directory.ok()) return {};
+  struct stat found{};
+  const auto opened = [&](int flags) {
+    Descriptor side(
+        ::openat(directory.value().get(), name.c_str(), flags | O_CLOEXEC | O_NOFOLLOW));
+    const bool is_it = side.valid() && ::fstat(side.get(), &found) == 0 && S_ISREG(found.st_mode) &&
+                       identity_of(side.get()) == mark.journal;
+    if (!side.valid() || is_it) return side;
+    side.reset(-1);
+    errno = ENOENT;
+    return side;
+  };
+  if (!opened(O_PATH).valid()) return {};
+  const Descriptor side = opened(O_RDWR | O_NONBLOCK);
+  if (!side.valid()) {
+    const FailedCall failed{errno, "cannot open " + mark.journal_path};
+    if (failed.error_number == ENOENT) return {};
+    return Status::failure(
+        failed.error_number,
+        path_ +
+            " was opened under another name when a crash ended that, and the journal of that "
+            "name has to be removed before the file can change: " +
+            failed.text() + ". Have its owner, or root, recover " + path_ + " (pawl recover)");
+  }
+  PAWL_TRY(lock_side_file(side.get()));
+  // The mark that names it may not be durable yet, and the one before may need it.
+  attributes_changed();
+  PAWL_TRY(base().flush());
+  // The lock lasts until it is removed.
+  Descriptor again(::fcntl(side.get(), F_DUPFD_CLOEXEC, 0));
+  if (!again.valid()) return FailedCall{errno, "cannot open " + mark.journal_path + " again"};
+  auto emptied = empty(std::make_unique<DescriptorFile>(std::move(again), mark.journal_path));
+  if (!emptied.ok()) return emptied.status();
+  // Without a record it does no harm where it may not be removed.
+  if (emptied.value() && directory.value().has(name, found))
+    ::unlinkat(directory.value().get(), name.c_str(), 0);
+  return {};
+}
+
 std::uint64_t NamedMedium::first_held_record() const {
   return lock_.valid() ? pawl::first_held_record(lock_.get()) : kNoRecordIsHeld;
 }

@@ -70,6 +70,7 @@ class NamedMedium : public Medium {
   FileIdentity journal_identity() override;
   Status claim(const JournalId& journal_id, const std::optional<JournalId>& recovered) override;
   Result<SoughtJournal> seek_journal(const Mark& mark) override;
+  Status retire_journal(const Mark& mark, const EmptyJournal& empty) override;
   bool can_mark() const override;
   Result<std::optional<Mark>> mark() override;
   Status set_mark(const Mark& mark) override;

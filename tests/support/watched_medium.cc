@@ -117,6 +117,9 @@ class WatchedMedium final : public Medium {
   Result<SoughtJournal> seek_journal(const Mark& mark) override {
     return real_->seek_journal(mark);
   }
+  Status retire_journal(const Mark& mark, const EmptyJournal& empty) override {
+    return real_->retire_journal(mark, empty);
+  }
   Status set_mark(const Mark& mark) override { return real_->set_mark(mark); }
   Status clear_mark() override { return real_->clear_mark(); }
   Result<std::unique_ptr<Medium>> open_sibling(const std::string& name) override {

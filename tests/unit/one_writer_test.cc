@@ -130,6 +130,13 @@ class OneWriter : public ::testing::Test {
     ASSERT_TRUE(WIFSIGNALED(status));
     ASSERT_TRUE(open_block_medium(path, false).value()->mark().value()->is_opening);
   }
+  static void commit_and_close(const std::string& path, char value) {
+    const Opened mapping(path, options());
+    ASSERT_NE(mapping.bytes(), nullptr);
+    mapping.bytes()[0] = value;
+    ASSERT_TRUE(mapping.commit().ok());
+    ASSERT_EQ(mapping->close().text(), "");
+  }
   static void expect_busy(const std::string& path) {
     for (const Status& status : {open(path), recover_file(path), recover_file(path, true)}) {
       EXPECT_EQ(status.error_number(), EBUSY) << path << ": " << status.text();
@@ -415,6 +422,70 @@ TEST_F(OneWriter, OfACopyThatWasMadeBehindACrashInAnOpeningWasRefused) {
   die_in_opening(file_);
   expect_recovered(file_);
   EXPECT_FALSE(fs::exists(journal_));
+}
+
+// The journal that the dead opening had replayed was left under the other name.  Back under that,
+// the file was refused, with the advice to take the old records over the newer commit.
+TEST_F(OneWriter, LeftTheJournalOfAnOpeningThatDiedUnderAnotherName) {
+  enum class Way { opened, recovered, opened_by_link };
+  for (const Way way : {Way::opened, Way::recovered, Way::opened_by_link}) {
+    Holder(file_).kill();
+    die_in_opening(file_);
+    if (way == Way::opened_by_link)
+      fs::create_hard_link(file_, other_);
+    else
+      fs::rename(file_, other_);
+    if (way == Way::recovered) {
+      EXPECT_EQ(recover_file(other_).text(), "");
+    }
+    commit_and_close(other_, 'z');
+    EXPECT_FALSE(fs::exists(journal_));
+    fs::rename(other_, file_);
+    fs::remove(other_);
+    EXPECT_EQ(recover_file(file_).text(), "");
+    EXPECT_EQ(test::read_file(file_).substr(0, 1), "z");
+  }
+}
+
+// As before, where a journal without records stands beside the other name.
+TEST_F(OneWriter, LeftTheJournalOfAnOpeningThatDiedForAnEmptyOne) {
+  fs::create_hard_link(file_, other_);
+  {
+    auto mapping = test::try_open(other_, options());
+    ASSERT_TRUE(mapping.ok());
+    fs::copy_file(other_journal_, directory_ / "empty");
+    ASSERT_TRUE(mapping.value()->close().ok());
+  }
+  Holder(file_).kill();
+  die_in_opening(file_);
+  fs::rename(directory_ / "empty", other_journal_);
+  commit_and_close(other_, 'z');
+  EXPECT_FALSE(fs::exists(journal_));
+  EXPECT_EQ(recover_file(file_).text(), "");
+  EXPECT_EQ(test::read_file(file_).substr(0, 1), "z");
+}
+
+// Who may write the file says by its mark which journal that is.
+TEST_F(OneWriter, EmptiesNoJournalOfAnotherFileThatTheMarkOfItsOpeningNames) {
+  const std::string victim = directory_ / "victim";
+  test::write_file(victim, std::string(2 * kPageBytes, 'a'));
+  Holder(victim).kill();
+  const std::string before = test::read_file(victim + ".pawl");
+  die_in_opening(file_);
+  auto mark = open_block_medium(file_, false).value()->mark().value();
+  ASSERT_TRUE(mark.has_value());
+  auto medium = open_block_medium(victim, true);
+  const FileIdentity journal = medium.value()->journal_identity();
+  const auto numbers = [](const FileIdentity& identity) {
+    return std::to_string(identity.inode) + ":" + std::to_string(identity.birth_time_ns) + " ";
+  };
+  const std::string id(32, '0');
+  const std::string text = "2 " + id + " opening " + numbers(mark->file) + numbers(journal) + id +
+                           " " + victim + ".pawl";
+  ASSERT_EQ(::setxattr(file_.c_str(), "user.pawl", text.data(), text.size(), 0), 0);
+  commit_and_close(file_, 'z');
+  EXPECT_EQ(test::read_file(victim + ".pawl"), before);
+  expect_recovered(victim);
 }
 
 // From now on no file has attributes, for this process and its children.

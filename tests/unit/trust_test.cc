@@ -17,6 +17,7 @@
 
 #include <gtest/gtest.h>
 
+#include "mapping/recovery.h"
 #include "medium/block_medium.h"
 #include "pawl/pawl.h"
 #include "support/hostile_journals.h"
@@ -648,6 +649,32 @@ TEST_F(Trust, TheJournalOfAPrivateFileGotTheRightsOfAnotherFile) {
   }
   std::filesystem::rename(bait + ".pawl", file + ".pawl");
   EXPECT_EQ(pawl_recover(file.c_str()), 1) << pawl_last_error();
+}
+
+// A user who may not write the journal of an opening that died cannot empty it, and must not leave
+// it for the day when the file has its old name again.
+TEST_F(Trust, AJournalOfAnOpeningThatDiedStandsWhereTheUserMayNotWrite) {
+  const std::string file = shared_file(0, 0777, 0666);
+  const std::string other = directory_ / "folder/other";
+  ASSERT_EQ(as_user(kOwner, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+  {
+    auto medium = open_block_medium(file, false);
+    auto opened = recovered_journal(*medium.value());
+    ASSERT_TRUE(opened.ok()) << opened.status().text();
+    ASSERT_TRUE(medium.value()->claim(JournalId{}, opened.value().replayed.journal_id).ok());
+  }
+  ASSERT_EQ(::chmod((file + ".pawl").c_str(), 0600), 0);
+  std::filesystem::rename(file, other);
+  EXPECT_EQ(as_user(kHostile,
+                    [&] {
+                      if (pawl_recover(other.c_str()) != -1 || errno != EACCES) return 1;
+                      return std::strstr(pawl_last_error(), "/db.pawl") != nullptr ? 0 : 2;
+                    }),
+            0);
+  EXPECT_EQ(as_user(kHostile, [&] { return map(other) == nullptr ? errno : 0; }), EACCES);
+  EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(other.c_str())); }), 0);
+  EXPECT_FALSE(std::filesystem::exists(file + ".pawl"));
+  EXPECT_EQ(value_of(other), "b");
 }
 
 }  // namespace
