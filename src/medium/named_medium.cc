@@ -27,6 +27,8 @@ namespace {
 
 constexpr std::size_t kMarkBytesMax = PATH_MAX + 192;
 constexpr mode_t kJournalModeBits = 0666;
+// Its owner commits and recovers also where the file was made read-only meanwhile.
+constexpr mode_t kJournalOwnerBits = 0600;
 constexpr int kLockAttemptsMax = 100;
 constexpr int kClaimAttemptsMax = 100;
 
@@ -302,7 +304,8 @@ Status NamedMedium::lock_side_file(int side) const {
 
 // Of the file's owner: root has the means to give it away.
 Status NamedMedium::prepare_new_side_file(int side, const struct stat& user) const {
-  PAWL_TRY(adopt_permissions(base_.descriptor(), side, kJournalModeBits, journal_path_));
+  PAWL_TRY(adopt_permissions(base_.descriptor(), side, kJournalModeBits, journal_path_,
+                             kJournalOwnerBits));
   struct stat held{};
   if (::fstat(side, &held) != 0) return FailedCall{errno, "cannot stat " + journal_path_};
   if (held.st_uid != user.st_uid && ::geteuid() == 0 && is_shown_user(user.st_uid))
@@ -322,8 +325,8 @@ SideFileOwner NamedMedium::adopt_journal(SideFileOwner owner) {
   struct stat user{};
   if (owner == SideFileOwner::other || ::fstat(base_.descriptor(), &user) != 0)
     return SideFileOwner::other;
-  const Status adopted =
-      adopt_permissions(base_.descriptor(), side_file(), kJournalModeBits, journal_path_);
+  const Status adopted = adopt_permissions(base_.descriptor(), side_file(), kJournalModeBits,
+                                           journal_path_, kJournalOwnerBits);
   if (!adopted.ok() && grants_more(side_file(), base_.descriptor())) return SideFileOwner::other;
   rights_ = rights_of(user.st_mode, user.st_uid, user.st_gid);
   return owner;
@@ -332,8 +335,8 @@ SideFileOwner NamedMedium::adopt_journal(SideFileOwner owner) {
 Status NamedMedium::follow_permissions() {
   const std::uint64_t seen = base_.rights_seen();
   if (seen == rights_) return {};
-  const Status adopted =
-      adopt_permissions(base_.descriptor(), side_file(), kJournalModeBits, journal_path_);
+  const Status adopted = adopt_permissions(base_.descriptor(), side_file(), kJournalModeBits,
+                                           journal_path_, kJournalOwnerBits);
   if (!adopted.ok() && grants_more(side_file(), base_.descriptor())) {
     return Status::failure(EACCES, path_ +
                                        " was made more private than its journal, which this user "
@@ -774,8 +777,9 @@ Status NamedMedium::clear_mark() {
   return Status::failure(
       failed.error_number,
       failed.text() +
-          ". It has all that was committed, but this process may not change it any more (did it "
-          "give up its user?); who may, or root, can end it: pawl recover");
+          ". It has all that was committed, but this process may not change it any more (was it "
+          "made read-only, or did this process give up its user?). Give the permission back "
+          "(chmod u+w), and then end it as its owner or root: pawl recover");
 }
 
 // A group has its records on a disk, so its files are opened as those are.

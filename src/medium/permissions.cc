@@ -15,6 +15,7 @@ namespace {
 
 constexpr const char* kListAttribute = "system.posix_acl_access";
 constexpr std::size_t kListBytesMax = 65536;
+constexpr mode_t kOfOwner = 0700;
 constexpr mode_t kOfGroup = 0070;
 constexpr mode_t kOfOthers = 0007;
 constexpr auto kNobodyById = static_cast<std::uint32_t>(ACL_UNDEFINED_ID);
@@ -156,7 +157,7 @@ bool is_shown_group(gid_t group) {
   return is_shown(group, "/proc/thread-self/gid_map", "/proc/sys/kernel/overflowgid");
 }
 
-Status adopt_permissions(int from, int to, mode_t bits, const std::string& name) {
+Status adopt_permissions(int from, int to, mode_t bits, const std::string& name, mode_t kept) {
   struct stat wanted{};
   struct stat held{};
   if (::fstat(from, &wanted) != 0 || ::fstat(to, &held) != 0)
@@ -165,8 +166,11 @@ Status adopt_permissions(int from, int to, mode_t bits, const std::string& name)
   if (!list.ok()) return list.status();
   auto present = list_of(to, name);
   if (!present.ok()) return present.status();
-  for (Entry& entry : list.value()) entry.rights &= static_cast<std::uint16_t>(bits & 7);
-  mode_t mode = wanted.st_mode & bits;
+  for (Entry& entry : list.value()) {
+    entry.rights &= static_cast<std::uint16_t>(bits & 7);
+    if (entry.tag == ACL_USER_OBJ) entry.rights |= rights_of(kept, 6);
+  }
+  mode_t mode = (wanted.st_mode & bits) | (kept & kOfOwner);
   const bool has_owners = wanted.st_uid == held.st_uid && wanted.st_gid == held.st_gid &&
                           is_shown_user(held.st_uid) && is_shown_group(held.st_gid);
   if (has_owners && (held.st_mode & 0777) == mode && list.value() == present.value()) return {};

@@ -14,9 +14,10 @@ namespace pawl {
 // `to` gets what `from` has, of these bits of the mode; never more, and meanwhile less.  Where the
 // owner cannot be given, the caller stays it, and a list grants the owner and the group of `from`
 // what they may do with that; where the group cannot be given it has no rights, and the others no
-// more than the file's group; where the list cannot be given, neither has any.
+// more than the file's group; where the list cannot be given, neither has any.  The owner of `to`
+// has the bits `kept` in any case.
 // `name` is that of `to`.
-Status adopt_permissions(int from, int to, mode_t bits, const std::string& name);
+Status adopt_permissions(int from, int to, mode_t bits, const std::string& name, mode_t kept = 0);
 
 // False: the number by which the kernel shows all users (or groups) that have none in this user
 // namespace, as those outside a container without root.  That two files have it says nothing.

@@ -677,5 +677,28 @@ TEST_F(Trust, AJournalOfAnOpeningThatDiedStandsWhereTheUserMayNotWrite) {
   EXPECT_EQ(value_of(other), "b");
 }
 
+// While it was mapped its owner took the right to write from everybody: the journal got that mode,
+// and the owner was shut out of it.
+TEST_F(Trust, AFileThatWasMadeReadOnlyWhileItWasMappedShutItsOwnerOut) {
+  const std::string file = shared_file(kOwner, 0755, 0644);
+  EXPECT_EQ(as_user(kOwner,
+                    [&] {
+                      char* const at = map(file);
+                      if (at == nullptr || ::chmod(file.c_str(), 0444) != 0) return 1;
+                      at[0] = 's';
+                      if (pawl_msync(at, kBytes, MS_SYNC) != 0) return 2;
+                      struct stat journal{};
+                      if (::stat((file + ".pawl").c_str(), &journal) != 0) return 3;
+                      if ((journal.st_mode & 0777) != 0644) return 4;
+                      // The mark is an attribute of the file.
+                      if (pawl_munmap(at, kBytes) != -1 || errno != EACCES) return 5;
+                      if (std::strstr(pawl_last_error(), "chmod u+w") == nullptr) return 6;
+                      if (::chmod(file.c_str(), 0644) != 0) return 7;
+                      return outcome(pawl_recover(file.c_str()));
+                    }),
+            0);
+  EXPECT_EQ(read_file(file).substr(0, 1), "s");
+}
+
 }  // namespace
 }  // namespace pawl
