@@ -220,8 +220,10 @@ bool grants_more(int one, int than) {
   if (::fstat(one, &first) != 0 || ::fstat(than, &second) != 0) return true;
   constexpr mode_t kRights = 06;  // of one class
   if ((first.st_mode & ~second.st_mode & (kRights << 3 | kRights)) != 0) return true;
-  // The group of the second is one of the others of the first.
-  if (first.st_gid != second.st_gid && (first.st_mode & ~(second.st_mode >> 3) & kRights) != 0)
+  // Of each the group is one of the others of the other.
+  if (first.st_gid != second.st_gid &&
+      (((first.st_mode & ~(second.st_mode >> 3)) | ((first.st_mode >> 3) & ~second.st_mode)) &
+       kRights) != 0)
     return true;
   const auto list = list_of(one, {});
   const auto other = list_of(than, {});

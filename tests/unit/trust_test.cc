@@ -677,6 +677,25 @@ TEST_F(Trust, AJournalOfAnOpeningThatDiedStandsWhereTheUserMayNotWrite) {
   EXPECT_EQ(value_of(other), "b");
 }
 
+// The file's group may read it, nobody else may: the journal, which could not get the file's new
+// group, let the old one read what was committed since.
+TEST_F(Trust, TheFirstGroupOfAFileReadTheCommitsBehindItsSecond) {
+  const std::string file = shared_file(kOwner, 0755, 0640);
+  constexpr gid_t kSecond = 4321;
+  EXPECT_EQ(as_user(0,
+                    [&] {
+                      char* const at = map(file);
+                      if (at == nullptr || ::setresgid(kOther, kOther, kOther) != 0) return 1;
+                      const int changed = ::open(file.c_str(), O_RDONLY);
+                      if (::fchown(changed, kOwner, kSecond) != 0 || ::setgroups(0, nullptr) != 0 ||
+                          ::setresuid(kOther, kOther, kOther) != 0)
+                        return 2;
+                      at[0] = 's';
+                      return pawl_msync(at, kBytes, MS_SYNC) == 0 ? 0 : errno;
+                    }),
+            EACCES);
+}
+
 // While it was mapped its owner took the right to write from everybody: the journal got that mode,
 // and the owner was shut out of it.
 TEST_F(Trust, AFileThatWasMadeReadOnlyWhileItWasMappedShutItsOwnerOut) {
