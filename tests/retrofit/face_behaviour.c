@@ -378,6 +378,10 @@ static void refusals(void) {
   CHECK_FAILS(mremap(at, PAGE, 2 * PAGE, MREMAP_MAYMOVE), EINVAL);
   close(reader);
 
+  const int flags = MAP_SHARED_VALIDATE | MAP_SYNC;
+  CHECK_FAILS(mmap(NULL, PAGE, PROT_READ, flags, fd, 0), EOPNOTSUPP);
+  CHECK_FAILS(mmap(NULL, PAGE, PROT_READ, MAP_ATOMIC | MAP_SYNC, fd, 0), EOPNOTSUPP);
+
   /* Another process may look, and may not map. */
   const pid_t other = fork();
   if (other == 0) {

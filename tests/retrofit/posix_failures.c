@@ -1,0 +1,125 @@
+/* What a program sees when a call fails or a thread is cancelled in it, and of parts of a mapping
+ * with protections of their own.  The same program is run with the preload library and without:
+ * every line it prints must be the same.
+ *
+ *   posix_failures DIRECTORY     all cases, on files named *.atomic in DIRECTORY */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, PAGES = 4, LENGTH = PAGES * PAGE };
+
+static const char* directory;
+static char path_buffer[4096];
+
+static void say(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vprintf(format, arguments);
+  va_end(arguments);
+  putchar('\n');
+  fflush(stdout);
+}
+
+static void show_outcome(const char* what, long result) {
+  if (result < 0)
+    say("%s: -1 %s", what, strerrorname_np(errno));
+  else
+    say("%s: %ld", what, result);
+}
+#define show_result(what, call) (errno = 0, show_outcome(what, call))
+
+static void die(const char* what) {
+  perror(what);
+  exit(99);
+}
+
+static const char* in_directory(const char* name) {
+  snprintf(path_buffer, sizeof path_buffer, "%s/%s", directory, name);
+  return path_buffer;
+}
+
+static int make(const char* name, size_t size) {
+  const int fd = open(in_directory(name), O_RDWR | O_CREAT | O_TRUNC, 0644);
+  char* bytes = malloc(size);
+  if (fd < 0 || bytes == NULL) die(name);
+  memset(bytes, '.', size);
+  if (pwrite(fd, bytes, size, 0) != (ssize_t)size) die("pwrite");
+  free(bytes);
+  return fd;
+}
+
+static char* map(int fd, size_t length) {
+  char* at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) die("mmap");
+  return at;
+}
+
+/* ------------------------------------------------------------------------------------ flags of
+ * mmap
+ */
+
+static void show_map(const char* what, int fd, int flags) {
+  errno = 0;
+  char* at = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, flags, fd, 0);
+  say("%s: %s", what, at == MAP_FAILED ? strerrorname_np(errno) : "mapped");
+  if (at != MAP_FAILED) munmap(at, LENGTH);
+}
+
+static void unknown_flags_of_mmap_are_refused(void) {
+  const int fd = make("flags.atomic", LENGTH);
+  show_map("validated", fd, MAP_SHARED_VALIDATE);
+  show_map("validated, that all know", fd, MAP_SHARED_VALIDATE | MAP_NORESERVE | MAP_POPULATE);
+  show_map("validated, that none knows", fd, MAP_SHARED_VALIDATE | 0x2000000);
+  show_map("not validated, that none knows", fd, MAP_SHARED | 0x2000000);
+  show_map("of no type", fd, 0);
+  char* at = map(fd, LENGTH);
+  strcpy(at, "as it was");
+  errno = 0;
+  const int flags = MAP_SHARED_VALIDATE | MAP_FIXED | 0x2000000;
+  say("over itself: %d", mmap(at, LENGTH, PROT_READ | PROT_WRITE, flags, fd, 0) == MAP_FAILED);
+  say("%s: %s", strerrorname_np(errno), at);
+  munmap(at, LENGTH);
+  close(fd);
+}
+
+/* ---------------------------------------------------------------------------- calls that close
+ * none
+ */
+
+/* ----------------------------------------------------------------------------------------
+ * transfers
+ */
+
+/* --------------------------------------------------------------------------------------
+ * protections
+ */
+
+int main(int count, char** arguments) {
+  if (count != 2) return 2;
+  directory = arguments[1];
+  static const struct {
+    const char* name;
+    void (*run)(void);
+  } cases[] = {{"unknown flags of mmap are refused", unknown_flags_of_mmap_are_refused}};
+  for (unsigned i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    say("== %s", cases[i].name);
+    cases[i].run();
+  }
+  return 0;
+}
