@@ -2,6 +2,7 @@
 // descriptors does, and a file that a crash left is recovered when it is opened.
 #include "preload/interpose.h"
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -210,27 +211,48 @@ int attach_copy(int original, int copy) {
   return refuse("dup", EMFILE, "the new descriptor's number is too high to be followed");
 }
 
+// A call that fails closes nothing, so the target must not be let go of before it.
+bool dup_would_fail(int original, int copy, int flags) {
+  rlimit limit{};
+  const bool is_beyond = copy < 0 || (getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+                                      static_cast<rlim_t>(copy) >= limit.rlim_cur);
+  return (flags & ~O_CLOEXEC) != 0 || is_beyond || real().fcntl(original, F_GETFD) < 0;
+}
+
+// The call that was to close the descriptor failed after all: its file, where that is tracked
+// still, has it again.
+void keep_open(int descriptor, bool was_stdio) {
+  const int error_number = errno;
+  const Inside working;
+  set_stdio(descriptor, was_stdio);
+  join(descriptor);
+  errno = error_number;
+}
+
 int duplicate_onto(int original, int copy, int flags, bool is_dup3) {
-  if (!in_own_process()) {
+  const auto duplicate = [&] {
     return is_dup3 ? real().dup3(original, copy, flags) : real().dup2(original, copy);
-  }
+  };
+  if (!in_own_process()) return duplicate();
   if (is_own(copy)) {
     return refuse(
         "dup2", EBUSY,
         "descriptor " + std::to_string(copy) + " is in use by Pawl itself; choose another number");
   }
-  // A call that will fail closes nothing.
-  if (original == copy || real().fcntl(original, F_GETFD) < 0) {
-    return is_dup3 ? real().dup3(original, copy, flags) : real().dup2(original, copy);
-  }
+  if (original == copy || dup_would_fail(original, copy, flags)) return duplicate();
+  const bool was_stdio = is_stdio(copy);
   Status ended;
-  int duplicate = -1;
+  int made = -1;
   {
     const Closing closing(copy);
     ended = let_go(copy);
-    duplicate = is_dup3 ? real().dup3(original, copy, flags) : real().dup2(original, copy);
+    made = duplicate();
   }
-  const int made = attach_copy(original, duplicate);
+  if (made < 0) {
+    keep_open(copy, was_stdio);
+    return made;
+  }
+  made = attach_copy(original, made);
   if (!ended.ok()) say("dup2", ended.text());  // dup2() too drops the errors of the close in it
   return made;
 }
@@ -285,20 +307,31 @@ int control(int descriptor, int command, void* argument) {
   return outcome;
 }
 
+bool close_range_would_fail(unsigned first, unsigned last, int flags) {
+  constexpr unsigned kKnown = CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC;
+  return first > last || (static_cast<unsigned>(flags) & ~kKnown) != 0;
+}
+
 int close_all_between(unsigned first, unsigned last, int flags) {
   const bool closes = (static_cast<unsigned>(flags) & CLOSE_RANGE_CLOEXEC) == 0;
-  if (inside() || !in_own_process() || !closes || first > last)
+  if (inside() || !in_own_process() || !closes || close_range_would_fail(first, last, flags))
     return real().close_range(first, last, flags);
-  for (const int descriptor : table::descriptors_between(first, last)) {
+  const std::vector<int> tracked = table::descriptors_between(first, last);
+  for (const int descriptor : tracked) {
     // Like close_range() itself, this reports no failure of a single close.
     if (const Status status = let_go(descriptor); !status.ok()) say("close_range", status.text());
+  }
+  const int outcome = own_descriptors::close_others(
+      first, last, own_between(first, last),
+      [&](unsigned from, unsigned to) { return real().close_range(from, to, flags); });
+  if (outcome != 0) {
+    for (const int descriptor : tracked) keep_open(descriptor, false);
+    return outcome;
   }
   for (unsigned number = first; number <= std::min(last, unsigned{kDescriptorsMax - 1}); ++number) {
     set_stdio(static_cast<int>(number), false);
   }
-  return own_descriptors::close_others(
-      first, last, own_between(first, last),
-      [&](unsigned from, unsigned to) { return real().close_range(from, to, flags); });
+  return outcome;
 }
 
 }  // namespace

@@ -102,6 +102,41 @@ static void unknown_flags_of_mmap_are_refused(void) {
  * none
  */
 
+/* A write by the descriptor shows in the mapping, and is there at the end. */
+static void show_still_coherent(int fd, char* at, const char* text) {
+  at[PAGE] = 'x';
+  show_result("pwrite", pwrite(fd, text, strlen(text) + 1, PAGE));
+  say("memory: %.20s", at + PAGE);
+  show_result("fsync", fsync(fd));
+}
+
+static void a_failing_dup_leaves_its_target(void) {
+  int fd = make("dup.atomic", LENGTH);
+  const int high = fcntl(fd, F_DUPFD, 500);
+  close(fd);
+  fd = high;
+  char* at = map(fd, LENGTH);
+  strcpy(at, "stored");
+  show_result("dup3 with a wrong flag", dup3(2, fd, 0x40));
+  show_still_coherent(fd, at, "after dup3");
+  show_result("close_range with a wrong flag", close_range((unsigned)fd, (unsigned)fd, 0x40));
+  show_still_coherent(fd, at, "after close_range");
+  show_result("close_range that ends first", close_range((unsigned)fd, (unsigned)fd - 1, 0));
+  show_still_coherent(fd, at, "after the other");
+  struct rlimit before, limit;
+  getrlimit(RLIMIT_NOFILE, &before);
+  limit = before;
+  limit.rlim_cur = 300;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  show_result("dup2 beyond the limit", dup2(2, fd));
+  setrlimit(RLIMIT_NOFILE, &before);
+  show_still_coherent(fd, at, "after dup2");
+  show_result("msync", msync(at, LENGTH, MS_SYNC));
+  munmap(at, LENGTH);
+  show_result("close_range", close_range((unsigned)fd, (unsigned)fd, 0));
+  show_result("fsync", fsync(fd));
+}
+
 /* ----------------------------------------------------------------------------------------
  * transfers
  */
@@ -116,7 +151,8 @@ int main(int count, char** arguments) {
   static const struct {
     const char* name;
     void (*run)(void);
-  } cases[] = {{"unknown flags of mmap are refused", unknown_flags_of_mmap_are_refused}};
+  } cases[] = {{"unknown flags of mmap are refused", unknown_flags_of_mmap_are_refused},
+               {"a failing dup leaves its target", a_failing_dup_leaves_its_target}};
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; ++i) {
     say("== %s", cases[i].name);
     cases[i].run();
