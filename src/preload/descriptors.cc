@@ -190,9 +190,17 @@ int close_descriptor(int descriptor) {
     errno = EBADF;  // the program never opened it
     return -1;
   }
+  if (!can_be_tracked(descriptor)) {
+    set_stdio(descriptor, false);
+    return real().close(descriptor);
+  }
+  pthread_testcancel();
   int outcome = 0;
   Status status;
   {
+    // From before the file is let go of until its number is free: a signal handler that leaves by
+    // siglongjmp() finds either all of it done or nothing.
+    const Inside working;
     const Closing closing(descriptor);
     status = let_go(descriptor);
     outcome = real().close(descriptor);
@@ -240,6 +248,9 @@ int duplicate_onto(int original, int copy, int flags, bool is_dup3) {
         "descriptor " + std::to_string(copy) + " is in use by Pawl itself; choose another number");
   }
   if (original == copy || dup_would_fail(original, copy, flags)) return duplicate();
+  if (!table::may_be_tracked(original) && !can_be_tracked(copy))
+    return attach_copy(original, duplicate());
+  const Inside working;  // a signal handler finds the copy followed, or as it was
   const bool was_stdio = is_stdio(copy);
   Status ended;
   int made = -1;
@@ -317,6 +328,8 @@ int close_all_between(unsigned first, unsigned last, int flags) {
   if (inside() || !in_own_process() || !closes || close_range_would_fail(first, last, flags))
     return real().close_range(first, last, flags);
   const std::vector<int> tracked = table::descriptors_between(first, last);
+  std::optional<Inside> working;  // as in close_descriptor()
+  if (!tracked.empty()) working.emplace();
   for (const int descriptor : tracked) {
     // Like close_range() itself, this reports no failure of a single close.
     if (const Status status = let_go(descriptor); !status.ok()) say("close_range", status.text());

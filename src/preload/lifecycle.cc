@@ -161,6 +161,12 @@ void adopt_process() {
   }
 }
 
+bool can_be_tracked(int descriptor) {
+  struct stat status{};
+  return table::may_be_tracked(descriptor) ||
+         (real().fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode));
+}
+
 Closing::Closing(int descriptor)
     : descriptor_(descriptor >= 0 && descriptor < kDescriptorsMax ? descriptor : -1) {
   if (descriptor_ >= 0) closing[static_cast<std::size_t>(descriptor_)].fetch_add(1);

@@ -31,8 +31,13 @@ std::optional<std::string> path_of_descriptor(int descriptor);
 Result<TrackedFilePointer> start(int descriptor, const struct stat& status, bool asked_for_by_name,
                                  const AddressRange& replaced);
 
+// Only a regular file can be tracked, or become so by another thread meanwhile.  To close anything
+// else may wait (a socket that lingers), and must be open to signals and cancellation.
+bool can_be_tracked(int descriptor);
+
 // While one lives, the calling thread is about to close the descriptor: start() in another thread
-// does not attach it.  Made before the descriptor is detached, it lives until it is closed.
+// does not attach it.  Made before the descriptor is detached, it lives until it is closed.  The
+// thread stays inside until it has ended: a signal handler that never returns would leave it.
 class Closing {
  public:
   explicit Closing(int descriptor);

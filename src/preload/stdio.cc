@@ -135,8 +135,11 @@ PAWL_ALSO_KNOWN_AS(freopen64, freopen);
 PAWL_INTERPOSE int fclose(FILE* stream) {
   PAWL_PASS(real().fclose(stream));
   if (!is_ours_to_judge() || stream == nullptr) PAWL_RETURN(real().fclose(stream));
-  const Closing closing(fileno(stream));
-  set_stdio(fileno(stream), false);
+  const int descriptor = fileno(stream);
+  set_stdio(descriptor, false);
+  if (!can_be_tracked(descriptor)) PAWL_RETURN(real().fclose(stream));
+  const Inside working;
+  const Closing closing(descriptor);
   PAWL_RETURN(real().fclose(stream));
 }
 

@@ -1,0 +1,192 @@
+/* A handler of a signal leaves a call by siglongjmp(), at the moment at which the preload library
+ * lets signals through again; then the program goes on, and its commits must still be commits.  Run
+ * it under the preload library; it exits 0 when every check holds and names those that fail.
+ *
+ *   left_by_handlers DIRECTORY */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, PAGES = 1000, LENGTH = PAGES * PAGE, ROUNDS = 50 };
+
+static const char* directory;
+static int failures;
+
+static void check(int holds, const char* what, int line) {
+  if (holds) return;
+  fprintf(stderr, "left_by_handlers.c:%d: does not hold: %s (errno %s)\n", line, what,
+          strerrorname_np(errno));
+  ++failures;
+}
+#define CHECK(condition) check((condition) ? 1 : 0, #condition, __LINE__)
+
+static const char* make(const char* name) {
+  static char path[4096];
+  snprintf(path, sizeof path, "%s/%s", directory, name);
+  unlink(path);
+  const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+  char* bytes = calloc(PAGES, PAGE);
+  if (fd < 0 || bytes == NULL || write(fd, bytes, LENGTH) != LENGTH) exit(99);
+  free(bytes);
+  close(fd);
+  return path;
+}
+
+static char* map(int fd) {
+  char* at = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) exit(99);
+  return at;
+}
+
+static int has_side(const char* path) {
+  char side[4096 + 8];
+  snprintf(side, sizeof side, "%s.pawl", path);
+  return access(side, F_OK) == 0;
+}
+
+/* ------------------------------------------------------------- a signal while the thread is inside
+ */
+
+static sigjmp_buf left;
+static atomic_int is_armed, main_thread;
+static pthread_t main_pthread;
+
+static void leave(int signal) {
+  if (atomic_exchange(&is_armed, 0) != 0 || signal == SIGSEGV) siglongjmp(left, signal);
+}
+
+/* Past the preload library, which looks at no descriptor of this program then. */
+static int has_blocked(int thread, int signal) {
+  char path[64];
+  char text[4096] = "";
+  snprintf(path, sizeof path, "/proc/self/task/%d/status", thread);
+  const int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY);
+  if (syscall(SYS_read, fd, text, sizeof text - 1) <= 0) text[0] = 0;
+  syscall(SYS_close, fd);
+  const char* line = strstr(text, "SigBlk:");
+  return line != NULL && (strtoull(line + 7, NULL, 16) >> (signal - 1) & 1) != 0;
+}
+
+/* Sends the signal to the main thread when that cannot take it: it takes it once the call that is
+ * inside then lets signals through. */
+static void* send_when_inside(void* unused) {
+  for (;;) {
+    if (atomic_load(&is_armed) == 1 && has_blocked(atomic_load(&main_thread), SIGUSR1)) {
+      int expected = 1;
+      if (atomic_compare_exchange_strong(&is_armed, &expected, 2))
+        pthread_kill(main_pthread, SIGUSR1);
+    }
+  }
+  return unused;
+}
+
+static void begin(void) {
+  main_pthread = pthread_self();
+  atomic_store(&main_thread, gettid());
+  struct sigaction action = {.sa_handler = leave};
+  sigaction(SIGUSR1, &action, NULL);
+  sigaction(SIGSEGV, &action, NULL);
+  pthread_t sender;
+  pthread_create(&sender, NULL, send_when_inside, NULL);
+}
+
+static void change_all(char* at, int round) {
+  for (int page = 0; page < PAGES; ++page) at[page * PAGE + 8] = (char)(round + 1);
+}
+
+/* Not until the signal has come, if it was sent. */
+static void disarm(void) {
+  int expected = 1;
+  if (atomic_compare_exchange_strong(&is_armed, &expected, 0)) return;
+  while (atomic_load(&is_armed) != 0) continue;
+}
+
+/* ------------------------------------------------------------------------------------------- cases
+ */
+
+static void a_close_that_was_left(void) {
+  const char* path = make("close.atomic");
+  volatile int number = -1;
+  volatile int has_jumped = 0;
+  for (volatile int round = 0; round < ROUNDS && !has_jumped; ++round) {
+    const int fd = open(path, O_RDWR);
+    number = fd;
+    char* at = map(fd);
+    change_all(at, round);
+    munmap(at, LENGTH);
+    if (sigsetjmp(left, 1) == 0) {
+      atomic_store(&is_armed, 1);
+      close(fd);
+      disarm();
+    } else {
+      has_jumped = 1;
+    }
+  }
+  CHECK(has_jumped);
+  close(number);
+  /* The number is followed again, and the file that it is of next is. */
+  const int again = open(path, O_RDWR);
+  CHECK(again == number);
+  char* at = map(again);
+  at[PAGE] = 'x';
+  CHECK(pwrite(again, "PWRITTEN", 8, PAGE) == 8);
+  CHECK(memcmp(at + PAGE, "PWRITTEN", 8) == 0);
+  CHECK(fsync(again) == 0);
+  munmap(at, LENGTH);
+  CHECK(close(again) == 0);
+  CHECK(!has_side(path));
+}
+
+static void a_dup_that_was_left(void) {
+  const char* path = make("dup.atomic");
+  volatile int number = -1;
+  volatile int has_jumped = 0;
+  const int null = open("/dev/null", O_RDWR);
+  for (volatile int round = 0; round < ROUNDS && !has_jumped; ++round) {
+    const int fd = open(path, O_RDWR);
+    number = fd;
+    char* at = map(fd);
+    change_all(at, round);
+    munmap(at, LENGTH);
+    if (sigsetjmp(left, 1) == 0) {
+      atomic_store(&is_armed, 1);
+      dup2(null, fd);
+      disarm();
+    } else {
+      has_jumped = 1;
+    }
+    close(fd);
+  }
+  CHECK(has_jumped);
+  close(null);
+  const int opened = open(path, O_RDWR);
+  const int again = dup2(opened, number);
+  char* at = map(again);
+  at[PAGE] = 'x';
+  CHECK(pwrite(again, "PWRITTEN", 8, PAGE) == 8);
+  CHECK(memcmp(at + PAGE, "PWRITTEN", 8) == 0);
+  munmap(at, LENGTH);
+  close(again);
+  if (opened != again) close(opened);
+  CHECK(!has_side(path));
+}
+
+int main(int count, char** arguments) {
+  if (count != 2) return 2;
+  directory = arguments[1];
+  begin();
+  a_close_that_was_left();
+  a_dup_that_was_left();
+  if (failures == 0) puts("all hold");
+  exit(failures == 0 ? 0 : 1);
+}
