@@ -40,9 +40,11 @@ Inside::Inside() : outermost_(depth == 0) {
 Inside::~Inside() noexcept(false) {
   --depth;
   if (outermost_) {
-    pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
+    // The mask is the last: a handler that runs there may never return (siglongjmp), and leaves the
+    // thread as it was before.
     pthread_setcancelstate(cancel_state_, nullptr);
     pthread_setcanceltype(cancel_type_, nullptr);
+    pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
   }
 }
 

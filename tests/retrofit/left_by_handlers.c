@@ -181,12 +181,36 @@ static void a_dup_that_was_left(void) {
   CHECK(!has_side(path));
 }
 
+static void a_thread_that_left_can_be_cancelled(void) {
+  const char* path = make("cancel.atomic");
+  const int fd = open(path, O_RDWR);
+  char* at = map(fd);
+  volatile int has_jumped = 0;
+  for (volatile int round = 0; round < ROUNDS && !has_jumped; ++round) {
+    change_all(at, round);
+    if (sigsetjmp(left, 1) == 0) {
+      atomic_store(&is_armed, 1);
+      CHECK(msync(at, LENGTH, MS_SYNC) == 0);
+      disarm();
+    } else {
+      has_jumped = 1;
+    }
+  }
+  CHECK(has_jumped);
+  int before = -1;
+  pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before);
+  CHECK(before == PTHREAD_CANCEL_ENABLE);
+  munmap(at, LENGTH);
+  close(fd);
+}
+
 int main(int count, char** arguments) {
   if (count != 2) return 2;
   directory = arguments[1];
   begin();
   a_close_that_was_left();
   a_dup_that_was_left();
+  a_thread_that_left_can_be_cancelled();
   if (failures == 0) puts("all hold");
   exit(failures == 0 ? 0 : 1);
 }
