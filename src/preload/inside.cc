@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <utility>
 
 // Where this library begins, and where its code ends: the linker knows.
 extern "C" {
@@ -17,6 +18,7 @@ namespace {
 
 // Initial-exec: the library is loaded with the program, and reading it must not allocate.
 __attribute__((tls_model("initial-exec"))) thread_local int depth = 0;
+__attribute__((tls_model("initial-exec"))) thread_local void (*due)() = nullptr;
 
 }  // namespace
 
@@ -35,7 +37,19 @@ Inside::Inside() : outermost_(depth == 0) {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
   }
   ++depth;
+  if (outermost_ && due != nullptr) std::exchange(due, nullptr)();
 }
+
+bool Inside::has_signals_waiting() const {
+  sigset_t waiting;
+  if (!outermost_ || sigpending(&waiting) != 0) return false;
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+    if (sigismember(&waiting, signal) == 1 && sigismember(&signals_, signal) == 0) return true;
+  }
+  return false;
+}
+
+void at_next_call(void (*work)()) { due = work; }
 
 Inside::~Inside() noexcept(false) {
   --depth;

@@ -23,6 +23,8 @@ class Inside {
  public:
   Inside();
   ~Inside() noexcept(false);  // an asynchronous cancellation that waited ends the thread here
+  // A signal came meanwhile that the program's own mask lets through: it is delivered at the end.
+  bool has_signals_waiting() const;
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 
@@ -32,6 +34,10 @@ class Inside {
   int cancel_type_ = 0;
   sigset_t signals_{};
 };
+
+// Has `work` called, once, when the calling thread is next inside: at the beginning of its next
+// call on Pawl, whatever that is, with signals blocked and no lock of Pawl's held.
+void at_next_call(void (*work)());
 
 // True for an address in this library's code.  A tracker's SIGSEGV handler runs on threads of the
 // program, wherever they are: only where a call comes from tells whose it is.

@@ -14,7 +14,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <new>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include "mapping/fork_guard.h"
@@ -34,6 +34,7 @@ namespace pawl::preload {
 namespace {
 
 constexpr int kArgumentsMax = 1 << 16;
+constexpr int kExecAttemptsMax = 3;
 
 // What the thread that forks holds from before the fork until after it.
 struct HeldForFork {
@@ -134,23 +135,58 @@ __attribute__((constructor)) void begin() {
 // reach their mappings: those are the kernel's by then.
 __attribute__((destructor)) void end() { finish(); }
 
+// What a thread closed cleanly because it calls exec.
+struct ClosedForExec {
+  Suspending suspending;
+  std::vector<Suspended> files;
+};
+
+// A signal handler that leaves an exec by siglongjmp() leaves this behind.
+struct OfThisThread {
+  ClosedForExec* closed = nullptr;
+  ~OfThisThread();
+};
+thread_local OfThisThread of_this_thread;
+
+// The exec failed, or was left: everything is taken up again.
+void resume_after_exec() {
+  if (!in_own_process()) return at_next_call(resume_after_exec);  // a child of vfork()
+  ClosedForExec* const closed = std::exchange(of_this_thread.closed, nullptr);
+  resume_all(closed->files, "exec");
+  delete closed;
+}
+
+OfThisThread::~OfThisThread() {
+  if (closed != nullptr) const Inside working;
+}
+
+// Signals are let through again just before the exec, for the new program inherits the mask.  Those
+// that came meanwhile are delivered before, while nothing is closed: their handlers may not return.
+void close_for_exec() {
+  for (int attempt = 1;; ++attempt) {
+    const Inside working;
+    of_this_thread.closed = new ClosedForExec;
+    of_this_thread.closed->files = suspend_all("exec");
+    if (attempt == kExecAttemptsMax || !working.has_signals_waiting()) {
+      // Also where a handler leaves the exec itself.
+      at_next_call(resume_after_exec);
+      return;
+    }
+    resume_after_exec();
+  }
+}
+
 // Closes everything cleanly, lets `replace` try to become another program, and takes everything up
 // again when that failed.
 template <class Replace>
 int exec_with(const Replace& replace) {
   if (inside() || !in_own_process() || table::is_empty()) return replace();
-  std::optional<Suspending> suspending;
-  std::vector<Suspended> suspended;
-  {
-    const Inside working;  // ends before the exec: the new program inherits the signal mask
-    suspending.emplace();
-    suspended = suspend_all("exec");
-  }
+  close_for_exec();
   replace();
   const int error_number = errno;
-  const Inside working;
-  resume_all(suspended, "exec");
-  suspending.reset();
+  {
+    const Inside working;  // resume_after_exec(), unless a signal handler made a call before
+  }
   errno = error_number;
   return -1;
 }
