@@ -3,6 +3,7 @@
 // as ever.
 #include "preload/interpose.h"
 
+#include <sys/syscall.h>
 #include <climits>
 
 #include <cerrno>
@@ -250,19 +251,30 @@ off_t seek_tracked(const TrackedFile& file, int descriptor, off_t offset, int wh
 
 }  // namespace
 
-ssize_t read_bytes(int descriptor, void* buffer, std::size_t count, const off_t* offset) {
+ssize_t read_bytes(int descriptor, void* buffer, std::size_t count, const off_t* offset,
+                   Cancellation cancellation) {
   const iovec vector{buffer, count};
   const Place place = offset != nullptr ? Place{*offset} : kAtPosition;
-  return read_vectors(descriptor, &vector, 1, place, [&] {
+  return read_vectors(descriptor, &vector, 1, place, [&]() -> ssize_t {
+    // syscall() is no cancellation point.
+    if (cancellation == Cancellation::ignored) {
+      return offset != nullptr ? syscall(SYS_pread64, descriptor, buffer, count, *offset)
+                               : syscall(SYS_read, descriptor, buffer, count);
+    }
     return offset != nullptr ? real().pread(descriptor, buffer, count, *offset)
                              : real().read(descriptor, buffer, count);
   });
 }
 
-ssize_t write_bytes(int descriptor, const void* buffer, std::size_t count, const off_t* offset) {
+ssize_t write_bytes(int descriptor, const void* buffer, std::size_t count, const off_t* offset,
+                    Cancellation cancellation) {
   const iovec vector{const_cast<void*>(buffer), count};
   const Place place = offset != nullptr ? Place{*offset} : kAtPosition;
-  return write_vectors(descriptor, &vector, 1, place, 0, [&] {
+  return write_vectors(descriptor, &vector, 1, place, 0, [&]() -> ssize_t {
+    if (cancellation == Cancellation::ignored) {
+      return offset != nullptr ? syscall(SYS_pwrite64, descriptor, buffer, count, *offset)
+                               : syscall(SYS_write, descriptor, buffer, count);
+    }
     return offset != nullptr ? real().pwrite(descriptor, buffer, count, *offset)
                              : real().write(descriptor, buffer, count);
   });

@@ -32,19 +32,24 @@ bool concerns_us(int one, int other) {
 struct End {
   int descriptor;
   off64_t* offset;
+  Cancellation cancellation = Cancellation::possible;
 
+  // The position stays until settle_read(): the call may be cancelled, or left by a signal handler,
+  // while it waits for the other end.  What has no position is read at once.
   ssize_t read_some(char* buffer, std::size_t count) const {
-    return read_bytes(descriptor, buffer, count, offset);
+    const off64_t at = offset != nullptr ? *offset : real().lseek(descriptor, 0, SEEK_CUR);
+    const bool has_place = offset != nullptr || at >= 0;
+    return read_bytes(descriptor, buffer, count, has_place ? &at : nullptr, cancellation);
   }
   ssize_t write_some(const char* buffer, std::size_t count) const {
-    return write_bytes(descriptor, buffer, count, offset);
+    return write_bytes(descriptor, buffer, count, offset, cancellation);
   }
-  // After `done` of the `read` bytes found their place.
-  void settle_read(ssize_t read, ssize_t done) const {
+  // After so many of the bytes that were read found their place.
+  void settle_read(ssize_t done) const {
     if (offset != nullptr) {
       *offset += done;
-    } else if (done < read) {
-      real().lseek(descriptor, done - read, SEEK_CUR);
+    } else {
+      real().lseek(descriptor, done, SEEK_CUR);
     }
   }
   void settle_write(ssize_t done) const {
@@ -99,7 +104,7 @@ struct PipeEnd {
         POLLOUT, [&] { return real().pwritev2(descriptor, &vector, 1, -1, RWF_NOWAIT); },
         [&] { return real().write(descriptor, buffer, std::min<std::size_t>(count, PIPE_BUF)); });
   }
-  void settle_read(ssize_t, ssize_t) const {}
+  void settle_read(ssize_t) const {}
   void settle_write(ssize_t) const {}
 };
 
@@ -114,7 +119,7 @@ ssize_t move_bytes(const From& from, const To& to, std::size_t count) {
     if (got == 0) break;
     const ssize_t done = to.write_some(buffer.data(), static_cast<std::size_t>(got));
     const int error_number = errno;
-    from.settle_read(got, std::max<ssize_t>(done, 0));
+    from.settle_read(std::max<ssize_t>(done, 0));
     if (done < 0) {
       errno = error_number;
       return moved > 0 ? moved : -1;
@@ -172,7 +177,9 @@ PAWL_INTERPOSE ssize_t copy_file_range(int from, off64_t* from_offset, int to, o
 PAWL_INTERPOSE ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept {
   PAWL_KEEP_ERRNO();
   if (!concerns_us(from, to)) PAWL_RETURN(real().sendfile(to, from, offset, count));
-  PAWL_RETURN(move_bytes(End{from, offset}, End{to, nullptr}, count));
+  // It is no cancellation point, and the write() that takes its place is one.
+  constexpr Cancellation kIgnored = Cancellation::ignored;
+  PAWL_RETURN(move_bytes(End{from, offset, kIgnored}, End{to, nullptr, kIgnored}, count));
 }
 
 PAWL_ALSO_KNOWN_AS(sendfile64, sendfile);

@@ -141,6 +141,69 @@ static void a_failing_dup_leaves_its_target(void) {
  * transfers
  */
 
+struct sending {
+  int from;
+  int to;
+  int received_at; /* -1: by splice() */
+  atomic_int has_begun;
+};
+
+static void* send_all(void* argument) {
+  struct sending* sending = argument;
+  atomic_store(&sending->has_begun, 1);
+  if (sending->received_at < 0) {
+    (void)!splice(sending->from, NULL, sending->to, NULL, PAGE, 0);
+  } else {
+    off_t offset = 0;
+    (void)!sendfile(sending->to, sending->from, &offset, 4 << 20);
+  }
+  pthread_testcancel();
+  return NULL;
+}
+
+static void* cancel_once_it_waits(struct sending* sending) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, send_all, sending);
+  while (!atomic_load(&sending->has_begun)) usleep(100);
+  usleep(200000);
+  pthread_cancel(thread);
+  usleep(50000);
+  char bytes[65536];
+  if (sending->received_at >= 0) {
+    size_t got = 0;
+    for (int wait = 0; got < 4 << 20 && wait < 5000; ++wait) {
+      const ssize_t now = recv(sending->received_at, bytes, sizeof bytes, MSG_DONTWAIT);
+      if (now > 0) got += (size_t)now;
+      if (now <= 0) usleep(1000);
+    }
+    say("received: %zu", got);
+  }
+  void* result;
+  pthread_join(thread, &result);
+  return result;
+}
+
+static void a_cancelled_thread_sends_its_file(void) {
+  const int fd = make("sendfile.atomic", 4 << 20);
+  char* at = map(fd, 4 << 20);
+  at[0] = 'x';
+  int sockets[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) die("socketpair");
+  struct sending sending = {.from = fd, .to = sockets[0], .received_at = sockets[1]};
+  /* sendfile() is no cancellation point: all bytes come, and the thread ends behind it. */
+  say("sendfile: cancelled %d", cancel_once_it_waits(&sending) == PTHREAD_CANCELED);
+
+  int ends[2];
+  char full[65536] = "";
+  if (pipe(ends) != 0 || write(ends[1], full, sizeof full) != sizeof full) die("pipe");
+  lseek(fd, 100, SEEK_SET);
+  sending = (struct sending){.from = fd, .to = ends[1], .received_at = -1};
+  say("splice: cancelled %d", cancel_once_it_waits(&sending) == PTHREAD_CANCELED);
+  say("position: %ld", (long)lseek(fd, 0, SEEK_CUR));
+  munmap(at, 4 << 20);
+  close_range((unsigned)fd, ~0u, 0);
+}
+
 /* --------------------------------------------------------------------------------------
  * protections
  */
@@ -152,7 +215,8 @@ int main(int count, char** arguments) {
     const char* name;
     void (*run)(void);
   } cases[] = {{"unknown flags of mmap are refused", unknown_flags_of_mmap_are_refused},
-               {"a failing dup leaves its target", a_failing_dup_leaves_its_target}};
+               {"a failing dup leaves its target", a_failing_dup_leaves_its_target},
+               {"a cancelled thread sends its file", a_cancelled_thread_sends_its_file}};
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; ++i) {
     say("== %s", cases[i].name);
     cases[i].run();
