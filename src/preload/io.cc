@@ -6,8 +6,11 @@
 #include <sys/syscall.h>
 #include <climits>
 
+#include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <optional>
+#include <vector>
 
 #include "preload/group.h"
 #include "preload/inside.h"
@@ -116,41 +119,81 @@ ssize_t read_tracked(TrackedFile& file, int descriptor, const iovec* vectors, in
   return static_cast<ssize_t>(offset - start_at.value());
 }
 
-ssize_t write_tracked(TrackedFile& file, int descriptor, const iovec* vectors, int count,
-                      const Place& place, int write_flags) {
+// Where a write begins, and the descriptor's flags.
+struct WriteStart {
+  std::uint64_t first;
+  int flags;
+};
+
+// Empty, with errno, when the write fails whatever its bytes are.
+std::optional<WriteStart> begin_write(const TrackedFile& file, int descriptor, const Place& place,
+                                      int write_flags) {
   const int flags = real().fcntl(descriptor, F_GETFL);
   if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) {
     errno = EBADF;
-    return -1;
+    return std::nullopt;
   }
-  if (const Status ours = check_ours(file); !ours.ok()) return refuse("write", ours);
+  if (const Status ours = check_ours(file); !ours.ok()) {
+    refuse("write", ours);
+    return std::nullopt;
+  }
   const auto start_at = position_of(descriptor, place);
   if (!start_at.ok()) {
     errno = start_at.status().error_number();
-    return -1;
+    return std::nullopt;
   }
   // Linux appends in pwrite() as well.
   const bool append = (flags & O_APPEND) != 0 || (write_flags & RWF_APPEND) != 0;
-  const std::uint64_t first = append ? file.mapping->size() : start_at.value();
-  std::uint64_t offset = first;
+  return WriteStart{append ? file.mapping->size() : start_at.value(), flags};
+}
+
+ssize_t write_tracked(TrackedFile& file, int descriptor, const iovec* vectors, int count,
+                      const Place& place, int write_flags) {
+  const auto start = begin_write(file, descriptor, place, write_flags);
+  if (!start) return -1;
+  std::uint64_t offset = start->first;
   for (int i = 0; i < count; ++i) {
-    const std::size_t room = kTransferBytesMax - static_cast<std::size_t>(offset - first);
+    const std::size_t room = kTransferBytesMax - static_cast<std::size_t>(offset - start->first);
     const std::size_t wanted = std::min(vectors[i].iov_len, room);
     if (wanted == 0) continue;
     const Status written =
         file.mapping->write(offset, {static_cast<const std::byte*>(vectors[i].iov_base), wanted});
     if (!written.ok()) {
-      if (offset > first) break;
+      if (offset > start->first) break;
       return refuse("write", written);
     }
     offset += wanted;
   }
-  if ((flags & (O_SYNC | O_DSYNC)) != 0 || (write_flags & (RWF_SYNC | RWF_DSYNC)) != 0) {
+  if ((start->flags & (O_SYNC | O_DSYNC)) != 0 || (write_flags & (RWF_SYNC | RWF_DSYNC)) != 0) {
     if (const Status committed = commit_all(file); !committed.ok())
       return refuse("write", committed);
   }
   if (!place.offset) real().lseek(descriptor, static_cast<off_t>(offset), SEEK_SET);
-  return static_cast<ssize_t>(offset - first);
+  return static_cast<ssize_t>(offset - start->first);
+}
+
+// The file grows first, where it will: that is what can fail.
+ssize_t write_taken_to(TrackedFile& file, int descriptor, std::size_t count, const Place& place,
+                       const Taking& taking) {
+  const auto start = begin_write(file, descriptor, place, 0);
+  if (!start) return -1;
+  const std::uint64_t size = file.mapping->size();
+  std::vector<char> buffer(std::clamp(taking.available(), std::size_t{1}, count));
+  if (start->first + buffer.size() > size) {
+    const Status grown = file.mapping->truncate(start->first + buffer.size());
+    if (!grown.ok()) return refuse("write", grown);
+  }
+  const ssize_t got = taking.take(buffer.data(), buffer.size());
+  const int error_number = errno;
+  const std::uint64_t end = got > 0 ? start->first + static_cast<std::uint64_t>(got) : 0;
+  if (std::max(end, size) < file.mapping->size()) {
+    const Status cut = file.mapping->truncate(std::max(end, size));
+    if (!cut.ok()) say("write", cut.text());
+  }
+  errno = error_number;
+  if (got <= 0) return got;
+  const iovec vector{buffer.data(), static_cast<std::size_t>(got)};
+  return write_tracked(file, descriptor, &vector, 1, place, 0);
 }
 
 // Calls work(file) when the descriptor is one of a tracked file, else otherwise(): that may wait,
@@ -278,6 +321,14 @@ ssize_t write_bytes(int descriptor, const void* buffer, std::size_t count, const
     return offset != nullptr ? real().pwrite(descriptor, buffer, count, *offset)
                              : real().write(descriptor, buffer, count);
   });
+}
+
+ssize_t write_taken(int descriptor, std::size_t count, const off_t* offset, const Taking& taking) {
+  const Place place = offset != nullptr ? Place{*offset} : kAtPosition;
+  return for_tracked(
+      descriptor,
+      [&](TrackedFile& file) { return write_taken_to(file, descriptor, count, place, taking); },
+      [&] { return taking.otherwise(); });
 }
 
 PAWL_INTERPOSE ssize_t read(int descriptor, void* buffer, size_t count) {

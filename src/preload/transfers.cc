@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdarg>
+#include <functional>
 #include <vector>
 
 #include "preload/inside.h"
@@ -67,46 +68,72 @@ bool is_ready(int descriptor, short events, int timeout) {
   return poll(&asked, 1, timeout) > 0;
 }
 
-// The pipe of splice().  The kernel waits there once, until something can be moved, and not at all
-// with SPLICE_F_NONBLOCK.
+// The pipe that splice() writes to.  The kernel waits there once, until something can be moved, and
+// not at all with SPLICE_F_NONBLOCK.
 struct PipeEnd {
   int descriptor;
   bool waits;
 
-  // `move` reads or writes without waiting; `move_little`, where the kernel cannot do that for a
-  // pipe, what moves at once when the pipe is ready.
-  template <class Move, class MoveLittle>
-  ssize_t once(short events, const Move& move, const MoveLittle& move_little) const {
+  // Without waiting; where the kernel cannot do that for a pipe, what it takes at once when ready.
+  ssize_t write_some(const char* buffer, std::size_t count) const {
+    const iovec vector{const_cast<char*>(buffer), count};
     for (;;) {
-      const ssize_t moved = move();
+      const ssize_t moved = real().pwritev2(descriptor, &vector, 1, -1, RWF_NOWAIT);
       if (moved >= 0 || (errno != EAGAIN && errno != EOPNOTSUPP)) return moved;
       const bool is_unsupported = errno == EOPNOTSUPP;
-      if (!is_ready(descriptor, events, waits ? -1 : 0)) {
+      if (!is_ready(descriptor, POLLOUT, waits ? -1 : 0)) {
         if (!waits) errno = EAGAIN;
         return -1;
       }
-      if (is_unsupported) return move_little();
+      if (is_unsupported)
+        return real().write(descriptor, buffer, std::min<std::size_t>(count, PIPE_BUF));
       if (!waits) {
         errno = EAGAIN;
         return -1;
       }
     }
   }
-  ssize_t read_some(char* buffer, std::size_t count) const {
-    const iovec vector{buffer, count};
-    return once(
-        POLLIN, [&] { return real().preadv2(descriptor, &vector, 1, -1, RWF_NOWAIT); },
-        [&] { return real().read(descriptor, buffer, count); });
-  }
-  ssize_t write_some(const char* buffer, std::size_t count) const {
-    const iovec vector{const_cast<char*>(buffer), count};
-    return once(
-        POLLOUT, [&] { return real().pwritev2(descriptor, &vector, 1, -1, RWF_NOWAIT); },
-        [&] { return real().write(descriptor, buffer, std::min<std::size_t>(count, PIPE_BUF)); });
-  }
-  void settle_read(ssize_t) const {}
   void settle_write(ssize_t) const {}
 };
+
+// read(2) of a pipe without waiting.
+ssize_t take_from_pipe(int pipe, char* buffer, std::size_t count) {
+  const iovec vector{buffer, count};
+  const ssize_t got = real().preadv2(pipe, &vector, 1, -1, RWF_NOWAIT);
+  if (got >= 0 || errno != EOPNOTSUPP) return got;
+  if (is_ready(pipe, POLLIN, 0)) return real().read(pipe, buffer, count);
+  errno = EAGAIN;
+  return -1;
+}
+
+std::size_t available_in(int pipe) {
+  int bytes = 0;
+  return real().ioctl(pipe, FIONREAD, &bytes) == 0 && bytes > 0 ? static_cast<std::size_t>(bytes)
+                                                                : 0;
+}
+
+// A pipe cannot take back what was read of it, so nothing is before the write is sure.
+ssize_t splice_from_pipe(int pipe, bool waits, const End& to, std::size_t count,
+                         const std::function<ssize_t()>& otherwise) {
+  if ((real().fcntl(to.descriptor, F_GETFL) & O_APPEND) != 0) {
+    errno = EINVAL;  // as the kernel
+    return -1;
+  }
+  bool was_empty = false;
+  const auto take = [&](char* buffer, std::size_t bytes) {
+    const ssize_t got = take_from_pipe(pipe, buffer, bytes);
+    was_empty = got < 0 && errno == EAGAIN;
+    return got;
+  };
+  const Taking taking{[&] { return available_in(pipe); }, take, otherwise};
+  for (;;) {
+    const ssize_t moved = write_taken(to.descriptor, count, to.offset, taking);
+    if (moved >= 0) to.settle_write(moved);
+    if (!was_empty || !waits) return moved;
+    if (!is_ready(pipe, POLLIN, -1)) return -1;
+    was_empty = false;
+  }
+}
 
 template <class From, class To>
 ssize_t move_bytes(const From& from, const To& to, std::size_t count) {
@@ -202,8 +229,12 @@ PAWL_INTERPOSE ssize_t splice(int from, off64_t* from_offset, int to, off64_t* t
   }
   const bool waits =
       (flags & SPLICE_F_NONBLOCK) == 0 && (real().fcntl(pipe, F_GETFL) & O_NONBLOCK) == 0;
-  PAWL_RETURN(is_from_pipe ? move_bytes(PipeEnd{pipe, waits}, End{to, to_offset}, count)
-                           : move_bytes(End{from, from_offset}, PipeEnd{pipe, waits}, count));
+  if (count == 0) PAWL_RETURN(0);
+  if (!is_from_pipe) PAWL_RETURN(move_bytes(End{from, from_offset}, PipeEnd{pipe, waits}, count));
+  PAWL_RETURN(splice_from_pipe(pipe, waits, End{to, to_offset}, count, [&] {
+    off64_t at = to_offset != nullptr ? *to_offset : 0;
+    return real().splice(from, nullptr, to, to_offset != nullptr ? &at : nullptr, count, flags);
+  }));
 }
 
 PAWL_INTERPOSE int ioctl(int descriptor, unsigned long request, ...) noexcept {

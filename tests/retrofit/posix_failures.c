@@ -141,6 +141,57 @@ static void a_failing_dup_leaves_its_target(void) {
  * transfers
  */
 
+static int bytes_in(int pipe) {
+  int bytes = -1;
+  ioctl(pipe, FIONREAD, &bytes);
+  return bytes;
+}
+
+static void a_failing_splice_leaves_the_pipe(void) {
+  const int fd = make("splice.atomic", PAGE);
+  const int reader = open(path_buffer, O_RDONLY);
+  char* at = map(fd, PAGE);
+  at[0] = 'x';
+  int ends[2];
+  if (pipe(ends) != 0 || write(ends[1], "0123456789", 10) != 10) die("pipe");
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  signal(SIGXFSZ, SIG_IGN);
+  struct rlimit before, limit;
+  getrlimit(RLIMIT_FSIZE, &before);
+  limit = before;
+  limit.rlim_cur = PAGE;
+  setrlimit(RLIMIT_FSIZE, &limit);
+  off64_t offset = PAGE;
+  show_result("beyond the limit", splice(ends[0], NULL, fd, &offset, 10, 0));
+  setrlimit(RLIMIT_FSIZE, &before);
+  say("in the pipe: %d, offset %ld", bytes_in(ends[0]), (long)offset);
+  show_result("not open for writing", splice(ends[0], NULL, reader, NULL, 10, 0));
+  say("in the pipe: %d", bytes_in(ends[0]));
+  offset = -5;
+  show_result("below 0", splice(ends[0], NULL, fd, &offset, 10, 0));
+  say("in the pipe: %d", bytes_in(ends[0]));
+  fcntl(fd, F_SETFL, O_APPEND);
+  show_result("to a file that appends", splice(ends[0], NULL, fd, NULL, 10, 0));
+  fcntl(fd, F_SETFL, 0);
+  say("in the pipe: %d", bytes_in(ends[0]));
+  offset = PAGE;
+  show_result("a part", splice(ends[0], NULL, fd, &offset, 4, 0));
+  say("in the pipe: %d, offset %ld", bytes_in(ends[0]), (long)offset);
+  show_result("more than there is", splice(ends[0], NULL, fd, &offset, 100, 0));
+  say("in the pipe: %d, offset %ld", bytes_in(ends[0]), (long)offset);
+  char got[11] = "";
+  show_result("read", pread(fd, got, 10, PAGE));
+  struct stat status;
+  show_result("fstat", fstat(fd, &status));
+  say("%s, size %ld", got, (long)status.st_size);
+  close(ends[1]);
+  show_result("at the end", splice(ends[0], NULL, fd, &offset, 100, 0));
+  close(ends[0]);
+  close(reader);
+  munmap(at, PAGE);
+  close(fd);
+}
+
 struct sending {
   int from;
   int to;
@@ -216,6 +267,7 @@ int main(int count, char** arguments) {
     void (*run)(void);
   } cases[] = {{"unknown flags of mmap are refused", unknown_flags_of_mmap_are_refused},
                {"a failing dup leaves its target", a_failing_dup_leaves_its_target},
+               {"a failing splice leaves the pipe", a_failing_splice_leaves_the_pipe},
                {"a cancelled thread sends its file", a_cancelled_thread_sends_its_file}};
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; ++i) {
     say("== %s", cases[i].name);
