@@ -121,7 +121,7 @@ std::optional<Window> Mapping::window() const {
   if (!implementation_->is_in_child()) lock.lock();
   const View& view = implementation_->view_;
   if (!view.mapped()) return std::nullopt;
-  return Window{view.address(), view.length(), view.file_offset(), view.protection()};
+  return Window{view.address(), view.length(), view.file_offset(), view.protection(), view.parts()};
 }
 
 Status Mapping::commit(void* address, std::size_t length) {

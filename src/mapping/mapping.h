@@ -13,8 +13,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "mapping/options.h"
+#include "mapping/protected_part.h"
 #include "medium/medium.h"
 
 namespace pawl {
@@ -24,6 +26,7 @@ struct Window {
   std::size_t length = 0;         // bytes, a multiple of kPageBytes
   std::uint64_t file_offset = 0;  // a multiple of kPageBytes
   int protection = 0;
+  std::vector<ProtectedPart> parts = {};  // with other protections than that
 };
 
 class Group;

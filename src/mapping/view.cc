@@ -214,7 +214,7 @@ Status View::protect_memory(std::size_t from, std::size_t to, int protection) {
   return tracked > from ? tracker_.protect(address_ + from, tracked - from, protection) : Status{};
 }
 
-std::vector<View::ProtectedPart> View::parts_with(const ProtectedPart& added) const {
+std::vector<ProtectedPart> View::parts_with(const ProtectedPart& added) const {
   std::vector<ProtectedPart> parts;
   const auto append = [&](const ProtectedPart& part) {
     if (part.from >= part.to || part.protection == protection_) return;

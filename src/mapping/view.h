@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "mapping/protected_part.h"
 #include "medium/medium.h"
 #include "track/tracker.h"
 
@@ -53,6 +54,8 @@ class View {
   int protection_at(std::uint64_t page) const;
   // All of the window has protection().
   bool has_one_protection() const { return parts_.empty(); }
+  // In order, not overlapping, and neighbours differ.
+  const std::vector<ProtectedPart>& parts() const { return parts_; }
 
   char* address() const { return address_; }
   std::size_t length() const { return length_; }
@@ -73,13 +76,6 @@ class View {
   }
 
  private:
-  // Parts of the window that the program protected otherwise than the whole: in order, not
-  // overlapping, and neighbours differ.
-  struct ProtectedPart {
-    std::size_t from;
-    std::size_t to;
-    int protection;
-  };
   std::vector<ProtectedPart> parts_with(const ProtectedPart& added) const;
   Status protect_memory(std::size_t from, std::size_t to, int protection);
   Status protect_parts(std::size_t from, std::size_t to);

@@ -129,6 +129,10 @@ Status map_plainly(const Window& window, int descriptor) {
       real().mmap(window.address, window.length, window.protection, MAP_SHARED | MAP_FIXED,
                   descriptor, static_cast<off_t>(window.file_offset));
   if (address == MAP_FAILED) return FailedCall{errno, "cannot map the file plainly again"};
+  for (const ProtectedPart& part : window.parts) {
+    if (real().mprotect(window.address + part.from, part.to - part.from, part.protection) != 0)
+      return FailedCall{errno, "cannot protect a part of the file's plain mapping"};
+  }
   return {};
 }
 
@@ -147,6 +151,11 @@ Status show_window(Mapping& mapping, const Window& window) {
                               window.file_offset)
                   .status();
   });
+  for (const ProtectedPart& part : window.parts) {
+    if (!outcome.ok()) break;
+    outcome =
+        mapping.protect_window(window.address + part.from, part.to - part.from, part.protection);
+  }
   return outcome;
 }
 

@@ -70,6 +70,22 @@ static char* map(int fd, size_t length) {
   return at;
 }
 
+static sigjmp_buf after_fault;
+
+static void on_fault(int signal) { siglongjmp(after_fault, signal); }
+
+static const char* store_and_see(volatile char* at) {
+  struct sigaction action = {.sa_handler = on_fault}, old;
+  const char* volatile outcome = "SIGSEGV";
+  sigaction(SIGSEGV, &action, &old);
+  if (sigsetjmp(after_fault, 1) == 0) {
+    *at = 'x';
+    outcome = "stored";
+  }
+  sigaction(SIGSEGV, &old, NULL);
+  return outcome;
+}
+
 /* ------------------------------------------------------------------------------------ flags of
  * mmap
  */
@@ -259,6 +275,42 @@ static void a_cancelled_thread_sends_its_file(void) {
  * protections
  */
 
+static void take_name(const char* how, const char* path) {
+  char other[4096 + 8];
+  snprintf(other, sizeof other, "%s.renamed", path);
+  if (strcmp(how, "rename") == 0) show_result(how, rename(path, other));
+  if (strcmp(how, "unlink") == 0) show_result(how, unlink(path));
+  if (strcmp(how, "exec") == 0) show_result(how, execl("/nonexistent", "x", (char*)NULL));
+}
+
+static void parts_keep_their_protections(void) {
+  static const char* const kHow[] = {"rename", "unlink", "exec"};
+  for (unsigned i = 0; i < sizeof kHow / sizeof *kHow; ++i) {
+    int fd = make("writable.atomic", LENGTH);
+    char* at = mmap(NULL, LENGTH, PROT_READ, MAP_SHARED, fd, 0);
+    show_result("mprotect", mprotect(at + PAGE, PAGE, PROT_READ | PROT_WRITE));
+    at[PAGE] = 'A';
+    take_name(kHow[i], path_buffer);
+    say("the whole: %s, the part: %s, behind it: %s", store_and_see(at), store_and_see(at + PAGE),
+        store_and_see(at + 2 * PAGE));
+    show_result("msync", msync(at, LENGTH, MS_SYNC));
+    munmap(at, LENGTH);
+    close(fd);
+
+    fd = make("read_only.atomic", LENGTH);
+    at = map(fd, LENGTH);
+    show_result("mprotect", mprotect(at + PAGE, PAGE, PROT_READ));
+    show_result("mprotect", mprotect(at + 3 * PAGE, PAGE, PROT_READ));
+    at[0] = 'A';
+    take_name(kHow[i], path_buffer);
+    for (int page = 0; page < PAGES; ++page)
+      say("page %d: %s", page, store_and_see(at + page * PAGE));
+    show_result("msync", msync(at, LENGTH, MS_SYNC));
+    munmap(at, LENGTH);
+    close(fd);
+  }
+}
+
 int main(int count, char** arguments) {
   if (count != 2) return 2;
   directory = arguments[1];
@@ -268,7 +320,8 @@ int main(int count, char** arguments) {
   } cases[] = {{"unknown flags of mmap are refused", unknown_flags_of_mmap_are_refused},
                {"a failing dup leaves its target", a_failing_dup_leaves_its_target},
                {"a failing splice leaves the pipe", a_failing_splice_leaves_the_pipe},
-               {"a cancelled thread sends its file", a_cancelled_thread_sends_its_file}};
+               {"a cancelled thread sends its file", a_cancelled_thread_sends_its_file},
+               {"parts keep their protections", parts_keep_their_protections}};
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; ++i) {
     say("== %s", cases[i].name);
     cases[i].run();
