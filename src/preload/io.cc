@@ -44,6 +44,19 @@ Result<std::uint64_t> position_of(int descriptor, const Place& place) {
   return static_cast<std::uint64_t>(at);
 }
 
+// Of Linux 6.9 and 6.14, which headers may lack.
+constexpr int kRwfNoAppend = 0x20;
+constexpr int kRwfDontCache = 0x80;
+
+// The errno for flags that a tracked file cannot honour, else 0.
+int check_flags(int flags) {
+  constexpr int kHonoured = RWF_DSYNC | RWF_SYNC | RWF_APPEND | kRwfNoAppend;
+  constexpr int kWishes = RWF_HIPRI | RWF_NOWAIT | kRwfDontCache;
+  if ((flags & ~(kHonoured | kWishes)) != 0) return EOPNOTSUPP;
+  constexpr int kBoth = RWF_APPEND | kRwfNoAppend;
+  return (flags & kBoth) == kBoth ? EINVAL : 0;
+}
+
 bool vectors_are_valid(const iovec* vectors, int count) {
   if (count < 0 || count > IOV_MAX) return false;
   std::size_t total = 0;
@@ -133,6 +146,10 @@ std::optional<WriteStart> begin_write(const TrackedFile& file, int descriptor, c
     errno = EBADF;
     return std::nullopt;
   }
+  if (const int wrong = check_flags(write_flags); wrong != 0) {
+    errno = wrong;
+    return std::nullopt;
+  }
   if (const Status ours = check_ours(file); !ours.ok()) {
     refuse("write", ours);
     return std::nullopt;
@@ -143,7 +160,8 @@ std::optional<WriteStart> begin_write(const TrackedFile& file, int descriptor, c
     return std::nullopt;
   }
   // Linux appends in pwrite() as well.
-  const bool append = (flags & O_APPEND) != 0 || (write_flags & RWF_APPEND) != 0;
+  const bool append = ((flags & O_APPEND) != 0 && (write_flags & kRwfNoAppend) == 0) ||
+                      (write_flags & RWF_APPEND) != 0;
   return WriteStart{append ? file.mapping->size() : start_at.value(), flags};
 }
 
@@ -362,6 +380,10 @@ PAWL_INTERPOSE ssize_t preadv2(int descriptor, const iovec* vectors, int count, 
   PAWL_PASS(real().preadv2(descriptor, vectors, count, offset, flags));
   pthread_testcancel();
   const Place place = offset == -1 ? kAtPosition : Place{offset};
+  if (const int wrong = check_flags(flags); wrong != 0 && table::may_be_tracked(descriptor)) {
+    errno = wrong;
+    PAWL_RETURN(-1);
+  }
   PAWL_RETURN(read_vectors(descriptor, vectors, count, place, [&] {
     return real().preadv2(descriptor, vectors, count, offset, flags);
   }));

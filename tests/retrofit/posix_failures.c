@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -20,7 +21,13 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
+
+#ifndef RWF_NOAPPEND
+#define RWF_NOAPPEND 0x20
+#endif
 
 enum { PAGE = 4096, PAGES = 4, LENGTH = PAGES * PAGE };
 
@@ -311,6 +318,34 @@ static void parts_keep_their_protections(void) {
   }
 }
 
+/* ---------------------------------------------------------------------------------- smaller things
+ */
+
+static void flags_of_vectors(void) {
+  const struct iovec vector = {"NEW", 3};
+  char bytes[4] = "";
+  const struct iovec into = {bytes, 3};
+  const int probe = make("probe.plain", PAGE);
+  const int is_known = pwritev2(probe, &vector, 1, 0, RWF_NOAPPEND) == 3;
+  close(probe);
+  const int fd = make("vectors.atomic", PAGE);
+  char* at = map(fd, PAGE);
+  at[0] = 'x';
+  fcntl(fd, F_SETFL, O_APPEND);
+  struct stat status;
+  if (is_known) {
+    show_result("to its offset", pwritev2(fd, &vector, 1, 10, RWF_NOAPPEND));
+    say("size %ld, %.3s", fstat(fd, &status) == 0 ? (long)status.st_size : -1, at + 10);
+    show_result("both", pwritev2(fd, &vector, 1, 10, RWF_NOAPPEND | RWF_APPEND));
+  }
+  show_result("unknown, to write", pwritev2(fd, &vector, 1, 10, 1 << 30));
+  show_result("unknown, to read", preadv2(fd, &into, 1, 10, 1 << 30));
+  show_result("appended", pwritev2(fd, &vector, 1, 10, RWF_APPEND));
+  say("size %ld", fstat(fd, &status) == 0 ? (long)status.st_size : -1);
+  munmap(at, PAGE);
+  close(fd);
+}
+
 int main(int count, char** arguments) {
   if (count != 2) return 2;
   directory = arguments[1];
@@ -321,7 +356,8 @@ int main(int count, char** arguments) {
                {"a failing dup leaves its target", a_failing_dup_leaves_its_target},
                {"a failing splice leaves the pipe", a_failing_splice_leaves_the_pipe},
                {"a cancelled thread sends its file", a_cancelled_thread_sends_its_file},
-               {"parts keep their protections", parts_keep_their_protections}};
+               {"parts keep their protections", parts_keep_their_protections},
+               {"flags of vectors", flags_of_vectors}};
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; ++i) {
     say("== %s", cases[i].name);
     cases[i].run();
