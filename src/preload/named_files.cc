@@ -32,6 +32,11 @@ std::optional<NamedFile> look_up(int directory, const char* path, bool follow_li
   return file;
 }
 
+bool concerns_us(const std::string& real_path) {
+  return matches_a_pattern(real_path) ||
+         getxattr(real_path.c_str(), kMarkAttribute, nullptr, 0) >= 0;
+}
+
 Status recover_before_use(const NamedFile& file, bool is_only_read) {
   if (!S_ISREG(file.status.st_mode)) return {};
   if (is_only_read && !matches_a_pattern(file.real_path)) return {};
@@ -42,9 +47,7 @@ Status recover_before_use(const NamedFile& file, bool is_only_read) {
     return recover_now(file.real_path);
   });
   if (status.ok() || status.error_number() == EBUSY) return {};
-  const bool concerns_us = matches_a_pattern(file.real_path) ||
-                           getxattr(file.real_path.c_str(), kMarkAttribute, nullptr, 0) >= 0;
-  if (!concerns_us) return {};
+  if (!concerns_us(file.real_path)) return {};
   if (status.error_number() != EACCES) return status;
   return Status::failure(EACCES, status.text() +
                                      ". A crash left it open, and it must be recovered first by "

@@ -31,6 +31,10 @@ std::optional<NamedFile> look_up(int directory, const char* path, bool follow_li
 // no pattern reads it as any program does: then nothing is looked at that stands beside it.
 Status recover_before_use(const NamedFile& file, bool is_only_read);
 
+// True when the file matches a pattern or carries a mark: what stands beside it is then its
+// journal.
+bool concerns_us(const std::string& real_path);
+
 // unlink(2) as the program calls it.  The caller is not inside().
 int unlink_file(const char* path);
 

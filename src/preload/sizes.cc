@@ -9,6 +9,7 @@
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
+#include "preload/named_files.h"
 #include "preload/real.h"
 #include "preload/with_tracked.h"
 #include "track/kernel_store_guard.h"
@@ -63,8 +64,9 @@ std::optional<Status> truncate_by_path(const char* path, off_t size) {
     return truncate_tracked(*file, size);
   }
   if (name) {
-    if (Status status_of_recovery = recover_if_left(*name); !status_of_recovery.ok())
-      return status_of_recovery;
+    Status recovered = recover_if_left(*name);
+    const bool matters = recovered.error_number() == EBUSY || concerns_us(*name);
+    if (!recovered.ok() && matters) return recovered;
   }
   return std::nullopt;
 }

@@ -346,6 +346,12 @@ static void flags_of_vectors(void) {
   close(fd);
 }
 
+static void truncating_beside_a_foreign_file(void) {
+  close(make("foreign.pawl", PAGE));
+  close(make("foreign", PAGE));
+  show_result("truncate", truncate(path_buffer, 1));
+}
+
 int main(int count, char** arguments) {
   if (count != 2) return 2;
   directory = arguments[1];
@@ -357,7 +363,8 @@ int main(int count, char** arguments) {
                {"a failing splice leaves the pipe", a_failing_splice_leaves_the_pipe},
                {"a cancelled thread sends its file", a_cancelled_thread_sends_its_file},
                {"parts keep their protections", parts_keep_their_protections},
-               {"flags of vectors", flags_of_vectors}};
+               {"flags of vectors", flags_of_vectors},
+               {"truncating beside a foreign file", truncating_beside_a_foreign_file}};
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; ++i) {
     say("== %s", cases[i].name);
     cases[i].run();
