@@ -84,6 +84,10 @@ Result<Plan> plan_open(int flags, const LookUp& look_up_file) {
       is_tracked = true;
       plan.truncates = !file->is_lost;  // what is lost is the kernel's
     }
+    // The kernel, which is asked without O_TRUNC, looks only for the right to read then.
+    if (plan.truncates && (flags & O_ACCMODE) == O_RDONLY &&
+        faccessat(AT_FDCWD, named->real_path.c_str(), W_OK, AT_EACCESS) != 0)
+      return FailedCall{errno, "cannot truncate " + named->real_path};
     if (!is_tracked) {
       // Nor may the file of another writer be cut.
       if (Status left = recover_if_left(named->real_path); is_in_use(left)) return left;

@@ -352,6 +352,31 @@ static void truncating_beside_a_foreign_file(void) {
   show_result("truncate", truncate(path_buffer, 1));
 }
 
+/* The right to write, of a file that even root may not write then. */
+static void set_override(int has_it) {
+  struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  struct __user_cap_data_struct data[2];
+  if (syscall(SYS_capget, &header, data) != 0) die("capget");
+  const unsigned bit = 1u << CAP_DAC_OVERRIDE;
+  data[0].effective =
+      has_it ? data[0].effective | (bit & data[0].permitted) : data[0].effective & ~bit;
+  if (syscall(SYS_capset, &header, data) != 0) die("capset");
+}
+
+static void truncating_needs_the_right_to_write(void) {
+  const int fd = make("right.atomic", PAGE);
+  char* at = map(fd, PAGE);
+  at[0] = 'x';
+  chmod(path_buffer, 0444);
+  set_override(0);
+  show_result("open", open(path_buffer, O_RDONLY | O_TRUNC));
+  set_override(1);
+  struct stat status;
+  say("size %ld", fstat(fd, &status) == 0 ? (long)status.st_size : -1);
+  munmap(at, PAGE);
+  close(fd);
+}
+
 int main(int count, char** arguments) {
   if (count != 2) return 2;
   directory = arguments[1];
@@ -364,7 +389,8 @@ int main(int count, char** arguments) {
                {"a cancelled thread sends its file", a_cancelled_thread_sends_its_file},
                {"parts keep their protections", parts_keep_their_protections},
                {"flags of vectors", flags_of_vectors},
-               {"truncating beside a foreign file", truncating_beside_a_foreign_file}};
+               {"truncating beside a foreign file", truncating_beside_a_foreign_file},
+               {"truncating needs the right to write", truncating_needs_the_right_to_write}};
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; ++i) {
     say("== %s", cases[i].name);
     cases[i].run();
