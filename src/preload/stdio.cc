@@ -32,7 +32,7 @@ std::optional<int> flags_for_reading(const char* mode) {
 }
 
 // What must hold before a stream is opened on the path.
-Status may_be_a_stream(const char* path, bool is_only_read) {
+Status may_be_a_stream(const char* path, bool is_only_read, bool truncates) {
   const auto named = look_up(AT_FDCWD, path, true);
   if (!named) return {};
   const dev_t device = named->status.st_dev;
@@ -41,6 +41,10 @@ Status may_be_a_stream(const char* path, bool is_only_read) {
   // Another thread may be about to close it: that is waited for.
   if (present != nullptr && (is_suspended_here(*present) || hold_inode(device, inode)))
     return Status::failure(EBUSY, named->real_path + kWhy);
+  // Nor may the file of another writer be cut, as by open() with O_TRUNC.
+  if (truncates) {
+    if (Status left = recover_if_left(named->real_path); left.error_number() == EBUSY) return left;
+  }
   return recover_before_use(*named, is_only_read);
 }
 
@@ -52,8 +56,9 @@ FILE* remember(FILE* stream) {
 // The copy that a stream is to read, if another process commits to the file; -1: the file itself.
 Result<int> copy_for_stream(const char* path, const char* mode) {
   const auto flags = flags_for_reading(mode);  // the program's memory: not inside
+  const bool truncates = mode[0] == 'w';
   const Inside working;
-  PAWL_TRY(may_be_a_stream(path, flags.has_value()));
+  PAWL_TRY(may_be_a_stream(path, flags.has_value(), truncates));
   if (!flags) return -1;
   return open_committed([path] { return look_up(AT_FDCWD, path, true); }, *flags);
 }
