@@ -178,15 +178,6 @@ std::string path_of_shared_memory(const char* name) {
   return std::string("/dev/shm/") + name;
 }
 
-// Ends the descriptor's part in a tracked file; the descriptor itself is closed by the caller.
-Status let_go(int descriptor) {
-  set_stdio(descriptor, false);
-  if (!table::may_be_tracked(descriptor)) return {};
-  const Inside working;
-  const Held file = hold_file(table::detach(descriptor));
-  return file ? end_if_unused(file.file) : Status{};
-}
-
 int close_descriptor(int descriptor) {
   // In a child of vfork() the table is the parent's, and its descriptors stay open.
   if (!in_own_process()) return real().close(descriptor);
@@ -352,6 +343,14 @@ int close_all_between(unsigned first, unsigned last, int flags) {
 }
 
 }  // namespace
+
+Status let_go(int descriptor) {
+  set_stdio(descriptor, false);
+  if (!table::may_be_tracked(descriptor)) return {};
+  const Inside working;
+  const Held file = hold_file(table::detach(descriptor));
+  return file ? end_if_unused(file.file) : Status{};
+}
 
 #define PAWL_TAKE_MODE(mode) \
   mode_t mode = 0; \

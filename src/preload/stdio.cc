@@ -131,9 +131,15 @@ PAWL_INTERPOSE FILE* fdopen(int descriptor, const char* mode) noexcept {
 PAWL_INTERPOSE FILE* freopen(const char* path, const char* mode, FILE* stream) {
   PAWL_KEEP_ERRNO();
   if (!is_ours_to_judge()) PAWL_RETURN(real().freopen(path, mode, stream));
-  set_stdio(fileno(stream), false);
-  PAWL_RETURN(remember(path == nullptr ? real().freopen(path, mode, stream)
-                                       : open_stream_again(path, mode, stream)));
+  // Behind its back the C library gives the number to the file that is opened.
+  if (const Status ended = let_go(fileno(stream)); !ended.ok()) say("freopen", ended.text());
+  if (path != nullptr) PAWL_RETURN(remember(open_stream_again(path, mode, stream)));
+  FILE* const opened = remember(real().freopen(nullptr, mode, stream));
+  if (opened != nullptr) {
+    const Inside working;
+    join(fileno(opened));  // the same file, in another mode
+  }
+  PAWL_RETURN(opened);
 }
 PAWL_ALSO_KNOWN_AS(freopen64, freopen);
 
@@ -141,11 +147,19 @@ PAWL_INTERPOSE int fclose(FILE* stream) {
   PAWL_PASS(real().fclose(stream));
   if (!is_ours_to_judge() || stream == nullptr) PAWL_RETURN(real().fclose(stream));
   const int descriptor = fileno(stream);
-  set_stdio(descriptor, false);
-  if (!can_be_tracked(descriptor)) PAWL_RETURN(real().fclose(stream));
+  if (!can_be_tracked(descriptor)) {
+    set_stdio(descriptor, false);
+    PAWL_RETURN(real().fclose(stream));
+  }
   const Inside working;
   const Closing closing(descriptor);
-  PAWL_RETURN(real().fclose(stream));
+  const Status ended = let_go(descriptor);
+  const int outcome = real().fclose(stream);
+  if (!ended.ok()) {
+    refuse("fclose", ended);
+    PAWL_RETURN(EOF);
+  }
+  PAWL_RETURN(outcome);
 }
 
 }  // namespace pawl::preload

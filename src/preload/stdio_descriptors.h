@@ -4,10 +4,15 @@
 
 #include "preload/interpose.h"
 
+#include "medium/status.h"
+
 namespace pawl::preload {
 
 // Lock-free.
 bool is_stdio(int descriptor);
 void set_stdio(int descriptor, bool value);
+
+// Ends the descriptor's part in a tracked file, and as that of a stream; the caller closes it.
+Status let_go(int descriptor);
 
 }  // namespace pawl::preload

@@ -377,6 +377,33 @@ static void truncating_needs_the_right_to_write(void) {
   close(fd);
 }
 
+static void a_stream_that_is_closed_lets_go(void) {
+  for (int again = 0; again < 2; ++again) {
+    const int fd = make("stdin.atomic", PAGE);
+    if (dup2(fd, 0) != 0) die("dup2");
+    close(fd);
+    char* at = map(0, PAGE);
+    at[0] = 'x';
+    if (again) {
+      if (freopen("/dev/null", "r+", stdin) == NULL) die("freopen");
+      show_result("write", write(0, "PAST THE FILE", 13));
+    } else {
+      fclose(stdin);
+      int ends[2];
+      if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) die("socketpair");
+      say("its number is free: %d", ends[0] == 0);
+      show_result("write", write(ends[0], "PAST THE FILE", 13));
+      char got[16] = "";
+      show_result("recv", recv(ends[1], got, 13, MSG_DONTWAIT));
+      say("%s", got);
+      close(ends[1]);
+      stdin = fdopen(ends[0], "r+");
+    }
+    say("the file: %.5s", at);
+    munmap(at, PAGE);
+  }
+}
+
 int main(int count, char** arguments) {
   if (count != 2) return 2;
   directory = arguments[1];
@@ -390,7 +417,8 @@ int main(int count, char** arguments) {
                {"parts keep their protections", parts_keep_their_protections},
                {"flags of vectors", flags_of_vectors},
                {"truncating beside a foreign file", truncating_beside_a_foreign_file},
-               {"truncating needs the right to write", truncating_needs_the_right_to_write}};
+               {"truncating needs the right to write", truncating_needs_the_right_to_write},
+               {"a stream that is closed lets go", a_stream_that_is_closed_lets_go}};
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; ++i) {
     say("== %s", cases[i].name);
     cases[i].run();
