@@ -1,10 +1,40 @@
 #include "preload/messages.h"
 
+#include <poll.h>
+#include <csignal>
+
 #include <cerrno>
 
 #include "preload/real.h"
 
 namespace pawl::preload {
+
+namespace {
+
+constexpr int kWaitMillisecondsMax = 100;  // for a reader; locks may be held
+
+// Best effort: there is errno too.  The program neither waits for a reader that does not come nor
+// gets SIGPIPE for a write that it did not make.
+void write_to_standard_error(const std::string& line) {
+  pollfd asked{STDERR_FILENO, POLLOUT, 0};
+  if (poll(&asked, 1, kWaitMillisecondsMax) <= 0) return;
+  sigset_t broken_pipe;
+  sigset_t before;
+  sigset_t waiting;
+  sigemptyset(&broken_pipe);
+  sigaddset(&broken_pipe, SIGPIPE);
+  sigemptyset(&waiting);
+  pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
+  sigpending(&waiting);
+  const bool is_ours = sigismember(&waiting, SIGPIPE) == 0;
+  if (real().write(STDERR_FILENO, line.data(), line.size()) < 0 && errno == EPIPE && is_ours) {
+    const timespec now{};
+    sigtimedwait(&broken_pipe, nullptr, &now);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+}  // namespace
 
 void say(std::string_view call, std::string_view text) {
   const int error_number = errno;
@@ -12,7 +42,7 @@ void say(std::string_view call, std::string_view text) {
   line.append(call).append(": ").append(text);
   if (line.size() > kMessageBytesMax - 1) line.resize(kMessageBytesMax - 1);
   line.push_back('\n');
-  (void)!real().write(STDERR_FILENO, line.data(), line.size());  // best effort: there is errno too
+  write_to_standard_error(line);
   errno = error_number;
 }
 

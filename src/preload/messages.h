@@ -10,7 +10,8 @@
 
 namespace pawl::preload {
 
-// "pawl: CALL: TEXT", cut to kMessageBytesMax.  Leaves errno alone.
+// "pawl: CALL: TEXT", cut to kMessageBytesMax.  Leaves errno alone.  Lost where standard error
+// takes no more and nobody reads it.
 void say(std::string_view call, std::string_view text);
 inline constexpr unsigned kMessageBytesMax = 1024;
 

@@ -404,6 +404,30 @@ static void refusals(void) {
   CHECK(!has_side(path));
 }
 
+/* A message neither ends the program, which made no write, nor waits for ever. */
+static void messages_that_nobody_reads(void) {
+  const int fd = open(in_directory("messages.atomic"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+  CHECK(ftruncate(fd, PAGE) == 0);
+  char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(at != MAP_FAILED);
+  const int standard_error = fcntl(2, F_DUPFD_CLOEXEC, 100);
+  int ends[2];
+  char full[65536] = "";
+  CHECK(pipe(ends) == 0 && write(ends[1], full, sizeof full) == sizeof full);
+  dup2(ends[1], 2);
+  close(ends[1]);
+  alarm(20);
+  void* into_full = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+  alarm(0);
+  close(ends[0]);
+  void* into_broken = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+  dup2(standard_error, 2);
+  close(standard_error);
+  CHECK(into_full == MAP_FAILED && into_broken == MAP_FAILED);
+  munmap(at, PAGE);
+  close(fd);
+}
+
 /* What the kernel refuses to map over a mapping leaves that as it is. */
 static void refused_over_a_mapping(void) {
   const char* path = in_directory("over.atomic");
@@ -1133,6 +1157,7 @@ int main(int count, char** arguments) {
   directory = arguments[1];
   crashes();
   refusals();
+  messages_that_nobody_reads();
   refused_over_a_mapping();
   other_threads_keep_their_memory();
   children();
