@@ -212,8 +212,12 @@ Status look_into_journal(Look& look, Medium& medium, MediumFile& journal, bool r
   }
   if (look.listed.role != journal::Role::member)
     return read_records(look, medium, reader, progress, on_record);
-  if (!look.mark.has_value()) {
-    conclude(look, State::needs_recovery, recovery_text(look));
+  Result<bool> may_lack =
+      journal::may_lack_commits(medium, reader.header().journal_id, look.listed.files.front().name);
+  if (!may_lack.ok() && !speaks_of_content(may_lack.status())) return may_lack.status();
+  if (!may_lack.ok() || !may_lack.value()) {
+    conclude(look, may_lack.ok() ? State::needs_recovery : State::foreign_journal,
+             may_lack.ok() ? recovery_text(look) : may_lack.status().text());
     return {};
   }
   Result<std::unique_ptr<MediumFile>> shared = group_journal(look, medium);

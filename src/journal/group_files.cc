@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "journal/journal.h"
 #include "journal/page_buffer.h"
 
 namespace pawl::journal {
@@ -77,24 +78,78 @@ bool decode(std::span<const std::byte> bytes, Listed& listed) {
   return listed.role == Role::group || listed.files.size() == 1;
 }
 
-Status write_member(MediumFile& side, const JournalId& group_id, const GroupFile& group) {
+namespace {
+
+// A member's header stands in slot A, and that of a file outside of its group in slot B.
+constexpr std::uint64_t kGenerationBefore = 1;
+constexpr std::uint64_t kGenerationInside = 2;
+constexpr std::uint64_t generation_after(std::uint64_t generation) { return (generation + 1) | 1; }
+static_assert(generation_after(kGenerationInside) % kJournalSlots == 1);
+
+Header header_of_side_file(const JournalId& group_id, const FileIdentity& bound_to,
+                           std::uint64_t generation) {
+  Header header;
+  header.generation = generation;
+  header.journal_id = group_id;
+  // Who copies the file beside it sees that it is another state.
+  std::memcpy(&header.epoch, random_journal_id().data(), sizeof header.epoch);
+  header.file_inode = bound_to.inode;
+  header.file_birth_time_ns = bound_to.birth_time_ns;
+  header.journal_bytes = kAreaStart;
+  return header;
+}
+
+void put_outside(std::byte* slot, const JournalId& group_id, const FileIdentity& file,
+                 std::uint64_t generation) {
+  Header header = header_of_side_file(group_id, file, generation);
+  header.crc32c = header_checksum(header);
+  std::memset(slot, 0, kJournalSlotBytes);
+  std::memcpy(slot, &header, sizeof header);
+}
+
+void put_inside(std::byte* slot, const JournalId& group_id, const GroupFile& group,
+                std::span<const std::byte> list) {
+  Header header = header_of_side_file(group_id, group.identity, kGenerationInside);
+  header.version = kVersionOfGroups;
+  header.crc32c = header_checksum(header, list);
+  std::memset(slot, 0, kJournalSlotBytes);
+  std::memcpy(slot, &header, sizeof header);
+  std::memcpy(slot + sizeof header, list.data(), list.size());
+}
+
+Status write_slot(MediumFile& side, std::uint64_t slot, const std::byte* bytes) {
+  PAWL_TRY(side.write(slot * kJournalSlotBytes, {bytes, kJournalSlotBytes}));
+  return side.flush();
+}
+
+Status no_memory_for_header() { return Status::failure(ENOMEM, "no memory for a header"); }
+
+}  // namespace
+
+Result<MemberSide> MemberSide::make(std::unique_ptr<MediumFile> side, const JournalId& group_id,
+                                    const FileIdentity& file, const GroupFile& group) {
   auto list = encode({Role::member, {group}});
   if (!list.ok()) return list.status();
-  Header header;
-  header.version = kVersionOfGroups;
-  header.generation = 1;
-  header.journal_id = group_id;
-  header.file_inode = group.identity.inode;
-  header.file_birth_time_ns = group.identity.birth_time_ns;
-  header.journal_bytes = kAreaStart;
-  header.crc32c = header_checksum(header, list.value());
   AlignedBuffer slots;
-  if (!slots.grow(kAreaStart, 0)) return Status::failure(ENOMEM, "no memory for a header");
-  std::memset(slots.data(), 0, kAreaStart);
-  std::memcpy(slots.data(), &header, sizeof header);
-  std::memcpy(slots.data() + sizeof header, list.value().data(), list.value().size());
-  PAWL_TRY(side.write(0, {slots.data(), kAreaStart}));
-  return side.flush();
+  if (!slots.grow(kAreaStart, 0)) return no_memory_for_header();
+  std::memset(slots.data(), 0, kJournalSlotBytes);
+  put_outside(slots.data() + kJournalSlotBytes, group_id, file, kGenerationBefore);
+  PAWL_TRY(side->write(0, {slots.data(), kAreaStart}));
+  PAWL_TRY(side->flush());
+  put_inside(slots.data(), group_id, group, list.value());
+  put_outside(slots.data() + kJournalSlotBytes, group_id, file,
+              generation_after(kGenerationInside));
+  return MemberSide(std::move(side), std::move(slots));
+}
+
+Status MemberSide::enter() { return write_slot(*side_, 0, slots_.data()); }
+Status MemberSide::leave() { return write_slot(*side_, 1, slots_.data() + kJournalSlotBytes); }
+
+Status leave_group(MediumFile& side, const Header& found, const FileIdentity& file) {
+  AlignedBuffer slot;
+  if (!slot.grow(kJournalSlotBytes, 0)) return no_memory_for_header();
+  put_outside(slot.data(), found.journal_id, file, generation_after(found.generation));
+  return write_slot(side, 1, slot.data());
 }
 
 }  // namespace pawl::journal

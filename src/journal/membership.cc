@@ -33,7 +33,72 @@ Result<bool> is_copy(Medium& medium) {
          mark.value()->file != medium.identity();
 }
 
+bool carries_mark(const std::optional<Mark>& mark) { return mark.has_value() && !mark->is_opening; }
+
+Status not_marked(Medium& file, const std::string& name) {
+  return Status::failure(
+      EBADMSG,
+      file.journal_path() + " says that " + file.path() + " is in the group " + name + ", and " +
+          file.path() +
+          " does not carry the group's mark (attribute user.pawl): it is another file, or a copy "
+          "without attributes, or the mark was removed. Commits may stand in the group's journal "
+          "only. Nothing was changed. Put back the file that was in the group; copy a group with "
+          "all its attributes (cp --preserve=all); or, to take what can be read and accept the "
+          "loss of the rest, use pawl recover --accept-loss");
+}
+
 }  // namespace
+
+Result<bool> may_lack_commits(Medium& file, const JournalId& journal_id, const std::string& name,
+                              bool accept_loss) {
+  auto found = file.mark();
+  if (!found.ok()) return found.status();
+  const std::optional<Mark>& mark = found.value();
+  if (carries_mark(mark) && mark->journal_id == journal_id) return true;
+  // The journal of another id may hold commits of the file, whatever is accepted.
+  if (carries_mark(mark)) {
+    return check_bond(file, {.journal_id = journal_id},
+                      {.is_of_group = true, .accept_loss = accept_loss});
+  }
+  if (mark.has_value() && mark->journal == file.journal_identity()) return false;
+  if (accept_loss) return true;
+  return not_marked(file, name);
+}
+
+namespace {
+
+// Of a file that has the listed inode, and no mark of the group, or that of a later life.
+Result<bool> lost_its_mark(Medium& file, const JournalId& journal_id, bool accept_loss) {
+  auto side = file.read_journal();
+  if (side.status().error_number() == ENOENT) return false;
+  if (!side.ok()) return side.status();
+  auto reader = Reader::open(*side.value());
+  if (!reader.ok()) {
+    return Status::failure(reader.status().error_number(),
+                           file.journal_path() + ": " + reader.status().text());
+  }
+  const Listed& listed = reader.value().listed();
+  if (listed.role != Role::member || reader.value().header().journal_id != journal_id) return false;
+  return may_lack_commits(file, journal_id, listed.files.front().name, accept_loss);
+}
+
+// In a copy of the whole group a file that was recovered alone has no mark, and an inode that
+// nobody could list; its side file is gone, or says so.
+Result<bool> was_recovered_in_copy(Medium& group, Medium& file, const JournalId& journal_id) {
+  auto copied = is_copy(group);
+  if (!copied.ok() || !copied.value()) return copied;
+  auto side = file.read_journal();
+  if (side.ok()) return is_outside(*side.value(), journal_id);
+  return side.status().error_number() == ENOENT;
+}
+
+}  // namespace
+
+bool is_outside(MediumFile& side, const JournalId& journal_id) {
+  auto reader = Reader::open(side);
+  return reader.ok() && reader.value().listed().role == Role::file &&
+         reader.value().header().journal_id == journal_id;
+}
 
 Status check_owner_of_group(Medium& group, Medium& file) {
   if (is_broken(Law::members_of_the_group)) return {};
@@ -76,20 +141,19 @@ Status check_membership(Medium& file, MediumFile& side, Medium& group, const Jou
 }
 
 Result<bool> is_left_to_recover(Medium& group, Medium& file, const JournalId& journal_id,
-                                const GroupFile& listed) {
+                                const GroupFile& listed, bool accept_loss) {
   auto found = file.mark();
   if (!found.ok()) return found.status();
   const std::optional<Mark>& mark = found.value();
-  if (mark.has_value() && !mark->is_opening && mark->journal_id == journal_id) return true;
+  if (carries_mark(mark) && mark->journal_id == journal_id) return true;
   // A copy has another inode, and its mark has that of what it is a copy of.
   const bool is_the_listed_one =
       file.identity() == listed.identity || (mark.has_value() && mark->file == listed.identity);
-  if (is_the_listed_one || is_broken(Law::members_of_the_group)) return false;
-  // In a copy of the whole group a file that was recovered alone has neither mark nor side file,
-  // and an inode that nobody could list.
-  auto copied = is_copy(group);
-  if (!copied.ok()) return copied.status();
-  if (copied.value() && file.read_journal().status().error_number() == ENOENT) return false;
+  if (is_broken(Law::members_of_the_group)) return false;
+  if (is_the_listed_one) return lost_its_mark(file, journal_id, accept_loss);
+  auto recovered = was_recovered_in_copy(group, file, journal_id);
+  if (!recovered.ok()) return recovered.status();
+  if (recovered.value()) return false;
   return Status::failure(
       ENODATA,
       group.path() + " was left open by a crash together with " + file.path() +
@@ -104,12 +168,12 @@ Status check_number(Medium& file, const std::string& journal_path, const Listed&
   if (is_broken(Law::members_of_the_group)) return {};
   auto mark = file.mark();
   if (!mark.ok()) return mark.status();
+  const bool is_marked = carries_mark(mark.value());
+  if (is_marked && mark.value()->file == FileIdentity{}) return {};
   // The mark of a copy has the inode of what it is a copy of, and so has a copy of the list.
-  if (!mark.value().has_value() || mark.value()->is_opening || mark.value()->file == FileIdentity{})
-    return {};
-  const auto listed =
-      std::find_if(of_group.files.begin(), of_group.files.end(),
-                   [&](const GroupFile& one) { return one.identity == mark.value()->file; });
+  const FileIdentity known_as = is_marked ? mark.value()->file : file.identity();
+  const auto listed = std::find_if(of_group.files.begin(), of_group.files.end(),
+                                   [&](const GroupFile& one) { return one.identity == known_as; });
   if (listed == of_group.files.end()) {
     return Status::failure(
         EBADMSG, journal_path + " does not list " + file.path() +
@@ -145,6 +209,7 @@ Status check_listed_files(Medium& group, const JournalId& journal_id, const List
           side.status().error_number() == ENOENT ? ENODATA : side.status().error_number(),
           side.status().text());
     }
+    if (is_outside(*side.value(), journal_id)) continue;
     PAWL_TRY(check_membership(*file.value(), *side.value(), group, journal_id, one.number));
     PAWL_TRY(check_bond(*file.value(), {.journal_id = journal_id}, {.is_of_group = true}));
   }

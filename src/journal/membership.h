@@ -22,12 +22,25 @@ Status check_owner_of_side_file(const JournalFile& side, const Medium& medium);
 Status check_membership(Medium& file, MediumFile& side, Medium& group, const JournalId& journal_id,
                         std::uint64_t number, IfCut if_cut = IfCut::refuse);
 
+// Whether `file`, beside which stands the side file of a member of the group `name` with the
+// journal of this id, may lack commits of the group.  False: the loss of them was accepted, and a
+// crash came in between.  EBADMSG: the file does not carry the mark, so that it is another one, a
+// copy without attributes, or lost its mark.  With `accept_loss` one without a mark may lack some.
+Result<bool> may_lack_commits(Medium& file, const JournalId& journal_id, const std::string& name,
+                              bool accept_loss = false);
+
+// Whether the side file of a file that carries the mark of this journal says that the file is
+// outside of the group: it has all commits, or never had one.
+bool is_outside(MediumFile& side, const JournalId& journal_id);
+
 // Whether `file`, which was found by the name of `listed`, may lack commits of the group.  False:
 // it had not joined yet, has left, or was recovered alone.  ENODATA: another file took that name.
+// Otherwise as may_lack_commits().
 Result<bool> is_left_to_recover(Medium& group, Medium& file, const JournalId& journal_id,
-                                const GroupFile& listed);
+                                const GroupFile& listed, bool accept_loss = false);
 
-// Whether the list of a group's journal has `file`, which carries its mark, under this number.
+// Whether the list of a group's journal has `file` under this number: by its mark, if it carries
+// one.
 // ENODATA: it has it under another one, so that files changed names, and nothing is lost.  EBADMSG:
 // it does not have it.
 Status check_number(Medium& file, const std::string& journal_path, const Listed& of_group,

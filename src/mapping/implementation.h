@@ -10,10 +10,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "journal/committed_image.h"
+#include "journal/group_files.h"
 #include "journal/journal.h"
 #include "mapping/commit_log.h"
 #include "mapping/mapping.h"
@@ -171,8 +173,9 @@ class Mapping::Implementation {
   // Its threads end before the medium goes, and with that the writer's lock.
   const std::shared_ptr<CommitLog> log_;
   const std::uint64_t number_;
-  Group* group_ = nullptr;  // that it has joined, if it has
-  Mutex& mutex_;            // the log's, as are the next three
+  Group* group_ = nullptr;                          // that it has joined, if it has
+  std::optional<journal::MemberSide> member_side_;  // of a file that joins a group
+  Mutex& mutex_;                                    // the log's, as are the next three
   journal::Journal* const journal_;
   using Checkpointer = journal::Checkpointer;
   Checkpointer& checkpointer_;

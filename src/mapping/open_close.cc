@@ -175,6 +175,7 @@ struct Mapping::Implementation::Joining {
   std::uint64_t number = 0;  // 0: it is not listed
   std::unique_ptr<Mapping> mapping;
   bool may_be_marked = false;
+  bool may_have_entered = false;
   Medium* file() const {
     return mapping != nullptr ? mapping->implementation_->medium_.get() : medium.get();
   }
@@ -232,9 +233,10 @@ Status Mapping::Implementation::join_group(const std::shared_ptr<Group>& group, 
   const JournalId& id = group->log_.journal().id();
   PAWL_TRY(medium.claim(id));
   joining.may_be_marked = true;
-  PAWL_TRY(journal::write_member(
-      *side.value().file, id,
-      {joining.number, group->medium_->identity(), name_as_seen_from(medium, *group->medium_)}));
+  auto member_side = journal::MemberSide::make(
+      std::move(side.value().file), id, medium.identity(),
+      {joining.number, group->medium_->identity(), name_as_seen_from(medium, *group->medium_)});
+  if (!member_side.ok()) return member_side.status();
   PAWL_TRY(medium.publish_journal());
 
   // All that takes memory comes before the mark: what carries that is of the group.
@@ -243,11 +245,14 @@ Status Mapping::Implementation::join_group(const std::shared_ptr<Group>& group, 
       joining.number, std::move(joining.tracker), size.value(), 0);
   // Without it each page is asked for anew.
   [[maybe_unused]] const Status learned = implementation->image_.learn_space();
+  implementation->member_side_.emplace(std::move(member_side.value()));
   joining.mapping.reset(new Mapping(std::move(implementation)));
   PAWL_TRY(medium.set_mark({id, medium.journal_path()}));
   PAWL_TRY(medium.base().flush());
 
   Implementation& own = *joining.mapping->implementation_;
+  joining.may_have_entered = true;
+  PAWL_TRY(own.member_side_->enter());
   group->enter(joining.number, own);
   own.group_ = group.get();
   return {};
@@ -261,7 +266,10 @@ void Mapping::Implementation::leave_again(Group& group, Joining& joining) noexce
   // which binds nobody.
   bool is_unmarked = !joining.may_be_marked || file == nullptr;
   try {
-    is_unmarked = is_unmarked || (file->clear_mark().ok() && file->base().flush().ok());
+    const bool is_outside =
+        !joining.may_have_entered || joining.mapping->implementation_->member_side_->leave().ok();
+    is_unmarked =
+        is_unmarked || (is_outside && file->clear_mark().ok() && file->base().flush().ok());
     if (!is_unmarked) {
       return group.log_.failures().note_final(Status::failure(
           EOWNERDEAD, file->path() + " could not join, and may carry the group's mark"));
@@ -310,6 +318,7 @@ Status Mapping::Implementation::end_journal() {
 
 // With all records applied, flushed and dropped: its number may be another file's from now on.
 Status Mapping::Implementation::leave_locked() {
+  PAWL_TRY(member_side_->leave());
   PAWL_TRY(medium_->clear_mark());
   PAWL_TRY(medium_->base().flush());
   has_left_ = true;

@@ -54,6 +54,8 @@ Result<JournalFile> existing_journal(Medium& medium) {
 
 struct Header {
   JournalId journal_id{};
+  std::uint64_t generation = 0;
+  bool has_ring = true;  // one of a file that is outside of its group has none
   journal::Listed listed;
 };
 
@@ -64,7 +66,9 @@ journal::IfCut if_cut(bool accept_loss) {
 Result<Header> header_of(MediumFile& journal, bool accept_loss) {
   auto reader = journal::Reader::open(journal, if_cut(accept_loss));
   if (!reader.ok()) return reader.status();
-  return Header{reader.value().header().journal_id, reader.value().listed()};
+  const journal::Header& header = reader.value().header();
+  return Header{header.journal_id, header.generation, header.journal_bytes > journal::kAreaStart,
+                reader.value().listed()};
 }
 
 Result<bool> carries_mark_of(Medium& medium, const JournalId& journal_id) {
@@ -132,6 +136,20 @@ Status claim_and_let_go_of(Medium& medium, const std::optional<JournalId>& recov
   return let_go_of(medium);
 }
 
+Status leave_group(const Medium& medium, MediumFile& side, const Header& header) {
+  return journal::leave_group(
+      side, {.generation = header.generation, .journal_id = header.journal_id}, medium.identity());
+}
+
+// Of a file that has all commits of its group, or of which they are given up.  Its side file says
+// so, durably, before the mark goes: without the mark nothing else tells it from a file that lost
+// its mark.
+Status end_membership(Medium& medium, MediumFile& side, const Header& header) {
+  PAWL_TRY(take_over_mark(medium, header.journal_id));
+  PAWL_TRY(leave_group(medium, side, header));
+  return let_go_of(medium);
+}
+
 Status lost_sight_of(const Medium& medium, const std::string& name, const Status& why,
                      const std::string& what_to_do) {
   return Status::failure(ENODATA, medium.path() + " was left open by a crash together with " +
@@ -160,16 +178,15 @@ Status check_group(MediumFile& journal, const Medium& group, Medium& file, const
 }
 
 // A file whose side file names a group.
-Result<std::uint64_t> recover_member(Medium& medium, const Header& header, bool accept_loss) {
-  auto is_marked = carries_mark_of(medium, header.journal_id);
-  if (!is_marked.ok()) return is_marked.status();
-  if (!is_marked.value()) {
-    PAWL_TRY(journal::check_bond(medium, {.journal_id = header.journal_id}, {.is_of_group = true}));
-    // A crash left it there before the file joined the group, or after it left.
-    PAWL_TRY(claim_and_let_go_of(medium, header.journal_id));
+Result<std::uint64_t> recover_member(Medium& medium, MediumFile& own_side, const Header& header,
+                                     bool accept_loss) {
+  const journal::GroupFile& listed = header.listed.files.front();
+  auto may_lack = journal::may_lack_commits(medium, header.journal_id, listed.name, accept_loss);
+  if (!may_lack.ok()) return may_lack.status();
+  if (!may_lack.value()) {
+    PAWL_TRY(end_membership(medium, own_side, header));
     return std::uint64_t{0};
   }
-  const journal::GroupFile& listed = header.listed.files.front();
   auto group = medium.open_sibling(listed.name);
   if (group.ok()) PAWL_TRY(journal::check_owner_of_group(*group.value(), medium));
   // Looked at before it is locked: another life of the group, which goes on, is not waited for.
@@ -185,7 +202,7 @@ Result<std::uint64_t> recover_member(Medium& medium, const Header& header, bool 
   if (!found.ok()) {
     const bool is_lost = is_gone(found) || found.error_number() == EBADMSG;
     if (!is_lost || !accept_loss) return found;
-    PAWL_TRY(claim_and_let_go_of(medium, header.journal_id));
+    PAWL_TRY(end_membership(medium, own_side, header));
     return std::uint64_t{0};
   }
   PAWL_TRY(journal::check_bond(medium, {.journal_id = header.journal_id},
@@ -201,15 +218,17 @@ Result<std::uint64_t> recover_member(Medium& medium, const Header& header, bool 
   auto replayed =
       journal::replay_group(*group.value(), *side.value().file, {&file, 1}, accept_loss);
   if (!replayed.ok()) return replayed.status();
-  PAWL_TRY(claim_and_let_go_of(medium, header.journal_id));
+  PAWL_TRY(end_membership(medium, own_side, header));
   return replayed.value().records;
 }
 
-// The side file, locked, of a file that carries the mark of the group; null when it carries it no
+// The side file, locked, of a file that may lack commits of the group; null when it lacks none any
 // more: another recovery was at it.
 Result<std::unique_ptr<MediumFile>> confirmed_side_file(Medium& group, const Header& header,
-                                                        Medium& file, std::uint64_t number,
+                                                        Medium& file,
+                                                        const journal::GroupFile& listed,
                                                         bool accept_loss) {
+  const std::uint64_t number = listed.number;
   // Without its own word for it a file is not the group's to change, nor to be given up: it is left
   // as it is when the loss is accepted.
   const auto unconfirmed = [&](const Status& why) -> Result<std::unique_ptr<MediumFile>> {
@@ -223,9 +242,9 @@ Result<std::unique_ptr<MediumFile>> confirmed_side_file(Medium& group, const Hea
   // Files that changed names have lost nothing, so nothing is given up.
   if (!numbered.ok()) return numbered;
   auto side = acquire_journal(file, false);
-  auto is_marked = carries_mark_of(file, header.journal_id);
-  if (!is_marked.ok()) return is_marked.status();
-  if (!is_marked.value()) return std::unique_ptr<MediumFile>();
+  auto is_left = journal::is_left_to_recover(group, file, header.journal_id, listed, accept_loss);
+  if (!is_left.ok()) return is_left.status();
+  if (!is_left.value()) return std::unique_ptr<MediumFile>();
   if (!side.ok()) {
     const bool is_unbelievable = side.status().error_number() == EBADMSG;
     if (side.status().error_number() != ENOENT && !is_unbelievable) return side.status();
@@ -236,6 +255,8 @@ Result<std::unique_ptr<MediumFile>> confirmed_side_file(Medium& group, const Hea
             "of the group without it, use pawl recover --accept-loss"));
   }
   Status confirmed = journal::check_owner_of_side_file(side.value(), file);
+  if (confirmed.ok() && journal::is_outside(*side.value().file, header.journal_id))
+    return std::move(side.value().file);
   if (confirmed.ok()) {
     confirmed = journal::check_membership(file, *side.value().file, group, header.journal_id,
                                           number, if_cut(accept_loss));
@@ -249,9 +270,9 @@ Result<std::unique_ptr<MediumFile>> confirmed_side_file(Medium& group, const Hea
 // All files of a group, of whose file the journal is.
 Result<journal::Replayed> replay_members(Medium& group, MediumFile& journal, const Header& header,
                                          bool accept_loss) {
-  std::vector<std::unique_ptr<Medium>> media;
-  std::vector<std::unique_ptr<MediumFile>> sides;  // with the writers' locks
-  std::vector<journal::FileToReplay> files;
+  std::vector<std::unique_ptr<Medium>> media;      // with the writers' locks
+  std::vector<std::unique_ptr<MediumFile>> sides;  // of each
+  std::vector<journal::FileToReplay> files;        // but for those that have all commits
   for (const journal::GroupFile& listed : header.listed.files) {
     auto medium = group.open_sibling(listed.name);
     if (!medium.ok()) {
@@ -259,20 +280,29 @@ Result<journal::Replayed> replay_members(Medium& group, MediumFile& journal, con
       if (accept_loss) continue;
       return lost_sight_of(group, listed.name, medium.status(), "Put it back");
     }
-    auto is_left = journal::is_left_to_recover(group, *medium.value(), header.journal_id, listed);
-    if (!is_left.ok() && is_left.status().error_number() == ENODATA && accept_loss) continue;
+    auto is_left =
+        journal::is_left_to_recover(group, *medium.value(), header.journal_id, listed, accept_loss);
+    const int refused = is_left.status().error_number();
+    if (accept_loss && (refused == ENODATA || refused == EBADMSG)) continue;
     if (!is_left.ok()) return is_left.status();
     if (!is_left.value()) continue;
-    auto side = confirmed_side_file(group, header, *medium.value(), listed.number, accept_loss);
+    auto side = confirmed_side_file(group, header, *medium.value(), listed, accept_loss);
     if (!side.ok()) return side.status();
     if (side.value() == nullptr) continue;
+    if (!journal::is_outside(*side.value(), header.journal_id))
+      files.push_back({listed.number, medium.value().get()});
     sides.push_back(std::move(side.value()));
-    files.push_back({listed.number, medium.value().get()});
     media.push_back(std::move(medium.value()));
   }
   auto replayed = journal::replay_group(group, journal, files, accept_loss);
   if (!replayed.ok()) return replayed.status();
-  for (const auto& medium : media) PAWL_TRY(let_go_of(*medium));
+  for (std::size_t i = 0; i < media.size(); ++i) {
+    auto found = header_of(*sides[i], accept_loss);
+    if (!found.ok()) return found.status();
+    PAWL_TRY(found.value().listed.role == journal::Role::member
+                 ? end_membership(*media[i], *sides[i], found.value())
+                 : claim_and_let_go_of(*media[i], header.journal_id));
+  }
   return replayed;
 }
 
@@ -282,7 +312,8 @@ Result<std::uint64_t> recover_with(Medium& medium, JournalFile& side, bool accep
   const auto header = header_of(file, accept_loss);
   const journal::Role role = header.ok() ? header.value().listed.role : journal::Role::file;
   if (role != journal::Role::file) PAWL_TRY(journal::check_owner_of_side_file(side, medium));
-  if (role == journal::Role::member) return recover_member(medium, header.value(), accept_loss);
+  if (role == journal::Role::member)
+    return recover_member(medium, file, header.value(), accept_loss);
   auto replayed = role == journal::Role::group
                       ? replay_members(medium, file, header.value(), accept_loss)
                       : journal::replay(medium, file, accept_loss);
@@ -291,6 +322,12 @@ Result<std::uint64_t> recover_with(Medium& medium, JournalFile& side, bool accep
   // Even to remove the mark may take space: on a full disk the journal gives back its own first.
   const bool is_full = is_want_of_space(claimed.error_number());
   if (!claimed.ok() && !is_full) return claimed;
+  // One without a ring is empty, and on a full disk gets none.
+  if (header.ok() && !header.value().has_ring) {
+    PAWL_TRY(claimed);
+    PAWL_TRY(let_go_of(medium));
+    return replayed.value().records;
+  }
   // The journal is emptied, durably, before the mark goes: a crash in between finds nothing to do.
   auto emptied =
       journal::Journal::format(std::move(side.file), replayed.value().journal_id, medium.identity(),
@@ -370,7 +407,7 @@ Result<OpenJournal> recovered_journal(Medium& medium) {
     }
     if (header.ok() && header.value().listed.role == journal::Role::member) {
       // Under an id of its own from now on: the group's journal may still have records of it.
-      auto recovered = recover_member(medium, header.value(), false);
+      auto recovered = recover_member(medium, *journal.file, header.value(), false);
       if (!recovered.ok()) return recovered.status();
       continue;
     }

@@ -154,8 +154,11 @@ Source::File::Attempt Source::File::try_to_copy(DescriptorFile& into,
   }
   auto own = Reader::open(journal.value().file());
   if (own.ok() && own.value().listed().role == journal::Role::member) {
-    if (!marked.value().has_value()) return copy_clean(into, Beside::member);
-    return copy_in_group(journal.value(), own.value().listed().files.front(), into);
+    const journal::GroupFile& group = own.value().listed().files.front();
+    auto may_lack = journal::may_lack_commits(*this, own.value().header().journal_id, group.name);
+    if (!may_lack.ok()) return may_lack.status();
+    if (!may_lack.value()) return copy_clean(into, Beside::member);
+    return copy_in_group(journal.value(), group, into);
   }
   number_ = 0;
   return copy_with_journal(journal.value(), into);

@@ -114,9 +114,9 @@ Verdict verdict_on(const Scene& scene, bool accept_loss) {
   }
   if (journal.commits_are_lost && !accept_loss) return verdict;
   // The other files of a group are nowhere: a file has its commits from the group's journal, and a
-  // group is recovered when all that it lists are.
+  // group is recovered when all that it lists are.  Without its mark the file is refused as well.
   const bool is_member = journal.whose == document::Whose::member;
-  const bool needs_others = is_member ? scene.disk.mark.has_value() : !journal.listed.empty();
+  const bool needs_others = is_member || !journal.listed.empty();
   if (needs_others && !accept_loss) return verdict;
   verdict.refused = false;
   if (is_member) return verdict;

@@ -386,13 +386,17 @@ std::vector<std::byte> journal_of_group() {
   return bytes;
 }
 
-std::vector<std::byte> side_file_of_member() {
+std::vector<std::byte> side_file_of_member(std::size_t steps) {
   std::vector<std::byte> bytes;
-  ByteFile file(bytes, journal::kAreaStart);
-  require(journal::write_member(file, fixed_id(), {3, kIdentity, "../group"}).ok(),
-          "a side file in memory");
+  auto side = journal::MemberSide::make(std::make_unique<ByteFile>(bytes, journal::kAreaStart),
+                                        fixed_id(), kIdentity, {3, kIdentity, "../group"});
+  require(side.ok(), "a side file in memory");
+  if (steps > 0) require(side.value().enter().ok(), "a side file in memory is written");
+  if (steps > 1) require(side.value().leave().ok(), "a side file in memory is written");
   const document::Journal read = document::read(bytes);
-  require(read.whose == document::Whose::member && read.listed.front().name == "../group",
+  require(steps == 1
+              ? read.whose == document::Whose::member && read.listed.front().name == "../group"
+              : read.whose == document::Whose::file && read.records.empty(),
           "a side file that Pawl wrote is whole");
   return bytes;
 }
@@ -400,7 +404,10 @@ std::vector<std::byte> side_file_of_member() {
 }  // namespace
 
 std::vector<SideFile> side_files_of_groups() {
-  return {{"group", journal_of_group()}, {"member", side_file_of_member()}};
+  return {{"group", journal_of_group()},
+          {"joining", side_file_of_member(0)},
+          {"member", side_file_of_member(1)},
+          {"left", side_file_of_member(2)}};
 }
 
 test::Content content_of(std::span<const std::byte> bytes) {

@@ -18,6 +18,7 @@
 
 #include <gtest/gtest.h>
 
+#include "journal/reader.h"
 #include "mapping/group.h"
 #include "medium/block_medium.h"
 #include "pawl/pawl.h"
@@ -654,6 +655,146 @@ TEST_F(GroupTest, TheLossOfARotatedFileIsAccepted) {
   EXPECT_TRUE(pawl::recover(*medium, true).ok());
   EXPECT_EQ(read_file(a()), "new");
   EXPECT_TRUE(all_are(read_file(b()), 'b'));
+}
+
+// Its side file said that it was in the group, and without the mark that was not believed: the side
+// file was removed, with nothing said, and the commits of the file with it.
+class GroupWithoutMarkTest : public GroupTest {
+ protected:
+  std::string copy() const { return directory_ / "snapshot"; }
+  static long recover_accepting_loss(const std::string& path) {
+    auto medium = pawl::open_block_medium(path, false);
+    auto recovered = pawl::recover(*medium.value(), true);
+    return recovered.ok() ? static_cast<long>(recovered.value()) : -1;
+  }
+  // By every call that may find it so.
+  void expect_refused(const std::string& path) const {
+    const std::string side = read_file(path + ".pawl");
+    EXPECT_EQ(pawl_recover(path.c_str()), -1) << path;
+    EXPECT_EQ(errno, EBADMSG) << pawl_last_error();
+    EXPECT_EQ(pawl_snapshot(path.c_str(), copy().c_str(), 0), -1);
+    EXPECT_EQ(errno, EBADMSG) << pawl_last_error();
+    const int descriptor = ::open(path.c_str(), O_RDWR);
+    EXPECT_EQ(pawl_mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0),
+              MAP_FAILED);
+    EXPECT_EQ(errno, EBADMSG) << pawl_last_error();
+    ::close(descriptor);
+    EXPECT_EQ(read_file(path + ".pawl"), side);
+  }
+  void expect_group_refused() const {
+    EXPECT_EQ(pawl_recover(name().c_str()), -1);
+    EXPECT_EQ(errno, EBADMSG) << pawl_last_error();
+    EXPECT_EQ(pawl_group_open(name().c_str(), nullptr), nullptr);
+    EXPECT_EQ(errno, EBADMSG) << pawl_last_error();
+    EXPECT_TRUE(std::filesystem::exists(name() + ".pawl"));
+  }
+};
+
+TEST_F(GroupWithoutMarkTest, ARotatedFileLostItsCommitsWhenTheNewOneWasOpened) {
+  crash_after_commits_of('a', 'b');
+  const std::string rotated = directory_ / "a.old";
+  std::filesystem::rename(a(), rotated);
+  write_file(a(), std::string(kFileBytes, 'n'));
+  expect_refused(a());
+  std::filesystem::rename(rotated, a());
+  EXPECT_EQ(pawl_recover(name().c_str()), 1) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(a()), 'a'));
+  EXPECT_TRUE(all_are(read_file(b()), 'b'));
+}
+
+TEST_F(GroupWithoutMarkTest, ACopyWithoutAttributesLostItsCommits) {
+  crash_after_commits_of('a', 'b');
+  const std::string folder = copy_of_all();
+  for (const char* const file : {"a", "b", "group"})
+    ASSERT_EQ(::removexattr((folder + "/" + file).c_str(), "user.pawl"), 0);
+  expect_refused(folder + "/a");
+  EXPECT_EQ(pawl_recover((folder + "/group").c_str()), -1);
+  EXPECT_EQ(errno, ENODATA) << pawl_last_error();
+}
+
+TEST_F(GroupWithoutMarkTest, AFileWhoseMarkWasRemovedWasTornFromItsGroup) {
+  crash_after_commits_of('a', 'b');
+  ASSERT_EQ(::removexattr(a().c_str(), "user.pawl"), 0);
+  expect_group_refused();
+  expect_refused(a());
+  // Nobody changed it, says who accepts it.
+  EXPECT_EQ(recover_accepting_loss(name()), 1) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(a()), 'a'));
+  EXPECT_TRUE(all_are(read_file(b()), 'b'));
+  for (const auto& path : {a(), b(), name()}) expect_clean(path);
+}
+
+TEST_F(GroupWithoutMarkTest, AFileWithoutMarkIsTakenAloneWhereThatIsAccepted) {
+  crash_after_commits_of('a', 'b');
+  ASSERT_EQ(::removexattr(a().c_str(), "user.pawl"), 0);
+  EXPECT_EQ(recover_accepting_loss(a()), 1) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(a()), 'a'));
+  expect_clean(a());
+  EXPECT_EQ(pawl_recover(name().c_str()), 1) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(b()), 'b'));
+}
+
+// What the group had under that number is elsewhere.
+TEST_F(GroupWithoutMarkTest, ANewFileGetsNothingOfTheRotatedOneWhereLossIsAccepted) {
+  crash_after_commits_of('a', 'b');
+  std::filesystem::rename(a(), directory_ / "a.old");
+  write_file(a(), std::string(kFileBytes, 'n'));
+  EXPECT_EQ(recover_accepting_loss(a()), 0) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(a()), 'n'));
+  expect_clean(a());
+}
+
+TEST_F(GroupWithoutMarkTest, AFileThatGotTheMarkOfAnotherWasTornFromItsGroup) {
+  crash_after_commits_of('a', 'b');
+  const std::string other = directory_ / "other";
+  write_file(other, std::string(kFileBytes, 'o'));
+  run_and_kill([&] {
+    const int descriptor = ::open(other.c_str(), O_RDWR);
+    if (pawl_mmap(nullptr, kFileBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0) ==
+        MAP_FAILED)
+      ::_exit(10);
+  });
+  char mark[4096];
+  const ssize_t length = ::getxattr(other.c_str(), "user.pawl", mark, sizeof mark);
+  ASSERT_GT(length, 0);
+  ASSERT_EQ(::setxattr(a().c_str(), "user.pawl", mark, static_cast<std::size_t>(length), 0), 0);
+  expect_group_refused();
+  expect_refused(a());
+}
+
+// Its commits were in it already, and what says so came before its mark went.
+TEST_F(GroupWithoutMarkTest, ACrashBehindTheMarkOfAFileThatIsRecoveredNeedsNoHelp) {
+  crash_after_commits_of('a', 'b');
+  {
+    const auto medium = std::move(pawl::open_block_medium(a(), false).value());
+    const auto side = std::move(medium->acquire_journal(false).value());
+    const auto reader = std::move(pawl::journal::Reader::open(*side.file).value());
+    ASSERT_TRUE(pawl::journal::leave_group(*side.file, reader.header(), medium->identity()).ok());
+    ASSERT_TRUE(medium->clear_mark().ok());
+  }
+  ASSERT_TRUE(std::filesystem::exists(a() + ".pawl"));
+  EXPECT_EQ(pawl_recover(name().c_str()), 1) << pawl_last_error();
+  EXPECT_EQ(pawl_recover(a().c_str()), 0) << pawl_last_error();
+  for (const auto& path : {a(), b(), name()}) expect_clean(path);
+}
+
+// The same before its mark went.
+TEST_F(GroupWithoutMarkTest, ACrashBeforeTheMarkOfAFileThatIsRecoveredNeedsNoHelp) {
+  for (const bool is_alone : {false, true}) {
+    crash_after_commits_of('a', 'b');
+    {
+      const auto medium = std::move(pawl::open_block_medium(a(), false).value());
+      const auto side = std::move(medium->acquire_journal(false).value());
+      const auto reader = std::move(pawl::journal::Reader::open(*side.file).value());
+      ASSERT_TRUE(pawl::journal::leave_group(*side.file, reader.header(), medium->identity()).ok());
+    }
+    if (is_alone) {
+      EXPECT_EQ(pawl_recover(a().c_str()), 0) << pawl_last_error();
+    }
+    EXPECT_EQ(pawl_recover(name().c_str()), 1) << pawl_last_error();
+    EXPECT_TRUE(all_are(read_file(b()), 'b'));
+    for (const auto& path : {a(), b(), name()}) expect_clean(path);
+  }
 }
 
 // Its size was looked at before a commit that waited in its own journal made it larger.
