@@ -169,13 +169,25 @@ Status Mapping::Implementation::could_not_write(const Status& failure, PlaceInHa
   return usable();
 }
 
-// What is only in a file without a name is gone after a crash.
-Status Mapping::Implementation::check_journal_is_named() const {
-  Status named = journal_->file().check_named();
-  if (named.ok()) return named;
+// What is only in a file without a name is gone after a crash; and a file of a group whose own side
+// file is gone is not given what the group's journal has.
+Status Mapping::Implementation::check_side_files_are_named(Files files) {
+  const Implementation& first = *files.front();
+  if (const Status named = first.journal_->file().check_named(); !named.ok())
+    return first.refuse_to_commit(named);
+  for (Implementation* file : files) {
+    if (!file->member_side_.has_value()) continue;
+    if (const Status named = file->member_side_->check_named(); !named.ok())
+      return file->refuse_to_commit(named);
+  }
+  return {};
+}
+
+Status Mapping::Implementation::refuse_to_commit(const Status& nameless) const {
   return Status::failure(
-      named.error_number(),
-      named.text() + ": after a crash nobody would find what is committed, so nothing is. Unmap " +
+      nameless.error_number(),
+      nameless.text() +
+          ": after a crash nobody would find what is committed, so nothing is. Unmap " +
           medium_->path() + ", which brings every commit so far into it, and map it anew");
 }
 
@@ -380,7 +392,7 @@ Status Mapping::Implementation::commit_in_hand(Files files, Durability durabilit
     file->dirty_pages_ += file->in_hand_->size();
     pages += file->in_hand_->size();
   }
-  if (first.base_in_place_ == nullptr) PAWL_TRY(first.check_journal_is_named());
+  if (first.base_in_place_ == nullptr) PAWL_TRY(check_side_files_are_named(files));
   // What is compared is compared with the base.
   PAWL_TRY(first.settle_in_place());
   return pages > kStagedPagesMax ? commit_direct(files) : commit_staged(files, durability);

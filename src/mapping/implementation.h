@@ -272,7 +272,8 @@ class Mapping::Implementation {
   void make_room(bool an_overlay_is_full);
   Status show_base();
   static Status commit_staged(Files files, Durability durability);
-  Status check_journal_is_named() const;
+  static Status check_side_files_are_named(Files files);
+  Status refuse_to_commit(const Status& nameless) const;
   Status commit_record(Files files, journal::RecordBuilder& record, Durability durability);
   Status could_not_write(const Status& failure, PlaceInHand& in_hand);
   Status commit_behind(Files files, const journal::Place& place, PlaceInHand& in_hand,

@@ -797,6 +797,42 @@ TEST_F(GroupWithoutMarkTest, ACrashBeforeTheMarkOfAFileThatIsRecoveredNeedsNoHel
   }
 }
 
+// Only the group's journal was asked for; recovery asks for the file's own side file as well.
+TEST_F(GroupTest, CommitsAfterTheSideFileOfAFileWasRemovedWereAcknowledged) {
+  pawl_group* const group = pawl_group_open(name().c_str(), nullptr);
+  ASSERT_NE(group, nullptr) << pawl_last_error();
+  const Mapped first = map_in(group, a());
+  const Mapped second = map_in(group, b());
+  fill(first, 'x');
+  fill(second, 'x');
+  ASSERT_EQ(pawl_group_msync(group, MS_SYNC), 0) << pawl_last_error();
+  std::filesystem::remove(a() + ".pawl");
+  fill(first, 'y');
+  fill(second, 'y');
+  for (const int flags : {MS_SYNC, MS_ASYNC}) {
+    EXPECT_EQ(pawl_group_msync(group, flags), -1);
+    EXPECT_EQ(errno, ESTALE) << pawl_last_error();
+    EXPECT_NE(std::string(pawl_last_error()).find("Unmap " + a()), std::string::npos)
+        << pawl_last_error();
+  }
+  EXPECT_EQ(pawl_msync(first.bytes, first.length, MS_SYNC), -1);
+  EXPECT_EQ(errno, ESTALE) << pawl_last_error();
+  // The others go on without it, and it comes back.
+  EXPECT_EQ(pawl_msync(second.bytes, second.length, MS_SYNC), 0) << pawl_last_error();
+  ASSERT_EQ(pawl_munmap(first.bytes, first.length), 0) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(a()), 'x'));
+  const Mapped again = map_in(group, a());
+  ASSERT_NE(again.bytes, nullptr) << pawl_last_error();
+  fill(again, 'z');
+  EXPECT_EQ(pawl_group_msync(group, MS_SYNC), 0) << pawl_last_error();
+  for (const Mapped& mapped : {again, second})
+    EXPECT_EQ(pawl_munmap(mapped.bytes, mapped.length), 0) << pawl_last_error();
+  EXPECT_EQ(pawl_group_close(group), 0) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(a()), 'z'));
+  EXPECT_TRUE(all_are(read_file(b()), 'y'));
+  for (const auto& path : {a(), b(), name()}) expect_clean(path);
+}
+
 // Its size was looked at before a commit that waited in its own journal made it larger.
 TEST_F(GroupTest, AFileThatRecoveryMadeTooLargeForAGroupJoinedIt) {
   const TemporaryDirectory memory("/dev/shm");
