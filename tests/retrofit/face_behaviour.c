@@ -1064,26 +1064,6 @@ static void a_child_follows_what_another_thread_was_closing(void) {
   pthread_join(thread, NULL);
 }
 
-/* A program that asks for MAP_SYNC, and gets it, never calls msync(). */
-static void flags_that_no_mapping_keeps_are_refused(void) {
-  const char* path = in_directory("sync.atomic");
-  make(path, '.', PAGE);
-  const int fd = open(path, O_RDWR);
-  const int map_sync = 0x80000;
-  const int unknown = 0x2000000;
-  const int asked[] = {map_sync, unknown};
-  for (int i = 0; i < 2; ++i) {
-    errno = 0;
-    CHECK(mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | asked[i], fd, 0) ==
-              MAP_FAILED &&
-          errno == EOPNOTSUPP);
-  }
-  char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE, fd, 0);
-  CHECK(at != MAP_FAILED && has_side(path));
-  munmap(at, PAGE);
-  close(fd);
-}
-
 /* A library whose only flush is MS_ASYNC loses the last ones in a crash, unless they wait. */
 static void ms_async_waits_where_it_is_told_to(void) {
   const char* path = in_directory("ms_async.atomic");
@@ -1179,7 +1159,6 @@ int main(int count, char** arguments) {
   a_closing_descriptor_is_not_followed();
   other_threads_wait_for_a_rename();
   a_child_follows_what_another_thread_was_closing();
-  flags_that_no_mapping_keeps_are_refused();
   if (failures == 0) puts("all hold");
   return failures == 0 ? 0 : 1;
 }
