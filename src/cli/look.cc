@@ -108,9 +108,10 @@ Result<std::unique_ptr<MediumFile>> group_journal(Look& look, Medium& medium) {
       group.ok() ? group.value()->read_journal() : group.status();
   if (journal.ok()) {
     look.records_path = group.value()->journal_path();
-    Status owned = journal::check_owner_of_group(*group.value(), medium);
-    if (owned.ok()) return journal;
-    conclude(look, State::foreign_journal, owned.text());
+    Status believed = journal::check_owner_of_group(*group.value(), medium);
+    if (believed.ok()) believed = journal::check_writers_of_group(*group.value(), medium);
+    if (believed.ok()) return journal;
+    conclude(look, State::foreign_journal, believed.text());
     return std::unique_ptr<MediumFile>();
   }
   if (!is_gone(journal.status())) return journal.status();

@@ -122,6 +122,14 @@ Status check_owner_of_side_file(const JournalFile& side, const Medium& medium) {
                  "group, or as its owner or root");
 }
 
+Status check_writers_of_group(Medium& group, Medium& file) {
+  if (is_broken(Law::members_of_the_group)) return {};
+  auto rights = group.journal_rights();
+  if (!rights.ok()) return rights.status();
+  if (!rights.value().has_value()) return {};
+  return file.check_writers_of_journal(*rights.value(), group.journal_path());
+}
+
 Status check_membership(Medium& file, MediumFile& side, Medium& group, const JournalId& journal_id,
                         std::uint64_t number, IfCut if_cut) {
   if (is_broken(Law::members_of_the_group)) return {};
@@ -202,6 +210,7 @@ Status check_listed_files(Medium& group, const JournalId& journal_id, const List
     if (!is_left.ok()) return is_left.status();
     if (!is_left.value()) continue;
     PAWL_TRY(check_owner_of_group(group, *file.value()));
+    PAWL_TRY(check_writers_of_group(group, *file.value()));
     PAWL_TRY(check_number(*file.value(), group.journal_path(), listed, one.number));
     auto side = file.value()->read_journal();
     if (!side.ok()) {

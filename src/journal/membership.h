@@ -1,7 +1,8 @@
 // Which journal of a group may change which file.  What a group's journal says of itself proves
 // nothing: whoever may make a file in some directory can make a journal there that lists any file.
 // So the file has to agree (law 5): its mark has the id of the group's journal, its own side file
-// names the group, and the group is of the file's owner, or of root.  All files of a group have one
+// names the group, the group is of the file's owner, or of root, and nobody may write its journal
+// who may not write the file.  All files of a group have one
 // id, so the list says which file has which number, by its inode and birth time: names change.
 #pragma once
 
@@ -16,6 +17,10 @@ Status check_owner_of_group(Medium& group, Medium& file);
 // The same, of a side file that was acquired: EPERM unless it is of the owner of `medium`, or of
 // root.
 Status check_owner_of_side_file(const JournalFile& side, const Medium& medium);
+
+// EBADMSG: somebody may write the journal of the group who may not write `file`, and so could have
+// written its records.
+Status check_writers_of_group(Medium& group, Medium& file);
 
 // Whether the side file of `file` says that the file is number `number` of the group with the file
 // `group`, whose journal has this id.  EBADMSG: it does not.

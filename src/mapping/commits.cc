@@ -358,12 +358,23 @@ Status Mapping::Implementation::commit_behind_the_rest(Files files) {
   return {};
 }
 
+// Whoever may not have the file may not have the bytes of it in its side file, nor in the journal
+// of its group.
+Status Mapping::Implementation::follow_permissions() {
+  PAWL_TRY(medium_->follow_permissions());
+  const std::uint64_t seen = medium_->rights_seen();
+  if (group_ == nullptr || seen == rights_in_group_) return {};
+  PAWL_TRY(group_->limit_journal(*medium_));
+  rights_in_group_ = seen;
+  return {};
+}
+
 // Before pages are taken from the tracker, which has descriptors, too; and what is read of the base
 // is compared with.
-Status Mapping::Implementation::check_before_commit() const {
+Status Mapping::Implementation::check_before_commit() {
   if (base_in_place_ != nullptr) return {};
   PAWL_TRY(medium_->base().check_open());
-  return medium_->follow_permissions();
+  return follow_permissions();
 }
 
 // What the tracker has of the pages that are to be committed.

@@ -77,6 +77,7 @@ Result<std::shared_ptr<Group>> Group::open(std::unique_ptr<Medium> medium, const
   auto file = fresh_journal(*medium);
   if (!file.ok()) return file.status();
   PAWL_TRY(journal::check_owner_of_side_file(file.value(), *medium));
+  PAWL_TRY(medium->keep_journal_private());
   auto list = journal::encode({journal::Role::group, {}});
   if (!list.ok()) return list.status();
   const JournalId id = journal::random_journal_id();
@@ -132,6 +133,12 @@ Status Group::change_list() {
   } catch (const std::bad_alloc&) {
     return Status::no_memory("no memory to list the files of the group");
   }
+}
+
+Status Group::limit_journal(Medium& file) {
+  auto rights = file.rights();
+  if (!rights.ok()) return rights.status();
+  return rights.value().has_value() ? medium_->limit_journal(*rights.value()) : Status{};
 }
 
 Result<std::uint64_t> Group::list(const Medium& file) {

@@ -75,6 +75,8 @@ class Group {
   void erase(std::uint64_t number) noexcept;
   Status strike(std::uint64_t number);
   Status change_list();  // out of memory is a Status
+  // The group's journal has bytes of the file, or will.
+  Status limit_journal(Medium& file);
   std::vector<Mapping::Implementation*> mappings() const;
 
   const std::unique_ptr<Medium> medium_;

@@ -175,7 +175,8 @@ class Mapping::Implementation {
   const std::uint64_t number_;
   Group* group_ = nullptr;                          // that it has joined, if it has
   std::optional<journal::MemberSide> member_side_;  // of a file that joins a group
-  Mutex& mutex_;                                    // the log's, as are the next three
+  std::uint64_t rights_in_group_ = 0;  // as the medium saw them when the journal was limited
+  Mutex& mutex_;                       // the log's, as are the next three
   journal::Journal* const journal_;
   using Checkpointer = journal::Checkpointer;
   Checkpointer& checkpointer_;
@@ -254,7 +255,8 @@ class Mapping::Implementation {
   Status put_in_base(std::uint64_t page, std::span<const std::byte> bytes) const;
   const std::byte* committed_in_place(std::uint64_t page) const;
   bool marks_are_enough(std::uint64_t page, std::uint64_t lines) const;
-  Status check_before_commit() const;
+  Status follow_permissions();
+  Status check_before_commit();
   Status take_in_hand(std::uint64_t first_page, std::uint64_t end_page);
   Status join_outside(std::uint64_t first_page, std::uint64_t end_page);
   static Status commit_in_hand(Files files, Durability durability);

@@ -226,6 +226,7 @@ Status Mapping::Implementation::join_group(const std::shared_ptr<Group>& group, 
   // Recovery may have changed it.
   auto size = size_within(medium, journal::kGroupFileSizeMax);
   if (!size.ok()) return size.status();
+  PAWL_TRY(group->limit_journal(medium));
   // The list first: what carries the mark must be found by it.
   auto listed = group->list(medium);
   if (!listed.ok()) return listed.status();

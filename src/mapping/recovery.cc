@@ -213,6 +213,7 @@ Result<std::uint64_t> recover_member(Medium& medium, MediumFile& own_side, const
     return side.status();
   }
   PAWL_TRY(journal::check_owner_of_side_file(side.value(), *group.value()));
+  PAWL_TRY(journal::check_writers_of_group(*group.value(), medium));
   PAWL_TRY(check_group(*side.value().file, *group.value(), medium, header, accept_loss));
   const journal::FileToReplay file{listed.number, &medium};
   auto replayed =
@@ -237,6 +238,8 @@ Result<std::unique_ptr<MediumFile>> confirmed_side_file(Medium& group, const Hea
   };
   if (const Status owned = journal::check_owner_of_group(group, file); !owned.ok())
     return unconfirmed(owned);
+  // Nothing is lost by it: whoever finds the journal to be his own takes the permission away.
+  PAWL_TRY(journal::check_writers_of_group(group, file));
   const Status numbered = journal::check_number(file, group.journal_path(), header.listed, number);
   if (numbered.error_number() == EBADMSG) return unconfirmed(numbered);
   // Files that changed names have lost nothing, so nothing is given up.

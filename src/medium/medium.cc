@@ -25,6 +25,9 @@ Result<std::unique_ptr<Medium>> Medium::open_sibling(const std::string& name) {
       EOPNOTSUPP, path() + " is on a medium without groups; " + name + " cannot be opened with it");
 }
 
+Result<std::optional<Rights>> Medium::rights() { return std::optional<Rights>{}; }
+Result<std::optional<Rights>> Medium::journal_rights() { return std::optional<Rights>{}; }
+
 // Of a file with one name, whose opener holds the lock.
 Status Medium::claim(const JournalId& journal_id, const std::optional<JournalId>& recovered) {
   auto present = mark();

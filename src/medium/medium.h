@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 
+#include "medium/permissions.h"
 #include "medium/status.h"
 
 namespace pawl {
@@ -227,6 +228,26 @@ class Medium {
   // change of an access control list that leaves those is followed when the file is opened again.
   // EACCES: it lets more, and is not this process's to change.
   virtual Status follow_permissions() { return {}; }
+
+  // Who may read and write the base; nothing where files have no rights.
+  virtual Result<std::optional<Rights>> rights();
+  // What base().check_open() saw of them last, as a number that a change of mode, owner or group
+  // changes.
+  virtual std::uint64_t rights_seen() const { return 0; }
+  // The same of the side file that was acquired, or is there to be read.
+  virtual Result<std::optional<Rights>> journal_rights();
+  // Of the side file of a group, which was acquired, and has no name yet: only its owner has rights
+  // on it until limit_journal() says who else.
+  virtual Status keep_journal_private() { return {}; }
+  // It has bytes of a file with these rights from now on, or may have had: whoever may not read or
+  // write that file, or one of those before, has no right on the side file.  Durable on success.
+  // EACCES: somebody has, and the side file is not this process's to change.
+  virtual Status limit_journal(const Rights& /*rights*/) { return {}; }
+  // Of a journal with records of the base, beside another file.  EBADMSG: somebody may write that
+  // who may not write the base.
+  virtual Status check_writers_of_journal(const Rights& /*journal*/, const std::string& /*path*/) {
+    return {};
+  }
 
   // In a forked child: gives up the inherited lock without releasing the parent's.
   virtual void abandon() = 0;

@@ -149,6 +149,30 @@ Status busy_by_notice(const std::string& path, std::uint64_t byte) {
           std::to_string(byte) + ")");
 }
 
+// Its header has a list of files behind it (docs/journal-format.md, Groups).  What a later version
+// has there is not known, so it may be one.
+bool is_journal_of_group(int side) {
+  struct Start {
+    std::array<char, 8> magic;
+    std::uint32_t version;
+    std::array<std::byte, 92> rest;
+    std::uint32_t whose;
+  };
+  static_assert(sizeof(Start) == 108);
+  constexpr std::uint32_t kVersionOfGroups = 3;
+  constexpr std::uint32_t kOfGroup = 1;
+  for (std::uint64_t slot = 0; slot < kJournalSlots; ++slot) {
+    Start start{};
+    const auto at = static_cast<off_t>(slot * kJournalSlotBytes);
+    if (::pread(side, &start, sizeof start, at) != static_cast<ssize_t>(sizeof start) ||
+        start.magic != kJournalMagic)
+      continue;
+    if (start.version > kVersionOfGroups) return true;
+    if (start.version == kVersionOfGroups && start.whose == kOfGroup) return true;
+  }
+  return false;
+}
+
 Status cannot_ask_for_writers(const std::string& path, const Status& why) {
   return Status::failure(why.error_number(),
                          "cannot find out whether " + path + " has a writer: " + why.text());
@@ -195,33 +219,37 @@ bool NamedMedium::is_marked(int side) const {
          marked.value()->journal == identity;
 }
 
-Status NamedMedium::check_writers_of(int side, const struct stat& held,
-                                     const struct stat& user) const {
+Status NamedMedium::check_writers_of(const Rights& side, const std::string& side_path,
+                                     MadeByWriter made_by_writer) const {
   const auto refuse = [&](const std::string& who, const char* how) {
-    return Status::failure(EBADMSG, journal_path_ + " can be written by " + who +
-                                        ", and the file cannot; it is not believed. If it is "
-                                        "yours, take that permission away (" +
+    return Status::failure(EBADMSG, side_path + " can be written by " + who + ", and " + path_ +
+                                        " cannot; it is not believed. If it is yours, take that "
+                                        "permission away (" +
                                         how + ")");
   };
-  const auto of_file = writers_of(base_.descriptor(), user, path_);
-  if (!of_file.ok()) return of_file.status();
-  if (of_file.value().all_others) return {};
-  const auto of_side = writers_of(side, held, journal_path_);
-  if (!of_side.ok()) return of_side.status();
-  if (of_side.value().all_others) return refuse("anyone", "chmod o-w");
+  const auto file = rights_of_file(base_.descriptor(), path_);
+  if (!file.ok()) return file.status();
+  const Writers of_file = writers_of(file.value());
+  if (of_file.all_others) return {};
+  const Writers of_side = writers_of(side);
+  if (of_side.all_others) return refuse("anyone", "chmod o-w");
   // Whom this user namespace does not show was let in by a writer of the file, or is not believed.
   const auto is_same = [&](bool is_of_file, bool is_shown) {
-    return is_of_file && (is_shown || is_marked(side));
+    return is_of_file && (is_shown || made_by_writer == MadeByWriter::yes);
   };
-  for (const gid_t group : of_side.value().groups) {
-    if (!is_same(of_file.value().groups.contains(group), is_shown_group(group)))
+  for (const gid_t group : of_side.groups) {
+    if (!is_same(of_file.groups.contains(group), is_shown_group(group)))
       return refuse("the users of group " + std::to_string(group), "chmod g-w");
   }
-  for (const uid_t one : of_side.value().users) {
-    if (!is_same(one == user.st_uid || of_file.value().users.contains(one), is_shown_user(one)))
+  for (const uid_t one : of_side.users) {
+    if (!is_same(one == file.value().user || of_file.users.contains(one), is_shown_user(one)))
       return refuse("user " + std::to_string(one), "setfacl -b");
   }
   return {};
+}
+
+Status NamedMedium::check_writers_of_journal(const Rights& journal, const std::string& path) {
+  return check_writers_of(journal, path, MadeByWriter::maybe);
 }
 
 // A side file that someone could have written who may not write the file is not believed.
@@ -251,7 +279,10 @@ Result<SideFileOwner> NamedMedium::check_side_file(int side, const struct stat& 
                      ", and nothing shows that this one may write the file; the journal is not "
                      "believed. If it is yours, give it the owner of the file");
   }
-  PAWL_TRY(check_writers_of(side, held, user));
+  const auto rights = rights_of_file(side, journal_path_);
+  if (!rights.ok()) return rights.status();
+  PAWL_TRY(check_writers_of(rights.value(), journal_path_,
+                            is_marked(side) ? MadeByWriter::yes : MadeByWriter::maybe));
   // The original may need it.
   auto marked = read_mark();
   if (marked.ok() && marked.value().has_value() && is_known(marked.value()->file) &&
@@ -320,16 +351,75 @@ Status NamedMedium::prepare_new_side_file(int side, const struct stat& user) con
 }
 
 // The file may have been made private since the journal was.  What grants more than it, and is not
-// ours to change, is replayed and replaced, as another user's is.
+// ours to change, is replayed and replaced, as another user's is.  The journal of a group has bytes
+// of files that may be more private than the one beside it: nobody gets more than he has.
 SideFileOwner NamedMedium::adopt_journal(SideFileOwner owner) {
   struct stat user{};
   if (owner == SideFileOwner::other || ::fstat(base_.descriptor(), &user) != 0)
     return SideFileOwner::other;
+  rights_ = rights_of(user.st_mode, user.st_uid, user.st_gid);
+  if (is_journal_of_group(side_file())) return narrow(side_file()) ? owner : SideFileOwner::other;
   const Status adopted = adopt_permissions(base_.descriptor(), side_file(), kJournalModeBits,
                                            journal_path_, kJournalOwnerBits);
   if (!adopted.ok() && grants_more(side_file(), base_.descriptor())) return SideFileOwner::other;
-  rights_ = rights_of(user.st_mode, user.st_uid, user.st_gid);
   return owner;
+}
+
+// False: it grants more than the file, and is not ours to change.
+bool NamedMedium::narrow(int side) const {
+  const auto held = rights_of_file(side, journal_path_);
+  const auto of_file = rights_of_file(base_.descriptor(), path_);
+  if (!held.ok() || !of_file.ok()) return false;
+  const Rights wanted = common_rights(held.value(), of_file.value());
+  return wanted == held.value() || give_rights(side, wanted, journal_path_).ok();
+}
+
+Result<std::optional<Rights>> NamedMedium::rights() {
+  auto rights = rights_of_file(base_.descriptor(), path_);
+  if (!rights.ok()) return rights.status();
+  return std::optional(std::move(rights.value()));
+}
+
+Result<std::optional<Rights>> NamedMedium::journal_rights() {
+  Descriptor named;
+  if (side_file() < 0) {
+    named.reset(open_named_side_file(O_RDONLY));
+    if (!named.valid()) return FailedCall{errno, "cannot open " + journal_path_};
+  }
+  auto rights = rights_of_file(named.valid() ? named.get() : side_file(), journal_path_);
+  if (!rights.ok()) return rights.status();
+  return std::optional(std::move(rights.value()));
+}
+
+// Who opens it now may read, or write, what comes to stand in it later.
+Status NamedMedium::keep_journal_private() {
+  auto adopted = rights_of_file(side_file(), journal_path_);
+  if (!adopted.ok()) return adopted.status();
+  limit_ = adopted.value();
+  Rights own = adopted.value();
+  own.list.clear();
+  own.mode &= kJournalOwnerBits;
+  return give_rights(side_file(), own, journal_path_);
+}
+
+Status NamedMedium::limit_journal(const Rights& rights) {
+  PAWL_ASSERT(limit_.has_value());
+  const auto held = rights_of_file(side_file(), journal_path_);
+  if (!held.ok()) return held.status();
+  Rights wanted = common_rights(*limit_, rights);
+  if (held.value() != wanted) {
+    const Status given = give_rights(side_file(), wanted, journal_path_);
+    if (!given.ok() && common_rights(held.value(), wanted) != held.value()) {
+      return Status::failure(
+          EACCES, "a file of the group " + path_ + " is more private than " + journal_path_ +
+                      ", which this user cannot change, and which would tell what is committed (" +
+                      given.text() + "). Give the journal the mode of the file, and call again");
+    }
+    // Recovery believes no journal that grants more than the file: that must not come back.
+    if (::fsync(side_file()) != 0) return FailedCall{EIO, "cannot flush " + journal_path_};
+  }
+  limit_ = std::move(wanted);
+  return {};
 }
 
 Status NamedMedium::follow_permissions() {
@@ -446,6 +536,7 @@ void NamedMedium::let_go_of_side_file() {
   give_locks_back();
   notices_.withdraw();
   base_.write_without_lock();
+  limit_.reset();
   lock_.reset(-1);
   unnamed_.reset();
 }

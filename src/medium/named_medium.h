@@ -79,6 +79,12 @@ class NamedMedium : public Medium {
   Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
                             std::uint64_t offset) override;
   Status follow_permissions() override;
+  Result<std::optional<Rights>> rights() override;
+  std::uint64_t rights_seen() const override { return base_.rights_seen(); }
+  Result<std::optional<Rights>> journal_rights() override;
+  Status keep_journal_private() override;
+  Status limit_journal(const Rights& rights) override;
+  Status check_writers_of_journal(const Rights& journal, const std::string& path) override;
   void abandon() override;
 
  protected:
@@ -98,7 +104,10 @@ class NamedMedium : public Medium {
   Result<JournalFile> hold_side_file(int side, const struct stat& user, Named named);
   Status lock_side_file(int side) const;
   Status prepare_new_side_file(int side, const struct stat& user) const;
-  Status check_writers_of(int side, const struct stat& held, const struct stat& user) const;
+  bool narrow(int side) const;
+  enum class MadeByWriter { maybe, yes };
+  Status check_writers_of(const Rights& side, const std::string& side_path,
+                          MadeByWriter made_by_writer) const;
   Result<SideFileOwner> check_side_file(int side, const struct stat& user) const;
   bool is_marked(int side) const;
   bool may_be_of_a_writer(int side, const struct stat& user) const;
@@ -130,6 +139,7 @@ class NamedMedium : public Medium {
   Descriptor lock_;
   WriterNotices notices_;
   std::optional<std::uint64_t> rights_;  // of the base, which the side file has got
+  std::optional<Rights> limit_;          // of the side file of a group: what all its files grant
   std::optional<NewFile> unnamed_;       // a new side file that is not published
   mutable std::optional<bool> can_mark_;
 };

@@ -15,17 +15,14 @@ namespace {
 
 constexpr const char* kListAttribute = "system.posix_acl_access";
 constexpr std::size_t kListBytesMax = 65536;
-constexpr mode_t kOfOwner = 0700;
+constexpr mode_t kOfUser = 0700;
 constexpr mode_t kOfGroup = 0070;
 constexpr mode_t kOfOthers = 0007;
+constexpr mode_t kContentBits = 0666;  // to read and to write
+constexpr std::uint16_t kContentRights = 06;
 constexpr auto kNobodyById = static_cast<std::uint32_t>(ACL_UNDEFINED_ID);
 
-struct Entry {
-  std::uint16_t tag = 0;
-  std::uint16_t rights = 0;
-  std::uint32_t id = 0;
-  bool operator==(const Entry&) const = default;
-};
+using Entry = AccessEntry;
 using List = std::vector<Entry>;  // empty: the file has none
 
 // As the kernel gives it: a version, and the entries.
@@ -170,7 +167,7 @@ Status adopt_permissions(int from, int to, mode_t bits, const std::string& name,
     entry.rights &= static_cast<std::uint16_t>(bits & 7);
     if (entry.tag == ACL_USER_OBJ) entry.rights |= rights_of(kept, 6);
   }
-  mode_t mode = (wanted.st_mode & bits) | (kept & kOfOwner);
+  mode_t mode = (wanted.st_mode & bits) | (kept & kOfUser);
   const bool has_owners = wanted.st_uid == held.st_uid && wanted.st_gid == held.st_gid &&
                           is_shown_user(held.st_uid) && is_shown_group(held.st_gid);
   if (has_owners && (held.st_mode & 0777) == mode && list.value() == present.value()) return {};
@@ -194,21 +191,65 @@ Status adopt_permissions(int from, int to, mode_t bits, const std::string& name,
   return {};
 }
 
-Result<Writers> writers_of(int file, const struct stat& status, const std::string& name) {
+Result<Rights> rights_of_file(int file, const std::string& name) {
+  struct stat status{};
+  if (::fstat(file, &status) != 0) return FailedCall{errno, "cannot stat " + name};
   auto list = list_of(file, name);
   if (!list.ok()) return list.status();
+  for (Entry& entry : list.value()) entry.rights &= kContentRights;
+  return Rights{status.st_uid, status.st_gid, status.st_mode & kContentBits,
+                std::move(list.value())};
+}
+
+Rights common_rights(const Rights& one, const Rights& other) {
+  Rights common = one;
+  const bool has_one_user = one.user == other.user && is_shown_user(one.user);
+  const bool has_one_group = one.group == other.group && is_shown_group(one.group);
+  if (!one.list.empty() || !other.list.empty()) {
+    if (has_one_user && has_one_group && one.list == other.list) return common;
+    common.list.clear();
+    common.mode &= kOfUser;
+    return common;
+  }
+  mode_t of_group = other.mode >> 3 & kOfOthers;
+  mode_t of_others = other.mode & kOfOthers;
+  // Who is in the group of the one may be one of the others of the other, and the reverse.
+  if (!has_one_group) of_group = of_others = of_group & of_others;
+  // And the user of the other one may be in either.
+  if (!has_one_user) {
+    of_group &= other.mode >> 6;
+    of_others &= other.mode >> 6;
+  }
+  common.mode &= kOfUser | of_group << 3 | of_others;
+  return common;
+}
+
+Status give_rights(int file, const Rights& rights, const std::string& name) {
+  if (::fchmod(file, rights.mode & kOfUser) != 0)
+    return FailedCall{errno, "cannot change the mode of " + name};
+  if (!rights.list.empty()) {
+    if (set_list(file, rights.list)) return {};
+    return FailedCall{errno, "cannot change the access control list of " + name};
+  }
+  if (!remove_list(file)) return FailedCall{errno, "cannot remove the list of " + name};
+  if (::fchmod(file, rights.mode) != 0)
+    return FailedCall{errno, "cannot change the mode of " + name};
+  return {};
+}
+
+Writers writers_of(const Rights& rights) {
   Writers writers;
-  writers.all_others = (status.st_mode & S_IWOTH) != 0;
-  if (list.value().empty()) {
-    if ((status.st_mode & S_IWGRP) != 0) writers.groups.insert(status.st_gid);
+  writers.all_others = (rights.mode & S_IWOTH) != 0;
+  if (rights.list.empty()) {
+    if ((rights.mode & S_IWGRP) != 0) writers.groups.insert(rights.group);
     return writers;
   }
   // The mode has the list's bound for all but the owner and the others.
-  if ((status.st_mode & S_IWGRP) == 0) return writers;
-  for (const Entry& entry : list.value()) {
+  if ((rights.mode & S_IWGRP) == 0) return writers;
+  for (const Entry& entry : rights.list) {
     if ((entry.rights & ACL_WRITE) == 0) continue;
     if (entry.tag == ACL_USER) writers.users.insert(entry.id);
-    if (entry.tag == ACL_GROUP_OBJ) writers.groups.insert(status.st_gid);
+    if (entry.tag == ACL_GROUP_OBJ) writers.groups.insert(rights.group);
     if (entry.tag == ACL_GROUP) writers.groups.insert(entry.id);
   }
   return writers;

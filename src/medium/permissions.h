@@ -4,8 +4,10 @@
 
 #include <sys/stat.h>
 
+#include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "medium/status.h"
 
@@ -19,6 +21,30 @@ namespace pawl {
 // `name` is that of `to`.
 Status adopt_permissions(int from, int to, mode_t bits, const std::string& name, mode_t kept = 0);
 
+// One line of an access control list, as the kernel has it.
+struct AccessEntry {
+  std::uint16_t tag = 0;
+  std::uint16_t rights = 0;
+  std::uint32_t id = 0;
+  bool operator==(const AccessEntry&) const = default;
+};
+
+// Who may read and write a file.
+struct Rights {
+  uid_t user = 0;
+  gid_t group = 0;
+  mode_t mode = 0;                // reading and writing only
+  std::vector<AccessEntry> list;  // empty: the file has none
+  bool operator==(const Rights&) const = default;
+};
+
+Result<Rights> rights_of_file(int file, const std::string& name);
+// For a file with the user and the group of `one`: nobody may do with it what they may not do with
+// both, as far as the modes say; with lists that differ, nobody but the user may do anything.
+Rights common_rights(const Rights& one, const Rights& other);
+// To a file with that user and group; meanwhile it grants less.
+Status give_rights(int file, const Rights& rights, const std::string& name);
+
 // False: the number by which the kernel shows all users (or groups) that have none in this user
 // namespace, as those outside a container without root.  That two files have it says nothing.
 bool is_shown_user(uid_t user);
@@ -31,7 +57,7 @@ struct Writers {
   bool all_others = false;
 };
 
-Result<Writers> writers_of(int file, const struct stat& status, const std::string& name);
+Writers writers_of(const Rights& rights);
 
 // Whether somebody who may not have the one has rights on the other, as far as the mode and the
 // list say.

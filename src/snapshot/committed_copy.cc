@@ -178,6 +178,7 @@ Source::File::Attempt Source::File::copy_in_group(HeldJournal& own, const journa
   PAWL_TRY(journal::check_owner_of_group(medium, *this));
   auto journal = medium.hold_journal();
   if (!journal.ok()) return Status::failure(ENODATA, journal.status().text());
+  PAWL_TRY(journal::check_writers_of_group(medium, *this));
   number_ = group.number;
   auto copied = copy_with_journal(journal.value(), into);
   // It left the group meanwhile, or was recovered.

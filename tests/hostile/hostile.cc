@@ -68,8 +68,6 @@ int as_user(uid_t user, const std::function<int()>& work) {
     if (user != kRoot && (::setgroups(groups, &shared) != 0 || ::setresgid(user, user, user) != 0 ||
                           ::setresuid(user, user, user) != 0))
       ::_exit(kCannot);
-    constexpr mode_t kMask = 022;  // else all may write the journal of a group
-    ::umask(kMask);
     ::_exit(work());
   }
   int status = 0;
@@ -102,6 +100,7 @@ char* map_file(const std::string& path, pawl_group* group = nullptr) {
 
 // Commits a value in each of the files, which are in the group if there is one, and dies.
 int commit_and_die(const std::vector<std::string>& paths, const std::string& group) {
+  ::umask(0);  // all may write the file of the group
   pawl_group* const opened = group.empty() ? nullptr : pawl_group_open(group.c_str(), nullptr);
   if (opened == nullptr && !group.empty()) return kCannot;
   std::vector<char*> mapped;
@@ -384,6 +383,9 @@ std::string Round::judge() const {
 
 // What was acknowledged, and was never given up, is there.
 std::string Round::judge_at_the_end() {
+  // All may write it, and so give it a mark, with which it is another one: its owner takes that
+  // away.
+  [[maybe_unused]] const int ignored = ::removexattr(own("group").c_str(), "user.pawl");
   for (const char* const name : {"v0", "v1"}) {
     const std::string path = own(name);
     const auto recover_it = [&]() -> int {

@@ -159,6 +159,121 @@ TEST_F(Trust, AJournalOfAGroupChangedAFileThatIsNotOfTheGroup) {
   EXPECT_EQ(value_of(victim), "b");
 }
 
+// The journal of a group had the rights of the group's file, which is made with the umask, and not
+// those of the files whose bytes it has.
+class TrustInGroups : public Trust {
+ protected:
+  void SetUp() override {
+    Trust::SetUp();
+    if (IsSkipped()) return;
+    ASSERT_EQ(::mkdir(folder_.c_str(), 0777), 0);
+    ASSERT_EQ(::chown(folder_.c_str(), kOwner, kShared), 0);
+    ASSERT_EQ(::chmod(folder_.c_str(), 02777), 0);
+  }
+  static mode_t mode_of(const std::string& path) {
+    struct stat status{};
+    return ::stat(path.c_str(), &status) == 0 ? status.st_mode & 0777 : 07777;
+  }
+  char* map_in(pawl_group* group, mode_t mode) const {
+    write_file(file_, std::string(kBytes, 'a'));
+    if (::chmod(file_.c_str(), mode) != 0) return nullptr;
+    const int descriptor = ::open(file_.c_str(), O_RDWR);
+    void* const at =
+        pawl_group_mmap(group, nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0);
+    ::close(descriptor);
+    return at == MAP_FAILED ? nullptr : static_cast<char*>(at);
+  }
+  // Of a file with this mode, in a group that is made with no umask; then `work` is done.
+  int commit_in_group(mode_t mode, const std::function<int(char*, pawl_group*)>& work) const {
+    return as_user(kOwner, [&] {
+      ::umask(0);
+      pawl_group* const group = pawl_group_open(group_.c_str(), nullptr);
+      if (group == nullptr) return outcome(-1);
+      // Who opens it now reads, and writes, what is committed later.
+      if (mode_of(journal_) != 0600) return 100;
+      char* const bytes = map_in(group, mode);
+      if (bytes == nullptr) return outcome(-1);
+      std::memset(bytes, 'b', kBytes);
+      if (pawl_group_msync(group, MS_SYNC) != 0) return outcome(-1);
+      return work(bytes, group);
+    });
+  }
+  int commit_in_group_and_die(mode_t mode) const {
+    return commit_in_group(mode, [](char*, pawl_group*) {
+      ::raise(SIGKILL);
+      return 101;
+    });
+  }
+
+  const std::string folder_ = directory_ / "team";
+  const std::string file_ = folder_ + "/db";
+  const std::string group_ = folder_ + "/group";
+  const std::string journal_ = group_ + ".pawl";
+};
+
+TEST_F(TrustInGroups, TheJournalOfAGroupToldWhatItsFilesKeepPrivate) {
+  ASSERT_EQ(commit_in_group_and_die(0600), 128 + SIGKILL);
+  EXPECT_EQ(mode_of(journal_), 0600u);
+  for (const uid_t user : {kOther, kHostile}) {
+    EXPECT_EQ(as_user(user, [&] { return outcome(::open(journal_.c_str(), O_RDONLY)); }), EACCES);
+  }
+  // Nor does a recovery of the file alone give it the rights of the group's file.
+  ASSERT_EQ(mode_of(group_), 0666u);
+  EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(file_.c_str())); }), 0);
+  EXPECT_EQ(value_of(file_), "b");
+  EXPECT_EQ(mode_of(journal_), 0600u);
+}
+
+TEST_F(TrustInGroups, WhoMayHaveAllFilesMayHaveTheJournal) {
+  for (const mode_t mode : {0660, 0666, 0644}) {
+    ASSERT_EQ(commit_in_group_and_die(mode), 128 + SIGKILL);
+    EXPECT_EQ(mode_of(journal_), mode);
+    const uid_t user = mode == 0644 ? kOwner : kOther;
+    EXPECT_EQ(as_user(user, [&] { return outcome(pawl_recover(file_.c_str())); }), 0);
+    EXPECT_EQ(value_of(file_), "b");
+    EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(group_.c_str())); }), 0);
+  }
+}
+
+TEST_F(TrustInGroups, AFileThatWasMadePrivateToldItsCommitsInTheJournalOfItsGroup) {
+  EXPECT_EQ(commit_in_group(0666,
+                            [&](char* bytes, pawl_group* group) {
+                              if (mode_of(journal_) != 0666) return 1;
+                              if (::chmod(file_.c_str(), 0600) != 0) return 2;
+                              bytes[0] = 's';
+                              if (pawl_group_msync(group, MS_SYNC) != 0) return outcome(-1);
+                              return mode_of(journal_) == 0600 ? 0 : 3;
+                            }),
+            0);
+}
+
+TEST_F(TrustInGroups, ARecordInTheJournalOfAGroupThatAnybodyCouldWriteWasBelieved) {
+  ASSERT_EQ(commit_in_group_and_die(0600), 128 + SIGKILL);
+  for (const mode_t mode : {0620, 0602}) {
+    ASSERT_EQ(::chmod(journal_.c_str(), mode), 0);
+    for (const std::string& path : {file_, group_}) {
+      EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(path.c_str())); }), EBADMSG);
+      EXPECT_EQ(as_user(kOwner,
+                        [&] {
+                          const auto medium = std::move(open_block_medium(path, false).value());
+                          return recover(*medium, true).status().error_number();
+                        }),
+                EBADMSG)
+          << path;
+    }
+    EXPECT_EQ(as_user(kOwner,
+                      [&] {
+                        const std::string copy = folder_ + "/copy";
+                        return outcome(pawl_snapshot(file_.c_str(), copy.c_str(), 0));
+                      }),
+              EBADMSG);
+    EXPECT_EQ(value_of(file_), "a");
+  }
+  ASSERT_EQ(::chmod(journal_.c_str(), 0600), 0);
+  EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(group_.c_str())); }), 0);
+  EXPECT_EQ(value_of(file_), "b");
+}
+
 // Another user puts a group and a journal of its id in the place of those that a crash left.
 TEST_F(Trust, AGroupThatAnotherUserReplacedIsRefusedToItsFile) {
   const std::string folder = directory_ / "folder";
