@@ -410,7 +410,7 @@ Result<OpenJournal> recovered_journal(Medium& medium) {
     }
     if (header.ok() && header.value().listed.role == journal::Role::member) {
       // Under an id of its own from now on: the group's journal may still have records of it.
-      auto recovered = recover_member(medium, *journal.file, header.value(), false);
+      auto recovered = recover_member(medium, *side.file, header.value(), false);
       if (!recovered.ok()) return recovered.status();
       continue;
     }
