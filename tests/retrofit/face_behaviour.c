@@ -25,6 +25,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "checks.h"
+
 #ifndef MAP_SHARED_VALIDATE
 #define MAP_SHARED_VALIDATE 0x03
 #endif
@@ -33,37 +35,13 @@
 enum { PAGE = 4096 };
 
 static const char* self;
-static const char* directory;
-static int failures;
 
-static void check(int holds, const char* what, int line) {
-  if (holds) return;
-  fprintf(stderr, "face_behaviour.c:%d: does not hold: %s (errno %s)\n", line, what,
-          strerrorname_np(errno));
-  ++failures;
-}
-#define CHECK(condition) check((condition) ? 1 : 0, #condition, __LINE__)
 #define CHECK_FAILS(call, error) \
   do { \
     errno = 0; \
-    check((long)(call) == -1 && errno == (error), #call " fails with " #error, __LINE__); \
+    check((long)(call) == -1 && errno == (error), #call " fails with " #error, __FILE_NAME__, \
+          __LINE__); \
   } while (0)
-
-static const char* in_directory(const char* name) {
-  static char paths[8][4096];
-  static int next;
-  char* path = paths[next++ % 8];
-  snprintf(path, sizeof paths[0], "%s/%s", directory, name);
-  return path;
-}
-
-static const char* side_of(const char* path) {
-  static char side[4096];
-  snprintf(side, sizeof side, "%s.pawl", path);
-  return side;
-}
-
-static int has_side(const char* path) { return access(side_of(path), F_OK) == 0; }
 
 static void make(const char* path, char letter, size_t size) {
   const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);

@@ -19,27 +19,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "checks.h"
+
 enum { PAGE = 4096 };
 
 static const char* self;
-static const char* directory;
-static int failures;
-
-static void check(int holds, const char* what, int line) {
-  if (holds) return;
-  fprintf(stderr, "file_lifetimes.c:%d: does not hold: %s (errno %s)\n", line, what,
-          strerrorname_np(errno));
-  ++failures;
-}
-#define CHECK(condition) check((condition) ? 1 : 0, #condition, __LINE__)
-
-static const char* in_directory(const char* name) {
-  static char paths[4][4096];
-  static int next;
-  char* path = paths[next++ % 4];
-  snprintf(path, sizeof paths[0], "%s/%s", directory, name);
-  return path;
-}
 
 static void make(const char* path, char letter, size_t pages) {
   char page[PAGE];

@@ -17,22 +17,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "checks.h"
+
 enum { PAGE = 4096, PAGES = 1000, LENGTH = PAGES * PAGE, ROUNDS = 50 };
 
-static const char* directory;
-static int failures;
-
-static void check(int holds, const char* what, int line) {
-  if (holds) return;
-  fprintf(stderr, "left_by_handlers.c:%d: does not hold: %s (errno %s)\n", line, what,
-          strerrorname_np(errno));
-  ++failures;
-}
-#define CHECK(condition) check((condition) ? 1 : 0, #condition, __LINE__)
-
 static const char* make(const char* name) {
-  static char path[4096];
-  snprintf(path, sizeof path, "%s/%s", directory, name);
+  const char* path = in_directory(name);
   unlink(path);
   const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
   char* bytes = calloc(PAGES, PAGE);
@@ -46,12 +36,6 @@ static char* map(int fd) {
   char* at = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) exit(99);
   return at;
-}
-
-static int has_side(const char* path) {
-  char side[4096 + 8];
-  snprintf(side, sizeof side, "%s.pawl", path);
-  return access(side, F_OK) == 0;
 }
 
 /* ------------------------------------------------------------- a signal while the thread is inside
@@ -114,8 +98,9 @@ static void disarm(void) {
 /* ------------------------------------------------------------------------------------------- cases
  */
 
-static void a_close_that_was_left(void) {
-  const char* path = make("close.atomic");
+/* Ends the part of a descriptor in the file on and on, until a handler has left the call; returns
+ * the number that the descriptor had. */
+static int leave_while_it_ends(const char* path, void (*end)(int fd)) {
   volatile int number = -1;
   volatile int has_jumped = 0;
   for (volatile int round = 0; round < ROUNDS && !has_jumped; ++round) {
@@ -126,14 +111,25 @@ static void a_close_that_was_left(void) {
     munmap(at, LENGTH);
     if (sigsetjmp(left, 1) == 0) {
       atomic_store(&is_armed, 1);
-      close(fd);
+      end(fd);
       disarm();
     } else {
       has_jumped = 1;
     }
+    close(fd);
   }
   CHECK(has_jumped);
-  close(number);
+  return number;
+}
+
+static void close_it(int fd) { close(fd); }
+
+static int null_device;
+static void replace_it(int fd) { dup2(null_device, fd); }
+
+static void a_close_that_was_left(void) {
+  const char* path = make("close.atomic");
+  const int number = leave_while_it_ends(path, close_it);
   /* The number is followed again, and the file that it is of next is. */
   const int again = open(path, O_RDWR);
   CHECK(again == number);
@@ -149,26 +145,9 @@ static void a_close_that_was_left(void) {
 
 static void a_dup_that_was_left(void) {
   const char* path = make("dup.atomic");
-  volatile int number = -1;
-  volatile int has_jumped = 0;
-  const int null = open("/dev/null", O_RDWR);
-  for (volatile int round = 0; round < ROUNDS && !has_jumped; ++round) {
-    const int fd = open(path, O_RDWR);
-    number = fd;
-    char* at = map(fd);
-    change_all(at, round);
-    munmap(at, LENGTH);
-    if (sigsetjmp(left, 1) == 0) {
-      atomic_store(&is_armed, 1);
-      dup2(null, fd);
-      disarm();
-    } else {
-      has_jumped = 1;
-    }
-    close(fd);
-  }
-  CHECK(has_jumped);
-  close(null);
+  null_device = open("/dev/null", O_RDWR);
+  const int number = leave_while_it_ends(path, replace_it);
+  close(null_device);
   const int opened = open(path, O_RDWR);
   const int again = dup2(opened, number);
   char* at = map(again);

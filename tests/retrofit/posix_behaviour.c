@@ -26,30 +26,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shown.h"
+
 enum { PAGE = 4096 };
 
 static const char* self;
-static const char* directory;
-static char path_buffer[4096];
-
-static void say(const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  vprintf(format, arguments);
-  va_end(arguments);
-  putchar('\n');
-  fflush(stdout);
-}
-
-static const char* in_directory(const char* name) {
-  snprintf(path_buffer, sizeof path_buffer, "%s/%s", directory, name);
-  return path_buffer;
-}
-
-static void die(const char* what) {
-  perror(what);
-  exit(99);
-}
 
 /* ------------------------------------------------------------------------------ looking at things
  */

@@ -25,23 +25,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "shown.h"
+
 #ifndef RWF_NOAPPEND
 #define RWF_NOAPPEND 0x20
 #endif
 
 enum { PAGE = 4096, PAGES = 4, LENGTH = PAGES * PAGE };
-
-static const char* directory;
-static char path_buffer[4096];
-
-static void say(const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  vprintf(format, arguments);
-  va_end(arguments);
-  putchar('\n');
-  fflush(stdout);
-}
 
 static void show_outcome(const char* what, long result) {
   if (result < 0)
@@ -50,16 +40,6 @@ static void show_outcome(const char* what, long result) {
     say("%s: %ld", what, result);
 }
 #define show_result(what, call) (errno = 0, show_outcome(what, call))
-
-static void die(const char* what) {
-  perror(what);
-  exit(99);
-}
-
-static const char* in_directory(const char* name) {
-  snprintf(path_buffer, sizeof path_buffer, "%s/%s", directory, name);
-  return path_buffer;
-}
 
 static int make(const char* name, size_t size) {
   const int fd = open(in_directory(name), O_RDWR | O_CREAT | O_TRUNC, 0644);
