@@ -202,6 +202,11 @@ Status KeptMemory::reserve(std::uint64_t address, std::uint64_t bytes) const {
   return {};
 }
 
+bool KeptMemory::is_full() const {
+  struct statfs system{};
+  return ::fstatfs(memory_.get(), &system) == 0 && system.f_bavail == 0;
+}
+
 Status KeptMemory::clear() const { return punch(kPageBytes, kMemoryFileBytes - kPageBytes); }
 
 Status KeptMemory::must_go_on() const {

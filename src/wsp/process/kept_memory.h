@@ -58,6 +58,8 @@ class KeptMemory {
   Status write(std::uint64_t address, std::span<const std::byte> bytes) const;
   // Room for all of it, whose bytes stay as they are.  ENOSPC.
   Status reserve(std::uint64_t address, std::uint64_t bytes) const;
+  // No further page finds room.
+  bool is_full() const;
   // From a file, as far as that reaches; zeros behind it.
   Status copy_file(int file, std::uint64_t offset, std::uint64_t to, std::uint64_t bytes) const;
 

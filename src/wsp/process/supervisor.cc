@@ -71,6 +71,14 @@ class Supervision {
     if (!ending_.was_saved) {
       // Whoever checks is not to read why an earlier save failed.
       const bool was_killed = ending_.program.signal != 0;
+      const bool has_failed = was_killed || ending_.program.exit_code != 0;
+      if (has_failed && process_.memory().is_full()) {
+        tell_(
+            fmt::format("{}: No space left on device: memory that the program touches anew finds "
+                        "no room, which ends it (SIGBUS) or fails its calls (EFAULT); make room "
+                        "there and start it again",
+                        process_.memory().directory().path()));
+      }
       write_refusal(process_.memory().image(),
                     fmt::format("the program ended ({} {})", was_killed ? "signal" : "exit code",
                                 was_killed ? ending_.program.signal : ending_.program.exit_code));
