@@ -144,7 +144,7 @@ void try_out(FileSystemFacts& facts) {
       without_size_signal([&] { return ::fallocate(trial.get(), 0, 0, kTrialBytes); }) == 0 ||
       is_want_of_space(errno);
   facts.has_attributes = ::fsetxattr(trial.get(), kMarkAttribute, "trial", 5, 0) == 0;
-  const std::string again = "/proc/self/fd/" + std::to_string(trial.get());
+  const std::string again = link_to_descriptor(trial.get());
   const Descriptor direct(::open(again.c_str(), O_RDWR | O_CLOEXEC | O_DIRECT));
   facts.has_direct_io = direct.valid();
 }

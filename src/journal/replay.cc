@@ -175,7 +175,7 @@ bool names_this_file(Medium& medium, const Header& header) {
 // the journal is of; whose inode and birth time it names shows nothing, for anybody can ask for
 // those.  Beside a copy of the file stands a copy of the journal.
 bool is_of_opening(Medium& medium, const Mark& mark, const Header& header) {
-  if (header.journal_id != mark.recovered_id && header.journal_id != mark.journal_id) return false;
+  if (!mark.knows(header.journal_id)) return false;
   const bool is_of_copy = mark.file != FileIdentity{} && mark.file != medium.identity();
   return is_of_copy || mark.journal == medium.journal_identity();
 }

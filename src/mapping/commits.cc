@@ -425,13 +425,14 @@ Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uin
 Status Mapping::Implementation::commit_whole(Files files, Durability durability) {
   constexpr std::uint64_t kAllPages = ~std::uint64_t{0};
   std::size_t taken = 0;
+  const auto take_all = [&]() -> Status {
+    for (Implementation* file : files) PAWL_TRY(file->check_before_commit());
+    for (; taken < files.size(); ++taken) PAWL_TRY(files[taken]->take_in_hand(0, kAllPages));
+    return {};
+  };
   Status status;
   try {
-    for (Implementation* file : files) {
-      if (status.ok()) status = file->check_before_commit();
-    }
-    for (; status.ok() && taken < files.size(); taken += status.ok() ? 1 : 0)
-      status = files[taken]->take_in_hand(0, kAllPages);
+    status = take_all();
   } catch (const std::bad_alloc&) {
     status = Status::no_memory(kNoMemory);
   }

@@ -93,8 +93,7 @@ Status retire_earlier_journal(Medium& medium) {
     const bool is_of_file =
         reader.value().listed().role == journal::Role::file &&
         FileIdentity{header.file_inode, header.file_birth_time_ns} == medium.identity() &&
-        (header.journal_id == mark.value()->recovered_id ||
-         header.journal_id == mark.value()->journal_id);
+        mark.value()->knows(header.journal_id);
     if (!is_of_file) return false;
     const auto emptied = journal::Journal::format(
         std::move(file), header.journal_id, medium.identity(), header.generation,

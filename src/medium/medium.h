@@ -115,6 +115,9 @@ struct Mark {
   // All zeros where that is not known.
   FileIdentity file{};
   FileIdentity journal{};
+
+  // Of an opening: whether it shows that its setter knew the journal of that id.
+  bool knows(const JournalId& id) const { return id == recovered_id || id == journal_id; }
 };
 
 // What was found of a marked file whose journal is not beside it.

@@ -30,6 +30,7 @@ namespace {
 std::atomic<pid_t> own_process{0};
 
 std::array<std::atomic<int>, kDescriptorsMax> closing;  // how many threads, by descriptor
+std::atomic<int> closing_threads{0};                    // in all
 
 // Never destroyed: calls come until the very end.
 std::mutex& suspending_lock() {
@@ -45,7 +46,7 @@ bool is_closing(int descriptor) {
 
 std::vector<int> open_descriptors_of(dev_t device, ino_t inode) {
   std::vector<int> found;
-  DIR* const directory = opendir("/proc/self/fd");
+  DIR* const directory = opendir("/proc/thread-self/fd");
   if (directory == nullptr) return found;
   while (const dirent* entry = readdir(directory)) {
     if (entry->d_name[0] == '.') continue;
@@ -164,7 +165,8 @@ Status show_window(Mapping& mapping, const Window& window) {
 bool in_own_process() { return own_process.load() == getpid(); }
 void adopt_process() {
   own_process.store(getpid());
-  // Threads that a forked child does not have were closing these.
+  // Threads that a forked child does not have were closing some.
+  if (closing_threads.exchange(0) == 0) return;
   for (std::atomic<int>& threads : closing) {
     if (threads.load(std::memory_order_relaxed) != 0) threads.store(0, std::memory_order_relaxed);
   }
@@ -178,10 +180,14 @@ bool can_be_tracked(int descriptor) {
 
 Closing::Closing(int descriptor)
     : descriptor_(descriptor >= 0 && descriptor < kDescriptorsMax ? descriptor : -1) {
-  if (descriptor_ >= 0) closing[static_cast<std::size_t>(descriptor_)].fetch_add(1);
+  if (descriptor_ < 0) return;
+  closing_threads.fetch_add(1);
+  closing[static_cast<std::size_t>(descriptor_)].fetch_add(1);
 }
 Closing::~Closing() {
-  if (descriptor_ >= 0) closing[static_cast<std::size_t>(descriptor_)].fetch_sub(1);
+  if (descriptor_ < 0) return;
+  closing[static_cast<std::size_t>(descriptor_)].fetch_sub(1);
+  closing_threads.fetch_sub(1);
 }
 
 Suspending::Suspending() {
@@ -233,7 +239,7 @@ Held hold_inode(dev_t device, ino_t inode) {
 
 std::optional<std::string> path_of_descriptor(int descriptor) {
   char target[PATH_MAX];
-  const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
+  const std::string link = link_to_descriptor(descriptor);
   const ssize_t length = readlink(link.c_str(), target, sizeof(target));
   if (length <= 0 || length == static_cast<ssize_t>(sizeof(target)) || target[0] != '/')
     return std::nullopt;

@@ -65,7 +65,7 @@ std::optional<Status> truncate_by_path(const char* path, off_t size) {
   }
   if (name) {
     Status recovered = recover_if_left(*name);
-    const bool matters = recovered.error_number() == EBUSY || concerns_us(*name);
+    const bool matters = is_in_use(recovered) || concerns_us(*name);
     if (!recovered.ok() && matters) return recovered;
   }
   return std::nullopt;

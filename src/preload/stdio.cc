@@ -43,7 +43,7 @@ Status may_be_a_stream(const char* path, bool is_only_read, bool truncates) {
     return Status::failure(EBUSY, named->real_path + kWhy);
   // Nor may the file of another writer be cut, as by open() with O_TRUNC.
   if (truncates) {
-    if (Status left = recover_if_left(named->real_path); left.error_number() == EBUSY) return left;
+    if (Status left = recover_if_left(named->real_path); is_in_use(left)) return left;
   }
   return recover_before_use(*named, is_only_read);
 }

@@ -53,6 +53,17 @@ def ready(kept, path):
     assert kept.supervisor.poll() is None, kept.said()
 
 
+def supervised(kept):
+    wait_for(lambda: kept.command("rehearse", kept.directory, "1", "--window-ms",
+                                  "1000000").returncode == 0, "the supervisor")
+
+
+def save_a_program(kept):
+    kept.run(["/bin/sleep", "1000"])
+    supervised(kept)
+    assert kept.fail_power() == 0, kept.said()
+
+
 def place_for_nobody(kept):
     kept.for_nobody()
     place = os.path.join(kept.top, "mine")
@@ -88,8 +99,7 @@ def the_list_of_calls_cannot_be_written(pawl):
         attacker = threading.Thread(target=attack)
         attacker.start()
         kept.restore()
-        wait_for(lambda: kept.command("rehearse", kept.directory, "1", "--window-ms",
-                                      "1000000").returncode == 0, "the restored program")
+        supervised(kept)
         ends.set()
         attacker.join()
         assert not os.path.exists(made), "a list of the attacker's was executed"
@@ -187,10 +197,7 @@ def a_directory_of_others_is_refused(pawl):
 
 def root_does_not_restore_for_another_user(pawl):
     with Kept(pawl) as kept:
-        kept.run(["/bin/sleep", "1000"])
-        wait_for(lambda: kept.command("rehearse", kept.directory, "1", "--window-ms",
-                                      "1000000").returncode == 0, "the supervisor")
-        assert kept.fail_power() == 0, kept.said()
+        save_a_program(kept)
         os.chown(kept.directory, NOBODY, NOBODY)
         kept.restore()
         assert kept.supervisor.wait(60) == 1
@@ -222,10 +229,7 @@ def the_default_directory_is_the_users_own(pawl):
 def what_may_be_a_save_is_not_overwritten(pawl):
     """A save of another version; and one that could not be read for want of memory or descriptors."""
     with Kept(pawl) as kept:
-        kept.run(["/bin/sleep", "1000"])
-        wait_for(lambda: kept.command("rehearse", kept.directory, "1", "--window-ms",
-                                      "1000000").returncode == 0, "the supervisor")
-        assert kept.fail_power() == 0, kept.said()
+        save_a_program(kept)
 
         def limited(limit, value):
             return lambda: resource.setrlimit(limit, (value, value))

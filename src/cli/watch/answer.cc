@@ -26,32 +26,30 @@ std::vector<std::string> names_of(const ProgramFacts& facts, const Files& files)
   return names;
 }
 
-Files refused(const Judgement& judgement) {
+Files those_that(bool are_refused, const Judgement& judgement) {
   Files files = judgement.files;
-  std::erase_if(files, [](const FileJudgement& file) { return file.verdict != Weight::cannot; });
+  std::erase_if(files, [&](const FileJudgement& file) {
+    return (file.verdict == Weight::cannot) != are_refused;
+  });
   return files;
 }
 
-// The command that protects these of the judged files.
-std::string run_line(const ProgramFacts& facts, const Judgement& judgement, const Files& files,
+// The command that protects these of the judged files; empty where it would protect none.
+std::string run_line(const ProgramFacts& facts, const Judgement& judgement, Files files,
                      const std::vector<std::string>& command) {
+  std::erase_if(files, [](const FileJudgement& file) { return file.verdict == Weight::cannot; });
+  if (files.empty()) return {};
   std::string line = "pawl run";
   if (std::ranges::any_of(files, &FileJudgement::is_only_asynchronous)) line += " --ms-async sync";
   // Always in quotes: a glob is for Pawl and not for the shell, and people change it.
   for (const std::string& glob :
-       globs_for(names_of(facts, files), names_of(facts, refused(judgement)))) {
+       globs_for(names_of(facts, files), names_of(facts, those_that(true, judgement)))) {
     const std::string word = shell_word(glob);
     line += " --atomic " + (word.starts_with('\'') ? word : "'" + word + "'");
   }
   line += " --";
   for (const std::string& word : command) line += " " + shell_word(word);
   return line;
-}
-
-Files protectable(const Judgement& judgement) {
-  Files files = judgement.files;
-  std::erase_if(files, [](const FileJudgement& file) { return file.verdict == Weight::cannot; });
-  return files;
 }
 
 const char* verdict_text(Weight verdict) {
@@ -117,7 +115,7 @@ void print_file(const FileFacts& file, const FileJudgement& judgement,
   fmt::print("  synchronised  {}\n", counts_text(file.synchronisations));
   fmt::print("{}\n", verdict_text(judgement.verdict));
   for (const Remark& remark : judgement.remarks) print_remark(remark);
-  if (judgement.verdict != Weight::cannot) fmt::print("  {}\n", protecting_line);
+  if (!protecting_line.empty()) fmt::print("  {}\n", protecting_line);
 }
 
 Json remarks_json(const std::vector<Remark>& remarks) {
@@ -162,30 +160,29 @@ Json answer_json(const ProgramFacts& facts, const Judgement& judgement,
   Json files = Json::array();
   for (const FileJudgement& one : judgement.files) {
     const FileFacts& file = facts.files.at(one.key);
-    files.push_back(
-        {{"path", file.path},
-         {"verdict", verdict_name(one.verdict)},
-         {"names", file.names},
-         {"run", one.verdict == Weight::cannot ? "" : run_line(facts, judgement, {one}, command)},
-         {"mappings", file.mappings},
-         {"writable", file.is_mapped_writable},
-         {"longest_mapping_bytes", file.longest_mapping_bytes},
-         {"first_size_bytes", file.first_size_bytes},
-         {"last_size_bytes", file.last_size_bytes},
-         {"changes", file.changes},
-         {"synchronisations", file.synchronisations},
-         {"sync_file_range", file.range_hints},
-         {"programs", file.programs},
-         {"findings", remarks_json(one.remarks)}});
+    files.push_back({{"path", file.path},
+                     {"verdict", verdict_name(one.verdict)},
+                     {"names", file.names},
+                     {"run", run_line(facts, judgement, {one}, command)},
+                     {"mappings", file.mappings},
+                     {"writable", file.is_mapped_writable},
+                     {"longest_mapping_bytes", file.longest_mapping_bytes},
+                     {"first_size_bytes", file.first_size_bytes},
+                     {"last_size_bytes", file.last_size_bytes},
+                     {"changes", file.changes},
+                     {"synchronisations", file.synchronisations},
+                     {"sync_file_range", file.range_hints},
+                     {"programs", file.programs},
+                     {"findings", remarks_json(one.remarks)}});
   }
-  const Files to_protect = protectable(judgement);
+  const Files to_protect = those_that(false, judgement);
   return Json{{"command", command},
               {"ended",
                {{"exit_code", facts.ending.signal == 0 ? Json(facts.ending.exit_code) : Json()},
                 {"signal", facts.ending.signal != 0 ? Json(facts.ending.signal) : Json()}}},
               {"processes", facts.processes},
               {"fine", judgement.is_fine},
-              {"run", to_protect.empty() ? "" : run_line(facts, judgement, to_protect, command)},
+              {"run", run_line(facts, judgement, judgement.files, command)},
               {"files", files},
               {"findings", remarks_json(judgement.remarks)},
               {"limits", facts.limits}};
@@ -209,7 +206,7 @@ void print_answer(const ProgramFacts& facts, const Judgement& judgement,
     fmt::print("\n");
     print_wrapped(0, "Not all was looked at: " + limit + ".");
   }
-  const Files to_protect = protectable(judgement);
+  const Files to_protect = those_that(false, judgement);
   if (to_protect.size() > 1) {
     fmt::print("\nAll that can be protected:\n  {}\n",
                run_line(facts, judgement, to_protect, command));

@@ -38,6 +38,16 @@ constexpr int kMovesBlocks =
 
 int number(std::uint64_t argument) { return static_cast<int>(argument); }
 
+// A directory's descriptor, and where the name lies.
+using NameAt = std::pair<int, std::uint64_t>;
+
+std::array<NameAt, 2> names_of_rename(const Call& call) {
+  const auto& arguments = call.arguments;
+  if (call.number == SYS_rename)
+    return {NameAt{AT_FDCWD, arguments[0]}, NameAt{AT_FDCWD, arguments[1]}};
+  return {NameAt{number(arguments[0]), arguments[1]}, NameAt{number(arguments[2]), arguments[3]}};
+}
+
 std::uint64_t page_end(std::uint64_t address) {
   return (address + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
@@ -667,27 +677,25 @@ bool Calls::name_replaced(const Call& call, int directory, std::uint64_t path) {
   return file.has_value();
 }
 
-Wants Calls::rename_entered(const Call& call, int from_directory, std::uint64_t from,
-                            int to_directory, std::uint64_t to) {
-  const bool is_known_file = name_replaced(call, from_directory, from);
-  // Both may be, and change their names: RENAME_EXCHANGE.
-  return name_replaced(call, to_directory, to) || is_known_file ? Wants::result : Wants::nothing;
+Wants Calls::rename_entered(const Call& call) {
+  // Both may be known, and change their names: RENAME_EXCHANGE.
+  bool is_any_known = false;
+  for (const auto& [directory, path] : names_of_rename(call))
+    is_any_known = name_replaced(call, directory, path) || is_any_known;
+  return is_any_known ? Wants::result : Wants::nothing;
 }
 
 void Calls::renamed(const Call& call) {
-  const bool is_plain = call.number == SYS_rename;
-  const auto look = [&](int directory, std::uint64_t path) {
+  for (const auto& [directory, path] : names_of_rename(call)) {
     const auto file = known_file_at(call, directory, path, false, nullptr);
-    if (!file) return;
+    if (!file) continue;
     std::error_code error;
     const auto name = std::filesystem::canonical(path_of(call, directory, path), error);
     FileFacts& facts = facts_.files[*file];
-    if (error || facts.names.back() == name.string()) return;
+    if (error || facts.names.back() == name.string()) continue;
     see(*file, Sight::renamed, fmt::format("from {} to {}", facts.names.back(), name.string()));
     add_name(facts, name.string());
-  };
-  look(is_plain ? AT_FDCWD : number(call.arguments[0]), call.arguments[is_plain ? 0 : 1]);
-  look(is_plain ? AT_FDCWD : number(call.arguments[2]), call.arguments[is_plain ? 1 : 3]);
+  }
 }
 
 void Calls::message_sent(const Call& call, std::uint64_t header) {
@@ -860,11 +868,9 @@ Wants Calls::call_entered(const Call& call) {
       name_removed(call, number(arguments[0]), arguments[1]);
       break;
     case SYS_rename:
-      return rename_entered(call, AT_FDCWD, arguments[0], AT_FDCWD, arguments[1]);
     case SYS_renameat:
     case SYS_renameat2:
-      return rename_entered(call, number(arguments[0]), arguments[1], number(arguments[2]),
-                            arguments[3]);
+      return rename_entered(call);
     case SYS_sendmsg:
       message_sent(call, arguments[1]);
       break;

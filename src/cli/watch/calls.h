@@ -92,8 +92,7 @@ class Calls final : public Observer {
   void opened(const Call& call, std::uint64_t result);
   void name_removed(const Call& call, int directory, std::uint64_t path);
   bool name_replaced(const Call& call, int directory, std::uint64_t path);
-  Wants rename_entered(const Call& call, int from_directory, std::uint64_t from, int to_directory,
-                       std::uint64_t to);
+  Wants rename_entered(const Call& call);
   void renamed(const Call& call);
   void message_sent(const Call& call, std::uint64_t header);
   void unlocked(const Call& call);

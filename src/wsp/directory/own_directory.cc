@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 namespace pawl::wsp {
 
@@ -31,6 +33,15 @@ Status check_own(const std::string& path, const struct stat& facts) {
 
 }  // namespace
 
+sockaddr_un socket_in(int directory, const std::string& name) {
+  const std::string path = link_to_descriptor(directory) + "/" + name;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  PAWL_ASSERT(path.size() < sizeof(address.sun_path));
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
+}
+
 Result<OwnDirectory> OwnDirectory::open(const std::string& path, bool make) {
   if (make && ::mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST)
     return FailedCall{errno, "cannot make the directory " + path};
@@ -50,7 +61,7 @@ Result<OwnDirectory> OwnDirectory::open(const std::string& path, bool make) {
 }
 
 std::string OwnDirectory::way_to(const std::string& name) const {
-  return fmt::format("/proc/self/fd/{}/{}", directory_.get(), name);
+  return link_to_descriptor(directory_.get()) + "/" + name;
 }
 
 Result<Descriptor> OwnDirectory::open_file(const std::string& name, int flags) const {

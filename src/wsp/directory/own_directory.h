@@ -2,6 +2,8 @@
 // the privileges that a restore has, done (docs/security.md).
 #pragma once
 
+#include <sys/un.h>
+
 #include <string>
 #include <utility>
 
@@ -9,6 +11,9 @@
 #include "medium/status.h"
 
 namespace pawl::wsp {
+
+// Of a socket in a directory that is open.  Paths of sockets are short; this way any is.
+sockaddr_un socket_in(int directory, const std::string& name);
 
 class OwnDirectory {
  public:

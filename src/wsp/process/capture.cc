@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <linux/capability.h>
 #include <linux/rseq.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -27,6 +26,7 @@
 #include "medium/descriptor.h"
 #include "tracing/process_memory.h"
 #include "tracing/thread.h"
+#include "wsp/process/capabilities.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/maps.h"
 #include "wsp/process/proc.h"
@@ -132,7 +132,7 @@ struct Privileges {
   std::uint32_t users[3];
   std::uint32_t groups[3];
   __user_cap_header_struct header;
-  __user_cap_data_struct data[2];
+  KernelCapabilities capabilities;
 };
 
 struct PrivilegeCalls {
@@ -158,7 +158,8 @@ PrivilegeCalls add_privilege_calls(CallList& list, const std::vector<std::uint32
   };
   three(SYS_getresuid, place + offsetof(Privileges, users));
   three(SYS_getresgid, place + offsetof(Privileges, groups));
-  list.add(SYS_capget, {place + offsetof(Privileges, header), place + offsetof(Privileges, data)});
+  list.add(SYS_capget,
+           {place + offsetof(Privileges, header), place + offsetof(Privileges, capabilities)});
   calls.secure_bits = list.add(SYS_prctl, {PR_GET_SECUREBITS});
   calls.user = list.add(SYS_setfsuid, {kNoChange});
   calls.group = list.add(SYS_setfsgid, {kNoChange});
@@ -174,9 +175,7 @@ bool are_of_process(const CallList& list, const PrivilegeCalls& calls, const Sav
   const std::vector<std::uint32_t>& groups = saved.groups;
   Privileges found{};
   std::memcpy(&found, list.data(calls.place), sizeof(found));
-  const auto whole = [](std::uint32_t low, std::uint32_t high) {
-    return std::uint64_t{high} << 32 | low;
-  };
+  const Capabilities capabilities = of_halves(found.capabilities);
   return std::equal(found.users, found.users + 3, facts.user) &&
          std::equal(found.groups, found.groups + 3, facts.group_ids) &&
          list.call(calls.user).result == facts.user[3] &&
@@ -185,9 +184,9 @@ bool are_of_process(const CallList& list, const PrivilegeCalls& calls, const Sav
          std::equal(groups.begin(), groups.end(),
                     reinterpret_cast<const std::uint32_t*>(list.data(calls.other_groups_place))) &&
          list.call(calls.secure_bits).result == facts.secure_bits &&
-         whole(found.data[0].inheritable, found.data[1].inheritable) == facts.capabilities[0] &&
-         whole(found.data[0].permitted, found.data[1].permitted) == facts.capabilities[1] &&
-         whole(found.data[0].effective, found.data[1].effective) == facts.capabilities[2];
+         capabilities.inheritable == facts.capabilities[0] &&
+         capabilities.permitted == facts.capabilities[1] &&
+         capabilities.effective == facts.capabilities[2];
 }
 
 // What else prctl(2) and its kin set.

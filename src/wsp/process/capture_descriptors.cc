@@ -181,7 +181,7 @@ bool is_known_device(const std::string& name) {
 }
 
 struct Looked {
-  struct stat facts{};
+  FileProof proof;
   std::string name;
   std::string information;
 };
@@ -245,8 +245,8 @@ Status check_socket_name(pid_t leader, const SavedDescriptor& saved, const Saved
 }
 
 // Under its name, and to be opened again.
-Status capture_file(const Looked& looked, const FileProof& proof, SavedDescriptor& saved,
-                    const SavedProcess& program) {
+Status capture_file(const Looked& looked, SavedDescriptor& saved, const SavedProcess& program) {
+  const FileProof& proof = looked.proof;
   DescriptorFacts& facts = saved.facts;
   facts.type = static_cast<std::int32_t>(proof.type);
   facts.value = proof.device_number;
@@ -275,19 +275,19 @@ Status capture_one(Process& process, int handle, int number, SavedDescriptor& sa
   facts.same_as = -1;
   Looked looked;
   const std::string path = fmt::format("fd/{}", number);
-  if (::stat(fmt::format("/proc/{}/{}", leader, path).c_str(), &looked.facts) != 0)
+  if (!prove_file(AT_FDCWD, fmt::format("/proc/{}/{}", leader, path), looked.proof))
     return FailedCall{errno, "cannot look at a descriptor"};
-  facts.inode = looked.facts.st_ino;
-  facts.device = looked.facts.st_dev;
+  facts.inode = looked.proof.inode;
+  facts.device = looked.proof.device;
   looked.information = read_proc(leader, fmt::format("fdinfo/{}", number));
   facts.flags = static_cast<std::uint32_t>(number_of(field_of(looked.information, "flags"), 8));
-  if (S_ISSOCK(looked.facts.st_mode)) {
+  if (S_ISSOCK(looked.proof.type)) {
     const Descriptor socket(static_cast<int>(::syscall(SYS_pidfd_getfd, handle, number, 0)));
     if (!socket.valid()) return FailedCall{errno, "cannot look at a socket"};
     capture_socket(socket.get(), saved);
     return check_socket_name(leader, saved, program);
   }
-  if (S_ISFIFO(looked.facts.st_mode)) {
+  if (S_ISFIFO(looked.proof.type)) {
     facts.kind = static_cast<std::uint32_t>(DescriptorKind::pipe);
     looked.name = read_proc_link(leader, path);
     if (!looked.name.starts_with("pipe:"))
@@ -299,17 +299,14 @@ Status capture_one(Process& process, int handle, int number, SavedDescriptor& sa
   facts.kind = static_cast<std::uint32_t>(DescriptorKind::file);
   facts.position = number_of(field_of(looked.information, "pos"));
   saved.text = looked.name;
-  if (S_ISCHR(looked.facts.st_mode) && !is_known_device(looked.name)) {
+  if (S_ISCHR(looked.proof.type) && !is_known_device(looked.name)) {
     if (::isatty(number) == 0 && number > 2)
       return cannot_keep(number, "the device " + looked.name);
     facts.kind = static_cast<std::uint32_t>(DescriptorKind::inherited);
     facts.standard = std::min(number, 2);
     return {};
   }
-  FileProof proof;
-  if (!prove_file(AT_FDCWD, fmt::format("/proc/{}/{}", leader, path), proof))
-    return FailedCall{errno, "cannot look at a descriptor"};
-  return capture_file(looked, proof, saved, program);
+  return capture_file(looked, saved, program);
 }
 
 // Both ends tell what waits in a pipe, but for one that could not be read.

@@ -1,15 +1,12 @@
 #include "wsp/process/control.h"
 
 #include <fcntl.h>
-#include <fmt/core.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 namespace pawl::wsp {
 
@@ -19,15 +16,6 @@ constexpr std::size_t kCommandBytesMax = 256;
 constexpr std::size_t kAnswerBytesMax = 1 << 20;
 constexpr int kCommandWaitMs = 200;  // a peer that connects and says nothing is not waited for
 
-// By way of a descriptor: paths of sockets are short.
-sockaddr_un address_of(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  PAWL_ASSERT(path.size() < sizeof(address.sun_path));
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  return address;
-}
-
 Status none_runs_in(const std::string& directory, int error_number) {
   return Status::failure(error_number, directory + ": no program runs in it under pawl wsp");
 }
@@ -35,7 +23,7 @@ Status none_runs_in(const std::string& directory, int error_number) {
 }  // namespace
 
 Result<SupervisorSocket> SupervisorSocket::open(const OwnDirectory& directory) {
-  const sockaddr_un address = address_of(directory.way_to("control"));
+  const sockaddr_un address = socket_in(directory.descriptor(), "control");
   ::unlink(address.sun_path);
   SupervisorSocket made;
   made.listening_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -76,7 +64,7 @@ Result<std::string> command_supervisor(const std::string& directory, const std::
   const Descriptor holding(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!holding.valid() && errno == ENOENT) return none_runs_in(directory, ENOENT);
   if (!holding.valid()) return FailedCall{errno, "cannot open the directory " + directory};
-  const sockaddr_un address = address_of(fmt::format("/proc/self/fd/{}/control", holding.get()));
+  const sockaddr_un address = socket_in(holding.get(), "control");
   const Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.valid() ||
       ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {

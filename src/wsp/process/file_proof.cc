@@ -1,7 +1,6 @@
 #include "wsp/process/file_proof.h"
 
 #include <fcntl.h>
-#include <fmt/core.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -61,7 +60,7 @@ Result<Descriptor> find_file(const std::string& name, const FileProof& had, bool
 
 Result<Descriptor> open_found(const Descriptor& found, const std::string& name,
                               const FileProof& had, int flags, const SavedProcess& program) {
-  const std::string link = fmt::format("/proc/self/fd/{}", found.get());
+  const std::string link = link_to_descriptor(found.get());
   {
     const Result<ProgramRights> rights = ProgramRights::take(program);
     if (!rights.ok()) return rights.status();

@@ -64,8 +64,7 @@ Origin origin_of(const Descriptor& file, std::uint64_t offset, std::uint64_t sta
   struct stat facts{};
   ::fstat(file.get(), &facts);
   char name[PATH_MAX];
-  const ssize_t length =
-      ::readlink(fmt::format("/proc/self/fd/{}", file.get()).c_str(), name, sizeof(name));
+  const ssize_t length = ::readlink(link_to_descriptor(file.get()).c_str(), name, sizeof(name));
   return {start,        bytes,
           true,         offset,
           facts.st_ino, std::string(name, static_cast<std::size_t>(std::max<ssize_t>(length, 0)))};

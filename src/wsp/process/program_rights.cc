@@ -1,13 +1,14 @@
 #include "wsp/process/program_rights.h"
 
 #include <grp.h>
-#include <linux/capability.h>
 #include <sys/fsuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <utility>
+
+#include "wsp/process/capabilities.h"
 
 namespace pawl::wsp {
 
@@ -22,30 +23,17 @@ bool set_groups(const std::vector<gid_t>& groups) {
   return ::syscall(SYS_setgroups, groups.size(), groups.data()) == 0;
 }
 
-struct Capabilities {
-  std::uint64_t effective = 0, permitted = 0, inheritable = 0;
-};
-
 bool read_capabilities(Capabilities& into) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct data[2]{};
-  if (::syscall(SYS_capget, &header, data) != 0) return false;
-  const auto whole = [&](auto part) { return std::uint64_t{data[1].*part} << 32 | data[0].*part; };
-  into = {whole(&__user_cap_data_struct::effective), whole(&__user_cap_data_struct::permitted),
-          whole(&__user_cap_data_struct::inheritable)};
+  KernelCapabilities halves{};
+  if (::syscall(SYS_capget, &header, halves.data()) != 0) return false;
+  into = of_halves(halves);
   return true;
 }
 
 bool write_capabilities(const Capabilities& from) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct data[2]{};
-  for (int half = 0; half < 2; ++half) {
-    const auto part = [&](std::uint64_t all) {
-      return static_cast<std::uint32_t>(all >> (32 * half));
-    };
-    data[half] = {part(from.effective), part(from.permitted), part(from.inheritable)};
-  }
-  return ::syscall(SYS_capset, &header, data) == 0;
+  return ::syscall(SYS_capset, &header, in_halves(from).data()) == 0;
 }
 
 std::vector<gid_t> read_groups() {

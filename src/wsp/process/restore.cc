@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <grp.h>
-#include <linux/capability.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <sched.h>
@@ -24,6 +23,7 @@
 #include "medium/descriptor.h"
 #include "tracing/filter.h"
 #include "tracing/thread.h"
+#include "wsp/process/capabilities.h"
 #include "wsp/process/capture.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/image.h"
@@ -508,7 +508,7 @@ class Restore {
     list_.add(SYS_setfsuid, {facts.user[3]});
     list_.add(SYS_prctl, {PR_SET_KEEPCAPS, 0});
     PAWL_TRY(add_bounds());
-    add_capabilities(facts.capabilities[0], facts.capabilities[1], facts.capabilities[2]);
+    add_capabilities({facts.capabilities[0], facts.capabilities[1], facts.capabilities[2]});
     return {};
   }
 
@@ -520,19 +520,12 @@ class Restore {
            std::equal(ours.begin(), ours.end(), saved_.groups.begin());
   }
 
-  void add_capabilities(std::uint64_t inheritable, std::uint64_t permitted,
-                        std::uint64_t effective) {
+  void add_capabilities(const Capabilities& wanted) {
     const __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-    __user_cap_data_struct data[2]{};
-    for (std::uint32_t half = 0; half < 2; ++half) {
-      const auto part = [&](std::uint64_t whole) {
-        return static_cast<std::uint32_t>(whole >> (32 * half));
-      };
-      data[half] = {part(effective), part(permitted), part(inheritable)};
-    }
+    const KernelCapabilities halves = in_halves(wanted);
     // One call's arguments are placed in the list before it is made.
     const std::uint64_t header_place = list_.place(&header, sizeof(header));
-    list_.add(SYS_capset, {header_place, list_.place(data, sizeof(data))});
+    list_.add(SYS_capset, {header_place, list_.place(halves.data(), sizeof(halves))});
   }
 
   // What bounds the capabilities, where it is not as the new process has it from us.
@@ -550,7 +543,7 @@ class Restore {
                              "the program may be given capabilities that are out of reach "
                              "here (its bounding set); restore it where it was started");
     if (bounding == own_bounding && (ambient | own_ambient) == 0 && bits == own_bits) return {};
-    add_capabilities(saved_.process.capabilities[0] | ambient, own_permitted, own_permitted);
+    add_capabilities({saved_.process.capabilities[0] | ambient, own_permitted, own_permitted});
     list_.add(SYS_prctl, {PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL});
     for (std::uint64_t one = 0; one < 64; ++one) {
       const std::uint64_t bit = 1ULL << one;

@@ -25,15 +25,6 @@ constexpr std::size_t kRequestBytesMaximum = 4096;
 constexpr int kRequestMsMax = 1000;  // from connecting to having asked
 constexpr int kWaitingMax = 16;
 
-// Paths of sockets are short; by the directory's descriptor any path is.
-sockaddr_un address_of(const MachineDirectory& directory) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/control",
-                directory.descriptor());
-  return address;
-}
-
 // One line, without its end; nothing where none came in time, or before `gives_up` said so, which
 // is asked when there is input at `urgent` (-1: never).
 std::optional<std::string> read_line(int descriptor, int wait_ms, int urgent,
@@ -85,7 +76,7 @@ void send_line(int descriptor, const ControlJson& json) {
 Result<ControlSocket> ControlSocket::open(const MachineDirectory& directory) {
   Descriptor made(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made.valid()) return FailedCall{errno, "cannot make a socket"};
-  const sockaddr_un address = address_of(directory);
+  const sockaddr_un address = socket_in(directory.descriptor(), "control");
   // Who has the lock owns the name; one that is left over is of a machine that was killed.
   ::unlink(directory.control_socket().c_str());
   if (::bind(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
@@ -114,7 +105,7 @@ void answer_request(const Descriptor& line, const std::string& failure) {
 
 Status ask_machine(const MachineDirectory& directory, const ControlRequest& request, int wait_ms) {
   const Descriptor line(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const sockaddr_un address = address_of(directory);
+  const sockaddr_un address = socket_in(directory.descriptor(), "control");
   if (!line.valid() ||
       ::connect(line.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return Status::failure(ECONNREFUSED, "no machine runs from " + directory.path());
