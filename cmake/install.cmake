@@ -1,4 +1,5 @@
-# cmake --install, and what finds Pawl afterwards: pkg-config and find_package(Pawl).
+# cmake --install, what finds Pawl afterwards (pkg-config and find_package(Pawl)), and the list of what
+# was installed, by which it is removed again.
 
 include(CMakePackageConfigHelpers)
 
@@ -40,7 +41,7 @@ endif()
 if(TARGET pawl)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/python DESTINATION ${CMAKE_INSTALL_DATADIR}/pawl
           FILES_MATCHING PATTERN "*.py" PATTERN "py.typed" PATTERN "pyproject.toml" PATTERN "README.md"
-          PATTERN "build" EXCLUDE PATTERN "*.egg-info" EXCLUDE PATTERN "__pycache__" EXCLUDE)
+          PATTERN "__pycache__" EXCLUDE)
 endif()
 
 foreach(section RANGE 1 8)
@@ -49,3 +50,15 @@ foreach(section RANGE 1 8)
     install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
   endif()
 endforeach()
+
+# All of it, and nothing else: ./dev install builds this.
+add_custom_target(installed)
+foreach(target pawl pawl_static pawl_preload pawl_command pawl_pass pawl_fase_pass)
+  if(TARGET ${target})
+    add_dependencies(installed ${target})
+  endif()
+endforeach()
+
+# Last, when all others are on the list.
+install(CODE "set(PAWL_INSTALLED_FILES \"${CMAKE_INSTALL_DATADIR}/pawl/installed-files\")")
+install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/list_installed.cmake)

@@ -69,7 +69,7 @@ if(PAWL_CORE_SOURCES)
   pawl_harden(pawl_core_objects)
 
   # For what tests a part of the core, without the wrappers of libc.
-  add_library(pawl_core STATIC $<TARGET_OBJECTS:pawl_core_objects>)
+  add_library(pawl_core STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:pawl_core_objects>)
   target_link_libraries(pawl_core PUBLIC pawl_headers ${ISAL_LIBRARIES})
 endif()
 
@@ -105,6 +105,7 @@ if(PAWL_CORE_SOURCES)
   pawl_configure_library(pawl_static)
   target_link_libraries(pawl_static INTERFACE ${ISAL_LIBRARIES} stdc++)
   set_target_properties(pawl_static PROPERTIES OUTPUT_NAME pawl)
+  add_library(Pawl::pawl_static ALIAS pawl_static)
 endif()
 
 # Optimised as one, where the compiler can: a commit on persistent memory is many small steps, and a
@@ -126,9 +127,10 @@ if(PAWL_C_API_SOURCES)
   endif()
   pawl_configure_shared_library(pawl)
   set_target_properties(pawl PROPERTIES SOVERSION 0 VERSION ${PROJECT_VERSION})
+  add_library(Pawl::pawl ALIAS pawl)
 endif()
 
-if(PAWL_C_API_SOURCES AND PAWL_PRELOAD_SOURCES)
+if(PAWL_PROGRAMS AND PAWL_C_API_SOURCES AND PAWL_PRELOAD_SOURCES)
   add_library(pawl_preload SHARED
               $<TARGET_OBJECTS:pawl_core_objects> ${PAWL_C_API_SOURCES}
               ${PAWL_STORES_OTHER_SOURCES} ${PAWL_PRELOAD_SOURCES})

@@ -1,4 +1,4 @@
-# The pawl command, the examples and the benchmarks.
+# The pawl command.
 
 file(GLOB PAWL_CLI_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/*.cc)
 # Watching a program knows the registers and system calls of one architecture.
@@ -25,22 +25,4 @@ if(PAWL_CLI_SOURCES AND TARGET pawl_static)
     target_compile_definitions(pawl_command PRIVATE PAWL_HAS_WSP)
     target_link_libraries(pawl_command PRIVATE pawl_wsp_process pawl_wsp_vm)
   endif()
-endif()
-
-# One C11 file each, against the shared library and the public headers only, as a user would.
-file(GLOB PAWL_EXAMPLE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
-if(TARGET pawl)
-  foreach(source ${PAWL_EXAMPLE_SOURCES})
-    get_filename_component(name ${source} NAME_WE)
-    add_executable(example_${name} ${source})
-    target_link_libraries(example_${name} PRIVATE pawl)
-    set_target_properties(example_${name} PROPERTIES OUTPUT_NAME ${name}
-                          RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
-  endforeach()
-  add_subdirectory(${PROJECT_SOURCE_DIR}/examples/kv ${PROJECT_BINARY_DIR}/examples/kv-build)
-  add_subdirectory(${PROJECT_SOURCE_DIR}/examples/cache ${PROJECT_BINARY_DIR}/examples/cache-build)
-endif()
-
-if(EXISTS ${PROJECT_SOURCE_DIR}/bench/CMakeLists.txt AND TARGET pawl_static AND NOT PAWL_SANITIZE)
-  add_subdirectory(bench)
 endif()

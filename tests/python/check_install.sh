@@ -24,13 +24,16 @@ cd "$work"
 
 PYTHONPATH="$prefix/share/pawl/python" /usr/bin/python3 program.py data | grep "^$library "
 
-# pip builds in the directory of the sources: in copies, and with nothing from the network.
+# With nothing from the network, and nothing left in the sources.
 cp -r "$source/python" "$work/checkout"
+chmod -R a-w "$work/checkout"
 for from in "$work/checkout" "$prefix/share/pawl/python"; do
-  /usr/bin/python3 -m venv --system-site-packages --clear "$work/venv"
-  "$work/venv/bin/pip" install --quiet --no-index --no-build-isolation "$from"
+  /usr/bin/python3 -m venv --clear "$work/venv"
+  "$work/venv/bin/pip" install --quiet --no-index "$from"
   PAWL_LIBRARY=$library "$work/venv/bin/python" program.py data | grep "^$library "
   "$work/venv/bin/python" -c 'import importlib.metadata as m; assert m.version("pawl") == "0.1.0"'
+  "$work/venv/bin/pip" check
+  "$work/venv/bin/pip" show --files pawl | grep -q 'pawl/py.typed'
   # Under `pawl run` there is one Pawl in the process: that of the face.
   "$prefix/bin/pawl" run --atomic '*.other' -- "$work/venv/bin/python" program.py data | grep '^ <'
 done

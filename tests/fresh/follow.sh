@@ -1,0 +1,98 @@
+#!/bin/sh
+# follow.sh CHECKOUT WORK [--all]: does what README.md says, in its order: writes each program that it
+# prints, and runs each block of commands; those of ./dev in the checkout, all others in WORK.  Without
+# --all it leaves ./dev test out.
+#
+# Before each block of the language sh stands one of these:
+#   <!-- command: NAME -->    it is run
+#   <!-- not run: REASON -->  it is not
+set -eu
+checkout=$1 work=$2 all=${3:-}
+mkdir -p "$work"
+cd "$work"
+
+step() {
+  echo "== $*"
+}
+
+# Writes block N of the README, without its fences, into block.N, and its marker and language into marker.N.
+awk '
+  /^<!-- .* -->$/ { marker = $0; next }
+  /^```/ && !inside { inside = 1; n++; print marker, $0 > ("marker." n); printf "" > ("block." n); next }
+  /^```/ { inside = 0; marker = ""; next }
+  inside { print > ("block." n); next }
+  NF { marker = "" }' "$checkout/README.md"
+
+run_block() {
+  if grep -q '^\./dev' "$1"; then
+    grep '^\./dev' "$1" | while read -r command; do
+      case $command in
+        *'dev test'*) [ "$all" = --all ] || continue ;;
+      esac
+      step "$command"
+      start_s=$(date +%s)
+      (cd "$checkout" && sh -ec "$command" </dev/null)
+      echo "== took $(($(date +%s) - start_s)) s"
+    done
+  else
+    step "$(cat "$1")"
+    sh -ec ". ./$1" </dev/null
+  fi
+}
+
+number=1
+while [ -e "marker.$number" ]; do
+  marker=$(cat "marker.$number")
+  case $marker in
+    '<!-- example: '*)
+      name=${marker#<!-- example: }
+      cp "block.$number" "${name%% *}"
+      ;;
+    '<!-- command: '*'```sh'*) run_block "block.$number" ;;
+    '<!-- not run: '*) ;;
+    *'```sh'*)
+      echo "README.md: whether to run these commands is not said:" >&2
+      cat "block.$number" >&2
+      exit 1
+      ;;
+  esac
+  number=$((number + 1))
+done
+
+"$(dirname "$0")/use.sh" "$work"
+
+step "python/README.md: pip"
+as_root=
+[ "$(id -u)" = 0 ] || as_root=sudo
+$as_root apt-get install -y -q --no-install-recommends python3-venv >/dev/null  # named there
+sed -n '/^python3 -m venv/p; /^venv.*pip install/p' "$checkout/python/README.md" >pip
+[ "$(wc -l <pip)" = 2 ]
+(cd "$checkout" && sh -ec ". $work/pip" </dev/null)
+cat >balances.py <<'END'
+import pawl
+with pawl.open("balances", 8000, create=True) as m:
+    m[0:8], m[8:16] = b"one less", b"one more"
+END
+"$checkout/venv/bin/python" balances.py
+[ "$(head -c 16 balances)" = 'one lessone more' ]
+
+step "users of the installed library: CMake"
+cmake -G Ninja -S "$checkout/tests/install/consumer" -B consumer
+cmake --build consumer
+consumer/consumer_shared shared.data
+consumer/consumer_static static.data
+
+step "users of the source: a project that takes Pawl in"
+mkdir -p theirs
+cat >theirs/CMakeLists.txt <<END
+cmake_minimum_required(VERSION 3.25)
+project(theirs LANGUAGES C CXX)
+include(FetchContent)
+FetchContent_Declare(pawl SOURCE_DIR $checkout)
+FetchContent_MakeAvailable(pawl)
+add_executable(theirs $checkout/tests/install/consumer/consumer.c)
+target_link_libraries(theirs PRIVATE Pawl::pawl)
+END
+cmake -G Ninja -S theirs -B theirs/build
+cmake --build theirs/build -j 2 --target theirs
+theirs/build/theirs theirs.data

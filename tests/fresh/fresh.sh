@@ -1,0 +1,82 @@
+#!/bin/sh
+# fresh.sh CHECKOUT WORK [--all | COMMAND...]: makes a bare Debian 12 root in WORK, copies the checkout in,
+# and follows the README there to the letter: as root, as an ordinary user with sudo, and without a
+# network once all is installed.  --all runs the tests there, too.  With a command: runs that in the
+# checkout, as root.
+#
+# What a step needs and does not install itself is not there, so that the step fails.
+set -eu
+checkout=$1 work=$2
+shift 2
+SUITE=bookworm
+BASE_DAYS_MAX=1  # the packages of a root that is older are not what a new machine has
+base=$work/base.tar
+root=$work/root
+
+mkdir -p "$work"
+if [ -z "$(find "$base" -mtime -$BASE_DAYS_MAX 2>/dev/null)" ]; then
+  echo "fresh: making a bare Debian 12 root, a minute or two"
+  mmdebstrap --quiet --variant=minbase $SUITE "$base.new"
+  mv "$base.new" "$base"
+fi
+
+# make_root: a new root from the base.
+make_root() {
+  rm -rf --one-file-system "$root"
+  mkdir "$root"
+  tar -C "$root" -xf "$base"
+  cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+}
+
+# copy_checkout HOME: what git tracks, and what it would.
+copy_checkout() {
+  mkdir -p "$root$1/pawl"
+  # What is tracked and was removed is warned of.
+  (cd "$checkout" && git ls-files -z --cached --others --exclude-standard |
+    tar --ignore-failed-read --null -T - -cf -) | tar -C "$root$1/pawl" -xf -
+}
+
+# enter [UNSHARE-OPTION...] -- COMMAND...: in the root, with processes and mounts of its own that end with it.
+enter() {
+  options=
+  while [ "$1" != -- ]; do
+    options="$options $1"
+    shift
+  done
+  shift
+  # shellcheck disable=SC2086,SC2016  # options are words; the inner shell expands the rest
+  unshare --mount --pid --fork --kill-child $options sh -ec '
+    root=$1
+    shift
+    mount -t proc proc "$root/proc"
+    mount --rbind /sys "$root/sys"
+    mount --rbind /dev "$root/dev"
+    mount -t tmpfs tmpfs "$root/dev/shm"
+    exec chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+      LANG=C.UTF-8 TERM=dumb "$@"' enter "$root" "$@"
+}
+
+trap 'rm -rf --one-file-system "$root"' EXIT
+
+make_root
+copy_checkout /root
+if [ $# -gt 0 ] && [ "$1" != --all ]; then
+  enter -- sh -c 'cd /root/pawl && "$@"' fresh "$@"
+  exit
+fi
+
+echo "fresh: as root"
+enter -- env HOME=/root /root/pawl/tests/fresh/follow.sh /root/pawl /root/work "$@"
+echo "fresh: without a network, what was installed"
+enter --net -- env HOME=/root /root/pawl/tests/fresh/use.sh /root/work
+
+make_root
+echo "fresh: as an ordinary user, with sudo"
+enter -- sh -ec 'apt-get update -q && apt-get install -y -q --no-install-recommends sudo
+  useradd --create-home user
+  echo "user ALL=(ALL) NOPASSWD: ALL" >/etc/sudoers.d/user' >/dev/null
+copy_checkout /home/user
+enter -- sh -ec 'chown -R user: /home/user
+  exec setpriv --reuid user --regid user --init-groups env HOME=/home/user USER=user \
+    /home/user/pawl/tests/fresh/follow.sh /home/user/pawl /home/user/work'
+echo "fresh: every step did what it says"
