@@ -252,6 +252,128 @@ def what_may_be_a_save_is_not_overwritten(pawl):
         assert found.returncode == 0, found
 
 
+class Liar:
+    """What answers where a supervisor would, in a directory of another user's."""
+
+    def __init__(self, directory, answers):
+        self.listening = socket.socket(socket.AF_UNIX)
+        self.listening.bind(os.path.join(directory, "control"))
+        os.chown(os.path.join(directory, "control"), NOBODY, NOBODY)
+        self.listening.listen(1)
+        self.thread = threading.Thread(target=self._answer, args=(answers,))
+        self.thread.start()
+
+    def _answer(self, answers):
+        for answer in answers:
+            peer, _ = self.listening.accept()
+            peer.recv(256)
+            peer.sendall(answer)
+            peer.close()
+
+    def close(self):
+        self.thread.join()
+        self.listening.close()
+
+
+def another_users_supervisor_misleads_nobody(pawl):
+    """Who saves all programs of a machine asks those of other users too, and gets any answer."""
+    answers = [b"", b"\n", b"[]\n", b"7\n", b"null\n", b'{"reason":1}\n', b'{"took_us":"x"}\n', b"{}\n",
+               b'{"rehearsals":[[{"name":1,"took_us":1}]]}\n', b'{"rehearsals":5}\n',
+               b'{"rehearsals":[[]]}\n', b'{"rehearsals":[' + b'[' + b'{"name":"n","took_us":1},' * 40 +
+               b'{"name":"n","took_us":1}]]}\n', b'{"rehearsals":[[{"name":"\\u001b[2J","took_us":1e9}]]}\n',
+               b'{"reason":"\\u001b[2J"}\n', b"\xff" * 5000]
+    with Kept(pawl) as kept:
+        os.mkdir(kept.directory)
+        os.chown(kept.directory, NOBODY, NOBODY)
+        liar = Liar(kept.directory, [answer for answer in answers for _ in range(2)])
+        for answer in answers:
+            for verb in (("save", kept.directory), ("rehearse", kept.directory, "1")):
+                found = kept.command(*verb)
+                assert found.returncode in (1, 9), (answer, found)  # 9: longer than the window
+                assert "\x1b" not in found.stdout + found.stderr, (answer, found)
+        liar.close()
+        # It does not take what is asked, and nobody waits for that.
+        control = os.path.join(kept.directory, "control")
+        os.unlink(control)
+        busy = socket.socket(socket.AF_UNIX)
+        busy.bind(control)
+        os.chown(control, NOBODY, NOBODY)
+        busy.listen(0)
+        waiting = [socket.socket(socket.AF_UNIX) for _ in range(2)]
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex(control)
+        found = kept.command("save", kept.directory)
+        assert found.returncode == 1, found
+        # Nor is another one asked in our name: one that a link leads to, or that is another user's.
+        asked = os.path.join(kept.top, "asked")
+        other = socket.socket(socket.AF_UNIX)
+        other.bind(asked)
+        other.listen(1)
+        for link in (os.symlink, os.link):
+            os.unlink(control)
+            link(asked, control)
+            found = kept.command("save", kept.directory)
+            assert found.returncode == 1 and "no socket of the directory's owner" in found.stderr, found
+        other.setblocking(False)
+        try:
+            other.accept()
+            raise AssertionError("another socket was asked")
+        except BlockingIOError:
+            pass
+        for one in (busy, other, *waiting):
+            one.close()
+
+
+# It has a file open whose name is no UTF-8, and is gone.
+ODD_NAME = """
+import os, sys, time
+os.chdir(sys.argv[1])
+file = os.open(b"\\xff", os.O_RDWR | os.O_CREAT)
+os.unlink(b"\\xff")
+open("ready", "w").close()
+time.sleep(1000)
+"""
+
+
+def a_name_that_is_no_text_ends_nothing(pawl):
+    """The reason why a program cannot be saved names it, in an answer that is JSON."""
+    with Kept(pawl) as kept:
+        kept.run([sys.executable, "-c", ODD_NAME, kept.top])
+        ready(kept, os.path.join(kept.top, "ready"))
+        for _ in range(2):
+            found = kept.command("save", kept.directory)
+            assert found.returncode != 0 and "is not there under its name" in found.stderr, found
+            assert kept.supervisor.poll() is None, kept.said()
+
+
+def the_socket_is_the_users_own(pawl):
+    """Whatever the umask: who may connect to it ends the program."""
+    with Kept(pawl) as kept:
+        os.mkdir(kept.directory)
+        before = os.umask(0)
+        kept.run(["/bin/sleep", "1000"])
+        os.umask(before)
+        supervised(kept)
+        for name in ("control", "power"):
+            mode = stat.S_IMODE(os.stat(os.path.join(kept.directory, name)).st_mode)
+            assert mode & 0o077 == 0, f"{name} has mode {mode:o}"
+
+
+def nothing_is_writable_and_executable(pawl):
+    """Neither in a program that is kept, nor in one that was restored, nor in who watches it."""
+    with Kept(pawl) as kept:
+        kept.run(["/bin/sleep", "1000"])
+        for _ in range(2):
+            supervised(kept)
+            for process in (kept.process(), kept.supervisor.pid):
+                with open(f"/proc/{process}/maps") as file:
+                    lines = [line for line in file if "wx" in line.split()[1]]
+                assert not lines, lines
+            assert kept.fail_power() == 0, kept.said()
+            kept.restore()
+
+
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
@@ -262,6 +384,10 @@ def main():
     root_does_not_restore_for_another_user(pawl)
     the_default_directory_is_the_users_own(pawl)
     what_may_be_a_save_is_not_overwritten(pawl)
+    another_users_supervisor_misleads_nobody(pawl)
+    a_name_that_is_no_text_ends_nothing(pawl)
+    the_socket_is_the_users_own(pawl)
+    nothing_is_writable_and_executable(pawl)
 
 
 main()

@@ -11,6 +11,9 @@
 namespace pawl::cli {
 
 inline constexpr double kWindowMsDefault = 50;
+// For what a supervisor is asked to do.
+inline constexpr int kSaveAnswerMsMax = 60'000;
+inline constexpr int kRehearsalAnswerMsMax = 3'600'000;
 
 struct WspOptions {
   std::string serial_line;

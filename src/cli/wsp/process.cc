@@ -188,34 +188,57 @@ int restore_process(const ProcessArguments& arguments, bool dies_in_save) {
   return watch_over(*process.value(), power.value(), kVerb, arguments, dies_in_save);
 }
 
-Result<Json> ask(const std::string& directory, const std::string& command) {
-  Result<std::string> answer = wsp::command_supervisor(directory, command);
+// The supervisor may be another user's, and say anything.
+Status broken_answer() { return Status::failure(EPROTO, "the supervisor's answer is broken"); }
+
+Result<Json> ask(const std::string& directory, const std::string& command, int wait_ms) {
+  Result<std::string> answer = wsp::command_supervisor(directory, command, wait_ms);
   if (!answer.ok()) return answer.status();
   Json parsed = Json::parse(answer.value(), nullptr, false);
-  if (parsed.is_discarded()) return Status::failure(EPROTO, "the supervisor's answer is broken");
-  if (parsed.contains("reason"))
-    return Status::failure(ECANCELED, parsed["reason"].get<std::string>());
-  return parsed;
+  if (!parsed.is_object()) return broken_answer();
+  const auto reason = parsed.find("reason");
+  if (reason == parsed.end()) return parsed;
+  if (!reason->is_string()) return broken_answer();
+  return Status::failure(ECANCELED, reason->get<std::string>());
+}
+
+// What rehearse_process() is answered.
+Result<wsp::Rehearsals> rehearsals_in(const Json& answer) {
+  wsp::Rehearsals rehearsals;
+  try {
+    for (const Json& one : answer.at("rehearsals")) {
+      wsp::SaveTiming timing;
+      for (const Json& step : one) {
+        timing.steps.push_back(
+            {printable(step.at("name").get<std::string>()), step.at("took_us").get<double>()});
+        if (timing.steps.size() > wsp::kSaveStepsMax) return broken_answer();
+      }
+      if (timing.steps.empty()) return broken_answer();
+      rehearsals.add(std::move(timing));
+    }
+  } catch (const Json::exception&) {
+    return broken_answer();
+  }
+  return rehearsals;
 }
 
 int save_process(const ProcessArguments& arguments) {
-  Result<Json> answer = ask(arguments.directory, "save");
+  const Result<Json> answer = ask(arguments.directory, "save", kSaveAnswerMsMax);
   if (!answer.ok()) return refuse_wsp("wsp save", answer.status());
-  fmt::print("saved in {:.2f} ms\n", answer.value()["took_us"].get<double>() / 1000);
+  const auto took_us = answer.value().find("took_us");
+  if (took_us == answer.value().end() || !took_us->is_number())
+    return refuse_wsp("wsp save", broken_answer());
+  fmt::print("saved in {:.2f} ms\n", took_us->get<double>() / 1000);
   return kExitOk;
 }
 
 int rehearse_process(const ProcessArguments& arguments) {
-  Result<Json> answer = ask(arguments.directory, fmt::format("rehearse {}", arguments.rehearsals));
+  const Result<Json> answer = ask(
+      arguments.directory, fmt::format("rehearse {}", arguments.rehearsals), kRehearsalAnswerMsMax);
   if (!answer.ok()) return refuse_wsp("wsp rehearse", answer.status());
-  wsp::Rehearsals rehearsals;
-  for (const Json& one : answer.value()["rehearsals"]) {
-    wsp::SaveTiming timing;
-    for (const Json& step : one)
-      timing.steps.push_back({step["name"].get<std::string>(), step["took_us"].get<double>()});
-    rehearsals.add(timing);
-  }
-  const wsp::BudgetFindings found = rehearsals.judge(arguments.wsp.window_ms * 1000);
+  const Result<wsp::Rehearsals> rehearsals = rehearsals_in(answer.value());
+  if (!rehearsals.ok()) return refuse_wsp("wsp rehearse", rehearsals.status());
+  const wsp::BudgetFindings found = rehearsals.value().judge(arguments.wsp.window_ms * 1000);
   if (arguments.json) {
     print_json(as_json(found));
   } else {

@@ -19,9 +19,6 @@ namespace pawl::cli {
 
 namespace {
 
-constexpr int kSaveAnswerMsMax = 60'000;
-constexpr int kRehearsalAnswerMsMax = 3'600'000;
-
 int refuse_vm(const char* verb, const Status& failure) {
   complain(verb, failure.text());
   return exit_code_of_vm_failure(failure);

@@ -4,8 +4,10 @@
 
 #include <sys/un.h>
 
+#include <cstddef>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "medium/descriptor.h"
 #include "medium/status.h"
@@ -23,6 +25,7 @@ class OwnDirectory {
 
   // As it was given: for messages.
   const std::string& path() const { return path_; }
+  std::string path_of(const std::string& name) const { return path_ + "/" + name; }
   int descriptor() const { return directory_.get(); }
   // A name by which this process reaches what lies in it, whatever the path leads to by now.
   std::string way_to(const std::string& name) const;
@@ -30,13 +33,38 @@ class OwnDirectory {
   // A regular file in it with one name, of this user, which nobody else can write; with O_CREAT in
   // `flags` made if there is none, of mode 0600.  ENOENT where there is none.
   Result<Descriptor> open_file(const std::string& name, int flags) const;
+  // As open_file(), of a file that this call makes: what has its name is removed before.
+  Result<Descriptor> make_file(const std::string& name) const;
+
+  // All of a file that is no longer than `bytes_max` (EFBIG).  ENOENT where there is none.
+  Result<std::string> read_file(const std::string& name, std::size_t bytes_max) const;
+  // The whole text or none of it, durable on return; by way of NAME.new.
+  Status write_file(const std::string& name, const std::string& text) const;
+
+  // One in it that this call makes: EEXIST where there is one, whoever made that.
+  Result<OwnDirectory> make_directory(const std::string& name) const {
+    return make_in(directory_.get(), path_, name);
+  }
+  // As make_directory(), in a directory of whomever, which is open.
+  static Result<OwnDirectory> make_in(int parent, const std::string& parent_path,
+                                      const std::string& name);
+  // Its files, not directories in it.
+  void remove_files() const;
+  // One in it, with its files, if it is this user's own.
+  void remove_directory(const std::string& name) const;
 
  private:
+  static Result<OwnDirectory> open_in(int parent, const std::string& name, const std::string& path);
   OwnDirectory(std::string path, Descriptor directory)
       : path_(std::move(path)), directory_(std::move(directory)) {}
+  std::vector<std::string> names() const;
 
   std::string path_;
   Descriptor directory_;
 };
+
+// Gives the socket that name in it, in place of what has it; for this user alone to connect to,
+// whatever the umask.
+Status bind_in(const OwnDirectory& directory, const std::string& name, const Descriptor& socket);
 
 }  // namespace pawl::wsp

@@ -27,8 +27,9 @@ class SupervisorSocket {
   Descriptor peer_;
 };
 
-// At the other end: waits for the answer as long as the supervisor lives.  ENOENT, ECONNREFUSED:
-// there is none.  EACCES, EPERM: it is another user's.
-Result<std::string> command_supervisor(const std::string& directory, const std::string& command);
+// At the other end: waits for the answer for at most `wait_ms`, for the supervisor may be
+// anybody's. ENOENT, ECONNREFUSED: there is none.  EACCES, EPERM: it is another user's.
+Result<std::string> command_supervisor(const std::string& directory, const std::string& command,
+                                       int wait_ms);
 
 }  // namespace pawl::wsp

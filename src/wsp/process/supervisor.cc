@@ -158,7 +158,8 @@ class Supervision {
     } else {
       answer = {{"reason", "there is no such command"}};
     }
-    control.answer(answer.dump());
+    // A reason may name a file, whose name is any bytes.
+    control.answer(answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   }
 
   nlohmann::json rehearse(int count) {
