@@ -2,6 +2,7 @@
 #include "wsp/budget/save_budget.h"
 
 #include <cerrno>
+#include <filesystem>
 
 #include <gtest/gtest.h>
 
@@ -53,8 +54,10 @@ TEST(SaveBudget, IsReadAsItWasWritten) {
   const test::TemporaryDirectory directory;
   Rehearsals written;
   for (int i = 1; i <= 10; ++i) written.add(timing(i, 10 * i));
-  ASSERT_TRUE(written.write(directory / "rehearsals.json").ok());
-  const auto read = Rehearsals::read(directory / "rehearsals.json");
+  const auto own = OwnDirectory::open(directory.path(), false);
+  ASSERT_TRUE(own.ok()) << own.status().text();
+  ASSERT_TRUE(written.write(own.value()).ok());
+  const auto read = Rehearsals::read(own.value());
   ASSERT_TRUE(read.ok()) << read.status().text();
   const BudgetFindings found = read.value().judge(110);
   EXPECT_EQ(found.rehearsals, 10U);
@@ -66,23 +69,29 @@ TEST(SaveBudget, IsReadAsItWasWritten) {
 
 TEST(SaveBudget, IsEmptyWithoutAFileAndRefusedInADamagedOne) {
   const test::TemporaryDirectory directory;
-  const auto none = Rehearsals::read(directory / "none");
+  const auto own = OwnDirectory::open(directory.path(), false);
+  ASSERT_TRUE(own.ok()) << own.status().text();
+  const auto none = Rehearsals::read(own.value());
   ASSERT_TRUE(none.ok());
   EXPECT_EQ(none.value().size(), 0U);
   for (const char* damaged :
        {"", "{}", "[]", R"({"rehearsals": [[]]})", R"({"rehearsals": [[{"step": 1}]]})",
         R"({"rehearsals": [[{"step": "stop", "took_us": -1}]]})"}) {
-    test::write_file(directory / "damaged", damaged);
-    const auto read = Rehearsals::read(directory / "damaged");
+    test::write_file(directory / "rehearsals.json", damaged);
+    const auto read = Rehearsals::read(own.value());
     ASSERT_FALSE(read.ok()) << damaged;
     EXPECT_EQ(read.status().error_number(), EINVAL) << damaged;
   }
 }
 
 TEST(SaveBudget, SaysWhereItCannotBeWritten) {
+  const test::TemporaryDirectory directory;
+  const auto own = OwnDirectory::open(directory.path(), false);
+  ASSERT_TRUE(own.ok()) << own.status().text();
+  std::filesystem::create_directory(directory / "rehearsals.json");
   Rehearsals rehearsals;
   rehearsals.add(timing(1, 1));
-  EXPECT_FALSE(rehearsals.write("/proc/nothing/rehearsals.json").ok());
+  EXPECT_FALSE(rehearsals.write(own.value()).ok());
 }
 
 }  // namespace

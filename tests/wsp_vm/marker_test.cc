@@ -36,7 +36,9 @@ class MarkerTest : public ::testing::Test {
   MarkerTest() : path_(directory_ / "marker") {}
 
   MarkerFile open() {
-    Result<MarkerFile> opened = MarkerFile::open(path_);
+    Result<MachineDirectory> own = MachineDirectory::open(directory_.path(), false);
+    EXPECT_TRUE(own.ok()) << own.status().text();
+    Result<MarkerFile> opened = MarkerFile::open(own.value());
     EXPECT_TRUE(opened.ok()) << opened.status().text();
     return std::move(opened.value());
   }
@@ -129,7 +131,8 @@ TEST_F(MarkerTest, BothSlotsDamagedIsToldApartFromNone) {
 
 TEST(DescriptionTest, IsReadAsItWasWritten) {
   test::TemporaryDirectory directory;
-  const std::string path = directory / "machine.json";
+  const Result<MachineDirectory> own = MachineDirectory::open(directory.path(), false);
+  ASSERT_TRUE(own.ok()) << own.status().text();
   MachineDescription put;
   put.memory_bytes = std::uint64_t{64} << 20;
   put.added_disks = {{"/a, b", 8}};
@@ -137,8 +140,8 @@ TEST(DescriptionTest, IsReadAsItWasWritten) {
   put.disk_files = {"/a, b"};
   put.window_ms = 12.5;
   put.serial_line = "/dev/ttyS0";
-  ASSERT_TRUE(write_description(put, path).ok());
-  const Result<StoredDescription> got = read_description(path);
+  ASSERT_TRUE(write_description(put, own.value()).ok());
+  const Result<StoredDescription> got = read_description(own.value());
   ASSERT_TRUE(got.ok()) << got.status().text();
   EXPECT_EQ(text_of(got.value().description), text_of(put));
   EXPECT_TRUE(got.value().description.is_same_machine(put));

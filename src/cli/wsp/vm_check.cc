@@ -1,14 +1,16 @@
 // pawl wsp vm check: can such a machine be saved here, and would what is saved last?
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <sched.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cstdlib>
 
 #include <cerrno>
-#include <filesystem>
-#include <system_error>
+#include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/exit_codes.h"
@@ -20,6 +22,13 @@
 namespace pawl::cli {
 
 namespace {
+
+// Nobody is to have made a directory of that name before.
+std::uint64_t random_number() {
+  std::uint64_t drawn = 0;
+  PAWL_ASSERT(::getrandom(&drawn, sizeof drawn, 0) == ssize_t{sizeof drawn});
+  return drawn;
+}
 
 // A finding, and whether it keeps a machine from coming through a power failure.
 struct VmFinding {
@@ -79,14 +88,9 @@ VmFinding find_disk(const std::string& path) {
 }
 
 // `scratch` is a directory for the trial, in `path`.
-std::vector<VmFinding> find_vm(const std::string& path, const std::string& scratch,
+std::vector<VmFinding> find_vm(const std::string& path, wsp::vm::MachineDirectory& scratch,
                                const wsp::vm::MachineDescription& machine) {
   std::vector<VmFinding> found{find_privilege()};
-  Result<wsp::vm::MachineDirectory> directory = wsp::vm::MachineDirectory::open(scratch, false);
-  if (!directory.ok()) {
-    found.push_back({"directory", true, directory.status().text()});
-    return found;
-  }
   const Result<wsp::vm::MemoryPlace> place = wsp::vm::look_at_memory_place(scratch);
   if (!place.ok()) {
     found.push_back({"memory", true, place.status().text()});
@@ -98,7 +102,7 @@ std::vector<VmFinding> find_vm(const std::string& path, const std::string& scrat
                      path + " keeps no times of access: that somebody mapped the guest's memory "
                             "after a save is not noticed"});
   }
-  const Result<wsp::vm::Trial> trial = wsp::vm::try_machine(directory.value(), machine);
+  const Result<wsp::vm::Trial> trial = wsp::vm::try_machine(scratch, machine);
   if (!trial.ok()) {
     found.push_back({"machine", true, trial.status().text()});
     return found;
@@ -119,15 +123,22 @@ int vm_check(const VmArguments& arguments, const AfterDashes& after_dashes) {
     return exit_code_of_vm_failure(machine.status());
   }
   // Beside the machine's own files, of which none is touched.
-  std::string scratch = arguments.directory + "/pawl-check-XXXXXX";
-  if (::mkdtemp(scratch.data()) == nullptr) {
-    complain("wsp vm check",
-             FailedCall{errno, "cannot make a directory in " + arguments.directory}.text());
+  const Descriptor parent(::open(arguments.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!parent.valid()) {
+    complain("wsp vm check", FailedCall{errno, "cannot open " + arguments.directory}.text());
     return kExitFailure;
   }
+  const std::string name = fmt::format("pawl-check-{:016x}", random_number());
+  Result<wsp::OwnDirectory> made =
+      wsp::OwnDirectory::make_in(parent.get(), arguments.directory, name);
+  if (!made.ok()) {
+    complain("wsp vm check", made.status().text());
+    return kExitFailure;
+  }
+  wsp::vm::MachineDirectory scratch(std::move(made.value()));
   const std::vector<VmFinding> found = find_vm(arguments.directory, scratch, machine.value());
-  std::error_code error;
-  std::filesystem::remove_all(scratch, error);
+  scratch.files().remove_files();
+  ::unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR);
   bool stops = false;
   Json findings = Json::array();
   for (const VmFinding& finding : found) {

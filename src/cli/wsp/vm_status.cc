@@ -32,13 +32,12 @@ Result<VmFacts> look_at_vm(const VmArguments& arguments) {
   facts.runs = runs.value();
   if (!facts.runs && !directory.value().has_machine())
     return Status::failure(ENOENT, "nothing was ever started from " + path);
-  Result<wsp::vm::MarkerFile> marker =
-      wsp::vm::MarkerFile::open_to_read(directory.value().marker());
+  Result<wsp::vm::MarkerFile> marker = wsp::vm::MarkerFile::open_to_read(directory.value());
   if (!marker.ok()) return marker.status();
   Result<wsp::vm::Judgement> verdict = wsp::vm::judge(directory.value(), marker.value(), {});
   if (!verdict.ok()) return verdict.status();
   facts.verdict = std::move(verdict.value());
-  Result<wsp::Rehearsals> rehearsals = wsp::Rehearsals::read(directory.value().rehearsals());
+  Result<wsp::Rehearsals> rehearsals = wsp::Rehearsals::read(directory.value().files());
   if (!rehearsals.ok()) return rehearsals.status();
   const double machines_ms = facts.verdict.description.has_value()
                                  ? facts.verdict.description->window_ms

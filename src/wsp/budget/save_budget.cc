@@ -1,13 +1,12 @@
 #include "wsp/budget/save_budget.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstdio>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
 namespace pawl::wsp {
 
@@ -16,6 +15,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kPercentile = 0.999;
+constexpr const char* kRehearsalsFile = "rehearsals.json";
+// A step has a name of some words, and a number of 24 characters at most.
+constexpr std::size_t kRehearsalsBytesMax = kRehearsalsMax * kSaveStepsMax * 128;
 
 // The smallest value that at least `share` of the sorted values do not exceed.
 double percentile(const std::vector<double>& sorted, double share) {
@@ -83,7 +85,7 @@ BudgetFindings Rehearsals::judge(double window_us) const {
   return found;
 }
 
-Status Rehearsals::write(const std::string& path) const {
+Status Rehearsals::write(const OwnDirectory& directory) const {
   Json rehearsals = Json::array();
   for (std::size_t i = 0; i < timings_.size(); ++i) {
     Json steps = Json::array();
@@ -91,32 +93,31 @@ Status Rehearsals::write(const std::string& path) const {
       steps.push_back({{"step", step.name}, {"took_us", step.took_us}});
     rehearsals.push_back(std::move(steps));
   }
-  const std::string fresh = path + ".new";
-  std::ofstream file(fresh, std::ios::trunc);
-  file << Json{{"rehearsals", rehearsals}}.dump() << '\n';
-  file.close();
-  if (!file) {
-    ::remove(fresh.c_str());
-    return Status::failure(EIO, "cannot write " + fresh + "; is there space?");
-  }
-  if (::rename(fresh.c_str(), path.c_str()) != 0)
-    return FailedCall{errno, "cannot put " + fresh + " into the place of " + path};
-  return {};
+  return directory.write_file(kRehearsalsFile, Json{{"rehearsals", rehearsals}}.dump() + '\n');
 }
 
-Result<Rehearsals> Rehearsals::read(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) {
-    if (errno == ENOENT) return Rehearsals();
-    return FailedCall{errno, "cannot read " + path};
+void Rehearsals::forget(const OwnDirectory& directory) {
+  ::unlinkat(directory.descriptor(), kRehearsalsFile, 0);
+}
+
+Result<Rehearsals> Rehearsals::read(const OwnDirectory& directory) {
+  const Result<std::string> text = directory.read_file(kRehearsalsFile, kRehearsalsBytesMax);
+  if (!text.ok()) {
+    if (text.status().error_number() == ENOENT) return Rehearsals();
+    return text.status();
   }
-  const std::string advice = path + " holds no rehearsals; remove it and rehearse again";
+  Result<Rehearsals> read = parse(text.value());
+  if (read.ok()) return read;
+  return Status::failure(
+      EINVAL, directory.path_of(kRehearsalsFile) +
+                  " holds no rehearsals; remove it and rehearse again: " + read.status().text());
+}
+
+Result<Rehearsals> Rehearsals::parse(const std::string& text) {
   try {
-    Result<Rehearsals> read = read_json(Json::parse(file));
-    if (!read.ok()) return Status::failure(EINVAL, advice + ": " + read.status().text());
-    return read;
+    return read_json(Json::parse(text));
   } catch (const Json::exception& exception) {
-    return Status::failure(EINVAL, advice + ": " + exception.what());
+    return Status::failure(EINVAL, exception.what());
   }
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "medium/status.h"
+#include "wsp/directory/own_directory.h"
 
 namespace pawl::wsp {
 
@@ -52,11 +53,14 @@ class Rehearsals {
   std::size_t size() const { return timings_.size(); }
   BudgetFindings judge(double window_us) const;
 
-  // Whole or not at all: another file takes the place of the one before.  Not flushed, for it can
-  // be measured again.
-  Status write(const std::string& path) const;
-  // EINVAL where the file holds something else; none where there is no file.
-  static Result<Rehearsals> read(const std::string& path);
+  // Into its file in the directory, whole or not at all.
+  Status write(const OwnDirectory& directory) const;
+  // EINVAL where the text is none of a file of rehearsals.
+  static Result<Rehearsals> parse(const std::string& text);
+  // As parse(); none where there is no file.
+  static Result<Rehearsals> read(const OwnDirectory& directory);
+  // Of another machine.
+  static void forget(const OwnDirectory& directory);
 
  private:
   std::vector<SaveTiming> timings_;

@@ -21,6 +21,7 @@ namespace {
 
 using ControlJson = nlohmann::json;
 
+constexpr const char* kControlSocket = "control";
 constexpr std::size_t kRequestBytesMaximum = 4096;
 constexpr int kRequestMsMax = 1000;  // from connecting to having asked
 constexpr int kWaitingMax = 16;
@@ -76,12 +77,10 @@ void send_line(int descriptor, const ControlJson& json) {
 Result<ControlSocket> ControlSocket::open(const MachineDirectory& directory) {
   Descriptor made(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made.valid()) return FailedCall{errno, "cannot make a socket"};
-  const sockaddr_un address = socket_in(directory.descriptor(), "control");
   // Who has the lock owns the name; one that is left over is of a machine that was killed.
-  ::unlink(directory.control_socket().c_str());
-  if (::bind(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(made.get(), kWaitingMax) != 0)
-    return FailedCall{errno, "cannot listen at " + directory.control_socket()};
+  PAWL_TRY(bind_in(directory.files(), kControlSocket, made));
+  if (::listen(made.get(), kWaitingMax) != 0)
+    return FailedCall{errno, "cannot listen at " + directory.path_of(kControlSocket)};
   return ControlSocket(std::move(made));
 }
 
@@ -105,7 +104,7 @@ void answer_request(const Descriptor& line, const std::string& failure) {
 
 Status ask_machine(const MachineDirectory& directory, const ControlRequest& request, int wait_ms) {
   const Descriptor line(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const sockaddr_un address = socket_in(directory.descriptor(), "control");
+  const sockaddr_un address = socket_in(directory.descriptor(), kControlSocket);
   if (!line.valid() ||
       ::connect(line.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return Status::failure(ECONNREFUSED, "no machine runs from " + directory.path());

@@ -1,17 +1,12 @@
 #include "wsp/vm/description.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cerrno>
-#include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "medium/checksum.h"
-#include "medium/descriptor.h"
 
 namespace pawl::wsp::vm {
 
@@ -38,6 +33,17 @@ DescriptionJson json_of(const MachineDescription& description) {
           {"disk_files", description.disk_files},
           {"window_ms", description.window_ms},
           {"serial_line", description.serial_line}};
+}
+
+// Where others would be made to fit.
+bool has_whole_numbers(const DescriptionJson& json) {
+  const DescriptionJson& disks = json.at("added_disks");
+  return json.at("memory_bytes").is_number_unsigned() &&
+         std::all_of(disks.begin(), disks.end(), [](const DescriptionJson& disk) {
+           const DescriptionJson& requests = disk.at("requests_max");
+           return requests.is_number_unsigned() &&
+                  requests.get<std::uint64_t>() <= std::numeric_limits<std::uint32_t>::max();
+         });
 }
 
 MachineDescription of_json(const DescriptionJson& json) {
@@ -113,36 +119,31 @@ Result<MachineDescription> parse_description(const std::string& text) {
     const DescriptionJson json = DescriptionJson::parse(text);
     if (json.at("format") != 1)
       return Status::failure(ENOTSUP, "the description was written by a newer Pawl");
+    if (!has_whole_numbers(json))
+      return Status::failure(EINVAL, "this describes no machine: a size is no whole number");
     return of_json(json);
   } catch (const DescriptionJson::exception& exception) {
     return Status::failure(EINVAL, std::string("this describes no machine: ") + exception.what());
   }
 }
 
-Status write_description(const MachineDescription& description, const std::string& path) {
-  const std::string text = text_of(description);
-  const std::string fresh = path + ".new";
-  const Descriptor file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!file.valid() ||
-      ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-      ::fsync(file.get()) != 0 || ::rename(fresh.c_str(), path.c_str()) != 0)
-    return FailedCall{errno, "cannot write " + path};
-  return {};
+Status write_description(const MachineDescription& description, const MachineDirectory& directory) {
+  return directory.files().write_file(kDescriptionFile, text_of(description));
 }
 
-Result<StoredDescription> read_description(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return FailedCall{errno, "cannot read " + path};
-  std::string text;
-  std::array<char, 16384> bytes;
-  for (ssize_t count = 1; count > 0 && text.size() <= kDescriptionBytesMax;) {
-    count = ::read(file.get(), bytes.data(), bytes.size());
-    if (count < 0) return FailedCall{errno, "cannot read " + path};
-    text.append(bytes.data(), static_cast<std::size_t>(count));
+Result<StoredDescription> read_description(const MachineDirectory& directory) {
+  Result<std::string> text = directory.files().read_file(kDescriptionFile, kDescriptionBytesMax);
+  if (!text.ok()) {
+    const bool is_none = text.status().error_number() == EFBIG;
+    return is_none ? Status::failure(EINVAL, text.status().text()) : text.status();
   }
-  Result<MachineDescription> parsed = parse_description(text);
-  if (!parsed.ok()) return Status::failure(EINVAL, path + ": " + parsed.status().text());
-  return StoredDescription{std::move(parsed.value()), checksum(text.data(), text.size())};
+  Result<MachineDescription> parsed = parse_description(text.value());
+  if (!parsed.ok()) {
+    return Status::failure(EINVAL,
+                           directory.path_of(kDescriptionFile) + ": " + parsed.status().text());
+  }
+  return StoredDescription{std::move(parsed.value()),
+                           checksum(text.value().data(), text.value().size())};
 }
 
 std::uint32_t disk_requests_max(double window_ms) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "medium/status.h"
+#include "wsp/vm/directory.h"
 
 namespace pawl::wsp::vm {
 
@@ -40,13 +41,13 @@ std::string text_of(const MachineDescription& description);
 Result<MachineDescription> parse_description(const std::string& text);
 
 // Whole or not at all, and durable on return.
-Status write_description(const MachineDescription& description, const std::string& path);
+Status write_description(const MachineDescription& description, const MachineDirectory& directory);
 struct StoredDescription {
   MachineDescription description;
   std::uint32_t checksum;  // of the file's content
 };
-// ENOENT where there is none.
-Result<StoredDescription> read_description(const std::string& path);
+// ENOENT where there is none; EINVAL where the file holds something else.
+Result<StoredDescription> read_description(const MachineDirectory& directory);
 
 // How many requests to a disk may be under way when the guest is stopped, so that they are done
 // within half of the window: each has at most 1.25 MiB (what Linux makes of one by default), and

@@ -1,7 +1,6 @@
 #include "wsp/vm/device_state.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,11 +30,15 @@ constexpr std::size_t kStateChecksumAt = offsetof(StoredStateHeader, checksum);
 
 }  // namespace
 
-Result<DeviceStateFile> DeviceStateFile::open_for_saves(const std::string& path) {
-  Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!file.valid()) return FailedCall{errno, "cannot open " + path};
-  DeviceStateFile made(std::move(file), path);
-  PAWL_TRY(made.reserve(0));
+Result<DeviceStateFile> DeviceStateFile::open(const MachineDirectory& directory, int flags) {
+  Result<Descriptor> file = directory.files().open_file(kDeviceStateFile, O_RDWR | flags);
+  if (!file.ok()) return file.status();
+  return DeviceStateFile(std::move(file.value()), directory.path_of(kDeviceStateFile));
+}
+
+Result<DeviceStateFile> DeviceStateFile::open_for_saves(const MachineDirectory& directory) {
+  Result<DeviceStateFile> made = open(directory, O_CREAT);
+  if (made.ok()) PAWL_TRY(made.value().reserve(0));
   return made;
 }
 
@@ -47,10 +50,8 @@ Status DeviceStateFile::reserve(std::uint64_t more_bytes) {
   return {};
 }
 
-Result<DeviceStateFile> DeviceStateFile::open_saved(const std::string& path) {
-  Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!file.valid()) return FailedCall{errno, "cannot open " + path};
-  return DeviceStateFile(std::move(file), path);
+Result<DeviceStateFile> DeviceStateFile::open_saved(const MachineDirectory& directory) {
+  return open(directory, 0);
 }
 
 Status DeviceStateFile::forget() {

@@ -6,6 +6,7 @@
 
 #include "medium/descriptor.h"
 #include "medium/status.h"
+#include "wsp/vm/directory.h"
 
 namespace pawl::wsp::vm {
 
@@ -20,8 +21,8 @@ struct DeviceStateHeader {
 class DeviceStateFile {
  public:
   // Makes the file if there is none, and reserves kReservedBytes of it, so that a save need not.
-  static Result<DeviceStateFile> open_for_saves(const std::string& path);
-  static Result<DeviceStateFile> open_saved(const std::string& path);
+  static Result<DeviceStateFile> open_for_saves(const MachineDirectory& directory);
+  static Result<DeviceStateFile> open_saved(const MachineDirectory& directory);
 
   // Reserves so much more.
   Status reserve(std::uint64_t more_bytes);
@@ -45,6 +46,7 @@ class DeviceStateFile {
   Status flush();
 
  private:
+  static Result<DeviceStateFile> open(const MachineDirectory& directory, int flags);
   DeviceStateFile(Descriptor file, std::string path)
       : file_(std::move(file)), path_(std::move(path)) {}
 

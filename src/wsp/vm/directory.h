@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "medium/descriptor.h"
 #include "medium/status.h"
@@ -10,30 +11,32 @@
 
 namespace pawl::wsp::vm {
 
+// The files in it.  Each is reached from the open directory, and believed only if it is this user's
+// own (OwnDirectory): the description names a program to run, and the files that its guest writes.
+inline constexpr const char* kMemoryFile = "memory";
+inline constexpr const char* kDeviceStateFile = "device-state";
+inline constexpr const char* kMarkerFile = "marker";
+inline constexpr const char* kRehearsalMarkerFile = "marker.rehearsal";  // instead of the marker
+inline constexpr const char* kDescriptionFile = "machine.json";
+inline constexpr const char* kPowerPipe = "power";  // of power-failure hooks
+
 class MachineDirectory {
  public:
   // Makes it if there is none and `make` says so.  EPERM: it is not this user's own, or others may
-  // write to it: its description names a program to run.
+  // write to it.
   static Result<MachineDirectory> open(const std::string& path, bool make);
+  // Of one that is open already.
+  explicit MachineDirectory(OwnDirectory directory) : directory_(std::move(directory)) {}
 
-  std::string memory() const { return path_ + "/memory"; }
-  std::string device_state() const { return path_ + "/device-state"; }
-  std::string marker() const { return path_ + "/marker"; }
-  // Where rehearsals write what a save writes into the marker.
-  std::string rehearsal_marker() const { return path_ + "/marker.rehearsal"; }
-  std::string description() const { return path_ + "/machine.json"; }
-  std::string rehearsals() const { return path_ + "/rehearsals.json"; }
-  // The named pipe of power-failure hooks.
-  std::string power_pipe() const { return path_ + "/power"; }
-  std::string control_socket() const { return path_ + "/control"; }
-  const std::string& path() const { return path_; }
+  const OwnDirectory& files() const { return directory_; }
+  const std::string& path() const { return directory_.path(); }
+  std::string path_of(const std::string& name) const { return directory_.path_of(name); }
   int descriptor() const { return directory_.descriptor(); }
 
   // Whoever runs the machine has the lock, and so has its QEMU, which inherits the descriptor: an
   // orphan that still writes to the memory keeps others away.  EBUSY when others have it after
   // `wait_ms`.
   Status lock(int wait_ms);
-  void unlock() { lock_.reset(-1); }
   int lock_descriptor() const { return lock_.get(); }
   // Whether somebody has the lock, without taking it for longer than a look; makes nothing.
   Result<bool> is_locked() const;
@@ -45,16 +48,12 @@ class MachineDirectory {
   Status sync() const;
 
  private:
-  MachineDirectory(std::string path, OwnDirectory directory)
-      : path_(std::move(path)), directory_(std::move(directory)) {}
-
-  std::string path_;
   OwnDirectory directory_;
   Descriptor lock_;
 };
 
 // A new file for the guest's memory, all zeros, with all of its space reserved: a guest that
 // touched memory for which there is no space would be killed.  ENOSPC where there is too little.
-Status make_memory(const std::string& path, std::uint64_t bytes);
+Status make_memory(const MachineDirectory& directory, std::uint64_t bytes);
 
 }  // namespace pawl::wsp::vm

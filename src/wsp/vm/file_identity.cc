@@ -46,13 +46,15 @@ Status identify_device(const std::string& path, FileIdentity& identity) {
   return {};
 }
 
-}  // namespace
-
-Result<FileIdentity> identify(const std::string& path) {
+// `flags`: of statx(2).
+Result<FileIdentity> identify_at(int directory, const std::string& name, int flags,
+                                 const std::string& path) {
   struct statx facts{};
-  if (::statx(AT_FDCWD, path.c_str(), 0, STATX_BASIC_STATS | STATX_BTIME, &facts) != 0)
+  if (::statx(directory, name.c_str(), flags, STATX_BASIC_STATS | STATX_BTIME, &facts) != 0)
     return FailedCall{errno, "cannot look at " + path};
   FileIdentity identity;
+  identity.device = S_ISBLK(facts.stx_mode) ? makedev(facts.stx_rdev_major, facts.stx_rdev_minor)
+                                            : makedev(facts.stx_dev_major, facts.stx_dev_minor);
   identity.inode = facts.stx_ino;
   identity.size_bytes = facts.stx_size;
   identity.born_ns = (facts.stx_mask & STATX_BTIME) != 0 ? time_ns(facts.stx_btime) : 0;
@@ -65,6 +67,21 @@ Result<FileIdentity> identify(const std::string& path) {
     return Status::failure(ENOTSUP, path + " is neither a file nor a block device");
   }
   return identity;
+}
+
+}  // namespace
+
+Result<FileIdentity> identify(const std::string& path) {
+  return identify_at(AT_FDCWD, path, 0, path);
+}
+
+Result<FileIdentity> identify_memory(const MachineDirectory& directory) {
+  return identify_at(directory.descriptor(), kMemoryFile, AT_SYMLINK_NOFOLLOW,
+                     directory.path_of(kMemoryFile));
+}
+
+Result<FileIdentity> identify_open(int descriptor, const std::string& path) {
+  return identify_at(descriptor, "", AT_EMPTY_PATH, path);
 }
 
 Status flush_times(const std::string& path) {

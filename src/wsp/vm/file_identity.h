@@ -5,10 +5,10 @@
 #include <string>
 
 #include "medium/status.h"
+#include "wsp/vm/directory.h"
 
 namespace pawl::wsp::vm {
 
-// Numbers of devices are left out: they may differ after the machine was started anew.
 struct FileIdentity {
   std::uint64_t inode = 0;
   std::uint64_t size_bytes = 0;
@@ -18,6 +18,9 @@ struct FileIdentity {
   std::int64_t accessed_ns = 0;     // atime
   std::uint32_t head_checksum = 0;  // of block devices, whose times say nothing: see identify()
   std::uint32_t is_device = 0;
+  // Of the file's device, or which it is; as it was found: no marker has it, and is_same_file()
+  // leaves it out, for it may differ after the machine was started anew.
+  std::uint64_t device = 0;
 
   bool is_same_file(const FileIdentity& other) const {
     return is_same_file_grown(other) && size_bytes == other.size_bytes;
@@ -41,6 +44,10 @@ struct FileIdentity {
 // Of a regular file by its inode alone.  Of a block device its size and the checksum of its first
 // 64 KiB, where file systems keep what changes with every mount.
 Result<FileIdentity> identify(const std::string& path);
+// Of the guest's memory.
+Result<FileIdentity> identify_memory(const MachineDirectory& directory);
+// Of an open file.
+Result<FileIdentity> identify_open(int descriptor, const std::string& path);
 
 // Makes the file durable, its times too (which fdatasync(2) does not).
 Status flush_times(const std::string& path);

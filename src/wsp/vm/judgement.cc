@@ -25,7 +25,7 @@ Result<Objection> object_if(bool is_found, Refusal refusal, const Status& failur
 }
 
 Objection judge_no_save(const MachineDirectory& directory, std::uint64_t generation) {
-  const Result<DeviceStateFile> state = DeviceStateFile::open_saved(directory.device_state());
+  const Result<DeviceStateFile> state = DeviceStateFile::open_saved(directory);
   if (state.ok()) {
     const Result<bool> begun = state.value().has_stream();
     const Result<DeviceStateHeader> header = state.value().read_header();
@@ -38,7 +38,7 @@ Objection judge_no_save(const MachineDirectory& directory, std::uint64_t generat
 }
 
 Result<Objection> judge_device_state(const MachineDirectory& directory, const Marker& marker) {
-  const Result<DeviceStateFile> state = DeviceStateFile::open_saved(directory.device_state());
+  const Result<DeviceStateFile> state = DeviceStateFile::open_saved(directory);
   if (!state.ok()) {
     return object_if(state.status().error_number() == ENOENT, Refusal::kDamagedDeviceState,
                      state.status());
@@ -66,33 +66,33 @@ Result<Objection> judge_device_state(const MachineDirectory& directory, const Ma
 
 Result<Objection> judge_memory(const MachineDirectory& directory, const Marker& marker,
                                bool trusts) {
-  const Result<FileIdentity> found = identify(directory.memory());
-  if (!found.ok()) {
-    const int error_number = found.status().error_number();
-    return object_if(error_number == ENOENT || error_number == ENOTSUP, Refusal::kMemoryReplaced,
-                     found.status());
+  const std::string path = directory.path_of(kMemoryFile);
+  const Result<Descriptor> memory = directory.files().open_file(kMemoryFile, O_RDONLY | O_NOATIME);
+  if (!memory.ok()) {
+    return object_if(memory.status().error_number() == ENOENT, Refusal::kMemoryReplaced,
+                     memory.status());
   }
+  const Result<FileIdentity> found = identify_open(memory.value().get(), path);
+  if (!found.ok()) return found.status();
   if (!found.value().is_same_file(marker.memory)) {
     return object(Refusal::kMemoryReplaced,
-                  directory.memory() + " is another file than the one that the guest had");
+                  path + " is another file than the one that the guest had");
   }
   if (marker.state == MarkerState::kSealed && !trusts) {
     if (!found.value().is_unchanged(marker.memory))
-      return object(Refusal::kMemoryTouched, directory.memory() + " was changed since the save");
+      return object(Refusal::kMemoryTouched, path + " was changed since the save");
     if (found.value().accessed_ns != marker.memory.accessed_ns) {
       return object(Refusal::kMemoryTouched,
-                    directory.memory() +
+                    path +
                         " was read or mapped since the save, and a mapping may write without a "
                         "trace; if you know that it was only read, restore with --trust-memory");
     }
   }
-  const Descriptor memory(::open(directory.memory().c_str(), O_RDONLY | O_NOATIME | O_CLOEXEC));
-  if (!memory.valid()) return FailedCall{errno, "cannot open " + directory.memory()};
   const Result<std::uint32_t> sample =
-      sample_checksum(memory.get(), marker.memory.size_bytes, marker.save_id);
+      sample_checksum(memory.value().get(), marker.memory.size_bytes, marker.save_id);
   if (!sample.ok()) return sample.status();
   if (sample.value() != marker.memory_sample_checksum)
-    return object(Refusal::kMemoryTouched, directory.memory() + " holds other bytes than it did");
+    return object(Refusal::kMemoryTouched, path + " holds other bytes than it did");
   return Objection{};
 }
 
@@ -126,12 +126,13 @@ Result<Objection> judge_save(const MachineDirectory& directory, const Marker& ma
     return found;
   if (!description.has_value() || description_checksum != marker.description_checksum) {
     return object(Refusal::kOtherOptions,
-                  directory.description() + " is not what it was at the save");
+                  directory.path_of(kDescriptionFile) + " is not what it was at the save");
   }
   if (options.wanted != nullptr && !description->is_same_machine(*options.wanted)) {
     return object(Refusal::kOtherOptions, "the machine that was saved is another one: " +
                                               description->difference_from(*options.wanted) + "; " +
-                                              directory.description() + " has all of it");
+                                              directory.path_of(kDescriptionFile) +
+                                              " has all of it");
   }
   if (Result<Objection> found = judge_disks(description->disk_files, marker);
       is_the_last_word(found))
@@ -179,7 +180,7 @@ Result<Judgement> judge(const MachineDirectory& directory, MarkerFile& marker,
                         const JudgementOptions& options) {
   Judgement verdict;
   std::uint32_t description_checksum = 0;
-  if (Result<StoredDescription> found = read_description(directory.description()); found.ok()) {
+  if (Result<StoredDescription> found = read_description(directory); found.ok()) {
     description_checksum = found.value().checksum;
     verdict.description = std::move(found.value().description);
   } else if (found.status().error_number() != ENOENT && found.status().error_number() != EINVAL) {

@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <filesystem>
 
 #include "wsp/clock.h"
-#include "wsp/vm/marker.h"
+#include "wsp/vm/qemu_answers.h"
 
 namespace pawl::wsp::vm {
 
@@ -30,43 +29,6 @@ QmpJson capabilities() {
   return {{"capabilities", wanted}};
 }
 
-// A question of what the machine consists of: a list, of which each part is put into words.
-struct PartQuery {
-  const char* command;
-  QmpJson (*arguments)();
-  std::string (*in_words)(const QmpJson& part);
-};
-
-std::string node_in_words(const QmpJson& node) {
-  return "the node " + node.value("node-name", "") + " (" + node.value("drv", "") + ", " +
-         node.value("file", "") + ", upon \"" + node.value("backing_file", "") + "\", depth " +
-         std::to_string(node.value("backing_file_depth", 0)) + ")";
-}
-
-std::string disk_in_words(const QmpJson& disk) {
-  const QmpJson inserted = disk.value("inserted", QmpJson::object());
-  return "the disk " + disk.value("device", "") + disk.value("qdev", "") + " with the node " +
-         inserted.value("node-name", "none");
-}
-
-std::string device_in_words(const QmpJson& device) {
-  return "the device " + device.value("name", "") + " (" + device.value("type", "") + ")";
-}
-
-// Each node by itself, or QEMU would tell of all that are below it every time.
-QmpJson flat() { return {{"flat", true}}; }
-QmpJson nothing() { return {}; }
-QmpJson of_named_devices() { return {{"path", "/machine/peripheral"}}; }
-QmpJson of_nameless_devices() { return {{"path", "/machine/peripheral-anon"}}; }
-
-// Processors and memory that are plugged in are devices too.
-constexpr std::array kPartQueries{
-    PartQuery{"query-named-block-nodes", flat, node_in_words},
-    PartQuery{"query-block", nothing, disk_in_words},
-    PartQuery{"qom-list", of_named_devices, device_in_words},
-    PartQuery{"qom-list", of_nameless_devices, device_in_words},
-};
-
 Status compare_parts(const std::set<std::string>& begun, const std::set<std::string>& found) {
   constexpr const char* kOther = "the machine is not what its options say any more: ";
   for (const std::string& part : found)
@@ -81,32 +43,22 @@ Status during(const Status& status, const char* what) {
   return Status::failure(status.error_number(), status.text() + ", " + what);
 }
 
-// Block drivers that are a file or a disk of the host's, and those that keep nothing.
-bool is_host_file(const std::string& driver) { return driver == "file" || driver == "host_device"; }
-
-bool is_without_storage(const std::string& driver) {
-  return driver == "null-co" || driver == "null-aio";
-}
-
-// Drivers that hand on to another node.
-bool is_on_another(const QmpJson& node) {
-  constexpr std::array kFormats{"raw",      "qcow2",        "qcow", "qed", "vdi", "vmdk",
-                                "throttle", "copy-on-read", "luks", "vpc", "vhdx"};
-  const std::string driver = node.value("drv", "");
-  return std::find(kFormats.begin(), kFormats.end(), driver) != kFormats.end();
-}
-
 }  // namespace
 
-Result<Machine> Machine::start(const MachineDescription& description,
-                               const std::string& memory_path, int lock, Start start) {
+Result<Machine> Machine::start(const MachineDescription& description, const MachineDirectory& files,
+                               int lock, Start start) {
+  const Result<Descriptor> memory = files.files().open_file(kMemoryFile, O_RDWR);
+  if (!memory.ok()) return memory.status();
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
     return FailedCall{errno, "cannot make a line to QEMU"};
   Descriptor ours(ends[0]);
   Descriptor theirs(ends[1]);
-  Result<QemuProcess> process = QemuProcess::start(
-      command_line(description, memory_path, theirs.get(), start), {theirs.get(), lock});
+  const int memory_number = memory.value().get();
+  const std::string memory_path = "/proc/self/fd/" + std::to_string(memory_number);
+  Result<QemuProcess> process =
+      QemuProcess::start(command_line(description, memory_path, theirs.get(), start),
+                         {theirs.get(), lock, memory_number});
   if (!process.ok()) return process.status();
   theirs.reset(-1);  // or its end would not be heard of
   Machine machine(std::move(process.value()), Qmp(std::move(ours)));
@@ -128,11 +80,7 @@ Status Machine::set_up() {
   }
   Result<QmpJson> version = qmp_.ask("query-version", QmpJson(), kQemuAnswerMsMax);
   if (!version.ok()) return version.status();
-  const QmpJson number = version.value().value("qemu", QmpJson::object());
-  version_ = std::to_string(number.value("major", 0)) + '.' +
-             std::to_string(number.value("minor", 0)) + '.' +
-             std::to_string(number.value("micro", 0)) + ' ' + version.value().value("package", "");
-  version_.resize(std::min(version_.size(), kVersionTextBytes - 1));
+  version_ = version_in(version.value());
   PAWL_TRY(qmp_.ask("migrate-set-capabilities", capabilities(), kQemuAnswerMsMax).status());
   PAWL_TRY(qmp_.ask("migrate-set-parameters",
                     {{"max-bandwidth", kBytesPerSecondMax}, {"downtime-limit", kDowntimeMsMax}},
@@ -147,7 +95,7 @@ Status Machine::set_up() {
 
 Status Machine::ask_for_parts() {
   first_part_query_ = 0;
-  for (const PartQuery& query : kPartQueries) {
+  for (const PartQuery& query : part_queries()) {
     const Result<std::uint64_t> sent = qmp_.send(query.command, query.arguments());
     if (!sent.ok()) return sent.status();
     if (first_part_query_ == 0) first_part_query_ = sent.value();
@@ -159,7 +107,7 @@ Status Machine::ask_for_parts() {
 Result<std::set<std::string>> Machine::parts() {
   std::uint64_t number = first_part_query_;
   std::set<std::string> found;
-  for (const PartQuery& query : kPartQueries) {
+  for (const PartQuery& query : part_queries()) {
     const Result<QmpJson> told = qmp_.answer(number++, kQemuAnswerMsMax);
     if (!told.ok()) return told.status();
     for (const QmpJson& part : told.value()) found.insert(query.in_words(part));
@@ -170,33 +118,17 @@ Result<std::set<std::string>> Machine::parts() {
 Result<std::vector<std::string>> Machine::disk_files() {
   Result<QmpJson> nodes = qmp_.ask("query-named-block-nodes", {{"flat", true}}, kQemuAnswerMsMax);
   if (!nodes.ok()) return nodes.status();
-  std::vector<std::string> files;
-  for (const QmpJson& node : nodes.value()) {
-    const std::string driver = node.value("drv", "");
-    if (is_without_storage(driver)) continue;
-    std::string file = node.value("file", "");
-    if (node.value("cache", QmpJson::object()).value("no-flush", false)) {
-      return Status::failure(ENOTSUP,
-                             "the disk " + file +
-                                 " is not flushed (cache=unsafe): what the guest takes for "
-                                 "durable would be lost with the host");
-    }
-    if (is_on_another(node)) continue;
-    if (!is_host_file(driver)) {
-      return Status::failure(ENOTSUP, "the disk " + file + " (" + driver +
-                                          ") is no file of this machine: whether it was changed "
-                                          "after a save cannot be known");
-    }
-    // A restore, or a look at it, may be asked for from elsewhere.
-    if (!file.empty()) file = std::filesystem::absolute(file).string();
-    if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
-  }
-  if (files.size() > kDisksMax) {
-    return Status::failure(ENOTSUP, "the machine has more than " + std::to_string(kDisksMax) +
-                                        " files of disks, backing files and CDs among them");
-  }
-  std::sort(files.begin(), files.end());
-  return files;
+  return disk_files_in(nodes.value());
+}
+
+Result<FileIdentity> Machine::identify_disk(const std::string& path) const {
+  Result<FileIdentity> disk = identify(path);
+  if (!disk.ok()) return disk;
+  const Result<bool> is_open = process_.has_open(disk.value());
+  if (!is_open.ok()) return is_open.status();
+  if (!is_open.value())
+    return Status::failure(ESTALE, path + " was replaced while QEMU started; try again");
+  return disk;
 }
 
 Status Machine::prepare_save(DeviceStateFile& state) {
@@ -211,13 +143,13 @@ Status Machine::await_migration(std::uint64_t after_event, int wait_ms) {
     Result<Qmp::Event> told = qmp_.event("MIGRATION", after_event, deadline.left_ms());
     if (!told.ok()) return told.status();
     after_event = told.value().number;
-    const std::string status = told.value().event["data"].value("status", "");
+    const std::string status = Qmp::text_in(Qmp::part_in(told.value().event, "data"), "status");
     if (status == "completed") return {};
     if (status == "failed" || status == "cancelled") {
       Result<QmpJson> asked = qmp_.ask("query-migrate", QmpJson(), kQemuAnswerMsMax);
-      const std::string reason = asked.ok()
-                                     ? asked.value().value("error-desc", "QEMU gave no reason")
-                                     : asked.status().text();
+      const std::string reason =
+          asked.ok() ? Qmp::text_in(asked.value(), "error-desc", "QEMU gave no reason")
+                     : asked.status().text();
       return Status::failure(EBADMSG, reason);
     }
   }
@@ -255,7 +187,8 @@ Status Machine::is_still_the_same() {
 Result<std::uint64_t> Machine::streamed_memory_bytes() {
   Result<QmpJson> told = qmp_.ask("query-migrate", QmpJson(), kQemuAnswerMsMax);
   if (!told.ok()) return told.status();
-  return told.value().value("ram", QmpJson::object()).value("total", std::uint64_t{0});
+  const std::int64_t bytes = Qmp::number_in(Qmp::part_in(told.value(), "ram"), "total");
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0));
 }
 
 bool Machine::has_run_on() {

@@ -9,6 +9,8 @@
 #include "medium/status.h"
 #include "wsp/vm/description.h"
 #include "wsp/vm/device_state.h"
+#include "wsp/vm/directory.h"
+#include "wsp/vm/file_identity.h"
 #include "wsp/vm/options.h"
 #include "wsp/vm/qemu_process.h"
 #include "wsp/vm/qmp.h"
@@ -22,9 +24,10 @@ inline constexpr int kQemuLoadMsMax = 30'000;
 
 class Machine {
  public:
-  // Starts QEMU; the guest does not run yet.  `lock` is handed to QEMU too.
-  static Result<Machine> start(const MachineDescription& description,
-                               const std::string& memory_path, int lock, Start start);
+  // Starts QEMU; the guest does not run yet.  Its memory is the file in `files`.  `lock` is handed
+  // to QEMU too.
+  static Result<Machine> start(const MachineDescription& description, const MachineDirectory& files,
+                               int lock, Start start);
 
   // "7.2.22 (Debian ...)", cut to what a marker has room for.
   const std::string& version() const { return version_; }
@@ -34,6 +37,9 @@ class Machine {
   // one is no file (NBD, Ceph, ...), for whether that was changed cannot be known, or is never
   // flushed.
   Result<std::vector<std::string>> disk_files();
+
+  // What such a file is.  ESTALE: QEMU has another one open, which the name led to then.
+  Result<FileIdentity> identify_disk(const std::string& path) const;
 
   // Hands the file over.  A failure has QEMU's reason: a device that cannot be migrated.
   Status prepare_save(DeviceStateFile& state);

@@ -1,7 +1,6 @@
 #include "wsp/vm/marker.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -122,16 +121,16 @@ Result<NumberedMarker> decode(const MarkerSlot& slot) {
   return NumberedMarker{std::move(marker), from.sequence};
 }
 
-Result<MarkerFile> MarkerFile::open(const std::string& path) {
-  Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!file.valid()) return FailedCall{errno, "cannot open the marker " + path};
-  return MarkerFile(std::move(file), path);
+Result<MarkerFile> MarkerFile::open(const MachineDirectory& directory, const char* name) {
+  Result<Descriptor> file = directory.files().open_file(name, O_RDWR | O_CREAT);
+  if (!file.ok()) return file.status();
+  return MarkerFile(std::move(file.value()), directory.path_of(name));
 }
 
-Result<MarkerFile> MarkerFile::open_to_read(const std::string& path) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return FailedCall{errno, "cannot open the marker " + path};
-  return MarkerFile(std::move(file), path);
+Result<MarkerFile> MarkerFile::open_to_read(const MachineDirectory& directory) {
+  Result<Descriptor> file = directory.files().open_file(kMarkerFile, O_RDONLY);
+  if (!file.ok()) return file.status();
+  return MarkerFile(std::move(file.value()), directory.path_of(kMarkerFile));
 }
 
 Result<Marker> MarkerFile::read() {

@@ -14,6 +14,7 @@
 
 #include "medium/descriptor.h"
 #include "medium/status.h"
+#include "wsp/vm/directory.h"
 #include "wsp/vm/file_identity.h"
 
 namespace pawl::wsp::vm {
@@ -58,9 +59,9 @@ Result<NumberedMarker> decode(const MarkerSlot& slot);
 class MarkerFile {
  public:
   // Makes the file if there is none.  What it holds is not looked at.
-  static Result<MarkerFile> open(const std::string& path);
+  static Result<MarkerFile> open(const MachineDirectory& directory, const char* name = kMarkerFile);
   // Only to read(); ENOENT where there is none.
-  static Result<MarkerFile> open_to_read(const std::string& path);
+  static Result<MarkerFile> open_to_read(const MachineDirectory& directory);
 
   // EBADMSG where neither slot can be believed, ENOTSUP where one is of a newer Pawl; ENODATA where
   // nothing was ever written.

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+#include <utility>
 
 #include "medium/descriptor.h"
 #include "wsp/vm/file_identity.h"
@@ -19,6 +20,7 @@ namespace pawl::wsp::vm {
 
 namespace {
 
+constexpr const char* kTrialFile = "trial";
 constexpr std::size_t kTrialBytes = 4096;
 constexpr int kRegionsMax = 256;
 
@@ -39,33 +41,34 @@ bool platform_flushes_caches() {
 // Whether a mapping is seen in the time of access of a file whose times were set as a seal does.
 Result<bool> sees_a_mapping(int descriptor, const std::string& path) {
   PAWL_TRY(arm_access_time(descriptor, path));
-  const Result<FileIdentity> before = identify(path);
+  const Result<FileIdentity> before = identify_open(descriptor, path);
   if (!before.ok()) return before.status();
   void* const mapped =
       ::mmap(nullptr, kTrialBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (mapped == MAP_FAILED) return FailedCall{errno, "cannot map a file in " + path};
   ::munmap(mapped, kTrialBytes);
-  const Result<FileIdentity> after = identify(path);
+  const Result<FileIdentity> after = identify_open(descriptor, path);
   if (!after.ok()) return after.status();
   return after.value().accessed_ns != before.value().accessed_ns;
 }
 
 }  // namespace
 
-Result<MemoryPlace> look_at_memory_place(const std::string& directory) {
-  const std::string path = directory + "/trial";
-  const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!file.valid() || ::ftruncate(file.get(), kTrialBytes) != 0)
-    return FailedCall{errno, "cannot make a file in " + directory};
-  const Result<bool> seen = sees_a_mapping(file.get(), path);
+Result<MemoryPlace> look_at_memory_place(const MachineDirectory& directory) {
+  Result<Descriptor> made = directory.files().make_file(kTrialFile);
+  if (!made.ok()) return made.status();
+  const Descriptor file = std::move(made.value());
+  if (::ftruncate(file.get(), kTrialBytes) != 0)
+    return FailedCall{errno, "cannot make a file in " + directory.path()};
+  const Result<bool> seen = sees_a_mapping(file.get(), directory.path_of(kTrialFile));
   struct statfs system{};
   struct statx facts{};
   const bool looked = ::fstatfs(file.get(), &system) == 0 &&
                       ::statx(file.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &facts) == 0;
   const int error_number = errno;
-  ::unlink(path.c_str());
+  ::unlinkat(directory.descriptor(), kTrialFile, 0);
   if (!seen.ok()) return seen.status();
-  if (!looked) return FailedCall{error_number, "cannot look at " + directory};
+  if (!looked) return FailedCall{error_number, "cannot look at " + directory.path()};
   MemoryPlace place;
   place.sees_access = seen.value();
   if (system.f_type == TMPFS_MAGIC) {

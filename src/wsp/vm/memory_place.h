@@ -1,9 +1,8 @@
 // What a directory is as a place for a guest's memory: does it outlive the machine's power?
 #pragma once
 
-#include <string>
-
 #include "medium/status.h"
+#include "wsp/vm/directory.h"
 
 namespace pawl::wsp::vm {
 
@@ -19,6 +18,6 @@ struct MemoryPlace {
 };
 
 // Makes a file there for a moment.
-Result<MemoryPlace> look_at_memory_place(const std::string& directory);
+Result<MemoryPlace> look_at_memory_place(const MachineDirectory& directory);
 
 }  // namespace pawl::wsp::vm

@@ -1,7 +1,9 @@
 #include "wsp/vm/qemu_process.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 
 #include <array>
 #include <cerrno>
+#include <string>
 #include <utility>
 
 namespace pawl::wsp::vm {
@@ -79,6 +82,22 @@ QemuProcess::~QemuProcess() {
 
 void QemuProcess::kill_now() const {
   if (!ended_ && number_ > 0) ::kill(number_, SIGKILL);
+}
+
+Result<bool> QemuProcess::has_open(const FileIdentity& file) const {
+  const std::string listing = "/proc/" + std::to_string(number_) + "/fd";
+  DIR* const opened = ::opendir(listing.c_str());
+  if (opened == nullptr) return FailedCall{errno, "cannot look at what QEMU has open"};
+  bool found = false;
+  while (const dirent* entry = found ? nullptr : ::readdir(opened)) {
+    struct stat facts{};
+    if (::fstatat(::dirfd(opened), entry->d_name, &facts, 0) != 0) continue;
+    found = file.is_device != 0 ? S_ISBLK(facts.st_mode) && facts.st_rdev == file.device
+                                : S_ISREG(facts.st_mode) && facts.st_dev == file.device &&
+                                      facts.st_ino == file.inode;
+  }
+  ::closedir(opened);
+  return found;
 }
 
 int QemuProcess::wait() {

@@ -8,6 +8,7 @@
 
 #include "medium/descriptor.h"
 #include "medium/status.h"
+#include "wsp/vm/file_identity.h"
 
 namespace pawl::wsp::vm {
 
@@ -30,6 +31,8 @@ class QemuProcess {
 
   // As waitpid(2) tells it; of one that runs only after a kill.  At once.
   void kill_now() const;
+  // Of a disk: whether it is this file that it has open, whatever its name leads to by now.
+  Result<bool> has_open(const FileIdentity& file) const;
   int wait();
 
  private:

@@ -23,6 +23,27 @@ Status hung_up() { return Status::failure(EPIPE, "QEMU has ended, or closed its 
 
 }  // namespace
 
+std::string Qmp::text_in(const Json& part, const char* name, const std::string& otherwise) {
+  const Json found = part_in(part, name);
+  return found.is_string() ? found.get<std::string>() : otherwise;
+}
+
+std::int64_t Qmp::number_in(const Json& part, const char* name) {
+  const Json found = part_in(part, name);
+  return found.is_number_integer() ? found.get<std::int64_t>() : 0;
+}
+
+bool Qmp::is_true_in(const Json& part, const char* name) {
+  const Json found = part_in(part, name);
+  return found.is_boolean() && found.get<bool>();
+}
+
+Qmp::Json Qmp::part_in(const Json& part, const char* name) {
+  if (!part.is_object()) return {};
+  const auto found = part.find(name);
+  return found == part.end() ? Json() : *found;
+}
+
 Status Qmp::take_lines() {
   std::size_t begin = 0;
   for (std::size_t end = text_.find('\n'); end != std::string::npos;
@@ -33,7 +54,7 @@ Status Qmp::take_lines() {
       return Status::failure(EPROTO, "QEMU said something that is no QMP");
     if (line.contains("event")) {
       if (events_.size() == kEventsMax) events_.pop_front();
-      const std::string name = line.value("event", "");
+      const std::string name = text_in(line, "event");
       if (last_of_name_.size() < kEventNamesMax || last_of_name_.contains(name))
         last_of_name_[name] = events_heard_ + 1;
       events_.push_back({std::move(line), ++events_heard_});
@@ -98,8 +119,9 @@ Result<Qmp::Json> Qmp::answer(std::uint64_t command, int wait_ms) {
       if (number_of(heard.answer) != command) continue;
       last_event_before_answer_ = heard.last_event_before;
       if (heard.answer.contains("error"))
-        return Status::failure(EIO, heard.answer["error"].value("desc", "QEMU gave no reason"));
-      return heard.answer.value("return", Json());
+        return Status::failure(
+            EIO, text_in(part_in(heard.answer, "error"), "desc", "QEMU gave no reason"));
+      return part_in(heard.answer, "return");
     }
     if (deadline.passed()) return Status::failure(ETIMEDOUT, "QEMU did not answer in time");
     PAWL_TRY(read_some(deadline.left_ms()));
@@ -122,7 +144,7 @@ Result<Qmp::Event> Qmp::event(const std::string& name, std::uint64_t after, int 
   const Deadline deadline(wait_ms);
   for (;;) {
     for (const Event& event : events_)
-      if (event.number > after && event.event.value("event", "") == name) return event;
+      if (event.number > after && text_in(event.event, "event") == name) return event;
     if (deadline.passed())
       return Status::failure(ETIMEDOUT, "QEMU did not tell of " + name + " in time");
     PAWL_TRY(read_some(deadline.left_ms()));

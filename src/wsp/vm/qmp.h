@@ -27,6 +27,13 @@ class Qmp {
  public:
   using Json = nlohmann::json;
 
+  // What a part of an answer says under a name: `otherwise` where it is no object, says nothing of
+  // it, or something of another kind.
+  static std::string text_in(const Json& part, const char* name, const std::string& otherwise = "");
+  static std::int64_t number_in(const Json& part, const char* name);
+  static bool is_true_in(const Json& part, const char* name);
+  static Json part_in(const Json& part, const char* name);
+
   // Bytes of an answer, and events that nobody has asked for yet.
   static constexpr std::size_t kLineBytesMax = std::size_t{16} << 20;
   static constexpr std::size_t kEventsMax = 1024;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/random.h>
+#include <unistd.h>
 #include <ctime>
 
 #include <cerrno>
@@ -24,11 +25,9 @@ std::uint64_t wall_clock_ns() {
 }
 
 // A file that was put in the place of one that QEMU has open is not what the guest knows.
-Result<FileIdentity> identify_still(const std::string& path, const FileIdentity& begun) {
-  Result<FileIdentity> found = identify(path);
-  if (found.ok() && !found.value().is_same_file_grown(begun))
-    return Status::failure(ESTALE, path + " was replaced by another file while the guest ran");
-  return found;
+Status check_still(const FileIdentity& found, const FileIdentity& begun, const std::string& path) {
+  if (found.is_same_file_grown(begun)) return {};
+  return Status::failure(ESTALE, path + " was replaced by another file while the guest ran");
 }
 
 Status run_on_by_others() {
@@ -37,14 +36,16 @@ Status run_on_by_others() {
 
 }  // namespace
 
-Status seal_memory(const std::string& path, Marker& marker) {
-  const Descriptor memory(::open(path.c_str(), O_RDONLY | O_NOATIME | O_CLOEXEC));
-  if (!memory.valid()) return FailedCall{errno, "cannot open " + path};
-  PAWL_TRY(arm_access_time(memory.get(), path));
-  Result<FileIdentity> found = identify(path);
+Status seal_memory(const MachineDirectory& directory, Marker& marker) {
+  const std::string path = directory.path_of(kMemoryFile);
+  const Result<Descriptor> memory = directory.files().open_file(kMemoryFile, O_RDONLY | O_NOATIME);
+  if (!memory.ok()) return memory.status();
+  const int number = memory.value().get();
+  PAWL_TRY(arm_access_time(number, path));
+  Result<FileIdentity> found = identify_open(number, path);
   if (!found.ok()) return found.status();
   // The marker is not to know times that the host's death can take back.
-  PAWL_TRY(flush_times(path));
+  if (::fsync(number) != 0) return FailedCall{errno, "cannot flush " + path};
   marker.memory = found.value();
   marker.state = MarkerState::kSealed;
   return {};
@@ -53,23 +54,24 @@ Status seal_memory(const std::string& path, Marker& marker) {
 Result<Saver> Saver::open(const MachineDirectory& directory, MarkerFile& marker, Machine& machine,
                           const MachineDescription& description, std::uint64_t generation,
                           std::uint32_t description_checksum) {
-  Result<DeviceStateFile> state = DeviceStateFile::open_for_saves(directory.device_state());
+  Result<DeviceStateFile> state = DeviceStateFile::open_for_saves(directory);
   if (!state.ok()) return state.status();
-  Result<MarkerFile> rehearsal = MarkerFile::open(directory.rehearsal_marker());
+  Result<MarkerFile> rehearsal = MarkerFile::open(directory, kRehearsalMarkerFile);
   if (!rehearsal.ok()) return rehearsal.status();
   // It is read for a sample; that is no use of it that anyone should see afterwards.
-  Descriptor memory(::open(directory.memory().c_str(), O_RDONLY | O_NOATIME | O_CLOEXEC));
-  if (!memory.valid()) return FailedCall{errno, "cannot open " + directory.memory()};
+  Result<Descriptor> memory = directory.files().open_file(kMemoryFile, O_RDONLY | O_NOATIME);
+  if (!memory.ok()) return memory.status();
   Saver made(machine, std::move(state.value()), marker, std::move(rehearsal.value()),
-             std::move(memory));
-  made.memory_path_ = directory.memory();
+             std::move(memory.value()));
+  made.memory_directory_ = &directory;
   made.memory_bytes_ = description.memory_bytes;
   made.disk_files_ = description.disk_files;
-  Result<FileIdentity> found_memory = identify(directory.memory());
+  Result<FileIdentity> found_memory =
+      identify_open(made.memory_.get(), directory.path_of(kMemoryFile));
   if (!found_memory.ok()) return found_memory.status();
   made.memory_begun_ = found_memory.value();
   for (const std::string& path : description.disk_files) {
-    Result<FileIdentity> disk = identify(path);
+    Result<FileIdentity> disk = machine.identify_disk(path);
     if (!disk.ok()) return disk.status();
     made.disks_begun_.push_back(disk.value());
   }
@@ -109,13 +111,15 @@ Status Saver::bind(const FailurePoint& failure) {
   Result<std::uint32_t> sample = sample_checksum(memory_.get(), memory_bytes_, marker_.save_id);
   if (!sample.ok()) return sample.status();
   marker_.memory_sample_checksum = sample.value();
-  Result<FileIdentity> memory = identify_still(memory_path_, memory_begun_);
+  Result<FileIdentity> memory = identify_memory(*memory_directory_);
   if (!memory.ok()) return memory.status();
+  PAWL_TRY(check_still(memory.value(), memory_begun_, memory_directory_->path_of(kMemoryFile)));
   marker_.memory = memory.value();
   marker_.disks.clear();
   for (std::size_t i = 0; i < disk_files_.size(); ++i) {
-    Result<FileIdentity> disk = identify_still(disk_files_[i], disks_begun_[i]);
+    Result<FileIdentity> disk = identify(disk_files_[i]);
     if (!disk.ok()) return disk.status();
+    PAWL_TRY(check_still(disk.value(), disks_begun_[i], disk_files_[i]));
     marker_.disks.push_back(disk.value());
   }
   marker_.saved_at_ns = wall_clock_ns();
@@ -160,7 +164,7 @@ Status Saver::seal(const FailurePoint& failure) {
   }
   failure.reach(Step::kQemuEnded, 0);
   for (const std::string& disk : disk_files_) PAWL_TRY(flush_times(disk));
-  PAWL_TRY(seal_memory(memory_path_, marker_));
+  PAWL_TRY(seal_memory(*memory_directory_, marker_));
   PAWL_TRY(marker_file_->write(marker_));
   failure.reach(Step::kSealed, 0);
   return {};

@@ -18,7 +18,7 @@ namespace pawl::wsp::vm {
 
 // Once nobody maps the memory any more: sets its times so that whoever does is noticed, and
 // `marker`, which the caller writes, to a sealed save with these times.
-Status seal_memory(const std::string& path, Marker& marker);
+Status seal_memory(const MachineDirectory& directory, Marker& marker);
 
 class Saver {
  public:
@@ -64,8 +64,9 @@ class Saver {
   Result<SaveTiming> try_save();
   Status go_on();
 
-  // The memory's file, which was opened and stays the same, has this name from now on.
-  void memory_is_at(const std::string& path) { memory_path_ = path; }
+  // The memory's file, which was opened and stays the same, is in this directory from now on.  It
+  // outlives this.
+  void memory_is_in(const MachineDirectory& directory) { memory_directory_ = &directory; }
 
  private:
   Saver(Machine& machine, DeviceStateFile state, MarkerFile& marker, MarkerFile rehearsal,
@@ -84,7 +85,7 @@ class Saver {
   MarkerFile* marker_file_;
   MarkerFile rehearsal_file_;
   Descriptor memory_;
-  std::string memory_path_;
+  const MachineDirectory* memory_directory_ = nullptr;
   std::uint64_t memory_bytes_ = 0;
   std::vector<std::string> disk_files_;
   // What QEMU has open, as found when the machine began: at a save the names have to be theirs yet.

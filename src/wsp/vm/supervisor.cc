@@ -108,7 +108,7 @@ class Life {
  private:
   Result<Ending> begin(MarkerFile& marker, Judgement verdict);
   Result<Ending> restore(MarkerFile& marker, const Judgement& verdict);
-  Status has_disks_of(const MachineDescription& description);
+  Status has_disks_of(const MachineDescription& description, const Marker& saved);
   Status let_run_on(MarkerFile& marker, std::uint64_t generation);
   Status take_back(MarkerFile& marker, const Marker& restoring, const Status& failure);
   Status end_before_it_runs(MarkerFile& marker, std::uint64_t generation);
@@ -149,7 +149,8 @@ class Life {
 
 Status Life::open_sources(const MachineDescription& description) {
   Result<PowerSources> sources =
-      PowerSources::open({directory_.power_pipe(), description.serial_line});
+      PowerSources::open({directory_.files().way_to(kPowerPipe), description.serial_line,
+                          directory_.path_of(kPowerPipe)});
   if (!sources.ok()) return sources.status();
   sources_.emplace(std::move(sources.value()));
   Result<Descriptor> signals = open_end_signals();
@@ -162,7 +163,7 @@ Status Life::open_sources(const MachineDescription& description) {
 }
 
 Result<Ending> Life::live() {
-  Result<MarkerFile> marker = MarkerFile::open(directory_.marker());
+  Result<MarkerFile> marker = MarkerFile::open(directory_);
   if (!marker.ok()) return marker.status();
   JudgementOptions asked;
   asked.trusts_memory = options_.trusts_memory;
@@ -213,7 +214,7 @@ Result<Ending> Life::restore(MarkerFile& marker, const Judgement& verdict) {
     watched.serial_line = options_.description->serial_line;
   }
   PAWL_TRY(open_sources(watched));
-  Result<DeviceStateFile> state = DeviceStateFile::open_saved(directory_.device_state());
+  Result<DeviceStateFile> state = DeviceStateFile::open_saved(directory_);
   if (!state.ok()) return state.status();
   // From here on the memory is mapped: its times say nothing any more, if all of this dies.
   Marker restoring = verdict.marker;
@@ -221,12 +222,12 @@ Result<Ending> Life::restore(MarkerFile& marker, const Judgement& verdict) {
   PAWL_TRY(marker.write(restoring));
   restoring_ = restoring;
   failure_.reach(Step::kRestoreMarked, 0);
-  Result<Machine> machine = Machine::start(description, directory_.memory(),
-                                           directory_.lock_descriptor(), Start::kRestored);
+  Result<Machine> machine =
+      Machine::start(description, directory_, directory_.lock_descriptor(), Start::kRestored);
   if (!machine.ok()) return machine.status();
   machine_.emplace(std::move(machine.value()));
   failure_.reach(Step::kQemuStarted, machine_->process().number());
-  PAWL_TRY(has_disks_of(description));
+  PAWL_TRY(has_disks_of(description, verdict.marker));
   if (machine_->version() != verdict.marker.qemu_version) {
     Ending refused{Ending::What::kRefused, Refusal::kOtherQemu,
                    "QEMU " + verdict.marker.qemu_version + " has saved the machine, and this is " +
@@ -270,14 +271,26 @@ Result<Ending> Life::restore(MarkerFile& marker, const Judgement& verdict) {
   return watch();
 }
 
-// Names in options of QEMU's may be those of other files elsewhere.
-Status Life::has_disks_of(const MachineDescription& description) {
+// Names in options of QEMU's may be those of other files elsewhere; and whoever may write one of a
+// disk's directories may have changed what its name leads to since the save was judged.
+Status Life::has_disks_of(const MachineDescription& description, const Marker& saved) {
   const Result<std::vector<std::string>> disks = machine_->disk_files();
   if (!disks.ok()) return disks.status();
-  if (disks.value() == description.disk_files) return {};
-  return Status::failure(ENOENT,
-                         "QEMU has opened other disks than those that were saved: restore from the "
-                         "directory in which the machine was booted (the save stays valid)");
+  if (disks.value() != description.disk_files || disks.value().size() != saved.disks.size()) {
+    return Status::failure(ENOENT,
+                           "QEMU has opened other disks than those that were saved: restore from "
+                           "the directory in which the machine was booted (the save stays valid)");
+  }
+  for (std::size_t i = 0; i < saved.disks.size(); ++i) {
+    const Result<FileIdentity> disk = machine_->identify_disk(disks.value()[i]);
+    if (!disk.ok()) return disk.status();
+    if (!disk.value().is_same_file(saved.disks[i])) {
+      return Status::failure(ESTALE, disks.value()[i] +
+                                         " was replaced by another file while the machine was "
+                                         "restored (the save stays valid)");
+    }
+  }
+  return {};
 }
 
 Status Life::let_run_on(MarkerFile& marker, std::uint64_t generation) {
@@ -313,15 +326,15 @@ Status Life::take_back(MarkerFile& marker, const Marker& restoring, const Status
 // A restore that came to nothing has mapped the memory: others who do are to be noticed again.
 void Life::seal_again(MarkerFile& marker) {
   machine_.reset();
-  Status sealed = seal_memory(directory_.memory(), *restoring_);
+  Status sealed = seal_memory(directory_, *restoring_);
   if (sealed.ok()) sealed = marker.write(*restoring_);
   if (!sealed.ok()) tell("the save is valid, but " + sealed.text());
 }
 
 void Life::keep_description(const MachineDescription& watched) {
-  Status kept = write_description(watched, directory_.description());
+  Status kept = write_description(watched, directory_);
   if (kept.ok()) {
-    Result<StoredDescription> stored = read_description(directory_.description());
+    Result<StoredDescription> stored = read_description(directory_);
     if (stored.ok()) saver_->describe(stored.value().checksum);
     kept = stored.ok() ? directory_.sync() : stored.status();
   }
@@ -329,7 +342,7 @@ void Life::keep_description(const MachineDescription& watched) {
 }
 
 Result<MachineDescription> Life::description_to_boot() const {
-  Result<StoredDescription> stored = read_description(directory_.description());
+  Result<StoredDescription> stored = read_description(directory_);
   if (!options_.description.has_value() && !stored.ok()) {
     return Status::failure(EINVAL, "there is no machine to boot: name its options behind '--' (" +
                                        stored.status().text() + ")");
@@ -347,14 +360,14 @@ Status Life::start_beside(const MachineDirectory& next, MachineDescription& desc
                           MarkerFile& marker, std::uint64_t generation) {
   PAWL_TRY(open_sources(description));
   Result<Machine> machine =
-      Machine::start(description, next.memory(), directory_.lock_descriptor(), Start::kCold);
+      Machine::start(description, next, directory_.lock_descriptor(), Start::kCold);
   if (!machine.ok()) return machine.status();
   machine_.emplace(std::move(machine.value()));
   Result<std::vector<std::string>> disks = machine_->disk_files();
   if (!disks.ok()) return disks.status();
   description.disk_files = disks.value();
-  PAWL_TRY(write_description(description, next.description()));
-  Result<StoredDescription> stored = read_description(next.description());
+  PAWL_TRY(write_description(description, next));
+  Result<StoredDescription> stored = read_description(next);
   if (!stored.ok()) return stored.status();
   if (!holds_all_of(stored.value().description, description)) {
     return Status::failure(ENOTSUP,
@@ -375,11 +388,11 @@ Result<Ending> Life::boot(MarkerFile& marker, const Judgement& verdict) {
   const std::uint64_t generation = verdict.marker.generation + 1;
   Result<MachineDescription> description = description_to_boot();
   if (!description.ok()) return description.status();
-  const Result<StoredDescription> before = read_description(directory_.description());
+  const Result<StoredDescription> before = read_description(directory_);
   const bool is_another =
       !before.ok() || !before.value().description.is_same_machine(description.value());
   // Without a save, nobody misses the memory, and its space is needed.
-  if (!verdict.is_whole()) ::unlink(directory_.memory().c_str());
+  if (!verdict.is_whole()) ::unlinkat(directory_.descriptor(), kMemoryFile, 0);
   const Result<MachineDirectory> next = make_next(directory_);
   if (!next.ok()) return next.status();
   PAWL_TRY(make_next_memory(directory_, next.value(), description.value().memory_bytes));
@@ -387,9 +400,9 @@ Result<Ending> Life::boot(MarkerFile& marker, const Judgement& verdict) {
   // Before anything of the old save is touched, it is none any more.
   PAWL_TRY(marker.clear(generation));
   runs_ = true;
-  if (is_another) ::unlink(directory_.rehearsals().c_str());
+  if (is_another) Rehearsals::forget(directory_.files());
   PAWL_TRY(take_place(directory_, next.value(), description.value().memory_bytes));
-  saver_->memory_is_at(directory_.memory());
+  saver_->memory_is_in(directory_);
   PAWL_TRY(saver_->go_on());
   tell("runs (generation " + std::to_string(generation) + ")");
   return watch();
@@ -428,7 +441,7 @@ Status Life::rehearse(std::uint64_t times) {
     if (!timing.ok()) return timing.status();
     rehearsals_.add(std::move(timing.value()));
   }
-  return rehearsals_.write(directory_.rehearsals());
+  return rehearsals_.write(directory_.files());
 }
 
 Result<Ending> Life::save(std::uint64_t heard_ns, const std::string& why) {
@@ -440,7 +453,7 @@ Result<Ending> Life::save(std::uint64_t heard_ns, const std::string& why) {
   if (sealed.error_number() == ESTALE) return no_save(sealed);
   const double took_us = timing.value().total_us();
   rehearsals_.add(std::move(timing.value()));
-  const Status kept = rehearsals_.write(directory_.rehearsals());
+  const Status kept = rehearsals_.write(directory_.files());
   tell("saved in " + milliseconds(took_us) + " (" + why + ")");
   for (const Status& status : {sealed, kept})
     if (!status.ok()) tell("the save is valid, but " + status.text());
@@ -467,7 +480,7 @@ Ending Life::ended() {
 
 Result<Ending> Life::watch() {
   go_first(machine_->process().number());
-  if (Result<Rehearsals> before = Rehearsals::read(directory_.rehearsals()); before.ok())
+  if (Result<Rehearsals> before = Rehearsals::read(directory_.files()); before.ok())
     rehearsals_ = std::move(before.value());
   else
     tell(before.status().text());
@@ -516,14 +529,14 @@ Result<Ending> run_machine(MachineDirectory& directory, const RunOptions& option
 
 Result<Trial> try_machine(MachineDirectory& directory, const MachineDescription& description) {
   PAWL_TRY(directory.lock(0));
-  PAWL_TRY(make_memory(directory.memory(), description.memory_bytes));
-  Result<MarkerFile> marker = MarkerFile::open(directory.marker());
+  PAWL_TRY(make_memory(directory, description.memory_bytes));
+  Result<MarkerFile> marker = MarkerFile::open(directory);
   if (!marker.ok()) return marker.status();
   PAWL_TRY(marker.value().clear(1));
   MachineDescription settled = description;
   settle_requests(settled);
   Result<Machine> machine =
-      Machine::start(settled, directory.memory(), directory.lock_descriptor(), Start::kCold);
+      Machine::start(settled, directory, directory.lock_descriptor(), Start::kCold);
   if (!machine.ok()) return machine.status();
   Result<std::vector<std::string>> disks = machine.value().disk_files();
   if (!disks.ok()) return disks.status();
