@@ -23,7 +23,9 @@ import tempfile
 import traceback
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
-TARGETS = {"reader": 131072, "recover": 131072, "api": 968, "heap": 517}  # the longest input of each
+# The longest input of each.
+TARGETS = {"reader": 131072, "recover": 131072, "api": 968, "heap": 517, "qmp": 8192, "machine": 8192,
+           "program": 16384}
 SHORT_BYTES_MAX = 1024  # inputs up to this are as long as can be at once; longer ones grow
 HANG_SECONDS = 120
 MEMORY_MIB_MAX = 2048

@@ -4,8 +4,11 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstring>
 #include <string>
 #include <vector>
+
+#include "wsp/process/records.h"
 
 namespace pawl::wsp {
 namespace {
@@ -83,6 +86,36 @@ TEST(Image, SaysWhenItIsFull) {
   writer.add(std::vector<std::byte>(kBytes).data(), kBytes);
   writer.end();
   EXPECT_EQ(writer.finish().error_number(), ENOSPC);
+}
+
+// What a length of its own goes with is handed to the kernel so long.
+TEST(Records, AreRefusedWhereALengthIsMoreThanTheRoom) {
+  SavedProcess process;
+  process.threads.resize(1);
+  process.descriptors.resize(1);
+  process.descriptors[0].options.resize(1);
+  DescriptorFacts& facts = process.descriptors[0].facts;
+  const auto read = [&process] {
+    std::vector<std::byte> image(kBytes);
+    ImageWriter writer(image, kGeneration, kInode);
+    write_records(writer, process);
+    EXPECT_TRUE(writer.finish().ok());
+    writer.mark();
+    return read_saved(image, kGeneration, kInode).status();
+  };
+  facts.address_bytes = sizeof(facts.address);
+  EXPECT_TRUE(read().ok()) << read().text();
+  facts.address_bytes = sizeof(facts.address) + 1;
+  EXPECT_EQ(read().error_number(), EBADMSG);
+  facts.address_bytes = 0;
+  facts.peer_bytes = sizeof(facts.peer) + 1;
+  EXPECT_EQ(read().error_number(), EBADMSG);
+  facts.peer_bytes = 0;
+  process.descriptors[0].options[0].bytes = sizeof(SocketOption::value) + 1;
+  EXPECT_EQ(read().error_number(), EBADMSG);
+  process.descriptors[0].options[0].bytes = 0;
+  std::memset(process.threads[0].facts.name, 'x', kThreadNameBytes);
+  EXPECT_EQ(read().error_number(), EBADMSG);
 }
 
 }  // namespace

@@ -81,6 +81,7 @@ void ImageWriter::add(const void* bytes, std::size_t count) {
     is_full_ = true;
     return;
   }
+  if (count == 0) return;
   std::memcpy(image_.data() + used_, bytes, count);
   used_ += count;
 }
@@ -151,6 +152,7 @@ bool RecordReader::take(void* into, std::size_t count) {
     bytes_ = {};
     return false;
   }
+  if (count == 0) return true;  // there may be no place for nothing
   std::memcpy(into, bytes_.data(), count);
   bytes_ = bytes_.subspan(count);
   return true;

@@ -1,10 +1,11 @@
 #include "wsp/process/maps.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include <cstdlib>
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+#include <utility>
 
 #include "wsp/process/proc.h"
 
@@ -12,36 +13,56 @@ namespace pawl::wsp {
 
 namespace {
 
-MapsLine parse_line(char* line, char* end) {
-  MapsLine parsed;
-  char* at = line;
-  parsed.start = std::strtoull(at, &at, 16);
-  parsed.end = std::strtoull(at + 1, &at, 16);
-  parsed.protection = (at[1] == 'r' ? PROT_READ : 0) | (at[2] == 'w' ? PROT_WRITE : 0) |
-                      (at[3] == 'x' ? PROT_EXEC : 0);
-  parsed.is_shared = at[4] == 's';
-  parsed.offset = std::strtoull(at + 5, &at, 16);
-  parsed.device_major = static_cast<unsigned>(std::strtoul(at, &at, 16));
-  parsed.device_minor = static_cast<unsigned>(std::strtoul(at + 1, &at, 16));
-  parsed.inode = std::strtoull(at, &at, 10);
-  while (at < end && *at == ' ') ++at;
-  parsed.name.assign(at, end);
-  return parsed;
+// Takes a number off the text's beginning; false when there is none.
+template <class Number>
+bool take_number(std::string_view& text, Number& into, int base) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), into, base);
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return error == std::errc();
+}
+
+bool take_letter(std::string_view& text, char letter) {
+  if (!text.starts_with(letter)) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+constexpr std::size_t kProtectionLetters = 4;  // "rwxp"
+
+// START-END rwxp OFFSET MAJOR:MINOR INODE, blanks, and the name.
+bool parse_line(std::string_view text, MapsLine& into) {
+  if (!take_number(text, into.start, 16) || !take_letter(text, '-') ||
+      !take_number(text, into.end, 16) || !take_letter(text, ' ') ||
+      text.size() < kProtectionLetters)
+    return false;
+  into.protection = (text[0] == 'r' ? PROT_READ : 0) | (text[1] == 'w' ? PROT_WRITE : 0) |
+                    (text[2] == 'x' ? PROT_EXEC : 0);
+  into.is_shared = text[3] == 's';
+  text.remove_prefix(kProtectionLetters);
+  if (!take_letter(text, ' ') || !take_number(text, into.offset, 16) || !take_letter(text, ' ') ||
+      !take_number(text, into.device_major, 16) || !take_letter(text, ':') ||
+      !take_number(text, into.device_minor, 16) || !take_letter(text, ' ') ||
+      !take_number(text, into.inode, 10))
+    return false;
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  into.name = text;
+  return into.start < into.end;
 }
 
 }  // namespace
 
-std::vector<MapsLine> read_maps(pid_t process) {
-  std::string text = read_proc(process, "maps");
+std::vector<MapsLine> parse_maps(std::string_view text) {
   std::vector<MapsLine> lines;
-  std::size_t from = 0;
-  while (from < text.size() && lines.size() < kMappingsMax) {
-    std::size_t to = text.find('\n', from);
-    if (to == std::string::npos) to = text.size();
-    lines.push_back(parse_line(text.data() + from, text.data() + to));
-    from = to + 1;
+  while (!text.empty() && lines.size() < kMappingsMax) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    MapsLine line;
+    if (!parse_line(text.substr(0, end), line)) return {};
+    lines.push_back(std::move(line));
+    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return lines;
 }
+
+std::vector<MapsLine> read_maps(pid_t process) { return parse_maps(read_proc(process, "maps")); }
 
 }  // namespace pawl::wsp

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pawl::wsp {
@@ -27,6 +28,8 @@ struct MapsLine {
 
 constexpr std::size_t kMappingsMax = 65536;
 
+// Empty when it is not as the kernel writes it.
+std::vector<MapsLine> parse_maps(std::string_view text);
 // Empty when the process is gone.
 std::vector<MapsLine> read_maps(pid_t process);
 

@@ -78,17 +78,20 @@ std::vector<std::uint64_t> numbers_of(std::string_view text, int base) {
 }
 
 bool read_limits(pid_t process, std::span<std::uint64_t[2]> into) {
+  return parse_limits(read_proc(process, "limits"), into);
+}
+
+bool parse_limits(std::string_view text, std::span<std::uint64_t[2]> into) {
   // A name of 26 columns, and two of 21 each; the first line is a heading.
   constexpr std::size_t kNameColumns = 26;
   constexpr std::size_t kValueColumns = 21;
-  const std::string text = read_proc(process, "limits");
   std::size_t at = text.find('\n');
   for (auto& limit : into) {
-    if (at == std::string::npos || text.size() - at < kNameColumns + 2 * kValueColumns)
+    if (at == std::string_view::npos || text.size() - at < kNameColumns + 2 * kValueColumns)
       return false;
     for (std::size_t i = 0; i < 2; ++i) {
       const std::string_view value =
-          std::string_view(text).substr(at + 1 + kNameColumns + i * kValueColumns, kValueColumns);
+          text.substr(at + 1 + kNameColumns + i * kValueColumns, kValueColumns);
       limit[i] = value.starts_with("unlimited") ? RLIM_INFINITY : number_of(value);
     }
     at = text.find('\n', at + 1);
@@ -96,14 +99,17 @@ bool read_limits(pid_t process, std::span<std::uint64_t[2]> into) {
   return true;
 }
 
-std::vector<std::uint64_t> stat_fields(pid_t process) {
-  const std::string text = read_proc(process, "stat");
+std::vector<std::uint64_t> parse_stat(std::string_view text) {
   const std::size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos || name_end + 3 >= text.size()) return {};
+  if (name_end == std::string_view::npos || text.size() - name_end <= 3) return {};
   std::vector<std::uint64_t> fields{0};
-  const std::vector<std::uint64_t> rest = numbers_of(std::string_view(text).substr(name_end + 3));
+  const std::vector<std::uint64_t> rest = numbers_of(text.substr(name_end + 3));
   fields.insert(fields.end(), rest.begin(), rest.end());
   return fields;
+}
+
+std::vector<std::uint64_t> stat_fields(pid_t process) {
+  return parse_stat(read_proc(process, "stat"));
 }
 
 std::vector<int> numbers_in(const std::string& directory) {

@@ -20,9 +20,11 @@ std::string_view field_of(std::string_view text, std::string_view field);
 std::uint64_t number_of(std::string_view text, int base = 10);
 std::vector<std::uint64_t> numbers_of(std::string_view text, int base = 10);
 // The numbers of /proc/PID/stat from the third field on (so that [0] is field 3, the state, as 0).
+std::vector<std::uint64_t> parse_stat(std::string_view text);
 std::vector<std::uint64_t> stat_fields(pid_t process);
 // The soft and the hard limit of each kind, as getrlimit(2) counts them; false when the process is
 // gone.
+bool parse_limits(std::string_view text, std::span<std::uint64_t[2]> into);
 bool read_limits(pid_t process, std::span<std::uint64_t[2]> into);
 // The names in a directory that are numbers, in order.
 std::vector<int> numbers_in(const std::string& directory);

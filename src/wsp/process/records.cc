@@ -1,6 +1,8 @@
 #include "wsp/process/records.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 namespace pawl::wsp {
 
@@ -20,17 +22,33 @@ bool take_all(RecordReader& reader, std::vector<T>& into) {
   return reader.take(into.data(), count * sizeof(T));
 }
 
+// What is handed to the kernel or printed with a length of its own.
+template <std::size_t kBytes>
+bool is_text(const char (&field)[kBytes]) {
+  return std::memchr(field, 0, kBytes) != nullptr;
+}
+
+bool is_sound(const SavedDescriptor& descriptor) {
+  return descriptor.facts.address_bytes <= sizeof(descriptor.facts.address) &&
+         descriptor.facts.peer_bytes <= sizeof(descriptor.facts.peer) &&
+         std::all_of(
+             descriptor.options.begin(), descriptor.options.end(),
+             [](const SocketOption& option) { return option.bytes <= sizeof(option.value); });
+}
+
 bool read_record(RecordReader& record, SavedProcess& into) {
   switch (record.kind()) {
     case RecordKind::system:
-      return record.take_object(into.system);
+      return record.take_object(into.system) && is_text(into.system.release) &&
+             is_text(into.system.boot);
     case RecordKind::process:
       return record.take_object(into.process) && take_all(record, into.groups) &&
              record.take_text(into.directory) && record.take_text(into.executable);
     case RecordKind::thread: {
       SavedThread& thread = into.threads.emplace_back();
       return record.take_object(thread.facts) && take_all(record, thread.vectors) &&
-             take_all(record, thread.pending) && take_all(record, thread.processors);
+             take_all(record, thread.pending) && take_all(record, thread.processors) &&
+             is_text(thread.facts.name);
     }
     case RecordKind::mapping: {
       SavedMapping& mapping = into.mappings.emplace_back();
@@ -50,7 +68,8 @@ bool read_record(RecordReader& record, SavedProcess& into) {
     case RecordKind::descriptor: {
       SavedDescriptor& descriptor = into.descriptors.emplace_back();
       return record.take_object(descriptor.facts) && record.take_text(descriptor.text) &&
-             take_all(record, descriptor.options) && take_all(record, descriptor.entries);
+             take_all(record, descriptor.options) && take_all(record, descriptor.entries) &&
+             is_sound(descriptor);
     }
     case RecordKind::shared_signal:
       return take_all(record, into.pending);
@@ -105,8 +124,12 @@ void write_records(ImageWriter& writer, const SavedProcess& process) {
 }
 
 Result<SavedProcess> read_saved(const KeptMemory& memory) {
-  Result<std::vector<RecordReader>> records =
-      read_image(memory.image(), memory.generation(), memory.inode());
+  return read_saved(memory.image(), memory.generation(), memory.inode());
+}
+
+Result<SavedProcess> read_saved(std::span<const std::byte> image, std::uint64_t generation,
+                                std::uint64_t memory_inode) {
+  Result<std::vector<RecordReader>> records = read_image(image, generation, memory_inode);
   if (!records.ok()) return records.status();
   SavedProcess saved;
   for (RecordReader& record : records.value()) {

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -204,5 +205,7 @@ struct SavedProcess {
 void write_records(ImageWriter& writer, const SavedProcess& process);
 // As read_image(); EBADMSG where a record is not as it must be.
 Result<SavedProcess> read_saved(const KeptMemory& memory);
+Result<SavedProcess> read_saved(std::span<const std::byte> image, std::uint64_t generation,
+                                std::uint64_t memory_inode);
 
 }  // namespace pawl::wsp
