@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,6 +26,7 @@
 #include "journal/format.h"
 #include "medium/block_medium.h"
 #include "medium/descriptor.h"
+#include "medium/directory.h"
 #include "pawl/pawl.h"
 
 namespace pawl::cli {
@@ -57,44 +59,58 @@ struct System {
   std::vector<double> samples_us;
 };
 
+// In a directory of our own, by its descriptor: that in which it is made may be another user's, who
+// could put a link in its place.
 class TemporaryFiles {
  public:
   ~TemporaryFiles() {
-    for (const std::string& path : paths_) ::unlink(path.c_str());
-    if (!directory_.empty()) ::rmdir(directory_.c_str());
+    for (const std::string& name : names_) ::unlinkat(directory_.get(), name.c_str(), 0);
+    if (!name_.empty()) ::unlinkat(parent_.get(), name_.c_str(), AT_REMOVEDIR);
   }
   Status make(const std::string& parent) {
-    std::string name = parent + "/.pawl-bench-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) {
+    constexpr int kFlags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    parent_ = Descriptor(::open(parent.c_str(), kFlags));
+    std::string path = link_to_descriptor(parent_.get()) + "/.pawl-bench-XXXXXX";
+    struct stat made{};
+    if (!parent_.valid() || ::mkdtemp(path.data()) == nullptr)
       return FailedCall{errno, "cannot make a directory in " + parent};
-    }
-    directory_ = name;
-    return {};
+    name_ = name_in_directory(path);
+    directory_ = Descriptor(::openat(parent_.get(), name_.c_str(), kFlags | O_NOFOLLOW));
+    if (!directory_.valid() || ::fstat(directory_.get(), &made) != 0)
+      return FailedCall{errno, "cannot open the new directory in " + parent};
+    if (made.st_uid == ::geteuid()) return {};
+    return Status::failure(EPERM, "the new directory in " + parent +
+                                      " was replaced by another user's; measure in a directory "
+                                      "that nobody else can write");
   }
   // A file of kFileBytes, every byte of it written and flushed.
   Result<Descriptor> file(const char* name, int flags) {
-    const std::string path = directory_ + "/" + name;
-    Descriptor descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!descriptor.valid()) return FailedCall{errno, "cannot make " + path};
-    paths_.push_back(path);
-    paths_.push_back(path + kJournalSuffix);
+    Descriptor descriptor(
+        ::openat(directory_.get(), name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!descriptor.valid()) return FailedCall{errno, std::string("cannot make the file ") + name};
+    names_.emplace_back(name);
+    names_.push_back(name + std::string(kJournalSuffix));
     const std::vector<char> piece(std::size_t{1} << 20, 'p');
     for (std::uint64_t offset = 0; offset < kFileBytes; offset += piece.size()) {
       if (::pwrite(descriptor.get(), piece.data(), piece.size(), static_cast<off_t>(offset)) !=
           static_cast<ssize_t>(piece.size())) {
-        return FailedCall{errno, "cannot write 64 MiB to " + path};
+        return FailedCall{errno, std::string("cannot write 64 MiB to the file ") + name};
       }
     }
-    if (::fdatasync(descriptor.get()) != 0) return FailedCall{errno, "cannot flush " + path};
+    if (::fdatasync(descriptor.get()) != 0)
+      return FailedCall{errno, std::string("cannot flush the file ") + name};
     if (flags == 0) return descriptor;
-    Descriptor other(::open(path.c_str(), O_RDWR | O_CLOEXEC | flags));
+    Descriptor other(
+        ::open(link_to_descriptor(descriptor.get()).c_str(), O_RDWR | O_CLOEXEC | flags));
     if (!other.valid()) return descriptor;  // no O_DIRECT here
     return other;
   }
 
  private:
-  std::string directory_;
-  std::vector<std::string> paths_;
+  Descriptor parent_;
+  std::string name_;  // of the directory, in the parent
+  Descriptor directory_;
+  std::vector<std::string> names_;
 };
 
 double percentile(std::vector<double>& sorted, double fraction) {

@@ -18,6 +18,7 @@
 
 #include "medium/block_medium.h"
 #include "medium/descriptor.h"
+#include "medium/new_file.h"
 #include "medium/size_limit.h"
 
 namespace pawl::cli {
@@ -129,22 +130,20 @@ void find_disk(FileSystemFacts& facts, dev_t device) {
 }
 
 void try_out(FileSystemFacts& facts) {
-  Descriptor trial(::open(facts.directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (!trial.valid() && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
-    std::string name = facts.directory + "/.pawl-doctor-XXXXXX";
-    trial.reset(::mkostemp(name.data(), O_CLOEXEC));
-    if (trial.valid()) ::unlink(name.c_str());
-  }
-  if (!trial.valid()) {
-    facts.create_reason = std::strerror(errno);
+  const Result<Directory> directory = Directory::open(facts.directory + "/");
+  const Result<NewFile> made =
+      directory.ok() ? NewFile::make(directory.value()) : Result<NewFile>(directory.status());
+  if (!made.ok()) {
+    facts.create_reason = std::strerror(made.status().error_number());
     return;
   }
+  const int trial = made.value().descriptor();
   facts.can_create = true;
   facts.has_allocation =
-      without_size_signal([&] { return ::fallocate(trial.get(), 0, 0, kTrialBytes); }) == 0 ||
+      without_size_signal([&] { return ::fallocate(trial, 0, 0, kTrialBytes); }) == 0 ||
       is_want_of_space(errno);
-  facts.has_attributes = ::fsetxattr(trial.get(), kMarkAttribute, "trial", 5, 0) == 0;
-  const std::string again = link_to_descriptor(trial.get());
+  facts.has_attributes = ::fsetxattr(trial, kMarkAttribute, "trial", 5, 0) == 0;
+  const std::string again = link_to_descriptor(trial);
   const Descriptor direct(::open(again.c_str(), O_RDWR | O_CLOEXEC | O_DIRECT));
   facts.has_direct_io = direct.valid();
 }

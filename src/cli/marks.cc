@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "medium/descriptor.h"
+#include "medium/regular_file.h"
 #include "track/store_modules.h"
 
 namespace pawl::cli {
@@ -28,10 +29,11 @@ constexpr int kExecFailed = 127;
 class Module {
  public:
   static Result<Module> read(const std::string& path) {
-    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const Result<Descriptor> opened = open_regular(path, O_RDONLY | O_CLOEXEC);
+    if (!opened.ok()) return opened.status();
+    const Descriptor& file = opened.value();
     struct stat status{};
-    if (!file.valid() || ::fstat(file.get(), &status) != 0)
-      return FailedCall{errno, "cannot open " + path};
+    if (::fstat(file.get(), &status) != 0) return FailedCall{errno, "cannot stat " + path};
     Module module;
     if (!S_ISREG(status.st_mode) || static_cast<std::size_t>(status.st_size) > kModuleBytesMax)
       return Status::failure(ENOEXEC, path + " is not a program");

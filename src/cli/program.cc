@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "medium/descriptor.h"
+#include "medium/regular_file.h"
 
 namespace pawl::cli {
 
@@ -130,13 +131,14 @@ Result<std::string> find_program(const std::string& name) {
 Preloadability preloadability_of(const std::string& path) {
   std::string current = path;
   for (int depth = 0; depth <= kInterpretersMax; ++depth) {
-    const Descriptor file(::open(current.c_str(), O_RDONLY | O_CLOEXEC));
+    const Result<Descriptor> opened = open_regular(current, O_RDONLY | O_CLOEXEC);
     struct stat status{};
-    if (!file.valid()) {
+    if (!opened.ok()) {
       // Executable but not readable: the loader would treat it as any other.
-      if (errno == EACCES) return {};
-      return {Obstacle::cannot_look, FailedCall{errno, "cannot open " + current}};
+      if (opened.status().error_number() == EACCES) return {};
+      return {Obstacle::cannot_look, opened.status()};
     }
+    const Descriptor& file = opened.value();
     if (::fstat(file.get(), &status) != 0)
       return {Obstacle::cannot_look, FailedCall{errno, "cannot stat " + current}};
     std::array<char, kFirstLineMax> start{};
@@ -162,9 +164,9 @@ Preloadability preloadability_of(const std::string& path) {
 std::string shell_of(const std::string& path) {
   constexpr std::array<std::string_view, 7> kShells = {"sh",  "bash", "dash",   "ash",
                                                        "ksh", "zsh",  "busybox"};
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Result<Descriptor> file = open_regular(path, O_RDONLY | O_CLOEXEC);
   std::array<char, kFirstLineMax> start{};
-  const ssize_t count = file.valid() ? ::pread(file.get(), start.data(), start.size(), 0) : 0;
+  const ssize_t count = file.ok() ? ::pread(file.value().get(), start.data(), start.size(), 0) : 0;
   std::string_view line =
       interpreter_line({start.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
   std::string_view word = take_word(line);

@@ -1,13 +1,11 @@
 // pawl recover FILE...: brings files that a crash left to their last durable state.
-#include <fcntl.h>
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "cli/look.h"
@@ -19,8 +17,6 @@
 namespace pawl::cli {
 
 namespace {
-
-constexpr int kKeptJournalsMax = 100;  // names tried for a damaged journal that is put aside
 
 struct RecoverArguments {
   std::vector<std::string> files;
@@ -37,44 +33,6 @@ struct Outcome {
 
 Outcome failed(const std::string& file, int code, std::string text) {
   return Outcome{file, code, 0, std::move(text)};
-}
-
-std::string kept_name(const std::string& journal_path, int attempt) {
-  std::string kept = journal_path + ".damaged";
-  if (attempt > 0) kept.append(".").append(std::to_string(attempt));
-  return kept;
-}
-
-Status too_many_kept(const std::string& journal_path) {
-  return Status::failure(
-      EEXIST, "there are too many damaged journals beside " + journal_path + "; remove some");
-}
-
-// FILE.pawl becomes FILE.pawl.damaged, or .damaged.1 and so on: nothing is thrown away.
-Result<std::string> put_aside(const std::string& journal_path) {
-  for (int attempt = 0; attempt < kKeptJournalsMax; ++attempt) {
-    const std::string kept = kept_name(journal_path, attempt);
-    if (::renameat2(AT_FDCWD, journal_path.c_str(), AT_FDCWD, kept.c_str(), RENAME_NOREPLACE) ==
-        0) {
-      return kept;
-    }
-    if (errno != EEXIST) {
-      return FailedCall{errno, "cannot rename " + journal_path + " to " + kept};
-    }
-  }
-  return too_many_kept(journal_path);
-}
-
-// The same of a journal that is still needed: a copy of it.
-Result<std::string> put_copy_aside(const std::string& journal_path) {
-  for (int attempt = 0; attempt < kKeptJournalsMax; ++attempt) {
-    const std::string kept = kept_name(journal_path, attempt);
-    std::error_code failure;
-    if (std::filesystem::copy_file(journal_path, kept, failure)) return kept;
-    if (failure != std::errc::file_exists)
-      return FailedCall{failure.value(), "cannot copy " + journal_path + " to " + kept};
-  }
-  return too_many_kept(journal_path);
 }
 
 // With the file's side file acquired: a mark that comes now is another writer's.
@@ -109,7 +67,7 @@ Result<std::string> recover_what_is_left(const Look& look, Outcome& outcome) {
   Result<std::optional<Mark>> mark = medium.value()->mark();
   if (!mark.ok()) return mark.status();
   if (mark.value().has_value()) PAWL_TRY(journal::check_is_lost(*medium.value(), *mark.value()));
-  Result<std::string> kept = put_aside(look.journal_path);
+  Result<std::string> kept = medium.value()->keep_journal_aside(Kept::itself);
   if (!kept.ok()) return kept.status();
   if (mark.value().has_value()) PAWL_TRY(clear_mark(*medium.value()));
   return fmt::format(
@@ -125,7 +83,10 @@ Result<std::string> recover_what_is_left_of_group(const Look& look, Outcome& out
   if (!medium.ok()) return medium.status();
   std::string kept_text;
   if (look.state == State::damaged_journal && look.listed.role == journal::Role::group) {
-    Result<std::string> kept = put_copy_aside(look.journal_path);
+    Result<JournalFile> journal = medium.value()->acquire_journal(false);
+    if (!journal.ok()) return journal.status();
+    // The journal itself is needed until the files have what it holds.
+    Result<std::string> kept = medium.value()->keep_journal_aside(Kept::copy);
     if (!kept.ok()) return kept.status();
     kept_text = ", and kept a copy of the damaged journal as " + kept.value();
   }
@@ -172,7 +133,7 @@ Outcome recover_one(const std::string& file, bool accept_loss) {
     return outcome;
   }
 
-  Result<std::unique_ptr<Medium>> medium = open_block_medium(file, false);
+  Result<std::unique_ptr<Medium>> medium = open_block_medium(look.path, false);
   if (!medium.ok()) return failed(file, kExitFailure, cannot_write(medium.status()));
   Result<std::uint64_t> records = recover(*medium.value());
   if (!records.ok()) {

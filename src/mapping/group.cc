@@ -105,15 +105,15 @@ Result<std::shared_ptr<Group>> Group::open(std::unique_ptr<Medium> medium, const
 
 Result<std::shared_ptr<Group>> Group::open(const std::string& path, const Options& options) {
   constexpr int kMode = 0666;  // less the umask
-  constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NONBLOCK;
-  Descriptor made(::open(path.c_str(), kFlags));
-  // Made under this very name: a symbolic link of another user may lead to where nothing is yet.
-  if (!made.valid() && errno == ENOENT)
-    made.reset(::open(path.c_str(), kFlags | O_CREAT | O_EXCL, kMode));
-  // Another process was first.
-  if (!made.valid() && errno == EEXIST) made.reset(::open(path.c_str(), kFlags));
-  if (!made.valid()) return FailedCall{errno, "cannot open or make the group's file " + path};
   auto medium = open_block_medium(path, false);
+  if (medium.status().error_number() == ENOENT) {
+    // Made under this very name: a symbolic link of another user may lead to where nothing is yet.
+    const Descriptor made(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL, kMode));
+    // EEXIST: another process was first.
+    if (!made.valid() && errno != EEXIST)
+      return FailedCall{errno, "cannot open or make the group's file " + path};
+    medium = open_block_medium(path, false);
+  }
   if (!medium.ok()) return medium.status();
   return open(std::move(medium.value()), options);
 }

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <cerrno>
 
+#include "medium/regular_file.h"
+
 namespace pawl {
 
 namespace {
@@ -25,9 +27,8 @@ bool has_writer(int side) {
 }
 
 bool has_writer(const std::string& journal_path) {
-  const Descriptor side(
-      ::open(journal_path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  return side.valid() && has_writer(side.get());
+  const auto side = open_regular(journal_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  return side.ok() && has_writer(side.value().get());
 }
 
 std::uint64_t first_held_record(int side) {

@@ -25,6 +25,10 @@ Result<std::unique_ptr<Medium>> Medium::open_sibling(const std::string& name) {
       EOPNOTSUPP, path() + " is on a medium without groups; " + name + " cannot be opened with it");
 }
 
+Result<std::string> Medium::keep_journal_aside(Kept /*kept*/) {
+  return Status::failure(EOPNOTSUPP, journal_path() + " has no name that could be changed");
+}
+
 Result<std::optional<Rights>> Medium::rights() { return std::optional<Rights>{}; }
 Result<std::optional<Rights>> Medium::journal_rights() { return std::optional<Rights>{}; }
 

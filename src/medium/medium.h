@@ -148,6 +148,9 @@ struct JournalFile {
   SideFileOwner owner = SideFileOwner::of_file;
 };
 
+// What of a damaged journal stays beside the file under another name.
+enum class Kept { itself, copy };
+
 // One user file and its side file.
 class Medium {
  public:
@@ -188,6 +191,9 @@ class Medium {
   // Opens the side file for reading, without the lock.  ENOENT when there is none.
   virtual Result<std::unique_ptr<MediumFile>> read_journal() = 0;
   virtual Status remove_journal() = 0;
+  // Of a damaged side file, which was acquired and has its name: gives it, or a copy of it, another
+  // name beside the file.  That is the answer.
+  virtual Result<std::string> keep_journal_aside(Kept kept);
   // Of the side file that was acquired: the sequence number of the first record that somebody needs
   // who copies the file from base and records (a snapshot), and asks to be kept, with all after it.
   virtual std::uint64_t first_held_record() const { return kNoRecordIsHeld; }

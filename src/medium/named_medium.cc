@@ -14,13 +14,16 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <vector>
 
 #include "medium/block_medium.h"
 #include "medium/environment.h"
+#include "medium/kept_journal.h"
 #include "medium/law.h"
 #include "medium/memory_functions.h"
 #include "medium/parked_descriptors.h"
 #include "medium/permissions.h"
+#include "medium/regular_file.h"
 
 namespace pawl {
 namespace {
@@ -256,10 +259,7 @@ Status NamedMedium::check_writers_of_journal(const Rights& journal, const std::s
 Result<SideFileOwner> NamedMedium::check_side_file(int side, const struct stat& user) const {
   struct stat held{};
   if (::fstat(side, &held) != 0) return FailedCall{errno, "cannot stat " + journal_path_};
-  if (!S_ISREG(held.st_mode)) {
-    return Status::failure(EBADMSG,
-                           journal_path_ + " is not a regular file; move it away and try again");
-  }
+  if (!S_ISREG(held.st_mode)) return is_no_journal();
   if (held.st_nlink > 1) {
     return Status::failure(
         EBADMSG,
@@ -383,8 +383,9 @@ Result<std::optional<Rights>> NamedMedium::rights() {
 Result<std::optional<Rights>> NamedMedium::journal_rights() {
   Descriptor named;
   if (side_file() < 0) {
-    named.reset(open_named_side_file(O_RDONLY));
-    if (!named.valid()) return FailedCall{errno, "cannot open " + journal_path_};
+    auto side = open_named_side_file(O_RDONLY);
+    if (!side.ok()) return side.status();
+    named = std::move(side.value());
   }
   auto rights = rights_of_file(named.valid() ? named.get() : side_file(), journal_path_);
   if (!rights.ok()) return rights.status();
@@ -560,30 +561,24 @@ Result<JournalFile> NamedMedium::acquire_journal(bool create) {
   struct stat user{};
   if (::fstat(base_.descriptor(), &user) != 0) return FailedCall{errno, "cannot stat " + path_};
   for (int attempt = 0; attempt < kLockAttemptsMax; ++attempt) {
-    lock_.reset(open_named_side_file(O_RDWR));
-    const auto named = lock_.valid() ? Named::yes : Named::not_yet;
-    if (named == Named::not_yet) {
-      if (errno == ELOOP) {
-        return Status::failure(
-            ELOOP,
-            journal_path_ + " is a symbolic link; Pawl follows none. Move it away and try again");
-      }
-      const bool is_missing = errno == ENOENT;
-      if (errno == EACCES || errno == EPERM) return may_not_open_side_file();
-      if (is_missing && !create)
-        return Status::failure(ENOENT, path_ + " has no journal (" + journal_path_ + ")");
-      Status made = FailedCall{errno, "cannot open it"};
-      if (is_missing) {
-        auto side = NewFile::make(directory_);
-        made = side.status();
-        if (side.ok()) unnamed_.emplace(std::move(side.value()));
-        if (made.ok()) PAWL_TRY(prepare_new_side_file(unnamed_->descriptor(), user));
-      }
+    auto opened = open_named_side_file(O_RDWR);
+    const auto named = opened.ok() ? Named::yes : Named::not_yet;
+    if (named == Named::yes) {
+      lock_ = std::move(opened.value());
+    } else {
+      const int refused = opened.status().error_number();
+      if (refused == EACCES || refused == EPERM) return may_not_open_side_file();
+      const bool is_missing = refused == ENOENT;
+      if (refused == ELOOP || refused == EBADMSG || (is_missing && !create)) return opened.status();
+      auto made = is_missing ? NewFile::make(directory_) : Result<NewFile>(opened.status());
       if (!made.ok()) {
-        return Status::failure(made.error_number(),
-                               "cannot open or create the journal " + journal_path_ +
-                                   " (the directory of the file must be writable): " + made.text());
+        return Status::failure(
+            made.status().error_number(),
+            "cannot open or create the journal " + journal_path_ +
+                " (the directory of the file must be writable): " + made.status().text());
       }
+      unnamed_.emplace(std::move(made.value()));
+      PAWL_TRY(prepare_new_side_file(unnamed_->descriptor(), user));
     }
     auto acquired = hold_side_file(side_file(), user, named);
     if (acquired.ok()) return acquired;
@@ -621,7 +616,8 @@ void NamedMedium::abandon() {
 
 FileIdentity NamedMedium::journal_identity() {
   if (side_file() >= 0) return identity_of(side_file());
-  const Descriptor side(open_named_side_file(O_PATH));
+  const Descriptor side(
+      ::openat(directory_.get(), journal_name_.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW));
   return side.valid() ? identity_of(side.get()) : FileIdentity{};
 }
 
@@ -681,28 +677,27 @@ Status NamedMedium::retire_journal(const Mark& mark, const EmptyJournal& empty) 
       Directory::open(mark.journal_path.substr(0, mark.journal_path.size() - name.size()));
   if (!directory.ok()) return {};
   struct stat found{};
-  const auto opened = [&](int flags) {
-    Descriptor side(
-        ::openat(directory.value().get(), name.c_str(), flags | O_CLOEXEC | O_NOFOLLOW));
-    const bool is_it = side.valid() && ::fstat(side.get(), &found) == 0 && S_ISREG(found.st_mode) &&
-                       identity_of(side.get()) == mark.journal;
-    if (!side.valid() || is_it) return side;
-    side.reset(-1);
-    errno = ENOENT;
-    return side;
+  const Descriptor named(
+      ::openat(directory.value().get(), name.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW));
+  const auto is_it = [&](int side) {
+    return ::fstat(side, &found) == 0 && S_ISREG(found.st_mode) &&
+           identity_of(side) == mark.journal;
   };
-  if (!opened(O_PATH).valid()) return {};
-  const Descriptor side = opened(O_RDWR | O_NONBLOCK);
-  if (!side.valid()) {
-    const FailedCall failed{errno, "cannot open " + mark.journal_path};
-    if (failed.error_number == ENOENT) return {};
+  if (!named.valid() || !is_it(named.get())) return {};
+  auto opened = open_regular(directory.value().get(), name,
+                             O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mark.journal_path);
+  if (opened.status().error_number() == ENOENT) return {};
+  if (!opened.ok()) {
     return Status::failure(
-        failed.error_number,
+        opened.status().error_number(),
         path_ +
             " was opened under another name when a crash ended that, and the journal of that "
             "name has to be removed before the file can change: " +
-            failed.text() + ". Have its owner, or root, recover " + path_ + " (pawl recover)");
+            opened.status().text() + ". Have its owner, or root, recover " + path_ +
+            " (pawl recover)");
   }
+  const Descriptor& side = opened.value();
+  if (!is_it(side.get())) return {};
   PAWL_TRY(lock_side_file(side.get()));
   // The mark that names it may not be durable yet, and the one before may need it.
   attributes_changed();
@@ -722,26 +717,37 @@ std::uint64_t NamedMedium::first_held_record() const {
   return lock_.valid() ? pawl::first_held_record(lock_.get()) : kNoRecordIsHeld;
 }
 
-int NamedMedium::open_named_side_file(int flags) const {
-  return ::openat(directory_.get(), journal_name_.c_str(),
-                  flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+Result<Descriptor> NamedMedium::open_named_side_file(int flags) const {
+  auto side = open_regular(directory_.get(), journal_name_,
+                           flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, journal_path_);
+  if (side.ok()) return side;
+  switch (side.status().error_number()) {
+    case ENODEV:
+      return is_no_journal();
+    case ELOOP:
+      return Status::failure(ELOOP, side.status().text() + ". Move it away and try again");
+    case ENOENT:
+      return Status::failure(ENOENT, path_ + " has no journal (" + journal_path_ + ")");
+    default:
+      return side;
+  }
+}
+
+Status NamedMedium::is_no_journal() const {
+  return Status::failure(EBADMSG,
+                         journal_path_ + " is not a regular file; move it away and try again");
 }
 
 Result<Descriptor> NamedMedium::open_to_read() const {
-  Descriptor side(open_named_side_file(O_RDONLY));
-  if (!side.valid()) {
-    if (errno == ENOENT)
-      return Status::failure(ENOENT, path_ + " has no journal (" + journal_path_ + ")");
-    if (errno == ELOOP)
-      return Status::failure(ELOOP, journal_path_ + " is a symbolic link; Pawl follows none");
-    const FailedCall failed{errno, "cannot open " + journal_path_};
-    if (failed.error_number != EACCES) return failed;
-    return Status::failure(
-        EACCES, failed.text() + ". Its owner, or root, may recover " + path_ + " (pawl recover)");
+  auto side = open_named_side_file(O_RDONLY);
+  if (side.status().error_number() == EACCES) {
+    return Status::failure(EACCES, side.status().text() + ". Its owner, or root, may recover " +
+                                       path_ + " (pawl recover)");
   }
+  if (!side.ok()) return side;
   struct stat user{};
   if (::fstat(base_.descriptor(), &user) != 0) return FailedCall{errno, "cannot stat " + path_};
-  PAWL_TRY(check_side_file(side.get(), user).status());
+  PAWL_TRY(check_side_file(side.value().get(), user).status());
   return side;
 }
 
@@ -796,6 +802,12 @@ Status NamedMedium::remove_journal() {
   }
   let_go_of_side_file();  // and of the notices: the file has no writer any more
   return {};
+}
+
+Result<std::string> NamedMedium::keep_journal_aside(Kept kept) {
+  PAWL_ASSERT(lock_.valid());
+  PAWL_TRY(base_.check_open());
+  return keep_aside(directory_, journal_path_, lock_.get(), kept);
 }
 
 bool NamedMedium::can_mark() const {
@@ -903,13 +915,15 @@ constexpr FileSystemVerdict kRefusedFileSystems[] = {
 };
 
 // Opens the file, or takes the descriptor of it that could not be closed.
-NamedFile open_base(const char* path, int flags) {
+Result<NamedFile> open_base(const std::string& path, int flags) {
   NamedFile file;
-  if (struct stat status{}; ::stat(path, &status) == 0 && S_ISREG(status.st_mode))
+  if (struct stat status{}; ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode))
     file.descriptor = parked_descriptors::take(status, flags);
   if (file.descriptor.valid()) return file;
   const StandardNumbersTaken taken;
-  file.descriptor = Descriptor(::open(path, flags));
+  auto opened = open_regular(path, flags);
+  if (!opened.ok()) return opened.status();
+  file.descriptor = std::move(opened.value());
   return file;
 }
 
@@ -984,19 +998,20 @@ Result<NamedFile> open_named_file(int descriptor) {
                                        ") has no name any more; a file that cannot be found after "
                                        "a crash cannot be mapped atomically");
   }
-  NamedFile base = open_base(link.c_str(), O_RDWR | O_CLOEXEC);
-  if (!base.descriptor.valid())
-    return FailedCall{errno, "cannot open " + path + " again for reading and writing"};
-  return checked(std::move(base), path, false);
+  auto base = open_base(link, O_RDWR | O_CLOEXEC);
+  if (!base.ok()) {
+    return Status::failure(base.status().error_number(),
+                           path + " cannot be opened again: " + base.status().text());
+  }
+  return checked(std::move(base.value()), path, false);
 }
 
 Result<NamedFile> open_named_file(const std::string& path, bool read_only) {
-  NamedFile base =
-      open_base(path.c_str(), (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK);
-  if (!base.descriptor.valid()) return FailedCall{errno, "cannot open " + path};
+  auto base = open_base(path, (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK);
+  if (!base.ok()) return base.status();
   char real[PATH_MAX];
   if (::realpath(path.c_str(), real) == nullptr) return FailedCall{errno, "cannot find " + path};
-  return checked(std::move(base), real, read_only);
+  return checked(std::move(base.value()), real, read_only);
 }
 
 }  // namespace pawl

@@ -63,6 +63,7 @@ class NamedMedium : public Medium {
   SideFileOwner adopt_journal(SideFileOwner owner) override;
   Status publish_journal() override;
   Status remove_journal() override;
+  Result<std::string> keep_journal_aside(Kept kept) override;
   std::uint64_t first_held_record() const override;
   // As read_journal(), and asks the writer, if there is one, to keep its records for as long as the
   // answer lives.
@@ -123,7 +124,8 @@ class NamedMedium : public Medium {
   void give_locks_back();
   void let_go_of_side_file();
   Status may_not_open_side_file() const;
-  int open_named_side_file(int flags) const;
+  Result<Descriptor> open_named_side_file(int flags) const;
+  Status is_no_journal() const;
   Result<Descriptor> open_to_read() const;
 
   const OwnProcess process_;

@@ -1,6 +1,8 @@
 // info, verify, log, recover and snapshot, of a group and of its files.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -230,6 +232,32 @@ TEST_F(Groups, DamageIsToldOfAndTheLossAccepted) {
   for (const auto& path : {group_, first_, second_}) EXPECT_EQ(pawl({"verify", path}).code, 0);
 }
 
+// Root, who recovers the files of a user, kept the copy for itself.
+TEST_F(Groups, TheCopyOfADamagedJournalBelongedToRoot) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  constexpr uid_t kUser = 51001;
+  for (const auto& path : {group_, first_, second_}) {
+    for (const auto& name : {path, path + ".pawl"})
+      ASSERT_EQ(::chown(name.c_str(), kUser, kUser), 0);
+  }
+  damage_the_second_record();
+  struct stat journal{};
+  struct stat copy{};
+  ASSERT_EQ(::stat((group_ + ".pawl").c_str(), &journal), 0);
+  const std::string damaged = read_file(group_ + ".pawl");
+  // It takes the place of nothing.
+  write_file(group_ + ".pawl.damaged", "of earlier");
+  ASSERT_EQ(::symlink("nowhere", (group_ + ".pawl.damaged.1").c_str()), 0);
+  const Answer recovered = pawl({"recover", "--accept-loss", group_});
+  EXPECT_EQ(recovered.code, 0) << recovered.err;
+  EXPECT_EQ(read_file(group_ + ".pawl.damaged"), "of earlier");
+  ASSERT_EQ(::lstat((group_ + ".pawl.damaged.2").c_str(), &copy), 0) << recovered.out;
+  EXPECT_EQ(copy.st_uid, kUser);
+  EXPECT_EQ(copy.st_gid, kUser);
+  EXPECT_EQ(copy.st_mode, journal.st_mode);
+  EXPECT_EQ(read_file(group_ + ".pawl.damaged.2"), damaged);
+}
+
 TEST_F(Groups, ACutJournalGivesWhatIsLeftWhenTheLossIsAccepted) {
   const std::string journal = group_ + ".pawl";
   fs::resize_file(journal, fs::file_size(journal) - 4096);
@@ -259,6 +287,28 @@ TEST_F(Groups, AGroupTakesAFileWhoseSideFileIsCutWhenTheLossIsAccepted) {
   EXPECT_NE(pawl({"recover", group_}).code, 0);
   const Answer recovered = pawl({"recover", "--accept-loss", group_});
   EXPECT_EQ(recovered.code, 0) << recovered.err;
+  expect_recovered();
+}
+
+// As a device would be, on which that may act; a journal names what its writer likes.
+TEST_F(Groups, AFifoInThePlaceOfAFileThatAJournalNamesWasOpened) {
+  for (const auto& [replaced, asked] : {std::pair{first_, group_}, std::pair{group_, first_},
+                                        std::pair{group_ + ".pawl", first_}}) {
+    fs::rename(replaced, replaced + ".away");
+    ASSERT_EQ(::mkfifo(replaced.c_str(), 0600), 0);
+    const int events = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    ASSERT_GE(::inotify_add_watch(events, replaced.c_str(), IN_OPEN), 0);
+    for (const char* const verb : {"info", "log"}) pawl({verb, asked});
+    pawl({"snapshot", asked, asked + ".copy"});
+    for (const char* const verb : {"verify", "recover"})
+      EXPECT_NE(pawl({verb, asked}).code, 0) << verb << " " << replaced;
+    alignas(inotify_event) char event[512];
+    EXPECT_LT(::read(events, event, sizeof event), 0) << replaced << " was opened";
+    ::close(events);
+    fs::remove(replaced);
+    fs::rename(replaced + ".away", replaced);
+  }
+  EXPECT_EQ(pawl({"recover", group_}).code, 0);
   expect_recovered();
 }
 

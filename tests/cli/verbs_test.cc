@@ -152,6 +152,19 @@ TEST_F(Run, LooksThroughScripts) {
   EXPECT_EQ(pawl({"run", "--", script}).code, 126);
 }
 
+// It waited for somebody to write there.
+TEST_F(Run, AScriptWhoseInterpreterIsAFifoHeldTheCommandUp) {
+  const TemporaryDirectory directory;
+  const std::string fifo = directory / "fifo";
+  const std::string script = directory / "script";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0700), 0);
+  write_file(script, "#!" + fifo + "\n");
+  ASSERT_EQ(::chmod(script.c_str(), 0755), 0);
+  const Answer answer = pawl({"run", "--", script});
+  EXPECT_EQ(answer.code, 126);
+  EXPECT_TRUE(contains(answer.err, "not a regular file")) << answer.err;
+}
+
 TEST(RunRefuses, BadArguments) {
   EXPECT_EQ(pawl({"run"}).code, 2);
   EXPECT_EQ(pawl({"run", "--"}).code, 2);

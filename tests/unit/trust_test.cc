@@ -591,6 +591,38 @@ TEST_F(Trust, AJournalWasMadeWhereALinkLed) {
   EXPECT_TRUE(std::filesystem::exists(of_root + "/db.pawl"));
 }
 
+// Who recovers a file of another user gives up its journal where it was, wherever a link leads that
+// was put there meanwhile.
+TEST_F(Trust, AJournalThatWasGivenUpWasThatOfAnotherDirectory) {
+  for (const Kept kept : {Kept::itself, Kept::copy}) {
+    const TemporaryDirectory directory;
+    const std::string folder = directory / "folder";
+    const std::string away = directory / "away";
+    const std::string of_root = directory / "root";
+    for (const auto& made : {folder, of_root}) ASSERT_EQ(::mkdir(made.c_str(), 0755), 0);
+    write_file(folder + "/db", std::string(kBytes, 'a'));
+    write_file(folder + "/db.pawl", "damaged");
+    for (const auto& name : {folder + "/db", folder + "/db.pawl"})
+      ASSERT_EQ(::chown(name.c_str(), kOwner, kShared), 0);
+    auto medium = open_block_medium(folder + "/db", false);
+    ASSERT_TRUE(medium.ok()) << medium.status().text();
+    ASSERT_TRUE(medium.value()->acquire_journal(false).ok());
+    std::filesystem::rename(folder, away);
+    std::filesystem::create_symlink(of_root, folder);
+    write_file(of_root + "/db.pawl", "another's");
+    auto kept_as = medium.value()->keep_journal_aside(kept);
+    ASSERT_TRUE(kept_as.ok()) << kept_as.status().text();
+    EXPECT_EQ(read_file(of_root + "/db.pawl"), "another's");
+    EXPECT_FALSE(std::filesystem::exists(of_root + "/db.pawl.damaged"));
+    EXPECT_EQ(read_file(away + "/db.pawl.damaged"), "damaged");
+    EXPECT_EQ(std::filesystem::exists(away + "/db.pawl"), kept == Kept::copy);
+    // What took its place is not the journal that was looked at.
+    std::filesystem::remove(away + "/db.pawl");
+    write_file(away + "/db.pawl", "another");
+    EXPECT_EQ(medium.value()->keep_journal_aside(kept).status().error_number(), ESTALE);
+  }
+}
+
 // Runs `work` as this user in a user namespace that shows this user alone.
 int alone_in_user_namespace(uid_t user, uid_t shown_as, const std::function<int()>& work) {
   constexpr int kNoNamespace = 77;

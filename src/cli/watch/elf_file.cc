@@ -1,13 +1,16 @@
 #include "cli/watch/elf_file.h"
 
 #include <elf.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <span>
 #include <string_view>
+
+#include "medium/regular_file.h"
 
 namespace pawl::cli::watch {
 
@@ -41,12 +44,12 @@ class Bytes {
 };
 
 Result<Bytes> read_whole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return FailedCall{ENOENT, "cannot open " + path};
+  const Result<Descriptor> file = open_regular(path, O_RDONLY | O_CLOEXEC);
+  if (!file.ok()) return file.status();
   std::vector<char> bytes;
   std::vector<char> piece(std::size_t{1} << 20);
-  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0) {
-    bytes.insert(bytes.end(), piece.begin(), piece.begin() + file.gcount());
+  for (ssize_t got = 0; (got = ::read(file.value().get(), piece.data(), piece.size())) > 0;) {
+    bytes.insert(bytes.end(), piece.begin(), piece.begin() + got);
     if (bytes.size() > kFileBytesMax) {
       return Status::failure(EFBIG,
                              path + " is larger than 64 MiB, more than is read of a library");
