@@ -69,11 +69,11 @@ Status CommittedImage::reserve_space(std::uint64_t offset, std::uint64_t length)
   return {};
 }
 
-// Where the base is cut, and where it grows, the rest of the page is zeroed when that is applied.
+// Where the base is cut, and where it grows, the rest of the block is zeroed when that is applied.
 PageRuns CommittedImage::pages_at_ends(std::span<const std::uint64_t> ends) const {
   PageRuns pages;
-  const auto add = [&pages](std::uint64_t end) {
-    if (end % kPageBytes != 0) pages.add(end / kPageBytes);
+  const auto add = [&pages, unit = base_.shared_unit_bytes()](std::uint64_t end) {
+    if (end % unit != 0) pages.add(end / kPageBytes);
   };
   for (const std::uint64_t end : ends) add(end);
   if (truncation_.pending) add(truncation_.to);

@@ -112,6 +112,7 @@ class DescriptorFile final : public MediumFile {
   Status zero(std::uint64_t offset, std::uint64_t length) override;
   Result<std::uint64_t> find_shared(std::uint64_t offset, std::uint64_t end,
                                     const FoundShared& found) override;
+  std::uint64_t shared_unit_bytes() override { return shared_.unit_bytes(descriptor_.get()); }
   std::uint64_t find_data(std::uint64_t offset) override;
   Status check_overwrite(std::uint64_t bytes) override {
     return shared_.check_overwrite(descriptor_.get(), path_, bytes);

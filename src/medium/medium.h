@@ -64,6 +64,9 @@ class MediumFile {
   using FoundShared = std::function<void(std::uint64_t start, std::uint64_t end)>;
   virtual Result<std::uint64_t> find_shared(std::uint64_t offset, std::uint64_t end,
                                             const FoundShared& found);
+  // What shares its blocks is copied by so much at a time, whatever part of that is written: the
+  // file's block, which may be larger than a page.
+  virtual std::uint64_t shared_unit_bytes() { return kPageBytes; }
   // The first byte from `offset` on that is not in a hole, so that it may be other than zero;
   // `offset` itself where that is not known, and kNoData where only holes are left.
   static constexpr std::uint64_t kNoData = ~std::uint64_t{0};

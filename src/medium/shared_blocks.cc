@@ -10,6 +10,7 @@
 #include <sys/vfs.h>
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -52,6 +53,9 @@ SharedBlocks::Kind SharedBlocks::kind_of(int descriptor) {
       case OCFS2_SUPER_MAGIC:
       case OVERLAYFS_SUPER_MAGIC:  // It has the blocks of a file system below it.
         kind = Kind::may_be_shared;
+        unit_bytes_.store(
+            std::bit_ceil(std::max(kPageBytes, static_cast<std::uint64_t>(file_system.f_bsize))),
+            std::memory_order_relaxed);
         break;
       // A file with the attribute NOCOW, too: a copy, a snapshot (even one that is gone again) or a
       // balance makes the next overwrite take new blocks, and not all of that can be asked for.
@@ -64,6 +68,11 @@ SharedBlocks::Kind SharedBlocks::kind_of(int descriptor) {
   }
   kind_.store(kind, std::memory_order_relaxed);
   return kind;
+}
+
+std::uint64_t SharedBlocks::unit_bytes(int descriptor) {
+  const Kind kind = kind_of(descriptor);
+  return kind == Kind::may_be_shared ? unit_bytes_.load(std::memory_order_relaxed) : kPageBytes;
 }
 
 Status SharedBlocks::check_overwrite(int descriptor, const std::string& path, std::uint64_t bytes) {
@@ -110,6 +119,10 @@ Result<std::uint64_t> SharedBlocks::find(int descriptor, const std::string& path
 
 Status SharedBlocks::unshare(int descriptor, const std::string& path, std::uint64_t offset,
                              std::uint64_t end) {
+  // The kernel gives no block of its own to a part of one that lies behind the end of the file.
+  const std::uint64_t unit = unit_bytes(descriptor);
+  offset = round_down(offset, unit);
+  end = round_up(end, unit);
   while (offset < end) {
     std::vector<Range> shared;
     auto looked_to =

@@ -22,6 +22,8 @@ class SharedBlocks {
   // As MediumFile::find_shared() does, in the file of `descriptor`.
   Result<std::uint64_t> find(int descriptor, const std::string& path, std::uint64_t offset,
                              std::uint64_t end, const MediumFile::FoundShared& found);
+  // As MediumFile::shared_unit_bytes() does.
+  std::uint64_t unit_bytes(int descriptor);
   // Gives the file blocks of its own in [offset, end), and in some more of what is shared there:
   // one block at a time would wait for the disk once for each.
   Status unshare(int descriptor, const std::string& path, std::uint64_t offset, std::uint64_t end);
@@ -34,6 +36,7 @@ class SharedBlocks {
   Kind kind_of(int descriptor);
 
   std::atomic<Kind> kind_{Kind::unknown};
+  std::atomic<std::uint64_t> unit_bytes_{kPageBytes};
 };
 
 }  // namespace pawl

@@ -65,6 +65,7 @@ class WatchedFile final : public MediumFile {
     PAWL_ASSERT(seen.ok());
     real_->write_in_place(offset, from);
   }
+  std::uint64_t shared_unit_bytes() override { return real_->shared_unit_bytes(); }
   Result<std::uint64_t> find_shared(std::uint64_t offset, std::uint64_t end,
                                     const FoundShared& found) override {
     return real_->find_shared(offset, end, found);

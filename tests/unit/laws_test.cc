@@ -499,14 +499,14 @@ class SmallFileSystem {
 // A file system of its own on a loop device, as long as this lives.
 class LoopFileSystem {
  public:
-  LoopFileSystem(const std::string& type, std::uint64_t bytes) {
+  LoopFileSystem(const std::string& type, std::uint64_t bytes, const std::string& also = "") {
     const std::string image = directory_ / "image";
     write_file(image, "");
     EXPECT_EQ(::truncate(image.c_str(), static_cast<off_t>(bytes)), 0);
     ::mkdir(path_.c_str(), 0755);
     const std::string options = type == "ext4" ? " -q -F -m 0 " : " -q -f ";
-    is_mounted_ =
-        run("mkfs." + type + options + image) && run("mount -o loop " + image + " " + path_);
+    is_mounted_ = run("mkfs." + type + options + also + " " + image) &&
+                  run("mount -o loop " + image + " " + path_);
   }
   ~LoopFileSystem() {
     if (is_mounted_) ::umount2(path_.c_str(), MNT_DETACH);
@@ -707,6 +707,52 @@ TEST(Law07SpaceFirst, ACommitBehindACopyOfAFileInManyPiecesGivesTheEarlierOnesTh
   }
   expect_recovery(path);
   EXPECT_EQ(read_file(path)[62 * kPageBytes], 'b');
+}
+
+// The end of the file lay in a block that is shared, though not in the page behind it.
+TEST(Law07SpaceFirst, AnEndThatIsNoneOfALargeBlockHadNoSpaceWhereACopySharesIt) {
+  constexpr std::size_t kBlock = 16384;
+  const LoopFileSystem disk("xfs", std::uint64_t{320} << 20, "-b size=16384");
+  if (!disk.is_mounted())
+    GTEST_SKIP() << kNoLoopDevice
+                 << "XFS, and a kernel that knows blocks larger than a page (6.12)";
+  const std::string path = disk / "file";
+  struct {
+    const char* name;
+    std::size_t size;
+    std::function<Status(Opened&)> change;
+  } cases[] = {
+      {"cut", 4 * kBlock, [](Opened& mapping) { return mapping->truncate(kBlock + kPageBytes); }},
+      {"grown", kBlock + kPageBytes,
+       [](Opened& mapping) { return mapping->truncate(2 * kBlock - kPageBytes); }},
+      {"grown by a page with content", kBlock + kPageBytes,
+       [](Opened& mapping) {
+         PAWL_TRY(mapping->truncate(kBlock + 2 * kPageBytes));
+         mapping.bytes()[kBlock + kPageBytes] = 'b';
+         return Status{};
+       }},
+  };
+  for (const auto& [name, size, change] : cases) {
+    for (const bool is_full_before : {false, true}) {
+      SCOPED_TRACE(std::string(name) + (is_full_before ? ", full before" : ", full after"));
+      ::unlink((disk / "copy").c_str());
+      write_file(path, std::string(size, 'a'));
+      std::string expected(size, 'a');
+      {
+        Opened mapping(path, options_for(kAsync));
+        ASSERT_TRUE(share_blocks(path, disk / "copy"));
+        if (is_full_before) disk.fill();
+        Status changed = change(mapping);
+        if (changed.ok()) changed = mapping->commit_all();
+        EXPECT_EQ(changed.error_number(), is_full_before ? ENOSPC : 0) << changed.text();
+        if (changed.ok()) expected.assign(mapping.bytes(), mapping->size());
+        if (!is_full_before) disk.fill();
+      }
+      expect_recovery(path);
+      EXPECT_TRUE(read_file(path) == expected) << read_file(path).size();
+      disk.empty();
+    }
+  }
 }
 
 // Files of one group on a file system of their own.
