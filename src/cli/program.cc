@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "medium/descriptor.h"
 #include "medium/regular_file.h"
@@ -25,6 +26,7 @@ namespace {
 constexpr int kInterpretersMax = 4;         // as many as the kernel follows
 constexpr std::size_t kFirstLineMax = 256;  // as much as the kernel reads of a '#!' line
 constexpr std::uint64_t kProgramHeadersMax = 512;
+constexpr std::uint64_t kDynamicEntriesMax = 1024;
 constexpr const char* kPreloadName = "libpawl-preload.so";
 
 bool is_executable_file(const std::string& path) {
@@ -67,6 +69,61 @@ std::string_view file_name_of(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
+std::vector<Elf64_Phdr> segments_of(int descriptor, const Elf64_Ehdr& header) {
+  std::vector<Elf64_Phdr> segments;
+  const std::uint64_t count = std::min<std::uint64_t>(header.e_phnum, kProgramHeadersMax);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Elf64_Phdr segment{};
+    const auto offset = static_cast<off_t>(header.e_phoff + i * sizeof(segment));
+    if (::pread(descriptor, &segment, sizeof(segment), offset) !=
+        static_cast<ssize_t>(sizeof(segment))) {
+      break;
+    }
+    segments.push_back(segment);
+  }
+  return segments;
+}
+
+// A text of at most PATH_MAX bytes.
+std::string text_at(int descriptor, std::uint64_t offset) {
+  std::array<char, PATH_MAX> text{};
+  if (::pread(descriptor, text.data(), text.size() - 1, static_cast<off_t>(offset)) <= 0) return {};
+  return text.data();
+}
+
+// The name that a shared object has for the dynamic loader, or nothing.
+std::string soname_of(int descriptor, const std::vector<Elf64_Phdr>& segments) {
+  std::uint64_t name = 0;
+  std::uint64_t strings = 0;
+  bool has_name = false;
+  for (const Elf64_Phdr& segment : segments) {
+    if (segment.p_type != PT_DYNAMIC) continue;
+    const std::uint64_t count =
+        std::min<std::uint64_t>(segment.p_filesz / sizeof(Elf64_Dyn), kDynamicEntriesMax);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      Elf64_Dyn entry{};
+      if (::pread(descriptor, &entry, sizeof(entry),
+                  static_cast<off_t>(segment.p_offset + i * sizeof(entry))) !=
+          static_cast<ssize_t>(sizeof(entry))) {
+        break;
+      }
+      if (entry.d_tag == DT_SONAME) {
+        name = entry.d_un.d_val;
+        has_name = true;
+      }
+      if (entry.d_tag == DT_STRTAB) strings = entry.d_un.d_ptr;
+    }
+  }
+  if (!has_name) return {};
+  for (const Elf64_Phdr& segment : segments) {
+    if (segment.p_type == PT_LOAD && strings >= segment.p_vaddr &&
+        strings - segment.p_vaddr < segment.p_filesz) {
+      return text_at(descriptor, segment.p_offset + (strings - segment.p_vaddr) + name);
+    }
+  }
+  return {};
+}
+
 Preloadability check_elf(const std::string& path, int descriptor) {
   Elf64_Ehdr header{};
   if (::pread(descriptor, &header, sizeof(header), 0) != static_cast<ssize_t>(sizeof(header)) ||
@@ -81,16 +138,20 @@ Preloadability check_elf(const std::string& path, int descriptor) {
             Status::failure(ENOEXEC, path + " is for another architecture than this Pawl, so that "
                                             "libpawl-preload.so cannot be loaded into it")};
   }
-  const std::uint64_t count = std::min<std::uint64_t>(header.e_phnum, kProgramHeadersMax);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    Elf64_Phdr segment{};
-    const auto offset = static_cast<off_t>(header.e_phoff + i * sizeof(segment));
-    if (::pread(descriptor, &segment, sizeof(segment), offset) !=
-        static_cast<ssize_t>(sizeof(segment))) {
-      break;
-    }
-    if (segment.p_type == PT_INTERP) return {};
+  const std::vector<Elf64_Phdr> segments = segments_of(descriptor, header);
+  for (const Elf64_Phdr& segment : segments) {
+    if (segment.p_type != PT_INTERP) continue;
+    const std::string loader = text_at(descriptor, segment.p_offset);
+    if (!file_name_of(loader).starts_with("ld-musl")) return {};
+    return {
+        Obstacle::other_c_library,
+        Status::failure(ENOEXEC, path + " is linked with musl, and libpawl-preload.so needs the "
+                                        "GNU C library. Link it with that, or have it call "
+                                        "pawl_mmap itself")};
   }
+  // The dynamic loader may be executed itself, with the program as its argument, and then loads
+  // what LD_PRELOAD names.
+  if (soname_of(descriptor, segments).starts_with("ld-linux")) return {};
   return {Obstacle::static_linking,
           Status::failure(
               ENOEXEC, path + " is statically linked, so that libpawl-preload.so cannot be loaded "
@@ -128,19 +189,21 @@ Result<std::string> find_program(const std::string& name) {
   return Status::failure(ENOENT, "there is no program " + name + " in the directories of PATH");
 }
 
-Preloadability preloadability_of(const std::string& path) {
+Preloadability preloadability_of(const std::string& path, const std::string& shown) {
   std::string current = path;
+  std::string name = shown.empty() ? path : shown;  // of `current`, for people
   for (int depth = 0; depth <= kInterpretersMax; ++depth) {
     const Result<Descriptor> opened = open_regular(current, O_RDONLY | O_CLOEXEC);
     struct stat status{};
     if (!opened.ok()) {
       // Executable but not readable: the loader would treat it as any other.
       if (opened.status().error_number() == EACCES) return {};
-      return {Obstacle::cannot_look, opened.status()};
+      return {Obstacle::cannot_look,
+              FailedCall{opened.status().error_number(), "cannot open " + name}};
     }
     const Descriptor& file = opened.value();
     if (::fstat(file.get(), &status) != 0)
-      return {Obstacle::cannot_look, FailedCall{errno, "cannot stat " + current}};
+      return {Obstacle::cannot_look, FailedCall{errno, "cannot stat " + name}};
     std::array<char, kFirstLineMax> start{};
     const ssize_t count = ::pread(file.get(), start.data(), start.size(), 0);
     const std::string interpreter =
@@ -148,14 +211,15 @@ Preloadability preloadability_of(const std::string& path) {
     if (interpreter.empty()) {
       if (gains_privileges(file.get(), status)) {
         return {Obstacle::privileges,
-                Status::failure(EPERM, current + " runs with more privileges than yours (setuid, "
-                                                 "setgid or capabilities), and the loader then "
-                                                 "ignores LD_PRELOAD: its mappings would not be "
-                                                 "atomic. Run it as the user that it becomes")};
+                Status::failure(EPERM, name + " runs with more privileges than yours (setuid, "
+                                              "setgid or capabilities), and the loader then "
+                                              "ignores LD_PRELOAD: its mappings would not be "
+                                              "atomic. Run it as the user that it becomes")};
       }
-      return check_elf(current, file.get());
+      return check_elf(name, file.get());
     }
     current = interpreter;
+    name = interpreter;
   }
   return {Obstacle::cannot_look,
           Status::failure(ELOOP, path + " names one interpreter after another")};

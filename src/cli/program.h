@@ -11,15 +11,22 @@ namespace pawl::cli {
 Result<std::string> find_program(const std::string& name);
 
 // Why the dynamic loader would not take LD_PRELOAD for a program.
-enum class Obstacle { none, cannot_look, privileges, architecture, static_linking };
+enum class Obstacle {
+  none,
+  cannot_look,
+  privileges,
+  architecture,
+  static_linking,
+  other_c_library
+};
 
 struct Preloadability {
   Obstacle obstacle = Obstacle::none;
   Status status;  // the reason, when there is an obstacle
 };
 
-// Follows '#!' lines.
-Preloadability preloadability_of(const std::string& path);
+// Follows '#!' lines.  The texts call the program `shown`, or `path` where that is empty.
+Preloadability preloadability_of(const std::string& path, const std::string& shown = {});
 // The shell that reads a script, by its name, also behind env(1); empty for anything else.
 std::string shell_of(const std::string& path);
 // Its status alone.

@@ -1,2 +1,2 @@
-/* Linked statically, so that no library can be loaded before it. */
+/* Ends at once: how it is linked is what matters. */
 int main(void) { return 0; }

@@ -128,6 +128,12 @@ TEST_F(Run, RefusesAStaticProgram) {
   EXPECT_TRUE(contains(answer.err, "statically linked")) << answer.err;
 }
 
+TEST_F(Run, RefusesAProgramOfAnotherCLibrary) {
+  const Answer answer = pawl({"run", "--", PAWL_MUSL_PROGRAM});
+  EXPECT_EQ(answer.code, 126);
+  EXPECT_TRUE(contains(answer.err, "linked with musl")) << answer.err;
+}
+
 TEST_F(Run, RefusesASetuidProgram) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make one";
   const TemporaryDirectory directory;

@@ -244,6 +244,47 @@ TEST_F(Watch, SeesThatAProgramIsStartedWithAnotherEnvironment) {
   EXPECT_EQ(seen.codes(), Codes{"own_environment"}) << seen.answer.dump(1);
 }
 
+// Doctor said yes, and under run the program that maps the file ran without the library.
+TEST_F(Watch, SeesThatLdPreloadIsReplacedOrRemovedOnTheWay) {
+  for (const std::string change : {"LD_PRELOAD=libc.so.6 ", "unset LD_PRELOAD; "}) {
+    const std::string script = change + watched_program() + " good " + file_ + "; true";
+    const Seen seen = watch({"sh", "-c", script});
+    EXPECT_EQ(seen.codes(), Codes{"own_preload"}) << change << seen.answer.dump(1);
+    EXPECT_EQ(seen.file(file_)["verdict"], "cannot") << change;
+  }
+  const std::string adds = "LD_PRELOAD=libc.so.6:$LD_PRELOAD " + watched_program();
+  const Seen seen = watch({"sh", "-c", adds + " good " + file_ + "; true"});
+  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1) << seen.err;
+}
+
+// The same where the variables arrive and the library is not there.
+TEST_F(Watch, SeesThatARootDirectoryLacksTheLibrary) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can change its root directory";
+  const std::string root = directory_ / "root";
+  for (const std::string path :
+       {"/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libc.so.6"}) {
+    if (::access(path.c_str(), F_OK) != 0) GTEST_SKIP() << "no " << path;
+    std::filesystem::create_directories(root + path.substr(0, path.rfind('/')));
+    std::filesystem::copy_file(path, root + path);
+  }
+  std::filesystem::copy_file(watched_program(), root + "/program");
+  const Seen seen = watch({"chroot", root, "/program", "good", "/data.db"});
+  EXPECT_EQ(seen.codes(), Codes{"other_root"}) << seen.answer.dump(1) << seen.err;
+  const json file = seen.file(root + "/data.db");
+  EXPECT_EQ(file["names"], json({"/data.db"}));
+}
+
+// Doctor and run called the loader a static program.
+TEST_F(Watch, FollowsAProgramThatTheLoaderStarts) {
+  const std::string loader = "/lib64/ld-linux-x86-64.so.2";
+  if (::access(loader.c_str(), X_OK) != 0) GTEST_SKIP() << "no " << loader;
+  const Seen seen = watch({loader, watched_program(), "good", file_});
+  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+  const Answer run =
+      pawl({"run", "--atomic", "*.db", "--", loader, watched_program(), "two_mappings", file_});
+  EXPECT_EQ(run.code, 3) << run.err;
+}
+
 TEST_F(Watch, SeesThatAProgramGainsPrivileges) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make one";
   const std::string program = directory_ / "privileged";

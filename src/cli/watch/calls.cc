@@ -32,7 +32,6 @@ namespace {
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kPrivateCopyBytesMax = std::uint64_t{1} << 30;  // the face copies no more
 constexpr std::size_t kControlBytesMax = 65536;
-constexpr std::size_t kEnvironmentBytesMax = std::size_t{8} << 20;
 constexpr int kMovesBlocks =
     FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE | FALLOC_FL_UNSHARE_RANGE;
 
@@ -62,16 +61,10 @@ std::string target_of(const std::string& link) {
   return length <= 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(length));
 }
 
-bool has_variable(pid_t process) {
-  std::ifstream file(link_to(process, "environ"), std::ios::binary);
-  if (!file) return true;  // not to be seen: no reason to say anything
-  std::size_t bytes = 0;
-  for (std::string variable; std::getline(file, variable, '\0');) {
-    if (variable == kVariable) return true;
-    bytes += variable.size();
-    if (bytes > kEnvironmentBytesMax) return true;
-  }
-  return false;
+// As the process names a file that has this path here.
+std::string name_within_root(pid_t process, const std::string& path) {
+  const std::string root = target_of(link_to(process, "root"));
+  return root.size() > 1 && path.starts_with(root + "/") ? path.substr(root.size()) : path;
 }
 
 }  // namespace
@@ -125,7 +118,8 @@ void Calls::process_borrows_memory(pid_t number) {
 void Calls::process_executed(pid_t number) {
   Process fresh(libraries_);
   fresh.executable = target_of(link_to(number, "exe"));
-  const Preloadability preloadability = preloadability_of(fresh.executable);
+  // By the link, for in a root directory of its own the path is another file's or none's.
+  const Preloadability preloadability = preloadability_of(link_to(number, "exe"), fresh.executable);
   const bool has_obstacle =
       preloadability.obstacle != Obstacle::none && preloadability.obstacle != Obstacle::cannot_look;
   if (has_obstacle) {
@@ -140,7 +134,8 @@ void Calls::process_executed(pid_t number) {
                       kExecutablesMax));
     }
   }
-  fresh.has_own_environment = !has_variable(number);
+  fresh.environment = start_environment_of(number);
+  fresh.root = root_directory_of(number, face_);
   processes_.insert_or_assign(number, std::move(fresh));
 }
 
@@ -356,11 +351,12 @@ FileFacts* Calls::facts_of_new(const Call& call, const OpenFile& open, int descr
   const std::string path = target_of(link_to(call.thread, fmt::format("fd/{}", descriptor)));
   const auto found = facts_.files.find(open.key);
   if (found != facts_.files.end()) {
-    if (open.links > 0) add_name(found->second, path);
+    if (open.links > 0) add_name(found->second, name_within_root(call.process, path));
     return &found->second;
   }
+  const std::string name = name_within_root(call.process, path);
   // A file without a name does not survive a crash: the face leaves it to the kernel.
-  if (open.links == 0 || !path.starts_with('/') || !globs_.match(path)) return nullptr;
+  if (open.links == 0 || !path.starts_with('/') || !globs_.match(name)) return nullptr;
   if (facts_.files.size() == kFilesMax) {
     facts_.limits.insert(
         fmt::format("more than {} files are mapped; the others are not judged. Name those that "
@@ -371,7 +367,7 @@ FileFacts* Calls::facts_of_new(const Call& call, const OpenFile& open, int descr
   FileFacts& facts = facts_.files[open.key];
   facts_.order.push_back(open.key);
   facts.path = path;
-  facts.names = {path};
+  facts.names = {name};
   facts.first_size_bytes = open.size_bytes;
   // Now, for the directory may go before the program does.
   Result<FileSystemFacts> directory = look_at_directory(path.substr(0, path.rfind('/') + 1));
@@ -389,6 +385,32 @@ void Calls::add_name(FileFacts& facts, const std::string& name) {
       fmt::format("a file had more than {} names; the others are not named", kNamesMax));
 }
 
+// Whether the face would be in the process at all.
+void Calls::judge_start(const Call& call, const FileKey& file) {
+  const Process& caller = process(call.process);
+  const std::string text = process_text(call.process);
+  if (!caller.obstacle_text.empty()) return see(file, caller.obstacle, caller.obstacle_text);
+  if (!caller.environment.has_variables) {
+    see(file, Sight::environment,
+        fmt::format("process {} was started with an environment without the variables that "
+                    "'pawl run' sets",
+                    text));
+  } else if (!caller.environment.has_preload) {
+    see(file, Sight::own_preload,
+        fmt::format("process {} was started with an LD_PRELOAD of its own, or without it", text));
+  }
+  // The library is loaded when the program starts; /proc is needed when it maps.
+  const bool has_proc = root_directory_of(call.process, face_).has_proc;
+  if (!caller.root.has_library || !has_proc) {
+    see(file, Sight::other_root,
+        fmt::format("process {} has a root directory without {}", text,
+                    caller.root.has_library ? "/proc" : face_));
+  } else if (caller.root.has_other_libraries) {
+    see(file, Sight::other_libraries,
+        fmt::format("process {} has a root directory with other libraries", text));
+  }
+}
+
 void Calls::add_holder(const Call& call, const OpenFile& open, FileFacts& facts) {
   Process& caller = process(call.process);
   if (inherits_still(call.process, caller, open.key)) {
@@ -404,13 +426,7 @@ void Calls::add_holder(const Call& call, const OpenFile& open, FileFacts& facts)
       see(open.key, Sight::stream_open, said_of(call, "mmap, while it is open as a stream,"));
     }
   }
-  if (!caller.obstacle_text.empty()) see(open.key, caller.obstacle, caller.obstacle_text);
-  if (caller.has_own_environment) {
-    see(open.key, Sight::environment,
-        fmt::format("process {} was started with an environment without the variables that "
-                    "'pawl run' sets",
-                    process_text(call.process)));
-  }
+  judge_start(call, open.key);
   caller.holds.insert(open.key);
   if (facts.programs.size() < kProgramsMax) {
     facts.programs.insert(caller.executable);
@@ -692,9 +708,10 @@ void Calls::renamed(const Call& call) {
     std::error_code error;
     const auto name = std::filesystem::canonical(path_of(call, directory, path), error);
     FileFacts& facts = facts_.files[*file];
-    if (error || facts.names.back() == name.string()) continue;
-    see(*file, Sight::renamed, fmt::format("from {} to {}", facts.names.back(), name.string()));
-    add_name(facts, name.string());
+    const std::string new_name = name_within_root(call.process, name.string());
+    if (error || facts.names.back() == new_name) continue;
+    see(*file, Sight::renamed, fmt::format("from {} to {}", facts.names.back(), new_name));
+    add_name(facts, new_name);
   }
 }
 

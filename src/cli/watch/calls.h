@@ -10,22 +10,22 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/watch/code_map.h"
 #include "cli/watch/facts.h"
 #include "cli/watch/globs.h"
+#include "cli/watch/process_start.h"
 #include "cli/watch/tracer.h"
 
 namespace pawl::cli::watch {
 
-// A variable that the program is given, to see which of its processes drop it: they would drop
-// LD_PRELOAD, too.
-inline constexpr const char* kVariable = "PAWL_DOCTOR=1";
-
 class Calls final : public Observer {
  public:
-  Calls(const Globs& globs, Libraries& libraries) : globs_(globs), libraries_(libraries) {}
+  // `face` is the path of the preload library.
+  Calls(const Globs& globs, Libraries& libraries, std::string face)
+      : globs_(globs), libraries_(libraries), face_(std::move(face)) {}
 
   void process_began(pid_t process, pid_t parent) override;
   void process_borrows_memory(pid_t process) override;
@@ -60,7 +60,8 @@ class Calls final : public Observer {
     std::string executable;
     std::string obstacle_text;
     Sight obstacle = Sight::no_preload;  // when there is a text
-    bool has_own_environment = false;
+    StartEnvironment environment;
+    RootDirectory root;  // when it was started
   };
   enum class Effect { changes, synchronises };
   struct OpenFile {
@@ -107,6 +108,7 @@ class Calls final : public Observer {
   void note_synchronised(const Call& call, const FileKey& file, const char* name);
   void add_holder(const Call& call, const OpenFile& open, FileFacts& facts);
   FileFacts* facts_of_new(const Call& call, const OpenFile& open, int descriptor);
+  void judge_start(const Call& call, const FileKey& file);
   void add_name(FileFacts& facts, const std::string& name);
   void look_for_outsiders(const std::set<FileKey>& files);
   void see(const FileKey& file, Sight sight, const std::string& example);
@@ -127,6 +129,7 @@ class Calls final : public Observer {
 
   const Globs& globs_;
   Libraries& libraries_;
+  std::string face_;
   ProgramFacts facts_;
   std::map<pid_t, Process> processes_;
   std::size_t scans_ = 0;

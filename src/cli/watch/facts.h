@@ -63,6 +63,9 @@ enum class Sight {
   no_preload,        // mapped by a program into which no library can be preloaded
   privileges,        // mapped by one that gains privileges
   environment,       // mapped by one that was started without our variables
+  own_preload,       // mapped by one that was started with another LD_PRELOAD
+  other_root,        // mapped by one whose root directory lacks what the face needs
+  other_libraries,   // mapped by one whose root directory has other libraries
   renamed,           // by the program, before or after it was mapped
   unmapped_unsynchronised,
 };

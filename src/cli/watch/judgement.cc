@@ -34,6 +34,21 @@ constexpr std::array kMeanings = {
             "environment of its own (env -i, sudo, a server that cleans it)",
             "put 'pawl run' behind whatever cleans the environment, or have that keep LD_PRELOAD "
             "and the variables that begin with PAWL_"},
+    Meaning{
+        Sight::own_preload, "own_preload", Weight::cannot,
+        "a script or a program on the way replaces or removes LD_PRELOAD, by which the preload "
+        "library is loaded",
+        "have it add its own library to LD_PRELOAD (LD_PRELOAD=OTHER:$LD_PRELOAD), or put 'pawl "
+        "run' behind it"},
+    Meaning{Sight::other_root, "other_root", Weight::cannot,
+            "the program runs in a root directory of its own (chroot, bwrap), in which the preload "
+            "library cannot be loaded or cannot find the names of files",
+            "install Pawl under the same path there and mount /proc, or run the program outside"},
+    Meaning{Sight::other_libraries, "other_libraries", Weight::but,
+            "the program runs in a root directory of its own, whose C or C++ library is another "
+            "one than Pawl was tried with here: an older one does not load the preload library, "
+            "and the program then runs without it",
+            "run 'pawl doctor' and 'pawl run' of a Pawl that is installed there"},
     Meaning{Sight::raw_call, "raw_call", Weight::cannot,
             "a system call that is not made by a function of libc's passes the preload face by",
             "use libc's function of that name, or call pawl_mmap() and its kin"},

@@ -78,6 +78,14 @@ Status explain(const Program& program, const FailedStep& failed) {
                     "cannot watch the program: the kernel refuses a seccomp filter"};
 }
 
+bool has_same_name(std::string_view variable, const std::vector<std::string>& others) {
+  const std::string_view name = variable.substr(0, variable.find('='));
+  for (const std::string_view other : others) {
+    if (other.substr(0, other.find('=')) == name) return true;
+  }
+  return false;
+}
+
 // A field of /proc/TID/status; 0 when there is none.
 pid_t number_in_status(pid_t thread, std::string_view field) {
   std::ifstream file("/proc/" + std::to_string(thread) + "/status");
@@ -262,9 +270,11 @@ Result<Ending> trace(const Program& program, Observer& observer) {
     arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   std::vector<char*> environment;
-  for (char** variable = environ; *variable != nullptr; ++variable)
-    environment.push_back(*variable);
-  environment.push_back(const_cast<char*>(program.variable.c_str()));
+  for (const std::string& variable : program.variables)
+    environment.push_back(const_cast<char*>(variable.c_str()));
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!has_same_name(*variable, program.variables)) environment.push_back(*variable);
+  }
   environment.push_back(nullptr);
 
   const std::vector<sock_filter> filter = make_filter();

@@ -51,7 +51,7 @@ class Observer {
 struct Program {
   std::string path;
   std::vector<std::string> arguments;     // the first is its name
-  std::string variable;                   // NAME=VALUE, added to the environment
+  std::vector<std::string> variables;     // NAME=VALUE, in the place of those of the same names
   bool prints_to_standard_error = false;  // its standard output goes there
 };
 

@@ -1,6 +1,7 @@
 #include "cli/watch/watch.h"
 
 #include <cerrno>
+#include <cstdlib>
 
 #include "cli/exit_codes.h"
 #include "cli/program.h"
@@ -8,6 +9,7 @@
 #include "cli/watch/answer.h"
 #include "cli/watch/calls.h"
 #include "cli/watch/judgement.h"
+#include "cli/watch/process_start.h"
 
 namespace pawl::cli::watch {
 
@@ -34,8 +36,9 @@ int watch(const Request& request) {
 
   const Globs globs(request.globs);
   Libraries libraries(face.value().names());
-  Calls calls(globs, libraries);
-  const Program program{path.value(), request.command, kVariable, request.json};
+  Calls calls(globs, libraries, library.value());
+  const Program program{path.value(), request.command, trial_variables(std::getenv("LD_PRELOAD")),
+                        request.json};
   Result<Ending> ending = trace(program, calls);
   if (!ending.ok()) {
     const int error_number = ending.status().error_number();
