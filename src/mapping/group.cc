@@ -67,15 +67,19 @@ Result<std::shared_ptr<Group>> Group::open(std::unique_ptr<Medium> medium, const
                                            " is on a file system without user attributes, which "
                                            "a group needs");
   }
-  auto size = medium->base().size();
-  if (!size.ok()) return size.status();
-  if (size.value() != 0) {
+  const auto check_is_empty = [&]() -> Status {
+    auto size = medium->base().size();
+    if (!size.ok()) return size.status();
+    if (size.value() == 0) return {};
     return Status::failure(EINVAL, medium->path() + " has " + std::to_string(size.value()) +
                                        " bytes; a file that names a group is empty. Choose "
                                        "another name for the group");
-  }
+  };
+  PAWL_TRY(check_is_empty());
   auto file = fresh_journal(*medium);
   if (!file.ok()) return file.status();
+  // Recovery may have given it some.
+  PAWL_TRY(check_is_empty());
   PAWL_TRY(journal::check_owner_of_side_file(file.value(), *medium));
   PAWL_TRY(medium->keep_journal_private());
   auto list = journal::encode({journal::Role::group, {}});

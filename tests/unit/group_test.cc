@@ -130,6 +130,23 @@ class GroupTest : public testing::Test {
   TemporaryDirectory directory_;
 };
 
+// It was empty, and its journal had a commit that made it larger.
+TEST_F(GroupTest, AFileThatRecoveryMadeLargerNamedAGroup) {
+  write_file(name(), "");
+  run_and_kill([&] {
+    const int descriptor = ::open(name().c_str(), O_RDWR);
+    char* const at = static_cast<char*>(
+        pawl_mmap(nullptr, kFileBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0));
+    if (at == MAP_FAILED || pawl_ftruncate(descriptor, kFileBytes) != 0) ::_exit(10);
+    std::memset(at, 'x', kFileBytes);
+    if (pawl_msync(at, kFileBytes, MS_SYNC) != 0) ::_exit(11);
+  });
+  EXPECT_EQ(pawl_group_open(name().c_str(), nullptr), nullptr);
+  EXPECT_EQ(errno, EINVAL) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(name()), 'x'));
+  expect_clean(name());
+}
+
 TEST_F(GroupTest, AllFilesHaveACommitWhenTheGroupIsClosed) {
   pawl_group* const group = pawl_group_open(name().c_str(), nullptr);
   ASSERT_NE(group, nullptr) << pawl_last_error();
@@ -831,6 +848,23 @@ TEST_F(GroupTest, CommitsAfterTheSideFileOfAFileWasRemovedWereAcknowledged) {
   EXPECT_TRUE(all_are(read_file(a()), 'z'));
   EXPECT_TRUE(all_are(read_file(b()), 'y'));
   for (const auto& path : {a(), b(), name()}) expect_clean(path);
+}
+
+TEST_F(GroupTest, CommitsAfterTheJournalOfTheGroupWasRemovedAreRefused) {
+  pawl_group* const group = pawl_group_open(name().c_str(), nullptr);
+  ASSERT_NE(group, nullptr) << pawl_last_error();
+  const Mapped first = map_in(group, a());
+  ASSERT_NE(first.bytes, nullptr) << pawl_last_error();
+  fill(first, 'x');
+  ASSERT_EQ(pawl_group_msync(group, MS_SYNC), 0) << pawl_last_error();
+  std::filesystem::remove(name() + ".pawl");
+  fill(first, 'y');
+  EXPECT_EQ(pawl_group_msync(group, MS_SYNC), -1);
+  EXPECT_EQ(errno, ESTALE) << pawl_last_error();
+  EXPECT_EQ(pawl_msync(first.bytes, first.length, MS_SYNC), -1);
+  EXPECT_EQ(errno, ESTALE) << pawl_last_error();
+  EXPECT_EQ(pawl_munmap(first.bytes, first.length), 0) << pawl_last_error();
+  EXPECT_TRUE(all_are(read_file(a()), 'x'));
 }
 
 // Its size was looked at before a commit that waited in its own journal made it larger.
