@@ -51,8 +51,6 @@ class MemberSide {
   // The file is in the group, or is not any more.  Durable on success.
   Status enter();
   Status leave();
-  // ESTALE when it was removed.
-  Status check_named() { return side_->check_named(); }
 
  private:
   MemberSide(std::unique_ptr<MediumFile> side, AlignedBuffer slots)

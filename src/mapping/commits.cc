@@ -171,18 +171,6 @@ Status Mapping::Implementation::could_not_write(const Status& failure, PlaceInHa
 
 // What is only in a file without a name is gone after a crash; and a file of a group whose own side
 // file is gone is not given what the group's journal has.
-Status Mapping::Implementation::check_side_files_are_named(Files files) {
-  const Implementation& first = *files.front();
-  if (const Status named = first.journal_->file().check_named(); !named.ok())
-    return first.refuse_to_commit(named);
-  for (Implementation* file : files) {
-    if (!file->member_side_.has_value()) continue;
-    if (const Status named = file->member_side_->check_named(); !named.ok())
-      return file->refuse_to_commit(named);
-  }
-  return {};
-}
-
 Status Mapping::Implementation::refuse_to_commit(const Status& nameless) const {
   return Status::failure(
       nameless.error_number(),
@@ -360,8 +348,12 @@ Status Mapping::Implementation::commit_behind_the_rest(Files files) {
 
 // Whoever may not have the file may not have the bytes of it in its side file, nor in the journal
 // of its group.
-Status Mapping::Implementation::follow_permissions() {
-  PAWL_TRY(medium_->follow_permissions());
+// And before pages are taken from the tracker, which has descriptors, too; and what is read of the
+// base is compared with.
+Status Mapping::Implementation::check_before_commit() {
+  const Status checked = medium_->check_before_commit();
+  if (checked.error_number() == ESTALE) return refuse_to_commit(checked);
+  PAWL_TRY(checked);
   const std::uint64_t seen = medium_->rights_seen();
   if (group_ == nullptr || seen == rights_in_group_) return {};
   PAWL_TRY(group_->limit_journal(*medium_));
@@ -369,12 +361,11 @@ Status Mapping::Implementation::follow_permissions() {
   return {};
 }
 
-// Before pages are taken from the tracker, which has descriptors, too; and what is read of the base
-// is compared with.
-Status Mapping::Implementation::check_before_commit() {
-  if (base_in_place_ != nullptr) return {};
-  PAWL_TRY(medium_->base().check_open());
-  return follow_permissions();
+// It is the side file of none of its files, so that their own looks do not tell of it.
+Status Mapping::Implementation::check_journal_of_group() const {
+  if (group_ == nullptr) return {};
+  const Status named = journal_->file().check_named();
+  return named.ok() ? named : refuse_to_commit(named);
 }
 
 // What the tracker has of the pages that are to be committed.
@@ -403,7 +394,6 @@ Status Mapping::Implementation::commit_in_hand(Files files, Durability durabilit
     file->dirty_pages_ += file->in_hand_->size();
     pages += file->in_hand_->size();
   }
-  if (first.base_in_place_ == nullptr) PAWL_TRY(check_side_files_are_named(files));
   // What is compared is compared with the base.
   PAWL_TRY(first.settle_in_place());
   return pages > kStagedPagesMax ? commit_direct(files) : commit_staged(files, durability);
@@ -416,6 +406,7 @@ Status Mapping::Implementation::commit_locked(std::uint64_t first_page, std::uin
     end_page = ~std::uint64_t{0};
   }
   PAWL_TRY(check_before_commit());
+  PAWL_TRY(check_journal_of_group());
   PAWL_TRY(take_in_hand(first_page, end_page));
   if (lines_are_enough(taken_)) return commit_lines(first_page, end_page);
   Implementation* const own = this;
@@ -427,6 +418,7 @@ Status Mapping::Implementation::commit_whole(Files files, Durability durability)
   std::size_t taken = 0;
   const auto take_all = [&]() -> Status {
     for (Implementation* file : files) PAWL_TRY(file->check_before_commit());
+    PAWL_TRY(files.front()->check_journal_of_group());
     for (; taken < files.size(); ++taken) PAWL_TRY(files[taken]->take_in_hand(0, kAllPages));
     return {};
   };

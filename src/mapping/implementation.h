@@ -255,8 +255,8 @@ class Mapping::Implementation {
   Status put_in_base(std::uint64_t page, std::span<const std::byte> bytes) const;
   const std::byte* committed_in_place(std::uint64_t page) const;
   bool marks_are_enough(std::uint64_t page, std::uint64_t lines) const;
-  Status follow_permissions();
   Status check_before_commit();
+  Status check_journal_of_group() const;
   Status take_in_hand(std::uint64_t first_page, std::uint64_t end_page);
   Status join_outside(std::uint64_t first_page, std::uint64_t end_page);
   static Status commit_in_hand(Files files, Durability durability);
@@ -274,7 +274,6 @@ class Mapping::Implementation {
   void make_room(bool an_overlay_is_full);
   Status show_base();
   static Status commit_staged(Files files, Durability durability);
-  static Status check_side_files_are_named(Files files);
   Status refuse_to_commit(const Status& nameless) const;
   Status commit_record(Files files, journal::RecordBuilder& record, Durability durability);
   Status could_not_write(const Status& failure, PlaceInHand& in_hand);

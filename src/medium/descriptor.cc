@@ -24,15 +24,18 @@ constexpr unsigned kSharedCallsMax = 64;  // for a file in very many pieces
 constexpr std::uint64_t kLargestFileBytes = std::numeric_limits<off_t>::max();
 
 // False: it is not open, or cannot be asked, as errno tells.
-bool look_at(OpenFile& file, std::uint64_t* rights = nullptr) {
+bool look_at(OpenFile& file, OpenFile::Seen* seen = nullptr) {
   // Not the times: who asks for them makes the next write change them (Linux 6.13), and where ext4
   // has no journal that is a write of its own.
   struct statx found{};
-  constexpr unsigned kAsked = STATX_INO | STATX_MODE | STATX_UID | STATX_GID;
+  constexpr unsigned kAsked = STATX_INO | STATX_MODE | STATX_UID | STATX_GID | STATX_NLINK;
   if (::statx(file.number, "", AT_EMPTY_PATH, kAsked, &found) == 0) {
     file.device = ::makedev(found.stx_dev_major, found.stx_dev_minor);
     file.inode = found.stx_ino;
-    if (rights != nullptr) *rights = rights_of(found.stx_mode, found.stx_uid, found.stx_gid);
+    if (seen != nullptr) {
+      *seen = {.rights = rights_of(found.stx_mode, found.stx_uid, found.stx_gid),
+               .has_name = (found.stx_mask & STATX_NLINK) == 0 || found.stx_nlink != 0};
+    }
     return true;
   }
   // A sandbox may know fstat() only.
@@ -40,7 +43,10 @@ bool look_at(OpenFile& file, std::uint64_t* rights = nullptr) {
   if (errno == EBADF || ::fstat(file.number, &status) != 0) return false;
   file.device = status.st_dev;
   file.inode = status.st_ino;
-  if (rights != nullptr) *rights = rights_of(status.st_mode, status.st_uid, status.st_gid);
+  if (seen != nullptr) {
+    *seen = {.rights = rights_of(status.st_mode, status.st_uid, status.st_gid),
+             .has_name = status.st_nlink != 0};
+  }
   return true;
 }
 
@@ -59,12 +65,12 @@ OpenFile OpenFile::of(int number) {
   return file;
 }
 
-OpenFile::State OpenFile::state(std::uint64_t* rights) const {
+OpenFile::State OpenFile::state(Seen* seen) const {
   const int errno_before = errno;
   OpenFile found{number};
   State state = State::gone;
   if (number < 0) return state;
-  if (look_at(found, rights))
+  if (look_at(found, seen))
     state = found.device == device && found.inode == inode ? State::open : State::gone;
   else if (errno != EBADF)
     state = State::hidden;
@@ -138,21 +144,25 @@ void DescriptorFile::write_without_lock() {
 // three where a flush takes 70.  A number that changes hands between this and the call is beyond
 // it.
 Status DescriptorFile::check_open() {
+  OpenFile::Seen file;
+  OpenFile::Seen locked;
+  return check_open(file, locked);
+}
+
+Status DescriptorFile::check_open(OpenFile::Seen& file, OpenFile::Seen& locked) {
+  OpenFile::State state = descriptor_.state(&file);
   if (is_broken(Law::keep_the_descriptors)) return {};
-  std::uint64_t rights = 0;
-  OpenFile::State state = descriptor_.state(&rights);
   // The same file under the same number may be the program's own opening of it, which may append
   // what is to be overwritten.
   if (state == OpenFile::State::open && (::fcntl(descriptor_.get(), F_GETFL) & O_APPEND) != 0)
     state = OpenFile::State::gone;
   const bool has_file = state == OpenFile::State::open;
-  if (has_file) rights_seen_.store(rights, std::memory_order_relaxed);
   int number = descriptor_.get();
   for (const Held* const held : {&lock_, &notice_}) {
-    const OpenFile file = held->file();
-    if (state != OpenFile::State::open || file.number < 0) continue;
-    number = file.number;
-    state = file.state();
+    const OpenFile other = held->file();
+    if (state != OpenFile::State::open || other.number < 0) continue;
+    number = other.number;
+    state = other.state(held == &lock_ ? &locked : nullptr);
   }
   if (state == OpenFile::State::open) return {};
   if (state == OpenFile::State::hidden) {

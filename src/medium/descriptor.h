@@ -39,9 +39,15 @@ struct OpenFile {
   dev_t device = 0;
   ino_t inode = 0;
 
+  // What was seen of an open one.
+  struct Seen {
+    std::uint64_t rights = 0;  // rights_of() the file
+    bool has_name = true;      // or that is not known
+  };
+
   static OpenFile of(int number);
-  // Leaves errno alone.  Open: `rights` tells who may use the file.
-  State state(std::uint64_t* rights = nullptr) const;
+  // Leaves errno alone.
+  State state(Seen* seen = nullptr) const;
   bool is_open() const { return state() == State::open; }
 };
 
@@ -66,7 +72,7 @@ class Descriptor {
   bool valid() const { return file_.number >= 0; }
   // False: the program closed it.
   bool is_open() const { return file_.is_open(); }
-  OpenFile::State state(std::uint64_t* rights = nullptr) const { return file_.state(rights); }
+  OpenFile::State state(OpenFile::Seen* seen = nullptr) const { return file_.state(seen); }
   int release() {
     own_descriptors::remove(file_.number);
     return std::exchange(file_, {}).number;
@@ -120,8 +126,8 @@ class DescriptorFile final : public MediumFile {
   Result<std::uint64_t> written_prefix_bytes() override;
   Result<std::uint64_t> allocated_prefix_bytes() override;
   Status check_open() override;
-  // rights_of() the file when check_open() last looked at it.
-  std::uint64_t rights_seen() const { return rights_seen_.load(std::memory_order_relaxed); }
+  // The same, and what was seen of the file, and of the one that the lock is on.
+  Status check_open(OpenFile::Seen& file, OpenFile::Seen& locked);
   Status check_named() override;
 
   int descriptor() const { return descriptor_.get(); }
@@ -144,7 +150,6 @@ class DescriptorFile final : public MediumFile {
   Descriptor descriptor_;
   std::string path_;
   SharedBlocks shared_;
-  std::atomic<std::uint64_t> rights_seen_{0};
   // What may be taken back while another thread asks.
   struct Held {
     std::atomic<int> number{-1};

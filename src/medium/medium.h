@@ -81,7 +81,7 @@ class MediumFile {
   // EIO when the descriptor by which the file is written is not the file's any more: the program
   // closed it, and may have opened something else under its number.
   virtual Status check_open() { return {}; }
-  // ESTALE when the file has no name any more: what is written to it goes with its last descriptor.
+  // ESTALE when the file has no name any more.
   virtual Status check_named() { return {}; }
   // The file's bytes where they can be loaded directly, at an address that stays for the object's
   // life: of a medium that is memory.  Null for others.  Only bytes of allocated pages before the
@@ -235,16 +235,18 @@ class Medium {
   virtual Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
                                     std::uint64_t offset) = 0;
 
-  // The side file lets nobody read or write it who may not do so with the base, as
-  // base().check_open() found that last: mode, owner and group may have been changed meanwhile.  A
-  // change of an access control list that leaves those is followed when the file is opened again.
-  // EACCES: it lets more, and is not this process's to change.
-  virtual Status follow_permissions() { return {}; }
+  // Before a commit, by the thread that commits.  EIO as base().check_open().  ESTALE: the side
+  // file has no name any more, and what is written to it goes with its last descriptor.  And the
+  // side file lets nobody read or write it who may not do so with the base, whose mode, owner and
+  // group may have been changed meanwhile: durably, for recovery believes no side file that lets
+  // more.  A change of an access control list that leaves those is followed within kSeldomNs, and
+  // where a commit makes no system call that holds of all.  EACCES: it lets more, and is not this
+  // process's to change.
+  virtual Status check_before_commit() { return base().check_open(); }
 
   // Who may read and write the base; nothing where files have no rights.
   virtual Result<std::optional<Rights>> rights();
-  // What base().check_open() saw of them last, as a number that a change of mode, owner or group
-  // changes.
+  // What check_before_commit() saw of them last, as a number that a change of them changes.
   virtual std::uint64_t rights_seen() const { return 0; }
   // The same of the side file that was acquired, or is there to be read.
   virtual Result<std::optional<Rights>> journal_rights();

@@ -35,6 +35,18 @@ constexpr mode_t kJournalOwnerBits = 0600;
 constexpr int kLockAttemptsMax = 100;
 constexpr int kClaimAttemptsMax = 100;
 
+// Other for another list; 0 for none.
+std::uint64_t number_of(const std::vector<AccessEntry>& list) {
+  std::uint64_t number = 0;
+  for (const AccessEntry& entry : list) {
+    number =
+        (number ^ (std::uint64_t{entry.id} << 32 | std::uint64_t{entry.tag} << 16 | entry.rights)) *
+        0x9e3779b97f4a7c15U;
+    number ^= number >> 29;
+  }
+  return number;
+}
+
 FileIdentity identity_of(int descriptor) {
   struct stat plain{};
   if (::fstat(descriptor, &plain) != 0) return {};
@@ -357,12 +369,17 @@ SideFileOwner NamedMedium::adopt_journal(SideFileOwner owner) {
   struct stat user{};
   if (owner == SideFileOwner::other || ::fstat(base_.descriptor(), &user) != 0)
     return SideFileOwner::other;
-  rights_ = rights_of(user.st_mode, user.st_uid, user.st_gid);
-  if (is_journal_of_group(side_file())) return narrow(side_file()) ? owner : SideFileOwner::other;
-  const Status adopted = adopt_permissions(base_.descriptor(), side_file(), kJournalModeBits,
-                                           journal_path_, kJournalOwnerBits);
-  if (!adopted.ok() && grants_more(side_file(), base_.descriptor())) return SideFileOwner::other;
-  return owner;
+  look_at_list();
+  rights_ = rights_of(user.st_mode, user.st_uid, user.st_gid) + list_seen_;
+  const auto is_adopted = [&] {
+    if (is_journal_of_group(side_file())) return narrow(side_file());
+    return adopt_permissions(base_.descriptor(), side_file(), kJournalModeBits, journal_path_,
+                             kJournalOwnerBits)
+               .ok() ||
+           !grants_more(side_file(), base_.descriptor());
+  };
+  // Those who adopted it before may have died before it was durable.
+  return is_adopted() && flush_rights().ok() ? owner : SideFileOwner::other;
 }
 
 // False: it grants more than the file, and is not ours to change.
@@ -417,27 +434,52 @@ Status NamedMedium::limit_journal(const Rights& rights) {
                       given.text() + "). Give the journal the mode of the file, and call again");
     }
     // Recovery believes no journal that grants more than the file: that must not come back.
-    if (::fsync(side_file()) != 0) return FailedCall{EIO, "cannot flush " + journal_path_};
+    PAWL_TRY(flush_rights());
   }
   limit_ = std::move(wanted);
   return {};
 }
 
-Status NamedMedium::follow_permissions() {
-  const std::uint64_t seen = base_.rights_seen();
-  if (seen == rights_) return {};
-  const Status adopted = adopt_permissions(base_.descriptor(), side_file(), kJournalModeBits,
-                                           journal_path_, kJournalOwnerBits);
-  if (!adopted.ok() && grants_more(side_file(), base_.descriptor())) {
-    return Status::failure(EACCES, path_ +
-                                       " was made more private than its journal, which this user "
-                                       "cannot change, and which would tell what is committed (" +
-                                       adopted.text() +
-                                       "). Give the journal the mode of the file, or the file the "
-                                       "mode that it had, and call again");
+// Where it cannot be read, as in a sandbox that came later, it is what it was.
+void NamedMedium::look_at_list() {
+  const auto list = access_list_of(base_.descriptor(), path_);
+  if (list.ok()) list_seen_ = number_of(list.value());
+}
+
+Status NamedMedium::follow_rights(bool with_list) {
+  OpenFile::Seen base;
+  OpenFile::Seen side;  // the lock is on it
+  PAWL_TRY(base_.check_open(base, side));
+  if (!side.has_name) {
+    return Status::failure(ESTALE, journal_path_ + " was removed while it was in use");
   }
-  rights_ = seen;
+  if (with_list) look_at_list();
+  const std::uint64_t seen = base.rights + list_seen_;
+  if (seen != rights_) {
+    const Status adopted = adopt_permissions(base_.descriptor(), side_file(), kJournalModeBits,
+                                             journal_path_, kJournalOwnerBits);
+    if (!adopted.ok() && grants_more(side_file(), base_.descriptor())) {
+      return Status::failure(EACCES,
+                             path_ +
+                                 " was made more private than its journal, which this user cannot "
+                                 "change, and which would tell what is committed (" +
+                                 adopted.text() +
+                                 "). Give the journal the mode of the file, or the file the mode "
+                                 "that it had, and call again");
+    }
+    PAWL_TRY(flush_rights());
+    rights_ = seen;
+  }
+  rights_seen_ = seen;
   return {};
+}
+
+// Of the side file.  After a loss of power the ones that it had before would tell others what was
+// committed since; or, where they let more users write than the file's, it would not be believed.
+Status NamedMedium::flush_rights() const {
+  return ::fsync(side_file()) == 0
+             ? Status{}
+             : Status::failure(EIO, "cannot flush " + journal_path_ + ": " + std::strerror(errno));
 }
 
 // Where there is no /proc, other means have to do.
@@ -511,7 +553,8 @@ Result<JournalFile> NamedMedium::hold_side_file(int side, const struct stat& use
   PAWL_TRY(exclude_other_writers(marked.value()));
   // Of one that was found it is not known yet whether it is the file's journal.
   rights_.reset();
-  if (named == Named::not_yet) rights_ = rights_of(user.st_mode, user.st_uid, user.st_gid);
+  if (named == Named::not_yet)
+    rights_ = rights_of(user.st_mode, user.st_uid, user.st_gid) + list_seen_;
   const std::string link = link_to_descriptor(side);
   struct stat shown{};
   if (::stat(link.c_str(), &shown) != 0) return FailedCall{errno, "cannot open " + link};
@@ -560,6 +603,7 @@ Result<JournalFile> NamedMedium::acquire_journal(bool create) {
   let_go_of_side_file();
   struct stat user{};
   if (::fstat(base_.descriptor(), &user) != 0) return FailedCall{errno, "cannot stat " + path_};
+  look_at_list();
   for (int attempt = 0; attempt < kLockAttemptsMax; ++attempt) {
     auto opened = open_named_side_file(O_RDWR);
     const auto named = opened.ok() ? Named::yes : Named::not_yet;

@@ -16,6 +16,7 @@
 #include "medium/medium.h"
 #include "medium/new_file.h"
 #include "medium/own_process.h"
+#include "medium/seldom.h"
 #include "medium/writer_notice.h"
 
 namespace pawl {
@@ -23,6 +24,10 @@ namespace pawl {
 inline constexpr const char* kMarkAttribute = "user.pawl";
 // In the environment, 1: a side file may lie on another file system than its file.
 inline constexpr const char* kJournalElsewhere = "PAWL_JOURNAL_ELSEWHERE";
+
+// How long a change of a file's rights may stay unseen that each commit would have to make a system
+// call of its own to see.
+inline constexpr std::uint64_t kSeldomNs = 100'000'000;
 
 // A regular file that has been opened and may be mapped atomically.
 struct NamedFile {
@@ -79,9 +84,9 @@ class NamedMedium : public Medium {
   Result<std::unique_ptr<Medium>> open_sibling(const std::string& name) override;
   Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
                             std::uint64_t offset) override;
-  Status follow_permissions() override;
+  Status check_before_commit() override { return follow_rights(seldom_.is_due()); }
   Result<std::optional<Rights>> rights() override;
-  std::uint64_t rights_seen() const override { return base_.rights_seen(); }
+  std::uint64_t rights_seen() const override { return rights_seen_; }
   Result<std::optional<Rights>> journal_rights() override;
   Status keep_journal_private() override;
   Status limit_journal(const Rights& rights) override;
@@ -89,6 +94,10 @@ class NamedMedium : public Medium {
   void abandon() override;
 
  protected:
+  // What is looked at before commits now and then only is due.
+  bool is_look_due() { return seldom_.is_due(); }
+  // check_before_commit() of mode, owner and group, and perhaps of the access control list.
+  Status follow_rights(bool with_list);
   // The user file itself: its size, space and attributes.
   DescriptorFile& base_file() { return base_; }
   // That of the side file, whose loss ends all writing.
@@ -106,6 +115,8 @@ class NamedMedium : public Medium {
   Status lock_side_file(int side) const;
   Status prepare_new_side_file(int side, const struct stat& user) const;
   bool narrow(int side) const;
+  void look_at_list();
+  Status flush_rights() const;
   enum class MadeByWriter { maybe, yes };
   Status check_writers_of(const Rights& side, const std::string& side_path,
                           MadeByWriter made_by_writer) const;
@@ -140,6 +151,9 @@ class NamedMedium : public Medium {
   // One of them holds the writer's lock; the journal's own I/O goes through another descriptor.
   Descriptor lock_;
   WriterNotices notices_;
+  Seldom seldom_{kSeldomNs};
+  std::uint64_t list_seen_ = 0;  // of the base's access control list, as a number
+  std::uint64_t rights_seen_ = 0;
   std::optional<std::uint64_t> rights_;  // of the base, which the side file has got
   std::optional<Rights> limit_;          // of the side file of a group: what all its files grant
   std::optional<NewFile> unnamed_;       // a new side file that is not published

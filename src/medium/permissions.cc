@@ -5,9 +5,11 @@
 #include <linux/posix_acl_xattr.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <span>
 #include <vector>
 
 namespace pawl {
@@ -38,23 +40,6 @@ std::vector<std::byte> encode(const List& list) {
     at += sizeof encoded;
   }
   return bytes;
-}
-
-Result<List> list_of(int file, const std::string& name) {
-  std::vector<std::byte> bytes(kListBytesMax);
-  const ssize_t length = ::fgetxattr(file, kListAttribute, bytes.data(), bytes.size());
-  if (length < 0) {
-    if (errno == ENODATA || errno == ENOTSUP || errno == ENOSYS) return List{};
-    return FailedCall{errno, "cannot read the access control list of " + name};
-  }
-  List list;
-  posix_acl_xattr_entry entry{};
-  for (std::size_t at = sizeof(posix_acl_xattr_header);
-       at + sizeof entry <= static_cast<std::size_t>(length); at += sizeof entry) {
-    std::memcpy(&entry, bytes.data() + at, sizeof entry);
-    list.push_back({le16toh(entry.e_tag), le16toh(entry.e_perm), le32toh(entry.e_id)});
-  }
-  return list;
 }
 
 // True: it is gone, or there was none.
@@ -154,14 +139,39 @@ bool is_shown_group(gid_t group) {
   return is_shown(group, "/proc/thread-self/gid_map", "/proc/sys/kernel/overflowgid");
 }
 
+Result<std::vector<AccessEntry>> access_list_of(int file, const std::string& name) {
+  // Few are longer than that, and a commit that looks for one takes no memory for none.
+  std::array<std::byte, 512> few{};
+  std::vector<std::byte> many;
+  std::span<std::byte> bytes(few);
+  ssize_t length = ::fgetxattr(file, kListAttribute, bytes.data(), bytes.size());
+  if (length < 0 && errno == ERANGE) {
+    many.resize(kListBytesMax);
+    bytes = many;
+    length = ::fgetxattr(file, kListAttribute, bytes.data(), bytes.size());
+  }
+  if (length < 0) {
+    if (errno == ENODATA || errno == ENOTSUP || errno == ENOSYS) return List{};
+    return FailedCall{errno, "cannot read the access control list of " + name};
+  }
+  List list;
+  posix_acl_xattr_entry entry{};
+  for (std::size_t at = sizeof(posix_acl_xattr_header);
+       at + sizeof entry <= static_cast<std::size_t>(length); at += sizeof entry) {
+    std::memcpy(&entry, bytes.data() + at, sizeof entry);
+    list.push_back({le16toh(entry.e_tag), le16toh(entry.e_perm), le32toh(entry.e_id)});
+  }
+  return list;
+}
+
 Status adopt_permissions(int from, int to, mode_t bits, const std::string& name, mode_t kept) {
   struct stat wanted{};
   struct stat held{};
   if (::fstat(from, &wanted) != 0 || ::fstat(to, &held) != 0)
     return FailedCall{errno, "cannot stat " + name};
-  auto list = list_of(from, name);
+  auto list = access_list_of(from, name);
   if (!list.ok()) return list.status();
-  auto present = list_of(to, name);
+  auto present = access_list_of(to, name);
   if (!present.ok()) return present.status();
   for (Entry& entry : list.value()) {
     entry.rights &= static_cast<std::uint16_t>(bits & 7);
@@ -194,7 +204,7 @@ Status adopt_permissions(int from, int to, mode_t bits, const std::string& name,
 Result<Rights> rights_of_file(int file, const std::string& name) {
   struct stat status{};
   if (::fstat(file, &status) != 0) return FailedCall{errno, "cannot stat " + name};
-  auto list = list_of(file, name);
+  auto list = access_list_of(file, name);
   if (!list.ok()) return list.status();
   for (Entry& entry : list.value()) entry.rights &= kContentRights;
   return Rights{status.st_uid, status.st_gid, status.st_mode & kContentBits,
@@ -266,8 +276,8 @@ bool grants_more(int one, int than) {
       (((first.st_mode & ~(second.st_mode >> 3)) | ((first.st_mode >> 3) & ~second.st_mode)) &
        kRights) != 0)
     return true;
-  const auto list = list_of(one, {});
-  const auto other = list_of(than, {});
+  const auto list = access_list_of(one, {});
+  const auto other = access_list_of(than, {});
   return !list.ok() || !other.ok() || (!list.value().empty() && list.value() != other.value());
 }
 

@@ -29,6 +29,9 @@ struct AccessEntry {
   bool operator==(const AccessEntry&) const = default;
 };
 
+// Empty: the file has none.
+Result<std::vector<AccessEntry>> access_list_of(int file, const std::string& name);
+
 // Who may read and write a file.
 struct Rights {
   uid_t user = 0;

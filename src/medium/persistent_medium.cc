@@ -85,6 +85,8 @@ class PersistentMedium final : public NamedMedium {
 
   MediumFile& base() override { return base_; }
   std::uint64_t block_bytes() const override { return kMemoryLineBytes; }
+  // A commit makes no system call, but for these now and then.
+  Status check_before_commit() override { return is_look_due() ? follow_rights(true) : Status{}; }
   Result<JournalFile> acquire_journal(bool create) override {
     auto acquired = NamedMedium::acquire_journal(create);
     // Until now there may have been another writer.

@@ -130,6 +130,7 @@ class WatchedMedium final : public Medium {
                             std::uint64_t offset) override {
     return real_->map_private(address, length, protection, flags, offset);
   }
+  Status check_before_commit() override { return real_->check_before_commit(); }
   void abandon() override { real_->abandon(); }
 
  private:

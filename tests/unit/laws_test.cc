@@ -535,6 +535,16 @@ class LoopFileSystem {
     ::close(filling);
   }
   void empty() const { EXPECT_EQ(::unlink((*this / "ballast").c_str()), 0); }
+  // As a loss of power: what is not on the disk is gone.
+  bool cut_power() {
+    constexpr std::uint32_t kWithoutAnythingMore = 2;
+    const int top = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool is_down = ::ioctl(top, _IOR('X', 125, std::uint32_t), &kWithoutAnythingMore) == 0;
+    ::close(top);
+    is_mounted_ = is_down && ::umount(path_.c_str()) == 0 &&
+                  run("mount -o loop " + directory_ / "image" + " " + path_);
+    return is_mounted_;
+  }
 
  private:
   static bool run(const std::string& command) {
@@ -617,6 +627,49 @@ void expect_recovery(const std::string& path) {
   ASSERT_TRUE(medium.ok()) << medium.status().text();
   const auto recovered = recover(*medium.value());
   EXPECT_TRUE(recovered.ok()) << path << ": " << recovered.status().text();
+}
+
+// The journal had the rights that the file had before, and was not believed: more users could write
+// it than the file.
+TEST(Law12TheFileIsJustTheFile, AJournalHadItsEarlierRightsBehindALossOfPower) {
+  for (const bool is_open : {true, false}) {
+    SCOPED_TRACE(is_open ? "changed while the file is open" : "changed before it is opened again");
+    LoopFileSystem disk("ext4", std::uint64_t{32} << 20);
+    if (!disk.is_mounted()) GTEST_SKIP() << kNoLoopDevice << "ext4";
+    const std::string path = disk / "file";
+    write_file(path, std::string(kPageBytes, 'a'));
+    const auto change_rights = [&] {
+      // It is the user's to make that durable.
+      const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+      if (::fchmod(file, 0600) != 0 || ::fsync(file) != 0) ::_exit(3);
+      ::close(file);
+    };
+    const auto commit_and_die = [&](char value, bool changes_rights) {
+      const pid_t child = ::fork();
+      if (child == 0) {
+        Opened mapping(path, options_for(kAsync));
+        if (changes_rights) change_rights();
+        mapping.bytes()[0] = value;
+        ::_exit(mapping.commit().ok() ? 0 : 4);
+      }
+      int status = 0;
+      EXPECT_EQ(::waitpid(child, &status, 0), child);
+      EXPECT_EQ(status, 0);
+    };
+    // A journal that more users may write than the file is not opened.
+    ASSERT_EQ(::chmod(path.c_str(), is_open ? 0666 : 0644), 0);
+    commit_and_die('b', is_open);
+    if (!is_open) {
+      change_rights();
+      commit_and_die('c', false);
+    }
+    if (!disk.cut_power()) GTEST_SKIP() << "this kernel does not shut ext4 down";
+    struct stat journal{};
+    ASSERT_EQ(::stat((path + kJournalSuffix).c_str(), &journal), 0);
+    EXPECT_EQ(journal.st_mode & 0777, 0600u);
+    expect_recovery(path);
+    EXPECT_EQ(read_file(path)[0], is_open ? 'b' : 'c');
+  }
 }
 
 // A copy is made between two commits, of which the second changes nothing that the first did.

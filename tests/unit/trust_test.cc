@@ -9,11 +9,14 @@
 #include <unistd.h>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -553,6 +556,58 @@ TEST_F(Trust, AFileThatWasMadePrivateWhileItWasMappedToldItsCommits) {
                                  : 7;
                     }),
             0);
+}
+
+// Behind that a change is seen which costs a system call to see.
+void let_it_be_seen() { std::this_thread::sleep_for(std::chrono::nanoseconds(kSeldomNs * 3 / 2)); }
+
+// A commit in memory makes no system call, and never looked.
+TEST_F(Trust, AFileInMemoryThatWasMadePrivateToldItsCommits) {
+  if (::access("/dev/shm", W_OK) != 0) GTEST_SKIP() << "there is no /dev/shm";
+  const TemporaryDirectory memory("/dev/shm");
+  ASSERT_EQ(::chmod(memory.path().c_str(), 0777), 0);
+  const std::string file = memory / "db";
+  write_file(file, std::string(kBytes, 'a'));
+  ASSERT_EQ(::chown(file.c_str(), kOwner, kShared), 0);
+  ASSERT_EQ(::chmod(file.c_str(), 0644), 0);
+  const auto commit = [&] {
+    ::setenv("PAWL_MEDIUM", "memory", 1);
+    char* const at = map(file);
+    if (at == nullptr) return outcome(-1);
+    at[0] = 'b';
+    if (pawl_msync(at, kBytes, MS_SYNC) != 0) return 2;
+    if (::chmod(file.c_str(), 0600) != 0) return 3;
+    let_it_be_seen();
+    at[0] = 's';
+    if (pawl_msync(at, kBytes, MS_SYNC) != 0) return outcome(-1);
+    ::raise(SIGKILL);
+    return 4;
+  };
+  EXPECT_EQ(as_user(kOwner, commit), 128 + SIGKILL);
+  EXPECT_EQ(may_open(kHostile, file + ".pawl", O_RDONLY), EACCES);
+  EXPECT_EQ(pawl_recover(file.c_str()), 2) << pawl_last_error();
+}
+
+// The list changed, and the mode, which has but its bound, did not.
+TEST_F(Trust, AUserWhomTheListOfAMappedFileNamesNoMoreReadItsCommits) {
+  const std::string file = shared_file(0, 0777, 0600);
+  if (!give_list(file, "system.posix_acl_access", kHostile, 4))
+    GTEST_SKIP() << "this file system has no lists of rights";
+  const auto commit = [&] {
+    char* const at = map(file);
+    if (at == nullptr) return outcome(-1);
+    at[0] = 'b';
+    if (pawl_msync(at, kBytes, MS_SYNC) != 0) return 2;
+    if (!give_list(file, "system.posix_acl_access", kOther, 4)) return 3;
+    let_it_be_seen();
+    at[0] = 's';
+    if (pawl_msync(at, kBytes, MS_SYNC) != 0) return outcome(-1);
+    ::raise(SIGKILL);
+    return 4;
+  };
+  ASSERT_EQ(as_user(kOwner, commit), 128 + SIGKILL);
+  EXPECT_EQ(may_open(kHostile, file + ".pawl", O_RDONLY), EACCES);
+  EXPECT_EQ(may_open(kOther, file + ".pawl", O_RDONLY), 0);
 }
 
 // The file's group may not read it, and everybody else may: the journal could not have that group,
