@@ -178,7 +178,8 @@ def command_of(attempt, row, options):
     regressions = SOURCE / "tests/fuzz/regressions"
     parts = [f"{build}/tests/journal_damage --few-values"]
     parts += [f"{build}/tests/replay_{target} {regressions}/{target}" for target in FUZZ_TARGETS]
-    parts += [f"{SOURCE}/tests/fuzz/fuzz.py {options.seconds} --kept {{directory}} "
+    parts += [f"{SOURCE}/tests/fuzz/fuzz.py {options.seconds} --kept {{directory}} " +
+              "".join(f"--target {target} " for target in FUZZ_TARGETS) +
               f"--build {options.fuzz_build.resolve()}"]
     return in_turn(parts)
 
