@@ -77,9 +77,10 @@ int check(const HeapArguments& arguments) {
                     {"faults", faults},
                     {"told", told}});
   } else {
-    for (const std::string& text : told) fmt::print("{}\n", text);
+    for (const std::string& text : told) fmt::print("{}\n", printable(text));
     if (faults > told.size()) fmt::print("and {} more\n", faults - told.size());
-    fmt::print("{}: {}\n", arguments.file, faults == 0 ? "no faults" : count_text(faults, "fault"));
+    fmt::print("{}: {}\n", printable(arguments.file),
+               faults == 0 ? "no faults" : count_text(faults, "fault"));
   }
   return faults == 0 ? kExitOk : kExitDamagedHeap;
 }
@@ -140,32 +141,17 @@ Json as_json(const HeapArguments& arguments, const Opened& opened,
   return json;
 }
 
-// Whoever made the heap chose its texts: in an answer for people they stay on their line, and send
-// nothing to the terminal.
-std::string on_one_line(std::string_view text) {
-  std::string safe;
-  for (const char at : text) {
-    const auto byte = static_cast<unsigned char>(at);
-    if (byte < ' ' || byte == 0x7f) {
-      safe += fmt::format("\\x{:02x}", byte);
-    } else {
-      safe += at;
-    }
-  }
-  return safe;
-}
-
 void print_text(const HeapArguments& arguments, const Opened& opened,
                 const pawl_heap_information& information) {
   const auto amount = [](const char* name, std::uint64_t bytes, const std::string& more) {
     fmt::print("{:<13} {}{}\n", name, size_text(bytes), more);
   };
-  fmt::print("{:<13} {}\n", "file", arguments.file);
+  fmt::print("{:<13} {}\n", "file", printable(arguments.file));
   fmt::print("{:<13} {}\n", "state", state_name(opened.state));
   fmt::print("{:<13} version {}, {}\n", "format",
              opened.heap->parts().arena.header().identity.version, information.machine);
   fmt::print("{:<13} {}\n", "layout",
-             information.layout[0] == '\0' ? "not said" : on_one_line(information.layout));
+             information.layout[0] == '\0' ? "not said" : printable(information.layout));
   fmt::print("{:<13} {:#x}\n", "address", information.address);
   amount("size", information.size_bytes,
          fmt::format(", may grow to {}", size_text(information.size_bytes_max)));
@@ -183,7 +169,7 @@ void print_text(const HeapArguments& arguments, const Opened& opened,
     fmt::print("{:<13} {:#x}\n", "root", opened.heap->parts().arena.header().root);
   }
   for (const auto& [name, root] : named_roots(*opened.heap))
-    fmt::print("{:<13} {} at {:#x}\n", "named root", on_one_line(name), root->address);
+    fmt::print("{:<13} {} at {:#x}\n", "named root", printable(name), root->address);
   fmt::print("\n{:>10} {:>12} {:>12} {:>8}\n", "block size", "used", "free", "full");
   for (std::uint32_t i = 0; i < information.size_classes; ++i) {
     const pawl_heap_size_class& of = information.classes[i];

@@ -50,15 +50,26 @@ std::string shell_word(const std::string& text) {
 }
 
 std::string printable(const std::string& text) {
+  // In UTF-8 the control characters from U+0080 to U+009F begin with that: U+009B is as good as
+  // ESC [ to many terminals.
+  constexpr unsigned kLead = 0xc2;
+  constexpr unsigned kControlsEnd = 0xa0;
+  const auto code_at = [&](std::size_t at) {
+    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u;
+  };
   std::string shown;
-  for (const char letter : text) {
-    const auto code = static_cast<unsigned char>(letter);
-    if (letter == '\n') {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const unsigned code = code_at(at);
+    const unsigned next = code_at(at + 1);
+    if (code == '\n') {
       shown += "\\n";
     } else if (code < ' ' || code == 0x7f) {
       shown += fmt::format("\\x{:02x}", code);
+    } else if (code == kLead && next >= 0x80 && next < kControlsEnd) {
+      shown += fmt::format("\\x{:02x}\\x{:02x}", code, next);
+      ++at;
     } else {
-      shown += letter;
+      shown += text[at];
     }
   }
   return shown;

@@ -255,14 +255,16 @@ TEST_F(HeapVerbs, TextsOfTheHeapStayOnTheirLine) {
   make_sound();
   change_identity([](heap_format::Identity& identity) { identity.layout = {"C\nstate clean"}; });
   const int descriptor = ::open(file_.c_str(), O_RDWR | O_CLOEXEC);
-  const std::string name = "a\n\x1b[2Jb";
+  const std::string name =
+      "a\n\x1b[2J\xc2\x9b"
+      "3Jb";  // ESC [, and the one character that is both
   ASSERT_EQ(::pwrite(descriptor, name.c_str(), name.size() + 1, heap_format::kNamedRootsOffset),
             static_cast<ssize_t>(name.size() + 1));
   ::close(descriptor);
   const Answer info = heap("info");
   EXPECT_EQ(info.code, 0) << info.err;
-  EXPECT_THAT(info.out, HasSubstr("layout        C\\x0astate clean\n"));
-  EXPECT_THAT(info.out, HasSubstr("named root    a\\x0a\\x1b[2Jb at 0x"));
+  EXPECT_THAT(info.out, HasSubstr("layout        C\\nstate clean\n"));
+  EXPECT_THAT(info.out, HasSubstr("named root    a\\n\\x1b[2J\\xc2\\x9b3Jb at 0x"));
   EXPECT_EQ(parse(heap("info", true).out)["named_roots"][0]["name"], name);
 }
 
