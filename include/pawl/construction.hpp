@@ -6,6 +6,8 @@
 #include <any>
 #include <array>
 #include <cstddef>
+#include <exception>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -47,6 +49,10 @@ template <class T>
 struct points_outside<std::weak_ptr<T>> : std::true_type {};
 template <class T>
 struct points_outside<std::unique_ptr<T, std::default_delete<T>>> : std::true_type {};
+template <>
+struct points_outside<std::filesystem::path> : std::true_type {};  // a std::string inside
+template <>
+struct points_outside<std::exception_ptr> : std::true_type {};
 
 template <class T>
 constexpr void check_storable();

@@ -40,6 +40,10 @@ void refused(pawl::heap& heap) {
   heap.root<pawl::unordered_set<long, std::size_t (*)(long)>>();
 #elif REFUSED == 16  // outside of the persistent heap
   heap.root<std::stack<int>>();
+#elif REFUSED == 17  // gone in the next run
+  heap.root<pawl::vector<std::filesystem::path>>().emplace_back();
+#elif REFUSED == 18  // gone in the next run
+  heap.root<std::pair<int, std::exception_ptr>>();
 #elif REFUSED == 15  // take std::array
   heap.root<long[2]>();
 #endif
