@@ -90,9 +90,12 @@ Status check_identity(const Identity& identity, const std::string& layout,
     return not_supported(path + " holds data laid out by \"" + recorded +
                          "\", and this program lays it out by \"" + layout +
                          "\"; build the program as the first was");
-  if (identity.address == 0 || identity.address % heap_format::kSegmentBytes != 0 ||
+  // Whoever wrote the file does not choose a place beside this process's code, stack or libraries.
+  if (identity.address % heap_format::kSegmentBytes != 0 ||
       identity.size_bytes_max % heap_format::kSegmentBytes != 0 ||
-      identity.size_bytes_max < PAWL_HEAP_SIZE_MIN || identity.size_bytes_max > PAWL_HEAP_SIZE_MAX)
+      identity.size_bytes_max < PAWL_HEAP_SIZE_MIN ||
+      identity.size_bytes_max > PAWL_HEAP_SIZE_MAX || identity.address < heap_format::kAddressMin ||
+      identity.address > heap_format::kAddressMax - identity.size_bytes_max)
     return heap_damaged("the header of " + path + " names an address or a size that cannot be");
   return {};
 }

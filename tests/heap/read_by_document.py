@@ -14,6 +14,7 @@ SEGMENT = 4 << 20
 SEGMENT_PAGES = SEGMENT // PAGE
 SIZE_MIN = 8 << 20
 SIZE_MAX = 8 << 40
+ADDRESS_MIN, ADDRESS_END = 0x160000000000, 0x2A0000000000
 MACHINE = "x86-64, 64-bit, little-endian"
 ROOT = 192
 SLABS_WITH_ROOM = 256
@@ -120,7 +121,8 @@ class Heap:
                 self.fault("another machine")
             if self.layout is None:
                 self.fault("the layout's text does not end")
-            if self.address == 0 or self.address % SEGMENT != 0:
+            is_in_range = ADDRESS_MIN <= self.address <= ADDRESS_END - self.maximum
+            if self.address % SEGMENT != 0 or not is_in_range:
                 self.fault("an address that cannot be")
             if self.maximum % SEGMENT != 0 or not SIZE_MIN <= self.maximum <= SIZE_MAX:
                 self.fault("a maximum that cannot be")

@@ -281,6 +281,26 @@ TEST_F(HeapTest, ADamagedHeaderIsRefused) {
   EXPECT_EQ(refusal(), EUCLEAN);
 }
 
+// A file of somebody else was mapped wherever it said: in the gap below the stack, or where the
+// memory of malloc() grows.
+TEST_F(HeapTest, AFileChoseAnAddressBesideTheProgram) {
+  open();
+  close();
+  const auto beside = [](const void* address) {
+    return round_down(reinterpret_cast<std::uintptr_t>(address), heap_format::kSegmentBytes) -
+           (std::uint64_t{1} << 30);
+  };
+  const int on_the_stack = 0;
+  for (const std::uint64_t address :
+       {beside(&on_the_stack), beside(reinterpret_cast<void*>(&pawl_heap_open)),
+        std::uint64_t{heap_format::kSegmentBytes}, heap_format::kAddressMax,
+        heap_format::kAddressMin - heap_format::kSegmentBytes,
+        ~std::uint64_t{0} - heap_format::kSegmentBytes + 1}) {
+    change_identity([&](heap_format::Identity& identity) { identity.address = address; });
+    EXPECT_EQ(refusal(), EUCLEAN) << std::hex << address;
+  }
+}
+
 TEST_F(HeapTest, AHeapThatWasCutIsRefused) {
   open();
   close();
