@@ -39,6 +39,10 @@ extern "C" {
 #define PAWL_HEAP_ROOTS_MAX 1024 /* named roots of a heap */
 #define PAWL_HEAPS_MAX 64        /* open heaps of a process */
 
+/* Where heaps are mapped (in programs that the thread sanitizer watches, elsewhere). */
+#define PAWL_HEAP_ADDRESS_MIN ((uint64_t)0x160000000000)
+#define PAWL_HEAP_ADDRESS_MAX ((uint64_t)0x2a0000000000)
+
 typedef struct pawl_heap pawl_heap;
 
 struct pawl_heap_options {
@@ -48,6 +52,11 @@ struct pawl_heap_options {
    * PAWL_HEAP_SIZE_DEFAULT.  An existing heap keeps what it records, or takes this if it is more.
    * 0: the default, or what is recorded. */
   uint64_t size_bytes_max;
+  /* Where a new heap is to be mapped in all its life: a multiple of 4 MiB, such that its maximum
+   * ends between PAWL_HEAP_ADDRESS_MIN and PAWL_HEAP_ADDRESS_MAX.  For heaps that are made apart
+   * and will be open together: give each a range of its own.  An existing heap keeps what it
+   * records.  0: drawn at random. */
+  uint64_t address;
   /* What the data's layout depends on beside the machine, such as pawl/heap.hpp's text about the
    * C++ library; at most 63 bytes.  NULL: nothing, as for data of plain C.  A heap that records
    * another text is refused with ENOTSUP; one that records none takes this one for good. */
@@ -67,7 +76,7 @@ PAWL_PUBLIC int pawl_heap_options_init(struct pawl_heap_options* options);
  * heap is durable.  NULL options mean pawl_heap_options_init's.  Returns NULL on failure:
  *   EINVAL      the file is no heap
  *   ENOTSUP     its format is newer, or it was written on another machine or with another layout
- *   EADDRINUSE  something else is mapped at the heap's address; the text says what
+ *   EADDRINUSE  something else is mapped where the heap's bytes must be; the text says what
  *   EBUSY       it is open already, in this process or another
  *   ENFILE      this process has PAWL_HEAPS_MAX open heaps
  *   ENOMEM      there is no address space for its maximum

@@ -41,6 +41,7 @@ namespace pawl {
 
 struct heap_options {
   std::uint64_t size_bytes_max = 0;       // 0: the default, or what the heap records
+  std::uint64_t address = 0;              // of a new heap; 0: drawn at random
   bool verify = false;                    // before every sync; also PAWL_HEAP_VERIFY=1
   const pawl_options* mapping = nullptr;  // null: pawl_options_init's
 };
@@ -175,6 +176,7 @@ class heap {
     pawl_heap_options of_c;
     succeed(pawl_heap_options_init(&of_c));
     of_c.size_bytes_max = options.size_bytes_max;
+    of_c.address = options.address;
     of_c.layout = detail::kLayout;
     if (options.verify) of_c.verify = 1;
     if (options.mapping != nullptr) of_c.mapping = *options.mapping;

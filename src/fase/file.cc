@@ -229,7 +229,7 @@ Status File::map(std::uint64_t address, std::uint64_t size_bytes) {
   void* const at =
       ::mmap(wanted, size_bytes, PROT_READ | PROT_WRITE, flags, file_.descriptor.get(), 0);
   if (at == MAP_FAILED) {
-    return errno == EEXIST ? address_taken(path(), address, size_bytes)
+    return errno == EEXIST ? address_taken(path(), {address, address + size_bytes})
                            : FailedCall{errno, "cannot map " + path()};
   }
   PAWL_ASSERT(at == wanted);

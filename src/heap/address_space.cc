@@ -9,17 +9,18 @@
 #include <vector>
 
 #include "heap/format.h"
+#include "heap/open_heaps.h"
 
 namespace pawl {
 namespace {
 
 constexpr std::size_t kNamesTold = 3;
 
-// What is mapped in [start, end).
-std::string describe_memory(std::uint64_t start, std::uint64_t end) {
+// What is mapped there.
+std::string describe_memory(const Addresses& where) {
   std::vector<std::string> names;
   for_each_memory_area([&](const MemoryArea& area) {
-    if (area.start >= end || area.end <= start) return;
+    if (area.start >= where.end || area.end <= where.start) return;
     if (std::find(names.begin(), names.end(), area.name) == names.end()) names.push_back(area.name);
   });
   if (names.empty()) return "something that /proc/self/maps does not show";
@@ -34,14 +35,14 @@ std::string describe_memory(std::uint64_t start, std::uint64_t end) {
 }  // namespace
 
 std::uint64_t draw_heap_address(std::uint64_t size_bytes_max) {
-  using heap_format::kAddressAlignment;
   using heap_format::kAddressMin;
+  using heap_format::kSegmentBytes;
   const std::uint64_t room = heap_format::kAddressMax - kAddressMin;
   PAWL_ASSERT(size_bytes_max < room);
-  const std::uint64_t places = (room - size_bytes_max) / kAddressAlignment;
+  const std::uint64_t places = (room - size_bytes_max) / kSegmentBytes;
   std::random_device random;
   return kAddressMin +
-         std::uniform_int_distribution<std::uint64_t>(0, places)(random) * kAddressAlignment;
+         std::uniform_int_distribution<std::uint64_t>(0, places)(random) * kSegmentBytes;
 }
 
 bool for_each_memory_area(const std::function<void(const MemoryArea&)>& visit) {
@@ -60,13 +61,34 @@ bool for_each_memory_area(const std::function<void(const MemoryArea&)>& visit) {
   return true;
 }
 
-Status address_taken(const std::string& path, std::uint64_t address, std::uint64_t size_bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "0x%" PRIx64, address);
+std::uint64_t free_bytes_at(std::uint64_t address, std::uint64_t bytes_max) {
+  std::uint64_t end = address + bytes_max;
+  const bool looked = for_each_memory_area([&](const MemoryArea& area) {
+    if (area.end > address) end = std::min(end, std::max(area.start, address));
+  });
+  return looked ? end - address : 0;
+}
+
+Status address_taken(const std::string& path, const Addresses& wanted) {
+  const std::string needs = "the pointers in " + path + " are right only from " +
+                            hexadecimal(wanted.start) + " to " + hexadecimal(wanted.end) + " of ";
+  const auto other = open_heaps::find_in(wanted);
+  if (other.has_value())
+    return Status::failure(
+        EADDRINUSE, needs + "memory, and the heap " + other->path + ", which is open, is from " +
+                        hexadecimal(other->addresses.start) + " to " +
+                        hexadecimal(other->addresses.end) +
+                        ". Close that, or open the two in different processes; to have both in "
+                        "one, make one of them anew at another address");
   return Status::failure(EADDRINUSE,
-                         path + " must be mapped at " + text + ", and there is " +
-                             describe_memory(address, address + size_bytes) +
-                             " already. Close that, or open the two in different processes");
+                         needs + "memory, and there is " + describe_memory(wanted) +
+                             " already. Remove that, or open the heap in another process");
+}
+
+std::string hexadecimal(std::uint64_t value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%" PRIx64, value);
+  return text;
 }
 
 }  // namespace pawl

@@ -33,9 +33,12 @@ Status Arena::check_end() const {
 Status Arena::grow_by(std::uint32_t segments) {
   const std::uint64_t least = size_bytes_ + segments * heap_format::kSegmentBytes;
   if (least > size_bytes_max_) {
-    return Status::failure(ENOMEM, "the heap is full: it may grow to " +
-                                       std::to_string(size_bytes_max_) +
-                                       " bytes. Open it with a larger size_bytes_max");
+    return Status::failure(ENOMEM,
+                           "the heap is full: it may grow to " + std::to_string(size_bytes_max_) +
+                               (has_neighbour_ ? " bytes in this process, which has something else "
+                                                 "in memory behind that, such as "
+                                                 "another heap. Open it anew without the other"
+                                               : " bytes. Open it with a larger size_bytes_max"));
   }
   const std::uint64_t wanted =
       round_down(size_bytes_ + size_bytes_ / kGrowthDivisor, heap_format::kSegmentBytes);

@@ -27,7 +27,14 @@ class Arena {
 
   char* base() const { return base_; }
   std::uint64_t size_bytes() const { return size_bytes_; }
+  // How far it can grow where it stands.
   std::uint64_t size_bytes_max() const { return size_bytes_max_; }
+  // Something else has the addresses behind that, and the heap records more.
+  void end_at(std::uint64_t size_bytes_max) {
+    PAWL_ASSERT(size_bytes_max >= size_bytes_);
+    size_bytes_max_ = size_bytes_max;
+    has_neighbour_ = true;
+  }
   std::uint32_t segment_count() const {
     return static_cast<std::uint32_t>(size_bytes_ / heap_format::kSegmentBytes);
   }
@@ -72,7 +79,8 @@ class Arena {
 
   char* const base_;
   std::uint64_t size_bytes_;
-  const std::uint64_t size_bytes_max_;
+  std::uint64_t size_bytes_max_;
+  bool has_neighbour_ = false;
   const Grow grow_;
 };
 

@@ -45,6 +45,7 @@ Result<HeapOptions> understand(const pawl_heap_options* given) {
         "options were not filled by pawl_heap_options_init, or by one of another "
         "version");
   options.size_bytes_max = given->size_bytes_max;
+  options.address = given->address;
   if (given->layout != nullptr) options.layout = given->layout;
   options.verify = given->verify != 0;
   auto mapping = pawl::Options::from_public(given->mapping);
@@ -262,9 +263,10 @@ PAWL_PUBLIC int pawl_heap_set_default(pawl_heap* heap) {
   });
 }
 
+// Each allocation of a C++ container asks.
 PAWL_PUBLIC void* pawl_heap_resource_place(pawl_heap* heap) {
-  return of_heap<void*>(heap, nullptr,
-                        [](Heap& of) -> Result<void*> { return of.resource_place(); });
+  if (heap != nullptr) return heap->heap->resource_place();
+  return value_or<void*>(nullptr, []() -> Result<void*> { return no_heap(); });
 }
 
 }  // extern "C"

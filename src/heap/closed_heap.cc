@@ -71,7 +71,7 @@ Result<std::unique_ptr<ClosedHeap>> ClosedHeap::look_at(Medium& medium) {
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   if (at != wanted) {
     if (at != MAP_FAILED) ::munmap(at, size_bytes);
-    return address_taken(medium.path(), identity.address, size_bytes);
+    return address_taken(medium.path(), {identity.address, identity.address + size_bytes});
   }
   std::unique_ptr<ClosedHeap> heap(
       new ClosedHeap(medium.path(), static_cast<char*>(at), size_bytes, identity.size_bytes_max));

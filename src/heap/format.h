@@ -35,7 +35,6 @@ inline constexpr std::uint64_t kAddressMax = 0x568000000000;
 inline constexpr std::uint64_t kAddressMin = 0x160000000000;
 inline constexpr std::uint64_t kAddressMax = 0x2a0000000000;
 #endif
-inline constexpr std::uint64_t kAddressAlignment = std::uint64_t{1} << 30;
 
 // The identity is written when the heap is made; afterwards only size_bytes_max and an empty layout
 // may change.

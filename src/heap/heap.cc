@@ -9,6 +9,7 @@
 #include "heap/address_space.h"
 #include "heap/identity.h"
 #include "heap/information.h"
+#include "heap/open_heaps.h"
 #include "heap/sealed.h"
 #include "mapping/fork_guard.h"
 #include "mapping/open_mappings.h"
@@ -47,18 +48,38 @@ std::uint64_t size_max_of(const HeapOptions& options) {
                                      : round_up(options.size_bytes_max, kSegmentBytes);
 }
 
-// Maps a new heap somewhere.
+// Maps a new heap where it is asked for, or somewhere.
 Result<Identity> place_new_heap(Mapping& mapping, const HeapOptions& options) {
   const std::uint64_t size_bytes_max = size_max_of(options);
   PAWL_TRY(mapping.truncate(kNewHeapBytes));
   Status mapped;
   for (int attempt = 0; attempt < kAddressesTriedMax; ++attempt) {
-    const std::uint64_t address = draw_heap_address(size_bytes_max);
+    const bool is_given = options.address != 0;
+    const std::uint64_t address = is_given ? options.address : draw_heap_address(size_bytes_max);
     mapped = map_at(mapping, address, size_bytes_max);
     if (mapped.ok()) return make_identity(address, size_bytes_max, options.layout);
     if (mapped.error_number() != EEXIST) break;
+    if (is_given)
+      return address_taken(mapping.medium().path(), {address, address + size_bytes_max});
   }
   return mapped;
+}
+
+// Maps an existing heap, with as much room to grow as there is: all that it records, or up to what
+// is in the way.  Heaps that were made apart then meet only where both have bytes.
+Result<std::uint64_t> map_in_its_place(Mapping& mapping, std::uint64_t address,
+                                       std::uint64_t size_bytes_max) {
+  Status mapped = map_at(mapping, address, size_bytes_max);
+  if (mapped.ok()) return size_bytes_max;
+  if (mapped.error_number() != EEXIST) return mapped;
+  open_heaps::end_before(address);
+  const std::uint64_t size_bytes = mapping.size();
+  const std::uint64_t room = round_down(free_bytes_at(address, size_bytes_max), kSegmentBytes);
+  if (room >= size_bytes) mapped = map_at(mapping, address, room);
+  if (mapped.ok()) return room;
+  return mapped.error_number() == EEXIST
+             ? address_taken(mapping.medium().path(), {address, address + size_bytes})
+             : mapped;
 }
 
 // A file that no journal speaks for shows by itself whether it is a heap; then nothing is done to
@@ -88,6 +109,14 @@ Status HeapOptions::validate() const {
   if (layout.size() >= heap_format::kTextBytes)
     return Status::failure(EINVAL, "the text of layout has at most " +
                                        std::to_string(heap_format::kTextBytes - 1) + " bytes");
+  if (address != 0) {
+    const std::uint64_t end = heap_format::kAddressMax - size_max_of(*this);
+    if (address % kSegmentBytes != 0 || address < heap_format::kAddressMin || address > end)
+      return Status::failure(EINVAL, "address must be 0, or a multiple of " +
+                                         std::to_string(kSegmentBytes) + " from " +
+                                         hexadecimal(heap_format::kAddressMin) + " to " +
+                                         hexadecimal(end) + " for a heap with this maximum");
+  }
   return mapping.validate();
 }
 
@@ -140,12 +169,13 @@ Result<std::unique_ptr<Heap>> Heap::open_at(std::unique_ptr<Mapping>& mapping,
   const std::uint64_t wanted =
       std::max(identity.size_bytes_max, options.size_bytes_max == 0 ? 0 : size_max_of(options));
   PAWL_TRY(check_size(identity, size_bytes, path));
-  if (const Status mapped = map_at(*mapping, identity.address, wanted); !mapped.ok())
-    return mapped.error_number() == EEXIST ? address_taken(path, identity.address, wanted) : mapped;
+  auto room = map_in_its_place(*mapping, identity.address, wanted);
+  if (!room.ok()) return room.status();
   std::unique_ptr<Heap> heap(
       new Heap(std::move(mapping), options, memory_at(identity.address), size_bytes, wanted));
   Status brought = heap->arena_.check_end();
-  if (brought.ok()) brought = heap->bring_up_identity(identity, options);
+  if (room.value() < wanted) heap->arena_.end_at(room.value());
+  if (brought.ok()) brought = heap->bring_up_identity(identity, wanted, options.layout);
   if (!brought.ok()) {
     [[maybe_unused]] const Status closed = heap->close();
     return brought;
@@ -154,10 +184,11 @@ Result<std::unique_ptr<Heap>> Heap::open_at(std::unique_ptr<Mapping>& mapping,
 }
 
 // A larger maximum, and a layout where there was none, are recorded before anything relies on them.
-Status Heap::bring_up_identity(const Identity& identity, const HeapOptions& options) {
+Status Heap::bring_up_identity(const Identity& identity, std::uint64_t size_bytes_max,
+                               const std::string& layout) {
   Identity wanted = identity;
-  wanted.size_bytes_max = arena_.size_bytes_max();
-  if (!options.layout.empty()) set_layout(wanted, options.layout);
+  wanted.size_bytes_max = size_bytes_max;
+  if (!layout.empty()) set_layout(wanted, layout);
   if (std::memcmp(&wanted, &identity, sizeof wanted) == 0) return {};
   seal(wanted);
   arena_.header().identity = wanted;
@@ -183,6 +214,18 @@ Status Heap::close() {
   const std::lock_guard lock(mutex_);
   open_mappings::remove_heap(*mapping_);
   return mapping_->close();
+}
+
+Result<std::uint64_t> Heap::end_before(std::uint64_t address) {
+  return in_order<Result<std::uint64_t>>([&]() -> Result<std::uint64_t> {
+    const std::uint64_t length = address - reinterpret_cast<std::uintptr_t>(base());
+    if (length >= arena_.size_bytes() && length < arena_.size_bytes_max()) {
+      PAWL_TRY(mapping_->shorten_window(length));
+      arena_.end_at(length);
+      open_mappings::move(*mapping_, {base(), length});
+    }
+    return arena_.size_bytes_max();
+  });
 }
 
 Status Heap::statistics(MappingStatistics& statistics) const {

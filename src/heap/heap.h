@@ -21,6 +21,7 @@ namespace pawl {
 
 struct HeapOptions {
   std::uint64_t size_bytes_max = 0;  // 0: the default, or what the heap records
+  std::uint64_t address = 0;         // of a new heap; 0: drawn
   std::string layout;
   bool verify = false;
   Options mapping;
@@ -59,6 +60,11 @@ class Heap {
   Status information(pawl_heap_information& information);
   Status statistics(MappingStatistics& statistics) const;
 
+  // Gives up the addresses from there on, where the heap has no byte yet, to another heap; nothing
+  // where it has.  Returns how far it can grow now.
+  Result<std::uint64_t> end_before(std::uint64_t address);
+
+  const std::string& path() const { return parts_.path; }
   // EPERM in a child, however it was made.
   Status in_own_process() const { return mapping_->in_own_process(); }
 
@@ -73,7 +79,8 @@ class Heap {
   static Result<heap_format::Identity> identity_in(Mapping& mapping, const HeapOptions& options);
   static Result<std::unique_ptr<Heap>> open_at(std::unique_ptr<Mapping>& mapping,
                                                const HeapOptions& options);
-  Status bring_up_identity(const heap_format::Identity& identity, const HeapOptions& options);
+  Status bring_up_identity(const heap_format::Identity& identity, std::uint64_t size_bytes_max,
+                           const std::string& layout);
 
   template <class Outcome, class Call>
   Outcome in_order(Call call);

@@ -1,9 +1,13 @@
 #include "heap/open_heaps.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <mutex>
+#include <new>
+
+#include "mapping/fork_guard.h"
 
 namespace pawl::open_heaps {
 namespace {
@@ -18,7 +22,14 @@ struct Slot {
 };
 
 struct Table {
-  std::mutex mutex;  // of add and remove
+  // In the child of a fork it is free, whoever held it.
+  Table() {
+    guard_fork(this, {.before = [this] { mutex.lock(); },
+                      .in_parent = [this] { mutex.unlock(); },
+                      .in_child = [this] { new (&mutex) std::mutex; }});
+  }
+
+  std::mutex mutex;  // of the slots; no call on a heap is made under it
   std::array<Slot, PAWL_HEAPS_MAX> slots;
   std::atomic<std::size_t> slots_in_use{0};  // no slot from here on is taken
   std::atomic<pawl_heap*> default_heap{nullptr};
@@ -77,6 +88,42 @@ pawl_heap* find(const void* address) {
       return handle;
   }
   return nullptr;
+}
+
+namespace {
+
+bool meets(const Slot& slot, const Addresses& where) {
+  return slot.handle.load() != nullptr && slot.start.load() < where.end &&
+         slot.end.load() > where.start;
+}
+
+}  // namespace
+
+std::optional<Found> find_in(const Addresses& where) {
+  Table& all = table();
+  const std::lock_guard lock(all.mutex);
+  for (const Slot& slot : all.slots)
+    if (meets(slot, where))
+      return Found{slot.handle.load()->heap->path(), {slot.start.load(), slot.end.load()}};
+  return std::nullopt;
+}
+
+// The heap may be closed meanwhile by another thread, which then lets go of it later.
+void end_before(std::uint64_t address) {
+  Table& all = table();
+  std::shared_ptr<Heap> heap;
+  {
+    const std::lock_guard lock(all.mutex);
+    for (const Slot& slot : all.slots)
+      if (meets(slot, {address, address + 1})) heap = slot.handle.load()->heap;
+  }
+  if (heap == nullptr) return;
+  const auto size_bytes_max = heap->end_before(address);
+  if (!size_bytes_max.ok()) return;
+  const std::lock_guard lock(all.mutex);
+  for (Slot& slot : all.slots)
+    if (slot.handle.load() != nullptr && slot.handle.load()->heap == heap)
+      slot.end.store(std::min(slot.end.load(), slot.start.load() + size_bytes_max.value()));
 }
 
 pawl_heap* default_heap() { return table().default_heap.load(); }

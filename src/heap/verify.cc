@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <vector>
 
@@ -11,12 +10,6 @@
 
 namespace pawl {
 namespace {
-
-std::string hexadecimal(std::uint64_t value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
 
 // All memory of the process but the heap's own range.
 Result<std::vector<MemoryArea>> memory_outside(std::uint64_t start, std::uint64_t end) {

@@ -101,6 +101,14 @@ Result<char*> Mapping::remap_window(std::size_t new_length, bool may_move, void*
   });
 }
 
+Status Mapping::shorten_window(std::size_t length) {
+  return implementation_->in_order<Status>([&](Implementation& own) -> Status {
+    if (!own.view_.mapped()) return Status::failure(EINVAL, own.medium_->path() + " is not mapped");
+    own.view_.shorten(length);
+    return {};
+  });
+}
+
 Status Mapping::protect_window(void* address, std::size_t length, int protection) {
   return implementation_->on_range(
       address, length, [&](Implementation& own, std::uint64_t first, std::uint64_t end) {

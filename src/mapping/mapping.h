@@ -54,6 +54,9 @@ class Mapping {
   // mremap(2): the window gets new_length, in place or (MREMAP_MAYMOVE) elsewhere, or exactly at
   // `fixed_address` when that is not null.  Pending changes are kept.
   Result<char*> remap_window(std::size_t new_length, bool may_move, void* fixed_address);
+  // The window ends `length` bytes behind its start from now on, and no byte of the file lies
+  // behind that: what it had there are free addresses again.
+  Status shorten_window(std::size_t length);
   Status protect_window(void* address, std::size_t length, int protection);
   // madvise(2) as for a shared mapping of the file: no advice takes stores away.  EINVAL for what
   // such a mapping cannot take, and for what would take tracking away.

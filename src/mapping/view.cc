@@ -133,6 +133,15 @@ void View::unmap() {
   length_ = file_part_ = accessible_ = 0;
 }
 
+void View::shorten(std::size_t length) {
+  PAWL_ASSERT(mapped() && length % kPageBytes == 0 && length >= accessible_ && length > 0);
+  if (length >= length_) return;
+  memory::unmap(address_ + length, length_ - length);
+  length_ = length;
+  std::erase_if(parts_, [&](const ProtectedPart& part) { return part.from >= length; });
+  if (!parts_.empty()) parts_.back().to = std::min(parts_.back().to, length);
+}
+
 Status View::set_size(std::uint64_t size_bytes) {
   const std::size_t wanted = clip(size_bytes);
   if (wanted > accessible_) return grow(wanted);

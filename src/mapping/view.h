@@ -30,6 +30,8 @@ class View {
   Status map(void* address, std::size_t length, int protection, int flags,
              std::uint64_t file_offset, std::uint64_t base_bytes, std::uint64_t size_bytes);
   void unmap();
+  // Unmaps what lies behind the first so many bytes, none of which can be touched.
+  void shorten(std::size_t length);
   bool mapped() const { return address_ != nullptr; }
 
   // The file's size changed: pages become accessible (and zero), or go.  A growth that fails leaves

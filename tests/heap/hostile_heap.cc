@@ -16,8 +16,8 @@ using heap_format::kSegmentPages;
 using heap_format::PageKind;
 
 // In the middle, which every sanitizer leaves free.
-constexpr std::uint64_t kAddress = round_down(
-    (heap_format::kAddressMin + heap_format::kAddressMax) / 2, heap_format::kAddressAlignment);
+constexpr std::uint64_t kAddress =
+    round_down((heap_format::kAddressMin + heap_format::kAddressMax) / 2, kSegmentBytes);
 constexpr std::uint64_t kSizeBytesMax = 40 << 20;
 constexpr std::uint64_t kGuardBytes = std::uint64_t{64} << 20;
 
