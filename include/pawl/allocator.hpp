@@ -23,6 +23,13 @@ namespace detail {
 inline constexpr std::size_t kAlignmentOfMalloc = 16;
 inline constexpr std::size_t kResourceBytes = 64;  // of pawl_heap_resource_place
 
+// The open heap whose place it is; null when that is closed, though another may have its addresses
+// by now.
+inline pawl_heap* heap_at(const void* place) noexcept {
+  pawl_heap* const heap = pawl_heap_of(place);
+  return heap != nullptr && pawl_heap_resource_place(heap) == place ? heap : nullptr;
+}
+
 // `place` is pawl_heap_resource_place's, by which a heap is known in every run.
 inline void* allocate(const void* place, std::size_t size_bytes, std::size_t alignment) {
   if (place == nullptr) {
@@ -31,7 +38,7 @@ inline void* allocate(const void* place, std::size_t size_bytes, std::size_t ali
                 "pawl::heap that was closed or moved from: make it after its heap is open, or give "
                 "it the heap");
   }
-  pawl_heap* const heap = pawl_heap_of(place);
+  pawl_heap* const heap = heap_at(place);
   if (heap == nullptr) throw error(ENXIO, "the heap of this container is closed");
   void* const block = alignment <= kAlignmentOfMalloc
                           ? pawl_heap_malloc(heap, size_bytes)
@@ -43,7 +50,7 @@ inline void* allocate(const void* place, std::size_t size_bytes, std::size_t ali
 // Cannot fail.  A block that is none is remembered by the heap, whose next sync fails with EUCLEAN;
 // the blocks of a heap that is closed are gone with it.
 inline void deallocate(const void* place, void* block) noexcept {
-  if (pawl_heap* const heap = pawl_heap_of(place)) (void)pawl_heap_free(heap, block);
+  if (pawl_heap* const heap = heap_at(place)) (void)pawl_heap_free(heap, block);
 }
 
 // Lives in the heap's file, so that std::pmr containers there find it in every run.  It has virtual
@@ -141,7 +148,9 @@ class allocator {
   }
 
   // The heap, while it is open; null otherwise, and for a container that was made without one.
-  pawl_heap* handle() const noexcept { return place_ == nullptr ? nullptr : pawl_heap_of(place_); }
+  pawl_heap* handle() const noexcept {
+    return place_ == nullptr ? nullptr : detail::heap_at(place_);
+  }
   void* place() const noexcept { return place_; }
 
   // The containers' member swap() that calls it is noexcept, and ends the process with this text.

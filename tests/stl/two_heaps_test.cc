@@ -1,6 +1,8 @@
 // Two heaps at once: everything of a container lies in its heap, whichever way it came there.
 #include <array>
+#include <filesystem>
 #include <list>
+#include <memory>
 #include <memory_resource>
 #include <optional>
 #include <tuple>
@@ -17,6 +19,64 @@ struct Person {
   pawl::vector<pawl::string> roles;
   std::array<pawl::string, 2> lines;
 };
+
+// As docs/heap.md says a heap is moved.
+TEST(MovedHeap, TheProgramThatKnowsItsTypesMovesItsHeap) {
+  using Stock = pawl::map<pawl::string, pawl::vector<pawl::string>>;
+  const pawl::test::TemporaryDirectory directory;
+  {
+    pawl::heap from = open_heap(directory / "from");
+    auto& stock = from.root<Stock>();
+    for (int i = 0; i < 100; ++i)
+      stock[pawl::string(kLong) + char('a' + i % 26)].emplace_back(kLong);
+    from.sync();
+    pawl::heap to = open_heap(directory / "to");
+    to.root<Stock>(stock);
+    to.sync();
+  }
+  ASSERT_TRUE(std::filesystem::remove(directory / "from"));
+  pawl::heap moved = open_heap(directory / "to");
+  EXPECT_EQ(moved.verify(), 0);
+  EXPECT_EQ(moved.check(), 0);
+  auto& stock = moved.root<Stock>();
+  ASSERT_EQ(stock.size(), 26u);
+  for (const auto& [name, lines] : stock) {
+    EXPECT_EQ(pawl_heap_of(name.data()), moved.handle());
+    for (const pawl::string& line : lines) EXPECT_EQ(line, kLong);
+  }
+  stock.clear();
+  moved.sync();
+}
+
+// Misuse; but what it did was done to another file.
+TEST(StaleContainer, AContainerThatOutlivedItsHeapFreedABlockOfAnother) {
+  const pawl::test::TemporaryDirectory directory;
+  constexpr std::size_t kBytes = 10'000;
+  constexpr std::size_t kOffset = 16 << 20;
+  pawl::heap_options options;
+  options.size_bytes_max = std::uint64_t{1} << 30;
+  {
+    const pawl::heap there = open_heap(directory / "there", options);
+    options.address = there.info().address + kOffset;
+  }
+  std::optional<pawl::heap> gone = open_heap(directory / "gone", options);
+  auto stale = std::make_unique<pawl::vector<char>>(kBytes, 'x', *gone);
+  const pawl::allocator<char> allocator = stale->get_allocator();
+  gone.reset();
+  pawl::heap there = open_heap(directory / "there");
+  // There are blocks where the other one had its own.
+  while (pawl_heap_malloc(there.handle(), kBytes) < allocator.place()) {
+  }
+  for (int i = 0; i < 2'000; ++i) pawl_heap_malloc(there.handle(), kBytes);
+  const std::uint64_t blocks = there.info().blocks_used;
+  EXPECT_EQ(allocator.handle(), nullptr);
+  stale.reset();
+  EXPECT_EQ(there.info().blocks_used, blocks);
+  there.sync();
+  pawl::allocator<char> again = allocator;
+  EXPECT_THAT(text_thrown_by<pawl::error>([&] { again.allocate(1); }),
+              testing::HasSubstr("closed"));
+}
 
 class TwoHeaps : public testing::Test {
  protected:
