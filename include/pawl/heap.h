@@ -62,7 +62,8 @@ struct pawl_heap_options {
    * another text is refused with ENOTSUP; one that records none takes this one for good. */
   const char* layout;
   /* Every sync first verifies as pawl_heap_verify does, and fails with EFAULT when a pointer leads
-   * outside.  For debugging: it reads all that is allocated.  PAWL_HEAP_VERIFY=1. */
+   * outside, and with EDEADLK when a lock is held.  For debugging: it reads all that is allocated.
+   * PAWL_HEAP_VERIFY=1. */
   int verify;
   /* Of the mapping below.  PAWL_* as in pawl_options_init. */
   struct pawl_options mapping;
@@ -120,8 +121,9 @@ PAWL_PUBLIC int pawl_heap_set_named_root(pawl_heap* heap, const char* name, void
 
 /* Makes everything since the last sync durable, in one atomic step.  EUCLEAN: since the last sync
  * the heap was misused, or a header or root that would be committed was overwritten.  EFAULT: the
- * heap is opened to verify, and pointers lead outside.  Then nothing was committed.  Otherwise as
- * pawl_msync(MS_SYNC): after ENOSPC call again, EIO is final. */
+ * heap is opened to verify, and pointers lead outside.  EDEADLK: it is, and a lock in it is held.
+ * Then nothing was committed.  Otherwise as pawl_msync(MS_SYNC): after ENOSPC call again, EIO is
+ * final. */
 PAWL_PUBLIC int pawl_heap_sync(pawl_heap* heap);
 
 /* Takes everything back to the last sync.  Pointers to what was allocated since then are dead. */
@@ -136,8 +138,10 @@ typedef void pawl_heap_report(void* context, const char* text);
 PAWL_PUBLIC long pawl_heap_check(pawl_heap* heap, pawl_heap_report* report, void* context);
 
 /* Looks at every aligned word of every allocated block, and returns the number of those that hold a
- * pointer out of the heap, into any other memory of this process.  Data that looks like such a
- * pointer by chance, or that was left in a block's unused bytes, is told of, too.  -1 when it
+ * pointer out of the heap, into any other memory of this process, and of the mutexes and writers'
+ * rwlocks there (std::mutex, std::shared_mutex) that a thread of this process holds.  Data that
+ * looks like such a pointer or lock by chance, or that was left in a block's unused bytes, is told
+ * of, too.  -1 when it
  * cannot look. */
 PAWL_PUBLIC long pawl_heap_verify(pawl_heap* heap, pawl_heap_report* report, void* context);
 

@@ -334,17 +334,7 @@ Status Heap::sync() {
       return Status::failure(EUCLEAN,
                              "nothing is synced since the heap was misused: " + misuse_.text() +
                                  ". Roll back to the last sync, or open the heap anew");
-    if (verify_) {
-      std::string first;
-      auto strays = find_stray_pointers([&](const std::string& text) {
-        if (first.empty()) first = text;
-      });
-      if (!strays.ok()) return strays.status();
-      if (strays.value() > 0)
-        return Status::failure(EFAULT,
-                               std::to_string(strays.value()) +
-                                   " pointers would not survive this process; the first: " + first);
-    }
+    if (verify_) PAWL_TRY(verify_before_sync());
     Status committed = mapping_->commit_all();
     return committed.error_number() == EUCLEAN ? note(std::move(committed)) : committed;
   });
@@ -375,7 +365,13 @@ Status Heap::information(pawl_heap_information& information) {
 }
 
 Result<std::uint64_t> Heap::verify(const ReportFault& report) {
-  return in_order<Result<std::uint64_t>>([&] { return find_stray_pointers(report); });
+  return in_order<Result<std::uint64_t>>([&]() -> Result<std::uint64_t> {
+    auto strays = find_stray_pointers(report);
+    if (!strays.ok()) return strays;
+    auto locks = find_held_locks(report);
+    if (!locks.ok()) return locks;
+    return strays.value() + locks.value();
+  });
 }
 
 }  // namespace pawl

@@ -90,6 +90,8 @@ class Heap {
   Status why_not_usable() const;
   Status note(Status status);
   Result<std::uint64_t> find_stray_pointers(const ReportFault& report) const;
+  Result<std::uint64_t> find_held_locks(const ReportFault& report) const;
+  Status verify_before_sync() const;
 
   Mutex mutex_;
   const std::shared_ptr<Mapping> mapping_;

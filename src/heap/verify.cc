@@ -1,4 +1,4 @@
-// Finds pointers that would not survive the process.
+// Finds what would not survive the process: pointers out of the heap, and locks that are held.
 
 #include <algorithm>
 #include <cerrno>
@@ -7,6 +7,7 @@
 
 #include "heap/address_space.h"
 #include "heap/heap.h"
+#include "heap/held_locks.h"
 
 namespace pawl {
 namespace {
@@ -53,6 +54,47 @@ Result<std::uint64_t> Heap::find_stray_pointers(const ReportFault& report) const
                hexadecimal(reinterpret_cast<std::uintptr_t>(block)) + " holds " +
                hexadecimal(word) + " at its byte " + std::to_string(at) +
                ", which leads out of the heap into " + area->name);
+    }
+  });
+  if (!walked.ok()) return walked;
+  return found;
+}
+
+Status Heap::verify_before_sync() const {
+  std::string first;
+  const auto keep_first = [&](const std::string& text) {
+    if (first.empty()) first = text;
+  };
+  auto strays = find_stray_pointers(keep_first);
+  if (!strays.ok()) return strays.status();
+  if (strays.value() > 0)
+    return Status::failure(EFAULT,
+                           std::to_string(strays.value()) +
+                               " pointers would not survive this process; the first: " + first);
+  auto locks = find_held_locks(keep_first);
+  if (!locks.ok()) return locks.status();
+  if (locks.value() > 0)
+    return Status::failure(EDEADLK, "a sync with a lock that is held: " + first +
+                                        ". Unlock it first, or keep locks outside of the heap");
+  return {};
+}
+
+Result<std::uint64_t> Heap::find_held_locks(const ReportFault& report) const {
+  auto owners = LockOwners::of_this_process();
+  if (!owners.ok()) return owners.status();
+  std::uint64_t found = 0;
+  const Status walked = allocator_.for_each_block([&](const char* block, std::size_t size_bytes) {
+    for (std::size_t at = 0; at + sizeof(std::uint64_t) <= size_bytes;
+         at += sizeof(std::uint64_t)) {
+      const auto lock = owners.value().lock_owned_at(block, size_bytes, at);
+      if (lock.at == nullptr) continue;
+      ++found;
+      if (report)
+        report("the block of " + std::to_string(size_bytes) + " bytes at " +
+               hexadecimal(reinterpret_cast<std::uintptr_t>(block)) + " holds a " + lock.kind +
+               " at its byte " + std::to_string(lock.at - block) + " that thread " +
+               std::to_string(lock.owner) +
+               " has locked; in the next run it would be locked for ever");
     }
   });
   if (!walked.ok()) return walked;
