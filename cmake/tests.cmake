@@ -99,7 +99,7 @@ if(TARGET pawl_static)
                         LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   add_dependencies(unit_memory_calls test_plugin)
 
-  foreach(kind workload calls kernel_stores cli snapshot heap fase stl kv compiler retrofit python crash hostile trust names torture powercut fuzz demo wsp wsp_process wsp_vm bench proofs unprivileged
+  foreach(kind workload calls kernel_stores cli snapshot heap fase stl kv cache compiler retrofit python crash hostile trust names torture powercut fuzz demo wsp wsp_process wsp_vm bench proofs unprivileged
                stm install readme)
     if(EXISTS ${PROJECT_SOURCE_DIR}/tests/${kind}/CMakeLists.txt)
       add_subdirectory(${PROJECT_SOURCE_DIR}/tests/${kind})

@@ -149,14 +149,17 @@ bool cache_delete(pawl_fase* file, struct cache* cache, const char* key, size_t 
   return is_there;
 }
 
-/* False when they are no number. */
+/* False when they are no number of 64 bits. */
 static bool read_digits(const char* bytes, uint64_t count, uint64_t* number) {
   *number = 0;
+  if (count == 0 || count > DIGITS_MAX) return false;
   for (uint64_t i = 0; i < count; ++i) {
     if (bytes[i] < '0' || bytes[i] > '9') return false;
-    *number = *number * 10 + (uint64_t)(bytes[i] - '0');
+    const uint64_t digit = (uint64_t)(bytes[i] - '0');
+    if (*number > (UINT64_MAX - digit) / 10) return false;
+    *number = *number * 10 + digit;
   }
-  return count > 0 && count <= DIGITS_MAX;
+  return true;
 }
 
 static unsigned digits_of(uint64_t number) {
@@ -217,6 +220,20 @@ void cache_clear(pawl_fase* file, struct cache* cache) {
       pthread_mutex_unlock(&stripe->lock);
     }
   }
+}
+
+void cache_clear_at(struct cache* cache, int64_t at_s) {
+  pthread_mutex_lock(&cache->stripes[0].lock);
+  cache->clear_at_s = at_s;
+  pthread_mutex_unlock(&cache->stripes[0].lock);
+}
+
+bool cache_clear_is_due(struct cache* cache, int64_t now_s) {
+  pthread_mutex_lock(&cache->stripes[0].lock);
+  const bool is_due = cache->clear_at_s != 0 && cache->clear_at_s <= now_s;
+  if (is_due) cache->clear_at_s = 0;
+  pthread_mutex_unlock(&cache->stripes[0].lock);
+  return is_due;
 }
 
 struct cache_counts cache_count(struct cache* cache) {

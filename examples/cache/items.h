@@ -12,9 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KEY_BYTES_MAX 250
-#define VALUE_BYTES_MAX ((size_t)1 << 20)
-#define WORKERS_MAX 64
+#include "limits.h"
+
 #define STRIPES 64
 
 struct item {
@@ -41,6 +40,7 @@ struct stripe {
 struct cache {
   uint64_t bytes_max;         /* of all items */
   uint64_t buckets_of_stripe; /* a power of two */
+  int64_t clear_at_s;         /* when all items go, under the first stripe's lock; 0: never */
   struct item* inboxes[WORKERS_MAX];
   struct stripe stripes[STRIPES];
 };
@@ -73,6 +73,10 @@ enum cache_outcome cache_add_number(pawl_fase* file, struct cache* cache, const 
                                     size_t key_bytes, int64_t now_s, bool subtracts, uint64_t by,
                                     uint64_t* result);
 void cache_clear(pawl_fase* file, struct cache* cache);
+/* The same at a time since 1970, of which the last that was set counts; 0: never. */
+void cache_clear_at(struct cache* cache, int64_t at_s);
+/* Whether that time has come; then it is no longer set. */
+bool cache_clear_is_due(struct cache* cache, int64_t now_s);
 
 struct cache_counts {
   uint64_t items;

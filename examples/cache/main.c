@@ -1,5 +1,8 @@
 /* A cache that speaks memcached's protocol, and does not forget: cache FILE [options]. */
 #include <argp.h>
+#include <arpa/inet.h>
+#include <malloc.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,10 +25,21 @@ static unsigned long number(struct argp_state* state, const char* text, unsigned
   return value;
 }
 
+/* 127.0.0.0/8. */
+static bool is_loopback(const char* address) {
+  struct in_addr parsed;
+  return inet_pton(AF_INET, address, &parsed) == 1 && ntohl(parsed.s_addr) >> 24 == 127;
+}
+
 static error_t parse(int key, char* argument, struct argp_state* state) {
   struct settings* settings = state->input;
   switch (key) {
     case 'l':
+      if (!is_loopback(argument))
+        argp_error(state,
+                   "%s is no address of 127.0.0.0/8; without a password nobody else than this "
+                   "machine may be served",
+                   argument);
       settings->address = argument;
       return 0;
     case 'p':
@@ -53,7 +67,7 @@ static error_t parse(int key, char* argument, struct argp_state* state) {
 }
 
 static const struct argp_option options[] = {
-    {"listen", 'l', "ADDRESS", 0, "IPv4 address to listen at (127.0.0.1)", 0},
+    {"listen", 'l', "ADDRESS", 0, "of this machine, 127.0.0.0/8, to listen at (127.0.0.1)", 0},
     {"port", 'p', "PORT", 0, "0: any that is free (11211)", 0},
     {"threads", 't', "COUNT", 0, "(2)", 0},
     {"memory", 'm', "MEGABYTES", 0, "of items, before the oldest make room (64)", 0},
@@ -72,6 +86,9 @@ int main(int argc, char** argv) {
                             NULL};
   argp_parse(&argp, argc, argv, 0, NULL, &settings);
   if (settings.threads == 0) settings.threads = 1;
+  /* Large buffers are given back to the system as soon as they are freed. */
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  mallopt(M_TRIM_THRESHOLD, 2 << 20);
   struct pawl_fase_options of_file;
   pawl_fase_options_init(&of_file);
 #ifdef CACHE_UNPROTECTED

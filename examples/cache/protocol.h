@@ -5,13 +5,11 @@
 
 #include "items.h"
 
-/* The longest line: a get of many keys. */
-#define LINE_BYTES_MAX 8192
-
 struct output {
   char* bytes; /* of malloc */
   size_t count;
   size_t room;
+  bool has_failed; /* there was no memory */
 };
 
 /* One for each thread. */
@@ -22,12 +20,15 @@ struct worker {
   char* value; /* of VALUE_BYTES_MAX bytes: where values are copied to on their way out */
 };
 
-enum verdict { GO_ON, CLOSE };
+enum verdict { GO_ON, PAUSE, CLOSE };
 
 /* Answers the whole requests at the beginning of the input, and says how many bytes they had.
- * CLOSE: the client wants to go, or what it sends is no request; what is in output is for it still.
- */
-enum verdict protocol_answer(struct worker* worker, const char* input, size_t bytes, size_t* taken,
-                             struct output* output);
+ * PAUSE: there are OUTPUT_BYTES_PAUSE bytes of answers; call again, with what is left of the input,
+ * when they are gone.  CLOSE: the client wants to go, or what it sends is no request; what is in
+ * output is for it still.
+ *
+ * get_at is the client's: how much of a get was answered before a pause; 0 to begin with. */
+enum verdict protocol_answer(struct worker* worker, size_t* get_at, const char* input, size_t bytes,
+                             size_t* taken, struct output* output);
 
 #endif

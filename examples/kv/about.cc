@@ -35,12 +35,51 @@ void select(Call& call) {
   call.reply.ok();
 }
 
+// In a time that says nothing of the password but its length.
+bool is_password(const Call& call, std::string_view text) {
+  const std::string_view password = call.facts.password;
+  if (text.size() != password.size()) return false;
+  unsigned char differs = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    differs |= static_cast<unsigned char>(text[at] ^ password[at]);
+  }
+  return differs == 0;
+}
+
+void log_in(Call& call, std::string_view user, std::string_view password) {
+  if (user != "default" || !(call.facts.password.empty() || is_password(call, password))) {
+    throw RequestError("WRONGPASS invalid username-password pair or user is disabled.");
+  }
+  call.authenticated = true;
+}
+
+void auth(Call& call) {
+  if (call.size() > 3) throw_syntax_error();
+  if (call.size() == 2 && call.facts.password.empty()) {
+    throw RequestError(
+        "ERR AUTH <password> called without any password configured for the default user. Are you "
+        "sure your configuration is correct?");
+  }
+  log_in(call, call.size() == 3 ? call[1] : "default", call[call.size() - 1]);
+  call.reply.ok();
+}
+
 void hello(Call& call) {
   if (call.size() > 1) {
     const auto version = parse_integer(call[1]);
     if (!version) throw RequestError("ERR Protocol version is not an integer or out of range");
     if (*version != 2) throw RequestError("NOPROTO unsupported protocol version");
-    if (call.size() > 2) throw_syntax_error();
+  }
+  if (call.size() == 5 && equal_ignoring_case(call[2], "AUTH")) {
+    log_in(call, call[3], call[4]);
+  } else if (call.size() > 2) {
+    throw RequestError("ERR Syntax error in HELLO option '" + std::string(call[2]) + "'");
+  }
+  if (!call.authenticated) {
+    throw RequestError(
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
+        "AUTH <user> <pass> option can be used to authenticate the client and select the "
+        "RESP protocol version at the same time");
   }
   call.reply.array(12);
   for (const std::string_view text : {"server", "redis", "version", kRedisVersion.data()}) {
@@ -69,6 +108,7 @@ void config(Call& call) {
       {"appendfsync", [](const Call&) { return std::string("always"); }},
       {"databases", [](const Call&) { return std::string("1"); }},
       {"maxclients", [](const Call&) { return std::to_string(kClientsMax); }},
+      {"maxmemory-clients", [](const Call&) { return std::to_string(kAllBuffersBytesMax); }},
   };
   std::vector<std::string> answer;
   for (const std::span<const Told> settings :
@@ -103,7 +143,8 @@ std::string server_section(const Call& call) {
 
 std::string clients_section(const Call& call) {
   return "# Clients\r\nconnected_clients:" + std::to_string(call.facts.clients) +
-         "\r\nmaxclients:" + std::to_string(kClientsMax) + "\r\n";
+         "\r\nmaxclients:" + std::to_string(kClientsMax) +
+         "\r\nclient_buffers_bytes:" + std::to_string(call.facts.buffer_bytes) + "\r\n";
 }
 
 std::string stats_section(const Call& call) {
@@ -139,9 +180,11 @@ void info(Call& call) {
 }
 
 constexpr Command kCommands[] = {
-    {"ping", ping, -1, false},       {"echo", echo, 2, false},    {"quit", quit, -1, false},
-    {"select", select, 2, false},    {"hello", hello, -1, false}, {"config", config, -2, false},
-    {"command", command, -1, false}, {"info", info, -1, false},
+    {"ping", ping, -1, false},         {"echo", echo, 2, false},
+    {"quit", quit, -1, false, true},   {"select", select, 2, false},
+    {"hello", hello, -1, false, true}, {"auth", auth, -2, false, true},
+    {"config", config, -2, false},     {"command", command, -1, false},
+    {"info", info, -1, false},
 };
 
 }  // namespace

@@ -57,9 +57,13 @@ std::span<const Told> store_sections() { return kSections; }
 std::span<const Told> store_settings() { return kSettings; }
 
 std::span<const std::span<const Command>> command_families() {
-  static const std::span<const Command> families[] = {string_commands(), key_commands(),
-                                                      hash_commands(),   list_commands(),
-                                                      set_commands(),    sorted_set_commands()};
+  static const std::span<const Command> families[] = {string_commands(),
+                                                      key_commands(),
+                                                      hash_commands(),
+                                                      list_commands(),
+                                                      set_commands(),
+                                                      sorted_set_commands(),
+                                                      sorted_set_range_commands()};
   return families;
 }
 

@@ -21,7 +21,8 @@ struct Call {
   Store& store;
   const ServerFacts& facts;
   int64_t now_ms;
-  bool quit = false;  // close the connection behind the reply
+  bool authenticated;  // and true behind a login
+  bool quit = false;   // close the connection behind the reply
 
   std::string_view operator[](size_t number) const { return arguments[number]; }
   size_t size() const { return arguments.size(); }
@@ -36,6 +37,7 @@ struct Command {
   Handler* handler;
   int arity;    // arguments with the name; negative: at least as many
   bool writes;  // may change the store, also by meeting a key that expired
+  bool without_login = false;
 };
 
 // Those that are about the connection and the server.

@@ -1,8 +1,11 @@
 #include "connections.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <limits>
+#include <new>
 #include <stdexcept>
 #include <utility>
 
@@ -41,6 +44,8 @@ Connections::Connections(const Settings& settings, Service& service, ServerFacts
       service_(service),
       facts_(facts),
       read_buffer_(std::make_unique<char[]>(kReadBytes)) {
+  constexpr size_t kListeners = 2;
+  put_off_.reserve(kListeners);
   check(uv_loop_init(&loop_), "event loop");
   loop_.data = this;
   uv_idle_init(&loop_, &resumption_);
@@ -87,7 +92,15 @@ void Connections::listen_on_tcp() {
 
 void Connections::listen_on_unix_socket() {
   const char* path = settings_.unix_socket.c_str();
-  unlink(path);  // that of a server which was killed
+  struct stat found{};
+  if (lstat(path, &found) == 0) {
+    if (!S_ISSOCK(found.st_mode)) {
+      throw std::runtime_error("cannot listen at " + settings_.unix_socket +
+                               ": there is something else than a socket; remove it or name "
+                               "another path");
+    }
+    unlink(path);  // that of a server which was killed
+  }
   uv_pipe_init(&loop_, &unix_listener_, 0);
   check(uv_pipe_bind(&unix_listener_, path), settings_.unix_socket);
   const auto accepted = [](uv_stream_t* listener, int status) {
@@ -96,9 +109,32 @@ void Connections::listen_on_unix_socket() {
   check(uv_listen(as_stream(&unix_listener_), kListenBacklog, accepted), settings_.unix_socket);
 }
 
+// No exception may pass the event loop, which is C.
 void Connections::accept(uv_stream_t* listener) {
+  try {
+    make_client(listener);
+  } catch (const std::bad_alloc&) {
+    put_off_.push_back(listener);  // it accepts nobody else before
+  }
+}
+
+void Connections::tidy() {
+  const size_t waiting = put_off_.size();
+  for (size_t n = 0; n < waiting; ++n) {
+    uv_stream_t* listener = put_off_.back();
+    put_off_.pop_back();
+    accept(listener);
+  }
+}
+
+void Connections::make_client(uv_stream_t* listener) {
+  const size_t clients = clients_.size() + 1;
+  for (std::vector<Client*>* list : {&resumable_, &resuming_}) {
+    if (list->capacity() < clients) list->reserve(2 * clients);
+  }
   auto made = std::make_unique<Client>();
-  Client& client = *made;
+  service_.greet(*made, clients);
+  Client& client = *clients_.emplace(made.get(), std::move(made)).first->second;
   const bool tcp = listener->type == UV_TCP;
   if (tcp) {
     uv_tcp_init(&loop_, &client.handle.tcp);
@@ -106,17 +142,17 @@ void Connections::accept(uv_stream_t* listener) {
     uv_pipe_init(&loop_, &client.handle.pipe, 0);
   }
   client.stream()->data = &client;
-  clients_.emplace(&client, std::move(made));
   facts_.clients = clients_.size();
   if (uv_accept(listener, client.stream()) != 0) return close(client);
   if (tcp) {
     uv_tcp_nodelay(&client.handle.tcp, 1);
     uv_tcp_keepalive(&client.handle.tcp, 1, kKeepaliveSeconds);
   }
-  if (clients_.size() > kClientsMax) {
+  if (clients_.size() <= kClientsMax) return start_reading(client);
+  try {
     service_.refuse(client, "ERR max number of clients reached");
-  } else {
-    start_reading(client);
+  } catch (const std::bad_alloc&) {
+    close(client);
   }
 }
 
@@ -146,24 +182,32 @@ void Connections::take(Client& client, ssize_t count, const char* bytes) {
     client.abandoned |= count != UV_EOF;
     return settle(client);
   }
-  client.reader.append({bytes, static_cast<size_t>(count)});
+  try {
+    client.reader.append({bytes, static_cast<size_t>(count)});
+  } catch (const std::bad_alloc&) {
+    client.abandon();
+  }
   serve(client);
 }
 
 void Connections::serve(Client& client) {
   client.put_off = false;
-  while (!client.ended && service_.final_failure().empty()) {
-    if (client.unsent_bytes() > kOutputBytesPause) {
-      client.put_off = true;
-      break;
+  try {
+    while (!client.ended && !service_.has_failed()) {
+      if (client.unsent_bytes() > kOutputBytesPause) {
+        client.put_off = true;
+        break;
+      }
+      const RequestReader::Outcome outcome = client.reader.next();
+      if (outcome == RequestReader::Outcome::kIncomplete) break;
+      if (outcome == RequestReader::Outcome::kRequest) {
+        service_.serve(client, client.reader.arguments());
+      } else {
+        service_.refuse(client, client.reader.error());
+      }
     }
-    const RequestReader::Outcome outcome = client.reader.next();
-    if (outcome == RequestReader::Outcome::kIncomplete) break;
-    if (outcome == RequestReader::Outcome::kRequest) {
-      service_.serve(client, client.reader.arguments());
-    } else {
-      service_.refuse(client, client.reader.error());
-    }
+  } catch (const std::bad_alloc&) {
+    client.abandon();
   }
   settle(client);
 }
@@ -172,15 +216,25 @@ void Connections::serve(Client& client) {
 // turn that finds nothing more to resume is the one that stops it.
 void Connections::resume() {
   if (resumable_.empty()) uv_idle_stop(&resumption_);
-  for (Client* client : std::exchange(resumable_, {})) {
+  std::swap(resumable_, resuming_);
+  for (Client* client : resuming_) {
     client->awaits_resumption = false;
     if (!client->closing) serve(*client);
   }
+  resuming_.clear();
 }
 
 void Connections::deliver(Client& client) {
-  client.unsent += client.round;
-  client.round.clear();
+  try {
+    if (client.unsent.empty()) {
+      std::swap(client.unsent, client.round);
+    } else {
+      client.unsent += client.round;
+    }
+  } catch (const std::bad_alloc&) {
+    client.abandon();
+  }
+  empty(client.round);
   send(client);
   settle(client);
 }
@@ -194,26 +248,28 @@ void Connections::send(Client& client) {
     client.abandoned = true;
     return;
   }
-  if (sent == static_cast<int>(client.unsent.size())) return client.unsent.clear();
+  if (sent == static_cast<int>(client.unsent.size())) return empty(client.unsent);
   if (sent > 0) client.unsent.erase(0, static_cast<size_t>(sent));
-  client.sending = std::exchange(client.unsent, {});
+  std::swap(client.sending, client.unsent);
   client.write.data = &client;
   buffer = buffer_of(client.sending);
   const auto done = [](uv_write_t* write, int status) {
     auto& sender = *static_cast<Client*>(write->data);
     Connections& connections = connections_of(sender.stream());
-    sender.sending.clear();
+    empty(sender.sending);
     sender.abandoned |= status != 0;
     connections.send(sender);
     connections.settle(sender);
   };
   if (uv_write(&client.write, client.stream(), &buffer, 1, done) == 0) return;
-  client.sending.clear();
+  empty(client.sending);
   client.abandoned = true;
 }
 
 // Decides what is next for a client.
 void Connections::settle(Client& client) {
+  if (client.closing) return;
+  count(client);
   if (client.closing) return;
   const bool waits = client.round_replies > 0 || client.unsent_bytes() > 0;
   const bool served = client.ended || (client.at_end && !client.put_off);
@@ -236,11 +292,28 @@ void Connections::settle(Client& client) {
 void Connections::close(Client& client) {
   client.closing = true;
   std::erase(resumable_, &client);
+  facts_.buffer_bytes -= std::exchange(client.counted_bytes, 0);
+  // All but what is being sent: the event loop reads it until it has closed the connection.
+  client.reader = RequestReader();
+  std::string().swap(client.round);
+  std::string().swap(client.unsent);
   uv_close(as_handle(client.stream()), [](uv_handle_t* handle) {
     auto* connections = static_cast<Connections*>(handle->loop->data);
     connections->clients_.erase(static_cast<Client*>(handle->data));
     connections->facts_.clients = connections->clients_.size();
   });
+}
+
+void Connections::count(Client& client) {
+  const size_t bytes = client.buffer_bytes();
+  facts_.buffer_bytes += bytes - std::exchange(client.counted_bytes, bytes);
+  while (facts_.buffer_bytes > kAllBuffersBytesMax) {
+    const auto largest =
+        std::max_element(clients_.begin(), clients_.end(), [](const auto& a, const auto& b) {
+          return a.second->counted_bytes < b.second->counted_bytes;
+        });
+    close(*largest->second);
+  }
 }
 
 }  // namespace kv

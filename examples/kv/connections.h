@@ -17,6 +17,7 @@ struct Settings {
   std::string bind_address = "127.0.0.1";
   int port = 6380;          // 0: no TCP
   std::string unix_socket;  // empty: none
+  std::string password;     // empty: none is needed
 };
 
 class Connections {
@@ -37,10 +38,14 @@ class Connections {
   // Closes all clients and everything else of the loop.
   void close_all();
 
+  // Housekeeping, now and then.
+  void tidy();
+
  private:
   void listen_on_tcp();
   void listen_on_unix_socket();
   void accept(uv_stream_t* listener);
+  void make_client(uv_stream_t* listener);
   void take(Client& client, ssize_t count, const char* bytes);
   void serve(Client& client);
   void resume();
@@ -49,6 +54,8 @@ class Connections {
   void start_reading(Client& client);
   void stop_reading(Client& client);
   void close(Client& client);
+  // Counts what its buffers take now, and keeps what all take within kAllBuffersBytesMax.
+  void count(Client& client);
 
   Settings settings_;
   Service& service_;
@@ -58,7 +65,9 @@ class Connections {
   uv_pipe_t unix_listener_{};
   uv_idle_t resumption_{};  // keeps the loop turning while there are clients in resumable_
   std::unordered_map<Client*, std::unique_ptr<Client>> clients_;
-  std::vector<Client*> resumable_;       // what they sent was put off while their replies left
+  // Clients that sent what was put off while their replies left, and those of them in hand.
+  std::vector<Client*> resumable_, resuming_;
+  std::vector<uv_stream_t*> put_off_;    // listeners whose client waits for memory
   std::unique_ptr<char[]> read_buffer_;  // one for all: what is read is taken at once
 };
 

@@ -1,4 +1,4 @@
-// Every bound of the server, named once.
+// Every bound of the server, named once.  README.md has a table of what happens at each.
 #pragma once
 
 #include <cstddef>
@@ -6,23 +6,42 @@
 
 namespace kv {
 
+// Tests build the server with a thousandth of each bound of memory, to meet them all.
+#ifdef KV_SMALL_BOUNDS
+constexpr size_t kMega = size_t{1} << 10;
+#else
+constexpr size_t kMega = size_t{1} << 20;
+#endif
+
 // What a client may send.  Redis allows bulks of 512 MB and requests of 1 GB.
-constexpr size_t kBulkBytesMax = size_t{64} << 20;
-constexpr size_t kRequestBytesMax = size_t{256} << 20;
+constexpr size_t kBulkBytesMax = 64 * kMega;
+constexpr size_t kRequestBytesMax = 256 * kMega;
 constexpr size_t kInlineBytesMax = size_t{64} << 10;  // also of a line that holds a number
-constexpr int64_t kArgumentsMax = int64_t{1} << 20;
+constexpr auto kArgumentsMax = static_cast<int64_t>(kMega);
+
+// The same of a client that owes a password.
+constexpr size_t kLoginBulkBytesMax = 16384;
+constexpr int64_t kLoginArgumentsMax = 10;
 
 // What may wait to be sent to a client.  From the first bound on its requests are not read; a
-// single reply that would pass the second one ends the connection.
-constexpr size_t kOutputBytesPause = size_t{1} << 20;
-constexpr size_t kOutputBytesMax = size_t{256} << 20;
+// request whose reply would pass the second one is refused.
+constexpr size_t kOutputBytesPause = kMega;
+constexpr size_t kOutputBytesMax = 256 * kMega;
+
+// What the buffers of all clients may take together, besides the request that is being served.  The
+// connection of the client with the largest ones is closed when they would take more.
+constexpr size_t kAllBuffersBytesMax = 1024 * kMega;
+// A client's larger empty buffers are given back.
+constexpr size_t kIdleBufferBytes = size_t{16} << 10;
 
 constexpr size_t kClientsMax = 10000;
 constexpr int kListenBacklog = 511;
 constexpr unsigned kKeepaliveSeconds = 300;
 constexpr size_t kReadBytes = size_t{64} << 10;  // taken from a socket at a time
-constexpr size_t kIdleBufferBytes = size_t{1}
-                                    << 20;  // a client's larger empty buffers are given back
+
+constexpr size_t kPasswordBytesMax = 512;
+// How often standard error says that a browser was turned away.
+constexpr int64_t kWarningPeriodMs = 60'000;
 
 // A table of keys that grows is rehashed in one go; there are many small tables, so that it is only
 // this part of all keys whose nodes are then changed.

@@ -28,8 +28,11 @@ void pop(Call& call, std::string_view name, bool front) {
   if (list == nullptr) return counted ? call.reply.null_array() : call.reply.null();
   count = std::min(count, list->size());
   if (counted) call.reply.array(count);
+  // All of the reply comes before any change: it may be too large.
+  for (size_t at = 0; at < count; ++at) {
+    call.reply.bulk((*list)[front ? at : list->size() - 1 - at]);
+  }
   for (; count > 0; --count) {
-    call.reply.bulk(front ? list->front() : list->back());
     if (front) {
       list->pop_front();
     } else {

@@ -1,7 +1,8 @@
 // kv: a server that speaks the protocol of Redis, and whose data set is containers of the C++
 // standard library in a persistent heap.  What it acknowledged is durable.
 //
-//   kv --heap FILE [--port N] [--bind ADDRESS] [--unixsocket PATH] [--size-max BYTES[K|M|G|T]]
+//   kv --heap FILE [--port N] [--bind ADDRESS] [--unixsocket PATH] [--requirepass-file FILE]
+//      [--size-max BYTES[K|M|G|T]]
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -54,6 +55,7 @@ int main(int count, char** arguments) {
   try {
     std::signal(SIGPIPE, SIG_IGN);
     kv::raise_descriptor_limit();
+    kv::give_back_freed_memory();
     prefer_mapping_options();
     return serve(kv::parse_options(count, arguments));
   } catch (const kv::UsageError& error) {

@@ -11,7 +11,8 @@
 namespace kv {
 
 constexpr const char* kUsage =
-    "--heap FILE [--port N] [--bind ADDRESS] [--unixsocket PATH] [--size-max BYTES[K|M|G|T]]";
+    "--heap FILE [--port N] [--bind ADDRESS] [--unixsocket PATH] [--requirepass-file FILE] "
+    "[--size-max BYTES[K|M|G|T]]";
 
 struct Options {
   Settings settings;
@@ -29,6 +30,10 @@ Options parse_options(int count, char** arguments);
 
 // Says on standard output that so many keys are served, and where.
 void announce(const Options& options, size_t keys);
+
+// Large buffers are given back to the system as soon as they are freed: without this the C library
+// keeps more, the larger they were.
+void give_back_freed_memory();
 
 // As many clients as the system lets the process have.
 void raise_descriptor_limit();

@@ -9,7 +9,10 @@
 namespace kv {
 
 void Reply::append(std::string_view bytes) {
-  if (output_.size() + bytes.size() > kOutputBytesMax) throw ReplyTooLarge();
+  if (output_.size() + bytes.size() > kOutputBytesMax) {
+    throw RequestError("ERR the reply would exceed " + std::to_string(kOutputBytesMax) +
+                       " bytes; ask for less at once");
+  }
   output_.append(bytes);
 }
 

@@ -15,10 +15,8 @@ class RequestError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A reply that would pass kOutputBytesMax.
-class ReplyTooLarge : public std::exception {};
-
-// Appends to a string.
+// Appends to a string.  What would make it pass kOutputBytesMax is a RequestError, so commands that
+// change what they reply with reply first.
 class Reply {
  public:
   explicit Reply(std::string& output) : output_(output) {}

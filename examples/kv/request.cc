@@ -42,7 +42,20 @@ void RequestReader::forget_consumed() {
   input_.erase(0, start_);
   cursor_ -= start_;
   start_ = 0;
-  if (input_.empty() && input_.capacity() > kIdleBufferBytes) input_.shrink_to_fit();
+  if (!in_array_) give_back();
+}
+
+void RequestReader::give_back() {
+  // Half of a request may be there, and it may go on to be as large as the one before.
+  if (input_.size() < input_.capacity() / 2 && input_.capacity() > kIdleBufferBytes) {
+    input_.shrink_to_fit();
+  }
+  const auto is_large = [](const auto& list) {
+    return list.capacity() * sizeof(list[0]) > kIdleBufferBytes;
+  };
+  if (is_large(pieces_)) std::vector<Piece>().swap(pieces_);
+  if (is_large(arguments_)) std::vector<std::string_view>().swap(arguments_);
+  if (is_large(words_)) std::vector<std::string>().swap(words_);
 }
 
 RequestReader::Step RequestReader::broken(std::string text) {
@@ -80,6 +93,11 @@ RequestReader::Step RequestReader::read_number(std::string_view what, int64_t& n
   const auto most = bulk ? static_cast<int64_t>(kBulkBytesMax) : kArgumentsMax;
   if (!parsed || *parsed > most || (bulk && *parsed < 0)) {
     return broken(bulk ? "invalid bulk length" : "invalid multibulk length");
+  }
+  const auto most_before_login =
+      bulk ? static_cast<int64_t>(kLoginBulkBytesMax) : kLoginArgumentsMax;
+  if (owes_login_ && *parsed > most_before_login) {
+    return broken(bulk ? "unauthenticated bulk length" : "unauthenticated multibulk length");
   }
   number = *parsed;
   cursor_ = end + 2;

@@ -21,7 +21,16 @@ class RequestReader {
 
   void append(std::string_view bytes) { input_.append(bytes); }
 
+  // From now on its requests may be small ones only, or of any kind.
+  void owes_login(bool owes) { owes_login_ = owes; }
+
   Outcome next();
+
+  // What its buffers take.
+  size_t buffer_bytes() const {
+    return input_.capacity() + pieces_.capacity() * sizeof(Piece) +
+           arguments_.capacity() * sizeof(std::string_view);
+  }
 
   // Valid until the next call of append() or next().
   Arguments arguments() const { return arguments_; }
@@ -40,10 +49,13 @@ class RequestReader {
   Step read_number(std::string_view what, int64_t& number);
   Step broken(std::string text);
   void forget_consumed();
+  // Gives back what a large request took.
+  void give_back();
 
   std::string input_;
   size_t start_ = 0;   // of the request that is being read
   size_t cursor_ = 0;  // what of the input was read
+  bool owes_login_ = false;
   bool in_array_ = false;
   int64_t bulks_left_ = 0;
   int64_t bulk_bytes_ = -1;  // -1: its length was not read yet

@@ -2,7 +2,10 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <exception>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "limits.h"
@@ -10,10 +13,12 @@
 namespace kv {
 namespace {
 
-constexpr std::string_view kFull = "OOM command not allowed when used memory > 'maxmemory'.";
+constexpr const char* kFull = "OOM command not allowed when used memory > 'maxmemory'.";
+constexpr const char* kCannotWrite = "MISCONF Errors writing to the AOF file: ";
 
-std::string cannot_write(const std::string& why) {
-  return "MISCONF Errors writing to the AOF file: " + why;
+const char* reason_of(const pawl::error& failure) {
+  const char* reason = strerrordesc_np(failure.code().value());
+  return reason == nullptr ? "unknown error" : reason;
 }
 
 }  // namespace
@@ -22,15 +27,17 @@ Rounds::Rounds(Store& store, RoundFacts& facts)
     : Service(facts), heap_(*facts.heap), store_(store), facts_(facts) {}
 
 void Rounds::serve(Client& client, Arguments arguments) {
-  if (alone_ > 0) {
-    finish();
-    if (!final_failure_.empty()) {
-      join(client);
-      return fail(cannot_write(final_failure_));
-    }
+  if (alone_ > 0) finish();
+  if (has_failed()) {
+    join(client);
+    return fail(kCannotWrite, final_failure());
   }
+  // Any command may meet a key that expired; a commit that finds nothing changed costs little, but
+  // not nothing.
+  const size_t expiring = store_.expiring();
   try {
     answer(client, arguments);
+    changed_ |= store_.expiring() != expiring;
   } catch (const std::bad_alloc&) {
     join(client);
     fail(kFull);
@@ -43,41 +50,44 @@ void Rounds::serve(Client& client, Arguments arguments) {
 
 void Rounds::run(Client& client, const Command& command, Arguments arguments) {
   Reply reply(client.round);
-  Call call{arguments, reply, store_, facts_, wall_clock_ms()};
-  // Any command may meet a key that expired; a commit that finds nothing changed costs little, but
-  // not nothing.
-  const size_t expiring = store_.expiring();
+  Call call{arguments, reply, store_, facts_, wall_clock_ms(), client.authenticated};
   changed_ |= command.writes;
   command.handler(call);
-  changed_ |= store_.expiring() != expiring;
-  join(client);
-  if (call.quit) client.ended = true;
+  take_outcome(client, call);
 }
 
 void Rounds::sweep() {
   try {
     changed_ |= store_.sweep(wall_clock_ms()) > 0;
+  } catch (const std::bad_alloc&) {
+    fail(kFull);
   } catch (const pawl::error& failure) {  // the heap is damaged
     give_up(failure);
   }
 }
 
-void Rounds::give_up(const pawl::error& failure) {
-  final_failure_ = failure.what();
-  fail(cannot_write(failure.code().message()));
+void Rounds::give_up(const pawl::error& failure) noexcept {
+  end_service(failure.what());
+  fail(kCannotWrite, reason_of(failure));
 }
 
-void Rounds::fail(std::string_view error) {
-  for (Client* client : clients()) {
-    client->round.clear();
-    for (size_t left = client->round_replies; left > 0; --left) Reply(client->round).error(error);
-  }
+void Rounds::fail(const char* error, const char* why) noexcept {
   changed_ = false;
   ++facts_.rolled_back;
   try {
-    if (final_failure_.empty()) heap_.rollback();
-  } catch (const pawl::error& failure) {
-    final_failure_ = failure.what();
+    if (!has_failed()) heap_.rollback();
+  } catch (const std::exception& failure) {  // half of a round is in the memory
+    end_service(failure.what());
+  }
+  for (Client* client : clients()) {
+    if (client->closing) continue;
+    empty(client->round);
+    try {
+      const std::string text = std::string(error) + why;
+      for (size_t n = 0; n < client->round_replies; ++n) Reply(client->round).error(text);
+    } catch (const std::exception&) {  // no memory for the replies
+      client->abandon();
+    }
   }
 }
 
@@ -88,12 +98,15 @@ void Rounds::commit() {
     ++facts_.rounds;
     refused_before_ = false;
     if (alone_ > 0) --alone_;
+  } catch (const std::bad_alloc&) {
+    fail(kFull);
+    alone_ = kAloneAfterFull;
   } catch (const pawl::error& failure) {
     if (failure.code().value() != ENOSPC) return give_up(failure);
     if (!std::exchange(refused_before_, true)) {
       std::fprintf(stderr, "kv: requests are refused until there is space: %s\n", failure.what());
     }
-    fail(cannot_write(failure.code().message()));
+    fail(kCannotWrite, reason_of(failure));
     alone_ = kAloneAfterFull;
   }
 }

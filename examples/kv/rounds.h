@@ -5,10 +5,9 @@
 // those that only read, too, for they may have seen what was rolled back.  When a request finds the
 // heap full there is half of it in the round, so the round ends that way.  Behind a round that met
 // a full heap or a full disk the next kAloneAfterFull requests are committed one by one, so that
-// what does not fit takes nothing with it.
+// what does not fit takes nothing with it.  The same holds when the process gets no memory; when it
+// gets none to roll back with, the server ends, for half of a round is in its memory.
 #pragma once
-
-#include <string>
 
 #include "service.h"
 #include "store.h"
@@ -36,9 +35,9 @@ class Rounds : public Service {
  private:
   void run(Client& client, const Command& command, Arguments arguments) override;
   // Takes back what the round changed, and makes all its replies this error.
-  void fail(std::string_view error);
+  void fail(const char* error, const char* why = "") noexcept;
   // The same, for good.
-  void give_up(const pawl::error& failure);
+  void give_up(const pawl::error& failure) noexcept;
   void commit();
 
   pawl::heap& heap_;

@@ -15,6 +15,7 @@ Server::Server(const Settings& settings, Service& service, ServerFacts& facts,
       connections_(settings, service, facts) {
   service_.set_delivery([this](Client& client) { connections_.deliver(client); });
   facts.port = static_cast<unsigned>(settings.port);
+  facts.password = settings.password;
   facts.started_ms = wall_clock_ms();
 }
 
@@ -29,7 +30,11 @@ void Server::start() {
 
   uv_timer_init(loop, &sweep_timer_);
   sweep_timer_.data = this;
-  const auto sweep = [](uv_timer_t* timer) { static_cast<Server*>(timer->data)->service_.sweep(); };
+  const auto sweep = [](uv_timer_t* timer) {
+    auto* server = static_cast<Server*>(timer->data);
+    server->service_.sweep();
+    server->connections_.tidy();
+  };
   uv_timer_start(&sweep_timer_, sweep, kSweepPeriodMs, kSweepPeriodMs);
 
   for (const auto& [handle, number] : {std::pair{&terminate_, SIGTERM}, {&interrupt_, SIGINT}}) {
@@ -43,19 +48,19 @@ void Server::start() {
 int Server::run() {
   uv_run(connections_.loop(), UV_RUN_DEFAULT);
   // A signal may have come between requests and the end of their turn.
-  if (service_.final_failure().empty()) service_.finish();
+  if (!service_.has_failed()) service_.finish();
   connections_.close_all();
-  if (service_.final_failure().empty()) return 0;
+  if (!service_.has_failed()) return 0;
   std::fprintf(stderr,
                "kv: %s: %s\n"
                "kv: what was acknowledged is in the file; start again to go on from there\n",
-               serves_no_more_.c_str(), service_.final_failure().c_str());
+               serves_no_more_.c_str(), service_.final_failure());
   return 1;
 }
 
 void Server::end_turn() {
   service_.finish();
-  if (!service_.final_failure().empty()) uv_stop(connections_.loop());
+  if (service_.has_failed()) uv_stop(connections_.loop());
 }
 
 }  // namespace kv

@@ -1,5 +1,6 @@
 // Sets.
 #include <random>
+#include <vector>
 
 #include "values.h"
 
@@ -49,13 +50,19 @@ void scard(Call& call) {
 
 constexpr size_t kSparseness = 8;  // buckets a member, above which a table is made smaller
 
-// Any member: the first one behind a bucket drawn by lot.
-Set::const_iterator draw(Set& set) {
+// Different members, at most as many as there are: those of the buckets from one drawn by lot on.
+std::vector<const String*> draw(Set& set, size_t count) {
   static std::minstd_rand random{std::random_device()()};
   if (set.bucket_count() > kSparseness * set.size() + kSparseness) set.rehash(0);
-  size_t bucket = random() % set.bucket_count();
-  while (set.begin(bucket) == set.end(bucket)) bucket = (bucket + 1) % set.bucket_count();
-  return set.find(*set.begin(bucket));
+  std::vector<const String*> drawn;
+  drawn.reserve(count);
+  for (size_t bucket = random() % set.bucket_count(); drawn.size() < count;
+       bucket = (bucket + 1) % set.bucket_count()) {
+    for (auto at = set.begin(bucket); at != set.end(bucket) && drawn.size() < count; ++at) {
+      drawn.push_back(&*at);
+    }
+  }
+  return drawn;
 }
 
 void spop(Call& call) {
@@ -66,10 +73,11 @@ void spop(Call& call) {
   if (set == nullptr) return counted ? call.reply.array(0) : call.reply.null();
   count = std::min(count, set->size());
   if (counted) call.reply.array(count);
-  for (; count > 0; --count) {
-    const auto member = draw(*set);
-    call.reply.bulk(*member);
-    set->erase(member);
+  if (count > 0) {
+    const std::vector<const String*> drawn = draw(*set, count);
+    // All of the reply comes before any change: it may be too large.
+    for (const String* member : drawn) call.reply.bulk(*member);
+    for (const String* member : drawn) set->erase(set->find(*member));
   }
   if (set->empty()) erase_key(call, call[1]);
 }

@@ -1,6 +1,5 @@
 // Sorted sets.  The standard library has no tree that counts, so ranks are found by walking.
 #include <cmath>
-#include <cstdlib>
 #include <iterator>
 
 #include "text.h"
@@ -141,113 +140,9 @@ void zrank(Call& call) {
   call.reply.integer(std::distance(set->order.begin(), set->order.find(&*found)));
 }
 
-void reply_element(Call& call, const SortedSet::Element& element, bool with_scores) {
-  call.reply.bulk(element.first);
-  if (with_scores) call.reply.number(element.second);
-}
-
-void reply_range(Call& call, bool reverse, bool with_scores) {
-  const int64_t first = integer_argument(call[2]);
-  const int64_t last = integer_argument(call[3]);
-  const SortedSet* set = find_value<SortedSet>(call, call[1]);
-  if (set == nullptr) return call.reply.array(0);
-  const Range range = select_range(first, last, set->order.size());
-  call.reply.array((range.end - range.begin) * (with_scores ? 2 : 1));
-  const auto walk = [&](auto at) {
-    std::advance(at, range.begin);
-    for (size_t left = range.end - range.begin; left > 0; --left, ++at) {
-      reply_element(call, **at, with_scores);
-    }
-  };
-  if (reverse) {
-    walk(set->order.rbegin());
-  } else {
-    walk(set->order.begin());
-  }
-}
-
-void zrange(Call& call) {
-  bool reverse = false;
-  bool with_scores = false;
-  for (const std::string_view option : call.arguments.subspan(4)) {
-    if (equal_ignoring_case(option, "REV")) {
-      reverse = true;
-    } else if (equal_ignoring_case(option, "WITHSCORES")) {
-      with_scores = true;
-    } else {
-      throw_syntax_error();
-    }
-  }
-  reply_range(call, reverse, with_scores);
-}
-
-void zrevrange(Call& call) {
-  const bool with_scores = call.size() == 5 && equal_ignoring_case(call[4], "WITHSCORES");
-  if (call.size() > 4 && !with_scores) throw_syntax_error();
-  reply_range(call, true, with_scores);
-}
-
-struct Border {
-  double score;
-  bool excluded;
-};
-
-// More lenient than other numbers, as in Redis: nothing at all is 0.
-Border parse_border(std::string_view text) {
-  const bool excluded = text.starts_with('(');
-  const std::string number(excluded ? text.substr(1) : text);
-  char* end = nullptr;
-  const double score = std::strtod(number.c_str(), &end);
-  if (*end != '\0' || std::isnan(score)) throw RequestError("ERR min or max is not a float");
-  return {score, excluded};
-}
-
-struct Limit {
-  int64_t offset = 0;
-  int64_t count = -1;  // negative: no limit
-};
-
-void zrangebyscore(Call& call) {
-  bool with_scores = false;
-  Limit limit;
-  for (size_t at = 4; at < call.size(); ++at) {
-    if (equal_ignoring_case(call[at], "WITHSCORES")) {
-      with_scores = true;
-    } else if (equal_ignoring_case(call[at], "LIMIT") && at + 2 < call.size()) {
-      limit = {integer_argument(call[at + 1]), integer_argument(call[at + 2])};
-      at += 2;
-    } else {
-      throw_syntax_error();
-    }
-  }
-  const Border low = parse_border(call[2]);
-  const Border high = parse_border(call[3]);
-  const SortedSet* set = find_value<SortedSet>(call, call[1]);
-  if (set == nullptr || limit.offset < 0) return call.reply.array(0);
-  const auto& order = set->order;
-  auto at = low.excluded ? order.upper_bound(low.score) : order.lower_bound(low.score);
-  const auto within = [&] {
-    return at != order.end() &&
-           (high.excluded ? (*at)->second < high.score : (*at)->second <= high.score);
-  };
-  for (; limit.offset > 0 && within(); --limit.offset) ++at;
-  const auto first = at;
-  size_t count = 0;
-  for (; limit.count != 0 && within(); --limit.count, ++at) ++count;
-  call.reply.array(count * (with_scores ? 2 : 1));
-  for (at = first; count > 0; --count, ++at) reply_element(call, **at, with_scores);
-}
-
 constexpr Command kCommands[] = {
-    {"zadd", zadd, -4, true},
-    {"zincrby", zincrby, 4, true},
-    {"zrem", zrem, -3, true},
-    {"zscore", zscore, 3, false},
-    {"zcard", zcard, 2, false},
-    {"zrank", zrank, 3, false},
-    {"zrange", zrange, -4, false},
-    {"zrevrange", zrevrange, -4, false},
-    {"zrangebyscore", zrangebyscore, -4, false},
+    {"zadd", zadd, -4, true},     {"zincrby", zincrby, 4, true}, {"zrem", zrem, -3, true},
+    {"zscore", zscore, 3, false}, {"zcard", zcard, 2, false},    {"zrank", zrank, 3, false},
 };
 
 }  // namespace

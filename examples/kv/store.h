@@ -61,6 +61,8 @@ class Box {
   Box& operator=(const Box&) = delete;
 
   T& operator*() { return *object_; }
+  const T& operator*() const { return *object_; }
+  const T* operator->() const { return object_; }
 
  private:
   T* object_;

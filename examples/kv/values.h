@@ -17,6 +17,7 @@ std::span<const Command> hash_commands();
 std::span<const Command> list_commands();
 std::span<const Command> set_commands();
 std::span<const Command> sorted_set_commands();
+std::span<const Command> sorted_set_range_commands();
 
 // The value of a key that is a T; null when there is none.
 template <class T>

@@ -25,7 +25,7 @@ import traceback
 TREE = pathlib.Path(__file__).resolve().parents[2]
 # The longest input of each.
 TARGETS = {"reader": 131072, "recover": 131072, "api": 968, "heap": 517, "qmp": 8192, "machine": 8192,
-           "program": 16384}
+           "program": 16384, "resp": 4096, "memcached": 4096}
 SHORT_BYTES_MAX = 1024  # inputs up to this are as long as can be at once; longer ones grow
 HANG_SECONDS = 120
 MEMORY_MIB_MAX = 2048

@@ -14,6 +14,15 @@ PATTERNS = [b"*", b"k*", b"k?", b"k[1-3]", b"k[^1]", b"", b"\\k1", b"k[", b"k[9-
             b"[k]1", b"k1\\", b"k[\\1]", b"?", b"*\xff*"]
 
 
+# Words that mean something somewhere, and numbers in spellings that some take for numbers.
+WILD = INTEGERS + FLOATS + PATTERNS + [
+    b"x", b"hello", b"\x00", b"a" * 300, b"NX", b"XX", b"EX", b"PX", b"GET", b"KEEPTTL", b"LIMIT",
+    b"WITHSCORES", b"(1", b"(inf", b"REV", b"COUNT", b"MATCH", b"GT", b"LT", b"CH", b"INCR", b"SYNC",
+    b"ASYNC", b"EXAT", b"PXAT", b"1\x00", b"(", b"infinity", b"BYSCORE", b"BYLEX", b"0x1p3", b"1_0", b"-",
+    b"+", b"[a", b"(c", b"[", b"-9223372036854775809", b"18446744073709551615", b"18446744073709551616",
+    b"9999999999999", b"-nan", b"1e19", b"9223372036854775806", b"-9223372036854775807", b"TYPE", b"string"]
+
+
 def any_value():
     kind = random.randrange(6)
     if kind == 0:
@@ -71,6 +80,10 @@ def limits():
     return [b"LIMIT", integer(), integer()] if random.random() < 0.3 else []
 
 
+def name_border():
+    return random.choice([b"-", b"+", b"[" + member(), b"(" + member(), b"", b"-1", b"+x", b"a"])
+
+
 def border():
     return random.choice([b"", b"", b"("]) + number()
 
@@ -104,6 +117,23 @@ STRING_COMMANDS = [
     lambda: [b"ECHO", any_value()],
     lambda: [b"SELECT", integer()],
 ]
+# With what comes to mind.
+STRING_NAMES = b"""GET SET SETNX DEL EXISTS INCR DECR INCRBY DECRBY MGET MSET APPEND STRLEN TYPE EXPIRE PEXPIRE
+    TTL PTTL PERSIST KEYS DBSIZE PING ECHO SELECT UNLINK""".split()
+NAMES = STRING_NAMES + b"""HSET HGET HMGET HGETALL HDEL HLEN HEXISTS HKEYS HVALS HINCRBY LPUSH RPUSH LPOP
+    RPOP LLEN LRANGE LINDEX SADD SREM SMEMBERS SISMEMBER SCARD ZADD ZSCORE ZRANGE ZREVRANGE ZRANGEBYSCORE
+    ZREVRANGEBYSCORE ZREM ZCARD ZINCRBY ZRANK SCAN""".split()
+
+
+def wild_command(names):
+    name = random.choice(names)
+    words = [] if name in (b"PING", b"ECHO", b"SELECT", b"DBSIZE", b"KEYS", b"SCAN") else [key()]
+    words += [random.choice(WILD + KEYS) for _ in range(random.choice([0, 1, 1, 2, 2, 2, 3, 4, 5, 6]))]
+    if name in (b"SET", b"EXPIRE", b"PEXPIRE"):  # no key is to expire while the two are compared
+        words = [word for word in words if not (word.isdigit() and 0 < int(word) < 100000)]
+    return [name, *words]
+
+
 COMMANDS = STRING_COMMANDS + [
     lambda: [b"HSET", key(), *pairs(member, any_value)],
     lambda: [b"HGET", key(), member()],
@@ -136,6 +166,12 @@ COMMANDS = STRING_COMMANDS + [
     lambda: [b"ZREVRANGE", key(), integer(), integer(), *maybe(b"withscores"),
              *maybe(b"REV", chance=0.05)],
     lambda: [b"ZRANGEBYSCORE", key(), border(), border(), *maybe(b"WITHSCORES"), *limits()],
+    lambda: [b"ZREVRANGEBYSCORE", key(), border(), border(), *maybe(b"WITHSCORES"), *limits()],
+    lambda: [b"ZRANGE", key(), border(), border(), b"BYSCORE", *maybe(b"WITHSCORES"), *maybe(b"REV"),
+             *limits()],
+    lambda: [b"ZADD", b"names", *pairs(lambda: b"0", member)],
+    lambda: [b"ZRANGE", b"names", name_border(), name_border(), b"BYLEX", *maybe(b"REV"), *limits(),
+             *maybe(b"WITHSCORES", chance=0.05)],
     lambda: [b"ZREM", key(), *some(member)],
     lambda: [b"ZCARD", key()],
     lambda: [b"ZINCRBY", key(), number(), member()],
@@ -161,5 +197,8 @@ def mangled(words):
     return words
 
 
-def random_command(commands=None):
-    return mangled(random.choice(RARE if random.random() < 0.004 else commands or COMMANDS)())
+def random_command(strings_only=False, wild=0):
+    if random.random() < wild:
+        return wild_command(STRING_NAMES if strings_only else NAMES)
+    commands = STRING_COMMANDS if strings_only else COMMANDS
+    return mangled(random.choice(RARE if random.random() < 0.004 else commands)())

@@ -2,7 +2,7 @@
 // plain C in a file that is mapped directly.  What it acknowledged is durable.
 //
 //   kv_sections --heap FILE [--port N] [--bind ADDRESS] [--unixsocket PATH]
-//               [--size-max BYTES[K|M|G|T]]
+//               [--requirepass-file FILE] [--size-max BYTES[K|M|G|T]]
 #include <pawl/fase.h>
 
 #include <csignal>
@@ -55,6 +55,7 @@ int main(int count, char** arguments) {
   try {
     std::signal(SIGPIPE, SIG_IGN);
     kv::raise_descriptor_limit();
+    kv::give_back_freed_memory();
     return serve(kv::parse_options(count, arguments));
   } catch (const kv::UsageError& error) {
     std::fprintf(stderr, "kv: %s\nusage: kv_sections %s\n", error.what(), kv::kUsage);

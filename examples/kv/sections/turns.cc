@@ -4,10 +4,9 @@ namespace kv {
 
 void Turns::run(Client& client, const Command& command, Arguments arguments) {
   Reply reply(client.round);
-  Call call{arguments, reply, store_, facts_, wall_clock_ms()};
+  Call call{arguments, reply, store_, facts_, wall_clock_ms(), client.authenticated};
   command.handler(call);
-  join(client);
-  if (call.quit) client.ended = true;
+  take_outcome(client, call);
 }
 
 }  // namespace kv

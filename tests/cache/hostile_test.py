@@ -1,0 +1,250 @@
+#!/usr/bin/python3
+"""hostile_test.py CACHE: what hostile clients did to the cache, each named after the fault, does no harm
+any more; and what it answers at the ends of numbers is what memcached answers."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+MIB = 1 << 20
+VALUE = b"x" * 1000000
+SECONDS_MAX = 60
+ALL_BUFFERS_BYTES_MAX = 256 * MIB
+THREADS = 2
+
+
+def fail(what):
+    sys.exit(f"FAILED: {what}")
+
+
+def expect(got, wanted, what):
+    if got != wanted:
+        fail(f"{what}: got {got!r} where {wanted!r} was due")
+
+
+class Cache:
+    def __init__(self, program, path):
+        self.process = subprocess.Popen([program, path, "--port", "0", "--threads", str(THREADS)],
+                                        stdout=subprocess.PIPE, text=True)
+        self.port = int(self.process.stdout.readline())
+
+    def connect(self):
+        connection = socket.create_connection(("127.0.0.1", self.port))
+        connection.settimeout(SECONDS_MAX)
+        return connection
+
+    def resident_bytes(self):
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
+            fields = dict(line.split(":", 1) for line in status)
+        return int(fields["RssAnon"].split()[0]) * 1024
+
+    def stop(self):
+        self.process.terminate()
+        return self.process.wait(SECONDS_MAX)
+
+
+def ask(server, data):
+    """All that is answered to it, until the server closes."""
+    with server.connect() as connection:
+        try:
+            connection.sendall(data + (b"" if data.endswith(b"quit\r\n") else b"quit\r\n"))
+        except OSError:
+            pass
+        return read_all(connection)
+
+
+def read_all(connection):
+    pieces = []
+    try:
+        while data := connection.recv(1 << 20):
+            pieces.append(data)
+    except ConnectionResetError:
+        pass
+    return b"".join(pieces)
+
+
+def replies_were_cut_and_grew_the_server_without_bound(server):
+    """5 GB of replies of which nothing is read at first: they wait, and all of them come whole."""
+    expect(ask(server, b"set k 0 0 %d\r\n%s\r\n" % (len(VALUE), VALUE)), b"STORED\r\n", "set")
+    before = server.resident_bytes()
+    gets = 5000
+    reply = b"VALUE k 0 %d\r\n%s\r\nEND\r\n" % (len(VALUE), VALUE)
+    with server.connect() as connection, server.connect() as keys, server.connect() as other:
+        connection.sendall(b"get k\r\n" * gets)
+        keys.sendall(b"get" + b" k" * 4000 + b"\r\n")
+        time.sleep(1)
+        grown = server.resident_bytes() - before
+        if grown > 32 * MIB:
+            fail(f"replies that nobody reads take {grown >> 20} MiB")
+        other.sendall(b"version\r\n")
+        expect(other.recv(100)[:8], b"VERSION ", "another client")
+        left = gets * len(reply)
+        file = connection.makefile("rb")
+        for number in range(gets):
+            if file.read(len(reply)) != reply:
+                fail(f"reply {number} of {gets} is another one")
+            left -= len(reply)
+        expect(left, 0, "bytes of the replies")
+        keys_reply = reply.removesuffix(b"END\r\n")
+        file = keys.makefile("rb")
+        for number in range(4000):
+            if file.read(len(keys_reply)) != keys_reply:
+                fail(f"value {number} of a get of many keys is another one")
+        expect(file.read(5), b"END\r\n", "behind a get of many keys")
+
+
+def keys_beyond_a_thousand_were_dropped(server):
+    ask(server, b"set a 0 0 1\r\nx\r\n")
+    expect(ask(server, b"get" + b" a" * 2000 + b"\r\n").count(b"VALUE a"), 2000, "keys of a get")
+
+
+def idle_clients_kept_their_largest_buffers(server):
+    before = server.resident_bytes()
+    idle = []
+    for _ in range(100):
+        connection = server.connect()
+        connection.sendall(b"set big 0 0 %d\r\n%s\r\n" % (len(VALUE), VALUE))
+        expect(connection.recv(100), b"STORED\r\n", "set")
+        idle.append(connection)
+    kept = server.resident_bytes() - before
+    if kept > 32 * MIB:
+        fail(f"100 idle clients keep {kept >> 20} MiB")
+    for connection in idle:
+        connection.close()
+
+
+def all_clients_together_took_more_than_there_is(server):
+    """Those with the most lose their connections; the others are served."""
+    before = server.resident_bytes()
+    with server.connect() as modest:
+        crowd = []
+        for _ in range(400):  # each sends most of a value
+            connection = server.connect()
+            try:
+                connection.sendall(b"set big 0 0 %d\r\n" % len(VALUE) + VALUE[:-100])
+            except OSError:
+                pass
+            crowd.append(connection)
+        modest.sendall(b"version\r\n")
+        expect(modest.recv(100)[:8], b"VERSION ", "a client with little")
+        taken = server.resident_bytes() - before
+        if taken > ALL_BUFFERS_BYTES_MAX + 32 * MIB:
+            fail(f"all clients take {taken >> 20} MiB")
+        closed = 0
+        for connection in crowd:
+            connection.setblocking(False)
+            try:
+                closed += connection.recv(1) == b""
+            except BlockingIOError:
+                pass
+            except OSError:
+                closed += 1
+            connection.close()
+        if not 0 < closed < len(crowd):
+            fail(f"{closed} of {len(crowd)} clients were closed")
+
+
+def requests_that_a_browser_was_made_to_send_were_served(server):
+    for data in (b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\nset stolen 0 0 1\r\nx\r\n",
+                 b"Host: localhost\r\nset stolen 0 0 1\r\nx\r\n",
+                 b"GET / HTTP/1.1\r\nset stolen 0 0 1\r\nx\r\n", b"pOsT\r\nset stolen 0 0 1\r\nx\r\n"):
+        expect(ask(server, data), b"", f"{data!r}")
+        expect(ask(server, b"get stolen\r\n"), b"END\r\n", f"behind {data!r}")
+
+
+def the_network_was_served_without_a_password(program, directory):
+    for address in ("0.0.0.0", "192.0.2.1", "nonsense"):
+        done = subprocess.run([program, os.path.join(directory, "other.pawl"), "--listen", address],
+                              capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+        expect((done.returncode != 0, "127.0.0.0/8" in done.stderr), (True, True), done.stderr)
+
+
+def numbers_beyond_64_bits_were_taken(server, memcached):
+    """The same is asked of a memcached, where there is one."""
+    def stored(text, key="n"):
+        return b"set %s 0 0 %d\r\n%s\r\n" % (key.encode(), len(text), text)
+    ends = [b"0", b"1", b"18446744073709551615", b"18446744073709551616", b"9223372036854775807",
+            b"9223372036854775808", b"99999999999999999999", b"-1", b"-0", b"x", b"1x", b"000000000000000000001"]
+    cases = [stored(value) + b"%s n %s\r\nget n\r\n" % (word, by)
+             for value in ends if value not in (b"-1", b"-0", b"000000000000000000001")
+             for word in (b"incr",) for by in ends if by != b"-0"]
+    cases += [b"set f %s 0 1\r\nx\r\nget f\r\n" % flags
+              for flags in (b"0", b"4294967295", b"4294967296", b"99999999999999999999", b"-1", b"x")]
+    cases += [b"get\r\n", b"gets\r\n", b"get " + b"k" * 251 + b"\r\n", b"incr missing 1\r\n", b"incr n\r\n",
+              b"delete missing\r\n", b"nosuch\r\n", b"set a 0 0 1 noreply\r\nx\r\nget a\r\n",
+              b"set noreply 0 0 1\r\nx\r\nget noreply\r\n",
+              b"set e 0 -1 1\r\nx\r\nget e\r\n", b"flush_all x\r\n", b"flush_all -1\r\n",
+              b"flush_all noreply\r\nget a\r\n"]
+    for data in cases:
+        got = ask(server, data)
+        if b"VALUE" in got and b"18446744073709551616" in got.split(b"\r\n")[0]:
+            fail(f"{data!r}: {got!r}")
+        if memcached:
+            expect(got, ask(memcached, data), repr(data))
+    expect(ask(server, stored(b"99999999999999999999") + b"incr n 1\r\n").endswith(b"non-numeric value\r\n"),
+           True, "a number beyond 64 bits")
+    expect(ask(server, stored(b"18446744073709551615") + b"incr n 1\r\n"), b"STORED\r\n0\r\n", "the last number")
+
+
+def flush_all_with_a_delay_flushed_at_once(server, restart):
+    expect(ask(server, b"set a 0 0 1\r\nx\r\nflush_all 2\r\nget a\r\n"),
+           b"STORED\r\nOK\r\nVALUE a 0 1\r\nx\r\nEND\r\n", "before the delay is over")
+    server = restart()  # the delay is in the file, too
+    expect(ask(server, b"get a\r\n").count(b"VALUE"), 1, "before the delay is over, started again")
+    time.sleep(3)
+    expect(ask(server, b"get a\r\n"), b"END\r\n", "behind the delay")
+    ask(server, b"set a 0 0 1\r\nx\r\nflush_all 1\r\nflush_all\r\nset a 0 0 1\r\nx\r\n")
+    time.sleep(2)
+    expect(ask(server, b"get a\r\n").count(b"VALUE"), 1, "a delay that a later flush_all takes away")
+    return server
+
+
+class Memcached(Cache):
+    def __init__(self):  # pylint: disable=super-init-not-called
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.process = subprocess.Popen(["memcached", "-l", "127.0.0.1", "-p", str(self.port), "-U", "0",
+                                         "-u", "nobody"], stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + SECONDS_MAX
+        while time.monotonic() < deadline:
+            try:
+                self.connect().close()
+                return
+            except OSError:
+                time.sleep(0.01)
+        fail("memcached does not start")
+
+
+def main():
+    program = sys.argv[1]
+    with tempfile.TemporaryDirectory(prefix="cache_hostile.", dir="/dev/shm") as directory:
+        path = os.path.join(directory, "items.pawl")
+        server = Cache(program, path)
+        memcached = Memcached() if shutil.which("memcached") else None
+
+        def restart():
+            server.process.kill()
+            server.process.wait()
+            return Cache(program, path)
+
+        requests_that_a_browser_was_made_to_send_were_served(server)
+        the_network_was_served_without_a_password(program, directory)
+        numbers_beyond_64_bits_were_taken(server, memcached)
+        keys_beyond_a_thousand_were_dropped(server)
+        idle_clients_kept_their_largest_buffers(server)
+        all_clients_together_took_more_than_there_is(server)
+        replies_were_cut_and_grew_the_server_without_bound(server)
+        server = flush_all_with_a_delay_flushed_at_once(server, restart)
+        expect(server.stop(), 0, "exit status")
+        if memcached:
+            memcached.stop()
+    print("passed" if memcached else "passed, without a memcached to compare with")
+
+
+if __name__ == "__main__":
+    main()
