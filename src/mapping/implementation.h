@@ -72,7 +72,7 @@ class Mapping::Implementation {
   // stepped_aside.cc
   Status step_aside_locked();
   Status leave_in_base_locked();
-  Status take_over_locked(Implementation& aside);
+  void take_over_locked(Implementation& aside);
 
   // windows.cc
   Status map_where_marked(void* hint, std::size_t length, int protection, std::uint64_t file_offset,
@@ -227,7 +227,6 @@ class Mapping::Implementation {
   PageRuns changed_runs_;  // that are to be written to the base
   std::uint64_t bytes_changed_in_hand_ = 0;
   std::uint64_t changed_pages_in_hand_ = 0;
-  TakenPages left_;  // after step_aside(): pages of the window that may have changed
   // On a medium that is memory: of lines that were named, kept from one commit to the next;
   journal::RecordBuilder lines_record_;
   // and the last record, when its bytes are not yet in the base.

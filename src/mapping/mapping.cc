@@ -244,8 +244,10 @@ Status Mapping::take_over(Mapping& aside) {
   // In a group both have one lock.
   std::unique_lock lock_aside(aside.implementation_->mutex_, std::defer_lock);
   if (&aside.implementation_->mutex_ != &implementation_->mutex_) lock_aside.lock();
-  return implementation_->in_order<Status>(
-      [&](Implementation& own) { return own.take_over_locked(*aside.implementation_); });
+  return implementation_->in_order<Status>([&](Implementation& own) -> Status {
+    own.take_over_locked(*aside.implementation_);
+    return {};
+  });
 }
 
 void Mapping::statistics(MappingStatistics& statistics) const {

@@ -99,16 +99,17 @@ class Mapping {
   // The file was unlinked: nothing is to survive.  Removes the journal without applying.
   Status discard();
 
-  // For a file that is about to lose its name: closes it as close() does, so that it is as the last
-  // commit left it and has no journal, but keeps what is not committed.  Until one of the next two
-  // is called the window stays as it is, read() and size() answer as before, and nothing else does.
+  // For a file that is about to lose its name, or to get another: closes it as close() does, so
+  // that it is as the last commit left it and has no journal, but keeps what is not committed.
+  // Until one of the next two is called the window stays as it is, and takes stores; read() and
+  // size() answer as before, and nothing else does.
   Status step_aside();
   // After step_aside(), once the name is gone: the base becomes what the program saw, and the
   // window goes.  None of it is a commit: what has no name does not survive.
   Status leave_in_base();
-  // After step_aside() of `aside`, when the name stayed after all: this mapping, opened anew on the
-  // same file and without a window yet, has pending what that one had, and its window goes.  On
-  // failure `aside` still has everything.
+  // After step_aside() of `aside`: this mapping, opened anew on the same file and without a window
+  // yet, gets its window, with all that was stored there until now, and has pending what that one
+  // had.  On failure `aside` still has everything.
   Status take_over(Mapping& aside);
 
   // Not in a forked child, where it may wait for ever.

@@ -56,7 +56,7 @@ Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Op
       base_in_place_(medium_->base().in_place()),
       image_(medium_->base(), size_bytes, journal_->last_sequence()),
       tracker_(std::move(tracker)),
-      view_(*medium_, *tracker_),
+      view_(*medium_, tracker_),
       size_(size_bytes),
       lowest_size_(size_bytes),
       records_replayed_(records_replayed),

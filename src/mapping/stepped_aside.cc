@@ -1,8 +1,9 @@
-// A mapping whose file loses its name, or nearly: it is closed as the last commit left it, and what
-// was not committed goes on in memory, into the nameless file or into a mapping opened anew.
+// A mapping whose file loses its name, or gets another: it is closed as the last commit left it,
+// and what was not committed goes on in memory, into the nameless file or into a mapping opened
+// anew.
 
 #include <algorithm>
-#include <new>
+#include <utility>
 
 #include "mapping/implementation.h"
 
@@ -10,7 +11,6 @@ namespace pawl {
 
 Status Mapping::Implementation::step_aside_locked() {
   PAWL_TRY(usable());
-  PAWL_TRY(take_pages(0, ~std::uint64_t{0}, left_));
   closed_.store(true);
   return end_journal();
 }
@@ -31,7 +31,9 @@ Status Mapping::Implementation::leave_in_base_locked() {
     if (lowest_size_ < present.value()) PAWL_TRY(medium_->base().resize(lowest_size_));
     PAWL_TRY(medium_->base().resize(size_));
     std::array<std::byte, kPageBytes> bytes;
-    for (const StoredLines& stored : left_) {
+    TakenPages left;
+    PAWL_TRY(take_pages(0, ~std::uint64_t{0}, left));
+    for (const StoredLines& stored : left) {
       PAWL_TRY(load_from_view(stored.page, 0, bytes));
       PAWL_TRY(put_in_base(stored.page, bytes));
     }
@@ -39,25 +41,30 @@ Status Mapping::Implementation::leave_in_base_locked() {
     return {};
   };
   Status outcome = put_all();
-  left_.clear();
   outside_.clear();
   view_.unmap();
   return outcome;
 }
 
-Status Mapping::Implementation::take_over_locked(Implementation& aside) {
+// The window's memory stays as it is, watched by the same tracker: a store, of whatever thread or
+// system call and at whatever moment, is before its next collection or behind it, and so in a
+// commit. Were the memory replaced, by a copy or by the file, a store between copying and replacing
+// would vanish; and nothing makes all threads, and system calls that store, wait for that long.
+//
+// To the new mapping the memory is what its own would be: it shows the base, which has all commits
+// of the old one, but for the pages that the tracker will report and those that are pending.
+void Mapping::Implementation::take_over_locked(Implementation& aside) {
   PAWL_ASSERT(aside.closed_.load() && !view_.mapped() && outside_.empty());
-  try {
-    PAWL_TRY(aside.keep_outside(aside.left_));
-  } catch (const std::bad_alloc&) {
-    return Status::no_memory("no memory for what is not committed");
-  }
-  PAWL_TRY(truncate_locked(std::min(aside.lowest_size_, size_)));
-  PAWL_TRY(truncate_locked(aside.size_));
-  outside_ = std::move(aside.outside_);
-  aside.left_.clear();
-  aside.view_.unmap();
-  return {};
+  std::swap(tracker_, aside.tracker_);
+  view_.take_over(aside.view_);
+  size_ = aside.size_;
+  lowest_size_ = std::min(aside.lowest_size_, image_.size());
+  pending_ = std::exchange(aside.pending_, {});
+  unsure_first_ = aside.unsure_first_;
+  unsure_end_ = aside.unsure_end_;
+  aside.forget_pages();
+  outside_ = std::exchange(aside.outside_, {});
+  private_pages_ = aside.private_pages_;
 }
 
 }  // namespace pawl

@@ -85,7 +85,7 @@ Status View::map_anonymous(std::size_t from, std::size_t to) {
   }
   // A huge page would make one stored byte two changed megabytes.
   memory::advise(address_ + from, to - from, MADV_NOHUGEPAGE);
-  return tracker_.watch(address_ + from, to - from, protection_);
+  return tracker_->watch(address_ + from, to - from, protection_);
 }
 
 Status View::map(void* address, std::size_t length, int protection, int flags,
@@ -94,7 +94,7 @@ Status View::map(void* address, std::size_t length, int protection, int flags,
   const int empty = empty_file();
   if (empty < 0) return no_empty_file();
   if ((flags & MAP_FIXED) != 0)
-    PAWL_TRY(tracker_.check_addresses(static_cast<const char*>(address), length));
+    PAWL_TRY(tracker_->check_addresses(static_cast<const char*>(address), length));
   void* const at =
       memory::map(address, length, protection, MAP_PRIVATE | MAP_NORESERVE | flags, empty, 0);
   if (at == MAP_FAILED)
@@ -119,14 +119,14 @@ Status View::map(void* address, std::size_t length, int protection, int flags,
 
 // The first so many bytes show the file.
 Status View::watch_file(std::size_t bytes) {
-  PAWL_TRY(tracker_.watch(address_, bytes, protection_));
-  tracker_.note_file_memory(address_, bytes);
+  PAWL_TRY(tracker_->watch(address_, bytes, protection_));
+  tracker_->note_file_memory(address_, bytes);
   return {};
 }
 
 void View::unmap() {
   if (!mapped()) return;
-  if (accessible_ > 0) tracker_.unwatch(address_, accessible_);
+  if (accessible_ > 0) tracker_->unwatch(address_, accessible_);
   memory::unmap(address_, length_);
   address_ = nullptr;
   parts_.clear();
@@ -142,11 +142,22 @@ void View::shorten(std::size_t length) {
   if (!parts_.empty()) parts_.back().to = std::min(parts_.back().to, length);
 }
 
+void View::take_over(View& other) {
+  PAWL_ASSERT(!mapped());
+  address_ = std::exchange(other.address_, nullptr);
+  length_ = std::exchange(other.length_, 0);
+  protection_ = other.protection_;
+  parts_ = std::exchange(other.parts_, {});
+  file_offset_ = other.file_offset_;
+  file_part_ = std::exchange(other.file_part_, 0);
+  accessible_ = std::exchange(other.accessible_, 0);
+}
+
 Status View::set_size(std::uint64_t size_bytes) {
   const std::size_t wanted = clip(size_bytes);
   if (wanted > accessible_) return grow(wanted);
   if (wanted == accessible_) return {};
-  tracker_.unwatch(address_ + wanted, accessible_ - wanted);
+  tracker_->unwatch(address_ + wanted, accessible_ - wanted);
   PAWL_TRY(map_past_end(wanted, accessible_));
   file_part_ = std::min(file_part_, wanted);
   const std::size_t before = std::exchange(accessible_, wanted);
@@ -160,7 +171,7 @@ Status View::grow(std::size_t wanted) {
     accessible_ = wanted;
     grown = protect_parts(before, wanted);
     if (grown.ok()) return {};
-    tracker_.unwatch(address_ + before, wanted - before);
+    tracker_->unwatch(address_ + before, wanted - before);
     accessible_ = before;
   }
   Status undone = map_past_end(before, wanted);
@@ -170,7 +181,7 @@ Status View::grow(std::size_t wanted) {
 
 Status View::show_base(std::uint64_t size_bytes) {
   const std::size_t wanted = clip(size_bytes);
-  if (accessible_ > 0) tracker_.unwatch(address_, accessible_);
+  if (accessible_ > 0) tracker_->unwatch(address_, accessible_);
   PAWL_TRY(map_past_end(wanted, accessible_));
   // Where the base is shown already the memory stays, and with it the program's advice and locks.
   const std::size_t shown = std::min(wanted, file_part_);
@@ -220,7 +231,7 @@ Status View::protect_memory(std::size_t from, std::size_t to, int protection) {
     return FailedCall{errno, "cannot change the protection of a mapping of " + medium_.path()};
   }
   // The tracker protects what it watches itself, so that its armed pages are never open unseen.
-  return tracked > from ? tracker_.protect(address_ + from, tracked - from, protection) : Status{};
+  return tracked > from ? tracker_->protect(address_ + from, tracked - from, protection) : Status{};
 }
 
 std::vector<ProtectedPart> View::parts_with(const ProtectedPart& added) const {

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "mapping/protected_part.h"
@@ -20,7 +21,9 @@ inline constexpr std::size_t kProtectedPartsMax = 4096;
 
 class View {
  public:
-  View(Medium& medium, Tracker& tracker) : medium_(medium), tracker_(tracker) {}
+  // The owner's tracker; see take_over().
+  View(Medium& medium, const std::unique_ptr<Tracker>& tracker)
+      : medium_(medium), tracker_(tracker) {}
   View(const View&) = delete;
   View& operator=(const View&) = delete;
   ~View() { unmap(); }
@@ -33,6 +36,9 @@ class View {
   // Unmaps what lies behind the first so many bytes, none of which can be touched.
   void shorten(std::size_t length);
   bool mapped() const { return address_ != nullptr; }
+  // The window of another view of the same file, which has none then.  The memory is not touched,
+  // and goes on to be watched by the same tracker: its owner has that, too.
+  void take_over(View& other);
 
   // The file's size changed: pages become accessible (and zero), or go.  A growth that fails leaves
   // all as it was, and can be tried again, unless it answers EIO.
@@ -89,7 +95,7 @@ class View {
   Status watch_file(std::size_t bytes);
 
   Medium& medium_;
-  Tracker& tracker_;
+  const std::unique_ptr<Tracker>& tracker_;
   char* address_ = nullptr;
   std::size_t length_ = 0;
   int protection_ = 0;

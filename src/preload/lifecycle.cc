@@ -97,6 +97,12 @@ Status commit_and_close(TrackedFile& file) {
   return committed.ok() ? closed : committed;
 }
 
+// A descriptor to map a file with, and whether it is the program's.
+struct UsableDescriptor {
+  int descriptor = -1;
+  bool borrowed = true;
+};
+
 // The program may hold fcntl() locks on the file, which a close would drop.
 void give_up(const UsableDescriptor& usable) {
   if (usable.descriptor >= 0 && !usable.borrowed)
@@ -141,23 +147,6 @@ Status map_plainly(const Window& window, int descriptor) {
 memory::Spared spare(const std::optional<Window>& window) {
   if (!window) return {nullptr, 0};
   return {window->address, window->length};
-}
-
-// The window in its place again, whatever is there.
-Status show_window(Mapping& mapping, const Window& window) {
-  Status outcome;
-  keep_what_appears([&] {
-    outcome = mapping
-                  .map_window(window.address, window.length, window.protection, MAP_FIXED,
-                              window.file_offset)
-                  .status();
-  });
-  for (const ProtectedPart& part : window.parts) {
-    if (!outcome.ok()) break;
-    outcome =
-        mapping.protect_window(window.address + part.from, part.to - part.from, part.protection);
-  }
-  return outcome;
 }
 
 }  // namespace
@@ -409,49 +398,37 @@ Status end(const TrackedFilePointer& file) {
   return {};
 }
 
-Result<Suspended> suspend(const TrackedFilePointer& file) {
+Status suspend(const TrackedFilePointer& file) {
   PAWL_TRY(check_ours(*file));
-  Suspended suspended{file, file->mapping->window()};
-  if (suspended.window) {
-    // First, for an exec goes on where the file cannot be taken up again.
-    PAWL_TRY(commit_all(*file));
-    PAWL_TRY(check_usable(*file));
-  }
-  PAWL_TRY(leave_to_the_kernel(*file, suspended.window));
+  PAWL_TRY(commit_all(*file));
+  // An exec goes on where the file cannot be taken up again.
+  if (file->mapping->window()) PAWL_TRY(check_usable(*file));
+  PAWL_TRY(file->mapping->step_aside());
   file->is_suspended = true;
-  return suspended;
+  if (const Status closed = close_group_if_unused(); !closed.ok()) say("group", closed.text());
+  return {};
 }
 
 Result<std::optional<SetAside>> set_aside(Held held) {
-  SetAside aside{std::move(held.file), std::move(held.lock), std::nullopt, {}};
-  const TrackedFilePointer& file = aside.file;
-  if (file->is_lost) return std::optional<SetAside>();
-  PAWL_TRY(check_ours(*file));
-  aside.window = file->mapping->window();
-  if (aside.window) aside.usable = find_usable(*file, table::descriptors_of(*file));
-  if (aside.window && aside.usable.descriptor < 0) {
-    return Status::failure(
-        EBUSY, file->path + " is mapped atomically and cannot be opened again under its name");
-  }
-  if (const Status status = file->mapping->step_aside(); !status.ok()) {
-    give_up(aside.usable);
-    return status;
-  }
-  return std::optional(std::move(aside));
+  if (held->is_lost) return std::optional<SetAside>();
+  PAWL_TRY(check_ours(*held));
+  if (held->mapping->window()) PAWL_TRY(check_usable(*held));
+  PAWL_TRY(held->mapping->step_aside());
+  return std::optional(SetAside{std::move(held.file), std::move(held.lock)});
 }
 
 namespace {
 
-// Descriptors and window become the kernel's.
-void leave_in_base(SetAside& aside, const char* call) {
-  TrackedFile& file = *aside.file;
+// Of a mapping that stepped aside: descriptors and window become the kernel's.
+void leave_in_base(TrackedFile& file, const char* call) {
+  const std::optional<Window> window = file.mapping->window();
   Status outcome;
   {
-    const memory::Spared spared = spare(aside.window);
+    const memory::Spared spared = spare(window);
     outcome = file.mapping->leave_in_base();
   }
-  if (aside.window) {
-    Status mapped = map_plainly(*aside.window, aside.usable.descriptor);
+  if (window) {
+    Status mapped = map_plainly_without_a_name(file, *window);
     if (outcome.ok()) outcome = std::move(mapped);
   }
   if (!outcome.ok()) {
@@ -459,18 +436,7 @@ void leave_in_base(SetAside& aside, const char* call) {
   }
   file.mapping.reset();
   if (const Status closed = close_group_if_unused(); !closed.ok()) say(call, closed.text());
-  give_up(aside.usable);
 }
-
-}  // namespace
-
-void let_go_of(SetAside& aside, const char* call) {
-  leave_in_base(aside, call);
-  forget(*aside.file);
-  aside.lock.unlock();
-}
-
-namespace {
 
 std::string lost_text(const std::string& path, const Status& why) {
   return path +
@@ -479,84 +445,64 @@ std::string lost_text(const std::string& path, const Status& why) {
          why.text();
 }
 
-// What the program still holds of it stays in the table.
-void become_lost(TrackedFile& file) {
-  file.mapping.reset();
-  file.is_suspended = false;
-  file.is_lost = true;
-}
-
-// Locked.
-Status open_again(TrackedFile& file, const std::optional<Window>& window,
-                  const UsableDescriptor& usable) {
+Result<std::unique_ptr<Mapping>> open_again(const TrackedFile& file) {
+  const UsableDescriptor usable = find_usable(file, table::descriptors_of(file));
   if (usable.descriptor < 0) return Status::failure(ENOENT, file.path + " cannot be opened again");
   auto mapping = open_mapping(usable.descriptor);
-  if (!mapping.ok()) return mapping.status();
-  file.mapping = std::move(mapping.value());
-  if (!window) return {};
-  Status shown = show_window(*file.mapping, *window);
-  if (!shown.ok()) [[maybe_unused]]
-    const Status closed = file.mapping->close();
-  return shown;
-}
-
-// Locked.
-Status resume(const Suspended& suspended) {
-  TrackedFile& file = *suspended.file;
-  // A signal handler during exec forked, or closed the last descriptor.
-  if (file.inherited) {
-    file.is_suspended = false;
-    return {};
-  }
-  const std::vector<int> descriptors = table::descriptors_of(file);
-  if (descriptors.empty() && !suspended.window) {
-    forget(file);
-    return {};
-  }
-  const UsableDescriptor usable = find_usable(file, descriptors);
-  const Status outcome = open_again(file, suspended.window, usable);
-  if (outcome.ok()) {
-    file.is_suspended = false;
-  } else {
-    become_lost(file);
-  }
   give_up(usable);
-  return outcome;
+  return mapping;
 }
 
-}  // namespace
-
-void take_back(SetAside& aside, const char* call) {
-  TrackedFile& file = *aside.file;
-  if (!aside.window) aside.usable = find_usable(file, table::descriptors_of(file));
-  auto mapping = open_mapping(aside.usable.descriptor);
+// Of a mapping that stepped aside.  What the program still holds of a file that is lost stays in
+// the table.
+void take_up(TrackedFile& file, const char* call) {
+  auto mapping = open_again(file);
   Status outcome = mapping.status();
   if (outcome.ok()) {
-    const memory::Spared spared = spare(aside.window);
     outcome = mapping.value()->take_over(*file.mapping);
     if (!outcome.ok()) [[maybe_unused]]
       const Status closed = mapping.value()->close();
   }
-  if (!outcome.ok()) {
+  if (outcome.ok()) {
+    file.mapping = std::move(mapping.value());
+  } else {
     say(call, lost_text(file.path, outcome));
-    leave_in_base(aside, call);
-    become_lost(file);
-    aside.lock.unlock();
-    return;
+    leave_in_base(file, call);
+    file.is_lost = true;
   }
-  file.mapping = std::move(mapping.value());
-  if (aside.window) {
-    const Status mapped = show_window(*file.mapping, *aside.window);
-    if (!mapped.ok()) say(call, mapped.text());
+  file.is_suspended = false;
+}
+
+void resume(TrackedFile& file, const char* call) {
+  // A signal handler during exec forked, or closed the last descriptor.
+  if (file.inherited) {
+    file.is_suspended = false;
+  } else if (table::descriptors_of(file).empty() && !file.mapping->window()) {
+    leave_in_base(file, call);
+    forget(file);
+  } else {
+    take_up(file, call);
   }
-  give_up(aside.usable);
+}
+
+}  // namespace
+
+void let_go_of(SetAside& aside, const char* call) {
+  leave_in_base(*aside.file, call);
+  forget(*aside.file);
   aside.lock.unlock();
 }
 
-void abandon(const std::vector<Suspended>& suspended) {
-  for (const Suspended& one : suspended) {
-    const std::lock_guard guard(one.file->lock);
-    forget(*one.file);
+void take_back(SetAside& aside, const char* call) {
+  take_up(*aside.file, call);
+  aside.lock.unlock();
+}
+
+void abandon(const std::vector<TrackedFilePointer>& suspended, const char* call) {
+  for (const TrackedFilePointer& file : suspended) {
+    const std::lock_guard guard(file->lock);
+    leave_in_base(*file, call);
+    forget(*file);
   }
 }
 
@@ -568,26 +514,24 @@ void end_all(const char* call) {
   }
 }
 
-std::vector<Suspended> suspend_all(const char* call) {
-  std::vector<Suspended> done;
+std::vector<TrackedFilePointer> suspend_all(const char* call) {
+  std::vector<TrackedFilePointer> done;
   for (const TrackedFilePointer& file : table::all()) {
     const Held held = hold_file(file);
     if (!held || !check_ours(*file).ok()) continue;
-    auto suspended = suspend(file);
-    if (suspended.ok()) {
-      done.push_back(std::move(suspended.value()));
+    if (const Status suspended = suspend(file); suspended.ok()) {
+      done.push_back(file);
     } else {
-      say(call, suspended.status().text());
+      say(call, suspended.text());
     }
   }
   return done;
 }
 
-void resume_all(const std::vector<Suspended>& suspended, const char* call) {
-  for (const Suspended& one : suspended) {
-    const std::lock_guard guard(one.file->lock);
-    const Status status = resume(one);
-    if (!status.ok()) say(call, lost_text(one.file->path, status));
+void resume_all(const std::vector<TrackedFilePointer>& suspended, const char* call) {
+  for (const TrackedFilePointer& file : suspended) {
+    const std::lock_guard guard(file->lock);
+    resume(*file, call);
   }
 }
 

@@ -95,25 +95,16 @@ Status check_ours(const TrackedFile& file);
 // Locked.  When neither descriptor nor window is left: commits what is pending and closes cleanly.
 Status end_if_unused(const TrackedFilePointer& file);
 
-// A descriptor to map a file with, and whether it is the program's.
-struct UsableDescriptor {
-  int descriptor = -1;
-  bool borrowed = true;
-};
-
 // Locked.  Commits, closes cleanly, and leaves descriptors and window as the kernel's own.  On
 // failure the file is still tracked.
 Status end(const TrackedFilePointer& file);
 
-// Locked, by a thread that is Suspending.  The same, until resume(): before the file changes its
-// name, and before exec.  Calls of other threads on the file wait until then.
-struct Suspended {
-  TrackedFilePointer file;
-  std::optional<Window> window;
-};
-Result<Suspended> suspend(const TrackedFilePointer& file);
-// Leaves the file to the kernel for good.
-void abandon(const std::vector<Suspended>& suspended);
+// Locked, by a thread that is Suspending.  Commits, and closes cleanly until resume_all(): before
+// the file changes its name, and before exec.  Calls of other threads on the file wait until then;
+// their stores go on in the working view, which stays as it is, and are pending afterwards.
+Status suspend(const TrackedFilePointer& file);
+// Leaves the files to the kernel for good.
+void abandon(const std::vector<TrackedFilePointer>& suspended, const char* call);
 
 // A file that may be about to lose its name.  It is as its last commit left it, without a journal;
 // what is not committed is in memory only, and becomes durable neither by the loss of the name nor
@@ -121,8 +112,6 @@ void abandon(const std::vector<Suspended>& suspended);
 struct SetAside {
   TrackedFilePointer file;
   std::unique_lock<std::mutex> lock;
-  std::optional<Window> window;
-  UsableDescriptor usable;
 };
 // Empty when the file is lost.  On failure it is still tracked.
 Result<std::optional<SetAside>> set_aside(Held held);
@@ -135,9 +124,9 @@ void take_back(SetAside& aside, const char* call);
 // Commits and closes every file, at the end of the process or before it becomes another program.
 // Failures are said, not returned: there is nobody left to act on them.
 void end_all(const char* call);
-std::vector<Suspended> suspend_all(const char* call);
+std::vector<TrackedFilePointer> suspend_all(const char* call);
 // Takes the files up again, under the names they have now.
-void resume_all(const std::vector<Suspended>& suspended, const char* call);
+void resume_all(const std::vector<TrackedFilePointer>& suspended, const char* call);
 
 // How long a call waits for another opener of its file.
 inline constexpr std::chrono::seconds kOtherOpenerMax{60};

@@ -22,7 +22,7 @@ namespace {
 // The files that a rename takes along.
 struct Moving {
   std::optional<Suspending> suspending;  // only where there may be one
-  std::vector<Suspended> files;
+  std::vector<TrackedFilePointer> files;
 };
 
 // Adds the file when it is tracked.
@@ -30,9 +30,9 @@ Status suspend_by_inode(const NamedFile& named, Moving& moving) {
   moving.suspending.emplace();
   const Held held = hold_inode(named.status.st_dev, named.status.st_ino);
   if (!held || held->is_lost) return {};
-  auto one = suspend(held.file);
-  if (one.ok()) moving.files.push_back(std::move(one.value()));
-  return one.status();
+  PAWL_TRY(suspend(held.file));
+  moving.files.push_back(held.file);
+  return {};
 }
 
 bool is_tracked(const NamedFile& named) {
@@ -96,9 +96,8 @@ Status suspend_beneath(const std::string& directory, Moving& moving) {
   for (const TrackedFilePointer& file : table::all()) {
     const Held held = hold_file(file);
     if (!held || held->is_lost || !held->path.starts_with(directory + "/")) continue;
-    auto one = suspend(file);
-    if (!one.ok()) return one.status();
-    moving.files.push_back(std::move(one.value()));
+    PAWL_TRY(suspend(file));
+    moving.files.push_back(file);
   }
   return {};
 }
@@ -114,9 +113,9 @@ Status suspend_for_move(const NamedFile& named, Moving& moving) {
 }
 
 void move_paths(const Moving& moving, const std::string& from, const std::string& to) {
-  for (const Suspended& one : moving.files) {
-    const std::lock_guard guard(one.file->lock);
-    if (one.file->path.starts_with(from)) one.file->path = to + one.file->path.substr(from.size());
+  for (const TrackedFilePointer& file : moving.files) {
+    const std::lock_guard guard(file->lock);
+    if (file->path.starts_with(from)) file->path = to + file->path.substr(from.size());
   }
 }
 
@@ -173,8 +172,8 @@ int rename_file(const Renaming& renaming) {
     move_paths(from_target, landed->real_path, source->real_path);
     resume_both();
   } else {  // another process took the name away
-    abandon(from_source.files);
-    abandon(from_target.files);
+    abandon(from_source.files, "rename");
+    abandon(from_target.files, "rename");
   }
   errno = error_number;
   return outcome;

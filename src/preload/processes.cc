@@ -138,7 +138,7 @@ __attribute__((destructor)) void end() { finish(); }
 // What a thread closed cleanly because it calls exec.
 struct ClosedForExec {
   Suspending suspending;
-  std::vector<Suspended> files;
+  std::vector<TrackedFilePointer> files;
 };
 
 // A signal handler that leaves an exec by siglongjmp() leaves this behind.

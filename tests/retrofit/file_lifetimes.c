@@ -308,6 +308,103 @@ static void stores_were_lost_where_the_file_cannot_be_opened_again(void) {
   }
 }
 
+/* ----------------------------------------------------------------- stores beside rename() and exec
+ */
+
+enum { STORED_PAGES = 64, NAME_CHANGES = 40 };
+
+static atomic_int has_changed_names;
+static char* stored_window;
+static int stored_pipe[2];
+
+/* Each page has the number of the last round in which it was stored to. */
+static void* store_on_and_on(void* unused) {
+  for (long round = 1; !atomic_load(&has_changed_names); ++round) {
+    for (int page = 1; page < STORED_PAGES; ++page) {
+      volatile long* const number = (volatile long*)(stored_window + page * PAGE);
+      if (*number != round - 1) {
+        CHECK(!"a store has vanished");
+        return unused;
+      }
+      *number = round;
+    }
+  }
+  return unused;
+}
+
+/* The kernel stores, too. */
+static void* read_on_and_on(void* unused) {
+  volatile long* const number = (volatile long*)stored_window;
+  for (long round = 1; !atomic_load(&has_changed_names); ++round) {
+    CHECK(write(stored_pipe[1], &round, sizeof round) == sizeof round);
+    const int is_read = read(stored_pipe[0], stored_window, sizeof round) == sizeof round;
+    CHECK(is_read);
+    if (!is_read || *number != round) {
+      CHECK(!"what the kernel stored has vanished");
+      return unused;
+    }
+    const long before = *number;
+    for (int wait = 0; wait < 1000; ++wait) {
+      if (*number == before) continue;
+      CHECK(!"what the kernel stored has vanished later");
+      return unused;
+    }
+  }
+  return unused;
+}
+
+static void stores_beside(void (*change)(const char* one, const char* other)) {
+  const char* one = in_directory("stored.atomic");
+  const char* other = in_directory("renamed.atomic");
+  make(one, 0, STORED_PAGES);
+  const int fd = open(one, O_RDWR);
+  stored_window = map(fd, STORED_PAGES);
+  CHECK(stored_window != MAP_FAILED && pipe(stored_pipe) == 0);
+  atomic_store(&has_changed_names, 0);
+  pthread_t storing;
+  pthread_t reading;
+  pthread_create(&storing, NULL, store_on_and_on, NULL);
+  pthread_create(&reading, NULL, read_on_and_on, NULL);
+  for (int i = 0; i < NAME_CHANGES; ++i) change(one, other);
+  atomic_store(&has_changed_names, 1);
+  pthread_join(storing, NULL);
+  pthread_join(reading, NULL);
+  CHECK(msync(stored_window, STORED_PAGES * PAGE, MS_SYNC) == 0);
+  char file[STORED_PAGES * PAGE];
+  CHECK(pread(fd, file, sizeof file, 0) == sizeof file);
+  CHECK(memcmp(file, stored_window, sizeof file) == 0);
+  CHECK(munmap(stored_window, STORED_PAGES * PAGE) == 0);
+  close(fd);
+  close(stored_pipe[0]);
+  close(stored_pipe[1]);
+  unlink(one);
+}
+
+static void rename_and_back(const char* one, const char* other) {
+  CHECK(rename(one, other) == 0);
+  CHECK(rename(other, one) == 0);
+}
+
+static void exec_in_vain(const char* one, const char* other) {
+  (void)other;
+  char* const arguments[] = {(char*)one, NULL};
+  CHECK(execv("/nonexistent", arguments) == -1);
+  CHECK(errno == ENOENT);
+}
+
+static void replace_in_vain(const char* one, const char* other) {
+  CHECK(mkdir(other, 0755) == 0);
+  CHECK(rename(other, one) == -1);
+  CHECK(rmdir(other) == 0);
+}
+
+/* The working view was replaced meanwhile, and what was stored in between vanished. */
+static void stores_of_other_threads_vanished(void) {
+  stores_beside(rename_and_back);
+  stores_beside(exec_in_vain);
+  stores_beside(replace_in_vain);
+}
+
 /* ------------------------------------------------------------------------ mapped before, by the
  * kernel
  */
@@ -385,6 +482,7 @@ int main(int count, char** arguments) {
   calls_beside_the_last_close();
   openers_did_not_wait_for_the_replay();
   stores_were_lost_where_the_file_cannot_be_opened_again();
+  stores_of_other_threads_vanished();
   mapped_before_under_another_name();
   mapped_before_for_reading();
   if (failures == 0) puts("all hold");
