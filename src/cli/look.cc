@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "journal/advice.h"
 #include "journal/membership.h"
 #include "journal/replay.h"
 #include "mapping/recovery.h"
@@ -51,9 +52,7 @@ Look& conclude(Look& look, State state, std::string explanation) {
 
 void conclude_cut(Look& look, const std::string& journal_path, const journal::Reader& reader) {
   conclude(look, State::damaged_journal,
-           journal_path + ": " + reader.cut() +
-               ". Restore it from a copy; or, to keep what can be read (commits may be lost), use "
-               "pawl recover --accept-loss");
+           journal_path + ": " + reader.cut() + ". " + journal::restore_or_accept_loss());
 }
 
 std::string in_use_text(const Look& look) {
@@ -119,7 +118,7 @@ Result<std::unique_ptr<MediumFile>> group_journal(Look& look, Medium& medium) {
            "it was left open in the group " + name +
                ", whose journal cannot be read: " + journal.status().text() +
                ". Put the group's file (it is empty) and its journal back; or, to accept the file "
-               "as it is (commits may be lost), use pawl recover --accept-loss");
+               "as it is (commits may be lost), use pawl recover --accept-loss FILE");
   return std::unique_ptr<MediumFile>();
 }
 
@@ -167,7 +166,9 @@ Status read_records(Look& look, Medium& medium, journal::Reader& reader, Progres
   if (!bond.ok() && !speaks_of_content(bond)) return bond;
   if (!reader.cut().empty()) {
     conclude_cut(look, look.records_path, reader);
-    if (!bond.ok()) look.explanation += ". Besides, " + bond.text();
+    // Which says what to do, too.
+    if (!bond.ok())
+      look.explanation = look.records_path + ": " + reader.cut() + ". Besides, " + bond.text();
     return {};
   }
   if (!bond.ok()) {
@@ -175,11 +176,9 @@ Status read_records(Look& look, Medium& medium, journal::Reader& reader, Progres
     return {};
   }
   if (!evidence.value().empty()) {
-    conclude(
-        look, State::damaged_journal,
-        look.records_path + " is damaged: " + evidence.value() +
-            ". Restore file and journal from a copy; to accept the loss of the damaged commits "
-            "and all after them, use pawl recover --accept-loss");
+    conclude(look, State::damaged_journal,
+             look.records_path + " is damaged: " + evidence.value() + ". " +
+                 journal::restore_or_accept_loss());
     return {};
   }
   conclude(look, State::needs_recovery, recovery_text(look));

@@ -17,7 +17,7 @@ Status no_member(const Medium& file, const Medium& group, const std::string& why
       EBADMSG, group.journal_path() + " lists " + file.path() + ", and " + file.journal_path() +
                    " does not confirm it: " + why +
                    ". Nothing was changed. If the file is of this group, put its own side file "
-                   "back; to recover the others without it, use pawl recover --accept-loss");
+                   "back; to recover the others without it, use pawl recover --accept-loss FILE");
 }
 
 bool is_same_file(Medium& viewer, const std::string& name, const Medium& file) {
@@ -44,7 +44,7 @@ Status not_marked(Medium& file, const std::string& name) {
           "without attributes, or the mark was removed. Commits may stand in the group's journal "
           "only. Nothing was changed. Put back the file that was in the group; copy a group with "
           "all its attributes (cp --preserve=all); or, to take what can be read and accept the "
-          "loss of the rest, use pawl recover --accept-loss");
+          "loss of the rest, use pawl recover --accept-loss FILE");
 }
 
 }  // namespace
@@ -168,7 +168,7 @@ Result<bool> is_left_to_recover(Medium& group, Medium& file, const JournalId& jo
           ", which was inode " + std::to_string(listed.identity.inode) +
           " then; what has that name now is another file, or a copy without the mark. "
           "Nothing was changed. Put the file back under that name; or, if it has all that "
-          "it needs, or to accept the loss of its commits, use pawl recover --accept-loss");
+          "it needs, or to accept the loss of its commits, use pawl recover --accept-loss FILE");
 }
 
 Status check_number(Medium& file, const std::string& journal_path, const Listed& of_group,
@@ -187,7 +187,7 @@ Status check_number(Medium& file, const std::string& journal_path, const Listed&
         EBADMSG, journal_path + " does not list " + file.path() +
                      ", which carries its mark. Nothing was changed. Restore the files of the "
                      "group and its journal from a copy; or, to accept the loss of commits, use "
-                     "pawl recover --accept-loss");
+                     "pawl recover --accept-loss FILE");
   }
   if (listed->number == number) return {};
   return Status::failure(

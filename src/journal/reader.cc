@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "journal/advice.h"
 #include "medium/law.h"
 
 namespace pawl::journal {
@@ -58,17 +59,14 @@ Status not_usable(Slot slot_a, Slot slot_b) {
                      "changed. Recover with the Pawl that wrote it");
   }
   if (slot_a == Slot::damaged || slot_b == Slot::damaged) {
-    return Status::failure(
-        EBADMSG,
-        "the journal's header is damaged in both places; nothing was changed. "
-        "Restore file and journal from a backup, or, to accept the file as it is "
-        "(commits may be missing), use 'pawl recover --accept-loss FILE'");
+    return Status::failure(EBADMSG,
+                           "the journal's header is damaged in both places; nothing was changed. " +
+                               restore_or_accept_loss());
   }
   if (slot_a == Slot::empty && slot_b == Slot::empty) {
     return Status::failure(
-        EBADMSG,
-        "the journal holds no header: something emptied it; nothing was changed. Restore it from a "
-        "copy, or accept what may be lost with 'pawl recover --accept-loss FILE'");
+        EBADMSG, "the journal holds no header: something emptied it; nothing was changed. " +
+                     restore_or_accept_loss());
   }
   return Status::failure(
       EBADMSG,
@@ -132,17 +130,16 @@ Result<Reader> Reader::open(MediumFile& file, IfCut if_cut) {
   if (header.generation > kCounterMax || header.tail_sequence > kCounterMax) {
     return Status::failure(EBADMSG,
                            "the journal's header counts further than any journal comes; nothing "
-                           "was changed. Restore file and journal from a copy");
+                           "was changed. " +
+                               restore_or_accept_loss());
   }
   const std::uint64_t expected_bytes = std::max(header.tail_offset, header.journal_bytes);
   if (size.value() < expected_bytes) {
     reader.cut_ = "the journal was cut short: it had at least " + std::to_string(expected_bytes) +
                   " bytes, and has " + std::to_string(size.value());
     if (if_cut == IfCut::refuse) {
-      return Status::failure(
-          EBADMSG, reader.cut_ +
-                       "; nothing was changed. Restore it from a copy; or, to keep what can be "
-                       "read (commits may be lost), use 'pawl recover --accept-loss FILE'");
+      return Status::failure(EBADMSG,
+                             reader.cut_ + "; nothing was changed. " + restore_or_accept_loss());
     }
   }
   const Slot other = take_a ? slot_b : slot_a;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "journal/advice.h"
 #include "medium/law.h"
 
 namespace pawl::journal {
@@ -26,11 +27,8 @@ Status write_what_is_not_there(MediumFile& base, std::uint64_t offset,
 }
 
 Status damaged(const Medium& medium, const std::string& evidence) {
-  return Status::failure(
-      EBADMSG,
-      medium.journal_path() + " is damaged: " + evidence +
-          ". Nothing was changed. Restore the file and its journal from a copy; to accept the loss "
-          "of the damaged commits and all after them, use pawl recover --accept-loss");
+  return Status::failure(EBADMSG, medium.journal_path() + " is damaged: " + evidence +
+                                      ". Nothing was changed. " + restore_or_accept_loss());
 }
 
 // Makes [from, to) read as zeros with the blocks that it has: only what is not zero is overwritten.
@@ -127,18 +125,18 @@ Status missing_journal(Medium& medium, const Mark& mark) {
               mark.journal_path +
               ". Copy the file with pawl snapshot, or together with its journal when no program "
               "has it open; or, to accept the copy as it is (commits may be missing), clear the "
-              "mark with 'pawl recover --accept-loss'");
+              "mark with 'pawl recover --accept-loss FILE'");
     case SoughtJournal::Found::nothing:
       break;
   }
   return Status::failure(
-      ENODATA, medium.path() + " was left open by a crash, and its journal " + mark.journal_path +
-                   " is missing: commits may stand only there. Put it back as " +
-                   medium.journal_path() +
-                   "; or, to accept the file as it is (commits may be lost), clear the mark with "
-                   "'pawl recover --accept-loss'. If the file was in a group, that journal only "
-                   "says so, and the commits stand in the group's: put it back, or restore the "
-                   "group whole, for the other files have commits that this one would lack");
+      ENODATA,
+      medium.path() + " was left open by a crash, and its journal " + mark.journal_path +
+          " is missing: commits may stand only there. Put it back as " + medium.journal_path() +
+          "; or, to accept the file as it is (commits may be lost), clear the mark with "
+          "'pawl recover --accept-loss FILE'. If the file was in a group, that journal only "
+          "says so, and the commits stand in the group's: put it back, or restore the "
+          "group whole, for the other files have commits that this one would lack");
 }
 
 Status check_is_lost(Medium& medium, const Mark& mark) {
@@ -163,7 +161,8 @@ Status check_is_no_copy(Medium& medium, const Mark& mark) {
       EBADMSG, medium.journal_path() + " is a copy of the journal of " + medium.path() +
                    ", or was restored, and is not that journal itself"
                    ": commits may be missing in it. Nothing was changed. Put the original in its "
-                   "place; or, if that is lost, accept the copy with 'pawl recover --accept-loss'");
+                   "place; or, if that is lost, accept the copy with 'pawl recover --accept-loss "
+                   "FILE'");
 }
 
 bool names_this_file(Medium& medium, const Header& header) {
@@ -217,11 +216,12 @@ Status check_bond(Medium& medium, const Header& header, const Bond& bond) {
   if (names_this_file(medium, header)) {
     if (bond.accept_loss) return {};
     return Status::failure(
-        EBADMSG, medium.journal_path() + " was made for " + medium.path() +
-                     ", whose mark (attribute user.pawl) was removed since: whether the file is as "
-                     "it was then is not known. Nothing was changed. If nobody changed the file, "
-                     "take the journal with 'pawl recover --accept-loss'; else move the journal "
-                     "away");
+        EBADMSG,
+        medium.journal_path() + " was made for " + medium.path() +
+            ", whose mark (attribute user.pawl) was removed since: whether the file is as "
+            "it was then is not known. Nothing was changed. If nobody changed the file, "
+            "take the journal with 'pawl recover --accept-loss FILE'; else move the journal "
+            "away");
   }
   const std::string inode = "(inode " + std::to_string(header.file_inode) + ")";
   const bool has_its_number = header.file_inode == medium.identity().inode;

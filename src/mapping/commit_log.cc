@@ -25,7 +25,10 @@ Status no_journal(const std::string& what, const Status& why) {
   std::string text = what + ": " + why.text();
   const bool is_advised = text.find("ree some space") != std::string::npos;
   if (is_want_of_space(why.error_number()))
-    text += std::string(is_advised ? ". Or " : ". Free some space, or ") + kSmaller;
+    text +=
+        std::string(is_advised ? ". Or " : ". Free some space, or ") + kSmaller +
+        ". To bring a file that a crash left to its last commit, which takes no new journal, use "
+        "'pawl recover FILE'";
   if (why.error_number() == EFBIG)
     text += std::string(". Raise the limit (ulimit -f), or ") + kSmaller;
   return Status::failure(why.error_number(), text);

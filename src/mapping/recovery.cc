@@ -155,7 +155,7 @@ Status lost_sight_of(const Medium& medium, const std::string& name, const Status
                                       name + ", which cannot be opened (" + why.text() + "). " +
                                       what_to_do +
                                       "; or, to accept the loss of commits, use pawl recover "
-                                      "--accept-loss");
+                                      "--accept-loss FILE");
 }
 
 // Whether the journal is that which the file was last in, as the side file with this header says.
@@ -173,7 +173,7 @@ Status check_group(MediumFile& journal, const Medium& group, Medium& file, const
   return Status::failure(
       EBADMSG, group.journal_path() + " is another journal than that which " + file.path() +
                    " was last in. Put that one in its place; or, to accept the loss of commits, "
-                   "use pawl recover --accept-loss");
+                   "use pawl recover --accept-loss FILE");
 }
 
 // A file whose side file names a group.
@@ -254,7 +254,7 @@ Result<std::unique_ptr<MediumFile>> confirmed_side_file(Medium& group, const Hea
         is_unbelievable ? EBADMSG : ENODATA,
         side.status().text() + ", and " + group.journal_path() +
             " has commits of the file. Put the file's own side file back; to recover the others "
-            "of the group without it, use pawl recover --accept-loss"));
+            "of the group without it, use pawl recover --accept-loss FILE"));
   }
   Status confirmed = journal::check_owner_of_side_file(side.value(), file);
   if (confirmed.ok() && journal::is_outside(*side.value().file, header.journal_id))

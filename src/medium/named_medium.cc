@@ -28,6 +28,15 @@
 namespace pawl {
 namespace {
 
+std::string may_not_write(const Directory& directory) {
+  const std::string what = ". This user may not write the directory " + directory.path();
+  struct stat held{};
+  if (::fstat(directory.get(), &held) == 0 && held.st_uid == ::geteuid())
+    return what +
+           ": give the permission back (chmod u+w), and recover the file again (pawl recover)";
+  return what + ": have its owner, or root, recover the file (pawl recover)";
+}
+
 constexpr std::size_t kMarkBytesMax = PATH_MAX + 192;
 constexpr mode_t kJournalModeBits = 0666;
 // Its owner commits and recovers also where the file was made read-only meanwhile.
@@ -585,12 +594,22 @@ void NamedMedium::let_go_of_side_file() {
   unnamed_.reset();
 }
 
+// To the owner of the journal, who alone may change that.
+std::string NamedMedium::mode_forbids() const {
+  return ": its mode forbids it to its owner, who is this user. Give the permission back: chmod "
+         "u+rw " +
+         journal_path_;
+}
+
 // Or not look into the directory.
 Status NamedMedium::may_not_open_side_file() const {
   struct stat held{};
   if (::fstatat(directory_.get(), name_in_directory(journal_path_).c_str(), &held,
                 AT_SYMLINK_NOFOLLOW) != 0)
     return FailedCall{errno, "cannot look for the journal " + journal_path_};
+  if (held.st_uid == ::geteuid()) {
+    return Status::failure(EACCES, "cannot open the journal " + journal_path_ + mode_forbids());
+  }
   return Status::failure(EACCES, "the journal " + journal_path_ + " belongs to user " +
                                      std::to_string(held.st_uid) +
                                      ", who had the file open when it crashed, and this user may "
@@ -785,8 +804,14 @@ Status NamedMedium::is_no_journal() const {
 Result<Descriptor> NamedMedium::open_to_read() const {
   auto side = open_named_side_file(O_RDONLY);
   if (side.status().error_number() == EACCES) {
-    return Status::failure(EACCES, side.status().text() + ". Its owner, or root, may recover " +
-                                       path_ + " (pawl recover)");
+    struct stat held{};
+    const bool is_ours = ::fstatat(directory_.get(), name_in_directory(journal_path_).c_str(),
+                                   &held, AT_SYMLINK_NOFOLLOW) == 0 &&
+                         held.st_uid == ::geteuid();
+    return Status::failure(
+        EACCES, side.status().text() +
+                    (is_ours ? mode_forbids()
+                             : ". Its owner, or root, may recover " + path_ + " (pawl recover)"));
   }
   if (!side.ok()) return side;
   struct stat user{};
@@ -836,10 +861,7 @@ Status NamedMedium::remove_journal() {
   if (::unlinkat(directory->get(), name_in_directory(name).c_str(), 0) != 0 && errno != ENOENT) {
     const FailedCall failed{errno, "cannot remove " + name};
     std::string text = failed.text() + ". " + path_ + " has all that was committed";
-    if (failed.error_number == EACCES)
-      text += ". This user may not write the directory " + directory->path() +
-              ": have its owner give the permission (chmod u+w), and recover the file again (pawl "
-              "recover)";
+    if (failed.error_number == EACCES) text += may_not_write(*directory);
     if (failed.error_number == EPERM)
       text += ". Its owner, that of the directory, or root may remove it (pawl recover)";
     return Status::failure(failed.error_number, text);

@@ -134,6 +134,7 @@ class NamedMedium : public Medium {
   int side_file() const { return unnamed_ ? unnamed_->descriptor() : lock_.get(); }
   void give_locks_back();
   void let_go_of_side_file();
+  std::string mode_forbids() const;
   Status may_not_open_side_file() const;
   Result<Descriptor> open_named_side_file(int flags) const;
   Status is_no_journal() const;

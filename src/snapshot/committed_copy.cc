@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 
+#include "journal/advice.h"
 #include "journal/membership.h"
 #include "journal/reader.h"
 #include "journal/replay.h"
@@ -234,10 +235,8 @@ Status Source::File::check_as_recovery_does(HeldJournal& journal, Reader& reader
       *this, reader.header(),
       {.is_of_group = number_ != 0, .has_records = has_records || !evidence.value().empty()}));
   if (evidence.value().empty()) return {};
-  return Status::failure(
-      EBADMSG, journal_path() + " is damaged: " + evidence.value() +
-                   ". Restore the file and its journal from a copy; to accept the loss of the "
-                   "damaged commits and all after them, use pawl recover --accept-loss");
+  return Status::failure(EBADMSG, journal_path() + " is damaged: " + evidence.value() + ". " +
+                                      journal::restore_or_accept_loss());
 }
 
 Source::File::Attempt Source::File::copy_with_journal(HeldJournal& journal, DescriptorFile& into) {

@@ -173,6 +173,21 @@ TEST_F(Files, WithADamagedRecordAreRefused) {
   EXPECT_EQ(parse(pawl({"log", "--json", file_}).out)["end"]["state"], "damaged");
 }
 
+// "Restore the file from a copy": who copied into it got the commits of its journal over that.
+TEST_F(Files, TellsHowToRestoreACopy) {
+  const std::string copy = file_ + ".copy";
+  write_file(copy, std::string(8 * kBlock, 'c'));
+  flip(journal_, position(2) + 100);
+  const Answer refused = pawl({"recover", file_});
+  EXPECT_NE(refused.err.find("rename a copy over it"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("--accept-loss FILE"), std::string::npos) << refused.err;
+  // As it says.
+  fs::rename(copy, file_);
+  fs::rename(journal_, journal_ + ".moved");
+  EXPECT_EQ(pawl({"recover", file_}).code, 0);
+  EXPECT_EQ(read_file(file_), std::string(8 * kBlock, 'c'));
+}
+
 TEST_F(Files, WithADamagedRecordGiveWhatIsLeftWhenTheLossIsAccepted) {
   flip(journal_, position(2) + 100);
   const Answer recovered = pawl({"recover", "--accept-loss", file_});

@@ -394,6 +394,20 @@ TEST_F(Trust, AJournalThatItsOwnerAloneMayRemove) {
   EXPECT_EQ(value_of(file), "b");
 }
 
+// The journal's owner was told to fetch himself.
+TEST_F(Trust, AnOwnerWithoutPermissionIsToldHowToGiveIt) {
+  const std::string file = shared_file(kOwner, 0755, 0644);
+  ASSERT_EQ(as_user(kOwner, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+  ASSERT_EQ(::chmod((file + ".pawl").c_str(), 0444), 0);
+  EXPECT_EQ(as_user(kOwner,
+                    [&] {
+                      if (pawl_recover(file.c_str()) != -1 || errno != EACCES) return 1;
+                      const std::string text = pawl_last_error();
+                      return text.find("chmod u+rw " + file + ".pawl") == std::string::npos ? 2 : 0;
+                    }),
+            0);
+}
+
 TEST_F(Trust, AJournalInADirectoryThatBecameReadOnly) {
   const std::string file = shared_file(kOwner, 0755, 0644);
   ASSERT_EQ(as_user(kOwner, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
