@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdarg>
+#include <thread>
 
 #include "mapping/memory_calls.h"
 #include "pawl/pawl.h"
@@ -25,6 +27,11 @@ namespace {
 
 constexpr std::size_t kSnapshotBytesMax = std::size_t{1} << 30;
 constexpr int kStartAttemptsMax = 100;
+
+// A language that collects its garbage unmaps a window some time after the program gave it up, in a
+// thread of its own, and the program may map the file again before that.
+constexpr std::chrono::milliseconds kWindowGoesMax{100};
+constexpr std::chrono::milliseconds kWindowLookPause{1};
 
 #ifndef MADV_POPULATE_READ
 constexpr int kPopulateRead = 22;
@@ -144,6 +151,13 @@ void* map_window(const MapRequest& request, const TrackedFilePointer& file) {
   return mapped.value();
 }
 
+// Without the file's lock, for another thread takes the window away.
+void wait_for_window_to_go(const TrackedFile& file) {
+  const auto end = std::chrono::steady_clock::now() + kWindowGoesMax;
+  while (!table::window_of(file).empty() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(kWindowLookPause);
+}
+
 void* map_atomically(const MapRequest& request, const struct stat& status) {
   if (const Status valid = check_validated_flags(request); !valid.ok()) return refuse_map(valid);
   if (request.length == 0 || request.offset < 0 ||
@@ -157,6 +171,7 @@ void* map_atomically(const MapRequest& request, const struct stat& status) {
   for (int attempt = 0; attempt < kStartAttemptsMax; ++attempt) {
     const auto started = start(request.descriptor, status, !request.asks_for_pawl(), replaced);
     if (!started.ok()) return refuse_map(started.status());
+    wait_for_window_to_go(*started.value());
     if (const Held held = hold_file(started.value())) return map_window(request, held.file);
   }
   return refuse_map(
