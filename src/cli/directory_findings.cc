@@ -119,11 +119,12 @@ void examine_abilities(Findings& findings, const FileSystemFacts& facts) {
                                            : "no user attributes: after a crash nothing keeps "
                                              "another program, or the same file under another "
                                              "name, from being used without the journal"});
-  findings.push_back({"reservation", facts.has_allocation ? "yes" : "no",
-                      facts.has_allocation ? Level::fine : Level::note,
+  findings.push_back({kReservation, facts.has_allocation ? "yes" : "no",
+                      facts.has_allocation ? Level::fine : Level::unsafe,
                       facts.has_allocation ? ""
-                                           : "no fallocate: space is reserved by writing, which "
-                                             "is slower"});
+                                           : "no fallocate(2), by which Pawl reserves space: "
+                                             "nothing here can be mapped atomically; keep the "
+                                             "file on ext4, XFS, f2fs or btrfs"});
   findings.push_back({"free space", size_text(facts.free_bytes),
                       facts.free_bytes != 0 ? Level::fine : Level::unsafe,
                       facts.free_bytes != 0 ? ""

@@ -10,6 +10,9 @@ namespace pawl::cli {
 
 enum class Level { fine, note, unsafe };
 
+// The name of the finding that says whether space can be reserved.
+inline constexpr const char* kReservation = "reservation";
+
 struct Finding {
   std::string name;   // what was looked at
   std::string value;  // what it is

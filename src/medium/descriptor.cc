@@ -53,6 +53,11 @@ bool look_at(OpenFile& file, OpenFile::Seen* seen = nullptr) {
 Status cannot_reserve(int error_number, std::uint64_t length, const std::string& path) {
   const FailedCall failed{error_number,
                           "cannot reserve " + std::to_string(length) + " bytes for " + path};
+  if (error_number == EOPNOTSUPP) {
+    return Status::failure(error_number, failed.text() +
+                                             ". The file system has no fallocate(2); keep the file "
+                                             "on one that has it: ext4, XFS, f2fs, btrfs");
+  }
   if (!is_want_of_space(error_number)) return failed;
   return Status::failure(error_number,
                          failed.text() + ". Free some space and try again: nothing was lost");

@@ -8,14 +8,18 @@
 #include <aio.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/fs.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -292,6 +296,67 @@ static void threads(int file, char* memory, const char* path) {
   }
 }
 
+struct Unmapping {
+  char* memory;
+  int after_ms;
+};
+
+static void* unmap_later(void* argument) {
+  const struct Unmapping* const unmapping = argument;
+  usleep((useconds_t)unmapping->after_ms * 1000);
+  if (munmap(unmapping->memory, kLength) != 0) refuse("munmap");
+  return NULL;
+}
+
+/* As where garbage is collected: the first mapping goes when the second one is wanted already. */
+static void map_again(const char* path, int after_ms) {
+  const int file = open_file(path);
+  struct Unmapping unmapping = {map_file(file), after_ms};
+  commit(unmapping.memory);
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, unmap_later, &unmapping) != 0) refuse("pthread_create");
+  char* const second = map_file(file);
+  pthread_join(thread, NULL);
+  commit(second);
+  let_go(second, file);
+}
+
+/* A sandbox that kills for one system call, or refuses it. */
+static void forbid(int number, unsigned action) {
+  struct sock_filter steps[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, action),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const struct sock_fprog filter = {sizeof(steps) / sizeof(steps[0]), steps};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
+    refuse("prctl");
+  }
+}
+
+static void sandbox(int file, char* memory, const char* path) {
+  (void)file;
+  (void)memory;
+  (void)path;
+  forbid(SYS_fdatasync, SECCOMP_RET_KILL_PROCESS);
+}
+
+static void sandbox_refuses(int file, char* memory, const char* path) {
+  (void)file;
+  (void)memory;
+  (void)path;
+  forbid(SYS_fallocate, SECCOMP_RET_ERRNO | EPERM);
+}
+
+static void sandbox_of_others(int file, char* memory, const char* path) {
+  (void)file;
+  (void)memory;
+  (void)path;
+  forbid(SYS_socket, SECCOMP_RET_KILL_PROCESS);
+}
+
 static void die(int file, char* memory, const char* path) {
   (void)file;
   (void)path;
@@ -314,6 +379,7 @@ static void store_only(const char* path) {
   char* const memory = map_file(file);
   memory[0] = 1;
   if (strcmp(what, "later_only") == 0 && msync(memory, kLength, MS_ASYNC) != 0) refuse("msync");
+  if (strcmp(what, "sync_only") == 0) sync();
   if (strcmp(what, "hint_only") == 0 && sync_file_range(file, 0, kLength, 7) != 0) refuse("hint");
   let_go(memory, file);
 }
@@ -376,6 +442,25 @@ static void many(const char* path, int files) {
     commit(memory);
     let_go(memory, file);
   }
+}
+
+/* FILE.0, FILE.1 and so on, all at a time. */
+static void at_once(const char* path, int files) {
+  char* memory[64];
+  for (int i = 0; i < files && i < 64; ++i) {
+    char name[4096];
+    snprintf(name, sizeof(name), "%s.%d", path, i);
+    memory[i] = map_file(open_file(name));
+    commit(memory[i]);
+  }
+  for (int i = 0; i < files && i < 64; ++i) commit(memory[i]);
+}
+
+/* FILE.PID. */
+static void own_name(const char* path) {
+  char name[4096];
+  snprintf(name, sizeof(name), "%s.%d", path, (int)getpid());
+  with_mapping(name, nothing);
 }
 
 /* Prepares the file under another name. */
@@ -444,6 +529,9 @@ static const struct {
     {"file_pages", file_pages},
     {"threads", threads},
     {"killed", die},
+    {"sandbox", sandbox},
+    {"sandbox_refuses", sandbox_refuses},
+    {"sandbox_of_others", sandbox_of_others},
     {"grow", grow},
 };
 
@@ -461,7 +549,7 @@ int main(int count, char** words) {
     return 127;
   }
   if (strcmp(what, "store_only") == 0 || strcmp(what, "hint_only") == 0 ||
-      strcmp(what, "later_only") == 0) {
+      strcmp(what, "sync_only") == 0 || strcmp(what, "later_only") == 0) {
     store_only(words[2]);
   } else if (strcmp(what, "renames") == 0) {
     rename_file(words[2]);
@@ -473,6 +561,14 @@ int main(int count, char** words) {
     both(words[2], words[3]);
   } else if (strcmp(what, "many") == 0 && count == 4) {
     many(words[2], atoi(words[3]));
+  } else if (strcmp(what, "at_once") == 0 && count == 4) {
+    at_once(words[2], atoi(words[3]));
+  } else if (strcmp(what, "own_name") == 0) {
+    own_name(words[2]);
+  } else if (strcmp(what, "unmaps_late") == 0) {
+    map_again(words[2], 15);
+  } else if (strcmp(what, "unmaps_too_late") == 0) {
+    map_again(words[2], 1000);
   } else if (strcmp(what, "stop_child") == 0) {
     stop_child();
   } else if (strcmp(what, "stay") == 0) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <sstream>
 
 #include "cli/text.h"
@@ -14,6 +15,8 @@ namespace pawl::cli::watch {
 namespace {
 
 constexpr std::size_t kLineColumns = 96;
+constexpr std::size_t kAlikeMin = 4;          // files that are told of in one block
+constexpr std::size_t kLikewiseNamesMax = 8;  // that such a block has
 
 using Files = std::vector<FileJudgement>;
 
@@ -43,7 +46,8 @@ std::string run_line(const ProgramFacts& facts, const Judgement& judgement, File
   if (std::ranges::any_of(files, &FileJudgement::is_only_asynchronous)) line += " --ms-async sync";
   // Always in quotes: a glob is for Pawl and not for the shell, and people change it.
   for (const std::string& glob :
-       globs_for(names_of(facts, files), names_of(facts, those_that(true, judgement)))) {
+       globs_for(names_of(facts, files), names_of(facts, those_that(true, judgement)),
+                 {facts.process_numbers, facts.random_names})) {
     const std::string word = shell_word(glob);
     line += " --atomic " + (word.starts_with('\'') ? word : "'" + word + "'");
   }
@@ -116,6 +120,47 @@ void print_file(const FileFacts& file, const FileJudgement& judgement,
   fmt::print("{}\n", verdict_text(judgement.verdict));
   for (const Remark& remark : judgement.remarks) print_remark(remark);
   if (!protecting_line.empty()) fmt::print("  {}\n", protecting_line);
+}
+
+// Files of one directory of which the same is to be said.
+bool are_alike(const ProgramFacts& facts, const FileJudgement& one, const FileJudgement& other) {
+  const auto directory = [&](const FileJudgement& file) {
+    const std::string& path = facts.files.at(file.key).path;
+    return path.substr(0, path.rfind('/'));
+  };
+  return directory(one) == directory(other) &&
+         std::ranges::equal(one.remarks, other.remarks, {}, &Remark::code, &Remark::code);
+}
+
+void print_likewise(const ProgramFacts& facts, const Files& files) {
+  std::string text =
+      fmt::format("Likewise {} of the same directory:", count_text(files.size(), "other file"));
+  for (std::size_t i = 0; i < std::min(files.size(), kLikewiseNamesMax); ++i) {
+    const std::string& path = facts.files.at(files[i].key).path;
+    text += (i == 0 ? " " : ", ") + path.substr(path.rfind('/') + 1);
+  }
+  if (files.size() > kLikewiseNamesMax) text += " ...";
+  print_wrapped(2, text);
+}
+
+// One block for many that are alike.
+void print_files(const ProgramFacts& facts, const Judgement& judgement,
+                 const std::vector<std::string>& command) {
+  Files left = judgement.files;
+  while (!left.empty()) {
+    const FileJudgement first = left.front();
+    Files alike;
+    std::ranges::copy_if(left, std::back_inserter(alike),
+                         [&](const FileJudgement& file) { return are_alike(facts, first, file); });
+    const bool are_many = alike.size() >= kAlikeMin;
+    std::erase_if(left, [&](const FileJudgement& file) {
+      return are_many ? are_alike(facts, first, file) : file.key == first.key;
+    });
+    print_file(facts.files.at(first.key), first,
+               run_line(facts, judgement, are_many ? alike : Files{first}, command));
+    alike.erase(alike.begin());
+    if (are_many) print_likewise(facts, alike);
+  }
 }
 
 Json remarks_json(const std::vector<Remark>& remarks) {
@@ -195,9 +240,7 @@ void print_answer(const ProgramFacts& facts, const Judgement& judgement,
              judgement.files.size() == 1
                  ? "1 file to judge"
                  : fmt::format("{} files to judge", judgement.files.size()));
-  for (const FileJudgement& file : judgement.files) {
-    print_file(facts.files.at(file.key), file, run_line(facts, judgement, {file}, command));
-  }
+  print_files(facts, judgement, command);
   if (!judgement.remarks.empty()) {
     fmt::print("\nThe program as a whole:\n");
     for (const Remark& remark : judgement.remarks) print_remark(remark);

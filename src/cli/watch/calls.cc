@@ -6,8 +6,10 @@
 #include <linux/fs.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -21,6 +23,7 @@
 
 #include "cli/file_system.h"
 #include "cli/program.h"
+#include "cli/text.h"
 #include "cli/watch/other_processes.h"
 #include "pawl/pawl.h"
 #include "tracing/process_memory.h"
@@ -85,6 +88,8 @@ Calls::Process& Calls::process(pid_t number) {
 
 void Calls::process_began(pid_t number, pid_t parent) {
   facts_.processes += 1;
+  if (facts_.process_numbers.size() < kProcessesMax)
+    facts_.process_numbers.insert(std::to_string(number));
   if (processes_.size() >= kProcessesMax) {
     facts_.limits.insert(
         fmt::format("more than {} processes ran at a time: what some of them had mapped before "
@@ -104,6 +109,7 @@ void Calls::process_began(pid_t number, pid_t parent) {
            !inherits_still(parent, found->second, file);
   });
   child.holds.clear();
+  child.second_mappings.clear();
   child.opened.clear();
   child.last_synchronised.reset();
   processes_.insert_or_assign(number, std::move(child));
@@ -112,11 +118,15 @@ void Calls::process_began(pid_t number, pid_t parent) {
 void Calls::process_borrows_memory(pid_t number) {
   Process& child = process(number);
   child.windows.clear();
+  child.second_mappings.clear();
   child.inherits.clear();
 }
 
 void Calls::process_executed(pid_t number) {
+  Process& before = process(number);
+  refuse_second_mappings(before);
   Process fresh(libraries_);
+  fresh.sandbox = before.sandbox;  // it stays in force
   fresh.executable = target_of(link_to(number, "exe"));
   // By the link, for in a root directory of its own the path is another file's or none's.
   const Preloadability preloadability = preloadability_of(link_to(number, "exe"), fresh.executable);
@@ -142,6 +152,7 @@ void Calls::process_executed(pid_t number) {
 void Calls::process_ended(pid_t number) {
   const auto found = processes_.find(number);
   if (found == processes_.end()) return;
+  refuse_second_mappings(found->second);
   for (const Window& window : found->second.windows) {
     if (found->second.inherits.contains(window.file)) {
       see(window.file, Sight::inherited,
@@ -273,8 +284,11 @@ bool Calls::is_by_holder(const Call& call, const FileKey& file, const std::strin
 
 void Calls::note_synchronised(const Call& call, const FileKey& file, const char* name) {
   if (!is_by_holder(call, file, name, Effect::synchronises)) return;
-  facts_.files[file].synchronisations[name] += 1;
+  FileFacts& facts = facts_.files[file];
+  facts.synchronisations[name] += 1;
   Process& caller = process(call.process);
+  facts.most_synchronisations =
+      std::max(facts.most_synchronisations, ++caller.synchronisations[file]);
   for (Window& window : caller.windows) {
     if (window.file == file) window.is_synchronised = true;
   }
@@ -326,7 +340,7 @@ Wants Calls::map_entered(const Call& call) {
         see(window.file, Sight::fixed_over_part, said_of(call, "mmap with MAP_FIXED"));
       }
     }
-    unmapped(caller, begin, end);
+    unmapped(call, begin, end);
   }
   if ((flags & MAP_ANONYMOUS) != 0) return Wants::nothing;
   const bool asks_for_pawl = (flags & MAP_ATOMIC) == MAP_ATOMIC;
@@ -364,6 +378,12 @@ FileFacts* Calls::facts_of_new(const Call& call, const OpenFile& open, int descr
                     kFilesMax));
     return nullptr;
   }
+  const auto& opened = process(call.process).opened;
+  if (std::ranges::any_of(opened, [&](const auto& entry) {
+        return entry.second.file == open.key && entry.second.has_random_name;
+      })) {
+    facts_.random_names.insert(name);
+  }
   FileFacts& facts = facts_.files[open.key];
   facts_.order.push_back(open.key);
   facts.path = path;
@@ -372,7 +392,8 @@ FileFacts* Calls::facts_of_new(const Call& call, const OpenFile& open, int descr
   // Now, for the directory may go before the program does.
   Result<FileSystemFacts> directory = look_at_directory(path.substr(0, path.rfind('/') + 1));
   if (directory.ok()) {
-    facts.can_have_journal = directory.value().can_create;
+    facts.can_create = directory.value().can_create;
+    facts.can_reserve = directory.value().has_allocation;
     facts.directory = examine_directory(directory.value());
   }
   return &facts;
@@ -428,6 +449,10 @@ void Calls::add_holder(const Call& call, const OpenFile& open, FileFacts& facts)
   }
   judge_start(call, open.key);
   caller.holds.insert(open.key);
+  caller.synchronisations.erase(open.key);
+  see_sandbox(caller, open.key);
+  count_descriptors(call);
+  count_journals(call, open.key);
   if (facts.programs.size() < kProgramsMax) {
     facts.programs.insert(caller.executable);
   } else if (!facts.programs.contains(caller.executable)) {
@@ -447,7 +472,7 @@ void Calls::mapped(const Call& call, std::uint64_t address) {
     // It may be mapped for writing later; then this one would not show what is committed.
     if (caller.windows.size() < kWindowsMax) {
       caller.windows.push_back(
-          {open->key, address, page_end(address + call.arguments[1]), true, true});
+          {open->key, address, page_end(address + call.arguments[1]), true, true, ++serial_});
     }
     return;
   }
@@ -468,7 +493,8 @@ void Calls::mapped(const Call& call, std::uint64_t address) {
     }
   } else {
     if (has_window && !inherits_still(call.process, caller, open->key)) {
-      see(open->key, Sight::second_mapping, said_of(call, "mmap"));
+      caller.second_mappings.push_back({open->key, call.thread, serial_,
+                                        std::chrono::steady_clock::now(), said_of(call, "mmap")});
     }
     if (origin == Origin::raw) see(open->key, Sight::raw_call, said_of(call, "mmap"));
     if (!holds) add_holder(call, *open, *facts);
@@ -482,18 +508,19 @@ void Calls::mapped(const Call& call, std::uint64_t address) {
         "a process has more than {} mappings of files; the others are not followed", kWindowsMax));
     return;
   }
-  caller.windows.push_back(
-      {open->key, address, page_end(address + call.arguments[1]), !open->is_read_write(), false});
+  caller.windows.push_back({open->key, address, page_end(address + call.arguments[1]),
+                            !open->is_read_write(), false, ++serial_});
 }
 
-void Calls::unmapped(Process& process, std::uint64_t begin, std::uint64_t end) {
+void Calls::unmapped(const Call& call, std::uint64_t begin, std::uint64_t end) {
+  Process& caller = process(call.process);
   std::vector<Window> left;
-  for (const Window& window : process.windows) {
+  for (const Window& window : caller.windows) {
     if (begin >= window.end || end <= window.begin) {
       left.push_back(window);
       continue;
     }
-    if (process.inherits.contains(window.file)) {
+    if (caller.inherits.contains(window.file)) {
       see(window.file, Sight::inherited,
           "a process was forked while its parent had the file mapped, and unmapped it");
     } else if (!window.is_synchronised && !window.is_read_only) {
@@ -508,7 +535,90 @@ void Calls::unmapped(Process& process, std::uint64_t begin, std::uint64_t end) {
       left.back().begin = end;
     }
   }
-  process.windows = std::move(left);
+  caller.windows = std::move(left);
+  judge_second_mappings(caller, call.thread);
+}
+
+void Calls::judge_second_mappings(Process& process, pid_t thread) {
+  const auto now = std::chrono::steady_clock::now();
+  std::erase_if(process.second_mappings, [&](const SecondMapping& second) {
+    const bool is_first_there = std::ranges::any_of(process.windows, [&](const Window& window) {
+      return window.file == second.file && window.serial <= second.serial;
+    });
+    if (is_first_there) return false;
+    // Pawl waits in the thread that maps.
+    const bool is_awaited = thread != second.thread && now - second.made <= kLateUnmappingMax;
+    see(second.file, is_awaited ? Sight::late_unmapping : Sight::second_mapping, second.example);
+    return true;
+  });
+}
+
+void Calls::refuse_second_mappings(Process& process) {
+  for (const SecondMapping& second : process.second_mappings)
+    see(second.file, Sight::second_mapping, second.example);
+  process.second_mappings.clear();
+}
+
+// ------------------------------------------------------------------------------ resources
+
+void Calls::sandboxed(const Call& call) {
+  const auto verdict = judge_sandbox_of(call);
+  if (!verdict) return;
+  Process& caller = process(call.process);
+  // Filters add up; the first that breaks something is named.
+  if (caller.sandbox.breaks.empty()) caller.sandbox.breaks = verdict->breaks;
+  if (caller.sandbox.may_break.empty()) caller.sandbox.may_break = verdict->may_break;
+  for (const FileKey& file : std::set<FileKey>(caller.holds)) {
+    if (holds_still(call.process, caller, file)) see_sandbox(caller, file);
+  }
+}
+
+void Calls::see_sandbox(const Process& process, const FileKey& file) {
+  if (!process.sandbox.breaks.empty()) {
+    see(file, Sight::sandbox, "it forbids " + process.sandbox.breaks);
+  } else if (!process.sandbox.may_break.empty()) {
+    see(file, Sight::sandbox_may, "it may forbid " + process.sandbox.may_break);
+  }
+}
+
+// With those that Pawl would have.
+void Calls::count_descriptors(const Call& call) {
+  Process& caller = process(call.process);
+  std::uint64_t files = 0;
+  for (const FileKey& file : std::set<FileKey>(caller.holds)) {
+    if (holds_still(call.process, caller, file)) files += 1;
+  }
+  rlimit limit{};
+  if (files == 0 || ::prlimit(call.process, RLIMIT_NOFILE, nullptr, &limit) != 0) return;
+  const std::uint64_t own = count_descriptors_of(call.process);
+  if (own + files * kDescriptorsPerFile <= limit.rlim_cur) return;
+  for (const FileKey& file : caller.holds) {
+    see(file, Sight::descriptors,
+        fmt::format("process {} has {} and maps {}: {} with those of Pawl, and RLIMIT_NOFILE is {}",
+                    process_text(call.process), count_text(own, "descriptor"),
+                    count_text(files, "file"), own + files * kDescriptorsPerFile, limit.rlim_cur));
+  }
+}
+
+// All that are mapped on the file's file system at this moment.
+void Calls::count_journals(const Call& call, const FileKey& file) {
+  std::uint64_t files = 0;
+  for (auto& [holder, state] : processes_) {
+    for (const FileKey& other : std::set<FileKey>(state.holds)) {
+      if (other.device == file.device && holds_still(holder, state, other)) files += 1;
+    }
+  }
+  struct statvfs space{};
+  if (::statvfs(link_to(call.thread, fmt::format("fd/{}", number(call.arguments[4]))).c_str(),
+                &space) != 0 ||
+      space.f_blocks == 0) {
+    return;
+  }
+  const std::uint64_t free = std::uint64_t{space.f_bavail} * space.f_frsize;
+  if (files * journal_bytes_ <= free) return;
+  see(file, Sight::journal_space,
+      fmt::format("{} mapped there at once take {} for their journals, and {} are free",
+                  count_text(files, "file"), size_text(files * journal_bytes_), size_text(free)));
 }
 
 Wants Calls::remap_entered(const Call& call) {
@@ -655,17 +765,22 @@ void Calls::opened(const Call& call, std::uint64_t result) {
     caller.opened.erase(descriptor);
     return;
   }
-  const bool is_stream = caller.code.origin_of(call) == Origin::stream;
+  const Origin origin = caller.code.origin_of(call);
+  const bool is_stream = origin == Origin::stream;
+  const int flags = call.number == SYS_creat
+                        ? O_CREAT | O_TRUNC
+                        : number(call.arguments[call.number == SYS_openat ? 2 : 1]);
+  // mkstemp(3) opens from within libc.
+  const bool has_random_name = origin == Origin::inside_libc && (flags & O_EXCL) != 0;
   if (caller.opened.size() == kOpenedMax && !caller.opened.contains(descriptor)) {
     facts_.limits.insert(fmt::format(
         "a process opened more than {} files at a time; streams among the others were not seen",
         kOpenedMax));
   } else {
-    caller.opened[descriptor] = {open->key, is_stream};
+    caller.opened[descriptor] = {open->key, is_stream, has_random_name};
   }
   if (!is_known(open->key)) return;
-  const bool truncates = call.number == SYS_creat ||
-                         (number(call.arguments[call.number == SYS_openat ? 2 : 1]) & O_TRUNC) != 0;
+  const bool truncates = (flags & O_TRUNC) != 0;
   if (holds_still(call.process, caller, open->key, descriptor)) {
     if (is_stream) see(open->key, Sight::stream_open, said_of(call, "fopen"));
     if (truncates) facts_.files[open->key].changes["open(O_TRUNC)"] += 1;
@@ -772,6 +887,7 @@ void Calls::left_session(const Call& call) {
 
 void Calls::ends_itself(const Call& call) {
   Process& caller = process(call.process);
+  count_descriptors(call);
   for (const FileKey& file : std::set<FileKey>(caller.holds)) {
     if (holds_still(call.process, caller, file) && caller.code.origin_of(call) == Origin::raw) {
       see(file, Sight::raw_call, said_of(call, "exit_group"));
@@ -792,6 +908,10 @@ Wants Calls::call_entered(const Call& call) {
     case SYS_openat:
     case SYS_creat:
       return Wants::result;
+    case SYS_seccomp:
+    case SYS_prctl:  // PR_SET_SECCOMP: the filter passes no other
+      sandboxed(call);
+      return Wants::nothing;
     case SYS_io_uring_setup:
       if (facts_.io_uring.count++ == 0) facts_.io_uring.example = said_of(call, "io_uring_setup");
       return Wants::nothing;
@@ -805,13 +925,13 @@ Wants Calls::call_entered(const Call& call) {
   // All others matter for files that are known only.
   if (facts_.files.empty()) {
     if (call.number == SYS_munmap) {
-      unmapped(process(call.process), arguments[0], page_end(arguments[0] + arguments[1]));
+      unmapped(call, arguments[0], page_end(arguments[0] + arguments[1]));
     }
     return Wants::nothing;
   }
   switch (call.number) {
     case SYS_munmap:
-      unmapped(process(call.process), arguments[0], page_end(arguments[0] + arguments[1]));
+      unmapped(call, arguments[0], page_end(arguments[0] + arguments[1]));
       break;
     case SYS_msync:
       range_synchronised(call);
@@ -870,10 +990,10 @@ Wants Calls::call_entered(const Call& call) {
       synchronised(call, "fdatasync", number(arguments[0]));
       break;
     case SYS_sync:
-      all_synchronised(call, "sync");
+      all_synchronised(call, kSync);
       break;
     case SYS_syncfs:
-      all_synchronised(call, "syncfs");
+      all_synchronised(call, kSyncfs);
       break;
     case SYS_sync_file_range:
       range_hinted(call);
@@ -944,6 +1064,12 @@ ProgramFacts Calls::finish(const Ending& ending) {
   Scan scan = find_holders(files, {});
   for (const Holder& holder : scan.holders) see(holder.file, Sight::outsider, holder.text);
   facts_.limits.merge(scan.limits);
+  // A script's own number, which the shell puts into names ($$), may be that of who started us.
+  facts_.process_numbers.insert(std::to_string(::getppid()));
+  std::vector<std::string> names;
+  for (const auto& [key, facts] : facts_.files)
+    names.insert(names.end(), facts.names.begin(), facts.names.end());
+  facts_.unmatched_globs = globs_.without_match(names);
   return std::move(facts_);
 }
 

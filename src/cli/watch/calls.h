@@ -5,6 +5,8 @@
 // descriptor of it, or gives up its lock while it is not mapped.  A forked child *inherits* it.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,15 +19,19 @@
 #include "cli/watch/facts.h"
 #include "cli/watch/globs.h"
 #include "cli/watch/process_start.h"
+#include "cli/watch/sandbox.h"
 #include "cli/watch/tracer.h"
 
 namespace pawl::cli::watch {
 
 class Calls final : public Observer {
  public:
-  // `face` is the path of the preload library.
-  Calls(const Globs& globs, Libraries& libraries, std::string face)
-      : globs_(globs), libraries_(libraries), face_(std::move(face)) {}
+  // `face` is the path of the preload library; a journal will have so many bytes.
+  Calls(const Globs& globs, Libraries& libraries, std::string face, std::uint64_t journal_bytes)
+      : globs_(globs),
+        libraries_(libraries),
+        face_(std::move(face)),
+        journal_bytes_(journal_bytes) {}
 
   void process_began(pid_t process, pid_t parent) override;
   void process_borrows_memory(pid_t process) override;
@@ -44,16 +50,29 @@ class Calls final : public Observer {
     std::uint64_t end = 0;
     bool is_read_only = false;  // through a descriptor that is not O_RDWR: not one of Pawl's
     bool is_synchronised = false;
+    std::uint64_t serial = 0;
+  };
+  // A mapping that was made while the process had others of the file.
+  struct SecondMapping {
+    FileKey file;
+    pid_t thread = 0;
+    std::uint64_t serial = 0;
+    std::chrono::steady_clock::time_point made;
+    std::string example;
   };
   struct Process {
     explicit Process(Libraries& libraries) : code(libraries) {}
     CodeMap code;
     std::vector<Window> windows;
+    std::vector<SecondMapping> second_mappings;         // not judged yet
+    std::map<FileKey, std::uint64_t> synchronisations;  // of what it holds
+    SandboxVerdict sandbox;
     std::set<FileKey> holds;
     std::set<FileKey> inherits;
     struct Opened {
       FileKey file;
       bool is_stream = false;
+      bool has_random_name = false;
     };
     std::map<int, Opened> opened;  // of what it opened itself, the last under each number
     std::optional<FileKey> last_synchronised;
@@ -77,7 +96,15 @@ class Calls final : public Observer {
   // What each kind of call means.  `name` is the call's, as it stands in the answer.
   Wants map_entered(const Call& call);
   void mapped(const Call& call, std::uint64_t address);
-  void unmapped(Process& process, std::uint64_t begin, std::uint64_t end);
+  void unmapped(const Call& call, std::uint64_t begin, std::uint64_t end);
+  // Those of which the first mapping went by this thread's call are judged.
+  void judge_second_mappings(Process& process, pid_t thread);
+  // The others are refused.
+  void refuse_second_mappings(Process& process);
+  void sandboxed(const Call& call);
+  void see_sandbox(const Process& process, const FileKey& file);
+  void count_descriptors(const Call& call);
+  void count_journals(const Call& call, const FileKey& file);
   Wants remap_entered(const Call& call);
   void remapped(const Call& call, std::uint64_t address);
   void range_synchronised(const Call& call);
@@ -130,6 +157,8 @@ class Calls final : public Observer {
   const Globs& globs_;
   Libraries& libraries_;
   std::string face_;
+  std::uint64_t journal_bytes_;
+  std::uint64_t serial_ = 0;  // of the last window
   ProgramFacts facts_;
   std::map<pid_t, Process> processes_;
   std::size_t scans_ = 0;

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -39,6 +40,7 @@ struct FileKey {
 // What was seen that Pawl may care about, by the file that it was seen of.
 enum class Sight {
   second_mapping,    // in the process that has it mapped already
+  late_unmapping,    // the first mapping went after the second came, soon and by another thread
   second_process,    // mapped in two processes at once
   other_process,     // changed by one while another has it mapped
   reader,            // opened by one while another has it mapped
@@ -66,6 +68,10 @@ enum class Sight {
   own_preload,       // mapped by one that was started with another LD_PRELOAD
   other_root,        // mapped by one whose root directory lacks what the face needs
   other_libraries,   // mapped by one whose root directory has other libraries
+  descriptors,       // more than the process may have, with those of Pawl
+  journal_space,     // less is free than the journals take
+  sandbox,           // a seccomp filter of the program's breaks commits
+  sandbox_may,       // one may
   renamed,           // by the program, before or after it was mapped
   unmapped_unsynchronised,
 };
@@ -75,8 +81,16 @@ struct Seen {
   std::string example;  // of the first: who and what
 };
 
+// What Pawl has open for a mapped file (docs/preload.md).
+inline constexpr std::size_t kDescriptorsPerFile = 7;
+// Pawl waits twice as long for a window to go; the program is slower here, but the machine may be
+// busier then.
+inline constexpr std::chrono::milliseconds kLateUnmappingMax{50};
+
 // As `synchronisations` has it.
 inline constexpr const char* kAsynchronous = "msync(MS_ASYNC)";
+inline constexpr const char* kSync = "sync";
+inline constexpr const char* kSyncfs = "syncfs";
 
 struct FileFacts {
   std::string path;  // when it was first mapped
@@ -92,9 +106,12 @@ struct FileFacts {
   std::map<std::string, std::uint64_t> changes;
   std::map<std::string, std::uint64_t> synchronisations;
   std::uint64_t range_hints = 0;  // sync_file_range(2)
+  // By one process, from its first mapping to its letting go.
+  std::uint64_t most_synchronisations = 0;
   std::set<std::string> programs;
-  Findings directory;  // what is not fine about it
-  bool can_have_journal = true;
+  Findings directory;       // what is not fine about it
+  bool can_create = true;   // files beside it
+  bool can_reserve = true;  // space, by fallocate(2)
   std::map<Sight, Seen> seen;
 };
 
@@ -108,6 +125,9 @@ struct ProgramFacts {
   bool has_libpawl = false;                            // a program has it loaded, and may call it
   std::map<std::string, std::string> not_preloadable;  // path of the executable: why
   std::uint64_t processes = 0;
+  std::set<std::string> process_numbers;  // that file names may hold
+  std::set<std::string> random_names;     // that mkstemp(3) made
+  std::vector<std::string> unmatched_globs;
   std::set<std::string> limits;
   Ending ending;
 };

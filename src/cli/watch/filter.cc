@@ -2,6 +2,7 @@
 
 #include <linux/fs.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <fcntl.h>
@@ -72,6 +73,8 @@ constexpr std::array kRules = {
     Rule{SYS_fcntl, {When::equals, 1, F_OFD_SETLK}},
     Rule{SYS_fcntl, {When::equals, 1, F_OFD_SETLKW}},
     // Processes.
+    Rule{SYS_seccomp},
+    Rule{SYS_prctl, {When::equals, 0, PR_SET_SECCOMP}},
     Rule{SYS_setsid},
     Rule{SYS_exit_group},
 };

@@ -3,12 +3,24 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstddef>
 #include <filesystem>
 #include <map>
 
 #include "medium/block_medium.h"
 
 namespace pawl::cli::watch {
+
+namespace {
+
+bool matches(const std::string& glob, const std::string& real_path) {
+  const bool is_of_name = glob.find('/') == std::string::npos;
+  const std::string subject = is_of_name ? real_path.substr(real_path.rfind('/') + 1) : real_path;
+  return ::fnmatch(glob.c_str(), subject.c_str(), FNM_PATHNAME) == 0;
+}
+
+}  // namespace
 
 Globs::Globs(const std::vector<std::string>& globs) {
   for (std::string glob : globs) {
@@ -23,12 +35,18 @@ Globs::Globs(const std::vector<std::string>& globs) {
 bool Globs::match(const std::string& real_path) const {
   const std::string name = real_path.substr(real_path.rfind('/') + 1);
   if (name.ends_with(kJournalSuffix) || name.starts_with(kProvisionalPrefix)) return false;
-  if (globs_.empty()) return true;
-  for (const std::string& glob : globs_) {
-    const std::string& subject = glob.find('/') != std::string::npos ? real_path : name;
-    if (::fnmatch(glob.c_str(), subject.c_str(), FNM_PATHNAME) == 0) return true;
-  }
-  return false;
+  return globs_.empty() || std::ranges::any_of(globs_, [&](const std::string& glob) {
+           return matches(glob, real_path);
+         });
+}
+
+std::vector<std::string> Globs::without_match(const std::vector<std::string>& real_paths) const {
+  std::vector<std::string> left = globs_;
+  std::erase_if(left, [&](const std::string& glob) {
+    return std::ranges::any_of(real_paths,
+                               [&](const std::string& path) { return matches(glob, path); });
+  });
+  return left;
 }
 
 namespace {
@@ -42,6 +60,34 @@ std::string glob_for(const std::string& path) {
 }
 
 bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+
+// Of mkstemp(3), at the end of its names.
+constexpr std::size_t kRandomLetters = 6;
+// Of one digit there are too many others.
+constexpr std::size_t kProcessDigitsMin = 2;
+
+// mkstemps(3) puts more behind the letters: then the name is left as it is.
+std::string without_random_end(const std::string& glob) {
+  const std::size_t start = glob.size() - std::min(glob.size(), kRandomLetters);
+  const bool is_random =
+      std::all_of(glob.begin() + static_cast<std::ptrdiff_t>(start), glob.end(),
+                  [](unsigned char letter) { return std::isalnum(letter) != 0; });
+  return is_random ? glob.substr(0, start) + "*" : glob;
+}
+
+std::string without_process_numbers(const std::string& glob,
+                                    const std::set<std::string>& process_numbers) {
+  std::string changed;
+  for (std::size_t at = 0; at < glob.size();) {
+    std::size_t end = at;
+    while (end < glob.size() && is_digit(glob[end])) ++end;
+    const std::string number = glob.substr(at, end - at);
+    const bool is_process = number.size() >= kProcessDigitsMin && process_numbers.contains(number);
+    changed += is_process ? std::string("*") : number.empty() ? glob.substr(at, 1) : number;
+    at = std::max(end, at + 1);
+  }
+  return changed;
+}
 
 }  // namespace
 
@@ -59,7 +105,8 @@ std::string without_numbers(const std::string& path) {
 }
 
 std::vector<std::string> globs_for(const std::vector<std::string>& paths,
-                                   const std::vector<std::string>& others) {
+                                   const std::vector<std::string>& others,
+                                   const Changing& changing) {
   // By the pattern of their globs, which have no '*' of their own.
   std::map<std::string, std::size_t> alike;
   for (const std::string& path : paths) alike[without_numbers(glob_for(path))] += 1;
@@ -70,7 +117,10 @@ std::vector<std::string> globs_for(const std::vector<std::string>& paths,
     const bool is_too_wide = std::ranges::any_of(others, [&](const std::string& other) {
       return ::fnmatch(pattern.c_str(), other.c_str(), FNM_PATHNAME) == 0;
     });
-    if (alike[pattern] >= kPatternNamesMin && !is_too_wide) glob = pattern;
+    glob = alike[pattern] >= kPatternNamesMin && !is_too_wide
+               ? pattern
+               : without_process_numbers(glob, changing.process_numbers);
+    if (changing.random_names.contains(path)) glob = without_random_end(glob);
     if (std::ranges::find(globs, glob) == globs.end()) globs.push_back(std::move(glob));
   }
   return globs;

@@ -1,6 +1,7 @@
 // Which files the person asks about: the same globs as `pawl run --atomic`.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ class Globs {
 
   // All files when there are no globs.  Pawl's own side files never match.
   bool match(const std::string& real_path) const;
+  // The globs that match none of these paths.
+  std::vector<std::string> without_match(const std::vector<std::string>& real_paths) const;
 
  private:
   std::vector<std::string> globs_;
@@ -23,8 +26,15 @@ class Globs {
 // becomes '?'. Where `kPatternNamesMin` paths or more differ in digits only, one with '*' in their
 // place matches them all, unless it would match one of `others`, too.
 inline constexpr std::size_t kPatternNamesMin = 3;
+// What is another one in each run becomes '*': the number of a process, and the end of a name that
+// mkstemp(3) made.
+struct Changing {
+  const std::set<std::string>& process_numbers;
+  const std::set<std::string>& random_names;
+};
 std::vector<std::string> globs_for(const std::vector<std::string>& paths,
-                                   const std::vector<std::string>& others);
+                                   const std::vector<std::string>& others,
+                                   const Changing& changing);
 
 // The path with '*' for each number in the file's name: what numbered files have in common.
 std::string without_numbers(const std::string& path);

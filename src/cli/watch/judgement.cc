@@ -8,6 +8,7 @@
 
 #include "cli/text.h"
 #include "cli/watch/globs.h"
+#include "journal/format.h"
 
 namespace pawl::cli::watch {
 
@@ -70,6 +71,11 @@ constexpr std::array kMeanings = {
     Meaning{Sight::second_mapping, "second_mapping", Weight::cannot,
             "a file has one atomic mapping at a time; the second one fails with EBUSY",
             "use one mapping of the whole file, or mremap() to enlarge it"},
+    Meaning{Sight::late_unmapping, "late_unmapping", Weight::but,
+            "the file is mapped a second time while another thread is about to unmap the first "
+            "mapping, as programs do that leave it to garbage collection (H2 under Java). The "
+            "second mmap() waits 100 ms for that, and then fails with EBUSY",
+            "unmap before mapping again; in Java, let the database use its plain file channels"},
     Meaning{Sight::second_process, "second_process", Weight::cannot,
             "a file has one writer: the second process that maps it gets EBUSY",
             "leave the mapping to one process, and let the others ask it; or let go of the file "
@@ -115,6 +121,23 @@ constexpr std::array kMeanings = {
             "a private mapping of a mapped file is a copy, and of more than 1 GiB none is made "
             "(ENOMEM)",
             "map it in pieces"},
+    Meaning{Sight::descriptors, "descriptors", Weight::cannot,
+            "Pawl has 7 descriptors open for each mapped file, and with them the process reaches "
+            "its limit: mmap() fails with EMFILE",
+            "raise the limit (ulimit -n), or map fewer files at a time"},
+    Meaning{Sight::journal_space, "journal_space", Weight::cannot,
+            "each mapped file has a journal, which is written when the file is first mapped: "
+            "mmap() fails with ENOSPC",
+            "free some space, or take smaller journals (pawl run --journal-size)"},
+    Meaning{Sight::sandbox, "sandbox", Weight::cannot,
+            "the program installs a seccomp filter that forbids system calls which commits make: "
+            "they fail, or the program is killed",
+            "let the filter pass the calls that docs/preload.md lists"},
+    Meaning{Sight::sandbox_may, "sandbox", Weight::but,
+            "the program installs a seccomp filter that may forbid system calls which commits "
+            "make, depending on their arguments or on what the file needs",
+            "let the filter pass the calls that docs/preload.md lists, with all arguments; try it "
+            "under 'pawl run'"},
     Meaning{Sight::passed_on, "passed_on", Weight::cannot,
             "a process that received the descriptor uses the file past the one that has it mapped",
             "pass the bytes, not the descriptor; or pass it before the file is mapped, and write "
@@ -133,7 +156,8 @@ constexpr std::array kMeanings = {
             "a glob is matched against the name that the file has when the program maps it: what "
             "it does under a name that no glob matches is not atomic",
             "name all names that it maps, as the line below does for those of this run; where a "
-            "part of a name is another one each time (mkstemp() makes such names), write * for it"},
+            "part of a name is another one each time, write * for it (the line has it for process "
+            "ids and for names that mkstemp() made)"},
     Meaning{Sight::unmapped_unsynchronised, "unmapped_unsynchronised", Weight::note,
             "a mapping went without msync() since it was made: what was stored there becomes "
             "durable when the file is next synchronised or closed",
@@ -174,6 +198,13 @@ bool asks_for_later_only(const FileFacts& file) {
   return file.synchronisations.size() == 1 && file.synchronisations.contains(kAsynchronous);
 }
 
+// By sync() and syncfs() alone, which say nothing of the file.
+bool is_synchronised_with_others_only(const FileFacts& file) {
+  return std::ranges::all_of(file.synchronisations, [](const auto& entry) {
+    return entry.first == kSync || entry.first == kSyncfs;
+  });
+}
+
 void judge_synchronisation(const FileFacts& file, std::vector<Remark>& remarks) {
   if (asks_for_later_only(file)) {
     return add(remarks,
@@ -184,6 +215,14 @@ void judge_synchronisation(const FileFacts& file, std::vector<Remark>& remarks) 
                 "the last of them, though never a part of one",
                 "take --ms-async sync, with which such a call is durable when it returns; without "
                 "it, where the last commits may be missing"});
+  }
+  if (!file.synchronisations.empty() && is_synchronised_with_others_only(file)) {
+    add(remarks,
+        {"synchronised_by_sync", Weight::but, 1, "",
+         "only sync() or syncfs() makes the file durable: each is a commit of every file that the "
+         "process has mapped, wherever other threads are in their changes. A sync of another "
+         "process, or of the command of that name, is no commit",
+         "call msync(MS_SYNC) wherever the data is consistent"});
   }
   if (!file.synchronisations.empty() || file.mappings == 0) return;
   // Who synchronises in vain is told of already.
@@ -214,20 +253,39 @@ void judge_flag(const FileFacts& file, std::vector<Remark>& remarks) {
 }
 
 void judge_directory(const FileFacts& file, std::vector<Remark>& remarks) {
-  if (!file.can_have_journal) {
+  if (file.can_create && !file.can_reserve) {
+    add(remarks, {"no_reservation", Weight::cannot, 1, "",
+                  "the file system has no fallocate(2) (ext2, vfat), by which Pawl reserves space: "
+                  "mmap() fails with EOPNOTSUPP",
+                  "keep the file on ext4, XFS, f2fs or btrfs"});
+  }
+  if (!file.can_create) {
     add(remarks, {"no_journal", Weight::cannot, 1, "",
                   "no file can be made in the file's directory, and a journal stands beside its "
                   "file",
                   "give the program write permission there, or keep the file elsewhere"});
   }
   for (const Finding& finding : file.directory) {
-    if (finding.level != Level::unsafe) continue;
+    if (finding.level != Level::unsafe || finding.name == kReservation) continue;
     add(remarks,
         {"unsafe_directory", Weight::but, 1, fmt::format("{}: {}", finding.name, finding.value),
          finding.why,
          fmt::format("keep the file on a local disk; 'pawl doctor {}' tells more",
                      file.path.substr(0, std::max<std::size_t>(file.path.rfind('/'), 1)))});
   }
+}
+
+// Left out where there is more to say.
+void judge_frequency(const FileFacts& file, const Ending& ending, std::vector<Remark>& remarks) {
+  const bool is_fine = std::ranges::all_of(
+      remarks, [](const Remark& remark) { return remark.weight == Weight::note; });
+  if (!is_fine || ending.signal != 0 || file.most_synchronisations != 1) return;
+  add(remarks,
+      {"synchronised_once", Weight::note, 1, "",
+       "the file is synchronised once from its opening to its closing: there is one commit before "
+       "the close, and a crash before it leaves the file as it was when it was opened",
+       "nothing, where that is what must be whole; else have the program do more of its work while "
+       "it is watched, or call msync(MS_SYNC) more often"});
 }
 
 void heaviest_first(std::vector<Remark>& remarks) {
@@ -240,7 +298,7 @@ void heaviest_first(std::vector<Remark>& remarks) {
   remarks = std::move(sorted);
 }
 
-FileJudgement judge_file(const FileKey& key, const FileFacts& file) {
+FileJudgement judge_file(const FileKey& key, const FileFacts& file, const Ending& ending) {
   FileJudgement judgement;
   judgement.key = key;
   for (const Meaning& meaning : kMeanings) {
@@ -254,6 +312,7 @@ FileJudgement judge_file(const FileKey& key, const FileFacts& file) {
   judge_synchronisation(file, judgement.remarks);
   judge_flag(file, judgement.remarks);
   judge_directory(file, judgement.remarks);
+  judge_frequency(file, ending, judgement.remarks);
   heaviest_first(judgement.remarks);
   if (!judgement.remarks.empty()) judgement.verdict = judgement.remarks.front().weight;
   return judgement;
@@ -293,6 +352,17 @@ void judge_program(const ProgramFacts& facts, Judgement& judgement) {
     remarks.push_back({"not_preloadable", Weight::note, 1, path, why,
                        "nothing, unless that program maps files that matter; it was not seen to"});
   }
+  // Under --group all that the globs take is in the group.
+  const std::string together =
+      judgement.files.size() <= journal::kGroupFilesMax
+          ? std::string(
+                "if they must move together, 'pawl run --group FILE' commits them by one "
+                "record")
+          : fmt::format(
+                "if they must move together: 'pawl run --group FILE' commits them by one "
+                "record, but a group has at most {} files and the program maps {}; name "
+                "with --atomic only those that belong together",
+                journal::kGroupFilesMax, judgement.files.size());
   // Numbered files are told of once.
   std::map<std::pair<std::string, std::string>, std::uint64_t> in_one_go;
   for (const auto& [pair, count] : facts.in_one_go) {
@@ -303,13 +373,20 @@ void judge_program(const ProgramFacts& facts, Judgement& judgement) {
                         : std::pair(first, second)] += count;
   }
   for (const auto& [pair, count] : in_one_go) {
-    remarks.push_back(
-        {"in_one_go", Weight::note, count,
-         pair.first == pair.second ? fmt::format("two files {}", pair.first)
-                                   : fmt::format("{} and then {}", pair.first, pair.second),
-         "these are synchronised one right after the other. Each is atomic by "
-         "itself: a crash between the two leaves the first new and the second old",
-         "if they must move together, 'pawl run --group FILE' commits them by one record"});
+    remarks.push_back({"in_one_go", Weight::note, count,
+                       pair.first == pair.second
+                           ? fmt::format("two files {}", pair.first)
+                           : fmt::format("{} and then {}", pair.first, pair.second),
+                       "these are synchronised one right after the other. Each is atomic by "
+                       "itself: a crash between the two leaves the first new and the second old",
+                       together});
+  }
+  for (const std::string& glob : facts.unmatched_globs) {
+    if (judgement.files.empty()) break;  // told of already
+    remarks.push_back({"unmatched_glob", Weight::but, 1, glob,
+                       "no file that was mapped matches this glob",
+                       "look at its spelling: one with a '/' is matched against the absolute real "
+                       "path, and '*' stops at '/'"});
   }
   if (facts.ending.signal != 0) {
     remarks.push_back(
@@ -342,7 +419,7 @@ Judgement judge(const ProgramFacts& facts) {
     const FileFacts& file = facts.files.at(key);
     // Looked at, and then mapped in a way that is none of Pawl's.
     if (file.mappings == 0 && !file.asks_for_pawl && file.seen.empty()) continue;
-    judgement.files.push_back(judge_file(key, file));
+    judgement.files.push_back(judge_file(key, file, facts.ending));
   }
   judge_program(facts, judgement);
   for (const FileJudgement& file : judgement.files) {

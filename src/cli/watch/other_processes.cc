@@ -144,6 +144,13 @@ std::vector<int> descriptors_of(pid_t process, const FileKey& file) {
   return found;
 }
 
+std::size_t count_descriptors_of(pid_t process) {
+  Numbers numbers(directory_of(process) + "/fd");
+  std::size_t count = 0;
+  while (count < kScannedDescriptorsMax && numbers.next()) ++count;
+  return count;
+}
+
 Scan find_holders(const std::set<FileKey>& files, const std::set<pid_t>& known) {
   Scan scan;
   if (files.empty()) return scan;

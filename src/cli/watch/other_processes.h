@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <set>
 #include <string>
 #include <vector>
@@ -27,6 +28,8 @@ Scan find_holders(const std::set<FileKey>& files, const std::set<pid_t>& known);
 
 // The numbers under which a process has the file open.
 std::vector<int> descriptors_of(pid_t process, const FileKey& file);
+
+std::size_t count_descriptors_of(pid_t process);
 
 // "12 (name)".
 std::string process_text(pid_t process);

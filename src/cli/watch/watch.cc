@@ -10,6 +10,7 @@
 #include "cli/watch/calls.h"
 #include "cli/watch/judgement.h"
 #include "cli/watch/process_start.h"
+#include "mapping/options.h"
 
 namespace pawl::cli::watch {
 
@@ -34,9 +35,13 @@ int watch(const Request& request) {
   Result<ElfFile> face = read_elf_file(library.value());
   if (!face.ok()) return refuse(kExitFailure, face.status());
 
+  // As 'pawl run' will take them from the environment.
+  const Result<Options> options = Options::from_environment();
+  if (!options.ok()) return refuse(kExitUsage, options.status());
+
   const Globs globs(request.globs);
   Libraries libraries(face.value().names());
-  Calls calls(globs, libraries, library.value());
+  Calls calls(globs, libraries, library.value(), options.value().journal_size_bytes);
   const Program program{path.value(), request.command, trial_variables(std::getenv("LD_PRELOAD")),
                         request.json};
   Result<Ending> ending = trace(program, calls);
