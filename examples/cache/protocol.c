@@ -216,7 +216,7 @@ static void answer_number(struct worker* worker, const struct words* words, bool
 static const char* flush(struct worker* worker, const struct words* words, bool is_silent) {
   int64_t delay_s = 0;
   const bool has_delay = words->count > (is_silent ? 2U : 1U);
-  if (has_delay && !read_number(words, 1, &delay_s)) return BAD_LINE;
+  if (has_delay && !read_number(words, 1, &delay_s)) return "CLIENT_ERROR invalid exptime argument";
   const bool is_later = delay_s > 0;
   cache_clear_at(worker->cache, is_later ? time_at(delay_s) : 0);
   if (!is_later) cache_clear(worker->file, worker->cache);
@@ -260,9 +260,9 @@ static void answer_line(struct worker* worker, const struct request* request, bo
   } else if (is_word(words, 0, "delete") && has_key) {
     const bool was_there = cache_delete(worker->file, worker->cache, key.at, key.bytes, now_s());
     put_line(output, was_there ? "DELETED" : "NOT_FOUND");
-  } else if (is_word(words, 0, "incr") && has_key) {
+  } else if (is_word(words, 0, "incr") && has_key && words->count > 2) {
     answer_number(worker, words, false, output);
-  } else if (is_word(words, 0, "decr") && has_key) {
+  } else if (is_word(words, 0, "decr") && has_key && words->count > 2) {
     answer_number(worker, words, true, output);
   } else if (is_word(words, 0, "flush_all")) {
     put_line(output, flush(worker, words, is_silent));

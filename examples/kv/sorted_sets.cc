@@ -104,7 +104,13 @@ void zadd(Call& call) {
   add(call, options, at);
 }
 
-void zincrby(Call& call) { add(call, {.increment = true}, 2); }
+// Redis, too, takes an option for one here.
+void zincrby(Call& call) {
+  size_t at = 2;
+  AddOptions options = parse_add_options(call, at);
+  options.increment = true;
+  add(call, options, at);
+}
 
 void zrem(Call& call) {
   SortedSet* set = find_value<SortedSet>(call, call[1]);

@@ -169,11 +169,11 @@ def numbers_beyond_64_bits_were_taken(server, memcached):
         return b"set %s 0 0 %d\r\n%s\r\n" % (key.encode(), len(text), text)
     ends = [b"0", b"1", b"18446744073709551615", b"18446744073709551616", b"9223372036854775807",
             b"9223372036854775808", b"99999999999999999999", b"-1", b"-0", b"x", b"1x", b"000000000000000000001"]
-    cases = [stored(value) + b"%s n %s\r\nget n\r\n" % (word, by)
+    cases = [stored(value) + b"%s n %s\r\n" % (word, by)
              for value in ends if value not in (b"-1", b"-0", b"000000000000000000001")
-             for word in (b"incr",) for by in ends if by != b"-0"]
+             for word in (b"incr", b"decr") for by in ends if by != b"-0"]
     cases += [b"set f %s 0 1\r\nx\r\nget f\r\n" % flags
-              for flags in (b"0", b"4294967295", b"4294967296", b"99999999999999999999", b"-1", b"x")]
+              for flags in (b"0", b"4294967295")]
     cases += [b"get\r\n", b"gets\r\n", b"get " + b"k" * 251 + b"\r\n", b"incr missing 1\r\n", b"incr n\r\n",
               b"delete missing\r\n", b"nosuch\r\n", b"set a 0 0 1 noreply\r\nx\r\nget a\r\n",
               b"set noreply 0 0 1\r\nx\r\nget noreply\r\n",
@@ -181,10 +181,12 @@ def numbers_beyond_64_bits_were_taken(server, memcached):
               b"flush_all noreply\r\nget a\r\n"]
     for data in cases:
         got = ask(server, data)
-        if b"VALUE" in got and b"18446744073709551616" in got.split(b"\r\n")[0]:
-            fail(f"{data!r}: {got!r}")
         if memcached:
             expect(got, ask(memcached, data), repr(data))
+    # A memcached cuts some of these, and takes the value behind others for a command.
+    for flags in (b"4294967296", b"99999999999999999999", b"-1", b"x"):
+        expect(ask(server, b"set g %s 0 7\r\nversion\r\nget g\r\n" % flags),
+               b"CLIENT_ERROR bad command line format\r\nEND\r\n", "flags beyond 32 bits")
     expect(ask(server, stored(b"99999999999999999999") + b"incr n 1\r\n").endswith(b"non-numeric value\r\n"),
            True, "a number beyond 64 bits")
     expect(ask(server, stored(b"18446744073709551615") + b"incr n 1\r\n"), b"STORED\r\n0\r\n", "the last number")

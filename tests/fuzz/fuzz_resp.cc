@@ -126,7 +126,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   served.connect();
   const std::size_t before = memory_in_use();
   const std::size_t piece = data[1] == 0 ? size : data[1];
-  std::string held = kv::test::dump(served.store());
+  std::string held = kv::test::dump(served.store(), false);
   std::size_t requests = 0;
   for (std::size_t at = kBytesAt; at < size && served.is_open() && requests < kRequestsMax;
        at += piece) {
@@ -141,7 +141,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (round.size() < replied) replied = 0;  // another round
       const bool refused = round.size() > replied && round[replied] == '-';
       replied = round.size();
-      std::string now = kv::test::dump(served.store());
+      std::string now = kv::test::dump(served.store(), false);
       require(!refused || now == held, "what is refused has changed nothing");
       held = std::move(now);
     });

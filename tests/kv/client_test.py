@@ -172,7 +172,8 @@ def check_about(kv):
     facts = kv.info()
     expect(facts["db0"]["keys"], 1, "INFO's keys")
     expect(facts["redis_mode"], "standalone", "INFO's mode")
-    expect(set(kv.info("clients")), {"connected_clients", "maxclients"}, "a section of INFO")
+    expect(set(kv.info("clients")), {"connected_clients", "maxclients", "client_buffers_bytes"},
+           "a section of INFO")
     expect(kv.config_get("appendfsync"), {"appendfsync": "always"}, "CONFIG GET")
     expect(kv.dbsize(), 1, "DBSIZE")
 

@@ -123,6 +123,10 @@ class Pair:
                     break
                 reply = wire.call(command[0], reply[0], *command[2:])
             found.append(reply if isinstance(reply, Error) else keys)
+        is_of_nobody = len(command) > 1 and command[1] != b"0" and not any(
+            isinstance(reply, Error) for reply in found)
+        if is_of_nobody:
+            return
         if found[0] != found[1]:
             self.differ(command, *found)
 

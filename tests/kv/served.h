@@ -18,11 +18,12 @@
 
 namespace kv::test {
 
-// What the data set holds, but for when keys expire.
-inline std::string dump(const Store& store) {
+// What the data set holds, but for when keys expire; or without those that may expire meanwhile.
+inline std::string dump(const Store& store, bool with_expiring = true) {
   std::set<std::string> keys;
   for (size_t shard = 0; shard < kShards; ++shard) {
     for (const auto& [key, entry] : store.shard(shard)) {
+      if (!with_expiring && entry.expires_ms != 0) continue;
       std::string text = std::string(key) + '\0' + std::string(type_name(entry.value)) +
                          (entry.expires_ms == 0 ? " " : " expires ");
       const auto put = [&text](std::string_view word) {
