@@ -177,11 +177,12 @@ Status check_number(Medium& file, const std::string& journal_path, const Listed&
   auto mark = file.mark();
   if (!mark.ok()) return mark.status();
   const bool is_marked = carries_mark(mark.value());
-  if (is_marked && mark.value()->file == FileIdentity{}) return {};
   // The mark of a copy has the inode of what it is a copy of, and so has a copy of the list.
   const FileIdentity known_as = is_marked ? mark.value()->file : file.identity();
-  const auto listed = std::find_if(of_group.files.begin(), of_group.files.end(),
-                                   [&](const GroupFile& one) { return one.identity == known_as; });
+  const auto listed =
+      std::find_if(of_group.files.begin(), of_group.files.end(), [&](const GroupFile& one) {
+        return known_as == FileIdentity{} ? one.number == number : one.identity == known_as;
+      });
   if (listed == of_group.files.end()) {
     return Status::failure(
         EBADMSG, journal_path + " does not list " + file.path() +
