@@ -1,6 +1,6 @@
 // Which addresses of one part of an address space are in use.  Chooses places for new mappings:
 // the next that is free, so that a place is not given again soon, and neighbours become one
-// mapping.
+// mapping.  Where the first is says who makes it.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@ namespace pawl::wsp {
 
 class AddressSpace {
  public:
-  AddressSpace(std::uint64_t start, std::uint64_t end)
-      : start_(start), end_(end), cursor_(start), free_{{start, end}} {}
+  AddressSpace(std::uint64_t start, std::uint64_t end) : AddressSpace(start, end, start) {}
+  AddressSpace(std::uint64_t start, std::uint64_t end, std::uint64_t first)
+      : start_(start), end_(end), cursor_(first), free_{{start, end}} {}
 
   // Nothing when no free range is long enough.
   std::optional<std::uint64_t> take(std::uint64_t length);

@@ -12,12 +12,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "medium/descriptor.h"
 #include "tracing/thread.h"
 #include "wsp/process/layout.h"
 #include "wsp/process/maps.h"
+#include "wsp/process/proc.h"
 
 namespace pawl::wsp {
 
@@ -72,6 +74,19 @@ std::uint64_t stack_bytes(pid_t thread) {
   return round_up_to_page(std::min<std::uint64_t>(limit.rlim_cur, kStackBytesMax));
 }
 
+// Whether it may do more than who executed it: its set-user-ID or set-group-ID bits or its
+// capabilities count.  (Root itself gains nothing.)
+bool has_gained_privileges(pid_t thread) {
+  const std::string status = read_proc(thread, "status");
+  const std::vector<std::uint64_t> users = numbers_of(field_of(status, "Uid"));
+  const std::vector<std::uint64_t> groups = numbers_of(field_of(status, "Gid"));
+  if (users.size() != 4 || groups.size() != 4) return true;
+  if (users[0] == 0) return false;
+  const std::uint64_t own = number_of(field_of(status, "CapAmb"), 16);
+  return users[1] != users[0] || groups[1] != groups[0] ||
+         (number_of(field_of(status, "CapPrm"), 16) & ~own) != 0;
+}
+
 Status check(std::uint64_t result, const char* what) {
   if (result < static_cast<std::uint64_t>(-4095)) return {};
   return FailedCall{-static_cast<int>(result), what};
@@ -86,6 +101,12 @@ Status move_into_memory(pid_t thread, KeptMemory& memory, int descriptor, CallLi
   if (!tracing::read_registers(thread, registers)) return lost("it was executed");
   if (registers.cs != kUserCode)
     return Status::failure(ENOEXEC, "it is a 32-bit program; only 64-bit ones are kept");
+  if (has_gained_privileges(thread)) {
+    return Status::failure(EACCES,
+                           "it executed a program that gains privileges (set-user-ID, set-group-ID "
+                           "or capabilities of the file), whose memory whoever has that of the "
+                           "program could write; execute it outside of 'pawl wsp run'");
+  }
   PAWL_TRY(memory.clear());
   const std::vector<MapsLine> lines = read_maps(thread);
   const auto vdso = std::find_if(lines.begin(), lines.end(),

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -16,6 +17,7 @@
 #include "medium/descriptor.h"
 #include "wsp/process/maps.h"
 #include "wsp/process/proc.h"
+#include "wsp/process/program_rights.h"
 
 namespace pawl::wsp {
 
@@ -70,7 +72,10 @@ Origin origin_of(const Descriptor& file, std::uint64_t offset, std::uint64_t sta
           facts.st_ino, std::string(name, static_cast<std::size_t>(std::max<ssize_t>(length, 0)))};
 }
 
-Result<std::shared_ptr<const Descriptor>> open_again(const Origin& origin) {
+// With the rights of `thread`: what its name leads to now may be anything.
+Result<std::shared_ptr<const Descriptor>> open_again(pid_t thread, const Origin& origin) {
+  const Result<ProgramRights> rights = ProgramRights::take(thread);
+  if (!rights.ok()) return rights.status();
   auto file =
       std::make_shared<Descriptor>(::open(origin.name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat facts{};
@@ -88,13 +93,32 @@ std::uint64_t bytes_within(const Descriptor& file, std::uint64_t offset, std::ui
   return size > offset ? std::min(bytes, round_up_to_page(size - offset)) : 0;
 }
 
-// The kernel does not ask whether a file can be mapped whose bytes are laid into the memory file.
-int why_not_mappable(const Descriptor& file, std::uint64_t offset) {
-  struct stat facts{};
-  if (::fstat(file.get(), &facts) != 0) return errno;
-  if (!S_ISREG(facts.st_mode) && !S_ISBLK(facts.st_mode) && !S_ISCHR(facts.st_mode)) return ENODEV;
+// What the program itself has open under the number; -errno.
+int open_file_of(pid_t thread, int number) {
+  const std::uint64_t leader = number_of(field_of(read_proc(thread, "status"), "Tgid"));
+  const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, leader, 0)));
+  if (!handle.valid()) return -errno;
+  const auto file = static_cast<int>(::syscall(SYS_pidfd_getfd, handle.get(), number, 0));
+  return file < 0 ? -errno : file;
+}
+
+// A file whose bytes are to be laid into the memory file, opened to be read.  The kernel, which
+// does not map it, is asked whether the program may: by its descriptor (O_PATH, O_WRONLY), a file
+// of that kind, as code from where it lies.  -errno.
+int open_to_copy(const Descriptor& file, std::uint64_t offset, int protection) {
+  void* const mapped = ::mmap(nullptr, kPageBytes, PROT_READ | (protection & PROT_EXEC),
+                              MAP_PRIVATE, file.get(), static_cast<off_t>(offset));
+  if (mapped == MAP_FAILED) return -errno;
+  ::munmap(mapped, kPageBytes);
+  // Anew, for what it does to the program's own open file (O_DIRECT).
+  const int opened =
+      ::open(link_to_descriptor(file.get()).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  return opened < 0 ? -errno : opened;
+}
+
+bool can_be_read(const Descriptor& file, std::uint64_t offset) {
   char byte = 0;
-  return ::pread(file.get(), &byte, 1, static_cast<off_t>(offset)) < 0 ? errno : 0;
+  return ::pread(file.get(), &byte, 1, static_cast<off_t>(offset)) >= 0;
 }
 
 // Whose mappings are memory of no name.
@@ -120,6 +144,12 @@ std::uint64_t mappings_max() {
 // To move memory must not fail half way: so many are to be free, as in the kernel's own mremap.
 constexpr std::uint64_t kMappingsToMove = 5;
 
+std::uint64_t random_page(std::uint64_t start, std::uint64_t spread) {
+  std::uint64_t drawn = 0;
+  PAWL_ASSERT(::getrandom(&drawn, sizeof drawn, 0) == ssize_t{sizeof drawn});
+  return start + drawn % (spread / kPageBytes) * kPageBytes;
+}
+
 bool is_in_memory_file(const MapsLine& line, const KeptMemory& memory) {
   return line.is_shared && line.inode == memory.inode() && line.offset == line.start;
 }
@@ -127,10 +157,13 @@ bool is_in_memory_file(const MapsLine& line, const KeptMemory& memory) {
 }  // namespace
 
 void MemoryCalls::begin() {
-  files_ = AddressSpace(kFilesStart, kFilesEnd);
-  nameless_ = AddressSpace(kMemoryStart, kMemoryEnd);
-  low_ = AddressSpace(kLowStart, kLowEnd);
-  break_ = kBreakStart;
+  const auto part = [](std::uint64_t start, std::uint64_t end, std::uint64_t spread) {
+    return AddressSpace(start, end, random_page(start, spread));
+  };
+  files_ = part(kFilesStart, kFilesEnd, kSpread);
+  nameless_ = part(kMemoryStart, kMemoryEnd, kSpread);
+  low_ = part(kLowStart, kLowEnd, kLowSpread);
+  break_ = random_page(kBreakStart, kBreakSpread);
   origins_.clear();
   busy_.clear();
 }
@@ -194,7 +227,7 @@ CallDecision MemoryCalls::enter(pid_t thread, const tracing::Registers& call, Ru
     case SYS_pkey_mprotect:  // of key 0, as none is given out
       return protect(thread, call, running, list);
     case SYS_madvise:
-      return static_cast<int>(call.rdx) == MADV_REMOVE ? remove(call) : drop(call);
+      return static_cast<int>(call.rdx) == MADV_REMOVE ? remove(call) : drop(thread, call);
     case SYS_clone3:
       return answer(static_cast<std::uint64_t>(-ENOSYS));
     // Of the memory file's descriptor, as if it were none.
@@ -270,16 +303,18 @@ CallDecision MemoryCalls::map(pid_t thread, const tracing::Registers& call, Runn
     return refuse(ENOMEM, "mmap: there are too many mappings of files");
   auto file = std::make_shared<Descriptor>();
   if (has_file) {
-    file->reset(::open(fmt::format("/proc/{}/fd/{}", thread, static_cast<int>(call.r8)).c_str(),
-                       O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    const int why_no_file = file->valid() ? 0 : errno;
-    if (why_no_file == ENOENT) return answer(static_cast<std::uint64_t>(-EBADF));
-    if (is_memory && why_no_file != 0)
-      return refuse(EACCES, FailedCall{why_no_file, "cannot read a file that is mapped"}.text());
-    const int why_not = is_memory ? why_not_mappable(*file, call.r9) : 0;
-    if (why_not == ENODEV) return answer(static_cast<std::uint64_t>(-ENODEV));
-    if (why_not != 0)
-      return refuse(EACCES, FailedCall{why_not, "cannot read a file that is mapped"}.text());
+    const int number = open_file_of(thread, static_cast<int>(call.r8));
+    if (number == -EBADF) return answer(static_cast<std::uint64_t>(-EBADF));
+    if (is_memory && number < 0)
+      return refuse(EACCES, FailedCall{-number, "cannot read a file that is mapped"}.text());
+    const Descriptor its_own(std::max(number, -1));
+    if (is_memory) {
+      const int opened = open_to_copy(its_own, call.r9, static_cast<int>(call.rdx));
+      if (opened < 0) return answer(static_cast<std::uint64_t>(opened));
+      file->reset(opened);
+      if (!can_be_read(*file, call.r9))
+        return refuse(EACCES, FailedCall{errno, "cannot read a file that is mapped"}.text());
+    }
   }
   if (is_memory && has_file && !memory_.must_go_on().ok()) return again();
   running.place = is_fixed ? call.rdi : choose(call, bytes, is_memory);
@@ -429,7 +464,7 @@ CallDecision MemoryCalls::resize(pid_t thread, const tracing::Registers& call, R
   // another thread was given and has not mapped yet.
   running.place = call.rdi + from;
   running.bytes = to - from;
-  if (Status noted = note_growth(call.rdi + from, running.place, running.bytes, running);
+  if (Status noted = note_growth(thread, call.rdi + from, running.place, running.bytes, running);
       !noted.ok())
     return refuse(EINVAL, "mremap: " + noted.text());
   if (!reserve(running.place, running.bytes)) {
@@ -442,8 +477,8 @@ CallDecision MemoryCalls::resize(pid_t thread, const tracing::Registers& call, R
   return decision;
 }
 
-Status MemoryCalls::note_growth(std::uint64_t end, std::uint64_t grown_to, std::uint64_t bytes,
-                                RunningCall& running) const {
+Status MemoryCalls::note_growth(pid_t thread, std::uint64_t end, std::uint64_t grown_to,
+                                std::uint64_t bytes, RunningCall& running) const {
   running.origins.clear();
   const std::vector<Origin> last = origins_.within(end - kPageBytes, kPageBytes);
   if (last.empty()) return {};
@@ -452,7 +487,7 @@ Status MemoryCalls::note_growth(std::uint64_t end, std::uint64_t grown_to, std::
   more.start = grown_to;
   more.bytes = bytes;
   if (more.is_file) {
-    Result<std::shared_ptr<const Descriptor>> file = open_again(more);
+    Result<std::shared_ptr<const Descriptor>> file = open_again(thread, more);
     if (!file.ok()) return file.status();
     running.file = file.value();
   }
@@ -493,7 +528,7 @@ CallDecision MemoryCalls::move(pid_t thread, const tracing::Registers& call,
   running.bytes = to;
   running.origins.clear();
   if (to > from) {
-    if (Status noted = note_growth(call.rdi + from, 0, to - from, running); !noted.ok())
+    if (Status noted = note_growth(thread, call.rdi + from, 0, to - from, running); !noted.ok())
       return refuse(EINVAL, "mremap: " + noted.text());
   }
   if (running.was_chosen) {
@@ -590,7 +625,7 @@ CallDecision MemoryCalls::protect(pid_t thread, const tracing::Registers& call,
 }
 
 // What a program says it does without shows zeros again, or its file's bytes.
-CallDecision MemoryCalls::drop(const tracing::Registers& call) {
+CallDecision MemoryCalls::drop(pid_t thread, const tracing::Registers& call) {
   const std::uint64_t bytes = round_up_to_page(call.rsi);
   if (!is_page_range(call.rdi, bytes)) return {};
   if (meets_annex(call.rdi, bytes)) return refuse(EINVAL, "madvise: the place is Pawl's own");
@@ -602,7 +637,7 @@ CallDecision MemoryCalls::drop(const tracing::Registers& call) {
   for (const Origin& origin : origins) {
     files.emplace_back();
     if (!origin.is_file) continue;
-    Result<std::shared_ptr<const Descriptor>> file = open_again(origin);
+    Result<std::shared_ptr<const Descriptor>> file = open_again(thread, origin);
     if (!file.ok()) return refuse(EINVAL, "madvise(MADV_DONTNEED): " + file.status().text());
     files.back() = file.value();
   }

@@ -67,7 +67,9 @@ class MemoryCalls {
  public:
   // `memory` outlives it.
   MemoryCalls(KeptMemory& memory, int memory_descriptor)
-      : memory_(memory), descriptor_(memory_descriptor) {}
+      : memory_(memory), descriptor_(memory_descriptor) {
+    begin();
+  }
 
   // A new program: nothing is mapped where we choose.
   void begin();
@@ -98,7 +100,7 @@ class MemoryCalls {
   CallDecision set_break(const tracing::Registers& call, RunningCall& running);
   CallDecision protect(pid_t thread, const tracing::Registers& call, RunningCall& running,
                        CallList& list);
-  CallDecision drop(const tracing::Registers& call);
+  CallDecision drop(pid_t thread, const tracing::Registers& call);
   CallDecision remove(const tracing::Registers& call);
   CallDecision finish_map(RunningCall& running, std::uint64_t result, CallList& list);
   CallDecision finish_grow(pid_t thread, RunningCall& running, std::uint64_t result,
@@ -107,7 +109,7 @@ class MemoryCalls {
   CallDecision finish_leave(RunningCall& running, CallList& list);
   static CallDecision undo(RunningCall& running, CallList& list, const Status& why);
   // What lies behind the end of a range that is made longer.
-  Status note_growth(std::uint64_t end, std::uint64_t grown_to, std::uint64_t bytes,
+  Status note_growth(pid_t thread, std::uint64_t end, std::uint64_t grown_to, std::uint64_t bytes,
                      RunningCall& running) const;
   Status fill(const RunningCall& running) const;
   std::uint64_t choose(const tracing::Registers& call, std::uint64_t bytes, bool is_memory);

@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <iterator>
+#include <string>
 #include <utility>
 
 #include "wsp/process/capabilities.h"
+#include "wsp/process/proc.h"
 
 namespace pawl::wsp {
 
@@ -49,6 +52,21 @@ Result<ProgramRights> ProgramRights::take(const SavedProcess& program) {
   ProgramRights taken;
   if (Status done = taken.become(program); !done.ok()) return done;
   return taken;
+}
+
+Result<ProgramRights> ProgramRights::take(pid_t thread) {
+  const std::string status = read_proc(thread, "status");
+  const std::vector<std::uint64_t> users = numbers_of(field_of(status, "Uid"));
+  const std::vector<std::uint64_t> groups = numbers_of(field_of(status, "Gid"));
+  SavedProcess program;
+  if (users.size() != std::size(program.process.user) || groups.size() != users.size())
+    return Status::failure(ESRCH, "the program ended meanwhile");
+  program.process.user[3] = static_cast<std::uint32_t>(users[3]);
+  program.process.group_ids[3] = static_cast<std::uint32_t>(groups[3]);
+  for (const std::uint64_t group : numbers_of(field_of(status, "Groups")))
+    program.groups.push_back(static_cast<std::uint32_t>(group));
+  program.process.capabilities[2] = number_of(field_of(status, "CapEff"), 16);
+  return take(program);
 }
 
 Status ProgramRights::become(const SavedProcess& program) {

@@ -18,6 +18,8 @@ class ProgramRights {
  public:
   // EPERM where we may not become the program's user.
   static Result<ProgramRights> take(const SavedProcess& program);
+  // Of a thread that lives.
+  static Result<ProgramRights> take(pid_t thread);
   ProgramRights(ProgramRights&& other) noexcept;
   ProgramRights& operator=(ProgramRights&&) = delete;
   ProgramRights(const ProgramRights&) = delete;
