@@ -148,6 +148,21 @@ def a_disk_that_is_replaced_meanwhile_is_noticed(attack):
         attack.save()
 
 
+def a_pipe_in_the_place_of_a_disk_is_not_waited_for(attack):
+    """Whoever put it there writes nothing into it."""
+    attack.save()
+    there = attack.disk.with_name("disk.there")
+    for words in (("restore",), ("run", "--discard", *attack.words(), *OF_QEMU)):
+        attack.disk.rename(there)
+        os.mkfifo(attack.disk)
+        code, text = attack.vm.run(*words)
+        if code == 0 or str(attack.disk) not in text:
+            raise vms.Trouble(f"{words} of a pipe: {code} {text}")
+        there.rename(attack.disk)
+        attack.said.unlink(missing_ok=True)
+    attack.vm.status_when_ended()
+
+
 def the_socket_is_the_users_own(attack):
     """Whatever the umask: who may connect to it ends the machine."""
     attack.save()
@@ -200,7 +215,8 @@ def body(scratch, vm, _):
         print("skipped: only root can give a file away")
         raise SystemExit(77)
     trials.run_all([what_another_user_left_is_not_run, links_are_not_followed,
-                    a_disk_that_is_replaced_meanwhile_is_noticed, the_socket_is_the_users_own,
+                    a_disk_that_is_replaced_meanwhile_is_noticed,
+                    a_pipe_in_the_place_of_a_disk_is_not_waited_for, the_socket_is_the_users_own,
                     a_check_removes_nothing_of_another_directory,
                     a_start_without_means_loses_no_save], Attack(scratch, vm))
 

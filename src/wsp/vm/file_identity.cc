@@ -34,11 +34,13 @@ std::uint64_t next_random(std::uint64_t& state) {
 }
 
 Status identify_device(const std::string& path, FileIdentity& identity) {
-  const Descriptor device(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Result<Descriptor> device = open_disk(path, O_RDONLY);
+  if (!device.ok()) return device.status();
   std::array<std::byte, kHeadBytes> head{};
-  if (!device.valid() || ::ioctl(device.get(), BLKGETSIZE64, &identity.size_bytes) != 0)
+  const int number = device.value().get();
+  if (::ioctl(number, BLKGETSIZE64, &identity.size_bytes) != 0)
     return FailedCall{errno, "cannot look at the disk " + path};
-  const ssize_t count = ::pread(device.get(), head.data(), head.size(), 0);
+  const ssize_t count = ::pread(number, head.data(), head.size(), 0);
   if (count < 0) return FailedCall{errno, "cannot read the disk " + path};
   identity.head_checksum = checksum(head.data(), static_cast<std::size_t>(count));
   identity.is_device = 1;
@@ -71,6 +73,16 @@ Result<FileIdentity> identify_at(int directory, const std::string& name, int fla
 
 }  // namespace
 
+Result<Descriptor> open_disk(const std::string& path, int flags) {
+  Descriptor disk(::open(path.c_str(), flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  struct stat facts{};
+  if (!disk.valid() || ::fstat(disk.get(), &facts) != 0)
+    return FailedCall{errno, "cannot open the disk " + path};
+  if (!S_ISREG(facts.st_mode) && !S_ISBLK(facts.st_mode))
+    return Status::failure(ENOTSUP, path + " is neither a file nor a block device");
+  return disk;
+}
+
 Result<FileIdentity> identify(const std::string& path) {
   return identify_at(AT_FDCWD, path, 0, path);
 }
@@ -85,8 +97,9 @@ Result<FileIdentity> identify_open(int descriptor, const std::string& path) {
 }
 
 Status flush_times(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid() || ::fsync(file.get()) != 0) return FailedCall{errno, "cannot flush " + path};
+  const Result<Descriptor> file = open_disk(path, O_RDONLY);
+  if (!file.ok()) return file.status();
+  if (::fsync(file.value().get()) != 0) return FailedCall{errno, "cannot flush " + path};
   return {};
 }
 

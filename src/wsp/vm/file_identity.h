@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "medium/descriptor.h"
 #include "medium/status.h"
 #include "wsp/vm/directory.h"
 
@@ -40,6 +41,9 @@ struct FileIdentity {
            head_checksum == other.head_checksum;
   }
 };
+
+// Of a disk, to look at it.  Waits for nothing: what stands behind its name may be a pipe by now.
+Result<Descriptor> open_disk(const std::string& path, int flags);
 
 // Of a regular file by its inode alone.  Of a block device its size and the checksum of its first
 // 64 KiB, where file systems keep what changes with every mount.

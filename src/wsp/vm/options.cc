@@ -1,14 +1,15 @@
 #include "wsp/vm/options.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <fstream>
 #include <string_view>
 
 #include "medium/descriptor.h"
+#include "wsp/vm/file_identity.h"
 
 namespace pawl::wsp::vm {
 
@@ -71,9 +72,7 @@ std::string_view name_of_option(std::string_view option) {
 }
 
 // Not every file system has direct I/O (tmpfs has not before Linux 6.6, and needs none).
-bool has_direct_io(const std::string& path) {
-  return Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC)).valid();
-}
+bool has_direct_io(const std::string& path) { return open_disk(path, O_RDONLY | O_DIRECT).ok(); }
 
 // QEMU's option syntax doubles commas.
 std::string with_doubled_commas(const std::string& text) {
@@ -108,10 +107,10 @@ void add_disk(std::vector<std::string>& line, const AddedDisk& disk, std::size_t
 
 std::string format_of_disk(const std::string& path) {
   std::array<char, 4> magic{};
-  std::ifstream file(path, std::ios::binary);
-  file.read(magic.data(), magic.size());
+  const Result<Descriptor> file = open_disk(path, O_RDONLY);
   const bool is_qcow2 =
-      file && std::string_view(magic.data(), magic.size()) == std::string_view("QFI\xfb", 4);
+      file.ok() && ::pread(file.value().get(), magic.data(), magic.size(), 0) == ssize_t{4} &&
+      std::string_view(magic.data(), magic.size()) == std::string_view("QFI\xfb", 4);
   return is_qcow2 ? "qcow2" : "raw";
 }
 
