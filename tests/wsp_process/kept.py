@@ -135,8 +135,14 @@ class Kept:
 
     def fail_power(self):
         """Returns when the program is gone; the supervisor's exit code."""
+        refused = self.said().count("not saved: ")
         self.supervisor.send_signal(signal.SIGPWR)
-        return self.supervisor.wait(WAIT_S_MAX)
+        wait_for(lambda: self.supervisor.poll() is not None or self.said().count("not saved: ") > refused,
+                 "the supervisor")
+        try:
+            return self.supervisor.wait(1 if self.supervisor.poll() is None else 0)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(self.said())
 
     def command(self, *words):
         return subprocess.run([self.pawl, "wsp", *words], capture_output=True, text=True,
