@@ -1,5 +1,6 @@
 // pawl wsp run, save, restore, check, rehearse: one process that survives a power failure.
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -126,18 +127,24 @@ std::optional<std::string> save_in_the_way(const std::string& directory) {
                      directory, found.text());
 }
 
-// Where only this user may write, in memory.
+bool is_own_directory(const std::string& path) {
+  struct stat facts{};
+  return ::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode) &&
+         facts.st_uid == ::geteuid() && (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+// Where only this user may write, in memory.  The variable may be another user's (su, sudo -E).
 Result<std::string> own_default_directory(const std::string& program) {
   const std::string name = "/pawl-" + std::filesystem::path(program).filename().string();
-  if (const char* const own = std::getenv("XDG_RUNTIME_DIR"); own != nullptr && *own == '/')
+  if (const char* const own = std::getenv("XDG_RUNTIME_DIR");
+      own != nullptr && is_own_directory(own))
     return own + name;
   const std::string by_user = fmt::format("/run/user/{}", ::geteuid());
-  std::error_code ignored;
-  if (std::filesystem::is_directory(by_user, ignored)) return by_user + name;
+  if (is_own_directory(by_user)) return by_user + name;
   if (::geteuid() == 0) return "/run" + name;
   return Status::failure(ENOENT,
-                         "there is no directory of your own in memory (XDG_RUNTIME_DIR is not "
-                         "set); name one with --directory, which is made: /dev/shm/NAME");
+                         "there is no directory of your own in memory (XDG_RUNTIME_DIR names "
+                         "none); name one with --directory, which is made: /dev/shm/NAME");
 }
 
 int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {

@@ -160,6 +160,11 @@ Status CallList::open_program(pid_t process) {
   program_memory_ =
       Descriptor(::open(fmt::format("/proc/{}/mem", process).c_str(), O_RDWR | O_CLOEXEC));
   if (program_memory_.valid()) return {};
+  if (errno == EACCES || errno == EPERM) {
+    return Status::failure(errno,
+                           "the program, which is another user's, does not let its memory be "
+                           "written; run it with CAP_SYS_PTRACE");
+  }
   return FailedCall{errno, "cannot write into the program's memory"};
 }
 

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <utility>
 
 #include "wsp/process/program_rights.h"
 
@@ -20,6 +22,25 @@ bool is_same(const FileProof& one, const FileProof& other, bool same_boot) {
   if (is_device(one.type)) return one.device_number == other.device_number;
   return one.inode == other.inode && one.birth_time_ns == other.birth_time_ns &&
          (one.device == other.device || !same_boot);
+}
+
+// A directory that is reached through those of ours alone, which nobody else may write; in one like
+// /tmp others cannot rename what is ours.
+Descriptor open_unchanged(const std::string& name) {
+  constexpr int kFlags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  Descriptor at(::open("/", kFlags));
+  for (const std::filesystem::path& part : std::filesystem::path(name).relative_path()) {
+    struct stat parent{};
+    struct stat facts{};
+    Descriptor next(::openat(at.get(), part.c_str(), kFlags));
+    if (!next.valid() || ::fstat(at.get(), &parent) != 0 || ::fstat(next.get(), &facts) != 0)
+      return {};
+    const bool others_write = (parent.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+    const bool is_kept = (parent.st_mode & S_ISVTX) != 0 && facts.st_uid == ::geteuid();
+    if (parent.st_uid != ::geteuid() || (others_write && !is_kept)) return {};
+    at = std::move(next);
+  }
+  return at;
 }
 
 }  // namespace
@@ -73,6 +94,21 @@ Result<Descriptor> open_found(const Descriptor& found, const std::string& name,
   Descriptor opened(::open(link.c_str(), flags | O_CLOEXEC));
   if (!opened.valid()) return FailedCall{errno, "cannot open " + name};
   return opened;
+}
+
+Status go_to_directory(const std::string& name, const SavedProcess& program) {
+  int error_number = 0;
+  {
+    const Result<ProgramRights> rights = ProgramRights::take(program);
+    if (!rights.ok()) return rights.status();
+    if (::chdir(name.c_str()) == 0) return {};
+    error_number = errno;
+  }
+  if (error_number == EACCES) {
+    const Descriptor unchanged = open_unchanged(name);
+    if (unchanged.valid() && ::fchdir(unchanged.get()) == 0) return {};
+  }
+  return FailedCall{error_number, "cannot go to " + name + " with the program's rights"};
 }
 
 }  // namespace pawl::wsp

@@ -37,4 +37,8 @@ Result<Descriptor> find_file(const std::string& name, const FileProof& had, bool
 Result<Descriptor> open_found(const Descriptor& found, const std::string& name,
                               const FileProof& had, int flags, const SavedProcess& program);
 
+// Goes to the program's directory, with its rights; with ours, where these do not reach it any
+// more, if nobody else can have changed what its name leads to.
+Status go_to_directory(const std::string& name, const SavedProcess& program);
+
 }  // namespace pawl::wsp

@@ -25,6 +25,7 @@ namespace {
 
 constexpr char kMemoryMagic[8] = {'P', 'A', 'W', 'L', 'W', 'S', 'P', 'M'};
 constexpr std::uint32_t kMemoryVersion = 1;
+constexpr const char* kMemoryFile = "memory";
 constexpr std::size_t kCopyBytes = 1ULL << 20;
 
 Status failed(const std::string& what) { return FailedCall{errno, what}; }
@@ -89,13 +90,18 @@ Result<KeptMemory> KeptMemory::take(const std::string& directory, int flags) {
       return Status::failure(EBUSY, directory + " is in use: a program runs in it");
     return failed("cannot lock " + directory);
   }
-  PAWL_TRY(open_file("memory", taken.memory_, O_LARGEFILE));
+  PAWL_TRY(open_file(kMemoryFile, taken.memory_, O_LARGEFILE));
   PAWL_TRY(open_file("image", taken.image_file_, 0));
-  struct stat facts{};
-  if (::fstat(taken.memory_.get(), &facts) != 0) return failed("cannot look at " + directory);
-  taken.device_ = facts.st_dev;
-  taken.inode_ = facts.st_ino;
+  PAWL_TRY(taken.identify_memory());
   return taken;
+}
+
+Status KeptMemory::identify_memory() {
+  struct stat facts{};
+  if (::fstat(memory_.get(), &facts) != 0) return failed("cannot look at " + directory_.path());
+  device_ = facts.st_dev;
+  inode_ = facts.st_ino;
+  return {};
 }
 
 Status KeptMemory::map_image() {
@@ -125,8 +131,13 @@ Result<KeptMemory> KeptMemory::create(const std::string& directory) {
   if (!taken.ok()) return taken;
   KeptMemory& made = taken.value();
   // What was saved before is not to be believed from its first change on.
-  if (::ftruncate(made.image_file_.get(), 0) != 0 || ::ftruncate(made.memory_.get(), 0) != 0)
-    return failed("cannot empty " + directory);
+  if (::ftruncate(made.image_file_.get(), 0) != 0) return failed("cannot empty " + directory);
+  // Not the file of an earlier program, which others may have from that one: it may have had fewer
+  // rights than this one begins with.
+  Result<Descriptor> memory = made.directory_.make_file(kMemoryFile);
+  if (!memory.ok()) return memory.status();
+  made.memory_ = std::move(memory.value());
+  PAWL_TRY(made.identify_memory());
   if (::ftruncate(made.image_file_.get(), kImageBytes) != 0 ||
       ::posix_fallocate(made.image_file_.get(), 0, kImageBytes) != 0)
     return failed("cannot reserve the image in " + directory);

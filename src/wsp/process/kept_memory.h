@@ -76,6 +76,7 @@ class KeptMemory {
   struct Header;
   explicit KeptMemory(OwnDirectory directory) : directory_(std::move(directory)) {}
   static Result<KeptMemory> take(const std::string& directory, int flags);
+  Status identify_memory();
   Status write_generation(std::uint64_t generation);
   Status map_image();
 

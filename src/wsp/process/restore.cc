@@ -149,8 +149,7 @@ class Become {
     } else if (facts.group == facts.process) {
       ::setpgid(0, 0);
     }
-    if (::chdir(saved_.directory.c_str()) != 0)
-      return FailedCall{errno, "cannot go to " + saved_.directory};
+    PAWL_TRY(go_to_directory(saved_.directory, saved_));
     ::umask(facts.creation_mask);
     const int first_free = first_free_number(saved_);
     const std::map<std::string, MappedFile> files = number_files(saved_, first_free + kFilesGap);
