@@ -7,6 +7,7 @@ if(TARGET pawl)
     get_filename_component(name ${source} NAME_WE)
     add_executable(example_${name} ${source})
     target_link_libraries(example_${name} PRIVATE pawl)
+    pawl_harden(example_${name})
     set_target_properties(example_${name} PROPERTIES OUTPUT_NAME ${name}
                           RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
   endforeach()

@@ -21,7 +21,8 @@ function(pawl_mark_stores target)
     return()
   endif()
   set(flags -DSTORES_ARE_MARKED -std=c++20 -O2 -g1 -fPIC -fvisibility=hidden -Wall -Wextra -Wpedantic
-            -Wshadow -Wconversion -Wno-sign-conversion -I${PROJECT_SOURCE_DIR}/include ${mark_FLAGS})
+            -Wshadow -Wconversion -Wno-sign-conversion -I${PROJECT_SOURCE_DIR}/include ${PAWL_HARDENED}
+            ${PAWL_FORTIFIED} ${mark_FLAGS})
   if(PAWL_WERROR)
     list(APPEND flags -Werror)
   endif()

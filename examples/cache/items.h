@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "limits.h"
+#include "bounds.h"
 
 #define STRIPES 64
 

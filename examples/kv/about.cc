@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "bounds.h"
 #include "commands.h"
-#include "limits.h"
 #include "text.h"
 
 namespace kv {

@@ -1,7 +1,7 @@
 // What this server's data set adds to what is told of it, and its families of commands.
 #include <pawl/pawl.h>
 
-#include "limits.h"
+#include "bounds.h"
 #include "rounds.h"
 #include "values.h"
 

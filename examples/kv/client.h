@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string>
 
-#include "limits.h"
+#include "bounds.h"
 #include "request.h"
 
 namespace kv {

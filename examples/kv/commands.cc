@@ -3,7 +3,7 @@
 #include <limits>
 #include <unordered_map>
 
-#include "limits.h"
+#include "bounds.h"
 #include "text.h"
 
 namespace kv {

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "limits.h"
+#include "bounds.h"
 
 namespace kv {
 namespace {

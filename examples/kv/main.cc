@@ -9,7 +9,7 @@
 #include <exception>
 #include <string>
 
-#include "limits.h"
+#include "bounds.h"
 #include "options.h"
 #include "rounds.h"
 #include "server.h"

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <string_view>
 
-#include "limits.h"
+#include "bounds.h"
 
 namespace kv {
 namespace {

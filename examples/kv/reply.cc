@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "limits.h"
+#include "bounds.h"
 #include "text.h"
 
 namespace kv {

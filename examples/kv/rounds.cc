@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "limits.h"
+#include "bounds.h"
 
 namespace kv {
 namespace {

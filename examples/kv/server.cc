@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "limits.h"
+#include "bounds.h"
 
 namespace kv {
 

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "limits.h"
+#include "bounds.h"
 #include "text.h"
 
 namespace kv {

@@ -16,7 +16,7 @@
 #include <utility>
 #include <variant>
 
-#include "limits.h"
+#include "bounds.h"
 
 namespace kv {
 

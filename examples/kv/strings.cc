@@ -1,7 +1,7 @@
 // Strings.
 #include <charconv>
 
-#include "limits.h"
+#include "bounds.h"
 #include "set_options.h"
 #include "text.h"
 #include "values.h"

@@ -12,7 +12,7 @@
 #include <variant>
 
 #include "kv/client.h"
-#include "kv/limits.h"
+#include "kv/bounds.h"
 #include "kv/rounds.h"
 #include "kv/store.h"
 
