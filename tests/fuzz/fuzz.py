@@ -24,8 +24,9 @@ import traceback
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
 # The longest input of each.
-TARGETS = {"reader": 131072, "recover": 131072, "api": 968, "heap": 517, "qmp": 8192, "machine": 8192,
-           "program": 16384, "resp": 4096, "memcached": 4096}
+TARGETS = {"reader": 131072, "recover": 131072, "group": 131072, "api": 968, "heap": 517,
+           "heap_file": 131072, "qmp": 8192, "machine": 8192, "program": 16384, "resp": 4096,
+           "memcached": 4096}
 SHORT_BYTES_MAX = 1024  # inputs up to this are as long as can be at once; longer ones grow
 HANG_SECONDS = 120
 MEMORY_MIB_MAX = 2048
@@ -86,8 +87,10 @@ def fuzz(target, seconds, seed, build, kept):
         fuzzer, f"-seed={seed}", f"-max_total_time={seconds}", f"-timeout={HANG_SECONDS}",
         f"-rss_limit_mb={MEMORY_MIB_MAX}", f"-max_len={TARGETS[target]}", "-print_final_stats=1",
         f"-artifact_prefix={crashes}/{target}-", corpus, seeds,
-        TREE / "tests" / "fuzz" / "regressions" / target,
     ]
+    regressions = TREE / "tests" / "fuzz" / "regressions" / target
+    if regressions.is_dir():
+        command.append(regressions)
     if TARGETS[target] <= SHORT_BYTES_MAX:
         command.append("-len_control=0")
     log_path = kept / f"fuzz_{target}.log"

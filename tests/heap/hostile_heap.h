@@ -13,6 +13,7 @@
 #include "heap/allocator.h"
 #include "heap/roots.h"
 #include "medium/descriptor.h"
+#include "support/memory_medium.h"
 #include "workload/content.h"
 #include "workload/random.h"
 
@@ -63,13 +64,17 @@ class HostileHeap {
   // Uses it as chance will have it; what went wrong.  Empty: nothing.
   std::string use(Random& random, unsigned steps);
   // As a file: opened, looked at, used, synced, rolled back and closed, by all of Pawl.
-  std::string use_file(Random& random, unsigned steps);
+  std::string use_file(Random& random, unsigned steps) {
+    return use_disk({.base = content(), .mark = {}, .journal = {}}, random, steps);
+  }
+  // The same, of what somebody made of the file.
+  std::string use_disk(const StoredDisk& stored, Random& random, unsigned steps);
+  Content content() const;
 
   char* base() const;
 
  private:
   std::string walk(std::uint64_t faults);
-  Content content() const;
   // Leaves its address to a heap that is opened there; reset() takes it again.
   void make_room();
 
