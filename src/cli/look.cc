@@ -306,6 +306,9 @@ Result<Look> look_at_file(const std::string& path, bool read_live_journal, Progr
 
   Look look;
   look.path = medium.path();
+  look.device = medium.device();
+  look.identity = medium.identity();
+  look.journal_identity = medium.journal_identity();
   look.journal_path = medium.journal_path();
   look.can_mark = medium.can_mark();
   Result<std::uint64_t> size = medium.base().size();

@@ -26,6 +26,11 @@ enum class State {
 
 struct Look {
   std::string path;
+  // Of the file that was looked at, and of its journal: whoever may write a directory on the path
+  // can put others in their place.
+  std::uint64_t device = 0;
+  FileIdentity identity;
+  FileIdentity journal_identity;
   std::uint64_t file_size_bytes = 0;
   bool can_mark = false;
   std::optional<Mark> mark;

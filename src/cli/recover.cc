@@ -35,6 +35,20 @@ Outcome failed(const std::string& file, int code, std::string text) {
   return Outcome{file, code, 0, std::move(text)};
 }
 
+// What a person gives up is what was looked at.
+Result<std::unique_ptr<Medium>> open_what_was_looked_at(const Look& look) {
+  Result<std::unique_ptr<Medium>> medium = open_block_medium(look.path, false);
+  if (!medium.ok()) return medium;
+  Medium& found = *medium.value();
+  if (found.device() == look.device && found.identity() == look.identity &&
+      found.journal_identity() == look.journal_identity)
+    return medium;
+  return Status::failure(
+      EBUSY, look.path +
+                 ", or its journal, was replaced while it was looked at, or a program has "
+                 "opened it; nothing was changed. Try again");
+}
+
 // With the file's side file acquired: a mark that comes now is another writer's.
 Status clear_mark(Medium& medium) {
   PAWL_TRY(medium.clear_mark());
@@ -43,7 +57,7 @@ Status clear_mark(Medium& medium) {
 
 // The person has said that what cannot be read is lost.
 Result<std::string> recover_what_is_left(const Look& look, Outcome& outcome) {
-  Result<std::unique_ptr<Medium>> medium = open_block_medium(look.path, false);
+  Result<std::unique_ptr<Medium>> medium = open_what_was_looked_at(look);
   if (!medium.ok()) return medium.status();
   if (look.state == State::missing_journal) {
     const Result<std::uint64_t> given_up = recover(*medium.value(), true);
@@ -79,7 +93,7 @@ Result<std::string> recover_what_is_left(const Look& look, Outcome& outcome) {
 // A group gives up what is damaged, and files that are missing; a file of one, what only its group
 // had.
 Result<std::string> recover_what_is_left_of_group(const Look& look, Outcome& outcome) {
-  Result<std::unique_ptr<Medium>> medium = open_block_medium(look.path, false);
+  Result<std::unique_ptr<Medium>> medium = open_what_was_looked_at(look);
   if (!medium.ok()) return medium.status();
   std::string kept_text;
   if (look.state == State::damaged_journal && look.listed.role == journal::Role::group) {

@@ -10,6 +10,7 @@
 #include "fase/file.h"
 #include "fase/undo_recovery.h"
 #include "medium/descriptor.h"
+#include "medium/regular_file.h"
 
 namespace pawl::fase {
 namespace {
@@ -33,8 +34,9 @@ Status read_at(const Descriptor& file, const std::string& path, void* into, std:
 }  // namespace
 
 Result<ClosedFile> look_at_file(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file.valid()) return FailedCall{errno, "cannot open " + path};
+  const auto opened = open_regular(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (!opened.ok()) return opened.status();
+  const Descriptor& file = opened.value();
   struct stat status{};
   if (::fstat(file.get(), &status) != 0) return FailedCall{errno, "cannot stat " + path};
   ClosedFile found;

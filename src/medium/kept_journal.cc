@@ -25,9 +25,13 @@ std::string kept_name(const std::string& journal, int attempt) {
   return kept;
 }
 
-Status copy_bytes(int from, DescriptorFile& to, const std::string& path) {
+// Without its holes: who may write it can make it as long as a file can be.
+Status copy_bytes(int from, off_t size, DescriptorFile& to, const std::string& path) {
   const auto piece = std::make_unique<std::byte[]>(kPieceBytes);
   for (off_t at = 0;;) {
+    const off_t data = ::lseek(from, at, SEEK_DATA);
+    if (data < 0 && errno == ENXIO) return to.resize(static_cast<std::uint64_t>(size));
+    if (data > at) at = data;
     const ssize_t got = ::pread(from, piece.get(), kPieceBytes, at);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return FailedCall{errno, "cannot read " + path};
@@ -38,10 +42,10 @@ Status copy_bytes(int from, DescriptorFile& to, const std::string& path) {
   }
 }
 
-Result<NewFile> copy_of(const Directory& directory, const std::string& path, int side) {
+Result<NewFile> copy_of(const Directory& directory, const std::string& path, int side, off_t size) {
   auto copy = NewFile::make(directory);
   if (!copy.ok()) return copy;
-  PAWL_TRY(copy_bytes(side, copy.value().file(), path));
+  PAWL_TRY(copy_bytes(side, size, copy.value().file(), path));
   PAWL_TRY(adopt_permissions(side, copy.value().descriptor(), 0666, "the copy of " + path));
   return copy;
 }
@@ -57,7 +61,7 @@ Result<std::string> keep_aside(const Directory& directory, const std::string& pa
     return Status::failure(ESTALE, path + " is another file by now; nothing was changed");
   std::optional<NewFile> copy;
   if (kept == Kept::copy) {
-    auto made = copy_of(directory, path, side);
+    auto made = copy_of(directory, path, side, held.st_size);
     if (!made.ok()) return made.status();
     copy.emplace(std::move(made.value()));
   }

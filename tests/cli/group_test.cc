@@ -6,10 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/command.h"
 #include "pawl/pawl.h"
@@ -256,6 +258,58 @@ TEST_F(Groups, TheCopyOfADamagedJournalBelongedToRoot) {
   EXPECT_EQ(copy.st_gid, kUser);
   EXPECT_EQ(copy.st_mode, journal.st_mode);
   EXPECT_EQ(read_file(group_ + ".pawl.damaged.2"), damaged);
+}
+
+// Root gave up, and copied, the journal of another file: the one that was looked at was in a
+// directory that another user moves.
+TEST_F(Groups, ADamagedJournalWasAnotherOneWhenItsLossWasAccepted) {
+  constexpr int kRounds = 40;
+  const std::string home = directory_ / "home";
+  const std::string away = directory_ / "away";
+  const std::string other = directory_ / "other";
+  group_ = home + "/shop.group";
+  first_ = home + "/orders";
+  second_ = home + "/index";
+  fs::create_directory(other);
+  write_file(other + "/shop.group", "");
+  write_file(other + "/shop.group.pawl", "a letter");
+  for (int round = 0; round < kRounds && !HasFailure(); ++round) {
+    fs::remove_all(home);
+    fs::create_directory(home);
+    SetUp();
+    if (IsSkipped()) return;
+    damage_the_second_record();
+    std::atomic<bool> stop{false};
+    std::thread mover([&] {
+      while (!stop.load()) {
+        fs::rename(home, away);
+        fs::create_symlink(other, home);
+        fs::remove(home);
+        fs::rename(away, home);
+      }
+    });
+    pawl({"recover", "--accept-loss", group_});
+    stop.store(true);
+    mover.join();
+    EXPECT_EQ(read_file(other + "/shop.group.pawl"), "a letter");
+    EXPECT_FALSE(fs::exists(other + "/shop.group.pawl.damaged")) << "round " << round;
+  }
+}
+
+// Who may write it could fill root's disk with the zeros of the copy.
+TEST_F(Groups, ADamagedJournalThatWasMadeLongAndSparseWasCopiedWithItsHoles) {
+  constexpr std::uintmax_t kLong = std::uintmax_t{1} << 40;
+  constexpr blkcnt_t kBlocksMax = (64 << 20) / 512;
+  damage_the_second_record();
+  std::error_code too_long;
+  fs::resize_file(group_ + ".pawl", kLong, too_long);
+  if (too_long) GTEST_SKIP() << "this file system has no file of such a size";
+  const Answer recovered = pawl({"recover", "--accept-loss", group_});
+  EXPECT_EQ(recovered.code, 0) << recovered.err;
+  struct stat copy{};
+  ASSERT_EQ(::stat((group_ + ".pawl.damaged").c_str(), &copy), 0);
+  EXPECT_EQ(static_cast<std::uintmax_t>(copy.st_size), kLong);
+  EXPECT_LT(copy.st_blocks, kBlocksMax);
 }
 
 TEST_F(Groups, ACutJournalGivesWhatIsLeftWhenTheLossIsAccepted) {
