@@ -101,6 +101,12 @@ class CommittedImage {
     mutex_.unlock();
   }
 
+  // In a child whose fork was not announced like that: it is so for ever.
+  bool is_locked() const {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    return !lock.owns_lock() || pool_.is_locked();
+  }
+
   std::size_t waiting_pages() const;
   std::uint64_t pages_applied() const { return pages_applied_.load(std::memory_order_relaxed); }
 

@@ -24,6 +24,7 @@ class PagePool {
 
   void lock_for_fork() { mutex_.lock(); }
   void unlock_after_fork() { mutex_.unlock(); }
+  bool is_locked() const { return !std::unique_lock(mutex_, std::try_to_lock).owns_lock(); }
 
  private:
   struct GiveBack {
@@ -32,7 +33,7 @@ class PagePool {
   };
   void give_back(PageBuffer* page);
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<std::unique_ptr<PageBuffer[]>> slabs_;
   std::vector<PageBuffer*> free_;
 };

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <new>
 
@@ -41,6 +42,11 @@ Result<CommittedImage::Page> Mapping::Implementation::committed_page(std::uint64
 }
 
 Result<CommittedImage::Page> Mapping::Implementation::page_before(std::uint64_t page) {
+  if (image_is_left_locked()) {
+    return Status::failure(EAGAIN, medium_->path() +
+                                       " was being committed when this process was made; read it "
+                                       "through a mapping, or make the process with fork()");
+  }
   auto committed = committed_page(page);
   const std::uint64_t start = page * kPageBytes;
   if (!committed.ok() || lowest_size_ >= image_.size() || lowest_size_ >= start + kPageBytes)

@@ -16,7 +16,7 @@ namespace pawl {
 // full they raise SIGBUS.  What Pawl does in the program's name must not: it asks first.  False:
 // the page of the base cannot be had.
 Result<bool> Mapping::Implementation::can_be_touched(std::uint64_t page) const {
-  if (image_.has_space(page * kPageBytes, kPageBytes)) return true;
+  if (!image_is_left_locked() && image_.has_space(page * kPageBytes, kPageBytes)) return true;
   // Kernels before 5.14 do not know the advice.
   while (memory::advise(view_.bytes(page), kPageBytes, MADV_POPULATE_READ) != 0 &&
          errno != EINVAL) {

@@ -139,6 +139,9 @@ class Mapping::Implementation {
   // Asked before any lock is taken: in a child it may be held for ever, or be the parent's.
   bool is_in_child() const { return abandoned_.load() || !owner_.is_this(); }
   Status in_own_process() const;
+  // In a child with a copy of the memory, whose parent knew nothing of it, another thread of the
+  // parent may hold the image's lock, for ever.
+  bool image_is_left_locked() const { return !owner_.has_this_memory() && image_.is_locked(); }
   Status note(Status status) {
     return status.ok() ? std::move(status) : log_->failures().note(std::move(status));
   }

@@ -8,12 +8,14 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
 
 #include "medium/block_medium.h"
 #include "medium/memory_functions.h"
+#include "medium/own_process.h"
 #include "medium/parked_descriptors.h"
 #include "medium/writer_notice.h"
 #include "preload/group.h"
@@ -28,6 +30,7 @@ namespace pawl::preload {
 namespace {
 
 std::atomic<pid_t> own_process{0};
+std::atomic<std::uint64_t> own_memory{0};
 
 std::array<std::atomic<int>, kDescriptorsMax> closing;  // how many threads, by descriptor
 std::atomic<int> closing_threads{0};                    // in all
@@ -152,8 +155,10 @@ memory::Spared spare(const std::optional<Window>& window) {
 }  // namespace
 
 bool in_own_process() { return own_process.load() == getpid(); }
+bool is_unprepared_copy() { return own_memory.load() != number_of_memory(); }
 void adopt_process() {
   own_process.store(getpid());
+  own_memory.store(number_of_memory());
   // Threads that a forked child does not have were closing some.
   if (closing_threads.exchange(0) == 0) return;
   for (std::atomic<int>& threads : closing) {
@@ -190,11 +195,12 @@ Suspending::~Suspending() {
 bool Suspending::by_this_thread() { return suspending_depth > 0; }
 
 bool is_suspended_here(const TrackedFile& file) {
-  return Suspending::by_this_thread() && file.is_suspended;
+  return Suspending::by_this_thread() && file.is_suspended && !is_unprepared_copy();
 }
 
 Held hold_file(const TrackedFilePointer& file) {
   if (file == nullptr || is_suspended_here(*file)) return {};
+  if (is_unprepared_copy()) return {file, {}};
   Held held{file, std::unique_lock(file->lock)};
   if (held->is_suspended) {
     held.lock.unlock();
@@ -256,6 +262,11 @@ Status check_not_mapped(const std::string& path, const struct stat& status,
 
 Result<TrackedFilePointer> start(int descriptor, const struct stat& status, bool asked_for_by_name,
                                  const AddressRange& replaced) {
+  if (!in_own_process()) {
+    return Status::failure(EPERM,
+                           "a child of vfork(), _Fork() or clone() cannot map a file atomically; "
+                           "make it with fork(), or map the file after an exec");
+  }
   const std::lock_guard starting(start_lock());
   // While we wait for its lock another thread may end the file, and under the start lock no thread
   // can begin it again: so the second look is the last.
@@ -326,7 +337,8 @@ Status check_ours(const TrackedFile& file) {
 }
 
 Status end_if_unused(const TrackedFilePointer& file) {
-  if (file->has_ended || !table::descriptors_of(*file).empty() || !table::window_of(*file).empty())
+  if (file->has_ended || !in_own_process() || !table::descriptors_of(*file).empty() ||
+      !table::window_of(*file).empty())
     return {};
   Status outcome;
   if (file->mapping != nullptr && !file->inherited) outcome = commit_and_close(*file);

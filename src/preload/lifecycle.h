@@ -20,6 +20,10 @@ namespace pawl::preload {
 // shares or copies our memory without our fork handlers having run.
 bool in_own_process();
 void adopt_process();
+// True in a child with a copy of our memory that no handler of fork() prepared: of _Fork() or a
+// bare clone().  A lock may be held there for ever, by a thread that the child does not have, so it
+// takes none: it may read, and what would change anything is refused (check_ours()).
+bool is_unprepared_copy();
 
 // Finds what a descriptor is open on, without a lock of the program being lost.
 std::optional<std::string> path_of_descriptor(int descriptor);
@@ -73,7 +77,7 @@ bool is_suspended_here(const TrackedFile& file);
 // rename it, and would write past the journal.
 struct Held {
   TrackedFilePointer file;
-  std::unique_lock<std::mutex> lock;
+  std::unique_lock<std::mutex> lock;  // of nothing in an unprepared copy
 
   explicit operator bool() const { return file != nullptr; }
   TrackedFile& operator*() const { return *file; }

@@ -64,7 +64,7 @@ Status unmap_part(const TrackedFilePointer& file, const AddressRange& part) {
 Status check_way(const AddressRange& range) {
   for (const TrackedFilePointer& file : table::with_windows_in(range)) {
     if (range.contains(table::window_of(*file))) continue;
-    const std::lock_guard guard(file->lock);
+    const Held held = hold_file(file);
     return Status::failure(EBUSY, "a fixed mapping would cover a part of the atomic mapping of " +
                                       file->path + "; unmap that mapping first");
   }

@@ -49,9 +49,11 @@ struct HeldForFork {
   };
   std::vector<Shown> shown;
 };
-HeldForFork* held_for_fork = nullptr;  // guarded by start_lock()
+// Of the thread that forks; none in a process whose locks are another's (is_unprepared_copy()).
+__attribute__((tls_model("initial-exec"))) thread_local HeldForFork* held_for_fork = nullptr;
 
 void before_fork() {
+  if (!in_own_process()) return;
   auto* const held = new HeldForFork;
   start_lock().lock();
   held->files = table::all();
@@ -66,8 +68,8 @@ void before_fork() {
 }
 
 void release_after_fork() {
-  HeldForFork* const held = held_for_fork;
-  held_for_fork = nullptr;
+  HeldForFork* const held = std::exchange(held_for_fork, nullptr);
+  if (held == nullptr) return;
   table::unlock_after_fork();
   unlock_group_after_fork();
   for (const TrackedFilePointer& file : held->files) file->lock.unlock();
@@ -91,6 +93,7 @@ void watch_stores_of_child(const std::vector<HeldForFork::Shown>& shown) {
 }
 
 void after_fork_in_child() {
+  if (held_for_fork == nullptr) return;
   for (const TrackedFilePointer& file : held_for_fork->files) file->inherited = true;
   forget_group_in_child();
   forget_all_own();

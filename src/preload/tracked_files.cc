@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdint>
+#include <new>
 #include <unordered_map>
 #include <utility>
 
 #include "mapping/window_set.h"
+#include "medium/own_process.h"
 
 namespace pawl::preload {
 
@@ -40,6 +43,37 @@ std::array<std::atomic<bool>, kDescriptorsMax> descriptor_tracked;
 std::atomic<std::size_t> file_count{0};
 constinit WindowSet windows_now;
 
+std::atomic<std::uint64_t> memory_of_table{0};
+std::atomic<bool> is_changing{false};
+
+// In a child that was made without handlers (_Fork(), clone()) another thread of its parent may
+// hold the lock, for ever, or have been about to change the table, which is then let go.
+std::mutex& table_lock() {
+  const std::uint64_t before = memory_of_table.load();
+  const std::uint64_t now = number_of_memory();
+  if (before != now) {
+    if (before != 0) {
+      new (&table().lock) std::mutex;
+      if (is_changing.load()) new (&table()) Table;
+      is_changing.store(false);
+    }
+    memory_of_table.store(now);
+  }
+  return table().lock;
+}
+
+// While the table is changed.
+class Change {
+ public:
+  Change() : guard_(table_lock()) { is_changing.store(true); }
+  ~Change() { is_changing.store(false); }
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+
+ private:
+  const std::lock_guard<std::mutex> guard_;
+};
+
 bool in_table(int descriptor) { return descriptor >= 0 && descriptor < kDescriptorsMax; }
 
 // Only ever asked for under the lock.
@@ -64,14 +98,14 @@ bool may_have_windows_in(const AddressRange& range) { return windows_now.interse
 
 TrackedFilePointer of_descriptor(int descriptor) {
   if (!may_be_tracked(descriptor)) return nullptr;
-  const std::lock_guard guard(table().lock);
+  const std::lock_guard guard(table_lock());
   const auto found = table().by_descriptor.find(descriptor);
   return found == table().by_descriptor.end() ? nullptr : found->second;
 }
 
 TrackedFilePointer of_inode(dev_t device, ino_t inode) {
   if (is_empty()) return nullptr;
-  const std::lock_guard guard(table().lock);
+  const std::lock_guard guard(table_lock());
   for (const Entry& entry : table().entries) {
     if (entry.file->inode == inode && entry.file->device == device) return entry.file;
   }
@@ -81,7 +115,7 @@ TrackedFilePointer of_inode(dev_t device, ino_t inode) {
 std::vector<TrackedFilePointer> with_windows_in(const AddressRange& range) {
   std::vector<TrackedFilePointer> found;
   if (!may_have_windows_in(range)) return found;
-  const std::lock_guard guard(table().lock);
+  const std::lock_guard guard(table_lock());
   for (const Entry& entry : table().entries) {
     if (!entry.window.intersect(range).empty()) found.push_back(entry.file);
   }
@@ -91,13 +125,13 @@ std::vector<TrackedFilePointer> with_windows_in(const AddressRange& range) {
 std::vector<TrackedFilePointer> all() {
   std::vector<TrackedFilePointer> files;
   if (is_empty()) return files;
-  const std::lock_guard guard(table().lock);
+  const std::lock_guard guard(table_lock());
   for (const Entry& entry : table().entries) files.push_back(entry.file);
   return files;
 }
 
 bool insert(const TrackedFilePointer& file) {
-  const std::lock_guard guard(table().lock);
+  const Change change;
   if (table().entries.size() >= kTrackedFilesMax) return false;
   table().entries.push_back({file, {}});
   note_windows(table());
@@ -105,7 +139,7 @@ bool insert(const TrackedFilePointer& file) {
 }
 
 void erase(const TrackedFile& file) {
-  const std::lock_guard guard(table().lock);
+  const Change change;
   std::erase_if(table().by_descriptor, [&](const auto& entry) {
     if (entry.second.get() != &file) return false;
     descriptor_tracked[static_cast<std::size_t>(entry.first)].store(false);
@@ -117,7 +151,7 @@ void erase(const TrackedFile& file) {
 
 bool attach(int descriptor, const TrackedFilePointer& file) {
   if (!in_table(descriptor)) return false;
-  const std::lock_guard guard(table().lock);
+  const Change change;
   table().by_descriptor[descriptor] = file;
   descriptor_tracked[static_cast<std::size_t>(descriptor)].store(true);
   return true;
@@ -125,7 +159,7 @@ bool attach(int descriptor, const TrackedFilePointer& file) {
 
 TrackedFilePointer detach(int descriptor) {
   if (!may_be_tracked(descriptor)) return nullptr;
-  const std::lock_guard guard(table().lock);
+  const Change change;
   descriptor_tracked[static_cast<std::size_t>(descriptor)].store(false);
   auto node = table().by_descriptor.extract(descriptor);
   return node.empty() ? nullptr : std::move(node.mapped());
@@ -133,7 +167,7 @@ TrackedFilePointer detach(int descriptor) {
 
 std::vector<int> descriptors_of(const TrackedFile& file) {
   std::vector<int> found;
-  const std::lock_guard guard(table().lock);
+  const std::lock_guard guard(table_lock());
   for (const auto& [descriptor, owner] : table().by_descriptor) {
     if (owner.get() == &file) found.push_back(descriptor);
   }
@@ -151,7 +185,7 @@ std::vector<int> descriptors_between(unsigned first, unsigned last) {
 }
 
 void set_window(const TrackedFile& file, const AddressRange& range) {
-  const std::lock_guard guard(table().lock);
+  const Change change;
   for (Entry& entry : table().entries) {
     if (entry.file.get() == &file) entry.window = range;
   }
@@ -159,15 +193,18 @@ void set_window(const TrackedFile& file, const AddressRange& range) {
 }
 
 AddressRange window_of(const TrackedFile& file) {
-  const std::lock_guard guard(table().lock);
+  const std::lock_guard guard(table_lock());
   for (const Entry& entry : table().entries) {
     if (entry.file.get() == &file) return entry.window;
   }
   return {};
 }
 
-void lock_for_fork() { table().lock.lock(); }
-void unlock_after_fork() { table().lock.unlock(); }
+void lock_for_fork() { table_lock().lock(); }
+void unlock_after_fork() {
+  memory_of_table.store(number_of_memory());
+  table().lock.unlock();
+}
 
 }  // namespace table
 

@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -405,6 +406,83 @@ static void stores_of_other_threads_vanished(void) {
   stores_beside(replace_in_vain);
 }
 
+/* ------------------------------------------------------------- children that no handler knows of
+ */
+
+enum { COMMITTED_PAGES = 2000, CHILDREN = 30, CHILD_SECONDS_MAX = 20 };
+
+static atomic_int has_made_children;
+
+static void* commit_on_and_on(void* argument) {
+  char* at = argument;
+  for (int round = 1; !atomic_load(&has_made_children); ++round) {
+    for (int page = 1; page < COMMITTED_PAGES; ++page) at[page * PAGE] = (char)round;
+    CHECK(msync(at, COMMITTED_PAGES * PAGE, MS_SYNC) == 0);
+  }
+  return NULL;
+}
+
+/* With the preload library what would change the file is refused. */
+static int calls_of_child(int fd, char* at) {
+  char bytes[8] = "";
+  struct stat status;
+  if (memcmp(at, "stored", 6) != 0) return 10;
+  if (pread(fd, bytes, 6, 0) != 6 || memcmp(bytes, "stored", 6) != 0) return 11;
+  if (fstat(fd, &status) != 0 || status.st_size != COMMITTED_PAGES * PAGE) return 12;
+  if (lseek(fd, 0, SEEK_CUR) != 0) return 13;
+  if (msync(at, PAGE, MS_SYNC) != 0 && errno != EPERM) return 14;
+  if (fdatasync(fd) != 0 && errno != EPERM) return 15;
+  if (pwrite(fd, "stored", 6, 0) != 6 && errno != EPERM) return 16;
+  if (ftruncate(fd, COMMITTED_PAGES * PAGE) != 0 && errno != EPERM) return 17;
+  if (map(fd, 1) == MAP_FAILED && errno != EPERM) return 18;
+  munmap(at, COMMITTED_PAGES * PAGE);
+  return close(fd) == 0 ? 0 : 19;
+}
+
+/* Signals do not end a thread that waits inside of the preload library, but for this one. */
+static int status_of_child_that_may_hang(pid_t child) {
+  int status = 0;
+  for (int wait = 0; wait < CHILD_SECONDS_MAX * 1000; ++wait) {
+    if (waitpid(child, &status, WNOHANG) == child) return status;
+    usleep(1000);
+  }
+  kill(child, SIGKILL);
+  return status_of(child);
+}
+
+static pid_t child_of_clone(void) { return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); }
+
+/* The look-up of the file, and the file, were locked by the parent's msync(). */
+static void a_child_hung_for_a_commit_of_its_parent(void) {
+  const char* path = in_directory("committed.atomic");
+  make(path, '.', COMMITTED_PAGES);
+  const int fd = open(path, O_RDWR);
+  char* at = map(fd, COMMITTED_PAGES);
+  CHECK(at != MAP_FAILED);
+  memcpy(at, "stored", 6);
+  CHECK(msync(at, PAGE, MS_SYNC) == 0);
+  atomic_store(&has_made_children, 0);
+  pthread_t committing;
+  pthread_create(&committing, NULL, commit_on_and_on, at);
+  for (int i = 0; i < CHILDREN && failures == 0; ++i) {
+    usleep(3000);
+    const pid_t child = child_of_clone();
+    if (child == 0) _exit(calls_of_child(fd, at));
+    const int status = status_of_child_that_may_hang(child);
+    CHECK(WIFEXITED(status));
+    if (WIFEXITED(status) && WEXITSTATUS(status) != 0) {
+      fprintf(stderr, "the child's call %d failed\n", WEXITSTATUS(status));
+      ++failures;
+    }
+  }
+  atomic_store(&has_made_children, 1);
+  pthread_join(committing, NULL);
+  CHECK(msync(at, COMMITTED_PAGES * PAGE, MS_SYNC) == 0);
+  CHECK(munmap(at, COMMITTED_PAGES * PAGE) == 0);
+  close(fd);
+  unlink(path);
+}
+
 /* ------------------------------------------------------------------------ mapped before, by the
  * kernel
  */
@@ -483,6 +561,7 @@ int main(int count, char** arguments) {
   openers_did_not_wait_for_the_replay();
   stores_were_lost_where_the_file_cannot_be_opened_again();
   stores_of_other_threads_vanished();
+  a_child_hung_for_a_commit_of_its_parent();
   mapped_before_under_another_name();
   mapped_before_for_reading();
   if (failures == 0) puts("all hold");
