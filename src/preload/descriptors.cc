@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "mapping/border.h"
 #include "medium/own_descriptors.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
@@ -349,7 +350,8 @@ Status let_go(int descriptor) {
   if (!table::may_be_tracked(descriptor)) return {};
   const Inside working;
   const Held file = hold_file(table::detach(descriptor));
-  return file ? end_if_unused(file.file) : Status{};
+  // The caller goes on to close it.
+  return file ? at_border([&] { return end_if_unused(file.file); }) : Status{};
 }
 
 #define PAWL_TAKE_MODE(mode) \
@@ -361,41 +363,46 @@ Status let_go(int descriptor) {
     va_end(arguments); \
   }
 
-PAWL_INTERPOSE int open(const char* path, int flags, ...) {
+PAWL_INTERPOSE int open(const char* path, int flags, ...) try {
   PAWL_TAKE_MODE(mode)
   PAWL_PASS(keep_for_core(real().openat(AT_FDCWD, path, flags, mode)));
   PAWL_RETURN(open_file(AT_FDCWD, path, flags, mode));
 }
+PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(open64, open);
 PAWL_ALSO_KNOWN_AS(__open, open);
 PAWL_ALSO_KNOWN_AS(__open64, open);
-PAWL_INTERPOSE int openat(int directory, const char* path, int flags, ...) {
+PAWL_INTERPOSE int openat(int directory, const char* path, int flags, ...) try {
   PAWL_TAKE_MODE(mode)
   PAWL_PASS(keep_for_core(real().openat(directory, path, flags, mode)));
   PAWL_RETURN(open_file(directory, path, flags, mode));
 }
+PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(openat64, openat);
-PAWL_INTERPOSE int creat(const char* path, mode_t mode) {
+PAWL_INTERPOSE int creat(const char* path, mode_t mode) try {
   PAWL_KEEP_ERRNO();
   PAWL_RETURN(open_file(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode));
 }
+PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(creat64, creat);
 
-PAWL_INTERPOSE int open_by_handle_at(int mount, file_handle* handle, int flags) {
+PAWL_INTERPOSE int open_by_handle_at(int mount, file_handle* handle, int flags) try {
   PAWL_PASS(real().open_by_handle_at(mount, handle, flags));
   PAWL_RETURN(open_by(
       flags, [&] { return look_up_handle(mount, handle); },
       [&](int asked) { return real().open_by_handle_at(mount, handle, asked); }));
 }
-PAWL_INTERPOSE int pidfd_getfd(int process, int number, unsigned flags) noexcept {
+PAWL_OR_NO_MEMORY
+PAWL_INTERPOSE int pidfd_getfd(int process, int number, unsigned flags) noexcept try {
   PAWL_KEEP_ERRNO();
   const auto descriptor = static_cast<int>(syscall(SYS_pidfd_getfd, process, number, flags));
   if (descriptor >= 0) take_received("pidfd_getfd", descriptor);
   PAWL_RETURN(descriptor);
 }
+PAWL_OR_NO_MEMORY
 
 // Within libc these open the file past the face.
-PAWL_INTERPOSE int shm_open(const char* name, int flags, mode_t mode) {
+PAWL_INTERPOSE int shm_open(const char* name, int flags, mode_t mode) try {
   PAWL_KEEP_ERRNO();
   const std::string path = path_of_shared_memory(name);
   if (path.empty()) {
@@ -406,7 +413,8 @@ PAWL_INTERPOSE int shm_open(const char* name, int flags, mode_t mode) {
   if (descriptor < 0 && errno == EISDIR) errno = EINVAL;
   PAWL_RETURN(descriptor);
 }
-PAWL_INTERPOSE int shm_unlink(const char* name) {
+PAWL_OR_NO_MEMORY
+PAWL_INTERPOSE int shm_unlink(const char* name) try {
   PAWL_KEEP_ERRNO();
   const std::string path = path_of_shared_memory(name);
   if (path.empty()) {
@@ -417,22 +425,25 @@ PAWL_INTERPOSE int shm_unlink(const char* name) {
   if (outcome < 0 && errno == EPERM) errno = EACCES;
   PAWL_RETURN(outcome);
 }
+PAWL_OR_NO_MEMORY
 
 // What a program built with _FORTIFY_SOURCE calls when it gives no mode.
-PAWL_INTERPOSE int __openat_2(int directory, const char* path, int flags) {
+PAWL_INTERPOSE int __openat_2(int directory, const char* path, int flags) try {
   if (needs_mode(flags)) __chk_fail();
   PAWL_PASS(keep_for_core(real().openat(directory, path, flags)));
   PAWL_RETURN(open_file(directory, path, flags, 0));
 }
+PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(__openat64_2, __openat_2);
-PAWL_INTERPOSE int __open_2(const char* path, int flags) {
+PAWL_INTERPOSE int __open_2(const char* path, int flags) try {
   if (needs_mode(flags)) __chk_fail();
   PAWL_PASS(keep_for_core(real().openat(AT_FDCWD, path, flags)));
   PAWL_RETURN(open_file(AT_FDCWD, path, flags, 0));
 }
+PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(__open64_2, __open_2);
 
-PAWL_INTERPOSE int close(int descriptor) {
+PAWL_INTERPOSE int close(int descriptor) try {
   if (PAWL_CALLED_BY_US()) {
     forget_own(descriptor);
     return real().close(descriptor);
@@ -440,32 +451,38 @@ PAWL_INTERPOSE int close(int descriptor) {
   PAWL_KEEP_ERRNO();
   PAWL_RETURN(close_descriptor(descriptor));
 }
+PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(__close, close);
-PAWL_INTERPOSE int close_range(unsigned first, unsigned last, int flags) noexcept {
+PAWL_INTERPOSE int close_range(unsigned first, unsigned last, int flags) noexcept try {
   PAWL_KEEP_ERRNO();
   PAWL_RETURN(close_all_between(first, last, flags));
 }
-PAWL_INTERPOSE void closefrom(int first) noexcept {
+PAWL_OR_NO_MEMORY
+PAWL_INTERPOSE void closefrom(int first) noexcept try {
   if (inside() || !in_own_process()) return real().closefrom(first);
   PAWL_KEEP_ERRNO();
   close_all_between(static_cast<unsigned>(std::max(first, 0)), ~0u, 0);
   errno = errno_before_;
 }
+PAWL_OR_NO_MEMORY_AND_NO_RESULT
 
-PAWL_INTERPOSE int dup(int descriptor) noexcept {
+PAWL_INTERPOSE int dup(int descriptor) noexcept try {
   PAWL_KEEP_ERRNO();
   const int copy = real().dup(descriptor);
   PAWL_RETURN(PAWL_CALLED_BY_US() ? keep_for_core(copy) : attach_copy(descriptor, copy));
 }
-PAWL_INTERPOSE int dup2(int original, int copy) noexcept {
+PAWL_OR_NO_MEMORY
+PAWL_INTERPOSE int dup2(int original, int copy) noexcept try {
   PAWL_PASS(real().dup2(original, copy));
   PAWL_RETURN(duplicate_onto(original, copy, 0, false));
 }
+PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(__dup2, dup2);
-PAWL_INTERPOSE int dup3(int original, int copy, int flags) noexcept {
+PAWL_INTERPOSE int dup3(int original, int copy, int flags) noexcept try {
   PAWL_PASS(real().dup3(original, copy, flags));
   PAWL_RETURN(duplicate_onto(original, copy, flags, true));
 }
+PAWL_OR_NO_MEMORY
 
 #define PAWL_TAKE_ARGUMENT(argument) \
   va_list arguments; \
@@ -473,7 +490,7 @@ PAWL_INTERPOSE int dup3(int original, int copy, int flags) noexcept {
   void* argument = va_arg(arguments, void*); \
   va_end(arguments);
 
-PAWL_INTERPOSE int fcntl(int descriptor, int command, ...) {
+PAWL_INTERPOSE int fcntl(int descriptor, int command, ...) try {
   PAWL_TAKE_ARGUMENT(argument)
   if (PAWL_CALLED_BY_US()) {
     const int outcome = real().fcntl(descriptor, command, argument);
@@ -482,10 +499,11 @@ PAWL_INTERPOSE int fcntl(int descriptor, int command, ...) {
   PAWL_KEEP_ERRNO();
   PAWL_RETURN(control(descriptor, command, argument));
 }
+PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(fcntl64, fcntl);
 PAWL_ALSO_KNOWN_AS(__fcntl, fcntl);
 
-PAWL_INTERPOSE int flock(int descriptor, int operation) noexcept {
+PAWL_INTERPOSE int flock(int descriptor, int operation) noexcept try {
   PAWL_KEEP_ERRNO();
   const int kind = operation & ~LOCK_NB;
   if (kind == LOCK_UN) before_unlocking("flock", descriptor);
@@ -493,14 +511,16 @@ PAWL_INTERPOSE int flock(int descriptor, int operation) noexcept {
   if (outcome == 0 && kind != LOCK_UN) after_locking("flock", descriptor);
   PAWL_RETURN(outcome);
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE int lockf(int descriptor, int command, off_t count) {
+PAWL_INTERPOSE int lockf(int descriptor, int command, off_t count) try {
   PAWL_KEEP_ERRNO();
   if (command == F_ULOCK && count == 0) before_unlocking("lockf", descriptor);
   const int outcome = real().lockf(descriptor, command, count);
   if (outcome == 0 && (command == F_LOCK || command == F_TLOCK)) after_locking("lockf", descriptor);
   PAWL_RETURN(outcome);
 }
+PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(lockf64, lockf);
 
 }  // namespace pawl::preload

@@ -37,41 +37,47 @@ Status commit_everything() {
 
 }  // namespace
 
-PAWL_INTERPOSE int fsync(int descriptor) {
+PAWL_INTERPOSE int fsync(int descriptor) try {
   PAWL_PASS(real().fsync(descriptor));
   pthread_testcancel();
   const auto outcome = commit_descriptor(descriptor);
   if (!outcome) PAWL_RETURN(real().fsync(descriptor));
   PAWL_RETURN(outcome->ok() ? 0 : refuse("fsync", *outcome));
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE int fdatasync(int descriptor) {
+PAWL_INTERPOSE int fdatasync(int descriptor) try {
   PAWL_PASS(real().fdatasync(descriptor));
   pthread_testcancel();
   const auto outcome = commit_descriptor(descriptor);
   if (!outcome) PAWL_RETURN(real().fdatasync(descriptor));
   PAWL_RETURN(outcome->ok() ? 0 : refuse("fdatasync", *outcome));
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE void sync() noexcept {
+PAWL_INTERPOSE void sync() noexcept try {
   PAWL_KEEP_ERRNO();
   if (const Status status = commit_everything(); !status.ok()) say("sync", status.text());
   real().sync();
   errno = errno_before_;
 }
+PAWL_OR_NO_MEMORY_AND_NO_RESULT
 
-PAWL_INTERPOSE int syncfs(int descriptor) noexcept {
+PAWL_INTERPOSE int syncfs(int descriptor) noexcept try {
   PAWL_KEEP_ERRNO();
   if (const Status status = commit_everything(); !status.ok())
     PAWL_RETURN(refuse("syncfs", status));
   PAWL_RETURN(real().syncfs(descriptor));
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE int sync_file_range(int descriptor, off64_t offset, off64_t count, unsigned flags) {
+PAWL_INTERPOSE int sync_file_range(int descriptor, off64_t offset, off64_t count,
+                                   unsigned flags) try {
   PAWL_KEEP_ERRNO();
   // It promises no durability, and writing pages early is all that it does.
   if (!inside() && table::may_be_tracked(descriptor)) PAWL_RETURN(0);
   PAWL_RETURN(real().sync_file_range(descriptor, offset, count, flags));
 }
+PAWL_OR_NO_MEMORY
 
 }  // namespace pawl::preload

@@ -39,20 +39,23 @@ int write_formatted(int descriptor, const FormatText& format_text) {
 
 }  // namespace
 
-PAWL_INTERPOSE int vdprintf(int descriptor, const char* format, va_list arguments) {
+PAWL_INTERPOSE int vdprintf(int descriptor, const char* format, va_list arguments) try {
   PAWL_KEEP_ERRNO();
   if (!is_tracked(descriptor)) PAWL_RETURN(real().vdprintf(descriptor, format, arguments));
   PAWL_RETURN(
       write_formatted(descriptor, [&](char** text) { return vasprintf(text, format, arguments); }));
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE int __vdprintf_chk(int descriptor, int flag, const char* format, va_list arguments) {
+PAWL_INTERPOSE int __vdprintf_chk(int descriptor, int flag, const char* format,
+                                  va_list arguments) try {
   PAWL_KEEP_ERRNO();
   if (!is_tracked(descriptor))
     PAWL_RETURN(real().__vdprintf_chk(descriptor, flag, format, arguments));
   PAWL_RETURN(write_formatted(
       descriptor, [&](char** text) { return __vasprintf_chk(text, flag, format, arguments); }));
 }
+PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE int dprintf(int descriptor, const char* format, ...) {
   PAWL_KEEP_ERRNO();

@@ -6,9 +6,11 @@
 #include "preload/interpose.h"
 
 #include <signal.h>
+#include <stdio.h>
 
 #include <cerrno>
 #include <cstdint>
+#include <new>
 #include <type_traits>
 
 namespace pawl::preload {
@@ -68,6 +70,36 @@ bool has_failed(Value result) {
     return result == nullptr || reinterpret_cast<std::intptr_t>(result) == -1;  // MAP_FAILED
   if constexpr (std::is_integral_v<Value>) return result < 0;
 }
+
+// Without memory a call that stands in for libc's fails with ENOMEM.  Its body is a try block, and
+// behind it comes the first of these; in functions that return nothing, or the errno itself, one of
+// the others.  What the call holds by then is let go of by destructors.
+#define PAWL_OR_NO_MEMORY \
+  catch (const std::bad_alloc&) { \
+    return ::pawl::preload::no_memory(__func__); \
+  }
+#define PAWL_OR_NO_MEMORY_AND_NO_RESULT \
+  catch (const std::bad_alloc&) { \
+    ::pawl::preload::no_memory(__func__); \
+  }
+#define PAWL_OR_NO_MEMORY_AS_RESULT \
+  catch (const std::bad_alloc&) { \
+    return ::pawl::preload::no_memory(__func__).error_number(); \
+  }
+
+// How a call says that it failed.
+class NoMemory {
+ public:
+  operator void*() const { return reinterpret_cast<void*>(std::intptr_t{-1}); }  // MAP_FAILED
+  operator FILE*() const { return nullptr; }
+  template <class Number, class = std::enable_if_t<std::is_integral_v<Number>>>
+  operator Number() const {
+    return -1;
+  }
+  static int error_number() { return ENOMEM; }
+};
+// Reports it, and sets errno.
+NoMemory no_memory(const char* call) noexcept;
 
 // For a thread that the core started.
 void stay_inside();

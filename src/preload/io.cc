@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "mapping/border.h"
 #include "preload/group.h"
 #include "preload/inside.h"
 #include "preload/io.h"
@@ -174,8 +175,10 @@ ssize_t write_tracked(TrackedFile& file, int descriptor, const iovec* vectors, i
     const std::size_t room = kTransferBytesMax - static_cast<std::size_t>(offset - start->first);
     const std::size_t wanted = std::min(vectors[i].iov_len, room);
     if (wanted == 0) continue;
-    const Status written =
-        file.mapping->write(offset, {static_cast<const std::byte*>(vectors[i].iov_base), wanted});
+    const Status written = at_border([&] {
+      return file.mapping->write(offset,
+                                 {static_cast<const std::byte*>(vectors[i].iov_base), wanted});
+    });
     if (!written.ok()) {
       if (offset > start->first) break;
       return refuse("write", written);
@@ -349,34 +352,38 @@ ssize_t write_taken(int descriptor, std::size_t count, const off_t* offset, cons
       [&] { return taking.otherwise(); });
 }
 
-PAWL_INTERPOSE ssize_t read(int descriptor, void* buffer, size_t count) {
+PAWL_INTERPOSE ssize_t read(int descriptor, void* buffer, size_t count) try {
   PAWL_PASS(real().read(descriptor, buffer, count));
   pthread_testcancel();
   PAWL_RETURN(read_bytes(descriptor, buffer, count, nullptr));
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE ssize_t pread(int descriptor, void* buffer, size_t count, off_t offset) {
+PAWL_INTERPOSE ssize_t pread(int descriptor, void* buffer, size_t count, off_t offset) try {
   PAWL_PASS(real().pread(descriptor, buffer, count, offset));
   pthread_testcancel();
   PAWL_RETURN(read_bytes(descriptor, buffer, count, &offset));
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE ssize_t readv(int descriptor, const iovec* vectors, int count) {
+PAWL_INTERPOSE ssize_t readv(int descriptor, const iovec* vectors, int count) try {
   PAWL_PASS(real().readv(descriptor, vectors, count));
   pthread_testcancel();
   PAWL_RETURN(read_vectors(descriptor, vectors, count, kAtPosition,
                            [&] { return real().readv(descriptor, vectors, count); }));
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE ssize_t preadv(int descriptor, const iovec* vectors, int count, off_t offset) {
+PAWL_INTERPOSE ssize_t preadv(int descriptor, const iovec* vectors, int count, off_t offset) try {
   PAWL_PASS(real().preadv(descriptor, vectors, count, offset));
   pthread_testcancel();
   PAWL_RETURN(read_vectors(descriptor, vectors, count, {offset},
                            [&] { return real().preadv(descriptor, vectors, count, offset); }));
 }
+PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE ssize_t preadv2(int descriptor, const iovec* vectors, int count, off_t offset,
-                               int flags) {
+                               int flags) try {
   PAWL_PASS(real().preadv2(descriptor, vectors, count, offset, flags));
   pthread_testcancel();
   const Place place = offset == -1 ? kAtPosition : Place{offset};
@@ -388,35 +395,40 @@ PAWL_INTERPOSE ssize_t preadv2(int descriptor, const iovec* vectors, int count, 
     return real().preadv2(descriptor, vectors, count, offset, flags);
   }));
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE ssize_t write(int descriptor, const void* buffer, size_t count) {
+PAWL_INTERPOSE ssize_t write(int descriptor, const void* buffer, size_t count) try {
   PAWL_PASS(real().write(descriptor, buffer, count));
   pthread_testcancel();
   PAWL_RETURN(write_bytes(descriptor, buffer, count, nullptr));
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE ssize_t pwrite(int descriptor, const void* buffer, size_t count, off_t offset) {
+PAWL_INTERPOSE ssize_t pwrite(int descriptor, const void* buffer, size_t count, off_t offset) try {
   PAWL_PASS(real().pwrite(descriptor, buffer, count, offset));
   pthread_testcancel();
   PAWL_RETURN(write_bytes(descriptor, buffer, count, &offset));
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE ssize_t writev(int descriptor, const iovec* vectors, int count) {
+PAWL_INTERPOSE ssize_t writev(int descriptor, const iovec* vectors, int count) try {
   PAWL_PASS(real().writev(descriptor, vectors, count));
   pthread_testcancel();
   PAWL_RETURN(write_vectors(descriptor, vectors, count, kAtPosition, 0,
                             [&] { return real().writev(descriptor, vectors, count); }));
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE ssize_t pwritev(int descriptor, const iovec* vectors, int count, off_t offset) {
+PAWL_INTERPOSE ssize_t pwritev(int descriptor, const iovec* vectors, int count, off_t offset) try {
   PAWL_PASS(real().pwritev(descriptor, vectors, count, offset));
   pthread_testcancel();
   PAWL_RETURN(write_vectors(descriptor, vectors, count, {offset}, 0,
                             [&] { return real().pwritev(descriptor, vectors, count, offset); }));
 }
+PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE ssize_t pwritev2(int descriptor, const iovec* vectors, int count, off_t offset,
-                                int flags) {
+                                int flags) try {
   PAWL_PASS(real().pwritev2(descriptor, vectors, count, offset, flags));
   pthread_testcancel();
   const Place place = offset == -1 ? kAtPosition : Place{offset};
@@ -424,14 +436,16 @@ PAWL_INTERPOSE ssize_t pwritev2(int descriptor, const iovec* vectors, int count,
     return real().pwritev2(descriptor, vectors, count, offset, flags);
   }));
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE off_t lseek(int descriptor, off_t offset, int whence) noexcept {
+PAWL_INTERPOSE off_t lseek(int descriptor, off_t offset, int whence) noexcept try {
   PAWL_PASS(real().lseek(descriptor, offset, whence));
   PAWL_RETURN(for_tracked(
       descriptor,
       [&](const TrackedFile& file) { return seek_tracked(file, descriptor, offset, whence); },
       [&] { return real().lseek(descriptor, offset, whence); }));
 }
+PAWL_OR_NO_MEMORY
 
 // The same under their other names.
 
@@ -450,17 +464,20 @@ PAWL_ALSO_KNOWN_AS(__lseek, lseek);
 
 // What a program built with _FORTIFY_SOURCE calls: the same, and the buffer's size is checked.
 
-PAWL_INTERPOSE ssize_t __read_chk(int descriptor, void* buffer, size_t count, size_t buffer_size) {
+PAWL_INTERPOSE ssize_t __read_chk(int descriptor, void* buffer, size_t count,
+                                  size_t buffer_size) try {
   PAWL_KEEP_ERRNO();
   if (count > buffer_size) __chk_fail();
   PAWL_RETURN(read_bytes(descriptor, buffer, count, nullptr));
 }
+PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE ssize_t __pread_chk(int descriptor, void* buffer, size_t count, off_t offset,
-                                   size_t buffer_size) {
+                                   size_t buffer_size) try {
   PAWL_KEEP_ERRNO();
   if (count > buffer_size) __chk_fail();
   PAWL_RETURN(read_bytes(descriptor, buffer, count, &offset));
 }
+PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(__pread64_chk, __pread_chk);
 
 }  // namespace pawl::preload

@@ -11,8 +11,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <thread>
 
+#include "mapping/border.h"
 #include "medium/block_medium.h"
 #include "medium/memory_functions.h"
 #include "medium/own_process.h"
@@ -288,16 +290,14 @@ Result<TrackedFilePointer> start(int descriptor, const struct stat& status, bool
     return Status::failure(
         ENFILE, "more than " + std::to_string(kTrackedFilesMax) + " files are mapped atomically");
   }
-  Status failure = attach_all(file, descriptor);
-  if (failure.ok()) failure = check_not_mapped(*path, status, replaced);
-  if (failure.ok()) {
+  Status failure = at_border([&]() -> Status {
+    PAWL_TRY(attach_all(file, descriptor));
+    PAWL_TRY(check_not_mapped(*path, status, replaced));
     auto mapping = open_mapping(descriptor);
-    if (mapping.ok()) {
-      file->mapping = std::move(mapping.value());
-      return file;
-    }
-    failure = mapping.status();
-  }
+    if (mapping.ok()) file->mapping = std::move(mapping.value());
+    return mapping.status();
+  });
+  if (failure.ok()) return file;
   file->has_ended = true;
   table::erase(*file);
   return failure;
@@ -337,7 +337,7 @@ Status check_ours(const TrackedFile& file) {
 }
 
 Status end_if_unused(const TrackedFilePointer& file) {
-  if (file->has_ended || !in_own_process() || !table::descriptors_of(*file).empty() ||
+  if (file->has_ended || !in_own_process() || table::has_descriptors(*file) ||
       !table::window_of(*file).empty())
     return {};
   Status outcome;
@@ -411,13 +411,17 @@ Status end(const TrackedFilePointer& file) {
 }
 
 Status suspend(const TrackedFilePointer& file) {
-  PAWL_TRY(check_ours(*file));
-  PAWL_TRY(commit_all(*file));
-  // An exec goes on where the file cannot be taken up again.
-  if (file->mapping->window()) PAWL_TRY(check_usable(*file));
-  PAWL_TRY(file->mapping->step_aside());
+  const Status aside = at_border([&]() -> Status {
+    PAWL_TRY(check_ours(*file));
+    PAWL_TRY(commit_all(*file));
+    // An exec goes on where the file cannot be taken up again.
+    if (file->mapping->window()) PAWL_TRY(check_usable(*file));
+    return file->mapping->step_aside();
+  });
+  if (!aside.ok()) return aside;
   file->is_suspended = true;
-  if (const Status closed = close_group_if_unused(); !closed.ok()) say("group", closed.text());
+  if (const Status closed = at_border(close_group_if_unused); !closed.ok())
+    say("group", closed.text());
   return {};
 }
 
@@ -433,21 +437,25 @@ namespace {
 
 // Of a mapping that stepped aside: descriptors and window become the kernel's.
 void leave_in_base(TrackedFile& file, const char* call) {
-  const std::optional<Window> window = file.mapping->window();
-  Status outcome;
-  {
-    const memory::Spared spared = spare(window);
-    outcome = file.mapping->leave_in_base();
-  }
-  if (window) {
-    Status mapped = map_plainly_without_a_name(file, *window);
-    if (outcome.ok()) outcome = std::move(mapped);
-  }
-  if (!outcome.ok()) {
-    say(call, "what was stored in " + file.path + " and not committed is lost: " + outcome.text());
-  }
+  const Status left = at_border([&]() -> Status {
+    const std::optional<Window> window = file.mapping->window();
+    Status outcome;
+    {
+      const memory::Spared spared = spare(window);
+      outcome = at_border([&] { return file.mapping->leave_in_base(); });
+    }
+    if (window) {
+      Status mapped = map_plainly_without_a_name(file, *window);
+      if (outcome.ok()) outcome = std::move(mapped);
+    }
+    if (outcome.ok()) return {};
+    return Status::failure(
+        EIO, "what was stored in " + file.path + " and not committed is lost: " + outcome.text());
+  });
+  if (!left.ok()) say(call, left.text());
   file.mapping.reset();
-  if (const Status closed = close_group_if_unused(); !closed.ok()) say(call, closed.text());
+  if (const Status closed = at_border(close_group_if_unused); !closed.ok())
+    say(call, closed.text());
 }
 
 std::string lost_text(const std::string& path, const Status& why) {
@@ -468,17 +476,23 @@ Result<std::unique_ptr<Mapping>> open_again(const TrackedFile& file) {
 // Of a mapping that stepped aside.  What the program still holds of a file that is lost stays in
 // the table.
 void take_up(TrackedFile& file, const char* call) {
-  auto mapping = open_again(file);
-  Status outcome = mapping.status();
-  if (outcome.ok()) {
-    outcome = mapping.value()->take_over(*file.mapping);
-    if (!outcome.ok()) [[maybe_unused]]
-      const Status closed = mapping.value()->close();
-  }
-  if (outcome.ok()) {
-    file.mapping = std::move(mapping.value());
-  } else {
-    say(call, lost_text(file.path, outcome));
+  const Status taken = at_border([&]() -> Status {
+    auto mapping = open_again(file);
+    PAWL_TRY(mapping.status());
+    Status taken_over = mapping.value()->take_over(*file.mapping);
+    if (taken_over.ok()) {
+      file.mapping = std::move(mapping.value());
+    } else {
+      [[maybe_unused]] const Status closed = mapping.value()->close();
+    }
+    return taken_over;
+  });
+  if (!taken.ok()) {
+    const Status said = at_border([&]() -> Status {
+      say(call, lost_text(file.path, taken));
+      return {};
+    });
+    if (!said.ok()) say(call, taken.text());
     leave_in_base(file, call);
     file.is_lost = true;
   }
@@ -489,7 +503,7 @@ void resume(TrackedFile& file, const char* call) {
   // A signal handler during exec forked, or closed the last descriptor.
   if (file.inherited) {
     file.is_suspended = false;
-  } else if (table::descriptors_of(file).empty() && !file.mapping->window()) {
+  } else if (!table::has_descriptors(file) && table::window_of(file).empty()) {
     leave_in_base(file, call);
     forget(file);
   } else {
@@ -519,18 +533,23 @@ void abandon(const std::vector<TrackedFilePointer>& suspended, const char* call)
 }
 
 void end_all(const char* call) {
-  for (const TrackedFilePointer& file : table::all()) {
+  // Not from the heap: there may be no memory.
+  std::array<TrackedFilePointer, kTrackedFilesMax> all;
+  for (const TrackedFilePointer& file : std::span(all).first(table::copy_all(all))) {
     const Held held = hold_file(file);
-    if (!held || !check_ours(*file).ok()) continue;
-    if (const Status ended = end(file); !ended.ok()) say(call, ended.text());
+    if (!held || file->mapping == nullptr || file->inherited) continue;
+    const Status ended = at_border([&] { return end(file); });
+    if (!ended.ok()) say(call, ended.text());
   }
 }
 
 std::vector<TrackedFilePointer> suspend_all(const char* call) {
+  const std::vector<TrackedFilePointer> all = table::all();
   std::vector<TrackedFilePointer> done;
-  for (const TrackedFilePointer& file : table::all()) {
+  done.reserve(all.size());
+  for (const TrackedFilePointer& file : all) {
     const Held held = hold_file(file);
-    if (!held || !check_ours(*file).ok()) continue;
+    if (!held || file->mapping == nullptr || file->inherited) continue;
     if (const Status suspended = suspend(file); suspended.ok()) {
       done.push_back(file);
     } else {

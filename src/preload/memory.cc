@@ -489,36 +489,40 @@ bool has_windows_in(const void* address, std::size_t count) {
 
 }  // namespace
 
-// NOLINTNEXTLINE(bugprone-exception-escape): without memory for Pawl itself the process ends
 PAWL_INTERPOSE void* mmap(void* address, size_t count, int protection, int flags, int descriptor,
-                          off_t offset) noexcept {
+                          off_t offset) noexcept try {
   PAWL_KEEP_ERRNO();
   const MapRequest request{address, count, protection, flags, descriptor, offset};
   PAWL_RETURN(PAWL_CALLED_BY_US() ? pass_on(request) : map(request));
 }
+PAWL_OR_NO_MEMORY
 
 PAWL_ALSO_KNOWN_AS(mmap64, mmap);
 
-PAWL_INTERPOSE int munmap(void* address, size_t count) noexcept {
+PAWL_INTERPOSE int munmap(void* address, size_t count) noexcept try {
   PAWL_PASS(real().munmap(address, count));
   PAWL_RETURN(has_windows_in(address, count) ? unmap(address, count)
                                              : memory_calls::unmap(address, count));
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE int msync(void* address, size_t count, int flags) {
+PAWL_INTERPOSE int msync(void* address, size_t count, int flags) try {
   PAWL_PASS(real().msync(address, count, flags));
   pthread_testcancel();
   PAWL_RETURN(has_windows_in(address, count) ? synchronise(address, count, flags)
                                              : memory_calls::synchronise(address, count, flags));
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE int mprotect(void* address, size_t count, int protection) noexcept {
+PAWL_INTERPOSE int mprotect(void* address, size_t count, int protection) noexcept try {
   PAWL_PASS(real().mprotect(address, count, protection));
   PAWL_RETURN(has_windows_in(address, count) ? protect(address, count, protection)
                                              : memory_calls::protect(address, count, protection));
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE int pkey_mprotect(void* address, size_t count, int protection, int key) noexcept {
+PAWL_INTERPOSE int pkey_mprotect(void* address, size_t count, int protection, int key) noexcept
+    try {
   PAWL_KEEP_ERRNO();
   if (!has_windows_in(address, count) || table::with_windows_in(range_of(address, count)).empty()) {
     PAWL_RETURN(memory_calls::protect_with_key(address, count, protection, key));
@@ -526,15 +530,17 @@ PAWL_INTERPOSE int pkey_mprotect(void* address, size_t count, int protection, in
   if (key == -1) PAWL_RETURN(protect(address, count, protection));
   PAWL_RETURN(refuse("pkey_mprotect", ENOTSUP, "an atomic mapping cannot have a protection key"));
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE int madvise(void* address, size_t count, int advice) noexcept {
+PAWL_INTERPOSE int madvise(void* address, size_t count, int advice) noexcept try {
   PAWL_PASS(real().madvise(address, count, advice));
   PAWL_RETURN(has_windows_in(address, count) ? advise(address, count, advice)
                                              : memory_calls::advise(address, count, advice));
 }
+PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE ssize_t process_madvise(int process, const iovec* vectors, size_t count, int advice,
-                                       unsigned flags) noexcept {
+                                       unsigned flags) noexcept try {
   PAWL_KEEP_ERRNO();
   const bool may_hold_a_window =
       vectors != nullptr && std::any_of(vectors, vectors + count, [](const iovec& vector) {
@@ -546,8 +552,9 @@ PAWL_INTERPOSE ssize_t process_madvise(int process, const iovec* vectors, size_t
   PAWL_RETURN(
       refuse("process_madvise", EINVAL, "an atomic mapping takes this advice by madvise() only"));
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE void* shmat(int id, const void* address, int flags) noexcept {
+PAWL_INTERPOSE void* shmat(int id, const void* address, int flags) noexcept try {
   PAWL_KEEP_ERRNO();
   shmid_ds segment{};
   if ((flags & SHM_REMAP) != 0 && shmctl(id, IPC_STAT, &segment) == 0 &&
@@ -558,19 +565,20 @@ PAWL_INTERPOSE void* shmat(int id, const void* address, int flags) noexcept {
   }
   PAWL_RETURN(memory_calls::attach_shared(id, address, flags));
 }
+PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE int remap_file_pages(void* address, size_t count, int protection, size_t page,
-                                    int flags) noexcept {
+                                    int flags) noexcept try {
   PAWL_KEEP_ERRNO();
   if (!has_windows_in(address, count) || table::with_windows_in(range_of(address, count)).empty()) {
     PAWL_RETURN(real().remap_file_pages(address, count, protection, page, flags));
   }
   PAWL_RETURN(refuse("remap_file_pages", ENOTSUP, "an atomic mapping shows its file in one order"));
 }
+PAWL_OR_NO_MEMORY
 
-// NOLINTNEXTLINE(bugprone-exception-escape): without memory for Pawl itself the process ends
 PAWL_INTERPOSE void* mremap(void* old_address, size_t old_size, size_t new_size, int flags,
-                            ...) noexcept {
+                            ...) noexcept try {
   void* new_address = nullptr;
   if ((flags & MREMAP_FIXED) != 0) {
     va_list arguments;
@@ -581,5 +589,6 @@ PAWL_INTERPOSE void* mremap(void* old_address, size_t old_size, size_t new_size,
   PAWL_PASS(real().mremap(old_address, old_size, new_size, flags, new_address));
   PAWL_RETURN(remap(old_address, old_size, new_size, flags, new_address));
 }
+PAWL_OR_NO_MEMORY
 
 }  // namespace pawl::preload

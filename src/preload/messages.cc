@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "preload/inside.h"
 #include "preload/real.h"
 
 namespace pawl::preload {
@@ -15,7 +16,7 @@ constexpr int kWaitMillisecondsMax = 100;  // for a reader; locks may be held
 
 // Best effort: there is errno too.  The program neither waits for a reader that does not come nor
 // gets SIGPIPE for a write that it did not make.
-void write_to_standard_error(const std::string& line) {
+void write_to_standard_error(std::string_view line) {
   pollfd asked{STDERR_FILENO, POLLOUT, 0};
   if (poll(&asked, 1, kWaitMillisecondsMax) <= 0) return;
   sigset_t broken_pipe;
@@ -38,11 +39,14 @@ void write_to_standard_error(const std::string& line) {
 
 void say(std::string_view call, std::string_view text) {
   const int error_number = errno;
-  std::string line = "pawl: ";
-  line.append(call).append(": ").append(text);
-  if (line.size() > kMessageBytesMax - 1) line.resize(kMessageBytesMax - 1);
-  line.push_back('\n');
-  write_to_standard_error(line);
+  // Not from the heap: there may be no memory.
+  char line[kMessageBytesMax];
+  std::size_t length = 0;
+  for (const std::string_view part :
+       {std::string_view("pawl: "), call, std::string_view(": "), text})
+    length += part.copy(line + length, kMessageBytesMax - 1 - length);
+  line[length++] = '\n';
+  write_to_standard_error({line, length});
   errno = error_number;
 }
 
@@ -54,6 +58,11 @@ int refuse(std::string_view call, int error_number, std::string_view text) {
 
 int refuse(std::string_view call, const Status& failure) {
   return refuse(call, failure.error_number(), failure.text());
+}
+
+NoMemory no_memory(const char* call) noexcept {
+  refuse(call, ENOMEM, "out of memory; free some and call again");
+  return {};
 }
 
 }  // namespace pawl::preload

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "mapping/border.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
@@ -30,6 +31,7 @@ Status suspend_by_inode(const NamedFile& named, Moving& moving) {
   moving.suspending.emplace();
   const Held held = hold_inode(named.status.st_dev, named.status.st_ino);
   if (!held || held->is_lost) return {};
+  moving.files.reserve(moving.files.size() + 1);
   PAWL_TRY(suspend(held.file));
   moving.files.push_back(held.file);
   return {};
@@ -93,7 +95,9 @@ struct Renaming {
 Status suspend_beneath(const std::string& directory, Moving& moving) {
   if (table::is_empty()) return {};
   moving.suspending.emplace();
-  for (const TrackedFilePointer& file : table::all()) {
+  const std::vector<TrackedFilePointer> all = table::all();
+  moving.files.reserve(all.size());
+  for (const TrackedFilePointer& file : all) {
     const Held held = hold_file(file);
     if (!held || held->is_lost || !held->path.starts_with(directory + "/")) continue;
     PAWL_TRY(suspend(file));
@@ -146,18 +150,16 @@ int rename_file(const Renaming& renaming) {
     resume_both();
     return refuse("rename", failure);
   };
-  if (const Status status = suspend_for_move(*source, from_source); !status.ok())
-    return undo(status);
-  if (target && exchange) {
-    if (const Status status = suspend_for_move(*target, from_target); !status.ok())
-      return undo(status);
-  }
   std::optional<SetAside> replaced;
-  if (target && replaces) {
+  const Status prepared = at_border([&]() -> Status {
+    PAWL_TRY(suspend_for_move(*source, from_source));
+    if (target && exchange) PAWL_TRY(suspend_for_move(*target, from_target));
+    if (!target || !replaces) return {};
     auto before = before_removal(*target);
-    if (!before.ok()) return undo(before.status());
-    replaced = std::move(before.value());
-  }
+    if (before.ok()) replaced = std::move(before.value());
+    return before.status();
+  });
+  if (!prepared.ok()) return undo(prepared);
 
   const int outcome = pass_on();
   const int error_number = errno;
@@ -167,9 +169,18 @@ int rename_file(const Renaming& renaming) {
     errno = error_number;
     return outcome;
   }
-  if (const auto landed = look_up(renaming.new_directory, renaming.new_path, false)) {
+  bool has_landed = true;
+  // Without memory they have their descriptors to be opened by, and an old name in messages.
+  const Status moved = at_border([&]() -> Status {
+    const auto landed = look_up(renaming.new_directory, renaming.new_path, false);
+    has_landed = landed.has_value();
+    if (!landed) return {};
     move_paths(from_source, source->real_path, landed->real_path);
     move_paths(from_target, landed->real_path, source->real_path);
+    return {};
+  });
+  if (!moved.ok()) say("rename", moved.text());
+  if (has_landed) {
     resume_both();
   } else {  // another process took the name away
     abandon(from_source.files, "rename");
@@ -185,17 +196,19 @@ int unlink_file(const char* path) {
   return in_own_process() ? remove_name("unlink", AT_FDCWD, path, 0) : real().unlink(path);
 }
 
-PAWL_INTERPOSE int unlinkat(int directory, const char* path, int flags) noexcept {
+PAWL_INTERPOSE int unlinkat(int directory, const char* path, int flags) noexcept try {
   PAWL_PASS(real().unlinkat(directory, path, flags));
   if (!in_own_process() || (flags & AT_REMOVEDIR) != 0)
     PAWL_RETURN(real().unlinkat(directory, path, flags));
   PAWL_RETURN(remove_name("unlink", directory, path, flags));
 }
-PAWL_INTERPOSE int unlink(const char* path) noexcept {
+PAWL_OR_NO_MEMORY
+PAWL_INTERPOSE int unlink(const char* path) noexcept try {
   PAWL_PASS(real().unlink(path));
   PAWL_RETURN(unlink_file(path));
 }
-PAWL_INTERPOSE int remove(const char* path) noexcept {
+PAWL_OR_NO_MEMORY
+PAWL_INTERPOSE int remove(const char* path) noexcept try {
   PAWL_PASS(real().remove(path));
   struct stat status{};
   if (!in_own_process() || real().lstat(path, &status) != 0 || S_ISDIR(status.st_mode)) {
@@ -203,25 +216,29 @@ PAWL_INTERPOSE int remove(const char* path) noexcept {
   }
   PAWL_RETURN(remove_name("remove", AT_FDCWD, path, 0));
 }
+PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE int renameat2(int old_directory, const char* old_path, int new_directory,
-                             const char* new_path, unsigned flags) noexcept {
+                             const char* new_path, unsigned flags) noexcept try {
   PAWL_PASS(real().renameat2(old_directory, old_path, new_directory, new_path, flags));
   if (!in_own_process())
     PAWL_RETURN(real().renameat2(old_directory, old_path, new_directory, new_path, flags));
   PAWL_RETURN(rename_file({old_directory, old_path, new_directory, new_path, flags}));
 }
+PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int renameat(int old_directory, const char* old_path, int new_directory,
-                            const char* new_path) noexcept {
+                            const char* new_path) noexcept try {
   PAWL_PASS(real().renameat(old_directory, old_path, new_directory, new_path));
   if (!in_own_process())
     PAWL_RETURN(real().renameat(old_directory, old_path, new_directory, new_path));
   PAWL_RETURN(rename_file({old_directory, old_path, new_directory, new_path, 0}));
 }
-PAWL_INTERPOSE int rename(const char* old_path, const char* new_path) noexcept {
+PAWL_OR_NO_MEMORY
+PAWL_INTERPOSE int rename(const char* old_path, const char* new_path) noexcept try {
   PAWL_PASS(real().rename(old_path, new_path));
   if (!in_own_process()) PAWL_RETURN(real().rename(old_path, new_path));
   PAWL_RETURN(rename_file({AT_FDCWD, old_path, AT_FDCWD, new_path, 0}));
 }
+PAWL_OR_NO_MEMORY
 
 }  // namespace pawl::preload

@@ -10,6 +10,7 @@
 
 #include <sys/resource.h>
 
+#include "mapping/border.h"
 #include "medium/own_descriptors.h"
 #include "preload/lifecycle.h"
 #include "preload/patterns.h"
@@ -100,9 +101,13 @@ std::vector<int> own_between(unsigned first, unsigned last) {
 void keep_what_appears(const std::function<void()>& work) {
   const std::set<int> before = open_empty_files();
   work();
-  for (const int descriptor : open_empty_files()) {
-    if (!before.contains(descriptor)) remember(descriptor);
-  }
+  // What was done is done; without memory they are only not guarded from the program.
+  [[maybe_unused]] const Status looked = at_border([&]() -> Status {
+    for (const int descriptor : open_empty_files()) {
+      if (!before.contains(descriptor)) remember(descriptor);
+    }
+    return {};
+  });
 }
 
 void forget_all_own() {

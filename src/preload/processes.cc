@@ -11,12 +11,17 @@
 
 #include <spawn.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdarg>
+#include <cstddef>
 #include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "mapping/border.h"
 #include "mapping/fork_guard.h"
 #include "mapping/memory_calls.h"
 #include "preload/asynchronous.h"
@@ -41,27 +46,25 @@ struct HeldForFork {
   const int errno_before = errno;
   Inside working;
   Suspending none_is_suspended;
-  std::vector<TrackedFilePointer> files;
-  // Of the files that are this process's.
-  struct Shown {
-    Window window;
-    std::string path;
-  };
-  std::vector<Shown> shown;
 };
+// Not from the heap, for a fork cannot be refused here.  Guarded by start_lock().
+std::array<TrackedFilePointer, kTrackedFilesMax> files_held_for_fork;
+std::span<TrackedFilePointer> files_of_fork() {
+  const auto is_empty = [](const TrackedFilePointer& file) { return file == nullptr; };
+  return {files_held_for_fork.begin(),
+          std::find_if(files_held_for_fork.begin(), files_held_for_fork.end(), is_empty)};
+}
 // Of the thread that forks; none in a process whose locks are another's (is_unprepared_copy()).
 __attribute__((tls_model("initial-exec"))) thread_local HeldForFork* held_for_fork = nullptr;
+alignas(HeldForFork) __attribute__((tls_model("initial-exec"))) thread_local std::byte
+    memory_of_held[sizeof(HeldForFork)];
 
 void before_fork() {
   if (!in_own_process()) return;
-  auto* const held = new HeldForFork;
+  auto* const held = new (memory_of_held) HeldForFork;
   start_lock().lock();
-  held->files = table::all();
-  for (const TrackedFilePointer& file : held->files) {
-    file->lock.lock();
-    if (!check_ours(*file).ok()) continue;
-    if (const auto window = file->mapping->window()) held->shown.push_back({*window, file->path});
-  }
+  table::copy_all(files_held_for_fork);
+  for (const TrackedFilePointer& file : files_of_fork()) file->lock.lock();
   lock_group_for_fork();
   table::lock_for_fork();
   held_for_fork = held;
@@ -72,33 +75,40 @@ void release_after_fork() {
   if (held == nullptr) return;
   table::unlock_after_fork();
   unlock_group_after_fork();
-  for (const TrackedFilePointer& file : held->files) file->lock.unlock();
+  for (TrackedFilePointer& file : files_of_fork()) file->lock.unlock();
+  for (TrackedFilePointer& file : files_of_fork()) file = nullptr;
   start_lock().unlock();
   const int errno_before = held->errno_before;
-  delete held;
+  held->~HeldForFork();
   errno = errno_before;
 }
 
 // The child's stores do not reach the file, as those into a shared mapping would: that is said.
-void watch_stores_of_child(const std::vector<HeldForFork::Shown>& shown) {
-  InheritedRanges::watch_again();
-  for (const auto& [window, path] : shown) {
-    InheritedRanges::watch(
-        window.address, window.length, window.protection,
-        "pawl: store: process " + std::to_string(getpid()) +
-            " stores into its parent's mapping of " + path +
-            "; what a forked child stores never reaches the file; map it after fork() where the "
-            "child is the writer\n");
-  }
+void watch_stores_of_child(const TrackedFile& file) {
+  const auto window = file.mapping->window();
+  if (!window) return;
+  InheritedRanges::watch(
+      window->address, window->length, window->protection,
+      "pawl: store: process " + std::to_string(getpid()) + " stores into its parent's mapping of " +
+          file.path +
+          "; what a forked child stores never reaches the file; map it after fork() where the "
+          "child is the writer\n");
 }
 
 void after_fork_in_child() {
   if (held_for_fork == nullptr) return;
-  for (const TrackedFilePointer& file : held_for_fork->files) file->inherited = true;
   forget_group_in_child();
-  forget_all_own();
   adopt_process();
-  watch_stores_of_child(held_for_fork->shown);
+  const Status watched = at_border([]() -> Status {
+    forget_all_own();
+    InheritedRanges::watch_again();
+    for (const TrackedFilePointer& file : files_of_fork()) {
+      if (!file->inherited && file->mapping != nullptr) watch_stores_of_child(*file);
+    }
+    return {};
+  });
+  if (!watched.ok()) say("fork", "out of memory; what the child stores is not reported");
+  for (const TrackedFilePointer& file : files_of_fork()) file->inherited = true;
   release_after_fork();
 }
 
@@ -165,15 +175,22 @@ OfThisThread::~OfThisThread() {
 
 // Signals are let through again just before the exec, for the new program inherits the mask.  Those
 // that came meanwhile are delivered before, while nothing is closed: their handlers may not return.
-void close_for_exec() {
+Status close_for_exec() {
   for (int attempt = 1;; ++attempt) {
     const Inside working;
     of_this_thread.closed = new ClosedForExec;
-    of_this_thread.closed->files = suspend_all("exec");
+    const Status closed = at_border([]() -> Status {
+      of_this_thread.closed->files = suspend_all("exec");
+      return {};
+    });
+    if (!closed.ok()) {
+      resume_after_exec();
+      return closed;
+    }
     if (attempt == kExecAttemptsMax || !working.has_signals_waiting()) {
       // Also where a handler leaves the exec itself.
       at_next_call(resume_after_exec);
-      return;
+      return {};
     }
     resume_after_exec();
   }
@@ -184,7 +201,7 @@ void close_for_exec() {
 template <class Replace>
 int exec_with(const Replace& replace) {
   if (inside() || !in_own_process() || table::is_empty()) return replace();
-  close_for_exec();
+  if (const Status closed = close_for_exec(); !closed.ok()) return refuse("exec", closed);
   replace();
   const int error_number = errno;
   {
@@ -229,42 +246,50 @@ PAWL_INTERPOSE void _Exit(int status) noexcept {
 }
 
 PAWL_INTERPOSE int execve(const char* path, char* const arguments[],
-                          char* const environment[]) noexcept {
+                          char* const environment[]) noexcept try {
   return exec_with([&] { return real().execve(path, arguments, environment); });
 }
-PAWL_INTERPOSE int execv(const char* path, char* const arguments[]) noexcept {
+PAWL_OR_NO_MEMORY
+PAWL_INTERPOSE int execv(const char* path, char* const arguments[]) noexcept try {
   return execve(path, arguments, environ);
 }
+PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int execvpe(const char* name, char* const arguments[],
-                           char* const environment[]) noexcept {
+                           char* const environment[]) noexcept try {
   return exec_with([&] { return real().execvpe(name, arguments, environment); });
 }
-PAWL_INTERPOSE int execvp(const char* name, char* const arguments[]) noexcept {
+PAWL_OR_NO_MEMORY
+PAWL_INTERPOSE int execvp(const char* name, char* const arguments[]) noexcept try {
   return execvpe(name, arguments, environ);
 }
+PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int fexecve(int descriptor, char* const arguments[],
-                           char* const environment[]) noexcept {
+                           char* const environment[]) noexcept try {
   return exec_with([&] { return real().fexecve(descriptor, arguments, environment); });
 }
+PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int execveat(int directory, const char* path, char* const arguments[],
-                            char* const environment[], int flags) noexcept {
+                            char* const environment[], int flags) noexcept try {
   return exec_with([&] { return real().execveat(directory, path, arguments, environment, flags); });
 }
-PAWL_INTERPOSE int execl(const char* path, const char* first, ...) noexcept {
+PAWL_OR_NO_MEMORY
+PAWL_INTERPOSE int execl(const char* path, const char* first, ...) noexcept try {
   va_list arguments;
   va_start(arguments, first);
   const std::vector<char*> gathered = gather(first, arguments);
   va_end(arguments);
   return execve(path, gathered.data(), environ);
 }
-PAWL_INTERPOSE int execlp(const char* name, const char* first, ...) noexcept {
+PAWL_OR_NO_MEMORY
+PAWL_INTERPOSE int execlp(const char* name, const char* first, ...) noexcept try {
   va_list arguments;
   va_start(arguments, first);
   const std::vector<char*> gathered = gather(first, arguments);
   va_end(arguments);
   return execvpe(name, gathered.data(), environ);
 }
-PAWL_INTERPOSE int execle(const char* path, const char* first, ...) noexcept {
+PAWL_OR_NO_MEMORY
+PAWL_INTERPOSE int execle(const char* path, const char* first, ...) noexcept try {
   va_list arguments;
   va_start(arguments, first);
   const std::vector<char*> gathered = gather(first, arguments);
@@ -272,6 +297,7 @@ PAWL_INTERPOSE int execle(const char* path, const char* first, ...) noexcept {
   va_end(arguments);
   return execve(path, gathered.data(), environment);
 }
+PAWL_OR_NO_MEMORY
 
 // Threads that the core starts are Pawl's for life: they are inside, and the program's signal
 // handlers do not run on them (they inherit the blocked mask).

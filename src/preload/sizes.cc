@@ -77,7 +77,7 @@ int report(const char* call, const Status& status) {
 
 }  // namespace
 
-PAWL_INTERPOSE int ftruncate(int descriptor, off_t size) noexcept {
+PAWL_INTERPOSE int ftruncate(int descriptor, off_t size) noexcept try {
   PAWL_PASS(real().ftruncate(descriptor, size));
   const auto outcome = with_tracked(descriptor, [&](TrackedFile& file) {
     if (size < 0 || !is_writable(descriptor)) {
@@ -88,16 +88,18 @@ PAWL_INTERPOSE int ftruncate(int descriptor, off_t size) noexcept {
   });
   PAWL_RETURN(outcome ? report("ftruncate", *outcome) : real().ftruncate(descriptor, size));
 }
+PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(ftruncate64, ftruncate);
 
-PAWL_INTERPOSE int truncate(const char* path, off_t size) noexcept {
+PAWL_INTERPOSE int truncate(const char* path, off_t size) noexcept try {
   PAWL_PASS(real().truncate(path, size));
   const auto outcome = truncate_by_path(path, size);
   PAWL_RETURN(outcome ? report("truncate", *outcome) : real().truncate(path, size));
 }
+PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(truncate64, truncate);
 
-PAWL_INTERPOSE int fallocate(int descriptor, int mode, off_t offset, off_t count) {
+PAWL_INTERPOSE int fallocate(int descriptor, int mode, off_t offset, off_t count) try {
   PAWL_PASS(real().fallocate(descriptor, mode, offset, count));
   const auto outcome = with_tracked(descriptor, [&](TrackedFile& file) {
     if (!is_writable(descriptor))
@@ -110,9 +112,10 @@ PAWL_INTERPOSE int fallocate(int descriptor, int mode, off_t offset, off_t count
   PAWL_RETURN(outcome ? report("fallocate", *outcome)
                       : real().fallocate(descriptor, mode, offset, count));
 }
+PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(fallocate64, fallocate);
 
-PAWL_INTERPOSE int posix_fallocate(int descriptor, off_t offset, off_t count) {
+PAWL_INTERPOSE int posix_fallocate(int descriptor, off_t offset, off_t count) try {
   PAWL_PASS(real().posix_fallocate(descriptor, offset, count));
   const auto outcome = with_tracked(descriptor, [&](TrackedFile& file) {
     if (!is_writable(descriptor))
@@ -127,36 +130,41 @@ PAWL_INTERPOSE int posix_fallocate(int descriptor, off_t offset, off_t count) {
   // This call returns its error, and no errno.
   PAWL_RETURN(outcome->error_number());
 }
+PAWL_OR_NO_MEMORY_AS_RESULT
 PAWL_ALSO_KNOWN_AS(posix_fallocate64, posix_fallocate);
 
-PAWL_INTERPOSE int fstat(int descriptor, struct stat* status) noexcept {
+PAWL_INTERPOSE int fstat(int descriptor, struct stat* status) noexcept try {
   PAWL_PASS(real().fstat(descriptor, status));
   const KernelStoreGuard guard(status, sizeof *status);
   PAWL_RETURN(corrected(real().fstat(descriptor, status), status));
 }
-PAWL_INTERPOSE int stat(const char* path, struct stat* status) noexcept {
+PAWL_OR_NO_MEMORY
+PAWL_INTERPOSE int stat(const char* path, struct stat* status) noexcept try {
   PAWL_PASS(real().stat(path, status));
   const KernelStoreGuard guard(status, sizeof *status);
   PAWL_RETURN(corrected(real().stat(path, status), status));
 }
-PAWL_INTERPOSE int lstat(const char* path, struct stat* status) noexcept {
+PAWL_OR_NO_MEMORY
+PAWL_INTERPOSE int lstat(const char* path, struct stat* status) noexcept try {
   PAWL_PASS(real().lstat(path, status));
   const KernelStoreGuard guard(status, sizeof *status);
   PAWL_RETURN(corrected(real().lstat(path, status), status));
 }
-PAWL_INTERPOSE int fstatat(int directory, const char* path, struct stat* status,
-                           int flags) noexcept {
+PAWL_OR_NO_MEMORY
+PAWL_INTERPOSE int fstatat(int directory, const char* path, struct stat* status, int flags) noexcept
+    try {
   PAWL_PASS(real().fstatat(directory, path, status, flags));
   const KernelStoreGuard guard(status, sizeof *status);
   PAWL_RETURN(corrected(real().fstatat(directory, path, status, flags), status));
 }
+PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(fstat64, fstat);
 PAWL_ALSO_KNOWN_AS(stat64, stat);
 PAWL_ALSO_KNOWN_AS(lstat64, lstat);
 PAWL_ALSO_KNOWN_AS(fstatat64, fstatat);
 
 PAWL_INTERPOSE int statx(int directory, const char* path, int flags, unsigned mask,
-                         struct statx* status) noexcept {
+                         struct statx* status) noexcept try {
   PAWL_PASS(real().statx(directory, path, flags, mask, status));
   const KernelStoreGuard guard(status, sizeof *status);
   const int outcome = real().statx(directory, path, flags, mask, status);
@@ -167,30 +175,35 @@ PAWL_INTERPOSE int statx(int directory, const char* path, int flags, unsigned ma
   }
   PAWL_RETURN(outcome);
 }
+PAWL_OR_NO_MEMORY
 
 // What programs built against an older C library call.
 
-PAWL_INTERPOSE int __fxstat(int version, int descriptor, struct stat* status) {
+PAWL_INTERPOSE int __fxstat(int version, int descriptor, struct stat* status) try {
   PAWL_KEEP_ERRNO();
   const KernelStoreGuard guard(status, sizeof *status);
   PAWL_RETURN(corrected(real().__fxstat(version, descriptor, status), status));
 }
-PAWL_INTERPOSE int __xstat(int version, const char* path, struct stat* status) {
+PAWL_OR_NO_MEMORY
+PAWL_INTERPOSE int __xstat(int version, const char* path, struct stat* status) try {
   PAWL_KEEP_ERRNO();
   const KernelStoreGuard guard(status, sizeof *status);
   PAWL_RETURN(corrected(real().__xstat(version, path, status), status));
 }
-PAWL_INTERPOSE int __lxstat(int version, const char* path, struct stat* status) {
+PAWL_OR_NO_MEMORY
+PAWL_INTERPOSE int __lxstat(int version, const char* path, struct stat* status) try {
   PAWL_KEEP_ERRNO();
   const KernelStoreGuard guard(status, sizeof *status);
   PAWL_RETURN(corrected(real().__lxstat(version, path, status), status));
 }
+PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int __fxstatat(int version, int directory, const char* path, struct stat* status,
-                              int flags) {
+                              int flags) try {
   PAWL_KEEP_ERRNO();
   const KernelStoreGuard guard(status, sizeof *status);
   PAWL_RETURN(corrected(real().__fxstatat(version, directory, path, status, flags), status));
 }
+PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(__fxstat64, __fxstat);
 PAWL_ALSO_KNOWN_AS(__xstat64, __xstat);
 PAWL_ALSO_KNOWN_AS(__lxstat64, __lxstat);

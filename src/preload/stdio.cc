@@ -111,14 +111,15 @@ void set_stdio(int descriptor, bool value) {
   if (flag.load(std::memory_order_relaxed) != value) flag.store(value);
 }
 
-PAWL_INTERPOSE FILE* fopen(const char* path, const char* mode) {
+PAWL_INTERPOSE FILE* fopen(const char* path, const char* mode) try {
   PAWL_PASS(real().fopen(path, mode));
   if (!is_ours_to_judge()) PAWL_RETURN(real().fopen(path, mode));
   PAWL_RETURN(remember(open_stream(path, mode)));
 }
+PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(fopen64, fopen);
 
-PAWL_INTERPOSE FILE* fdopen(int descriptor, const char* mode) noexcept {
+PAWL_INTERPOSE FILE* fdopen(int descriptor, const char* mode) noexcept try {
   PAWL_KEEP_ERRNO();
   if (!is_ours_to_judge()) PAWL_RETURN(real().fdopen(descriptor, mode));
   if (table::may_be_tracked(descriptor)) {
@@ -127,8 +128,9 @@ PAWL_INTERPOSE FILE* fdopen(int descriptor, const char* mode) noexcept {
   }
   PAWL_RETURN(remember(real().fdopen(descriptor, mode)));
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE FILE* freopen(const char* path, const char* mode, FILE* stream) {
+PAWL_INTERPOSE FILE* freopen(const char* path, const char* mode, FILE* stream) try {
   PAWL_KEEP_ERRNO();
   if (!is_ours_to_judge()) PAWL_RETURN(real().freopen(path, mode, stream));
   // Behind its back the C library gives the number to the file that is opened.
@@ -141,9 +143,10 @@ PAWL_INTERPOSE FILE* freopen(const char* path, const char* mode, FILE* stream) {
   }
   PAWL_RETURN(opened);
 }
+PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(freopen64, freopen);
 
-PAWL_INTERPOSE int fclose(FILE* stream) {
+PAWL_INTERPOSE int fclose(FILE* stream) try {
   PAWL_PASS(real().fclose(stream));
   if (!is_ours_to_judge() || stream == nullptr) PAWL_RETURN(real().fclose(stream));
   const int descriptor = fileno(stream);
@@ -161,5 +164,6 @@ PAWL_INTERPOSE int fclose(FILE* stream) {
   }
   PAWL_RETURN(outcome);
 }
+PAWL_OR_NO_MEMORY
 
 }  // namespace pawl::preload

@@ -130,6 +130,13 @@ std::vector<TrackedFilePointer> all() {
   return files;
 }
 
+std::size_t copy_all(std::span<TrackedFilePointer, kTrackedFilesMax> into) {
+  const std::lock_guard guard(table_lock());
+  std::size_t count = 0;
+  for (const Entry& entry : table().entries) into[count++] = entry.file;
+  return count;
+}
+
 bool insert(const TrackedFilePointer& file) {
   const Change change;
   if (table().entries.size() >= kTrackedFilesMax) return false;
@@ -172,6 +179,12 @@ std::vector<int> descriptors_of(const TrackedFile& file) {
     if (owner.get() == &file) found.push_back(descriptor);
   }
   return found;
+}
+
+bool has_descriptors(const TrackedFile& file) {
+  const std::lock_guard guard(table_lock());
+  return std::any_of(table().by_descriptor.begin(), table().by_descriptor.end(),
+                     [&](const auto& entry) { return entry.second.get() == &file; });
 }
 
 std::vector<int> descriptors_between(unsigned first, unsigned last) {

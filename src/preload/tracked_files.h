@@ -23,6 +23,7 @@
 
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,8 @@ TrackedFilePointer of_descriptor(int descriptor);
 TrackedFilePointer of_inode(dev_t device, ino_t inode);
 std::vector<TrackedFilePointer> with_windows_in(const AddressRange& range);
 std::vector<TrackedFilePointer> all();
+// The same without memory; returns how many there are.
+std::size_t copy_all(std::span<TrackedFilePointer, kTrackedFilesMax> into);
 
 // False when the table is full.
 bool insert(const TrackedFilePointer& file);
@@ -85,6 +88,7 @@ bool attach(int descriptor, const TrackedFilePointer& file);
 // The file the descriptor belonged to, if any.
 TrackedFilePointer detach(int descriptor);
 std::vector<int> descriptors_of(const TrackedFile& file);
+bool has_descriptors(const TrackedFile& file);
 std::vector<int> descriptors_between(unsigned first, unsigned last);
 void set_window(const TrackedFile& file, const AddressRange& range);
 // Empty when the file is in the table without a window, or not in it.

@@ -190,7 +190,7 @@ int clone_source(unsigned long request, const void* argument) {
 }  // namespace
 
 PAWL_INTERPOSE ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset,
-                                       size_t count, unsigned flags) {
+                                       size_t count, unsigned flags) try {
   PAWL_PASS(real().copy_file_range(from, from_offset, to, to_offset, count, flags));
   if (!concerns_us(from, to))
     PAWL_RETURN(real().copy_file_range(from, from_offset, to, to_offset, count, flags));
@@ -200,19 +200,21 @@ PAWL_INTERPOSE ssize_t copy_file_range(int from, off64_t* from_offset, int to, o
   }
   PAWL_RETURN(move_bytes(End{from, from_offset}, End{to, to_offset}, count));
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept {
+PAWL_INTERPOSE ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept try {
   PAWL_KEEP_ERRNO();
   if (!concerns_us(from, to)) PAWL_RETURN(real().sendfile(to, from, offset, count));
   // It is no cancellation point, and the write() that takes its place is one.
   constexpr Cancellation kIgnored = Cancellation::ignored;
   PAWL_RETURN(move_bytes(End{from, offset, kIgnored}, End{to, nullptr, kIgnored}, count));
 }
+PAWL_OR_NO_MEMORY
 
 PAWL_ALSO_KNOWN_AS(sendfile64, sendfile);
 
 PAWL_INTERPOSE ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset,
-                              size_t count, unsigned flags) {
+                              size_t count, unsigned flags) try {
   PAWL_KEEP_ERRNO();
   if (!concerns_us(from, to))
     PAWL_RETURN(real().splice(from, from_offset, to, to_offset, count, flags));
@@ -236,8 +238,9 @@ PAWL_INTERPOSE ssize_t splice(int from, off64_t* from_offset, int to, off64_t* t
     return real().splice(from, nullptr, to, to_offset != nullptr ? &at : nullptr, count, flags);
   }));
 }
+PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE int ioctl(int descriptor, unsigned long request, ...) noexcept {
+PAWL_INTERPOSE int ioctl(int descriptor, unsigned long request, ...) noexcept try {
   va_list arguments;
   va_start(arguments, request);
   void* const argument = va_arg(arguments, void*);
@@ -255,28 +258,32 @@ PAWL_INTERPOSE int ioctl(int descriptor, unsigned long request, ...) noexcept {
   }
   PAWL_RETURN(real().ioctl(descriptor, request, argument));
 }
+PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE int aio_read(aiocb* request) noexcept {
   PAWL_KEEP_ERRNO();
   PAWL_RETURN(refuse_tracked_aio("aio_read", request) != 0 ? -1 : real().aio_read(request));
 }
-PAWL_INTERPOSE int aio_write(aiocb* request) noexcept {
+PAWL_INTERPOSE int aio_write(aiocb* request) noexcept try {
   PAWL_KEEP_ERRNO();
   PAWL_RETURN(refuse_tracked_aio("aio_write", request) != 0 ? -1 : real().aio_write(request));
 }
-PAWL_INTERPOSE int aio_fsync(int operation, aiocb* request) noexcept {
+PAWL_OR_NO_MEMORY
+PAWL_INTERPOSE int aio_fsync(int operation, aiocb* request) noexcept try {
   PAWL_KEEP_ERRNO();
   PAWL_RETURN(refuse_tracked_aio("aio_fsync", request) != 0 ? -1
                                                             : real().aio_fsync(operation, request));
 }
+PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int lio_listio(int mode, aiocb* const requests[], int count,
-                              sigevent* event) noexcept {
+                              sigevent* event) noexcept try {
   PAWL_KEEP_ERRNO();
   for (int i = 0; i < count; ++i) {
     if (refuse_tracked_aio("lio_listio", requests[i]) != 0) PAWL_RETURN(-1);
   }
   PAWL_RETURN(real().lio_listio(mode, requests, count, event));
 }
+PAWL_OR_NO_MEMORY
 
 // The 64-bit structures are the same ones.
 PAWL_ALSO_KNOWN_AS(aio_read64, aio_read);
