@@ -60,7 +60,7 @@ Status cannot_reserve(int error_number, std::uint64_t length, const std::string&
   }
   if (!is_want_of_space(error_number)) return failed;
   return Status::failure(error_number,
-                         failed.text() + ". Free some space and try again: nothing was lost");
+                         failed.text() + ". Free some space and try again");
 }
 }  // namespace
 

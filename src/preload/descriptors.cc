@@ -207,6 +207,7 @@ int close_descriptor(int descriptor) {
 int attach_copy(int original, int copy) {
   if (copy < 0 || !in_own_process()) return copy;
   set_stdio(copy, is_stdio(original));
+  if (copy == STDERR_FILENO) adopt_standard_error();
   if (!table::may_be_tracked(original)) return copy;
   const Inside working;
   const Held file = hold_descriptor(original);

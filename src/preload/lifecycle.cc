@@ -94,12 +94,18 @@ Status attach_all(const TrackedFilePointer& file, int needed) {
   return {};
 }
 
-Status commit_and_close(TrackedFile& file) {
-  // A failed commit loses what was pending, as a crash would; the rest of the file is still closed
-  // as well as it can be, and the first failure is the one to report.
-  const Status committed = commit_all(file);
-  const Status closed = file.mapping->close();
-  return committed.ok() ? closed : committed;
+// Of a commit: another one may succeed.
+bool can_be_tried_again(const Status& failure) {
+  const int number = failure.error_number();
+  return is_want_of_space(number) || number == ENOMEM || number == EFBIG;
+}
+
+// What the failure of a commit loses where there will be no other.
+Status lost_since_last_commit(const TrackedFile& file, const Status& why) {
+  return Status::failure(why.error_number(), file.path +
+                                                 " is as its last commit left it, and what was "
+                                                 "stored since is lost: " +
+                                                 why.text());
 }
 
 // A descriptor to map a file with, and whether it is the program's.
@@ -341,7 +347,14 @@ Status end_if_unused(const TrackedFilePointer& file) {
       !table::window_of(*file).empty())
     return {};
   Status outcome;
-  if (file->mapping != nullptr && !file->inherited) outcome = commit_and_close(*file);
+  if (file->mapping != nullptr && !file->inherited) {
+    const Status committed = commit_all(*file);
+    // It stays, with all that was stored, until it is opened again or the process ends.
+    if (can_be_tried_again(committed)) return committed;
+    // What is committed is in the file then, also where nobody would find the journal any more.
+    outcome = file->mapping->close();
+    if (!committed.ok()) outcome = lost_since_last_commit(*file, committed);
+  }
   file->mapping.reset();
   if (const Status closed = close_group_if_unused(); outcome.ok()) outcome = closed;
   // Last: as long as the table has the file, other threads that open it, map it or remove it wait
@@ -372,10 +385,10 @@ Status map_plainly_without_a_name(const TrackedFile& file, const Window& window)
   return map_plainly(window, descriptor);
 }
 
-// Commits and closes the file's mapping, and puts the kernel's in its place.  When only that last
-// step fails, the file has ended.
-Status leave_to_the_kernel(TrackedFile& file, const std::optional<Window>& window) {
-  PAWL_TRY(commit_all(file));
+// Closes the file's mapping, and puts the kernel's in its place.  When only that last step fails,
+// the file has ended.
+Status leave_to_the_kernel(TrackedFile& file) {
+  const std::optional<Window> window = file.mapping->window();
   {
     const memory::Spared spared = spare(window);
     PAWL_TRY(file.mapping->close());
@@ -405,10 +418,33 @@ Status check_usable(const TrackedFile& file) {
 
 Status end(const TrackedFilePointer& file) {
   PAWL_TRY(check_ours(*file));
-  PAWL_TRY(leave_to_the_kernel(*file, file->mapping->window()));
+  PAWL_TRY(commit_all(*file));
+  PAWL_TRY(leave_to_the_kernel(*file));
   forget(*file);
   return {};
 }
+
+namespace {
+
+// There will be no other commit, so the file is closed whatever becomes of this one: its journal
+// may have lost its name, and what was committed is in the file then.
+Status end_for_good(TrackedFile& file, bool& has_all) {
+  const Status committed = at_border([&] { return commit_all(file); });
+  bool is_lost = !committed.ok();
+  if (is_lost) {
+    [[maybe_unused]] const Status asked = at_border([&]() -> Status {
+      is_lost = file.mapping->has_pending_changes();
+      return {};
+    });
+  }
+  has_all = has_all && !is_lost;
+  const Status left = leave_to_the_kernel(file);
+  if (left.ok()) forget(file);
+  if (is_lost) return lost_since_last_commit(file, committed);
+  return committed.ok() ? left : committed;
+}
+
+}  // namespace
 
 Status suspend(const TrackedFilePointer& file) {
   const Status aside = at_border([&]() -> Status {
@@ -532,31 +568,35 @@ void abandon(const std::vector<TrackedFilePointer>& suspended, const char* call)
   }
 }
 
-void end_all(const char* call) {
+bool end_all(const char* call) {
+  bool has_all = true;
   // Not from the heap: there may be no memory.
   std::array<TrackedFilePointer, kTrackedFilesMax> all;
   for (const TrackedFilePointer& file : std::span(all).first(table::copy_all(all))) {
     const Held held = hold_file(file);
     if (!held || file->mapping == nullptr || file->inherited) continue;
-    const Status ended = at_border([&] { return end(file); });
+    const Status ended = at_border([&] { return end_for_good(*file, has_all); });
     if (!ended.ok()) say(call, ended.text());
   }
+  return has_all;
 }
 
-std::vector<TrackedFilePointer> suspend_all(const char* call) {
+Status suspend_all(const char* call, std::vector<TrackedFilePointer>& done) {
   const std::vector<TrackedFilePointer> all = table::all();
-  std::vector<TrackedFilePointer> done;
   done.reserve(all.size());
   for (const TrackedFilePointer& file : all) {
     const Held held = hold_file(file);
     if (!held || file->mapping == nullptr || file->inherited) continue;
-    if (const Status suspended = suspend(file); suspended.ok()) {
+    Status suspended = suspend(file);
+    if (suspended.ok()) {
       done.push_back(file);
+    } else if (can_be_tried_again(suspended) || suspended.error_number() == ESTALE) {
+      return suspended;
     } else {
       say(call, suspended.text());
     }
   }
-  return done;
+  return {};
 }
 
 void resume_all(const std::vector<TrackedFilePointer>& suspended, const char* call) {

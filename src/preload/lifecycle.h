@@ -97,6 +97,8 @@ void join(int descriptor);
 Status check_ours(const TrackedFile& file);
 
 // Locked.  When neither descriptor nor window is left: commits what is pending and closes cleanly.
+// Where there is no room for that the file stays, and has a commit when it is let go of again, or
+// at the end of the process.
 Status end_if_unused(const TrackedFilePointer& file);
 
 // Locked.  Commits, closes cleanly, and leaves descriptors and window as the kernel's own.  On
@@ -125,10 +127,12 @@ void let_go_of(SetAside& aside, const char* call);
 // The name stayed: the file is as it was.
 void take_back(SetAside& aside, const char* call);
 
-// Commits and closes every file, at the end of the process or before it becomes another program.
-// Failures are said, not returned: there is nobody left to act on them.
-void end_all(const char* call);
-std::vector<TrackedFilePointer> suspend_all(const char* call);
+// Commits and closes every file, at the end of the process.  Failures are said, for there is nobody
+// left to act on them; false: not all that was stored is in its file.
+bool end_all(const char* call);
+// Before the process becomes another program.  A failure that the program can mend, or must know
+// of, is returned, with the files that are suspended by then in `done`; others are said.
+Status suspend_all(const char* call, std::vector<TrackedFilePointer>& done);
 // Takes the files up again, under the names they have now.
 void resume_all(const std::vector<TrackedFilePointer>& suspended, const char* call);
 

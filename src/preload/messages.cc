@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <csignal>
 
+#include <atomic>
 #include <cerrno>
 
 #include "preload/inside.h"
@@ -12,11 +13,23 @@ namespace pawl::preload {
 
 namespace {
 
+std::atomic<dev_t> device_of_errors{0};
+std::atomic<ino_t> inode_of_errors{0};
+
+// False where the program closed its standard error, and the number is that of a file which it
+// opened since.
+bool is_standard_error() {
+  struct stat status{};
+  return real().fstat(STDERR_FILENO, &status) == 0 && status.st_dev == device_of_errors.load() &&
+         status.st_ino == inode_of_errors.load();
+}
+
 constexpr int kWaitMillisecondsMax = 100;  // for a reader; locks may be held
 
 // Best effort: there is errno too.  The program neither waits for a reader that does not come nor
 // gets SIGPIPE for a write that it did not make.
 void write_to_standard_error(std::string_view line) {
+  if (!is_standard_error()) return;
   pollfd asked{STDERR_FILENO, POLLOUT, 0};
   if (poll(&asked, 1, kWaitMillisecondsMax) <= 0) return;
   sigset_t broken_pipe;
@@ -36,6 +49,13 @@ void write_to_standard_error(std::string_view line) {
 }
 
 }  // namespace
+
+void adopt_standard_error() {
+  struct stat status{};
+  if (real().fstat(STDERR_FILENO, &status) != 0) return;
+  device_of_errors.store(status.st_dev);
+  inode_of_errors.store(status.st_ino);
+}
 
 void say(std::string_view call, std::string_view text) {
   const int error_number = errno;

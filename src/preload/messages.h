@@ -15,6 +15,10 @@ namespace pawl::preload {
 void say(std::string_view call, std::string_view text);
 inline constexpr unsigned kMessageBytesMax = 1024;
 
+// What has its number now is standard error: at the beginning, and when the program put it there by
+// a call that copies descriptors.
+void adopt_standard_error();
+
 // say(), then errno = error_number.  Returns -1.
 int refuse(std::string_view call, int error_number, std::string_view text);
 int refuse(std::string_view call, const Status& failure);

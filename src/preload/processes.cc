@@ -13,9 +13,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <new>
 #include <span>
 #include <utility>
@@ -112,14 +115,34 @@ void after_fork_in_child() {
   release_after_fork();
 }
 
-void finish() {
-  if (inside() || !in_own_process() || table::is_empty()) return;
-  const Inside working;
-  end_all("exit");
+// Nobody else can tell the program's parent that stores are lost: EX_IOERR of sysexits.h.
+constexpr int kStoresAreLost = 74;
+
+std::atomic<bool> are_stores_lost{false};
+
+// The status to end with.
+int finish(int status) {
+  if (!inside() && in_own_process() && !table::is_empty()) {
+    const Inside working;
+    if (!end_all("exit")) are_stores_lost.store(true);
+  }
+  return status == 0 && are_stores_lost.load() ? kStoresAreLost : status;
+}
+
+void finish_quickly() {
+  if (finish(0) != 0) real()._exit(kStoresAreLost);
+}
+
+// The last of the handlers of exit(), behind all destructors.
+void finish_with_status(int status, void* /*argument*/) {
+  if (finish(status) == status) return;
+  std::fflush(nullptr);
+  real()._exit(kStoresAreLost);
 }
 
 __attribute__((constructor)) void begin() {
   real();
+  adopt_standard_error();
   adopt_process();
   read_patterns();
   read_group();
@@ -141,12 +164,13 @@ __attribute__((constructor)) void begin() {
   forget_fork_guard(&held_for_fork);
   pthread_atfork(before_fork, release_after_fork, after_fork_in_child);
   // Registered before any of the program's, so run after all of them.
-  at_quick_exit(finish);
+  at_quick_exit(finish_quickly);
+  on_exit(finish_with_status, nullptr);
 }
 
 // Runs after the program's own exit handlers.  Destructors of libraries that come later still
 // reach their mappings: those are the kernel's by then.
-__attribute__((destructor)) void end() { finish(); }
+__attribute__((destructor)) void end() { finish(0); }
 
 // What a thread closed cleanly because it calls exec.
 struct ClosedForExec {
@@ -179,10 +203,8 @@ Status close_for_exec() {
   for (int attempt = 1;; ++attempt) {
     const Inside working;
     of_this_thread.closed = new ClosedForExec;
-    const Status closed = at_border([]() -> Status {
-      of_this_thread.closed->files = suspend_all("exec");
-      return {};
-    });
+    const Status closed =
+        at_border([]() -> Status { return suspend_all("exec", of_this_thread.closed->files); });
     if (!closed.ok()) {
       resume_after_exec();
       return closed;
@@ -235,13 +257,11 @@ void* run_inside(void* argument) {
 }  // namespace
 
 PAWL_INTERPOSE void _exit(int status) {
-  finish();
-  real()._exit(status);
+  real()._exit(finish(status));
   __builtin_unreachable();
 }
 PAWL_INTERPOSE void _Exit(int status) noexcept {
-  finish();
-  real()._exit(status);
+  real()._exit(finish(status));
   __builtin_unreachable();
 }
 

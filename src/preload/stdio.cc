@@ -50,6 +50,7 @@ Status may_be_a_stream(const char* path, bool is_only_read, bool truncates) {
 
 FILE* remember(FILE* stream) {
   if (stream != nullptr) set_stdio(fileno(stream), true);
+  if (stream != nullptr && stream == stderr) adopt_standard_error();
   return stream;
 }
 
