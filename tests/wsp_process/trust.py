@@ -580,6 +580,15 @@ def parts_of(process):
             for low, high in zip(limits, limits[1:])]
 
 
+def sleeps(process):
+    """Until it has mapped all that it does, which is when it has rested for a while."""
+    def rests():
+        before = parts_of(process)
+        time.sleep(0.5)
+        return None not in before and parts_of(process) == before
+    wait_for(rests, "the program to sleep")
+
+
 def addresses_are_chosen_by_chance(pawl):
     """Of each start; what knows those of one does not know those of the next."""
     found = []
@@ -587,10 +596,12 @@ def addresses_are_chosen_by_chance(pawl):
         with Kept(pawl) as kept:
             kept.run(["/bin/sleep", "1000"])
             supervised(kept)
+            sleeps(kept.process())  # it has mapped all that it does
             found.append(parts_of(kept.process()))
             assert kept.fail_power() == 0, kept.said()
             kept.restore()
             supervised(kept)
+            sleeps(kept.process())
             assert parts_of(kept.process()) == found[-1], "it is where it was"
     for one, other in zip(*found):
         assert one is not None and one != other, found
