@@ -11,8 +11,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <span>
 #include <thread>
+#include <type_traits>
 
 #include "mapping/border.h"
 #include "medium/block_medium.h"
@@ -37,9 +39,10 @@ std::atomic<std::uint64_t> own_memory{0};
 std::array<std::atomic<int>, kDescriptorsMax> closing;  // how many threads, by descriptor
 std::atomic<int> closing_threads{0};                    // in all
 
-// Never destroyed: calls come until the very end.
+// Needs no memory, and no destructor: calls come until the very end.
 std::mutex& suspending_lock() {
-  static std::mutex& lock = *new std::mutex;
+  constinit static std::mutex lock;
+  static_assert(std::is_trivially_destructible_v<std::mutex>);
   return lock;
 }
 __attribute__((tls_model("initial-exec"))) thread_local int suspending_depth = 0;

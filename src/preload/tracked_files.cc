@@ -14,7 +14,7 @@
 namespace pawl::preload {
 
 std::mutex& start_lock() {
-  static std::mutex& lock = *new std::mutex;  // never destroyed: calls come until the very end
+  constinit static std::mutex lock;  // without a destructor: calls come until the very end
   return lock;
 }
 
