@@ -89,14 +89,17 @@ Result<bool> was_recovered_in_copy(Medium& group, Medium& file, const JournalId&
   if (!copied.ok() || !copied.value()) return copied;
   auto side = file.read_journal();
   if (side.ok()) return is_outside(*side.value(), journal_id);
-  return side.status().error_number() == ENOENT;
+  if (side.status().error_number() == ENOENT) return true;
+  return side.status();
 }
 
 }  // namespace
 
-bool is_outside(MediumFile& side, const JournalId& journal_id) {
+Result<bool> is_outside(MediumFile& side, const JournalId& journal_id) {
   auto reader = Reader::open(side);
-  return reader.ok() && reader.value().listed().role == Role::file &&
+  if (is_no_journal(reader.status())) return false;
+  if (!reader.ok()) return reader.status();
+  return reader.value().listed().role == Role::file &&
          reader.value().header().journal_id == journal_id;
 }
 
@@ -219,7 +222,9 @@ Status check_listed_files(Medium& group, const JournalId& journal_id, const List
           side.status().error_number() == ENOENT ? ENODATA : side.status().error_number(),
           side.status().text());
     }
-    if (is_outside(*side.value(), journal_id)) continue;
+    auto outside = is_outside(*side.value(), journal_id);
+    if (!outside.ok()) return outside.status();
+    if (outside.value()) continue;
     PAWL_TRY(check_membership(*file.value(), *side.value(), group, journal_id, one.number));
     PAWL_TRY(check_bond(*file.value(), {.journal_id = journal_id}, {.is_of_group = true}));
   }

@@ -85,6 +85,10 @@ bool resembles(const RecordHeader& header, std::uint64_t epoch, std::uint64_t se
 
 }  // namespace
 
+bool is_no_journal(const Status& status) {
+  return status.error_number() == EBADMSG || status.error_number() == ENOTSUP;
+}
+
 Result<Reader> Reader::open(MediumFile& file, IfCut if_cut) {
   Result<std::uint64_t> size = file.size();
   if (!size.ok()) return size.status();

@@ -30,6 +30,10 @@ struct RecordSummary {
 // What becomes of a journal that is shorter than its header says.
 enum class IfCut { refuse, read_what_is_left };
 
+// What Reader::open() has read and found to be no journal, or one of another version.  Any other
+// failure leaves unknown what the file is, and nothing may follow from it.
+bool is_no_journal(const Status& status);
+
 class Reader {
  public:
   // Reads the header.  Fails with EBADMSG for what is no journal or a damaged one, and ENOTSUP for

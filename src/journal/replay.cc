@@ -12,10 +12,6 @@
 namespace pawl::journal {
 namespace {
 
-Status with_journal_name(const Medium& medium, const Status& status) {
-  return Status::failure(status.error_number(), medium.journal_path() + ": " + status.text());
-}
-
 // For Law::replay_is_idempotent: what stands in the base already is inverted.
 Status write_what_is_not_there(MediumFile& base, std::uint64_t offset,
                                std::span<const std::byte> bytes) {
@@ -240,12 +236,23 @@ Status check_bond(Medium& medium, const Header& header, const Bond& bond) {
 
 namespace {
 
+// A journal is replayed as what it is found to be, or not at all: the records of a group are no
+// plain file's.
+Status check_role(const Medium& owner, Role found, Role sought) {
+  if (found == sought) return {};
+  return with_journal_name(
+      owner, Status::failure(EIO,
+                             "the journal was read twice, and did not say the same; check the "
+                             "disk, and try again"));
+}
+
 Result<Replayed> replay_files(Medium& owner, MediumFile& journal,
                               std::span<const FileToReplay> files, bool accept_loss) {
   const bool is_group = files.empty() || files.front().number != 0;
   const IfCut if_cut = accept_loss ? IfCut::read_what_is_left : IfCut::refuse;
   auto opened = Reader::open(journal, if_cut);
   if (!opened.ok()) return with_journal_name(owner, opened.status());
+  PAWL_TRY(check_role(owner, opened.value().listed().role, is_group ? Role::group : Role::file));
 
   // First all of it is read, so that what is refused is refused before anything was changed.
   Replayed outcome;
@@ -314,6 +321,10 @@ Result<Replayed> replay_files(Medium& owner, MediumFile& journal,
 }
 
 }  // namespace
+
+Status with_journal_name(const Medium& medium, const Status& status) {
+  return Status::failure(status.error_number(), medium.journal_path() + ": " + status.text());
+}
 
 Result<Replayed> replay(Medium& medium, MediumFile& journal, bool accept_loss) {
   const FileToReplay file{0, &medium};

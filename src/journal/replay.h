@@ -41,6 +41,9 @@ struct Later {
 Status apply_record(MediumFile& base, std::uint64_t file, Reader& reader,
                     const RecordSummary& record, const Later& later);
 
+// A failure of what is read from the medium's journal, which it names.
+Status with_journal_name(const Medium& medium, const Status& status);
+
 // Replays all whole records of `journal` into the base and flushes it.  On failure the journal is
 // as it was, and so is the file unless replay had begun: then a later replay completes it.
 // With `accept_loss` evidence of damage does not stop it: what can be read is replayed.

@@ -87,7 +87,8 @@ Status retire_earlier_journal(Medium& medium) {
   if (!mark.value().has_value() || !mark.value()->is_opening) return {};
   const auto empty = [&](std::unique_ptr<MediumFile> file) -> Result<bool> {
     auto reader = journal::Reader::open(*file, journal::IfCut::refuse);
-    if (!reader.ok()) return false;
+    if (journal::is_no_journal(reader.status())) return false;
+    if (!reader.ok()) return reader.status();
     const journal::Header header = reader.value().header();
     // Who may write the file could name the journal of any other.
     const bool is_of_file =
@@ -257,9 +258,11 @@ Result<std::unique_ptr<MediumFile>> confirmed_side_file(Medium& group, const Hea
             "of the group without it, use pawl recover --accept-loss FILE"));
   }
   Status confirmed = journal::check_owner_of_side_file(side.value(), file);
-  if (confirmed.ok() && journal::is_outside(*side.value().file, header.journal_id))
-    return std::move(side.value().file);
   if (confirmed.ok()) {
+    auto is_outside = journal::is_outside(*side.value().file, header.journal_id);
+    if (!is_outside.ok()) return is_outside.status();
+    if (is_outside.value()) return std::move(side.value().file);
+
     confirmed = journal::check_membership(file, *side.value().file, group, header.journal_id,
                                           number, if_cut(accept_loss));
   }
@@ -291,8 +294,9 @@ Result<journal::Replayed> replay_members(Medium& group, MediumFile& journal, con
     auto side = confirmed_side_file(group, header, *medium.value(), listed, accept_loss);
     if (!side.ok()) return side.status();
     if (side.value() == nullptr) continue;
-    if (!journal::is_outside(*side.value(), header.journal_id))
-      files.push_back({listed.number, medium.value().get()});
+    auto is_outside = journal::is_outside(*side.value(), header.journal_id);
+    if (!is_outside.ok()) return is_outside.status();
+    if (!is_outside.value()) files.push_back({listed.number, medium.value().get()});
     sides.push_back(std::move(side.value()));
     media.push_back(std::move(medium.value()));
   }
@@ -312,7 +316,9 @@ Result<journal::Replayed> replay_members(Medium& group, MediumFile& journal, con
 Result<std::uint64_t> recover_with(Medium& medium, JournalFile& side, bool accept_loss) {
   MediumFile& file = *side.file;
   const auto header = header_of(file, accept_loss);
-  const journal::Role role = header.ok() ? header.value().listed.role : journal::Role::file;
+  // What could not be read may be the journal of a group, with the commits of others.
+  if (!header.ok()) return journal::with_journal_name(medium, header.status());
+  const journal::Role role = header.value().listed.role;
   if (role != journal::Role::file) PAWL_TRY(journal::check_owner_of_side_file(side, medium));
   if (role == journal::Role::member)
     return recover_member(medium, file, header.value(), accept_loss);
@@ -325,7 +331,7 @@ Result<std::uint64_t> recover_with(Medium& medium, JournalFile& side, bool accep
   const bool is_full = is_want_of_space(claimed.error_number());
   if (!claimed.ok() && !is_full) return claimed;
   // One without a ring is empty, and on a full disk gets none.
-  if (header.ok() && !header.value().has_ring) {
+  if (!header.value().has_ring) {
     PAWL_TRY(claimed);
     PAWL_TRY(let_go_of(medium));
     return replayed.value().records;
@@ -402,12 +408,13 @@ Result<OpenJournal> recovered_journal(Medium& medium) {
       continue;
     }
     const auto header = header_of(*side.file, false);
-    if (header.ok() && header.value().listed.role == journal::Role::group) {
+    if (!header.ok()) return journal::with_journal_name(medium, header.status());
+    if (header.value().listed.role == journal::Role::group) {
       return Status::failure(EINVAL, medium.path() +
                                          " names a group of files, which a crash left open; open "
                                          "the group, or recover it with pawl recover");
     }
-    if (header.ok() && header.value().listed.role == journal::Role::member) {
+    if (header.value().listed.role == journal::Role::member) {
       // Under an id of its own from now on: the group's journal may still have records of it.
       auto recovered = recover_member(medium, *side.file, header.value(), false);
       if (!recovered.ok()) return recovered.status();

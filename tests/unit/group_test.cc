@@ -20,6 +20,7 @@
 
 #include "journal/reader.h"
 #include "mapping/group.h"
+#include "mapping/recovery.h"
 #include "medium/block_medium.h"
 #include "pawl/pawl.h"
 #include "support/open_mapping.h"
@@ -939,6 +940,38 @@ TEST_F(GroupTest, TheOverlayOfTheSecondFileGrewWithoutBound) {
   EXPECT_GT(written, 0u) << "nothing was applied";
   for (auto* file : {&first, &second}) EXPECT_TRUE(file->value()->close().ok());
   EXPECT_TRUE(group.value()->close().ok());
+}
+
+// A journal that could not be read was taken for a plain file's: it was replayed into the file that
+// names the group, emptied and removed, with all commits of the others.
+TEST_F(GroupTest, AReadThatFailedWhileAGroupWasRecoveredLostAllItsCommits) {
+  constexpr int kReadsMax = 1000;
+  for (const auto& path : {name(), a()}) {
+    bool has_failed = true;
+    for (int nth = 1; has_failed; ++nth) {
+      ASSERT_LT(nth, kReadsMax);
+      crash_after_a_commit();
+      has_failed = false;
+      auto watch = std::make_shared<pawl::test::Watch>();
+      int reads = 0;
+      watch->judge_with([&](const pawl::test::Event& event) -> pawl::Status {
+        if (event.which != pawl::test::Which::journal || event.act != pawl::test::Act::read ||
+            ++reads != nth)
+          return {};
+        has_failed = true;
+        return pawl::Status::failure(EIO, "made up");
+      });
+      auto medium = pawl::test::watched_medium(
+          std::move(pawl::open_block_medium(path, false).value()), watch);
+      const auto recovered = pawl::recover(*medium);
+      medium.reset();  // with its lock
+      EXPECT_TRUE(!has_failed || !recovered.ok()) << path << " " << nth;
+      EXPECT_TRUE(pawl_recover(name().c_str()) >= 0 && pawl_recover(a().c_str()) >= 0)
+          << pawl_last_error();
+      EXPECT_TRUE(all_are(read_file(a()), 'y')) << path << " " << nth;
+      EXPECT_TRUE(all_are(read_file(b()), 'y')) << path << " " << nth;
+    }
+  }
 }
 
 }  // namespace
