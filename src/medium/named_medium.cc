@@ -272,6 +272,26 @@ Status NamedMedium::check_writers_of(const Rights& side, const std::string& side
   return {};
 }
 
+// The mark shows that the owner of the side file could write the file once, and he can write the
+// side file for ever.  Which groups he is in is not known here: that any may write has to do.
+Status NamedMedium::check_may_still_write(uid_t owner_of_side) const {
+  const auto file = rights_of_file(base_.descriptor(), path_);
+  if (!file.ok()) return file.status();
+  const Writers of_file = writers_of(file.value());
+  // One whom this user namespace does not show may be the owner of the file.
+  const bool may_be_owner = owner_of_side == file.value().user;
+  if (of_file.all_others || !of_file.groups.empty() || of_file.users.contains(owner_of_side) ||
+      may_be_owner)
+    return {};
+  return Status::failure(
+      EBADMSG,
+      journal_path_ + " belongs to user " + std::to_string(owner_of_side) + ", who may not write " +
+          path_ +
+          " any more, and could still change the journal; it is not believed. If you trust what it "
+          "holds, give it the owner of the file (chown, as root), or that user the right to write "
+          "the file, until it is recovered; else remove it and use pawl recover --accept-loss");
+}
+
 Status NamedMedium::check_writers_of_journal(const Rights& journal, const std::string& path) {
   return check_writers_of(journal, path, MadeByWriter::maybe);
 }
@@ -302,8 +322,11 @@ Result<SideFileOwner> NamedMedium::check_side_file(int side, const struct stat& 
   }
   const auto rights = rights_of_file(side, journal_path_);
   if (!rights.ok()) return rights.status();
+  const bool is_made_by_writer = is_marked(side);
   PAWL_TRY(check_writers_of(rights.value(), journal_path_,
-                            is_marked(side) ? MadeByWriter::yes : MadeByWriter::maybe));
+                            is_made_by_writer ? MadeByWriter::yes : MadeByWriter::maybe));
+  if (owner == SideFileOwner::other && is_made_by_writer)
+    PAWL_TRY(check_may_still_write(rights.value().user));
   // The original may need it.
   auto marked = read_mark();
   if (marked.ok() && marked.value().has_value() && is_known(marked.value()->file) &&

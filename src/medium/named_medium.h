@@ -120,6 +120,7 @@ class NamedMedium : public Medium {
   enum class MadeByWriter { maybe, yes };
   Status check_writers_of(const Rights& side, const std::string& side_path,
                           MadeByWriter made_by_writer) const;
+  Status check_may_still_write(uid_t owner_of_side) const;
   Result<SideFileOwner> check_side_file(int side, const struct stat& user) const;
   bool is_marked(int side) const;
   bool may_be_of_a_writer(int side, const struct stat& user) const;

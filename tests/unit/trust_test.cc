@@ -488,6 +488,32 @@ int may_open(uid_t user, const std::string& path, int flags) {
   return as_user(user, [&] { return outcome(::open(path.c_str(), flags)); });
 }
 
+// That its owner could write the file once was enough: he lost the right, and what he wrote into
+// the journal that a crash left him was replayed.
+TEST_F(Trust, AJournalOfAUserWhoMayNotWriteTheFileAnyMoreWasBelieved) {
+  for (const bool is_handed_over : {false, true}) {
+    const std::string file = shared_file(0, 0777, is_handed_over ? 0600 : 0664);
+    ASSERT_EQ(::chown(file.c_str(), is_handed_over ? kOther : kOwner, kShared), 0);
+    ASSERT_EQ(as_user(kOther, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+    ASSERT_EQ(::chown(file.c_str(), kOwner, kShared), 0);
+    ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+    ASSERT_EQ(::chmod((file + ".pawl").c_str(), 0600), 0);
+    EXPECT_EQ(pawl_recover(file.c_str()), -1);
+    EXPECT_EQ(errno, EBADMSG) << pawl_last_error();
+    EXPECT_NE(std::strstr(pawl_last_error(), "chown"), nullptr) << pawl_last_error();
+    EXPECT_EQ(outcome(map(file) == nullptr ? -1 : 0), EBADMSG);
+    EXPECT_EQ(outcome(pawl_snapshot(file.c_str(), (file + ".copy").c_str(), 0)), EBADMSG);
+    EXPECT_EQ(value_of(file), "a");
+    // Who may write it again is believed again, as a user of its list, too.
+    if (is_handed_over || !give_list(file, "system.posix_acl_access", kOther, 6)) {
+      ASSERT_EQ(::chmod(file.c_str(), 0660), 0);
+    }
+    EXPECT_EQ(pawl_recover(file.c_str()), 1) << pawl_last_error();
+    EXPECT_EQ(value_of(file), "b");
+    std::filesystem::remove_all(directory_ / "folder");
+  }
+}
+
 // The mode has the bound of a list where it has one: the group could write the journal, and could
 // not read the file.
 TEST_F(Trust, AJournalGotTheBoundOfAListForTheRightsOfTheGroup) {
