@@ -344,7 +344,9 @@ Result<Look> look_at_file(const std::string& path, bool read_live_journal, Progr
   Result<std::uint64_t> journal_size = journal.value()->size();
   if (!journal_size.ok()) return journal_size.status();
   look.journal_size_bytes = journal_size.value();
-  look.is_locked = has_writer(look.journal_path);
+  Result<bool> is_written = has_writer(look.journal_path);
+  if (!is_written.ok()) return is_written.status();
+  look.is_locked = is_written.value();
 
   const Status status =
       look_into_journal(look, medium, *journal.value(), read_live_journal, progress, on_record);

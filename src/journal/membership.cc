@@ -60,7 +60,9 @@ Result<bool> may_lack_commits(Medium& file, const JournalId& journal_id, const s
     return check_bond(file, {.journal_id = journal_id},
                       {.is_of_group = true, .accept_loss = accept_loss});
   }
-  if (mark.has_value() && mark->journal == file.journal_identity()) return false;
+  const auto side = file.journal_identity();
+  if (!side.ok()) return side.status();
+  if (mark.has_value() && mark->journal == side.value()) return false;
   if (accept_loss) return true;
   return not_marked(file, name);
 }

@@ -136,8 +136,10 @@ Status missing_journal(Medium& medium, const Mark& mark) {
 }
 
 Status check_is_lost(Medium& medium, const Mark& mark) {
-  const bool is_beside_it = mark.journal == medium.journal_identity();
-  if (mark.is_opening || mark.journal == FileIdentity{} || is_beside_it) return {};
+  const auto beside = medium.journal_identity();
+  if (!beside.ok()) return beside.status();
+  if (mark.is_opening || mark.journal == FileIdentity{} || mark.journal == beside.value())
+    return {};
   auto sought = medium.seek_journal(mark);
   if (!sought.ok()) return sought.status();
   return may_be_given_up(sought.value()) ? Status{} : missing_journal(medium, mark);
@@ -150,7 +152,9 @@ namespace {
 // copied together, both are others than the mark says.)
 Status check_is_no_copy(Medium& medium, const Mark& mark) {
   if (is_broken(Law::original_journal)) return {};
-  const FileIdentity present = medium.journal_identity();
+  const auto identity = medium.journal_identity();
+  if (!identity.ok()) return identity.status();
+  const FileIdentity& present = identity.value();
   const bool is_known = mark.journal != FileIdentity{} && present != FileIdentity{};
   if (!is_known || mark.file != medium.identity() || mark.journal == present) return {};
   return Status::failure(
@@ -169,10 +173,13 @@ bool names_this_file(Medium& medium, const Header& header) {
 // recovered, or was about to make.  That shows that its setter could read the mark of the file that
 // the journal is of; whose inode and birth time it names shows nothing, for anybody can ask for
 // those.  Beside a copy of the file stands a copy of the journal.
-bool is_of_opening(Medium& medium, const Mark& mark, const Header& header) {
+Result<bool> is_of_opening(Medium& medium, const Mark& mark, const Header& header) {
   if (!mark.knows(header.journal_id)) return false;
   const bool is_of_copy = mark.file != FileIdentity{} && mark.file != medium.identity();
-  return is_of_copy || mark.journal == medium.journal_identity();
+  if (is_of_copy) return true;
+  const auto present = medium.journal_identity();
+  if (!present.ok()) return present.status();
+  return mark.journal == present.value();
 }
 
 }  // namespace
@@ -182,7 +189,9 @@ Status check_bond(Medium& medium, const Header& header, const Bond& bond) {
   if (!mark.ok()) return mark.status();
   // The mark of an opening that a crash ended takes the place of one whose journal it has.
   if (mark.value().has_value() && mark.value()->is_opening) {
-    if (is_of_opening(medium, *mark.value(), header)) return {};
+    const auto is_its = is_of_opening(medium, *mark.value(), header);
+    if (!is_its.ok()) return is_its.status();
+    if (is_its.value()) return {};
   } else if (mark.value().has_value()) {
     if (mark.value()->journal_id == header.journal_id)
       return bond.accept_loss ? check_is_lost(medium, *mark.value())

@@ -109,8 +109,12 @@ PAWL_PUBLIC int pawl_ftruncate(int fd, off_t length) {
     const int access = ::fcntl(fd, F_GETFL);
     if (access >= 0 && (access & O_ACCMODE) == O_RDONLY)
       return invalid("the fd is not open for writing");
-    if (const auto mapping = pawl::open_mappings::find_file(fd))
-      return mapping->truncate(static_cast<std::uint64_t>(length));
+    // Where that cannot be told the file is not touched: cut past its journal it would lose
+    // commits.
+    const auto mapping = pawl::open_mappings::find_file(fd);
+    if (!mapping.ok()) return mapping.status();
+    if (mapping.value() != nullptr)
+      return mapping.value()->truncate(static_cast<std::uint64_t>(length));
     if (::ftruncate(fd, length) != 0) return FailedCall{errno, "ftruncate"};
     return {};
   });

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <new>
 #include <shared_mutex>
+#include <string>
 #include <vector>
 
 namespace pawl::open_mappings {
@@ -156,9 +157,11 @@ std::shared_ptr<Mapping> find(const void* address, Window* window) {
   return nullptr;
 }
 
-std::shared_ptr<Mapping> find_file(int descriptor) {
+Result<std::shared_ptr<Mapping>> find_file(int descriptor) {
   struct stat status{};
-  if (::fstat(descriptor, &status) != 0) return nullptr;
+  if (::fstat(descriptor, &status) != 0)
+    return FailedCall{
+        errno, "cannot find out which file descriptor " + std::to_string(descriptor) + " has open"};
   const std::shared_lock lock(table_mutex());
   for (const Entry& entry : table()) {
     if (entry.is_heap) continue;
@@ -166,7 +169,7 @@ std::shared_ptr<Mapping> find_file(int descriptor) {
     if (medium.device() == status.st_dev && medium.identity().inode == status.st_ino)
       return entry.mapping;
   }
-  return nullptr;
+  return std::shared_ptr<Mapping>();
 }
 
 std::shared_ptr<Mapping> remove(const void* address) {

@@ -18,7 +18,7 @@ Status add(std::shared_ptr<Mapping> mapping, const Window& window);
 // The mapping whose window holds the address; null when there is none.
 std::shared_ptr<Mapping> find(const void* address, Window* window = nullptr);
 // The mapping of the file open as `descriptor`; null when there is none.
-std::shared_ptr<Mapping> find_file(int descriptor);
+Result<std::shared_ptr<Mapping>> find_file(int descriptor);
 // Takes it out, so that one caller closes it.
 std::shared_ptr<Mapping> remove(const void* address);
 

@@ -21,14 +21,26 @@ struct flock lock_of_records(short type, off_t first, off_t length) {
 }  // namespace
 
 // The lock belongs to an open file, so the kernel names no process with it.
-bool has_writer(int side) {
+Result<bool> has_writer(int side, const std::string& journal_path) {
   struct flock lock = lock_of_writer();
-  return ::fcntl(side, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  if (::fcntl(side, F_OFD_GETLK, &lock) != 0)
+    return FailedCall{errno, "cannot ask whether " + journal_path + " has a writer"};
+  return lock.l_type != F_UNLCK;
 }
 
-bool has_writer(const std::string& journal_path) {
+Result<bool> has_writer(const std::string& journal_path) {
   const auto side = open_regular(journal_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  return side.ok() && has_writer(side.value().get());
+  if (side.ok()) return has_writer(side.value().get(), journal_path);
+  switch (side.status().error_number()) {
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP:
+    case ENODEV:
+    case ENAMETOOLONG:
+      return false;
+    default:
+      return side.status();
+  }
 }
 
 std::uint64_t first_held_record(int side) {

@@ -22,8 +22,8 @@ inline struct flock lock_of_writer() {
 }
 
 // Whether a writer has the side file, open as `side` or of this name.
-bool has_writer(int side);
-bool has_writer(const std::string& journal_path);
+Result<bool> has_writer(int side, const std::string& journal_path);
+Result<bool> has_writer(const std::string& journal_path);
 
 // As Medium::first_held_record(), of an open side file.
 std::uint64_t first_held_record(int side);
@@ -42,7 +42,7 @@ class HeldJournal {
   const std::string& path() const { return path_; }
   // False: it was removed, or another one took its place.
   bool has_its_name() const;
-  bool has_writer() const { return pawl::has_writer(file_->descriptor()); }
+  Result<bool> has_writer() const { return pawl::has_writer(file_->descriptor(), path_); }
   // What is read from now on comes from where the writer put it.
   void forget_what_was_read() const;
 

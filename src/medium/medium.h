@@ -201,8 +201,8 @@ class Medium {
   // who copies the file from base and records (a snapshot), and asks to be kept, with all after it.
   virtual std::uint64_t first_held_record() const { return kNoRecordIsHeld; }
 
-  // Of the side file that was acquired, or is there to be read.
-  virtual FileIdentity journal_identity() { return {}; }
+  // Of the side file that was acquired, or is there to be read; all zeros where there is none.
+  virtual Result<FileIdentity> journal_identity() { return FileIdentity{}; }
   // Makes the file this opener's, before its journal, which is acquired, is formatted: sets an
   // opening mark with this id, and only if there is none.  The mark of an opening that failed is
   // replaced, and so is one with the id `recovered`, of which everything is in the file, durably.

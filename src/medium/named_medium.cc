@@ -56,13 +56,17 @@ std::uint64_t number_of(const std::vector<AccessEntry>& list) {
   return number;
 }
 
-FileIdentity identity_of(int descriptor) {
+// A question that failed says nothing: a file that is taken for one without a birth would be
+// refused later, as a copy of itself.
+Result<FileIdentity> identity_of(int descriptor, const std::string& path) {
   struct stat plain{};
-  if (::fstat(descriptor, &plain) != 0) return {};
+  if (::fstat(descriptor, &plain) != 0) return FailedCall{errno, "cannot stat " + path};
   FileIdentity identity{plain.st_ino, 0};
   struct statx status{};
-  if (::statx(descriptor, "", AT_EMPTY_PATH, STATX_BTIME, &status) == 0 &&
-      (status.stx_mask & STATX_BTIME) != 0) {
+  const bool is_answered = ::statx(descriptor, "", AT_EMPTY_PATH, STATX_BTIME, &status) == 0;
+  if (!is_answered && errno != ENOSYS)
+    return FailedCall{errno, "cannot find out when " + path + " was made"};
+  if (is_answered && (status.stx_mask & STATX_BTIME) != 0) {
     identity.birth_time_ns = static_cast<std::uint64_t>(status.stx_btime.tv_sec) * 1'000'000'000u +
                              status.stx_btime.tv_nsec;
   }
@@ -230,17 +234,20 @@ NamedMedium::~NamedMedium() {
 // side file that the mark names was made by one of them, and can say nothing that its maker could
 // not have written.  The kernel gives the same inode number and birth time to no second file.
 // Beside a file without a mark it has nothing to say: recovery refuses it if it has a record.
-bool NamedMedium::may_be_of_a_writer(int side, const struct stat& user) const {
+Result<bool> NamedMedium::may_be_of_a_writer(int side, const struct stat& user) const {
   if (!can_mark()) return (user.st_mode & S_IWOTH) != 0;
   const auto marked = read_mark();
-  return marked.ok() && (!marked.value().has_value() || is_marked(side));
+  if (!marked.ok()) return marked.status();
+  return marked.value().has_value() ? is_marked(side) : true;
 }
 
-bool NamedMedium::is_marked(int side) const {
+Result<bool> NamedMedium::is_marked(int side) const {
   const auto marked = read_mark();
-  const FileIdentity identity = identity_of(side);
-  return marked.ok() && marked.value().has_value() && identity.birth_time_ns != 0 &&
-         marked.value()->journal == identity;
+  if (!marked.ok()) return marked.status();
+  const auto identity = identity_of(side, journal_path_);
+  if (!identity.ok()) return identity.status();
+  return marked.value().has_value() && identity.value().birth_time_ns != 0 &&
+         marked.value()->journal == identity.value();
 }
 
 Status NamedMedium::check_writers_of(const Rights& side, const std::string& side_path,
@@ -313,24 +320,32 @@ Result<SideFileOwner> NamedMedium::check_side_file(int side, const struct stat& 
     owner = SideFileOwner::of_file;
   } else if (held.st_uid == ::geteuid() && is_shown) {
     owner = SideFileOwner::caller;
-  } else if (!may_be_of_a_writer(side, user)) {
-    return Status::failure(
-        EBADMSG, journal_path_ + " belongs to another user (" + std::to_string(held.st_uid) +
-                     ") than " + path_ +
-                     ", and nothing shows that this one may write the file; the journal is not "
-                     "believed. If it is yours, give it the owner of the file");
+  } else {
+    const auto may_be = may_be_of_a_writer(side, user);
+    if (!may_be.ok()) return may_be.status();
+    if (!may_be.value()) {
+      return Status::failure(
+          EBADMSG, journal_path_ + " belongs to another user (" + std::to_string(held.st_uid) +
+                       ") than " + path_ +
+                       ", and nothing shows that this one may write the file; the journal is not "
+                       "believed. If it is yours, give it the owner of the file");
+    }
   }
   const auto rights = rights_of_file(side, journal_path_);
   if (!rights.ok()) return rights.status();
-  const bool is_made_by_writer = is_marked(side);
+  const auto is_made_by_writer = is_marked(side);
+  if (!is_made_by_writer.ok()) return is_made_by_writer.status();
   PAWL_TRY(check_writers_of(rights.value(), journal_path_,
-                            is_made_by_writer ? MadeByWriter::yes : MadeByWriter::maybe));
-  if (owner == SideFileOwner::other && is_made_by_writer)
+                            is_made_by_writer.value() ? MadeByWriter::yes : MadeByWriter::maybe));
+  if (owner == SideFileOwner::other && is_made_by_writer.value())
     PAWL_TRY(check_may_still_write(rights.value().user));
   // The original may need it.
-  auto marked = read_mark();
-  if (marked.ok() && marked.value().has_value() && is_known(marked.value()->file) &&
-      marked.value()->file != identity_ && marked.value()->journal == identity_of(side)) {
+  const auto marked = read_mark();
+  if (!marked.ok()) return marked.status();
+  const auto identity = identity_of(side, journal_path_);
+  if (!identity.ok()) return identity.status();
+  if (marked.value().has_value() && is_known(marked.value()->file) &&
+      marked.value()->file != identity_ && marked.value()->journal == identity.value()) {
     return Status::failure(
         EBADMSG, path_ + " is a copy of a file that was open, and " + journal_path_ +
                      " is the journal of the original (inode " +
@@ -543,7 +558,9 @@ Status NamedMedium::exclude_other_writers(const std::optional<Mark>& mark) {
   const auto others = others_have(Notice::opener);
   if (others.ok()) return others.value() ? has_a_notice(Notice::opener) : Status{};
   // Whoever writes it holds the lock of the journal that its mark names; that is ours.
-  if (mark.has_value() && !mark->is_opening && mark->journal == journal_identity()) return {};
+  const auto journal = journal_identity();
+  if (!journal.ok()) return journal.status();
+  if (mark.has_value() && !mark->is_opening && mark->journal == journal.value()) return {};
   return cannot_ask_for_writers(path_, others.status());
 }
 
@@ -700,11 +717,13 @@ void NamedMedium::abandon() {
   if (unnamed_.has_value()) Descriptor(unnamed_->release());
 }
 
-FileIdentity NamedMedium::journal_identity() {
-  if (side_file() >= 0) return identity_of(side_file());
+Result<FileIdentity> NamedMedium::journal_identity() {
+  if (side_file() >= 0) return identity_of(side_file(), journal_path_);
   const Descriptor side(
       ::openat(directory_.get(), journal_name_.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW));
-  return side.valid() ? identity_of(side.get()) : FileIdentity{};
+  if (side.valid()) return identity_of(side.get(), journal_path_);
+  if (errno == ENOENT || errno == ENAMETOOLONG) return FileIdentity{};
+  return FailedCall{errno, "cannot look for the journal " + journal_path_};
 }
 
 Status NamedMedium::claim(const JournalId& journal_id, const std::optional<JournalId>& recovered) {
@@ -742,20 +761,29 @@ Result<SoughtJournal> NamedMedium::seek_journal(const Mark& mark) {
   if (others.value()) return SoughtJournal{Found::writer, {}};
   if (is_known(mark.file) && mark.file != identity_) return SoughtJournal{Found::copy, {}};
   // Nothing else of that name is touched.
-  const Descriptor named(mark.journal_path.ends_with(kJournalSuffix)
-                             ? ::open(mark.journal_path.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW)
-                             : -1);
-  struct stat status{};
-  if (!named.valid() || ::fstat(named.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
-      (is_known(mark.journal) && mark.journal != identity_of(named.get())))
+  if (!mark.journal_path.ends_with(kJournalSuffix)) return SoughtJournal{};
+  const Descriptor named(::open(mark.journal_path.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW));
+  if (!named.valid() && (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG))
     return SoughtJournal{};
-  if (has_writer(mark.journal_path)) return SoughtJournal{Found::writer, mark.journal_path};
-  return SoughtJournal{Found::journal, mark.journal_path};
+  struct stat status{};
+  if (!named.valid() || ::fstat(named.get(), &status) != 0)
+    return FailedCall{errno, "cannot look for " + mark.journal_path + ", the journal of " + path_};
+  if (!S_ISREG(status.st_mode)) return SoughtJournal{};
+  const auto identity = identity_of(named.get(), mark.journal_path);
+  if (!identity.ok()) return identity.status();
+  if (is_known(mark.journal) && mark.journal != identity.value()) return SoughtJournal{};
+  const auto is_written = has_writer(mark.journal_path);
+  // Who may not read it knows that it is there.
+  if (!is_written.ok() && is_written.status().error_number() != EACCES) return is_written.status();
+  return SoughtJournal{is_written.ok() && is_written.value() ? Found::writer : Found::journal,
+                       mark.journal_path};
 }
 
 Status NamedMedium::retire_journal(const Mark& mark, const EmptyJournal& empty) {
+  const auto beside = journal_identity();
+  if (!beside.ok()) return beside.status();
   const bool is_under_another_name = mark.file == identity_ && is_known(mark.journal) &&
-                                     mark.journal != journal_identity() &&
+                                     mark.journal != beside.value() &&
                                      mark.journal_path.ends_with(kJournalSuffix);
   if (!is_under_another_name) return {};
   const std::string name = name_in_directory(mark.journal_path);
@@ -765,11 +793,18 @@ Status NamedMedium::retire_journal(const Mark& mark, const EmptyJournal& empty) 
   struct stat found{};
   const Descriptor named(
       ::openat(directory.value().get(), name.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW));
-  const auto is_it = [&](int side) {
-    return ::fstat(side, &found) == 0 && S_ISREG(found.st_mode) &&
-           identity_of(side) == mark.journal;
+  const auto is_it = [&](int side) -> Result<bool> {
+    if (::fstat(side, &found) != 0) return FailedCall{errno, "cannot stat " + mark.journal_path};
+    if (!S_ISREG(found.st_mode)) return false;
+    const auto identity = identity_of(side, mark.journal_path);
+    if (!identity.ok()) return identity.status();
+    return identity.value() == mark.journal;
   };
-  if (!named.valid() || !is_it(named.get())) return {};
+  if (!named.valid() && errno == ENOENT) return {};
+  if (!named.valid()) return FailedCall{errno, "cannot look for " + mark.journal_path};
+  const auto is_named = is_it(named.get());
+  if (!is_named.ok()) return is_named.status();
+  if (!is_named.value()) return {};
   auto opened = open_regular(directory.value().get(), name,
                              O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mark.journal_path);
   if (opened.status().error_number() == ENOENT) return {};
@@ -783,7 +818,9 @@ Status NamedMedium::retire_journal(const Mark& mark, const EmptyJournal& empty) 
             " (pawl recover)");
   }
   const Descriptor& side = opened.value();
-  if (!is_it(side.get())) return {};
+  const auto is_opened = is_it(side.get());
+  if (!is_opened.ok()) return is_opened.status();
+  if (!is_opened.value()) return {};
   PAWL_TRY(lock_side_file(side.get()));
   // The mark that names it may not be durable yet, and the one before may need it.
   attributes_changed();
@@ -931,7 +968,9 @@ Status NamedMedium::set_mark(const Mark& mark) { return write_mark(mark, 0); }
 Status NamedMedium::write_mark(const Mark& mark, int flags) {
   Mark bound = mark;
   bound.file = identity_;
-  bound.journal = journal_identity();
+  const auto journal = journal_identity();
+  if (!journal.ok()) return journal.status();
+  bound.journal = journal.value();
   PAWL_TRY(base_.check_open());
   const auto set = [&] {
     const std::string text = describe_mark(bound);
@@ -1051,7 +1090,9 @@ Result<NamedFile> checked(NamedFile file, const std::string& path, bool read_onl
   if (!directory.ok()) return directory.status();
   file.directory = std::move(directory.value());
   file.path = path;
-  file.identity = identity_of(base);
+  const auto identity = identity_of(base, path);
+  if (!identity.ok()) return identity.status();
+  file.identity = identity.value();
   file.device = status.st_dev;
   file.read_only = read_only;
   return file;

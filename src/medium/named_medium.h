@@ -73,7 +73,7 @@ class NamedMedium : public Medium {
   // As read_journal(), and asks the writer, if there is one, to keep its records for as long as the
   // answer lives.
   Result<HeldJournal> hold_journal();
-  FileIdentity journal_identity() override;
+  Result<FileIdentity> journal_identity() override;
   Status claim(const JournalId& journal_id, const std::optional<JournalId>& recovered) override;
   Result<SoughtJournal> seek_journal(const Mark& mark) override;
   Status retire_journal(const Mark& mark, const EmptyJournal& empty) override;
@@ -122,8 +122,8 @@ class NamedMedium : public Medium {
                           MadeByWriter made_by_writer) const;
   Status check_may_still_write(uid_t owner_of_side) const;
   Result<SideFileOwner> check_side_file(int side, const struct stat& user) const;
-  bool is_marked(int side) const;
-  bool may_be_of_a_writer(int side, const struct stat& user) const;
+  Result<bool> is_marked(int side) const;
+  Result<bool> may_be_of_a_writer(int side, const struct stat& user) const;
   Status check_file_system(int side, const struct stat& user) const;
   Status exclude_other_writers(const std::optional<Mark>& mark);
   Status put_notice(Notice notice);

@@ -48,8 +48,10 @@ Result<Descriptor> copy_of(const NamedFile& file, int flags) {
 }  // namespace
 
 bool is_written_elsewhere(const NamedFile& file) {
-  return S_ISREG(file.status.st_mode) && matches_a_pattern(file.real_path) &&
-         has_writer(file.real_path + kJournalSuffix);
+  if (!S_ISREG(file.status.st_mode) || !matches_a_pattern(file.real_path)) return false;
+  const auto is_written = has_writer(file.real_path + kJournalSuffix);
+  // Where that cannot be told the copy says why.
+  return !is_written.ok() || is_written.value();
 }
 
 namespace {

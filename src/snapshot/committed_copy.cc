@@ -220,7 +220,9 @@ Source::File::Attempt Source::File::copy_clean(DescriptorFile& into, Beside besi
 Status Source::File::check_as_recovery_does(HeldJournal& journal, Reader& reader) {
   if (number_ != 0)
     PAWL_TRY(journal::check_number(*this, journal.path(), reader.listed(), number_));
-  const bool has_writer = journal.has_writer();
+  const auto is_written = journal.has_writer();
+  if (!is_written.ok()) return is_written.status();
+  const bool has_writer = is_written.value();
   bool has_records = false;
   for (;;) {
     auto record = reader.next();

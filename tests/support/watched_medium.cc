@@ -111,7 +111,7 @@ class WatchedMedium final : public Medium {
     watch_->looks_at_mark();
     return real_->mark();
   }
-  FileIdentity journal_identity() override { return real_->journal_identity(); }
+  Result<FileIdentity> journal_identity() override { return real_->journal_identity(); }
   Status claim(const JournalId& journal_id, const std::optional<JournalId>& recovered) override {
     return real_->claim(journal_id, recovered);
   }

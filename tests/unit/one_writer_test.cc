@@ -2,12 +2,10 @@
 // where the file system keeps no mark.  The system call that sets a mark is this program's: what
 // happens before it is a test's to say.
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -21,15 +19,19 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "mapping/group.h"
+#include "medium/held_journal.h"
 #include "medium/new_file.h"
+#include "pawl/pawl.h"
 #include "support/locks_of_another.h"
 #include "support/open_mapping.h"
+#include "support/refused_calls.h"
 #include "support/temporary_directory.h"
 #include "support/time_namespace.h"
 
@@ -475,7 +477,7 @@ TEST_F(OneWriter, EmptiesNoJournalOfAnotherFileThatTheMarkOfItsOpeningNames) {
   auto mark = open_block_medium(file_, false).value()->mark().value();
   ASSERT_TRUE(mark.has_value());
   auto medium = open_block_medium(victim, true);
-  const FileIdentity journal = medium.value()->journal_identity();
+  const FileIdentity journal = medium.value()->journal_identity().value();
   const auto numbers = [](const FileIdentity& identity) {
     return std::to_string(identity.inode) + ":" + std::to_string(identity.birth_time_ns) + " ";
   };
@@ -488,25 +490,24 @@ TEST_F(OneWriter, EmptiesNoJournalOfAnotherFileThatTheMarkOfItsOpeningNames) {
   expect_recovered(victim);
 }
 
-// From now on no file has attributes, for this process and its children.
-bool take_attributes_away() {
-  constexpr unsigned kUnsupported = SECCOMP_RET_ERRNO | ENOTSUP;
-  sock_filter rules[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fgetxattr, 2, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fsetxattr, 1, 0),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-      BPF_STMT(BPF_RET | BPF_K, kUnsupported),
-  };
-  const sock_fprog program{std::size(rules), rules};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+// Runs `work`, a test with these calls refused, in a process of its own; false where that cannot be
+// had.
+bool with_refused(const std::vector<test::RefusedCall>& calls, const std::function<void()>& work) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!test::refuse_calls(calls)) ::_exit(2);
+    work();
+    ::_exit(::testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 2) return false;
+  EXPECT_EQ(status, 0);
+  return true;
 }
 
 TEST_F(OneWriter, IsKnownWhereTheFileSystemKeepsNoMark) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    if (!take_attributes_away()) ::_exit(2);
+  const auto work = [&] {
     fs::create_hard_link(file_, other_);
     Holder holder(file_);
     EXPECT_EQ(open(other_).error_number(), EBUSY);
@@ -516,12 +517,52 @@ TEST_F(OneWriter, IsKnownWhereTheFileSystemKeepsNoMark) {
     fs::rename(other_, file_);
     holder.kill();
     expect_recovered(file_);
-    ::_exit(HasFailure() ? 1 : 0);
+  };
+  if (!with_refused({{SYS_fgetxattr, ENOTSUP}, {SYS_fsetxattr, ENOTSUP}}, work))
+    GTEST_SKIP() << "no filter of system calls";
+}
+
+// One failed call while the file was opened: its mark named a journal without a birth, and behind a
+// crash the journal was refused as a copy.
+TEST_F(OneWriter, OpenedAFileWhoseBirthCouldNotBeAskedFor) {
+  for (const int failure : {EIO, EINTR}) {
+    if (!with_refused({{SYS_statx, failure}},
+                      [&] { EXPECT_EQ(open(file_).error_number(), failure); }))
+      GTEST_SKIP() << "no filter of system calls";
+    EXPECT_FALSE(fs::exists(journal_));
+    EXPECT_FALSE(open_block_medium(file_, false).value()->mark().value().has_value());
   }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 2) GTEST_SKIP() << "no filter of system calls";
-  EXPECT_EQ(status, 0);
+  // Where the kernel does not know the question there is no birth.
+  with_refused({{SYS_statx, ENOSYS}}, [&] {
+    Holder(file_).kill();
+    expect_recovered(file_);
+  });
+}
+
+// That the kernel did not answer counted as a no.
+TEST_F(OneWriter, WasMissedWhereItsLockCouldNotBeAskedFor) {
+  const Holder holder(file_);
+  EXPECT_TRUE(has_writer(journal_).value());
+  if (!with_refused({{SYS_fcntl, ENOLCK, F_OFD_GETLK}},
+                    [&] { EXPECT_EQ(has_writer(journal_).status().error_number(), ENOLCK); }))
+    GTEST_SKIP() << "no filter of system calls";
+}
+
+// A file whose descriptor could not be asked which one it is was taken for one that is not mapped:
+// its end was cut off in the file alone, with what was committed there.
+TEST_F(OneWriter, CutTheFilePastItsJournal) {
+  const auto work = [&] {
+    const int descriptor = ::open(file_.c_str(), O_RDWR);
+    ASSERT_NE(pawl_mmap(nullptr, 2 * kPageBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0),
+              MAP_FAILED);
+    ASSERT_TRUE(test::refuse_calls({{SYS_newfstatat, EIO}, {SYS_fstat, EIO}}));
+    EXPECT_EQ(pawl_ftruncate(descriptor, 100), -1);
+    EXPECT_EQ(errno, EIO);
+    EXPECT_EQ(::lseek(descriptor, 0, SEEK_END), static_cast<off_t>(2 * kPageBytes));
+    ::_exit(HasFailure() ? 1 : 0);
+  };
+  if (!with_refused({}, work)) GTEST_SKIP() << "no filter of system calls";
+  EXPECT_TRUE(recover_file(file_).ok());
 }
 
 TEST_F(OneWriter, RemovesItsJournalWhereverThatWasRenamed) {
