@@ -82,8 +82,10 @@ void print_text(const Look& look) {
     }
     fmt::print("blocks      {} bytes{}\n", header.block_bytes,
                header.block_bytes == kLineBytes ? " (written as memory)" : "");
-    fmt::print("bound to    inode {}, born {}\n", header.file_inode,
-               time_text(header.file_birth_time_ns));
+    const FileIdentity bound_to{header.file_inode, header.file_birth_time_ns};
+    fmt::print("bound to    inode {}, {}\n", bound_to.inode,
+               bound_to.is_proof() ? "born " + time_text(bound_to.birth_time_ns)
+                                   : fmt::format("generation {}", bound_to.birth_time_ns));
     fmt::print("tail        record {} at byte {}\n", header.tail_sequence, header.tail_offset);
     fmt::print("writer      process {}{}\n", header.writer_process,
                look.is_locked ? ", which has it now" : ", which has let go");

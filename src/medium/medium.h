@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -102,8 +103,12 @@ using JournalId = std::array<std::byte, 16>;
 // What binds a journal to its file where the mark cannot: the inode and its birth.
 struct FileIdentity {
   std::uint64_t inode = 0;
-  std::uint64_t birth_time_ns = 0;  // 0 where the file system has none
+  // Where the file system keeps none, the generation of the inode, which has 32 bits; 0 where it
+  // has neither.
+  std::uint64_t birth_time_ns = 0;
   bool operator==(const FileIdentity&) const = default;
+  // The kernel gives it to no second file.  The owner of a file may choose its generation.
+  bool is_proof() const { return birth_time_ns > std::numeric_limits<std::uint32_t>::max(); }
 };
 
 // What an open file carries (law 12), so that opening it without its journal is an error.

@@ -56,6 +56,26 @@ std::uint64_t number_of(const std::vector<AccessEntry>& list) {
   return number;
 }
 
+// A copy of a file that took its place, and got its inode number, has another generation.
+Result<std::uint64_t> generation_of(int descriptor, const std::string& path) {
+  std::array<std::uint32_t, 2> generation{};  // the kernel fills the first, and asks for a long
+  static_assert(sizeof generation == sizeof(long));
+  const auto ask = [&](int opened) {
+    return ::ioctl(opened, FS_IOC_GETVERSION, generation.data()) == 0 ? 0 : errno;
+  };
+  int failure = ask(descriptor);
+  if (failure == EBADF) {
+    // It only leads to the file (O_PATH).
+    const Descriptor opened(
+        ::open(link_to_descriptor(descriptor).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    failure = opened.valid() ? ask(opened.get()) : errno;
+  }
+  if (failure == 0) return std::uint64_t{generation[0]};
+  if (failure == ENOTTY || failure == EOPNOTSUPP || failure == EINVAL || failure == ENOSYS)
+    return std::uint64_t{0};
+  return FailedCall{failure, "cannot find out which file " + path + " is"};
+}
+
 // A question that failed says nothing: a file that is taken for one without a birth would be
 // refused later, as a copy of itself.
 Result<FileIdentity> identity_of(int descriptor, const std::string& path) {
@@ -69,6 +89,10 @@ Result<FileIdentity> identity_of(int descriptor, const std::string& path) {
   if (is_answered && (status.stx_mask & STATX_BTIME) != 0) {
     identity.birth_time_ns = static_cast<std::uint64_t>(status.stx_btime.tv_sec) * 1'000'000'000u +
                              status.stx_btime.tv_nsec;
+  } else if (S_ISREG(plain.st_mode)) {
+    const auto generation = generation_of(descriptor, path);
+    if (!generation.ok()) return generation.status();
+    identity.birth_time_ns = generation.value();
   }
   return identity;
 }
@@ -246,7 +270,7 @@ Result<bool> NamedMedium::is_marked(int side) const {
   if (!marked.ok()) return marked.status();
   const auto identity = identity_of(side, journal_path_);
   if (!identity.ok()) return identity.status();
-  return marked.value().has_value() && identity.value().birth_time_ns != 0 &&
+  return marked.value().has_value() && identity.value().is_proof() &&
          marked.value()->journal == identity.value();
 }
 

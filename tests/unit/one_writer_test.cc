@@ -539,6 +539,40 @@ TEST_F(OneWriter, OpenedAFileWhoseBirthCouldNotBeAskedFor) {
   });
 }
 
+// Where there are no birth times the inode number alone named the journal, and a copy of it that
+// was made in its place gets that: it was replayed.
+TEST_F(OneWriter, TookAnOlderCopyOfItsJournalWhereThereAreNoBirths) {
+  const auto work = [&] {
+    {
+      const Holder holder(file_);
+      fs::copy_file(journal_, other_journal_);
+    }
+    const FileIdentity original =
+        open_block_medium(file_, true).value()->journal_identity().value();
+    if (original.birth_time_ns == 0) return;  // nor any generations
+    fs::rename(journal_, directory_ / "newest");
+    const int newest = ::open((directory_ / "newest").c_str(), O_RDONLY);
+    fs::rename(other_journal_, journal_);
+    expect_refused(file_, EBADMSG, "is a copy");
+    // Now with its number.
+    ::close(newest);
+    fs::remove(directory_ / "newest");
+    constexpr int kFilesMax = 2000;
+    for (int i = 0; i < kFilesMax; ++i) {
+      const std::string made = directory_ / ("made" + std::to_string(i));
+      test::write_file(made, test::read_file(journal_));
+      struct stat status{};
+      ASSERT_EQ(::stat(made.c_str(), &status), 0);
+      if (status.st_ino != original.inode) continue;
+      fs::rename(made, journal_);
+      expect_refused(file_, EBADMSG, "is a copy");
+      EXPECT_EQ(recover_file(file_, true).text(), "");
+      return;
+    }
+  };
+  if (!with_refused({{SYS_statx, ENOSYS}}, work)) GTEST_SKIP() << "no filter of system calls";
+}
+
 // That the kernel did not answer counted as a no.
 TEST_F(OneWriter, WasMissedWhereItsLockCouldNotBeAskedFor) {
   const Holder holder(file_);
