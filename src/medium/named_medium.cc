@@ -1079,16 +1079,19 @@ Result<NamedFile> open_base(const std::string& path, int flags) {
   return file;
 }
 
+bool has_magic(int file) {
+  return has_journal_magic([&](std::uint64_t offset, auto& bytes) {
+    return ::pread(file, bytes.data(), bytes.size(), static_cast<off_t>(offset)) ==
+           static_cast<ssize_t>(bytes.size());
+  });
+}
+
 // Whoever names one, or maps whatever matches a pattern, would write into the commits of a file.  A
 // file that has a mark is none, whatever its bytes are: it may have commits of its own to recover.
 Status check_is_no_journal(int base, const std::string& path) {
   if (!path.ends_with(kJournalSuffix) || ::fgetxattr(base, kMarkAttribute, nullptr, 0) >= 0)
     return {};
-  const bool is_journal = has_journal_magic([&](std::uint64_t offset, auto& bytes) {
-    return ::pread(base, bytes.data(), bytes.size(), static_cast<off_t>(offset)) ==
-           static_cast<ssize_t>(bytes.size());
-  });
-  if (!is_journal) return {};
+  if (!has_magic(base)) return {};
   return Status::failure(EINVAL, path + " is a journal; name its file: " +
                                      path.substr(0, path.size() - std::strlen(kJournalSuffix)));
 }
@@ -1158,6 +1161,29 @@ Result<NamedFile> open_named_file(int descriptor) {
                            path + " cannot be opened again: " + base.status().text());
   }
   return checked(std::move(base.value()), path, false);
+}
+
+Status check_has_no_commits(int file, const std::string& path) {
+  const auto refuse = [&](int error_number, const char* reason) {
+    return Status::failure(error_number, path + " " + reason);
+  };
+  if (::fgetxattr(file, kMarkAttribute, nullptr, 0) >= 0)
+    return refuse(EBUSY,
+                  "carries the mark of a file that a program has mapped, or that a crash left. "
+                  "Choose another name, or recover it first (pawl recover)");
+  const bool can_mark = !attributes_unsupported(errno);
+  if (has_magic(file))
+    return refuse(EINVAL, "is a journal, which may have commits of its file; choose another name");
+  struct stat status{};
+  if (::fstat(file, &status) != 0) return FailedCall{errno, "cannot stat " + path};
+  WriterNotices notices;
+  const auto has_writer = notices.others_have(status, Notice::opener);
+  // Where its writer would have left a mark, whoever locks all notices keeps nobody from his work.
+  if (!has_writer.ok())
+    return can_mark ? Status{} : cannot_ask_for_writers(path, has_writer.status());
+  if (has_writer.value())
+    return refuse(EBUSY, "is mapped by a program, or is just opened by one; choose another name");
+  return {};
 }
 
 Result<NamedFile> open_named_file(const std::string& path, bool read_only) {

@@ -51,6 +51,10 @@ Result<NamedFile> open_named_file(int descriptor);
 // From a path.
 Result<NamedFile> open_named_file(const std::string& path, bool read_only);
 
+// Before the file, open for reading, is replaced by another.  EBUSY: it carries a mark, or has a
+// writer.  EINVAL: it is a journal.
+Status check_has_no_commits(int file, const std::string& path);
+
 class NamedMedium : public Medium {
  public:
   explicit NamedMedium(NamedFile file);

@@ -1,5 +1,6 @@
 #include "snapshot/committed_copy.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
@@ -8,6 +9,7 @@
 #include <ctime>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "journal/advice.h"
 #include "journal/membership.h"
@@ -15,7 +17,9 @@
 #include "journal/replay.h"
 #include "medium/named_medium.h"
 #include "medium/new_file.h"
+#include "medium/parked_descriptors.h"
 #include "medium/permissions.h"
+#include "medium/regular_file.h"
 #include "snapshot/change_watch.h"
 
 namespace pawl::snapshot {
@@ -332,6 +336,21 @@ Result<std::string> directory_of(const std::string& to) {
   return found == "/" ? found : found + "/";
 }
 
+// A name shows neither that a file is open, for it may have been renamed, nor that it is a journal.
+Status check_may_go(const std::string& to) {
+  auto found = open_regular(to, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (!found.ok()) {
+    return Status::failure(found.status().error_number(),
+                           found.status().text() +
+                               ", and it may be a file that is in use, or a journal. Remove it "
+                               "yourself, or choose another name");
+  }
+  const int target = found.value().get();
+  const Status checked = check_has_no_commits(target, to);
+  parked_descriptors::close(std::move(found.value()));
+  return checked;
+}
+
 Status check_target(const Source& source, const std::string& to) {
   const auto refuse = [&](int error_number, const char* reason) {
     return Status::failure(error_number, to + " " + reason);
@@ -350,7 +369,7 @@ Status check_target(const Source& source, const std::string& to) {
   if (::fstat(source.descriptor(), &copied) == 0 && present.st_ino == copied.st_ino &&
       present.st_dev == copied.st_dev)
     return refuse(EINVAL, "is the file itself; choose another name");
-  return {};
+  return S_ISREG(present.st_mode) ? check_may_go(to) : Status{};
 }
 
 }  // namespace

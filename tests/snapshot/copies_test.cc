@@ -221,6 +221,34 @@ TEST(Copies, NeitherFileNorJournalNorAFileInUseIsReplaced) {
   EXPECT_TRUE(read_file(file.path) == before);
 }
 
+// Only names were compared.
+TEST(Copies, TheJournalOfAnotherFileWasReplaced) {
+  File file;
+  const std::string other = file.directory / "other";
+  write_file(other, std::string(kPageBytes, 'o'));
+  {
+    const Opened left(other, options());
+  }
+  const std::string journal = read_file(other + ".pawl");
+  const Status replaced = snapshot::make_snapshot(file.path, other + ".pawl", true).status();
+  EXPECT_EQ(replaced.error_number(), EINVAL) << replaced.text();
+  EXPECT_TRUE(read_file(other + ".pawl") == journal);
+  EXPECT_EQ(pawl_recover(other.c_str()), 0) << pawl_last_error();
+}
+
+TEST(Copies, AFileThatWasRenamedWhileItIsMappedWasReplaced) {
+  File file;
+  const std::string other = file.directory / "other";
+  write_file(other, std::string(kPageBytes, 'o'));
+  const Opened used(other, options());
+  ASSERT_EQ(::rename(other.c_str(), file.copy.c_str()), 0);
+  EXPECT_EQ(take(file, true).error_number(), EBUSY);
+  // Nor where it cannot be known by its mark.
+  ASSERT_EQ(::removexattr(file.copy.c_str(), kMarkAttribute), 0);
+  EXPECT_EQ(take(file, true).error_number(), EBUSY);
+  EXPECT_EQ(read_file(file.copy).substr(0, 1), "o");
+}
+
 TEST(Copies, TheCFunctionSaysWhatIsWrong) {
   File file;
   EXPECT_EQ(::pawl_snapshot(nullptr, file.copy.c_str(), 0), -1);
