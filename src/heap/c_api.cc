@@ -65,7 +65,14 @@ Result<std::unique_ptr<Heap>> open_file(int descriptor, const HeapOptions& optio
 // A file that was made for a heap which could not be stays, empty, and is a good start for the next
 // try: another process may have begun to make its heap there meanwhile.
 Result<std::unique_ptr<Heap>> open_path(const char* path, const HeapOptions& options) {
-  const int descriptor = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, kNewFileMode);
+  constexpr int kFlags = O_RDWR | O_CLOEXEC;
+  int descriptor = ::open(path, kFlags);
+  if (descriptor < 0 && errno == ENOENT) {
+    // Made under this very name: a symbolic link of another user may lead to where nothing is yet.
+    descriptor = ::open(path, kFlags | O_CREAT | O_EXCL, kNewFileMode);
+    // Another process was first; or it is such a link.
+    if (descriptor < 0 && errno == EEXIST) descriptor = ::open(path, kFlags);
+  }
   if (descriptor < 0) return FailedCall{errno, std::string("cannot open or create ") + path};
   auto heap = open_file(descriptor, options);
   ::close(descriptor);

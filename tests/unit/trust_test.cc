@@ -22,6 +22,7 @@
 
 #include "mapping/recovery.h"
 #include "medium/block_medium.h"
+#include "pawl/heap.h"
 #include "pawl/pawl.h"
 #include "support/hostile_journals.h"
 #include "support/open_mapping.h"
@@ -329,6 +330,20 @@ TEST_F(Trust, AGroupMadeItsFileWhereALinkLed) {
   EXPECT_EQ(pawl_group_open(link.c_str(), nullptr), nullptr);
   EXPECT_EQ(errno, ENOENT) << pawl_last_error();
   EXPECT_FALSE(std::filesystem::exists(target));
+}
+
+TEST_F(Trust, AHeapMadeItsFileWhereALinkLed) {
+  const std::string link = directory_ / "link";
+  const std::string target = directory_ / "target";
+  ASSERT_EQ(::symlink(target.c_str(), link.c_str()), 0);
+  EXPECT_EQ(pawl_heap_open(link.c_str(), nullptr), nullptr);
+  EXPECT_EQ(errno, ENOENT) << pawl_last_error();
+  EXPECT_FALSE(std::filesystem::exists(target));
+  // Where it leads to a file, that is the heap's.
+  write_file(target, "");
+  pawl_heap* const heap = pawl_heap_open(link.c_str(), nullptr);
+  ASSERT_NE(heap, nullptr) << pawl_last_error();
+  EXPECT_EQ(pawl_heap_close(heap), 0) << pawl_last_error();
 }
 
 TEST_F(Trust, AGroupTakesNoFileOfAnotherUser) {
