@@ -23,6 +23,8 @@ struct flock lock_of_records(short type, off_t first, off_t length) {
 // The lock belongs to an open file, so the kernel names no process with it.
 Result<bool> has_writer(int side, const std::string& journal_path) {
   struct flock lock = lock_of_writer();
+  // As if to read: that meets who may write, and nobody who may only read.
+  lock.l_type = F_RDLCK;
   if (::fcntl(side, F_OFD_GETLK, &lock) != 0)
     return FailedCall{errno, "cannot ask whether " + journal_path + " has a writer"};
   return lock.l_type != F_UNLCK;
@@ -43,17 +45,26 @@ Result<bool> has_writer(const std::string& journal_path) {
   }
 }
 
+bool is_locked_by_reader(int side) {
+  struct flock lock = lock_of_writer();
+  return ::fcntl(side, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_RDLCK;
+}
+
 std::uint64_t first_held_record(int side) {
+  constexpr std::uint64_t kAllAreHeld = 0;
   std::uint64_t first = kNoRecordIsHeld;
   // The kernel tells of any lock that is in the way: it is asked for those before, until there is
   // none.
-  for (off_t length = 0;;) {
+  off_t length = 0;
+  for (int locks = 0; locks <= kHeldLocksMax; ++locks) {
     struct flock lock = lock_of_records(F_WRLCK, 0, length);
-    if (::fcntl(side, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return first;
-    if (lock.l_start <= kWriterLockBytes) return 0;
+    if (::fcntl(side, F_OFD_GETLK, &lock) != 0) return kAllAreHeld;
+    if (lock.l_type == F_UNLCK) return first;
+    if (lock.l_start <= kWriterLockBytes) return kAllAreHeld;
     length = lock.l_start - kWriterLockBytes;
     first = static_cast<std::uint64_t>(length);
   }
+  return kAllAreHeld;
 }
 
 Result<HeldJournal> HeldJournal::hold(Descriptor side, const std::string& path) {

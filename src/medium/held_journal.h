@@ -25,7 +25,12 @@ inline struct flock lock_of_writer() {
 Result<bool> has_writer(int side, const std::string& journal_path);
 Result<bool> has_writer(const std::string& journal_path);
 
-// As Medium::first_held_record(), of an open side file.
+// Whether who may only read the side file has locked what a writer locks, and so keeps all out.
+bool is_locked_by_reader(int side);
+
+// As Medium::first_held_record(), of an open side file.  0, the first of all, where more locks than
+// kHeldLocksMax had to be looked at: whoever may read the file can take any number.
+inline constexpr int kHeldLocksMax = 16;
 std::uint64_t first_held_record(int side);
 
 class HeldJournal {

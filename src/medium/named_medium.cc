@@ -412,8 +412,14 @@ Status NamedMedium::check_file_system(int side, const struct stat& user) const {
 Status NamedMedium::lock_side_file(int side) const {
   struct flock lock = lock_of_writer();
   if (::fcntl(side, F_OFD_SETLK, &lock) == 0) return {};
-  if (errno == EAGAIN || errno == EACCES) return has_another_writer(path_);
-  return FailedCall{errno, "cannot lock " + journal_path_};
+  if (errno != EAGAIN && errno != EACCES) return FailedCall{errno, "cannot lock " + journal_path_};
+  if (!is_locked_by_reader(side)) return has_another_writer(path_);
+  return Status::failure(
+      EBUSY, path_ + " cannot be opened for writing: a process that may only read " +
+                 journal_path_ +
+                 ", and so is no writer, has locked it. End that process, and take from its user "
+                 "the right to read the file; docs/security.md (A lock on a journal) says how root "
+                 "finds it");
 }
 
 // Of the file's owner: root has the means to give it away.

@@ -6,6 +6,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 #include <cerrno>
+#include <vector>
 
 #include "journal/reader.h"
 #include "medium/block_medium.h"
@@ -298,6 +299,35 @@ TEST(Held, RecordsAreKeptAndTheJournalGrowsAndShrinksBack) {
   expect_taken(file, expected);
   ASSERT_TRUE(mapping->close().ok());
   EXPECT_TRUE(read_file(file.path) == expected);
+}
+
+// Each commit asked for each of them, one by one, and the kernel goes through all for each answer:
+// who may read a file stopped its commits for minutes.
+TEST(Held, ManyLocksOfAReaderWereAskedForOneByOne) {
+  File file;
+  Opened mapping(file.path, options());
+  const int side = ::open(file.journal.c_str(), O_RDONLY);
+  std::vector<int> readers;
+  const auto hold = [&](off_t record) {
+    readers.push_back(::open(file.journal.c_str(), O_RDONLY));
+    struct flock lock = {.l_type = F_RDLCK,
+                         .l_whence = SEEK_SET,
+                         .l_start = kWriterLockBytes + record,
+                         .l_len = 1,
+                         .l_pid = 0};
+    ASSERT_EQ(::fcntl(readers.back(), F_OFD_SETLK, &lock), 0);
+  };
+  EXPECT_EQ(first_held_record(side), kNoRecordIsHeld);
+  constexpr off_t kLast = 1000;
+  for (off_t record = kLast; record > kLast - kHeldLocksMax; --record) hold(record);
+  EXPECT_EQ(first_held_record(side), static_cast<std::uint64_t>(kLast - kHeldLocksMax + 1));
+  for (off_t record = 1; record <= 2 * kHeldLocksMax; ++record)
+    hold(kLast - kHeldLocksMax - record);
+  EXPECT_EQ(first_held_record(side), 0u) << "all of them";
+  mapping.bytes()[0] = 'b';
+  EXPECT_TRUE(mapping.commit().ok());
+  for (const int reader : readers) ::close(reader);
+  ::close(side);
 }
 
 TEST(Held, ACommitTooLargeToBeStagedStandsBehindWhatIsHeld) {

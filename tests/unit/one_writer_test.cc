@@ -573,6 +573,19 @@ TEST_F(OneWriter, TookAnOlderCopyOfItsJournalWhereThereAreNoBirths) {
   if (!with_refused({{SYS_statx, ENOSYS}}, work)) GTEST_SKIP() << "no filter of system calls";
 }
 
+// Who may only read a journal can lock it, and was called a writer.
+TEST_F(OneWriter, WasSaidToBeWhoMayOnlyReadTheJournal) {
+  Holder(file_).kill();
+  const int reader = ::open(journal_.c_str(), O_RDONLY);
+  struct flock lock = lock_of_writer();
+  lock.l_type = F_RDLCK;
+  ASSERT_EQ(::fcntl(reader, F_OFD_SETLK, &lock), 0);
+  EXPECT_FALSE(has_writer(journal_).value());
+  expect_refused(file_, EBUSY, "may only read");
+  ::close(reader);
+  expect_recovered(file_);
+}
+
 // That the kernel did not answer counted as a no.
 TEST_F(OneWriter, WasMissedWhereItsLockCouldNotBeAskedFor) {
   const Holder holder(file_);
