@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 
-#include "journal/journal.h"
 #include "journal/page_buffer.h"
+#include "medium/random_bytes.h"
 
 namespace pawl::journal {
 namespace {
@@ -86,35 +87,39 @@ constexpr std::uint64_t kGenerationInside = 2;
 constexpr std::uint64_t generation_after(std::uint64_t generation) { return (generation + 1) | 1; }
 static_assert(generation_after(kGenerationInside) % kJournalSlots == 1);
 
-Header header_of_side_file(const JournalId& group_id, const FileIdentity& bound_to,
-                           std::uint64_t generation) {
+Result<Header> header_of_side_file(const JournalId& group_id, const FileIdentity& bound_to,
+                                   std::uint64_t generation) {
   Header header;
   header.generation = generation;
   header.journal_id = group_id;
   // Who copies the file beside it sees that it is another state.
-  std::memcpy(&header.epoch, random_journal_id().data(), sizeof header.epoch);
+  PAWL_TRY(draw_random(std::as_writable_bytes(std::span(&header.epoch, 1))));
   header.file_inode = bound_to.inode;
   header.file_birth_time_ns = bound_to.birth_time_ns;
   header.journal_bytes = kAreaStart;
   return header;
 }
 
-void put_outside(std::byte* slot, const JournalId& group_id, const FileIdentity& file,
-                 std::uint64_t generation) {
-  Header header = header_of_side_file(group_id, file, generation);
-  header.crc32c = header_checksum(header);
+Status put_outside(std::byte* slot, const JournalId& group_id, const FileIdentity& file,
+                   std::uint64_t generation) {
+  auto header = header_of_side_file(group_id, file, generation);
+  if (!header.ok()) return header.status();
+  header.value().crc32c = header_checksum(header.value());
   std::memset(slot, 0, kJournalSlotBytes);
-  std::memcpy(slot, &header, sizeof header);
+  std::memcpy(slot, &header.value(), sizeof(Header));
+  return {};
 }
 
-void put_inside(std::byte* slot, const JournalId& group_id, const GroupFile& group,
-                std::span<const std::byte> list) {
-  Header header = header_of_side_file(group_id, group.identity, kGenerationInside);
-  header.version = kVersionOfGroups;
-  header.crc32c = header_checksum(header, list);
+Status put_inside(std::byte* slot, const JournalId& group_id, const GroupFile& group,
+                  std::span<const std::byte> list) {
+  auto header = header_of_side_file(group_id, group.identity, kGenerationInside);
+  if (!header.ok()) return header.status();
+  header.value().version = kVersionOfGroups;
+  header.value().crc32c = header_checksum(header.value(), list);
   std::memset(slot, 0, kJournalSlotBytes);
-  std::memcpy(slot, &header, sizeof header);
-  std::memcpy(slot + sizeof header, list.data(), list.size());
+  std::memcpy(slot, &header.value(), sizeof(Header));
+  std::memcpy(slot + sizeof(Header), list.data(), list.size());
+  return {};
 }
 
 Status write_slot(MediumFile& side, std::uint64_t slot, const std::byte* bytes) {
@@ -133,12 +138,12 @@ Result<MemberSide> MemberSide::make(std::unique_ptr<MediumFile> side, const Jour
   AlignedBuffer slots;
   if (!slots.grow(kAreaStart, 0)) return no_memory_for_header();
   std::memset(slots.data(), 0, kJournalSlotBytes);
-  put_outside(slots.data() + kJournalSlotBytes, group_id, file, kGenerationBefore);
+  PAWL_TRY(put_outside(slots.data() + kJournalSlotBytes, group_id, file, kGenerationBefore));
   PAWL_TRY(side->write(0, {slots.data(), kAreaStart}));
   PAWL_TRY(side->flush());
-  put_inside(slots.data(), group_id, group, list.value());
-  put_outside(slots.data() + kJournalSlotBytes, group_id, file,
-              generation_after(kGenerationInside));
+  PAWL_TRY(put_inside(slots.data(), group_id, group, list.value()));
+  PAWL_TRY(put_outside(slots.data() + kJournalSlotBytes, group_id, file,
+                       generation_after(kGenerationInside)));
   return MemberSide(std::move(side), std::move(slots));
 }
 
@@ -148,7 +153,7 @@ Status MemberSide::leave() { return write_slot(*side_, 1, slots_.data() + kJourn
 Status leave_group(MediumFile& side, const Header& found, const FileIdentity& file) {
   AlignedBuffer slot;
   if (!slot.grow(kJournalSlotBytes, 0)) return no_memory_for_header();
-  put_outside(slot.data(), found.journal_id, file, generation_after(found.generation));
+  PAWL_TRY(put_outside(slot.data(), found.journal_id, file, generation_after(found.generation)));
   return write_slot(side, 1, slot.data());
 }
 

@@ -1,14 +1,15 @@
 #include "journal/journal.h"
 
-#include <sys/random.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <span>
 
 #include "journal/page_buffer.h"
 #include "medium/law.h"
+#include "medium/random_bytes.h"
 
 namespace pawl::journal {
 namespace {
@@ -16,17 +17,11 @@ namespace {
 constexpr std::size_t kZeroPieceBytesMax = std::size_t{1} << 20;
 constexpr std::uint64_t kExtendPieceBytesMax = std::uint64_t{64} << 20;
 
-std::uint64_t random_number() {
-  std::uint64_t number = 0;
-  PAWL_ASSERT(::getrandom(&number, sizeof number, 0) == sizeof number);
-  return number;
-}
-
 }  // namespace
 
-JournalId random_journal_id() {
+Result<JournalId> random_journal_id() {
   JournalId id{};
-  PAWL_ASSERT(::getrandom(id.data(), id.size(), 0) == static_cast<ssize_t>(id.size()));
+  PAWL_TRY(draw_random(id));
   return id;
 }
 
@@ -54,7 +49,7 @@ Result<std::unique_ptr<Journal>> Journal::format(
   Header header;
   header.generation = generation;
   header.journal_id = id;
-  header.epoch = random_number();
+  PAWL_TRY(draw_random(std::as_writable_bytes(std::span(&header.epoch, 1))));
   header.file_inode = identity.inode;
   header.file_birth_time_ns = identity.birth_time_ns;
   header.tail_sequence = first_sequence;

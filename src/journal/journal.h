@@ -175,6 +175,6 @@ class Journal {
 };
 
 // A random id or epoch.
-JournalId random_journal_id();
+Result<JournalId> random_journal_id();
 
 }  // namespace pawl::journal

@@ -84,7 +84,9 @@ Result<std::shared_ptr<Group>> Group::open(std::unique_ptr<Medium> medium, const
   PAWL_TRY(medium->keep_journal_private());
   auto list = journal::encode({journal::Role::group, {}});
   if (!list.ok()) return list.status();
-  const JournalId id = journal::random_journal_id();
+  const auto drawn = journal::random_journal_id();
+  if (!drawn.ok()) return drawn.status();
+  const JournalId& id = drawn.value();
   PAWL_TRY(medium->claim(id));
   const auto give_up = [&](const Status& status) -> Status {
     [[maybe_unused]] const Status ignored = let_go_of(*medium);

@@ -127,7 +127,9 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
   // What the file holds now is the first committed image: it must not vanish behind later records.
   PAWL_TRY(medium->base().flush());
   // Under a new id: a journal of an earlier life that comes back is not taken for this one.
-  const JournalId id = journal::random_journal_id();
+  const auto drawn = journal::random_journal_id();
+  if (!drawn.ok()) return drawn.status();
+  const JournalId& id = drawn.value();
   std::optional<JournalId> recovered;
   if (!opened.value().is_new) recovered = replayed.journal_id;
   PAWL_TRY(medium->claim(id, recovered));

@@ -118,7 +118,9 @@ Status take_over_mark(Medium& medium, const std::optional<JournalId>& recovered)
   PAWL_TRY(retire_earlier_journal(medium));
   auto seen = medium.mark();
   if (!seen.ok()) return seen.status();
-  Status claimed = medium.claim(journal::random_journal_id(), recovered);
+  const auto id = journal::random_journal_id();
+  if (!id.ok()) return id.status();
+  Status claimed = medium.claim(id.value(), recovered);
   if (!is_want_of_space(claimed.error_number()) || !seen.value().has_value() ||
       !seen.value()->is_opening)
     return claimed;

@@ -1,11 +1,14 @@
 #include "medium/new_file.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
+#include <span>
+#include <utility>
+
+#include "medium/random_bytes.h"
 
 namespace pawl {
 namespace {
@@ -13,12 +16,12 @@ namespace {
 constexpr int kNameAttemptsMax = 100;
 
 // Short, whatever the final name is: that may be as long as a name can be.
-std::string random_name() {
+Result<std::string> random_name() {
   std::uint64_t number = 0;
-  PAWL_ASSERT(::getrandom(&number, sizeof number, 0) == sizeof number);
+  PAWL_TRY(draw_random(std::as_writable_bytes(std::span(&number, 1))));
   char name[40];
   std::snprintf(name, sizeof name, "%s%016" PRIx64, kProvisionalPrefix, number);
-  return name;
+  return std::string(name);
 }
 
 bool cannot_be_nameless(int error_number) {
@@ -63,10 +66,11 @@ Result<NewFile> NewFile::make(const Directory& directory) {
   auto nameless = make_nameless(directory);
   if (nameless.ok() || nameless.status().error_number() != EOPNOTSUPP) return nameless;
   for (int attempt = 0; attempt < kNameAttemptsMax; ++attempt) {
-    const std::string name = random_name();
-    Descriptor file(
-        ::openat(directory.get(), name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
-    if (file.valid()) return NewFile(std::move(file), directory, name);
+    const auto name = random_name();
+    if (!name.ok()) return name.status();
+    Descriptor file(::openat(directory.get(), name.value().c_str(),
+                             O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+    if (file.valid()) return NewFile(std::move(file), directory, name.value());
     if (errno != EEXIST) break;
   }
   return FailedCall{errno, "cannot make a file in " + directory.path()};
@@ -95,9 +99,10 @@ Status NewFile::take_provisional_name() {
   if (!provisional_.empty()) return {};
   Status named;
   for (int attempt = 0; attempt < kNameAttemptsMax; ++attempt) {
-    std::string name = random_name();
-    named = take_name(name);
-    if (named.ok()) provisional_ = std::move(name);
+    auto name = random_name();
+    if (!name.ok()) return name.status();
+    named = take_name(name.value());
+    if (named.ok()) provisional_ = std::move(name.value());
     if (named.error_number() != EEXIST) return named;
   }
   return named;

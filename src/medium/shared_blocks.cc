@@ -22,6 +22,10 @@ constexpr std::uint64_t kUnshareUnitBytes = std::uint64_t{128} << 10;
 // For what a copy-on-write file system writes of its own.
 constexpr std::uint64_t kFreeBytesMin = std::uint64_t{1} << 20;
 constexpr std::size_t kExtentsAtATime = 16;
+// Which not all kernels' headers have.
+constexpr long kBcachefsMagic = 0xca451a4e;
+constexpr long kZfsMagic = 0x2fc12fc1;
+constexpr long kNilfsMagic = 0x3434;
 
 constexpr std::size_t kAnswerBytes = sizeof(fiemap) + kExtentsAtATime * sizeof(fiemap_extent);
 
@@ -60,6 +64,9 @@ SharedBlocks::Kind SharedBlocks::kind_of(int descriptor) {
       // A file with the attribute NOCOW, too: a copy, a snapshot (even one that is gone again) or a
       // balance makes the next overwrite take new blocks, and not all of that can be asked for.
       case BTRFS_SUPER_MAGIC:
+      case kBcachefsMagic:
+      case kZfsMagic:
+      case kNilfsMagic:
         kind = Kind::never_in_place;
         break;
       default:

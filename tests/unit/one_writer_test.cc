@@ -586,6 +586,16 @@ TEST_F(OneWriter, WasSaidToBeWhoMayOnlyReadTheJournal) {
   expect_recovered(file_);
 }
 
+// The program was ended.
+TEST_F(OneWriter, WasAbortedWhereNoRandomNumberIsToBeHad) {
+  for (const int failure : {EINTR, EPERM}) {
+    if (!with_refused({{SYS_getrandom, failure}},
+                      [&] { EXPECT_EQ(open(file_).error_number(), failure); }))
+      GTEST_SKIP() << "no filter of system calls";
+  }
+  EXPECT_TRUE(open(file_).ok());
+}
+
 // That the kernel did not answer counted as a no.
 TEST_F(OneWriter, WasMissedWhereItsLockCouldNotBeAskedFor) {
   const Holder holder(file_);
