@@ -19,6 +19,7 @@
 #include "fase/undo_recovery.h"
 #include "heap/address_space.h"
 #include "mapping/fork_guard.h"
+#include "mapping/open_mappings.h"
 #include "medium/checksum.h"
 #include "medium/law.h"
 #include "medium/persistent_medium.h"
@@ -150,10 +151,13 @@ Result<std::unique_ptr<File>> File::open_once(const char* path, const FileOption
   File* const opened = file.get();
   guard_fork(opened,
              {.before = [] {}, .in_parent = [] {}, .in_child = [opened] { opened->abandon(); }});
+  open_mappings::add_file(opened, opened->file_.device, opened->file_.identity.inode,
+                          "one of failure-atomic sections");
   return file;
 }
 
 File::~File() {
+  open_mappings::remove_file(this);
   forget_fork_guard(this);
   blocks_.reset();
   if (header_ != nullptr) ::munmap(header_, mapped_bytes_);

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <cerrno>
+#include <string>
 
 #include "mapping/border.h"
 #include "mapping/last_error.h"
@@ -111,10 +112,15 @@ PAWL_PUBLIC int pawl_ftruncate(int fd, off_t length) {
       return invalid("the fd is not open for writing");
     // Where that cannot be told the file is not touched: cut past its journal it would lose
     // commits.
-    const auto mapping = pawl::open_mappings::find_file(fd);
-    if (!mapping.ok()) return mapping.status();
-    if (mapping.value() != nullptr)
-      return mapping.value()->truncate(static_cast<std::uint64_t>(length));
+    const auto found = pawl::open_mappings::find_file(fd);
+    if (!found.ok()) return found.status();
+    if (found.value().whose != nullptr) {
+      return Status::failure(EBUSY, std::string("cannot set the size of a file that is open as ") +
+                                        found.value().whose +
+                                        ": it has the size that this needs. Close that first");
+    }
+    if (found.value().mapping != nullptr)
+      return found.value().mapping->truncate(static_cast<std::uint64_t>(length));
     if (::ftruncate(fd, length) != 0) return FailedCall{errno, "ftruncate"};
     return {};
   });

@@ -9,6 +9,7 @@
 #include "journal/membership.h"
 #include "mapping/fork_guard.h"
 #include "mapping/implementation.h"
+#include "mapping/open_mappings.h"
 #include "mapping/recovery.h"
 #include "medium/block_medium.h"
 #include "medium/descriptor.h"
@@ -33,9 +34,13 @@ Group::Group(std::unique_ptr<Medium> medium, std::unique_ptr<journal::Journal> j
                           abandoned_.store(true);
                           medium_->abandon();
                         }});
+  open_mappings::add_file(this, medium_->device(), medium_->identity().inode, "a group");
 }
 
-Group::~Group() { forget_fork_guard(this); }
+Group::~Group() {
+  open_mappings::remove_file(this);
+  forget_fork_guard(this);
+}
 
 Status Group::usable() const {
   if (is_in_child()) {

@@ -23,12 +23,25 @@ struct Entry {
   bool is_heap = false;
 };
 
+// A file that is open without a mapping.
+struct OwnFile {
+  const void* owner;
+  std::uint64_t device;
+  std::uint64_t inode;
+  const char* whose;
+};
+
 // What the lock-free question looks at.  Written under the table's lock.
 constinit WindowSet windows_now;
 
 std::vector<Entry>& table() {
   static auto* const entries = new std::vector<Entry>;
   return *entries;
+}
+
+std::vector<OwnFile>& own_files() {
+  static auto* const files = new std::vector<OwnFile>;
+  return *files;
 }
 
 std::atomic<std::uint64_t> memory_of_table{0};
@@ -42,7 +55,10 @@ void come_into_child(std::shared_mutex* mutex) {
   if (before == now) return;
   if (before != 0) {
     new (mutex) std::shared_mutex;
-    if (is_changing.load()) new (&table()) std::vector<Entry>;
+    if (is_changing.load()) {
+      new (&table()) std::vector<Entry>;
+      new (&own_files()) std::vector<OwnFile>;
+    }
     is_changing.store(false);
   }
   memory_of_table.store(now);
@@ -132,6 +148,16 @@ void remove_heap(const Mapping& mapping) {
   std::erase_if(table(), [&](const Entry& entry) { return entry.mapping.get() == &mapping; });
 }
 
+void add_file(const void* owner, std::uint64_t device, std::uint64_t inode, const char* whose) {
+  const Change change;
+  own_files().push_back({owner, device, inode, whose});
+}
+
+void remove_file(const void* owner) {
+  const Change change;
+  std::erase_if(own_files(), [&](const OwnFile& file) { return file.owner == owner; });
+}
+
 bool may_have_windows_in(const AddressRange& range) { return windows_now.intersects(range); }
 
 std::vector<Piece> pieces_of(const AddressRange& range) {
@@ -157,19 +183,23 @@ std::shared_ptr<Mapping> find(const void* address, Window* window) {
   return nullptr;
 }
 
-Result<std::shared_ptr<Mapping>> find_file(int descriptor) {
+Result<FoundFile> find_file(int descriptor) {
   struct stat status{};
   if (::fstat(descriptor, &status) != 0)
     return FailedCall{
         errno, "cannot find out which file descriptor " + std::to_string(descriptor) + " has open"};
   const std::shared_lock lock(table_mutex());
   for (const Entry& entry : table()) {
-    if (entry.is_heap) continue;
     const Medium& medium = entry.mapping->medium();
-    if (medium.device() == status.st_dev && medium.identity().inode == status.st_ino)
-      return entry.mapping;
+    if (medium.device() != status.st_dev || medium.identity().inode != status.st_ino) continue;
+    if (entry.is_heap) return FoundFile{nullptr, "a heap"};
+    return FoundFile{entry.mapping};
   }
-  return std::shared_ptr<Mapping>();
+  for (const OwnFile& file : own_files()) {
+    if (file.device == status.st_dev && file.inode == status.st_ino)
+      return FoundFile{nullptr, file.whose};
+  }
+  return FoundFile{};
 }
 
 std::shared_ptr<Mapping> remove(const void* address) {

@@ -1,8 +1,9 @@
-// The mappings that the C API made in this process, found by address or by file; and, for calls on
-// memory, the heaps' too.
+// The mappings that the C API made in this process, found by address or by file; for calls on
+// memory the heaps' too; and all files whose size is not the program's to set.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -17,17 +18,24 @@ inline constexpr std::size_t kOpenMappingsMax = 256;
 Status add(std::shared_ptr<Mapping> mapping, const Window& window);
 // The mapping whose window holds the address; null when there is none.
 std::shared_ptr<Mapping> find(const void* address, Window* window = nullptr);
-// The mapping of the file open as `descriptor`; null when there is none.
-Result<std::shared_ptr<Mapping>> find_file(int descriptor);
+struct FoundFile {
+  std::shared_ptr<Mapping> mapping;  // null: there is none, or it is not the program's
+  const char* whose = nullptr;       // whose file it is, if not the program's: "a heap"
+};
+// The file open as `descriptor`.
+Result<FoundFile> find_file(int descriptor);
 // Takes it out, so that one caller closes it.
 std::shared_ptr<Mapping> remove(const void* address);
 
 // Its window is elsewhere now.
 void move(const Mapping& mapping, const Window& window);
 
-// What belongs to a heap is found by pieces_of() only.
+// What belongs to a heap is found by pieces_of() and find_file() only.
 void add_heap(std::shared_ptr<Mapping> mapping, const Window& window);
 void remove_heap(const Mapping& mapping);
+// A file of Pawl's own that has no mapping; find_file() finds it.
+void add_file(const void* owner, std::uint64_t device, std::uint64_t inode, const char* whose);
+void remove_file(const void* owner);
 
 // Without a lock or memory; false means certainly not.
 bool may_have_windows_in(const AddressRange& range);

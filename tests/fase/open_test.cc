@@ -19,6 +19,7 @@
 #include "fase/program.h"
 #include "fase/recovery_by_order.h"
 #include "medium/checksum.h"
+#include "pawl/pawl.h"
 
 namespace pawl {
 namespace {
@@ -186,6 +187,18 @@ TEST_F(FaseOpen, TheRootIsKept) {
     EXPECT_EQ(errno, EINVAL);
   });
   open_and([&](pawl_fase* fase) { EXPECT_EQ(pawl_fase_root(fase), block); });
+}
+
+TEST_F(FaseOpen, TheFileOfSectionsWasCutBeneathThem) {
+  const int descriptor = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_GE(descriptor, 0);
+  open_and([&](pawl_fase* fase) {
+    EXPECT_EQ(pawl_ftruncate(descriptor, 0), -1);
+    EXPECT_EQ(errno, EBUSY) << pawl_last_error();
+    EXPECT_NE(pawl_fase_malloc(fase, 100), nullptr);
+  });
+  EXPECT_EQ(pawl_ftruncate(descriptor, 0), 0) << pawl_last_error();
+  ::close(descriptor);
 }
 
 TEST_F(FaseOpen, OneAtATime) {

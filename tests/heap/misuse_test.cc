@@ -1,9 +1,11 @@
 // Misuse that needs more of a scene than tests/unit/heap_test.cc sets.
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include <gtest/gtest.h>
 
@@ -11,6 +13,7 @@
 #include "heap/heap_file.h"
 #include "heap/heap_model.h"
 #include "heap/sealed.h"
+#include "pawl/pawl.h"
 
 namespace pawl::test {
 namespace {
@@ -82,6 +85,27 @@ TEST_F(HeapMisuse, AChildForkedWhileTheLockWasHeldHungInClose) {
   ASSERT_EQ(::waitpid(scene.child, &status, 0), scene.child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   ASSERT_EQ(pawl_heap_rollback(heap()), 0);
+}
+
+// It answered 0, and the journal was of a file that was no heap any more.
+TEST_F(HeapMisuse, TheFileOfAnOpenHeapWasCutBeneathIt) {
+  char* const block = take(1 << 20);
+  std::memset(block, 'a', 1 << 20);
+  ASSERT_EQ(pawl_heap_set_root(heap(), block), 0);
+  ASSERT_EQ(pawl_heap_sync(heap()), 0);
+  const auto size = std::filesystem::file_size(file_.path());
+  const int descriptor = ::open(file_.path().c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(descriptor, 0);
+  EXPECT_EQ(pawl_ftruncate(descriptor, 0), -1);
+  EXPECT_EQ(errno, EBUSY);
+  EXPECT_NE(std::strstr(pawl_last_error(), "open as a heap"), nullptr) << pawl_last_error();
+  EXPECT_EQ(std::filesystem::file_size(file_.path()), size);
+  file_.close();
+  file_.open();
+  EXPECT_EQ(static_cast<char*>(pawl_heap_root(heap()))[500'000], 'a');
+  file_.close();
+  EXPECT_EQ(pawl_ftruncate(descriptor, 0), 0) << pawl_last_error();
+  ::close(descriptor);
 }
 
 TEST_F(HeapMisuse, WhatARollbackTookBackIsNotFreed) {

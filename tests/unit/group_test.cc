@@ -148,6 +148,18 @@ TEST_F(GroupTest, AFileThatRecoveryMadeLargerNamedAGroup) {
   expect_clean(name());
 }
 
+// With bytes it names no group any more.
+TEST_F(GroupTest, TheFileOfAnOpenGroupWasGrown) {
+  pawl_group* const group = pawl_group_open(name().c_str(), nullptr);
+  ASSERT_NE(group, nullptr) << pawl_last_error();
+  const int descriptor = ::open(name().c_str(), O_RDWR | O_CLOEXEC);
+  EXPECT_EQ(pawl_ftruncate(descriptor, 4096), -1);
+  EXPECT_EQ(errno, EBUSY) << pawl_last_error();
+  ::close(descriptor);
+  ASSERT_EQ(pawl_group_close(group), 0) << pawl_last_error();
+  EXPECT_EQ(std::filesystem::file_size(name()), 0);
+}
+
 TEST_F(GroupTest, AllFilesHaveACommitWhenTheGroupIsClosed) {
   pawl_group* const group = pawl_group_open(name().c_str(), nullptr);
   ASSERT_NE(group, nullptr) << pawl_last_error();

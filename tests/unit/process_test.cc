@@ -26,8 +26,8 @@
 
 #include <gtest/gtest.h>
 
-#include "mapping/fork_guard.h"
 #include "mapping/open_mappings.h"
+#include "mapping/fork_guard.h"
 #include "medium/law.h"
 #include "medium/open_medium.h"
 #include "pawl/heap.h"
@@ -84,7 +84,6 @@ class Process : public testing::Test {
     EXPECT_EQ(::waitpid(child, &status, 0), child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
-
   TemporaryDirectory directory_;
   std::string path_ = directory_ / "file";
   int descriptor_ = -1;
@@ -251,7 +250,7 @@ TEST_F(Process, AFileThatWasRenamedWhileItWasMappedIsFound) {
   ASSERT_TRUE(at.ok()) << at.status().text();
   std::filesystem::rename(path_, path_ + "2");
   ASSERT_TRUE(open_mappings::add(mapping, *mapping->window()).ok());
-  EXPECT_EQ(open_mappings::find_file(descriptor_), mapping);
+  EXPECT_EQ(open_mappings::find_file(descriptor_).mapping, mapping);
   EXPECT_EQ(open_mappings::remove(at.value()), mapping);
   std::filesystem::rename(path_ + "2", path_);
   EXPECT_TRUE(mapping->close().ok());
