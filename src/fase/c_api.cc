@@ -11,11 +11,13 @@
 #include "fase/thread.h"
 #include "mapping/border.h"
 #include "medium/environment.h"
+#include "medium/fork_safe_lock.h"
 #include "pawl/fase.h"
 
 namespace {
 
 using pawl::finish;
+using pawl::ForkSafeLock;
 using pawl::invalid;
 using pawl::Result;
 using pawl::Status;
@@ -32,9 +34,9 @@ static_assert(pawl::fase::kBlocksMax == PAWL_FASE_BLOCKS_MAX);
 constexpr int kPercentMax = 100;
 
 // Opening and closing, one at a time.
-std::mutex& opening() {
-  static auto* const mutex = new std::mutex;
-  return *mutex;
+ForkSafeLock& opening() {
+  static auto* const lock = new ForkSafeLock;
+  return *lock;
 }
 
 Status forked() {

@@ -8,10 +8,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <new>
 #include <set>
 
 #include "fase/program.h"
 #include "fase/recovered_fase.h"
+#include "medium/fork_safe_lock.h"
 #include "medium/law.h"
 
 namespace pawl::fase {
@@ -26,7 +29,13 @@ constexpr std::uint64_t kLinesAtOnceMin = 32;
 std::atomic<bool> is_child{false};
 
 struct Threads {
-  std::mutex mutex;
+  // What a child finds half changed it leaves behind.
+  void lock() {
+    if (fork_safe.lock()) new (&all) std::set<Thread*>;
+  }
+  void unlock() { fork_safe.unlock(); }
+
+  ForkSafeLock fork_safe;
   std::set<Thread*> all;
   Counts of_ended;
   pthread_key_t key{};
@@ -50,7 +59,7 @@ void end_of_thread(void* thread) {
   if (of->is_in_fase()) return;
   Threads& all = threads();
   // The file may be closed meanwhile, and then its log is given back there.
-  const std::lock_guard lock(all.mutex);
+  const std::lock_guard lock(all);
   of->detach();
   all.of_ended.add(of->counts());
   all.all.erase(of);
@@ -81,14 +90,14 @@ void Counts::add(const Counts& other) {
 
 void sum_counts(Counts& sum) {
   Threads& all = threads();
-  const std::lock_guard lock(all.mutex);
+  const std::lock_guard lock(all);
   sum.add(all.of_ended);
   for (const Thread* thread : all.all) sum.add(thread->counts());
 }
 
 void begin_counting() {
   Threads& all = threads();
-  const std::lock_guard lock(all.mutex);
+  const std::lock_guard lock(all);
   all.of_ended.clear();
   for (Thread* thread : all.all) thread->counts().clear();
 }
@@ -100,7 +109,7 @@ void Counts::clear() {
 
 Status detach_all_threads() {
   Threads& all = threads();
-  const std::lock_guard lock(all.mutex);
+  const std::lock_guard lock(all);
   for (const Thread* thread : all.all) {
     if (thread->is_in_fase())
       return Status::failure(EBUSY,
@@ -128,7 +137,7 @@ Thread& Thread::make_current() {
   auto* const made = new Thread;
   Threads& all = threads();
   {
-    const std::lock_guard lock(all.mutex);
+    const std::lock_guard lock(all);
     all.all.insert(made);
   }
   ::pthread_setspecific(all.key, made);

@@ -5,9 +5,9 @@
 #include <atomic>
 #include <cerrno>
 #include <mutex>
-#include <new>
 
 #include "mapping/fork_guard.h"
+#include "medium/fork_safe_lock.h"
 
 namespace pawl::open_heaps {
 namespace {
@@ -22,14 +22,14 @@ struct Slot {
 };
 
 struct Table {
-  // In the child of a fork it is free, whoever held it.
+  // So that no child finds it half changed.
   Table() {
     guard_fork(this, {.before = [this] { mutex.lock(); },
                       .in_parent = [this] { mutex.unlock(); },
-                      .in_child = [this] { new (&mutex) std::mutex; }});
+                      .in_child = [this] { mutex.unlock(); }});
   }
 
-  std::mutex mutex;  // of the slots; no call on a heap is made under it
+  ForkSafeLock mutex;  // of the slots; no call on a heap is made under it
   std::array<Slot, PAWL_HEAPS_MAX> slots;
   std::atomic<std::size_t> slots_in_use{0};  // no slot from here on is taken
   std::atomic<pawl_heap*> default_heap{nullptr};

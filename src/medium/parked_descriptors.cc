@@ -1,12 +1,12 @@
 #include "medium/parked_descriptors.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <unistd.h>
-#include <mutex>
 #include <new>
 #include <utility>
 #include <vector>
+
+#include "medium/fork_safe_lock.h"
 
 namespace pawl::parked_descriptors {
 namespace {
@@ -19,21 +19,28 @@ struct Parked {
 };
 
 struct All {
-  std::mutex mutex;
+  ForkSafeLock lock;
   std::vector<Parked> parked;
 };
 
 // Never destroyed: files are closed until the very end.
 All& all() {
-  static All* const made = [] {
-    auto* const fresh = new All;
-    static All* in_child = fresh;
-    // Another thread of the parent may hold it for ever.
-    ::pthread_atfork(nullptr, nullptr, [] { new (&in_child->mutex) std::mutex; });
-    return fresh;
-  }();
+  static All* const made = new All;
   return *made;
 }
+
+class Held {
+ public:
+  // What a child finds half changed it leaves behind.
+  Held() {
+    if (all().lock.lock()) new (&all().parked) std::vector<Parked>;
+  }
+  ~Held() { all().lock.unlock(); }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  std::vector<Parked>& parked() const { return all().parked; }
+};
 
 // Whoever holds them: in another PID namespace this process has another number, and a shared lock
 // hides those behind it.  To the kernel no lock but those of the open file itself is its own, so it
@@ -52,13 +59,13 @@ void close(Descriptor descriptor) {
       !has_to_wait(descriptor.get()))
     return;
   const int flags = ::fcntl(descriptor.get(), F_GETFL);
-  const std::lock_guard lock(all().mutex);
-  all().parked.push_back({std::move(descriptor), file, flags & O_ACCMODE, ::geteuid()});
+  const Held held;
+  held.parked().push_back({std::move(descriptor), file, flags & O_ACCMODE, ::geteuid()});
 }
 
 Descriptor take(const struct stat& file, int flags) {
-  const std::lock_guard lock(all().mutex);
-  auto& parked = all().parked;
+  const Held held;
+  auto& parked = held.parked();
   std::erase_if(parked, [](const Parked& one) {
     return !one.descriptor.is_open() || !has_to_wait(one.descriptor.get());
   });

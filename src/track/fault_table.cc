@@ -1,6 +1,5 @@
 #include "track/fault_table.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -60,18 +59,7 @@ FaultTable& FaultTable::process() {
     made->runs_max_ = read_runs_max();
     return made;
   }();
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, [] { FaultTable::process().reset_locks_in_child(); });
-  (void)registered;
   return *table;
-}
-
-// Other threads of the parent may have held them.  What they guard is enough for the child, whose
-// stores only need their pages opened: a slot's range is valid at every moment.
-void FaultTable::reset_locks_in_child() {
-  new (&table_mutex_) std::mutex;
-  const std::size_t used = slots_used_.load(std::memory_order_relaxed);
-  for (std::size_t i = 0; i < used; ++i) slots_[i].lock.unlock();
 }
 
 template <class Visit>
@@ -123,7 +111,7 @@ FaultTable::Slot* FaultTable::find_left_neighbour(const void* owner, std::uint64
 Status FaultTable::watch(const void* owner, std::uint64_t first, std::uint64_t end,
                          int protection) {
   PAWL_ASSERT(first < end);
-  const std::lock_guard table_lock(table_mutex_);
+  const std::lock_guard lock(table_lock_);
   ensure_segv_handler();
   Slot* slot = find_left_neighbour(owner, first, protection);
   if (slot != nullptr) {
@@ -286,7 +274,7 @@ void FaultTable::free_slot(Slot& slot) {
 }
 
 void FaultTable::unwatch(const void* owner, std::uint64_t first, std::uint64_t end) {
-  const std::lock_guard table_lock(table_mutex_);
+  const std::lock_guard lock(table_lock_);
   for_each_slot(first, end, [&](Slot& slot, std::uint64_t low, std::uint64_t high) {
     if (slot.owner != owner) return;
     // A split can only fail with the table full of other mappings; to go on watching memory that is
@@ -307,7 +295,7 @@ void FaultTable::unwatch_all(const void* owner) { unwatch(owner, 0, ~std::uint64
 
 Status FaultTable::protect(const void* owner, std::uint64_t first, std::uint64_t end,
                            int protection) {
-  const std::lock_guard table_lock(table_mutex_);
+  const std::lock_guard lock(table_lock_);
   Status outcome = split_off(owner, first, end);
   for_each_slot(first, end, [&](Slot& slot, std::uint64_t low, std::uint64_t high) {
     if (slot.owner != owner || !outcome.ok()) return;
@@ -325,7 +313,7 @@ Status FaultTable::protect(const void* owner, std::uint64_t first, std::uint64_t
 
 void FaultTable::collect(const void* owner, std::uint64_t first, std::uint64_t end,
                          PageRuns& stored) {
-  const std::lock_guard table_lock(table_mutex_);
+  const std::lock_guard lock(table_lock_);
   ensure_segv_handler();
   for_each_slot(first, end, [&](Slot& slot, std::uint64_t low, std::uint64_t high) {
     if (slot.owner != owner) return;

@@ -67,8 +67,8 @@ class FaultTable {
   struct Slot {
     std::atomic<std::uint64_t> first{0};
     std::atomic<std::uint64_t> end{0};  // the slot is free when both are the same
-    SpinLock lock;                      // guards what follows, and the pages' protection
-    const void* owner = nullptr;        // changed under table_mutex_ only
+    ForkSafeLock lock;                  // guards what follows, and the pages' protection
+    const void* owner = nullptr;        // changed under table_lock_ only
     int protection = 0;                 // the program's
     std::uint64_t origin = 0;           // the page that the bitmap counts from
     std::uint64_t runs = 0;             // of open pages
@@ -82,9 +82,8 @@ class FaultTable {
   };
 
   FaultTable() = default;
-  void reset_locks_in_child();
 
-  // With table_mutex_ held:
+  // With table_lock_ held:
   Slot* find_free();
   Slot* find_left_neighbour(const void* owner, std::uint64_t first, int protection);
   static bool make_room(Slot& slot, std::uint64_t end);
@@ -97,7 +96,7 @@ class FaultTable {
   void free_slot(Slot& slot);
   template <class Visit>
   void for_each_slot(std::uint64_t first, std::uint64_t end, Visit&& visit);
-  // Without table_mutex_: a slot may be visited more than once, and none is missed because another
+  // Without table_lock_: a slot may be visited more than once, and none is missed because another
   // was cut in two meanwhile, or two became one.
   template <class Visit>
   void for_each_settled_slot(std::uint64_t first, std::uint64_t end, Visit&& visit);
@@ -111,7 +110,10 @@ class FaultTable {
   // Not inlined: all that is below its frame has been left.
   __attribute__((noinline)) void let_go_of_left_calls(const void* holder);
 
-  std::mutex table_mutex_;  // orders all changes of the table
+  // Orders all changes of the table.  What a child finds is enough for it, whoever held this and
+  // the slots' locks: its stores only need their pages opened, and a slot's range is valid at every
+  // moment.
+  ForkSafeLock table_lock_;
   std::array<Slot, kWatchedRangesMax> slots_;
   std::atomic<std::uint64_t> moves_{0};                // of pages to another slot, that are done
   std::atomic<std::size_t> slots_used_{0};             // those from here on were never used

@@ -1,14 +1,13 @@
-// A lock that a signal handler can take.
+// Locks that a signal handler can take, and signals held back.
 #pragma once
 
-#include <sched.h>
 #include <signal.h>
-#include <sys/single_threaded.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdint>
+
+#include "medium/fork_safe_lock.h"
 
 namespace pawl {
 
@@ -38,30 +37,14 @@ inline KernelSignals hold_back_handlers() {
   return change_signal_mask(SIG_BLOCK, kAllSignals & ~kRaised);
 }
 
-class SpinLock {
- public:
-  void lock() {
-    // An exchange waits until all that the thread stored has left the processor.
-    if (__libc_single_threaded != 0 && !locked_.load(std::memory_order_relaxed)) {
-      locked_.store(true, std::memory_order_relaxed);
-      return;
-    }
-    while (locked_.exchange(true, std::memory_order_acquire)) sched_yield();
-  }
-  void unlock() { locked_.store(false, std::memory_order_release); }
-
- private:
-  std::atomic<bool> locked_{false};
-};
-
-// Holds a SpinLock with all signals blocked: a handler that ran on this thread meanwhile, and
+// Holds a lock with all signals blocked: a handler that ran on this thread meanwhile, and
 // stored to an armed page, would wait for the lock for ever.
 class SignalSafeGuard {
  public:
-  explicit SignalSafeGuard(SpinLock& lock)
-      : lock_(lock), before_(change_signal_mask(SIG_SETMASK, kAllSignals)) {
-    lock_.lock();
-  }
+  explicit SignalSafeGuard(ForkSafeLock& lock)
+      : lock_(lock),
+        before_(change_signal_mask(SIG_SETMASK, kAllSignals)),
+        is_inherited_(lock_.lock()) {}
   ~SignalSafeGuard() {
     lock_.unlock();
     change_signal_mask(SIG_SETMASK, before_);
@@ -69,9 +52,13 @@ class SignalSafeGuard {
   SignalSafeGuard(const SignalSafeGuard&) = delete;
   SignalSafeGuard& operator=(const SignalSafeGuard&) = delete;
 
+  // A thread of the parent held the lock: what it guards may be half changed.
+  bool is_inherited() const { return is_inherited_; }
+
  private:
-  SpinLock& lock_;
+  ForkSafeLock& lock_;
   const KernelSignals before_;
+  const bool is_inherited_;
 };
 
 }  // namespace pawl

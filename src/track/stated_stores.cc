@@ -41,7 +41,7 @@ struct StatedRange {
 };
 
 struct StatedRanges {
-  SpinLock lock;
+  ForkSafeLock lock;
   std::size_t used = 0;  // no slot behind so many is taken
   std::array<StatedRange, kWatchedRangesMax> slots;
 
@@ -61,8 +61,27 @@ constinit StatedRanges stated_ranges;
 
 }  // namespace
 
+// The ranges, in hand.
+class StatedStores::Held {
+ public:
+  Held() : guard_(stated_ranges.lock) {
+    if (guard_.is_inherited()) start_anew();
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+ private:
+  // In a child: one may be half written, and all are of its parent's mappings.
+  static void start_anew() {
+    for (StatedRange& range : stated_ranges.slots) range.owner = nullptr;
+    stated_ranges.used = 0;
+    watched_.store(0, std::memory_order_relaxed);
+  }
+  const SignalSafeGuard guard_;
+};
+
 Status StatedStores::watch(const void* owner, std::uint64_t first, std::uint64_t end) {
-  const SignalSafeGuard guard(stated_ranges.lock);
+  const Held held;
   if (!stated_ranges.extend(owner, first, end)) {
     const auto slot = std::find_if(stated_ranges.slots.begin(), stated_ranges.slots.end(),
                                    [](const StatedRange& range) { return range.owner == nullptr; });
@@ -79,7 +98,7 @@ Status StatedStores::watch(const void* owner, std::uint64_t first, std::uint64_t
 }
 
 void StatedStores::unwatch(const void* owner, std::uint64_t first, std::uint64_t end) {
-  const SignalSafeGuard guard(stated_ranges.lock);
+  const Held held;
   for (std::size_t i = 0; i < stated_ranges.used; ++i) {
     StatedRange& range = stated_ranges.slots[i];
     if (range.owner != owner || range.end <= first || end <= range.first) continue;
@@ -103,7 +122,7 @@ void StatedStores::note_watched(const void* address, std::size_t length) noexcep
   if (first_byte + length - 1 < first_byte) return;  // past the end of the address space
   const std::uint64_t first = first_byte / kPageBytes;
   const std::uint64_t end = (first_byte + length - 1) / kPageBytes + 1;
-  const SignalSafeGuard guard(stated_ranges.lock);
+  const Held held;
   for (std::size_t i = 0; i < stated_ranges.used; ++i) {
     StatedRange& range = stated_ranges.slots[i];
     const std::uint64_t low = std::max(first, range.first);
@@ -115,7 +134,7 @@ void StatedStores::note_watched(const void* address, std::size_t length) noexcep
 void StatedStores::take(const void* owner, PageRuns& pages) {
   for (std::size_t i = 0; i < kWatchedRangesMax; ++i) {
     pages.make_room(kStatedRunsMax);
-    const SignalSafeGuard guard(stated_ranges.lock);
+    const Held held;
     // To those without anything there is no reason to come back.
     while (i < stated_ranges.used &&
            (stated_ranges.slots[i].owner != owner || stated_ranges.slots[i].run_count == 0))

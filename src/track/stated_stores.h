@@ -32,6 +32,8 @@ class StatedStores {
   static void take(const void* owner, PageRuns& pages);
 
  private:
+  class Held;
+
   static void note_watched(const void* address, std::size_t length) noexcept;
 
   static constinit std::atomic<std::size_t> watched_;  // ranges

@@ -150,6 +150,7 @@ class StoreRegistry {
   };
 
   static void start_anew_in_child();
+  void start_anew();
   void take_diverted();
   WatchedArea* area_of(std::uint64_t page);
   Range* first_behind(std::uint64_t page);
@@ -196,7 +197,7 @@ class StoreRegistry {
     return table.take(slot, caller_of(table));
   }
 
-  SpinLock lock_;
+  ForkSafeLock lock_;
   DivertedMarks diverted_;
   std::array<Range, kWatchedRangesMax> ranges_{};  // in order, disjoint
   std::size_t ranges_used_ = 0;
@@ -220,7 +221,10 @@ StoreRegistry::Holder::Holder() {
   PAWL_ASSERT(!is_busy.load(std::memory_order_relaxed));
   is_busy.store(true, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  registry.lock_.lock();
+  if (registry.lock_.lock()) {
+    marks_of_thread = nullptr;
+    registry.start_anew();
+  }
   if (registry.diverted_.any()) registry.take_diverted();
 }
 
@@ -250,14 +254,18 @@ void StoreRegistry::take_diverted() {
 void StoreRegistry::start_anew_in_child() {
   marks_of_thread = nullptr;
   is_busy.store(false, std::memory_order_relaxed);
-  StoreMarks::watched_.store(0, std::memory_order_relaxed);
   for (std::uint32_t i = 0; i < registry.tables_used_; ++i)
     munmap(registry.tables_[i], sizeof(ThreadMarks));
-  registry.tables_used_ = 0;
-  registry.next_tried_ = 0;
-  registry.ranges_used_ = 0;
-  new (&registry.diverted_) DivertedMarks;
+  registry.start_anew();
   registry.lock_.unlock();
+}
+
+void StoreRegistry::start_anew() {
+  StoreMarks::watched_.store(0, std::memory_order_relaxed);
+  tables_used_ = 0;
+  next_tried_ = 0;
+  ranges_used_ = 0;
+  new (&diverted_) DivertedMarks;
 }
 
 // Ranges.

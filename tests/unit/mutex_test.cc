@@ -1,12 +1,18 @@
-// The mutex of what each commit locks: by one thread, and by many.
+// The mutex of what each commit locks: by one thread, and by many; and the lock that children take.
 #include "medium/mutex.h"
 
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "medium/fork_safe_lock.h"
 
 namespace pawl {
 namespace {
@@ -48,6 +54,36 @@ TEST(Mutex, LetsOneOfManyThreadsInAtATime) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(turns, long{kThreads} * kTurns);
+}
+
+// A child takes it, and learns that what it guards may be half changed; its parent goes on.
+TEST(ForkSafeLock, IsTakenByAChildWhoseParentsThreadHeldIt) {
+  constexpr unsigned kSecondsMax = 60;
+  ForkSafeLock lock;
+  std::atomic<bool> is_held{false};
+  std::atomic<bool> may_end{false};
+  std::thread holder([&] {
+    EXPECT_FALSE(lock.lock());
+    is_held = true;
+    while (!may_end) std::this_thread::yield();
+    lock.unlock();
+  });
+  while (!is_held) std::this_thread::yield();
+  for (const auto make : {::fork, ::_Fork}) {
+    const pid_t child = make();
+    if (child == 0) {
+      ::alarm(kSecondsMax);
+      const bool is_inherited = lock.lock();
+      lock.unlock();
+      ::_exit(is_inherited && !lock.lock() ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
+  may_end = true;
+  holder.join();
+  EXPECT_FALSE(lock.lock());
 }
 
 }  // namespace

@@ -32,6 +32,7 @@
 #include "medium/open_medium.h"
 #include "pawl/heap.h"
 #include "pawl/pawl.h"
+#include "pawl/store.h"
 #include "support/locks_of_another.h"
 #include "support/open_mapping.h"
 #include "support/temporary_directory.h"
@@ -84,6 +85,19 @@ class Process : public testing::Test {
     EXPECT_EQ(::waitpid(child, &status, 0), child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
+  // As ended(), of one that may have blocked all signals.
+  static int ended_in_time(pid_t child) {
+    constexpr useconds_t kLookUs = 10'000;
+    for (unsigned looks = 0; looks < kSecondsMax * (1'000'000 / kLookUs); ++looks) {
+      siginfo_t info{};
+      EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT), 0);
+      if (info.si_pid == child) return ended(child);
+      ::usleep(kLookUs);
+    }
+    ::kill(child, SIGKILL);
+    return ended(child);
+  }
+
   TemporaryDirectory directory_;
   std::string path_ = directory_ / "file";
   int descriptor_ = -1;
@@ -219,6 +233,32 @@ TEST_F(Process, AForkInAChildThatNoHandlerKnewHungForACommitOfItsParent) {
   EXPECT_TRUE(opened.commit().ok());
   EXPECT_EQ(result, 0);
   EXPECT_TRUE(opened->close().ok());
+}
+
+// Another thread of its parent held the lock of what pawl_stored() names: it hung for ever, with
+// all signals blocked.
+TEST_F(Process, AChildThatMappedAFileOfItsOwnHungForAThreadOfItsParent) {
+  constexpr int kChildren = 200;
+  std::atomic<bool> may_end{false};
+  std::thread storing([&] {
+    while (!may_end) pawl_stored(bytes_, 64);
+  });
+  const std::string own_path = directory_ / "own";
+  write_file(own_path, std::string(kBytes, 'o'));
+  for (int i = 0; i < kChildren && !HasFailure(); ++i) {
+    const pid_t child = i % 2 == 0 ? child_of_fork() : child_of_underscore_fork();
+    if (child == 0) {
+      const int descriptor = ::open(own_path.c_str(), O_RDWR | O_CLOEXEC);
+      void* const at =
+          pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0);
+      if (at == MAP_FAILED) ::_exit(1);
+      ::_exit(pawl_munmap(at, kBytes) == 0 ? 0 : 2);
+    }
+    EXPECT_EQ(ended_in_time(child), 0) << i;
+  }
+  may_end = true;
+  storing.join();
+  expect_that_the_parent_goes_on();
 }
 
 // A thread that unmaps changes what is to be done around a fork, at the moment the child is made.
