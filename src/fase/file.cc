@@ -18,9 +18,9 @@
 #include "fase/recovered_fase.h"
 #include "fase/undo_recovery.h"
 #include "heap/address_space.h"
-#include "mapping/fork_guard.h"
 #include "mapping/open_mappings.h"
 #include "medium/checksum.h"
+#include "medium/fork_guard.h"
 #include "medium/law.h"
 #include "medium/persistent_medium.h"
 #include "medium/size_limit.h"
@@ -127,9 +127,6 @@ Result<std::unique_ptr<File>> File::open(const char* path, const FileOptions& op
 
 Result<std::unique_ptr<File>> File::open_once(const char* path, const FileOptions& options) {
   PAWL_TRY(Program::own().check());
-  auto named = open_or_create(path);
-  if (!named.ok()) return named.status();
-  const bool is_persistent = is_in_persistent_memory(named.value());
   auto how = PersistentMemoryOptions::from_environment();
   if (!how.ok()) return how.status();
   auto memory = make_persistent_memory(how.value());
@@ -138,21 +135,34 @@ Result<std::unique_ptr<File>> File::open_once(const char* path, const FileOption
   if (options.is_unprotected) scheme = Scheme::unprotected;
   const bool flushes = !options.is_unprotected && !options.flushes_on_fail;
   if (!flushes) memory.value() = std::make_unique<UnflushedMemory>();
-  std::unique_ptr<File> file(
-      new File(std::move(named.value()),
-               std::make_unique<DirectMemory>(std::move(memory.value()), observer()), is_persistent,
-               scheme, flushes));
+  auto direct = std::make_unique<DirectMemory>(std::move(memory.value()), observer());
+  auto made = make_guarded(path, std::move(direct), scheme, flushes);
+  if (!made.ok()) return made;
+  std::unique_ptr<File> file = std::move(made.value());
   file->undo_is_atlas_ = options.undo_is_atlas;
   PAWL_TRY(file->lock());
   PAWL_TRY(file->find(options));
   PAWL_TRY(file->recover());
   PAWL_TRY(file->check_root());
   PAWL_TRY(file->begin_run());
-  File* const opened = file.get();
-  guard_fork(opened,
-             {.before = [] {}, .in_parent = [] {}, .in_child = [opened] { opened->abandon(); }});
-  open_mappings::add_file(opened, opened->file_.device, opened->file_.identity.inode,
+  open_mappings::add_file(file.get(), file->file_.device, file->file_.identity.inode,
                           "one of failure-atomic sections");
+  return file;
+}
+
+// A child that was forked before abandon() knows the descriptor would have the lock, for as long as
+// it lives.
+Result<std::unique_ptr<File>> File::make_guarded(const char* path,
+                                                 std::unique_ptr<DirectMemory> memory,
+                                                 Scheme scheme, bool flushes) {
+  const NoFork no_fork;
+  auto named = open_or_create(path);
+  if (!named.ok()) return named.status();
+  const bool is_persistent = is_in_persistent_memory(named.value());
+  std::unique_ptr<File> file(
+      new File(std::move(named.value()), std::move(memory), is_persistent, scheme, flushes));
+  File* const own = file.get();
+  no_fork.guard(own, {.before = [] {}, .in_parent = [] {}, .in_child = [own] { own->abandon(); }});
   return file;
 }
 
@@ -317,7 +327,7 @@ Status File::end_run() {
 }
 
 void File::abandon() {
-  become_forked_child();
+  if (open_file() == this) become_forked_child();
   file_.descriptor.reset(-1);
   // The mapping did not come along.
   header_ = nullptr;

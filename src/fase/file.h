@@ -93,6 +93,9 @@ class File {
         flushes_(flushes) {}
 
   static Result<std::unique_ptr<File>> open_once(const char* path, const FileOptions& options);
+  static Result<std::unique_ptr<File>> make_guarded(const char* path,
+                                                    std::unique_ptr<DirectMemory> memory,
+                                                    Scheme scheme, bool flushes);
   Status lock() const;
   Status find(const FileOptions& options);
   Status make(std::uint64_t size_bytes);

@@ -11,7 +11,7 @@
 #include "heap/information.h"
 #include "heap/open_heaps.h"
 #include "heap/sealed.h"
-#include "mapping/fork_guard.h"
+#include "medium/fork_guard.h"
 #include "mapping/open_mappings.h"
 #include "track/store_marks.h"
 

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <mutex>
 
-#include "mapping/fork_guard.h"
+#include "medium/fork_guard.h"
 #include "medium/fork_safe_lock.h"
 
 namespace pawl::open_heaps {

@@ -7,12 +7,12 @@
 #include <new>
 
 #include "journal/membership.h"
-#include "mapping/fork_guard.h"
 #include "mapping/implementation.h"
 #include "mapping/open_mappings.h"
 #include "mapping/recovery.h"
 #include "medium/block_medium.h"
 #include "medium/descriptor.h"
+#include "medium/fork_guard.h"
 
 namespace pawl {
 
@@ -27,13 +27,8 @@ Group::Group(std::unique_ptr<Medium> medium, std::unique_ptr<journal::Journal> j
       options_(options),
       log_(std::move(journal), options.apply_threshold_pages, std::move(budget)) {
   log_.journal().keep_what_is_held([this] { return medium_->first_held_record(); });
-  guard_fork(this, {.before = [] {},
-                    .in_parent = [] {},
-                    .in_child =
-                        [this] {
-                          abandoned_.store(true);
-                          medium_->abandon();
-                        }});
+  guard_fork(this,
+             {.before = [] {}, .in_parent = [] {}, .in_child = [this] { abandoned_.store(true); }});
   open_mappings::add_file(this, medium_->device(), medium_->identity().inode, "a group");
 }
 

@@ -4,10 +4,10 @@
 #include <new>
 
 #include "journal/membership.h"
-#include "mapping/fork_guard.h"
 #include "mapping/group.h"
 #include "mapping/implementation.h"
 #include "mapping/recovery.h"
+#include "medium/fork_guard.h"
 #include "medium/law.h"
 
 namespace pawl {
@@ -70,7 +70,6 @@ Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Op
                           [this] {
                             unlock_after_fork();
                             abandoned_.store(true);
-                            medium_->abandon();
                           }});
   } catch (...) {
     // The log may be a group's, and go on.

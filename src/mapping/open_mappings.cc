@@ -1,6 +1,6 @@
 #include "mapping/open_mappings.h"
 
-#include "mapping/fork_guard.h"
+#include "medium/fork_guard.h"
 #include "mapping/window_set.h"
 #include "medium/own_process.h"
 

@@ -267,9 +267,6 @@ class Medium {
   virtual Status check_writers_of_journal(const Rights& /*journal*/, const std::string& /*path*/) {
     return {};
   }
-
-  // In a forked child: gives up the inherited lock without releasing the parent's.
-  virtual void abandon() = 0;
 };
 
 // 32 hexadecimal digits.

@@ -18,6 +18,7 @@
 
 #include "medium/block_medium.h"
 #include "medium/environment.h"
+#include "medium/fork_guard.h"
 #include "medium/kept_journal.h"
 #include "medium/law.h"
 #include "medium/memory_functions.h"
@@ -240,13 +241,16 @@ NamedMedium::NamedMedium(NamedFile file)
       journal_name_(name_in_directory(journal_path_)),
       identity_(file.identity),
       device_(file.device),
-      read_only_(file.read_only) {}
+      read_only_(file.read_only) {
+  guard_fork(this, {.before = [] {}, .in_parent = [] {}, .in_child = [this] { abandon(); }});
+}
 
 // Closing any descriptor of a file drops the process's fcntl locks on it, and the program may hold
 // some (gdbm, LMDB and Kyoto Cabinet do).  Where it does, the descriptor is left open.
 NamedFile::~NamedFile() { parked_descriptors::close(std::move(descriptor)); }
 
 NamedMedium::~NamedMedium() {
+  forget_fork_guard(this);
   if (process_.is_this()) {
     give_locks_back();
     notices_.withdraw();
@@ -563,6 +567,8 @@ Status NamedMedium::flush_rights() const {
 Status NamedMedium::put_notice(Notice notice) {
   struct stat user{};
   if (::fstat(base_.descriptor(), &user) != 0) return FailedCall{errno, "cannot stat " + path_};
+  // A child that has the descriptor has the notice, too.
+  const NoFork no_fork;
   Status put = notices_.put(user, notice);
   return put.error_number() == ENOTSUP ? Status{} : std::move(put);
 }
@@ -572,6 +578,7 @@ Result<bool> NamedMedium::others_have(Notice notice) {
   if (is_broken(Law::ask_for_writers)) return false;
   struct stat user{};
   if (::fstat(base_.descriptor(), &user) != 0) return FailedCall{errno, "cannot stat " + path_};
+  const NoFork no_fork;
   return notices_.others_have(user, notice);
 }
 
@@ -646,8 +653,7 @@ Result<JournalFile> NamedMedium::hold_side_file(int side, const struct stat& use
   return JournalFile{std::move(again.value()), named == Named::not_yet, owner.value()};
 }
 
-// Not left to the close alone: a child that no handler knew, or that was forked while the file was
-// opened, has the descriptor as well.
+// Not left to the close alone: a child that no handler knew has the descriptor as well.
 void NamedMedium::give_locks_back() {
   if (!(unnamed_ ? unnamed_->file().check_open().ok() : lock_.is_open())) return;
   struct flock all = {
@@ -655,6 +661,8 @@ void NamedMedium::give_locks_back() {
   [[maybe_unused]] const int ignored = ::fcntl(side_file(), F_OFD_SETLK, &all);
 }
 
+// May be called with the lock of a mapping, for which fork() may wait; and need not keep it
+// waiting: what a child finds half closed has no lock any more.
 void NamedMedium::let_go_of_side_file() {
   give_locks_back();
   notices_.withdraw();
@@ -687,6 +695,30 @@ Status NamedMedium::may_not_open_side_file() const {
                                      "recover it (pawl recover)");
 }
 
+// A child that was forked before abandon() knows the descriptor would have the lock, for as long as
+// it lives.
+Status NamedMedium::open_or_make_side_file(bool create) {
+  const NoFork no_fork;
+  auto opened = open_named_side_file(O_RDWR);
+  if (opened.ok()) {
+    lock_ = std::move(opened.value());
+    return {};
+  }
+  const int refused = opened.status().error_number();
+  if (refused == EACCES || refused == EPERM) return may_not_open_side_file();
+  const bool is_missing = refused == ENOENT;
+  if (refused == ELOOP || refused == EBADMSG || (is_missing && !create)) return opened.status();
+  auto made = is_missing ? NewFile::make(directory_) : Result<NewFile>(opened.status());
+  if (!made.ok()) {
+    return Status::failure(
+        made.status().error_number(),
+        "cannot open or create the journal " + journal_path_ +
+            " (the directory of the file must be writable): " + made.status().text());
+  }
+  unnamed_.emplace(std::move(made.value()));
+  return {};
+}
+
 Result<JournalFile> NamedMedium::acquire_journal(bool create) {
   if (read_only_) return Status::failure(EROFS, path_ + " was opened for looking only");
   let_go_of_side_file();
@@ -694,25 +726,9 @@ Result<JournalFile> NamedMedium::acquire_journal(bool create) {
   if (::fstat(base_.descriptor(), &user) != 0) return FailedCall{errno, "cannot stat " + path_};
   look_at_list();
   for (int attempt = 0; attempt < kLockAttemptsMax; ++attempt) {
-    auto opened = open_named_side_file(O_RDWR);
-    const auto named = opened.ok() ? Named::yes : Named::not_yet;
-    if (named == Named::yes) {
-      lock_ = std::move(opened.value());
-    } else {
-      const int refused = opened.status().error_number();
-      if (refused == EACCES || refused == EPERM) return may_not_open_side_file();
-      const bool is_missing = refused == ENOENT;
-      if (refused == ELOOP || refused == EBADMSG || (is_missing && !create)) return opened.status();
-      auto made = is_missing ? NewFile::make(directory_) : Result<NewFile>(opened.status());
-      if (!made.ok()) {
-        return Status::failure(
-            made.status().error_number(),
-            "cannot open or create the journal " + journal_path_ +
-                " (the directory of the file must be writable): " + made.status().text());
-      }
-      unnamed_.emplace(std::move(made.value()));
-      PAWL_TRY(prepare_new_side_file(unnamed_->descriptor(), user));
-    }
+    PAWL_TRY(open_or_make_side_file(create));
+    const auto named = unnamed_ ? Named::not_yet : Named::yes;
+    if (named == Named::not_yet) PAWL_TRY(prepare_new_side_file(unnamed_->descriptor(), user));
     auto acquired = hold_side_file(side_file(), user, named);
     if (acquired.ok()) return acquired;
     let_go_of_side_file();
@@ -734,6 +750,7 @@ Status NamedMedium::publish_journal() {
   }
   // With a name it is one to remove, though it may not be durable yet.
   if (unnamed_->has_name()) {
+    const NoFork no_fork;
     lock_ = Descriptor(unnamed_->release());
     unnamed_.reset();
   }
@@ -743,6 +760,7 @@ Status NamedMedium::publish_journal() {
 // The child's copy of the lock goes, and a file without a name stays the parent's.
 void NamedMedium::abandon() {
   lock_.reset(-1);
+  retired_.reset(-1);
   notices_.abandon();
   if (unnamed_.has_value()) Descriptor(unnamed_->release());
 }
@@ -835,19 +853,29 @@ Status NamedMedium::retire_journal(const Mark& mark, const EmptyJournal& empty) 
   const auto is_named = is_it(named.get());
   if (!is_named.ok()) return is_named.status();
   if (!is_named.value()) return {};
-  auto opened = open_regular(directory.value().get(), name,
+  const auto open_it = [&]() -> Status {
+    const NoFork no_fork;
+    auto side = open_regular(directory.value().get(), name,
                              O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mark.journal_path);
-  if (opened.status().error_number() == ENOENT) return {};
+    if (side.ok()) retired_ = std::move(side.value());
+    return side.status();
+  };
+  const Status opened = open_it();
+  if (opened.error_number() == ENOENT) return {};
   if (!opened.ok()) {
     return Status::failure(
-        opened.status().error_number(),
+        opened.error_number(),
         path_ +
             " was opened under another name when a crash ended that, and the journal of that "
             "name has to be removed before the file can change: " +
-            opened.status().text() + ". Have its owner, or root, recover " + path_ +
-            " (pawl recover)");
+            opened.text() + ". Have its owner, or root, recover " + path_ + " (pawl recover)");
   }
-  const Descriptor& side = opened.value();
+  // The lock lasts until it is removed.
+  const struct End {
+    Descriptor& of;
+    ~End() { of.reset(-1); }
+  } end{retired_};
+  const Descriptor& side = retired_;
   const auto is_opened = is_it(side.get());
   if (!is_opened.ok()) return is_opened.status();
   if (!is_opened.value()) return {};
@@ -855,8 +883,8 @@ Status NamedMedium::retire_journal(const Mark& mark, const EmptyJournal& empty) 
   // The mark that names it may not be durable yet, and the one before may need it.
   attributes_changed();
   PAWL_TRY(base().flush());
-  // The lock lasts until it is removed.
-  Descriptor again(::fcntl(side.get(), F_DUPFD_CLOEXEC, 0));
+  // Opened again: a child that has a copy of the descriptor would have the lock.
+  Descriptor again(::open(link_to_descriptor(side.get()).c_str(), O_RDWR | O_CLOEXEC));
   if (!again.valid()) return FailedCall{errno, "cannot open " + mark.journal_path + " again"};
   auto emptied = empty(std::make_unique<DescriptorFile>(std::move(again), mark.journal_path));
   if (!emptied.ok()) return emptied.status();

@@ -95,7 +95,6 @@ class NamedMedium : public Medium {
   Status keep_journal_private() override;
   Status limit_journal(const Rights& rights) override;
   Status check_writers_of_journal(const Rights& journal, const std::string& path) override;
-  void abandon() override;
 
  protected:
   // What is looked at before commits now and then only is due.
@@ -136,6 +135,9 @@ class NamedMedium : public Medium {
   Status exclude_unmarked_writers(const Mark& ours);
   Result<std::optional<Mark>> read_mark() const;
   Status write_mark(const Mark& mark, int flags);
+  // In a forked child: gives up the inherited lock without releasing the parent's.
+  void abandon();
+  Status open_or_make_side_file(bool create);
   int side_file() const { return unnamed_ ? unnamed_->descriptor() : lock_.get(); }
   void give_locks_back();
   void let_go_of_side_file();
@@ -163,6 +165,7 @@ class NamedMedium : public Medium {
   std::optional<std::uint64_t> rights_;  // of the base, which the side file has got
   std::optional<Rights> limit_;          // of the side file of a group: what all its files grant
   std::optional<NewFile> unnamed_;       // a new side file that is not published
+  Descriptor retired_;                   // a side file of another name, locked until it is removed
   mutable std::optional<bool> can_mark_;
 };
 

@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "mapping/border.h"
-#include "mapping/fork_guard.h"
 #include "mapping/memory_calls.h"
+#include "medium/fork_guard.h"
 #include "preload/asynchronous.h"
 #include "preload/group.h"
 #include "preload/inside.h"

@@ -550,7 +550,6 @@ class Recorder::RecordedMedium final : public Medium {
                             std::uint64_t offset) override {
     return real_->map_private(address, length, protection, flags, offset);
   }
-  void abandon() override { real_->abandon(); }
 
  private:
   Status change_mark(const std::optional<Mark>& mark, const std::function<Status()>& change) {

@@ -255,7 +255,7 @@ class MemoryDisk::DiskMedium final : public Medium {
     if (at == MAP_FAILED) return FailedCall{errno, "cannot map " + disk_.path_};
     return static_cast<char*>(at);
   }
-  void abandon() override {
+  void abandon() {
     const std::lock_guard lock(disk_.mutex_);
     if (holds_) disk_.journal_is_held_ = holds_ = false;
   }

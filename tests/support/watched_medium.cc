@@ -131,7 +131,6 @@ class WatchedMedium final : public Medium {
     return real_->map_private(address, length, protection, flags, offset);
   }
   Status check_before_commit() override { return real_->check_before_commit(); }
-  void abandon() override { real_->abandon(); }
 
  private:
   std::unique_ptr<Medium> real_;

@@ -27,7 +27,7 @@
 #include <gtest/gtest.h>
 
 #include "mapping/open_mappings.h"
-#include "mapping/fork_guard.h"
+#include "medium/fork_guard.h"
 #include "medium/law.h"
 #include "medium/open_medium.h"
 #include "pawl/heap.h"
@@ -290,7 +290,7 @@ TEST_F(Process, AFileThatWasRenamedWhileItWasMappedIsFound) {
   ASSERT_TRUE(at.ok()) << at.status().text();
   std::filesystem::rename(path_, path_ + "2");
   ASSERT_TRUE(open_mappings::add(mapping, *mapping->window()).ok());
-  EXPECT_EQ(open_mappings::find_file(descriptor_).mapping, mapping);
+  EXPECT_EQ(open_mappings::find_file(descriptor_).value().mapping, mapping);
   EXPECT_EQ(open_mappings::remove(at.value()), mapping);
   std::filesystem::rename(path_ + "2", path_);
   EXPECT_TRUE(mapping->close().ok());
@@ -703,6 +703,55 @@ TEST_F(Process, DescriptorsOfTheProgramWereClosed) {
             }),
             0);
   EXPECT_EQ(pawl_recover(path_.c_str()), 0) << pawl_last_error();
+}
+
+// Whether a descriptor that came along holds a lock of an open file, as that of the writer is.
+bool holds_a_lock() {
+  constexpr int kNumbersMax = 64;
+  for (int number = 0; number < kNumbersMax; ++number) {
+    const std::string facts = read_file("/proc/self/fdinfo/" + std::to_string(number));
+    if (facts.find("OFDLCK") != std::string::npos) return true;
+  }
+  return false;
+}
+
+// Another thread was about to open a file: the child kept the writer's lock when its parent died.
+TEST_F(Process, AChildForkedWhileAFileWasOpenedKeptItsLock) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer permits no threads in a forked child";
+#endif
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  constexpr int kChildren = 200;
+  constexpr int kLooks = 5;
+  constexpr useconds_t kLookUs = 2'000;
+  std::atomic<bool> may_end{false};
+  std::atomic<int> opened{0};
+  std::thread opening([&] {
+    while (!may_end) {
+      void* const at =
+          pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_, 0);
+      if (at != MAP_FAILED && pawl_munmap(at, kBytes) == 0) ++opened;
+    }
+  });
+  int keeping = 0;
+  for (int i = 0; i < kChildren; ++i) {
+    ::usleep(static_cast<useconds_t>(i) * 7);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(kSecondsMax);
+      bool is_kept = false;
+      for (int look = 0; look < kLooks && !is_kept; ++look) {
+        ::usleep(kLookUs);
+        is_kept = holds_a_lock();
+      }
+      ::_exit(is_kept ? 1 : 0);
+    }
+    keeping += ended(child);
+  }
+  may_end = true;
+  opening.join();
+  EXPECT_EQ(keeping, 0);
+  EXPECT_GT(opened, 0);
 }
 
 // With no descriptor left, nobody could read which locks the program holds, and they were dropped.

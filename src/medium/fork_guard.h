@@ -16,4 +16,16 @@ struct ForkGuard {
 void guard_fork(const void* key, ForkGuard guard);
 void forget_fork_guard(const void* key);
 
+// While it lives fork() waits: for steps of which no child may have one without the other.  Neither
+// of the functions above is called meanwhile, and no lock is taken that a guard takes.
+class NoFork {
+ public:
+  NoFork();
+  // As guard_fork(), as one of the steps.
+  void guard(const void* key, ForkGuard guard) const;
+  NoFork(const NoFork&) = delete;
+  NoFork& operator=(const NoFork&) = delete;
+  ~NoFork();
+};
+
 }  // namespace pawl

@@ -1,4 +1,4 @@
-#include "mapping/fork_guard.h"
+#include "medium/fork_guard.h"
 
 #include <pthread.h>
 
@@ -56,28 +56,36 @@ Guards& guards() {
   return *all;
 }
 
-// While the guards are changed.
+// While the guards are changed, with their mutex held.
 class GuardsChange {
  public:
-  explicit GuardsChange(Guards& all) : all_(all), lock_(all.mutex) { all_.is_changing.store(true); }
+  explicit GuardsChange(Guards& all) : all_(all) { all_.is_changing.store(true); }
   ~GuardsChange() { all_.is_changing.store(false); }
   GuardsChange(const GuardsChange&) = delete;
   GuardsChange& operator=(const GuardsChange&) = delete;
 
  private:
   Guards& all_;
-  const std::lock_guard<std::mutex> lock_;
 };
 
 }  // namespace
 
-void guard_fork(const void* key, ForkGuard guard) {
+NoFork::NoFork() { guards().mutex.lock(); }
+NoFork::~NoFork() { guards().mutex.unlock(); }
+
+void NoFork::guard(const void* key, ForkGuard guard) const {
   Guards& all = guards();
   const GuardsChange change(all);
   all.of[key] = std::move(guard);
 }
 
+void guard_fork(const void* key, ForkGuard guard) {
+  const NoFork no_fork;
+  no_fork.guard(key, std::move(guard));
+}
+
 void forget_fork_guard(const void* key) {
+  const NoFork no_fork;
   Guards& all = guards();
   const GuardsChange change(all);
   all.of.erase(key);
