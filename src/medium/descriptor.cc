@@ -1,6 +1,8 @@
 #include "medium/descriptor.h"
 
 #include <fcntl.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -11,7 +13,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <string_view>
 
 #include "medium/law.h"
 #include "medium/size_limit.h"
@@ -23,6 +27,19 @@ constexpr std::uint64_t kLargeReservationBytes = std::uint64_t{64} << 20;
 constexpr unsigned kSharedCallsMax = 64;  // for a file in very many pieces
 constexpr std::uint64_t kLargestFileBytes = std::numeric_limits<off_t>::max();
 
+// As OpenFile::anonymous.
+std::uint64_t number_of_anonymous(int number, mode_t mode) {
+  if ((mode & S_IFMT) != 0) return 0;
+  std::array<char, 64> name{};
+  const ssize_t length =
+      ::readlink(link_to_descriptor(number).c_str(), name.data(), name.size() - 1);
+  if (length <= 0) return 0;
+  const std::string_view kind(name.data(), static_cast<std::size_t>(length));
+  std::uint64_t event = 0;
+  if (kind.ends_with("[perf_event]")) ::ioctl(number, PERF_EVENT_IOC_ID, &event);
+  return std::hash<std::string_view>{}(kind) + event;
+}
+
 // False: it is not open, or cannot be asked, as errno tells.
 bool look_at(OpenFile& file, OpenFile::Seen* seen = nullptr) {
   // Not the times: who asks for them makes the next write change them (Linux 6.13), and where ext4
@@ -32,6 +49,7 @@ bool look_at(OpenFile& file, OpenFile::Seen* seen = nullptr) {
   if (::statx(file.number, "", AT_EMPTY_PATH, kAsked, &found) == 0) {
     file.device = ::makedev(found.stx_dev_major, found.stx_dev_minor);
     file.inode = found.stx_ino;
+    file.anonymous = number_of_anonymous(file.number, found.stx_mode);
     if (seen != nullptr) {
       *seen = {.rights = rights_of(found.stx_mode, found.stx_uid, found.stx_gid),
                .has_name = (found.stx_mask & STATX_NLINK) == 0 || found.stx_nlink != 0};
@@ -43,6 +61,7 @@ bool look_at(OpenFile& file, OpenFile::Seen* seen = nullptr) {
   if (errno == EBADF || ::fstat(file.number, &status) != 0) return false;
   file.device = status.st_dev;
   file.inode = status.st_ino;
+  file.anonymous = number_of_anonymous(file.number, status.st_mode);
   if (seen != nullptr) {
     *seen = {.rights = rights_of(status.st_mode, status.st_uid, status.st_gid),
              .has_name = status.st_nlink != 0};
@@ -76,7 +95,9 @@ OpenFile::State OpenFile::state(Seen* seen) const {
   State state = State::gone;
   if (number < 0) return state;
   if (look_at(found, seen))
-    state = found.device == device && found.inode == inode ? State::open : State::gone;
+    state = found.device == device && found.inode == inode && found.anonymous == anonymous
+                ? State::open
+                : State::gone;
   else if (errno != EBADF)
     state = State::hidden;
   errno = errno_before;

@@ -38,6 +38,9 @@ struct OpenFile {
   int number = -1;
   dev_t device = 0;
   ino_t inode = 0;
+  // Of what is on no file system (events, say), where many share an inode: other for another kind,
+  // and for another event of the kernel's.
+  std::uint64_t anonymous = 0;
 
   // What was seen of an open one.
   struct Seen {

@@ -10,9 +10,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "medium/medium.h"
-#include "medium/own_descriptors.h"
 
 namespace pawl {
 
@@ -68,18 +68,9 @@ Result<std::unique_ptr<FaultSampler>> FaultSampler::attach(std::size_t descripto
 
 FaultSampler::~FaultSampler() {
   for (const Ring& ring : rings_) munmap(ring.control, kPageBytes + ring.size_bytes);
-  close_all();
-}
-
-void FaultSampler::close_all() const {
-  for (const int descriptor : descriptors_) {
-    own_descriptors::remove(descriptor);
-    close(descriptor);
-  }
 }
 
 void FaultSampler::abandon_in_child() {
-  close_all();
   descriptors_.clear();
   rings_.clear();
 }
@@ -88,14 +79,14 @@ Status FaultSampler::open_thread(int thread_id, int processors) {
   for (int processor = 0; processor < processors; ++processor) {
     for (const std::uint64_t event :
          {PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_COUNT_SW_PAGE_FAULTS_MAJ}) {
-      int descriptor = -1;
-      if (Status status = open_event(event, thread_id, processor, descriptor); !status.ok()) {
-        if (status.error_number() == ESRCH) return {};  // the thread has exited
-        if (status.error_number() == ENODEV) break;     // the processor is off
-        return status;
+      auto opened = open_event(event, thread_id, processor);
+      if (!opened.ok()) {
+        if (opened.status().error_number() == ESRCH) return {};  // the thread has exited
+        if (opened.status().error_number() == ENODEV) break;     // the processor is off
+        return opened.status();
       }
-      descriptors_.push_back(descriptor);
-      own_descriptors::add(descriptor);
+      const int descriptor = opened.value().get();
+      descriptors_.push_back(std::move(opened.value()));
       const auto ring = std::find_if(rings_.begin(), rings_.end(), [&](const Ring& candidate) {
         return candidate.processor == processor;
       });
@@ -109,8 +100,7 @@ Status FaultSampler::open_thread(int thread_id, int processors) {
   return {};
 }
 
-Status FaultSampler::open_event(std::uint64_t event, int thread_id, int processor,
-                                int& descriptor) {
+Result<Descriptor> FaultSampler::open_event(std::uint64_t event, int thread_id, int processor) {
   perf_event_attr attributes{};
   attributes.type = PERF_TYPE_SOFTWARE;
   attributes.size = sizeof attributes;
@@ -124,9 +114,9 @@ Status FaultSampler::open_event(std::uint64_t event, int thread_id, int processo
     // Without the right to sample the kernel, its stores on the program's behalf stay unsampled;
     // they are still counted, so the log is then not believed.
     attributes.exclude_kernel = exclude_kernel_ ? 1 : 0;
-    descriptor = static_cast<int>(
-        syscall(SYS_perf_event_open, &attributes, thread_id, processor, -1, PERF_FLAG_FD_CLOEXEC));
-    if (descriptor >= 0) return {};
+    Descriptor event_descriptor(static_cast<int>(
+        syscall(SYS_perf_event_open, &attributes, thread_id, processor, -1, PERF_FLAG_FD_CLOEXEC)));
+    if (event_descriptor.valid()) return event_descriptor;
     if ((errno == EACCES || errno == EPERM) && !exclude_kernel_) {
       exclude_kernel_ = true;
       continue;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "medium/descriptor.h"
 #include "medium/status.h"
 
 namespace pawl {
@@ -64,12 +65,11 @@ class FaultSampler {
 
   FaultSampler() = default;
   Status open_thread(int thread_id, int processors);
-  Status open_event(std::uint64_t event, int thread_id, int processor, int& descriptor);
+  Result<Descriptor> open_event(std::uint64_t event, int thread_id, int processor);
   Status map_ring(int descriptor, int processor);
-  void close_all() const;
 
   std::vector<Ring> rings_;
-  std::vector<int> descriptors_;
+  std::vector<Descriptor> descriptors_;
   bool exclude_kernel_ = false;
 };
 

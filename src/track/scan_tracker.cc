@@ -198,6 +198,7 @@ void ScanTracker::take_stated() {
 }
 
 Status ScanTracker::collect_known(std::uint64_t first, std::uint64_t end, PageRuns& stored) {
+  PAWL_TRY(write_watch_->check_open());
   if (lost_track_) PAWL_TRY(find_track());
   if (StatedStores::in_use()) take_stated();
   stored.add(early_.take(first, end));

@@ -45,64 +45,56 @@ int open_userfaultfd() {
 }
 
 // EIO is final: what was stored since the last commit can no longer be found.
-Status lost_watch(int userfault_descriptor) {
-  return Status::failure(
-      EIO,
-      "stores into the mapping are no longer recorded: the program closed the userfaultfd "
-      "descriptor (number " +
-          std::to_string(userfault_descriptor) +
-          ") by which Pawl has them recorded, or mapped something else there past libpawl. "
-          "Close the program's own descriptors only, or all at once with closefrom() or "
-          "close_range()");
+Status lost_watch(const char* kind, const Descriptor& descriptor) {
+  return Status::failure(EIO,
+                         "stores into the mapping are no longer recorded: the program closed "
+                         "the " +
+                             std::string(kind) + " descriptor (number " +
+                             std::to_string(descriptor.get()) +
+                             ") by which Pawl has them recorded, or mapped something else "
+                             "there past libpawl. Close the program's own descriptors only, "
+                             "or all at once with closefrom() or close_range()");
 }
 
 }  // namespace
 
 Result<std::unique_ptr<WriteWatch>> WriteWatch::open() {
-  const int userfault_descriptor = open_userfaultfd();
-  if (userfault_descriptor < 0) return FailedCall{errno, userfault_advice(errno)};
+  Descriptor userfault(open_userfaultfd());
+  if (!userfault.valid()) return FailedCall{errno, userfault_advice(errno)};
 
   uffdio_api api{};
   api.api = UFFD_API;
   api.features = kernel::kUffdFeatureWpAsync;
-  if (ioctl(userfault_descriptor, UFFDIO_API, &api) != 0) {
-    const int error_number = errno;
-    close(userfault_descriptor);
-    return FailedCall{error_number, userfault_advice(error_number)};
-  }
+  if (ioctl(userfault.get(), UFFDIO_API, &api) != 0)
+    return FailedCall{errno, userfault_advice(errno)};
 
-  const int pagemap_descriptor = ::open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
-  if (pagemap_descriptor < 0) {
-    const int error_number = errno;
-    close(userfault_descriptor);
-    return FailedCall{error_number, "cannot open /proc/self/pagemap (is /proc mounted?)"};
-  }
+  Descriptor pagemap(::open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC));
+  if (!pagemap.valid())
+    return FailedCall{errno, "cannot open /proc/self/pagemap (is /proc mounted?)"};
   kernel::PagemapScanArgument nothing;
   nothing.size = sizeof nothing;
   nothing.return_mask = kernel::kPageIsWritten;
   nothing.category_mask = kernel::kPageIsWritten;
-  if (ioctl(pagemap_descriptor, kernel::kPagemapScan, &nothing) < 0) {
-    const int error_number = errno;
-    close(pagemap_descriptor);
-    close(userfault_descriptor);
-    return FailedCall{error_number,
-                      "this kernel lacks PAGEMAP_SCAN (Linux 6.7); use the fault tracker"};
-  }
-  return std::unique_ptr<WriteWatch>(new WriteWatch(userfault_descriptor, pagemap_descriptor));
+  if (ioctl(pagemap.get(), kernel::kPagemapScan, &nothing) < 0)
+    return FailedCall{errno, "this kernel lacks PAGEMAP_SCAN (Linux 6.7); use the fault tracker"};
+  return std::unique_ptr<WriteWatch>(new WriteWatch(std::move(userfault), std::move(pagemap)));
 }
 
-WriteWatch::~WriteWatch() {
-  own_descriptors::remove(pagemap_descriptor_);
-  own_descriptors::remove(userfault_descriptor_);
-  close(pagemap_descriptor_);
-  close(userfault_descriptor_);
+Status WriteWatch::check_open() const {
+  return pagemap_.state() == OpenFile::State::gone ? lost_watch("pagemap", pagemap_) : Status{};
+}
+
+Status WriteWatch::check_userfault() const {
+  return userfault_.state() == OpenFile::State::gone ? lost_watch("userfaultfd", userfault_)
+                                                     : Status{};
 }
 
 Status WriteWatch::add(std::uint64_t first, std::uint64_t end) const {
   uffdio_register request{};
   request.range = {first * kPageBytes, (end - first) * kPageBytes};
   request.mode = UFFDIO_REGISTER_MODE_WP;
-  if (ioctl(userfault_descriptor_, UFFDIO_REGISTER, &request) != 0) {
+  PAWL_TRY(check_userfault());
+  if (ioctl(userfault_.get(), UFFDIO_REGISTER, &request) != 0) {
     return FailedCall{errno, "cannot watch memory with userfaultfd; use the fault tracker"};
   }
   return {};
@@ -110,7 +102,8 @@ Status WriteWatch::add(std::uint64_t first, std::uint64_t end) const {
 
 Status WriteWatch::remove(std::uint64_t first, std::uint64_t end) const {
   uffdio_range range{first * kPageBytes, (end - first) * kPageBytes};
-  if (ioctl(userfault_descriptor_, UFFDIO_UNREGISTER, &range) != 0) {
+  PAWL_TRY(check_userfault());
+  if (ioctl(userfault_.get(), UFFDIO_UNREGISTER, &range) != 0) {
     return FailedCall{errno, "cannot stop watching memory with userfaultfd"};
   }
   return {};
@@ -128,10 +121,11 @@ Status WriteWatch::scan(kernel::PagemapScanArgument argument, std::uint64_t& fir
   while (first < end) {
     argument.start = first * kPageBytes;
     argument.end = end * kPageBytes;
-    const int count = ioctl(pagemap_descriptor_, kernel::kPagemapScan, &argument);
+    const int count = ioctl(pagemap_.get(), kernel::kPagemapScan, &argument);
     if (count < 0) {
       if (errno == EINTR) continue;
-      if (errno == EPERM) return lost_watch(userfault_descriptor_);
+      if (errno == EPERM) return lost_watch("userfaultfd", userfault_);
+      if (errno == EBADF || errno == ENOTTY) return lost_watch("pagemap", pagemap_);
       return FailedCall{errno, "PAGEMAP_SCAN of the mapping"};
     }
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {

@@ -6,8 +6,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
-#include "medium/own_descriptors.h"
+#include "medium/descriptor.h"
 #include "medium/page_runs.h"
 #include "medium/status.h"
 #include "track/kernel_abi.h"
@@ -20,7 +21,6 @@ class WriteWatch {
  public:
   // EPERM, ENOSYS or EINVAL with what to do about it, where the kernel or its settings refuse.
   static Result<std::unique_ptr<WriteWatch>> open();
-  ~WriteWatch();
   WriteWatch(const WriteWatch&) = delete;
   WriteWatch& operator=(const WriteWatch&) = delete;
 
@@ -28,6 +28,9 @@ class WriteWatch {
   Status add(std::uint64_t first, std::uint64_t end) const;
   Status remove(std::uint64_t first, std::uint64_t end) const;
 
+  // EIO when the program closed the number by which the kernel is asked: it may be that of another
+  // process's memory by now, of which the kernel would tell.  0.3 us: before each collect.
+  Status check_open() const;
   // EIO when stores to this page, which was added, are not recorded any more, nor fault: so it is
   // once the program has closed the descriptor, with all pages.
   Status check(std::uint64_t page) const;
@@ -45,14 +48,13 @@ class WriteWatch {
   Status scan(kernel::PagemapScanArgument argument, std::uint64_t& first, std::uint64_t end,
               PageRuns& pages) const;
 
-  WriteWatch(int userfault_descriptor, int pagemap_descriptor)
-      : userfault_descriptor_(userfault_descriptor), pagemap_descriptor_(pagemap_descriptor) {
-    own_descriptors::add(userfault_descriptor_);
-    own_descriptors::add(pagemap_descriptor_);
-  }
+  WriteWatch(Descriptor userfault, Descriptor pagemap)
+      : userfault_(std::move(userfault)), pagemap_(std::move(pagemap)) {}
 
-  const int userfault_descriptor_;
-  const int pagemap_descriptor_;
+  Status check_userfault() const;
+
+  const Descriptor userfault_;
+  const Descriptor pagemap_;
 };
 
 }  // namespace pawl

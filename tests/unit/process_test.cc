@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -30,6 +31,7 @@
 #include "medium/fork_guard.h"
 #include "medium/law.h"
 #include "medium/open_medium.h"
+#include "medium/own_descriptors.h"
 #include "pawl/heap.h"
 #include "pawl/pawl.h"
 #include "pawl/store.h"
@@ -700,6 +702,68 @@ TEST_F(Process, DescriptorsOfTheProgramWereClosed) {
               return numbers.size() >= 3 &&
                      std::all_of(numbers.begin(), numbers.end(),
                                  [](int number) { return ::fcntl(number, F_GETFD) >= 0; });
+            }),
+            0);
+  EXPECT_EQ(pawl_recover(path_.c_str()), 0) << pawl_last_error();
+}
+
+// Of a mapping so large that the tracker has descriptors of all kinds, a copy of `own` gets the
+// number of each.
+std::vector<int> take_numbers_of_tracker(int own) {
+  std::vector<int> taken;
+  for (const int number : own_descriptors::between(0, ~0U)) {
+    struct stat status{};
+    if (::fstat(number, &status) != 0) continue;
+    std::error_code ignored;
+    const std::string target =
+        std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(number), ignored).string();
+    if (!target.starts_with("anon_inode:") && !target.ends_with("/pagemap")) continue;
+    ::dup2(own, number);
+    taken.push_back(number);
+  }
+  return taken;
+}
+
+// The numbers of a userfaultfd, of the pagemap and of perf events were closed without a look.  An
+// eventfd has the inode of some of them.
+TEST_F(Process, WhatTheProgramOpenedUnderNumbersOfATrackerWasClosed) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  constexpr std::size_t kLargeBytes = std::size_t{128} << 20;
+  ASSERT_EQ(::ftruncate(descriptor_, kLargeBytes), 0);
+  for (const bool is_event : {false, true}) {
+    EXPECT_EQ(alone([&] {
+                char* const at = static_cast<char*>(pawl_mmap(
+                    nullptr, kLargeBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_, 0));
+                if (at == MAP_FAILED) return false;
+                const int own = is_event
+                                    ? ::eventfd(0, EFD_CLOEXEC)
+                                    : ::open((directory_ / "own").c_str(), O_RDWR | O_CREAT, 0600);
+                const std::vector<int> numbers = take_numbers_of_tracker(own);
+                if (numbers.empty()) return true;  // another tracker
+                at[0] = 'b';
+                const bool is_refused = pawl_msync(at, kPageBytes, MS_SYNC) == -1 && errno == EIO &&
+                                        std::strstr(pawl_last_error(), "no longer recorded");
+                [[maybe_unused]] const int closed = pawl_munmap(at, kLargeBytes);
+                return is_refused && std::all_of(numbers.begin(), numbers.end(), [](int number) {
+                         return ::fcntl(number, F_GETFD) >= 0;
+                       });
+              }),
+              0)
+        << is_event;
+    EXPECT_EQ(pawl_recover(path_.c_str()), 0) << pawl_last_error();
+  }
+}
+
+// A daemon's log, which then gets 0, 1 and 2, ended what had these numbers.
+TEST_F(Process, ATrackerTookTheNumbersOfStandardStreams) {
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  EXPECT_EQ(alone([&] {
+              for (const int number : {0, 1, 2}) ::close(number);
+              if (pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_, 0) ==
+                  MAP_FAILED)
+                return false;
+              return ::fcntl(0, F_GETFD) == -1 && ::fcntl(1, F_GETFD) == -1 &&
+                     ::fcntl(2, F_GETFD) == -1;
             }),
             0);
   EXPECT_EQ(pawl_recover(path_.c_str()), 0) << pawl_last_error();
