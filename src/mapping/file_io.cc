@@ -68,14 +68,22 @@ Status Mapping::Implementation::load_from_view(std::uint64_t page, std::size_t i
   if (!touched.ok()) return touched.status();
   if (touched.value()) return {};
   // Nothing was stored to it: to store takes the page of the base, too.
-  auto committed = page_before(page);
+  auto committed = page_outside(page);
   if (!committed.ok()) return committed.status();
   std::memcpy(into.data(), committed.value()->bytes.data() + in_page, into.size());
   return {};
 }
 
+// As page_before(), for a call that has not asked yet whether the base's number is still its own. A
+// child has not the lock, without which nothing is written.
+Result<CommittedImage::Page> Mapping::Implementation::page_outside(std::uint64_t page) {
+  if (!is_in_child()) PAWL_TRY(medium_->base().check_open());
+  return page_before(page);
+}
+
 Status Mapping::Implementation::truncate_locked(std::uint64_t size_bytes) {
   if (size_bytes == size_) return {};
+  PAWL_TRY(medium_->base().check_open());
   if (size_bytes < size_ && is_broken(Law::shrink_with_the_commit))
     PAWL_TRY(medium_->base().resize(size_bytes));
   if (size_bytes > size_bytes_max() || (size_bytes > size_ && size_bytes > file_size_limit())) {
@@ -131,7 +139,7 @@ Result<std::size_t> Mapping::Implementation::read_locked(std::uint64_t offset,
     } else if (const auto written = outside_.find(page); written != outside_.end()) {
       std::memcpy(into.data() + done, written->second->bytes.data() + in_page, piece);
     } else {
-      auto committed = page_before(page);
+      auto committed = page_outside(page);
       if (!committed.ok()) return committed.status();
       std::memcpy(into.data() + done, committed.value()->bytes.data() + in_page, piece);
     }
@@ -158,7 +166,7 @@ Status Mapping::Implementation::write_locked(std::uint64_t offset,
     } else {
       auto& written = outside_[page];
       if (written == nullptr) {
-        auto committed = page_before(page);
+        auto committed = page_outside(page);
         if (!committed.ok()) {
           outside_.erase(page);
           return committed.status();

@@ -258,6 +258,7 @@ class Mapping::Implementation {
   const std::byte* committed_in_place(std::uint64_t page) const;
   bool marks_are_enough(std::uint64_t page, std::uint64_t lines) const;
   Status check_before_commit();
+  Result<CommittedImage::Page> page_outside(std::uint64_t page);
   Status check_journal_of_group() const;
   Status take_in_hand(std::uint64_t first_page, std::uint64_t end_page);
   Status join_outside(std::uint64_t first_page, std::uint64_t end_page);

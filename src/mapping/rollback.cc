@@ -17,6 +17,8 @@ Status Mapping::Implementation::show_base() {
 
 Status Mapping::Implementation::roll_back_locked(std::uint64_t first_page, std::uint64_t end_page,
                                                  bool whole) {
+  // Another file that has the base's number by now would be shown.
+  PAWL_TRY(medium_->base().check_open());
   PAWL_TRY(apply_all());
   PAWL_ASSERT(image_.waiting_pages() == 0);
   rollbacks_ += 1;

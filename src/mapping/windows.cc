@@ -27,6 +27,7 @@ Result<char*> Mapping::Implementation::map_window_locked(void* address, std::siz
   if (view_.mapped())
     return Status::failure(
         EBUSY, medium_->path() + " is mapped already; a file has one mapping. Unmap it first");
+  PAWL_TRY(medium_->base().check_open());
   // What stands only in the overlay must show in the new view: it goes into the base first.
   PAWL_TRY(apply_all());
   PAWL_ASSERT(image_.waiting_pages() == 0);
@@ -122,6 +123,8 @@ Result<char*> Mapping::Implementation::remap_window_locked(std::size_t new_lengt
   if (!view_.mapped()) return Status::failure(EINVAL, medium_->path() + " is not mapped");
   if (new_length == 0 || new_length % kPageBytes != 0)
     return Status::failure(EINVAL, "a mapping's length is a multiple of the page size and not 0");
+  // While the window stands.
+  PAWL_TRY(medium_->base().check_open());
   // As mremap(2) of what are several mappings to the kernel.
   if (!view_.has_one_protection())
     return Status::failure(EFAULT, "parts of the mapping of " + medium_->path() +

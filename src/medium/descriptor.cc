@@ -307,7 +307,9 @@ Status DescriptorFile::resize(std::uint64_t size_bytes) {
 }
 
 // The kernel tells of that bound only where somebody goes past it; nobody uses the position.
+// It moves the position, which another file would have, too.
 Status DescriptorFile::check_size(std::uint64_t size_bytes) {
+  PAWL_TRY(check_open());
   if (::lseek(descriptor_.get(), static_cast<off_t>(size_bytes), SEEK_SET) >= 0 || errno != EINVAL)
     return {};
   return Status::failure(EFBIG, path_ + " cannot have " + std::to_string(size_bytes) +
@@ -390,6 +392,7 @@ Status DescriptorFile::zero(std::uint64_t offset, std::uint64_t length) {
 }
 
 Result<std::uint64_t> DescriptorFile::written_prefix_bytes() {
+  PAWL_TRY(check_open());
   const off_t hole = ::lseek(descriptor_.get(), 0, SEEK_HOLE);
   if (hole < 0 && errno == ENXIO) return std::uint64_t{0};  // an empty file
   if (hole < 0) return FailedCall{errno, "cannot find the holes of " + path_};

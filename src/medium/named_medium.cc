@@ -1078,6 +1078,7 @@ Result<std::unique_ptr<Medium>> NamedMedium::open_sibling(const std::string& nam
 
 Result<char*> NamedMedium::map_private(void* address, std::size_t length, int protection, int flags,
                                        std::uint64_t offset) {
+  PAWL_TRY(base_.check_open());
   void* at = memory::map(address, length, protection, MAP_PRIVATE | flags, base_.descriptor(),
                          static_cast<off_t>(offset));
   if (at == MAP_FAILED)

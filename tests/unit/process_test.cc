@@ -769,6 +769,56 @@ TEST_F(Process, ATrackerTookTheNumbersOfStandardStreams) {
   EXPECT_EQ(pawl_recover(path_.c_str()), 0) << pawl_last_error();
 }
 
+// A copy of `own` gets the number by which Pawl has the file of `mapped` open.
+bool take_number_of_base(int mapped, int own) {
+  struct stat file{};
+  ::fstat(mapped, &file);
+  bool is_taken = false;
+  for (const int number : own_descriptors::between(0, ~0U)) {
+    struct stat status{};
+    if (::fstat(number, &status) == 0 && status.st_ino == file.st_ino &&
+        status.st_dev == file.st_dev)
+      is_taken = ::dup2(own, number) == number;
+  }
+  return is_taken;
+}
+
+// Its bytes were shown in the mapping, with the answer 0, and its position was moved.
+TEST_F(Process, AFileOfTheProgramsUnderTheNumberOfTheMappedOneWasUsed) {
+  constexpr off_t kPosition = 10;
+  const std::string own_path = directory_ / "own";
+  write_file(own_path, std::string(kBytes, 'S'));
+  ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
+  const auto refused = [](int result) { return result == -1 && errno == EIO; };
+  const std::vector<std::function<bool(char*)>> calls{
+      [&](char* at) { return refused(pawl_msync(at, kBytes, MS_INVALIDATE)); },
+      [&](char* at) { return refused(pawl_msync(at, kPageBytes, MS_INVALIDATE)); },
+      [&](char*) { return refused(pawl_ftruncate(descriptor_, kBytes + 1)); },
+      [&](char*) { return refused(pawl_ftruncate(descriptor_, kBytes - 1)); },
+      [&](char* at) {
+        return ::mremap(at, kBytes, 2 * kBytes, MREMAP_MAYMOVE) == MAP_FAILED && errno == EIO;
+      },
+  };
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    EXPECT_EQ(alone([&] {
+                char* const at = static_cast<char*>(
+                    pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_, 0));
+                if (at == MAP_FAILED) return false;
+                const int own = ::open(own_path.c_str(), O_RDWR);
+                ::lseek(own, kPosition, SEEK_SET);
+                if (!take_number_of_base(descriptor_, own)) return false;
+                at[0] = 'n';
+                if (!calls[i](at)) return false;
+                return at[0] != 'S' && at[kPageBytes] == 'a' &&
+                       ::lseek(own, 0, SEEK_CUR) == kPosition &&
+                       read_file(own_path) == std::string(kBytes, 'S');
+              }),
+              0)
+        << i;
+    EXPECT_EQ(pawl_recover(path_.c_str()), 0) << pawl_last_error();
+  }
+}
+
 // Whether a descriptor that came along holds a lock of an open file, as that of the writer is.
 bool holds_a_lock() {
   constexpr int kNumbersMax = 64;
