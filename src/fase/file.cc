@@ -22,6 +22,7 @@
 #include "medium/checksum.h"
 #include "medium/fork_guard.h"
 #include "medium/law.h"
+#include "medium/parked_descriptors.h"
 #include "medium/persistent_medium.h"
 #include "medium/size_limit.h"
 #include "medium/unflushed_memory.h"
@@ -59,9 +60,9 @@ std::uint64_t draw_address(std::uint64_t size_bytes) {
 }
 
 Result<NamedFile> open_or_create(const char* path) {
-  const Descriptor descriptor(::open(path, O_RDWR | O_CREAT | O_CLOEXEC, kNewFileMode));
-  if (!descriptor.valid()) return FailedCall{errno, std::string("cannot open or create ") + path};
-  return open_named_file(descriptor.get());
+  const parked_descriptors::OpenedFile file(path, O_RDWR | O_CREAT, kNewFileMode);
+  if (!file.valid()) return FailedCall{errno, std::string("cannot open or create ") + path};
+  return open_named_file(file.get());
 }
 
 Status check_number(std::uint64_t number, const std::string& path) {

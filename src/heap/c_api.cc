@@ -1,7 +1,6 @@
 // The C border of the heap.
 
 #include <fcntl.h>
-#include <unistd.h>
 #include <cerrno>
 #include <cstring>
 
@@ -14,6 +13,7 @@
 #include "medium/environment.h"
 #include "medium/open_medium.h"
 #include "medium/own_descriptors.h"
+#include "medium/parked_descriptors.h"
 #include "pawl/heap.h"
 #include "track/kernel_stores.h"
 
@@ -65,18 +65,9 @@ Result<std::unique_ptr<Heap>> open_file(int descriptor, const HeapOptions& optio
 // A file that was made for a heap which could not be stays, empty, and is a good start for the next
 // try: another process may have begun to make its heap there meanwhile.
 Result<std::unique_ptr<Heap>> open_path(const char* path, const HeapOptions& options) {
-  constexpr int kFlags = O_RDWR | O_CLOEXEC;
-  int descriptor = ::open(path, kFlags);
-  if (descriptor < 0 && errno == ENOENT) {
-    // Made under this very name: a symbolic link of another user may lead to where nothing is yet.
-    descriptor = ::open(path, kFlags | O_CREAT | O_EXCL, kNewFileMode);
-    // Another process was first; or it is such a link.
-    if (descriptor < 0 && errno == EEXIST) descriptor = ::open(path, kFlags);
-  }
-  if (descriptor < 0) return FailedCall{errno, std::string("cannot open or create ") + path};
-  auto heap = open_file(descriptor, options);
-  ::close(descriptor);
-  return heap;
+  const pawl::parked_descriptors::OpenedFile file(path, O_RDWR | O_CREAT, kNewFileMode);
+  if (!file.valid()) return FailedCall{errno, std::string("cannot open or create ") + path};
+  return open_file(file.get(), options);
 }
 
 Status no_heap() { return invalid("heap must not be NULL"); }

@@ -11,8 +11,8 @@
 #include "mapping/open_mappings.h"
 #include "mapping/recovery.h"
 #include "medium/block_medium.h"
-#include "medium/descriptor.h"
 #include "medium/fork_guard.h"
+#include "medium/parked_descriptors.h"
 
 namespace pawl {
 
@@ -114,7 +114,7 @@ Result<std::shared_ptr<Group>> Group::open(const std::string& path, const Option
   auto medium = open_block_medium(path, false);
   if (medium.status().error_number() == ENOENT) {
     // Made under this very name: a symbolic link of another user may lead to where nothing is yet.
-    const Descriptor made(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL, kMode));
+    const parked_descriptors::OpenedFile made(path, O_RDWR | O_CREAT | O_EXCL, kMode);
     // EEXIST: another process was first.
     if (!made.valid() && errno != EEXIST)
       return FailedCall{errno, "cannot open or make the group's file " + path};

@@ -81,4 +81,18 @@ Descriptor take(const struct stat& file, int flags) {
   return {};
 }
 
+OpenedFile::OpenedFile(const std::string& path, int flags, mode_t mode) {
+  const StandardNumbersTaken taken;
+  const auto open = [&](int only) { return ::open(path.c_str(), only | O_CLOEXEC, mode); };
+  const bool may_exist = (flags & O_CREAT) != 0 && (flags & O_EXCL) == 0;
+  int opened = open(may_exist ? flags & ~O_CREAT : flags);
+  if (opened < 0 && errno == ENOENT && may_exist) {
+    // Made under this very name: a symbolic link of another user may lead to where nothing is yet.
+    opened = open(flags | O_EXCL);
+    // Another process was first; or it is such a link.
+    if (opened < 0 && errno == EEXIST) opened = open(flags & ~O_CREAT);
+  }
+  descriptor_ = Descriptor(opened);
+}
+
 }  // namespace pawl::parked_descriptors

@@ -6,6 +6,9 @@
 
 #include <sys/stat.h>
 
+#include <string>
+#include <utility>
+
 #include "medium/descriptor.h"
 
 namespace pawl::parked_descriptors {
@@ -16,5 +19,21 @@ void close(Descriptor descriptor);
 // One of the file that was opened with these flags; invalid when there is none.  Closes those
 // whose files are not locked any more.
 Descriptor take(const struct stat& file, int flags);
+
+// A file of the program's that is opened by its name, and at the end closed as above.
+class OpenedFile {
+ public:
+  // As open(2), with errno where it fails; but makes no file where a symbolic link leads.
+  OpenedFile(const std::string& path, int flags, mode_t mode);
+  OpenedFile(const OpenedFile&) = delete;
+  OpenedFile& operator=(const OpenedFile&) = delete;
+  ~OpenedFile() { close(std::move(descriptor_)); }
+
+  int get() const { return descriptor_.get(); }
+  bool valid() const { return descriptor_.valid(); }
+
+ private:
+  Descriptor descriptor_;
+};
 
 }  // namespace pawl::parked_descriptors

@@ -201,6 +201,17 @@ TEST_F(FaseOpen, TheFileOfSectionsWasCutBeneathThem) {
   ::close(descriptor);
 }
 
+// It is refused for such a lock; to close the file then dropped it.
+TEST_F(FaseOpen, ARefusedOpenDroppedTheProgramsLock) {
+  struct flock lock = {
+      .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1, .l_pid = 0};
+  const int descriptor = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(::fcntl(descriptor, F_SETLK, &lock), 0);
+  expect_refused(EBUSY, "open already");
+  EXPECT_EQ(run_in_child([&] { EXPECT_NE(::fcntl(descriptor, F_SETLK, &lock), 0); }), 0);
+  ::close(descriptor);
+}
+
 TEST_F(FaseOpen, OneAtATime) {
   open_and([&](pawl_fase*) {
     expect_refused(ENFILE, "one file");

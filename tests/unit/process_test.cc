@@ -819,6 +819,35 @@ TEST_F(Process, AFileOfTheProgramsUnderTheNumberOfTheMappedOneWasUsed) {
   }
 }
 
+// To open them by their names closed a descriptor of theirs.
+TEST_F(Process, OpeningAHeapOrAGroupDroppedTheProgramsLocks) {
+  struct flock lock = {
+      .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1, .l_pid = 0};
+  const auto is_locked = [&](int descriptor) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(::fcntl(descriptor, F_SETLK, &lock) == 0 ? 1 : 0);
+    return ended(child) == 0;
+  };
+  const std::string heap_path = directory_ / "heap";
+  const std::string group_path = directory_ / "group";
+  const int of_heap = ::open(heap_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const int of_group = ::open(group_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(::fcntl(of_heap, F_SETLK, &lock), 0);
+  ASSERT_EQ(::fcntl(of_group, F_SETLK, &lock), 0);
+  pawl_heap* const heap = pawl_heap_open(heap_path.c_str(), nullptr);
+  ASSERT_NE(heap, nullptr) << pawl_last_error();
+  EXPECT_TRUE(is_locked(of_heap));
+  EXPECT_EQ(pawl_heap_close(heap), 0) << pawl_last_error();
+  EXPECT_TRUE(is_locked(of_heap));
+  pawl_group* const group = pawl_group_open(group_path.c_str(), nullptr);
+  ASSERT_NE(group, nullptr) << pawl_last_error();
+  EXPECT_TRUE(is_locked(of_group));
+  EXPECT_EQ(pawl_group_close(group), 0) << pawl_last_error();
+  EXPECT_TRUE(is_locked(of_group));
+  ::close(of_heap);
+  ::close(of_group);
+}
+
 // Whether a descriptor that came along holds a lock of an open file, as that of the writer is.
 bool holds_a_lock() {
   constexpr int kNumbersMax = 64;
