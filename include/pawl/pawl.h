@@ -12,7 +12,10 @@
  *     what to do in pawl_last_error().
  *   - All functions may be called from any thread.  As with write(2), no thread may store into a
  *     range while that range is being committed or rolled back.
- *   - No function may be called from a signal handler, but for pawl_power_failing().
+ *   - No function may be called from a signal handler, but for pawl_power_failing().  Nor may a
+ *     handler call fork(2) that may have interrupted one: fork waits for locks, the C library's
+ *     among them, which the thread itself may hold.  _Fork(3), vfork(2) and posix_spawn(3) do not.
+ *   - They take less than 32 KiB of stack.
  *   - Only the process that mapped a file may commit it.  A forked child may read; its commits fail
  *     with EPERM.  What it sees is no snapshot: pages that were not stored to before the fork show
  *     what the parent commits after it.

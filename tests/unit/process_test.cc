@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -895,6 +896,94 @@ TEST_F(Process, AChildForkedWhileAFileWasOpenedKeptItsLock) {
   opening.join();
   EXPECT_EQ(keeping, 0);
   EXPECT_GT(opened, 0);
+}
+
+std::atomic<int> children_of_handler{0};
+
+// As fork() may not: it would wait for the locks of the thread that it interrupted.
+TEST_F(Process, AHandlerThatInterruptedACommitMakesAChildWithoutHandlers) {
+#ifdef PAWL_SANITIZED
+  GTEST_SKIP() << "a sanitizer has locks of its own";
+#endif
+  EXPECT_EQ(alone([&] {
+              const std::string path = directory_ / "other";
+              write_file(path, std::string(kBytes, 'a'));
+              const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+              char* const at = static_cast<char*>(
+                  pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0));
+              if (at == MAP_FAILED) return false;
+              ::signal(SIGPROF, [](int) {
+                const int errno_before = errno;
+                const pid_t child = child_of_underscore_fork();
+                if (child == 0) ::_exit(0);
+                ::waitpid(child, nullptr, 0);
+                ++children_of_handler;
+                errno = errno_before;
+              });
+              constexpr itimerval kEach{.it_interval = {.tv_sec = 0, .tv_usec = 500},
+                                        .it_value = {.tv_sec = 0, .tv_usec = 500}};
+              ::setitimer(ITIMER_PROF, &kEach, nullptr);
+              constexpr int kChildren = 20;
+              for (int i = 0; children_of_handler < kChildren; ++i) {
+                std::memset(at, 'a' + i % 2, kBytes);
+                if (pawl_msync(at, kBytes, MS_SYNC) != 0) return false;
+              }
+              ::setitimer(ITIMER_PROF, nullptr, nullptr);
+              return pawl_munmap(at, kBytes) == 0;
+            }),
+            0);
+}
+
+// What the documents say of threads with little stack.
+TEST_F(Process, CallsNeedNoMoreStackThanTheDocumentsSay) {
+#ifdef PAWL_SANITIZED
+  GTEST_SKIP() << "a sanitizer takes more stack";
+#endif
+  constexpr std::size_t kStackBytes = std::size_t{32} << 10;
+  const std::string copy = directory_ / "copy";
+  const std::string heap = directory_ / "heap";
+  void* at = bytes_;
+  std::memset(at, 's', kBytes);
+  const std::vector<std::function<bool()>> calls{
+      [&] { return pawl_msync(at, kBytes, MS_SYNC) == 0; },
+      [&] { return pawl_msync(at, kBytes, MS_ASYNC) == 0 && pawl_wait(at) == 0; },
+      [&] { return pawl_msync(at, kPageBytes, MS_INVALIDATE) == 0; },
+      [&] { return pawl_msync(at, kBytes, MS_INVALIDATE) == 0; },
+      [&] { return pawl_ftruncate(descriptor_, 5000) == 0; },
+      [&] { return pawl_ftruncate(descriptor_, kBytes) == 0; },
+      [&] { return pawl_msync(at, kBytes, MS_SYNC) == 0; },
+      [&] { return pawl_snapshot(path_.c_str(), copy.c_str(), PAWL_SNAPSHOT_REPLACE) == 0; },
+      [&] { return pawl_munmap(at, kBytes) == 0; },
+      [&] { return pawl_recover(path_.c_str()) == 0; },
+      [&] {
+        at = pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_, 0);
+        return at != MAP_FAILED;
+      },
+      [&] {
+        pawl_heap* const opened = pawl_heap_open(heap.c_str(), nullptr);
+        return opened != nullptr && pawl_heap_malloc(opened, 1 << 20) != nullptr &&
+               pawl_heap_sync(opened) == 0 && pawl_heap_close(opened) == 0;
+      },
+  };
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    struct Run {
+      const std::function<bool()>& call;
+      bool is_ok = false;
+    } run{calls[i]};
+    pthread_attr_t attributes;
+    ::pthread_attr_init(&attributes);
+    ASSERT_EQ(::pthread_attr_setstacksize(&attributes, kStackBytes), 0);
+    pthread_t thread{};
+    const auto body = [](void* of) -> void* {
+      auto& own = *static_cast<Run*>(of);
+      own.is_ok = own.call();
+      return nullptr;
+    };
+    ASSERT_EQ(::pthread_create(&thread, &attributes, body, &run), 0);
+    ::pthread_join(thread, nullptr);
+    ::pthread_attr_destroy(&attributes);
+    EXPECT_TRUE(run.is_ok) << i << ": " << pawl_last_error();
+  }
 }
 
 // With no descriptor left, nobody could read which locks the program holds, and they were dropped.
