@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 
 #include <cerrno>
 #include <climits>
@@ -14,6 +15,7 @@
 #include <string>
 
 #include "mapping/border.h"
+#include "medium/block_medium.h"
 #include "medium/own_descriptors.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
@@ -52,9 +54,15 @@ Status after_open(int descriptor) {
   if (table::may_be_tracked(descriptor)) return {};
   NamedFile file{};
   if (real().fstat(descriptor, &file.status) != 0 || !S_ISREG(file.status.st_mode)) return {};
-  const auto path = path_of_descriptor(descriptor);
-  if (!path) return {};
-  file.real_path = *path;
+  auto path = path_of_descriptor(descriptor);
+  if (!path.ok()) {
+    if (fgetxattr(descriptor, kMarkAttribute, nullptr, 0) < 0) return {};
+    return Status::failure(
+        path.status().error_number(),
+        path.status().text() + ", and it carries Pawl's mark: its journal may hold commits");
+  }
+  if (path.value().empty()) return {};
+  file.real_path = std::move(path.value());
   const int flags = real().fcntl(descriptor, F_GETFL);
   return recover_before_use(file, (flags & O_ACCMODE) == O_RDONLY);
 }
@@ -79,7 +87,9 @@ Result<Plan> plan_open(int flags, const LookUp& look_up_file) {
   Plan plan;
   const bool truncates =
       (flags & O_TRUNC) != 0 && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
-  if (const auto named = truncates ? look_up_file() : std::nullopt) {
+  const auto found = truncates ? look_up_file() : std::optional<NamedFile>();
+  if (!found.ok()) return found.status();
+  if (const auto& named = found.value()) {
     bool is_tracked = false;
     if (const Held file = hold_inode(named->status.st_dev, named->status.st_ino)) {
       is_tracked = true;
@@ -137,12 +147,13 @@ int open_file(int directory, const char* path, int flags, mode_t mode) {
       [&](int asked) { return real().openat(directory, path, asked, mode); });
 }
 
-std::optional<NamedFile> look_up_handle(int mount, file_handle* handle) {
+Result<std::optional<NamedFile>> look_up_handle(int mount, file_handle* handle) {
   const int opened = real().open_by_handle_at(mount, handle, O_PATH | O_CLOEXEC);
-  if (opened < 0) return std::nullopt;
+  if (opened < 0) return std::optional<NamedFile>();  // open() fails in the same way
   auto file = identify(opened);
   real().close(opened);
-  return file;
+  if (!file.ok()) return file.status();
+  return std::optional(std::move(file.value()));
 }
 
 // A descriptor that came from elsewhere is open already: what open() would refuse is said.

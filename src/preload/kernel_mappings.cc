@@ -2,6 +2,7 @@
 
 #include <sys/sysmacros.h>
 
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
@@ -50,15 +51,16 @@ bool is_of(const MappedFile& mapped, const struct stat& file) {
 
 }  // namespace
 
-std::optional<AddressRange> find_kernel_mapping(const struct stat& file,
-                                                const AddressRange& replaced) {
+Result<std::optional<AddressRange>> find_kernel_mapping(const struct stat& file,
+                                                        const AddressRange& replaced) {
   std::ifstream maps("/proc/thread-self/maps");
+  if (!maps) return FailedCall{errno, "cannot read /proc/thread-self/maps"};
   for (std::string line; std::getline(maps, line);) {
     const auto mapped = parse(line);
     if (mapped && mapped->is_shared && is_of(*mapped, file) && !replaced.contains(mapped->range))
-      return mapped->range;
+      return std::optional(mapped->range);
   }
-  return std::nullopt;
+  return std::optional<AddressRange>();
 }
 
 }  // namespace pawl::preload

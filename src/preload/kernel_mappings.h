@@ -9,12 +9,13 @@
 #include <optional>
 
 #include "mapping/address_range.h"
+#include "medium/status.h"
 
 namespace pawl::preload {
 
 // A shared mapping of the file in this process, which has no window of it; one that lies within
-// `replaced` does not count.  Empty: there is none, or /proc does not show any.
-std::optional<AddressRange> find_kernel_mapping(const struct stat& file,
-                                                const AddressRange& replaced);
+// `replaced` does not count.  Empty: there is none.
+Result<std::optional<AddressRange>> find_kernel_mapping(const struct stat& file,
+                                                        const AddressRange& replaced);
 
 }  // namespace pawl::preload

@@ -52,10 +52,11 @@ bool is_closing(int descriptor) {
          closing[static_cast<std::size_t>(descriptor)].load() > 0;
 }
 
-std::vector<int> open_descriptors_of(dev_t device, ino_t inode) {
+Result<std::vector<int>> open_descriptors_of(dev_t device, ino_t inode) {
   std::vector<int> found;
   DIR* const directory = opendir("/proc/thread-self/fd");
-  if (directory == nullptr) return found;
+  if (directory == nullptr)
+    return FailedCall{errno, "cannot find the descriptors of the file in /proc"};
   while (const dirent* entry = readdir(directory)) {
     if (entry->d_name[0] == '.') continue;
     const int descriptor = std::atoi(entry->d_name);
@@ -75,10 +76,10 @@ Status beyond_the_table(int descriptor, const std::string& path) {
                                      ", more than can be followed");
 }
 
-Status attach_all(const TrackedFilePointer& file, int needed) {
-  std::vector<int> descriptors = open_descriptors_of(file->device, file->inode);
-  if (descriptors.empty()) descriptors.push_back(needed);  // no /proc: the one we know
-  for (const int descriptor : descriptors) {
+Status attach_all(const TrackedFilePointer& file) {
+  const auto descriptors = open_descriptors_of(file->device, file->inode);
+  if (!descriptors.ok()) return descriptors.status();
+  for (const int descriptor : descriptors.value()) {
     if (is_stdio(descriptor)) {
       return Status::failure(
           EBUSY, file->path +
@@ -243,12 +244,16 @@ Held hold_inode(dev_t device, ino_t inode) {
   return hold_found([&] { return table::of_inode(device, inode); });
 }
 
-std::optional<std::string> path_of_descriptor(int descriptor) {
+Result<std::string> path_of_descriptor(int descriptor) {
   char target[PATH_MAX];
   const std::string link = link_to_descriptor(descriptor);
   const ssize_t length = readlink(link.c_str(), target, sizeof(target));
-  if (length <= 0 || length == static_cast<ssize_t>(sizeof(target)) || target[0] != '/')
-    return std::nullopt;
+  if (length < 0 && errno == ENOENT)
+    return Status::failure(ENOTSUP, "cannot find the name of the file: /proc is not mounted here");
+  if (length < 0) return FailedCall{errno, "cannot find the name of the file"};
+  if (length == static_cast<ssize_t>(sizeof(target)))
+    return Status::failure(ENAMETOOLONG, "the path of the file is too long");
+  if (length == 0 || target[0] != '/') return std::string();
   return std::string(target, static_cast<std::size_t>(length));
 }
 
@@ -259,9 +264,10 @@ namespace {
 Status check_not_mapped(const std::string& path, const struct stat& status,
                         const AddressRange& replaced) {
   const auto mapping = find_kernel_mapping(status, replaced);
-  if (!mapping) return {};
+  if (!mapping.ok()) return mapping.status();
+  if (!mapping.value()) return {};
   char address[32];
-  std::snprintf(address, sizeof address, "%p", static_cast<void*>(mapping->start()));
+  std::snprintf(address, sizeof address, "%p", static_cast<void*>(mapping.value()->start()));
   return Status::failure(
       EBUSY, path +
                  " cannot be mapped atomically: this process has an ordinary shared mapping of "
@@ -289,8 +295,9 @@ Result<TrackedFilePointer> start(int descriptor, const struct stat& status, bool
     return present;
   }
   const auto path = path_of_descriptor(descriptor);
-  if (!path) return Status::failure(ENOENT, "cannot find the name of the file (is /proc mounted?)");
-  auto file = std::make_shared<TrackedFile>(status.st_dev, status.st_ino, *path);
+  if (!path.ok()) return path.status();
+  if (path.value().empty()) return Status::failure(ENOENT, "the file has no name");
+  auto file = std::make_shared<TrackedFile>(status.st_dev, status.st_ino, path.value());
   file->asked_for_by_name = asked_for_by_name;
   const std::lock_guard guard(file->lock);
   // Into the table before the descriptors are looked for: one that is opened meanwhile by another
@@ -301,7 +308,7 @@ Result<TrackedFilePointer> start(int descriptor, const struct stat& status, bool
   }
   Status failure = at_border([&]() -> Status {
     PAWL_TRY(attach_all(file, descriptor));
-    PAWL_TRY(check_not_mapped(*path, status, replaced));
+    PAWL_TRY(check_not_mapped(path.value(), status, replaced));
     auto mapping = open_mapping(descriptor);
     if (mapping.ok()) file->mapping = std::move(mapping.value());
     return mapping.status();
@@ -413,8 +420,9 @@ Status check_usable(const TrackedFile& file) {
                    " is mapped atomically and cannot be opened again under its name; what was "
                    "stored is committed");
   }
+  const auto path = path_of_descriptor(usable.descriptor);
   give_up(usable);
-  return {};
+  return path.status();
 }
 
 }  // namespace
@@ -561,14 +569,6 @@ void let_go_of(SetAside& aside, const char* call) {
 void take_back(SetAside& aside, const char* call) {
   take_up(*aside.file, call);
   aside.lock.unlock();
-}
-
-void abandon(const std::vector<TrackedFilePointer>& suspended, const char* call) {
-  for (const TrackedFilePointer& file : suspended) {
-    const std::lock_guard guard(file->lock);
-    leave_in_base(*file, call);
-    forget(*file);
-  }
 }
 
 bool end_all(const char* call) {

@@ -25,8 +25,10 @@ void adopt_process();
 // takes none: it may read, and what would change anything is refused (check_ours()).
 bool is_unprepared_copy();
 
-// Finds what a descriptor is open on, without a lock of the program being lost.
-std::optional<std::string> path_of_descriptor(int descriptor);
+// Finds what a descriptor is open on, without a lock of the program being lost.  Empty: a file that
+// has no name.  Fails where the name cannot be found out: ENOTSUP without /proc (in a chroot),
+// ENAMETOOLONG beyond PATH_MAX.
+Result<std::string> path_of_descriptor(int descriptor);
 
 // Takes the file of `descriptor` (regular, open O_RDWR) under Pawl: recovers it when a crash left
 // it, makes its journal, and attaches every descriptor the process has of it.  Returns the file
@@ -109,8 +111,6 @@ Status end(const TrackedFilePointer& file);
 // the file changes its name, and before exec.  Calls of other threads on the file wait until then;
 // their stores go on in the working view, which stays as it is, and are pending afterwards.
 Status suspend(const TrackedFilePointer& file);
-// Leaves the files to the kernel for good.
-void abandon(const std::vector<TrackedFilePointer>& suspended, const char* call);
 
 // A file that may be about to lose its name.  It is as its last commit left it, without a journal;
 // what is not committed is in memory only, and becomes durable neither by the loss of the name nor

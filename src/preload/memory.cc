@@ -203,15 +203,20 @@ void* map_file(const MapRequest& request) {
   if (is_tracked) {
     const auto path = path_of_descriptor(request.descriptor);
     return refuse_map(Status::failure(
-        EBUSY, path.value_or("the file") +
+        EBUSY, (path.ok() ? path.value() : "the file") +
                    " is mapped atomically, and has one mapping at a time; read it through that "
                    "one, or with pread()"));
   }
   if (!request.asks_for_pawl()) {
     // A file without a name does not survive a crash: there is nothing to keep.
+    if (!read_write || status.st_nlink == 0 || !has_patterns()) return pass_on(request);
     const auto path = path_of_descriptor(request.descriptor);
-    if (!read_write || status.st_nlink == 0 || !path || !matches_a_pattern(*path))
-      return pass_on(request);
+    if (!path.ok()) {
+      return refuse_map(Status::failure(
+          path.status().error_number(),
+          path.status().text() + "; a glob may match it, so it is not mapped without Pawl"));
+    }
+    if (!matches_a_pattern(path.value())) return pass_on(request);
   }
   return map_atomically(request, status);
 }

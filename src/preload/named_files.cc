@@ -4,6 +4,9 @@
 #include <sys/xattr.h>
 
 #include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
 
 #include "medium/block_medium.h"
 #include "preload/lifecycle.h"
@@ -13,23 +16,115 @@
 
 namespace pawl::preload {
 
-std::optional<NamedFile> identify(int descriptor) {
+namespace {
+
+// What the kernel says of the name itself, whoever asks: then no call does anything to a file.
+bool is_of_the_name(int error_number) {
+  switch (error_number) {
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP:
+    case EACCES:
+    case ENAMETOOLONG:
+    case EBADF:
+    case EFAULT:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// The same name, for calls that take no directory.
+std::string name_from(int directory, const char* path) {
+  if (directory == AT_FDCWD || path[0] == '/') return path;
+  return link_to_descriptor(directory) + "/" + path;
+}
+
+Result<std::string> follow(const std::string& name) {
+  char resolved[PATH_MAX];
+  if (realpath(name.c_str(), resolved) == nullptr)
+    return FailedCall{errno, "cannot find the path of " + name};
+  return std::string(resolved);
+}
+
+// Whatever the last part is, it is left as it is.
+Result<std::string> follow_directory(const std::string& name) {
+  const std::size_t slash = name.rfind('/');
+  const std::string last = name.substr(slash == std::string::npos ? 0 : slash + 1);
+  if (last.empty() || last == "." || last == "..") return follow(name);
+  auto directory =
+      follow(slash == std::string::npos ? std::string(".") : name.substr(0, slash + 1));
+  if (!directory.ok()) return directory.status();
+  return (directory.value() == "/" ? std::string() : directory.value()) + "/" + last;
+}
+
+bool has_a_place(const struct stat& status) {
+  return S_ISREG(status.st_mode) || S_ISDIR(status.st_mode);
+}
+
+// Certainly not a file that we have to do with, although it cannot be said where it is.
+bool is_no_concern(const std::string& name, bool follow_links, const struct stat& status) {
+  if (table::of_inode(status.st_dev, status.st_ino) != nullptr) return false;
+  if (S_ISDIR(status.st_mode)) return table::is_empty();
+  const auto get = follow_links ? getxattr : lgetxattr;
+  return get(name.c_str(), kMarkAttribute, nullptr, 0) < 0 &&
+         (errno == ENODATA || errno == EOPNOTSUPP);
+}
+
+// Without a descriptor and without /proc.
+Result<std::optional<NamedFile>> look_up_by_links(int directory, const char* path,
+                                                  bool follow_links) {
   NamedFile file{};
-  if (real().fstat(descriptor, &file.status) != 0) return std::nullopt;
-  const auto real_path = path_of_descriptor(descriptor);
-  if (!real_path) return std::nullopt;
-  file.real_path = *real_path;
+  if (real().fstatat(directory, path, &file.status, follow_links ? 0 : AT_SYMLINK_NOFOLLOW) != 0) {
+    if (is_of_the_name(errno)) return std::optional<NamedFile>();
+    return FailedCall{errno, std::string("cannot look at ") + path};
+  }
+  if (!has_a_place(file.status)) return std::optional(std::move(file));
+  const std::string name = name_from(directory, path);
+  auto real_path = follow_links ? follow(name) : follow_directory(name);
+  if (real_path.ok() && real().lstat(real_path.value().c_str(), &file.status) == 0) {
+    file.real_path = std::move(real_path.value());
+    return std::optional(std::move(file));
+  }
+  if (is_no_concern(name, follow_links, file.status)) return std::optional<NamedFile>();
+  if (!real_path.ok()) return real_path.status();
+  return Status::failure(EAGAIN, real_path.value() + " is being replaced; try again");
+}
+
+}  // namespace
+
+Result<NamedFile> identify(int descriptor) {
+  NamedFile file{};
+  if (real().fstat(descriptor, &file.status) != 0)
+    return FailedCall{errno, "cannot look at a file"};
+  if (!has_a_place(file.status)) return file;
+  auto real_path = path_of_descriptor(descriptor);
+  if (!real_path.ok()) return real_path.status();
+  file.real_path = std::move(real_path.value());
   return file;
 }
 
-std::optional<NamedFile> look_up(int directory, const char* path, bool follow_links) {
-  if (path == nullptr) return std::nullopt;
+Result<std::optional<NamedFile>> look_up(int directory, const char* path, bool follow_links) {
+  if (path == nullptr) return std::optional<NamedFile>();
   const int handle =
       real().openat(directory, path, O_PATH | O_CLOEXEC | (follow_links ? 0 : O_NOFOLLOW));
-  if (handle < 0) return std::nullopt;
+  if (handle < 0 && is_of_the_name(errno)) return std::optional<NamedFile>();
+  if (handle < 0) return look_up_by_links(directory, path, follow_links);
   auto file = identify(handle);
   real().close(handle);
-  return file;
+  if (!file.ok()) return look_up_by_links(directory, path, follow_links);
+  return std::optional(std::move(file.value()));
+}
+
+Result<std::string> path_to_be(int directory, const char* path) {
+  if (path == nullptr) return Status::failure(EFAULT, "a name that is no text");
+  std::string name = name_from(directory, path);
+  while (name.size() > 1 && name.ends_with('/')) name.pop_back();
+  auto found = follow_directory(name);
+  if (found.ok() && found.value().size() + std::strlen(kJournalSuffix) >= PATH_MAX)
+    return Status::failure(ENAMETOOLONG,
+                           "the path of the new name is too long for a journal beside it");
+  return found;
 }
 
 bool concerns_us(const std::string& real_path) {

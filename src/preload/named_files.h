@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "medium/status.h"
 #include "preload/tracked_files.h"
 
 namespace pawl::preload {
@@ -18,12 +19,19 @@ struct NamedFile {
   std::string real_path;
 };
 
-// What a descriptor shows, if it can be found out, also one opened with O_PATH.
-std::optional<NamedFile> identify(int descriptor);
+// What a descriptor shows, also one opened with O_PATH.
+Result<NamedFile> identify(int descriptor);
 
-// What the name stands for; nothing when there is no such file.  Opens it with O_PATH only, so that
-// no lock of the program is lost and no permission is asked for.
-std::optional<NamedFile> look_up(int directory, const char* path, bool follow_links);
+// What the name stands for; nothing when there is no such file, or it is out of the program's
+// reach: the kernel says so as well.  Opens it with O_PATH only, so that no lock of the program is
+// lost and no permission is asked for; where all descriptors are in use, and without /proc, the
+// path is followed link by link.  Fails where the file's path cannot be found out, unless the file
+// carries no mark and is not tracked: what is done to it is then no concern of ours.
+Result<std::optional<NamedFile>> look_up(int directory, const char* path, bool follow_links);
+
+// Where a file of that name is, or would be: the path of its directory, without links, and its last
+// part.  ENAMETOOLONG: no journal has room beside it.
+Result<std::string> path_to_be(int directory, const char* path);
 
 // Recovers a regular file that a crash left, before the program looks at it or changes it.  Success
 // too when the journal is a live writer's, and when what stands beside the file is no concern of

@@ -7,10 +7,13 @@
 // removed or replaced, is not committed: until it is gone, it is as its last commit left it.
 #include "preload/interpose.h"
 
-#include <cerrno>
-#include <cstring>
+#include <sys/eventfd.h>
 
+#include <array>
+#include <cerrno>
 #include "mapping/border.h"
+
+#include "medium/descriptor.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
@@ -26,15 +29,34 @@ struct Moving {
   std::vector<TrackedFilePointer> files;
 };
 
+// What opening a mapping takes, and some to spare: the old one has its own until then.
+constexpr std::size_t kDescriptorsToTakeUp = 16;
+
+Status check_descriptors_left() {
+  std::array<Descriptor, kDescriptorsToTakeUp> taken;
+  for (Descriptor& descriptor : taken) {
+    descriptor = Descriptor(::eventfd(0, EFD_CLOEXEC));
+    if (!descriptor.valid())
+      return FailedCall{errno, "a file that is mapped atomically cannot be opened again"};
+  }
+  return {};
+}
+
+// Locked.
+Status take_along(const TrackedFilePointer& file, Moving& moving) {
+  PAWL_TRY(check_descriptors_left());
+  moving.files.reserve(moving.files.size() + 1);  // nothing may fail once it is suspended
+  PAWL_TRY(suspend(file));
+  moving.files.push_back(file);
+  return {};
+}
+
 // Adds the file when it is tracked.
 Status suspend_by_inode(const NamedFile& named, Moving& moving) {
   moving.suspending.emplace();
   const Held held = hold_inode(named.status.st_dev, named.status.st_ino);
   if (!held || held->is_lost) return {};
-  moving.files.reserve(moving.files.size() + 1);
-  PAWL_TRY(suspend(held.file));
-  moving.files.push_back(held.file);
-  return {};
+  return take_along(held.file, moving);
 }
 
 bool is_tracked(const NamedFile& named) {
@@ -73,7 +95,9 @@ void settle(std::optional<SetAside>& aside, bool is_gone, const char* call) {
 int remove_name(const char* call, int directory, const char* path, int flags) {
   const Inside working;
   std::optional<SetAside> aside;
-  if (const auto named = look_up(directory, path, false)) {
+  const auto found = look_up(directory, path, false);
+  if (!found.ok()) return refuse(call, found.status());
+  if (const auto& named = found.value()) {
     auto before = before_removal(*named);
     if (!before.ok()) return refuse(call, before.status());
     aside = std::move(before.value());
@@ -100,8 +124,7 @@ Status suspend_beneath(const std::string& directory, Moving& moving) {
   for (const TrackedFilePointer& file : all) {
     const Held held = hold_file(file);
     if (!held || held->is_lost || !held->path.starts_with(directory + "/")) continue;
-    PAWL_TRY(suspend(file));
-    moving.files.push_back(file);
+    PAWL_TRY(take_along(file, moving));
   }
   return {};
 }
@@ -129,8 +152,12 @@ int rename_file(const Renaming& renaming) {
     return real().renameat2(renaming.old_directory, renaming.old_path, renaming.new_directory,
                             renaming.new_path, renaming.flags);
   };
-  const auto source = look_up(renaming.old_directory, renaming.old_path, false);
-  const auto target = look_up(renaming.new_directory, renaming.new_path, false);
+  const auto found = look_up(renaming.old_directory, renaming.old_path, false);
+  if (!found.ok()) return refuse("rename", found.status());
+  const auto found_target = look_up(renaming.new_directory, renaming.new_path, false);
+  if (!found_target.ok()) return refuse("rename", found_target.status());
+  const auto& source = found.value();
+  const auto& target = found_target.value();
   if (!source) return pass_on();
   const bool same = target && target->status.st_dev == source->status.st_dev &&
                     target->status.st_ino == source->status.st_ino;
@@ -151,9 +178,15 @@ int rename_file(const Renaming& renaming) {
     return refuse("rename", failure);
   };
   std::optional<SetAside> replaced;
+  std::string landing;
   const Status prepared = at_border([&]() -> Status {
     PAWL_TRY(suspend_for_move(*source, from_source));
     if (target && exchange) PAWL_TRY(suspend_for_move(*target, from_target));
+    if (!from_source.files.empty() || !from_target.files.empty()) {
+      auto known = path_to_be(renaming.new_directory, renaming.new_path);
+      if (!known.ok()) return known.status();
+      landing = std::move(known.value());
+    }
     if (!target || !replaces) return {};
     auto before = before_removal(*target);
     if (before.ok()) replaced = std::move(before.value());
@@ -169,23 +202,14 @@ int rename_file(const Renaming& renaming) {
     errno = error_number;
     return outcome;
   }
-  bool has_landed = true;
   // Without memory they have their descriptors to be opened by, and an old name in messages.
   const Status moved = at_border([&]() -> Status {
-    const auto landed = look_up(renaming.new_directory, renaming.new_path, false);
-    has_landed = landed.has_value();
-    if (!landed) return {};
-    move_paths(from_source, source->real_path, landed->real_path);
-    move_paths(from_target, landed->real_path, source->real_path);
+    move_paths(from_source, source->real_path, landing);
+    move_paths(from_target, landing, source->real_path);
     return {};
   });
   if (!moved.ok()) say("rename", moved.text());
-  if (has_landed) {
-    resume_both();
-  } else {  // another process took the name away
-    abandon(from_source.files, "rename");
-    abandon(from_target.files, "rename");
-  }
+  resume_both();
   errno = error_number;
   return outcome;
 }

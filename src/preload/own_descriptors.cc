@@ -45,7 +45,7 @@ bool may_carry_record_locks(int descriptor) {
   struct stat status{};
   if (real().fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return false;
   const auto path = path_of_descriptor(descriptor);
-  return !path || !is_side_file(*path);
+  return !path.ok() || !is_side_file(path.value());
 }
 
 void remember(int descriptor) {

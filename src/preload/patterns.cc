@@ -57,7 +57,7 @@ bool is_side_file(const std::string& path) {
 }
 
 bool matches_a_pattern(const std::string& real_path) {
-  if (is_side_file(real_path)) return false;
+  if (real_path.empty() || is_side_file(real_path)) return false;
   const std::string name = real_path.substr(real_path.rfind('/') + 1);
   for (const std::string& pattern : patterns()) {
     const bool whole_path = pattern.find('/') != std::string::npos;

@@ -67,11 +67,13 @@ bool is_written_by_others(const NamedFile& file) {
 
 }  // namespace
 
-Result<int> open_committed(const std::function<std::optional<NamedFile>()>& look_up_file,
+Result<int> open_committed(const std::function<Result<std::optional<NamedFile>>()>& look_up_file,
                            int flags) {
   constexpr int kNew = O_CREAT | O_EXCL;
   if ((flags & O_ACCMODE) != O_RDONLY || (flags & kNew) == kNew || !has_patterns()) return -1;
-  const auto file = look_up_file();
+  const auto found = look_up_file();
+  if (!found.ok()) return found.status();
+  const auto& file = found.value();
   if (!file || !is_written_by_others(*file)) return -1;
   const auto shown = copy_of(*file, flags);
   if (!shown.ok()) return shown.status();

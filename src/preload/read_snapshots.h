@@ -19,7 +19,7 @@ inline constexpr std::uint64_t kReadCopyBytesMax = std::uint64_t{1} << 30;
 // The copy's position is 0, and it has the flags that `flags` name.  The file itself is not opened
 // by the program's number: to close that would drop the program's fcntl() locks.  EFBIG: the file
 // is larger than kReadCopyBytesMax, and its blocks cannot be shared.
-Result<int> open_committed(const std::function<std::optional<NamedFile>()>& look_up_file,
+Result<int> open_committed(const std::function<Result<std::optional<NamedFile>>()>& look_up_file,
                            int flags);
 
 // Whether open_committed() would make a copy of the file, if it is opened for reading.

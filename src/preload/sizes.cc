@@ -50,24 +50,20 @@ Status truncate_tracked(TrackedFile& file, off_t size) {
 std::optional<Status> truncate_by_path(const char* path, off_t size) {
   if (inside() || path == nullptr) return std::nullopt;
   const Inside working;
-  const int handle = real().open(path, O_PATH | O_CLOEXEC);
-  if (handle < 0) return std::nullopt;
-  struct stat status{};
-  const bool known = real().fstat(handle, &status) == 0 && S_ISREG(status.st_mode);
-  const auto name = path_of_descriptor(handle);
-  real().close(handle);
+  const auto found = look_up(AT_FDCWD, path, true);
+  if (!found.ok()) return found.status();
+  const auto& named = found.value();
   // As truncate() asks: access() would ask for the real user.
-  if (!known || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0) return std::nullopt;
-  if (const Held file = hold_inode(status.st_dev, status.st_ino);
+  if (!named || !S_ISREG(named->status.st_mode) || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
+    return std::nullopt;
+  if (const Held file = hold_inode(named->status.st_dev, named->status.st_ino);
       file && file->mapping != nullptr) {
     if (size < 0) return Status::failure(EINVAL, "a size below 0");
     return truncate_tracked(*file, size);
   }
-  if (name) {
-    Status recovered = recover_if_left(*name);
-    const bool matters = is_in_use(recovered) || concerns_us(*name);
-    if (!recovered.ok() && matters) return recovered;
-  }
+  Status recovered = recover_if_left(named->real_path);
+  const bool matters = is_in_use(recovered) || concerns_us(named->real_path);
+  if (!recovered.ok() && matters) return recovered;
   return std::nullopt;
 }
 

@@ -33,7 +33,9 @@ std::optional<int> flags_for_reading(const char* mode) {
 
 // What must hold before a stream is opened on the path.
 Status may_be_a_stream(const char* path, bool is_only_read, bool truncates) {
-  const auto named = look_up(AT_FDCWD, path, true);
+  const auto found = look_up(AT_FDCWD, path, true);
+  if (!found.ok()) return found.status();
+  const auto& named = found.value();
   if (!named) return {};
   const dev_t device = named->status.st_dev;
   const ino_t inode = named->status.st_ino;

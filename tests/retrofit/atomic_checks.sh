@@ -1,5 +1,5 @@
 #!/bin/sh
-# left_by_handlers.sh PAWL PROGRAM: every check in the program holds under the preload library.
+# atomic_checks.sh PAWL PROGRAM: every check in the program holds under the preload library.
 . "$(dirname "$0")/scratch.sh"
 pawl=$1
 program=$2
