@@ -50,7 +50,7 @@ bool is_of_interest(int flags) { return (flags & O_PATH) == 0 && (flags & O_DIRE
 
 // The opened file joins its tracked file, or is recovered if a crash left it.
 Status after_open(int descriptor) {
-  join(descriptor);
+  PAWL_TRY(join(descriptor));
   if (table::may_be_tracked(descriptor)) return {};
   NamedFile file{};
   if (real().fstat(descriptor, &file.status) != 0 || !S_ISREG(file.status.st_mode)) return {};
@@ -219,12 +219,13 @@ int attach_copy(int original, int copy) {
   if (copy < 0 || !in_own_process()) return copy;
   set_stdio(copy, is_stdio(original));
   if (copy == STDERR_FILENO) adopt_standard_error();
-  if (!table::may_be_tracked(original)) return copy;
+  if (table::is_empty()) return copy;
+  // By its inode: another thread may have mapped the file just now, before there was the copy.
   const Inside working;
-  const Held file = hold_descriptor(original);
-  if (!file || table::attach(copy, file.file)) return copy;
+  const Status joined = join(copy);
+  if (joined.ok()) return copy;
   real().close(copy);
-  return refuse("dup", EMFILE, "the new descriptor's number is too high to be followed");
+  return refuse("dup", joined);
 }
 
 // A call that fails closes nothing, so the target must not be let go of before it.
@@ -241,7 +242,7 @@ void keep_open(int descriptor, bool was_stdio) {
   const int error_number = errno;
   const Inside working;
   set_stdio(descriptor, was_stdio);
-  join(descriptor);
+  if (const Status joined = join(descriptor); !joined.ok()) say("close", joined.text());
   errno = error_number;
 }
 

@@ -238,7 +238,16 @@ Held hold_found(const LookUp& look_up) {
 }  // namespace
 
 Held hold_descriptor(int descriptor) {
-  return hold_found([&] { return table::of_descriptor(descriptor); });
+  Held held = hold_found([&] { return table::of_descriptor(descriptor); });
+  if (!held) return held;
+  struct stat status{};
+  if (real().fstat(descriptor, &status) == 0 && status.st_dev == held->device &&
+      status.st_ino == held->inode)
+    return held;
+  // While the file is locked nobody attaches a descriptor to it, as one that is opened just now.
+  table::detach_from(*held, descriptor);
+  if (const Status ended = end_if_unused(held.file); !ended.ok()) say("close", ended.text());
+  return {};
 }
 Held hold_inode(dev_t device, ino_t inode) {
   return hold_found([&] { return table::of_inode(device, inode); });
@@ -319,21 +328,14 @@ Result<TrackedFilePointer> start(int descriptor, const struct stat& status, bool
   return failure;
 }
 
-void join(int descriptor) {
-  if (table::is_empty()) return;
+Status join(int descriptor) {
+  if (table::is_empty()) return {};
+  if (const Held held = hold_descriptor(descriptor)) return {};
   struct stat status{};
-  if (real().fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return;
-  const auto file = table::of_inode(status.st_dev, status.st_ino);
-  if (table::may_be_tracked(descriptor) && table::of_descriptor(descriptor) != file) {
-    // A number that was closed past the face is another file's now.
-    if (const auto stale = table::detach(descriptor)) {
-      if (const Held held = hold_file(stale)) {
-        if (const Status ended = end_if_unused(stale); !ended.ok()) say("close", ended.text());
-      }
-    }
-  }
-  if (const Held held = hold_inode(status.st_dev, status.st_ino))
-    table::attach(descriptor, held.file);
+  if (real().fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  const Held held = hold_inode(status.st_dev, status.st_ino);
+  if (!held || table::attach(descriptor, held.file)) return {};
+  return beyond_the_table(descriptor, held->path);
 }
 
 Status check_ours(const TrackedFile& file) {

@@ -87,12 +87,14 @@ struct Held {
 };
 // Waits while another thread has the file suspended.  Empty when it has ended.
 Held hold_file(const TrackedFilePointer& file);
-// These look again when the file that they found has ended.
+// These look again when the file that they found has ended.  A number that was closed past the
+// face, by syscall(), and is of something else now is of no tracked file.
 Held hold_descriptor(int descriptor);
 Held hold_inode(dev_t device, ino_t inode);
 
-// Attaches a descriptor that was just opened when its file is tracked.
-void join(int descriptor);
+// Attaches a descriptor that was just opened when its file is tracked.  EMFILE: its number is too
+// high to be followed.
+Status join(int descriptor);
 
 // Locked.  What the mapping can do for this process: EPERM for a copy inherited by fork, EIO for
 // one whose file was closed beneath it.

@@ -50,10 +50,47 @@ Status may_be_a_stream(const char* path, bool is_only_read, bool truncates) {
   return recover_before_use(*named, is_only_read);
 }
 
-FILE* remember(FILE* stream) {
-  if (stream != nullptr) set_stdio(fileno(stream), true);
-  if (stream != nullptr && stream == stderr) adopt_standard_error();
-  return stream;
+// For a descriptor that is known as a stream's already: whoever maps its file from now on sees
+// that.
+Status check_not_tracked(int descriptor) {
+  if (table::is_empty()) return {};
+  const Inside working;
+  struct stat status{};
+  if (real().fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  // Another thread that maps it just now may be refused that.
+  const Held file = hold_inode(status.st_dev, status.st_ino);
+  return file ? Status::failure(EBUSY, file->path + kWhy) : Status{};
+}
+
+int close_stream(const char* call, FILE* stream) {
+  const int descriptor = fileno(stream);
+  if (!can_be_tracked(descriptor)) {
+    set_stdio(descriptor, false);
+    return real().fclose(stream);
+  }
+  const Inside working;
+  const Closing closing(descriptor);
+  const Status ended = let_go(descriptor);
+  const int outcome = real().fclose(stream);
+  if (ended.ok()) return outcome;
+  refuse(call, ended);
+  return EOF;
+}
+
+FILE* refused(const char* call, const Status& status) {
+  refuse(call, status);
+  return nullptr;
+}
+
+// Another thread may have mapped the file since it was looked at.
+FILE* remember(const char* call, FILE* stream) {
+  if (stream == nullptr) return nullptr;
+  if (stream == stderr) adopt_standard_error();
+  set_stdio(fileno(stream), true);
+  const Status free = check_not_tracked(fileno(stream));
+  if (free.ok()) return stream;
+  close_stream(call, stream);
+  return refused(call, free);
 }
 
 // The copy that a stream is to read, if another process commits to the file; -1: the file itself.
@@ -64,11 +101,6 @@ Result<int> copy_for_stream(const char* path, const char* mode) {
   PAWL_TRY(may_be_a_stream(path, flags.has_value(), truncates));
   if (!flags) return -1;
   return open_committed([path] { return look_up(AT_FDCWD, path, true); }, *flags);
-}
-
-FILE* refused(const char* call, const Status& status) {
-  refuse(call, status);
-  return nullptr;
 }
 
 // The file itself may be a pipe, and be waited for: not inside.
@@ -114,10 +146,19 @@ void set_stdio(int descriptor, bool value) {
   if (flag.load(std::memory_order_relaxed) != value) flag.store(value);
 }
 
+// The standard streams are there from the start.
+__attribute__((constructor)) void know_standard_streams() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat status{};
+    if (real().fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode))
+      set_stdio(descriptor, true);
+  }
+}
+
 PAWL_INTERPOSE FILE* fopen(const char* path, const char* mode) try {
   PAWL_PASS(real().fopen(path, mode));
   if (!is_ours_to_judge()) PAWL_RETURN(real().fopen(path, mode));
-  PAWL_RETURN(remember(open_stream(path, mode)));
+  PAWL_RETURN(remember("fopen", open_stream(path, mode)));
 }
 PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(fopen64, fopen);
@@ -125,11 +166,12 @@ PAWL_ALSO_KNOWN_AS(fopen64, fopen);
 PAWL_INTERPOSE FILE* fdopen(int descriptor, const char* mode) noexcept try {
   PAWL_KEEP_ERRNO();
   if (!is_ours_to_judge()) PAWL_RETURN(real().fdopen(descriptor, mode));
-  if (table::may_be_tracked(descriptor)) {
-    refuse("fdopen", EBUSY, std::string("the descriptor's file") + kWhy);
-    PAWL_RETURN(nullptr);
-  }
-  PAWL_RETURN(remember(real().fdopen(descriptor, mode)));
+  const bool was_stdio = is_stdio(descriptor);
+  set_stdio(descriptor, true);
+  const Status free = check_not_tracked(descriptor);
+  FILE* const stream = free.ok() ? real().fdopen(descriptor, mode) : refused("fdopen", free);
+  if (stream == nullptr) set_stdio(descriptor, was_stdio);
+  PAWL_RETURN(stream);
 }
 PAWL_OR_NO_MEMORY
 
@@ -138,13 +180,8 @@ PAWL_INTERPOSE FILE* freopen(const char* path, const char* mode, FILE* stream) t
   if (!is_ours_to_judge()) PAWL_RETURN(real().freopen(path, mode, stream));
   // Behind its back the C library gives the number to the file that is opened.
   if (const Status ended = let_go(fileno(stream)); !ended.ok()) say("freopen", ended.text());
-  if (path != nullptr) PAWL_RETURN(remember(open_stream_again(path, mode, stream)));
-  FILE* const opened = remember(real().freopen(nullptr, mode, stream));
-  if (opened != nullptr) {
-    const Inside working;
-    join(fileno(opened));  // the same file, in another mode
-  }
-  PAWL_RETURN(opened);
+  PAWL_RETURN(remember("freopen", path != nullptr ? open_stream_again(path, mode, stream)
+                                                  : real().freopen(nullptr, mode, stream)));
 }
 PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(freopen64, freopen);
@@ -152,20 +189,7 @@ PAWL_ALSO_KNOWN_AS(freopen64, freopen);
 PAWL_INTERPOSE int fclose(FILE* stream) try {
   PAWL_PASS(real().fclose(stream));
   if (!is_ours_to_judge() || stream == nullptr) PAWL_RETURN(real().fclose(stream));
-  const int descriptor = fileno(stream);
-  if (!can_be_tracked(descriptor)) {
-    set_stdio(descriptor, false);
-    PAWL_RETURN(real().fclose(stream));
-  }
-  const Inside working;
-  const Closing closing(descriptor);
-  const Status ended = let_go(descriptor);
-  const int outcome = real().fclose(stream);
-  if (!ended.ok()) {
-    refuse("fclose", ended);
-    PAWL_RETURN(EOF);
-  }
-  PAWL_RETURN(outcome);
+  PAWL_RETURN(close_stream("fclose", stream));
 }
 PAWL_OR_NO_MEMORY
 

@@ -172,6 +172,14 @@ TrackedFilePointer detach(int descriptor) {
   return node.empty() ? nullptr : std::move(node.mapped());
 }
 
+void detach_from(const TrackedFile& file, int descriptor) {
+  const std::lock_guard guard(table().lock);
+  const auto found = table().by_descriptor.find(descriptor);
+  if (found == table().by_descriptor.end() || found->second.get() != &file) return;
+  descriptor_tracked[static_cast<std::size_t>(descriptor)].store(false);
+  table().by_descriptor.erase(found);
+}
+
 std::vector<int> descriptors_of(const TrackedFile& file) {
   std::vector<int> found;
   const std::lock_guard guard(table_lock());

@@ -87,6 +87,8 @@ void erase(const TrackedFile& file);
 bool attach(int descriptor, const TrackedFilePointer& file);
 // The file the descriptor belonged to, if any.
 TrackedFilePointer detach(int descriptor);
+// Only if it belongs to this file.
+void detach_from(const TrackedFile& file, int descriptor);
 std::vector<int> descriptors_of(const TrackedFile& file);
 bool has_descriptors(const TrackedFile& file);
 std::vector<int> descriptors_between(unsigned first, unsigned last);

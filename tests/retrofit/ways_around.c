@@ -1,0 +1,263 @@
+/* Descriptors, streams and functions that came to a mapped file past its mapping.  Every check
+ * holds with the preload library; those that fail are named, and the exit status is 1.
+ *
+ *   ways_around DIRECTORY        all cases, on files named *.atomic in DIRECTORY
+ *   ways_around do WHAT FILE     one part of a case, in a process of its own */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "checks.h"
+
+enum { PAGE = 4096, ROUNDS = 300, COPIES = 300 };
+
+static const char* self;
+
+static void make(const char* path) {
+  char page[PAGE];
+  memset(page, '.', PAGE);
+  const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+  if (fd < 0 || pwrite(fd, page, PAGE, 0) != PAGE) exit(99);
+  close(fd);
+}
+
+static char* map(int fd) { return mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0); }
+
+/* Does one thing in another thread, beside this one, in many rounds. */
+static struct {
+  pthread_barrier_t begin, end;
+  void (*work)(void);
+  int ends;
+} beside;
+
+static void* run_beside(void* unused) {
+  for (;;) {
+    pthread_barrier_wait(&beside.begin);
+    if (beside.ends) return unused;
+    beside.work();
+    pthread_barrier_wait(&beside.end);
+  }
+}
+
+static pthread_t start_beside(void (*work)(void)) {
+  pthread_t thread;
+  beside.work = work;
+  beside.ends = 0;
+  pthread_barrier_init(&beside.begin, NULL, 2);
+  pthread_barrier_init(&beside.end, NULL, 2);
+  pthread_create(&thread, NULL, run_beside, NULL);
+  return thread;
+}
+
+static void end_beside(pthread_t thread) {
+  beside.ends = 1;
+  pthread_barrier_wait(&beside.begin);
+  pthread_join(thread, NULL);
+}
+
+static void pause_for(int turns) {
+  for (volatile int turn = 0; turn < turns; ++turn) {
+  }
+}
+
+/* ------------------------------------------------------------- copies beside a mapping
+ */
+
+static int copied;
+static int copies[COPIES];
+
+static void copy_often(void) {
+  for (int i = 0; i < COPIES; ++i) copies[i] = dup(copied);
+}
+
+static void copies_made_beside_a_mapping_bypassed_it(void) {
+  const char* path = in_directory("copied.atomic");
+  make(path);
+  const pthread_t thread = start_beside(copy_often);
+  int bypassed = 0;
+  for (int round = 0; round < ROUNDS; ++round) {
+    copied = open(path, O_RDWR);
+    pthread_barrier_wait(&beside.begin);
+    pause_for(round * 577 % 30000);
+    char* at = map(copied);
+    pthread_barrier_wait(&beside.end);
+    const char stored = (char)('A' + round % 26);
+    if (at != MAP_FAILED) *at = stored;
+    for (int i = 0; i < COPIES; ++i) {
+      char seen = 0;
+      bypassed += at != MAP_FAILED && (pread(copies[i], &seen, 1, 0) != 1 || seen != stored);
+      close(copies[i]);
+    }
+    if (at != MAP_FAILED) munmap(at, PAGE);
+    close(copied);
+  }
+  end_beside(thread);
+  CHECK(bypassed == 0);
+  unlink(path);
+}
+
+/* ------------------------------------------------------------ streams beside a mapping
+ */
+
+static const char* streamed;
+static FILE* stream;
+static int stream_pause;
+
+static void open_stream(void) {
+  pause_for(stream_pause);
+  stream = fopen(streamed, "r+");
+}
+
+static void make_stream(void) {
+  const int fd = open(streamed, O_RDWR);
+  pause_for(stream_pause);
+  stream = fdopen(fd, "r+");
+  if (stream == NULL) close(fd);
+}
+
+static void streams_opened_beside(void (*work)(void)) {
+  streamed = in_directory("stream.atomic");
+  make(streamed);
+  const pthread_t thread = start_beside(work);
+  int both = 0;
+  for (int round = 0; round < 2 * ROUNDS; ++round) {
+    const int fd = open(streamed, O_RDWR);
+    stream_pause = rand() % 60000;
+    const int mapping_pause = rand() % 60000;
+    pthread_barrier_wait(&beside.begin);
+    pause_for(mapping_pause);
+    char* at = map(fd);
+    pthread_barrier_wait(&beside.end);
+    both += at != MAP_FAILED && stream != NULL;
+    if (stream != NULL) fclose(stream);
+    if (at != MAP_FAILED) munmap(at, PAGE);
+    close(fd);
+  }
+  end_beside(thread);
+  CHECK(both == 0);
+  unlink(streamed);
+}
+
+static void streams_opened_beside_a_mapping_bypassed_it(void) {
+  streams_opened_beside(open_stream);
+  streams_opened_beside(make_stream);
+}
+
+/* The shell redirected one to the file; what is printed went past the mapping. */
+static int print_into_the_file(const char* file) {
+  const int fd = open(file, O_RDWR);
+  errno = 0;
+  if (map(fd) != MAP_FAILED || errno != EBUSY) return 1;
+  fclose(stdout);
+  char* at = map(fd);
+  return at == MAP_FAILED;
+}
+
+static int run_redirected(int number, const char* path, int flags) {
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(open(path, flags), number);
+    execl(self, self, "do", "print", path, (char*)NULL);
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void standard_streams_bypassed_a_mapping(void) {
+  const char* path = in_directory("standard.atomic");
+  make(path);
+  CHECK(run_redirected(1, path, O_RDWR) == 0);
+  CHECK(run_redirected(1, path, O_WRONLY) == 0);
+  unlink(path);
+}
+
+/* ----------------------------------------------------------------- numbers
+ */
+
+static int beyond_the_table(const char* file) {
+  const int fd = open(file, O_RDWR);
+  char* at = map(fd);
+  if (at == MAP_FAILED) return 98;
+  const struct rlimit many = {70000, 70000};
+  if (setrlimit(RLIMIT_NOFILE, &many) != 0) return 77;
+  int last = 0;
+  while (last >= 0 && last < 65535) last = open("/dev/null", O_RDONLY);
+  CHECK(last == 65535);
+  CHECK(open(file, O_RDWR) == -1 && errno == EMFILE);
+  CHECK(dup(fd) == -1 && errno == EMFILE);
+  CHECK(fcntl(fd, F_DUPFD, 65536) == -1 && errno == EMFILE);
+  return failures != 0;
+}
+
+static void descriptors_beyond_the_table_bypassed_the_mapping(void) {
+  const char* path = in_directory("beyond.atomic");
+  make(path);
+  const pid_t child = fork();
+  if (child == 0) {
+    execl(self, self, "do", "beyond", path, (char*)NULL);
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(status == 0 || status == 77 << 8);
+  unlink(path);
+}
+
+static void a_number_that_was_closed_past_us_was_the_files(void) {
+  const char* path = in_directory("number.atomic");
+  make(path);
+  const int fd = open(path, O_RDWR);
+  char* at = map(fd);
+  CHECK(at != MAP_FAILED);
+  syscall(SYS_close, fd);
+  int ends[2];
+  CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  CHECK(ends[0] == fd);
+  CHECK(write(ends[0], "message", 7) == 7);
+  char got[8] = "";
+  CHECK(recv(ends[1], got, 7, MSG_DONTWAIT) == 7 && strcmp(got, "message") == 0);
+  CHECK(*at == '.');
+  CHECK(msync(at, PAGE, MS_SYNC) == 0);
+  close(ends[0]);
+  close(ends[1]);
+  CHECK(munmap(at, PAGE) == 0);
+  CHECK(!has_side(path));
+  unlink(path);
+}
+
+/* ------------------------------------------------------------------------------------------------
+ */
+
+static int do_part(const char* what, const char* file) {
+  if (strcmp(what, "print") == 0) return print_into_the_file(file);
+  if (strcmp(what, "beyond") == 0) return beyond_the_table(file);
+  return 2;
+}
+
+int main(int count, char** arguments) {
+  self = arguments[0];
+  if (count == 4 && strcmp(arguments[1], "do") == 0) return do_part(arguments[2], arguments[3]);
+  if (count != 2) return 2;
+  directory = arguments[1];
+  copies_made_beside_a_mapping_bypassed_it();
+  streams_opened_beside_a_mapping_bypassed_it();
+  standard_streams_bypassed_a_mapping();
+  descriptors_beyond_the_table_bypassed_the_mapping();
+  a_number_that_was_closed_past_us_was_the_files();
+  if (failures == 0) puts("all hold");
+  return failures == 0 ? 0 : 1;
+}
