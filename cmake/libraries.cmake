@@ -136,6 +136,12 @@ if(PAWL_PROGRAMS AND PAWL_C_API_SOURCES AND PAWL_PRELOAD_SOURCES)
               ${PAWL_STORES_OTHER_SOURCES} ${PAWL_PRELOAD_SOURCES})
   pawl_configure_shared_library(pawl_preload)
   target_compile_definitions(pawl_preload PRIVATE PAWL_PRELOAD_FACE)
+  # With memory of its own (src/preload/own_memory.cc), so with a C++ library of its own.  Sanitizers
+  # have theirs.
+  if(NOT PAWL_SANITIZE)
+    target_compile_definitions(pawl_preload PRIVATE PAWL_OWN_MEMORY)
+    target_link_options(pawl_preload PRIVATE -static-libstdc++ "LINKER:--exclude-libs,libstdc++.a")
+  endif()
   # The first of those that are compiled together says how libc's headers are read.
   set_target_properties(pawl_preload PROPERTIES OUTPUT_NAME pawl-preload
                         UNITY_BUILD_CODE_BEFORE_INCLUDE "#include \"preload/interpose.h\"")

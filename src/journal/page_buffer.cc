@@ -3,8 +3,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace pawl {
@@ -14,7 +14,8 @@ constexpr std::size_t kMappedBytesMin = std::size_t{256} << 10;
 
 std::byte* allocate(std::size_t capacity) {
   if (capacity < kMappedBytesMin)
-    return static_cast<std::byte*>(std::aligned_alloc(kPageBytes, capacity));
+    return static_cast<std::byte*>(
+        ::operator new(capacity, std::align_val_t{kPageBytes}, std::nothrow));
   void* const memory =
       ::mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
@@ -37,7 +38,7 @@ AlignedBuffer::~AlignedBuffer() { free(); }
 void AlignedBuffer::free() {
   if (memory_ == nullptr) return;
   if (capacity_ < kMappedBytesMin) {
-    std::free(memory_);
+    ::operator delete(memory_, std::align_val_t{kPageBytes});
   } else {
     ::munmap(memory_, capacity_);
   }

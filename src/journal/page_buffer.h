@@ -13,7 +13,7 @@ struct alignas(64) PageBuffer {
 };
 
 // A growing buffer whose memory is aligned to kPageBytes, as O_DIRECT asks.  A large one is a
-// mapping of its own: freed, it goes back to the kernel and not into malloc's store.
+// mapping of its own: freed, it goes back to the kernel and not into the allocator's store.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;

@@ -160,7 +160,8 @@ Result<std::span<const std::byte>> Reader::look_at(std::uint64_t position, std::
   PAWL_ASSERT(position < size_bytes_ && bytes_min > 0 && bytes_min <= kBlockBytes);
   if (!is_buffered(position, bytes_min)) {
     if (buffer_ == nullptr) {
-      buffer_.reset(static_cast<std::byte*>(std::aligned_alloc(kBlockBytes, kBufferBytes)));
+      buffer_.reset(static_cast<std::byte*>(
+          ::operator new(kBufferBytes, std::align_val_t{kBlockBytes}, std::nothrow)));
       if (buffer_ == nullptr) {
         return FailedCall{ENOMEM, "a buffer of 1 MiB to read the journal"};
       }

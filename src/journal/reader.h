@@ -2,9 +2,9 @@
 // Nothing in a journal is believed before its checksum and its bounds have been checked.
 #pragma once
 
-#include <cstdlib>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -91,7 +91,9 @@ class Reader {
         sequence_(header.tail_sequence) {}
 
   struct Release {
-    void operator()(std::byte* bytes) const { std::free(bytes); }
+    void operator()(std::byte* bytes) const {
+      ::operator delete(bytes, std::align_val_t{kBlockBytes});
+    }
   };
   using Buffer = std::unique_ptr<std::byte, Release>;
   class Payload;  // a record's payload, read in pieces and summed on the way
