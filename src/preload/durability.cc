@@ -13,7 +13,7 @@ namespace {
 
 // Empty when the descriptor is none of ours.
 std::optional<Status> commit_descriptor(int descriptor) {
-  if (inside() || !table::may_be_tracked(descriptor)) return std::nullopt;
+  if (!table::may_be_tracked(descriptor)) return std::nullopt;
   const Inside working;
   const Held file = hold_descriptor(descriptor);
   if (!file || (file->mapping == nullptr && !file->is_lost)) return std::nullopt;
@@ -23,7 +23,7 @@ std::optional<Status> commit_descriptor(int descriptor) {
 
 Status commit_everything() {
   Status first_failure;
-  if (inside() || table::is_empty()) return first_failure;
+  if (table::is_empty()) return first_failure;
   const Inside working;
   for (const TrackedFilePointer& present : table::all()) {
     const Held file = hold_file(present);
@@ -38,7 +38,7 @@ Status commit_everything() {
 }  // namespace
 
 PAWL_INTERPOSE int fsync(int descriptor) try {
-  PAWL_PASS(real().fsync(descriptor));
+  PAWL_PASS_OR_REFUSE("fsync", table::may_be_tracked(descriptor), real().fsync(descriptor));
   pthread_testcancel();
   const auto outcome = commit_descriptor(descriptor);
   if (!outcome) PAWL_RETURN(real().fsync(descriptor));
@@ -47,7 +47,7 @@ PAWL_INTERPOSE int fsync(int descriptor) try {
 PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE int fdatasync(int descriptor) try {
-  PAWL_PASS(real().fdatasync(descriptor));
+  PAWL_PASS_OR_REFUSE("fdatasync", table::may_be_tracked(descriptor), real().fdatasync(descriptor));
   pthread_testcancel();
   const auto outcome = commit_descriptor(descriptor);
   if (!outcome) PAWL_RETURN(real().fdatasync(descriptor));
@@ -57,14 +57,18 @@ PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE void sync() noexcept try {
   PAWL_KEEP_ERRNO();
-  if (const Status status = commit_everything(); !status.ok()) say("sync", status.text());
+  if (inside() && !table::is_empty()) {
+    refuse_within("sync");
+  } else if (const Status status = commit_everything(); !status.ok()) {
+    say("sync", status.text());
+  }
   real().sync();
   errno = errno_before_;
 }
 PAWL_OR_NO_MEMORY_AND_NO_RESULT
 
 PAWL_INTERPOSE int syncfs(int descriptor) noexcept try {
-  PAWL_KEEP_ERRNO();
+  PAWL_PASS_OR_REFUSE("syncfs", !table::is_empty(), real().syncfs(descriptor));
   if (const Status status = commit_everything(); !status.ok())
     PAWL_RETURN(refuse("syncfs", status));
   PAWL_RETURN(real().syncfs(descriptor));

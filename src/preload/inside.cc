@@ -2,9 +2,14 @@
 
 #include <pthread.h>
 
+#include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <initializer_list>
 #include <utility>
+
+#include "preload/lifecycle.h"
+#include "preload/messages.h"
 
 // Where this library begins, and where its code ends: the linker knows.
 extern "C" {
@@ -24,14 +29,16 @@ __attribute__((tls_model("initial-exec"))) thread_local void (*due)() = nullptr;
 
 bool inside() { return depth > 0; }
 
-Inside::Inside() : outermost_(depth == 0) {
+Inside::Inside() : is_borrowed_(is_child_past_fork()), outermost_(is_borrowed_ || depth == 0) {
   if (outermost_) {
     sigset_t blocked;
     sigfillset(&blocked);
-    for (const int synchronous : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
-      sigdelset(&blocked, synchronous);
-    }
-    pthread_sigmask(SIG_SETMASK, &blocked, &signals_);
+    for (const int as_before : {SIGSEGV, SIGBUS, SIGSYS}) sigdelset(&blocked, as_before);
+    // Nothing is let through that the program blocks: it may be pending, for sigwait().
+    pthread_sigmask(SIG_BLOCK, &blocked, &signals_);
+  }
+  if (is_borrowed_) return;
+  if (outermost_) {
     // The type, too: up to glibc 2.36 a cancellation that is on its way asks for nothing else.
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancel_type_);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
@@ -52,14 +59,28 @@ bool Inside::has_signals_waiting() const {
 void at_next_call(void (*work)()) { due = work; }
 
 Inside::~Inside() noexcept(false) {
-  --depth;
-  if (outermost_) {
-    // The mask is the last: a handler that runs there may never return (siglongjmp), and leaves the
-    // thread as it was before.
+  if (!is_borrowed_) {
+    --depth;
+    if (!outermost_) return;
     pthread_setcancelstate(cancel_state_, nullptr);
     pthread_setcanceltype(cancel_type_, nullptr);
-    pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
   }
+  // The mask is the last: a handler that runs there may never return (siglongjmp), and leaves the
+  // thread as it was before.
+  pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
+}
+
+int refuse_within(const char* call) {
+  char line[kMessageBytesMax];
+  const int length =
+      std::snprintf(line, sizeof line,
+                    "pawl: %s: a signal handler called it in the midst of another call of its "
+                    "thread on a tracked "
+                    "file, and nothing is committed; call it after that one has returned\n",
+                    call);
+  say_line({line, static_cast<std::size_t>(length)});
+  errno = EDEADLK;
+  return -1;
 }
 
 bool is_own_code(const void* address) {

@@ -18,9 +18,13 @@ namespace pawl::preload {
 // True in a thread that is working for Pawl, and in every thread that such a thread started.
 bool inside();
 
-// Makes the calling thread inside for its lifetime.  Asynchronous signals and cancellation wait
-// until the outermost one ends, so that no handler of the program runs while a lock is held; the
-// synchronous signals stay open, for trackers need SIGSEGV.
+// Makes the calling thread inside for its lifetime.  Signals and cancellation wait until the
+// outermost one ends, so that no handler of the program runs while a lock is held.  SIGSEGV, SIGBUS
+// and SIGSYS stay as the program has them: a tracker needs the first, and a sandbox whose handler
+// makes calls in the thread's stead the last.
+//
+// A child of vfork() has its parent's thread-local variables, and may be killed at any moment: it
+// leaves them alone, and only its signals wait.
 class Inside {
  public:
   Inside();
@@ -31,6 +35,7 @@ class Inside {
   Inside& operator=(const Inside&) = delete;
 
  private:
+  bool is_borrowed_;  // the thread's variables are those of a parent
   bool outermost_;
   int cancel_state_ = 0;
   int cancel_type_ = 0;
@@ -50,6 +55,13 @@ bool is_own_code(const void* address);
   (::pawl::preload::inside() || ::pawl::preload::is_own_code(__builtin_return_address(0)))
 #define PAWL_PASS(call) \
   if (PAWL_CALLED_BY_US()) return call; \
+  PAWL_KEEP_ERRNO()
+// The same for calls that make something durable: 0 would be an answer for the kernel's file only.
+// A signal handler that runs in the midst of a call of Pawl's, which only a signal can bring that
+// Inside does not hold back, is refused where the call is about what is Pawl's.
+#define PAWL_PASS_OR_REFUSE(name, is_ours, call) \
+  if (::pawl::preload::is_own_code(__builtin_return_address(0))) return call; \
+  if (::pawl::preload::inside()) return (is_ours) ? ::pawl::preload::refuse_within(name) : call; \
   PAWL_KEEP_ERRNO()
 
 // The kernel leaves errno alone where a call succeeds, and programs have come to rely on it
@@ -100,6 +112,9 @@ class NoMemory {
 };
 // Reports it, and sets errno.
 NoMemory no_memory(const char* call) noexcept;
+
+// EDEADLK, and a line that says so, without memory or a lock.  Returns -1.
+int refuse_within(const char* call);
 
 // For a thread that the core started.
 void stay_inside();

@@ -168,6 +168,7 @@ memory::Spared spare(const std::optional<Window>& window) {
 
 bool in_own_process() { return own_process.load() == getpid(); }
 bool is_unprepared_copy() { return own_memory.load() != number_of_memory(); }
+bool is_child_past_fork() { return own_process.load() != 0 && !in_own_process(); }
 void adopt_process() {
   own_process.store(getpid());
   own_memory.store(number_of_memory());

@@ -24,6 +24,8 @@ void adopt_process();
 // bare clone().  A lock may be held there for ever, by a thread that the child does not have, so it
 // takes none: it may read, and what would change anything is refused (check_ours()).
 bool is_unprepared_copy();
+// Such a child; false also before any process has adopted itself.
+bool is_child_past_fork();
 
 // Finds what a descriptor is open on, without a lock of the program being lost.  Empty: a file that
 // has no name.  Fails where the name cannot be found out: ENOTSUP without /proc (in a chroot),

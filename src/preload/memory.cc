@@ -512,7 +512,8 @@ PAWL_INTERPOSE int munmap(void* address, size_t count) noexcept try {
 PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE int msync(void* address, size_t count, int flags) try {
-  PAWL_PASS(real().msync(address, count, flags));
+  PAWL_PASS_OR_REFUSE("msync", table::may_have_windows_in(range_of(address, count)),
+                      real().msync(address, count, flags));
   pthread_testcancel();
   PAWL_RETURN(has_windows_in(address, count) ? synchronise(address, count, flags)
                                              : memory_calls::synchronise(address, count, flags));

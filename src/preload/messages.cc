@@ -26,9 +26,11 @@ bool is_standard_error() {
 
 constexpr int kWaitMillisecondsMax = 100;  // for a reader; locks may be held
 
+}  // namespace
+
 // Best effort: there is errno too.  The program neither waits for a reader that does not come nor
 // gets SIGPIPE for a write that it did not make.
-void write_to_standard_error(std::string_view line) {
+void say_line(std::string_view line) {
   if (!is_standard_error()) return;
   pollfd asked{STDERR_FILENO, POLLOUT, 0};
   if (poll(&asked, 1, kWaitMillisecondsMax) <= 0) return;
@@ -48,8 +50,6 @@ void write_to_standard_error(std::string_view line) {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-}  // namespace
-
 void adopt_standard_error() {
   struct stat status{};
   if (real().fstat(STDERR_FILENO, &status) != 0) return;
@@ -66,7 +66,7 @@ void say(std::string_view call, std::string_view text) {
        {std::string_view("pawl: "), call, std::string_view(": "), text})
     length += part.copy(line + length, kMessageBytesMax - 1 - length);
   line[length++] = '\n';
-  write_to_standard_error({line, length});
+  say_line({line, length});
   errno = error_number;
 }
 

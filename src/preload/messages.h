@@ -14,6 +14,8 @@ namespace pawl::preload {
 // takes no more and nobody reads it.
 void say(std::string_view call, std::string_view text);
 inline constexpr unsigned kMessageBytesMax = 1024;
+// A whole line, as it is.  Takes no memory.
+void say_line(std::string_view line);
 
 // What has its number now is standard error: at the beginning, and when the program put it there by
 // a call that copies descriptors.

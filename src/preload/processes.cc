@@ -187,7 +187,6 @@ thread_local OfThisThread of_this_thread;
 
 // The exec failed, or was left: everything is taken up again.
 void resume_after_exec() {
-  if (!in_own_process()) return at_next_call(resume_after_exec);  // a child of vfork()
   ClosedForExec* const closed = std::exchange(of_this_thread.closed, nullptr);
   resume_all(closed->files, "exec");
   delete closed;

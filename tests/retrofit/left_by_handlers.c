@@ -15,9 +15,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "checks.h"
+/* As pawl/pawl.h has it. */
+#define MAP_ATOMIC (MAP_SHARED_VALIDATE | 0x1000000)
 
 enum { PAGE = 4096, PAGES = 1000, LENGTH = PAGES * PAGE, ROUNDS = 50 };
 
@@ -42,7 +45,7 @@ static char* map(int fd) {
  */
 
 static sigjmp_buf left;
-static atomic_int is_armed, main_thread;
+static atomic_int is_armed, main_thread, sent_signal = SIGUSR1;
 static pthread_t main_pthread;
 
 static void leave(int signal) {
@@ -68,7 +71,7 @@ static void* send_when_inside(void* unused) {
     if (atomic_load(&is_armed) == 1 && has_blocked(atomic_load(&main_thread), SIGUSR1)) {
       int expected = 1;
       if (atomic_compare_exchange_strong(&is_armed, &expected, 2))
-        pthread_kill(main_pthread, SIGUSR1);
+        pthread_kill(main_pthread, atomic_load(&sent_signal));
     }
   }
   return unused;
@@ -160,6 +163,130 @@ static void a_dup_that_was_left(void) {
   CHECK(!has_side(path));
 }
 
+/* With MAP_ATOMIC MS_INVALIDATE shows what is committed. */
+static char* map_as_pawl(int fd) {
+  char* at = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_ATOMIC, fd, 0);
+  if (at == MAP_FAILED) exit(99);
+  return at;
+}
+
+static int commits(char* at) {
+  static char last;
+  at[PAGE + 9] = ++last;
+  if (msync(at, LENGTH, MS_SYNC) != 0) return 0;
+  at[PAGE + 9] = (char)(last + 1);
+  return msync(at, LENGTH, MS_INVALIDATE) == 0 && at[PAGE + 9] == last;
+}
+
+/* abort() of another process, kill -TRAP: signals that instructions raise, sent. */
+static void commits_that_an_abort_left(void) {
+  const char* path = make("abort.atomic");
+  const int fd = open(path, O_RDWR);
+  char* at = map_as_pawl(fd);
+  static const int signals[] = {SIGABRT, SIGTRAP, SIGILL, SIGFPE};
+  for (volatile int which = 0; which < 4; ++which) {
+    struct sigaction action = {.sa_handler = leave};
+    sigaction(signals[which], &action, NULL);
+    atomic_store(&sent_signal, signals[which]);
+    volatile int has_jumped = 0;
+    for (volatile int round = 0; round < ROUNDS && !has_jumped; ++round) {
+      change_all(at, round);
+      if (sigsetjmp(left, 1) == 0) {
+        atomic_store(&is_armed, 1);
+        CHECK(msync(at, LENGTH, MS_SYNC) == 0);
+        disarm();
+      } else {
+        has_jumped = 1;
+      }
+    }
+    CHECK(has_jumped);
+    CHECK(commits(at));
+    signal(signals[which], SIG_DFL);
+  }
+  atomic_store(&sent_signal, SIGUSR1);
+  munmap(at, LENGTH);
+  close(fd);
+  CHECK(!has_side(path));
+}
+
+static char* within_at;
+static volatile int within_fd, msync_within, fsync_within, errno_within;
+static void commit_within(int signal) {
+  if (atomic_exchange(&is_armed, 0) == 0) _exit(signal);
+  msync_within = msync(within_at, LENGTH, MS_SYNC);
+  errno_within = errno;
+  fsync_within = fsync(within_fd);
+}
+
+/* SIGSEGV is not held back: a tracker needs it. */
+static void a_commit_within_a_commit_is_refused(void) {
+  const char* path = make("within.atomic");
+  within_fd = open(path, O_RDWR);
+  within_at = map_as_pawl(within_fd);
+  struct sigaction action = {.sa_handler = commit_within};
+  struct sigaction before;
+  sigaction(SIGSEGV, &action, &before);
+  atomic_store(&sent_signal, SIGSEGV);
+  msync_within = fsync_within = 9;
+  for (int round = 0; round < ROUNDS && msync_within == 9; ++round) {
+    change_all(within_at, round);
+    atomic_store(&is_armed, 1);
+    CHECK(msync(within_at, LENGTH, MS_SYNC) == 0);
+    disarm();
+  }
+  CHECK(msync_within == -1 && errno_within == EDEADLK);
+  CHECK(fsync_within == -1);
+  atomic_store(&sent_signal, SIGUSR1);
+  sigaction(SIGSEGV, &before, NULL);
+  CHECK(commits(within_at));
+  munmap(within_at, LENGTH);
+  close(within_fd);
+}
+
+static volatile pid_t child_of_vfork;
+
+static void* kill_child_of_vfork(void* unused) {
+  while (child_of_vfork == 0) continue;
+  usleep(30000);
+  kill(child_of_vfork, SIGKILL);
+  return unused;
+}
+
+/* It is inside as long as it waits for somebody to read standard error, which is full. */
+static void a_child_of_vfork_was_killed_while_inside(void) {
+  const char* path = make("vfork.atomic");
+  const int fd = open(path, O_RDWR);
+  char* at = map_as_pawl(fd);
+  int ends[2];
+  char bytes[PAGE] = "";
+  const int messages = dup(2);
+  if (pipe(ends) != 0) exit(99);
+  fcntl(ends[1], F_SETFL, O_NONBLOCK);
+  while (write(ends[1], bytes, sizeof bytes) > 0) continue;
+  dup2(ends[1], 2);
+  pthread_t killer;
+  pthread_create(&killer, NULL, kill_child_of_vfork, NULL);
+  const pid_t child = vfork();
+  if (child == 0) {
+    child_of_vfork = getpid();
+    for (;;) mmap(NULL, PAGE, PROT_READ, MAP_ATOMIC | MAP_ANONYMOUS, -1, 0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  pthread_join(killer, NULL);
+  dup2(messages, 2);
+  CHECK(WIFSIGNALED(status));
+  CHECK(commits(at));
+  int cancellation = -1;
+  pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &cancellation);
+  CHECK(cancellation == PTHREAD_CANCEL_ENABLE);
+  close(ends[0]);
+  close(ends[1]);
+  close(messages);
+  munmap(at, LENGTH);
+  close(fd);
+}
+
 static void a_thread_that_left_can_be_cancelled(void) {
   const char* path = make("cancel.atomic");
   const int fd = open(path, O_RDWR);
@@ -241,6 +368,9 @@ int main(int count, char** arguments) {
   a_close_that_was_left();
   a_dup_that_was_left();
   a_thread_that_left_can_be_cancelled();
+  commits_that_an_abort_left();
+  a_commit_within_a_commit_is_refused();
+  a_child_of_vfork_was_killed_while_inside();
   an_exec_that_was_left();
   if (failures == 0) puts("all hold");
   exit(failures == 0 ? 0 : 1);

@@ -384,21 +384,44 @@ static void a_stream_that_is_closed_lets_go(void) {
   }
 }
 
+/* Signals that instructions raise can be sent, too, and blocked. */
+static void pending_signals_are_taken_by_sigwait(void) {
+  static const int signals[] = {SIGABRT, SIGTRAP, SIGSYS, SIGILL, SIGFPE, SIGBUS};
+  const int fd = make("pending.atomic", PAGE);
+  char* at = map(fd, PAGE);
+  for (unsigned i = 0; i < sizeof signals / sizeof *signals; ++i) {
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, signals[i]);
+    sigprocmask(SIG_BLOCK, &one, NULL);
+    kill(getpid(), signals[i]);
+    at[0] = (char)i;
+    show_result("msync", msync(at, PAGE, MS_SYNC));
+    const struct timespec second = {1, 0};
+    say("sigtimedwait: %d", sigtimedwait(&one, NULL, &second) == signals[i]);
+    sigprocmask(SIG_UNBLOCK, &one, NULL);
+  }
+  munmap(at, PAGE);
+  close(fd);
+}
+
 int main(int count, char** arguments) {
   if (count != 2) return 2;
   directory = arguments[1];
   static const struct {
     const char* name;
     void (*run)(void);
-  } cases[] = {{"unknown flags of mmap are refused", unknown_flags_of_mmap_are_refused},
-               {"a failing dup leaves its target", a_failing_dup_leaves_its_target},
-               {"a failing splice leaves the pipe", a_failing_splice_leaves_the_pipe},
-               {"a cancelled thread sends its file", a_cancelled_thread_sends_its_file},
-               {"parts keep their protections", parts_keep_their_protections},
-               {"flags of vectors", flags_of_vectors},
-               {"truncating beside a foreign file", truncating_beside_a_foreign_file},
-               {"truncating needs the right to write", truncating_needs_the_right_to_write},
-               {"a stream that is closed lets go", a_stream_that_is_closed_lets_go}};
+  } cases[] = {
+      {"unknown flags of mmap are refused", unknown_flags_of_mmap_are_refused},
+      {"a failing dup leaves its target", a_failing_dup_leaves_its_target},
+      {"a failing splice leaves the pipe", a_failing_splice_leaves_the_pipe},
+      {"a cancelled thread sends its file", a_cancelled_thread_sends_its_file},
+      {"parts keep their protections", parts_keep_their_protections},
+      {"flags of vectors", flags_of_vectors},
+      {"truncating beside a foreign file", truncating_beside_a_foreign_file},
+      {"truncating needs the right to write", truncating_needs_the_right_to_write},
+      {"a stream that is closed lets go", a_stream_that_is_closed_lets_go},
+      {"pending signals are taken by sigwait", pending_signals_are_taken_by_sigwait}};
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; ++i) {
     say("== %s", cases[i].name);
     cases[i].run();
