@@ -31,12 +31,6 @@ Status Mapping::Implementation::advise_kernel(std::uint64_t first_page, std::uin
 Status Mapping::Implementation::punch(std::uint64_t first_page, std::uint64_t end_page) {
   static constexpr std::array<std::byte, kPageBytes> kZeros{};
   const std::uint64_t end = std::min(end_page, view_.accessible_end_page());
-  for (std::uint64_t page = first_page; page < end; ++page) {
-    if ((view_.protection_at(page) & PROT_WRITE) == 0) {
-      return Status::failure(EACCES, "MADV_REMOVE stores zeros, and the mapping of " +
-                                         medium_->path() + " is not writable there");
-    }
-  }
   for (std::uint64_t page = first_page; page < end; ++page)
     PAWL_TRY(store_in_view(page * kPageBytes, kZeros));
   return {};

@@ -23,26 +23,30 @@ Status write_zeros(TrackedFile& file, std::uint64_t from, std::uint64_t end) {
   return {};
 }
 
-Status allocate(TrackedFile& file, int mode, std::uint64_t offset, std::uint64_t length) {
-  const std::uint64_t end = offset + length;
-  const std::uint64_t end_in_file = std::min(end, file.mapping->size());
+Status check_mode_of_allocation(const TrackedFile& file, int mode) {
   switch (mode) {
     case 0:
-      return file.mapping->allocate(offset, length);
     case FALLOC_FL_KEEP_SIZE:
-      // Space beyond the end is a wish about speed; space inside is a promise.
-      return offset < end_in_file ? file.mapping->allocate(offset, end_in_file - offset) : Status{};
     case FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE:
     case FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE:
-      return write_zeros(file, offset, end_in_file);
     case FALLOC_FL_ZERO_RANGE:
-      return write_zeros(file, offset, end);
+      return {};
     default:
       return Status::failure(
           EOPNOTSUPP,
           "a file that is mapped atomically (" + file.path +
               ") can be extended and zeroed in place, not collapsed, inserted into or unshared");
   }
+}
+
+Status allocate(TrackedFile& file, int mode, std::uint64_t offset, std::uint64_t length) {
+  const bool keeps_size = (mode & FALLOC_FL_KEEP_SIZE) != 0;
+  const std::uint64_t wanted_end = offset + length;
+  const std::uint64_t end = keeps_size ? std::min(wanted_end, file.mapping->size()) : wanted_end;
+  if ((mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) != 0)
+    return write_zeros(file, offset, end);
+  // Space beyond the end is a wish about speed; space inside is a promise.
+  return offset < end ? file.mapping->allocate(offset, end - offset) : Status{};
 }
 
 }  // namespace pawl::preload

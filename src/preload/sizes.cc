@@ -17,14 +17,6 @@
 namespace pawl::preload {
 namespace {
 
-std::optional<off_t> size_of_tracked(dev_t device, ino_t inode) {
-  if (inside() || table::is_empty()) return std::nullopt;
-  const Inside working;
-  const Held file = hold_inode(device, inode);
-  if (!file || file->mapping == nullptr) return std::nullopt;
-  return static_cast<off_t>(file->mapping->size());
-}
-
 int corrected(int outcome, struct stat* status) {
   if (outcome == 0 && S_ISREG(status->st_mode)) {
     if (const auto size = size_of_tracked(status->st_dev, status->st_ino)) status->st_size = *size;
@@ -38,6 +30,17 @@ static_assert(sizeof(struct stat) == sizeof(struct stat64));
 bool is_writable(int descriptor) {
   const int flags = real().fcntl(descriptor, F_GETFL);
   return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
+}
+
+// In the kernel's order, which tells what is wrong where several things are.
+Status allocate_through(int descriptor, TrackedFile& file, int mode, off_t offset, off_t count) {
+  if (offset < 0 || count <= 0)
+    return Status::failure(EINVAL, "the range is empty or starts below 0");
+  PAWL_TRY(check_mode_of_allocation(file, mode));
+  if (!is_writable(descriptor))
+    return Status::failure(EBADF, "the descriptor is not open for writing");
+  return allocate(file, mode, static_cast<std::uint64_t>(offset),
+                  static_cast<std::uint64_t>(count));
 }
 
 Status truncate_tracked(TrackedFile& file, off_t size) {
@@ -98,12 +101,7 @@ PAWL_ALSO_KNOWN_AS(truncate64, truncate);
 PAWL_INTERPOSE int fallocate(int descriptor, int mode, off_t offset, off_t count) try {
   PAWL_PASS(real().fallocate(descriptor, mode, offset, count));
   const auto outcome = with_tracked(descriptor, [&](TrackedFile& file) {
-    if (!is_writable(descriptor))
-      return Status::failure(EBADF, "the descriptor is not open for writing");
-    if (offset < 0 || count <= 0)
-      return Status::failure(EINVAL, "the range is empty or starts below 0");
-    return allocate(file, mode, static_cast<std::uint64_t>(offset),
-                    static_cast<std::uint64_t>(count));
+    return allocate_through(descriptor, file, mode, offset, count);
   });
   PAWL_RETURN(outcome ? report("fallocate", *outcome)
                       : real().fallocate(descriptor, mode, offset, count));
@@ -114,11 +112,7 @@ PAWL_ALSO_KNOWN_AS(fallocate64, fallocate);
 PAWL_INTERPOSE int posix_fallocate(int descriptor, off_t offset, off_t count) try {
   PAWL_PASS(real().posix_fallocate(descriptor, offset, count));
   const auto outcome = with_tracked(descriptor, [&](TrackedFile& file) {
-    if (!is_writable(descriptor))
-      return Status::failure(EBADF, "the descriptor is not open for writing");
-    if (offset < 0 || count <= 0)
-      return Status::failure(EINVAL, "the range is empty or starts below 0");
-    return allocate(file, 0, static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(count));
+    return allocate_through(descriptor, file, 0, offset, count);
   });
   if (!outcome) PAWL_RETURN(real().posix_fallocate(descriptor, offset, count));
   if (outcome->ok()) PAWL_RETURN(0);

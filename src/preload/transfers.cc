@@ -10,14 +10,16 @@
 #include <cerrno>
 #include <climits>
 #include <cstdarg>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "preload/inside.h"
 #include "preload/io.h"
 #include "preload/messages.h"
 #include "preload/real.h"
-#include "preload/tracked_files.h"
+#include "preload/with_tracked.h"
 
 namespace pawl::preload {
 namespace {
@@ -35,10 +37,13 @@ struct End {
   off64_t* offset;
   Cancellation cancellation = Cancellation::possible;
 
+  off64_t position() const {
+    return offset != nullptr ? *offset : real().lseek(descriptor, 0, SEEK_CUR);
+  }
   // The position stays until settle_read(): the call may be cancelled, or left by a signal handler,
   // while it waits for the other end.  What has no position is read at once.
   ssize_t read_some(char* buffer, std::size_t count) const {
-    const off64_t at = offset != nullptr ? *offset : real().lseek(descriptor, 0, SEEK_CUR);
+    const off64_t at = position();
     const bool has_place = offset != nullptr || at >= 0;
     return read_bytes(descriptor, buffer, count, has_place ? &at : nullptr, cancellation);
   }
@@ -158,6 +163,45 @@ ssize_t move_bytes(const From& from, const To& to, std::size_t count) {
   return moved;
 }
 
+// For reading, or for writing: O_RDONLY or O_WRONLY.
+bool is_open_for(int descriptor, int access) {
+  const int flags = real().fcntl(descriptor, F_GETFL);
+  const bool is_so = (flags & O_ACCMODE) == access || (flags & O_ACCMODE) == O_RDWR;
+  return flags >= 0 && (flags & O_PATH) == 0 && is_so;
+}
+bool appends(int descriptor) { return (real().fcntl(descriptor, F_GETFL) & O_APPEND) != 0; }
+
+// The errno with which Linux refuses a copy, before any byte is copied, in its order; 0: it does
+// not.
+int check_copy(const End& from, const End& to, std::size_t count) {
+  struct stat source{};
+  struct stat target{};
+  if (real().fstat(from.descriptor, &source) != 0 || real().fstat(to.descriptor, &target) != 0)
+    return EBADF;
+  if (S_ISDIR(source.st_mode) || S_ISDIR(target.st_mode)) return EISDIR;
+  if (!S_ISREG(source.st_mode) || !S_ISREG(target.st_mode)) return EINVAL;
+  if (!is_open_for(from.descriptor, O_RDONLY) || !is_open_for(to.descriptor, O_WRONLY) ||
+      appends(to.descriptor))
+    return EBADF;
+  const auto first = static_cast<std::uint64_t>(from.position());
+  const auto target_first = static_cast<std::uint64_t>(to.position());
+  if (first + count < first || target_first + count < target_first) return EOVERFLOW;
+  constexpr std::uint64_t kPositionMax = std::numeric_limits<std::int64_t>::max();
+  if (first > kPositionMax || target_first > kPositionMax) return EINVAL;
+  if (source.st_dev != target.st_dev || source.st_ino != target.st_ino) return 0;
+  const auto size = static_cast<std::uint64_t>(
+      size_of_tracked(source.st_dev, source.st_ino).value_or(source.st_size));
+  const std::uint64_t copied = first < size ? std::min<std::uint64_t>(count, size - first) : 0;
+  return target_first < first + copied && first < target_first + copied ? EINVAL : 0;
+}
+
+int check_sending(const End& from, int to) {
+  if (!is_open_for(from.descriptor, O_RDONLY)) return EBADF;
+  if (from.offset != nullptr && *from.offset < 0) return EINVAL;
+  if (!is_open_for(to, O_WRONLY)) return EBADF;
+  return appends(to) && !is_pipe(to) ? EINVAL : 0;
+}
+
 int refuse_tracked_aio(const char* call, const aiocb* request) {
   if (request == nullptr || inside() || !table::may_be_tracked(request->aio_fildes)) return 0;
   return refuse(call, ENOTSUP,
@@ -194,11 +238,13 @@ PAWL_INTERPOSE ssize_t copy_file_range(int from, off64_t* from_offset, int to, o
   PAWL_PASS(real().copy_file_range(from, from_offset, to, to_offset, count, flags));
   if (!concerns_us(from, to))
     PAWL_RETURN(real().copy_file_range(from, from_offset, to, to_offset, count, flags));
-  if (flags != 0) {
-    errno = EINVAL;
+  const End source{from, from_offset};
+  const End target{to, to_offset};
+  if (const int wrong = flags != 0 ? EINVAL : check_copy(source, target, count); wrong != 0) {
+    errno = wrong;
     PAWL_RETURN(-1);
   }
-  PAWL_RETURN(move_bytes(End{from, from_offset}, End{to, to_offset}, count));
+  PAWL_RETURN(move_bytes(source, target, count));
 }
 PAWL_OR_NO_MEMORY
 
@@ -207,7 +253,12 @@ PAWL_INTERPOSE ssize_t sendfile(int to, int from, off_t* offset, size_t count) n
   if (!concerns_us(from, to)) PAWL_RETURN(real().sendfile(to, from, offset, count));
   // It is no cancellation point, and the write() that takes its place is one.
   constexpr Cancellation kIgnored = Cancellation::ignored;
-  PAWL_RETURN(move_bytes(End{from, offset, kIgnored}, End{to, nullptr, kIgnored}, count));
+  const End source{from, offset, kIgnored};
+  if (const int wrong = check_sending(source, to); wrong != 0) {
+    errno = wrong;
+    PAWL_RETURN(-1);
+  }
+  PAWL_RETURN(move_bytes(source, End{to, nullptr, kIgnored}, count));
 }
 PAWL_OR_NO_MEMORY
 

@@ -21,4 +21,13 @@ std::optional<Status> with_tracked(int descriptor, const Work& work) {
   return work(*file);
 }
 
+// The size that the program sees; empty when the file is none of ours.
+inline std::optional<off_t> size_of_tracked(dev_t device, ino_t inode) {
+  if (inside() || table::is_empty()) return std::nullopt;
+  const Inside working;
+  const Held file = hold_inode(device, inode);
+  if (!file || file->mapping == nullptr) return std::nullopt;
+  return static_cast<off_t>(file->mapping->size());
+}
+
 }  // namespace pawl::preload

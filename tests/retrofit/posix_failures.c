@@ -384,6 +384,95 @@ static void a_stream_that_is_closed_lets_go(void) {
   }
 }
 
+static void copies_that_are_refused(void) {
+  const int fd = make("copy.atomic", PAGES * PAGE);
+  char* at = map(fd, PAGES * PAGE);
+  for (int i = 0; i < PAGES; ++i) at[i * PAGE] = (char)('a' + i);
+  const int appending = open(path_buffer, O_RDWR | O_APPEND);
+  const int reading = open(path_buffer, O_RDONLY);
+  const int writing = open(path_buffer, O_WRONLY);
+  const int other = make("copy.other", 2 * PAGE);
+  static const struct {
+    long from, to;
+    size_t count;
+  } ranges[] = {{0, PAGE, 2 * PAGE},
+                {PAGE, 0, 2 * PAGE},
+                {0, 0, 1},
+                {0, 0, 0},
+                {0, PAGE, PAGE},
+                {-1, 0, 1},
+                {0, -1, 1},
+                {PAGES * PAGE, 0, PAGE},
+                {0, 2 * PAGE, PAGE},
+                {PAGE, PAGE, PAGE},
+                {3 * PAGE, 2 * PAGE, 4 * PAGE}};
+  for (unsigned i = 0; i < sizeof ranges / sizeof *ranges; ++i) {
+    off64_t from = ranges[i].from, to = ranges[i].to;
+    show_result("a copy within", copy_file_range(fd, &from, fd, &to, ranges[i].count, 0));
+    say("at %ld, %ld: %c%c%c%c", (long)from, (long)to, at[0], at[PAGE], at[2 * PAGE], at[3 * PAGE]);
+  }
+  const int targets[] = {appending, reading, other};
+  for (unsigned i = 0; i < sizeof targets / sizeof *targets; ++i) {
+    for (size_t count = 0; count <= 100; count += 100) {
+      off64_t from = 2 * PAGE, to = 0;
+      show_result("copy_file_range", copy_file_range(fd, &from, targets[i], &to, count, 0));
+      from = 2 * PAGE;
+      show_result("from what is not read", copy_file_range(writing, &from, other, &to, count, 0));
+      show_result("from another", copy_file_range(other, &from, targets[i], &to, count, 0));
+      off_t offset = 0;
+      show_result("sendfile", sendfile(targets[i], fd, &offset, count));
+      show_result("sendfile from what is not read", sendfile(other, writing, &offset, count));
+      show_result("sendfile from another", sendfile(targets[i], other, &offset, count));
+      offset = -1;
+      show_result("sendfile from before the file", sendfile(targets[i], fd, &offset, count));
+    }
+  }
+  struct stat status;
+  say("size %ld", fstat(fd, &status) == 0 ? (long)status.st_size : -1);
+  munmap(at, PAGES * PAGE);
+  close(fd);
+  close(appending);
+  close(reading);
+  close(writing);
+  close(other);
+}
+
+static void allocations_that_are_refused(void) {
+  const int fd = make("space.atomic", PAGE);
+  char* at = map(fd, PAGE);
+  at[0] = 'x';
+  const int reading = open(path_buffer, O_RDONLY);
+  const int descriptors[] = {fd, reading};
+  static const struct {
+    int mode;
+    off_t offset, count;
+  } asked[] = {{0, 0, 0},           {0, -1, 1},       {0, 0, -1}, {0, 0, 1}, {0x4000, 0, 1},
+               {0x4000, 0, 0},      {0x4000, -1, -1}, {2, 0, 1},  {2, 0, 0}, {2 | 1 | 16, 0, 1},
+               {1 | 0x4000, -1, 1}, {1, 0, 0},        {1, 0, 1}};
+  for (unsigned which = 0; which < 2; ++which) {
+    for (unsigned i = 0; i < sizeof asked / sizeof *asked; ++i) {
+      show_result("fallocate",
+                  fallocate(descriptors[which], asked[i].mode, asked[i].offset, asked[i].count));
+      if (asked[i].mode != 0) continue;
+      say("posix_fallocate: %s",
+          strerrorname_np(posix_fallocate(descriptors[which], asked[i].offset, asked[i].count)));
+    }
+  }
+  munmap(at, PAGE);
+  close(fd);
+  close(reading);
+}
+
+static void holes_are_punched_through_read_only_memory(void) {
+  const int fd = make("punch.atomic", PAGES * PAGE);
+  char* at = mmap(NULL, PAGES * PAGE, PROT_READ, MAP_SHARED, fd, 0);
+  show_result("madvise", madvise(at + PAGE, PAGE, MADV_REMOVE));
+  say("%d %d %d", at[0], at[PAGE], at[2 * PAGE]);
+  show_result("msync", msync(at, PAGES * PAGE, MS_SYNC));
+  munmap(at, PAGES * PAGE);
+  close(fd);
+}
+
 /* Signals that instructions raise can be sent, too, and blocked. */
 static void pending_signals_are_taken_by_sigwait(void) {
   static const int signals[] = {SIGABRT, SIGTRAP, SIGSYS, SIGILL, SIGFPE, SIGBUS};
@@ -421,6 +510,9 @@ int main(int count, char** arguments) {
       {"truncating beside a foreign file", truncating_beside_a_foreign_file},
       {"truncating needs the right to write", truncating_needs_the_right_to_write},
       {"a stream that is closed lets go", a_stream_that_is_closed_lets_go},
+      {"copies that are refused", copies_that_are_refused},
+      {"allocations that are refused", allocations_that_are_refused},
+      {"holes are punched through read-only memory", holes_are_punched_through_read_only_memory},
       {"pending signals are taken by sigwait", pending_signals_are_taken_by_sigwait}};
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; ++i) {
     say("== %s", cases[i].name);
