@@ -21,6 +21,7 @@
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
 #include "preload/named_files.h"
+#include "preload/other_writers.h"
 #include "preload/own_descriptors.h"
 #include "preload/patterns.h"
 #include "preload/read_snapshots.h"
@@ -51,6 +52,7 @@ bool is_of_interest(int flags) { return (flags & O_PATH) == 0 && (flags & O_DIRE
 // The opened file joins its tracked file, or is recovered if a crash left it.
 Status after_open(int descriptor) {
   PAWL_TRY(join(descriptor));
+  set_may_have_other_writer(descriptor, false);
   if (table::may_be_tracked(descriptor)) return {};
   NamedFile file{};
   if (real().fstat(descriptor, &file.status) != 0 || !S_ISREG(file.status.st_mode)) return {};
@@ -63,8 +65,9 @@ Status after_open(int descriptor) {
   }
   if (path.value().empty()) return {};
   file.real_path = std::move(path.value());
-  const int flags = real().fcntl(descriptor, F_GETFL);
-  return recover_before_use(file, (flags & O_ACCMODE) == O_RDONLY);
+  const bool is_only_read = (real().fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDONLY;
+  set_may_have_other_writer(descriptor, !is_only_read && concerns_us(file.real_path));
+  return recover_before_use(file, is_only_read);
 }
 
 // O_TRUNC on a tracked file: its new size, 0, is pending like any other.
@@ -219,6 +222,7 @@ int attach_copy(int original, int copy) {
   if (copy < 0 || !in_own_process()) return copy;
   set_stdio(copy, is_stdio(original));
   if (copy == STDERR_FILENO) adopt_standard_error();
+  set_may_have_other_writer(copy, may_have_other_writer(original));
   if (table::is_empty()) return copy;
   // By its inode: another thread may have mapped the file just now, before there was the copy.
   const Inside working;

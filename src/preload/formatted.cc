@@ -8,13 +8,17 @@
 
 #include "preload/inside.h"
 #include "preload/io.h"
+#include "preload/other_writers.h"
 #include "preload/real.h"
 #include "preload/tracked_files.h"
 
 namespace pawl::preload {
 namespace {
 
-bool is_tracked(int descriptor) { return !inside() && table::may_be_tracked(descriptor); }
+// Not by the C library's own writes.
+bool is_for_us(int descriptor) {
+  return !inside() && (table::may_be_tracked(descriptor) || may_have_other_writer(descriptor));
+}
 
 // As libc's: all of the text, or a failure.
 int write_text(int descriptor, const char* text, int length) {
@@ -41,7 +45,7 @@ int write_formatted(int descriptor, const FormatText& format_text) {
 
 PAWL_INTERPOSE int vdprintf(int descriptor, const char* format, va_list arguments) try {
   PAWL_KEEP_ERRNO();
-  if (!is_tracked(descriptor)) PAWL_RETURN(real().vdprintf(descriptor, format, arguments));
+  if (!is_for_us(descriptor)) PAWL_RETURN(real().vdprintf(descriptor, format, arguments));
   PAWL_RETURN(
       write_formatted(descriptor, [&](char** text) { return vasprintf(text, format, arguments); }));
 }
@@ -50,7 +54,7 @@ PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int __vdprintf_chk(int descriptor, int flag, const char* format,
                                   va_list arguments) try {
   PAWL_KEEP_ERRNO();
-  if (!is_tracked(descriptor))
+  if (!is_for_us(descriptor))
     PAWL_RETURN(real().__vdprintf_chk(descriptor, flag, format, arguments));
   PAWL_RETURN(write_formatted(
       descriptor, [&](char** text) { return __vasprintf_chk(text, flag, format, arguments); }));

@@ -18,6 +18,7 @@
 #include "preload/io.h"
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
+#include "preload/other_writers.h"
 #include "preload/real.h"
 #include "track/guarded_vectors.h"
 
@@ -284,7 +285,9 @@ ssize_t write_vectors(int descriptor, const iovec* vectors, int count, const Pla
         }
         return write_tracked(file, descriptor, vectors, count, place, flags);
       },
-      otherwise);
+      [&]() -> ssize_t {
+        return refuse_beside_other_writer("write", descriptor) != 0 ? -1 : otherwise();
+      });
 }
 
 off_t seek_tracked(const TrackedFile& file, int descriptor, off_t offset, int whence) {
@@ -349,7 +352,9 @@ ssize_t write_taken(int descriptor, std::size_t count, const off_t* offset, cons
   return for_tracked(
       descriptor,
       [&](TrackedFile& file) { return write_taken_to(file, descriptor, count, place, taking); },
-      [&] { return taking.otherwise(); });
+      [&]() -> ssize_t {
+        return refuse_beside_other_writer("write", descriptor) != 0 ? -1 : taking.otherwise();
+      });
 }
 
 PAWL_INTERPOSE ssize_t read(int descriptor, void* buffer, size_t count) try {

@@ -17,6 +17,7 @@
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
+#include "preload/other_writers.h"
 #include "preload/own_descriptors.h"
 #include "preload/patterns.h"
 #include "preload/pieces.h"
@@ -209,14 +210,18 @@ void* map_file(const MapRequest& request) {
   }
   if (!request.asks_for_pawl()) {
     // A file without a name does not survive a crash: there is nothing to keep.
-    if (!read_write || status.st_nlink == 0 || !has_patterns()) return pass_on(request);
+    const auto pass_on_alone = [&] {
+      const Status alone = check_no_other_writer(request.descriptor);
+      return alone.ok() ? pass_on(request) : refuse_map(alone);
+    };
+    if (!read_write || status.st_nlink == 0 || !has_patterns()) return pass_on_alone();
     const auto path = path_of_descriptor(request.descriptor);
     if (!path.ok()) {
       return refuse_map(Status::failure(
           path.status().error_number(),
           path.status().text() + "; a glob may match it, so it is not mapped without Pawl"));
     }
-    if (!matches_a_pattern(path.value())) return pass_on(request);
+    if (!matches_a_pattern(path.value())) return pass_on_alone();
   }
   return map_atomically(request, status);
 }

@@ -12,6 +12,7 @@
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
 #include "preload/named_files.h"
+#include "preload/other_writers.h"
 #include "preload/read_snapshots.h"
 #include "preload/real.h"
 #include "preload/stdio_descriptors.h"
@@ -32,7 +33,7 @@ std::optional<int> flags_for_reading(const char* mode) {
 }
 
 // What must hold before a stream is opened on the path.
-Status may_be_a_stream(const char* path, bool is_only_read, bool truncates) {
+Status may_be_a_stream(const char* path, bool is_only_read) {
   const auto found = look_up(AT_FDCWD, path, true);
   if (!found.ok()) return found.status();
   const auto& named = found.value();
@@ -43,8 +44,8 @@ Status may_be_a_stream(const char* path, bool is_only_read, bool truncates) {
   // Another thread may be about to close it: that is waited for.
   if (present != nullptr && (is_suspended_here(*present) || hold_inode(device, inode)))
     return Status::failure(EBUSY, named->real_path + kWhy);
-  // Nor may the file of another writer be cut, as by open() with O_TRUNC.
-  if (truncates) {
+  // Nor can a stream's writes to the file of another writer be refused later.
+  if (!is_only_read) {
     if (Status left = recover_if_left(named->real_path); is_in_use(left)) return left;
   }
   return recover_before_use(*named, is_only_read);
@@ -96,9 +97,8 @@ FILE* remember(const char* call, FILE* stream) {
 // The copy that a stream is to read, if another process commits to the file; -1: the file itself.
 Result<int> copy_for_stream(const char* path, const char* mode) {
   const auto flags = flags_for_reading(mode);  // the program's memory: not inside
-  const bool truncates = mode[0] == 'w';
   const Inside working;
-  PAWL_TRY(may_be_a_stream(path, flags.has_value(), truncates));
+  PAWL_TRY(may_be_a_stream(path, flags.has_value()));
   if (!flags) return -1;
   return open_committed([path] { return look_up(AT_FDCWD, path, true); }, *flags);
 }
@@ -166,6 +166,8 @@ PAWL_ALSO_KNOWN_AS(fopen64, fopen);
 PAWL_INTERPOSE FILE* fdopen(int descriptor, const char* mode) noexcept try {
   PAWL_KEEP_ERRNO();
   if (!is_ours_to_judge()) PAWL_RETURN(real().fdopen(descriptor, mode));
+  if (!flags_for_reading(mode) && refuse_beside_other_writer("fdopen", descriptor) != 0)
+    PAWL_RETURN(nullptr);
   const bool was_stdio = is_stdio(descriptor);
   set_stdio(descriptor, true);
   const Status free = check_not_tracked(descriptor);

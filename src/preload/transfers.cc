@@ -18,6 +18,7 @@
 #include "preload/inside.h"
 #include "preload/io.h"
 #include "preload/messages.h"
+#include "preload/other_writers.h"
 #include "preload/real.h"
 #include "preload/with_tracked.h"
 
@@ -28,6 +29,10 @@ constexpr std::size_t kChunkBytes = std::size_t{1} << 16;  // no more than a pip
 
 bool concerns_us(int one, int other) {
   return !inside() && (table::may_be_tracked(one) || table::may_be_tracked(other));
+}
+// Where only what is written to may.
+bool concerns_us_as_target(int from, int to) {
+  return concerns_us(from, to) || (!inside() && may_have_other_writer(to));
 }
 
 // A source or a target: at an offset that the call brings and takes back, or at the descriptor's
@@ -202,8 +207,10 @@ int check_sending(const End& from, int to) {
   return appends(to) && !is_pipe(to) ? EINVAL : 0;
 }
 
-int refuse_tracked_aio(const char* call, const aiocb* request) {
-  if (request == nullptr || inside() || !table::may_be_tracked(request->aio_fildes)) return 0;
+int refuse_tracked_aio(const char* call, const aiocb* request, bool is_write) {
+  if (request == nullptr || inside()) return 0;
+  if (!table::may_be_tracked(request->aio_fildes))
+    return is_write ? refuse_beside_other_writer(call, request->aio_fildes) : 0;
   return refuse(call, ENOTSUP,
                 "asynchronous I/O on a file that is mapped atomically; use pread() and pwrite()");
 }
@@ -236,7 +243,7 @@ int clone_source(unsigned long request, const void* argument) {
 PAWL_INTERPOSE ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset,
                                        size_t count, unsigned flags) try {
   PAWL_PASS(real().copy_file_range(from, from_offset, to, to_offset, count, flags));
-  if (!concerns_us(from, to))
+  if (!concerns_us_as_target(from, to))
     PAWL_RETURN(real().copy_file_range(from, from_offset, to, to_offset, count, flags));
   const End source{from, from_offset};
   const End target{to, to_offset};
@@ -250,7 +257,7 @@ PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept try {
   PAWL_KEEP_ERRNO();
-  if (!concerns_us(from, to)) PAWL_RETURN(real().sendfile(to, from, offset, count));
+  if (!concerns_us_as_target(from, to)) PAWL_RETURN(real().sendfile(to, from, offset, count));
   // It is no cancellation point, and the write() that takes its place is one.
   constexpr Cancellation kIgnored = Cancellation::ignored;
   const End source{from, offset, kIgnored};
@@ -267,7 +274,7 @@ PAWL_ALSO_KNOWN_AS(sendfile64, sendfile);
 PAWL_INTERPOSE ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset,
                               size_t count, unsigned flags) try {
   PAWL_KEEP_ERRNO();
-  if (!concerns_us(from, to))
+  if (!concerns_us_as_target(from, to))
     PAWL_RETURN(real().splice(from, from_offset, to, to_offset, count, flags));
   count = std::min(count, kChunkBytes);
   const bool is_from_pipe = is_pipe(from);
@@ -302,6 +309,9 @@ PAWL_INTERPOSE int ioctl(int descriptor, unsigned long request, ...) noexcept tr
         refuse("ioctl", EOPNOTSUPP,
                "a file that is mapped atomically cannot share its blocks with another; copy it"));
   }
+  if ((clones_a_file(request) || changes_blocks(request)) &&
+      refuse_beside_other_writer("ioctl", descriptor) != 0)
+    PAWL_RETURN(-1);
   if (changes_blocks(request) && concerns_us(descriptor, -1)) {
     PAWL_RETURN(refuse("ioctl", EOPNOTSUPP,
                        "the blocks of a file that is mapped atomically are not to be changed "
@@ -313,24 +323,26 @@ PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE int aio_read(aiocb* request) noexcept {
   PAWL_KEEP_ERRNO();
-  PAWL_RETURN(refuse_tracked_aio("aio_read", request) != 0 ? -1 : real().aio_read(request));
+  PAWL_RETURN(refuse_tracked_aio("aio_read", request, false) != 0 ? -1 : real().aio_read(request));
 }
 PAWL_INTERPOSE int aio_write(aiocb* request) noexcept try {
   PAWL_KEEP_ERRNO();
-  PAWL_RETURN(refuse_tracked_aio("aio_write", request) != 0 ? -1 : real().aio_write(request));
+  PAWL_RETURN(refuse_tracked_aio("aio_write", request, true) != 0 ? -1 : real().aio_write(request));
 }
 PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int aio_fsync(int operation, aiocb* request) noexcept try {
   PAWL_KEEP_ERRNO();
-  PAWL_RETURN(refuse_tracked_aio("aio_fsync", request) != 0 ? -1
-                                                            : real().aio_fsync(operation, request));
+  PAWL_RETURN(refuse_tracked_aio("aio_fsync", request, false) != 0
+                  ? -1
+                  : real().aio_fsync(operation, request));
 }
 PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int lio_listio(int mode, aiocb* const requests[], int count,
                               sigevent* event) noexcept try {
   PAWL_KEEP_ERRNO();
   for (int i = 0; i < count; ++i) {
-    if (refuse_tracked_aio("lio_listio", requests[i]) != 0) PAWL_RETURN(-1);
+    const bool is_write = requests[i] != nullptr && requests[i]->aio_lio_opcode == LIO_WRITE;
+    if (refuse_tracked_aio("lio_listio", requests[i], is_write) != 0) PAWL_RETURN(-1);
   }
   PAWL_RETURN(real().lio_listio(mode, requests, count, event));
 }

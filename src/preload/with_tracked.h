@@ -3,17 +3,24 @@
 
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
+#include "preload/other_writers.h"
 
 namespace pawl::preload {
 
 // Calls work(file), under the file's lock, for the descriptor of a tracked file that this process
-// may change; its refusal otherwise.  Empty when the descriptor is none of ours.
+// may change; its refusal otherwise, or where another process writes the file.  Empty when the
+// descriptor is none of ours.
 template <class Work>
 std::optional<Status> with_tracked(int descriptor, const Work& work) {
-  if (inside() || !table::may_be_tracked(descriptor)) return std::nullopt;
+  if (inside()) return std::nullopt;
+  if (!table::may_be_tracked(descriptor)) {
+    Status status = check_no_other_writer(descriptor);
+    return status.ok() ? std::nullopt : std::optional(std::move(status));
+  }
   const Inside working;
   const Held file = hold_descriptor(descriptor);
   if (!file || file->mapping == nullptr) return std::nullopt;

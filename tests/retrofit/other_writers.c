@@ -1,0 +1,170 @@
+/* A process writes past another that has the file mapped: refused, for what it writes would be
+ * lost. Run it under the preload library; it exits 0 when every check holds and names those that
+ * fail.
+ *
+ *   other_writers DIRECTORY         all cases, on files named *.atomic in DIRECTORY
+ *   other_writers write FILE        the second process
+ *   other_writers write-later FILE  the same; it opens the file before the first maps it */
+#define _GNU_SOURCE
+#include <aio.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <linux/fs.h>
+
+#include "checks.h"
+
+enum { PAGE = 4096 };
+
+static const char* self;
+
+#define IS_REFUSED(call) (errno = 0, (long)(call) == -1 && errno == EBUSY)
+
+static void check_all_refused(int fd) {
+  char page[PAGE] = "WWWW";
+  struct iovec vector = {page, 4};
+  CHECK(pread(fd, page, 4, 0) == 4);
+  CHECK(IS_REFUSED(write(fd, page, 4)));
+  CHECK(IS_REFUSED(pwrite(fd, page, 4, 0)));
+  CHECK(IS_REFUSED(writev(fd, &vector, 1)));
+  CHECK(IS_REFUSED(pwritev(fd, &vector, 1, 0)));
+  CHECK(IS_REFUSED(pwritev2(fd, &vector, 1, 0, 0)));
+  CHECK(IS_REFUSED(dprintf(fd, "W")));
+  CHECK(IS_REFUSED(ftruncate(fd, PAGE)));
+  CHECK(IS_REFUSED(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, PAGE)));
+  CHECK(posix_fallocate(fd, 0, 64 * PAGE) == EBUSY);
+  const int other = open(in_directory("source"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+  CHECK(write(other, page, PAGE) == PAGE);
+  off_t from = 0;
+  CHECK(IS_REFUSED(copy_file_range(other, &from, fd, NULL, 4, 0)));
+  CHECK(IS_REFUSED(sendfile(fd, other, &from, 4)));
+  CHECK(IS_REFUSED(ioctl(fd, FICLONE, other)));
+  int ends[2];
+  CHECK(pipe2(ends, O_NONBLOCK) == 0 && write(ends[1], page, 4) == 4);
+  CHECK(IS_REFUSED(splice(ends[0], NULL, fd, NULL, 4, 0)));
+  CHECK(read(ends[0], page, PAGE) == 4);
+  struct aiocb request = {.aio_fildes = fd, .aio_buf = page, .aio_nbytes = 4};
+  CHECK(IS_REFUSED(aio_write(&request)));
+  const int copy = dup(fd);
+  CHECK(IS_REFUSED(write(copy, page, 4)));
+  CHECK(close(copy) == 0);
+  errno = 0;
+  CHECK(fdopen(fd, "r+") == NULL && errno == EBUSY);
+  CHECK(mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
+  CHECK(errno == EBUSY);
+}
+
+static void check_streams_refused(const char* path) {
+  static const char* const modes[] = {"w", "r+", "a"};
+  for (int i = 0; i < 3; ++i) {
+    errno = 0;
+    CHECK(fopen(path, modes[i]) == NULL && errno == EBUSY);
+  }
+}
+
+static int write_to(const char* file, int is_later) {
+  const int fd = open(file, O_RDWR);
+  char answer = 0;
+  directory = ".";
+  if (is_later) {
+    CHECK(pwrite(fd, "before", 6, 3 * PAGE) == 6); /* it is nobody's yet */
+    if (write(STDOUT_FILENO, "o", 1) != 1 || read(STDIN_FILENO, &answer, 1) != 1) return 99;
+  }
+  check_all_refused(fd);
+  check_streams_refused(file);
+  /* Once more when there is no other writer any more. */
+  if (write(STDOUT_FILENO, "w", 1) != 1 || read(STDIN_FILENO, &answer, 1) != 1) return 99;
+  CHECK(pwrite(fd, "after", 5, 2 * PAGE) == 5);
+  CHECK(fsync(fd) == 0);
+  CHECK(close(fd) == 0);
+  return failures;
+}
+
+struct second {
+  pid_t process;
+  int to, from;
+};
+
+static struct second start(const char* how, const char* path) {
+  int to[2], from[2];
+  if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) exit(99);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(to[0], STDIN_FILENO);
+    dup2(from[1], STDOUT_FILENO);
+    if (chdir(directory) != 0) _exit(126);
+    execl(self, self, how, path, (char*)NULL);
+    _exit(127);
+  }
+  close(to[0]);
+  close(from[1]);
+  return (struct second){child, to[1], from[0]};
+}
+
+static int waits(struct second* second) {
+  char byte;
+  return read(second->from, &byte, 1) == 1;
+}
+
+static void go_on(struct second* second) { CHECK(write(second->to, "g", 1) == 1); }
+
+static void end(struct second* second) {
+  int status = -1;
+  waitpid(second->process, &status, 0);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  close(second->to);
+  close(second->from);
+}
+
+static void a_second_process_wrote_past_the_first(int is_later) {
+  const char* path = in_directory(is_later ? "later.atomic" : "second.atomic");
+  const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+  CHECK(ftruncate(fd, 4 * PAGE) == 0);
+  struct second second;
+  if (is_later) {
+    second = start("write-later", path);
+    CHECK(waits(&second));
+  }
+  char* at = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  memset(at, '1', 2 * PAGE);
+  CHECK(msync(at, 4 * PAGE, MS_SYNC) == 0);
+  if (is_later)
+    go_on(&second);
+  else
+    second = start("write", path);
+  CHECK(waits(&second));
+  CHECK(memcmp(at, "1111", 4) == 0);
+  at[PAGE] = '2';
+  CHECK(msync(at, 4 * PAGE, MS_SYNC) == 0);
+  CHECK(munmap(at, 4 * PAGE) == 0);
+  CHECK(close(fd) == 0);
+  go_on(&second);
+  end(&second);
+  char bytes[4 * PAGE];
+  const int again = open(path, O_RDONLY);
+  CHECK(read(again, bytes, sizeof bytes) == (ssize_t)sizeof bytes);
+  close(again);
+  CHECK(memcmp(bytes, "1111", 4) == 0 && bytes[PAGE] == '2');
+  CHECK(memcmp(bytes + 2 * PAGE, "after", 5) == 0);
+  CHECK(!is_later || memcmp(bytes + 3 * PAGE, "before", 6) == 0);
+}
+
+int main(int count, char** arguments) {
+  self = arguments[0];
+  if (count == 3) return write_to(arguments[2], strcmp(arguments[1], "write-later") == 0);
+  if (count != 2) return 2;
+  directory = arguments[1];
+  a_second_process_wrote_past_the_first(0);
+  a_second_process_wrote_past_the_first(1);
+  if (failures == 0) puts("all hold");
+  return failures == 0 ? 0 : 1;
+}
