@@ -30,7 +30,7 @@ Status damaged(const Medium& medium, const std::string& evidence) {
 // Makes [from, to) read as zeros with the blocks that it has: only what is not zero is overwritten.
 Status clear_in_place(MediumFile& base, std::uint64_t from, std::uint64_t to) {
   static constexpr std::array<std::byte, kPageBytes> kZeros{};
-  std::array<std::byte, kPageBytes> page;
+  std::vector<std::byte> page(kPageBytes);
   for (std::uint64_t at = from; at < to;) {
     at = std::max(at, std::min(base.find_data(at), to));
     const std::uint64_t bytes = std::min(to - at, kPageBytes - at % kPageBytes);

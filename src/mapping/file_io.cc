@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "mapping/implementation.h"
 #include "medium/law.h"
@@ -100,11 +101,10 @@ Status Mapping::Implementation::truncate_locked(std::uint64_t size_bytes) {
     static constexpr std::array<std::byte, kPageBytes> kZeros{};
     if (view_.accessible(cut_page)) {
       // Without storing what is zero already: it would make the page dirty.
-      std::array<std::byte, kPageBytes> rest;
-      PAWL_TRY(load_from_view(cut_page, kept, std::span(rest).first(kPageBytes - kept)));
-      if (std::memcmp(rest.data(), kZeros.data(), kPageBytes - kept) != 0) {
-        PAWL_TRY(store_in_view(cut, std::span(kZeros).first(kPageBytes - kept)));
-      }
+      std::vector<std::byte> rest(kPageBytes - kept);
+      PAWL_TRY(load_from_view(cut_page, kept, rest));
+      if (std::memcmp(rest.data(), kZeros.data(), rest.size()) != 0)
+        PAWL_TRY(store_in_view(cut, std::span(kZeros).first(rest.size())));
     } else if (const auto written = outside_.find(cut_page); written != outside_.end()) {
       std::memset(written->second->bytes.data() + kept, 0, kPageBytes - kept);
     }

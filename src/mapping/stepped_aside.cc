@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "mapping/implementation.h"
 
@@ -30,7 +31,7 @@ Status Mapping::Implementation::leave_in_base_locked() {
     if (!present.ok()) return present.status();
     if (lowest_size_ < present.value()) PAWL_TRY(medium_->base().resize(lowest_size_));
     PAWL_TRY(medium_->base().resize(size_));
-    std::array<std::byte, kPageBytes> bytes;
+    std::vector<std::byte> bytes(kPageBytes);
     TakenPages left;
     PAWL_TRY(take_pages(0, ~std::uint64_t{0}, left));
     for (const StoredLines& stored : left) {

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -145,6 +146,13 @@ StandardNumbersTaken::~StandardNumbersTaken() {
 
 std::string link_to_descriptor(int number) {
   return "/proc/thread-self/fd/" + std::to_string(number);
+}
+
+std::string name_of_descriptor(int number) {
+  std::string name(PATH_MAX, '\0');
+  const ssize_t length = ::readlink(link_to_descriptor(number).c_str(), name.data(), name.size());
+  name.resize(length < 0 ? 0 : static_cast<std::size_t>(length));
+  return name;
 }
 
 DescriptorFile::DescriptorFile(Descriptor descriptor, std::string path)

@@ -25,6 +25,9 @@ constexpr std::uint64_t rights_of(mode_t mode, uid_t owner, gid_t group) {
 // thread's: a thread may have descriptors of its own (unshare(2) with CLONE_FILES), and that one
 // may have ended.
 std::string link_to_descriptor(int number);
+// Where that leads to; empty, with errno, when it cannot be found out.  (Here and elsewhere a path
+// does not lie on the stack: that of a thread may be as small as PTHREAD_STACK_MIN.)
+std::string name_of_descriptor(int number);
 
 // A number, and which file it stood for when it was asked: the program may close it, and open
 // something else under it.

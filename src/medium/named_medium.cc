@@ -13,7 +13,9 @@
 #include <cinttypes>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "medium/block_medium.h"
@@ -966,11 +968,8 @@ Status NamedMedium::remove_journal() {
   Result<Directory> other = Directory();
   if (lock_.valid() && !directory->has(journal_name_, held)) {
     // Both may have been renamed: the kernel knows what the file is called.
-    char renamed[PATH_MAX];
-    const std::string link = link_to_descriptor(base_.descriptor());
-    const ssize_t length = ::readlink(link.c_str(), renamed, sizeof renamed);
-    if (length <= 0) return {};
-    name.assign(renamed, static_cast<std::size_t>(length));
+    name = name_of_descriptor(base_.descriptor());
+    if (name.empty()) return {};
     other = Directory::open_of(name, base_.descriptor());
     name += kJournalSuffix;
     if (!other.ok() || !other.value().has(name_in_directory(name), held)) return {};
@@ -996,8 +995,7 @@ Result<std::string> NamedMedium::keep_journal_aside(Kept kept) {
 
 bool NamedMedium::can_mark() const {
   if (!can_mark_) {
-    char value[kMarkBytesMax];
-    can_mark_ = ::fgetxattr(base_.descriptor(), kMarkAttribute, value, sizeof value) >= 0 ||
+    can_mark_ = ::fgetxattr(base_.descriptor(), kMarkAttribute, nullptr, 0) >= 0 ||
                 !attributes_unsupported(errno);
   }
   return *can_mark_;
@@ -1006,14 +1004,15 @@ bool NamedMedium::can_mark() const {
 Result<std::optional<Mark>> NamedMedium::mark() { return read_mark(); }
 
 Result<std::optional<Mark>> NamedMedium::read_mark() const {
-  char value[kMarkBytesMax];
-  const ssize_t length = ::fgetxattr(base_.descriptor(), kMarkAttribute, value, sizeof value);
+  std::string value(kMarkBytesMax, '\0');
+  const ssize_t length =
+      ::fgetxattr(base_.descriptor(), kMarkAttribute, value.data(), value.size());
   if (length < 0) {
     if (errno == ENODATA || attributes_unsupported(errno)) return std::optional<Mark>{};
     return FailedCall{errno, "cannot read the mark of " + path_};
   }
-  if (const auto mark = parse_mark(std::string(value, static_cast<std::size_t>(length))))
-    return mark;
+  value.resize(static_cast<std::size_t>(length));
+  if (const auto mark = parse_mark(value)) return mark;
   return Status::failure(
       EBADMSG,
       "the mark of " + path_ + " (attribute " + kMarkAttribute +
@@ -1166,13 +1165,10 @@ Result<NamedFile> open_named_file(int descriptor) {
   const int flags = ::fcntl(descriptor, F_GETFL);
   if (flags < 0)
     return Status::failure(EBADF, "the descriptor " + std::to_string(descriptor) + " is not open");
-  const std::string link = link_to_descriptor(descriptor);
-  char target[PATH_MAX];
-  const ssize_t length = ::readlink(link.c_str(), target, sizeof target - 1);
-  if (length < 0)
+  const std::string path = name_of_descriptor(descriptor);
+  if (path.empty())
     return FailedCall{errno, "cannot find the name of descriptor " + std::to_string(descriptor) +
                                  " (is /proc mounted?)"};
-  const std::string path(target, static_cast<std::size_t>(length));
   if ((flags & O_PATH) != 0 || (flags & O_ACCMODE) != O_RDWR) {
     return Status::failure(
         EACCES, path + " must be open for reading and writing (O_RDWR) to be mapped atomically");
@@ -1190,7 +1186,7 @@ Result<NamedFile> open_named_file(int descriptor) {
                                        ") has no name any more; a file that cannot be found after "
                                        "a crash cannot be mapped atomically");
   }
-  auto base = open_base(link, O_RDWR | O_CLOEXEC);
+  auto base = open_base(link_to_descriptor(descriptor), O_RDWR | O_CLOEXEC);
   if (!base.ok()) {
     return Status::failure(base.status().error_number(),
                            path + " cannot be opened again: " + base.status().text());
@@ -1224,9 +1220,9 @@ Status check_has_no_commits(int file, const std::string& path) {
 Result<NamedFile> open_named_file(const std::string& path, bool read_only) {
   auto base = open_base(path, (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK);
   if (!base.ok()) return base.status();
-  char real[PATH_MAX];
-  if (::realpath(path.c_str(), real) == nullptr) return FailedCall{errno, "cannot find " + path};
-  return checked(std::move(base.value()), real, read_only);
+  const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), std::free);
+  if (real == nullptr) return FailedCall{errno, "cannot find " + path};
+  return checked(std::move(base.value()), real.get(), read_only);
 }
 
 }  // namespace pawl

@@ -255,16 +255,14 @@ Held hold_inode(dev_t device, ino_t inode) {
 }
 
 Result<std::string> path_of_descriptor(int descriptor) {
-  char target[PATH_MAX];
-  const std::string link = link_to_descriptor(descriptor);
-  const ssize_t length = readlink(link.c_str(), target, sizeof(target));
-  if (length < 0 && errno == ENOENT)
+  std::string path = name_of_descriptor(descriptor);
+  if (path.empty() && errno == ENOENT)
     return Status::failure(ENOTSUP, "cannot find the name of the file: /proc is not mounted here");
-  if (length < 0) return FailedCall{errno, "cannot find the name of the file"};
-  if (length == static_cast<ssize_t>(sizeof(target)))
+  if (path.empty()) return FailedCall{errno, "cannot find the name of the file"};
+  if (path.size() == PATH_MAX)
     return Status::failure(ENAMETOOLONG, "the path of the file is too long");
-  if (length == 0 || target[0] != '/') return std::string();
-  return std::string(target, static_cast<std::size_t>(length));
+  if (!path.starts_with('/')) return std::string();
+  return path;
 }
 
 namespace {
