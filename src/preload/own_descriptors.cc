@@ -39,15 +39,6 @@ std::set<int> open_empty_files() {
   return found;
 }
 
-// Moving is a copy and a close, and closing any descriptor of a file drops the process's fcntl
-// locks on it.  The program may have locked its own file; nobody locks a side file that way.
-bool may_carry_record_locks(int descriptor) {
-  struct stat status{};
-  if (real().fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return false;
-  const auto path = path_of_descriptor(descriptor);
-  return !path.ok() || !is_side_file(path.value());
-}
-
 void remember(int descriptor) {
   if (descriptor >= 0 && descriptor < kDescriptorsMax) {
     own[static_cast<std::size_t>(descriptor)].store(true);
@@ -56,8 +47,16 @@ void remember(int descriptor) {
 
 }  // namespace
 
+bool may_carry_record_locks(int descriptor) {
+  struct stat status{};
+  if (real().fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  const auto path = path_of_descriptor(descriptor);
+  return !path.ok() || !is_side_file(path.value());
+}
+
 int keep_for_core(int descriptor) {
   if (descriptor < 0) return descriptor;
+  // Moving is a copy and a close, which drops such locks.
   if (may_carry_record_locks(descriptor)) {
     remember(descriptor);
     return descriptor;

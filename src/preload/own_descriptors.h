@@ -22,6 +22,10 @@ std::vector<int> own_between(unsigned first, unsigned last);
 // it if it came into being while `work` ran, and keeps it.
 void keep_what_appears(const std::function<void()>& work);
 
+// Whether its file is one that the program may have locked by fcntl().  (Nobody locks a side file
+// that way.)
+bool may_carry_record_locks(int descriptor);
+
 // A forked child has copies it must not use; they may be closed.
 void forget_all_own();
 

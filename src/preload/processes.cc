@@ -9,7 +9,9 @@
 //   vfork           the child shares our memory until it execs: it is passed through
 #include "preload/interpose.h"
 
+#include <alloca.h>
 #include <spawn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -41,7 +43,6 @@
 namespace pawl::preload {
 namespace {
 
-constexpr int kArgumentsMax = 1 << 16;
 constexpr int kExecAttemptsMax = 3;
 
 // What the thread that forks holds from before the fork until after it.
@@ -217,14 +218,55 @@ Status close_for_exec() {
   }
 }
 
+// The kernel drops all fcntl() locks that a process has on a file when any descriptor of it is
+// closed, and an exec closes Pawl's.  The program's locks outlive an exec: so where a file of the
+// program is locked in this way, what Pawl has open of it stays open, too.
+class LocksKeptByExec {
+ public:
+  LocksKeptByExec() {
+    for (const int descriptor : own_between(0, ~0U)) {
+      if (!is_locked_by_program(descriptor)) continue;
+      const int flags = real().fcntl(descriptor, F_GETFD);
+      if ((flags & FD_CLOEXEC) != 0 && real().fcntl(descriptor, F_SETFD, flags & ~FD_CLOEXEC) == 0)
+        kept_.push_back(descriptor);
+    }
+  }
+  ~LocksKeptByExec() {  // the exec failed
+    for (const int descriptor : kept_) real().fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  }
+  LocksKeptByExec(const LocksKeptByExec&) = delete;
+  LocksKeptByExec& operator=(const LocksKeptByExec&) = delete;
+
+ private:
+  // Or by another process: the kernel names one lock only, and that may hide one of this process.
+  // The locks that are Pawl's are of the other kind, and have no process.
+  static bool is_locked_by_program(int descriptor) {
+    if (!may_carry_record_locks(descriptor)) return false;
+    struct flock any = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
+    return real().fcntl(descriptor, F_OFD_GETLK, &any) == 0 && any.l_type != F_UNLCK &&
+           any.l_pid != -1;
+  }
+
+  std::vector<int> kept_;
+};
+
 // Closes everything cleanly, lets `replace` try to become another program, and takes everything up
 // again when that failed.
 template <class Replace>
 int exec_with(const Replace& replace) {
-  if (inside() || !in_own_process() || table::is_empty()) return replace();
+  if (inside() || !in_own_process()) return replace();
+  if (table::is_empty()) {
+    const LocksKeptByExec kept;
+    return replace();
+  }
   if (const Status closed = close_for_exec(); !closed.ok()) return refuse("exec", closed);
-  replace();
-  const int error_number = errno;
+  int error_number = 0;
+  {
+    const LocksKeptByExec kept;
+    replace();
+    error_number = errno;
+  }
   {
     const Inside working;  // resume_after_exec(), unless a signal handler made a call before
   }
@@ -232,13 +274,24 @@ int exec_with(const Replace& replace) {
   return -1;
 }
 
-// The arguments of execl() and its kin, up to the null pointer that ends them.
-std::vector<char*> gather(const char* first, va_list& arguments) {
-  std::vector<char*> gathered{const_cast<char*>(first)};
-  while (gathered.back() != nullptr && gathered.size() < kArgumentsMax) {
-    gathered.push_back(va_arg(arguments, char*));
+// Calls exec() with the arguments of execl() and its kin, up to the null pointer that ends them.
+// They lie on the stack: a child of vfork() never gives memory back to its parent.
+template <class Exec>
+int with_arguments(const char* first, va_list& arguments, const Exec& exec) {
+  std::size_t count = 1;
+  va_list counted;
+  va_copy(counted, arguments);
+  for (const char* last = first; last != nullptr; ++count) last = va_arg(counted, const char*);
+  va_end(counted);
+  // The kernel counts these pointers, too.
+  if (count > static_cast<std::size_t>(sysconf(_SC_ARG_MAX)) / sizeof(char*)) {
+    errno = E2BIG;
+    return -1;
   }
-  return gathered;
+  auto** const gathered = static_cast<char**>(alloca(count * sizeof(char*)));
+  gathered[0] = const_cast<char*>(first);
+  for (std::size_t at = 1; at < count; ++at) gathered[at] = va_arg(arguments, char*);
+  return exec(gathered);
 }
 
 struct ThreadStart {
@@ -295,26 +348,29 @@ PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int execl(const char* path, const char* first, ...) noexcept try {
   va_list arguments;
   va_start(arguments, first);
-  const std::vector<char*> gathered = gather(first, arguments);
+  const int outcome = with_arguments(
+      first, arguments, [&](char* const* gathered) { return execve(path, gathered, environ); });
   va_end(arguments);
-  return execve(path, gathered.data(), environ);
+  return outcome;
 }
 PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int execlp(const char* name, const char* first, ...) noexcept try {
   va_list arguments;
   va_start(arguments, first);
-  const std::vector<char*> gathered = gather(first, arguments);
+  const int outcome = with_arguments(
+      first, arguments, [&](char* const* gathered) { return execvpe(name, gathered, environ); });
   va_end(arguments);
-  return execvpe(name, gathered.data(), environ);
+  return outcome;
 }
 PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int execle(const char* path, const char* first, ...) noexcept try {
   va_list arguments;
   va_start(arguments, first);
-  const std::vector<char*> gathered = gather(first, arguments);
-  char* const* const environment = va_arg(arguments, char* const*);
+  const int outcome = with_arguments(first, arguments, [&](char* const* gathered) {
+    return execve(path, gathered, va_arg(arguments, char* const*));
+  });
   va_end(arguments);
-  return execve(path, gathered.data(), environment);
+  return outcome;
 }
 PAWL_OR_NO_MEMORY
 

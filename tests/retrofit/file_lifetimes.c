@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -543,11 +545,132 @@ static void mapped_before_for_reading(void) {
   unlink(path);
 }
 
+/* ------------------------------------------------------------------------------------ exec, vfork
+ */
+
+/* Whether another process finds the file locked. */
+static int is_locked(const char* path) {
+  const pid_t child = fork();
+  if (child == 0) {
+    struct flock any = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    const int fd = open(path, O_RDWR);
+    _exit(fcntl(fd, F_GETLK, &any) == 0 && any.l_type != F_UNLCK ? 0 : 1);
+  }
+  return status_of(child) == 0;
+}
+
+static int kept_by_exec(void) {
+  int count = 0;
+  for (int fd = 0; fd < 2048; ++fd) {
+    const int flags = fcntl(fd, F_GETFD);
+    count += flags >= 0 && (flags & FD_CLOEXEC) == 0;
+  }
+  return count;
+}
+
+static int lock_and_exec(const char* path, int unmaps) {
+  const int fd = open(path, O_RDWR);
+  struct flock part = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 10};
+  if (unmaps && fcntl(fd, F_SETLK, &part) != 0) return 3;
+  char* at = map(fd, 1);
+  if (at == MAP_FAILED) return 4;
+  memcpy(at, "stored", 6);
+  if (msync(at, PAGE, MS_SYNC) != 0) return 5;
+  if (!unmaps && fcntl(fd, F_SETLK, &part) != 0) return 6;
+  if (unmaps) munmap(at, PAGE);
+  const int before = kept_by_exec();
+  execl("/nonexistent", "x", (char*)NULL);
+  if (kept_by_exec() != before || !is_locked(path)) return 7;
+  execl(self, self, "do", "is_locked", path, (char*)NULL);
+  return 8;
+}
+
+static void locks_went_with_an_exec(void) {
+  const char* path = in_directory("exec-lock.atomic");
+  make(path, '.', 1);
+  CHECK(status_of(start("lock_and_exec", path)) == 0);
+  CHECK(status_of(start("lock_unmap_and_exec", path)) == 0);
+  CHECK(!is_locked(path));
+  unlink(path);
+}
+
+static void exec_from_a_child_of_vfork_leaked(void) {
+  const size_t before = mallinfo2().uordblks;
+  for (volatile int round = 0; round < 50; ++round) {
+    const pid_t child = vfork();
+    if (child == 0) {
+      execl("/bin/true", "true", "a", "b", (char*)NULL);
+      _exit(1);
+    }
+    CHECK(status_of(child) == 0);
+  }
+  CHECK(mallinfo2().uordblks - before < 50);
+}
+
+#define X16(...) \
+  __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, \
+      __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, \
+      __VA_ARGS__, __VA_ARGS__
+
+static void exec_with_very_many_arguments(void) {
+  const pid_t child = fork();
+  if (child == 0) {
+    execl("/bin/sh", "sh", "-c", "test $# = 65536", "sh", X16(X16(X16(X16("x")))), (char*)NULL);
+    _exit(errno == E2BIG ? 0 : 1); /* a low limit of the stack */
+  }
+  CHECK(status_of(child) == 0);
+}
+
+/* -------------------------------------------------------------------- tables of descriptors,
+ * stacks
+ */
+
+static void* live_on_a_small_stack(void* unused) {
+  const char* path = in_directory("stack.atomic");
+  const char* renamed = in_directory("stack-renamed.atomic");
+  const int fd = open(path, O_RDWR);
+  char* at = map(fd, 2);
+  memcpy(at, "stored", 6);
+  CHECK(msync(at, 2 * PAGE, MS_SYNC) == 0);
+  CHECK(pwrite(fd, "written", 7, 100) == 7);
+  CHECK(rename(path, renamed) == 0);
+  CHECK(ftruncate(fd, PAGE + 100) == 0 && ftruncate(fd, 2 * PAGE) == 0);
+  CHECK(truncate(renamed, 2 * PAGE) == 0);
+  struct stat status;
+  CHECK(stat(renamed, &status) == 0);
+  memcpy(at, "STORED", 6);
+  CHECK(unlink(renamed) == 0);
+  CHECK(munmap(at, 2 * PAGE) == 0);
+  CHECK(close(fd) == 0);
+  const int other = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+  CHECK(ftruncate(other, PAGE) == 0);
+  at = map(other, 1);
+  at[0] = 'x';
+  CHECK(munmap(at, PAGE) == 0);
+  CHECK(close(other) == 0);
+  unlink(path);
+  return unused;
+}
+
+static void the_smallest_stack_overflowed(void) {
+  make(in_directory("stack.atomic"), '.', 2);
+  pthread_attr_t smallest;
+  pthread_attr_init(&smallest);
+  CHECK(pthread_attr_setstacksize(&smallest, (size_t)PTHREAD_STACK_MIN) == 0);
+  pthread_t thread;
+  CHECK(pthread_create(&thread, &smallest, live_on_a_small_stack, NULL) == 0);
+  pthread_join(thread, NULL);
+  pthread_attr_destroy(&smallest);
+}
+
 /* ------------------------------------------------------------------------------------------------
  */
 
 static int do_part(const char* what, const char* file) {
   if (strcmp(what, "commit_and_die") == 0) return commit_and_die(file);
+  if (strcmp(what, "is_locked") == 0) return !is_locked(file);
+  if (strcmp(what, "lock_and_exec") == 0) return lock_and_exec(file, 0);
+  if (strcmp(what, "lock_unmap_and_exec") == 0) return lock_and_exec(file, 1);
   if (strchr(what, '-') != NULL) return store_and_end(what, file);
   return 2;
 }
@@ -564,6 +687,10 @@ int main(int count, char** arguments) {
   a_child_hung_for_a_commit_of_its_parent();
   mapped_before_under_another_name();
   mapped_before_for_reading();
+  locks_went_with_an_exec();
+  exec_from_a_child_of_vfork_leaked();
+  exec_with_very_many_arguments();
+  the_smallest_stack_overflowed();
   if (failures == 0) puts("all hold");
   return failures == 0 ? 0 : 1;
 }
