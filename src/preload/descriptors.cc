@@ -2,6 +2,7 @@
 // descriptors does, and a file that a crash left is recovered when it is opened.
 #include "preload/interpose.h"
 
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -331,16 +332,32 @@ int control(int descriptor, int command, void* argument) {
   return outcome;
 }
 
+// A table of descriptors of one's own is one apart from other threads.  Where the program has none,
+// only Pawl's would be left behind, without what is opened later.
+bool leaves_other_threads(const char* call) {
+  if (!program_has_other_threads()) return false;
+  if (!table::is_empty()) {
+    say(call,
+        "this thread has descriptors of its own from here on, and Pawl follows those of the other "
+        "threads only; open, close and map no file in this thread");
+  }
+  return true;
+}
+
 bool close_range_would_fail(unsigned first, unsigned last, int flags) {
   constexpr unsigned kKnown = CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC;
   return first > last || (static_cast<unsigned>(flags) & ~kKnown) != 0;
 }
 
 int close_all_between(unsigned first, unsigned last, int flags) {
-  const bool closes = (static_cast<unsigned>(flags) & CLOSE_RANGE_CLOEXEC) == 0;
-  if (inside() || !in_own_process() || !closes || close_range_would_fail(first, last, flags))
+  if (inside() || !in_own_process() || close_range_would_fail(first, last, flags))
     return real().close_range(first, last, flags);
-  const std::vector<int> tracked = table::descriptors_between(first, last);
+  if ((flags & CLOSE_RANGE_UNSHARE) != 0 && !leaves_other_threads("close_range"))
+    flags &= ~CLOSE_RANGE_UNSHARE;
+  if ((flags & CLOSE_RANGE_CLOEXEC) != 0) return real().close_range(first, last, flags);
+  const bool ends_all = (flags & CLOSE_RANGE_UNSHARE) == 0;  // not in this thread alone
+  const std::vector<int> tracked =
+      ends_all ? table::descriptors_between(first, last) : std::vector<int>();
   std::optional<Inside> working;  // as in close_descriptor()
   if (!tracked.empty()) working.emplace();
   for (const int descriptor : tracked) {
@@ -354,6 +371,7 @@ int close_all_between(unsigned first, unsigned last, int flags) {
     for (const int descriptor : tracked) keep_open(descriptor, false);
     return outcome;
   }
+  if (!ends_all) return outcome;
   for (unsigned number = first; number <= std::min(last, unsigned{kDescriptorsMax - 1}); ++number) {
     set_stdio(static_cast<int>(number), false);
   }
@@ -473,6 +491,13 @@ PAWL_ALSO_KNOWN_AS(__close, close);
 PAWL_INTERPOSE int close_range(unsigned first, unsigned last, int flags) noexcept try {
   PAWL_KEEP_ERRNO();
   PAWL_RETURN(close_all_between(first, last, flags));
+}
+PAWL_OR_NO_MEMORY
+PAWL_INTERPOSE int unshare(int flags) noexcept try {
+  PAWL_KEEP_ERRNO();
+  if ((flags & CLONE_FILES) != 0 && in_own_process() && !leaves_other_threads("unshare"))
+    flags &= ~CLONE_FILES;
+  PAWL_RETURN(static_cast<int>(syscall(SYS_unshare, flags)));
 }
 PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE void closefrom(int first) noexcept try {

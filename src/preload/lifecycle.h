@@ -27,6 +27,9 @@ bool is_unprepared_copy();
 // Such a child; false also before any process has adopted itself.
 bool is_child_past_fork();
 
+// Other than the calling one, and than Pawl's own.
+bool program_has_other_threads();
+
 // Finds what a descriptor is open on, without a lock of the program being lost.  Empty: a file that
 // has no name.  Fails where the name cannot be found out: ENOTSUP without /proc (in a chroot),
 // ENAMETOOLONG beyond PATH_MAX.

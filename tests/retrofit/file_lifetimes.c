@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/close_range.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -625,6 +627,54 @@ static void exec_with_very_many_arguments(void) {
  * stacks
  */
 
+static void* close_all_in_this_thread(void* unused) {
+  CHECK(close_range(3, ~0U, CLOSE_RANGE_UNSHARE) == 0);
+  return unused;
+}
+
+static void close_range_of_one_thread_cut_off_the_others(void) {
+  const char* path = in_directory("unshare.atomic");
+  make(path, '.', 1);
+  const int fd = open(path, O_RDWR);
+  char* at = map(fd, 1);
+  memcpy(at, "stored", 6);
+  pthread_t thread;
+  pthread_create(&thread, NULL, close_all_in_this_thread, NULL);
+  pthread_join(thread, NULL);
+  char bytes[7] = "";
+  CHECK(pread(fd, bytes, 6, 0) == 6 && memcmp(bytes, "stored", 6) == 0);
+  CHECK(pwrite(fd, "W", 1, 2) == 1 && memcmp(at, "stWred", 6) == 0);
+  CHECK(fsync(fd) == 0);
+  munmap(at, PAGE);
+  CHECK(close(fd) == 0);
+  CHECK(found(path, 0, "stWred"));
+  unlink(path);
+}
+
+/* In a process whose other threads are not its own. */
+static int unshare_and_store(const char* path) {
+  const int fd = open(path, O_RDWR);
+  char* at = map(fd, 2);
+  memcpy(at, "first", 5);
+  if (msync(at, 2 * PAGE, MS_SYNC) != 0) return 3;
+  if (unshare(CLONE_FILES) != 0) return 4;
+  memcpy(at, "second", 6);
+  if (msync(at, 2 * PAGE, MS_ASYNC) != 0 || msync(at, 2 * PAGE, MS_SYNC) != 0) return 5;
+  memcpy(at + PAGE, "third", 5);
+  munmap(at, 2 * PAGE);
+  if (close_range(3, ~0U, CLOSE_RANGE_UNSHARE) != 0) return 6;
+  return has_side(path) ? 7 : 0; /* its last descriptor is gone */
+}
+
+static void a_program_of_one_thread_left_the_table(void) {
+  const char* path = in_directory("one-thread.atomic");
+  make(path, '.', 2);
+  CHECK(status_of(start("unshare_and_store", path)) == 0);
+  CHECK(found(path, 0, "second") && found(path, PAGE, "third"));
+  CHECK(!has_side(path));
+  unlink(path);
+}
+
 static void* live_on_a_small_stack(void* unused) {
   const char* path = in_directory("stack.atomic");
   const char* renamed = in_directory("stack-renamed.atomic");
@@ -671,6 +721,7 @@ static int do_part(const char* what, const char* file) {
   if (strcmp(what, "is_locked") == 0) return !is_locked(file);
   if (strcmp(what, "lock_and_exec") == 0) return lock_and_exec(file, 0);
   if (strcmp(what, "lock_unmap_and_exec") == 0) return lock_and_exec(file, 1);
+  if (strcmp(what, "unshare_and_store") == 0) return unshare_and_store(file);
   if (strchr(what, '-') != NULL) return store_and_end(what, file);
   return 2;
 }
@@ -690,6 +741,8 @@ int main(int count, char** arguments) {
   locks_went_with_an_exec();
   exec_from_a_child_of_vfork_leaked();
   exec_with_very_many_arguments();
+  close_range_of_one_thread_cut_off_the_others();
+  a_program_of_one_thread_left_the_table();
   the_smallest_stack_overflowed();
   if (failures == 0) puts("all hold");
   return failures == 0 ? 0 : 1;
