@@ -76,7 +76,7 @@ int refuse_within(const char* call) {
       std::snprintf(line, sizeof line,
                     "pawl: %s: a signal handler called it in the midst of another call of its "
                     "thread on a tracked "
-                    "file, and nothing is committed; call it after that one has returned\n",
+                    "file, and nothing is done; call it after that one has returned\n",
                     call);
   say_line({line, static_cast<std::size_t>(length)});
   errno = EDEADLK;

@@ -56,7 +56,8 @@ bool is_own_code(const void* address);
 #define PAWL_PASS(call) \
   if (PAWL_CALLED_BY_US()) return call; \
   PAWL_KEEP_ERRNO()
-// The same for calls that make something durable: 0 would be an answer for the kernel's file only.
+// The same for calls that write, or make something durable: to pass them on would be to write past
+// the journal, and to answer for the kernel's file only.
 // A signal handler that runs in the midst of a call of Pawl's, which only a signal can bring that
 // Inside does not hold back, is refused where the call is about what is Pawl's.
 #define PAWL_PASS_OR_REFUSE(name, is_ours, call) \

@@ -403,21 +403,24 @@ PAWL_INTERPOSE ssize_t preadv2(int descriptor, const iovec* vectors, int count, 
 PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE ssize_t write(int descriptor, const void* buffer, size_t count) try {
-  PAWL_PASS(real().write(descriptor, buffer, count));
+  PAWL_PASS_OR_REFUSE("write", table::may_be_tracked(descriptor),
+                      real().write(descriptor, buffer, count));
   pthread_testcancel();
   PAWL_RETURN(write_bytes(descriptor, buffer, count, nullptr));
 }
 PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE ssize_t pwrite(int descriptor, const void* buffer, size_t count, off_t offset) try {
-  PAWL_PASS(real().pwrite(descriptor, buffer, count, offset));
+  PAWL_PASS_OR_REFUSE("write", table::may_be_tracked(descriptor),
+                      real().pwrite(descriptor, buffer, count, offset));
   pthread_testcancel();
   PAWL_RETURN(write_bytes(descriptor, buffer, count, &offset));
 }
 PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE ssize_t writev(int descriptor, const iovec* vectors, int count) try {
-  PAWL_PASS(real().writev(descriptor, vectors, count));
+  PAWL_PASS_OR_REFUSE("write", table::may_be_tracked(descriptor),
+                      real().writev(descriptor, vectors, count));
   pthread_testcancel();
   PAWL_RETURN(write_vectors(descriptor, vectors, count, kAtPosition, 0,
                             [&] { return real().writev(descriptor, vectors, count); }));
@@ -425,7 +428,8 @@ PAWL_INTERPOSE ssize_t writev(int descriptor, const iovec* vectors, int count) t
 PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE ssize_t pwritev(int descriptor, const iovec* vectors, int count, off_t offset) try {
-  PAWL_PASS(real().pwritev(descriptor, vectors, count, offset));
+  PAWL_PASS_OR_REFUSE("write", table::may_be_tracked(descriptor),
+                      real().pwritev(descriptor, vectors, count, offset));
   pthread_testcancel();
   PAWL_RETURN(write_vectors(descriptor, vectors, count, {offset}, 0,
                             [&] { return real().pwritev(descriptor, vectors, count, offset); }));
@@ -434,7 +438,8 @@ PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE ssize_t pwritev2(int descriptor, const iovec* vectors, int count, off_t offset,
                                 int flags) try {
-  PAWL_PASS(real().pwritev2(descriptor, vectors, count, offset, flags));
+  PAWL_PASS_OR_REFUSE("write", table::may_be_tracked(descriptor),
+                      real().pwritev2(descriptor, vectors, count, offset, flags));
   pthread_testcancel();
   const Place place = offset == -1 ? kAtPosition : Place{offset};
   PAWL_RETURN(write_vectors(descriptor, vectors, count, place, flags, [&] {

@@ -77,7 +77,8 @@ int report(const char* call, const Status& status) {
 }  // namespace
 
 PAWL_INTERPOSE int ftruncate(int descriptor, off_t size) noexcept try {
-  PAWL_PASS(real().ftruncate(descriptor, size));
+  PAWL_PASS_OR_REFUSE("ftruncate", table::may_be_tracked(descriptor),
+                      real().ftruncate(descriptor, size));
   const auto outcome = with_tracked(descriptor, [&](TrackedFile& file) {
     if (size < 0 || !is_writable(descriptor)) {
       return Status::failure(EINVAL,
@@ -99,7 +100,8 @@ PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(truncate64, truncate);
 
 PAWL_INTERPOSE int fallocate(int descriptor, int mode, off_t offset, off_t count) try {
-  PAWL_PASS(real().fallocate(descriptor, mode, offset, count));
+  PAWL_PASS_OR_REFUSE("fallocate", table::may_be_tracked(descriptor),
+                      real().fallocate(descriptor, mode, offset, count));
   const auto outcome = with_tracked(descriptor, [&](TrackedFile& file) {
     return allocate_through(descriptor, file, mode, offset, count);
   });

@@ -210,12 +210,13 @@ static void commits_that_an_abort_left(void) {
 }
 
 static char* within_at;
-static volatile int within_fd, msync_within, fsync_within, errno_within;
+static volatile int within_fd, msync_within, fsync_within, write_within, errno_within;
 static void commit_within(int signal) {
   if (atomic_exchange(&is_armed, 0) == 0) _exit(signal);
   msync_within = msync(within_at, LENGTH, MS_SYNC);
   errno_within = errno;
   fsync_within = fsync(within_fd);
+  write_within = (int)pwrite(within_fd, "x", 1, 0);
 }
 
 /* SIGSEGV is not held back: a tracker needs it. */
@@ -236,6 +237,7 @@ static void a_commit_within_a_commit_is_refused(void) {
   }
   CHECK(msync_within == -1 && errno_within == EDEADLK);
   CHECK(fsync_within == -1);
+  CHECK(write_within == -1);
   atomic_store(&sent_signal, SIGUSR1);
   sigaction(SIGSEGV, &before, NULL);
   CHECK(commits(within_at));
