@@ -102,7 +102,11 @@ Result<std::optional<journal::Reader>> open_journal(Look& look, const std::strin
 // Of a file in a group: the group's journal.  Null: it is not there, and the look says so.
 Result<std::unique_ptr<MediumFile>> group_journal(Look& look, Medium& medium) {
   const std::string& name = look.listed.files.front().name;
-  Result<std::unique_ptr<Medium>> group = medium.open_sibling(name);
+  Result<std::unique_ptr<Medium>> group = medium.open_group(name);
+  if (group.status().error_number() == EPERM) {
+    conclude(look, State::foreign_journal, group.status().text());
+    return std::unique_ptr<MediumFile>();
+  }
   Result<std::unique_ptr<MediumFile>> journal =
       group.ok() ? group.value()->read_journal() : group.status();
   if (journal.ok()) {

@@ -20,9 +20,9 @@ Status no_member(const Medium& file, const Medium& group, const std::string& why
                    "back; to recover the others without it, use pawl recover --accept-loss FILE");
 }
 
-bool is_same_file(Medium& viewer, const std::string& name, const Medium& file) {
-  auto found = viewer.open_sibling(name);
-  return found.ok() && found.value()->identity() == file.identity();
+bool is_group_of(Medium& file, const std::string& name, const Medium& group) {
+  auto found = file.open_group(name);
+  return found.ok() && found.value()->identity() == group.identity();
 }
 
 // Its mark is that of the file that it is a copy of.
@@ -148,7 +148,7 @@ Status check_membership(Medium& file, MediumFile& side, Medium& group, const Jou
     return no_member(file, group, "it names another life of the group, or another group");
   const GroupFile& named = listed.files.front();
   if (named.number != number) return no_member(file, group, "it gives the file another number");
-  if (!is_same_file(file, named.name, group))
+  if (!is_group_of(file, named.name, group))
     return no_member(file, group, "it names the group " + named.name);
   return {};
 }

@@ -189,7 +189,7 @@ Result<std::uint64_t> recover_member(Medium& medium, MediumFile& own_side, const
     PAWL_TRY(end_membership(medium, own_side, header));
     return std::uint64_t{0};
   }
-  auto group = medium.open_sibling(listed.name);
+  auto group = medium.open_group(listed.name);
   if (group.ok()) PAWL_TRY(journal::check_owner_of_group(*group.value(), medium));
   // Looked at before it is locked: another life of the group, which goes on, is not waited for.
   auto seen = group.ok() ? group.value()->read_journal()

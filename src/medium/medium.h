@@ -234,6 +234,11 @@ class Medium {
   // Another file, by its name as seen from the directory of this one: of those that commit together
   // in a group.  EOPNOTSUPP where the medium has no groups.
   virtual Result<std::unique_ptr<Medium>> open_sibling(const std::string& name);
+  // The group that the side file names, which may be anybody's word yet.  EPERM, and not opened:
+  // it belongs neither to the owner of the base nor to root.
+  virtual Result<std::unique_ptr<Medium>> open_group(const std::string& name) {
+    return open_sibling(name);
+  }
 
   // Maps part of the base copy-on-write: stores never reach the file.  Offset and length are
   // multiples of kPageBytes.  `flags` is MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_NORESERVE or 0.

@@ -1075,6 +1075,33 @@ Result<std::unique_ptr<Medium>> NamedMedium::open_sibling(const std::string& nam
   return open_block_medium(name.starts_with('/') ? name : directory_.path() + name, read_only_);
 }
 
+Result<std::unique_ptr<Medium>> NamedMedium::open_group(const std::string& name) {
+  auto file = open_group_file(name);
+  if (!file.ok()) return file.status();
+  return make_block_medium(std::move(file.value()));
+}
+
+Result<NamedFile> NamedMedium::open_group_file(const std::string& name) {
+  constexpr uid_t kRoot = 0;
+  const std::string group = name.starts_with('/') ? name : directory_.path() + name;
+  const Descriptor found(::open(group.c_str(), O_PATH | O_CLOEXEC));
+  struct stat status{};
+  if (!found.valid() || ::fstat(found.get(), &status) != 0)
+    return FailedCall{errno, "cannot open " + group};
+  const auto own = owner();
+  if (!own.ok()) return own.status();
+  if (status.st_uid != own.value() && status.st_uid != kRoot) {
+    return Status::failure(
+        EPERM, journal_path_ + " names the group " + group + ", which belongs to user " +
+                   std::to_string(status.st_uid) + ", and " + path_ + " to user " +
+                   std::to_string(own.value()) +
+                   "; a group has files of its own owner only, so it is not opened. Give the "
+                   "group's file and its journal the owner of the file, or make the group as root");
+  }
+  // What was looked at, whatever the name leads to by now.
+  return open_named_file(link_to_descriptor(found.get()), read_only_);
+}
+
 Result<char*> NamedMedium::map_private(void* address, std::size_t length, int protection, int flags,
                                        std::uint64_t offset) {
   PAWL_TRY(base_.check_open());
@@ -1100,6 +1127,20 @@ constexpr FileSystemVerdict kRefusedFileSystems[] = {
     {0x01021997, "9p", "it keeps no promise about flushed bytes across hosts"},
 };
 
+// Before it is opened, which acts on some files of the kernel's own.
+Status check_file_system_of(const std::string& path) {
+  const Descriptor found(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  struct statfs file_system{};
+  if (!found.valid() || ::fstatfs(found.get(), &file_system) != 0) return {};
+  for (const auto& refused : kRefusedFileSystems) {
+    if (file_system.f_type == refused.type) {
+      return Status::failure(
+          ENODEV, path + " is on " + refused.name + ", which cannot serve: " + refused.reason);
+    }
+  }
+  return {};
+}
+
 // Opens the file, or takes the descriptor of it that could not be closed.
 Result<NamedFile> open_base(const std::string& path, int flags) {
   NamedFile file;
@@ -1107,6 +1148,7 @@ Result<NamedFile> open_base(const std::string& path, int flags) {
     file.descriptor = parked_descriptors::take(status, flags);
   if (file.descriptor.valid()) return file;
   const StandardNumbersTaken taken;
+  PAWL_TRY(check_file_system_of(path));
   auto opened = open_regular(path, flags);
   if (!opened.ok()) return opened.status();
   file.descriptor = std::move(opened.value());
@@ -1138,15 +1180,6 @@ Result<NamedFile> checked(NamedFile file, const std::string& path, bool read_onl
     return Status::failure(ENODEV,
                            path + " is not a regular file; only those can be mapped atomically");
   PAWL_TRY(check_is_no_journal(base, path));
-  struct statfs file_system{};
-  if (::fstatfs(base, &file_system) == 0) {
-    for (const auto& refused : kRefusedFileSystems) {
-      if (file_system.f_type == refused.type) {
-        return Status::failure(
-            ENODEV, path + " is on " + refused.name + ", which cannot serve: " + refused.reason);
-      }
-    }
-  }
   auto directory = Directory::open_of(path, base);
   if (!directory.ok()) return directory.status();
   file.directory = std::move(directory.value());

@@ -86,6 +86,9 @@ class NamedMedium : public Medium {
   Status set_mark(const Mark& mark) override;
   Status clear_mark() override;
   Result<std::unique_ptr<Medium>> open_sibling(const std::string& name) override;
+  Result<std::unique_ptr<Medium>> open_group(const std::string& name) override;
+  // As open_group().
+  Result<NamedFile> open_group_file(const std::string& name);
   Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
                             std::uint64_t offset) override;
   Status check_before_commit() override { return follow_rights(seldom_.is_due()); }

@@ -173,8 +173,8 @@ Source::File::Attempt Source::File::try_to_copy(DescriptorFile& into,
 Source::File::Attempt Source::File::copy_in_group(HeldJournal& own, const journal::GroupFile& group,
                                                   DescriptorFile& into) {
   const std::string& name = group.name;
-  const std::string directory = path().substr(0, path().rfind('/') + 1);
-  auto file = open_named_file(name.starts_with('/') ? name : directory + name, true);
+  auto file = open_group_file(name);
+  if (file.status().error_number() == EPERM) return file.status();
   if (!file.ok()) {
     return Status::failure(ENODATA, path() + " was left open in the group " + name +
                                         ", whose file cannot be opened: " + file.status().text());

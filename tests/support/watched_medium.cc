@@ -126,6 +126,9 @@ class WatchedMedium final : public Medium {
   Result<std::unique_ptr<Medium>> open_sibling(const std::string& name) override {
     return real_->open_sibling(name);
   }
+  Result<std::unique_ptr<Medium>> open_group(const std::string& name) override {
+    return real_->open_group(name);
+  }
   Result<char*> map_private(void* address, std::size_t length, int protection, int flags,
                             std::uint64_t offset) override {
     return real_->map_private(address, length, protection, flags, offset);

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <thread>
 
@@ -124,6 +125,15 @@ JournalId id_in_mark(const std::string& path) {
   JournalId id{};
   EXPECT_TRUE(test::read_marked_id(path, id));
   return id;
+}
+
+// The inode number and the birth time of a file, as a mark has them.
+std::string identity_of(const std::string& path) {
+  struct statx status{};
+  EXPECT_EQ(::statx(AT_FDCWD, path.c_str(), 0, STATX_INO | STATX_BTIME, &status), 0);
+  constexpr std::int64_t kNanoseconds = 1'000'000'000;
+  return std::to_string(status.stx_ino) + ":" +
+         std::to_string(status.stx_btime.tv_sec * kNanoseconds + status.stx_btime.tv_nsec);
 }
 
 void make_journal_of_group(const std::string& group, const std::string& name, const JournalId& id,
@@ -319,6 +329,31 @@ TEST_F(Trust, AGroupThatAnotherUserReplacedIsRefusedToItsFile) {
     std::filesystem::rename(folder + "/away" + suffix, group + suffix);
   EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(file.c_str())); }), 0);
   EXPECT_EQ(value_of(file), "b");
+}
+
+// Whose owner was looked at behind that.  A lease shows that a file is opened: it is asked back.
+TEST_F(Trust, TheGroupThatASideFileNamesWasOpenedBeforeItsOwnerWasLookedAt) {
+  const std::string file = shared_file(kOwner, 0777, 0644);
+  const std::string group = directory_ / "folder/group";
+  write_file(group, "");
+  ASSERT_EQ(::chown(group.c_str(), kHostile, kHostile), 0);
+  const JournalId id{};
+  ASSERT_TRUE(test::make_side_file_of_member(file, group, id));
+  ASSERT_EQ(::chown((file + ".pawl").c_str(), kOwner, kShared), 0);
+  const std::string mark = "2 " + std::string(32, '0') + " open " + identity_of(file) + " " +
+                           identity_of(file + ".pawl") + " " + file + ".pawl";
+  ASSERT_EQ(::setxattr(file.c_str(), "user.pawl", mark.data(), mark.size(), 0), 0);
+  const int leased = ::open(group.c_str(), O_RDONLY);
+  ::signal(SIGIO, SIG_IGN);
+  if (::fcntl(leased, F_SETLEASE, F_RDLCK) != 0) GTEST_SKIP() << "no leases here";
+  for (const std::function<int()>& look : std::initializer_list<std::function<int()>>{
+           [&] { return outcome(pawl_recover(file.c_str())); },
+           [&] { return map(file) == nullptr ? errno : 0; },
+           [&] { return outcome(pawl_snapshot(file.c_str(), (file + ".copy").c_str(), 0)); }}) {
+    EXPECT_EQ(look(), EPERM) << pawl_last_error();
+    EXPECT_EQ(::fcntl(leased, F_GETLEASE), F_RDLCK);
+  }
+  ::close(leased);
 }
 
 // Found by the hostile directories: root opened a group by a link of another user to a journal that
@@ -805,15 +840,6 @@ TEST_F(Trust, ACloseInAChrootLeftTheJournal) {
                     }),
             0);
   EXPECT_FALSE(std::filesystem::exists(file + ".pawl"));
-}
-
-// The inode number and the birth time of a file, as a mark has them.
-std::string identity_of(const std::string& path) {
-  struct statx status{};
-  EXPECT_EQ(::statx(AT_FDCWD, path.c_str(), 0, STATX_INO | STATX_BTIME, &status), 0);
-  constexpr std::int64_t kNanoseconds = 1'000'000'000;
-  return std::to_string(status.stx_ino) + ":" +
-         std::to_string(status.stx_btime.tv_sec * kNanoseconds + status.stx_btime.tv_nsec);
 }
 
 std::string rights_of(const std::string& path) {
