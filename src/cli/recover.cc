@@ -40,8 +40,10 @@ Result<std::unique_ptr<Medium>> open_what_was_looked_at(const Look& look) {
   Result<std::unique_ptr<Medium>> medium = open_block_medium(look.path, false);
   if (!medium.ok()) return medium;
   Medium& found = *medium.value();
+  const Result<FileIdentity> journal = found.journal_identity();
+  if (!journal.ok()) return journal.status();
   if (found.device() == look.device && found.identity() == look.identity &&
-      found.journal_identity() == look.journal_identity)
+      journal.value() == look.journal_identity)
     return medium;
   return Status::failure(
       EBUSY, look.path +

@@ -315,7 +315,7 @@ Result<TrackedFilePointer> start(int descriptor, const struct stat& status, bool
         ENFILE, "more than " + std::to_string(kTrackedFilesMax) + " files are mapped atomically");
   }
   Status failure = at_border([&]() -> Status {
-    PAWL_TRY(attach_all(file, descriptor));
+    PAWL_TRY(attach_all(file));
     PAWL_TRY(check_not_mapped(path.value(), status, replaced));
     auto mapping = open_mapping(descriptor);
     if (mapping.ok()) file->mapping = std::move(mapping.value());

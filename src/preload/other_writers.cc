@@ -71,8 +71,9 @@ Status check_no_other_writer(int descriptor) {
   // lock is held none begins.
   const std::lock_guard starting(start_lock());
   if (table::of_inode(status.st_dev, status.st_ino) != nullptr || !is_noticed(status)) return {};
+  const auto path = path_of_descriptor(descriptor);
   return Status::failure(EBUSY,
-                         path_of_descriptor(descriptor).value_or("the file") +
+                         (path.ok() && !path.value().empty() ? path.value() : "the file") +
                              " is mapped atomically by another process, whose next commit would "
                              "undo what is written; stop it, or wait until it has closed the file");
 }

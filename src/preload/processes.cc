@@ -260,13 +260,13 @@ template <class Replace>
 int exec_with(const Replace& replace) {
   if (inside() || !in_own_process()) return replace();
   if (table::is_empty()) {
-    const LocksKeptByExec kept;
+    const LocksKeptByExec locks;
     return replace();
   }
   if (const Status closed = close_for_exec(); !closed.ok()) return refuse("exec", closed);
   int error_number = 0;
   {
-    const LocksKeptByExec kept;
+    const LocksKeptByExec locks;
     replace();
     error_number = errno;
   }
