@@ -24,7 +24,36 @@ int without_deep_binding(const char* call, int mode) {
   return mode & ~RTLD_DEEPBIND;
 }
 
+// A handle of this library; null where it cannot be had.
+void* own_handle() {
+  static void* const handle = [] {
+    Dl_info self{};
+    return dladdr(&has_said_of_binding, &self) != 0
+               ? real().dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD)
+               : nullptr;
+  }();
+  return handle;
+}
+
+// By the C library's handle a program finds its functions past those here: it is given these
+// instead of the ones that they stand in for.
+[[gnu::noinline]] void* find_by_handle(void* handle, const char* name) noexcept {
+  void* const found = real_dlsym()(handle, name);
+  if (found == nullptr || own_handle() == nullptr) return found;
+  void* const next = real_dlsym()(RTLD_NEXT, name);
+  void* const own = found == next ? real_dlsym()(own_handle(), name) : nullptr;
+  if (own != nullptr) return own;
+  [[maybe_unused]] const char* const of_no_concern = dlerror();
+  return found;
+}
+
 }  // namespace
+
+// Where the caller is says what RTLD_NEXT and RTLD_DEFAULT find: a jump, as below.
+PAWL_INTERPOSE void* dlsym(void* handle, const char* name) noexcept {
+  if (handle == RTLD_NEXT || handle == RTLD_DEFAULT) return real_dlsym()(handle, name);
+  return find_by_handle(handle, name);
+}
 
 // libc's dlopen() looks where the library of its caller says (DT_RUNPATH), and finds the caller by
 // the return address.  So both of these end in a jump, and have nothing to clean up.

@@ -16,7 +16,7 @@ void report(const char* text) { (void)!syscall(SYS_write, STDERR_FILENO, text, s
 
 // Two threads may both come here first; they store the same values.
 void find(void* slot, const char* name) {
-  void* const symbol = dlsym(RTLD_NEXT, name);
+  void* const symbol = real_dlsym()(RTLD_NEXT, name);
   if (symbol == nullptr) {
     // Every one of them exists in the C library this was built for; going on without one would
     // end in a jump to address zero at some later, darker place.
@@ -28,6 +28,8 @@ void find(void* slot, const char* name) {
   std::memcpy(slot, &symbol, sizeof(symbol));
 }
 
+std::atomic<FindSymbol> found_dlsym{nullptr};
+
 }  // namespace
 
 void find_real_calls() {
@@ -38,3 +40,22 @@ void find_real_calls() {
 }
 
 }  // namespace pawl::preload::detail
+
+namespace pawl::preload {
+
+// By its versions, the newest first: dlvsym() is not taken over.
+FindSymbol real_dlsym() {
+  FindSymbol call = detail::found_dlsym.load(std::memory_order_acquire);
+  if (call != nullptr) return call;
+  for (const char* const version : {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"}) {
+    if (void* const symbol = dlvsym(RTLD_NEXT, "dlsym", version)) {
+      std::memcpy(&call, &symbol, sizeof call);
+      detail::found_dlsym.store(call, std::memory_order_release);
+      return call;
+    }
+  }
+  detail::report("pawl: this C library lacks dlsym()\n");
+  abort();
+}
+
+}  // namespace pawl::preload

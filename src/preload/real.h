@@ -65,6 +65,10 @@ extern std::atomic<bool> real_calls_found;
 void find_real_calls();
 }  // namespace detail
 
+// libc's dlsym(), which the face takes over too: how the others are found.
+using FindSymbol = void* (*)(void* handle, const char* name) noexcept;
+FindSymbol real_dlsym();
+
 inline const RealCalls& real() {
   if (!detail::real_calls_found.load(std::memory_order_acquire)) detail::find_real_calls();
   return detail::real_calls;

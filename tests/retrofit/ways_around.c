@@ -4,6 +4,7 @@
  *   ways_around DIRECTORY        all cases, on files named *.atomic in DIRECTORY
  *   ways_around do WHAT FILE     one part of a case, in a process of its own */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -239,11 +240,51 @@ static void a_number_that_was_closed_past_us_was_the_files(void) {
   unlink(path);
 }
 
+/* ----------------------------------------------------------------- functions
+ */
+
+static int commit_by_handle_and_die(const char* file) {
+  const int fd = open(file, O_RDWR);
+  char* at = map(fd);
+  void* library = dlopen("libc.so.6", RTLD_NOW);
+  int (*synchronise)(void*, size_t, int);
+  *(void**)&synchronise = dlsym(library, "msync");
+  CHECK(dlsym(library, "qsort") == dlsym(RTLD_DEFAULT, "qsort") && dlerror() == NULL);
+  CHECK(dlsym(library, "no_such_function") == NULL && dlerror() != NULL);
+  CHECK(dlsym(RTLD_DEFAULT, "msync") == dlsym(library, "msync"));
+  CHECK(dlsym(RTLD_NEXT, "msync") != NULL);
+  if (at == MAP_FAILED || synchronise == NULL) return 98;
+  memcpy(at, "stored", 6);
+  CHECK(synchronise(at, PAGE, MS_SYNC) == 0);
+  if (failures != 0) return 1;
+  kill(getpid(), SIGKILL);
+  return 1;
+}
+
+static void functions_found_by_handle_bypassed_the_mapping(void) {
+  const char* path = in_directory("handle.atomic");
+  make(path);
+  const pid_t child = fork();
+  if (child == 0) {
+    execl(self, self, "do", "handle", path, (char*)NULL);
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  char bytes[7] = "";
+  const int fd = open(path, O_RDONLY);
+  CHECK(pread(fd, bytes, 6, 0) == 6 && strcmp(bytes, "stored") == 0);
+  close(fd);
+  unlink(path);
+}
+
 /* ------------------------------------------------------------------------------------------------
  */
 
 static int do_part(const char* what, const char* file) {
   if (strcmp(what, "print") == 0) return print_into_the_file(file);
+  if (strcmp(what, "handle") == 0) return commit_by_handle_and_die(file);
   if (strcmp(what, "beyond") == 0) return beyond_the_table(file);
   return 2;
 }
@@ -258,6 +299,7 @@ int main(int count, char** arguments) {
   standard_streams_bypassed_a_mapping();
   descriptors_beyond_the_table_bypassed_the_mapping();
   a_number_that_was_closed_past_us_was_the_files();
+  functions_found_by_handle_bypassed_the_mapping();
   if (failures == 0) puts("all hold");
   return failures == 0 ? 0 : 1;
 }
