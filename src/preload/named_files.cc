@@ -40,7 +40,8 @@ std::string name_from(int directory, const char* path) {
   return link_to_descriptor(directory) + "/" + path;
 }
 
-Result<std::string> follow(const std::string& name) {
+// Not inlined: the stacks of threads may be small, and callers need the room.
+[[gnu::noinline]] Result<std::string> follow(const std::string& name) {
   char resolved[PATH_MAX];
   if (realpath(name.c_str(), resolved) == nullptr)
     return FailedCall{errno, "cannot find the path of " + name};

@@ -92,18 +92,20 @@ void settle(std::optional<SetAside>& aside, bool is_gone, const char* call) {
   errno = error_number;
 }
 
+// The same, by name.  Not inlined: the stacks of threads may be small, and settle() needs the room.
+[[gnu::noinline]] Result<std::optional<SetAside>> before_removal_of(int directory,
+                                                                    const char* path) {
+  const auto found = look_up(directory, path, false);
+  if (!found.ok()) return found.status();
+  return found.value() ? before_removal(*found.value()) : std::optional<SetAside>();
+}
+
 int remove_name(const char* call, int directory, const char* path, int flags) {
   const Inside working;
-  std::optional<SetAside> aside;
-  const auto found = look_up(directory, path, false);
-  if (!found.ok()) return refuse(call, found.status());
-  if (const auto& named = found.value()) {
-    auto before = before_removal(*named);
-    if (!before.ok()) return refuse(call, before.status());
-    aside = std::move(before.value());
-  }
+  auto aside = before_removal_of(directory, path);
+  if (!aside.ok()) return refuse(call, aside.status());
   const int outcome = real().unlinkat(directory, path, flags);
-  settle(aside, outcome == 0, call);
+  settle(aside.value(), outcome == 0, call);
   return outcome;
 }
 
