@@ -1088,6 +1088,8 @@ Result<NamedFile> NamedMedium::open_group_file(const std::string& name) {
   struct stat status{};
   if (!found.valid() || ::fstat(found.get(), &status) != 0)
     return FailedCall{errno, "cannot open " + group};
+  if (!S_ISREG(status.st_mode))
+    return Status::failure(ENODEV, group + " is not a regular file; only those can be mapped");
   const auto own = owner();
   if (!own.ok()) return own.status();
   if (status.st_uid != own.value() && status.st_uid != kRoot) {
@@ -1099,7 +1101,10 @@ Result<NamedFile> NamedMedium::open_group_file(const std::string& name) {
                    "group's file and its journal the owner of the file, or make the group as root");
   }
   // What was looked at, whatever the name leads to by now.
-  return open_named_file(link_to_descriptor(found.get()), read_only_);
+  auto file = open_named_file(link_to_descriptor(found.get()), read_only_);
+  if (file.ok()) return file;
+  return Status::failure(file.status().error_number(),
+                         group + " cannot be opened: " + file.status().text());
 }
 
 Result<char*> NamedMedium::map_private(void* address, std::size_t length, int protection, int flags,

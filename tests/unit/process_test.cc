@@ -293,7 +293,11 @@ TEST_F(Process, AFileThatWasRenamedWhileItWasMappedIsFound) {
   ASSERT_TRUE(at.ok()) << at.status().text();
   std::filesystem::rename(path_, path_ + "2");
   ASSERT_TRUE(open_mappings::add(mapping, *mapping->window()).ok());
+<<<<<<< ours
   EXPECT_EQ(open_mappings::find_file(descriptor_).value().mapping, mapping);
+=======
+  EXPECT_EQ(open_mappings::find_file(descriptor_).value(), mapping);
+>>>>>>> theirs
   EXPECT_EQ(open_mappings::remove(at.value()), mapping);
   std::filesystem::rename(path_ + "2", path_);
   EXPECT_TRUE(mapping->close().ok());
