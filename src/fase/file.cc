@@ -156,12 +156,12 @@ Result<std::unique_ptr<File>> File::open_once(const char* path, const FileOption
 Result<std::unique_ptr<File>> File::make_guarded(const char* path,
                                                  std::unique_ptr<DirectMemory> memory,
                                                  Scheme scheme, bool flushes) {
+  std::unique_ptr<File> file;  // forgets its guard, should it end here
   const NoFork no_fork;
   auto named = open_or_create(path);
   if (!named.ok()) return named.status();
   const bool is_persistent = is_in_persistent_memory(named.value());
-  std::unique_ptr<File> file(
-      new File(std::move(named.value()), std::move(memory), is_persistent, scheme, flushes));
+  file.reset(new File(std::move(named.value()), std::move(memory), is_persistent, scheme, flushes));
   File* const own = file.get();
   no_fork.guard(own, {.before = [] {}, .in_parent = [] {}, .in_child = [own] { own->abandon(); }});
   return file;

@@ -29,7 +29,12 @@ Group::Group(std::unique_ptr<Medium> medium, std::unique_ptr<journal::Journal> j
   log_.journal().keep_what_is_held([this] { return medium_->first_held_record(); });
   guard_fork(this,
              {.before = [] {}, .in_parent = [] {}, .in_child = [this] { abandoned_.store(true); }});
-  open_mappings::add_file(this, medium_->device(), medium_->identity().inode, "a group");
+  try {
+    open_mappings::add_file(this, medium_->device(), medium_->identity().inode, "a group");
+  } catch (...) {
+    forget_fork_guard(this);
+    throw;
+  }
 }
 
 Group::~Group() {

@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -28,12 +29,15 @@ constexpr std::uint64_t kLargeReservationBytes = std::uint64_t{64} << 20;
 constexpr unsigned kSharedCallsMax = 64;  // for a file in very many pieces
 constexpr std::uint64_t kLargestFileBytes = std::numeric_limits<off_t>::max();
 
-// As OpenFile::anonymous.
+constexpr const char* kLinks = "/proc/thread-self/fd/";
+
+// As OpenFile::anonymous.  Without memory: those that are closed for want of it are asked, too.
 std::uint64_t number_of_anonymous(int number, mode_t mode) {
   if ((mode & S_IFMT) != 0) return 0;
+  std::array<char, 40> link{};
   std::array<char, 64> name{};
-  const ssize_t length =
-      ::readlink(link_to_descriptor(number).c_str(), name.data(), name.size() - 1);
+  std::snprintf(link.data(), link.size(), "%s%d", kLinks, number);
+  const ssize_t length = ::readlink(link.data(), name.data(), name.size());
   if (length <= 0) return 0;
   const std::string_view kind(name.data(), static_cast<std::size_t>(length));
   std::uint64_t event = 0;
@@ -144,9 +148,7 @@ StandardNumbersTaken::~StandardNumbersTaken() {
   errno = kept;
 }
 
-std::string link_to_descriptor(int number) {
-  return "/proc/thread-self/fd/" + std::to_string(number);
-}
+std::string link_to_descriptor(int number) { return kLinks + std::to_string(number); }
 
 std::string name_of_descriptor(int number) {
   std::string name(PATH_MAX, '\0');

@@ -61,6 +61,12 @@ void close(Descriptor descriptor) {
     return;
   const int flags = ::fcntl(descriptor.get(), F_GETFL);
   const Held held;
+  try {
+    held.parked().reserve(held.parked().size() + 1);
+  } catch (const std::bad_alloc&) {
+    descriptor.release();  // it stays open: the locks must not go
+    return;
+  }
   held.parked().push_back({std::move(descriptor), file, flags & O_ACCMODE, ::geteuid()});
 }
 
