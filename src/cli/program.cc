@@ -198,6 +198,8 @@ Preloadability preloadability_of(const std::string& path, const std::string& sho
     if (!opened.ok()) {
       // Executable but not readable: the loader would treat it as any other.
       if (opened.status().error_number() == EACCES) return {};
+      if (opened.status().error_number() == ENODEV)
+        return {Obstacle::cannot_look, Status::failure(ENODEV, name + " is not a regular file")};
       return {Obstacle::cannot_look,
               FailedCall{opened.status().error_number(), "cannot open " + name}};
     }
