@@ -312,9 +312,9 @@ Result<Look> look_at_file(const std::string& path, bool read_live_journal, Progr
   look.path = medium.path();
   look.device = medium.device();
   look.identity = medium.identity();
-  const Result<FileIdentity> journal = medium.journal_identity();
-  if (!journal.ok()) return journal.status();
-  look.journal_identity = journal.value();
+  const Result<FileIdentity> beside = medium.journal_identity();
+  if (!beside.ok()) return beside.status();
+  look.journal_identity = beside.value();
   look.journal_path = medium.journal_path();
   look.can_mark = medium.can_mark();
   Result<std::uint64_t> size = medium.base().size();
