@@ -11,8 +11,8 @@
 #include "heap/information.h"
 #include "heap/open_heaps.h"
 #include "heap/sealed.h"
-#include "medium/fork_guard.h"
 #include "mapping/open_mappings.h"
+#include "medium/fork_guard.h"
 #include "track/store_marks.h"
 
 namespace pawl {

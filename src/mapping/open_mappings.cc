@@ -1,7 +1,7 @@
 #include "mapping/open_mappings.h"
 
-#include "medium/fork_guard.h"
 #include "mapping/window_set.h"
+#include "medium/fork_guard.h"
 #include "medium/own_process.h"
 
 #include <sys/stat.h>

@@ -83,8 +83,7 @@ Status cannot_reserve(int error_number, std::uint64_t length, const std::string&
                                              "on one that has it: ext4, XFS, f2fs, btrfs");
   }
   if (!is_want_of_space(error_number)) return failed;
-  return Status::failure(error_number,
-                         failed.text() + ". Free some space and try again");
+  return Status::failure(error_number, failed.text() + ". Free some space and try again");
 }
 }  // namespace
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <variant>
 
-#include "kv/client.h"
 #include "kv/bounds.h"
+#include "kv/client.h"
 #include "kv/rounds.h"
 #include "kv/store.h"
 
