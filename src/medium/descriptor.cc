@@ -45,6 +45,11 @@ std::uint64_t number_of_anonymous(int number, mode_t mode) {
   return std::hash<std::string_view>{}(kind) + event;
 }
 
+// Where there is no /proc (in a chroot) the kind is not known, and the number is believed.
+bool is_of_kind(const OpenFile& found, const OpenFile& known) {
+  return found.anonymous == known.anonymous || found.anonymous == 0 || known.anonymous == 0;
+}
+
 // False: it is not open, or cannot be asked, as errno tells.
 bool look_at(OpenFile& file, OpenFile::Seen* seen = nullptr) {
   // Not the times: who asks for them makes the next write change them (Linux 6.13), and where ext4
@@ -99,7 +104,7 @@ OpenFile::State OpenFile::state(Seen* seen) const {
   State state = State::gone;
   if (number < 0) return state;
   if (look_at(found, seen))
-    state = found.device == device && found.inode == inode && found.anonymous == anonymous
+    state = found.device == device && found.inode == inode && is_of_kind(found, *this)
                 ? State::open
                 : State::gone;
   else if (errno != EBADF)

@@ -1,6 +1,7 @@
 #include "medium/own_process.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <atomic>
 
@@ -13,13 +14,14 @@ namespace {
 // The kernel gives a child zeros in its place; it cannot be missed, nor come too late.
 std::atomic<std::uint64_t>* wiped_in_children() {
   static auto* const number = [] {
-    void* const page =
-        ::mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    // By number: the preload library asks under the lock of its memory, which its mmap() may need.
+    const long page = ::syscall(SYS_mmap, nullptr, kPageBytes, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     // Without it (Linux before 4.14, or no memory) the process's number alone tells children apart.
     static std::atomic<std::uint64_t> never_wiped{0};
-    if (page == MAP_FAILED) return &never_wiped;
-    ::madvise(page, kPageBytes, MADV_WIPEONFORK);
-    return new (page) std::atomic<std::uint64_t>{0};
+    if (page == -1) return &never_wiped;
+    ::syscall(SYS_madvise, page, kPageBytes, MADV_WIPEONFORK);
+    return new (reinterpret_cast<void*>(page)) std::atomic<std::uint64_t>{0};
   }();
   return number;
 }

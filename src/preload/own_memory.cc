@@ -19,10 +19,10 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <new>
 #include <utility>
 
+#include "medium/fork_safe_lock.h"
 #include "preload/inside.h"
 
 namespace pawl::preload {
@@ -43,8 +43,8 @@ struct FreeBlock {
   FreeBlock* next;
 };
 
-// Never destroyed.
-constinit std::mutex memory_lock;
+// A child of _Fork() or clone() takes it, too.
+constinit ForkSafeLock memory_lock;
 std::array<FreeBlock*, kKindsMax> kept;  // by size, in powers of two
 std::byte* reserve = nullptr;            // what is left of the last mapping
 std::size_t reserve_bytes = 0;
@@ -56,7 +56,10 @@ class MemoryGuard {
     sigset_t all;
     sigfillset(&all);
     if (!is_inside_) pthread_sigmask(SIG_SETMASK, &all, &signals_);
-    memory_lock.lock();
+    if (!memory_lock.lock()) return;
+    // A thread of the parent may have been about to change this: it stays behind.
+    kept = {};
+    reserve_bytes = 0;
   }
   ~MemoryGuard() {
     memory_lock.unlock();
@@ -131,7 +134,7 @@ void* take_or_throw(std::size_t asked, std::size_t alignment) {
   return given;
 }
 
-// Registered first, so locked last, and unlocked first.
+// The child of a fork has all that is kept.  Registered first, so locked last, and unlocked first.
 __attribute__((constructor(101))) void keep_whole_in_a_fork() {
   pthread_atfork([] { memory_lock.lock(); }, [] { memory_lock.unlock(); },
                  [] { memory_lock.unlock(); });
