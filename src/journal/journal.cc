@@ -15,6 +15,7 @@ namespace pawl::journal {
 namespace {
 
 constexpr std::size_t kZeroPieceBytesMax = std::size_t{1} << 20;
+constexpr std::size_t kZeroPieceBytesMin = std::size_t{64} << 10;
 constexpr std::uint64_t kExtendPieceBytesMax = std::uint64_t{64} << 20;
 
 }  // namespace
@@ -82,9 +83,14 @@ Result<std::unique_ptr<Journal>> Journal::format(
 Status Journal::write_zeros(std::uint64_t offset) {
   const std::uint64_t end = size_bytes();
   if (offset >= end) return {};
-  const std::uint64_t piece_max = std::min<std::uint64_t>(kZeroPieceBytesMax, end - offset);
+  std::uint64_t piece_max = std::min<std::uint64_t>(kZeroPieceBytesMax, end - offset);
   AlignedBuffer zeros;
-  if (!zeros.grow(piece_max, 0)) return Status::failure(ENOMEM, "no memory to write the journal");
+  // Smaller pieces take longer, and less memory.
+  while (!zeros.grow(piece_max, 0)) {
+    if (piece_max <= kZeroPieceBytesMin)
+      return Status::failure(ENOMEM, "no memory to write the journal");
+    piece_max /= 2;
+  }
   std::memset(zeros.data(), 0, piece_max);
   while (offset < end) {
     const std::uint64_t piece = std::min<std::uint64_t>(piece_max, end - offset);

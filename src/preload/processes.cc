@@ -10,6 +10,7 @@
 #include "preload/interpose.h"
 
 #include <alloca.h>
+#include <pthread.h>
 #include <spawn.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <span>
 #include <utility>
@@ -182,22 +184,32 @@ struct ClosedForExec {
   std::vector<TrackedFilePointer> files;
 };
 
-// A signal handler that leaves an exec by siglongjmp() leaves this behind.
-struct OfThisThread {
-  ClosedForExec* closed = nullptr;
-  ~OfThisThread();
-};
-thread_local OfThisThread of_this_thread;
+// A signal handler that leaves an exec by siglongjmp() leaves this behind, perhaps until the thread
+// ends.  A key and no object with a destructor: to register one, libc takes memory, and ends the
+// process where there is none.
+void at_end_of_thread(void* closed);
+pthread_key_t key_of_closed() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made = 0;
+    PAWL_ASSERT(pthread_key_create(&made, at_end_of_thread) == 0);
+    return made;
+  }();
+  return key;
+}
+__attribute__((constructor)) void make_key_of_closed() { key_of_closed(); }
+
+// For resume_after_exec(), which at_next_call() has noted.
+void at_end_of_thread(void* closed) {
+  pthread_setspecific(key_of_closed(), closed);
+  const Inside working;
+}
 
 // The exec failed, or was left: everything is taken up again.
 void resume_after_exec() {
-  ClosedForExec* const closed = std::exchange(of_this_thread.closed, nullptr);
+  const std::unique_ptr<ClosedForExec> closed(
+      static_cast<ClosedForExec*>(pthread_getspecific(key_of_closed())));
+  pthread_setspecific(key_of_closed(), nullptr);
   resume_all(closed->files, "exec");
-  delete closed;
-}
-
-OfThisThread::~OfThisThread() {
-  if (closed != nullptr) const Inside working;
 }
 
 // Signals are let through again just before the exec, for the new program inherits the mask.  Those
@@ -205,9 +217,12 @@ OfThisThread::~OfThisThread() {
 Status close_for_exec() {
   for (int attempt = 1;; ++attempt) {
     const Inside working;
-    of_this_thread.closed = new ClosedForExec;
-    const Status closed =
-        at_border([]() -> Status { return suspend_all("exec", of_this_thread.closed->files); });
+    auto* const taken = new ClosedForExec;
+    if (const int error_number = pthread_setspecific(key_of_closed(), taken); error_number != 0) {
+      delete taken;
+      return FailedCall{error_number, "cannot prepare for an exec"};
+    }
+    const Status closed = at_border([&]() -> Status { return suspend_all("exec", taken->files); });
     if (!closed.ok()) {
       resume_after_exec();
       return closed;

@@ -36,7 +36,7 @@ class Source {
   // more than copied_bytes_max.
   Result<Copied> copy_into(DescriptorFile& into, std::uint64_t copied_bytes_max);
 
-  static constexpr unsigned kAttemptsMax = 16;
+  static constexpr unsigned kAttemptsMax = 64;
 
  private:
   class File;

@@ -67,7 +67,7 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--fixed", action="append", default=[], type=pathlib.Path)
     parser.add_argument("programs", nargs="*", type=pathlib.Path)
-    chosen = parser.parse_args()
+    chosen = parser.parse_intermixed_args()
     found, looked_at = [], []
 
     def look(path, is_fixed=False):
