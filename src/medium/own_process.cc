@@ -21,6 +21,7 @@ std::atomic<std::uint64_t>* wiped_in_children() {
     static std::atomic<std::uint64_t> never_wiped{0};
     if (page == -1) return &never_wiped;
     ::syscall(SYS_madvise, page, kPageBytes, MADV_WIPEONFORK);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
     return new (reinterpret_cast<void*>(page)) std::atomic<std::uint64_t>{0};
   }();
   return number;

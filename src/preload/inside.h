@@ -100,10 +100,13 @@ bool has_failed(Value result) {
     return ::pawl::preload::no_memory(__func__).error_number(); \
   }
 
-// How a call says that it failed.
+// How a call says that it failed.  It is returned as what the call returns.
+// NOLINTBEGIN(google-explicit-constructor)
 class NoMemory {
  public:
-  operator void*() const { return reinterpret_cast<void*>(std::intptr_t{-1}); }  // MAP_FAILED
+  operator void*() const {                              // MAP_FAILED
+    return reinterpret_cast<void*>(std::intptr_t{-1});  // NOLINT(performance-no-int-to-ptr)
+  }
   operator FILE*() const { return nullptr; }
   template <class Number, class = std::enable_if_t<std::is_integral_v<Number>>>
   operator Number() const {
@@ -111,6 +114,7 @@ class NoMemory {
   }
   static int error_number() { return ENOMEM; }
 };
+// NOLINTEND(google-explicit-constructor)
 // Reports it, and sets errno.
 NoMemory no_memory(const char* call) noexcept;
 

@@ -459,7 +459,7 @@ Status end_for_good(TrackedFile& file, bool& has_all) {
 }  // namespace
 
 Status suspend(const TrackedFilePointer& file) {
-  const Status aside = at_border([&]() -> Status {
+  Status aside = at_border([&]() -> Status {
     PAWL_TRY(check_ours(*file));
     PAWL_TRY(commit_all(*file));
     // An exec goes on where the file cannot be taken up again.

@@ -77,7 +77,8 @@ class MemoryGuard {
 std::byte* map_memory(std::size_t bytes) {
   const long address =
       syscall(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return address == -1 ? nullptr : reinterpret_cast<std::byte*>(address);
+  if (address == -1) return nullptr;
+  return reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr)
 }
 
 std::size_t kind_of(std::size_t bytes) {
@@ -111,7 +112,8 @@ void* take(std::size_t asked, std::size_t alignment) {
   std::byte* const block = is_kept ? take_kept(bytes) : map_memory(bytes);
   if (block == nullptr) return nullptr;
   const auto first = reinterpret_cast<std::uintptr_t>(block) + sizeof(BlockHead);
-  auto* const given = reinterpret_cast<std::byte*>((first + alignment - 1) & ~(alignment - 1));
+  const auto aligned = (first + alignment - 1) & ~(alignment - 1);
+  auto* const given = block + (aligned - reinterpret_cast<std::uintptr_t>(block));
   new (given - sizeof(BlockHead)) BlockHead{block, bytes};
   return given;
 }

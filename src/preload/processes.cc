@@ -222,7 +222,7 @@ Status close_for_exec() {
       delete taken;
       return FailedCall{error_number, "cannot prepare for an exec"};
     }
-    const Status closed = at_border([&]() -> Status { return suspend_all("exec", taken->files); });
+    Status closed = at_border([&]() -> Status { return suspend_all("exec", taken->files); });
     if (!closed.ok()) {
       resume_after_exec();
       return closed;
