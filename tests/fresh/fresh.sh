@@ -16,7 +16,7 @@ root=$work/root
 mkdir -p "$work"
 if [ -z "$(find "$base" -mtime -$BASE_DAYS_MAX 2>/dev/null)" ]; then
   echo "fresh: making a bare Debian 12 root, a minute or two"
-  mmdebstrap --quiet --variant=minbase $SUITE "$base.new"
+  mmdebstrap --quiet --format=tar --variant=minbase $SUITE "$base.new"
   mv "$base.new" "$base"
 fi
 
