@@ -2,6 +2,7 @@
 #pragma once
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,3 +34,21 @@ static const char* side_of(const char* path) {
 }
 
 static inline int has_side(const char* path) { return access(side_of(path), F_OK) == 0; }
+
+/* Whether a new descriptor finds this at the offset. */
+static inline int found(const char* path, off_t offset, const char* expected) {
+  char bytes[64] = {0};
+  const int fd = open(path, O_RDONLY);
+  const ssize_t got = pread(fd, bytes, strlen(expected), offset);
+  close(fd);
+  return got == (ssize_t)strlen(expected) && memcmp(bytes, expected, strlen(expected)) == 0;
+}
+
+/* PROGRAM DIRECTORY: all cases, on files in the directory.  The exit status of main(). */
+static inline int check_all(int count, char** arguments, void (*cases)(void)) {
+  if (count != 2) return 2;
+  directory = arguments[1];
+  cases();
+  if (failures == 0) puts("all hold");
+  return failures == 0 ? 0 : 1;
+}

@@ -2,7 +2,7 @@
  * the face, in a directory of its own; it exits 0 when every check holds and names those that fail.
  *
  *   face_behaviour DIRECTORY
- *   face_behaviour crash HOW FILE     changes FILE and kills itself in the middle */
+ *   face_behaviour do HOW FILE        changes FILE and kills itself in the middle */
 #define _GNU_SOURCE
 #include <aio.h>
 #include <dlfcn.h>
@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "checks.h"
+#include "parts.h"
 
 #ifndef MAP_SHARED_VALIDATE
 #define MAP_SHARED_VALIDATE 0x03
@@ -33,8 +33,6 @@
 #define MAP_ATOMIC (MAP_SHARED_VALIDATE | 0x1000000)
 
 enum { PAGE = 4096 };
-
-static const char* self;
 
 #define CHECK_FAILS(call, error) \
   do { \
@@ -53,25 +51,7 @@ static void make(const char* path, char letter, size_t size) {
   close(fd);
 }
 
-static int run(const char* how, const char* file) {
-  const pid_t child = fork();
-  if (child == 0) {
-    execl(self, self, "crash", how, file, (char*)NULL);
-    _exit(127);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return status;
-}
-
-/* What a new descriptor finds at an offset. */
-static int found(const char* path, off_t offset, const char* expected) {
-  char bytes[64] = {0};
-  const int fd = open(path, O_RDONLY);
-  const ssize_t got = pread(fd, bytes, strlen(expected), offset);
-  close(fd);
-  return got == (ssize_t)strlen(expected) && memcmp(bytes, expected, strlen(expected)) == 0;
-}
+static int run(const char* how, const char* file) { return status_of(start(how, file)); }
 
 static off_t size_of(const char* path) {
   struct stat status;
@@ -362,13 +342,7 @@ static void refusals(void) {
   CHECK_FAILS(mmap(NULL, PAGE, PROT_READ, MAP_ATOMIC | MAP_SYNC, fd, 0), EOPNOTSUPP);
 
   /* Another process may look, and may not map. */
-  const pid_t other = fork();
-  if (other == 0) {
-    execl(self, self, "crash", "look", path, (char*)NULL);
-    _exit(127);
-  }
-  int status = 0;
-  waitpid(other, &status, 0);
+  const int status = run("look", path);
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 1);
   CHECK(has_side(path));
 
@@ -1108,11 +1082,7 @@ static void other_threads_wait_for_a_rename(void) {
   CHECK(!has_side(path));
 }
 
-int main(int count, char** arguments) {
-  self = arguments[0];
-  if (count == 4 && strcmp(arguments[1], "crash") == 0) return crash(arguments[2], arguments[3]);
-  if (count != 2) return 2;
-  directory = arguments[1];
+static void all_cases(void) {
   crashes();
   refusals();
   messages_that_nobody_reads();
@@ -1137,6 +1107,8 @@ int main(int count, char** arguments) {
   a_closing_descriptor_is_not_followed();
   other_threads_wait_for_a_rename();
   a_child_follows_what_another_thread_was_closing();
-  if (failures == 0) puts("all hold");
-  return failures == 0 ? 0 : 1;
+}
+
+int main(int count, char** arguments) {
+  return check_all_or_do(count, arguments, crash, all_cases);
 }

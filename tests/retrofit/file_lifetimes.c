@@ -24,11 +24,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "checks.h"
+#include "parts.h"
 
 enum { PAGE = 4096 };
-
-static const char* self;
 
 static void make(const char* path, char letter, size_t pages) {
   char page[PAGE];
@@ -43,31 +41,6 @@ static void make(const char* path, char letter, size_t pages) {
 
 static char* map(int fd, size_t pages) {
   return mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-}
-
-/* What a new descriptor finds at an offset. */
-static int found(const char* path, off_t offset, const char* expected) {
-  char bytes[64] = {0};
-  const int fd = open(path, O_RDONLY);
-  const ssize_t got = pread(fd, bytes, strlen(expected), offset);
-  close(fd);
-  return got == (ssize_t)strlen(expected) && memcmp(bytes, expected, strlen(expected)) == 0;
-}
-
-/* Starts one part of a case in a new process. */
-static pid_t start(const char* what, const char* file) {
-  const pid_t child = fork();
-  if (child == 0) {
-    execl(self, self, "do", what, file, (char*)NULL);
-    _exit(127);
-  }
-  return child;
-}
-
-static int status_of(pid_t child) {
-  int status = 0;
-  waitpid(child, &status, 0);
-  return status;
 }
 
 /* ---------------------------------------------------------------- other calls beside a last close
@@ -726,11 +699,7 @@ static int do_part(const char* what, const char* file) {
   return 2;
 }
 
-int main(int count, char** arguments) {
-  self = arguments[0];
-  if (count == 4 && strcmp(arguments[1], "do") == 0) return do_part(arguments[2], arguments[3]);
-  if (count != 2) return 2;
-  directory = arguments[1];
+static void all_cases(void) {
   calls_beside_the_last_close();
   openers_did_not_wait_for_the_replay();
   stores_were_lost_where_the_file_cannot_be_opened_again();
@@ -744,6 +713,8 @@ int main(int count, char** arguments) {
   close_range_of_one_thread_cut_off_the_others();
   a_program_of_one_thread_left_the_table();
   the_smallest_stack_overflowed();
-  if (failures == 0) puts("all hold");
-  return failures == 0 ? 0 : 1;
+}
+
+int main(int count, char** arguments) {
+  return check_all_or_do(count, arguments, do_part, all_cases);
 }

@@ -18,11 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "checks.h"
+#include "parts.h"
 
 enum { PAGE = 4096, LENGTH = 4 * PAGE, SKIPPED = 77 };
-
-static const char* self;
 
 static int make(const char* path) {
   char page[PAGE];
@@ -49,14 +47,7 @@ static int holds(const char* path, size_t size, const char* text) {
 
 /* In a new process; the signal that ended it, or minus its exit status. */
 static int run(const char* what) {
-  const pid_t child = fork();
-  if (child == 0) {
-    execl(self, self, "do", what, directory, (char*)NULL);
-    _exit(127);
-  }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0) {
-  }
+  const int status = status_of(start(what, directory));
   return WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status);
 }
 
@@ -227,7 +218,8 @@ static void commits_were_lost_in_a_deep_directory(void) {
 /* ------------------------------------------------------------------------------------------------
  */
 
-static int do_part(const char* what) {
+static int do_part(const char* what, const char* file) {
+  directory = file;
   if (strncmp(what, "full-", 5) == 0) return with_all_in_use(what + 5);
   if (strncmp(what, "chroot-", 7) == 0) return in_chroot(what + 7);
   if (strcmp(what, "begin_in_chroot") == 0) return begin_in_chroot();
@@ -235,17 +227,12 @@ static int do_part(const char* what) {
   return 2;
 }
 
-int main(int count, char** arguments) {
-  self = arguments[0];
-  if (count == 4 && strcmp(arguments[1], "do") == 0) {
-    directory = arguments[3];
-    return do_part(arguments[2]);
-  }
-  if (count != 2) return 2;
-  directory = arguments[1];
+static void all_cases(void) {
   commits_were_lost_with_all_descriptors_in_use();
   commits_were_lost_in_a_chroot();
   commits_were_lost_in_a_deep_directory();
-  if (failures == 0) puts("all hold");
-  return failures == 0 ? 0 : 1;
+}
+
+int main(int count, char** arguments) {
+  return check_all_or_do(count, arguments, do_part, all_cases);
 }

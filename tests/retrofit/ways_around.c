@@ -20,11 +20,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "checks.h"
+#include "parts.h"
 
 enum { PAGE = 4096, ROUNDS = 300, COPIES = 300 };
-
-static const char* self;
 
 static void make(const char* path) {
   char page[PAGE];
@@ -173,8 +171,7 @@ static int run_redirected(int number, const char* path, int flags) {
     execl(self, self, "do", "print", path, (char*)NULL);
     _exit(127);
   }
-  int status = 0;
-  waitpid(child, &status, 0);
+  const int status = status_of(child);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -207,13 +204,7 @@ static int beyond_the_table(const char* file) {
 static void descriptors_beyond_the_table_bypassed_the_mapping(void) {
   const char* path = in_directory("beyond.atomic");
   make(path);
-  const pid_t child = fork();
-  if (child == 0) {
-    execl(self, self, "do", "beyond", path, (char*)NULL);
-    _exit(127);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
+  const int status = status_of(start("beyond", path));
   CHECK(status == 0 || status == 77 << 8);
   unlink(path);
 }
@@ -264,13 +255,7 @@ static int commit_by_handle_and_die(const char* file) {
 static void functions_found_by_handle_bypassed_the_mapping(void) {
   const char* path = in_directory("handle.atomic");
   make(path);
-  const pid_t child = fork();
-  if (child == 0) {
-    execl(self, self, "do", "handle", path, (char*)NULL);
-    _exit(127);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
+  const int status = status_of(start("handle", path));
   CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
   char bytes[7] = "";
   const int fd = open(path, O_RDONLY);
@@ -289,17 +274,15 @@ static int do_part(const char* what, const char* file) {
   return 2;
 }
 
-int main(int count, char** arguments) {
-  self = arguments[0];
-  if (count == 4 && strcmp(arguments[1], "do") == 0) return do_part(arguments[2], arguments[3]);
-  if (count != 2) return 2;
-  directory = arguments[1];
+static void all_cases(void) {
   copies_made_beside_a_mapping_bypassed_it();
   streams_opened_beside_a_mapping_bypassed_it();
   standard_streams_bypassed_a_mapping();
   descriptors_beyond_the_table_bypassed_the_mapping();
   a_number_that_was_closed_past_us_was_the_files();
   functions_found_by_handle_bypassed_the_mapping();
-  if (failures == 0) puts("all hold");
-  return failures == 0 ? 0 : 1;
+}
+
+int main(int count, char** arguments) {
+  return check_all_or_do(count, arguments, do_part, all_cases);
 }

@@ -18,11 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "checks.h"
+#include "parts.h"
 
 enum { PAGE = 4096, PAGES = 16, LENGTH = PAGES * PAGE, FAR = 1 << 20, STORES_ARE_LOST = 74 };
-
-static const char* self;
 
 static void make(const char* path) {
   char bytes[LENGTH];
@@ -38,23 +36,9 @@ static char* map(int fd) {
   return at;
 }
 
-static int found(const char* path, off_t offset, const char* expected) {
-  char bytes[64] = "";
-  const int fd = open(path, O_RDONLY);
-  const ssize_t got = pread(fd, bytes, strlen(expected), offset);
-  close(fd);
-  return got == (ssize_t)strlen(expected) && memcmp(bytes, expected, strlen(expected)) == 0;
-}
-
 /* The exit status of one part of a case; 256 and the signal that ended it. */
 static int run(const char* what, const char* file) {
-  const pid_t child = fork();
-  if (child == 0) {
-    execl(self, self, "do", what, file, (char*)NULL);
-    _exit(127);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
+  const int status = status_of(start(what, file));
   return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
 }
 
@@ -285,15 +269,13 @@ static int do_part(const char* what, const char* file) {
   return 2;
 }
 
-int main(int count, char** arguments) {
-  self = arguments[0];
-  if (count == 4 && strcmp(arguments[1], "do") == 0) return do_part(arguments[2], arguments[3]);
-  if (count != 2) return 2;
-  directory = arguments[1];
+static void all_cases(void) {
   a_call_without_memory_ended_the_program();
   stores_were_lost_in_silence_for_want_of_room();
   commits_were_lost_with_the_name_of_their_journal();
   a_message_went_into_a_file_with_the_number_of_standard_error();
-  if (failures == 0) puts("all hold");
-  return failures == 0 ? 0 : 1;
+}
+
+int main(int count, char** arguments) {
+  return check_all_or_do(count, arguments, do_part, all_cases);
 }
