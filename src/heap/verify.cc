@@ -8,15 +8,33 @@
 #include "heap/address_space.h"
 #include "heap/heap.h"
 #include "heap/held_locks.h"
+#include "mapping/address_range.h"
+
+// In programs that are built with the address sanitizer.
+extern "C" [[gnu::weak]] void __asan_get_shadow_mapping(std::size_t* scale, std::size_t* start);
 
 namespace pawl {
 namespace {
 
+// The address sanitizer's memory about memory: much of what lies below it, which two small numbers
+// side by side seem to lead to.  No program has a pointer into it.
+AddressRange sanitizer_shadow() {
+  constexpr unsigned kAddressBits = 47;
+  if (__asan_get_shadow_mapping == nullptr) return {};
+  std::size_t scale = 0;
+  std::size_t start = 0;
+  __asan_get_shadow_mapping(&scale, &start);
+  return {.low = start, .high = start + ((std::uint64_t{1} << kAddressBits) >> scale)};
+}
+
 // All memory of the process but the heap's own range.
 Result<std::vector<MemoryArea>> memory_outside(std::uint64_t start, std::uint64_t end) {
   std::vector<MemoryArea> areas;
+  const AddressRange shadow = sanitizer_shadow();
   const bool looked = for_each_memory_area([&](const MemoryArea& area) {
-    if (area.end <= start || area.start >= end) areas.push_back(area);
+    if (!shadow.contains({.low = area.start, .high = area.end}) &&
+        (area.end <= start || area.start >= end))
+      areas.push_back(area);
   });
   if (!looked)
     return FailedCall{errno == 0 ? EIO : errno,
