@@ -14,6 +14,10 @@
 #include <string>
 #include <vector>
 
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
+
 namespace pawl::open_mappings {
 namespace {
 
@@ -64,6 +68,14 @@ void come_into_child(std::shared_mutex* mutex) {
   memory_of_table.store(now);
 }
 
+// The thread sanitizer takes a mutex that is made anew for one that is still held.
+void tell_sanitizer_unlocked([[maybe_unused]] std::shared_mutex* mutex) {
+#ifdef __SANITIZE_THREAD__
+  __tsan_mutex_pre_unlock(mutex, 0);
+  __tsan_mutex_post_unlock(mutex, 0);
+#endif
+}
+
 // Never destroyed: threads may still use mappings while the process exits.
 std::shared_mutex& table_mutex() {
   static auto* const mutex = [] {
@@ -77,6 +89,7 @@ std::shared_mutex& table_mutex() {
                       .in_parent = [made] { made->unlock(); },
                       .in_child =
                           [made] {
+                            tell_sanitizer_unlocked(made);
                             new (made) std::shared_mutex;
                             memory_of_table.store(number_of_memory());
                           }});
