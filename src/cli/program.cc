@@ -69,19 +69,25 @@ std::string_view file_name_of(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
-std::vector<Elf64_Phdr> segments_of(int descriptor, const Elf64_Ehdr& header) {
-  std::vector<Elf64_Phdr> segments;
-  const std::uint64_t count = std::min<std::uint64_t>(header.e_phnum, kProgramHeadersMax);
+// As many as can be read.
+template <class Entry>
+std::vector<Entry> read_entries(int descriptor, std::uint64_t offset, std::uint64_t count) {
+  std::vector<Entry> entries;
   for (std::uint64_t i = 0; i < count; ++i) {
-    Elf64_Phdr segment{};
-    const auto offset = static_cast<off_t>(header.e_phoff + i * sizeof(segment));
-    if (::pread(descriptor, &segment, sizeof(segment), offset) !=
-        static_cast<ssize_t>(sizeof(segment))) {
+    Entry entry{};
+    if (::pread(descriptor, &entry, sizeof(entry),
+                static_cast<off_t>(offset + i * sizeof(entry))) !=
+        static_cast<ssize_t>(sizeof(entry))) {
       break;
     }
-    segments.push_back(segment);
+    entries.push_back(entry);
   }
-  return segments;
+  return entries;
+}
+
+std::vector<Elf64_Phdr> segments_of(int descriptor, const Elf64_Ehdr& header) {
+  return read_entries<Elf64_Phdr>(descriptor, header.e_phoff,
+                                  std::min<std::uint64_t>(header.e_phnum, kProgramHeadersMax));
 }
 
 // A text of at most PATH_MAX bytes.
@@ -100,13 +106,7 @@ std::string soname_of(int descriptor, const std::vector<Elf64_Phdr>& segments) {
     if (segment.p_type != PT_DYNAMIC) continue;
     const std::uint64_t count =
         std::min<std::uint64_t>(segment.p_filesz / sizeof(Elf64_Dyn), kDynamicEntriesMax);
-    for (std::uint64_t i = 0; i < count; ++i) {
-      Elf64_Dyn entry{};
-      if (::pread(descriptor, &entry, sizeof(entry),
-                  static_cast<off_t>(segment.p_offset + i * sizeof(entry))) !=
-          static_cast<ssize_t>(sizeof(entry))) {
-        break;
-      }
+    for (const Elf64_Dyn& entry : read_entries<Elf64_Dyn>(descriptor, segment.p_offset, count)) {
       if (entry.d_tag == DT_SONAME) {
         name = entry.d_un.d_val;
         has_name = true;
@@ -193,15 +193,12 @@ Preloadability preloadability_of(const std::string& path, const std::string& sho
   std::string current = path;
   std::string name = shown.empty() ? path : shown;  // of `current`, for people
   for (int depth = 0; depth <= kInterpretersMax; ++depth) {
-    const Result<Descriptor> opened = open_regular(current, O_RDONLY | O_CLOEXEC);
+    const Result<Descriptor> opened = open_regular(AT_FDCWD, current, O_RDONLY | O_CLOEXEC, name);
     struct stat status{};
     if (!opened.ok()) {
       // Executable but not readable: the loader would treat it as any other.
       if (opened.status().error_number() == EACCES) return {};
-      if (opened.status().error_number() == ENODEV)
-        return {Obstacle::cannot_look, Status::failure(ENODEV, name + " is not a regular file")};
-      return {Obstacle::cannot_look,
-              FailedCall{opened.status().error_number(), "cannot open " + name}};
+      return {Obstacle::cannot_look, opened.status()};
     }
     const Descriptor& file = opened.value();
     if (::fstat(file.get(), &status) != 0)

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <sstream>
+#include <utility>
 
 #include "cli/text.h"
 #include "cli/watch/globs.h"
@@ -15,7 +17,7 @@ namespace pawl::cli::watch {
 namespace {
 
 constexpr std::size_t kLineColumns = 96;
-constexpr std::size_t kAlikeMin = 4;          // files that are told of in one block
+constexpr std::size_t kAlikeMin = 4;          // alike files from which on one block reports them
 constexpr std::size_t kLikewiseNamesMax = 8;  // that such a block has
 
 using Files = std::vector<FileJudgement>;
@@ -29,24 +31,24 @@ std::vector<std::string> names_of(const ProgramFacts& facts, const Files& files)
   return names;
 }
 
-Files those_that(bool are_refused, const Judgement& judgement) {
+bool is_refused(const FileJudgement& file) { return file.verdict == Weight::cannot; }
+
+Files refused(const Judgement& judgement) {
   Files files = judgement.files;
-  std::erase_if(files, [&](const FileJudgement& file) {
-    return (file.verdict == Weight::cannot) != are_refused;
-  });
+  std::erase_if(files, std::not_fn(is_refused));
   return files;
 }
 
 // The command that protects these of the judged files; empty where it would protect none.
 std::string run_line(const ProgramFacts& facts, const Judgement& judgement, Files files,
                      const std::vector<std::string>& command) {
-  std::erase_if(files, [](const FileJudgement& file) { return file.verdict == Weight::cannot; });
+  std::erase_if(files, is_refused);
   if (files.empty()) return {};
   std::string line = "pawl run";
   if (std::ranges::any_of(files, &FileJudgement::is_only_asynchronous)) line += " --ms-async sync";
   // Always in quotes: a glob is for Pawl and not for the shell, and people change it.
   for (const std::string& glob :
-       globs_for(names_of(facts, files), names_of(facts, those_that(true, judgement)),
+       globs_for(names_of(facts, files), names_of(facts, refused(judgement)),
                  {facts.process_numbers, facts.random_names})) {
     const std::string word = shell_word(glob);
     line += " --atomic " + (word.starts_with('\'') ? word : "'" + word + "'");
@@ -150,16 +152,18 @@ void print_files(const ProgramFacts& facts, const Judgement& judgement,
   while (!left.empty()) {
     const FileJudgement first = left.front();
     Files alike;
-    std::ranges::copy_if(left, std::back_inserter(alike),
-                         [&](const FileJudgement& file) { return are_alike(facts, first, file); });
-    const bool are_many = alike.size() >= kAlikeMin;
-    std::erase_if(left, [&](const FileJudgement& file) {
-      return are_many ? are_alike(facts, first, file) : file.key == first.key;
-    });
-    print_file(facts.files.at(first.key), first,
-               run_line(facts, judgement, are_many ? alike : Files{first}, command));
+    Files others;
+    std::ranges::partition_copy(
+        left, std::back_inserter(alike), std::back_inserter(others),
+        [&](const FileJudgement& file) { return are_alike(facts, first, file); });
+    if (alike.size() < kAlikeMin) {
+      alike = {first};
+      others.assign(left.begin() + 1, left.end());
+    }
+    left = std::move(others);
+    print_file(facts.files.at(first.key), first, run_line(facts, judgement, alike, command));
     alike.erase(alike.begin());
-    if (are_many) print_likewise(facts, alike);
+    if (!alike.empty()) print_likewise(facts, alike);
   }
 }
 
@@ -190,12 +194,9 @@ const char* verdict_name(Weight verdict) {
 
 const char* last_line(const Judgement& judgement) {
   if (judgement.is_fine) return "Pawl can protect all of it as it is.";
-  const bool is_refused = judgement.files.empty() ||
-                          std::ranges::any_of(judgement.files, [](const FileJudgement& file) {
-                            return file.verdict == Weight::cannot;
-                          });
-  return is_refused ? "Not as it is: see above."
-                    : "Pawl can protect it; what is different then stands above.";
+  const bool is_not = judgement.files.empty() || std::ranges::any_of(judgement.files, is_refused);
+  return is_not ? "Not as it is: see above."
+                : "Pawl can protect it; what is different then stands above.";
 }
 
 }  // namespace
@@ -220,7 +221,6 @@ Json answer_json(const ProgramFacts& facts, const Judgement& judgement,
                      {"programs", file.programs},
                      {"findings", remarks_json(one.remarks)}});
   }
-  const Files to_protect = those_that(false, judgement);
   return Json{{"command", command},
               {"ended",
                {{"exit_code", facts.ending.signal == 0 ? Json(facts.ending.exit_code) : Json()},
@@ -249,10 +249,9 @@ void print_answer(const ProgramFacts& facts, const Judgement& judgement,
     fmt::print("\n");
     print_wrapped(0, "Not all was looked at: " + limit + ".");
   }
-  const Files to_protect = those_that(false, judgement);
-  if (to_protect.size() > 1) {
+  if (std::ranges::count_if(judgement.files, std::not_fn(is_refused)) > 1) {
     fmt::print("\nAll that can be protected:\n  {}\n",
-               run_line(facts, judgement, to_protect, command));
+               run_line(facts, judgement, judgement.files, command));
   }
   fmt::print("\n{}\n", last_line(judgement));
 }

@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <array>
-#include <climits>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -56,12 +55,6 @@ std::uint64_t page_end(std::uint64_t address) {
 
 std::string link_to(pid_t thread, const std::string& name) {
   return fmt::format("/proc/{}/{}", thread, name);
-}
-
-std::string target_of(const std::string& link) {
-  std::array<char, PATH_MAX> target{};
-  const ssize_t length = ::readlink(link.c_str(), target.data(), target.size());
-  return length <= 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(length));
 }
 
 // As the process names a file that has this path here.
@@ -174,6 +167,12 @@ bool Calls::holds_still(pid_t number, Process& process, const FileKey& file, int
   }
   process.holds.erase(file);
   return false;
+}
+
+std::vector<FileKey> Calls::still_held(pid_t number, Process& process) {
+  std::vector<FileKey> held(process.holds.begin(), process.holds.end());
+  std::erase_if(held, [&](const FileKey& file) { return !holds_still(number, process, file); });
+  return held;
 }
 
 // What a child inherited it has until it let go of all of it; descriptors that it opened later do
@@ -393,7 +392,6 @@ FileFacts* Calls::facts_of_new(const Call& call, const OpenFile& open, int descr
   Result<FileSystemFacts> directory = look_at_directory(path.substr(0, path.rfind('/') + 1));
   if (directory.ok()) {
     facts.can_create = directory.value().can_create;
-    facts.can_reserve = directory.value().has_allocation;
     facts.directory = examine_directory(directory.value());
   }
   return &facts;
@@ -406,7 +404,7 @@ void Calls::add_name(FileFacts& facts, const std::string& name) {
       fmt::format("a file had more than {} names; the others are not named", kNamesMax));
 }
 
-// Whether the face would be in the process at all.
+// Whether the preload library would be loaded in the process.
 void Calls::judge_start(const Call& call, const FileKey& file) {
   const Process& caller = process(call.process);
   const std::string text = process_text(call.process);
@@ -421,8 +419,7 @@ void Calls::judge_start(const Call& call, const FileKey& file) {
         fmt::format("process {} was started with an LD_PRELOAD of its own, or without it", text));
   }
   // The library is loaded when the program starts; /proc is needed when it maps.
-  const bool has_proc = root_directory_of(call.process, face_).has_proc;
-  if (!caller.root.has_library || !has_proc) {
+  if (!caller.root.has_library || !has_proc(call.process)) {
     see(file, Sight::other_root,
         fmt::format("process {} has a root directory without {}", text,
                     caller.root.has_library ? "/proc" : face_));
@@ -568,9 +565,7 @@ void Calls::sandboxed(const Call& call) {
   // Filters add up; the first that breaks something is named.
   if (caller.sandbox.breaks.empty()) caller.sandbox.breaks = verdict->breaks;
   if (caller.sandbox.may_break.empty()) caller.sandbox.may_break = verdict->may_break;
-  for (const FileKey& file : std::set<FileKey>(caller.holds)) {
-    if (holds_still(call.process, caller, file)) see_sandbox(caller, file);
-  }
+  for (const FileKey& file : still_held(call.process, caller)) see_sandbox(caller, file);
 }
 
 void Calls::see_sandbox(const Process& process, const FileKey& file) {
@@ -584,10 +579,7 @@ void Calls::see_sandbox(const Process& process, const FileKey& file) {
 // With those that Pawl would have.
 void Calls::count_descriptors(const Call& call) {
   Process& caller = process(call.process);
-  std::uint64_t files = 0;
-  for (const FileKey& file : std::set<FileKey>(caller.holds)) {
-    if (holds_still(call.process, caller, file)) files += 1;
-  }
+  const std::uint64_t files = still_held(call.process, caller).size();
   rlimit limit{};
   if (files == 0 || ::prlimit(call.process, RLIMIT_NOFILE, nullptr, &limit) != 0) return;
   const std::uint64_t own = count_descriptors_of(call.process);
@@ -887,12 +879,9 @@ void Calls::left_session(const Call& call) {
 
 void Calls::ends_itself(const Call& call) {
   Process& caller = process(call.process);
-  count_descriptors(call);
-  for (const FileKey& file : std::set<FileKey>(caller.holds)) {
-    if (holds_still(call.process, caller, file) && caller.code.origin_of(call) == Origin::raw) {
-      see(file, Sight::raw_call, said_of(call, "exit_group"));
-    }
-  }
+  count_descriptors(call);  // leaves in `holds` what is still held
+  if (caller.holds.empty() || caller.code.origin_of(call) != Origin::raw) return;
+  for (const FileKey& file : caller.holds) see(file, Sight::raw_call, said_of(call, "exit_group"));
 }
 
 // ------------------------------------------------------------------------------ which is which

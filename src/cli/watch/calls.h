@@ -144,6 +144,7 @@ class Calls final : public Observer {
   Process& process(pid_t number);
   // `besides`: a descriptor that was opened just now, and so held nothing before.
   bool holds_still(pid_t number, Process& process, const FileKey& file, int besides = -1);
+  std::vector<FileKey> still_held(pid_t number, Process& process);
   bool inherits_still(pid_t number, Process& process, const FileKey& file);
   // Another process that holds the file now; 0 when there is none.
   pid_t other_holder(pid_t number, const FileKey& file);

@@ -109,9 +109,8 @@ struct FileFacts {
   // By one process, from its first mapping to its letting go.
   std::uint64_t most_synchronisations = 0;
   std::set<std::string> programs;
-  Findings directory;       // what is not fine about it
-  bool can_create = true;   // files beside it
-  bool can_reserve = true;  // space, by fallocate(2)
+  Findings directory;      // what is not fine about it
+  bool can_create = true;  // files beside it
   std::map<Sight, Seen> seen;
 };
 

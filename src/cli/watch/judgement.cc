@@ -22,6 +22,11 @@ struct Meaning {
   const char* advice;
 };
 
+constexpr const char* kStreamWhy =
+    "a file is a stdio stream or a Pawl mapping, not both: stdio writes from within libc";
+constexpr const char* kStreamAdvice =
+    "use open(), read() and write() for this file, or close the stream before it is mapped";
+
 constexpr std::array kMeanings = {
     Meaning{Sight::no_preload, "static_program", Weight::cannot,
             "the program cannot take the preload library along, so nothing that it maps is atomic",
@@ -53,14 +58,8 @@ constexpr std::array kMeanings = {
     Meaning{Sight::raw_call, "raw_call", Weight::cannot,
             "a system call that is not made by a function of libc's passes the preload face by",
             "use libc's function of that name, or call pawl_mmap() and its kin"},
-    Meaning{Sight::stream_open, "stream", Weight::cannot,
-            "a file is a stdio stream or a Pawl mapping, not both: stdio writes from within libc",
-            "use open(), read() and write() for this file, or close the stream before it is "
-            "mapped"},
-    Meaning{Sight::stream_write, "stream", Weight::cannot,
-            "a file is a stdio stream or a Pawl mapping, not both: stdio writes from within libc",
-            "use open(), read() and write() for this file, or close the stream before it is "
-            "mapped"},
+    Meaning{Sight::stream_open, "stream", Weight::cannot, kStreamWhy, kStreamAdvice},
+    Meaning{Sight::stream_write, "stream", Weight::cannot, kStreamWhy, kStreamAdvice},
     Meaning{Sight::inside_libc, "inside_libc", Weight::cannot,
             "libc makes this call by itself, in a thread of its own (aio_write() and its kin) or "
             "in a function that the face does not stand before",
@@ -253,12 +252,6 @@ void judge_flag(const FileFacts& file, std::vector<Remark>& remarks) {
 }
 
 void judge_directory(const FileFacts& file, std::vector<Remark>& remarks) {
-  if (file.can_create && !file.can_reserve) {
-    add(remarks, {"no_reservation", Weight::cannot, 1, "",
-                  "the file system has no fallocate(2) (ext2, vfat), by which Pawl reserves space: "
-                  "mmap() fails with EOPNOTSUPP",
-                  "keep the file on ext4, XFS, f2fs or btrfs"});
-  }
   if (!file.can_create) {
     add(remarks, {"no_journal", Weight::cannot, 1, "",
                   "no file can be made in the file's directory, and a journal stands beside its "
@@ -266,7 +259,14 @@ void judge_directory(const FileFacts& file, std::vector<Remark>& remarks) {
                   "give the program write permission there, or keep the file elsewhere"});
   }
   for (const Finding& finding : file.directory) {
-    if (finding.level != Level::unsafe || finding.name == kReservation) continue;
+    if (finding.level != Level::unsafe) continue;
+    if (finding.name == kReservation) {
+      add(remarks, {"no_reservation", Weight::cannot, 1, "",
+                    "the file system has no fallocate(2) (ext2, vfat), by which Pawl reserves "
+                    "space: mmap() fails with EOPNOTSUPP",
+                    "keep the file on ext4, XFS, f2fs or btrfs"});
+      continue;
+    }
     add(remarks,
         {"unsafe_directory", Weight::but, 1, fmt::format("{}: {}", finding.name, finding.value),
          finding.why,

@@ -7,7 +7,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -120,6 +122,12 @@ void look_at_mappings(Scan& scan, pid_t process, const std::set<FileKey>& files)
 }
 
 }  // namespace
+
+std::string target_of(const std::string& link) {
+  std::array<char, PATH_MAX> target{};
+  const ssize_t length = ::readlink(link.c_str(), target.data(), target.size());
+  return length <= 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(length));
+}
 
 std::string process_text(pid_t process) {
   std::ifstream file(directory_of(process) + "/comm");

@@ -31,6 +31,9 @@ std::vector<int> descriptors_of(pid_t process, const FileKey& file);
 
 std::size_t count_descriptors_of(pid_t process);
 
+// Where a symbolic link leads; empty when that cannot be read.
+std::string target_of(const std::string& link);
+
 // "12 (name)".
 std::string process_text(pid_t process);
 

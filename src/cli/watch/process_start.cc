@@ -2,14 +2,13 @@
 
 #include <fmt/core.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <climits>
 #include <fstream>
 #include <set>
 #include <string_view>
+
+#include "cli/watch/other_processes.h"
 
 namespace pawl::cli::watch {
 
@@ -19,12 +18,6 @@ constexpr std::size_t kEnvironmentBytesMax = std::size_t{8} << 20;
 constexpr const char* kVariable = "PAWL_DOCTOR=1";
 constexpr std::string_view kPreloadVariable = "LD_PRELOAD=";
 constexpr std::string_view kPreloadMark = "ld-linux-x86-64.so.2";
-
-std::string target_of(const std::string& link) {
-  std::array<char, PATH_MAX> target{};
-  const ssize_t length = ::readlink(link.c_str(), target.data(), target.size());
-  return length <= 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(length));
-}
 
 // The list is separated by colons or spaces.
 bool names_the_mark(std::string_view list) {
@@ -41,6 +34,15 @@ bool are_same(const std::string& one, const std::string& other) {
   struct stat second{};
   return ::stat(one.c_str(), &first) == 0 && ::stat(other.c_str(), &second) == 0 &&
          first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+// Than this process; false where it has ended.
+bool has_other_root(pid_t process) {
+  const std::string root = fmt::format("/proc/{}/root/", process);
+  struct stat status{};
+  if (::stat(root.c_str(), &status) != 0) return false;
+  return !are_same(root, "/") ||
+         target_of(fmt::format("/proc/{}/ns/mnt", process)) != target_of("/proc/self/ns/mnt");
 }
 
 // The libraries of this process: most of the preload library's are among them.
@@ -80,21 +82,21 @@ StartEnvironment start_environment_of(pid_t process) {
 }
 
 RootDirectory root_directory_of(pid_t process, const std::string& library) {
-  const std::string link = fmt::format("/proc/{}/root", process);
-  const std::string root = link + "/";
   RootDirectory found;
+  if (!has_other_root(process)) return found;
+  const std::string root = fmt::format("/proc/{}/root", process);
   struct stat status{};
-  if (::stat(root.c_str(), &status) != 0) return found;  // it has ended
-  if (are_same(root, "/") &&
-      target_of(fmt::format("/proc/{}/ns/mnt", process)) == target_of("/proc/self/ns/mnt")) {
-    return found;
-  }
-  found.has_library = ::stat((link + library).c_str(), &status) == 0;
-  found.has_proc = ::lstat((link + "/proc/self").c_str(), &status) == 0;
+  found.has_library = ::stat((root + library).c_str(), &status) == 0;
   for (const std::string& one : own_libraries()) {
-    if (!are_same(link + one, one)) found.has_other_libraries = true;
+    if (!are_same(root + one, one)) found.has_other_libraries = true;
   }
   return found;
+}
+
+bool has_proc(pid_t process) {
+  struct stat status{};
+  return !has_other_root(process) ||
+         ::lstat(fmt::format("/proc/{}/root/proc/self", process).c_str(), &status) == 0;
 }
 
 }  // namespace pawl::cli::watch

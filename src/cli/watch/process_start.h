@@ -22,10 +22,11 @@ StartEnvironment start_environment_of(pid_t process);
 
 struct RootDirectory {
   bool has_library = true;
-  bool has_proc = true;
   bool has_other_libraries = false;  // than those that the command runs with
 };
 // `library` is the path of the preload library.
 RootDirectory root_directory_of(pid_t process, const std::string& library);
+// Whether the process sees a /proc now; true where it has ended.
+bool has_proc(pid_t process);
 
 }  // namespace pawl::cli::watch

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstdlib>
 
 #include "medium/descriptor.h"
@@ -65,11 +64,7 @@ Origin origin_of(const Descriptor& file, std::uint64_t offset, std::uint64_t sta
                  std::uint64_t bytes) {
   struct stat facts{};
   ::fstat(file.get(), &facts);
-  char name[PATH_MAX];
-  const ssize_t length = ::readlink(link_to_descriptor(file.get()).c_str(), name, sizeof(name));
-  return {start,        bytes,
-          true,         offset,
-          facts.st_ino, std::string(name, static_cast<std::size_t>(std::max<ssize_t>(length, 0)))};
+  return {start, bytes, true, offset, facts.st_ino, name_of_descriptor(file.get())};
 }
 
 // With the rights of `thread`: what its name leads to now may be anything.

@@ -24,24 +24,25 @@ Status hung_up() { return Status::failure(EPIPE, "QEMU has ended, or closed its 
 }  // namespace
 
 std::string Qmp::text_in(const Json& part, const char* name, const std::string& otherwise) {
-  const Json found = part_in(part, name);
+  const Json& found = part_in(part, name);
   return found.is_string() ? found.get<std::string>() : otherwise;
 }
 
 std::int64_t Qmp::number_in(const Json& part, const char* name) {
-  const Json found = part_in(part, name);
+  const Json& found = part_in(part, name);
   return found.is_number_integer() ? found.get<std::int64_t>() : 0;
 }
 
 bool Qmp::is_true_in(const Json& part, const char* name) {
-  const Json found = part_in(part, name);
+  const Json& found = part_in(part, name);
   return found.is_boolean() && found.get<bool>();
 }
 
-Qmp::Json Qmp::part_in(const Json& part, const char* name) {
-  if (!part.is_object()) return {};
+const Qmp::Json& Qmp::part_in(const Json& part, const char* name) {
+  static const Json kNothing;
+  if (!part.is_object()) return kNothing;
   const auto found = part.find(name);
-  return found == part.end() ? Json() : *found;
+  return found == part.end() ? kNothing : *found;
 }
 
 Status Qmp::take_lines() {

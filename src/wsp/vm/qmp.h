@@ -32,7 +32,7 @@ class Qmp {
   static std::string text_in(const Json& part, const char* name, const std::string& otherwise = "");
   static std::int64_t number_in(const Json& part, const char* name);
   static bool is_true_in(const Json& part, const char* name);
-  static Json part_in(const Json& part, const char* name);
+  static const Json& part_in(const Json& part, const char* name);
 
   // Bytes of an answer, and events that nobody has asked for yet.
   static constexpr std::size_t kLineBytesMax = std::size_t{16} << 20;
