@@ -201,6 +201,7 @@ int close_descriptor(int descriptor) {
     errno = EBADF;  // the program never opened it
     return -1;
   }
+  set_may_have_other_writer(descriptor, false);
   if (!can_be_tracked(descriptor)) {
     set_stdio(descriptor, false);
     return real().close(descriptor);
@@ -374,6 +375,7 @@ int close_all_between(unsigned first, unsigned last, int flags) {
   if (!ends_all) return outcome;
   for (unsigned number = first; number <= std::min(last, unsigned{kDescriptorsMax - 1}); ++number) {
     set_stdio(static_cast<int>(number), false);
+    set_may_have_other_writer(static_cast<int>(number), false);
   }
   return outcome;
 }

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <initializer_list>
 #include <utility>
 
@@ -71,16 +70,10 @@ Inside::~Inside() noexcept(false) {
 }
 
 int refuse_within(const char* call) {
-  char line[kMessageBytesMax];
-  const int length =
-      std::snprintf(line, sizeof line,
-                    "pawl: %s: a signal handler called it in the midst of another call of its "
-                    "thread on a tracked "
-                    "file, and nothing is done; call it after that one has returned\n",
-                    call);
-  say_line({line, static_cast<std::size_t>(length)});
-  errno = EDEADLK;
-  return -1;
+  return refuse(
+      call, EDEADLK,
+      "a signal handler called it in the midst of another call of its thread on a tracked "
+      "file, and nothing is done; call it after that one has returned");
 }
 
 bool is_own_code(const void* address) {

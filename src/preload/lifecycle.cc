@@ -412,18 +412,22 @@ Status leave_to_the_kernel(TrackedFile& file) {
   return outcome;
 }
 
-// Whether the file can be taken up again after it was left to the kernel.
+// Whether the file can be opened again after it steps aside.
 Status check_usable(const TrackedFile& file) {
   const UsableDescriptor usable = find_usable(file, table::descriptors_of(file));
   if (usable.descriptor < 0) {
     return Status::failure(
-        EBUSY, file.path +
-                   " is mapped atomically and cannot be opened again under its name; what was "
-                   "stored is committed");
+        EBUSY, file.path + " is mapped atomically and cannot be opened again under its name");
   }
   const auto path = path_of_descriptor(usable.descriptor);
   give_up(usable);
   return path.status();
+}
+
+// An exec, or a removal that fails, goes on where the file cannot be opened again.
+Status step_aside(TrackedFile& file) {
+  if (file.mapping->window()) PAWL_TRY(check_usable(file));
+  return file.mapping->step_aside();
 }
 
 }  // namespace
@@ -462,9 +466,7 @@ Status suspend(const TrackedFilePointer& file) {
   Status aside = at_border([&]() -> Status {
     PAWL_TRY(check_ours(*file));
     PAWL_TRY(commit_all(*file));
-    // An exec goes on where the file cannot be taken up again.
-    if (file->mapping->window()) PAWL_TRY(check_usable(*file));
-    return file->mapping->step_aside();
+    return step_aside(*file);
   });
   if (!aside.ok()) return aside;
   file->is_suspended = true;
@@ -476,8 +478,7 @@ Status suspend(const TrackedFilePointer& file) {
 Result<std::optional<SetAside>> set_aside(Held held) {
   if (held->is_lost) return std::optional<SetAside>();
   PAWL_TRY(check_ours(*held));
-  if (held->mapping->window()) PAWL_TRY(check_usable(*held));
-  PAWL_TRY(held->mapping->step_aside());
+  PAWL_TRY(step_aside(*held.file));
   return std::optional(SetAside{std::move(held.file), std::move(held.lock)});
 }
 

@@ -26,10 +26,8 @@ bool is_standard_error() {
 
 constexpr int kWaitMillisecondsMax = 100;  // for a reader; locks may be held
 
-}  // namespace
-
 // Best effort: there is errno too.  The program neither waits for a reader that does not come nor
-// gets SIGPIPE for a write that it did not make.
+// gets SIGPIPE for a write that it did not make.  Takes no memory.
 void say_line(std::string_view line) {
   if (!is_standard_error()) return;
   pollfd asked{STDERR_FILENO, POLLOUT, 0};
@@ -49,6 +47,8 @@ void say_line(std::string_view line) {
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
+
+}  // namespace
 
 void adopt_standard_error() {
   struct stat status{};

@@ -10,12 +10,10 @@
 
 namespace pawl::preload {
 
-// "pawl: CALL: TEXT", cut to kMessageBytesMax.  Leaves errno alone.  Lost where standard error
-// takes no more and nobody reads it.
+// "pawl: CALL: TEXT", cut to kMessageBytesMax.  Takes no memory, and leaves errno alone.  Lost
+// where standard error takes no more and nobody reads it.
 void say(std::string_view call, std::string_view text);
 inline constexpr unsigned kMessageBytesMax = 1024;
-// A whole line, as it is.  Takes no memory.
-void say_line(std::string_view line);
 
 // What has its number now is standard error: at the beginning, and when the program put it there by
 // a call that copies descriptors.

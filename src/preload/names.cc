@@ -121,9 +121,7 @@ struct Renaming {
 Status suspend_beneath(const std::string& directory, Moving& moving) {
   if (table::is_empty()) return {};
   moving.suspending.emplace();
-  const std::vector<TrackedFilePointer> all = table::all();
-  moving.files.reserve(all.size());
-  for (const TrackedFilePointer& file : all) {
+  for (const TrackedFilePointer& file : table::all()) {
     const Held held = hold_file(file);
     if (!held || held->is_lost || !held->path.starts_with(directory + "/")) continue;
     PAWL_TRY(take_along(file, moving));

@@ -23,6 +23,7 @@ namespace {
 constexpr int kOwnDescriptorsFloorMax = 768;  // below the usual soft limit of 1024
 
 std::array<std::atomic<bool>, kDescriptorsMax> own;
+std::atomic<unsigned> own_end{0};  // above every number that ever was
 
 std::set<int> open_empty_files() {
   std::set<int> found;
@@ -40,9 +41,11 @@ std::set<int> open_empty_files() {
 }
 
 void remember(int descriptor) {
-  if (descriptor >= 0 && descriptor < kDescriptorsMax) {
-    own[static_cast<std::size_t>(descriptor)].store(true);
-  }
+  if (descriptor < 0 || descriptor >= kDescriptorsMax) return;
+  const auto number = static_cast<unsigned>(descriptor);
+  unsigned end = own_end.load();
+  while (end <= number && !own_end.compare_exchange_weak(end, number + 1)) continue;
+  own[number].store(true);
 }
 
 }  // namespace
@@ -91,7 +94,8 @@ void forget_own(int descriptor) {
 std::vector<int> own_between(unsigned first, unsigned last) {
   std::set<int> found;
   for (const int number : own_descriptors::between(first, last)) found.insert(number);
-  for (unsigned number = first; number <= std::min(last, unsigned{kDescriptorsMax - 1}); ++number) {
+  const unsigned end = own_end.load();
+  for (unsigned number = first; number < end && number <= last; ++number) {
     if (own[number].load()) found.insert(static_cast<int>(number));
   }
   return {found.begin(), found.end()};

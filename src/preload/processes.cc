@@ -83,8 +83,10 @@ void release_after_fork() {
   if (held == nullptr) return;
   table::unlock_after_fork();
   unlock_group_after_fork();
-  for (TrackedFilePointer& file : files_of_fork()) file->lock.unlock();
-  for (TrackedFilePointer& file : files_of_fork()) file = nullptr;
+  for (TrackedFilePointer& file : files_of_fork()) {
+    file->lock.unlock();
+    file = nullptr;
+  }
   start_lock().unlock();
   const int errno_before = held->errno_before;
   held->~HeldForFork();
@@ -116,7 +118,7 @@ void after_fork_in_child() {
     }
     return {};
   });
-  if (!watched.ok()) say("fork", "out of memory; what the child stores is not reported");
+  if (!watched.ok()) say("fork", watched.text() + "; what the child stores is not reported");
   for (const TrackedFilePointer& file : files_of_fork()) file->inherited = true;
   release_after_fork();
 }

@@ -65,6 +65,7 @@ Status check_not_tracked(int descriptor) {
 
 int close_stream(const char* call, FILE* stream) {
   const int descriptor = fileno(stream);
+  set_may_have_other_writer(descriptor, false);
   if (!can_be_tracked(descriptor)) {
     set_stdio(descriptor, false);
     return real().fclose(stream);

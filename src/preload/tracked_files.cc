@@ -173,7 +173,7 @@ TrackedFilePointer detach(int descriptor) {
 }
 
 void detach_from(const TrackedFile& file, int descriptor) {
-  const std::lock_guard guard(table().lock);
+  const Change change;
   const auto found = table().by_descriptor.find(descriptor);
   if (found == table().by_descriptor.end() || found->second.get() != &file) return;
   descriptor_tracked[static_cast<std::size_t>(descriptor)].store(false);
