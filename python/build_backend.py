@@ -14,7 +14,7 @@ NAME, VERSION = "pawl", "0.1.0"
 RELEASE = f"{NAME}-{VERSION}"
 FILES = ("pawl/__init__.py", "pawl/_library.py", "pawl/_mapping.py", "pawl/py.typed")
 SOURCES = (*FILES, "README.md", "build_backend.py", "pyproject.toml")
-# The same for each build, so that two builds of the same sources are the same bytes.
+# The same in each wheel, so that two of the same sources are the same bytes.
 TIME = (2000, 1, 1, 0, 0, 0)
 
 

@@ -1,6 +1,6 @@
 /* Every bound of the cache, named once.  README.md has a table of what happens at each. */
-#ifndef PAWL_EXAMPLES_CACHE_LIMITS_H
-#define PAWL_EXAMPLES_CACHE_LIMITS_H
+#ifndef PAWL_EXAMPLES_CACHE_BOUNDS_H
+#define PAWL_EXAMPLES_CACHE_BOUNDS_H
 
 #include <stddef.h>
 

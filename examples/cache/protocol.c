@@ -237,12 +237,15 @@ static bool is_storage(const struct words* words) {
   return is_word(words, 0, "set") || is_word(words, 0, "add") || is_word(words, 0, "replace");
 }
 
+static bool is_text_ignoring_case(struct word word, const char* text) {
+  return word.bytes == strlen(text) && strncasecmp(word.at, text, word.bytes) == 0;
+}
+
 /* What a browser sends that a page made send requests here. */
 static bool is_of_browser(const struct words* words) {
   const struct word first = words->word[0];
   return words->count > 0 &&
-         ((first.bytes == strlen("post") && strncasecmp(first.at, "post", first.bytes) == 0) ||
-          (first.bytes == strlen("host:") && strncasecmp(first.at, "host:", first.bytes) == 0) ||
+         (is_text_ignoring_case(first, "post") || is_text_ignoring_case(first, "host:") ||
           (words->last.bytes > strlen("HTTP/") &&
            memcmp(words->last.at, "HTTP/", strlen("HTTP/")) == 0));
 }

@@ -45,7 +45,7 @@ Connections::Connections(const Settings& settings, Service& service, ServerFacts
       facts_(facts),
       read_buffer_(std::make_unique<char[]>(kReadBytes)) {
   constexpr size_t kListeners = 2;
-  put_off_.reserve(kListeners);
+  waiting_listeners_.reserve(kListeners);
   check(uv_loop_init(&loop_), "event loop");
   loop_.data = this;
   uv_idle_init(&loop_, &resumption_);
@@ -114,15 +114,15 @@ void Connections::accept(uv_stream_t* listener) {
   try {
     make_client(listener);
   } catch (const std::bad_alloc&) {
-    put_off_.push_back(listener);  // it accepts nobody else before
+    waiting_listeners_.push_back(listener);  // it accepts nobody else before
   }
 }
 
 void Connections::tidy() {
-  const size_t waiting = put_off_.size();
+  const size_t waiting = waiting_listeners_.size();
   for (size_t n = 0; n < waiting; ++n) {
-    uv_stream_t* listener = put_off_.back();
-    put_off_.pop_back();
+    uv_stream_t* listener = waiting_listeners_.back();
+    waiting_listeners_.pop_back();
     accept(listener);
   }
 }

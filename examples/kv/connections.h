@@ -67,8 +67,8 @@ class Connections {
   std::unordered_map<Client*, std::unique_ptr<Client>> clients_;
   // Clients that sent what was put off while their replies left, and those of them in hand.
   std::vector<Client*> resumable_, resuming_;
-  std::vector<uv_stream_t*> put_off_;    // listeners whose client waits for memory
-  std::unique_ptr<char[]> read_buffer_;  // one for all: what is read is taken at once
+  std::vector<uv_stream_t*> waiting_listeners_;  // listeners whose client waits for memory
+  std::unique_ptr<char[]> read_buffer_;          // one for all: what is read is taken at once
 };
 
 }  // namespace kv

@@ -28,6 +28,8 @@ Rounds::Rounds(Store& store, RoundFacts& facts)
 
 void Rounds::serve(Client& client, Arguments arguments) {
   if (alone_ > 0) finish();
+  // Its buffers went with it, and the words of this request with them.
+  if (client.closing) return;
   if (has_failed()) {
     join(client);
     return fail(kCannotWrite, final_failure());
