@@ -535,15 +535,18 @@ class LoopFileSystem {
     ::close(filling);
   }
   void empty() const { EXPECT_EQ(::unlink((*this / "ballast").c_str()), 0); }
-  // As a loss of power: what is not on the disk is gone.
+  // As a loss of power: what is not on the disk is gone.  False: this kernel has no such call.
   bool cut_power() {
     constexpr std::uint32_t kWithoutAnythingMore = 2;
     const int top = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const bool is_down = ::ioctl(top, _IOR('X', 125, std::uint32_t), &kWithoutAnythingMore) == 0;
     ::close(top);
-    is_mounted_ = is_down && ::umount(path_.c_str()) == 0 &&
-                  run("mount -o loop " + directory_ / "image" + " " + path_);
-    return is_mounted_;
+    if (!is_down) return false;
+    const bool is_off = ::umount(path_.c_str()) == 0;
+    EXPECT_TRUE(is_off);
+    if (is_off) is_mounted_ = run("mount -o loop " + directory_ / "image" + " " + path_);
+    EXPECT_TRUE(is_mounted_);
+    return true;
   }
 
  private:
