@@ -52,10 +52,11 @@ Random random_of(std::uint64_t seed, std::uint64_t number) {
 }
 
 // On a full disk recovery finds the space that was reserved for it; but btrfs writes elsewhere what
-// it overwrites, and XFS takes space even to remove an attribute.
+// it overwrites, and XFS takes space to set an attribute anew, even to remove one.
 bool may_want_space(const std::string& file_system, const std::string& complaint) {
   if (file_system == "btrfs") return true;
   return file_system == "xfs" && (complaint.find("the mark") != std::string::npos ||
+                                  complaint.find("no room to mark") != std::string::npos ||
                                   complaint.find("cannot make a file") != std::string::npos);
 }
 
