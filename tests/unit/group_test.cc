@@ -877,6 +877,7 @@ TEST_F(GroupTest, CommitsAfterTheJournalOfTheGroupWasRemovedAreRefused) {
   EXPECT_EQ(pawl_msync(first.bytes, first.length, MS_SYNC), -1);
   EXPECT_EQ(errno, ESTALE) << pawl_last_error();
   EXPECT_EQ(pawl_munmap(first.bytes, first.length), 0) << pawl_last_error();
+  pawl_group_close(group);
   EXPECT_TRUE(all_are(read_file(a()), 'x'));
 }
 
