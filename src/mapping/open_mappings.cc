@@ -215,15 +215,15 @@ Result<FoundFile> find_file(int descriptor) {
   return FoundFile{};
 }
 
-std::shared_ptr<Mapping> remove(const void* address) {
+std::shared_ptr<Mapping> remove(const Mapping& mapping, const void* address) {
   const Change change;
   const auto found = std::find_if(table().begin(), table().end(), [&](const Entry& entry) {
-    return !entry.is_heap && entry.window.address == address;
+    return !entry.is_heap && entry.mapping.get() == &mapping && entry.window.address == address;
   });
   if (found == table().end()) return nullptr;
-  std::shared_ptr<Mapping> mapping = std::move(found->mapping);
+  std::shared_ptr<Mapping> removed = std::move(found->mapping);
   table().erase(found);
-  return mapping;
+  return removed;
 }
 
 }  // namespace pawl::open_mappings
