@@ -12,6 +12,9 @@
  *     what to do in pawl_last_error().
  *   - All functions may be called from any thread.  As with write(2), no thread may store into a
  *     range while that range is being committed or rolled back.
+ *   - A lock that one thread takes with fcntl(F_SETLK) on a file while another calls a function on
+ *     the same file may be lost: Pawl closes a descriptor of it, and the kernel then drops such
+ *     locks.  Those that the program holds already are kept.  F_OFD_SETLK and flock(2) are safe.
  *   - No function may be called from a signal handler, but for pawl_power_failing().  Nor may a
  *     handler call fork(2) that may have interrupted one: fork waits for locks, the C library's
  *     among them, which the thread itself may hold.  _Fork(3), vfork(2) and posix_spawn(3) do not.

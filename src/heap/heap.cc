@@ -216,11 +216,11 @@ Status Heap::close() {
   return mapping_->close();
 }
 
-Result<std::uint64_t> Heap::end_before(std::uint64_t address) {
+Result<std::uint64_t> Heap::end_before(std::uint64_t address, memory::LeftPlace& left) {
   return in_order<Result<std::uint64_t>>([&]() -> Result<std::uint64_t> {
     const std::uint64_t length = address - reinterpret_cast<std::uintptr_t>(base());
     if (length >= arena_.size_bytes() && length < arena_.size_bytes_max()) {
-      PAWL_TRY(mapping_->shorten_window(length));
+      PAWL_TRY(mapping_->shorten_window(length, left));
       arena_.end_at(length);
       open_mappings::move(*mapping_, {base(), length});
     }

@@ -14,6 +14,7 @@
 #include "heap/roots.h"
 #include "mapping/mapping.h"
 #include "mapping/options.h"
+#include "medium/memory_functions.h"
 #include "medium/mutex.h"
 #include "medium/own_process.h"
 
@@ -61,8 +62,8 @@ class Heap {
   Status statistics(MappingStatistics& statistics) const;
 
   // Gives up the addresses from there on, where the heap has no byte yet, to another heap; nothing
-  // where it has.  Returns how far it can grow now.
-  Result<std::uint64_t> end_before(std::uint64_t address);
+  // where it has.  Returns how far it can grow now; the addresses are in `left`.
+  Result<std::uint64_t> end_before(std::uint64_t address, memory::LeftPlace& left);
 
   const std::string& path() const { return parts_.path; }
   // EPERM in a child, however it was made.

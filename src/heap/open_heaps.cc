@@ -8,6 +8,7 @@
 
 #include "medium/fork_guard.h"
 #include "medium/fork_safe_lock.h"
+#include "medium/memory_functions.h"
 
 namespace pawl::open_heaps {
 namespace {
@@ -118,7 +119,8 @@ void end_before(std::uint64_t address) {
       if (meets(slot, {address, address + 1})) heap = slot.handle.load()->heap;
   }
   if (heap == nullptr) return;
-  const auto size_bytes_max = heap->end_before(address);
+  memory::LeftPlace left;
+  const auto size_bytes_max = heap->end_before(address, left);
   if (!size_bytes_max.ok()) return;
   const std::lock_guard lock(all.mutex);
   for (Slot& slot : all.slots)

@@ -30,7 +30,7 @@ Result<bool> is_copy(Medium& medium) {
   auto mark = medium.mark();
   if (!mark.ok()) return mark.status();
   return mark.value().has_value() && mark.value()->file != FileIdentity{} &&
-         mark.value()->file != medium.identity();
+         !mark.value()->file.may_be(medium.identity());
 }
 
 bool carries_mark(const std::optional<Mark>& mark) { return mark.has_value() && !mark->is_opening; }

@@ -138,7 +138,7 @@ Status missing_journal(Medium& medium, const Mark& mark) {
 Status check_is_lost(Medium& medium, const Mark& mark) {
   const auto beside = medium.journal_identity();
   if (!beside.ok()) return beside.status();
-  if (mark.is_opening || mark.journal == FileIdentity{} || mark.journal == beside.value())
+  if (mark.is_opening || mark.journal == FileIdentity{} || mark.journal.may_be(beside.value()))
     return {};
   auto sought = medium.seek_journal(mark);
   if (!sought.ok()) return sought.status();
@@ -156,7 +156,7 @@ Status check_is_no_copy(Medium& medium, const Mark& mark) {
   if (!identity.ok()) return identity.status();
   const FileIdentity& present = identity.value();
   const bool is_known = mark.journal != FileIdentity{} && present != FileIdentity{};
-  if (!is_known || mark.file != medium.identity() || mark.journal == present) return {};
+  if (!is_known || !mark.file.may_be(medium.identity()) || mark.journal.may_be(present)) return {};
   return Status::failure(
       EBADMSG, medium.journal_path() + " is a copy of the journal of " + medium.path() +
                    ", or was restored, and is not that journal itself"
@@ -175,11 +175,11 @@ bool names_this_file(Medium& medium, const Header& header) {
 // those.  Beside a copy of the file stands a copy of the journal.
 Result<bool> is_of_opening(Medium& medium, const Mark& mark, const Header& header) {
   if (!mark.knows(header.journal_id)) return false;
-  const bool is_of_copy = mark.file != FileIdentity{} && mark.file != medium.identity();
+  const bool is_of_copy = mark.file != FileIdentity{} && !mark.file.may_be(medium.identity());
   if (is_of_copy) return true;
   const auto present = medium.journal_identity();
   if (!present.ok()) return present.status();
-  return mark.journal == present.value();
+  return mark.journal.may_be(present.value());
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ PAWL_PUBLIC int pawl_munmap(void* addr, size_t length) {
           "with");
     }
     PAWL_TRY(found->in_own_process());
-    const auto mapping = pawl::open_mappings::remove(addr);
+    const auto mapping = pawl::open_mappings::remove(*found, addr);
     if (mapping == nullptr) return not_mapped();  // another thread was first
     return mapping->close();
   });

@@ -22,6 +22,7 @@
 #include "mapping/statistics.h"
 #include "mapping/taken_pages.h"
 #include "mapping/view.h"
+#include "medium/memory_functions.h"
 #include "medium/own_process.h"
 #include "track/tracker.h"
 
@@ -80,7 +81,8 @@ class Mapping::Implementation {
   Result<char*> map_window_locked(void* address, std::size_t length, int protection, int flags,
                                   std::uint64_t file_offset);
   Status unmap_window_locked(bool keep);
-  Result<char*> remap_window_locked(std::size_t new_length, bool may_move, void* fixed_address);
+  Result<char*> remap_window_locked(std::size_t new_length, bool may_move, void* fixed_address,
+                                    memory::LeftPlace& left);
   Result<char*> move_window(const Window& old, std::size_t new_length, void* address);
 
   // advice.cc

@@ -95,16 +95,17 @@ Status Mapping::unmap_window(bool keep) {
   return implementation_->unmap_window_locked(keep);
 }
 
-Result<char*> Mapping::remap_window(std::size_t new_length, bool may_move, void* fixed_address) {
+Result<char*> Mapping::remap_window(std::size_t new_length, bool may_move, void* fixed_address,
+                                    memory::LeftPlace& left) {
   return implementation_->in_order<Result<char*>>([&](Implementation& own) {
-    return own.remap_window_locked(new_length, may_move, fixed_address);
+    return own.remap_window_locked(new_length, may_move, fixed_address, left);
   });
 }
 
-Status Mapping::shorten_window(std::size_t length) {
+Status Mapping::shorten_window(std::size_t length, memory::LeftPlace& left) {
   return implementation_->in_order<Status>([&](Implementation& own) -> Status {
     if (!own.view_.mapped()) return Status::failure(EINVAL, own.medium_->path() + " is not mapped");
-    own.view_.shorten(length);
+    own.view_.shorten(length, left);
     return {};
   });
 }

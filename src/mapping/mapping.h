@@ -18,6 +18,7 @@
 #include "mapping/options.h"
 #include "mapping/protected_part.h"
 #include "medium/medium.h"
+#include "medium/memory_functions.h"
 
 namespace pawl {
 
@@ -52,11 +53,12 @@ class Mapping {
   // else it is discarded.
   Status unmap_window(bool keep);
   // mremap(2): the window gets new_length, in place or (MREMAP_MAYMOVE) elsewhere, or exactly at
-  // `fixed_address` when that is not null.  Pending changes are kept.
-  Result<char*> remap_window(std::size_t new_length, bool may_move, void* fixed_address);
+  // `fixed_address` when that is not null.  Pending changes are kept.  What it leaves is in `left`.
+  Result<char*> remap_window(std::size_t new_length, bool may_move, void* fixed_address,
+                             memory::LeftPlace& left);
   // The window ends `length` bytes behind its start from now on, and no byte of the file lies
-  // behind that: what it had there are free addresses again.
-  Status shorten_window(std::size_t length);
+  // behind that: what it had there is in `left`.
+  Status shorten_window(std::size_t length, memory::LeftPlace& left);
   Status protect_window(void* address, std::size_t length, int protection);
   // madvise(2) as for a shared mapping of the file: no advice takes stores away.  EINVAL for what
   // such a mapping cannot take, and for what would take tracking away.

@@ -75,7 +75,7 @@ void* reserve(void* address, std::size_t length, int flags) {
 }
 
 Status unmap_whole(const Piece& piece) {
-  const auto mapping = open_mappings::remove(piece.window.start());
+  const auto mapping = open_mappings::remove(*piece.mapping, piece.window.start());
   return mapping == nullptr ? Status{} : mapping->close();  // or another thread was first
 }
 
@@ -141,12 +141,14 @@ Status remap_window(const Piece& piece, const AddressRange& range, std::size_t n
     if (!target.intersect(range).empty())
       return invalid("the old and the new place of a mapping overlap");
     // To the length that it has: says whether it can be moved, and changes nothing.
-    PAWL_TRY(piece.mapping->remap_window(range.bytes(), false, nullptr).status());
+    memory::LeftPlace nothing;
+    PAWL_TRY(piece.mapping->remap_window(range.bytes(), false, nullptr, nothing).status());
     PAWL_TRY(check_way(target));
     PAWL_TRY(make_way(target));
   }
+  memory::LeftPlace left;
   auto moved = piece.mapping->remap_window(round_up(new_length, kPageBytes), may_move,
-                                           is_fixed ? new_address : nullptr);
+                                           is_fixed ? new_address : nullptr, left);
   if (const auto window = piece.mapping->window()) open_mappings::move(*piece.mapping, *window);
   if (!moved.ok()) {
     if (is_fixed) leave_nothing(range_of(new_address, new_length));

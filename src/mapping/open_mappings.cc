@@ -2,6 +2,7 @@
 
 #include "mapping/window_set.h"
 #include "medium/fork_guard.h"
+#include "medium/fork_safe_lock.h"
 #include "medium/own_process.h"
 
 #include <sys/stat.h>
@@ -50,12 +51,15 @@ std::vector<OwnFile>& own_files() {
 
 std::atomic<std::uint64_t> memory_of_table{0};
 std::atomic<bool> is_changing{false};
+constinit ForkSafeLock coming_lock;
 
-// In a child that was made without handlers another thread of its parent may hold the lock, for
-// ever, or have been about to change the table, which is then let go.
+// By one thread.  In a child that was made without handlers another thread of its parent may hold
+// the lock, for ever, or have been about to change the table, which is then let go.
 void come_into_child(std::shared_mutex* mutex) {
-  const std::uint64_t before = memory_of_table.load();
   const std::uint64_t now = number_of_memory();
+  if (memory_of_table.load() == now) return;
+  const std::lock_guard lock(coming_lock);
+  const std::uint64_t before = memory_of_table.load();
   if (before == now) return;
   if (before != 0) {
     new (mutex) std::shared_mutex;
@@ -215,15 +219,15 @@ Result<FoundFile> find_file(int descriptor) {
   return FoundFile{};
 }
 
-std::shared_ptr<Mapping> remove(const void* address) {
+std::shared_ptr<Mapping> remove(const Mapping& mapping, const void* address) {
   const Change change;
   const auto found = std::find_if(table().begin(), table().end(), [&](const Entry& entry) {
-    return !entry.is_heap && entry.window.address == address;
+    return !entry.is_heap && entry.mapping.get() == &mapping && entry.window.address == address;
   });
   if (found == table().end()) return nullptr;
-  std::shared_ptr<Mapping> mapping = std::move(found->mapping);
+  std::shared_ptr<Mapping> removed = std::move(found->mapping);
   table().erase(found);
-  return mapping;
+  return removed;
 }
 
 }  // namespace pawl::open_mappings

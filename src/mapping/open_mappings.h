@@ -24,10 +24,11 @@ struct FoundFile {
 };
 // The file open as `descriptor`.
 Result<FoundFile> find_file(int descriptor);
-// Takes it out, so that one caller closes it.
-std::shared_ptr<Mapping> remove(const void* address);
+// Takes the mapping out that was found there, so that one caller closes it; null when it is there
+// no more: another thread's may have the address by now.
+std::shared_ptr<Mapping> remove(const Mapping& mapping, const void* address);
 
-// Its window is elsewhere now.
+// Its window is elsewhere now, and what it left is still taken (memory::LeftPlace).
 void move(const Mapping& mapping, const Window& window);
 
 // What belongs to a heap is found by pieces_of() and find_file() only.

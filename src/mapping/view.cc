@@ -133,10 +133,10 @@ void View::unmap() {
   length_ = file_part_ = accessible_ = 0;
 }
 
-void View::shorten(std::size_t length) {
+void View::shorten(std::size_t length, memory::LeftPlace& left) {
   PAWL_ASSERT(mapped() && length % kPageBytes == 0 && length >= accessible_ && length > 0);
   if (length >= length_) return;
-  memory::unmap(address_ + length, length_ - length);
+  left.take(address_ + length, length_ - length);
   length_ = length;
   std::erase_if(parts_, [&](const ProtectedPart& part) { return part.from >= length; });
   if (!parts_.empty()) parts_.back().to = std::min(parts_.back().to, length);

@@ -13,6 +13,7 @@
 
 #include "mapping/protected_part.h"
 #include "medium/medium.h"
+#include "medium/memory_functions.h"
 #include "track/tracker.h"
 
 namespace pawl {
@@ -34,7 +35,7 @@ class View {
              std::uint64_t file_offset, std::uint64_t base_bytes, std::uint64_t size_bytes);
   void unmap();
   // Unmaps what lies behind the first so many bytes, none of which can be touched.
-  void shorten(std::size_t length);
+  void shorten(std::size_t length, memory::LeftPlace& left);
   bool mapped() const { return address_ != nullptr; }
   // The window of another view of the same file, which has none then.  The memory is not touched,
   // and goes on to be watched by the same tracker: its owner has that, too.

@@ -119,7 +119,8 @@ Status Mapping::Implementation::keep_outside(const TakenPages& taken) {
 }
 
 Result<char*> Mapping::Implementation::remap_window_locked(std::size_t new_length, bool may_move,
-                                                           void* fixed_address) {
+                                                           void* fixed_address,
+                                                           memory::LeftPlace& left) {
   if (!view_.mapped()) return Status::failure(EINVAL, medium_->path() + " is not mapped");
   if (new_length == 0 || new_length % kPageBytes != 0)
     return Status::failure(EINVAL, "a mapping's length is a multiple of the page size and not 0");
@@ -142,9 +143,9 @@ Result<char*> Mapping::Implementation::remap_window_locked(std::size_t new_lengt
                                " cannot grow where it stands; allow it to move (MREMAP_MAYMOVE)");
   }
   auto moved = move_window(old, new_length, is_in_place ? old.address : fixed_address);
-  if (moved.ok() && !is_in_place) memory::unmap(old.address, old.length);
+  if (moved.ok() && !is_in_place) left.take(old.address, old.length);
   if (moved.ok() && new_length < old.length && is_in_place)
-    memory::unmap(old.address + new_length, old.length - new_length);
+    left.take(old.address + new_length, old.length - new_length);
   if (!moved.ok() && is_in_place && added > 0) memory::unmap(end, added);
   return moved;
 }

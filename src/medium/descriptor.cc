@@ -1,6 +1,7 @@
 #include "medium/descriptor.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <algorithm>
 #include <array>
@@ -77,6 +79,24 @@ bool look_at(OpenFile& file, OpenFile::Seen* seen = nullptr) {
              .has_name = status.st_nlink != 0};
   }
   return true;
+}
+
+// File systems that flush what is written with RWF_DSYNC before the write answers.  The kernel
+// takes the flag on any: FUSE with direct I/O hands it on to its server, which need not look at it,
+// and asks that for no flush.
+bool honours_dsync(int descriptor) {
+  struct statfs file_system{};
+  if (descriptor < 0 || ::fstatfs(descriptor, &file_system) != 0) return false;
+  switch (static_cast<std::uint32_t>(file_system.f_type)) {
+    case BTRFS_SUPER_MAGIC:
+    case EXT4_SUPER_MAGIC:
+    case F2FS_SUPER_MAGIC:
+    case TMPFS_MAGIC:
+    case XFS_SUPER_MAGIC:
+      return true;
+    default:
+      return false;
+  }
 }
 
 Status cannot_reserve(int error_number, std::uint64_t length, const std::string& path) {
@@ -162,7 +182,9 @@ std::string name_of_descriptor(int number) {
 }
 
 DescriptorFile::DescriptorFile(Descriptor descriptor, std::string path)
-    : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
+    : descriptor_(std::move(descriptor)),
+      honours_dsync_(honours_dsync(descriptor_.get())),
+      path_(std::move(path)) {}
 
 void DescriptorFile::Held::hold(const OpenFile& file) {
   device = file.device;
@@ -288,6 +310,7 @@ Status DescriptorFile::flush() {
 
 // One call instead of two saves 2 to 6 us of some 80 (measured, 4 KiB).
 Status DescriptorFile::write_durably(std::uint64_t offset, std::span<const std::byte> from) {
+  if (!honours_dsync_) return MediumFile::write_durably(offset, from);
   PAWL_TRY(check_open());
   const iovec piece{const_cast<std::byte*>(from.data()), from.size()};
   const ssize_t done = without_size_signal([&] {

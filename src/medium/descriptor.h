@@ -154,6 +154,7 @@ class DescriptorFile final : public MediumFile {
   Status check_space(std::uint64_t offset, std::uint64_t length) const;
 
   Descriptor descriptor_;
+  const bool honours_dsync_;  // its file system, for a single write
   std::string path_;
   SharedBlocks shared_;
   // What may be taken back while another thread asks.

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 
+#include "medium/fork_safe_lock.h"
 #include "medium/own_process.h"
 
 namespace pawl {
@@ -17,12 +18,15 @@ struct Guards {
   std::map<const void*, ForkGuard> of;
   std::atomic<bool> is_changing{false};
   std::atomic<std::uint64_t> memory{number_of_memory()};
+  ForkSafeLock coming;
 };
 
-// In a child that was made without handlers another thread of its parent may hold the mutex, for
-// ever, or have been about to change the guards, which are then let go.
+// By one thread.  In a child that was made without handlers another thread of its parent may hold
+// the mutex, for ever, or have been about to change the guards, which are then let go.
 void come_into_child(Guards& all) {
   const std::uint64_t now = number_of_memory();
+  if (all.memory.load() == now) return;
+  const std::lock_guard lock(all.coming);
   if (all.memory.load() == now) return;
   new (&all.mutex) std::mutex;
   if (all.is_changing.load()) new (&all.of) std::map<const void*, ForkGuard>;

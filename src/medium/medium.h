@@ -106,9 +106,31 @@ struct FileIdentity {
   // Where the file system keeps none, the generation of the inode, which has 32 bits; 0 where it
   // has neither.
   std::uint64_t birth_time_ns = 0;
-  bool operator==(const FileIdentity&) const = default;
+  // Of a file that was asked: its generation also where there is a birth time, or 0.  Whoever
+  // stored its identity may have had to do without the birth time: a sandbox refused the question,
+  // or the inode had no place for the answer yet.  Not stored itself.
+  std::uint64_t generation = 0;
+
+  bool operator==(const FileIdentity& other) const {
+    return inode == other.inode &&
+           (birth_time_ns == other.birth_time_ns || has_number(other) || other.has_number(*this));
+  }
+  // Whether nothing shows that they are two files: their numbers cannot be compared.
+  bool may_be(const FileIdentity& other) const {
+    return *this == other || (inode == other.inode && !is_comparable(other));
+  }
   // The kernel gives it to no second file.  The owner of a file may choose its generation.
   bool is_proof() const { return birth_time_ns > std::numeric_limits<std::uint32_t>::max(); }
+
+ private:
+  // That of the other is our generation.
+  bool has_number(const FileIdentity& other) const {
+    return generation != 0 && generation == other.birth_time_ns;
+  }
+  bool is_comparable(const FileIdentity& other) const {
+    if (birth_time_ns == 0 || other.birth_time_ns == 0) return false;
+    return is_proof() == other.is_proof() || (is_proof() ? generation : other.generation) != 0;
+  }
 };
 
 // What an open file carries (law 12), so that opening it without its journal is an error.

@@ -67,11 +67,26 @@ void* attach_shared(int id, const void* address, int flags) {
   return next().shmat(id, address, flags);
 }
 
-Spared::Spared(const void* address, std::size_t length) {
+Spared::Spared(const void* address, std::size_t length)
+    : low_before_(spared_low), high_before_(spared_high) {
   spared_low = reinterpret_cast<std::uintptr_t>(address);
   spared_high = spared_low + length;
 }
 
-Spared::~Spared() { spared_low = spared_high = 0; }
+Spared::~Spared() {
+  spared_low = low_before_;
+  spared_high = high_before_;
+}
+
+// Where it cannot be protected, it goes all the same.
+void LeftPlace::take(void* address, std::size_t length) {
+  address_ = address;
+  length_ = length;
+  protect(address, length, PROT_NONE);
+}
+
+LeftPlace::~LeftPlace() {
+  if (length_ > 0) unmap(address_, length_);
+}
 
 }  // namespace pawl::memory

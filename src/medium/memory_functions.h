@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 
 struct iovec;  // NOLINT(readability-identifier-naming): the C library's
 
@@ -27,13 +28,35 @@ void* attach_shared(int id, const void* address, int flags);
 
 // While one lives, unmap() in this thread leaves the memory of the range where it is: it is about
 // to be mapped over in one step, without a moment in which another thread could be given the
-// addresses.
+// addresses.  One within another has its whole range.
 class Spared {
  public:
   Spared(const void* address, std::size_t length);
   ~Spared();
   Spared(const Spared&) = delete;
   Spared& operator=(const Spared&) = delete;
+
+ private:
+  const std::uintptr_t low_before_;
+  const std::uintptr_t high_before_;
+};
+
+// Addresses that a window leaves.  They stay taken, without access, as long as this lives: whoever
+// finds windows by their addresses learns first that this one is there no more, or another thread's
+// window at the same addresses would be taken for it.
+class LeftPlace {
+ public:
+  LeftPlace() = default;
+  ~LeftPlace();
+  LeftPlace(const LeftPlace&) = delete;
+  LeftPlace& operator=(const LeftPlace&) = delete;
+
+  // Once.
+  void take(void* address, std::size_t length);
+
+ private:
+  void* address_ = nullptr;
+  std::size_t length_ = 0;
 };
 
 }  // namespace pawl::memory

@@ -80,7 +80,8 @@ Result<std::uint64_t> generation_of(int descriptor, const std::string& path) {
 }
 
 // A question that failed says nothing: a file that is taken for one without a birth would be
-// refused later, as a copy of itself.
+// refused later, as a copy of itself.  The generation is asked for beside a birth time, too: what
+// was stored may be that.
 Result<FileIdentity> identity_of(int descriptor, const std::string& path) {
   struct stat plain{};
   if (::fstat(descriptor, &plain) != 0) return FailedCall{errno, "cannot stat " + path};
@@ -89,14 +90,16 @@ Result<FileIdentity> identity_of(int descriptor, const std::string& path) {
   const bool is_answered = ::statx(descriptor, "", AT_EMPTY_PATH, STATX_BTIME, &status) == 0;
   if (!is_answered && errno != ENOSYS)
     return FailedCall{errno, "cannot find out when " + path + " was made"};
-  if (is_answered && (status.stx_mask & STATX_BTIME) != 0) {
+  if (is_answered && (status.stx_mask & STATX_BTIME) != 0)
     identity.birth_time_ns = static_cast<std::uint64_t>(status.stx_btime.tv_sec) * 1'000'000'000u +
                              status.stx_btime.tv_nsec;
-  } else if (S_ISREG(plain.st_mode)) {
-    const auto generation = generation_of(descriptor, path);
-    if (!generation.ok()) return generation.status();
-    identity.birth_time_ns = generation.value();
-  }
+  if (!S_ISREG(plain.st_mode)) return identity;
+  const auto generation = generation_of(descriptor, path);
+  if (generation.ok()) identity.generation = generation.value();
+  if (identity.is_proof()) return identity;
+  // One of the first seconds of 1970 is what an inode without a time of birth has got for one.
+  if (!generation.ok()) return generation.status();
+  identity.birth_time_ns = identity.generation;
   return identity;
 }
 
@@ -276,7 +279,7 @@ Result<bool> NamedMedium::is_marked(int side) const {
   if (!marked.ok()) return marked.status();
   const auto identity = identity_of(side, journal_path_);
   if (!identity.ok()) return identity.status();
-  return marked.value().has_value() && identity.value().is_proof() &&
+  return marked.value().has_value() && marked.value()->journal.is_proof() &&
          marked.value()->journal == identity.value();
 }
 
@@ -375,7 +378,7 @@ Result<SideFileOwner> NamedMedium::check_side_file(int side, const struct stat& 
   const auto identity = identity_of(side, journal_path_);
   if (!identity.ok()) return identity.status();
   if (marked.value().has_value() && is_known(marked.value()->file) &&
-      marked.value()->file != identity_ && marked.value()->journal == identity.value()) {
+      !marked.value()->file.may_be(identity_) && marked.value()->journal == identity.value()) {
     return Status::failure(
         EBADMSG, path_ + " is a copy of a file that was open, and " + journal_path_ +
                      " is the journal of the original (inode " +
@@ -809,7 +812,7 @@ Result<SoughtJournal> NamedMedium::seek_journal(const Mark& mark) {
   const auto others = others_have(Notice::opener);
   if (!others.ok()) return cannot_ask_for_writers(path_, others.status());
   if (others.value()) return SoughtJournal{Found::writer, {}};
-  if (is_known(mark.file) && mark.file != identity_) return SoughtJournal{Found::copy, {}};
+  if (is_known(mark.file) && !mark.file.may_be(identity_)) return SoughtJournal{Found::copy, {}};
   // Nothing else of that name is touched.
   if (!mark.journal_path.ends_with(kJournalSuffix)) return SoughtJournal{};
   const Descriptor named(::open(mark.journal_path.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW));
@@ -821,7 +824,7 @@ Result<SoughtJournal> NamedMedium::seek_journal(const Mark& mark) {
   if (!S_ISREG(status.st_mode)) return SoughtJournal{};
   const auto identity = identity_of(named.get(), mark.journal_path);
   if (!identity.ok()) return identity.status();
-  if (is_known(mark.journal) && mark.journal != identity.value()) return SoughtJournal{};
+  if (is_known(mark.journal) && !mark.journal.may_be(identity.value())) return SoughtJournal{};
   const auto is_written = has_writer(mark.journal_path);
   // Who may not read it knows that it is there.
   if (!is_written.ok() && is_written.status().error_number() != EACCES) return is_written.status();
@@ -833,7 +836,7 @@ Status NamedMedium::retire_journal(const Mark& mark, const EmptyJournal& empty) 
   const auto beside = journal_identity();
   if (!beside.ok()) return beside.status();
   const bool is_under_another_name = mark.file == identity_ && is_known(mark.journal) &&
-                                     mark.journal != beside.value() &&
+                                     !mark.journal.may_be(beside.value()) &&
                                      mark.journal_path.ends_with(kJournalSuffix);
   if (!is_under_another_name) return {};
   const std::string name = name_in_directory(mark.journal_path);

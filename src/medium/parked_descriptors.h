@@ -1,7 +1,9 @@
 // Descriptors that may not be closed yet.  The kernel drops all fcntl() locks that a process has on
 // a file when it closes any descriptor of it, and the program may hold some.  So a descriptor that
 // Pawl is done with waits here until those locks are released, and serves whoever opens the file
-// again: there is never more than one that nobody uses for each way to open a file.
+// again: there is never more than one that nobody uses for each way to open a file.  A lock that
+// another thread takes between the question and the close goes: to keep each descriptor would keep
+// that of every file ever used, and its file system from being unmounted.  pawl.h says so.
 #pragma once
 
 #include <sys/stat.h>

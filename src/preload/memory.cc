@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "mapping/memory_calls.h"
+#include "medium/memory_functions.h"
 #include "pawl/pawl.h"
 #include "preload/asynchronous.h"
 #include "preload/group.h"
@@ -371,8 +372,8 @@ Status check_movable(const TrackedFile& file, const AddressRange& range, std::si
   if (!target.intersect(range).empty())
     return Status::failure(EINVAL, "the old and the new place of a mapping overlap");
   // To the length that it has: says whether it can be moved, and changes nothing.
-  PAWL_TRY(file.mapping->remap_window(length(window), false, nullptr).status());
-  return {};
+  memory::LeftPlace nothing;
+  return file.mapping->remap_window(length(window), false, nullptr, nothing).status();
 }
 
 void* remap(void* old_address, std::size_t old_size, std::size_t new_size, int flags,
@@ -408,9 +409,10 @@ void* remap_window(void* old_address, std::size_t old_size, std::size_t new_size
   if (!held) return remap(old_address, old_size, new_size, flags, new_address);
   Status status = check_movable(*file, old_range, new_size, flags, target);
   if (status.ok()) {
+    memory::LeftPlace left;
     const auto moved =
         file->mapping->remap_window(range_of(nullptr, new_size).high, (flags & MREMAP_MAYMOVE) != 0,
-                                    is_fixed ? new_address : nullptr);
+                                    is_fixed ? new_address : nullptr, left);
     if (moved.ok()) {
       table::set_window(*file, range_of(moved.value(), new_size));
       return moved.value();

@@ -44,14 +44,17 @@ Status unmap_part(const TrackedFilePointer& file, const AddressRange& part) {
   if (gone.empty() || (file->mapping == nullptr && !file->is_lost)) return {};
   const auto holes = with_hole(file->holes, gone);
   if (holes.size() == 1 && holes.front().contains(window)) {
-    if (!file->is_lost && file->mapping->window()) {
-      PAWL_TRY(file->mapping->unmap_window(!file->inherited));
-    } else {
-      memory::unmap(pointer(window.low),
-                    length(window));  // left behind by a close that failed, or lost
+    {
+      memory::LeftPlace left;
+      // Where it has none, a close that failed left the memory behind, or the file is lost.
+      if (!file->is_lost && file->mapping->window()) {
+        const memory::Spared spared(window.start(), window.bytes());
+        PAWL_TRY(file->mapping->unmap_window(!file->inherited));
+      }
+      left.take(window.start(), window.bytes());
+      file->holes.clear();
+      table::set_window(*file, {});
     }
-    file->holes.clear();
-    table::set_window(*file, {});
     return end_if_unused(file);
   }
   if (holes.size() > kWindowHolesMax) {

@@ -83,7 +83,10 @@ class CFace final : public Face {
     closed_at_ = std::exchange(address_, nullptr);
     return status;
   }
-  void crash() override { open_mappings::remove(std::exchange(address_, nullptr)).reset(); }
+  void crash() override {
+    void* const at = std::exchange(address_, nullptr);
+    if (const auto mapping = open_mappings::find(at)) open_mappings::remove(*mapping, at);
+  }
   Status recover() override {
     return pawl_recover(scratch_path().c_str()) >= 0 ? Status{} : failure();
   }

@@ -316,7 +316,8 @@ class Program {
         succeed(mapping.unmap_window(false), "an unmapping that discards");
         return show_nothing();
       default: {
-        const auto moved = mapping.remap_window(wanted.count * kPageBytes, true, nullptr);
+        memory::LeftPlace left;
+        const auto moved = mapping.remap_window(wanted.count * kPageBytes, true, nullptr, left);
         if (!has_one_protection()) {
           require(moved.status().error_number() == EFAULT, "several mappings are not remapped");
           return;

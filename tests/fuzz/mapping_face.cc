@@ -90,12 +90,14 @@ class MappingFace final : public Face {
         return must_fail(mapping_->map_window(nullptr, kPageBytes, PROT_READ, 0, 0).status(), EBUSY,
                          "a second window");
       default:
+        memory::LeftPlace left;
         if (address == nullptr) {
-          return must_fail(mapping_->remap_window(kPageBytes, true, nullptr).status(), EINVAL,
+          return must_fail(mapping_->remap_window(kPageBytes, true, nullptr, left).status(), EINVAL,
                            "no window");
         }
-        return must_fail(mapping_->remap_window(call.b % 2 == 0 ? 0 : 4097, true, nullptr).status(),
-                         EINVAL, "no such length");
+        return must_fail(
+            mapping_->remap_window(call.b % 2 == 0 ? 0 : 4097, true, nullptr, left).status(),
+            EINVAL, "no such length");
     }
   }
 

@@ -1067,7 +1067,8 @@ TEST(Law07SpaceFirst, AWindowThatCannotMoveOnAFullDiskStaysWhereItIs) {
   std::memset(mapping.bytes(), 'b', kSize);
   ASSERT_TRUE(mapping.commit().ok());
   disk.fill();
-  const auto moved = mapping->remap_window(4 * kSize, true, nullptr);
+  memory::LeftPlace left;
+  const auto moved = mapping->remap_window(4 * kSize, true, nullptr, left);
   if (moved.ok()) GTEST_SKIP() << "there was space";
   EXPECT_EQ(moved.status().error_number(), ENOSPC) << moved.status().text();
   std::memset(mapping.bytes(), 'c', kSize);

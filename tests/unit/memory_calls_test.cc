@@ -21,11 +21,14 @@
 
 #include <gtest/gtest.h>
 
+#include "heap/format.h"
+#include "mapping/address_range.h"
 #include "mapping/open_mappings.h"
 #include "medium/medium.h"
 #include "pawl/heap.h"
 #include "pawl/pawl.h"
 #include "pawl/store.h"
+#include "support/refused_calls.h"
 #include "support/temporary_directory.h"
 
 namespace pawl {
@@ -64,6 +67,29 @@ bool holds(const char* at, const char* text) {
 }
 
 bool fails_with(long result, int error_number) { return result == -1 && errno == error_number; }
+
+// Of a range of a window: whether it was still known as one when the kernel was to take it back.
+// For the rest of the process, whose unmapping of it has no effect.
+class UnmapWatch {
+ public:
+  UnmapWatch(const char* address, std::size_t length) {
+    watched_ = range_of(address, length);
+    struct sigaction action{};
+    action.sa_handler = [](int /*signal*/) {
+      saw_it_go_ = true;
+      was_known_ = was_known_ || open_mappings::may_have_windows_in(watched_);
+    };
+    is_watching_ = ::sigaction(SIGSYS, &action, nullptr) == 0 &&
+                   test::trap_call(SYS_munmap, static_cast<std::uint32_t>(watched_.low));
+  }
+  bool saw_it_go_unknown() const { return is_watching_ && saw_it_go_ && !was_known_; }
+
+ private:
+  static inline AddressRange watched_;
+  static inline bool saw_it_go_ = false;
+  static inline bool was_known_ = false;
+  bool is_watching_ = false;
+};
 
 class MemoryCalls : public testing::TestWithParam<int> {
  protected:
@@ -393,6 +419,26 @@ TEST_P(MemoryCalls, ARefusedMoveKeepsItsPlaceFromOtherThreads) {
   EXPECT_TRUE(holds(found.data(), "money 199"));
 }
 
+// A thread that was given the addresses in between had its own mapping taken for that one: msync()
+// of it failed, and unmapping it closed the other.
+TEST_P(MemoryCalls, AMovedMappingGaveItsPlaceAwayBeforeItWasKnownToHaveMoved) {
+  recovered_after([](char* mapped) {
+    const UnmapWatch watch(mapped, kBytes);
+    ::mmap(mapped + kBytes, kPageBytes, PROT_NONE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    auto* const moved = static_cast<char*>(::mremap(mapped, kBytes, 2 * kBytes, MREMAP_MAYMOVE));
+    return moved != MAP_FAILED && moved != mapped && watch.saw_it_go_unknown() && commit(moved);
+  });
+}
+
+TEST_P(MemoryCalls, AShrunkMappingGaveItsEndAwayBeforeItWasKnownToBeShorter) {
+  recovered_after([](char* mapped) {
+    const UnmapWatch watch(mapped + kPageBytes, kBytes - kPageBytes);
+    return ::mremap(mapped, kBytes, kPageBytes, 0) == mapped && watch.saw_it_go_unknown() &&
+           pawl_msync(mapped, kPageBytes, MS_SYNC) == 0;
+  });
+}
+
 TEST_P(MemoryCalls, AMappingGrowsAndShrinksWhereItIs) {
   const std::string found = recovered_after([](char* mapped) {
     store(mapped, "money");
@@ -525,6 +571,36 @@ TEST(MemoryCallsOnAHeap, AreAdviceAndProtectionOnly) {
   EXPECT_EQ(pawl_heap_sync(heap), 0) << pawl_last_error();
   EXPECT_EQ(pawl_heap_close(heap), 0) << pawl_last_error();
   EXPECT_EQ(::munmap(page, kPageBytes), 0);
+}
+
+// The heap that was opened there was taken for the one that had only reserved the place.
+TEST(MemoryCallsOnAHeap, GaveItsReserveAwayBeforeItWasKnownToEndThere) {
+  if (!kWrapped) GTEST_SKIP() << "libc's calls on memory are the sanitizer's";
+  const test::TemporaryDirectory directory;
+  constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
+  constexpr std::uint64_t kAt = heap_format::kAddressMin + 256 * 1024 * kMebibyte;
+  constexpr std::uint64_t kBehind = kAt + 64 * kMebibyte;
+  const auto open_at = [&](const char* name, std::uint64_t address) {
+    pawl_heap_options options{};
+    pawl_heap_options_init(&options);
+    options.address = address;
+    options.size_bytes_max = 256 * kMebibyte;
+    return pawl_heap_open((directory / name).c_str(), &options);
+  };
+  const pid_t child = ::fork();
+  if (child == 0) {
+    pawl_heap* const behind = open_at("behind", kBehind);
+    if (behind == nullptr || pawl_heap_close(behind) != 0) ::_exit(2);
+    if (open_at("first", kAt) == nullptr) ::_exit(3);
+    const UnmapWatch watch(reinterpret_cast<char*>(kBehind),  // NOLINT: an address
+                           192 * kMebibyte);
+    // Refused, because here the kernel takes nothing back.
+    open_at("behind", 0);
+    ::_exit(watch.saw_it_go_unknown() ? 0 : 1);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << WEXITSTATUS(status);
 }
 
 }  // namespace

@@ -226,8 +226,9 @@ class Trial {
         show();
         break;
       case 14: {
+        memory::LeftPlace left;
         auto moved = mapping_->remap_window((1 + below(2 * setting_.window_pages)) * kPageBytes,
-                                            true, nullptr);
+                                            true, nullptr, left);
         ASSERT_TRUE(moved.ok()) << moved.status().text();
         break;
       }

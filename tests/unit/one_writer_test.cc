@@ -573,6 +573,46 @@ TEST_F(OneWriter, TookAnOlderCopyOfItsJournalWhereThereAreNoBirths) {
   if (!with_refused({{SYS_statx, ENOSYS}}, work)) GTEST_SKIP() << "no filter of system calls";
 }
 
+// The writer had to do without births, and the next opener has not: the two numbers were compared.
+TEST_F(OneWriter, TookAnOlderCopyOfItsJournalWhereTheWriterAloneHadNoBirths) {
+  const auto work = [&] {
+    const Holder holder(file_);
+    fs::copy_file(journal_, other_journal_);
+  };
+  if (!with_refused({{SYS_statx, ENOSYS}}, work)) GTEST_SKIP() << "no filter of system calls";
+  if (open_block_medium(file_, true).value()->identity().generation == 0)
+    GTEST_SKIP() << "this file system keeps no generations";
+  fs::rename(journal_, directory_ / "newest");
+  fs::rename(other_journal_, journal_);
+  expect_refused(file_, EBADMSG, "is a copy");
+  fs::rename(directory_ / "newest", journal_);
+  expect_recovered(file_);
+}
+
+// Where ext4 was an ext3 an inode gets its place for a birth with the first change of the mark, and
+// the file that a crash left was refused by everything as a copy of itself.
+TEST_F(OneWriter, RefusedAFileWhoseInodeGotABirthMeanwhile) {
+  Holder(file_).kill();
+  const FileIdentity known = open_block_medium(file_, true).value()->identity();
+  if (known.generation == 0) GTEST_SKIP() << "this file system keeps no generations";
+  std::string mark(PATH_MAX, '\0');
+  const ssize_t length = ::getxattr(file_.c_str(), kMarkAttribute, mark.data(), mark.size());
+  ASSERT_GT(length, 0);
+  mark.resize(static_cast<std::size_t>(length));
+  const std::string birth = ":" + std::to_string(known.birth_time_ns);
+  ASSERT_NE(mark.find(birth), std::string::npos) << mark;
+  mark.replace(mark.find(birth), birth.size(), ":" + std::to_string(known.generation));
+  ASSERT_EQ(::setxattr(file_.c_str(), kMarkAttribute, mark.data(), mark.size(), 0), 0);
+  expect_recovered(file_);
+}
+
+// And where neither number can be asked for any more, nothing shows that it is a copy.
+TEST_F(OneWriter, RecoversAFileWhoseBirthCannotBeAskedForAnyMore) {
+  Holder(file_).kill();
+  if (!with_refused({{SYS_statx, ENOSYS}}, [&] { expect_recovered(file_); }))
+    GTEST_SKIP() << "no filter of system calls";
+}
+
 // Who may only read a journal can lock it, and was called a writer.
 TEST_F(OneWriter, WasSaidToBeWhoMayOnlyReadTheJournal) {
   Holder(file_).kill();

@@ -298,7 +298,7 @@ TEST_F(Process, AFileThatWasRenamedWhileItWasMappedIsFound) {
   std::filesystem::rename(path_, path_ + "2");
   ASSERT_TRUE(open_mappings::add(mapping, *mapping->window()).ok());
   EXPECT_EQ(open_mappings::find_file(descriptor_).value().mapping, mapping);
-  EXPECT_EQ(open_mappings::remove(at.value()), mapping);
+  EXPECT_EQ(open_mappings::remove(*mapping, at.value()), mapping);
   std::filesystem::rename(path_ + "2", path_);
   EXPECT_TRUE(mapping->close().ok());
 }

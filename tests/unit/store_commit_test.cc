@@ -186,7 +186,8 @@ TEST_P(StoreCommit, AMappingLiesWhereCompiledMarksSeeIt) {
   const auto at = reinterpret_cast<std::uint64_t>(bytes_);
   EXPECT_GE(at, kStoreRegionFirst);
   EXPECT_LE(at + kPages * kPageBytes, kStoreRegionEnd);
-  auto moved = mapping_->remap_window(2 * kPages * kPageBytes, true, nullptr);
+  memory::LeftPlace left;
+  auto moved = mapping_->remap_window(2 * kPages * kPageBytes, true, nullptr, left);
   ASSERT_TRUE(moved.ok());
   EXPECT_GE(reinterpret_cast<std::uint64_t>(moved.value()), kStoreRegionFirst);
 }
@@ -242,9 +243,11 @@ TEST_P(StoreCommit, AMoveThatFailsLeavesTheMappingWhereItWas) {
   store(200, 'c');
   constexpr std::size_t kTooLong = std::size_t{1} << 47;
   void* const low = reinterpret_cast<void*>(std::uintptr_t{1} << 40);  // NOLINT: an address
-  EXPECT_EQ(mapping_->remap_window(kTooLong, true, nullptr).status().error_number(), ENOMEM);
-  EXPECT_EQ(mapping_->remap_window(kPages * kPageBytes, true, low).status().error_number(), EINVAL);
-  EXPECT_EQ(mapping_->remap_window(kTooLong, false, nullptr).status().error_number(), ENOMEM);
+  memory::LeftPlace left;
+  EXPECT_EQ(mapping_->remap_window(kTooLong, true, nullptr, left).status().error_number(), ENOMEM);
+  EXPECT_EQ(mapping_->remap_window(kPages * kPageBytes, true, low, left).status().error_number(),
+            EINVAL);
+  EXPECT_EQ(mapping_->remap_window(kTooLong, false, nullptr, left).status().error_number(), ENOMEM);
   ASSERT_TRUE(mapping_->window().has_value());
   EXPECT_EQ(mapping_->window()->address, bytes_);
   EXPECT_EQ(mapping_->window()->length, kPages * kPageBytes);
