@@ -135,6 +135,8 @@ if(PAWL_PROGRAMS AND PAWL_C_API_SOURCES AND PAWL_PRELOAD_SOURCES)
               $<TARGET_OBJECTS:pawl_core_objects> ${PAWL_C_API_SOURCES}
               ${PAWL_STORES_OTHER_SOURCES} ${PAWL_PRELOAD_SOURCES})
   pawl_configure_shared_library(pawl_preload)
+  # Before the constructors of the libraries that the program is linked with (src/preload/processes.cc).
+  target_link_options(pawl_preload PRIVATE "LINKER:-z,initfirst")
   target_compile_definitions(pawl_preload PRIVATE PAWL_PRELOAD_FACE)
   # With memory of its own (src/preload/own_memory.cc), so with a C++ library of its own.  Sanitizers
   # have theirs.

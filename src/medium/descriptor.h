@@ -67,7 +67,8 @@ class Descriptor {
   Descriptor(Descriptor&& other) noexcept : file_(std::exchange(other.file_, {})) {}
   Descriptor& operator=(Descriptor&& other) noexcept {
     if (this == &other) return *this;
-    reset(-1);
+    // Where the program had closed this one, the same file may have got its number anew.
+    if (file_.number != other.file_.number) reset(-1);
     file_ = std::exchange(other.file_, {});
     return *this;
   }

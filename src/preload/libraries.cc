@@ -3,9 +3,11 @@
 #include "preload/interpose.h"
 
 #include <dlfcn.h>
+#include <gnu/libc-version.h>
 
 #include <atomic>
 
+#include "preload/inside.h"
 #include "preload/messages.h"
 #include "preload/real.h"
 
@@ -24,27 +26,46 @@ int without_deep_binding(const char* call, int mode) {
   return mode & ~RTLD_DEEPBIND;
 }
 
-// A handle of this library; null where it cannot be had.
+// A handle of this library; null where it cannot be had.  Not by a static initialiser: one thread
+// would hold its guard and wait for the loader's lock, which another holds that comes here from the
+// constructor of a library.
 void* own_handle() {
-  static void* const handle = [] {
-    Dl_info self{};
-    return dladdr(&has_said_of_binding, &self) != 0
-               ? real().dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD)
-               : nullptr;
-  }();
+  constinit static std::atomic<void*> kept{nullptr};
+  void* handle = kept.load();
+  Dl_info self{};
+  if (handle == nullptr && dladdr(&has_said_of_binding, &self) != 0) {
+    handle = real().dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+    kept.store(handle);
+  }
   return handle;
 }
 
+// This library's own function of that name, or null: its handle finds those of its dependencies,
+// too.
+void* own_function(const char* name) {
+  void* const handle = own_handle();
+  void* const found = handle == nullptr ? nullptr : real_dlsym()(handle, name);
+  return is_own_code(found) ? found : nullptr;
+}
+
+bool is_in_c_library(const void* address) {
+  Dl_info here{};
+  Dl_info there{};
+  return dladdr(address, &here) != 0 &&
+         dladdr(reinterpret_cast<const void*>(&gnu_get_libc_version), &there) != 0 &&
+         here.dli_fbase == there.dli_fbase;
+}
+
 // By the C library's handle a program finds its functions past those here: it is given these
-// instead of the ones that they stand in for.
+// instead of the ones that they stand in for, which another library may stand before as well.
 [[gnu::noinline]] void* find_by_handle(void* handle, const char* name) noexcept {
   void* const found = real_dlsym()(handle, name);
-  if (found == nullptr || own_handle() == nullptr) return found;
-  void* const next = real_dlsym()(RTLD_NEXT, name);
-  void* const own = found == next ? real_dlsym()(own_handle(), name) : nullptr;
-  if (own != nullptr) return own;
+  if (found == nullptr) return found;
+  void* const own = own_function(name);
+  const bool stands_in =
+      own != nullptr && (found == real_dlsym()(RTLD_NEXT, name) || is_in_c_library(found));
   [[maybe_unused]] const char* const of_no_concern = dlerror();
-  return found;
+  return stands_in ? own : found;
 }
 
 }  // namespace

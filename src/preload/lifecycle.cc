@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
-#include <span>
 #include <thread>
 #include <type_traits>
 
@@ -575,9 +574,11 @@ void take_back(SetAside& aside, const char* call) {
 
 bool end_all(const char* call) {
   bool has_all = true;
-  // Not from the heap: there may be no memory.
-  std::array<TrackedFilePointer, kTrackedFilesMax> all;
-  for (const TrackedFilePointer& file : std::span(all).first(table::copy_all(all))) {
+  // One after the other: there may be no memory for all of them, and the stack may be the smallest.
+  TrackedFilePointer file;
+  for (std::size_t count = 0; count < kTrackedFilesMax; ++count) {
+    file = table::first_behind(file == nullptr ? 0 : file->order);
+    if (file == nullptr) break;
     const Held held = hold_file(file);
     if (!held || file->mapping == nullptr || file->inherited) continue;
     const Status ended = at_border([&] { return end_for_good(*file, has_all); });

@@ -30,19 +30,22 @@ struct Asking {
 Asking& asking() {
   static Asking* const made = [] {
     static Asking* const in_child = new Asking;
-    // Another thread of the parent may hold it for ever.
-    pthread_atfork(nullptr, nullptr, [] { new (&in_child->lock) std::mutex; });
+    // Another thread of the parent may hold the lock for ever, and may have been opening the file.
+    pthread_atfork(nullptr, nullptr, [] {
+      in_child->notices.abandon();  // nobody guards that descriptor from the child's program
+      new (in_child) Asking;
+    });
     return in_child;
   }();
   return *made;
 }
 
-// Somebody who has locked the notices of many files is taken for one.
-bool is_noticed(const struct stat& status) {
+Result<bool> is_noticed(const struct stat& status) {
   const std::lock_guard guard(asking().lock);
-  const auto others = asking().notices.others_have(status, Notice::writer);
-  return others.ok() ? others.value() : others.status().error_number() == EBUSY;
+  return asking().notices.others_have(status, Notice::writer);
 }
+
+bool has_certainly_none(const Result<bool>& noticed) { return noticed.ok() && !noticed.value(); }
 
 }  // namespace
 
@@ -66,16 +69,25 @@ Status check_no_other_writer(int descriptor) {
   struct stat status{};
   if (real().fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return {};
   const Inside working;
-  if (!is_noticed(status)) return {};
+  if (has_certainly_none(is_noticed(status))) return {};
   // Another thread of this process may be it: then the file is in the table, and while the start
   // lock is held none begins.
   const std::lock_guard starting(start_lock());
-  if (table::of_inode(status.st_dev, status.st_ino) != nullptr || !is_noticed(status)) return {};
+  if (table::of_inode(status.st_dev, status.st_ino) != nullptr) return {};
+  const auto noticed = is_noticed(status);
+  if (has_certainly_none(noticed)) return {};
   const auto path = path_of_descriptor(descriptor);
-  return Status::failure(EBUSY,
-                         (path.ok() && !path.value().empty() ? path.value() : "the file") +
-                             " is mapped atomically by another process, whose next commit would "
-                             "undo what is written; stop it, or wait until it has closed the file");
+  const std::string name = path.ok() && !path.value().empty() ? path.value() : "the file";
+  if (!noticed.ok()) {
+    return Status::failure(noticed.status().error_number(),
+                           "whether another process has " + name +
+                               " mapped atomically cannot be found out, and nothing is written: " +
+                               noticed.status().text());
+  }
+  return Status::failure(EBUSY, name +
+                                    " is mapped atomically by another process, whose next commit "
+                                    "would undo what is written; stop it, or wait until it has "
+                                    "closed the file");
 }
 
 int refuse_beside_other_writer(const char* call, int descriptor) {

@@ -148,7 +148,24 @@ void finish_with_status(int status, void* /*argument*/) {
   real()._exit(kStoresAreLost);
 }
 
+// Before all else here: libc itself has not begun yet (see begin()), and will set it to the same.
+__attribute__((constructor(101))) void have_an_environment(int /*count*/, char** /*arguments*/,
+                                                           char** environment) {
+  if (environ == nullptr) environ = environment;
+}
+
+// An allocator that stands before libc's registers its fork handlers as it is first used.  They
+// come before those here: so it is locked behind Pawl, which may allocate with its locks held.
+void use_the_allocator() {
+  void* volatile block = std::malloc(1);
+  std::free(block);
+}
+
+// The first constructor of all (-z initfirst): libraries that the program is linked with map files
+// in theirs, and register fork handlers.  These run before the ones here then, and may wait for
+// threads that are in a call on Pawl, and make such calls.
 __attribute__((constructor)) void begin() {
+  use_the_allocator();
   real();
   adopt_standard_error();
   adopt_process();
@@ -166,8 +183,8 @@ __attribute__((constructor)) void begin() {
         const Inside working;
         return make_way(range);
       });
-  // The core's own handlers first: then ours are the first to run before a fork, and take our locks
-  // before the core's, as everywhere else.
+  // The core's own handlers first: then ours run before those, and take our locks before the
+  // core's, as everywhere else.
   guard_fork(&held_for_fork, {.before = [] {}, .in_parent = [] {}, .in_child = [] {}});
   forget_fork_guard(&held_for_fork);
   pthread_atfork(before_fork, release_after_fork, after_fork_in_child);

@@ -28,7 +28,8 @@ struct Entry {
 
 struct Table {
   std::mutex lock;
-  std::vector<Entry> entries;
+  std::vector<Entry> entries;  // in their order
+  std::uint64_t last_order = 0;
   std::unordered_map<int, TrackedFilePointer> by_descriptor;
 };
 
@@ -137,9 +138,18 @@ std::size_t copy_all(std::span<TrackedFilePointer, kTrackedFilesMax> into) {
   return count;
 }
 
+TrackedFilePointer first_behind(std::uint64_t order) {
+  const std::lock_guard guard(table_lock());
+  for (const Entry& entry : table().entries) {
+    if (entry.file->order > order) return entry.file;
+  }
+  return nullptr;
+}
+
 bool insert(const TrackedFilePointer& file) {
   const Change change;
   if (table().entries.size() >= kTrackedFilesMax) return false;
+  file->order = ++table().last_order;
   table().entries.push_back({file, {}});
   note_windows(table());
   return true;

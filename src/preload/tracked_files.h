@@ -21,6 +21,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -42,6 +43,8 @@ struct TrackedFile {
 
   const dev_t device;
   const ino_t inode;
+
+  std::uint64_t order = 0;  // among those that were ever in the table, from 1; set as it enters
 
   std::mutex lock;  // guards everything below
   std::string path;
@@ -77,6 +80,10 @@ std::vector<TrackedFilePointer> with_windows_in(const AddressRange& range);
 std::vector<TrackedFilePointer> all();
 // The same without memory; returns how many there are.
 std::size_t copy_all(std::span<TrackedFilePointer, kTrackedFilesMax> into);
+
+// The first that entered the table behind the one of that order; null: there is none.  Without
+// memory, and with hardly any stack.
+TrackedFilePointer first_behind(std::uint64_t order);
 
 // False when the table is full.
 bool insert(const TrackedFilePointer& file);

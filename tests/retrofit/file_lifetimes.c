@@ -675,15 +675,94 @@ static void* live_on_a_small_stack(void* unused) {
   return unused;
 }
 
-static void the_smallest_stack_overflowed(void) {
-  make(in_directory("stack.atomic"), '.', 2);
+static void run_on_the_smallest_stack(void* (*work)(void*)) {
   pthread_attr_t smallest;
   pthread_attr_init(&smallest);
   CHECK(pthread_attr_setstacksize(&smallest, (size_t)PTHREAD_STACK_MIN) == 0);
   pthread_t thread;
-  CHECK(pthread_create(&thread, &smallest, live_on_a_small_stack, NULL) == 0);
+  CHECK(pthread_create(&thread, &smallest, work, NULL) == 0);
   pthread_join(thread, NULL);
   pthread_attr_destroy(&smallest);
+}
+
+static void the_smallest_stack_overflowed(void) {
+  make(in_directory("stack.atomic"), '.', 2);
+  run_on_the_smallest_stack(live_on_a_small_stack);
+}
+
+static void* exit_here(void* unused) {
+  (void)unused;
+  exit(0);
+}
+static void* exit_at_once_here(void* unused) {
+  (void)unused;
+  _exit(0);
+}
+
+static int store_and_exit_on_the_smallest_stack(const char* file, void* (*end)(void*)) {
+  char* at = map(open(file, O_RDWR), 2);
+  if (at == MAP_FAILED) return 98;
+  memcpy(at, "stored", 6);
+  run_on_the_smallest_stack(end);
+  return 99;
+}
+
+static void an_exit_on_the_smallest_stack_lost_all(void) {
+  static const char* const ends[] = {"exit", "exit_at_once"};
+  const char* path = in_directory("exit.atomic");
+  for (int i = 0; i < 2; ++i) {
+    make(path, '.', 2);
+    CHECK(status_of(start(ends[i], path)) == 0);
+    CHECK(found(path, 0, "stored") && !has_side(path));
+  }
+  unlink(path);
+}
+
+/* As docs/preload.md says, besides what the kernel puts there. */
+enum { ALTERNATE_STACK = 16384 };
+
+static const char* alternate_path;
+static char* alternate_at;
+
+static void call_on_the_alternate_stack(int signal) {
+  const char* renamed = in_directory("alternate-renamed.atomic");
+  (void)signal;
+  memcpy(alternate_at, "stored", 6);
+  CHECK(msync(alternate_at, 2 * PAGE, MS_SYNC) == 0);
+  CHECK(rename(alternate_path, renamed) == 0 && rename(renamed, alternate_path) == 0);
+  sync();
+  execl("/nonexistent", "x", (char*)NULL);
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  CHECK(status_of(child) == 0);
+  memcpy(alternate_at, "ending", 6);
+  _exit(failures);
+}
+
+static int call_from_an_alternate_stack(const char* file) {
+  const size_t size = ALTERNATE_STACK + (size_t)sysconf(_SC_MINSIGSTKSZ);
+  const size_t whole = (size + 2 * PAGE - 1) / PAGE * PAGE;
+  char name[4096];
+  directory = strcpy(name, file);
+  *strrchr(name, '/') = '\0';
+  alternate_path = file;
+  alternate_at = map(open(file, O_RDWR), 2);
+  char* stack = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (alternate_at == MAP_FAILED || stack == MAP_FAILED) return 98;
+  if (mprotect(stack, PAGE, PROT_NONE) != 0) return 98;
+  const stack_t used = {.ss_sp = stack + whole - size, .ss_size = size};
+  struct sigaction action = {.sa_handler = call_on_the_alternate_stack, .sa_flags = SA_ONSTACK};
+  if (sigaltstack(&used, NULL) != 0 || sigaction(SIGUSR1, &action, NULL) != 0) return 97;
+  raise(SIGUSR1);
+  return 99;
+}
+
+static void calls_need_no_more_of_an_alternate_stack_than_the_documents_say(void) {
+  const char* path = in_directory("alternate.atomic");
+  make(path, '.', 2);
+  CHECK(status_of(start("alternate", path)) == 0);
+  CHECK(found(path, 0, "ending") && !has_side(path));
+  unlink(path);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -691,6 +770,10 @@ static void the_smallest_stack_overflowed(void) {
 
 static int do_part(const char* what, const char* file) {
   if (strcmp(what, "commit_and_die") == 0) return commit_and_die(file);
+  if (strcmp(what, "exit") == 0) return store_and_exit_on_the_smallest_stack(file, exit_here);
+  if (strcmp(what, "exit_at_once") == 0)
+    return store_and_exit_on_the_smallest_stack(file, exit_at_once_here);
+  if (strcmp(what, "alternate") == 0) return call_from_an_alternate_stack(file);
   if (strcmp(what, "is_locked") == 0) return !is_locked(file);
   if (strcmp(what, "lock_and_exec") == 0) return lock_and_exec(file, 0);
   if (strcmp(what, "lock_unmap_and_exec") == 0) return lock_and_exec(file, 1);
@@ -713,6 +796,8 @@ static void all_cases(void) {
   close_range_of_one_thread_cut_off_the_others();
   a_program_of_one_thread_left_the_table();
   the_smallest_stack_overflowed();
+  an_exit_on_the_smallest_stack_lost_all();
+  calls_need_no_more_of_an_alternate_stack_than_the_documents_say();
 }
 
 int main(int count, char** arguments) {

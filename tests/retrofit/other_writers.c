@@ -4,7 +4,8 @@
  *
  *   other_writers DIRECTORY         all cases, on files named *.atomic in DIRECTORY
  *   other_writers write FILE        the second process
- *   other_writers write-later FILE  the same; it opens the file before the first maps it */
+ *   other_writers write-later FILE  the same; it opens the file before the first maps it
+ *   other_writers HOW FILE          the same, where nobody can be asked for the first */
 #define _GNU_SOURCE
 #include <aio.h>
 #include <errno.h>
@@ -14,7 +15,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +26,7 @@
 
 #include "checks.h"
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, COPIES = 8 };
 
 static const char* self;
 
@@ -87,6 +90,64 @@ static int write_to(const char* file, int is_later) {
   CHECK(fsync(fd) == 0);
   CHECK(close(fd) == 0);
   return failures;
+}
+
+/* ----------------------------------------------------- where the other writer cannot be asked for
+ */
+
+static int is_refused(int fd, int error_number) {
+  errno = 0;
+  return pwrite(fd, "lost", 4, 0) == -1 && errno == error_number;
+}
+
+static int write_without_descriptors(int fd) {
+  const struct rlimit few = {32, 32};
+  CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+  while (dup(fd) >= 0) {
+  }
+  CHECK(is_refused(fd, EMFILE));
+  return failures;
+}
+
+static int write_without_proc(int fd) {
+  if (chroot(directory) != 0) return errno == EPERM ? 0 : 99;
+  CHECK(is_refused(fd, ENOTSUP));
+  return failures;
+}
+
+/* The child closes what it knows nothing of, and gets the numbers for its own. */
+static int write_in_child(int fd, const char* file) {
+  CHECK(is_refused(fd, EBUSY));
+  const pid_t child = fork();
+  if (child != 0) {
+    int status = -1;
+    waitpid(child, &status, 0);
+    return status != 0;
+  }
+  closefrom(fd);
+  int own[COPIES];
+  for (int i = 0; i < COPIES; ++i)
+    CHECK((own[i] = open(file, O_RDWR)) >= 0 && is_refused(own[i], EBUSY));
+  for (int i = 0; i < COPIES; ++i) CHECK(fcntl(own[i], F_GETFD) >= 0);
+  _exit(failures);
+}
+
+/* Past the library, as a program does that closes "all". */
+static int write_behind_closed_numbers(int fd) {
+  CHECK(is_refused(fd, EBUSY));
+  CHECK(syscall(SYS_close_range, fd + 1, ~0U, 0) == 0);
+  CHECK(is_refused(fd, EBUSY));
+  CHECK(is_refused(fd, EBUSY));
+  return failures;
+}
+
+static int write_where_nobody_can_be_asked(const char* how, const char* file) {
+  const int fd = open(file, O_RDWR);
+  directory = ".";
+  if (strcmp(how, "without-descriptors") == 0) return write_without_descriptors(fd);
+  if (strcmp(how, "without-proc") == 0) return write_without_proc(fd);
+  if (strcmp(how, "in-child") == 0) return write_in_child(fd, file);
+  return write_behind_closed_numbers(fd);
 }
 
 struct second {
@@ -158,13 +219,33 @@ static void a_second_process_wrote_past_the_first(int is_later) {
   CHECK(!is_later || memcmp(bytes + 3 * PAGE, "before", 6) == 0);
 }
 
+static void a_writer_that_could_not_be_asked_for_counted_as_none(void) {
+  static const char* const ways[] = {"without-descriptors", "without-proc", "in-child", "closed"};
+  const char* path = in_directory("asked.atomic");
+  const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+  CHECK(ftruncate(fd, PAGE) == 0);
+  char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  for (int i = 0; i < 4; ++i) {
+    memcpy(at, "1111", 4);
+    CHECK(msync(at, PAGE, MS_SYNC) == 0);
+    struct second second = start(ways[i], path);
+    end(&second);
+  }
+  CHECK(munmap(at, PAGE) == 0 && close(fd) == 0);
+  CHECK(found(path, 0, "1111"));
+  unlink(path);
+}
+
 static void all_cases(void) {
+  a_writer_that_could_not_be_asked_for_counted_as_none();
   a_second_process_wrote_past_the_first(0);
   a_second_process_wrote_past_the_first(1);
 }
 
 int main(int count, char** arguments) {
   self = arguments[0];
+  if (count == 3 && strncmp(arguments[1], "write", 5) != 0)
+    return write_where_nobody_can_be_asked(arguments[1], arguments[2]);
   if (count == 3) return write_to(arguments[2], strcmp(arguments[1], "write-later") == 0);
   return check_all(count, arguments, all_cases);
 }

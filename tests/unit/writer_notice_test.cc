@@ -104,6 +104,21 @@ TEST_F(WriterNotice, ThatIsWithdrawnIsGoneThoughAChildLivesOn) {
   ::waitpid(child, nullptr, 0);
 }
 
+// The file opened anew got the number of the one that was closed, and was closed with it.
+TEST_F(WriterNotice, WasMissedOnceTheProgramHadClosedItsDescriptor) {
+  const struct stat file = make("file");
+  WriterNotices holder;
+  ASSERT_TRUE(holder.put(file, Notice::writer).ok());
+  WriterNotices asked;
+  ASSERT_TRUE(asked.others_have(file, Notice::writer).ok());
+  ASSERT_EQ(::close(asked.file().number), 0);
+  for (int i = 0; i < 2; ++i) {
+    const auto found = asked.others_have(file, Notice::writer);
+    ASSERT_TRUE(found.ok()) << found.status().text();
+    EXPECT_TRUE(found.value());
+  }
+}
+
 // The kernel's table of locks was read in pieces, and those that others gave up between two pieces
 // moved the place of the next past a notice.
 TEST_F(WriterNotice, WasMissedWhileOthersGaveUpLocks) {
