@@ -14,6 +14,7 @@
 #include "cli/exit_codes.h"
 #include "cli/program.h"
 #include "cli/text.h"
+#include "cli/wsp/operator.h"
 #include "cli/wsp/options.h"
 #include "cli/wsp/process_check.h"
 #include "cli/wsp/verbs.h"
@@ -67,7 +68,7 @@ int refuse_wsp(const char* verb, const Status& status) {
   return exit_code_of(status);
 }
 
-void tell_operator(const std::string& text) { complain("wsp", text); }
+void tell(const std::string& text) { tell_operator("wsp", text); }
 
 // For tests: dies as if by the loss of power itself.
 wsp::StepHook die_at(int step) {
@@ -85,16 +86,17 @@ Result<wsp::PowerSources> open_power(const wsp::KeptMemory& memory,
 
 int watch_over(wsp::Process& process, wsp::PowerSources& power, const char* verb,
                const ProcessArguments& arguments, bool dies_in_save) {
-  Result<wsp::SupervisionEnding> ending = wsp::supervise(
-      process, power, tell_operator, die_at(dies_in_save ? arguments.die_at_step : 0));
+  Result<wsp::SupervisionEnding> ending =
+      wsp::supervise(process, power, tell, die_at(dies_in_save ? arguments.die_at_step : 0));
   if (!ending.ok()) return refuse_wsp(verb, ending.status());
   if (ending.value().was_saved) {
     const double took_us = ending.value().timing.total_us();
-    fmt::print(stderr, "pawl {}: saved in {:.2f} ms; go on with: pawl wsp restore {}\n", verb,
-               took_us / 1000, shell_word(std::filesystem::absolute(arguments.directory).string()));
+    tell_operator(verb,
+                  fmt::format("saved in {:.2f} ms; go on with: pawl wsp restore {}", took_us / 1000,
+                              shell_word(std::filesystem::absolute(arguments.directory).string())));
     if (took_us > arguments.wsp.window_ms * 1000)
-      fmt::print(stderr, "pawl {}: longer than the window of {:.2f} ms\n", verb,
-                 arguments.wsp.window_ms);
+      tell_operator(verb,
+                    fmt::format("longer than the window of {:.2f} ms", arguments.wsp.window_ms));
     return kExitOk;
   }
   const wsp::ProgramEnding& program = ending.value().program;
@@ -149,6 +151,7 @@ Result<std::string> own_default_directory(const std::string& program) {
 
 int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
   constexpr const char* kVerb = "wsp run";
+  hold_standard_streams();
   if (!after_dashes || after_dashes->empty()) {
     complain(kVerb, "no program named; write: pawl wsp run [OPTIONS] -- PROGRAM ARGS...");
     return kExitUsage;
@@ -175,7 +178,7 @@ int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
   Result<wsp::PowerSources> power = open_power(memory.value(), arguments);
   if (!power.ok()) return refuse_wsp(kVerb, power.status());
   Result<std::unique_ptr<wsp::Process>> process =
-      wsp::Process::start(memory.value(), {path.value(), *after_dashes}, tell_operator);
+      wsp::Process::start(memory.value(), {path.value(), *after_dashes}, tell);
   if (!process.ok()) {
     complain(kVerb, process.status().text());
     return exit_code_of_start(process.status());
@@ -185,12 +188,13 @@ int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
 
 int restore_process(const ProcessArguments& arguments, bool dies_in_save) {
   constexpr const char* kVerb = "wsp restore";
+  hold_standard_streams();
   Result<wsp::KeptMemory> memory = wsp::KeptMemory::open(arguments.directory);
   if (!memory.ok()) return refuse_wsp(kVerb, memory.status());
   Result<wsp::PowerSources> power = open_power(memory.value(), arguments);
   if (!power.ok()) return refuse_wsp(kVerb, power.status());
   Result<std::unique_ptr<wsp::Process>> process =
-      wsp::restore(memory.value(), tell_operator, die_at(dies_in_save ? 0 : arguments.die_at_step));
+      wsp::restore(memory.value(), tell, die_at(dies_in_save ? 0 : arguments.die_at_step));
   if (!process.ok()) return refuse_wsp(kVerb, process.status());
   return watch_over(*process.value(), power.value(), kVerb, arguments, dies_in_save);
 }
