@@ -339,7 +339,10 @@ Status Process::run_list(pid_t thread) {
     return Status::failure(ESRCH, "the program ended");
   }
   ::kill(leader_, SIGKILL);
-  return Status::failure(EIO, "a thread did not run the calls that were asked of it");
+  const Status failed = Status::failure(
+      EIO, "a thread did not run the calls that were asked of it: their code was changed");
+  tell_("the program is ended: " + failed.text());
+  return failed;
 }
 
 bool Process::all_stopped() const {
