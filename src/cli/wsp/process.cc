@@ -77,17 +77,17 @@ wsp::StepHook die_at(int step) {
   };
 }
 
-Result<wsp::PowerSources> open_power(const wsp::KeptMemory& memory,
-                                     const ProcessArguments& arguments) {
-  wsp::block_supervised_signals();
-  return wsp::PowerSources::open({memory.directory().way_to("power"), arguments.wsp.serial_line,
-                                  arguments.directory + "/power"});
+Result<wsp::SupervisorEars> open_ears(const wsp::KeptMemory& memory,
+                                      const ProcessArguments& arguments) {
+  return wsp::open_ears(memory.directory(),
+                        {memory.directory().way_to("power"), arguments.wsp.serial_line,
+                         arguments.directory + "/power"});
 }
 
-int watch_over(wsp::Process& process, wsp::PowerSources& power, const char* verb,
+int watch_over(wsp::Process& process, wsp::SupervisorEars& ears, const char* verb,
                const ProcessArguments& arguments, bool dies_in_save) {
   Result<wsp::SupervisionEnding> ending =
-      wsp::supervise(process, power, tell, die_at(dies_in_save ? arguments.die_at_step : 0));
+      wsp::supervise(process, ears, tell, die_at(dies_in_save ? arguments.die_at_step : 0));
   if (!ending.ok()) return refuse_wsp(verb, ending.status());
   if (ending.value().was_saved) {
     const double took_us = ending.value().timing.total_us();
@@ -175,15 +175,15 @@ int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
   }
   Result<wsp::KeptMemory> memory = wsp::KeptMemory::create(arguments.directory);
   if (!memory.ok()) return refuse_wsp(kVerb, memory.status());
-  Result<wsp::PowerSources> power = open_power(memory.value(), arguments);
-  if (!power.ok()) return refuse_wsp(kVerb, power.status());
+  Result<wsp::SupervisorEars> ears = open_ears(memory.value(), arguments);
+  if (!ears.ok()) return refuse_wsp(kVerb, ears.status());
   Result<std::unique_ptr<wsp::Process>> process =
       wsp::Process::start(memory.value(), {path.value(), *after_dashes}, tell);
   if (!process.ok()) {
     complain(kVerb, process.status().text());
     return exit_code_of_start(process.status());
   }
-  return watch_over(*process.value(), power.value(), kVerb, arguments, true);
+  return watch_over(*process.value(), ears.value(), kVerb, arguments, true);
 }
 
 int restore_process(const ProcessArguments& arguments, bool dies_in_save) {
@@ -191,12 +191,12 @@ int restore_process(const ProcessArguments& arguments, bool dies_in_save) {
   hold_standard_streams();
   Result<wsp::KeptMemory> memory = wsp::KeptMemory::open(arguments.directory);
   if (!memory.ok()) return refuse_wsp(kVerb, memory.status());
-  Result<wsp::PowerSources> power = open_power(memory.value(), arguments);
-  if (!power.ok()) return refuse_wsp(kVerb, power.status());
+  Result<wsp::SupervisorEars> ears = open_ears(memory.value(), arguments);
+  if (!ears.ok()) return refuse_wsp(kVerb, ears.status());
   Result<std::unique_ptr<wsp::Process>> process =
       wsp::restore(memory.value(), tell, die_at(dies_in_save ? 0 : arguments.die_at_step));
   if (!process.ok()) return refuse_wsp(kVerb, process.status());
-  return watch_over(*process.value(), power.value(), kVerb, arguments, dies_in_save);
+  return watch_over(*process.value(), ears.value(), kVerb, arguments, dies_in_save);
 }
 
 // The supervisor may be another user's, and say anything.

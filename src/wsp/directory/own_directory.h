@@ -64,7 +64,9 @@ class OwnDirectory {
 };
 
 // Gives the socket that name in it, in place of what has it; for this user alone to connect to,
-// whatever the umask.
-Status bind_in(const OwnDirectory& directory, const std::string& name, const Descriptor& socket);
+// whatever the umask, and it listens for `waiting_max` connections.  Where that fails, the name is
+// what it was.
+Status listen_in(const OwnDirectory& directory, const std::string& name, const Descriptor& socket,
+                 int waiting_max);
 
 }  // namespace pawl::wsp
