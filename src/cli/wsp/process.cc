@@ -109,9 +109,9 @@ std::optional<std::string> save_in_the_way(const std::string& directory) {
   if (!memory.ok()) {
     const int error_number = memory.status().error_number();
     if (error_number == ENOENT) return std::nullopt;
-    // It is not ours, or in use: nothing there will be touched.
+    // It is not ours, a machine's, or in use: nothing there will be touched.
     if (error_number == EPERM || error_number == EACCES || error_number == ENOTDIR ||
-        error_number == EBUSY)
+        error_number == EEXIST || error_number == EBUSY)
       return std::nullopt;
     return fmt::format("whether {} holds a save cannot be told: {}; mend that", directory,
                        memory.status().text());

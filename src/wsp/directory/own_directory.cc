@@ -138,6 +138,10 @@ Result<OwnDirectory> OwnDirectory::make_in(int parent, const std::string& parent
   return made;
 }
 
+bool OwnDirectory::has(const std::string& name) const {
+  return ::faccessat(directory_.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 std::vector<std::string> OwnDirectory::names() const {
   std::vector<std::string> found;
   const int number = ::openat(directory_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -48,6 +48,8 @@ class OwnDirectory {
   // As make_directory(), in a directory of whomever, which is open.
   static Result<OwnDirectory> make_in(int parent, const std::string& parent_path,
                                       const std::string& name);
+  // Whether anything has that name in it.
+  bool has(const std::string& name) const;
   // Its files, not directories in it.
   void remove_files() const;
   // One in it, with its files, if it is this user's own.
