@@ -50,7 +50,8 @@ class Supervision {
       pollfd sources[] = {{power_.descriptor(), POLLIN, 0},
                           {ears_.signals.get(), POLLIN, 0},
                           {ears_.control.descriptor(), POLLIN, 0}};
-      if (::poll(sources, 3, until_check_ms()) < 0 && errno != EINTR)
+      const int wait_ms = process_.has_more_events() ? 0 : until_check_ms();
+      if (::poll(sources, 3, wait_ms) < 0 && errno != EINTR)
         return FailedCall{errno, "cannot wait for what happens"};
       // The power first: it does not wait.
       if (sources[0].revents != 0) {
@@ -60,6 +61,7 @@ class Supervision {
       if (sources[1].revents != 0) hear_signals(ears_.signals.get());
       if (sources[2].revents != 0 && !ending_.was_saved) hear_command(ears_.control);
       if (!ending_.was_saved && until_check_ms() == 0) check_once();
+      if (!ending_.was_saved && process_.has_more_events()) process_.take_events();
     }
     process_.set_urgent({});
     ending_.program = process_.ending();
