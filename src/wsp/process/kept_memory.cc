@@ -55,9 +55,8 @@ bool holds_something(const OwnDirectory& directory) {
 }
 
 // Half of it may be a save whose other half is to be had still.
-Status half_kept(const OwnDirectory& directory, const char* missing, const Status& failure) {
-  if (failure.error_number() != ENOENT) return failure;
-  return Status::failure(EINVAL, directory.path_of(missing) +
+Status half_kept(const std::string& missing) {
+  return Status::failure(EINVAL, missing +
                                      " is not there, but the rest of what was kept is; bring it "
                                      "back, or remove the rest");
 }
@@ -97,7 +96,7 @@ Result<KeptMemory> KeptMemory::take(const std::string& directory, int flags) {
   KeptMemory taken(std::move(own.value()));
   const auto open_file = [&](const char* name, Descriptor& into, int more) -> Status {
     Result<Descriptor> file = taken.directory_.open_file(name, O_RDWR | more | flags);
-    if (!file.ok()) return half_kept(taken.directory_, name, file.status());
+    if (!file.ok()) return file.status();
     into = std::move(file.value());
     return {};
   };
@@ -109,8 +108,13 @@ Result<KeptMemory> KeptMemory::take(const std::string& directory, int flags) {
       return Status::failure(EBUSY, directory + " is in use: a program runs in it");
     return failed("cannot lock " + directory);
   }
-  PAWL_TRY(open_file(kMemoryFile, taken.memory_, O_LARGEFILE));
-  PAWL_TRY(open_file(kProgramImageFile, taken.image_file_, 0));
+  const Status memory = open_file(kMemoryFile, taken.memory_, O_LARGEFILE);
+  const Status image = open_file(kProgramImageFile, taken.image_file_, 0);
+  for (const Status& opened : {memory, image}) {
+    if (opened.error_number() != ENOENT) PAWL_TRY(opened);
+  }
+  if (!memory.ok()) return half_kept(taken.directory_.path_of(kMemoryFile));
+  if (!image.ok()) return half_kept(taken.directory_.path_of(kProgramImageFile));
   PAWL_TRY(taken.identify_memory());
   return taken;
 }
