@@ -566,6 +566,16 @@ def a_program_that_gains_privileges_is_not_kept(pawl):
             assert found.returncode == 0 or (is_ended and mode != 0o755), (mode, found.stderr)
 
 
+def the_memory_of_a_program_that_nobody_may_read_was_read(pawl):
+    """By who has the memory file of the program that executes it."""
+    with Kept(pawl) as kept:
+        place_for_nobody(kept)
+        program = shutil.copy("/usr/bin/id", kept.top)
+        os.chmod(program, 0o711)
+        found = kept.run(["/usr/bin/python3", "-c", EXECUTES, program], wait=True)
+        assert found.returncode != 0 and "may not read" in found.stderr, found
+
+
 ANNEX_END = 0x0e0000020000
 BREAK, FILES, MEMORY, PROGRAM = 0x0f0000000000, 0x100000000000, 0x200000000000, 0x500000000000
 
@@ -771,7 +781,8 @@ def main():
                  another_users_supervisor_misleads_nobody, a_name_that_is_no_text_ends_nothing,
                  the_socket_is_the_users_own, nothing_is_writable_and_executable,
                  what_the_program_may_not_read_is_not_read_for_it,
-                 a_program_that_gains_privileges_is_not_kept, addresses_are_chosen_by_chance,
+                 a_program_that_gains_privileges_is_not_kept, the_memory_of_a_program_that_nobody_may_read_was_read,
+                 addresses_are_chosen_by_chance,
                  a_socket_was_connected_with_the_rights_of_who_restores,
                  code_that_a_program_changed_held_the_supervisor_up, a_program_got_the_terminal_of_who_restores_it,
                  a_file_of_an_own_file_system_was_taken_for_roots_in_another_boot):
