@@ -76,7 +76,8 @@ std::string printable(const std::string& text) {
 }
 
 void complain(const char* verb, const std::string& message) {
-  fmt::print(stderr, "pawl {}: {}\n", verb, printable(message));
+  // A message that nobody takes is not to change what the command answers.
+  std::fputs(fmt::format("pawl {}: {}\n", verb, printable(message)).c_str(), stderr);
 }
 
 std::string json_text(const Json& json, int indent) {

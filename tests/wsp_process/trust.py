@@ -566,6 +566,16 @@ def a_program_that_gains_privileges_is_not_kept(pawl):
             assert found.returncode == 0 or (is_ended and mode != 0o755), (mode, found.stderr)
 
 
+def the_memory_of_a_program_that_nobody_may_read_was_read(pawl):
+    """By who has the memory file of the program that executes it."""
+    with Kept(pawl) as kept:
+        place_for_nobody(kept)
+        program = shutil.copy("/usr/bin/id", kept.top)
+        os.chmod(program, 0o711)
+        found = kept.run(["/usr/bin/python3", "-c", EXECUTES, program], wait=True)
+        assert found.returncode != 0 and "may not read" in found.stderr, found
+
+
 ANNEX_END = 0x0e0000020000
 BREAK, FILES, MEMORY, PROGRAM = 0x0f0000000000, 0x100000000000, 0x200000000000, 0x500000000000
 
@@ -607,6 +617,146 @@ def addresses_are_chosen_by_chance(pawl):
         assert one is not None and one != other, found
 
 
+# Becomes nobody, and connects a socket; says later whether it can send.
+SENDS = """
+import os, socket, sys, time
+os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
+own, said = sys.argv[1:]
+one = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); one.connect(own)
+open(said + ".ready", "w").close()
+while not os.path.exists(said + ".go"): time.sleep(0.01)
+try: one.send(b"a command of nobody's")
+except OSError: pass
+open(said, "w").close()
+time.sleep(1000)
+"""
+
+
+def a_socket_was_connected_with_the_rights_of_who_restores(pawl):
+    """By a name that leads to one of root's by now."""
+    with Kept(pawl) as kept:
+        place = place_for_nobody(kept)
+        own, said = os.path.join(place, "own"), os.path.join(place, "said")
+        closed = os.path.join(kept.top, "closed")
+        os.mkdir(closed, 0o700)
+        roots = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        roots.bind(os.path.join(closed, "socket"))
+        os.mkdir(own)
+        os.chown(own, NOBODY, NOBODY)
+        peer = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        peer.bind(os.path.join(own, "socket"))
+        os.chmod(os.path.join(own, "socket"), 0o777)
+        kept.run(["/usr/bin/python3", "-c", SENDS, os.path.join(own, "socket"), said])
+        ready(kept, said + ".ready")
+        assert kept.fail_power() == 0, kept.said()
+        os.rename(own, own + ".there")
+        os.symlink(closed, own)
+        kept.restore()
+        open(said + ".go", "w").close()
+        wait_for(lambda: os.path.exists(said) or kept.supervisor.poll() is not None, "the program")
+        roots.setblocking(False)
+        try:
+            raise AssertionError(f"root's socket got {roots.recv(100)}")
+        except BlockingIOError:
+            pass
+        peer.close()
+        roots.close()
+
+
+# Becomes nobody, and writes the code that its threads run for the supervisor.
+SPINS = """
+import ctypes, os, sys, time
+os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
+ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
+os.pwrite(os.open("/proc/self/mem", os.O_RDWR), bytes.fromhex(sys.argv[1]), 0x0e0000000000)
+open(sys.argv[2], "w").close()
+time.sleep(1000)
+"""
+ENDLESS = "ebfe"  # a jump to itself
+PAUSES = "b8220000000f05ebf7"  # pause(2), again and again
+
+
+def code_that_a_program_changed_held_the_supervisor_up(pawl):
+    """And its thread, which ran before all others on the machine."""
+    for code in (ENDLESS, PAUSES):
+        with Kept(pawl) as kept:
+            place = place_for_nobody(kept)
+            kept.run(["/usr/bin/python3", "-c", SPINS, code, os.path.join(place, "ready")])
+            wait_for(lambda: kept.supervisor.poll() is not None, "the end of the program")
+            assert kept.supervisor.returncode == 128 + signal.SIGKILL, (code, kept.said())
+            assert "did not run the calls" in kept.said(), (code, kept.said())
+
+
+# Becomes nobody, with a terminal of its own in the place of its standard output.
+HAS_ITS_OWN = """
+import os, sys, time
+os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
+{}
+open(sys.argv[1], "w").close()
+while not os.path.exists(sys.argv[1] + ".go"): time.sleep(0.01)
+open(sys.argv[1] + ".new", "w").write(os.readlink("/proc/self/fd/1")); os.rename(sys.argv[1] + ".new", sys.argv[1] + ".said")
+time.sleep(1000)
+"""
+
+
+def a_program_got_the_terminal_of_who_restores_it(pawl):
+    """That never had it: in the place of a terminal, of a pipe and of a connection of its own."""
+    for makes, can_be_saved in (("master, own = os.openpty(); os.dup2(own, 1); os.close(master); os.close(own)", False),
+                                ("reading, own = os.pipe(); os.dup2(own, 1); os.close(reading); os.close(own)", True),
+                                ("import socket; one = socket.create_server(('127.0.0.1', 0)); "
+                                 "two = socket.create_connection(one.getsockname()); os.dup2(two.fileno(), 1)", True)):
+        with Kept(pawl) as kept:
+            place = os.path.join(place_for_nobody(kept), "ready")
+            streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+            kept.run(["/usr/bin/python3", "-c", HAS_ITS_OWN.format(makes), place], **streams)
+            ready(kept, place)
+            if not can_be_saved:
+                found = kept.command("save", kept.directory)
+                assert found.returncode != 0 and "the device /dev/pts" in found.stderr, found
+                continue
+            assert kept.fail_power() == 0, kept.said()
+            own, terminal = os.openpty()
+            kept.restore(stdin=terminal, stdout=terminal)
+            open(place + ".go", "w").close()
+            wait_for(lambda: os.path.exists(place + ".said") or kept.supervisor.poll() is not None, "the program")
+            with open(place + ".said") as file:
+                assert not file.read().startswith("/dev/pts"), makes
+            os.close(own)
+            os.close(terminal)
+
+
+# Restores as if the machine had started anew since the save.
+IN_ANOTHER_BOOT = """
+echo 11111111-2222-3333-4444-555555555555 > "$2.boot" || exit 77
+mount --bind "$2.boot" /proc/sys/kernel/random/boot_id || exit 77
+exec "$1" wsp restore "$2"
+"""
+
+
+def a_file_of_an_own_file_system_was_taken_for_roots_in_another_boot(pawl):
+    """The numbers of file systems change then, and who made one may have made a file of any inode and time of
+    birth in it.  What only root could have renamed since is opened."""
+    for is_roots in (False, True):
+        with Kept(pawl) as kept:
+            place = place_for_nobody(kept)
+            holding = os.path.join(kept.top, "roots") if is_roots else os.path.join(place, "own")
+            os.mkdir(holding, 0o700)
+            log, said = os.path.join(holding, "log"), os.path.join(place, "said")
+            program = "import os, sys; os.dup2(os.open(sys.argv[3], os.O_RDWR | os.O_CREAT, 0o600), 99)\n" + DROPS
+            kept.run(["/usr/bin/python3", "-c", program, os.path.join(place, "other"), said, log])
+            ready(kept, said + ".ready")
+            assert kept.fail_power() == 0, kept.said()
+            kept.supervisor = subprocess.Popen(["unshare", "--mount", "sh", "-c", IN_ANOTHER_BOOT, "-", kept.pawl,
+                                                kept.directory], stderr=kept.errors)
+            open(said + ".go", "w").close()
+            wait_for(lambda: kept.supervisor.poll() is not None or os.path.exists(said), "the restore")
+            if kept.supervisor.poll() == 77:
+                return  # nothing can be mounted here
+            assert os.path.exists(said) == is_roots, (is_roots, kept.said())
+            if not is_roots:
+                assert "with the program's rights" in kept.said(), kept.said()
+
+
 def attempt(test, pawl):
     """Where capabilities lack without which a program of another user is neither saved nor restored, that
     says so, and nothing came of the attack."""
@@ -631,7 +781,11 @@ def main():
                  another_users_supervisor_misleads_nobody, a_name_that_is_no_text_ends_nothing,
                  the_socket_is_the_users_own, nothing_is_writable_and_executable,
                  what_the_program_may_not_read_is_not_read_for_it,
-                 a_program_that_gains_privileges_is_not_kept, addresses_are_chosen_by_chance):
+                 a_program_that_gains_privileges_is_not_kept, the_memory_of_a_program_that_nobody_may_read_was_read,
+                 addresses_are_chosen_by_chance,
+                 a_socket_was_connected_with_the_rights_of_who_restores,
+                 code_that_a_program_changed_held_the_supervisor_up, a_program_got_the_terminal_of_who_restores_it,
+                 a_file_of_an_own_file_system_was_taken_for_roots_in_another_boot):
         attempt(test, pawl)
 
 

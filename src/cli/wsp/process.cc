@@ -14,6 +14,7 @@
 #include "cli/exit_codes.h"
 #include "cli/program.h"
 #include "cli/text.h"
+#include "cli/wsp/operator.h"
 #include "cli/wsp/options.h"
 #include "cli/wsp/process_check.h"
 #include "cli/wsp/verbs.h"
@@ -67,7 +68,7 @@ int refuse_wsp(const char* verb, const Status& status) {
   return exit_code_of(status);
 }
 
-void tell_operator(const std::string& text) { complain("wsp", text); }
+void tell(const std::string& text) { tell_operator("wsp", text); }
 
 // For tests: dies as if by the loss of power itself.
 wsp::StepHook die_at(int step) {
@@ -76,25 +77,26 @@ wsp::StepHook die_at(int step) {
   };
 }
 
-Result<wsp::PowerSources> open_power(const wsp::KeptMemory& memory,
-                                     const ProcessArguments& arguments) {
-  wsp::block_supervised_signals();
-  return wsp::PowerSources::open({memory.directory().way_to("power"), arguments.wsp.serial_line,
-                                  arguments.directory + "/power"});
+Result<wsp::SupervisorEars> open_ears(const wsp::KeptMemory& memory,
+                                      const ProcessArguments& arguments) {
+  return wsp::open_ears(memory.directory(),
+                        {memory.directory().way_to("power"), arguments.wsp.serial_line,
+                         arguments.directory + "/power"});
 }
 
-int watch_over(wsp::Process& process, wsp::PowerSources& power, const char* verb,
+int watch_over(wsp::Process& process, wsp::SupervisorEars& ears, const char* verb,
                const ProcessArguments& arguments, bool dies_in_save) {
-  Result<wsp::SupervisionEnding> ending = wsp::supervise(
-      process, power, tell_operator, die_at(dies_in_save ? arguments.die_at_step : 0));
+  Result<wsp::SupervisionEnding> ending =
+      wsp::supervise(process, ears, tell, die_at(dies_in_save ? arguments.die_at_step : 0));
   if (!ending.ok()) return refuse_wsp(verb, ending.status());
   if (ending.value().was_saved) {
     const double took_us = ending.value().timing.total_us();
-    fmt::print(stderr, "pawl {}: saved in {:.2f} ms; go on with: pawl wsp restore {}\n", verb,
-               took_us / 1000, shell_word(std::filesystem::absolute(arguments.directory).string()));
+    tell_operator(verb,
+                  fmt::format("saved in {:.2f} ms; go on with: pawl wsp restore {}", took_us / 1000,
+                              shell_word(std::filesystem::absolute(arguments.directory).string())));
     if (took_us > arguments.wsp.window_ms * 1000)
-      fmt::print(stderr, "pawl {}: longer than the window of {:.2f} ms\n", verb,
-                 arguments.wsp.window_ms);
+      tell_operator(verb,
+                    fmt::format("longer than the window of {:.2f} ms", arguments.wsp.window_ms));
     return kExitOk;
   }
   const wsp::ProgramEnding& program = ending.value().program;
@@ -107,9 +109,9 @@ std::optional<std::string> save_in_the_way(const std::string& directory) {
   if (!memory.ok()) {
     const int error_number = memory.status().error_number();
     if (error_number == ENOENT) return std::nullopt;
-    // It is not ours, or in use: nothing there will be touched.
+    // It is not ours, a machine's, or in use: nothing there will be touched.
     if (error_number == EPERM || error_number == EACCES || error_number == ENOTDIR ||
-        error_number == EBUSY)
+        error_number == EEXIST || error_number == EBUSY)
       return std::nullopt;
     return fmt::format("whether {} holds a save cannot be told: {}; mend that", directory,
                        memory.status().text());
@@ -149,6 +151,7 @@ Result<std::string> own_default_directory(const std::string& program) {
 
 int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
   constexpr const char* kVerb = "wsp run";
+  hold_standard_streams();
   if (!after_dashes || after_dashes->empty()) {
     complain(kVerb, "no program named; write: pawl wsp run [OPTIONS] -- PROGRAM ARGS...");
     return kExitUsage;
@@ -172,27 +175,28 @@ int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
   }
   Result<wsp::KeptMemory> memory = wsp::KeptMemory::create(arguments.directory);
   if (!memory.ok()) return refuse_wsp(kVerb, memory.status());
-  Result<wsp::PowerSources> power = open_power(memory.value(), arguments);
-  if (!power.ok()) return refuse_wsp(kVerb, power.status());
+  Result<wsp::SupervisorEars> ears = open_ears(memory.value(), arguments);
+  if (!ears.ok()) return refuse_wsp(kVerb, ears.status());
   Result<std::unique_ptr<wsp::Process>> process =
-      wsp::Process::start(memory.value(), {path.value(), *after_dashes}, tell_operator);
+      wsp::Process::start(memory.value(), {path.value(), *after_dashes}, tell);
   if (!process.ok()) {
     complain(kVerb, process.status().text());
     return exit_code_of_start(process.status());
   }
-  return watch_over(*process.value(), power.value(), kVerb, arguments, true);
+  return watch_over(*process.value(), ears.value(), kVerb, arguments, true);
 }
 
 int restore_process(const ProcessArguments& arguments, bool dies_in_save) {
   constexpr const char* kVerb = "wsp restore";
+  hold_standard_streams();
   Result<wsp::KeptMemory> memory = wsp::KeptMemory::open(arguments.directory);
   if (!memory.ok()) return refuse_wsp(kVerb, memory.status());
-  Result<wsp::PowerSources> power = open_power(memory.value(), arguments);
-  if (!power.ok()) return refuse_wsp(kVerb, power.status());
+  Result<wsp::SupervisorEars> ears = open_ears(memory.value(), arguments);
+  if (!ears.ok()) return refuse_wsp(kVerb, ears.status());
   Result<std::unique_ptr<wsp::Process>> process =
-      wsp::restore(memory.value(), tell_operator, die_at(dies_in_save ? 0 : arguments.die_at_step));
+      wsp::restore(memory.value(), tell, die_at(dies_in_save ? 0 : arguments.die_at_step));
   if (!process.ok()) return refuse_wsp(kVerb, process.status());
-  return watch_over(*process.value(), power.value(), kVerb, arguments, dies_in_save);
+  return watch_over(*process.value(), ears.value(), kVerb, arguments, dies_in_save);
 }
 
 // The supervisor may be another user's, and say anything.

@@ -8,6 +8,7 @@
 
 #include "cli/exit_codes.h"
 #include "cli/text.h"
+#include "cli/wsp/operator.h"
 #include "cli/wsp/verbs.h"
 #include "cli/wsp/vm_arguments.h"
 #include "wsp/budget/save_budget.h"
@@ -25,30 +26,31 @@ int refuse_vm(const char* verb, const Status& failure) {
 }
 
 int run_vm(const char* verb, const VmArguments& arguments, wsp::vm::RunOptions options) {
+  hold_standard_streams();
   Result<wsp::vm::MachineDirectory> directory = wsp::vm::MachineDirectory::open(
       arguments.directory, options.beginning != wsp::vm::Beginning::kRestore);
   if (!directory.ok()) return refuse_vm(verb, directory.status());
   options.trusts_memory = arguments.trusts_memory;
   options.rehearsals = arguments.rehearsals;
   options.fails_at_step = arguments.fails_at_step;
-  options.tell = [verb](const std::string& sentence) { complain(verb, sentence); };
+  options.tell = [verb](const std::string& sentence) { tell_operator(verb, sentence); };
   const Result<wsp::vm::Ending> ending = wsp::vm::run_machine(directory.value(), options);
   if (!ending.ok()) return refuse_vm(verb, ending.status());
   switch (ending.value().what) {
     case wsp::vm::Ending::What::kSaved:
       return kExitOk;
     case wsp::vm::Ending::What::kGuestEnded:
-      complain(verb, ending.value().reason);
+      tell_operator(verb, ending.value().reason);
       return kExitOk;
     case wsp::vm::Ending::What::kQemuFailed:
-      complain(verb, ending.value().reason);
+      tell_operator(verb, ending.value().reason);
       return kExitFailure;
     case wsp::vm::Ending::What::kSaveInTheWay:
-      complain(verb, ending.value().reason);
+      tell_operator(verb, ending.value().reason);
       return kExitNeedsRecovery;
     case wsp::vm::Ending::What::kRefused:
-      complain(verb, fmt::format("refused: {}: {}", wsp::vm::name_of(ending.value().refusal),
-                                 ending.value().reason));
+      tell_operator(verb, fmt::format("refused: {}: {}", wsp::vm::name_of(ending.value().refusal),
+                                      ending.value().reason));
       return exit_code_of_refusal(ending.value().refusal);
   }
   return kExitFailure;

@@ -138,6 +138,10 @@ Result<OwnDirectory> OwnDirectory::make_in(int parent, const std::string& parent
   return made;
 }
 
+bool OwnDirectory::has(const std::string& name) const {
+  return ::faccessat(directory_.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 std::vector<std::string> OwnDirectory::names() const {
   std::vector<std::string> found;
   const int number = ::openat(directory_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -165,13 +169,21 @@ void OwnDirectory::remove_directory(const std::string& name) const {
   ::unlinkat(directory_.get(), name.c_str(), AT_REMOVEDIR);
 }
 
-Status bind_in(const OwnDirectory& directory, const std::string& name, const Descriptor& socket) {
-  const sockaddr_un address = socket_in(directory.descriptor(), name);
-  ::unlinkat(directory.descriptor(), name.c_str(), 0);
+Status listen_in(const OwnDirectory& directory, const std::string& name, const Descriptor& socket,
+                 int waiting_max) {
+  const int holding = directory.descriptor();
+  const std::string fresh = name + ".new";
+  const sockaddr_un address = socket_in(holding, fresh);
+  ::unlinkat(holding, fresh.c_str(), 0);
   if (::fchmod(socket.get(), S_IRUSR | S_IWUSR) != 0 ||
       ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return FailedCall{errno, "cannot make the socket " + directory.path_of(name)};
-  return {};
+  if (::listen(socket.get(), waiting_max) == 0 &&
+      ::renameat(holding, fresh.c_str(), holding, name.c_str()) == 0)
+    return {};
+  const int error_number = errno;
+  ::unlinkat(holding, fresh.c_str(), 0);
+  return FailedCall{error_number, "cannot listen at " + directory.path_of(name)};
 }
 
 }  // namespace pawl::wsp

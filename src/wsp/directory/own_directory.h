@@ -48,6 +48,8 @@ class OwnDirectory {
   // As make_directory(), in a directory of whomever, which is open.
   static Result<OwnDirectory> make_in(int parent, const std::string& parent_path,
                                       const std::string& name);
+  // Whether anything has that name in it.
+  bool has(const std::string& name) const;
   // Its files, not directories in it.
   void remove_files() const;
   // One in it, with its files, if it is this user's own.
@@ -64,7 +66,9 @@ class OwnDirectory {
 };
 
 // Gives the socket that name in it, in place of what has it; for this user alone to connect to,
-// whatever the umask.
-Status bind_in(const OwnDirectory& directory, const std::string& name, const Descriptor& socket);
+// whatever the umask, and it listens for `waiting_max` connections.  Where that fails, the name is
+// what it was.
+Status listen_in(const OwnDirectory& directory, const std::string& name, const Descriptor& socket,
+                 int waiting_max);
 
 }  // namespace pawl::wsp

@@ -2,12 +2,15 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
+#include <ctime>
 
 #include "medium/status.h"
 #include "tracing/thread.h"
@@ -18,6 +21,54 @@ namespace {
 
 constexpr std::uint64_t kAllSignals = ~0ULL;
 constexpr std::uint64_t kNoCall = ~0ULL;
+
+constexpr time_t kCallsSecondsMax = 5;
+constexpr time_t kPreparationSecondsMax = 600;  // it opens files, which may lie far away
+
+// The program can write the code that its threads run for us (/proc/self/mem), and have them
+// compute or wait for ever.  A thread in the kernel may take its time: what it was asked for may be
+// the end of a large mapping.  One that stops where it is asked to, again and again, makes no
+// headway.
+class Patience {
+ public:
+  explicit Patience(time_t quiet_seconds) {
+    struct sigaction action{};
+    action.sa_handler = [](int) {};  // it interrupts waitpid(2), and that is all
+    ::sigaction(SIGALRM, &action, nullptr);
+    sigset_t alarm;
+    ::sigemptyset(&alarm);
+    ::sigaddset(&alarm, SIGALRM);
+    ::sigprocmask(SIG_UNBLOCK, &alarm, nullptr);
+    const itimerval ticks{{kTickSeconds, 0}, {quiet_seconds, 0}};
+    ::setitimer(ITIMER_REAL, &ticks, nullptr);
+  }
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
+  ~Patience() {
+    const itimerval none{};
+    ::setitimer(ITIMER_REAL, &none, nullptr);
+  }
+
+  // As tracing::wait_for(); asks the thread to stop when that takes long.
+  bool wait_for(pid_t thread, int& status) {
+    for (;;) {
+      const pid_t found = ::waitpid(thread, &status, __WALL);
+      if (found == thread) return true;
+      if (found < 0 && errno != EINTR) return false;
+      is_over_ = true;
+      tracing::interrupt(thread);
+    }
+  }
+
+  // Whether the thread, which has stopped, is to be let go on.
+  bool allows_one_more() { return !is_over_ || ++stops_ <= kStopsMax; }
+
+ private:
+  static constexpr time_t kTickSeconds = 1;
+  static constexpr int kStopsMax = 4;
+  bool is_over_ = false;
+  int stops_ = 0;
+};
 
 // Stops that nobody asked for cannot be told from an end of all progress but by their number and
 // their time: whoever sends SIGSTOP again and again must not end the program.
@@ -104,9 +155,9 @@ int signal_to_hand_on(int status) {
 }
 
 // Until the stop that says that all calls were made.
-Ran run_to_done(pid_t thread, int& status) {
+Ran run_to_done(pid_t thread, Patience& patience, int& status) {
   for (StopBudget budget; budget.allows_one_more();) {
-    if (!tracing::wait_for(thread, status) || is_over(status)) return Ran::ended;
+    if (!patience.wait_for(thread, status) || is_over(status)) return Ran::ended;
     const int event = tracing::stop_event(status);
     if (event == PTRACE_EVENT_SECCOMP) {
       tracing::Registers registers{};
@@ -116,12 +167,13 @@ Ran run_to_done(pid_t thread, int& status) {
                WSTOPSIG(status) != SIGSTOP) {
       return Ran::failed;  // all others are blocked: it is a fault of the code itself
     }
+    if (!patience.allows_one_more()) break;
     tracing::go_on(thread, signal_to_hand_on(status));
   }
   return Ran::failed;
 }
 
-Ran leave_last_call(pid_t thread, int& status) {
+Ran leave_last_call(pid_t thread, Patience& patience, int& status) {
   tracing::Registers registers{};
   tracing::interrupt(thread);
   if (tracing::read_registers(thread, registers)) {
@@ -130,7 +182,7 @@ Ran leave_last_call(pid_t thread, int& status) {
   }
   tracing::go_on(thread);
   for (StopBudget budget; budget.allows_one_more();) {
-    if (!tracing::wait_for(thread, status) || is_over(status)) return Ran::ended;
+    if (!patience.wait_for(thread, status) || is_over(status)) return Ran::ended;
     if (tracing::stop_event(status) == PTRACE_EVENT_STOP) return Ran::done;
     tracing::go_on(thread, signal_to_hand_on(status));
   }
@@ -236,8 +288,9 @@ Ran run_calls(pid_t thread, CallList& list, int& status) {
   registers.eflags &= ~0x400ULL;
   tracing::write_registers(thread, registers);
   tracing::go_on(thread);
-  Ran ran = run_to_done(thread, status);
-  if (ran == Ran::done) ran = leave_last_call(thread, status);
+  Patience patience(kCallsSecondsMax);
+  Ran ran = run_to_done(thread, patience, status);
+  if (ran == Ran::done) ran = leave_last_call(thread, patience, status);
   if (ran != Ran::done) return ran;
   tracing::write_registers(thread, original);
   tracing::write_signal_mask(thread, mask);
@@ -245,8 +298,9 @@ Ran run_calls(pid_t thread, CallList& list, int& status) {
 }
 
 Ran wait_for_annex(pid_t thread, int& status) {
-  const Ran ran = run_to_done(thread, status);
-  return ran == Ran::done ? leave_last_call(thread, status) : ran;
+  Patience patience(kPreparationSecondsMax);
+  const Ran ran = run_to_done(thread, patience, status);
+  return ran == Ran::done ? leave_last_call(thread, patience, status) : ran;
 }
 
 std::uint64_t make_one_call(pid_t thread, std::uint64_t instruction, const AnnexCall& call) {

@@ -2,6 +2,7 @@
 // it.
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <linux/capability.h>
 #include <linux/kcmp.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -17,10 +18,12 @@
 #include <cstring>
 #include <ctime>
 #include <map>
+#include <optional>
 
 #include "medium/descriptor.h"
 #include "wsp/process/capture.h"
 #include "wsp/process/file_proof.h"
+#include "wsp/process/multicast.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
 
@@ -39,13 +42,18 @@ struct OptionName {
 
 // What a socket that listens, or is bound, is told again.
 constexpr OptionName kOptions[] = {
-    {SOL_SOCKET, SO_REUSEADDR},      {SOL_SOCKET, SO_REUSEPORT},      {SOL_SOCKET, SO_KEEPALIVE},
-    {SOL_SOCKET, SO_BROADCAST},      {SOL_SOCKET, SO_LINGER},         {SOL_SOCKET, SO_OOBINLINE},
-    {SOL_SOCKET, SO_PASSCRED},       {SOL_SOCKET, SO_RCVTIMEO},       {SOL_SOCKET, SO_SNDTIMEO},
-    {SOL_SOCKET, SO_RCVBUF},         {SOL_SOCKET, SO_SNDBUF},         {SOL_SOCKET, SO_PRIORITY},
-    {SOL_SOCKET, SO_RCVLOWAT},       {IPPROTO_IPV6, IPV6_V6ONLY},     {IPPROTO_TCP, TCP_NODELAY},
-    {IPPROTO_TCP, TCP_KEEPIDLE},     {IPPROTO_TCP, TCP_KEEPINTVL},    {IPPROTO_TCP, TCP_KEEPCNT},
-    {IPPROTO_TCP, TCP_DEFER_ACCEPT}, {IPPROTO_TCP, TCP_USER_TIMEOUT}, {IPPROTO_TCP, TCP_FASTOPEN},
+    {SOL_SOCKET, SO_REUSEADDR},      {SOL_SOCKET, SO_REUSEPORT},
+    {SOL_SOCKET, SO_KEEPALIVE},      {SOL_SOCKET, SO_BROADCAST},
+    {SOL_SOCKET, SO_LINGER},         {SOL_SOCKET, SO_OOBINLINE},
+    {SOL_SOCKET, SO_PASSCRED},       {SOL_SOCKET, SO_RCVTIMEO},
+    {SOL_SOCKET, SO_SNDTIMEO},       {SOL_SOCKET, SO_RCVBUF},
+    {SOL_SOCKET, SO_SNDBUF},         {SOL_SOCKET, SO_PRIORITY},
+    {SOL_SOCKET, SO_RCVLOWAT},       {IPPROTO_IPV6, IPV6_V6ONLY},
+    {IPPROTO_TCP, TCP_NODELAY},      {IPPROTO_TCP, TCP_KEEPIDLE},
+    {IPPROTO_TCP, TCP_KEEPINTVL},    {IPPROTO_TCP, TCP_KEEPCNT},
+    {IPPROTO_TCP, TCP_DEFER_ACCEPT}, {IPPROTO_TCP, TCP_USER_TIMEOUT},
+    {IPPROTO_TCP, TCP_FASTOPEN},     {SOL_SOCKET, SO_BINDTODEVICE},
+    {IPPROTO_IP, IP_MINTTL},         {IPPROTO_IPV6, IPV6_MINHOPCOUNT},
 };
 
 Status cannot_keep(int number, const std::string& what) {
@@ -71,7 +79,8 @@ void capture_options(int socket, SavedDescriptor& saved) {
     if (option.level == IPPROTO_IPV6 && saved.facts.domain != AF_INET6) continue;
     SocketOption found{option.level, option.name, 0, {}};
     socklen_t bytes = sizeof(found.value);
-    if (::getsockopt(socket, option.level, option.name, found.value, &bytes) != 0) continue;
+    if (::getsockopt(socket, option.level, option.name, found.value, &bytes) != 0 || bytes == 0)
+      continue;
     found.bytes = bytes;
     // The kernel answers twice what it was told.
     if (option.level == SOL_SOCKET && (option.name == SO_RCVBUF || option.name == SO_SNDBUF)) {
@@ -84,9 +93,28 @@ void capture_options(int socket, SavedDescriptor& saved) {
   }
 }
 
-void capture_socket(int socket, SavedDescriptor& saved) {
+// What the kernel does not tell whole, so that it cannot be given again.
+Status check_socket(pid_t process, int socket, const DescriptorFacts& facts) {
+  socklen_t instructions = 0;
+  const bool has_answer =
+      ::getsockopt(socket, SOL_SOCKET, SO_GET_FILTER, nullptr, &instructions) == 0;
+  if (has_answer ? instructions != 0 : errno == EACCES || errno == EPERM)
+    return cannot_keep(facts.number, "a socket with a filter (SO_ATTACH_FILTER, SO_ATTACH_BPF)");
+  if (facts.domain != AF_UNIX && facts.type == SOCK_DGRAM &&
+      is_member_of_a_group(process, socket, facts.domain))
+    return cannot_keep(facts.number, "a socket that is a member of a multicast group");
+  return {};
+}
+
+Status capture_socket(pid_t process, int socket, SavedDescriptor& saved) {
   DescriptorFacts& facts = saved.facts;
   facts.domain = option_of<int>(socket, SOL_SOCKET, SO_DOMAIN);
+  if (facts.domain != AF_INET && facts.domain != AF_INET6 && facts.domain != AF_UNIX) {
+    return cannot_keep(facts.number,
+                       fmt::format("a socket of address family {}, of which only Internet and UNIX "
+                                   "sockets are kept",
+                                   facts.domain));
+  }
   facts.type = option_of<int>(socket, SOL_SOCKET, SO_TYPE);
   facts.protocol = option_of<int>(socket, SOL_SOCKET, SO_PROTOCOL);
   socklen_t bytes = sizeof(facts.peer);
@@ -94,8 +122,6 @@ void capture_socket(int socket, SavedDescriptor& saved) {
   const bool listens = option_of<int>(socket, SOL_SOCKET, SO_ACCEPTCONN) != 0;
   if (::getpeername(socket, reinterpret_cast<sockaddr*>(&facts.peer), &bytes) == 0)
     facts.peer_bytes = bytes;
-  const bool is_known =
-      facts.domain == AF_INET || facts.domain == AF_INET6 || facts.domain == AF_UNIX;
   const auto info = !listens && is_stream && facts.protocol == IPPROTO_TCP
                         ? option_of<tcp_info>(socket, IPPROTO_TCP, TCP_INFO)
                         : tcp_info{};
@@ -103,10 +129,10 @@ void capture_socket(int socket, SavedDescriptor& saved) {
   const bool was_used = (info.tcpi_state != 0 && info.tcpi_state != kTcpClosed) ||
                         info.tcpi_segs_in != 0 || info.tcpi_segs_out != 0;
   // A connection ends with the machine; its end is as if the other side had been restarted.
-  if (!is_known || (is_stream && !listens && (facts.peer_bytes != 0 || was_used))) {
+  if (is_stream && !listens && (facts.peer_bytes != 0 || was_used)) {
     facts.kind = static_cast<std::uint32_t>(DescriptorKind::reset);
     facts.peer_bytes = 0;
-    return;
+    return {};
   }
   facts.kind =
       static_cast<std::uint32_t>(listens ? DescriptorKind::listening : DescriptorKind::bound);
@@ -118,6 +144,7 @@ void capture_socket(int socket, SavedDescriptor& saved) {
     facts.backlog =
         static_cast<int>(option_of<tcp_info>(socket, IPPROTO_TCP, TCP_INFO).tcpi_sacked);
   capture_options(socket, saved);
+  return check_socket(process, socket, facts);
 }
 
 // What waits in a pipe stays there: it is copied into one of ours.
@@ -213,9 +240,7 @@ Status capture_nameless(const Looked& looked, SavedDescriptor& saved) {
 }
 
 // Whether the name of a socket can be made anew with the program's rights: it is not with ours.
-bool can_be_bound_again(pid_t leader, const std::string& name, const SavedProcess& program) {
-  const std::string path =
-      name.front() == '/' ? name : fmt::format("/proc/{}/cwd/{}", leader, name);
+bool can_be_bound_again(const std::string& path, const SavedProcess& program) {
   const std::string directory = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
   const Result<ProgramRights> rights = ProgramRights::take(program);
   struct stat holding{};
@@ -228,8 +253,18 @@ bool can_be_bound_again(pid_t leader, const std::string& name, const SavedProces
          ::lstat(path.c_str(), &present) != 0 || present.st_uid == user;
 }
 
-Status check_socket_name(pid_t leader, const SavedDescriptor& saved, const SavedProcess& program) {
-  const DescriptorFacts& facts = saved.facts;
+// Whether the name's owner can be given to it with the program's rights.
+bool can_be_owned_again(const struct stat& present, const SavedProcess& program) {
+  constexpr std::uint64_t kMayChangeOwner = 1ULL << CAP_CHOWN;
+  if ((program.process.capabilities[2] & kMayChangeOwner) != 0) return true;
+  const std::vector<std::uint32_t>& groups = program.groups;
+  return present.st_uid == program.process.user[3] &&
+         (present.st_gid == program.process.group_ids[3] ||
+          std::find(groups.begin(), groups.end(), present.st_gid) != groups.end());
+}
+
+Status capture_socket_name(pid_t leader, SavedDescriptor& saved, const SavedProcess& program) {
+  DescriptorFacts& facts = saved.facts;
   const auto kind = static_cast<DescriptorKind>(facts.kind);
   const auto* const local = reinterpret_cast<const sockaddr_un*>(&facts.address);
   const bool is_bound = kind == DescriptorKind::listening || kind == DescriptorKind::bound;
@@ -238,10 +273,24 @@ Status check_socket_name(pid_t leader, const SavedDescriptor& saved, const Saved
     return {};
   const std::string name(local->sun_path,
                          ::strnlen(local->sun_path, facts.address_bytes - sizeof(sa_family_t)));
-  if (can_be_bound_again(leader, name, program)) return {};
-  return cannot_keep(facts.number,
-                     "the program could not make its socket " + name +
-                         " again: it may not write to that directory, or not remove the name");
+  const std::string path =
+      name.front() == '/' ? name : fmt::format("/proc/{}/cwd/{}", leader, name);
+  if (!can_be_bound_again(path, program)) {
+    return cannot_keep(facts.number,
+                       "the program could not make its socket " + name +
+                           " again: it may not write to that directory, or not remove the name");
+  }
+  struct stat present{};
+  if (::lstat(path.c_str(), &present) != 0 || !S_ISSOCK(present.st_mode)) return {};
+  if (!can_be_owned_again(present, program)) {
+    return cannot_keep(facts.number, fmt::format("the program could not give its socket {} to user "
+                                                 "{} and group {} again; let it be the program's",
+                                                 name, present.st_uid, present.st_gid));
+  }
+  facts.value = present.st_mode;
+  facts.times[0] = present.st_uid;
+  facts.times[1] = present.st_gid;
+  return {};
 }
 
 // Under its name, and to be opened again.
@@ -259,12 +308,32 @@ Status capture_file(const Looked& looked, SavedDescriptor& saved, const SavedPro
     return cannot_keep(facts.number, fmt::format("the file {} cannot be reached by its name: {}",
                                                  looked.name, std::strerror(error_number)));
   }
-  // Where it has no birth time it will have to be opened with the program's rights.
-  if (proof.birth_time_ns != 0 || S_ISCHR(proof.type)) return {};
-  const Result<Descriptor> opened = open_found(found.value(), looked.name, proof,
-                                               static_cast<int>(facts.flags & O_ACCMODE), program);
+  // Where it has no birth time, or is a device, it will have to be opened with the program's
+  // rights.
+  if ((proof.birth_time_ns != 0 && !S_ISBLK(proof.type)) || S_ISCHR(proof.type)) return {};
+  const Result<Descriptor> opened = open_found(
+      found.value(), looked.name, proof, static_cast<int>(facts.flags & O_ACCMODE), program, true);
   if (opened.ok()) return {};
   return cannot_keep(facts.number, opened.status().text());
+}
+
+// The standard stream of the supervisor's own that the descriptor is, for the program inherited it:
+// a terminal, pipe or socket that leads elsewhere behind a restore, to that of whoever restores it.
+// What the program made so itself is its own.
+std::optional<int> stream_of_ours(const Looked& looked, const DescriptorFacts& facts) {
+  const FileProof& proof = looked.proof;
+  const bool leads_elsewhere = S_ISSOCK(proof.type) || S_ISFIFO(proof.type) ||
+                               (S_ISCHR(proof.type) && !is_known_device(looked.name));
+  if (!leads_elsewhere) return std::nullopt;
+  std::optional<int> found;
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
+    struct stat ours{};
+    if (::fstat(stream, &ours) != 0 || ours.st_ino != proof.inode || ours.st_dev != proof.device ||
+        (static_cast<unsigned>(::fcntl(stream, F_GETFL)) & O_ACCMODE) != (facts.flags & O_ACCMODE))
+      continue;
+    if (!found || stream == facts.number) found = stream;
+  }
+  return found;
 }
 
 Status capture_one(Process& process, int handle, int number, SavedDescriptor& saved,
@@ -281,31 +350,30 @@ Status capture_one(Process& process, int handle, int number, SavedDescriptor& sa
   facts.device = looked.proof.device;
   looked.information = read_proc(leader, fmt::format("fdinfo/{}", number));
   facts.flags = static_cast<std::uint32_t>(number_of(field_of(looked.information, "flags"), 8));
+  looked.name = read_proc_link(leader, path);
+  if (const std::optional<int> stream = stream_of_ours(looked, facts)) {
+    facts.kind = static_cast<std::uint32_t>(DescriptorKind::inherited);
+    facts.standard = *stream;
+    return {};
+  }
   if (S_ISSOCK(looked.proof.type)) {
     const Descriptor socket(static_cast<int>(::syscall(SYS_pidfd_getfd, handle, number, 0)));
     if (!socket.valid()) return FailedCall{errno, "cannot look at a socket"};
-    capture_socket(socket.get(), saved);
-    return check_socket_name(leader, saved, program);
+    PAWL_TRY(capture_socket(leader, socket.get(), saved));
+    return capture_socket_name(leader, saved, program);
   }
   if (S_ISFIFO(looked.proof.type)) {
     facts.kind = static_cast<std::uint32_t>(DescriptorKind::pipe);
-    looked.name = read_proc_link(leader, path);
     if (!looked.name.starts_with("pipe:"))
       return cannot_keep(number, looked.name + " is a named pipe");
     return capture_pipe(leader, handle, number, saved);
   }
-  looked.name = read_proc_link(leader, path);
   if (looked.name.starts_with("anon_inode:")) return capture_nameless(looked, saved);
   facts.kind = static_cast<std::uint32_t>(DescriptorKind::file);
   facts.position = number_of(field_of(looked.information, "pos"));
   saved.text = looked.name;
-  if (S_ISCHR(looked.proof.type) && !is_known_device(looked.name)) {
-    if (::isatty(number) == 0 && number > 2)
-      return cannot_keep(number, "the device " + looked.name);
-    facts.kind = static_cast<std::uint32_t>(DescriptorKind::inherited);
-    facts.standard = std::min(number, 2);
-    return {};
-  }
+  if (S_ISCHR(looked.proof.type) && !is_known_device(looked.name))
+    return cannot_keep(number, "the device " + looked.name);
   return capture_file(looked, saved, program);
 }
 
@@ -327,36 +395,6 @@ void share_what_waits(std::vector<SavedDescriptor>& all) {
 
 bool is_same_file(pid_t process, int one, int other) {
   return ::syscall(SYS_kcmp, process, process, KCMP_FILE, one, other) == 0;
-}
-
-// A pipe or socket that came with the program's standard streams and has no other end in it.
-void find_inherited(std::vector<SavedDescriptor>& all) {
-  for (SavedDescriptor& saved : all) {
-    if (saved.facts.number > 2) break;
-    const auto kind = static_cast<DescriptorKind>(saved.facts.kind);
-    if (kind == DescriptorKind::reset) {
-      saved.facts.kind = static_cast<std::uint32_t>(DescriptorKind::inherited);
-      saved.facts.standard = saved.facts.number;
-    }
-    if (kind != DescriptorKind::pipe) continue;
-    const bool has_other_end = std::any_of(all.begin(), all.end(), [&](const auto& other) {
-      return other.facts.inode == saved.facts.inode &&
-             other.facts.kind == static_cast<std::uint32_t>(DescriptorKind::pipe) &&
-             (other.facts.flags & O_ACCMODE) != (saved.facts.flags & O_ACCMODE);
-    });
-    if (has_other_end) continue;
-    for (SavedDescriptor& other : all) {
-      if (other.facts.inode != saved.facts.inode || other.facts.number < saved.facts.number ||
-          other.facts.kind != static_cast<std::uint32_t>(DescriptorKind::pipe))
-        continue;
-      if (&other == &saved) continue;
-      other.facts.kind = static_cast<std::uint32_t>(DescriptorKind::inherited);
-      other.facts.standard = std::min(other.facts.number, 2);
-    }
-    saved.facts.kind = static_cast<std::uint32_t>(DescriptorKind::inherited);
-    saved.facts.standard = saved.facts.number;
-    saved.text.clear();
-  }
 }
 
 void find_same(pid_t process, std::vector<SavedDescriptor>& all) {
@@ -388,7 +426,6 @@ Status capture_descriptors(Process& process, SavedProcess& into) {
     PAWL_TRY(capture_one(process, handle.get(), number, into.descriptors.emplace_back(), into));
   }
   share_what_waits(into.descriptors);
-  find_inherited(into.descriptors);
   find_same(leader, into.descriptors);
   return {};
 }

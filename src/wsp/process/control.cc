@@ -64,9 +64,7 @@ Result<SupervisorSocket> SupervisorSocket::open(const OwnDirectory& directory) {
   SupervisorSocket made;
   made.listening_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made.listening_.valid()) return FailedCall{errno, "cannot make a socket"};
-  PAWL_TRY(bind_in(directory, kControlSocket, made.listening_));
-  if (::listen(made.listening_.get(), kWaitingMax) != 0)
-    return FailedCall{errno, "cannot listen at " + directory.path_of(kControlSocket)};
+  PAWL_TRY(listen_in(directory, kControlSocket, made.listening_, kWaitingMax));
   return made;
 }
 

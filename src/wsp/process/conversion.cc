@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -87,6 +88,15 @@ bool has_gained_privileges(pid_t thread) {
          (number_of(field_of(status, "CapPrm"), 16) & ~own) != 0;
 }
 
+// Whether its user may not look at it, which the owner of its files in /proc tells: its own file
+// can be executed, and not be read.  (Root looks at everything.)
+bool is_hidden(pid_t thread) {
+  const std::vector<std::uint64_t> users = numbers_of(field_of(read_proc(thread, "status"), "Uid"));
+  struct stat facts{};
+  return users.size() != 4 || ::stat(fmt::format("/proc/{}/status", thread).c_str(), &facts) != 0 ||
+         facts.st_uid != users[1];
+}
+
 Status check(std::uint64_t result, const char* what) {
   if (result < static_cast<std::uint64_t>(-4095)) return {};
   return FailedCall{-static_cast<int>(result), what};
@@ -106,6 +116,12 @@ Status move_into_memory(pid_t thread, KeptMemory& memory, int descriptor, CallLi
                            "it executed a program that gains privileges (set-user-ID, set-group-ID "
                            "or capabilities of the file), whose memory whoever has that of the "
                            "program could write; execute it outside of 'pawl wsp run'");
+  }
+  if (is_hidden(thread)) {
+    return Status::failure(EACCES,
+                           "it executed a program that its user may not read, whose memory whoever "
+                           "has that of the program could read; let that file be read, or execute "
+                           "it outside of 'pawl wsp run'");
   }
   PAWL_TRY(memory.clear());
   const std::vector<MapsLine> lines = read_maps(thread);

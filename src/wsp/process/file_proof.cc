@@ -43,6 +43,19 @@ Descriptor open_unchanged(const std::string& name) {
   return at;
 }
 
+// Behind a boot file systems have other numbers, and one that another user has made (a stick of
+// his, an image) may hold a file of any inode and time of birth.  What only we could rename is the
+// same.
+bool has_unchanged_name(const std::string& name, const FileProof& had) {
+  const std::filesystem::path path(name);
+  const Descriptor holding = open_unchanged(path.parent_path().string());
+  struct stat facts{};
+  FileProof is;
+  return holding.valid() && ::fstat(holding.get(), &facts) == 0 && facts.st_uid == ::geteuid() &&
+         (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0 &&
+         prove_file(holding.get(), path.filename().string(), is) && is_same(had, is, false);
+}
+
 }  // namespace
 
 FileProof proof_of(const DescriptorFacts& facts) {
@@ -80,7 +93,8 @@ Result<Descriptor> find_file(const std::string& name, const FileProof& had, bool
 }
 
 Result<Descriptor> open_found(const Descriptor& found, const std::string& name,
-                              const FileProof& had, int flags, const SavedProcess& program) {
+                              const FileProof& had, int flags, const SavedProcess& program,
+                              bool same_boot) {
   const std::string link = link_to_descriptor(found.get());
   {
     const Result<ProgramRights> rights = ProgramRights::take(program);
@@ -88,9 +102,11 @@ Result<Descriptor> open_found(const Descriptor& found, const std::string& name,
     Descriptor opened(::open(link.c_str(), flags | O_CLOEXEC));
     if (opened.valid()) return opened;
   }
-  const bool is_refused = errno == EACCES || errno == EPERM;
-  if (!is_refused || had.birth_time_ns == 0 || is_device(had.type))
-    return FailedCall{errno, "cannot open " + name + " with the program's rights"};
+  const int error_number = errno;
+  const bool is_refused = error_number == EACCES || error_number == EPERM;
+  if (!is_refused || had.birth_time_ns == 0 || is_device(had.type) ||
+      (!same_boot && !has_unchanged_name(name, had)))
+    return FailedCall{error_number, "cannot open " + name + " with the program's rights"};
   Descriptor opened(::open(link.c_str(), flags | O_CLOEXEC));
   if (!opened.valid()) return FailedCall{errno, "cannot open " + name};
   return opened;

@@ -33,9 +33,11 @@ bool prove_file(int directory, const std::string& name, FileProof& into);
 Result<Descriptor> find_file(const std::string& name, const FileProof& had, bool same_boot);
 
 // Opens what find_file() found, with the program's rights; where these have gone, with ours, if it
-// is proven by its birth time to be the very file that the program had open in this way.
+// is proven by its birth time to be the very file that the program had open in this way; and in
+// another boot, in which the numbers of file systems prove nothing, by a name that is ours alone.
 Result<Descriptor> open_found(const Descriptor& found, const std::string& name,
-                              const FileProof& had, int flags, const SavedProcess& program);
+                              const FileProof& had, int flags, const SavedProcess& program,
+                              bool same_boot);
 
 // Goes to the program's directory, with its rights; with ours, where these do not reach it any
 // more, if nobody else can have changed what its name leads to.

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "medium/checksum.h"
+#include "wsp/directory/whose.h"
 #include "wsp/process/image.h"
 #include "wsp/process/layout.h"
 
@@ -43,6 +44,21 @@ bool is_in_surviving_memory(int file) {
 
 Status nothing_kept(const std::string& directory) {
   return Status::failure(ENOENT, directory + ": no program was ever kept here");
+}
+
+// As a start leaves it that did not come far, an empty memory file is none.
+bool holds_something(const OwnDirectory& directory) {
+  struct stat memory{};
+  return directory.has(kProgramImageFile) ||
+         (::fstatat(directory.descriptor(), kMemoryFile, &memory, AT_SYMLINK_NOFOLLOW) == 0 &&
+          memory.st_size != 0);
+}
+
+// Half of it may be a save whose other half is to be had still.
+Status half_kept(const std::string& missing) {
+  return Status::failure(EINVAL, missing +
+                                     " is not there, but the rest of what was kept is; bring it "
+                                     "back, or remove the rest");
 }
 
 }  // namespace
@@ -76,6 +92,7 @@ Result<KeptMemory> KeptMemory::take(const std::string& directory, int flags) {
     if (own.status().error_number() == ENOENT && !makes) return nothing_kept(directory);
     return own.status();
   }
+  PAWL_TRY(refuse_a_machines(own.value()));
   KeptMemory taken(std::move(own.value()));
   const auto open_file = [&](const char* name, Descriptor& into, int more) -> Status {
     Result<Descriptor> file = taken.directory_.open_file(name, O_RDWR | more | flags);
@@ -83,15 +100,21 @@ Result<KeptMemory> KeptMemory::take(const std::string& directory, int flags) {
     into = std::move(file.value());
     return {};
   };
-  if (const Status lock = open_file("lock", taken.lock_, 0); !lock.ok())
-    return lock.error_number() == ENOENT && !makes ? nothing_kept(directory) : lock;
+  // The lock is an empty file, which tools that clean up remove: what tells of a save is the rest.
+  if (!makes && !holds_something(taken.directory_)) return nothing_kept(directory);
+  PAWL_TRY(open_file("lock", taken.lock_, O_CREAT));
   if (::flock(taken.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK)
       return Status::failure(EBUSY, directory + " is in use: a program runs in it");
     return failed("cannot lock " + directory);
   }
-  PAWL_TRY(open_file(kMemoryFile, taken.memory_, O_LARGEFILE));
-  PAWL_TRY(open_file("image", taken.image_file_, 0));
+  const Status memory = open_file(kMemoryFile, taken.memory_, O_LARGEFILE);
+  const Status image = open_file(kProgramImageFile, taken.image_file_, 0);
+  for (const Status& opened : {memory, image}) {
+    if (opened.error_number() != ENOENT) PAWL_TRY(opened);
+  }
+  if (!memory.ok()) return half_kept(taken.directory_.path_of(kMemoryFile));
+  if (!image.ok()) return half_kept(taken.directory_.path_of(kProgramImageFile));
   PAWL_TRY(taken.identify_memory());
   return taken;
 }

@@ -30,7 +30,7 @@ class KeptMemory {
   // directory, or a file in it, is not this user's own.  EOPNOTSUPP: the
   // files would not be in memory that survives, or are not allowed to be as long as they must be.
   static Result<KeptMemory> create(const std::string& directory);
-  // ENOENT where nothing was ever kept; EBUSY as above.
+  // ENOENT where nothing was ever kept; EBUSY as above; EEXIST, of create() too: a machine was.
   static Result<KeptMemory> open(const std::string& directory);
 
   const OwnDirectory& directory() const { return directory_; }

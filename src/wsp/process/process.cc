@@ -29,6 +29,7 @@ constexpr long kTraceOptions = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD | PTRAC
                                PTRACE_O_TRACESECCOMP;
 constexpr auto kStopTimeMax = std::chrono::seconds(5);
 constexpr std::size_t kToldMax = 64;
+constexpr int kEventsAtOnce = 64;
 constexpr std::uint64_t kSkipped = ~0ULL;
 constexpr std::uint64_t kCallInstructionBytes = 2;  // of `syscall`
 
@@ -168,14 +169,19 @@ Status Process::convert(pid_t thread) {
 }
 
 void Process::take_events() {
-  // Threads whose calls are made again must not keep us from what they make room for.
-  while (is_stopping_ || !urgent_ || !urgent_()) {
+  // Threads whose calls are made again must not keep us from what they make room for; nor busy ones
+  // from whoever asks for a save.
+  for (int taken = 0; taken < kEventsAtOnce;) {
+    has_more_events_ = true;
+    if (!is_stopping_ && urgent_ && urgent_()) return;
     int status = 0;
     const pid_t thread = ::waitpid(-1, &status, __WALL | WNOHANG);
     if (thread < 0 && errno == EINTR) continue;
     if (thread < 0) threads_.clear();
+    has_more_events_ = thread > 0;
     if (thread <= 0) return;
     take(thread, status);
+    ++taken;
   }
 }
 
@@ -339,7 +345,10 @@ Status Process::run_list(pid_t thread) {
     return Status::failure(ESRCH, "the program ended");
   }
   ::kill(leader_, SIGKILL);
-  return Status::failure(EIO, "a thread did not run the calls that were asked of it");
+  const Status failed = Status::failure(
+      EIO, "a thread did not run the calls that were asked of it: their code was changed");
+  tell_("the program is ended: " + failed.text());
+  return failed;
 }
 
 bool Process::all_stopped() const {
@@ -369,7 +378,7 @@ Status Process::stop_all() {
                                                 "others, or waits for a device",
                                                 number));
     }
-    wait_for_child();
+    if (!has_more_events_) wait_for_child();
   }
   is_stopping_ = false;
   return {};

@@ -61,9 +61,10 @@ class Process {
   // Says whether something waits that is more urgent than what a thread asked for.
   void set_urgent(std::function<bool()> urgent) { urgent_ = std::move(urgent); }
 
-  // Takes all that has happened, without waiting, but for what is more urgent: then some may be
-  // left. SIGCHLD says when there is something.
+  // Takes what has happened, without waiting, but for what is more urgent, and some of it at most:
+  // then has_more_events(). SIGCHLD says when there is something.
   void take_events();
+  bool has_more_events() const { return has_more_events_; }
 
   // On return each thread stands in a PTRACE_EVENT_STOP, outside of a changed call.  ESRCH: the
   // program ended meanwhile; ETIME: a thread does not stop, which the text names.
@@ -107,6 +108,7 @@ class Process {
   std::set<std::string> told_;  // refusals, once each
   std::function<bool()> urgent_;
   bool is_stopping_ = false;
+  bool has_more_events_ = false;
   ProgramEnding ending_;
 };
 

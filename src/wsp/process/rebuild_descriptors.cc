@@ -136,8 +136,9 @@ class Rebuild {
     const FileProof had = proof_of(facts);
     Result<Descriptor> found = find_file(descriptor.text, had, same_boot_);
     if (!found.ok()) return found.status();
-    Result<Descriptor> opened = open_found(found.value(), descriptor.text, had,
-                                           static_cast<int>(facts.flags & kOpenFlags), saved_);
+    Result<Descriptor> opened =
+        open_found(found.value(), descriptor.text, had, static_cast<int>(facts.flags & kOpenFlags),
+                   saved_, same_boot_);
     if (!opened.ok()) return opened.status();
     PAWL_TRY(put(descriptor, opened.value().release(), descriptor.text));
     const int file = made_[facts.number];
@@ -197,23 +198,40 @@ class Rebuild {
     PAWL_TRY(put(descriptor, ::socket(facts.domain, facts.type | non_blocking, facts.protocol),
                  "a socket"));
     const int socket = made_[facts.number];
-    // What was left of the program's connections must not keep the address from it.
+    PAWL_TRY(give_options(descriptor, socket));
+    // What was left of the program's connections must not keep the address from it.  Of datagrams
+    // nothing is left, and whoever else binds the address would get them.
     const int on = 1;
-    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    for (const SocketOption& option : descriptor.options) {
-      if (option.name == SO_REUSEADDR && option.level == SOL_SOCKET) continue;
-      ::setsockopt(socket, option.level, option.name, option.value, option.bytes);
-    }
+    if (facts.type == SOCK_STREAM) ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     PAWL_TRY(bind_socket(facts, socket));
     for (const SocketOption& option : descriptor.options) {
       if (option.name == SO_REUSEADDR && option.level == SOL_SOCKET)
         ::setsockopt(socket, option.level, option.name, option.value, option.bytes);
     }
-    if (facts.peer_bytes != 0 &&
-        ::connect(socket, reinterpret_cast<const sockaddr*>(&facts.peer), facts.peer_bytes) != 0)
-      return cannot_open(facts, "a socket cannot be connected");
+    PAWL_TRY(connect_socket(facts, socket));
     if (kind_of(descriptor) == DescriptorKind::listening && ::listen(socket, facts.backlog) != 0)
       return cannot_open(facts, "a socket cannot listen");
+    return {};
+  }
+
+  static Status give_options(const SavedDescriptor& descriptor, int socket) {
+    for (const SocketOption& option : descriptor.options) {
+      if (::setsockopt(socket, option.level, option.name, option.value, option.bytes) != 0 &&
+          keeps_others_out(option))
+        return cannot_open(descriptor.facts, "it cannot be kept from others as it was");
+    }
+    return {};
+  }
+
+  // The peer's name may lead elsewhere by now: with the program's rights.  One that is gone leaves
+  // the socket without a peer, of which sending tells.
+  Status connect_socket(const DescriptorFacts& facts, int socket) const {
+    if (facts.peer_bytes == 0) return {};
+    const Result<ProgramRights> rights = ProgramRights::take(saved_);
+    if (!rights.ok()) return rights.status();
+    if (::connect(socket, reinterpret_cast<const sockaddr*>(&facts.peer), facts.peer_bytes) != 0 &&
+        facts.domain != AF_UNIX)
+      return cannot_open(facts, "a socket cannot be connected");
     return {};
   }
 
@@ -232,9 +250,27 @@ class Rebuild {
     // The name that the program's own socket left behind.
     if (local->sun_path[0] != 0 && ::lstat(local->sun_path, &found) == 0 && S_ISSOCK(found.st_mode))
       ::unlink(local->sun_path);
-    if (::bind(socket, reinterpret_cast<const sockaddr*>(local), facts.address_bytes) != 0)
+    if (!bind_with_mode(facts, socket))
       return cannot_open(facts, "its address cannot be had with the program's rights");
+    if (facts.value == 0 || ::lstat(local->sun_path, &found) != 0) return {};
+    const SocketOwner owner = owner_of(facts);
+    if ((found.st_uid != owner.user || found.st_gid != owner.group) &&
+        ::lchown(local->sun_path, owner.user, owner.group) != 0)
+      return cannot_open(facts, "its name cannot be given its owner with the program's rights");
     return {};
+  }
+
+  // The mode is there with the name: nobody comes in between the two.
+  static bool bind_with_mode(const DescriptorFacts& facts, int socket) {
+    const auto* const local = reinterpret_cast<const sockaddr*>(&facts.address);
+    if (facts.value == 0) return ::bind(socket, local, facts.address_bytes) == 0;
+    const mode_t before = ::umask(0);
+    const bool is_bound = ::fchmod(socket, static_cast<mode_t>(facts.value) & 07777) == 0 &&
+                          ::bind(socket, local, facts.address_bytes) == 0;
+    const int error_number = errno;
+    ::umask(before);
+    errno = error_number;
+    return is_bound;
   }
 
   Status bind_socket(const DescriptorFacts& facts, int socket) const {

@@ -1,6 +1,7 @@
 // What the image's records hold, as they lie there.  docs/wsp-run.md draws them.
 #pragma once
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/types.h>
@@ -142,10 +143,11 @@ struct DescriptorFacts {
   std::uint64_t inode;
   std::uint64_t position;
   std::uint64_t device;
-  std::uint64_t value;     // counter, mask, pipe's size, number of a device
+  std::uint64_t value;     // counter, mask, pipe's size, number of a device; of the name of a UNIX
+                           // socket its type and mode, 0 where it has none
   std::int32_t standard;   // inherited: 0, 1 or 2
   std::int32_t clock;      // timer
-  std::uint64_t times[2];  // timer: next, interval; file: birth, 0 (ns)
+  std::uint64_t times[2];  // timer: next, interval; file: birth, 0 (ns); such a name: user, group
   std::int32_t domain;     // socket
   std::int32_t type;       // of a socket; of a file, as in S_IFMT; of an eventfd: a semaphore?
   std::int32_t protocol;
@@ -162,6 +164,22 @@ struct SocketOption {
   std::uint32_t bytes;
   char value[20];
 };
+
+// Without such an option others than before would reach the socket.
+constexpr bool keeps_others_out(const SocketOption& option) {
+  return (option.level == SOL_SOCKET && option.name == SO_BINDTODEVICE) ||
+         (option.level == IPPROTO_IP && option.name == IP_MINTTL) ||
+         (option.level == IPPROTO_IPV6 && option.name == IPV6_MINHOPCOUNT);
+}
+
+struct SocketOwner {
+  uid_t user;
+  gid_t group;
+};
+// Of the name of a UNIX socket.
+constexpr SocketOwner owner_of(const DescriptorFacts& facts) {
+  return {static_cast<uid_t>(facts.times[0]), static_cast<gid_t>(facts.times[1])};
+}
 
 struct EpollEntry {
   std::int32_t number;

@@ -169,7 +169,8 @@ class Become {
     for (const auto& [name, file] : files) {
       const Result<Descriptor> found = find_file(name, file.had, is_of_this_boot(saved_.system));
       if (!found.ok()) return found.status();
-      const Result<Descriptor> opened = open_found(found.value(), name, file.had, O_RDONLY, saved_);
+      const Result<Descriptor> opened = open_found(found.value(), name, file.had, O_RDONLY, saved_,
+                                                   is_of_this_boot(saved_.system));
       if (!opened.ok()) return opened.status();
       if (::dup2(opened.value().get(), file.number) < 0)
         return FailedCall{errno, "cannot open " + name};

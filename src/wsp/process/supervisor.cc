@@ -11,8 +11,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <utility>
 
-#include "wsp/process/control.h"
 #include "wsp/process/image.h"
 #include "wsp/process/proc.h"
 
@@ -35,16 +35,11 @@ class Supervision {
   using Clock = std::chrono::steady_clock;
 
  public:
-  Supervision(Process& process, PowerSources& power, const Process::Tell& tell,
+  Supervision(Process& process, SupervisorEars& ears, const Process::Tell& tell,
               const StepHook& hook)
-      : process_(process), power_(power), tell_(tell), hook_(hook) {}
+      : process_(process), power_(ears.power), ears_(ears), tell_(tell), hook_(hook) {}
 
   Result<SupervisionEnding> run() {
-    Result<SupervisorSocket> control = SupervisorSocket::open(process_.memory().directory());
-    if (!control.ok()) return control.status();
-    const sigset_t signals = supervised_signals();
-    const Descriptor heard(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!heard.valid()) return FailedCall{errno, "cannot hear signals"};
     process_.set_urgent([this] {
       pollfd source{power_.descriptor(), POLLIN, 0};
       return ::poll(&source, 1, 0) > 0;
@@ -53,18 +48,20 @@ class Supervision {
     process_.take_events();
     while (!process_.has_ended() && !ending_.was_saved) {
       pollfd sources[] = {{power_.descriptor(), POLLIN, 0},
-                          {heard.get(), POLLIN, 0},
-                          {control.value().descriptor(), POLLIN, 0}};
-      if (::poll(sources, 3, until_check_ms()) < 0 && errno != EINTR)
+                          {ears_.signals.get(), POLLIN, 0},
+                          {ears_.control.descriptor(), POLLIN, 0}};
+      const int wait_ms = process_.has_more_events() ? 0 : until_check_ms();
+      if (::poll(sources, 3, wait_ms) < 0 && errno != EINTR)
         return FailedCall{errno, "cannot wait for what happens"};
       // The power first: it does not wait.
       if (sources[0].revents != 0) {
         hear_power();
         if (!ending_.was_saved) process_.take_events();  // it was more urgent
       }
-      if (sources[1].revents != 0) hear_signals(heard.get());
-      if (sources[2].revents != 0 && !ending_.was_saved) hear_command(control.value());
+      if (sources[1].revents != 0) hear_signals(ears_.signals.get());
+      if (sources[2].revents != 0 && !ending_.was_saved) hear_command(ears_.control);
       if (!ending_.was_saved && until_check_ms() == 0) check_once();
+      if (!ending_.was_saved && process_.has_more_events()) process_.take_events();
     }
     process_.set_urgent({});
     ending_.program = process_.ending();
@@ -185,6 +182,7 @@ class Supervision {
 
   Process& process_;
   PowerSources& power_;
+  SupervisorEars& ears_;
   const Process::Tell& tell_;
   const StepHook& hook_;
   SupervisionEnding ending_;
@@ -194,14 +192,21 @@ class Supervision {
 
 }  // namespace
 
-void block_supervised_signals() {
+Result<SupervisorEars> open_ears(const OwnDirectory& directory, const PowerSourceOptions& places) {
   const sigset_t signals = supervised_signals();
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  Result<PowerSources> power = PowerSources::open(places);
+  if (!power.ok()) return power.status();
+  Descriptor heard(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!heard.valid()) return FailedCall{errno, "cannot hear signals"};
+  Result<SupervisorSocket> control = SupervisorSocket::open(directory);
+  if (!control.ok()) return control.status();
+  return SupervisorEars{std::move(power.value()), std::move(heard), std::move(control.value())};
 }
 
-Result<SupervisionEnding> supervise(Process& process, PowerSources& power,
+Result<SupervisionEnding> supervise(Process& process, SupervisorEars& ears,
                                     const Process::Tell& tell, const StepHook& hook) {
-  return Supervision(process, power, tell, hook).run();
+  return Supervision(process, ears, tell, hook).run();
 }
 
 }  // namespace pawl::wsp

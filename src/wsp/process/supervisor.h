@@ -1,9 +1,12 @@
 // Watches over a kept program: lets it run, hears of a power failure, saves it.
 #pragma once
 
+#include "medium/descriptor.h"
 #include "medium/status.h"
 #include "wsp/budget/save_budget.h"
+#include "wsp/directory/own_directory.h"
 #include "wsp/power/power_sources.h"
+#include "wsp/process/control.h"
 #include "wsp/process/process.h"
 #include "wsp/process/save.h"
 
@@ -15,14 +18,22 @@ struct SupervisionEnding {
   SaveTiming timing;      // when it was
 };
 
-// Blocks the signals that supervise() hears: before the program is started, and any thread is.
-void block_supervised_signals();
+// All by which a supervisor is told something.  It is made before the program is started, or what
+// was saved is used up: that it cannot be made must cost nothing.
+struct SupervisorEars {
+  PowerSources power;
+  Descriptor signals;
+  SupervisorSocket control;
+};
+
+// Blocks the signals that supervise() hears, too: to be called before any thread is started.
+Result<SupervisorEars> open_ears(const OwnDirectory& directory, const PowerSourceOptions& places);
 
 // From a program whose threads all stand still; returns when it has ended, or was saved and is
 // gone. A save that fails is told, and the program runs on;
 // one that would fail is told soon after the beginning, while there is power.  SIGTERM and SIGHUP
 // are handed on to it; SIGINT and SIGQUIT reach it by itself, from the terminal.
-Result<SupervisionEnding> supervise(Process& process, PowerSources& power,
+Result<SupervisionEnding> supervise(Process& process, SupervisorEars& ears,
                                     const Process::Tell& tell, const StepHook& hook);
 
 }  // namespace pawl::wsp

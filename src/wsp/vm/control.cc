@@ -78,9 +78,7 @@ Result<ControlSocket> ControlSocket::open(const MachineDirectory& directory) {
   Descriptor made(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made.valid()) return FailedCall{errno, "cannot make a socket"};
   // Who has the lock owns the name; one that is left over is of a machine that was killed.
-  PAWL_TRY(bind_in(directory.files(), kControlSocket, made));
-  if (::listen(made.get(), kWaitingMax) != 0)
-    return FailedCall{errno, "cannot listen at " + directory.path_of(kControlSocket)};
+  PAWL_TRY(listen_in(directory.files(), kControlSocket, made, kWaitingMax));
   return ControlSocket(std::move(made));
 }
 

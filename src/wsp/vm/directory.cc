@@ -50,7 +50,7 @@ Result<bool> MachineDirectory::is_locked() const {
 
 bool MachineDirectory::has_machine() const {
   for (const char* const name : {kMarkerFile, kDescriptionFile})
-    if (::faccessat(descriptor(), name, F_OK, AT_SYMLINK_NOFOLLOW) == 0) return true;
+    if (directory_.has(name)) return true;
   return false;
 }
 

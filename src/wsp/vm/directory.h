@@ -8,6 +8,7 @@
 #include "medium/descriptor.h"
 #include "medium/status.h"
 #include "wsp/directory/own_directory.h"
+#include "wsp/directory/whose.h"
 
 namespace pawl::wsp::vm {
 
@@ -15,9 +16,9 @@ namespace pawl::wsp::vm {
 // own (OwnDirectory): the description names a program to run, and the files that its guest writes.
 inline constexpr const char* kMemoryFile = "memory";
 inline constexpr const char* kDeviceStateFile = "device-state";
-inline constexpr const char* kMarkerFile = "marker";
+inline constexpr const char* kMarkerFile = kMachineMarkerFile;
 inline constexpr const char* kRehearsalMarkerFile = "marker.rehearsal";  // instead of the marker
-inline constexpr const char* kDescriptionFile = "machine.json";
+inline constexpr const char* kDescriptionFile = kMachineDescriptionFile;
 inline constexpr const char* kPowerPipe = "power";  // of power-failure hooks
 
 class MachineDirectory {

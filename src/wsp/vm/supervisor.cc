@@ -523,6 +523,7 @@ Result<Ending> Life::watch() {
 
 Result<Ending> run_machine(MachineDirectory& directory, const RunOptions& options) {
   PAWL_ASSERT(options.rehearsals <= kRehearsalsMax);
+  PAWL_TRY(refuse_a_programs(directory.files()));
   PAWL_TRY(directory.lock(kLockMsMax));
   return Life(directory, options).live();
 }

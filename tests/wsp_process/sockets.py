@@ -1,0 +1,179 @@
+"""What a socket was keeps others out of it: behind a restore it does so again, or the save says no.
+
+sockets.py PAWL
+"""
+
+import os
+import socket
+import subprocess
+import sys
+
+from kept import Kept, can_trace, wait_for
+
+# Runs the lines that it is given, says that it has, and answers an expression when it is asked to.
+PROGRAM = """
+import os, socket, struct, sys, time
+place, lines, expression = sys.argv[1:]
+os.chdir(place)
+exec(lines)
+open("ready", "w").close()
+while not os.path.exists("go"): time.sleep(0.01)
+open("said.new", "w").write(repr(eval(expression))); os.rename("said.new", "said")
+time.sleep(1000)
+"""
+DROP = "os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)\n"
+
+
+def starts(kept, lines, expression="0"):
+    place = os.path.join(kept.top, "place")
+    os.mkdir(place)
+    os.chmod(kept.top, 0o755)
+    kept.run(["/usr/bin/python3", "-c", PROGRAM, place, lines, expression])
+    ready = os.path.join(place, "ready")
+    wait_for(lambda: os.path.exists(ready) or kept.supervisor.poll() is not None, "the program")
+    assert kept.supervisor.poll() is None, kept.said()
+    return place
+
+
+def said(kept, place):
+    kept.restore()
+    open(os.path.join(place, "go"), "w").close()
+    path = os.path.join(place, "said")
+    wait_for(lambda: os.path.exists(path) or kept.supervisor.poll() is not None, "the program")
+    assert os.path.exists(path), kept.said()
+    with open(path) as file:
+        return file.read()
+
+
+def is_refused(pawl, lines, reason):
+    with Kept(pawl) as kept:
+        starts(kept, lines)
+        found = kept.command("save", kept.directory)
+        assert found.returncode != 0 and reason in found.stderr, (lines, found)
+
+
+def a_name_of_a_socket_lost_its_mode_and_owner(pawl):
+    lines = """
+os.umask(0)
+def named(name, mode, group=-1):
+    one = socket.socket(socket.AF_UNIX); one.bind(name); os.chmod(name, mode); os.chown(name, -1, group)
+    one.listen(5); return one
+private, opened, groups = named("private", 0o600), None, named("groups", 0o660, 5)
+os.umask(0o077)
+opened = named(os.getcwd() + "/opened", 0o666)
+"""
+    with Kept(pawl) as kept:
+        place = starts(kept, lines, "oct(os.umask(0))")
+        names = ("private", "opened", "groups")
+
+        def rights():
+            found = [os.stat(os.path.join(place, name)) for name in names]
+            return [(oct(one.st_mode), one.st_uid, one.st_gid) for one in found]
+
+        before = rights()
+        assert before[2][2] == 5, before
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == repr("0o77"), "the mask is another"
+        assert rights() == before, (rights(), before)
+
+
+def a_socket_lost_its_interface_and_hops(pawl):
+    lines = """
+stream = socket.socket(); stream.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\\0")
+stream.bind(("0.0.0.0", 0)); stream.listen(5)
+datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+datagrams.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\\0"); datagrams.bind(("0.0.0.0", 0))
+near = socket.socket(); near.setsockopt(socket.IPPROTO_IP, 21, 255); near.bind(("127.0.0.1", 0)); near.listen(5)
+"""
+    with Kept(pawl) as kept:
+        place = starts(kept, lines, "(stream.getsockopt(1, 25, 16), datagrams.getsockopt(1, 25, 16), "
+                                    "near.getsockopt(0, 21))")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == repr((b"lo\0", b"lo\0", 255)), kept.said()
+
+
+def filters_and_memberships_were_dropped(pawl):
+    is_refused(pawl, """
+import ctypes
+code = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0))
+one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); one.bind(("127.0.0.1", 0))
+one.setsockopt(socket.SOL_SOCKET, 26, struct.pack("HxxxxxxQ", 1, ctypes.addressof(code)))
+""", "a socket with a filter")
+    is_refused(pawl, """
+one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); one.bind(("0.0.0.0", 0))
+one.setsockopt(0, socket.IP_ADD_MEMBERSHIP, socket.inet_aton("239.1.2.3") + socket.inet_aton("127.0.0.1"))
+""", "member of a multicast group")
+    if os.path.exists("/proc/net/if_inet6") and os.stat("/proc/net/if_inet6") and open("/proc/net/if_inet6").read():
+        is_refused(pawl, """
+one = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); one.bind(("::", 0))
+one.setsockopt(41, socket.IPV6_JOIN_GROUP, socket.inet_pton(socket.AF_INET6, "ff02::1234") + struct.pack("I", 1))
+""", "member of a multicast group")
+
+
+def sockets_of_other_families_came_back_as_connections(pawl):
+    for family in ("AF_NETLINK", "AF_PACKET"):
+        is_refused(pawl, f"one = socket.socket(socket.{family}, socket.SOCK_RAW, 0)", "address family")
+
+
+def a_connected_socket_whose_peer_was_gone_kept_the_program_from_running(pawl):
+    """As that of syslog(3), when the other side starts later."""
+    lines = """
+peer = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); peer.bind("peer")
+one = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); one.connect(os.getcwd() + "/peer"); peer.close(); os.unlink("peer")
+def sends():
+    try: one.send(b"x"); return "sent"
+    except OSError as error: return "told"
+"""
+    with Kept(pawl) as kept:
+        place = starts(kept, lines, "sends()")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == repr("told")
+
+
+def datagrams_of_a_restored_socket_went_to_another_user(pawl):
+    """Who has taken the port since, ready to share it."""
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); one.bind(("127.0.0.1", 0))
+open("port", "w").write(str(one.getsockname()[1]))
+""", "one.getsockname()[1]")
+        with open(os.path.join(place, "port")) as file:
+            port = int(file.read())
+        assert kept.fail_power() == 0, kept.said()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            other.bind(("127.0.0.1", port))
+            kept.restore()
+            assert kept.supervisor.wait(60) == 1 and "its address cannot be had" in kept.said(), kept.said()
+        assert said(kept, place) == str(port)
+
+
+def a_block_device_that_only_root_may_open_was_saved(pawl):
+    """No restore would open it."""
+    disk = os.path.join("/dev/shm", f"wsp-run-test-disk-{os.getpid()}")
+    with open(disk, "wb") as file:
+        file.truncate(1 << 20)
+    made = subprocess.run(["losetup", "-f", "--show", disk], capture_output=True, text=True)
+    try:
+        if made.returncode == 0:
+            is_refused(pawl, f"one = os.open({made.stdout.strip()!r}, os.O_RDWR)\nos.chmod('.', 0o777)\n" + DROP,
+                       "with the program's rights")
+    finally:
+        if made.returncode == 0:
+            subprocess.run(["losetup", "-d", made.stdout.strip()], check=True)
+        os.unlink(disk)
+
+
+def main():
+    pawl = sys.argv[1]
+    can_trace(pawl)
+    a_name_of_a_socket_lost_its_mode_and_owner(pawl)
+    a_socket_lost_its_interface_and_hops(pawl)
+    filters_and_memberships_were_dropped(pawl)
+    sockets_of_other_families_came_back_as_connections(pawl)
+    a_connected_socket_whose_peer_was_gone_kept_the_program_from_running(pawl)
+    datagrams_of_a_restored_socket_went_to_another_user(pawl)
+    a_block_device_that_only_root_may_open_was_saved(pawl)
+
+
+main()
