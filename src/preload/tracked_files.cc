@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "mapping/window_set.h"
+#include "medium/fork_safe_lock.h"
 #include "medium/own_process.h"
 
 namespace pawl::preload {
@@ -46,20 +47,23 @@ constinit WindowSet windows_now;
 
 std::atomic<std::uint64_t> memory_of_table{0};
 std::atomic<bool> is_changing{false};
+constinit ForkSafeLock coming_lock;
 
 // In a child that was made without handlers (_Fork(), clone()) another thread of its parent may
 // hold the lock, for ever, or have been about to change the table, which is then let go.
+// One thread sees to that.
 std::mutex& table_lock() {
-  const std::uint64_t before = memory_of_table.load();
   const std::uint64_t now = number_of_memory();
-  if (before != now) {
-    if (before != 0) {
-      new (&table().lock) std::mutex;
-      if (is_changing.load()) new (&table()) Table;
-      is_changing.store(false);
-    }
-    memory_of_table.store(now);
+  if (memory_of_table.load() == now) return table().lock;
+  const std::lock_guard lock(coming_lock);
+  const std::uint64_t before = memory_of_table.load();
+  if (before == now) return table().lock;
+  if (before != 0) {
+    new (&table().lock) std::mutex;
+    if (is_changing.load()) new (&table()) Table;
+    is_changing.store(false);
   }
+  memory_of_table.store(now);
   return table().lock;
 }
 
