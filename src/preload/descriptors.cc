@@ -8,15 +8,20 @@
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstdarg>
+#include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "mapping/border.h"
 #include "medium/block_medium.h"
+#include "medium/descriptor.h"
 #include "medium/own_descriptors.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
@@ -283,28 +288,39 @@ int duplicate_onto(int original, int copy, int flags, bool is_dup3) {
   return made;
 }
 
-bool releases_whole_file(int command, const struct flock* lock) {
-  const bool sets = command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK ||
-                    command == F_OFD_SETLKW;
-  return sets && lock != nullptr && lock->l_type == F_UNLCK && lock->l_whence == SEEK_SET &&
+// Also where a lock to write becomes one to read.
+bool lets_others_read(const struct flock* lock) {
+  return lock != nullptr && lock->l_type != F_WRLCK && lock->l_whence == SEEK_SET &&
          lock->l_start == 0 && lock->l_len == 0;
 }
 
-bool takes_a_lock(int command, const struct flock* lock) {
-  const bool sets = command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK ||
-                    command == F_OFD_SETLKW;
-  return sets && lock != nullptr && lock->l_type != F_UNLCK;
-}
+bool takes_a_lock(const struct flock* lock) { return lock != nullptr && lock->l_type != F_UNLCK; }
 
 // Whoever waits for the lock will look at the file as soon as it is free: it must be whole by then.
 // Without a window nothing holds the file in this process but descriptors, and it can be closed;
 // the next atomic mmap of one of them takes it up again.
+Status end_if_unmapped(const Held& file) {
+  if (!file || !check_ours(*file).ok() || !table::window_of(*file).empty()) return {};
+  return end(file.file);
+}
+
 void before_unlocking(const char* call, int descriptor) {
   if (inside() || !table::may_be_tracked(descriptor)) return;
   const Inside working;
-  const Held file = hold_descriptor(descriptor);
-  if (!file || !check_ours(*file).ok() || !table::window_of(*file).empty()) return;
-  if (const Status ended = end(file.file); !ended.ok()) say(call, ended.text());
+  if (const Status ended = end_if_unmapped(hold_descriptor(descriptor)); !ended.ok())
+    say(call, ended.text());
+}
+
+// Those of flock() are only told there.  True also where they cannot be found out.
+bool may_have_locks_of_its_own(int descriptor) {
+  std::array<char, 40> path{};
+  std::array<char, 256> text{};  // the locks come behind four short lines
+  std::snprintf(path.data(), path.size(), "/proc/thread-self/fdinfo/%d", descriptor);
+  const Descriptor about(real().open(path.data(), O_RDONLY | O_CLOEXEC));
+  const ssize_t length = real().read(about.get(), text.data(), text.size());
+  return length <= 0 ||
+         std::string_view(text.data(), static_cast<std::size_t>(length)).find("lock:") !=
+             std::string_view::npos;
 }
 
 // The one who held the lock before may have died with it.
@@ -327,9 +343,9 @@ int control(int descriptor, int command, void* argument) {
   }
   if (!is_lock_command(command)) return real().fcntl(descriptor, command, argument);
   const auto* const lock = static_cast<const struct flock*>(argument);
-  if (releases_whole_file(command, lock)) before_unlocking("fcntl", descriptor);
+  if (lets_others_read(lock)) before_unlocking("fcntl", descriptor);
   const int outcome = real().fcntl(descriptor, command, argument);
-  if (outcome == 0 && takes_a_lock(command, lock)) after_locking("fcntl", descriptor);
+  if (outcome == 0 && takes_a_lock(lock)) after_locking("fcntl", descriptor);
   return outcome;
 }
 
@@ -388,7 +404,15 @@ Status let_go(int descriptor) {
   const Inside working;
   const Held file = hold_file(table::detach(descriptor));
   // The caller goes on to close it.
-  return file ? at_border([&] { return end_if_unused(file.file); }) : Status{};
+  if (!file) return {};
+  return at_border([&]() -> Status {
+    PAWL_TRY(end_if_unused(file.file));
+    if (file->has_ended || !table::window_of(*file).empty()) return {};
+    // All locks of fcntl() on the file go with any descriptor of it.
+    const bool drops_locks =
+        may_have_record_locks(descriptor) || may_have_locks_of_its_own(descriptor);
+    return drops_locks ? end_if_unmapped(file) : Status{};
+  });
 }
 
 #define PAWL_TAKE_MODE(mode) \
@@ -550,7 +574,7 @@ PAWL_ALSO_KNOWN_AS(__fcntl, fcntl);
 PAWL_INTERPOSE int flock(int descriptor, int operation) noexcept try {
   PAWL_KEEP_ERRNO();
   const int kind = operation & ~LOCK_NB;
-  if (kind == LOCK_UN) before_unlocking("flock", descriptor);
+  if (kind != LOCK_EX) before_unlocking("flock", descriptor);
   const int outcome = real().flock(descriptor, operation);
   if (outcome == 0 && kind != LOCK_UN) after_locking("flock", descriptor);
   PAWL_RETURN(outcome);
