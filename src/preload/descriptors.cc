@@ -225,15 +225,29 @@ int close_descriptor(int descriptor) {
   return status.ok() ? outcome : refuse("close", status);
 }
 
-int attach_copy(int original, int copy) {
+// What a forked child gives the program that it is about to start is nothing that it maps.
+Status check_no_stream(int original, bool is_of_stream) {
+  if (!is_of_stream || !table::may_be_tracked(original)) return {};
+  const Inside working;
+  const Held file = hold_descriptor(original);
+  if (!file || file->inherited) return {};
+  return Status::failure(EBUSY, file->path +
+                                    " is mapped atomically, and a stdio stream uses the number "
+                                    "that the descriptor would get: its own writes would bypass "
+                                    "the mapping; close the stream (fclose), or choose another "
+                                    "number");
+}
+
+int attach_copy(int original, int copy, bool is_of_stream) {
   if (copy < 0 || !in_own_process()) return copy;
-  set_stdio(copy, is_stdio(original));
+  set_stdio(copy, is_of_stream || is_stdio(original));
   if (copy == STDERR_FILENO) adopt_standard_error();
   set_may_have_other_writer(copy, may_have_other_writer(original));
   if (table::is_empty()) return copy;
-  // By its inode: another thread may have mapped the file just now, before there was the copy.
   const Inside working;
-  const Status joined = join(copy);
+  Status joined = check_no_stream(original, is_of_stream);
+  // By its inode: another thread may have mapped the file just now, before there was the copy.
+  if (joined.ok()) joined = join(copy);
   if (joined.ok()) return copy;
   real().close(copy);
   return refuse("dup", joined);
@@ -268,8 +282,11 @@ int duplicate_onto(int original, int copy, int flags, bool is_dup3) {
         "descriptor " + std::to_string(copy) + " is in use by Pawl itself; choose another number");
   }
   if (original == copy || dup_would_fail(original, copy, flags)) return duplicate();
+  const bool is_of_stream = has_stream(copy);
+  if (const Status free = check_no_stream(original, is_of_stream); !free.ok())
+    return refuse("dup2", free);
   if (!table::may_be_tracked(original) && !can_be_tracked(copy))
-    return attach_copy(original, duplicate());
+    return attach_copy(original, duplicate(), is_of_stream);
   const Inside working;  // a signal handler finds the copy followed, or as it was
   const bool was_stdio = is_stdio(copy);
   Status ended;
@@ -283,7 +300,7 @@ int duplicate_onto(int original, int copy, int flags, bool is_dup3) {
     keep_open(copy, was_stdio);
     return made;
   }
-  made = attach_copy(original, made);
+  made = attach_copy(original, made, is_of_stream);
   if (!ended.ok()) say("dup2", ended.text());  // dup2() too drops the errors of the close in it
   return made;
 }
@@ -339,7 +356,8 @@ bool is_lock_command(int command) {
 
 int control(int descriptor, int command, void* argument) {
   if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
-    return attach_copy(descriptor, real().fcntl(descriptor, command, argument));
+    const int copy = real().fcntl(descriptor, command, argument);
+    return attach_copy(descriptor, copy, has_stream(copy));
   }
   if (!is_lock_command(command)) return real().fcntl(descriptor, command, argument);
   const auto* const lock = static_cast<const struct flock*>(argument);
@@ -537,7 +555,8 @@ PAWL_OR_NO_MEMORY_AND_NO_RESULT
 PAWL_INTERPOSE int dup(int descriptor) noexcept try {
   PAWL_KEEP_ERRNO();
   const int copy = real().dup(descriptor);
-  PAWL_RETURN(PAWL_CALLED_BY_US() ? keep_for_core(copy) : attach_copy(descriptor, copy));
+  PAWL_RETURN(PAWL_CALLED_BY_US() ? keep_for_core(copy)
+                                  : attach_copy(descriptor, copy, has_stream(copy)));
 }
 PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int dup2(int original, int copy) noexcept try {
