@@ -8,15 +8,20 @@
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstdarg>
+#include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "mapping/border.h"
 #include "medium/block_medium.h"
+#include "medium/descriptor.h"
 #include "medium/own_descriptors.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
@@ -220,15 +225,29 @@ int close_descriptor(int descriptor) {
   return status.ok() ? outcome : refuse("close", status);
 }
 
-int attach_copy(int original, int copy) {
+// What a forked child gives the program that it is about to start is nothing that it maps.
+Status check_no_stream(int original, bool is_of_stream) {
+  if (!is_of_stream || !table::may_be_tracked(original)) return {};
+  const Inside working;
+  const Held file = hold_descriptor(original);
+  if (!file || file->inherited) return {};
+  return Status::failure(EBUSY, file->path +
+                                    " is mapped atomically, and a stdio stream uses the number "
+                                    "that the descriptor would get: its own writes would bypass "
+                                    "the mapping; close the stream (fclose), or choose another "
+                                    "number");
+}
+
+int attach_copy(int original, int copy, bool is_of_stream) {
   if (copy < 0 || !in_own_process()) return copy;
-  set_stdio(copy, is_stdio(original));
+  set_stdio(copy, is_of_stream || is_stdio(original));
   if (copy == STDERR_FILENO) adopt_standard_error();
   set_may_have_other_writer(copy, may_have_other_writer(original));
   if (table::is_empty()) return copy;
-  // By its inode: another thread may have mapped the file just now, before there was the copy.
   const Inside working;
-  const Status joined = join(copy);
+  Status joined = check_no_stream(original, is_of_stream);
+  // By its inode: another thread may have mapped the file just now, before there was the copy.
+  if (joined.ok()) joined = join(copy);
   if (joined.ok()) return copy;
   real().close(copy);
   return refuse("dup", joined);
@@ -263,8 +282,11 @@ int duplicate_onto(int original, int copy, int flags, bool is_dup3) {
         "descriptor " + std::to_string(copy) + " is in use by Pawl itself; choose another number");
   }
   if (original == copy || dup_would_fail(original, copy, flags)) return duplicate();
+  const bool is_of_stream = has_stream(copy);
+  if (const Status free = check_no_stream(original, is_of_stream); !free.ok())
+    return refuse("dup2", free);
   if (!table::may_be_tracked(original) && !can_be_tracked(copy))
-    return attach_copy(original, duplicate());
+    return attach_copy(original, duplicate(), is_of_stream);
   const Inside working;  // a signal handler finds the copy followed, or as it was
   const bool was_stdio = is_stdio(copy);
   Status ended;
@@ -278,33 +300,44 @@ int duplicate_onto(int original, int copy, int flags, bool is_dup3) {
     keep_open(copy, was_stdio);
     return made;
   }
-  made = attach_copy(original, made);
+  made = attach_copy(original, made, is_of_stream);
   if (!ended.ok()) say("dup2", ended.text());  // dup2() too drops the errors of the close in it
   return made;
 }
 
-bool releases_whole_file(int command, const struct flock* lock) {
-  const bool sets = command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK ||
-                    command == F_OFD_SETLKW;
-  return sets && lock != nullptr && lock->l_type == F_UNLCK && lock->l_whence == SEEK_SET &&
+// Also where a lock to write becomes one to read.
+bool lets_others_read(const struct flock* lock) {
+  return lock != nullptr && lock->l_type != F_WRLCK && lock->l_whence == SEEK_SET &&
          lock->l_start == 0 && lock->l_len == 0;
 }
 
-bool takes_a_lock(int command, const struct flock* lock) {
-  const bool sets = command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK ||
-                    command == F_OFD_SETLKW;
-  return sets && lock != nullptr && lock->l_type != F_UNLCK;
-}
+bool takes_a_lock(const struct flock* lock) { return lock != nullptr && lock->l_type != F_UNLCK; }
 
 // Whoever waits for the lock will look at the file as soon as it is free: it must be whole by then.
 // Without a window nothing holds the file in this process but descriptors, and it can be closed;
 // the next atomic mmap of one of them takes it up again.
+Status end_if_unmapped(const Held& file) {
+  if (!file || !check_ours(*file).ok() || !table::window_of(*file).empty()) return {};
+  return end(file.file);
+}
+
 void before_unlocking(const char* call, int descriptor) {
   if (inside() || !table::may_be_tracked(descriptor)) return;
   const Inside working;
-  const Held file = hold_descriptor(descriptor);
-  if (!file || !check_ours(*file).ok() || !table::window_of(*file).empty()) return;
-  if (const Status ended = end(file.file); !ended.ok()) say(call, ended.text());
+  if (const Status ended = end_if_unmapped(hold_descriptor(descriptor)); !ended.ok())
+    say(call, ended.text());
+}
+
+// Those of flock() are only told there.  True also where they cannot be found out.
+bool may_have_locks_of_its_own(int descriptor) {
+  std::array<char, 40> path{};
+  std::array<char, 256> text{};  // the locks come behind four short lines
+  std::snprintf(path.data(), path.size(), "/proc/thread-self/fdinfo/%d", descriptor);
+  const Descriptor about(real().open(path.data(), O_RDONLY | O_CLOEXEC));
+  const ssize_t length = real().read(about.get(), text.data(), text.size());
+  return length <= 0 ||
+         std::string_view(text.data(), static_cast<std::size_t>(length)).find("lock:") !=
+             std::string_view::npos;
 }
 
 // The one who held the lock before may have died with it.
@@ -323,13 +356,14 @@ bool is_lock_command(int command) {
 
 int control(int descriptor, int command, void* argument) {
   if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
-    return attach_copy(descriptor, real().fcntl(descriptor, command, argument));
+    const int copy = real().fcntl(descriptor, command, argument);
+    return attach_copy(descriptor, copy, has_stream(copy));
   }
   if (!is_lock_command(command)) return real().fcntl(descriptor, command, argument);
   const auto* const lock = static_cast<const struct flock*>(argument);
-  if (releases_whole_file(command, lock)) before_unlocking("fcntl", descriptor);
+  if (lets_others_read(lock)) before_unlocking("fcntl", descriptor);
   const int outcome = real().fcntl(descriptor, command, argument);
-  if (outcome == 0 && takes_a_lock(command, lock)) after_locking("fcntl", descriptor);
+  if (outcome == 0 && takes_a_lock(lock)) after_locking("fcntl", descriptor);
   return outcome;
 }
 
@@ -388,7 +422,15 @@ Status let_go(int descriptor) {
   const Inside working;
   const Held file = hold_file(table::detach(descriptor));
   // The caller goes on to close it.
-  return file ? at_border([&] { return end_if_unused(file.file); }) : Status{};
+  if (!file) return {};
+  return at_border([&]() -> Status {
+    PAWL_TRY(end_if_unused(file.file));
+    if (file->has_ended || !table::window_of(*file).empty()) return {};
+    // All locks of fcntl() on the file go with any descriptor of it.
+    const bool drops_locks =
+        may_have_record_locks(descriptor) || may_have_locks_of_its_own(descriptor);
+    return drops_locks ? end_if_unmapped(file) : Status{};
+  });
 }
 
 #define PAWL_TAKE_MODE(mode) \
@@ -513,7 +555,8 @@ PAWL_OR_NO_MEMORY_AND_NO_RESULT
 PAWL_INTERPOSE int dup(int descriptor) noexcept try {
   PAWL_KEEP_ERRNO();
   const int copy = real().dup(descriptor);
-  PAWL_RETURN(PAWL_CALLED_BY_US() ? keep_for_core(copy) : attach_copy(descriptor, copy));
+  PAWL_RETURN(PAWL_CALLED_BY_US() ? keep_for_core(copy)
+                                  : attach_copy(descriptor, copy, has_stream(copy)));
 }
 PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int dup2(int original, int copy) noexcept try {
@@ -550,7 +593,7 @@ PAWL_ALSO_KNOWN_AS(__fcntl, fcntl);
 PAWL_INTERPOSE int flock(int descriptor, int operation) noexcept try {
   PAWL_KEEP_ERRNO();
   const int kind = operation & ~LOCK_NB;
-  if (kind == LOCK_UN) before_unlocking("flock", descriptor);
+  if (kind != LOCK_EX) before_unlocking("flock", descriptor);
   const int outcome = real().flock(descriptor, operation);
   if (outcome == 0 && kind != LOCK_UN) after_locking("flock", descriptor);
   PAWL_RETURN(outcome);

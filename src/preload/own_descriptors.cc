@@ -57,6 +57,14 @@ bool may_carry_record_locks(int descriptor) {
   return !path.ok() || !is_side_file(path.value());
 }
 
+// The locks that are Pawl's are of the other kind, and have no process.
+bool may_have_record_locks(int descriptor) {
+  struct flock any = {
+      .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
+  return real().fcntl(descriptor, F_OFD_GETLK, &any) == 0 && any.l_type != F_UNLCK &&
+         any.l_pid != -1;
+}
+
 int keep_for_core(int descriptor) {
   if (descriptor < 0) return descriptor;
   // Moving is a copy and a close, which drops such locks.

@@ -25,6 +25,9 @@ void keep_what_appears(const std::function<void()>& work);
 // Whether its file is one that the program may have locked by fcntl().  (Nobody locks a side file
 // that way.)
 bool may_carry_record_locks(int descriptor);
+// Whether it has done so, by whichever descriptor; or another process has: the kernel names one
+// lock only, and that may hide one of this process.
+bool may_have_record_locks(int descriptor);
 
 // A forked child has copies it must not use; they may be closed.
 void forget_all_own();

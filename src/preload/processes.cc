@@ -262,7 +262,7 @@ class LocksKeptByExec {
  public:
   LocksKeptByExec() {
     for (const int descriptor : own_between(0, ~0U)) {
-      if (!is_locked_by_program(descriptor)) continue;
+      if (!may_carry_record_locks(descriptor) || !may_have_record_locks(descriptor)) continue;
       const int flags = real().fcntl(descriptor, F_GETFD);
       if ((flags & FD_CLOEXEC) != 0 && real().fcntl(descriptor, F_SETFD, flags & ~FD_CLOEXEC) == 0)
         kept_.push_back(descriptor);
@@ -275,16 +275,6 @@ class LocksKeptByExec {
   LocksKeptByExec& operator=(const LocksKeptByExec&) = delete;
 
  private:
-  // Or by another process: the kernel names one lock only, and that may hide one of this process.
-  // The locks that are Pawl's are of the other kind, and have no process.
-  static bool is_locked_by_program(int descriptor) {
-    if (!may_carry_record_locks(descriptor)) return false;
-    struct flock any = {
-        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
-    return real().fcntl(descriptor, F_OFD_GETLK, &any) == 0 && any.l_type != F_UNLCK &&
-           any.l_pid != -1;
-  }
-
   std::vector<int> kept_;
 };
 

@@ -147,6 +147,16 @@ void set_stdio(int descriptor, bool value) {
   if (flag.load(std::memory_order_relaxed) != value) flag.store(value);
 }
 
+bool has_stream(int number) {
+  if (is_stdio(number)) return true;
+  const int error_number = errno;
+  bool is_standard = false;
+  for (FILE* const stream : {stdin, stdout, stderr})
+    is_standard = is_standard || (stream != nullptr && number >= 0 && fileno(stream) == number);
+  errno = error_number;
+  return is_standard;
+}
+
 // The standard streams are there from the start.
 __attribute__((constructor)) void know_standard_streams() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {

@@ -675,6 +675,42 @@ static void* live_on_a_small_stack(void* unused) {
   return unused;
 }
 
+/* What is in the file itself, as another process finds it that waits for the lock. */
+static int file_holds(int fd, const char* text) {
+  char bytes[16] = {0};
+  return syscall(SYS_pread64, fd, bytes, strlen(text), 0) == (long)strlen(text) &&
+         strcmp(bytes, text) == 0;
+}
+
+static void a_lock_given_up_in_another_way_committed_nothing(void) {
+  enum { BY_FLOCK, BY_FCNTL, BY_CLOSE, BY_CLOSE_OF_FLOCK, BY_DUP, WAYS };
+  const char* path = in_directory("lock.atomic");
+  for (int way = 0; way < WAYS; ++way) {
+    make(path, '.', 1);
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    const int fd = open(path, O_RDWR);
+    const int other = open(path, O_RDONLY);
+    if (way == BY_FLOCK) CHECK(flock(fd, LOCK_EX) == 0);
+    if (way == BY_CLOSE_OF_FLOCK) CHECK(flock(other, LOCK_EX) == 0);
+    if (way == BY_FCNTL || way == BY_CLOSE || way == BY_DUP) CHECK(fcntl(fd, F_SETLK, &lock) == 0);
+    char* at = map(fd, 1);
+    memcpy(at, "stored", 6);
+    CHECK(munmap(at, PAGE) == 0);
+    lock.l_type = F_RDLCK;
+    if (way == BY_FLOCK) CHECK(flock(fd, LOCK_SH) == 0);
+    if (way == BY_FCNTL) CHECK(fcntl(fd, F_SETLK, &lock) == 0);
+    if (way == BY_CLOSE || way == BY_CLOSE_OF_FLOCK) CHECK(close(other) == 0);
+    if (way == BY_DUP) CHECK(dup2(STDIN_FILENO, other) == other);
+    CHECK(file_holds(fd, "stored") && !has_side(path));
+    at = map(fd, 1); /* takes it up again */
+    memcpy(at, "STORED", 6);
+    CHECK(msync(at, PAGE, MS_SYNC) == 0 && munmap(at, PAGE) == 0);
+    CHECK(close(fd) == 0 && found(path, 0, "STORED"));
+    if (way == BY_FLOCK || way == BY_FCNTL || way == BY_DUP) close(other);
+  }
+  unlink(path);
+}
+
 static void run_on_the_smallest_stack(void* (*work)(void*)) {
   pthread_attr_t smallest;
   pthread_attr_init(&smallest);
@@ -795,6 +831,7 @@ static void all_cases(void) {
   exec_with_very_many_arguments();
   close_range_of_one_thread_cut_off_the_others();
   a_program_of_one_thread_left_the_table();
+  a_lock_given_up_in_another_way_committed_nothing();
   the_smallest_stack_overflowed();
   an_exit_on_the_smallest_stack_lost_all();
   calls_need_no_more_of_an_alternate_stack_than_the_documents_say();

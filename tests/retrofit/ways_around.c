@@ -183,6 +183,44 @@ static void standard_streams_bypassed_a_mapping(void) {
   unlink(path);
 }
 
+static int is_busy(int outcome) { return outcome == -1 && errno == EBUSY; }
+
+static int put_under_streams(const char* file) {
+  const int fd = open(file, O_RDWR);
+  const int plain = open("/dev/null", O_RDWR);
+  FILE* opened = fopen("/dev/null", "w");
+  char* at = map(fd);
+  if (at == MAP_FAILED || opened == NULL) return 98;
+  CHECK(is_busy(dup2(fd, STDOUT_FILENO)) && is_busy(dup3(fd, STDERR_FILENO, 0)));
+  CHECK(is_busy(dup2(fd, fileno(opened))));
+  close(STDIN_FILENO);
+  CHECK(is_busy(dup(fd)) && is_busy(fcntl(fd, F_DUPFD, 0)));
+  CHECK(fcntl(STDIN_FILENO, F_GETFD) == -1 && fcntl(fileno(opened), F_GETFD) >= 0);
+  CHECK(dup2(fd, plain) == plain);
+  const pid_t child = fork();
+  if (child == 0) _exit(dup2(fd, STDOUT_FILENO) != STDOUT_FILENO);
+  CHECK(status_of(child) == 0);
+  fclose(stdin);
+  CHECK(dup2(fd, STDIN_FILENO) == STDIN_FILENO);
+  /* The other way round: under a stream first, and then mapped. */
+  char* other = strcpy(malloc(strlen(file) + 16), file);
+  make(strcat(other, ".other.atomic"));
+  const int second = open(other, O_RDWR);
+  CHECK(dup2(second, STDOUT_FILENO) == STDOUT_FILENO);
+  errno = 0;
+  CHECK(map(second) == MAP_FAILED && errno == EBUSY);
+  unlink(other);
+  free(other);
+  return failures != 0;
+}
+
+static void streams_under_which_a_mapped_file_was_put_bypassed_it(void) {
+  const char* path = in_directory("under.atomic");
+  make(path);
+  CHECK(status_of(start("under", path)) == 0);
+  unlink(path);
+}
+
 /* ----------------------------------------------------------------- numbers
  */
 
@@ -268,6 +306,7 @@ static void functions_found_by_handle_bypassed_the_mapping(void) {
  */
 
 static int do_part(const char* what, const char* file) {
+  if (strcmp(what, "under") == 0) return put_under_streams(file);
   if (strcmp(what, "print") == 0) return print_into_the_file(file);
   if (strcmp(what, "handle") == 0) return commit_by_handle_and_die(file);
   if (strcmp(what, "beyond") == 0) return beyond_the_table(file);
@@ -278,6 +317,7 @@ static void all_cases(void) {
   copies_made_beside_a_mapping_bypassed_it();
   streams_opened_beside_a_mapping_bypassed_it();
   standard_streams_bypassed_a_mapping();
+  streams_under_which_a_mapped_file_was_put_bypassed_it();
   descriptors_beyond_the_table_bypassed_the_mapping();
   a_number_that_was_closed_past_us_was_the_files();
   functions_found_by_handle_bypassed_the_mapping();
