@@ -84,6 +84,21 @@ def a_restore_that_could_not_make_its_socket_lost_the_save(pawl):
         kept.process()
 
 
+def a_program_that_did_not_start_cost_the_save(pawl):
+    with Kept(pawl) as kept:
+        save_a_program(kept)
+        broken = os.path.join(kept.top, "broken")
+        with open(broken, "wb") as file:
+            file.write(b"\x7fELF, but no program")
+        os.chmod(broken, 0o755)
+        found = kept.run([broken], ["--discard"], wait=True)
+        assert found.returncode == 126, found
+        assert kept.check().returncode == 0, kept.check()
+        assert not [name for name in os.listdir(kept.directory) if name.endswith(".new")]
+        kept.restore()
+        kept.process()
+
+
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
@@ -91,6 +106,7 @@ def main():
     a_machine_was_started_over_a_program(pawl)
     a_save_without_its_empty_lock_was_taken_for_none(pawl)
     a_restore_that_could_not_make_its_socket_lost_the_save(pawl)
+    a_program_that_did_not_start_cost_the_save(pawl)
 
 
 main()

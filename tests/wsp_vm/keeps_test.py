@@ -7,7 +7,9 @@ What merely cannot be looked at now, or does not start, costs nothing.
 """
 
 import os
+import signal
 import socket
+import subprocess
 
 import trials
 import vm as vms
@@ -192,6 +194,24 @@ def asked_for_wrongly(keeper):
         raise vms.Trouble(f"it has been told: {text}")
 
 
+def message_on_a_full_disk_ended_the_machine(keeper):
+    """What the supervisor has to say is lost, and nothing else."""
+    keeper.save()
+    with open("/dev/full", "w") as full:
+        restored = subprocess.Popen([keeper.vm.pawl, "wsp", "vm", "restore", str(keeper.vm.directory)],
+                                    stdin=subprocess.DEVNULL, stdout=full, stderr=full)
+    try:
+        vms.wait_until(lambda: restored.poll() is not None or keeper.vm.run("rehearse", "1")[0] != CODE_FAILED,
+                       "the machine to run")
+        restored.send_signal(signal.SIGPWR)
+        if restored.wait(vms.SECONDS_MAX) != 0:
+            raise vms.Trouble(f"a full disk ended the machine: {restored.returncode}")
+    finally:
+        restored.kill()
+        restored.wait()
+    keeper.is_saved("a restore that nobody heard")
+
+
 def rehearsed_for_another_window(keeper):
     """As `pawl wsp rehearse` does, `--window-ms` judges, and is not kept."""
     keeper.vm.start("run", "--discard", "--memory", "16M", "--window-ms", "60000", *OF_QEMU)
@@ -204,7 +224,8 @@ def rehearsed_for_another_window(keeper):
 
 
 TRIALS = (disk_is_not_there_yet, other_machine_is_asked_for, refused_for_another_reason,
-          boot_that_fails, guest_ends, asked_for_wrongly, rehearsed_for_another_window)
+          boot_that_fails, guest_ends, asked_for_wrongly, message_on_a_full_disk_ended_the_machine,
+          rehearsed_for_another_window)
 
 
 def main(scratch, vm, _):

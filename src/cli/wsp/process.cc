@@ -173,7 +173,9 @@ int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
     complain(kVerb, *lost + ", or throw it away with --discard");
     return kExitNeedsRecovery;
   }
-  Result<wsp::KeptMemory> memory = wsp::KeptMemory::create(arguments.directory);
+  Result<wsp::KeptMemory> memory = wsp::KeptMemory::create(
+      arguments.directory, arguments.discards ? wsp::KeptMemory::Earlier::may_be_a_save
+                                              : wsp::KeptMemory::Earlier::is_no_save);
   if (!memory.ok()) return refuse_wsp(kVerb, memory.status());
   Result<wsp::SupervisorEars> ears = open_ears(memory.value(), arguments);
   if (!ears.ok()) return refuse_wsp(kVerb, ears.status());
@@ -183,6 +185,9 @@ int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
     complain(kVerb, process.status().text());
     return exit_code_of_start(process.status());
   }
+  // What fails before costs no save.
+  if (const Status placed = memory.value().take_place(); !placed.ok())
+    return refuse_wsp(kVerb, placed);
   return watch_over(*process.value(), ears.value(), kVerb, arguments, true);
 }
 

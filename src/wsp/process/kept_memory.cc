@@ -27,6 +27,9 @@ namespace {
 constexpr char kMemoryMagic[8] = {'P', 'A', 'W', 'L', 'W', 'S', 'P', 'M'};
 constexpr std::uint32_t kMemoryVersion = 1;
 constexpr const char* kMemoryFile = "memory";
+// Of a start, until the program is about to run.
+constexpr const char* kNewMemoryFile = "memory.new";
+constexpr const char* kNewImageFile = "image.new";
 constexpr std::size_t kCopyBytes = 1ULL << 20;
 
 Status failed(const std::string& what) { return FailedCall{errno, what}; }
@@ -79,10 +82,14 @@ KeptMemory::KeptMemory(KeptMemory&& other) noexcept
       device_(other.device_),
       inode_(other.inode_),
       image_(std::exchange(other.image_, nullptr)),
+      is_beside_(std::exchange(other.is_beside_, false)),
       generation_(other.generation_) {}
 
 KeptMemory::~KeptMemory() {
   if (image_ != nullptr) ::munmap(image_, kImageBytes);
+  if (!is_beside_) return;
+  for (const char* const name : {kNewImageFile, kNewMemoryFile})
+    ::unlinkat(directory_.descriptor(), name, 0);
 }
 
 Result<KeptMemory> KeptMemory::take(const std::string& directory, int flags) {
@@ -149,15 +156,21 @@ Status KeptMemory::write_generation(std::uint64_t generation) {
   return {};
 }
 
-Result<KeptMemory> KeptMemory::create(const std::string& directory) {
+Result<KeptMemory> KeptMemory::create(const std::string& directory, Earlier earlier) {
   Result<KeptMemory> taken = take(directory, O_CREAT);
   if (!taken.ok()) return taken;
   KeptMemory& made = taken.value();
-  // What was saved before is not to be believed from its first change on.
-  if (::ftruncate(made.image_file_.get(), 0) != 0) return failed("cannot empty " + directory);
-  // Not the file of an earlier program, which others may have from that one: it may have had fewer
+  // Nobody misses it, and its space is needed.
+  if (earlier == Earlier::is_no_save &&
+      (::ftruncate(made.image_file_.get(), 0) != 0 || ::ftruncate(made.memory_.get(), 0) != 0))
+    return failed("cannot empty " + directory);
+  // Not the files of an earlier program, which others may have from that one: it may have had fewer
   // rights than this one begins with.
-  Result<Descriptor> memory = made.directory_.make_file(kMemoryFile);
+  made.is_beside_ = true;
+  Result<Descriptor> image = made.directory_.make_file(kNewImageFile);
+  if (!image.ok()) return image.status();
+  made.image_file_ = std::move(image.value());
+  Result<Descriptor> memory = made.directory_.make_file(kNewMemoryFile);
   if (!memory.ok()) return memory.status();
   made.memory_ = std::move(memory.value());
   PAWL_TRY(made.identify_memory());
@@ -212,6 +225,16 @@ Result<KeptMemory> KeptMemory::open(const std::string& directory) {
   }
   opened.generation_ = header.generation;
   return taken;
+}
+
+Status KeptMemory::take_place() {
+  const int holding = directory_.descriptor();
+  // The image first: without its marker what was saved is not believed any more.
+  if (::renameat(holding, kNewImageFile, holding, kProgramImageFile) != 0 ||
+      ::renameat(holding, kNewMemoryFile, holding, kMemoryFile) != 0)
+    return failed("cannot replace what lies in " + directory_.path());
+  is_beside_ = false;
+  return {};
 }
 
 Status KeptMemory::begin_generation() { return write_generation(generation_ + 1); }

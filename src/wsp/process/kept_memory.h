@@ -25,11 +25,14 @@ constexpr std::size_t kImageBytes = 16ULL << 20;
 
 class KeptMemory {
  public:
-  // Makes the directory if there is none, takes its lock, and leaves empty memory of a new
-  // generation and an image without a marker.  EBUSY: another supervisor has it.  EPERM: the
-  // directory, or a file in it, is not this user's own.  EOPNOTSUPP: the
-  // files would not be in memory that survives, or are not allowed to be as long as they must be.
-  static Result<KeptMemory> create(const std::string& directory);
+  enum class Earlier { is_no_save, may_be_a_save };
+  // Makes the directory if there is none, takes its lock, and makes empty memory of a new
+  // generation and an image without a marker, beside what may be a save.  EBUSY: another supervisor
+  // has it.  EPERM: the directory, or a file in it, is not this user's own.  EOPNOTSUPP: the files
+  // would not be in memory that survives, or are not allowed to be as long as they must be.
+  static Result<KeptMemory> create(const std::string& directory, Earlier earlier);
+  // Of what was made so: from here on it lies there, and nothing that was saved before.
+  Status take_place();
   // ENOENT where nothing was ever kept; EBUSY as above; EEXIST, of create() too: a machine was.
   static Result<KeptMemory> open(const std::string& directory);
 
@@ -88,6 +91,7 @@ class KeptMemory {
   std::uint64_t device_ = 0;
   std::uint64_t inode_ = 0;
   std::byte* image_ = nullptr;
+  bool is_beside_ = false;
   std::uint64_t generation_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <linux/sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include <array>
@@ -120,6 +121,13 @@ constexpr std::array kRefusals = {
     RefusedCall{{SYS_msgget}, "msgget", ENOSYS, kKernelQueue},
     RefusedCall{{SYS_semget}, "semget", ENOSYS, kKernelQueue},
     RefusedCall{{SYS_socketpair}, "socketpair", EOPNOTSUPP, "use pipe(2) or eventfd(2)"},
+    // The kernel tells nobody of it, so that no save would.
+    RefusedCall{{SYS_setsockopt,
+                 {When::equals, 1, SOL_SOCKET},
+                 {When::equals, 2, SO_ATTACH_REUSEPORT_CBPF}},
+                "setsockopt(SO_ATTACH_REUSEPORT_CBPF)",
+                ENOPROTOOPT,
+                "the program's own filters are not kept"},
     RefusedCall{{SYS_timer_create},
                 "timer_create",
                 ENOTSUP,

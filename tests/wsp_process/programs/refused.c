@@ -59,6 +59,8 @@ int main(void) {
   TRY(msgget, 0L, 0L);
   TRY(semget, 0L, 0L, 0L);
   TRY(socketpair, (long)AF_UNIX, (long)SOCK_STREAM, 0L, pair);
+  say("setsockopt(SO_ATTACH_REUSEPORT_CBPF)",
+      syscall(SYS_setsockopt, 0L, (long)SOL_SOCKET, (long)SO_ATTACH_REUSEPORT_CBPF, 0L, 0L));
   TRY(timer_create, 0L, 0L, 0L);
   TRY(add_key, 0L, 0L, 0L, 0L, 0L);
   TRY(request_key, 0L, 0L, 0L, 0L);
