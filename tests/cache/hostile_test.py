@@ -278,6 +278,7 @@ def items_of(connection):
 def a_flush_all_that_a_crash_cut_short_was_forgotten(server, restart):
     """It was acknowledged: the next start goes on with it, before it serves anybody."""
     count = 200000
+    expect(ask(server, b"flush_all\r\n"), b"OK\r\n", "flush_all")
     with server.connect() as connection:
         connection.sendall(b"".join(b"set key%d 0 0 1 noreply\r\nx\r\n" % n for n in range(count)))
         expect(items_of(connection), count, "items")
