@@ -196,7 +196,9 @@ TEST(ExpiredKeys, AreGoneAfterAFewSweepsHoweverMany) {
   constexpr int kKeys = 20'000;
   constexpr size_t kValueBytes = 500;
   const int64_t at_ms = wall_clock_ms() + 2000;
-  for (int key = 0; key < kKeys; ++key) served->turn(request_of_expiring(key, kValueBytes, at_ms));
+  std::string requests;
+  for (int key = 0; key < kKeys; ++key) requests += request_of_expiring(key, kValueBytes, at_ms);
+  served->turn(requests);
   wait_until(at_ms);
   constexpr int kSweeps = 20;  // a machine may be busy
   for (int sweep = 0; sweep < kSweeps; ++sweep) served->sweep();
