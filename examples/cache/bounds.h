@@ -15,6 +15,8 @@
 /* The buffers of all clients, shared out to the threads.  The connection of the thread's client
  * with the largest ones is closed when they would take more. */
 #define ALL_BUFFERS_BYTES_MAX ((size_t)256 << 20)
+/* A thread's part of them at least: a client that is alone loses no connection. */
+#define THREAD_BUFFERS_BYTES_MIN ((size_t)8 << 20)
 /* A client's larger empty buffer is given back. */
 #define IDLE_BUFFER_BYTES ((size_t)16 << 10)
 

@@ -228,12 +228,16 @@ void cache_clear_at(struct cache* cache, int64_t at_s) {
   pthread_mutex_unlock(&cache->stripes[0].lock);
 }
 
-bool cache_clear_is_due(struct cache* cache, int64_t now_s) {
+void cache_clear_when_due(pawl_fase* file, struct cache* cache, int64_t now_s) {
   pthread_mutex_lock(&cache->stripes[0].lock);
-  const bool is_due = cache->clear_at_s != 0 && cache->clear_at_s <= now_s;
-  if (is_due) cache->clear_at_s = 0;
+  const int64_t at_s = cache->clear_at_s;
   pthread_mutex_unlock(&cache->stripes[0].lock);
-  return is_due;
+  if (at_s == 0 || at_s > now_s) return;
+  cache_clear(file, cache);
+  pthread_mutex_lock(&cache->stripes[0].lock);
+  /* Another time may have been set meanwhile. */
+  if (cache->clear_at_s == at_s) cache->clear_at_s = 0;
+  pthread_mutex_unlock(&cache->stripes[0].lock);
 }
 
 struct cache_counts cache_count(struct cache* cache) {

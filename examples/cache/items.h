@@ -75,8 +75,9 @@ enum cache_outcome cache_add_number(pawl_fase* file, struct cache* cache, const 
 void cache_clear(pawl_fase* file, struct cache* cache);
 /* The same at a time since 1970, of which the last that was set counts; 0: never. */
 void cache_clear_at(struct cache* cache, int64_t at_s);
-/* Whether that time has come; then it is no longer set. */
-bool cache_clear_is_due(struct cache* cache, int64_t now_s);
+/* Clears it when that time has come.  The time stands until all is gone: a crash meanwhile does not
+ * forget it. */
+void cache_clear_when_due(pawl_fase* file, struct cache* cache, int64_t now_s);
 
 struct cache_counts {
   uint64_t items;

@@ -2,9 +2,12 @@
 #include <argp.h>
 #include <arpa/inet.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "server.h"
 
@@ -29,6 +32,14 @@ static unsigned long number(struct argp_state* state, const char* text, unsigned
 static bool is_loopback(const char* address) {
   struct in_addr parsed;
   return inet_pton(AF_INET, address, &parsed) == 1 && ntohl(parsed.s_addr) >> 24 == 127;
+}
+
+/* As many clients as the system lets there be. */
+static void raise_descriptor_limit(void) {
+  struct rlimit descriptors;
+  if (getrlimit(RLIMIT_NOFILE, &descriptors) != 0) return;
+  descriptors.rlim_cur = descriptors.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &descriptors);
 }
 
 static error_t parse(int key, char* argument, struct argp_state* state) {
@@ -86,6 +97,11 @@ int main(int argc, char** argv) {
                             NULL};
   argp_parse(&argp, argc, argv, 0, NULL, &settings);
   if (settings.threads == 0) settings.threads = 1;
+  /* A client may go while it is answered. */
+  signal(SIGPIPE, SIG_IGN);
+  raise_descriptor_limit();
+  /* What clients store is nobody else's to read. */
+  umask(S_IRWXG | S_IRWXO);
   /* Large buffers are given back to the system as soon as they are freed. */
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
   mallopt(M_TRIM_THRESHOLD, 2 << 20);

@@ -218,8 +218,9 @@ static const char* flush(struct worker* worker, const struct words* words, bool 
   const bool has_delay = words->count > (is_silent ? 2U : 1U);
   if (has_delay && !read_number(words, 1, &delay_s)) return "CLIENT_ERROR invalid exptime argument";
   const bool is_later = delay_s > 0;
-  cache_clear_at(worker->cache, is_later ? time_at(delay_s) : 0);
+  /* A time that was set before stands until all is gone. */
   if (!is_later) cache_clear(worker->file, worker->cache);
+  cache_clear_at(worker->cache, is_later ? time_at(delay_s) : 0);
   return "OK";
 }
 
@@ -235,6 +236,16 @@ static void answer_stats(struct worker* worker, struct output* output) {
 
 static bool is_storage(const struct words* words) {
   return is_word(words, 0, "set") || is_word(words, 0, "add") || is_word(words, 0, "replace");
+}
+
+/* The word with the number of bytes of the value behind the line; 0: there is no value.  Also those
+ * are here that get an error: what is stored must never be taken for a command. */
+static unsigned value_word(const struct words* words) {
+  if (is_storage(words) || is_word(words, 0, "append") || is_word(words, 0, "prepend") ||
+      is_word(words, 0, "cas")) {
+    return 4;
+  }
+  return is_word(words, 0, "ms") ? 2 : 0;
 }
 
 static bool is_text_ignoring_case(struct word word, const char* text) {
@@ -282,7 +293,8 @@ static void answer_line(struct worker* worker, const struct request* request, bo
 
 /* A get has keys only, and a key may be called noreply. */
 static bool is_silent(const struct words* words) {
-  const unsigned words_before = is_storage(words)                                               ? 5
+  const unsigned words_before = is_word(words, 0, "cas") ? 6
+                                : value_word(words) > 0  ? value_word(words) + 1
                                 : is_word(words, 0, "incr") || is_word(words, 0, "decr")        ? 3
                                 : is_word(words, 0, "delete") || is_word(words, 0, "verbosity") ? 2
                                                                                                 : 1;
@@ -302,14 +314,15 @@ static enum verdict answer(struct worker* worker, const struct request* request,
   return GO_ON;
 }
 
-/* The value behind the line of a request that stores, if all of it is there, and how many bytes it
- * has with its end.  Not NULL: no request can be found behind this one, and why. */
+/* The value behind the line, if all of it is there, and how many bytes it has with its end.  Not
+ * NULL: no request can be found behind this one, and why. */
 static const char* find_value(struct request* request, const char* behind_line, size_t left,
                               size_t* value_bytes) {
   *value_bytes = 0;
-  if (!is_storage(&request->words)) return NULL;
+  const unsigned word = value_word(&request->words);
+  if (word == 0) return NULL;
   uint64_t bytes = 0;
-  if (!read_unsigned(&request->words, 4, UINT64_MAX, &bytes)) return BAD_LINE;
+  if (!read_unsigned(&request->words, word, UINT64_MAX, &bytes)) return BAD_LINE;
   if (bytes > VALUE_BYTES_MAX) return "SERVER_ERROR object too large for cache";
   *value_bytes = (size_t)bytes + strlen("\r\n");
   if (left < *value_bytes) return NULL;

@@ -47,9 +47,13 @@ constexpr int64_t kWarningPeriodMs = 60'000;
 // this part of all keys whose nodes are then changed.
 constexpr size_t kShards = 1024;
 
-// Keys that are taken out of the way once they expired, and how often the server looks for them.
-constexpr size_t kSweepKeysMax = 256;
+// How often the server takes keys out of the way that expired; for how long at a time, where there
+// are many; and after how many it looks at the clock.
 constexpr uint64_t kSweepPeriodMs = 100;
+constexpr int64_t kSweepMsMax = 25;
+constexpr size_t kSweepKeysAtOnce = 256;
+// With each request that writes: more than it can let expire, so that they do not pile up.
+constexpr size_t kSweepKeysWithRequest = 2;
 
 // Of the mapping: what is committed waits in the journal until the file has it, and a page that is
 // written again meanwhile is copied once.  With four times the pages that wait by default (64 MiB

@@ -29,10 +29,15 @@ void prefer_mapping_options() {
 #endif
 }
 
-int serve(const kv::Options& options) {
+pawl::heap open_heap(const kv::Options& options) {
   pawl::heap_options heap_options;
   if (options.size_bytes_max != 0) heap_options.size_bytes_max = options.size_bytes_max;
-  pawl::heap heap(options.heap_file, heap_options);
+  const kv::PrivateFiles private_files;
+  return pawl::heap(options.heap_file, heap_options);
+}
+
+int serve(const kv::Options& options) {
+  pawl::heap heap = open_heap(options);
   auto& store = heap.root<kv::Store>();
   heap.sync();
   int status = kExitFailure;

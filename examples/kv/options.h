@@ -1,6 +1,8 @@
 // The command line.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -37,5 +39,17 @@ void give_back_freed_memory();
 
 // As many clients as the system lets the process have.
 void raise_descriptor_limit();
+
+// While it lives, files are made for their owner alone.
+class PrivateFiles {
+ public:
+  PrivateFiles() : before_(umask(S_IRWXG | S_IRWXO)) {}
+  ~PrivateFiles() { umask(before_); }
+  PrivateFiles(const PrivateFiles&) = delete;
+  PrivateFiles& operator=(const PrivateFiles&) = delete;
+
+ private:
+  mode_t before_;
+};
 
 }  // namespace kv

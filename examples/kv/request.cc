@@ -1,5 +1,6 @@
 #include "request.h"
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 
@@ -65,13 +66,14 @@ RequestReader::Step RequestReader::broken(std::string text) {
 
 RequestReader::Step RequestReader::read_line_of_words() {
   const size_t end = input_.find('\n', cursor_);
-  if (end == std::string::npos) {
-    if (input_.size() - cursor_ > kInlineBytesMax) return broken("too big inline request");
-    return Step::kIncomplete;
-  }
+  const size_t bytes_max = owes_login_ ? kLoginBulkBytesMax : kInlineBytesMax;
+  if (std::min(end, input_.size()) - cursor_ > bytes_max) return broken("too big inline request");
+  if (end == std::string::npos) return Step::kIncomplete;
   std::string_view line = std::string_view(input_).substr(cursor_, end - cursor_);
   if (line.ends_with('\r')) line.remove_suffix(1);
-  if (!split_words(line, words_)) return broken("unbalanced quotes in request");
+  const auto words_max = static_cast<size_t>(owes_login_ ? kLoginArgumentsMax : kArgumentsMax);
+  if (!split_words(line, words_max, words_)) return broken("unbalanced quotes in request");
+  if (words_.size() > words_max) return broken("unauthenticated inline request of too many words");
   cursor_ = end + 1;
   return Step::kDone;
 }
@@ -166,12 +168,12 @@ bool read_quoted(std::string_view line, size_t& at, char quote, std::string& wor
 
 }  // namespace
 
-bool split_words(std::string_view line, std::vector<std::string>& words) {
+bool split_words(std::string_view line, size_t words_max, std::vector<std::string>& words) {
   words.clear();
   size_t at = 0;
   for (;;) {
     while (at < line.size() && is_space(line[at])) ++at;
-    if (at == line.size()) return true;
+    if (at == line.size() || words.size() > words_max) return true;
     std::string& word = words.emplace_back();
     while (at < line.size() && !is_space(line[at])) {
       const char c = line[at++];

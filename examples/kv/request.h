@@ -65,7 +65,8 @@ class RequestReader {
   std::string error_;
 };
 
-// Splits a line into words, with "quoted \x00 ones" and 'others'.  False when a quote does not end.
-bool split_words(std::string_view line, std::vector<std::string>& words);
+// Splits a line into words, with "quoted \x00 ones" and 'others', and goes no further than the
+// first word behind so many.  False when a quote does not end.
+bool split_words(std::string_view line, size_t words_max, std::vector<std::string>& words);
 
 }  // namespace kv

@@ -34,6 +34,18 @@ void Rounds::serve(Client& client, Arguments arguments) {
     join(client);
     return fail(kCannotWrite, final_failure());
   }
+  const bool is_first = clients().empty();
+  if (serve_with_memory(client, arguments)) return;
+  if (is_first && make_room()) {
+    empty(client.round);
+    if (serve_with_memory(client, arguments)) return;
+  }
+  join(client);
+  fail(kFull);
+  alone_ = kAloneAfterFull;
+}
+
+bool Rounds::serve_with_memory(Client& client, Arguments arguments) {
   // Any command may meet a key that expired; a commit that finds nothing changed costs little, but
   // not nothing.
   const size_t expiring = store_.expiring();
@@ -41,26 +53,42 @@ void Rounds::serve(Client& client, Arguments arguments) {
     answer(client, arguments);
     changed_ |= store_.expiring() != expiring;
   } catch (const std::bad_alloc&) {
-    join(client);
-    fail(kFull);
-    alone_ = kAloneAfterFull;
+    return false;
   } catch (const pawl::error& failure) {  // the heap is damaged
     join(client);
     give_up(failure);
   }
+  return true;
+}
+
+bool Rounds::make_room() noexcept {
+  roll_back();
+  if (has_failed()) return false;
+  sweep();
+  if (!changed_) return false;
+  commit();
+  return !has_failed();
 }
 
 void Rounds::run(Client& client, const Command& command, Arguments arguments) {
   Reply reply(client.round);
   Call call{arguments, reply, store_, facts_, wall_clock_ms(), client.authenticated};
   changed_ |= command.writes;
+  if (command.writes) store_.sweep(call.now_ms, kSweepKeysWithRequest);
   command.handler(call);
   take_outcome(client, call);
 }
 
 void Rounds::sweep() {
   try {
-    changed_ |= store_.sweep(wall_clock_ms()) > 0;
+    const int64_t until_ms = wall_clock_ms() + kSweepMsMax;
+    for (int64_t now_ms = 0; now_ms < until_ms;) {
+      now_ms = wall_clock_ms();
+      const size_t erased = store_.sweep(now_ms, kSweepKeysAtOnce);
+      changed_ |= erased > 0;
+      // A small commit may have room on a disk that is full.
+      if (erased < kSweepKeysAtOnce || refused_before_) break;
+    }
   } catch (const std::bad_alloc&) {
     fail(kFull);
   } catch (const pawl::error& failure) {  // the heap is damaged
@@ -73,14 +101,18 @@ void Rounds::give_up(const pawl::error& failure) noexcept {
   fail(kCannotWrite, reason_of(failure));
 }
 
-void Rounds::fail(const char* error, const char* why) noexcept {
+void Rounds::roll_back() noexcept {
   changed_ = false;
-  ++facts_.rolled_back;
   try {
     if (!has_failed()) heap_.rollback();
   } catch (const std::exception& failure) {  // half of a round is in the memory
     end_service(failure.what());
   }
+}
+
+void Rounds::fail(const char* error, const char* why) noexcept {
+  ++facts_.rolled_back;
+  roll_back();
   for (Client* client : clients()) {
     if (client->closing) continue;
     empty(client->round);

@@ -6,7 +6,8 @@
 // heap full there is half of it in the round, so the round ends that way.  Behind a round that met
 // a full heap or a full disk the next kAloneAfterFull requests are committed one by one, so that
 // what does not fit takes nothing with it.  The same holds when the process gets no memory; when it
-// gets none to roll back with, the server ends, for half of a round is in its memory.
+// gets none to roll back with, the server ends, for half of a round is in its memory.  A request
+// that is the first of its round is tried once more, when keys that expired have made room.
 #pragma once
 
 #include "service.h"
@@ -27,14 +28,20 @@ class Rounds : public Service {
 
   // The reply joins the client's round.
   void serve(Client& client, Arguments arguments) override;
-  // Lets keys expire.
+  // Lets keys expire, for kSweepMsMax at most.
   void sweep() override;
   // Commits, and delivers the replies.
   void finish() override;
 
  private:
   void run(Client& client, const Command& command, Arguments arguments) override;
-  // Takes back what the round changed, and makes all its replies this error.
+  // False when there is no memory for it; half of it may be done then.
+  bool serve_with_memory(Client& client, Arguments arguments);
+  // Takes back what was half done, and lets keys expire; false when none did.
+  bool make_room() noexcept;
+  // Takes back what the round changed.
+  void roll_back() noexcept;
+  // The same, and makes all its replies this error.
   void fail(const char* error, const char* why = "") noexcept;
   // The same, for good.
   void give_up(const pawl::error& failure) noexcept;

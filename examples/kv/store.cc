@@ -78,9 +78,9 @@ void Store::set_expiry(Node& node, int64_t expires_ms) {
   entry.expires_ms = expires_ms;
 }
 
-size_t Store::sweep(int64_t now_ms) {
+size_t Store::sweep(int64_t now_ms, size_t keys_max) {
   size_t erased = 0;
-  while (erased < kSweepKeysMax && !expiries_.empty() && expiries_.begin()->at_ms <= now_ms) {
+  while (erased < keys_max && !expiries_.empty() && expiries_.begin()->at_ms <= now_ms) {
     find(*expiries_.begin()->key, now_ms);
     ++erased;
   }

@@ -94,8 +94,8 @@ class Store {
   void clear();
 
   void set_expiry(Node& node, int64_t expires_ms);
-  // Erases keys that expired, at most kSweepKeysMax; returns how many.
-  size_t sweep(int64_t now_ms);
+  // Erases keys that expired, so many at most; returns how many.
+  size_t sweep(int64_t now_ms, size_t keys_max);
 
   // Keys, with those that expired and were not met since.
   size_t size() const;

@@ -5,6 +5,7 @@ any more; and what it answers at the ends of numbers is what memcached answers."
 import os
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -27,9 +28,11 @@ def expect(got, wanted, what):
 
 
 class Cache:
-    def __init__(self, program, path):
-        self.process = subprocess.Popen([program, path, "--port", "0", "--threads", str(THREADS)],
-                                        stdout=subprocess.PIPE, text=True)
+    def __init__(self, program, path, *options, descriptors=None):
+        command = [program, path, "--port", "0", *(options or ("--threads", str(THREADS)))]
+        if descriptors:
+            command = ["/bin/sh", "-c", f'ulimit -Sn {descriptors} && exec "$0" "$@"', *command]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline())
 
     def connect(self):
@@ -148,12 +151,71 @@ def all_clients_together_took_more_than_there_is(server):
             fail(f"{closed} of {len(crowd)} clients were closed")
 
 
+def a_client_that_reset_its_connection_ended_the_server(server):
+    """Without SIGPIPE: what is written to a connection that is gone is an error of this client alone."""
+    ask(server, b"set a 0 0 %d\r\n%s\r\n" % (len(VALUE), VALUE))
+    for number in range(10):
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", server.port))
+            connection.sendall(b"get a a a a a a a a a a\r\n" * 20)
+            time.sleep(0.05)
+            connection.shutdown(socket.SHUT_WR)
+            time.sleep(0.02 * (number % 3))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        time.sleep(0.05)
+    expect(server.process.poll(), None, "exit status while clients come and go")
+
+
 def requests_that_a_browser_was_made_to_send_were_served(server):
     for data in (b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\nset stolen 0 0 1\r\nx\r\n",
                  b"Host: localhost\r\nset stolen 0 0 1\r\nx\r\n",
                  b"GET / HTTP/1.1\r\nset stolen 0 0 1\r\nx\r\n", b"pOsT\r\nset stolen 0 0 1\r\nx\r\n"):
         expect(ask(server, data), b"", f"{data!r}")
         expect(ask(server, b"get stolen\r\n"), b"END\r\n", f"behind {data!r}")
+
+
+def a_value_was_served_as_commands(server):
+    """Those that store and are not served: an error, and what is behind the value is the next request."""
+    for line, answered in ((b"append k 0 0 11", b"ERROR\r\n"), (b"prepend k 0 0 11", b"ERROR\r\n"),
+                           (b"cas k 0 0 11 1", b"ERROR\r\n"), (b"ms k 11", b"ERROR\r\n"),
+                           (b"ms k 11 T0 F1", b"ERROR\r\n"), (b"append k 0 0 11 noreply", b""),
+                           (b"cas k 0 0 11 1 noreply", b""),
+                           (b"append " + b"k" * 251 + b" 0 0 11", b"CLIENT_ERROR bad command line format\r\n")):
+        ask(server, b"set victim 0 0 3\r\nabc\r\n")
+        expect(ask(server, line + b"\r\nflush_all\r\n\r\nget victim\r\n"),
+               answered + b"VALUE victim 0 3\r\nabc\r\nEND\r\n", repr(line))
+    for line in (b"append k 0 0", b"append k 0 0 x", b"cas k 0 0", b"ms k", b"ms k S9", b"append k 0 0 9999999"):
+        expect(ask(server, line + b"\r\nflush_all\r\n").count(b"OK"), 0, f"behind {line!r}")
+        expect(ask(server, b"get victim\r\n").count(b"VALUE"), 1, f"behind {line!r}")
+
+
+def a_client_that_was_alone_lost_its_connection(program, directory):
+    """With as many threads as there may be each has room for what one client may use."""
+    server = Cache(program, os.path.join(directory, "threads.pawl"), "--threads", "64", "--memory", "512")
+    sizes = (MIB - 22, MIB)
+    for key, size in zip((b"a", b"b"), sizes):
+        ask(server, b"set %s 0 0 %d\r\n%s\r\n" % (key, size, b"v" * size))
+    with server.connect() as connection:
+        connection.sendall(b"get a b\r\nget a b\r\nset c 0 0 %d\r\n%s\r\nquit\r\n" % (MIB, b"v" * MIB))
+        time.sleep(0.2)
+        got = read_all(connection)
+    expect((got.count(b"VALUE"), got[-8:]), (4, b"STORED\r\n"), "answers to a client that is alone")
+    expect(server.stop(), 0, "exit status")
+
+
+def clients_were_turned_away_for_a_low_limit_of_descriptors(program, directory):
+    server = Cache(program, os.path.join(directory, "descriptors.pawl"), descriptors=40)
+    crowd = [server.connect() for _ in range(100)]
+    for connection in crowd:
+        connection.sendall(b"version\r\n")
+        expect(connection.recv(100)[:8], b"VERSION ", "a client of a hundred")
+        connection.close()
+    expect(server.stop(), 0, "exit status")
+
+
+def others_could_read_what_clients_stored(path):
+    expect(oct(os.stat(path).st_mode & 0o777), "0o600", "the mode of the file")
 
 
 def the_network_was_served_without_a_password(program, directory):
@@ -205,6 +267,35 @@ def flush_all_with_a_delay_flushed_at_once(server, restart):
     return server
 
 
+def items_of(connection):
+    connection.sendall(b"stats\r\n")
+    told = b""
+    while not told.endswith(b"END\r\n"):
+        told += connection.recv(4096)
+    return int(told.split(b"curr_items ")[1].split()[0])
+
+
+def a_flush_all_that_a_crash_cut_short_was_forgotten(server, restart):
+    """It was acknowledged: the next start goes on with it, before it serves anybody."""
+    count = 200000
+    expect(ask(server, b"flush_all\r\n"), b"OK\r\n", "flush_all")
+    with server.connect() as connection:
+        connection.sendall(b"".join(b"set key%d 0 0 1 noreply\r\nx\r\n" % n for n in range(count)))
+        expect(items_of(connection), count, "items")
+        connection.sendall(b"flush_all 1\r\n")
+        expect(connection.recv(100), b"OK\r\n", "flush_all")
+        while items_of(connection) == count:
+            pass
+        server.process.kill()
+    server = restart()
+    with server.connect() as connection:
+        connection.sendall(b"set a 0 0 1\r\nx\r\n")
+        expect(connection.recv(100), b"STORED\r\n", "set")
+        time.sleep(0.5)
+        expect(items_of(connection), 1, "items behind a flush_all that a crash had cut short")
+    return server
+
+
 class Memcached(Cache):
     def __init__(self):  # pylint: disable=super-init-not-called
         with socket.socket() as free:
@@ -235,6 +326,11 @@ def main():
             return Cache(program, path)
 
         requests_that_a_browser_was_made_to_send_were_served(server)
+        a_client_that_reset_its_connection_ended_the_server(server)
+        a_value_was_served_as_commands(server)
+        others_could_read_what_clients_stored(path)
+        a_client_that_was_alone_lost_its_connection(program, directory)
+        clients_were_turned_away_for_a_low_limit_of_descriptors(program, directory)
         the_network_was_served_without_a_password(program, directory)
         numbers_beyond_64_bits_were_taken(server, memcached)
         keys_beyond_a_thousand_were_dropped(server)
@@ -242,6 +338,7 @@ def main():
         all_clients_together_took_more_than_there_is(server)
         replies_were_cut_and_grew_the_server_without_bound(server)
         server = flush_all_with_a_delay_flushed_at_once(server, restart)
+        server = a_flush_all_that_a_crash_cut_short_was_forgotten(server, restart)
         expect(server.stop(), 0, "exit status")
         if memcached:
             memcached.stop()

@@ -3,9 +3,11 @@
 the fault, does no harm any more.  What Redis does, too, is asked of a Redis.  With --strings: a server
 that has nothing but strings."""
 
+import os
 import resource
 import socket
 import subprocess
+import time
 
 from support import Error, Simple, Wire, Workplace, arguments, encode, expect, fail, need
 
@@ -153,6 +155,37 @@ def another_file_than_a_socket_was_removed(place, program):
     expect(server.stop(), 0, "a server in the place of one that was killed")
 
 
+def keys_that_expired_filled_the_server(place, program):
+    """Far more keys than there is room for, which live for a millisecond each; then all of them are gone."""
+    server = place.kv(program, "--size-max", "64M", name="expiring")
+    at_once = 500
+    value = "v" * 100
+    with Wire(server) as wire:
+        for start in range(0, 800 * at_once, at_once):
+            wire.send(b"".join(encode("SET", f"session:{start + n}", value, "PX", "1") for n in range(at_once)))
+            for _ in range(at_once):
+                expect(wire.reply(), Simple(b"OK"), f"SET of keys that expire, behind {start}")
+        deadline = time.monotonic() + SECONDS_MAX / 3
+        while wire.call("DBSIZE") > 0:
+            if time.monotonic() > deadline:
+                fail(f"{wire.call('DBSIZE')} keys that expired are kept")
+            time.sleep(0.1)
+        # As many as there is room for, which expire at once: they make room for something larger.
+        written = 0
+        expires = int(time.time()) + 4
+        while wire.call("SET", f"session:{written}", "v" * 5000, "EXAT", str(expires)) == b"OK":
+            written += 1
+            if time.time() > expires:
+                fail("this machine is too slow to fill a server in 3 seconds")
+        time.sleep(max(0, expires + 0.001 - time.time()))
+        expect(wire.call("SET", "plain", "x" * 1000000), Simple(b"OK"), f"SET behind {written} keys that expired")
+    expect(server.stop(), 0, "exit status")
+
+
+def others_could_read_what_clients_stored():
+    expect(oct(os.stat("kv.heap").st_mode & 0o777), "0o600", "the mode of the heap")
+
+
 def the_network_was_served_without_a_password(place, program):
     for address in ("0.0.0.0", "192.0.2.1"):
         done = subprocess.run([program, "--heap", "other.heap", "--port", "16380", "--bind", address],
@@ -200,12 +233,14 @@ def main():
         server = place.kv(options.kv)
         redis = place.redis()
         requests_that_a_browser_was_made_to_send_were_served(redis, server)
+        others_could_read_what_clients_stored()
         if not options.strings:
             a_reply_that_was_too_large_took_the_elements(server)
             idle_clients_kept_their_largest_buffers(server)
         all_clients_together_took_more_than_there_is(server)
         expect(server.stop(), 0, "exit status of the server")
         memory_that_ran_out_ended_the_server(place, options.kv)
+        keys_that_expired_filled_the_server(place, options.kv)
         another_file_than_a_socket_was_removed(place, options.kv)
         secret = the_network_was_served_without_a_password(place, options.kv)
         redis.stop()

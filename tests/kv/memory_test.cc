@@ -2,10 +2,12 @@
 // all behind it, the request has happened whole or not at all, and the answer says which.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "kv/served.h"
@@ -134,6 +136,88 @@ TEST(OutOfMemoryInTheServer, LeftHalfOfARequestBehind) {
   }
 }
 
+// More keys than the heap has room for, which live for a millisecond each.
+TEST(ExpiredKeys, FilledTheHeap) {
+  const pawl::test::TemporaryDirectory directory;
+  const auto served = opened(directory / "kv.heap");
+  const std::string value(500, 'x');
+  constexpr int kTurns = 2000;
+  constexpr int kKeysATurn = 100;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    std::string requests;
+    for (int key = 0; key < kKeysATurn; ++key) {
+      requests +=
+          "SET session:" + std::to_string(turn * kKeysATurn + key) + " " + value + " PX 1\r\n";
+    }
+    ASSERT_EQ(served->turn(requests).find('-'), std::string::npos) << turn;
+  }
+}
+
+std::string request_of_expiring(int number, size_t value_bytes, int64_t at_ms) {
+  return "SET k" + std::to_string(number) + " " + std::string(value_bytes, 'x') + " PXAT " +
+         std::to_string(at_ms) + "\r\n";
+}
+
+void wait_until(int64_t at_ms) {
+  while (wall_clock_ms() <= at_ms) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
+TEST(ExpiredKeys, MadeNoRoomForARequest) {
+  const pawl::test::TemporaryDirectory directory;
+  const auto served = opened(directory / "kv.heap");
+  constexpr int kKeysMax = 20'000;  // more than there is room for
+  constexpr int kKeysATurn = 200;
+  constexpr size_t kValueBytes = 5000;
+  const int64_t at_ms = wall_clock_ms() + 5000;
+  int keys = 0;
+  // What does not fit any more takes its turn with it, so one by one at the end.
+  for (const int at_once : {kKeysATurn, 1}) {
+    bool has_room = true;
+    while (has_room && keys < kKeysMax) {
+      std::string requests;
+      for (int n = 0; n < at_once; ++n) {
+        requests += request_of_expiring(keys++, kValueBytes, at_ms);
+      }
+      has_room = served->turn(requests).find('-') == std::string::npos;
+    }
+  }
+  ASSERT_LT(keys, kKeysMax);
+  wait_until(at_ms);
+  // Each needs more room than a request of its kind makes on its way.
+  const std::string value(kBulkBytesMax - 100, 'x');
+  for (const char* key : {"a", "b", "c"}) {
+    EXPECT_EQ(served->turn("SET " + std::string(key) + " " + value + "\r\n"), "+OK\r\n") << key;
+  }
+}
+
+TEST(ExpiredKeys, AreGoneAfterAFewSweepsHoweverMany) {
+  const pawl::test::TemporaryDirectory directory;
+  const auto served = opened(directory / "kv.heap");
+  constexpr int kKeys = 20'000;
+  constexpr size_t kValueBytes = 500;
+  const int64_t at_ms = wall_clock_ms() + 2000;
+  std::string requests;
+  for (int key = 0; key < kKeys; ++key) requests += request_of_expiring(key, kValueBytes, at_ms);
+  served->turn(requests);
+  wait_until(at_ms);
+  constexpr int kSweeps = 20;  // a machine may be busy
+  for (int sweep = 0; sweep < kSweeps; ++sweep) served->sweep();
+  EXPECT_EQ(served->store().size(), 0U);
+}
+
+// A round that ends within a turn may close the client whose next request is in hand.
+TEST(ClosedClients, WereServedAgain) {
+  const pawl::test::TemporaryDirectory directory;
+  const auto served = opened(directory / "kv.heap");
+  const std::string value(kBulkBytesMax - 100, 'x');
+  int keys = 0;
+  while (served->turn("SET k" + std::to_string(keys) + " " + value + "\r\n")[0] == '+') ++keys;
+  // From here on requests are committed one by one.
+  served->close_at_next_delivery();
+  served->turn("DEL k0\r\nDEL k1\r\n");
+  EXPECT_EQ(served->store().size(), static_cast<size_t>(keys) - 1);
+}
+
 // LPOP and its like took what their reply then had no room for.
 TEST(ReplyBeyondItsBound, TookTheElementsAll) {
   const pawl::test::TemporaryDirectory directory;
@@ -153,6 +237,24 @@ TEST(ReplyBeyondItsBound, TookTheElementsAll) {
     }
     served->turn("DEL k\r\n");
   }
+}
+
+TEST(OwesThePassword, SentLinesOfManyWords) {
+  const pawl::test::TemporaryDirectory directory;
+  const auto served = opened(directory / "kv.heap");
+  served->require_password("secret");
+  constexpr size_t kAnswerBytes = 19;
+  const auto answer_to = [&served](const std::string& line) {
+    served->connect();
+    const std::string answer = served->turn(line).substr(0, kAnswerBytes);
+    return answer + (served->is_open() ? "" : ", closed");
+  };
+  EXPECT_EQ(answer_to("GET a b c d e f g h i\r\n"), "-ERR wrong number o");
+  EXPECT_EQ(answer_to("GET a b c d e f g h i j\r\n"), "-ERR Protocol error, closed");
+  EXPECT_EQ(answer_to("GET " + std::string(kLoginBulkBytesMax, 'x') + "\r\n"),
+            "-ERR Protocol error, closed");
+  EXPECT_EQ(answer_to("GET " + std::string(kLoginBulkBytesMax, 'x')),
+            "-ERR Protocol error, closed");
 }
 
 }  // namespace

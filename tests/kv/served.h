@@ -68,6 +68,7 @@ class Served {
         rounds_(store_, facts_of(heap_)) {
     heap_.sync();
     rounds_.set_delivery([this](Client& client) {
+      client.closing |= std::exchange(closes_, false);
       if (client.abandoned) client.round.clear();
       if (replies_.empty()) {
         replies_.swap(client.round);
@@ -79,6 +80,12 @@ class Served {
   }
 
   void require_password(std::string password) { facts_.password = std::move(password); }
+  void sweep() {
+    rounds_.sweep();
+    rounds_.finish();
+  }
+  // As Connections does to who has the largest buffers.
+  void close_at_next_delivery() { closes_ = true; }
   void connect() {
     client_ = std::make_unique<Client>();
     rounds_.greet(*client_, 1);
@@ -142,6 +149,7 @@ class Served {
   Rounds rounds_;
   std::unique_ptr<Client> client_;
   std::string replies_;
+  bool closes_ = false;
 };
 
 }  // namespace kv::test

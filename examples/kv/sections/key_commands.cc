@@ -72,7 +72,7 @@ void dbsize(Call& call) { call.reply.integer(static_cast<int64_t>(call.store.siz
 
 void flush(Call& call) {
   check_flush_options(call);
-  call.store.clear();
+  call.store.clear(call.now_ms);
   call.reply.ok();
 }
 

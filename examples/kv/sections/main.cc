@@ -28,6 +28,7 @@ pawl_fase* open_file(const kv::Options& options) {
 #ifdef KV_UNPROTECTED
   of_file.unprotected = 1;  // to measure what protection costs
 #endif
+  const kv::PrivateFiles private_files;
   return pawl_fase_open(options.heap_file.c_str(), &of_file);
 }
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <string>
 
+#include "bounds.h"
+#include "service.h"
+
 namespace kv {
 namespace {
 
@@ -44,20 +47,23 @@ bool Store::tidy(int pieces) {
 }
 
 template <class Try>
-void Store::with_memory(Try try_it) {
+void Store::with_memory(int64_t now_ms, Try try_it) {
   tidy(kTidyWithRequest);
-  for (bool may_help = true; !try_it(); may_help = tidy(kTidyWhenFull)) {
+  const auto free_some = [this, now_ms] {
+    return tidy(kTidyWhenFull) || sweep_buckets(kSweepBucketsWhenFull, now_ms) > 0;
+  };
+  for (bool may_help = true; !try_it(); may_help = free_some()) {
     if (!may_help) {
       throw RequestError("OOM command not allowed when used memory > 'maxmemory'.");
     }
   }
 }
 
-void Store::set(std::string_view key, std::string_view value, int64_t expires_ms) {
+void Store::set(std::string_view key, std::string_view value, int64_t expires_ms, int64_t now_ms) {
   check_key(key);
   check_value(value.size());
   const uint64_t hash = strings_hash(key.data(), key.size());
-  with_memory([&] {
+  with_memory(now_ms, [&] {
     entry** const place = strings_place(data_, hash, key.data(), key.size());
     return strings_set(file_, data_, place, hash, key.data(), key.size(), value.data(),
                        value.size(), expires_ms);
@@ -65,7 +71,7 @@ void Store::set(std::string_view key, std::string_view value, int64_t expires_ms
   strings_grow(file_, data_, 1);
 }
 
-void Store::set_all(std::span<const std::string_view> keys_and_values) {
+void Store::set_all(std::span<const std::string_view> keys_and_values, int64_t now_ms) {
   const size_t records = keys_and_values.size() / 2;
   size_t bytes_of_all = records * STRINGS_RECORD_BYTES;
   for (size_t at = 0; at < 2 * records; at += 2) {
@@ -84,14 +90,14 @@ void Store::set_all(std::span<const std::string_view> keys_and_values) {
     received = strings_receive(data_, received, strings_hash(key.data(), key.size()), key.data(),
                                key.size(), value.data(), value.size(), 0);
   }
-  with_memory([this, records] { return strings_store(file_, data_, records); });
+  with_memory(now_ms, [this, records] { return strings_store(file_, data_, records); });
   strings_grow(file_, data_, records);
 }
 
-void Store::append(entry* found, std::string_view value) {
+void Store::append(entry* found, std::string_view value, int64_t now_ms) {
   check_value(value_of(found).size() + value.size());
   strings_receive(data_, 0, 0, nullptr, 0, value.data(), value.size(), 0);
-  with_memory([this, found] { return strings_append(file_, data_, found); });
+  with_memory(now_ms, [this, found] { return strings_append(file_, data_, found); });
 }
 
 uint64_t Store::remove(std::span<const std::string_view> keys, int64_t now_ms) {
@@ -124,14 +130,23 @@ void Store::expire(entry* found, int64_t expires_ms, int64_t now_ms) {
   }
 }
 
-void Store::clear() {
-  with_memory([this] { return strings_clear(file_, data_); });
+void Store::clear(int64_t now_ms) {
+  with_memory(now_ms, [this] { return strings_clear(file_, data_); });
 }
 
-void Store::sweep(int64_t now_ms) {
+void Store::sweep() {
   tidy(kTidyInSweep);
-  if (expiring() == 0) return;
-  for (uint64_t n = std::min(kSweepBucketsMax, strings_buckets(data_)); n > 0; --n) {
+  const int64_t until_ms = wall_clock_ms() + kSweepMsMax;
+  for (int64_t now_ms = 0; now_ms < until_ms;) {
+    now_ms = wall_clock_ms();
+    if (sweep_buckets(kSweepBuckets, now_ms) <= kSweepBuckets / kSweepGoesOnAt) break;
+  }
+}
+
+uint64_t Store::sweep_buckets(uint64_t buckets, int64_t now_ms) {
+  const uint64_t expiring_before = expiring();
+  if (expiring_before == 0) return 0;
+  for (uint64_t n = std::min(buckets, strings_buckets(data_)); n > 0; --n) {
     sweep_from_ = (sweep_from_ + 1) % strings_buckets(data_);
     entry* next = nullptr;
     for (entry* at = strings_first(data_, sweep_from_); at != nullptr; at = next) {
@@ -139,6 +154,7 @@ void Store::sweep(int64_t now_ms) {
       if (!is_live(at, now_ms)) strings_remove_entry(file_, data_, at);
     }
   }
+  return expiring_before - expiring();
 }
 
 }  // namespace kv

@@ -17,8 +17,12 @@ namespace kv {
 constexpr int kTidyWithRequest = 4;
 constexpr int kTidyInSweep = 20'000;
 constexpr int kTidyWhenFull = 100'000;
-// Buckets that a sweep looks at for keys that expired.
-constexpr uint64_t kSweepBucketsMax = 4096;
+// Buckets that a sweep looks at for keys that expired; it goes on with as many, for kSweepMsMax at
+// most, while that finds more than this part of them.  When there is no memory left, and it finds
+// none in so many, a request is refused.
+constexpr uint64_t kSweepBuckets = 4096;
+constexpr uint64_t kSweepGoesOnAt = 8;
+constexpr uint64_t kSweepBucketsWhenFull = 65'536;
 
 class Store {
  public:
@@ -31,18 +35,18 @@ class Store {
 
   // All three throw RequestError before anything was changed.  The expiry may be
   // STRINGS_KEEP_EXPIRY.
-  void set(std::string_view key, std::string_view value, int64_t expires_ms);
-  void set_all(std::span<const std::string_view> keys_and_values);
-  void append(entry* found, std::string_view value);
+  void set(std::string_view key, std::string_view value, int64_t expires_ms, int64_t now_ms);
+  void set_all(std::span<const std::string_view> keys_and_values, int64_t now_ms);
+  void append(entry* found, std::string_view value, int64_t now_ms);
 
   // How many of the keys were there.
   uint64_t remove(std::span<const std::string_view> keys, int64_t now_ms);
   // 0: never; a time that has passed removes it.
   void expire(entry* found, int64_t expires_ms, int64_t now_ms);
-  void clear();
+  void clear(int64_t now_ms);
 
   // Frees some of what was cleared, and removes some keys that expired.
-  void sweep(int64_t now_ms);
+  void sweep();
 
   uint64_t size() const { return strings_keys(data_); }
   uint64_t expiring() const { return strings_expiring(data_); }
@@ -60,9 +64,11 @@ class Store {
 
  private:
   bool tidy(int pieces);
+  // Removes the keys of the next buckets that expired; how many.
+  uint64_t sweep_buckets(uint64_t buckets, int64_t now_ms);
   // Tries until there is memory, or nothing more can be freed.
   template <class Try>
-  void with_memory(Try try_it);
+  void with_memory(int64_t now_ms, Try try_it);
 
   pawl_fase* file_;
   strings* data_;

@@ -28,19 +28,20 @@ void set(Call& call) {
     if (!options.get) call.reply.null();
     return;
   }
-  call.store.set(call[1], call[2], options.keep_expiry ? STRINGS_KEEP_EXPIRY : expires_ms);
+  call.store.set(call[1], call[2], options.keep_expiry ? STRINGS_KEEP_EXPIRY : expires_ms,
+                 call.now_ms);
   if (!options.get) call.reply.ok();
 }
 
 void setnx(Call& call) {
   const bool fresh = call.store.find(call[1], call.now_ms) == nullptr;
-  if (fresh) call.store.set(call[1], call[2], 0);
+  if (fresh) call.store.set(call[1], call[2], 0, call.now_ms);
   call.reply.integer(fresh ? 1 : 0);
 }
 
 void getset(Call& call) {
   reply_value(call, call.store.find(call[1], call.now_ms));
-  call.store.set(call[1], call[2], 0);
+  call.store.set(call[1], call[2], 0, call.now_ms);
 }
 
 void mget(Call& call) {
@@ -52,7 +53,7 @@ void mget(Call& call) {
 
 void mset(Call& call) {
   if (call.size() % 2 == 0) throw_wrong_arity("mset");
-  call.store.set_all(call.arguments.subspan(1));
+  call.store.set_all(call.arguments.subspan(1), call.now_ms);
   call.reply.ok();
 }
 
@@ -60,9 +61,9 @@ void append(Call& call) {
   entry* const found = call.store.find(call[1], call.now_ms);
   const size_t before = found == nullptr ? 0 : Store::value_of(found).size();
   if (found == nullptr) {
-    call.store.set(call[1], call[2], 0);
+    call.store.set(call[1], call[2], 0, call.now_ms);
   } else {
-    call.store.append(found, call[2]);
+    call.store.append(found, call[2], call.now_ms);
   }
   call.reply.integer(static_cast<int64_t>(before + call[2].size()));
 }
@@ -78,7 +79,8 @@ void increment(Call& call, int64_t amount) {
   const int64_t sum = add_checked(before, amount);
   char digits[24];
   const char* const end = std::to_chars(digits, digits + sizeof digits, sum).ptr;
-  call.store.set(call[1], {digits, static_cast<size_t>(end - digits)}, STRINGS_KEEP_EXPIRY);
+  call.store.set(call[1], {digits, static_cast<size_t>(end - digits)}, STRINGS_KEEP_EXPIRY,
+                 call.now_ms);
   call.reply.integer(sum);
 }
 

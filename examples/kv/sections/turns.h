@@ -11,7 +11,7 @@ class Turns : public Service {
  public:
   Turns(Store& store, ServerFacts& facts) : Service(facts), store_(store), facts_(facts) {}
 
-  void sweep() override { store_.sweep(wall_clock_ms()); }
+  void sweep() override { store_.sweep(); }
 
  private:
   void run(Client& client, const Command& command, Arguments arguments) override;
