@@ -2,6 +2,7 @@
 """hostile_test.py CACHE: what hostile clients did to the cache, each named after the fault, does no harm
 any more; and what it answers at the ends of numbers is what memcached answers."""
 
+import atexit
 import os
 import shutil
 import socket
@@ -33,6 +34,7 @@ class Cache:
         if descriptors:
             command = ["/bin/sh", "-c", f'ulimit -Sn {descriptors} && exec "$0" "$@"', *command]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        atexit.register(self.process.kill)  # when a test fails it would hold the test's output open
         self.port = int(self.process.stdout.readline())
 
     def connect(self):
@@ -303,6 +305,7 @@ class Memcached(Cache):
             self.port = free.getsockname()[1]
         self.process = subprocess.Popen(["memcached", "-l", "127.0.0.1", "-p", str(self.port), "-U", "0",
                                          "-u", "nobody"], stderr=subprocess.DEVNULL)
+        atexit.register(self.process.kill)
         deadline = time.monotonic() + SECONDS_MAX
         while time.monotonic() < deadline:
             try:
