@@ -301,7 +301,7 @@ static void* store_on_and_on(void* unused) {
     for (int page = 1; page < STORED_PAGES; ++page) {
       volatile long* const number = (volatile long*)(stored_window + page * PAGE);
       if (*number != round - 1) {
-        CHECK(!"a store has vanished");
+        check(0, "a store has vanished", __FILE_NAME__, __LINE__);
         return unused;
       }
       *number = round;
@@ -318,13 +318,13 @@ static void* read_on_and_on(void* unused) {
     const int is_read = read(stored_pipe[0], stored_window, sizeof round) == sizeof round;
     CHECK(is_read);
     if (!is_read || *number != round) {
-      CHECK(!"what the kernel stored has vanished");
+      check(0, "what the kernel stored has vanished", __FILE_NAME__, __LINE__);
       return unused;
     }
     const long before = *number;
     for (int wait = 0; wait < 1000; ++wait) {
       if (*number == before) continue;
-      CHECK(!"what the kernel stored has vanished later");
+      check(0, "what the kernel stored has vanished later", __FILE_NAME__, __LINE__);
       return unused;
     }
   }
