@@ -39,10 +39,10 @@ bool Qmp::is_true_in(const Json& part, const char* name) {
 }
 
 const Qmp::Json& Qmp::part_in(const Json& part, const char* name) {
-  static const Json kNothing;
-  if (!part.is_object()) return kNothing;
+  static const Json nothing;
+  if (!part.is_object()) return nothing;
   const auto found = part.find(name);
-  return found == part.end() ? kNothing : *found;
+  return found == part.end() ? nothing : *found;
 }
 
 Status Qmp::take_lines() {
