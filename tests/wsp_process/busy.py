@@ -1,4 +1,4 @@
-"""A program whose threads keep the supervisor busy without end: it hears what else it is told.
+"""A program whose threads keep the supervisor busy without end: it answers signals and requests all the same.
 
 busy.py PAWL BUSY_PROGRAM
 """

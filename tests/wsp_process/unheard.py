@@ -9,7 +9,7 @@ import sys
 
 from kept import Kept, can_trace, wait_for
 
-# Forks, which is refused and told of; then makes a file, and goes on.
+# Forks, which is refused with a message; then makes a file, and goes on.
 TOLD_OF = """
 import os, sys, time
 if sys.argv[2:]:

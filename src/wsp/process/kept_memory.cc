@@ -107,7 +107,8 @@ Result<KeptMemory> KeptMemory::take(const std::string& directory, int flags) {
     into = std::move(file.value());
     return {};
   };
-  // The lock is an empty file, which tools that clean up remove: what tells of a save is the rest.
+  // The lock is an empty file, which tools that clean up remove: the other files show whether there
+  // is a save.
   if (!makes && !holds_something(taken.directory_)) return nothing_kept(directory);
   PAWL_TRY(open_file("lock", taken.lock_, O_CREAT));
   if (::flock(taken.lock_.get(), LOCK_EX | LOCK_NB) != 0) {

@@ -18,8 +18,8 @@ struct SupervisionEnding {
   SaveTiming timing;      // when it was
 };
 
-// All by which a supervisor is told something.  It is made before the program is started, or what
-// was saved is used up: that it cannot be made must cost nothing.
+// All by which a supervisor learns something: power failures, signals, requests.  It is made before
+// the program is started, or what was saved is used up: that it cannot be made must cost nothing.
 struct SupervisorEars {
   PowerSources power;
   Descriptor signals;
