@@ -58,7 +58,6 @@ static void serve_requests(struct connection* connection);
 
 static void forget(uv_handle_t* handle) {
   struct connection* connection = handle->data;
-  free(connection->input);
   free(connection);
   atomic_fetch_sub(&clients, 1);
 }
@@ -68,6 +67,11 @@ static void close_connection(struct connection* connection) {
   if (uv_is_closing(handle)) return;
   connection->thread->buffer_bytes -= connection->counted_bytes;
   connection->counted_bytes = 0;
+  /* At once: others may take the room before the loop comes to those that are closed. */
+  free(connection->input);
+  connection->input = NULL;
+  connection->input_bytes = 0;
+  connection->input_room = 0;
   uv_close(handle, forget);
 }
 

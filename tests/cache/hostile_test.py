@@ -5,6 +5,7 @@ any more; and what it answers at the ends of numbers is what memcached answers."
 import atexit
 import os
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -151,6 +152,32 @@ def all_clients_together_took_more_than_there_is(server):
             connection.close()
         if not 0 < closed < len(crowd):
             fail(f"{closed} of {len(crowd)} clients were closed")
+
+
+def clients_that_sent_at_once_took_more_than_there_is(server):
+    """What they sent waits in their sockets, and is read in one round of the server's loop: a
+    connection that is closed for it gives its buffers back before the next one is read."""
+    before = server.resident_bytes()
+    request = b"set big 0 0 %d\r\n" % len(VALUE) + VALUE[:-100]
+    server.process.send_signal(signal.SIGSTOP)
+    crowd = []
+    for _ in range(400):
+        connection = server.connect()
+        connection.setblocking(False)
+        try:
+            connection.send(request)
+        except OSError:
+            pass
+        crowd.append(connection)
+    server.process.send_signal(signal.SIGCONT)
+    most = 0
+    deadline = time.monotonic() + 2
+    while time.monotonic() < deadline:
+        most = max(most, server.resident_bytes() - before)
+    for connection in crowd:
+        connection.close()
+    if most > ALL_BUFFERS_BYTES_MAX + 32 * MIB:
+        fail(f"clients that send at once take {most >> 20} MiB")
 
 
 def a_client_that_reset_its_connection_ended_the_server(server):
@@ -339,6 +366,7 @@ def main():
         keys_beyond_a_thousand_were_dropped(server)
         idle_clients_kept_their_largest_buffers(server)
         all_clients_together_took_more_than_there_is(server)
+        clients_that_sent_at_once_took_more_than_there_is(server)
         replies_were_cut_and_grew_the_server_without_bound(server)
         server = flush_all_with_a_delay_flushed_at_once(server, restart)
         server = a_flush_all_that_a_crash_cut_short_was_forgotten(server, restart)
