@@ -1,6 +1,7 @@
 #include "medium/permissions.h"
 
 #include <endian.h>
+#include <fcntl.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 #include <sys/xattr.h>
@@ -11,6 +12,8 @@
 #include <cstring>
 #include <span>
 #include <vector>
+
+#include "medium/descriptor.h"
 
 namespace pawl {
 namespace {
@@ -107,26 +110,29 @@ void give_group_to_others(List& list, mode_t& mode) {
   mode &= ~kOfGroup & (~kOfOthers | mode_t{of_group});
 }
 
+// A text, empty where it cannot be read.  A stream would take a lock of libc's that another thread
+// of its parent may hold for ever in a child of _Fork().
+std::array<char, 64> beginning_of(const char* path) {
+  std::array<char, 64> text{};
+  const Descriptor file(::open(path, O_RDONLY | O_CLOEXEC));
+  if (file.get() >= 0 && ::read(file.get(), text.data(), text.size() - 1) < 0) text = {};
+  return text;
+}
+
 // Where the kernel does not say, the number is the one that it has by default.
 bool is_shown(unsigned id, const char* map_path, const char* overflow_path) {
   constexpr unsigned kOverflowDefault = 65534;
   constexpr unsigned kAll = ~0u;
   unsigned overflow = kOverflowDefault;
-  if (std::FILE* const file = std::fopen(overflow_path, "re"); file != nullptr) {
-    if (std::fscanf(file, "%u", &overflow) != 1) overflow = kOverflowDefault;
-    std::fclose(file);
-  }
+  if (std::sscanf(beginning_of(overflow_path).data(), "%u", &overflow) != 1)
+    overflow = kOverflowDefault;
   // Lists have the other one.
   if (id != overflow && id != kAll) return true;
-  std::FILE* const map = std::fopen(map_path, "re");
-  if (map == nullptr) return false;
   unsigned inside = 0;
   unsigned outside = 0;
   unsigned count = 0;
-  const bool shows_all =
-      std::fscanf(map, "%u %u %u", &inside, &outside, &count) == 3 && inside == 0 && count == kAll;
-  std::fclose(map);
-  return shows_all;
+  return std::sscanf(beginning_of(map_path).data(), "%u %u %u", &inside, &outside, &count) == 3 &&
+         inside == 0 && count == kAll;
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -33,6 +34,7 @@
 #include "medium/law.h"
 #include "medium/open_medium.h"
 #include "medium/own_descriptors.h"
+#include "medium/permissions.h"
 #include "pawl/heap.h"
 #include "pawl/pawl.h"
 #include "pawl/store.h"
@@ -148,6 +150,33 @@ TEST_F(Process, AChildThatLivesOnKeptTheFileLocked) {
     ::waitpid(child, nullptr, 0);
     if (bytes_ == MAP_FAILED) return;
   }
+  expect_that_the_parent_goes_on();
+}
+
+// Whom a user namespace shows was read from a stream, and libc links each stream into a list, under
+// a lock that a thread of the parent held as the child came.
+TEST_F(Process, AChildThatNoHandlerKnewWaitedForALockOfLibcs) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer does not fork";
+#endif
+  constexpr useconds_t kUntilItWaitsUs = 100'000;
+  std::FILE* const stream = std::fopen((directory_ / "stream").c_str(), "w");
+  ASSERT_NE(stream, nullptr);
+  ::flockfile(stream);
+  std::thread flushing([] { (void)std::fflush(nullptr); });  // holds the list, and waits
+  ::usleep(kUntilItWaitsUs);
+  const pid_t child = child_of_underscore_fork();
+  if (child == 0) {
+    constexpr uid_t kOverflow = 65534;
+    ::alarm(kSecondsMax);
+    is_shown_user(kOverflow);
+    is_shown_group(kOverflow);
+    ::_exit(0);
+  }
+  EXPECT_EQ(ended(child), 0);
+  ::funlockfile(stream);
+  flushing.join();
+  (void)std::fclose(stream);
   expect_that_the_parent_goes_on();
 }
 
