@@ -2,8 +2,7 @@
 
 #include "mapping/window_set.h"
 #include "medium/fork_guard.h"
-#include "medium/fork_safe_lock.h"
-#include "medium/own_process.h"
+#include "medium/inherited_table.h"
 
 #include <sys/stat.h>
 #include <algorithm>
@@ -49,27 +48,15 @@ std::vector<OwnFile>& own_files() {
   return *files;
 }
 
-std::atomic<std::uint64_t> memory_of_table{0};
-std::atomic<bool> is_changing{false};
-constinit ForkSafeLock coming_lock;
+constinit InheritedTable inherited;
 
-// By one thread.  In a child that was made without handlers another thread of its parent may hold
-// the lock, for ever, or have been about to change the table, which is then let go.
 void come_into_child(std::shared_mutex* mutex) {
-  const std::uint64_t now = number_of_memory();
-  if (memory_of_table.load() == now) return;
-  const std::lock_guard lock(coming_lock);
-  const std::uint64_t before = memory_of_table.load();
-  if (before == now) return;
-  if (before != 0) {
+  inherited.come([mutex](bool was_changing) {
     new (mutex) std::shared_mutex;
-    if (is_changing.load()) {
-      new (&table()) std::vector<Entry>;
-      new (&own_files()) std::vector<OwnFile>;
-    }
-    is_changing.store(false);
-  }
-  memory_of_table.store(now);
+    if (!was_changing) return;
+    new (&table()) std::vector<Entry>;
+    new (&own_files()) std::vector<OwnFile>;
+  });
 }
 
 // The thread sanitizer takes a mutex that is made anew for one that is still held.
@@ -95,7 +82,7 @@ std::shared_mutex& table_mutex() {
                           [made] {
                             tell_sanitizer_unlocked(made);
                             new (made) std::shared_mutex;
-                            memory_of_table.store(number_of_memory());
+                            inherited.has_come();
                           }});
     return made;
   }();
@@ -106,17 +93,15 @@ std::shared_mutex& table_mutex() {
 // While the table is changed.
 class Change {
  public:
-  Change() : lock_(table_mutex()) { is_changing.store(true); }
-  ~Change() {
-    note_windows();
-    is_changing.store(false);
-  }
+  Change() : lock_(table_mutex()), change_(inherited) {}
+  ~Change() { note_windows(); }
   Change(const Change&) = delete;
   Change& operator=(const Change&) = delete;
 
  private:
   static void note_windows();
   const std::lock_guard<std::shared_mutex> lock_;
+  const InheritedTable::Change change_;
 };
 
 AddressRange range_of(const Window& window) {

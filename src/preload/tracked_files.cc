@@ -9,8 +9,7 @@
 #include <utility>
 
 #include "mapping/window_set.h"
-#include "medium/fork_safe_lock.h"
-#include "medium/own_process.h"
+#include "medium/inherited_table.h"
 
 namespace pawl::preload {
 
@@ -45,38 +44,26 @@ std::array<std::atomic<bool>, kDescriptorsMax> descriptor_tracked;
 std::atomic<std::size_t> file_count{0};
 constinit WindowSet windows_now;
 
-std::atomic<std::uint64_t> memory_of_table{0};
-std::atomic<bool> is_changing{false};
-constinit ForkSafeLock coming_lock;
+constinit InheritedTable inherited;
 
-// In a child that was made without handlers (_Fork(), clone()) another thread of its parent may
-// hold the lock, for ever, or have been about to change the table, which is then let go.
-// One thread sees to that.
 std::mutex& table_lock() {
-  const std::uint64_t now = number_of_memory();
-  if (memory_of_table.load() == now) return table().lock;
-  const std::lock_guard lock(coming_lock);
-  const std::uint64_t before = memory_of_table.load();
-  if (before == now) return table().lock;
-  if (before != 0) {
+  inherited.come([](bool was_changing) {
     new (&table().lock) std::mutex;
-    if (is_changing.load()) new (&table()) Table;
-    is_changing.store(false);
-  }
-  memory_of_table.store(now);
+    if (was_changing) new (&table()) Table;
+  });
   return table().lock;
 }
 
 // While the table is changed.
 class Change {
  public:
-  Change() : guard_(table_lock()) { is_changing.store(true); }
-  ~Change() { is_changing.store(false); }
+  Change() : guard_(table_lock()), change_(inherited) {}
   Change(const Change&) = delete;
   Change& operator=(const Change&) = delete;
 
  private:
   const std::lock_guard<std::mutex> guard_;
+  const InheritedTable::Change change_;
 };
 
 bool in_table(int descriptor) { return descriptor >= 0 && descriptor < kDescriptorsMax; }
@@ -237,7 +224,7 @@ AddressRange window_of(const TrackedFile& file) {
 
 void lock_for_fork() { table_lock().lock(); }
 void unlock_after_fork() {
-  memory_of_table.store(number_of_memory());
+  inherited.has_come();
   table().lock.unlock();
 }
 
