@@ -3,6 +3,7 @@
 sockets.py PAWL
 """
 
+import errno
 import os
 import socket
 import subprocess
@@ -111,8 +112,22 @@ one.setsockopt(41, socket.IPV6_JOIN_GROUP, socket.inet_pton(socket.AF_INET6, "ff
 
 
 def sockets_of_other_families_came_back_as_connections(pawl):
-    for family in ("AF_NETLINK", "AF_PACKET"):
-        is_refused(pawl, f"one = socket.socket(socket.{family}, socket.SOCK_RAW, 0)", "address family")
+    is_refused(pawl, "one = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)", "address family")
+
+
+def a_save_was_refused_for_a_question_to_the_kernel(pawl):
+    """As libc's getaddrinfo asks which addresses there are, at any moment: it is told of an error."""
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+one = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); one.bind((0, 0))
+def asks():
+    try: return one.recv(1)
+    except OSError as error: return error.errno
+""", "asks()")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == str(errno.ECONNRESET)
+    is_refused(pawl, "one = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); one.bind((0, 1))",
+               "member of a group")
 
 
 def a_connected_socket_whose_peer_was_gone_kept_the_program_from_running(pawl):
@@ -171,6 +186,7 @@ def main():
     a_socket_lost_its_interface_and_hops(pawl)
     filters_and_memberships_were_dropped(pawl)
     sockets_of_other_families_came_back_as_connections(pawl)
+    a_save_was_refused_for_a_question_to_the_kernel(pawl)
     a_connected_socket_whose_peer_was_gone_kept_the_program_from_running(pawl)
     datagrams_of_a_restored_socket_went_to_another_user(pawl)
     a_block_device_that_only_root_may_open_was_saved(pawl)

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <linux/capability.h>
 #include <linux/kcmp.h>
+#include <linux/netlink.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/ioctl.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -106,14 +108,33 @@ Status check_socket(pid_t process, int socket, const DescriptorFacts& facts) {
   return {};
 }
 
+bool hears_of_changes(int netlink) {
+  std::array<std::uint32_t, 64> groups{};
+  socklen_t bytes = sizeof(groups);
+  if (::getsockopt(netlink, SOL_NETLINK, NETLINK_LIST_MEMBERSHIPS, groups.data(), &bytes) != 0 ||
+      bytes > sizeof(groups))
+    return true;
+  return std::any_of(groups.begin(), groups.end(), [](std::uint32_t bits) { return bits != 0; });
+}
+
+// One that asks the kernel, as libc does to find which addresses there are: what it has asked is
+// answered by an error, and its owner asks anew.
+Status capture_netlink(int socket, DescriptorFacts& facts) {
+  if (hears_of_changes(socket))
+    return cannot_keep(facts.number, "a netlink socket that is a member of a group");
+  facts.kind = static_cast<std::uint32_t>(DescriptorKind::reset);
+  return {};
+}
+
 Status capture_socket(pid_t process, int socket, SavedDescriptor& saved) {
   DescriptorFacts& facts = saved.facts;
   facts.domain = option_of<int>(socket, SOL_SOCKET, SO_DOMAIN);
+  if (facts.domain == AF_NETLINK) return capture_netlink(socket, facts);
   if (facts.domain != AF_INET && facts.domain != AF_INET6 && facts.domain != AF_UNIX) {
-    return cannot_keep(facts.number,
-                       fmt::format("a socket of address family {}, of which only Internet and UNIX "
-                                   "sockets are kept",
-                                   facts.domain));
+    return cannot_keep(
+        facts.number, fmt::format("a socket of address family {}, of which only Internet, UNIX and "
+                                  "netlink sockets are kept",
+                                  facts.domain));
   }
   facts.type = option_of<int>(socket, SOL_SOCKET, SO_TYPE);
   facts.protocol = option_of<int>(socket, SOL_SOCKET, SO_PROTOCOL);
