@@ -757,6 +757,26 @@ def a_file_of_an_own_file_system_was_taken_for_roots_in_another_boot(pawl):
                 assert "with the program's rights" in kept.said(), kept.said()
 
 
+def a_program_lost_what_confined_it(pawl):
+    """A security module's label: here a file in its place, for not every kernel has such a module."""
+    with Kept(pawl) as kept:
+        label = os.path.join(kept.top, "label")
+        with open(label, "w") as file:
+            file.write("confined (enforce)\n")
+        kept.run(["/bin/sleep", "1000"])
+        supervised(kept)
+        place = f"/proc/{kept.process()}/attr/current"
+        if subprocess.run(["mount", "--bind", label, place], capture_output=True).returncode != 0:
+            print("skipped: a_program_lost_what_confined_it: nothing can be mounted here")
+            return
+        try:
+            found = kept.command("save", kept.directory)
+            assert found.returncode != 0 and "another security label" in found.stderr, found
+        finally:
+            subprocess.run(["umount", place], check=True)
+        assert kept.fail_power() == 0, kept.said()
+
+
 def attempt(test, pawl):
     """Where capabilities lack without which a program of another user is neither saved nor restored, that
     says so, and nothing came of the attack."""
@@ -785,7 +805,8 @@ def main():
                  addresses_are_chosen_by_chance,
                  a_socket_was_connected_with_the_rights_of_who_restores,
                  code_that_a_program_changed_held_the_supervisor_up, a_program_got_the_terminal_of_who_restores_it,
-                 a_file_of_an_own_file_system_was_taken_for_roots_in_another_boot):
+                 a_file_of_an_own_file_system_was_taken_for_roots_in_another_boot,
+                 a_program_lost_what_confined_it):
         attempt(test, pawl)
 
 

@@ -226,9 +226,19 @@ struct ProcessCalls {
   std::uint64_t clocks = 0;
 };
 
+// What a security module confines the program to, no restore could give it.
+Status check_label(pid_t leader) {
+  const char* const label = "attr/current";
+  if (read_proc(leader, label) == read_proc(::getpid(), label)) return {};
+  return Status::failure(ENOTSUP,
+                         "the program has another security label than its supervisor (AppArmor, "
+                         "SELinux), which a restore could not give it: start pawl with that label");
+}
+
 // What a restore gives with privileges is not asked by a list, in memory that whoever may trace the
 // program can write: it comes from the kernel itself.
 Status capture_what_takes_privileges(pid_t leader, const std::string& status, SavedProcess& saved) {
+  PAWL_TRY(check_label(leader));
   ProcessFacts& facts = saved.process;
   if (!read_limits(leader, facts.limits)) return gone();
   saved.has_no_new_privileges = number_of(field_of(status, "NoNewPrivs")) != 0;
