@@ -130,6 +130,19 @@ def asks():
                "member of a group")
 
 
+def packets_of_a_pipe_ran_together(pawl):
+    lines = """
+reading, writing = os.pipe2(os.O_DIRECT)
+def packets():
+    os.write(writing, b"one"); os.write(writing, b"two"); return os.read(reading, 100)
+"""
+    with Kept(pawl) as kept:
+        place = starts(kept, lines, "packets()")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == repr(b"one")
+    is_refused(pawl, lines + "os.write(writing, b'one')", "packets (O_DIRECT) wait in the pipe")
+
+
 def a_connected_socket_whose_peer_was_gone_kept_the_program_from_running(pawl):
     """As that of syslog(3), when the other side starts later."""
     lines = """
@@ -187,6 +200,7 @@ def main():
     filters_and_memberships_were_dropped(pawl)
     sockets_of_other_families_came_back_as_connections(pawl)
     a_save_was_refused_for_a_question_to_the_kernel(pawl)
+    packets_of_a_pipe_ran_together(pawl)
     a_connected_socket_whose_peer_was_gone_kept_the_program_from_running(pawl)
     datagrams_of_a_restored_socket_went_to_another_user(pawl)
     a_block_device_that_only_root_may_open_was_saved(pawl)

@@ -168,6 +168,14 @@ Status capture_socket(pid_t process, int socket, SavedDescriptor& saved) {
   return check_socket(process, socket, facts);
 }
 
+// Of packets (O_DIRECT) nothing tells where one ends.
+Status check_packets(int pipe, const DescriptorFacts& facts) {
+  int waiting = 0;
+  if ((facts.flags & O_DIRECT) == 0 || ::ioctl(pipe, FIONREAD, &waiting) != 0 || waiting == 0)
+    return {};
+  return cannot_keep(facts.number, "packets (O_DIRECT) wait in the pipe");
+}
+
 // What waits in a pipe stays there: it is copied into one of ours.
 Status capture_pipe(pid_t process, int handle, int number, SavedDescriptor& saved) {
   Descriptor end(::open(fmt::format("/proc/{}/fd/{}", process, number).c_str(),
@@ -176,6 +184,7 @@ Status capture_pipe(pid_t process, int handle, int number, SavedDescriptor& save
     // Another user's, who made it.  Of an end to write to, the other one tells what waits there.
     end.reset(static_cast<int>(::syscall(SYS_pidfd_getfd, handle, number, 0)));
     if (!end.valid()) return cannot_keep(number, "the pipe cannot be read");
+    PAWL_TRY(check_packets(end.get(), saved.facts));
     if ((saved.facts.flags & O_ACCMODE) == O_WRONLY) {
       const int size = ::fcntl(end.get(), F_GETPIPE_SZ);
       saved.facts.value = size > 0 ? static_cast<std::uint64_t>(size) : 0;
@@ -184,6 +193,7 @@ Status capture_pipe(pid_t process, int handle, int number, SavedDescriptor& save
   }
   const int size = ::fcntl(end.get(), F_GETPIPE_SZ);
   saved.facts.value = size > 0 ? static_cast<std::uint64_t>(size) : 0;
+  PAWL_TRY(check_packets(end.get(), saved.facts));
   int waiting = 0;
   if (::ioctl(end.get(), FIONREAD, &waiting) != 0 || waiting == 0) return {};
   int copy[2];

@@ -165,7 +165,7 @@ class Rebuild {
     }
     const bool reads = (facts.flags & O_ACCMODE) == O_RDONLY;
     const int end = reads ? found->second.first : found->second.second;
-    ::fcntl(end, F_SETFL, static_cast<int>(facts.flags & kStatusFlags));
+    ::fcntl(end, F_SETFL, static_cast<int>(facts.flags & (kStatusFlags | O_DIRECT)));
     return put(descriptor, ::dup(end), "a pipe");
   }
 
