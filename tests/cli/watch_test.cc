@@ -599,7 +599,7 @@ TEST_F(Watch, JudgesKyotoCabinet) {
   const Seen seen = watch({"kchashmgr", "set", database, "key", "value"});
   // It opens its file without -oas or -oat: nothing is synchronised before the end.
   EXPECT_EQ(seen.codes(), Codes{"never_synchronised"}) << seen.answer.dump(1);
-  // The README shows it as a program for `pawl run`, which makes of it one commit.
+  // docs/preload.md shows it as a program for `pawl run`, which makes of it one commit.
   const std::string told = pawl({"doctor", "--", "kchashmgr", "set", database, "key", "value"}).out;
   EXPECT_TRUE(contains(told, "Pawl can protect it; what is different")) << told;
   EXPECT_FALSE(contains(told, "Not as it is")) << told;

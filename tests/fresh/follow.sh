@@ -1,5 +1,5 @@
 #!/bin/sh
-# follow.sh CHECKOUT WORK [--all]: does what README.md says, in its order: writes each program that it
+# follow.sh CHECKOUT WORK [--all]: does what the README and the pages behind it say, in their order: writes each program that it
 # prints, and runs each block of commands; those of ./dev in the checkout, all others in WORK.  Without
 # --all it leaves ./dev test out.
 #
@@ -15,13 +15,16 @@ step() {
   echo "== $*"
 }
 
-# Writes block N of the README, without its fences, into block.N, and its marker and language into marker.N.
-awk '
+PAGES="README.md docs/heap.md docs/preload.md docs/fase.md"  # in the order in which somebody reads them
+
+# Writes block N of the pages, without its fences, into block.N, and its marker and language into marker.N.
+# shellcheck disable=SC2086  # pages are words
+(cd "$checkout" && cat $PAGES) | awk '
   /^<!-- .* -->$/ { marker = $0; next }
   /^```/ && !inside { inside = 1; n++; print marker, $0 > ("marker." n); printf "" > ("block." n); next }
   /^```/ { inside = 0; marker = ""; next }
   inside { print > ("block." n); next }
-  NF { marker = "" }' "$checkout/README.md"
+  NF { marker = "" }'
 
 run_block() {
   if grep -q '^\./dev' "$1"; then
@@ -51,7 +54,7 @@ while [ -e "marker.$number" ]; do
     '<!-- command: '*'```sh'*) run_block "block.$number" ;;
     '<!-- not run: '*) ;;
     *'```sh'*)
-      echo "README.md: whether to run these commands is not said:" >&2
+      echo "README.md and docs: whether to run these commands is not said:" >&2
       cat "block.$number" >&2
       exit 1
       ;;

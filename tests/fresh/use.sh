@@ -14,6 +14,10 @@ rm -f counter.data
 step ./words
 rm -f words.heap
 [ "$(echo 'to be or not to be' | ./words | tail -n 1)" = 'be 2' ]
+step ./stack, twice
+rm -f stack.fase
+[ "$(./stack)" = 1 ]
+[ "$(./stack)" = 2 ]
 step pawl
 pawl --version
 pawl doctor .

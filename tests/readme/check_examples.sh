@@ -1,6 +1,6 @@
 #!/bin/sh
 # check_examples.sh CMAKE SOURCE BUILD CC CXX: installs the build under a temporary prefix, then builds and
-# runs every program that README.md and the manual pages print, with the commands that they print.
+# runs the programs that README.md, docs/heap.md, docs/fase.md and the manual pages print, with the commands that they print.
 set -eu
 cmake=$1 source=$2 build=$3 cc=$4 cxx=$5
 work=$(mktemp -d "${PAWL_TEST_DIR:-$PWD}/readme.XXXXXX")
@@ -13,20 +13,20 @@ export PKG_CONFIG_PATH="$libdir/pkgconfig" LD_LIBRARY_PATH="$libdir"
 mkdir "$work/bin"
 ln -s "$(command -v "$cc")" "$work/bin/cc"
 ln -s "$(command -v "$cxx")" "$work/bin/c++"
-export PATH="$work/bin:$PATH"
+export PATH="$work/bin:$work/prefix/bin:$PATH"
 mkdir "$work/run"
 cd "$work/run"
 
-# block MARKER: the lines of the README's fenced block after <!-- MARKER -->.
+# block PAGE MARKER: the lines of the page's fenced block after <!-- MARKER -->.
 block() {
-  awk -v marker="<!-- $1 -->" '
+  awk -v marker="<!-- $2 -->" '
     $0 == marker { found = 1; next }
     found && /^```/ { if (inside) exit; inside = 1; next }
-    inside { print }' "$source/README.md"
+    inside { print }' "$source/$1"
 }
 
-block 'example: counter.c' >counter.c
-command=$(block 'command: counter')
+block README.md 'example: counter.c' >counter.c
+command=$(block README.md 'command: counter')
 [ -s counter.c ] && [ -n "$command" ] || { echo "README.md prints no program" >&2; exit 1; }
 eval "$command"
 [ "$(./counter)" = 'run 1 of 1' ]
@@ -34,11 +34,11 @@ eval "$command"
 [ ! -e counter.data.pawl ] || { echo "the journal stays after a clean close" >&2; exit 1; }
 [ "$(od -An -td8 -N16 counter.data | tr -s ' ')" = ' 2 2' ]
 
-block 'example: words.cc' >words.cc
-command=$(block 'command: words')
-[ -s words.cc ] && [ -n "$command" ] || { echo "README.md prints no second program" >&2; exit 1; }
+block docs/heap.md 'example: words.cc' >words.cc
+command=$(block docs/heap.md 'command: words')
+[ -s words.cc ] && [ -n "$command" ] || { echo "docs/heap.md prints no program" >&2; exit 1; }
 eval "$command"
-[ "$(wc -l <words.cc)" -le 16 ] || { echo "README.md: words.cc has more than 16 lines" >&2; exit 1; }
+[ "$(wc -l <words.cc)" -le 16 ] || { echo "docs/heap.md: words.cc has more than 16 lines" >&2; exit 1; }
 [ "$(echo 'to be or not to be' | ./words | tail -n 1)" = 'be 2' ]
 # Killed as soon as it has answered, while it waits for more.
 mkfifo to_words from_words
@@ -55,6 +55,15 @@ wait "$words" 2>/dev/null || true
 exec 3>&- 4<&-
 [ "$(echo 'be or' | ./words)" = "$(printf 'be 4\nor 2')" ] ||
   { echo "words: what was acknowledged is gone after a kill" >&2; exit 1; }
+
+if command -v pawl-clang >/dev/null; then
+  block docs/fase.md 'example: stack.c' >stack.c
+  eval "$(block docs/fase.md 'command: stack')"
+  [ "$(./stack)" = 1 ]
+  [ "$(./stack)" = 2 ]
+else
+  echo "skipped: docs/fase.md, for want of pawl-clang"
+fi
 
 # The manual pages: what stands between .EX and .EE after the comment  .\" program: NAME
 programs=0
