@@ -163,13 +163,13 @@ void print_text(const HeapArguments& arguments, const Opened& opened,
   amount("bookkeeping", information.bytes_overhead, "");
   amount("large blocks", information.large_bytes_used,
          fmt::format(" in {}", count_text(information.large_blocks_used, "block")));
-  if (opened.heap->parts().arena.header().root == 0) {
-    fmt::print("{:<13} none\n", "root");
-  } else {
-    fmt::print("{:<13} {:#x}\n", "root", opened.heap->parts().arena.header().root);
-  }
-  for (const auto& [name, root] : named_roots(*opened.heap))
-    fmt::print("{:<13} {} at {:#x}\n", "named root", printable(name), root->address);
+  // Those of C++ have names, that of C has none.
+  const std::uint64_t unnamed = opened.heap->parts().arena.header().root;
+  const auto named = named_roots(*opened.heap);
+  if (unnamed != 0) fmt::print("{:<13} {:#x}\n", "root", unnamed);
+  if (unnamed == 0 && named.empty()) fmt::print("{:<13} none\n", "root");
+  for (const auto& [name, root] : named)
+    fmt::print("{:<13} {} at {:#x}\n", "root", printable(name), root->address);
   fmt::print("\n{:>10} {:>12} {:>12} {:>8}\n", "block size", "used", "free", "full");
   for (std::uint32_t i = 0; i < information.size_classes; ++i) {
     const pawl_heap_size_class& of = information.classes[i];

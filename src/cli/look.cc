@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "fase/format.h"
 #include "journal/advice.h"
 #include "journal/membership.h"
 #include "journal/replay.h"
@@ -302,6 +303,16 @@ ExitCode exit_code_of(State state) {
   return kExitFailure;
 }
 
+namespace {
+
+// A file of failure-atomic sections (docs/fase-format.md).
+bool has_sections(MediumFile& file) {
+  std::array<char, fase::kMagic.size()> found{};
+  return file.read(0, std::as_writable_bytes(std::span(found))).ok() && found == fase::kMagic;
+}
+
+}  // namespace
+
 Result<Look> look_at_file(const std::string& path, bool read_live_journal, Progress& progress,
                           const OnRecord& on_record) {
   Result<std::unique_ptr<Medium>> opened = open_block_medium(path, true);
@@ -334,6 +345,10 @@ Result<Look> look_at_file(const std::string& path, bool read_live_journal, Progr
     const Status& failure = journal.status();
     if (failure.error_number() == ENOENT) {
       if (!look.mark.has_value()) {
+        if (has_sections(medium.base()))
+          return Status::failure(EINVAL, look.path +
+                                             " is a file of sections, which keeps its state in "
+                                             "itself; look with 'pawl fase info'");
         return conclude(look, State::clean, "nothing to recover: no mark, no journal");
       }
       if (look.mark->is_opening) return look_at_opening(look, medium);

@@ -82,6 +82,11 @@ int run(const RunArguments& arguments, const std::vector<std::string>& command) 
   Result<std::string> globs = join_globs(arguments.globs);
   if (!globs.ok()) return refuse(kExitUsage, globs.status());
   set_unless_empty("PAWL_ATOMIC", globs.value());
+  if (const char* const named = std::getenv("PAWL_ATOMIC"); named == nullptr || *named == '\0') {
+    complain("run",
+             "no --atomic GLOB: only mappings that ask for MAP_ATOMIC are protected, of which a "
+             "program that does not know Pawl has none");
+  }
   set_unless_empty("PAWL_TRACKER", arguments.tracker);
   set_unless_empty("PAWL_APPLY", arguments.apply);
   set_unless_empty("PAWL_JOURNAL_SIZE", arguments.journal_size);

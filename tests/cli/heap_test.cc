@@ -246,7 +246,7 @@ TEST_F(HeapVerbs, InfoIsReadable) {
        {"file          ", "state         clean\n", "format        version 1, ",
         "layout        of a test\n", "address       0x", "may grow to 32.0 MiB", "in 12 blocks",
         "fragmented", "bookkeeping   ", "large blocks  ", "in 2 blocks", "root          0x",
-        "named root    large at 0x", "block size         used"})
+        "root          large at 0x", "block size         used"})
     EXPECT_THAT(info.out, HasSubstr(part));
 }
 
@@ -264,7 +264,7 @@ TEST_F(HeapVerbs, TextsOfTheHeapStayOnTheirLine) {
   const Answer info = heap("info");
   EXPECT_EQ(info.code, 0) << info.err;
   EXPECT_THAT(info.out, HasSubstr("layout        C\\nstate clean\n"));
-  EXPECT_THAT(info.out, HasSubstr("named root    a\\n\\x1b[2J\\xc2\\x9b3Jb at 0x"));
+  EXPECT_THAT(info.out, HasSubstr("root          a\\n\\x1b[2J\\xc2\\x9b3Jb at 0x"));
   EXPECT_EQ(parse(heap("info", true).out)["named_roots"][0]["name"], name);
 }
 

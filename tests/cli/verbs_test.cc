@@ -86,7 +86,8 @@ class Run : public ::testing::Test {
 };
 
 TEST_F(Run, BecomesTheProgram) {
-  const Answer answer = pawl({"run", "--", "sh", "-c", "echo out; echo err >&2; exit 7"});
+  const Answer answer =
+      pawl({"run", "--atomic", "*.db", "--", "sh", "-c", "echo out; echo err >&2; exit 7"});
   EXPECT_EQ(answer.code, 7);
   EXPECT_EQ(answer.out, "out\n");
   EXPECT_EQ(answer.err, "err\n");
@@ -105,6 +106,13 @@ TEST_F(Run, SetsTheEnvironment) {
   const Answer inherited = pawl({"run", "--", "sh", "-c", print}, {"PAWL_ATOMIC=*.db"});
   EXPECT_EQ(inherited.out, "*.db|||||\n");
   EXPECT_EQ(pawl({"run", "--ms-async", "never", "--", "true"}).code, 2);
+}
+
+TEST_F(Run, SaidNothingWhereItProtectsNothing) {
+  const Answer answer = pawl({"run", "--", "true"}, {"PAWL_ATOMIC="});
+  EXPECT_EQ(answer.code, 0);
+  EXPECT_TRUE(contains(answer.err, "no --atomic GLOB")) << answer.err;
+  EXPECT_EQ(pawl({"run", "--", "true"}, {"PAWL_ATOMIC=*.db"}).err, "");
 }
 
 TEST_F(Run, PutsItsLibraryBeforeOthers) {
