@@ -119,15 +119,6 @@ class Files : public ::testing::Test {
   const std::string journal_ = file_ + ".pawl";
 };
 
-TEST_F(Files, OfSectionsWereCalledClean) {
-  write_file(file_, "PAWLFASE" + std::string(8 * kBlock, 'x'));
-  for (const char* const verb : {"info", "verify", "recover"}) {
-    const Answer answer = pawl({verb, file_});
-    EXPECT_EQ(answer.code, 1) << verb;
-    EXPECT_THAT(answer.err, ::testing::HasSubstr("pawl fase info")) << verb;
-  }
-}
-
 TEST_F(Files, ThatACrashLeftAreToldOfAndRecovered) {
   const Answer verified = pawl({"verify", file_});
   EXPECT_EQ(verified.code, 3) << verified.out << verified.err;
@@ -470,6 +461,17 @@ TEST(NoFiles, ThatNoOneMayReadAreRefused) {
   write_file(file, "secret");
   ASSERT_EQ(::chmod(file.c_str(), 0), 0);
   EXPECT_EQ(pawl({"info", file}).code, 1);
+}
+
+TEST(PlainFiles, OfSectionsWereCalledClean) {
+  const TemporaryDirectory directory;
+  const std::string file = directory / "stack.fase";
+  write_file(file, "PAWLFASE" + std::string(8 * kBlock, 'x'));
+  for (const char* const verb : {"info", "verify", "recover"}) {
+    const Answer answer = pawl({verb, file});
+    EXPECT_EQ(answer.code, 1) << verb;
+    EXPECT_THAT(answer.err, ::testing::HasSubstr("pawl fase info")) << verb;
+  }
 }
 
 TEST(PlainFiles, AreClean) {
