@@ -23,6 +23,7 @@
 #include "wsp/process/process.h"
 #include "wsp/process/records.h"
 #include "wsp/process/restore.h"
+#include "wsp/process/restore_rights.h"
 #include "wsp/process/supervisor.h"
 
 namespace pawl::cli {
@@ -188,6 +189,8 @@ int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
   // What fails before costs no save.
   if (const Status placed = memory.value().take_place(); !placed.ok())
     return refuse_wsp(kVerb, placed);
+  if (const Status rights = wsp::check_restore_rights(arguments.directory); !rights.ok())
+    tell_operator(kVerb, "this user cannot restore what is saved: " + rights.text());
   return watch_over(*process.value(), ears.value(), kVerb, arguments, true);
 }
 

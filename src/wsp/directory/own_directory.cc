@@ -19,10 +19,19 @@ constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
 
 Status check_own(const std::string& path, const struct stat& facts) {
   if (facts.st_uid != ::geteuid()) {
+    // With the one capability that a restore takes, and root's user lends.
+    const std::string as_that_user =
+        ::geteuid() != 0
+            ? "do this as that user"
+            : fmt::format(
+                  "do this as that user: setpriv --reuid {} --regid {} --init-groups "
+                  "--inh-caps +checkpoint_restore --ambient-caps +checkpoint_restore pawl",
+                  facts.st_uid, facts.st_gid);
     return Status::failure(
-        EPERM, fmt::format("{} belongs to user {}, and what lies there is not believed; do this as "
-                           "that user, or name a directory of your own",
-                           path, facts.st_uid));
+        EPERM,
+        fmt::format("{} belongs to user {}, and what lies there is not believed; {}, or name "
+                    "a directory of your own",
+                    path, facts.st_uid, as_that_user));
   }
   if ((facts.st_mode & kOthersMayWrite) != 0) {
     return Status::failure(

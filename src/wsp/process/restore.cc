@@ -32,6 +32,7 @@
 #include "wsp/process/rebuild_descriptors.h"
 #include "wsp/process/records.h"
 #include "wsp/process/refusals.h"
+#include "wsp/process/restore_rights.h"
 #include "wsp/process/time_space.h"
 
 namespace pawl::wsp {
@@ -161,7 +162,12 @@ class Become {
       limit.rlim_cur = numbers;
       limit.rlim_max = std::max(limit.rlim_max, numbers);
       if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return FailedCall{errno, "cannot have as many descriptors as the program had"};
+        return FailedCall{
+            errno,
+            fmt::format("the program takes {} descriptors to restore, more than RLIMIT_NOFILE "
+                        "lets this command have; start it with prlimit --nofile={} pawl wsp "
+                        "restore ...",
+                        numbers, numbers)};
     }
     told_ = ::fcntl(told_, F_DUPFD_CLOEXEC, first_free);
     const int list = ::fcntl(memory_.memory(), F_DUPFD, first_free);
@@ -318,7 +324,7 @@ class Restore {
                                                    : text);
   }
 
-  static Status cannot_have_number(int error_number, pid_t wanted) {
+  Status cannot_have_number(int error_number, pid_t wanted) const {
     if (error_number == EEXIST && wanted == ::getpid())
       return Status::failure(EEXIST,
                              fmt::format("the program needs the number {}, which this command "
@@ -331,9 +337,7 @@ class Restore {
                       "restore in a space of numbers of its own: unshare --pid --fork "
                       "--mount-proc pawl wsp restore",
                       wanted));
-    if (error_number == EPERM)
-      return Status::failure(EPERM,
-                             "to have its numbers again takes root or CAP_CHECKPOINT_RESTORE");
+    if (error_number == EPERM) PAWL_TRY(check_restore_rights(memory_.directory().path()));
     return FailedCall{error_number, fmt::format("cannot make thread {}", wanted)};
   }
 
@@ -604,12 +608,50 @@ class Restore {
   }
 
   Status give_limits() {
+    constexpr const char* kWhat = "cannot give the program its limits";
     list_.clear();
     for (std::uint64_t limit = 0; limit < kLimitsCount; ++limit) {
       const auto& its = saved_.process.limits[limit];
       list_.add(SYS_prlimit64, {0, limit, list_.place(its, sizeof(its)), 0});
     }
-    return run_list(child_, "cannot give the process its limits");
+    const Status given = run_list(child_, kWhat);
+    if (given.ok() || child_ == 0) return given;
+    for (std::size_t limit = 0; limit < kLimitsCount; ++limit) {
+      if (list_.call(limit).failed() && limit != RLIMIT_CORE)
+        return cannot_raise(static_cast<int>(limit));
+    }
+    return give_limit_of_cores();
+  }
+
+  // As far as it may be raised: sudo(8), say, takes it away, and nothing that the program does
+  // depends on it.
+  Status give_limit_of_cores() {
+    rlimit ours{};
+    if (::prlimit(child_, RLIMIT_CORE, nullptr, &ours) != 0)
+      return FailedCall{errno, "cannot read the limits of the new process"};
+    const auto& its = saved_.process.limits[RLIMIT_CORE];
+    const rlimit wanted{std::min<rlim_t>(its[0], ours.rlim_max), ours.rlim_max};
+    list_.clear();
+    list_.add(SYS_prlimit64, {0, RLIMIT_CORE, list_.place(&wanted, sizeof(wanted)), 0});
+    return run_list(child_, "cannot give the program its limit of core dumps");
+  }
+
+  Status cannot_raise(int limit) {
+    const int error_number = list_.call(static_cast<std::size_t>(limit)).error_number();
+    const LimitName name = name_of_limit(limit);
+    const auto& its = saved_.process.limits[limit];
+    rlimit ours{};
+    ::prlimit(child_, static_cast<__rlimit_resource>(limit), nullptr, &ours);
+    return FailedCall{
+        error_number,
+        fmt::format("cannot give the program its limit {}: it had {}, and this command may have {} "
+                    "at most; start it with as much: prlimit --{}={} pawl wsp restore ...",
+                    name.name, limit_text(its[1]), limit_text(ours.rlim_max), name.option,
+                    limit_text(its[1]))};
+  }
+
+  static std::string limit_text(std::uint64_t value) {
+    return value == RLIM_INFINITY ? "unlimited" : std::to_string(value);
   }
 
   Status give_privileges(const SavedThread& thread) {
@@ -652,7 +694,8 @@ Status check_restorable(const KeptMemory& memory) {
   Result<SavedProcess> saved = read_saved(memory);
   if (!saved.ok()) return saved.status();
   PAWL_TRY(check_system(saved.value()));
-  return check_files(saved.value());
+  PAWL_TRY(check_files(saved.value()));
+  return check_restore_rights(memory.directory().path());
 }
 
 Result<std::unique_ptr<Process>> restore(KeptMemory& memory, Process::Tell tell,

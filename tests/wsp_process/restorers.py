@@ -1,0 +1,85 @@
+"""Who cannot restore is told so before there is anything to lose, and how it is done; and the command that
+he is told does it.
+
+restorers.py PAWL
+"""
+
+import os
+import re
+import resource
+import shlex
+import subprocess
+import sys
+
+from kept import AS_NOBODY, NOBODY, WAIT_S_MAX, Kept, can_trace, wait_for
+
+KEPT = ["/bin/sleep", "1000"]
+
+
+def command(kept, *words, **who):
+    return subprocess.run([kept.pawl, "wsp", *words], capture_output=True, text=True, timeout=WAIT_S_MAX, **who)
+
+
+def supervised(kept, **who):
+    wait_for(lambda: command(kept, "rehearse", kept.directory, "1", **who).returncode == 0, "the supervisor")
+
+
+def an_ordinary_user_was_told_only_by_the_restore(pawl):
+    with Kept(pawl) as kept:
+        kept.for_nobody()
+        os.chown(kept.top, NOBODY, NOBODY)
+        os.chown(kept.errors.name, NOBODY, NOBODY)
+        silent = dict(AS_NOBODY, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        kept.run(KEPT, **silent)
+        wait_for(lambda: "this user cannot restore what is saved" in kept.said(), "the warning")
+        supervised(kept, **AS_NOBODY)
+        assert kept.fail_power() == 0, kept.said()
+        checked = command(kept, "check", kept.directory, **AS_NOBODY)
+        assert checked.returncode == 9 and "CAP_CHECKPOINT_RESTORE" in checked.stdout, checked
+        kept.restore(**silent)
+        assert kept.supervisor.wait(WAIT_S_MAX) == 1
+        told = re.findall(r"root gives it: (setpriv .* pawl wsp restore .*)", kept.said())
+        assert told, kept.said()
+        of_root = command(kept, "restore", kept.directory)
+        assert of_root.returncode == 1 and "setpriv --reuid 65534" in of_root.stderr, of_root
+        words = shlex.split(told[-1])
+        words[words.index("pawl")] = kept.pawl
+        if subprocess.run([*words[:words.index(kept.pawl)], "true"], capture_output=True).returncode != 0:
+            print("skipped: root may not lend the capability here")
+            return
+        kept.supervisor = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=kept.errors)
+        supervised(kept, **AS_NOBODY)
+        assert kept.fail_power() == 0, kept.said()
+
+
+def limited(*options):
+    """With limits below the program's, and without the right to raise them."""
+    return ["setpriv", "--bounding-set", "-sys_resource", "--inh-caps", "-sys_resource", "prlimit", *options]
+
+
+def a_limit_that_could_not_be_raised_had_no_name(pawl):
+    hard = resource.getrlimit(resource.RLIMIT_MSGQUEUE)[1]
+    with Kept(pawl) as kept:
+        kept.run(KEPT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        supervised(kept)
+        assert kept.fail_power() == 0, kept.said()
+        found = subprocess.run([*limited("--msgqueue=64:64"), pawl, "wsp", "restore", kept.directory],
+                               capture_output=True, text=True, timeout=WAIT_S_MAX)
+        text = f"its limit RLIMIT_MSGQUEUE: it had {hard}, and this command may have 64 at most"
+        assert found.returncode == 1 and text in found.stderr, found
+        kept.supervisor = subprocess.Popen([*limited("--core=0:0"), pawl, "wsp", "restore", kept.directory],
+                                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=kept.errors)
+        supervised(kept)  # sudo takes the limit of core dumps away
+        limits = resource.prlimit(kept.process(), resource.RLIMIT_NOFILE)
+        assert limits == resource.getrlimit(resource.RLIMIT_NOFILE), limits
+        assert kept.fail_power() == 0, kept.said()
+
+
+def main():
+    pawl = sys.argv[1]
+    can_trace(pawl)
+    an_ordinary_user_was_told_only_by_the_restore(pawl)
+    a_limit_that_could_not_be_raised_had_no_name(pawl)
+
+
+main()
