@@ -23,6 +23,7 @@
 #include "preload/patterns.h"
 #include "preload/pieces.h"
 #include "preload/real.h"
+#include "preload/unmatched.h"
 
 namespace pawl::preload {
 namespace {
@@ -222,8 +223,12 @@ void* map_file(const MapRequest& request) {
           path.status().error_number(),
           path.status().text() + "; a glob may match it, so it is not mapped without Pawl"));
     }
-    if (!matches_a_pattern(path.value())) return pass_on_alone();
+    if (!matches_a_pattern(path.value())) {
+      if ((request.protection & PROT_WRITE) != 0) note_unmatched(path.value());
+      return pass_on_alone();
+    }
   }
+  note_matched();
   return map_atomically(request, status);
 }
 

@@ -40,6 +40,7 @@
 #include "preload/patterns.h"
 #include "preload/pieces.h"
 #include "preload/real.h"
+#include "preload/unmatched.h"
 #include "track/inherited_ranges.h"
 
 namespace pawl::preload {
@@ -130,6 +131,7 @@ std::atomic<bool> are_stores_lost{false};
 
 // The status to end with.
 int finish(int status) {
+  if (!inside() && in_own_process()) say_if_nothing_matched();
   if (!inside() && in_own_process() && !table::is_empty()) {
     const Inside working;
     if (!end_all("exit")) are_stores_lost.store(true);

@@ -115,6 +115,19 @@ TEST_F(Run, SaidNothingWhereItProtectsNothing) {
   EXPECT_EQ(pawl({"run", "--", "true"}, {"PAWL_ATOMIC=*.db"}).err, "");
 }
 
+TEST_F(Run, SaidNothingWhereNoFileMatched) {
+  const TemporaryDirectory directory;
+  const std::string file = directory / "a.db";
+  write_file(file, std::string(4096, 'a'));
+  const std::string script =
+      "import mmap, sys; f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 4096)";
+  const auto ran = [&](const char* glob) {
+    return pawl({"run", "--atomic", glob, "--", "/usr/bin/python3", "-c", script, file});
+  };
+  EXPECT_TRUE(contains(ran("*.dat").err, "no file that this program mapped matches a glob"));
+  EXPECT_EQ(ran("*.db").err, "");
+}
+
 TEST_F(Run, PutsItsLibraryBeforeOthers) {
   const Answer answer =
       pawl({"run", "--", "sh", "-c", "echo $LD_PRELOAD"}, {"LD_PRELOAD=libm.so.6"});
