@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/posix_acl.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -267,8 +268,12 @@ NamedMedium::~NamedMedium() {
 // side file that the mark names was made by one of them, and can say nothing that its maker could
 // not have written.  The kernel gives the same inode number and birth time to no second file.
 // Beside a file without a mark it has nothing to say: recovery refuses it if it has a record.
-Result<bool> NamedMedium::may_be_of_a_writer(int side, const struct stat& user) const {
-  if (!can_mark()) return (user.st_mode & S_IWOTH) != 0;
+Result<bool> NamedMedium::may_be_of_a_writer(int side, std::uint32_t owner_of_side) const {
+  if (!can_mark()) {
+    const auto file = rights_of_file(base_.descriptor(), path_);
+    if (!file.ok()) return file.status();
+    return may_write(file.value(), owner_of_side) == MayWrite::yes;
+  }
   const auto marked = read_mark();
   if (!marked.ok()) return marked.status();
   return marked.value().has_value() ? is_marked(side) : true;
@@ -283,33 +288,22 @@ Result<bool> NamedMedium::is_marked(int side) const {
          marked.value()->journal == identity.value();
 }
 
+// Whom this user namespace does not show was let in by a writer of the file, or is not believed.
 Status NamedMedium::check_writers_of(const Rights& side, const std::string& side_path,
                                      MadeByWriter made_by_writer) const {
-  const auto refuse = [&](const std::string& who, const char* how) {
-    return Status::failure(EBADMSG, side_path + " can be written by " + who + ", and " + path_ +
-                                        " cannot; it is not believed. If it is yours, take that "
-                                        "permission away (" +
-                                        how + ")");
-  };
   const auto file = rights_of_file(base_.descriptor(), path_);
   if (!file.ok()) return file.status();
-  const Writers of_file = writers_of(file.value());
-  if (of_file.all_others) return {};
-  const Writers of_side = writers_of(side);
-  if (of_side.all_others) return refuse("anyone", "chmod o-w");
-  // Whom this user namespace does not show was let in by a writer of the file, or is not believed.
-  const auto is_same = [&](bool is_of_file, bool is_shown) {
-    return is_of_file && (is_shown || made_by_writer == MadeByWriter::yes);
-  };
-  for (const gid_t group : of_side.groups) {
-    if (!is_same(of_file.groups.contains(group), is_shown_group(group)))
-      return refuse("the users of group " + std::to_string(group), "chmod g-w");
-  }
-  for (const uid_t one : of_side.users) {
-    if (!is_same(one == file.value().user || of_file.users.contains(one), is_shown_user(one)))
-      return refuse("user " + std::to_string(one), "setfacl -b");
-  }
-  return {};
+  const auto hidden =
+      made_by_writer == MadeByWriter::yes ? HiddenIds::are_the_same : HiddenIds::may_differ;
+  const auto intruder = find_intruder(side, file.value(), ACL_WRITE, hidden);
+  if (!intruder.has_value()) return {};
+  const std::string number = std::to_string(intruder->id);
+  const std::string who = intruder->kind == Intruder::Kind::anyone  ? "anyone"
+                          : intruder->kind == Intruder::Kind::group ? "the users of group " + number
+                                                                    : "user " + number;
+  return Status::failure(EBADMSG, side_path + " can be written by " + who + ", and " + path_ +
+                                      " cannot; it is not believed. If it is yours, take that "
+                                      "permission away (chmod go-w)");
 }
 
 // The mark shows that the owner of the side file could write the file once, and he can write the
@@ -317,12 +311,9 @@ Status NamedMedium::check_writers_of(const Rights& side, const std::string& side
 Status NamedMedium::check_may_still_write(uid_t owner_of_side) const {
   const auto file = rights_of_file(base_.descriptor(), path_);
   if (!file.ok()) return file.status();
-  const Writers of_file = writers_of(file.value());
   // One whom this user namespace does not show may be the owner of the file.
   const bool may_be_owner = owner_of_side == file.value().user;
-  if (of_file.all_others || !of_file.groups.empty() || of_file.users.contains(owner_of_side) ||
-      may_be_owner)
-    return {};
+  if (may_be_owner || may_write(file.value(), owner_of_side) != MayWrite::no) return {};
   return Status::failure(
       EBADMSG,
       journal_path_ + " belongs to user " + std::to_string(owner_of_side) + ", who may not write " +
@@ -354,7 +345,7 @@ Result<SideFileOwner> NamedMedium::check_side_file(int side, const struct stat& 
   } else if (held.st_uid == ::geteuid() && is_shown) {
     owner = SideFileOwner::caller;
   } else {
-    const auto may_be = may_be_of_a_writer(side, user);
+    const auto may_be = may_be_of_a_writer(side, held.st_uid);
     if (!may_be.ok()) return may_be.status();
     if (!may_be.value()) {
       return Status::failure(

@@ -515,9 +515,13 @@ TEST_F(Trust, AJournalThatMoreUsersMayWriteThanTheFile) {
   EXPECT_EQ(pawl_recover(file.c_str()), 1) << pawl_last_error();
 }
 
-// A list of rights as the kernel takes it, of a file that its owner, `user` and nobody else may
-// read and write; false where the file system has none.
-bool give_list(const std::string& path, const char* attribute, uid_t user, std::uint16_t rights) {
+// Behind that a change is seen which costs a system call to see.
+void let_it_be_seen() { std::this_thread::sleep_for(std::chrono::nanoseconds(kSeldomNs * 3 / 2)); }
+
+// A list of rights as the kernel takes it, of a file that its owner, `user`, perhaps its group and
+// nobody else may read and write; false where the file system has none.
+bool give_list(const std::string& path, const char* attribute, uid_t user, std::uint16_t rights,
+               std::uint16_t rights_of_group = 0) {
   struct [[gnu::packed]] {
     std::uint32_t version = 2;
     struct [[gnu::packed]] {
@@ -528,10 +532,15 @@ bool give_list(const std::string& path, const char* attribute, uid_t user, std::
   constexpr std::uint32_t kNobody = ~0u;
   list.entries[0] = {0x01, 6, kNobody};
   list.entries[1] = {0x02, rights, user};
-  list.entries[2] = {0x04, 0, kNobody};
+  list.entries[2] = {0x04, rights_of_group, kNobody};
   list.entries[3] = {0x10, 6, kNobody};
   list.entries[4] = {0x20, 0, kNobody};
   return ::setxattr(path.c_str(), attribute, &list, sizeof list, 0) == 0;
+}
+
+// The owner and the group may read and write it, this user not, by name.
+bool deny_by_list(const std::string& path, uid_t user) {
+  return give_list(path, "system.posix_acl_access", user, 0, 6);
 }
 
 int may_open(uid_t user, const std::string& path, int flags) {
@@ -562,6 +571,59 @@ TEST_F(Trust, AJournalOfAUserWhoMayNotWriteTheFileAnyMoreWasBelieved) {
     EXPECT_EQ(value_of(file), "b");
     std::filesystem::remove_all(directory_ / "folder");
   }
+}
+
+// A user who had committed was denied the file by name, or his group by the mode: entries that deny
+// were not looked at.
+TEST_F(Trust, AUserWhomTheListDeniesWasBelieved) {
+  const std::string file = shared_file(0, 0777, 0660);
+  ASSERT_EQ(as_user(kOther, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+  if (!deny_by_list(file, kOther)) GTEST_SKIP() << "this file system has no lists of rights";
+  ASSERT_EQ(may_open(kOther, file, O_RDWR), EACCES);
+  EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(file.c_str())); }), EBADMSG);
+  EXPECT_EQ(value_of(file), "a");
+}
+
+TEST_F(Trust, TheOwnersJournalThatADeniedUserMayWriteWasBelieved) {
+  const std::string file = shared_file(0, 0777, 0660);
+  ASSERT_EQ(as_user(kOwner, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+  if (!deny_by_list(file, kOther)) GTEST_SKIP() << "this file system has no lists of rights";
+  ASSERT_EQ(may_open(kOther, file + ".pawl", O_RDWR), 0);
+  EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(file.c_str())); }), EBADMSG);
+  // As the message says.
+  ASSERT_EQ(::chmod((file + ".pawl").c_str(), 0600), 0);
+  EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(file.c_str())); }), 0);
+  EXPECT_EQ(value_of(file), "b");
+}
+
+TEST_F(Trust, AGroupThatTheModeDeniesWasBelieved) {
+  const std::string file = shared_file(0, 0777, 0666);
+  ASSERT_EQ(as_user(kOwner, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+  ASSERT_EQ(::chmod(file.c_str(), 0606), 0);
+  ASSERT_EQ(may_open(kOther, file, O_RDWR), EACCES);
+  ASSERT_EQ(may_open(kOther, file + ".pawl", O_RDWR), 0);
+  EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(file.c_str())); }), EBADMSG);
+}
+
+// The journal, which this writer may not change, stayed readable for whom the list denies.
+TEST_F(Trust, AUserWhomTheListDeniesReadTheCommits) {
+  const std::string file = shared_file(0, 0777, 0660);
+  const auto commit = [&] {
+    char* const at = map(file);
+    if (at == nullptr) return outcome(-1);
+    at[0] = 'b';
+    if (pawl_msync(at, kBytes, MS_SYNC) != 0) return 2;
+    if (!deny_by_list(file, kOther)) return 3;
+    let_it_be_seen();
+    at[0] = 's';
+    if (pawl_msync(at, kBytes, MS_SYNC) != 0) return outcome(-1);
+    ::raise(SIGKILL);
+    return 4;
+  };
+  const int ended = as_user(kOwner, commit);
+  if (ended == 3) GTEST_SKIP() << "this file system has no lists of rights";
+  ASSERT_EQ(ended, 128 + SIGKILL);
+  EXPECT_EQ(may_open(kOther, file + ".pawl", O_RDONLY), EACCES);
 }
 
 // The mode has the bound of a list where it has one: the group could write the journal, and could
@@ -647,9 +709,6 @@ TEST_F(Trust, AFileThatWasMadePrivateWhileItWasMappedToldItsCommits) {
                     }),
             0);
 }
-
-// Behind that a change is seen which costs a system call to see.
-void let_it_be_seen() { std::this_thread::sleep_for(std::chrono::nanoseconds(kSeldomNs * 3 / 2)); }
 
 // A commit in memory makes no system call, and never looked.
 TEST_F(Trust, AFileInMemoryThatWasMadePrivateToldItsCommits) {
