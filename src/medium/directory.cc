@@ -16,15 +16,20 @@ Result<Directory> Directory::open_of(const std::string& path, int file) {
   struct stat status{};
   if (::fstat(file, &status) != 0) return FailedCall{errno, "cannot stat " + path};
   auto found = open(path.substr(0, path.rfind('/') + 1));
-  if (!found.ok() || found.value().has(name_in_directory(path), status)) return found;
+  if (!found.ok()) return found;
+  const auto is_there = found.value().has(name_in_directory(path), status);
+  if (!is_there.ok()) return is_there.status();
+  if (is_there.value()) return found;
   return Status::failure(
       ENOENT, path + " was moved, or another took its place, while it was opened; try again");
 }
 
-bool Directory::has(const std::string& name, const struct stat& file) const {
+Result<bool> Directory::has(const std::string& name, const struct stat& file) const {
   struct stat named{};
-  return ::fstatat(get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-         named.st_ino == file.st_ino && named.st_dev == file.st_dev;
+  if (::fstatat(get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0)
+    return named.st_ino == file.st_ino && named.st_dev == file.st_dev;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return FailedCall{errno, "cannot look for " + name + " in the directory " + path_};
 }
 
 Status Directory::flush() const {

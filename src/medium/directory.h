@@ -21,8 +21,9 @@ class Directory {
   const std::string& path() const { return path_; }
   // For openat(2) and its like, which answer EBADF where the program has closed it.
   int get() const { return descriptor_.is_open() ? descriptor_.get() : -1; }
-  // Of the name itself, not of what a link leads to.
-  bool has(const std::string& name, const struct stat& file) const;
+  // Of the name itself, not of what a link leads to.  That nothing has the name is an answer; that
+  // the directory cannot be searched is none.
+  Result<bool> has(const std::string& name, const struct stat& file) const;
   // Makes the names in it durable.
   Status flush() const;
 

@@ -33,11 +33,12 @@ namespace pawl {
 namespace {
 
 std::string may_not_write(const Directory& directory) {
-  const std::string what = ". This user may not write the directory " + directory.path();
+  const std::string what =
+      ". This user may not write, or not search, the directory " + directory.path();
   struct stat held{};
   if (::fstat(directory.get(), &held) == 0 && held.st_uid == ::geteuid())
     return what +
-           ": give the permission back (chmod u+w), and recover the file again (pawl recover)";
+           ": give the permission back (chmod u+wx), and recover the file again (pawl recover)";
   return what + ": have its owner, or root, recover the file (pawl recover)";
 }
 
@@ -625,6 +626,7 @@ Result<JournalFile> NamedMedium::hold_side_file(int side, const struct stat& use
   if (::fstat(side, &held) != 0) return FailedCall{errno, "cannot stat " + journal_path_};
   const bool is_there =
       ::fstatat(directory_.get(), journal_name_.c_str(), &present, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!is_there && errno != ENOENT) return FailedCall{errno, "cannot look for " + journal_path_};
   const bool is_ours = is_there && held.st_ino == present.st_ino && held.st_dev == present.st_dev;
   if (named == Named::yes ? !is_ours : is_there)
     return Status::failure(EAGAIN, journal_path_ + " is another file by now");
@@ -885,8 +887,9 @@ Status NamedMedium::retire_journal(const Mark& mark, const EmptyJournal& empty) 
   auto emptied = empty(std::make_unique<DescriptorFile>(std::move(again), mark.journal_path));
   if (!emptied.ok()) return emptied.status();
   // Without a record it does no harm where it may not be removed.
-  if (emptied.value() && directory.value().has(name, found))
-    ::unlinkat(directory.value().get(), name.c_str(), 0);
+  if (!emptied.value()) return {};
+  const auto is_there = directory.value().has(name, found);
+  if (is_there.ok() && is_there.value()) ::unlinkat(directory.value().get(), name.c_str(), 0);
   return {};
 }
 
@@ -959,24 +962,32 @@ Status NamedMedium::remove_journal() {
     return FailedCall{errno, "cannot stat " + journal_path_};
   const Directory* directory = &directory_;
   std::string name = journal_path_;
+  const auto cannot_remove = [&](int error_number) {
+    std::string text = FailedCall{error_number, "cannot remove " + name}.text() + ". " + path_ +
+                       " has all that was committed";
+    if (error_number == EACCES) text += may_not_write(*directory);
+    if (error_number == EPERM)
+      text += ". Its owner, that of the directory, or root may remove it (pawl recover)";
+    return Status::failure(error_number, text);
+  };
+  Result<bool> is_there = true;
   Result<Directory> other = Directory();
-  if (lock_.valid() && !directory->has(journal_name_, held)) {
+  if (lock_.valid()) is_there = directory->has(journal_name_, held);
+  if (is_there.ok() && !is_there.value()) {
     // Both may have been renamed: the kernel knows what the file is called.
     name = name_of_descriptor(base_.descriptor());
     if (name.empty()) return {};
     other = Directory::open_of(name, base_.descriptor());
     name += kJournalSuffix;
-    if (!other.ok() || !other.value().has(name_in_directory(name), held)) return {};
+    if (other.status().error_number() == ENOENT) return {};
+    if (!other.ok()) return cannot_remove(other.status().error_number());
     directory = &other.value();
+    is_there = directory->has(name_in_directory(name), held);
+    if (is_there.ok() && !is_there.value()) return {};
   }
-  if (::unlinkat(directory->get(), name_in_directory(name).c_str(), 0) != 0 && errno != ENOENT) {
-    const FailedCall failed{errno, "cannot remove " + name};
-    std::string text = failed.text() + ". " + path_ + " has all that was committed";
-    if (failed.error_number == EACCES) text += may_not_write(*directory);
-    if (failed.error_number == EPERM)
-      text += ". Its owner, that of the directory, or root may remove it (pawl recover)";
-    return Status::failure(failed.error_number, text);
-  }
+  if (!is_there.ok()) return cannot_remove(is_there.status().error_number());
+  if (::unlinkat(directory->get(), name_in_directory(name).c_str(), 0) != 0 && errno != ENOENT)
+    return cannot_remove(errno);
   let_go_of_side_file();  // and of the notices: the file has no writer any more
   return {};
 }

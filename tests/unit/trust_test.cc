@@ -476,6 +476,28 @@ TEST_F(Trust, AJournalInADirectoryThatBecameReadOnly) {
   EXPECT_FALSE(std::filesystem::exists(file + ".pawl"));
 }
 
+// A close answered 0, and left the journal.
+TEST_F(Trust, AJournalInADirectoryThatCannotBeSearchedAnyMore) {
+  const std::string file = shared_file(kOwner, 0755, 0644);
+  const std::string folder = directory_ / "folder";
+  EXPECT_EQ(as_user(kOwner,
+                    [&] {
+                      char* const at = map(file);
+                      if (at == nullptr) return 1;
+                      at[0] = 'b';
+                      if (pawl_msync(at, kBytes, MS_SYNC) != 0) return 2;
+                      if (::chmod(folder.c_str(), 0600) != 0) return 3;
+                      if (pawl_munmap(at, kBytes) != -1 || errno != EACCES) return 4;
+                      const std::string text = pawl_last_error();
+                      return text.find("chmod u+wx") == std::string::npos ? 5 : 0;
+                    }),
+            0);
+  ASSERT_EQ(::chmod(folder.c_str(), 0755), 0);
+  EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(file.c_str())); }), 0);
+  EXPECT_FALSE(std::filesystem::exists(file + ".pawl"));
+  EXPECT_EQ(read_file(file)[0], 'b');
+}
+
 // Who may read the file knows the id in its mark, and may write a journal with it: the mark names
 // the other one.
 TEST_F(Trust, AJournalWithTheRightIdThatWasPutInThePlaceOfTheOther) {
