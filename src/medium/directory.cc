@@ -32,10 +32,21 @@ Result<bool> Directory::has(const std::string& name, const struct stat& file) co
   return FailedCall{errno, "cannot look for " + name + " in the directory " + path_};
 }
 
+Result<Descriptor> Directory::open_to_flush() const {
+  Descriptor handle(::openat(get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (handle.valid()) return handle;
+  const FailedCall failed{errno, "cannot open the directory " + path_};
+  if (failed.error_number != EACCES) return failed;
+  return Status::failure(EACCES, failed.text() +
+                                     ": who may not read it cannot make durable what gets a name "
+                                     "in it. Give this user that permission (chmod +r), or use "
+                                     "another directory");
+}
+
 Status Directory::flush() const {
-  const Descriptor handle(::openat(get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!handle.valid()) return FailedCall{errno, "cannot open the directory " + path_};
-  if (::fsync(handle.get()) != 0 && errno != EINVAL)
+  const auto handle = open_to_flush();
+  if (!handle.ok()) return handle.status();
+  if (::fsync(handle.value().get()) != 0 && errno != EINVAL)
     return FailedCall{errno, "cannot flush the directory " + path_};
   return {};
 }

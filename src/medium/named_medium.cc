@@ -711,7 +711,7 @@ Status NamedMedium::open_or_make_side_file(bool create) {
     return Status::failure(
         made.status().error_number(),
         "cannot open or create the journal " + journal_path_ +
-            " (the directory of the file must be writable): " + made.status().text());
+            " (the directory of the file must be readable and writable): " + made.status().text());
   }
   unnamed_.emplace(std::move(made.value()));
   return {};

@@ -498,6 +498,28 @@ TEST_F(Trust, AJournalInADirectoryThatCannotBeSearchedAnyMore) {
   EXPECT_EQ(read_file(file)[0], 'b');
 }
 
+// It cannot be flushed: the copy was made, got its name, and was then said to have failed.
+TEST_F(Trust, ACopyInADirectoryThatMayNotBeReadWasLeftBehind) {
+  const std::string file = shared_file(kOwner, 0755, 0644);
+  const std::string box = directory_ / "box";
+  ASSERT_EQ(::mkdir(box.c_str(), 0755), 0);
+  ASSERT_EQ(::chown(box.c_str(), kOwner, kShared), 0);
+  const auto fails = [](long result) {
+    if (result != -1 || errno != EACCES) return 1;
+    const std::string text = pawl_last_error();
+    return text.find("chmod +r") == std::string::npos ? 2 : 0;
+  };
+  ASSERT_EQ(::chmod(box.c_str(), 0300), 0);
+  EXPECT_EQ(as_user(kOwner,
+                    [&] { return fails(pawl_snapshot(file.c_str(), (box + "/copy").c_str(), 0)); }),
+            0);
+  EXPECT_TRUE(std::filesystem::is_empty(box));
+  ASSERT_EQ(::chmod((directory_ / "folder").c_str(), 0300), 0);
+  EXPECT_EQ(as_user(kOwner, [&] { return fails(map(file) == nullptr ? -1 : 0); }), 0);
+  EXPECT_FALSE(std::filesystem::exists(file + ".pawl"));
+  EXPECT_EQ(mark_of(file), "");
+}
+
 // Who may read the file knows the id in its mark, and may write a journal with it: the mark names
 // the other one.
 TEST_F(Trust, AJournalWithTheRightIdThatWasPutInThePlaceOfTheOther) {
