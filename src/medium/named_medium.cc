@@ -186,6 +186,11 @@ std::optional<Mark> parse_mark(const std::string& text) {
   return mark;
 }
 
+bool may_be_elsewhere() {
+  const char* const asked = environment_variable(kJournalElsewhere);
+  return asked != nullptr && std::strcmp(asked, "1") == 0;
+}
+
 bool is_same(const Mark& one, const Mark& other) {
   return one.journal_id == other.journal_id && one.is_opening == other.is_opening;
 }
@@ -392,6 +397,18 @@ Result<std::uint32_t> NamedMedium::owner() {
   return std::uint32_t{user.st_uid};
 }
 
+// A clone of a file system (a snapshot of btrfs, a copy of the device) has the same inode numbers
+// and birth times as the original, whose journals the marks in it name by their paths.
+bool NamedMedium::is_of_a_clone(int side, const struct stat& held) const {
+  constexpr long kOverlay = 0x794c7630;
+  if (held.st_dev == device_ || may_be_elsewhere()) return false;
+  // An overlay shows its files with the devices of its layers.
+  struct statfs file_system{};
+  const std::uint64_t mount = mount_of(side);
+  return ::fstatfs(side, &file_system) != 0 || file_system.f_type != kOverlay || mount == 0 ||
+         mount != mount_of(base_.descriptor());
+}
+
 Status NamedMedium::check_file_system(int side, const struct stat& user) const {
   struct stat held{};
   if (::fstat(side, &held) != 0) return FailedCall{errno, "cannot stat " + journal_path_};
@@ -399,8 +416,7 @@ Status NamedMedium::check_file_system(int side, const struct stat& user) const {
   // An overlay shows its files with the devices of its layers.
   const std::uint64_t mount = mount_of(side);
   if (mount != 0 && mount == mount_of(base_.descriptor())) return {};
-  const char* const asked = environment_variable(kJournalElsewhere);
-  if (asked != nullptr && std::strcmp(asked, "1") == 0) return {};
+  if (may_be_elsewhere()) return {};
   return Status::failure(
       EXDEV, journal_path_ + " is on another file system than " + path_ +
                  ": one can be lost without the other. Use the name that the file has in its own "
@@ -814,7 +830,7 @@ Result<SoughtJournal> NamedMedium::seek_journal(const Mark& mark) {
   struct stat status{};
   if (!named.valid() || ::fstat(named.get(), &status) != 0)
     return FailedCall{errno, "cannot look for " + mark.journal_path + ", the journal of " + path_};
-  if (!S_ISREG(status.st_mode)) return SoughtJournal{};
+  if (!S_ISREG(status.st_mode) || is_of_a_clone(named.get(), status)) return SoughtJournal{};
   const auto identity = identity_of(named.get(), mark.journal_path);
   if (!identity.ok()) return identity.status();
   if (is_known(mark.journal) && !mark.journal.may_be(identity.value())) return SoughtJournal{};
@@ -841,7 +857,7 @@ Status NamedMedium::retire_journal(const Mark& mark, const EmptyJournal& empty) 
       ::openat(directory.value().get(), name.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW));
   const auto is_it = [&](int side) -> Result<bool> {
     if (::fstat(side, &found) != 0) return FailedCall{errno, "cannot stat " + mark.journal_path};
-    if (!S_ISREG(found.st_mode)) return false;
+    if (!S_ISREG(found.st_mode) || is_of_a_clone(side, found)) return false;
     const auto identity = identity_of(side, mark.journal_path);
     if (!identity.ok()) return identity.status();
     return identity.value() == mark.journal;

@@ -131,6 +131,7 @@ class NamedMedium : public Medium {
   Result<bool> is_marked(int side) const;
   Result<bool> may_be_of_a_writer(int side, std::uint32_t owner_of_side) const;
   Status check_file_system(int side, const struct stat& user) const;
+  bool is_of_a_clone(int side, const struct stat& held) const;
   Status exclude_other_writers(const std::optional<Mark>& mark);
   Status put_notice(Notice notice);
   Result<bool> others_have(Notice notice);

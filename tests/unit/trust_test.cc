@@ -3,6 +3,7 @@
 #include <grp.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -21,6 +22,7 @@
 
 #include <gtest/gtest.h>
 
+#include "journal/replay.h"
 #include "mapping/recovery.h"
 #include "medium/block_medium.h"
 #include "pawl/heap.h"
@@ -815,6 +817,41 @@ TEST_F(Trust, AGroupThatIsDeniedTheFileCouldReadItsJournal) {
   ASSERT_EQ(::stat((file + ".pawl").c_str(), &journal), 0);
   EXPECT_NE(journal.st_gid, kGroupOfNone);
   EXPECT_EQ(journal.st_mode & 0777, 0600u);
+}
+
+// A copy of a whole file system has the same inode numbers and birth times: the journal that its
+// marks name by their paths is the original's, and was to be moved to the copy, or emptied for it.
+TEST_F(Trust, TheJournalOfTheOriginalWasTakenForThatOfAClonedFileSystem) {
+  constexpr int kCannotMount = 50;
+  const auto shell = [&](const std::string& command) {
+    return std::system(
+               ("cd '" + directory_.path().string() + "' && exec 2> /dev/null && " + command)
+                   .c_str()) == 0;
+  };
+  const std::string original = directory_ / "a/db";
+  const std::string clone = directory_ / "b/db";
+  const int ended = as_user(0, [&] {
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        !shell("mkdir a b && truncate -s 64M a.img && mkfs.ext4 -q -F -I 256 a.img && "
+               "mount -o loop a.img a"))
+      return kCannotMount;
+    write_file(original, std::string(kBytes, 'a'));
+    if (as_user(0, [&] { return commit_and_die(original, 'b'); }) != 128 + SIGKILL) return 1;
+    if (!shell("umount a && cp a.img b.img && mount -o loop a.img a && mount -o loop b.img b && "
+               "rm b/db.pawl"))
+      return kCannotMount;
+    if (pawl_recover(clone.c_str()) != -1 || errno != ENODATA) return 2;
+    if (std::strstr(pawl_last_error(), "Nothing is lost") != nullptr) return 3;
+    const auto medium = open_block_medium(clone, false);
+    const auto mark = medium.ok() ? medium.value()->mark() : medium.status();
+    if (!mark.ok() || !mark.value().has_value()) return 4;
+    if (!journal::check_is_lost(*medium.value(), *mark.value()).ok()) return 5;
+    if (pawl_recover(original.c_str()) != 1) return 6;
+    return value_of(original) == "b" ? 0 : 7;
+  });
+  if (ended == kCannotMount) GTEST_SKIP() << "this user cannot mount, or there is no mkfs.ext4";
+  EXPECT_EQ(ended, 0);
 }
 
 // The owner of the folder put a link in its place while root opened the file: the journal, which is
