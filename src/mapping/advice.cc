@@ -27,6 +27,36 @@ Status Mapping::Implementation::advise_kernel(std::uint64_t first_page, std::uin
   return FailedCall{errno, "madvise of the mapping of " + medium_->path()};
 }
 
+Status Mapping::Implementation::clear_markers_locked(std::uint64_t first_page,
+                                                     std::uint64_t end_page) const {
+  const std::uint64_t end = std::min(end_page, view_.accessible_end_page());
+  if (first_page >= end) return {};
+  return tracker_->clear_markers(reinterpret_cast<char*>(view_.bytes(first_page)),
+                                 (end - first_page) * kPageBytes);
+}
+
+// Locked first, without a page fault: what the kernel reclaims before that leaves a marker, and
+// from then on it reclaims nothing.  The rest is read in behind that.
+Status Mapping::Implementation::lock_memory_locked(std::uint64_t first_page, std::uint64_t end_page,
+                                                   unsigned flags) const {
+  const auto lock = [&](unsigned how) -> Status {
+    if (memory::lock(view_.bytes(first_page), (end_page - first_page) * kPageBytes, how) == 0)
+      return {};
+    return FailedCall{errno, "cannot lock the mapping of " + medium_->path() + " in memory"};
+  };
+  if (!tracker_->leaves_markers()) return lock(flags);
+  // Before, too, though another thread that meets one in locked memory only tries until it is gone.
+  PAWL_TRY(clear_markers_locked(first_page, end_page));
+  PAWL_TRY(lock(flags | MLOCK_ONFAULT));
+  PAWL_TRY(clear_markers_locked(first_page, end_page));
+  if ((flags & MLOCK_ONFAULT) != 0) return {};
+  const Status present = advise_kernel(first_page, end_page, kPopulateRead);
+  if (present.ok() || present.error_number() != EFAULT) return present;
+  return Status::failure(ENOMEM, "a part of the mapping of " + medium_->path() +
+                                     " cannot be read, or is past the end of the file; what can "
+                                     "be is locked in memory");
+}
+
 // A hole punched through memory: the bytes become zeros, with the next commit.
 Status Mapping::Implementation::punch(std::uint64_t first_page, std::uint64_t end_page) {
   static constexpr std::array<std::byte, kPageBytes> kZeros{};

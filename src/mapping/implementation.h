@@ -87,6 +87,8 @@ class Mapping::Implementation {
 
   // advice.cc
   Status advise_locked(std::uint64_t first_page, std::uint64_t end_page, int advice);
+  Status clear_markers_locked(std::uint64_t first_page, std::uint64_t end_page) const;
+  Status lock_memory_locked(std::uint64_t first_page, std::uint64_t end_page, unsigned flags) const;
   Status advise_kernel(std::uint64_t first_page, std::uint64_t end_page, int advice) const;
   Status punch(std::uint64_t first_page, std::uint64_t end_page);
 

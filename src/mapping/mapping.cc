@@ -125,6 +125,23 @@ Status Mapping::advise(void* address, std::size_t length, int advice) {
       });
 }
 
+Status Mapping::lock_memory(void* address, std::size_t length, unsigned flags) {
+  return implementation_->on_range(
+      address, length, [flags](Implementation& own, std::uint64_t first, std::uint64_t end) {
+        return own.lock_memory_locked(first, end, flags);
+      });
+}
+
+Status Mapping::clear_markers(void* address, std::size_t length) {
+  // Also where no more commits are taken.
+  if (implementation_->is_in_child()) return implementation_->in_own_process();
+  const std::lock_guard lock(implementation_->mutex_);
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+  PAWL_TRY(implementation_->pages_of(address, length, first, end));
+  return implementation_->clear_markers_locked(first, end);
+}
+
 std::optional<Window> Mapping::window() const {
   std::unique_lock lock(implementation_->mutex_, std::defer_lock);
   if (!implementation_->is_in_child()) lock.lock();

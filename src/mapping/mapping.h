@@ -63,6 +63,9 @@ class Mapping {
   // madvise(2) as for a shared mapping of the file: no advice takes stores away.  EINVAL for what
   // such a mapping cannot take, and for what would take tracking away.
   Status advise(void* address, std::size_t length, int advice);
+  // mlock2(2); for mlockall(2) clear_markers(), before and after, is what the tracker asks for.
+  Status lock_memory(void* address, std::size_t length, unsigned flags);
+  Status clear_markers(void* address, std::size_t length);
   std::optional<Window> window() const;
 
   // Commits the pages of [address, +length) of the window, with the size and with every pending

@@ -26,6 +26,8 @@ using open_mappings::may_have_windows_in;
 using open_mappings::Piece;
 using open_mappings::pieces_of;
 
+constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, which the headers of Debian 12 may lack
+
 bool is_ours(const Piece& piece) {
   return piece.mapping != nullptr && piece.mapping->in_own_process().ok();
 }
@@ -396,6 +398,47 @@ void* remap_over(void* address, std::size_t length, std::size_t new_length, int 
       return remap_kernel_over(address, length, new_length, flags, target, result);
     result = memory::remap(address, length, new_length, flags, new_address);
     return map_result(result, "mremap");
+  });
+}
+
+int lock(const void* address, std::size_t length, unsigned flags) {
+  const AddressRange range = range_of(address, length);
+  if (!may_have_windows_in(range)) return memory::lock(address, length, flags);
+  return finish([&] {
+    return for_pieces(
+        range.start(), range.bytes(),
+        [&](const Piece& piece) {
+          return piece.mapping->lock_memory(piece.range.start(), piece.range.bytes(), flags);
+        },
+        [&](void* part, std::size_t bytes) {
+          return outcome_of(memory::lock(part, bytes, flags), "mlock");
+        });
+  });
+}
+
+// The kernel reads in what it can, and says nothing of the rest.
+void ready_for_lock(Mapping& mapping, const AddressRange& range, bool read_in) {
+  (void)mapping.clear_markers(range.start(), range.bytes());
+  if (read_in) (void)mapping.advise(range.start(), range.bytes(), kPopulateRead);
+}
+
+int lock_all(int flags, void (*ready_others)(bool read_in)) {
+  const AddressRange everything{0, ~std::uintptr_t{0}};
+  const bool has_windows = ready_others != nullptr || may_have_windows_in(everything);
+  if ((flags & MCL_CURRENT) == 0 || !has_windows) return memory::lock_all(flags);
+  return finish([&]() -> Status {
+    const bool reads_in = (flags & MCL_ONFAULT) == 0;
+    const auto ready = [&](bool read_in) {
+      for (const Piece& piece : pieces_of(everything)) {
+        if (is_ours(piece)) ready_for_lock(*piece.mapping, piece.range, read_in);
+      }
+      if (ready_others != nullptr) ready_others(read_in);
+    };
+    ready(false);
+    PAWL_TRY(outcome_of(memory::lock_all(flags | MCL_ONFAULT), "mlockall"));
+    ready(reads_in);
+    // Pages that are there and locked are there when the kernel reads in all that is not.
+    return reads_in ? outcome_of(memory::lock_all(flags), "mlockall") : Status{};
   });
 }
 

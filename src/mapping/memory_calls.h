@@ -37,7 +37,15 @@ void* remap(void* address, std::size_t length, std::size_t new_length, int flags
 // The same, where the new place may hold windows that also_make_way() knows.
 void* remap_over(void* address, std::size_t length, std::size_t new_length, int flags,
                  void* new_address);
+// mlock2(2) and mlockall(2): neither meets a marker of the tracker `scan` (track/tracker.h).
+int lock(const void* address, std::size_t length, unsigned flags);
+// `ready_others`: called for windows that pieces_of() does not know, before pages are locked, and
+// once they are and are to be read in.
+int lock_all(int flags, void (*ready_others)(bool read_in) = nullptr);
 void* attach_shared(int id, const void* address, int flags);
+
+// Of a window that lock_all() locks.
+void ready_for_lock(Mapping& mapping, const AddressRange& range, bool read_in);
 
 // Advice that leaves every page as it is.
 bool is_harmless(int advice);

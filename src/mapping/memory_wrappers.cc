@@ -68,6 +68,13 @@ PAWL_WRAPPER void* mremap(void* address, size_t length, size_t new_length, int f
 PAWL_WRAPPER void* shmat(int id, const void* address, int flags) noexcept {
   return calls::attach_shared(id, address, flags);
 }
+PAWL_WRAPPER int mlock(const void* address, size_t length) noexcept {
+  return calls::lock(address, length, 0);
+}
+PAWL_WRAPPER int mlock2(const void* address, size_t length, unsigned flags) noexcept {
+  return calls::lock(address, length, flags);
+}
+PAWL_WRAPPER int mlockall(int flags) noexcept { return calls::lock_all(flags); }
 
 // A library that binds its calls to the C library first would bypass these wrappers.  Both end in a
 // jump: libc's function finds its caller, whose DT_RUNPATH it obeys, by the return address.

@@ -21,14 +21,18 @@ class Directory {
   const std::string& path() const { return path_; }
   // For openat(2) and its like, which answer EBADF where the program has closed it.
   int get() const { return descriptor_.is_open() ? descriptor_.get() : -1; }
-  // Of the name itself, not of what a link leads to.
-  bool has(const std::string& name, const struct stat& file) const;
-  // Makes the names in it durable.
+  // Of the name itself, not of what a link leads to.  That nothing has the name is an answer; that
+  // the directory cannot be searched is none.
+  Result<bool> has(const std::string& name, const struct stat& file) const;
+  // Makes the names in it durable.  EACCES, with what to do, where the user may not read it (a
+  // directory of mode 0300, or 1733): can_flush() says so before anything has got a name.
   Status flush() const;
+  Status can_flush() const { return open_to_flush().status(); }
 
  private:
   Directory(Descriptor descriptor, std::string path)
       : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
+  Result<Descriptor> open_to_flush() const;
 
   Descriptor descriptor_;
   std::string path_;  // for messages

@@ -57,7 +57,9 @@ Result<std::string> keep_aside(const Directory& directory, const std::string& pa
   const std::string name = name_in_directory(path);
   struct stat held{};
   if (::fstat(side, &held) != 0) return FailedCall{errno, "cannot stat " + path};
-  if (!directory.has(name, held))
+  const auto is_there = directory.has(name, held);
+  if (!is_there.ok()) return is_there.status();
+  if (!is_there.value())
     return Status::failure(ESTALE, path + " is another file by now; nothing was changed");
   std::optional<NewFile> copy;
   if (kept == Kept::copy) {

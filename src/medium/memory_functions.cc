@@ -14,7 +14,7 @@ namespace {
 // clang-format off: it indents such a list further each time it sees it.
 #define PAWL_MEMORY_FUNCTIONS(X) \
   X(mmap) X(munmap) X(mprotect) X(pkey_mprotect) X(madvise) X(process_madvise) X(msync) X(mremap) \
-  X(shmat)
+  X(shmat) X(mlock) X(mlock2) X(mlockall)
 // clang-format on
 PAWL_DEFINE_NEXT_FUNCTIONS(PAWL_MEMORY_FUNCTIONS)
 
@@ -66,6 +66,13 @@ void* remap(void* address, std::size_t length, std::size_t new_length, int flags
 void* attach_shared(int id, const void* address, int flags) {
   return next().shmat(id, address, flags);
 }
+
+// The kernel may be one, or a filter may be, that knows the older call alone.
+int lock(const void* address, std::size_t length, unsigned flags) {
+  return flags == 0 ? next().mlock(address, length) : next().mlock2(address, length, flags);
+}
+
+int lock_all(int flags) { return next().mlockall(flags); }
 
 Spared::Spared(const void* address, std::size_t length)
     : low_before_(spared_low), high_before_(spared_high) {

@@ -25,6 +25,8 @@ int synchronise(void* address, std::size_t length, int flags);
 void* remap(void* address, std::size_t length, std::size_t new_length, int flags,
             void* new_address);
 void* attach_shared(int id, const void* address, int flags);
+int lock(const void* address, std::size_t length, unsigned flags);  // mlock2
+int lock_all(int flags);
 
 // While one lives, unmap() in this thread leaves the memory of the range where it is: it is about
 // to be mapped over in one step, without a moment in which another thread could be given the

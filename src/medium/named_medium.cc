@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/posix_acl.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -32,11 +33,12 @@ namespace pawl {
 namespace {
 
 std::string may_not_write(const Directory& directory) {
-  const std::string what = ". This user may not write the directory " + directory.path();
+  const std::string what =
+      ". This user may not write, or not search, the directory " + directory.path();
   struct stat held{};
   if (::fstat(directory.get(), &held) == 0 && held.st_uid == ::geteuid())
     return what +
-           ": give the permission back (chmod u+w), and recover the file again (pawl recover)";
+           ": give the permission back (chmod u+wx), and recover the file again (pawl recover)";
   return what + ": have its owner, or root, recover the file (pawl recover)";
 }
 
@@ -184,6 +186,11 @@ std::optional<Mark> parse_mark(const std::string& text) {
   return mark;
 }
 
+bool may_be_elsewhere() {
+  const char* const asked = environment_variable(kJournalElsewhere);
+  return asked != nullptr && std::strcmp(asked, "1") == 0;
+}
+
 bool is_same(const Mark& one, const Mark& other) {
   return one.journal_id == other.journal_id && one.is_opening == other.is_opening;
 }
@@ -267,8 +274,12 @@ NamedMedium::~NamedMedium() {
 // side file that the mark names was made by one of them, and can say nothing that its maker could
 // not have written.  The kernel gives the same inode number and birth time to no second file.
 // Beside a file without a mark it has nothing to say: recovery refuses it if it has a record.
-Result<bool> NamedMedium::may_be_of_a_writer(int side, const struct stat& user) const {
-  if (!can_mark()) return (user.st_mode & S_IWOTH) != 0;
+Result<bool> NamedMedium::may_be_of_a_writer(int side, std::uint32_t owner_of_side) const {
+  if (!can_mark()) {
+    const auto file = rights_of_file(base_.descriptor(), path_);
+    if (!file.ok()) return file.status();
+    return may_write(file.value(), owner_of_side) == MayWrite::yes;
+  }
   const auto marked = read_mark();
   if (!marked.ok()) return marked.status();
   return marked.value().has_value() ? is_marked(side) : true;
@@ -283,33 +294,22 @@ Result<bool> NamedMedium::is_marked(int side) const {
          marked.value()->journal == identity.value();
 }
 
+// Whom this user namespace does not show was let in by a writer of the file, or is not believed.
 Status NamedMedium::check_writers_of(const Rights& side, const std::string& side_path,
                                      MadeByWriter made_by_writer) const {
-  const auto refuse = [&](const std::string& who, const char* how) {
-    return Status::failure(EBADMSG, side_path + " can be written by " + who + ", and " + path_ +
-                                        " cannot; it is not believed. If it is yours, take that "
-                                        "permission away (" +
-                                        how + ")");
-  };
   const auto file = rights_of_file(base_.descriptor(), path_);
   if (!file.ok()) return file.status();
-  const Writers of_file = writers_of(file.value());
-  if (of_file.all_others) return {};
-  const Writers of_side = writers_of(side);
-  if (of_side.all_others) return refuse("anyone", "chmod o-w");
-  // Whom this user namespace does not show was let in by a writer of the file, or is not believed.
-  const auto is_same = [&](bool is_of_file, bool is_shown) {
-    return is_of_file && (is_shown || made_by_writer == MadeByWriter::yes);
-  };
-  for (const gid_t group : of_side.groups) {
-    if (!is_same(of_file.groups.contains(group), is_shown_group(group)))
-      return refuse("the users of group " + std::to_string(group), "chmod g-w");
-  }
-  for (const uid_t one : of_side.users) {
-    if (!is_same(one == file.value().user || of_file.users.contains(one), is_shown_user(one)))
-      return refuse("user " + std::to_string(one), "setfacl -b");
-  }
-  return {};
+  const auto hidden =
+      made_by_writer == MadeByWriter::yes ? HiddenIds::are_the_same : HiddenIds::may_differ;
+  const auto intruder = find_intruder(side, file.value(), ACL_WRITE, hidden);
+  if (!intruder.has_value()) return {};
+  const std::string number = std::to_string(intruder->id);
+  const std::string who = intruder->kind == Intruder::Kind::anyone  ? "anyone"
+                          : intruder->kind == Intruder::Kind::group ? "the users of group " + number
+                                                                    : "user " + number;
+  return Status::failure(EBADMSG, side_path + " can be written by " + who + ", and " + path_ +
+                                      " cannot; it is not believed. If it is yours, take that "
+                                      "permission away (chmod go-w)");
 }
 
 // The mark shows that the owner of the side file could write the file once, and he can write the
@@ -317,12 +317,9 @@ Status NamedMedium::check_writers_of(const Rights& side, const std::string& side
 Status NamedMedium::check_may_still_write(uid_t owner_of_side) const {
   const auto file = rights_of_file(base_.descriptor(), path_);
   if (!file.ok()) return file.status();
-  const Writers of_file = writers_of(file.value());
   // One whom this user namespace does not show may be the owner of the file.
   const bool may_be_owner = owner_of_side == file.value().user;
-  if (of_file.all_others || !of_file.groups.empty() || of_file.users.contains(owner_of_side) ||
-      may_be_owner)
-    return {};
+  if (may_be_owner || may_write(file.value(), owner_of_side) != MayWrite::no) return {};
   return Status::failure(
       EBADMSG,
       journal_path_ + " belongs to user " + std::to_string(owner_of_side) + ", who may not write " +
@@ -354,7 +351,7 @@ Result<SideFileOwner> NamedMedium::check_side_file(int side, const struct stat& 
   } else if (held.st_uid == ::geteuid() && is_shown) {
     owner = SideFileOwner::caller;
   } else {
-    const auto may_be = may_be_of_a_writer(side, user);
+    const auto may_be = may_be_of_a_writer(side, held.st_uid);
     if (!may_be.ok()) return may_be.status();
     if (!may_be.value()) {
       return Status::failure(
@@ -400,6 +397,18 @@ Result<std::uint32_t> NamedMedium::owner() {
   return std::uint32_t{user.st_uid};
 }
 
+// A clone of a file system (a snapshot of btrfs, a copy of the device) has the same inode numbers
+// and birth times as the original, whose journals the marks in it name by their paths.
+bool NamedMedium::is_of_a_clone(int side, const struct stat& held) const {
+  constexpr long kOverlay = 0x794c7630;
+  if (held.st_dev == device_ || may_be_elsewhere()) return false;
+  // An overlay shows its files with the devices of its layers.
+  struct statfs file_system{};
+  const std::uint64_t mount = mount_of(side);
+  return ::fstatfs(side, &file_system) != 0 || file_system.f_type != kOverlay || mount == 0 ||
+         mount != mount_of(base_.descriptor());
+}
+
 Status NamedMedium::check_file_system(int side, const struct stat& user) const {
   struct stat held{};
   if (::fstat(side, &held) != 0) return FailedCall{errno, "cannot stat " + journal_path_};
@@ -407,8 +416,7 @@ Status NamedMedium::check_file_system(int side, const struct stat& user) const {
   // An overlay shows its files with the devices of its layers.
   const std::uint64_t mount = mount_of(side);
   if (mount != 0 && mount == mount_of(base_.descriptor())) return {};
-  const char* const asked = environment_variable(kJournalElsewhere);
-  if (asked != nullptr && std::strcmp(asked, "1") == 0) return {};
+  if (may_be_elsewhere()) return {};
   return Status::failure(
       EXDEV, journal_path_ + " is on another file system than " + path_ +
                  ": one can be lost without the other. Use the name that the file has in its own "
@@ -634,6 +642,7 @@ Result<JournalFile> NamedMedium::hold_side_file(int side, const struct stat& use
   if (::fstat(side, &held) != 0) return FailedCall{errno, "cannot stat " + journal_path_};
   const bool is_there =
       ::fstatat(directory_.get(), journal_name_.c_str(), &present, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!is_there && errno != ENOENT) return FailedCall{errno, "cannot look for " + journal_path_};
   const bool is_ours = is_there && held.st_ino == present.st_ino && held.st_dev == present.st_dev;
   if (named == Named::yes ? !is_ours : is_there)
     return Status::failure(EAGAIN, journal_path_ + " is another file by now");
@@ -718,7 +727,7 @@ Status NamedMedium::open_or_make_side_file(bool create) {
     return Status::failure(
         made.status().error_number(),
         "cannot open or create the journal " + journal_path_ +
-            " (the directory of the file must be writable): " + made.status().text());
+            " (the directory of the file must be readable and writable): " + made.status().text());
   }
   unnamed_.emplace(std::move(made.value()));
   return {};
@@ -821,7 +830,7 @@ Result<SoughtJournal> NamedMedium::seek_journal(const Mark& mark) {
   struct stat status{};
   if (!named.valid() || ::fstat(named.get(), &status) != 0)
     return FailedCall{errno, "cannot look for " + mark.journal_path + ", the journal of " + path_};
-  if (!S_ISREG(status.st_mode)) return SoughtJournal{};
+  if (!S_ISREG(status.st_mode) || is_of_a_clone(named.get(), status)) return SoughtJournal{};
   const auto identity = identity_of(named.get(), mark.journal_path);
   if (!identity.ok()) return identity.status();
   if (is_known(mark.journal) && !mark.journal.may_be(identity.value())) return SoughtJournal{};
@@ -848,7 +857,7 @@ Status NamedMedium::retire_journal(const Mark& mark, const EmptyJournal& empty) 
       ::openat(directory.value().get(), name.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW));
   const auto is_it = [&](int side) -> Result<bool> {
     if (::fstat(side, &found) != 0) return FailedCall{errno, "cannot stat " + mark.journal_path};
-    if (!S_ISREG(found.st_mode)) return false;
+    if (!S_ISREG(found.st_mode) || is_of_a_clone(side, found)) return false;
     const auto identity = identity_of(side, mark.journal_path);
     if (!identity.ok()) return identity.status();
     return identity.value() == mark.journal;
@@ -894,8 +903,9 @@ Status NamedMedium::retire_journal(const Mark& mark, const EmptyJournal& empty) 
   auto emptied = empty(std::make_unique<DescriptorFile>(std::move(again), mark.journal_path));
   if (!emptied.ok()) return emptied.status();
   // Without a record it does no harm where it may not be removed.
-  if (emptied.value() && directory.value().has(name, found))
-    ::unlinkat(directory.value().get(), name.c_str(), 0);
+  if (!emptied.value()) return {};
+  const auto is_there = directory.value().has(name, found);
+  if (is_there.ok() && is_there.value()) ::unlinkat(directory.value().get(), name.c_str(), 0);
   return {};
 }
 
@@ -968,24 +978,32 @@ Status NamedMedium::remove_journal() {
     return FailedCall{errno, "cannot stat " + journal_path_};
   const Directory* directory = &directory_;
   std::string name = journal_path_;
+  const auto cannot_remove = [&](int error_number) {
+    std::string text = FailedCall{error_number, "cannot remove " + name}.text() + ". " + path_ +
+                       " has all that was committed";
+    if (error_number == EACCES) text += may_not_write(*directory);
+    if (error_number == EPERM)
+      text += ". Its owner, that of the directory, or root may remove it (pawl recover)";
+    return Status::failure(error_number, text);
+  };
+  Result<bool> is_there = true;
   Result<Directory> other = Directory();
-  if (lock_.valid() && !directory->has(journal_name_, held)) {
+  if (lock_.valid()) is_there = directory->has(journal_name_, held);
+  if (is_there.ok() && !is_there.value()) {
     // Both may have been renamed: the kernel knows what the file is called.
     name = name_of_descriptor(base_.descriptor());
     if (name.empty()) return {};
     other = Directory::open_of(name, base_.descriptor());
     name += kJournalSuffix;
-    if (!other.ok() || !other.value().has(name_in_directory(name), held)) return {};
+    if (other.status().error_number() == ENOENT) return {};
+    if (!other.ok()) return cannot_remove(other.status().error_number());
     directory = &other.value();
+    is_there = directory->has(name_in_directory(name), held);
+    if (is_there.ok() && !is_there.value()) return {};
   }
-  if (::unlinkat(directory->get(), name_in_directory(name).c_str(), 0) != 0 && errno != ENOENT) {
-    const FailedCall failed{errno, "cannot remove " + name};
-    std::string text = failed.text() + ". " + path_ + " has all that was committed";
-    if (failed.error_number == EACCES) text += may_not_write(*directory);
-    if (failed.error_number == EPERM)
-      text += ". Its owner, that of the directory, or root may remove it (pawl recover)";
-    return Status::failure(failed.error_number, text);
-  }
+  if (!is_there.ok()) return cannot_remove(is_there.status().error_number());
+  if (::unlinkat(directory->get(), name_in_directory(name).c_str(), 0) != 0 && errno != ENOENT)
+    return cannot_remove(errno);
   let_go_of_side_file();  // and of the notices: the file has no writer any more
   return {};
 }

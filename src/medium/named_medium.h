@@ -129,8 +129,9 @@ class NamedMedium : public Medium {
   Status check_may_still_write(uid_t owner_of_side) const;
   Result<SideFileOwner> check_side_file(int side, const struct stat& user) const;
   Result<bool> is_marked(int side) const;
-  Result<bool> may_be_of_a_writer(int side, const struct stat& user) const;
+  Result<bool> may_be_of_a_writer(int side, std::uint32_t owner_of_side) const;
   Status check_file_system(int side, const struct stat& user) const;
+  bool is_of_a_clone(int side, const struct stat& held) const;
   Status exclude_other_writers(const std::optional<Mark>& mark);
   Status put_notice(Notice notice);
   Result<bool> others_have(Notice notice);

@@ -63,6 +63,7 @@ Result<NewFile> NewFile::make_nameless(const Directory& directory) {
 }
 
 Result<NewFile> NewFile::make(const Directory& directory) {
+  PAWL_TRY(directory.can_flush());
   auto nameless = make_nameless(directory);
   if (nameless.ok() || nameless.status().error_number() != EOPNOTSUPP) return nameless;
   for (int attempt = 0; attempt < kNameAttemptsMax; ++attempt) {

@@ -6,6 +6,7 @@
 #include <linux/posix_acl_xattr.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -184,6 +185,12 @@ Status adopt_permissions(int from, int to, mode_t bits, const std::string& name,
     if (entry.tag == ACL_USER_OBJ) entry.rights |= rights_of(kept, 6);
   }
   mode_t mode = (wanted.st_mode & bits) | (kept & kOfUser);
+  // The kernel asks no list where the mode grants the group nothing, not even to execute: whom it
+  // names would be one of the others.
+  if (!list.value().empty() && (wanted.st_mode & kOfGroup) != 0 && (mode & kOfGroup) == 0) {
+    list.value().clear();
+    mode &= ~kOfOthers;
+  }
   const bool has_owners = wanted.st_uid == held.st_uid && wanted.st_gid == held.st_gid &&
                           is_shown_user(held.st_uid) && is_shown_group(held.st_gid);
   if (has_owners && (held.st_mode & 0777) == mode && list.value() == present.value()) return {};
@@ -212,6 +219,9 @@ Result<Rights> rights_of_file(int file, const std::string& name) {
   if (::fstat(file, &status) != 0) return FailedCall{errno, "cannot stat " + name};
   auto list = access_list_of(file, name);
   if (!list.ok()) return list.status();
+  // Where the mode grants the group nothing at all, the kernel asks the mode alone: whom the list
+  // names is then one of the others.
+  if ((status.st_mode & kOfGroup) == 0) list.value().clear();
   for (Entry& entry : list.value()) entry.rights &= kContentRights;
   return Rights{status.st_uid, status.st_gid, status.st_mode & kContentBits,
                 std::move(list.value())};
@@ -253,38 +263,99 @@ Status give_rights(int file, const Rights& rights, const std::string& name) {
   return {};
 }
 
-Writers writers_of(const Rights& rights) {
-  Writers writers;
-  writers.all_others = (rights.mode & S_IWOTH) != 0;
+bool Answers::denies_a_group() const {
+  return std::any_of(groups.begin(), groups.end(), [](const auto& one) { return !one.second; });
+}
+
+bool Answers::grants_a_group() const {
+  return std::any_of(groups.begin(), groups.end(), [](const auto& one) { return one.second; });
+}
+
+Answers answers_of(const Rights& rights, std::uint16_t right) {
+  Answers answers;
+  answers.others = (rights.mode & right) != 0;
   if (rights.list.empty()) {
-    if ((rights.mode & S_IWGRP) != 0) writers.groups.insert(rights.group);
-    return writers;
+    answers.groups[rights.group] = (rights.mode >> 3 & right) != 0;
+    return answers;
   }
-  // The mode has the list's bound for all but the owner and the others.
-  if ((rights.mode & S_IWGRP) == 0) return writers;
+  const auto mask = std::find_if(rights.list.begin(), rights.list.end(),
+                                 [](const Entry& entry) { return entry.tag == ACL_MASK; });
+  const bool is_masked = mask != rights.list.end() && (mask->rights & right) == 0;
   for (const Entry& entry : rights.list) {
-    if ((entry.rights & ACL_WRITE) == 0) continue;
-    if (entry.tag == ACL_USER) writers.users.insert(entry.id);
-    if (entry.tag == ACL_GROUP_OBJ) writers.groups.insert(rights.group);
-    if (entry.tag == ACL_GROUP) writers.groups.insert(entry.id);
+    const bool grants = (entry.rights & right) != 0 && !is_masked;
+    if (entry.tag == ACL_USER) answers.users[entry.id] |= grants;
+    if (entry.tag == ACL_GROUP_OBJ) answers.groups[rights.group] |= grants;
+    if (entry.tag == ACL_GROUP) answers.groups[entry.id] |= grants;
   }
-  return writers;
+  return answers;
+}
+
+MayWrite may_write(const Rights& rights, uid_t user) {
+  const Answers file = answers_of(rights, ACL_WRITE);
+  const bool is_shown = is_shown_user(user);
+  if (user == rights.user && is_shown) return MayWrite::yes;
+  for (const auto& [id, may] : file.users) {
+    if (id == user && is_shown) return may ? MayWrite::yes : MayWrite::no;
+    if (!is_shown && !is_shown_user(id) && !may) return MayWrite::no;  // it may be he
+  }
+  if (file.others && !file.denies_a_group()) return MayWrite::yes;
+  return file.grants_a_group() ? MayWrite::by_a_group : MayWrite::no;
+}
+
+// Whom no list names is in whatever groups make the difference: two are enough, one by which the
+// one file lets him in, and one by which the other does not.
+std::optional<Intruder> find_intruder(const Rights& one, const Rights& than, std::uint16_t right,
+                                      HiddenIds hidden) {
+  const Answers in = answers_of(one, right);
+  const Answers out = answers_of(than, right);
+  const bool may_be_let_in = in.others || in.grants_a_group();
+  const bool may_be_kept_out = !out.others || out.denies_a_group();
+  const bool keeps_a_user_out = std::any_of(out.users.begin(), out.users.end(),
+                                            [](const auto& user) { return !user.second; });
+  if (!may_be_kept_out && !keeps_a_user_out) return std::nullopt;
+  const auto is_known = [&](bool is_shown) {
+    return is_shown || hidden == HiddenIds::are_the_same;
+  };
+  // 1 or 0 as the answers name somebody, and what; -1 where they do not, as far as is known.
+  const auto answer = [](const auto& answers, std::uint32_t id, bool known) {
+    const auto found = known ? answers.find(id) : answers.end();
+    return found == answers.end() ? -1 : int{found->second};
+  };
+  const auto is_owner = [&](uid_t user) {
+    return is_known(is_shown_user(user)) && (user == one.user || user == than.user);
+  };
+  for (const auto& [user, is_in] : in.users) {
+    const bool known = is_known(is_shown_user(user));
+    const int other = answer(out.users, user, known);
+    if (is_in && !is_owner(user) && (other == 0 || (other < 0 && (may_be_kept_out || !known))))
+      return Intruder{Intruder::Kind::user, user};
+  }
+  for (const auto& [user, is_in] : out.users) {
+    if (!is_in && !is_owner(user) && may_be_let_in &&
+        answer(in.users, user, is_known(is_shown_user(user))) < 0)
+      return Intruder{Intruder::Kind::user, user};
+  }
+  if (in.others && !out.others) return Intruder{Intruder::Kind::anyone, 0};
+  for (const auto& [group, is_in] : in.groups) {
+    const int other = answer(out.groups, group, is_known(is_shown_group(group)));
+    if (is_in && (other == 0 || (other < 0 && may_be_kept_out)))
+      return Intruder{Intruder::Kind::group, group};
+  }
+  for (const auto& [group, is_in] : out.groups) {
+    if (!is_in && in.others && answer(in.groups, group, is_known(is_shown_group(group))) < 0)
+      return Intruder{Intruder::Kind::group, group};
+  }
+  return std::nullopt;
 }
 
 bool grants_more(int one, int than) {
-  struct stat first{};
-  struct stat second{};
-  if (::fstat(one, &first) != 0 || ::fstat(than, &second) != 0) return true;
-  constexpr mode_t kRights = 06;  // of one class
-  if ((first.st_mode & ~second.st_mode & (kRights << 3 | kRights)) != 0) return true;
-  // Of each the group is one of the others of the other.
-  if (first.st_gid != second.st_gid &&
-      (((first.st_mode & ~(second.st_mode >> 3)) | ((first.st_mode >> 3) & ~second.st_mode)) &
-       kRights) != 0)
-    return true;
-  const auto list = access_list_of(one, {});
-  const auto other = access_list_of(than, {});
-  return !list.ok() || !other.ok() || (!list.value().empty() && list.value() != other.value());
+  const auto first = rights_of_file(one, {});
+  const auto second = rights_of_file(than, {});
+  if (!first.ok() || !second.ok()) return true;
+  const auto has_intruder = [&](std::uint16_t right) {
+    return find_intruder(first.value(), second.value(), right, HiddenIds::are_the_same).has_value();
+  };
+  return has_intruder(ACL_READ) || has_intruder(ACL_WRITE);
 }
 
 }  // namespace pawl

@@ -5,7 +5,8 @@
 #include <sys/stat.h>
 
 #include <cstdint>
-#include <set>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,7 @@ struct Rights {
   uid_t user = 0;
   gid_t group = 0;
   mode_t mode = 0;                // reading and writing only
-  std::vector<AccessEntry> list;  // empty: the file has none
+  std::vector<AccessEntry> list;  // empty: the file has none, or the kernel does not ask it
   bool operator==(const Rights&) const = default;
 };
 
@@ -53,17 +54,32 @@ Status give_rights(int file, const Rights& rights, const std::string& name);
 bool is_shown_user(uid_t user);
 bool is_shown_group(gid_t group);
 
-// Who may write a file besides its owner.
-struct Writers {
-  std::set<uid_t> users;
-  std::set<gid_t> groups;
-  bool all_others = false;
+// What the mode and the list of a file answer whoever asks for one right (ACL_READ, ACL_WRITE of
+// <linux/posix_acl.h>), and is not its owner.  Of the groups that somebody is in, one that grants
+// it is enough; where all that are named deny it, he is not one of the others.
+struct Answers {
+  std::map<uid_t, bool> users;
+  std::map<gid_t, bool> groups;
+  bool others = false;
+  bool denies_a_group() const;
+  bool grants_a_group() const;
 };
+Answers answers_of(const Rights& rights, std::uint16_t right);
 
-Writers writers_of(const Rights& rights);
+enum class MayWrite { no, by_a_group, yes };  // by_a_group: if he is in one that may
+MayWrite may_write(const Rights& rights, uid_t user);
 
-// Whether somebody who may not have the one has rights on the other, as far as the mode and the
-// list say.
+// Somebody who has a right on the one file, and may not have it on the other; their owners aside.
+struct Intruder {
+  enum class Kind { anyone, group, user } kind;
+  std::uint32_t id;
+};
+// Whether two files that show the same number for all hidden users, or groups, mean the same.
+enum class HiddenIds { may_differ, are_the_same };
+std::optional<Intruder> find_intruder(const Rights& one, const Rights& than, std::uint16_t right,
+                                      HiddenIds hidden);
+
+// Whether there is one, as far as can be told.
 bool grants_more(int one, int than);
 
 }  // namespace pawl

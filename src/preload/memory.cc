@@ -30,6 +30,7 @@ namespace {
 
 constexpr std::size_t kSnapshotBytesMax = std::size_t{1} << 30;
 constexpr int kStartAttemptsMax = 100;
+constexpr AddressRange kEverything{0, ~std::uintptr_t{0}};
 
 // A language that collects its garbage unmaps a window some time after the program gave it up, in a
 // thread of its own, and the program may map the file again before that.
@@ -150,7 +151,8 @@ void* map_window(const MapRequest& request, const TrackedFilePointer& file) {
   // Both are wishes about speed; a mapping without them is a mapping.
   if ((request.flags & MAP_POPULATE) != 0)
     real().madvise(mapped.value(), request.length, kPopulateRead);
-  if ((request.flags & MAP_LOCKED) != 0) (void)mlock(mapped.value(), request.length);
+  if ((request.flags & MAP_LOCKED) != 0)
+    (void)file->mapping->lock_memory(mapped.value(), request.length, 0);
   return mapped.value();
 }
 
@@ -361,6 +363,33 @@ int advise(void* address, std::size_t count, int advice) {
       });
 }
 
+int lock(const void* address, std::size_t count, unsigned flags) {
+  const Inside working;
+  return for_memory(
+      range_of(address, count),
+      [&](const AddressRange& part) {
+        return memory_calls::lock(pointer(part.low), length(part), flags);
+      },
+      [&](const TrackedFile& file, const AddressRange& part) {
+        const Status status = file.mapping->lock_memory(pointer(part.low), length(part), flags);
+        return status.ok() ? 0 : refuse("mlock", status);
+      });
+}
+
+void ready_for_lock(bool read_in) {
+  (void)for_memory(
+      kEverything, [](const AddressRange& /*part*/) { return 0; },
+      [&](const TrackedFile& file, const AddressRange& part) {
+        memory_calls::ready_for_lock(*file.mapping, part, read_in);
+        return 0;
+      });
+}
+
+int lock_all(int flags) {
+  const Inside working;
+  return memory_calls::lock_all(flags, ready_for_lock);
+}
+
 // Locked.
 Status check_movable(const TrackedFile& file, const AddressRange& range, std::size_t new_size,
                      int flags, const AddressRange& target) {
@@ -554,6 +583,27 @@ PAWL_INTERPOSE int madvise(void* address, size_t count, int advice) noexcept try
   PAWL_PASS(real().madvise(address, count, advice));
   PAWL_RETURN(has_windows_in(address, count) ? advise(address, count, advice)
                                              : memory_calls::advise(address, count, advice));
+}
+PAWL_OR_NO_MEMORY
+
+PAWL_INTERPOSE int mlock(const void* address, size_t count) noexcept try {
+  PAWL_PASS(real().mlock(address, count));
+  PAWL_RETURN(has_windows_in(address, count) ? lock(address, count, 0)
+                                             : memory_calls::lock(address, count, 0));
+}
+PAWL_OR_NO_MEMORY
+
+PAWL_INTERPOSE int mlock2(const void* address, size_t count, unsigned flags) noexcept try {
+  PAWL_PASS(real().mlock2(address, count, flags));
+  PAWL_RETURN(has_windows_in(address, count) ? lock(address, count, flags)
+                                             : memory_calls::lock(address, count, flags));
+}
+PAWL_OR_NO_MEMORY
+
+PAWL_INTERPOSE int mlockall(int flags) noexcept try {
+  PAWL_PASS(real().mlockall(flags));
+  PAWL_RETURN(table::may_have_windows_in(kEverything) ? lock_all(flags)
+                                                      : memory_calls::lock_all(flags));
 }
 PAWL_OR_NO_MEMORY
 

@@ -41,7 +41,8 @@ namespace pawl::preload {
 // One line for each call; the type is that of libc's declaration.
 // clang-format off: it indents such a list further each time it sees it.
 #define PAWL_REAL_CALLS(X) \
-  X(mmap) X(munmap) X(msync) X(mremap) X(mprotect) X(pkey_mprotect) X(madvise) X(remap_file_pages) \
+  X(mmap) X(munmap) X(msync) X(mremap) X(mprotect) X(pkey_mprotect) X(madvise) X(mlock) X(mlock2) \
+  X(mlockall) X(remap_file_pages) \
   X(read) X(pread) X(readv) X(preadv) X(preadv2) X(write) X(pwrite) X(writev) X(pwritev) \
   X(pwritev2) X(lseek) X(copy_file_range) X(sendfile) X(splice) X(ioctl) X(aio_read) X(aio_write) \
   X(aio_fsync) X(lio_listio) X(ftruncate) X(truncate) X(fallocate) X(posix_fallocate) X(fstat) \

@@ -44,6 +44,8 @@ class ScanTracker final : public Tracker {
   void unwatch(char* address, std::size_t length) override;
   Status collect(char* address, std::size_t length, PageRuns& stored) override;
   Status protect(char* address, std::size_t length, int protection) override;
+  Status clear_markers(char* address, std::size_t length) override;
+  bool leaves_markers() const override { return true; }
   const char* name() const override { return "scan"; }
   TrackerCounters counters() const override {
     const std::lock_guard lock(mutex_);
@@ -162,6 +164,24 @@ void ScanTracker::unwatch(char* address, std::size_t length) {
 Status ScanTracker::protect(char* address, std::size_t length, int protection) {
   if (memory::protect(address, length, protection) == 0) return {};
   return FailedCall{errno, "cannot change the protection of a mapping"};
+}
+
+// Pages that are swapped out are disarmed with the markers, and a store to one that was read in
+// meanwhile takes no fault: the log cannot speak for them.
+Status ScanTracker::clear_markers(char* address, std::size_t length) {
+  if (!is_own_process()) return {};
+  const std::lock_guard lock(mutex_);
+  PageRuns watched = ranges_;
+  PageRuns inside = watched.take(page_of(address), page_of(address) + length / kPageBytes);
+  for (const PageRun& run : inside.runs()) {
+    PageRuns disarmed;
+    const Status outcome = write_watch_->disarm_absent(run.first, run.end(), disarmed);
+    if (fault_log_ != nullptr) {
+      for (const PageRun& pages : disarmed.runs()) unknown_.add(pages.first, pages.count);
+    }
+    PAWL_TRY(outcome);
+  }
+  return {};
 }
 
 Status ScanTracker::collect(char* address, std::size_t length, PageRuns& stored) {

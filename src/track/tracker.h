@@ -80,6 +80,14 @@ class Tracker {
   // it: between the two, stores of other threads could go unseen.
   virtual Status protect(char* address, std::size_t length, int protection) = 0;
 
+  // To be called before pages are locked in memory, and once they are: from then on nothing comes
+  // back of what it takes away.  Where the kernel reclaimed a page that the tracker had armed, it
+  // leaves a marker; a page fault in locked memory does not get past that, and is tried again for
+  // ever (Linux 6.10 and later: filemap_fault() takes it for a page that another fault mapped).
+  virtual Status clear_markers(char* /*address*/, std::size_t /*length*/) { return {}; }
+  // Whether there may be any.
+  virtual bool leaves_markers() const { return false; }
+
   virtual const char* name() const = 0;
   virtual TrackerCounters counters() const = 0;
 };

@@ -164,4 +164,20 @@ Status WriteWatch::find_not_of_file(std::uint64_t first, std::uint64_t end, Page
   return scan(argument, first, end, found);
 }
 
+Status WriteWatch::disarm_absent(std::uint64_t first, std::uint64_t end, PageRuns& disarmed) const {
+  kernel::PagemapScanArgument argument;
+  argument.category_inverted = kernel::kPageIsWritten;
+  argument.category_mask = kernel::kPageIsWritten | kernel::kPageIsSwapped;
+  argument.return_mask = kernel::kPageIsSwapped;
+  PAWL_TRY(scan(argument, first, end, disarmed));
+  PAWL_TRY(check_userfault());
+  for (const PageRun& run : disarmed.runs()) {
+    uffdio_writeprotect request{};
+    request.range = {run.first * kPageBytes, run.count * kPageBytes};
+    if (ioctl(userfault_.get(), UFFDIO_WRITEPROTECT, &request) != 0)
+      return FailedCall{errno, "cannot disarm reclaimed pages with userfaultfd"};
+  }
+  return {};
+}
+
 }  // namespace pawl

@@ -43,6 +43,9 @@ class WriteWatch {
   // to. The zero page may be what became of one that was (KSM, a huge page that was split).  Arms
   // nothing.
   Status find_not_of_file(std::uint64_t first, std::uint64_t end, PageRuns& found) const;
+  // Disarms the armed pages of [first, end) that are not in memory, which it adds to `disarmed`:
+  // of a page of the file that is a marker in the page table, which goes.
+  Status disarm_absent(std::uint64_t first, std::uint64_t end, PageRuns& disarmed) const;
 
  private:
   Status scan(kernel::PagemapScanArgument argument, std::uint64_t& first, std::uint64_t end,

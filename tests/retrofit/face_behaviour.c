@@ -1082,6 +1082,32 @@ static void other_threads_wait_for_a_rename(void) {
   CHECK(!has_side(path));
 }
 
+/* The kernel left a marker in the page table for each page that it reclaimed, and a page fault in
+ * locked memory did not get past one. */
+static void a_lock_of_reclaimed_pages_never_returned(void) {
+  enum { BYTES = 16 * PAGE, SECONDS_MAX = 60 };
+  const char* path = in_directory("locked.atomic");
+  make(path, '.', BYTES);
+  const int fd = open(path, O_RDWR);
+  char* at = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(at != MAP_FAILED);
+  for (int way = 0; way < 3; ++way) {
+    for (int page = 0; page < 16; ++page) CHECK(at[page * PAGE] == (way == 0 ? '.' : way));
+    CHECK(msync(at, BYTES, MS_SYNC) == 0);
+    CHECK(madvise(at, BYTES, MADV_PAGEOUT) == 0);
+    alarm(SECONDS_MAX);
+    CHECK((way == 0   ? mlock(at + 5, BYTES - 5)
+           : way == 1 ? mlock2(at, BYTES, MLOCK_ONFAULT)
+                      : mlockall(MCL_CURRENT)) == 0);
+    for (int page = 0; page < 16; ++page) at[page * PAGE] = (char)(way + 1);
+    CHECK(msync(at, BYTES, MS_SYNC) == 0);
+    alarm(0);
+    CHECK(munlockall() == 0);
+  }
+  munmap(at, BYTES);
+  close(fd);
+}
+
 static void all_cases(void) {
   crashes();
   refusals();
@@ -1107,6 +1133,7 @@ static void all_cases(void) {
   a_closing_descriptor_is_not_followed();
   other_threads_wait_for_a_rename();
   a_child_follows_what_another_thread_was_closing();
+  a_lock_of_reclaimed_pages_never_returned();
 }
 
 int main(int count, char** arguments) {

@@ -159,7 +159,7 @@ TEST_F(Errors, ANameThatLeavesNoRoomForThatOfTheJournal) {
   EXPECT_EQ(opened.status().error_number(), ENAMETOOLONG);
   const std::string text = opened.status().text();
   EXPECT_NE(text.find("no room for .pawl"), std::string::npos) << text;
-  EXPECT_EQ(text.find("must be writable"), std::string::npos) << text;
+  EXPECT_EQ(text.find("and writable"), std::string::npos) << text;
 }
 
 TEST_F(Errors, ALimitOfFilesBelowTheJournal) {

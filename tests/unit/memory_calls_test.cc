@@ -187,6 +187,41 @@ TEST_P(MemoryCalls, ARollbackKeepsAdviceAndLocks) {
   EXPECT_TRUE(holds(found.data() + 2 * kPageBytes, "money"));
 }
 
+// Under the tracker `scan` the kernel leaves a marker where it reclaimed a page, and where memory
+// is locked its page faults do not get past one.  A temporary directory on tmpfs shows nothing.
+TEST_P(MemoryCalls, ALockOfPagesThatTheKernelReclaimedNeverReturned) {
+  constexpr unsigned kSecondsMax = 30;
+  const auto lock_one = [](char* mapped) { return ::mlock(mapped + kPageBytes + 1, 1) == 0; };
+  const auto lock_all = [](char* mapped) { return ::mlock(mapped, kBytes) == 0; };
+  const auto lock_later = [](char* mapped) { return ::mlock2(mapped, kBytes, MLOCK_ONFAULT) == 0; };
+  const auto lock_process = [](char* /*mapped*/) { return ::mlockall(MCL_CURRENT) == 0; };
+  const auto lock_process_later = [](char* /*mapped*/) {
+    return ::mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0;
+  };
+  const std::function<bool(char*)> ways[] = {lock_one, lock_all, lock_later, lock_process,
+                                             lock_process_later};
+  for (const auto& lock : ways) {
+    const std::string found = recovered_after([&](char* mapped) {
+      const auto load_all = [mapped] {
+        for (std::size_t page = 0; page < kPages; ++page)
+          static_cast<void>(*static_cast<volatile char*>(mapped + page * kPageBytes));
+      };
+      store(mapped, "committed");
+      load_all();
+      if (!commit(mapped) || ::madvise(mapped, kBytes, MADV_PAGEOUT) != 0) return false;
+      ::alarm(kSecondsMax);
+      if (!lock(mapped) || flags_of(mapped + kPageBytes).find(" lo") == std::string::npos)
+        return false;
+      load_all();
+      for (std::size_t page = 1; page < kPages; ++page) store(mapped + page * kPageBytes, "money");
+      return commit(mapped) && ::munlockall() == 0 && holds(mapped, "committed");
+    });
+    EXPECT_TRUE(holds(found.data(), "committed"));
+    for (std::size_t page = 1; page < kPages; ++page)
+      EXPECT_TRUE(holds(found.data() + page * kPageBytes, "money")) << page;
+  }
+}
+
 TEST_P(MemoryCalls, AdviceThatRemovesStoresZeros) {
   const std::string found = recovered_after([](char* mapped) {
     return ::madvise(mapped + kPageBytes, kPageBytes, MADV_REMOVE) == 0 &&

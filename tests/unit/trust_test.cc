@@ -3,6 +3,7 @@
 #include <grp.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -21,6 +22,7 @@
 
 #include <gtest/gtest.h>
 
+#include "journal/replay.h"
 #include "mapping/recovery.h"
 #include "medium/block_medium.h"
 #include "pawl/heap.h"
@@ -476,6 +478,50 @@ TEST_F(Trust, AJournalInADirectoryThatBecameReadOnly) {
   EXPECT_FALSE(std::filesystem::exists(file + ".pawl"));
 }
 
+// A close answered 0, and left the journal.
+TEST_F(Trust, AJournalInADirectoryThatCannotBeSearchedAnyMore) {
+  const std::string file = shared_file(kOwner, 0755, 0644);
+  const std::string folder = directory_ / "folder";
+  EXPECT_EQ(as_user(kOwner,
+                    [&] {
+                      char* const at = map(file);
+                      if (at == nullptr) return 1;
+                      at[0] = 'b';
+                      if (pawl_msync(at, kBytes, MS_SYNC) != 0) return 2;
+                      if (::chmod(folder.c_str(), 0600) != 0) return 3;
+                      if (pawl_munmap(at, kBytes) != -1 || errno != EACCES) return 4;
+                      const std::string text = pawl_last_error();
+                      return text.find("chmod u+wx") == std::string::npos ? 5 : 0;
+                    }),
+            0);
+  ASSERT_EQ(::chmod(folder.c_str(), 0755), 0);
+  EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(file.c_str())); }), 0);
+  EXPECT_FALSE(std::filesystem::exists(file + ".pawl"));
+  EXPECT_EQ(read_file(file)[0], 'b');
+}
+
+// It cannot be flushed: the copy was made, got its name, and was then said to have failed.
+TEST_F(Trust, ACopyInADirectoryThatMayNotBeReadWasLeftBehind) {
+  const std::string file = shared_file(kOwner, 0755, 0644);
+  const std::string box = directory_ / "box";
+  ASSERT_EQ(::mkdir(box.c_str(), 0755), 0);
+  ASSERT_EQ(::chown(box.c_str(), kOwner, kShared), 0);
+  const auto fails = [](long result) {
+    if (result != -1 || errno != EACCES) return 1;
+    const std::string text = pawl_last_error();
+    return text.find("chmod +r") == std::string::npos ? 2 : 0;
+  };
+  ASSERT_EQ(::chmod(box.c_str(), 0300), 0);
+  EXPECT_EQ(as_user(kOwner,
+                    [&] { return fails(pawl_snapshot(file.c_str(), (box + "/copy").c_str(), 0)); }),
+            0);
+  EXPECT_TRUE(std::filesystem::is_empty(box));
+  ASSERT_EQ(::chmod((directory_ / "folder").c_str(), 0300), 0);
+  EXPECT_EQ(as_user(kOwner, [&] { return fails(map(file) == nullptr ? -1 : 0); }), 0);
+  EXPECT_FALSE(std::filesystem::exists(file + ".pawl"));
+  EXPECT_EQ(mark_of(file), "");
+}
+
 // Who may read the file knows the id in its mark, and may write a journal with it: the mark names
 // the other one.
 TEST_F(Trust, AJournalWithTheRightIdThatWasPutInThePlaceOfTheOther) {
@@ -515,9 +561,13 @@ TEST_F(Trust, AJournalThatMoreUsersMayWriteThanTheFile) {
   EXPECT_EQ(pawl_recover(file.c_str()), 1) << pawl_last_error();
 }
 
-// A list of rights as the kernel takes it, of a file that its owner, `user` and nobody else may
-// read and write; false where the file system has none.
-bool give_list(const std::string& path, const char* attribute, uid_t user, std::uint16_t rights) {
+// Behind that a change is seen which costs a system call to see.
+void let_it_be_seen() { std::this_thread::sleep_for(std::chrono::nanoseconds(kSeldomNs * 3 / 2)); }
+
+// A list of rights as the kernel takes it, of a file that its owner, `user`, perhaps its group and
+// nobody else may read and write; false where the file system has none.
+bool give_list(const std::string& path, const char* attribute, uid_t user, std::uint16_t rights,
+               std::uint16_t rights_of_group = 0) {
   struct [[gnu::packed]] {
     std::uint32_t version = 2;
     struct [[gnu::packed]] {
@@ -528,10 +578,15 @@ bool give_list(const std::string& path, const char* attribute, uid_t user, std::
   constexpr std::uint32_t kNobody = ~0u;
   list.entries[0] = {0x01, 6, kNobody};
   list.entries[1] = {0x02, rights, user};
-  list.entries[2] = {0x04, 0, kNobody};
+  list.entries[2] = {0x04, rights_of_group, kNobody};
   list.entries[3] = {0x10, 6, kNobody};
   list.entries[4] = {0x20, 0, kNobody};
   return ::setxattr(path.c_str(), attribute, &list, sizeof list, 0) == 0;
+}
+
+// The owner and the group may read and write it, this user not, by name.
+bool deny_by_list(const std::string& path, uid_t user) {
+  return give_list(path, "system.posix_acl_access", user, 0, 6);
 }
 
 int may_open(uid_t user, const std::string& path, int flags) {
@@ -562,6 +617,59 @@ TEST_F(Trust, AJournalOfAUserWhoMayNotWriteTheFileAnyMoreWasBelieved) {
     EXPECT_EQ(value_of(file), "b");
     std::filesystem::remove_all(directory_ / "folder");
   }
+}
+
+// A user who had committed was denied the file by name, or his group by the mode: entries that deny
+// were not looked at.
+TEST_F(Trust, AUserWhomTheListDeniesWasBelieved) {
+  const std::string file = shared_file(0, 0777, 0660);
+  ASSERT_EQ(as_user(kOther, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+  if (!deny_by_list(file, kOther)) GTEST_SKIP() << "this file system has no lists of rights";
+  ASSERT_EQ(may_open(kOther, file, O_RDWR), EACCES);
+  EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(file.c_str())); }), EBADMSG);
+  EXPECT_EQ(value_of(file), "a");
+}
+
+TEST_F(Trust, TheOwnersJournalThatADeniedUserMayWriteWasBelieved) {
+  const std::string file = shared_file(0, 0777, 0660);
+  ASSERT_EQ(as_user(kOwner, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+  if (!deny_by_list(file, kOther)) GTEST_SKIP() << "this file system has no lists of rights";
+  ASSERT_EQ(may_open(kOther, file + ".pawl", O_RDWR), 0);
+  EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(file.c_str())); }), EBADMSG);
+  // As the message says.
+  ASSERT_EQ(::chmod((file + ".pawl").c_str(), 0600), 0);
+  EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(file.c_str())); }), 0);
+  EXPECT_EQ(value_of(file), "b");
+}
+
+TEST_F(Trust, AGroupThatTheModeDeniesWasBelieved) {
+  const std::string file = shared_file(0, 0777, 0666);
+  ASSERT_EQ(as_user(kOwner, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+  ASSERT_EQ(::chmod(file.c_str(), 0606), 0);
+  ASSERT_EQ(may_open(kOther, file, O_RDWR), EACCES);
+  ASSERT_EQ(may_open(kOther, file + ".pawl", O_RDWR), 0);
+  EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(file.c_str())); }), EBADMSG);
+}
+
+// The journal, which this writer may not change, stayed readable for whom the list denies.
+TEST_F(Trust, AUserWhomTheListDeniesReadTheCommits) {
+  const std::string file = shared_file(0, 0777, 0660);
+  const auto commit = [&] {
+    char* const at = map(file);
+    if (at == nullptr) return outcome(-1);
+    at[0] = 'b';
+    if (pawl_msync(at, kBytes, MS_SYNC) != 0) return 2;
+    if (!deny_by_list(file, kOther)) return 3;
+    let_it_be_seen();
+    at[0] = 's';
+    if (pawl_msync(at, kBytes, MS_SYNC) != 0) return outcome(-1);
+    ::raise(SIGKILL);
+    return 4;
+  };
+  const int ended = as_user(kOwner, commit);
+  if (ended == 3) GTEST_SKIP() << "this file system has no lists of rights";
+  ASSERT_EQ(ended, 128 + SIGKILL);
+  EXPECT_EQ(may_open(kOther, file + ".pawl", O_RDONLY), EACCES);
 }
 
 // The mode has the bound of a list where it has one: the group could write the journal, and could
@@ -648,9 +756,6 @@ TEST_F(Trust, AFileThatWasMadePrivateWhileItWasMappedToldItsCommits) {
             0);
 }
 
-// Behind that a change is seen which costs a system call to see.
-void let_it_be_seen() { std::this_thread::sleep_for(std::chrono::nanoseconds(kSeldomNs * 3 / 2)); }
-
 // A commit in memory makes no system call, and never looked.
 TEST_F(Trust, AFileInMemoryThatWasMadePrivateToldItsCommits) {
   if (::access("/dev/shm", W_OK) != 0) GTEST_SKIP() << "there is no /dev/shm";
@@ -712,6 +817,41 @@ TEST_F(Trust, AGroupThatIsDeniedTheFileCouldReadItsJournal) {
   ASSERT_EQ(::stat((file + ".pawl").c_str(), &journal), 0);
   EXPECT_NE(journal.st_gid, kGroupOfNone);
   EXPECT_EQ(journal.st_mode & 0777, 0600u);
+}
+
+// A copy of a whole file system has the same inode numbers and birth times: the journal that its
+// marks name by their paths is the original's, and was to be moved to the copy, or emptied for it.
+TEST_F(Trust, TheJournalOfTheOriginalWasTakenForThatOfAClonedFileSystem) {
+  constexpr int kCannotMount = 50;
+  const auto shell = [&](const std::string& command) {
+    return std::system(
+               ("cd '" + directory_.path().string() + "' && exec 2> /dev/null && " + command)
+                   .c_str()) == 0;
+  };
+  const std::string original = directory_ / "a/db";
+  const std::string clone = directory_ / "b/db";
+  const int ended = as_user(0, [&] {
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        !shell("mkdir a b && truncate -s 64M a.img && mkfs.ext4 -q -F -I 256 a.img && "
+               "mount -o loop a.img a"))
+      return kCannotMount;
+    write_file(original, std::string(kBytes, 'a'));
+    if (as_user(0, [&] { return commit_and_die(original, 'b'); }) != 128 + SIGKILL) return 1;
+    if (!shell("umount a && cp a.img b.img && mount -o loop a.img a && mount -o loop b.img b && "
+               "rm b/db.pawl"))
+      return kCannotMount;
+    if (pawl_recover(clone.c_str()) != -1 || errno != ENODATA) return 2;
+    if (std::strstr(pawl_last_error(), "Nothing is lost") != nullptr) return 3;
+    const auto medium = open_block_medium(clone, false);
+    const auto mark = medium.ok() ? medium.value()->mark() : medium.status();
+    if (!mark.ok() || !mark.value().has_value()) return 4;
+    if (!journal::check_is_lost(*medium.value(), *mark.value()).ok()) return 5;
+    if (pawl_recover(original.c_str()) != 1) return 6;
+    return value_of(original) == "b" ? 0 : 7;
+  });
+  if (ended == kCannotMount) GTEST_SKIP() << "this user cannot mount, or there is no mkfs.ext4";
+  EXPECT_EQ(ended, 0);
 }
 
 // The owner of the folder put a link in its place while root opened the file: the journal, which is
