@@ -588,6 +588,103 @@ TEST_F(Watch, SuggestsDurableCallsWhereAllAreAsynchronous) {
       << seen.answer.dump(1);
 }
 
+// ------------------------------------------------------------------------ half a power cut
+
+// SQLite with mmap_size and synchronous=OFF was called fine, and a kill left its database
+// malformed.
+TEST_F(Watch, CalledAFileFineWhoseLogAKillDoesNotTakeBack) {
+  const Seen seen = watch(doing("log_beside"));
+  EXPECT_EQ(seen.codes(), (Codes{"companion", "synchronised_early"})) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["verdict"], "cannot");
+  EXPECT_EQ(seen.code, 9);
+  EXPECT_EQ(seen.answer["run"], "");
+}
+
+TEST_F(Watch, TellsWhatBelongsToAFileByItsName) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"-journal", "cannot"}, {".wal", "cannot"}, {".log.1", "cannot"}, {".new", "can, but"}};
+  for (const auto& [ending, verdict] : cases) {
+    std::filesystem::remove(file_);
+    const Seen seen = watch({watched_program(), "log_beside", file_, ending});
+    EXPECT_EQ(seen.codes(), (Codes{"companion", "synchronised_early"})) << ending;
+    EXPECT_EQ(seen.file(file_)["verdict"], verdict) << ending;
+  }
+  for (const std::string ending : {"2", "-shm", "-lock", ".pawl", "/../other-wal"}) {
+    std::filesystem::remove(file_);
+    const Seen seen = watch({watched_program(), "log_beside", file_, ending});
+    EXPECT_FALSE(seen.codes().contains("companion")) << ending << seen.answer.dump(1);
+  }
+}
+
+TEST_F(Watch, TellsOfALogBesideAFileThatIsSynchronised) {
+  const Seen seen = watch(doing("store_beside"));
+  EXPECT_EQ(seen.codes(), Codes{"companion"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["verdict"], "can, but");
+}
+
+// SQLite and LMDB in their own ways were told to run under Pawl, and bbolt that it cannot.
+TEST_F(Watch, AskedForProtectionOfAFileThatNeedsNone) {
+  for (const std::string& program : {watched_program(), std::string(PAWL_WATCHED_STATIC_PROGRAM)}) {
+    std::filesystem::remove(file_);
+    const Seen seen = watch({program, "own_fsync", file_});
+    EXPECT_EQ(seen.codes(), Codes{"synchronises_itself"}) << seen.answer.dump(1);
+    EXPECT_EQ(seen.file(file_)["verdict"], "not needed");
+    EXPECT_EQ(seen.file(file_)["run"], "");
+    EXPECT_EQ(seen.code, 0);
+    const Seen reads = watch({program, "read_only", file_});
+    EXPECT_EQ(reads.codes(), Codes{"only_read"}) << reads.answer.dump(1);
+    EXPECT_EQ(reads.code, 0);
+  }
+  const std::string told = pawl({"doctor", "--", watched_program(), "own_fsync", file_}).out;
+  EXPECT_TRUE(contains(told, "It needs no protection:")) << told;
+  EXPECT_TRUE(contains(told, "None of it needs 'pawl run'.")) << told;
+}
+
+TEST_F(Watch, SeesThatAMappingForReadingIsStoredTo) {
+  const Seen seen = watch(doing("protect_later"));
+  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["writable"], true);
+  EXPECT_NE(seen.answer["run"], "");
+}
+
+// A second JVM, sqlite3 or reader of LMDB was refused under the line that the doctor ended with.
+TEST_F(Watch, NamedLocksAndSharedStateInTheLineToType) {
+  for (const std::string name : {"hsperfdata_root/123", "s.db-shm", "lock.mdb", "data-lock"}) {
+    const std::string state = directory_ / name;
+    std::filesystem::create_directories(std::filesystem::path(state).parent_path());
+    const Seen seen = watch({watched_program(), "shared_state", file_, state});
+    EXPECT_EQ(seen.codes(), Codes{"shared_state"}) << seen.answer.dump(1);
+    EXPECT_EQ(seen.code, fine());
+    EXPECT_EQ(seen.file(state)["verdict"], "not needed");
+    EXPECT_EQ(seen.answer["leave_out"], json({state}));
+    EXPECT_TRUE(contains(seen.answer["run"], "--atomic '" + file_ + "' --")) << seen.answer["run"];
+  }
+  const std::string state = directory_ / "table";
+  const Seen seen = watch({watched_program(), "shared_state", file_, state});
+  EXPECT_EQ(seen.codes(), Codes{"never_synchronised"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(state)["verdict"], "can, but");
+  EXPECT_EQ(seen.file(state)["run"], "");
+  EXPECT_EQ(seen.answer["leave_out"], json({state}));
+  EXPECT_FALSE(contains(seen.answer["run"], "table' ")) << seen.answer["run"];
+  const std::string told =
+      pawl({"doctor", "--", watched_program(), "shared_state", file_, state}).out;
+  EXPECT_TRUE(contains(told, "Leave out, ")) << told;
+}
+
+// "Pawl cannot protect all": a program that maps nothing read as one that Pawl cannot help.
+TEST_F(Watch, SpokeOfAProgramThatMapsNothingAsOfOneThatItCannotProtect) {
+  const Answer answer = pawl({"doctor", "--", "/bin/true"});
+  EXPECT_EQ(answer.code, 9);
+  EXPECT_TRUE(contains(answer.out, "There is nothing here for 'pawl run' to protect"))
+      << answer.out;
+  EXPECT_FALSE(contains(answer.out, "Not as it is")) << answer.out;
+}
+
+TEST_F(Watch, SaysThatOnlyThisRunWasJudged) {
+  const std::string told = pawl({"doctor", "--", watched_program(), "good", file_}).out;
+  EXPECT_TRUE(contains(told, "Only what ran this time was judged")) << told;
+}
+
 // ------------------------------------------------------------------------ programs of Debian's
 
 bool has_program(const std::string& path) { return ::access(path.c_str(), X_OK) == 0; }
@@ -634,7 +731,7 @@ TEST_F(Watch, JudgesLmdb) {
              "VERSION=3\nformat=print\ntype=btree\nmapsize=1048576\nmaxreaders=126\nHEADER=END\n"
              " key\n value\nDATA=END\n");
   const Seen seen = watch({"mdb_load", "-f", dump, environment}, {"--atomic", "data.mdb"});
-  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.codes(), Codes{"synchronises_itself"}) << seen.answer.dump(1);
   const json file = seen.file(environment + "/data.mdb");
   EXPECT_EQ(file["writable"], false);
   EXPECT_TRUE(file["changes"].contains("pwrite")) << file.dump(1);

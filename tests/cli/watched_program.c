@@ -384,6 +384,80 @@ static void store_only(const char* path) {
   let_go(memory, file);
 }
 
+static char* map_for_reading(int file) {
+  char* const memory = mmap(NULL, kLength, PROT_READ, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) refuse("mmap");
+  return memory;
+}
+
+static void change_by_call(int file, int round) {
+  if (pwrite(file, "text", 4, round % kPages * kPage) != 4) refuse("pwrite");
+}
+
+enum { kRounds = 20 };
+
+/* As SQLite with mmap_size and synchronous=OFF: a log, then the file, which is synchronised once.
+ */
+static void write_beside(const char* path, const char* ending, int synchronises) {
+  char name[4096];
+  snprintf(name, sizeof(name), "%s%s", path, ending);
+  const int file = open_file(path);
+  char* const memory = map_for_reading(file);
+  change_by_call(file, 0);
+  if (fsync(file) != 0) refuse("fsync");
+  const int log = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  for (int round = 0; round < kRounds; ++round) {
+    change_by_call(log, round);
+    change_by_call(file, round);
+    if (synchronises && fdatasync(file) != 0) refuse("fdatasync");
+  }
+  close(log);
+  let_go(memory, file);
+}
+
+/* The same with stores, which are synchronised. */
+static void store_beside(const char* path) {
+  char name[4096];
+  snprintf(name, sizeof(name), "%s-wal", path);
+  const int file = open_file(path);
+  char* const memory = map_file(file);
+  const int log = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  for (int round = 0; round < kRounds; ++round) {
+    change_by_call(log, round);
+    commit(memory);
+  }
+  close(log);
+  let_go(memory, file);
+}
+
+static void read_only(const char* path) {
+  const int file = open(path, O_RDWR | O_CLOEXEC);
+  char* const memory = map_for_reading(file);
+  if (memory[0] != memory[kPage]) exit(1);
+  let_go(memory, file);
+}
+
+/* Maps for reading, and stores all the same. */
+static void protect_later(const char* path) {
+  const int file = open_file(path);
+  char* const memory = map_for_reading(file);
+  if (mprotect(memory, kLength, PROT_READ | PROT_WRITE) != 0) refuse("mprotect");
+  for (int round = 0; round < 2; ++round) {
+    memory[0] += 1;
+    if (fsync(file) != 0) refuse("fsync");
+  }
+  let_go(memory, file);
+}
+
+/* FILE, and a second one that processes share, and that nobody synchronises. */
+static void with_shared_state(const char* path, const char* other) {
+  const int state = open_file(other);
+  char* const memory = map_file(state);
+  memory[0] = 1;
+  with_mapping(path, nothing);
+  let_go(memory, state);
+}
+
 /* As pawl/pawl.h has it; only the preload face knows it. */
 static void ask_for_pawl(const char* path) {
   const int map_atomic = 0x03 | 0x1000000;
@@ -551,6 +625,18 @@ int main(int count, char** words) {
   if (strcmp(what, "store_only") == 0 || strcmp(what, "hint_only") == 0 ||
       strcmp(what, "sync_only") == 0 || strcmp(what, "later_only") == 0) {
     store_only(words[2]);
+  } else if (strcmp(what, "log_beside") == 0) {
+    write_beside(words[2], count == 4 ? words[3] : "-wal", 0);
+  } else if (strcmp(what, "own_fsync") == 0) {
+    write_beside(words[2], "-wal", 1);
+  } else if (strcmp(what, "store_beside") == 0) {
+    store_beside(words[2]);
+  } else if (strcmp(what, "read_only") == 0) {
+    read_only(words[2]);
+  } else if (strcmp(what, "protect_later") == 0) {
+    protect_later(words[2]);
+  } else if (strcmp(what, "shared_state") == 0 && count == 4) {
+    with_shared_state(words[2], words[3]);
   } else if (strcmp(what, "renames") == 0) {
     rename_file(words[2]);
   } else if (strcmp(what, "reads_later") == 0) {

@@ -113,6 +113,9 @@ class Calls final : public Observer {
   void all_synchronised(const Call& call, const char* name);
   void range_hinted(const Call& call);
   void changed(const Call& call, const char* name, int descriptor);
+  // A file that is not mapped: it may belong to one that is.
+  void changed_beside(const Call& call, const OpenFile& open, const char* name, int descriptor);
+  void protected_anew(const Call& call);
   void truncated_by_name(const Call& call);
   void allocated(const Call& call);
   void shared_blocks(const Call& call);
@@ -132,6 +135,8 @@ class Calls final : public Observer {
   bool is_by_holder(const Call& call, const FileKey& file, const std::string& what,
                     Effect effect = Effect::changes);
   void judge_origin(const Call& call, const FileKey& file, const std::string& what);
+  static void note_changed(FileFacts& facts, const char* name);
+  static void holder_let_go(FileFacts& facts);
   void note_synchronised(const Call& call, const FileKey& file, const char* name);
   void add_holder(const Call& call, const OpenFile& open, FileFacts& facts);
   FileFacts* facts_of_new(const Call& call, const OpenFile& open, int descriptor);

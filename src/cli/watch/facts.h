@@ -72,6 +72,8 @@ enum class Sight {
   journal_space,     // less is free than the journals take
   sandbox,           // a seccomp filter of the program's breaks commits
   sandbox_may,       // one may
+  log_beside,        // a log that belongs to the file is written, and is not mapped
+  file_beside,       // so is another file that may belong to it
   renamed,           // by the program, before or after it was mapped
   unmapped_unsynchronised,
 };
@@ -91,6 +93,15 @@ inline constexpr std::chrono::milliseconds kLateUnmappingMax{50};
 inline constexpr const char* kAsynchronous = "msync(MS_ASYNC)";
 inline constexpr const char* kSync = "sync";
 inline constexpr const char* kSyncfs = "syncfs";
+inline constexpr const char* kFsync = "fsync";
+inline constexpr const char* kFdatasync = "fdatasync";
+inline constexpr const char* kDurableWrite = "durable write";
+
+// What one process changes by calls, from its first mapping to its letting go.
+struct CallsOfHolder {
+  std::uint64_t synchronised = 0;
+  std::uint64_t behind = 0;  // the last synchronisation
+};
 
 struct FileFacts {
   std::string path;  // when it was first mapped
@@ -105,6 +116,8 @@ struct FileFacts {
   // By the names of the calls.
   std::map<std::string, std::uint64_t> changes;
   std::map<std::string, std::uint64_t> synchronisations;
+  CallsOfHolder latest;           // of the last process that mapped it
+  CallsOfHolder furthest;         // of the one that changed most behind its last synchronisation
   std::uint64_t range_hints = 0;  // sync_file_range(2)
   // By one process, from its first mapping to its letting go.
   std::uint64_t most_synchronisations = 0;

@@ -30,6 +30,7 @@ constexpr std::array kRules = {
     Rule{SYS_mremap},
     Rule{SYS_msync},
     Rule{SYS_remap_file_pages},
+    Rule{SYS_mprotect, {When::has_bits, 2, PROT_WRITE}},
     Rule{SYS_pkey_mprotect},
     // Bytes and sizes.
     Rule{SYS_write},
