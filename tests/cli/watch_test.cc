@@ -685,6 +685,45 @@ TEST_F(Watch, SaysThatOnlyThisRunWasJudged) {
   EXPECT_TRUE(contains(told, "Only what ran this time was judged")) << told;
 }
 
+// ------------------------------------------------------------------------ what run starts
+
+std::size_t count_of(const std::string& part, const std::string& text) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size())
+    ++count;
+  return count;
+}
+
+// `pawl run -- STATIC` refused, and `pawl run -- sh -c STATIC` ran it in silence, unprotected.
+TEST_F(Watch, StartedAStaticProgramWithoutProtectionAndWithoutAWord) {
+  const std::string program = PAWL_WATCHED_STATIC_PROGRAM;
+  const std::string line = program + " good " + file_;
+  const std::string script = directory_ / "script";
+  write_file(script, "#!" + program + " read\n");
+  ASSERT_EQ(::chmod(script.c_str(), 0755), 0);
+  const std::vector<Words> commands = {
+      {"sh", "-c", line},
+      {"sh", "-c", line + "; " + line + "; true"},
+      {"timeout", "60", program, "good", file_},
+      {"env", "PATH=" + program.substr(0, program.rfind('/')),
+       program.substr(program.rfind('/') + 1), "good", file_},
+      {watched_program(), "spawn", "x", program, "good", file_},
+      {"sh", "-c", script + "; true"},
+  };
+  for (const Words& command : commands) {
+    Words words = {"run", "--atomic", "*.db", "--"};
+    words.insert(words.end(), command.begin(), command.end());
+    const Answer answer = pawl(words);
+    EXPECT_EQ(answer.code, 0) << answer.err;
+    EXPECT_EQ(count_of(" is statically linked", answer.err), 1u) << command.back() << answer.err;
+  }
+  const Answer dynamic =
+      pawl({"run", "--atomic", "*.db", "--", "sh", "-c", watched_program() + " good " + file_});
+  EXPECT_EQ(dynamic.err, "");
+  const Answer unnamed = pawl({"run", "--atomic", "*.db", "--", "sh", "-c", "exec /no/such"});
+  EXPECT_EQ(count_of("pawl: ", unnamed.err), 0u) << unnamed.err;
+}
+
 // ------------------------------------------------------------------------ programs of Debian's
 
 bool has_program(const std::string& path) { return ::access(path.c_str(), X_OK) == 0; }

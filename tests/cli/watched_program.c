@@ -13,6 +13,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -621,6 +622,12 @@ int main(int count, char** words) {
   if (strcmp(what, "exec") == 0) { /* FILE, then a program and its arguments */
     execv(words[3], words + 3);
     return 127;
+  }
+  if (strcmp(what, "spawn") == 0) {
+    pid_t child = 0;
+    if (posix_spawn(&child, words[3], NULL, NULL, words + 3, environ) != 0) return 127;
+    join(child);
+    return 0;
   }
   if (strcmp(what, "store_only") == 0 || strcmp(what, "hint_only") == 0 ||
       strcmp(what, "sync_only") == 0 || strcmp(what, "later_only") == 0) {
