@@ -724,6 +724,15 @@ TEST_F(Watch, StartedAStaticProgramWithoutProtectionAndWithoutAWord) {
   EXPECT_EQ(count_of("pawl: ", unnamed.err), 0u) << unnamed.err;
 }
 
+// groonga got the same line sixty times, and each time after 100 ms.
+TEST_F(Watch, RefusedTheSameAgainAndAgainWithAWaitAndALineEach) {
+  const Answer answer =
+      pawl({"run", "--atomic", "*.db", "--", watched_program(), "tries_again", file_});
+  EXPECT_EQ(answer.code, 0) << answer.err;  // 4: it took too long
+  EXPECT_EQ(count_of("is mapped atomically already", answer.err), 7u) << answer.err;
+  EXPECT_EQ(count_of("equal lines left out before this one: 15", answer.err), 1u) << answer.err;
+}
+
 // ------------------------------------------------------------------------ programs of Debian's
 
 bool has_program(const std::string& path) { return ::access(path.c_str(), X_OK) == 0; }

@@ -26,6 +26,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { kPage = 4096, kPages = 4, kLength = kPage * kPages, kRefused = 3 };
@@ -187,6 +188,28 @@ static void two_mappings(int file, char* memory, const char* path) {
   char* const second = map_file(file);
   commit(second);
   if (munmap(second, kLength) != 0) refuse("munmap");
+}
+
+static void* wait_for_ever(void* argument) {
+  for (;;) pause();
+  return argument;
+}
+
+/* As one that tries, and then goes another way; it has a second thread, which does nothing. */
+static void try_again_and_again(int file, char* memory, const char* path) {
+  (void)memory;
+  (void)path;
+  pthread_t thread;
+  struct timespec begin;
+  struct timespec end;
+  if (pthread_create(&thread, NULL, wait_for_ever, NULL) != 0) refuse("pthread_create");
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  for (int i = 0; i < 60; ++i) {
+    void* const second = mmap(NULL, kLength, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (second != MAP_FAILED) exit(1);
+  }
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  if (end.tv_sec - begin.tv_sec > 3) exit(4);
 }
 
 static void uring(int file, char* memory, const char* path) {
@@ -592,6 +615,7 @@ static const struct {
     {"stream", stream},
     {"stream_writes", stream_writes},
     {"two_mappings", two_mappings},
+    {"tries_again", try_again_and_again},
     {"uring", uring},
     {"pinned_buffers", pinned_buffers},
     {"posix_aio", posix_aio},
