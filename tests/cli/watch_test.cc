@@ -622,6 +622,15 @@ TEST_F(Watch, TellsOfALogBesideAFileThatIsSynchronised) {
   EXPECT_EQ(seen.file(file_)["verdict"], "can, but");
 }
 
+// MapDB: of three files that belong together the line to type had two.
+TEST_F(Watch, CalledAFileFineWhoseNeighbourIsRefused) {
+  const Seen seen = watch(doing("refused_beside"));
+  EXPECT_EQ(seen.codes(), (Codes{"companion", "in_one_go", "second_mapping"}))
+      << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["verdict"], "can, but");
+  EXPECT_EQ(seen.file(file_ + ".p")["verdict"], "cannot");
+}
+
 // SQLite and LMDB in their own ways were told to run under Pawl, and bbolt that it cannot.
 TEST_F(Watch, AskedForProtectionOfAFileThatNeedsNone) {
   for (const std::string& program : {watched_program(), std::string(PAWL_WATCHED_STATIC_PROGRAM)}) {

@@ -454,6 +454,14 @@ static void store_beside(const char* path) {
   let_go(memory, file);
 }
 
+/* FILE.p, which Pawl refuses, and then FILE. */
+static void with_refused_neighbour(const char* path) {
+  char name[4096];
+  snprintf(name, sizeof(name), "%s.p", path);
+  with_mapping(name, two_mappings);
+  with_mapping(path, nothing);
+}
+
 static void read_only(const char* path) {
   const int file = open(path, O_RDWR | O_CLOEXEC);
   char* const memory = map_for_reading(file);
@@ -662,6 +670,8 @@ int main(int count, char** words) {
     write_beside(words[2], "-wal", 1);
   } else if (strcmp(what, "store_beside") == 0) {
     store_beside(words[2]);
+  } else if (strcmp(what, "refused_beside") == 0) {
+    with_refused_neighbour(words[2]);
   } else if (strcmp(what, "read_only") == 0) {
     read_only(words[2]);
   } else if (strcmp(what, "protect_later") == 0) {

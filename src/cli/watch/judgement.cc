@@ -400,6 +400,29 @@ bool is_like_shared_state(const FileFacts& file) {
   return file.synchronisations.empty() && file.is_mapped_writable && is_only_resized;
 }
 
+// What Pawl refuses keeps all that was written to it, as what is not mapped does.
+void judge_refused_neighbours(const ProgramFacts& facts, std::vector<FileJudgement>& files) {
+  for (FileJudgement& file : files) {
+    if (file.is_left_out) continue;
+    const std::string& path = facts.files.at(file.key).path;
+    for (const FileJudgement& other : files) {
+      const std::string& other_path = facts.files.at(other.key).path;
+      if (other.verdict != Weight::cannot || (neighbour_of(path, other_path) == Neighbour::none &&
+                                              neighbour_of(other_path, path) == Neighbour::none)) {
+        continue;
+      }
+      add(file.remarks,
+          {"companion", Weight::but, 1, other_path,
+           "Pawl cannot protect a file that seems to belong to this one: a kill takes back what "
+           "this file was not synchronised with, and nothing of the other",
+           "name it with --atomic only if the program's own synchronisations would carry both "
+           "files through a power cut"});
+    }
+    heaviest_first(file.remarks);
+    if (!file.remarks.empty()) file.verdict = file.remarks.front().weight;
+  }
+}
+
 void leave_out(const ProgramFacts& facts, std::vector<FileJudgement>& files) {
   const bool is_any_synchronised = std::ranges::any_of(files, [&](const FileJudgement& file) {
     return !facts.files.at(file.key).synchronisations.empty();
@@ -514,6 +537,7 @@ Judgement judge(const ProgramFacts& facts) {
     judgement.files.push_back(judge_file(key, file, facts.ending));
   }
   leave_out(facts, judgement.files);
+  judge_refused_neighbours(facts, judgement.files);
   judge_program(facts, judgement);
   for (const FileJudgement& file : judgement.files) {
     judgement.is_fine = judgement.is_fine && file.verdict == Weight::note;
