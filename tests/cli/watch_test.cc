@@ -445,6 +445,27 @@ TEST(WatchRefuses, WherePtraceIsForbidden) {
   EXPECT_TRUE(contains(read_file(out), "SYS_PTRACE")) << read_file(out);
 }
 
+// What the doctor picks failed with ENOSYS in a thread that asks not to be traced; LeakSanitizer
+// waited for such a one for ever, and the doctor with it.
+TEST_F(Watch, HungOnAThreadThatAsksNotToBeTraced) {
+  const Seen seen = watch(doing("untraced"));
+  EXPECT_EQ(seen.answer["ended"]["exit_code"], 0) << seen.err;
+  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["synchronisations"], json({{"msync", 3}}));
+}
+
+TEST_F(Watch, SeesThatAProgramIsBuiltWithASanitizer) {
+  const std::string any = "/lib/x86_64-linux-gnu/libm.so.6";
+  if (::access(any.c_str(), F_OK) != 0) GTEST_SKIP() << "no " << any;
+  const std::string runtime = directory_ / "libasan.so.8";
+  std::filesystem::copy_file(any, runtime);
+  const Seen seen = watch({"sh", "-c",
+                           "LD_PRELOAD=$LD_PRELOAD:" + runtime + " " + watched_program() +
+                               " good " + file_ + "; true"});
+  EXPECT_EQ(seen.codes(), Codes{"sanitizer"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["verdict"], "cannot");
+}
+
 // ------------------------------------------------------------------------ and then pawl run
 
 TEST_F(Watch, SaysFineOfWhatRunThenKeepsThroughAKill) {

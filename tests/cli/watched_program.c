@@ -12,6 +12,7 @@
 #include <linux/fs.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stddef.h>
@@ -188,6 +189,24 @@ static void two_mappings(int file, char* memory, const char* path) {
   char* const second = map_file(file);
   commit(second);
   if (munmap(second, kLength) != 0) refuse("munmap");
+}
+
+static int commit_and_exit(void* memory) {
+  commit(memory);
+  return 0;
+}
+
+/* As LeakSanitizer does: with a process that shares the memory and refuses to be traced. */
+static void untraced(int file, char* memory, const char* path) {
+  (void)file;
+  (void)path;
+  static char stack[64 * 1024] __attribute__((aligned(16)));
+  const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_THREAD | CLONE_SIGHAND |
+                    CLONE_UNTRACED | CLONE_CHILD_CLEARTID;
+  static volatile int thread = 1;
+  if (clone(commit_and_exit, stack + sizeof(stack), flags, memory, NULL, NULL, (pid_t*)&thread) < 0)
+    refuse("clone");
+  while (thread != 0) usleep(1000);
 }
 
 static void* wait_for_ever(void* argument) {
@@ -624,6 +643,7 @@ static const struct {
     {"stream_writes", stream_writes},
     {"two_mappings", two_mappings},
     {"tries_again", try_again_and_again},
+    {"untraced", untraced},
     {"uring", uring},
     {"pinned_buffers", pinned_buffers},
     {"posix_aio", posix_aio},

@@ -341,7 +341,12 @@ Wants Calls::map_entered(const Call& call) {
     caller.code.forget();
     const std::string library =
         target_of(link_to(call.thread, fmt::format("fd/{}", number(call.arguments[4]))));
-    if (library.substr(library.rfind('/') + 1).starts_with("libpawl.so")) facts_.has_libpawl = true;
+    const std::string name = library.substr(library.rfind('/') + 1);
+    if (name.starts_with("libpawl.so")) facts_.has_libpawl = true;
+    if (name.starts_with("libasan.so")) {
+      caller.obstacle = Sight::sanitizer;
+      caller.obstacle_text = caller.executable + " has " + library + " loaded";
+    }
   }
   if ((flags & MAP_FIXED) != 0 && !caller.windows.empty()) {
     const std::uint64_t begin = call.arguments[0];

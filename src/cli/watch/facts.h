@@ -63,6 +63,7 @@ enum class Sight {
   one_of_two_names,  // unlink(2) of one of several names
   large_private,     // MAP_PRIVATE of more than the face copies
   no_preload,        // mapped by a program into which no library can be preloaded
+  sanitizer,         // mapped by one whose runtime refuses preloaded libraries
   privileges,        // mapped by one that gains privileges
   environment,       // mapped by one that was started without our variables
   own_preload,       // mapped by one that was started with another LD_PRELOAD

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <array>
 #include <cstdint>
 
@@ -74,6 +75,7 @@ constexpr std::array kRules = {
     Rule{SYS_fcntl, {When::equals, 1, F_OFD_SETLK}},
     Rule{SYS_fcntl, {When::equals, 1, F_OFD_SETLKW}},
     // Processes.
+    Rule{SYS_clone, {When::has_bits, 0, CLONE_UNTRACED}},
     Rule{SYS_seccomp},
     Rule{SYS_prctl, {When::equals, 0, PR_SET_SECCOMP}},
     Rule{SYS_setsid},

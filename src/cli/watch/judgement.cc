@@ -35,6 +35,10 @@ constexpr std::array kMeanings = {
     Meaning{Sight::no_preload, "static_program", Weight::cannot,
             "the program cannot take the preload library along, so nothing that it maps is atomic",
             "link it dynamically, or have it call pawl_mmap() itself"},
+    Meaning{Sight::sanitizer, "sanitizer", Weight::cannot,
+            "the runtime of AddressSanitizer wants to be the first of all libraries: behind a "
+            "preloaded one it ends the program at its start",
+            "take a build without -fsanitize=address"},
     Meaning{Sight::privileges, "set_user_id", Weight::cannot,
             "the program gains privileges when it is started, and the loader then ignores "
             "LD_PRELOAD",
