@@ -189,6 +189,8 @@ TEST_F(Watch, FindsEachThingThatPawlRefusesAndNothingElse) {
       {"other_writes", {"other_process"}},
       {"stream", {"stream"}},
       {"stream_writes", {"stream"}},
+      {"dup_beneath_stream", {"stream"}},
+      {"dup_beneath_output", {"stream"}},
       {"two_mappings", {"second_mapping"}},
       {"posix_aio", {"inside_libc"}},
       {"fixed", {"fixed_over_part"}},
@@ -497,8 +499,9 @@ TEST_F(Watch, AgreesWithRun) {
   EXPECT_EQ(pawl({"run", "--atomic", "*.db", "--", watched_program(), "unmaps_late", file_}).code,
             0);
   for (const char* what :
-       {"fork_writes", "other_maps", "unmaps_too_late", "stream", "stream_writes", "two_mappings",
-        "posix_aio", "fixed", "collapse", "clone", "two_names", "remap_part", "file_pages"}) {
+       {"fork_writes", "other_maps", "unmaps_too_late", "stream", "stream_writes",
+        "dup_beneath_stream", "dup_beneath_output", "two_mappings", "posix_aio", "fixed",
+        "collapse", "clone", "two_names", "remap_part", "file_pages"}) {
     std::filesystem::remove(file_);
     EXPECT_EQ(watch(doing(what)).file(file_)["verdict"], "cannot") << what;
     std::filesystem::remove(file_);
@@ -506,6 +509,15 @@ TEST_F(Watch, AgreesWithRun) {
     EXPECT_EQ(answer.code, 3) << what << answer.err;
     EXPECT_TRUE(contains(answer.err, "pawl: ")) << what << answer.err;
   }
+}
+
+// Doctor said yes, and the call failed: Pawl has threads.
+TEST_F(Watch, AgreesWithRunOnAUserNamespace) {
+  if (pawl({"run", "--atomic", "*.none", "--", watched_program(), "unshare_user", file_}).code != 0)
+    GTEST_SKIP() << "no user namespaces here";
+  EXPECT_EQ(watch(doing("unshare_user")).codes(), Codes{"unshares"});
+  EXPECT_EQ(pawl({"run", "--atomic", "*.db", "--", watched_program(), "unshare_user", file_}).code,
+            3);
 }
 
 // Doctor said yes, and the program was killed in its next msync().

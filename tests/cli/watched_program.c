@@ -174,6 +174,31 @@ static void stream(int file, char* memory, const char* path) {
   fclose(stream);
 }
 
+static void dup_beneath_stream(int file, char* memory, const char* path) {
+  (void)memory;
+  (void)path;
+  FILE* const stream = fopen("/dev/null", "r");
+  if (stream == NULL || dup2(file, fileno(stream)) < 0) refuse("dup2");
+  fclose(stream);
+}
+
+static void dup_beneath_output(int file, char* memory, const char* path) {
+  (void)memory;
+  (void)path;
+  const int output = dup(STDOUT_FILENO);
+  if (dup2(file, STDOUT_FILENO) < 0) refuse("dup2");
+  if (dup2(output, STDOUT_FILENO) < 0) refuse("dup2");
+  close(output);
+}
+
+static void unshare_user(int file, char* memory, const char* path) {
+  (void)file;
+  (void)path;
+  memory[0] += 1;
+  if (msync(memory, kLength, MS_ASYNC) != 0) refuse("msync"); /* by a thread, with Pawl */
+  if (unshare(CLONE_NEWUSER) != 0) refuse("unshare");
+}
+
 static void stream_writes(int file, char* memory, const char* path) {
   (void)memory;
   (void)path;
@@ -641,6 +666,9 @@ static const struct {
     {"other_reads", other_reads},
     {"stream", stream},
     {"stream_writes", stream_writes},
+    {"dup_beneath_stream", dup_beneath_stream},
+    {"dup_beneath_output", dup_beneath_output},
+    {"unshare_user", unshare_user},
     {"two_mappings", two_mappings},
     {"tries_again", try_again_and_again},
     {"untraced", untraced},

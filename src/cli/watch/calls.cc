@@ -212,11 +212,11 @@ std::string Calls::said_of(const Call& call, const std::string& what) const {
   return fmt::format("{} by process {}", what, process_text(call.process));
 }
 
-std::optional<Calls::OpenFile> Calls::open_file(pid_t thread, int descriptor) const {
+std::optional<Calls::OpenFile> Calls::open_file(pid_t thread, int descriptor, Kind kind) const {
   struct stat status{};
   if (descriptor < 0 ||
       ::stat(link_to(thread, fmt::format("fd/{}", descriptor)).c_str(), &status) != 0 ||
-      !S_ISREG(status.st_mode)) {
+      (kind == Kind::regular && !S_ISREG(status.st_mode))) {
     return std::nullopt;
   }
   OpenFile open{
@@ -796,7 +796,7 @@ void Calls::submitted(const Call& call) {
 void Calls::opened(const Call& call, std::uint64_t result) {
   const auto descriptor = static_cast<int>(result);
   Process& caller = process(call.process);
-  const auto open = open_file(call.thread, descriptor);
+  const auto open = open_file(call.thread, descriptor, Kind::any);
   if (!open || (open->flags & O_PATH) != 0) {
     caller.opened.erase(descriptor);
     return;
@@ -910,6 +910,31 @@ void Calls::unlocked(const Call& call) {
   const bool has_window = std::ranges::any_of(
       caller.windows, [&](const Window& window) { return window.file == open->key; });
   if (!has_window) caller.holds.erase(open->key);
+}
+
+bool Calls::is_of_stream(const Call& call, int descriptor) {
+  if (descriptor >= 0 && descriptor <= STDERR_FILENO) return true;
+  const Process& caller = process(call.process);
+  const auto own = caller.opened.find(descriptor);
+  if (own == caller.opened.end() || !own->second.is_stream) return false;
+  const auto open =
+      open_file(call.thread, descriptor, Kind::any);  // another may have the number by now
+  return open && open->key == own->second.file;
+}
+
+void Calls::duplicated(const Call& call) {
+  const auto open = open_file(call.thread, number(call.arguments[0]));
+  if (call.arguments[0] == call.arguments[1] || !open || !is_known(open->key)) return;
+  if (holds_still(call.process, process(call.process), open->key) &&
+      is_of_stream(call, number(call.arguments[1]))) {
+    see(open->key, Sight::stream_open, said_of(call, "dup2 onto the number of a stream"));
+  }
+}
+
+// A process of one thread may do it; with Pawl's it has more.
+void Calls::unshared(const Call& call, const char* name) {
+  for (const FileKey& file : still_held(call.process, process(call.process)))
+    see(file, Sight::unshares, said_of(call, name));
 }
 
 void Calls::left_session(const Call& call) {
@@ -1061,6 +1086,17 @@ Wants Calls::call_entered(const Call& call) {
     case SYS_fcntl:
       unlocked(call);
       break;
+    case SYS_dup2:
+    case SYS_dup3:
+      duplicated(call);
+      break;
+    case SYS_unshare:
+      return Wants::result;
+    case SYS_setns:
+      return target_of(link_to(call.thread, fmt::format("fd/{}", number(arguments[0]))))
+                     .starts_with("user:")
+                 ? Wants::result
+                 : Wants::nothing;
     case SYS_setsid:
       left_session(call);
       break;
@@ -1083,6 +1119,10 @@ void Calls::call_returned(const Call& call, std::uint64_t result) {
     case SYS_renameat:
     case SYS_renameat2:
       return renamed(call);
+    case SYS_unshare:
+      return unshared(call, "unshare");
+    case SYS_setns:
+      return unshared(call, "setns");
     default:
       return opened(call, result);
   }

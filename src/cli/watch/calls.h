@@ -127,6 +127,8 @@ class Calls final : public Observer {
   void renamed(const Call& call);
   void message_sent(const Call& call, std::uint64_t header);
   void unlocked(const Call& call);
+  void duplicated(const Call& call);
+  void unshared(const Call& call, const char* name);
   void left_session(const Call& call);
   void ends_itself(const Call& call);
 
@@ -153,7 +155,10 @@ class Calls final : public Observer {
   bool inherits_still(pid_t number, Process& process, const FileKey& file);
   // Another process that holds the file now; 0 when there is none.
   pid_t other_holder(pid_t number, const FileKey& file);
-  std::optional<OpenFile> open_file(pid_t thread, int descriptor) const;
+  enum class Kind { regular, any };
+  std::optional<OpenFile> open_file(pid_t thread, int descriptor, Kind kind = Kind::regular) const;
+  // A number beneath a stream: one that fopen(3) got, or that of a standard one.
+  bool is_of_stream(const Call& call, int descriptor);
   // As the thread names a file; empty where it has no such name.
   static std::string path_of(const Call& call, int directory, std::uint64_t path);
   std::optional<FileKey> known_file_at(const Call& call, int directory, std::uint64_t path,

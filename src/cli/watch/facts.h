@@ -59,6 +59,7 @@ enum class Sight {
   linux_aio,         // io_submit(2)
   remap_file_pages,  //
   protection_key,    //
+  unshares,          // unshare(2) or setns(2) as a process of one thread alone may
   passed_on,         // SCM_RIGHTS
   one_of_two_names,  // unlink(2) of one of several names
   large_private,     // MAP_PRIVATE of more than the face copies

@@ -149,6 +149,11 @@ constexpr std::array kMeanings = {
             "a process that received the descriptor uses the file past the one that has it mapped",
             "pass the bytes, not the descriptor; or pass it before the file is mapped, and write "
             "in one process only"},
+    Meaning{Sight::unshares, "unshares", Weight::but,
+            "unshare() with CLONE_NEWUSER, CLONE_VM or CLONE_SIGHAND, and setns() into a user "
+            "namespace, are for processes of one thread; Pawl may have started threads of its own "
+            "for a mapped file, and then they fail with EINVAL",
+            "call it before the first file is mapped, or in a forked child"},
     Meaning{Sight::reader, "reader", Weight::but,
             "another process sees the file as Pawl last applied it, which may be older than the "
             "last commit",
