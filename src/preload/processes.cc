@@ -386,11 +386,7 @@ PAWL_INTERPOSE int fexecve(int descriptor, char* const arguments[],
 PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int execveat(int directory, const char* path, char* const arguments[],
                             char* const environment[], int flags) noexcept try {
-  if ((flags & AT_EMPTY_PATH) != 0 && path != nullptr && *path == '\0') {
-    name_if_unprotected(directory);
-  } else {
-    name_if_unprotected(directory, path);
-  }
+  name_if_unprotected(directory, path, flags);
   return exec_with([&] { return real().execveat(directory, path, arguments, environment, flags); });
 }
 PAWL_OR_NO_MEMORY

@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 #include <string_view>
@@ -21,21 +23,34 @@
 namespace pawl::preload {
 namespace {
 
+// Programs that were named, so that each is once.
+constexpr std::size_t kNamedProgramsMax = 16;
+using NamedPrograms = std::array<std::atomic<std::uint64_t>, kNamedProgramsMax>;
+
 // Shared with children, which a shell forks for each program.
-std::atomic<bool>* has_named = nullptr;
-std::atomic<bool> has_named_alone{false};  // where there is no memory to share
+NamedPrograms* named_programs = nullptr;
+NamedPrograms named_alone{};  // where there is no memory to share
 
-std::atomic<bool>& named() { return has_named != nullptr ? *has_named : has_named_alone; }
+NamedPrograms& named() { return named_programs != nullptr ? *named_programs : named_alone; }
 
-bool may_name() { return has_patterns() && !named().load(); }
+bool may_name() { return has_patterns() && named().back().load() == 0; }
 
-void name_unprotected(std::string_view program, Obstacle obstacle) {
-  if (text_of(obstacle).empty() || named().exchange(true)) return;
+bool is_first_time(const struct stat& status) {
+  const std::uint64_t key = (std::uint64_t{status.st_dev} << 40U) ^ status.st_ino;
+  for (std::atomic<std::uint64_t>& one : named()) {
+    std::uint64_t present = 0;
+    if (one.compare_exchange_strong(present, key)) return true;
+    if (present == key) return false;
+  }
+  return false;
+}
+
+void name_unprotected(std::string_view program, const struct stat& status, Obstacle obstacle) {
+  if (text_of(obstacle).empty() || !is_first_time(status)) return;
   char text[kMessageBytesMax];
   std::size_t length = 0;
-  for (const std::string_view part : {program, text_of(obstacle),
-                                      std::string_view(". It is started without Pawl; of others "
-                                                       "nothing more is said")})
+  for (const std::string_view part :
+       {program, text_of(obstacle), std::string_view(". It is started without Pawl")})
     length += part.copy(text + length, sizeof(text) - length);
   say("exec", {text, length});
 }
@@ -48,14 +63,15 @@ int open_program(int directory, const char* path) {
   return real().openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
-// The interpreter that a script names; empty where the file is none, of which `obstacle` tells.
-std::string_view look_into(int descriptor, char (&interpreter)[kFirstLineMax], Obstacle& obstacle) {
+// The interpreter that a script names; empty where the file is none, and is named if need be.
+std::string_view look_into(int descriptor, std::string_view shown,
+                           char (&interpreter)[kFirstLineMax]) {
   struct stat status{};
   if (real().fstat(descriptor, &status) != 0) return {};
   const FirstLine start(descriptor);
   const std::string_view name = interpreter_of(start.text());
   if (name.empty()) {
-    obstacle = obstacle_to_preloading(descriptor, status);
+    name_unprotected(shown, status, obstacle_to_preloading(descriptor, status));
     return {};
   }
   interpreter[name.copy(interpreter, kFirstLineMax - 1)] = '\0';
@@ -64,30 +80,28 @@ std::string_view look_into(int descriptor, char (&interpreter)[kFirstLineMax], O
 
 // Follows '#!' lines.
 void look_at(int descriptor, std::string_view shown) {
-  Obstacle obstacle = Obstacle::none;
   char interpreter[kFirstLineMax];
-  std::string_view next = look_into(descriptor, interpreter, obstacle);
+  std::string_view next = look_into(descriptor, shown, interpreter);
   for (int depth = 0; depth < kInterpretersMax && !next.empty(); ++depth) {
-    shown = next;
     const int opened = open_program(AT_FDCWD, interpreter);
     if (opened < 0) return;
-    next = look_into(opened, interpreter, obstacle);
+    next = look_into(opened, next, interpreter);
     real().close(opened);
   }
-  name_unprotected(shown, obstacle);
 }
 
 }  // namespace
 
 void prepare_to_name_programs() {
   if (!has_patterns()) return;
-  void* const memory = real().mmap(nullptr, sizeof(*has_named), PROT_READ | PROT_WRITE,
+  void* const memory = real().mmap(nullptr, sizeof(NamedPrograms), PROT_READ | PROT_WRITE,
                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory != MAP_FAILED) has_named = new (memory) std::atomic<bool>(false);
+  if (memory != MAP_FAILED) named_programs = new (memory) NamedPrograms{};
 }
 
-void name_if_unprotected(int directory, const char* path) noexcept {
+void name_if_unprotected(int directory, const char* path, int flags) noexcept {
   if (path == nullptr || !may_name()) return;
+  if (*path == '\0' && (flags & AT_EMPTY_PATH) != 0) return name_if_unprotected(directory);
   const int error_number = errno;
   const int descriptor = open_program(directory, path);
   if (descriptor >= 0) {

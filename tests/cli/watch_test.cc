@@ -749,6 +749,7 @@ TEST_F(Watch, StartedAStaticProgramWithoutProtectionAndWithoutAWord) {
       {"timeout", "60", program, "good", file_},
       {"env", "PATH=" + program.substr(0, program.rfind('/')),
        program.substr(program.rfind('/') + 1), "good", file_},
+      {watched_program(), "exec", "x", program, "good", file_},
       {watched_program(), "spawn", "x", program, "good", file_},
       {"sh", "-c", script + "; true"},
   };
@@ -759,6 +760,12 @@ TEST_F(Watch, StartedAStaticProgramWithoutProtectionAndWithoutAWord) {
     EXPECT_EQ(answer.code, 0) << answer.err;
     EXPECT_EQ(count_of(" is statically linked", answer.err), 1u) << command.back() << answer.err;
   }
+  // One that is harmless does not hide the next.
+  const std::string other = directory_ / "other";
+  std::filesystem::copy_file(program, other);
+  const Answer two = pawl({"run", "--atomic", "*.db", "--", "sh", "-c",
+                           other + " read " + file_ + "; " + line + "; " + line + "; true"});
+  EXPECT_EQ(count_of(" is statically linked", two.err), 2u) << two.err;
   const Answer dynamic =
       pawl({"run", "--atomic", "*.db", "--", "sh", "-c", watched_program() + " good " + file_});
   EXPECT_EQ(dynamic.err, "");

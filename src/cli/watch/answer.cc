@@ -1,7 +1,6 @@
 #include "cli/watch/answer.h"
 
 #include <fmt/core.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
@@ -282,10 +281,13 @@ void print_answer(const ProgramFacts& facts, const Judgement& judgement,
                run_line(facts, judgement, judgement.files, command));
   }
   if (const auto paths = paths_to_leave_out(facts, judgement); !paths.empty()) {
+    std::string names;
+    for (const std::string& path : paths) names += (names.empty() ? "" : ", ") + path;
     fmt::print("\n");
-    print_wrapped(0, fmt::format("Leave out, for they need no protection or look like locks and "
-                                 "shared state (never synchronised, while another file is): {}.",
-                                 fmt::join(paths, ", ")));
+    print_wrapped(0,
+                  "Leave out, for they need no protection or look like locks and shared state "
+                  "(never synchronised, while another file is): " +
+                      names + ".");
   }
   fmt::print("\n");
   print_wrapped(0, last_lines(judgement));
