@@ -511,6 +511,15 @@ TEST_F(Watch, AgreesWithRun) {
   }
 }
 
+// Doctor said yes to a program whose standard output is the file that it maps.
+TEST_F(Watch, AgreesWithRunOnAStandardStream) {
+  write_file(file_, "");
+  const std::string line = watched_program() + " good " + file_ + " >>" + file_;
+  EXPECT_EQ(watch({"sh", "-c", line + "; true"}).codes(), Codes{"stream"});
+  const Answer run = pawl({"run", "--atomic", "*.db", "--", "sh", "-c", line});
+  EXPECT_EQ(run.code, 3) << run.err;
+}
+
 // Doctor said yes, and the call failed: Pawl has threads.
 TEST_F(Watch, AgreesWithRunOnAUserNamespace) {
   if (pawl({"run", "--atomic", "*.none", "--", watched_program(), "unshare_user", file_}).code != 0)

@@ -458,7 +458,10 @@ void Calls::add_holder(const Call& call, const OpenFile& open, FileFacts& facts)
   }
   for (const int descriptor : descriptors_of(call.process, open.key)) {
     const auto own = caller.opened.find(descriptor);
-    if (own != caller.opened.end() && own->second.is_stream && own->second.file == open.key) {
+    const bool is_own = own != caller.opened.end() && own->second.file == open.key;
+    // What has a standard number and was not opened here was there when the program began.
+    const bool is_standard = !is_own && descriptor <= STDERR_FILENO;
+    if (is_standard || (is_own && own->second.is_stream)) {
       see(open.key, Sight::stream_open, said_of(call, "mmap, while it is open as a stream,"));
     }
   }
