@@ -729,6 +729,10 @@ TEST_F(Watch, SpokeOfAProgramThatMapsNothingAsOfOneThatItCannotProtect) {
   EXPECT_TRUE(contains(answer.out, "There is nothing here for 'pawl run' to protect"))
       << answer.out;
   EXPECT_FALSE(contains(answer.out, "Not as it is")) << answer.out;
+  // Nor is what a JVM maps for itself a yes.
+  const Seen locks = watch({watched_program(), "store_only", directory_ / "lock.mdb"});
+  EXPECT_EQ(locks.codes(), (Codes{"nothing_mapped", "shared_state"})) << locks.answer.dump(1);
+  EXPECT_EQ(locks.code, 9);
 }
 
 TEST_F(Watch, SaysThatOnlyThisRunWasJudged) {

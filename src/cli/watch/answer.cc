@@ -205,10 +205,11 @@ const char* verdict_name(const FileJudgement& file) {
 }
 
 const char* verdict_on_all(const Judgement& judgement) {
-  if (judgement.files.empty()) return "There is nothing here for 'pawl run' to protect: see above.";
+  const bool is_none_needed = std::ranges::all_of(judgement.files, &FileJudgement::needs_nothing);
+  if (judgement.files.empty() || (is_none_needed && !judgement.is_fine))
+    return "There is nothing here for 'pawl run' to protect: see above.";
+  if (is_none_needed) return "None of it needs 'pawl run'.";
   if (std::ranges::any_of(judgement.files, is_refused)) return "Not as it is: see above.";
-  if (std::ranges::all_of(judgement.files, &FileJudgement::needs_nothing))
-    return "None of it needs 'pawl run'.";
   if (judgement.is_fine) return "Pawl can protect all of it as it is.";
   return "Pawl can protect it; what is different then stands above.";
 }

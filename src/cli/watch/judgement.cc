@@ -26,6 +26,8 @@ struct Meaning {
 // Changes behind the last synchronisation from which on they are more than a program's last ones.
 constexpr std::uint64_t kChangesBehindMin = 8;
 
+constexpr const char* kSharedState = "shared_state";
+
 constexpr const char* kStreamWhy =
     "a file is a stdio stream or a Pawl mapping, not both: stdio writes from within libc";
 constexpr const char* kStreamAdvice =
@@ -281,7 +283,7 @@ void judge_neighbours(const FileFacts& file, std::vector<Remark>& remarks) {
 bool needs_nothing(const FileFacts& file, std::vector<Remark>& remarks) {
   if (file.asks_for_pawl || file.mappings == 0) return false;
   if (file.synchronisations.empty() && is_shared_state_by_name(file.path)) {
-    remarks = {{"shared_state", Weight::note, 1, "",
+    remarks = {{kSharedState, Weight::note, 1, "",
                 "by its name this file holds locks or counters that processes share while they "
                 "run (a lock file, SQLite's -shm, LMDB's table of readers, the JVM's counters): it "
                 "need not survive a crash, and other processes must be able to map it",
@@ -442,6 +444,11 @@ void leave_out(const ProgramFacts& facts, std::vector<FileJudgement>& files) {
   }
 }
 
+bool holds_shared_state(const FileJudgement& file) {
+  return std::ranges::any_of(file.remarks,
+                             [](const Remark& remark) { return remark.code == kSharedState; });
+}
+
 void judge_program(const ProgramFacts& facts, Judgement& judgement) {
   std::vector<Remark>& remarks = judgement.remarks;
   if (judgement.files.empty() && facts.has_libpawl) {
@@ -449,10 +456,11 @@ void judge_program(const ProgramFacts& facts, Judgement& judgement) {
                        "the program has libpawl loaded and calls Pawl by itself; it mapped no "
                        "other file",
                        "nothing: it needs no 'pawl run'"});
-  } else if (judgement.files.empty()) {
+  } else if (std::ranges::all_of(judgement.files, holds_shared_state)) {
     remarks.push_back({"nothing_mapped", Weight::but, 1, "",
                        "the program mapped no file shared through a descriptor that is open for "
-                       "reading and writing, or none that --atomic names: there is nothing for "
+                       "reading and writing, or none that --atomic names, or only locks and other "
+                       "shared state: there is nothing for "
                        "'pawl run' to protect",
                        "have it do the work that matters while it is watched; look at --atomic"});
   }
