@@ -3,22 +3,13 @@
 
 #include <string>
 
+#include "medium/program_file.h"
 #include "medium/status.h"
 
 namespace pawl::cli {
 
 // The path that would be executed.  ENOENT: there is none; EACCES: there is, and it cannot run.
 Result<std::string> find_program(const std::string& name);
-
-// Why the dynamic loader would not take LD_PRELOAD for a program.
-enum class Obstacle {
-  none,
-  cannot_look,
-  privileges,
-  architecture,
-  static_linking,
-  other_c_library
-};
 
 struct Preloadability {
   Obstacle obstacle = Obstacle::none;

@@ -36,6 +36,8 @@ constexpr AddressRange kEverything{0, ~std::uintptr_t{0}};
 // thread of its own, and the program may map the file again before that.
 constexpr std::chrono::milliseconds kWindowGoesMax{100};
 constexpr std::chrono::milliseconds kWindowLookPause{1};
+// A program that asks for a second mapping again and again is not slowed down each time.
+constexpr std::chrono::milliseconds kPauseAfterVainWait{1000};
 
 #ifndef MADV_POPULATE_READ
 constexpr int kPopulateRead = 22;
@@ -157,10 +159,19 @@ void* map_window(const MapRequest& request, const TrackedFilePointer& file) {
 }
 
 // Without the file's lock, for another thread takes the window away.
-void wait_for_window_to_go(const TrackedFile& file) {
-  const auto end = std::chrono::steady_clock::now() + kWindowGoesMax;
-  while (!table::window_of(file).empty() && std::chrono::steady_clock::now() < end)
+void wait_for_window_to_go(TrackedFile& file) {
+  using Clock = std::chrono::steady_clock;
+  if (table::window_of(file).empty() || !program_has_other_threads()) return;
+  const auto begin = Clock::now();
+  if (begin < Clock::time_point(Clock::duration(file.waits_again.load()))) return;
+  while (!table::window_of(file).empty()) {
+    const auto now = Clock::now();
+    if (now >= begin + kWindowGoesMax) {
+      file.waits_again.store((now + kPauseAfterVainWait).time_since_epoch().count());
+      return;
+    }
     std::this_thread::sleep_for(kWindowLookPause);
+  }
 }
 
 void* map_atomically(const MapRequest& request, const struct stat& status) {

@@ -2,9 +2,15 @@
 
 #include <poll.h>
 #include <csignal>
+#include <ctime>
 
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
 
 #include "preload/inside.h"
 #include "preload/real.h"
@@ -48,6 +54,53 @@ void say_line(std::string_view line) {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+// Lines that a program brings about again and again, as one does that asks for what is refused and
+// goes another way.
+constexpr std::size_t kLinesRemembered = 16;
+constexpr std::uint64_t kEqualLinesMax = 4;  // then each that doubles their number is said
+constexpr std::int64_t kEqualLinesPauseSecondsMin = 10;
+
+struct SaidLine {
+  std::atomic<std::uint64_t> line{0};  // its hash
+  std::atomic<std::uint64_t> count{0};
+  std::atomic<std::uint64_t> left_out{0};  // since one was said
+  std::atomic<std::int64_t> second{0};     // when
+};
+std::array<SaidLine, kLinesRemembered> said_lines;
+
+std::int64_t seconds_now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec;
+}
+
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const unsigned char letter : text) hash = (hash ^ letter) * 0x100000001b3;
+  return hash;
+}
+
+// The line's number among its equals decides; threads that say the same at once may err by one.
+bool is_one_too_many(SaidLine& said, std::uint64_t hash) {
+  if (said.line.exchange(hash) != hash) {
+    said.count.store(0);
+    said.left_out.store(0);
+  }
+  const std::uint64_t count = said.count.fetch_add(1) + 1;
+  const std::int64_t now = seconds_now();
+  if (count > kEqualLinesMax && !std::has_single_bit(count) &&
+      now - said.second.load() < kEqualLinesPauseSecondsMin) {
+    said.left_out.fetch_add(1);
+    return true;
+  }
+  said.second.store(now);
+  return false;
+}
+
+std::size_t append(char (&line)[kMessageBytesMax], std::size_t length, std::string_view text) {
+  return length + text.copy(line + length, kMessageBytesMax - 1 - length);
+}
+
 }  // namespace
 
 void adopt_standard_error() {
@@ -64,9 +117,20 @@ void say(std::string_view call, std::string_view text) {
   std::size_t length = 0;
   for (const std::string_view part :
        {std::string_view("pawl: "), call, std::string_view(": "), text})
-    length += part.copy(line + length, kMessageBytesMax - 1 - length);
-  line[length++] = '\n';
-  say_line({line, length});
+    length = append(line, length, part);
+  const std::uint64_t hash = hash_of({line, length});
+  SaidLine& said = said_lines[hash % kLinesRemembered];
+  if (!is_one_too_many(said, hash)) {
+    if (const std::uint64_t left_out = said.left_out.exchange(0); left_out > 0) {
+      char number[20];
+      const char* const end = std::to_chars(number, number + sizeof(number), left_out).ptr;
+      length = append(line, length, " (equal lines left out before this one: ");
+      length = append(line, length, {number, static_cast<std::size_t>(end - number)});
+      length = append(line, length, ")");
+    }
+    line[length++] = '\n';
+    say_line({line, length});
+  }
   errno = error_number;
 }
 

@@ -10,6 +10,7 @@
 #include "preload/interpose.h"
 
 #include <alloca.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <unistd.h>
@@ -40,6 +41,7 @@
 #include "preload/patterns.h"
 #include "preload/pieces.h"
 #include "preload/real.h"
+#include "preload/started_programs.h"
 #include "preload/unmatched.h"
 #include "track/inherited_ranges.h"
 
@@ -172,6 +174,7 @@ __attribute__((constructor)) void begin() {
   adopt_standard_error();
   adopt_process();
   read_patterns();
+  prepare_to_name_programs();
   read_group();
   read_ms_async();
   memory_calls::also_make_way(
@@ -359,6 +362,7 @@ PAWL_INTERPOSE void _Exit(int status) noexcept {
 
 PAWL_INTERPOSE int execve(const char* path, char* const arguments[],
                           char* const environment[]) noexcept try {
+  name_if_unprotected(AT_FDCWD, path);
   return exec_with([&] { return real().execve(path, arguments, environment); });
 }
 PAWL_OR_NO_MEMORY
@@ -368,6 +372,7 @@ PAWL_INTERPOSE int execv(const char* path, char* const arguments[]) noexcept try
 PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int execvpe(const char* name, char* const arguments[],
                            char* const environment[]) noexcept try {
+  name_if_unprotected_in_path(name);
   return exec_with([&] { return real().execvpe(name, arguments, environment); });
 }
 PAWL_OR_NO_MEMORY
@@ -377,11 +382,13 @@ PAWL_INTERPOSE int execvp(const char* name, char* const arguments[]) noexcept tr
 PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int fexecve(int descriptor, char* const arguments[],
                            char* const environment[]) noexcept try {
+  name_if_unprotected(descriptor);
   return exec_with([&] { return real().fexecve(descriptor, arguments, environment); });
 }
 PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int execveat(int directory, const char* path, char* const arguments[],
                             char* const environment[], int flags) noexcept try {
+  name_if_unprotected(directory, path, flags);
   return exec_with([&] { return real().execveat(directory, path, arguments, environment, flags); });
 }
 PAWL_OR_NO_MEMORY
@@ -413,6 +420,21 @@ PAWL_INTERPOSE int execle(const char* path, const char* first, ...) noexcept try
   return outcome;
 }
 PAWL_OR_NO_MEMORY
+
+PAWL_INTERPOSE int posix_spawn(pid_t* child, const char* path,
+                               const posix_spawn_file_actions_t* actions,
+                               const posix_spawnattr_t* attributes, char* const arguments[],
+                               char* const environment[]) noexcept {
+  name_if_unprotected(AT_FDCWD, path);
+  return real().posix_spawn(child, path, actions, attributes, arguments, environment);
+}
+PAWL_INTERPOSE int posix_spawnp(pid_t* child, const char* name,
+                                const posix_spawn_file_actions_t* actions,
+                                const posix_spawnattr_t* attributes, char* const arguments[],
+                                char* const environment[]) noexcept {
+  name_if_unprotected_in_path(name);
+  return real().posix_spawnp(child, name, actions, attributes, arguments, environment);
+}
 
 // Threads that the core starts are Pawl's for life: they are inside, and the program's signal
 // handlers do not run on them (they inherit the blocked mask).

@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ namespace pawl::preload {
   X(fdatasync) X(sync) X(syncfs) X(sync_file_range) X(open) X(openat) X(open_by_handle_at) X(close) X(close_range) \
   X(closefrom) X(dup) X(dup2) X(dup3) X(fcntl) X(flock) X(lockf) X(unlink) X(unlinkat) X(remove) \
   X(rename) X(renameat) X(renameat2) X(fopen) X(fdopen) X(freopen) X(fclose) X(execve) X(execvpe) \
-  X(fexecve) X(execveat) X(_exit) X(pthread_create) X(dlopen) X(dlmopen) X(vdprintf) \
+  X(fexecve) X(execveat) X(posix_spawn) X(posix_spawnp) X(_exit) X(pthread_create) X(dlopen) X(dlmopen) X(vdprintf) \
   X(__vdprintf_chk)
 // clang-format on
 

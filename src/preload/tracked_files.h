@@ -21,6 +21,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -44,6 +45,8 @@ struct TrackedFile {
   const dev_t device;
   const ino_t inode;
 
+  // When it is worth again to wait for its window to go, by the steady clock.
+  std::atomic<std::int64_t> waits_again{0};
   std::uint64_t order = 0;  // among those that were ever in the table, from 1; set as it enters
 
   std::mutex lock;  // guards everything below

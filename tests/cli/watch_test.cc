@@ -189,6 +189,8 @@ TEST_F(Watch, FindsEachThingThatPawlRefusesAndNothingElse) {
       {"other_writes", {"other_process"}},
       {"stream", {"stream"}},
       {"stream_writes", {"stream"}},
+      {"dup_beneath_stream", {"stream"}},
+      {"dup_beneath_output", {"stream"}},
       {"two_mappings", {"second_mapping"}},
       {"posix_aio", {"inside_libc"}},
       {"fixed", {"fixed_over_part"}},
@@ -445,6 +447,27 @@ TEST(WatchRefuses, WherePtraceIsForbidden) {
   EXPECT_TRUE(contains(read_file(out), "SYS_PTRACE")) << read_file(out);
 }
 
+// What the doctor picks failed with ENOSYS in a thread that asks not to be traced; LeakSanitizer
+// waited for such a one for ever, and the doctor with it.
+TEST_F(Watch, HungOnAThreadThatAsksNotToBeTraced) {
+  const Seen seen = watch(doing("untraced"));
+  EXPECT_EQ(seen.answer["ended"]["exit_code"], 0) << seen.err;
+  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["synchronisations"], json({{"msync", 3}}));
+}
+
+TEST_F(Watch, SeesThatAProgramIsBuiltWithASanitizer) {
+  const std::string any = "/lib/x86_64-linux-gnu/libm.so.6";
+  if (::access(any.c_str(), F_OK) != 0) GTEST_SKIP() << "no " << any;
+  const std::string runtime = directory_ / "libasan.so.8";
+  std::filesystem::copy_file(any, runtime);
+  const Seen seen = watch({"sh", "-c",
+                           "LD_PRELOAD=$LD_PRELOAD:" + runtime + " " + watched_program() +
+                               " good " + file_ + "; true"});
+  EXPECT_EQ(seen.codes(), Codes{"sanitizer"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["verdict"], "cannot");
+}
+
 // ------------------------------------------------------------------------ and then pawl run
 
 TEST_F(Watch, SaysFineOfWhatRunThenKeepsThroughAKill) {
@@ -476,8 +499,9 @@ TEST_F(Watch, AgreesWithRun) {
   EXPECT_EQ(pawl({"run", "--atomic", "*.db", "--", watched_program(), "unmaps_late", file_}).code,
             0);
   for (const char* what :
-       {"fork_writes", "other_maps", "unmaps_too_late", "stream", "stream_writes", "two_mappings",
-        "posix_aio", "fixed", "collapse", "clone", "two_names", "remap_part", "file_pages"}) {
+       {"fork_writes", "other_maps", "unmaps_too_late", "stream", "stream_writes",
+        "dup_beneath_stream", "dup_beneath_output", "two_mappings", "posix_aio", "fixed",
+        "collapse", "clone", "two_names", "remap_part", "file_pages"}) {
     std::filesystem::remove(file_);
     EXPECT_EQ(watch(doing(what)).file(file_)["verdict"], "cannot") << what;
     std::filesystem::remove(file_);
@@ -485,6 +509,24 @@ TEST_F(Watch, AgreesWithRun) {
     EXPECT_EQ(answer.code, 3) << what << answer.err;
     EXPECT_TRUE(contains(answer.err, "pawl: ")) << what << answer.err;
   }
+}
+
+// Doctor said yes to a program whose standard output is the file that it maps.
+TEST_F(Watch, AgreesWithRunOnAStandardStream) {
+  write_file(file_, "");
+  const std::string line = watched_program() + " good " + file_ + " >>" + file_;
+  EXPECT_EQ(watch({"sh", "-c", line + "; true"}).codes(), Codes{"stream"});
+  const Answer run = pawl({"run", "--atomic", "*.db", "--", "sh", "-c", line});
+  EXPECT_EQ(run.code, 3) << run.err;
+}
+
+// Doctor said yes, and the call failed: Pawl has threads.
+TEST_F(Watch, AgreesWithRunOnAUserNamespace) {
+  if (pawl({"run", "--atomic", "*.none", "--", watched_program(), "unshare_user", file_}).code != 0)
+    GTEST_SKIP() << "no user namespaces here";
+  EXPECT_EQ(watch(doing("unshare_user")).codes(), Codes{"unshares"});
+  EXPECT_EQ(pawl({"run", "--atomic", "*.db", "--", watched_program(), "unshare_user", file_}).code,
+            3);
 }
 
 // Doctor said yes, and the program was killed in its next msync().
@@ -588,6 +630,171 @@ TEST_F(Watch, SuggestsDurableCallsWhereAllAreAsynchronous) {
       << seen.answer.dump(1);
 }
 
+// ------------------------------------------------------------------------ half a power cut
+
+// SQLite with mmap_size and synchronous=OFF was called fine, and a kill left its database
+// malformed.
+TEST_F(Watch, CalledAFileFineWhoseLogAKillDoesNotTakeBack) {
+  const Seen seen = watch(doing("log_beside"));
+  EXPECT_EQ(seen.codes(), (Codes{"companion", "synchronised_early"})) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["verdict"], "cannot");
+  EXPECT_EQ(seen.code, 9);
+  EXPECT_EQ(seen.answer["run"], "");
+}
+
+TEST_F(Watch, TellsWhatBelongsToAFileByItsName) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"-journal", "cannot"}, {".wal", "cannot"}, {".log.1", "cannot"}, {".new", "can, but"}};
+  for (const auto& [ending, verdict] : cases) {
+    std::filesystem::remove(file_);
+    const Seen seen = watch({watched_program(), "log_beside", file_, ending});
+    EXPECT_EQ(seen.codes(), (Codes{"companion", "synchronised_early"})) << ending;
+    EXPECT_EQ(seen.file(file_)["verdict"], verdict) << ending;
+  }
+  for (const std::string ending : {"2", "-shm", "-lock", ".pawl", "/../other-wal"}) {
+    std::filesystem::remove(file_);
+    const Seen seen = watch({watched_program(), "log_beside", file_, ending});
+    EXPECT_FALSE(seen.codes().contains("companion")) << ending << seen.answer.dump(1);
+  }
+}
+
+TEST_F(Watch, TellsOfALogBesideAFileThatIsSynchronised) {
+  const Seen seen = watch(doing("store_beside"));
+  EXPECT_EQ(seen.codes(), Codes{"companion"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["verdict"], "can, but");
+}
+
+// MapDB: of three files that belong together the line to type had two.
+TEST_F(Watch, CalledAFileFineWhoseNeighbourIsRefused) {
+  const Seen seen = watch(doing("refused_beside"));
+  EXPECT_EQ(seen.codes(), (Codes{"companion", "in_one_go", "second_mapping"}))
+      << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["verdict"], "can, but");
+  EXPECT_EQ(seen.file(file_ + ".p")["verdict"], "cannot");
+}
+
+// SQLite and LMDB in their own ways were told to run under Pawl, and bbolt that it cannot.
+TEST_F(Watch, AskedForProtectionOfAFileThatNeedsNone) {
+  for (const std::string& program : {watched_program(), std::string(PAWL_WATCHED_STATIC_PROGRAM)}) {
+    std::filesystem::remove(file_);
+    const Seen seen = watch({program, "own_fsync", file_});
+    EXPECT_EQ(seen.codes(), Codes{"synchronises_itself"}) << seen.answer.dump(1);
+    EXPECT_EQ(seen.file(file_)["verdict"], "not needed");
+    EXPECT_EQ(seen.file(file_)["run"], "");
+    EXPECT_EQ(seen.code, 0);
+    const Seen reads = watch({program, "read_only", file_});
+    EXPECT_EQ(reads.codes(), Codes{"only_read"}) << reads.answer.dump(1);
+    EXPECT_EQ(reads.code, 0);
+  }
+  const std::string told = pawl({"doctor", "--", watched_program(), "own_fsync", file_}).out;
+  EXPECT_TRUE(contains(told, "It needs no protection:")) << told;
+  EXPECT_TRUE(contains(told, "None of it needs 'pawl run'.")) << told;
+}
+
+TEST_F(Watch, SeesThatAMappingForReadingIsStoredTo) {
+  const Seen seen = watch(doing("protect_later"));
+  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["writable"], true);
+  EXPECT_NE(seen.answer["run"], "");
+}
+
+// A second JVM, sqlite3 or reader of LMDB was refused under the line that the doctor ended with.
+TEST_F(Watch, NamedLocksAndSharedStateInTheLineToType) {
+  for (const std::string name : {"hsperfdata_root/123", "s.db-shm", "lock.mdb", "data-lock"}) {
+    const std::string state = directory_ / name;
+    std::filesystem::create_directories(std::filesystem::path(state).parent_path());
+    const Seen seen = watch({watched_program(), "shared_state", file_, state});
+    EXPECT_EQ(seen.codes(), Codes{"shared_state"}) << seen.answer.dump(1);
+    EXPECT_EQ(seen.code, fine());
+    EXPECT_EQ(seen.file(state)["verdict"], "not needed");
+    EXPECT_EQ(seen.answer["leave_out"], json({state}));
+    EXPECT_TRUE(contains(seen.answer["run"], "--atomic '" + file_ + "' --")) << seen.answer["run"];
+  }
+  const std::string state = directory_ / "table";
+  const Seen seen = watch({watched_program(), "shared_state", file_, state});
+  EXPECT_EQ(seen.codes(), Codes{"never_synchronised"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(state)["verdict"], "can, but");
+  EXPECT_EQ(seen.file(state)["run"], "");
+  EXPECT_EQ(seen.answer["leave_out"], json({state}));
+  EXPECT_FALSE(contains(seen.answer["run"], "table' ")) << seen.answer["run"];
+  const std::string told =
+      pawl({"doctor", "--", watched_program(), "shared_state", file_, state}).out;
+  EXPECT_TRUE(contains(told, "Leave out, ")) << told;
+}
+
+// "Pawl cannot protect all": a program that maps nothing read as one that Pawl cannot help.
+TEST_F(Watch, SpokeOfAProgramThatMapsNothingAsOfOneThatItCannotProtect) {
+  const Answer answer = pawl({"doctor", "--", "/bin/true"});
+  EXPECT_EQ(answer.code, 9);
+  EXPECT_TRUE(contains(answer.out, "There is nothing here for 'pawl run' to protect"))
+      << answer.out;
+  EXPECT_FALSE(contains(answer.out, "Not as it is")) << answer.out;
+  // Nor is what a JVM maps for itself a yes.
+  const Seen locks = watch({watched_program(), "store_only", directory_ / "lock.mdb"});
+  EXPECT_EQ(locks.codes(), (Codes{"nothing_mapped", "shared_state"})) << locks.answer.dump(1);
+  EXPECT_EQ(locks.code, 9);
+}
+
+TEST_F(Watch, SaysThatOnlyThisRunWasJudged) {
+  const std::string told = pawl({"doctor", "--", watched_program(), "good", file_}).out;
+  EXPECT_TRUE(contains(told, "Only what ran this time was judged")) << told;
+}
+
+// ------------------------------------------------------------------------ what run starts
+
+std::size_t count_of(const std::string& part, const std::string& text) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size())
+    ++count;
+  return count;
+}
+
+// `pawl run -- STATIC` refused, and `pawl run -- sh -c STATIC` ran it in silence, unprotected.
+TEST_F(Watch, StartedAStaticProgramWithoutProtectionAndWithoutAWord) {
+  const std::string program = PAWL_WATCHED_STATIC_PROGRAM;
+  const std::string line = program + " good " + file_;
+  const std::string script = directory_ / "script";
+  write_file(script, "#!" + program + " read\n");
+  ASSERT_EQ(::chmod(script.c_str(), 0755), 0);
+  const std::vector<Words> commands = {
+      {"sh", "-c", line},
+      {"sh", "-c", line + "; " + line + "; true"},
+      {"timeout", "60", program, "good", file_},
+      {"env", "PATH=" + program.substr(0, program.rfind('/')),
+       program.substr(program.rfind('/') + 1), "good", file_},
+      {watched_program(), "exec", "x", program, "good", file_},
+      {watched_program(), "spawn", "x", program, "good", file_},
+      {"sh", "-c", script + "; true"},
+  };
+  for (const Words& command : commands) {
+    Words words = {"run", "--atomic", "*.db", "--"};
+    words.insert(words.end(), command.begin(), command.end());
+    const Answer answer = pawl(words);
+    EXPECT_EQ(answer.code, 0) << answer.err;
+    EXPECT_EQ(count_of(" is statically linked", answer.err), 1u) << command.back() << answer.err;
+  }
+  // One that is harmless does not hide the next.
+  const std::string other = directory_ / "other";
+  std::filesystem::copy_file(program, other);
+  const Answer two = pawl({"run", "--atomic", "*.db", "--", "sh", "-c",
+                           other + " read " + file_ + "; " + line + "; " + line + "; true"});
+  EXPECT_EQ(count_of(" is statically linked", two.err), 2u) << two.err;
+  const Answer dynamic =
+      pawl({"run", "--atomic", "*.db", "--", "sh", "-c", watched_program() + " good " + file_});
+  EXPECT_EQ(dynamic.err, "");
+  const Answer unnamed = pawl({"run", "--atomic", "*.db", "--", "sh", "-c", "exec /no/such"});
+  EXPECT_EQ(count_of("pawl: ", unnamed.err), 0u) << unnamed.err;
+}
+
+// groonga got the same line sixty times, and each time after 100 ms.
+TEST_F(Watch, RefusedTheSameAgainAndAgainWithAWaitAndALineEach) {
+  const Answer answer =
+      pawl({"run", "--atomic", "*.db", "--", watched_program(), "tries_again", file_});
+  EXPECT_EQ(answer.code, 0) << answer.err;  // 4: it took too long
+  EXPECT_EQ(count_of("is mapped atomically already", answer.err), 7u) << answer.err;
+  EXPECT_EQ(count_of("equal lines left out before this one: 15", answer.err), 1u) << answer.err;
+}
+
 // ------------------------------------------------------------------------ programs of Debian's
 
 bool has_program(const std::string& path) { return ::access(path.c_str(), X_OK) == 0; }
@@ -634,7 +841,7 @@ TEST_F(Watch, JudgesLmdb) {
              "VERSION=3\nformat=print\ntype=btree\nmapsize=1048576\nmaxreaders=126\nHEADER=END\n"
              " key\n value\nDATA=END\n");
   const Seen seen = watch({"mdb_load", "-f", dump, environment}, {"--atomic", "data.mdb"});
-  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.codes(), Codes{"synchronises_itself"}) << seen.answer.dump(1);
   const json file = seen.file(environment + "/data.mdb");
   EXPECT_EQ(file["writable"], false);
   EXPECT_TRUE(file["changes"].contains("pwrite")) << file.dump(1);

@@ -12,7 +12,9 @@
 #include <linux/fs.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +27,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { kPage = 4096, kPages = 4, kLength = kPage * kPages, kRefused = 3 };
@@ -171,6 +174,31 @@ static void stream(int file, char* memory, const char* path) {
   fclose(stream);
 }
 
+static void dup_beneath_stream(int file, char* memory, const char* path) {
+  (void)memory;
+  (void)path;
+  FILE* const stream = fopen("/dev/null", "r");
+  if (stream == NULL || dup2(file, fileno(stream)) < 0) refuse("dup2");
+  fclose(stream);
+}
+
+static void dup_beneath_output(int file, char* memory, const char* path) {
+  (void)memory;
+  (void)path;
+  const int output = dup(STDOUT_FILENO);
+  if (dup2(file, STDOUT_FILENO) < 0) refuse("dup2");
+  if (dup2(output, STDOUT_FILENO) < 0) refuse("dup2");
+  close(output);
+}
+
+static void unshare_user(int file, char* memory, const char* path) {
+  (void)file;
+  (void)path;
+  memory[0] += 1;
+  if (msync(memory, kLength, MS_ASYNC) != 0) refuse("msync"); /* by a thread, with Pawl */
+  if (unshare(CLONE_NEWUSER) != 0) refuse("unshare");
+}
+
 static void stream_writes(int file, char* memory, const char* path) {
   (void)memory;
   (void)path;
@@ -186,6 +214,46 @@ static void two_mappings(int file, char* memory, const char* path) {
   char* const second = map_file(file);
   commit(second);
   if (munmap(second, kLength) != 0) refuse("munmap");
+}
+
+static int commit_and_exit(void* memory) {
+  commit(memory);
+  return 0;
+}
+
+/* As LeakSanitizer does: with a process that shares the memory and refuses to be traced. */
+static void untraced(int file, char* memory, const char* path) {
+  (void)file;
+  (void)path;
+  static char stack[64 * 1024] __attribute__((aligned(16)));
+  const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_THREAD | CLONE_SIGHAND |
+                    CLONE_UNTRACED | CLONE_CHILD_CLEARTID;
+  static volatile int thread = 1;
+  if (clone(commit_and_exit, stack + sizeof(stack), flags, memory, NULL, NULL, (pid_t*)&thread) < 0)
+    refuse("clone");
+  while (thread != 0) usleep(1000);
+}
+
+static void* wait_for_ever(void* argument) {
+  for (;;) pause();
+  return argument;
+}
+
+/* As one that tries, and then goes another way; it has a second thread, which does nothing. */
+static void try_again_and_again(int file, char* memory, const char* path) {
+  (void)memory;
+  (void)path;
+  pthread_t thread;
+  struct timespec begin;
+  struct timespec end;
+  if (pthread_create(&thread, NULL, wait_for_ever, NULL) != 0) refuse("pthread_create");
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  for (int i = 0; i < 60; ++i) {
+    void* const second = mmap(NULL, kLength, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (second != MAP_FAILED) exit(1);
+  }
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  if (end.tv_sec - begin.tv_sec > 3) exit(4);
 }
 
 static void uring(int file, char* memory, const char* path) {
@@ -384,6 +452,88 @@ static void store_only(const char* path) {
   let_go(memory, file);
 }
 
+static char* map_for_reading(int file) {
+  char* const memory = mmap(NULL, kLength, PROT_READ, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) refuse("mmap");
+  return memory;
+}
+
+static void change_by_call(int file, int round) {
+  if (pwrite(file, "text", 4, round % kPages * kPage) != 4) refuse("pwrite");
+}
+
+enum { kRounds = 20 };
+
+/* As SQLite with mmap_size and synchronous=OFF: a log, then the file, which is synchronised once.
+ */
+static void write_beside(const char* path, const char* ending, int synchronises) {
+  char name[4096];
+  snprintf(name, sizeof(name), "%s%s", path, ending);
+  const int file = open_file(path);
+  char* const memory = map_for_reading(file);
+  change_by_call(file, 0);
+  if (fsync(file) != 0) refuse("fsync");
+  const int log = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  for (int round = 0; round < kRounds; ++round) {
+    change_by_call(log, round);
+    change_by_call(file, round);
+    if (synchronises && fdatasync(file) != 0) refuse("fdatasync");
+  }
+  close(log);
+  let_go(memory, file);
+}
+
+/* The same with stores, which are synchronised. */
+static void store_beside(const char* path) {
+  char name[4096];
+  snprintf(name, sizeof(name), "%s-wal", path);
+  const int file = open_file(path);
+  char* const memory = map_file(file);
+  const int log = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  for (int round = 0; round < kRounds; ++round) {
+    change_by_call(log, round);
+    commit(memory);
+  }
+  close(log);
+  let_go(memory, file);
+}
+
+/* FILE.p, which Pawl refuses, and then FILE. */
+static void with_refused_neighbour(const char* path) {
+  char name[4096];
+  snprintf(name, sizeof(name), "%s.p", path);
+  with_mapping(name, two_mappings);
+  with_mapping(path, nothing);
+}
+
+static void read_only(const char* path) {
+  const int file = open(path, O_RDWR | O_CLOEXEC);
+  char* const memory = map_for_reading(file);
+  if (memory[0] != memory[kPage]) exit(1);
+  let_go(memory, file);
+}
+
+/* Maps for reading, and stores all the same. */
+static void protect_later(const char* path) {
+  const int file = open_file(path);
+  char* const memory = map_for_reading(file);
+  if (mprotect(memory, kLength, PROT_READ | PROT_WRITE) != 0) refuse("mprotect");
+  for (int round = 0; round < 2; ++round) {
+    memory[0] += 1;
+    if (fsync(file) != 0) refuse("fsync");
+  }
+  let_go(memory, file);
+}
+
+/* FILE, and a second one that processes share, and that nobody synchronises. */
+static void with_shared_state(const char* path, const char* other) {
+  const int state = open_file(other);
+  char* const memory = map_file(state);
+  memory[0] = 1;
+  with_mapping(path, nothing);
+  let_go(memory, state);
+}
+
 /* As pawl/pawl.h has it; only the preload face knows it. */
 static void ask_for_pawl(const char* path) {
   const int map_atomic = 0x03 | 0x1000000;
@@ -516,7 +666,12 @@ static const struct {
     {"other_reads", other_reads},
     {"stream", stream},
     {"stream_writes", stream_writes},
+    {"dup_beneath_stream", dup_beneath_stream},
+    {"dup_beneath_output", dup_beneath_output},
+    {"unshare_user", unshare_user},
     {"two_mappings", two_mappings},
+    {"tries_again", try_again_and_again},
+    {"untraced", untraced},
     {"uring", uring},
     {"pinned_buffers", pinned_buffers},
     {"posix_aio", posix_aio},
@@ -548,9 +703,29 @@ int main(int count, char** words) {
     execv(words[3], words + 3);
     return 127;
   }
+  if (strcmp(what, "spawn") == 0) {
+    pid_t child = 0;
+    if (posix_spawn(&child, words[3], NULL, NULL, words + 3, environ) != 0) return 127;
+    join(child);
+    return 0;
+  }
   if (strcmp(what, "store_only") == 0 || strcmp(what, "hint_only") == 0 ||
       strcmp(what, "sync_only") == 0 || strcmp(what, "later_only") == 0) {
     store_only(words[2]);
+  } else if (strcmp(what, "log_beside") == 0) {
+    write_beside(words[2], count == 4 ? words[3] : "-wal", 0);
+  } else if (strcmp(what, "own_fsync") == 0) {
+    write_beside(words[2], "-wal", 1);
+  } else if (strcmp(what, "store_beside") == 0) {
+    store_beside(words[2]);
+  } else if (strcmp(what, "refused_beside") == 0) {
+    with_refused_neighbour(words[2]);
+  } else if (strcmp(what, "read_only") == 0) {
+    read_only(words[2]);
+  } else if (strcmp(what, "protect_later") == 0) {
+    protect_later(words[2]);
+  } else if (strcmp(what, "shared_state") == 0 && count == 4) {
+    with_shared_state(words[2], words[3]);
   } else if (strcmp(what, "renames") == 0) {
     rename_file(words[2]);
   } else if (strcmp(what, "reads_later") == 0) {

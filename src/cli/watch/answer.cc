@@ -32,23 +32,33 @@ std::vector<std::string> names_of(const ProgramFacts& facts, const Files& files)
 }
 
 bool is_refused(const FileJudgement& file) { return file.verdict == Weight::cannot; }
+bool is_left_out(const FileJudgement& file) { return file.is_left_out; }
 
-Files refused(const Judgement& judgement) {
+Files left_out(const Judgement& judgement) {
   Files files = judgement.files;
-  std::erase_if(files, std::not_fn(is_refused));
+  std::erase_if(files, std::not_fn(is_left_out));
   return files;
+}
+
+// Those of them that Pawl could take.
+std::vector<std::string> paths_to_leave_out(const ProgramFacts& facts, const Judgement& judgement) {
+  std::vector<std::string> paths;
+  for (const FileJudgement& file : left_out(judgement)) {
+    if (!is_refused(file)) paths.push_back(facts.files.at(file.key).path);
+  }
+  return paths;
 }
 
 // The command that protects these of the judged files; empty where it would protect none.
 std::string run_line(const ProgramFacts& facts, const Judgement& judgement, Files files,
                      const std::vector<std::string>& command) {
-  std::erase_if(files, is_refused);
+  std::erase_if(files, is_left_out);
   if (files.empty()) return {};
   std::string line = "pawl run";
   if (std::ranges::any_of(files, &FileJudgement::is_only_asynchronous)) line += " --ms-async sync";
   // Always in quotes: a glob is for Pawl and not for the shell, and people change it.
   for (const std::string& glob :
-       globs_for(names_of(facts, files), names_of(facts, refused(judgement)),
+       globs_for(names_of(facts, files), names_of(facts, left_out(judgement)),
                  {facts.process_numbers, facts.random_names})) {
     const std::string word = shell_word(glob);
     line += " --atomic " + (word.starts_with('\'') ? word : "'" + word + "'");
@@ -58,8 +68,9 @@ std::string run_line(const ProgramFacts& facts, const Judgement& judgement, File
   return line;
 }
 
-const char* verdict_text(Weight verdict) {
-  switch (verdict) {
+const char* verdict_text(const FileJudgement& file) {
+  if (file.needs_nothing) return "It needs no protection:";
+  switch (file.verdict) {
     case Weight::note:
       return "Pawl can protect it.";
     case Weight::but:
@@ -119,7 +130,7 @@ void print_file(const FileFacts& file, const FileJudgement& judgement,
   fmt::print("  changed       {}{}\n", file.is_mapped_writable ? "by stores; by calls: " : "",
              counts_text(file.changes));
   fmt::print("  synchronised  {}\n", counts_text(file.synchronisations));
-  fmt::print("{}\n", verdict_text(judgement.verdict));
+  fmt::print("{}\n", verdict_text(judgement));
   for (const Remark& remark : judgement.remarks) print_remark(remark);
   if (!protecting_line.empty()) fmt::print("  {}\n", protecting_line);
 }
@@ -180,8 +191,9 @@ Json remarks_json(const std::vector<Remark>& remarks) {
   return list;
 }
 
-const char* verdict_name(Weight verdict) {
-  switch (verdict) {
+const char* verdict_name(const FileJudgement& file) {
+  if (file.needs_nothing) return "not needed";
+  switch (file.verdict) {
     case Weight::note:
       return "can";
     case Weight::but:
@@ -192,11 +204,26 @@ const char* verdict_name(Weight verdict) {
   return "unknown";
 }
 
-const char* last_line(const Judgement& judgement) {
+const char* verdict_on_all(const Judgement& judgement) {
+  const bool is_none_needed = std::ranges::all_of(judgement.files, &FileJudgement::needs_nothing);
+  if (judgement.files.empty() || (is_none_needed && !judgement.is_fine))
+    return "There is nothing here for 'pawl run' to protect: see above.";
+  if (is_none_needed) return "None of it needs 'pawl run'.";
+  if (std::ranges::any_of(judgement.files, is_refused)) return "Not as it is: see above.";
   if (judgement.is_fine) return "Pawl can protect all of it as it is.";
-  const bool is_not = judgement.files.empty() || std::ranges::any_of(judgement.files, is_refused);
-  return is_not ? "Not as it is: see above."
-                : "Pawl can protect it; what is different then stands above.";
+  return "Pawl can protect it; what is different then stands above.";
+}
+
+std::string last_lines(const Judgement& judgement) {
+  std::string text = verdict_on_all(judgement);
+  const bool is_yes = std::ranges::any_of(judgement.files, std::not_fn(is_left_out)) &&
+                      std::ranges::none_of(judgement.files, is_refused);
+  if (is_yes) {
+    text +=
+        " Only what ran this time was judged: if two of these programs ever run at once on the "
+        "same files, watch them together.";
+  }
+  return text;
 }
 
 }  // namespace
@@ -207,7 +234,7 @@ Json answer_json(const ProgramFacts& facts, const Judgement& judgement,
   for (const FileJudgement& one : judgement.files) {
     const FileFacts& file = facts.files.at(one.key);
     files.push_back({{"path", file.path},
-                     {"verdict", verdict_name(one.verdict)},
+                     {"verdict", verdict_name(one)},
                      {"names", file.names},
                      {"run", run_line(facts, judgement, {one}, command)},
                      {"mappings", file.mappings},
@@ -228,6 +255,7 @@ Json answer_json(const ProgramFacts& facts, const Judgement& judgement,
               {"processes", facts.processes},
               {"fine", judgement.is_fine},
               {"run", run_line(facts, judgement, judgement.files, command)},
+              {"leave_out", paths_to_leave_out(facts, judgement)},
               {"files", files},
               {"findings", remarks_json(judgement.remarks)},
               {"limits", facts.limits}};
@@ -249,11 +277,21 @@ void print_answer(const ProgramFacts& facts, const Judgement& judgement,
     fmt::print("\n");
     print_wrapped(0, "Not all was looked at: " + limit + ".");
   }
-  if (std::ranges::count_if(judgement.files, std::not_fn(is_refused)) > 1) {
+  if (std::ranges::count_if(judgement.files, std::not_fn(is_left_out)) > 1) {
     fmt::print("\nAll that can be protected:\n  {}\n",
                run_line(facts, judgement, judgement.files, command));
   }
-  fmt::print("\n{}\n", last_line(judgement));
+  if (const auto paths = paths_to_leave_out(facts, judgement); !paths.empty()) {
+    std::string names;
+    for (const std::string& path : paths) names += (names.empty() ? "" : ", ") + path;
+    fmt::print("\n");
+    print_wrapped(0,
+                  "Leave out, for they need no protection or look like locks and shared state "
+                  "(never synchronised, while another file is): " +
+                      names + ".");
+  }
+  fmt::print("\n");
+  print_wrapped(0, last_lines(judgement));
 }
 
 }  // namespace pawl::cli::watch

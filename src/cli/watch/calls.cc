@@ -19,10 +19,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "cli/file_system.h"
 #include "cli/program.h"
 #include "cli/text.h"
+#include "cli/watch/neighbours.h"
 #include "cli/watch/other_processes.h"
 #include "pawl/pawl.h"
 #include "tracing/process_memory.h"
@@ -210,11 +212,11 @@ std::string Calls::said_of(const Call& call, const std::string& what) const {
   return fmt::format("{} by process {}", what, process_text(call.process));
 }
 
-std::optional<Calls::OpenFile> Calls::open_file(pid_t thread, int descriptor) const {
+std::optional<Calls::OpenFile> Calls::open_file(pid_t thread, int descriptor, Kind kind) const {
   struct stat status{};
   if (descriptor < 0 ||
       ::stat(link_to(thread, fmt::format("fd/{}", descriptor)).c_str(), &status) != 0 ||
-      !S_ISREG(status.st_mode)) {
+      (kind == Kind::regular && !S_ISREG(status.st_mode))) {
     return std::nullopt;
   }
   OpenFile open{
@@ -281,10 +283,21 @@ bool Calls::is_by_holder(const Call& call, const FileKey& file, const std::strin
   return false;
 }
 
+void Calls::note_changed(FileFacts& facts, const char* name) {
+  facts.changes[name] += 1;
+  facts.latest.behind += 1;
+}
+
+void Calls::holder_let_go(FileFacts& facts) {
+  if (facts.latest.behind > facts.furthest.behind) facts.furthest = facts.latest;
+  facts.latest = {};
+}
+
 void Calls::note_synchronised(const Call& call, const FileKey& file, const char* name) {
   if (!is_by_holder(call, file, name, Effect::synchronises)) return;
   FileFacts& facts = facts_.files[file];
   facts.synchronisations[name] += 1;
+  facts.latest.synchronised += std::exchange(facts.latest.behind, 0);
   Process& caller = process(call.process);
   facts.most_synchronisations =
       std::max(facts.most_synchronisations, ++caller.synchronisations[file]);
@@ -328,7 +341,12 @@ Wants Calls::map_entered(const Call& call) {
     caller.code.forget();
     const std::string library =
         target_of(link_to(call.thread, fmt::format("fd/{}", number(call.arguments[4]))));
-    if (library.substr(library.rfind('/') + 1).starts_with("libpawl.so")) facts_.has_libpawl = true;
+    const std::string name = library.substr(library.rfind('/') + 1);
+    if (name.starts_with("libpawl.so")) facts_.has_libpawl = true;
+    if (name.starts_with("libasan.so")) {
+      caller.obstacle = Sight::sanitizer;
+      caller.obstacle_text = caller.executable + " has " + library + " loaded";
+    }
   }
   if ((flags & MAP_FIXED) != 0 && !caller.windows.empty()) {
     const std::uint64_t begin = call.arguments[0];
@@ -440,12 +458,16 @@ void Calls::add_holder(const Call& call, const OpenFile& open, FileFacts& facts)
   }
   for (const int descriptor : descriptors_of(call.process, open.key)) {
     const auto own = caller.opened.find(descriptor);
-    if (own != caller.opened.end() && own->second.is_stream && own->second.file == open.key) {
+    const bool is_own = own != caller.opened.end() && own->second.file == open.key;
+    // What has a standard number and was not opened here was there when the program began.
+    const bool is_standard = !is_own && descriptor <= STDERR_FILENO;
+    if (is_standard || (is_own && own->second.is_stream)) {
       see(open.key, Sight::stream_open, said_of(call, "mmap, while it is open as a stream,"));
     }
   }
   judge_start(call, open.key);
   caller.holds.insert(open.key);
+  holder_let_go(facts);
   caller.synchronisations.erase(open.key);
   see_sandbox(caller, open.key);
   count_descriptors(call);
@@ -634,7 +656,7 @@ void Calls::remapped(const Call& call, std::uint64_t address) {
     if (window.begin != call.arguments[0]) continue;
     if (is_by_holder(call, window.file, "mremap")) {
       FileFacts& facts = facts_.files[window.file];
-      facts.changes["mremap"] += 1;
+      note_changed(facts, "mremap");
       facts.longest_mapping_bytes = std::max(facts.longest_mapping_bytes, call.arguments[2]);
     }
     window.begin = address;
@@ -687,22 +709,47 @@ void Calls::range_hinted(const Call& call) {
 
 void Calls::changed(const Call& call, const char* name, int descriptor) {
   const auto open = open_file(call.thread, descriptor);
-  if (!open || !is_known(open->key) || !open->is_writable()) return;
+  if (!open || !open->is_writable()) return;
+  if (!is_known(open->key)) return changed_beside(call, *open, name, descriptor);
   if (!is_by_holder(call, open->key, name)) return;
   FileFacts& facts = facts_.files[open->key];
-  facts.changes[name] += 1;
+  note_changed(facts, name);
   facts.last_size_bytes = std::max(facts.last_size_bytes, open->size_bytes);
   const bool asks_for_durability =
       call.number == SYS_pwritev2 && (call.arguments[5] & (RWF_SYNC | RWF_DSYNC)) != 0;
   const bool writes = call.number != SYS_ftruncate && call.number != SYS_fallocate;
   if (writes && (open->writes_durably() || asks_for_durability)) {
-    note_synchronised(call, open->key, "durable write");
+    note_synchronised(call, open->key, kDurableWrite);
+  }
+}
+
+void Calls::changed_beside(const Call& call, const OpenFile& open, const char* name,
+                           int descriptor) {
+  const std::set<FileKey>& holds = process(call.process).holds;
+  if (holds.empty() || open.links == 0) return;
+  const std::string path = target_of(link_to(call.thread, fmt::format("fd/{}", descriptor)));
+  for (const FileKey& file : holds) {
+    const Neighbour neighbour =
+        neighbour_of(facts_.files[file].names.back(), name_within_root(call.process, path));
+    if (neighbour == Neighbour::none) continue;
+    see(file, neighbour == Neighbour::log ? Sight::log_beside : Sight::file_beside,
+        said_of(call, fmt::format("{} to {}", name, path)));
+  }
+}
+
+void Calls::protected_anew(const Call& call) {
+  if ((call.arguments[2] & PROT_WRITE) == 0) return;
+  const std::uint64_t begin = call.arguments[0];
+  const std::uint64_t end = page_end(begin + call.arguments[1]);
+  for (const Window& window : process(call.process).windows) {
+    if (begin < window.end && window.begin < end && is_known(window.file))
+      facts_.files[window.file].is_mapped_writable = true;
   }
 }
 
 void Calls::truncated_by_name(const Call& call) {
   const auto file = known_file_at(call, AT_FDCWD, call.arguments[0], true, nullptr);
-  if (file && is_by_holder(call, *file, "truncate")) facts_.files[*file].changes["truncate"] += 1;
+  if (file && is_by_holder(call, *file, "truncate")) note_changed(facts_.files[*file], "truncate");
 }
 
 void Calls::allocated(const Call& call) {
@@ -752,7 +799,7 @@ void Calls::submitted(const Call& call) {
 void Calls::opened(const Call& call, std::uint64_t result) {
   const auto descriptor = static_cast<int>(result);
   Process& caller = process(call.process);
-  const auto open = open_file(call.thread, descriptor);
+  const auto open = open_file(call.thread, descriptor, Kind::any);
   if (!open || (open->flags & O_PATH) != 0) {
     caller.opened.erase(descriptor);
     return;
@@ -775,7 +822,7 @@ void Calls::opened(const Call& call, std::uint64_t result) {
   const bool truncates = (flags & O_TRUNC) != 0;
   if (holds_still(call.process, caller, open->key, descriptor)) {
     if (is_stream) see(open->key, Sight::stream_open, said_of(call, "fopen"));
-    if (truncates) facts_.files[open->key].changes["open(O_TRUNC)"] += 1;
+    if (truncates) note_changed(facts_.files[open->key], "open(O_TRUNC)");
   } else if (truncates) {
     is_by_holder(call, open->key, "open with O_TRUNC");
   } else if (!open->is_writable() && other_holder(call.process, open->key) != 0) {
@@ -868,6 +915,31 @@ void Calls::unlocked(const Call& call) {
   if (!has_window) caller.holds.erase(open->key);
 }
 
+bool Calls::is_of_stream(const Call& call, int descriptor) {
+  if (descriptor >= 0 && descriptor <= STDERR_FILENO) return true;
+  const Process& caller = process(call.process);
+  const auto own = caller.opened.find(descriptor);
+  if (own == caller.opened.end() || !own->second.is_stream) return false;
+  const auto open =
+      open_file(call.thread, descriptor, Kind::any);  // another may have the number by now
+  return open && open->key == own->second.file;
+}
+
+void Calls::duplicated(const Call& call) {
+  const auto open = open_file(call.thread, number(call.arguments[0]));
+  if (call.arguments[0] == call.arguments[1] || !open || !is_known(open->key)) return;
+  if (holds_still(call.process, process(call.process), open->key) &&
+      is_of_stream(call, number(call.arguments[1]))) {
+    see(open->key, Sight::stream_open, said_of(call, "dup2 onto the number of a stream"));
+  }
+}
+
+// A process of one thread may do it; with Pawl's it has more.
+void Calls::unshared(const Call& call, const char* name) {
+  for (const FileKey& file : still_held(call.process, process(call.process)))
+    see(file, Sight::unshares, said_of(call, name));
+}
+
 void Calls::left_session(const Call& call) {
   Process& caller = process(call.process);
   for (const Window& window : caller.windows) {
@@ -928,7 +1000,11 @@ Wants Calls::call_entered(const Call& call) {
     case SYS_remap_file_pages:
       window_refused(call, Sight::remap_file_pages, "remap_file_pages");
       break;
+    case SYS_mprotect:
+      protected_anew(call);
+      break;
     case SYS_pkey_mprotect:
+      protected_anew(call);
       if (number(arguments[3]) != -1) {
         window_refused(call, Sight::protection_key, "pkey_mprotect");
       }
@@ -973,10 +1049,10 @@ Wants Calls::call_entered(const Call& call) {
       submitted(call);
       break;
     case SYS_fsync:
-      synchronised(call, "fsync", number(arguments[0]));
+      synchronised(call, kFsync, number(arguments[0]));
       break;
     case SYS_fdatasync:
-      synchronised(call, "fdatasync", number(arguments[0]));
+      synchronised(call, kFdatasync, number(arguments[0]));
       break;
     case SYS_sync:
       all_synchronised(call, kSync);
@@ -1013,6 +1089,17 @@ Wants Calls::call_entered(const Call& call) {
     case SYS_fcntl:
       unlocked(call);
       break;
+    case SYS_dup2:
+    case SYS_dup3:
+      duplicated(call);
+      break;
+    case SYS_unshare:
+      return Wants::result;
+    case SYS_setns:
+      return target_of(link_to(call.thread, fmt::format("fd/{}", number(arguments[0]))))
+                     .starts_with("user:")
+                 ? Wants::result
+                 : Wants::nothing;
     case SYS_setsid:
       left_session(call);
       break;
@@ -1035,6 +1122,10 @@ void Calls::call_returned(const Call& call, std::uint64_t result) {
     case SYS_renameat:
     case SYS_renameat2:
       return renamed(call);
+    case SYS_unshare:
+      return unshared(call, "unshare");
+    case SYS_setns:
+      return unshared(call, "setns");
     default:
       return opened(call, result);
   }
@@ -1045,6 +1136,7 @@ ProgramFacts Calls::finish(const Ending& ending) {
   std::set<FileKey> files;
   for (auto& [key, facts] : facts_.files) {
     files.insert(key);
+    holder_let_go(facts);
     struct stat status{};
     if (::stat(facts.path.c_str(), &status) == 0 && FileKey{status.st_dev, status.st_ino} == key) {
       facts.last_size_bytes = static_cast<std::uint64_t>(status.st_size);

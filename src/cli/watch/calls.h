@@ -113,6 +113,9 @@ class Calls final : public Observer {
   void all_synchronised(const Call& call, const char* name);
   void range_hinted(const Call& call);
   void changed(const Call& call, const char* name, int descriptor);
+  // A file that is not mapped: it may belong to one that is.
+  void changed_beside(const Call& call, const OpenFile& open, const char* name, int descriptor);
+  void protected_anew(const Call& call);
   void truncated_by_name(const Call& call);
   void allocated(const Call& call);
   void shared_blocks(const Call& call);
@@ -124,6 +127,8 @@ class Calls final : public Observer {
   void renamed(const Call& call);
   void message_sent(const Call& call, std::uint64_t header);
   void unlocked(const Call& call);
+  void duplicated(const Call& call);
+  void unshared(const Call& call, const char* name);
   void left_session(const Call& call);
   void ends_itself(const Call& call);
 
@@ -132,6 +137,8 @@ class Calls final : public Observer {
   bool is_by_holder(const Call& call, const FileKey& file, const std::string& what,
                     Effect effect = Effect::changes);
   void judge_origin(const Call& call, const FileKey& file, const std::string& what);
+  static void note_changed(FileFacts& facts, const char* name);
+  static void holder_let_go(FileFacts& facts);
   void note_synchronised(const Call& call, const FileKey& file, const char* name);
   void add_holder(const Call& call, const OpenFile& open, FileFacts& facts);
   FileFacts* facts_of_new(const Call& call, const OpenFile& open, int descriptor);
@@ -148,7 +155,10 @@ class Calls final : public Observer {
   bool inherits_still(pid_t number, Process& process, const FileKey& file);
   // Another process that holds the file now; 0 when there is none.
   pid_t other_holder(pid_t number, const FileKey& file);
-  std::optional<OpenFile> open_file(pid_t thread, int descriptor) const;
+  enum class Kind { regular, any };
+  std::optional<OpenFile> open_file(pid_t thread, int descriptor, Kind kind = Kind::regular) const;
+  // A number beneath a stream: one that fopen(3) got, or that of a standard one.
+  bool is_of_stream(const Call& call, int descriptor);
   // As the thread names a file; empty where it has no such name.
   static std::string path_of(const Call& call, int directory, std::uint64_t path);
   std::optional<FileKey> known_file_at(const Call& call, int directory, std::uint64_t path,

@@ -59,10 +59,12 @@ enum class Sight {
   linux_aio,         // io_submit(2)
   remap_file_pages,  //
   protection_key,    //
+  unshares,          // unshare(2) or setns(2) as a process of one thread alone may
   passed_on,         // SCM_RIGHTS
   one_of_two_names,  // unlink(2) of one of several names
   large_private,     // MAP_PRIVATE of more than the face copies
   no_preload,        // mapped by a program into which no library can be preloaded
+  sanitizer,         // mapped by one whose runtime refuses preloaded libraries
   privileges,        // mapped by one that gains privileges
   environment,       // mapped by one that was started without our variables
   own_preload,       // mapped by one that was started with another LD_PRELOAD
@@ -72,6 +74,8 @@ enum class Sight {
   journal_space,     // less is free than the journals take
   sandbox,           // a seccomp filter of the program's breaks commits
   sandbox_may,       // one may
+  log_beside,        // a log that belongs to the file is written, and is not mapped
+  file_beside,       // so is another file that may belong to it
   renamed,           // by the program, before or after it was mapped
   unmapped_unsynchronised,
 };
@@ -91,6 +95,15 @@ inline constexpr std::chrono::milliseconds kLateUnmappingMax{50};
 inline constexpr const char* kAsynchronous = "msync(MS_ASYNC)";
 inline constexpr const char* kSync = "sync";
 inline constexpr const char* kSyncfs = "syncfs";
+inline constexpr const char* kFsync = "fsync";
+inline constexpr const char* kFdatasync = "fdatasync";
+inline constexpr const char* kDurableWrite = "durable write";
+
+// What one process changes by calls, from its first mapping to its letting go.
+struct CallsOfHolder {
+  std::uint64_t synchronised = 0;
+  std::uint64_t behind = 0;  // the last synchronisation
+};
 
 struct FileFacts {
   std::string path;  // when it was first mapped
@@ -105,6 +118,8 @@ struct FileFacts {
   // By the names of the calls.
   std::map<std::string, std::uint64_t> changes;
   std::map<std::string, std::uint64_t> synchronisations;
+  CallsOfHolder latest;           // of the last process that mapped it
+  CallsOfHolder furthest;         // of the one that changed most behind its last synchronisation
   std::uint64_t range_hints = 0;  // sync_file_range(2)
   // By one process, from its first mapping to its letting go.
   std::uint64_t most_synchronisations = 0;

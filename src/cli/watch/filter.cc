@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <array>
 #include <cstdint>
 
@@ -30,6 +31,7 @@ constexpr std::array kRules = {
     Rule{SYS_mremap},
     Rule{SYS_msync},
     Rule{SYS_remap_file_pages},
+    Rule{SYS_mprotect, {When::has_bits, 2, PROT_WRITE}},
     Rule{SYS_pkey_mprotect},
     // Bytes and sizes.
     Rule{SYS_write},
@@ -67,12 +69,17 @@ constexpr std::array kRules = {
     Rule{SYS_renameat2},
     Rule{SYS_sendmsg},
     Rule{SYS_sendmmsg},
+    Rule{SYS_dup2},
+    Rule{SYS_dup3},
     Rule{SYS_flock},
     Rule{SYS_fcntl, {When::equals, 1, F_SETLK}},
     Rule{SYS_fcntl, {When::equals, 1, F_SETLKW}},
     Rule{SYS_fcntl, {When::equals, 1, F_OFD_SETLK}},
     Rule{SYS_fcntl, {When::equals, 1, F_OFD_SETLKW}},
     // Processes.
+    Rule{SYS_unshare, {When::has_bits, 0, CLONE_NEWUSER | CLONE_VM | CLONE_SIGHAND}},
+    Rule{SYS_setns},
+    Rule{SYS_clone, {When::has_bits, 0, CLONE_UNTRACED}},
     Rule{SYS_seccomp},
     Rule{SYS_prctl, {When::equals, 0, PR_SET_SECCOMP}},
     Rule{SYS_setsid},

@@ -8,6 +8,7 @@
 
 #include "cli/text.h"
 #include "cli/watch/globs.h"
+#include "cli/watch/neighbours.h"
 #include "journal/format.h"
 
 namespace pawl::cli::watch {
@@ -22,6 +23,11 @@ struct Meaning {
   const char* advice;
 };
 
+// Changes behind the last synchronisation from which on they are more than a program's last ones.
+constexpr std::uint64_t kChangesBehindMin = 8;
+
+constexpr const char* kSharedState = "shared_state";
+
 constexpr const char* kStreamWhy =
     "a file is a stdio stream or a Pawl mapping, not both: stdio writes from within libc";
 constexpr const char* kStreamAdvice =
@@ -31,6 +37,10 @@ constexpr std::array kMeanings = {
     Meaning{Sight::no_preload, "static_program", Weight::cannot,
             "the program cannot take the preload library along, so nothing that it maps is atomic",
             "link it dynamically, or have it call pawl_mmap() itself"},
+    Meaning{Sight::sanitizer, "sanitizer", Weight::cannot,
+            "the runtime of AddressSanitizer wants to be the first of all libraries: behind a "
+            "preloaded one it ends the program at its start",
+            "take a build without -fsanitize=address"},
     Meaning{Sight::privileges, "set_user_id", Weight::cannot,
             "the program gains privileges when it is started, and the loader then ignores "
             "LD_PRELOAD",
@@ -141,6 +151,11 @@ constexpr std::array kMeanings = {
             "a process that received the descriptor uses the file past the one that has it mapped",
             "pass the bytes, not the descriptor; or pass it before the file is mapped, and write "
             "in one process only"},
+    Meaning{Sight::unshares, "unshares", Weight::but,
+            "unshare() with CLONE_NEWUSER, CLONE_VM or CLONE_SIGHAND, and setns() into a user "
+            "namespace, are for processes of one thread; Pawl may have started threads of its own "
+            "for a mapped file, and then they fail with EINVAL",
+            "call it before the first file is mapped, or in a forked child"},
     Meaning{Sight::reader, "reader", Weight::but,
             "another process sees the file as Pawl last applied it, which may be older than the "
             "last commit",
@@ -242,6 +257,64 @@ void judge_synchronisation(const FileFacts& file, std::vector<Remark>& remarks) 
        "consistent; leave a file that need not survive a crash out of --atomic"});
 }
 
+bool is_changed_mostly_behind(const FileFacts& file) {
+  return file.furthest.behind > file.furthest.synchronised;
+}
+
+// A kill loses what is not synchronised of a file that Pawl has, and nothing of any other.
+void judge_neighbours(const FileFacts& file, std::vector<Remark>& remarks) {
+  const bool is_behind = file.synchronisations.empty() || is_changed_mostly_behind(file);
+  const bool has_log = saw(file, Sight::log_beside);
+  if (!has_log && !(is_behind && saw(file, Sight::file_beside))) return;
+  const Seen& seen = file.seen.at(has_log ? Sight::log_beside : Sight::file_beside);
+  add(remarks,
+      {"companion", has_log && is_behind ? Weight::cannot : Weight::but, seen.count, seen.example,
+       "the program writes to a file that seems to belong to this one, and that is not mapped: a "
+       "kill takes back what this file was not synchronised with, and nothing of the other, so "
+       "that the two no longer fit, as after a power cut without Pawl",
+       is_behind
+           ? "leave it out of --atomic, or have the program synchronise it as for a power cut "
+             "(SQLite: synchronous=NORMAL or FULL)"
+           : "name it with --atomic only if the program's own synchronisations would carry both "
+             "files through a power cut"});
+}
+
+// Files that Pawl can add nothing to: true when the file is one.
+bool needs_nothing(const FileFacts& file, std::vector<Remark>& remarks) {
+  if (file.asks_for_pawl || file.mappings == 0) return false;
+  if (file.synchronisations.empty() && is_shared_state_by_name(file.path)) {
+    remarks = {{kSharedState, Weight::note, 1, "",
+                "by its name this file holds locks or counters that processes share while they "
+                "run (a lock file, SQLite's -shm, LMDB's table of readers, the JVM's counters): it "
+                "need not survive a crash, and other processes must be able to map it",
+                "leave it out of --atomic"}};
+    return true;
+  }
+  if (file.is_mapped_writable) return false;
+  const bool is_changed = !file.changes.empty() || saw(file, Sight::other_process) ||
+                          saw(file, Sight::forked_child) || saw(file, Sight::linux_aio) ||
+                          saw(file, Sight::stream_write);
+  if (!is_changed && file.synchronisations.empty()) {
+    remarks = {{"only_read", Weight::note, 1, "",
+                "the program maps the file for reading only, and did not change it this time",
+                "leave it out of --atomic; if the program changes it at other times, watch it "
+                "then"}};
+    return true;
+  }
+  const bool synchronises = std::ranges::any_of(file.synchronisations, [](const auto& entry) {
+    return entry.first == kFsync || entry.first == kFdatasync || entry.first == kDurableWrite;
+  });
+  if (file.changes.empty() || !synchronises || is_changed_mostly_behind(file)) return false;
+  remarks = {{"synchronises_itself", Weight::note, 1, "",
+              "the program maps the file for reading only, and synchronises its writes itself, as "
+              "databases do that withstand a power cut by a log or by copies of their own (SQLite "
+              "with synchronous=FULL, LMDB, bbolt)",
+              "leave it out of --atomic: it needs no protection. Only where the program writes in "
+              "place, so that a crash between two writes leaves the file torn, is it worth to name "
+              "it"}};
+  return true;
+}
+
 void judge_flag(const FileFacts& file, std::vector<Remark>& remarks) {
   if (!file.asks_for_pawl) return;
   add(remarks, {"asks_for_pawl", Weight::but, 1, "mmap with MAP_ATOMIC",
@@ -277,6 +350,15 @@ void judge_directory(const FileFacts& file, std::vector<Remark>& remarks) {
 
 // Left out where there is more to say.
 void judge_frequency(const FileFacts& file, const Ending& ending, std::vector<Remark>& remarks) {
+  if (!file.synchronisations.empty() && file.furthest.behind >= kChangesBehindMin &&
+      is_changed_mostly_behind(file)) {
+    add(remarks,
+        {"synchronised_early", Weight::but, file.furthest.behind, "",
+         "most of what a process changed by calls came after its last synchronisation of the file: "
+         "under Pawl a kill takes all of that back, which without Pawl only a power cut does",
+         "nothing, where a crash may take it back; else have the program synchronise the file as "
+         "for a power cut (SQLite: synchronous=NORMAL or FULL)"});
+  }
   const bool is_fine = std::ranges::all_of(
       remarks, [](const Remark& remark) { return remark.weight == Weight::note; });
   if (!is_fine || ending.signal != 0 || file.most_synchronisations != 1) return;
@@ -301,6 +383,8 @@ void heaviest_first(std::vector<Remark>& remarks) {
 FileJudgement judge_file(const FileKey& key, const FileFacts& file, const Ending& ending) {
   FileJudgement judgement;
   judgement.key = key;
+  judgement.needs_nothing = needs_nothing(file, judgement.remarks);
+  if (judgement.needs_nothing) return judgement;
   for (const Meaning& meaning : kMeanings) {
     const auto seen = file.seen.find(meaning.sight);
     if (seen == file.seen.end() || is_said_by_another(file, meaning.sight)) continue;
@@ -310,12 +394,59 @@ FileJudgement judge_file(const FileKey& key, const FileFacts& file, const Ending
   }
   judgement.is_only_asynchronous = asks_for_later_only(file);
   judge_synchronisation(file, judgement.remarks);
+  judge_neighbours(file, judgement.remarks);
   judge_flag(file, judgement.remarks);
   judge_directory(file, judgement.remarks);
   judge_frequency(file, ending, judgement.remarks);
   heaviest_first(judgement.remarks);
   if (!judgement.remarks.empty()) judgement.verdict = judgement.remarks.front().weight;
   return judgement;
+}
+
+// Locks and counters under names that nobody knows: the program synchronises what matters to it.
+bool is_like_shared_state(const FileFacts& file) {
+  const bool is_only_resized = std::ranges::all_of(file.changes, [](const auto& entry) {
+    return entry.first == "ftruncate" || entry.first == "fallocate" || entry.first == "truncate";
+  });
+  return file.synchronisations.empty() && file.is_mapped_writable && is_only_resized;
+}
+
+// What Pawl refuses keeps all that was written to it, as what is not mapped does.
+void judge_refused_neighbours(const ProgramFacts& facts, std::vector<FileJudgement>& files) {
+  for (FileJudgement& file : files) {
+    if (file.is_left_out) continue;
+    const std::string& path = facts.files.at(file.key).path;
+    for (const FileJudgement& other : files) {
+      const std::string& other_path = facts.files.at(other.key).path;
+      if (other.verdict != Weight::cannot || (neighbour_of(path, other_path) == Neighbour::none &&
+                                              neighbour_of(other_path, path) == Neighbour::none)) {
+        continue;
+      }
+      add(file.remarks,
+          {"companion", Weight::but, 1, other_path,
+           "Pawl cannot protect a file that seems to belong to this one: a kill takes back what "
+           "this file was not synchronised with, and nothing of the other",
+           "name it with --atomic only if the program's own synchronisations would carry both "
+           "files through a power cut"});
+    }
+    heaviest_first(file.remarks);
+    if (!file.remarks.empty()) file.verdict = file.remarks.front().weight;
+  }
+}
+
+void leave_out(const ProgramFacts& facts, std::vector<FileJudgement>& files) {
+  const bool is_any_synchronised = std::ranges::any_of(files, [&](const FileJudgement& file) {
+    return !facts.files.at(file.key).synchronisations.empty();
+  });
+  for (FileJudgement& file : files) {
+    file.is_left_out = file.verdict == Weight::cannot || file.needs_nothing ||
+                       (is_any_synchronised && is_like_shared_state(facts.files.at(file.key)));
+  }
+}
+
+bool holds_shared_state(const FileJudgement& file) {
+  return std::ranges::any_of(file.remarks,
+                             [](const Remark& remark) { return remark.code == kSharedState; });
 }
 
 void judge_program(const ProgramFacts& facts, Judgement& judgement) {
@@ -325,10 +456,11 @@ void judge_program(const ProgramFacts& facts, Judgement& judgement) {
                        "the program has libpawl loaded and calls Pawl by itself; it mapped no "
                        "other file",
                        "nothing: it needs no 'pawl run'"});
-  } else if (judgement.files.empty()) {
+  } else if (std::ranges::all_of(judgement.files, holds_shared_state)) {
     remarks.push_back({"nothing_mapped", Weight::but, 1, "",
                        "the program mapped no file shared through a descriptor that is open for "
-                       "reading and writing, or none that --atomic names: there is nothing for "
+                       "reading and writing, or none that --atomic names, or only locks and other "
+                       "shared state: there is nothing for "
                        "'pawl run' to protect",
                        "have it do the work that matters while it is watched; look at --atomic"});
   }
@@ -421,6 +553,8 @@ Judgement judge(const ProgramFacts& facts) {
     if (file.mappings == 0 && !file.asks_for_pawl && file.seen.empty()) continue;
     judgement.files.push_back(judge_file(key, file, facts.ending));
   }
+  leave_out(facts, judgement.files);
+  judge_refused_neighbours(facts, judgement.files);
   judge_program(facts, judgement);
   for (const FileJudgement& file : judgement.files) {
     judgement.is_fine = judgement.is_fine && file.verdict == Weight::note;

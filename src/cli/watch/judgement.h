@@ -28,6 +28,8 @@ struct FileJudgement {
   Weight verdict = Weight::note;      // the heaviest of its remarks
   std::vector<Remark> remarks;        // the heaviest first
   bool is_only_asynchronous = false;  // synchronised by msync(MS_ASYNC) and by nothing else
+  bool needs_nothing = false;         // what a crash does to it harms nothing, without Pawl too
+  bool is_left_out = false;           // of the line to type
 };
 
 struct Judgement {
