@@ -19,8 +19,8 @@ class Tables {
   void fill(const FunctionPlan& plan, llvm::Function* resume);
 
   // Constructors of the module that register all of the program's, and the variables that frames
-  // hold, if the module has any.
-  void register_all();
+  // hold, if the module has any; with sections that store nothing, that the program was compiled so.
+  void register_all(bool has_sections);
 
   // A string of the program's.
   llvm::Constant* text(llvm::StringRef text);
