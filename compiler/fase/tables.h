@@ -19,7 +19,8 @@ class Tables {
   void fill(const FunctionPlan& plan, llvm::Function* resume);
 
   // Constructors of the module that register all of the program's, and the variables that frames
-  // hold, if the module has any; with sections that store nothing, that the program was compiled so.
+  // hold, if the module has any.  With sections, also where none stores anything: so the program is
+  // known to have them.
   void register_all(bool has_sections);
 
   // A string of the program's.
