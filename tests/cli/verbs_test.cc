@@ -252,6 +252,28 @@ TEST(Doctor, SeesProcInARootDirectoryThatIsNoMountPoint) {
   EXPECT_TRUE(is_named) << answer.out;
 }
 
+TEST(Doctor, CallsADirectoryUnsafeThatHasNoRoomForAJournal) {
+  const TemporaryDirectory directory;
+  for (const auto& [setting, level] :
+       {std::pair{"", "unsafe"}, {"PAWL_JOURNAL_SIZE=1M ", "fine"}}) {
+    const Answer answer =
+        with_own_mounts(std::string("mount -t tmpfs -o size=16m tmpfs \"$0\" || exit 77\n") +
+                            setting + "\"$PAWL_COMMAND\" doctor --json \"$0\"",
+                        directory.path().string());
+    if (answer.code == kNoMounts) GTEST_SKIP() << answer.err;
+    const json parsed = json::parse(answer.out, nullptr, false);
+    ASSERT_FALSE(parsed.is_discarded()) << answer.out << answer.err;
+    bool is_said = false;
+    for (const json& finding : parsed["findings"]) {
+      if (finding["name"] != "free space") continue;
+      is_said = true;
+      EXPECT_EQ(finding["level"], level) << answer.out;
+      EXPECT_EQ(contains(finding["why"], "a journal takes 32.0 MiB"), finding["level"] != "fine");
+    }
+    EXPECT_TRUE(is_said) << answer.out;
+  }
+}
+
 TEST(Doctor, RefusesWhatIsNoDirectory) {
   EXPECT_EQ(pawl({"doctor", "/no/such/directory"}).code, 1);
   EXPECT_EQ(pawl({"doctor", "/etc/passwd"}).code, 1);
