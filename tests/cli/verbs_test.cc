@@ -39,6 +39,14 @@ TEST(Command, ShowsHelpWithAnExampleForEachVerb) {
   }
 }
 
+TEST(Command, HelpOfVerbsWithVerbsIsTheirOwn) {
+  for (const char* verb : {"fase", "heap"}) {
+    const Answer help = pawl({verb, "--help"});
+    EXPECT_TRUE(contains(help.out, std::string("Example:\n  pawl ") + verb)) << help.out;
+    EXPECT_FALSE(contains(help.out, "pawl run")) << help.out;
+  }
+}
+
 TEST(Command, TellsItsVersion) {
   const Answer answer = pawl({"--version"});
   EXPECT_EQ(answer.code, 0);
@@ -113,6 +121,24 @@ TEST_F(Run, SaidNothingWhereItProtectsNothing) {
   EXPECT_EQ(answer.code, 0);
   EXPECT_TRUE(contains(answer.err, "no --atomic GLOB")) << answer.err;
   EXPECT_EQ(pawl({"run", "--", "true"}, {"PAWL_ATOMIC=*.db"}).err, "");
+}
+
+TEST_F(Run, RefusesAGroupOfNoFiles) {
+  const Answer answer = pawl({"run", "--group", "/srv/group", "--", "true"}, {"PAWL_ATOMIC="});
+  EXPECT_EQ(answer.code, 2);
+  EXPECT_TRUE(contains(answer.err, "--group without --atomic GLOB")) << answer.err;
+  EXPECT_EQ(pawl({"run", "--group", "/srv/group", "--", "true"}, {"PAWL_ATOMIC=*.db"}).code, 0);
+}
+
+TEST_F(Run, SaysThatAGlobTakesQuotes) {
+  const TemporaryDirectory directory;
+  write_file(directory / "b.db", "a");
+  for (const std::string& second : {std::string("b.db"), directory / "b.db"}) {
+    const Answer answer = pawl({"run", "--atomic", "a.db", second, "--", "true"});
+    EXPECT_NE(answer.code, 0);
+    EXPECT_TRUE(contains(answer.err, "put the glob in quotes")) << answer.err;
+  }
+  EXPECT_FALSE(contains(pawl({"run", "--atomic", "a.db", "--", "no-such"}).err, "quotes"));
 }
 
 TEST_F(Run, PutsItsLibraryBeforeOthers) {
