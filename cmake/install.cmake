@@ -51,6 +51,11 @@ foreach(section RANGE 1 8)
   endif()
 endforeach()
 
+# The documents, as they lie in the source: the pages name them.
+install(FILES ${PROJECT_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR}
+        FILES_MATCHING PATTERN "*.md" PATTERN man EXCLUDE)
+
 # All of it, and nothing else: ./dev install builds this.
 add_custom_target(installed)
 foreach(target pawl pawl_static pawl_preload pawl_command pawl_pass pawl_fase_pass)

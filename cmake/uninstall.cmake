@@ -1,15 +1,20 @@
 # cmake -D PREFIX=PREFIX -D LIST=FILE -P cmake/uninstall.cmake: removes the files whose names, relative to
-# the prefix, are in FILE, and the directories that are Pawl's own and empty then.
+# the prefix, are in FILE, and the directories that are empty then: Pawl's own, and those that the
+# installation made.
 file(STRINGS "${LIST}" names)
 set(directories)
 foreach(name ${names})
-  if(IS_ABSOLUTE "${name}" OR name MATCHES "(^|/)\\.\\.(/|$)")
+  if(name MATCHES "^/." OR name MATCHES "(^|/)\\.\\.(/|$)")
     message(FATAL_ERROR "${LIST} names ${name}, which is not below ${PREFIX}")
+  endif()
+  if(name MATCHES "/$")
+    list(APPEND directories "${name}")
+    continue()
   endif()
   file(REMOVE "${PREFIX}/${name}")
   get_filename_component(directory "${name}" DIRECTORY)
   while(directory MATCHES "/[Pp]awl(/|$)")
-    list(APPEND directories "${directory}")
+    list(APPEND directories "${directory}/")
     get_filename_component(directory "${directory}" DIRECTORY)
   endwhile()
 endforeach()
@@ -17,7 +22,7 @@ list(REMOVE_DUPLICATES directories)
 # Those below others first.
 list(SORT directories ORDER DESCENDING)
 foreach(directory ${directories})
-  file(GLOB left "${PREFIX}/${directory}/*" "${PREFIX}/${directory}/.*")
+  file(GLOB left "${PREFIX}/${directory}*" "${PREFIX}/${directory}.*")
   if(NOT left)
     file(REMOVE_RECURSE "${PREFIX}/${directory}")
   endif()

@@ -1,7 +1,6 @@
 #include "accesses.h"
 
 #include "callees.h"
-#include "library_calls.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/Instructions.h"
@@ -25,15 +24,11 @@ std::optional<Write> write_of_call(llvm::CallBase& call) {
   if (auto* memory = llvm::dyn_cast<llvm::AnyMemIntrinsic>(&call)) {
     return with_length(memory->getRawDest(), memory->getLength());
   }
-  if (auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&call)) {
-    if (intrinsic->getIntrinsicID() != llvm::Intrinsic::masked_store) return std::nullopt;
-    return Write{call.getArgOperand(1), bytes_of(call, call.getArgOperand(0)->getType())};
+  const auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&call);
+  if (intrinsic == nullptr || intrinsic->getIntrinsicID() != llvm::Intrinsic::masked_store) {
+    return std::nullopt;
   }
-  if (callee_of(call) != Callee::kWrites) return std::nullopt;
-  const std::optional<LibraryWrite> known = library_write(*call.getCalledFunction());
-  llvm::Value* pointer = call.getArgOperand(known->pointer);
-  if (known->length < 0) return Write{pointer, 0, nullptr, /*is_string=*/true};
-  return with_length(pointer, call.getArgOperand(static_cast<unsigned>(known->length)));
+  return Write{call.getArgOperand(1), bytes_of(call, call.getArgOperand(0)->getType())};
 }
 
 }  // namespace
@@ -51,7 +46,7 @@ std::optional<Write> write_of(llvm::Instruction& instruction) {
     found = write_of_call(*call);
   }
   if (!found) return std::nullopt;
-  if (found->bytes == 0 && found->length == nullptr && !found->is_string) return std::nullopt;
+  if (found->bytes == 0 && found->length == nullptr) return std::nullopt;
   found->provenance = provenance(found->pointer);
   return found;
 }

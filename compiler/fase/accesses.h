@@ -14,8 +14,7 @@ namespace pawl::compiler::fase {
 struct Write {
   llvm::Value* pointer = nullptr;
   std::uint64_t bytes = 0;        // where that is known
-  llvm::Value* length = nullptr;  // else this says it,
-  bool is_string = false;         // or it is a string, and as long as that is afterwards
+  llvm::Value* length = nullptr;  // else this says it
   Provenance provenance = Provenance::kUnknown;
 };
 

@@ -96,7 +96,7 @@ llvm::SmallVector<llvm::Value*, 2> pointers_read(llvm::Instruction& instruction)
   const std::optional<Write> write = write_of(instruction);
   for (llvm::Value* argument : call->args()) {
     if (!argument->getType()->isPointerTy()) continue;
-    if (write && write->pointer == argument && !write->is_string) continue;
+    if (write && write->pointer == argument) continue;
     pointers.push_back(argument);
   }
   return pointers;

@@ -9,30 +9,6 @@
 namespace pawl::compiler::fase {
 namespace {
 
-struct KnownWrite {
-  llvm::StringLiteral name;
-  LibraryWrite write;
-};
-
-constexpr std::array kWrites = {
-    KnownWrite{"memcpy", {0, 2}},
-    KnownWrite{"memmove", {0, 2}},
-    KnownWrite{"memset", {0, 2}},
-    KnownWrite{"mempcpy", {0, 2}},
-    KnownWrite{"__mempcpy", {0, 2}},
-    KnownWrite{"bzero", {0, 1}},
-    KnownWrite{"explicit_bzero", {0, 1}},
-    KnownWrite{"__memcpy_chk", {0, 2}},
-    KnownWrite{"__memset_chk", {0, 2}},
-    KnownWrite{"__mempcpy_chk", {0, 2}},
-    KnownWrite{"strncpy", {0, 2}},
-    KnownWrite{"__strncpy_chk", {0, 2}},
-    KnownWrite{"strcpy", {0}},
-    KnownWrite{"__strcpy_chk", {0}},
-    KnownWrite{"stpcpy", {0}},
-    KnownWrite{"__stpcpy_chk", {0}},
-};
-
 // They read what their arguments lead to, and nothing that changes.
 constexpr std::array kReads = {
     llvm::StringLiteral{"memcmp"},    llvm::StringLiteral{"bcmp"},
@@ -105,6 +81,10 @@ constexpr llvm::StringLiteral kDependsOnProcess =
     "what it returns depends on the process: call it before";
 constexpr llvm::StringLiteral kPawls = "a call of Pawl's that cannot be done again";
 constexpr llvm::StringLiteral kOutputs = "input and output cannot be done again";
+constexpr llvm::StringLiteral kStops =
+    "what it copies says where it ends: take memchr(), and memcpy() of what that finds";
+constexpr llvm::StringLiteral kUnknown =
+    "Pawl does not know that it can be done again: do it before, or after";
 
 constexpr std::array kRefusals = {
     Refusal{"strcat", kAppends},
@@ -112,7 +92,8 @@ constexpr std::array kRefusals = {
     Refusal{"__strcat_chk", kAppends},
     Refusal{"__strncat_chk", kAppends},
     Refusal{"bcopy", kMoves},
-    Refusal{"__memmove_chk", kMoves},
+    Refusal{"memccpy", kStops},
+    Refusal{"__memccpy_chk", kStops},
     Refusal{"pawl_*", kPawls},
     Refusal{"malloc", kAllocates},
     Refusal{"calloc", kAllocates},
@@ -179,8 +160,32 @@ constexpr std::array kRefusals = {
     Refusal{"msync", kOutputs},
     Refusal{"fsync", kOutputs},
     Refusal{"close", kOutputs},
+    Refusal{"printf", kOutputs},
+    Refusal{"vprintf", kOutputs},
+    Refusal{"fprintf", kOutputs},
+    Refusal{"vfprintf", kOutputs},
+    Refusal{"dprintf", kOutputs},
     Refusal{"__printf_chk", kOutputs},
     Refusal{"__fprintf_chk", kOutputs},
+    Refusal{"puts", kOutputs},
+    Refusal{"putc*", kOutputs},
+    Refusal{"fput*", kOutputs},
+    Refusal{"fwrite*", kOutputs},
+    Refusal{"fflush*", kOutputs},
+    Refusal{"perror", kOutputs},
+    Refusal{"scanf", kOutputs},
+    Refusal{"fscanf", kOutputs},
+    Refusal{"getc*", kOutputs},
+    Refusal{"gets", kOutputs},
+    Refusal{"fget*", kOutputs},
+    Refusal{"fread*", kOutputs},
+    Refusal{"fopen*", kOutputs},
+    Refusal{"fclose", kOutputs},
+    Refusal{"fseek*", kOutputs},
+    Refusal{"open", kOutputs},
+    Refusal{"open64", kOutputs},
+    Refusal{"pread*", kOutputs},
+    Refusal{"pwrite*", kOutputs},
     Refusal{"_ZNSo*", kOutputs},
     Refusal{"_ZNSi*", kOutputs},
     Refusal{"_ZStlsI*", kOutputs},
@@ -217,17 +222,8 @@ bool is_other_library_function(const llvm::Function& function) {
 
 }  // namespace
 
-std::optional<LibraryWrite> library_write(const llvm::Function& function) {
-  const llvm::StringRef name = plain_name(function);
-  for (const KnownWrite& known : kWrites) {
-    if (known.name == name) return known.write;
-  }
-  return std::nullopt;
-}
-
 std::optional<Callee> library_callee(const llvm::Function& function) {
   const llvm::StringRef name = plain_name(function);
-  if (library_write(function)) return Callee::kWrites;
   if (llvm::is_contained(kReads, name)) return Callee::kReads;
   if (llvm::is_contained(kUnrepeatable, name)) return Callee::kUnrepeatable;
   if (llvm::is_contained(kEnds, name)) return Callee::kEnds;
@@ -241,7 +237,7 @@ std::optional<Callee> library_callee(const llvm::Function& function) {
 
 llvm::StringRef library_refusal(const llvm::Function& function) {
   const Refusal* known = refusal(plain_name(function));
-  return known != nullptr ? known->what : kOutputs;
+  return known != nullptr ? known->what : kUnknown;
 }
 
 }  // namespace pawl::compiler::fase

@@ -8,18 +8,11 @@
 
 namespace pawl::compiler::fase {
 
-// kReads, kWrites, kUnrepeatable, kEnds, kThrows or kRefused; nothing for what is no library's
-// function.
+// kReads, kUnrepeatable, kEnds, kThrows or kRefused; nothing for what is no library's function, and
+// for those that library_copies.h replaces.
 std::optional<Callee> library_callee(const llvm::Function& function);
 
 // What a refused one does: "malloc(), which ...".
 llvm::StringRef library_refusal(const llvm::Function& function);
-
-// What a function of kWrites writes: as many bytes as an argument says, or a string.
-struct LibraryWrite {
-  unsigned pointer;
-  int length = -1;  // the argument that says how many; or a string is there afterwards
-};
-std::optional<LibraryWrite> library_write(const llvm::Function& function);
 
 }  // namespace pawl::compiler::fase

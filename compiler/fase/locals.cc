@@ -118,7 +118,7 @@ void LiveLocals::step_backwards(const llvm::Instruction& instruction, Set& read)
   for (const llvm::Value* operand : instruction.operands()) {
     if (!operand->getType()->isPointerTy()) continue;
     llvm::AllocaInst* variable = variable_of(operand);
-    const bool is_only_written = write && operand == write->pointer && !write->is_string;
+    const bool is_only_written = write && operand == write->pointer;
     if (variable != nullptr && kept_.contains(variable) && !is_only_written) read.insert(variable);
   }
 }

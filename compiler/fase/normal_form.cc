@@ -5,6 +5,7 @@
 #include "callees.h"
 #include "diagnostics.h"
 #include "held_locks.h"
+#include "library_copies.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/InstIterator.h"
@@ -127,7 +128,7 @@ void make_plain_calls(llvm::Function& function) {
     auto* invoke = llvm::dyn_cast<llvm::InvokeInst>(block.getTerminator());
     if (invoke == nullptr) continue;
     const bool cannot_throw = invoke->doesNotThrow() || lock_function(*invoke) != nullptr ||
-                              callee_of(*invoke) == Callee::kHeap;
+                              callee_of(*invoke) == Callee::kHeap || is_library_copy(*invoke);
     if (cannot_throw) {
       llvm::changeToCall(invoke);
     } else {
@@ -183,6 +184,7 @@ void bring_into_normal_form(llvm::Module& module, llvm::ModuleAnalysisManager& a
   for (llvm::Function& function : module) {
     if (!is_defined(function)) continue;
     make_plain_calls(function);
+    replace_library_copies(function);
     functions.invalidate(function, llvm::PreservedAnalyses::none());
     if (function.hasOptNone()) promote_variables(function, functions);
   }

@@ -73,14 +73,7 @@ class Notes {
   void note(const NotedWrites& noted, llvm::Value* pointer, llvm::Instruction* before) {
     llvm::IRBuilder<> builder(before);
     builder.SetCurrentDebugLocation(noted.parts.back().instruction->getDebugLoc());
-    llvm::Value* length = nullptr;
-    if (noted.parts.front().write.is_string) {
-      llvm::FunctionCallee strlen = before->getModule()->getOrInsertFunction(
-          "strlen", builder.getInt64Ty(), builder.getPtrTy());
-      length = builder.CreateAdd(builder.CreateCall(strlen, {pointer}), builder.getInt64(1));
-    } else {
-      length = length_of(builder, noted);
-    }
+    llvm::Value* length = length_of(builder, noted);
     if (!has_fault("notes")) builder.CreateCall(run_time_.stored(), {pointer, length});
   }
 

@@ -11,6 +11,7 @@
 #include "faults.h"
 #include "frames.h"
 #include "hoisting.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/DiagnosticHandler.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -95,7 +96,9 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
     checks.report_errors();
     if (has_errors(module)) return llvm::PreservedAnalyses::none();
     instrument(plans, sections, checks, globals, run_time, tables, functions);
-    tables.register_all();
+    tables.register_all(llvm::any_of(plans, [&](const FunctionPlan& plan) {
+      return sections.locks(*plan.function).takes_any();
+    }));
     say_scheme(module, run_time);
     say_what_is_compiled(module);
     for (FunctionPlan& plan : plans) simplify(*plan.function, functions);

@@ -124,8 +124,8 @@ llvm::GlobalVariable* Tables::kept_table(llvm::GlobalVariable& variable, std::ui
   return table;
 }
 
-void Tables::register_all() {
-  if (tables_.empty()) return;
+void Tables::register_all(bool has_sections) {
+  if (tables_.empty() && !has_sections) return;
   llvm::SmallVector<llvm::GlobalValue*> gathered;
   for (const auto& [function, variable] : tables_) gathered.push_back(variable);
   if (!has_fault("kept")) {

@@ -19,8 +19,9 @@ class Tables {
   void fill(const FunctionPlan& plan, llvm::Function* resume);
 
   // Constructors of the module that register all of the program's, and the variables that frames
-  // hold, if the module has any.
-  void register_all();
+  // hold, if the module has any.  With sections, also where none stores anything: so the program is
+  // known to have them.
+  void register_all(bool has_sections);
 
   // A string of the program's.
   llvm::Constant* text(llvm::StringRef text);

@@ -13,12 +13,7 @@ llvm::Value* bytes_of(llvm::IRBuilder<>& builder, const NotedWrites::Part& part)
   if (part.write.length != nullptr) {
     return builder.CreateZExtOrTrunc(part.write.length, builder.getInt64Ty());
   }
-  if (!part.write.is_string) return builder.getInt64(part.write.bytes);
-  // As long as the string that will be copied, which is the argument behind the target.
-  llvm::FunctionCallee length = part.instruction->getModule()->getOrInsertFunction(
-      "strlen", builder.getInt64Ty(), builder.getPtrTy());
-  llvm::Value* source = llvm::cast<llvm::CallBase>(part.instruction)->getArgOperand(1);
-  return builder.CreateAdd(builder.CreateCall(length, {source}), builder.getInt64(1));
+  return builder.getInt64(part.write.bytes);
 }
 
 void emit(const NotedWrites::Part& part, RunTime& run_time) {

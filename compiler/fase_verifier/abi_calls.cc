@@ -13,14 +13,13 @@ llvm::StringRef name_of_callee(const llvm::Instruction& instruction) {
   return callee == nullptr ? llvm::StringRef() : callee->getName();
 }
 
-// Functions of the C library that read and write what their arguments lead to, and nothing else.
-bool is_access(llvm::StringRef name) {
+// Functions of the C library that read what their arguments lead to, and nothing else, whatever the
+// program's declarations say.
+bool is_reader(llvm::StringRef name) {
   return llvm::StringSwitch<bool>(name)
-      .Cases("memcpy", "memmove", "memset", "mempcpy", "bzero", "bcopy", true)
       .Cases("memcmp", "bcmp", "memchr", "memrchr", "rawmemchr", "memmem", true)
       .Cases("strlen", "strnlen", "strcmp", "strncmp", "strcasecmp", "strncasecmp", true)
       .Cases("strchr", "strrchr", "strchrnul", "strstr", "strspn", "strcspn", "strpbrk", true)
-      .Cases("strcpy", "strncpy", "stpcpy", "stpncpy", "strcat", "strncat", true)
       .Default(false);
 }
 
@@ -75,9 +74,9 @@ Foreign foreign(const llvm::CallBase& call) {
   if (const auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&call)) {
     return intrinsic->isAssumeLikeIntrinsic() ? Foreign::kNothing : Foreign::kAccesses;
   }
-  if (is_access(name_of_callee(call))) return Foreign::kAccesses;
+  if (is_reader(name_of_callee(call))) return Foreign::kReadsArguments;
   if (call.doesNotReturn()) return Foreign::kEnds;
-  if (call.onlyReadsMemory() && call.onlyAccessesArgMemory()) return Foreign::kAccesses;
+  if (call.onlyReadsMemory() && call.onlyAccessesArgMemory()) return Foreign::kReadsArguments;
   if (call.onlyReadsMemory()) return Foreign::kReads;
   return Foreign::kUnknown;
 }

@@ -48,11 +48,12 @@ std::optional<Frame> frame_of(const llvm::Instruction& instruction);
 
 // What a call does that is not the run-time's.
 enum class Foreign {
-  kNothing,   // to memory: intrinsics for the compiler, arithmetic
-  kAccesses,  // reads or writes what its arguments lead to, and can be repeated
-  kReads,     // reads, nobody knows what
-  kUnknown,   // may begin regions, or do what cannot be repeated
-  kEnds,      // does not come back
+  kNothing,         // to memory: intrinsics for the compiler, arithmetic
+  kAccesses,        // reads or writes what its arguments lead to, and can be repeated
+  kReadsArguments,  // the same, and writes nothing
+  kReads,           // reads, nobody knows what
+  kUnknown,         // may begin regions, or do what cannot be repeated
+  kEnds,            // does not come back
 };
 
 // Of a call whose callee has no body here, or that nobody knows.

@@ -101,7 +101,9 @@ bool all_objects(const llvm::Value* pointer, const Has& has) {
 // that is around.
 Accesses of_call(const llvm::CallBase& call, bool is_write) {
   Accesses found;
-  if (abi_call(call) != AbiCall::kNone || foreign(call) != Foreign::kAccesses) return found;
+  if (abi_call(call) != AbiCall::kNone) return found;
+  const Foreign kind = foreign(call);
+  if (kind != Foreign::kAccesses && (is_write || kind != Foreign::kReadsArguments)) return found;
   if (is_write ? call.onlyReadsMemory() : call.onlyWritesMemory()) return found;
   for (unsigned i = 0; i < call.arg_size(); ++i) {
     const llvm::Value* argument = call.getArgOperand(i);

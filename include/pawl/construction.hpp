@@ -193,7 +193,8 @@ constexpr auto construction_arguments(const Allocator& allocator, Arguments&&...
         std::allocator_arg, allocator, std::forward<Arguments>(arguments)...);
   } else {
     static_assert(std::is_constructible_v<T, Arguments..., const Allocator&>,
-                  "this takes an allocator, but none after these arguments");
+                  "the allocator is given by itself, behind these arguments: leave it out of them; "
+                  "without it they must be those of a constructor");
     return std::tuple<Arguments&&..., const Allocator&>(std::forward<Arguments>(arguments)...,
                                                         allocator);
   }

@@ -125,11 +125,14 @@ void examine_abilities(Findings& findings, const FileSystemFacts& facts) {
                                            : "no fallocate(2), by which Pawl reserves space: "
                                              "nothing here can be mapped atomically; keep the "
                                              "file on ext4, XFS, f2fs or btrfs"});
+  const bool has_room = facts.free_bytes >= facts.journal_bytes;
   findings.push_back({"free space", size_text(facts.free_bytes),
-                      facts.free_bytes != 0 ? Level::fine : Level::unsafe,
-                      facts.free_bytes != 0 ? ""
-                                            : "there is no room for a journal, and nothing can be "
-                                              "mapped atomically; free some"});
+                      has_room ? Level::fine : Level::unsafe,
+                      has_room ? ""
+                               : "a journal takes " + size_text(facts.journal_bytes) +
+                                     ", and there is no room for it: nothing here can be mapped "
+                                     "atomically; free some, or choose a smaller journal "
+                                     "(PAWL_JOURNAL_SIZE)"});
 }
 
 void examine_disk(Findings& findings, const FileSystemFacts& facts) {

@@ -7,8 +7,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "cli/exit_codes.h"
+#include "cli/fase_functions.h"
 #include "cli/program.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
@@ -48,7 +51,16 @@ const char* scheme_name(const fase::Header& header) {
   return header.scheme.scheme < kNames.size() ? kNames[header.scheme.scheme] : "unknown";
 }
 
-Json as_json(const Arguments& arguments, const ClosedFile& file) {
+// Where the section goes on, as the program's file says it, or by numbers.
+std::string place_of(const FoundFrame& frame, const std::optional<FaseFunctions>& functions) {
+  const std::string place =
+      functions.has_value() ? functions->place(frame.function, frame.region) : std::string();
+  return place.empty() ? fmt::format("function {}, region {}", frame.function, frame.region)
+                       : printable(place);
+}
+
+Json as_json(const Arguments& arguments, const ClosedFile& file,
+             const std::optional<FaseFunctions>& functions) {
   const fase::Header& header = file.header;
   Json sections = Json::array();
   if (!file.is_in_use) {
@@ -56,6 +68,7 @@ Json as_json(const Arguments& arguments, const ClosedFile& file) {
       const FoundFrame& innermost = chain.back();
       sections.push_back({{"function", innermost.function},
                           {"region", innermost.region},
+                          {"place", place_of(innermost, functions)},
                           {"depth", innermost.depth},
                           {"locks", innermost.locks.size()}});
     }
@@ -74,7 +87,8 @@ Json as_json(const Arguments& arguments, const ClosedFile& file) {
           {"sections_to_undo", file.is_in_use ? 0 : file.to_undo}};
 }
 
-void print_text(const Arguments& arguments, const ClosedFile& file) {
+void print_text(const Arguments& arguments, const ClosedFile& file,
+                const std::optional<FaseFunctions>& functions) {
   const fase::Header& header = file.header;
   const auto line = [](const char* name, const std::string& text) {
     fmt::print("{:<13} {}\n", name, text);
@@ -93,10 +107,25 @@ void print_text(const Arguments& arguments, const ClosedFile& file) {
   if (file.to_undo > 0) line("interrupted", count_text(file.to_undo, "section") + " to undo");
   for (const auto& chain : file.unfinished) {
     const FoundFrame& innermost = chain.back();
-    line("interrupted", fmt::format("function {}, region {}, in {}, with {}", innermost.function,
-                                    innermost.region, count_text(innermost.depth, "call"),
+    line("interrupted", fmt::format("{}, in {}, with {}", place_of(innermost, functions),
+                                    count_text(innermost.depth, "call"),
                                     count_text(innermost.locks.size(), "lock")));
   }
+}
+
+// The path of the program, if it is the one that opened the file last: another one numbers its
+// functions otherwise.
+Result<std::string> find_last_program(const Arguments& arguments, const ClosedFile& file) {
+  Result<std::string> program = find_program(arguments.binary);
+  if (!program.ok()) return program;
+  const auto fingerprint = fase::fingerprint_of_file(program.value());
+  if (!fingerprint.ok()) return fingerprint.status();
+  if (!fingerprint.value().empty() && fingerprint.value() == file.fingerprint) return program;
+  return Status::failure(
+      ENOEXEC, fmt::format("{} is not the program that was interrupted: its build-id is {}, and "
+                           "that one's {}",
+                           program.value(), fase::fingerprint_text(fingerprint.value()),
+                           fase::fingerprint_text(file.fingerprint)));
 }
 
 int info(const Arguments& arguments) {
@@ -105,10 +134,21 @@ int info(const Arguments& arguments) {
     complain("fase info", looked.status().text());
     return exit_code_of(looked.status());
   }
+  std::optional<FaseFunctions> functions;
+  if (!arguments.binary.empty()) {
+    const Result<std::string> program = find_last_program(arguments, looked.value());
+    Result<FaseFunctions> read =
+        program.ok() ? FaseFunctions::read(program.value()) : program.status();
+    if (!read.ok()) {
+      complain("fase info", read.status().text());
+      return kExitFailure;
+    }
+    functions = std::move(read.value());
+  }
   if (arguments.json) {
-    print_json(as_json(arguments, looked.value()));
+    print_json(as_json(arguments, looked.value(), functions));
   } else {
-    print_text(arguments, looked.value());
+    print_text(arguments, looked.value(), functions);
   }
   return exit_code_of(looked.value());
 }
@@ -153,23 +193,10 @@ int recover(const Arguments& arguments) {
     fmt::print("{}: nothing to recover\n", arguments.file);
     return kExitOk;
   }
-  const Result<std::string> program = find_program(arguments.binary);
+  // Another program knows nothing of the order, and would begin its work.
+  const Result<std::string> program = find_last_program(arguments, looked.value());
   if (!program.ok()) {
     complain("fase recover", program.status().text());
-    return kExitFailure;
-  }
-  // Another program knows nothing of the order, and would begin its work.
-  const auto fingerprint = fase::fingerprint_of_file(program.value());
-  if (!fingerprint.ok()) {
-    complain("fase recover", fingerprint.status().text());
-    return kExitFailure;
-  }
-  if (fingerprint.value().empty() || fingerprint.value() != looked.value().fingerprint) {
-    complain("fase recover",
-             fmt::format("{} is not the program that was interrupted: its build-id is {}, and that "
-                         "one's {}",
-                         program.value(), fase::fingerprint_text(fingerprint.value()),
-                         fase::fingerprint_text(looked.value().fingerprint)));
     return kExitFailure;
   }
   return run_for_recovery(program.value(), arguments.file);
@@ -181,11 +208,17 @@ void add_fase(CLI::App& app, int& exit_code) {
   CLI::App* verb =
       app.add_subcommand("fase", "Look at a file of failure-atomic sections; recover it");
   verb->require_subcommand(1);
+  verb->footer(
+      "Example:\n  pawl fase info orders.fase\n"
+      "'pawl fase VERB --help' says what the exit codes mean.");
 
   auto of_info = std::make_shared<Arguments>();
   CLI::App* add_info =
       verb->add_subcommand("info", "Show what a file is, and what a crash left there");
   add_info->add_option("FILE", of_info->file, "The file")->required();
+  add_info->add_option("--binary", of_info->binary,
+                       "The program that was interrupted: names the functions and lines of the "
+                       "sections (default: they are numbers)");
   add_info->add_flag("--json", of_info->json, "Answer in JSON");
   add_info->footer(
       "Example:\n  pawl fase info orders.fase\n"

@@ -16,6 +16,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "mapping/options.h"
 #include "medium/block_medium.h"
 #include "medium/descriptor.h"
 #include "medium/new_file.h"
@@ -165,6 +166,9 @@ Result<FileSystemFacts> look_at_directory(const std::string& directory) {
     return Status::failure(ENOTDIR,
                            directory + " is not a directory; name the one that holds the file");
   }
+  // Settings that are not understood no file is mapped with.
+  const Result<Options> options = Options::from_environment();
+  facts.journal_bytes = (options.ok() ? options.value() : Options{}).journal_size_bytes;
   struct statvfs space{};
   if (::statvfs(facts.directory.c_str(), &space) == 0) {
     facts.free_bytes = std::uint64_t{space.f_bavail} * space.f_frsize;

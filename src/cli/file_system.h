@@ -16,6 +16,7 @@ struct FileSystemFacts {
   std::string mount_point;  // empty: /proc/self/mountinfo does not show it, as in a chroot
   std::string options;      // of mount and file system
   std::uint64_t free_bytes = 0;
+  std::uint64_t journal_bytes = 0;  // that each file takes beside it
 
   bool can_create = false;  // the rest was tried with a file of our own only if so
   std::string create_reason;

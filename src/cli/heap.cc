@@ -212,6 +212,9 @@ void add(CLI::App& heap, const char* name, const char* what, const char* footer,
 void add_heap(CLI::App& app, int& exit_code) {
   CLI::App* heap = app.add_subcommand("heap", "Look at a persistent heap; change nothing");
   heap->require_subcommand(1);
+  heap->footer(
+      "Example:\n  pawl heap info words.heap\n"
+      "'pawl heap VERB --help' says what the exit codes mean.");
   add(*heap, "check", "Check all bookkeeping of a heap that nobody has open",
       "Example:\n  pawl heap check words.heap\n"
       "Exit codes: 0 no faults, 10 damaged heap; 4 to 8 as 'pawl verify'; 1 cannot look.",

@@ -74,7 +74,12 @@ Result<std::vector<std::string>> command_line(std::vector<std::string> words,
   return words;
 }
 
-int run(const RunArguments& arguments, const std::vector<std::string>& command) {
+// The shell has made several words of a glob, of which the first only is the option's.
+constexpr const char* kQuoteGlobs =
+    "; if it is one of the files that a glob matches, put the glob in quotes: --atomic '*.db'";
+
+int run(const RunArguments& arguments, const std::vector<std::string>& command,
+        bool may_begin_with_files) {
   if (command.empty()) {
     complain("run", "no program named; write: pawl run [OPTIONS] -- PROGRAM ARGS...");
     return kExitUsage;
@@ -83,6 +88,12 @@ int run(const RunArguments& arguments, const std::vector<std::string>& command) 
   if (!globs.ok()) return refuse(kExitUsage, globs.status());
   set_unless_empty("PAWL_ATOMIC", globs.value());
   if (const char* const named = std::getenv("PAWL_ATOMIC"); named == nullptr || *named == '\0') {
+    if (!arguments.group.empty()) {
+      complain("run",
+               "--group without --atomic GLOB: no files are named that are to commit together; add "
+               "--atomic, with the glob in quotes");
+      return kExitUsage;
+    }
     complain("run",
              "no --atomic GLOB: only mappings that ask for MAP_ATOMIC are protected, of which a "
              "program that does not know Pawl has none");
@@ -101,8 +112,10 @@ int run(const RunArguments& arguments, const std::vector<std::string>& command) 
 
   Result<std::string> program = find_program(command.front());
   if (!program.ok()) {
-    return refuse(program.status().error_number() == ENOENT ? kExitNotFound : kExitCannotRun,
-                  program.status());
+    const int error_number = program.status().error_number();
+    const char* const hint = may_begin_with_files ? kQuoteGlobs : "";
+    return refuse(error_number == ENOENT ? kExitNotFound : kExitCannotRun,
+                  Status::failure(error_number, program.status().text() + hint));
   }
   if (const Status status = check_preloadable(program.value()); !status.ok()) {
     return refuse(kExitCannotRun, status);
@@ -170,8 +183,10 @@ void add_run(CLI::App& app, int& exit_code, const AfterDashes& after_dashes) {
       "there is none, 2 for bad options.");
   verb->callback([arguments, verb, after_dashes, &exit_code] {
     Result<std::vector<std::string>> command = command_line(verb->remaining(), after_dashes);
-    exit_code =
-        command.ok() ? run(*arguments, command.value()) : refuse(kExitUsage, command.status());
+    const bool may_begin_with_files =
+        !arguments->globs.empty() && !verb->remaining().empty() && after_dashes.has_value();
+    exit_code = command.ok() ? run(*arguments, command.value(), may_begin_with_files)
+                             : refuse(kExitUsage, command.status());
   });
 }
 

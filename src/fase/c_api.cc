@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "fase/file.h"
+#include "fase/program.h"
 #include "fase/thread.h"
 #include "mapping/border.h"
 #include "medium/environment.h"
@@ -134,6 +135,18 @@ void* allocate(const pawl_fase* fase, std::size_t size, bool zeroed) {
   return block;
 }
 
+// The C library's functions would wait for ever for a lock that it did not store.
+void warn_without_sections(const File& file) {
+  if (file.is_unprotected() || !file.has_locks_of_sections() ||
+      pawl::fase::Program::own().has_sections()) {
+    return;
+  }
+  std::fprintf(stderr,
+               "pawl: %s has been used by failure-atomic sections, and this program has none: it "
+               "waits for ever for a lock in the file; compile it with pawl-clang -fpawl=ido\n",
+               file.path().c_str());
+}
+
 // Of code that was compiled as any other.
 void expect_unprotected(const char* function) {
   const File* const file = open_file();
@@ -181,6 +194,7 @@ PAWL_PUBLIC pawl_fase* pawl_fase_open(const char* path, const struct pawl_fase_o
     pawl::fase::Rehearsal::set_percent(understood.value().twice_percent);
     pawl::fase::begin_counting();
     pawl::fase::set_open_file(file);
+    warn_without_sections(*file);
     handle = reinterpret_cast<pawl_fase*>(&file->header());
     return {};
   });

@@ -310,6 +310,8 @@ Status File::begin_run() {
     PAWL_TRY(forget_undo_logs());
   }
   store_durably(header_->scheme.scheme, static_cast<std::uint64_t>(scheme_));
+  if (Program::own().has_sections() && header_->scheme.has_sections == 0)
+    store_durably(header_->scheme.has_sections, 1);
   // Where the file is in no persistent memory this is all that the kernel can be asked.
   if (!is_persistent_) ::msync(header_, kPageBytes, MS_SYNC);
   return {};

@@ -59,6 +59,8 @@ class File {
   std::uint64_t fases_recovered() const { return fases_recovered_; }
   // Of this run.
   Scheme scheme() const { return scheme_; }
+  // Whether a program with sections has had it open: their locks stay as Pawl stores them.
+  bool has_locks_of_sections() const { return header_->scheme.has_sections != 0; }
   bool is_unprotected() const { return scheme_ == Scheme::unprotected; }
   // False: stores stay in the caches, of which something else takes care when the power fails.
   bool flushes() const { return flushes_; }

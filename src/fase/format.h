@@ -62,6 +62,7 @@ static_assert(sizeof(Fingerprint) == kLineBytes);
 struct SchemeRecord {
   std::uint64_t scheme;        // Scheme, of the program that opened it last
   std::uint64_t undone_below;  // FASEs of undo with lower numbers are no more to be undone
+  std::uint64_t has_sections;  // 1 once a program that has some opened it
 };
 
 struct Header {

@@ -63,6 +63,7 @@ Program& Program::own() {
 }
 
 void Program::add(const pawl_fase_function* begin, const pawl_fase_function* end) {
+  is_registered_ = true;
   if (begin == end || (begin == begin_ && end == end_)) return;
   if (begin_ != end_) {
     has_other_table_ = true;

@@ -31,6 +31,8 @@ class Program {
   Scheme scheme() const { return scheme_; }
 
   bool has_functions() const { return begin_ != end_; }
+  // Also such as have no function to resume: those of undo, and those that store nothing.
+  bool has_sections() const { return is_registered_ || scheme_ == Scheme::undo; }
   // The function's number; it must be one of the program's.
   std::uint32_t number_of(const pawl_fase_function* function) const {
     PAWL_ASSERT(function >= begin_ && function < end_);
@@ -54,6 +56,7 @@ class Program {
  private:
   const pawl_fase_function* begin_ = nullptr;
   const pawl_fase_function* end_ = nullptr;
+  bool is_registered_ = false;
   bool has_other_table_ = false;
   const pawl_fase_kept* kept_begin_ = nullptr;
   KeptVariables kept_variables_;

@@ -39,6 +39,14 @@ TEST(Command, ShowsHelpWithAnExampleForEachVerb) {
   }
 }
 
+TEST(Command, HelpOfVerbsWithVerbsIsTheirOwn) {
+  for (const char* verb : {"fase", "heap"}) {
+    const Answer help = pawl({verb, "--help"});
+    EXPECT_TRUE(contains(help.out, std::string("Example:\n  pawl ") + verb)) << help.out;
+    EXPECT_FALSE(contains(help.out, "pawl run")) << help.out;
+  }
+}
+
 TEST(Command, TellsItsVersion) {
   const Answer answer = pawl({"--version"});
   EXPECT_EQ(answer.code, 0);
@@ -126,6 +134,24 @@ TEST_F(Run, SaidNothingWhereNoFileMatched) {
   };
   EXPECT_TRUE(contains(ran("*.dat").err, "no file that this program mapped matches a glob"));
   EXPECT_EQ(ran("*.db").err, "");
+}
+
+TEST_F(Run, RefusesAGroupOfNoFiles) {
+  const Answer answer = pawl({"run", "--group", "/srv/group", "--", "true"}, {"PAWL_ATOMIC="});
+  EXPECT_EQ(answer.code, 2);
+  EXPECT_TRUE(contains(answer.err, "--group without --atomic GLOB")) << answer.err;
+  EXPECT_EQ(pawl({"run", "--group", "/srv/group", "--", "true"}, {"PAWL_ATOMIC=*.db"}).code, 0);
+}
+
+TEST_F(Run, SaysThatAGlobTakesQuotes) {
+  const TemporaryDirectory directory;
+  write_file(directory / "b.db", "a");
+  for (const std::string& second : {std::string("b.db"), directory / "b.db"}) {
+    const Answer answer = pawl({"run", "--atomic", "a.db", second, "--", "true"});
+    EXPECT_NE(answer.code, 0);
+    EXPECT_TRUE(contains(answer.err, "put the glob in quotes")) << answer.err;
+  }
+  EXPECT_FALSE(contains(pawl({"run", "--atomic", "a.db", "--", "no-such"}).err, "quotes"));
 }
 
 TEST_F(Run, PutsItsLibraryBeforeOthers) {
@@ -263,6 +289,28 @@ TEST(Doctor, SeesProcInARootDirectoryThatIsNoMountPoint) {
         is_named || (finding["name"] == "file system" && !contains(finding["value"], " on "));
   }
   EXPECT_TRUE(is_named) << answer.out;
+}
+
+TEST(Doctor, CallsADirectoryUnsafeThatHasNoRoomForAJournal) {
+  const TemporaryDirectory directory;
+  for (const auto& [setting, level] :
+       {std::pair{"", "unsafe"}, {"PAWL_JOURNAL_SIZE=1M ", "fine"}}) {
+    const Answer answer =
+        with_own_mounts(std::string("mount -t tmpfs -o size=16m tmpfs \"$0\" || exit 77\n") +
+                            setting + "\"$PAWL_COMMAND\" doctor --json \"$0\"",
+                        directory.path().string());
+    if (answer.code == kNoMounts) GTEST_SKIP() << answer.err;
+    const json parsed = json::parse(answer.out, nullptr, false);
+    ASSERT_FALSE(parsed.is_discarded()) << answer.out << answer.err;
+    bool is_said = false;
+    for (const json& finding : parsed["findings"]) {
+      if (finding["name"] != "free space") continue;
+      is_said = true;
+      EXPECT_EQ(finding["level"], level) << answer.out;
+      EXPECT_EQ(contains(finding["why"], "a journal takes 32.0 MiB"), finding["level"] != "fine");
+    }
+    EXPECT_TRUE(is_said) << answer.out;
+  }
 }
 
 TEST(Doctor, RefusesWhatIsNoDirectory) {

@@ -79,6 +79,11 @@ END
 "$checkout/venv/bin/python" balances.py
 [ "$(head -c 16 balances)" = 'one lessone more' ]
 
+# Also where the first one was made by sudo.
+step "another prefix, and away with it"
+(cd "$checkout" && ./dev install "$work/other" && ./dev uninstall "$work/other") </dev/null
+[ ! -e "$work/other" ]
+
 step "users of the installed library: CMake"
 cmake -G Ninja -S "$checkout/tests/install/consumer" -B consumer
 cmake --build consumer

@@ -10,7 +10,7 @@ list=$prefix/share/pawl/installed-files
 
 "$cmake" --install "$build" --prefix "$prefix" >"$work/install.log"
 (cd "$prefix" && find . ! -type d | sed 's,^\./,,' | LC_ALL=C sort) >"$work/found"
-LC_ALL=C sort "$list" | diff -u - "$work/found"
+grep -v '/$' "$list" | LC_ALL=C sort | diff -u - "$work/found"
 
 echo theirs >"$prefix/include/pawl/theirs.h"
 echo theirs >"$prefix/bin/theirs"
@@ -20,6 +20,19 @@ printf './bin/theirs\n./include/pawl/theirs.h\n' | diff -u - "$work/left"
 left=$(find "$prefix" -name '[pP]awl' -type d)
 [ "$left" = "$prefix/include/pawl" ] || { echo "directories are left: $left" >&2; exit 1; }
 
+# Of directories those that it made, and only when they are empty: the empty ones of somebody else stay, also
+# when it was installed twice.
+other=$work/other
+mkdir -p "$other/lib" "$other/share/man"
+for turn in 1 2; do "$cmake" --install "$build" --prefix "$other" >"$work/install.log"; done
+"$cmake" -D "PREFIX=$other" -D "LIST=$other/share/pawl/installed-files" -P "$source/cmake/uninstall.cmake"
+(cd "$other" && find . | LC_ALL=C sort) >"$work/left"
+printf '.\n./lib\n./share\n./share/man\n' | diff -u - "$work/left"
+"$cmake" --install "$build" --prefix "$work/new/prefix" >"$work/install.log"
+"$cmake" -D "PREFIX=$work/new/prefix" -D "LIST=$work/new/prefix/share/pawl/installed-files" \
+  -P "$source/cmake/uninstall.cmake"
+[ ! -e "$work/new/prefix" ] || { find "$work/new"; exit 1; } >&2
+
 # A list that leads out of the prefix is refused.
 mkdir -p "$prefix/share/pawl"
 echo keep >"$work/outside"
@@ -28,4 +41,7 @@ if "$cmake" -D "PREFIX=$prefix" -D "LIST=$list" -P "$source/cmake/uninstall.cmak
   echo "a file outside the prefix was taken" >&2
   exit 1
 fi
+[ -e "$work/outside" ]
+echo "$work/outside" >"$list"
+"$cmake" -D "PREFIX=$prefix" -D "LIST=$list" -P "$source/cmake/uninstall.cmake" 2>/dev/null || true
 [ -e "$work/outside" ]

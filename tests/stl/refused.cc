@@ -1,7 +1,10 @@
 // What the compiler must refuse, one piece for each value of REFUSED; see check_refused.sh.  With 0
 // all is well.
 #include <pawl/heap.hpp>
+#include <memory_resource>
 #include <stack>
+#include <string>
+#include <vector>
 
 struct Virtual {
   virtual ~Virtual() = default;
@@ -10,6 +13,7 @@ struct Virtual {
 void refused(pawl::heap& heap) {
   heap.root<pawl::map<pawl::string, long>>();
   heap.named<pawl::vector<std::pair<pawl::string, std::optional<long*>>>>("pairs").emplace_back();
+  heap.named<std::pmr::vector<std::pmr::string>>("pmr").emplace_back("a line");
 #if REFUSED == 1  // virtual functions
   heap.root<Virtual>();
 #elif REFUSED == 2   // virtual functions
@@ -44,6 +48,8 @@ void refused(pawl::heap& heap) {
   heap.root<pawl::vector<std::filesystem::path>>().emplace_back();
 #elif REFUSED == 18  // gone in the next run
   heap.root<std::pair<int, std::exception_ptr>>();
+#elif REFUSED == 19  // leave it out
+  heap.named<std::pmr::vector<std::pmr::string>>("pmr", heap.resource());
 #elif REFUSED == 15  // take std::array
   heap.root<long[2]>();
 #endif

@@ -97,6 +97,60 @@ quiet "$CC" -fpawl=ido -c program.c -o program.o
 quiet "$CC" -fpawl=undo both.c program.o -o program
 refused 'of different schemes' ./program data
 
+# Compiled without, a program waits for ever for a lock that sections have used; it is told so before.
+cat >locks.c <<'END2'
+#include <pawl/fase.h>
+#include <pthread.h>
+#include <unistd.h>
+int main(int count, char **arguments) {
+  pawl_fase *file = pawl_fase_open(arguments[1], NULL);
+  pthread_mutex_t *lock = file == NULL ? NULL : pawl_fase_root(file);
+  if (count > 2) alarm(1); /* and ends by that */
+  if (file != NULL && lock == NULL) {
+    lock = pawl_fase_calloc(file, 1, sizeof *lock);
+    pthread_mutex_init(lock, NULL);
+    pawl_fase_set_root(file, lock);
+  }
+  pthread_mutex_lock(lock);
+  pthread_mutex_unlock(lock);
+  return pawl_fase_close(file) != 0;
+}
+END2
+quiet "$CC" -fpawl=ido locks.c -o with
+quiet "$CC" -fpawl=none locks.c -o without
+quiet ./without locks
+quiet ./with locks
+refused '/locks has been used by failure-atomic sections, and this program has none' ./without locks alarm
+quiet ./with locks
+
+# What a crash left is named by the program that it was.
+cat >crash.c <<'END2'
+#include <pawl/fase.h>
+#include <pthread.h>
+#include <stdlib.h>
+struct data { pthread_mutex_t lock; long number; };
+static void count(struct data *data) {
+  pthread_mutex_lock(&data->lock);
+  data->number++; /* line 7 */
+  if (data->number == 2) abort();
+  data->number++;
+  pthread_mutex_unlock(&data->lock);
+}
+int main(int count_of, char **arguments) {
+  pawl_fase *file = pawl_fase_open(arguments[count_of - 1], NULL);
+  struct data *data = pawl_fase_calloc(file, 1, sizeof *data);
+  pthread_mutex_init(&data->lock, NULL);
+  data->number = 1;
+  count(data);
+}
+END2
+quiet "$CC" -fpawl=ido -g1 crash.c -o crash
+(ulimit -c 0; ./crash crashed 2>/dev/null) && fail "the program does not abort"
+"$wrappers/pawl" fase info --binary ./crash crashed >said.txt || true
+grep -q 'interrupted   count() at crash.c:7, in 0 calls, with 1 lock' said.txt || { cat said.txt >&2; exit 1; }
+"$wrappers/pawl" fase info --binary ./with crashed >out.txt 2>said.txt && fail "another program is taken"
+grep -q 'not the program that was interrupted' said.txt || { cat said.txt >&2; exit 1; }
+
 # A function of another module that was compiled without: the linker names it.
 printf 'void other(long *to) { *to = 1; }\n' >other.c
 cat >main.c <<'END2'

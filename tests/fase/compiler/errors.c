@@ -86,6 +86,18 @@ void appends(char* to) {
   pthread_mutex_unlock(&lock);
 }
 
+void stops_where_it_reads(char* to, const char* from) {
+  pthread_mutex_lock(&lock);
+  memccpy(to, from, 0, 10); /* expected-error {{memccpy(): what it copies says where it ends}} */
+  pthread_mutex_unlock(&lock);
+}
+
+void depends_on_locale(const char* from, long* to) {
+  pthread_mutex_lock(&lock);
+  *to = strcoll(from, "a"); /* expected-error {{Pawl does not know that it can be done again}} */
+  pthread_mutex_unlock(&lock);
+}
+
 void variable_length(long* to, int size) {
   pthread_mutex_lock(&lock);
   long numbers[size]; /* expected-error {{an array of variable length}} */

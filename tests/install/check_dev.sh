@@ -1,0 +1,52 @@
+#!/bin/sh
+# check_dev.sh SOURCE: ./dev looks at what it was asked for before it asks for packages, and says whether
+# sudo or apt failed.  The commands that it would call are others here: nothing is installed.
+set -eu
+source=$1
+work=$(mktemp -d "${PAWL_TEST_DIR:-$PWD}/dev.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/bin"
+export PATH="$work/bin:$PATH"
+
+# command NAME TEXT: writes it.
+command_is() {
+  printf '#!/bin/sh\n%s\n' "$2" >"$work/bin/$1"
+  chmod +x "$work/bin/$1"
+}
+# refused TEXT ARGUMENT...: ./dev fails, and says so.
+refused() {
+  text=$1
+  shift
+  status=0
+  "$source/dev" "$@" >"$work/said" 2>&1 </dev/null || status=$?
+  [ "$status" != 0 ] && grep -q -e "$text" "$work/said" && return
+  echo "./dev $* does not say '$text':" >&2
+  cat "$work/said" >&2
+  exit 1
+}
+
+command_is dpkg-query 'exit 1'
+command_is id '[ "$*" = -u ] && echo 1000 || echo somebody'
+command_is apt-get "echo \"\$*\" >>$work/asked; exit 100"
+command_is sudo "exit 1"
+
+refused 'there is no stage nostage' test nostage
+refused 'there is no stage nostage' test man nostage
+refused 'there is no preset nopreset' build nopreset
+refused 'there is no benchmark nothing' bench nothing
+refused 'sudo refuses somebody this: apt-get update' demo
+[ ! -e "$work/asked" ] || { echo "apt-get was called: $(cat "$work/asked")" >&2; exit 1; }
+
+command_is sudo '[ "$1" = -l ] || exec "$@"'
+refused 'apt-get update failed; is there a network?' demo
+[ "$(cat "$work/asked")" = 'update -q' ]
+
+# CMake's own list is root's after an installation as root: it is put away, or CMake could not write it.
+mkdir -p "$work/checkout/build/product"
+cp "$source/dev" "$source/CMakePresets.json" "$work/checkout"
+cd "$work/checkout"
+echo "root's" >build/product/install_manifest.txt
+command_is dpkg-query 'echo installed'
+command_is cmake "[ \"\$1\" != --install ] || [ ! -e build/product/install_manifest.txt ]"
+./dev install "$work/prefix" >"$work/said" 2>&1 || { cat "$work/said" >&2; exit 1; }
+grep -q '^dev: this takes about' "$work/said"
