@@ -3,13 +3,15 @@
 sockets.py PAWL
 """
 
+import ctypes
 import errno
 import os
 import socket
 import subprocess
 import sys
+import time
 
-from kept import Kept, can_trace, wait_for
+from kept import AS_NOBODY, NOBODY, Kept, can_trace, wait_for
 
 # Runs the lines that it is given, says that it has, and answers an expression when it is asked to.
 PROGRAM = """
@@ -192,6 +194,117 @@ def a_block_device_that_only_root_may_open_was_saved(pawl):
         os.unlink(disk)
 
 
+def another_user_got_a_connection_to_a_restored_private_socket(pawl):
+    """Who may write the directory has put a socket of his own in its place, that all may connect to."""
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+os.umask(0o077); one = socket.socket(socket.AF_UNIX); one.bind(os.getcwd() + "/private"); one.listen(5)
+""")
+        path = os.path.join(place, "private")
+        os.rename(path, path + ".was")
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(path)
+            os.chmod(path, 0o777)
+            found = kept.command("save", kept.directory)
+            assert found.returncode != 0 and "is that of another file by now" in found.stderr, found
+        os.rename(path + ".was", path)
+        assert kept.fail_power() == 0, kept.said()
+        kept.restore()
+        kept.process()
+        wait_for(lambda: os.path.exists(path), "the socket")
+        assert oct(os.stat(path).st_mode) == "0o140700", oct(os.stat(path).st_mode)
+
+
+def a_socket_that_was_renamed_was_restored_under_its_old_name(pawl):
+    """And open to all there."""
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+os.umask(0); one = socket.socket(socket.AF_UNIX); os.fchmod(one.fileno(), 0o600); one.bind("one.new"); one.listen(5)
+os.rename("one.new", "one")
+""")
+        for words in (["save", kept.directory], ["rehearse", kept.directory, "1"]):
+            found = kept.command(*words)
+            assert found.returncode != 0 and "is not there any more" in found.stderr + found.stdout, found
+        os.rename(os.path.join(place, "one"), os.path.join(place, "one.new"))
+        assert kept.fail_power() == 0, kept.said()
+
+
+# Exchanges two names in a directory of its own until it is ended.
+EXCHANGES = """
+import ctypes, os, sys
+os.chdir(sys.argv[1])
+exchange = ctypes.CDLL(None, use_errno=True).renameat2
+while True: exchange(-100, b"one", -100, b"other", 2)
+"""
+TRIES = 25
+
+
+def a_restore_removed_roots_files_and_gave_them_to_another_user(pawl):
+    """Who exchanges the directory meanwhile for a link to root's."""
+    with Kept(pawl) as kept:
+        roots, place = os.path.join(kept.top, "roots"), os.path.join(kept.top, "nobodys")
+        os.mkdir(roots)
+        os.mkdir(place)
+        os.mkdir(os.path.join(place, "one"))
+        os.symlink(roots, os.path.join(place, "other"))
+        for path in (place, os.path.join(place, "one")):
+            os.chown(path, NOBODY, NOBODY)
+        os.lchown(os.path.join(place, "other"), NOBODY, NOBODY)
+        secret, own = os.path.join(roots, "secret"), os.path.join(place, "one", "secret")
+        with open(secret, "w") as file:
+            file.write("root's")
+        os.chmod(secret, 0o600)
+        had = os.stat(secret)
+        starts(kept, f"one = socket.socket(socket.AF_UNIX); one.bind({own!r}); one.listen(5)\n"
+                     f"os.chmod({own!r}, 0o660); os.lchown({own!r}, {NOBODY}, {NOBODY})")
+        assert kept.fail_power() == 0, kept.said()
+        for _ in range(TRIES):
+            attacker = subprocess.Popen(["/usr/bin/python3", "-c", EXCHANGES, place], **AS_NOBODY)
+            time.sleep(0.05)
+            kept.restore()
+            time.sleep(0.1)
+            attacker.kill()
+            attacker.wait()
+            is_same = os.path.exists(secret) and os.stat(secret)
+            assert is_same and (is_same.st_ino, is_same.st_uid, is_same.st_mode) == (
+                had.st_ino, had.st_uid, had.st_mode), f"root's file is another: {is_same}"
+            if os.path.islink(os.path.join(place, "one")):
+                assert ctypes.CDLL(None).renameat2(-100, os.path.join(place, "one").encode(), -100,
+                                                   os.path.join(place, "other").encode(), 2) == 0
+            wait_for(lambda: kept.supervisor.poll() is not None or
+                     kept.command("rehearse", kept.directory, "1", "--window-ms", "1000000").returncode == 0,
+                     "the restore")
+            if kept.supervisor.poll() is None:
+                assert kept.fail_power() == 0, kept.said()
+
+
+def a_restore_took_the_socket_of_a_server_that_listens(pawl):
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+one = socket.socket(socket.AF_UNIX); one.bind("one"); one.listen(5)
+two = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); two.bind("two")
+""", "one.getsockname() + two.getsockname()")
+        assert kept.fail_power() == 0, kept.said()
+        for name, kind in (("one", socket.SOCK_STREAM), ("two", socket.SOCK_DGRAM), ("one", socket.SOCK_DGRAM)):
+            path = os.path.join(place, name)
+            os.unlink(path)
+            with socket.socket(socket.AF_UNIX, kind) as other:
+                other.bind(path)
+                if kind == socket.SOCK_STREAM:
+                    other.listen(5)
+                had = os.stat(path).st_ino
+                kept.restore()
+                assert kept.supervisor.wait(60) == 1 and "another program listens at its name" in kept.said(), kept.said()
+                assert os.stat(path).st_ino == had, "its name was taken"
+        os.unlink(path)
+        with open(path, "w") as file:
+            file.write("a file")
+        kept.restore()
+        assert kept.supervisor.wait(60) == 1 and "another file has its name" in kept.said(), kept.said()
+        os.unlink(path)
+        assert said(kept, place) == repr("onetwo")
+
+
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
@@ -204,6 +317,10 @@ def main():
     a_connected_socket_whose_peer_was_gone_kept_the_program_from_running(pawl)
     datagrams_of_a_restored_socket_went_to_another_user(pawl)
     a_block_device_that_only_root_may_open_was_saved(pawl)
+    another_user_got_a_connection_to_a_restored_private_socket(pawl)
+    a_socket_that_was_renamed_was_restored_under_its_old_name(pawl)
+    a_restore_removed_roots_files_and_gave_them_to_another_user(pawl)
+    a_restore_took_the_socket_of_a_server_that_listens(pawl)
 
 
 main()

@@ -2,7 +2,6 @@
 // it.
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <linux/capability.h>
 #include <linux/kcmp.h>
 #include <linux/netlink.h>
 #include <linux/tcp.h>
@@ -11,7 +10,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,7 +25,7 @@
 #include "wsp/process/file_proof.h"
 #include "wsp/process/multicast.h"
 #include "wsp/process/proc.h"
-#include "wsp/process/program_rights.h"
+#include "wsp/process/socket_name.h"
 
 namespace pawl::wsp {
 
@@ -270,60 +268,6 @@ Status capture_nameless(const Looked& looked, SavedDescriptor& saved) {
   return {};
 }
 
-// Whether the name of a socket can be made anew with the program's rights: it is not with ours.
-bool can_be_bound_again(const std::string& path, const SavedProcess& program) {
-  const std::string directory = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
-  const Result<ProgramRights> rights = ProgramRights::take(program);
-  struct stat holding{};
-  struct stat present{};
-  if (!rights.ok() || ::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0 ||
-      ::stat(directory.c_str(), &holding) != 0)
-    return false;
-  const uid_t user = program.process.user[3];
-  return (holding.st_mode & S_ISVTX) == 0 || holding.st_uid == user || user == 0 ||
-         ::lstat(path.c_str(), &present) != 0 || present.st_uid == user;
-}
-
-// Whether the name's owner can be given to it with the program's rights.
-bool can_be_owned_again(const struct stat& present, const SavedProcess& program) {
-  constexpr std::uint64_t kMayChangeOwner = 1ULL << CAP_CHOWN;
-  if ((program.process.capabilities[2] & kMayChangeOwner) != 0) return true;
-  const std::vector<std::uint32_t>& groups = program.groups;
-  return present.st_uid == program.process.user[3] &&
-         (present.st_gid == program.process.group_ids[3] ||
-          std::find(groups.begin(), groups.end(), present.st_gid) != groups.end());
-}
-
-Status capture_socket_name(pid_t leader, SavedDescriptor& saved, const SavedProcess& program) {
-  DescriptorFacts& facts = saved.facts;
-  const auto kind = static_cast<DescriptorKind>(facts.kind);
-  const auto* const local = reinterpret_cast<const sockaddr_un*>(&facts.address);
-  const bool is_bound = kind == DescriptorKind::listening || kind == DescriptorKind::bound;
-  if (!is_bound || facts.domain != AF_UNIX || facts.address_bytes <= sizeof(sa_family_t) ||
-      local->sun_path[0] == 0)
-    return {};
-  const std::string name(local->sun_path,
-                         ::strnlen(local->sun_path, facts.address_bytes - sizeof(sa_family_t)));
-  const std::string path =
-      name.front() == '/' ? name : fmt::format("/proc/{}/cwd/{}", leader, name);
-  if (!can_be_bound_again(path, program)) {
-    return cannot_keep(facts.number,
-                       "the program could not make its socket " + name +
-                           " again: it may not write to that directory, or not remove the name");
-  }
-  struct stat present{};
-  if (::lstat(path.c_str(), &present) != 0 || !S_ISSOCK(present.st_mode)) return {};
-  if (!can_be_owned_again(present, program)) {
-    return cannot_keep(facts.number, fmt::format("the program could not give its socket {} to user "
-                                                 "{} and group {} again; let it be the program's",
-                                                 name, present.st_uid, present.st_gid));
-  }
-  facts.value = present.st_mode;
-  facts.times[0] = present.st_uid;
-  facts.times[1] = present.st_gid;
-  return {};
-}
-
 // Under its name, and to be opened again.
 Status capture_file(const Looked& looked, SavedDescriptor& saved, const SavedProcess& program) {
   const FileProof& proof = looked.proof;
@@ -391,7 +335,10 @@ Status capture_one(Process& process, int handle, int number, SavedDescriptor& sa
     const Descriptor socket(static_cast<int>(::syscall(SYS_pidfd_getfd, handle, number, 0)));
     if (!socket.valid()) return FailedCall{errno, "cannot look at a socket"};
     PAWL_TRY(capture_socket(leader, socket.get(), saved));
-    return capture_socket_name(leader, saved, program);
+    const auto kind = static_cast<DescriptorKind>(facts.kind);
+    if (kind != DescriptorKind::listening && kind != DescriptorKind::bound) return {};
+    const Status named = capture_socket_name(leader, socket.get(), program, facts);
+    return named.ok() ? Status{} : cannot_keep(number, named.text());
   }
   if (S_ISFIFO(looked.proof.type)) {
     facts.kind = static_cast<std::uint32_t>(DescriptorKind::pipe);

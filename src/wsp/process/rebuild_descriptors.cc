@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +22,7 @@
 #include "wsp/process/file_proof.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
+#include "wsp/process/socket_name.h"
 #include "wsp/process/time_space.h"
 
 namespace pawl::wsp {
@@ -39,6 +39,11 @@ constexpr std::uint32_t kStatusFlags = O_APPEND | O_NONBLOCK;
 Status cannot_open(const DescriptorFacts& facts, const std::string& what) {
   return FailedCall{errno,
                     fmt::format("descriptor {} cannot be opened again: {}", facts.number, what)};
+}
+
+Status cannot_open(const DescriptorFacts& facts, const Status& why) {
+  return Status::failure(why.error_number(), fmt::format("descriptor {} cannot be opened again: {}",
+                                                         facts.number, why.text()));
 }
 
 class Rebuild {
@@ -241,41 +246,12 @@ class Rebuild {
     return facts.address_bytes != 0 && address->sin_port != 0;
   }
 
-  // With the program's rights, where it takes the place of a file.
-  Status bind_unix_socket(const DescriptorFacts& facts, int socket) const {
-    const Result<ProgramRights> rights = ProgramRights::take(saved_);
-    if (!rights.ok()) return rights.status();
-    const auto* const local = reinterpret_cast<const sockaddr_un*>(&facts.address);
-    struct stat found{};
-    // The name that the program's own socket left behind.
-    if (local->sun_path[0] != 0 && ::lstat(local->sun_path, &found) == 0 && S_ISSOCK(found.st_mode))
-      ::unlink(local->sun_path);
-    if (!bind_with_mode(facts, socket))
-      return cannot_open(facts, "its address cannot be had with the program's rights");
-    if (facts.value == 0 || ::lstat(local->sun_path, &found) != 0) return {};
-    const SocketOwner owner = owner_of(facts);
-    if ((found.st_uid != owner.user || found.st_gid != owner.group) &&
-        ::lchown(local->sun_path, owner.user, owner.group) != 0)
-      return cannot_open(facts, "its name cannot be given its owner with the program's rights");
-    return {};
-  }
-
-  // The mode is there with the name: nobody comes in between the two.
-  static bool bind_with_mode(const DescriptorFacts& facts, int socket) {
-    const auto* const local = reinterpret_cast<const sockaddr*>(&facts.address);
-    if (facts.value == 0) return ::bind(socket, local, facts.address_bytes) == 0;
-    const mode_t before = ::umask(0);
-    const bool is_bound = ::fchmod(socket, static_cast<mode_t>(facts.value) & 07777) == 0 &&
-                          ::bind(socket, local, facts.address_bytes) == 0;
-    const int error_number = errno;
-    ::umask(before);
-    errno = error_number;
-    return is_bound;
-  }
-
   Status bind_socket(const DescriptorFacts& facts, int socket) const {
     if (!has_address(facts)) return {};
-    if (facts.domain == AF_UNIX) return bind_unix_socket(facts, socket);
+    if (facts.domain == AF_UNIX) {
+      const Status bound = bind_unix_socket(facts, socket, saved_);
+      return bound.ok() ? Status{} : cannot_open(facts, bound);
+    }
     const auto* const address = reinterpret_cast<const sockaddr*>(&facts.address);
     if (::bind(socket, address, facts.address_bytes) != 0)
       return cannot_open(facts, "its address cannot be had");
