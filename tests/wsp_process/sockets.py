@@ -1,4 +1,5 @@
-"""What a socket was keeps others out of it: behind a restore it does so again, or the save says no.
+"""What a descriptor was, behind a restore it is again, or the save says no; and what a socket was keeps
+others out of it.
 
 sockets.py PAWL
 """
@@ -305,6 +306,39 @@ two = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); two.bind("two")
         assert said(kept, place) == repr("onetwo")
 
 
+def a_file_of_a_process_was_saved_and_never_restored(pawl):
+    """It ends with the process.  Of the kernel's other files the inodes are made anew at any time."""
+    for name in ("/proc/self/stat", "/proc/1/maps", "/proc/self", "/proc/net/dev"):
+        is_refused(pawl, f"one = os.open({name!r}, os.O_RDONLY)", "the file of a process")
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+files = [open(name) for name in ("/proc/version", "/proc/sys/kernel/ostype", "/sys/kernel/uevent_seqnum")]
+folder = os.open("/proc/sys/kernel", os.O_RDONLY)
+had = [file.read() for file in files[:2]]
+for file in files: file.seek(0)
+""", "[file.read() for file in files[:2]] == had")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == "True"
+
+
+def a_check_said_yes_to_what_had_another_file_open(pawl):
+    with Kept(pawl) as kept:
+        place = starts(kept, "one = open('log', 'w'); os.chmod('.', 0o777)\n" + DROP)
+        log = os.path.join(place, "log")
+        assert kept.fail_power() == 0, kept.said()
+        assert kept.check().returncode == 0, kept.check()
+        os.rename(log, log + ".was")
+        for makes in (lambda: None, lambda: open(log, "w").close()):
+            makes()
+            found = kept.check()
+            assert found.returncode == 9 and "cannot be opened again" in found.stdout, found
+            kept.restore()
+            assert kept.supervisor.wait(60) != 0, kept.said()
+        os.rename(log + ".was", log)
+        assert kept.check().returncode == 0, kept.check()
+        assert said(kept, place) == "0"
+
+
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
@@ -321,6 +355,8 @@ def main():
     a_socket_that_was_renamed_was_restored_under_its_old_name(pawl)
     a_restore_removed_roots_files_and_gave_them_to_another_user(pawl)
     a_restore_took_the_socket_of_a_server_that_listens(pawl)
+    a_file_of_a_process_was_saved_and_never_restored(pawl)
+    a_check_said_yes_to_what_had_another_file_open(pawl)
 
 
 main()

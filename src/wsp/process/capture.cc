@@ -483,8 +483,8 @@ Status capture_mappings(Process& process, SavedProcess& into) {
           ENOTSUP, "the mapped file " + line.name + " is not there any more under its name");
     facts.birth_time_ns = proof.birth_time_ns;
     mapping.name = line.name;
-    facts.device = file.st_dev;
-    facts.inode = file.st_ino;
+    facts.device = proof.device;
+    facts.inode = proof.inode;
     facts.file_bytes = static_cast<std::uint64_t>(file.st_size);
     facts.changed_ns = file.st_mtim.tv_sec * 1'000'000'000 + file.st_mtim.tv_nsec;
   }

@@ -275,6 +275,11 @@ Status capture_file(const Looked& looked, SavedDescriptor& saved, const SavedPro
   facts.type = static_cast<std::int32_t>(proof.type);
   facts.value = proof.device_number;
   facts.times[0] = proof.birth_time_ns;
+  if (proof.inode == 0 && is_of_a_process(looked.name)) {
+    return cannot_keep(facts.number, looked.name +
+                                         ", the file of a process; let the program close "
+                                         "it, and open it each time that it reads it");
+  }
   const Result<Descriptor> found = find_file(looked.name, proof, true);
   if (!found.ok()) {
     const int error_number = found.status().error_number();

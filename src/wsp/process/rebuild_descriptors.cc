@@ -23,7 +23,6 @@
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
 #include "wsp/process/socket_name.h"
-#include "wsp/process/time_space.h"
 
 namespace pawl::wsp {
 
@@ -31,9 +30,6 @@ namespace {
 
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr std::uint64_t kSetTicks = _IOW('T', 0, std::uint64_t);  // TFD_IOC_SET_TICKS
-// What open(2) takes besides the access mode; creation and truncation are over.
-constexpr std::uint32_t kOpenFlags = O_ACCMODE | O_APPEND | O_NONBLOCK | O_DSYNC | O_SYNC |
-                                     O_DIRECT | O_DIRECTORY | O_NOATIME | O_PATH | O_LARGEFILE;
 constexpr std::uint32_t kStatusFlags = O_APPEND | O_NONBLOCK;
 
 Status cannot_open(const DescriptorFacts& facts, const std::string& what) {
@@ -48,8 +44,7 @@ Status cannot_open(const DescriptorFacts& facts, const Status& why) {
 
 class Rebuild {
  public:
-  Rebuild(const SavedProcess& saved, int first_free)
-      : saved_(saved), first_free_(first_free), same_boot_(is_of_this_boot(saved.system)) {}
+  Rebuild(const SavedProcess& saved, int first_free) : saved_(saved), first_free_(first_free) {}
 
   Status run(const std::vector<int>& kept) {
     for (int number = 0; number < 3; ++number)
@@ -138,12 +133,7 @@ class Rebuild {
 
   Status make_file(const SavedDescriptor& descriptor) {
     const DescriptorFacts& facts = descriptor.facts;
-    const FileProof had = proof_of(facts);
-    Result<Descriptor> found = find_file(descriptor.text, had, same_boot_);
-    if (!found.ok()) return found.status();
-    Result<Descriptor> opened =
-        open_found(found.value(), descriptor.text, had, static_cast<int>(facts.flags & kOpenFlags),
-                   saved_, same_boot_);
+    Result<Descriptor> opened = open_again(descriptor, saved_);
     if (!opened.ok()) return opened.status();
     PAWL_TRY(put(descriptor, opened.value().release(), descriptor.text));
     const int file = made_[facts.number];
@@ -308,7 +298,6 @@ class Rebuild {
 
   const SavedProcess& saved_;
   int first_free_;
-  const bool same_boot_;
   int standard_[3] = {-1, -1, -1};
   std::map<int, int> made_;  // from the program's number
   std::map<std::uint64_t, std::pair<int, int>> pipes_;

@@ -96,6 +96,16 @@ Status check_files(const SavedProcess& saved) {
                                  " is another file than the program had mapped: it was changed or "
                                  "replaced since; start the program anew");
   }
+  for (const SavedDescriptor& descriptor : saved.descriptors) {
+    const DescriptorFacts& facts = descriptor.facts;
+    if (facts.kind != static_cast<std::uint32_t>(DescriptorKind::file) || facts.same_as >= 0)
+      continue;
+    const Result<Descriptor> opened = open_again(descriptor, saved);
+    if (!opened.ok())
+      return Status::failure(opened.status().error_number(),
+                             fmt::format("descriptor {} cannot be opened again: {}", facts.number,
+                                         opened.status().text()));
+  }
   return {};
 }
 
