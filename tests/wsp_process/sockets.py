@@ -8,6 +8,7 @@ import ctypes
 import errno
 import os
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -339,6 +340,85 @@ def a_check_said_yes_to_what_had_another_file_open(pawl):
         assert said(kept, place) == "0"
 
 
+# Level and name: value, of options that are other than in a new socket.
+NEAR_AND_MARKED = {(1, 5): 1, (1, 36): 77, (0, 2): 7, (0, 15): 1, (0, 19): 1, (0, 50): 1 << 24}
+OF_DATAGRAMS = {(0, 8): 1, (0, 11): 1, (0, 12): 1, (0, 13): 1, (0, 1): 0x10, (0, 10): 2, (0, 33): 9, (0, 34): 0,
+                (0, 49): 0, (0, 20): 1, (1, 35): 1, (1, 40): 1, (1, 41): 1, (1, 12): 3, (1, 11): 1, (17, 104): 1,
+                **NEAR_AND_MARKED}
+OF_STREAMS = {(0, 1): 0x10, (1, 12): 0, (6, 2): 1000, (6, 7): 3, (6, 27): 1, (6, 25): 70000, (1, 20): struct.pack("qq", 3, 0),
+              **NEAR_AND_MARKED}
+OF_VERSION_6 = {(41, 49): 1, (41, 16): 5, (41, 67): 0x20, (41, 66): 1, (41, 51): 1, (41, 25): 1, (41, 23): 2,
+                (41, 62): 1, (41, 18): 9, (41, 19): 0, (41, 17): 1, (41, 76): 1 << 24, (41, 26): 1, (41, 78): 1}
+SETS = """
+def sets(family, kind, address, options):
+    one = socket.socket(family, kind)
+    for (level, name), value in options.items(): one.setsockopt(level, name, value)
+    one.bind(address); return one
+def reads(one, options):
+    return [one.getsockopt(level, name) if isinstance(value, int) else one.getsockopt(level, name, 16)
+            for (level, name), value in options.items()]
+"""
+
+
+def may_mark():
+    """Takes CAP_NET_ADMIN, as some of the options do."""
+    with socket.socket() as one:
+        try:
+            one.setsockopt(1, 36, 77)
+            return True
+        except PermissionError:
+            print("skipped: options that take CAP_NET_ADMIN")
+            return False
+
+
+def options_of_sockets_were_lost(pawl):
+    """Without a word: those that tell the program of addresses, those that keep it near, those to bind a
+    foreign address."""
+    lines = SETS + f"""
+kinds = [(socket.AF_INET, socket.SOCK_DGRAM, ("192.0.2.55", 0), {OF_DATAGRAMS!r}),
+         (socket.AF_INET, socket.SOCK_STREAM, ("192.0.2.55", 0), {OF_STREAMS!r})]
+try: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).bind(("::1", 0))
+except OSError: pass
+else: kinds.append((socket.AF_INET6, socket.SOCK_DGRAM, ("2001:db8::5", 0), {OF_VERSION_6!r}))
+made = [(sets(*kind), kind[3]) for kind in kinds]
+made[1][0].setsockopt(6, 13, b"reno"); made[1][0].listen(5)
+was = [reads(*one) for one in made]
+assert was == [list(options.values()) for _, options in made], was
+def lost(): return [(a, b) for a, b in zip(was, [reads(*one) for one in made]) if a != b], made[1][0].getsockopt(6, 13, 4)
+"""
+    with Kept(pawl) as kept:
+        place = starts(kept, lines, "lost()")
+        assert kept.fail_power() == 0, kept.said()
+        found = said(kept, place)
+        assert found == repr(([], b"reno")), found
+
+
+def a_socket_that_may_not_be_marked_again_was_restored_without(pawl):
+    """Who restores it lacks the privilege."""
+    if not may_mark():
+        return
+    with Kept(pawl) as kept:
+        place = starts(kept, "one = socket.socket(); one.setsockopt(1, 36, 77); one.bind(('127.0.0.1', 0)); one.listen(5)",
+                       "one.getsockopt(1, 36)")
+        assert kept.fail_power() == 0, kept.said()
+        found = subprocess.run(["setpriv", "--bounding-set=-net_admin,-net_raw", "--", kept.pawl, "wsp", "restore",
+                                kept.directory], capture_output=True, text=True, timeout=60)
+        assert found.returncode == 1 and "SO_MARK cannot be set" in found.stderr, found
+        assert said(kept, place) == "77"
+
+
+def buffers_that_nobody_set_were_not_tuned_any_more(pawl):
+    lock = "one.getsockopt(1, 72)"  # SO_BUF_LOCK
+    beyond = [("one.setsockopt(1, 33, 5000000); ", "2")] if may_mark() else []  # SO_RCVBUFFORCE
+    for lines, expected in [("", "0"), ("one.setsockopt(1, 8, 30000); ", "2"), *beyond]:
+        with Kept(pawl) as kept:
+            place = starts(kept, "one = socket.socket(); " + lines +
+                           "one.bind(('127.0.0.1', 0)); one.listen(5); had = one.getsockopt(1, 8)",
+                           f"({lock}, one.getsockopt(1, 8) == had)")
+            assert kept.fail_power() == 0, kept.said()
+            assert said(kept, place) == f"({expected}, True)", (lines, kept.said())
+
+
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
@@ -357,6 +437,9 @@ def main():
     a_restore_took_the_socket_of_a_server_that_listens(pawl)
     a_file_of_a_process_was_saved_and_never_restored(pawl)
     a_check_said_yes_to_what_had_another_file_open(pawl)
+    options_of_sockets_were_lost(pawl)
+    a_socket_that_may_not_be_marked_again_was_restored_without(pawl)
+    buffers_that_nobody_set_were_not_tuned_any_more(pawl)
 
 
 main()

@@ -26,6 +26,7 @@
 #include "wsp/process/multicast.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/socket_name.h"
+#include "wsp/process/socket_options.h"
 
 namespace pawl::wsp {
 
@@ -34,27 +35,6 @@ namespace {
 constexpr std::size_t kPipeBytesMax = 1ULL << 20;
 constexpr int kTcpClosed = 7;  // TCP_CLOSE, as the kernel counts
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
-
-struct OptionName {
-  int level;
-  int name;
-};
-
-// What a socket that listens, or is bound, is told again.
-constexpr OptionName kOptions[] = {
-    {SOL_SOCKET, SO_REUSEADDR},      {SOL_SOCKET, SO_REUSEPORT},
-    {SOL_SOCKET, SO_KEEPALIVE},      {SOL_SOCKET, SO_BROADCAST},
-    {SOL_SOCKET, SO_LINGER},         {SOL_SOCKET, SO_OOBINLINE},
-    {SOL_SOCKET, SO_PASSCRED},       {SOL_SOCKET, SO_RCVTIMEO},
-    {SOL_SOCKET, SO_SNDTIMEO},       {SOL_SOCKET, SO_RCVBUF},
-    {SOL_SOCKET, SO_SNDBUF},         {SOL_SOCKET, SO_PRIORITY},
-    {SOL_SOCKET, SO_RCVLOWAT},       {IPPROTO_IPV6, IPV6_V6ONLY},
-    {IPPROTO_TCP, TCP_NODELAY},      {IPPROTO_TCP, TCP_KEEPIDLE},
-    {IPPROTO_TCP, TCP_KEEPINTVL},    {IPPROTO_TCP, TCP_KEEPCNT},
-    {IPPROTO_TCP, TCP_DEFER_ACCEPT}, {IPPROTO_TCP, TCP_USER_TIMEOUT},
-    {IPPROTO_TCP, TCP_FASTOPEN},     {SOL_SOCKET, SO_BINDTODEVICE},
-    {IPPROTO_IP, IP_MINTTL},         {IPPROTO_IPV6, IPV6_MINHOPCOUNT},
-};
 
 Status cannot_keep(int number, const std::string& what) {
   const std::string remedy =
@@ -71,26 +51,6 @@ T option_of(int socket, int level, int name) {
   T value{};
   socklen_t bytes = sizeof(value);
   return ::getsockopt(socket, level, name, &value, &bytes) == 0 ? value : T{};
-}
-
-void capture_options(int socket, SavedDescriptor& saved) {
-  for (const OptionName& option : kOptions) {
-    if (option.level == IPPROTO_TCP && saved.facts.protocol != IPPROTO_TCP) continue;
-    if (option.level == IPPROTO_IPV6 && saved.facts.domain != AF_INET6) continue;
-    SocketOption found{option.level, option.name, 0, {}};
-    socklen_t bytes = sizeof(found.value);
-    if (::getsockopt(socket, option.level, option.name, found.value, &bytes) != 0 || bytes == 0)
-      continue;
-    found.bytes = bytes;
-    // The kernel answers twice what it was told.
-    if (option.level == SOL_SOCKET && (option.name == SO_RCVBUF || option.name == SO_SNDBUF)) {
-      int value = 0;
-      std::memcpy(&value, found.value, sizeof(value));
-      value /= 2;
-      std::memcpy(found.value, &value, sizeof(value));
-    }
-    saved.options.push_back(found);
-  }
 }
 
 // What the kernel does not tell whole, so that it cannot be given again.
@@ -124,7 +84,8 @@ Status capture_netlink(int socket, DescriptorFacts& facts) {
   return {};
 }
 
-Status capture_socket(pid_t process, int socket, SavedDescriptor& saved) {
+Status capture_socket(pid_t process, int socket, SocketOptionReader& options,
+                      SavedDescriptor& saved) {
   DescriptorFacts& facts = saved.facts;
   facts.domain = option_of<int>(socket, SOL_SOCKET, SO_DOMAIN);
   if (facts.domain == AF_NETLINK) return capture_netlink(socket, facts);
@@ -162,7 +123,7 @@ Status capture_socket(pid_t process, int socket, SavedDescriptor& saved) {
   if (listens && facts.protocol == IPPROTO_TCP)
     facts.backlog =
         static_cast<int>(option_of<tcp_info>(socket, IPPROTO_TCP, TCP_INFO).tcpi_sacked);
-  capture_options(socket, saved);
+  options.read(socket, saved);
   return check_socket(process, socket, facts);
 }
 
@@ -316,8 +277,8 @@ std::optional<int> stream_of_ours(const Looked& looked, const DescriptorFacts& f
   return found;
 }
 
-Status capture_one(Process& process, int handle, int number, SavedDescriptor& saved,
-                   const SavedProcess& program) {
+Status capture_one(Process& process, int handle, int number, SocketOptionReader& options,
+                   SavedDescriptor& saved, const SavedProcess& program) {
   const pid_t leader = process.leader();
   DescriptorFacts& facts = saved.facts;
   facts.number = number;
@@ -339,7 +300,7 @@ Status capture_one(Process& process, int handle, int number, SavedDescriptor& sa
   if (S_ISSOCK(looked.proof.type)) {
     const Descriptor socket(static_cast<int>(::syscall(SYS_pidfd_getfd, handle, number, 0)));
     if (!socket.valid()) return FailedCall{errno, "cannot look at a socket"};
-    PAWL_TRY(capture_socket(leader, socket.get(), saved));
+    PAWL_TRY(capture_socket(leader, socket.get(), options, saved));
     const auto kind = static_cast<DescriptorKind>(facts.kind);
     if (kind != DescriptorKind::listening && kind != DescriptorKind::bound) return {};
     const Status named = capture_socket_name(leader, socket.get(), program, facts);
@@ -404,9 +365,11 @@ Status capture_descriptors(Process& process, SavedProcess& into) {
   const pid_t leader = process.leader();
   const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, leader, 0)));
   if (!handle.valid()) return FailedCall{errno, "cannot look at the program"};
+  SocketOptionReader options;
   for (const int number : numbers_in(fmt::format("/proc/{}/fd", leader))) {
     if (number == process.calls().descriptor()) continue;
-    PAWL_TRY(capture_one(process, handle.get(), number, into.descriptors.emplace_back(), into));
+    PAWL_TRY(
+        capture_one(process, handle.get(), number, options, into.descriptors.emplace_back(), into));
   }
   share_what_waits(into.descriptors);
   find_same(leader, into.descriptors);

@@ -23,6 +23,7 @@
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
 #include "wsp/process/socket_name.h"
+#include "wsp/process/socket_options.h"
 
 namespace pawl::wsp {
 
@@ -193,7 +194,8 @@ class Rebuild {
     PAWL_TRY(put(descriptor, ::socket(facts.domain, facts.type | non_blocking, facts.protocol),
                  "a socket"));
     const int socket = made_[facts.number];
-    PAWL_TRY(give_options(descriptor, socket));
+    if (const Status given = give_socket_options(descriptor, socket); !given.ok())
+      return cannot_open(facts, given);
     // What was left of the program's connections must not keep the address from it.  Of datagrams
     // nothing is left, and whoever else binds the address would get them.
     const int on = 1;
@@ -206,15 +208,6 @@ class Rebuild {
     PAWL_TRY(connect_socket(facts, socket));
     if (kind_of(descriptor) == DescriptorKind::listening && ::listen(socket, facts.backlog) != 0)
       return cannot_open(facts, "a socket cannot listen");
-    return {};
-  }
-
-  static Status give_options(const SavedDescriptor& descriptor, int socket) {
-    for (const SocketOption& option : descriptor.options) {
-      if (::setsockopt(socket, option.level, option.name, option.value, option.bytes) != 0 &&
-          keeps_others_out(option))
-        return cannot_open(descriptor.facts, "it cannot be kept from others as it was");
-    }
     return {};
   }
 
