@@ -6,6 +6,8 @@ sockets.py PAWL
 
 import ctypes
 import errno
+import fcntl
+import mmap
 import os
 import socket
 import struct
@@ -419,6 +421,45 @@ def buffers_that_nobody_set_were_not_tuned_any_more(pawl):
             assert said(kept, place) == f"({expected}, True)", (lines, kept.said())
 
 
+def registrations_of_a_duplicate_came_back_on_another_file(pawl):
+    """Of an epoll set: the number has another file by now, or none."""
+    makes = """
+import select
+one, _ = os.pipe(); two, last = os.pipe(); poll = select.epoll(); poll.register(one, select.EPOLLIN); spare = os.dup(one)
+"""
+    for lines in ("os.close(one)", "os.dup2(two, one)", "os.dup2(two, one); poll.register(one, select.EPOLLIN)"):
+        is_refused(pawl, makes + lines, "an epoll set in which a file is registered")
+    with Kept(pawl) as kept:
+        place = starts(kept, makes + "poll.register(two, select.EPOLLIN); poll.register(spare, select.EPOLLOUT)\n"
+                       "os.write(last, b'x')", "poll.poll() == [(two, select.EPOLLIN)]")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == "True"
+
+
+def a_pipe_was_larger_than_the_restorer_may_make(pawl):
+    """And the restore stood still at what had been in it."""
+    mib = 1 << 20
+    with Kept(pawl) as kept:
+        place = starts(kept, f"import fcntl; one, two = os.pipe(); fcntl.fcntl(two, 1031, {mib})\n"
+                       f"os.write(two, bytes({mib}))", f"len(os.read(one, {mib}))")
+        assert kept.fail_power() == 0, kept.said()
+        with open("/proc/sys/fs/pipe-user-pages-soft") as file:
+            pages = int(file.read())
+        held = []  # as many as a user may have without privileges; nothing is in them
+        try:
+            for _ in range(pages * mmap.PAGESIZE // mib):
+                held += os.pipe()
+                fcntl.fcntl(held[-1], 1031, mib)  # F_SETPIPE_SZ
+        except PermissionError:
+            pass
+        found = subprocess.run(["setpriv", "--bounding-set=-sys_resource,-sys_admin", "--", kept.pawl, "wsp", "restore",
+                                kept.directory], capture_output=True, text=True, timeout=60)
+        for one in held:
+            os.close(one)
+        assert found.returncode == 1 and "a pipe of 1048576 bytes; raise" in found.stderr, found
+        assert said(kept, place) == str(mib)
+
+
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
@@ -440,6 +481,8 @@ def main():
     options_of_sockets_were_lost(pawl)
     a_socket_that_may_not_be_marked_again_was_restored_without(pawl)
     buffers_that_nobody_set_were_not_tuned_any_more(pawl)
+    registrations_of_a_duplicate_came_back_on_another_file(pawl)
+    a_pipe_was_larger_than_the_restorer_may_make(pawl)
 
 
 main()

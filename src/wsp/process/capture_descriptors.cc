@@ -192,6 +192,24 @@ void capture_epoll(std::string_view information, SavedDescriptor& saved) {
   }
 }
 
+// A registration belongs to the file that had the number then, while that is open by any number.
+Status check_epoll(pid_t process, const SavedDescriptor& saved) {
+  std::map<int, std::uint32_t> seen;
+  for (const EpollEntry& entry : saved.entries) {
+    const kcmp_epoll_slot slot{static_cast<std::uint32_t>(saved.facts.number),
+                               static_cast<std::uint32_t>(entry.number), seen[entry.number]++};
+    if (::syscall(SYS_kcmp, process, process, KCMP_EPOLL_TFD, entry.number, &slot) == 0 ||
+        errno == ENOSYS || errno == EOPNOTSUPP)
+      continue;
+    return cannot_keep(saved.facts.number,
+                       fmt::format("an epoll set in which a file is registered by the number {}, "
+                                   "which it has not any more; let the program remove a "
+                                   "registration before it closes a duplicate",
+                                   entry.number));
+  }
+  return {};
+}
+
 bool is_known_device(const std::string& name) {
   return name == "/dev/null" || name == "/dev/zero" || name == "/dev/full" ||
          name == "/dev/random" || name == "/dev/urandom";
@@ -203,7 +221,7 @@ struct Looked {
   std::string information;
 };
 
-Status capture_nameless(const Looked& looked, SavedDescriptor& saved) {
+Status capture_nameless(pid_t process, const Looked& looked, SavedDescriptor& saved) {
   DescriptorFacts& facts = saved.facts;
   const std::string_view information = looked.information;
   const auto set_kind = [&](DescriptorKind kind) { facts.kind = static_cast<std::uint32_t>(kind); };
@@ -223,6 +241,7 @@ Status capture_nameless(const Looked& looked, SavedDescriptor& saved) {
   } else if (looked.name == "anon_inode:[eventpoll]") {
     set_kind(DescriptorKind::epoll);
     capture_epoll(information, saved);
+    return check_epoll(process, saved);
   } else {
     return cannot_keep(facts.number, looked.name);
   }
@@ -312,7 +331,7 @@ Status capture_one(Process& process, int handle, int number, SocketOptionReader&
       return cannot_keep(number, looked.name + " is a named pipe");
     return capture_pipe(leader, handle, number, saved);
   }
-  if (looked.name.starts_with("anon_inode:")) return capture_nameless(looked, saved);
+  if (looked.name.starts_with("anon_inode:")) return capture_nameless(leader, looked, saved);
   facts.kind = static_cast<std::uint32_t>(DescriptorKind::file);
   facts.position = number_of(field_of(looked.information, "pos"));
   saved.text = looked.name;

@@ -153,7 +153,13 @@ class Rebuild {
       const int writing = ::fcntl(ends[1], F_DUPFD, first_free_);
       ::close(ends[0]);
       ::close(ends[1]);
-      if (facts.value != 0) ::fcntl(writing, F_SETPIPE_SZ, static_cast<int>(facts.value));
+      const auto size = static_cast<int>(facts.value);
+      if (size != 0 && ::fcntl(writing, F_SETPIPE_SZ, size) < size)
+        return cannot_open(facts, fmt::format("a pipe of {} bytes; raise fs.pipe-max-size or "
+                                              "fs.pipe-user-pages-soft (sysctl), or restore with "
+                                              "CAP_SYS_RESOURCE",
+                                              size));
+      ::fcntl(writing, F_SETFL, O_NONBLOCK);
       const auto length = static_cast<ssize_t>(descriptor.text.size());
       if (length > 0 && ::write(writing, descriptor.text.data(), descriptor.text.size()) != length)
         return cannot_open(facts, "a pipe does not take what was in it");
