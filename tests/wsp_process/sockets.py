@@ -282,6 +282,23 @@ def a_restore_removed_roots_files_and_gave_them_to_another_user(pawl):
                 assert kept.fail_power() == 0, kept.said()
 
 
+def a_socket_of_a_program_that_had_dropped_its_privileges_was_not_made_again(pawl):
+    """By a name from where it is it was not even saved."""
+    for name in ("'own/one'", "os.getcwd() + '/own/one'"):
+        for kind in ("STREAM", "DGRAM", "SEQPACKET"):
+            with Kept(pawl) as kept:
+                place = starts(kept, "os.chmod('.', 0o777)\n" + DROP + f"""
+os.mkdir("own", 0o700); one = socket.socket(socket.AF_UNIX, socket.SOCK_{kind}); one.bind({name}); os.chmod({name}, 0o640)
+if {kind != "DGRAM"}: one.listen(5)
+""", f"one.getsockname() == {name}")
+                path = os.path.join(place, "own", "one")
+                assert kept.fail_power() == 0, kept.said()
+                assert said(kept, place) == "True"
+                found = os.stat(path)
+                assert (found.st_uid, oct(found.st_mode)) == (NOBODY, "0o140640"), found
+                assert kept.fail_power() == 0, kept.said()
+
+
 def a_restore_took_the_socket_of_a_server_that_listens(pawl):
     with Kept(pawl) as kept:
         place = starts(kept, """
@@ -476,6 +493,7 @@ def main():
     a_socket_that_was_renamed_was_restored_under_its_old_name(pawl)
     a_restore_removed_roots_files_and_gave_them_to_another_user(pawl)
     a_restore_took_the_socket_of_a_server_that_listens(pawl)
+    a_socket_of_a_program_that_had_dropped_its_privileges_was_not_made_again(pawl)
     a_file_of_a_process_was_saved_and_never_restored(pawl)
     a_check_said_yes_to_what_had_another_file_open(pawl)
     options_of_sockets_were_lost(pawl)

@@ -21,6 +21,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "medium/descriptor.h"
@@ -102,20 +103,27 @@ bool is_name_of(int name, const std::optional<unix_diag_vfs>& bound) {
          file_system_of(name) == bound->udiag_vfs_dev;
 }
 
+// The parts of a name: the directory, and what lies in it.
+std::pair<std::string, std::string> parts_of(const std::string& name) {
+  const std::size_t slash = name.rfind('/');
+  if (slash == std::string::npos) return {".", name};
+  return {name.substr(0, slash + 1), name.substr(slash + 1)};
+}
+
 // Whether the name of a socket can be made anew with the program's rights: it is not with ours.
-bool can_be_bound_again(const std::string& path, const SavedProcess& program) {
-  const std::string directory = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+bool can_be_bound_again(int current, const std::string& name, const struct stat& present,
+                        const SavedProcess& program) {
   const Result<ProgramRights> rights = ProgramRights::take(program);
+  const std::string directory = parts_of(name).first;
   struct stat holding{};
-  struct stat present{};
   // What may not be written to cannot be asked whether somebody listens there.
-  if (!rights.ok() || ::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0 ||
-      ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0 ||
-      ::stat(directory.c_str(), &holding) != 0)
+  if (!rights.ok() || ::faccessat(current, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0 ||
+      ::faccessat(current, name.c_str(), W_OK, AT_EACCESS) != 0 ||
+      ::fstatat(current, directory.c_str(), &holding, 0) != 0)
     return false;
   const uid_t user = program.process.user[3];
   return (holding.st_mode & S_ISVTX) == 0 || holding.st_uid == user || user == 0 ||
-         ::lstat(path.c_str(), &present) != 0 || present.st_uid == user;
+         present.st_uid == user;
 }
 
 // Whether the name's owner can be given to it with the program's rights.
@@ -157,13 +165,11 @@ Status remove_what_was_left(int directory, const std::string& last, int type) {
   return {};
 }
 
-// The mode is there with the name: nobody comes in between the two.
-bool bind_with_mode(const DescriptorFacts& facts, int socket) {
-  const auto* const local = reinterpret_cast<const sockaddr*>(&facts.address);
-  if (facts.value == 0) return ::bind(socket, local, facts.address_bytes) == 0;
+// The name gets the mode of the socket, less the mask.
+bool bind_without_mask(const DescriptorFacts& facts, int socket) {
   const mode_t before = ::umask(0);
-  const bool is_bound = ::fchmod(socket, static_cast<mode_t>(facts.value) & 07777) == 0 &&
-                        ::bind(socket, local, facts.address_bytes) == 0;
+  const bool is_bound =
+      ::bind(socket, reinterpret_cast<const sockaddr*>(&facts.address), facts.address_bytes) == 0;
   const int error_number = errno;
   ::umask(before);
   errno = error_number;
@@ -186,9 +192,10 @@ Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program
                            DescriptorFacts& into) {
   const std::string name = name_of(into);
   if (name.empty()) return {};
-  const std::string path =
-      name.front() == '/' ? name : fmt::format("/proc/{}/cwd/{}", leader, name);
-  const Descriptor found(::open(path.c_str(), kNameOnly));
+  // From where the program is: with its rights alone /proc/PID/cwd may be closed to us.
+  const Descriptor current(
+      ::open(fmt::format("/proc/{}/cwd", leader).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Descriptor found(::openat(current.get(), name.c_str(), kNameOnly));
   if (!found.valid() && (errno == ENOENT || errno == ENOTDIR)) {
     return Status::failure(ENOTSUP, fmt::format("the name of its socket, {}, is not there any more "
                                                 "(let it keep the name that it was bound to)",
@@ -208,7 +215,7 @@ Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program
     return Status::failure(
         ENOTSUP, fmt::format("the name of its socket, {}, is that of another file by now", name));
   }
-  if (!can_be_bound_again(path, program)) {
+  if (!can_be_bound_again(current.get(), name, present, program)) {
     return Status::failure(
         ENOTSUP,
         fmt::format("the program could not make its socket {} again: it may not write to that "
@@ -228,23 +235,24 @@ Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program
 }
 
 Status bind_unix_socket(const DescriptorFacts& facts, int socket, const SavedProcess& program) {
+  const std::string name = name_of(facts);
+  // The mode is there with the name: nobody comes in between the two.  The socket itself is ours.
+  if (!name.empty() && ::fchmod(socket, static_cast<mode_t>(facts.value) & 07777) != 0)
+    return FailedCall{errno, "its mode cannot be given to it"};
   const Result<ProgramRights> rights = ProgramRights::take(program);
   if (!rights.ok()) return rights.status();
   constexpr const char* kNotHad = "its address cannot be had with the program's rights";
-  const std::string name = name_of(facts);
   if (name.empty()) {
-    if (!bind_with_mode(facts, socket)) return FailedCall{errno, kNotHad};
+    if (!bind_without_mask(facts, socket)) return FailedCall{errno, kNotHad};
     return {};
   }
   // Opened once: what leads to it may be another directory in the next moment.
-  const std::size_t slash = name.rfind('/');
-  const std::string above = slash == std::string::npos ? "." : name.substr(0, slash + 1);
-  const std::string last = slash == std::string::npos ? name : name.substr(slash + 1);
+  const auto [above, last] = parts_of(name);
   const Descriptor directory(::open(above.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid()) return FailedCall{errno, kNotHad};
   PAWL_TRY(remove_what_was_left(directory.get(), last, facts.type));
   // By its whole name, which getsockname(2) tells; that it lies there is proven behind it.
-  if (!bind_with_mode(facts, socket)) return FailedCall{errno, kNotHad};
+  if (!bind_without_mask(facts, socket)) return FailedCall{errno, kNotHad};
   const Descriptor bound(::openat(directory.get(), last.c_str(), kNameOnly));
   if (!bound.valid() || !is_name_of(bound.get(), bound_file_of(socket)))
     return Status::failure(ESTALE, "its name was changed meanwhile; try again");
