@@ -314,6 +314,7 @@ two = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); two.bind("two")
                 if kind == socket.SOCK_STREAM:
                     other.listen(5)
                 had = os.stat(path).st_ino
+                assert "another program listens at its name" in kept.check().stdout, kept.check()
                 kept.restore()
                 assert kept.supervisor.wait(60) == 1 and "another program listens at its name" in kept.said(), kept.said()
                 assert os.stat(path).st_ino == had, "its name was taken"

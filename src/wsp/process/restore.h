@@ -13,7 +13,7 @@ namespace pawl::wsp {
 constexpr int kRestoreStepsCount = 7;
 
 // What can be told without making anything: marker, checksums, the kernel, the files that the
-// program had mapped or open.
+// program had mapped or open, the names of its sockets.
 Status check_restorable(const KeptMemory& memory);
 
 // On success the marker is gone, durably, and all threads stand still: resume_all().  On failure

@@ -32,6 +32,7 @@ namespace pawl::wsp {
 
 namespace {
 
+constexpr const char* kNotHad = "its address cannot be had with the program's rights";
 constexpr int kNameOnly = O_PATH | O_NOFOLLOW | O_CLOEXEC;
 constexpr unsigned kKernelMinorBits = 20;  // of a device, as the kernel counts
 
@@ -137,7 +138,7 @@ bool can_be_owned_again(const struct stat& present, const SavedProcess& program)
 }
 
 // Nobody listens at it any more.
-bool was_left_behind(int name, int type) {
+bool is_unheard(int name, int type) {
   const Descriptor probe(::socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -149,20 +150,18 @@ bool was_left_behind(int name, int type) {
          errno == ECONNREFUSED;
 }
 
-// Nothing else than a socket is removed, and no socket that somebody uses.
-Status remove_what_was_left(int directory, const std::string& last, int type) {
+// Whether the name is there, of a socket that nobody uses: nothing else may be removed.
+Result<bool> was_left_behind(int directory, const std::string& last, int type) {
   struct stat facts{};
   const Descriptor found(::openat(directory, last.c_str(), kNameOnly));
-  if (!found.valid() && errno == ENOENT) return {};
+  if (!found.valid() && errno == ENOENT) return false;
   if (!found.valid()) return FailedCall{errno, "cannot look at what has its name"};
   if (::fstat(found.get(), &facts) != 0 || !S_ISSOCK(facts.st_mode))
     return Status::failure(EADDRINUSE, "another file has its name; move it away");
-  if (!was_left_behind(found.get(), type))
+  if (!is_unheard(found.get(), type))
     return Status::failure(EADDRINUSE,
                            "another program listens at its name; stop that, or remove the name");
-  if (::unlinkat(directory, last.c_str(), 0) != 0 && errno != ENOENT)
-    return FailedCall{errno, "cannot remove the name that it left behind"};
-  return {};
+  return true;
 }
 
 // The name gets the mode of the socket, less the mask.
@@ -234,6 +233,20 @@ Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program
   return {};
 }
 
+Status check_socket_name(const DescriptorFacts& facts, const SavedProcess& program) {
+  const std::string name = name_of(facts);
+  if (name.empty()) return {};
+  const Result<ProgramRights> rights = ProgramRights::take(program);
+  if (!rights.ok()) return rights.status();
+  const auto [above, last] = parts_of(name);
+  const std::string path = above.front() == '/' ? above : program.directory + "/" + above;
+  const Descriptor directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  // The restore may get where the program was in another way: go_to_directory().
+  if (!directory.valid() && errno == EACCES && above.front() != '/') return {};
+  if (!directory.valid()) return FailedCall{errno, kNotHad};
+  return was_left_behind(directory.get(), last, facts.type).status();
+}
+
 Status bind_unix_socket(const DescriptorFacts& facts, int socket, const SavedProcess& program) {
   const std::string name = name_of(facts);
   // The mode is there with the name: nobody comes in between the two.  The socket itself is ours.
@@ -241,7 +254,6 @@ Status bind_unix_socket(const DescriptorFacts& facts, int socket, const SavedPro
     return FailedCall{errno, "its mode cannot be given to it"};
   const Result<ProgramRights> rights = ProgramRights::take(program);
   if (!rights.ok()) return rights.status();
-  constexpr const char* kNotHad = "its address cannot be had with the program's rights";
   if (name.empty()) {
     if (!bind_without_mask(facts, socket)) return FailedCall{errno, kNotHad};
     return {};
@@ -250,7 +262,10 @@ Status bind_unix_socket(const DescriptorFacts& facts, int socket, const SavedPro
   const auto [above, last] = parts_of(name);
   const Descriptor directory(::open(above.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid()) return FailedCall{errno, kNotHad};
-  PAWL_TRY(remove_what_was_left(directory.get(), last, facts.type));
+  const Result<bool> is_there = was_left_behind(directory.get(), last, facts.type);
+  if (!is_there.ok()) return is_there.status();
+  if (is_there.value() && ::unlinkat(directory.get(), last.c_str(), 0) != 0 && errno != ENOENT)
+    return FailedCall{errno, "cannot remove the name that it left behind"};
   // By its whole name, which getsockname(2) tells; that it lies there is proven behind it.
   if (!bind_without_mask(facts, socket)) return FailedCall{errno, kNotHad};
   const Descriptor bound(::openat(directory.get(), last.c_str(), kNameOnly));

@@ -14,6 +14,10 @@ namespace pawl::wsp {
 Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program,
                            DescriptorFacts& into);
 
+// Whether bind_unix_socket() will find the name free, as far as can be told without changing
+// anything.
+Status check_socket_name(const DescriptorFacts& facts, const SavedProcess& program);
+
 // Binds a UNIX socket to its address with the program's rights, and gives the name its mode and
 // owner.  EADDRINUSE where something else than a socket that was left behind has the name.
 Status bind_unix_socket(const DescriptorFacts& facts, int socket, const SavedProcess& program);
