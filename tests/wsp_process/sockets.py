@@ -9,6 +9,7 @@ import errno
 import fcntl
 import mmap
 import os
+import shutil
 import socket
 import struct
 import subprocess
@@ -478,6 +479,29 @@ def a_pipe_was_larger_than_the_restorer_may_make(pawl):
         assert said(kept, place) == str(mib)
 
 
+def an_interface_had_another_number_in_the_next_boot(pawl):
+    """In a network of the test's own, which it does not leave: the last test."""
+    def ip(*words):
+        return shutil.which("ip") and subprocess.run(["ip", "link", *words], capture_output=True).returncode == 0
+
+    if ctypes.CDLL(None).unshare(0x40000000) != 0 or not ip("add", "one", "type", "veth"):  # CLONE_NEWNET
+        print("skipped: an interface cannot be made here")
+        return
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+one.setsockopt(0, 50, socket.htonl(socket.if_nametoindex("one"))); one.bind(("0.0.0.0", 0))
+""", "socket.ntohl(one.getsockopt(0, 50)) == socket.if_nametoindex('one')")
+        had = socket.if_nametoindex("one")
+        assert kept.fail_power() == 0, kept.said()
+        assert ip("del", "one")
+        kept.restore()
+        assert kept.supervisor.wait(60) == 1 and "IP_UNICAST_IF cannot be set" in kept.said(), kept.said()
+        assert ip("add", "other", "type", "veth") and ip("add", "one", "type", "veth")
+        assert socket.if_nametoindex("one") != had
+        assert said(kept, place) == "True"
+
+
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
@@ -502,6 +526,7 @@ def main():
     buffers_that_nobody_set_were_not_tuned_any_more(pawl)
     registrations_of_a_duplicate_came_back_on_another_file(pawl)
     a_pipe_was_larger_than_the_restorer_may_make(pawl)
+    an_interface_had_another_number_in_the_next_boot(pawl)
 
 
 main()
