@@ -1,15 +1,22 @@
-"""What a socket was keeps others out of it: behind a restore it does so again, or the save says no.
+"""What a descriptor was, behind a restore it is again, or the save says no; and what a socket was keeps
+others out of it.
 
 sockets.py PAWL
 """
 
+import ctypes
 import errno
+import fcntl
+import mmap
 import os
+import shutil
 import socket
+import struct
 import subprocess
 import sys
+import time
 
-from kept import Kept, can_trace, wait_for
+from kept import AS_NOBODY, NOBODY, Kept, can_trace, wait_for
 
 # Runs the lines that it is given, says that it has, and answers an expression when it is asked to.
 PROGRAM = """
@@ -192,6 +199,309 @@ def a_block_device_that_only_root_may_open_was_saved(pawl):
         os.unlink(disk)
 
 
+def another_user_got_a_connection_to_a_restored_private_socket(pawl):
+    """Who may write the directory has put a socket of his own in its place, that all may connect to."""
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+os.umask(0o077); one = socket.socket(socket.AF_UNIX); one.bind(os.getcwd() + "/private"); one.listen(5)
+""")
+        path = os.path.join(place, "private")
+        os.rename(path, path + ".was")
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(path)
+            os.chmod(path, 0o777)
+            found = kept.command("save", kept.directory)
+            assert found.returncode != 0 and "is that of another file by now" in found.stderr, found
+        os.rename(path + ".was", path)
+        assert kept.fail_power() == 0, kept.said()
+        kept.restore()
+        kept.process()
+        wait_for(lambda: os.path.exists(path), "the socket")
+        assert oct(os.stat(path).st_mode) == "0o140700", oct(os.stat(path).st_mode)
+
+
+def a_socket_that_was_renamed_was_restored_under_its_old_name(pawl):
+    """And open to all there."""
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+os.umask(0); one = socket.socket(socket.AF_UNIX); os.fchmod(one.fileno(), 0o600); one.bind("one.new"); one.listen(5)
+os.rename("one.new", "one")
+""")
+        for words in (["save", kept.directory], ["rehearse", kept.directory, "1"]):
+            found = kept.command(*words)
+            assert found.returncode != 0 and "is not there any more" in found.stderr + found.stdout, found
+        os.rename(os.path.join(place, "one"), os.path.join(place, "one.new"))
+        assert kept.fail_power() == 0, kept.said()
+
+
+# Exchanges two names in a directory of its own until it is ended.
+EXCHANGES = """
+import ctypes, os, sys
+os.chdir(sys.argv[1])
+exchange = ctypes.CDLL(None, use_errno=True).renameat2
+while True: exchange(-100, b"one", -100, b"other", 2)
+"""
+TRIES = 25
+
+
+def a_restore_removed_roots_files_and_gave_them_to_another_user(pawl):
+    """Who exchanges the directory meanwhile for a link to root's."""
+    with Kept(pawl) as kept:
+        roots, place = os.path.join(kept.top, "roots"), os.path.join(kept.top, "nobodys")
+        os.mkdir(roots)
+        os.mkdir(place)
+        os.mkdir(os.path.join(place, "one"))
+        os.symlink(roots, os.path.join(place, "other"))
+        for path in (place, os.path.join(place, "one")):
+            os.chown(path, NOBODY, NOBODY)
+        os.lchown(os.path.join(place, "other"), NOBODY, NOBODY)
+        secret, own = os.path.join(roots, "secret"), os.path.join(place, "one", "secret")
+        with open(secret, "w") as file:
+            file.write("root's")
+        os.chmod(secret, 0o600)
+        had = os.stat(secret)
+        starts(kept, f"one = socket.socket(socket.AF_UNIX); one.bind({own!r}); one.listen(5)\n"
+                     f"os.chmod({own!r}, 0o660); os.lchown({own!r}, {NOBODY}, {NOBODY})")
+        assert kept.fail_power() == 0, kept.said()
+        for _ in range(TRIES):
+            attacker = subprocess.Popen(["/usr/bin/python3", "-c", EXCHANGES, place], **AS_NOBODY)
+            time.sleep(0.05)
+            kept.restore()
+            time.sleep(0.1)
+            attacker.kill()
+            attacker.wait()
+            is_same = os.path.exists(secret) and os.stat(secret)
+            assert is_same and (is_same.st_ino, is_same.st_uid, is_same.st_mode) == (
+                had.st_ino, had.st_uid, had.st_mode), f"root's file is another: {is_same}"
+            if os.path.islink(os.path.join(place, "one")):
+                assert ctypes.CDLL(None).renameat2(-100, os.path.join(place, "one").encode(), -100,
+                                                   os.path.join(place, "other").encode(), 2) == 0
+            wait_for(lambda: kept.supervisor.poll() is not None or
+                     kept.command("rehearse", kept.directory, "1", "--window-ms", "1000000").returncode == 0,
+                     "the restore")
+            if kept.supervisor.poll() is None:
+                assert kept.fail_power() == 0, kept.said()
+
+
+def a_socket_of_a_program_that_had_dropped_its_privileges_was_not_made_again(pawl):
+    """By a name from where it is it was not even saved."""
+    for name in ("'own/one'", "os.getcwd() + '/own/one'"):
+        for kind in ("STREAM", "DGRAM", "SEQPACKET"):
+            with Kept(pawl) as kept:
+                place = starts(kept, "os.chmod('.', 0o777)\n" + DROP + f"""
+os.mkdir("own", 0o700); one = socket.socket(socket.AF_UNIX, socket.SOCK_{kind}); one.bind({name}); os.chmod({name}, 0o640)
+if {kind != "DGRAM"}: one.listen(5)
+""", f"one.getsockname() == {name}")
+                path = os.path.join(place, "own", "one")
+                assert kept.fail_power() == 0, kept.said()
+                assert said(kept, place) == "True"
+                found = os.stat(path)
+                assert (found.st_uid, oct(found.st_mode)) == (NOBODY, "0o140640"), found
+                assert kept.fail_power() == 0, kept.said()
+
+
+def a_restore_took_the_socket_of_a_server_that_listens(pawl):
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+one = socket.socket(socket.AF_UNIX); one.bind("one"); one.listen(5)
+two = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); two.bind("two")
+""", "one.getsockname() + two.getsockname()")
+        assert kept.fail_power() == 0, kept.said()
+        for name, kind in (("one", socket.SOCK_STREAM), ("two", socket.SOCK_DGRAM), ("one", socket.SOCK_DGRAM)):
+            path = os.path.join(place, name)
+            os.unlink(path)
+            with socket.socket(socket.AF_UNIX, kind) as other:
+                other.bind(path)
+                if kind == socket.SOCK_STREAM:
+                    other.listen(5)
+                had = os.stat(path).st_ino
+                assert "another program listens at its name" in kept.check().stdout, kept.check()
+                kept.restore()
+                assert kept.supervisor.wait(60) == 1 and "another program listens at its name" in kept.said(), kept.said()
+                assert os.stat(path).st_ino == had, "its name was taken"
+        os.unlink(path)
+        with open(path, "w") as file:
+            file.write("a file")
+        kept.restore()
+        assert kept.supervisor.wait(60) == 1 and "another file has its name" in kept.said(), kept.said()
+        os.unlink(path)
+        assert said(kept, place) == repr("onetwo")
+
+
+def a_file_of_a_process_was_saved_and_never_restored(pawl):
+    """It ends with the process.  Of the kernel's other files the inodes are made anew at any time."""
+    for name in ("/proc/self/stat", "/proc/1/maps", "/proc/self", "/proc/net/dev"):
+        is_refused(pawl, f"one = os.open({name!r}, os.O_RDONLY)", "the file of a process")
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+files = [open(name) for name in ("/proc/version", "/proc/sys/kernel/ostype", "/sys/kernel/uevent_seqnum")]
+folder = os.open("/proc/sys/kernel", os.O_RDONLY)
+had = [file.read() for file in files[:2]]
+for file in files: file.seek(0)
+""", "[file.read() for file in files[:2]] == had")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == "True"
+
+
+def a_check_said_yes_to_what_had_another_file_open(pawl):
+    with Kept(pawl) as kept:
+        place = starts(kept, "one = open('log', 'w'); os.chmod('.', 0o777)\n" + DROP)
+        log = os.path.join(place, "log")
+        assert kept.fail_power() == 0, kept.said()
+        assert kept.check().returncode == 0, kept.check()
+        os.rename(log, log + ".was")
+        for makes in (lambda: None, lambda: open(log, "w").close()):
+            makes()
+            found = kept.check()
+            assert found.returncode == 9 and "cannot be opened again" in found.stdout, found
+            kept.restore()
+            assert kept.supervisor.wait(60) != 0, kept.said()
+        os.rename(log + ".was", log)
+        assert kept.check().returncode == 0, kept.check()
+        assert said(kept, place) == "0"
+
+
+# Level and name: value, of options that are other than in a new socket.
+NEAR_AND_MARKED = {(1, 5): 1, (1, 36): 77, (0, 2): 7, (0, 15): 1, (0, 19): 1, (0, 50): 1 << 24}
+OF_DATAGRAMS = {(0, 8): 1, (0, 11): 1, (0, 12): 1, (0, 13): 1, (0, 1): 0x10, (0, 10): 2, (0, 33): 9, (0, 34): 0,
+                (0, 49): 0, (0, 20): 1, (1, 35): 1, (1, 40): 1, (1, 41): 1, (1, 12): 3, (1, 11): 1, (17, 104): 1,
+                **NEAR_AND_MARKED}
+OF_STREAMS = {(0, 1): 0x10, (1, 12): 0, (6, 2): 1000, (6, 7): 3, (6, 27): 1, (6, 25): 70000, (1, 20): struct.pack("qq", 3, 0),
+              **NEAR_AND_MARKED}
+OF_VERSION_6 = {(41, 49): 1, (41, 16): 5, (41, 67): 0x20, (41, 66): 1, (41, 51): 1, (41, 25): 1, (41, 23): 2,
+                (41, 62): 1, (41, 18): 9, (41, 19): 0, (41, 17): 1, (41, 76): 1 << 24, (41, 26): 1, (41, 78): 1}
+SETS = """
+def sets(family, kind, address, options):
+    one = socket.socket(family, kind)
+    for (level, name), value in options.items(): one.setsockopt(level, name, value)
+    one.bind(address); return one
+def reads(one, options):
+    return [one.getsockopt(level, name) if isinstance(value, int) else one.getsockopt(level, name, 16)
+            for (level, name), value in options.items()]
+"""
+
+
+def may_mark():
+    """Takes CAP_NET_ADMIN, as some of the options do."""
+    with socket.socket() as one:
+        try:
+            one.setsockopt(1, 36, 77)
+            return True
+        except PermissionError:
+            print("skipped: options that take CAP_NET_ADMIN")
+            return False
+
+
+def options_of_sockets_were_lost(pawl):
+    """Without a word: those that tell the program of addresses, those that keep it near, those to bind a
+    foreign address."""
+    lines = SETS + f"""
+kinds = [(socket.AF_INET, socket.SOCK_DGRAM, ("192.0.2.55", 0), {OF_DATAGRAMS!r}),
+         (socket.AF_INET, socket.SOCK_STREAM, ("192.0.2.55", 0), {OF_STREAMS!r})]
+try: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).bind(("::1", 0))
+except OSError: pass
+else: kinds.append((socket.AF_INET6, socket.SOCK_DGRAM, ("2001:db8::5", 0), {OF_VERSION_6!r}))
+made = [(sets(*kind), kind[3]) for kind in kinds]
+made[1][0].setsockopt(6, 13, b"reno"); made[1][0].listen(5)
+was = [reads(*one) for one in made]
+assert was == [list(options.values()) for _, options in made], was
+def lost(): return [(a, b) for a, b in zip(was, [reads(*one) for one in made]) if a != b], made[1][0].getsockopt(6, 13, 4)
+"""
+    with Kept(pawl) as kept:
+        place = starts(kept, lines, "lost()")
+        assert kept.fail_power() == 0, kept.said()
+        found = said(kept, place)
+        assert found == repr(([], b"reno")), found
+
+
+def a_socket_that_may_not_be_marked_again_was_restored_without(pawl):
+    """Who restores it lacks the privilege."""
+    if not may_mark():
+        return
+    with Kept(pawl) as kept:
+        place = starts(kept, "one = socket.socket(); one.setsockopt(1, 36, 77); one.bind(('127.0.0.1', 0)); one.listen(5)",
+                       "one.getsockopt(1, 36)")
+        assert kept.fail_power() == 0, kept.said()
+        found = subprocess.run(["setpriv", "--bounding-set=-net_admin,-net_raw", "--", kept.pawl, "wsp", "restore",
+                                kept.directory], capture_output=True, text=True, timeout=60)
+        assert found.returncode == 1 and "SO_MARK cannot be set" in found.stderr, found
+        assert said(kept, place) == "77"
+
+
+def buffers_that_nobody_set_were_not_tuned_any_more(pawl):
+    lock = "one.getsockopt(1, 72)"  # SO_BUF_LOCK
+    beyond = [("one.setsockopt(1, 33, 5000000); ", "2")] if may_mark() else []  # SO_RCVBUFFORCE
+    for lines, expected in [("", "0"), ("one.setsockopt(1, 8, 30000); ", "2"), *beyond]:
+        with Kept(pawl) as kept:
+            place = starts(kept, "one = socket.socket(); " + lines +
+                           "one.bind(('127.0.0.1', 0)); one.listen(5); had = one.getsockopt(1, 8)",
+                           f"({lock}, one.getsockopt(1, 8) == had)")
+            assert kept.fail_power() == 0, kept.said()
+            assert said(kept, place) == f"({expected}, True)", (lines, kept.said())
+
+
+def registrations_of_a_duplicate_came_back_on_another_file(pawl):
+    """Of an epoll set: the number has another file by now, or none."""
+    makes = """
+import select
+one, _ = os.pipe(); two, last = os.pipe(); poll = select.epoll(); poll.register(one, select.EPOLLIN); spare = os.dup(one)
+"""
+    for lines in ("os.close(one)", "os.dup2(two, one)", "os.dup2(two, one); poll.register(one, select.EPOLLIN)"):
+        is_refused(pawl, makes + lines, "an epoll set in which a file is registered")
+    with Kept(pawl) as kept:
+        place = starts(kept, makes + "poll.register(two, select.EPOLLIN); poll.register(spare, select.EPOLLOUT)\n"
+                       "os.write(last, b'x')", "poll.poll() == [(two, select.EPOLLIN)]")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == "True"
+
+
+def a_pipe_was_larger_than_the_restorer_may_make(pawl):
+    """And the restore stood still at what had been in it."""
+    mib = 1 << 20
+    with Kept(pawl) as kept:
+        place = starts(kept, f"import fcntl; one, two = os.pipe(); fcntl.fcntl(two, 1031, {mib})\n"
+                       f"os.write(two, bytes({mib}))", f"len(os.read(one, {mib}))")
+        assert kept.fail_power() == 0, kept.said()
+        with open("/proc/sys/fs/pipe-user-pages-soft") as file:
+            pages = int(file.read())
+        held = []  # as many as a user may have without privileges; nothing is in them
+        try:
+            for _ in range(pages * mmap.PAGESIZE // mib):
+                held += os.pipe()
+                fcntl.fcntl(held[-1], 1031, mib)  # F_SETPIPE_SZ
+        except PermissionError:
+            pass
+        found = subprocess.run(["setpriv", "--bounding-set=-sys_resource,-sys_admin", "--", kept.pawl, "wsp", "restore",
+                                kept.directory], capture_output=True, text=True, timeout=60)
+        for one in held:
+            os.close(one)
+        assert found.returncode == 1 and "a pipe of 1048576 bytes; raise" in found.stderr, found
+        assert said(kept, place) == str(mib)
+
+
+def an_interface_had_another_number_in_the_next_boot(pawl):
+    """In a network of the test's own, which it does not leave: the last test."""
+    def ip(*words):
+        return shutil.which("ip") and subprocess.run(["ip", "link", *words], capture_output=True).returncode == 0
+
+    if ctypes.CDLL(None).unshare(0x40000000) != 0 or not ip("add", "one", "type", "veth"):  # CLONE_NEWNET
+        print("skipped: an interface cannot be made here")
+        return
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+one.setsockopt(0, 50, socket.htonl(socket.if_nametoindex("one"))); one.bind(("0.0.0.0", 0))
+""", "socket.ntohl(one.getsockopt(0, 50)) == socket.if_nametoindex('one')")
+        had = socket.if_nametoindex("one")
+        assert kept.fail_power() == 0, kept.said()
+        assert ip("del", "one")
+        kept.restore()
+        assert kept.supervisor.wait(60) == 1 and "IP_UNICAST_IF cannot be set" in kept.said(), kept.said()
+        assert ip("add", "other", "type", "veth") and ip("add", "one", "type", "veth")
+        assert socket.if_nametoindex("one") != had
+        assert said(kept, place) == "True"
+
+
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
@@ -204,6 +514,19 @@ def main():
     a_connected_socket_whose_peer_was_gone_kept_the_program_from_running(pawl)
     datagrams_of_a_restored_socket_went_to_another_user(pawl)
     a_block_device_that_only_root_may_open_was_saved(pawl)
+    another_user_got_a_connection_to_a_restored_private_socket(pawl)
+    a_socket_that_was_renamed_was_restored_under_its_old_name(pawl)
+    a_restore_removed_roots_files_and_gave_them_to_another_user(pawl)
+    a_restore_took_the_socket_of_a_server_that_listens(pawl)
+    a_socket_of_a_program_that_had_dropped_its_privileges_was_not_made_again(pawl)
+    a_file_of_a_process_was_saved_and_never_restored(pawl)
+    a_check_said_yes_to_what_had_another_file_open(pawl)
+    options_of_sockets_were_lost(pawl)
+    a_socket_that_may_not_be_marked_again_was_restored_without(pawl)
+    buffers_that_nobody_set_were_not_tuned_any_more(pawl)
+    registrations_of_a_duplicate_came_back_on_another_file(pawl)
+    a_pipe_was_larger_than_the_restorer_may_make(pawl)
+    an_interface_had_another_number_in_the_next_boot(pawl)
 
 
 main()

@@ -475,16 +475,18 @@ Status capture_mappings(Process& process, SavedProcess& into) {
       return Status::failure(
           ENOTSUP, fmt::format("memory at {:x} ({}) is not in the memory file", line.start,
                                line.name.empty() ? "nameless" : line.name));
+    // Opened once: its name may lead elsewhere in the next moment.
+    const Descriptor mapped(::open(line.name.c_str(), O_PATH | O_CLOEXEC));
     struct stat file{};
     FileProof proof;
-    if (::stat(line.name.c_str(), &file) != 0 || file.st_ino != line.inode ||
-        !prove_file(AT_FDCWD, line.name, proof))
+    if (!mapped.valid() || ::fstat(mapped.get(), &file) != 0 || file.st_ino != line.inode ||
+        !prove_file(mapped.get(), "", proof))
       return Status::failure(
           ENOTSUP, "the mapped file " + line.name + " is not there any more under its name");
     facts.birth_time_ns = proof.birth_time_ns;
     mapping.name = line.name;
-    facts.device = file.st_dev;
-    facts.inode = file.st_ino;
+    facts.device = proof.device;
+    facts.inode = proof.inode;
     facts.file_bytes = static_cast<std::uint64_t>(file.st_size);
     facts.changed_ns = file.st_mtim.tv_sec * 1'000'000'000 + file.st_mtim.tv_nsec;
   }

@@ -2,7 +2,6 @@
 // it.
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <linux/capability.h>
 #include <linux/kcmp.h>
 #include <linux/netlink.h>
 #include <linux/tcp.h>
@@ -11,7 +10,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,7 +25,8 @@
 #include "wsp/process/file_proof.h"
 #include "wsp/process/multicast.h"
 #include "wsp/process/proc.h"
-#include "wsp/process/program_rights.h"
+#include "wsp/process/socket_name.h"
+#include "wsp/process/socket_options.h"
 
 namespace pawl::wsp {
 
@@ -36,27 +35,6 @@ namespace {
 constexpr std::size_t kPipeBytesMax = 1ULL << 20;
 constexpr int kTcpClosed = 7;  // TCP_CLOSE, as the kernel counts
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
-
-struct OptionName {
-  int level;
-  int name;
-};
-
-// What a socket that listens, or is bound, is told again.
-constexpr OptionName kOptions[] = {
-    {SOL_SOCKET, SO_REUSEADDR},      {SOL_SOCKET, SO_REUSEPORT},
-    {SOL_SOCKET, SO_KEEPALIVE},      {SOL_SOCKET, SO_BROADCAST},
-    {SOL_SOCKET, SO_LINGER},         {SOL_SOCKET, SO_OOBINLINE},
-    {SOL_SOCKET, SO_PASSCRED},       {SOL_SOCKET, SO_RCVTIMEO},
-    {SOL_SOCKET, SO_SNDTIMEO},       {SOL_SOCKET, SO_RCVBUF},
-    {SOL_SOCKET, SO_SNDBUF},         {SOL_SOCKET, SO_PRIORITY},
-    {SOL_SOCKET, SO_RCVLOWAT},       {IPPROTO_IPV6, IPV6_V6ONLY},
-    {IPPROTO_TCP, TCP_NODELAY},      {IPPROTO_TCP, TCP_KEEPIDLE},
-    {IPPROTO_TCP, TCP_KEEPINTVL},    {IPPROTO_TCP, TCP_KEEPCNT},
-    {IPPROTO_TCP, TCP_DEFER_ACCEPT}, {IPPROTO_TCP, TCP_USER_TIMEOUT},
-    {IPPROTO_TCP, TCP_FASTOPEN},     {SOL_SOCKET, SO_BINDTODEVICE},
-    {IPPROTO_IP, IP_MINTTL},         {IPPROTO_IPV6, IPV6_MINHOPCOUNT},
-};
 
 Status cannot_keep(int number, const std::string& what) {
   const std::string remedy =
@@ -73,26 +51,6 @@ T option_of(int socket, int level, int name) {
   T value{};
   socklen_t bytes = sizeof(value);
   return ::getsockopt(socket, level, name, &value, &bytes) == 0 ? value : T{};
-}
-
-void capture_options(int socket, SavedDescriptor& saved) {
-  for (const OptionName& option : kOptions) {
-    if (option.level == IPPROTO_TCP && saved.facts.protocol != IPPROTO_TCP) continue;
-    if (option.level == IPPROTO_IPV6 && saved.facts.domain != AF_INET6) continue;
-    SocketOption found{option.level, option.name, 0, {}};
-    socklen_t bytes = sizeof(found.value);
-    if (::getsockopt(socket, option.level, option.name, found.value, &bytes) != 0 || bytes == 0)
-      continue;
-    found.bytes = bytes;
-    // The kernel answers twice what it was told.
-    if (option.level == SOL_SOCKET && (option.name == SO_RCVBUF || option.name == SO_SNDBUF)) {
-      int value = 0;
-      std::memcpy(&value, found.value, sizeof(value));
-      value /= 2;
-      std::memcpy(found.value, &value, sizeof(value));
-    }
-    saved.options.push_back(found);
-  }
 }
 
 // What the kernel does not tell whole, so that it cannot be given again.
@@ -126,7 +84,8 @@ Status capture_netlink(int socket, DescriptorFacts& facts) {
   return {};
 }
 
-Status capture_socket(pid_t process, int socket, SavedDescriptor& saved) {
+Status capture_socket(pid_t process, int socket, SocketOptionReader& options,
+                      SavedDescriptor& saved) {
   DescriptorFacts& facts = saved.facts;
   facts.domain = option_of<int>(socket, SOL_SOCKET, SO_DOMAIN);
   if (facts.domain == AF_NETLINK) return capture_netlink(socket, facts);
@@ -164,7 +123,7 @@ Status capture_socket(pid_t process, int socket, SavedDescriptor& saved) {
   if (listens && facts.protocol == IPPROTO_TCP)
     facts.backlog =
         static_cast<int>(option_of<tcp_info>(socket, IPPROTO_TCP, TCP_INFO).tcpi_sacked);
-  capture_options(socket, saved);
+  options.read(socket, saved);
   return check_socket(process, socket, facts);
 }
 
@@ -233,6 +192,24 @@ void capture_epoll(std::string_view information, SavedDescriptor& saved) {
   }
 }
 
+// A registration belongs to the file that had the number then, while that is open by any number.
+Status check_epoll(pid_t process, const SavedDescriptor& saved) {
+  std::map<int, std::uint32_t> seen;
+  for (const EpollEntry& entry : saved.entries) {
+    const kcmp_epoll_slot slot{static_cast<std::uint32_t>(saved.facts.number),
+                               static_cast<std::uint32_t>(entry.number), seen[entry.number]++};
+    if (::syscall(SYS_kcmp, process, process, KCMP_EPOLL_TFD, entry.number, &slot) == 0 ||
+        errno == ENOSYS || errno == EOPNOTSUPP)
+      continue;
+    return cannot_keep(saved.facts.number,
+                       fmt::format("an epoll set in which a file is registered by the number {}, "
+                                   "which it has not any more; let the program remove a "
+                                   "registration before it closes a duplicate",
+                                   entry.number));
+  }
+  return {};
+}
+
 bool is_known_device(const std::string& name) {
   return name == "/dev/null" || name == "/dev/zero" || name == "/dev/full" ||
          name == "/dev/random" || name == "/dev/urandom";
@@ -244,7 +221,7 @@ struct Looked {
   std::string information;
 };
 
-Status capture_nameless(const Looked& looked, SavedDescriptor& saved) {
+Status capture_nameless(pid_t process, const Looked& looked, SavedDescriptor& saved) {
   DescriptorFacts& facts = saved.facts;
   const std::string_view information = looked.information;
   const auto set_kind = [&](DescriptorKind kind) { facts.kind = static_cast<std::uint32_t>(kind); };
@@ -264,63 +241,10 @@ Status capture_nameless(const Looked& looked, SavedDescriptor& saved) {
   } else if (looked.name == "anon_inode:[eventpoll]") {
     set_kind(DescriptorKind::epoll);
     capture_epoll(information, saved);
+    return check_epoll(process, saved);
   } else {
     return cannot_keep(facts.number, looked.name);
   }
-  return {};
-}
-
-// Whether the name of a socket can be made anew with the program's rights: it is not with ours.
-bool can_be_bound_again(const std::string& path, const SavedProcess& program) {
-  const std::string directory = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
-  const Result<ProgramRights> rights = ProgramRights::take(program);
-  struct stat holding{};
-  struct stat present{};
-  if (!rights.ok() || ::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0 ||
-      ::stat(directory.c_str(), &holding) != 0)
-    return false;
-  const uid_t user = program.process.user[3];
-  return (holding.st_mode & S_ISVTX) == 0 || holding.st_uid == user || user == 0 ||
-         ::lstat(path.c_str(), &present) != 0 || present.st_uid == user;
-}
-
-// Whether the name's owner can be given to it with the program's rights.
-bool can_be_owned_again(const struct stat& present, const SavedProcess& program) {
-  constexpr std::uint64_t kMayChangeOwner = 1ULL << CAP_CHOWN;
-  if ((program.process.capabilities[2] & kMayChangeOwner) != 0) return true;
-  const std::vector<std::uint32_t>& groups = program.groups;
-  return present.st_uid == program.process.user[3] &&
-         (present.st_gid == program.process.group_ids[3] ||
-          std::find(groups.begin(), groups.end(), present.st_gid) != groups.end());
-}
-
-Status capture_socket_name(pid_t leader, SavedDescriptor& saved, const SavedProcess& program) {
-  DescriptorFacts& facts = saved.facts;
-  const auto kind = static_cast<DescriptorKind>(facts.kind);
-  const auto* const local = reinterpret_cast<const sockaddr_un*>(&facts.address);
-  const bool is_bound = kind == DescriptorKind::listening || kind == DescriptorKind::bound;
-  if (!is_bound || facts.domain != AF_UNIX || facts.address_bytes <= sizeof(sa_family_t) ||
-      local->sun_path[0] == 0)
-    return {};
-  const std::string name(local->sun_path,
-                         ::strnlen(local->sun_path, facts.address_bytes - sizeof(sa_family_t)));
-  const std::string path =
-      name.front() == '/' ? name : fmt::format("/proc/{}/cwd/{}", leader, name);
-  if (!can_be_bound_again(path, program)) {
-    return cannot_keep(facts.number,
-                       "the program could not make its socket " + name +
-                           " again: it may not write to that directory, or not remove the name");
-  }
-  struct stat present{};
-  if (::lstat(path.c_str(), &present) != 0 || !S_ISSOCK(present.st_mode)) return {};
-  if (!can_be_owned_again(present, program)) {
-    return cannot_keep(facts.number, fmt::format("the program could not give its socket {} to user "
-                                                 "{} and group {} again; let it be the program's",
-                                                 name, present.st_uid, present.st_gid));
-  }
-  facts.value = present.st_mode;
-  facts.times[0] = present.st_uid;
-  facts.times[1] = present.st_gid;
   return {};
 }
 
@@ -331,6 +255,11 @@ Status capture_file(const Looked& looked, SavedDescriptor& saved, const SavedPro
   facts.type = static_cast<std::int32_t>(proof.type);
   facts.value = proof.device_number;
   facts.times[0] = proof.birth_time_ns;
+  if (proof.inode == 0 && is_of_a_process(looked.name)) {
+    return cannot_keep(facts.number, looked.name +
+                                         ", the file of a process; let the program close "
+                                         "it, and open it each time that it reads it");
+  }
   const Result<Descriptor> found = find_file(looked.name, proof, true);
   if (!found.ok()) {
     const int error_number = found.status().error_number();
@@ -367,8 +296,8 @@ std::optional<int> stream_of_ours(const Looked& looked, const DescriptorFacts& f
   return found;
 }
 
-Status capture_one(Process& process, int handle, int number, SavedDescriptor& saved,
-                   const SavedProcess& program) {
+Status capture_one(Process& process, int handle, int number, SocketOptionReader& options,
+                   SavedDescriptor& saved, const SavedProcess& program) {
   const pid_t leader = process.leader();
   DescriptorFacts& facts = saved.facts;
   facts.number = number;
@@ -390,8 +319,11 @@ Status capture_one(Process& process, int handle, int number, SavedDescriptor& sa
   if (S_ISSOCK(looked.proof.type)) {
     const Descriptor socket(static_cast<int>(::syscall(SYS_pidfd_getfd, handle, number, 0)));
     if (!socket.valid()) return FailedCall{errno, "cannot look at a socket"};
-    PAWL_TRY(capture_socket(leader, socket.get(), saved));
-    return capture_socket_name(leader, saved, program);
+    PAWL_TRY(capture_socket(leader, socket.get(), options, saved));
+    const auto kind = static_cast<DescriptorKind>(facts.kind);
+    if (kind != DescriptorKind::listening && kind != DescriptorKind::bound) return {};
+    const Status named = capture_socket_name(leader, socket.get(), program, facts);
+    return named.ok() ? Status{} : cannot_keep(number, named.text());
   }
   if (S_ISFIFO(looked.proof.type)) {
     facts.kind = static_cast<std::uint32_t>(DescriptorKind::pipe);
@@ -399,7 +331,7 @@ Status capture_one(Process& process, int handle, int number, SavedDescriptor& sa
       return cannot_keep(number, looked.name + " is a named pipe");
     return capture_pipe(leader, handle, number, saved);
   }
-  if (looked.name.starts_with("anon_inode:")) return capture_nameless(looked, saved);
+  if (looked.name.starts_with("anon_inode:")) return capture_nameless(leader, looked, saved);
   facts.kind = static_cast<std::uint32_t>(DescriptorKind::file);
   facts.position = number_of(field_of(looked.information, "pos"));
   saved.text = looked.name;
@@ -452,9 +384,11 @@ Status capture_descriptors(Process& process, SavedProcess& into) {
   const pid_t leader = process.leader();
   const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, leader, 0)));
   if (!handle.valid()) return FailedCall{errno, "cannot look at the program"};
+  SocketOptionReader options;
   for (const int number : numbers_in(fmt::format("/proc/{}/fd", leader))) {
     if (number == process.calls().descriptor()) continue;
-    PAWL_TRY(capture_one(process, handle.get(), number, into.descriptors.emplace_back(), into));
+    PAWL_TRY(
+        capture_one(process, handle.get(), number, options, into.descriptors.emplace_back(), into));
   }
   share_what_waits(into.descriptors);
   find_same(leader, into.descriptors);

@@ -1,18 +1,27 @@
 #include "wsp/process/file_proof.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <utility>
 
 #include "wsp/process/program_rights.h"
+#include "wsp/process/time_space.h"
 
 namespace pawl::wsp {
 
 namespace {
+
+// What open(2) takes besides the access mode; creation and truncation are over.
+constexpr std::uint32_t kOpenFlags = O_ACCMODE | O_APPEND | O_NONBLOCK | O_DSYNC | O_SYNC |
+                                     O_DIRECT | O_DIRECTORY | O_NOATIME | O_PATH | O_LARGEFILE;
+constexpr ino_t kProcRoot = 1;  // the inode of each root of a proc(5)
 
 bool is_device(std::uint32_t type) { return type == S_IFCHR || type == S_IFBLK; }
 
@@ -22,6 +31,14 @@ bool is_same(const FileProof& one, const FileProof& other, bool same_boot) {
   if (is_device(one.type)) return one.device_number == other.device_number;
   return one.inode == other.inode && one.birth_time_ns == other.birth_time_ns &&
          (one.device == other.device || !same_boot);
+}
+
+// The type of the file system; 0 when it is not known.
+long file_system_type(int directory, const std::string& name) {
+  struct statfs facts{};
+  if (name.empty()) return ::fstatfs(directory, &facts) == 0 ? facts.f_type : 0;
+  const Descriptor found(::openat(directory, name.c_str(), O_PATH | O_CLOEXEC));
+  return found.valid() && ::fstatfs(found.get(), &facts) == 0 ? facts.f_type : 0;
 }
 
 // A directory that is reached through those of ours alone, which nobody else may write; in one like
@@ -80,7 +97,22 @@ bool prove_file(int directory, const std::string& name, FileProof& into) {
                            ? 0
                            : static_cast<std::uint64_t>(found.stx_btime.tv_sec) * 1'000'000'000 +
                                  found.stx_btime.tv_nsec;
+  if (into.birth_time_ns != 0 || (into.type != S_IFREG && into.type != S_IFDIR)) return true;
+  const long system = file_system_type(directory, name);
+  if (system == PROC_SUPER_MAGIC || system == SYSFS_MAGIC) into.inode = into.device = 0;
   return true;
+}
+
+bool is_of_a_process(const std::string& name) {
+  for (std::size_t at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1)) {
+    const std::string above = name.substr(0, std::max<std::size_t>(at, 1));
+    struct stat facts{};
+    if (at + 1 < name.size() && name[at + 1] >= '0' && name[at + 1] <= '9' &&
+        ::stat(above.c_str(), &facts) == 0 && facts.st_ino == kProcRoot &&
+        file_system_type(AT_FDCWD, above) == PROC_SUPER_MAGIC)
+      return true;
+  }
+  return false;
 }
 
 Result<Descriptor> find_file(const std::string& name, const FileProof& had, bool same_boot) {
@@ -110,6 +142,15 @@ Result<Descriptor> open_found(const Descriptor& found, const std::string& name,
   Descriptor opened(::open(link.c_str(), flags | O_CLOEXEC));
   if (!opened.valid()) return FailedCall{errno, "cannot open " + name};
   return opened;
+}
+
+Result<Descriptor> open_again(const SavedDescriptor& descriptor, const SavedProcess& program) {
+  const FileProof had = proof_of(descriptor.facts);
+  const bool same_boot = is_of_this_boot(program.system);
+  Result<Descriptor> found = find_file(descriptor.text, had, same_boot);
+  if (!found.ok()) return found.status();
+  return open_found(found.value(), descriptor.text, had,
+                    static_cast<int>(descriptor.facts.flags & kOpenFlags), program, same_boot);
 }
 
 Status go_to_directory(const std::string& name, const SavedProcess& program) {

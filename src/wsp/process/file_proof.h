@@ -16,7 +16,7 @@ namespace pawl::wsp {
 struct FileProof {
   std::uint32_t type = 0;  // S_IFMT
   std::uint64_t device = 0;
-  std::uint64_t inode = 0;
+  std::uint64_t inode = 0;          // 0, and no device, where only the name tells which it is
   std::uint64_t birth_time_ns = 0;  // 0: not known
   std::uint64_t device_number = 0;  // of a device: major and minor
 };
@@ -25,6 +25,7 @@ FileProof proof_of(const DescriptorFacts& facts);
 FileProof proof_of(const MappingFacts& facts);
 
 // Of an open file, or one by its name (AT_FDCWD); links are followed.  False when there is none.
+// The kernel makes the inodes of its own files (proc(5), sysfs(5)) anew at any time.
 bool prove_file(int directory, const std::string& name, FileProof& into);
 
 // What the name leads to, for nothing but to be compared and opened: to open a device or a pipe
@@ -38,6 +39,12 @@ Result<Descriptor> find_file(const std::string& name, const FileProof& had, bool
 Result<Descriptor> open_found(const Descriptor& found, const std::string& name,
                               const FileProof& had, int flags, const SavedProcess& program,
                               bool same_boot);
+
+// Finds and opens a file that the program had open, as it had it.
+Result<Descriptor> open_again(const SavedDescriptor& descriptor, const SavedProcess& program);
+
+// Whether the name is that of a process's own file (/proc/PID/...), which ends with the process.
+bool is_of_a_process(const std::string& name);
 
 // Goes to the program's directory, with its rights; with ours, where these do not reach it any
 // more, if nobody else can have changed what its name leads to.

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,7 +22,8 @@
 #include "wsp/process/file_proof.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
-#include "wsp/process/time_space.h"
+#include "wsp/process/socket_name.h"
+#include "wsp/process/socket_options.h"
 
 namespace pawl::wsp {
 
@@ -31,9 +31,6 @@ namespace {
 
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr std::uint64_t kSetTicks = _IOW('T', 0, std::uint64_t);  // TFD_IOC_SET_TICKS
-// What open(2) takes besides the access mode; creation and truncation are over.
-constexpr std::uint32_t kOpenFlags = O_ACCMODE | O_APPEND | O_NONBLOCK | O_DSYNC | O_SYNC |
-                                     O_DIRECT | O_DIRECTORY | O_NOATIME | O_PATH | O_LARGEFILE;
 constexpr std::uint32_t kStatusFlags = O_APPEND | O_NONBLOCK;
 
 Status cannot_open(const DescriptorFacts& facts, const std::string& what) {
@@ -41,10 +38,14 @@ Status cannot_open(const DescriptorFacts& facts, const std::string& what) {
                     fmt::format("descriptor {} cannot be opened again: {}", facts.number, what)};
 }
 
+Status cannot_open(const DescriptorFacts& facts, const Status& why) {
+  return Status::failure(why.error_number(), fmt::format("descriptor {} cannot be opened again: {}",
+                                                         facts.number, why.text()));
+}
+
 class Rebuild {
  public:
-  Rebuild(const SavedProcess& saved, int first_free)
-      : saved_(saved), first_free_(first_free), same_boot_(is_of_this_boot(saved.system)) {}
+  Rebuild(const SavedProcess& saved, int first_free) : saved_(saved), first_free_(first_free) {}
 
   Status run(const std::vector<int>& kept) {
     for (int number = 0; number < 3; ++number)
@@ -133,12 +134,7 @@ class Rebuild {
 
   Status make_file(const SavedDescriptor& descriptor) {
     const DescriptorFacts& facts = descriptor.facts;
-    const FileProof had = proof_of(facts);
-    Result<Descriptor> found = find_file(descriptor.text, had, same_boot_);
-    if (!found.ok()) return found.status();
-    Result<Descriptor> opened =
-        open_found(found.value(), descriptor.text, had, static_cast<int>(facts.flags & kOpenFlags),
-                   saved_, same_boot_);
+    Result<Descriptor> opened = open_again(descriptor, saved_);
     if (!opened.ok()) return opened.status();
     PAWL_TRY(put(descriptor, opened.value().release(), descriptor.text));
     const int file = made_[facts.number];
@@ -157,7 +153,13 @@ class Rebuild {
       const int writing = ::fcntl(ends[1], F_DUPFD, first_free_);
       ::close(ends[0]);
       ::close(ends[1]);
-      if (facts.value != 0) ::fcntl(writing, F_SETPIPE_SZ, static_cast<int>(facts.value));
+      const auto size = static_cast<int>(facts.value);
+      if (size != 0 && ::fcntl(writing, F_SETPIPE_SZ, size) < size)
+        return cannot_open(facts, fmt::format("a pipe of {} bytes; raise fs.pipe-max-size or "
+                                              "fs.pipe-user-pages-soft (sysctl), or restore with "
+                                              "CAP_SYS_RESOURCE",
+                                              size));
+      ::fcntl(writing, F_SETFL, O_NONBLOCK);
       const auto length = static_cast<ssize_t>(descriptor.text.size());
       if (length > 0 && ::write(writing, descriptor.text.data(), descriptor.text.size()) != length)
         return cannot_open(facts, "a pipe does not take what was in it");
@@ -198,7 +200,8 @@ class Rebuild {
     PAWL_TRY(put(descriptor, ::socket(facts.domain, facts.type | non_blocking, facts.protocol),
                  "a socket"));
     const int socket = made_[facts.number];
-    PAWL_TRY(give_options(descriptor, socket));
+    if (const Status given = give_socket_options(descriptor, socket); !given.ok())
+      return cannot_open(facts, given);
     // What was left of the program's connections must not keep the address from it.  Of datagrams
     // nothing is left, and whoever else binds the address would get them.
     const int on = 1;
@@ -211,15 +214,6 @@ class Rebuild {
     PAWL_TRY(connect_socket(facts, socket));
     if (kind_of(descriptor) == DescriptorKind::listening && ::listen(socket, facts.backlog) != 0)
       return cannot_open(facts, "a socket cannot listen");
-    return {};
-  }
-
-  static Status give_options(const SavedDescriptor& descriptor, int socket) {
-    for (const SocketOption& option : descriptor.options) {
-      if (::setsockopt(socket, option.level, option.name, option.value, option.bytes) != 0 &&
-          keeps_others_out(option))
-        return cannot_open(descriptor.facts, "it cannot be kept from others as it was");
-    }
     return {};
   }
 
@@ -241,41 +235,12 @@ class Rebuild {
     return facts.address_bytes != 0 && address->sin_port != 0;
   }
 
-  // With the program's rights, where it takes the place of a file.
-  Status bind_unix_socket(const DescriptorFacts& facts, int socket) const {
-    const Result<ProgramRights> rights = ProgramRights::take(saved_);
-    if (!rights.ok()) return rights.status();
-    const auto* const local = reinterpret_cast<const sockaddr_un*>(&facts.address);
-    struct stat found{};
-    // The name that the program's own socket left behind.
-    if (local->sun_path[0] != 0 && ::lstat(local->sun_path, &found) == 0 && S_ISSOCK(found.st_mode))
-      ::unlink(local->sun_path);
-    if (!bind_with_mode(facts, socket))
-      return cannot_open(facts, "its address cannot be had with the program's rights");
-    if (facts.value == 0 || ::lstat(local->sun_path, &found) != 0) return {};
-    const SocketOwner owner = owner_of(facts);
-    if ((found.st_uid != owner.user || found.st_gid != owner.group) &&
-        ::lchown(local->sun_path, owner.user, owner.group) != 0)
-      return cannot_open(facts, "its name cannot be given its owner with the program's rights");
-    return {};
-  }
-
-  // The mode is there with the name: nobody comes in between the two.
-  static bool bind_with_mode(const DescriptorFacts& facts, int socket) {
-    const auto* const local = reinterpret_cast<const sockaddr*>(&facts.address);
-    if (facts.value == 0) return ::bind(socket, local, facts.address_bytes) == 0;
-    const mode_t before = ::umask(0);
-    const bool is_bound = ::fchmod(socket, static_cast<mode_t>(facts.value) & 07777) == 0 &&
-                          ::bind(socket, local, facts.address_bytes) == 0;
-    const int error_number = errno;
-    ::umask(before);
-    errno = error_number;
-    return is_bound;
-  }
-
   Status bind_socket(const DescriptorFacts& facts, int socket) const {
     if (!has_address(facts)) return {};
-    if (facts.domain == AF_UNIX) return bind_unix_socket(facts, socket);
+    if (facts.domain == AF_UNIX) {
+      const Status bound = bind_unix_socket(facts, socket, saved_);
+      return bound.ok() ? Status{} : cannot_open(facts, bound);
+    }
     const auto* const address = reinterpret_cast<const sockaddr*>(&facts.address);
     if (::bind(socket, address, facts.address_bytes) != 0)
       return cannot_open(facts, "its address cannot be had");
@@ -332,7 +297,6 @@ class Rebuild {
 
   const SavedProcess& saved_;
   int first_free_;
-  const bool same_boot_;
   int standard_[3] = {-1, -1, -1};
   std::map<int, int> made_;  // from the program's number
   std::map<std::uint64_t, std::pair<int, int>> pipes_;

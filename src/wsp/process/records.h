@@ -162,15 +162,8 @@ struct SocketOption {
   std::int32_t level;
   std::int32_t name;
   std::uint32_t bytes;
-  char value[20];
+  char value[20];  // of an interface its number, and behind that its name
 };
-
-// Without such an option others than before would reach the socket.
-constexpr bool keeps_others_out(const SocketOption& option) {
-  return (option.level == SOL_SOCKET && option.name == SO_BINDTODEVICE) ||
-         (option.level == IPPROTO_IP && option.name == IP_MINTTL) ||
-         (option.level == IPPROTO_IPV6 && option.name == IPV6_MINHOPCOUNT);
-}
 
 struct SocketOwner {
   uid_t user;

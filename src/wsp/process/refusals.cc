@@ -3,6 +3,8 @@
 #include <asm/prctl.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -28,6 +30,9 @@ constexpr const char* kKernelQueue =
     "what waits in the kernel's queue would be lost; the program has to do without";
 constexpr const char* kOutside = "what it ties together would not be there again; leave it out";
 
+constexpr const char* kUnreadable =
+    "the kernel does not tell it, so that others would reach the socket without it";
+
 constexpr const char* kThreadsShare =
     "threads are kept that share files and directories (CLONE_FILES, CLONE_FS), with neither a "
     "pidfd nor namespaces of their own, and that are traced";
@@ -42,6 +47,7 @@ constexpr std::uint32_t kMapShadowStack = 453;
 constexpr std::uint32_t kSeal = 462;
 constexpr std::uint32_t kShadowStackEnable = 0x5001;  // arch_prctl(2)
 constexpr std::uint32_t kTaggedAddresses = 0x4002;
+constexpr std::uint32_t kTcpAddKey = 38;      // TCP_AO_ADD_KEY
 constexpr std::uint32_t kGuardInstall = 102;  // MADV_GUARD_INSTALL
 
 constexpr std::array kRefusals = {
@@ -128,6 +134,36 @@ constexpr std::array kRefusals = {
                 "setsockopt(SO_ATTACH_REUSEPORT_CBPF)",
                 ENOPROTOOPT,
                 "the program's own filters are not kept"},
+    RefusedCall{{SYS_setsockopt, {When::equals, 1, IPPROTO_TCP}, {When::equals, 2, TCP_MD5SIG}},
+                "setsockopt(TCP_MD5SIG)",
+                ENOPROTOOPT,
+                kUnreadable},
+    RefusedCall{{SYS_setsockopt, {When::equals, 1, IPPROTO_TCP}, {When::equals, 2, TCP_MD5SIG_EXT}},
+                "setsockopt(TCP_MD5SIG)",
+                ENOPROTOOPT,
+                kUnreadable},
+    RefusedCall{{SYS_setsockopt, {When::equals, 1, IPPROTO_TCP}, {When::equals, 2, kTcpAddKey}},
+                "setsockopt(TCP_AO_ADD_KEY)",
+                ENOPROTOOPT,
+                kUnreadable},
+    RefusedCall{{SYS_setsockopt, {When::equals, 1, IPPROTO_IP}, {When::equals, 2, IP_IPSEC_POLICY}},
+                "setsockopt(IP_XFRM_POLICY)",
+                ENOPROTOOPT,
+                kUnreadable},
+    RefusedCall{{SYS_setsockopt, {When::equals, 1, IPPROTO_IP}, {When::equals, 2, IP_XFRM_POLICY}},
+                "setsockopt(IP_XFRM_POLICY)",
+                ENOPROTOOPT,
+                kUnreadable},
+    RefusedCall{
+        {SYS_setsockopt, {When::equals, 1, IPPROTO_IPV6}, {When::equals, 2, IPV6_IPSEC_POLICY}},
+        "setsockopt(IPV6_XFRM_POLICY)",
+        ENOPROTOOPT,
+        kUnreadable},
+    RefusedCall{
+        {SYS_setsockopt, {When::equals, 1, IPPROTO_IPV6}, {When::equals, 2, IPV6_XFRM_POLICY}},
+        "setsockopt(IPV6_XFRM_POLICY)",
+        ENOPROTOOPT,
+        kUnreadable},
     RefusedCall{{SYS_timer_create},
                 "timer_create",
                 ENOTSUP,

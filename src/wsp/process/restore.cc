@@ -33,6 +33,7 @@
 #include "wsp/process/records.h"
 #include "wsp/process/refusals.h"
 #include "wsp/process/restore_rights.h"
+#include "wsp/process/socket_name.h"
 #include "wsp/process/time_space.h"
 
 namespace pawl::wsp {
@@ -96,6 +97,30 @@ Status check_files(const SavedProcess& saved) {
                              mapping.name +
                                  " is another file than the program had mapped: it was changed or "
                                  "replaced since; start the program anew");
+  }
+  return {};
+}
+
+Status check_descriptor(const SavedDescriptor& descriptor, const SavedProcess& saved) {
+  switch (static_cast<DescriptorKind>(descriptor.facts.kind)) {
+    case DescriptorKind::file:
+      return open_again(descriptor, saved).status();
+    case DescriptorKind::listening:
+    case DescriptorKind::bound:
+      return check_socket_name(descriptor.facts, saved);
+    default:
+      return {};
+  }
+}
+
+Status check_descriptors(const SavedProcess& saved) {
+  for (const SavedDescriptor& descriptor : saved.descriptors) {
+    if (descriptor.facts.same_as >= 0) continue;
+    const Status found = check_descriptor(descriptor, saved);
+    if (!found.ok())
+      return Status::failure(found.error_number(),
+                             fmt::format("descriptor {} cannot be opened again: {}",
+                                         descriptor.facts.number, found.text()));
   }
   return {};
 }
@@ -695,6 +720,7 @@ Status check_restorable(const KeptMemory& memory) {
   if (!saved.ok()) return saved.status();
   PAWL_TRY(check_system(saved.value()));
   PAWL_TRY(check_files(saved.value()));
+  PAWL_TRY(check_descriptors(saved.value()));
   return check_restore_rights(memory.directory().path());
 }
 
@@ -704,6 +730,7 @@ Result<std::unique_ptr<Process>> restore(KeptMemory& memory, Process::Tell tell,
   if (!saved.ok()) return saved.status();
   PAWL_TRY(check_system(saved.value()));
   PAWL_TRY(check_files(saved.value()));
+  PAWL_TRY(check_descriptors(saved.value()));
   return Restore(memory, std::move(saved.value()), hook).run(std::move(tell));
 }
 

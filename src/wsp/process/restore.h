@@ -12,12 +12,13 @@ namespace pawl::wsp {
 
 constexpr int kRestoreStepsCount = 7;
 
-// What can be told without making anything: marker, checksums, the kernel, the mapped files.
+// What can be told without making anything: marker, checksums, the kernel, the files that the
+// program had mapped or open, the names of its sockets.
 Status check_restorable(const KeptMemory& memory);
 
 // On success the marker is gone, durably, and all threads stand still: resume_all().  On failure
 // what was saved is as it was, unless the text says otherwise.  As read_saved(); ENOTSUP: another
-// kernel; ESTALE: a mapped file is another one; EEXIST: a thread's id is taken.
+// kernel; ESTALE: such a file is another one; EEXIST: a thread's id is taken.
 Result<std::unique_ptr<Process>> restore(KeptMemory& memory, Process::Tell tell,
                                          const StepHook& hook);
 

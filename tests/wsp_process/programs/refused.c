@@ -1,5 +1,7 @@
 // Makes each system call that a kept program may not make, and says what it answered.
 #include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -61,6 +63,20 @@ int main(void) {
   TRY(socketpair, (long)AF_UNIX, (long)SOCK_STREAM, 0L, pair);
   say("setsockopt(SO_ATTACH_REUSEPORT_CBPF)",
       syscall(SYS_setsockopt, 0L, (long)SOL_SOCKET, (long)SO_ATTACH_REUSEPORT_CBPF, 0L, 0L));
+  say("setsockopt(TCP_MD5SIG)",
+      syscall(SYS_setsockopt, 0L, (long)IPPROTO_TCP, (long)TCP_MD5SIG, 0L, 0L));
+  say("setsockopt(TCP_MD5SIG)",
+      syscall(SYS_setsockopt, 0L, (long)IPPROTO_TCP, (long)TCP_MD5SIG_EXT, 0L, 0L));
+  say("setsockopt(TCP_AO_ADD_KEY)",
+      syscall(SYS_setsockopt, 0L, (long)IPPROTO_TCP, (long)38, 0L, 0L));
+  say("setsockopt(IP_XFRM_POLICY)",
+      syscall(SYS_setsockopt, 0L, (long)IPPROTO_IP, (long)16, 0L, 0L));
+  say("setsockopt(IP_XFRM_POLICY)",
+      syscall(SYS_setsockopt, 0L, (long)IPPROTO_IP, (long)17, 0L, 0L));
+  say("setsockopt(IPV6_XFRM_POLICY)",
+      syscall(SYS_setsockopt, 0L, (long)IPPROTO_IPV6, (long)34, 0L, 0L));
+  say("setsockopt(IPV6_XFRM_POLICY)",
+      syscall(SYS_setsockopt, 0L, (long)IPPROTO_IPV6, (long)35, 0L, 0L));
   TRY(timer_create, 0L, 0L, 0L);
   TRY(add_key, 0L, 0L, 0L, 0L, 0L);
   TRY(request_key, 0L, 0L, 0L, 0L);

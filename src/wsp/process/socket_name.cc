@@ -1,0 +1,277 @@
+#include "wsp/process/socket_name.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <linux/capability.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "medium/descriptor.h"
+#include "wsp/process/proc.h"
+#include "wsp/process/program_rights.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+constexpr const char* kNotHad = "its address cannot be had with the program's rights";
+constexpr int kNameOnly = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+constexpr unsigned kKernelMinorBits = 20;  // of a device, as the kernel counts
+
+// Empty where it has none, or an abstract one.
+std::string name_of(const DescriptorFacts& facts) {
+  const auto* const local = reinterpret_cast<const sockaddr_un*>(&facts.address);
+  if (facts.domain != AF_UNIX || facts.address_bytes <= sizeof(sa_family_t)) return {};
+  return {local->sun_path, ::strnlen(local->sun_path, facts.address_bytes - sizeof(sa_family_t))};
+}
+
+// The file that a UNIX socket is bound to, as the kernel answers (sock_diag(7)).
+std::optional<unix_diag_vfs> bound_file_of(int socket) {
+  struct stat facts{};
+  const Descriptor netlink(
+      ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG));
+  if (!netlink.valid() || ::fstat(socket, &facts) != 0) return std::nullopt;
+  struct {
+    nlmsghdr header;
+    unix_diag_req asked;
+  } request{};
+  request.header.nlmsg_len = sizeof(request);
+  request.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  request.header.nlmsg_flags = NLM_F_REQUEST;
+  request.asked.sdiag_family = AF_UNIX;
+  request.asked.udiag_states = ~0U;
+  request.asked.udiag_ino = static_cast<std::uint32_t>(facts.st_ino);
+  request.asked.udiag_show = UDIAG_SHOW_VFS;
+  std::fill(std::begin(request.asked.udiag_cookie), std::end(request.asked.udiag_cookie), ~0U);
+  alignas(nlmsghdr) char answer[1024];
+  if (::send(netlink.get(), &request, sizeof(request), 0) != sizeof(request)) return std::nullopt;
+  const ssize_t length = ::recv(netlink.get(), answer, sizeof(answer), 0);
+  const auto* const header = reinterpret_cast<const nlmsghdr*>(answer);
+  constexpr std::size_t kBefore = NLMSG_LENGTH(sizeof(unix_diag_msg));
+  if (length < static_cast<ssize_t>(kBefore) || header->nlmsg_type != SOCK_DIAG_BY_FAMILY)
+    return std::nullopt;
+  std::size_t at = NLMSG_ALIGN(kBefore);
+  rtattr attribute{};
+  unix_diag_vfs found{};
+  while (at + RTA_LENGTH(sizeof(found)) <= static_cast<std::size_t>(length)) {
+    std::memcpy(&attribute, answer + at, sizeof(attribute));
+    std::memcpy(&found, answer + at + RTA_LENGTH(0), sizeof(found));
+    if (attribute.rta_type == UNIX_DIAG_VFS) return found;
+    at += std::max<std::size_t>(RTA_ALIGN(attribute.rta_len), RTA_LENGTH(0));
+  }
+  return std::nullopt;
+}
+
+// Of the file system that an open file lies in, as the kernel counts them: stat(2) answers others
+// where a file system has several (btrfs).
+std::uint32_t file_system_of(int file) {
+  const std::uint64_t mount =
+      number_of(field_of(read_proc(::getpid(), fmt::format("fdinfo/{}", file)), "mnt_id"));
+  std::istringstream lines(read_proc(::getpid(), "mountinfo"));
+  for (std::string line; std::getline(lines, line);) {
+    unsigned long long id = 0;
+    unsigned major = 0;
+    unsigned minor = 0;
+    if (std::sscanf(line.c_str(), "%llu %*u %u:%u", &id, &major, &minor) == 3 && id == mount)
+      return major << kKernelMinorBits | minor;
+  }
+  return 0;
+}
+
+// Whether the name that was opened is the one that the socket is bound to.
+bool is_name_of(int name, const std::optional<unix_diag_vfs>& bound) {
+  struct stat facts{};
+  return bound && ::fstat(name, &facts) == 0 && S_ISSOCK(facts.st_mode) &&
+         static_cast<std::uint32_t>(facts.st_ino) == bound->udiag_vfs_ino &&
+         file_system_of(name) == bound->udiag_vfs_dev;
+}
+
+// The parts of a name: the directory, and what lies in it.
+std::pair<std::string, std::string> parts_of(const std::string& name) {
+  const std::size_t slash = name.rfind('/');
+  if (slash == std::string::npos) return {".", name};
+  return {name.substr(0, slash + 1), name.substr(slash + 1)};
+}
+
+// Whether the name of a socket can be made anew with the program's rights: it is not with ours.
+bool can_be_bound_again(int current, const std::string& name, const struct stat& present,
+                        const SavedProcess& program) {
+  const Result<ProgramRights> rights = ProgramRights::take(program);
+  const std::string directory = parts_of(name).first;
+  struct stat holding{};
+  // What may not be written to cannot be asked whether somebody listens there.
+  if (!rights.ok() || ::faccessat(current, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0 ||
+      ::faccessat(current, name.c_str(), W_OK, AT_EACCESS) != 0 ||
+      ::fstatat(current, directory.c_str(), &holding, 0) != 0)
+    return false;
+  const uid_t user = program.process.user[3];
+  return (holding.st_mode & S_ISVTX) == 0 || holding.st_uid == user || user == 0 ||
+         present.st_uid == user;
+}
+
+// Whether the name's owner can be given to it with the program's rights.
+bool can_be_owned_again(const struct stat& present, const SavedProcess& program) {
+  constexpr std::uint64_t kMayChangeOwner = 1ULL << CAP_CHOWN;
+  if ((program.process.capabilities[2] & kMayChangeOwner) != 0) return true;
+  const std::vector<std::uint32_t>& groups = program.groups;
+  return present.st_uid == program.process.user[3] &&
+         (present.st_gid == program.process.group_ids[3] ||
+          std::find(groups.begin(), groups.end(), present.st_gid) != groups.end());
+}
+
+// Nobody listens at it any more.
+bool is_unheard(int name, int type) {
+  const Descriptor probe(::socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string link = link_to_descriptor(name);
+  link.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  return probe.valid() &&
+         ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=
+             0 &&
+         errno == ECONNREFUSED;
+}
+
+// Whether the name is there, of a socket that nobody uses: nothing else may be removed.
+Result<bool> was_left_behind(int directory, const std::string& last, int type) {
+  struct stat facts{};
+  const Descriptor found(::openat(directory, last.c_str(), kNameOnly));
+  if (!found.valid() && errno == ENOENT) return false;
+  if (!found.valid()) return FailedCall{errno, "cannot look at what has its name"};
+  if (::fstat(found.get(), &facts) != 0 || !S_ISSOCK(facts.st_mode))
+    return Status::failure(EADDRINUSE, "another file has its name; move it away");
+  if (!is_unheard(found.get(), type))
+    return Status::failure(EADDRINUSE,
+                           "another program listens at its name; stop that, or remove the name");
+  return true;
+}
+
+// The name gets the mode of the socket, less the mask.
+bool bind_without_mask(const DescriptorFacts& facts, int socket) {
+  const mode_t before = ::umask(0);
+  const bool is_bound =
+      ::bind(socket, reinterpret_cast<const sockaddr*>(&facts.address), facts.address_bytes) == 0;
+  const int error_number = errno;
+  ::umask(before);
+  errno = error_number;
+  return is_bound;
+}
+
+Status give_owner(const DescriptorFacts& facts, int name) {
+  struct stat found{};
+  const SocketOwner owner = owner_of(facts);
+  if (::fstat(name, &found) == 0 && found.st_uid == owner.user && found.st_gid == owner.group)
+    return {};
+  if (::fchownat(name, "", owner.user, owner.group, AT_EMPTY_PATH) != 0)
+    return FailedCall{errno, "its name cannot be given its owner with the program's rights"};
+  return {};
+}
+
+}  // namespace
+
+Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program,
+                           DescriptorFacts& into) {
+  const std::string name = name_of(into);
+  if (name.empty()) return {};
+  // From where the program is: with its rights alone /proc/PID/cwd may be closed to us.
+  const Descriptor current(
+      ::open(fmt::format("/proc/{}/cwd", leader).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Descriptor found(::openat(current.get(), name.c_str(), kNameOnly));
+  if (!found.valid() && (errno == ENOENT || errno == ENOTDIR)) {
+    return Status::failure(ENOTSUP, fmt::format("the name of its socket, {}, is not there any more "
+                                                "(let it keep the name that it was bound to)",
+                                                name));
+  }
+  struct stat present{};
+  if (!found.valid() || ::fstat(found.get(), &present) != 0)
+    return FailedCall{errno, "cannot look at the name of its socket, " + name};
+  const std::optional<unix_diag_vfs> bound = bound_file_of(socket);
+  if (!bound) {
+    return Status::failure(
+        ENOTSUP, fmt::format("the kernel does not tell whether its socket has the name {} still "
+                             "(sock_diag(7), which takes CONFIG_UNIX_DIAG)",
+                             name));
+  }
+  if (!is_name_of(found.get(), bound)) {
+    return Status::failure(
+        ENOTSUP, fmt::format("the name of its socket, {}, is that of another file by now", name));
+  }
+  if (!can_be_bound_again(current.get(), name, present, program)) {
+    return Status::failure(
+        ENOTSUP,
+        fmt::format("the program could not make its socket {} again: it may not write to that "
+                    "directory, or to the socket, or not remove the name",
+                    name));
+  }
+  if (!can_be_owned_again(present, program)) {
+    return Status::failure(ENOTSUP,
+                           fmt::format("the program could not give its socket {} to user {} and "
+                                       "group {} again; let it be the program's",
+                                       name, present.st_uid, present.st_gid));
+  }
+  into.value = present.st_mode;
+  into.times[0] = present.st_uid;
+  into.times[1] = present.st_gid;
+  return {};
+}
+
+Status check_socket_name(const DescriptorFacts& facts, const SavedProcess& program) {
+  const std::string name = name_of(facts);
+  if (name.empty()) return {};
+  const Result<ProgramRights> rights = ProgramRights::take(program);
+  if (!rights.ok()) return rights.status();
+  const auto [above, last] = parts_of(name);
+  const std::string path = above.front() == '/' ? above : program.directory + "/" + above;
+  const Descriptor directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  // The restore may get where the program was in another way: go_to_directory().
+  if (!directory.valid() && errno == EACCES && above.front() != '/') return {};
+  if (!directory.valid()) return FailedCall{errno, kNotHad};
+  return was_left_behind(directory.get(), last, facts.type).status();
+}
+
+Status bind_unix_socket(const DescriptorFacts& facts, int socket, const SavedProcess& program) {
+  const std::string name = name_of(facts);
+  // The mode is there with the name: nobody comes in between the two.  The socket itself is ours.
+  if (!name.empty() && ::fchmod(socket, static_cast<mode_t>(facts.value) & 07777) != 0)
+    return FailedCall{errno, "its mode cannot be given to it"};
+  const Result<ProgramRights> rights = ProgramRights::take(program);
+  if (!rights.ok()) return rights.status();
+  if (name.empty()) {
+    if (!bind_without_mask(facts, socket)) return FailedCall{errno, kNotHad};
+    return {};
+  }
+  // Opened once: what leads to it may be another directory in the next moment.
+  const auto [above, last] = parts_of(name);
+  const Descriptor directory(::open(above.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.valid()) return FailedCall{errno, kNotHad};
+  const Result<bool> is_there = was_left_behind(directory.get(), last, facts.type);
+  if (!is_there.ok()) return is_there.status();
+  if (is_there.value() && ::unlinkat(directory.get(), last.c_str(), 0) != 0 && errno != ENOENT)
+    return FailedCall{errno, "cannot remove the name that it left behind"};
+  // By its whole name, which getsockname(2) tells; that it lies there is proven behind it.
+  if (!bind_without_mask(facts, socket)) return FailedCall{errno, kNotHad};
+  const Descriptor bound(::openat(directory.get(), last.c_str(), kNameOnly));
+  if (!bound.valid() || !is_name_of(bound.get(), bound_file_of(socket)))
+    return Status::failure(ESTALE, "its name was changed meanwhile; try again");
+  return give_owner(facts, bound.get());
+}
+
+}  // namespace pawl::wsp
