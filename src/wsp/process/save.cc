@@ -37,13 +37,16 @@ class SaveRun {
     PAWL_TRY(step("descriptors", [&] { return capture_descriptors(process_, saved_); }));
     PAWL_TRY(step("write the image", [&] {
       write_records(writer, saved_);
-      return writer.finish();
+      Status named = memory.check_names();
+      return named.ok() ? writer.finish() : named;
     }));
     if (extent == SaveExtent::image) return {};
     PAWL_TRY(step("flush the memory", [&] { return memory.flush_memory(); }));
     PAWL_TRY(step("flush the image", [&] { return memory.flush_image(); }));
     if (extent == SaveExtent::flushed) return {};
     return step("mark", [&] {
+      PAWL_TRY(memory.check_names());
+      is_marked_ = true;
       writer.mark();
       return memory.flush_image();
     });
@@ -58,6 +61,8 @@ class SaveRun {
   }
 
   SaveTiming timing() const { return timing_; }
+  // Whether the marker was written, and may be durable whatever its flush answered.
+  bool is_marked() const { return is_marked_; }
 
  private:
   template <class Work>
@@ -77,14 +82,27 @@ class SaveRun {
   SavedProcess saved_;
   SaveTiming timing_;
   bool is_stopped_ = false;
+  bool is_marked_ = false;
 };
+
+// Of a marker that may be durable, before the program runs on: its memory becomes that of another
+// generation, or the image is durable without it.
+Status take_back_marker(KeptMemory& memory, const Status& failure) {
+  if (memory.begin_generation().ok() || memory.flush_image().ok()) return failure;
+  return Status::failure(failure.error_number(),
+                         failure.text() +
+                             "; what lies there may be taken for a save, which it is "
+                             "not: do not restore it");
+}
 
 }  // namespace
 
 Result<SaveTiming> save(Process& process, const StepHook& hook) {
   SaveRun run(process, &hook);
   if (Status done = run.run(SaveExtent::marked); !done.ok()) {
-    write_refusal(process.memory().image(), done.text());
+    KeptMemory& memory = process.memory();
+    write_refusal(memory.image(), done.text());
+    if (run.is_marked()) done = take_back_marker(memory, done);
     run.let_run_on();
     return done;
   }
