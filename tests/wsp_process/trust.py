@@ -668,23 +668,25 @@ SPINS = """
 import ctypes, os, sys, time
 os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
 ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
-os.pwrite(os.open("/proc/self/mem", os.O_RDWR), bytes.fromhex(sys.argv[1]), 0x0e0000000000)
+os.pwrite(os.open("/proc/self/mem", os.O_RDWR), bytes.fromhex(sys.argv[1]), 0x0e0000000000 + int(sys.argv[3]))
 open(sys.argv[2], "w").close()
 time.sleep(1000)
 """
 ENDLESS = "ebfe"  # a jump to itself
 PAUSES = "b8220000000f05ebf7"  # pause(2), again and again
+WHERE_LISTS_ARE_RUN, WHERE_ONE_CALL_IS = 0, 32
 
 
 def code_that_a_program_changed_held_the_supervisor_up(pawl):
     """And its thread, which ran before all others on the machine."""
     for code in (ENDLESS, PAUSES):
-        with Kept(pawl) as kept:
-            place = place_for_nobody(kept)
-            kept.run(["/usr/bin/python3", "-c", SPINS, code, os.path.join(place, "ready")])
-            wait_for(lambda: kept.supervisor.poll() is not None, "the end of the program")
-            assert kept.supervisor.returncode == 128 + signal.SIGKILL, (code, kept.said())
-            assert "did not run the calls" in kept.said(), (code, kept.said())
+        for place_in_code in (WHERE_LISTS_ARE_RUN, WHERE_ONE_CALL_IS):
+            with Kept(pawl) as kept:
+                place = place_for_nobody(kept)
+                kept.run(["/usr/bin/python3", "-c", SPINS, code, os.path.join(place, "ready"), str(place_in_code)])
+                wait_for(lambda: kept.supervisor.poll() is not None, "the end of the program")
+                assert kept.supervisor.returncode == 128 + signal.SIGKILL, (kept.supervisor.returncode, code, place_in_code, kept.said())
+                assert "did not run the calls" in kept.said(), (code, place_in_code, kept.said())
 
 
 # Becomes nobody, with a terminal of its own in the place of its standard output.

@@ -237,15 +237,16 @@ Status check_label(pid_t leader) {
 
 // What a restore gives with privileges is not asked by a list, in memory that whoever may trace the
 // program can write: it comes from the kernel itself.
-Status capture_what_takes_privileges(pid_t leader, const std::string& status, SavedProcess& saved) {
+Status capture_what_takes_privileges(Process& process, const std::string& status,
+                                     SavedProcess& saved) {
+  const pid_t leader = process.leader();
   PAWL_TRY(check_label(leader));
   ProcessFacts& facts = saved.process;
   if (!read_limits(leader, facts.limits)) return gone();
   saved.has_no_new_privileges = number_of(field_of(status, "NoNewPrivs")) != 0;
-  const std::uint64_t bits =
-      make_one_call(leader, kAnnexInstruction, {SYS_prctl, {PR_GET_SECUREBITS}});
-  if (static_cast<std::int64_t>(bits) < 0) return gone();
-  facts.secure_bits = static_cast<std::uint32_t>(bits);
+  AnnexCall bits{SYS_prctl, {PR_GET_SECUREBITS}};
+  PAWL_TRY(process.run_call(leader, bits));
+  facts.secure_bits = static_cast<std::uint32_t>(bits.result);
   return {};
 }
 
@@ -377,7 +378,7 @@ Status capture_process(Process& process, SavedProcess& saved) {
   facts.capabilities[3] = number_of(field_of(status, "CapBnd"), 16);
   facts.capabilities[4] = number_of(field_of(status, "CapAmb"), 16);
   facts.memory_score = std::atoi(read_proc(leader, "oom_score_adj").c_str());
-  PAWL_TRY(capture_what_takes_privileges(leader, status, saved));
+  PAWL_TRY(capture_what_takes_privileges(process, status, saved));
   saved.directory = read_proc_link(leader, "cwd");
   saved.executable = read_proc_link(leader, "exe");
   saved.pending = tracing::pending_signals(leader, true, kPendingSignalsMax);

@@ -122,7 +122,7 @@ Result<std::unique_ptr<Process>> Process::start(KeptMemory& memory, const StartR
   // Up to the exec and through it: each stop is waited for, so that nothing runs unconverted.
   for (;;) {
     int status = 0;
-    if (!tracing::wait_for(child, status) || !WIFSTOPPED(status)) {
+    if (wait_for_stop(child, status, kPreparationSecondsMax) != Ran::done) {
       process->threads_.clear();
       BecomeFailure failed{};
       if (::read(told.value().reading.get(), &failed, sizeof(failed)) == sizeof(failed))
@@ -339,6 +339,16 @@ void Process::leave_call(pid_t thread) {
 Status Process::run_list(pid_t thread) {
   int status = 0;
   const Ran ran = run_calls(thread, list_, status);
+  return judge(thread, ran, status);
+}
+
+Status Process::run_call(pid_t thread, AnnexCall& call) {
+  int status = 0;
+  const Ran ran = make_one_call(thread, kAnnexInstruction, call, status);
+  return judge(thread, ran, status);
+}
+
+Status Process::judge(pid_t thread, Ran ran, int status) {
   if (ran == Ran::done) return {};
   if (ran == Ran::ended) {
     take(thread, status);
@@ -394,13 +404,8 @@ void Process::resume_all() {
 void Process::kill() {
   if (threads_.empty()) return;
   ::kill(leader_, SIGKILL);
-  int status = 0;
-  for (;;) {
-    const pid_t gone = ::waitpid(-1, &status, __WALL);
-    if (gone < 0 && errno == EINTR) continue;
-    if (gone < 0) break;
-    if (gone == leader_ && !WIFSTOPPED(status)) break;
-  }
+  if (!tracing::wait_for_end(leader_))
+    tell_("the program was ended, and does not go: it waits for a device");
   threads_.clear();
 }
 

@@ -74,8 +74,11 @@ class Process {
 
   // Lets a stopped thread make the calls of list().
   Status run_list(pid_t thread);
+  // One call; neither it nor its result passes through the program's memory.
+  Status run_call(pid_t thread, AnnexCall& call);
 
-  // Of the process and all that it has; returns when it is gone.
+  // Of the process and all that it has; returns when it is gone, or does not go within some
+  // seconds.
   void kill();
 
  private:
@@ -93,6 +96,7 @@ class Process {
   void refuse(const std::string& text);
   void end(pid_t thread, int status);
   void go_on(pid_t thread, int signal = 0);
+  Status judge(pid_t thread, Ran ran, int status);
   bool all_stopped() const;
 
   // A program was executed: its memory is moved into the file.

@@ -225,13 +225,7 @@ class Restore {
   ~Restore() {
     if (child_ <= 0) return;
     ::kill(child_, SIGKILL);
-    // Each of its threads has to be heard of before the first one's end is told.
-    int status = 0;
-    for (;;) {
-      const pid_t gone = ::waitpid(-1, &status, __WALL);
-      if (gone < 0 && errno != EINTR) break;
-      if (gone == child_ && !WIFSTOPPED(status)) break;
-    }
+    tracing::wait_for_end(child_);
   }
 
   Result<std::unique_ptr<Process>> run(Process::Tell tell) {
@@ -440,7 +434,7 @@ class Restore {
         return cannot_have_number(list_.call(0).error_number(), number);
       PAWL_TRY(made);
       int status = 0;
-      if (!tracing::wait_for(number, status) || !WIFSTOPPED(status))
+      if (wait_for_stop(number, status, kCallsSecondsMax) != Ran::done)
         return Status::failure(ECANCELED, fmt::format("thread {} ended at once", number));
     }
     return {};
