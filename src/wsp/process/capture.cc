@@ -282,6 +282,7 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
       !tracing::read_signal_mask(number, facts.signal_mask))
     return gone();
   const tracing::RestartableSequence sequence = tracing::restartable_sequence(number);
+  process.complete_cut_call(number, facts.registers);
   const user_regs_struct found = facts.registers;
   leave_sequence(number, sequence, facts.registers);
   user_regs_struct restartable = facts.registers;

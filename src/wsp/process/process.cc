@@ -203,6 +203,7 @@ void Process::take(pid_t thread, int status) {
   } else if (event != 0) {
     take_event(thread, event);
   } else {
+    end_cut_call(thread);  // the signal ends it, as it would any
     go_on(thread, signal);
   }
 }
@@ -252,7 +253,7 @@ void Process::go_on(pid_t thread, int signal) {
   if (is_stopping_) tracing::interrupt(thread);
   if (stays_stopped) return;
   // Fails only for a thread that was killed, whose end is told next.
-  if (state.running) {
+  if (state.running || state.cut) {
     tracing::go_to_call_end(thread, signal);
   } else {
     tracing::go_on(thread, signal);
@@ -323,8 +324,45 @@ void Process::carry_out(pid_t thread, CallDecision decision, RunningCall running
   go_on(thread);
 }
 
+void Process::complete_cut_call(pid_t thread, tracing::Registers& registers) {
+  std::optional<CutCall>& cut = threads_[thread].cut;
+  if (!cut) {
+    cut = CutCall::of(leader_, registers);
+    if (!cut) return;
+    tracing::write_registers(thread, cut->next());
+  }
+  registers = cut->ended();
+}
+
+// Where a call for the rest begins, or ends.
+void Process::pass_cut_call(pid_t thread) {
+  CutCall& cut = *threads_[thread].cut;
+  tracing::Registers registers{};
+  if (!cut.has_begun()) {
+    cut.begin();
+  } else if (tracing::read_registers(thread, registers)) {
+    if (cut.take(registers.rax)) {
+      tracing::write_registers(thread, cut.next());
+    } else {
+      end_cut_call(thread);
+    }
+  }
+  go_on(thread);
+}
+
+void Process::end_cut_call(pid_t thread) {
+  std::optional<CutCall>& cut = threads_[thread].cut;
+  if (!cut) return;
+  tracing::write_registers(thread, cut->ended());
+  cut.reset();
+}
+
 void Process::leave_call(pid_t thread) {
   Thread& state = threads_[thread];
+  if (state.cut) {
+    pass_cut_call(thread);
+    return;
+  }
   tracing::Registers registers{};
   if (!state.running || !tracing::read_registers(thread, registers)) {
     go_on(thread);

@@ -18,6 +18,7 @@
 
 #include "medium/status.h"
 #include "wsp/process/annex.h"
+#include "wsp/process/cut_call.h"
 #include "wsp/process/kept_memory.h"
 #include "wsp/process/memory_calls.h"
 
@@ -77,6 +78,10 @@ class Process {
   // One call; neither it nor its result passes through the program's memory.
   Status run_call(pid_t thread, AnnexCall& call);
 
+  // Of a stopped thread whose call was cut by that: it makes the rest of it when it goes on;
+  // without that the program finds what this puts into `registers`.
+  void complete_cut_call(pid_t thread, tracing::Registers& registers);
+
   // Of the process and all that it has; returns when it is gone, or does not go within some
   // seconds.
   void kill();
@@ -85,6 +90,7 @@ class Process {
   struct Thread {
     bool is_stopped = false;
     std::optional<RunningCall> running;
+    std::optional<CutCall> cut;
   };
 
   void take(pid_t thread, int status);
@@ -92,6 +98,8 @@ class Process {
   void take_event(pid_t thread, int event);
   void enter_call(pid_t thread);
   void leave_call(pid_t thread);
+  void pass_cut_call(pid_t thread);
+  void end_cut_call(pid_t thread);
   void carry_out(pid_t thread, CallDecision decision, RunningCall running);
   void refuse(const std::string& text);
   void end(pid_t thread, int status);
