@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <linux/membarrier.h>
 #include <linux/rseq.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -39,6 +40,13 @@ constexpr std::int64_t kRestartIfNoHandler = -514;  // ERESTARTNOHAND
 constexpr std::int64_t kRestartByBlock = -516;      // ERESTART_RESTARTBLOCK
 constexpr std::uint64_t kSignalSetBytes = 8;
 constexpr int kGetClearAddress = 40;  // PR_GET_TID_ADDRESS
+// Which Debian 12 does not name: MEMBARRIER_CMD_GET_REGISTRATIONS, PR_GET_MDWE.
+constexpr std::uint64_t kGetBarrierRegistrations = 1U << 9;
+constexpr std::uint64_t kGetWriteExecute = 66;
+constexpr std::uint32_t kBarrierRegistrations =
+    MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED | MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED |
+    MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE |
+    MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ;
 
 // Those that answer EINTR when a thread is only stopped and goes on (signal(7)): made again, as the
 // program would not know why they end.
@@ -195,10 +203,13 @@ struct AttributeCalls {
   std::size_t personality = 0;
   std::size_t privileges = 0;
   std::size_t dumpable = 0;
+  std::size_t speculation = 0;  // the first of them
+  std::size_t machine_check = 0;
+  std::size_t time_stamps = 0;
 };
 
 AttributeCalls add_attribute_calls(CallList& list) {
-  const std::int32_t none[2]{};
+  const std::int32_t none[3]{};
   AttributeCalls calls;
   const std::uint64_t place = calls.place = list.place(none, sizeof(none));
   list.add(SYS_prctl, {PR_GET_PDEATHSIG, place});
@@ -206,17 +217,32 @@ AttributeCalls add_attribute_calls(CallList& list) {
   calls.personality = list.add(SYS_personality, {0xffffffff});
   calls.privileges = list.add(SYS_prctl, {PR_GET_NO_NEW_PRIVS});
   calls.dumpable = list.add(SYS_prctl, {PR_GET_DUMPABLE});
+  for (std::uint64_t which = 0; which < kSpeculationsCount; ++which) {
+    const std::size_t call = list.add(SYS_prctl, {PR_GET_SPECULATION_CTRL, which});
+    if (which == 0) calls.speculation = call;
+  }
+  calls.machine_check = list.add(SYS_prctl, {PR_MCE_KILL_GET});
+  calls.time_stamps = list.add(SYS_prctl, {PR_GET_TSC, place + 2 * sizeof(none[0])});
   return calls;
+}
+
+// Negative where the kernel does not know the call.
+std::int32_t answer_of(const CallList& list, std::size_t call) {
+  return static_cast<std::int32_t>(list.call(call).result);
 }
 
 void read_attributes(const CallList& list, const AttributeCalls& calls, ThreadFacts& thread,
                      ProcessFacts& process) {
-  std::int32_t found[2];
+  std::int32_t found[3];
   std::memcpy(found, list.data(calls.place), sizeof(found));
   thread.death_signal = found[0];
   thread.personality = static_cast<std::uint32_t>(list.call(calls.personality).result);
   thread.has_no_new_privileges = static_cast<std::int32_t>(list.call(calls.privileges).result);
   process.is_reaper = found[1];
+  for (std::size_t which = 0; which < kSpeculationsCount; ++which)
+    thread.speculation[which] = answer_of(list, calls.speculation + which);
+  thread.machine_check = answer_of(list, calls.machine_check);
+  thread.time_stamps = list.call(calls.time_stamps).failed() ? PR_TSC_ENABLE : found[2];
   process.is_dumpable = static_cast<std::int32_t>(list.call(calls.dumpable).result);
 }
 
@@ -224,7 +250,20 @@ struct ProcessCalls {
   std::uint64_t actions = 0;
   std::uint64_t timers = 0;
   std::uint64_t clocks = 0;
+  std::size_t barriers = 0;
+  std::size_t barriers_known = 0;
+  std::size_t write_execute = 0;
+  std::size_t huge_pages = 0;
 };
+
+// A kernel that does not tell which are registered (before Linux 6.3) has all registered that it
+// knows: that costs a little, and changes nothing else.
+std::uint32_t barriers_of(const CallList& list, const ProcessCalls& calls) {
+  const AnnexCall& registered = list.call(calls.barriers);
+  const AnnexCall& known = list.call(calls.barriers_known);
+  if (!registered.failed()) return static_cast<std::uint32_t>(registered.result);
+  return known.failed() ? 0 : static_cast<std::uint32_t>(known.result) & kBarrierRegistrations;
+}
 
 // What a security module confines the program to, no restore could give it.
 Status check_label(pid_t leader) {
@@ -256,9 +295,14 @@ constexpr itimerval kNoTimers[kTimersCount]{};
 constexpr timespec kNoTimes[std::size(kKeptClocks)]{};
 
 ProcessCalls add_process_calls(CallList& list) {
-  ProcessCalls calls{list.place(kNoActions, sizeof(kNoActions)),
-                     list.place(kNoTimers, sizeof(kNoTimers)),
-                     list.place(kNoTimes, sizeof(kNoTimes))};
+  ProcessCalls calls;
+  calls.actions = list.place(kNoActions, sizeof(kNoActions));
+  calls.timers = list.place(kNoTimers, sizeof(kNoTimers));
+  calls.clocks = list.place(kNoTimes, sizeof(kNoTimes));
+  calls.barriers = list.add(SYS_membarrier, {kGetBarrierRegistrations});
+  calls.barriers_known = list.add(SYS_membarrier, {MEMBARRIER_CMD_QUERY});
+  calls.write_execute = list.add(SYS_prctl, {kGetWriteExecute});
+  calls.huge_pages = list.add(SYS_prctl, {PR_GET_THP_DISABLE});
   std::uint64_t clock_place = calls.clocks;
   for (const int clock : kKeptClocks) {
     list.add(SYS_clock_gettime, {static_cast<std::uint64_t>(clock), clock_place});
@@ -326,6 +370,9 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
   if (is_first) {
     std::memcpy(saved.process.actions, list.data(once.actions), sizeof(saved.process.actions));
     std::memcpy(saved.process.timers, list.data(once.timers), sizeof(saved.process.timers));
+    saved.process.barriers = barriers_of(list, once);
+    saved.process.write_execute = std::max(answer_of(list, once.write_execute), 0);
+    saved.process.huge_pages = std::max(answer_of(list, once.huge_pages), 0);
     timespec clocks[std::size(kKeptClocks)];
     std::memcpy(clocks, list.data(once.clocks), sizeof(clocks));
     for (std::size_t i = 0; i < std::size(clocks); ++i)

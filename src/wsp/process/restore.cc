@@ -44,8 +44,9 @@ constexpr long kRestoreOptions = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD | PTR
 constexpr std::uint64_t kThreadFlags =
     CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
 constexpr std::uint64_t kSetBytes = 8;
-constexpr std::uint64_t kUnregister = 1;  // RSEQ_FLAG_UNREGISTER
-constexpr int kFilesGap = 64;             // numbers for what else is open meanwhile
+constexpr std::uint64_t kSetWriteExecute = 65;  // PR_SET_MDWE, which Debian 12 does not name
+constexpr std::uint64_t kUnregister = 1;        // RSEQ_FLAG_UNREGISTER
+constexpr int kFilesGap = 64;                   // numbers for what else is open meanwhile
 constexpr std::size_t kErrorBytesMax = 4096;
 constexpr std::size_t kCredentialBytesMax = 256;  // of the list, besides the groups
 
@@ -233,6 +234,7 @@ class Restore {
     PAWL_TRY(make_process());
     step();
     PAWL_TRY(place_memory());
+    PAWL_TRY(register_barriers());
     step();
     PAWL_TRY(make_threads());
     step();
@@ -419,6 +421,15 @@ class Restore {
     return run_list(child_, "cannot close a mapped file");
   }
 
+  // While there is one thread: with more of them the kernel waits for all processors.
+  Status register_barriers() {
+    list_.clear();
+    for (std::uint64_t bit = 1; bit <= saved_.process.barriers; bit <<= 1) {
+      if ((saved_.process.barriers & bit) != 0) list_.add(SYS_membarrier, {bit, 0, 0});
+    }
+    return run_list(child_, "cannot register the process for membarrier(2)");
+  }
+
   Status make_threads() {
     for (const SavedThread& thread : saved_.threads) {
       const pid_t number = thread.facts.number;
@@ -553,6 +564,12 @@ class Restore {
     const ProcessFacts& facts = saved_.process;
     list_.clear();
     if (facts.is_reaper != 0) list_.add(SYS_prctl, {PR_SET_CHILD_SUBREAPER, 1});
+    // The first bit switches, the others say how.
+    const auto huge = static_cast<std::uint64_t>(facts.huge_pages);
+    if (huge != 0) list_.add(SYS_prctl, {PR_SET_THP_DISABLE, huge & 1, huge & ~1ULL});
+    // All is mapped by now.
+    if (facts.write_execute != 0)
+      list_.add(SYS_prctl, {kSetWriteExecute, static_cast<std::uint64_t>(facts.write_execute)});
     // A change of user has made it less; 2 cannot be asked for.
     if (facts.is_dumpable == 0 || facts.is_dumpable == 1)
       list_.add(SYS_prctl, {PR_SET_DUMPABLE, static_cast<std::uint64_t>(facts.is_dumpable)});
@@ -572,6 +589,22 @@ class Restore {
     return {};
   }
 
+  // Where they are not as the thread has them from us.
+  void add_processor_settings(const ThreadFacts& facts) {
+    for (int which = 0; which < kSpeculationsCount; ++which) {
+      const int its = facts.speculation[which];
+      if (its == ::prctl(PR_GET_SPECULATION_CTRL, which, 0, 0, 0)) continue;
+      if (its > 0 && (its & PR_SPEC_PRCTL) != 0)
+        list_.add(SYS_prctl, {PR_SET_SPECULATION_CTRL, static_cast<std::uint64_t>(which),
+                              static_cast<std::uint64_t>(its) & ~std::uint64_t{PR_SPEC_PRCTL}});
+    }
+    if (facts.machine_check >= 0)
+      list_.add(SYS_prctl,
+                {PR_MCE_KILL, PR_MCE_KILL_SET, static_cast<std::uint64_t>(facts.machine_check)});
+    if (facts.time_stamps != PR_TSC_ENABLE)
+      list_.add(SYS_prctl, {PR_SET_TSC, static_cast<std::uint64_t>(facts.time_stamps)});
+  }
+
   Status give_thread_its_own(const SavedThread& thread) {
     const ThreadFacts& facts = thread.facts;
     list_.clear();
@@ -579,6 +612,7 @@ class Restore {
     stack.ss_flags &= ~SS_ONSTACK;
     list_.add(SYS_sigaltstack, {list_.place(&stack, sizeof(stack)), 0});
     list_.add(SYS_prctl, {PR_SET_NAME, list_.place(facts.name, sizeof(facts.name))});
+    add_processor_settings(facts);
     for (siginfo_t information : thread.pending) {
       PAWL_TRY(make_room(facts.number, sizeof(information), "cannot give a thread its signals"));
       const std::uint64_t place = list_.place(&information, sizeof(information));
