@@ -1,10 +1,12 @@
 #include "wsp/process/kept_memory.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -57,6 +59,18 @@ bool holds_something(const OwnDirectory& directory) {
   return directory.has(kProgramImageFile) ||
          (::fstatat(directory.descriptor(), kMemoryFile, &memory, AT_SYMLINK_NOFOLLOW) == 0 &&
           memory.st_size != 0);
+}
+
+// A signal would end whoever writes beyond it.
+Status check_size_limit() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_FSIZE, &limit);
+  if (limit.rlim_cur >= kMemoryFileBytes) return {};
+  return Status::failure(EFBIG,
+                         fmt::format("files may not be longer than {} bytes here, and the memory "
+                                     "file is 128 TiB long, most of it holes; start without that "
+                                     "limit: ulimit -f unlimited",
+                                     limit.rlim_cur));
 }
 
 // Who only looks (`check`) is done soon, and waited for; who runs a program is not.
@@ -112,6 +126,7 @@ KeptMemory::~KeptMemory() {
 }
 
 Result<KeptMemory> KeptMemory::take(const std::string& directory, bool makes, Use use) {
+  if (use == Use::alone) PAWL_TRY(check_size_limit());
   Result<OwnDirectory> own = OwnDirectory::open(directory, makes);
   if (!own.ok()) {
     if (own.status().error_number() == ENOENT && !makes) return nothing_kept(directory);

@@ -232,6 +232,7 @@ void Process::take_event(pid_t thread, int event) {
   } else if (event == PTRACE_EVENT_CLONE) {
     const auto made = static_cast<pid_t>(message);
     if (untold_.erase(made) == 0) threads_.try_emplace(made);
+    if (is_stopping_) made_meanwhile_[made] = thread;
   }
   go_on(thread);
 }
@@ -406,6 +407,7 @@ bool Process::all_stopped() const {
 
 Status Process::stop_all() {
   is_stopping_ = true;
+  made_meanwhile_.clear();
   for (auto& [number, thread] : threads_) {
     if (!thread.is_stopped) tracing::interrupt(number);
   }

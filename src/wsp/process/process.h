@@ -55,6 +55,8 @@ class Process {
   bool has_ended() const { return threads_.empty(); }
   ProgramEnding ending() const { return ending_; }
   std::vector<pid_t> threads() const;
+  // Threads that were made while stop_all() stopped the others, and by whom.
+  const std::map<pid_t, pid_t>& made_meanwhile() const { return made_meanwhile_; }
   MemoryCalls& calls() { return calls_; }
   KeptMemory& memory() { return memory_; }
   CallList& list() { return list_; }
@@ -116,6 +118,7 @@ class Process {
   CallList list_;
   Tell tell_;
   std::map<pid_t, Thread> threads_;
+  std::map<pid_t, pid_t> made_meanwhile_;
   std::set<pid_t> untold_;      // threads that stopped before their makers' events
   std::set<std::string> told_;  // refusals, once each
   std::function<bool()> urgent_;

@@ -25,7 +25,11 @@ class SaveRun {
   Status run(SaveExtent extent) {
     KeptMemory& memory = process_.memory();
     ImageWriter writer(memory.image(), memory.generation(), memory.inode());
-    PAWL_TRY(step("stop the threads", [&] { return process_.stop_all(); }));
+    PAWL_TRY(step("stop the threads", [&] {
+      Status done = process_.stop_all();
+      for (const auto& [thread, maker] : process_.made_meanwhile()) urgency_.adopt(thread, maker);
+      return done;
+    }));
     is_stopped_ = true;
     PAWL_TRY(step("registers and signals", [&] {
       one_processor_.emplace(process_.threads());
@@ -57,6 +61,7 @@ class SaveRun {
     const bool are_attached = attach_threads(process_, saved_).ok();
     one_processor_.reset();
     if (!are_attached) return;
+    urgency_.end_for_threads();
     process_.resume_all();
   }
 
