@@ -19,6 +19,7 @@
 #include <csignal>
 #include <cstring>
 #include <map>
+#include <span>
 
 #include "medium/descriptor.h"
 #include "tracing/filter.h"
@@ -197,14 +198,26 @@ class Become {
         reinterpret_cast<void*>(kAnnexCode);  // NOLINT(performance-no-int-to-ptr)
     auto* const list_place =
         reinterpret_cast<void*>(kAnnexList);  // NOLINT(performance-no-int-to-ptr)
-    void* const code = ::mmap(code_place, kPageBytes, kBoth,
+    void* const code = ::mmap(code_place, kPageBytes, PROT_READ | PROT_EXEC,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (code == MAP_FAILED) return FailedCall{errno, "cannot map the annex"};
-    std::memcpy(code, annex_code().data(), annex_code().size());
+    const std::span<const std::byte> bytes = annex_code();
+    // What was writable may never be executable here (PR_SET_MDWE, and what systemd has for it); or
+    // else what is not writable may not be written (the kernel's proc_mem.force_override).
+    const Descriptor own(::open("/proc/self/mem", O_RDWR | O_CLOEXEC));
+    const bool is_written =
+        own.valid() && ::pwrite(own.get(), bytes.data(), bytes.size(), kAnnexCode) ==
+                           static_cast<ssize_t>(bytes.size());
+    if (!is_written) {
+      if (::mprotect(code, kPageBytes, kBoth) != 0)
+        return FailedCall{errno, "cannot write the annex"};
+      std::memcpy(code, bytes.data(), bytes.size());
+      if (::mprotect(code, kPageBytes, PROT_READ | PROT_EXEC) != 0)
+        return FailedCall{errno, "cannot execute the annex"};
+    }
     void* const list = ::mmap(list_place, kAnnexListBytes, kBoth,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    if (list == MAP_FAILED || ::mprotect(code, kPageBytes, PROT_READ | PROT_EXEC) != 0)
-      return FailedCall{errno, "cannot map the annex"};
+    if (list == MAP_FAILED) return FailedCall{errno, "cannot map the annex"};
     return {};
   }
 
