@@ -5,6 +5,7 @@ unheard.py PAWL
 
 import os
 import select
+import socket
 import subprocess
 import sys
 
@@ -86,6 +87,19 @@ def a_terminal_that_stood_still_held_the_supervisor_up(pawl):
     os.close(terminal)
 
 
+def who_asked_and_did_not_read_held_the_supervisor_up(pawl):
+    with Kept(pawl) as kept:
+        kept.run(["/bin/sleep", "1000"])
+        wait_for(lambda: kept.command("rehearse", kept.directory, "1", "--window-ms", "1000000").returncode == 0,
+                 "the supervisor")
+        with socket.socket(socket.AF_UNIX) as asks:
+            asks.connect(os.path.join(kept.directory, "control"))
+            asks.sendall(b"rehearse 1500\n")
+            saved = kept.command("save", kept.directory)
+            assert saved.returncode == 0, saved
+        assert kept.supervisor.wait(60) == 0, kept.said()
+
+
 def a_closed_standard_error_took_messages_into_a_file(pawl):
     runs_unheard(pawl, "a closed standard error", None, preexec_fn=lambda: os.close(2))
 
@@ -97,6 +111,7 @@ def main():
     a_reader_that_was_gone_ended_the_program(pawl)
     a_reader_that_stood_still_held_the_supervisor_up(pawl)
     a_terminal_that_stood_still_held_the_supervisor_up(pawl)
+    who_asked_and_did_not_read_held_the_supervisor_up(pawl)
     a_closed_standard_error_took_messages_into_a_file(pawl)
 
 
