@@ -28,6 +28,7 @@
 #include "tracing/process_memory.h"
 #include "tracing/thread.h"
 #include "wsp/process/capabilities.h"
+#include "wsp/process/cut_call.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/maps.h"
 #include "wsp/process/proc.h"
@@ -36,8 +37,6 @@ namespace pawl::wsp {
 
 namespace {
 
-constexpr std::int64_t kRestartIfNoHandler = -514;  // ERESTARTNOHAND
-constexpr std::int64_t kRestartByBlock = -516;      // ERESTART_RESTARTBLOCK
 constexpr std::uint64_t kSignalSetBytes = 8;
 constexpr int kGetClearAddress = 40;  // PR_GET_TID_ADDRESS
 // Which Debian 12 does not name: MEMBARRIER_CMD_GET_REGISTRATIONS, PR_GET_MDWE.
@@ -47,48 +46,6 @@ constexpr std::uint32_t kBarrierRegistrations =
     MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED | MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED |
     MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE |
     MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ;
-
-// Those that answer EINTR when a thread is only stopped and goes on (signal(7)): made again, as the
-// program would not know why they end.
-bool ends_when_stopped(std::uint64_t number) {
-  switch (number) {
-    case SYS_epoll_wait:
-    case SYS_epoll_pwait:
-    case SYS_epoll_pwait2:
-    case SYS_semop:
-    case SYS_semtimedop:
-    case SYS_rt_sigtimedwait:
-    // Of sockets with SO_RCVTIMEO or SO_SNDTIMEO.
-    case SYS_read:
-    case SYS_readv:
-    case SYS_recvfrom:
-    case SYS_recvmsg:
-    case SYS_recvmmsg:
-    case SYS_accept:
-    case SYS_accept4:
-    case SYS_connect:
-    case SYS_write:
-    case SYS_writev:
-    case SYS_sendto:
-    case SYS_sendmsg:
-    case SYS_sendmmsg:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// The kernel decides, when the thread goes on, whether the call is made again or a handler of a
-// pending signal ends it.
-void make_restartable(user_regs_struct& registers, bool in_new_process) {
-  if (static_cast<std::int64_t>(registers.orig_rax) < 0) return;
-  const auto result = static_cast<std::int64_t>(registers.rax);
-  if (result == -EINTR && ends_when_stopped(registers.orig_rax))
-    registers.rax = static_cast<std::uint64_t>(kRestartIfNoHandler);
-  // What the kernel noted of a timeout is not known in a new process: it begins anew.
-  if (in_new_process && result == kRestartByBlock)
-    registers.rax = static_cast<std::uint64_t>(kRestartIfNoHandler);
-}
 
 // What a thread did within a restartable sequence holds for the processor that it ran on only: it
 // begins again, as when the kernel takes the processor from it.  The kernel forgets that it was in

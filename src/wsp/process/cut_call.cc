@@ -22,6 +22,8 @@ constexpr std::uint64_t kInstructionBytes = 2;  // of `syscall`
 // What a stopped call returns inside of the kernel: ERESTARTSYS and its kin.
 constexpr std::int64_t kRestartMin = -516;
 constexpr std::int64_t kRestartMax = -512;
+constexpr std::int64_t kRestartIfNoHandler = -514;  // ERESTARTNOHAND
+constexpr std::int64_t kRestartByBlock = -516;      // ERESTART_RESTARTBLOCK
 
 // What a descriptor of the program's is, as far as the calls differ by it.
 enum class FileKind { other, pipe_or_terminal, stream, packets };
@@ -53,15 +55,59 @@ bool is_for_all(std::uint64_t call, FileKind file) {
   }
 }
 
+// Those that answer EINTR when a thread is only stopped and goes on (signal(7)): made again, as the
+// program would not know why they end.
+bool ends_when_stopped(std::uint64_t number) {
+  switch (number) {
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+    case SYS_epoll_pwait2:
+    case SYS_semop:
+    case SYS_semtimedop:
+    case SYS_rt_sigtimedwait:
+    // Of sockets with SO_RCVTIMEO or SO_SNDTIMEO.
+    case SYS_read:
+    case SYS_readv:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_connect:
+    case SYS_write:
+    case SYS_writev:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool waits_for_all(std::uint64_t flags) {
   return (flags & MSG_WAITALL) != 0 && (flags & (MSG_PEEK | MSG_DONTWAIT)) == 0;
 }
 
 }  // namespace
 
+void make_restartable(tracing::Registers& registers, bool in_new_process) {
+  if (static_cast<std::int64_t>(registers.orig_rax) < 0) return;
+  const auto result = static_cast<std::int64_t>(registers.rax);
+  if (result == -EINTR && ends_when_stopped(registers.orig_rax))
+    registers.rax = static_cast<std::uint64_t>(kRestartIfNoHandler);
+  // What the kernel noted of a timeout is not known in a new process: it begins anew.
+  if (in_new_process && result == kRestartByBlock)
+    registers.rax = static_cast<std::uint64_t>(kRestartIfNoHandler);
+}
+
+bool may_be_ended(const tracing::Registers& registers) {
+  const auto result = static_cast<std::int64_t>(registers.rax);
+  return static_cast<std::int64_t>(registers.orig_rax) >= 0 && (result > 0 || result == -EINTR);
+}
+
 std::optional<CutCall> CutCall::of(pid_t process, const tracing::Registers& at_end) {
-  const auto result = static_cast<std::int64_t>(at_end.rax);
-  if (static_cast<std::int64_t>(at_end.orig_rax) < 0 || result <= 0) return std::nullopt;
+  if (!may_be_ended(at_end) || static_cast<std::int64_t>(at_end.rax) < 0) return std::nullopt;
   CutCall cut(at_end);
   if (!cut.read_call(process)) return std::nullopt;
   cut.leave_out(at_end.rax);

@@ -13,6 +13,13 @@
 
 namespace pawl::wsp {
 
+// Of a call that ends with EINTR when a thread is only stopped: the kernel decides, when the thread
+// goes on, whether it is made again or a handler of a pending signal ends it.
+void make_restartable(tracing::Registers& registers, bool in_new_process);
+
+// Whether a call has just returned what a stop may have made of it.
+bool may_be_ended(const tracing::Registers& registers);
+
 class CutCall {
  public:
   // Nothing where the call at whose end the stopped thread of the process stands was not cut.

@@ -78,6 +78,16 @@ void wait_for_child() {
   ::sigtimedwait(&signals, nullptr, &kTimeMax);  // it is blocked, for whoever supervises
 }
 
+bool is_ignored(pid_t thread, int signal) {
+  const std::string status = read_proc(thread, "status");
+  const auto has = [&](const char* signals) {
+    return (number_of(field_of(status, signals), 16) >> (signal - 1) & 1) != 0;
+  };
+  const bool is_by_default =
+      signal == SIGCHLD || signal == SIGURG || signal == SIGWINCH || signal == SIGCONT;
+  return has("SigIgn") || (is_by_default && !has("SigCgt"));
+}
+
 Status failure_of(const StartRequest& request, const BecomeFailure& failed) {
   if (failed.is_filter)
     return FailedCall{failed.error_number,
@@ -203,9 +213,26 @@ void Process::take(pid_t thread, int status) {
   } else if (event != 0) {
     take_event(thread, event);
   } else {
-    end_cut_call(thread);  // the signal ends it, as it would any
-    go_on(thread, signal);
+    deliver(thread, signal);
   }
+}
+
+// A thread that is traced is woken by signals that are ignored, too; without a tracer these end no
+// call.  All others end one that was cut before, as they would any.
+void Process::deliver(pid_t thread, int signal) {
+  tracing::Registers found{};
+  const bool is_read = tracing::read_registers(thread, found);
+  const bool ended_call = threads_[thread].cut || may_be_ended(found);
+  if (!is_read || !ended_call || !is_ignored(thread, signal)) {
+    end_cut_call(thread);
+  } else {
+    tracing::Registers registers = found;
+    complete_cut_call(thread, registers);
+    registers = found;
+    make_restartable(registers, false);
+    if (registers.rax != found.rax) tracing::write_registers(thread, registers);
+  }
+  go_on(thread, signal);
 }
 
 void Process::take_stop(pid_t thread) {

@@ -97,6 +97,7 @@ class Process {
 
   void take(pid_t thread, int status);
   void take_stop(pid_t thread);
+  void deliver(pid_t thread, int signal);
   void take_event(pid_t thread, int event);
   void enter_call(pid_t thread);
   void leave_call(pid_t thread);
