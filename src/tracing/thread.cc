@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <chrono>
+#include <ctime>
 
 namespace pawl::tracing {
 
@@ -95,12 +97,19 @@ RestartableSequence restartable_sequence(pid_t thread) {
   return {found.address, found.bytes, found.signature};
 }
 
-bool wait_for(pid_t thread, int& status) {
-  for (;;) {
-    const pid_t found = ::waitpid(thread, &status, __WALL);
-    if (found == thread) return true;
-    if (found < 0 && errno != EINTR) return false;
+bool wait_for_end(pid_t leader) {
+  constexpr auto kTimeMax = std::chrono::seconds(5);
+  constexpr timespec kPause{0, 200'000};
+  const auto until = std::chrono::steady_clock::now() + kTimeMax;
+  while (std::chrono::steady_clock::now() < until) {
+    // Each of its threads has to be heard of before the first one's end is told.
+    int status = 0;
+    const pid_t gone = ::waitpid(-1, &status, __WALL | WNOHANG);
+    if (gone < 0 && errno != EINTR) return true;
+    if (gone == leader && !WIFSTOPPED(status)) return true;
+    if (gone == 0) ::nanosleep(&kPause, nullptr);
   }
+  return false;
 }
 
 }  // namespace pawl::tracing

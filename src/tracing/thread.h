@@ -50,7 +50,8 @@ struct RestartableSequence {
 };
 RestartableSequence restartable_sequence(pid_t thread);
 
-// Waits for the thread's next stop or end; `status` as waitpid(2) gives it.
-bool wait_for(pid_t thread, int& status);
+// Of a process that was killed, and all of its threads; false when it does not go within some
+// seconds.
+bool wait_for_end(pid_t leader);
 
 }  // namespace pawl::tracing

@@ -4,6 +4,7 @@
 trust.py PAWL
 """
 
+import ctypes
 import errno
 import json
 import mmap
@@ -668,23 +669,44 @@ SPINS = """
 import ctypes, os, sys, time
 os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
 ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
-os.pwrite(os.open("/proc/self/mem", os.O_RDWR), bytes.fromhex(sys.argv[1]), 0x0e0000000000)
+os.pwrite(os.open("/proc/self/mem", os.O_RDWR), bytes.fromhex(sys.argv[1]), 0x0e0000000000 + int(sys.argv[3]))
 open(sys.argv[2], "w").close()
 time.sleep(1000)
 """
 ENDLESS = "ebfe"  # a jump to itself
 PAUSES = "b8220000000f05ebf7"  # pause(2), again and again
+WHERE_LISTS_ARE_RUN, WHERE_ONE_CALL_IS = 0, 32
 
 
 def code_that_a_program_changed_held_the_supervisor_up(pawl):
     """And its thread, which ran before all others on the machine."""
     for code in (ENDLESS, PAUSES):
-        with Kept(pawl) as kept:
-            place = place_for_nobody(kept)
-            kept.run(["/usr/bin/python3", "-c", SPINS, code, os.path.join(place, "ready")])
-            wait_for(lambda: kept.supervisor.poll() is not None, "the end of the program")
-            assert kept.supervisor.returncode == 128 + signal.SIGKILL, (code, kept.said())
-            assert "did not run the calls" in kept.said(), (code, kept.said())
+        for place_in_code in (WHERE_LISTS_ARE_RUN, WHERE_ONE_CALL_IS):
+            with Kept(pawl) as kept:
+                place = place_for_nobody(kept)
+                kept.run(["/usr/bin/python3", "-c", SPINS, code, os.path.join(place, "ready"), str(place_in_code)])
+                wait_for(lambda: kept.supervisor.poll() is not None, "the end of the program")
+                assert kept.supervisor.returncode == 128 + signal.SIGKILL, (kept.supervisor.returncode, code, place_in_code, kept.said())
+                assert "did not run the calls" in kept.said(), (code, place_in_code, kept.said())
+
+
+SET_WRITE_EXECUTE = 65  # PR_SET_MDWE
+
+
+def a_restore_made_code_of_what_was_writable(pawl):
+    """Which is forbidden to services that ask for that protection."""
+    def protect():
+        if ctypes.CDLL(None).prctl(SET_WRITE_EXECUTE, 1, 0, 0, 0) != 0:
+            os._exit(77)
+
+    with Kept(pawl) as kept:
+        if kept.run(["/bin/true"], wait=True, preexec_fn=protect).returncode == 77:
+            return  # before Linux 6.3
+        kept.run(["/bin/sleep", "1000"], preexec_fn=protect)
+        supervised(kept)
+        assert kept.fail_power() == 0, kept.said()
+        kept.restore(preexec_fn=protect)
+        supervised(kept)
 
 
 # Becomes nobody, with a terminal of its own in the place of its standard output.
@@ -804,7 +826,8 @@ def main():
                  a_program_that_gains_privileges_is_not_kept, the_memory_of_a_program_that_nobody_may_read_was_read,
                  addresses_are_chosen_by_chance,
                  a_socket_was_connected_with_the_rights_of_who_restores,
-                 code_that_a_program_changed_held_the_supervisor_up, a_program_got_the_terminal_of_who_restores_it,
+                 code_that_a_program_changed_held_the_supervisor_up,
+                 a_restore_made_code_of_what_was_writable, a_program_got_the_terminal_of_who_restores_it,
                  a_file_of_an_own_file_system_was_taken_for_roots_in_another_boot,
                  a_program_lost_what_confined_it):
         attempt(test, pawl)

@@ -4,10 +4,14 @@ unheard.py PAWL
 """
 
 import os
+import select
+import socket
 import subprocess
 import sys
 
 from kept import Kept, can_trace, wait_for
+
+FILLS_BY = 50
 
 # Forks, which is refused with a message; then makes a file, and goes on.
 TOLD_OF = """
@@ -60,6 +64,42 @@ def a_reader_that_stood_still_held_the_supervisor_up(pawl):
     os.close(writing)
 
 
+def is_ready(terminal):
+    ready = select.poll()
+    ready.register(terminal, select.POLLOUT)
+    return bool(ready.poll(0))
+
+
+def a_terminal_that_stood_still_held_the_supervisor_up(pawl):
+    """It is ready, and waits with the rest of a line."""
+    own, terminal = os.openpty()
+    fits = 0
+    while is_ready(terminal):
+        fits += os.write(terminal, b"x" * FILLS_BY)
+    os.close(own)
+    os.close(terminal)
+    own, terminal = os.openpty()
+    for _ in range(fits // FILLS_BY - 1):
+        os.write(terminal, b"x" * FILLS_BY)
+    assert is_ready(terminal), "the terminal takes nothing"
+    runs_unheard(pawl, "a terminal that stands still", terminal)
+    os.close(own)
+    os.close(terminal)
+
+
+def who_asked_and_did_not_read_held_the_supervisor_up(pawl):
+    with Kept(pawl) as kept:
+        kept.run(["/bin/sleep", "1000"])
+        wait_for(lambda: kept.command("rehearse", kept.directory, "1", "--window-ms", "1000000").returncode == 0,
+                 "the supervisor")
+        with socket.socket(socket.AF_UNIX) as asks:
+            asks.connect(os.path.join(kept.directory, "control"))
+            asks.sendall(b"rehearse 1500\n")
+            saved = kept.command("save", kept.directory)
+            assert saved.returncode == 0, saved
+        assert kept.supervisor.wait(60) == 0, kept.said()
+
+
 def a_closed_standard_error_took_messages_into_a_file(pawl):
     runs_unheard(pawl, "a closed standard error", None, preexec_fn=lambda: os.close(2))
 
@@ -70,6 +110,8 @@ def main():
     a_full_disk_ended_the_program(pawl)
     a_reader_that_was_gone_ended_the_program(pawl)
     a_reader_that_stood_still_held_the_supervisor_up(pawl)
+    a_terminal_that_stood_still_held_the_supervisor_up(pawl)
+    who_asked_and_did_not_read_held_the_supervisor_up(pawl)
     a_closed_standard_error_took_messages_into_a_file(pawl)
 
 

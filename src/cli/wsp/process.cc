@@ -51,6 +51,8 @@ int exit_code_of(const Status& status) {
       return kExitForeignJournal;
     case EBUSY:
       return kExitInUse;
+    case ENOTEMPTY:
+      return kExitNeedsRecovery;
     case EPROTONOSUPPORT:
       return kExitNewerVersion;
     default:
@@ -104,30 +106,27 @@ int watch_over(wsp::Process& process, wsp::SupervisorEars& ears, const char* ver
   return program.signal != 0 ? kSignalExit + program.signal : program.exit_code;
 }
 
-// What would be lost by starting anew: a valid save, and whatever is not known to be none.
-std::optional<std::string> save_in_the_way(const std::string& directory) {
-  const Result<wsp::KeptMemory> memory = wsp::KeptMemory::open(directory);
-  if (!memory.ok()) {
-    const int error_number = memory.status().error_number();
-    if (error_number == ENOENT) return std::nullopt;
-    // It is not ours, a machine's, or in use: nothing there will be touched.
-    if (error_number == EPERM || error_number == EACCES || error_number == ENOTDIR ||
-        error_number == EEXIST || error_number == EBUSY)
-      return std::nullopt;
-    return fmt::format("whether {} holds a save cannot be told: {}; mend that", directory,
-                       memory.status().text());
-  }
-  const Status saved = wsp::read_saved(memory.value()).status();
+// A service starts with `run` at each boot: that must not lose what the failure before it saved. In
+// the way is a valid save, and whatever is not known to be none.
+Status refuse_to_lose(const Status& opened, const wsp::KeptMemory& earlier) {
+  const std::string& directory = earlier.directory().path();
+  const auto in_the_way = [&](const std::string& what) {
+    return Status::failure(ENOTEMPTY,
+                           fmt::format("{}: {}, or throw it away with --discard", directory, what));
+  };
+  if (opened.error_number() == ENOENT) return {};
+  if (!opened.ok())
+    return in_the_way("whether it holds a save cannot be told: " + opened.text() + "; mend that");
+  const Status saved = wsp::read_saved(earlier).status();
   // There is none; or what there is was restored, and ran on.
-  if (saved.error_number() == ENODATA || saved.error_number() == EALREADY) return std::nullopt;
-  if (!saved.ok()) {
-    return fmt::format("{}: a save is there that cannot be restored: {}; keep it for that",
-                       directory, saved.text());
-  }
-  const Status found = wsp::check_restorable(memory.value());
-  if (found.ok()) return directory + ": a valid save is there; restore it";
-  return fmt::format("{}: a valid save is there, which cannot be restored now: {}; mend that",
-                     directory, found.text());
+  if (saved.error_number() == ENODATA || saved.error_number() == EALREADY) return {};
+  if (!saved.ok())
+    return in_the_way("a save is there that cannot be restored: " + saved.text() +
+                      "; keep it for that");
+  const Status found = wsp::check_restorable(earlier);
+  if (found.ok()) return in_the_way("a valid save is there; restore it");
+  return in_the_way("a valid save is there, which cannot be restored now: " + found.text() +
+                    "; mend that");
 }
 
 bool is_own_directory(const std::string& path) {
@@ -167,16 +166,8 @@ int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
     if (!own.ok()) return refuse_wsp(kVerb, own.status());
     arguments.directory = own.value();
   }
-  // A service starts with `run` at each boot: that must not lose what the failure before it saved.
-  const std::optional<std::string> lost =
-      arguments.discards ? std::nullopt : save_in_the_way(arguments.directory);
-  if (lost) {
-    complain(kVerb, *lost + ", or throw it away with --discard");
-    return kExitNeedsRecovery;
-  }
   Result<wsp::KeptMemory> memory = wsp::KeptMemory::create(
-      arguments.directory, arguments.discards ? wsp::KeptMemory::Earlier::may_be_a_save
-                                              : wsp::KeptMemory::Earlier::is_no_save);
+      arguments.directory, arguments.discards ? wsp::KeptMemory::JudgeEarlier() : refuse_to_lose);
   if (!memory.ok()) return refuse_wsp(kVerb, memory.status());
   Result<wsp::SupervisorEars> ears = open_ears(memory.value(), arguments);
   if (!ears.ok()) return refuse_wsp(kVerb, ears.status());

@@ -19,7 +19,7 @@ namespace pawl::cli {
 namespace {
 
 int check_saved(const std::string& directory) {
-  Result<wsp::KeptMemory> memory = wsp::KeptMemory::open(directory);
+  Result<wsp::KeptMemory> memory = wsp::KeptMemory::open(directory, wsp::KeptMemory::Use::to_look);
   if (!memory.ok()) {
     complain("wsp check", memory.status().text());
     return memory.status().error_number() == EBUSY ? kExitInUse : kExitFailure;

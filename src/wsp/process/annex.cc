@@ -22,13 +22,12 @@ namespace {
 constexpr std::uint64_t kAllSignals = ~0ULL;
 constexpr std::uint64_t kNoCall = ~0ULL;
 
-constexpr time_t kCallsSecondsMax = 5;
-constexpr time_t kPreparationSecondsMax = 600;  // it opens files, which may lie far away
+bool is_over(int status) { return !WIFSTOPPED(status); }
 
 // The program can write the code that its threads run for us (/proc/self/mem), and have them
-// compute or wait for ever.  A thread in the kernel may take its time: what it was asked for may be
-// the end of a large mapping.  One that stops where it is asked to, again and again, makes no
-// headway.
+// compute or wait for ever.  A thread in the kernel may take its time, within bounds: what it was
+// asked for may be the end of a large mapping.  One that stops where it is asked to, again and
+// again, makes no headway.
 class Patience {
  public:
   explicit Patience(time_t quiet_seconds) {
@@ -49,24 +48,26 @@ class Patience {
     ::setitimer(ITIMER_REAL, &none, nullptr);
   }
 
-  // As tracing::wait_for(); asks the thread to stop when that takes long.
-  bool wait_for(pid_t thread, int& status) {
-    for (;;) {
+  // Until the thread stops (Ran::done) or ends; asks it to stop when that takes long.
+  Ran wait_for(pid_t thread, int& status) {
+    while (ticks_ <= kTicksMax) {
       const pid_t found = ::waitpid(thread, &status, __WALL);
-      if (found == thread) return true;
-      if (found < 0 && errno != EINTR) return false;
-      is_over_ = true;
+      if (found == thread) return is_over(status) ? Ran::ended : Ran::done;
+      if (found < 0 && errno != EINTR) return Ran::ended;
+      ++ticks_;
       tracing::interrupt(thread);
     }
+    return Ran::failed;
   }
 
   // Whether the thread, which has stopped, is to be let go on.
-  bool allows_one_more() { return !is_over_ || ++stops_ <= kStopsMax; }
+  bool allows_one_more() { return ticks_ == 0 || ++stops_ <= kStopsMax; }
 
  private:
   static constexpr time_t kTickSeconds = 1;
   static constexpr int kStopsMax = 4;
-  bool is_over_ = false;
+  static constexpr int kTicksMax = 60;  // of a thread that the kernel does not let stop
+  int ticks_ = 0;
   int stops_ = 0;
 };
 
@@ -146,8 +147,6 @@ constexpr unsigned char kCode[] = {
 };
 static_assert(sizeof(AnnexCall) == 64);
 
-bool is_over(int status) { return !WIFSTOPPED(status); }
-
 // SIGSTOP cannot be blocked.  Handed on, it stops all of the process; a thread that is let go on
 // runs nevertheless (ptrace(2)), and what stops it at last tells of both.
 int signal_to_hand_on(int status) {
@@ -157,7 +156,8 @@ int signal_to_hand_on(int status) {
 // Until the stop that says that all calls were made.
 Ran run_to_done(pid_t thread, Patience& patience, int& status) {
   for (StopBudget budget; budget.allows_one_more();) {
-    if (!patience.wait_for(thread, status) || is_over(status)) return Ran::ended;
+    const Ran waited = patience.wait_for(thread, status);
+    if (waited != Ran::done) return waited;
     const int event = tracing::stop_event(status);
     if (event == PTRACE_EVENT_SECCOMP) {
       tracing::Registers registers{};
@@ -182,12 +182,40 @@ Ran leave_last_call(pid_t thread, Patience& patience, int& status) {
   }
   tracing::go_on(thread);
   for (StopBudget budget; budget.allows_one_more();) {
-    if (!patience.wait_for(thread, status) || is_over(status)) return Ran::ended;
+    const Ran waited = patience.wait_for(thread, status);
+    if (waited != Ran::done) return waited;
     if (tracing::stop_event(status) == PTRACE_EVENT_STOP) return Ran::done;
     tracing::go_on(thread, signal_to_hand_on(status));
   }
   return Ran::failed;
 }
+
+// A thread whose registers cannot be read was killed: its end is all that is left to wait for.
+Ran is_gone(Patience& patience, pid_t thread, int& status) {
+  return patience.wait_for(thread, status) == Ran::failed ? Ran::failed : Ran::ended;
+}
+
+// Its registers and its signal mask, which are its own again when it is given back.
+class BorrowedThread {
+ public:
+  explicit BorrowedThread(pid_t thread) : thread_(thread) {}
+  // With all signals blocked; false when it was killed.
+  bool take() {
+    return tracing::read_registers(thread_, registers_) &&
+           tracing::read_signal_mask(thread_, mask_) &&
+           tracing::write_signal_mask(thread_, kAllSignals);
+  }
+  const tracing::Registers& registers() const { return registers_; }
+  void give_back() const {
+    tracing::write_registers(thread_, registers_);
+    tracing::write_signal_mask(thread_, mask_);
+  }
+
+ private:
+  pid_t thread_;
+  tracing::Registers registers_{};
+  std::uint64_t mask_ = 0;
+};
 
 // The memory of a process that is being ended goes before its threads do.
 Ran ended_or_failed(pid_t thread, int& status) {
@@ -274,13 +302,10 @@ const std::byte* CallList::data(std::uint64_t address) const {
 
 Ran run_calls(pid_t thread, CallList& list, int& status) {
   if (!list.send()) return ended_or_failed(thread, status);
-  tracing::Registers original{};
-  std::uint64_t mask = 0;
-  if (!tracing::read_registers(thread, original) || !tracing::read_signal_mask(thread, mask) ||
-      !tracing::write_signal_mask(thread, kAllSignals)) {
-    return tracing::wait_for(thread, status) ? Ran::ended : Ran::failed;
-  }
-  tracing::Registers registers = original;
+  Patience patience(kCallsSecondsMax);
+  BorrowedThread borrowed(thread);
+  if (!borrowed.take()) return is_gone(patience, thread, status);
+  tracing::Registers registers = borrowed.registers();
   registers.rip = kAnnexCode;
   registers.rbx = kAnnexList;
   registers.r12 = list.count();
@@ -288,12 +313,10 @@ Ran run_calls(pid_t thread, CallList& list, int& status) {
   registers.eflags &= ~0x400ULL;
   tracing::write_registers(thread, registers);
   tracing::go_on(thread);
-  Patience patience(kCallsSecondsMax);
   Ran ran = run_to_done(thread, patience, status);
   if (ran == Ran::done) ran = leave_last_call(thread, patience, status);
   if (ran != Ran::done) return ran;
-  tracing::write_registers(thread, original);
-  tracing::write_signal_mask(thread, mask);
+  borrowed.give_back();
   return list.take_back() ? Ran::done : ended_or_failed(thread, status);
 }
 
@@ -303,14 +326,15 @@ Ran wait_for_annex(pid_t thread, int& status) {
   return ran == Ran::done ? leave_last_call(thread, patience, status) : ran;
 }
 
-std::uint64_t make_one_call(pid_t thread, std::uint64_t instruction, const AnnexCall& call) {
-  constexpr auto kGone = static_cast<std::uint64_t>(-ESRCH);
-  tracing::Registers original{};
-  std::uint64_t mask = 0;
-  if (!tracing::read_registers(thread, original) || !tracing::read_signal_mask(thread, mask))
-    return kGone;
-  tracing::write_signal_mask(thread, kAllSignals);
-  tracing::Registers registers = original;
+Ran wait_for_stop(pid_t thread, int& status, time_t seconds) {
+  return Patience(seconds).wait_for(thread, status);
+}
+
+Ran make_one_call(pid_t thread, std::uint64_t instruction, AnnexCall& call, int& status) {
+  Patience patience(kCallsSecondsMax);
+  BorrowedThread borrowed(thread);
+  if (!borrowed.take()) return is_gone(patience, thread, status);
+  tracing::Registers registers = borrowed.registers();
   registers.rip = instruction;
   registers.rax = call.number;
   registers.orig_rax = kNoCall;
@@ -322,27 +346,26 @@ std::uint64_t make_one_call(pid_t thread, std::uint64_t instruction, const Annex
   registers.r9 = call.arguments[5];
   tracing::write_registers(thread, registers);
   bool has_entered = false;
-  bool is_as_asked = false;
   int handed_on = 0;
-  for (StopBudget budget; budget.allows_one_more();) {
-    int status = 0;
-    if (!tracing::go_to_call_end(thread, handed_on)) return kGone;
-    if (!tracing::wait_for(thread, status) || is_over(status)) return kGone;
+  for (StopBudget budget; budget.allows_one_more() && patience.allows_one_more();) {
+    tracing::go_to_call_end(thread, handed_on);
+    const Ran waited = patience.wait_for(thread, status);
+    if (waited != Ran::done) return waited;
     handed_on = signal_to_hand_on(status);
     // Neither the filter's stop nor those by SIGSTOP.
     if (WSTOPSIG(status) != tracing::kSystemCallStop) continue;
     tracing::Registers found{};
-    if (!tracing::read_registers(thread, found)) return kGone;
+    if (!tracing::read_registers(thread, found)) return is_gone(patience, thread, status);
     if (!has_entered) {
       has_entered = true;
-      is_as_asked = found.orig_rax == call.number && found.rdi == call.arguments[0];
+      if (found.orig_rax != call.number || found.rdi != call.arguments[0]) return Ran::failed;
       continue;
     }
-    tracing::write_registers(thread, original);
-    tracing::write_signal_mask(thread, mask);
-    return is_as_asked ? found.rax : kGone;
+    borrowed.give_back();
+    call.result = found.rax;
+    return Ran::done;
   }
-  return kGone;
+  return Ran::failed;
 }
 
 }  // namespace pawl::wsp

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <span>
 #include <vector>
 
@@ -80,6 +81,9 @@ class CallList {
   std::size_t data_used_ = 0;
 };
 
+constexpr time_t kCallsSecondsMax = 5;
+constexpr time_t kPreparationSecondsMax = 600;  // what opens files, which may lie far away
+
 enum class Ran { done, ended, failed };
 
 // Lets `thread`, which stands in a ptrace stop, make the calls, with all signals blocked.  Then it
@@ -93,8 +97,11 @@ Ran wait_for_annex(pid_t thread, int& status);
 
 // One call where there is no annex yet: `instruction` is the address of a system call instruction
 // in the program's memory, and the thread stands in a stop behind a system call or before a first
-// instruction.  -errno when the call failed; -ESRCH too when the thread is gone, or made another
-// call.  Neither the call nor its result passes through memory.
-std::uint64_t make_one_call(pid_t thread, std::uint64_t instruction, const AnnexCall& call);
+// instruction.  Neither the call nor its result passes through memory.  As run_calls().
+Ran make_one_call(pid_t thread, std::uint64_t instruction, AnnexCall& call, int& status);
+
+// The next stop (Ran::done) or end of a thread that runs no code of its own meanwhile; after so
+// many seconds it is asked to stop, and a while later that fails.
+Ran wait_for_stop(pid_t thread, int& status, time_t seconds);
 
 }  // namespace pawl::wsp

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <linux/membarrier.h>
 #include <linux/rseq.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -27,6 +28,7 @@
 #include "tracing/process_memory.h"
 #include "tracing/thread.h"
 #include "wsp/process/capabilities.h"
+#include "wsp/process/cut_call.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/maps.h"
 #include "wsp/process/proc.h"
@@ -35,52 +37,15 @@ namespace pawl::wsp {
 
 namespace {
 
-constexpr std::int64_t kRestartIfNoHandler = -514;  // ERESTARTNOHAND
-constexpr std::int64_t kRestartByBlock = -516;      // ERESTART_RESTARTBLOCK
 constexpr std::uint64_t kSignalSetBytes = 8;
 constexpr int kGetClearAddress = 40;  // PR_GET_TID_ADDRESS
-
-// Those that answer EINTR when a thread is only stopped and goes on (signal(7)): made again, as the
-// program would not know why they end.
-bool ends_when_stopped(std::uint64_t number) {
-  switch (number) {
-    case SYS_epoll_wait:
-    case SYS_epoll_pwait:
-    case SYS_epoll_pwait2:
-    case SYS_semop:
-    case SYS_semtimedop:
-    case SYS_rt_sigtimedwait:
-    // Of sockets with SO_RCVTIMEO or SO_SNDTIMEO.
-    case SYS_read:
-    case SYS_readv:
-    case SYS_recvfrom:
-    case SYS_recvmsg:
-    case SYS_recvmmsg:
-    case SYS_accept:
-    case SYS_accept4:
-    case SYS_connect:
-    case SYS_write:
-    case SYS_writev:
-    case SYS_sendto:
-    case SYS_sendmsg:
-    case SYS_sendmmsg:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// The kernel decides, when the thread goes on, whether the call is made again or a handler of a
-// pending signal ends it.
-void make_restartable(user_regs_struct& registers, bool in_new_process) {
-  if (static_cast<std::int64_t>(registers.orig_rax) < 0) return;
-  const auto result = static_cast<std::int64_t>(registers.rax);
-  if (result == -EINTR && ends_when_stopped(registers.orig_rax))
-    registers.rax = static_cast<std::uint64_t>(kRestartIfNoHandler);
-  // What the kernel noted of a timeout is not known in a new process: it begins anew.
-  if (in_new_process && result == kRestartByBlock)
-    registers.rax = static_cast<std::uint64_t>(kRestartIfNoHandler);
-}
+// Which Debian 12 does not name: MEMBARRIER_CMD_GET_REGISTRATIONS, PR_GET_MDWE.
+constexpr std::uint64_t kGetBarrierRegistrations = 1U << 9;
+constexpr std::uint64_t kGetWriteExecute = 66;
+constexpr std::uint32_t kBarrierRegistrations =
+    MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED | MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED |
+    MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE |
+    MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ;
 
 // What a thread did within a restartable sequence holds for the processor that it ran on only: it
 // begins again, as when the kernel takes the processor from it.  The kernel forgets that it was in
@@ -195,10 +160,13 @@ struct AttributeCalls {
   std::size_t personality = 0;
   std::size_t privileges = 0;
   std::size_t dumpable = 0;
+  std::size_t speculation = 0;  // the first of them
+  std::size_t machine_check = 0;
+  std::size_t time_stamps = 0;
 };
 
 AttributeCalls add_attribute_calls(CallList& list) {
-  const std::int32_t none[2]{};
+  const std::int32_t none[3]{};
   AttributeCalls calls;
   const std::uint64_t place = calls.place = list.place(none, sizeof(none));
   list.add(SYS_prctl, {PR_GET_PDEATHSIG, place});
@@ -206,17 +174,32 @@ AttributeCalls add_attribute_calls(CallList& list) {
   calls.personality = list.add(SYS_personality, {0xffffffff});
   calls.privileges = list.add(SYS_prctl, {PR_GET_NO_NEW_PRIVS});
   calls.dumpable = list.add(SYS_prctl, {PR_GET_DUMPABLE});
+  for (std::uint64_t which = 0; which < kSpeculationsCount; ++which) {
+    const std::size_t call = list.add(SYS_prctl, {PR_GET_SPECULATION_CTRL, which});
+    if (which == 0) calls.speculation = call;
+  }
+  calls.machine_check = list.add(SYS_prctl, {PR_MCE_KILL_GET});
+  calls.time_stamps = list.add(SYS_prctl, {PR_GET_TSC, place + 2 * sizeof(none[0])});
   return calls;
+}
+
+// Negative where the kernel does not know the call.
+std::int32_t answer_of(const CallList& list, std::size_t call) {
+  return static_cast<std::int32_t>(list.call(call).result);
 }
 
 void read_attributes(const CallList& list, const AttributeCalls& calls, ThreadFacts& thread,
                      ProcessFacts& process) {
-  std::int32_t found[2];
+  std::int32_t found[3];
   std::memcpy(found, list.data(calls.place), sizeof(found));
   thread.death_signal = found[0];
   thread.personality = static_cast<std::uint32_t>(list.call(calls.personality).result);
   thread.has_no_new_privileges = static_cast<std::int32_t>(list.call(calls.privileges).result);
   process.is_reaper = found[1];
+  for (std::size_t which = 0; which < kSpeculationsCount; ++which)
+    thread.speculation[which] = answer_of(list, calls.speculation + which);
+  thread.machine_check = answer_of(list, calls.machine_check);
+  thread.time_stamps = list.call(calls.time_stamps).failed() ? PR_TSC_ENABLE : found[2];
   process.is_dumpable = static_cast<std::int32_t>(list.call(calls.dumpable).result);
 }
 
@@ -224,7 +207,20 @@ struct ProcessCalls {
   std::uint64_t actions = 0;
   std::uint64_t timers = 0;
   std::uint64_t clocks = 0;
+  std::size_t barriers = 0;
+  std::size_t barriers_known = 0;
+  std::size_t write_execute = 0;
+  std::size_t huge_pages = 0;
 };
+
+// A kernel that does not tell which are registered (before Linux 6.3) has all registered that it
+// knows: that costs a little, and changes nothing else.
+std::uint32_t barriers_of(const CallList& list, const ProcessCalls& calls) {
+  const AnnexCall& registered = list.call(calls.barriers);
+  const AnnexCall& known = list.call(calls.barriers_known);
+  if (!registered.failed()) return static_cast<std::uint32_t>(registered.result);
+  return known.failed() ? 0 : static_cast<std::uint32_t>(known.result) & kBarrierRegistrations;
+}
 
 // What a security module confines the program to, no restore could give it.
 Status check_label(pid_t leader) {
@@ -237,15 +233,16 @@ Status check_label(pid_t leader) {
 
 // What a restore gives with privileges is not asked by a list, in memory that whoever may trace the
 // program can write: it comes from the kernel itself.
-Status capture_what_takes_privileges(pid_t leader, const std::string& status, SavedProcess& saved) {
+Status capture_what_takes_privileges(Process& process, const std::string& status,
+                                     SavedProcess& saved) {
+  const pid_t leader = process.leader();
   PAWL_TRY(check_label(leader));
   ProcessFacts& facts = saved.process;
   if (!read_limits(leader, facts.limits)) return gone();
   saved.has_no_new_privileges = number_of(field_of(status, "NoNewPrivs")) != 0;
-  const std::uint64_t bits =
-      make_one_call(leader, kAnnexInstruction, {SYS_prctl, {PR_GET_SECUREBITS}});
-  if (static_cast<std::int64_t>(bits) < 0) return gone();
-  facts.secure_bits = static_cast<std::uint32_t>(bits);
+  AnnexCall bits{SYS_prctl, {PR_GET_SECUREBITS}};
+  PAWL_TRY(process.run_call(leader, bits));
+  facts.secure_bits = static_cast<std::uint32_t>(bits.result);
   return {};
 }
 
@@ -255,9 +252,14 @@ constexpr itimerval kNoTimers[kTimersCount]{};
 constexpr timespec kNoTimes[std::size(kKeptClocks)]{};
 
 ProcessCalls add_process_calls(CallList& list) {
-  ProcessCalls calls{list.place(kNoActions, sizeof(kNoActions)),
-                     list.place(kNoTimers, sizeof(kNoTimers)),
-                     list.place(kNoTimes, sizeof(kNoTimes))};
+  ProcessCalls calls;
+  calls.actions = list.place(kNoActions, sizeof(kNoActions));
+  calls.timers = list.place(kNoTimers, sizeof(kNoTimers));
+  calls.clocks = list.place(kNoTimes, sizeof(kNoTimes));
+  calls.barriers = list.add(SYS_membarrier, {kGetBarrierRegistrations});
+  calls.barriers_known = list.add(SYS_membarrier, {MEMBARRIER_CMD_QUERY});
+  calls.write_execute = list.add(SYS_prctl, {kGetWriteExecute});
+  calls.huge_pages = list.add(SYS_prctl, {PR_GET_THP_DISABLE});
   std::uint64_t clock_place = calls.clocks;
   for (const int clock : kKeptClocks) {
     list.add(SYS_clock_gettime, {static_cast<std::uint64_t>(clock), clock_place});
@@ -281,6 +283,7 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
       !tracing::read_signal_mask(number, facts.signal_mask))
     return gone();
   const tracing::RestartableSequence sequence = tracing::restartable_sequence(number);
+  process.complete_cut_call(number, facts.registers);
   const user_regs_struct found = facts.registers;
   leave_sequence(number, sequence, facts.registers);
   user_regs_struct restartable = facts.registers;
@@ -324,6 +327,9 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
   if (is_first) {
     std::memcpy(saved.process.actions, list.data(once.actions), sizeof(saved.process.actions));
     std::memcpy(saved.process.timers, list.data(once.timers), sizeof(saved.process.timers));
+    saved.process.barriers = barriers_of(list, once);
+    saved.process.write_execute = std::max(answer_of(list, once.write_execute), 0);
+    saved.process.huge_pages = std::max(answer_of(list, once.huge_pages), 0);
     timespec clocks[std::size(kKeptClocks)];
     std::memcpy(clocks, list.data(once.clocks), sizeof(clocks));
     for (std::size_t i = 0; i < std::size(clocks); ++i)
@@ -377,7 +383,7 @@ Status capture_process(Process& process, SavedProcess& saved) {
   facts.capabilities[3] = number_of(field_of(status, "CapBnd"), 16);
   facts.capabilities[4] = number_of(field_of(status, "CapAmb"), 16);
   facts.memory_score = std::atoi(read_proc(leader, "oom_score_adj").c_str());
-  PAWL_TRY(capture_what_takes_privileges(leader, status, saved));
+  PAWL_TRY(capture_what_takes_privileges(process, status, saved));
   saved.directory = read_proc_link(leader, "cwd");
   saved.executable = read_proc_link(leader, "exe");
   saved.pending = tracing::pending_signals(leader, true, kPendingSignalsMax);

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "wsp/clock.h"
 
@@ -21,6 +22,7 @@ constexpr const char* kControlSocket = "control";
 constexpr int kWaitingMax = 8;
 constexpr std::size_t kCommandBytesMax = 256;
 constexpr std::size_t kAnswerBytesMax = 1 << 20;
+constexpr int kAnswerWaitMs = 1000;
 constexpr int kCommandWaitMs = 200;  // a peer that connects and says nothing is not waited for
 
 Status none_runs_in(const std::string& directory, int error_number) {
@@ -87,8 +89,16 @@ std::optional<std::string> SupervisorSocket::take() {
 
 void SupervisorSocket::answer(const std::string& text) {
   const std::string line = text + "\n";
-  // Whoever does not listen any more misses it.
-  if (::send(peer_.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0) errno = 0;
+  // Whoever does not listen any more misses it, or the rest.
+  const Deadline deadline(kAnswerWaitMs);
+  for (std::string_view left = line; !left.empty();) {
+    pollfd ready{peer_.get(), POLLOUT, 0};
+    if (::poll(&ready, 1, deadline.left_ms()) <= 0) break;
+    const ssize_t sent = ::send(peer_.get(), left.data(), left.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EAGAIN && !deadline.passed()) continue;
+    if (sent <= 0) break;
+    left.remove_prefix(static_cast<std::size_t>(sent));
+  }
   peer_.reset(-1);
 }
 

@@ -36,7 +36,7 @@ Status lost(const char* what) {
 bool finish_exec(pid_t thread) {
   int status = 0;
   tracing::go_to_call_end(thread);
-  return tracing::wait_for(thread, status) && WIFSTOPPED(status) &&
+  return wait_for_stop(thread, status, kCallsSecondsMax) == Ran::done &&
          WSTOPSIG(status) == tracing::kSystemCallStop;
 }
 
@@ -97,9 +97,21 @@ bool is_hidden(pid_t thread) {
          facts.st_uid != users[1];
 }
 
-Status check(std::uint64_t result, const char* what) {
-  if (result < static_cast<std::uint64_t>(-4095)) return {};
-  return FailedCall{-static_cast<int>(result), what};
+Status check(const AnnexCall& call, const char* what) {
+  if (!call.failed()) return {};
+  return FailedCall{call.error_number(), what};
+}
+
+Status map_annex(pid_t thread, std::uint64_t instruction, std::uint64_t place, std::uint64_t bytes,
+                 int protection) {
+  AnnexCall call{
+      SYS_mmap,
+      {place, bytes, static_cast<std::uint64_t>(protection),
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, static_cast<std::uint64_t>(-1), 0}};
+  int status = 0;
+  if (make_one_call(thread, instruction, call, status) != Ran::done)
+    return lost("its memory was moved");
+  return check(call, "cannot map Pawl's own pages into the program");
 }
 
 }  // namespace
@@ -134,18 +146,8 @@ Status move_into_memory(pid_t thread, KeptMemory& memory, int descriptor, CallLi
   if (instruction == 0)
     return Status::failure(ENOTSUP, "this kernel's vdso holds no system call instruction");
   const auto file = static_cast<std::uint64_t>(descriptor);
-  PAWL_TRY(check(make_one_call(thread, instruction,
-                               {SYS_mmap,
-                                {kAnnexCode, kPageBytes, PROT_READ | PROT_EXEC,
-                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-                                 static_cast<std::uint64_t>(-1), 0}}),
-                 "cannot map code into the program"));
-  PAWL_TRY(check(make_one_call(thread, instruction,
-                               {SYS_mmap,
-                                {kAnnexList, kAnnexListBytes, PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-                                 static_cast<std::uint64_t>(-1), 0}}),
-                 "cannot map the list of calls into the program"));
+  PAWL_TRY(map_annex(thread, instruction, kAnnexCode, kPageBytes, PROT_READ | PROT_EXEC));
+  PAWL_TRY(map_annex(thread, instruction, kAnnexList, kAnnexListBytes, PROT_READ | PROT_WRITE));
   const auto code = annex_code();
   if (::pwrite(program_memory, code.data(), code.size(), static_cast<off_t>(kAnnexCode)) !=
       static_cast<ssize_t>(code.size()))
@@ -167,7 +169,7 @@ Status move_into_memory(pid_t thread, KeptMemory& memory, int descriptor, CallLi
   int status = 0;
   if (run_calls(thread, list, status) != Ran::done) return lost("its memory was moved");
   for (std::size_t i = 0; i < list.count(); ++i)
-    PAWL_TRY(check(list.call(i).result, "cannot map the memory file into the program"));
+    PAWL_TRY(check(list.call(i), "cannot map the memory file into the program"));
   return {};
 }
 

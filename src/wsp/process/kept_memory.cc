@@ -1,10 +1,12 @@
 #include "wsp/process/kept_memory.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -12,10 +14,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <utility>
 #include <vector>
 
 #include "medium/checksum.h"
+#include "wsp/clock.h"
 #include "wsp/directory/whose.h"
 #include "wsp/process/image.h"
 #include "wsp/process/layout.h"
@@ -57,6 +61,35 @@ bool holds_something(const OwnDirectory& directory) {
           memory.st_size != 0);
 }
 
+// A signal would end whoever writes beyond it.
+Status check_size_limit() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_FSIZE, &limit);
+  if (limit.rlim_cur >= kMemoryFileBytes) return {};
+  return Status::failure(EFBIG,
+                         fmt::format("files may not be longer than {} bytes here, and the memory "
+                                     "file is 128 TiB long, most of it holes; start without that "
+                                     "limit: ulimit -f unlimited",
+                                     limit.rlim_cur));
+}
+
+// Who only looks (`check`) is done soon, and waited for; who runs a program is not.
+Status take_lock(const Descriptor& file, const std::string& directory, KeptMemory::Use use) {
+  constexpr int kLookMsMax = 10'000;
+  constexpr timespec kPause{0, 1'000'000};
+  const int wanted = use == KeptMemory::Use::to_look ? LOCK_SH : LOCK_EX;
+  const Deadline deadline(kLookMsMax);
+  while (::flock(file.get(), wanted | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return failed("cannot lock " + directory);
+    const bool others_look = ::flock(file.get(), LOCK_SH | LOCK_NB) == 0;
+    if (!others_look || deadline.passed())
+      return Status::failure(EBUSY, directory + " is in use: a program runs in it");
+    ::flock(file.get(), LOCK_UN);
+    ::nanosleep(&kPause, nullptr);
+  }
+  return {};
+}
+
 // Half of it may be a save whose other half is to be had still.
 Status half_kept(const std::string& missing) {
   return Status::failure(EINVAL, missing +
@@ -86,14 +119,14 @@ KeptMemory::KeptMemory(KeptMemory&& other) noexcept
       generation_(other.generation_) {}
 
 KeptMemory::~KeptMemory() {
-  if (image_ != nullptr) ::munmap(image_, kImageBytes);
+  unmap_image();
   if (!is_beside_) return;
   for (const char* const name : {kNewImageFile, kNewMemoryFile})
     ::unlinkat(directory_.descriptor(), name, 0);
 }
 
-Result<KeptMemory> KeptMemory::take(const std::string& directory, int flags) {
-  const bool makes = (flags & O_CREAT) != 0;
+Result<KeptMemory> KeptMemory::take(const std::string& directory, bool makes, Use use) {
+  if (use == Use::alone) PAWL_TRY(check_size_limit());
   Result<OwnDirectory> own = OwnDirectory::open(directory, makes);
   if (!own.ok()) {
     if (own.status().error_number() == ENOENT && !makes) return nothing_kept(directory);
@@ -101,30 +134,55 @@ Result<KeptMemory> KeptMemory::take(const std::string& directory, int flags) {
   }
   PAWL_TRY(refuse_a_machines(own.value()));
   KeptMemory taken(std::move(own.value()));
-  const auto open_file = [&](const char* name, Descriptor& into, int more) -> Status {
-    Result<Descriptor> file = taken.directory_.open_file(name, O_RDWR | more | flags);
-    if (!file.ok()) return file.status();
-    into = std::move(file.value());
-    return {};
-  };
   // The lock is an empty file, which tools that clean up remove: the other files show whether there
   // is a save.
   if (!makes && !holds_something(taken.directory_)) return nothing_kept(directory);
-  PAWL_TRY(open_file("lock", taken.lock_, O_CREAT));
-  if (::flock(taken.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK)
-      return Status::failure(EBUSY, directory + " is in use: a program runs in it");
-    return failed("cannot lock " + directory);
-  }
-  const Status memory = open_file(kMemoryFile, taken.memory_, O_LARGEFILE);
-  const Status image = open_file(kProgramImageFile, taken.image_file_, 0);
-  for (const Status& opened : {memory, image}) {
-    if (opened.error_number() != ENOENT) PAWL_TRY(opened);
-  }
-  if (!memory.ok()) return half_kept(taken.directory_.path_of(kMemoryFile));
-  if (!image.ok()) return half_kept(taken.directory_.path_of(kProgramImageFile));
-  PAWL_TRY(taken.identify_memory());
+  Result<Descriptor> lock = taken.directory_.open_file("lock", O_RDWR | O_CREAT);
+  if (!lock.ok()) return lock.status();
+  taken.lock_ = std::move(lock.value());
+  PAWL_TRY(take_lock(taken.lock_, directory, use));
   return taken;
+}
+
+Status KeptMemory::open_files(Use use) {
+  const std::string& directory = directory_.path();
+  Result<Descriptor> memory = directory_.open_file(kMemoryFile, O_RDWR | O_LARGEFILE);
+  Result<Descriptor> image = directory_.open_file(kProgramImageFile, O_RDWR);
+  for (const Result<Descriptor>* opened : {&memory, &image}) {
+    if (opened->status().error_number() != ENOENT) PAWL_TRY(opened->status());
+  }
+  if (!memory.ok()) return half_kept(directory_.path_of(kMemoryFile));
+  if (!image.ok()) return half_kept(directory_.path_of(kProgramImageFile));
+  memory_ = std::move(memory.value());
+  image_file_ = std::move(image.value());
+  // Whoever removed the lock of a program that runs has not removed this one.
+  PAWL_TRY(take_lock(image_file_, directory, use));
+  PAWL_TRY(identify_memory());
+  // As a start leaves it that did not come far.
+  const bool is_empty = !has_marker(image_file_.get());
+  struct stat image_facts{};
+  struct stat memory_facts{};
+  if (::fstat(image_file_.get(), &image_facts) != 0 || image_facts.st_size != kImageBytes ||
+      ::fstat(memory_.get(), &memory_facts) != 0 ||
+      static_cast<std::uint64_t>(memory_facts.st_size) != kMemoryFileBytes) {
+    if (is_empty) return nothing_kept(directory);
+    return Status::failure(EINVAL, directory +
+                                       ": its files are not as long as they must be; start "
+                                       "the program anew");
+  }
+  PAWL_TRY(map_image());
+  Header header{};
+  if (::pread(memory_.get(), &header, sizeof(header), 0) != sizeof(header) ||
+      std::memcmp(header.magic, kMemoryMagic, sizeof(kMemoryMagic)) != 0 ||
+      header.version != kMemoryVersion ||
+      header.checksum != checksum(&header.generation, sizeof(header.generation))) {
+    if (is_empty) return nothing_kept(directory);
+    return Status::failure(EINVAL, directory +
+                                       "/memory: its first page is not one of Pawl's, or of "
+                                       "another version; start the program anew");
+  }
+  generation_ = header.generation;
+  return {};
 }
 
 Status KeptMemory::identify_memory() {
@@ -133,6 +191,11 @@ Status KeptMemory::identify_memory() {
   device_ = facts.st_dev;
   inode_ = facts.st_ino;
   return {};
+}
+
+void KeptMemory::unmap_image() {
+  if (image_ != nullptr) ::munmap(image_, kImageBytes);
+  image_ = nullptr;
 }
 
 Status KeptMemory::map_image() {
@@ -157,20 +220,18 @@ Status KeptMemory::write_generation(std::uint64_t generation) {
   return {};
 }
 
-Result<KeptMemory> KeptMemory::create(const std::string& directory, Earlier earlier) {
-  Result<KeptMemory> taken = take(directory, O_CREAT);
+Result<KeptMemory> KeptMemory::create(const std::string& directory, const JudgeEarlier& judge) {
+  Result<KeptMemory> taken = take(directory, true, Use::alone);
   if (!taken.ok()) return taken;
   KeptMemory& made = taken.value();
-  // Nobody misses it, and its space is needed.
-  if (earlier == Earlier::is_no_save &&
-      (::ftruncate(made.image_file_.get(), 0) != 0 || ::ftruncate(made.memory_.get(), 0) != 0))
-    return failed("cannot empty " + directory);
+  if (holds_something(made.directory_)) PAWL_TRY(made.give_way(judge));
   // Not the files of an earlier program, which others may have from that one: it may have had fewer
   // rights than this one begins with.
   made.is_beside_ = true;
   Result<Descriptor> image = made.directory_.make_file(kNewImageFile);
   if (!image.ok()) return image.status();
   made.image_file_ = std::move(image.value());
+  PAWL_TRY(take_lock(made.image_file_, directory, Use::alone));
   Result<Descriptor> memory = made.directory_.make_file(kNewMemoryFile);
   if (!memory.ok()) return memory.status();
   made.memory_ = std::move(memory.value());
@@ -197,34 +258,24 @@ Result<KeptMemory> KeptMemory::create(const std::string& directory, Earlier earl
   return taken;
 }
 
-Result<KeptMemory> KeptMemory::open(const std::string& directory) {
-  Result<KeptMemory> taken = take(directory, 0);
-  if (!taken.ok()) return taken;
-  KeptMemory& opened = taken.value();
-  // As a start leaves it that did not come far.
-  const bool is_empty = !has_marker(opened.image_file_.get());
-  struct stat image{};
-  struct stat memory{};
-  if (::fstat(opened.image_file_.get(), &image) != 0 || image.st_size != kImageBytes ||
-      ::fstat(opened.memory_.get(), &memory) != 0 ||
-      static_cast<std::uint64_t>(memory.st_size) != kMemoryFileBytes) {
-    if (is_empty) return nothing_kept(directory);
-    return Status::failure(EINVAL, directory +
-                                       ": its files are not as long as they must be; start "
-                                       "the program anew");
+Status KeptMemory::give_way(const JudgeEarlier& judge) {
+  const Status opened = open_files(Use::alone);
+  for (const int is_not_ours : {EBUSY, EPERM, EACCES}) {
+    if (opened.error_number() == is_not_ours) return opened;
   }
-  PAWL_TRY(opened.map_image());
-  Header header{};
-  if (::pread(opened.memory_.get(), &header, sizeof(header), 0) != sizeof(header) ||
-      std::memcmp(header.magic, kMemoryMagic, sizeof(kMemoryMagic)) != 0 ||
-      header.version != kMemoryVersion ||
-      header.checksum != checksum(&header.generation, sizeof(header.generation))) {
-    if (is_empty) return nothing_kept(directory);
-    return Status::failure(EINVAL, directory +
-                                       "/memory: its first page is not one of Pawl's, or of "
-                                       "another version; start the program anew");
+  if (judge) PAWL_TRY(judge(opened, *this));
+  unmap_image();
+  // Nobody misses what is no save, and its space is needed.
+  for (const Descriptor* file : {&image_file_, &memory_}) {
+    if (judge && file->valid() && ::ftruncate(file->get(), 0) != 0)
+      return failed("cannot empty " + directory_.path());
   }
-  opened.generation_ = header.generation;
+  return {};
+}
+
+Result<KeptMemory> KeptMemory::open(const std::string& directory, Use use) {
+  Result<KeptMemory> taken = take(directory, false, use);
+  if (taken.ok()) PAWL_TRY(taken.value().open_files(use));
   return taken;
 }
 
@@ -235,6 +286,25 @@ Status KeptMemory::take_place() {
       ::renameat(holding, kNewMemoryFile, holding, kMemoryFile) != 0)
     return failed("cannot replace what lies in " + directory_.path());
   is_beside_ = false;
+  return {};
+}
+
+Status KeptMemory::check_names() const {
+  const std::pair<const char*, int> files[] = {{kProgramImageFile, image_file_.get()},
+                                               {kMemoryFile, memory_.get()}};
+  for (const auto& [name, file] : files) {
+    struct stat open_file{};
+    struct stat named{};
+    if (::fstat(file, &open_file) != 0) return failed("cannot look at " + directory_.path());
+    if (::fstatat(directory_.descriptor(), name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+        named.st_dev == open_file.st_dev && named.st_ino == open_file.st_ino)
+      continue;
+    return Status::failure(
+        ENOENT, directory_.path_of(name) +
+                    " was removed or replaced while the program runs, and what is saved would have "
+                    "no name; it cannot be kept any more: start the program anew in a directory "
+                    "that nobody cleans up");
+  }
   return {};
 }
 

@@ -4,7 +4,7 @@
 //   memory   byte A is byte A of the program's memory; its first page, where no program has memory,
 //            says which generation of it this is
 //   image    what a save writes besides: docs/wsp-run.md
-//   lock     flock(2)ed by the supervisor
+//   lock     flock(2)ed by the supervisor, as `image` is: names may be removed while it runs
 //   control  a socket on which it takes commands
 #pragma once
 
@@ -25,16 +25,20 @@ constexpr std::size_t kImageBytes = 16ULL << 20;
 
 class KeptMemory {
  public:
-  enum class Earlier { is_no_save, may_be_a_save };
-  // Makes the directory if there is none, takes its lock, and makes empty memory of a new
-  // generation and an image without a marker, beside what may be a save.  EBUSY: another supervisor
-  // has it.  EPERM: the directory, or a file in it, is not this user's own.  EOPNOTSUPP: the files
-  // would not be in memory that survives, or are not allowed to be as long as they must be.
-  static Result<KeptMemory> create(const std::string& directory, Earlier earlier);
+  // Several may look at what was saved at the same time; one alone may change it.
+  enum class Use { alone, to_look };
+  // Whether what a directory holds may be lost: it is open where `opened` says so.
+  using JudgeEarlier = std::function<Status(const Status& opened, const KeptMemory& earlier)>;
+  // Makes the directory if there is none, takes its lock, asks `judge` under it, if there is one,
+  // and makes empty memory of a new generation and an image without a marker, beside what is there.
+  // EBUSY: another supervisor has it.  EPERM: the directory, or a file in it, is not this user's
+  // own.  EOPNOTSUPP: the files would not be in memory that survives, or are not allowed to be as
+  // long as they must be.
+  static Result<KeptMemory> create(const std::string& directory, const JudgeEarlier& judge);
   // Of what was made so: from here on it lies there, and nothing that was saved before.
   Status take_place();
   // ENOENT where nothing was ever kept; EBUSY as above; EEXIST, of create() too: a machine was.
-  static Result<KeptMemory> open(const std::string& directory);
+  static Result<KeptMemory> open(const std::string& directory, Use use = Use::alone);
 
   const OwnDirectory& directory() const { return directory_; }
   int memory() const { return memory_.get(); }
@@ -66,6 +70,8 @@ class KeptMemory {
   // From a file, as far as that reaches; zeros behind it.
   Status copy_file(int file, std::uint64_t offset, std::uint64_t to, std::uint64_t bytes) const;
 
+  // ENOENT where the names in the directory do not lead to these files any more.
+  Status check_names() const;
   // Whatever was stored into memory or image is durable on return.
   Status flush_memory() const;
   Status flush_image() const;
@@ -78,10 +84,13 @@ class KeptMemory {
  private:
   struct Header;
   explicit KeptMemory(OwnDirectory directory) : directory_(std::move(directory)) {}
-  static Result<KeptMemory> take(const std::string& directory, int flags);
+  static Result<KeptMemory> take(const std::string& directory, bool makes, Use use);
+  Status open_files(Use use);
+  Status give_way(const JudgeEarlier& judge);
   Status identify_memory();
   Status write_generation(std::uint64_t generation);
   Status map_image();
+  void unmap_image();
 
   std::function<bool()> hurry_;
   OwnDirectory directory_;

@@ -78,6 +78,16 @@ void wait_for_child() {
   ::sigtimedwait(&signals, nullptr, &kTimeMax);  // it is blocked, for whoever supervises
 }
 
+bool is_ignored(pid_t thread, int signal) {
+  const std::string status = read_proc(thread, "status");
+  const auto has = [&](const char* signals) {
+    return (number_of(field_of(status, signals), 16) >> (signal - 1) & 1) != 0;
+  };
+  const bool is_by_default =
+      signal == SIGCHLD || signal == SIGURG || signal == SIGWINCH || signal == SIGCONT;
+  return has("SigIgn") || (is_by_default && !has("SigCgt"));
+}
+
 Status failure_of(const StartRequest& request, const BecomeFailure& failed) {
   if (failed.is_filter)
     return FailedCall{failed.error_number,
@@ -122,7 +132,7 @@ Result<std::unique_ptr<Process>> Process::start(KeptMemory& memory, const StartR
   // Up to the exec and through it: each stop is waited for, so that nothing runs unconverted.
   for (;;) {
     int status = 0;
-    if (!tracing::wait_for(child, status) || !WIFSTOPPED(status)) {
+    if (wait_for_stop(child, status, kPreparationSecondsMax) != Ran::done) {
       process->threads_.clear();
       BecomeFailure failed{};
       if (::read(told.value().reading.get(), &failed, sizeof(failed)) == sizeof(failed))
@@ -203,8 +213,26 @@ void Process::take(pid_t thread, int status) {
   } else if (event != 0) {
     take_event(thread, event);
   } else {
-    go_on(thread, signal);
+    deliver(thread, signal);
   }
+}
+
+// A thread that is traced is woken by signals that are ignored, too; without a tracer these end no
+// call.  All others end one that was cut before, as they would any.
+void Process::deliver(pid_t thread, int signal) {
+  tracing::Registers found{};
+  const bool is_read = tracing::read_registers(thread, found);
+  const bool ended_call = threads_[thread].cut || may_be_ended(found);
+  if (!is_read || !ended_call || !is_ignored(thread, signal)) {
+    end_cut_call(thread);
+  } else {
+    tracing::Registers registers = found;
+    complete_cut_call(thread, registers);
+    registers = found;
+    make_restartable(registers, false);
+    if (registers.rax != found.rax) tracing::write_registers(thread, registers);
+  }
+  go_on(thread, signal);
 }
 
 void Process::take_stop(pid_t thread) {
@@ -231,6 +259,7 @@ void Process::take_event(pid_t thread, int event) {
   } else if (event == PTRACE_EVENT_CLONE) {
     const auto made = static_cast<pid_t>(message);
     if (untold_.erase(made) == 0) threads_.try_emplace(made);
+    if (is_stopping_) made_meanwhile_[made] = thread;
   }
   go_on(thread);
 }
@@ -252,7 +281,7 @@ void Process::go_on(pid_t thread, int signal) {
   if (is_stopping_) tracing::interrupt(thread);
   if (stays_stopped) return;
   // Fails only for a thread that was killed, whose end is told next.
-  if (state.running) {
+  if (state.running || state.cut) {
     tracing::go_to_call_end(thread, signal);
   } else {
     tracing::go_on(thread, signal);
@@ -323,8 +352,45 @@ void Process::carry_out(pid_t thread, CallDecision decision, RunningCall running
   go_on(thread);
 }
 
+void Process::complete_cut_call(pid_t thread, tracing::Registers& registers) {
+  std::optional<CutCall>& cut = threads_[thread].cut;
+  if (!cut) {
+    cut = CutCall::of(leader_, registers);
+    if (!cut) return;
+    tracing::write_registers(thread, cut->next());
+  }
+  registers = cut->ended();
+}
+
+// Where a call for the rest begins, or ends.
+void Process::pass_cut_call(pid_t thread) {
+  CutCall& cut = *threads_[thread].cut;
+  tracing::Registers registers{};
+  if (!cut.has_begun()) {
+    cut.begin();
+  } else if (tracing::read_registers(thread, registers)) {
+    if (cut.take(registers.rax)) {
+      tracing::write_registers(thread, cut.next());
+    } else {
+      end_cut_call(thread);
+    }
+  }
+  go_on(thread);
+}
+
+void Process::end_cut_call(pid_t thread) {
+  std::optional<CutCall>& cut = threads_[thread].cut;
+  if (!cut) return;
+  tracing::write_registers(thread, cut->ended());
+  cut.reset();
+}
+
 void Process::leave_call(pid_t thread) {
   Thread& state = threads_[thread];
+  if (state.cut) {
+    pass_cut_call(thread);
+    return;
+  }
   tracing::Registers registers{};
   if (!state.running || !tracing::read_registers(thread, registers)) {
     go_on(thread);
@@ -339,6 +405,16 @@ void Process::leave_call(pid_t thread) {
 Status Process::run_list(pid_t thread) {
   int status = 0;
   const Ran ran = run_calls(thread, list_, status);
+  return judge(thread, ran, status);
+}
+
+Status Process::run_call(pid_t thread, AnnexCall& call) {
+  int status = 0;
+  const Ran ran = make_one_call(thread, kAnnexInstruction, call, status);
+  return judge(thread, ran, status);
+}
+
+Status Process::judge(pid_t thread, Ran ran, int status) {
   if (ran == Ran::done) return {};
   if (ran == Ran::ended) {
     take(thread, status);
@@ -358,6 +434,7 @@ bool Process::all_stopped() const {
 
 Status Process::stop_all() {
   is_stopping_ = true;
+  made_meanwhile_.clear();
   for (auto& [number, thread] : threads_) {
     if (!thread.is_stopped) tracing::interrupt(number);
   }
@@ -394,13 +471,8 @@ void Process::resume_all() {
 void Process::kill() {
   if (threads_.empty()) return;
   ::kill(leader_, SIGKILL);
-  int status = 0;
-  for (;;) {
-    const pid_t gone = ::waitpid(-1, &status, __WALL);
-    if (gone < 0 && errno == EINTR) continue;
-    if (gone < 0) break;
-    if (gone == leader_ && !WIFSTOPPED(status)) break;
-  }
+  if (!tracing::wait_for_end(leader_))
+    tell_("the program was ended, and does not go: it waits for a device");
   threads_.clear();
 }
 

@@ -18,6 +18,7 @@
 
 #include "medium/status.h"
 #include "wsp/process/annex.h"
+#include "wsp/process/cut_call.h"
 #include "wsp/process/kept_memory.h"
 #include "wsp/process/memory_calls.h"
 
@@ -54,6 +55,8 @@ class Process {
   bool has_ended() const { return threads_.empty(); }
   ProgramEnding ending() const { return ending_; }
   std::vector<pid_t> threads() const;
+  // Threads that were made while stop_all() stopped the others, and by whom.
+  const std::map<pid_t, pid_t>& made_meanwhile() const { return made_meanwhile_; }
   MemoryCalls& calls() { return calls_; }
   KeptMemory& memory() { return memory_; }
   CallList& list() { return list_; }
@@ -74,25 +77,37 @@ class Process {
 
   // Lets a stopped thread make the calls of list().
   Status run_list(pid_t thread);
+  // One call; neither it nor its result passes through the program's memory.
+  Status run_call(pid_t thread, AnnexCall& call);
 
-  // Of the process and all that it has; returns when it is gone.
+  // Of a stopped thread whose call was cut by that: it makes the rest of it when it goes on;
+  // without that the program finds what this puts into `registers`.
+  void complete_cut_call(pid_t thread, tracing::Registers& registers);
+
+  // Of the process and all that it has; returns when it is gone, or does not go within some
+  // seconds.
   void kill();
 
  private:
   struct Thread {
     bool is_stopped = false;
     std::optional<RunningCall> running;
+    std::optional<CutCall> cut;
   };
 
   void take(pid_t thread, int status);
   void take_stop(pid_t thread);
+  void deliver(pid_t thread, int signal);
   void take_event(pid_t thread, int event);
   void enter_call(pid_t thread);
   void leave_call(pid_t thread);
+  void pass_cut_call(pid_t thread);
+  void end_cut_call(pid_t thread);
   void carry_out(pid_t thread, CallDecision decision, RunningCall running);
   void refuse(const std::string& text);
   void end(pid_t thread, int status);
   void go_on(pid_t thread, int signal = 0);
+  Status judge(pid_t thread, Ran ran, int status);
   bool all_stopped() const;
 
   // A program was executed: its memory is moved into the file.
@@ -104,6 +119,7 @@ class Process {
   CallList list_;
   Tell tell_;
   std::map<pid_t, Thread> threads_;
+  std::map<pid_t, pid_t> made_meanwhile_;
   std::set<pid_t> untold_;      // threads that stopped before their makers' events
   std::set<std::string> told_;  // refusals, once each
   std::function<bool()> urgent_;

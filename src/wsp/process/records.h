@@ -31,6 +31,7 @@ constexpr std::size_t kGroupsMax = 4096;  // as many as the list of calls has ro
 constexpr int kLimitsCount = 16;
 constexpr int kTimersCount = 3;  // ITIMER_REAL, _VIRTUAL, _PROF
 constexpr std::size_t kThreadNameBytes = 16;
+constexpr int kSpeculationsCount = 3;  // PR_SPEC_STORE_BYPASS, _INDIRECT_BRANCH, _L1D_FLUSH
 
 // As rt_sigaction(2) takes it.
 struct KernelAction {
@@ -68,8 +69,12 @@ struct ProcessFacts {
   std::uint64_t capabilities[5];  // inheritable, permitted, effective, bounding, ambient
   std::uint32_t secure_bits;
   std::int32_t is_dumpable;
-  std::int32_t is_reaper;     // of children's children: prctl(2)
-  std::int32_t memory_score;  // oom_score_adj
+  std::int32_t is_reaper;      // of children's children: prctl(2)
+  std::int32_t memory_score;   // oom_score_adj
+  std::uint32_t barriers;      // registered commands of membarrier(2)
+  std::int32_t write_execute;  // PR_GET_MDWE
+  std::int32_t huge_pages;     // PR_GET_THP_DISABLE
+  std::int32_t padding;
   KernelAction actions[kSignalsMax];
   itimerval timers[kTimersCount];
   std::uint64_t limits[kLimitsCount][2];
@@ -92,9 +97,11 @@ struct ThreadFacts {
   char name[kThreadNameBytes];
   std::uint32_t personality;
   std::int32_t has_no_new_privileges;
-  std::int32_t death_signal;  // when its parent ends
-  std::int32_t more_padding;
-  Scheduling scheduling;  // of no bytes when it is not known
+  std::int32_t death_signal;                     // when its parent ends
+  std::int32_t speculation[kSpeculationsCount];  // PR_GET_SPECULATION_CTRL
+  std::int32_t machine_check;                    // PR_MCE_KILL_GET
+  std::int32_t time_stamps;                      // PR_GET_TSC
+  Scheduling scheduling;                         // of no bytes when it is not known
 };
 
 struct MappingFacts {

@@ -19,6 +19,7 @@
 #include <csignal>
 #include <cstring>
 #include <map>
+#include <span>
 
 #include "medium/descriptor.h"
 #include "tracing/filter.h"
@@ -46,8 +47,9 @@ constexpr long kRestoreOptions = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD | PTR
 constexpr std::uint64_t kThreadFlags =
     CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
 constexpr std::uint64_t kSetBytes = 8;
-constexpr std::uint64_t kUnregister = 1;  // RSEQ_FLAG_UNREGISTER
-constexpr int kFilesGap = 64;             // numbers for what else is open meanwhile
+constexpr std::uint64_t kSetWriteExecute = 65;  // PR_SET_MDWE, which Debian 12 does not name
+constexpr std::uint64_t kUnregister = 1;        // RSEQ_FLAG_UNREGISTER
+constexpr int kFilesGap = 64;                   // numbers for what else is open meanwhile
 constexpr std::size_t kErrorBytesMax = 4096;
 constexpr std::size_t kCredentialBytesMax = 256;  // of the list, besides the groups
 
@@ -227,14 +229,26 @@ class Become {
         reinterpret_cast<void*>(kAnnexCode);  // NOLINT(performance-no-int-to-ptr)
     auto* const list_place =
         reinterpret_cast<void*>(kAnnexList);  // NOLINT(performance-no-int-to-ptr)
-    void* const code = ::mmap(code_place, kPageBytes, kBoth,
+    void* const code = ::mmap(code_place, kPageBytes, PROT_READ | PROT_EXEC,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (code == MAP_FAILED) return FailedCall{errno, "cannot map the annex"};
-    std::memcpy(code, annex_code().data(), annex_code().size());
+    const std::span<const std::byte> bytes = annex_code();
+    // What was writable may never be executable here (PR_SET_MDWE, and what systemd has for it); or
+    // else what is not writable may not be written (the kernel's proc_mem.force_override).
+    const Descriptor own(::open("/proc/self/mem", O_RDWR | O_CLOEXEC));
+    const bool is_written =
+        own.valid() && ::pwrite(own.get(), bytes.data(), bytes.size(), kAnnexCode) ==
+                           static_cast<ssize_t>(bytes.size());
+    if (!is_written) {
+      if (::mprotect(code, kPageBytes, kBoth) != 0)
+        return FailedCall{errno, "cannot write the annex"};
+      std::memcpy(code, bytes.data(), bytes.size());
+      if (::mprotect(code, kPageBytes, PROT_READ | PROT_EXEC) != 0)
+        return FailedCall{errno, "cannot execute the annex"};
+    }
     void* const list = ::mmap(list_place, kAnnexListBytes, kBoth,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    if (list == MAP_FAILED || ::mprotect(code, kPageBytes, PROT_READ | PROT_EXEC) != 0)
-      return FailedCall{errno, "cannot map the annex"};
+    if (list == MAP_FAILED) return FailedCall{errno, "cannot map the annex"};
     return {};
   }
 
@@ -256,13 +270,7 @@ class Restore {
   ~Restore() {
     if (child_ <= 0) return;
     ::kill(child_, SIGKILL);
-    // Each of its threads has to be heard of before the first one's end is told.
-    int status = 0;
-    for (;;) {
-      const pid_t gone = ::waitpid(-1, &status, __WALL);
-      if (gone < 0 && errno != EINTR) break;
-      if (gone == child_ && !WIFSTOPPED(status)) break;
-    }
+    tracing::wait_for_end(child_);
   }
 
   Result<std::unique_ptr<Process>> run(Process::Tell tell) {
@@ -270,6 +278,7 @@ class Restore {
     PAWL_TRY(make_process());
     step();
     PAWL_TRY(place_memory());
+    PAWL_TRY(register_barriers());
     step();
     PAWL_TRY(make_threads());
     step();
@@ -454,6 +463,15 @@ class Restore {
     return run_list(child_, "cannot close a mapped file");
   }
 
+  // While there is one thread: with more of them the kernel waits for all processors.
+  Status register_barriers() {
+    list_.clear();
+    for (std::uint64_t bit = 1; bit <= saved_.process.barriers; bit <<= 1) {
+      if ((saved_.process.barriers & bit) != 0) list_.add(SYS_membarrier, {bit, 0, 0});
+    }
+    return run_list(child_, "cannot register the process for membarrier(2)");
+  }
+
   Status make_threads() {
     for (const SavedThread& thread : saved_.threads) {
       const pid_t number = thread.facts.number;
@@ -469,7 +487,7 @@ class Restore {
         return cannot_have_number(list_.call(0).error_number(), number);
       PAWL_TRY(made);
       int status = 0;
-      if (!tracing::wait_for(number, status) || !WIFSTOPPED(status))
+      if (wait_for_stop(number, status, kCallsSecondsMax) != Ran::done)
         return Status::failure(ECANCELED, fmt::format("thread {} ended at once", number));
     }
     return {};
@@ -588,6 +606,12 @@ class Restore {
     const ProcessFacts& facts = saved_.process;
     list_.clear();
     if (facts.is_reaper != 0) list_.add(SYS_prctl, {PR_SET_CHILD_SUBREAPER, 1});
+    // The first bit switches, the others say how.
+    const auto huge = static_cast<std::uint64_t>(facts.huge_pages);
+    if (huge != 0) list_.add(SYS_prctl, {PR_SET_THP_DISABLE, huge & 1, huge & ~1ULL});
+    // All is mapped by now.
+    if (facts.write_execute != 0)
+      list_.add(SYS_prctl, {kSetWriteExecute, static_cast<std::uint64_t>(facts.write_execute)});
     // A change of user has made it less; 2 cannot be asked for.
     if (facts.is_dumpable == 0 || facts.is_dumpable == 1)
       list_.add(SYS_prctl, {PR_SET_DUMPABLE, static_cast<std::uint64_t>(facts.is_dumpable)});
@@ -607,6 +631,22 @@ class Restore {
     return {};
   }
 
+  // Where they are not as the thread has them from us.
+  void add_processor_settings(const ThreadFacts& facts) {
+    for (int which = 0; which < kSpeculationsCount; ++which) {
+      const int its = facts.speculation[which];
+      if (its == ::prctl(PR_GET_SPECULATION_CTRL, which, 0, 0, 0)) continue;
+      if (its > 0 && (its & PR_SPEC_PRCTL) != 0)
+        list_.add(SYS_prctl, {PR_SET_SPECULATION_CTRL, static_cast<std::uint64_t>(which),
+                              static_cast<std::uint64_t>(its) & ~std::uint64_t{PR_SPEC_PRCTL}});
+    }
+    if (facts.machine_check >= 0)
+      list_.add(SYS_prctl,
+                {PR_MCE_KILL, PR_MCE_KILL_SET, static_cast<std::uint64_t>(facts.machine_check)});
+    if (facts.time_stamps != PR_TSC_ENABLE)
+      list_.add(SYS_prctl, {PR_SET_TSC, static_cast<std::uint64_t>(facts.time_stamps)});
+  }
+
   Status give_thread_its_own(const SavedThread& thread) {
     const ThreadFacts& facts = thread.facts;
     list_.clear();
@@ -614,6 +654,7 @@ class Restore {
     stack.ss_flags &= ~SS_ONSTACK;
     list_.add(SYS_sigaltstack, {list_.place(&stack, sizeof(stack)), 0});
     list_.add(SYS_prctl, {PR_SET_NAME, list_.place(facts.name, sizeof(facts.name))});
+    add_processor_settings(facts);
     for (siginfo_t information : thread.pending) {
       PAWL_TRY(make_room(facts.number, sizeof(information), "cannot give a thread its signals"));
       const std::uint64_t place = list_.place(&information, sizeof(information));

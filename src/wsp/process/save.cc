@@ -25,7 +25,11 @@ class SaveRun {
   Status run(SaveExtent extent) {
     KeptMemory& memory = process_.memory();
     ImageWriter writer(memory.image(), memory.generation(), memory.inode());
-    PAWL_TRY(step("stop the threads", [&] { return process_.stop_all(); }));
+    PAWL_TRY(step("stop the threads", [&] {
+      Status done = process_.stop_all();
+      for (const auto& [thread, maker] : process_.made_meanwhile()) urgency_.adopt(thread, maker);
+      return done;
+    }));
     is_stopped_ = true;
     PAWL_TRY(step("registers and signals", [&] {
       one_processor_.emplace(process_.threads());
@@ -37,13 +41,16 @@ class SaveRun {
     PAWL_TRY(step("descriptors", [&] { return capture_descriptors(process_, saved_); }));
     PAWL_TRY(step("write the image", [&] {
       write_records(writer, saved_);
-      return writer.finish();
+      Status named = memory.check_names();
+      return named.ok() ? writer.finish() : named;
     }));
     if (extent == SaveExtent::image) return {};
     PAWL_TRY(step("flush the memory", [&] { return memory.flush_memory(); }));
     PAWL_TRY(step("flush the image", [&] { return memory.flush_image(); }));
     if (extent == SaveExtent::flushed) return {};
     return step("mark", [&] {
+      PAWL_TRY(memory.check_names());
+      is_marked_ = true;
       writer.mark();
       return memory.flush_image();
     });
@@ -54,10 +61,13 @@ class SaveRun {
     const bool are_attached = attach_threads(process_, saved_).ok();
     one_processor_.reset();
     if (!are_attached) return;
+    urgency_.end_for_threads();
     process_.resume_all();
   }
 
   SaveTiming timing() const { return timing_; }
+  // Whether the marker was written, and may be durable whatever its flush answered.
+  bool is_marked() const { return is_marked_; }
 
  private:
   template <class Work>
@@ -77,14 +87,27 @@ class SaveRun {
   SavedProcess saved_;
   SaveTiming timing_;
   bool is_stopped_ = false;
+  bool is_marked_ = false;
 };
+
+// Of a marker that may be durable, before the program runs on: its memory becomes that of another
+// generation, or the image is durable without it.
+Status take_back_marker(KeptMemory& memory, const Status& failure) {
+  if (memory.begin_generation().ok() || memory.flush_image().ok()) return failure;
+  return Status::failure(failure.error_number(),
+                         failure.text() +
+                             "; what lies there may be taken for a save, which it is "
+                             "not: do not restore it");
+}
 
 }  // namespace
 
 Result<SaveTiming> save(Process& process, const StepHook& hook) {
   SaveRun run(process, &hook);
   if (Status done = run.run(SaveExtent::marked); !done.ok()) {
-    write_refusal(process.memory().image(), done.text());
+    KeptMemory& memory = process.memory();
+    write_refusal(memory.image(), done.text());
+    if (run.is_marked()) done = take_back_marker(memory, done);
     run.let_run_on();
     return done;
   }

@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace pawl::wsp {
 
 namespace {
@@ -14,6 +16,18 @@ bool may_go_back() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[2]{};
   return ::syscall(SYS_capget, &header, data) == 0 && (data[0].effective & 1U << CAP_SYS_NICE) != 0;
+}
+
+constexpr std::uint64_t kResetOnFork = 1;  // SCHED_FLAG_RESET_ON_FORK
+
+// As the kernel gives it to what is made, where the program itself asked for that.
+Scheduling reset(Scheduling its) {
+  const bool is_of_real_time =
+      its.policy != SCHED_OTHER && its.policy != SCHED_BATCH && its.policy != SCHED_IDLE;
+  if (is_of_real_time) return {its.bytes, SCHED_OTHER, 0, 0, 0, 0, 0, 0};
+  its.nice = std::max(its.nice, 0);
+  its.flags &= ~kResetOnFork;
+  return its;
 }
 
 }  // namespace
@@ -39,9 +53,27 @@ Urgency::Urgency(const std::vector<pid_t>& threads) {
 }
 
 Urgency::~Urgency() {
-  // The supervisor last: it came first.
-  for (auto one = before_.rbegin(); one != before_.rend(); ++one)
-    schedule(one->thread, one->scheduling);
+  end_for_threads();
+  for (const Before& one : before_) schedule(one.thread, one.scheduling);
+}
+
+void Urgency::end_for_threads() {
+  // The caller, whose number is 0, came first.
+  for (; !before_.empty() && before_.back().thread != 0; before_.pop_back())
+    schedule(before_.back().thread, before_.back().scheduling);
+}
+
+void Urgency::adopt(pid_t thread, pid_t maker) {
+  const auto is_of = [](pid_t which) {
+    return [which](const Before& one) { return one.thread == which; };
+  };
+  const auto made_by = std::find_if(before_.begin(), before_.end(), is_of(maker));
+  if (made_by == before_.end() || std::any_of(before_.begin(), before_.end(), is_of(thread)))
+    return;
+  Scheduling its = made_by->scheduling;
+  if ((its.flags & kResetOnFork) != 0) its = reset(its);
+  hasten(thread, kThreadPriority);
+  if (before_.back().thread == thread) before_.back().scheduling = its;
 }
 
 std::optional<Scheduling> Urgency::before(pid_t thread) const {
@@ -55,7 +87,7 @@ void Urgency::hasten(pid_t thread, int priority) {
   const std::optional<Scheduling> before = scheduling_of(thread);
   if (!before) return;
   const sched_param urgent{priority};
-  // Not for the threads that it makes meanwhile.
+  // Not for the threads that it makes meanwhile, which would have no way back: adopt() is for them.
   if (::sched_setscheduler(thread, SCHED_FIFO | SCHED_RESET_ON_FORK, &urgent) == 0)
     before_.push_back({thread, *before});
 }

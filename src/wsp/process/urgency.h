@@ -33,6 +33,11 @@ class Urgency {
   Urgency(const Urgency&) = delete;
   Urgency& operator=(const Urgency&) = delete;
   ~Urgency();  // as it was before, for those that still are
+  // The same for the threads, but not yet for the caller: to be done before they go on.
+  void end_for_threads();
+
+  // One that `maker` made meanwhile: it is to be as if that had been what it was before.
+  void adopt(pid_t thread, pid_t maker);
 
   // What it was before.
   std::optional<Scheduling> before(pid_t thread) const;

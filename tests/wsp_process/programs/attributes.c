@@ -3,6 +3,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 
+#include <linux/membarrier.h>
 #include <linux/rseq.h>
 #include <pthread.h>
 #include <sched.h>
@@ -229,6 +230,65 @@ static void sequences(int sets) {
   CHECK(syscall(SYS_rseq, &other, sizeof(other), 0, 0x53053053) == -1);
 }
 
+static void barriers(int sets) {
+  if (sets) CHECK(syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0);
+  CHECK(syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0);
+}
+
+// Of which not every kernel, or processor, has all: then it is as it was.
+static void write_execute(int sets) {
+  enum { kSet = 65, kGet = 66 };  // PR_SET_MDWE
+  static int is_known;
+  if (sets) is_known = prctl(kSet, 1, 0, 0, 0) == 0;
+  CHECK(!is_known || prctl(kGet, 0, 0, 0, 0) == 1);
+}
+
+static void huge_pages(int sets) {
+  if (sets) CHECK(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0);
+  CHECK(prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1);
+}
+
+static void speculation(int sets) {
+  enum { kKinds = 3 };
+  static int found[kKinds];
+  for (int i = 0; i < kKinds; ++i) {
+    if (sets && (prctl(PR_GET_SPECULATION_CTRL, i, 0, 0, 0) & PR_SPEC_PRCTL) != 0)
+      prctl(PR_SET_SPECULATION_CTRL, i, PR_SPEC_DISABLE, 0, 0);
+    if (sets) found[i] = prctl(PR_GET_SPECULATION_CTRL, i, 0, 0, 0);
+    CHECK(prctl(PR_GET_SPECULATION_CTRL, i, 0, 0, 0) == found[i]);
+  }
+}
+
+static sem_t may_read;
+
+// Of a thread of its own, which reads no clock then.
+static void* be_without_time(void* argument) {
+  int found = 0;
+  CHECK(prctl(PR_SET_TSC, PR_TSC_SIGSEGV) == 0);
+  sem_post(&is_set);
+  while (sem_wait(&may_read) != 0) continue;
+  CHECK(prctl(PR_GET_TSC, &found) == 0 && found == PR_TSC_SIGSEGV);
+  return argument;
+}
+
+static pthread_t without_time;
+
+static void time_stamps(int sets) {
+  if (sets) {
+    CHECK(sem_init(&may_read, 0, 0) == 0);
+    CHECK(pthread_create(&without_time, NULL, be_without_time, NULL) == 0);
+    CHECK(sem_wait(&is_set) == 0);
+    return;
+  }
+  sem_post(&may_read);
+  CHECK(pthread_join(without_time, NULL) == 0);
+}
+
+static void broken_memory(int sets) {
+  if (sets) CHECK(prctl(PR_MCE_KILL, PR_MCE_KILL_SET, PR_MCE_KILL_EARLY, 0, 0) == 0);
+  CHECK(prctl(PR_MCE_KILL_GET, 0, 0, 0, 0) == PR_MCE_KILL_EARLY);
+}
+
 static const struct {
   const char* name;
   void (*look)(int sets);
@@ -255,6 +315,12 @@ static const struct {
     {"robust list", robust_list},
     {"restartable sequences", sequences},
     {"scheduling policy, processors, name of a thread", scheduling},
+    {"membarrier registrations", barriers},
+    {"memory that is never writable and executable (`PR_SET_MDWE`)", write_execute},
+    {"switch of transparent huge pages (`PR_SET_THP_DISABLE`)", huge_pages},
+    {"speculation of the processor (`PR_SET_SPECULATION_CTRL`)", speculation},
+    {"access to the time stamp counter (`PR_SET_TSC`)", time_stamps},
+    {"policy for broken memory (`PR_MCE_KILL`)", broken_memory},
 };
 
 int main(int count, char** words) {

@@ -35,6 +35,7 @@ int main(void) {
   say("arch_prctl(ARCH_REQ_XCOMP_PERM)", syscall(SYS_arch_prctl, 0x1023L, 18L));
   say("arch_prctl(ARCH_ENABLE_TAGGED_ADDR)", syscall(SYS_arch_prctl, 0x4002L, 6L));
   TRY(modify_ldt, 1L, 0L, 0L);
+  say("prctl(PR_SCHED_CORE)", prctl(PR_SCHED_CORE, PR_SCHED_CORE_CREATE, 0, 0, 0));
   say("prctl(PR_SET_SYSCALL_USER_DISPATCH)", prctl(59, 0, 0, 0, 0));
   TRY(io_uring_setup, 1L, 0L);
   TRY(io_setup, 1L, 0L);

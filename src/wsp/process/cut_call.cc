@@ -1,0 +1,217 @@
+#include "wsp/process/cut_call.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+#include "medium/descriptor.h"
+#include "tracing/process_memory.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+constexpr std::uint64_t kOutsideOfCalls = ~0ULL;
+constexpr std::uint64_t kInstructionBytes = 2;  // of `syscall`
+// What a stopped call returns inside of the kernel: ERESTARTSYS and its kin.
+constexpr std::int64_t kRestartMin = -516;
+constexpr std::int64_t kRestartMax = -512;
+constexpr std::int64_t kRestartIfNoHandler = -514;  // ERESTARTNOHAND
+constexpr std::int64_t kRestartByBlock = -516;      // ERESTART_RESTARTBLOCK
+
+// What a descriptor of the program's is, as far as the calls differ by it.
+enum class FileKind { other, pipe_or_terminal, stream, packets };
+
+FileKind kind_of_file(pid_t process, std::uint64_t number) {
+  const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+  if (!handle.valid()) return FileKind::other;
+  const Descriptor file(
+      static_cast<int>(::syscall(SYS_pidfd_getfd, handle.get(), static_cast<int>(number), 0)));
+  struct stat facts{};
+  if (!file.valid() || ::fstat(file.get(), &facts) != 0) return FileKind::other;
+  if (S_ISFIFO(facts.st_mode) || S_ISCHR(facts.st_mode)) return FileKind::pipe_or_terminal;
+  int type = 0;
+  socklen_t bytes = sizeof(type);
+  if (::getsockopt(file.get(), SOL_SOCKET, SO_TYPE, &type, &bytes) != 0) return FileKind::other;
+  return type == SOCK_STREAM ? FileKind::stream : FileKind::packets;
+}
+
+// Whether the call waits until all is done, where it is allowed to wait.
+bool is_for_all(std::uint64_t call, FileKind file) {
+  switch (call) {
+    case SYS_recvmmsg:
+    case SYS_sendmmsg:
+      return file != FileKind::other;
+    case SYS_sendfile:  // into a pipe it ends when that is full
+      return file == FileKind::stream;
+    default:
+      return file == FileKind::stream || file == FileKind::pipe_or_terminal;
+  }
+}
+
+// Those that answer EINTR when a thread is only stopped and goes on (signal(7)): made again, as the
+// program would not know why they end.
+bool ends_when_stopped(std::uint64_t number) {
+  switch (number) {
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+    case SYS_epoll_pwait2:
+    case SYS_semop:
+    case SYS_semtimedop:
+    case SYS_rt_sigtimedwait:
+    // Of sockets with SO_RCVTIMEO or SO_SNDTIMEO.
+    case SYS_read:
+    case SYS_readv:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_connect:
+    case SYS_write:
+    case SYS_writev:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool waits_for_all(std::uint64_t flags) {
+  return (flags & MSG_WAITALL) != 0 && (flags & (MSG_PEEK | MSG_DONTWAIT)) == 0;
+}
+
+}  // namespace
+
+void make_restartable(tracing::Registers& registers, bool in_new_process) {
+  if (static_cast<std::int64_t>(registers.orig_rax) < 0) return;
+  const auto result = static_cast<std::int64_t>(registers.rax);
+  if (result == -EINTR && ends_when_stopped(registers.orig_rax))
+    registers.rax = static_cast<std::uint64_t>(kRestartIfNoHandler);
+  // What the kernel noted of a timeout is not known in a new process: it begins anew.
+  if (in_new_process && result == kRestartByBlock)
+    registers.rax = static_cast<std::uint64_t>(kRestartIfNoHandler);
+}
+
+bool may_be_ended(const tracing::Registers& registers) {
+  const auto result = static_cast<std::int64_t>(registers.rax);
+  return static_cast<std::int64_t>(registers.orig_rax) >= 0 && (result > 0 || result == -EINTR);
+}
+
+std::optional<CutCall> CutCall::of(pid_t process, const tracing::Registers& at_end) {
+  if (!may_be_ended(at_end) || static_cast<std::int64_t>(at_end.rax) < 0) return std::nullopt;
+  CutCall cut(at_end);
+  if (!cut.read_call(process)) return std::nullopt;
+  cut.leave_out(at_end.rax);
+  cut.done_ = at_end.rax;
+  if (cut.pieces_.empty() || !is_for_all(at_end.orig_rax, kind_of_file(process, at_end.rdi)))
+    return std::nullopt;
+  return cut;
+}
+
+bool CutCall::read_call(pid_t process) {
+  const tracing::Registers& call = original_;
+  switch (call.orig_rax) {
+    case SYS_write:
+    case SYS_sendto:
+      pieces_ = {{call.rsi, call.rdx}};
+      return true;
+    case SYS_recvfrom:
+      pieces_ = {{call.rsi, call.rdx}};
+      return waits_for_all(call.r10);
+    case SYS_sendfile:
+      pieces_ = {{0, call.r10}};
+      return true;
+    case SYS_writev:
+      call_.orig_rax = SYS_write;
+      return read_vector(process, call.rsi, call.rdx);
+    case SYS_sendmsg:
+      return read_message(process, call.rsi, SYS_sendto, call.rdx);
+    case SYS_recvmsg:
+      return waits_for_all(call.rdx) && read_message(process, call.rsi, SYS_recvfrom, call.rdx);
+    case SYS_recvmmsg:
+    case SYS_sendmmsg:
+      unit_ = Unit::messages;
+      pieces_ = {{call.rsi, call.rdx}};
+      // Else it may have ended by itself.
+      return call.orig_rax == SYS_sendmmsg ||
+             ((call.r10 & (MSG_WAITFORONE | MSG_DONTWAIT)) == 0 && call.r8 == 0);
+    default:
+      return false;
+  }
+}
+
+bool CutCall::read_message(pid_t process, std::uint64_t header, long number, std::uint64_t flags) {
+  const auto message = tracing::read_object<msghdr>(process, header);
+  if (!message) return false;
+  call_.orig_rax = static_cast<std::uint64_t>(number);
+  call_.r10 = flags;
+  call_.r8 = call_.r9 = 0;
+  return read_vector(process, reinterpret_cast<std::uint64_t>(message->msg_iov),
+                     message->msg_iovlen);
+}
+
+bool CutCall::read_vector(pid_t process, std::uint64_t place, std::uint64_t count) {
+  if (count > IOV_MAX) return false;
+  std::vector<iovec> vector(count);
+  if (!tracing::read_memory(process, place, vector.data(), count * sizeof(iovec))) return false;
+  for (const iovec& one : vector) {
+    if (one.iov_len != 0)
+      pieces_.push_back({reinterpret_cast<std::uint64_t>(one.iov_base), one.iov_len});
+  }
+  return true;
+}
+
+void CutCall::leave_out(std::uint64_t count) {
+  const std::uint64_t bytes = unit_ == Unit::messages ? sizeof(mmsghdr) : 1;
+  while (count > 0 && !pieces_.empty()) {
+    Piece& first = pieces_.front();
+    const std::uint64_t part = std::min(count, first.count);
+    first.place += part * bytes;
+    first.count -= part;
+    count -= part;
+    if (first.count == 0) pieces_.erase(pieces_.begin());
+  }
+}
+
+tracing::Registers CutCall::next() const {
+  tracing::Registers registers = call_;
+  if (call_.orig_rax == SYS_sendfile) {
+    registers.r10 = pieces_.front().count;
+  } else {
+    registers.rsi = pieces_.front().place;
+    registers.rdx = pieces_.front().count;
+  }
+  registers.rax = call_.orig_rax;
+  registers.orig_rax = kOutsideOfCalls;
+  registers.rip -= kInstructionBytes;
+  return registers;
+}
+
+tracing::Registers CutCall::ended() const {
+  tracing::Registers registers = original_;
+  registers.rax = done_;
+  registers.orig_rax = kOutsideOfCalls;
+  return registers;
+}
+
+bool CutCall::take(std::uint64_t result) {
+  has_begun_ = false;
+  const auto answer = static_cast<std::int64_t>(result);
+  // A signal for which it has a handler is seen when it is delivered.
+  if ((answer >= kRestartMin && answer <= kRestartMax) || answer == -EINTR) return true;
+  if (answer <= 0) return false;
+  leave_out(result);
+  done_ += result;
+  return !pieces_.empty();
+}
+
+}  // namespace pawl::wsp

@@ -1,0 +1,210 @@
+// Calls that wait until all is written, or read: a stop ends each of them with a part, and none of
+// these threads sees it.  One that a signal ends sees what it would see otherwise, too.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "kept.h"
+
+enum { kBytes = 8 << 20, kPieces = 5, kAsked = 100, kFirst = 10, kMessages = 4 };
+
+// Of a prime's period, so that what is lost or doubled shows.
+static char byte_at(size_t place) { return (char)(place % 251); }
+
+static char sent[kBytes];
+
+// What a thread does to a descriptor, and what it is told.
+struct Call {
+  ssize_t (*make)(int descriptor, char* bytes);
+  int descriptor;
+  int other;
+  char bytes[kBytes];
+  atomic_long answer;
+  pthread_t thread;
+};
+
+static ssize_t write_all(int descriptor, char* bytes) {
+  (void)bytes;
+  return write(descriptor, sent, kBytes);
+}
+
+static void in_pieces(char* bytes, size_t count, struct iovec* pieces) {
+  for (size_t i = 0; i < kPieces; ++i) {
+    const size_t from = count * i / kPieces;
+    pieces[i] = (struct iovec){bytes + from, count * (i + 1) / kPieces - from};
+  }
+}
+
+static ssize_t write_pieces(int descriptor, char* bytes) {
+  struct iovec pieces[kPieces];
+  (void)bytes;
+  in_pieces(sent, kBytes, pieces);
+  return writev(descriptor, pieces, kPieces);
+}
+
+static ssize_t send_all(int descriptor, char* bytes) {
+  (void)bytes;
+  return send(descriptor, sent, kBytes, MSG_NOSIGNAL);
+}
+
+static ssize_t send_pieces(int descriptor, char* bytes) {
+  struct iovec pieces[kPieces];
+  (void)bytes;
+  in_pieces(sent, kBytes, pieces);
+  const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = kPieces};
+  return sendmsg(descriptor, &message, 0);
+}
+
+static ssize_t send_file(int descriptor, char* bytes) {
+  (void)bytes;
+  char name[PATH_MAX];
+  CHECK(snprintf(name, sizeof(name), "%s.file", getenv("KEPT_TOLD")) < PATH_MAX);
+  const int file = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
+  CHECK(file >= 0 && write(file, sent, kBytes) == kBytes);
+  off_t from = 0;
+  const ssize_t answer = sendfile(descriptor, file, &from, kBytes);
+  CHECK(from == kBytes);
+  close(file);
+  return answer;
+}
+
+static ssize_t receive_all(int descriptor, char* bytes) {
+  return recv(descriptor, bytes, kAsked, MSG_WAITALL);
+}
+
+static ssize_t receive_pieces(int descriptor, char* bytes) {
+  struct iovec pieces[kPieces];
+  in_pieces(bytes, kAsked, pieces);
+  struct msghdr message = {.msg_iov = pieces, .msg_iovlen = kPieces};
+  return recvmsg(descriptor, &message, MSG_WAITALL);
+}
+
+static ssize_t receive_messages(int descriptor, char* bytes) {
+  struct iovec pieces[kMessages];
+  struct mmsghdr messages[kMessages] = {0};
+  for (int i = 0; i < kMessages; ++i) {
+    pieces[i] = (struct iovec){bytes + i, 1};
+    messages[i].msg_hdr = (struct msghdr){.msg_iov = &pieces[i], .msg_iovlen = 1};
+  }
+  return recvmmsg(descriptor, messages, kMessages, 0, NULL);
+}
+
+// Which wait already, with a part, when the test has the program stopped.
+static struct Call writes[] = {{.make = write_all},
+                               {.make = write_pieces},
+                               {.make = send_file},
+                               {.make = send_all},
+                               {.make = send_pieces}};
+static struct Call reads[] = {{.make = receive_all}, {.make = receive_pieces}};
+static struct Call messages = {.make = receive_messages};
+static struct Call ended = {.make = write_all};  // by a signal
+enum { kWrites = sizeof(writes) / sizeof(writes[0]), kReads = sizeof(reads) / sizeof(reads[0]) };
+enum { kToPipes = 2 };
+
+static void* run(void* argument) {
+  struct Call* call = argument;
+  call->answer = call->make(call->descriptor, call->bytes);
+  return NULL;
+}
+
+static void begin(struct Call* call) {
+  call->answer = -2;
+  CHECK(pthread_create(&call->thread, NULL, run, call) == 0);
+}
+
+static void connect_both(int* ends) {
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t bytes = sizeof(address);
+  const int listening = socket(AF_INET, SOCK_STREAM, 0);
+  CHECK(bind(listening, (struct sockaddr*)&address, bytes) == 0 && listen(listening, 1) == 0);
+  CHECK(getsockname(listening, (struct sockaddr*)&address, &bytes) == 0);
+  ends[0] = socket(AF_INET, SOCK_STREAM, 0);
+  CHECK(connect(ends[0], (struct sockaddr*)&address, bytes) == 0);
+  ends[1] = accept(listening, NULL, NULL);
+  CHECK(ends[1] >= 0 && close(listening) == 0);
+}
+
+static void handle(int signal) { (void)signal; }
+
+static size_t drain(int descriptor, size_t bytes, size_t from) {
+  static char piece[1 << 14];
+  while (from < bytes) {
+    const ssize_t got = read(descriptor, piece, sizeof(piece));
+    CHECK(got > 0);
+    for (ssize_t i = 0; i < got; ++i) CHECK(piece[i] == byte_at(from + (size_t)i));
+    from += (size_t)got;
+    usleep(1000);
+  }
+  return from;
+}
+
+static void join(struct Call* call, long answer) {
+  CHECK(pthread_join(call->thread, NULL) == 0);
+  if (call->answer != answer) fprintf(stderr, "%ld in place of %ld\n", call->answer, answer);
+  CHECK(call->answer == answer);
+}
+
+int main(void) {
+  int ends[2];
+  for (size_t i = 0; i < kBytes; ++i) sent[i] = byte_at(i);
+  for (int i = 0; i < kWrites; ++i) {
+    if (i < kToPipes) {
+      CHECK(pipe(ends) == 0);
+    } else {
+      connect_both(ends);
+    }
+    writes[i].other = ends[0];
+    writes[i].descriptor = ends[1];
+    begin(&writes[i]);
+  }
+  for (int i = 0; i < kReads; ++i) {
+    connect_both(ends);
+    reads[i].other = ends[0];
+    reads[i].descriptor = ends[1];
+    CHECK(write(ends[0], sent, kFirst) == kFirst);
+    begin(&reads[i]);
+  }
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t bytes = sizeof(address);
+  messages.descriptor = socket(AF_INET, SOCK_DGRAM, 0);
+  CHECK(bind(messages.descriptor, (struct sockaddr*)&address, bytes) == 0);
+  CHECK(getsockname(messages.descriptor, (struct sockaddr*)&address, &bytes) == 0);
+  messages.other = socket(AF_INET, SOCK_DGRAM, 0);
+  CHECK(connect(messages.other, (struct sockaddr*)&address, bytes) == 0);
+  CHECK(send(messages.other, "a", 1, 0) == 1 && send(messages.other, "b", 1, 0) == 1);
+  begin(&messages);
+  const struct sigaction action = {.sa_handler = handle};
+  CHECK(sigaction(SIGUSR1, &action, NULL) == 0 && pipe(ends) == 0);
+  ended.other = ends[0];
+  ended.descriptor = ends[1];
+  begin(&ended);
+  usleep(100000);  // that they wait
+  tell("ready");
+  wait_to_go_on();  // meanwhile they are stopped, and go on
+  for (int i = 0; i < kWrites; ++i) CHECK(writes[i].answer == -2);
+  for (int i = 0; i < kReads; ++i) CHECK(reads[i].answer == -2);
+  CHECK(messages.answer == -2 && ended.answer == -2);
+  CHECK(pthread_kill(ended.thread, SIGUSR1) == 0);
+  CHECK(pthread_join(ended.thread, NULL) == 0);
+  CHECK(ended.answer > 0 && ended.answer < kBytes);
+  CHECK(drain(ended.other, (size_t)ended.answer, 0) == (size_t)ended.answer);
+  for (int i = 0; i < kWrites; ++i) {
+    CHECK(drain(writes[i].other, kBytes, 0) == kBytes);
+    join(&writes[i], kBytes);
+  }
+  for (int i = 0; i < kReads; ++i) {
+    CHECK(write(reads[i].other, sent + kFirst, kAsked - kFirst) == kAsked - kFirst);
+    join(&reads[i], kAsked);
+    CHECK(memcmp(reads[i].bytes, sent, kAsked) == 0);
+  }
+  CHECK(send(messages.other, "c", 1, 0) == 1 && send(messages.other, "d", 1, 0) == 1);
+  join(&messages, kMessages);
+  CHECK(memcmp(messages.bytes, "abcd", kMessages) == 0);
+  done();
+}
