@@ -14,7 +14,9 @@
 namespace pawl::cli {
 namespace {
 
-constexpr std::string_view kFunctionsSection = "pawl_fase_functions";
+using std::literals::operator""sv;
+
+constexpr std::string_view kFunctionsSection = "pawl_fase_functions\0"sv;  // with its end
 constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
 
 std::uint64_t number_of(const void* address) { return reinterpret_cast<std::uint64_t>(address); }
@@ -66,8 +68,9 @@ std::string FaseFunctions::place(std::uint32_t function, std::uint32_t region) c
   if (sections == nullptr || header->e_shstrndx >= header->e_shnum) return {};
   for (std::size_t i = 0; i < header->e_shnum; ++i) {
     const std::uint64_t name = sections[header->e_shstrndx].sh_offset + sections[i].sh_name;
-    const char* const text = at<char>(name, kFunctionsSection.size() + 1);
-    if (text == nullptr || kFunctionsSection.compare(text) != 0) continue;
+    const char* const text = at<char>(name, kFunctionsSection.size());
+    if (text == nullptr || std::string_view(text, kFunctionsSection.size()) != kFunctionsSection)
+      continue;
     const std::uint64_t count = sections[i].sh_size / sizeof(pawl_fase_function);
     const auto* const functions = at<pawl_fase_function>(sections[i].sh_offset, count);
     if (functions == nullptr || function - std::uint64_t{1} >= count) return {};

@@ -307,9 +307,9 @@ TEST_F(FaseOpen, ARootOutsideOfTheFileIsRefused) {
 TEST_F(FaseOpen, NumbersThatLeaveNoneToCountUpAreRefused) {
   open_and([](pawl_fase*) {});
   constexpr std::uint64_t kHighest = ~std::uint64_t{0};
-  overwrite_with(offsetof(fase::Header, scheme), fase::SchemeRecord{0, kHighest});
+  overwrite_with(offsetof(fase::Header, scheme), fase::SchemeRecord{0, kHighest, 0});
   expect_refused(EUCLEAN, "number");
-  overwrite_with(offsetof(fase::Header, scheme), fase::SchemeRecord{0, 0});
+  overwrite_with(offsetof(fase::Header, scheme), fase::SchemeRecord{0, 0, 0});
   overwrite_with(offsetof(fase::Header, logs_used), std::uint64_t{1});
   overwrite_with(fase::kLogsOffset, fase::BlockEntry{kHighest, 0});
   expect_refused(EUCLEAN, "number");

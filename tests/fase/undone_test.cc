@@ -218,7 +218,7 @@ TEST_F(FaseUndoneEverywhere, WhatAnotherSchemeHasEndedIsNotUndone) {
     block = reinterpret_cast<std::uint64_t>(::pawl_fase_malloc(fase, 100));
     used = blocks_used();
   });
-  overwrite(offsetof(fase::Header, scheme), fase::SchemeRecord{0, 0});
+  overwrite(offsetof(fase::Header, scheme), fase::SchemeRecord{0, 0, 0});
   overwrite(offsetof(fase::Header, logs_used), std::uint64_t{1});
   overwrite(fase::kLogsOffset, fase::BlockEntry{5, block});
   crash_everywhere([](pawl_fase*) {}, [&](pawl_fase*) { EXPECT_EQ(blocks_used(), used); });
