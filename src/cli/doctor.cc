@@ -241,8 +241,10 @@ void add_doctor(CLI::App& app, int& exit_code, const AfterDashes& after_dashes) 
       "  pawl doctor --atomic '*.kch' -- kchashmgr set casket.kch key value\n"
       "The program runs as it does without Pawl, not protected, and slower. The answer comes when\n"
       "it and all that it started have ended.\n"
-      "Exit codes: 0 nothing here is unsafe, or each file can be protected or needs no protection;\n"
-      "9 something is unsafe, or Pawl cannot protect all as it is, or no file was mapped and there\n"
+      "Exit codes: 0 nothing here is unsafe, or each file can be protected or needs no "
+      "protection;\n"
+      "9 something is unsafe, or Pawl cannot protect all as it is, or no file was mapped and "
+      "there\n"
       "is nothing to protect; 1 cannot look; 126 and 127 as those of 'pawl run'.");
   verb->callback([arguments, directory, globs, after_dashes, &exit_code] {
     if (after_dashes.has_value()) {

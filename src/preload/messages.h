@@ -11,8 +11,8 @@
 namespace pawl::preload {
 
 // "pawl: CALL: TEXT", cut to kMessageBytesMax.  Takes no memory, and leaves errno alone.  Lost
-// where standard error takes no more and nobody reads it.  Of many equal ones some are left out, and
-// the next that is said tells how many.
+// where standard error takes no more and nobody reads it.  Of many equal ones some are left out,
+// and the next that is said tells how many.
 void say(std::string_view call, std::string_view text);
 inline constexpr unsigned kMessageBytesMax = 1024;
 

@@ -424,14 +424,14 @@ PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int posix_spawn(pid_t* child, const char* path,
                                const posix_spawn_file_actions_t* actions,
                                const posix_spawnattr_t* attributes, char* const arguments[],
-                               char* const environment[]) noexcept {
+                               char* const environment[]) {
   name_if_unprotected(AT_FDCWD, path);
   return real().posix_spawn(child, path, actions, attributes, arguments, environment);
 }
 PAWL_INTERPOSE int posix_spawnp(pid_t* child, const char* name,
                                 const posix_spawn_file_actions_t* actions,
                                 const posix_spawnattr_t* attributes, char* const arguments[],
-                                char* const environment[]) noexcept {
+                                char* const environment[]) {
   name_if_unprotected_in_path(name);
   return real().posix_spawnp(child, name, actions, attributes, arguments, environment);
 }
