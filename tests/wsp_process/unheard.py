@@ -8,10 +8,13 @@ import select
 import socket
 import subprocess
 import sys
+import time
 
 from kept import Kept, can_trace, wait_for
 
 FILLS_BY = 50
+ENDLESS = 1 << 24
+SETTLES_S = 0.02
 
 # Forks, which is refused with a message; then makes a file, and goes on.
 TOLD_OF = """
@@ -70,18 +73,32 @@ def is_ready(terminal):
     return bool(ready.poll(0))
 
 
+def fill(terminal, count):
+    """With no more than `count` bytes, while it is ready; how many it took."""
+    taken = 0
+    os.set_blocking(terminal, False)
+    try:
+        while taken < count and is_ready(terminal):
+            taken += os.write(terminal, b"x" * FILLS_BY)
+    except BlockingIOError:
+        pass
+    os.set_blocking(terminal, True)
+    time.sleep(SETTLES_S)  # the kernel moves on what it took
+    return taken
+
+
 def a_terminal_that_stood_still_held_the_supervisor_up(pawl):
     """It is ready, and waits with the rest of a line."""
     own, terminal = os.openpty()
-    fits = 0
-    while is_ready(terminal):
-        fits += os.write(terminal, b"x" * FILLS_BY)
-    os.close(own)
-    os.close(terminal)
-    own, terminal = os.openpty()
-    for _ in range(fits // FILLS_BY - 1):
-        os.write(terminal, b"x" * FILLS_BY)
-    assert is_ready(terminal), "the terminal takes nothing"
+    count = fill(terminal, ENDLESS)
+    while count > 0:
+        os.close(own)
+        os.close(terminal)
+        count -= FILLS_BY
+        own, terminal = os.openpty()
+        fill(terminal, count)
+        if is_ready(terminal):
+            break
     runs_unheard(pawl, "a terminal that stands still", terminal)
     os.close(own)
     os.close(terminal)
