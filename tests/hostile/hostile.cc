@@ -81,6 +81,24 @@ bool make_file(const std::string& path, char value, uid_t owner, mode_t mode) {
          ::chmod(path.c_str(), mode) == 0;
 }
 
+// Everybody but this user may read and write the file; false where it can have no list of rights.
+bool deny_by_list(const std::string& path, uid_t user) {
+  struct [[gnu::packed]] {
+    std::uint32_t version = 2;
+    struct [[gnu::packed]] {
+      std::uint16_t tag, rights;
+      std::uint32_t id;
+    } entries[5];
+  } list;
+  constexpr std::uint32_t kNobody = ~0u;
+  list.entries[0] = {0x01, 6, kNobody};
+  list.entries[1] = {0x02, 0, user};
+  list.entries[2] = {0x04, 6, kNobody};
+  list.entries[3] = {0x10, 6, kNobody};
+  list.entries[4] = {0x20, 6, kNobody};
+  return ::setxattr(path.c_str(), "system.posix_acl_access", &list, sizeof list, 0) == 0;
+}
+
 Outcome refused() {
   constexpr std::size_t kReasonMin = 20;
   return std::strlen(pawl_last_error()) >= kReasonMin ? kRefused : kWithoutReason;
@@ -182,9 +200,14 @@ bool Round::make() {
       as_user(kOwner, [&] { return commit_and_die({own("v1")}, own("group")); }) != died)
     return false;
   // Where it may not make a journal, the file stays as it was.
-  const uid_t user = mode_of_file == 0644 ? kOwner : one_of(std::array{kOwner, kOther});
+  const bool may_be_denied = mode_of_file == 0666 && below(random_, 2) == 0;
+  const uid_t user = mode_of_file == 0644 ? kOwner
+                     : may_be_denied      ? one_of(std::array{kOwner, kOther, kHostile})
+                                          : one_of(std::array{kOwner, kOther});
   [[maybe_unused]] const int left =
       as_user(user, [&] { return commit_and_die({shared("s0")}, ""); });
+  if (may_be_denied && deny_by_list(shared("s0"), kHostile))
+    protected_.push_back({shared("s0"), false, "abc"});
   return true;
 }
 
@@ -279,8 +302,9 @@ void Round::change_as_hostile(std::uint64_t seed) const {
                       : -1;
         break;
       }
-      case 11:
-        ::unlink(shared("s0.pawl").c_str());
+      case 11:  // a new one, or in the place of the bytes that a crash left
+        if (below(random, 2) == 0 || !may_be_written(shared("s0.pawl")))
+          ::unlink(shared("s0.pawl").c_str());
         outcome = make_journal_of_file(shared("s0"), id, content, kBytes) ? 0 : -1;
         ::chmod(shared("s0.pawl").c_str(), mode);
         break;
