@@ -1,5 +1,6 @@
 #include "journal/replay.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -8,6 +9,7 @@
 
 #include "journal/advice.h"
 #include "medium/law.h"
+#include "medium/permissions.h"
 
 namespace pawl::journal {
 namespace {
@@ -182,6 +184,25 @@ Result<bool> is_of_opening(Medium& medium, const Mark& mark, const Header& heade
   return mark.journal.may_be(present.value());
 }
 
+// Beside a file without a mark nothing shows that its maker may write the file: anybody can ask for
+// the numbers that name it.
+Status check_is_no_strangers(Medium& medium) {
+  const auto file = medium.rights();
+  const auto journal = medium.journal_rights();
+  if (!file.ok()) return file.status();
+  if (!journal.ok()) return journal.status();
+  if (!file.value().has_value() || !journal.value().has_value()) return {};
+  const uid_t maker = journal.value()->user;
+  if (maker == 0 || (is_shown_user(maker) && (maker == file.value()->user || maker == ::geteuid())))
+    return {};
+  return Status::failure(
+      EBADMSG, medium.journal_path() + " belongs to user " + std::to_string(maker) + ", and " +
+                   medium.path() +
+                   " carries no mark that shows that this one may write it; the journal is not "
+                   "believed. If you trust what it holds, give it the owner of the file (chown, as "
+                   "root)");
+}
+
 }  // namespace
 
 Status check_bond(Medium& medium, const Header& header, const Bond& bond) {
@@ -219,7 +240,7 @@ Status check_bond(Medium& medium, const Header& header, const Bond& bond) {
                      " took the place of that file, remove the journal: it holds no commits");
   }
   if (names_this_file(medium, header)) {
-    if (bond.accept_loss) return {};
+    if (bond.accept_loss) return check_is_no_strangers(medium);
     return Status::failure(
         EBADMSG,
         medium.journal_path() + " was made for " + medium.path() +

@@ -23,6 +23,7 @@
 #include <gtest/gtest.h>
 
 #include "journal/replay.h"
+#include "mapping/mapping.h"
 #include "mapping/recovery.h"
 #include "medium/block_medium.h"
 #include "pawl/heap.h"
@@ -670,6 +671,26 @@ TEST_F(Trust, AUserWhomTheListDeniesReadTheCommits) {
   if (ended == 3) GTEST_SKIP() << "this file system has no lists of rights";
   ASSERT_EQ(ended, 128 + SIGKILL);
   EXPECT_EQ(may_open(kOther, file + ".pawl", O_RDONLY), EACCES);
+}
+
+// Whoever asks for a file's inode and birth time can make a journal that names it: of a file
+// without a mark, which accepts a loss, a stranger's was replayed.
+TEST_F(Trust, AStrangersJournalWasReplayedWhereALossWasAccepted) {
+  const std::string file = shared_file(0, 0777, 0664);
+  ASSERT_EQ(as_user(kOwner, [&] { return commit_and_die(file, 'b'); }), 128 + SIGKILL);
+  const std::string journal = file + ".pawl";
+  ASSERT_EQ(::removexattr(file.c_str(), "user.pawl"), 0);
+  ASSERT_EQ(::chown(journal.c_str(), kHostile, kHostile), 0);
+  ASSERT_EQ(::chmod(journal.c_str(), 0644), 0);
+  const auto accept_loss = [&] {
+    auto medium = open_block_medium(file, false);
+    return medium.ok() ? recover(*medium.value(), true).status() : medium.status();
+  };
+  EXPECT_EQ(accept_loss().error_number(), EBADMSG);
+  EXPECT_EQ(value_of(file), "a");
+  ASSERT_EQ(::chown(journal.c_str(), kOwner, kShared), 0);
+  EXPECT_TRUE(accept_loss().ok());
+  EXPECT_EQ(value_of(file), "b");
 }
 
 // The mode has the bound of a list where it has one: the group could write the journal, and could
