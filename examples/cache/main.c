@@ -102,8 +102,8 @@ int main(int argc, char** argv) {
   raise_descriptor_limit();
   /* What clients store is nobody else's to read. */
   umask(S_IRWXG | S_IRWXO);
-  /* Buffers are given back to the system as soon as they are freed: those between 64 KiB and a value
-   * would lie among others that are not. */
+  /* Buffers are given back to the system as soon as they are freed: those between 64 KiB and a
+   * value would lie among others that are not. */
   mallopt(M_MMAP_THRESHOLD, 64 << 10);
   mallopt(M_TRIM_THRESHOLD, 2 << 20);
   struct pawl_fase_options of_file;

@@ -1,7 +1,7 @@
 // What the compiler must refuse, one piece for each value of REFUSED; see check_refused.sh.  With 0
 // all is well.
-#include <pawl/heap.hpp>
 #include <memory_resource>
+#include <pawl/heap.hpp>
 #include <stack>
 #include <string>
 #include <vector>
