@@ -50,7 +50,7 @@ Status Mapping::Implementation::lock_memory_locked(std::uint64_t first_page, std
   PAWL_TRY(lock(flags | MLOCK_ONFAULT));
   PAWL_TRY(clear_markers_locked(first_page, end_page));
   if ((flags & MLOCK_ONFAULT) != 0) return {};
-  const Status present = advise_kernel(first_page, end_page, kPopulateRead);
+  Status present = advise_kernel(first_page, end_page, kPopulateRead);
   if (present.ok() || present.error_number() != EFAULT) return present;
   return Status::failure(ENOMEM, "a part of the mapping of " + medium_->path() +
                                      " cannot be read, or is past the end of the file; what can "

@@ -259,7 +259,7 @@ Result<KeptMemory> KeptMemory::create(const std::string& directory, const JudgeE
 }
 
 Status KeptMemory::give_way(const JudgeEarlier& judge) {
-  const Status opened = open_files(Use::alone);
+  Status opened = open_files(Use::alone);
   for (const int is_not_ours : {EBUSY, EPERM, EACCES}) {
     if (opened.error_number() == is_not_ours) return opened;
   }

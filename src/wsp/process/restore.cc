@@ -680,7 +680,7 @@ class Restore {
       const auto& its = saved_.process.limits[limit];
       list_.add(SYS_prlimit64, {0, limit, list_.place(its, sizeof(its)), 0});
     }
-    const Status given = run_list(child_, kWhat);
+    Status given = run_list(child_, kWhat);
     if (given.ok() || child_ == 0) return given;
     for (std::size_t limit = 0; limit < kLimitsCount; ++limit) {
       if (list_.call(limit).failed() && limit != RLIMIT_CORE)
