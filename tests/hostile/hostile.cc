@@ -32,6 +32,7 @@
 #include "medium/block_medium.h"
 #include "medium/descriptor.h"
 #include "pawl/pawl.h"
+#include "support/access_list.h"
 #include "support/hostile_journals.h"
 #include "support/rounds.h"
 #include "workload/random.h"
@@ -83,20 +84,12 @@ bool make_file(const std::string& path, char value, uid_t owner, mode_t mode) {
 
 // Everybody but this user may read and write the file; false where it can have no list of rights.
 bool deny_by_list(const std::string& path, uid_t user) {
-  struct [[gnu::packed]] {
-    std::uint32_t version = 2;
-    struct [[gnu::packed]] {
-      std::uint16_t tag, rights;
-      std::uint32_t id;
-    } entries[5];
-  } list;
-  constexpr std::uint32_t kNobody = ~0u;
-  list.entries[0] = {0x01, 6, kNobody};
-  list.entries[1] = {0x02, 0, user};
-  list.entries[2] = {0x04, 6, kNobody};
-  list.entries[3] = {0x10, 6, kNobody};
-  list.entries[4] = {0x20, 6, kNobody};
-  return ::setxattr(path.c_str(), "system.posix_acl_access", &list, sizeof list, 0) == 0;
+  constexpr std::uint16_t kBoth = ACL_READ | ACL_WRITE;
+  return test::give_access_list(path, {{ACL_USER_OBJ, kBoth, test::kNoId},
+                                       {ACL_USER, 0, user},
+                                       {ACL_GROUP_OBJ, kBoth, test::kNoId},
+                                       {ACL_MASK, kBoth, test::kNoId},
+                                       {ACL_OTHER, kBoth, test::kNoId}});
 }
 
 Outcome refused() {

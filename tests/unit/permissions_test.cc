@@ -4,10 +4,8 @@
 
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/posix_acl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 #include <cstdint>
 #include <cstring>
@@ -17,6 +15,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/access_list.h"
 #include "support/temporary_directory.h"
 
 namespace pawl {
@@ -28,26 +27,12 @@ constexpr uid_t kUnnamed = 51003;
 constexpr gid_t kOneGroup = 52001;
 constexpr gid_t kOtherGroup = 52002;
 constexpr std::uint16_t kAll = 6;
-constexpr auto kNoId = static_cast<std::uint32_t>(ACL_UNDEFINED_ID);
 
 // What users and groups a list names; -1: it does not.
 struct Names {
   int user = -1;
   int group = -1;
 };
-
-struct [[gnu::packed]] Line {
-  std::uint16_t tag, rights;
-  std::uint32_t id;
-};
-
-bool give_list(const std::string& path, const std::vector<Line>& lines) {
-  const std::uint32_t version = 2;
-  std::string bytes(sizeof version + lines.size() * sizeof(Line), '\0');
-  std::memcpy(bytes.data(), &version, sizeof version);
-  std::memcpy(bytes.data() + sizeof version, lines.data(), lines.size() * sizeof(Line));
-  return ::setxattr(path.c_str(), "system.posix_acl_access", bytes.data(), bytes.size(), 0) == 0;
-}
 
 struct Subject {
   uid_t user;
@@ -69,16 +54,16 @@ class Permissions : public testing::Test {
     ASSERT_EQ(::chown(path.c_str(), kOwner, of_other_group ? kOtherGroup : kOneGroup), 0);
     const auto mode = static_cast<mode_t>(0600 | group << 3 | others);
     ASSERT_EQ(::chmod(path.c_str(), mode), 0);
-    std::vector<Line> lines = {{ACL_USER_OBJ, kAll, kNoId}};
+    std::vector<test::AccessLine> lines = {{ACL_USER_OBJ, kAll, test::kNoId}};
     if (names.user >= 0)
       lines.push_back({ACL_USER, static_cast<std::uint16_t>(names.user), kNamed});
-    lines.push_back({ACL_GROUP_OBJ, group, kNoId});
+    lines.push_back({ACL_GROUP_OBJ, group, test::kNoId});
     if (names.group >= 0)
       lines.push_back({ACL_GROUP, static_cast<std::uint16_t>(names.group), kOneGroup});
-    lines.push_back({ACL_MASK, mask, kNoId});
-    lines.push_back({ACL_OTHER, others, kNoId});
+    lines.push_back({ACL_MASK, mask, test::kNoId});
+    lines.push_back({ACL_OTHER, others, test::kNoId});
     if (names.user >= 0 || names.group >= 0) {
-      has_lists_ = give_list(path, lines);
+      has_lists_ = test::give_access_list(path, lines);
       if (!has_lists_) return;
     }
     paths_.push_back(path);

@@ -28,6 +28,7 @@
 #include "medium/block_medium.h"
 #include "pawl/heap.h"
 #include "pawl/pawl.h"
+#include "support/access_list.h"
 #include "support/hostile_journals.h"
 #include "support/open_mapping.h"
 #include "support/temporary_directory.h"
@@ -569,20 +570,14 @@ void let_it_be_seen() { std::this_thread::sleep_for(std::chrono::nanoseconds(kSe
 // nobody else may read and write; false where the file system has none.
 bool give_list(const std::string& path, const char* attribute, uid_t user, std::uint16_t rights,
                std::uint16_t rights_of_group = 0) {
-  struct [[gnu::packed]] {
-    std::uint32_t version = 2;
-    struct [[gnu::packed]] {
-      std::uint16_t tag, rights;
-      std::uint32_t id;
-    } entries[5];
-  } list;
-  constexpr std::uint32_t kNobody = ~0u;
-  list.entries[0] = {0x01, 6, kNobody};
-  list.entries[1] = {0x02, rights, user};
-  list.entries[2] = {0x04, rights_of_group, kNobody};
-  list.entries[3] = {0x10, 6, kNobody};
-  list.entries[4] = {0x20, 0, kNobody};
-  return ::setxattr(path.c_str(), attribute, &list, sizeof list, 0) == 0;
+  constexpr std::uint16_t kBoth = ACL_READ | ACL_WRITE;
+  return test::give_access_list(path,
+                                {{ACL_USER_OBJ, kBoth, test::kNoId},
+                                 {ACL_USER, rights, user},
+                                 {ACL_GROUP_OBJ, rights_of_group, test::kNoId},
+                                 {ACL_MASK, kBoth, test::kNoId},
+                                 {ACL_OTHER, 0, test::kNoId}},
+                                attribute);
 }
 
 // The owner and the group may read and write it, this user not, by name.

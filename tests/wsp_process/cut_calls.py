@@ -18,9 +18,8 @@ WAITS_S = 0.2
 
 def a_call_was_cut_short_though_nothing_failed(pawl, program):
     with Kept(pawl) as kept:
-        said, go = os.path.join(kept.top, "told"), os.path.join(kept.top, "go")
-        kept.run([program], env=dict(os.environ, KEPT_TOLD=said, KEPT_GO=go))
-        wait_for(lambda: os.path.exists(said) or kept.supervisor.poll() is not None, "the program")
+        go = os.path.join(kept.top, "go")
+        said = kept.run_until_told(program, variables={"KEPT_GO": go})
         time.sleep(CHECKED_S)
         assert kept.supervisor.poll() is None, kept.said()
 

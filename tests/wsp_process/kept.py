@@ -122,12 +122,18 @@ class Kept:
     def restore(self, options=(), **more):
         return self._start(["restore", self.directory, *options], **more)
 
+    def run_until_told(self, program, *, variables=None, **how):
+        """Runs a program that makes the file KEPT_TOLD when it has done what it was to, until it has; the
+        file's name."""
+        path = os.path.join(self.top, "told")
+        self.run([program], env=dict(os.environ, KEPT_TOLD=path, **(variables or {})), **how)
+        wait_for(lambda: os.path.exists(path) or self.supervisor.poll() is not None, "the program")
+        return path
+
     def cannot_save(self, program, wish, reason, **how):
         """Runs the program, which is told what to do by a variable and makes a file when it has; a
         save is refused for the reason, and the program runs on."""
-        path = os.path.join(self.top, "told")
-        self.run([program], env=dict(os.environ, KEPT_TOLD=path, **{wish: "1"}), **how)
-        wait_for(lambda: os.path.exists(path) or self.supervisor.poll() is not None, "the program")
+        self.run_until_told(program, variables={wish: "1"}, **how)
         assert self.supervisor.poll() is None, self.said()
         found = self.command("save", self.directory)
         assert found.returncode != 0 and reason in found.stderr, (found, self.said())

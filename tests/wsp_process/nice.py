@@ -7,16 +7,15 @@ import os
 import sys
 import time
 
-from kept import Kept, can_trace, wait_for
+from kept import Kept, can_trace
 
 LASTS_S = 8
 
 
 def a_thread_that_was_made_meanwhile_lost_its_nice_value(pawl, program):
     with Kept(pawl) as kept:
-        said, go = os.path.join(kept.top, "told"), os.path.join(kept.top, "go")
-        kept.run([program], env=dict(os.environ, KEPT_TOLD=said, KEPT_GO=go))
-        wait_for(lambda: os.path.exists(said) or kept.supervisor.poll() is not None, "the program")
+        go = os.path.join(kept.top, "go")
+        kept.run_until_told(program, variables={"KEPT_GO": go})
         until = time.monotonic() + LASTS_S
         while time.monotonic() < until and kept.supervisor.poll() is None:
             kept.command("rehearse", kept.directory, "300", "--window-ms", "1000000")

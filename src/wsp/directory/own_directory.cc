@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "wsp/lent_right.h"
+
 namespace pawl::wsp {
 
 namespace {
@@ -19,14 +21,10 @@ constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
 
 Status check_own(const std::string& path, const struct stat& facts) {
   if (facts.st_uid != ::geteuid()) {
-    // With the one capability that a restore takes, and root's user lends.
     const std::string as_that_user =
-        ::geteuid() != 0
-            ? "do this as that user"
-            : fmt::format(
-                  "do this as that user: setpriv --reuid {} --regid {} --init-groups "
-                  "--inh-caps +checkpoint_restore --ambient-caps +checkpoint_restore pawl",
-                  facts.st_uid, facts.st_gid);
+        ::geteuid() != 0 ? "do this as that user"
+                         : "do this as that user: " +
+                               command_with_lent_right(facts.st_uid, facts.st_gid, "--init-groups");
     return Status::failure(
         EPERM,
         fmt::format("{} belongs to user {}, and what lies there is not believed; {}, or name "

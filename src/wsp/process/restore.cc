@@ -683,8 +683,7 @@ class Restore {
     Status given = run_list(child_, kWhat);
     if (given.ok() || child_ == 0) return given;
     for (std::size_t limit = 0; limit < kLimitsCount; ++limit) {
-      if (list_.call(limit).failed() && limit != RLIMIT_CORE)
-        return cannot_raise(static_cast<int>(limit));
+      if (list_.call(limit).failed() && limit != RLIMIT_CORE) return cannot_raise(limit);
     }
     return give_limit_of_cores();
   }
@@ -702,8 +701,8 @@ class Restore {
     return run_list(child_, "cannot give the program its limit of core dumps");
   }
 
-  Status cannot_raise(int limit) {
-    const int error_number = list_.call(static_cast<std::size_t>(limit)).error_number();
+  Status cannot_raise(std::size_t limit) {
+    const int error_number = list_.call(limit).error_number();
     const LimitName name = name_of_limit(limit);
     const auto& its = saved_.process.limits[limit];
     rlimit ours{};
@@ -754,24 +753,26 @@ class Restore {
   int step_ = 0;
 };
 
-}  // namespace
-
-Status check_restorable(const KeptMemory& memory) {
+Result<SavedProcess> read_restorable(const KeptMemory& memory) {
   Result<SavedProcess> saved = read_saved(memory);
-  if (!saved.ok()) return saved.status();
+  if (!saved.ok()) return saved;
   PAWL_TRY(check_system(saved.value()));
   PAWL_TRY(check_files(saved.value()));
   PAWL_TRY(check_descriptors(saved.value()));
+  return saved;
+}
+
+}  // namespace
+
+Status check_restorable(const KeptMemory& memory) {
+  if (const auto saved = read_restorable(memory); !saved.ok()) return saved.status();
   return check_restore_rights(memory.directory().path());
 }
 
 Result<std::unique_ptr<Process>> restore(KeptMemory& memory, Process::Tell tell,
                                          const StepHook& hook) {
-  Result<SavedProcess> saved = read_saved(memory);
+  Result<SavedProcess> saved = read_restorable(memory);
   if (!saved.ok()) return saved.status();
-  PAWL_TRY(check_system(saved.value()));
-  PAWL_TRY(check_files(saved.value()));
-  PAWL_TRY(check_descriptors(saved.value()));
   return Restore(memory, std::move(saved.value()), hook).run(std::move(tell));
 }
 

@@ -2,15 +2,17 @@
 
 #include <fmt/format.h>
 #include <linux/capability.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <vector>
 
+#include "wsp/lent_right.h"
 #include "wsp/process/capabilities.h"
+#include "wsp/process/records.h"
 
 namespace pawl::wsp {
 
@@ -40,49 +42,34 @@ Status check_restore_rights(const std::string& directory) {
   if ((effective & kEither) != 0) return {};
   return Status::failure(
       EPERM,
-      fmt::format(
-          "to have its process number again takes CAP_CHECKPOINT_RESTORE, which user {} lacks; "
-          "root gives it: setpriv --reuid {} --regid {} {} --inh-caps "
-          "+checkpoint_restore --ambient-caps +checkpoint_restore pawl wsp restore {}",
-          ::geteuid(), ::geteuid(), ::getegid(), option_for_groups(),
-          std::filesystem::absolute(directory).string()));
+      fmt::format("to have its process number again takes CAP_CHECKPOINT_RESTORE, which user {} "
+                  "lacks; root gives it: {} wsp restore {}",
+                  ::geteuid(),
+                  command_with_lent_right(::geteuid(), ::getegid(), option_for_groups()),
+                  std::filesystem::absolute(directory).string()));
 }
 
-LimitName name_of_limit(int limit) {
-  switch (limit) {
-    case RLIMIT_CPU:
-      return {"RLIMIT_CPU", "cpu"};
-    case RLIMIT_FSIZE:
-      return {"RLIMIT_FSIZE", "fsize"};
-    case RLIMIT_DATA:
-      return {"RLIMIT_DATA", "data"};
-    case RLIMIT_STACK:
-      return {"RLIMIT_STACK", "stack"};
-    case RLIMIT_CORE:
-      return {"RLIMIT_CORE", "core"};
-    case RLIMIT_RSS:
-      return {"RLIMIT_RSS", "rss"};
-    case RLIMIT_NPROC:
-      return {"RLIMIT_NPROC", "nproc"};
-    case RLIMIT_NOFILE:
-      return {"RLIMIT_NOFILE", "nofile"};
-    case RLIMIT_MEMLOCK:
-      return {"RLIMIT_MEMLOCK", "memlock"};
-    case RLIMIT_AS:
-      return {"RLIMIT_AS", "as"};
-    case RLIMIT_LOCKS:
-      return {"RLIMIT_LOCKS", "locks"};
-    case RLIMIT_SIGPENDING:
-      return {"RLIMIT_SIGPENDING", "sigpending"};
-    case RLIMIT_MSGQUEUE:
-      return {"RLIMIT_MSGQUEUE", "msgqueue"};
-    case RLIMIT_NICE:
-      return {"RLIMIT_NICE", "nice"};
-    case RLIMIT_RTPRIO:
-      return {"RLIMIT_RTPRIO", "rtprio"};
-    default:
-      return {"RLIMIT_RTTIME", "rttime"};
-  }
+LimitName name_of_limit(std::size_t limit) {
+  // In the order of their numbers.
+  static constexpr std::array<LimitName, kLimitsCount> kNames{{
+      {"RLIMIT_CPU", "cpu"},
+      {"RLIMIT_FSIZE", "fsize"},
+      {"RLIMIT_DATA", "data"},
+      {"RLIMIT_STACK", "stack"},
+      {"RLIMIT_CORE", "core"},
+      {"RLIMIT_RSS", "rss"},
+      {"RLIMIT_NPROC", "nproc"},
+      {"RLIMIT_NOFILE", "nofile"},
+      {"RLIMIT_MEMLOCK", "memlock"},
+      {"RLIMIT_AS", "as"},
+      {"RLIMIT_LOCKS", "locks"},
+      {"RLIMIT_SIGPENDING", "sigpending"},
+      {"RLIMIT_MSGQUEUE", "msgqueue"},
+      {"RLIMIT_NICE", "nice"},
+      {"RLIMIT_RTPRIO", "rtprio"},
+      {"RLIMIT_RTTIME", "rttime"},
+  }};
+  return kNames[limit];
 }
 
 }  // namespace pawl::wsp

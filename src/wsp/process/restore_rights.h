@@ -1,6 +1,7 @@
 // What a restore takes that not every user has.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "medium/status.h"
@@ -16,6 +17,6 @@ struct LimitName {
   const char* name;
   const char* option;
 };
-LimitName name_of_limit(int limit);
+LimitName name_of_limit(std::size_t limit);
 
 }  // namespace pawl::wsp
