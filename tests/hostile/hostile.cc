@@ -140,8 +140,9 @@ class Round {
  private:
   struct Protected {
     std::string path;
-    bool in_private;       // nobody else may remove its journal
-    std::string expected;  // which values may stand in it
+    bool in_private;             // nobody else may remove its journal
+    std::string expected;        // which values may stand in it
+    FileIdentity identity = {};  // filled where others may give its name to another file
   };
 
   bool make();
@@ -186,7 +187,8 @@ bool Round::make() {
   if (!make_file(shared("s0"), kBase, kOwner, mode_of_file)) return false;
   const bool v1_in_group = below(random_, 2) == 0;
   protected_ = {{own("v0"), true, "abc"}, {own("v1"), true, "abc"}, {own("secret"), true, "s"}};
-  if (mode_of_file != 0666) protected_.push_back({shared("s0"), false, "abc"});
+  const Protected in_shared{shared("s0"), false, "abc", identity_of(shared("s0"))};
+  if (mode_of_file != 0666) protected_.push_back(in_shared);
   const int died = kDied + SIGKILL;
   if (as_user(kOwner, [&] { return commit_and_die({own("v0")}, ""); }) != died) return false;
   if (v1_in_group &&
@@ -199,8 +201,7 @@ bool Round::make() {
                                           : one_of(std::array{kOwner, kOther});
   [[maybe_unused]] const int left =
       as_user(user, [&] { return commit_and_die({shared("s0")}, ""); });
-  if (may_be_denied && deny_by_list(shared("s0"), kHostile))
-    protected_.push_back({shared("s0"), false, "abc"});
+  if (may_be_denied && deny_by_list(shared("s0"), kHostile)) protected_.push_back(in_shared);
   return true;
 }
 
@@ -298,6 +299,8 @@ void Round::change_as_hostile(std::uint64_t seed) const {
       case 11:  // a new one, or in the place of the bytes that a crash left
         if (below(random, 2) == 0 || !may_be_written(shared("s0.pawl")))
           ::unlink(shared("s0.pawl").c_str());
+        // What a file's mark says nobody has to guess: whoever may read the file, may read it.
+        if (below(random, 2) == 0) read_marked_id(shared("s0"), id);
         outcome = make_journal_of_file(shared("s0"), id, content, kBytes) ? 0 : -1;
         ::chmod(shared("s0.pawl").c_str(), mode);
         break;
@@ -382,15 +385,13 @@ std::string Round::judge() const {
     // Once, for by its name it may be another one each time.
     const Descriptor file(::open(one.path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
     struct stat status{};
-    if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
-        status.st_uid == kHostile) {
-      // The hostile user may remove and replace what is in a folder that it may write.
-      if (one.in_private) return one.path + " is missing";
-      continue;
-    }
-    const std::string content = content_of("/proc/self/fd/" + std::to_string(file.get()));
-    if (!one.in_private && content.find(kEvil) == std::string::npos && content.size() != kBytes)
-      continue;  // another file was given its name
+    const std::string opened = "/proc/self/fd/" + std::to_string(file.get());
+    // The hostile user may remove and replace what is in a folder that it may write.
+    const bool is_another = !one.in_private && identity_of(opened) != one.identity;
+    if (is_another) continue;
+    if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))
+      return one.path + " is missing";
+    const std::string content = content_of(opened);
     if (content.size() != kBytes || content != std::string(kBytes, content[0]) ||
         one.expected.find(content[0]) == std::string::npos)
       return one.path + " holds what no commit of its own left: " + content.substr(0, 8);

@@ -1,10 +1,12 @@
 #include "support/hostile_journals.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <vector>
 
@@ -53,12 +55,19 @@ bool add_record(std::string& bytes, std::uint64_t number, const std::string& con
   return true;
 }
 
-FileIdentity identity_of(const std::string& path) {
-  struct stat status{};
-  return ::stat(path.c_str(), &status) == 0 ? FileIdentity{status.st_ino, 0} : FileIdentity{};
-}
-
 }  // namespace
+
+FileIdentity identity_of(const std::string& path) {
+  struct statx status{};
+  if (::statx(AT_FDCWD, path.c_str(), 0, STATX_INO | STATX_BTIME, &status) != 0) return {};
+  FileIdentity identity{.inode = status.stx_ino};
+  constexpr std::uint64_t kNanosecondsPerSecond = 1'000'000'000;
+  if ((status.stx_mask & STATX_BTIME) != 0)
+    identity.birth_time_ns =
+        static_cast<std::uint64_t>(status.stx_btime.tv_sec) * kNanosecondsPerSecond +
+        status.stx_btime.tv_nsec;
+  return identity;
+}
 
 bool read_marked_id(const std::string& path, JournalId& id) {
   constexpr std::size_t kDigitsAt = 2;  // behind the mark's version
@@ -75,7 +84,8 @@ bool read_marked_id(const std::string& path, JournalId& id) {
 bool make_journal_of_group(const std::string& group, const std::string& name, const JournalId& id,
                            const std::string& content, std::size_t file_bytes) {
   if (!write_bytes(group, "")) return false;
-  auto list = journal::encode({journal::Role::group, {{kNumber, identity_of(group), name}}});
+  const auto named = std::filesystem::path(group).parent_path() / name;
+  auto list = journal::encode({journal::Role::group, {{kNumber, identity_of(named), name}}});
   if (!list.ok()) return false;
   journal::Header header;
   header.version = journal::kVersionOfGroups;
@@ -89,7 +99,9 @@ bool make_journal_of_file(const std::string& file, const JournalId& id, const st
                           std::size_t file_bytes) {
   journal::Header header;
   header.journal_id = id;
-  header.file_inode = identity_of(file).inode;
+  const FileIdentity identity = identity_of(file);
+  header.file_inode = identity.inode;
+  header.file_birth_time_ns = identity.birth_time_ns;
   header.journal_bytes = kJournalBytes;
   std::string bytes = journal_of(header, {});
   return add_record(bytes, 0, content, file_bytes) && write_bytes(file + ".pawl", bytes);

@@ -8,6 +8,9 @@
 
 namespace pawl::test {
 
+// Of the file that a path leads to; all zeros where it leads to none.
+FileIdentity identity_of(const std::string& path);
+
 // The journal id in the mark of a file; false when it carries none, or may not be read.
 bool read_marked_id(const std::string& path, JournalId& id);
 
