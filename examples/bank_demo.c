@@ -5,6 +5,7 @@
  * BANK is the program made from bank.c; DIRECTORY, on the disk that is to be tried, takes two
  * files.  The bank runs under plain mmap() and msync() and under Pawl by turns; each run is ended
  * by SIGKILL, some while the file is being opened and recovered, and then the books are audited.
+ * A terminal shows both banks as they go; else there is a line now and then, and the outcome.
  * Exits with 0 when Pawl kept every promise and plain lost money; 1 when not; 2 when something
  * else went wrong.
  */
@@ -27,7 +28,7 @@ enum {
   EXIT_BROKEN = 1,
   EXIT_TROUBLE = 2,
 
-  KILLS_DEFAULT = 150,
+  KILLS_DEFAULT = 60,
   KILLS_MAX = 1000000,
   RUN_MS_MAX = 100,    /* from the first acknowledgement to the kill */
   OPENING_MS_MAX = 30, /* from the start to a kill that is to hit the opening */
@@ -35,6 +36,8 @@ enum {
   AUDIT_KILL_ONE_IN = 5,
   AUDIT_KILLS_MAX = 3,
   OUTPUT_BYTES = 4096,
+
+  LINES_OF_PROGRESS = 5, /* where there is no terminal */
 };
 
 struct system {
@@ -45,6 +48,7 @@ struct system {
   /* What came of it. */
   unsigned kills;
   unsigned kills_while_opening;
+  uint64_t transfers_acknowledged;
   unsigned times_money_lost;
   int64_t cents_lost_most;
   unsigned times_books_wrong;
@@ -54,8 +58,7 @@ struct system {
 
 static const char* bank_program;
 
-/* -------------------------------------------------------------------------------------------
- * chance */
+/* -------------------- chance */
 
 static uint64_t random_state;
 
@@ -72,8 +75,7 @@ static uint64_t now_us(void) {
   return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* --------------------------------------------------------------------------------- one run of a
- * bank */
+/* -------------------- one run of a bank */
 
 static void trouble(const char* what) {
   fprintf(stderr, "bank_demo: %s: %s\n", what, strerror(errno));
@@ -176,8 +178,7 @@ static bool last_number(const struct child* child, const char* label, int64_t* n
   return found;
 }
 
-/* --------------------------------------------------------------------------------------------- a
- * round */
+/* -------------------- a round */
 
 static void found_bank(struct system* system) {
   char journal[sizeof system->path + 8];
@@ -202,6 +203,7 @@ static void run_and_kill(struct system* system) {
   kill_and_finish(&child);
   int64_t acknowledged;
   if (last_number(&child, "acknowledged", &acknowledged)) {
+    system->transfers_acknowledged += (uint64_t)acknowledged - system->acknowledged;
     system->acknowledged = (uint64_t)acknowledged;
   } else {
     system->kills_while_opening += 1;
@@ -249,27 +251,95 @@ static void audit(struct system* system) {
   if (books_wrong || torn || beyond < 0) found_bank(system);
 }
 
-/* --------------------------------------------------------------------------------------------- the
- * demo */
+/* -------------------- the screen */
 
-static void print_table(const struct system* systems, size_t count) {
-  printf("\n%-12s %8s %8s %8s %14s %8s %8s %14s\n", "", "", "of which", "times", "most lost",
-         "times", "times", "times an");
-  printf("%-12s %8s %8s %8s %14s %8s %8s %14s\n", "", "times", "while", "money", "at once,",
-         "books", "a batch", "acknowledged");
-  printf("%-12s %8s %8s %8s %14s %8s %8s %14s\n", "", "killed", "opening", "lost", "in coins",
-         "wrong", "torn", "batch lost");
-  for (size_t i = 0; i < count; ++i) {
-    const struct system* s = &systems[i];
-    char most[32];
-    snprintf(most, sizeof most, "%" PRId64 ".%02d", s->cents_lost_most / 100,
-             (int)(s->cents_lost_most % 100));
-    printf("%-12s %8u %8u %8u %14s %8u %8u %14u\n", s->label, s->kills, s->kills_while_opening,
-           s->times_money_lost, most, s->times_books_wrong, s->times_batch_torn,
-           s->times_acknowledged_lost);
-  }
-  putchar('\n');
+static bool is_live; /* a terminal, which may be written over */
+static bool has_colours;
+
+static void look_at_terminal(void) {
+  const char* const kind = getenv("TERM");
+  const char* const no_colours = getenv("NO_COLOR");
+  is_live = isatty(STDOUT_FILENO) && kind != NULL && strcmp(kind, "dumb") != 0;
+  has_colours = is_live && (no_colours == NULL || *no_colours == '\0');
 }
+
+static void print_verdict(bool is_good, const char* text) {
+  if (has_colours)
+    printf("\033[1;%dm%s\033[0m\n", is_good ? 32 : 31, text);
+  else
+    puts(text);
+}
+
+struct counter {
+  const char* what;
+  bool is_harm;
+  int decimals;
+  int64_t values[2];
+};
+
+/* Harm is red where there is some, and green where there is none. */
+static void print_counter(const struct counter* counter) {
+  printf("  %-44s", counter->what);
+  for (size_t i = 0; i < 2; ++i) {
+    char text[32];
+    const int64_t value = counter->values[i];
+    if (counter->decimals == 2)
+      snprintf(text, sizeof text, "%" PRId64 ".%02d", value / 100, (int)(value % 100));
+    else
+      snprintf(text, sizeof text, "%" PRId64, value);
+    const char* const colour = !has_colours || !counter->is_harm ? ""
+                               : value != 0                      ? "\033[31m"
+                                                                 : "\033[32m";
+    printf("%s%14s%s", colour, text, *colour == '\0' ? "" : "\033[0m");
+  }
+  puts(is_live ? "\033[K" : "");
+}
+
+/* Of the plain bank and Pawl's.  Returns how many lines that took. */
+static int print_table(const struct system* plain, const struct system* pawl) {
+  const struct counter counters[] = {
+      {"killed", false, 0, {plain->kills, pawl->kills}},
+      {"  while it was opened or recovered",
+       false,
+       0,
+       {plain->kills_while_opening, pawl->kills_while_opening}},
+      {"transfers acknowledged",
+       false,
+       0,
+       {(int64_t)plain->transfers_acknowledged, (int64_t)pawl->transfers_acknowledged}},
+      {"times that money was lost", true, 0, {plain->times_money_lost, pawl->times_money_lost}},
+      {"  most at once, in coins", true, 2, {plain->cents_lost_most, pawl->cents_lost_most}},
+      {"times that the books were wrong",
+       true,
+       0,
+       {plain->times_books_wrong, pawl->times_books_wrong}},
+      {"times that a batch was torn", true, 0, {plain->times_batch_torn, pawl->times_batch_torn}},
+      {"times that an acknowledged batch was lost",
+       true,
+       0,
+       {plain->times_acknowledged_lost, pawl->times_acknowledged_lost}},
+  };
+  const int lines = (int)(sizeof counters / sizeof *counters);
+  printf("  %-44s%14s%14s\n", "", plain->label, pawl->label);
+  for (int i = 0; i < lines; ++i) print_counter(&counters[i]);
+  return 1 + lines;
+}
+
+static void show_round(const struct system* systems, uint64_t round, uint64_t rounds) {
+  if (is_live) {
+    const int lines = print_table(&systems[0], &systems[1]);
+    printf("\n  round %" PRIu64 " of %" PRIu64 "\033[K", round, rounds);
+    fflush(stdout);
+    /* Back to where it began. */
+    printf("\r\033[%dA", lines + 1);
+  } else if (rounds >= LINES_OF_PROGRESS && round % (rounds / LINES_OF_PROGRESS) == 0) {
+    printf("round %" PRIu64 " of %" PRIu64 ": plain msync lost money %u times, Pawl %u times\n",
+           round, rounds, systems[0].times_money_lost, systems[1].times_money_lost);
+    fflush(stdout);
+  }
+}
+
+/* -------------------- the demo */
 
 static bool kept_every_promise(const struct system* system) {
   return system->times_money_lost == 0 && system->times_books_wrong == 0 &&
@@ -323,28 +393,27 @@ int main(int argc, char** argv) {
     }
     found_bank(&systems[i]);
   }
-  const bool show_progress = isatty(STDERR_FILENO);
+  look_at_terminal();
+  putchar('\n');
   for (uint64_t round = 1; round <= rounds; ++round) {
     for (size_t i = 0; i < 2; ++i) {
       run_and_kill(&systems[i]);
       kill_while_opening(&systems[i]);
       audit(&systems[i]);
     }
-    if (show_progress) {
-      fprintf(stderr, "\rround %" PRIu64 " of %" PRIu64, round, rounds);
-    }
+    show_round(systems, round, rounds);
   }
-  if (show_progress) fputs("\r\033[K", stderr);
-
-  print_table(systems, 2);
+  if (!is_live) putchar('\n');
+  print_table(&systems[0], &systems[1]);
+  puts(is_live ? "\033[K" : "");
   if (!kept_every_promise(&systems[1])) {
-    puts("Pawl broke its promise.");
+    print_verdict(false, "Pawl broke its promise.");
     return EXIT_BROKEN;
   }
   if (systems[0].times_money_lost == 0) {
-    puts("Plain msync lost nothing: the kills hit no transfer.  Try more --kills.");
+    print_verdict(false, "Plain msync lost nothing: the kills hit no transfer.  Try more --kills.");
     return EXIT_BROKEN;
   }
-  puts("Plain msync lost money.  Pawl lost none.");
+  print_verdict(true, "Plain msync lost money.  Pawl lost none.");
   return EXIT_KEPT;
 }
