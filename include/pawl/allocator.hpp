@@ -33,13 +33,14 @@ inline pawl_heap* heap_at(const void* place) noexcept {
 // `place` is pawl_heap_resource_place's, by which a heap is known in every run.
 inline void* allocate(const void* place, std::size_t size_bytes, std::size_t alignment) {
   if (place == nullptr) {
-    throw error(ENXIO,
+    throw error(ENXIO, PAWL_ERROR_NO_HEAP,
                 "this container was made while no heap was open, as static ones are, or with a "
                 "pawl::heap that was closed or moved from: make it after its heap is open, or give "
                 "it the heap");
   }
   pawl_heap* const heap = heap_at(place);
-  if (heap == nullptr) throw error(ENXIO, "the heap of this container is closed");
+  if (heap == nullptr)
+    throw error(ENXIO, PAWL_ERROR_NO_HEAP, "the heap of this container is closed");
   void* const block = alignment <= kAlignmentOfMalloc
                           ? pawl_heap_malloc(heap, size_bytes)
                           : pawl_heap_aligned_alloc(heap, alignment, size_bytes);
@@ -157,7 +158,7 @@ class allocator {
   // NOLINTNEXTLINE(bugprone-exception-escape)
   friend void swap(allocator& a, allocator& b) {
     if (a == b) return;
-    throw error(EXDEV,
+    throw error(EXDEV, PAWL_ERROR_DIFFERENT_HEAPS,
                 "swap() of containers of different heaps: each would point into the other's file; "
                 "use swap(a, b) or move their elements");
   }

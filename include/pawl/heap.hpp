@@ -92,9 +92,10 @@ class heap {
     T* const made = make<T>(std::forward<Arguments>(arguments)...);
     if (pawl_heap_set_named_root(handle_, checked(name).c_str(), made, type_tag<T>()) != 0) {
       const int error_number = errno;
+      const auto condition = static_cast<pawl_error>(pawl_last_error_code());
       const std::string text = pawl_last_error();
       destroy(made);
-      throw error(error_number, text);
+      throw error(error_number, condition, text);
     }
     return *made;
   }
@@ -109,8 +110,9 @@ class heap {
       return nullptr;
     }
     if (tag != type_tag<T>()) {
-      throw error(EINVAL, "the root \"" + text + "\" was made as another type than " +
-                              detail::type_name<T>());
+      throw error(
+          EINVAL, PAWL_ERROR_ROOT_OF_OTHER_TYPE,
+          "the root \"" + text + "\" was made as another type than " + detail::type_name<T>());
     }
     return static_cast<T*>(found);
   }
@@ -198,7 +200,7 @@ class heap {
 
   static std::string checked(std::string_view name) {
     if (name.find('\0') != std::string_view::npos)
-      throw error(EINVAL, "the name of a root holds no zero bytes");
+      throw error(EINVAL, PAWL_ERROR_INVALID_ARGUMENT, "the name of a root holds no zero bytes");
     return std::string(name);
   }
 

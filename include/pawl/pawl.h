@@ -9,7 +9,7 @@
  *   - Sizes and offsets are in bytes.  Addresses and file offsets given to mmap and msync are
  *     multiples of the page size (4096).
  *   - On failure a function returns -1 (or MAP_FAILED), sets errno, and leaves a sentence that says
- *     what to do in pawl_last_error().
+ *     what to do in pawl_last_error(), and a number for the condition in pawl_last_error_code().
  *   - All functions may be called from any thread.  As with write(2), no thread may store into a
  *     range while that range is being committed or rolled back.
  *   - A lock that one thread takes with fcntl(F_SETLK) on a file while another calls a function on
@@ -25,6 +25,8 @@
  */
 #ifndef PAWL_PAWL_H
 #define PAWL_PAWL_H
+
+#include <pawl/error_codes.h>
 
 #include <stddef.h>
 #include <stdint.h>
@@ -141,6 +143,7 @@ struct pawl_statistics {
   int apply;                      /* enum pawl_apply in use */
   int durability;                 /* enum pawl_durability in use */
   int last_error_number; /* errno of the last failed commit, apply or checkpoint; 0 for none */
+  int last_error_code;   /* enum pawl_error: its code */
   char last_error[256];  /* its text */
 };
 
@@ -245,6 +248,12 @@ PAWL_PUBLIC int pawl_snapshot(const char* path, const char* to, int flags);
 /* What went wrong in the last failed call of this thread, and what to do about it.  Never NULL;
  * valid until the thread's next call. */
 PAWL_PUBLIC const char* pawl_last_error(void);
+
+/* Which condition it was: an enum pawl_error (pawl/error_codes.h).  Texts may change, codes may
+ * not. Like errno and the text it is that of the last failed call of this thread: a call that
+ * succeeds leaves all three as they are.  PAWL_ERROR_NONE before any call of this thread has
+ * failed. */
+PAWL_PUBLIC int pawl_last_error_code(void);
 
 #ifdef __cplusplus
 }

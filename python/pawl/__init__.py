@@ -8,7 +8,7 @@ Whatever happens, the file has both changes or neither.  The package needs the l
 see `pawl.library_path`.
 """
 
-from ._library import Error, library_path
+from ._library import Error, ErrorCode, library_path
 from ._mapping import Mapping, Statistics, open, recover
 
-__all__ = ["Error", "Mapping", "Statistics", "library_path", "open", "recover"]
+__all__ = ["Error", "ErrorCode", "Mapping", "Statistics", "library_path", "open", "recover"]

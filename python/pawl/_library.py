@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import enum
 import os
 from typing import Any, Iterator, Optional, Tuple
 
@@ -67,16 +68,117 @@ class RawStatistics(ctypes.Structure):
         ("apply", ctypes.c_int),
         ("durability", ctypes.c_int),
         ("last_error_number", ctypes.c_int),
+        ("last_error_code", ctypes.c_int),
         ("last_error", ctypes.c_char * LAST_ERROR_BYTES),
     ]
 
 
+class ErrorCode(enum.IntEnum):
+    """Which condition a call failed by: enum pawl_error of pawl/error_codes.h, where each has a line."""
+
+    NONE = 0
+    SYSTEM = 1
+    NO_MEMORY = 2
+    NO_SPACE = 3
+    IO = 4
+    INVALID_ARGUMENT = 5
+    INVALID_VARIABLE = 6
+    NO_PERMISSION = 7
+    READ_ONLY_FILE_SYSTEM = 8
+    NOT_FOUND = 9
+    TOO_LARGE = 10
+    FILE_SIZE_LIMIT = 11
+    TOO_MANY = 12
+    FORKED_CHILD = 13
+    CLOSED = 14
+    STILL_OPEN = 15
+    NO_PROC = 16
+    NOT_READ_WRITE = 20
+    NOT_REGULAR_FILE = 21
+    UNSUPPORTED_FILE_SYSTEM = 22
+    NO_NAME = 23
+    NAME_TOO_LONG = 24
+    NAMES_JOURNAL = 25
+    NAMES_GROUP = 26
+    JOURNAL_NAME_TAKEN = 27
+    JOURNAL_ON_OTHER_FILE_SYSTEM = 28
+    ADDRESS_TAKEN = 29
+    NO_ADDRESS_SPACE = 30
+    NOT_PERSISTENT_MEMORY = 31
+    TRACKER_UNAVAILABLE = 32
+    NO_STORE_MARKS = 33
+    NO_SPACE_FOR_JOURNAL = 34
+    NO_SPACE_FOR_MARK = 35
+    WRONG_KIND_OF_FILE = 36
+    IN_USE = 40
+    OPENING_RACED = 41
+    REPLACED = 42
+    JOURNAL_LOCKED_BY_READER = 43
+    WRITERS_UNKNOWN = 44
+    DAMAGED_RECORD = 50
+    DAMAGED_HEADER = 51
+    CUT_JOURNAL = 52
+    NOT_A_JOURNAL = 53
+    FOREIGN_JOURNAL = 54
+    COPIED_JOURNAL = 55
+    JOURNAL_OF_ORIGINAL = 56
+    COPIED_FILE = 57
+    MARK_REMOVED = 58
+    UNKNOWN_MARK = 59
+    UNBELIEVED_JOURNAL = 60
+    JOURNAL_OF_OTHER_USER = 61
+    MISSING_JOURNAL = 62
+    MOVED_JOURNAL = 63
+    UNSUPPORTED_VERSION = 64
+    JOURNAL_CHANGED = 65
+    NO_SPACE_TO_RECOVER = 66
+    LEFT_BEHIND = 67
+    GROUP_FILE_MISSING = 70
+    GROUP_FILE_REPLACED = 71
+    GROUP_FILE_RENAMED = 72
+    GROUP_MISMATCH = 73
+    NOT_MAPPED = 80
+    MAPPING_BROKEN = 81
+    DESCRIPTOR_CLOSED = 82
+    STORES_UNSEEN = 83
+    MEMORY_UNMAPPED = 84
+    MEMORY_LOCKED = 85
+    JOURNAL_REMOVED = 86
+    JOURNAL_TOO_READABLE = 87
+    NO_SPACE_FOR_COMMIT = 88
+    COMMIT_TOO_LARGE = 89
+    REOPEN_TO_GROW = 90
+    GROUP_OTHER_OWNER = 100
+    COPY_OUTRUN = 110
+    COPY_TARGET_EXISTS = 111
+    COPY_TARGET_IN_USE = 112
+    DAMAGED_HEAP = 120
+    WRONG_BLOCK = 121
+    SYNC_REFUSED = 122
+    HEAP_FULL = 123
+    OTHER_LAYOUT = 124
+    NO_SUCH_ROOT = 125
+    ROOT_OF_OTHER_TYPE = 126
+    STRAY_POINTERS = 127
+    LOCK_HELD = 128
+    NO_HEAP = 129
+    DIFFERENT_HEAPS = 130
+    DAMAGED_SECTIONS = 140
+    UNSUPPORTED_PROGRAM = 141
+    OTHER_PROGRAM = 142
+    SECTIONS_UNFINISHED = 143
+    WAS_UNPROTECTED = 144
+
+
 class Error(OSError):
-    """A call of Pawl that failed: `errno` for programs, and for people a sentence that says what to do.
+    """A call of Pawl that failed: `pawl_code` (an ErrorCode; a plain number where the library is newer than
+    the package) and `errno` for programs, and for people a sentence that says what to do.
 
     ENOSPC leaves memory and file as they were: free some space and call again.  EIO is final: the
     mapping takes no more commits, and opening the file anew recovers the last durable state.
     docs/errors.md has all of them."""
+
+    pawl_code: int = ErrorCode.NONE
 
 
 def _installed_with_the_package() -> Iterator[str]:
@@ -131,6 +233,14 @@ _declare("pawl_ftruncate", ctypes.c_int, ctypes.c_int, _Offset)
 _declare("pawl_stats", ctypes.c_int, _Address, ctypes.POINTER(RawStatistics))
 _declare("pawl_recover", ctypes.c_long, ctypes.c_char_p)
 _declare("pawl_last_error", ctypes.c_char_p)
+_declare("pawl_last_error_code", ctypes.c_int)
+
+
+def code_of(number: int) -> int:
+    try:
+        return ErrorCode(number)
+    except ValueError:
+        return number
 
 
 def call(name: str, *arguments: object, path: Optional[str] = None) -> int:
@@ -139,5 +249,7 @@ def call(name: str, *arguments: object, path: Optional[str] = None) -> int:
     if result == -1 or (name == "pawl_mmap_with" and result == MAP_FAILED):
         number = ctypes.get_errno()
         text = _library.pawl_last_error().decode(errors="replace")
-        raise Error(number, text) if path is None else Error(number, text, path)
+        error = Error(number, text) if path is None else Error(number, text, path)
+        error.pawl_code = code_of(_library.pawl_last_error_code())
+        raise error
     return int(result)

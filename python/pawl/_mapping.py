@@ -51,6 +51,7 @@ class Statistics:
     apply: str
     durability: str
     last_error_number: int
+    last_error_code: int
     last_error: str
 
 
@@ -334,6 +335,7 @@ class Mapping:
         values.update(tracker=_library.TRACKERS[raw.tracker], medium=_library.MEDIA[raw.medium],
                       apply=_library.APPLIES[raw.apply],
                       durability=_library.DURABILITIES[raw.durability],
+                      last_error_code=_library.code_of(raw.last_error_code),
                       last_error=raw.last_error.decode(errors="replace"))
         return Statistics(**values)
 

@@ -19,6 +19,7 @@ Json as_json(const Look& look) {
   Json json{{"file", look.path},
             {"file_size_bytes", look.file_size_bytes},
             {"state", state_name(look.state)},
+            {"error", error_json(look.code)},
             {"explanation", look.explanation},
             {"mark", nullptr},
             {"journal", nullptr}};

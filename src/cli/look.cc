@@ -45,14 +45,19 @@ bool speaks_of_content(const Status& status) {
          status.error_number() == ENOTSUP;
 }
 
-Look& conclude(Look& look, State state, std::string explanation) {
+Look& conclude(Look& look, State state, pawl_error code, std::string explanation) {
   look.state = state;
+  look.code = code;
   look.explanation = std::move(explanation);
   return look;
 }
 
+Look& conclude(Look& look, State state, const Status& why) {
+  return conclude(look, state, why.code(), why.text());
+}
+
 void conclude_cut(Look& look, const std::string& journal_path, const journal::Reader& reader) {
-  conclude(look, State::damaged_journal,
+  conclude(look, State::damaged_journal, PAWL_ERROR_CUT_JOURNAL,
            journal_path + ": " + reader.cut() + ". " + journal::restore_or_accept_loss());
 }
 
@@ -89,13 +94,13 @@ Result<std::optional<journal::Reader>> open_journal(Look& look, const std::strin
   if (opened.ok()) return std::optional<journal::Reader>(std::move(opened.value()));
   const Status& failure = opened.status();
   if (!speaks_of_content(failure)) return failure;
-  const std::string text = path + ": " + failure.text();
+  const Status why = failure.prefixed(path + ": ");
   if (failure.error_number() == ENOTSUP) {
-    conclude(look, State::newer_version, text);
+    conclude(look, State::newer_version, why);
   } else if (has_magic(journal) || is_all_zero_header(journal)) {
-    conclude(look, State::damaged_journal, text);
+    conclude(look, State::damaged_journal, why);
   } else {
-    conclude(look, State::foreign_journal, text);
+    conclude(look, State::foreign_journal, why);
   }
   return std::optional<journal::Reader>();
 }
@@ -105,7 +110,7 @@ Result<std::unique_ptr<MediumFile>> group_journal(Look& look, Medium& medium) {
   const std::string& name = look.listed.files.front().name;
   Result<std::unique_ptr<Medium>> group = medium.open_group(name);
   if (group.status().error_number() == EPERM) {
-    conclude(look, State::foreign_journal, group.status().text());
+    conclude(look, State::foreign_journal, group.status());
     return std::unique_ptr<MediumFile>();
   }
   Result<std::unique_ptr<MediumFile>> journal =
@@ -115,11 +120,11 @@ Result<std::unique_ptr<MediumFile>> group_journal(Look& look, Medium& medium) {
     Status believed = journal::check_owner_of_group(*group.value(), medium);
     if (believed.ok()) believed = journal::check_writers_of_group(*group.value(), medium);
     if (believed.ok()) return journal;
-    conclude(look, State::foreign_journal, believed.text());
+    conclude(look, State::foreign_journal, believed);
     return std::unique_ptr<MediumFile>();
   }
   if (!is_gone(journal.status())) return journal.status();
-  conclude(look, State::missing_journal,
+  conclude(look, State::missing_journal, PAWL_ERROR_GROUP_FILE_MISSING,
            "it was left open in the group " + name +
                ", whose journal cannot be read: " + journal.status().text() +
                ". Put the group's file (it is empty) and its journal back; or, to accept the file "
@@ -162,9 +167,9 @@ Status read_records(Look& look, Medium& medium, journal::Reader& reader, Progres
   look.end_reason = reader.end_reason();
   if (look.is_locked) return {};
 
-  Result<std::string> evidence = reader.evidence_of_loss();
+  Result<journal::Loss> evidence = reader.evidence_of_loss();
   if (!evidence.ok()) return evidence.status();
-  const bool has_records = look.record_count > 0 || !evidence.value().empty();
+  const bool has_records = look.record_count > 0 || evidence.value().any();
   Status bond = journal::check_bond(
       medium, reader.header(),
       {.is_of_group = look.listed.role != journal::Role::file, .has_records = has_records});
@@ -177,22 +182,22 @@ Status read_records(Look& look, Medium& medium, journal::Reader& reader, Progres
     return {};
   }
   if (!bond.ok()) {
-    conclude(look, State::foreign_journal, bond.text());
+    conclude(look, State::foreign_journal, bond);
     return {};
   }
-  if (!evidence.value().empty()) {
-    conclude(look, State::damaged_journal,
-             look.records_path + " is damaged: " + evidence.value() + ". " +
+  if (evidence.value().any()) {
+    conclude(look, State::damaged_journal, evidence.value().code,
+             look.records_path + " is damaged: " + evidence.value().text + ". " +
                  journal::restore_or_accept_loss());
     return {};
   }
-  conclude(look, State::needs_recovery, recovery_text(look));
+  conclude(look, State::needs_recovery, PAWL_ERROR_NONE, recovery_text(look));
   if (look.listed.role != journal::Role::group) return {};
   Status listed = journal::check_listed_files(medium, reader.header().journal_id, look.listed);
   if (listed.error_number() == ENODATA) {
-    conclude(look, State::missing_journal, listed.text());
+    conclude(look, State::missing_journal, listed);
   } else if (listed.error_number() == EPERM || speaks_of_content(listed)) {
-    conclude(look, State::foreign_journal, listed.text());
+    conclude(look, State::foreign_journal, listed);
   } else if (!listed.ok()) {
     return listed;
   }
@@ -221,8 +226,10 @@ Status look_into_journal(Look& look, Medium& medium, MediumFile& journal, bool r
       journal::may_lack_commits(medium, reader.header().journal_id, look.listed.files.front().name);
   if (!may_lack.ok() && !speaks_of_content(may_lack.status())) return may_lack.status();
   if (!may_lack.ok() || !may_lack.value()) {
-    conclude(look, may_lack.ok() ? State::needs_recovery : State::foreign_journal,
-             may_lack.ok() ? recovery_text(look) : may_lack.status().text());
+    if (may_lack.ok())
+      conclude(look, State::needs_recovery, PAWL_ERROR_NONE, recovery_text(look));
+    else
+      conclude(look, State::foreign_journal, may_lack.status());
     return {};
   }
   Result<std::unique_ptr<MediumFile>> shared = group_journal(look, medium);
@@ -240,7 +247,7 @@ Status look_into_journal(Look& look, Medium& medium, MediumFile& journal, bool r
   if (numbered.error_number() != ENODATA && !speaks_of_content(numbered)) return numbered;
   conclude(look,
            numbered.error_number() == ENODATA ? State::missing_journal : State::foreign_journal,
-           numbered.text());
+           numbered);
   return {};
 }
 
@@ -257,8 +264,8 @@ Result<Look> look_at_opening(Look& look, Medium& medium) {
   const Result<SoughtJournal> sought = medium.seek_journal(*look.mark);
   if (!sought.ok()) return sought.status();
   if (sought.value().found == SoughtJournal::Found::writer)
-    return conclude(look, State::in_use, in_use_text(look));
-  return conclude(look, State::needs_recovery, recovery_text(look));
+    return conclude(look, State::in_use, PAWL_ERROR_IN_USE, in_use_text(look));
+  return conclude(look, State::needs_recovery, PAWL_ERROR_NONE, recovery_text(look));
 }
 
 }  // namespace
@@ -336,7 +343,7 @@ Result<Look> look_at_file(const std::string& path, bool read_live_journal, Progr
   Result<std::optional<Mark>> mark = medium.mark();
   if (!mark.ok()) {
     if (!speaks_of_content(mark.status())) return mark.status();
-    return conclude(look, State::newer_version, mark.status().text());
+    return conclude(look, State::newer_version, mark.status());
   }
   look.mark = mark.value();
 
@@ -346,20 +353,22 @@ Result<Look> look_at_file(const std::string& path, bool read_live_journal, Progr
     if (failure.error_number() == ENOENT) {
       if (!look.mark.has_value()) {
         if (has_sections(medium.base()))
-          return Status::failure(EINVAL, look.path +
-                                             " is a file of sections, which keeps its state in "
-                                             "itself; look with 'pawl fase info'");
-        return conclude(look, State::clean, "nothing to recover: no mark, no journal");
+          return Status::failure(EINVAL, PAWL_ERROR_WRONG_KIND_OF_FILE,
+                                 look.path +
+                                     " is a file of sections, which keeps its state in "
+                                     "itself; look with 'pawl fase info'");
+        return conclude(look, State::clean, PAWL_ERROR_NONE,
+                        "nothing to recover: no mark, no journal");
       }
       if (look.mark->is_opening) return look_at_opening(look, medium);
       const Status missing = journal::missing_journal(medium, *look.mark);
-      if (missing.error_number() == EBUSY) return conclude(look, State::in_use, missing.text());
+      if (missing.error_number() == EBUSY) return conclude(look, State::in_use, missing);
       if (missing.error_number() != ENODATA) return missing;
-      return conclude(look, State::missing_journal, missing.text());
+      return conclude(look, State::missing_journal, missing);
     }
     if (!speaks_of_content(failure)) return failure;
     look.has_journal = true;
-    return conclude(look, State::foreign_journal, failure.text());
+    return conclude(look, State::foreign_journal, failure);
   }
   look.has_journal = true;
   Result<std::uint64_t> journal_size = journal.value()->size();
@@ -371,10 +380,8 @@ Result<Look> look_at_file(const std::string& path, bool read_live_journal, Progr
 
   const Status status =
       look_into_journal(look, medium, *journal.value(), read_live_journal, progress, on_record);
-  if (!status.ok()) {
-    return Status::failure(status.error_number(), look.journal_path + ": " + status.text());
-  }
-  if (look.is_locked) conclude(look, State::in_use, in_use_text(look));
+  if (!status.ok()) return status.prefixed(look.journal_path + ": ");
+  if (look.is_locked) conclude(look, State::in_use, PAWL_ERROR_IN_USE, in_use_text(look));
   return look;
 }
 

@@ -54,7 +54,8 @@ struct Look {
   std::string end_reason;                  // see journal::Reader
 
   State state = State::clean;
-  std::string explanation;  // what is so, and what to do about it
+  pawl_error code = PAWL_ERROR_NONE;  // what the next open would be refused with
+  std::string explanation;            // what is so, and what to do about it
 };
 
 const char* state_name(State state);

@@ -115,7 +115,7 @@ int run(const RunArguments& arguments, const std::vector<std::string>& command,
     const int error_number = program.status().error_number();
     const char* const hint = may_begin_with_files ? kQuoteGlobs : "";
     return refuse(error_number == ENOENT ? kExitNotFound : kExitCannotRun,
-                  Status::failure(error_number, program.status().text() + hint));
+                  program.status().with_text(program.status().text() + hint));
   }
   if (const Status status = check_preloadable(program.value()); !status.ok()) {
     return refuse(kExitCannotRun, status);

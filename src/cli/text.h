@@ -25,6 +25,8 @@ std::string printable(const std::string& text);
 void complain(const char* verb, const std::string& message);
 // On stdout, indented; names that are not UTF-8 are made so.
 void print_json(const Json& json);
+// The name of a code, null for none.
+Json error_json(pawl_error code);
 std::string json_text(const Json& json, int indent);
 
 }  // namespace pawl::cli

@@ -30,6 +30,7 @@ int verify(const VerifyArguments& arguments) {
     print_json(Json{{"file", look.path},
                     {"state", state_name(look.state)},
                     {"exit_code", static_cast<int>(code)},
+                    {"error", error_json(look.code)},
                     {"explanation", look.explanation},
                     {"records", look.record_count},
                     {"changed_bytes", look.changed_bytes},

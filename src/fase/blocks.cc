@@ -17,9 +17,10 @@ std::uint32_t shard_of_thread() {
 }
 
 Status no_block(std::uint64_t address) {
-  return Status::failure(EINVAL, "at address " + std::to_string(address) +
-                                     " there is no allocated block of this heap: it was never "
-                                     "allocated, or it was freed already");
+  return Status::failure(EINVAL, PAWL_ERROR_WRONG_BLOCK,
+                         "at address " + std::to_string(address) +
+                             " there is no allocated block of this heap: it was never "
+                             "allocated, or it was freed already");
 }
 
 }  // namespace
@@ -53,8 +54,9 @@ Result<std::uint64_t> Blocks::reserve(std::uint64_t size_bytes, std::uint64_t al
   }
   const std::uint64_t bytes_max = (table_.count() - table_.first()) * kChunkBytes;
   if (size_bytes > bytes_max) {
-    return Status::failure(ENOMEM, "a block of " + std::to_string(size_bytes) +
-                                       " bytes: the heap can have " + std::to_string(bytes_max));
+    return Status::failure(ENOMEM, PAWL_ERROR_TOO_LARGE,
+                           "a block of " + std::to_string(size_bytes) +
+                               " bytes: the heap can have " + std::to_string(bytes_max));
   }
   const std::size_t size_class =
       size_bytes <= kSmallBytesMax
@@ -65,7 +67,7 @@ Result<std::uint64_t> Blocks::reserve(std::uint64_t size_bytes, std::uint64_t al
                                         : reserve_large(size_bytes);
   };
   auto reserved = once();
-  if (reserved.ok() || reserved.status().error_number() == EUCLEAN) return reserved;
+  if (reserved.ok() || reserved.status().code() == PAWL_ERROR_DAMAGED_SECTIONS) return reserved;
   // What is free may be a slab of another size, or another thread's.
   PAWL_TRY(gather());
   return once();

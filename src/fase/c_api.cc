@@ -41,7 +41,12 @@ ForkSafeLock& opening() {
 }
 
 Status forked() {
-  return Status::failure(EPERM, "the file was opened before fork(2); the child cannot use it");
+  return Status::failure(EPERM, PAWL_ERROR_FORKED_CHILD,
+                         "the file was opened before fork(2); the child cannot use it");
+}
+
+Status misunderstood(std::string text) {
+  return Status::failure(EINVAL, PAWL_ERROR_INVALID_VARIABLE, std::move(text));
 }
 
 Status read_twice(int& percent) {
@@ -50,8 +55,8 @@ Status read_twice(int& percent) {
   char* end = nullptr;
   const long number = std::strtol(value, &end, 10);
   if (*value < '0' || *value > '9' || *end != '\0' || number > kPercentMax)
-    return invalid(std::string(pawl::fase::kTwiceVariable) + "=" + value +
-                   " is not understood: it takes 0 to 100");
+    return misunderstood(std::string(pawl::fase::kTwiceVariable) + "=" + value +
+                         " is not understood: it takes 0 to 100");
   percent = static_cast<int>(number);
   return {};
 }
@@ -61,8 +66,8 @@ Status read_flush(int& on_fail) {
   if (value == nullptr) return {};
   on_fail = std::strcmp(value, "on-fail") == 0 ? 1 : 0;
   if (on_fail == 1 || std::strcmp(value, "commit") == 0) return {};
-  return invalid(std::string("PAWL_FASE_FLUSH=") + value +
-                 " is not understood: it takes commit or on-fail");
+  return misunderstood(std::string("PAWL_FASE_FLUSH=") + value +
+                       " is not understood: it takes commit or on-fail");
 }
 
 // What the scheme undo is compared as.  Of programs only that are compiled for it.
@@ -71,7 +76,8 @@ Status read_undo(bool& is_atlas) {
   if (value == nullptr) return {};
   is_atlas = std::strcmp(value, "atlas") == 0;
   if (is_atlas) return {};
-  return invalid(std::string("PAWL_FASE_UNDO=") + value + " is not understood: it takes atlas");
+  return misunderstood(std::string("PAWL_FASE_UNDO=") + value +
+                       " is not understood: it takes atlas");
 }
 
 Result<FileOptions> understand(const pawl_fase_options* given) {
@@ -79,7 +85,7 @@ Result<FileOptions> understand(const pawl_fase_options* given) {
   if (given == nullptr) {
     if (pawl_fase_options_init(&defaults) != 0) {
       const int error_number = errno;
-      return Status::failure(error_number, pawl_last_error());
+      return Status::failure(error_number, pawl::last_error_code(), pawl_last_error());
     }
     given = &defaults;
   }
@@ -111,7 +117,8 @@ Result<File*> file_of(const pawl_fase* fase) {
   File* const file = Thread::current().file();
   if (file == nullptr || fase == nullptr ||
       reinterpret_cast<std::uint64_t>(fase) != file->address())
-    return invalid("there is no such open file of failure-atomic sections");
+    return Status::failure(EINVAL, PAWL_ERROR_CLOSED,
+                           "there is no such open file of failure-atomic sections");
   return file;
 }
 
@@ -184,9 +191,10 @@ PAWL_PUBLIC pawl_fase* pawl_fase_open(const char* path, const struct pawl_fase_o
     if (!understood.ok()) return understood.status();
     const std::lock_guard lock(opening());
     if (const File* const open = open_file()) {
-      return Status::failure(ENFILE, open->path() +
-                                         " is open; a process has one file of failure-atomic "
-                                         "sections open at a time");
+      return Status::failure(ENFILE, PAWL_ERROR_STILL_OPEN,
+                             open->path() +
+                                 " is open; a process has one file of failure-atomic "
+                                 "sections open at a time");
     }
     auto opened = File::open(path, understood.value());
     if (!opened.ok()) return opened.status();
@@ -242,7 +250,8 @@ PAWL_PUBLIC void* pawl_fase_malloc(pawl_fase* fase, size_t size) {
 PAWL_PUBLIC void* pawl_fase_calloc(pawl_fase* fase, size_t count, size_t size) {
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(count, size, &bytes)) {
-    pawl::set_last_error(Status::failure(ENOMEM, "no file can hold that many"));
+    pawl::set_last_error(
+        Status::failure(ENOMEM, PAWL_ERROR_TOO_LARGE, "no file can hold that many"));
     return nullptr;
   }
   return allocate(fase, bytes, true);
@@ -251,7 +260,8 @@ PAWL_PUBLIC void* pawl_fase_calloc(pawl_fase* fase, size_t count, size_t size) {
 PAWL_PUBLIC int pawl_fase_free(pawl_fase* fase, void* block) {
   return on_file(fase, [&](File& file) -> Status {
     if (block == nullptr) return {};
-    if (!file.holds(block)) return invalid("the block is not in the file");
+    if (!file.holds(block))
+      return Status::failure(EINVAL, PAWL_ERROR_WRONG_BLOCK, "the block is not in the file");
     return Thread::current().free(block);
   });
 }
@@ -259,7 +269,8 @@ PAWL_PUBLIC int pawl_fase_free(pawl_fase* fase, void* block) {
 PAWL_PUBLIC size_t pawl_fase_usable_size(pawl_fase* fase, const void* block) {
   std::size_t bytes = 0;
   on_file(fase, [&](File& file) -> Status {
-    if (!file.holds(block)) return invalid("the block is not in the file");
+    if (!file.holds(block))
+      return Status::failure(EINVAL, PAWL_ERROR_WRONG_BLOCK, "the block is not in the file");
     auto size = file.blocks().usable_size(reinterpret_cast<std::uint64_t>(block));
     if (!size.ok()) return size.status();
     bytes = size.value();

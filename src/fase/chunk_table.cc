@@ -22,7 +22,9 @@ std::uint32_t table_piece(std::uint32_t chunk) {
 
 }  // namespace
 
-Status blocks_damaged(std::string text) { return Status::failure(EUCLEAN, std::move(text)); }
+Status blocks_damaged(std::string text) {
+  return Status::failure(EUCLEAN, PAWL_ERROR_DAMAGED_SECTIONS, std::move(text));
+}
 
 Status ChunkTable::make(const BlocksArea& area, DirectMemory& memory) {
   PAWL_ASSERT(area.address % kChunkBytes == 0);

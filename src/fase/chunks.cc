@@ -166,9 +166,10 @@ Status Chunks::grow_for(std::uint32_t count) {
   PAWL_ASSERT(tail < count);
   const std::uint32_t needed = count - tail;
   if (needed > table_.count() - end) {
-    return Status::failure(ENOMEM, "the heap has its maximum of " +
-                                       std::to_string(table_.count() * kChunkBytes) +
-                                       " bytes and no room for the block");
+    return Status::failure(ENOMEM, PAWL_ERROR_HEAP_FULL,
+                           "the heap has its maximum of " +
+                               std::to_string(table_.count() * kChunkBytes) +
+                               " bytes and no room for the block");
   }
   const std::uint32_t wanted = std::min(std::max(needed, kGrowthChunks), table_.count() - end);
   Status grown = table_.grow(end + wanted);

@@ -29,14 +29,17 @@ using pawl::fase::WordMutex;
 static_assert(sizeof(WordCondition) <= sizeof(pthread_cond_t));
 
 // Many programs do not look at what these functions return, and would go on for ever.
+void say(const char* text) { std::fprintf(stderr, "pawl: %s\n", text); }
+
 int refuse_aloud(int error_number, const char* text) {
-  std::fprintf(stderr, "pawl: %s\n", text);
-  return refuse(error_number, text);
+  say(text);
+  return refuse(error_number, PAWL_ERROR_INVALID_ARGUMENT, text);
 }
 
 int check_usable_aloud(const Thread& thread) {
   const int unusable = check_usable(thread);
-  return unusable == 0 ? 0 : refuse_aloud(unusable, ::pawl_last_error());
+  if (unusable != 0) say(::pawl_last_error());
+  return unusable;
 }
 
 // A mutex for the time of a wait.

@@ -67,14 +67,15 @@ Result<NamedFile> open_or_create(const char* path) {
 
 Status check_number(std::uint64_t number, const std::string& path) {
   if (number <= kNumbersEnd / 2) return {};
-  return Status::failure(EUCLEAN,
+  return Status::failure(EUCLEAN, PAWL_ERROR_DAMAGED_SECTIONS,
                          path + " is damaged: a number of a section leaves none to count up to");
 }
 
 // Of a block that a log names.
 Status as_damage(Status named, const std::string& path) {
   if (named.error_number() != EINVAL) return named;
-  return Status::failure(EUCLEAN, path + " has a damaged log: " + named.text());
+  return Status::failure(EUCLEAN, PAWL_ERROR_DAMAGED_SECTIONS,
+                         path + " has a damaged log: " + named.text());
 }
 
 const std::byte* bytes_of(const void* at) { return static_cast<const std::byte*>(at); }
@@ -83,11 +84,13 @@ const std::byte* bytes_of(const void* at) { return static_cast<const std::byte*>
 
 Status check_identity(const Identity& identity, const std::string& path, std::uint64_t file_bytes) {
   if (identity.magic != kMagic)
-    return Status::failure(EINVAL, path + " is no file of failure-atomic sections");
+    return Status::failure(EINVAL, PAWL_ERROR_WRONG_KIND_OF_FILE,
+                           path + " is no file of failure-atomic sections");
   if (identity.version > kVersion) {
-    return Status::failure(ENOTSUP, path + " is of version " + std::to_string(identity.version) +
-                                        ", made by a newer Pawl; this one knows version " +
-                                        std::to_string(kVersion));
+    return Status::failure(ENOTSUP, PAWL_ERROR_UNSUPPORTED_VERSION,
+                           path + " is of version " + std::to_string(identity.version) +
+                               ", made by a newer Pawl; this one knows version " +
+                               std::to_string(kVersion));
   }
   if (identity.crc32c != crc_of(identity) || identity.logs_offset != kLogsOffset ||
       identity.scheme_logs_offset != kSchemeLogsOffset || identity.heap_offset != kHeapOffset ||
@@ -95,10 +98,11 @@ Status check_identity(const Identity& identity, const std::string& path, std::ui
       (identity.size_bytes - kHeapOffset) % kChunkBytes != 0 ||
       identity.address % kAddressAlignment != 0 || identity.address < kAddressMin ||
       identity.size_bytes > kAddressMax - identity.address)
-    return Status::failure(EUCLEAN, path + " has a damaged header");
+    return Status::failure(EUCLEAN, PAWL_ERROR_DAMAGED_SECTIONS, path + " has a damaged header");
   if (file_bytes != identity.size_bytes) {
-    return Status::failure(EUCLEAN, path + " has " + std::to_string(file_bytes) + " bytes of " +
-                                        std::to_string(identity.size_bytes) + ": it was cut");
+    return Status::failure(EUCLEAN, PAWL_ERROR_DAMAGED_SECTIONS,
+                           path + " has " + std::to_string(file_bytes) + " bytes of " +
+                               std::to_string(identity.size_bytes) + ": it was cut");
   }
   return {};
 }
@@ -179,7 +183,8 @@ Status File::lock() const {
       .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
   if (::fcntl(file_.descriptor.get(), F_OFD_SETLK, &whole) == 0) return {};
   if (errno == EAGAIN || errno == EACCES)
-    return Status::failure(EBUSY, path() + " is open already, in this process or another");
+    return Status::failure(EBUSY, PAWL_ERROR_IN_USE,
+                           path() + " is open already, in this process or another");
   return FailedCall{errno, "cannot lock " + path()};
 }
 
@@ -361,8 +366,9 @@ Result<std::uint32_t> File::take_log() {
   const std::lock_guard lock(logs_mutex_);
   const auto free = std::ranges::find(logs_, false, &LogState::is_taken);
   if (free == logs_.end()) {
-    return Status::failure(ENOMEM, "more than " + std::to_string(kThreadsMax) +
-                                       " threads have used failure-atomic sections and not ended");
+    return Status::failure(ENOMEM, PAWL_ERROR_TOO_MANY,
+                           "more than " + std::to_string(kThreadsMax) +
+                               " threads have used failure-atomic sections and not ended");
   }
   const auto index = static_cast<std::uint32_t>(free - logs_.begin());
   if (scheme_ == Scheme::undo || scheme_ == Scheme::justdo)
@@ -441,12 +447,14 @@ void forget_entries_behind(LogArea& area, const FoundLog& found, DirectMemory& m
 
 Status check_scheme(std::uint64_t scheme, const std::string& path) {
   if (scheme == static_cast<std::uint64_t>(Scheme::unprotected)) {
-    return Status::failure(EUCLEAN, path +
-                                        " was open without protection when its program ended; "
-                                        "what it holds may be anything: make it anew");
+    return Status::failure(EUCLEAN, PAWL_ERROR_WAS_UNPROTECTED,
+                           path +
+                               " was open without protection when its program ended; "
+                               "what it holds may be anything: make it anew");
   }
   if (scheme > static_cast<std::uint64_t>(Scheme::unprotected)) {
-    return Status::failure(ENOTSUP, path + " has logs of a scheme that this Pawl does not know");
+    return Status::failure(ENOTSUP, PAWL_ERROR_UNSUPPORTED_VERSION,
+                           path + " has logs of a scheme that this Pawl does not know");
   }
   return {};
 }
@@ -498,7 +506,8 @@ Status File::complete_ends(const std::vector<FoundLog>& found) {
 Status File::check_root() const {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): it is an address
   if (header_->root == 0 || holds(reinterpret_cast<const void*>(header_->root))) return {};
-  return Status::failure(EUCLEAN, path() + " is damaged: its root is not in the file");
+  return Status::failure(EUCLEAN, PAWL_ERROR_DAMAGED_SECTIONS,
+                         path() + " is damaged: its root is not in the file");
 }
 
 // A copy: where undo never was there is a hole, and to look at that through the mapping takes
@@ -528,8 +537,7 @@ Status File::undo_interrupted() {
   const std::array<StoredRange, 2> where{
       {{root, root + sizeof header_->root}, {address() + kHeapOffset, address() + mapped_bytes_}}};
   auto undone = fase::undo_interrupted(logs, where, *blocks_, *memory_);
-  if (!undone.ok())
-    return Status::failure(undone.status().error_number(), path() + ": " + undone.status().text());
+  if (!undone.ok()) return undone.status().prefixed(path() + ": ");
   memory_->fence();
   PAWL_TRY(forget_undo_logs());
   for (const std::uint64_t block : undone.value().unused) blocks_->give_back(block);
@@ -555,7 +563,7 @@ Status File::check_can_finish(const std::vector<OpenFase>& open) const {
   const auto recorded = recorded_fingerprint(*header_);
   if (recorded != Program::own().fingerprint()) {
     return Status::failure(
-        ENOEXEC,
+        ENOEXEC, PAWL_ERROR_OTHER_PROGRAM,
         path() + " has " + std::to_string(open.size()) +
             " sections that a crash interrupted, of the program with build-id " +
             fingerprint_text(recorded) +
@@ -638,10 +646,10 @@ Status File::finish_interrupted(const std::vector<OpenFase>& open) {
   }
   fases_recovered_ = fases.size() - failed;
   if (failed == 0) return {};
-  return Status::failure(ENOTRECOVERABLE, path() + ": " + std::to_string(failed) + " of " +
-                                              std::to_string(fases.size()) +
-                                              " interrupted sections could not be finished; " +
-                                              why);
+  return Status::failure(ENOTRECOVERABLE, PAWL_ERROR_SECTIONS_UNFINISHED,
+                         path() + ": " + std::to_string(failed) + " of " +
+                             std::to_string(fases.size()) +
+                             " interrupted sections could not be finished; " + why);
 }
 
 }  // namespace pawl::fase

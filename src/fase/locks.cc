@@ -161,7 +161,7 @@ PAWL_PUBLIC int pawl_fase_mutex_init(void* mutex, const void* attributes) {
     ::pthread_mutexattr_getprotocol(wanted, &protocol);
     ::pthread_mutexattr_getrobust(wanted, &robust);
     if (protocol != PTHREAD_PRIO_NONE || robust != PTHREAD_MUTEX_STALLED)
-      return refuse(ENOTSUP,
+      return refuse(ENOTSUP, PAWL_ERROR_INVALID_ARGUMENT,
                     "a mutex in persistent memory has no priority protocol and is not robust");
     ::pthread_mutexattr_gettype(wanted, &kind);
   }
@@ -203,7 +203,9 @@ PAWL_PUBLIC int pawl_fase_mutex_unlock(void* mutex, const struct pawl_fase_funct
     });
   }
   if (const int unusable = check_usable(thread)) return unusable;
-  if (held == 0) return refuse(EPERM, "the thread does not hold the mutex that it unlocks");
+  if (held == 0)
+    return refuse(EPERM, PAWL_ERROR_INVALID_ARGUMENT,
+                  "the thread does not hold the mutex that it unlocks");
   return release(thread, held, site, [](const Thread& of, std::uint64_t named) {
     // A recursive one may still be held.
     const bool is_last = is_broken(Law::frame_before_unlock)
@@ -287,7 +289,9 @@ PAWL_PUBLIC int pawl_fase_rwlock_unlock(void* lock, const struct pawl_fase_funct
     });
   }
   if (const int unusable = check_usable(thread)) return unusable;
-  if (held == 0) return refuse(EPERM, "the thread does not hold the lock that it unlocks");
+  if (held == 0)
+    return refuse(EPERM, PAWL_ERROR_INVALID_ARGUMENT,
+                  "the thread does not hold the lock that it unlocks");
   return release(thread, held, site, [](const Thread& of, std::uint64_t named) {
     auto* const words = lock_at<WordReadWriteLock>(named);
     if ((named & kReadingBit) != 0) {
@@ -360,7 +364,9 @@ PAWL_PUBLIC int pawl_fase_spin_unlock(void* lock, const struct pawl_fase_functio
     });
   }
   if (const int unusable = check_usable(thread)) return unusable;
-  if (held == 0) return refuse(EPERM, "the thread does not hold the lock that it unlocks");
+  if (held == 0)
+    return refuse(EPERM, PAWL_ERROR_INVALID_ARGUMENT,
+                  "the thread does not hold the lock that it unlocks");
   return release(thread, held, site, [](const Thread& of, std::uint64_t named) {
     lock_at<WordLock>(named)->unlock(run_of(of));
     return 0;

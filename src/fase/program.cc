@@ -102,13 +102,13 @@ const pawl_fase_function* Program::find(const void* address) const {
 Status Program::check() const {
   // FASEs of JUSTDO are finished as those of iDO are; they may be in one program.
   if (has_other_scheme_ || (scheme_ == Scheme::undo && has_functions())) {
-    return Status::failure(ENOTSUP,
+    return Status::failure(ENOTSUP, PAWL_ERROR_UNSUPPORTED_PROGRAM,
                            "the program has failure-atomic sections of different schemes; compile "
                            "all of it with the same -fpawl=");
   }
   if (!has_functions()) return {};
   if (has_other_table_) {
-    return Status::failure(ENOTSUP,
+    return Status::failure(ENOTSUP, PAWL_ERROR_UNSUPPORTED_PROGRAM,
                            "failure-atomic sections were compiled into a shared library and into "
                            "the program, or into two libraries; they must all be in the program, "
                            "so that it can be found again after a crash");
@@ -125,13 +125,13 @@ Status Program::check() const {
     return false;
   });
   if (!is_fixed) {
-    return Status::failure(ENOTSUP,
+    return Status::failure(ENOTSUP, PAWL_ERROR_UNSUPPORTED_PROGRAM,
                            "the program, or the library that has the failure-atomic sections, is "
                            "loaded at another address in each run; link the program with -no-pie, "
                            "and the sections into it, so that they can be finished after a crash");
   }
   if (fingerprint().empty()) {
-    return Status::failure(ENOTSUP,
+    return Status::failure(ENOTSUP, PAWL_ERROR_UNSUPPORTED_PROGRAM,
                            "the program has no build-id, by which it could be known again after a "
                            "crash; link it with -Wl,--build-id");
   }
@@ -187,7 +187,9 @@ std::string fingerprint_text(std::span<const std::byte> fingerprint) {
 }
 
 Result<std::vector<std::byte>> fingerprint_of_file(const std::string& path) {
-  const auto no_program = [&] { return Status::failure(ENOEXEC, path + " is no program"); };
+  const auto no_program = [&] {
+    return Status::failure(ENOEXEC, PAWL_ERROR_WRONG_KIND_OF_FILE, path + " is no program");
+  };
   std::ifstream file(path, std::ios::binary);
   if (!file) return FailedCall{errno == 0 ? EIO : errno, "cannot open " + path};
   ElfW(Ehdr) elf;

@@ -15,8 +15,9 @@ std::string describe(const pawl_fase_function& function, std::uint32_t region) {
 }
 
 Status foreign(const std::string& what) {
-  return Status::failure(EUCLEAN, "a log is damaged: it names " + what +
-                                      ", which this program has not, though it has the build-id");
+  return Status::failure(EUCLEAN, PAWL_ERROR_DAMAGED_SECTIONS,
+                         "a log is damaged: it names " + what +
+                             ", which this program has not, though it has the build-id");
 }
 
 }  // namespace
@@ -53,7 +54,8 @@ Status RecoveredFase::retake_locks() {
   for (const std::uint64_t lock : thread_->locks()) {
     if (locks_.take(*this, lock, Patience::none) != RecoveryLocks::Outcome::taken) {
       return Status::failure(
-          EUCLEAN, "the logs are damaged: two threads hold the same lock, one in " + where());
+          EUCLEAN, PAWL_ERROR_DAMAGED_SECTIONS,
+          "the logs are damaged: two threads hold the same lock, one in " + where());
     }
   }
   return {};
@@ -78,7 +80,7 @@ void RecoveredFase::resume() {
     const void* const call_result = level == 0 ? nullptr : results[(level + 1) % 2].data();
     function->resume(region, live_ins.data(), call_result, results[level % 2].data());
     if (thread_->depth() == 0) {
-      give_up(Status::failure(ENOTRECOVERABLE,
+      give_up(Status::failure(ENOTRECOVERABLE, PAWL_ERROR_SECTIONS_UNFINISHED,
                               std::string(function->name) +
                                   " returned with locks held, and nothing says where its caller "
                                   "goes on"));
@@ -103,7 +105,7 @@ int RecoveredFase::lock(std::uint64_t lock, Patience patience) {
     case RecoveryLocks::Outcome::never:
       break;
   }
-  give_up(Status::failure(EDEADLK,
+  give_up(Status::failure(EDEADLK, PAWL_ERROR_SECTIONS_UNFINISHED,
                           "a lock is never released: it is held by a section that cannot be "
                           "finished either"));
   leave();

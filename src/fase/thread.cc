@@ -112,7 +112,7 @@ Status detach_all_threads() {
   const std::lock_guard lock(all);
   for (const Thread* thread : all.all) {
     if (thread->is_in_fase())
-      return Status::failure(EBUSY,
+      return Status::failure(EBUSY, PAWL_ERROR_STILL_OPEN,
                              "a thread is in a failure-atomic section; the file can be closed when "
                              "all locks are released");
   }
@@ -393,7 +393,8 @@ void Thread::tell_refusal(const pawl_fase_function* function, std::uint32_t line
   }
   text += std::string(what) + " in a failure-atomic section cannot be repeated after a crash";
   if (recovered_ != nullptr) {
-    recovered_->give_up(Status::failure(ENOTRECOVERABLE, std::move(text)));
+    recovered_->give_up(
+        Status::failure(ENOTRECOVERABLE, PAWL_ERROR_SECTIONS_UNFINISHED, std::move(text)));
     return;
   }
   if (is_refused_) return;

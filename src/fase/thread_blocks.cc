@@ -27,7 +27,7 @@ bool is_large(std::uint64_t block) { return block % kChunkBytes == 0; }
 Status Thread::add_block(std::uint64_t block) {
   attach();
   if (blocks_.is_full()) {
-    return Status::failure(ENOSPC,
+    return Status::failure(ENOSPC, PAWL_ERROR_TOO_MANY,
                            "a region of a failure-atomic section allocates and frees more "
                            "than " +
                                std::to_string(kBlocksMax) + " blocks");

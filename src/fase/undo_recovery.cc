@@ -23,7 +23,8 @@ bool is_in(std::span<const StoredRange> where, const FoundUndoEntry& entry) {
 }
 
 Status damaged(const std::string& what) {
-  return Status::failure(EUCLEAN, "a log of the scheme undo is damaged: " + what);
+  return Status::failure(EUCLEAN, PAWL_ERROR_DAMAGED_SECTIONS,
+                         "a log of the scheme undo is damaged: " + what);
 }
 
 // The last store first.  Clocks say the order between logs, places that in one.

@@ -75,12 +75,12 @@ Status address_taken(const std::string& path, const Addresses& wanted) {
   const auto other = open_heaps::find_in(wanted);
   if (other.has_value())
     return Status::failure(
-        EADDRINUSE, needs + "memory, and the heap " + other->path + ", which is open, is from " +
-                        hexadecimal(other->addresses.start) + " to " +
-                        hexadecimal(other->addresses.end) +
-                        ". Close that, or open the two in different processes; to have both in "
-                        "one, make one of them anew at another address");
-  return Status::failure(EADDRINUSE,
+        EADDRINUSE, PAWL_ERROR_ADDRESS_TAKEN,
+        needs + "memory, and the heap " + other->path + ", which is open, is from " +
+            hexadecimal(other->addresses.start) + " to " + hexadecimal(other->addresses.end) +
+            ". Close that, or open the two in different processes; to have both in "
+            "one, make one of them anew at another address");
+  return Status::failure(EADDRINUSE, PAWL_ERROR_ADDRESS_TAKEN,
                          needs + "memory, and there is " + describe_memory(wanted) +
                              " already. Remove that, or open the heap in another process");
 }

@@ -13,7 +13,8 @@ namespace {
 constexpr std::size_t kSlabAlignmentMax = sizeof(heap_format::SlabHeader);
 
 Status not_allocated() {
-  return Status::failure(EINVAL, "the block is not allocated; was it freed before?");
+  return Status::failure(EINVAL, PAWL_ERROR_WRONG_BLOCK,
+                         "the block is not allocated; was it freed before?");
 }
 
 }  // namespace
@@ -21,7 +22,7 @@ Status not_allocated() {
 Result<char*> Allocator::allocate(std::size_t size, std::size_t alignment) {
   PAWL_ASSERT(is_power_of_two(alignment) && alignment <= PAWL_HEAP_ALIGNMENT_MAX);
   if (size > PAWL_HEAP_SIZE_MAX)
-    return Status::failure(ENOMEM,
+    return Status::failure(ENOMEM, PAWL_ERROR_TOO_LARGE,
                            "no heap can hold a block of " + std::to_string(size) + " bytes");
   if (size == 0) size = 1;
   if (alignment <= kSlabAlignmentMax && size <= kSlabBlockMax) {
@@ -47,7 +48,8 @@ Result<char*> Allocator::allocate(std::size_t size, std::size_t alignment) {
 }
 
 Result<Allocator::Found> Allocator::find(const char* block) const {
-  if (!arena_.contains(block)) return Status::failure(EINVAL, "the block is not in this heap");
+  if (!arena_.contains(block))
+    return Status::failure(EINVAL, PAWL_ERROR_WRONG_BLOCK, "the block is not in this heap");
   const std::uint64_t offset = arena_.offset_of(block);
   const auto segment = static_cast<std::uint32_t>(offset / kSegmentBytes);
   const std::uint64_t page = offset / kPageBytes;
@@ -58,13 +60,15 @@ Result<Allocator::Found> Allocator::find(const char* block) const {
     PAWL_TRY(segments_.check(segment));
     const heap_format::SegmentHeader& header = arena_.segment(segment);
     if (offset % kSegmentBytes != header.huge_data_offset)
-      return Status::failure(EINVAL, "no block starts there: it leads into the middle of one");
+      return Status::failure(EINVAL, PAWL_ERROR_WRONG_BLOCK,
+                             "no block starts there: it leads into the middle of one");
     found.kind = Kind::huge;
     found.segment = segment;
     found.size_bytes = header.huge_segments * kSegmentBytes - header.huge_data_offset;
     return found;
   }
-  if (entry < heap_format::kSegmentOfPages) return Status::failure(EINVAL, "no block starts there");
+  if (entry < heap_format::kSegmentOfPages)
+    return Status::failure(EINVAL, PAWL_ERROR_WRONG_BLOCK, "no block starts there");
   auto descriptor = segments_.describe(page);
   if (!descriptor.ok()) return descriptor.status();
   switch (descriptor.value().kind) {
@@ -95,7 +99,8 @@ Result<Allocator::Found> Allocator::find(const char* block) const {
     default:
       return heap_damaged("page " + std::to_string(page) + " is of no kind there is");
   }
-  return Status::failure(EINVAL, "no block starts there: it leads into the middle of one");
+  return Status::failure(EINVAL, PAWL_ERROR_WRONG_BLOCK,
+                         "no block starts there: it leads into the middle of one");
 }
 
 Status Allocator::free(char* block) {

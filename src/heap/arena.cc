@@ -6,7 +6,8 @@
 namespace pawl {
 
 Status heap_damaged(std::string text) {
-  return Status::failure(EUCLEAN, "the heap's bookkeeping is damaged: " + std::move(text));
+  return Status::failure(EUCLEAN, PAWL_ERROR_DAMAGED_HEAP,
+                         "the heap's bookkeeping is damaged: " + std::move(text));
 }
 
 namespace {
@@ -33,7 +34,7 @@ Status Arena::check_end() const {
 Status Arena::grow_by(std::uint32_t segments) {
   const std::uint64_t least = size_bytes_ + segments * heap_format::kSegmentBytes;
   if (least > size_bytes_max_) {
-    return Status::failure(ENOMEM,
+    return Status::failure(ENOMEM, PAWL_ERROR_HEAP_FULL,
                            "the heap is full: it may grow to " + std::to_string(size_bytes_max_) +
                                (has_neighbour_ ? " bytes in this process, which has something else "
                                                  "in memory behind that, such as "

@@ -7,6 +7,7 @@
 #include "heap/heap.h"
 #include "heap/open_heaps.h"
 #include "mapping/border.h"
+#include "mapping/last_error.h"
 #include "mapping/map_atomic.h"
 #include "mapping/memory_calls.h"
 #include "mapping/statistics.h"
@@ -36,7 +37,7 @@ Result<HeapOptions> understand(const pawl_heap_options* given) {
   if (given == nullptr) {
     if (pawl_heap_options_init(&defaults) != 0) {
       const int error_number = errno;
-      return Status::failure(error_number, pawl_last_error());
+      return Status::failure(error_number, pawl::last_error_code(), pawl_last_error());
     }
     given = &defaults;
   }
@@ -116,7 +117,9 @@ PAWL_PUBLIC int pawl_heap_options_init(struct pawl_heap_options* options) {
     options->struct_size_bytes = sizeof *options;
     if (const char* const verify = pawl::environment_variable(kVerifyVariable)) {
       if (std::strcmp(verify, "0") != 0 && std::strcmp(verify, "1") != 0)
-        return invalid(std::string(kVerifyVariable) + " is not understood: it takes 0 or 1");
+        return Status::failure(
+            EINVAL, PAWL_ERROR_INVALID_VARIABLE,
+            std::string(kVerifyVariable) + " is not understood: it takes 0 or 1");
       options->verify = verify[0] == '1' ? 1 : 0;
     }
     auto environment = pawl::Options::from_environment();
@@ -166,7 +169,7 @@ PAWL_PUBLIC void* pawl_heap_calloc(pawl_heap* heap, size_t count, size_t size) {
   return of_heap<void*>(heap, nullptr, [&](Heap& of) -> Result<char*> {
     std::size_t bytes = 0;
     if (__builtin_mul_overflow(count, size, &bytes))
-      return Status::failure(ENOMEM, "no heap can hold that many");
+      return Status::failure(ENOMEM, PAWL_ERROR_TOO_LARGE, "no heap can hold that many");
     return of.allocate_zeroed(bytes);
   });
 }

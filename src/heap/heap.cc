@@ -35,12 +35,13 @@ Status map_at(Mapping& mapping, std::uint64_t address, std::uint64_t size_bytes_
   auto at =
       mapping.map_window(wanted, size_bytes_max, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE, 0);
   if (!at.ok() && at.status().error_number() == ENOMEM)
-    return Status::failure(ENOMEM, at.status().text() + ". A smaller size_bytes_max may do");
+    return Status::failure(ENOMEM, PAWL_ERROR_NO_ADDRESS_SPACE,
+                           at.status().text() + ". A smaller size_bytes_max may do");
   if (!at.ok()) return at.status();
   if (at.value() == wanted) return {};
   // Kernels before 4.17 take the address for a hint.
   PAWL_TRY(mapping.unmap_window(false));
-  return Status::failure(EEXIST, "the address is taken");
+  return Status::failure(EEXIST, PAWL_ERROR_ADDRESS_TAKEN, "the address is taken");
 }
 
 std::uint64_t size_max_of(const HeapOptions& options) {
@@ -235,9 +236,10 @@ Status Heap::statistics(MappingStatistics& statistics) const {
 }
 
 Status Heap::why_not_usable() const {
-  return Status::failure(EPERM, "this process was forked from the one that opened the heap " +
-                                    mapping_->medium().path() +
-                                    "; a child may read its copy and not change the heap");
+  return Status::failure(EPERM, PAWL_ERROR_FORKED_CHILD,
+                         "this process was forked from the one that opened the heap " +
+                             mapping_->medium().path() +
+                             "; a child may read its copy and not change the heap");
 }
 
 // Keeps the first reason not to commit.
@@ -252,7 +254,8 @@ Result<char*> Heap::allocate(std::size_t size, std::size_t alignment) {
         EINVAL, "an alignment is a power of two up to " + std::to_string(PAWL_HEAP_ALIGNMENT_MAX));
   return in_order<Result<char*>>([&]() -> Result<char*> {
     auto block = allocator_.allocate(size, alignment);
-    if (!block.ok() && block.status().error_number() == EUCLEAN) return note(block.status());
+    if (!block.ok() && block.status().code() == PAWL_ERROR_DAMAGED_HEAP)
+      return note(block.status());
     return block;
   });
 }
@@ -263,7 +266,7 @@ Result<char*> Heap::allocate_zeroed(std::size_t size) {
   return in_order<Result<char*>>([&]() -> Result<char*> {
     auto block = allocator_.allocate(size);
     if (!block.ok()) {
-      if (block.status().error_number() == EUCLEAN) return note(block.status());
+      if (block.status().code() == PAWL_ERROR_DAMAGED_HEAP) return note(block.status());
       return block;
     }
     static constexpr std::array<char, kPageBytes> kZeros{};
@@ -290,7 +293,7 @@ Result<char*> Heap::reallocate(char* block, std::size_t size) {
     if (in_place.value()) return block;
     auto moved = allocator_.allocate(size);
     if (!moved.ok()) {
-      if (moved.status().error_number() == EUCLEAN) return note(moved.status());
+      if (moved.status().code() == PAWL_ERROR_DAMAGED_HEAP) return note(moved.status());
       return moved;
     }
     // Damage with right checksums: a segment's header calls pages free that a block lies in.
@@ -331,12 +334,12 @@ Status Heap::set_named_root(std::string_view name, Roots::Named to) {
 Status Heap::sync() {
   return in_order<Status>([&]() -> Status {
     if (!misuse_.ok())
-      return Status::failure(EUCLEAN,
+      return Status::failure(EUCLEAN, PAWL_ERROR_SYNC_REFUSED,
                              "nothing is synced since the heap was misused: " + misuse_.text() +
                                  ". Roll back to the last sync, or open the heap anew");
     if (verify_) PAWL_TRY(verify_before_sync());
     Status committed = mapping_->commit_all();
-    return committed.error_number() == EUCLEAN ? note(std::move(committed)) : committed;
+    return committed.code() == PAWL_ERROR_DAMAGED_HEAP ? note(std::move(committed)) : committed;
   });
 }
 

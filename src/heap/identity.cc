@@ -5,6 +5,7 @@
 #include <cstring>
 #include <ctime>
 #include <random>
+#include <utility>
 
 #include "heap/sealed.h"
 
@@ -38,7 +39,9 @@ void set_text(std::array<char, kTextBytes>& text, const std::string& to) {
   std::copy(to.begin(), to.end(), text.begin());
 }
 
-Status not_supported(const std::string& text) { return Status::failure(ENOTSUP, text); }
+Status not_supported(pawl_error code, std::string text) {
+  return Status::failure(ENOTSUP, code, std::move(text));
+}
 
 }  // namespace
 
@@ -74,22 +77,26 @@ Identity make_identity(std::uint64_t address, std::uint64_t size_bytes_max,
 Status check_identity(const Identity& identity, const std::string& layout,
                       const std::string& path) {
   if (identity.magic != heap_format::kMagic)
-    return Status::failure(EINVAL, path + " is no heap: it does not begin as one");
+    return Status::failure(EINVAL, PAWL_ERROR_WRONG_KIND_OF_FILE,
+                           path + " is no heap: it does not begin as one");
   if (identity.version > heap_format::kVersion)
-    return not_supported(path + " is a heap of version " + std::to_string(identity.version) +
-                         "; this Pawl reads versions up to " +
-                         std::to_string(heap_format::kVersion) + ". Open it with a newer one");
+    return not_supported(PAWL_ERROR_UNSUPPORTED_VERSION,
+                         path + " is a heap of version " + std::to_string(identity.version) +
+                             "; this Pawl reads versions up to " +
+                             std::to_string(heap_format::kVersion) + ". Open it with a newer one");
   if (identity.version != heap_format::kVersion || !is_sealed(identity))
     return heap_damaged("the header of " + path +
                         " does not match its checksum; restore it from a copy");
   if (const std::string machine = text_of(identity.machine); machine != kMachine)
-    return not_supported(path + " was written on a machine of another kind (" + machine +
-                         ") than this one (" + kMachine + ")");
+    return not_supported(PAWL_ERROR_OTHER_LAYOUT,
+                         path + " was written on a machine of another kind (" + machine +
+                             ") than this one (" + kMachine + ")");
   const std::string recorded = text_of(identity.layout);
   if (!recorded.empty() && !layout.empty() && recorded != layout)
-    return not_supported(path + " holds data laid out by \"" + recorded +
-                         "\", and this program lays it out by \"" + layout +
-                         "\"; build the program as the first was");
+    return not_supported(PAWL_ERROR_OTHER_LAYOUT, path + " holds data laid out by \"" + recorded +
+                                                      "\", and this program lays it out by \"" +
+                                                      layout +
+                                                      "\"; build the program as the first was");
   // Whoever wrote the file does not choose a place beside this process's code, stack or libraries.
   if (identity.address % heap_format::kSegmentBytes != 0 ||
       identity.size_bytes_max % heap_format::kSegmentBytes != 0 ||

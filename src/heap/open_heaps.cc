@@ -60,8 +60,9 @@ Status add(pawl_heap* heap) {
     if (all.default_heap.load() == nullptr) all.default_heap.store(heap);
     return {};
   }
-  return Status::failure(ENFILE, "this process has " + std::to_string(PAWL_HEAPS_MAX) +
-                                     " open heaps, and that is the limit; close one first");
+  return Status::failure(ENFILE, PAWL_ERROR_TOO_MANY,
+                         "this process has " + std::to_string(PAWL_HEAPS_MAX) +
+                             " open heaps, and that is the limit; close one first");
 }
 
 void remove(const pawl_heap* heap) {

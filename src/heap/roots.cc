@@ -20,7 +20,8 @@ Status check_name(std::string_view name) {
 }
 
 Status no_such_name(std::string_view name) {
-  return Status::failure(ENOENT, "the heap has no root named " + std::string(name));
+  return Status::failure(ENOENT, PAWL_ERROR_NO_SUCH_ROOT,
+                         "the heap has no root named " + std::string(name));
 }
 
 Status outside() {
@@ -76,7 +77,7 @@ Status Roots::set_named(std::string_view name, Named to) {
   if (!arena_.contains(to.address)) return outside();
   if (slot == nullptr) slot = find({});
   if (slot == nullptr)
-    return Status::failure(ENOSPC,
+    return Status::failure(ENOSPC, PAWL_ERROR_TOO_MANY,
                            "a heap has " + std::to_string(PAWL_HEAP_ROOTS_MAX) +
                                " named roots at most; keep a container of names under one of them");
   *slot = {};

@@ -241,7 +241,7 @@ Result<std::uint32_t> Segments::take_huge(std::uint64_t size_bytes, std::uint32_
   const std::uint64_t wanted =
       round_up(size_bytes + data_offset, heap_format::kSegmentBytes) / heap_format::kSegmentBytes;
   if (wanted > heap_format::kSegmentsMax)
-    return Status::failure(ENOMEM,
+    return Status::failure(ENOMEM, PAWL_ERROR_TOO_LARGE,
                            "no heap can hold a block of " + std::to_string(size_bytes) + " bytes");
   const auto count = static_cast<std::uint32_t>(wanted);
   std::uint32_t start = 1;

@@ -155,11 +155,13 @@ Result<Slabs::Block> Slabs::find(const char* address, std::uint64_t page,
   const std::uint32_t block_bytes = kSizeClasses[first.value().value].block_bytes;
   const char* const blocks = arena_.page(first_page) + sizeof(SlabHeader);
   if (address < blocks || static_cast<std::size_t>(address - blocks) % block_bytes != 0)
-    return Status::failure(EINVAL, "no block starts there: it leads into the middle of one");
+    return Status::failure(EINVAL, PAWL_ERROR_WRONG_BLOCK,
+                           "no block starts there: it leads into the middle of one");
   const auto index =
       static_cast<std::uint32_t>(static_cast<std::size_t>(address - blocks) / block_bytes);
   if (index >= slab.value()->capacity || !is_used(*slab.value(), index))
-    return Status::failure(EINVAL, "the block is not allocated; was it freed before?");
+    return Status::failure(EINVAL, PAWL_ERROR_WRONG_BLOCK,
+                           "the block is not allocated; was it freed before?");
   return Block{slab.value(), index, block_bytes, first_page};
 }
 

@@ -86,14 +86,15 @@ Status Heap::verify_before_sync() const {
   auto strays = find_stray_pointers(keep_first);
   if (!strays.ok()) return strays.status();
   if (strays.value() > 0)
-    return Status::failure(EFAULT,
+    return Status::failure(EFAULT, PAWL_ERROR_STRAY_POINTERS,
                            std::to_string(strays.value()) +
                                " pointers would not survive this process; the first: " + first);
   auto locks = find_held_locks(keep_first);
   if (!locks.ok()) return locks.status();
   if (locks.value() > 0)
-    return Status::failure(EDEADLK, "a sync with a lock that is held: " + first +
-                                        ". Unlock it first, or keep locks outside of the heap");
+    return Status::failure(EDEADLK, PAWL_ERROR_LOCK_HELD,
+                           "a sync with a lock that is held: " + first +
+                               ". Unlock it first, or keep locks outside of the heap");
   return {};
 }
 

@@ -34,7 +34,7 @@ Result<std::vector<std::byte>> encode(const Listed& listed) {
   }
   if (bytes.size() > kListBytesMax) {
     return Status::failure(
-        ENAMETOOLONG,
+        ENAMETOOLONG, PAWL_ERROR_NAME_TOO_LONG,
         "the names of the group's files take " + std::to_string(bytes.size()) +
             " bytes, and its journal's header has room for " + std::to_string(kListBytesMax) +
             "; put the files and the group's file into directories that are near each other");

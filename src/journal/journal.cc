@@ -108,8 +108,10 @@ Status Journal::final_if_it_fails(const Io& io) {
     try {
       failed = io();
       if (failed.ok()) return failed;
-      if (is_broken(Law::failed_write_is_final) && failed.error_number() != EIO) return failed;
-      failed = Status::failure(EIO, failed.text());
+      if (failed.error_number() != EIO) {
+        if (is_broken(Law::failed_write_is_final)) return failed;
+        failed = Status::failure(EIO, failed.text());
+      }
     } catch (const std::bad_alloc&) {
       // What succeeds takes no memory: this was the text of a failure, and which is not known.
       failed = Status::failure(EIO, "out of memory");  // so short that it takes none
@@ -306,8 +308,9 @@ Status Journal::extend(Place& place, std::uint64_t record_bytes) {
   PAWL_TRY(take_own_blocks(place.offset, std::min(wanted, present)));
   if (wanted <= present) return {};
   if (place.offset != kAreaStart && wanted > kHeldBytesMax) {
-    return Status::failure(ENOSPC, "the journal holds " + std::to_string(kHeldBytesMax) +
-                                       " bytes for a snapshot, and grows no more for it");
+    return Status::failure(ENOSPC, PAWL_ERROR_COMMIT_TOO_LARGE,
+                           "the journal holds " + std::to_string(kHeldBytesMax) +
+                               " bytes for a snapshot, and grows no more for it");
   }
   // Not much more than is needed: a crash leaves it all taken, and perhaps a full disk.
   const std::uint64_t piece = std::min(kExtendPieceBytesMax, present);
@@ -328,7 +331,7 @@ Status Journal::extend(Place& place, std::uint64_t record_bytes) {
   if (!grown.ok()) {
     // Gives back what was reserved past the end.
     [[maybe_unused]] const Status ignored = file_->resize(present);
-    return Status::failure(grown.error_number(),
+    return Status::failure(grown.error_number(), PAWL_ERROR_COMMIT_TOO_LARGE,
                            "the journal cannot grow for this commit: " + grown.text() +
                                "; free some space and call again, or commit more often");
   }

@@ -14,10 +14,11 @@ constexpr std::uint32_t kRoot = 0;
 
 Status no_member(const Medium& file, const Medium& group, const std::string& why) {
   return Status::failure(
-      EBADMSG, group.journal_path() + " lists " + file.path() + ", and " + file.journal_path() +
-                   " does not confirm it: " + why +
-                   ". Nothing was changed. If the file is of this group, put its own side file "
-                   "back; to recover the others without it, use pawl recover --accept-loss FILE");
+      EBADMSG, PAWL_ERROR_GROUP_MISMATCH,
+      group.journal_path() + " lists " + file.path() + ", and " + file.journal_path() +
+          " does not confirm it: " + why +
+          ". Nothing was changed. If the file is of this group, put its own side file "
+          "back; to recover the others without it, use pawl recover --accept-loss FILE");
 }
 
 bool is_group_of(Medium& file, const std::string& name, const Medium& group) {
@@ -37,7 +38,7 @@ bool carries_mark(const std::optional<Mark>& mark) { return mark.has_value() && 
 
 Status not_marked(Medium& file, const std::string& name) {
   return Status::failure(
-      EBADMSG,
+      EBADMSG, PAWL_ERROR_GROUP_MISMATCH,
       file.journal_path() + " says that " + file.path() + " is in the group " + name + ", and " +
           file.path() +
           " does not carry the group's mark (attribute user.pawl): it is another file, or a copy "
@@ -76,8 +77,7 @@ Result<bool> lost_its_mark(Medium& file, const JournalId& journal_id, bool accep
   if (!side.ok()) return side.status();
   auto reader = Reader::open(*side.value());
   if (!reader.ok()) {
-    return Status::failure(reader.status().error_number(),
-                           file.journal_path() + ": " + reader.status().text());
+    return reader.status().prefixed(file.journal_path() + ": ");
   }
   const Listed& listed = reader.value().listed();
   if (listed.role != Role::member || reader.value().header().journal_id != journal_id) return false;
@@ -113,18 +113,20 @@ Status check_owner_of_group(Medium& group, Medium& file) {
   if (!of_file.ok()) return of_file.status();
   if (of_group.value() == of_file.value() || of_group.value() == kRoot) return {};
   return Status::failure(
-      EPERM, group.path() + " belongs to user " + std::to_string(of_group.value()) + ", and " +
-                 file.path() + " to user " + std::to_string(of_file.value()) +
-                 "; a group has files of its own owner only. Give the group's file and its journal "
-                 "the owner of the file, or make the group as root");
+      EPERM, PAWL_ERROR_GROUP_OTHER_OWNER,
+      group.path() + " belongs to user " + std::to_string(of_group.value()) + ", and " +
+          file.path() + " to user " + std::to_string(of_file.value()) +
+          "; a group has files of its own owner only. Give the group's file and its journal "
+          "the owner of the file, or make the group as root");
 }
 
 Status check_owner_of_side_file(const JournalFile& side, const Medium& medium) {
   if (side.owner == SideFileOwner::of_file || is_broken(Law::members_of_the_group)) return {};
   return Status::failure(
-      EPERM, medium.journal_path() + " belongs to another user than " + medium.path() +
-                 "; a group takes files of the user who opens it. Use the file outside of the "
-                 "group, or as its owner or root");
+      EPERM, PAWL_ERROR_GROUP_OTHER_OWNER,
+      medium.journal_path() + " belongs to another user than " + medium.path() +
+          "; a group takes files of the user who opens it. Use the file outside of the "
+          "group, or as its owner or root");
 }
 
 Status check_writers_of_group(Medium& group, Medium& file) {
@@ -168,7 +170,7 @@ Result<bool> is_left_to_recover(Medium& group, Medium& file, const JournalId& jo
   if (!recovered.ok()) return recovered.status();
   if (recovered.value()) return false;
   return Status::failure(
-      ENODATA,
+      ENODATA, PAWL_ERROR_GROUP_FILE_REPLACED,
       group.path() + " was left open by a crash together with " + file.path() +
           ", which was inode " + std::to_string(listed.identity.inode) +
           " then; what has that name now is another file, or a copy without the mark. "
@@ -190,27 +192,35 @@ Status check_number(Medium& file, const std::string& journal_path, const Listed&
       });
   if (listed == of_group.files.end()) {
     return Status::failure(
-        EBADMSG, journal_path + " does not list " + file.path() +
-                     ", which carries its mark. Nothing was changed. Restore the files of the "
-                     "group and its journal from a copy; or, to accept the loss of commits, use "
-                     "pawl recover --accept-loss FILE");
+        EBADMSG, PAWL_ERROR_GROUP_MISMATCH,
+        journal_path + " does not list " + file.path() +
+            ", which carries its mark. Nothing was changed. Restore the files of the "
+            "group and its journal from a copy; or, to accept the loss of commits, use "
+            "pawl recover --accept-loss FILE");
   }
   if (listed->number == number) return {};
   return Status::failure(
-      ENODATA,
+      ENODATA, PAWL_ERROR_GROUP_FILE_RENAMED,
       file.path() + " is a file of a group under another name: " + journal_path + " lists it as " +
           listed->name +
           ", and what it has now is the name, or the side file, of another file of the "
           "group. Give it back its name, and its own side file beside it. Nothing is lost");
 }
 
+namespace {
+
+Status if_missing(Status failure) {
+  if (failure.error_number() != ENOENT) return failure;
+  return Status::failure(ENODATA, PAWL_ERROR_GROUP_FILE_MISSING, failure.text());
+}
+
+}  // namespace
+
 Status check_listed_files(Medium& group, const JournalId& journal_id, const Listed& listed) {
   for (const GroupFile& one : listed.files) {
     auto file = group.open_sibling(one.name);
     if (!file.ok()) {
-      return Status::failure(
-          file.status().error_number() == ENOENT ? ENODATA : file.status().error_number(),
-          group.journal_path() + " lists " + one.name + ": " + file.status().text());
+      return if_missing(file.status().prefixed(group.journal_path() + " lists " + one.name + ": "));
     }
     auto is_left = is_left_to_recover(group, *file.value(), journal_id, one);
     if (!is_left.ok()) return is_left.status();
@@ -219,11 +229,7 @@ Status check_listed_files(Medium& group, const JournalId& journal_id, const List
     PAWL_TRY(check_writers_of_group(group, *file.value()));
     PAWL_TRY(check_number(*file.value(), group.journal_path(), listed, one.number));
     auto side = file.value()->read_journal();
-    if (!side.ok()) {
-      return Status::failure(
-          side.status().error_number() == ENOENT ? ENODATA : side.status().error_number(),
-          side.status().text());
-    }
+    if (!side.ok()) return if_missing(side.status());
     auto outside = is_outside(*side.value(), journal_id);
     if (!outside.ok()) return outside.status();
     if (outside.value()) continue;

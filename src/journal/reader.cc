@@ -54,22 +54,24 @@ Slot judge_slot(std::span<const std::byte> bytes, Header& header, Listed& listed
 Status not_usable(Slot slot_a, Slot slot_b) {
   if (slot_a == Slot::older || slot_b == Slot::older) {
     return Status::failure(
-        ENOTSUP, "the journal has version " + std::to_string(kVersionWithoutBlocks) +
-                     ", which was never released and which this Pawl does not read; nothing was "
-                     "changed. Recover with the Pawl that wrote it");
+        ENOTSUP, PAWL_ERROR_UNSUPPORTED_VERSION,
+        "the journal has version " + std::to_string(kVersionWithoutBlocks) +
+            ", which was never released and which this Pawl does not read; nothing was "
+            "changed. Recover with the Pawl that wrote it");
   }
   if (slot_a == Slot::damaged || slot_b == Slot::damaged) {
-    return Status::failure(EBADMSG,
+    return Status::failure(EBADMSG, PAWL_ERROR_DAMAGED_HEADER,
                            "the journal's header is damaged in both places; nothing was changed. " +
                                restore_or_accept_loss());
   }
   if (slot_a == Slot::empty && slot_b == Slot::empty) {
     return Status::failure(
-        EBADMSG, "the journal holds no header: something emptied it; nothing was changed. " +
-                     restore_or_accept_loss());
+        EBADMSG, PAWL_ERROR_NOT_A_JOURNAL,
+        "the journal holds no header: something emptied it; nothing was changed. " +
+            restore_or_accept_loss());
   }
   return Status::failure(
-      EBADMSG,
+      EBADMSG, PAWL_ERROR_NOT_A_JOURNAL,
       "this is no Pawl journal, or both of its headers are damaged; nothing was "
       "changed. If another program put it there, move it away; else restore file "
       "and journal from a backup");
@@ -108,11 +110,12 @@ Result<Reader> Reader::open(MediumFile& file, IfCut if_cut) {
 
   if (slot_a == Slot::newer || slot_b == Slot::newer) {
     const std::uint32_t theirs = slot_a == Slot::newer ? header_a.version : header_b.version;
-    return Status::failure(ENOTSUP, "the journal has version " + std::to_string(theirs) +
-                                        ", this Pawl reads versions up to " +
-                                        std::to_string(kVersionOfGroups) +
-                                        "; nothing was changed. Recover with the newer Pawl that "
-                                        "wrote it");
+    return Status::failure(ENOTSUP, PAWL_ERROR_UNSUPPORTED_VERSION,
+                           "the journal has version " + std::to_string(theirs) +
+                               ", this Pawl reads versions up to " +
+                               std::to_string(kVersionOfGroups) +
+                               "; nothing was changed. Recover with the newer Pawl that "
+                               "wrote it");
   }
   if (slot_a != Slot::valid && slot_b != Slot::valid) return not_usable(slot_a, slot_b);
   const bool take_a =
@@ -121,18 +124,20 @@ Result<Reader> Reader::open(MediumFile& file, IfCut if_cut) {
 
   if (!is_block_bytes(header.block_bytes) ||
       (header.version == kVersionOfGroups && header.block_bytes != kBlockBytes)) {
-    return Status::failure(EBADMSG, "the journal's header tells of blocks of " +
-                                        std::to_string(header.block_bytes) +
-                                        " bytes, which no journal has; nothing was changed");
+    return Status::failure(EBADMSG, PAWL_ERROR_DAMAGED_HEADER,
+                           "the journal's header tells of blocks of " +
+                               std::to_string(header.block_bytes) +
+                               " bytes, which no journal has; nothing was changed");
   }
   if (header.tail_offset < kAreaStart || header.tail_offset % header.block_bytes != 0 ||
       header.tail_sequence == 0) {
-    return Status::failure(EBADMSG, "the journal's header points to byte " +
-                                        std::to_string(header.tail_offset) +
-                                        ", where no record can stand; nothing was changed");
+    return Status::failure(EBADMSG, PAWL_ERROR_DAMAGED_HEADER,
+                           "the journal's header points to byte " +
+                               std::to_string(header.tail_offset) +
+                               ", where no record can stand; nothing was changed");
   }
   if (header.generation > kCounterMax || header.tail_sequence > kCounterMax) {
-    return Status::failure(EBADMSG,
+    return Status::failure(EBADMSG, PAWL_ERROR_DAMAGED_HEADER,
                            "the journal's header counts further than any journal comes; nothing "
                            "was changed. " +
                                restore_or_accept_loss());
@@ -142,7 +147,7 @@ Result<Reader> Reader::open(MediumFile& file, IfCut if_cut) {
     reader.cut_ = "the journal was cut short: it had at least " + std::to_string(expected_bytes) +
                   " bytes, and has " + std::to_string(size.value());
     if (if_cut == IfCut::refuse) {
-      return Status::failure(EBADMSG,
+      return Status::failure(EBADMSG, PAWL_ERROR_CUT_JOURNAL,
                              reader.cut_ + "; nothing was changed. " + restore_or_accept_loss());
     }
   }
@@ -403,8 +408,8 @@ Result<std::optional<RecordSummary>> Reader::next() {
   return record;
 }
 
-Result<std::string> Reader::evidence_of_loss() {
-  if (!cut_.empty()) return cut_;
+Result<Loss> Reader::evidence_of_loss() {
+  if (!cut_.empty()) return Loss{PAWL_ERROR_CUT_JOURNAL, cut_};
   // Each epoch begins at the front, so the last one that has any record has one there; and never
   // does content: a file may hold what looks like a record, but nobody guesses an epoch.
   std::uint64_t epoch_at_front = header_.epoch;
@@ -422,9 +427,10 @@ Result<std::string> Reader::evidence_of_loss() {
     // Its writer knew that the record which is missing here was durable.
     if (header.epoch == header_.epoch && header.sequence > sequence_ &&
         header.durable_sequence >= sequence_) {
-      return "record " + std::to_string(sequence_) +
-             " was durable once and is not whole now, while record " +
-             std::to_string(header.sequence) + " after it is";
+      return Loss{PAWL_ERROR_DAMAGED_RECORD,
+                  "record " + std::to_string(sequence_) +
+                      " was durable once and is not whole now, while record " +
+                      std::to_string(header.sequence) + " after it is"};
     }
     // Its writer knew a later header, which is gone: what that pointed to is not known.  The slot
     // may be damaged, empty, or hold an older header, as when a write was lost.  The later header
@@ -432,11 +438,12 @@ Result<std::string> Reader::evidence_of_loss() {
     const auto ahead = static_cast<std::int32_t>(header.header_generation -
                                                  static_cast<std::uint32_t>(header_.generation));
     if (ahead > 0) {
-      return "a newer header was durable once and is lost or damaged now (record " +
-             std::to_string(header.sequence) + " tells)";
+      return Loss{PAWL_ERROR_DAMAGED_HEADER,
+                  "a newer header was durable once and is lost or damaged now (record " +
+                      std::to_string(header.sequence) + " tells)"};
     }
   }
-  return std::string();
+  return Loss{};
 }
 
 Status Reader::visit(const RecordSummary& record, const Visit& visit) {
@@ -446,8 +453,9 @@ Status Reader::visit(const RecordSummary& record, const Visit& visit) {
   std::string problem;
   Status status = walk(seen, &visit, problem);
   if (!status.ok() || problem.empty()) return status;
-  return Status::failure(EBADMSG, "record " + std::to_string(record.header.sequence) +
-                                      " changed while it was read: " + problem);
+  return Status::failure(EBADMSG, PAWL_ERROR_JOURNAL_CHANGED,
+                         "record " + std::to_string(record.header.sequence) +
+                             " changed while it was read: " + problem);
 }
 
 }  // namespace pawl::journal

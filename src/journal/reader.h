@@ -34,6 +34,14 @@ enum class IfCut { refuse, read_what_is_left };
 // failure leaves unknown what the file is, and nothing may follow from it.
 bool is_no_journal(const Status& status);
 
+// How it is known that durable records are missing: the condition, and a sentence.
+struct Loss {
+  pawl_error code = PAWL_ERROR_NONE;
+  std::string text;
+
+  bool any() const { return code != PAWL_ERROR_NONE; }
+};
+
 class Reader {
  public:
   // Reads the header.  Fails with EBADMSG for what is no journal or a damaged one, and ENOTSUP for
@@ -68,11 +76,11 @@ class Reader {
   // was written leaves that, and then every record from this header's tail on is still there.
   bool other_slot_damaged() const { return other_slot_damaged_; }
 
-  // After next() found nothing: empty when the ring simply ends there or its last records are torn,
-  // as after a crash; else a sentence that says how it is known that durable records are missing
-  // (each record names the last one, and the header, that were durable when it was written), or
-  // what cut() says.  Reads the whole journal, but for its holes: a record has been written.
-  Result<std::string> evidence_of_loss();
+  // After next() found nothing: none when the ring simply ends there or its last records are torn,
+  // as after a crash; else how it is known that durable records are missing (each record names the
+  // last one, and the header, that were durable when it was written), or what cut() says.  Reads
+  // the whole journal, but for its holes: a record has been written.
+  Result<Loss> evidence_of_loss();
 
   // Calls visit(offset, bytes) for the content of each range of a record that next() returned, in
   // order, in pieces of at most kVisitBytesMax.  In a group's journal the offset has the file's

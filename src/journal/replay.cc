@@ -24,9 +24,10 @@ Status write_what_is_not_there(MediumFile& base, std::uint64_t offset,
   return base.write(offset, present);
 }
 
-Status damaged(const Medium& medium, const std::string& evidence) {
-  return Status::failure(EBADMSG, medium.journal_path() + " is damaged: " + evidence +
-                                      ". Nothing was changed. " + restore_or_accept_loss());
+Status damaged(const Medium& medium, const Loss& loss) {
+  return Status::failure(EBADMSG, loss.code,
+                         medium.journal_path() + " is damaged: " + loss.text +
+                             ". Nothing was changed. " + restore_or_accept_loss());
 }
 
 // Makes [from, to) read as zeros with the blocks that it has: only what is not zero is overwritten.
@@ -100,23 +101,23 @@ Status missing_journal(Medium& medium, const Mark& mark) {
   switch (sought.value().found) {
     case SoughtJournal::Found::writer:
       return Status::failure(
-          EBUSY,
+          EBUSY, PAWL_ERROR_IN_USE,
           medium.path() +
               " is mapped atomically by another writer, which opened it as the file of " +
               mark.journal_path +
               "; try again when that one has unmapped it. (If that journal was removed, let "
               "the program end by itself: to unmap the file loses nothing, to kill it does)");
     case SoughtJournal::Found::journal:
-      return Status::failure(ENODATA, medium.path() +
-                                          " was left open by a crash under another name, and its "
-                                          "journal is " +
-                                          sought.value().path + ": rename that to " +
-                                          medium.journal_path() +
-                                          ", or open the file by the name that goes with it. "
-                                          "Nothing is lost");
+      return Status::failure(ENODATA, PAWL_ERROR_MOVED_JOURNAL,
+                             medium.path() +
+                                 " was left open by a crash under another name, and its "
+                                 "journal is " +
+                                 sought.value().path + ": rename that to " + medium.journal_path() +
+                                 ", or open the file by the name that goes with it. "
+                                 "Nothing is lost");
     case SoughtJournal::Found::copy:
       return Status::failure(
-          ENODATA,
+          ENODATA, PAWL_ERROR_COPIED_FILE,
           medium.path() +
               " is a copy of a file that was open: it carries the mark of that one, whose journal "
               "was " +
@@ -128,7 +129,7 @@ Status missing_journal(Medium& medium, const Mark& mark) {
       break;
   }
   return Status::failure(
-      ENODATA,
+      ENODATA, PAWL_ERROR_MISSING_JOURNAL,
       medium.path() + " was left open by a crash, and its journal " + mark.journal_path +
           " is missing: commits may stand only there. Put it back as " + medium.journal_path() +
           "; or, to accept the file as it is (commits may be lost), clear the mark with "
@@ -160,11 +161,12 @@ Status check_is_no_copy(Medium& medium, const Mark& mark) {
   const bool is_known = mark.journal != FileIdentity{} && present != FileIdentity{};
   if (!is_known || !mark.file.may_be(medium.identity()) || mark.journal.may_be(present)) return {};
   return Status::failure(
-      EBADMSG, medium.journal_path() + " is a copy of the journal of " + medium.path() +
-                   ", or was restored, and is not that journal itself"
-                   ": commits may be missing in it. Nothing was changed. Put the original in its "
-                   "place; or, if that is lost, accept the copy with 'pawl recover --accept-loss "
-                   "FILE'");
+      EBADMSG, PAWL_ERROR_COPIED_JOURNAL,
+      medium.journal_path() + " is a copy of the journal of " + medium.path() +
+          ", or was restored, and is not that journal itself"
+          ": commits may be missing in it. Nothing was changed. Put the original in its "
+          "place; or, if that is lost, accept the copy with 'pawl recover --accept-loss "
+          "FILE'");
 }
 
 bool names_this_file(Medium& medium, const Header& header) {
@@ -196,11 +198,12 @@ Status check_is_no_strangers(Medium& medium) {
   if (maker == 0 || (is_shown_user(maker) && (maker == file.value()->user || maker == ::geteuid())))
     return {};
   return Status::failure(
-      EBADMSG, medium.journal_path() + " belongs to user " + std::to_string(maker) + ", and " +
-                   medium.path() +
-                   " carries no mark that shows that this one may write it; the journal is not "
-                   "believed. If you trust what it holds, give it the owner of the file (chown, as "
-                   "root)");
+      EBADMSG, PAWL_ERROR_UNBELIEVED_JOURNAL,
+      medium.journal_path() + " belongs to user " + std::to_string(maker) + ", and " +
+          medium.path() +
+          " carries no mark that shows that this one may write it; the journal is not "
+          "believed. If you trust what it holds, give it the owner of the file (chown, as "
+          "root)");
 }
 
 }  // namespace
@@ -217,12 +220,12 @@ Status check_bond(Medium& medium, const Header& header, const Bond& bond) {
     if (mark.value()->journal_id == header.journal_id)
       return bond.accept_loss ? check_is_lost(medium, *mark.value())
                               : check_is_no_copy(medium, *mark.value());
-    return Status::failure(EBADMSG, medium.journal_path() + " is the journal of another file (id " +
-                                        describe_journal_id(header.journal_id) + "); that of " +
-                                        medium.path() + " has the id " +
-                                        describe_journal_id(mark.value()->journal_id) +
-                                        " and was last at " + mark.value()->journal_path +
-                                        ". Nothing was changed. Put that one in its place");
+    return Status::failure(
+        EBADMSG, PAWL_ERROR_FOREIGN_JOURNAL,
+        medium.journal_path() + " is the journal of another file (id " +
+            describe_journal_id(header.journal_id) + "); that of " + medium.path() +
+            " has the id " + describe_journal_id(mark.value()->journal_id) + " and was last at " +
+            mark.value()->journal_path + ". Nothing was changed. Put that one in its place");
   }
   if (bond.is_of_group ||
       (!medium.can_mark() && (names_this_file(medium, header) || !bond.has_records)))
@@ -231,18 +234,19 @@ Status check_bond(Medium& medium, const Header& header, const Bond& bond) {
     // This file needs nothing of it: it was made, or emptied, just before a crash.
     if (header.file_inode == 0 || names_this_file(medium, header)) return {};
     return Status::failure(
-        EBADMSG, medium.journal_path() + " is the journal of another file (inode " +
-                     std::to_string(header.file_inode) +
-                     "), and that file may be open still, or "
-                     "need its journal to be opened. Nothing was changed. Give it back to that "
-                     "file; or, if " +
-                     medium.path() +
-                     " took the place of that file, remove the journal: it holds no commits");
+        EBADMSG, PAWL_ERROR_FOREIGN_JOURNAL,
+        medium.journal_path() + " is the journal of another file (inode " +
+            std::to_string(header.file_inode) +
+            "), and that file may be open still, or "
+            "need its journal to be opened. Nothing was changed. Give it back to that "
+            "file; or, if " +
+            medium.path() +
+            " took the place of that file, remove the journal: it holds no commits");
   }
   if (names_this_file(medium, header)) {
     if (bond.accept_loss) return check_is_no_strangers(medium);
     return Status::failure(
-        EBADMSG,
+        EBADMSG, PAWL_ERROR_MARK_REMOVED,
         medium.journal_path() + " was made for " + medium.path() +
             ", whose mark (attribute user.pawl) was removed since: whether the file is as "
             "it was then is not known. Nothing was changed. If nobody changed the file, "
@@ -252,16 +256,17 @@ Status check_bond(Medium& medium, const Header& header, const Bond& bond) {
   const std::string inode = "(inode " + std::to_string(header.file_inode) + ")";
   const bool has_its_number = header.file_inode == medium.identity().inode;
   return Status::failure(
-      EBADMSG, medium.journal_path() + " holds commits of " +
-                   (has_its_number ? "an earlier file with the same number " + inode + "; " +
-                                         medium.path() + " was made at another time"
-                                   : "another file " + inode + "; " + medium.path() + " is inode " +
-                                         std::to_string(medium.identity().inode)) +
-                   " and carries no mark of it. Nothing was changed. If " + medium.path() +
-                   " replaced the file on purpose, move the journal away; if it "
-                   "was copied, copy file and journal "
-                   "together with their attributes (cp --preserve=all) while "
-                   "no program has the file, or use pawl snapshot");
+      EBADMSG, PAWL_ERROR_FOREIGN_JOURNAL,
+      medium.journal_path() + " holds commits of " +
+          (has_its_number ? "an earlier file with the same number " + inode + "; " + medium.path() +
+                                " was made at another time"
+                          : "another file " + inode + "; " + medium.path() + " is inode " +
+                                std::to_string(medium.identity().inode)) +
+          " and carries no mark of it. Nothing was changed. If " + medium.path() +
+          " replaced the file on purpose, move the journal away; if it "
+          "was copied, copy file and journal "
+          "together with their attributes (cp --preserve=all) while "
+          "no program has the file, or use pawl snapshot");
 }
 
 namespace {
@@ -271,7 +276,7 @@ namespace {
 Status check_role(const Medium& owner, Role found, Role sought) {
   if (found == sought) return {};
   return with_journal_name(
-      owner, Status::failure(EIO,
+      owner, Status::failure(EIO, PAWL_ERROR_JOURNAL_CHANGED,
                              "the journal was read twice, and did not say the same; check the "
                              "disk, and try again"));
 }
@@ -308,9 +313,9 @@ Result<Replayed> replay_files(Medium& owner, MediumFile& journal,
   // The records of a group are bound to its files, not to the one that names it.
   PAWL_TRY(check_bond(owner, opened.value().header(),
                       {.is_of_group = is_group,
-                       .has_records = outcome.records > 0 || !evidence.value().empty(),
+                       .has_records = outcome.records > 0 || evidence.value().any(),
                        .accept_loss = accept_loss}));
-  if (!evidence.value().empty() && !accept_loss && !is_broken(Law::tell_of_damage))
+  if (evidence.value().any() && !accept_loss && !is_broken(Law::tell_of_damage))
     return damaged(owner, evidence.value());
   // What was read may stand in caches only, where a writer left it that died before its flush: it
   // must not reach the base (law 1), nor be followed by another header, before it is durable.
@@ -333,7 +338,8 @@ Result<Replayed> replay_files(Medium& owner, MediumFile& journal,
     if (!record.ok()) return with_journal_name(owner, record.status());
     if (!record.value().has_value()) {
       return Status::failure(
-          EBADMSG, owner.journal_path() + " changed while it was read; is another program at it?");
+          EBADMSG, PAWL_ERROR_JOURNAL_CHANGED,
+          owner.journal_path() + " changed while it was read; is another program at it?");
     }
     for (std::size_t i = 0; i < files.size(); ++i) {
       const Status applied = apply_record(files[i].medium->base(), files[i].number, again.value(),
@@ -341,6 +347,8 @@ Result<Replayed> replay_files(Medium& owner, MediumFile& journal,
       if (applied.ok()) continue;
       return Status::failure(
           applied.error_number(),
+          is_want_of_space(applied.error_number()) ? PAWL_ERROR_NO_SPACE_TO_RECOVER
+                                                   : applied.code(),
           "recovery of " + files[i].medium->path() + " stopped: " + applied.text() +
               ". The journal is as it was; mend the cause and open the file again");
     }
@@ -353,7 +361,7 @@ Result<Replayed> replay_files(Medium& owner, MediumFile& journal,
 }  // namespace
 
 Status with_journal_name(const Medium& medium, const Status& status) {
-  return Status::failure(status.error_number(), medium.journal_path() + ": " + status.text());
+  return status.prefixed(medium.journal_path() + ": ");
 }
 
 Result<Replayed> replay(Medium& medium, MediumFile& journal, bool accept_loss) {

@@ -28,7 +28,7 @@ using pawl::Window;
 
 Status not_mapped() {
   return Status::failure(
-      ENOMEM,
+      ENOMEM, PAWL_ERROR_NOT_MAPPED,
       "the address is in no atomic mapping of this process (was the file mapped with pawl_mmap?)");
 }
 
@@ -115,9 +115,10 @@ PAWL_PUBLIC int pawl_ftruncate(int fd, off_t length) {
     const auto found = pawl::open_mappings::find_file(fd);
     if (!found.ok()) return found.status();
     if (found.value().whose != nullptr) {
-      return Status::failure(EBUSY, std::string("cannot set the size of a file that is open as ") +
-                                        found.value().whose +
-                                        ": it has the size that this needs. Close that first");
+      return Status::failure(EBUSY, PAWL_ERROR_STILL_OPEN,
+                             std::string("cannot set the size of a file that is open as ") +
+                                 found.value().whose +
+                                 ": it has the size that this needs. Close that first");
     }
     if (found.value().mapping != nullptr)
       return found.value().mapping->truncate(static_cast<std::uint64_t>(length));
@@ -154,5 +155,7 @@ PAWL_PUBLIC long pawl_recover(const char* path) {
 }
 
 PAWL_PUBLIC const char* pawl_last_error(void) { return pawl::last_error_text(); }
+
+PAWL_PUBLIC int pawl_last_error_code(void) { return pawl::last_error_code(); }
 
 }  // extern "C"

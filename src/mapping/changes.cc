@@ -43,9 +43,10 @@ Result<CommittedImage::Page> Mapping::Implementation::committed_page(std::uint64
 
 Result<CommittedImage::Page> Mapping::Implementation::page_before(std::uint64_t page) {
   if (image_is_left_locked()) {
-    return Status::failure(EAGAIN, medium_->path() +
-                                       " was being committed when this process was made; read it "
-                                       "through a mapping, or make the process with fork()");
+    return Status::failure(EAGAIN, PAWL_ERROR_FORKED_CHILD,
+                           medium_->path() +
+                               " was being committed when this process was made; read it "
+                               "through a mapping, or make the process with fork()");
   }
   auto committed = committed_page(page);
   const std::uint64_t start = page * kPageBytes;
@@ -139,10 +140,11 @@ Status Mapping::Implementation::check_size_limit(std::uint64_t written_end) cons
   const std::uint64_t limit = file_size_limit();
   const bool is_memory = base_in_place_ != nullptr;  // stores need no leave
   if (written_end <= limit && (is_memory || journal_->size_bytes() <= limit)) return {};
-  return Status::failure(EFBIG, "the commit has to write to " + medium_->path() +
-                                    ", or to its journal, past the " + std::to_string(limit) +
-                                    " bytes that this process may (RLIMIT_FSIZE); raise the "
-                                    "limit and call again");
+  return Status::failure(EFBIG, PAWL_ERROR_FILE_SIZE_LIMIT,
+                         "the commit has to write to " + medium_->path() +
+                             ", or to its journal, past the " + std::to_string(limit) +
+                             " bytes that this process may (RLIMIT_FSIZE); raise the "
+                             "limit and call again");
 }
 
 // The image takes the bytes from the record, not from memory: what is logged is what is committed.

@@ -31,7 +31,9 @@ Status no_journal(const std::string& what, const Status& why) {
         "'pawl recover FILE'";
   if (why.error_number() == EFBIG)
     text += std::string(". Raise the limit (ulimit -f), or ") + kSmaller;
-  return Status::failure(why.error_number(), text);
+  const bool is_full = is_want_of_space(why.error_number());
+  return Status::failure(why.error_number(), is_full ? PAWL_ERROR_NO_SPACE_FOR_JOURNAL : why.code(),
+                         std::move(text));
 }
 
 Result<std::unique_ptr<journal::FlushBudget>> budget_of(Medium& medium, journal::Journal& journal,

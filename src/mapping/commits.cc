@@ -30,6 +30,12 @@ bool may_fit_later(const Status& status) {
   return is_want_of_space(error_number) || error_number == EFBIG;
 }
 
+// Nothing was written yet: with space again the same call may succeed.
+Status why_not_committed(const Status& failure) {
+  if (failure.code() != PAWL_ERROR_NO_SPACE) return failure;
+  return Status::failure(failure.error_number(), PAWL_ERROR_NO_SPACE_FOR_COMMIT, failure.text());
+}
+
 constexpr const char* kNoMemory = "no memory for the commit; free some and call again";
 
 }  // namespace
@@ -166,17 +172,16 @@ Status Mapping::Implementation::could_not_write(const Status& failure, PlaceInHa
   if (is_broken(Law::failed_write_is_final) && failure.error_number() != EIO) return failure;
   in_hand.keep();
   note_final(failure);
-  return usable();
+  return Status::failure(EIO, failure.code(), usable().text());
 }
 
 // What is only in a file without a name is gone after a crash; and a file of a group whose own side
 // file is gone is not given what the group's journal has.
 Status Mapping::Implementation::refuse_to_commit(const Status& nameless) const {
-  return Status::failure(
-      nameless.error_number(),
+  return nameless.with_text(
       nameless.text() +
-          ": after a crash nobody would find what is committed, so nothing is. Unmap " +
-          medium_->path() + ", which brings every commit so far into it, and map it anew");
+      ": after a crash nobody would find what is committed, so nothing is. Unmap " +
+      medium_->path() + ", which brings every commit so far into it, and map it anew");
 }
 
 Status Mapping::Implementation::commit_record(Files files, journal::RecordBuilder& record,
@@ -263,8 +268,9 @@ Status Mapping::Implementation::apply_direct(Files files, const journal::Place& 
   auto record = reader.value().next();
   if (!record.ok()) return record.status();
   if (!record.value().has_value() || record.value()->header.sequence != place.sequence) {
-    return Status::failure(EIO, "the journal " + medium_->journal_path() +
-                                    " does not hold what was just written to it");
+    return Status::failure(
+        EIO, PAWL_ERROR_IO,
+        "the journal " + medium_->journal_path() + " does not hold what was just written to it");
   }
   for (Implementation* file : files) {
     const journal::FileSize* const sizes = record.value()->size_of(file->number_);
@@ -455,7 +461,7 @@ Status Mapping::Implementation::commit_taken(Files files, std::uint64_t first_pa
   for (Implementation* file : files) file->image_.end_commit();
   if (!status.ok()) {
     give_back(files);
-    return status;
+    return why_not_committed(status);
   }
   for (Implementation* file : files) {
     file->outside_.clear();

@@ -20,6 +20,7 @@ Status Failures::note(Status status) {
 
 void Failures::note_last(const Status& status) noexcept {
   last_number_ = status.error_number();
+  last_code_ = status.code();
   try {
     last_ = status.text();
   } catch (const std::bad_alloc&) {
@@ -34,7 +35,7 @@ void Failures::note_final(const Status& status) noexcept {
   try {
     final_ = status;
   } catch (const std::bad_alloc&) {
-    final_ = Status::failure(status.error_number(), {});
+    final_ = status.with_text({});
   }
   has_final_.store(true);
 }
@@ -47,6 +48,7 @@ std::string Failures::final_text() const {
 void Failures::describe(MappingStatistics& statistics) const {
   const std::lock_guard lock(mutex_);
   statistics.last_error_number = last_number_;
+  statistics.last_error_code = last_code_;
   const std::size_t shown = std::min(last_.size(), sizeof statistics.last_error - 1);
   std::memcpy(statistics.last_error, last_.data(), shown);
 }

@@ -30,6 +30,7 @@ class Failures {
   std::atomic<bool> has_final_{false};
   Status final_;
   int last_number_ = 0;
+  pawl_error last_code_ = PAWL_ERROR_NONE;
   std::string last_;
 };
 

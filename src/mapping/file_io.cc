@@ -87,10 +87,11 @@ Status Mapping::Implementation::truncate_locked(std::uint64_t size_bytes) {
   PAWL_TRY(medium_->base().check_open());
   if (size_bytes < size_ && is_broken(Law::shrink_with_the_commit))
     PAWL_TRY(medium_->base().resize(size_bytes));
-  if (size_bytes > size_bytes_max() || (size_bytes > size_ && size_bytes > file_size_limit())) {
-    return Status::failure(EFBIG, medium_->path() + " cannot grow to " +
-                                      std::to_string(size_bytes) +
-                                      " bytes: more than a file or this process's limit allows");
+  const bool is_possible = size_bytes <= size_bytes_max();
+  if (!is_possible || (size_bytes > size_ && size_bytes > file_size_limit())) {
+    return Status::failure(EFBIG, is_possible ? PAWL_ERROR_FILE_SIZE_LIMIT : PAWL_ERROR_TOO_LARGE,
+                           medium_->path() + " cannot grow to " + std::to_string(size_bytes) +
+                               " bytes: more than a file or this process's limit allows");
   }
   if (size_bytes > size_) PAWL_TRY(medium_->base().check_size(size_bytes));
   // The page in which the smaller of the two sizes lies reads as zeros behind it.
@@ -152,7 +153,7 @@ Status Mapping::Implementation::write_locked(std::uint64_t offset,
                                              std::span<const std::byte> from) {
   if (from.empty()) return {};
   if (offset > size_bytes_max() - from.size())
-    return Status::failure(EFBIG,
+    return Status::failure(EFBIG, PAWL_ERROR_TOO_LARGE,
                            "a write to " + medium_->path() + " ends past what a file can hold");
   if (offset + from.size() > size_) PAWL_TRY(truncate_locked(offset + from.size()));
   for (std::size_t done = 0; done < from.size();) {

@@ -44,17 +44,20 @@ Group::~Group() {
 
 Status Group::usable() const {
   if (is_in_child()) {
-    return Status::failure(EPERM, "this process was forked from the one that opened the group " +
-                                      medium_->path() + "; open it in the process that commits");
+    return Status::failure(EPERM, PAWL_ERROR_FORKED_CHILD,
+                           "this process was forked from the one that opened the group " +
+                               medium_->path() + "; open it in the process that commits");
   }
   if (closed_.load())
-    return Status::failure(EINVAL, "the group " + medium_->path() + " is closed; open it again");
+    return Status::failure(EINVAL, PAWL_ERROR_CLOSED,
+                           "the group " + medium_->path() + " is closed; open it again");
   if (log_.failures().has_final()) {
     return Status::failure(
-        EIO, "the group " + medium_->path() +
-                 " takes no more commits since a failure that may have lost bytes: " +
-                 log_.failures().final_text() +
-                 ". Unmap its files and close it; the next open recovers its last durable state");
+        EIO, PAWL_ERROR_MAPPING_BROKEN,
+        "the group " + medium_->path() +
+            " takes no more commits since a failure that may have lost bytes: " +
+            log_.failures().final_text() +
+            ". Unmap its files and close it; the next open recovers its last durable state");
   }
   return {};
 }
@@ -62,15 +65,16 @@ Status Group::usable() const {
 Result<std::shared_ptr<Group>> Group::open(std::unique_ptr<Medium> medium, const Options& options) {
   PAWL_TRY(options.validate());
   if (medium->base().in_place() != nullptr) {
-    return Status::failure(EOPNOTSUPP,
+    return Status::failure(EOPNOTSUPP, PAWL_ERROR_UNSUPPORTED_FILE_SYSTEM,
                            medium->path() +
                                " is in persistent memory, where files do not form groups; open it "
                                "as a file on a disk (PAWL_MEDIUM=block)");
   }
   if (!medium->can_mark()) {
-    return Status::failure(EOPNOTSUPP, medium->path() +
-                                           " is on a file system without user attributes, which "
-                                           "a group needs");
+    return Status::failure(EOPNOTSUPP, PAWL_ERROR_UNSUPPORTED_FILE_SYSTEM,
+                           medium->path() +
+                               " is on a file system without user attributes, which "
+                               "a group needs");
   }
   const auto check_is_empty = [&]() -> Status {
     auto size = medium->base().size();
@@ -159,9 +163,10 @@ Result<std::uint64_t> Group::list(const Medium& file) {
   auto place = members_.begin();
   for (; place != members_.end() && place->listed.number == number; ++place) number += 1;
   if (number > journal::kGroupFilesMax) {
-    return Status::failure(ENFILE, "the group " + medium_->path() + " has " +
-                                       std::to_string(journal::kGroupFilesMax) +
-                                       " files already; unmap one of them first");
+    return Status::failure(ENFILE, PAWL_ERROR_TOO_MANY,
+                           "the group " + medium_->path() + " has " +
+                               std::to_string(journal::kGroupFilesMax) +
+                               " files already; unmap one of them first");
   }
   const auto entered = members_.insert(
       place, Member{{number, file.identity(), name_as_seen_from(*medium_, file)}, nullptr});
@@ -251,19 +256,22 @@ Status Group::close() {
   if (is_in_child()) return usable();
   const std::lock_guard lock(log_.mutex());
   if (closed_.load())
-    return Status::failure(EINVAL, "the group " + medium_->path() + " is closed already");
+    return Status::failure(EINVAL, PAWL_ERROR_CLOSED,
+                           "the group " + medium_->path() + " is closed already");
   const auto mapped = std::count_if(members_.begin(), members_.end(),
                                     [](const Member& member) { return member.mapping != nullptr; });
   if (mapped > 0) {
-    return Status::failure(EBUSY, std::to_string(mapped) + " files of the group " +
-                                      medium_->path() + " are still mapped; unmap them first");
+    return Status::failure(EBUSY, PAWL_ERROR_STILL_OPEN,
+                           std::to_string(mapped) + " files of the group " + medium_->path() +
+                               " are still mapped; unmap them first");
   }
   closed_.store(true);
   if (log_.failures().has_final()) {
     // As after a crash: the next open finds out which file has what.
-    return Status::failure(EIO, "the group " + medium_->path() +
-                                    " ended with a failure: " + log_.failures().final_text() +
-                                    ". The next open recovers its last durable state");
+    return Status::failure(EIO, PAWL_ERROR_MAPPING_BROKEN,
+                           "the group " + medium_->path() +
+                               " ended with a failure: " + log_.failures().final_text() +
+                               ". The next open recovers its last durable state");
   }
   return let_go_of(*medium_);
 }

@@ -33,7 +33,7 @@ Status check(const MapCall& call) {
   if ((call.flags & MAP_ATOMIC) != MAP_ATOMIC) return invalid("flags must contain MAP_ATOMIC");
   if ((call.flags & ~kUnderstood) != 0)
     return Status::failure(
-        EOPNOTSUPP,
+        EOPNOTSUPP, PAWL_ERROR_INVALID_ARGUMENT,
         "flags contain what an atomic mapping cannot honour; it takes MAP_ATOMIC with MAP_FIXED, "
         "MAP_FIXED_NOREPLACE, MAP_POPULATE and MAP_NORESERVE");
   if (call.length == 0) return invalid("a mapping of 0 bytes cannot be");
@@ -43,8 +43,9 @@ Status check(const MapCall& call) {
       (call.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0)
     return invalid("a fixed address must be a multiple of the page size (4096)");
   if (call.length > std::size_t{1} << 47)
-    return Status::failure(ENOMEM, "there is no address space for a mapping of " +
-                                       std::to_string(call.length) + " bytes");
+    return Status::failure(
+        ENOMEM, PAWL_ERROR_NO_ADDRESS_SPACE,
+        "there is no address space for a mapping of " + std::to_string(call.length) + " bytes");
   return {};
 }
 

@@ -11,20 +11,22 @@ namespace pawl {
 
 Status Mapping::Implementation::in_own_process() const {
   if (!is_in_child()) return {};
-  return Status::failure(EPERM, "this process was forked from the one that mapped " +
-                                    medium_->path() +
-                                    "; a child may read its copy and not change the file. Map "
-                                    "the file in the process that is to write it");
+  return Status::failure(EPERM, PAWL_ERROR_FORKED_CHILD,
+                         "this process was forked from the one that mapped " + medium_->path() +
+                             "; a child may read its copy and not change the file. Map "
+                             "the file in the process that is to write it");
 }
 
 Status Mapping::Implementation::why_not_usable() const {
   PAWL_TRY(in_own_process());
-  if (closed_.load()) return Status::failure(EINVAL, medium_->path() + " is closed; map it again");
+  if (closed_.load())
+    return Status::failure(EINVAL, PAWL_ERROR_CLOSED, medium_->path() + " is closed; map it again");
   if (log_->failures().has_final()) {
-    return Status::failure(
-        EIO, medium_->path() + " takes no more commits since a failure that may have lost bytes: " +
-                 log_->failures().final_text() +
-                 ". Unmap it; the next map recovers its last durable state");
+    return Status::failure(EIO, PAWL_ERROR_MAPPING_BROKEN,
+                           medium_->path() +
+                               " takes no more commits since a failure that may have lost bytes: " +
+                               log_->failures().final_text() +
+                               ". Unmap it; the next map recovers its last durable state");
   }
   return {};
 }
@@ -38,7 +40,7 @@ Status Mapping::Implementation::pages_of(const void* address, std::size_t length
   if (!view_.mapped() || start < window || length > view_.length() ||
       start - window >
           view_.length() - std::min<std::size_t>(round_up(length, kPageBytes), view_.length())) {
-    return Status::failure(ENOMEM,
+    return Status::failure(ENOMEM, PAWL_ERROR_NOT_MAPPED,
                            "the range is not wholly within the mapping of " + medium_->path());
   }
   first = view_.first_page() + (start - window) / kPageBytes;
@@ -104,7 +106,8 @@ Result<char*> Mapping::remap_window(std::size_t new_length, bool may_move, void*
 
 Status Mapping::shorten_window(std::size_t length, memory::LeftPlace& left) {
   return implementation_->in_order<Status>([&](Implementation& own) -> Status {
-    if (!own.view_.mapped()) return Status::failure(EINVAL, own.medium_->path() + " is not mapped");
+    if (!own.view_.mapped())
+      return Status::failure(EINVAL, PAWL_ERROR_NOT_MAPPED, own.medium_->path() + " is not mapped");
     own.view_.shorten(length, left);
     return {};
   });

@@ -54,13 +54,14 @@ Status check_whole(const AddressRange& range, const std::vector<Piece>& pieces, 
   for (const Piece& piece : pieces) {
     if (!is_ours(piece)) continue;
     if (piece.is_heap) {
-      return Status::failure(error_number, "the memory is that of the heap " + path_of(piece) +
-                                               "; close the heap with pawl_heap_close()");
+      return Status::failure(error_number, PAWL_ERROR_STILL_OPEN,
+                             "the memory is that of the heap " + path_of(piece) +
+                                 "; close the heap with pawl_heap_close()");
     }
     if (!range.contains(piece.window)) {
-      return Status::failure(error_number, "the range holds a part of the atomic mapping of " +
-                                               path_of(piece) +
-                                               ", which is unmapped whole; unmap all of it first");
+      return Status::failure(error_number, PAWL_ERROR_ADDRESS_TAKEN,
+                             "the range holds a part of the atomic mapping of " + path_of(piece) +
+                                 ", which is unmapped whole; unmap all of it first");
     }
   }
   return {};
@@ -452,8 +453,9 @@ void* attach_shared(int id, const void* address, int flags) {
     const auto pieces = pieces_of(range);
     const auto ours = std::find_if(pieces.begin(), pieces.end(), is_ours);
     if (ours != pieces.end()) {
-      return Status::failure(EBUSY, "SHM_REMAP would cover the atomic mapping of " +
-                                        path_of(*ours) + "; unmap that first");
+      return Status::failure(
+          EBUSY, PAWL_ERROR_ADDRESS_TAKEN,
+          "SHM_REMAP would cover the atomic mapping of " + path_of(*ours) + "; unmap that first");
     }
     result = memory::attach_shared(id, address, flags);
     return map_result(result, "shmat");

@@ -33,10 +33,10 @@ Result<std::unique_ptr<Tracker>> make_tracker(const Options& options) {
 Result<std::uint64_t> size_within(Medium& medium, std::uint64_t size_bytes_max) {
   auto size = medium.base().size();
   if (!size.ok() || size.value() <= size_bytes_max) return size;
-  return Status::failure(EFBIG, medium.path() + " has " + std::to_string(size.value()) +
-                                    " bytes, and the journal can tell of sizes up to " +
-                                    std::to_string(size_bytes_max) +
-                                    " only. Make the file smaller");
+  return Status::failure(EFBIG, PAWL_ERROR_TOO_LARGE,
+                         medium.path() + " has " + std::to_string(size.value()) +
+                             " bytes, and the journal can tell of sizes up to " +
+                             std::to_string(size_bytes_max) + " only. Make the file smaller");
 }
 
 }  // namespace
@@ -89,7 +89,8 @@ Mapping::Implementation::~Implementation() {
   const std::lock_guard lock(mutex_);
   if (!has_left_) {
     // The others must not go on as if this file had all that was committed.
-    note_final(Status::failure(EOWNERDEAD, medium_->path() + " was not closed"));
+    note_final(Status::failure(EOWNERDEAD, PAWL_ERROR_MAPPING_BROKEN,
+                               medium_->path() + " was not closed"));
     group_->forget(*this);
   }
   checkpointer_.remove(
@@ -189,15 +190,16 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open_in(
   auto tracker = make_tracker(group->options_);
   if (!tracker.ok()) return tracker.status();
   if (medium->base().in_place() != nullptr) {
-    return Status::failure(EOPNOTSUPP,
+    return Status::failure(EOPNOTSUPP, PAWL_ERROR_UNSUPPORTED_FILE_SYSTEM,
                            medium->path() +
                                " is in persistent memory, where files do not form "
                                "groups; map it as a file on a disk (PAWL_MEDIUM=block)");
   }
   if (!medium->can_mark()) {
-    return Status::failure(EOPNOTSUPP, medium->path() +
-                                           " is on a file system without user attributes, which "
-                                           "the files of a group need");
+    return Status::failure(EOPNOTSUPP, PAWL_ERROR_UNSUPPORTED_FILE_SYSTEM,
+                           medium->path() +
+                               " is on a file system without user attributes, which "
+                               "the files of a group need");
   }
   const std::lock_guard lock(group->log_.mutex());
   PAWL_TRY(group->usable());
@@ -273,8 +275,9 @@ void Mapping::Implementation::leave_again(Group& group, Joining& joining) noexce
     is_unmarked =
         is_unmarked || (is_outside && file->clear_mark().ok() && file->base().flush().ok());
     if (!is_unmarked) {
-      return group.log_.failures().note_final(Status::failure(
-          EOWNERDEAD, file->path() + " could not join, and may carry the group's mark"));
+      return group.log_.failures().note_final(
+          Status::failure(EOWNERDEAD, PAWL_ERROR_MAPPING_BROKEN,
+                          file->path() + " could not join, and may carry the group's mark"));
     }
     [[maybe_unused]] Status ignored;
     if (file != nullptr && joining.holds_side_file) ignored = file->remove_journal();

@@ -126,8 +126,9 @@ Status add(std::shared_ptr<Mapping> mapping, const Window& window) {
   const auto is_heap = [](const Entry& entry) { return entry.is_heap; };
   const auto heaps = std::count_if(table().begin(), table().end(), is_heap);
   if (table().size() - static_cast<std::size_t>(heaps) >= kOpenMappingsMax) {
-    return Status::failure(ENFILE, "this process has " + std::to_string(kOpenMappingsMax) +
-                                       " atomic mappings; unmap one first");
+    return Status::failure(ENFILE, PAWL_ERROR_TOO_MANY,
+                           "this process has " + std::to_string(kOpenMappingsMax) +
+                               " atomic mappings; unmap one first");
   }
   table().push_back({window, std::move(mapping)});
   return {};

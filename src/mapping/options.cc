@@ -18,7 +18,8 @@ constexpr std::uint64_t kResidentShareOfMemory = 4;
 
 Status wrong(const char* name, const char* value, const char* wanted) {
   return Status::failure(
-      EINVAL, std::string(name) + "=" + value + " is not understood: it takes " + wanted);
+      EINVAL, PAWL_ERROR_INVALID_VARIABLE,
+      std::string(name) + "=" + value + " is not understood: it takes " + wanted);
 }
 
 // A number of bytes with an optional suffix K, M or G.

@@ -12,7 +12,8 @@ namespace {
 constexpr int kAcquireAttemptsMax = 100;
 
 Status they_come_and_go(const Medium& medium) {
-  return Status::failure(EBUSY, "writers of " + medium.path() + " come and go; try again");
+  return Status::failure(EBUSY, PAWL_ERROR_OPENING_RACED,
+                         "writers of " + medium.path() + " come and go; try again");
 }
 
 // Says what to do where a directory has the name of the journal, or no file can have it.
@@ -21,12 +22,14 @@ Result<JournalFile> acquire_journal(Medium& medium, bool create) {
   if (acquired.ok()) return acquired;
   switch (acquired.status().error_number()) {
     case EISDIR:
-      return Status::failure(EISDIR, "cannot open the journal " + medium.journal_path() +
-                                         ": it is a directory; move it away and try again");
+      return Status::failure(EISDIR, PAWL_ERROR_JOURNAL_NAME_TAKEN,
+                             "cannot open the journal " + medium.journal_path() +
+                                 ": it is a directory; move it away and try again");
     case ENAMETOOLONG:
-      return Status::failure(ENAMETOOLONG, "cannot make the journal " + medium.journal_path() +
-                                               ": the name of the file leaves no room for " +
-                                               kJournalSuffix + "; give the file a shorter name");
+      return Status::failure(ENAMETOOLONG, PAWL_ERROR_NAME_TOO_LONG,
+                             "cannot make the journal " + medium.journal_path() +
+                                 ": the name of the file leaves no room for " + kJournalSuffix +
+                                 "; give the file a shorter name");
     default:
       return acquired;
   }
@@ -154,11 +157,11 @@ Status end_membership(Medium& medium, MediumFile& side, const Header& header) {
 
 Status lost_sight_of(const Medium& medium, const std::string& name, const Status& why,
                      const std::string& what_to_do) {
-  return Status::failure(ENODATA, medium.path() + " was left open by a crash together with " +
-                                      name + ", which cannot be opened (" + why.text() + "). " +
-                                      what_to_do +
-                                      "; or, to accept the loss of commits, use pawl recover "
-                                      "--accept-loss FILE");
+  return Status::failure(ENODATA, PAWL_ERROR_GROUP_FILE_MISSING,
+                         medium.path() + " was left open by a crash together with " + name +
+                             ", which cannot be opened (" + why.text() + "). " + what_to_do +
+                             "; or, to accept the loss of commits, use pawl recover "
+                             "--accept-loss FILE");
 }
 
 // Whether the journal is that which the file was last in, as the side file with this header says.
@@ -166,17 +169,17 @@ Status check_group(MediumFile& journal, const Medium& group, Medium& file, const
                    bool accept_loss) {
   auto found = header_of(journal, accept_loss);
   if (!found.ok()) {
-    return Status::failure(found.status().error_number(),
-                           group.journal_path() + ": " + found.status().text());
+    return found.status().prefixed(group.journal_path() + ": ");
   }
   if (found.value().journal_id == header.journal_id &&
       found.value().listed.role == journal::Role::group)
     return journal::check_number(file, group.journal_path(), found.value().listed,
                                  header.listed.files.front().number);
   return Status::failure(
-      EBADMSG, group.journal_path() + " is another journal than that which " + file.path() +
-                   " was last in. Put that one in its place; or, to accept the loss of commits, "
-                   "use pawl recover --accept-loss FILE");
+      EBADMSG, PAWL_ERROR_GROUP_MISMATCH,
+      group.journal_path() + " is another journal than that which " + file.path() +
+          " was last in. Put that one in its place; or, to accept the loss of commits, "
+          "use pawl recover --accept-loss FILE");
 }
 
 // A file whose side file names a group.
@@ -255,6 +258,7 @@ Result<std::unique_ptr<MediumFile>> confirmed_side_file(Medium& group, const Hea
     if (side.status().error_number() != ENOENT && !is_unbelievable) return side.status();
     return unconfirmed(Status::failure(
         is_unbelievable ? EBADMSG : ENODATA,
+        is_unbelievable ? side.status().code() : PAWL_ERROR_GROUP_FILE_MISSING,
         side.status().text() + ", and " + group.journal_path() +
             " has commits of the file. Put the file's own side file back; to recover the others "
             "of the group without it, use pawl recover --accept-loss FILE"));
@@ -412,9 +416,10 @@ Result<OpenJournal> recovered_journal(Medium& medium) {
     const auto header = header_of(*side.file, false);
     if (!header.ok()) return journal::with_journal_name(medium, header.status());
     if (header.value().listed.role == journal::Role::group) {
-      return Status::failure(EINVAL, medium.path() +
-                                         " names a group of files, which a crash left open; open "
-                                         "the group, or recover it with pawl recover");
+      return Status::failure(EINVAL, PAWL_ERROR_NAMES_GROUP,
+                             medium.path() +
+                                 " names a group of files, which a crash left open; open "
+                                 "the group, or recover it with pawl recover");
     }
     if (header.value().listed.role == journal::Role::member) {
       // Under an id of its own from now on: the group's journal may still have records of it.

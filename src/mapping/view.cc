@@ -97,8 +97,11 @@ Status View::map(void* address, std::size_t length, int protection, int flags,
     PAWL_TRY(tracker_->check_addresses(static_cast<const char*>(address), length));
   void* const at =
       memory::map(address, length, protection, MAP_PRIVATE | MAP_NORESERVE | flags, empty, 0);
-  if (at == MAP_FAILED)
-    return FailedCall{errno, "cannot find " + std::to_string(length) + " bytes of address space"};
+  if (at == MAP_FAILED) {
+    const int failure = errno;
+    return FailedCall{failure, "cannot find " + std::to_string(length) + " bytes of address space",
+                      failure == EEXIST ? PAWL_ERROR_ADDRESS_TAKEN : PAWL_ERROR_NO_ADDRESS_SPACE};
+  }
   address_ = static_cast<char*>(at);
   length_ = length;
   protection_ = protection;
@@ -218,7 +221,8 @@ Status View::show_base_pages(std::uint64_t page, std::uint64_t page_count) {
   PAWL_ASSERT(page >= first_page() && page + page_count <= file_end_page());
   if (memory::advise(bytes(page), page_count * kPageBytes, MADV_DONTNEED) != 0) {
     return FailedCall{
-        errno, "cannot drop private pages of " + medium_.path() + " (are they locked with mlock?)"};
+        errno, "cannot drop private pages of " + medium_.path() + " (are they locked with mlock?)",
+        PAWL_ERROR_MEMORY_LOCKED};
   }
   return {};
 }
@@ -285,10 +289,11 @@ Status View::check_mapped(std::uint64_t first_page, std::uint64_t end_page) cons
   const std::size_t bytes = (end_page - first_page) * kPageBytes;
   if (memory::synchronise(this->bytes(first_page), bytes, MS_ASYNC) == 0 || errno != ENOMEM)
     return {};
-  return Status::failure(EFAULT, "a part of the mapping of " + medium_.path() +
-                                     " is not mapped any more: the program unmapped it past "
-                                     "libpawl, and what it stored there is lost; unmap the rest "
-                                     "and map the file again");
+  return Status::failure(EFAULT, PAWL_ERROR_MEMORY_UNMAPPED,
+                         "a part of the mapping of " + medium_.path() +
+                             " is not mapped any more: the program unmapped it past "
+                             "libpawl, and what it stored there is lost; unmap the rest "
+                             "and map the file again");
 }
 
 int View::protection_at(std::uint64_t page) const {

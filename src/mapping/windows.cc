@@ -26,7 +26,8 @@ Result<char*> Mapping::Implementation::map_window_locked(void* address, std::siz
                                                          std::uint64_t file_offset) {
   if (view_.mapped())
     return Status::failure(
-        EBUSY, medium_->path() + " is mapped already; a file has one mapping. Unmap it first");
+        EBUSY, PAWL_ERROR_IN_USE,
+        medium_->path() + " is mapped already; a file has one mapping. Unmap it first");
   PAWL_TRY(medium_->base().check_open());
   // What stands only in the overlay must show in the new view: it goes into the base first.
   PAWL_TRY(apply_all());
@@ -66,7 +67,8 @@ Status Mapping::Implementation::map_where_marked(void* hint, std::size_t length,
   const std::uint64_t room = kStoreMappingsEnd - kStoreRegionFirst;
   if (length > room)
     return Status::failure(
-        ENOMEM, "a mapping tracked by its stores has at most " + std::to_string(room) + " bytes");
+        ENOMEM, PAWL_ERROR_TOO_LARGE,
+        "a mapping tracked by its stores has at most " + std::to_string(room) + " bytes");
   std::random_device random;
   std::uniform_int_distribution<std::uint64_t> places(0, (room - length) / kAlignment);
   Status mapped;
@@ -81,11 +83,12 @@ Status Mapping::Implementation::map_where_marked(void* hint, std::size_t length,
     if (mapped.ok() || mapped.error_number() != EEXIST) return mapped;
   }
   // No address was asked for.
-  return Status::failure(ENOMEM, mapped.text());
+  return Status::failure(ENOMEM, PAWL_ERROR_NO_ADDRESS_SPACE, mapped.text());
 }
 
 Status Mapping::Implementation::unmap_window_locked(bool keep) {
-  if (!view_.mapped()) return Status::failure(EINVAL, medium_->path() + " is not mapped");
+  if (!view_.mapped())
+    return Status::failure(EINVAL, PAWL_ERROR_NOT_MAPPED, medium_->path() + " is not mapped");
   TakenPages taken;
   if (keep) {
     PAWL_TRY(take_pages(view_.first_page(), view_.accessible_end_page(), taken));
@@ -121,7 +124,8 @@ Status Mapping::Implementation::keep_outside(const TakenPages& taken) {
 Result<char*> Mapping::Implementation::remap_window_locked(std::size_t new_length, bool may_move,
                                                            void* fixed_address,
                                                            memory::LeftPlace& left) {
-  if (!view_.mapped()) return Status::failure(EINVAL, medium_->path() + " is not mapped");
+  if (!view_.mapped())
+    return Status::failure(EINVAL, PAWL_ERROR_NOT_MAPPED, medium_->path() + " is not mapped");
   if (new_length == 0 || new_length % kPageBytes != 0)
     return Status::failure(EINVAL, "a mapping's length is a multiple of the page size and not 0");
   // While the window stands.
@@ -138,7 +142,7 @@ Result<char*> Mapping::Implementation::remap_window_locked(std::size_t new_lengt
   const std::size_t added = new_length > old.length ? new_length - old.length : 0;
   const bool is_in_place = fixed_address == nullptr && (added == 0 || reserve(end, added));
   if (fixed_address == nullptr && !is_in_place && !may_move) {
-    return Status::failure(ENOMEM,
+    return Status::failure(ENOMEM, PAWL_ERROR_NO_ADDRESS_SPACE,
                            "the mapping of " + medium_->path() +
                                " cannot grow where it stands; allow it to move (MREMAP_MAYMOVE)");
   }

@@ -103,12 +103,13 @@ Status cannot_reserve(int error_number, std::uint64_t length, const std::string&
   const FailedCall failed{error_number,
                           "cannot reserve " + std::to_string(length) + " bytes for " + path};
   if (error_number == EOPNOTSUPP) {
-    return Status::failure(error_number, failed.text() +
-                                             ". The file system has no fallocate(2); keep the file "
-                                             "on one that has it: ext4, XFS, f2fs, btrfs");
+    return Status::failure(error_number, PAWL_ERROR_UNSUPPORTED_FILE_SYSTEM,
+                           failed.text() +
+                               ". The file system has no fallocate(2); keep the file "
+                               "on one that has it: ext4, XFS, f2fs, btrfs");
   }
   if (!is_want_of_space(error_number)) return failed;
-  return Status::failure(error_number, failed.text() + ". Free some space and try again");
+  return Status(failed).with_text(failed.text() + ". Free some space and try again");
 }
 }  // namespace
 
@@ -228,17 +229,18 @@ Status DescriptorFile::check_open(OpenFile::Seen& file, OpenFile::Seen& locked) 
   }
   if (state == OpenFile::State::open) return {};
   if (state == OpenFile::State::hidden) {
-    return Status::failure(EIO,
+    return Status::failure(EIO, PAWL_ERROR_DESCRIPTOR_CLOSED,
                            "a sandbox of the program refuses statx() and fstat(), so whether "
                            "the descriptor (number " +
                                std::to_string(number) + ") is still that of " + path_ +
                                " cannot be told; nothing was written. Let these calls pass");
   }
   return Status::failure(
-      EIO, "the program closed the descriptor (number " + std::to_string(number) +
-               ") by which Pawl has " + path_ + (has_file ? " locked" : " open") +
-               ", or gave its number to another file; nothing was written to that. Close the "
-               "program's own descriptors only, or all at once with closefrom() or close_range()");
+      EIO, PAWL_ERROR_DESCRIPTOR_CLOSED,
+      "the program closed the descriptor (number " + std::to_string(number) +
+          ") by which Pawl has " + path_ + (has_file ? " locked" : " open") +
+          ", or gave its number to another file; nothing was written to that. Close the "
+          "program's own descriptors only, or all at once with closefrom() or close_range()");
 }
 
 Status DescriptorFile::check_named() {
@@ -246,7 +248,8 @@ Status DescriptorFile::check_named() {
   if (::statx(descriptor_.get(), "", AT_EMPTY_PATH, STATX_NLINK, &found) != 0 ||
       (found.stx_mask & STATX_NLINK) == 0 || found.stx_nlink != 0)
     return {};
-  return Status::failure(ESTALE, path_ + " was removed while it was in use");
+  return Status::failure(ESTALE, PAWL_ERROR_JOURNAL_REMOVED,
+                         path_ + " was removed while it was in use");
 }
 
 Status DescriptorFile::read(std::uint64_t offset, std::span<std::byte> into) {
@@ -378,8 +381,10 @@ Status DescriptorFile::reserve(std::uint64_t offset, std::uint64_t length) {
   PAWL_TRY(check_space(offset, length));
   // The kernel gives space past the limit, and refuses the write that needs it.
   if (const std::uint64_t limit = file_size_limit(); offset + length > limit)
-    return FailedCall{EFBIG, "cannot reserve space for " + path_ + " past " +
-                                 std::to_string(limit) + " bytes (RLIMIT_FSIZE)"};
+    return FailedCall{EFBIG,
+                      "cannot reserve space for " + path_ + " past " + std::to_string(limit) +
+                          " bytes (RLIMIT_FSIZE)",
+                      PAWL_ERROR_FILE_SIZE_LIMIT};
   while (::fallocate(descriptor_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                      static_cast<off_t>(length)) != 0) {
     if (errno == EINTR) continue;

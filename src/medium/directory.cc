@@ -21,7 +21,8 @@ Result<Directory> Directory::open_of(const std::string& path, int file) {
   if (!is_there.ok()) return is_there.status();
   if (is_there.value()) return found;
   return Status::failure(
-      ENOENT, path + " was moved, or another took its place, while it was opened; try again");
+      ENOENT, PAWL_ERROR_REPLACED,
+      path + " was moved, or another took its place, while it was opened; try again");
 }
 
 Result<bool> Directory::has(const std::string& name, const struct stat& file) const {

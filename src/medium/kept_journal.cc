@@ -60,7 +60,8 @@ Result<std::string> keep_aside(const Directory& directory, const std::string& pa
   const auto is_there = directory.has(name, held);
   if (!is_there.ok()) return is_there.status();
   if (!is_there.value())
-    return Status::failure(ESTALE, path + " is another file by now; nothing was changed");
+    return Status::failure(ESTALE, PAWL_ERROR_REPLACED,
+                           path + " is another file by now; nothing was changed");
   std::optional<NewFile> copy;
   if (kept == Kept::copy) {
     auto made = copy_of(directory, path, side, held.st_size);

@@ -22,7 +22,8 @@ void MediumFile::write_in_place(std::uint64_t /*offset*/, std::span<const std::b
 
 Result<std::unique_ptr<Medium>> Medium::open_sibling(const std::string& name) {
   return Status::failure(
-      EOPNOTSUPP, path() + " is on a medium without groups; " + name + " cannot be opened with it");
+      EOPNOTSUPP, PAWL_ERROR_UNSUPPORTED_FILE_SYSTEM,
+      path() + " is on a medium without groups; " + name + " cannot be opened with it");
 }
 
 Result<std::string> Medium::keep_journal_aside(Kept /*kept*/) {
@@ -38,7 +39,8 @@ Status Medium::claim(const JournalId& journal_id, const std::optional<JournalId>
   if (!present.ok()) return present.status();
   if (present.value().has_value() && !present.value()->is_opening &&
       (!recovered.has_value() || present.value()->journal_id != *recovered))
-    return Status::failure(EBUSY, path() + " was opened by another writer meanwhile; try again");
+    return Status::failure(EBUSY, PAWL_ERROR_OPENING_RACED,
+                           path() + " was opened by another writer meanwhile; try again");
   return set_mark({.journal_id = journal_id,
                    .journal_path = journal_path(),
                    .is_opening = true,

@@ -197,16 +197,17 @@ bool is_same(const Mark& one, const Mark& other) {
 
 Status has_another_writer(const std::string& path) {
   return Status::failure(
-      EBUSY, path +
-                 " is mapped atomically by another writer, and a file has one writer, whatever its "
-                 "name; try again when that one has unmapped it (pawl info shows which process it "
-                 "is)");
+      EBUSY, PAWL_ERROR_IN_USE,
+      path +
+          " is mapped atomically by another writer, and a file has one writer, whatever its "
+          "name; try again when that one has unmapped it (pawl info shows which process it "
+          "is)");
 }
 
 // Of a notice is not known whose it is: any user can put one.
 Status busy_by_notice(const std::string& path, std::uint64_t byte) {
   return Status::failure(
-      EBUSY,
+      EBUSY, PAWL_ERROR_IN_USE,
       path +
           " has another writer, or one is opening it; try again when that one has unmapped it. "
           "If you know of none: docs/journal-format.md (Locks) says how root finds the "
@@ -239,7 +240,7 @@ bool is_journal_of_group(int side) {
 }
 
 Status cannot_ask_for_writers(const std::string& path, const Status& why) {
-  return Status::failure(why.error_number(),
+  return Status::failure(why.error_number(), PAWL_ERROR_WRITERS_UNKNOWN,
                          "cannot find out whether " + path + " has a writer: " + why.text());
 }
 
@@ -307,9 +308,10 @@ Status NamedMedium::check_writers_of(const Rights& side, const std::string& side
   const std::string who = intruder->kind == Intruder::Kind::anyone  ? "anyone"
                           : intruder->kind == Intruder::Kind::group ? "the users of group " + number
                                                                     : "user " + number;
-  return Status::failure(EBADMSG, side_path + " can be written by " + who + ", and " + path_ +
-                                      " cannot; it is not believed. If it is yours, take that "
-                                      "permission away (chmod go-w)");
+  return Status::failure(EBADMSG, PAWL_ERROR_UNBELIEVED_JOURNAL,
+                         side_path + " can be written by " + who + ", and " + path_ +
+                             " cannot; it is not believed. If it is yours, take that "
+                             "permission away (chmod go-w)");
 }
 
 // The mark shows that the owner of the side file could write the file once, and he can write the
@@ -321,7 +323,7 @@ Status NamedMedium::check_may_still_write(uid_t owner_of_side) const {
   const bool may_be_owner = owner_of_side == file.value().user;
   if (may_be_owner || may_write(file.value(), owner_of_side) != MayWrite::no) return {};
   return Status::failure(
-      EBADMSG,
+      EBADMSG, PAWL_ERROR_UNBELIEVED_JOURNAL,
       journal_path_ + " belongs to user " + std::to_string(owner_of_side) + ", who may not write " +
           path_ +
           " any more, and could still change the journal; it is not believed. If you trust what it "
@@ -340,7 +342,7 @@ Result<SideFileOwner> NamedMedium::check_side_file(int side, const struct stat& 
   if (!S_ISREG(held.st_mode)) return is_no_journal();
   if (held.st_nlink > 1) {
     return Status::failure(
-        EBADMSG,
+        EBADMSG, PAWL_ERROR_UNBELIEVED_JOURNAL,
         journal_path_ + " has " + std::to_string(held.st_nlink) +
             " names; a journal has one. Find out who linked it, and remove the other names");
   }
@@ -355,10 +357,11 @@ Result<SideFileOwner> NamedMedium::check_side_file(int side, const struct stat& 
     if (!may_be.ok()) return may_be.status();
     if (!may_be.value()) {
       return Status::failure(
-          EBADMSG, journal_path_ + " belongs to another user (" + std::to_string(held.st_uid) +
-                       ") than " + path_ +
-                       ", and nothing shows that this one may write the file; the journal is not "
-                       "believed. If it is yours, give it the owner of the file");
+          EBADMSG, PAWL_ERROR_UNBELIEVED_JOURNAL,
+          journal_path_ + " belongs to another user (" + std::to_string(held.st_uid) + ") than " +
+              path_ +
+              ", and nothing shows that this one may write the file; the journal is not "
+              "believed. If it is yours, give it the owner of the file");
     }
   }
   const auto rights = rights_of_file(side, journal_path_);
@@ -377,12 +380,12 @@ Result<SideFileOwner> NamedMedium::check_side_file(int side, const struct stat& 
   if (marked.value().has_value() && is_known(marked.value()->file) &&
       !marked.value()->file.may_be(identity_) && marked.value()->journal == identity.value()) {
     return Status::failure(
-        EBADMSG, path_ + " is a copy of a file that was open, and " + journal_path_ +
-                     " is the journal of the original (inode " +
-                     std::to_string(marked.value()->file.inode) +
-                     "). Nothing was changed. Move the journal back beside the original; or, if "
-                     "the copy is to replace the original, give it a copy of the journal (cp "
-                     "--preserve=all), too");
+        EBADMSG, PAWL_ERROR_JOURNAL_OF_ORIGINAL,
+        path_ + " is a copy of a file that was open, and " + journal_path_ +
+            " is the journal of the original (inode " + std::to_string(marked.value()->file.inode) +
+            "). Nothing was changed. Move the journal back beside the original; or, if "
+            "the copy is to replace the original, give it a copy of the journal (cp "
+            "--preserve=all), too");
   }
   return owner;
 }
@@ -391,9 +394,10 @@ Result<std::uint32_t> NamedMedium::owner() {
   struct stat user{};
   if (::fstat(base_.descriptor(), &user) != 0) return FailedCall{errno, "cannot stat " + path_};
   if (!is_shown_user(user.st_uid))
-    return Status::failure(EPERM, path_ +
-                                      " belongs to a user whom this user namespace does not show: "
-                                      "whether the files of a group have one owner cannot be told");
+    return Status::failure(EPERM, PAWL_ERROR_GROUP_OTHER_OWNER,
+                           path_ +
+                               " belongs to a user whom this user namespace does not show: "
+                               "whether the files of a group have one owner cannot be told");
   return std::uint32_t{user.st_uid};
 }
 
@@ -418,12 +422,12 @@ Status NamedMedium::check_file_system(int side, const struct stat& user) const {
   if (mount != 0 && mount == mount_of(base_.descriptor())) return {};
   if (may_be_elsewhere()) return {};
   return Status::failure(
-      EXDEV, journal_path_ + " is on another file system than " + path_ +
-                 ": one can be lost without the other. Use the name that the file has in its own "
-                 "directory (" +
-                 path_ +
-                 " may be a bind mount of one file); or, if the journal shall be there, set " +
-                 kJournalElsewhere + "=1");
+      EXDEV, PAWL_ERROR_JOURNAL_ON_OTHER_FILE_SYSTEM,
+      journal_path_ + " is on another file system than " + path_ +
+          ": one can be lost without the other. Use the name that the file has in its own "
+          "directory (" +
+          path_ + " may be a bind mount of one file); or, if the journal shall be there, set " +
+          kJournalElsewhere + "=1");
 }
 
 Status NamedMedium::lock_side_file(int side) const {
@@ -432,11 +436,11 @@ Status NamedMedium::lock_side_file(int side) const {
   if (errno != EAGAIN && errno != EACCES) return FailedCall{errno, "cannot lock " + journal_path_};
   if (!is_locked_by_reader(side)) return has_another_writer(path_);
   return Status::failure(
-      EBUSY, path_ + " cannot be opened for writing: a process that may only read " +
-                 journal_path_ +
-                 ", and so is no writer, has locked it. End that process, and take from its user "
-                 "the right to read the file; docs/security.md (A lock on a journal) says how root "
-                 "finds it");
+      EBUSY, PAWL_ERROR_JOURNAL_LOCKED_BY_READER,
+      path_ + " cannot be opened for writing: a process that may only read " + journal_path_ +
+          ", and so is no writer, has locked it. End that process, and take from its user "
+          "the right to read the file; docs/security.md (A lock on a journal) says how root "
+          "finds it");
 }
 
 // Of the file's owner: root has the means to give it away.
@@ -523,9 +527,10 @@ Status NamedMedium::limit_journal(const Rights& rights) {
     const Status given = give_rights(side_file(), wanted, journal_path_);
     if (!given.ok() && common_rights(held.value(), wanted) != held.value()) {
       return Status::failure(
-          EACCES, "a file of the group " + path_ + " is more private than " + journal_path_ +
-                      ", which this user cannot change, and which would tell what is committed (" +
-                      given.text() + "). Give the journal the mode of the file, and call again");
+          EACCES, PAWL_ERROR_JOURNAL_TOO_READABLE,
+          "a file of the group " + path_ + " is more private than " + journal_path_ +
+              ", which this user cannot change, and which would tell what is committed (" +
+              given.text() + "). Give the journal the mode of the file, and call again");
     }
     // Recovery believes no journal that grants more than the file: that must not come back.
     PAWL_TRY(flush_rights());
@@ -545,7 +550,8 @@ Status NamedMedium::follow_rights(bool with_list) {
   OpenFile::Seen side;  // the lock is on it
   PAWL_TRY(base_.check_open(base, side));
   if (!side.has_name) {
-    return Status::failure(ESTALE, journal_path_ + " was removed while it was in use");
+    return Status::failure(ESTALE, PAWL_ERROR_JOURNAL_REMOVED,
+                           journal_path_ + " was removed while it was in use");
   }
   if (with_list) look_at_list();
   const std::uint64_t seen = base.rights + list_seen_;
@@ -553,7 +559,7 @@ Status NamedMedium::follow_rights(bool with_list) {
     const Status adopted = adopt_permissions(base_.descriptor(), side_file(), kJournalModeBits,
                                              journal_path_, kJournalOwnerBits);
     if (!adopted.ok() && grants_more(side_file(), base_.descriptor())) {
-      return Status::failure(EACCES,
+      return Status::failure(EACCES, PAWL_ERROR_JOURNAL_TOO_READABLE,
                              path_ +
                                  " was made more private than its journal, which this user cannot "
                                  "change, and which would tell what is committed (" +
@@ -645,7 +651,8 @@ Result<JournalFile> NamedMedium::hold_side_file(int side, const struct stat& use
   if (!is_there && errno != ENOENT) return FailedCall{errno, "cannot look for " + journal_path_};
   const bool is_ours = is_there && held.st_ino == present.st_ino && held.st_dev == present.st_dev;
   if (named == Named::yes ? !is_ours : is_there)
-    return Status::failure(EAGAIN, journal_path_ + " is another file by now");
+    return Status::failure(EAGAIN, PAWL_ERROR_OPENING_RACED,
+                           journal_path_ + " is another file by now");
   PAWL_TRY(check_file_system(side, user));
   PAWL_TRY(put_notice(Notice::opener));
   auto marked = read_mark();
@@ -700,13 +707,15 @@ Status NamedMedium::may_not_open_side_file() const {
                 AT_SYMLINK_NOFOLLOW) != 0)
     return FailedCall{errno, "cannot look for the journal " + journal_path_};
   if (held.st_uid == ::geteuid()) {
-    return Status::failure(EACCES, "cannot open the journal " + journal_path_ + mode_forbids());
+    return Status::failure(EACCES, PAWL_ERROR_NO_PERMISSION,
+                           "cannot open the journal " + journal_path_ + mode_forbids());
   }
-  return Status::failure(EACCES, "the journal " + journal_path_ + " belongs to user " +
-                                     std::to_string(held.st_uid) +
-                                     ", who had the file open when it crashed, and this user may "
-                                     "not write it. Have that user, or root, open the file or "
-                                     "recover it (pawl recover)");
+  return Status::failure(EACCES, PAWL_ERROR_JOURNAL_OF_OTHER_USER,
+                         "the journal " + journal_path_ + " belongs to user " +
+                             std::to_string(held.st_uid) +
+                             ", who had the file open when it crashed, and this user may "
+                             "not write it. Have that user, or root, open the file or "
+                             "recover it (pawl recover)");
 }
 
 // A child that was forked before abandon() knows the descriptor would have the lock, for as long as
@@ -724,10 +733,8 @@ Status NamedMedium::open_or_make_side_file(bool create) {
   if (refused == ELOOP || refused == EBADMSG || (is_missing && !create)) return opened.status();
   auto made = is_missing ? NewFile::make(directory_) : Result<NewFile>(opened.status());
   if (!made.ok()) {
-    return Status::failure(
-        made.status().error_number(),
-        "cannot open or create the journal " + journal_path_ +
-            " (the directory of the file must be readable and writable): " + made.status().text());
+    return made.status().prefixed("cannot open or create the journal " + journal_path_ +
+                                  " (the directory of the file must be readable and writable): ");
   }
   unnamed_.emplace(std::move(made.value()));
   return {};
@@ -748,9 +755,10 @@ Result<JournalFile> NamedMedium::acquire_journal(bool create) {
     let_go_of_side_file();
     if (acquired.status().error_number() != EAGAIN) return acquired;
   }
-  return Status::failure(EBUSY, "the journal " + journal_path_ +
-                                    " comes and goes; another writer is busy with " + path_ +
-                                    ". Try again");
+  return Status::failure(EBUSY, PAWL_ERROR_OPENING_RACED,
+                         "the journal " + journal_path_ +
+                             " comes and goes; another writer is busy with " + path_ +
+                             ". Try again");
 }
 
 Status NamedMedium::publish_journal() {
@@ -759,8 +767,9 @@ Status NamedMedium::publish_journal() {
   // Never over another one: it may hold commits.
   Status named = unnamed_->publish(journal_path_, false);
   if (named.error_number() == EEXIST) {
-    return Status::failure(EBUSY, journal_path_ + " was made by another program just now, while " +
-                                      path_ + " was opened; try again");
+    return Status::failure(EBUSY, PAWL_ERROR_OPENING_RACED,
+                           journal_path_ + " was made by another program just now, while " + path_ +
+                               " was opened; try again");
   }
   // With a name it is one to remove, though it may not be durable yet.
   if (unnamed_->has_name()) {
@@ -813,7 +822,8 @@ Status NamedMedium::claim(const JournalId& journal_id, const std::optional<Journ
     PAWL_TRY(write_mark(ours, 0));
     return put_notice(Notice::writer);
   }
-  return Status::failure(EBUSY, "writers of " + path_ + " come and go; try again");
+  return Status::failure(EBUSY, PAWL_ERROR_OPENING_RACED,
+                         "writers of " + path_ + " come and go; try again");
 }
 
 Result<SoughtJournal> NamedMedium::seek_journal(const Mark& mark) {
@@ -878,7 +888,7 @@ Status NamedMedium::retire_journal(const Mark& mark, const EmptyJournal& empty) 
   if (opened.error_number() == ENOENT) return {};
   if (!opened.ok()) {
     return Status::failure(
-        opened.error_number(),
+        opened.error_number(), PAWL_ERROR_JOURNAL_OF_OTHER_USER,
         path_ +
             " was opened under another name when a crash ended that, and the journal of that "
             "name has to be removed before the file can change: " +
@@ -921,7 +931,7 @@ Result<Descriptor> NamedMedium::open_named_side_file(int flags) const {
     case ENODEV:
       return is_no_journal();
     case ELOOP:
-      return Status::failure(ELOOP, side.status().text() + ". Move it away and try again");
+      return side.status().with_text(side.status().text() + ". Move it away and try again");
     case ENOENT:
       return Status::failure(ENOENT, path_ + " has no journal (" + journal_path_ + ")");
     default:
@@ -930,7 +940,7 @@ Result<Descriptor> NamedMedium::open_named_side_file(int flags) const {
 }
 
 Status NamedMedium::is_no_journal() const {
-  return Status::failure(EBADMSG,
+  return Status::failure(EBADMSG, PAWL_ERROR_NOT_A_JOURNAL,
                          journal_path_ + " is not a regular file; move it away and try again");
 }
 
@@ -941,10 +951,10 @@ Result<Descriptor> NamedMedium::open_to_read() const {
     const bool is_ours = ::fstatat(directory_.get(), name_in_directory(journal_path_).c_str(),
                                    &held, AT_SYMLINK_NOFOLLOW) == 0 &&
                          held.st_uid == ::geteuid();
-    return Status::failure(
-        EACCES, side.status().text() +
-                    (is_ours ? mode_forbids()
-                             : ". Its owner, or root, may recover " + path_ + " (pawl recover)"));
+    return side.status().with_text(
+        side.status().text() +
+        (is_ours ? mode_forbids()
+                 : ". Its owner, or root, may recover " + path_ + " (pawl recover)"));
   }
   if (!side.ok()) return side;
   struct stat user{};
@@ -984,7 +994,7 @@ Status NamedMedium::remove_journal() {
     if (error_number == EACCES) text += may_not_write(*directory);
     if (error_number == EPERM)
       text += ". Its owner, that of the directory, or root may remove it (pawl recover)";
-    return Status::failure(error_number, text);
+    return Status::failure(error_number, PAWL_ERROR_LEFT_BEHIND, text);
   };
   Result<bool> is_there = true;
   Result<Directory> other = Directory();
@@ -1035,7 +1045,7 @@ Result<std::optional<Mark>> NamedMedium::read_mark() const {
   value.resize(static_cast<std::size_t>(length));
   if (const auto mark = parse_mark(value)) return mark;
   return Status::failure(
-      EBADMSG,
+      EBADMSG, PAWL_ERROR_UNKNOWN_MARK,
       "the mark of " + path_ + " (attribute " + kMarkAttribute +
           ") is not one that this version of Pawl writes; open it with the version that did");
 }
@@ -1065,7 +1075,8 @@ Status NamedMedium::write_mark(const Mark& mark, int flags) {
   if (is_set) return {};
   if (is_want_of_space(failure)) {
     return FailedCall{failure,
-                      "no room to mark " + path_ + " as open; free some space and try again"};
+                      "no room to mark " + path_ + " as open; free some space and try again",
+                      PAWL_ERROR_NO_SPACE_FOR_MARK};
   }
   if (attributes_unsupported(failure) && !can_mark()) return {};
   return FailedCall{failure, "cannot mark " + path_ + " as open"};
@@ -1079,12 +1090,13 @@ Status NamedMedium::clear_mark() {
   if (errno == ENODATA || attributes_unsupported(errno)) return {};
   if (is_want_of_space(errno)) {
     return FailedCall{
-        errno, "no room even to remove the mark of " + path_ + "; free some space and try again"};
+        errno, "no room even to remove the mark of " + path_ + "; free some space and try again",
+        PAWL_ERROR_NO_SPACE_FOR_MARK};
   }
   const FailedCall failed{errno, "cannot remove the mark of " + path_};
   if (failed.error_number != EACCES && failed.error_number != EPERM) return failed;
   return Status::failure(
-      failed.error_number,
+      failed.error_number, PAWL_ERROR_LEFT_BEHIND,
       failed.text() +
           ". It has all that was committed, but this process may not change it any more (was it "
           "made read-only, or did this process give up its user?). Give the permission back "
@@ -1110,22 +1122,23 @@ Result<NamedFile> NamedMedium::open_group_file(const std::string& name) {
   if (!found.valid() || ::fstat(found.get(), &status) != 0)
     return FailedCall{errno, "cannot open " + group};
   if (!S_ISREG(status.st_mode))
-    return Status::failure(ENODEV, group + " is not a regular file; only those can be mapped");
+    return Status::failure(ENODEV, PAWL_ERROR_NOT_REGULAR_FILE,
+                           group + " is not a regular file; only those can be mapped");
   const auto own = owner();
   if (!own.ok()) return own.status();
   if (status.st_uid != own.value() && status.st_uid != kRoot) {
     return Status::failure(
-        EPERM, journal_path_ + " names the group " + group + ", which belongs to user " +
-                   std::to_string(status.st_uid) + ", and " + path_ + " to user " +
-                   std::to_string(own.value()) +
-                   "; a group has files of its own owner only, so it is not opened. Give the "
-                   "group's file and its journal the owner of the file, or make the group as root");
+        EPERM, PAWL_ERROR_GROUP_OTHER_OWNER,
+        journal_path_ + " names the group " + group + ", which belongs to user " +
+            std::to_string(status.st_uid) + ", and " + path_ + " to user " +
+            std::to_string(own.value()) +
+            "; a group has files of its own owner only, so it is not opened. Give the "
+            "group's file and its journal the owner of the file, or make the group as root");
   }
   // What was looked at, whatever the name leads to by now.
   auto file = open_named_file(link_to_descriptor(found.get()), read_only_);
   if (file.ok()) return file;
-  return Status::failure(file.status().error_number(),
-                         group + " cannot be opened: " + file.status().text());
+  return file.status().prefixed(group + " cannot be opened: ");
 }
 
 Result<char*> NamedMedium::map_private(void* address, std::size_t length, int protection, int flags,
@@ -1161,7 +1174,8 @@ Status check_file_system_of(const std::string& path) {
   for (const auto& refused : kRefusedFileSystems) {
     if (file_system.f_type == refused.type) {
       return Status::failure(
-          ENODEV, path + " is on " + refused.name + ", which cannot serve: " + refused.reason);
+          ENODEV, PAWL_ERROR_UNSUPPORTED_FILE_SYSTEM,
+          path + " is on " + refused.name + ", which cannot serve: " + refused.reason);
     }
   }
   return {};
@@ -1194,8 +1208,9 @@ Status check_is_no_journal(int base, const std::string& path) {
   if (!path.ends_with(kJournalSuffix) || ::fgetxattr(base, kMarkAttribute, nullptr, 0) >= 0)
     return {};
   if (!has_magic(base)) return {};
-  return Status::failure(EINVAL, path + " is a journal; name its file: " +
-                                     path.substr(0, path.size() - std::strlen(kJournalSuffix)));
+  return Status::failure(EINVAL, PAWL_ERROR_NAMES_JOURNAL,
+                         path + " is a journal; name its file: " +
+                             path.substr(0, path.size() - std::strlen(kJournalSuffix)));
 }
 
 Result<NamedFile> checked(NamedFile file, const std::string& path, bool read_only) {
@@ -1203,7 +1218,7 @@ Result<NamedFile> checked(NamedFile file, const std::string& path, bool read_onl
   struct stat status{};
   if (::fstat(base, &status) != 0) return FailedCall{errno, "cannot stat " + path};
   if (!S_ISREG(status.st_mode))
-    return Status::failure(ENODEV,
+    return Status::failure(ENODEV, PAWL_ERROR_NOT_REGULAR_FILE,
                            path + " is not a regular file; only those can be mapped atomically");
   PAWL_TRY(check_is_no_journal(base, path));
   auto directory = Directory::open_of(path, base);
@@ -1223,47 +1238,51 @@ Result<NamedFile> checked(NamedFile file, const std::string& path, bool read_onl
 Result<NamedFile> open_named_file(int descriptor) {
   const int flags = ::fcntl(descriptor, F_GETFL);
   if (flags < 0)
-    return Status::failure(EBADF, "the descriptor " + std::to_string(descriptor) + " is not open");
+    return Status::failure(EBADF, PAWL_ERROR_INVALID_ARGUMENT,
+                           "the descriptor " + std::to_string(descriptor) + " is not open");
   const std::string path = name_of_descriptor(descriptor);
   if (path.empty())
-    return FailedCall{errno, "cannot find the name of descriptor " + std::to_string(descriptor) +
-                                 " (is /proc mounted?)"};
+    return FailedCall{
+        errno,
+        "cannot find the name of descriptor " + std::to_string(descriptor) + " (is /proc mounted?)",
+        PAWL_ERROR_NO_PROC};
   if ((flags & O_PATH) != 0 || (flags & O_ACCMODE) != O_RDWR) {
     return Status::failure(
-        EACCES, path + " must be open for reading and writing (O_RDWR) to be mapped atomically");
+        EACCES, PAWL_ERROR_NOT_READ_WRITE,
+        path + " must be open for reading and writing (O_RDWR) to be mapped atomically");
   }
   struct stat by_descriptor{};
   struct stat by_name{};
   if (::fstat(descriptor, &by_descriptor) != 0) return FailedCall{errno, "cannot stat " + path};
   if (!S_ISREG(by_descriptor.st_mode))
-    return Status::failure(ENODEV,
+    return Status::failure(ENODEV, PAWL_ERROR_NOT_REGULAR_FILE,
                            path + " is not a regular file; only those can be mapped atomically");
   if (by_descriptor.st_nlink == 0 || ::stat(path.c_str(), &by_name) != 0 ||
       by_name.st_ino != by_descriptor.st_ino || by_name.st_dev != by_descriptor.st_dev) {
-    return Status::failure(ENOENT, "the file of descriptor " + std::to_string(descriptor) + " (" +
-                                       path +
-                                       ") has no name any more; a file that cannot be found after "
-                                       "a crash cannot be mapped atomically");
+    return Status::failure(ENOENT, PAWL_ERROR_NO_NAME,
+                           "the file of descriptor " + std::to_string(descriptor) + " (" + path +
+                               ") has no name any more; a file that cannot be found after "
+                               "a crash cannot be mapped atomically");
   }
   auto base = open_base(link_to_descriptor(descriptor), O_RDWR | O_CLOEXEC);
   if (!base.ok()) {
-    return Status::failure(base.status().error_number(),
-                           path + " cannot be opened again: " + base.status().text());
+    return base.status().prefixed(path + " cannot be opened again: ");
   }
   return checked(std::move(base.value()), path, false);
 }
 
 Status check_has_no_commits(int file, const std::string& path) {
-  const auto refuse = [&](int error_number, const char* reason) {
-    return Status::failure(error_number, path + " " + reason);
+  const auto refuse = [&](int error_number, pawl_error code, const char* reason) {
+    return Status::failure(error_number, code, path + " " + reason);
   };
   if (::fgetxattr(file, kMarkAttribute, nullptr, 0) >= 0)
-    return refuse(EBUSY,
+    return refuse(EBUSY, PAWL_ERROR_COPY_TARGET_IN_USE,
                   "carries the mark of a file that a program has mapped, or that a crash left. "
                   "Choose another name, or recover it first (pawl recover)");
   const bool can_mark = !attributes_unsupported(errno);
   if (has_magic(file))
-    return refuse(EINVAL, "is a journal, which may have commits of its file; choose another name");
+    return refuse(EINVAL, PAWL_ERROR_INVALID_ARGUMENT,
+                  "is a journal, which may have commits of its file; choose another name");
   struct stat status{};
   if (::fstat(file, &status) != 0) return FailedCall{errno, "cannot stat " + path};
   WriterNotices notices;
@@ -1272,7 +1291,8 @@ Status check_has_no_commits(int file, const std::string& path) {
   if (!has_writer.ok())
     return can_mark ? Status{} : cannot_ask_for_writers(path, has_writer.status());
   if (has_writer.value())
-    return refuse(EBUSY, "is mapped by a program, or is just opened by one; choose another name");
+    return refuse(EBUSY, PAWL_ERROR_COPY_TARGET_IN_USE,
+                  "is mapped by a program, or is just opened by one; choose another name");
   return {};
 }
 

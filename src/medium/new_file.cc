@@ -31,8 +31,9 @@ bool cannot_be_nameless(int error_number) {
 
 Status exists(const std::string& to) {
   return Status::failure(
-      EEXIST, to + " exists already; remove it, choose another name, or say that it may be "
-                   "replaced (--force)");
+      EEXIST, PAWL_ERROR_COPY_TARGET_EXISTS,
+      to + " exists already; remove it, choose another name, or say that it may be "
+           "replaced (--force)");
 }
 
 }  // namespace

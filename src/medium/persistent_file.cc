@@ -81,10 +81,11 @@ Status PersistentFile::learn() {
 
 Status PersistentFile::check_window(std::uint64_t offset, std::uint64_t length) const {
   if (offset <= window_.bytes() && length <= window_.bytes() - offset) return {};
-  return Status::failure(EFBIG, path_ + " cannot grow past " + std::to_string(window_.bytes()) +
-                                    " bytes while it is open as memory: so much of the address "
-                                    "space was there for it. Close it and open it again, or use "
-                                    "PAWL_MEDIUM=block");
+  return Status::failure(EFBIG, PAWL_ERROR_REOPEN_TO_GROW,
+                         path_ + " cannot grow past " + std::to_string(window_.bytes()) +
+                             " bytes while it is open as memory: so much of the address "
+                             "space was there for it. Close it and open it again, or use "
+                             "PAWL_MEDIUM=block");
 }
 
 bool PersistentFile::has_space(std::uint64_t offset, std::uint64_t length) const {

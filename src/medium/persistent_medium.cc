@@ -42,9 +42,10 @@ Result<MemoryWindow> map_window(int descriptor, int flags, const std::string& pa
   if (::fstat(descriptor, &status) != 0) return FailedCall{errno, "cannot stat " + path};
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (size > kFileBytesMax)
-    return Status::failure(EFBIG, path +
-                                      " is too large to be mapped as memory; use "
-                                      "PAWL_MEDIUM=block");
+    return Status::failure(EFBIG, PAWL_ERROR_TOO_LARGE,
+                           path +
+                               " is too large to be mapped as memory; use "
+                               "PAWL_MEDIUM=block");
   const std::uint64_t least = std::max(round_up(size, kPageBytes), kWindowBytesMin);
   std::uint64_t bytes = window_bytes_wanted(size);
   for (;;) {
@@ -127,7 +128,7 @@ Result<std::unique_ptr<Medium>> make_persistent_medium(NamedFile& file) {
   if (!is_in_persistent_memory(file)) {
     if (!is_on_tmpfs(descriptor)) {
       return Status::failure(
-          EOPNOTSUPP,
+          EOPNOTSUPP, PAWL_ERROR_NOT_PERSISTENT_MEMORY,
           file.path + " is not in persistent memory: its file system cannot map it with MAP_SYNC" +
               (memory_can_survive_power_loss() ? "" : ", or this processor is not supported") +
               ". Use PAWL_MEDIUM=auto or block; or put the file on a file system mounted with dax; "

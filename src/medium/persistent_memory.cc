@@ -35,7 +35,8 @@ constexpr std::array kFlushes = {
 
 Status wrong(const char* name, const char* value, const std::string& wanted) {
   return Status::failure(
-      EINVAL, std::string(name) + "=" + value + " is not understood: it takes " + wanted);
+      EINVAL, PAWL_ERROR_INVALID_VARIABLE,
+      std::string(name) + "=" + value + " is not understood: it takes " + wanted);
 }
 
 Status read_latency(const char* name, std::uint32_t& latency_ns) {
@@ -295,7 +296,7 @@ Result<std::unique_ptr<PersistentMemory>> make_persistent_memory(
         if (has_instruction(better)) flush = better;
     }
   } else if (flush != LineFlush::none && !has_instruction(flush)) {
-    return Status::failure(ENOTSUP,
+    return Status::failure(ENOTSUP, PAWL_ERROR_INVALID_VARIABLE,
                            "this processor has not the instruction that PAWL_FLUSH names; "
                            "PAWL_FLUSH=auto takes the best that it has");
   }

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "pawl/error_codes.h"
+
 namespace pawl {
 
 // On the disk, or within the user's quota: with space again the same call may succeed.
@@ -21,6 +23,7 @@ constexpr bool is_want_of_space(int error_number) {
 struct FailedCall {
   int error_number;
   std::string what;
+  pawl_error code = PAWL_ERROR_NONE;  // of its own; else it follows from the error number
 
   std::string text() const;
 };
@@ -42,6 +45,8 @@ class [[nodiscard]] Status {
     if (!ok()) forget();
   }
 
+  static Status failure(int error_number, pawl_error code, std::string text) noexcept;
+  // With the code that the error number stands for.
   static Status failure(int error_number, std::string text) noexcept;
 
   // ENOMEM, where memory may be so short that the text has to be left out.
@@ -49,24 +54,30 @@ class [[nodiscard]] Status {
 
   bool ok() const { return failure_ == kSuccess; }
   int error_number() const { return ok() ? 0 : error_number_of_failure(); }
+  pawl_error code() const { return ok() ? PAWL_ERROR_NONE : code_of_failure(); }
   // Empty after success; "out of memory" where there was none for the text.
   const std::string& text() const noexcept;
+  // The same failure, told in other words, or with some before its own.
+  Status with_text(std::string text) const noexcept;
+  Status prefixed(const std::string& prefix) const;
 
  private:
   struct Failure {
     int error_number;
+    pawl_error code;
     std::string text;
   };
   static constexpr std::uintptr_t kSuccess = 0;
 
   bool has_text() const;
-  const Failure& with_text() const;
+  const Failure& kept() const;
   std::uintptr_t copy_of_failure() const;
   int error_number_of_failure() const;
+  pawl_error code_of_failure() const;
   void forget() noexcept;
 
-  // The address of a Failure; or, where there was no memory for one, an odd number: twice the
-  // error number, and one.
+  // The address of a Failure; or, where there was no memory for one, an odd number, which has the
+  // code and the error number in it.
   std::uintptr_t failure_ = kSuccess;
 };
 

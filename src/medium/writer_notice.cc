@@ -48,7 +48,7 @@ Status WriterNotices::open() {
       return FailedCall{errno, std::string("cannot open ") + path};
   }
   return Status::failure(
-      ENOTSUP,
+      ENOTSUP, PAWL_ERROR_WRITERS_UNKNOWN,
       "/proc/self/ns cannot be read, where the writers of files are asked for; mount "
       "/proc");
 }
@@ -69,7 +69,7 @@ Result<bool> WriterNotices::others_have(const struct stat& user, Notice notice) 
     return FailedCall{errno, "cannot ask for the notice of a writer"};
   if (lock.l_type == F_UNLCK) return false;
   if (lock.l_start == byte && lock.l_len == 1) return true;
-  return Status::failure(EBUSY,
+  return Status::failure(EBUSY, PAWL_ERROR_WRITERS_UNKNOWN,
                          "somebody has locked /proc/self/ns/time, where the writers of files are "
                          "asked for; docs/journal-format.md (Locks) says how root finds the "
                          "process");

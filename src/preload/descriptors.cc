@@ -65,9 +65,8 @@ Status after_open(int descriptor) {
   auto path = path_of_descriptor(descriptor);
   if (!path.ok()) {
     if (fgetxattr(descriptor, kMarkAttribute, nullptr, 0) < 0) return {};
-    return Status::failure(
-        path.status().error_number(),
-        path.status().text() + ", and it carries Pawl's mark: its journal may hold commits");
+    return path.status().with_text(path.status().text() +
+                                   ", and it carries Pawl's mark: its journal may hold commits");
   }
   if (path.value().empty()) return {};
   file.real_path = std::move(path.value());

@@ -105,10 +105,8 @@ bool can_be_tried_again(const Status& failure) {
 
 // What the failure of a commit loses where there will be no other.
 Status lost_since_last_commit(const TrackedFile& file, const Status& why) {
-  return Status::failure(why.error_number(), file.path +
-                                                 " is as its last commit left it, and what was "
-                                                 "stored since is lost: " +
-                                                 why.text());
+  return why.prefixed(file.path +
+                      " is as its last commit left it, and what was stored since is lost: ");
 }
 
 // A descriptor to map a file with, and whether it is the program's.

@@ -232,8 +232,7 @@ void* map_file(const MapRequest& request) {
     if (!read_write || status.st_nlink == 0 || !has_patterns()) return pass_on_alone();
     const auto path = path_of_descriptor(request.descriptor);
     if (!path.ok()) {
-      return refuse_map(Status::failure(
-          path.status().error_number(),
+      return refuse_map(path.status().with_text(
           path.status().text() + "; a glob may match it, so it is not mapped without Pawl"));
     }
     if (!matches_a_pattern(path.value())) {

@@ -145,10 +145,10 @@ Status recover_before_use(const NamedFile& file, bool is_only_read) {
   if (status.ok() || status.error_number() == EBUSY) return {};
   if (!concerns_us(file.real_path)) return {};
   if (status.error_number() != EACCES) return status;
-  return Status::failure(EACCES, status.text() +
-                                     ". A crash left it open, and it must be recovered first by "
-                                     "who may write it: let its program open it again, or run "
-                                     "pawl recover. To read what is committed take pawl snapshot");
+  return status.with_text(status.text() +
+                          ". A crash left it open, and it must be recovered first by "
+                          "who may write it: let its program open it again, or run "
+                          "pawl recover. To read what is committed take pawl snapshot");
 }
 
 }  // namespace pawl::preload

@@ -79,10 +79,9 @@ Status check_no_other_writer(int descriptor) {
   const auto path = path_of_descriptor(descriptor);
   const std::string name = path.ok() && !path.value().empty() ? path.value() : "the file";
   if (!noticed.ok()) {
-    return Status::failure(noticed.status().error_number(),
-                           "whether another process has " + name +
-                               " mapped atomically cannot be found out, and nothing is written: " +
-                               noticed.status().text());
+    return noticed.status().prefixed(
+        "whether another process has " + name +
+        " mapped atomically cannot be found out, and nothing is written: ");
   }
   return Status::failure(EBUSY, name +
                                     " is mapped atomically by another process, whose next commit "

@@ -99,9 +99,10 @@ Result<CopyKind> copy_base(int from, int to, std::uint64_t copied_bytes_max) {
   if (::fstat(from, &status) != 0) return failed("its size");
   const off_t size = status.st_size;
   if (static_cast<std::uint64_t>(size) > copied_bytes_max) {
-    return Status::failure(EFBIG, "the file has " + std::to_string(size) +
-                                      " bytes, and its blocks cannot be shared here: more than " +
-                                      std::to_string(copied_bytes_max) + " are not copied unasked");
+    return Status::failure(EFBIG, PAWL_ERROR_TOO_LARGE,
+                           "the file has " + std::to_string(size) +
+                               " bytes, and its blocks cannot be shared here: more than " +
+                               std::to_string(copied_bytes_max) + " are not copied unasked");
   }
   Copy copy(from, to);
   for (off_t at = 0; at < size;) {

@@ -77,15 +77,16 @@ bool speaks_of_content(const Status& status) {
 }
 
 Status with_name(const std::string& journal, const Status& status) {
-  return Status::failure(status.error_number(), journal + ": " + status.text());
+  return status.prefixed(journal + ": ");
 }
 
 Status too_busy(const std::string& path) {
   return Status::failure(
-      EBUSY, path +
-                 " has no moment to be copied in: programs map and unmap it all the time, write "
-                 "to it without Pawl, or commit more than its journal could keep. Try again when "
-                 "it is quieter, or make room for the journal beside it");
+      EBUSY, PAWL_ERROR_COPY_OUTRUN,
+      path +
+          " has no moment to be copied in: programs map and unmap it all the time, write "
+          "to it without Pawl, or commit more than its journal could keep. Try again when "
+          "it is quieter, or make room for the journal beside it");
 }
 
 using journal::Reader;
@@ -176,13 +177,15 @@ Source::File::Attempt Source::File::copy_in_group(HeldJournal& own, const journa
   auto file = open_group_file(name);
   if (file.status().error_number() == EPERM) return file.status();
   if (!file.ok()) {
-    return Status::failure(ENODATA, path() + " was left open in the group " + name +
-                                        ", whose file cannot be opened: " + file.status().text());
+    return Status::failure(ENODATA, PAWL_ERROR_GROUP_FILE_MISSING,
+                           path() + " was left open in the group " + name +
+                               ", whose file cannot be opened: " + file.status().text());
   }
   File medium(std::move(file.value()));
   PAWL_TRY(journal::check_owner_of_group(medium, *this));
   auto journal = medium.hold_journal();
-  if (!journal.ok()) return Status::failure(ENODATA, journal.status().text());
+  if (!journal.ok())
+    return Status::failure(ENODATA, PAWL_ERROR_GROUP_FILE_MISSING, journal.status().text());
   PAWL_TRY(journal::check_writers_of_group(medium, *this));
   number_ = group.number;
   auto copied = copy_with_journal(journal.value(), into);
@@ -235,14 +238,15 @@ Status Source::File::check_as_recovery_does(HeldJournal& journal, Reader& reader
     has_records = true;
     if (has_writer) break;
   }
-  auto evidence = has_writer ? Result<std::string>(std::string()) : reader.evidence_of_loss();
+  auto evidence = has_writer ? Result<journal::Loss>(journal::Loss{}) : reader.evidence_of_loss();
   if (!evidence.ok()) return evidence.status();
   PAWL_TRY(journal::check_bond(
       *this, reader.header(),
-      {.is_of_group = number_ != 0, .has_records = has_records || !evidence.value().empty()}));
-  if (evidence.value().empty()) return {};
-  return Status::failure(EBADMSG, journal_path() + " is damaged: " + evidence.value() + ". " +
-                                      journal::restore_or_accept_loss());
+      {.is_of_group = number_ != 0, .has_records = has_records || evidence.value().any()}));
+  if (!evidence.value().any()) return {};
+  return Status::failure(EBADMSG, evidence.value().code,
+                         journal_path() + " is damaged: " + evidence.value().text + ". " +
+                             journal::restore_or_accept_loss());
 }
 
 Source::File::Attempt Source::File::copy_with_journal(HeldJournal& journal, DescriptorFile& into) {
@@ -340,10 +344,10 @@ Result<std::string> directory_of(const std::string& to) {
 Status check_may_go(const std::string& to) {
   auto found = open_regular(to, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (!found.ok()) {
-    return Status::failure(found.status().error_number(),
-                           found.status().text() +
-                               ", and it may be a file that is in use, or a journal. Remove it "
-                               "yourself, or choose another name");
+    return found.status().with_text(
+        found.status().text() +
+        ", and it may be a file that is in use, or a journal. Remove it "
+        "yourself, or choose another name");
   }
   const int target = found.value().get();
   const Status checked = check_has_no_commits(target, to);
@@ -352,23 +356,25 @@ Status check_may_go(const std::string& to) {
 }
 
 Status check_target(const Source& source, const std::string& to) {
-  const auto refuse = [&](int error_number, const char* reason) {
-    return Status::failure(error_number, to + " " + reason);
+  const auto refuse = [&](int error_number, pawl_error code, const char* reason) {
+    return Status::failure(error_number, code, to + " " + reason);
   };
   if (to == source.path() + kJournalSuffix)
-    return refuse(EINVAL, "is where the journal of the file stands; choose another name");
+    return refuse(EINVAL, PAWL_ERROR_INVALID_ARGUMENT,
+                  "is where the journal of the file stands; choose another name");
   struct stat present{};
   struct stat copied{};
   if (::lstat((to + kJournalSuffix).c_str(), &present) == 0)
     return refuse(
-        EBUSY,
+        EBUSY, PAWL_ERROR_COPY_TARGET_IN_USE,
         "has a journal: a program has it mapped, or a crash left it. Choose another name, "
         "or recover it first (pawl recover)");
   if (::lstat(to.c_str(), &present) != 0) return {};
-  if (S_ISDIR(present.st_mode)) return refuse(EISDIR, "is a directory; name a file in it");
+  if (S_ISDIR(present.st_mode))
+    return refuse(EISDIR, PAWL_ERROR_INVALID_ARGUMENT, "is a directory; name a file in it");
   if (::fstat(source.descriptor(), &copied) == 0 && present.st_ino == copied.st_ino &&
       present.st_dev == copied.st_dev)
-    return refuse(EINVAL, "is the file itself; choose another name");
+    return refuse(EINVAL, PAWL_ERROR_INVALID_ARGUMENT, "is the file itself; choose another name");
   return S_ISREG(present.st_mode) ? check_may_go(to) : Status{};
 }
 
@@ -383,14 +389,16 @@ Result<Copied> make_snapshot(const std::string& path, const std::string& to, boo
   if (!directory.ok()) return directory.status();
   const std::string name = to.substr(to.rfind('/') + 1);
   if (name.empty() || name == "." || name == "..")
-    return Status::failure(EISDIR, to + " is a directory; name a file in it");
+    return Status::failure(EISDIR, PAWL_ERROR_INVALID_ARGUMENT,
+                           to + " is a directory; name a file in it");
   const std::string target = directory.value().path() + name;
   PAWL_TRY(check_target(source.value(), target));
   if (struct stat present{}; !may_replace && ::lstat(target.c_str(), &present) == 0) {
     // Before all of it is copied for nothing.
-    return Status::failure(EEXIST, target +
-                                       " exists already; remove it, choose another name, or "
-                                       "say that it may be replaced (--force)");
+    return Status::failure(EEXIST, PAWL_ERROR_COPY_TARGET_EXISTS,
+                           target +
+                               " exists already; remove it, choose another name, or "
+                               "say that it may be replaced (--force)");
   }
   auto made = NewFile::make(directory.value());
   if (!made.ok()) return made.status();

@@ -118,7 +118,9 @@ Status FaultTable::watch(const void* owner, std::uint64_t first, std::uint64_t e
     PAWL_TRY(grow(*slot, end));
   } else {
     slot = find_free();
-    if (slot == nullptr) return Status::failure(ENOMEM, "too many ranges are watched; unmap some");
+    if (slot == nullptr)
+      return Status::failure(ENOMEM, PAWL_ERROR_TOO_MANY,
+                             "too many ranges are watched; unmap some");
     OpenPages open;
     if (!open.allocate(end - first)) return FailedCall{ENOMEM, "no memory to watch a mapping"};
     const SignalSafeGuard guard(slot->lock);
@@ -176,7 +178,7 @@ Status FaultTable::split(Slot& slot, std::uint64_t at) {
   Slot* right = find_free();
   OpenPages open;
   if (right == nullptr || !open.allocate(end - at)) {
-    return Status::failure(ENOMEM, "too many ranges are watched; unmap some");
+    return Status::failure(ENOMEM, PAWL_ERROR_TOO_MANY, "too many ranges are watched; unmap some");
   }
   const SignalSafeGuard guard(slot.lock);
   // Somebody may have found the right slot when it was another range, and wait for its lock.

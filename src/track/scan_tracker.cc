@@ -88,13 +88,14 @@ class ScanTracker final : public Tracker {
 
 Status ScanTracker::watch(char* address, std::size_t length, int /*protection*/) {
   if (!is_own_process())
-    return Status::failure(EPERM, "a forked child cannot track its parent's mapping");
+    return Status::failure(EPERM, PAWL_ERROR_FORKED_CHILD,
+                           "a forked child cannot track its parent's mapping");
   const std::lock_guard lock(mutex_);
   const std::uint64_t first = reinterpret_cast<std::uint64_t>(address) / kPageBytes;
   const std::uint64_t end = first + length / kPageBytes;
   PAWL_ASSERT(first < end);
   if (ranges_.runs().size() >= kWatchedRangesMax) {
-    return Status::failure(ENOMEM, "too many ranges are watched; unmap some");
+    return Status::failure(ENOMEM, PAWL_ERROR_TOO_MANY, "too many ranges are watched; unmap some");
   }
   // One huge page would be armed and reported as a whole, and its parts would not fault one by one.
   // Kernels without huge pages refuse, and need not be asked.
@@ -186,7 +187,8 @@ Status ScanTracker::clear_markers(char* address, std::size_t length) {
 
 Status ScanTracker::collect(char* address, std::size_t length, PageRuns& stored) {
   if (!is_own_process())
-    return Status::failure(EPERM, "a forked child cannot track its parent's mapping");
+    return Status::failure(EPERM, PAWL_ERROR_FORKED_CHILD,
+                           "a forked child cannot track its parent's mapping");
   const std::lock_guard lock(mutex_);
   const std::uint64_t first = reinterpret_cast<std::uint64_t>(address) / kPageBytes;
   const std::uint64_t end = first + length / kPageBytes;

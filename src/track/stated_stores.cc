@@ -86,7 +86,8 @@ Status StatedStores::watch(const void* owner, std::uint64_t first, std::uint64_t
     const auto slot = std::find_if(stated_ranges.slots.begin(), stated_ranges.slots.end(),
                                    [](const StatedRange& range) { return range.owner == nullptr; });
     if (slot == stated_ranges.slots.end())
-      return Status::failure(ENOMEM, "too many ranges are watched; unmap some");
+      return Status::failure(ENOMEM, PAWL_ERROR_TOO_MANY,
+                             "too many ranges are watched; unmap some");
     *slot = {owner, first, end, 0, {}};
     const auto number = static_cast<std::size_t>(slot - stated_ranges.slots.begin());
     stated_ranges.used = std::max(stated_ranges.used, number + 1);

@@ -101,7 +101,8 @@ Status membarrier(int command) {
   return FailedCall{
       errno,
       "the store tracker needs the system call membarrier (its private expedited commands), which "
-      "this kernel or this sandbox refuses; allow it, or choose another tracker"};
+      "this kernel or this sandbox refuses; allow it, or choose another tracker",
+      PAWL_ERROR_TRACKER_UNAVAILABLE};
 }
 
 // A thread that finds its line marked already leaves it at that, while its store may still wait in
@@ -325,7 +326,7 @@ Status StoreRegistry::watch(const void* owner, std::uint64_t first, std::uint64_
   Status outcome;
   if (extend_left_neighbour(owner, first, end, outcome)) return outcome;
   if (ranges_used_ == ranges_.size())
-    return Status::failure(ENOMEM, "too many ranges are watched; unmap some");
+    return Status::failure(ENOMEM, PAWL_ERROR_TOO_MANY, "too many ranges are watched; unmap some");
   auto* const area = new (std::nothrow) WatchedArea;
   if (area == nullptr || !area->allocate(first, end)) {
     delete area;

@@ -185,10 +185,11 @@ Status check_stores_are_marked() {
   const StoreModules modules = find_store_modules();
   if (!modules.marked.empty() || modules.marks_by_hand) return {};
   return Status::failure(
-      EOPNOTSUPP, "the store tracker would see no store of this program: " +
-                      listed(modules.unmarked) + (modules.unmarked.size() == 1 ? " has" : " have") +
-                      " no marks; compile with pawl-clang what stores into the mapping (or call "
-                      "pawl_stored() there), or choose another tracker (PAWL_TRACKER=auto)");
+      EOPNOTSUPP, PAWL_ERROR_NO_STORE_MARKS,
+      "the store tracker would see no store of this program: " + listed(modules.unmarked) +
+          (modules.unmarked.size() == 1 ? " has" : " have") +
+          " no marks; compile with pawl-clang what stores into the mapping (or call "
+          "pawl_stored() there), or choose another tracker (PAWL_TRACKER=auto)");
 }
 
 }  // namespace pawl

@@ -46,7 +46,7 @@ int open_userfaultfd() {
 
 // EIO is final: what was stored since the last commit can no longer be found.
 Status lost_watch(const char* kind, const Descriptor& descriptor) {
-  return Status::failure(EIO,
+  return Status::failure(EIO, PAWL_ERROR_STORES_UNSEEN,
                          "stores into the mapping are no longer recorded: the program closed "
                          "the " +
                              std::string(kind) + " descriptor (number " +
@@ -60,23 +60,26 @@ Status lost_watch(const char* kind, const Descriptor& descriptor) {
 
 Result<std::unique_ptr<WriteWatch>> WriteWatch::open() {
   Descriptor userfault(open_userfaultfd());
-  if (!userfault.valid()) return FailedCall{errno, userfault_advice(errno)};
+  if (!userfault.valid())
+    return FailedCall{errno, userfault_advice(errno), PAWL_ERROR_TRACKER_UNAVAILABLE};
 
   uffdio_api api{};
   api.api = UFFD_API;
   api.features = kernel::kUffdFeatureWpAsync;
   if (ioctl(userfault.get(), UFFDIO_API, &api) != 0)
-    return FailedCall{errno, userfault_advice(errno)};
+    return FailedCall{errno, userfault_advice(errno), PAWL_ERROR_TRACKER_UNAVAILABLE};
 
   Descriptor pagemap(::open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC));
   if (!pagemap.valid())
-    return FailedCall{errno, "cannot open /proc/self/pagemap (is /proc mounted?)"};
+    return FailedCall{errno, "cannot open /proc/self/pagemap (is /proc mounted?)",
+                      PAWL_ERROR_TRACKER_UNAVAILABLE};
   kernel::PagemapScanArgument nothing;
   nothing.size = sizeof nothing;
   nothing.return_mask = kernel::kPageIsWritten;
   nothing.category_mask = kernel::kPageIsWritten;
   if (ioctl(pagemap.get(), kernel::kPagemapScan, &nothing) < 0)
-    return FailedCall{errno, "this kernel lacks PAGEMAP_SCAN (Linux 6.7); use the fault tracker"};
+    return FailedCall{errno, "this kernel lacks PAGEMAP_SCAN (Linux 6.7); use the fault tracker",
+                      PAWL_ERROR_TRACKER_UNAVAILABLE};
   return std::unique_ptr<WriteWatch>(new WriteWatch(std::move(userfault), std::move(pagemap)));
 }
 

@@ -75,6 +75,9 @@ class Files : public ::testing::Test {
     const Answer told = pawl({"info", "--json", file_});
     EXPECT_EQ(told.code, 0) << told.err;
     EXPECT_EQ(parse(told.out)["state"], state);
+    const json error = parse(told.out)["error"];
+    EXPECT_TRUE(error.is_string() && std::string(error).starts_with("PAWL_ERROR_")) << error;
+    EXPECT_EQ(parse(as_json.out)["error"], error);
     EXPECT_EQ(pawl({"info", file_}).code, 0);
 
     const Answer logged = pawl({"log", "--json", file_});
@@ -170,6 +173,7 @@ TEST_F(Files, WithATornLastRecordDropIt) {
 TEST_F(Files, WithADamagedRecordAreRefused) {
   flip(journal_, position(2) + 100);
   expect_refused(4, "damaged-journal", "record 2");
+  EXPECT_EQ(parse(pawl({"verify", "--json", file_}).out)["error"], "PAWL_ERROR_DAMAGED_RECORD");
   EXPECT_EQ(parse(pawl({"log", "--json", file_}).out)["end"]["state"], "damaged");
 }
 

@@ -106,7 +106,7 @@ Told read(std::vector<std::byte>& bytes, journal::IfCut if_cut = journal::IfCut:
   told.end_reason = reader.end_reason();
   auto evidence = reader.evidence_of_loss();
   require(evidence.ok(), "a medium that never fails gives no failure");
-  told.evidence = evidence.value();
+  told.evidence = evidence.value().text;
   require(!reader.next().value().has_value(), "the end stays the end");
   require(file.changes() == 0, "a reader changes nothing");
   // Each record is read twice, and looked for in two places; each piece of the journal costs a

@@ -46,6 +46,7 @@ int main(void) {
   FIELD(pawl_statistics, apply);
   FIELD(pawl_statistics, durability);
   FIELD(pawl_statistics, last_error_number);
+  FIELD(pawl_statistics, last_error_code);
   FIELD(pawl_statistics, last_error);
   NUMBER(MAP_ATOMIC);
   NUMBER(MS_SYNC);

@@ -62,11 +62,36 @@ class Case(unittest.TestCase):
         os.chdir(self.before)
         shutil.rmtree(self.scratch)
 
-    def error(self, number, what, *arguments, **named):
+    def error(self, number, what, *arguments, code=None, **named):
         with self.assertRaises(pawl.Error) as caught:
             what(*arguments, **named)
         self.assertEqual(caught.exception.errno, number)
+        if code is not None:
+            self.assertIs(caught.exception.pawl_code, code)
         return caught.exception
+
+
+class Codes(Case):
+    def test_one_errno_has_many_reasons(self):
+        def left():
+            m = pawl.open(PATH)
+            m[0] = 1
+            m.commit()
+            os._exit(0)
+        child = os.fork()
+        if child == 0:
+            left()
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        journal = PATH + ".pawl"
+        os.truncate(journal, 20000)
+        self.error(errno.EBADMSG, pawl.recover, PATH, code=pawl.ErrorCode.CUT_JOURNAL)
+        os.truncate(journal, 0)
+        self.error(errno.EBADMSG, pawl.recover, PATH, code=pawl.ErrorCode.NOT_A_JOURNAL)
+        self.error(errno.ENOENT, pawl.recover, "none", code=pawl.ErrorCode.NOT_FOUND)
+
+    def test_a_code_that_the_package_does_not_know_stays_a_number(self):
+        self.assertEqual(pawl._library.code_of(9999), 9999)
+        self.assertIs(pawl._library.code_of(4), pawl.ErrorCode.IO)
 
 
 class Blocks(Case):
@@ -216,7 +241,8 @@ class Commits(Case):
             stats = m.stats()
         self.assertEqual((stats.commits, stats.rollbacks, stats.journal_size_bytes), (1, 1, 1 << 20))
         self.assertEqual((stats.tracker, stats.apply, stats.medium), ("fault", "eager", "block"))
-        self.assertEqual((stats.last_error_number, stats.last_error), (0, ""))
+        self.assertEqual((stats.last_error_number, stats.last_error_code, stats.last_error),
+                             (0, pawl.ErrorCode.NONE, ""))
 
 
 class Buffers(Case):
@@ -396,7 +422,7 @@ class Sizes(Case):
 class Refusals(Case):
     def test_an_error_says_what_to_do(self):
         with pawl.open(PATH):
-            error = self.error(errno.EBUSY, pawl.open, PATH)
+            error = self.error(errno.EBUSY, pawl.open, PATH, code=pawl.ErrorCode.IN_USE)
             self.assertIsInstance(error, OSError)
             self.assertIn("one writer", error.strerror)
             self.assertEqual(error.filename, PATH)
@@ -430,7 +456,7 @@ class Refusals(Case):
                 self.assertEqual(m[0], 1)
                 m[0] = 2
                 for what in (m.commit, m.rollback, m.stats, lambda: m.commit(async_=True)):
-                    self.error(errno.EPERM, what)
+                    self.error(errno.EPERM, what, code=pawl.ErrorCode.FORKED_CHILD)
                 self.error(errno.EPERM, m.flush, 0, PAGE)
                 m.close()
                 number = 0

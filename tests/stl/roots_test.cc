@@ -192,6 +192,7 @@ TEST_F(Roots, ErrorsSayWhy) {
     ADD_FAILURE() << "opened twice";
   } catch (const pawl::error& failure) {
     EXPECT_EQ(failure.code(), std::errc::device_or_resource_busy);
+    EXPECT_EQ(failure.pawl_code(), PAWL_ERROR_IN_USE);
     EXPECT_THAT(failure.what(), HasSubstr("heap"));
   }
   EXPECT_THROW(open_heap(directory_ / "not/there"), std::system_error);
@@ -206,6 +207,11 @@ TEST_F(Roots, AFullHeapIsBadAlloc) {
   };
   EXPECT_NE(text_thrown_by<std::bad_alloc>(fill), "");
   EXPECT_NE(text_thrown_by<std::exception>(fill), "");
+  try {
+    fill();
+  } catch (const pawl::out_of_memory& failure) {
+    EXPECT_EQ(failure.pawl_code(), PAWL_ERROR_HEAP_FULL);
+  }
   EXPECT_EQ(heap.check(), 0);
   heap.sync();
   const std::size_t size = texts.size();
@@ -228,6 +234,7 @@ TEST_F(Roots, MisuseIsNotSynced) {
     ADD_FAILURE() << "synced";
   } catch (const pawl::error& failure) {
     EXPECT_EQ(failure.code().value(), EUCLEAN);
+    EXPECT_EQ(failure.pawl_code(), PAWL_ERROR_SYNC_REFUSED);
   }
   heap.rollback();
   heap.root<Words>()["more"] = 1;

@@ -105,6 +105,7 @@ TEST_F(StrayPointers, AHeapThatVerifiesIsNotSynced) {
     ADD_FAILURE() << "synced";
   } catch (const pawl::error& failure) {
     EXPECT_EQ(failure.code(), std::errc::bad_address);
+    EXPECT_EQ(failure.pawl_code(), PAWL_ERROR_STRAY_POINTERS);
   }
   smuggle(nullptr);
   heap.sync();

@@ -47,13 +47,14 @@ class Errors : public testing::Test {
     ASSERT_TRUE(mapping.commit().ok());
     mapping.crash();
   }
-  // Refused with this number and these words, and nothing was touched.
-  void expect_refused(int error_number, const std::string& words) {
+  // Refused with this number, this code and these words, and nothing was touched.
+  void expect_refused(int error_number, pawl_error code, const std::string& words) {
     const std::string base = read_file(path_);
     const std::string side = read_file(journal_);
     auto opened = test::try_open(path_, options_for(kAsync));
     ASSERT_FALSE(opened.ok());
     EXPECT_EQ(opened.status().error_number(), error_number) << opened.status().text();
+    EXPECT_EQ(opened.status().code(), code) << opened.status().text();
     EXPECT_NE(opened.status().text().find(words), std::string::npos) << opened.status().text();
     EXPECT_TRUE(read_file(path_) == base);
     EXPECT_TRUE(read_file(journal_) == side);
@@ -77,7 +78,7 @@ TEST_F(Errors, AJournalOfANewerVersion) {
     header.version = journal::kVersionOfGroups + 1;
     overwrite(slot * kJournalSlotBytes, &header, sizeof header);
   }
-  expect_refused(ENOTSUP, "version 4");
+  expect_refused(ENOTSUP, PAWL_ERROR_UNSUPPORTED_VERSION, "version 4");
 }
 
 // Its header was shorter, and so was what its checksum covers.
@@ -91,23 +92,23 @@ TEST_F(Errors, AJournalOfTheVersionThatWasNeverReleased) {
     header.crc32c = checksum(&header, offsetof(journal::Header, block_bytes));
     overwrite(slot * kJournalSlotBytes, &header, sizeof header);
   }
-  expect_refused(ENOTSUP, "version 1, which was never released");
+  expect_refused(ENOTSUP, PAWL_ERROR_UNSUPPORTED_VERSION, "version 1, which was never released");
 }
 
 TEST_F(Errors, AFileInTheJournalsPlaceThatIsNone) {
   write_file(journal_, "somebody's notes");
-  expect_refused(EBADMSG, "no Pawl journal");
+  expect_refused(EBADMSG, PAWL_ERROR_NOT_A_JOURNAL, "no Pawl journal");
 }
 
 TEST_F(Errors, ATruncatedJournal) {
   leave_open();
   ASSERT_EQ(::truncate(journal_.c_str(), 6000), 0);
-  expect_refused(EBADMSG, "cut short");
-  expect_refused(EBADMSG, "--accept-loss");
+  expect_refused(EBADMSG, PAWL_ERROR_CUT_JOURNAL, "cut short");
+  expect_refused(EBADMSG, PAWL_ERROR_CUT_JOURNAL, "--accept-loss");
   ASSERT_EQ(::truncate(journal_.c_str(), 100), 0);
-  expect_refused(EBADMSG, "");
+  expect_refused(EBADMSG, PAWL_ERROR_NOT_A_JOURNAL, "");
   ASSERT_EQ(::truncate(journal_.c_str(), 0), 0);
-  expect_refused(EBADMSG, "");
+  expect_refused(EBADMSG, PAWL_ERROR_NOT_A_JOURNAL, "");
 }
 
 TEST_F(Errors, AJournalWithADamagedHeader) {
@@ -115,7 +116,7 @@ TEST_F(Errors, AJournalWithADamagedHeader) {
   const char garbage[40] = "garbage";
   overwrite(16, garbage, sizeof garbage);
   overwrite(kJournalSlotBytes + 16, garbage, sizeof garbage);
-  expect_refused(EBADMSG, "");
+  expect_refused(EBADMSG, PAWL_ERROR_DAMAGED_HEADER, "");
 }
 
 TEST_F(Errors, AJournalThatIsALinkADirectoryOrHasTwoNames) {
@@ -123,10 +124,10 @@ TEST_F(Errors, AJournalThatIsALinkADirectoryOrHasTwoNames) {
   const std::string away = directory_ / "away";
   ASSERT_EQ(::rename(journal_.c_str(), away.c_str()), 0);
   ASSERT_EQ(::symlink(away.c_str(), journal_.c_str()), 0);
-  expect_refused(ELOOP, "symbolic link");
+  expect_refused(ELOOP, PAWL_ERROR_JOURNAL_NAME_TAKEN, "symbolic link");
   ASSERT_EQ(::unlink(journal_.c_str()), 0);
   ASSERT_EQ(::link(away.c_str(), journal_.c_str()), 0);
-  expect_refused(EBADMSG, "2 names");
+  expect_refused(EBADMSG, PAWL_ERROR_UNBELIEVED_JOURNAL, "2 names");
   ASSERT_EQ(::unlink(journal_.c_str()), 0);
   ASSERT_EQ(::mkdir(journal_.c_str(), 0755), 0);
   auto opened = test::try_open(path_, options_for(kAsync));
@@ -148,7 +149,7 @@ TEST_F(Errors, AJournalOfAnEarlierFileWithTheSameNumber) {
     header.crc32c = journal::header_checksum(header);
     overwrite(slot * kJournalSlotBytes, &header, sizeof header);
   }
-  expect_refused(EBADMSG, "an earlier file with the same number");
+  expect_refused(EBADMSG, PAWL_ERROR_FOREIGN_JOURNAL, "an earlier file with the same number");
 }
 
 TEST_F(Errors, ANameThatLeavesNoRoomForThatOfTheJournal) {
@@ -200,7 +201,7 @@ TEST_F(Errors, AJournalThatAnyoneCouldHaveWritten) {
   leave_open();
   ASSERT_EQ(::chmod(journal_.c_str(), 0666), 0);
   ASSERT_EQ(::chmod(path_.c_str(), 0644), 0);
-  expect_refused(EBADMSG, "written by anyone");
+  expect_refused(EBADMSG, PAWL_ERROR_UNBELIEVED_JOURNAL, "written by anyone");
   if (::geteuid() != 0) return;
   // One with the same bytes, which is not the one that the mark names.
   const std::string content = test::read_file(journal_);
@@ -208,7 +209,7 @@ TEST_F(Errors, AJournalThatAnyoneCouldHaveWritten) {
   write_file(journal_, content);
   ASSERT_EQ(::chmod(journal_.c_str(), 0644), 0);
   ASSERT_EQ(::chown(journal_.c_str(), 12345, 12345), 0);
-  expect_refused(EBADMSG, "another user");
+  expect_refused(EBADMSG, PAWL_ERROR_UNBELIEVED_JOURNAL, "another user");
 }
 
 TEST_F(Errors, TheJournalTakesTheFilesOwnerAndMode) {
@@ -232,7 +233,7 @@ TEST_F(Errors, AFileThatReplacedTheOneTheJournalBelongsTo) {
   const std::string other = directory_ / "other";
   write_file(other, "new content");
   ASSERT_EQ(::rename(other.c_str(), path_.c_str()), 0);
-  expect_refused(EBADMSG, "another file");
+  expect_refused(EBADMSG, PAWL_ERROR_FOREIGN_JOURNAL, "another file");
 }
 
 TEST_F(Errors, AReadOnlyFileOrDirectory) {
@@ -282,6 +283,7 @@ TEST_F(Errors, AJournalThatCannotBeMade) {
   auto opened = test::try_open(path_, options_for(kAsync), watch);
   ASSERT_FALSE(opened.ok());
   EXPECT_EQ(opened.status().error_number(), ENOSPC);
+  EXPECT_EQ(opened.status().code(), PAWL_ERROR_NO_SPACE_FOR_JOURNAL);
   EXPECT_NE(opened.status().text().find("PAWL_JOURNAL_SIZE"), std::string::npos);
   EXPECT_NE(::access(journal_.c_str(), F_OK), 0);
   EXPECT_NE(::access((journal_ + ".new").c_str(), F_OK), 0);

@@ -192,7 +192,7 @@ TEST(JournalByHand, IsReadInLinesAsThePageSays) {
   }
   EXPECT_FALSE(reader.next().value().has_value());
   EXPECT_EQ(reader.end_reason(), "");
-  EXPECT_EQ(reader.evidence_of_loss().value(), "");
+  EXPECT_EQ(reader.evidence_of_loss().value().text, "");
 }
 
 // What the page says of the line at 2100.
@@ -206,7 +206,7 @@ TEST(JournalByHand, LosesARecordWithAnyOfItsLines) {
     Result<Reader> reader = Reader::open(file);
     ASSERT_TRUE(reader.ok());
     EXPECT_FALSE(reader.value().next().value().has_value()) << line;
-    EXPECT_EQ(reader.value().evidence_of_loss().value(), "") << line;
+    EXPECT_EQ(reader.value().evidence_of_loss().value().text, "") << line;
   }
 }
 
@@ -222,7 +222,7 @@ TEST(JournalByHand, DependsOnItsHeaderSlot) {
   EXPECT_TRUE(reader.value().other_slot_damaged());
   EXPECT_EQ(reader.value().header().generation, 3u);
   EXPECT_FALSE(reader.value().next().value().has_value());
-  EXPECT_NE(reader.value().evidence_of_loss().value(), "");
+  EXPECT_NE(reader.value().evidence_of_loss().value().text, "");
 }
 
 TEST(JournalByHand, HasTheMarkThatThePageShows) {

@@ -406,5 +406,20 @@ TEST(OutOfMemoryThreads, AThreadThatCannotStartLeftItsSignalsBlocked) {
   }
 }
 
+// Then a failure is one number, and has both.
+TEST(OutOfMemory, KeepsErrorNumberAndCodeOfAFailureWithoutItsText) {
+  allocations = 0;
+  failing = 0;
+  all_after_fail = true;
+  const Status failure = Status::failure(EDQUOT, PAWL_ERROR_WAS_UNPROTECTED, {});
+  failing = -1;
+  EXPECT_GT(allocations, 0);
+  EXPECT_EQ(failure.text(), "out of memory");
+  for (const Status& one : {failure, Status(failure)}) {
+    EXPECT_EQ(one.error_number(), EDQUOT);
+    EXPECT_EQ(one.code(), PAWL_ERROR_WAS_UNPROTECTED);
+  }
+}
+
 }  // namespace
 }  // namespace pawl

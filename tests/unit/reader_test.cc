@@ -408,7 +408,7 @@ TEST(Reader, ReadsWhatACutJournalHasLeftWhenAsked) {
     }
     const bool is_cut = size < (1 << 20);
     EXPECT_EQ(reader.value().cut().empty(), !is_cut);
-    EXPECT_EQ(reader.value().evidence_of_loss().value().empty(), !is_cut);
+    EXPECT_EQ(reader.value().evidence_of_loss().value().any(), is_cut);
     return sequences;
   };
   EXPECT_EQ(sequences_of(1 << 20), (Sequences{1, 2, 3}));
@@ -539,7 +539,7 @@ std::string evidence_in(const Journal& journal) {
   Result<Reader> reader = Reader::open(file);
   EXPECT_TRUE(reader.ok());
   while (reader.value().next().value().has_value()) continue;
-  return reader.value().evidence_of_loss().value();
+  return reader.value().evidence_of_loss().value().text;
 }
 
 TEST(Reader, TellsDamageFromATornEnd) {
@@ -598,8 +598,8 @@ TEST(Reader, ReadsNoHolesForEvidence) {
     Result<Reader> reader = Reader::open(file);
     EXPECT_TRUE(reader.ok());
     while (reader.value().next().value().has_value()) continue;
-    const Result<std::string> found = reader.value().evidence_of_loss();
-    return found.ok() ? found.value() : found.status().text();
+    const Result<Loss> found = reader.value().evidence_of_loss();
+    return found.ok() ? found.value().text : found.status().text();
   };
   EXPECT_EQ(evidence({}), "");
   // What stands behind the hole is seen.
@@ -789,7 +789,7 @@ TEST(ReaderOfLines, BelievesNoRecordThatLacksAWord) {
     Result<Reader> reader = Reader::open(file);
     ASSERT_TRUE(reader.ok());
     EXPECT_EQ(reader.value().next().value().has_value(), !any) << lost;
-    EXPECT_EQ(reader.value().evidence_of_loss().value(), "") << lost;
+    EXPECT_EQ(reader.value().evidence_of_loss().value().text, "") << lost;
     journal.bytes() = new_bytes;
   }
 }

@@ -39,8 +39,8 @@ Status cannot_open(const DescriptorFacts& facts, const std::string& what) {
 }
 
 Status cannot_open(const DescriptorFacts& facts, const Status& why) {
-  return Status::failure(why.error_number(), fmt::format("descriptor {} cannot be opened again: {}",
-                                                         facts.number, why.text()));
+  return why.with_text(
+      fmt::format("descriptor {} cannot be opened again: {}", facts.number, why.text()));
 }
 
 class Rebuild {

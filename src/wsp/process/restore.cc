@@ -120,8 +120,7 @@ Status check_descriptors(const SavedProcess& saved) {
     if (descriptor.facts.same_as >= 0) continue;
     const Status found = check_descriptor(descriptor, saved);
     if (!found.ok())
-      return Status::failure(found.error_number(),
-                             fmt::format("descriptor {} cannot be opened again: {}",
+      return found.with_text(fmt::format("descriptor {} cannot be opened again: {}",
                                          descriptor.facts.number, found.text()));
   }
   return {};

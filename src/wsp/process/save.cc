@@ -94,10 +94,9 @@ class SaveRun {
 // generation, or the image is durable without it.
 Status take_back_marker(KeptMemory& memory, const Status& failure) {
   if (memory.begin_generation().ok() || memory.flush_image().ok()) return failure;
-  return Status::failure(failure.error_number(),
-                         failure.text() +
-                             "; what lies there may be taken for a save, which it is "
-                             "not: do not restore it");
+  return failure.with_text(failure.text() +
+                           "; what lies there may be taken for a save, which it is "
+                           "not: do not restore it");
 }
 
 }  // namespace

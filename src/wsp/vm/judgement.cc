@@ -212,8 +212,7 @@ Result<Judgement> judge(const MachineDirectory& directory, MarkerFile& marker,
   // What stays unseen counts only where a save hangs on it.
   if (!verdict.marker.is_save()) verdict.unseen = {};
   if (!verdict.unseen.ok()) {
-    verdict.unseen = Status::failure(
-        verdict.unseen.error_number(),
+    verdict.unseen = verdict.unseen.with_text(
         verdict.unseen.text() + " (the save stays valid; to boot without it, run --discard)");
   }
   verdict.refusal = objection.refusal;

@@ -40,7 +40,7 @@ Status compare_parts(const std::set<std::string>& begun, const std::set<std::str
 
 Status during(const Status& status, const char* what) {
   if (status.ok()) return status;
-  return Status::failure(status.error_number(), status.text() + ", " + what);
+  return status.with_text(status.text() + ", " + what);
 }
 
 }  // namespace

@@ -135,8 +135,7 @@ Result<Qmp::Json> Qmp::ask(const char* command, const Json& arguments, int wait_
   if (!sent.ok()) return sent.status();
   Result<Json> answered = answer(sent.value(), wait_ms);
   if (!answered.ok()) {
-    return Status::failure(answered.status().error_number(),
-                           std::string(command) + ": " + answered.status().text());
+    return answered.status().prefixed(std::string(command) + ": ");
   }
   return answered;
 }

@@ -199,8 +199,8 @@ Result<Ending> Life::begin(MarkerFile& marker, Judgement verdict) {
   machine_.reset();
   forget_next(directory_);
   if (!verdict.is_whole()) return ending;
-  return Status::failure(ending.status().error_number(),
-                         ending.status().text() + " (the save that is there stays as it is)");
+  return ending.status().with_text(ending.status().text() +
+                                   " (the save that is there stays as it is)");
 }
 
 Result<Ending> Life::restore(MarkerFile& marker, const Judgement& verdict) {
@@ -241,8 +241,7 @@ Result<Ending> Life::restore(MarkerFile& marker, const Judgement& verdict) {
     PAWL_TRY(end_before_it_runs(marker, generation));
     machine_.reset();
     if (!refused) {
-      return Status::failure(loaded.error_number(),
-                             "QEMU did not load the save, which stays valid: " + loaded.text());
+      return loaded.prefixed("QEMU did not load the save, which stays valid: ");
     }
     return Ending{Ending::What::kRefused, Refusal::kLoadFailed,
                   "QEMU did not take the device state: " + loaded.text()};
@@ -319,8 +318,7 @@ Status Life::take_back(MarkerFile& marker, const Marker& restoring, const Status
   if (machine_->has_run_on()) return failure;
   PAWL_TRY(marker.write(restoring));
   restoring_ = restoring;
-  return Status::failure(failure.error_number(),
-                         "the guest did not run on, and the save stays valid: " + failure.text());
+  return failure.prefixed("the guest did not run on, and the save stays valid: ");
 }
 
 // A restore that came to nothing has mapped the memory: others who do are to be noticed again.
@@ -446,7 +444,7 @@ Status Life::rehearse(std::uint64_t times) {
 
 Result<Ending> Life::save(std::uint64_t heard_ns, const std::string& why) {
   if (const Status runs = saver_->go_on_at_last(); !runs.ok())
-    return no_save(Status::failure(runs.error_number(), kStandsStill + runs.text()));
+    return no_save(runs.prefixed(kStandsStill));
   Result<SaveTiming> timing = saver_->save(heard_ns, failure_);
   if (!timing.ok()) return no_save(timing.status());
   const Status sealed = saver_->seal(failure_);
