@@ -101,6 +101,17 @@ if(PAWL_CORE_SOURCES)
   set(PAWL_SOURCES_ON_CORE ${PAWL_HEAP_SOURCES} ${PAWL_FASE_SOURCES} ${PAWL_C_API_SOURCES}
                            ${PAWL_STORES_IO_SOURCES} ${PAWL_STORES_OTHER_SOURCES}
                            ${PAWL_STORE_FUNCTIONS_SOURCES} ${PAWL_MEMORY_WRAPPERS_SOURCES})
+  # Where nobody installs what is built, it is compiled once for both libraries, but for the source that
+  # knows which it is in: so the archive, too, shows names to who loads what is linked with it.
+  if(PAWL_QUICK OR PAWL_BREAKABLE)
+    set(of_either ${PROJECT_SOURCE_DIR}/src/track/store_modules.cc)
+    list(REMOVE_ITEM PAWL_SOURCES_ON_CORE ${of_either})
+    add_library(pawl_shown_objects OBJECT ${PAWL_SOURCES_ON_CORE})
+    target_link_libraries(pawl_shown_objects PRIVATE pawl_headers)
+    target_compile_definitions(pawl_shown_objects PRIVATE PAWL_BUILDING_SHARED)
+    pawl_harden(pawl_shown_objects)
+    set(PAWL_SOURCES_ON_CORE $<TARGET_OBJECTS:pawl_shown_objects> ${of_either})
+  endif()
   add_library(pawl_static STATIC $<TARGET_OBJECTS:pawl_core_objects> ${PAWL_SOURCES_ON_CORE})
   pawl_configure_library(pawl_static)
   target_link_libraries(pawl_static INTERFACE ${ISAL_LIBRARIES} stdc++)
@@ -113,7 +124,7 @@ endif()
 include(CheckIPOSupported)
 set(PAWL_OPTIMISED_AS_ONE OFF)
 if(CMAKE_BUILD_TYPE MATCHES "Rel" AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT PAWL_SANITIZE
-   AND NOT PAWL_BREAKABLE)
+   AND NOT PAWL_BREAKABLE AND NOT PAWL_QUICK)
   check_ipo_supported(RESULT PAWL_OPTIMISED_AS_ONE OUTPUT ipo_reason LANGUAGES CXX)
 endif()
 

@@ -19,6 +19,7 @@
 #include "medium/block_medium.h"
 #include "support/open_mapping.h"
 #include "support/temporary_directory.h"
+#include "support/test_size.h"
 #include "support/watched_medium.h"
 #include "workload/content.h"
 #include "workload/file_model.h"
@@ -26,7 +27,7 @@
 namespace pawl::test {
 namespace {
 
-constexpr unsigned kSeedsByDefault = 12;
+constexpr unsigned kSeedsByDefault = at_size(4U, 12U);
 constexpr int kSteps = 120;
 constexpr unsigned kRefusalEvery =
     25;  // while the disk is full, one operation in so many is refused

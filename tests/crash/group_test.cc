@@ -9,14 +9,15 @@
 
 #include "crash/disk_states.h"
 #include "crash/group_life.h"
+#include "support/test_size.h"
 
 namespace pawl::test {
 namespace {
 
-constexpr unsigned kSeedsByDefault = 12;      // PAWL_GROUP_SEEDS
-constexpr std::uint64_t kExhaustiveMax = 48;  // states of a moment that are all tried
-constexpr unsigned kSamples = 6;              // of a moment that has more
-constexpr unsigned kDeeperEvery = 23;         // states, of which one's recovery is cut as well
+constexpr unsigned kSeedsByDefault = at_size(2U, 12U);  // PAWL_GROUP_SEEDS
+constexpr std::uint64_t kExhaustiveMax = 48;            // states of a moment that are all tried
+constexpr unsigned kSamples = 6;                        // of a moment that has more
+constexpr unsigned kDeeperEvery = 23;  // states, of which one's recovery is cut as well
 constexpr unsigned kDeeperSamples = 2;
 constexpr unsigned kCuts = 2;  // from which another life goes on
 

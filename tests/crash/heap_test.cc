@@ -12,11 +12,12 @@
 #include "crash/program.h"
 #include "crash/repeatable.h"
 #include "crash/seeds.h"
+#include "support/test_size.h"
 
 namespace pawl::test {
 namespace {
 
-constexpr unsigned kSeedsByDefault = 6;
+constexpr unsigned kSeedsByDefault = at_size(2U, 6U);
 constexpr unsigned kSteps = 160;
 constexpr unsigned kStepsWithFault = 40;
 constexpr std::uint64_t kStatesOfLife = 500;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "blocks_area.h"
+#include "support/test_size.h"
 
 namespace pawl::fase::test {
 namespace {
@@ -273,7 +274,7 @@ class Life {
 };
 
 TEST(BlocksCrash, ArmedSectionsAreFinishedAndOthersNeverWere) {
-  for (std::uint64_t seed = 1; seed <= 3 && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 1; seed <= pawl::test::at_size(1U, 3U) && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Life life(seed);
     life.run(160);

@@ -7,12 +7,13 @@
 
 #include "heap/heap_model.h"
 #include "support/temporary_directory.h"
+#include "support/test_size.h"
 #include "torture/file_systems.h"
 
 namespace pawl::test {
 namespace {
 
-constexpr unsigned kRounds = 30;
+constexpr unsigned kRounds = at_size(10U, 30U);
 constexpr unsigned kStepsOfRound = 150;
 constexpr std::uint64_t kLeftBytesMax = 3 << 20;
 constexpr std::uint64_t kSizeBytesMax = std::uint64_t{48} << 20;

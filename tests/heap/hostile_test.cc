@@ -11,6 +11,7 @@
 #include "heap/hostile_heap.h"
 #include "heap/sealed.h"
 #include "heap/size_classes.h"
+#include "support/test_size.h"
 
 namespace pawl::test {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr unsigned kSeedsByDefault = 300;  // a sanitizer makes each dearer
 #else
-constexpr unsigned kSeedsByDefault = 2'000;
+constexpr unsigned kSeedsByDefault = at_size(400U, 2'000U);
 #endif
 constexpr unsigned kFileEvery = 40;  // of the seeds
 constexpr unsigned kChangesMax = 6;

@@ -20,12 +20,13 @@
 #include "pawl/heap.h"
 #include "support/killed_process.h"
 #include "support/temporary_directory.h"
+#include "support/test_size.h"
 #include "workload/random.h"
 
 namespace pawl::test {
 namespace {
 
-constexpr unsigned kKillsByDefault = 60;
+constexpr unsigned kKillsByDefault = at_size(24U, 60U);
 constexpr unsigned kKillsOfHeap = 12;  // then a new one, which grows anew
 constexpr unsigned kWordsMax = 6;      // before a kill, and then
 constexpr int kMicrosecondsMax = 5'000;

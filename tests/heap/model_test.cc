@@ -12,11 +12,12 @@
 #include "heap/allocator.h"
 #include "heap/heap_file.h"
 #include "heap/heap_model.h"
+#include "support/test_size.h"
 
 namespace pawl::test {
 namespace {
 
-constexpr unsigned kSeedsByDefault = 16;
+constexpr unsigned kSeedsByDefault = at_size(4U, 16U);
 constexpr unsigned kSteps = 2'500;
 constexpr unsigned kStepsOfTide = 250;  // a heap fills for a while, then empties
 constexpr std::uint64_t kMib = 1 << 20;

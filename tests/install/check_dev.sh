@@ -1,6 +1,7 @@
 #!/bin/sh
-# check_dev.sh SOURCE: ./dev looks at what it was asked for before it asks for packages, and says whether
-# sudo or apt failed.  The commands that it would call are others here: nothing is installed.
+# check_dev.sh SOURCE: ./dev looks at what it was asked for before it asks for packages, says whether sudo
+# or apt failed, and tests again only what changed.  The commands that it would call are others here:
+# nothing is installed.
 set -eu
 source=$1
 work=$(mktemp -d "${PAWL_TEST_DIR:-$PWD}/dev.XXXXXX")
@@ -32,6 +33,8 @@ command_is sudo "exit 1"
 
 refused 'there is no stage nostage' test nostage
 refused 'there is no stage nostage' test man nostage
+refused 'usage: ./dev test --all' test --all man
+refused 'usage: ./dev test --again' test --again man
 refused 'there is no preset nopreset' build nopreset
 refused 'there is no benchmark nothing' bench nothing
 refused 'sudo refuses somebody this: apt-get update' demo
@@ -50,3 +53,47 @@ command_is dpkg-query 'echo installed'
 command_is cmake "[ \"\$1\" != --install ] || [ ! -e build/product/install_manifest.txt ]"
 ./dev install "$work/prefix" >"$work/said" 2>&1 || { cat "$work/said" >&2; exit 1; }
 grep -q '^dev: this takes about' "$work/said"
+
+# What did not change since it passed is not tested again; a run that failed, or was one of a part, is no
+# pass.
+if ! command -v git >/dev/null 2>&1; then
+  echo "without git nothing tells ./dev what changed: not tried"
+  exit 0
+fi
+mkdir -p docs/man tests/install
+touch docs/man/pawl.1 docs/man/pawl-clang.1 tests/install/exported_symbols.txt
+echo build/ >.gitignore
+git init -q .
+command_is ctest "echo \"\$*\" >>$work/tested; cat $work/outcome"
+mkdir -p build/quick build/release
+echo '100% tests passed, 0 tests failed out of 7' >"$work/outcome"
+
+# tested TIMES TEXT ARGUMENT...: so often ./dev ran tests by then, and it ends with that line.
+tested() {
+  times=$1 text=$2
+  shift 2
+  ./dev "$@" >"$work/said" 2>&1 </dev/null || :
+  [ "$(wc -l <"$work/tested")" = "$times" ] && tail -n 1 "$work/said" | grep -q -e "$text" && return
+  echo "./dev $*, then $times runs of tests, and not '$text':" >&2
+  cat "$work/tested" "$work/said" >&2
+  exit 1
+}
+passed='^9 passed, 0 failed$'
+nothing='^nothing changed since it passed at 2.*: 9 passed, 0 failed (./dev test --again runs it)$'
+tested 1 '^8 passed, 0 failed$' test release
+tested 2 "$passed" test
+grep -q -e '^== tests of quick (about [0-9]* min left)$' "$work/said"
+tested 2 "$nothing" test
+tested 3 "$passed" test --again
+tested 3 "$nothing" test
+echo changed >new
+tested 4 "$passed" test
+chmod +x new
+tested 5 "$passed" test
+echo '50% tests passed, 3 tests failed out of 7' >"$work/outcome"
+rm new
+tested 6 '^6 passed, 3 failed$' test
+tested 7 '^6 passed, 3 failed$' test
+echo '100% tests passed, 0 tests failed out of 7' >"$work/outcome"
+tested 8 "$passed" test
+tested 8 "$nothing" test

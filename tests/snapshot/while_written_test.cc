@@ -17,12 +17,13 @@
 #include "pawl/pawl.h"
 #include "snapshot/writer.h"
 #include "support/temporary_directory.h"
+#include "support/test_size.h"
 #include "torture/file_systems.h"
 
 namespace pawl::test {
 namespace {
 
-constexpr int kSnapshots = 20;
+constexpr int kSnapshots = at_size(8, 20);
 
 StateShape shape_of(const WriterOptions& options) {
   StateShape shape;

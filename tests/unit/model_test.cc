@@ -16,6 +16,7 @@
 #include "medium/open_medium.h"
 #include "pawl/store.h"
 #include "support/temporary_directory.h"
+#include "support/test_size.h"
 #include "track/tracker.h"
 
 namespace pawl {
@@ -269,7 +270,7 @@ TEST_P(ModelTest, HoldsTheCommittedStateWhateverTheCalls) {
   if (const TrackerSupport support = probe_trackers();
       GetParam().tracker == TrackerChoice::scan && !support.scan)
     GTEST_SKIP() << support.scan_reason;
-  for (unsigned seed = 1; seed <= 12 && !HasFailure(); ++seed) {
+  for (unsigned seed = 1; seed <= test::at_size(4U, 12U) && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Trial(GetParam(), seed).steps(150);
   }

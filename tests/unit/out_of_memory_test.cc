@@ -28,6 +28,7 @@
 #include "support/failing_allocations.h"
 #include "support/open_mapping.h"
 #include "support/temporary_directory.h"
+#include "support/test_size.h"
 
 namespace pawl {
 namespace {
@@ -39,8 +40,8 @@ constexpr long kNone = -1;
 constexpr long kFirstSwept = 60;
 constexpr long kLastSwept = 20;
 #else
-constexpr long kFirstSwept = 200;
-constexpr long kLastSwept = 40;
+constexpr long kFirstSwept = test::at_size(50L, 200L);
+constexpr long kLastSwept = test::at_size(10L, 40L);
 #endif
 
 // Marked, for the tracker that knows of nothing else.
