@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 #include <span>
+#include <utility>
 
 #include "journal/page_buffer.h"
 #include "medium/law.h"
@@ -15,6 +16,7 @@ namespace pawl::journal {
 namespace {
 
 constexpr std::size_t kZeroPieceBytesMax = std::size_t{1} << 20;
+static_assert(kZeroPieceBytesMax >= kGrowthPieceBytes);
 constexpr std::size_t kZeroPieceBytesMin = std::size_t{64} << 10;
 constexpr std::uint64_t kExtendPieceBytesMax = std::uint64_t{64} << 20;
 
@@ -32,8 +34,10 @@ Journal::Journal(std::unique_ptr<MediumFile> file, const Header& header, std::ui
       epoch_(header.epoch),
       block_bytes_(header.block_bytes),
       header_(header),
-      configured_bytes_(size_bytes),
+      bytes_max_(size_bytes),
       size_bytes_(size_bytes),
+      ring_bytes_(size_bytes),
+      written_end_(size_bytes),
       next_sequence_(header.tail_sequence),
       released_sequence_(header.tail_sequence - 1) {}
 
@@ -72,7 +76,11 @@ Result<std::unique_ptr<Journal>> Journal::format(
     journal->header_.journal_bytes = size_bytes;
     unwritten = std::max(unwritten, kAreaStart);
   }
-  PAWL_TRY(journal->write_zeros(unwritten));
+  if (unwritten < size_bytes) {
+    PAWL_TRY(journal->write_zeros(unwritten, size_bytes));
+    // Before the header that says so: it must not become durable without them.
+    PAWL_TRY(journal->file_->flush());
+  }
   PAWL_TRY(journal->write_header(kAreaStart, first_sequence));
   // Not before: to the header of a longer journal this one was cut.
   if (present.value() > size_bytes) PAWL_TRY(journal->file_->resize(size_bytes));
@@ -80,9 +88,8 @@ Result<std::unique_ptr<Journal>> Journal::format(
 }
 
 // Every block is written once, so that a commit's flush has no metadata to write.
-Status Journal::write_zeros(std::uint64_t offset) {
-  const std::uint64_t end = size_bytes();
-  if (offset >= end) return {};
+Status Journal::write_zeros(std::uint64_t offset, std::uint64_t end) {
+  PAWL_ASSERT(offset < end);
   std::uint64_t piece_max = std::min<std::uint64_t>(kZeroPieceBytesMax, end - offset);
   AlignedBuffer zeros;
   // Smaller pieces take longer, and less memory.
@@ -97,8 +104,7 @@ Status Journal::write_zeros(std::uint64_t offset) {
     PAWL_TRY(file_->write(offset, {zeros.data(), piece}));
     offset += piece;
   }
-  // Before the header that says so: it must not become durable without them.
-  return file_->flush();
+  return {};
 }
 
 template <class Io>
@@ -152,6 +158,14 @@ Status Journal::write_header(std::uint64_t tail_offset, std::uint64_t tail_seque
   return {};
 }
 
+Status Journal::write_header_with(std::uint64_t journal_bytes, std::uint64_t tail_offset,
+                                  std::uint64_t tail_sequence) {
+  const std::uint64_t before = std::exchange(header_.journal_bytes, journal_bytes);
+  Status written = write_header(tail_offset, tail_sequence);
+  if (!written.ok()) header_.journal_bytes = before;
+  return written;
+}
+
 Status Journal::change_list(std::vector<std::byte> list) {
   const std::lock_guard lock(header_mutex_);
   PAWL_ASSERT(!list.empty() && !list_.empty());
@@ -171,8 +185,13 @@ void Journal::count_used() {
   if (released_sequence_ + 1 == next_sequence_)
     return used_bytes_.store(0, std::memory_order_relaxed);
   const std::uint64_t tail = records_[released_sequence_ + 1 - records_.front().sequence].offset;
-  used_bytes_.store(head_ > tail ? head_ - tail : (size_bytes() - tail) + (head_ - kAreaStart),
+  used_bytes_.store(head_ > tail ? head_ - tail : (round_end_ - tail) + (head_ - kAreaStart),
                     std::memory_order_relaxed);
+}
+
+void Journal::ask_for_growth() {
+  if (ring_bytes_ < bytes_max_ && !growth_is_refused_)
+    wants_growth_.store(true, std::memory_order_relaxed);
 }
 
 std::uint64_t Journal::last_sequence() const {
@@ -183,19 +202,28 @@ std::uint64_t Journal::last_sequence() const {
 std::optional<Place> Journal::reserve(std::uint64_t record_bytes) {
   PAWL_ASSERT(record_bytes > 0 && (record_bytes & (block_bytes_ - 1)) == 0);
   const std::lock_guard lock(mutex_);
+  const std::uint64_t ring = ring_bytes_;
   std::uint64_t offset = head_;
-  if (records_.empty() || head_ > records_.front().offset) {
-    // Free: from the head to the end, and from the front to the oldest record.
-    if (size_bytes_ - head_ < record_bytes) {
-      const std::uint64_t front_end = records_.empty() ? head_ : records_.front().offset;
-      if (front_end - kAreaStart < record_bytes) return std::nullopt;
+  if (!goes_round()) {
+    // Free: from the head to the end, which a large record may have passed, and from the front to
+    // the oldest record.
+    if (head_ + record_bytes > ring) {
+      const std::uint64_t front_end =
+          std::min(ring, records_.empty() ? head_ : records_.front().offset);
       // A ring that goes round cannot grow: for what is held, half of it must be free for that.
       const bool has_room =
-          !grows_rather_than_round_ && front_end - kAreaStart >= (size_bytes_ - kAreaStart) / 2;
-      if (!records_.empty() && !has_room && is_held()) return std::nullopt;
+          !grows_rather_than_round_ && front_end - kAreaStart >= (ring - kAreaStart) / 2;
+      const bool may_go_round = records_.empty() || has_room || !is_held();
+      if (front_end - kAreaStart < record_bytes || !may_go_round) {
+        ask_for_growth();
+        return std::nullopt;
+      }
       offset = kAreaStart;
+      round_end_ = std::max(ring, head_);
+      growth_is_refused_ = false;
     }
   } else if (records_.front().offset - head_ < record_bytes) {
+    ask_for_growth();
     return std::nullopt;
   }
   const Place place{offset, record_bytes, next_sequence_};
@@ -208,15 +236,20 @@ std::optional<Place> Journal::reserve(std::uint64_t record_bytes) {
     used_bytes_.store(used_bytes() + record_bytes, std::memory_order_relaxed);
   else
     count_used();
+  if (used_bytes() * 2 > ring - kAreaStart) ask_for_growth();
   return place;
 }
 
 void Journal::cancel(const Place& place) {
+  end_oversize();
   const std::lock_guard lock(mutex_);
   PAWL_ASSERT(!records_.empty() && records_.back().sequence == place.sequence);
   records_.pop_back();
   next_sequence_ = place.sequence;
   head_ = place.offset;
+  // What it was to write behind the ring.
+  if (place.offset + place.bytes > ring_bytes_)
+    written_end_ = std::max(ring_bytes_.load(), std::min(written_end_, head_));
   count_used();
 }
 
@@ -276,6 +309,7 @@ bool Journal::can_grow() const {
 }
 
 Result<Place> Journal::reserve_oversize() {
+  const std::lock_guard growth_lock(growth_mutex_);
   const std::lock_guard header_lock(header_mutex_);
   std::uint64_t sequence = 0;
   bool is_first = false;
@@ -295,7 +329,14 @@ Result<Place> Journal::reserve_oversize() {
   head_ += place.bytes;
   next_sequence_ += 1;
   count_used();
+  ask_for_growth();
+  is_oversize_in_hand_ = true;
   return place;
+}
+
+void Journal::end_oversize() {
+  const std::lock_guard lock(growth_mutex_);
+  is_oversize_in_hand_ = false;
 }
 
 Status Journal::extend(Place& place, std::uint64_t record_bytes) {
@@ -311,7 +352,8 @@ Status Journal::extend(Place& place, std::uint64_t record_bytes) {
   }
   // Not much more than is needed: a crash leaves it all taken, and perhaps a full disk.
   const std::uint64_t piece = std::min(kExtendPieceBytesMax, present);
-  const std::uint64_t size = present + round_up(wanted - present, piece);
+  std::uint64_t size = present + round_up(wanted - present, piece);
+  if (wanted <= bytes_max_) size = std::min(size, bytes_max_);
   Status grown = file_->reserve(present, size - present);
   if (!grown.ok() && size > wanted) {
     // Less may still fit.
@@ -338,11 +380,14 @@ Status Journal::extend(Place& place, std::uint64_t record_bytes) {
 }
 
 void Journal::settle(const Place& place) {
+  end_oversize();
   const std::lock_guard lock(mutex_);
   PAWL_ASSERT(!records_.empty() && records_.back().sequence == place.sequence);
   records_.back().bytes = place.bytes;
   head_ = place.offset + place.bytes;
   PAWL_ASSERT(head_ <= size_bytes_);
+  PAWL_ASSERT(place.offset <= written_end_);
+  written_end_ = std::max(written_end_, head_);
   count_used();
 }
 
@@ -377,31 +422,129 @@ Status Journal::release(std::uint64_t through_sequence, Drop drop) {
 }
 
 Status Journal::give_growth_back() {
+  const std::lock_guard growth_lock(growth_mutex_);
   const std::lock_guard header_lock(header_mutex_);
+  std::uint64_t kept = 0;
   {
     const std::lock_guard lock(mutex_);
-    if (size_bytes_ <= configured_bytes_ || !records_.empty()) return {};
+    kept = std::min(bytes_max_, round_down(written_end_, kBlockBytes));
+    if (size_bytes_ <= kept || !records_.empty()) return {};
   }
   const Status has_room = take_own_blocks(0, kAreaStart);
   if (is_want_of_space(has_room.error_number())) return {};
   PAWL_TRY(has_room);
   // The ring starts again at the front, so that its end can be cut off.
-  PAWL_TRY(write_header(kAreaStart, last_sequence() + 1));
-  PAWL_TRY(file_->resize(configured_bytes_));
+  PAWL_TRY(write_header_with(kept, kAreaStart, last_sequence() + 1));
+  PAWL_TRY(file_->resize(kept));
   const std::lock_guard lock(mutex_);
   PAWL_ASSERT(records_.empty());
   head_ = kAreaStart;
-  size_bytes_ = configured_bytes_;
+  size_bytes_ = kept;
+  ring_bytes_ = kept;
+  written_end_ = kept;
   grows_rather_than_round_ = false;
   return {};
 }
 
 Status Journal::give_all_space_back() {
+  const std::lock_guard growth_lock(growth_mutex_);
   const std::lock_guard header_lock(header_mutex_);
   PAWL_ASSERT(used_bytes() == 0);
-  header_.journal_bytes = kAreaStart;
-  PAWL_TRY(write_header(kAreaStart, last_sequence() + 1));
+  {
+    const std::lock_guard lock(mutex_);
+    growth_is_refused_ = true;
+    wants_growth_ = false;
+  }
+  PAWL_TRY(write_header_with(kAreaStart, kAreaStart, last_sequence() + 1));
   return file_->resize(kAreaStart);
+}
+
+// ------------------------------------------------------------------------------------- growth
+
+void Journal::may_grow_to(std::uint64_t size_bytes) {
+  PAWL_ASSERT(size_bytes % kBlockBytes == 0);
+  const std::lock_guard lock(mutex_);
+  bytes_max_ = std::max(bytes_max_, size_bytes);
+}
+
+std::uint64_t Journal::next_ring_bytes() const {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t ring = ring_bytes_;
+  // What large records were written to is there already.
+  const std::uint64_t next = ring > bytes_max_ / kGrowthFactor ? bytes_max_ : ring * kGrowthFactor;
+  return std::min(bytes_max_, std::max(next, round_up(written_end_, kBlockBytes)));
+}
+
+// Takes no memory that it cannot do without, and of the disk nothing that is soon needed.
+Status Journal::reserve_growth(std::uint64_t size_bytes) {
+  const std::uint64_t present = this->size_bytes();
+  if (size_bytes <= present) return {};
+  const std::uint64_t more = size_bytes - present;
+  if (file_->free_bytes() / kFreePerGrowth < more)
+    return Status::failure(ENOSPC, "the disk has no room for the journal to grow");
+  Status reserved = file_->reserve(present, more);
+  if (reserved.ok()) reserved = file_->resize(size_bytes);
+  if (!reserved.ok()) {
+    // Gives back what was reserved past the end.
+    [[maybe_unused]] const Status ignored = file_->resize(present);
+    return reserved;
+  }
+  const std::lock_guard lock(mutex_);
+  size_bytes_ = size_bytes;
+  return {};
+}
+
+Result<bool> Journal::grow() {
+  const std::lock_guard growth_lock(growth_mutex_);
+  // It may need what is behind the ring, or be the last that the disk has room for.
+  if (is_oversize_in_hand_) return false;
+  const std::uint64_t next = next_ring_bytes();
+  if (next <= ring_bytes_) {
+    wants_growth_ = false;
+    return false;
+  }
+  // Nothing of a commit is written here, so what fails is no failure of the journal; but a flush
+  // is, which may be that of a commit's bytes as well.
+  const std::uint64_t from = written_end();
+  const std::uint64_t to = std::min(next, from + kGrowthPieceBytes);
+  Status written = reserve_growth(next);
+  if (written.ok() && from < to) written = write_zeros(from, to);
+  if (!written.ok()) {
+    refuse_growth();
+    return false;
+  }
+  // Also the size, and so that no commit's flush has more than a piece to wait for.
+  if (!is_broken(Law::flush_before_growth)) PAWL_TRY(flush());
+  {
+    const std::lock_guard lock(mutex_);
+    written_end_ = std::max(written_end_, to);
+  }
+  if (to < next) return true;
+  PAWL_TRY(take_grown(next));
+  return false;
+}
+
+// The header before the first record that may stand there: a reader must notice where the file was
+// cut.
+Status Journal::take_grown(std::uint64_t ring_bytes) {
+  const std::lock_guard header_lock(header_mutex_);
+  const Status has_room = take_own_blocks(0, kAreaStart);
+  if (is_want_of_space(has_room.error_number())) {
+    refuse_growth();
+    return {};
+  }
+  PAWL_TRY(has_room);
+  PAWL_TRY(write_header_with(ring_bytes, header_.tail_offset, header_.tail_sequence));
+  const std::lock_guard lock(mutex_);
+  ring_bytes_ = ring_bytes;
+  wants_growth_ = false;
+  return {};
+}
+
+void Journal::refuse_growth() {
+  const std::lock_guard lock(mutex_);
+  growth_is_refused_ = true;
+  wants_growth_ = false;
 }
 
 }  // namespace pawl::journal

@@ -75,6 +75,9 @@ class MediumFile {
   // Where every overwrite takes new space (a copy-on-write file system): ENOSPC unless so many
   // bytes are free just now.  Nobody keeps them.
   virtual Status check_overwrite(std::uint64_t bytes);
+  // So many bytes are free where the file is; kNotBounded where that is not known.
+  static constexpr std::uint64_t kNotBounded = ~std::uint64_t{0};
+  virtual std::uint64_t free_bytes() { return kNotBounded; }
   // Makes the range read as zeros and gives its space back; the size stays.
   virtual Status punch(std::uint64_t offset, std::uint64_t length) = 0;
   // Makes the range read as zeros and keeps (or takes) its space; the size stays.

@@ -51,6 +51,7 @@ EXPECTED = {
     "replay_is_idempotent": {SIMULATED, MEMORY, KILLED, FUZZED},
     "flush_what_was_replayed": {SIMULATED, MEMORY},
     "flush_before_release": {SIMULATED, MEMORY, POWERCUT},
+    "flush_before_growth": {SIMULATED, MEMORY},
     "two_headers": {SIMULATED, MEMORY},
     "shrink_with_the_commit": {SIMULATED, MEMORY, KILLED},
     "cut_with_the_commit": {SIMULATED, MEMORY, FUZZED},
