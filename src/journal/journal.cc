@@ -64,6 +64,16 @@ Result<std::unique_ptr<Journal>> Journal::format(
   if (!list.empty()) header.version = kVersionOfGroups;
   std::unique_ptr<Journal> journal(new Journal(std::move(file), header, size_bytes));
   journal->list_ = std::move(list);
+  if (present.value() == 0) {
+    // Nobody meets it before it has its name, and with that it is durable.
+    PAWL_TRY(journal->file_->reserve(0, size_bytes));
+    Header first;
+    auto blocks = journal->next_header(first, kAreaStart, first_sequence);
+    if (!blocks.ok()) return blocks.status();
+    PAWL_TRY(journal->write_zeros(0, size_bytes, &blocks.value()));
+    journal->is_durable(first);
+    return journal;
+  }
   // What is there already may have holes, or share its blocks with a copy.
   const std::uint64_t present_end = round_down(std::min(present.value(), size_bytes), kBlockBytes);
   std::uint64_t unwritten = round_down(std::min(written.value(), present_end), kBlockBytes);
@@ -88,7 +98,7 @@ Result<std::unique_ptr<Journal>> Journal::format(
 }
 
 // Every block is written once, so that a commit's flush has no metadata to write.
-Status Journal::write_zeros(std::uint64_t offset, std::uint64_t end) {
+Status Journal::write_zeros(std::uint64_t offset, std::uint64_t end, HeaderBlocks* header) {
   PAWL_ASSERT(offset < end);
   std::uint64_t piece_max = std::min<std::uint64_t>(kZeroPieceBytesMax, end - offset);
   AlignedBuffer zeros;
@@ -101,7 +111,13 @@ Status Journal::write_zeros(std::uint64_t offset, std::uint64_t end) {
   std::memset(zeros.data(), 0, piece_max);
   while (offset < end) {
     const std::uint64_t piece = std::min<std::uint64_t>(piece_max, end - offset);
+    if (header != nullptr) {
+      PAWL_ASSERT(header->offset >= offset && header->offset + header->bytes <= offset + piece);
+      std::memcpy(zeros.data() + header->offset - offset, header->memory.data(), header->bytes);
+    }
     PAWL_TRY(file_->write(offset, {zeros.data(), piece}));
+    if (header != nullptr) std::memset(zeros.data(), 0, piece);
+    header = nullptr;
     offset += piece;
   }
   return {};
@@ -133,28 +149,41 @@ Status Journal::flush_once(const Io& io) {
   return final_if_it_fails(io);
 }
 
-Status Journal::write_header(std::uint64_t tail_offset, std::uint64_t tail_sequence) {
-  Header next = header_;
+Result<Journal::HeaderBlocks> Journal::next_header(Header& next, std::uint64_t tail_offset,
+                                                   std::uint64_t tail_sequence) const {
+  next = header_;
   next.generation += 1;
   next.tail_offset = tail_offset;
   next.tail_sequence = tail_sequence;
   next.crc32c = header_checksum(next, list_);
-  const std::size_t bytes = round_up(sizeof next + list_.size(), block_bytes_);
-  PAWL_ASSERT(bytes <= kJournalSlotBytes);
-  AlignedBuffer blocks;
-  if (!blocks.grow(bytes, 0)) return Status::failure(ENOMEM, "no memory for the journal's header");
-  std::memset(blocks.data(), 0, bytes);
-  std::memcpy(blocks.data(), &next, sizeof next);
-  if (!list_.empty()) std::memcpy(blocks.data() + sizeof next, list_.data(), list_.size());
-  PAWL_TRY(take_own_blocks(0, kAreaStart));
+  HeaderBlocks blocks;
+  blocks.bytes = round_up(sizeof next + list_.size(), block_bytes_);
+  PAWL_ASSERT(blocks.bytes <= kJournalSlotBytes);
+  if (!blocks.memory.grow(blocks.bytes, 0))
+    return Status::failure(ENOMEM, "no memory for the journal's header");
+  std::memset(blocks.memory.data(), 0, blocks.bytes);
+  std::memcpy(blocks.memory.data(), &next, sizeof next);
+  if (!list_.empty()) std::memcpy(blocks.memory.data() + sizeof next, list_.data(), list_.size());
   // The slots alternate: a torn write leaves the other one.
   const std::uint64_t slot = is_broken(Law::two_headers) ? 0 : next.generation % kJournalSlots;
-  PAWL_TRY(final_if_it_fails(
-      [&] { return file_->write(slot * kJournalSlotBytes, {blocks.data(), bytes}); }));
-  PAWL_TRY(flush());
-  header_ = next;
+  blocks.offset = slot * kJournalSlotBytes;
+  return blocks;
+}
+
+void Journal::is_durable(const Header& header) {
+  header_ = header;
   const std::lock_guard lock(mutex_);
-  durable_generation_ = static_cast<std::uint32_t>(next.generation);
+  durable_generation_ = static_cast<std::uint32_t>(header.generation);
+}
+
+Status Journal::write_header(std::uint64_t tail_offset, std::uint64_t tail_sequence) {
+  Header next;
+  auto blocks = next_header(next, tail_offset, tail_sequence);
+  if (!blocks.ok()) return blocks.status();
+  PAWL_TRY(take_own_blocks(0, kAreaStart));
+  // Whatever it counts on is durable already.
+  PAWL_TRY(write_durably(blocks.value().offset, blocks.value().span()));
+  is_durable(next);
   return {};
 }
 
@@ -288,8 +317,12 @@ Status Journal::write(const Place& place, std::uint64_t offset_in_record,
 
 Status Journal::write_durably(const Place& place, std::span<const std::byte> record) {
   PAWL_ASSERT(place.offset >= kAreaStart && record.size() == place.bytes);
-  if (is_broken(Law::acknowledge_after_flush)) return file_->write(place.offset, record);
-  return flush_once([&] { return file_->write_durably(place.offset, record); });
+  return write_durably(place.offset, record);
+}
+
+Status Journal::write_durably(std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (is_broken(Law::acknowledge_after_flush)) return file_->write(offset, bytes);
+  return flush_once([&] { return file_->write_durably(offset, bytes); });
 }
 
 Status Journal::prepare_to_write_behind(FlushBudget& budget) {

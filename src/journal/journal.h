@@ -23,6 +23,7 @@
 
 #include "journal/flush_budget.h"
 #include "journal/format.h"
+#include "journal/page_buffer.h"
 #include "medium/mutex.h"
 
 namespace pawl::journal {
@@ -53,7 +54,8 @@ class Journal {
   // Makes `file` an empty journal of size_bytes (whole blocks of either size), all of it written,
   // whose next record is first_sequence, and whose records are padded to block_bytes.  Records in
   // it become stale; `generation` is its last header's (0: it has none).  With a `list` it is a
-  // group's (journal/group_files.h encodes it).  Durable on success.
+  // group's (journal/group_files.h encodes it).  Durable on success; but what
+  // had no byte yet, with its name (Medium::publish_journal()).
   // ENOSPC: the disk has no room for it.
   static Result<std::unique_ptr<Journal>> format(
       std::unique_ptr<MediumFile> file, const JournalId& id, const FileIdentity& identity,
@@ -152,8 +154,20 @@ class Journal {
   };
 
   Journal(std::unique_ptr<MediumFile> file, const Header& header, std::uint64_t size_bytes);
-  Status write_zeros(std::uint64_t offset, std::uint64_t end);
+  // With the header among them, if there is one.
+  struct HeaderBlocks {
+    std::uint64_t offset = 0;
+    AlignedBuffer memory;
+    std::size_t bytes = 0;
+    std::span<const std::byte> span() { return {memory.data(), bytes}; }
+  };
+  Status write_zeros(std::uint64_t offset, std::uint64_t end, HeaderBlocks* header = nullptr);
+  // The next header, and what is written of it.
+  Result<HeaderBlocks> next_header(Header& next, std::uint64_t tail_offset,
+                                   std::uint64_t tail_sequence) const;
+  void is_durable(const Header& header);
   Status take_own_blocks(std::uint64_t offset, std::uint64_t end);
+  Status write_durably(std::uint64_t offset, std::span<const std::byte> bytes);
   // Durable on success.
   Status write_header(std::uint64_t tail_offset, std::uint64_t tail_sequence);
   // The same, as one that has so many bytes; on failure what there was.

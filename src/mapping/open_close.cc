@@ -124,7 +124,8 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
   const journal::Replayed& replayed = opened.value().replayed;
 
   // What the file holds now is the first committed image: it must not vanish behind later records.
-  PAWL_TRY(medium->base().flush());
+  // A new journal has none before the mark, and the flush behind that takes this as well.
+  if (!opened.value().is_new) PAWL_TRY(medium->base().flush());
   // Under a new id: a journal of an earlier life that comes back is not taken for this one.
   const auto drawn = journal::random_journal_id();
   if (!drawn.ok()) return drawn.status();

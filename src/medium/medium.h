@@ -218,8 +218,8 @@ class Medium {
   // get them.  `owner` is what acquire_journal() answered; `other`, where that is not to be
   // changed, or the side file grants more than the file and is not this process's to change.
   virtual SideFileOwner adopt_journal(SideFileOwner owner) { return owner; }
-  // The name of the side file is durable on return; a new one gets it here.  A reader never meets
-  // one that is half made.
+  // The name of the side file is durable on return; a new one gets it here, and before that all
+  // that was written into it is durable.  A reader never meets one that is half made.
   virtual Status publish_journal() = 0;
   // Opens the side file for reading, without the lock.  ENOENT when there is none.
   virtual Result<std::unique_ptr<MediumFile>> read_journal() = 0;

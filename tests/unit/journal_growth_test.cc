@@ -139,6 +139,9 @@ class Ring {
     EXPECT_TRUE(made.ok()) << made.status().text();
     journal_ = std::move(made.value());
     journal_->may_grow_to(bytes_max);
+    // As it is when it gets its name.
+    file.durable = file.now;
+    file.pending.clear();
     file.acts.clear();
   }
 
