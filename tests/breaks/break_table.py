@@ -89,6 +89,7 @@ EXPECTED = {
 # The workload that shows it in memory, where the others before it would take a minute: with --all, and
 # where nothing is broken, all are run.
 SHOWN_IN_MEMORY_BY = {
+    "flush_before_growth": "filling",
     "cut_with_the_commit": "shrinking",
     "failed_flush_is_final": "growing",
     "keep_what_failed": "growing",
