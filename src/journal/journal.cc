@@ -93,7 +93,7 @@ Result<std::unique_ptr<Journal>> Journal::format(
   }
   PAWL_TRY(journal->write_header(kAreaStart, first_sequence));
   // Not before: to the header of a longer journal this one was cut.
-  if (present.value() > size_bytes) PAWL_TRY(journal->file_->resize(size_bytes));
+  if (present.value() > size_bytes) PAWL_TRY(journal->cut(size_bytes));
   return journal;
 }
 
@@ -193,6 +193,13 @@ Status Journal::write_header_with(std::uint64_t journal_bytes, std::uint64_t tai
   Status written = write_header(tail_offset, tail_sequence);
   if (!written.ok()) header_.journal_bytes = before;
   return written;
+}
+
+// Durable before the file grows again: a record there is flushed alone, and must not be cut off by
+// what is still on its way.
+Status Journal::cut(std::uint64_t size_bytes) {
+  PAWL_TRY(file_->resize(size_bytes));
+  return flush();
 }
 
 Status Journal::change_list(std::vector<std::byte> list) {
@@ -468,7 +475,7 @@ Status Journal::give_growth_back() {
   PAWL_TRY(has_room);
   // The ring starts again at the front, so that its end can be cut off.
   PAWL_TRY(write_header_with(kept, kAreaStart, last_sequence() + 1));
-  PAWL_TRY(file_->resize(kept));
+  PAWL_TRY(cut(kept));
   const std::lock_guard lock(mutex_);
   PAWL_ASSERT(records_.empty());
   head_ = kAreaStart;

@@ -173,6 +173,7 @@ class Journal {
   // The same, as one that has so many bytes; on failure what there was.
   Status write_header_with(std::uint64_t journal_bytes, std::uint64_t tail_offset,
                            std::uint64_t tail_sequence);
+  Status cut(std::uint64_t size_bytes);  // the file
 
   void end_oversize();
   // Of grow(), with growth_mutex_ held.

@@ -409,6 +409,21 @@ TEST(JournalGrowth, OfARecordLargerThanAnyRingIsGivenBackToTheConfiguredSize) {
   ring.expect_all_found();
 }
 
+// A record behind the ring is flushed alone: what was still on its way cut it off.
+TEST(JournalGrowth, BeginsWhenAnEarlierCutIsDurable) {
+  Ring ring(kNext);
+  ring.commit_oversize(2 * kNext);
+  ring.release(1);
+  ASSERT_TRUE(ring->give_growth_back().ok());
+  EXPECT_TRUE(ring.file.pending.empty());
+  // Nor may the cut of a journal that a crash left.
+  auto anew = Journal::format(std::make_unique<OpenStableFile>(ring.file), {}, kOfFile, 9, 2,
+                              kFirst, journal::kBlockBytes);
+  ASSERT_TRUE(anew.ok()) << anew.status().text();
+  EXPECT_EQ(ring.file.now.size(), kFirst);
+  EXPECT_TRUE(ring.file.pending.empty());
+}
+
 // Records that are read are kept behind the ring.
 TEST(JournalGrowth, KeepsWhatIsHeld) {
   Ring ring(4 * kFirst);
