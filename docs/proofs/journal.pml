@@ -1,11 +1,11 @@
 /* Which state recovery finds (src/journal/, docs/journal-format.md).
  *
  * A writer appends records to a ring, applies them to the base, flushes that, moves the tail in a header
- * and uses the space again.  Each write and flush may do its work wholly, in part or not, and then
+ * and uses the space again.  The ring begins small, and grows.  Each write and flush may do its work wholly, in part or not, and then
  * report an error.  The process dies, or the power fails, at any moment, also in recovery, and what was
  * not flushed is there, is torn or is not there, each part for itself.
  *
- * Claim: recovery finds the state of the last acknowledged commit, or that of a commit behind it that
+ * Claim: recovery takes no journal for one that was cut, and finds the state of the last acknowledged commit, or that of a commit behind it that
  * was refused as final or was under way (of those that share a flush, each with all before it); never an
  * older one, nor one that never was.
  *
@@ -23,6 +23,7 @@
  *   BROKEN_RELEASE_UNFLUSHED: the tail moves over records that are applied and not flushed
  *   BROKEN_ONE_HEADER: the header is overwritten in place
  *   BROKEN_HEADER_BELIEVED: space is used again although the header that frees it failed
+ *   BROKEN_GROWTH_UNFLUSHED: a header tells of a larger ring before the file has its size durably
  *   BROKEN_NO_EPOCH: a record of an earlier life is believed
  *   BROKEN_RECOVERY_UNFLUSHED: recovery empties the journal before it flushes the base
  *   BROKEN_JOURNAL_UNFLUSHED: recovery applies records that it has not flushed
@@ -32,6 +33,7 @@
  */
 
 #define PLACES 3
+#define PLACES_FIRST 2  /* of a ring before it grows */
 #define RECORDS_MAX 3  /* bounds of the search */
 #define HEADERS_MAX 4
 #define CRASHES_MAX 2
@@ -40,6 +42,8 @@
 /* The disk: what is durable, and what is on its way and seen by whoever reads. */
 byte place[PLACES];          /* 2w: the start of record w; 2w + 1: its rest; 0: neither */
 byte place_pending[PLACES] = NONE;
+byte file_places = PLACES_FIRST;  /* up to the end of the file */
+byte file_places_pending = NONE;
 byte slot[2];                /* a header's number, or 0 */
 byte slot_pending[2] = NONE;
 byte base[2];
@@ -56,6 +60,7 @@ byte header_generation[HEADERS_MAX + 1];
 byte header_epoch[HEADERS_MAX + 1];
 byte header_tail[HEADERS_MAX + 1];
 byte header_sequence[HEADERS_MAX + 1];
+byte header_places[HEADERS_MAX + 1];  /* that the journal has at least */
 
 /* The judge. */
 byte acknowledged[2];
@@ -68,6 +73,7 @@ byte epoch;
 byte generation;
 byte next;               /* sequence number */
 byte head;
+byte ring = PLACES_FIRST;
 byte held[PLACES];       /* the sequence number of the record that has the place; 0: free */
 byte starts[RECORDS_MAX + 2];  /* where the record with this sequence number starts */
 byte applied;            /* sequence numbers up to here are in the base, */
@@ -89,6 +95,7 @@ inline flush_journal() {
     land(place_pending[0], place[0]);
     land(place_pending[1], place[1]);
     land(place_pending[2], place[2]);
+    land(file_places_pending, file_places);
     land(slot_pending[0], slot[0]);
     land(slot_pending[1], slot[1])
   }
@@ -153,7 +160,7 @@ inline find(at, sequence) {
   atomic {
     w = 0;
     if
-    :: at < PLACES -> w = SEEN(place_pending[at], place[at])
+    :: at < SEEN(file_places_pending, file_places) -> w = SEEN(place_pending[at], place[at])
     :: else
     fi;
     if
@@ -163,7 +170,7 @@ inline find(at, sequence) {
     if
     :: w != 0 && record_places[w] == 2 ->
        if
-       :: at + 1 < PLACES && SEEN(place_pending[at + 1], place[at + 1]) == 2 * w + 1
+       :: at + 1 < SEEN(file_places_pending, file_places) && SEEN(place_pending[at + 1], place[at + 1]) == 2 * w + 1
        :: else -> w = 0
        fi
     :: else
@@ -179,7 +186,7 @@ inline find(at, sequence) {
 }
 
 /* A header, durable unless it fails; leaves has_failed. */
-inline write_header(tail, sequence) {
+inline write_header(tail, sequence, places) {
   atomic {
     headers++;
     generation++;
@@ -187,6 +194,7 @@ inline write_header(tail, sequence) {
     header_epoch[headers] = epoch;
     header_tail[headers] = tail;
     header_sequence[headers] = sequence;
+    header_places[headers] = places;
 #ifdef BROKEN_ONE_HEADER
     at = 0;
 #else
@@ -253,6 +261,7 @@ active proctype writer() {
     header_generation[1] = 1;
     header_epoch[1] = 1;
     header_sequence[1] = 1;
+    header_places[1] = PLACES_FIRST;
     slot[1] = 1
   };
   goto open;
@@ -265,6 +274,11 @@ crash:
        lose(place_pending[0], place[0]);
        lose(place_pending[1], place[1]);
        lose(place_pending[2], place[2]);
+       if
+       :: file_places_pending != NONE -> file_places = file_places_pending
+       :: skip
+       fi;
+       file_places_pending = NONE;
        lose(slot_pending[0], slot[0]);
        lose(slot_pending[1], slot[1]);
        lose_base(0);
@@ -281,6 +295,7 @@ crash:
     :: else
     fi;
     assert(w != 0);
+    assert(header_places[w] <= SEEN(file_places_pending, file_places));
     epoch = header_epoch[w];
     generation = header_generation[w];
     at = header_tail[w];
@@ -356,7 +371,7 @@ crash:
   :: else
   fi;
   epoch = headers + 1;
-  write_header(0, sequence);
+  write_header(0, sequence, PLACES_FIRST);
   if
   :: has_failed && crashes < CRASHES_MAX -> goto crash
   :: has_failed && crashes == CRASHES_MAX -> goto done
@@ -369,6 +384,8 @@ crash:
     in_doubt_next = 0;
     next = sequence;
     head = 0;
+    ring = PLACES_FIRST;
+    file_places_pending = PLACES_FIRST;  /* cut behind the header */
     held[0] = 0;
     held[1] = 0;
     held[2] = 0;
@@ -397,7 +414,7 @@ open:
      atomic {
        at = NONE;
        if
-       :: head + size <= PLACES && !held[head] && (size == 1 || !held[head + 1]) -> at = head
+       :: head + size <= ring && !held[head] && (size == 1 || !held[head + 1]) -> at = head
        :: else ->
           if
           :: size <= head && !held[0] && (size == 1 || !held[1]) -> at = 0
@@ -435,7 +452,7 @@ open:
      fi;
      /* Another one may share the flush. */
      if
-     :: size == 1 && !has_failed && records < RECORDS_MAX && at + 1 < PLACES && !held[at + 1] ->
+     :: size == 1 && !has_failed && records < RECORDS_MAX && at + 1 < ring && !held[at + 1] ->
         begin_record(next + 1);
         in_doubt_next = records;
         at++;
@@ -504,7 +521,7 @@ open:
      :: flushed + 1 < next -> first = starts[flushed + 1]
      :: else -> first = head
      fi;
-     write_header(first, flushed + 1);
+     write_header(first, flushed + 1, ring);
      first = 0;
 #ifdef BROKEN_HEADER_BELIEVED
      has_failed = 0;
@@ -517,6 +534,20 @@ open:
           if :: held[1] <= flushed -> held[1] = 0 :: else fi;
           if :: held[2] <= flushed -> held[2] = 0 :: else fi
         }
+     fi;
+     has_failed = 0
+
+  /* The ring grows: first the file, then the header, then there is space. */
+  :: !is_final && ring < PLACES && headers < HEADERS_MAX ->
+     atomic { file_places_pending = PLACES; place_pending[PLACES - 1] = 0 };
+#ifndef BROKEN_GROWTH_UNFLUSHED
+     may_crash();
+     flush_journal();
+#endif
+     write_header(header_tail[headers - 1], header_sequence[headers - 1], PLACES);
+     if
+     :: has_failed -> is_final = 1
+     :: else -> ring = PLACES
      fi;
      has_failed = 0
 

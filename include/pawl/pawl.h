@@ -92,7 +92,7 @@ enum pawl_durability { PAWL_DURABILITY_FLUSH = 0, PAWL_DURABILITY_ON_FAIL = 1 };
 struct pawl_options {
   /* sizeof(struct pawl_options); set by pawl_options_init. */
   size_t struct_size_bytes;
-  /* Of the side file, preallocated at the map.  PAWL_JOURNAL_SIZE; default 32 MiB. */
+  /* To which the side file grows; it begins small.  PAWL_JOURNAL_SIZE; default 32 MiB. */
   uint64_t journal_size_bytes;
   /* enum pawl_tracker.  PAWL_TRACKER=auto|scan|fault|store. */
   int tracker;

@@ -158,7 +158,7 @@ void add_run(CLI::App& app, int& exit_code, const AfterDashes& after_dashes) {
       ->check(CLI::IsMember({"async", "eager"}))
       ->type_name("A");
   verb->add_option("--journal-size", arguments->journal_size,
-                   "Size of each journal, with K, M or G")
+                   "Size to which each journal may grow, with K, M or G (default: 32M)")
       ->type_name("N");
   verb->add_option("--ms-async", arguments->ms_async,
                    "When msync(MS_ASYNC) of a file that matches GLOB returns: async, before its "

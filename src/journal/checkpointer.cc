@@ -48,7 +48,7 @@ bool Checkpointer::much_to_apply() const {
 }
 
 void Checkpointer::nudge() {
-  if (!much_to_apply() && !much_in_journal()) return;
+  if (!much_to_apply() && !much_in_journal() && !journal_.wants_growth()) return;
   const std::lock_guard lock(thread_mutex_);
   if (broken_ || stop_) return;
   nudged_ = true;
@@ -70,7 +70,13 @@ void Checkpointer::run() {
     lock.unlock();
     Status status;
     try {
-      status = much_in_journal() ? checkpoint_now() : apply_now();
+      // First, for it makes a checkpoint needless; whoever finds the ring full meanwhile makes his
+      // own.
+      status = grow_journal();
+      if (status.ok() && much_in_journal())
+        status = checkpoint_now();
+      else if (status.ok() && much_to_apply())
+        status = apply_now();
     } catch (const std::bad_alloc&) {
       status = Status::no_memory("no memory for the background");
     }
@@ -79,6 +85,19 @@ void Checkpointer::run() {
     // A full disk may be mended: the commit that next needs the space tries again itself.
     broken_ = broken_ || !status.ok();
   }
+}
+
+Status Checkpointer::grow_journal() {
+  const auto is_over = [this] {
+    const std::lock_guard lock(thread_mutex_);
+    return stop_;
+  };
+  for (bool is_more = journal_.wants_growth(); is_more && !is_over();) {
+    auto grown = journal_.grow();
+    if (!grown.ok()) return grown.status();
+    is_more = grown.value();
+  }
+  return {};
 }
 
 Status Checkpointer::apply_now() {

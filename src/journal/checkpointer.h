@@ -1,5 +1,6 @@
 // Moves durable records' bytes into the base, and the base's bytes to the medium, so that records
-// can be dropped; in the background, or at once when asked.
+// can be dropped; in the background, or at once when asked.  In the background the journal grows,
+// too.
 #pragma once
 
 #include <atomic>
@@ -54,6 +55,7 @@ class Checkpointer {
     CommittedImage* image;
   };
   bool much_to_apply() const;
+  Status grow_journal();
   bool much_in_journal() const { return journal_.used_bytes() * 2 > journal_.capacity_bytes(); }
   void run();
 

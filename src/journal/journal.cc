@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 #include <span>
+#include <utility>
 
 #include "journal/page_buffer.h"
 #include "medium/law.h"
@@ -15,6 +16,7 @@ namespace pawl::journal {
 namespace {
 
 constexpr std::size_t kZeroPieceBytesMax = std::size_t{1} << 20;
+static_assert(kZeroPieceBytesMax >= kGrowthPieceBytes);
 constexpr std::size_t kZeroPieceBytesMin = std::size_t{64} << 10;
 constexpr std::uint64_t kExtendPieceBytesMax = std::uint64_t{64} << 20;
 
@@ -32,8 +34,10 @@ Journal::Journal(std::unique_ptr<MediumFile> file, const Header& header, std::ui
       epoch_(header.epoch),
       block_bytes_(header.block_bytes),
       header_(header),
-      configured_bytes_(size_bytes),
+      bytes_max_(size_bytes),
       size_bytes_(size_bytes),
+      ring_bytes_(size_bytes),
+      written_end_(size_bytes),
       next_sequence_(header.tail_sequence),
       released_sequence_(header.tail_sequence - 1) {}
 
@@ -60,6 +64,16 @@ Result<std::unique_ptr<Journal>> Journal::format(
   if (!list.empty()) header.version = kVersionOfGroups;
   std::unique_ptr<Journal> journal(new Journal(std::move(file), header, size_bytes));
   journal->list_ = std::move(list);
+  if (present.value() == 0) {
+    // Nobody meets it before it has its name, and with that it is durable.
+    PAWL_TRY(journal->file_->reserve(0, size_bytes));
+    Header first;
+    auto blocks = journal->next_header(first, kAreaStart, first_sequence);
+    if (!blocks.ok()) return blocks.status();
+    PAWL_TRY(journal->write_zeros(0, size_bytes, &blocks.value()));
+    journal->is_durable(first);
+    return journal;
+  }
   // What is there already may have holes, or share its blocks with a copy.
   const std::uint64_t present_end = round_down(std::min(present.value(), size_bytes), kBlockBytes);
   std::uint64_t unwritten = round_down(std::min(written.value(), present_end), kBlockBytes);
@@ -72,17 +86,20 @@ Result<std::unique_ptr<Journal>> Journal::format(
     journal->header_.journal_bytes = size_bytes;
     unwritten = std::max(unwritten, kAreaStart);
   }
-  PAWL_TRY(journal->write_zeros(unwritten));
+  if (unwritten < size_bytes) {
+    PAWL_TRY(journal->write_zeros(unwritten, size_bytes));
+    // Before the header that says so: it must not become durable without them.
+    PAWL_TRY(journal->file_->flush());
+  }
   PAWL_TRY(journal->write_header(kAreaStart, first_sequence));
   // Not before: to the header of a longer journal this one was cut.
-  if (present.value() > size_bytes) PAWL_TRY(journal->file_->resize(size_bytes));
+  if (present.value() > size_bytes) PAWL_TRY(journal->cut(size_bytes));
   return journal;
 }
 
 // Every block is written once, so that a commit's flush has no metadata to write.
-Status Journal::write_zeros(std::uint64_t offset) {
-  const std::uint64_t end = size_bytes();
-  if (offset >= end) return {};
+Status Journal::write_zeros(std::uint64_t offset, std::uint64_t end, HeaderBlocks* header) {
+  PAWL_ASSERT(offset < end);
   std::uint64_t piece_max = std::min<std::uint64_t>(kZeroPieceBytesMax, end - offset);
   AlignedBuffer zeros;
   // Smaller pieces take longer, and less memory.
@@ -94,11 +111,16 @@ Status Journal::write_zeros(std::uint64_t offset) {
   std::memset(zeros.data(), 0, piece_max);
   while (offset < end) {
     const std::uint64_t piece = std::min<std::uint64_t>(piece_max, end - offset);
+    if (header != nullptr) {
+      PAWL_ASSERT(header->offset >= offset && header->offset + header->bytes <= offset + piece);
+      std::memcpy(zeros.data() + header->offset - offset, header->memory.data(), header->bytes);
+    }
     PAWL_TRY(file_->write(offset, {zeros.data(), piece}));
+    if (header != nullptr) std::memset(zeros.data(), 0, piece);
+    header = nullptr;
     offset += piece;
   }
-  // Before the header that says so: it must not become durable without them.
-  return file_->flush();
+  return {};
 }
 
 template <class Io>
@@ -129,29 +151,57 @@ Status Journal::flush_once(const Io& io) {
   return final_if_it_fails(io);
 }
 
-Status Journal::write_header(std::uint64_t tail_offset, std::uint64_t tail_sequence) {
-  Header next = header_;
+Result<Journal::HeaderBlocks> Journal::next_header(Header& next, std::uint64_t tail_offset,
+                                                   std::uint64_t tail_sequence) const {
+  next = header_;
   next.generation += 1;
   next.tail_offset = tail_offset;
   next.tail_sequence = tail_sequence;
   next.crc32c = header_checksum(next, list_);
-  const std::size_t bytes = round_up(sizeof next + list_.size(), block_bytes_);
-  PAWL_ASSERT(bytes <= kJournalSlotBytes);
-  AlignedBuffer blocks;
-  if (!blocks.grow(bytes, 0)) return Status::failure(ENOMEM, "no memory for the journal's header");
-  std::memset(blocks.data(), 0, bytes);
-  std::memcpy(blocks.data(), &next, sizeof next);
-  if (!list_.empty()) std::memcpy(blocks.data() + sizeof next, list_.data(), list_.size());
-  PAWL_TRY(take_own_blocks(0, kAreaStart));
+  HeaderBlocks blocks;
+  blocks.bytes = round_up(sizeof next + list_.size(), block_bytes_);
+  PAWL_ASSERT(blocks.bytes <= kJournalSlotBytes);
+  if (!blocks.memory.grow(blocks.bytes, 0))
+    return Status::failure(ENOMEM, "no memory for the journal's header");
+  std::memset(blocks.memory.data(), 0, blocks.bytes);
+  std::memcpy(blocks.memory.data(), &next, sizeof next);
+  if (!list_.empty()) std::memcpy(blocks.memory.data() + sizeof next, list_.data(), list_.size());
   // The slots alternate: a torn write leaves the other one.
   const std::uint64_t slot = is_broken(Law::two_headers) ? 0 : next.generation % kJournalSlots;
-  PAWL_TRY(final_if_it_fails(
-      [&] { return file_->write(slot * kJournalSlotBytes, {blocks.data(), bytes}); }));
-  PAWL_TRY(flush());
-  header_ = next;
+  blocks.offset = slot * kJournalSlotBytes;
+  return blocks;
+}
+
+void Journal::is_durable(const Header& header) {
+  header_ = header;
   const std::lock_guard lock(mutex_);
-  durable_generation_ = static_cast<std::uint32_t>(next.generation);
+  durable_generation_ = static_cast<std::uint32_t>(header.generation);
+}
+
+Status Journal::write_header(std::uint64_t tail_offset, std::uint64_t tail_sequence) {
+  Header next;
+  auto blocks = next_header(next, tail_offset, tail_sequence);
+  if (!blocks.ok()) return blocks.status();
+  PAWL_TRY(take_own_blocks(0, kAreaStart));
+  // Whatever it counts on is durable already.
+  PAWL_TRY(write_durably(blocks.value().offset, blocks.value().span()));
+  is_durable(next);
   return {};
+}
+
+Status Journal::write_header_with(std::uint64_t journal_bytes, std::uint64_t tail_offset,
+                                  std::uint64_t tail_sequence) {
+  const std::uint64_t before = std::exchange(header_.journal_bytes, journal_bytes);
+  Status written = write_header(tail_offset, tail_sequence);
+  if (!written.ok()) header_.journal_bytes = before;
+  return written;
+}
+
+// Durable before the file grows again: a record there is flushed alone, and must not be cut off by
+// what is still on its way.
+Status Journal::cut(std::uint64_t size_bytes) {
+  PAWL_TRY(file_->resize(size_bytes));
+  return flush();
 }
 
 Status Journal::change_list(std::vector<std::byte> list) {
@@ -173,8 +223,13 @@ void Journal::count_used() {
   if (released_sequence_ + 1 == next_sequence_)
     return used_bytes_.store(0, std::memory_order_relaxed);
   const std::uint64_t tail = records_[released_sequence_ + 1 - records_.front().sequence].offset;
-  used_bytes_.store(head_ > tail ? head_ - tail : (size_bytes() - tail) + (head_ - kAreaStart),
+  used_bytes_.store(head_ > tail ? head_ - tail : (round_end_ - tail) + (head_ - kAreaStart),
                     std::memory_order_relaxed);
+}
+
+void Journal::ask_for_growth() {
+  if (ring_bytes_ < bytes_max_ && !growth_is_refused_)
+    wants_growth_.store(true, std::memory_order_relaxed);
 }
 
 std::uint64_t Journal::last_sequence() const {
@@ -185,19 +240,28 @@ std::uint64_t Journal::last_sequence() const {
 std::optional<Place> Journal::reserve(std::uint64_t record_bytes) {
   PAWL_ASSERT(record_bytes > 0 && (record_bytes & (block_bytes_ - 1)) == 0);
   const std::lock_guard lock(mutex_);
+  const std::uint64_t ring = ring_bytes_;
   std::uint64_t offset = head_;
-  if (records_.empty() || head_ > records_.front().offset) {
-    // Free: from the head to the end, and from the front to the oldest record.
-    if (size_bytes_ - head_ < record_bytes) {
-      const std::uint64_t front_end = records_.empty() ? head_ : records_.front().offset;
-      if (front_end - kAreaStart < record_bytes) return std::nullopt;
+  if (!goes_round()) {
+    // Free: from the head to the end, which a large record may have passed, and from the front to
+    // the oldest record.
+    if (head_ + record_bytes > ring) {
+      const std::uint64_t front_end =
+          std::min(ring, records_.empty() ? head_ : records_.front().offset);
       // A ring that goes round cannot grow: for what is held, half of it must be free for that.
       const bool has_room =
-          !grows_rather_than_round_ && front_end - kAreaStart >= (size_bytes_ - kAreaStart) / 2;
-      if (!records_.empty() && !has_room && is_held()) return std::nullopt;
+          !grows_rather_than_round_ && front_end - kAreaStart >= (ring - kAreaStart) / 2;
+      const bool may_go_round = records_.empty() || has_room || !is_held();
+      if (front_end - kAreaStart < record_bytes || !may_go_round) {
+        ask_for_growth();
+        return std::nullopt;
+      }
       offset = kAreaStart;
+      round_end_ = std::max(ring, head_);
+      growth_is_refused_ = false;
     }
   } else if (records_.front().offset - head_ < record_bytes) {
+    ask_for_growth();
     return std::nullopt;
   }
   const Place place{offset, record_bytes, next_sequence_};
@@ -210,15 +274,20 @@ std::optional<Place> Journal::reserve(std::uint64_t record_bytes) {
     used_bytes_.store(used_bytes() + record_bytes, std::memory_order_relaxed);
   else
     count_used();
+  if (used_bytes() * 2 > ring - kAreaStart) ask_for_growth();
   return place;
 }
 
 void Journal::cancel(const Place& place) {
+  end_oversize();
   const std::lock_guard lock(mutex_);
   PAWL_ASSERT(!records_.empty() && records_.back().sequence == place.sequence);
   records_.pop_back();
   next_sequence_ = place.sequence;
   head_ = place.offset;
+  // What it was to write behind the ring.
+  if (place.offset + place.bytes > ring_bytes_)
+    written_end_ = std::max(ring_bytes_.load(), std::min(written_end_, head_));
   count_used();
 }
 
@@ -257,8 +326,12 @@ Status Journal::write(const Place& place, std::uint64_t offset_in_record,
 
 Status Journal::write_durably(const Place& place, std::span<const std::byte> record) {
   PAWL_ASSERT(place.offset >= kAreaStart && record.size() == place.bytes);
-  if (is_broken(Law::acknowledge_after_flush)) return file_->write(place.offset, record);
-  return flush_once([&] { return file_->write_durably(place.offset, record); });
+  return write_durably(place.offset, record);
+}
+
+Status Journal::write_durably(std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (is_broken(Law::acknowledge_after_flush)) return file_->write(offset, bytes);
+  return flush_once([&] { return file_->write_durably(offset, bytes); });
 }
 
 Status Journal::prepare_to_write_behind(FlushBudget& budget) {
@@ -278,6 +351,7 @@ bool Journal::can_grow() const {
 }
 
 Result<Place> Journal::reserve_oversize() {
+  const std::lock_guard growth_lock(growth_mutex_);
   const std::lock_guard header_lock(header_mutex_);
   std::uint64_t sequence = 0;
   bool is_first = false;
@@ -297,7 +371,14 @@ Result<Place> Journal::reserve_oversize() {
   head_ += place.bytes;
   next_sequence_ += 1;
   count_used();
+  ask_for_growth();
+  is_oversize_in_hand_ = true;
   return place;
+}
+
+void Journal::end_oversize() {
+  const std::lock_guard lock(growth_mutex_);
+  is_oversize_in_hand_ = false;
 }
 
 Status Journal::extend(Place& place, std::uint64_t record_bytes) {
@@ -314,7 +395,8 @@ Status Journal::extend(Place& place, std::uint64_t record_bytes) {
   }
   // Not much more than is needed: a crash leaves it all taken, and perhaps a full disk.
   const std::uint64_t piece = std::min(kExtendPieceBytesMax, present);
-  const std::uint64_t size = present + round_up(wanted - present, piece);
+  std::uint64_t size = present + round_up(wanted - present, piece);
+  if (wanted <= bytes_max_) size = std::min(size, bytes_max_);
   Status grown = file_->reserve(present, size - present);
   if (!grown.ok() && size > wanted) {
     // Less may still fit.
@@ -341,11 +423,14 @@ Status Journal::extend(Place& place, std::uint64_t record_bytes) {
 }
 
 void Journal::settle(const Place& place) {
+  end_oversize();
   const std::lock_guard lock(mutex_);
   PAWL_ASSERT(!records_.empty() && records_.back().sequence == place.sequence);
   records_.back().bytes = place.bytes;
   head_ = place.offset + place.bytes;
   PAWL_ASSERT(head_ <= size_bytes_);
+  PAWL_ASSERT(place.offset <= written_end_);
+  written_end_ = std::max(written_end_, head_);
   count_used();
 }
 
@@ -380,31 +465,129 @@ Status Journal::release(std::uint64_t through_sequence, Drop drop) {
 }
 
 Status Journal::give_growth_back() {
+  const std::lock_guard growth_lock(growth_mutex_);
   const std::lock_guard header_lock(header_mutex_);
+  std::uint64_t kept = 0;
   {
     const std::lock_guard lock(mutex_);
-    if (size_bytes_ <= configured_bytes_ || !records_.empty()) return {};
+    kept = std::min(bytes_max_, round_down(written_end_, kBlockBytes));
+    if (size_bytes_ <= kept || !records_.empty()) return {};
   }
   const Status has_room = take_own_blocks(0, kAreaStart);
   if (is_want_of_space(has_room.error_number())) return {};
   PAWL_TRY(has_room);
   // The ring starts again at the front, so that its end can be cut off.
-  PAWL_TRY(write_header(kAreaStart, last_sequence() + 1));
-  PAWL_TRY(file_->resize(configured_bytes_));
+  PAWL_TRY(write_header_with(kept, kAreaStart, last_sequence() + 1));
+  PAWL_TRY(cut(kept));
   const std::lock_guard lock(mutex_);
   PAWL_ASSERT(records_.empty());
   head_ = kAreaStart;
-  size_bytes_ = configured_bytes_;
+  size_bytes_ = kept;
+  ring_bytes_ = kept;
+  written_end_ = kept;
   grows_rather_than_round_ = false;
   return {};
 }
 
 Status Journal::give_all_space_back() {
+  const std::lock_guard growth_lock(growth_mutex_);
   const std::lock_guard header_lock(header_mutex_);
   PAWL_ASSERT(used_bytes() == 0);
-  header_.journal_bytes = kAreaStart;
-  PAWL_TRY(write_header(kAreaStart, last_sequence() + 1));
+  {
+    const std::lock_guard lock(mutex_);
+    growth_is_refused_ = true;
+    wants_growth_ = false;
+  }
+  PAWL_TRY(write_header_with(kAreaStart, kAreaStart, last_sequence() + 1));
   return file_->resize(kAreaStart);
+}
+
+// ------------------------------------------------------------------------------------- growth
+
+void Journal::may_grow_to(std::uint64_t size_bytes) {
+  PAWL_ASSERT(size_bytes % kBlockBytes == 0);
+  const std::lock_guard lock(mutex_);
+  bytes_max_ = std::max(bytes_max_, size_bytes);
+}
+
+std::uint64_t Journal::next_ring_bytes() const {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t ring = ring_bytes_;
+  // What large records were written to is there already.
+  const std::uint64_t next = ring > bytes_max_ / kGrowthFactor ? bytes_max_ : ring * kGrowthFactor;
+  return std::min(bytes_max_, std::max(next, round_up(written_end_, kBlockBytes)));
+}
+
+// Takes no memory that it cannot do without, and of the disk nothing that is soon needed.
+Status Journal::reserve_growth(std::uint64_t size_bytes) {
+  const std::uint64_t present = this->size_bytes();
+  if (size_bytes <= present) return {};
+  const std::uint64_t more = size_bytes - present;
+  if (file_->free_bytes() / kFreePerGrowth < more)
+    return Status::failure(ENOSPC, "the disk has no room for the journal to grow");
+  Status reserved = file_->reserve(present, more);
+  if (reserved.ok()) reserved = file_->resize(size_bytes);
+  if (!reserved.ok()) {
+    // Gives back what was reserved past the end.
+    [[maybe_unused]] const Status ignored = file_->resize(present);
+    return reserved;
+  }
+  const std::lock_guard lock(mutex_);
+  size_bytes_ = size_bytes;
+  return {};
+}
+
+Result<bool> Journal::grow() {
+  const std::lock_guard growth_lock(growth_mutex_);
+  // It may need what is behind the ring, or be the last that the disk has room for.
+  if (is_oversize_in_hand_) return false;
+  const std::uint64_t next = next_ring_bytes();
+  if (next <= ring_bytes_) {
+    wants_growth_ = false;
+    return false;
+  }
+  // Nothing of a commit is written here, so what fails is no failure of the journal; but a flush
+  // is, which may be that of a commit's bytes as well.
+  const std::uint64_t from = written_end();
+  const std::uint64_t to = std::min(next, from + kGrowthPieceBytes);
+  Status written = reserve_growth(next);
+  if (written.ok() && from < to) written = write_zeros(from, to);
+  if (!written.ok()) {
+    refuse_growth();
+    return false;
+  }
+  // Also the size, and so that no commit's flush has more than a piece to wait for.
+  if (!is_broken(Law::flush_before_growth)) PAWL_TRY(flush());
+  {
+    const std::lock_guard lock(mutex_);
+    written_end_ = std::max(written_end_, to);
+  }
+  if (to < next) return true;
+  PAWL_TRY(take_grown(next));
+  return false;
+}
+
+// The header before the first record that may stand there: a reader must notice where the file was
+// cut.
+Status Journal::take_grown(std::uint64_t ring_bytes) {
+  const std::lock_guard header_lock(header_mutex_);
+  const Status has_room = take_own_blocks(0, kAreaStart);
+  if (is_want_of_space(has_room.error_number())) {
+    refuse_growth();
+    return {};
+  }
+  PAWL_TRY(has_room);
+  PAWL_TRY(write_header_with(ring_bytes, header_.tail_offset, header_.tail_sequence));
+  const std::lock_guard lock(mutex_);
+  ring_bytes_ = ring_bytes;
+  wants_growth_ = false;
+  return {};
+}
+
+void Journal::refuse_growth() {
+  const std::lock_guard lock(mutex_);
+  growth_is_refused_ = true;
+  wants_growth_ = false;
 }
 
 }  // namespace pawl::journal

@@ -509,8 +509,11 @@ void Mapping::Implementation::make_room(bool an_overlay_is_full) {
       [[maybe_unused]] const Status applied = note(checkpointer_.apply_now());
     }
   }
-  if (journal_->has_grown() && !journal_->is_held()) shrink_journal();
+  if (journal_->has_outgrown() && !journal_->is_held()) shrink_journal();
   if (base_in_place_ != nullptr) {
+    if (journal_->wants_growth()) {
+      [[maybe_unused]] const Status grown = note(journal_->grow().status());
+    }
     if (checkpointer_.is_due() && settle_in_place().ok()) {
       [[maybe_unused]] const Status dropped = note(checkpointer_.checkpoint_now());
     }

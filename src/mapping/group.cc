@@ -101,13 +101,13 @@ Result<std::shared_ptr<Group>> Group::open(std::unique_ptr<Medium> medium, const
     [[maybe_unused]] const Status ignored = let_go_of(*medium);
     return status;
   };
-  auto journal =
-      journal::Journal::format(std::move(file.value().file), id, medium->identity(), 0, 1,
-                               round_up(options.journal_size_bytes, journal::kBlockBytes),
-                               medium->block_bytes(), std::move(list.value()));
+  auto journal = journal::Journal::format(std::move(file.value().file), id, medium->identity(), 0,
+                                          1, options.first_journal_bytes(0), medium->block_bytes(),
+                                          std::move(list.value()));
   if (!journal.ok()) {
     return give_up(no_journal("cannot make the journal of a group", journal.status()));
   }
+  journal.value()->may_grow_to(options.journal_bytes_max());
   auto budget = budget_of(*medium, *journal.value(), options);
   if (!budget.ok()) return give_up(budget.status());
   if (const Status named = medium->publish_journal(); !named.ok()) return give_up(named);

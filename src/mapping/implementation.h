@@ -275,7 +275,7 @@ class Mapping::Implementation {
   static void after_commit(Files files, std::uint64_t first_page, std::uint64_t end_page);
   // Of what after_commit() does, where the base is memory.
   bool has_more_to_do() const {
-    return journal_->has_grown() || checkpointer_.is_due() ||
+    return journal_->has_outgrown() || journal_->wants_growth() || checkpointer_.is_due() ||
            private_pages_ * kPageBytes > options_.resident_bytes_max;
   }
   void make_room(bool an_overlay_is_full);

@@ -125,7 +125,8 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
   const journal::Replayed& replayed = opened.value().replayed;
 
   // What the file holds now is the first committed image: it must not vanish behind later records.
-  PAWL_TRY(medium->base().flush());
+  // A new journal has none before the mark, and the flush behind that takes this as well.
+  if (!opened.value().is_new) PAWL_TRY(medium->base().flush());
   // Under a new id: a journal of an earlier life that comes back is not taken for this one.
   const auto drawn = journal::random_journal_id();
   if (!drawn.ok()) return drawn.status();
@@ -143,7 +144,9 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
     [[maybe_unused]] const Status ignored = medium->remove_journal();
     return status;
   };
-  const std::uint64_t journal_bytes = round_up(options.journal_size_bytes, journal::kBlockBytes);
+  auto size = size_within(*medium, journal::kFileSizeMax);
+  if (!size.ok()) return give_up(size.status());
+  const std::uint64_t journal_bytes = options.first_journal_bytes(size.value());
   auto journal = journal::Journal::format(std::move(opened.value().file), id, medium->identity(),
                                           replayed.generation, replayed.next_sequence,
                                           journal_bytes, medium->block_bytes());
@@ -151,6 +154,7 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
     return give_up(no_journal(
         "cannot make a journal of " + std::to_string(journal_bytes) + " bytes", journal.status()));
   }
+  journal.value()->may_grow_to(options.journal_bytes_max());
   auto budget = budget_of(*medium, *journal.value(), options);
   if (!budget.ok()) return give_up(budget.status());
   if (const Status named = medium->publish_journal(); !named.ok()) return give_up(named);
@@ -158,8 +162,6 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
   if (const Status marked = medium->set_mark({id, medium->journal_path()}); !marked.ok())
     return give_up(marked);
   if (const Status flushed = medium->base().flush(); !flushed.ok()) return give_up(flushed);
-  auto size = size_within(*medium, journal::kFileSizeMax);
-  if (!size.ok()) return give_up(size.status());
 
   auto log = std::make_shared<CommitLog>(std::move(journal.value()), options.apply_threshold_pages,
                                          std::move(budget.value()));
@@ -314,11 +316,7 @@ Status Mapping::Implementation::end_journal() {
     PAWL_TRY(medium_->clear_mark());
     return medium_->base().flush();
   }
-  Status ended = let_go_of(*medium_);
-  if (!is_want_of_space(ended.error_number())) return ended;
-  // To remove an attribute takes space on some file systems (XFS), and the journal has some.
-  PAWL_TRY(journal_->give_all_space_back());
-  return let_go_of(*medium_);
+  return let_go_of(*medium_, *journal_);
 }
 
 // With all records applied, flushed and dropped: its number may be another file's from now on.

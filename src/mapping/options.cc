@@ -1,6 +1,7 @@
 #include "mapping/options.h"
 
 #include <sys/sysinfo.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -174,6 +175,12 @@ Status Options::validate() const {
     return Status::failure(
         EINVAL, "a wait is polled for at most " + std::to_string(kIdlePollMaxUs) + " microseconds");
   return {};
+}
+
+std::uint64_t Options::first_journal_bytes(std::uint64_t file_bytes) const {
+  if (durability == DurabilityChoice::on_fail) return journal_bytes_max();
+  const std::uint64_t share = round_up(file_bytes / kFileBytesPerJournalByte, kPageBytes);
+  return std::min(journal_bytes_max(), std::max(kJournalSizeMin, share));
 }
 
 Result<Options> Options::from_public(const pawl_options& given) {

@@ -16,6 +16,9 @@ enum class DurabilityChoice { flush = 0, on_fail = 1 };
 inline constexpr std::uint64_t kJournalSizeDefault = std::uint64_t{32} << 20;
 inline constexpr std::uint64_t kJournalSizeMin = std::uint64_t{64} << 10;
 inline constexpr std::uint64_t kJournalSizeMax = std::uint64_t{1} << 40;
+// With how much a journal begins, for a file of so many bytes: this share of them, and no less than
+// the smallest journal.
+inline constexpr std::uint64_t kFileBytesPerJournalByte = 1024;
 // The paper's is 128.  With more, a page that is stored to again and again is applied less often.
 inline constexpr std::uint32_t kApplyThresholdDefault = 4096;
 inline constexpr std::uint32_t kApplyThresholdMax = 1u << 20;
@@ -43,6 +46,10 @@ struct Options {
   // and what it takes.
   static Result<Options> from_environment();
   Status validate() const;
+  // Of a new journal for a file of so many bytes; and to how many it grows.  With on-fail that is
+  // the same: what is written to let it grow would be flushed with commits when the power fails.
+  std::uint64_t first_journal_bytes(std::uint64_t file_bytes) const;
+  std::uint64_t journal_bytes_max() const { return round_up(journal_size_bytes, kPageBytes); }
 
   // The public struct.  EINVAL when it was not filled by pawl_options_init of this version.
   static Result<Options> from_public(const pawl_options& given);

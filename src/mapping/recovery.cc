@@ -348,8 +348,11 @@ Result<std::uint64_t> recover_with(Medium& medium, JournalFile& side, bool accep
                                replayed.value().generation, replayed.value().next_sequence,
                                kJournalSizeMin, medium.block_bytes());
   if (!emptied.ok()) return emptied.status();
-  if (is_full) PAWL_TRY(take_over_mark(medium, replayed.value().journal_id));
-  PAWL_TRY(let_go_of(medium));
+  if (is_full) {
+    PAWL_TRY(emptied.value()->give_all_space_back());
+    PAWL_TRY(take_over_mark(medium, replayed.value().journal_id));
+  }
+  PAWL_TRY(let_go_of(medium, *emptied.value()));
   return replayed.value().records;
 }
 
@@ -378,6 +381,14 @@ Status let_go_of(Medium& medium) {
   PAWL_TRY(medium.clear_mark());
   PAWL_TRY(medium.base().flush());
   return medium.remove_journal();
+}
+
+Status let_go_of(Medium& medium, journal::Journal& journal) {
+  Status ended = let_go_of(medium);
+  if (!is_want_of_space(ended.error_number())) return ended;
+  // To remove an attribute takes space on some file systems (XFS), and the journal has some.
+  PAWL_TRY(journal.give_all_space_back());
+  return let_go_of(medium);
 }
 
 bool is_gone(const Status& status) {

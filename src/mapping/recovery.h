@@ -6,6 +6,7 @@
 // after a crash in between.
 #pragma once
 
+#include "journal/journal.h"
 #include "journal/replay.h"
 
 namespace pawl {
@@ -30,5 +31,7 @@ Result<JournalFile> fresh_journal(Medium& medium);
 // Clears the mark, durably, and then removes the journal: a file without a mark has nothing that
 // only the journal knows.
 Status let_go_of(Medium& medium);
+// The same with that journal, which is empty, and gives its space back where even that takes some.
+Status let_go_of(Medium& medium, journal::Journal& journal);
 
 }  // namespace pawl

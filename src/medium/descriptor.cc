@@ -356,23 +356,26 @@ Status DescriptorFile::check_size(std::uint64_t size_bytes) {
                                     " bytes: more than a file of its file system can");
 }
 
+std::uint64_t DescriptorFile::free_bytes() {
+  struct statvfs disk{};
+  if (::fstatvfs(descriptor_.get(), &disk) != 0) return kNotBounded;
+  if (disk.f_blocks == 0) return kNotBounded;  // It has no bound to tell of.
+  // Some of what is free may be kept for the superuser.
+  const std::uint64_t free_blocks = ::geteuid() == 0 ? disk.f_bfree : disk.f_bavail;
+  return free_blocks * disk.f_frsize;
+}
+
 // fallocate(2) takes what there is before it fails, and meanwhile others find the disk full: what
 // cannot be there is not asked for.
 // What no file can be is left to the kernel, which has its own word for it.
-Status DescriptorFile::check_space(std::uint64_t offset, std::uint64_t length) const {
+Status DescriptorFile::check_space(std::uint64_t offset, std::uint64_t length) {
   if (length < kLargeReservationBytes || length > kLargestFileBytes ||
       offset > kLargestFileBytes - length)
     return {};
   struct stat file{};
-  struct statvfs disk{};
-  if (::fstat(descriptor_.get(), &file) != 0 || ::fstatvfs(descriptor_.get(), &disk) != 0)
-    return {};
-  if (disk.f_blocks == 0) return {};  // It has no bound to tell of.
+  if (::fstat(descriptor_.get(), &file) != 0) return {};
   const std::uint64_t has = static_cast<std::uint64_t>(file.st_blocks) * 512;
-  // Some of what is free may be kept for the superuser.
-  const std::uint64_t free_blocks = ::geteuid() == 0 ? disk.f_bfree : disk.f_bavail;
-  const std::uint64_t free = free_blocks * disk.f_frsize;
-  if (length <= has || length - has <= free) return {};
+  if (length <= has || length - has <= free_bytes()) return {};
   return cannot_reserve(ENOSPC, length, path_);
 }
 

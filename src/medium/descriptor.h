@@ -130,6 +130,7 @@ class DescriptorFile final : public MediumFile {
   Status check_overwrite(std::uint64_t bytes) override {
     return shared_.check_overwrite(descriptor_.get(), path_, bytes);
   }
+  std::uint64_t free_bytes() override;
   Result<std::uint64_t> written_prefix_bytes() override;
   Result<std::uint64_t> allocated_prefix_bytes() override;
   Status check_open() override;
@@ -152,7 +153,7 @@ class DescriptorFile final : public MediumFile {
 
  private:
   bool leave_direct_io();
-  Status check_space(std::uint64_t offset, std::uint64_t length) const;
+  Status check_space(std::uint64_t offset, std::uint64_t length);
 
   Descriptor descriptor_;
   const bool honours_dsync_;  // its file system, for a single write

@@ -75,6 +75,9 @@ class MediumFile {
   // Where every overwrite takes new space (a copy-on-write file system): ENOSPC unless so many
   // bytes are free just now.  Nobody keeps them.
   virtual Status check_overwrite(std::uint64_t bytes);
+  // So many bytes are free where the file is; kNotBounded where that is not known.
+  static constexpr std::uint64_t kNotBounded = ~std::uint64_t{0};
+  virtual std::uint64_t free_bytes() { return kNotBounded; }
   // Makes the range read as zeros and gives its space back; the size stays.
   virtual Status punch(std::uint64_t offset, std::uint64_t length) = 0;
   // Makes the range read as zeros and keeps (or takes) its space; the size stays.
@@ -215,8 +218,8 @@ class Medium {
   // get them.  `owner` is what acquire_journal() answered; `other`, where that is not to be
   // changed, or the side file grants more than the file and is not this process's to change.
   virtual SideFileOwner adopt_journal(SideFileOwner owner) { return owner; }
-  // The name of the side file is durable on return; a new one gets it here.  A reader never meets
-  // one that is half made.
+  // The name of the side file is durable on return; a new one gets it here, and before that all
+  // that was written into it is durable.  A reader never meets one that is half made.
   virtual Status publish_journal() = 0;
   // Opens the side file for reading, without the lock.  ENOENT when there is none.
   virtual Result<std::unique_ptr<MediumFile>> read_journal() = 0;

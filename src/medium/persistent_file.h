@@ -67,6 +67,7 @@ class PersistentFile final : public MediumFile {
   // EFBIG past the end of the window.
   Status resize(std::uint64_t size_bytes) override;
   Status reserve(std::uint64_t offset, std::uint64_t length) override;
+  std::uint64_t free_bytes() override { return beneath_.free_bytes(); }
   Status punch(std::uint64_t offset, std::uint64_t length) override;
   Status zero(std::uint64_t offset, std::uint64_t length) override;
   const std::byte* in_place() const override { return window_.address(); }

@@ -88,6 +88,10 @@ class PersistentMedium final : public NamedMedium {
   std::uint64_t block_bytes() const override { return kMemoryLineBytes; }
   // A commit makes no system call, but for these now and then.
   Status check_before_commit() override { return is_look_due() ? follow_rights(true) : Status{}; }
+  Status publish_journal() override {
+    memory_->fence();
+    return NamedMedium::publish_journal();
+  }
   Result<JournalFile> acquire_journal(bool create) override {
     auto acquired = NamedMedium::acquire_journal(create);
     // Until now there may have been another writer.

@@ -51,6 +51,7 @@ EXPECTED = {
     "replay_is_idempotent": {SIMULATED, MEMORY, KILLED, FUZZED},
     "flush_what_was_replayed": {SIMULATED, MEMORY},
     "flush_before_release": {SIMULATED, MEMORY, POWERCUT},
+    "flush_before_growth": {SIMULATED, MEMORY},
     "two_headers": {SIMULATED, MEMORY},
     "shrink_with_the_commit": {SIMULATED, MEMORY, KILLED},
     "cut_with_the_commit": {SIMULATED, MEMORY, FUZZED},
@@ -88,6 +89,7 @@ EXPECTED = {
 # The workload that shows it in memory, where the others before it would take a minute: with --all, and
 # where nothing is broken, all are run.
 SHOWN_IN_MEMORY_BY = {
+    "flush_before_growth": "filling",
     "cut_with_the_commit": "shrinking",
     "failed_flush_is_final": "growing",
     "keep_what_failed": "growing",

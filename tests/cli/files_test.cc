@@ -243,7 +243,7 @@ TEST_F(Files, WithATruncatedJournalAreRefused) {
   const std::uint64_t second = position(2);
   // In the middle of the ring, before a record, within the header, and all of it.
   for (const std::uint64_t size :
-       {std::uint64_t{500000}, second, std::uint64_t{50}, std::uint64_t{0}}) {
+       {std::uint64_t{50000}, second, std::uint64_t{50}, std::uint64_t{0}}) {
     fs::resize_file(journal_, size);
     expect_refused(4, "damaged-journal", "--accept-loss");
   }

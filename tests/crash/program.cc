@@ -308,13 +308,19 @@ class Program {
   std::string wrong_;
 };
 
+bool is_all_zeros(const std::vector<std::byte>& bytes) {
+  return std::all_of(bytes.begin(), bytes.end(),
+                     [](std::byte byte) { return byte == std::byte{}; });
+}
+
 // A write of the user's file, or of the journal's header, that fails in the background may be done
-// again, and flushed; a flush may not, nor what a commit waits for.
+// again, and flushed; a flush may not, nor what a commit waits for.  Zeros are of no commit: the
+// ring does not grow then.
 bool must_be_told(const Trace& trace) {
   return std::any_of(trace.events.begin(), trace.events.end(), [&](const Event& event) {
     if (event.kind == Event::Kind::flush_fails) return true;
     return event.kind == Event::Kind::write && event.failed && event.file >= trace.volumes.size() &&
-           event.offset >= journal::kAreaStart;
+           event.offset >= journal::kAreaStart && !is_all_zeros(*event.bytes);
   });
 }
 

@@ -508,8 +508,10 @@ class Recorder::RecordedMedium final : public Medium {
     return acquired;
   }
   Status publish_journal() override {
+    if (recorder_.trace_.is_memory) instructions_->fence();
     const std::lock_guard lock(recorder_.mutex_);
     if (recorder_.journals_[volume_] == held_) return real_->publish_journal();
+    PAWL_TRY(flush_new());
     Status answer = recorder_.judge(true);
     if (!recorder_.is_done(answer)) return answer;
     add(Kind::name_journal);
@@ -557,6 +559,20 @@ class Recorder::RecordedMedium final : public Medium {
     Status answer = base_.change_mark(mark, change);
     if (base_in_memory_ != nullptr) base_in_memory_->changed_beneath();
     return answer;
+  }
+
+  // Of a new journal, all that was written.  The recorder is locked.
+  Status flush_new() {
+    const std::uint64_t begun = recorder_.trace_.events.size();
+    add(Kind::flush_begins);
+    Status answer = recorder_.judge(false);
+    recorder_.add({.kind = recorder_.is_done(answer) ? Kind::flush_ends : Kind::flush_fails,
+                   .volume = volume_,
+                   .file = held_,
+                   .offset = begun,
+                   .bytes = {},
+                   .marked = {}});
+    return answer.ok() ? answer : Status::failure(EIO, answer.text());
   }
 
   static constexpr std::size_t kWindowBytes = std::size_t{1} << 30;  // as a MemoryDisk's file has

@@ -102,6 +102,13 @@ class Writer {
     }
   }
 
+  // To twice its size.
+  void grow() {
+    journal_->may_grow_to(2 * journal_bytes_);
+    insist(journal_->grow().status());
+    require(journal_->size_bytes() == 2 * journal_bytes_, "the ring grows");
+  }
+
   // Larger than the ring, for which the journal grows.
   void commit_oversize(const std::vector<Edit>& edits) {
     journal::RecordBuilder record(block_bytes_);
@@ -240,6 +247,22 @@ WrittenJournal wrapped() {
   writer.commit({{0, 4500}});  // does not fit behind the last
   writer.release(3);
   writer.commit({{8192, 64}, {11000, 10}});
+  return writer.finish();
+}
+
+// The ring grew while it went round, and the last record stands across its earlier end.
+WrittenJournal grown() {
+  Writer writer("grown", kSmall, 12000);
+  writer.commit({{0, 64}});
+  writer.commit({{64, 4400}});
+  writer.commit({{4096, 64}});
+  writer.commit({{5000, 128}});
+  writer.release(2);
+  writer.commit({{0, 4500}});  // does not fit behind the last
+  writer.grow();
+  writer.release(4);
+  writer.commit({{0, 9000}});
+  writer.commit({{64, 9000}});
   return writer.finish();
 }
 
@@ -431,6 +454,7 @@ std::vector<WrittenJournal> written_journals() {
   return {first_commits(),
           sizes(),
           wrapped(),
+          grown(),
           reopened(),
           reopened_over_many(),
           queued(),

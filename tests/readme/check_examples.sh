@@ -89,3 +89,7 @@ done
 cc -std=c11 -Wall -Wextra -Werror "$source/bench/memory_use.c" -o memory_use \
   $(pkg-config --cflags --libs pawl)
 PAWL_RESIDENT_MAX=1M ./memory_use memory.data 8 2
+# shellcheck disable=SC2046
+cc -std=c11 -Wall -Wextra -Werror "$source/bench/opening.c" -o opening \
+  $(pkg-config --cflags --libs pawl)
+./opening . 64 3 3

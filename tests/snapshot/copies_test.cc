@@ -270,7 +270,7 @@ TEST(Held, RecordsAreKeptAndTheJournalGrowsAndShrinksBack) {
   Opened mapping(file.path, options());
   mapping.bytes()[0] = 'b';
   ASSERT_TRUE(mapping.commit().ok());
-  const std::uint64_t size = std::filesystem::file_size(file.journal);
+  const std::uint64_t size = options().journal_size_bytes;  // which a large record leaves it
   std::string expected = read_file(file.path);
   expected.resize(kPages * kPageBytes);
   const auto commit_pages = [&](int commits) {
@@ -374,16 +374,28 @@ TEST(Held, ARingThatGoesRoundIsDroppedWhenItIsFull) {
       std::fill_n(mapping.bytes() + page * kPageBytes, kPageBytes, byte);
     ASSERT_TRUE(mapping.commit().ok());
   };
-  for (int i = 0; i < 4; ++i) commit(static_cast<char>('b' + i));
-  // More than half of it is full: the background drops them, and the front is free.
-  while (header_of(file.path).tail_sequence < 5) ::usleep(1000);
+  // Until the ring has its size, more than half of it was full, and the background dropped that, so
+  // that the front is free.
+  const std::uint64_t size = options().journal_size_bytes;
+  std::uint64_t last = 0;
+  const auto front_is_free = [&] {
+    const journal::Header header = header_of(file.path);
+    return header.journal_bytes == size && header.tail_sequence == last + 1 &&
+           header.tail_offset * 2 > size;
+  };
+  while (!front_is_free()) {
+    commit(static_cast<char>('b' + last % 20));
+    last += 1;
+    for (int i = 0; i < 50 && !front_is_free(); ++i) ::usleep(1000);
+  }
+  last += 60;
   {
     Holder first(file.path);
     for (int i = 0; i < 30; ++i) commit(static_cast<char>('b' + i % 20));
     Holder second(file.path);
     for (int i = 0; i < 30; ++i) commit(static_cast<char>('b' + i % 20));
-    EXPECT_LT(first.last_sequence(), 64u) << "it did not go round";
-    EXPECT_EQ(second.last_sequence(), 64u) << "it does not grow from then on";
+    EXPECT_LT(first.last_sequence(), last) << "it did not go round";
+    EXPECT_EQ(second.last_sequence(), last) << "it does not grow from then on";
     for (int i = 0; i < 10; ++i) commit(static_cast<char>('b' + i));
   }
   ASSERT_TRUE(mapping->close().ok());
@@ -446,18 +458,25 @@ TEST(Held, OnAFullDiskNoCommitFailsForIt) {
   const std::string path = directory + "/file";
   write_file(path, std::string(kPages * kPageBytes, 'a'));
   Opened mapping(path, options());
-  mapping.bytes()[0] = 'b';
-  ASSERT_TRUE(mapping.commit().ok());
+  const auto commit = [&](std::uint64_t number) {
+    for (std::uint64_t page = 0; page < kPages; ++page)
+      std::fill_n(mapping.bytes() + page * kPageBytes, kPageBytes,
+                  static_cast<char>('c' + number % 20));
+    const Status committed = mapping.commit();
+    ASSERT_TRUE(committed.ok()) << number << ": " << committed.text();
+  };
+  // The ring has its size before the disk is full: larger commits than it find no room.
+  std::uint64_t last = 0;
+  while (header_of(path).journal_bytes < options().journal_size_bytes) {
+    ASSERT_NO_FATAL_FAILURE(commit(last++));
+    ::usleep(1000);
+  }
   Filler filler(directory);
   filler.fill(0);
   Holder holder(path);
-  for (int i = 0; i < 60; ++i) {
-    for (std::uint64_t page = 0; page < kPages; ++page)
-      std::fill_n(mapping.bytes() + page * kPageBytes, kPageBytes, static_cast<char>('c' + i % 20));
-    const Status committed = mapping.commit();
-    ASSERT_TRUE(committed.ok()) << i << ": " << committed.text();
-  }
-  EXPECT_LT(holder.last_sequence(), 61u) << "there was room after all";
+  last += 60;
+  for (std::uint64_t i = 0; i < 60; ++i) ASSERT_NO_FATAL_FAILURE(commit(i));
+  EXPECT_LT(holder.last_sequence(), last) << "there was room after all";
   ASSERT_TRUE(mapping->close().ok());
   EXPECT_TRUE(read_file(path) ==
               std::string(kPages * kPageBytes, static_cast<char>('c' + 59 % 20)));

@@ -72,6 +72,7 @@ class WatchedFile final : public MediumFile {
   }
   std::uint64_t find_data(std::uint64_t offset) override { return real_->find_data(offset); }
   Status check_overwrite(std::uint64_t bytes) override { return real_->check_overwrite(bytes); }
+  std::uint64_t free_bytes() override { return real_->free_bytes(); }
   Result<std::uint64_t> written_prefix_bytes() override { return real_->written_prefix_bytes(); }
   Result<std::uint64_t> allocated_prefix_bytes() override {
     return real_->allocated_prefix_bytes();

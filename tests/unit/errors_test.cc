@@ -166,7 +166,7 @@ TEST_F(Errors, ANameThatLeavesNoRoomForThatOfTheJournal) {
 TEST_F(Errors, ALimitOfFilesBelowTheJournal) {
   struct rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const struct rlimit limit{1 << 18, before.rlim_max};
+  const struct rlimit limit{kJournalSizeMin - 1, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
   auto opened = test::try_open(path_, options_for(kAsync));
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);

@@ -32,7 +32,8 @@ using pawl::test::read_file;
 using pawl::test::TemporaryDirectory;
 using pawl::test::write_file;
 
-constexpr std::size_t kFileBytes = 64 * 4096;
+// So few that the records of some commits stay in a journal as it begins.
+constexpr std::size_t kFileBytes = 2 * 4096;
 
 struct Mapped {
   char* bytes = nullptr;

@@ -336,7 +336,10 @@ TEST_F(HeapTest, ASecondOpenIsRefused) {
 
 TEST_F(HeapTest, AFileThatCouldNotBecomeAHeapIsLeftEmptyForTheNextTry) {
   pawl_heap_options with = options();
-  with.mapping.journal_size_bytes = std::uint64_t{1} << 40;  // no disk here has that
+  // No disk here has that, and with on-fail the journal has it from the start.
+  with.mapping.journal_size_bytes = std::uint64_t{1} << 40;
+  with.mapping.durability = PAWL_DURABILITY_ON_FAIL;
+  with.mapping.hold_up_ms = 1000;
   EXPECT_EQ(pawl_heap_open(path_.c_str(), &with), nullptr);
   EXPECT_EQ(std::filesystem::file_size(path_), 0u);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_.path()), {}), 1);

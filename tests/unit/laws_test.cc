@@ -968,8 +968,7 @@ TEST(Law07SpaceFirst, AJournalWithHolesIsWrittenAnew) {
   const std::string path = disk / "file";
   const std::string journal = path + kJournalSuffix;
   write_file(path, std::string(kSharedPages * kPageBytes, 'a'));
-  Options options = options_for(kAsync);
-  options.journal_size_bytes = 1 << 20;
+  const Options options = options_for(kAsync);
   {
     Opened mapping(path, options);
     mapping.bytes()[0] = 'b';
@@ -977,10 +976,11 @@ TEST(Law07SpaceFirst, AJournalWithHolesIsWrittenAnew) {
   }
   // As a copy that left the zeros out (cp --sparse=always).
   const int left = ::open(journal.c_str(), O_RDWR | O_CLOEXEC);
-  ASSERT_EQ(::fallocate(left, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 64 << 10, 512 << 10), 0);
+  ASSERT_EQ(::fallocate(left, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 16 << 10, 32 << 10), 0);
   Opened mapping(path, options);
   EXPECT_EQ(mapping.bytes()[0], 'b');
-  EXPECT_EQ(::lseek(left, 0, SEEK_HOLE), 1 << 20) << "a commit's flush has metadata to write";
+  EXPECT_EQ(::lseek(left, 0, SEEK_HOLE), kJournalSizeMin)
+      << "a commit's flush has metadata to write";
   ::close(left);
   disk.fill();
   for (std::size_t i = 0; i < kSharedPages; ++i) {

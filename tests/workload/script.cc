@@ -15,7 +15,7 @@ constexpr std::size_t kThereAndBackBytes = 100;
 constexpr unsigned kSizeChangeParts = 8;  // the file grows by at most this part of the window
 
 // Small files and small journals, so that journals wrap and grow within a short run.
-const std::array<Workload, 9> kWorkloads = {{
+const std::array<Workload, 10> kWorkloads = {{
     {"single", 40000, 16, 64 * kKibi, 2, {.store = 4, .commit_all = 3}},
     {"ranges", 70000, 24, 64 * kKibi, 2, {.store = 6, .commit_all = 1, .commit_some = 4}},
     {"queued",
@@ -45,6 +45,18 @@ const std::array<Workload, 9> kWorkloads = {{
      64 * kKibi,
      2,
      {.store = 2, .store_in_every_page = 2, .commit_all = 2, .queue_all = 1}},
+    // The journal begins small, and its ring grows up to its size.
+    {"filling",
+     70000,
+     24,
+     1024 * kKibi,
+     128,
+     {.store = 4,
+      .store_in_every_page = 1,
+      .commit_all = 4,
+      .queue_some = 1,
+      .wait = 1,
+      .there_and_back = 1}},
     {"mixed",
      70000,
      48,

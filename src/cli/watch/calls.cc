@@ -614,25 +614,30 @@ void Calls::count_descriptors(const Call& call) {
   }
 }
 
-// All that are mapped on the file's file system at this moment.
+// Of all that are mapped on the file's file system at this moment, as they are made: they grow only
+// where there is room.
 void Calls::count_journals(const Call& call, const FileKey& file) {
+  const std::string link = link_to(call.thread, fmt::format("fd/{}", number(call.arguments[4])));
+  struct stat mapped{};
+  struct statvfs space{};
+  if (::stat(link.c_str(), &mapped) != 0 || ::statvfs(link.c_str(), &space) != 0 ||
+      space.f_blocks == 0)
+    return;
+  journal_bytes_[file] = options_.first_journal_bytes(static_cast<std::uint64_t>(mapped.st_size));
   std::uint64_t files = 0;
+  std::uint64_t wanted = 0;
   for (auto& [holder, state] : processes_) {
     for (const FileKey& other : std::set<FileKey>(state.holds)) {
-      if (other.device == file.device && holds_still(holder, state, other)) files += 1;
+      if (other.device != file.device || !holds_still(holder, state, other)) continue;
+      files += 1;
+      wanted += journal_bytes_[other];
     }
   }
-  struct statvfs space{};
-  if (::statvfs(link_to(call.thread, fmt::format("fd/{}", number(call.arguments[4]))).c_str(),
-                &space) != 0 ||
-      space.f_blocks == 0) {
-    return;
-  }
   const std::uint64_t free = std::uint64_t{space.f_bavail} * space.f_frsize;
-  if (files * journal_bytes_ <= free) return;
+  if (wanted <= free) return;
   see(file, Sight::journal_space,
       fmt::format("{} mapped there at once take {} for their journals, and {} are free",
-                  count_text(files, "file"), size_text(files * journal_bytes_), size_text(free)));
+                  count_text(files, "file"), size_text(wanted), size_text(free)));
 }
 
 Wants Calls::remap_entered(const Call& call) {

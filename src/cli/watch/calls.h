@@ -21,17 +21,15 @@
 #include "cli/watch/process_start.h"
 #include "cli/watch/sandbox.h"
 #include "cli/watch/tracer.h"
+#include "mapping/options.h"
 
 namespace pawl::cli::watch {
 
 class Calls final : public Observer {
  public:
-  // `face` is the path of the preload library; a journal will have so many bytes.
-  Calls(const Globs& globs, Libraries& libraries, std::string face, std::uint64_t journal_bytes)
-      : globs_(globs),
-        libraries_(libraries),
-        face_(std::move(face)),
-        journal_bytes_(journal_bytes) {}
+  // `face` is the path of the preload library; `options` are those that Pawl will have.
+  Calls(const Globs& globs, Libraries& libraries, std::string face, const Options& options)
+      : globs_(globs), libraries_(libraries), face_(std::move(face)), options_(options) {}
 
   void process_began(pid_t process, pid_t parent) override;
   void process_borrows_memory(pid_t process) override;
@@ -168,8 +166,9 @@ class Calls final : public Observer {
   const Globs& globs_;
   Libraries& libraries_;
   std::string face_;
-  std::uint64_t journal_bytes_;
-  std::uint64_t serial_ = 0;  // of the last window
+  const Options options_;
+  std::map<FileKey, std::uint64_t> journal_bytes_;  // with which each one begins
+  std::uint64_t serial_ = 0;                        // of the last window
   ProgramFacts facts_;
   std::map<pid_t, Process> processes_;
   std::size_t scans_ = 0;

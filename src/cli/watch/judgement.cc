@@ -137,7 +137,7 @@ constexpr std::array kMeanings = {
     Meaning{Sight::journal_space, "journal_space", Weight::cannot,
             "each mapped file has a journal, which is written when the file is first mapped: "
             "mmap() fails with ENOSPC",
-            "free some space, or take smaller journals (pawl run --journal-size)"},
+            "free some space, or map fewer files at a time"},
     Meaning{Sight::sandbox, "sandbox", Weight::cannot,
             "the program installs a seccomp filter that forbids system calls which commits make: "
             "they fail, or the program is killed",

@@ -41,7 +41,7 @@ int watch(const Request& request) {
 
   const Globs globs(request.globs);
   Libraries libraries(face.value().names());
-  Calls calls(globs, libraries, library.value(), options.value().journal_size_bytes);
+  Calls calls(globs, libraries, library.value(), options.value());
   const Program program{path.value(), request.command, trial_variables(std::getenv("LD_PRELOAD")),
                         request.json};
   Result<Ending> ending = trace(program, calls);
