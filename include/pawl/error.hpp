@@ -13,30 +13,31 @@
 
 namespace pawl {
 
-// Any failure but want of memory.  code() is the errno value, pawl_code() the condition, and what()
-// the sentence of pawl_last_error() and the number's own text.
+// Any failure but want of memory.  code() is the errno value, pawl_code() the condition (an enum
+// pawl_error, or what a later library has), and what() the sentence of pawl_last_error() and the
+// number's own text.
 class error : public std::system_error {
  public:
-  error(int error_number, pawl_error condition, const std::string& text)
+  error(int error_number, int condition, const std::string& text)
       : std::system_error(error_number, std::generic_category(), text), condition_(condition) {}
-  pawl_error pawl_code() const noexcept { return condition_; }
+  int pawl_code() const noexcept { return condition_; }
 
  private:
-  pawl_error condition_;
+  int condition_;
 };
 
 // The heap is full up to its maximum.  No pawl::error, since containers and those who use them
 // expect std::bad_alloc, and a class that is both could not be caught as std::exception.
 class out_of_memory : public std::bad_alloc {
  public:
-  out_of_memory(pawl_error condition, const char* text) noexcept : condition_(condition) {
+  out_of_memory(int condition, const char* text) noexcept : condition_(condition) {
     std::strncpy(text_, text, sizeof(text_) - 1);
   }
   const char* what() const noexcept override { return text_; }
-  pawl_error pawl_code() const noexcept { return condition_; }
+  int pawl_code() const noexcept { return condition_; }
 
  private:
-  pawl_error condition_;
+  int condition_;
   char text_[256] = {};  // inside, so that a copy cannot fail
 };
 
@@ -45,7 +46,7 @@ namespace detail {
 // Throws what the last failed call of this thread left.
 [[noreturn]] inline void throw_last_error() {
   const int error_number = errno;
-  const auto condition = static_cast<pawl_error>(pawl_last_error_code());
+  const int condition = pawl_last_error_code();
   if (error_number == ENOMEM) throw out_of_memory(condition, pawl_last_error());
   throw error(error_number, condition, pawl_last_error());
 }

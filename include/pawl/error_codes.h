@@ -1,9 +1,9 @@
 /* What pawl_last_error_code() answers: one number for each condition after which a program, or who
  * runs it, would do something else.  Included by pawl/pawl.h.
  *
- * Texts may change, codes may not: no number is ever changed, or used again for something else. New
- * conditions get new numbers, also where a code of before was less exact: take an unknown number
- * for what errno says.  docs/errors.md and pawl_last_error_code(3) say of each what to do. */
+ * Texts may change, codes may not: no number is ever changed, or used again for something else.  A
+ * later version may have a new code where there was a general one: take a number that you do not
+ * know for what errno says.  docs/errors.md says of each what to do. */
 #ifndef PAWL_ERROR_CODES_H
 #define PAWL_ERROR_CODES_H
 

@@ -92,7 +92,7 @@ class heap {
     T* const made = make<T>(std::forward<Arguments>(arguments)...);
     if (pawl_heap_set_named_root(handle_, checked(name).c_str(), made, type_tag<T>()) != 0) {
       const int error_number = errno;
-      const auto condition = static_cast<pawl_error>(pawl_last_error_code());
+      const int condition = pawl_last_error_code();
       const std::string text = pawl_last_error();
       destroy(made);
       throw error(error_number, condition, text);

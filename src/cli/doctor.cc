@@ -203,7 +203,8 @@ int watch_command(const DoctorArguments& arguments, const std::vector<std::strin
   }
 #ifdef PAWL_CAN_WATCH
   const int verdict = watch::watch({command, arguments.globs, arguments.json});
-  return is_refused_for_marks(command.front()) && verdict == kExitOk ? kExitUnsafe : verdict;
+  const bool is_yes = verdict == kExitOk || verdict == kExitProtectedBut;
+  return is_yes && is_refused_for_marks(command.front()) ? kExitUnsafe : verdict;
 #else
   complain("doctor",
            "watching a program works on x86-64 only; run it under 'pawl run', which says what it "
@@ -243,6 +244,7 @@ void add_doctor(CLI::App& app, int& exit_code, const AfterDashes& after_dashes) 
       "it and all that it started have ended.\n"
       "Exit codes: 0 nothing here is unsafe, or each file can be protected or needs no "
       "protection;\n"
+      "13 all can be protected, but something is lost or different unless it is seen to;\n"
       "9 something is unsafe, or Pawl cannot protect all as it is, or no file was mapped and "
       "there\n"
       "is nothing to protect; 1 cannot look; 126 and 127 as those of 'pawl run'.");

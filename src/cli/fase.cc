@@ -12,6 +12,7 @@
 
 #include "cli/exit_codes.h"
 #include "cli/fase_functions.h"
+#include "cli/look.h"
 #include "cli/program.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
@@ -32,16 +33,12 @@ struct Arguments {
   bool json = false;
 };
 
-int exit_code_of(const Status& failure) {
-  return failure.error_number() == ENOTSUP ? kExitNewerVersion : kExitFailure;
-}
-
 const char* state_name(const ClosedFile& file) {
   if (file.is_in_use) return "in use";
   return file.is_clean() ? "clean" : "needs recovery";
 }
 
-int exit_code_of(const ClosedFile& file) {
+int exit_code_of_sections(const ClosedFile& file) {
   if (file.is_in_use) return kExitInUse;
   return file.is_clean() ? kExitOk : kExitNeedsRecovery;
 }
@@ -150,7 +147,7 @@ int info(const Arguments& arguments) {
   } else {
     print_text(arguments, looked.value(), functions);
   }
-  return exit_code_of(looked.value());
+  return exit_code_of_sections(looked.value());
 }
 
 // It recovers before its main(), and ends.

@@ -57,9 +57,7 @@ Opened open_heap(const char* verb, const std::string& file) {
   }
   if (!status.ok()) {
     complain(verb, status.text());
-    opened.exit_code = status.error_number() == EUCLEAN   ? kExitDamagedHeap
-                       : status.error_number() == ENOTSUP ? kExitNewerVersion
-                                                          : kExitFailure;
+    opened.exit_code = exit_code_of(status);
   }
   return opened;
 }

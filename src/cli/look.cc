@@ -290,6 +290,19 @@ const char* state_name(State state) {
   return "unknown";
 }
 
+ExitCode exit_code_of(const Status& failure) {
+  switch (failure.code()) {
+    case PAWL_ERROR_DAMAGED_HEAP:
+      return kExitDamagedHeap;
+    case PAWL_ERROR_OTHER_LAYOUT:
+      return kExitForeign;
+    case PAWL_ERROR_UNSUPPORTED_VERSION:
+      return kExitOtherVersion;
+    default:
+      return kExitFailure;
+  }
+}
+
 ExitCode exit_code_of(State state) {
   switch (state) {
     case State::clean:
@@ -297,15 +310,15 @@ ExitCode exit_code_of(State state) {
     case State::needs_recovery:
       return kExitNeedsRecovery;
     case State::damaged_journal:
-      return kExitDamagedJournal;
+      return kExitDamaged;
     case State::foreign_journal:
-      return kExitForeignJournal;
+      return kExitForeign;
     case State::missing_journal:
-      return kExitMissingJournal;
+      return kExitMissing;
     case State::in_use:
       return kExitInUse;
     case State::newer_version:
-      return kExitNewerVersion;
+      return kExitOtherVersion;
   }
   return kExitFailure;
 }

@@ -60,6 +60,8 @@ struct Look {
 
 const char* state_name(State state);
 ExitCode exit_code_of(State state);
+// Of what is no state of a mapped file: of a heap, or of sections.
+ExitCode exit_code_of(const Status& failure);
 
 using OnRecord = std::function<void(const journal::RecordSummary& record)>;
 

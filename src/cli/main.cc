@@ -12,23 +12,8 @@
 
 namespace {
 
-constexpr const char* kExitCodes =
-    "Exit codes:\n"
-    "    0  done (verify: clean)\n"
-    "    1  failed; the text says why\n"
-    "    2  bad arguments\n"
-    "    3  verify: a crash left the file, and it can be recovered\n"
-    "    4  the journal is damaged: durable commits cannot be read\n"
-    "    5  the journal belongs to another file, or is not believed\n"
-    "    6  the file is marked as open, and its journal is missing\n"
-    "    7  in use: a process has the file mapped atomically\n"
-    "    8  written by a newer Pawl\n"
-    "    9  doctor: something here is unsafe, or a program's files cannot be protected as it is\n"
-    "   10  heap: the heap's bookkeeping is damaged\n"
-    "  126  run: the program cannot be run under Pawl; doctor: it cannot be run\n"
-    "  127  run, doctor: there is no such program\n"
-    "  run, wsp run and wsp restore otherwise answer with the program's own exit code; 'pawl wsp\n"
-    "  --help' says what the codes mean there.\n\n"
+constexpr const char* kFooter =
+    "run, wsp run and wsp restore otherwise answer with the program's own exit code.\n\n"
     "Example:\n  pawl run --atomic '*.db' -- ./server --data /srv/data\n"
     "'pawl VERB --help' shows an example for each verb; pawl(1) tells more.";
 
@@ -110,7 +95,7 @@ int run_command(int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("pawl {}.{}.{}", PAWL_VERSION_MAJOR,
                                                 PAWL_VERSION_MINOR, PAWL_VERSION_PATCH));
   app.require_subcommand(1);
-  app.footer(kExitCodes);
+  app.footer(pawl::cli::exit_codes_text() + kFooter);
   pawl::cli::add_run(app, exit_code, after_dashes);
   pawl::cli::add_info(app, exit_code);
   pawl::cli::add_recover(app, exit_code);

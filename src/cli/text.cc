@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <ctime>
 
+#include "cli/exit_codes.h"
+
 namespace pawl::cli {
 
 std::string size_text(std::uint64_t bytes) {
@@ -18,6 +20,14 @@ std::string size_text(std::uint64_t bytes) {
     unit += 1;
   }
   return fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string exit_codes_text() {
+  std::string text = "Exit codes:\n";
+#define PAWL_EXIT_CODE(name, number, meaning) text += fmt::format("  {:>3}  {}\n", number, meaning);
+  PAWL_EXIT_CODES(PAWL_EXIT_CODE)
+#undef PAWL_EXIT_CODE
+  return text;
 }
 
 std::string count_text(std::uint64_t count, const char* thing) {

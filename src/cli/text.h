@@ -23,6 +23,8 @@ std::string shell_word(const std::string& text);
 std::string printable(const std::string& text);
 // "message" on stderr, with the verb before it.
 void complain(const char* verb, const std::string& message);
+// The table of exit_codes.h, for --help.
+std::string exit_codes_text();
 // On stdout, indented; names that are not UTF-8 are made so.
 void print_json(const Json& json);
 // The name of a code, null for none.

@@ -346,7 +346,7 @@ TEST_F(HeapVerbs, AnotherVersionOrMachine) {
     identity.version = 1;
     identity.machine = {"PDP-11"};
   });
-  expect_no_answer(8, "PDP-11");
+  expect_no_answer(5, "PDP-11");
 }
 
 TEST_F(HeapVerbs, AFileThatWasCutOrGrew) {

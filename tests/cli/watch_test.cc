@@ -14,10 +14,14 @@
 #include <set>
 
 #include "cli/command.h"
+#include "cli/exit_codes.h"
 #include "support/temporary_directory.h"
 
 namespace pawl::test {
 namespace {
+
+using cli::kExitProtectedBut;
+using cli::kExitUnsafe;
 
 using nlohmann::json;
 using Codes = std::set<std::string>;
@@ -83,7 +87,7 @@ class Watch : public ::testing::Test {
   }
   Words doing(const std::string& what) const { return {watched_program(), what, file_}; }
   // 0 where the directory is safe: on others each file has a finding.
-  int fine() const { return directory_is_safe_ ? 0 : 9; }
+  int fine() const { return directory_is_safe_ ? 0 : kExitProtectedBut; }
 
   const TemporaryDirectory directory_;
   const std::string file_ = directory_ / "data.db";
@@ -132,7 +136,7 @@ TEST_F(Watch, FindsNothingWhereAFileIsReadAfterItWasLetGo) {
 TEST_F(Watch, NamesEachNameThatAFileIsMappedUnder) {
   const Seen seen = watch(doing("renames"));
   EXPECT_EQ(seen.codes(), Codes{"renamed"}) << seen.answer.dump(1);
-  EXPECT_EQ(seen.code, 9);
+  EXPECT_EQ(seen.code, kExitProtectedBut);
   const json file = seen.answer["files"][0];
   EXPECT_EQ(file["names"].size(), 2u);
   EXPECT_EQ(file["names"][1], file_);
@@ -207,7 +211,7 @@ TEST_F(Watch, FindsEachThingThatPawlRefusesAndNothingElse) {
     std::filesystem::remove(file_);
     const Seen seen = watch(doing(one.what));
     EXPECT_EQ(seen.codes(), one.codes) << one.what << seen.answer.dump(1) << seen.err;
-    EXPECT_EQ(seen.code, 9) << one.what;
+    EXPECT_EQ(seen.code, kExitUnsafe) << one.what;
     const json file = seen.file(file_);
     EXPECT_EQ(file["verdict"], "cannot") << one.what;
     EXPECT_EQ(file["run"], "") << one.what;
@@ -237,7 +241,7 @@ TEST_F(Watch, FindsEachThingThatPawlDoesOtherwiseAndNothingElse) {
     std::filesystem::remove(file_);
     const Seen seen = watch(doing(one.what));
     EXPECT_EQ(seen.codes(), one.codes) << one.what << seen.answer.dump(1) << seen.err;
-    EXPECT_EQ(seen.code, 9) << one.what;
+    EXPECT_EQ(seen.code, kExitProtectedBut) << one.what;
     EXPECT_NE(seen.file(file_)["verdict"], "cannot") << one.what;
   }
 }
@@ -335,10 +339,11 @@ TEST_F(Watch, SeesAProcessThatTheProgramDidNotStart) {
 
 TEST_F(Watch, SaysThatAFileLivesInMemory) {
   const TemporaryDirectory memory("/dev/shm");
-  if (pawl({"doctor", memory.path().string()}).code != 9) GTEST_SKIP() << "/dev/shm is no tmpfs";
+  if (pawl({"doctor", memory.path().string()}).code != kExitUnsafe)
+    GTEST_SKIP() << "/dev/shm is no tmpfs";
   const Seen seen = watch({watched_program(), "good", memory / "data.db"});
   EXPECT_EQ(seen.file(memory / "data.db")["findings"][0]["code"], "unsafe_directory");
-  EXPECT_EQ(seen.code, 9);
+  EXPECT_EQ(seen.code, kExitProtectedBut);
 }
 
 // ------------------------------------------------------------------------ what is judged
@@ -354,7 +359,7 @@ TEST_F(Watch, JudgesOnlyWhatIsAskedFor) {
   }
   const Seen nothing = watch(both, {"--atomic", "*.nothing"});
   EXPECT_EQ(nothing.codes(), Codes{"nothing_mapped"});
-  EXPECT_EQ(nothing.code, 9);
+  EXPECT_EQ(nothing.code, kExitUnsafe);
 }
 
 TEST_F(Watch, SeesThatAProgramCallsPawlByItself) {
@@ -382,7 +387,7 @@ TEST_F(Watch, AnswersInWords) {
                                      " good " + file_ + "\n"))
       << good.out;
   const Answer bad = pawl({"doctor", "--", watched_program(), "two_mappings", file_});
-  EXPECT_EQ(bad.code, 9);
+  EXPECT_EQ(bad.code, kExitUnsafe);
   EXPECT_TRUE(contains(bad.out, "Pawl cannot protect it:")) << bad.out;
   EXPECT_TRUE(contains(bad.out, "second_mapping")) << bad.out;
   EXPECT_TRUE(contains(bad.out, "What to do: ")) << bad.out;
@@ -590,7 +595,7 @@ TEST_F(Watch, SeesThatAFileSystemCannotReserveSpace) {
   const Answer run = pawl({"run", "--atomic", "*.db", "--", watched_program(), "good", file});
   EXPECT_EQ(std::system(("umount " + mounted).c_str()), 0);
   EXPECT_EQ(seen.codes(), Codes{"no_reservation"}) << seen.answer.dump(1);
-  EXPECT_EQ(of_directory.code, 9) << of_directory.out;
+  EXPECT_EQ(of_directory.code, kExitUnsafe) << of_directory.out;
   EXPECT_EQ(run.code, 3) << run.err;
   EXPECT_TRUE(contains(run.err, "fallocate")) << run.err;
 }
@@ -605,7 +610,7 @@ TEST_F(Watch, NamesAGlobThatMatchesNothing) {
   const Seen seen = watch(doing("good"), {"--atomic", "*.db", "--atomic", "*.dbx"});
   EXPECT_EQ(seen.codes(), Codes{"unmatched_glob"}) << seen.answer.dump(1);
   EXPECT_EQ(seen.answer["findings"][0]["seen"], "*.dbx");
-  EXPECT_EQ(seen.code, 9);
+  EXPECT_EQ(seen.code, kExitProtectedBut);
 }
 
 TEST_F(Watch, TellsOfManyFilesInOneBlock) {
@@ -639,7 +644,7 @@ TEST_F(Watch, CalledAFileFineWhoseLogAKillDoesNotTakeBack) {
   const Seen seen = watch(doing("log_beside"));
   EXPECT_EQ(seen.codes(), (Codes{"companion", "synchronised_early"})) << seen.answer.dump(1);
   EXPECT_EQ(seen.file(file_)["verdict"], "cannot");
-  EXPECT_EQ(seen.code, 9);
+  EXPECT_EQ(seen.code, kExitUnsafe);
   EXPECT_EQ(seen.answer["run"], "");
 }
 
@@ -726,14 +731,14 @@ TEST_F(Watch, NamedLocksAndSharedStateInTheLineToType) {
 // "Pawl cannot protect all": a program that maps nothing read as one that Pawl cannot help.
 TEST_F(Watch, SpokeOfAProgramThatMapsNothingAsOfOneThatItCannotProtect) {
   const Answer answer = pawl({"doctor", "--", "/bin/true"});
-  EXPECT_EQ(answer.code, 9);
+  EXPECT_EQ(answer.code, kExitUnsafe);
   EXPECT_TRUE(contains(answer.out, "There is nothing here for 'pawl run' to protect"))
       << answer.out;
   EXPECT_FALSE(contains(answer.out, "Not as it is")) << answer.out;
   // Nor is what a JVM maps for itself a yes.
   const Seen locks = watch({watched_program(), "store_only", directory_ / "lock.mdb"});
   EXPECT_EQ(locks.codes(), (Codes{"nothing_mapped", "shared_state"})) << locks.answer.dump(1);
-  EXPECT_EQ(locks.code, 9);
+  EXPECT_EQ(locks.code, kExitUnsafe);
 }
 
 TEST_F(Watch, SaysThatOnlyThisRunWasJudged) {

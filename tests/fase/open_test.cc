@@ -29,10 +29,11 @@ using test::accounts_of;
 
 class FaseOpen : public test::FaseTest {
  protected:
-  void expect_refused(int error_number, const std::string& text) {
+  void expect_refused(int error_number, pawl_error code, const std::string& text) {
     errno = 0;
     EXPECT_EQ(open(), nullptr);
     EXPECT_EQ(errno, error_number) << pawl_last_error();
+    EXPECT_EQ(pawl_last_error_code(), code) << pawl_last_error();
     EXPECT_NE(std::string(pawl_last_error()).find(text), std::string::npos) << pawl_last_error();
   }
   // Leaves it with an interrupted section.
@@ -93,7 +94,7 @@ TEST_F(FaseOpen, WithoutProtectionItIsRefusedUnlessItWasClosed) {
   EXPECT_EQ(pawl_fase_close(fase), 0) << pawl_last_error();
   open_and([](pawl_fase*) {});
   EXPECT_EQ(run_in_child([&] { pawl_fase_open(path_.c_str(), &options); }), 0);
-  expect_refused(EUCLEAN, "without protection");
+  expect_refused(EUCLEAN, PAWL_ERROR_WAS_UNPROTECTED, "without protection");
   options.unprotected = 2;
   EXPECT_EQ(pawl_fase_open(path_.c_str(), &options), nullptr);
   EXPECT_EQ(errno, EINVAL);
@@ -114,6 +115,7 @@ TEST_F(FaseOpen, WhenItIsFlushedIsToldOrRefused) {
   ASSERT_EQ(::setenv("PAWL_FASE_FLUSH", "never", 1), 0);
   EXPECT_EQ(pawl_fase_options_init(&options), -1);
   EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(pawl_last_error_code(), PAWL_ERROR_INVALID_VARIABLE);
   EXPECT_NE(std::string(pawl_last_error()).find("on-fail"), std::string::npos);
   ::unsetenv("PAWL_FASE_FLUSH");
 }
@@ -172,7 +174,7 @@ TEST_F(FaseOpen, ACrashWhileItIsFinishedWithoutProtectionDoesNothingTwice) {
 TEST_F(FaseOpen, LogsOfAnUnknownSchemeAreRefused) {
   open_and([](pawl_fase*) {});
   overwrite(offsetof(fase::Header, scheme), std::string("\x7f\0\0\0\0\0\0\0", 8));
-  expect_refused(ENOTSUP, "scheme");
+  expect_refused(ENOTSUP, PAWL_ERROR_UNSUPPORTED_VERSION, "scheme");
 }
 
 TEST_F(FaseOpen, TheRootIsKept) {
@@ -207,15 +209,15 @@ TEST_F(FaseOpen, ARefusedOpenDroppedTheProgramsLock) {
       .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1, .l_pid = 0};
   const int descriptor = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   ASSERT_EQ(::fcntl(descriptor, F_SETLK, &lock), 0);
-  expect_refused(EBUSY, "open already");
+  expect_refused(EBUSY, PAWL_ERROR_IN_USE, "open already");
   EXPECT_EQ(run_in_child([&] { EXPECT_NE(::fcntl(descriptor, F_SETLK, &lock), 0); }), 0);
   ::close(descriptor);
 }
 
 TEST_F(FaseOpen, OneAtATime) {
   open_and([&](pawl_fase*) {
-    expect_refused(ENFILE, "one file");
-    EXPECT_EQ(run_in_child([&] { expect_refused(EPERM, "fork"); }), 0);
+    expect_refused(ENFILE, PAWL_ERROR_STILL_OPEN, "one file");
+    EXPECT_EQ(run_in_child([&] { expect_refused(EPERM, PAWL_ERROR_FORKED_CHILD, "fork"); }), 0);
   });
 }
 
@@ -235,7 +237,7 @@ TEST_F(FaseOpen, AnotherProcessIsRefusedUntilTheHolderDies) {
   }
   pid_t child = 0;
   ASSERT_EQ(::read(told[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
-  expect_refused(EBUSY, "open already");
+  expect_refused(EBUSY, PAWL_ERROR_IN_USE, "open already");
   EXPECT_TRUE(fase::look_at_file(path_).value().is_in_use);
   ::kill(holder, SIGKILL);
   ::waitpid(holder, nullptr, 0);
@@ -260,7 +262,7 @@ TEST_F(FaseOpen, AForkedChildHasNoPartInIt) {
 
 TEST_F(FaseOpen, AnotherFileIsRefused) {
   test::write_file(path_, std::string(10000, 'x'));
-  expect_refused(EINVAL, "no file of failure-atomic sections");
+  expect_refused(EINVAL, PAWL_ERROR_WRONG_KIND_OF_FILE, "no file of failure-atomic sections");
   EXPECT_EQ(test::read_file(path_), std::string(10000, 'x'));
 }
 
@@ -272,13 +274,13 @@ TEST_F(FaseOpen, AFileThatWasNeverFinishedIsMadeAnew) {
 TEST_F(FaseOpen, ANewerOneIsRefused) {
   open_and([](pawl_fase*) {});
   overwrite(offsetof(fase::Identity, version), std::string("\x02\0\0\0", 4));
-  expect_refused(ENOTSUP, "newer");
+  expect_refused(ENOTSUP, PAWL_ERROR_UNSUPPORTED_VERSION, "newer");
 }
 
 TEST_F(FaseOpen, ADamagedOneIsRefused) {
   open_and([](pawl_fase*) {});
   overwrite(offsetof(fase::Identity, heap_offset), "x");
-  expect_refused(EUCLEAN, "damaged header");
+  expect_refused(EUCLEAN, PAWL_ERROR_DAMAGED_SECTIONS, "damaged header");
 }
 
 // Its checksum is right.
@@ -294,13 +296,13 @@ TEST_F(FaseOpen, AHeapThatIsNotOfWholeChunksIsRefused) {
   overwrite_with(0, header.identity);
   overwrite_with(fase::kHeapOffset + 16, header.identity.size_bytes - fase::kHeapOffset);
   ASSERT_EQ(::truncate(path_.c_str(), static_cast<off_t>(header.identity.size_bytes)), 0);
-  expect_refused(EUCLEAN, "damaged header");
+  expect_refused(EUCLEAN, PAWL_ERROR_DAMAGED_SECTIONS, "damaged header");
 }
 
 TEST_F(FaseOpen, ARootOutsideOfTheFileIsRefused) {
   open_and([](pawl_fase*) {});
   overwrite_with(offsetof(fase::Header, root), std::uint64_t{0x1000});
-  expect_refused(EUCLEAN, "root");
+  expect_refused(EUCLEAN, PAWL_ERROR_DAMAGED_SECTIONS, "root");
 }
 
 // Numbers are counted up: behind the highest there are none.
@@ -308,14 +310,14 @@ TEST_F(FaseOpen, NumbersThatLeaveNoneToCountUpAreRefused) {
   open_and([](pawl_fase*) {});
   constexpr std::uint64_t kHighest = ~std::uint64_t{0};
   overwrite_with(offsetof(fase::Header, scheme), fase::SchemeRecord{0, kHighest, 0});
-  expect_refused(EUCLEAN, "number");
+  expect_refused(EUCLEAN, PAWL_ERROR_DAMAGED_SECTIONS, "number");
   overwrite_with(offsetof(fase::Header, scheme), fase::SchemeRecord{0, 0, 0});
   overwrite_with(offsetof(fase::Header, logs_used), std::uint64_t{1});
   overwrite_with(fase::kLogsOffset, fase::BlockEntry{kHighest, 0});
-  expect_refused(EUCLEAN, "number");
+  expect_refused(EUCLEAN, PAWL_ERROR_DAMAGED_SECTIONS, "number");
   overwrite_with(fase::kLogsOffset, fase::BlockEntry{});
   overwrite_with(fase::kLogsOffset + offsetof(fase::LogArea, frames), kHighest);
-  expect_refused(EUCLEAN, "number");
+  expect_refused(EUCLEAN, PAWL_ERROR_DAMAGED_SECTIONS, "number");
 }
 
 // Two logs name a block, and one of them as allocated behind its frame.
@@ -341,7 +343,7 @@ TEST_F(FaseOpen, LogsThatNameTheSameBlockAreRefused) {
   overwrite_with(fase::kLogsOffset + offsetof(fase::LogArea, frames) +
                      chain.back().name.place * sizeof(fase::FramePlace) + 2 * fase::kWordBytes,
                  chain.back().list << fase::kListShift);
-  expect_refused(EUCLEAN, "block");
+  expect_refused(EUCLEAN, PAWL_ERROR_DAMAGED_SECTIONS, "block");
 }
 
 TEST_F(FaseOpen, AnEndThatFreesWhatIsNoBlockIsRefused) {
@@ -351,13 +353,13 @@ TEST_F(FaseOpen, AnEndThatFreesWhatIsNoBlockIsRefused) {
   const std::array<std::uint64_t, 4> end{1 << fase::kNumberShift | 1, 1, 1 << fase::kListShift,
                                          0x1234560};
   overwrite_with(fase::kLogsOffset + offsetof(fase::LogArea, frames), end);
-  expect_refused(EUCLEAN, "block");
+  expect_refused(EUCLEAN, PAWL_ERROR_DAMAGED_SECTIONS, "block");
 }
 
 TEST_F(FaseOpen, ACutOneIsRefused) {
   open_and([](pawl_fase*) {});
   ASSERT_EQ(::truncate(path_.c_str(), 1 << 20), 0);
-  expect_refused(EUCLEAN, "cut");
+  expect_refused(EUCLEAN, PAWL_ERROR_DAMAGED_SECTIONS, "cut");
 }
 
 TEST_F(FaseOpen, ItIsNotClosedUnderASection) {
@@ -366,6 +368,7 @@ TEST_F(FaseOpen, ItIsNotClosedUnderASection) {
     ASSERT_EQ(pawl_fase_mutex_lock(&accounts[0].mutex), 0);
     EXPECT_EQ(pawl_fase_close(fase), -1);
     EXPECT_EQ(errno, EBUSY);
+    EXPECT_EQ(pawl_last_error_code(), PAWL_ERROR_STILL_OPEN);
     ASSERT_EQ(pawl_fase_mutex_unlock(&accounts[0].mutex, nullptr, 0, nullptr), 0);
   });
 }
@@ -399,8 +402,8 @@ TEST_F(FaseOpen, AnotherProgramDoesNotFinishWhatWasInterrupted) {
   const std::string fingerprint =
       test::read_file(path_).substr(offsetof(fase::Header, program), sizeof(fase::Fingerprint));
   overwrite(offsetof(fase::Header, program), "xxxx");
-  expect_refused(ENOEXEC, "pawl fase recover --binary");
-  expect_refused(ENOEXEC, "pawl fase recover --binary");
+  expect_refused(ENOEXEC, PAWL_ERROR_OTHER_PROGRAM, "pawl fase recover --binary");
+  expect_refused(ENOEXEC, PAWL_ERROR_OTHER_PROGRAM, "pawl fase recover --binary");
   overwrite(offsetof(fase::Header, program), fingerprint);
   open_and([](pawl_fase* fase) { EXPECT_EQ(accounts_of(fase)[1].transfers, 1u); });
 }
@@ -430,6 +433,7 @@ TEST_F(FaseOpen, WhereThereIsNoSpaceTheCallSaysSo) {
     std::size_t blocks = 0;
     while (pawl_fase_malloc(fase, 10000) != nullptr) ASSERT_LT(++blocks, kSizeBytes / 10000);
     EXPECT_EQ(errno, ENOMEM) << pawl_last_error();
+    EXPECT_EQ(pawl_last_error_code(), PAWL_ERROR_HEAP_FULL);
     EXPECT_GT(blocks, kSizeBytes / 10000 / 2);
   });
 }

@@ -16,15 +16,21 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
+#include "heap/heap.h"
 #include "journal/format.h"
+#include "medium/block_medium.h"
 #include "medium/medium.h"
 #include "medium/status.h"
 #include "pawl/heap.h"
 #include "pawl/pawl.h"
+#include "support/open_mapping.h"
 #include "support/temporary_directory.h"
+#include "support/watched_medium.h"
 
 namespace pawl {
 namespace {
@@ -364,6 +370,36 @@ TEST_F(ErrorCodes, OfAHeap) {
   EXPECT_EQ(pawl_heap_open(path.c_str(), nullptr), nullptr);
   expect_failure(EUCLEAN, PAWL_ERROR_DAMAGED_HEAP);
   ::close(descriptor);
+}
+
+// A file system gives EUCLEAN as well, and the heap believed itself damaged: nothing was synced any
+// more.
+TEST_F(ErrorCodes, OfAFileSystemWereTakenForThoseOfTheHeap) {
+  bool is_damaged = false;
+  auto watch = std::make_shared<test::Watch>();
+  watch->judge_with([&](const test::Event& event) {
+    const bool is_space = event.which == test::Which::base && event.act == test::Act::reserve;
+    return is_damaged && is_space ? Status(FailedCall{EUCLEAN, "cannot reserve"}) : Status{};
+  });
+  const std::string path = directory_ / "heap";
+  write_file(path, "");
+  auto medium = open_block_medium(path, false);
+  ASSERT_TRUE(medium.ok()) << medium.status().text();
+  HeapOptions options;
+  options.mapping = test::options_for(ApplyChoice::eager);
+  auto heap = Heap::open(test::watched_medium(std::move(medium.value()), watch), options);
+  ASSERT_TRUE(heap.ok()) << heap.status().text();
+  auto block = heap.value()->allocate(100000, 16);
+  ASSERT_TRUE(block.ok()) << block.status().text();
+  std::memset(block.value(), 'x', 100000);
+  is_damaged = true;
+  const Status refused = heap.value()->sync();
+  EXPECT_EQ(refused.error_number(), EUCLEAN);
+  EXPECT_EQ(refused.code(), PAWL_ERROR_SYSTEM);
+  is_damaged = false;
+  const Status synced = heap.value()->sync();
+  EXPECT_TRUE(synced.ok()) << synced.text();
+  EXPECT_TRUE(heap.value()->close().ok());
 }
 
 }  // namespace

@@ -12,9 +12,8 @@ import sys
 import threading
 import time
 
-from kept import Kept, can_trace, skip, wait_for
+from kept import SAVE_IN_THE_WAY, Kept, can_trace, skip, wait_for
 
-IN_THE_WAY = 3
 IN_USE = 7
 DELAY_S = 2
 
@@ -47,7 +46,7 @@ def a_start_beside_destroyed_the_save_that_was_just_made(pawl):
             saved = kept.command("save", kept.directory)
             assert saved.returncode == 0, (saved, kept.said())
             assert kept.supervisor.wait(60) == 0, kept.said()
-            assert beside.wait(60) in (IN_USE, IN_THE_WAY), (beside.returncode, kept.said())
+            assert beside.wait(60) in (IN_USE, SAVE_IN_THE_WAY), (beside.returncode, kept.said())
             found = kept.check()
             assert found.returncode == 0, (which, found, kept.said())
 

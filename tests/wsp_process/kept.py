@@ -12,6 +12,7 @@ import time
 
 SKIPPED = 77  # what ctest takes for "skipped"
 WAIT_S_MAX = 60
+SAVE_IN_THE_WAY = 11  # of src/cli/exit_codes.h
 NOBODY = 65534
 AS_NOBODY = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
 PORTS = (17000, 17999)  # below those that the kernel gives to connections

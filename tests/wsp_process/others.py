@@ -7,7 +7,7 @@ others.py PAWL
 import os
 import sys
 
-from kept import Kept, can_trace, wait_for
+from kept import SAVE_IN_THE_WAY, Kept, can_trace, wait_for
 
 
 def save_a_program(kept):
@@ -55,13 +55,13 @@ def a_save_without_its_empty_lock_was_taken_for_none(pawl):
         save_a_program(kept)
         os.unlink(os.path.join(kept.directory, "lock"))
         found = kept.run(["/bin/true"], wait=True)
-        assert found.returncode == 3, found
+        assert found.returncode == SAVE_IN_THE_WAY, found
         assert kept.check().returncode == 0, kept.check()
         os.unlink(os.path.join(kept.directory, "lock"))
         image = os.path.join(kept.directory, "image")
         os.rename(image, image + ".elsewhere")
         found = kept.run(["/bin/true"], wait=True)
-        assert found.returncode == 3 and "image is not there" in found.stderr, found
+        assert found.returncode == SAVE_IN_THE_WAY and "image is not there" in found.stderr, found
         os.rename(image + ".elsewhere", image)
         kept.restore()
         kept.process()

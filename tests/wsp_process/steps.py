@@ -13,7 +13,7 @@ import struct
 import sys
 import time
 
-from kept import Kept, can_trace, wait_for
+from kept import SAVE_IN_THE_WAY, Kept, can_trace, wait_for
 
 SAVE_STEPS = 8
 RESTORE_STEPS = 7
@@ -134,7 +134,7 @@ def test_run_over_a_save(pawl, program):
         trial.start()
         trial.fail()
         started = trial.kept.run(["/bin/true"], wait=True)
-        assert started.returncode == 3 and "--discard" in started.stderr, started
+        assert started.returncode == SAVE_IN_THE_WAY and "--discard" in started.stderr, started
         trial.goes_on()
     with Trial(pawl, program) as trial:
         trial.start()

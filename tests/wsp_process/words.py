@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 
-from kept import AS_NOBODY, Kept, can_trace, wait_for
+from kept import AS_NOBODY, SAVE_IN_THE_WAY, Kept, can_trace, wait_for
 
 WAIT = ["/bin/sleep", "1000"]
 
@@ -89,11 +89,11 @@ def check_a_save_in_the_way(pawl):
         assert kept.fail_power() == 0, kept.said()
         hint = kept.said().strip().rsplit("go on with: ", 1)[1].split("\n")[0]
         assert shlex.split(hint) == ["pawl", "wsp", "restore", kept.directory], hint
-        must(kept.run(["true"], wait=True), 3, "a valid save is there; restore it")
+        must(kept.run(["true"], wait=True), SAVE_IN_THE_WAY, "a valid save is there; restore it")
         with open(mapped, "ab") as changed:
             changed.write(b"\0")
         reason = kept.check().stdout.strip().split("cannot be restored: ", 1)[1]
-        must(kept.run(["true"], wait=True), 3, "cannot be restored now", reason, "--discard")
+        must(kept.run(["true"], wait=True), SAVE_IN_THE_WAY, "cannot be restored now", reason, "--discard")
 
 
 def check_an_old_reason(pawl):

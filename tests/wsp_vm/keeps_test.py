@@ -15,7 +15,7 @@ import trials
 import vm as vms
 
 OF_QEMU = ["--", "-nodefaults", "-display", "none"]
-CODE_FAILED, CODE_USAGE, CODE_SAVED, CODE_FOREIGN, CODE_UNSAFE = 1, 2, 3, 5, 9
+CODE_FAILED, CODE_USAGE, CODE_FOREIGN, CODE_UNSAFE, CODE_SAVED, CODE_TOO_LONG = 1, 2, 5, 9, 11, 12
 # It restores a machine, and cannot boot one.
 BOOTS_NOT = """#!/bin/sh
 case "$*" in
@@ -217,7 +217,7 @@ def rehearsed_for_another_window(keeper):
     keeper.vm.start("run", "--discard", "--memory", "16M", "--window-ms", "60000", *OF_QEMU)
     keeper.vm.wait_for("runs (")
     keeper.ends(0, ["window of 60000.00 ms"], "rehearse", "3")
-    keeper.ends(CODE_UNSAFE, ["DOES NOT HOLD", "window of 0.01 ms"], "rehearse", "3",
+    keeper.ends(CODE_TOO_LONG, ["DOES NOT HOLD", "window of 0.01 ms"], "rehearse", "3",
                 "--window-ms", "0.01")
     keeper.ends(0, ["window of 60000.00 ms"], "status")
     keeper.vm.stop()

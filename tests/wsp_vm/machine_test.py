@@ -24,7 +24,7 @@ import trials
 import vm as vms
 
 OF_QEMU = ["-nodefaults", "-display", "none"]
-CODE_FAILED, CODE_SAVED, CODE_FOREIGN, CODE_NONE, CODE_UNSAFE = 1, 3, 5, 6, 9
+CODE_FAILED, CODE_FOREIGN, CODE_NONE, CODE_UNSAFE, CODE_SAVED = 1, 5, 6, 9, 11
 DISK_BYTES = 1 << 20
 OTHER_MACHINE = "the machine is not what its options say any more"
 # Of QEMU's file-posix: a read lock on this byte says "nobody else may write".

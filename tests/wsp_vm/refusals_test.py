@@ -21,7 +21,7 @@ import vm as vms
 DOCUMENT = guest.SOURCE / "docs/wsp-vm.md"
 CODES = {"no-save": 6, "half-save": 6, "damaged-marker": 4, "damaged-device-state": 4,
          "newer-format": 8, "load-failed": 1}
-CODE_FOREIGN, CODE_USAGE, CODE_IN_USE, CODE_UNSAFE, CODE_SAVED = 5, 2, 7, 9, 3
+CODE_FOREIGN, CODE_USAGE, CODE_IN_USE, CODE_UNSAFE, CODE_SAVED = 5, 2, 7, 9, 11
 SLOT_BYTES, VERSION_AT, QEMU_AT, STREAM_AT = 4096, 8, 72, 4096
 DISK_TIMES_AT = 192 + 24
 AFTER_MARKER = 7

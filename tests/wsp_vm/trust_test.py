@@ -16,7 +16,7 @@ import vm as vms
 NOBODY = 65534
 OF_QEMU = ["--", "-nodefaults", "-display", "none"]
 OWN = ["--memory", "16M"]
-CODE_FAILED, CODE_SAVED = 1, 3
+CODE_FAILED, CODE_SAVED = 1, 11
 FILES = ("machine.json", "marker", "device-state", "memory", "lock")
 FILES_WRITTEN = ("marker.rehearsal", "rehearsals.json", "rehearsals.json.new", "machine.json.new")
 PRECIOUS = b"root's alone"

@@ -457,6 +457,7 @@ void judge_program(const ProgramFacts& facts, Judgement& judgement) {
                        "other file",
                        "nothing: it needs no 'pawl run'"});
   } else if (std::ranges::all_of(judgement.files, holds_shared_state)) {
+    judgement.can_protect = false;
     remarks.push_back({"nothing_mapped", Weight::but, 1, "",
                        "the program mapped no file shared through a descriptor that is open for "
                        "reading and writing, or none that --atomic names, or only locks and other "
@@ -556,12 +557,12 @@ Judgement judge(const ProgramFacts& facts) {
   leave_out(facts, judgement.files);
   judge_refused_neighbours(facts, judgement.files);
   judge_program(facts, judgement);
-  for (const FileJudgement& file : judgement.files) {
-    judgement.is_fine = judgement.is_fine && file.verdict == Weight::note;
-  }
-  for (const Remark& remark : judgement.remarks) {
-    judgement.is_fine = judgement.is_fine && remark.weight == Weight::note;
-  }
+  const auto weigh = [&](Weight weight) {
+    judgement.is_fine = judgement.is_fine && weight == Weight::note;
+    judgement.can_protect = judgement.can_protect && weight != Weight::cannot;
+  };
+  for (const FileJudgement& file : judgement.files) weigh(file.verdict);
+  for (const Remark& remark : judgement.remarks) weigh(remark.weight);
   return judgement;
 }
 

@@ -36,6 +36,7 @@ struct Judgement {
   std::vector<FileJudgement> files;
   std::vector<Remark> remarks;  // on the program as a whole
   bool is_fine = true;          // there are files, and nothing is heavier than a note
+  bool can_protect = true;      // there are files, and nothing is heavier than a "but"
 };
 
 Judgement judge(const ProgramFacts& facts);

@@ -57,7 +57,8 @@ int watch(const Request& request) {
   } else {
     print_answer(facts, judgement, request.command);
   }
-  return judgement.is_fine ? kExitOk : kExitUnsafe;
+  if (judgement.is_fine) return kExitOk;
+  return judgement.can_protect ? kExitProtectedBut : kExitUnsafe;
 }
 
 }  // namespace pawl::cli::watch

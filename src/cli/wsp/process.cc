@@ -42,19 +42,21 @@ struct ProcessArguments {
   bool discards = false;
 };
 
-int exit_code_of(const Status& status) {
+int exit_code_of_wsp(const Status& status) {
   switch (status.error_number()) {
     case EBADMSG:
-      return kExitDamagedJournal;
-    case EALREADY:
+      return kExitDamaged;
     case ESTALE:
-      return kExitForeignJournal;
+      return kExitForeign;
+    case EALREADY:
+    case ENODATA:
+      return kExitMissing;
     case EBUSY:
       return kExitInUse;
     case ENOTEMPTY:
-      return kExitNeedsRecovery;
+      return kExitSaveInTheWay;
     case EPROTONOSUPPORT:
-      return kExitNewerVersion;
+      return kExitOtherVersion;
     default:
       return kExitFailure;
   }
@@ -63,12 +65,12 @@ int exit_code_of(const Status& status) {
 // Of a program that did not start.
 int exit_code_of_start(const Status& status) {
   const bool cannot_run = status.error_number() == ENOEXEC || status.error_number() == EACCES;
-  return cannot_run ? kExitCannotRun : exit_code_of(status);
+  return cannot_run ? kExitCannotRun : exit_code_of_wsp(status);
 }
 
 int refuse_wsp(const char* verb, const Status& status) {
   complain(verb, status.text());
-  return exit_code_of(status);
+  return exit_code_of_wsp(status);
 }
 
 void tell(const std::string& text) { tell_operator("wsp", text); }
@@ -254,7 +256,7 @@ int rehearse_process(const ProcessArguments& arguments) {
   } else {
     print_budget(found);
   }
-  return found.holds ? kExitOk : kExitUnsafe;
+  return found.holds ? kExitOk : kExitWindowTooShort;
 }
 
 void add_directory(CLI::App& verb, ProcessArguments& arguments) {
@@ -278,7 +280,8 @@ void add_wsp_process(CLI::App& wsp, int& exit_code, const AfterDashes& after_das
       "Example:\n  pawl wsp run --directory /dev/shm/cache -- memcached -u memcache -m 4096\n\n"
       "The exit code is the program's, or 128 and the number of the signal that ended it; 0 after "
       "a\n"
-      "save. Before it runs: 1 failed, 2 bad arguments, 3 a valid save is in the way, 7 a program\n"
+      "save. Before it runs: 1 failed, 2 bad arguments, 11 a valid save is in the way, 7 a "
+      "program\n"
       "runs in DIR, 126 the program cannot be run, 127 there is none.");
   run->callback([arguments, &after_dashes, &exit_code] {
     exit_code = run_process(*arguments, after_dashes);

@@ -47,7 +47,7 @@ int run_vm(const char* verb, const VmArguments& arguments, wsp::vm::RunOptions o
       return kExitFailure;
     case wsp::vm::Ending::What::kSaveInTheWay:
       tell_operator(verb, ending.value().reason);
-      return kExitNeedsRecovery;
+      return kExitSaveInTheWay;
     case wsp::vm::Ending::What::kRefused:
       tell_operator(verb, fmt::format("refused: {}: {}", wsp::vm::name_of(ending.value().refusal),
                                       ending.value().reason));
@@ -137,7 +137,7 @@ void add_run_verb(CLI::App& vm, int& exit_code, const AfterDashes& after_dashes)
       "    -nographic -serial mon:stdio\n"
       "Ends when the guest is switched off, or saved: by SIGPWR, a line \"failing\" in DIR/power,\n"
       "an 'F' on the serial line, SIGTERM, or 'pawl wsp vm save'.\n"
-      "Exit codes: 0 saved, or switched off; 3 a save is there; 7 it runs already; 9 the\n"
+      "Exit codes: 0 saved, or switched off; 11 a save is there; 7 it runs already; 9 the\n"
       "machine cannot be saved; 2 bad options; 1 anything else.");
   verb->callback(
       [arguments, after_dashes, &exit_code] { exit_code = run_cold(*arguments, after_dashes); });
@@ -184,7 +184,7 @@ void add_asking_verbs(CLI::App& vm, int& exit_code) {
   verb->add_flag("--json", of_rehearse->as_json, "Answer in JSON");
   verb->footer(
       "Exit codes: 0 saves fit into the window (the machine's, or the one that is named here, by\n"
-      "which it is only judged now); 9 they take longer; 1 anything else.");
+      "which it is only judged now); 12 they take longer; 1 anything else.");
   verb->callback([of_rehearse, window, &exit_code] {
     if (window->count() > 0) of_rehearse->judged_window_ms = of_rehearse->watching.window_ms;
     exit_code = rehearse_vm(*of_rehearse);
@@ -194,7 +194,7 @@ void add_asking_verbs(CLI::App& vm, int& exit_code) {
       vm, verb, "status", "Does it run, is a save valid, and does a save fit into the window?");
   verb->add_flag("--json", of_status->as_json, "Answer in JSON");
   verb->footer(
-      "Exit codes: 0 it runs, 3 a valid save is there, 9 it runs and its saves take longer than\n"
+      "Exit codes: 0 it runs, 11 a valid save is there, 12 it runs and its saves take longer than\n"
       "the window; where there is no valid save, as of 'restore'.");
   verb->callback([of_status, &exit_code] { exit_code = vm_status(*of_status); });
 }

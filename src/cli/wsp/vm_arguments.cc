@@ -88,12 +88,12 @@ int exit_code_of_refusal(wsp::vm::Refusal refusal) {
       return kExitOk;
     case wsp::vm::Refusal::kNoSave:
     case wsp::vm::Refusal::kHalfSave:
-      return kExitMissingJournal;
+      return kExitMissing;
     case wsp::vm::Refusal::kDamagedMarker:
     case wsp::vm::Refusal::kDamagedDeviceState:
-      return kExitDamagedJournal;
+      return kExitDamaged;
     case wsp::vm::Refusal::kNewerFormat:
-      return kExitNewerVersion;
+      return kExitOtherVersion;
     case wsp::vm::Refusal::kOtherGeneration:
     case wsp::vm::Refusal::kOtherOptions:
     case wsp::vm::Refusal::kMemoryReplaced:
@@ -101,7 +101,7 @@ int exit_code_of_refusal(wsp::vm::Refusal refusal) {
     case wsp::vm::Refusal::kDiskReplaced:
     case wsp::vm::Refusal::kDiskChanged:
     case wsp::vm::Refusal::kOtherQemu:
-      return kExitForeignJournal;
+      return kExitForeign;
     case wsp::vm::Refusal::kLoadFailed:
       return kExitFailure;
   }

@@ -55,9 +55,9 @@ const char* state_of_vm(const VmFacts& facts) {
 int exit_code_of_vm(const VmFacts& facts) {
   if (!facts.runs && !facts.verdict.unseen.ok()) return kExitFailure;
   if (!facts.runs)
-    return facts.verdict.is_valid() ? kExitNeedsRecovery
+    return facts.verdict.is_valid() ? kExitSaveInTheWay
                                     : exit_code_of_refusal(facts.verdict.refusal);
-  return facts.budget.rehearsals > 0 && !facts.budget.holds ? kExitUnsafe : kExitOk;
+  return facts.budget.rehearsals > 0 && !facts.budget.holds ? kExitWindowTooShort : kExitOk;
 }
 
 void print_vm(const std::string& directory, const VmFacts& facts) {

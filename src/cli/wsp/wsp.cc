@@ -6,20 +6,7 @@ namespace pawl::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "Exit codes:\n"
-    "    0  done; saved; the guest was switched off\n"
-    "    1  failed; the text says why\n"
-    "    2  bad arguments\n"
-    "    3  a valid save is there, and in the way\n"
-    "    4  what was saved is damaged\n"
-    "    5  what was saved belongs to another memory, generation, file, machine or disk\n"
-    "    6  vm: nothing was saved, or half of it\n"
-    "    7  in use: something runs in DIR\n"
-    "    8  saved by another version of Pawl\n"
-    "    9  check: it cannot be kept or restored; rehearse, vm status: the window does not hold\n"
-    "  126  the program cannot be run\n"
-    "  127  there is no such program\n"
-    "  run and restore of a program otherwise answer with its own exit code.\n\n"
+    "run and restore of a program otherwise answer with its own exit code.\n\n"
     "Examples:\n"
     "  pawl wsp run --directory /dev/shm/cache -- memcached -u memcache -m 4096\n"
     "  pawl wsp restore /dev/shm/cache\n"
@@ -32,7 +19,8 @@ void add_wsp(CLI::App& app, int& exit_code, const AfterDashes& after_dashes) {
   CLI::App* wsp = app.add_subcommand(
       "wsp", "Keep a whole process or machine through a power failure, saved when it happens");
   wsp->require_subcommand(1);
-  wsp->footer(kFooter);  // and that of all verbs below, which have none of their own
+  wsp->footer(exit_codes_text() +
+              kFooter);  // and that of all verbs below, which have none of their own
   add_wsp_process(*wsp, exit_code, after_dashes);
   add_wsp_vm(*wsp, exit_code, after_dashes);
 }
