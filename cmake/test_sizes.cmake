@@ -17,7 +17,8 @@ endfunction()
 # states some broken laws stay unnoticed.
 pawl_size(PAWL_TORTURE_KILLS_CI 100 500 "Kills of the workloads' writer")
 pawl_size(PAWL_TORTURE_KILLS_OF_ONE 40 100 "The same, where one kind of loss is looked for")
-pawl_size(PAWL_POWERCUT_CUTS 2 8 "Power cuts of a virtual machine")
+pawl_size(PAWL_POWERCUT_CUTS 1 8 "Power cuts of a virtual machine")
+pawl_size(PAWL_DAMAGED_JOURNALS "--journal;lines" "" "Which journals are damaged in every small way")
 pawl_size(PAWL_CALLS_ROUNDS 12 24 "Programs that are killed among random calls")
 pawl_size(PAWL_HOSTILE_ROUNDS 30 30 "Rounds of the hostile directories")
 pawl_size(PAWL_CONFINED_CALLS_ROUNDS 6 12 "Programs that are killed, in each sandbox")
@@ -29,6 +30,8 @@ pawl_size(PAWL_KERNEL_STORES_ROUNDS 200 700 "Rounds of the kernel's stores")
 pawl_size(PAWL_TORTURE_KILLS 8 8 "Kills of each store")
 pawl_size(PAWL_RETROFIT_TRACKERS "auto" "auto;fault" "Trackers under the preload library")
 pawl_size(PAWL_RETROFIT_APPLIES "async" "async;eager" "Ways to apply under the preload library")
+pawl_size(PAWL_RETROFIT_ALONE "hidden_names;ways_around;beside_libraries"
+          "hidden_names;ways_around;within_malloc;beside_libraries" "What holds with the preload library alone")
 pawl_size(PAWL_RETROFIT_KYOTO_TESTS "tree" "hash;tree;poly;dir" "Kyoto Cabinet's own tests")
 pawl_size(PAWL_RETROFIT_KYOTO "hash" "hash;tree" "Kinds of Kyoto Cabinet's files")
 pawl_size(PAWL_RETROFIT_TKRZW "hash;skip" "hash;hash_hard;hash_in_place;tree;tree_hard;tree_in_place;skip"
@@ -58,7 +61,7 @@ pawl_size(PAWL_KV_FAULTS 2 5 "Faults of the disk beneath the server")
 pawl_size(PAWL_KV_MUTATIONS 300 1000 "Changed requests")
 pawl_size(PAWL_KV_REQUESTS 500 2000 "Requests of redis-benchmark, of each kind")
 
-# Whole-system persistence.
+# Whole-system persistence: a quick run leaves out tests that mostly wait.
 pawl_size(PAWL_WSP_FAILURES 2 5 "Failures of a server under load")
 pawl_size(PAWL_WSP_VM_FAILURES 1 4 "Failures of a machine with a Redis under load")
 pawl_size(PAWL_WSP_VM_TESTS "keeps;trust" "keeps;machine;refusals;steps;trust" "Tests of a machine without disk")

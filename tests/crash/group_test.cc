@@ -14,7 +14,7 @@
 namespace pawl::test {
 namespace {
 
-constexpr unsigned kSeedsByDefault = at_size(2U, 12U);  // PAWL_GROUP_SEEDS
+constexpr unsigned kSeedsByDefault = at_size(1U, 12U);  // PAWL_GROUP_SEEDS
 constexpr std::uint64_t kExhaustiveMax = 48;            // states of a moment that are all tried
 constexpr unsigned kSamples = 6;                        // of a moment that has more
 constexpr unsigned kDeeperEvery = 23;  // states, of which one's recovery is cut as well
