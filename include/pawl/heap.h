@@ -12,7 +12,8 @@
  *     other call uses the heap.  No thread may store into the heap while pawl_heap_sync or
  *     pawl_heap_rollback runs; allocations then wait.
  *   - In a forked child the heap's memory can be read, by pointers that are known; calls on it fail
- *     with EPERM.
+ *     with EPERM, but for pawl_heap_close, which takes the child's copy away.  Then the child may
+ *     open the heap itself, once its parent has closed it.
  *   - Misuse (a double free, a pointer that is no block's, a block whose bookkeeping was
  *     overwritten) is refused where it is found: -1 or NULL, errno, and a text.  Once an
  *     allocation, a free or a sync found it, every sync fails with EUCLEAN, so that nothing of it
@@ -86,6 +87,7 @@ PAWL_PUBLIC int pawl_heap_options_init(struct pawl_heap_options* options);
 PAWL_PUBLIC pawl_heap* pawl_heap_open(const char* path, const struct pawl_heap_options* options);
 
 /* Closes the heap and frees the handle, whatever is returned.  What was not synced is discarded.
+ * In a forked child it takes the child's copy away, and touches neither file nor journal.
  * Failures as of pawl_munmap. */
 PAWL_PUBLIC int pawl_heap_close(pawl_heap* heap);
 

@@ -186,7 +186,9 @@ PAWL_PUBLIC void pawl_power_failing(int is_failing);
 
 /* Unmaps the whole mapping that starts at addr and closes it: changes since the last msync are
  * discarded, committed bytes are written to the file and flushed, the mark and the side file go.
- * If that cannot be done the journal stays, the next map recovers, and -1 is returned. */
+ * If that cannot be done the journal stays, the next map recovers, and -1 is returned.  In a forked
+ * child it takes away the child's copy of what its parent mapped, and touches neither file nor
+ * journal; in a child that shares its parent's memory (vfork): EPERM. */
 PAWL_PUBLIC int pawl_munmap(void* addr, size_t length);
 
 /* Sets the size of a mapped file.  The new size is what the process sees at once; it is durable,

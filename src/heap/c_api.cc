@@ -154,10 +154,11 @@ PAWL_PUBLIC pawl_heap* pawl_heap_open(const char* path, const struct pawl_heap_o
 
 PAWL_PUBLIC int pawl_heap_close(pawl_heap* heap) {
   return on_heap(heap, [&](const Heap& of) -> Status {
-    PAWL_TRY(of.in_own_process());
+    const bool is_copy = of.is_of_other_memory();
+    if (!is_copy) PAWL_TRY(of.in_own_process());
     pawl::open_heaps::remove(heap);
     const std::unique_ptr<pawl_heap> owned(heap);
-    return owned->heap->close();
+    return is_copy ? owned->heap->unmap_copy() : owned->heap->close();
   });
 }
 

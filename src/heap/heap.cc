@@ -11,6 +11,7 @@
 #include "heap/information.h"
 #include "heap/open_heaps.h"
 #include "heap/sealed.h"
+#include "mapping/memory_calls.h"
 #include "mapping/open_mappings.h"
 #include "medium/fork_guard.h"
 #include "track/store_marks.h"
@@ -215,6 +216,10 @@ Status Heap::close() {
   const std::lock_guard lock(mutex_);
   open_mappings::remove_heap(*mapping_);
   return mapping_->close();
+}
+
+Status Heap::unmap_copy() const {
+  return memory_calls::unmap_copy(*mapping_, range_of(base(), arena_.size_bytes_max()));
 }
 
 Result<std::uint64_t> Heap::end_before(std::uint64_t address, memory::LeftPlace& left) {

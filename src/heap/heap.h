@@ -68,6 +68,9 @@ class Heap {
   const std::string& path() const { return parts_.path; }
   // EPERM in a child, however it was made.
   Status in_own_process() const { return mapping_->in_own_process(); }
+  // In a child with a copy of the memory: takes the copy away.
+  bool is_of_other_memory() const { return mapping_->is_of_other_memory(); }
+  Status unmap_copy() const;
 
   char* base() const { return arena_.base(); }
   std::uint64_t size_bytes_max() const { return arena_.size_bytes_max(); }

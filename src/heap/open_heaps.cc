@@ -8,7 +8,9 @@
 
 #include "medium/fork_guard.h"
 #include "medium/fork_safe_lock.h"
+#include "medium/inherited_memory.h"
 #include "medium/memory_functions.h"
+#include "medium/own_process.h"
 
 namespace pawl::open_heaps {
 namespace {
@@ -18,6 +20,7 @@ namespace {
 struct Slot {
   std::atomic<std::uintptr_t> start{0};
   std::atomic<std::uintptr_t> end{0};
+  std::atomic<std::uint64_t> memory{0};  // the number of that whose heap it is
   std::atomic<pawl_heap*> handle{nullptr};
   std::uint64_t order = 0;  // of opening; guarded by the mutex
 };
@@ -43,17 +46,55 @@ Table& table() {
   return *made;
 }
 
+bool is_of_other_memory(const Slot& slot) { return slot.memory.load() != number_of_memory(); }
+
+// In a child, of a heap that it inherited: whether there is something left of the copy.
+bool is_left(const Slot& slot, const Addresses& where) {
+  const std::uint64_t start = std::max<std::uint64_t>(slot.start.load(), where.start);
+  const std::uint64_t end = std::min<std::uint64_t>(slot.end.load(), where.end);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): it is an address
+  const void* const address = reinterpret_cast<const void*>(start);
+  return start < end && inherited_memory::holds(address, end - start, slot.memory.load());
+}
+
+bool meets(const Slot& slot, const Addresses& where) {
+  return slot.handle.load() != nullptr && slot.start.load() < where.end &&
+         slot.end.load() > where.start && (!is_of_other_memory(slot) || is_left(slot, where));
+}
+
+void forget(Table& all, const pawl_heap* heap) {
+  const Slot* first = nullptr;
+  for (Slot& slot : all.slots) {
+    if (slot.handle.load() == heap) slot.handle.store(nullptr);
+    if (slot.handle.load() != nullptr && (first == nullptr || slot.order < first->order))
+      first = &slot;
+  }
+  if (all.default_heap.load() == heap)
+    all.default_heap.store(first == nullptr ? nullptr : first->handle.load());
+}
+
+// Those of other memory that the child unmapped past pawl_heap_close().
+void forget_left_over(Table& all) {
+  for (const Slot& slot : all.slots) {
+    const pawl_heap* const handle = slot.handle.load();
+    if (handle != nullptr && !meets(slot, {slot.start.load(), slot.end.load()}))
+      forget(all, handle);
+  }
+}
+
 }  // namespace
 
 Status add(pawl_heap* heap) {
   Table& all = table();
   const std::lock_guard lock(all.mutex);
+  forget_left_over(all);
   for (std::size_t i = 0; i < all.slots.size(); ++i) {
     Slot& slot = all.slots[i];
     if (slot.handle.load() != nullptr) continue;
     const auto start = reinterpret_cast<std::uintptr_t>(heap->heap->base());
     slot.start.store(start);
     slot.end.store(start + heap->heap->size_bytes_max());
+    slot.memory.store(number_of_memory());
     slot.order = ++all.opened;
     slot.handle.store(heap, std::memory_order_release);
     if (i >= all.slots_in_use.load()) all.slots_in_use.store(i + 1);
@@ -68,14 +109,7 @@ Status add(pawl_heap* heap) {
 void remove(const pawl_heap* heap) {
   Table& all = table();
   const std::lock_guard lock(all.mutex);
-  const Slot* first = nullptr;
-  for (Slot& slot : all.slots) {
-    if (slot.handle.load() == heap) slot.handle.store(nullptr);
-    if (slot.handle.load() != nullptr && (first == nullptr || slot.order < first->order))
-      first = &slot;
-  }
-  if (all.default_heap.load() == heap)
-    all.default_heap.store(first == nullptr ? nullptr : first->handle.load());
+  forget(all, heap);
 }
 
 pawl_heap* find(const void* address) {
@@ -86,27 +120,21 @@ pawl_heap* find(const void* address) {
     const Slot& slot = all.slots[i];
     pawl_heap* const handle = slot.handle.load(std::memory_order_acquire);
     if (handle != nullptr && at >= slot.start.load(std::memory_order_relaxed) &&
-        at < slot.end.load(std::memory_order_relaxed))
+        at < slot.end.load(std::memory_order_relaxed) &&
+        (!is_of_other_memory(slot) || is_left(slot, {at, at + 1})))
       return handle;
   }
   return nullptr;
 }
-
-namespace {
-
-bool meets(const Slot& slot, const Addresses& where) {
-  return slot.handle.load() != nullptr && slot.start.load() < where.end &&
-         slot.end.load() > where.start;
-}
-
-}  // namespace
 
 std::optional<Found> find_in(const Addresses& where) {
   Table& all = table();
   const std::lock_guard lock(all.mutex);
   for (const Slot& slot : all.slots)
     if (meets(slot, where))
-      return Found{slot.handle.load()->heap->path(), {slot.start.load(), slot.end.load()}};
+      return Found{slot.handle.load()->heap->path(),
+                   {slot.start.load(), slot.end.load()},
+                   is_of_other_memory(slot)};
   return std::nullopt;
 }
 

@@ -25,6 +25,7 @@ pawl_heap* find(const void* address);
 struct Found {
   std::string path;
   Addresses addresses;
+  bool is_inherited = false;  // the copy that a child has of its parent's
 };
 std::optional<Found> find_in(const Addresses& where);
 // Whichever heap only reserves the address, to grow into it, reserves nothing from there on.

@@ -97,6 +97,8 @@ PAWL_PUBLIC int pawl_munmap(void* addr, size_t length) {
           "an atomic mapping is unmapped whole, with the address and the length it was mapped "
           "with");
     }
+    if (found->is_of_other_memory())
+      return pawl::memory_calls::unmap_copy(*found, pawl::range_of(window.address, window.length));
     PAWL_TRY(found->in_own_process());
     const auto mapping = pawl::open_mappings::remove(*found, addr);
     if (mapping == nullptr) return not_mapped();  // another thread was first

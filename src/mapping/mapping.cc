@@ -305,6 +305,8 @@ void Mapping::statistics(MappingStatistics& statistics) const {
   own.log_->failures().describe(statistics);
 }
 
+bool Mapping::is_of_other_memory() const { return !implementation_->owner_.has_this_memory(); }
+
 Status Mapping::in_own_process() const { return implementation_->in_own_process(); }
 
 const Medium& Mapping::medium() const { return *implementation_->medium_; }

@@ -121,6 +121,8 @@ class Mapping {
   void statistics(MappingStatistics& statistics) const;
   // EPERM in a forked child.
   Status in_own_process() const;
+  // In a child with a copy of the memory, and not in one that shares it.
+  bool is_of_other_memory() const;
   const Medium& medium() const;
 
  private:

@@ -223,6 +223,14 @@ Status make_way(const AddressRange& range) {
   return unmap_spared(range, windows_in(range));
 }
 
+Status unmap_copy(const Mapping& mapping, const AddressRange& window) {
+  for (const Piece& piece : pieces_of(window)) {
+    if (piece.mapping.get() != &mapping) continue;
+    PAWL_TRY(outcome_of(memory::unmap(piece.range.start(), piece.range.bytes()), "munmap"));
+  }
+  return {};
+}
+
 void leave_nothing(const AddressRange& range) { memory::unmap(range.start(), range.bytes()); }
 
 void* map(void* address, std::size_t length, int protection, int flags, int descriptor,

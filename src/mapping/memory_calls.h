@@ -3,7 +3,8 @@
 //
 // Each has the arguments, the results and the errno of the libc function, and for a refusal
 // pawl_last_error().  Any thread may call them, a signal handler only on memory that is no
-// window's. A forked child's windows are its own copy, and the kernel's.
+// window's. A forked child's windows are its own copy, and the kernel's; only msync() is refused
+// there, as long as they are (medium/inherited_memory.h).
 #pragma once
 
 #include <sys/types.h>
@@ -63,6 +64,9 @@ void leave_nothing(const AddressRange& range);
 // What else is to make way then: the preload library's windows.
 void also_make_way(Status (*check)(const AddressRange& range),
                    Status (*make_way)(const AddressRange& range));
+
+// In a child, of a window that it inherited: takes what is left of it away, and touches no file.
+Status unmap_copy(const Mapping& mapping, const AddressRange& window);
 
 // pawl_msync() of a mapping that was found by the address.
 Status synchronise(Mapping& mapping, void* address, std::size_t length, int flags);

@@ -8,6 +8,7 @@
 #include "mapping/implementation.h"
 #include "mapping/recovery.h"
 #include "medium/fork_guard.h"
+#include "medium/inherited_memory.h"
 #include "medium/law.h"
 
 namespace pawl {
@@ -70,6 +71,7 @@ Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Op
                           [this] {
                             unlock_after_fork();
                             abandoned_.store(true);
+                            inherited_memory::come();
                           }});
   } catch (...) {
     // The log may be a group's, and go on.

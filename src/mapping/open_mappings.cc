@@ -2,7 +2,9 @@
 
 #include "mapping/window_set.h"
 #include "medium/fork_guard.h"
+#include "medium/inherited_memory.h"
 #include "medium/inherited_table.h"
+#include "medium/own_process.h"
 
 #include <sys/stat.h>
 #include <algorithm>
@@ -25,6 +27,7 @@ struct Entry {
   Window window;
   std::shared_ptr<Mapping> mapping;
   bool is_heap = false;
+  std::uint64_t memory = number_of_memory();  // that whose window it is
 };
 
 // A file that is open without a mapping.
@@ -114,18 +117,50 @@ void Change::note_windows() {
   });
 }
 
+bool is_of_this_memory(const Entry& entry) { return entry.memory == number_of_memory(); }
+
+// In a child: of what is still the copy of its parent's window.
+bool is_left(const Entry& entry, const AddressRange& of) {
+  const AddressRange common = range_of(entry.window).intersect(of);
+  return !common.empty() && inherited_memory::holds(common.start(), common.bytes(), entry.memory);
+}
+bool is_left(const Entry& entry) { return is_left(entry, range_of(entry.window)); }
+
 bool holds(const Entry& entry, const void* address) {
   const char* at = static_cast<const char*>(address);
-  return at >= entry.window.address && at < entry.window.address + entry.window.length;
+  const bool is_inside =
+      at >= entry.window.address && at < entry.window.address + entry.window.length;
+  return is_inside && (is_of_this_memory(entry) || is_left(entry, pawl::range_of(address, 1)));
+}
+
+// Those of this memory first: of other memory there is only what refuses.
+template <class Matches>
+const Entry* find_entry(const Matches& matches) {
+  const Entry* of_other_memory = nullptr;
+  for (const Entry& entry : table()) {
+    if (!matches(entry)) continue;
+    if (is_of_this_memory(entry)) return &entry;
+    if (of_other_memory == nullptr) of_other_memory = &entry;
+  }
+  return of_other_memory;
+}
+
+// What a child has nothing left of.
+void drop_left_over() {
+  std::erase_if(table(),
+                [](const Entry& entry) { return !is_of_this_memory(entry) && !is_left(entry); });
 }
 
 }  // namespace
 
 Status add(std::shared_ptr<Mapping> mapping, const Window& window) {
   const Change change;
-  const auto is_heap = [](const Entry& entry) { return entry.is_heap; };
-  const auto heaps = std::count_if(table().begin(), table().end(), is_heap);
-  if (table().size() - static_cast<std::size_t>(heaps) >= kOpenMappingsMax) {
+  drop_left_over();
+  const auto is_counted = [](const Entry& entry) {
+    return !entry.is_heap && is_of_this_memory(entry);
+  };
+  const auto open = std::count_if(table().begin(), table().end(), is_counted);
+  if (static_cast<std::size_t>(open) >= kOpenMappingsMax) {
     return Status::failure(ENFILE, PAWL_ERROR_TOO_MANY,
                            "this process has " + std::to_string(kOpenMappingsMax) +
                                " atomic mappings; unmap one first");
@@ -163,6 +198,20 @@ void remove_file(const void* owner) {
 
 bool may_have_windows_in(const AddressRange& range) { return windows_now.intersects(range); }
 
+namespace {
+
+// Of a window of other memory, what is left of it in this piece.
+void add_left(const Entry& entry, const Piece& piece, std::vector<Piece>& pieces) {
+  inherited_memory::Piece left;
+  for (std::size_t place = 0; inherited_memory::next(place, left);) {
+    Piece part = piece;
+    part.range = piece.range.intersect({left.low, left.high});
+    if (left.memory == entry.memory && !part.range.empty()) pieces.push_back(part);
+  }
+}
+
+}  // namespace
+
 std::vector<Piece> pieces_of(const AddressRange& range) {
   std::vector<Piece> windows;
   {
@@ -170,7 +219,12 @@ std::vector<Piece> pieces_of(const AddressRange& range) {
     for (const Entry& entry : table()) {
       const AddressRange window = range_of(entry.window);
       const AddressRange common = window.intersect(range);
-      if (!common.empty()) windows.push_back({common, window, entry.mapping, entry.is_heap});
+      if (common.empty()) continue;
+      const Piece piece{common, window, entry.mapping, entry.is_heap};
+      if (is_of_this_memory(entry))
+        windows.push_back(piece);
+      else
+        add_left(entry, piece, windows);
     }
   }
   return with_gaps(range, std::move(windows));
@@ -178,12 +232,11 @@ std::vector<Piece> pieces_of(const AddressRange& range) {
 
 std::shared_ptr<Mapping> find(const void* address, Window* window) {
   const std::shared_lock lock(table_mutex());
-  for (const Entry& entry : table()) {
-    if (entry.is_heap || !holds(entry, address)) continue;
-    if (window != nullptr) *window = entry.window;
-    return entry.mapping;
-  }
-  return nullptr;
+  const Entry* const found =
+      find_entry([&](const Entry& entry) { return !entry.is_heap && holds(entry, address); });
+  if (found == nullptr) return nullptr;
+  if (window != nullptr) *window = found->window;
+  return found->mapping;
 }
 
 Result<FoundFile> find_file(int descriptor) {
@@ -192,12 +245,13 @@ Result<FoundFile> find_file(int descriptor) {
     return FailedCall{
         errno, "cannot find out which file descriptor " + std::to_string(descriptor) + " has open"};
   const std::shared_lock lock(table_mutex());
-  for (const Entry& entry : table()) {
+  const Entry* const found = find_entry([&](const Entry& entry) {
     const Medium& medium = entry.mapping->medium();
-    if (medium.device() != status.st_dev || medium.identity().inode != status.st_ino) continue;
-    if (entry.is_heap) return FoundFile{nullptr, "a heap"};
-    return FoundFile{entry.mapping};
-  }
+    return medium.device() == status.st_dev && medium.identity().inode == status.st_ino &&
+           (is_of_this_memory(entry) || is_left(entry));
+  });
+  if (found != nullptr && found->is_heap) return FoundFile{nullptr, "a heap"};
+  if (found != nullptr) return FoundFile{found->mapping};
   for (const OwnFile& file : own_files()) {
     if (file.device == status.st_dev && file.inode == status.st_ino)
       return FoundFile{nullptr, file.whose};

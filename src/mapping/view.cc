@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "medium/descriptor.h"
+#include "medium/inherited_memory.h"
 #include "medium/memory_functions.h"
 #include "medium/own_descriptors.h"
 
@@ -102,6 +103,10 @@ Status View::map(void* address, std::size_t length, int protection, int flags,
     return FailedCall{failure, "cannot find " + std::to_string(length) + " bytes of address space",
                       failure == EEXIST ? PAWL_ERROR_ADDRESS_TAKEN : PAWL_ERROR_NO_ADDRESS_SPACE};
   }
+  if (Status added = inherited_memory::add(at, length); !added.ok()) {
+    memory::unmap(at, length);
+    return added;
+  }
   address_ = static_cast<char*>(at);
   length_ = length;
   protection_ = protection;
@@ -130,6 +135,7 @@ Status View::watch_file(std::size_t bytes) {
 void View::unmap() {
   if (!mapped()) return;
   if (accessible_ > 0) tracker_->unwatch(address_, accessible_);
+  inherited_memory::remove(address_, length_);
   memory::unmap(address_, length_);
   address_ = nullptr;
   parts_.clear();
@@ -139,6 +145,7 @@ void View::unmap() {
 void View::shorten(std::size_t length, memory::LeftPlace& left) {
   PAWL_ASSERT(mapped() && length % kPageBytes == 0 && length >= accessible_ && length > 0);
   if (length >= length_) return;
+  inherited_memory::remove(address_ + length, length_ - length);
   left.take(address_ + length, length_ - length);
   length_ = length;
   std::erase_if(parts_, [&](const ProtectedPart& part) { return part.from >= length; });

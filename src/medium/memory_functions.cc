@@ -6,7 +6,10 @@
 #include <sys/shm.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cstdint>
+
+#include "medium/inherited_memory.h"
 
 namespace pawl::memory {
 namespace {
@@ -30,18 +33,31 @@ bool is_spared(const void* address, std::size_t length) {
 
 void* map(void* address, std::size_t length, int protection, int flags, int descriptor,
           off_t offset) {
-  return next().mmap(address, length, protection, flags, descriptor, offset);
+  // Asked before: what is free then was never inherited.
+  const bool is_in_child = inherited_memory::any();
+  const bool replaces = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == MAP_FIXED;
+  if (is_in_child && replaces) inherited_memory::let_go(address, length);
+  void* const mapped = next().mmap(address, length, protection, flags, descriptor, offset);
+  if (is_in_child && mapped != MAP_FAILED) inherited_memory::forget(mapped, length);
+  return mapped;
 }
 
 int unmap(void* address, std::size_t length) {
-  return is_spared(address, length) ? 0 : next().munmap(address, length);
+  if (is_spared(address, length)) return 0;
+  const bool is_in_child = inherited_memory::any();
+  if (is_in_child) inherited_memory::let_go(address, length);
+  const int outcome = next().munmap(address, length);
+  if (is_in_child && outcome == 0) inherited_memory::forget(address, length);
+  return outcome;
 }
 
 int protect(void* address, std::size_t length, int protection) {
+  if (inherited_memory::any()) inherited_memory::let_go(address, length);
   return next().mprotect(address, length, protection);
 }
 
 int protect_with_key(void* address, std::size_t length, int protection, int key) {
+  if (inherited_memory::any()) inherited_memory::let_go(address, length);
   return next().pkey_mprotect(address, length, protection, key);
 }
 
@@ -60,11 +76,29 @@ int synchronise(void* address, std::size_t length, int flags) {
 
 void* remap(void* address, std::size_t length, std::size_t new_length, int flags,
             void* new_address) {
-  return next().mremap(address, length, new_length, flags, new_address);
+  if (!inherited_memory::any())
+    return next().mremap(address, length, new_length, flags, new_address);
+  inherited_memory::let_go(address, length);
+  if ((flags & MREMAP_FIXED) != 0) inherited_memory::let_go(new_address, new_length);
+  void* const moved = next().mremap(address, length, new_length, flags, new_address);
+  if (moved == MAP_FAILED) return moved;
+  // What stays in its place is what it was.
+  const std::size_t stays = moved == address ? std::min(length, new_length) : 0;
+  inherited_memory::forget(static_cast<char*>(address) + stays, length - stays);
+  inherited_memory::forget(static_cast<char*>(moved) + stays, new_length - stays);
+  return moved;
 }
 
 void* attach_shared(int id, const void* address, int flags) {
-  return next().shmat(id, address, flags);
+  shmid_ds segment{};
+  if (!inherited_memory::any() || shmctl(id, IPC_STAT, &segment) != 0)
+    return next().shmat(id, address, flags);
+  if ((flags & SHM_REMAP) != 0) inherited_memory::let_go(address, segment.shm_segsz);
+  void* const attached = next().shmat(id, address, flags);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): as shmat() says that it failed
+  if (attached != reinterpret_cast<void*>(-1))
+    inherited_memory::forget(attached, segment.shm_segsz);
+  return attached;
 }
 
 // The kernel may be one, or a filter may be, that knows the older call alone.

@@ -292,7 +292,8 @@ Result<TrackedFilePointer> start(int descriptor, const struct stat& status, bool
   const std::lock_guard starting(start_lock());
   // While we wait for its lock another thread may end the file, and under the start lock no thread
   // can begin it again: so the second look is the last.
-  for (auto present = table::of_inode(status.st_dev, status.st_ino); present != nullptr;
+  auto present = table::of_inode(status.st_dev, status.st_ino);
+  for (; present != nullptr && !present->is_of_other_memory();
        present = table::of_inode(status.st_dev, status.st_ino)) {
     const std::lock_guard guard(present->lock);
     if (present->has_ended) continue;
@@ -319,6 +320,10 @@ Result<TrackedFilePointer> start(int descriptor, const struct stat& status, bool
     return mapping.status();
   });
   if (failure.ok()) return file;
+  if (present != nullptr) {
+    // The parent's still: what a child asks of these descriptors is answered by what it inherited.
+    for (const int attached : table::descriptors_of(*file)) table::attach(attached, present);
+  }
   file->has_ended = true;
   table::erase(*file);
   return failure;

@@ -115,16 +115,16 @@ void* map_snapshot(const MapRequest& request, const Held& file) {
     return MAP_FAILED;
   }
   const int placement = request.flags & ~(MAP_TYPE | MAP_POPULATE | MAP_LOCKED);
-  void* const address = real().mmap(request.address, request.length, PROT_READ | PROT_WRITE,
+  void* const address = memory::map(request.address, request.length, PROT_READ | PROT_WRITE,
                                     placement | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED) return MAP_FAILED;
   const auto got = file->mapping->read(static_cast<std::uint64_t>(request.offset),
                                        {static_cast<std::byte*>(address), request.length});
   if (!got.ok()) {
-    real().munmap(address, request.length);
+    memory::unmap(address, request.length);
     return refuse_map(got.status());
   }
-  real().mprotect(address, request.length, request.protection);
+  memory::protect(address, request.length, request.protection);
   return address;
 }
 
@@ -214,7 +214,11 @@ void* map_file(const MapRequest& request) {
         EACCES, "MAP_ATOMIC needs a descriptor that is open for reading and writing (O_RDWR)"));
   }
   // Waits for another thread that closes it: then it is a file like any other.
-  const bool is_tracked{hold_inode(status.st_dev, status.st_ino)};
+  const auto is_tracked_here = [&] {
+    const Held held = hold_inode(status.st_dev, status.st_ino);
+    return held && !held->is_of_other_memory();
+  };
+  const bool is_tracked = is_tracked_here();
   if (is_tracked && read_write) return map_atomically(request, status);
   if (is_tracked) {
     const auto path = path_of_descriptor(request.descriptor);
@@ -324,13 +328,15 @@ bool touches_a_hole(const TrackedFile& file, const AddressRange& range) {
   return false;
 }
 
-// Of windows and of what lies between them.  A lost file's memory is the kernel's.
+// Of windows and of what lies between them.  A lost file's memory is the kernel's, and so is a
+// copy.
 template <class InKernel, class InMapping>
 int for_memory(const AddressRange& range, const InKernel& in_kernel, const InMapping& in_mapping) {
   return for_pieces(range, in_kernel, [&](const Held& file, const AddressRange& piece) {
     const AddressRange part = table::window_of(*file).intersect(piece);
     if (part.empty()) return 0;
-    return file->mapping == nullptr ? in_kernel(part) : in_mapping(*file, part);
+    const bool is_kernels = file->mapping == nullptr || file->is_of_other_memory();
+    return is_kernels ? in_kernel(part) : in_mapping(*file, part);
   });
 }
 
@@ -495,7 +501,8 @@ bool replaces_its_own(const MapRequest& request, const AddressRange& range) {
       real().fstat(request.descriptor, &status) != 0)
     return false;
   const auto file = table::of_inode(status.st_dev, status.st_ino);
-  return file != nullptr && !table::window_of(*file).intersect(range).empty();
+  return file != nullptr && !file->is_of_other_memory() &&
+         !table::window_of(*file).intersect(range).empty();
 }
 
 // Over windows.  The new mapping is made elsewhere first: what is refused leaves them as they are.

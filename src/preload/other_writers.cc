@@ -73,7 +73,8 @@ Status check_no_other_writer(int descriptor) {
   // Another thread of this process may be it: then the file is in the table, and while the start
   // lock is held none begins.
   const std::lock_guard starting(start_lock());
-  if (table::of_inode(status.st_dev, status.st_ino) != nullptr) return {};
+  const auto present = table::of_inode(status.st_dev, status.st_ino);
+  if (present != nullptr && !present->is_of_other_memory()) return {};
   const auto noticed = is_noticed(status);
   if (has_certainly_none(noticed)) return {};
   const auto path = path_of_descriptor(descriptor);

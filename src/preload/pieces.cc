@@ -35,10 +35,22 @@ std::vector<Piece> pieces_of(const AddressRange& range) {
     const AddressRange common = table::window_of(*file).intersect(range);
     if (!common.empty()) windows.push_back({common, file});
   }
+  for (const table::InheritedPart& part : table::inherited_in(range))
+    windows.push_back({part.range, part.file});
   return with_gaps(range, std::move(windows));
 }
 
+namespace {
+
+Status unmap_copy(const TrackedFilePointer& file, const AddressRange& part) {
+  if (memory::unmap(part.start(), part.bytes()) != 0) return FailedCall{errno, "munmap"};
+  return end_if_unused(file);
+}
+
+}  // namespace
+
 Status unmap_part(const TrackedFilePointer& file, const AddressRange& part) {
+  if (file->is_of_other_memory()) return unmap_copy(file, part);
   const AddressRange window = table::window_of(*file);
   const AddressRange gone = window.intersect(part);
   if (gone.empty() || (file->mapping == nullptr && !file->is_lost)) return {};

@@ -22,6 +22,7 @@ inline std::size_t length(const AddressRange& range) { return range.bytes(); }
 // Takes a part of the window away from the program.  What it holds stays pending.  The memory of a
 // part stays where it is until the whole window is gone: giving it back earlier would take the rest
 // of the window away for a moment, under the feet of other threads.  Called with file->lock held.
+// In a child, of what it inherited: the memory goes, and nothing else happens.
 Status unmap_part(const TrackedFilePointer& file, const AddressRange& part);
 
 // For a mapping at a fixed address: EBUSY where a window lies in the range in part only, for half

@@ -100,12 +100,21 @@ void release_after_fork() {
 void watch_stores_of_child(const TrackedFile& file) {
   const auto window = file.mapping->window();
   if (!window) return;
-  InheritedRanges::watch(
-      window->address, window->length, window->protection,
+  const std::string message =
       "pawl: store: process " + std::to_string(getpid()) + " stores into its parent's mapping of " +
-          file.path +
-          "; what a forked child stores never reaches the file; map it after fork() where the "
-          "child is the writer\n");
+      file.path +
+      "; what a forked child stores never reaches the file; map it after fork() where the child is "
+      "the writer\n";
+  const auto watch = [&](std::size_t from, std::size_t to, int protection) {
+    if (from < to) InheritedRanges::watch(window->address + from, to - from, protection, message);
+  };
+  std::size_t at = 0;
+  for (const ProtectedPart& part : window->parts) {
+    watch(at, part.from, window->protection);
+    watch(part.from, part.to, part.protection);
+    at = part.to;
+  }
+  watch(at, window->length, window->protection);
 }
 
 void after_fork_in_child() {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "mapping/window_set.h"
+#include "medium/inherited_memory.h"
 #include "medium/inherited_table.h"
 
 namespace pawl::preload {
@@ -68,6 +69,20 @@ class Change {
 
 bool in_table(int descriptor) { return descriptor >= 0 && descriptor < kDescriptorsMax; }
 
+bool is_there(const Entry& entry) {
+  return !entry.file->is_of_other_memory() ||
+         inherited_memory::holds(entry.window.start(), entry.window.bytes(), entry.file->memory);
+}
+
+// What a child has neither memory nor a descriptor of.
+void drop_left_over(Table& held) {
+  std::erase_if(held.entries, [&](const Entry& entry) {
+    const auto is_of_entry = [&](const auto& of) { return of.second == entry.file; };
+    return !is_there(entry) &&
+           std::none_of(held.by_descriptor.begin(), held.by_descriptor.end(), is_of_entry);
+  });
+}
+
 // Only ever asked for under the lock.
 void note_windows(const Table& held) {
   windows_now.become([&](const auto& take) {
@@ -98,10 +113,13 @@ TrackedFilePointer of_descriptor(int descriptor) {
 TrackedFilePointer of_inode(dev_t device, ino_t inode) {
   if (is_empty()) return nullptr;
   const std::lock_guard guard(table_lock());
+  TrackedFilePointer of_other_memory;
   for (const Entry& entry : table().entries) {
-    if (entry.file->inode == inode && entry.file->device == device) return entry.file;
+    if (entry.file->inode != inode || entry.file->device != device) continue;
+    if (!entry.file->is_of_other_memory()) return entry.file;
+    of_other_memory = entry.file;
   }
-  return nullptr;
+  return of_other_memory;
 }
 
 std::vector<TrackedFilePointer> with_windows_in(const AddressRange& range) {
@@ -109,7 +127,22 @@ std::vector<TrackedFilePointer> with_windows_in(const AddressRange& range) {
   if (!may_have_windows_in(range)) return found;
   const std::lock_guard guard(table_lock());
   for (const Entry& entry : table().entries) {
-    if (!entry.window.intersect(range).empty()) found.push_back(entry.file);
+    if (!entry.file->is_of_other_memory() && !entry.window.intersect(range).empty())
+      found.push_back(entry.file);
+  }
+  return found;
+}
+
+std::vector<InheritedPart> inherited_in(const AddressRange& range) {
+  std::vector<InheritedPart> found;
+  if (!may_have_windows_in(range) || !inherited_memory::any()) return found;
+  const std::lock_guard guard(table_lock());
+  for (const Entry& entry : table().entries) {
+    inherited_memory::Piece piece;
+    for (std::size_t place = 0; inherited_memory::next(place, piece);) {
+      const AddressRange part = entry.window.intersect(range).intersect({piece.low, piece.high});
+      if (piece.memory == entry.file->memory && !part.empty()) found.push_back({part, entry.file});
+    }
   }
   return found;
 }
@@ -139,6 +172,7 @@ TrackedFilePointer first_behind(std::uint64_t order) {
 
 bool insert(const TrackedFilePointer& file) {
   const Change change;
+  if (table().entries.size() >= kTrackedFilesMax) drop_left_over(table());
   if (table().entries.size() >= kTrackedFilesMax) return false;
   file->order = ++table().last_order;
   table().entries.push_back({file, {}});
@@ -217,7 +251,7 @@ void set_window(const TrackedFile& file, const AddressRange& range) {
 AddressRange window_of(const TrackedFile& file) {
   const std::lock_guard guard(table_lock());
   for (const Entry& entry : table().entries) {
-    if (entry.file.get() == &file) return entry.window;
+    if (entry.file.get() == &file && is_there(entry)) return entry.window;
   }
   return {};
 }

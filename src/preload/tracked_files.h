@@ -31,6 +31,7 @@
 
 #include "mapping/address_range.h"
 #include "mapping/mapping.h"
+#include "medium/own_process.h"
 
 namespace pawl::preload {
 
@@ -44,6 +45,7 @@ struct TrackedFile {
 
   const dev_t device;
   const ino_t inode;
+  const std::uint64_t memory = number_of_memory();  // that in which it is mapped
 
   // When it is worth again to wait for its window to go, by the steady clock.
   std::atomic<std::int64_t> waits_again{0};
@@ -63,6 +65,10 @@ struct TrackedFile {
   bool is_lost = false;
   // Parts of the window that the program unmapped; they stay reserved until all of it goes.
   std::vector<AddressRange> holes;
+
+  // In a child with a copy of the memory: what is left of the window refuses commits, and is the
+  // child's own memory otherwise (medium/inherited_memory.h).
+  bool is_of_other_memory() const { return memory != number_of_memory(); }
 };
 
 using TrackedFilePointer = std::shared_ptr<TrackedFile>;
@@ -78,8 +84,16 @@ bool may_be_tracked(int descriptor);
 bool may_have_windows_in(const AddressRange& range);
 
 TrackedFilePointer of_descriptor(int descriptor);
+// That of this memory, if there is one.
 TrackedFilePointer of_inode(dev_t device, ino_t inode);
+// Of this memory only.
 std::vector<TrackedFilePointer> with_windows_in(const AddressRange& range);
+// Of other memory, what is left of their windows.
+struct InheritedPart {
+  AddressRange range;
+  TrackedFilePointer file;
+};
+std::vector<InheritedPart> inherited_in(const AddressRange& range);
 std::vector<TrackedFilePointer> all();
 // The same without memory; returns how many there are.
 std::size_t copy_all(std::span<TrackedFilePointer, kTrackedFilesMax> into);
@@ -103,7 +117,8 @@ std::vector<int> descriptors_of(const TrackedFile& file);
 bool has_descriptors(const TrackedFile& file);
 std::vector<int> descriptors_between(unsigned first, unsigned last);
 void set_window(const TrackedFile& file, const AddressRange& range);
-// Empty when the file is in the table without a window, or not in it.
+// Empty when the file is in the table without a window, or not in it, or a child has nothing left
+// of the window.
 AddressRange window_of(const TrackedFile& file);
 
 // Around fork().

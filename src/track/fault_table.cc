@@ -11,6 +11,7 @@
 #include <new>
 
 #include "medium/medium.h"
+#include "track/inherited_ranges.h"
 #include "track/segv_handler.h"
 
 namespace pawl {
@@ -51,6 +52,14 @@ bool was_left(const void* object, const void* frame) {
 
 }  // namespace
 
+void give_back_inherited_memory() {
+  inherited_memory::give_back_by(
+      [](const inherited_memory::Piece& piece, std::uintptr_t low, std::uintptr_t high) {
+        const bool is_opened = InheritedRanges::give_back(piece, low, high);
+        return FaultTable::process().give_back(piece, low, high) || is_opened;
+      });
+}
+
 constinit std::atomic<std::size_t> FaultTable::watched_{0};
 
 FaultTable& FaultTable::process() {
@@ -90,9 +99,26 @@ FaultTable::Slot* FaultTable::find_free() {
   for (std::size_t i = 0; i < used; ++i) {
     if (slots_[i].owner == nullptr) return &slots_[i];
   }
-  if (used == slots_.size()) return nullptr;
+  if (used == slots_.size()) return find_left_over();
   slots_used_.store(used + 1, std::memory_order_release);
   return &slots_[used];
+}
+
+// A range of other memory that this process has no copy of any more.
+FaultTable::Slot* FaultTable::find_left_over() {
+  for (Slot& slot : slots_) {
+    const std::uint64_t first = slot.first.load(std::memory_order_relaxed);
+    const std::uint64_t end = slot.end.load(std::memory_order_relaxed);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): it is an address
+    const void* const address = reinterpret_cast<const void*>(first * kPageBytes);
+    const std::uint64_t memory = slot.memory.load(std::memory_order_relaxed);
+    if (slot.owner == nullptr || memory == number_of_memory() ||
+        inherited_memory::holds(address, (end - first) * kPageBytes, memory))
+      continue;
+    free_slot(slot);
+    return &slot;
+  }
+  return nullptr;
 }
 
 FaultTable::Slot* FaultTable::find_left_neighbour(const void* owner, std::uint64_t first,
@@ -113,6 +139,7 @@ Status FaultTable::watch(const void* owner, std::uint64_t first, std::uint64_t e
   PAWL_ASSERT(first < end);
   const std::lock_guard lock(table_lock_);
   ensure_segv_handler();
+  give_back_inherited_memory();
   Slot* slot = find_left_neighbour(owner, first, protection);
   if (slot != nullptr) {
     PAWL_TRY(grow(*slot, end));
@@ -125,6 +152,7 @@ Status FaultTable::watch(const void* owner, std::uint64_t first, std::uint64_t e
     if (!open.allocate(end - first)) return FailedCall{ENOMEM, "no memory to watch a mapping"};
     const SignalSafeGuard guard(slot->lock);
     slot->owner = owner;
+    slot->memory.store(number_of_memory(), std::memory_order_relaxed);
     slot->protection = protection;
     slot->origin = first;
     slot->runs = 0;
@@ -189,6 +217,7 @@ Status FaultTable::split(Slot& slot, std::uint64_t at) {
     open.open(run.first + slot.origin - at, run.end() + slot.origin - at);
   }
   right->owner = slot.owner;
+  right->memory.store(slot.memory.load(std::memory_order_relaxed), std::memory_order_relaxed);
   right->protection = slot.protection;
   right->origin = at;
   right->open = open;
@@ -357,7 +386,8 @@ bool FaultTable::open_for_store(const void* address) {
   bool opened = false;
   for_each_settled_slot(page, page + 1, [&](Slot& slot, std::uint64_t, std::uint64_t) {
     const SignalSafeGuard guard(slot.lock);
-    const bool still_here = slot.first.load(std::memory_order_relaxed) <= page &&
+    const bool still_here = is_of_this_memory(slot) &&
+                            slot.first.load(std::memory_order_relaxed) <= page &&
                             page < slot.end.load(std::memory_order_relaxed);
     if (still_here && (slot.protection & PROT_WRITE) != 0) opened = open_page(slot, page) || opened;
   });
@@ -366,6 +396,7 @@ bool FaultTable::open_for_store(const void* address) {
 
 void FaultTable::open_range(std::uint64_t first, std::uint64_t end) {
   for_each_settled_slot(first, end, [&](Slot& slot, std::uint64_t, std::uint64_t) {
+    if (!is_of_this_memory(slot)) return;
     const SignalSafeGuard guard(slot.lock);
     const std::uint64_t low = std::max(first, slot.first.load(std::memory_order_relaxed));
     const std::uint64_t high = std::min(end, slot.end.load(std::memory_order_relaxed));
@@ -373,6 +404,27 @@ void FaultTable::open_range(std::uint64_t first, std::uint64_t end) {
     if (open_pages(slot, low, high)) return;
     for (std::uint64_t page = low; page < high; ++page) (void)open_page(slot, page);
   });
+}
+
+// All of the piece at once: nobody asks what the child stores there.
+bool FaultTable::give_back(const inherited_memory::Piece& piece, std::uintptr_t low,
+                           std::uintptr_t high) {
+  bool is_open = false;
+  const std::uint64_t piece_end = piece.high / kPageBytes;
+  for_each_settled_slot(
+      piece.low / kPageBytes, piece_end, [&](Slot& slot, std::uint64_t, std::uint64_t) {
+        const SignalSafeGuard guard(slot.lock);
+        const std::uint64_t first =
+            std::max(piece.low / kPageBytes, slot.first.load(std::memory_order_relaxed));
+        const std::uint64_t end = std::min(piece_end, slot.end.load(std::memory_order_relaxed));
+        if (slot.memory.load(std::memory_order_relaxed) != piece.memory || first >= end ||
+            !set_protection(first, end, slot.protection))
+          return;
+        const bool is_stored_to =
+            std::max(low, first * kPageBytes) < std::min(high, end * kPageBytes);
+        is_open = is_open || (is_stored_to && (slot.protection & PROT_WRITE) != 0);
+      });
+  return is_open;
 }
 
 // Always asks the kernel, even if the page is recorded as open: another thread may have opened it
@@ -417,8 +469,9 @@ bool FaultTable::kernel_stores_into(const PageRun& run) const {
 std::size_t FaultTable::begin_kernel_store(const void* holder, std::uint64_t first,
                                            std::uint64_t end) {
   bool is_watched = false;
-  for_each_settled_slot(first, end,
-                        [&](Slot&, std::uint64_t, std::uint64_t) { is_watched = true; });
+  for_each_settled_slot(first, end, [&](const Slot& slot, std::uint64_t, std::uint64_t) {
+    is_watched = is_watched || is_of_this_memory(slot);
+  });
   if (!is_watched) return kKernelStoresMax;
   if (kernel_stores_under_way_.load(std::memory_order_relaxed) != 0) let_go_of_left_calls(holder);
   kernel_stores_under_way_.fetch_add(1, std::memory_order_release);

@@ -13,10 +13,12 @@
 #include <cstdint>
 #include <mutex>
 
+#include "medium/inherited_memory.h"
+#include "medium/own_process.h"
 #include "medium/page_runs.h"
+#include "medium/spin_lock.h"
 #include "medium/status.h"
 #include "track/open_pages.h"
-#include "track/spin_lock.h"
 #include "track/tracker.h"
 
 namespace pawl {
@@ -32,6 +34,9 @@ inline constexpr std::uint64_t kOpenBlockPages = 512;
 // System calls that store into watched ranges and are under way at the same time.
 inline constexpr std::size_t kKernelStoresMax = 128;
 
+// In a child: has the ranges of this table and InheritedRanges asked for what is to be given back.
+void give_back_inherited_memory();
+
 // Functions taking `owner` may be called from any thread, not from a signal handler; the others
 // from anywhere.  Pages are addresses divided by kPageBytes.
 class FaultTable {
@@ -46,10 +51,13 @@ class FaultTable {
   // system call is about to store, pages stay open and are reported again next time.
   void collect(const void* owner, std::uint64_t first, std::uint64_t end, PageRuns& stored);
 
+  // What follows knows the ranges of this memory only.
   // True when the store that faulted at `address` may now be tried again.
   bool open_for_store(const void* address);
   // Opens all watched, writable pages of the range.
   void open_range(std::uint64_t first, std::uint64_t end);
+  // In a child, of a piece of other memory; see inherited_memory::GiveBack.
+  bool give_back(const inherited_memory::Piece& piece, std::uintptr_t low, std::uintptr_t high);
   // Costs a load, also in a process that never watches anything.
   static bool in_use() { return watched_.load(std::memory_order_relaxed) != 0; }
 
@@ -66,12 +74,13 @@ class FaultTable {
  private:
   struct Slot {
     std::atomic<std::uint64_t> first{0};
-    std::atomic<std::uint64_t> end{0};  // the slot is free when both are the same
-    ForkSafeLock lock;                  // guards what follows, and the pages' protection
-    const void* owner = nullptr;        // changed under table_lock_ only
-    int protection = 0;                 // the program's
-    std::uint64_t origin = 0;           // the page that the bitmap counts from
-    std::uint64_t runs = 0;             // of open pages
+    std::atomic<std::uint64_t> end{0};     // the slot is free when both are the same
+    ForkSafeLock lock;                     // guards what follows, and the pages' protection
+    const void* owner = nullptr;           // changed under table_lock_ only
+    std::atomic<std::uint64_t> memory{0};  // the number of that whose range it is
+    int protection = 0;                    // the program's
+    std::uint64_t origin = 0;              // the page that the bitmap counts from
+    std::uint64_t runs = 0;                // of open pages
     OpenPages open;
   };
   struct KernelStore {
@@ -85,6 +94,7 @@ class FaultTable {
 
   // With table_lock_ held:
   Slot* find_free();
+  Slot* find_left_over();
   Slot* find_left_neighbour(const void* owner, std::uint64_t first, int protection);
   static bool make_room(Slot& slot, std::uint64_t end);
   static Status grow(Slot& slot, std::uint64_t end);
@@ -101,6 +111,10 @@ class FaultTable {
   template <class Visit>
   void for_each_settled_slot(std::uint64_t first, std::uint64_t end, Visit&& visit);
 
+  static bool is_of_this_memory(const Slot& slot) {
+    return slot.memory.load(std::memory_order_relaxed) == number_of_memory();
+  }
+
   // With the slot's lock held:
   bool open_page(Slot& slot, std::uint64_t page);
   bool open_pages(Slot& slot, std::uint64_t first, std::uint64_t end);
@@ -113,6 +127,7 @@ class FaultTable {
   // Orders all changes of the table.  What a child finds is enough for it, whoever held this and
   // the slots' locks: its stores only need their pages opened, and a slot's range is valid at every
   // moment.
+  // In a child, what is of other memory only tells what to give back, and is no range otherwise.
   ForkSafeLock table_lock_;
   std::array<Slot, kWatchedRangesMax> slots_;
   std::atomic<std::uint64_t> moves_{0};                // of pages to another slot, that are done

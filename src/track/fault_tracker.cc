@@ -1,4 +1,5 @@
 // Tracks by mprotect and SIGSEGV, on every kernel: see track/fault_table.h for how.
+#include "medium/inherited_memory.h"
 #include "track/fault_table.h"
 #include "track/inherited_ranges.h"
 #include "track/tracker.h"
@@ -41,7 +42,7 @@ bool fault_tracker_in_use() { return FaultTable::in_use() || InheritedRanges::in
 
 void open_for_kernel_store(const void* address, std::size_t length) {
   if (length == 0) return;
-  if (InheritedRanges::in_use()) InheritedRanges::open_range(address, length);
+  inherited_memory::open_range(address, length);
   if (!FaultTable::in_use()) return;
   const auto first_byte = reinterpret_cast<std::uint64_t>(address);
   // A length beyond the end of the address space is the system call's to refuse.

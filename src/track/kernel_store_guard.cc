@@ -2,14 +2,14 @@
 
 #include <cstdint>
 
+#include "medium/inherited_memory.h"
 #include "medium/medium.h"
 #include "track/fault_table.h"
-#include "track/inherited_ranges.h"
 
 namespace pawl {
 
 void KernelStoreGuard::hold(void* address, std::size_t length) {
-  if (InheritedRanges::in_use()) InheritedRanges::open_range(address, length);
+  inherited_memory::open_range(address, length);
   const auto first_byte = reinterpret_cast<std::uint64_t>(address);
   // A length beyond the end of the address space is the system call's to refuse.
   if (first_byte + length - 1 < first_byte) return;

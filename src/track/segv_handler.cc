@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "medium/inherited_memory.h"
 #include "medium/medium.h"
 #include "track/fault_table.h"
-#include "track/inherited_ranges.h"
 
 namespace pawl {
 
@@ -148,7 +148,7 @@ void chain(int signal_number, siginfo_t* info, void* context) {
 void on_segv(int signal_number, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   const bool is_open = info->si_code == SEGV_ACCERR && is_store(context) &&
-                       (InheritedRanges::open_for_store(info->si_addr) ||
+                       (inherited_memory::open_for_store(info->si_addr) ||
                         FaultTable::process().open_for_store(info->si_addr));
   if (!is_open) chain(signal_number, info, context);
   errno = saved_errno;

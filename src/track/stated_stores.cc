@@ -5,7 +5,7 @@
 #include <cerrno>
 
 #include "medium/medium.h"
-#include "track/spin_lock.h"
+#include "medium/spin_lock.h"
 #include "track/tracker.h"
 
 namespace pawl {
@@ -42,7 +42,8 @@ struct StatedRange {
 
 struct StatedRanges {
   ForkSafeLock lock;
-  std::size_t used = 0;  // no slot behind so many is taken
+  std::uint64_t memory = 0;  // the number of that whose ranges they are
+  std::size_t used = 0;      // no slot behind so many is taken
   std::array<StatedRange, kWatchedRangesMax> slots;
 
   // A file that grows again and again takes one slot: by its neighbour, or what is left of it.
@@ -65,7 +66,7 @@ constinit StatedRanges stated_ranges;
 class StatedStores::Held {
  public:
   Held() : guard_(stated_ranges.lock) {
-    if (guard_.is_inherited()) start_anew();
+    if (stated_ranges.memory != number_of_memory()) start_anew();
   }
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
@@ -73,6 +74,7 @@ class StatedStores::Held {
  private:
   // In a child: one may be half written, and all are of its parent's mappings.
   static void start_anew() {
+    stated_ranges.memory = number_of_memory();
     for (StatedRange& range : stated_ranges.slots) range.owner = nullptr;
     stated_ranges.used = 0;
     watched_.store(0, std::memory_order_relaxed);

@@ -3,8 +3,8 @@
 
 #include <dlfcn.h>
 
+#include "medium/spin_lock.h"
 #include "track/fault_table.h"
-#include "track/spin_lock.h"
 #include "track/stated_stores.h"
 #include "track/store_marks.h"
 #include "track/tracker.h"

@@ -13,7 +13,7 @@
 #include <new>
 
 #include "medium/medium.h"
-#include "track/spin_lock.h"
+#include "medium/spin_lock.h"
 #include "track/thread_marks.h"
 #include "track/watched_area.h"
 

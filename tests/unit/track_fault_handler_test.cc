@@ -23,6 +23,7 @@
 #include <memory>
 #include <thread>
 
+#include "medium/inherited_memory.h"
 #include "medium/medium.h"
 #include "track/kernel_stores.h"
 #include "track/tracker.h"
@@ -59,12 +60,14 @@ class FaultHandlerTest : public ::testing::Test {
     handled = 0;
     sigaction(SIGSEGV, nullptr, &before_);
     start_ = map(kReadWrite);
+    ASSERT_TRUE(inherited_memory::add(start_, kLength).ok());  // as a window's, for children
     foreign_ = map(PROT_READ);
     guarded_page = foreign_;
     watched_page = start_;
   }
   void TearDown() override {
     tracker_.reset();
+    inherited_memory::remove(start_, kLength);
     munmap(start_, kLength);
     munmap(foreign_, kLength);
     sigaction(SIGSEGV, &before_, nullptr);
