@@ -548,10 +548,10 @@ Status Mapping::Implementation::bound_memory() {
     keep_pages(late);
     return {};
   }
-  PAWL_TRY(show_base());
-  pages_dropped_ += private_pages_;
-  private_pages_ = 0;
-  return {};
+  const Status shown = view_.show_base();
+  if (shown.ok()) pages_dropped_ += private_pages_;
+  private_pages_ = 0;  // also where they could not be given back: not each commit is to try
+  return shown.error_number() == EIO ? shown : Status{};
 }
 
 }  // namespace pawl

@@ -16,11 +16,10 @@ namespace pawl {
 // A load of a hole, and a store to one, take space in a file system that is memory, and where it is
 // full they raise SIGBUS.  What Pawl does in the program's name must not: it asks first.  False:
 // the page of the base cannot be had.
-Result<bool> Mapping::Implementation::can_be_touched(std::uint64_t page) const {
+Result<bool> Mapping::Implementation::can_be_touched(const View& view, std::uint64_t page) const {
   if (!image_is_left_locked() && image_.has_space(page * kPageBytes, kPageBytes)) return true;
   // Kernels before 5.14 do not know the advice.
-  while (memory::advise(view_.bytes(page), kPageBytes, MADV_POPULATE_READ) != 0 &&
-         errno != EINVAL) {
+  while (memory::advise(view.bytes(page), kPageBytes, MADV_POPULATE_READ) != 0 && errno != EINVAL) {
     if (errno == EFAULT) return false;
     if (errno != EINTR && errno != EAGAIN)
       return FailedCall{errno, "cannot load a page of " + medium_->path()};
@@ -29,22 +28,22 @@ Result<bool> Mapping::Implementation::can_be_touched(std::uint64_t page) const {
 }
 
 // What the program may not store to or load from, Pawl opens for the moment.
-Status Mapping::Implementation::store_in_view(std::uint64_t offset,
-                                              std::span<const std::byte> from) {
+Status Mapping::Implementation::store_in(View& view, std::uint64_t offset,
+                                         std::span<const std::byte> from) {
   while (!from.empty()) {
     const std::uint64_t page = offset / kPageBytes;
     const std::size_t in_page = offset % kPageBytes;
     const std::size_t piece = std::min(from.size(), kPageBytes - in_page);
-    const int protection = view_.protection_at(page);
+    const int protection = view.protection_at(page);
     const bool closed = (protection & PROT_WRITE) == 0;
-    char* const start = reinterpret_cast<char*>(view_.bytes(page));
-    if (closed) PAWL_TRY(view_.open_page(page, PROT_READ | PROT_WRITE));
-    auto touched = can_be_touched(page);
+    char* const start = reinterpret_cast<char*>(view.bytes(page));
+    if (closed) PAWL_TRY(view.open_page(page, PROT_READ | PROT_WRITE));
+    auto touched = can_be_touched(view, page);
     if (touched.ok() && touched.value()) {
       std::memmove(start + in_page, from.data(), piece);
       tracker_->note_store(start + in_page, piece);
     }
-    if (closed) PAWL_TRY(view_.open_page(page, protection));
+    if (closed) PAWL_TRY(view.open_page(page, protection));
     if (!touched.ok()) return touched.status();
     if (!touched.value()) {
       return FailedCall{ENOSPC, "cannot store to a hole of " + medium_->path() +
@@ -62,7 +61,7 @@ Status Mapping::Implementation::load_from_view(std::uint64_t page, std::size_t i
   const int protection = view_.protection_at(page);
   const bool closed = (protection & (PROT_READ | PROT_WRITE)) == 0;
   if (closed) PAWL_TRY(view_.open_page(page, PROT_READ));
-  auto touched = can_be_touched(page);
+  auto touched = can_be_touched(view_, page);
   if (touched.ok() && touched.value())
     std::memmove(into.data(), view_.bytes(page) + in_page, into.size());
   if (closed) PAWL_TRY(view_.open_page(page, protection));
@@ -98,25 +97,27 @@ Status Mapping::Implementation::truncate_locked(std::uint64_t size_bytes) {
   const std::uint64_t cut = std::min(size_bytes, size_);
   const std::uint64_t cut_page = cut / kPageBytes;
   const std::size_t kept = cut % kPageBytes;
-  if (kept != 0) {
-    static constexpr std::array<std::byte, kPageBytes> kZeros{};
-    if (view_.accessible(cut_page)) {
-      // Without storing what is zero already: it would make the page dirty.
-      std::vector<std::byte> rest(kPageBytes - kept);
-      PAWL_TRY(load_from_view(cut_page, kept, rest));
-      if (std::memcmp(rest.data(), kZeros.data(), rest.size()) != 0)
-        PAWL_TRY(store_in_view(cut, std::span(kZeros).first(rest.size())));
-    } else if (const auto written = outside_.find(cut_page); written != outside_.end()) {
-      std::memset(written->second->bytes.data() + kept, 0, kPageBytes - kept);
-    }
+  static constexpr std::array<std::byte, kPageBytes> kZeros{};
+  std::vector<std::byte> rest;
+  if (kept != 0 && view_.accessible(cut_page)) {
+    rest.resize(kPageBytes - kept);
+    PAWL_TRY(load_from_view(cut_page, kept, rest));
+    // What is zero already is not stored: it would make the page dirty.
+    if (std::memcmp(rest.data(), kZeros.data(), rest.size()) == 0) rest.clear();
+    PAWL_TRY(store_in_view(cut, std::span(kZeros).first(rest.size())));
   }
   if (view_.mapped()) {
-    if (const Status changed = view_.set_size(size_bytes); !changed.ok()) {
-      // Part of the view may be untracked now, unless it was a growth that could be undone.
-      if (size_bytes < size_ || changed.error_number() == EIO) note_final(changed);
+    Status changed = view_.set_size(size_bytes);
+    if (!changed.ok()) {
+      const Status restored = store_in_view(cut, rest);
+      if (!restored.ok()) changed = Status::failure(EIO, restored.text());
+      // Part of the view may be lost then.
+      if (changed.error_number() == EIO) note_final(changed);
       return changed;
     }
   }
+  if (const auto written = outside_.find(cut_page); written != outside_.end() && kept != 0)
+    std::memset(written->second->bytes.data() + kept, 0, kPageBytes - kept);
   if (size_bytes < size_) {
     lowest_size_ = std::min(lowest_size_, size_bytes);
     const std::uint64_t end_page = round_up(size_bytes, kPageBytes) / kPageBytes;

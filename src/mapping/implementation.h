@@ -76,14 +76,19 @@ class Mapping::Implementation {
   void take_over_locked(Implementation& aside);
 
   // windows.cc
-  Status map_where_marked(void* hint, std::size_t length, int protection, std::uint64_t file_offset,
-                          std::uint64_t base_bytes);
+  Status map_where_marked(View& view, void* hint, std::size_t length, int protection,
+                          std::uint64_t file_offset, std::uint64_t base_bytes);
+  Status map_view(View& view, void* address, std::size_t length, int protection, int flags,
+                  std::uint64_t file_offset);
+  Status show_what_is_pending(View& view, std::uint64_t base_bytes);
   Result<char*> map_window_locked(void* address, std::size_t length, int protection, int flags,
                                   std::uint64_t file_offset);
   Status unmap_window_locked(bool keep);
   Result<char*> remap_window_locked(std::size_t new_length, bool may_move, void* fixed_address,
                                     memory::LeftPlace& left);
-  Result<char*> move_window(const Window& old, std::size_t new_length, void* address);
+  Status lengthen_window(std::size_t added);
+  Status shorten_window(std::size_t new_length, memory::LeftPlace& left);
+  Status move_window(std::size_t new_length, void* address, memory::LeftPlace& left);
 
   // advice.cc
   Status advise_locked(std::uint64_t first_page, std::uint64_t end_page, int advice);
@@ -130,9 +135,12 @@ class Mapping::Implementation {
   Status truncate_locked(std::uint64_t size_bytes);
   Result<std::size_t> read_locked(std::uint64_t offset, std::span<std::byte> into);
   Status write_locked(std::uint64_t offset, std::span<const std::byte> from);
-  Result<bool> can_be_touched(std::uint64_t page) const;
+  Result<bool> can_be_touched(const View& view, std::uint64_t page) const;
   Status load_from_view(std::uint64_t page, std::size_t in_page, std::span<std::byte> into);
-  Status store_in_view(std::uint64_t offset, std::span<const std::byte> from);
+  Status store_in_view(std::uint64_t offset, std::span<const std::byte> from) {
+    return store_in(view_, offset, from);
+  }
+  Status store_in(View& view, std::uint64_t offset, std::span<const std::byte> from);
 
   // The reason why there are no more commits, if there is one.
   Status usable() const {
@@ -257,7 +265,9 @@ class Mapping::Implementation {
   void take_unsure_pages();
   void be_unsure_of(std::uint64_t first_page, std::uint64_t end_page) noexcept;
   void forget_pages() noexcept;  // of the window, which is as the committed image is, or goes
+  Status take_outside(std::uint64_t first_page, std::uint64_t end_page, TakenPages& taken);
   Status keep_outside(const TakenPages& taken);
+  void leave_in_window(const TakenPages& taken) noexcept;
   Status put_in_base(std::uint64_t page, std::span<const std::byte> bytes) const;
   const std::byte* committed_in_place(std::uint64_t page) const;
   bool marks_are_enough(std::uint64_t page, std::uint64_t lines) const;
@@ -279,7 +289,6 @@ class Mapping::Implementation {
            private_pages_ * kPageBytes > options_.resident_bytes_max;
   }
   void make_room(bool an_overlay_is_full);
-  Status show_base();
   static Status commit_staged(Files files, Durability durability);
   Status refuse_to_commit(const Status& nameless) const;
   Status commit_record(Files files, journal::RecordBuilder& record, Durability durability);
@@ -292,6 +301,7 @@ class Mapping::Implementation {
   Result<journal::Place> place_behind_the_rest(std::uint64_t record_bytes) const;
   journal::RecordHeader header_for(const journal::Place& place) const;
   Status roll_back_pages(const TakenPages& taken);
+  Status roll_back_whole(const TakenPages& taken);
   void patch_image_with(std::span<const std::byte> record, std::uint64_t sequence);
   // False: it failed, which is final.
   bool patch_image(std::span<const std::byte> record, std::uint64_t sequence);

@@ -7,14 +7,6 @@
 
 namespace pawl {
 
-Status Mapping::Implementation::show_base() {
-  try {
-    return view_.show_base(size_);
-  } catch (const std::bad_alloc&) {
-    return Status::no_memory("no memory to map the file anew");
-  }
-}
-
 Status Mapping::Implementation::roll_back_locked(std::uint64_t first_page, std::uint64_t end_page,
                                                  bool whole) {
   // Another file that has the base's number by now would be shown.
@@ -24,25 +16,44 @@ Status Mapping::Implementation::roll_back_locked(std::uint64_t first_page, std::
   rollbacks_ += 1;
   TakenPages taken;
   PAWL_TRY(take_pages(first_page, end_page, taken));
-  if (whole) {
-    outside_.clear();
-    forget_pages();
-    size_ = lowest_size_ = image_.size();
-    private_pages_ = 0;
-    if (!view_.mapped()) return {};
-    const Status shown = show_base();
-    if (!shown.ok()) note_final(shown);  // part of the view may be untracked now
-    return shown;
-  }
   Status status;
   try {
-    status = roll_back_pages(taken);
+    status = whole ? roll_back_whole(taken) : roll_back_pages(taken);
   } catch (const std::bad_alloc&) {
     status = Status::no_memory("no memory for the rollback; free some and call again");
   }
   // What was not rolled back is still to be committed.
   if (!status.ok()) keep_pages(taken);
   return status;
+}
+
+Status Mapping::Implementation::roll_back_whole(const TakenPages& taken) {
+  const std::uint64_t uncut_end = view_.mapped() ? view_.file_end_page() : 0;
+  // The kernel may refuse that, so it comes first.
+  if (view_.mapped()) PAWL_TRY(view_.set_size(image_.size()));
+  const bool was_cut = lowest_size_ < image_.size();
+  outside_.clear();
+  forget_pages();
+  size_ = lowest_size_ = image_.size();
+  if (!view_.mapped()) return {};
+  // What a cut took away is in memory as zeros, and nobody stored those.
+  const std::uint64_t end = view_.accessible_end_page();
+  if (was_cut && uncut_end < end) be_unsure_of(uncut_end, end);
+  TakenPages left = taken;
+  std::erase_if(left, [&](const StoredLines& stored) { return !view_.accessible(stored.page); });
+  if (was_cut) {
+    for (std::uint64_t page = uncut_end; page < end; ++page) left.push_back({page, kAllLines});
+    join(left);
+  }
+  const std::uint64_t file_end = view_.file_end_page();
+  if (file_end > view_.first_page() &&
+      view_.show_base_pages(view_.first_page(), file_end - view_.first_page()).ok()) {
+    std::erase_if(left, [&](const StoredLines& stored) { return stored.page < file_end; });
+    if (file_end == end) private_pages_ = 0;
+  }
+  PAWL_TRY(roll_back_pages(left));
+  forget_pages();
+  return {};
 }
 
 Status Mapping::Implementation::roll_back_pages(const TakenPages& taken) {

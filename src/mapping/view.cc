@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -67,15 +68,27 @@ std::size_t View::clip(std::uint64_t size_bytes) const {
   return std::min<std::uint64_t>(end - file_offset_, length_);
 }
 
-Status View::map_past_end(std::size_t from, std::size_t to) {
+// What is there, or with MAP_FIXED_NOREPLACE nothing, becomes that.
+Status View::map_past_end(std::size_t from, std::size_t to, int fixed) {
   if (from >= to) return {};
-  const int fixed = MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED;
+  const int flags = MAP_PRIVATE | MAP_NORESERVE | fixed;
   const int empty = empty_file();
   if (empty < 0) return no_empty_file();
-  if (memory::map(address_ + from, to - from, protection_, fixed, empty, 0) == MAP_FAILED) {
+  if (memory::map(address_ + from, to - from, protection_, flags, empty, 0) == MAP_FAILED) {
     return FailedCall{errno, "cannot map the pages past the end of " + medium_.path()};
   }
   return {};
+}
+
+// msync(2) with MS_ASYNC does nothing but look.
+bool View::is_mapped(std::size_t from, std::size_t to) const {
+  return memory::synchronise(address_ + from, to - from, MS_ASYNC) == 0 || errno != ENOMEM;
+}
+
+// EIO in place of the failure where the kernel, which refused to map something over the range, took
+// away what was there.
+Status View::unless_lost(std::size_t from, std::size_t to, const Status& failure) const {
+  return is_mapped(from, to) ? failure : Status::failure(EIO, failure.text());
 }
 
 Status View::map_anonymous(std::size_t from, std::size_t to) {
@@ -86,7 +99,34 @@ Status View::map_anonymous(std::size_t from, std::size_t to) {
   }
   // A huge page would make one stored byte two changed megabytes.
   memory::advise(address_ + from, to - from, MADV_NOHUGEPAGE);
-  return tracker_->watch(address_ + from, to - from, protection_);
+  return {};
+}
+
+Status View::watch_growth(std::size_t from, std::size_t to) try {
+  PAWL_TRY(tracker_->watch(address_ + from, to - from, protection_));
+  accessible_ = to;
+  const Status protected_as_asked = protect_parts(from, to);
+  if (protected_as_asked.ok()) return {};
+  accessible_ = from;
+  tracker_->unwatch(address_ + from, to - from);
+  return protected_as_asked;
+} catch (const std::bad_alloc&) {
+  accessible_ = from;
+  tracker_->unwatch(address_ + from, to - from);
+  return Status::no_memory("no memory to watch the growth of a file; free some and call again");
+}
+
+// Of the growth that failed nothing is left: past the end again, or EIO.
+Status View::take_back(std::size_t from, std::size_t to, const Status& failure) {
+  Status back = map_past_end(from, to, MAP_FIXED);
+  if (!back.ok()) {
+    // At a limit the kernel has room for it only once the growth is gone.
+    memory::unmap(address_ + from, to - from);
+    back = map_past_end(from, to, MAP_FIXED_NOREPLACE);
+  }
+  if (!back.ok()) return Status::failure(EIO, back.text());
+  (void)protect_parts(from, to);  // nobody can touch it
+  return failure;
 }
 
 Status View::map(void* address, std::size_t length, int protection, int flags,
@@ -118,17 +158,19 @@ Status View::map(void* address, std::size_t length, int protection, int flags,
     auto mapped = medium_.map_private(address_, file_part_, protection, MAP_FIXED | MAP_NORESERVE,
                                       file_offset);
     status = mapped.status();
-    if (status.ok()) status = watch_file(file_part_);
+    if (status.ok()) status = watch_file(0);
   }
-  if (status.ok()) status = set_size(size_bytes);
+  const std::size_t end = clip(size_bytes);
+  if (status.ok() && end > file_part_) status = map_anonymous(file_part_, end);
+  if (status.ok() && end > file_part_) status = watch_growth(file_part_, end);
   if (!status.ok()) unmap();
   return status;
 }
 
-// The first so many bytes show the file.
-Status View::watch_file(std::size_t bytes) {
-  PAWL_TRY(tracker_->watch(address_, bytes, protection_));
-  tracker_->note_file_memory(address_, bytes);
+// From there to file_part_, where all shows the file.
+Status View::watch_file(std::size_t from) {
+  PAWL_TRY(tracker_->watch(address_ + from, file_part_ - from, protection_));
+  tracker_->note_file_memory(address_ + from, file_part_ - from);
   return {};
 }
 
@@ -143,8 +185,13 @@ void View::unmap() {
 }
 
 void View::shorten(std::size_t length, memory::LeftPlace& left) {
-  PAWL_ASSERT(mapped() && length % kPageBytes == 0 && length >= accessible_ && length > 0);
+  PAWL_ASSERT(mapped() && length % kPageBytes == 0 && length > 0);
   if (length >= length_) return;
+  if (accessible_ > length) {
+    tracker_->unwatch(address_ + length, accessible_ - length);
+    accessible_ = length;
+    file_part_ = std::min(file_part_, length);
+  }
   inherited_memory::remove(address_ + length, length_ - length);
   left.take(address_ + length, length_ - length);
   length_ = length;
@@ -163,55 +210,62 @@ void View::take_over(View& other) {
   accessible_ = std::exchange(other.accessible_, 0);
 }
 
+// Of the two, the base backs what it backs of the first, or both: of the rest it need not be known.
+void View::append(View& behind) {
+  PAWL_ASSERT(mapped() && behind.mapped() && behind.address_ == address_ + length_ &&
+              (behind.accessible_ == 0 || accessible_ == length_));
+  if (file_part_ == length_) file_part_ += behind.file_part_;
+  accessible_ += behind.accessible_;
+  length_ += behind.length_;
+  behind.address_ = nullptr;
+  behind.length_ = behind.file_part_ = behind.accessible_ = 0;
+}
+
 Status View::set_size(std::uint64_t size_bytes) {
   const std::size_t wanted = clip(size_bytes);
-  if (wanted > accessible_) return grow(wanted);
-  if (wanted == accessible_) return {};
-  tracker_->unwatch(address_ + wanted, accessible_ - wanted);
-  PAWL_TRY(map_past_end(wanted, accessible_));
-  file_part_ = std::min(file_part_, wanted);
-  const std::size_t before = std::exchange(accessible_, wanted);
-  return protect_parts(wanted, before);
-}
-
-Status View::grow(std::size_t wanted) {
   const std::size_t before = accessible_;
-  Status grown = map_anonymous(before, wanted);
-  if (grown.ok()) {
-    accessible_ = wanted;
-    grown = protect_parts(before, wanted);
-    if (grown.ok()) return {};
-    tracker_->unwatch(address_ + before, wanted - before);
-    accessible_ = before;
+  if (wanted == before) return {};
+  if (wanted > before) {
+    const Status mapped = map_anonymous(before, wanted);
+    if (!mapped.ok()) return unless_lost(before, wanted, mapped);
+    const Status watched = watch_growth(before, wanted);
+    return watched.ok() ? watched : take_back(before, wanted, watched);
   }
-  Status undone = map_past_end(before, wanted);
-  if (undone.ok()) undone = protect_parts(before, wanted);
-  return undone.ok() ? grown : Status::failure(EIO, undone.text());
+  // Watched until it is gone: the kernel may refuse.
+  const Status cut = map_past_end(wanted, before, MAP_FIXED);
+  if (!cut.ok()) return unless_lost(wanted, before, cut);
+  accessible_ = wanted;
+  file_part_ = std::min(file_part_, wanted);
+  tracker_->unwatch(address_ + wanted, before - wanted);
+  (void)protect_parts(wanted, before);  // nobody can touch it
+  return {};
 }
 
-Status View::show_base(std::uint64_t size_bytes) {
-  const std::size_t wanted = clip(size_bytes);
-  if (accessible_ > 0) tracker_->unwatch(address_, accessible_);
-  PAWL_TRY(map_past_end(wanted, accessible_));
-  // Where the base is shown already the memory stays, and with it the program's advice and locks.
-  const std::size_t shown = std::min(wanted, file_part_);
-  const std::size_t from = drop_private_pages(shown) ? shown : 0;
-  if (from < wanted) {
-    auto mapped = medium_.map_private(address_ + from, wanted - from, protection_,
+Status View::show_base() {
+  if (const std::size_t from = file_part_; from < accessible_) {
+    auto mapped = medium_.map_private(address_ + from, accessible_ - from, protection_,
                                       MAP_FIXED | MAP_NORESERVE, file_offset_ + from);
-    if (!mapped.ok()) return mapped.status();
+    if (!mapped.ok()) return unless_lost(from, accessible_, mapped.status());
+    file_part_ = accessible_;
+    PAWL_TRY(watch_anew(from));
   }
-  if (wanted > 0) PAWL_TRY(watch_file(wanted));
-  file_part_ = accessible_ = wanted;
-  return protect_parts(0, length_);
+  // Where the base is shown already the memory stays, and with it the program's advice and locks.
+  if (file_part_ == 0 || memory::advise(address_, file_part_, MADV_DONTNEED) == 0) return {};
+  // It is locked.  Of armed pages markers would stay, and no fault gets past those in locked
+  // memory.
+  tracker_->unwatch(address_, accessible_);
+  (void)memory::advise(address_, file_part_, kDontNeedLocked);
+  return watch_anew(0);
 }
 
-// To be as if just mapped, while nothing is tracked.  False: it has to be mapped anew.
-bool View::drop_private_pages(std::size_t bytes) {
-  if (bytes == 0) return true;
-  const bool is_dropped = memory::advise(address_, bytes, MADV_DONTNEED) == 0 ||
-                          memory::advise(address_, bytes, kDontNeedLocked) == 0;
-  return is_dropped && memory::protect(address_, bytes, protection_) == 0;
+// From there on the memory is as if just mapped; EIO where that cannot be tracked.
+Status View::watch_anew(std::size_t from) try {
+  tracker_->unwatch(address_ + from, accessible_ - from);
+  Status watched = watch_file(from);
+  if (watched.ok()) watched = protect_parts(from, accessible_);
+  return watched.ok() ? watched : Status::failure(EIO, watched.text());
+} catch (const std::bad_alloc&) {
+  return Status::failure(EIO, "no memory to watch a mapping");
 }
 
 // Memory that was just mapped has the window's protection.
@@ -245,6 +299,27 @@ Status View::protect_memory(std::size_t from, std::size_t to, int protection) {
   return tracked > from ? tracker_->protect(address_ + from, tracked - from, protection) : Status{};
 }
 
+// The kernel may refuse it in the midst of the range: what was protected so before that is
+// protected as it was.  EIO where it cannot be, for a commit would load what it cannot.
+Status View::protect_or_leave(std::size_t from, std::size_t to, int protection) {
+  const Status failure = protect_memory(from, to, protection);
+  if (failure.ok()) return failure;
+  const auto restore = [&](std::size_t low, std::size_t high, int before) {
+    return low < high ? protect_memory(low, high, before) : Status{};
+  };
+  Status restored;
+  std::size_t at = from;
+  for (const ProtectedPart& part : parts_) {
+    const std::size_t low = std::clamp(part.from, at, to);
+    const std::size_t high = std::clamp(part.to, at, to);
+    if (restored.ok()) restored = restore(at, low, protection_);
+    if (restored.ok()) restored = restore(low, high, part.protection);
+    at = high;
+  }
+  if (restored.ok()) restored = restore(at, to, protection_);
+  return restored.ok() ? failure : Status::failure(EIO, restored.text());
+}
+
 std::vector<ProtectedPart> View::parts_with(const ProtectedPart& added) const {
   std::vector<ProtectedPart> parts;
   const auto append = [&](const ProtectedPart& part) {
@@ -270,7 +345,7 @@ Status View::protect(char* address, std::size_t length, int protection) {
   const std::size_t from = static_cast<std::size_t>(address - address_);
   const std::size_t to = from + length;
   if (length == length_) {
-    PAWL_TRY(protect_memory(from, to, protection));
+    PAWL_TRY(protect_or_leave(from, to, protection));
     parts_.clear();
     protection_ = protection;
     return {};
@@ -281,7 +356,7 @@ Status View::protect(char* address, std::size_t length, int protection) {
     return Status::failure(ENOMEM, "the mapping of " + medium_.path() +
                                        " has too many parts with protections of their own");
   }
-  PAWL_TRY(protect_memory(from, to, protection));
+  PAWL_TRY(protect_or_leave(from, to, protection));
   parts_ = std::move(parts);
   // Parts may have come to be the whole.
   if (parts_.size() == 1 && parts_.front().from == 0 && parts_.front().to == length_) {
@@ -291,10 +366,8 @@ Status View::protect(char* address, std::size_t length, int protection) {
   return {};
 }
 
-// msync(2) with MS_ASYNC does nothing but look.
 Status View::check_mapped(std::uint64_t first_page, std::uint64_t end_page) const {
-  const std::size_t bytes = (end_page - first_page) * kPageBytes;
-  if (memory::synchronise(this->bytes(first_page), bytes, MS_ASYNC) == 0 || errno != ENOMEM)
+  if (is_mapped(first_page * kPageBytes - file_offset_, end_page * kPageBytes - file_offset_))
     return {};
   return Status::failure(EFAULT, PAWL_ERROR_MEMORY_UNMAPPED,
                          "a part of the mapping of " + medium_.path() +

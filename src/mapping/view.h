@@ -3,6 +3,9 @@
 //   [ private mapping of the base | anonymous memory: growth | past the end: SIGBUS ]
 //   start                    file_end                 accessible_end              end
 //
+// Behind growth that a commit put into the base, a window that was made longer shows the base
+// again.
+//
 // The kernel never writes any of it back to the file (law 1).
 #pragma once
 
@@ -34,22 +37,24 @@ class View {
   Status map(void* address, std::size_t length, int protection, int flags,
              std::uint64_t file_offset, std::uint64_t base_bytes, std::uint64_t size_bytes);
   void unmap();
-  // Unmaps what lies behind the first so many bytes, none of which can be touched.
+  // Unmaps what lies behind the first so many bytes.
   void shorten(std::size_t length, memory::LeftPlace& left);
   bool mapped() const { return address_ != nullptr; }
   // The window of another view of the same file, which has none then.  The memory is not touched,
   // and goes on to be watched by the same tracker: its owner has that, too.
   void take_over(View& other);
+  // The same, of a view of what lies behind in file and memory.
+  void append(View& behind);
 
-  // The file's size changed: pages become accessible (and zero), or go.  A growth that fails leaves
-  // all as it was, and can be tried again, unless it answers EIO.
+  // The file's size changed: pages become accessible (and zero), or go.  Failing, it leaves all as
+  // it was, and can be called again, unless it answers EIO.
   Status set_size(std::uint64_t size_bytes);
-  // Drops all private memory and shows the base up to size_bytes again, which must be the committed
-  // image and that long.
-  Status show_base(std::uint64_t size_bytes);
-  // The same for some pages of the file part.
+  // Gives back private memory: what can be touched shows the base again, which must be the
+  // committed image, and as long.  The kernel may refuse that; EIO is final.
+  Status show_base();
+  // The same for some pages of the file part, which go on to be watched.
   Status show_base_pages(std::uint64_t first_page, std::uint64_t page_count);
-  // mprotect(2) of whole pages of the window; kept through show_base().
+  // mprotect(2) of whole pages of the window; kept through all calls.
   Status protect(char* address, std::size_t length, int protection);
   // For a moment, one page otherwise than the program asked for.
   Status open_page(std::uint64_t page, int protection) {
@@ -88,12 +93,16 @@ class View {
   std::vector<ProtectedPart> parts_with(const ProtectedPart& added) const;
   Status protect_memory(std::size_t from, std::size_t to, int protection);
   Status protect_parts(std::size_t from, std::size_t to);
-  bool drop_private_pages(std::size_t bytes);
   std::size_t clip(std::uint64_t size_bytes) const;  // to bytes of the window, whole pages
-  Status grow(std::size_t wanted);
-  Status map_past_end(std::size_t from, std::size_t to);
+  bool is_mapped(std::size_t from, std::size_t to) const;
+  Status unless_lost(std::size_t from, std::size_t to, const Status& failure) const;
+  Status map_past_end(std::size_t from, std::size_t to, int fixed);
   Status map_anonymous(std::size_t from, std::size_t to);
-  Status watch_file(std::size_t bytes);
+  Status watch_growth(std::size_t from, std::size_t to);
+  Status take_back(std::size_t from, std::size_t to, const Status& failure);
+  Status watch_file(std::size_t from);
+  Status watch_anew(std::size_t from);
+  Status protect_or_leave(std::size_t from, std::size_t to, int protection);
 
   Medium& medium_;
   const std::unique_ptr<Tracker>& tracker_;

@@ -76,6 +76,20 @@ Slot* put(const Range& range, std::uint64_t memory, bool gives_back) {
   return &slot;
 }
 
+// The slot that ends where the range begins, if there is one: a window that grows again and again
+// takes no more of them.
+bool lengthen(const Range& range) {
+  const std::uint64_t now = number_of_memory();
+  for (std::size_t i = 0; i < slots_used.load(); ++i) {
+    Slot& slot = slots[i];
+    if (slot.high.load() != range.low || slot.memory.load() != now || !slot.gives_back.load())
+      continue;
+    slot.high.store(range.high);
+    return true;
+  }
+  return false;
+}
+
 // What lies from `at` on, as a slot of its own; null where there is no room for it.
 Slot* split(Slot& slot, std::uintptr_t at) {
   Slot* const right = put({at, slot.high.load()}, slot.memory.load(), slot.gives_back.load());
@@ -173,7 +187,8 @@ void note_whether_any() {
 Status add(const void* address, std::size_t length) {
   come();
   const SignalSafeGuard guard(table_lock);
-  if (put(range_at(address, length), number_of_memory(), true) != nullptr) return {};
+  const Range range = range_at(address, length);
+  if (lengthen(range) || put(range, number_of_memory(), true) != nullptr) return {};
   return Status::failure(ENOMEM, "this process has " + std::to_string(kPiecesMax) +
                                      " atomic mappings, and parts of those it inherited; unmap "
                                      "some");

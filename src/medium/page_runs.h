@@ -59,6 +59,23 @@ class PageRuns {
     return taken;
   }
 
+  // Forgets what lies in [first, end).  It takes no memory, unless that is the midst of a run.
+  void drop(std::uint64_t first, std::uint64_t end) {
+    if (first >= end) return;
+    normalise();
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      const PageRun run = runs_[i];
+      if (run.end() <= first || end <= run.first) continue;
+      if (run.first < first && end < run.end())
+        runs_.insert(runs_.begin() + static_cast<std::ptrdiff_t>(i) + 1, {end, run.end() - end});
+      if (run.first < first)
+        runs_[i].count = first - run.first;
+      else
+        runs_[i] = {end, std::max(run.end(), end) - end};
+    }
+    std::erase_if(runs_, [](const PageRun& run) { return run.count == 0; });
+  }
+
   const std::vector<PageRun>& runs() {
     normalise();
     return runs_;
@@ -87,15 +104,16 @@ class PageRuns {
     if (sorted_) return;
     std::sort(runs_.begin(), runs_.end(),
               [](const PageRun& a, const PageRun& b) { return a.first < b.first; });
-    std::vector<PageRun> merged;
-    for (const PageRun& run : runs_) {
-      if (!merged.empty() && run.first <= merged.back().end()) {
-        merged.back().count = std::max(merged.back().end(), run.end()) - merged.back().first;
+    std::size_t merged = 0;
+    for (const PageRun run : runs_) {
+      if (merged > 0 && run.first <= runs_[merged - 1].end()) {
+        PageRun& last = runs_[merged - 1];
+        last.count = std::max(last.end(), run.end()) - last.first;
       } else {
-        merged.push_back(run);
+        runs_[merged++] = run;
       }
     }
-    runs_ = std::move(merged);
+    runs_.resize(merged);
     sorted_ = true;
   }
 

@@ -239,10 +239,12 @@ Status FaultTable::split(Slot& slot, std::uint64_t at) {
   return {};
 }
 
-Status FaultTable::split_off(const void* owner, std::uint64_t first, std::uint64_t end) {
+// What has the protection stays whole.
+Status FaultTable::split_off(const void* owner, std::uint64_t first, std::uint64_t end,
+                             int protection) {
   Status outcome;
   for_each_slot(first, end, [&](Slot& slot, std::uint64_t low, std::uint64_t high) {
-    if (slot.owner != owner || !outcome.ok()) return;
+    if (slot.owner != owner || slot.protection == protection || !outcome.ok()) return;
     if (high < slot.end.load(std::memory_order_relaxed)) outcome = split(slot, high);
     if (outcome.ok() && slot.first.load(std::memory_order_relaxed) < low)
       outcome = split(slot, low);
@@ -327,7 +329,7 @@ void FaultTable::unwatch_all(const void* owner) { unwatch(owner, 0, ~std::uint64
 Status FaultTable::protect(const void* owner, std::uint64_t first, std::uint64_t end,
                            int protection) {
   const std::lock_guard lock(table_lock_);
-  Status outcome = split_off(owner, first, end);
+  Status outcome = split_off(owner, first, end, protection);
   for_each_slot(first, end, [&](Slot& slot, std::uint64_t low, std::uint64_t high) {
     if (slot.owner != owner || !outcome.ok()) return;
     const SignalSafeGuard guard(slot.lock);

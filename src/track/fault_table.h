@@ -99,7 +99,7 @@ class FaultTable {
   static bool make_room(Slot& slot, std::uint64_t end);
   static Status grow(Slot& slot, std::uint64_t end);
   Status split(Slot& slot, std::uint64_t at);
-  Status split_off(const void* owner, std::uint64_t first, std::uint64_t end);
+  Status split_off(const void* owner, std::uint64_t first, std::uint64_t end, int protection);
   // Where memory lacks, parts stay apart.
   void merge_parts(const void* owner, std::uint64_t first, std::uint64_t end);
   void merge(Slot& left, Slot& right);

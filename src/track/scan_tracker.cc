@@ -150,15 +150,19 @@ void ScanTracker::unwatch(char* address, std::size_t length) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t first = reinterpret_cast<std::uint64_t>(address) / kPageBytes;
   const std::uint64_t end = first + length / kPageBytes;
-  PageRuns watched = ranges_.take(first, end);
   // Failing, it leaves pages armed that nobody asks about: a store to them costs a fault more.
-  for (const PageRun& run : watched.runs()) (void)write_watch_->remove(run.first, run.end());
+  for (const PageRun& run : ranges_.runs()) {
+    const std::uint64_t low = std::max(run.first, first);
+    const std::uint64_t high = std::min(run.end(), end);
+    if (low < high) (void)write_watch_->remove(low, high);
+  }
+  ranges_.drop(first, end);
   if (fault_log_ != nullptr) fault_log_->remove_range(first, end);
   StatedStores::unwatch(this, first, end);
-  of_files_.take(first, end);
-  early_.take(first, end);
-  unknown_.take(first, end);
-  faulted_.take(first, end);
+  of_files_.drop(first, end);
+  early_.drop(first, end);
+  unknown_.drop(first, end);
+  faulted_.drop(first, end);
 }
 
 // Write-protection by userfaultfd goes with any protection of the program's, and stays through all.
