@@ -38,6 +38,13 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+std::size_t count_of(const std::string& part, const std::string& text) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size())
+    ++count;
+  return count;
+}
+
 struct Seen {
   int code = -1;
   json answer;
@@ -722,6 +729,48 @@ TEST_F(Watch, NamedLocksAndSharedStateInTheLineToType) {
   EXPECT_TRUE(contains(told, "Leave out, ")) << told;
 }
 
+// ------------------------------------------------------------------------ calls that fail
+
+// Chronicle Queue synchronises ranges that begin anywhere: each call fails, and the doctor counted
+// it. What the program took for saved was lost.
+TEST_F(Watch, CountedASynchronisationThatFailed) {
+  const Seen seen = watch(doing("syncs_in_vain"));
+  EXPECT_EQ(seen.codes(), Codes{"synchronisation_fails"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, 9);
+  const json file = seen.file(file_);
+  EXPECT_EQ(file["verdict"], "cannot");
+  EXPECT_EQ(file["run"], "");
+  EXPECT_EQ(file["synchronisations"], json({{"msync", 2}}));
+  EXPECT_EQ(file["failed_synchronisations"].size(), 2u) << file.dump(1);
+  const std::string told = file["findings"][0]["seen"];
+  EXPECT_TRUE(contains(told, "20 times: EINVAL, for its address is not on a page boundary"))
+      << told;
+}
+
+TEST_F(Watch, SaysOnceThatAnMsyncOfItsFileIsInvalid) {
+  const Answer run =
+      pawl({"run", "--atomic", "*.db", "--", watched_program(), "syncs_in_vain", file_});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(count_of("pawl: msync: ", run.err), 1u) << run.err;
+  EXPECT_TRUE(contains(run.err, file_)) << run.err;
+  EXPECT_TRUE(contains(run.err, "page boundary")) << run.err;
+}
+
+// The kernel and Pawl synchronise what is mapped of such a range.
+TEST_F(Watch, CountsASynchronisationThatGoesPastTheEnd) {
+  const Seen seen = watch(doing("syncs_past_the_end"));
+  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["synchronisations"], json({{"msync", 2}}));
+}
+
+TEST_F(Watch, BelievedCallsThatFailed) {
+  const Seen seen = watch(doing("in_vain"));
+  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["changes"], json::object());
+  EXPECT_EQ(seen.file(file_)["sync_file_range"], 0);
+  EXPECT_EQ(seen.code, fine());
+}
+
 // "Pawl cannot protect all": a program that maps nothing read as one that Pawl cannot help.
 TEST_F(Watch, SpokeOfAProgramThatMapsNothingAsOfOneThatItCannotProtect) {
   const Answer answer = pawl({"doctor", "--", "/bin/true"});
@@ -741,13 +790,6 @@ TEST_F(Watch, SaysThatOnlyThisRunWasJudged) {
 }
 
 // ------------------------------------------------------------------------ what run starts
-
-std::size_t count_of(const std::string& part, const std::string& text) {
-  std::size_t count = 0;
-  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size())
-    ++count;
-  return count;
-}
 
 // `pawl run -- STATIC` refused, and `pawl run -- sh -c STATIC` ran it in silence, unprotected.
 TEST_F(Watch, StartedAStaticProgramWithoutProtectionAndWithoutAWord) {

@@ -208,6 +208,42 @@ static void stream_writes(int file, char* memory, const char* path) {
   fclose(stream);
 }
 
+enum { kRounds = 20 };
+
+static void must_fail(const char* call, int has_failed) {
+  if (has_failed) return;
+  fprintf(stderr, "%s: %s did not fail\n", what, call);
+  exit(1);
+}
+
+/* As Chronicle Queue's sync(), which takes any address. */
+static void synchronise_in_vain(int file, char* memory, const char* path) {
+  (void)file;
+  (void)path;
+  for (int round = 0; round < kRounds; ++round) {
+    memory[100] += 1;
+    must_fail("msync", msync(memory + 96, kPage, MS_SYNC) != 0 && errno == EINVAL);
+    must_fail("msync", msync(memory, kPage, MS_SYNC | MS_ASYNC) != 0 && errno == EINVAL);
+  }
+}
+
+/* Calls that the kernel refuses change nothing, wherever they are seen. */
+static void calls_in_vain(int file, char* memory, const char* path) {
+  must_fail("ftruncate", ftruncate(file, -1) != 0);
+  must_fail("fallocate", fallocate(file, 0, -1, kPage) != 0);
+  must_fail("pwrite", pwrite(file, "text", 4, -1) < 0);
+  must_fail("rename", rename(path, "/no/such/directory") != 0);
+  must_fail("munmap", munmap(memory + 96, kPage) != 0);
+  must_fail("mremap", mremap(memory, kPage, 0, 0) == MAP_FAILED);
+  must_fail("mmap", mmap(memory, kPage, PROT_READ, MAP_SHARED | MAP_FIXED, -1, 0) == MAP_FAILED);
+  must_fail("sync_file_range", sync_file_range(file, 0, kPage, 0x100) != 0);
+  run_self("renames_in_vain", path);
+}
+
+static void rename_in_vain(const char* path) {
+  must_fail("rename", rename(path, "/no/such/directory") != 0);
+}
+
 static void two_mappings(int file, char* memory, const char* path) {
   (void)memory;
   (void)path;
@@ -462,8 +498,6 @@ static void change_by_call(int file, int round) {
   if (pwrite(file, "text", 4, round % kPages * kPage) != 4) refuse("pwrite");
 }
 
-enum { kRounds = 20 };
-
 /* As SQLite with mmap_size and synchronous=OFF: a log, then the file, which is synchronised once.
  */
 static void write_beside(const char* path, const char* ending, int synchronises) {
@@ -495,6 +529,21 @@ static void store_beside(const char* path) {
     commit(memory);
   }
   close(log);
+  let_go(memory, file);
+}
+
+/* A range that goes past the mapping's end: msync() synchronises what is there, and says ENOMEM. */
+static void synchronise_past_the_end(const char* path) {
+  const int file = open_file(path);
+  char* const space =
+      mmap(NULL, 2 * kLength, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  char* const memory =
+      mmap(space, kLength, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+  if (memory == MAP_FAILED || munmap(space + kLength, kLength) != 0) refuse("mmap");
+  for (int round = 0; round < 2; ++round) {
+    memory[0] += 1;
+    must_fail("msync", msync(memory, 2 * kLength, MS_SYNC) != 0 && errno == ENOMEM);
+  }
   let_go(memory, file);
 }
 
@@ -688,6 +737,8 @@ static const struct {
     {"sandbox_refuses", sandbox_refuses},
     {"sandbox_of_others", sandbox_of_others},
     {"grow", grow},
+    {"syncs_in_vain", synchronise_in_vain},
+    {"in_vain", calls_in_vain},
 };
 
 int main(int count, char** words) {
@@ -718,6 +769,10 @@ int main(int count, char** words) {
     write_beside(words[2], "-wal", 1);
   } else if (strcmp(what, "store_beside") == 0) {
     store_beside(words[2]);
+  } else if (strcmp(what, "syncs_past_the_end") == 0) {
+    synchronise_past_the_end(words[2]);
+  } else if (strcmp(what, "renames_in_vain") == 0) {
+    rename_in_vain(words[2]);
   } else if (strcmp(what, "refused_beside") == 0) {
     with_refused_neighbour(words[2]);
   } else if (strcmp(what, "read_only") == 0) {

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -202,10 +203,23 @@ pid_t Calls::other_holder(pid_t number, const FileKey& file) {
 // ------------------------------------------------------------------------------ helpers
 
 void Calls::see(const FileKey& file, Sight sight, const std::string& example) {
-  const auto found = facts_.files.find(file);
-  if (found == facts_.files.end()) return;
-  Seen& seen = found->second.seen[sight];
-  if (seen.count++ == 0) seen.example = example;
+  if (!is_known(file)) return;
+  once_done([this, file, sight, example] {
+    Seen& seen = facts_.files[file].seen[sight];
+    if (seen.count++ == 0) seen.example = example;
+  });
+}
+
+void Calls::see_also_if_unsupported(const FileKey& file, Sight sight, const std::string& example) {
+  see(file, sight, example);
+  entering_->if_failed.push_back([this, file, sight, example](int error_number) {
+    if (error_number == EOPNOTSUPP) see(file, sight, example);
+  });
+}
+
+void Calls::once_done(std::function<void()> effect) {
+  if (entering_ == nullptr) return effect();
+  entering_->once_done.push_back(std::move(effect));
 }
 
 std::string Calls::said_of(const Call& call, const std::string& what) const {
@@ -283,9 +297,12 @@ bool Calls::is_by_holder(const Call& call, const FileKey& file, const std::strin
   return false;
 }
 
-void Calls::note_changed(FileFacts& facts, const char* name) {
-  facts.changes[name] += 1;
-  facts.latest.behind += 1;
+void Calls::note_changed(const FileKey& file, const char* name) {
+  once_done([this, file, name] {
+    FileFacts& facts = facts_.files[file];
+    facts.changes[name] += 1;
+    facts.latest.behind += 1;
+  });
 }
 
 void Calls::holder_let_go(FileFacts& facts) {
@@ -295,15 +312,21 @@ void Calls::holder_let_go(FileFacts& facts) {
 
 void Calls::note_synchronised(const Call& call, const FileKey& file, const char* name) {
   if (!is_by_holder(call, file, name, Effect::synchronises)) return;
-  FileFacts& facts = facts_.files[file];
-  facts.synchronisations[name] += 1;
-  facts.latest.synchronised += std::exchange(facts.latest.behind, 0);
-  Process& caller = process(call.process);
-  facts.most_synchronisations =
-      std::max(facts.most_synchronisations, ++caller.synchronisations[file]);
-  for (Window& window : caller.windows) {
-    if (window.file == file) window.is_synchronised = true;
-  }
+  once_done([this, number = call.process, file, name] {
+    FileFacts& facts = facts_.files[file];
+    facts.synchronisations[name] += 1;
+    facts.latest.synchronised += std::exchange(facts.latest.behind, 0);
+    Process& caller = process(number);
+    facts.most_synchronisations =
+        std::max(facts.most_synchronisations, ++caller.synchronisations[file]);
+    for (Window& window : caller.windows) {
+      if (window.file == file) window.is_synchronised = true;
+    }
+    note_in_one_go(caller, file);
+  });
+}
+
+void Calls::note_in_one_go(Process& caller, const FileKey& file) {
   if (caller.last_synchronised && *caller.last_synchronised != file) {
     const auto pair = std::pair(*caller.last_synchronised, file);
     if (facts_.in_one_go.contains(pair) || facts_.in_one_go.size() < kPairsMax) {
@@ -342,10 +365,13 @@ Wants Calls::map_entered(const Call& call) {
     const std::string library =
         target_of(link_to(call.thread, fmt::format("fd/{}", number(call.arguments[4]))));
     const std::string name = library.substr(library.rfind('/') + 1);
-    if (name.starts_with("libpawl.so")) facts_.has_libpawl = true;
+    if (name.starts_with("libpawl.so")) once_done([this] { facts_.has_libpawl = true; });
     if (name.starts_with("libasan.so")) {
-      caller.obstacle = Sight::sanitizer;
-      caller.obstacle_text = caller.executable + " has " + library + " loaded";
+      once_done([this, library, number = call.process] {
+        Process& loading = process(number);
+        loading.obstacle = Sight::sanitizer;
+        loading.obstacle_text = loading.executable + " has " + library + " loaded";
+      });
     }
   }
   if ((flags & MAP_FIXED) != 0 && !caller.windows.empty()) {
@@ -357,7 +383,7 @@ Wants Calls::map_entered(const Call& call) {
         see(window.file, Sight::fixed_over_part, said_of(call, "mmap with MAP_FIXED"));
       }
     }
-    unmapped(call, begin, end);
+    once_done([this, call, begin, end] { unmapped(call, begin, end); });
   }
   if ((flags & MAP_ANONYMOUS) != 0) return Wants::nothing;
   const bool asks_for_pawl = (flags & MAP_ATOMIC) == MAP_ATOMIC;
@@ -483,6 +509,8 @@ void Calls::add_holder(const Call& call, const OpenFile& open, FileFacts& facts)
 
 void Calls::mapped(const Call& call, std::uint64_t address) {
   Process& caller = process(call.process);
+  const int flags = number(call.arguments[3]);
+  if ((flags & MAP_ANONYMOUS) != 0 || (flags & MAP_TYPE) == MAP_PRIVATE) return;
   const int descriptor = number(call.arguments[4]);
   const auto open = open_file(call.thread, descriptor);
   if (!open) return;
@@ -558,6 +586,13 @@ void Calls::unmapped(const Call& call, std::uint64_t begin, std::uint64_t end) {
   judge_second_mappings(caller, call.thread);
 }
 
+// At its entry: another thread may get the addresses before it returns.
+void Calls::unmapped_by_call(const Call& call) {
+  const std::uint64_t begin = call.arguments[0];
+  if (begin % kPageBytes != 0 || call.arguments[1] == 0) return;  // EINVAL
+  unmapped(call, begin, page_end(begin + call.arguments[1]));
+}
+
 void Calls::judge_second_mappings(Process& process, pid_t thread) {
   const auto now = std::chrono::steady_clock::now();
   std::erase_if(process.second_mappings, [&](const SecondMapping& second) {
@@ -583,11 +618,13 @@ void Calls::refuse_second_mappings(Process& process) {
 void Calls::sandboxed(const Call& call) {
   const auto verdict = judge_sandbox_of(call);
   if (!verdict) return;
-  Process& caller = process(call.process);
-  // Filters add up; the first that breaks something is named.
-  if (caller.sandbox.breaks.empty()) caller.sandbox.breaks = verdict->breaks;
-  if (caller.sandbox.may_break.empty()) caller.sandbox.may_break = verdict->may_break;
-  for (const FileKey& file : still_held(call.process, caller)) see_sandbox(caller, file);
+  once_done([this, number = call.process, sandbox = *verdict] {
+    Process& caller = process(number);
+    // Filters add up; the first that breaks something is named.
+    if (caller.sandbox.breaks.empty()) caller.sandbox.breaks = sandbox.breaks;
+    if (caller.sandbox.may_break.empty()) caller.sandbox.may_break = sandbox.may_break;
+    for (const FileKey& file : still_held(number, caller)) see_sandbox(caller, file);
+  });
 }
 
 void Calls::see_sandbox(const Process& process, const FileKey& file) {
@@ -656,7 +693,7 @@ void Calls::remapped(const Call& call, std::uint64_t address) {
     if (window.begin != call.arguments[0]) continue;
     if (is_by_holder(call, window.file, "mremap")) {
       FileFacts& facts = facts_.files[window.file];
-      note_changed(facts, "mremap");
+      note_changed(window.file, "mremap");
       facts.longest_mapping_bytes = std::max(facts.longest_mapping_bytes, call.arguments[2]);
     }
     window.begin = address;
@@ -674,24 +711,44 @@ void Calls::window_refused(const Call& call, Sight sight, const char* name) {
 }
 
 void Calls::range_synchronised(const Call& call) {
+  constexpr int kBoth = MS_SYNC | MS_ASYNC;
   const int flags = number(call.arguments[2]);
-  if ((flags & (MS_SYNC | MS_ASYNC)) == 0) return;
+  if ((flags & kBoth) == 0) return;
   const std::uint64_t begin = call.arguments[0];
   const std::uint64_t end = page_end(begin + call.arguments[1]);
+  const char* const why = begin % kPageBytes != 0    ? "its address is not on a page boundary"
+                          : (flags & kBoth) == kBoth ? "MS_SYNC and MS_ASYNC exclude each other"
+                          : (flags & ~(kBoth | MS_INVALIDATE)) != 0 ? "its flags are unknown"
+                                                                    : "";
   std::set<FileKey> files;
   for (const Window& window : process(call.process).windows) {
     if (begin < window.end && window.begin < end && !window.is_read_only) files.insert(window.file);
   }
   for (const FileKey& file : files) {
     note_synchronised(call, file, (flags & MS_SYNC) != 0 ? "msync" : kAsynchronous);
+    note_if_it_fails(call, file, "msync", why);
   }
 }
 
 // ------------------------------------------------------------------------------ files
 
+void Calls::note_if_it_fails(const Call& call, const FileKey& file, const char* name,
+                             const char* why) {
+  if (!holds_still(call.process, process(call.process), file)) return;
+  entering_->if_failed.push_back([this, file, name, why](int error_number) {
+    const std::string reason = *why != '\0' ? why : std::strerror(error_number);
+    const char* const symbol = ::strerrorname_np(error_number);
+    const std::string failure =
+        fmt::format("{}: {}, for {}", name, symbol != nullptr ? symbol : "error", reason);
+    facts_.files[file].failed_synchronisations[failure] += 1;
+  });
+}
+
 void Calls::synchronised(const Call& call, const char* name, int descriptor) {
   const auto open = open_file(call.thread, descriptor);
-  if (open && is_known(open->key)) note_synchronised(call, open->key, name);
+  if (!open || !is_known(open->key)) return;
+  note_synchronised(call, open->key, name);
+  note_if_it_fails(call, open->key, name, "");
 }
 
 void Calls::all_synchronised(const Call& call, const char* name) {
@@ -703,7 +760,7 @@ void Calls::range_hinted(const Call& call) {
   const auto open = open_file(call.thread, number(call.arguments[0]));
   if (open && is_known(open->key) &&
       is_by_holder(call, open->key, "sync_file_range", Effect::synchronises)) {
-    facts_.files[open->key].range_hints += 1;
+    once_done([this, file = open->key] { facts_.files[file].range_hints += 1; });
   }
 }
 
@@ -713,7 +770,7 @@ void Calls::changed(const Call& call, const char* name, int descriptor) {
   if (!is_known(open->key)) return changed_beside(call, *open, name, descriptor);
   if (!is_by_holder(call, open->key, name)) return;
   FileFacts& facts = facts_.files[open->key];
-  note_changed(facts, name);
+  note_changed(open->key, name);
   facts.last_size_bytes = std::max(facts.last_size_bytes, open->size_bytes);
   const bool asks_for_durability =
       call.number == SYS_pwritev2 && (call.arguments[5] & (RWF_SYNC | RWF_DSYNC)) != 0;
@@ -743,13 +800,13 @@ void Calls::protected_anew(const Call& call) {
   const std::uint64_t end = page_end(begin + call.arguments[1]);
   for (const Window& window : process(call.process).windows) {
     if (begin < window.end && window.begin < end && is_known(window.file))
-      facts_.files[window.file].is_mapped_writable = true;
+      once_done([this, file = window.file] { facts_.files[file].is_mapped_writable = true; });
   }
 }
 
 void Calls::truncated_by_name(const Call& call) {
   const auto file = known_file_at(call, AT_FDCWD, call.arguments[0], true, nullptr);
-  if (file && is_by_holder(call, *file, "truncate")) note_changed(facts_.files[*file], "truncate");
+  if (file && is_by_holder(call, *file, "truncate")) note_changed(*file, "truncate");
 }
 
 void Calls::allocated(const Call& call) {
@@ -757,7 +814,7 @@ void Calls::allocated(const Call& call) {
   const auto open = open_file(call.thread, descriptor);
   if (open && (number(call.arguments[1]) & kMovesBlocks) != 0 &&
       holds_still(call.process, process(call.process), open->key)) {
-    see(open->key, Sight::move_blocks, said_of(call, "fallocate"));
+    see_also_if_unsupported(open->key, Sight::move_blocks, said_of(call, "fallocate"));
   }
   changed(call, "fallocate", descriptor);
 }
@@ -774,7 +831,7 @@ void Calls::shared_blocks(const Call& call) {
   for (const int descriptor : descriptors) {
     const auto open = open_file(call.thread, descriptor);
     if (open && holds_still(call.process, process(call.process), open->key)) {
-      see(open->key, Sight::share_blocks, said_of(call, "ioctl"));
+      see_also_if_unsupported(open->key, Sight::share_blocks, said_of(call, "ioctl"));
     }
   }
 }
@@ -822,7 +879,7 @@ void Calls::opened(const Call& call, std::uint64_t result) {
   const bool truncates = (flags & O_TRUNC) != 0;
   if (holds_still(call.process, caller, open->key, descriptor)) {
     if (is_stream) see(open->key, Sight::stream_open, said_of(call, "fopen"));
-    if (truncates) note_changed(facts_.files[open->key], "open(O_TRUNC)");
+    if (truncates) note_changed(open->key, "open(O_TRUNC)");
   } else if (truncates) {
     is_by_holder(call, open->key, "open with O_TRUNC");
   } else if (!open->is_writable() && other_holder(call.process, open->key) != 0) {
@@ -912,7 +969,8 @@ void Calls::unlocked(const Call& call) {
   Process& caller = process(call.process);
   const bool has_window = std::ranges::any_of(
       caller.windows, [&](const Window& window) { return window.file == open->key; });
-  if (!has_window) caller.holds.erase(open->key);
+  if (has_window) return;
+  once_done([this, number = call.process, file = open->key] { process(number).holds.erase(file); });
 }
 
 bool Calls::is_of_stream(const Call& call, int descriptor) {
@@ -959,6 +1017,21 @@ void Calls::ends_itself(const Call& call) {
 // ------------------------------------------------------------------------------ which is which
 
 Wants Calls::call_entered(const Call& call) {
+  if (call.number == SYS_exit_group) {  // which does not return
+    ends_itself(call);
+    return Wants::nothing;
+  }
+  Entered entered;
+  entering_ = &entered;
+  const Wants wants = look_at_entry(call);
+  entering_ = nullptr;
+  in_calls_.erase(call.thread);  // one that never returned
+  if (entered.once_done.empty() && entered.if_failed.empty()) return wants;
+  in_calls_[call.thread] = std::move(entered);
+  return Wants::result;
+}
+
+Wants Calls::look_at_entry(const Call& call) {
   const auto& arguments = call.arguments;
   switch (call.number) {
     case SYS_mmap:
@@ -986,13 +1059,13 @@ Wants Calls::call_entered(const Call& call) {
   // All others matter for files that are known only.
   if (facts_.files.empty()) {
     if (call.number == SYS_munmap) {
-      unmapped(call, arguments[0], page_end(arguments[0] + arguments[1]));
+      unmapped_by_call(call);
     }
     return Wants::nothing;
   }
   switch (call.number) {
     case SYS_munmap:
-      unmapped(call, arguments[0], page_end(arguments[0] + arguments[1]));
+      unmapped_by_call(call);
       break;
     case SYS_msync:
       range_synchronised(call);
@@ -1103,9 +1176,6 @@ Wants Calls::call_entered(const Call& call) {
     case SYS_setsid:
       left_session(call);
       break;
-    case SYS_exit_group:
-      ends_itself(call);
-      break;
     default:
       break;
   }
@@ -1113,7 +1183,14 @@ Wants Calls::call_entered(const Call& call) {
 }
 
 void Calls::call_returned(const Call& call, std::uint64_t result) {
+  if (auto entered = in_calls_.extract(call.thread)) {
+    for (const auto& effect : entered.mapped().once_done) effect();
+  }
   switch (call.number) {
+    case SYS_open:
+    case SYS_openat:
+    case SYS_creat:
+      return opened(call, result);
     case SYS_mmap:
       return mapped(call, result);
     case SYS_mremap:
@@ -1127,8 +1204,19 @@ void Calls::call_returned(const Call& call, std::uint64_t result) {
     case SYS_setns:
       return unshared(call, "setns");
     default:
-      return opened(call, result);
+      return;
   }
+}
+
+void Calls::call_failed(const Call& call, int error_number) {
+  const auto entered = in_calls_.extract(call.thread);
+  if (entered.empty()) return;
+  // What is mapped of a range that has holes is synchronised all the same.
+  if (call.number == SYS_msync && error_number == ENOMEM) {
+    for (const auto& effect : entered.mapped().once_done) effect();
+    return;
+  }
+  for (const auto& effect : entered.mapped().if_failed) effect(error_number);
 }
 
 ProgramFacts Calls::finish(const Ending& ending) {

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -39,6 +40,7 @@ class Calls final : public Observer {
   void process_ended(pid_t process) override;
   Wants call_entered(const Call& call) override;
   void call_returned(const Call& call, std::uint64_t result) override;
+  void call_failed(const Call& call, int error_number) override;
 
   // After the program: looks once more who else has its files.
   ProgramFacts finish(const Ending& ending);
@@ -83,6 +85,12 @@ class Calls final : public Observer {
     RootDirectory root;  // when it was started
   };
   enum class Effect { changes, synchronises };
+  // What a call means is looked at when it is entered, while all is as the call finds it, and
+  // counts when it has succeeded.
+  struct Entered {
+    std::vector<std::function<void()>> once_done;
+    std::vector<std::function<void(int)>> if_failed;  // with the errno
+  };
   struct OpenFile {
     FileKey key;
     std::uint64_t size_bytes = 0;
@@ -93,10 +101,15 @@ class Calls final : public Observer {
     bool writes_durably() const;
   };
 
+  Wants look_at_entry(const Call& call);
+  // At once where no call is being entered.
+  void once_done(std::function<void()> effect);
+
   // What each kind of call means.  `name` is the call's, as it stands in the answer.
   Wants map_entered(const Call& call);
   void mapped(const Call& call, std::uint64_t address);
   void unmapped(const Call& call, std::uint64_t begin, std::uint64_t end);
+  void unmapped_by_call(const Call& call);
   // Those of which the first mapping went by this thread's call are judged.
   void judge_second_mappings(Process& process, pid_t thread);
   // The others are refused.
@@ -112,6 +125,8 @@ class Calls final : public Observer {
   void synchronised(const Call& call, const char* name, int descriptor);
   void all_synchronised(const Call& call, const char* name);
   void range_hinted(const Call& call);
+  // `why`: what the call itself is wrong in, or empty.
+  void note_if_it_fails(const Call& call, const FileKey& file, const char* name, const char* why);
   void changed(const Call& call, const char* name, int descriptor);
   // A file that is not mapped: it may belong to one that is.
   void changed_beside(const Call& call, const OpenFile& open, const char* name, int descriptor);
@@ -137,15 +152,18 @@ class Calls final : public Observer {
   bool is_by_holder(const Call& call, const FileKey& file, const std::string& what,
                     Effect effect = Effect::changes);
   void judge_origin(const Call& call, const FileKey& file, const std::string& what);
-  static void note_changed(FileFacts& facts, const char* name);
+  void note_changed(const FileKey& file, const char* name);
   static void holder_let_go(FileFacts& facts);
   void note_synchronised(const Call& call, const FileKey& file, const char* name);
+  void note_in_one_go(Process& caller, const FileKey& file);
   void add_holder(const Call& call, const OpenFile& open, FileFacts& facts);
   FileFacts* facts_of_new(const Call& call, const OpenFile& open, int descriptor);
   void judge_start(const Call& call, const FileKey& file);
   void add_name(FileFacts& facts, const std::string& name);
   void look_for_outsiders(const std::set<FileKey>& files);
   void see(const FileKey& file, Sight sight, const std::string& example);
+  // What this file system refuses, another one may have.
+  void see_also_if_unsupported(const FileKey& file, Sight sight, const std::string& example);
   std::string said_of(const Call& call, const std::string& what) const;
 
   Process& process(pid_t number);
@@ -172,6 +190,8 @@ class Calls final : public Observer {
   std::uint64_t serial_ = 0;  // of the last window
   ProgramFacts facts_;
   std::map<pid_t, Process> processes_;
+  Entered* entering_ = nullptr;        // the call that is looked at
+  std::map<pid_t, Entered> in_calls_;  // by the thread
   std::size_t scans_ = 0;
 };
 

@@ -118,6 +118,8 @@ struct FileFacts {
   // By the names of the calls.
   std::map<std::string, std::uint64_t> changes;
   std::map<std::string, std::uint64_t> synchronisations;
+  // Of calls that failed, by what failed and why.
+  std::map<std::string, std::uint64_t> failed_synchronisations;
   CallsOfHolder latest;           // of the last process that mapped it
   CallsOfHolder furthest;         // of the one that changed most behind its last synchronisation
   std::uint64_t range_hints = 0;  // sync_file_range(2)

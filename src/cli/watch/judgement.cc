@@ -208,6 +208,12 @@ bool maps_a_file(const ProgramFacts& facts, const std::string& executable) {
       facts.files, [&](const auto& entry) { return entry.second.programs.contains(executable); });
 }
 
+std::uint64_t sum_of(const std::map<std::string, std::uint64_t>& counts) {
+  std::uint64_t sum = 0;
+  for (const auto& [name, count] : counts) sum += count;
+  return sum;
+}
+
 bool asks_for_later_only(const FileFacts& file) {
   return file.synchronisations.size() == 1 && file.synchronisations.contains(kAsynchronous);
 }
@@ -219,7 +225,27 @@ bool is_synchronised_with_others_only(const FileFacts& file) {
   });
 }
 
+// One that fails commits nothing; where most do, the program's idea of what is saved is wrong.
+void judge_failed_synchronisation(const FileFacts& file, std::vector<Remark>& remarks) {
+  const std::uint64_t failed = sum_of(file.failed_synchronisations);
+  if (failed == 0) return;
+  std::string seen;
+  for (const auto& [failure, count] : file.failed_synchronisations) {
+    const std::size_t name = failure.find(':');
+    seen += fmt::format("{}{} {}{}", seen.empty() ? "" : "; ", failure.substr(0, name),
+                        count_text(count, "time"), failure.substr(name));
+  }
+  add(remarks,
+      {"synchronisation_fails",
+       failed > sum_of(file.synchronisations) ? Weight::cannot : Weight::but, failed, seen,
+       "a synchronisation that fails commits nothing, with Pawl as without: a crash takes back "
+       "what the program believes to be saved",
+       "have the program look at what these calls answer. msync() wants an address that is a "
+       "multiple of the page size, and MS_SYNC or MS_ASYNC, not both"});
+}
+
 void judge_synchronisation(const FileFacts& file, std::vector<Remark>& remarks) {
+  judge_failed_synchronisation(file, remarks);
   if (asks_for_later_only(file)) {
     return add(remarks,
                {"only_asynchronous", Weight::but, 1,
@@ -240,6 +266,7 @@ void judge_synchronisation(const FileFacts& file, std::vector<Remark>& remarks) 
   }
   if (!file.synchronisations.empty() || file.mappings == 0) return;
   // Who synchronises in vain is told of already.
+  if (!file.failed_synchronisations.empty()) return;
   if (saw(file, Sight::raw_call) || saw(file, Sight::forked_child)) return;
   const bool hints = file.range_hints > 0;
   add(remarks,

@@ -31,6 +31,7 @@ constexpr long kOptions = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD | PTRACE_O_T
                           PTRACE_O_TRACESECCOMP;
 constexpr int kSystemCallStop = SIGTRAP | 0x80;
 constexpr std::uint64_t kErrorsFrom = static_cast<std::uint64_t>(-4095);
+constexpr int kRestartFrom = 512;  // the kernel's ERESTARTSYS and its kin, which no program sees
 
 enum class Step : int { filter, execute };
 
@@ -255,7 +256,9 @@ class Tracer {
     Thread& state = threads_[thread];
     const std::optional<Call> call = std::exchange(state.awaited, std::nullopt);
     if (!call || ::ptrace(PTRACE_GETREGS, thread, nullptr, &registers) != 0) return;
-    if (registers.rax < kErrorsFrom) observer_.call_returned(*call, registers.rax);
+    if (registers.rax < kErrorsFrom) return observer_.call_returned(*call, registers.rax);
+    const auto error_number = -static_cast<int>(registers.rax);
+    if (error_number < kRestartFrom) observer_.call_failed(*call, error_number);
   }
 
   // Fails only for a thread that was killed, whose end is told next.
