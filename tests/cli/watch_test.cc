@@ -2,8 +2,10 @@
 // does as was said.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,6 +46,11 @@ std::size_t count_of(const std::string& part, const std::string& text) {
     ++count;
   return count;
 }
+
+struct Case {
+  const char* what;
+  Codes codes;
+};
 
 struct Seen {
   int code = -1;
@@ -180,11 +187,6 @@ TEST_F(Watch, NamesFilesThatAreSynchronisedInOneGo) {
 }
 
 // ------------------------------------------------------------------------ what cannot
-
-struct Case {
-  const char* what;
-  Codes codes;
-};
 
 TEST_F(Watch, FindsEachThingThatPawlRefusesAndNothingElse) {
   const std::vector<Case> cases = {
@@ -769,6 +771,65 @@ TEST_F(Watch, BelievedCallsThatFailed) {
   EXPECT_EQ(seen.file(file_)["changes"], json::object());
   EXPECT_EQ(seen.file(file_)["sync_file_range"], 0);
   EXPECT_EQ(seen.code, fine());
+}
+
+// ------------------------------------------------------------------------ the last synchronisation
+
+bool shows_stores(const std::string& directory) {
+  struct statfs system{};
+  return ::statfs(directory.c_str(), &system) == 0 && system.f_type != TMPFS_MAGIC;
+}
+
+// Chronicle Map was called fine. Its one commit was made while the file was not ready; a kill hours
+// later took it back to that, and nothing could open it any more.
+TEST_F(Watch, CalledAFileFineThatIsSynchronisedWhileItIsMadeOnly) {
+  const Seen seen = watch(doing("makes_and_stores"));
+  EXPECT_EQ(seen.codes(), Codes{"synchronised_early"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, 9);
+  const json finding = seen.file(file_)["findings"][0];
+  EXPECT_EQ(finding["weight"], "but");
+  EXPECT_TRUE(contains(finding["seen"], "after it 1 write")) << finding;
+  EXPECT_TRUE(contains(finding["why"], "takes the file back to that moment")) << finding;
+}
+
+TEST_F(Watch, SeesStoresAfterTheLastSynchronisation) {
+  if (!shows_stores(directory_.path().string())) GTEST_SKIP() << "no marks on tmpfs";
+  for (const char* what :
+       {"syncs_first", "syncs_first_and_exits", "syncs_first_and_dies", "syncs_at_first"}) {
+    std::filesystem::remove(file_);
+    const Seen seen = watch(doing(what));
+    Codes codes = seen.codes();
+    codes.erase("killed");
+    EXPECT_EQ(codes, Codes{"synchronised_early"}) << what << seen.answer.dump(1);
+    EXPECT_TRUE(contains(seen.file(file_)["findings"][0]["seen"], "stored to after it")) << what;
+    EXPECT_EQ(seen.code, 9) << what;
+  }
+}
+
+TEST_F(Watch, DoesNotBelieveASingleEarlySynchronisation) {
+  const Seen seen = watch(doing("syncs_once_and_idles"));
+  EXPECT_EQ(seen.codes(), Codes{"synchronised_early"}) << seen.answer.dump(1);
+}
+
+// What these change they synchronise, however long they have the file after that.
+TEST_F(Watch, FindsNothingWhereNothingFollowsTheLastSynchronisation) {
+  const std::vector<Case> cases = {{"syncs_last", {"synchronised_once"}},
+                                   {"syncs_and_idles", {}},
+                                   {"in_rounds", {"synchronised_once"}}};
+  for (const Case& one : cases) {
+    // Not written out yet, which is no store of the program's.
+    write_file(file_, std::string(4 * kPage, 'x'));
+    const Seen seen = watch(doing(one.what));
+    EXPECT_EQ(seen.codes(), one.codes) << one.what << seen.answer.dump(1);
+    EXPECT_EQ(seen.code, fine()) << one.what;
+  }
+}
+
+TEST_F(Watch, TellsThatGivingUpALockCommits) {
+  const Seen seen = watch(doing("unlocks"));
+  EXPECT_EQ(seen.codes(), Codes{"never_synchronised"}) << seen.answer.dump(1);
+  const json finding = seen.file(file_)["findings"][0];
+  EXPECT_TRUE(contains(finding["why"], "when the lock was given up")) << finding;
 }
 
 // "Pawl cannot protect all": a program that maps nothing read as one that Pawl cannot help.

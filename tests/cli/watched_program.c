@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -547,6 +548,59 @@ static void synchronise_past_the_end(const char* path) {
   let_go(memory, file);
 }
 
+/* As Chronicle Map: while it is being made the file is synchronised, and not when it is ready. */
+static void make_and_then_store(const char* path) {
+  const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const struct flock locked = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  const struct flock unlocked = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+  if (file < 0 || fcntl(file, F_SETLK, &locked) != 0) refuse("open");
+  if (pwrite(file, "made", 4, 0) != 4 || ftruncate(file, kLength) != 0) refuse("pwrite");
+  char* const memory = map_file(file);
+  if (msync(memory, kLength, MS_SYNC) != 0) refuse("msync");
+  if (pwrite(file, "done", 4, 0) != 4 || fcntl(file, F_SETLK, &unlocked) != 0) refuse("pwrite");
+  for (int round = 0; round < kRounds; ++round) memory[kPage] += 1;
+}
+
+/* Maps, does `before`, synchronises `times`, waits, does `after`, and lets go. */
+static void around_synchronising(const char* path, int before_ms, int times, int after_ms,
+                                 int stores_after) {
+  const int file = open_file(path);
+  char* const memory = map_file(file);
+  memory[0] += memory[kPage * 2];
+  usleep((useconds_t)before_ms * 1000);
+  for (int i = 0; i < times; ++i) {
+    memory[0] += 1;
+    if (msync(memory, kPage, MS_SYNC) != 0) refuse("msync");
+  }
+  usleep((useconds_t)after_ms * 1000);
+  if (stores_after) memory[kPage] += 1;
+  if (strcmp(what, "syncs_first_and_dies") == 0) raise(SIGTERM);
+  if (strcmp(what, "syncs_first_and_exits") == 0) exit(0);
+  let_go(memory, file);
+}
+
+/* As rrdtool: one change a mapping. */
+static void in_rounds(const char* path) {
+  for (int round = 0; round < 3; ++round) {
+    const int file = open_file(path);
+    char* const memory = map_file(file);
+    commit(memory);
+    let_go(memory, file);
+  }
+}
+
+/* Gives up its lock on a file that is half made, which commits it. */
+static void unlock_and_map_again(const char* path) {
+  const int file = open_file(path);
+  char* memory = map_file(file);
+  memory[0] = 1;
+  if (flock(file, LOCK_EX) != 0 || munmap(memory, kLength) != 0 || flock(file, LOCK_UN) != 0)
+    refuse("flock");
+  memory = map_file(file);
+  memory[0] = 2;
+  let_go(memory, file);
+}
+
 /* FILE.p, which Pawl refuses, and then FILE. */
 static void with_refused_neighbour(const char* path) {
   char name[4096];
@@ -771,6 +825,22 @@ int main(int count, char** words) {
     store_beside(words[2]);
   } else if (strcmp(what, "syncs_past_the_end") == 0) {
     synchronise_past_the_end(words[2]);
+  } else if (strcmp(what, "makes_and_stores") == 0) {
+    make_and_then_store(words[2]);
+  } else if (strcmp(what, "syncs_last") == 0) {
+    around_synchronising(words[2], 300, 1, 0, 0);
+  } else if (strcmp(what, "syncs_and_idles") == 0) {
+    around_synchronising(words[2], 0, 5, 300, 0);
+  } else if (strcmp(what, "syncs_once_and_idles") == 0) {
+    around_synchronising(words[2], 0, 1, 2500, 0);
+  } else if (strcmp(what, "syncs_at_first") == 0) {
+    around_synchronising(words[2], 0, 5, 1500, 1);
+  } else if (strncmp(what, "syncs_first", strlen("syncs_first")) == 0) {
+    around_synchronising(words[2], 0, 1, 1500, 1);
+  } else if (strcmp(what, "in_rounds") == 0) {
+    in_rounds(words[2]);
+  } else if (strcmp(what, "unlocks") == 0) {
+    unlock_and_map_again(words[2]);
   } else if (strcmp(what, "renames_in_vain") == 0) {
     rename_in_vain(words[2]);
   } else if (strcmp(what, "refused_beside") == 0) {

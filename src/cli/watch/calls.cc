@@ -27,6 +27,7 @@
 #include "cli/text.h"
 #include "cli/watch/neighbours.h"
 #include "cli/watch/other_processes.h"
+#include "cli/watch/stores.h"
 #include "pawl/pawl.h"
 #include "tracing/process_memory.h"
 
@@ -106,6 +107,7 @@ void Calls::process_began(pid_t number, pid_t parent) {
   });
   child.holds.clear();
   child.second_mappings.clear();
+  child.lives.clear();
   child.opened.clear();
   child.last_synchronised.reset();
   processes_.insert_or_assign(number, std::move(child));
@@ -121,6 +123,7 @@ void Calls::process_borrows_memory(pid_t number) {
 void Calls::process_executed(pid_t number) {
   Process& before = process(number);
   refuse_second_mappings(before);
+  end_lives(before);
   Process fresh(libraries_);
   fresh.sandbox = before.sandbox;  // it stays in force
   fresh.executable = target_of(link_to(number, "exe"));
@@ -145,10 +148,15 @@ void Calls::process_executed(pid_t number) {
   processes_.insert_or_assign(number, std::move(fresh));
 }
 
+void Calls::process_dies(pid_t number, pid_t thread) {
+  look_for_stores(process(number), thread, 0, ~std::uint64_t{0});
+}
+
 void Calls::process_ended(pid_t number) {
   const auto found = processes_.find(number);
   if (found == processes_.end()) return;
   refuse_second_mappings(found->second);
+  end_lives(found->second);
   for (const Window& window : found->second.windows) {
     if (found->second.inherits.contains(window.file)) {
       see(window.file, Sight::inherited,
@@ -312,13 +320,19 @@ void Calls::holder_let_go(FileFacts& facts) {
 
 void Calls::note_synchronised(const Call& call, const FileKey& file, const char* name) {
   if (!is_by_holder(call, file, name, Effect::synchronises)) return;
-  once_done([this, number = call.process, file, name] {
+  once_done([this, number = call.process, file, name, began = std::chrono::steady_clock::now()] {
     FileFacts& facts = facts_.files[file];
     facts.synchronisations[name] += 1;
     facts.latest.synchronised += std::exchange(facts.latest.behind, 0);
     Process& caller = process(number);
-    facts.most_synchronisations =
-        std::max(facts.most_synchronisations, ++caller.synchronisations[file]);
+    Life& life = caller.lives[file];
+    if (life.synchronisations++ > 0) life.waited += life.synchronised - life.began;
+    life.began = began;
+    life.synchronised = std::chrono::steady_clock::now();
+    life.writes_after = 0;
+    life.has_stores_after = false;
+    // The kernel writes out later, or the bytes of one call alone.
+    life.has_shown_all = name != kAsynchronous && name != kDurableWrite;
     for (Window& window : caller.windows) {
       if (window.file == file) window.is_synchronised = true;
     }
@@ -494,7 +508,10 @@ void Calls::add_holder(const Call& call, const OpenFile& open, FileFacts& facts)
   judge_start(call, open.key);
   caller.holds.insert(open.key);
   holder_let_go(facts);
-  caller.synchronisations.erase(open.key);
+  life_ended(caller, open.key);
+  Life& life = caller.lives[open.key];
+  life.shows_stores = write_out(call.process, number(call.arguments[4]));
+  life.follows_unlocking = facts.unlockings > 0;
   see_sandbox(caller, open.key);
   count_descriptors(call);
   count_journals(call, open.key);
@@ -545,6 +562,7 @@ void Calls::mapped(const Call& call, std::uint64_t address) {
     }
     if (origin == Origin::raw) see(open->key, Sight::raw_call, said_of(call, "mmap"));
     if (!holds) add_holder(call, *open, *facts);
+    if (!holds) caller.lives[open->key].mapped = std::chrono::steady_clock::now();
     facts->mappings += 1;
     facts->longest_mapping_bytes = std::max(facts->longest_mapping_bytes, call.arguments[1]);
     facts->last_size_bytes = open->size_bytes;
@@ -573,6 +591,8 @@ void Calls::unmapped(const Call& call, std::uint64_t begin, std::uint64_t end) {
     } else if (!window.is_synchronised && !window.is_read_only) {
       see(window.file, Sight::unmapped_unsynchronised, "munmap");
     }
+    if (const auto life = caller.lives.find(window.file); life != caller.lives.end())
+      life->second.let_go = std::chrono::steady_clock::now();
     if (window.begin < begin) {
       left.push_back(window);
       left.back().end = begin;
@@ -586,11 +606,63 @@ void Calls::unmapped(const Call& call, std::uint64_t begin, std::uint64_t end) {
   judge_second_mappings(caller, call.thread);
 }
 
+void Calls::look_for_stores(Process& process, pid_t thread, std::uint64_t begin,
+                            std::uint64_t end) {
+  for (const Window& window : process.windows) {
+    const auto life = process.lives.find(window.file);
+    if (begin >= window.end || end <= window.begin || window.is_read_only ||
+        life == process.lives.end() || !life->second.shows_stores || !life->second.has_shown_all ||
+        life->second.has_stores_after) {
+      continue;
+    }
+    if (looks_for_stores_ == kLooksForStoresMax) {
+      facts_.limits.insert(
+          fmt::format("whether stores came after the last synchronisation was looked at {} times",
+                      kLooksForStoresMax));
+      return;
+    }
+    looks_for_stores_ += 1;
+    life->second.has_stores_after = has_stores(thread, window.begin, window.end);
+  }
+}
+
+void Calls::life_ended(Process& process, const FileKey& file) {
+  const auto found = process.lives.find(file);
+  if (found == process.lives.end()) return;
+  const Life life = found->second;
+  process.lives.erase(found);
+  const bool has_window = std::ranges::any_of(
+      process.windows, [&](const Window& window) { return window.file == file; });
+  const auto let_go = has_window ? std::chrono::steady_clock::now() : life.let_go;
+  const bool has_any = life.synchronisations > 0;
+  const auto last = has_any ? life.synchronised : life.mapped;
+  const auto milliseconds_between = [](auto from, auto to) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(to - from);
+  };
+  const Holding holding{life.synchronisations,
+                        has_any ? milliseconds_between(life.mapped + life.waited, life.began)
+                                : std::chrono::milliseconds(0),
+                        milliseconds_between(last, std::max(last, let_go)),
+                        life.writes_after,
+                        life.has_stores_after,
+                        life.follows_unlocking};
+  auto& holdings = facts_.files[file].holdings;
+  if (holdings.size() < kHoldingsMax) return holdings.push_back(holding);
+  const auto shortest = std::ranges::min_element(holdings, {}, &Holding::after);
+  if (shortest->after < holding.after) *shortest = holding;
+}
+
+void Calls::end_lives(Process& process) {
+  while (!process.lives.empty()) life_ended(process, FileKey(process.lives.begin()->first));
+}
+
 // At its entry: another thread may get the addresses before it returns.
 void Calls::unmapped_by_call(const Call& call) {
   const std::uint64_t begin = call.arguments[0];
   if (begin % kPageBytes != 0 || call.arguments[1] == 0) return;  // EINVAL
-  unmapped(call, begin, page_end(begin + call.arguments[1]));
+  const std::uint64_t end = page_end(begin + call.arguments[1]);
+  look_for_stores(process(call.process), call.thread, begin, end);
+  unmapped(call, begin, end);
 }
 
 void Calls::judge_second_mappings(Process& process, pid_t thread) {
@@ -775,6 +847,11 @@ void Calls::changed(const Call& call, const char* name, int descriptor) {
   const bool asks_for_durability =
       call.number == SYS_pwritev2 && (call.arguments[5] & (RWF_SYNC | RWF_DSYNC)) != 0;
   const bool writes = call.number != SYS_ftruncate && call.number != SYS_fallocate;
+  if (writes) {
+    once_done([this, number = call.process, file = open->key] {
+      process(number).lives[file].writes_after += 1;
+    });
+  }
   if (writes && (open->writes_durably() || asks_for_durability)) {
     note_synchronised(call, open->key, kDurableWrite);
   }
@@ -970,7 +1047,17 @@ void Calls::unlocked(const Call& call) {
   const bool has_window = std::ranges::any_of(
       caller.windows, [&](const Window& window) { return window.file == open->key; });
   if (has_window) return;
-  once_done([this, number = call.process, file = open->key] { process(number).holds.erase(file); });
+  once_done([this, number = call.process, file = open->key] {
+    Process& letting_go = process(number);
+    if (letting_go.holds.erase(file) == 0) return;
+    facts_.files[file].unlockings += 1;
+    Life& life = letting_go.lives[file];
+    life.synchronisations += 1;
+    life.began = life.synchronised = std::chrono::steady_clock::now();
+    life.writes_after = 0;
+    life.has_stores_after = false;
+    life_ended(letting_go, file);
+  });
 }
 
 bool Calls::is_of_stream(const Call& call, int descriptor) {
@@ -1009,6 +1096,7 @@ void Calls::left_session(const Call& call) {
 
 void Calls::ends_itself(const Call& call) {
   Process& caller = process(call.process);
+  look_for_stores(caller, call.thread, 0, ~std::uint64_t{0});
   count_descriptors(call);  // leaves in `holds` what is still held
   if (caller.holds.empty() || caller.code.origin_of(call) != Origin::raw) return;
   for (const FileKey& file : caller.holds) see(file, Sight::raw_call, said_of(call, "exit_group"));
@@ -1221,6 +1309,7 @@ void Calls::call_failed(const Call& call, int error_number) {
 
 ProgramFacts Calls::finish(const Ending& ending) {
   facts_.ending = ending;
+  for (auto& [number, state] : processes_) end_lives(state);
   std::set<FileKey> files;
   for (auto& [key, facts] : facts_.files) {
     files.insert(key);

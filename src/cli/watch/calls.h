@@ -37,6 +37,7 @@ class Calls final : public Observer {
   void process_began(pid_t process, pid_t parent) override;
   void process_borrows_memory(pid_t process) override;
   void process_executed(pid_t process) override;
+  void process_dies(pid_t process, pid_t thread) override;
   void process_ended(pid_t process) override;
   Wants call_entered(const Call& call) override;
   void call_returned(const Call& call, std::uint64_t result) override;
@@ -54,6 +55,20 @@ class Calls final : public Observer {
     bool is_synchronised = false;
     std::uint64_t serial = 0;
   };
+  // Holding has it in the end.
+  struct Life {
+    std::chrono::steady_clock::time_point mapped;
+    std::chrono::steady_clock::time_point began;         // its last synchronisation
+    std::chrono::steady_clock::time_point synchronised;  // the end of that
+    std::chrono::steady_clock::duration waited{};        // in those before it
+    std::chrono::steady_clock::time_point let_go;        // when its last window went
+    std::uint64_t synchronisations = 0;
+    std::uint64_t writes_after = 0;
+    bool shows_stores = false;   // its file system does
+    bool has_shown_all = false;  // the last synchronisation wrote out all that it was for
+    bool has_stores_after = false;
+    bool follows_unlocking = false;
+  };
   // A mapping that was made while the process had others of the file.
   struct SecondMapping {
     FileKey file;
@@ -66,8 +81,8 @@ class Calls final : public Observer {
     explicit Process(Libraries& libraries) : code(libraries) {}
     CodeMap code;
     std::vector<Window> windows;
-    std::vector<SecondMapping> second_mappings;         // not judged yet
-    std::map<FileKey, std::uint64_t> synchronisations;  // of what it holds
+    std::vector<SecondMapping> second_mappings;  // not judged yet
+    std::map<FileKey, Life> lives;               // of what it maps
     SandboxVerdict sandbox;
     std::set<FileKey> holds;
     std::set<FileKey> inherits;
@@ -111,6 +126,10 @@ class Calls final : public Observer {
   void unmapped(const Call& call, std::uint64_t begin, std::uint64_t end);
   void unmapped_by_call(const Call& call);
   // Those of which the first mapping went by this thread's call are judged.
+  // Before its windows go, or some of them.
+  void look_for_stores(Process& process, pid_t thread, std::uint64_t begin, std::uint64_t end);
+  void life_ended(Process& process, const FileKey& file);
+  void end_lives(Process& process);
   void judge_second_mappings(Process& process, pid_t thread);
   // The others are refused.
   void refuse_second_mappings(Process& process);
@@ -193,6 +212,7 @@ class Calls final : public Observer {
   Entered* entering_ = nullptr;        // the call that is looked at
   std::map<pid_t, Entered> in_calls_;  // by the thread
   std::size_t scans_ = 0;
+  std::size_t looks_for_stores_ = 0;
 };
 
 }  // namespace pawl::cli::watch

@@ -99,6 +99,21 @@ inline constexpr const char* kFsync = "fsync";
 inline constexpr const char* kFdatasync = "fdatasync";
 inline constexpr const char* kDurableWrite = "durable write";
 
+// What one process did with a file, from its first mapping until it let go of it, by when it last
+// synchronised it.
+struct Holding {
+  std::uint64_t synchronisations = 0;
+  // From its mapping to the last of them, without what the others took.
+  std::chrono::milliseconds before{0};
+  std::chrono::milliseconds after{0};  // from then to its letting go
+  std::uint64_t writes_after = 0;
+  bool has_stores_after = false;  // where that can be seen
+  // In a mapping that the process made after it gave up a lock on the whole file, which commits it.
+  bool follows_unlocking = false;
+};
+inline constexpr std::size_t kHoldingsMax = 64;  // of a file: those with the longest `after`
+inline constexpr std::size_t kLooksForStoresMax = 256;
+
 // What one process changes by calls, from its first mapping to its letting go.
 struct CallsOfHolder {
   std::uint64_t synchronised = 0;
@@ -123,8 +138,8 @@ struct FileFacts {
   CallsOfHolder latest;           // of the last process that mapped it
   CallsOfHolder furthest;         // of the one that changed most behind its last synchronisation
   std::uint64_t range_hints = 0;  // sync_file_range(2)
-  // By one process, from its first mapping to its letting go.
-  std::uint64_t most_synchronisations = 0;
+  std::vector<Holding> holdings;
+  std::uint64_t unlockings = 0;  // of the whole file, while it was not mapped
   std::set<std::string> programs;
   Findings directory;      // what is not fine about it
   bool can_create = true;  // files beside it

@@ -28,7 +28,7 @@ namespace {
 
 constexpr long kOptions = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK |
                           PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
-                          PTRACE_O_TRACESECCOMP;
+                          PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEEXIT;
 constexpr int kSystemCallStop = SIGTRAP | 0x80;
 constexpr std::uint64_t kErrorsFrom = static_cast<std::uint64_t>(-4095);
 constexpr int kRestartFrom = 512;  // the kernel's ERESTARTSYS and its kin, which no program sees
@@ -186,6 +186,10 @@ class Tracer {
       case PTRACE_EVENT_VFORK:
         if (!threads_.contains(made)) adopt(made);
         observer_.process_borrows_memory(made);
+        break;
+      case PTRACE_EVENT_EXIT:
+        if (WIFSIGNALED(static_cast<int>(message)))
+          observer_.process_dies(threads_[thread].process, thread);
         break;
       default:
         break;

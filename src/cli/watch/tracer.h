@@ -42,6 +42,8 @@ class Observer {
   // The new process shares its parent's memory until it executes a program (vfork).
   virtual void process_borrows_memory(pid_t process) = 0;
   virtual void process_executed(pid_t process) = 0;
+  // By a signal; its memory is still there.
+  virtual void process_dies(pid_t process, pid_t thread) = 0;
   virtual void process_ended(pid_t process) = 0;
   virtual Wants call_entered(const Call& call) = 0;
   // Of those of which the result was wanted, one of the two: what it answered, or its errno.  A
