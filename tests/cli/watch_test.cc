@@ -529,6 +529,25 @@ TEST_F(Watch, AgreesWithRunOnAStandardStream) {
   EXPECT_EQ(run.code, 3) << run.err;
 }
 
+// Doctor said yes to what is mapped by the descriptor of a stream, unless fopen() had opened it:
+// Perl's Sys::Mmap, faiss.
+TEST_F(Watch, AgreesWithRunOnEachWayToAStream) {
+  for (const char* what : {"fdopen", "fopen", "freopen", "fdopen_mapped"}) {
+    std::filesystem::remove(file_);
+    EXPECT_EQ(watch(doing(what)).codes(), Codes{"stream"}) << what;
+    std::filesystem::remove(file_);
+    const Answer run = pawl({"run", "--atomic", "*.db", "--", watched_program(), what, file_});
+    EXPECT_EQ(run.code, 3) << what << run.err;
+  }
+  EXPECT_EQ(watch(doing("after_a_stream")).codes(), Codes{});
+  EXPECT_EQ(
+      pawl({"run", "--atomic", "*.db", "--", watched_program(), "after_a_stream", file_}).code, 0);
+  // Standard input, too, where it is the file that is mapped.
+  const std::string line = watched_program() + " good " + file_ + " <>" + file_;
+  EXPECT_EQ(watch({"sh", "-c", line + "; true"}).codes(), Codes{"stream"});
+  EXPECT_EQ(pawl({"run", "--atomic", "*.db", "--", "sh", "-c", line}).code, 3);
+}
+
 // Doctor said yes, and the call failed: Pawl has threads.
 TEST_F(Watch, AgreesWithRunOnAUserNamespace) {
   if (pawl({"run", "--atomic", "*.none", "--", watched_program(), "unshare_user", file_}).code != 0)

@@ -579,6 +579,40 @@ static void around_synchronising(const char* path, int before_ms, int times, int
   let_go(memory, file);
 }
 
+/* Comes to a descriptor by a stream, and maps that while the stream is there. */
+static void map_a_stream(const char* path) {
+  FILE* stream = NULL;
+  close(open_file(path));
+  if (strcmp(what, "fdopen") == 0) stream = fdopen(open_file(path), "r+");
+  if (strcmp(what, "fopen") == 0) stream = fopen(path, "r+");
+  if (strcmp(what, "freopen") == 0) stream = freopen(path, "r+", fopen("/dev/null", "r"));
+  if (stream == NULL) refuse(what);
+  char* const memory = map_file(fileno(stream));
+  commit(memory);
+  commit(memory);
+  if (munmap(memory, kLength) != 0 || fclose(stream) != 0) refuse("munmap");
+}
+
+static void fdopen_mapped(int file, char* memory, const char* path) {
+  (void)memory;
+  (void)path;
+  FILE* const stream = fdopen(dup(file), "r");
+  if (stream == NULL) refuse("fdopen");
+  fclose(stream);
+}
+
+/* A descriptor that was a stream's once. */
+static void map_after_a_stream(const char* path) {
+  const int file = open_file(path);
+  FILE* const stream = fdopen(dup(file), "r+");
+  if (stream == NULL || fclose(stream) != 0) refuse("fdopen");
+  if (fcntl(file, F_GETFL) < 0) refuse("fcntl");
+  char* const memory = map_file(file);
+  commit(memory);
+  commit(memory);
+  let_go(memory, file);
+}
+
 /* As rrdtool: one change a mapping. */
 static void in_rounds(const char* path) {
   for (int round = 0; round < 3; ++round) {
@@ -791,6 +825,7 @@ static const struct {
     {"sandbox_refuses", sandbox_refuses},
     {"sandbox_of_others", sandbox_of_others},
     {"grow", grow},
+    {"fdopen_mapped", fdopen_mapped},
     {"syncs_in_vain", synchronise_in_vain},
     {"in_vain", calls_in_vain},
 };
@@ -837,6 +872,11 @@ int main(int count, char** words) {
     around_synchronising(words[2], 0, 5, 1500, 1);
   } else if (strncmp(what, "syncs_first", strlen("syncs_first")) == 0) {
     around_synchronising(words[2], 0, 1, 1500, 1);
+  } else if (strcmp(what, "fdopen") == 0 || strcmp(what, "fopen") == 0 ||
+             strcmp(what, "freopen") == 0) {
+    map_a_stream(words[2]);
+  } else if (strcmp(what, "after_a_stream") == 0) {
+    map_after_a_stream(words[2]);
   } else if (strcmp(what, "in_rounds") == 0) {
     in_rounds(words[2]);
   } else if (strcmp(what, "unlocks") == 0) {

@@ -1070,8 +1070,30 @@ bool Calls::is_of_stream(const Call& call, int descriptor) {
   return open && open->key == own->second.file;
 }
 
+void Calls::note_stream(const Call& call, int descriptor, const FileKey& file) {
+  once_done([this, number = call.process, descriptor, file] {
+    auto& opened = process(number).opened;
+    if (opened.size() < kOpenedMax || opened.contains(descriptor))
+      opened[descriptor] = {file, true, false};
+  });
+}
+
+// Of all functions of stdio only fdopen(3) does.
+void Calls::flags_asked(const Call& call) {
+  const int descriptor = number(call.arguments[0]);
+  const auto open = open_file(call.thread, descriptor);
+  Process& caller = process(call.process);
+  if (!open || caller.code.origin_of(call) != Origin::stream) return;
+  note_stream(call, descriptor, open->key);
+  if (holds_still(call.process, caller, open->key))
+    see(open->key, Sight::stream_open, said_of(call, "fdopen"));
+}
+
 void Calls::duplicated(const Call& call) {
   const auto open = open_file(call.thread, number(call.arguments[0]));
+  // freopen(3) gives the new file the number of the old one.
+  if (open && process(call.process).code.origin_of(call) == Origin::stream)
+    note_stream(call, number(call.arguments[1]), open->key);
   if (call.arguments[0] == call.arguments[1] || !open || !is_known(open->key)) return;
   if (holds_still(call.process, process(call.process), open->key) &&
       is_of_stream(call, number(call.arguments[1]))) {
@@ -1130,6 +1152,16 @@ Wants Calls::look_at_entry(const Call& call) {
     case SYS_openat:
     case SYS_creat:
       return Wants::result;
+    case SYS_dup2:
+    case SYS_dup3:
+      duplicated(call);
+      return Wants::nothing;
+    case SYS_fcntl:
+      if (arguments[1] == F_GETFL) {
+        flags_asked(call);
+        return Wants::nothing;
+      }
+      break;
     case SYS_seccomp:
     case SYS_prctl:  // PR_SET_SECCOMP: the filter passes no other
       sandboxed(call);
@@ -1249,10 +1281,6 @@ Wants Calls::look_at_entry(const Call& call) {
     case SYS_flock:
     case SYS_fcntl:
       unlocked(call);
-      break;
-    case SYS_dup2:
-    case SYS_dup3:
-      duplicated(call);
       break;
     case SYS_unshare:
       return Wants::result;

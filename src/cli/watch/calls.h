@@ -162,6 +162,9 @@ class Calls final : public Observer {
   void message_sent(const Call& call, std::uint64_t header);
   void unlocked(const Call& call);
   void duplicated(const Call& call);
+  void flags_asked(const Call& call);
+  // From now on, beneath a number.
+  void note_stream(const Call& call, int descriptor, const FileKey& file);
   void unshared(const Call& call, const char* name);
   void left_session(const Call& call);
   void ends_itself(const Call& call);
