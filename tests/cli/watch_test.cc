@@ -692,6 +692,24 @@ TEST_F(Watch, TellsOfALogBesideAFileThatIsSynchronised) {
   EXPECT_EQ(seen.file(file_)["verdict"], "can, but");
 }
 
+// libtorrent: its file of resumption said what the other one no longer had, and nobody had been
+// told.
+TEST_F(Watch, NamesWhatElseIsWrittenBesideAFileThatAKillTakesBack) {
+  const std::string other = directory_ / "resume";
+  const Seen seen = watch({watched_program(), "writes_elsewhere", file_, other});
+  EXPECT_EQ(seen.codes(), (Codes{"never_synchronised", "changed_along"})) << seen.answer.dump(1);
+  for (const json& finding : seen.file(file_)["findings"]) {
+    if (finding["code"] != "changed_along") continue;
+    EXPECT_EQ(finding["count"], 10) << finding;
+    EXPECT_TRUE(contains(finding["seen"], other + ".1, ")) << finding;
+    EXPECT_TRUE(contains(finding["seen"], " and 2 other files")) << finding;
+    EXPECT_FALSE(contains(finding["seen"], other + ".0")) << finding;
+    EXPECT_FALSE(contains(finding["seen"], other + ".15")) << finding;
+  }
+  const Seen synchronised = watch({watched_program(), "writes_elsewhere_and_syncs", file_, other});
+  EXPECT_EQ(synchronised.codes(), Codes{}) << synchronised.answer.dump(1);
+}
+
 // MapDB: of three files that belong together the line to type had two.
 TEST_F(Watch, CalledAFileFineWhoseNeighbourIsRefused) {
   const Seen seen = watch(doing("refused_beside"));

@@ -613,6 +613,28 @@ static void map_after_a_stream(const char* path) {
   let_go(memory, file);
 }
 
+/* As libtorrent: what it needs to go on stands elsewhere, and under other names. */
+static void write_elsewhere(const char* path, const char* other) {
+  const int file = open_file(path);
+  char* const memory = map_file(file);
+  memory[0] = 1;
+  if (strcmp(what, "writes_elsewhere_and_syncs") == 0) {
+    commit(memory);
+    commit(memory);
+  }
+  char name[4096];
+  for (int i = 0; i < kRounds; ++i) {
+    snprintf(name, sizeof(name), "%s.%d", other, i);
+    const int written = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (written < 0 || write(written, "text", 4) != 4) refuse("write");
+    close(written);
+    if (i >= kRounds / 2) unlink(name);
+  }
+  snprintf(name, sizeof(name), "%s.0", other);
+  if (rename(name, other) != 0) refuse("rename");
+  let_go(memory, file);
+}
+
 /* As rrdtool: one change a mapping. */
 static void in_rounds(const char* path) {
   for (int round = 0; round < 3; ++round) {
@@ -877,6 +899,8 @@ int main(int count, char** words) {
     map_a_stream(words[2]);
   } else if (strcmp(what, "after_a_stream") == 0) {
     map_after_a_stream(words[2]);
+  } else if (strncmp(what, "writes_elsewhere", strlen("writes_elsewhere")) == 0 && count == 4) {
+    write_elsewhere(words[2], words[3]);
   } else if (strcmp(what, "in_rounds") == 0) {
     in_rounds(words[2]);
   } else if (strcmp(what, "unlocks") == 0) {

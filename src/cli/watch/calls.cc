@@ -241,8 +241,10 @@ std::optional<Calls::OpenFile> Calls::open_file(pid_t thread, int descriptor, Ki
       (kind == Kind::regular && !S_ISREG(status.st_mode))) {
     return std::nullopt;
   }
-  OpenFile open{
-      {status.st_dev, status.st_ino}, static_cast<std::uint64_t>(status.st_size), status.st_nlink};
+  OpenFile open{{status.st_dev, status.st_ino},
+                static_cast<std::uint64_t>(status.st_size),
+                status.st_nlink,
+                S_ISREG(status.st_mode)};
   std::ifstream file(link_to(thread, fmt::format("fdinfo/{}", descriptor)));
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("flags:"))
@@ -862,6 +864,8 @@ void Calls::changed_beside(const Call& call, const OpenFile& open, const char* n
   const std::set<FileKey>& holds = process(call.process).holds;
   if (holds.empty() || open.links == 0) return;
   const std::string path = target_of(link_to(call.thread, fmt::format("fd/{}", descriptor)));
+  // What is printed into a file belongs to nothing.
+  if (descriptor > STDERR_FILENO) note_unmapped(call, open.key, path);
   for (const FileKey& file : holds) {
     const Neighbour neighbour =
         neighbour_of(facts_.files[file].names.back(), name_within_root(call.process, path));
@@ -869,6 +873,24 @@ void Calls::changed_beside(const Call& call, const OpenFile& open, const char* n
     see(file, neighbour == Neighbour::log ? Sight::log_beside : Sight::file_beside,
         said_of(call, fmt::format("{} to {}", name, path)));
   }
+}
+
+void Calls::note_unmapped(const Call& call, const FileKey& file, const std::string& path) {
+  const bool is_of_kernel =
+      path.starts_with("/dev/") || path.starts_with("/proc/") || path.starts_with("/sys/");
+  if (is_known(file) || is_of_kernel || !path.starts_with('/') ||
+      process(call.process).holds.empty()) {
+    return;
+  }
+  once_done([this, number = call.process, file, path] {
+    if (facts_.unmapped.size() == kUnmappedMax && !facts_.unmapped.contains(file)) {
+      facts_.limits.insert(fmt::format(
+          "more than {} files are changed and not mapped; the others are not named", kUnmappedMax));
+      return;
+    }
+    facts_.unmapped[file] = path;
+    for (const FileKey& held : process(number).holds) facts_.files[held].changed_along.insert(file);
+  });
 }
 
 void Calls::protected_anew(const Call& call) {
@@ -952,8 +974,14 @@ void Calls::opened(const Call& call, std::uint64_t result) {
   } else {
     caller.opened[descriptor] = {open->key, is_stream, has_random_name};
   }
-  if (!is_known(open->key)) return;
   const bool truncates = (flags & O_TRUNC) != 0;
+  if (!is_known(open->key)) {
+    // With O_EXCL it is new.
+    if (open->is_regular && open->is_writable() && (truncates || (flags & O_EXCL) != 0))
+      note_unmapped(call, open->key,
+                    target_of(link_to(call.thread, fmt::format("fd/{}", descriptor))));
+    return;
+  }
   if (holds_still(call.process, caller, open->key, descriptor)) {
     if (is_stream) see(open->key, Sight::stream_open, said_of(call, "fopen"));
     if (truncates) note_changed(open->key, "open(O_TRUNC)");
@@ -986,14 +1014,21 @@ Wants Calls::rename_entered(const Call& call) {
   bool is_any_known = false;
   for (const auto& [directory, path] : names_of_rename(call))
     is_any_known = name_replaced(call, directory, path) || is_any_known;
-  return is_any_known ? Wants::result : Wants::nothing;
+  return is_any_known || !process(call.process).holds.empty() ? Wants::result : Wants::nothing;
 }
 
 void Calls::renamed(const Call& call) {
+  const auto [new_directory, new_path] = names_of_rename(call)[1];
+  struct stat status{};
+  std::error_code error;
+  const std::string whole = path_of(call, new_directory, new_path);
+  if (::lstat(whole.c_str(), &status) == 0 && S_ISREG(status.st_mode)) {
+    note_unmapped(call, {status.st_dev, status.st_ino},
+                  std::filesystem::canonical(whole, error).string());
+  }
   for (const auto& [directory, path] : names_of_rename(call)) {
     const auto file = known_file_at(call, directory, path, false, nullptr);
     if (!file) continue;
-    std::error_code error;
     const auto name = std::filesystem::canonical(path_of(call, directory, path), error);
     FileFacts& facts = facts_.files[*file];
     const std::string new_name = name_within_root(call.process, name.string());
@@ -1347,6 +1382,12 @@ ProgramFacts Calls::finish(const Ending& ending) {
       facts.last_size_bytes = static_cast<std::uint64_t>(status.st_size);
     }
   }
+  // Some are mapped later, or removed, or have another name by now.
+  std::erase_if(facts_.unmapped, [&](const auto& entry) {
+    struct stat status{};
+    return is_known(entry.first) || ::stat(entry.second.c_str(), &status) != 0 ||
+           FileKey{status.st_dev, status.st_ino} != entry.first;
+  });
   Scan scan = find_holders(files, {});
   for (const Holder& holder : scan.holders) see(holder.file, Sight::outsider, holder.text);
   facts_.limits.merge(scan.limits);

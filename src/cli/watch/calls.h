@@ -110,6 +110,7 @@ class Calls final : public Observer {
     FileKey key;
     std::uint64_t size_bytes = 0;
     std::uint64_t links = 0;
+    bool is_regular = false;
     int flags = 0;
     bool is_read_write() const;
     bool is_writable() const;
@@ -149,6 +150,7 @@ class Calls final : public Observer {
   void changed(const Call& call, const char* name, int descriptor);
   // A file that is not mapped: it may belong to one that is.
   void changed_beside(const Call& call, const OpenFile& open, const char* name, int descriptor);
+  void note_unmapped(const Call& call, const FileKey& file, const std::string& path);
   void protected_anew(const Call& call);
   void truncated_by_name(const Call& call);
   void allocated(const Call& call);

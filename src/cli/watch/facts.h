@@ -24,6 +24,7 @@ inline constexpr std::size_t kWindowsMax = 1024;    // mappings of a process at 
 inline constexpr std::size_t kOpenedMax = 4096;     // descriptors that a process opened
 inline constexpr std::size_t kProgramsMax = 32;     // that map one file
 inline constexpr std::size_t kNamesMax = 16;        // that one file is mapped under, or gets
+inline constexpr std::size_t kUnmappedMax = 1024;   // files that are changed and not mapped
 inline constexpr std::size_t kPairsMax = 64;        // of files that are synchronised together
 inline constexpr std::size_t kExecutablesMax = 64;  // that cannot take the face along
 inline constexpr std::size_t kScansMax = 64;        // of all processes of the machine
@@ -139,7 +140,8 @@ struct FileFacts {
   CallsOfHolder furthest;         // of the one that changed most behind its last synchronisation
   std::uint64_t range_hints = 0;  // sync_file_range(2)
   std::vector<Holding> holdings;
-  std::uint64_t unlockings = 0;  // of the whole file, while it was not mapped
+  std::set<FileKey> changed_along;  // others, of which ProgramFacts::unmapped has the names
+  std::uint64_t unlockings = 0;     // of the whole file, while it was not mapped
   std::set<std::string> programs;
   Findings directory;      // what is not fine about it
   bool can_create = true;  // files beside it
@@ -149,6 +151,8 @@ struct FileFacts {
 struct ProgramFacts {
   std::vector<FileKey> order;  // of the first mapping
   std::map<FileKey, FileFacts> files;
+  // What a process that has one of them wrote, made or renamed besides, and what it is called.
+  std::map<FileKey, std::string> unmapped;
   // How often the second was synchronised right after the first, by the same process.
   std::map<std::pair<FileKey, FileKey>, std::uint64_t> in_one_go;
   Seen io_uring;

@@ -6,6 +6,9 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <ranges>
+#include <set>
+#include <string>
 
 #include "cli/text.h"
 #include "cli/watch/globs.h"
@@ -34,6 +37,9 @@ constexpr std::chrono::milliseconds kEarlyAfterMin{100};
 constexpr std::chrono::milliseconds kIdleAfterMin{2000};
 
 constexpr const char* kSharedState = "shared_state";
+constexpr const char* kNeverSynchronised = "never_synchronised";
+constexpr const char* kSynchronisedEarly = "synchronised_early";
+constexpr std::size_t kChangedAlongNamesMax = 8;  // in one remark
 
 constexpr const char* kStreamWhy =
     "a file is a stdio stream or a Pawl mapping, not both: stdio writes from within libc";
@@ -280,7 +286,7 @@ void judge_synchronisation(const FileFacts& file, std::vector<Remark>& remarks) 
       })) {
     return add(
         remarks,
-        {"never_synchronised", Weight::but, 1,
+        {kNeverSynchronised, Weight::but, 1,
          fmt::format("its lock given up {}", count_text(file.unlockings, "time")),
          "to give up a lock on the whole file, while it is not mapped, is a commit. After that the "
          "file was mapped again and never synchronised: all that followed is one commit, at the "
@@ -294,7 +300,7 @@ void judge_synchronisation(const FileFacts& file, std::vector<Remark>& remarks) 
   if (saw(file, Sight::raw_call) || saw(file, Sight::forked_child)) return;
   const bool hints = file.range_hints > 0;
   add(remarks,
-      {"never_synchronised", Weight::but, 1,
+      {kNeverSynchronised, Weight::but, 1,
        hints ? fmt::format("sync_file_range {}", count_text(file.range_hints, "time"))
              : std::string(),
        hints ? "sync_file_range() promises no durability, and Pawl takes it for nothing: all that "
@@ -333,6 +339,39 @@ void judge_neighbours(const FileFacts& file, std::vector<Remark>& remarks) {
              "(SQLite: synchronous=NORMAL or FULL)"
            : "name it with --atomic only if the program's own synchronisations would carry both "
              "files through a power cut"});
+}
+
+// Where a kill takes this file back to what it was long ago, all that was written besides is
+// newer: whatever it is called, it may belong to it.
+void judge_changed_along(const ProgramFacts& facts, const FileFacts& file,
+                         std::vector<Remark>& remarks) {
+  const bool goes_back = std::ranges::any_of(remarks, [](const Remark& remark) {
+    return remark.code == kNeverSynchronised || remark.code == kSynchronisedEarly;
+  });
+  if (!goes_back) return;
+  std::set<std::string> paths;
+  for (const FileKey& key : file.changed_along) {
+    const auto found = facts.unmapped.find(key);
+    if (found == facts.unmapped.end() || is_shared_state_by_name(found->second) ||
+        neighbour_of(file.names.back(), found->second) != Neighbour::none) {  // told of already
+      continue;
+    }
+    paths.insert(found->second);
+  }
+  if (paths.empty()) return;
+  const std::uint64_t count = paths.size();
+  std::string names;
+  for (const std::string& path : paths | std::views::take(kChangedAlongNamesMax))
+    names += (names.empty() ? "" : ", ") + path;
+  if (count > kChangedAlongNamesMax)
+    names += fmt::format(" and {}", count_text(count - kChangedAlongNamesMax, "other file"));
+  add(remarks,
+      {"changed_along", Weight::but, count, names,
+       "the program writes, makes or renames these files too, and Pawl does not have them: at a "
+       "kill they keep everything, while this file goes back to its last commit",
+       "see whether the program gets by with old bytes in this file and new ones in those, as "
+       "after a power cut; if not, leave this file out of --atomic, or have the program "
+       "synchronise it before it writes the others"});
 }
 
 // Files that Pawl can add nothing to: true when the file is one.
@@ -443,7 +482,7 @@ void judge_frequency(const FileFacts& file, const Ending& ending, std::vector<Re
                                 is_changed_mostly_behind(file);
   if (is_left_behind || has_calls_behind) {
     add(remarks,
-        {"synchronised_early", Weight::but, has_calls_behind ? file.furthest.behind : 1,
+        {kSynchronisedEarly, Weight::but, has_calls_behind ? file.furthest.behind : 1,
          is_left_behind ? left_behind_text(*left_behind) : std::string(),
          "a process went on with the file after its last synchronisation of it: under Pawl a crash "
          "at any time after that, and a kill as well, takes the file back to that moment, which "
@@ -479,7 +518,8 @@ void heaviest_first(std::vector<Remark>& remarks) {
   remarks = std::move(sorted);
 }
 
-FileJudgement judge_file(const FileKey& key, const FileFacts& file, const Ending& ending) {
+FileJudgement judge_file(const ProgramFacts& facts, const FileKey& key) {
+  const FileFacts& file = facts.files.at(key);
   FileJudgement judgement;
   judgement.key = key;
   judgement.needs_nothing = needs_nothing(file, judgement.remarks);
@@ -496,7 +536,8 @@ FileJudgement judge_file(const FileKey& key, const FileFacts& file, const Ending
   judge_neighbours(file, judgement.remarks);
   judge_flag(file, judgement.remarks);
   judge_directory(file, judgement.remarks);
-  judge_frequency(file, ending, judgement.remarks);
+  judge_frequency(file, facts.ending, judgement.remarks);
+  judge_changed_along(facts, file, judgement.remarks);
   heaviest_first(judgement.remarks);
   if (!judgement.remarks.empty()) judgement.verdict = judgement.remarks.front().weight;
   return judgement;
@@ -650,7 +691,7 @@ Judgement judge(const ProgramFacts& facts) {
     const FileFacts& file = facts.files.at(key);
     // Looked at, and then mapped in a way that is none of Pawl's.
     if (file.mappings == 0 && !file.asks_for_pawl && file.seen.empty()) continue;
-    judgement.files.push_back(judge_file(key, file, facts.ending));
+    judgement.files.push_back(judge_file(facts, key));
   }
   leave_out(facts, judgement.files);
   judge_refused_neighbours(facts, judgement.files);
