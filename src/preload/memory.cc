@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdarg>
+#include <mutex>
+#include <string>
 #include <thread>
 
 #include "mapping/memory_calls.h"
@@ -301,11 +303,34 @@ Status synchronise_piece(TrackedFile& file, const AddressRange& range, int flags
   return commit_range_async(file, address, length(part));
 }
 
+// What is wrong with the arguments of msync(), with Pawl as without; null: nothing.
+const char* fault_of_synchronising(const void* address, int flags) {
+  constexpr int kBoth = MS_SYNC | MS_ASYNC;
+  if (reinterpret_cast<std::uintptr_t>(address) % kPageBytes != 0)
+    return "its address is not on a page boundary; pass a multiple of the page size";
+  if ((flags & ~(kBoth | MS_INVALIDATE)) != 0) return "its flags are unknown; pass MS_SYNC";
+  if ((flags & kBoth) == kBoth) return "MS_SYNC and MS_ASYNC exclude each other; pass MS_SYNC";
+  return nullptr;
+}
+
+// Many a program does not look at what msync() answers, and takes for saved what is not.
+void say_invalid(const AddressRange& range, const char* fault) {
+  for (const TrackedFilePointer& file : table::with_windows_in(range)) {
+    if (file->has_said_invalid.exchange(true)) continue;
+    std::string path;
+    {
+      const std::lock_guard<std::mutex> lock(file->lock);
+      path = file->path;
+    }
+    say("msync", "a call for " + path + " fails (EINVAL) and commits nothing: " + fault +
+                     ". Later calls like it are not reported");
+  }
+}
+
 int synchronise(void* address, std::size_t count, int flags) {
-  constexpr int kKnown = MS_SYNC | MS_ASYNC | MS_INVALIDATE;
   const Inside working;
-  if (reinterpret_cast<std::uintptr_t>(address) % kPageBytes != 0 || (flags & ~kKnown) != 0 ||
-      (flags & (MS_SYNC | MS_ASYNC)) == (MS_SYNC | MS_ASYNC)) {
+  if (const char* const fault = fault_of_synchronising(address, flags); fault != nullptr) {
+    say_invalid(range_of(address, count), fault);
     errno = EINVAL;
     return -1;
   }

@@ -49,6 +49,7 @@ struct TrackedFile {
 
   // When it is worth again to wait for its window to go, by the steady clock.
   std::atomic<std::int64_t> waits_again{0};
+  std::atomic<bool> has_said_invalid{false};  // that an msync() of it is
   std::uint64_t order = 0;  // among those that were ever in the table, from 1; set as it enters
 
   std::mutex lock;  // guards everything below

@@ -2,8 +2,10 @@
 // does as was said.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,6 +43,18 @@ std::string watched_program() { return PAWL_WATCHED_PROGRAM; }
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
+
+std::size_t count_of(const std::string& part, const std::string& text) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size())
+    ++count;
+  return count;
+}
+
+struct Case {
+  const char* what;
+  Codes codes;
+};
 
 struct Seen {
   int code = -1;
@@ -177,11 +191,6 @@ TEST_F(Watch, NamesFilesThatAreSynchronisedInOneGo) {
 }
 
 // ------------------------------------------------------------------------ what cannot
-
-struct Case {
-  const char* what;
-  Codes codes;
-};
 
 TEST_F(Watch, FindsEachThingThatPawlRefusesAndNothingElse) {
   const std::vector<Case> cases = {
@@ -525,6 +534,25 @@ TEST_F(Watch, AgreesWithRunOnAStandardStream) {
   EXPECT_EQ(run.code, 3) << run.err;
 }
 
+// Doctor said yes to what is mapped by the descriptor of a stream, unless fopen() had opened it:
+// Perl's Sys::Mmap, faiss.
+TEST_F(Watch, AgreesWithRunOnEachWayToAStream) {
+  for (const char* what : {"fdopen", "fopen", "freopen", "fdopen_mapped"}) {
+    std::filesystem::remove(file_);
+    EXPECT_EQ(watch(doing(what)).codes(), Codes{"stream"}) << what;
+    std::filesystem::remove(file_);
+    const Answer run = pawl({"run", "--atomic", "*.db", "--", watched_program(), what, file_});
+    EXPECT_EQ(run.code, 3) << what << run.err;
+  }
+  EXPECT_EQ(watch(doing("after_a_stream")).codes(), Codes{});
+  EXPECT_EQ(
+      pawl({"run", "--atomic", "*.db", "--", watched_program(), "after_a_stream", file_}).code, 0);
+  // Standard input, too, where it is the file that is mapped.
+  const std::string line = watched_program() + " good " + file_ + " <>" + file_;
+  EXPECT_EQ(watch({"sh", "-c", line + "; true"}).codes(), Codes{"stream"});
+  EXPECT_EQ(pawl({"run", "--atomic", "*.db", "--", "sh", "-c", line}).code, 3);
+}
+
 // Doctor said yes, and the call failed: Pawl has threads.
 TEST_F(Watch, AgreesWithRunOnAUserNamespace) {
   if (pawl({"run", "--atomic", "*.none", "--", watched_program(), "unshare_user", file_}).code != 0)
@@ -670,6 +698,24 @@ TEST_F(Watch, TellsOfALogBesideAFileThatIsSynchronised) {
   EXPECT_EQ(seen.file(file_)["verdict"], "can, but");
 }
 
+// libtorrent: its file of resumption said what the other one no longer had, and nobody had been
+// told.
+TEST_F(Watch, NamesWhatElseIsWrittenBesideAFileThatAKillTakesBack) {
+  const std::string other = directory_ / "resume";
+  const Seen seen = watch({watched_program(), "writes_elsewhere", file_, other});
+  EXPECT_EQ(seen.codes(), (Codes{"never_synchronised", "changed_along"})) << seen.answer.dump(1);
+  for (const json& finding : seen.file(file_)["findings"]) {
+    if (finding["code"] != "changed_along") continue;
+    EXPECT_EQ(finding["count"], 10) << finding;
+    EXPECT_TRUE(contains(finding["seen"], other + ".1, ")) << finding;
+    EXPECT_TRUE(contains(finding["seen"], " and 2 other files")) << finding;
+    EXPECT_FALSE(contains(finding["seen"], other + ".0")) << finding;
+    EXPECT_FALSE(contains(finding["seen"], other + ".15")) << finding;
+  }
+  const Seen synchronised = watch({watched_program(), "writes_elsewhere_and_syncs", file_, other});
+  EXPECT_EQ(synchronised.codes(), Codes{}) << synchronised.answer.dump(1);
+}
+
 // MapDB: of three files that belong together the line to type had two.
 TEST_F(Watch, CalledAFileFineWhoseNeighbourIsRefused) {
   const Seen seen = watch(doing("refused_beside"));
@@ -728,6 +774,107 @@ TEST_F(Watch, NamedLocksAndSharedStateInTheLineToType) {
   EXPECT_TRUE(contains(told, "Leave out, ")) << told;
 }
 
+// ------------------------------------------------------------------------ calls that fail
+
+// Chronicle Queue synchronises ranges that begin anywhere: each call fails, and the doctor counted
+// it. What the program took for saved was lost.
+TEST_F(Watch, CountedASynchronisationThatFailed) {
+  const Seen seen = watch(doing("syncs_in_vain"));
+  EXPECT_EQ(seen.codes(), Codes{"synchronisation_fails"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, 9);
+  const json file = seen.file(file_);
+  EXPECT_EQ(file["verdict"], "cannot");
+  EXPECT_EQ(file["run"], "");
+  EXPECT_EQ(file["synchronisations"], json({{"msync", 2}}));
+  EXPECT_EQ(file["failed_synchronisations"].size(), 2u) << file.dump(1);
+  const std::string told = file["findings"][0]["seen"];
+  EXPECT_TRUE(contains(told, "20 times: EINVAL, for its address is not on a page boundary"))
+      << told;
+}
+
+TEST_F(Watch, SaysOnceThatAnMsyncOfItsFileIsInvalid) {
+  const Answer run =
+      pawl({"run", "--atomic", "*.db", "--", watched_program(), "syncs_in_vain", file_});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(count_of("pawl: msync: ", run.err), 1u) << run.err;
+  EXPECT_TRUE(contains(run.err, file_)) << run.err;
+  EXPECT_TRUE(contains(run.err, "page boundary")) << run.err;
+}
+
+// The kernel and Pawl synchronise what is mapped of such a range.
+TEST_F(Watch, CountsASynchronisationThatGoesPastTheEnd) {
+  const Seen seen = watch(doing("syncs_past_the_end"));
+  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["synchronisations"], json({{"msync", 2}}));
+}
+
+TEST_F(Watch, BelievedCallsThatFailed) {
+  const Seen seen = watch(doing("in_vain"));
+  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["changes"], json::object());
+  EXPECT_EQ(seen.file(file_)["sync_file_range"], 0);
+  EXPECT_EQ(seen.code, fine());
+}
+
+// ------------------------------------------------------------------------ the last synchronisation
+
+bool shows_stores(const std::string& directory) {
+  struct statfs system{};
+  return ::statfs(directory.c_str(), &system) == 0 && system.f_type != TMPFS_MAGIC;
+}
+
+// Chronicle Map was called fine. Its one commit was made while the file was not ready; a kill hours
+// later took it back to that, and nothing could open it any more.
+TEST_F(Watch, CalledAFileFineThatIsSynchronisedWhileItIsMadeOnly) {
+  const Seen seen = watch(doing("makes_and_stores"));
+  EXPECT_EQ(seen.codes(), Codes{"synchronised_early"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, 9);
+  const json finding = seen.file(file_)["findings"][0];
+  EXPECT_EQ(finding["weight"], "but");
+  EXPECT_TRUE(contains(finding["seen"], "after it 1 write")) << finding;
+  EXPECT_TRUE(contains(finding["why"], "takes the file back to that moment")) << finding;
+}
+
+TEST_F(Watch, SeesStoresAfterTheLastSynchronisation) {
+  if (!shows_stores(directory_.path().string())) GTEST_SKIP() << "no marks on tmpfs";
+  for (const char* what :
+       {"syncs_first", "syncs_first_and_exits", "syncs_first_and_dies", "syncs_at_first"}) {
+    std::filesystem::remove(file_);
+    const Seen seen = watch(doing(what));
+    Codes codes = seen.codes();
+    codes.erase("killed");
+    EXPECT_EQ(codes, Codes{"synchronised_early"}) << what << seen.answer.dump(1);
+    EXPECT_TRUE(contains(seen.file(file_)["findings"][0]["seen"], "stored to after it")) << what;
+    EXPECT_EQ(seen.code, 9) << what;
+  }
+}
+
+TEST_F(Watch, DoesNotBelieveASingleEarlySynchronisation) {
+  const Seen seen = watch(doing("syncs_once_and_idles"));
+  EXPECT_EQ(seen.codes(), Codes{"synchronised_early"}) << seen.answer.dump(1);
+}
+
+// What these change they synchronise, however long they have the file after that.
+TEST_F(Watch, FindsNothingWhereNothingFollowsTheLastSynchronisation) {
+  const std::vector<Case> cases = {{"syncs_last", {"synchronised_once"}},
+                                   {"syncs_and_idles", {}},
+                                   {"in_rounds", {"synchronised_once"}}};
+  for (const Case& one : cases) {
+    // Not written out yet, which is no store of the program's.
+    write_file(file_, std::string(4 * kPage, 'x'));
+    const Seen seen = watch(doing(one.what));
+    EXPECT_EQ(seen.codes(), one.codes) << one.what << seen.answer.dump(1);
+    EXPECT_EQ(seen.code, fine()) << one.what;
+  }
+}
+
+TEST_F(Watch, TellsThatGivingUpALockCommits) {
+  const Seen seen = watch(doing("unlocks"));
+  EXPECT_EQ(seen.codes(), Codes{"never_synchronised"}) << seen.answer.dump(1);
+  const json finding = seen.file(file_)["findings"][0];
+  EXPECT_TRUE(contains(finding["why"], "when the lock was given up")) << finding;
+}
+
 // "Pawl cannot protect all": a program that maps nothing read as one that Pawl cannot help.
 TEST_F(Watch, SpokeOfAProgramThatMapsNothingAsOfOneThatItCannotProtect) {
   const Answer answer = pawl({"doctor", "--", "/bin/true"});
@@ -747,13 +894,6 @@ TEST_F(Watch, SaysThatOnlyThisRunWasJudged) {
 }
 
 // ------------------------------------------------------------------------ what run starts
-
-std::size_t count_of(const std::string& part, const std::string& text) {
-  std::size_t count = 0;
-  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size())
-    ++count;
-  return count;
-}
 
 // `pawl run -- STATIC` refused, and `pawl run -- sh -c STATIC` ran it in silence, unprotected.
 TEST_F(Watch, StartedAStaticProgramWithoutProtectionAndWithoutAWord) {

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -206,6 +207,42 @@ static void stream_writes(int file, char* memory, const char* path) {
   if (stream == NULL) refuse("fdopen");
   fputs("text", stream);
   fclose(stream);
+}
+
+enum { kRounds = 20 };
+
+static void must_fail(const char* call, int has_failed) {
+  if (has_failed) return;
+  fprintf(stderr, "%s: %s did not fail\n", what, call);
+  exit(1);
+}
+
+/* As Chronicle Queue's sync(), which takes any address. */
+static void synchronise_in_vain(int file, char* memory, const char* path) {
+  (void)file;
+  (void)path;
+  for (int round = 0; round < kRounds; ++round) {
+    memory[100] += 1;
+    must_fail("msync", msync(memory + 96, kPage, MS_SYNC) != 0 && errno == EINVAL);
+    must_fail("msync", msync(memory, kPage, MS_SYNC | MS_ASYNC) != 0 && errno == EINVAL);
+  }
+}
+
+/* Calls that the kernel refuses change nothing, wherever they are seen. */
+static void calls_in_vain(int file, char* memory, const char* path) {
+  must_fail("ftruncate", ftruncate(file, -1) != 0);
+  must_fail("fallocate", fallocate(file, 0, -1, kPage) != 0);
+  must_fail("pwrite", pwrite(file, "text", 4, -1) < 0);
+  must_fail("rename", rename(path, "/no/such/directory") != 0);
+  must_fail("munmap", munmap(memory + 96, kPage) != 0);
+  must_fail("mremap", mremap(memory, kPage, 0, 0) == MAP_FAILED);
+  must_fail("mmap", mmap(memory, kPage, PROT_READ, MAP_SHARED | MAP_FIXED, -1, 0) == MAP_FAILED);
+  must_fail("sync_file_range", sync_file_range(file, 0, kPage, 0x100) != 0);
+  run_self("renames_in_vain", path);
+}
+
+static void rename_in_vain(const char* path) {
+  must_fail("rename", rename(path, "/no/such/directory") != 0);
 }
 
 static void two_mappings(int file, char* memory, const char* path) {
@@ -462,8 +499,6 @@ static void change_by_call(int file, int round) {
   if (pwrite(file, "text", 4, round % kPages * kPage) != 4) refuse("pwrite");
 }
 
-enum { kRounds = 20 };
-
 /* As SQLite with mmap_size and synchronous=OFF: a log, then the file, which is synchronised once.
  */
 static void write_beside(const char* path, const char* ending, int synchronises) {
@@ -495,6 +530,130 @@ static void store_beside(const char* path) {
     commit(memory);
   }
   close(log);
+  let_go(memory, file);
+}
+
+/* A range that goes past the mapping's end: msync() synchronises what is there, and says ENOMEM. */
+static void synchronise_past_the_end(const char* path) {
+  const int file = open_file(path);
+  char* const space =
+      mmap(NULL, 2 * kLength, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  char* const memory =
+      mmap(space, kLength, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+  if (memory == MAP_FAILED || munmap(space + kLength, kLength) != 0) refuse("mmap");
+  for (int round = 0; round < 2; ++round) {
+    memory[0] += 1;
+    must_fail("msync", msync(memory, 2 * kLength, MS_SYNC) != 0 && errno == ENOMEM);
+  }
+  let_go(memory, file);
+}
+
+/* As Chronicle Map: while it is being made the file is synchronised, and not when it is ready. */
+static void make_and_then_store(const char* path) {
+  const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const struct flock locked = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  const struct flock unlocked = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+  if (file < 0 || fcntl(file, F_SETLK, &locked) != 0) refuse("open");
+  if (pwrite(file, "made", 4, 0) != 4 || ftruncate(file, kLength) != 0) refuse("pwrite");
+  char* const memory = map_file(file);
+  if (msync(memory, kLength, MS_SYNC) != 0) refuse("msync");
+  if (pwrite(file, "done", 4, 0) != 4 || fcntl(file, F_SETLK, &unlocked) != 0) refuse("pwrite");
+  for (int round = 0; round < kRounds; ++round) memory[kPage] += 1;
+}
+
+/* Maps, does `before`, synchronises `times`, waits, does `after`, and lets go. */
+static void around_synchronising(const char* path, int before_ms, int times, int after_ms,
+                                 int stores_after) {
+  const int file = open_file(path);
+  char* const memory = map_file(file);
+  memory[0] += memory[kPage * 2];
+  usleep((useconds_t)before_ms * 1000);
+  for (int i = 0; i < times; ++i) {
+    memory[0] += 1;
+    if (msync(memory, kPage, MS_SYNC) != 0) refuse("msync");
+  }
+  usleep((useconds_t)after_ms * 1000);
+  if (stores_after) memory[kPage] += 1;
+  if (strcmp(what, "syncs_first_and_dies") == 0) raise(SIGTERM);
+  if (strcmp(what, "syncs_first_and_exits") == 0) exit(0);
+  let_go(memory, file);
+}
+
+/* Comes to a descriptor by a stream, and maps that while the stream is there. */
+static void map_a_stream(const char* path) {
+  FILE* stream = NULL;
+  close(open_file(path));
+  if (strcmp(what, "fdopen") == 0) stream = fdopen(open_file(path), "r+");
+  if (strcmp(what, "fopen") == 0) stream = fopen(path, "r+");
+  if (strcmp(what, "freopen") == 0) stream = freopen(path, "r+", fopen("/dev/null", "r"));
+  if (stream == NULL) refuse(what);
+  char* const memory = map_file(fileno(stream));
+  commit(memory);
+  commit(memory);
+  if (munmap(memory, kLength) != 0 || fclose(stream) != 0) refuse("munmap");
+}
+
+static void fdopen_mapped(int file, char* memory, const char* path) {
+  (void)memory;
+  (void)path;
+  FILE* const stream = fdopen(dup(file), "r");
+  if (stream == NULL) refuse("fdopen");
+  fclose(stream);
+}
+
+/* A descriptor that was a stream's once. */
+static void map_after_a_stream(const char* path) {
+  const int file = open_file(path);
+  FILE* const stream = fdopen(dup(file), "r+");
+  if (stream == NULL || fclose(stream) != 0) refuse("fdopen");
+  if (fcntl(file, F_GETFL) < 0) refuse("fcntl");
+  char* const memory = map_file(file);
+  commit(memory);
+  commit(memory);
+  let_go(memory, file);
+}
+
+/* As libtorrent: what it needs to go on stands elsewhere, and under other names. */
+static void write_elsewhere(const char* path, const char* other) {
+  const int file = open_file(path);
+  char* const memory = map_file(file);
+  memory[0] = 1;
+  if (strcmp(what, "writes_elsewhere_and_syncs") == 0) {
+    commit(memory);
+    commit(memory);
+  }
+  char name[4096];
+  for (int i = 0; i < kRounds; ++i) {
+    snprintf(name, sizeof(name), "%s.%d", other, i);
+    const int written = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (written < 0 || write(written, "text", 4) != 4) refuse("write");
+    close(written);
+    if (i >= kRounds / 2) unlink(name);
+  }
+  snprintf(name, sizeof(name), "%s.0", other);
+  if (rename(name, other) != 0) refuse("rename");
+  let_go(memory, file);
+}
+
+/* As rrdtool: one change a mapping. */
+static void in_rounds(const char* path) {
+  for (int round = 0; round < 3; ++round) {
+    const int file = open_file(path);
+    char* const memory = map_file(file);
+    commit(memory);
+    let_go(memory, file);
+  }
+}
+
+/* Gives up its lock on a file that is half made, which commits it. */
+static void unlock_and_map_again(const char* path) {
+  const int file = open_file(path);
+  char* memory = map_file(file);
+  memory[0] = 1;
+  if (flock(file, LOCK_EX) != 0 || munmap(memory, kLength) != 0 || flock(file, LOCK_UN) != 0)
+    refuse("flock");
+  memory = map_file(file);
+  memory[0] = 2;
   let_go(memory, file);
 }
 
@@ -688,6 +847,9 @@ static const struct {
     {"sandbox_refuses", sandbox_refuses},
     {"sandbox_of_others", sandbox_of_others},
     {"grow", grow},
+    {"fdopen_mapped", fdopen_mapped},
+    {"syncs_in_vain", synchronise_in_vain},
+    {"in_vain", calls_in_vain},
 };
 
 int main(int count, char** words) {
@@ -718,6 +880,33 @@ int main(int count, char** words) {
     write_beside(words[2], "-wal", 1);
   } else if (strcmp(what, "store_beside") == 0) {
     store_beside(words[2]);
+  } else if (strcmp(what, "syncs_past_the_end") == 0) {
+    synchronise_past_the_end(words[2]);
+  } else if (strcmp(what, "makes_and_stores") == 0) {
+    make_and_then_store(words[2]);
+  } else if (strcmp(what, "syncs_last") == 0) {
+    around_synchronising(words[2], 300, 1, 0, 0);
+  } else if (strcmp(what, "syncs_and_idles") == 0) {
+    around_synchronising(words[2], 0, 5, 300, 0);
+  } else if (strcmp(what, "syncs_once_and_idles") == 0) {
+    around_synchronising(words[2], 0, 1, 2500, 0);
+  } else if (strcmp(what, "syncs_at_first") == 0) {
+    around_synchronising(words[2], 0, 5, 1500, 1);
+  } else if (strncmp(what, "syncs_first", strlen("syncs_first")) == 0) {
+    around_synchronising(words[2], 0, 1, 1500, 1);
+  } else if (strcmp(what, "fdopen") == 0 || strcmp(what, "fopen") == 0 ||
+             strcmp(what, "freopen") == 0) {
+    map_a_stream(words[2]);
+  } else if (strcmp(what, "after_a_stream") == 0) {
+    map_after_a_stream(words[2]);
+  } else if (strncmp(what, "writes_elsewhere", strlen("writes_elsewhere")) == 0 && count == 4) {
+    write_elsewhere(words[2], words[3]);
+  } else if (strcmp(what, "in_rounds") == 0) {
+    in_rounds(words[2]);
+  } else if (strcmp(what, "unlocks") == 0) {
+    unlock_and_map_again(words[2]);
+  } else if (strcmp(what, "renames_in_vain") == 0) {
+    rename_in_vain(words[2]);
   } else if (strcmp(what, "refused_beside") == 0) {
     with_refused_neighbour(words[2]);
   } else if (strcmp(what, "read_only") == 0) {

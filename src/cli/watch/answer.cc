@@ -244,6 +244,7 @@ Json answer_json(const ProgramFacts& facts, const Judgement& judgement,
                      {"last_size_bytes", file.last_size_bytes},
                      {"changes", file.changes},
                      {"synchronisations", file.synchronisations},
+                     {"failed_synchronisations", file.failed_synchronisations},
                      {"sync_file_range", file.range_hints},
                      {"programs", file.programs},
                      {"findings", remarks_json(one.remarks)}});

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -26,6 +27,7 @@
 #include "cli/text.h"
 #include "cli/watch/neighbours.h"
 #include "cli/watch/other_processes.h"
+#include "cli/watch/stores.h"
 #include "pawl/pawl.h"
 #include "tracing/process_memory.h"
 
@@ -105,6 +107,7 @@ void Calls::process_began(pid_t number, pid_t parent) {
   });
   child.holds.clear();
   child.second_mappings.clear();
+  child.lives.clear();
   child.opened.clear();
   child.last_synchronised.reset();
   processes_.insert_or_assign(number, std::move(child));
@@ -120,6 +123,7 @@ void Calls::process_borrows_memory(pid_t number) {
 void Calls::process_executed(pid_t number) {
   Process& before = process(number);
   refuse_second_mappings(before);
+  end_lives(before);
   Process fresh(libraries_);
   fresh.sandbox = before.sandbox;  // it stays in force
   fresh.executable = target_of(link_to(number, "exe"));
@@ -144,10 +148,15 @@ void Calls::process_executed(pid_t number) {
   processes_.insert_or_assign(number, std::move(fresh));
 }
 
+void Calls::process_dies(pid_t number, pid_t thread) {
+  look_for_stores(process(number), thread, 0, ~std::uint64_t{0});
+}
+
 void Calls::process_ended(pid_t number) {
   const auto found = processes_.find(number);
   if (found == processes_.end()) return;
   refuse_second_mappings(found->second);
+  end_lives(found->second);
   for (const Window& window : found->second.windows) {
     if (found->second.inherits.contains(window.file)) {
       see(window.file, Sight::inherited,
@@ -202,10 +211,23 @@ pid_t Calls::other_holder(pid_t number, const FileKey& file) {
 // ------------------------------------------------------------------------------ helpers
 
 void Calls::see(const FileKey& file, Sight sight, const std::string& example) {
-  const auto found = facts_.files.find(file);
-  if (found == facts_.files.end()) return;
-  Seen& seen = found->second.seen[sight];
-  if (seen.count++ == 0) seen.example = example;
+  if (!is_known(file)) return;
+  once_done([this, file, sight, example] {
+    Seen& seen = facts_.files[file].seen[sight];
+    if (seen.count++ == 0) seen.example = example;
+  });
+}
+
+void Calls::see_also_if_unsupported(const FileKey& file, Sight sight, const std::string& example) {
+  see(file, sight, example);
+  entering_->if_failed.push_back([this, file, sight, example](int error_number) {
+    if (error_number == EOPNOTSUPP) see(file, sight, example);
+  });
+}
+
+void Calls::once_done(std::function<void()> effect) {
+  if (entering_ == nullptr) return effect();
+  entering_->once_done.push_back(std::move(effect));
 }
 
 std::string Calls::said_of(const Call& call, const std::string& what) const {
@@ -219,8 +241,10 @@ std::optional<Calls::OpenFile> Calls::open_file(pid_t thread, int descriptor, Ki
       (kind == Kind::regular && !S_ISREG(status.st_mode))) {
     return std::nullopt;
   }
-  OpenFile open{
-      {status.st_dev, status.st_ino}, static_cast<std::uint64_t>(status.st_size), status.st_nlink};
+  OpenFile open{{status.st_dev, status.st_ino},
+                static_cast<std::uint64_t>(status.st_size),
+                status.st_nlink,
+                S_ISREG(status.st_mode)};
   std::ifstream file(link_to(thread, fmt::format("fdinfo/{}", descriptor)));
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("flags:"))
@@ -283,9 +307,12 @@ bool Calls::is_by_holder(const Call& call, const FileKey& file, const std::strin
   return false;
 }
 
-void Calls::note_changed(FileFacts& facts, const char* name) {
-  facts.changes[name] += 1;
-  facts.latest.behind += 1;
+void Calls::note_changed(const FileKey& file, const char* name) {
+  once_done([this, file, name] {
+    FileFacts& facts = facts_.files[file];
+    facts.changes[name] += 1;
+    facts.latest.behind += 1;
+  });
 }
 
 void Calls::holder_let_go(FileFacts& facts) {
@@ -295,15 +322,27 @@ void Calls::holder_let_go(FileFacts& facts) {
 
 void Calls::note_synchronised(const Call& call, const FileKey& file, const char* name) {
   if (!is_by_holder(call, file, name, Effect::synchronises)) return;
-  FileFacts& facts = facts_.files[file];
-  facts.synchronisations[name] += 1;
-  facts.latest.synchronised += std::exchange(facts.latest.behind, 0);
-  Process& caller = process(call.process);
-  facts.most_synchronisations =
-      std::max(facts.most_synchronisations, ++caller.synchronisations[file]);
-  for (Window& window : caller.windows) {
-    if (window.file == file) window.is_synchronised = true;
-  }
+  once_done([this, number = call.process, file, name, began = std::chrono::steady_clock::now()] {
+    FileFacts& facts = facts_.files[file];
+    facts.synchronisations[name] += 1;
+    facts.latest.synchronised += std::exchange(facts.latest.behind, 0);
+    Process& caller = process(number);
+    Life& life = caller.lives[file];
+    if (life.synchronisations++ > 0) life.waited += life.synchronised - life.began;
+    life.began = began;
+    life.synchronised = std::chrono::steady_clock::now();
+    life.writes_after = 0;
+    life.has_stores_after = false;
+    // The kernel writes out later, or the bytes of one call alone.
+    life.has_shown_all = name != kAsynchronous && name != kDurableWrite;
+    for (Window& window : caller.windows) {
+      if (window.file == file) window.is_synchronised = true;
+    }
+    note_in_one_go(caller, file);
+  });
+}
+
+void Calls::note_in_one_go(Process& caller, const FileKey& file) {
   if (caller.last_synchronised && *caller.last_synchronised != file) {
     const auto pair = std::pair(*caller.last_synchronised, file);
     if (facts_.in_one_go.contains(pair) || facts_.in_one_go.size() < kPairsMax) {
@@ -342,10 +381,13 @@ Wants Calls::map_entered(const Call& call) {
     const std::string library =
         target_of(link_to(call.thread, fmt::format("fd/{}", number(call.arguments[4]))));
     const std::string name = library.substr(library.rfind('/') + 1);
-    if (name.starts_with("libpawl.so")) facts_.has_libpawl = true;
+    if (name.starts_with("libpawl.so")) once_done([this] { facts_.has_libpawl = true; });
     if (name.starts_with("libasan.so")) {
-      caller.obstacle = Sight::sanitizer;
-      caller.obstacle_text = caller.executable + " has " + library + " loaded";
+      once_done([this, library, number = call.process] {
+        Process& loading = process(number);
+        loading.obstacle = Sight::sanitizer;
+        loading.obstacle_text = loading.executable + " has " + library + " loaded";
+      });
     }
   }
   if ((flags & MAP_FIXED) != 0 && !caller.windows.empty()) {
@@ -357,7 +399,7 @@ Wants Calls::map_entered(const Call& call) {
         see(window.file, Sight::fixed_over_part, said_of(call, "mmap with MAP_FIXED"));
       }
     }
-    unmapped(call, begin, end);
+    once_done([this, call, begin, end] { unmapped(call, begin, end); });
   }
   if ((flags & MAP_ANONYMOUS) != 0) return Wants::nothing;
   const bool asks_for_pawl = (flags & MAP_ATOMIC) == MAP_ATOMIC;
@@ -468,7 +510,10 @@ void Calls::add_holder(const Call& call, const OpenFile& open, FileFacts& facts)
   judge_start(call, open.key);
   caller.holds.insert(open.key);
   holder_let_go(facts);
-  caller.synchronisations.erase(open.key);
+  life_ended(caller, open.key);
+  Life& life = caller.lives[open.key];
+  life.shows_stores = write_out(call.process, number(call.arguments[4]));
+  life.follows_unlocking = facts.unlockings > 0;
   see_sandbox(caller, open.key);
   count_descriptors(call);
   count_journals(call, open.key);
@@ -483,6 +528,8 @@ void Calls::add_holder(const Call& call, const OpenFile& open, FileFacts& facts)
 
 void Calls::mapped(const Call& call, std::uint64_t address) {
   Process& caller = process(call.process);
+  const int flags = number(call.arguments[3]);
+  if ((flags & MAP_ANONYMOUS) != 0 || (flags & MAP_TYPE) == MAP_PRIVATE) return;
   const int descriptor = number(call.arguments[4]);
   const auto open = open_file(call.thread, descriptor);
   if (!open) return;
@@ -517,6 +564,7 @@ void Calls::mapped(const Call& call, std::uint64_t address) {
     }
     if (origin == Origin::raw) see(open->key, Sight::raw_call, said_of(call, "mmap"));
     if (!holds) add_holder(call, *open, *facts);
+    if (!holds) caller.lives[open->key].mapped = std::chrono::steady_clock::now();
     facts->mappings += 1;
     facts->longest_mapping_bytes = std::max(facts->longest_mapping_bytes, call.arguments[1]);
     facts->last_size_bytes = open->size_bytes;
@@ -545,6 +593,8 @@ void Calls::unmapped(const Call& call, std::uint64_t begin, std::uint64_t end) {
     } else if (!window.is_synchronised && !window.is_read_only) {
       see(window.file, Sight::unmapped_unsynchronised, "munmap");
     }
+    if (const auto life = caller.lives.find(window.file); life != caller.lives.end())
+      life->second.let_go = std::chrono::steady_clock::now();
     if (window.begin < begin) {
       left.push_back(window);
       left.back().end = begin;
@@ -556,6 +606,65 @@ void Calls::unmapped(const Call& call, std::uint64_t begin, std::uint64_t end) {
   }
   caller.windows = std::move(left);
   judge_second_mappings(caller, call.thread);
+}
+
+void Calls::look_for_stores(Process& process, pid_t thread, std::uint64_t begin,
+                            std::uint64_t end) {
+  for (const Window& window : process.windows) {
+    const auto life = process.lives.find(window.file);
+    if (begin >= window.end || end <= window.begin || window.is_read_only ||
+        life == process.lives.end() || !life->second.shows_stores || !life->second.has_shown_all ||
+        life->second.has_stores_after) {
+      continue;
+    }
+    if (looks_for_stores_ == kLooksForStoresMax) {
+      facts_.limits.insert(
+          fmt::format("whether stores came after the last synchronisation was looked at {} times",
+                      kLooksForStoresMax));
+      return;
+    }
+    looks_for_stores_ += 1;
+    life->second.has_stores_after = has_stores(thread, window.begin, window.end);
+  }
+}
+
+void Calls::life_ended(Process& process, const FileKey& file) {
+  const auto found = process.lives.find(file);
+  if (found == process.lives.end()) return;
+  const Life life = found->second;
+  process.lives.erase(found);
+  const bool has_window = std::ranges::any_of(
+      process.windows, [&](const Window& window) { return window.file == file; });
+  const auto let_go = has_window ? std::chrono::steady_clock::now() : life.let_go;
+  const bool has_any = life.synchronisations > 0;
+  const auto last = has_any ? life.synchronised : life.mapped;
+  const auto milliseconds_between = [](auto from, auto to) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(to - from);
+  };
+  const Holding holding{life.synchronisations,
+                        has_any ? milliseconds_between(life.mapped + life.waited, life.began)
+                                : std::chrono::milliseconds(0),
+                        milliseconds_between(last, std::max(last, let_go)),
+                        life.writes_after,
+                        life.has_stores_after,
+                        life.follows_unlocking};
+  auto& holdings = facts_.files[file].holdings;
+  if (holdings.size() < kHoldingsMax) return holdings.push_back(holding);
+  const auto shortest = std::ranges::min_element(holdings, {}, &Holding::after);
+  if (shortest->after < holding.after) *shortest = holding;
+}
+
+void Calls::end_lives(Process& process) {
+  while (!process.lives.empty()) life_ended(process, FileKey(process.lives.begin()->first));
+}
+
+// At its entry: another thread may get the addresses before it returns.
+void Calls::unmapped_by_call(const Call& call) {
+  const std::uint64_t begin = call.arguments[0];
+  if (begin % kPageBytes != 0 || call.arguments[1] == 0) return;  // EINVAL
+  const std::uint64_t end = page_end(begin + call.arguments[1]);
+  look_for_stores(process(call.process), call.thread, begin, end);
+  unmapped(call, begin, end);
 }
 
 void Calls::judge_second_mappings(Process& process, pid_t thread) {
@@ -583,11 +692,13 @@ void Calls::refuse_second_mappings(Process& process) {
 void Calls::sandboxed(const Call& call) {
   const auto verdict = judge_sandbox_of(call);
   if (!verdict) return;
-  Process& caller = process(call.process);
-  // Filters add up; the first that breaks something is named.
-  if (caller.sandbox.breaks.empty()) caller.sandbox.breaks = verdict->breaks;
-  if (caller.sandbox.may_break.empty()) caller.sandbox.may_break = verdict->may_break;
-  for (const FileKey& file : still_held(call.process, caller)) see_sandbox(caller, file);
+  once_done([this, number = call.process, sandbox = *verdict] {
+    Process& caller = process(number);
+    // Filters add up; the first that breaks something is named.
+    if (caller.sandbox.breaks.empty()) caller.sandbox.breaks = sandbox.breaks;
+    if (caller.sandbox.may_break.empty()) caller.sandbox.may_break = sandbox.may_break;
+    for (const FileKey& file : still_held(number, caller)) see_sandbox(caller, file);
+  });
 }
 
 void Calls::see_sandbox(const Process& process, const FileKey& file) {
@@ -661,7 +772,7 @@ void Calls::remapped(const Call& call, std::uint64_t address) {
     if (window.begin != call.arguments[0]) continue;
     if (is_by_holder(call, window.file, "mremap")) {
       FileFacts& facts = facts_.files[window.file];
-      note_changed(facts, "mremap");
+      note_changed(window.file, "mremap");
       facts.longest_mapping_bytes = std::max(facts.longest_mapping_bytes, call.arguments[2]);
     }
     window.begin = address;
@@ -679,24 +790,44 @@ void Calls::window_refused(const Call& call, Sight sight, const char* name) {
 }
 
 void Calls::range_synchronised(const Call& call) {
+  constexpr int kBoth = MS_SYNC | MS_ASYNC;
   const int flags = number(call.arguments[2]);
-  if ((flags & (MS_SYNC | MS_ASYNC)) == 0) return;
+  if ((flags & kBoth) == 0) return;
   const std::uint64_t begin = call.arguments[0];
   const std::uint64_t end = page_end(begin + call.arguments[1]);
+  const char* const why = begin % kPageBytes != 0    ? "its address is not on a page boundary"
+                          : (flags & kBoth) == kBoth ? "MS_SYNC and MS_ASYNC exclude each other"
+                          : (flags & ~(kBoth | MS_INVALIDATE)) != 0 ? "its flags are unknown"
+                                                                    : "";
   std::set<FileKey> files;
   for (const Window& window : process(call.process).windows) {
     if (begin < window.end && window.begin < end && !window.is_read_only) files.insert(window.file);
   }
   for (const FileKey& file : files) {
     note_synchronised(call, file, (flags & MS_SYNC) != 0 ? "msync" : kAsynchronous);
+    note_if_it_fails(call, file, "msync", why);
   }
 }
 
 // ------------------------------------------------------------------------------ files
 
+void Calls::note_if_it_fails(const Call& call, const FileKey& file, const char* name,
+                             const char* why) {
+  if (!holds_still(call.process, process(call.process), file)) return;
+  entering_->if_failed.push_back([this, file, name, why](int error_number) {
+    const std::string reason = *why != '\0' ? why : std::strerror(error_number);
+    const char* const symbol = ::strerrorname_np(error_number);
+    const std::string failure =
+        fmt::format("{}: {}, for {}", name, symbol != nullptr ? symbol : "error", reason);
+    facts_.files[file].failed_synchronisations[failure] += 1;
+  });
+}
+
 void Calls::synchronised(const Call& call, const char* name, int descriptor) {
   const auto open = open_file(call.thread, descriptor);
-  if (open && is_known(open->key)) note_synchronised(call, open->key, name);
+  if (!open || !is_known(open->key)) return;
+  note_synchronised(call, open->key, name);
+  note_if_it_fails(call, open->key, name, "");
 }
 
 void Calls::all_synchronised(const Call& call, const char* name) {
@@ -708,7 +839,7 @@ void Calls::range_hinted(const Call& call) {
   const auto open = open_file(call.thread, number(call.arguments[0]));
   if (open && is_known(open->key) &&
       is_by_holder(call, open->key, "sync_file_range", Effect::synchronises)) {
-    facts_.files[open->key].range_hints += 1;
+    once_done([this, file = open->key] { facts_.files[file].range_hints += 1; });
   }
 }
 
@@ -718,11 +849,16 @@ void Calls::changed(const Call& call, const char* name, int descriptor) {
   if (!is_known(open->key)) return changed_beside(call, *open, name, descriptor);
   if (!is_by_holder(call, open->key, name)) return;
   FileFacts& facts = facts_.files[open->key];
-  note_changed(facts, name);
+  note_changed(open->key, name);
   facts.last_size_bytes = std::max(facts.last_size_bytes, open->size_bytes);
   const bool asks_for_durability =
       call.number == SYS_pwritev2 && (call.arguments[5] & (RWF_SYNC | RWF_DSYNC)) != 0;
   const bool writes = call.number != SYS_ftruncate && call.number != SYS_fallocate;
+  if (writes) {
+    once_done([this, number = call.process, file = open->key] {
+      process(number).lives[file].writes_after += 1;
+    });
+  }
   if (writes && (open->writes_durably() || asks_for_durability)) {
     note_synchronised(call, open->key, kDurableWrite);
   }
@@ -733,6 +869,8 @@ void Calls::changed_beside(const Call& call, const OpenFile& open, const char* n
   const std::set<FileKey>& holds = process(call.process).holds;
   if (holds.empty() || open.links == 0) return;
   const std::string path = target_of(link_to(call.thread, fmt::format("fd/{}", descriptor)));
+  // What is printed into a file belongs to nothing.
+  if (descriptor > STDERR_FILENO) note_unmapped(call, open.key, path);
   for (const FileKey& file : holds) {
     const Neighbour neighbour =
         neighbour_of(facts_.files[file].names.back(), name_within_root(call.process, path));
@@ -742,19 +880,37 @@ void Calls::changed_beside(const Call& call, const OpenFile& open, const char* n
   }
 }
 
+void Calls::note_unmapped(const Call& call, const FileKey& file, const std::string& path) {
+  const bool is_of_kernel =
+      path.starts_with("/dev/") || path.starts_with("/proc/") || path.starts_with("/sys/");
+  if (is_known(file) || is_of_kernel || !path.starts_with('/') ||
+      process(call.process).holds.empty()) {
+    return;
+  }
+  once_done([this, number = call.process, file, path] {
+    if (facts_.unmapped.size() == kUnmappedMax && !facts_.unmapped.contains(file)) {
+      facts_.limits.insert(fmt::format(
+          "more than {} files are changed and not mapped; the others are not named", kUnmappedMax));
+      return;
+    }
+    facts_.unmapped[file] = path;
+    for (const FileKey& held : process(number).holds) facts_.files[held].changed_along.insert(file);
+  });
+}
+
 void Calls::protected_anew(const Call& call) {
   if ((call.arguments[2] & PROT_WRITE) == 0) return;
   const std::uint64_t begin = call.arguments[0];
   const std::uint64_t end = page_end(begin + call.arguments[1]);
   for (const Window& window : process(call.process).windows) {
     if (begin < window.end && window.begin < end && is_known(window.file))
-      facts_.files[window.file].is_mapped_writable = true;
+      once_done([this, file = window.file] { facts_.files[file].is_mapped_writable = true; });
   }
 }
 
 void Calls::truncated_by_name(const Call& call) {
   const auto file = known_file_at(call, AT_FDCWD, call.arguments[0], true, nullptr);
-  if (file && is_by_holder(call, *file, "truncate")) note_changed(facts_.files[*file], "truncate");
+  if (file && is_by_holder(call, *file, "truncate")) note_changed(*file, "truncate");
 }
 
 void Calls::allocated(const Call& call) {
@@ -762,7 +918,7 @@ void Calls::allocated(const Call& call) {
   const auto open = open_file(call.thread, descriptor);
   if (open && (number(call.arguments[1]) & kMovesBlocks) != 0 &&
       holds_still(call.process, process(call.process), open->key)) {
-    see(open->key, Sight::move_blocks, said_of(call, "fallocate"));
+    see_also_if_unsupported(open->key, Sight::move_blocks, said_of(call, "fallocate"));
   }
   changed(call, "fallocate", descriptor);
 }
@@ -779,7 +935,7 @@ void Calls::shared_blocks(const Call& call) {
   for (const int descriptor : descriptors) {
     const auto open = open_file(call.thread, descriptor);
     if (open && holds_still(call.process, process(call.process), open->key)) {
-      see(open->key, Sight::share_blocks, said_of(call, "ioctl"));
+      see_also_if_unsupported(open->key, Sight::share_blocks, said_of(call, "ioctl"));
     }
   }
 }
@@ -823,11 +979,17 @@ void Calls::opened(const Call& call, std::uint64_t result) {
   } else {
     caller.opened[descriptor] = {open->key, is_stream, has_random_name};
   }
-  if (!is_known(open->key)) return;
   const bool truncates = (flags & O_TRUNC) != 0;
+  if (!is_known(open->key)) {
+    // With O_EXCL it is new.
+    if (open->is_regular && open->is_writable() && (truncates || (flags & O_EXCL) != 0))
+      note_unmapped(call, open->key,
+                    target_of(link_to(call.thread, fmt::format("fd/{}", descriptor))));
+    return;
+  }
   if (holds_still(call.process, caller, open->key, descriptor)) {
     if (is_stream) see(open->key, Sight::stream_open, said_of(call, "fopen"));
-    if (truncates) note_changed(facts_.files[open->key], "open(O_TRUNC)");
+    if (truncates) note_changed(open->key, "open(O_TRUNC)");
   } else if (truncates) {
     is_by_holder(call, open->key, "open with O_TRUNC");
   } else if (!open->is_writable() && other_holder(call.process, open->key) != 0) {
@@ -857,14 +1019,21 @@ Wants Calls::rename_entered(const Call& call) {
   bool is_any_known = false;
   for (const auto& [directory, path] : names_of_rename(call))
     is_any_known = name_replaced(call, directory, path) || is_any_known;
-  return is_any_known ? Wants::result : Wants::nothing;
+  return is_any_known || !process(call.process).holds.empty() ? Wants::result : Wants::nothing;
 }
 
 void Calls::renamed(const Call& call) {
+  const auto [new_directory, new_path] = names_of_rename(call)[1];
+  struct stat status{};
+  std::error_code error;
+  const std::string whole = path_of(call, new_directory, new_path);
+  if (::lstat(whole.c_str(), &status) == 0 && S_ISREG(status.st_mode)) {
+    note_unmapped(call, {status.st_dev, status.st_ino},
+                  std::filesystem::canonical(whole, error).string());
+  }
   for (const auto& [directory, path] : names_of_rename(call)) {
     const auto file = known_file_at(call, directory, path, false, nullptr);
     if (!file) continue;
-    std::error_code error;
     const auto name = std::filesystem::canonical(path_of(call, directory, path), error);
     FileFacts& facts = facts_.files[*file];
     const std::string new_name = name_within_root(call.process, name.string());
@@ -917,7 +1086,18 @@ void Calls::unlocked(const Call& call) {
   Process& caller = process(call.process);
   const bool has_window = std::ranges::any_of(
       caller.windows, [&](const Window& window) { return window.file == open->key; });
-  if (!has_window) caller.holds.erase(open->key);
+  if (has_window) return;
+  once_done([this, number = call.process, file = open->key] {
+    Process& letting_go = process(number);
+    if (letting_go.holds.erase(file) == 0) return;
+    facts_.files[file].unlockings += 1;
+    Life& life = letting_go.lives[file];
+    life.synchronisations += 1;
+    life.began = life.synchronised = std::chrono::steady_clock::now();
+    life.writes_after = 0;
+    life.has_stores_after = false;
+    life_ended(letting_go, file);
+  });
 }
 
 bool Calls::is_of_stream(const Call& call, int descriptor) {
@@ -930,8 +1110,30 @@ bool Calls::is_of_stream(const Call& call, int descriptor) {
   return open && open->key == own->second.file;
 }
 
+void Calls::note_stream(const Call& call, int descriptor, const FileKey& file) {
+  once_done([this, number = call.process, descriptor, file] {
+    auto& opened = process(number).opened;
+    if (opened.size() < kOpenedMax || opened.contains(descriptor))
+      opened[descriptor] = {file, true, false};
+  });
+}
+
+// Of all functions of stdio only fdopen(3) does.
+void Calls::flags_asked(const Call& call) {
+  const int descriptor = number(call.arguments[0]);
+  const auto open = open_file(call.thread, descriptor);
+  Process& caller = process(call.process);
+  if (!open || caller.code.origin_of(call) != Origin::stream) return;
+  note_stream(call, descriptor, open->key);
+  if (holds_still(call.process, caller, open->key))
+    see(open->key, Sight::stream_open, said_of(call, "fdopen"));
+}
+
 void Calls::duplicated(const Call& call) {
   const auto open = open_file(call.thread, number(call.arguments[0]));
+  // freopen(3) gives the new file the number of the old one.
+  if (open && process(call.process).code.origin_of(call) == Origin::stream)
+    note_stream(call, number(call.arguments[1]), open->key);
   if (call.arguments[0] == call.arguments[1] || !open || !is_known(open->key)) return;
   if (holds_still(call.process, process(call.process), open->key) &&
       is_of_stream(call, number(call.arguments[1]))) {
@@ -956,6 +1158,7 @@ void Calls::left_session(const Call& call) {
 
 void Calls::ends_itself(const Call& call) {
   Process& caller = process(call.process);
+  look_for_stores(caller, call.thread, 0, ~std::uint64_t{0});
   count_descriptors(call);  // leaves in `holds` what is still held
   if (caller.holds.empty() || caller.code.origin_of(call) != Origin::raw) return;
   for (const FileKey& file : caller.holds) see(file, Sight::raw_call, said_of(call, "exit_group"));
@@ -964,6 +1167,21 @@ void Calls::ends_itself(const Call& call) {
 // ------------------------------------------------------------------------------ which is which
 
 Wants Calls::call_entered(const Call& call) {
+  if (call.number == SYS_exit_group) {  // which does not return
+    ends_itself(call);
+    return Wants::nothing;
+  }
+  Entered entered;
+  entering_ = &entered;
+  const Wants wants = look_at_entry(call);
+  entering_ = nullptr;
+  in_calls_.erase(call.thread);  // one that never returned
+  if (entered.once_done.empty() && entered.if_failed.empty()) return wants;
+  in_calls_[call.thread] = std::move(entered);
+  return Wants::result;
+}
+
+Wants Calls::look_at_entry(const Call& call) {
   const auto& arguments = call.arguments;
   switch (call.number) {
     case SYS_mmap:
@@ -974,6 +1192,16 @@ Wants Calls::call_entered(const Call& call) {
     case SYS_openat:
     case SYS_creat:
       return Wants::result;
+    case SYS_dup2:
+    case SYS_dup3:
+      duplicated(call);
+      return Wants::nothing;
+    case SYS_fcntl:
+      if (arguments[1] == F_GETFL) {
+        flags_asked(call);
+        return Wants::nothing;
+      }
+      break;
     case SYS_seccomp:
     case SYS_prctl:  // PR_SET_SECCOMP: the filter passes no other
       sandboxed(call);
@@ -991,13 +1219,13 @@ Wants Calls::call_entered(const Call& call) {
   // All others matter for files that are known only.
   if (facts_.files.empty()) {
     if (call.number == SYS_munmap) {
-      unmapped(call, arguments[0], page_end(arguments[0] + arguments[1]));
+      unmapped_by_call(call);
     }
     return Wants::nothing;
   }
   switch (call.number) {
     case SYS_munmap:
-      unmapped(call, arguments[0], page_end(arguments[0] + arguments[1]));
+      unmapped_by_call(call);
       break;
     case SYS_msync:
       range_synchronised(call);
@@ -1094,10 +1322,6 @@ Wants Calls::call_entered(const Call& call) {
     case SYS_fcntl:
       unlocked(call);
       break;
-    case SYS_dup2:
-    case SYS_dup3:
-      duplicated(call);
-      break;
     case SYS_unshare:
       return Wants::result;
     case SYS_setns:
@@ -1108,9 +1332,6 @@ Wants Calls::call_entered(const Call& call) {
     case SYS_setsid:
       left_session(call);
       break;
-    case SYS_exit_group:
-      ends_itself(call);
-      break;
     default:
       break;
   }
@@ -1118,7 +1339,14 @@ Wants Calls::call_entered(const Call& call) {
 }
 
 void Calls::call_returned(const Call& call, std::uint64_t result) {
+  if (auto entered = in_calls_.extract(call.thread)) {
+    for (const auto& effect : entered.mapped().once_done) effect();
+  }
   switch (call.number) {
+    case SYS_open:
+    case SYS_openat:
+    case SYS_creat:
+      return opened(call, result);
     case SYS_mmap:
       return mapped(call, result);
     case SYS_mremap:
@@ -1132,12 +1360,24 @@ void Calls::call_returned(const Call& call, std::uint64_t result) {
     case SYS_setns:
       return unshared(call, "setns");
     default:
-      return opened(call, result);
+      return;
   }
+}
+
+void Calls::call_failed(const Call& call, int error_number) {
+  const auto entered = in_calls_.extract(call.thread);
+  if (entered.empty()) return;
+  // What is mapped of a range that has holes is synchronised all the same.
+  if (call.number == SYS_msync && error_number == ENOMEM) {
+    for (const auto& effect : entered.mapped().once_done) effect();
+    return;
+  }
+  for (const auto& effect : entered.mapped().if_failed) effect(error_number);
 }
 
 ProgramFacts Calls::finish(const Ending& ending) {
   facts_.ending = ending;
+  for (auto& [number, state] : processes_) end_lives(state);
   std::set<FileKey> files;
   for (auto& [key, facts] : facts_.files) {
     files.insert(key);
@@ -1147,6 +1387,12 @@ ProgramFacts Calls::finish(const Ending& ending) {
       facts.last_size_bytes = static_cast<std::uint64_t>(status.st_size);
     }
   }
+  // Some are mapped later, or removed, or have another name by now.
+  std::erase_if(facts_.unmapped, [&](const auto& entry) {
+    struct stat status{};
+    return is_known(entry.first) || ::stat(entry.second.c_str(), &status) != 0 ||
+           FileKey{status.st_dev, status.st_ino} != entry.first;
+  });
   Scan scan = find_holders(files, {});
   for (const Holder& holder : scan.holders) see(holder.file, Sight::outsider, holder.text);
   facts_.limits.merge(scan.limits);

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -34,9 +35,11 @@ class Calls final : public Observer {
   void process_began(pid_t process, pid_t parent) override;
   void process_borrows_memory(pid_t process) override;
   void process_executed(pid_t process) override;
+  void process_dies(pid_t process, pid_t thread) override;
   void process_ended(pid_t process) override;
   Wants call_entered(const Call& call) override;
   void call_returned(const Call& call, std::uint64_t result) override;
+  void call_failed(const Call& call, int error_number) override;
 
   // After the program: looks once more who else has its files.
   ProgramFacts finish(const Ending& ending);
@@ -50,6 +53,20 @@ class Calls final : public Observer {
     bool is_synchronised = false;
     std::uint64_t serial = 0;
   };
+  // Holding has it in the end.
+  struct Life {
+    std::chrono::steady_clock::time_point mapped;
+    std::chrono::steady_clock::time_point began;         // its last synchronisation
+    std::chrono::steady_clock::time_point synchronised;  // the end of that
+    std::chrono::steady_clock::duration waited{};        // in those before it
+    std::chrono::steady_clock::time_point let_go;        // when its last window went
+    std::uint64_t synchronisations = 0;
+    std::uint64_t writes_after = 0;
+    bool shows_stores = false;   // its file system does
+    bool has_shown_all = false;  // the last synchronisation wrote out all that it was for
+    bool has_stores_after = false;
+    bool follows_unlocking = false;
+  };
   // A mapping that was made while the process had others of the file.
   struct SecondMapping {
     FileKey file;
@@ -62,8 +79,8 @@ class Calls final : public Observer {
     explicit Process(Libraries& libraries) : code(libraries) {}
     CodeMap code;
     std::vector<Window> windows;
-    std::vector<SecondMapping> second_mappings;         // not judged yet
-    std::map<FileKey, std::uint64_t> synchronisations;  // of what it holds
+    std::vector<SecondMapping> second_mappings;  // not judged yet
+    std::map<FileKey, Life> lives;               // of what it maps
     SandboxVerdict sandbox;
     std::set<FileKey> holds;
     std::set<FileKey> inherits;
@@ -81,21 +98,37 @@ class Calls final : public Observer {
     RootDirectory root;  // when it was started
   };
   enum class Effect { changes, synchronises };
+  // What a call means is looked at when it is entered, while all is as the call finds it, and
+  // counts when it has succeeded.
+  struct Entered {
+    std::vector<std::function<void()>> once_done;
+    std::vector<std::function<void(int)>> if_failed;  // with the errno
+  };
   struct OpenFile {
     FileKey key;
     std::uint64_t size_bytes = 0;
     std::uint64_t links = 0;
+    bool is_regular = false;
     int flags = 0;
     bool is_read_write() const;
     bool is_writable() const;
     bool writes_durably() const;
   };
 
+  Wants look_at_entry(const Call& call);
+  // At once where no call is being entered.
+  void once_done(std::function<void()> effect);
+
   // What each kind of call means.  `name` is the call's, as it stands in the answer.
   Wants map_entered(const Call& call);
   void mapped(const Call& call, std::uint64_t address);
   void unmapped(const Call& call, std::uint64_t begin, std::uint64_t end);
+  void unmapped_by_call(const Call& call);
   // Those of which the first mapping went by this thread's call are judged.
+  // Before its windows go, or some of them.
+  void look_for_stores(Process& process, pid_t thread, std::uint64_t begin, std::uint64_t end);
+  void life_ended(Process& process, const FileKey& file);
+  void end_lives(Process& process);
   void judge_second_mappings(Process& process, pid_t thread);
   // The others are refused.
   void refuse_second_mappings(Process& process);
@@ -110,9 +143,12 @@ class Calls final : public Observer {
   void synchronised(const Call& call, const char* name, int descriptor);
   void all_synchronised(const Call& call, const char* name);
   void range_hinted(const Call& call);
+  // `why`: what the call itself is wrong in, or empty.
+  void note_if_it_fails(const Call& call, const FileKey& file, const char* name, const char* why);
   void changed(const Call& call, const char* name, int descriptor);
   // A file that is not mapped: it may belong to one that is.
   void changed_beside(const Call& call, const OpenFile& open, const char* name, int descriptor);
+  void note_unmapped(const Call& call, const FileKey& file, const std::string& path);
   void protected_anew(const Call& call);
   void truncated_by_name(const Call& call);
   void allocated(const Call& call);
@@ -126,6 +162,9 @@ class Calls final : public Observer {
   void message_sent(const Call& call, std::uint64_t header);
   void unlocked(const Call& call);
   void duplicated(const Call& call);
+  void flags_asked(const Call& call);
+  // From now on, beneath a number.
+  void note_stream(const Call& call, int descriptor, const FileKey& file);
   void unshared(const Call& call, const char* name);
   void left_session(const Call& call);
   void ends_itself(const Call& call);
@@ -135,15 +174,18 @@ class Calls final : public Observer {
   bool is_by_holder(const Call& call, const FileKey& file, const std::string& what,
                     Effect effect = Effect::changes);
   void judge_origin(const Call& call, const FileKey& file, const std::string& what);
-  static void note_changed(FileFacts& facts, const char* name);
+  void note_changed(const FileKey& file, const char* name);
   static void holder_let_go(FileFacts& facts);
   void note_synchronised(const Call& call, const FileKey& file, const char* name);
+  void note_in_one_go(Process& caller, const FileKey& file);
   void add_holder(const Call& call, const OpenFile& open, FileFacts& facts);
   FileFacts* facts_of_new(const Call& call, const OpenFile& open, int descriptor);
   void judge_start(const Call& call, const FileKey& file);
   void add_name(FileFacts& facts, const std::string& name);
   void look_for_outsiders(const std::set<FileKey>& files);
   void see(const FileKey& file, Sight sight, const std::string& example);
+  // What this file system refuses, another one may have.
+  void see_also_if_unsupported(const FileKey& file, Sight sight, const std::string& example);
   std::string said_of(const Call& call, const std::string& what) const;
 
   Process& process(pid_t number);
@@ -171,7 +213,10 @@ class Calls final : public Observer {
   std::uint64_t serial_ = 0;                        // of the last window
   ProgramFacts facts_;
   std::map<pid_t, Process> processes_;
+  Entered* entering_ = nullptr;        // the call that is looked at
+  std::map<pid_t, Entered> in_calls_;  // by the thread
   std::size_t scans_ = 0;
+  std::size_t looks_for_stores_ = 0;
 };
 
 }  // namespace pawl::cli::watch

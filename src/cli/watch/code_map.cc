@@ -25,7 +25,7 @@ bool contains(const std::vector<std::string>& names, const char* name) {
 
 bool is_of_stdio(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    if (name.starts_with("_IO_")) return true;
+    if (name.starts_with("_IO_") || name.starts_with("freopen")) return true;
   }
   return false;
 }

@@ -24,6 +24,7 @@ inline constexpr std::size_t kWindowsMax = 1024;    // mappings of a process at 
 inline constexpr std::size_t kOpenedMax = 4096;     // descriptors that a process opened
 inline constexpr std::size_t kProgramsMax = 32;     // that map one file
 inline constexpr std::size_t kNamesMax = 16;        // that one file is mapped under, or gets
+inline constexpr std::size_t kUnmappedMax = 1024;   // files that are changed and not mapped
 inline constexpr std::size_t kPairsMax = 64;        // of files that are synchronised together
 inline constexpr std::size_t kExecutablesMax = 64;  // that cannot take the face along
 inline constexpr std::size_t kScansMax = 64;        // of all processes of the machine
@@ -99,6 +100,21 @@ inline constexpr const char* kFsync = "fsync";
 inline constexpr const char* kFdatasync = "fdatasync";
 inline constexpr const char* kDurableWrite = "durable write";
 
+// What one process did with a file, from its first mapping until it let go of it, by when it last
+// synchronised it.
+struct Holding {
+  std::uint64_t synchronisations = 0;
+  // From its mapping to the last of them, without what the others took.
+  std::chrono::milliseconds before{0};
+  std::chrono::milliseconds after{0};  // from then to its letting go
+  std::uint64_t writes_after = 0;
+  bool has_stores_after = false;  // where that can be seen
+  // In a mapping that the process made after it gave up a lock on the whole file, which commits it.
+  bool follows_unlocking = false;
+};
+inline constexpr std::size_t kHoldingsMax = 64;  // of a file: those with the longest `after`
+inline constexpr std::size_t kLooksForStoresMax = 256;
+
 // What one process changes by calls, from its first mapping to its letting go.
 struct CallsOfHolder {
   std::uint64_t synchronised = 0;
@@ -118,11 +134,14 @@ struct FileFacts {
   // By the names of the calls.
   std::map<std::string, std::uint64_t> changes;
   std::map<std::string, std::uint64_t> synchronisations;
+  // Of calls that failed, by what failed and why.
+  std::map<std::string, std::uint64_t> failed_synchronisations;
   CallsOfHolder latest;           // of the last process that mapped it
   CallsOfHolder furthest;         // of the one that changed most behind its last synchronisation
   std::uint64_t range_hints = 0;  // sync_file_range(2)
-  // By one process, from its first mapping to its letting go.
-  std::uint64_t most_synchronisations = 0;
+  std::vector<Holding> holdings;
+  std::set<FileKey> changed_along;  // others, of which ProgramFacts::unmapped has the names
+  std::uint64_t unlockings = 0;     // of the whole file, while it was not mapped
   std::set<std::string> programs;
   Findings directory;      // what is not fine about it
   bool can_create = true;  // files beside it
@@ -132,6 +151,8 @@ struct FileFacts {
 struct ProgramFacts {
   std::vector<FileKey> order;  // of the first mapping
   std::map<FileKey, FileFacts> files;
+  // What a process that has one of them wrote, made or renamed besides, and what it is called.
+  std::map<FileKey, std::string> unmapped;
   // How often the second was synchronised right after the first, by the same process.
   std::map<std::pair<FileKey, FileKey>, std::uint64_t> in_one_go;
   Seen io_uring;

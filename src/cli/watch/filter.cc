@@ -72,6 +72,7 @@ constexpr std::array kRules = {
     Rule{SYS_dup2},
     Rule{SYS_dup3},
     Rule{SYS_flock},
+    Rule{SYS_fcntl, {When::equals, 1, F_GETFL}},  // by it fdopen(3) asks what it gets
     Rule{SYS_fcntl, {When::equals, 1, F_SETLK}},
     Rule{SYS_fcntl, {When::equals, 1, F_SETLKW}},
     Rule{SYS_fcntl, {When::equals, 1, F_OFD_SETLK}},

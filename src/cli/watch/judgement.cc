@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
+#include <ranges>
+#include <set>
+#include <string>
 
 #include "cli/text.h"
 #include "cli/watch/globs.h"
@@ -25,8 +29,17 @@ struct Meaning {
 
 // Changes behind the last synchronisation from which on they are more than a program's last ones.
 constexpr std::uint64_t kChangesBehindMin = 8;
+// How long a process has the file after its last synchronisation, against the time before it, from
+// which on that was an early one.  Below the first bound it is a matter of chance.
+constexpr int kEarlyAfterTimes = 9;
+constexpr std::chrono::milliseconds kEarlyAfterMin{100};
+// From which on nothing else need speak for it.
+constexpr std::chrono::milliseconds kIdleAfterMin{2000};
 
 constexpr const char* kSharedState = "shared_state";
+constexpr const char* kNeverSynchronised = "never_synchronised";
+constexpr const char* kSynchronisedEarly = "synchronised_early";
+constexpr std::size_t kChangedAlongNamesMax = 8;  // in one remark
 
 constexpr const char* kStreamWhy =
     "a file is a stdio stream or a Pawl mapping, not both: stdio writes from within libc";
@@ -208,6 +221,12 @@ bool maps_a_file(const ProgramFacts& facts, const std::string& executable) {
       facts.files, [&](const auto& entry) { return entry.second.programs.contains(executable); });
 }
 
+std::uint64_t sum_of(const std::map<std::string, std::uint64_t>& counts) {
+  std::uint64_t sum = 0;
+  for (const auto& [name, count] : counts) sum += count;
+  return sum;
+}
+
 bool asks_for_later_only(const FileFacts& file) {
   return file.synchronisations.size() == 1 && file.synchronisations.contains(kAsynchronous);
 }
@@ -219,7 +238,31 @@ bool is_synchronised_with_others_only(const FileFacts& file) {
   });
 }
 
+// One that fails commits nothing; where most do, the program's idea of what is saved is wrong.
+void judge_failed_synchronisation(const FileFacts& file, std::vector<Remark>& remarks) {
+  const std::uint64_t failed = sum_of(file.failed_synchronisations);
+  if (failed == 0) return;
+  std::string seen;
+  for (const auto& [failure, count] : file.failed_synchronisations) {
+    if (count == failed) {  // the remark has its count
+      seen = failure;
+      break;
+    }
+    const std::size_t name = failure.find(':');
+    seen += fmt::format("{}{} {}{}", seen.empty() ? "" : "; ", failure.substr(0, name),
+                        count_text(count, "time"), failure.substr(name));
+  }
+  add(remarks,
+      {"synchronisation_fails",
+       failed > sum_of(file.synchronisations) ? Weight::cannot : Weight::but, failed, seen,
+       "a synchronisation that fails commits nothing, with Pawl as without: a crash takes back "
+       "what the program believes to be saved",
+       "have the program look at what these calls answer. msync() wants an address that is a "
+       "multiple of the page size, and MS_SYNC or MS_ASYNC, not both"});
+}
+
 void judge_synchronisation(const FileFacts& file, std::vector<Remark>& remarks) {
+  judge_failed_synchronisation(file, remarks);
   if (asks_for_later_only(file)) {
     return add(remarks,
                {"only_asynchronous", Weight::but, 1,
@@ -238,12 +281,26 @@ void judge_synchronisation(const FileFacts& file, std::vector<Remark>& remarks) 
          "process, or of the command of that name, is no commit",
          "call msync(MS_SYNC) wherever the data is consistent"});
   }
+  if (std::ranges::any_of(file.holdings, [](const Holding& one) {
+        return one.follows_unlocking && one.synchronisations == 0;
+      })) {
+    return add(
+        remarks,
+        {kNeverSynchronised, Weight::but, 1,
+         fmt::format("its lock given up {}", count_text(file.unlockings, "time")),
+         "to give up a lock on the whole file, while it is not mapped, is a commit. After that the "
+         "file was mapped again and never synchronised: all that followed is one commit, at the "
+         "close, and a crash at any time before takes the file back to what it was when the lock "
+         "was given up, which may be half of its making",
+         "call msync(MS_SYNC) when the file is made, and wherever the data is consistent"});
+  }
   if (!file.synchronisations.empty() || file.mappings == 0) return;
   // Who synchronises in vain is told of already.
+  if (!file.failed_synchronisations.empty()) return;
   if (saw(file, Sight::raw_call) || saw(file, Sight::forked_child)) return;
   const bool hints = file.range_hints > 0;
   add(remarks,
-      {"never_synchronised", Weight::but, 1,
+      {kNeverSynchronised, Weight::but, 1,
        hints ? fmt::format("sync_file_range {}", count_text(file.range_hints, "time"))
              : std::string(),
        hints ? "sync_file_range() promises no durability, and Pawl takes it for nothing: all that "
@@ -255,6 +312,11 @@ void judge_synchronisation(const FileFacts& file, std::vector<Remark>& remarks) 
        "nothing, where that is what must be whole, as in a command that makes its change and ends; "
        "in a program that keeps the file open, call msync(MS_SYNC) wherever the data is "
        "consistent; leave a file that need not survive a crash out of --atomic"});
+}
+
+std::string duration_text(std::chrono::milliseconds duration) {
+  if (duration < std::chrono::seconds(1)) return fmt::format("{} ms", duration.count());
+  return fmt::format("{:.1f} s", std::chrono::duration<double>(duration).count());
 }
 
 bool is_changed_mostly_behind(const FileFacts& file) {
@@ -277,6 +339,39 @@ void judge_neighbours(const FileFacts& file, std::vector<Remark>& remarks) {
              "(SQLite: synchronous=NORMAL or FULL)"
            : "name it with --atomic only if the program's own synchronisations would carry both "
              "files through a power cut"});
+}
+
+// Where a kill takes this file back to what it was long ago, all that was written besides is
+// newer: whatever it is called, it may belong to it.
+void judge_changed_along(const ProgramFacts& facts, const FileFacts& file,
+                         std::vector<Remark>& remarks) {
+  const bool goes_back = std::ranges::any_of(remarks, [](const Remark& remark) {
+    return remark.code == kNeverSynchronised || remark.code == kSynchronisedEarly;
+  });
+  if (!goes_back) return;
+  std::set<std::string> paths;
+  for (const FileKey& key : file.changed_along) {
+    const auto found = facts.unmapped.find(key);
+    if (found == facts.unmapped.end() || is_shared_state_by_name(found->second) ||
+        neighbour_of(file.names.back(), found->second) != Neighbour::none) {  // told of already
+      continue;
+    }
+    paths.insert(found->second);
+  }
+  if (paths.empty()) return;
+  const std::uint64_t count = paths.size();
+  std::string names;
+  for (const std::string& path : paths | std::views::take(kChangedAlongNamesMax))
+    names += (names.empty() ? "" : ", ") + path;
+  if (count > kChangedAlongNamesMax)
+    names += fmt::format(" and {}", count_text(count - kChangedAlongNamesMax, "other file"));
+  add(remarks,
+      {"changed_along", Weight::but, count, names,
+       "the program writes, makes or renames these files too, and Pawl does not have them: at a "
+       "kill they keep everything, while this file goes back to its last commit",
+       "see whether the program gets by with old bytes in this file and new ones in those, as "
+       "after a power cut; if not, leave this file out of --atomic, or have the program "
+       "synchronise it before it writes the others"});
 }
 
 // Files that Pawl can add nothing to: true when the file is one.
@@ -348,24 +443,67 @@ void judge_directory(const FileFacts& file, std::vector<Remark>& remarks) {
   }
 }
 
+bool has_changes_after(const Holding& holding) {
+  return holding.writes_after > 0 || holding.has_stores_after;
+}
+
+// In the first tenth of what the process did with the file.
+bool is_early(const Holding& holding) {
+  return holding.after >= kEarlyAfterMin && holding.after >= kEarlyAfterTimes * holding.before;
+}
+
+// A server that was idle for most of the time that it was watched did synchronise what it changed:
+// time alone speaks only against a single synchronisation.
+bool is_left_behind(const Holding& holding, const Ending& ending) {
+  if (holding.synchronisations == 0) return false;
+  const bool is_single = holding.synchronisations == 1;
+  if (has_changes_after(holding)) return is_early(holding) || (is_single && ending.signal == 0);
+  return is_single && is_early(holding) && holding.after >= kIdleAfterMin;
+}
+
+std::string left_behind_text(const Holding& holding) {
+  return fmt::format(
+      "the last of {} came {} after the file was mapped, {} before it was let go{}{}",
+      count_text(holding.synchronisations, "synchronisation"), duration_text(holding.before),
+      duration_text(holding.after),
+      holding.writes_after > 0
+          ? fmt::format("; after it {}", count_text(holding.writes_after, "write"))
+          : std::string(),
+      holding.has_stores_after ? "; it was stored to after it" : "");
+}
+
 // Left out where there is more to say.
 void judge_frequency(const FileFacts& file, const Ending& ending, std::vector<Remark>& remarks) {
-  if (!file.synchronisations.empty() && file.furthest.behind >= kChangesBehindMin &&
-      is_changed_mostly_behind(file)) {
+  const auto left_behind = std::ranges::find_if(
+      file.holdings, [&](const Holding& holding) { return is_left_behind(holding, ending); });
+  const bool is_left_behind = left_behind != file.holdings.end();
+  const bool has_calls_behind = !file.synchronisations.empty() &&
+                                file.furthest.behind >= kChangesBehindMin &&
+                                is_changed_mostly_behind(file);
+  if (is_left_behind || has_calls_behind) {
     add(remarks,
-        {"synchronised_early", Weight::but, file.furthest.behind, "",
-         "most of what a process changed by calls came after its last synchronisation of the file: "
-         "under Pawl a kill takes all of that back, which without Pawl only a power cut does",
-         "nothing, where a crash may take it back; else have the program synchronise the file as "
-         "for a power cut (SQLite: synchronous=NORMAL or FULL)"});
+        {kSynchronisedEarly, Weight::but, has_calls_behind ? file.furthest.behind : 1,
+         is_left_behind ? left_behind_text(*left_behind) : std::string(),
+         "a process went on with the file after its last synchronisation of it: under Pawl a crash "
+         "at any time after that, and a kill as well, takes the file back to that moment, which "
+         "without Pawl only a power cut does",
+         "nothing, where a crash may take all of it back; else have the program synchronise the "
+         "file wherever its data is consistent, as for a power cut (SQLite: synchronous=NORMAL or "
+         "FULL)"});
   }
   const bool is_fine = std::ranges::all_of(
       remarks, [](const Remark& remark) { return remark.weight == Weight::note; });
-  if (!is_fine || ending.signal != 0 || file.most_synchronisations != 1) return;
+  const bool is_once =
+      std::ranges::any_of(file.holdings,
+                          [](const Holding& one) { return one.synchronisations == 1; }) &&
+      std::ranges::none_of(file.holdings,
+                           [](const Holding& one) { return one.synchronisations > 1; });
+  if (!is_fine || ending.signal != 0 || !is_once) return;
   add(remarks,
       {"synchronised_once", Weight::note, 1, "",
-       "the file is synchronised once from its opening to its closing: there is one commit before "
-       "the close, and a crash before it leaves the file as it was when it was opened",
+       "the file is synchronised once, near the end of what the program does with it: there is one "
+       "commit before the close, and a crash before it leaves the file as it was when it was "
+       "opened",
        "nothing, where that is what must be whole; else have the program do more of its work while "
        "it is watched, or call msync(MS_SYNC) more often"});
 }
@@ -380,7 +518,8 @@ void heaviest_first(std::vector<Remark>& remarks) {
   remarks = std::move(sorted);
 }
 
-FileJudgement judge_file(const FileKey& key, const FileFacts& file, const Ending& ending) {
+FileJudgement judge_file(const ProgramFacts& facts, const FileKey& key) {
+  const FileFacts& file = facts.files.at(key);
   FileJudgement judgement;
   judgement.key = key;
   judgement.needs_nothing = needs_nothing(file, judgement.remarks);
@@ -397,7 +536,8 @@ FileJudgement judge_file(const FileKey& key, const FileFacts& file, const Ending
   judge_neighbours(file, judgement.remarks);
   judge_flag(file, judgement.remarks);
   judge_directory(file, judgement.remarks);
-  judge_frequency(file, ending, judgement.remarks);
+  judge_frequency(file, facts.ending, judgement.remarks);
+  judge_changed_along(facts, file, judgement.remarks);
   heaviest_first(judgement.remarks);
   if (!judgement.remarks.empty()) judgement.verdict = judgement.remarks.front().weight;
   return judgement;
@@ -552,7 +692,7 @@ Judgement judge(const ProgramFacts& facts) {
     const FileFacts& file = facts.files.at(key);
     // Looked at, and then mapped in a way that is none of Pawl's.
     if (file.mappings == 0 && !file.asks_for_pawl && file.seen.empty()) continue;
-    judgement.files.push_back(judge_file(key, file, facts.ending));
+    judgement.files.push_back(judge_file(facts, key));
   }
   leave_out(facts, judgement.files);
   judge_refused_neighbours(facts, judgement.files);

@@ -28,9 +28,10 @@ namespace {
 
 constexpr long kOptions = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK |
                           PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
-                          PTRACE_O_TRACESECCOMP;
+                          PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEEXIT;
 constexpr int kSystemCallStop = SIGTRAP | 0x80;
 constexpr std::uint64_t kErrorsFrom = static_cast<std::uint64_t>(-4095);
+constexpr int kRestartFrom = 512;  // the kernel's ERESTARTSYS and its kin, which no program sees
 
 enum class Step : int { filter, execute };
 
@@ -186,6 +187,10 @@ class Tracer {
         if (!threads_.contains(made)) adopt(made);
         observer_.process_borrows_memory(made);
         break;
+      case PTRACE_EVENT_EXIT:
+        if (WIFSIGNALED(static_cast<int>(message)))
+          observer_.process_dies(threads_[thread].process, thread);
+        break;
       default:
         break;
     }
@@ -255,7 +260,9 @@ class Tracer {
     Thread& state = threads_[thread];
     const std::optional<Call> call = std::exchange(state.awaited, std::nullopt);
     if (!call || ::ptrace(PTRACE_GETREGS, thread, nullptr, &registers) != 0) return;
-    if (registers.rax < kErrorsFrom) observer_.call_returned(*call, registers.rax);
+    if (registers.rax < kErrorsFrom) return observer_.call_returned(*call, registers.rax);
+    const auto error_number = -static_cast<int>(registers.rax);
+    if (error_number < kRestartFrom) observer_.call_failed(*call, error_number);
   }
 
   // Fails only for a thread that was killed, whose end is told next.

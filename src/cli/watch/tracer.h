@@ -42,10 +42,14 @@ class Observer {
   // The new process shares its parent's memory until it executes a program (vfork).
   virtual void process_borrows_memory(pid_t process) = 0;
   virtual void process_executed(pid_t process) = 0;
+  // By a signal; its memory is still there.
+  virtual void process_dies(pid_t process, pid_t thread) = 0;
   virtual void process_ended(pid_t process) = 0;
   virtual Wants call_entered(const Call& call) = 0;
-  // Only for those of which the result was wanted, and that did not fail.
+  // Of those of which the result was wanted, one of the two: what it answered, or its errno.  A
+  // call that a signal interrupts, and that is made again, does not fail.
   virtual void call_returned(const Call& call, std::uint64_t result) = 0;
+  virtual void call_failed(const Call& call, int error_number) = 0;
 };
 
 struct Program {
