@@ -4,6 +4,7 @@ others out of it.
 sockets.py PAWL
 """
 
+import ast
 import ctypes
 import errno
 import fcntl
@@ -135,6 +136,67 @@ def asks():
         assert said(kept, place) == str(errno.ECONNRESET)
     is_refused(pawl, "one = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); one.bind((0, 1))",
                "member of a group")
+
+
+OBJECTS = """
+import ctypes
+libc = ctypes.CDLL(None)
+def anonymous():
+    mask = ctypes.create_string_buffer(128)
+    return [os.eventfd(1), libc.timerfd_create(1, 0), libc.epoll_create1(0), libc.signalfd(-1, mask, 0)]
+def objects(name):
+    listening = socket.socket(); listening.setsockopt(1, socket.SO_REUSEADDR, 1)
+    listening.bind(("127.0.0.1", 0)); listening.listen(5)
+    connected = socket.create_connection(listening.getsockname()); accepted, _ = listening.accept()
+    datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); datagrams.bind(("127.0.0.1", 0))
+    named = socket.socket(socket.AF_UNIX); named.bind(name); named.listen(5)
+    asking = socket.socket(socket.AF_UNIX); asking.connect(name); answering, _ = named.accept()
+    kept = [listening, connected, accepted, datagrams, named, asking, answering, socket.socket(),
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM),
+            socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)]
+    os.fchmod(kept[-2].fileno(), 0o640)
+    everyones = os.pipe(); os.fchmod(everyones[0], 0o644)
+    return kept, [one.fileno() for one in kept] + [*os.pipe(), *everyones] + anonymous()
+def owners():
+    found = [os.fstat(one) for _, numbers in made for one in numbers]
+    return [(one.st_uid, one.st_gid, oct(one.st_mode)) for one in found]
+os.chmod(".", 0o777)
+made = [objects("\\0" + os.getcwd())]
+"""
+OBJECTS_COUNT = 19  # of each time
+
+
+def what_a_restore_made_belonged_to_root(pawl):
+    """Of a program that is not root's: it passed for root where the kernel is asked whose a socket is."""
+    lines = OBJECTS + DROP + "made.append(objects('nobodys')); had = owners()\n"
+    with Kept(pawl) as kept:
+        place = starts(kept, lines, "(had, owners())")
+        assert kept.fail_power() == 0, kept.said()
+        found = subprocess.run(["setpriv", "--bounding-set=-chown", "--", kept.pawl, "wsp", "check", kept.directory],
+                               capture_output=True, text=True, timeout=60)
+        assert found.returncode == 9 and "restore with CAP_CHOWN" in found.stdout, found
+        found = subprocess.run(["setpriv", "--bounding-set=-chown", "--", kept.pawl, "wsp", "restore", kept.directory],
+                               capture_output=True, text=True, timeout=60)
+        assert found.returncode == 1 and "restore with CAP_CHOWN" in found.stderr, found
+        assert kept.check().returncode == 0, kept.check()
+        had, has = ast.literal_eval(said(kept, place))
+        assert len(had) == 2 * OBJECTS_COUNT, had
+        # The kernel has one owner for all that has no name.
+        assert [one[0] for one in had[OBJECTS_COUNT:]] == [NOBODY] * (OBJECTS_COUNT - 4) + [0] * 4, had
+        assert had == has, [(i, a, b) for i, (a, b) in enumerate(zip(had, has)) if a != b]
+
+
+def processes_of_one_user_shared_a_port_no_more(pawl):
+    """With one that was restored."""
+    with Kept(pawl) as kept:
+        place = starts(kept, "os.chmod('.', 0o777)\n" + DROP + """
+def bound(port):
+    one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); one.setsockopt(1, socket.SO_REUSEPORT, 1)
+    one.bind(("127.0.0.1", port)); return one
+first = bound(0)
+""", "bound(first.getsockname()[1]).fileno() > 0")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == "True", kept.said()
 
 
 def packets_of_a_pipe_ran_together(pawl):
@@ -510,6 +572,8 @@ def main():
     filters_and_memberships_were_dropped(pawl)
     sockets_of_other_families_came_back_as_connections(pawl)
     a_save_was_refused_for_a_question_to_the_kernel(pawl)
+    what_a_restore_made_belonged_to_root(pawl)
+    processes_of_one_user_shared_a_port_no_more(pawl)
     packets_of_a_pipe_ran_together(pawl)
     a_connected_socket_whose_peer_was_gone_kept_the_program_from_running(pawl)
     datagrams_of_a_restored_socket_went_to_another_user(pawl)

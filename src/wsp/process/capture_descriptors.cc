@@ -24,6 +24,7 @@
 #include "wsp/process/capture.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/multicast.h"
+#include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/socket_name.h"
 #include "wsp/process/socket_options.h"
@@ -87,6 +88,7 @@ Status capture_netlink(int socket, DescriptorFacts& facts) {
 Status capture_socket(pid_t process, int socket, SocketOptionReader& options,
                       SavedDescriptor& saved) {
   DescriptorFacts& facts = saved.facts;
+  PAWL_TRY(read_owner(socket, facts));
   facts.domain = option_of<int>(socket, SOL_SOCKET, SO_DOMAIN);
   if (facts.domain == AF_NETLINK) return capture_netlink(socket, facts);
   if (facts.domain != AF_INET && facts.domain != AF_INET6 && facts.domain != AF_UNIX) {
@@ -139,20 +141,16 @@ Status check_packets(int pipe, const DescriptorFacts& facts) {
 Status capture_pipe(pid_t process, int handle, int number, SavedDescriptor& saved) {
   Descriptor end(::open(fmt::format("/proc/{}/fd/{}", process, number).c_str(),
                         O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (!end.valid()) {
-    // Another user's, who made it.  Of an end to write to, the other one tells what waits there.
+  const bool is_of_another_user = !end.valid();
+  if (is_of_another_user)
     end.reset(static_cast<int>(::syscall(SYS_pidfd_getfd, handle, number, 0)));
-    if (!end.valid()) return cannot_keep(number, "the pipe cannot be read");
-    PAWL_TRY(check_packets(end.get(), saved.facts));
-    if ((saved.facts.flags & O_ACCMODE) == O_WRONLY) {
-      const int size = ::fcntl(end.get(), F_GETPIPE_SZ);
-      saved.facts.value = size > 0 ? static_cast<std::uint64_t>(size) : 0;
-      return {};
-    }
-  }
+  if (!end.valid()) return cannot_keep(number, "the pipe cannot be read");
+  PAWL_TRY(read_owner(end.get(), saved.facts));
+  PAWL_TRY(check_packets(end.get(), saved.facts));
   const int size = ::fcntl(end.get(), F_GETPIPE_SZ);
   saved.facts.value = size > 0 ? static_cast<std::uint64_t>(size) : 0;
-  PAWL_TRY(check_packets(end.get(), saved.facts));
+  // Of an end to write to, the other one tells what waits there.
+  if (is_of_another_user && (saved.facts.flags & O_ACCMODE) == O_WRONLY) return {};
   int waiting = 0;
   if (::ioctl(end.get(), FIONREAD, &waiting) != 0 || waiting == 0) return {};
   int copy[2];

@@ -20,6 +20,7 @@
 
 #include "medium/descriptor.h"
 #include "wsp/process/file_proof.h"
+#include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
 #include "wsp/process/socket_name.h"
@@ -159,6 +160,7 @@ class Rebuild {
                                               "fs.pipe-user-pages-soft (sysctl), or restore with "
                                               "CAP_SYS_RESOURCE",
                                               size));
+      PAWL_TRY(give_to_owner(facts, writing));
       ::fcntl(writing, F_SETFL, O_NONBLOCK);
       const auto length = static_cast<ssize_t>(descriptor.text.size());
       if (length > 0 && ::write(writing, descriptor.text.data(), descriptor.text.size()) != length)
@@ -202,11 +204,15 @@ class Rebuild {
     const int socket = made_[facts.number];
     if (const Status given = give_socket_options(descriptor, socket); !given.ok())
       return cannot_open(facts, given);
+    // Before it is bound: a port is shared with sockets of the same user.
+    if (facts.domain != AF_UNIX) PAWL_TRY(give_to_owner(facts, socket));
     // What was left of the program's connections must not keep the address from it.  Of datagrams
     // nothing is left, and whoever else binds the address would get them.
     const int on = 1;
     if (facts.type == SOCK_STREAM) ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     PAWL_TRY(bind_socket(facts, socket));
+    // Behind it: its mode was that of the name until then.
+    if (facts.domain == AF_UNIX) PAWL_TRY(give_to_owner(facts, socket));
     for (const SocketOption& option : descriptor.options) {
       if (option.name == SO_REUSEADDR && option.level == SOL_SOCKET)
         ::setsockopt(socket, option.level, option.name, option.value, option.bytes);
@@ -215,6 +221,11 @@ class Rebuild {
     if (kind_of(descriptor) == DescriptorKind::listening && ::listen(socket, facts.backlog) != 0)
       return cannot_open(facts, "a socket cannot listen");
     return {};
+  }
+
+  static Status give_to_owner(const DescriptorFacts& facts, int object) {
+    const Status given = give_owner(facts, object);
+    return given.ok() ? Status{} : cannot_open(facts, given);
   }
 
   // The peer's name may lead elsewhere by now: with the program's rights.  One that is gone leaves
@@ -260,7 +271,8 @@ class Rebuild {
       socket = reset_connection();
     }
     if (socket >= 0 && non_blocking != 0) ::fcntl(socket, F_SETFL, O_NONBLOCK);
-    return put(descriptor, socket, "a connection that was reset cannot be made");
+    PAWL_TRY(put(descriptor, socket, "a connection that was reset cannot be made"));
+    return give_to_owner(descriptor.facts, made_[descriptor.facts.number]);
   }
 
   static int reset_connection() {

@@ -29,6 +29,7 @@
 #include "wsp/process/file_proof.h"
 #include "wsp/process/image.h"
 #include "wsp/process/maps.h"
+#include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/rebuild_descriptors.h"
 #include "wsp/process/records.h"
@@ -109,7 +110,11 @@ Status check_descriptor(const SavedDescriptor& descriptor, const SavedProcess& s
       return open_again(descriptor, saved).status();
     case DescriptorKind::listening:
     case DescriptorKind::bound:
+      PAWL_TRY(check_owner(descriptor.facts));
       return check_socket_name(descriptor.facts, saved);
+    case DescriptorKind::reset:
+    case DescriptorKind::pipe:
+      return check_owner(descriptor.facts);
     default:
       return {};
   }
