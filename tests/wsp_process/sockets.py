@@ -33,19 +33,19 @@ time.sleep(1000)
 DROP = "os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)\n"
 
 
-def starts(kept, lines, expression="0"):
+def starts(kept, lines, expression="0", wait_for_file="ready", **how):
     place = os.path.join(kept.top, "place")
     os.mkdir(place)
     os.chmod(kept.top, 0o755)
-    kept.run(["/usr/bin/python3", "-c", PROGRAM, place, lines, expression])
-    ready = os.path.join(place, "ready")
+    kept.run(["/usr/bin/python3", "-c", PROGRAM, place, lines, expression], **how)
+    ready = os.path.join(place, wait_for_file)
     wait_for(lambda: os.path.exists(ready) or kept.supervisor.poll() is not None, "the program")
     assert kept.supervisor.poll() is None, kept.said()
     return place
 
 
-def said(kept, place):
-    kept.restore()
+def said(kept, place, **how):
+    kept.restore(**how)
     open(os.path.join(place, "go"), "w").close()
     path = os.path.join(place, "said")
     wait_for(lambda: os.path.exists(path) or kept.supervisor.poll() is not None, "the program")
@@ -537,6 +537,53 @@ def a_pipe_was_larger_than_the_restorer_may_make(pawl):
                                 kept.directory], capture_output=True, text=True, timeout=60)
         for one in held:
             os.close(one)
+def a_program_that_watches_its_input_could_not_be_restored_without_a_terminal(pawl):
+    """And the check said that it could be.  What is at its end is seen so; of another file it is told."""
+    watches = "import select; poll = select.epoll(); poll.register(0, select.EPOLLIN); spare = os.dup(0)"
+    sees = "([found for found in poll.poll(10)], os.read(0, 10), os.read(spare, 10))"
+    with Kept(pawl) as kept:
+        place = starts(kept, watches, sees, stdin=subprocess.PIPE)
+        log = os.path.join(place, "log")
+        with open(log, "w") as file:
+            file.write("lines")
+        assert kept.fail_power() == 0, kept.said()
+        for verb, output in (("check", "stdout"), ("restore", "stderr")):
+            with open(log) as file:
+                found = subprocess.run([kept.pawl, "wsp", verb, kept.directory], stdin=file, capture_output=True,
+                                       text=True, timeout=60)
+            assert found.returncode != 0 and "cat FILE | pawl wsp restore" in getattr(found, output), found
+        found = subprocess.run([kept.pawl, "wsp", "check", kept.directory], stdin=subprocess.DEVNULL, capture_output=True)
+        assert found.returncode == 0, found
+        kept.restore(stdin=subprocess.DEVNULL)
+        kept.process()
+        wait_for(lambda: kept.command("rehearse", kept.directory, "1", "--window-ms", "1000000").returncode == 0, "the restore")
+        assert kept.fail_power() == 0, kept.said()
+        reading, writing = os.pipe()  # what it is given then, it sees
+        os.write(writing, b"all of it so")
+        assert said(kept, place, stdin=reading) == repr(([(0, 1)], b"all of it ", b"so")), kept.said()
+    with open("/dev/shm/empty", "w+") as empty:
+        os.unlink(empty.name)
+        for how in ({"stdin": subprocess.DEVNULL}, {"stdin": empty}, {"preexec_fn": lambda: os.close(0)}):
+            with Kept(pawl) as kept:
+                place = starts(kept, watches, sees, stdin=subprocess.PIPE)
+                assert kept.fail_power() == 0, kept.said()
+                assert said(kept, place, **how) == repr(([(0, 1)], b"", b"")), kept.said()
+
+
+def a_program_that_watches_its_output_was_restored_into_a_file(pawl):
+    with Kept(pawl) as kept:
+        place = starts(kept, "import select; poll = select.epoll(); poll.register(1, select.EPOLLOUT)", "poll.poll(10)",
+                       stdout=subprocess.PIPE)
+        assert kept.fail_power() == 0, kept.said()
+        log = os.path.join(place, "log")
+        for verb in ("check", "restore"):
+            with open(log, "w") as file:
+                found = subprocess.run([kept.pawl, "wsp", verb, kept.directory], stdout=file, stderr=file, timeout=60)
+            with open(log) as file:
+                assert found.returncode != 0 and "| cat >FILE" in file.read(), found
+        assert said(kept, place, stdout=subprocess.PIPE) == repr([(1, 4)]), kept.said()
+
+
         assert found.returncode == 1 and "a pipe of 1048576 bytes; raise" in found.stderr, found
         assert said(kept, place) == str(mib)
 
@@ -594,3 +641,5 @@ def main():
 
 
 main()
+    a_program_that_watches_its_input_could_not_be_restored_without_a_terminal(pawl)
+    a_program_that_watches_its_output_was_restored_into_a_file(pawl)

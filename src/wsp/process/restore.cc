@@ -37,6 +37,7 @@
 #include "wsp/process/restore_rights.h"
 #include "wsp/process/socket_name.h"
 #include "wsp/process/time_space.h"
+#include "wsp/process/watched_streams.h"
 
 namespace pawl::wsp {
 
@@ -764,6 +765,7 @@ Result<SavedProcess> read_restorable(const KeptMemory& memory) {
   PAWL_TRY(check_system(saved.value()));
   PAWL_TRY(check_files(saved.value()));
   PAWL_TRY(check_descriptors(saved.value()));
+  PAWL_TRY(check_watched_streams(saved.value()));
   return saved;
 }
 
@@ -778,6 +780,7 @@ Result<std::unique_ptr<Process>> restore(KeptMemory& memory, Process::Tell tell,
                                          const StepHook& hook) {
   Result<SavedProcess> saved = read_restorable(memory);
   if (!saved.ok()) return saved.status();
+  PAWL_TRY(make_input_watchable(saved.value()));
   return Restore(memory, std::move(saved.value()), hook).run(std::move(tell));
 }
 
