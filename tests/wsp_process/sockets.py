@@ -36,6 +36,10 @@ DROP = "os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534,
 def starts(kept, lines, expression="0", wait_for_file="ready", **how):
     place = os.path.join(kept.top, "place")
     os.mkdir(place)
+    if "user" in how:
+        kept.for_nobody()
+        for path in (place, kept.top, kept.errors.name):
+            os.chown(path, how["user"], how["group"])
     os.chmod(kept.top, 0o755)
     kept.run(["/usr/bin/python3", "-c", PROGRAM, place, lines, expression], **how)
     ready = os.path.join(place, wait_for_file)
@@ -102,12 +106,14 @@ near = socket.socket(); near.setsockopt(socket.IPPROTO_IP, 21, 255); near.bind((
 
 
 def filters_and_memberships_were_dropped(pawl):
-    is_refused(pawl, """
+    for kind in (("socket.AF_INET, socket.SOCK_DGRAM", "('127.0.0.1', 0)"), ("socket.AF_UNIX, socket.SOCK_DGRAM", "'one'"),
+                 ("socket.AF_INET, socket.SOCK_STREAM", "('127.0.0.1', 0)")):
+        is_refused(pawl, """
 import ctypes
 code = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0))
-one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); one.bind(("127.0.0.1", 0))
+one = socket.socket(%s); one.bind(%s)
 one.setsockopt(socket.SOL_SOCKET, 26, struct.pack("HxxxxxxQ", 1, ctypes.addressof(code)))
-""", "a socket with a filter")
+""" % kind, "a socket with a filter")
     is_refused(pawl, """
 one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); one.bind(("0.0.0.0", 0))
 one.setsockopt(0, socket.IP_ADD_MEMBERSHIP, socket.inet_aton("239.1.2.3") + socket.inet_aton("127.0.0.1"))
@@ -117,6 +123,38 @@ one.setsockopt(0, socket.IP_ADD_MEMBERSHIP, socket.inet_aton("239.1.2.3") + sock
 one = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); one.bind(("::", 0))
 one.setsockopt(41, socket.IPV6_JOIN_GROUP, socket.inet_pton(socket.AF_INET6, "ff02::1234") + struct.pack("I", 1))
 """, "member of a multicast group")
+
+
+def raw_sockets_lost_their_filters(pawl):
+    """And those of protocols whose options are not known theirs."""
+    is_refused(pawl, """
+one = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP); one.setsockopt(255, 1, struct.pack("I", ~0 & 0xffffffff))
+""", "a raw socket")
+    is_refused(pawl, "one = socket.socket(socket.AF_INET, socket.SOCK_RAW, 1); one.connect(('127.0.0.1', 0))", "a raw socket")
+    try:
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 136).close()
+    except OSError:
+        return
+    is_refused(pawl, "one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 136)", "a socket of protocol 136")
+
+
+def a_program_that_opened_its_terminal_itself_was_not_saved(pawl):
+    """As less(1) does, to read from."""
+    with Kept(pawl) as kept:
+        first, second = os.openpty(), os.openpty()
+        place = starts(kept, """
+inner = [os.open(os.ttyname(0), mode | os.O_NOCTTY) for mode in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR)]
+""", "[os.ttyname(one) == os.ttyname(0) for one in inner], os.ttyname(0)", stdin=first[1], stdout=first[1])
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place, stdin=second[1], stdout=second[1]) == repr(([True] * 3, os.ttyname(second[1]))), kept.said()
+        for one in (*first, *second):
+            os.close(one)
+
+
+def a_name_from_another_directory_was_said_to_be_gone(pawl):
+    """That of a socket, from where the program is not any more."""
+    is_refused(pawl, "one = socket.socket(socket.AF_UNIX); one.bind('one'); os.mkdir('sub'); os.chdir('sub'); one.listen(5); os.symlink('../ready', 'ready')",
+               "present directory ")
 
 
 def sockets_of_other_families_came_back_as_connections(pawl):
@@ -243,6 +281,22 @@ open("port", "w").write(str(one.getsockname()[1]))
             kept.restore()
             assert kept.supervisor.wait(60) == 1 and "its address cannot be had" in kept.said(), kept.said()
         assert said(kept, place) == str(port)
+
+
+def a_connection_of_a_client_kept_the_address_for_a_minute(pawl):
+    """Of a server that does not set SO_REUSEADDR: what the kernel keeps of its connections (TIME_WAIT)."""
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+listening = socket.socket(); listening.bind(("127.0.0.1", 0)); listening.listen(5)
+open("port.new", "w").write(str(listening.getsockname()[1])); os.rename("port.new", "port"); accepted, _ = listening.accept()
+""", "(listening.getsockname()[1], listening.getsockopt(1, socket.SO_REUSEADDR))", wait_for_file="port")
+        with open(os.path.join(place, "port")) as file:
+            port = int(file.read())
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            wait_for(lambda: os.path.exists(os.path.join(place, "ready")), "the connection")
+            assert kept.fail_power() == 0, kept.said()
+            assert client.recv(1) == b""
+        assert said(kept, place) == repr((port, 0)), kept.said()
 
 
 def a_block_device_that_only_root_may_open_was_saved(pawl):
@@ -517,26 +571,6 @@ one, _ = os.pipe(); two, last = os.pipe(); poll = select.epoll(); poll.register(
         assert said(kept, place) == "True"
 
 
-def a_pipe_was_larger_than_the_restorer_may_make(pawl):
-    """And the restore stood still at what had been in it."""
-    mib = 1 << 20
-    with Kept(pawl) as kept:
-        place = starts(kept, f"import fcntl; one, two = os.pipe(); fcntl.fcntl(two, 1031, {mib})\n"
-                       f"os.write(two, bytes({mib}))", f"len(os.read(one, {mib}))")
-        assert kept.fail_power() == 0, kept.said()
-        with open("/proc/sys/fs/pipe-user-pages-soft") as file:
-            pages = int(file.read())
-        held = []  # as many as a user may have without privileges; nothing is in them
-        try:
-            for _ in range(pages * mmap.PAGESIZE // mib):
-                held += os.pipe()
-                fcntl.fcntl(held[-1], 1031, mib)  # F_SETPIPE_SZ
-        except PermissionError:
-            pass
-        found = subprocess.run(["setpriv", "--bounding-set=-sys_resource,-sys_admin", "--", kept.pawl, "wsp", "restore",
-                                kept.directory], capture_output=True, text=True, timeout=60)
-        for one in held:
-            os.close(one)
 def a_program_that_watches_its_input_could_not_be_restored_without_a_terminal(pawl):
     """And the check said that it could be.  What is at its end is seen so; of another file it is told."""
     watches = "import select; poll = select.epoll(); poll.register(0, select.EPOLLIN); spare = os.dup(0)"
@@ -584,8 +618,52 @@ def a_program_that_watches_its_output_was_restored_into_a_file(pawl):
         assert said(kept, place, stdout=subprocess.PIPE) == repr([(1, 4)]), kept.said()
 
 
+def a_pipe_was_larger_than_the_restorer_may_make(pawl):
+    """And the restore stood still at what had been in it."""
+    mib = 1 << 20
+    with Kept(pawl) as kept:
+        place = starts(kept, f"import fcntl; one, two = os.pipe(); fcntl.fcntl(two, 1031, {mib})\n"
+                       f"os.write(two, bytes({mib}))", f"len(os.read(one, {mib}))")
+        assert kept.fail_power() == 0, kept.said()
+        with open("/proc/sys/fs/pipe-user-pages-soft") as file:
+            pages = int(file.read())
+        held = []  # as many as a user may have without privileges; nothing is in them
+        try:
+            for _ in range(pages * mmap.PAGESIZE // mib):
+                held += os.pipe()
+                fcntl.fcntl(held[-1], 1031, mib)  # F_SETPIPE_SZ
+        except PermissionError:
+            pass
+        found = subprocess.run(["setpriv", "--bounding-set=-sys_resource,-sys_admin", "--", kept.pawl, "wsp", "restore",
+                                kept.directory], capture_output=True, text=True, timeout=60)
+        for one in held:
+            os.close(one)
         assert found.returncode == 1 and "a pipe of 1048576 bytes; raise" in found.stderr, found
         assert said(kept, place) == str(mib)
+
+
+def a_user_with_many_pipes_was_not_told_why_none_is_saved(pawl):
+    """What waits in one is copied by one as large, which he may not make; what fits into a small one is saved."""
+    with open("/proc/sys/fs/pipe-user-pages-soft") as file:
+        pages = int(file.read())
+    if pages == 0 or pages > 1 << 16:
+        print("skipped: a user may have as many pipes as he likes")
+        return
+    for waiting, is_told in ((60000, True), (100, False)):
+        with Kept(pawl) as kept:
+            starts(kept, f"""
+import fcntl
+one, two = os.pipe(); os.write(two, bytes({waiting})); held = []
+try:
+    while True: held += os.pipe(); fcntl.fcntl(held[-1], 1031, 1 << 20)
+except PermissionError: pass
+while fcntl.fcntl(held[-1], 1032) >= 1 << 16: held += os.pipe()
+""", **AS_NOBODY)
+            wait_for(lambda: "this user cannot restore" in kept.said(), "the warning")
+            found = subprocess.run([kept.pawl, "wsp", "rehearse", kept.directory, "1", "--window-ms", "1000000"],
+                                   capture_output=True, text=True, timeout=60, **AS_NOBODY)
+            assert (found.returncode != 0) == is_told, found
+            assert ("raise fs.pipe-user-pages-soft" in found.stdout + found.stderr) == is_told, found
 
 
 def an_interface_had_another_number_in_the_next_boot(pawl):
@@ -617,6 +695,9 @@ def main():
     a_name_of_a_socket_lost_its_mode_and_owner(pawl)
     a_socket_lost_its_interface_and_hops(pawl)
     filters_and_memberships_were_dropped(pawl)
+    raw_sockets_lost_their_filters(pawl)
+    a_program_that_opened_its_terminal_itself_was_not_saved(pawl)
+    a_name_from_another_directory_was_said_to_be_gone(pawl)
     sockets_of_other_families_came_back_as_connections(pawl)
     a_save_was_refused_for_a_question_to_the_kernel(pawl)
     what_a_restore_made_belonged_to_root(pawl)
@@ -624,6 +705,7 @@ def main():
     packets_of_a_pipe_ran_together(pawl)
     a_connected_socket_whose_peer_was_gone_kept_the_program_from_running(pawl)
     datagrams_of_a_restored_socket_went_to_another_user(pawl)
+    a_connection_of_a_client_kept_the_address_for_a_minute(pawl)
     a_block_device_that_only_root_may_open_was_saved(pawl)
     another_user_got_a_connection_to_a_restored_private_socket(pawl)
     a_socket_that_was_renamed_was_restored_under_its_old_name(pawl)
@@ -636,10 +718,11 @@ def main():
     a_socket_that_may_not_be_marked_again_was_restored_without(pawl)
     buffers_that_nobody_set_were_not_tuned_any_more(pawl)
     registrations_of_a_duplicate_came_back_on_another_file(pawl)
+    a_program_that_watches_its_input_could_not_be_restored_without_a_terminal(pawl)
+    a_program_that_watches_its_output_was_restored_into_a_file(pawl)
     a_pipe_was_larger_than_the_restorer_may_make(pawl)
+    a_user_with_many_pipes_was_not_told_why_none_is_saved(pawl)
     an_interface_had_another_number_in_the_next_boot(pawl)
 
 
 main()
-    a_program_that_watches_its_input_could_not_be_restored_without_a_terminal(pawl)
-    a_program_that_watches_its_output_was_restored_into_a_file(pawl)

@@ -22,6 +22,7 @@
 
 #include "medium/descriptor.h"
 #include "wsp/process/capture.h"
+#include "wsp/process/event_counter.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/multicast.h"
 #include "wsp/process/object_owner.h"
@@ -33,7 +34,6 @@ namespace pawl::wsp {
 
 namespace {
 
-constexpr std::size_t kPipeBytesMax = 1ULL << 20;
 constexpr int kTcpClosed = 7;  // TCP_CLOSE, as the kernel counts
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
@@ -157,9 +157,16 @@ Status capture_pipe(pid_t process, int handle, int number, SavedDescriptor& save
   if (::pipe2(copy, O_CLOEXEC | O_NONBLOCK) != 0) return FailedCall{errno, "cannot make a pipe"};
   const Descriptor reading(copy[0]);
   const Descriptor writing(copy[1]);
-  ::fcntl(writing.get(), F_SETPIPE_SZ, size);
-  if (::tee(end.get(), writing.get(), kPipeBytesMax, SPLICE_F_NONBLOCK) < 0)
-    return FailedCall{errno, "cannot copy what waits in a pipe"};
+  const bool is_as_large = ::fcntl(writing.get(), F_SETPIPE_SZ, size) >= size;
+  const ssize_t copied =
+      ::tee(end.get(), writing.get(), static_cast<std::size_t>(waiting), SPLICE_F_NONBLOCK);
+  if (copied < 0) return FailedCall{errno, "cannot copy what waits in a pipe"};
+  if (copied < waiting && !is_as_large) {
+    return cannot_keep(number, fmt::format("what waits in the pipe does not fit into one that this "
+                                           "user may make now; raise fs.pipe-user-pages-soft or "
+                                           "fs.pipe-max-size (sysctl) to have one of {} bytes",
+                                           size));
+  }
   saved.text.resize(static_cast<std::size_t>(waiting));
   const ssize_t got = ::read(reading.get(), saved.text.data(), saved.text.size());
   if (got != waiting) return cannot_keep(number, "what waits in the pipe cannot be read");
@@ -219,14 +226,26 @@ struct Looked {
   std::string information;
 };
 
-Status capture_nameless(pid_t process, const Looked& looked, SavedDescriptor& saved) {
+Status capture_counter(int handle, std::string_view information, DescriptorFacts& facts) {
+  facts.kind = static_cast<std::uint32_t>(DescriptorKind::event_counter);
+  facts.value = number_of(field_of(information, "eventfd-count"), 16);
+  if (const std::string_view told = field_of(information, "eventfd-semaphore"); !told.empty()) {
+    facts.type = static_cast<int>(number_of(told));
+    return {};
+  }
+  const Descriptor counter(static_cast<int>(::syscall(SYS_pidfd_getfd, handle, facts.number, 0)));
+  const Result<bool> found = is_semaphore(counter.get(), facts.value);
+  if (!found.ok()) return cannot_keep(facts.number, found.status().text());
+  facts.type = found.value() ? 1 : 0;
+  return {};
+}
+
+Status capture_nameless(pid_t process, int handle, const Looked& looked, SavedDescriptor& saved) {
   DescriptorFacts& facts = saved.facts;
   const std::string_view information = looked.information;
   const auto set_kind = [&](DescriptorKind kind) { facts.kind = static_cast<std::uint32_t>(kind); };
   if (looked.name == "anon_inode:[eventfd]") {
-    set_kind(DescriptorKind::event_counter);
-    facts.value = number_of(field_of(information, "eventfd-count"), 16);
-    facts.type = static_cast<int>(number_of(field_of(information, "eventfd-semaphore")));
+    return capture_counter(handle, information, facts);
   } else if (looked.name == "anon_inode:[timerfd]") {
     set_kind(DescriptorKind::timer);
     facts.clock = static_cast<int>(number_of(field_of(information, "clockid")));
@@ -329,7 +348,8 @@ Status capture_one(Process& process, int handle, int number, SocketOptionReader&
       return cannot_keep(number, looked.name + " is a named pipe");
     return capture_pipe(leader, handle, number, saved);
   }
-  if (looked.name.starts_with("anon_inode:")) return capture_nameless(leader, looked, saved);
+  if (looked.name.starts_with("anon_inode:"))
+    return capture_nameless(leader, handle, looked, saved);
   facts.kind = static_cast<std::uint32_t>(DescriptorKind::file);
   facts.position = number_of(field_of(looked.information, "pos"));
   saved.text = looked.name;
@@ -377,6 +397,20 @@ void find_same(pid_t process, std::vector<SavedDescriptor>& all) {
 }
 
 }  // namespace
+
+void release_addresses(pid_t leader, const SavedProcess& saved) {
+  const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, leader, 0)));
+  const int on = 1;
+  for (const SavedDescriptor& descriptor : saved.descriptors) {
+    const DescriptorFacts& facts = descriptor.facts;
+    if (facts.kind != static_cast<std::uint32_t>(DescriptorKind::reset) ||
+        (facts.domain != AF_INET && facts.domain != AF_INET6))
+      continue;
+    const Descriptor connection(
+        static_cast<int>(::syscall(SYS_pidfd_getfd, handle.get(), facts.number, 0)));
+    ::setsockopt(connection.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  }
+}
 
 Status capture_descriptors(Process& process, SavedProcess& into) {
   const pid_t leader = process.leader();

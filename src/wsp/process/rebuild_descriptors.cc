@@ -193,7 +193,10 @@ class Rebuild {
     times.it_interval.tv_nsec = static_cast<long>(facts.times[1] % kSecondNs);
     if (::timerfd_settime(timer, 0, &times, nullptr) != 0)
       return cannot_open(facts, "a timerfd cannot be set");
-    if (facts.value != 0) ::ioctl(timer, kSetTicks, &facts.value);
+    if (facts.value != 0 && ::ioctl(timer, kSetTicks, &facts.value) != 0)
+      return cannot_open(facts,
+                         "a timerfd does not take the times that it has expired, which takes "
+                         "CONFIG_CHECKPOINT_RESTORE of the kernel");
     return {};
   }
 
@@ -213,13 +216,14 @@ class Rebuild {
     PAWL_TRY(bind_socket(facts, socket));
     // Behind it: its mode was that of the name until then.
     if (facts.domain == AF_UNIX) PAWL_TRY(give_to_owner(facts, socket));
+    PAWL_TRY(connect_socket(facts, socket));
+    if (kind_of(descriptor) == DescriptorKind::listening && ::listen(socket, facts.backlog) != 0)
+      return cannot_open(facts, "a socket cannot listen");
+    // Behind that, which asks for the address once more.
     for (const SocketOption& option : descriptor.options) {
       if (option.name == SO_REUSEADDR && option.level == SOL_SOCKET)
         ::setsockopt(socket, option.level, option.name, option.value, option.bytes);
     }
-    PAWL_TRY(connect_socket(facts, socket));
-    if (kind_of(descriptor) == DescriptorKind::listening && ::listen(socket, facts.backlog) != 0)
-      return cannot_open(facts, "a socket cannot listen");
     return {};
   }
 
@@ -253,8 +257,13 @@ class Rebuild {
       return bound.ok() ? Status{} : cannot_open(facts, bound);
     }
     const auto* const address = reinterpret_cast<const sockaddr*>(&facts.address);
-    if (::bind(socket, address, facts.address_bytes) != 0)
-      return cannot_open(facts, "its address cannot be had");
+    if (::bind(socket, address, facts.address_bytes) != 0) {
+      const bool may_be_of_a_connection = errno == EADDRINUSE && facts.type == SOCK_STREAM;
+      return cannot_open(facts, may_be_of_a_connection
+                                    ? "its address cannot be had; another program has it, or, for "
+                                      "a minute, a connection that has ended (try again then)"
+                                    : "its address cannot be had");
+    }
     return {};
   }
 
