@@ -54,6 +54,22 @@ T option_of(int socket, int level, int name) {
   return ::getsockopt(socket, level, name, &value, &bytes) == 0 ? value : T{};
 }
 
+// Those whose options are known, and kept.
+bool is_known_protocol(const DescriptorFacts& facts) {
+  if (facts.domain == AF_UNIX) return true;
+  switch (facts.protocol) {
+    case IPPROTO_TCP:
+    case IPPROTO_MPTCP:
+    case IPPROTO_UDP:
+      return true;
+    case IPPROTO_ICMP:
+    case IPPROTO_ICMPV6:
+      return facts.type == SOCK_DGRAM;  // ping's
+    default:
+      return false;
+  }
+}
+
 // What the kernel does not tell whole, so that it cannot be given again.
 Status check_socket(pid_t process, int socket, const DescriptorFacts& facts) {
   socklen_t instructions = 0;
@@ -99,6 +115,14 @@ Status capture_socket(pid_t process, int socket, SocketOptionReader& options,
   }
   facts.type = option_of<int>(socket, SOL_SOCKET, SO_TYPE);
   facts.protocol = option_of<int>(socket, SOL_SOCKET, SO_PROTOCOL);
+  if (facts.type == SOCK_RAW)
+    return cannot_keep(facts.number, "a raw socket (its filters are not kept)");
+  if (!is_known_protocol(facts)) {
+    return cannot_keep(facts.number,
+                       fmt::format("a socket of protocol {}, of which only TCP, MPTCP, UDP and "
+                                   "ping's are kept",
+                                   facts.protocol));
+  }
   socklen_t bytes = sizeof(facts.peer);
   const bool is_stream = facts.type != SOCK_DGRAM;
   const bool listens = option_of<int>(socket, SOL_SOCKET, SO_ACCEPTCONN) != 0;
@@ -302,12 +326,18 @@ std::optional<int> stream_of_ours(const Looked& looked, const DescriptorFacts& f
   const bool leads_elsewhere = S_ISSOCK(proof.type) || S_ISFIFO(proof.type) ||
                                (S_ISCHR(proof.type) && !is_known_device(looked.name));
   if (!leads_elsewhere) return std::nullopt;
+  constexpr std::array kInputFirst{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+  constexpr std::array kOutputFirst{STDOUT_FILENO, STDERR_FILENO, STDIN_FILENO};
   std::optional<int> found;
-  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
+  for (const int stream : (facts.flags & O_ACCMODE) == O_WRONLY ? kOutputFirst : kInputFirst) {
     struct stat ours{};
-    if (::fstat(stream, &ours) != 0 || ours.st_ino != proof.inode || ours.st_dev != proof.device ||
-        (static_cast<unsigned>(::fcntl(stream, F_GETFL)) & O_ACCMODE) != (facts.flags & O_ACCMODE))
+    if (::fstat(stream, &ours) != 0 || ours.st_ino != proof.inode || ours.st_dev != proof.device)
       continue;
+    const unsigned mode = static_cast<unsigned>(::fcntl(stream, F_GETFL)) & O_ACCMODE;
+    // A terminal that it has opened itself, only to read (less(1)) or to write, is ours all the
+    // same.
+    const bool is_as_good = S_ISCHR(proof.type) && mode == O_RDWR;
+    if (mode != (facts.flags & O_ACCMODE) && !is_as_good) continue;
     if (!found || stream == facts.number) found = stream;
   }
   return found;
