@@ -618,6 +618,15 @@ def a_program_that_watches_its_output_was_restored_into_a_file(pawl):
         assert said(kept, place, stdout=subprocess.PIPE) == repr([(1, 4)]), kept.said()
 
 
+def a_standard_stream_blocked_behind_a_restore(pawl):
+    """Which the program had made not to: it reads until there is nothing more."""
+    with Kept(pawl) as kept:
+        place = starts(kept, "os.set_blocking(0, False); spare = os.dup(0)", "(os.get_blocking(0), os.get_blocking(1), os.get_blocking(spare))",
+                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place, stdin=subprocess.PIPE, stdout=subprocess.PIPE) == "(False, True, False)", kept.said()
+
+
 def a_pipe_was_larger_than_the_restorer_may_make(pawl):
     """And the restore stood still at what had been in it."""
     mib = 1 << 20
@@ -720,6 +729,7 @@ def main():
     registrations_of_a_duplicate_came_back_on_another_file(pawl)
     a_program_that_watches_its_input_could_not_be_restored_without_a_terminal(pawl)
     a_program_that_watches_its_output_was_restored_into_a_file(pawl)
+    a_standard_stream_blocked_behind_a_restore(pawl)
     a_pipe_was_larger_than_the_restorer_may_make(pawl)
     a_user_with_many_pipes_was_not_told_why_none_is_saved(pawl)
     an_interface_had_another_number_in_the_next_boot(pawl)

@@ -108,8 +108,7 @@ class Rebuild {
       case DescriptorKind::file:
         return make_file(descriptor);
       case DescriptorKind::inherited:
-        return put(descriptor, ::dup(standard_[std::clamp(facts.standard, 0, 2)]),
-                   "a standard stream is missing");
+        return make_inherited(descriptor, non_blocking);
       case DescriptorKind::pipe:
         return make_pipe_end(descriptor);
       case DescriptorKind::event_counter:
@@ -142,6 +141,26 @@ class Rebuild {
     if (facts.position != 0 && (facts.flags & O_PATH) == 0)
       ::lseek(file, static_cast<off_t>(facts.position), SEEK_SET);
     return {};
+  }
+
+  Status make_inherited(const SavedDescriptor& descriptor, int non_blocking) {
+    const DescriptorFacts& facts = descriptor.facts;
+    PAWL_TRY(put(descriptor, ::dup(standard_[std::clamp(facts.standard, 0, 2)]),
+                 "a standard stream is missing"));
+    // A terminal that the program has opened once more is the same stream now: the number of the
+    // stream, where the program has it still, says whether it waits.
+    const bool says = facts.number == facts.standard || !has_stream(facts.standard);
+    const int stream = made_[facts.number];
+    if (says) ::fcntl(stream, F_SETFL, (::fcntl(stream, F_GETFL) & ~O_NONBLOCK) | non_blocking);
+    return {};
+  }
+
+  bool has_stream(int standard) const {
+    return std::any_of(saved_.descriptors.begin(), saved_.descriptors.end(),
+                       [&](const SavedDescriptor& one) {
+                         return kind_of(one) == DescriptorKind::inherited &&
+                                one.facts.number == standard && one.facts.standard == standard;
+                       });
   }
 
   Status make_pipe_end(const SavedDescriptor& descriptor) {
