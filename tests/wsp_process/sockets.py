@@ -530,6 +530,22 @@ def lost(): return [(a, b) for a, b in zip(was, [reads(*one) for one in made]) i
         assert found == repr(([], b"reno")), found
 
 
+def options_of_mptcp_were_lost(pawl):
+    """Which are those of TCP."""
+    try:
+        socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262).close()
+    except OSError:
+        print("skipped: no MPTCP")
+        return
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+one = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262); one.setsockopt(6, socket.TCP_NODELAY, 1)
+one.setsockopt(6, socket.TCP_DEFER_ACCEPT, 5); one.bind(("127.0.0.1", 0)); one.listen(5); had = one.getsockopt(6, socket.TCP_DEFER_ACCEPT)
+""", "(one.getsockopt(1, socket.SO_PROTOCOL), one.getsockopt(6, socket.TCP_NODELAY), one.getsockopt(6, socket.TCP_DEFER_ACCEPT) == had != 0)")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == repr((262, 1, True)), kept.said()
+
+
 def a_socket_that_may_not_be_marked_again_was_restored_without(pawl):
     """Who restores it lacks the privilege."""
     if not may_mark():
@@ -724,6 +740,7 @@ def main():
     a_file_of_a_process_was_saved_and_never_restored(pawl)
     a_check_said_yes_to_what_had_another_file_open(pawl)
     options_of_sockets_were_lost(pawl)
+    options_of_mptcp_were_lost(pawl)
     a_socket_that_may_not_be_marked_again_was_restored_without(pawl)
     buffers_that_nobody_set_were_not_tuned_any_more(pawl)
     registrations_of_a_duplicate_came_back_on_another_file(pawl)
