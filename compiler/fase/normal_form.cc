@@ -8,6 +8,7 @@
 #include "library_copies.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/IR/Constants.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -165,6 +166,16 @@ void mark_what_cannot_throw(llvm::Module& module) {
   }
 }
 
+// As the copy of an empty structure: nothing asks the rules about it.
+void drop_what_copies_nothing(llvm::Function& function) {
+  for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(function))) {
+    const auto* memory = llvm::dyn_cast<llvm::AnyMemIntrinsic>(&instruction);
+    const auto* bytes =
+        memory == nullptr ? nullptr : llvm::dyn_cast<llvm::ConstantInt>(memory->getLength());
+    if (bytes != nullptr && bytes->isZero()) instruction.eraseFromParent();
+  }
+}
+
 void mark_heap_functions(llvm::Module& module) {
   for (llvm::Function& function : module) {
     if (!is_heap_function(function)) continue;
@@ -191,7 +202,10 @@ void bring_into_normal_form(llvm::Module& module, llvm::ModuleAnalysisManager& a
   inline_lock_functions(module, functions);
   refuse_lock_functions(module);
   for (llvm::Function& function : module) {
-    if (is_defined(function)) llvm::removeUnreachableBlocks(function);
+    if (is_defined(function)) {
+      llvm::removeUnreachableBlocks(function);
+      drop_what_copies_nothing(function);
+    }
     functions.invalidate(function, llvm::PreservedAnalyses::none());
   }
 }

@@ -75,6 +75,11 @@ Access access(const llvm::Instruction& by, const llvm::Value* pointer, const llv
   return made;
 }
 
+// As the copy of an empty structure.
+bool is_of_no_bytes(const Access& one) {
+  return one.pointer != nullptr && one.bytes == 0 && one.length == nullptr && !one.is_unbounded;
+}
+
 std::uint64_t store_bytes(const llvm::Instruction& by, llvm::Type* type) {
   return by.getModule()->getDataLayout().getTypeStoreSize(type).getKnownMinValue();
 }
@@ -164,7 +169,8 @@ Accesses reads(const llvm::Instruction& instruction) {
     found = of_call(*call, /*is_write=*/false);
   }
   llvm::erase_if(found, [](const Access& one) {
-    return one.pointer != nullptr && (is_on_stack(one.pointer) || is_constant(one.pointer));
+    return is_of_no_bytes(one) ||
+           (one.pointer != nullptr && (is_on_stack(one.pointer) || is_constant(one.pointer)));
   });
   return found;
 }
@@ -183,8 +189,9 @@ Accesses writes(const llvm::Instruction& instruction) {
   } else if (const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction)) {
     found = of_call(*call, /*is_write=*/true);
   }
-  llvm::erase_if(
-      found, [](const Access& one) { return one.pointer != nullptr && is_on_stack(one.pointer); });
+  llvm::erase_if(found, [](const Access& one) {
+    return is_of_no_bytes(one) || (one.pointer != nullptr && is_on_stack(one.pointer));
+  });
   return found;
 }
 

@@ -4,6 +4,7 @@ others out of it.
 sockets.py PAWL
 """
 
+import ast
 import ctypes
 import errno
 import fcntl
@@ -32,19 +33,23 @@ time.sleep(1000)
 DROP = "os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)\n"
 
 
-def starts(kept, lines, expression="0"):
+def starts(kept, lines, expression="0", wait_for_file="ready", **how):
     place = os.path.join(kept.top, "place")
     os.mkdir(place)
+    if "user" in how:
+        kept.for_nobody()
+        for path in (place, kept.top, kept.errors.name):
+            os.chown(path, how["user"], how["group"])
     os.chmod(kept.top, 0o755)
-    kept.run(["/usr/bin/python3", "-c", PROGRAM, place, lines, expression])
-    ready = os.path.join(place, "ready")
+    kept.run(["/usr/bin/python3", "-c", PROGRAM, place, lines, expression], **how)
+    ready = os.path.join(place, wait_for_file)
     wait_for(lambda: os.path.exists(ready) or kept.supervisor.poll() is not None, "the program")
     assert kept.supervisor.poll() is None, kept.said()
     return place
 
 
-def said(kept, place):
-    kept.restore()
+def said(kept, place, **how):
+    kept.restore(**how)
     open(os.path.join(place, "go"), "w").close()
     path = os.path.join(place, "said")
     wait_for(lambda: os.path.exists(path) or kept.supervisor.poll() is not None, "the program")
@@ -101,12 +106,14 @@ near = socket.socket(); near.setsockopt(socket.IPPROTO_IP, 21, 255); near.bind((
 
 
 def filters_and_memberships_were_dropped(pawl):
-    is_refused(pawl, """
+    for kind in (("socket.AF_INET, socket.SOCK_DGRAM", "('127.0.0.1', 0)"), ("socket.AF_UNIX, socket.SOCK_DGRAM", "'one'"),
+                 ("socket.AF_INET, socket.SOCK_STREAM", "('127.0.0.1', 0)")):
+        is_refused(pawl, """
 import ctypes
 code = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0))
-one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); one.bind(("127.0.0.1", 0))
+one = socket.socket(%s); one.bind(%s)
 one.setsockopt(socket.SOL_SOCKET, 26, struct.pack("HxxxxxxQ", 1, ctypes.addressof(code)))
-""", "a socket with a filter")
+""" % kind, "a socket with a filter")
     is_refused(pawl, """
 one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); one.bind(("0.0.0.0", 0))
 one.setsockopt(0, socket.IP_ADD_MEMBERSHIP, socket.inet_aton("239.1.2.3") + socket.inet_aton("127.0.0.1"))
@@ -116,6 +123,38 @@ one.setsockopt(0, socket.IP_ADD_MEMBERSHIP, socket.inet_aton("239.1.2.3") + sock
 one = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); one.bind(("::", 0))
 one.setsockopt(41, socket.IPV6_JOIN_GROUP, socket.inet_pton(socket.AF_INET6, "ff02::1234") + struct.pack("I", 1))
 """, "member of a multicast group")
+
+
+def raw_sockets_lost_their_filters(pawl):
+    """And those of protocols whose options are not known theirs."""
+    is_refused(pawl, """
+one = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP); one.setsockopt(255, 1, struct.pack("I", ~0 & 0xffffffff))
+""", "a raw socket")
+    is_refused(pawl, "one = socket.socket(socket.AF_INET, socket.SOCK_RAW, 1); one.connect(('127.0.0.1', 0))", "a raw socket")
+    try:
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 136).close()
+    except OSError:
+        return
+    is_refused(pawl, "one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 136)", "a socket of protocol 136")
+
+
+def a_program_that_opened_its_terminal_itself_was_not_saved(pawl):
+    """As less(1) does, to read from."""
+    with Kept(pawl) as kept:
+        first, second = os.openpty(), os.openpty()
+        place = starts(kept, """
+inner = [os.open(os.ttyname(0), mode | os.O_NOCTTY) for mode in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR)]
+""", "[os.ttyname(one) == os.ttyname(0) for one in inner], os.ttyname(0)", stdin=first[1], stdout=first[1])
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place, stdin=second[1], stdout=second[1]) == repr(([True] * 3, os.ttyname(second[1]))), kept.said()
+        for one in (*first, *second):
+            os.close(one)
+
+
+def a_name_from_another_directory_was_said_to_be_gone(pawl):
+    """That of a socket, from where the program is not any more."""
+    is_refused(pawl, "one = socket.socket(socket.AF_UNIX); one.bind('one'); os.mkdir('sub'); os.chdir('sub'); one.listen(5); os.symlink('../ready', 'ready')",
+               "present directory ")
 
 
 def sockets_of_other_families_came_back_as_connections(pawl):
@@ -135,6 +174,67 @@ def asks():
         assert said(kept, place) == str(errno.ECONNRESET)
     is_refused(pawl, "one = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); one.bind((0, 1))",
                "member of a group")
+
+
+OBJECTS = """
+import ctypes
+libc = ctypes.CDLL(None)
+def anonymous():
+    mask = ctypes.create_string_buffer(128)
+    return [os.eventfd(1), libc.timerfd_create(1, 0), libc.epoll_create1(0), libc.signalfd(-1, mask, 0)]
+def objects(name):
+    listening = socket.socket(); listening.setsockopt(1, socket.SO_REUSEADDR, 1)
+    listening.bind(("127.0.0.1", 0)); listening.listen(5)
+    connected = socket.create_connection(listening.getsockname()); accepted, _ = listening.accept()
+    datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); datagrams.bind(("127.0.0.1", 0))
+    named = socket.socket(socket.AF_UNIX); named.bind(name); named.listen(5)
+    asking = socket.socket(socket.AF_UNIX); asking.connect(name); answering, _ = named.accept()
+    kept = [listening, connected, accepted, datagrams, named, asking, answering, socket.socket(),
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM),
+            socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)]
+    os.fchmod(kept[-2].fileno(), 0o640)
+    everyones = os.pipe(); os.fchmod(everyones[0], 0o644)
+    return kept, [one.fileno() for one in kept] + [*os.pipe(), *everyones] + anonymous()
+def owners():
+    found = [os.fstat(one) for _, numbers in made for one in numbers]
+    return [(one.st_uid, one.st_gid, oct(one.st_mode)) for one in found]
+os.chmod(".", 0o777)
+made = [objects("\\0" + os.getcwd())]
+"""
+OBJECTS_COUNT = 19  # of each time
+
+
+def what_a_restore_made_belonged_to_root(pawl):
+    """Of a program that is not root's: it passed for root where the kernel is asked whose a socket is."""
+    lines = OBJECTS + DROP + "made.append(objects('nobodys')); had = owners()\n"
+    with Kept(pawl) as kept:
+        place = starts(kept, lines, "(had, owners())")
+        assert kept.fail_power() == 0, kept.said()
+        found = subprocess.run(["setpriv", "--bounding-set=-chown", "--", kept.pawl, "wsp", "check", kept.directory],
+                               capture_output=True, text=True, timeout=60)
+        assert found.returncode == 9 and "restore with CAP_CHOWN" in found.stdout, found
+        found = subprocess.run(["setpriv", "--bounding-set=-chown", "--", kept.pawl, "wsp", "restore", kept.directory],
+                               capture_output=True, text=True, timeout=60)
+        assert found.returncode == 1 and "restore with CAP_CHOWN" in found.stderr, found
+        assert kept.check().returncode == 0, kept.check()
+        had, has = ast.literal_eval(said(kept, place))
+        assert len(had) == 2 * OBJECTS_COUNT, had
+        # The kernel has one owner for all that has no name.
+        assert [one[0] for one in had[OBJECTS_COUNT:]] == [NOBODY] * (OBJECTS_COUNT - 4) + [0] * 4, had
+        assert had == has, [(i, a, b) for i, (a, b) in enumerate(zip(had, has)) if a != b]
+
+
+def processes_of_one_user_shared_a_port_no_more(pawl):
+    """With one that was restored."""
+    with Kept(pawl) as kept:
+        place = starts(kept, "os.chmod('.', 0o777)\n" + DROP + """
+def bound(port):
+    one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); one.setsockopt(1, socket.SO_REUSEPORT, 1)
+    one.bind(("127.0.0.1", port)); return one
+first = bound(0)
+""", "bound(first.getsockname()[1]).fileno() > 0")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == "True", kept.said()
 
 
 def packets_of_a_pipe_ran_together(pawl):
@@ -181,6 +281,22 @@ open("port", "w").write(str(one.getsockname()[1]))
             kept.restore()
             assert kept.supervisor.wait(60) == 1 and "its address cannot be had" in kept.said(), kept.said()
         assert said(kept, place) == str(port)
+
+
+def a_connection_of_a_client_kept_the_address_for_a_minute(pawl):
+    """Of a server that does not set SO_REUSEADDR: what the kernel keeps of its connections (TIME_WAIT)."""
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+listening = socket.socket(); listening.bind(("127.0.0.1", 0)); listening.listen(5)
+open("port.new", "w").write(str(listening.getsockname()[1])); os.rename("port.new", "port"); accepted, _ = listening.accept()
+""", "(listening.getsockname()[1], listening.getsockopt(1, socket.SO_REUSEADDR))", wait_for_file="port")
+        with open(os.path.join(place, "port")) as file:
+            port = int(file.read())
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            wait_for(lambda: os.path.exists(os.path.join(place, "ready")), "the connection")
+            assert kept.fail_power() == 0, kept.said()
+            assert client.recv(1) == b""
+        assert said(kept, place) == repr((port, 0)), kept.said()
 
 
 def a_block_device_that_only_root_may_open_was_saved(pawl):
@@ -414,6 +530,22 @@ def lost(): return [(a, b) for a, b in zip(was, [reads(*one) for one in made]) i
         assert found == repr(([], b"reno")), found
 
 
+def options_of_mptcp_were_lost(pawl):
+    """Which are those of TCP."""
+    try:
+        socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262).close()
+    except OSError:
+        print("skipped: no MPTCP")
+        return
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+one = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262); one.setsockopt(6, socket.TCP_NODELAY, 1)
+one.setsockopt(6, socket.TCP_DEFER_ACCEPT, 5); one.bind(("127.0.0.1", 0)); one.listen(5); had = one.getsockopt(6, socket.TCP_DEFER_ACCEPT)
+""", "(one.getsockopt(1, socket.SO_PROTOCOL), one.getsockopt(6, socket.TCP_NODELAY), one.getsockopt(6, socket.TCP_DEFER_ACCEPT) == had != 0)")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == repr((262, 1, True)), kept.said()
+
+
 def a_socket_that_may_not_be_marked_again_was_restored_without(pawl):
     """Who restores it lacks the privilege."""
     if not may_mark():
@@ -455,6 +587,62 @@ one, _ = os.pipe(); two, last = os.pipe(); poll = select.epoll(); poll.register(
         assert said(kept, place) == "True"
 
 
+def a_program_that_watches_its_input_could_not_be_restored_without_a_terminal(pawl):
+    """And the check said that it could be.  What is at its end is seen so; of another file it is told."""
+    watches = "import select; poll = select.epoll(); poll.register(0, select.EPOLLIN); spare = os.dup(0)"
+    sees = "([found for found in poll.poll(10)], os.read(0, 10), os.read(spare, 10))"
+    with Kept(pawl) as kept:
+        place = starts(kept, watches, sees, stdin=subprocess.PIPE)
+        log = os.path.join(place, "log")
+        with open(log, "w") as file:
+            file.write("lines")
+        assert kept.fail_power() == 0, kept.said()
+        for verb, output in (("check", "stdout"), ("restore", "stderr")):
+            with open(log) as file:
+                found = subprocess.run([kept.pawl, "wsp", verb, kept.directory], stdin=file, capture_output=True,
+                                       text=True, timeout=60)
+            assert found.returncode != 0 and "cat FILE | pawl wsp restore" in getattr(found, output), found
+        found = subprocess.run([kept.pawl, "wsp", "check", kept.directory], stdin=subprocess.DEVNULL, capture_output=True)
+        assert found.returncode == 0, found
+        kept.restore(stdin=subprocess.DEVNULL)
+        kept.process()
+        wait_for(lambda: kept.command("rehearse", kept.directory, "1", "--window-ms", "1000000").returncode == 0, "the restore")
+        assert kept.fail_power() == 0, kept.said()
+        reading, writing = os.pipe()  # what it is given then, it sees
+        os.write(writing, b"all of it so")
+        assert said(kept, place, stdin=reading) == repr(([(0, 1)], b"all of it ", b"so")), kept.said()
+    with open("/dev/shm/empty", "w+") as empty:
+        os.unlink(empty.name)
+        for how in ({"stdin": subprocess.DEVNULL}, {"stdin": empty}, {"preexec_fn": lambda: os.close(0)}):
+            with Kept(pawl) as kept:
+                place = starts(kept, watches, sees, stdin=subprocess.PIPE)
+                assert kept.fail_power() == 0, kept.said()
+                assert said(kept, place, **how) == repr(([(0, 1)], b"", b"")), kept.said()
+
+
+def a_program_that_watches_its_output_was_restored_into_a_file(pawl):
+    with Kept(pawl) as kept:
+        place = starts(kept, "import select; poll = select.epoll(); poll.register(1, select.EPOLLOUT)", "poll.poll(10)",
+                       stdout=subprocess.PIPE)
+        assert kept.fail_power() == 0, kept.said()
+        log = os.path.join(place, "log")
+        for verb in ("check", "restore"):
+            with open(log, "w") as file:
+                found = subprocess.run([kept.pawl, "wsp", verb, kept.directory], stdout=file, stderr=file, timeout=60)
+            with open(log) as file:
+                assert found.returncode != 0 and "| cat >FILE" in file.read(), found
+        assert said(kept, place, stdout=subprocess.PIPE) == repr([(1, 4)]), kept.said()
+
+
+def a_standard_stream_blocked_behind_a_restore(pawl):
+    """Which the program had made not to: it reads until there is nothing more."""
+    with Kept(pawl) as kept:
+        place = starts(kept, "os.set_blocking(0, False); spare = os.dup(0)", "(os.get_blocking(0), os.get_blocking(1), os.get_blocking(spare))",
+                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place, stdin=subprocess.PIPE, stdout=subprocess.PIPE) == "(False, True, False)", kept.said()
+
+
 def a_pipe_was_larger_than_the_restorer_may_make(pawl):
     """And the restore stood still at what had been in it."""
     mib = 1 << 20
@@ -477,6 +665,30 @@ def a_pipe_was_larger_than_the_restorer_may_make(pawl):
             os.close(one)
         assert found.returncode == 1 and "a pipe of 1048576 bytes; raise" in found.stderr, found
         assert said(kept, place) == str(mib)
+
+
+def a_user_with_many_pipes_was_not_told_why_none_is_saved(pawl):
+    """What waits in one is copied by one as large, which he may not make; what fits into a small one is saved."""
+    with open("/proc/sys/fs/pipe-user-pages-soft") as file:
+        pages = int(file.read())
+    if pages == 0 or pages > 1 << 16:
+        print("skipped: a user may have as many pipes as he likes")
+        return
+    for waiting, is_told in ((60000, True), (100, False)):
+        with Kept(pawl) as kept:
+            starts(kept, f"""
+import fcntl
+one, two = os.pipe(); os.write(two, bytes({waiting})); held = []
+try:
+    while True: held += os.pipe(); fcntl.fcntl(held[-1], 1031, 1 << 20)
+except PermissionError: pass
+while fcntl.fcntl(held[-1], 1032) >= 1 << 16: held += os.pipe()
+""", **AS_NOBODY)
+            wait_for(lambda: "this user cannot restore" in kept.said(), "the warning")
+            found = subprocess.run([kept.pawl, "wsp", "rehearse", kept.directory, "1", "--window-ms", "1000000"],
+                                   capture_output=True, text=True, timeout=60, **AS_NOBODY)
+            assert (found.returncode != 0) == is_told, found
+            assert ("raise fs.pipe-user-pages-soft" in found.stdout + found.stderr) == is_told, found
 
 
 def an_interface_had_another_number_in_the_next_boot(pawl):
@@ -508,11 +720,17 @@ def main():
     a_name_of_a_socket_lost_its_mode_and_owner(pawl)
     a_socket_lost_its_interface_and_hops(pawl)
     filters_and_memberships_were_dropped(pawl)
+    raw_sockets_lost_their_filters(pawl)
+    a_program_that_opened_its_terminal_itself_was_not_saved(pawl)
+    a_name_from_another_directory_was_said_to_be_gone(pawl)
     sockets_of_other_families_came_back_as_connections(pawl)
     a_save_was_refused_for_a_question_to_the_kernel(pawl)
+    what_a_restore_made_belonged_to_root(pawl)
+    processes_of_one_user_shared_a_port_no_more(pawl)
     packets_of_a_pipe_ran_together(pawl)
     a_connected_socket_whose_peer_was_gone_kept_the_program_from_running(pawl)
     datagrams_of_a_restored_socket_went_to_another_user(pawl)
+    a_connection_of_a_client_kept_the_address_for_a_minute(pawl)
     a_block_device_that_only_root_may_open_was_saved(pawl)
     another_user_got_a_connection_to_a_restored_private_socket(pawl)
     a_socket_that_was_renamed_was_restored_under_its_old_name(pawl)
@@ -522,10 +740,15 @@ def main():
     a_file_of_a_process_was_saved_and_never_restored(pawl)
     a_check_said_yes_to_what_had_another_file_open(pawl)
     options_of_sockets_were_lost(pawl)
+    options_of_mptcp_were_lost(pawl)
     a_socket_that_may_not_be_marked_again_was_restored_without(pawl)
     buffers_that_nobody_set_were_not_tuned_any_more(pawl)
     registrations_of_a_duplicate_came_back_on_another_file(pawl)
+    a_program_that_watches_its_input_could_not_be_restored_without_a_terminal(pawl)
+    a_program_that_watches_its_output_was_restored_into_a_file(pawl)
+    a_standard_stream_blocked_behind_a_restore(pawl)
     a_pipe_was_larger_than_the_restorer_may_make(pawl)
+    a_user_with_many_pipes_was_not_told_why_none_is_saved(pawl)
     an_interface_had_another_number_in_the_next_boot(pawl)
 
 

@@ -21,6 +21,9 @@ void capture_scheduling(const Urgency& urgency, const OneProcessor& one_processo
 Status capture_mappings(Process& process, SavedProcess& into);
 // The open descriptors (capture_descriptors.cc).
 Status capture_descriptors(Process& process, SavedProcess& into);
+// Of a program that is about to be killed: what the kernel keeps of its connections for a while
+// (TIME_WAIT) keeps no address from the restore.  The program sees nothing of it.
+void release_addresses(pid_t leader, const SavedProcess& saved);
 
 // Facts of the running kernel; `lines` are the mappings of any process on it.
 struct MapsLine;

@@ -22,8 +22,10 @@
 
 #include "medium/descriptor.h"
 #include "wsp/process/capture.h"
+#include "wsp/process/event_counter.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/multicast.h"
+#include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/socket_name.h"
 #include "wsp/process/socket_options.h"
@@ -32,7 +34,6 @@ namespace pawl::wsp {
 
 namespace {
 
-constexpr std::size_t kPipeBytesMax = 1ULL << 20;
 constexpr int kTcpClosed = 7;  // TCP_CLOSE, as the kernel counts
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
@@ -51,6 +52,22 @@ T option_of(int socket, int level, int name) {
   T value{};
   socklen_t bytes = sizeof(value);
   return ::getsockopt(socket, level, name, &value, &bytes) == 0 ? value : T{};
+}
+
+// Those whose options are known, and kept.
+bool is_known_protocol(const DescriptorFacts& facts) {
+  if (facts.domain == AF_UNIX) return true;
+  switch (facts.protocol) {
+    case IPPROTO_TCP:
+    case IPPROTO_MPTCP:
+    case IPPROTO_UDP:
+      return true;
+    case IPPROTO_ICMP:
+    case IPPROTO_ICMPV6:
+      return facts.type == SOCK_DGRAM;  // ping's
+    default:
+      return false;
+  }
 }
 
 // What the kernel does not tell whole, so that it cannot be given again.
@@ -87,6 +104,7 @@ Status capture_netlink(int socket, DescriptorFacts& facts) {
 Status capture_socket(pid_t process, int socket, SocketOptionReader& options,
                       SavedDescriptor& saved) {
   DescriptorFacts& facts = saved.facts;
+  PAWL_TRY(read_owner(socket, facts));
   facts.domain = option_of<int>(socket, SOL_SOCKET, SO_DOMAIN);
   if (facts.domain == AF_NETLINK) return capture_netlink(socket, facts);
   if (facts.domain != AF_INET && facts.domain != AF_INET6 && facts.domain != AF_UNIX) {
@@ -97,6 +115,14 @@ Status capture_socket(pid_t process, int socket, SocketOptionReader& options,
   }
   facts.type = option_of<int>(socket, SOL_SOCKET, SO_TYPE);
   facts.protocol = option_of<int>(socket, SOL_SOCKET, SO_PROTOCOL);
+  if (facts.type == SOCK_RAW)
+    return cannot_keep(facts.number, "a raw socket (its filters are not kept)");
+  if (!is_known_protocol(facts)) {
+    return cannot_keep(facts.number,
+                       fmt::format("a socket of protocol {}, of which only TCP, MPTCP, UDP and "
+                                   "ping's are kept",
+                                   facts.protocol));
+  }
   socklen_t bytes = sizeof(facts.peer);
   const bool is_stream = facts.type != SOCK_DGRAM;
   const bool listens = option_of<int>(socket, SOL_SOCKET, SO_ACCEPTCONN) != 0;
@@ -139,29 +165,32 @@ Status check_packets(int pipe, const DescriptorFacts& facts) {
 Status capture_pipe(pid_t process, int handle, int number, SavedDescriptor& saved) {
   Descriptor end(::open(fmt::format("/proc/{}/fd/{}", process, number).c_str(),
                         O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (!end.valid()) {
-    // Another user's, who made it.  Of an end to write to, the other one tells what waits there.
+  const bool is_of_another_user = !end.valid();
+  if (is_of_another_user)
     end.reset(static_cast<int>(::syscall(SYS_pidfd_getfd, handle, number, 0)));
-    if (!end.valid()) return cannot_keep(number, "the pipe cannot be read");
-    PAWL_TRY(check_packets(end.get(), saved.facts));
-    if ((saved.facts.flags & O_ACCMODE) == O_WRONLY) {
-      const int size = ::fcntl(end.get(), F_GETPIPE_SZ);
-      saved.facts.value = size > 0 ? static_cast<std::uint64_t>(size) : 0;
-      return {};
-    }
-  }
+  if (!end.valid()) return cannot_keep(number, "the pipe cannot be read");
+  PAWL_TRY(read_owner(end.get(), saved.facts));
+  PAWL_TRY(check_packets(end.get(), saved.facts));
   const int size = ::fcntl(end.get(), F_GETPIPE_SZ);
   saved.facts.value = size > 0 ? static_cast<std::uint64_t>(size) : 0;
-  PAWL_TRY(check_packets(end.get(), saved.facts));
+  // Of an end to write to, the other one tells what waits there.
+  if (is_of_another_user && (saved.facts.flags & O_ACCMODE) == O_WRONLY) return {};
   int waiting = 0;
   if (::ioctl(end.get(), FIONREAD, &waiting) != 0 || waiting == 0) return {};
   int copy[2];
   if (::pipe2(copy, O_CLOEXEC | O_NONBLOCK) != 0) return FailedCall{errno, "cannot make a pipe"};
   const Descriptor reading(copy[0]);
   const Descriptor writing(copy[1]);
-  ::fcntl(writing.get(), F_SETPIPE_SZ, size);
-  if (::tee(end.get(), writing.get(), kPipeBytesMax, SPLICE_F_NONBLOCK) < 0)
-    return FailedCall{errno, "cannot copy what waits in a pipe"};
+  const bool is_as_large = ::fcntl(writing.get(), F_SETPIPE_SZ, size) >= size;
+  const ssize_t copied =
+      ::tee(end.get(), writing.get(), static_cast<std::size_t>(waiting), SPLICE_F_NONBLOCK);
+  if (copied < 0) return FailedCall{errno, "cannot copy what waits in a pipe"};
+  if (copied < waiting && !is_as_large) {
+    return cannot_keep(number, fmt::format("what waits in the pipe does not fit into one that this "
+                                           "user may make now; raise fs.pipe-user-pages-soft or "
+                                           "fs.pipe-max-size (sysctl) to have one of {} bytes",
+                                           size));
+  }
   saved.text.resize(static_cast<std::size_t>(waiting));
   const ssize_t got = ::read(reading.get(), saved.text.data(), saved.text.size());
   if (got != waiting) return cannot_keep(number, "what waits in the pipe cannot be read");
@@ -221,14 +250,26 @@ struct Looked {
   std::string information;
 };
 
-Status capture_nameless(pid_t process, const Looked& looked, SavedDescriptor& saved) {
+Status capture_counter(int handle, std::string_view information, DescriptorFacts& facts) {
+  facts.kind = static_cast<std::uint32_t>(DescriptorKind::event_counter);
+  facts.value = number_of(field_of(information, "eventfd-count"), 16);
+  if (const std::string_view told = field_of(information, "eventfd-semaphore"); !told.empty()) {
+    facts.type = static_cast<int>(number_of(told));
+    return {};
+  }
+  const Descriptor counter(static_cast<int>(::syscall(SYS_pidfd_getfd, handle, facts.number, 0)));
+  const Result<bool> found = is_semaphore(counter.get(), facts.value);
+  if (!found.ok()) return cannot_keep(facts.number, found.status().text());
+  facts.type = found.value() ? 1 : 0;
+  return {};
+}
+
+Status capture_nameless(pid_t process, int handle, const Looked& looked, SavedDescriptor& saved) {
   DescriptorFacts& facts = saved.facts;
   const std::string_view information = looked.information;
   const auto set_kind = [&](DescriptorKind kind) { facts.kind = static_cast<std::uint32_t>(kind); };
   if (looked.name == "anon_inode:[eventfd]") {
-    set_kind(DescriptorKind::event_counter);
-    facts.value = number_of(field_of(information, "eventfd-count"), 16);
-    facts.type = static_cast<int>(number_of(field_of(information, "eventfd-semaphore")));
+    return capture_counter(handle, information, facts);
   } else if (looked.name == "anon_inode:[timerfd]") {
     set_kind(DescriptorKind::timer);
     facts.clock = static_cast<int>(number_of(field_of(information, "clockid")));
@@ -285,12 +326,18 @@ std::optional<int> stream_of_ours(const Looked& looked, const DescriptorFacts& f
   const bool leads_elsewhere = S_ISSOCK(proof.type) || S_ISFIFO(proof.type) ||
                                (S_ISCHR(proof.type) && !is_known_device(looked.name));
   if (!leads_elsewhere) return std::nullopt;
+  constexpr std::array kInputFirst{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+  constexpr std::array kOutputFirst{STDOUT_FILENO, STDERR_FILENO, STDIN_FILENO};
   std::optional<int> found;
-  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
+  for (const int stream : (facts.flags & O_ACCMODE) == O_WRONLY ? kOutputFirst : kInputFirst) {
     struct stat ours{};
-    if (::fstat(stream, &ours) != 0 || ours.st_ino != proof.inode || ours.st_dev != proof.device ||
-        (static_cast<unsigned>(::fcntl(stream, F_GETFL)) & O_ACCMODE) != (facts.flags & O_ACCMODE))
+    if (::fstat(stream, &ours) != 0 || ours.st_ino != proof.inode || ours.st_dev != proof.device)
       continue;
+    const unsigned mode = static_cast<unsigned>(::fcntl(stream, F_GETFL)) & O_ACCMODE;
+    // A terminal that it has opened itself, only to read (less(1)) or to write, is ours all the
+    // same.
+    const bool is_as_good = S_ISCHR(proof.type) && mode == O_RDWR;
+    if (mode != (facts.flags & O_ACCMODE) && !is_as_good) continue;
     if (!found || stream == facts.number) found = stream;
   }
   return found;
@@ -331,7 +378,8 @@ Status capture_one(Process& process, int handle, int number, SocketOptionReader&
       return cannot_keep(number, looked.name + " is a named pipe");
     return capture_pipe(leader, handle, number, saved);
   }
-  if (looked.name.starts_with("anon_inode:")) return capture_nameless(leader, looked, saved);
+  if (looked.name.starts_with("anon_inode:"))
+    return capture_nameless(leader, handle, looked, saved);
   facts.kind = static_cast<std::uint32_t>(DescriptorKind::file);
   facts.position = number_of(field_of(looked.information, "pos"));
   saved.text = looked.name;
@@ -379,6 +427,20 @@ void find_same(pid_t process, std::vector<SavedDescriptor>& all) {
 }
 
 }  // namespace
+
+void release_addresses(pid_t leader, const SavedProcess& saved) {
+  const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, leader, 0)));
+  const int on = 1;
+  for (const SavedDescriptor& descriptor : saved.descriptors) {
+    const DescriptorFacts& facts = descriptor.facts;
+    if (facts.kind != static_cast<std::uint32_t>(DescriptorKind::reset) ||
+        (facts.domain != AF_INET && facts.domain != AF_INET6))
+      continue;
+    const Descriptor connection(
+        static_cast<int>(::syscall(SYS_pidfd_getfd, handle.get(), facts.number, 0)));
+    ::setsockopt(connection.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  }
+}
 
 Status capture_descriptors(Process& process, SavedProcess& into) {
   const pid_t leader = process.leader();

@@ -26,7 +26,7 @@ constexpr std::int64_t kRestartIfNoHandler = -514;  // ERESTARTNOHAND
 constexpr std::int64_t kRestartByBlock = -516;      // ERESTART_RESTARTBLOCK
 
 // What a descriptor of the program's is, as far as the calls differ by it.
-enum class FileKind { other, pipe_or_terminal, stream, packets };
+enum class FileKind { other, pipe_or_terminal, stream, unix_stream, packets };
 
 FileKind kind_of_file(pid_t process, std::uint64_t number) {
   const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
@@ -39,19 +39,33 @@ FileKind kind_of_file(pid_t process, std::uint64_t number) {
   int type = 0;
   socklen_t bytes = sizeof(type);
   if (::getsockopt(file.get(), SOL_SOCKET, SO_TYPE, &type, &bytes) != 0) return FileKind::other;
-  return type == SOCK_STREAM ? FileKind::stream : FileKind::packets;
+  if (type != SOCK_STREAM) return FileKind::packets;
+  int domain = 0;
+  bytes = sizeof(domain);
+  return ::getsockopt(file.get(), SOL_SOCKET, SO_DOMAIN, &domain, &bytes) == 0 && domain == AF_UNIX
+             ? FileKind::unix_stream
+             : FileKind::stream;
 }
 
-// Whether the call waits until all is done, where it is allowed to wait.
-bool is_for_all(std::uint64_t call, FileKind file) {
+// Whether the call waits until all is done, where it is allowed to wait, and others can do the rest
+// of it.
+bool can_be_completed(std::uint64_t call, FileKind file, bool has_control) {
+  const bool is_stream = file == FileKind::stream || file == FileKind::unix_stream;
   switch (call) {
     case SYS_recvmmsg:
     case SYS_sendmmsg:
-      return file != FileKind::other;
+      // Of a stream, the last message may have been cut: the next would follow a part of it.
+      return file == FileKind::packets;
     case SYS_sendfile:  // into a pipe it ends when that is full
-      return file == FileKind::stream;
+      return is_stream;
+    case SYS_recvmsg:
+      // What comes with the rest (a descriptor, a time) would find no place.
+      return file == FileKind::stream && !has_control;
+    case SYS_sendmsg:
+      // Descriptors have gone with the first part; what else is asked for concerns the last.
+      return file == FileKind::unix_stream || (file == FileKind::stream && !has_control);
     default:
-      return file == FileKind::stream || file == FileKind::pipe_or_terminal;
+      return is_stream || file == FileKind::pipe_or_terminal;
   }
 }
 
@@ -85,9 +99,14 @@ bool ends_when_stopped(std::uint64_t number) {
   }
 }
 
+// With those flags the kernel takes no more than one packet, or a byte.
 bool waits_for_all(std::uint64_t flags) {
-  return (flags & MSG_WAITALL) != 0 && (flags & (MSG_PEEK | MSG_DONTWAIT)) == 0;
+  constexpr std::uint64_t kOneAtMost = MSG_PEEK | MSG_DONTWAIT | MSG_ERRQUEUE | MSG_OOB;
+  return (flags & MSG_WAITALL) != 0 && (flags & kOneAtMost) == 0;
 }
+
+// Of calls without copies the program counts the answers, one for each.
+bool sends_copies(std::uint64_t flags) { return (flags & MSG_ZEROCOPY) == 0; }
 
 }  // namespace
 
@@ -112,7 +131,8 @@ std::optional<CutCall> CutCall::of(pid_t process, const tracing::Registers& at_e
   if (!cut.read_call(process)) return std::nullopt;
   cut.leave_out(at_end.rax);
   cut.done_ = at_end.rax;
-  if (cut.pieces_.empty() || !is_for_all(at_end.orig_rax, kind_of_file(process, at_end.rdi)))
+  if (cut.pieces_.empty() ||
+      !can_be_completed(at_end.orig_rax, kind_of_file(process, at_end.rdi), cut.has_control_))
     return std::nullopt;
   return cut;
 }
@@ -121,9 +141,11 @@ bool CutCall::read_call(pid_t process) {
   const tracing::Registers& call = original_;
   switch (call.orig_rax) {
     case SYS_write:
-    case SYS_sendto:
       pieces_ = {{call.rsi, call.rdx}};
       return true;
+    case SYS_sendto:
+      pieces_ = {{call.rsi, call.rdx}};
+      return sends_copies(call.r10);
     case SYS_recvfrom:
       pieces_ = {{call.rsi, call.rdx}};
       return waits_for_all(call.r10);
@@ -134,7 +156,7 @@ bool CutCall::read_call(pid_t process) {
       call_.orig_rax = SYS_write;
       return read_vector(process, call.rsi, call.rdx);
     case SYS_sendmsg:
-      return read_message(process, call.rsi, SYS_sendto, call.rdx);
+      return sends_copies(call.rdx) && read_message(process, call.rsi, SYS_sendto, call.rdx);
     case SYS_recvmsg:
       return waits_for_all(call.rdx) && read_message(process, call.rsi, SYS_recvfrom, call.rdx);
     case SYS_recvmmsg:
@@ -143,7 +165,7 @@ bool CutCall::read_call(pid_t process) {
       pieces_ = {{call.rsi, call.rdx}};
       // Else it may have ended by itself.
       return call.orig_rax == SYS_sendmmsg ||
-             ((call.r10 & (MSG_WAITFORONE | MSG_DONTWAIT)) == 0 && call.r8 == 0);
+             ((call.r10 & (MSG_WAITFORONE | MSG_DONTWAIT | MSG_ERRQUEUE)) == 0 && call.r8 == 0);
     default:
       return false;
   }
@@ -155,6 +177,7 @@ bool CutCall::read_message(pid_t process, std::uint64_t header, long number, std
   call_.orig_rax = static_cast<std::uint64_t>(number);
   call_.r10 = flags;
   call_.r8 = call_.r9 = 0;
+  has_control_ = message->msg_control != nullptr;
   return read_vector(process, reinterpret_cast<std::uint64_t>(message->msg_iov),
                      message->msg_iovlen);
 }

@@ -54,6 +54,7 @@ class CutCall {
   Unit unit_ = Unit::bytes;
   std::vector<Piece> pieces_;
   std::uint64_t done_ = 0;
+  bool has_control_ = false;  // room for more than bytes, or more than that to send
   bool has_begun_ = false;
 };
 

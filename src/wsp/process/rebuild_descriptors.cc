@@ -20,6 +20,7 @@
 
 #include "medium/descriptor.h"
 #include "wsp/process/file_proof.h"
+#include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
 #include "wsp/process/socket_name.h"
@@ -107,8 +108,7 @@ class Rebuild {
       case DescriptorKind::file:
         return make_file(descriptor);
       case DescriptorKind::inherited:
-        return put(descriptor, ::dup(standard_[std::clamp(facts.standard, 0, 2)]),
-                   "a standard stream is missing");
+        return make_inherited(descriptor, non_blocking);
       case DescriptorKind::pipe:
         return make_pipe_end(descriptor);
       case DescriptorKind::event_counter:
@@ -143,6 +143,26 @@ class Rebuild {
     return {};
   }
 
+  Status make_inherited(const SavedDescriptor& descriptor, int non_blocking) {
+    const DescriptorFacts& facts = descriptor.facts;
+    PAWL_TRY(put(descriptor, ::dup(standard_[std::clamp(facts.standard, 0, 2)]),
+                 "a standard stream is missing"));
+    // A terminal that the program has opened once more is the same stream now: the number of the
+    // stream, where the program has it still, says whether it waits.
+    const bool says = facts.number == facts.standard || !has_stream(facts.standard);
+    const int stream = made_[facts.number];
+    if (says) ::fcntl(stream, F_SETFL, (::fcntl(stream, F_GETFL) & ~O_NONBLOCK) | non_blocking);
+    return {};
+  }
+
+  bool has_stream(int standard) const {
+    return std::any_of(saved_.descriptors.begin(), saved_.descriptors.end(),
+                       [&](const SavedDescriptor& one) {
+                         return kind_of(one) == DescriptorKind::inherited &&
+                                one.facts.number == standard && one.facts.standard == standard;
+                       });
+  }
+
   Status make_pipe_end(const SavedDescriptor& descriptor) {
     const DescriptorFacts& facts = descriptor.facts;
     auto found = pipes_.find(facts.inode);
@@ -159,6 +179,7 @@ class Rebuild {
                                               "fs.pipe-user-pages-soft (sysctl), or restore with "
                                               "CAP_SYS_RESOURCE",
                                               size));
+      PAWL_TRY(give_to_owner(facts, writing));
       ::fcntl(writing, F_SETFL, O_NONBLOCK);
       const auto length = static_cast<ssize_t>(descriptor.text.size());
       if (length > 0 && ::write(writing, descriptor.text.data(), descriptor.text.size()) != length)
@@ -191,7 +212,10 @@ class Rebuild {
     times.it_interval.tv_nsec = static_cast<long>(facts.times[1] % kSecondNs);
     if (::timerfd_settime(timer, 0, &times, nullptr) != 0)
       return cannot_open(facts, "a timerfd cannot be set");
-    if (facts.value != 0) ::ioctl(timer, kSetTicks, &facts.value);
+    if (facts.value != 0 && ::ioctl(timer, kSetTicks, &facts.value) != 0)
+      return cannot_open(facts,
+                         "a timerfd does not take the times that it has expired, which takes "
+                         "CONFIG_CHECKPOINT_RESTORE of the kernel");
     return {};
   }
 
@@ -202,19 +226,29 @@ class Rebuild {
     const int socket = made_[facts.number];
     if (const Status given = give_socket_options(descriptor, socket); !given.ok())
       return cannot_open(facts, given);
+    // Before it is bound: a port is shared with sockets of the same user.
+    if (facts.domain != AF_UNIX) PAWL_TRY(give_to_owner(facts, socket));
     // What was left of the program's connections must not keep the address from it.  Of datagrams
     // nothing is left, and whoever else binds the address would get them.
     const int on = 1;
     if (facts.type == SOCK_STREAM) ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     PAWL_TRY(bind_socket(facts, socket));
+    // Behind it: its mode was that of the name until then.
+    if (facts.domain == AF_UNIX) PAWL_TRY(give_to_owner(facts, socket));
+    PAWL_TRY(connect_socket(facts, socket));
+    if (kind_of(descriptor) == DescriptorKind::listening && ::listen(socket, facts.backlog) != 0)
+      return cannot_open(facts, "a socket cannot listen");
+    // Behind that, which asks for the address once more.
     for (const SocketOption& option : descriptor.options) {
       if (option.name == SO_REUSEADDR && option.level == SOL_SOCKET)
         ::setsockopt(socket, option.level, option.name, option.value, option.bytes);
     }
-    PAWL_TRY(connect_socket(facts, socket));
-    if (kind_of(descriptor) == DescriptorKind::listening && ::listen(socket, facts.backlog) != 0)
-      return cannot_open(facts, "a socket cannot listen");
     return {};
+  }
+
+  static Status give_to_owner(const DescriptorFacts& facts, int object) {
+    const Status given = give_owner(facts, object);
+    return given.ok() ? Status{} : cannot_open(facts, given);
   }
 
   // The peer's name may lead elsewhere by now: with the program's rights.  One that is gone leaves
@@ -242,8 +276,13 @@ class Rebuild {
       return bound.ok() ? Status{} : cannot_open(facts, bound);
     }
     const auto* const address = reinterpret_cast<const sockaddr*>(&facts.address);
-    if (::bind(socket, address, facts.address_bytes) != 0)
-      return cannot_open(facts, "its address cannot be had");
+    if (::bind(socket, address, facts.address_bytes) != 0) {
+      const bool may_be_of_a_connection = errno == EADDRINUSE && facts.type == SOCK_STREAM;
+      return cannot_open(facts, may_be_of_a_connection
+                                    ? "its address cannot be had; another program has it, or, for "
+                                      "a minute, a connection that has ended (try again then)"
+                                    : "its address cannot be had");
+    }
     return {};
   }
 
@@ -260,7 +299,8 @@ class Rebuild {
       socket = reset_connection();
     }
     if (socket >= 0 && non_blocking != 0) ::fcntl(socket, F_SETFL, O_NONBLOCK);
-    return put(descriptor, socket, "a connection that was reset cannot be made");
+    PAWL_TRY(put(descriptor, socket, "a connection that was reset cannot be made"));
+    return give_to_owner(descriptor.facts, made_[descriptor.facts.number]);
   }
 
   static int reset_connection() {

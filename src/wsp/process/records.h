@@ -161,6 +161,10 @@ struct DescriptorFacts {
   std::int32_t backlog;
   std::uint32_t address_bytes;
   std::uint32_t peer_bytes;
+  std::uint32_t user;  // whose a socket or a pipe is, and its mode: not those of a socket's name
+  std::uint32_t group;
+  std::uint32_t mode;
+  std::uint32_t padding;
   sockaddr_storage address;
   sockaddr_storage peer;
 };

@@ -29,6 +29,7 @@
 #include "wsp/process/file_proof.h"
 #include "wsp/process/image.h"
 #include "wsp/process/maps.h"
+#include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/rebuild_descriptors.h"
 #include "wsp/process/records.h"
@@ -36,6 +37,7 @@
 #include "wsp/process/restore_rights.h"
 #include "wsp/process/socket_name.h"
 #include "wsp/process/time_space.h"
+#include "wsp/process/watched_streams.h"
 
 namespace pawl::wsp {
 
@@ -109,7 +111,11 @@ Status check_descriptor(const SavedDescriptor& descriptor, const SavedProcess& s
       return open_again(descriptor, saved).status();
     case DescriptorKind::listening:
     case DescriptorKind::bound:
+      PAWL_TRY(check_owner(descriptor.facts));
       return check_socket_name(descriptor.facts, saved);
+    case DescriptorKind::reset:
+    case DescriptorKind::pipe:
+      return check_owner(descriptor.facts);
     default:
       return {};
   }
@@ -758,6 +764,7 @@ Result<SavedProcess> read_restorable(const KeptMemory& memory) {
   PAWL_TRY(check_system(saved.value()));
   PAWL_TRY(check_files(saved.value()));
   PAWL_TRY(check_descriptors(saved.value()));
+  PAWL_TRY(check_watched_streams(saved.value()));
   return saved;
 }
 
@@ -772,6 +779,7 @@ Result<std::unique_ptr<Process>> restore(KeptMemory& memory, Process::Tell tell,
                                          const StepHook& hook) {
   Result<SavedProcess> saved = read_restorable(memory);
   if (!saved.ok()) return saved.status();
+  PAWL_TRY(make_input_watchable(saved.value()));
   return Restore(memory, std::move(saved.value()), hook).run(std::move(tell));
 }
 

@@ -65,6 +65,8 @@ class SaveRun {
     process_.resume_all();
   }
 
+  void release_addresses() const { wsp::release_addresses(process_.leader(), saved_); }
+
   SaveTiming timing() const { return timing_; }
   // Whether the marker was written, and may be durable whatever its flush answered.
   bool is_marked() const { return is_marked_; }
@@ -110,6 +112,7 @@ Result<SaveTiming> save(Process& process, const StepHook& hook) {
     run.let_run_on();
     return done;
   }
+  run.release_addresses();
   if (hook) hook(kSaveStepsCount + 1);
   return run.timing();
 }

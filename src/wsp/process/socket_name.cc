@@ -196,9 +196,16 @@ Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program
       ::open(fmt::format("/proc/{}/cwd", leader).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   const Descriptor found(::openat(current.get(), name.c_str(), kNameOnly));
   if (!found.valid() && (errno == ENOENT || errno == ENOTDIR)) {
-    return Status::failure(ENOTSUP, fmt::format("the name of its socket, {}, is not there any more "
-                                                "(let it keep the name that it was bound to)",
-                                                name));
+    const bool is_relative = name.front() != '/';
+    return Status::failure(
+        ENOTSUP,
+        fmt::format(
+            "the name of its socket, {}, is not there any more{} (let it keep the name that "
+            "it was bound to{})",
+            name,
+            is_relative ? ", from the program's present directory " + read_proc_link(leader, "cwd")
+                        : "",
+            is_relative ? ", and bind it by a whole name before it goes elsewhere" : ""));
   }
   struct stat present{};
   if (!found.valid() || ::fstat(found.get(), &present) != 0)

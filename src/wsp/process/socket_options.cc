@@ -196,7 +196,9 @@ bool concerns(const Option& option, const DescriptorFacts& facts) {
       return facts.domain == AF_INET6;
     case IPPROTO_TCP:
     case IPPROTO_UDP:
-      return facts.domain != AF_UNIX && facts.protocol == option.level;
+      return facts.domain != AF_UNIX &&
+             (facts.protocol == option.level ||
+              (facts.protocol == IPPROTO_MPTCP && option.level == IPPROTO_TCP));
     default:
       return true;
   }

@@ -63,6 +63,24 @@ for scheme in justdo undo; do
   readelf -h program | grep -q 'EXEC' || fail "the program is not at fixed addresses with $scheme"
   refused 'not for shared libraries' "$CC" -fpawl=$scheme -shared -fPIC program.c -o program.so
 done
+# What copies nothing, which the optimiser would drop, was compiled wrong, said the verifier.
+cat >nothing.c <<'END2'
+#include <pthread.h>
+#include <string.h>
+struct data { pthread_mutex_t lock; long count; struct nothing {} nothing; char bytes[8]; };
+void copy(struct data *data, struct data *from, unsigned bytes) {
+  pthread_mutex_lock(&data->lock);
+  data->count++;
+  memcpy(data->bytes, from->bytes, 0);
+  memmove(data->bytes, from->bytes, bytes & 0);
+  memset(data->bytes, 0, 0);
+  data->nothing = from->nothing;
+  pthread_mutex_unlock(&data->lock);
+}
+END2
+for scheme in ido justdo undo; do
+  for level in O0 O1 O2; do quiet "$CC" -fpawl=$scheme -$level -c nothing.c -o nothing.o; done
+done
 quiet "$CC" -Werror -fpawl=justdo -c program.c -o program.o
 nm program.o | grep -q 'U pawl_fase_cut' || fail "no cuts with -fpawl=justdo"
 quiet "$CC" -Werror -fpawl=ido -fpawl=undo -c program.c -o program.o

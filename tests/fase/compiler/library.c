@@ -83,6 +83,20 @@ static void zero_bytes(struct data* data, unsigned bytes) {
   pthread_mutex_unlock(&data->lock);
 }
 
+/* Of no bytes, which only some levels of optimisation drop. */
+static void copy_nothing(struct data* data, const char* from, unsigned bytes) {
+  struct nothing {};
+  struct nothing* const to = (struct nothing*)data->other;
+  pthread_mutex_lock(&data->lock);
+  data->lengths[0]++;
+  memcpy(data->name, from, 0);
+  memmove(data->other, from, bytes & 0);
+  memset(data->text, 0, 0 * sizeof(long));
+  *to = *(const struct nothing*)from;
+  data->lengths[1] = data->lengths[0];
+  pthread_mutex_unlock(&data->lock);
+}
+
 /* Volatile: in recovery it goes nowhere, and there must be room for it. */
 static char last_name[24];
 static void copy_out(struct data* data) {
@@ -96,7 +110,7 @@ static void copy_out(struct data* data) {
 void operation(unsigned number) {
   struct data* const data = the_data();
   const unsigned bytes = 1 + number * 7 % 22;
-  switch (number % 7) {
+  switch (number % 8) {
     case 0:
       copy_constants(data);
       break;
@@ -118,6 +132,9 @@ void operation(unsigned number) {
       break;
     case 6:
       copy_out(data);
+      break;
+    case 7:
+      copy_nothing(data, data->text, bytes);
       break;
   }
 }

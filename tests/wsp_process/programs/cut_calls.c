@@ -9,6 +9,7 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 
 #include "kept.h"
 
@@ -95,6 +96,49 @@ static ssize_t receive_messages(int descriptor, char* bytes) {
   return recvmmsg(descriptor, messages, kMessages, 0, NULL);
 }
 
+// With room for a descriptor, which comes with the rest.
+static ssize_t receive_passed(int descriptor, char* bytes) {
+  struct iovec piece = {bytes, kAsked};
+  union {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof(int))];
+  } control;
+  struct msghdr message = {.msg_iov = &piece,
+                           .msg_iovlen = 1,
+                           .msg_control = &control,
+                           .msg_controllen = sizeof(control)};
+  const ssize_t answer = recvmsg(descriptor, &message, MSG_WAITALL);
+  const struct cmsghdr* const passed = CMSG_FIRSTHDR(&message);
+  if (passed != NULL && passed->cmsg_type == SCM_RIGHTS) bytes[kAsked] = 'p';
+  return answer;
+}
+
+static void pass(int descriptor, const char* bytes, size_t count) {
+  struct iovec piece = {(char*)bytes, count};
+  union {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof(int))];
+  } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
+                          .cmsg_level = SOL_SOCKET,
+                          .cmsg_type = SCM_RIGHTS}};
+  memcpy(CMSG_DATA(&control.header), &descriptor, sizeof(int));
+  const struct msghdr message = {.msg_iov = &piece,
+                                 .msg_iovlen = 1,
+                                 .msg_control = &control,
+                                 .msg_controllen = sizeof(control)};
+  CHECK(sendmsg(descriptor, &message, 0) == (ssize_t)count);
+}
+
+// Into a stream: nothing may follow a message that was cut.
+static ssize_t send_messages(int descriptor, char* bytes) {
+  struct iovec pieces[] = {{sent, kBytes}, {"next", 4}};
+  struct mmsghdr both[] = {{.msg_hdr = {.msg_iov = &pieces[0], .msg_iovlen = 1}},
+                           {.msg_hdr = {.msg_iov = &pieces[1], .msg_iovlen = 1}}};
+  const int answer = sendmmsg(descriptor, both, 2, 0);
+  memcpy(bytes, &both[0].msg_len, sizeof(both[0].msg_len));
+  return answer;
+}
+
 // Which wait already, with a part, when the test has the program stopped.
 static struct Call writes[] = {{.make = write_all},
                                {.make = write_pieces},
@@ -102,6 +146,9 @@ static struct Call writes[] = {{.make = write_all},
                                {.make = send_all},
                                {.make = send_pieces}};
 static struct Call reads[] = {{.make = receive_all}, {.make = receive_pieces}};
+// These end with their part: no other call does the rest of them.
+static struct Call passed[] = {{.make = receive_passed}, {.make = receive_passed}};
+static struct Call to_stream = {.make = send_messages};
 static struct Call messages = {.make = receive_messages};
 static struct Call ended = {.make = write_all};  // by a signal
 enum { kWrites = sizeof(writes) / sizeof(writes[0]), kReads = sizeof(reads) / sizeof(reads[0]) };
@@ -118,16 +165,33 @@ static void begin(struct Call* call) {
   CHECK(pthread_create(&call->thread, NULL, run, call) == 0);
 }
 
+static void connect_to(int* ends, int listening, const void* address, socklen_t bytes) {
+  int family = 0;
+  socklen_t family_bytes = sizeof(family);
+  CHECK(getsockopt(listening, SOL_SOCKET, SO_DOMAIN, &family, &family_bytes) == 0);
+  ends[0] = socket(family, SOCK_STREAM, 0);
+  CHECK(connect(ends[0], address, bytes) == 0);
+  ends[1] = accept(listening, NULL, NULL);
+  CHECK(ends[1] >= 0 && close(listening) == 0);
+}
+
+static void connect_unix(int* ends) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};  // the kernel chooses an abstract name
+  socklen_t bytes = sizeof(address.sun_family);
+  const int listening = socket(AF_UNIX, SOCK_STREAM, 0);
+  CHECK(bind(listening, (struct sockaddr*)&address, bytes) == 0 && listen(listening, 1) == 0);
+  bytes = sizeof(address);
+  CHECK(getsockname(listening, (struct sockaddr*)&address, &bytes) == 0);
+  connect_to(ends, listening, &address, bytes);
+}
+
 static void connect_both(int* ends) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t bytes = sizeof(address);
   const int listening = socket(AF_INET, SOCK_STREAM, 0);
   CHECK(bind(listening, (struct sockaddr*)&address, bytes) == 0 && listen(listening, 1) == 0);
   CHECK(getsockname(listening, (struct sockaddr*)&address, &bytes) == 0);
-  ends[0] = socket(AF_INET, SOCK_STREAM, 0);
-  CHECK(connect(ends[0], (struct sockaddr*)&address, bytes) == 0);
-  ends[1] = accept(listening, NULL, NULL);
-  CHECK(ends[1] >= 0 && close(listening) == 0);
+  connect_to(ends, listening, &address, bytes);
 }
 
 static void handle(int signal) { (void)signal; }
@@ -170,6 +234,21 @@ int main(void) {
     CHECK(write(ends[0], sent, kFirst) == kFirst);
     begin(&reads[i]);
   }
+  for (int i = 0; i < 2; ++i) {
+    if (i == 0) {
+      connect_unix(ends);
+    } else {
+      connect_both(ends);
+    }
+    passed[i].other = ends[0];
+    passed[i].descriptor = ends[1];
+    CHECK(write(ends[0], sent, kFirst) == kFirst);
+    begin(&passed[i]);
+  }
+  connect_both(ends);
+  to_stream.other = ends[0];
+  to_stream.descriptor = ends[1];
+  begin(&to_stream);
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t bytes = sizeof(address);
   messages.descriptor = socket(AF_INET, SOCK_DGRAM, 0);
@@ -190,6 +269,16 @@ int main(void) {
   for (int i = 0; i < kWrites; ++i) CHECK(writes[i].answer == -2);
   for (int i = 0; i < kReads; ++i) CHECK(reads[i].answer == -2);
   CHECK(messages.answer == -2 && ended.answer == -2);
+  CHECK(passed[0].answer == kFirst && passed[1].answer == kFirst && to_stream.answer == 1);
+  for (int i = 0; i < 2; ++i) join(&passed[i], kFirst);
+  pass(passed[0].other, sent, kAsked);
+  CHECK(receive_passed(passed[0].descriptor, passed[0].bytes) == kAsked);
+  CHECK(passed[0].bytes[kAsked] == 'p');
+  join(&to_stream, 1);
+  unsigned part = 0;
+  memcpy(&part, to_stream.bytes, sizeof(part));
+  CHECK(part < kBytes && drain(to_stream.other, part, 0) == part);
+  CHECK(recv(to_stream.other, &part, 1, MSG_DONTWAIT) == -1);
   CHECK(pthread_kill(ended.thread, SIGUSR1) == 0);
   CHECK(pthread_join(ended.thread, NULL) == 0);
   CHECK(ended.answer > 0 && ended.answer < kBytes);
