@@ -268,9 +268,8 @@ Status capture_nameless(pid_t process, int handle, const Looked& looked, SavedDe
   DescriptorFacts& facts = saved.facts;
   const std::string_view information = looked.information;
   const auto set_kind = [&](DescriptorKind kind) { facts.kind = static_cast<std::uint32_t>(kind); };
-  if (looked.name == "anon_inode:[eventfd]") {
-    return capture_counter(handle, information, facts);
-  } else if (looked.name == "anon_inode:[timerfd]") {
+  if (looked.name == "anon_inode:[eventfd]") return capture_counter(handle, information, facts);
+  if (looked.name == "anon_inode:[timerfd]") {
     set_kind(DescriptorKind::timer);
     facts.clock = static_cast<int>(number_of(field_of(information, "clockid")));
     facts.value = number_of(field_of(information, "ticks"));
