@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <climits>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,6 +20,7 @@
 #include "mapping/border.h"
 #include "mapping/open_mappings.h"
 #include "medium/memory_functions.h"
+#include "medium/readable_memory.h"
 
 namespace pawl::memory_calls {
 namespace {
@@ -332,13 +335,19 @@ bool is_other_process(int process) {
          std::strtol(line + std::strlen("\nPid:"), nullptr, 10) != std::strtol(self, nullptr, 10);
 }
 
+std::size_t vectors_for_advice(const iovec* vectors, std::size_t count) {
+  const std::size_t taken = static_cast<std::uint32_t>(count);
+  return taken <= IOV_MAX && are_readable(vectors, taken) ? taken : 0;
+}
+
 ssize_t advise_process(int process, const iovec* vectors, std::size_t count, int advice,
                        unsigned flags) {
   const auto holds_a_window = [](const iovec& vector) {
     return may_have_windows_in(range_of(vector.iov_base, vector.iov_len));
   };
-  if (is_harmless(advice) || vectors == nullptr ||
-      std::none_of(vectors, vectors + count, holds_a_window) || is_other_process(process))
+  const std::size_t taken = vectors_for_advice(vectors, count);
+  if (is_harmless(advice) || std::none_of(vectors, vectors + taken, holds_a_window) ||
+      is_other_process(process))
     return memory::advise_process(process, vectors, count, advice, flags);
   return finish([&] {
     return invalid(

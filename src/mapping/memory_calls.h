@@ -27,6 +27,9 @@ int unmap(void* address, std::size_t length);
 int protect(void* address, std::size_t length, int protection);
 int protect_with_key(void* address, std::size_t length, int protection, int key);
 int advise(void* address, std::size_t length, int advice);
+// How many of the vectors process_madvise(2) looks at: it takes the low half of the count.  None
+// where it refuses them.
+std::size_t vectors_for_advice(const iovec* vectors, std::size_t count);
 // Advice that would take stores away is refused: madvise() gives it.
 ssize_t advise_process(int process, const iovec* vectors, std::size_t count, int advice,
                        unsigned flags);

@@ -23,6 +23,7 @@
 #include "medium/block_medium.h"
 #include "medium/descriptor.h"
 #include "medium/own_descriptors.h"
+#include "medium/readable_memory.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
@@ -306,7 +307,7 @@ int duplicate_onto(int original, int copy, int flags, bool is_dup3) {
 
 // Also where a lock to write becomes one to read.
 bool lets_others_read(const struct flock* lock) {
-  return lock != nullptr && lock->l_type != F_WRLCK && lock->l_whence == SEEK_SET &&
+  return is_readable(lock, sizeof *lock) && lock->l_type != F_WRLCK && lock->l_whence == SEEK_SET &&
          lock->l_start == 0 && lock->l_len == 0;
 }
 

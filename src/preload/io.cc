@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "mapping/border.h"
+#include "medium/readable_memory.h"
 #include "preload/group.h"
 #include "preload/inside.h"
 #include "preload/io.h"
@@ -57,6 +58,12 @@ int check_flags(int flags) {
   if ((flags & ~(kHonoured | kWishes)) != 0) return EOPNOTSUPP;
   constexpr int kBoth = RWF_APPEND | kRwfNoAppend;
   return (flags & kBoth) == kBoth ? EINVAL : 0;
+}
+
+// The kernel, which reads none of them, says what is wrong.
+bool are_for_the_kernel(int descriptor, const iovec* vectors, int count) {
+  return table::may_be_tracked(descriptor) && count > 0 && count <= IOV_MAX &&
+         !are_readable(vectors, static_cast<std::size_t>(count));
 }
 
 bool vectors_are_valid(const iovec* vectors, int count) {
@@ -374,6 +381,8 @@ PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE ssize_t readv(int descriptor, const iovec* vectors, int count) try {
   PAWL_PASS(real().readv(descriptor, vectors, count));
   pthread_testcancel();
+  if (are_for_the_kernel(descriptor, vectors, count))
+    PAWL_RETURN(real().readv(descriptor, vectors, count));
   PAWL_RETURN(read_vectors(descriptor, vectors, count, kAtPosition,
                            [&] { return real().readv(descriptor, vectors, count); }));
 }
@@ -382,6 +391,8 @@ PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE ssize_t preadv(int descriptor, const iovec* vectors, int count, off_t offset) try {
   PAWL_PASS(real().preadv(descriptor, vectors, count, offset));
   pthread_testcancel();
+  if (are_for_the_kernel(descriptor, vectors, count))
+    PAWL_RETURN(real().preadv(descriptor, vectors, count, offset));
   PAWL_RETURN(read_vectors(descriptor, vectors, count, {offset},
                            [&] { return real().preadv(descriptor, vectors, count, offset); }));
 }
@@ -391,6 +402,8 @@ PAWL_INTERPOSE ssize_t preadv2(int descriptor, const iovec* vectors, int count, 
                                int flags) try {
   PAWL_PASS(real().preadv2(descriptor, vectors, count, offset, flags));
   pthread_testcancel();
+  if (are_for_the_kernel(descriptor, vectors, count))
+    PAWL_RETURN(real().preadv2(descriptor, vectors, count, offset, flags));
   const Place place = offset == -1 ? kAtPosition : Place{offset};
   if (const int wrong = check_flags(flags); wrong != 0 && table::may_be_tracked(descriptor)) {
     errno = wrong;
@@ -422,6 +435,8 @@ PAWL_INTERPOSE ssize_t writev(int descriptor, const iovec* vectors, int count) t
   PAWL_PASS_OR_REFUSE("write", table::may_be_tracked(descriptor),
                       real().writev(descriptor, vectors, count));
   pthread_testcancel();
+  if (are_for_the_kernel(descriptor, vectors, count))
+    PAWL_RETURN(real().writev(descriptor, vectors, count));
   PAWL_RETURN(write_vectors(descriptor, vectors, count, kAtPosition, 0,
                             [&] { return real().writev(descriptor, vectors, count); }));
 }
@@ -431,6 +446,8 @@ PAWL_INTERPOSE ssize_t pwritev(int descriptor, const iovec* vectors, int count, 
   PAWL_PASS_OR_REFUSE("write", table::may_be_tracked(descriptor),
                       real().pwritev(descriptor, vectors, count, offset));
   pthread_testcancel();
+  if (are_for_the_kernel(descriptor, vectors, count))
+    PAWL_RETURN(real().pwritev(descriptor, vectors, count, offset));
   PAWL_RETURN(write_vectors(descriptor, vectors, count, {offset}, 0,
                             [&] { return real().pwritev(descriptor, vectors, count, offset); }));
 }
@@ -441,6 +458,8 @@ PAWL_INTERPOSE ssize_t pwritev2(int descriptor, const iovec* vectors, int count,
   PAWL_PASS_OR_REFUSE("write", table::may_be_tracked(descriptor),
                       real().pwritev2(descriptor, vectors, count, offset, flags));
   pthread_testcancel();
+  if (are_for_the_kernel(descriptor, vectors, count))
+    PAWL_RETURN(real().pwritev2(descriptor, vectors, count, offset, flags));
   const Place place = offset == -1 ? kAtPosition : Place{offset};
   PAWL_RETURN(write_vectors(descriptor, vectors, count, place, flags, [&] {
     return real().pwritev2(descriptor, vectors, count, offset, flags);

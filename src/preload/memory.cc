@@ -652,10 +652,10 @@ PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE ssize_t process_madvise(int process, const iovec* vectors, size_t count, int advice,
                                        unsigned flags) noexcept try {
   PAWL_KEEP_ERRNO();
-  const bool may_hold_a_window =
-      vectors != nullptr && std::any_of(vectors, vectors + count, [](const iovec& vector) {
-        return has_windows_in(vector.iov_base, vector.iov_len);
-      });
+  const std::size_t taken = memory_calls::vectors_for_advice(vectors, count);
+  const bool may_hold_a_window = std::any_of(vectors, vectors + taken, [](const iovec& vector) {
+    return has_windows_in(vector.iov_base, vector.iov_len);
+  });
   if (!may_hold_a_window || memory_calls::is_harmless(advice) ||
       memory_calls::is_other_process(process))
     PAWL_RETURN(memory_calls::advise_process(process, vectors, count, advice, flags));

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "medium/block_medium.h"
+#include "medium/readable_memory.h"
 #include "preload/lifecycle.h"
 #include "preload/patterns.h"
 #include "preload/read_snapshots.h"
@@ -118,7 +119,7 @@ Result<std::optional<NamedFile>> look_up(int directory, const char* path, bool f
 }
 
 Result<std::string> path_to_be(int directory, const char* path) {
-  if (path == nullptr) return Status::failure(EFAULT, "a name that is no text");
+  if (!is_readable_text(path)) return Status::failure(EFAULT, "a name that is no text");
   std::string name = name_from(directory, path);
   while (name.size() > 1 && name.ends_with('/')) name.pop_back();
   auto found = follow_directory(name);

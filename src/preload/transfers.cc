@@ -15,6 +15,7 @@
 #include <limits>
 #include <vector>
 
+#include "medium/readable_memory.h"
 #include "preload/inside.h"
 #include "preload/io.h"
 #include "preload/messages.h"
@@ -33,6 +34,11 @@ bool concerns_us(int one, int other) {
 // Where only what is written to may.
 bool concerns_us_as_target(int from, int to) {
   return concerns_us(from, to) || (!inside() && may_have_other_writer(to));
+}
+
+// An offset that is none is the kernel's to refuse.
+bool can_be_read(const off64_t* offset) {
+  return offset == nullptr || is_readable(offset, sizeof *offset);
 }
 
 // A source or a target: at an offset that the call brings and takes back, or at the descriptor's
@@ -233,7 +239,7 @@ bool changes_blocks(unsigned long request) {
 
 int clone_source(unsigned long request, const void* argument) {
   if (request == FICLONE) return static_cast<int>(reinterpret_cast<std::intptr_t>(argument));
-  if (request == FICLONERANGE)
+  if (request == FICLONERANGE && is_readable(argument, sizeof(file_clone_range)))
     return static_cast<int>(static_cast<const file_clone_range*>(argument)->src_fd);
   return -1;
 }
@@ -243,7 +249,7 @@ int clone_source(unsigned long request, const void* argument) {
 PAWL_INTERPOSE ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset,
                                        size_t count, unsigned flags) try {
   PAWL_PASS(real().copy_file_range(from, from_offset, to, to_offset, count, flags));
-  if (!concerns_us_as_target(from, to))
+  if (!concerns_us_as_target(from, to) || !can_be_read(from_offset) || !can_be_read(to_offset))
     PAWL_RETURN(real().copy_file_range(from, from_offset, to, to_offset, count, flags));
   const End source{from, from_offset};
   const End target{to, to_offset};
@@ -257,7 +263,8 @@ PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept try {
   PAWL_KEEP_ERRNO();
-  if (!concerns_us_as_target(from, to)) PAWL_RETURN(real().sendfile(to, from, offset, count));
+  if (!concerns_us_as_target(from, to) || !can_be_read(offset))
+    PAWL_RETURN(real().sendfile(to, from, offset, count));
   // It is no cancellation point, and the write() that takes its place is one.
   constexpr Cancellation kIgnored = Cancellation::ignored;
   const End source{from, offset, kIgnored};
@@ -274,7 +281,7 @@ PAWL_ALSO_KNOWN_AS(sendfile64, sendfile);
 PAWL_INTERPOSE ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset,
                               size_t count, unsigned flags) try {
   PAWL_KEEP_ERRNO();
-  if (!concerns_us_as_target(from, to))
+  if (!concerns_us_as_target(from, to) || !can_be_read(from_offset) || !can_be_read(to_offset))
     PAWL_RETURN(real().splice(from, from_offset, to, to_offset, count, flags));
   count = std::min(count, kChunkBytes);
   const bool is_from_pipe = is_pipe(from);

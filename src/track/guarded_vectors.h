@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstddef>
 
+#include "medium/readable_memory.h"
 #include "track/kernel_store_guard.h"
 
 namespace pawl {
@@ -16,7 +17,7 @@ class GuardedVectors {
  public:
   // An address and a count that the system call will refuse are left to it.
   GuardedVectors(const iovec* vectors, std::size_t count) {
-    if (!kernel_stores_are_tracked() || vectors == nullptr || count > IOV_MAX) return;
+    if (!kernel_stores_are_tracked() || count > IOV_MAX || !are_readable(vectors, count)) return;
     vectors_ = vectors;
     count_ = count;
     if (!fault_tracker_in_use()) return;

@@ -19,6 +19,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "medium/readable_memory.h"
 #include "track/guarded_vectors.h"
 #include "track/kernel_store_guard.h"
 #include "track/kernel_stores.h"
@@ -61,12 +62,13 @@ std::size_t product(std::size_t size, std::size_t count) {
   return __builtin_mul_overflow(size, count, &bytes) ? 0 : bytes;
 }
 
-// An address and its length as sockets return them.  Pointers may be wrong, which the call says:
-// the length is not read where there is nothing to guard.
+// An address and its length as sockets return them.  Pointers may be wrong, which the call says.
 struct AddressGuards {
   AddressGuards(void* address, socklen_t* length)
       : address_guard(address,
-                      length == nullptr || !pawl::kernel_stores_are_tracked() ? 0 : *length),
+                      pawl::kernel_stores_are_tracked() && pawl::is_readable(length, sizeof *length)
+                          ? *length
+                          : 0),
         length_guard(length, sizeof *length) {}
   KernelStoreGuard address_guard;
   KernelStoreGuard length_guard;
@@ -116,7 +118,7 @@ PAWL_WRAPPER ssize_t __recvfrom_chk(int descriptor, void* buffer, size_t count, 
 }
 PAWL_WRAPPER ssize_t recvmsg(int descriptor, msghdr* message, int flags) {
   const auto receive = [&] {
-    if (!pawl::kernel_stores_are_tracked() || message == nullptr)
+    if (!pawl::kernel_stores_are_tracked() || !pawl::is_readable(message, sizeof *message))
       return next().recvmsg(descriptor, message, flags);
     MessageGuards guards(message);
     return guards.vectors.stored(next().recvmsg(descriptor, message, flags));
@@ -130,7 +132,7 @@ PAWL_WRAPPER int recvmmsg(int descriptor, mmsghdr* messages, unsigned count, int
   const KernelStoreGuard headers(messages, product(sizeof *messages, count));
   const KernelStoreGuard timeout_guard(timeout, sizeof *timeout);
   // Opened, but not held open while the call blocks: there is no bound to how many there are.
-  if (pawl::fault_tracker_in_use() && messages != nullptr && count <= IOV_MAX) {
+  if (pawl::fault_tracker_in_use() && count <= IOV_MAX && pawl::are_readable(messages, count)) {
     for (unsigned i = 0; i < count; ++i) const MessageGuards guards(&messages[i].msg_hdr);
   }
   const int received = next().recvmmsg(descriptor, messages, count, flags, timeout);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/fs.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -23,6 +24,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "shown.h"
@@ -326,6 +328,44 @@ static void flags_of_vectors(void) {
   close(fd);
 }
 
+/* What is no vector, message, lock or length. */
+static void pointers_that_cannot_be_read(void) {
+  void* const nowhere = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const int fd = make("pointers.atomic", PAGE);
+  char* at = map(fd, PAGE);
+  at[0] = 'x';
+  show_result("readv", readv(fd, nowhere, 1));
+  show_result("preadv", preadv(fd, nowhere, 1, 0));
+  show_result("preadv2", preadv2(fd, nowhere, 1, 0, 0));
+  show_result("writev", writev(fd, nowhere, 1));
+  show_result("pwritev", pwritev(fd, nowhere, 1, 0));
+  show_result("pwritev2", pwritev2(fd, nowhere, 1, 0, 0));
+  show_result("none", readv(fd, nowhere, 0));
+  show_result("too many", readv(fd, nowhere, 1 << 20));
+  show_result("a lock", fcntl(fd, F_SETLK, nowhere));
+  const int to = make("to.plain", PAGE);
+  show_result("a range to clone", ioctl(to, FICLONERANGE, nowhere));
+  show_result("copy_file_range", copy_file_range(fd, nowhere, to, NULL, 1, 0));
+  show_result("sendfile", sendfile(to, fd, nowhere, 1));
+  make("renamed.atomic", PAGE);
+  show_result("rename", rename(path_buffer, nowhere));
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) != 0) exit(95);
+  (void)!write(pair[0], "x", 1);
+  (void)!write(pair[0], "x", 1);
+  show_result("readv of another", readv(pair[1], nowhere, 1));
+  show_result("recvmsg", recvmsg(pair[1], nowhere, 0));
+  show_result("recvmmsg", recvmmsg(pair[1], nowhere, 1, MSG_DONTWAIT, NULL));
+  struct sockaddr_un name;
+  show_result("getsockname", getsockname(pair[1], (struct sockaddr*)&name, nowhere));
+  const int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
+  show_result("process_madvise", process_madvise(self, nowhere, 1, MADV_COLD, 0));
+  show_result("of too many", process_madvise(self, nowhere, (size_t)1 << 20, MADV_DONTNEED, 0));
+  show_result("without return", process_madvise(self, nowhere, 1, MADV_DONTNEED, 0));
+  munmap(at, PAGE);
+  close(fd);
+}
+
 static void truncating_beside_a_foreign_file(void) {
   close(make("foreign.pawl", PAGE));
   close(make("foreign", PAGE));
@@ -507,6 +547,7 @@ int main(int count, char** arguments) {
       {"a cancelled thread sends its file", a_cancelled_thread_sends_its_file},
       {"parts keep their protections", parts_keep_their_protections},
       {"flags of vectors", flags_of_vectors},
+      {"pointers that cannot be read", pointers_that_cannot_be_read},
       {"truncating beside a foreign file", truncating_beside_a_foreign_file},
       {"truncating needs the right to write", truncating_needs_the_right_to_write},
       {"a stream that is closed lets go", a_stream_that_is_closed_lets_go},

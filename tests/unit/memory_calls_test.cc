@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -555,6 +556,42 @@ TEST_P(MemoryCalls, APartThatIsGoneIsNoticedByTheCommit) {
     return fails_with(pawl_msync(mapped, kBytes, MS_SYNC), EFAULT);
   });
   EXPECT_TRUE(holds(found.data(), "committed"));
+}
+
+// The program died where the kernel answers EFAULT or EINVAL.
+TEST_P(MemoryCalls, PointersWereReadBeforeTheKernelRefusedThem) {
+  const std::string found = recovered_after([](char* mapped) {
+    store(mapped, "money");
+    void* const nowhere =
+        ::mmap(nullptr, kPageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const auto* const vectors = static_cast<const iovec*>(nowhere);
+    const int self = static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0));
+    if (!fails_with(::process_madvise(self, vectors, 1, MADV_DONTNEED, 0), EFAULT)) return false;
+    if (!fails_with(::process_madvise(self, vectors, std::size_t{1} << 20, MADV_DONTNEED, 0),
+                    EINVAL))
+      return false;
+    // Of the count the kernel takes the low half.
+    const iovec window{mapped, kBytes};
+    if (!fails_with(::process_madvise(self, &window, (std::size_t{1} << 32) + 1, MADV_DONTNEED, 0),
+                    EINVAL))
+      return false;
+    int pair[2];
+    if (::socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) != 0 || ::write(pair[0], "xx", 2) != 2 ||
+        ::write(pair[0], "xx", 2) != 2)
+      return false;
+    if (!fails_with(::readv(pair[1], vectors, 1), EFAULT)) return false;
+    if (!fails_with(::recvmsg(pair[1], static_cast<msghdr*>(nowhere), 0), EFAULT)) return false;
+    if (!fails_with(::recvmmsg(pair[1], static_cast<mmsghdr*>(nowhere), 1, MSG_DONTWAIT, nullptr),
+                    EFAULT))
+      return false;
+    sockaddr_storage name{};
+    if (!fails_with(::getsockname(pair[1], reinterpret_cast<sockaddr*>(&name),
+                                  static_cast<socklen_t*>(nowhere)),
+                    EFAULT))
+      return false;
+    return commit(mapped);
+  });
+  EXPECT_TRUE(holds(found.data(), "money"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Trackers, MemoryCalls,
