@@ -11,6 +11,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -626,6 +627,63 @@ TEST_F(Watch, SeesThatAFileSystemCannotReserveSpace) {
 TEST_F(Watch, PutsAStarForAProcessNumber) {
   const Seen seen = watch(doing("own_name"));
   EXPECT_TRUE(contains(seen.answer["run"], "--atomic '" + file_ + ".*' -- ")) << seen.answer["run"];
+}
+
+// Chronicle Queue: the line protected nothing from the next day on.
+TEST_F(Watch, PutsAStarForADateAndForANumberThatCounts) {
+  const std::time_t now = std::time(nullptr);
+  for (const std::string ending : {"F.db", ".db"}) {
+    const char* const format = ending == "F.db" ? "%Y%m%d" : "%Y-%m-%d";
+    char date[16];
+    std::strftime(date, sizeof(date), format, std::localtime(&now));
+    const Seen seen = watch({watched_program(), "good", directory_ / ("log" + (date + ending))});
+    EXPECT_TRUE(contains(seen.answer["run"], "/log*" + ending + "' -- ")) << seen.answer["run"];
+  }
+  const Seen counts = watch({watched_program(), "good", directory_ / "segment-000017.db"});
+  EXPECT_TRUE(contains(counts.answer["run"], "/segment-*.db' -- ")) << counts.answer["run"];
+}
+
+// Files of the next day were mapped without protection beside those that had it, in silence.
+TEST_F(Watch, SaysAtTheEndWhatWasMappedBesideAndIsCalledAlike) {
+  const Answer run = pawl(
+      {"run", "--atomic", "*.0", "--atomic", "*.1", "--", watched_program(), "many", file_, "9"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(count_of("pawl: ", run.err), 1u) << run.err;
+  EXPECT_TRUE(contains(run.err, "(write * for the numbers): " + file_ + ".2, ")) << run.err;
+  EXPECT_FALSE(contains(run.err, file_ + ".6")) << run.err;
+  // What has another name may be left out on purpose.
+  const Answer other = pawl({"run", "--atomic", "data.db", "--", watched_program(), "both", file_,
+                             directory_ / "lock.mdb"});
+  EXPECT_EQ(other.err, "");
+}
+
+// lld: of two temporary files one was reported, under a name that no later run has.
+TEST_F(Watch, TookTwoTemporaryFilesForOne) {
+  const Seen seen = watch(doing("temporaries"));
+  EXPECT_EQ(seen.answer["files"].size(), 2u) << seen.answer.dump(1);
+  EXPECT_TRUE(contains(seen.answer["run"], "run --atomic '" + file_ + ".tmp*' -- "))
+      << seen.answer["run"];
+}
+
+TEST_F(Watch, NamesNoGlobThatAnotherOneCovers) {
+  const std::string line = watched_program() + " many " + file_ + " 4; " + watched_program() +
+                           " many " + file_ + ".e 4; true";
+  const Seen seen = watch({"sh", "-c", line});
+  EXPECT_EQ(count_of("--atomic", seen.answer["run"]), 1u) << seen.answer["run"];
+}
+
+TEST_F(Watch, ExplainsOnceWhatIsSaidOfManyFiles) {
+  const std::string told =
+      pawl({"doctor", "--", watched_program(), "both", file_, directory_ / "other.db"}).out;
+  EXPECT_EQ(count_of("one right after the other", told), 1u) << told;
+  EXPECT_EQ(count_of("Likewise ", told), 1u) << told;
+}
+
+// libpmem asks twice for each file that it opens, and goes on without.
+TEST_F(Watch, SaysOnceThatThereIsNoMapSync) {
+  const Answer run = pawl({"run", "--atomic", "*.db", "--", watched_program(), "map_sync", file_});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(count_of("pawl: ", run.err), 1u) << run.err;
 }
 
 TEST_F(Watch, NamesAGlobThatMatchesNothing) {
