@@ -638,8 +638,8 @@ static void write_elsewhere(const char* path, const char* other) {
 
 /* As LLVM: files with made-up names, one after the other, which get the same number. */
 static void make_temporaries(const char* path) {
-  const char* const endings[] = {"78acb0f", "12ef56a"};
-  for (int i = 0; i < 2; ++i) {
+  const char* const endings[] = {"78acb0f", "12ef56a", "fb6d024"};
+  for (int i = 0; i < 3; ++i) {
     char name[4096];
     snprintf(name, sizeof(name), "%s.tmp%s", path, endings[i]);
     const int file = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);

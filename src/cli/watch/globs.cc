@@ -152,11 +152,12 @@ std::vector<std::string> globs_for(const std::vector<std::string>& paths,
     const bool is_too_wide = std::ranges::any_of(others, [&](const std::string& other) {
       return ::fnmatch(pattern.c_str(), other.c_str(), FNM_PATHNAME) == 0;
     });
-    glob = alike[pattern] >= kPatternNamesMin && !is_too_wide
+    const bool is_random = changing.random_names.contains(path);
+    if (is_random) glob = without_random_end(glob);
+    glob = !is_random && alike[pattern] >= kPatternNamesMin && !is_too_wide
                ? pattern
                : without_changing_numbers(without_dates(glob, changing.dates),
                                           changing.process_numbers);
-    if (changing.random_names.contains(path)) glob = without_random_end(glob);
     if (std::ranges::find(globs, glob) == globs.end()) globs.push_back(std::move(glob));
   }
   std::vector<std::string> needed;
