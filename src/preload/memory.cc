@@ -5,6 +5,7 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdarg>
@@ -77,7 +78,8 @@ Status check_validated_flags(const MapRequest& request) {
   if ((request.flags & MAP_SYNC) != 0) {
     return Status::failure(EOPNOTSUPP,
                            "an atomic mapping does not support MAP_SYNC: its stores are durable "
-                           "when msync() returns; map the file without MAP_SYNC");
+                           "when msync() returns. A program that then maps the file without "
+                           "MAP_SYNC, as libpmem does, goes on; change others to do so");
   }
   return Status::failure(EOPNOTSUPP,
                          "MAP_SHARED_VALIDATE with an unknown flag; map the file "
@@ -91,6 +93,15 @@ void* pass_on(const MapRequest& request) {
 
 void* refuse_map(const Status& failure, const char* call = "mmap") {
   refuse(call, failure);
+  return MAP_FAILED;
+}
+
+// libpmem tries MAP_SYNC first, each time that it maps: once is enough.
+void* refuse_flags(const MapRequest& request, const Status& failure) {
+  static std::atomic<bool> has_said_of_map_sync{false};
+  if ((request.flags & MAP_SYNC) == 0 || !has_said_of_map_sync.exchange(true))
+    return refuse_map(failure);
+  errno = failure.error_number();
   return MAP_FAILED;
 }
 
@@ -177,7 +188,8 @@ void wait_for_window_to_go(TrackedFile& file) {
 }
 
 void* map_atomically(const MapRequest& request, const struct stat& status) {
-  if (const Status valid = check_validated_flags(request); !valid.ok()) return refuse_map(valid);
+  if (const Status valid = check_validated_flags(request); !valid.ok())
+    return refuse_flags(request, valid);
   if (request.length == 0 || request.offset < 0 ||
       static_cast<std::uint64_t>(request.offset) % kPageBytes != 0) {
     errno = EINVAL;
@@ -245,8 +257,10 @@ void* map_file(const MapRequest& request) {
       if ((request.protection & PROT_WRITE) != 0) note_unmatched(path.value());
       return pass_on_alone();
     }
+    note_matched(path.value());
+  } else {
+    note_matched({});
   }
-  note_matched();
   return map_atomically(request, status);
 }
 
@@ -538,7 +552,8 @@ void* map_over(const MapRequest& request, const AddressRange& range) {
   }
   if (const Status status = memory_calls::check_way(range); !status.ok()) return refuse_map(status);
   if (replaces_its_own(request, range)) {
-    if (const Status valid = check_validated_flags(request); !valid.ok()) return refuse_map(valid);
+    if (const Status valid = check_validated_flags(request); !valid.ok())
+      return refuse_flags(request, valid);
     if (const Status status = make_way(range); !status.ok()) return refuse_map(status);
     void* const mapped = map_new(request);
     if (mapped == MAP_FAILED && table::with_windows_in(range).empty())

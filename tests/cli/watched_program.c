@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/fs.h>
+#include <linux/mman.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -635,6 +636,33 @@ static void write_elsewhere(const char* path, const char* other) {
   let_go(memory, file);
 }
 
+/* As LLVM: files with made-up names, one after the other, which get the same number. */
+static void make_temporaries(const char* path) {
+  const char* const endings[] = {"78acb0f", "12ef56a", "fb6d024"};
+  for (int i = 0; i < 3; ++i) {
+    char name[4096];
+    snprintf(name, sizeof(name), "%s.tmp%s", path, endings[i]);
+    const int file = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (file < 0 || ftruncate(file, kLength) != 0) refuse("open");
+    char* const memory = map_file(file);
+    commit(memory);
+    let_go(memory, file);
+    if (unlink(name) != 0) refuse("unlink");
+  }
+}
+
+/* As libpmem: asks for what no file system here has, and goes on without. */
+static void ask_for_map_sync(const char* path) {
+  const int file = open_file(path);
+  for (int round = 0; round < 3; ++round) {
+    must_fail("mmap", mmap(NULL, kLength, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | MAP_SYNC,
+                           file, 0) == MAP_FAILED);
+    char* const memory = map_file(file);
+    commit(memory);
+    if (munmap(memory, kLength) != 0) refuse("munmap");
+  }
+}
+
 /* As rrdtool: one change a mapping. */
 static void in_rounds(const char* path) {
   for (int round = 0; round < 3; ++round) {
@@ -901,6 +929,10 @@ int main(int count, char** words) {
     map_after_a_stream(words[2]);
   } else if (strncmp(what, "writes_elsewhere", strlen("writes_elsewhere")) == 0 && count == 4) {
     write_elsewhere(words[2], words[3]);
+  } else if (strcmp(what, "temporaries") == 0) {
+    make_temporaries(words[2]);
+  } else if (strcmp(what, "map_sync") == 0) {
+    ask_for_map_sync(words[2]);
   } else if (strcmp(what, "in_rounds") == 0) {
     in_rounds(words[2]);
   } else if (strcmp(what, "unlocks") == 0) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <iterator>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -59,7 +60,7 @@ std::string run_line(const ProgramFacts& facts, const Judgement& judgement, File
   // Always in quotes: a glob is for Pawl and not for the shell, and people change it.
   for (const std::string& glob :
        globs_for(names_of(facts, files), names_of(facts, left_out(judgement)),
-                 {facts.process_numbers, facts.random_names})) {
+                 {facts.process_numbers, facts.random_names, facts.dates})) {
     const std::string word = shell_word(glob);
     line += " --atomic " + (word.starts_with('\'') ? word : "'" + word + "'");
   }
@@ -112,6 +113,24 @@ void print_remark(const Remark& remark) {
              seen);
   print_wrapped(10, remark.why + ".");
   print_wrapped(10, "What to do: " + remark.advice + ".");
+}
+
+// What is said of many at once is explained once.
+void print_remarks_once(const std::vector<Remark>& remarks) {
+  std::set<std::pair<std::string, std::string>> printed;
+  for (const Remark& remark : remarks) {
+    if (!printed.emplace(remark.code, remark.why).second) continue;
+    print_remark(remark);
+    std::size_t others = 0;
+    for (const Remark& other : remarks) {
+      if (other.code != remark.code || other.why != remark.why || &other == &remark) continue;
+      if (++others <= kLikewiseNamesMax)
+        print_wrapped(10,
+                      fmt::format("Likewise {} ({})", other.seen, count_text(other.count, "time")));
+    }
+    if (others > kLikewiseNamesMax)
+      print_wrapped(10, fmt::format("... and {} more", others - kLikewiseNamesMax));
+  }
 }
 
 std::string ending_text(const Ending& ending) {
@@ -272,7 +291,7 @@ void print_answer(const ProgramFacts& facts, const Judgement& judgement,
   print_files(facts, judgement, command);
   if (!judgement.remarks.empty()) {
     fmt::print("\nThe program as a whole:\n");
-    for (const Remark& remark : judgement.remarks) print_remark(remark);
+    print_remarks_once(judgement.remarks);
   }
   for (const std::string& limit : facts.limits) {
     fmt::print("\n");

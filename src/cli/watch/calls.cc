@@ -18,6 +18,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -83,7 +84,22 @@ Calls::Process& Calls::process(pid_t number) {
   return processes_.try_emplace(number, libraries_).first->second;
 }
 
+// Of the place, and of Greenwich; it may be another one at the end.
+void Calls::note_date() {
+  const std::time_t now = std::time(nullptr);
+  for (const auto& convert : {::localtime_r, ::gmtime_r}) {
+    std::tm date{};
+    if (convert(&now, &date) == nullptr) continue;
+    for (const char* format : {"%Y%m%d", "%Y-%m-%d", "%Y_%m_%d", "%Y.%m.%d"}) {
+      std::array<char, 16> text{};
+      if (std::strftime(text.data(), text.size(), format, &date) > 0)
+        facts_.dates.insert(text.data());
+    }
+  }
+}
+
 void Calls::process_began(pid_t number, pid_t parent) {
+  if (facts_.processes == 0) note_date();
   facts_.processes += 1;
   if (facts_.process_numbers.size() < kProcessesMax)
     facts_.process_numbers.insert(std::to_string(number));
@@ -971,7 +987,11 @@ void Calls::opened(const Call& call, std::uint64_t result) {
                         ? O_CREAT | O_TRUNC
                         : number(call.arguments[call.number == SYS_openat ? 2 : 1]);
   // mkstemp(3) opens from within libc.
-  const bool has_random_name = origin == Origin::inside_libc && (flags & O_EXCL) != 0;
+  const bool is_new = (flags & O_CREAT) != 0 && (flags & O_EXCL) != 0;
+  const std::string path =
+      is_new ? target_of(link_to(call.thread, fmt::format("fd/{}", descriptor))) : std::string();
+  const bool has_random_name = is_new && (origin == Origin::inside_libc || is_made_up(path));
+  if (is_new && is_known(open->key)) retire(open->key);
   if (caller.opened.size() == kOpenedMax && !caller.opened.contains(descriptor)) {
     facts_.limits.insert(fmt::format(
         "a process opened more than {} files at a time; streams among the others were not seen",
@@ -981,8 +1001,7 @@ void Calls::opened(const Call& call, std::uint64_t result) {
   }
   const bool truncates = (flags & O_TRUNC) != 0;
   if (!is_known(open->key)) {
-    // With O_EXCL it is new.
-    if (open->is_regular && open->is_writable() && (truncates || (flags & O_EXCL) != 0))
+    if (open->is_regular && open->is_writable() && (truncates || is_new))
       note_unmapped(call, open->key,
                     target_of(link_to(call.thread, fmt::format("fd/{}", descriptor))));
     return;
@@ -995,6 +1014,28 @@ void Calls::opened(const Call& call, std::uint64_t result) {
   } else if (!open->is_writable() && other_holder(call.process, open->key) != 0) {
     see(open->key, Sight::reader, said_of(call, "open for reading"));
   }
+}
+
+// Another file got the number of one that is gone.
+void Calls::retire(const FileKey& file) {
+  const FileKey retired{0, ++retired_};  // no file system has these
+  for (auto& [number, state] : processes_) {
+    life_ended(state, file);
+    state.holds.erase(file);
+    state.inherits.erase(file);
+    if (state.last_synchronised == file) state.last_synchronised.reset();
+  }
+  auto entry = facts_.files.extract(file);
+  holder_let_go(entry.mapped());
+  entry.key() = retired;
+  facts_.files.insert(std::move(entry));
+  std::ranges::replace(facts_.order, file, retired);
+  decltype(facts_.in_one_go) pairs;
+  for (const auto& [pair, count] : facts_.in_one_go) {
+    const auto now = [&](const FileKey& one) { return one == file ? retired : one; };
+    pairs[{now(pair.first), now(pair.second)}] = count;
+  }
+  facts_.in_one_go = std::move(pairs);
 }
 
 void Calls::name_removed(const Call& call, int directory, std::uint64_t path) {
@@ -1398,6 +1439,7 @@ ProgramFacts Calls::finish(const Ending& ending) {
   facts_.limits.merge(scan.limits);
   // A script's own number, which the shell puts into names ($$), may be that of who started us.
   facts_.process_numbers.insert(std::to_string(::getppid()));
+  note_date();
   std::vector<std::string> names;
   for (const auto& [key, facts] : facts_.files)
     names.insert(names.end(), facts.names.begin(), facts.names.end());

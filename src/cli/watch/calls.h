@@ -155,6 +155,8 @@ class Calls final : public Observer {
   void shared_blocks(const Call& call);
   void submitted(const Call& call);
   void opened(const Call& call, std::uint64_t result);
+  void retire(const FileKey& file);
+  void note_date();
   void name_removed(const Call& call, int directory, std::uint64_t path);
   bool name_replaced(const Call& call, int directory, std::uint64_t path);
   Wants rename_entered(const Call& call);
@@ -211,6 +213,7 @@ class Calls final : public Observer {
   const Options options_;
   std::map<FileKey, std::uint64_t> journal_bytes_;  // with which each one begins
   std::uint64_t serial_ = 0;                        // of the last window
+  ino_t retired_ = 0;
   ProgramFacts facts_;
   std::map<pid_t, Process> processes_;
   Entered* entering_ = nullptr;        // the call that is looked at

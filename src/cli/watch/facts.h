@@ -161,7 +161,8 @@ struct ProgramFacts {
   std::map<std::string, std::string> not_preloadable;  // path of the executable: why
   std::uint64_t processes = 0;
   std::set<std::string> process_numbers;  // that file names may hold
-  std::set<std::string> random_names;     // that mkstemp(3) made
+  std::set<std::string> random_names;     // that are made up, as mkstemp(3) does
+  std::set<std::string> dates;            // while it ran
   std::vector<std::string> unmatched_globs;
   std::set<std::string> limits;
   Ending ending;

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cstddef>
 #include <filesystem>
+#include <iterator>
 #include <map>
 
 #include "medium/block_medium.h"
@@ -65,9 +66,18 @@ bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 constexpr std::size_t kRandomLetters = 6;
 // Of one digit there are too many others.
 constexpr std::size_t kProcessDigitsMin = 2;
+// Of a number that is filled up with zeros.
+constexpr std::size_t kCountingDigitsMin = 3;
+
+std::size_t hexadecimal_digits_at_end(const std::string& name) {
+  const std::size_t last_other = name.find_last_not_of("0123456789abcdef");
+  const std::size_t start = last_other == std::string::npos ? 0 : last_other + 1;
+  return name.find_first_of("0123456789", start) == std::string::npos ? 0 : name.size() - start;
+}
 
 // mkstemps(3) puts more behind the letters: then the name is left as it is.
 std::string without_random_end(const std::string& glob) {
+  if (is_made_up(glob)) return glob.substr(0, glob.size() - hexadecimal_digits_at_end(glob)) + "*";
   const std::size_t start = glob.size() - std::min(glob.size(), kRandomLetters);
   const bool is_random =
       std::all_of(glob.begin() + static_cast<std::ptrdiff_t>(start), glob.end(),
@@ -75,21 +85,46 @@ std::string without_random_end(const std::string& glob) {
   return is_random ? glob.substr(0, start) + "*" : glob;
 }
 
-std::string without_process_numbers(const std::string& glob,
-                                    const std::set<std::string>& process_numbers) {
+std::string without_dates(std::string glob, const std::set<std::string>& dates) {
+  for (const std::string& date : dates) {
+    for (std::size_t at = glob.rfind('/') + 1; (at = glob.find(date, at)) != std::string::npos;)
+      glob.replace(at, date.size(), "*");
+  }
+  return glob;
+}
+
+// Those of processes, anywhere in the path, and those that count, in the file's name.
+std::string without_changing_numbers(const std::string& glob,
+                                     const std::set<std::string>& process_numbers) {
+  const std::size_t name = glob.rfind('/') + 1;
   std::string changed;
   for (std::size_t at = 0; at < glob.size();) {
     std::size_t end = at;
     while (end < glob.size() && is_digit(glob[end])) ++end;
     const std::string number = glob.substr(at, end - at);
     const bool is_process = number.size() >= kProcessDigitsMin && process_numbers.contains(number);
-    changed += is_process ? std::string("*") : number.empty() ? glob.substr(at, 1) : number;
+    const bool counts = at >= name && number.size() >= kCountingDigitsMin && number.front() == '0';
+    changed += is_process || counts ? std::string("*")
+               : number.empty()     ? glob.substr(at, 1)
+                                    : number;
     at = std::max(end, at + 1);
   }
   return changed;
 }
 
+// By one that has no '?', which would match the '*' of another as a letter.
+bool is_covered(const std::string& glob, const std::vector<std::string>& globs) {
+  return std::ranges::any_of(globs, [&](const std::string& other) {
+    return other != glob && other.find('?') == std::string::npos &&
+           ::fnmatch(other.c_str(), glob.c_str(), FNM_PATHNAME) == 0;
+  });
+}
+
 }  // namespace
+
+bool is_made_up(const std::string& name) {
+  return hexadecimal_digits_at_end(name) >= kRandomLetters;
+}
 
 std::string without_numbers(const std::string& path) {
   const std::size_t name = path.rfind('/') + 1;
@@ -117,13 +152,18 @@ std::vector<std::string> globs_for(const std::vector<std::string>& paths,
     const bool is_too_wide = std::ranges::any_of(others, [&](const std::string& other) {
       return ::fnmatch(pattern.c_str(), other.c_str(), FNM_PATHNAME) == 0;
     });
-    glob = alike[pattern] >= kPatternNamesMin && !is_too_wide
+    const bool is_random = changing.random_names.contains(path);
+    if (is_random) glob = without_random_end(glob);
+    glob = !is_random && alike[pattern] >= kPatternNamesMin && !is_too_wide
                ? pattern
-               : without_process_numbers(glob, changing.process_numbers);
-    if (changing.random_names.contains(path)) glob = without_random_end(glob);
+               : without_changing_numbers(without_dates(glob, changing.dates),
+                                          changing.process_numbers);
     if (std::ranges::find(globs, glob) == globs.end()) globs.push_back(std::move(glob));
   }
-  return globs;
+  std::vector<std::string> needed;
+  std::ranges::copy_if(globs, std::back_inserter(needed),
+                       [&](const std::string& glob) { return !is_covered(glob, globs); });
+  return needed;
 }
 
 }  // namespace pawl::cli::watch

@@ -26,12 +26,17 @@ class Globs {
 // becomes '?'. Where `kPatternNamesMin` paths or more differ in digits only, one with '*' in their
 // place matches them all, unless it would match one of `others`, too.
 inline constexpr std::size_t kPatternNamesMin = 3;
-// What is another one in each run becomes '*': the number of a process, and the end of a name that
-// mkstemp(3) made.
+// What is another one in each run becomes '*': the number of a process, a date, a number that
+// begins with 0, and the end of a name that is made up (is_made_up()).
 struct Changing {
   const std::set<std::string>& process_numbers;
   const std::set<std::string>& random_names;
+  const std::set<std::string>& dates;  // as names have them
 };
+// True where a name that the program made anew ends like one that is made up: with six hexadecimal
+// digits or more, as LLVM's temporary files do.
+bool is_made_up(const std::string& name);
+// None of the globs is matched by another one.
 std::vector<std::string> globs_for(const std::vector<std::string>& paths,
                                    const std::vector<std::string>& others,
                                    const Changing& changing);
