@@ -111,13 +111,15 @@ AddressRange range_of(const Window& window) {
   return pawl::range_of(window.address, window.length);
 }
 
+bool is_of_this_memory(const Entry& entry) { return entry.memory == number_of_memory(); }
+
 void Change::note_windows() {
   windows_now.become([](const auto& take) {
-    for (const Entry& entry : table()) take(range_of(entry.window));
+    for (const Entry& entry : table()) {
+      if (is_of_this_memory(entry)) take(range_of(entry.window));
+    }
   });
 }
-
-bool is_of_this_memory(const Entry& entry) { return entry.memory == number_of_memory(); }
 
 // In a child: of what is still the copy of its parent's window.
 bool is_left(const Entry& entry, const AddressRange& of) {

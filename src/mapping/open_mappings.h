@@ -1,5 +1,8 @@
 // The mappings that the C API made in this process, found by address or by file; for calls on
 // memory the heaps' too; and all files whose size is not the program's to set.
+//
+// In a child, those of its parent are found behind its own, and only where a copy of the window is
+// left (medium/inherited_memory.h): they refuse.
 #pragma once
 
 #include <cstddef>

@@ -9,6 +9,8 @@
 #include <cstdint>
 
 #include "mapping/address_range.h"
+#include "medium/inherited_memory.h"
+#include "medium/own_process.h"
 
 namespace pawl {
 
@@ -16,21 +18,18 @@ class WindowSet {
  public:
   static constexpr std::size_t kWindowsMax = 1536;
 
-  // Of more than kWindowsMax windows it says yes of all that lies between them.
+  // Of more than kWindowsMax windows it says yes of all that lies between them.  In a child: also
+  // of what is left of its parent's (medium/inherited_memory.h), in whatever set they were.
   bool intersects(const AddressRange& range) const {
-    if (range.low >= high_.load() || low_.load() >= range.high) return false;
-    if (is_overfull_.load()) return true;
-    const std::size_t used = used_.load();
-    for (std::size_t i = 0; i < used; ++i) {
-      if (!slots_[i].load().intersect(range).empty()) return true;
-    }
-    return false;
+    return (has_one_in(range) && memory_.load() == number_of_memory()) ||
+           inherited_memory::holds(range.start(), range.bytes());
   }
 
-  // By one thread at a time.  `for_each(take)` calls take(window) for each window that there is
-  // from now on.  One that stays keeps its slot, so it is found at every moment.
+  // By one thread at a time.  `for_each(take)` calls take(window) for each window of this memory
+  // that there is from now on.  One that stays keeps its slot, so it is found at every moment.
   template <class ForEach>
   void become(const ForEach& for_each) noexcept {
+    memory_.store(number_of_memory());
     std::uintptr_t low = ~std::uintptr_t{0};
     std::uintptr_t high = 0;
     bool is_overfull = false;
@@ -71,6 +70,16 @@ class WindowSet {
     }
   };
 
+  bool has_one_in(const AddressRange& range) const {
+    if (range.low >= high_.load() || low_.load() >= range.high) return false;
+    if (is_overfull_.load()) return true;
+    const std::size_t used = used_.load();
+    for (std::size_t i = 0; i < used; ++i) {
+      if (!slots_[i].load().intersect(range).empty()) return true;
+    }
+    return false;
+  }
+
   void widen(const AddressRange& window) {
     low_.store(std::min(low_.load(), window.low));
     high_.store(std::max(high_.load(), window.high));
@@ -106,6 +115,7 @@ class WindowSet {
   std::array<Slot, kWindowsMax> slots_;
   std::atomic<std::size_t> used_{0};  // the slots from here on are free
   std::atomic<bool> is_overfull_{false};
+  std::atomic<std::uint64_t> memory_{0};  // the number of that whose windows they are
   std::atomic<std::uintptr_t> low_{~std::uintptr_t{0}};
   std::atomic<std::uintptr_t> high_{0};
 };

@@ -222,14 +222,28 @@ bool any() {
   return is_any_inherited.load(std::memory_order_relaxed);
 }
 
-bool holds(const void* address, std::size_t length, std::uint64_t memory) {
+namespace {
+
+template <class Matches>
+bool holds_one(const void* address, std::size_t length, const Matches& matches) {
   if (!any()) return false;
   const Range range = range_at(address, length);
   Piece piece;
   for (std::size_t place = 0; next(place, piece);) {
-    if (piece.memory == memory && piece.low < range.high && range.low < piece.high) return true;
+    if (matches(piece) && piece.low < range.high && range.low < piece.high) return true;
   }
   return false;
+}
+
+}  // namespace
+
+bool holds(const void* address, std::size_t length) {
+  return holds_one(address, length, [](const Piece&) { return true; });
+}
+
+bool holds(const void* address, std::size_t length, std::uint64_t memory) {
+  return holds_one(address, length,
+                   [memory](const Piece& piece) { return piece.memory == memory; });
 }
 
 bool next(std::size_t& place, Piece& piece) {

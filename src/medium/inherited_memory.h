@@ -39,7 +39,9 @@ void come();
 
 // False in all but children: a few loads.
 bool any();
-// Whether some of these addresses is still the copy of what was a window in that memory.
+// Whether some of these addresses is still the copy of a window; in the second form, of one in that
+// memory.  Without memory.
+bool holds(const void* address, std::size_t length);
 bool holds(const void* address, std::size_t length, std::uint64_t memory);
 // The first piece of other memory from that place on, which is then the one behind it.
 bool next(std::size_t& place, Piece& piece);

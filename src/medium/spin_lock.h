@@ -42,9 +42,9 @@ inline KernelSignals hold_back_handlers() {
 class SignalSafeGuard {
  public:
   explicit SignalSafeGuard(ForkSafeLock& lock)
-      : lock_(lock),
-        before_(change_signal_mask(SIG_SETMASK, kAllSignals)),
-        is_inherited_(lock_.lock()) {}
+      : lock_(lock), before_(change_signal_mask(SIG_SETMASK, kAllSignals)) {
+    lock_.lock();
+  }
   ~SignalSafeGuard() {
     lock_.unlock();
     change_signal_mask(SIG_SETMASK, before_);
@@ -52,13 +52,9 @@ class SignalSafeGuard {
   SignalSafeGuard(const SignalSafeGuard&) = delete;
   SignalSafeGuard& operator=(const SignalSafeGuard&) = delete;
 
-  // A thread of the parent held the lock: what it guards may be half changed.
-  bool is_inherited() const { return is_inherited_; }
-
  private:
   ForkSafeLock& lock_;
   const KernelSignals before_;
-  const bool is_inherited_;
 };
 
 }  // namespace pawl

@@ -87,7 +87,7 @@ void drop_left_over(Table& held) {
 void note_windows(const Table& held) {
   windows_now.become([&](const auto& take) {
     for (const Entry& entry : held.entries) {
-      if (!entry.window.empty()) take(entry.window);
+      if (!entry.window.empty() && !entry.file->is_of_other_memory()) take(entry.window);
     }
   });
   file_count.store(held.entries.size());
