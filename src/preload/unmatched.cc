@@ -31,7 +31,7 @@ void say_if_nothing_matched() {
   std::array<char, PATH_MAX + 128> text{};
   std::snprintf(text.data(), text.size(),
                 "no file that this program mapped matches a glob (%s was the first that does not): "
-                "nothing of it was protected",
+                "pawl run protected nothing of it",
                 first.data());
   say("exit", text.data());
 }

@@ -26,6 +26,8 @@
 #include "cli/text.h"
 #include "cli/watch/neighbours.h"
 #include "cli/watch/other_processes.h"
+#include "medium/descriptor.h"
+#include "medium/sections_file.h"
 #include "pawl/pawl.h"
 #include "tracing/process_memory.h"
 
@@ -501,6 +503,14 @@ void Calls::mapped(const Call& call, std::uint64_t address) {
                                ? facts_of_new(call, *open, descriptor)
                                : nullptr;
   if (facts == nullptr) return;
+  if (const Descriptor file(::open(link_to(call.thread, fmt::format("fd/{}", descriptor)).c_str(),
+                                   O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+      file.valid() && has_sections(file.get())) {
+    facts->has_sections = true;
+    facts->mappings += 1;
+    facts->is_mapped_writable = true;
+    return;
+  }
   const bool has_window = std::ranges::any_of(
       caller.windows, [&](const Window& window) { return window.file == open->key; });
   if (!open->is_read_write()) {
