@@ -28,6 +28,7 @@
 #include "medium/parked_descriptors.h"
 #include "medium/permissions.h"
 #include "medium/regular_file.h"
+#include "medium/sections_file.h"
 
 namespace pawl {
 namespace {
@@ -651,6 +652,8 @@ Result<JournalFile> NamedMedium::hold_side_file(int side, const struct stat& use
   auto marked = read_mark();
   if (!marked.ok()) return marked.status();
   PAWL_TRY(exclude_other_writers(marked.value()));
+  // Again: from here on nobody can make one of it.
+  if (!marked.value().has_value()) PAWL_TRY(check_has_no_sections(base_.descriptor(), path_));
   // Of one that was found it is not known yet whether it is the file's journal.
   rights_.reset();
   if (named == Named::not_yet)
@@ -1198,7 +1201,7 @@ Status check_is_no_journal(int base, const std::string& path) {
                                      path.substr(0, path.size() - std::strlen(kJournalSuffix)));
 }
 
-Result<NamedFile> checked(NamedFile file, const std::string& path, bool read_only) {
+Result<NamedFile> checked(NamedFile file, const std::string& path, bool read_only, For purpose) {
   const int base = file.descriptor.get();
   struct stat status{};
   if (::fstat(base, &status) != 0) return FailedCall{errno, "cannot stat " + path};
@@ -1206,6 +1209,8 @@ Result<NamedFile> checked(NamedFile file, const std::string& path, bool read_onl
     return Status::failure(ENODEV,
                            path + " is not a regular file; only those can be mapped atomically");
   PAWL_TRY(check_is_no_journal(base, path));
+  if (purpose == For::journal && ::fgetxattr(base, kMarkAttribute, nullptr, 0) < 0)
+    PAWL_TRY(check_has_no_sections(base, path));
   auto directory = Directory::open_of(path, base);
   if (!directory.ok()) return directory.status();
   file.directory = std::move(directory.value());
@@ -1220,7 +1225,7 @@ Result<NamedFile> checked(NamedFile file, const std::string& path, bool read_onl
 
 }  // namespace
 
-Result<NamedFile> open_named_file(int descriptor) {
+Result<NamedFile> open_named_file(int descriptor, For purpose) {
   const int flags = ::fcntl(descriptor, F_GETFL);
   if (flags < 0)
     return Status::failure(EBADF, "the descriptor " + std::to_string(descriptor) + " is not open");
@@ -1250,10 +1255,18 @@ Result<NamedFile> open_named_file(int descriptor) {
     return Status::failure(base.status().error_number(),
                            path + " cannot be opened again: " + base.status().text());
   }
-  return checked(std::move(base.value()), path, false);
+  return checked(std::move(base.value()), path, false, purpose);
 }
 
-Status check_has_no_commits(int file, const std::string& path) {
+Status check_has_no_side_file(const std::string& path) {
+  struct stat present{};
+  if (::lstat((path + kJournalSuffix).c_str(), &present) != 0) return {};
+  return Status::failure(EBUSY, path +
+                                    " has a journal: a program has it mapped, or a crash left it. "
+                                    "Choose another name, or recover it first (pawl recover)");
+}
+
+Status check_has_no_commits(int file, const std::string& path, WriterNotices& notices) {
   const auto refuse = [&](int error_number, const char* reason) {
     return Status::failure(error_number, path + " " + reason);
   };
@@ -1266,7 +1279,6 @@ Status check_has_no_commits(int file, const std::string& path) {
     return refuse(EINVAL, "is a journal, which may have commits of its file; choose another name");
   struct stat status{};
   if (::fstat(file, &status) != 0) return FailedCall{errno, "cannot stat " + path};
-  WriterNotices notices;
   const auto has_writer = notices.others_have(status, Notice::opener);
   // Where its writer would have left a mark, whoever locks all notices keeps nobody from his work.
   if (!has_writer.ok())
@@ -1281,7 +1293,8 @@ Result<NamedFile> open_named_file(const std::string& path, bool read_only) {
   if (!base.ok()) return base.status();
   const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), std::free);
   if (real == nullptr) return FailedCall{errno, "cannot find " + path};
-  return checked(std::move(base.value()), real.get(), read_only);
+  return checked(std::move(base.value()), real.get(), read_only,
+                 read_only ? For::sections : For::journal);
 }
 
 }  // namespace pawl

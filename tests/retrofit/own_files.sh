@@ -82,4 +82,52 @@ expect_no_journal heap.python
 expect_text "cannot open or create none/heap" under_face "$program" heap none/heap
 expect_text "cannot open or create none/file" under_face "$program" sections none/file
 
+# Two writers, of whom one has sections and the other a journal: in turns with the preload library.
+for under in "" under; do
+  face=${under:+under_face}
+  for way in mapping heap; do
+    hold sections both "$under"
+    expect_text "both is a file of failure-atomic sections" "$program" $way both
+    expect_text "both is a file of failure-atomic sections" under_face "$program" $way both
+    expect_text "is a file of sections" "$pawl" recover both
+    expect_text "is open already" $face "$program" sections both
+    expect_text "both is open (pawl_fase_open)" "$pawl" snapshot both copy
+    let_go
+    expect_text "both is a file of failure-atomic sections" $face "$program" $way both
+    expect_no_journal both
+    rm both
+    $face "$program" sections both kill >/dev/null 2>&1 || true
+    expect_text "both is a file of failure-atomic sections" $face "$program" $way both
+    expect 2 $face "$program" sections both
+    "$pawl" snapshot both copy >/dev/null || failures=$((failures + 1))
+    expect 3 $face "$program" sections copy
+    expect_text "both is a file of failure-atomic sections" $face "$program" $way both
+    expect_no_journal both
+    rm both copy
+  done
+
+  # Empty, as long as it is held.
+  hold mapping empty "$under"
+  expect_text "empty carries the mark" "$program" sections empty
+  expect_text "empty carries the mark" under_face "$program" sections empty
+  let_go
+  expect 2 $face "$program" mapping empty
+  expect_text "empty is no file of failure-atomic sections" $face "$program" sections empty
+  rm empty
+
+  for way in mapping heap; do
+    $face "$program" $way left kill >/dev/null 2>&1 || true
+    expect_text "left carries the mark" "$program" sections left
+    expect_text "left carries the mark" under_face "$program" sections left
+    expect 2 $face "$program" $way left
+    rm left
+  done
+
+  # A journal without its mark, as of a file that was restored.
+  : >restored
+  : >restored.pawl
+  expect_text "restored has a journal" $face "$program" sections restored
+  rm restored restored.pawl
+done
+
 [ $failures = 0 ]
