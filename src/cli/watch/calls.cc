@@ -508,6 +508,8 @@ void Calls::mapped(const Call& call, std::uint64_t address) {
       file.valid() && has_sections(file.get())) {
     facts->has_sections = true;
     facts->mappings += 1;
+    facts->longest_mapping_bytes = std::max(facts->longest_mapping_bytes, call.arguments[1]);
+    facts->last_size_bytes = open->size_bytes;
     facts->is_mapped_writable = true;
     return;
   }
