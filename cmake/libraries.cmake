@@ -1,8 +1,8 @@
 # libpawl.so, libpawl.a and libpawl-preload.so.
 #
 #   core                medium, track, journal, mapping, snapshot
-#   heap                the persistent heap on it, with its C functions; not in the preload face
-#   fase                failure-atomic sections, with their C functions; not in the preload face
+#   heap                the persistent heap on it, with its C functions
+#   fase                failure-atomic sections, with their C functions
 #   c_api.cc            the pawl_* functions of a mapping, and that of a snapshot; group_api.cc of
 #                       groups, and map_atomic.cc for both
 #   store_modules.cc    whether the program's modules mark their stores
@@ -143,7 +143,8 @@ endif()
 
 if(PAWL_PROGRAMS AND PAWL_C_API_SOURCES AND PAWL_PRELOAD_SOURCES)
   add_library(pawl_preload SHARED
-              $<TARGET_OBJECTS:pawl_core_objects> ${PAWL_C_API_SOURCES}
+              $<TARGET_OBJECTS:pawl_core_objects> ${PAWL_HEAP_SOURCES} ${PAWL_FASE_SOURCES}
+              ${PAWL_C_API_SOURCES}
               ${PAWL_STORES_OTHER_SOURCES} ${PAWL_PRELOAD_SOURCES})
   pawl_configure_shared_library(pawl_preload)
   # Before the constructors of the libraries that the program is linked with (src/preload/processes.cc).

@@ -73,7 +73,8 @@ PAWL_PUBLIC int pawl_fase_options_init(struct pawl_fase_options* options);
  *   ENOTSUP          its format is newer; or the program is not linked so that its sections could
  *                    be finished: with -no-pie, and a build-id
  *   EADDRINUSE       something else is mapped at its address; the text says what
- *   EBUSY            it is open already, in this process or another
+ *   EBUSY            it is open already, in this process or another; or it is mapped with a journal
+ *                    (pawl_mmap), or a crash left it so: the text says what to do
  *   ENFILE           this process has another one open
  *   ENOEXEC          there are sections to finish, of another program; pawl(1) tells how
  *   ENOTRECOVERABLE  a section cannot be finished; the text says why.  Nothing is lost: it stays

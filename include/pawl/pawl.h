@@ -244,7 +244,8 @@ PAWL_PUBLIC int pawl_group_close(struct pawl_group* group);
  * recovery would leave it.  The file itself is not changed.  `to` is a plain file, without mark and
  * journal, and appears whole and durable or not at all.  flags is 0 or PAWL_SNAPSHOT_REPLACE.
  * EEXIST: there is one of that name, and it may not be replaced.  EBUSY: writers came and went, or
- * outran the copy, too often; try again. */
+ * outran the copy, too often; try again.  A file of failure-atomic sections is copied while it is
+ * closed: EBUSY where it is open, or where a crash left sections in it to finish. */
 PAWL_PUBLIC int pawl_snapshot(const char* path, const char* to, int flags);
 
 /* What went wrong in the last failed call of this thread, and what to do about it.  Never NULL;

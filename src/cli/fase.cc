@@ -110,18 +110,15 @@ void print_text(const Arguments& arguments, const ClosedFile& file,
   }
 }
 
-// The path of the program, if it is the one that opened the file last: another one numbers its
-// functions otherwise.
-Result<std::string> find_last_program(const Arguments& arguments, const ClosedFile& file) {
-  Result<std::string> program = find_program(arguments.binary);
-  if (!program.ok()) return program;
-  const auto fingerprint = fase::fingerprint_of_file(program.value());
+// Another program numbers its functions otherwise.
+Status check_was_last(const std::string& program, const ClosedFile& file) {
+  const auto fingerprint = fase::fingerprint_of_file(program);
   if (!fingerprint.ok()) return fingerprint.status();
-  if (!fingerprint.value().empty() && fingerprint.value() == file.fingerprint) return program;
+  if (!fingerprint.value().empty() && fingerprint.value() == file.fingerprint) return {};
   return Status::failure(
       ENOEXEC, fmt::format("{} is not the program that was interrupted: its build-id is {}, and "
                            "that one's {}",
-                           program.value(), fase::fingerprint_text(fingerprint.value()),
+                           program, fase::fingerprint_text(fingerprint.value()),
                            fase::fingerprint_text(file.fingerprint)));
 }
 
@@ -133,9 +130,13 @@ int info(const Arguments& arguments) {
   }
   std::optional<FaseFunctions> functions;
   if (!arguments.binary.empty()) {
-    const Result<std::string> program = find_last_program(arguments, looked.value());
-    Result<FaseFunctions> read =
-        program.ok() ? FaseFunctions::read(program.value()) : program.status();
+    const Result<std::string> program = find_program(arguments.binary);
+    if (!program.ok()) {
+      complain("fase info", program.status().text());
+      return exit_code_without_program(program.status());
+    }
+    const Status was_last = check_was_last(program.value(), looked.value());
+    Result<FaseFunctions> read = was_last.ok() ? FaseFunctions::read(program.value()) : was_last;
     if (!read.ok()) {
       complain("fase info", read.status().text());
       return kExitFailure;
@@ -186,14 +187,18 @@ int recover(const Arguments& arguments) {
     complain("fase recover", arguments.file + " is in use");
     return kExitInUse;
   }
+  const Result<std::string> program = find_program(arguments.binary);
+  if (!program.ok()) {
+    complain("fase recover", program.status().text());
+    return exit_code_without_program(program.status());
+  }
   if (looked.value().is_clean()) {
     fmt::print("{}: nothing to recover\n", arguments.file);
     return kExitOk;
   }
   // Another program knows nothing of the order, and would begin its work.
-  const Result<std::string> program = find_last_program(arguments, looked.value());
-  if (!program.ok()) {
-    complain("fase recover", program.status().text());
+  if (const Status was_last = check_was_last(program.value(), looked.value()); !was_last.ok()) {
+    complain("fase recover", was_last.text());
     return kExitFailure;
   }
   return run_for_recovery(program.value(), arguments.file);
@@ -219,8 +224,8 @@ void add_fase(CLI::App& app, int& exit_code) {
   add_info->add_flag("--json", of_info->json, "Answer in JSON");
   add_info->footer(
       "Example:\n  pawl fase info orders.fase\n"
-      "Exit codes: 0 clean, 3 sections were interrupted, 7 in use, 8 newer version, 1 anything\n"
-      "else.");
+      "Exit codes: 0 clean, 3 sections were interrupted, 7 in use, 8 newer version, 127 there is\n"
+      "no such program, 1 anything else.");
   add_info->callback([of_info, &exit_code] { exit_code = info(*of_info); });
 
   auto of_recover = std::make_shared<Arguments>();
@@ -235,7 +240,7 @@ void add_fase(CLI::App& app, int& exit_code) {
       "Example:\n  pawl fase recover --binary ./server.old orders.fase\n"
       "The same program recovers the file when it opens it; this is for a program that was\n"
       "replaced since. Exit codes: 0 done, or there was nothing to do; 7 in use, 8 newer\n"
-      "version, 126 the program cannot be run, 1 anything else.");
+      "version, 126 the program cannot be run, 127 there is none, 1 anything else.");
   add_recover->callback([of_recover, &exit_code] { exit_code = recover(*of_recover); });
 }
 

@@ -70,10 +70,6 @@ const char* end_state(const Look& look) {
 
 std::string end_line(const Look& look) {
   if (look.state == State::clean) return "no journal: nothing to replay";
-  if (look.state == State::missing_journal || look.state == State::foreign_journal ||
-      look.state == State::newer_version || look.state == State::damaged_journal) {
-    return fmt::format("{}: {}", state_name(look.state), look.explanation);
-  }
   std::string line =
       look.end_reason.empty()
           ? fmt::format("end: {}, {} of changes; nothing behind them",
@@ -119,6 +115,8 @@ int log(const LogArguments& arguments) {
         "{}],\n  \"end\": {},\n  \"file\": {},\n  \"state\": \"{}\",\n  \"explanation\": {}\n}}\n",
         told == 0 ? "" : "\n  ", json_text(end, -1), json_text(Json(look.path), -1),
         state_name(look.state), json_text(Json(look.explanation), -1));
+  } else if (exit_code_of_log(look.state) != kExitOk) {
+    complain("log", fmt::format("{}: {}", state_name(look.state), look.explanation));
   } else {
     fmt::print("{}\n", printable(end_line(look)));
   }

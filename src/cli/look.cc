@@ -8,7 +8,6 @@
 #include <span>
 #include <utility>
 
-#include "fase/format.h"
 #include "journal/advice.h"
 #include "journal/membership.h"
 #include "journal/replay.h"
@@ -16,6 +15,7 @@
 #include "medium/block_medium.h"
 #include "medium/descriptor.h"
 #include "medium/held_journal.h"
+#include "medium/sections_file.h"
 
 namespace pawl::cli {
 
@@ -323,16 +323,6 @@ ExitCode exit_code_of(State state) {
   return kExitFailure;
 }
 
-namespace {
-
-// A file of failure-atomic sections (docs/fase-format.md).
-bool has_sections(MediumFile& file) {
-  std::array<char, fase::kMagic.size()> found{};
-  return file.read(0, std::as_writable_bytes(std::span(found))).ok() && found == fase::kMagic;
-}
-
-}  // namespace
-
 Result<Look> look_at_file(const std::string& path, bool read_live_journal, Progress& progress,
                           const OnRecord& on_record) {
   Result<std::unique_ptr<Medium>> opened = open_block_medium(path, true);
@@ -365,7 +355,7 @@ Result<Look> look_at_file(const std::string& path, bool read_live_journal, Progr
     const Status& failure = journal.status();
     if (failure.error_number() == ENOENT) {
       if (!look.mark.has_value()) {
-        if (has_sections(medium.base()))
+        if (has_sections(medium.base_descriptor()))
           return Status::failure(EINVAL, PAWL_ERROR_WRONG_KIND_OF_FILE,
                                  look.path +
                                      " is a file of sections, which keeps its state in "

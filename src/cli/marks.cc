@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 #include <vector>
 
@@ -159,7 +160,9 @@ Result<Marks> find_marks(const std::string& program) {
   judge(program, own.value());
   const std::string interpreter = own.value().interpreter();
   if (interpreter.empty()) return marks;
-  for (const std::string& path : libraries_of(interpreter, program)) {
+  // The loader takes a name without a '/' for that of a library, and looks for it as for one.
+  const std::string path_of_program = std::filesystem::absolute(program).string();
+  for (const std::string& path : libraries_of(interpreter, path_of_program)) {
     if (is_wrapped_library(path)) continue;
     if (const auto library = Module::read(path); library.ok()) judge(path, library.value());
   }

@@ -55,7 +55,13 @@ Result<std::string> find_program(const std::string& name) {
     rest.remove_prefix(colon + 1);
   }
   if (!present.empty()) return not_executable(present);
-  return Status::failure(ENOENT, "there is no program " + name + " in the directories of PATH");
+  const std::string hint = is_executable_file(name) ? " (write ./" + name + ")" : "";
+  return Status::failure(ENOENT,
+                         "there is no program " + name + " in the directories of PATH" + hint);
+}
+
+ExitCode exit_code_without_program(const Status& failure) {
+  return failure.error_number() == ENOENT ? kExitNotFound : kExitCannotRun;
 }
 
 Preloadability preloadability_of(const std::string& path, const std::string& shown) {

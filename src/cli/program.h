@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "cli/exit_codes.h"
 #include "medium/program_file.h"
 #include "medium/status.h"
 
@@ -10,6 +11,8 @@ namespace pawl::cli {
 
 // The path that would be executed.  ENOENT: there is none; EACCES: there is, and it cannot run.
 Result<std::string> find_program(const std::string& name);
+// Of a program that was not found so, or could not be run.
+ExitCode exit_code_without_program(const Status& failure);
 
 struct Preloadability {
   Obstacle obstacle = Obstacle::none;

@@ -87,16 +87,13 @@ int run(const RunArguments& arguments, const std::vector<std::string>& command,
   Result<std::string> globs = join_globs(arguments.globs);
   if (!globs.ok()) return refuse(kExitUsage, globs.status());
   set_unless_empty("PAWL_ATOMIC", globs.value());
-  if (const char* const named = std::getenv("PAWL_ATOMIC"); named == nullptr || *named == '\0') {
-    if (!arguments.group.empty()) {
-      complain("run",
-               "--group without --atomic GLOB: no files are named that are to commit together; add "
-               "--atomic, with the glob in quotes");
-      return kExitUsage;
-    }
+  const char* const named = std::getenv("PAWL_ATOMIC");
+  const bool names_files = named != nullptr && *named != '\0';
+  if (!names_files && !arguments.group.empty()) {
     complain("run",
-             "no --atomic GLOB: only mappings that ask for MAP_ATOMIC are protected, of which a "
-             "program that does not know Pawl has none");
+             "--group without --atomic GLOB: no files are named that are to commit together; add "
+             "--atomic, with the glob in quotes");
+    return kExitUsage;
   }
   set_unless_empty("PAWL_TRACKER", arguments.tracker);
   set_unless_empty("PAWL_APPLY", arguments.apply);
@@ -112,9 +109,8 @@ int run(const RunArguments& arguments, const std::vector<std::string>& command,
 
   Result<std::string> program = find_program(command.front());
   if (!program.ok()) {
-    const int error_number = program.status().error_number();
     const char* const hint = may_begin_with_files ? kQuoteGlobs : "";
-    return refuse(error_number == ENOENT ? kExitNotFound : kExitCannotRun,
+    return refuse(exit_code_without_program(program.status()),
                   program.status().with_text(program.status().text() + hint));
   }
   if (const Status status = check_preloadable(program.value()); !status.ok()) {
@@ -122,6 +118,11 @@ int run(const RunArguments& arguments, const std::vector<std::string>& command,
   }
   Result<std::string> library = find_preload_library();
   if (!library.ok()) return refuse(kExitCannotRun, library.status());
+  if (!names_files) {
+    complain("run",
+             "no --atomic GLOB: only mappings that ask for MAP_ATOMIC are protected, of which a "
+             "program that does not know Pawl has none");
+  }
   const char* const others = std::getenv("LD_PRELOAD");
   const bool has_others = others != nullptr && *others != '\0';
   set_unless_empty("LD_PRELOAD", has_others ? library.value() + ":" + others : library.value());
@@ -131,9 +132,8 @@ int run(const RunArguments& arguments, const std::vector<std::string>& command,
   for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   ::execv(program.value().c_str(), argv.data());
-  const int error_number = errno;
-  return refuse(error_number == ENOENT ? kExitNotFound : kExitCannotRun,
-                FailedCall{error_number, "cannot run " + program.value()});
+  const Status failure = FailedCall{errno, "cannot run " + program.value()};
+  return refuse(exit_code_without_program(failure), failure);
 }
 
 }  // namespace

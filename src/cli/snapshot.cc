@@ -6,6 +6,7 @@
 
 #include "cli/look.h"
 #include "cli/verbs.h"
+#include "fase/closed_file.h"
 #include "snapshot/committed_copy.h"
 
 namespace pawl::cli {
@@ -39,8 +40,8 @@ int code_of_failure(const Status& failure, const std::string& file) {
 }
 
 int make_snapshot(const SnapshotArguments& arguments) {
-  const Result<snapshot::Copied> made =
-      snapshot::make_snapshot(arguments.file, arguments.to, arguments.force);
+  const Result<snapshot::Copied> made = snapshot::make_snapshot(
+      arguments.file, arguments.to, arguments.force, fase::check_is_finished);
   if (!made.ok()) {
     complain("snapshot", made.status().text());
     return code_of_failure(made.status(), arguments.file);

@@ -65,4 +65,16 @@ Result<ClosedFile> look_at_file(const std::string& path) {
   return found;
 }
 
+Status check_is_finished(const std::string& path) {
+  const auto found = look_at_file(path);
+  if (!found.ok()) return found.status();
+  PAWL_TRY(check_scheme(found.value().header.scheme.scheme, path));
+  if (found.value().is_clean()) return {};
+  return Status::failure(EBUSY, PAWL_ERROR_SECTIONS_UNFINISHED,
+                         path +
+                             " was left by a crash with sections to finish; recover it "
+                             "first: 'pawl fase recover --binary PROGRAM FILE', or open it "
+                             "with its program");
+}
+
 }  // namespace pawl::fase

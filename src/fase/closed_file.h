@@ -26,4 +26,8 @@ struct ClosedFile {
 // As pawl_fase_open() for a file that is none, newer or damaged.
 Result<ClosedFile> look_at_file(const std::string& path);
 
+// EBUSY: a crash left sections in it that the next pawl_fase_open() finishes, so that it is no
+// state that its program knows.
+Status check_is_finished(const std::string& path);
+
 }  // namespace pawl::fase

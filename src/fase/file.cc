@@ -32,8 +32,7 @@ namespace {
 
 constexpr mode_t kNewFileMode = 0644;
 constexpr int kAddressesTried = 16;
-// Stands where the magic will until the file is made.
-constexpr std::array<char, 8> kUnfinishedMagic{'P', 'A', 'W', 'L', 'F', 'N', 'E', 'W'};
+constexpr std::array<char, 8> kUnfinishedMagic = kUnfinishedSectionsMagic;
 
 std::uint32_t crc_of(const Identity& identity) {
   const auto* const bytes = reinterpret_cast<const std::byte*>(&identity);
@@ -62,7 +61,7 @@ std::uint64_t draw_address(std::uint64_t size_bytes) {
 Result<NamedFile> open_or_create(const char* path) {
   const parked_descriptors::OpenedFile file(path, O_RDWR | O_CREAT, kNewFileMode);
   if (!file.valid()) return FailedCall{errno, std::string("cannot open or create ") + path};
-  return open_named_file(file.get());
+  return open_named_file(file.get(), For::sections);
 }
 
 Status check_number(std::uint64_t number, const std::string& path) {
@@ -146,6 +145,7 @@ Result<std::unique_ptr<File>> File::open_once(const char* path, const FileOption
   std::unique_ptr<File> file = std::move(made.value());
   file->undo_is_atlas_ = options.undo_is_atlas;
   PAWL_TRY(file->lock());
+  PAWL_TRY(file->exclude_journals());
   PAWL_TRY(file->find(options));
   PAWL_TRY(file->recover());
   PAWL_TRY(file->check_root());
@@ -174,6 +174,7 @@ Result<std::unique_ptr<File>> File::make_guarded(const char* path,
 File::~File() {
   open_mappings::remove_file(this);
   forget_fork_guard(this);
+  notices_.withdraw();
   blocks_.reset();
   if (header_ != nullptr) ::munmap(header_, mapped_bytes_);
 }
@@ -186,6 +187,22 @@ Status File::lock() const {
     return Status::failure(EBUSY, PAWL_ERROR_IN_USE,
                            path() + " is open already, in this process or another");
   return FailedCall{errno, "cannot lock " + path()};
+}
+
+// A mapping with a journal puts its notices before it looks for those of others, and so does this:
+// of two openers one sees the other at least.
+Status File::exclude_journals() {
+  const int descriptor = file_.descriptor.get();
+  struct stat status{};
+  if (::fstat(descriptor, &status) != 0) return FailedCall{errno, "cannot stat " + path()};
+  const NoFork no_fork;  // a child that has the descriptor has the notices, too
+  for (const Notice notice : {Notice::opener, Notice::writer}) {
+    Status put = notices_.put(status, notice);
+    // Where there is no /proc the mark has to do.
+    if (!put.ok() && put.error_number() != ENOTSUP) return put;
+  }
+  PAWL_TRY(check_has_no_commits(descriptor, path(), notices_));
+  return check_has_no_side_file(path());
 }
 
 Status File::find(const FileOptions& options) {
@@ -337,6 +354,7 @@ Status File::end_run() {
 void File::abandon() {
   if (open_file() == this) become_forked_child();
   file_.descriptor.reset(-1);
+  notices_.abandon();
   // The mapping did not come along.
   header_ = nullptr;
 }

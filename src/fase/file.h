@@ -18,6 +18,7 @@
 #include "fase/scheme.h"
 #include "fase/undo_dependences.h"
 #include "medium/named_medium.h"
+#include "medium/writer_notice.h"
 
 namespace pawl::fase {
 
@@ -99,6 +100,7 @@ class File {
                                                     std::unique_ptr<DirectMemory> memory,
                                                     Scheme scheme, bool flushes);
   Status lock() const;
+  Status exclude_journals();
   Status find(const FileOptions& options);
   Status make(std::uint64_t size_bytes);
   Status map(std::uint64_t address, std::uint64_t size_bytes);
@@ -118,6 +120,7 @@ class File {
   std::uint32_t logs_used() const;
 
   NamedFile file_;
+  WriterNotices notices_;
   const std::unique_ptr<DirectMemory> memory_;
   const bool is_persistent_;
   const Scheme scheme_;

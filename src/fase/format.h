@@ -15,11 +15,12 @@
 #include "fase/abi.h"
 #include "medium/cache_lines.h"
 #include "medium/medium.h"
+#include "medium/sections_file.h"
 
 namespace pawl::fase {
 
 inline constexpr std::uint32_t kVersion = 1;
-inline constexpr std::array<char, 8> kMagic{'P', 'A', 'W', 'L', 'F', 'A', 'S', 'E'};
+inline constexpr std::array<char, 8> kMagic = kSectionsMagic;
 
 inline constexpr std::uint32_t kThreadsMax = 256;  // at a time: one has a log
 inline constexpr std::uint32_t kDepthMax = 32;     // of calls, in a FASE

@@ -9,14 +9,11 @@
 #include "mapping/border.h"
 #include "mapping/last_error.h"
 #include "mapping/map_atomic.h"
-#include "mapping/memory_calls.h"
 #include "mapping/statistics.h"
 #include "medium/environment.h"
 #include "medium/open_medium.h"
-#include "medium/own_descriptors.h"
 #include "medium/parked_descriptors.h"
 #include "pawl/heap.h"
-#include "track/kernel_stores.h"
 
 namespace {
 
@@ -133,10 +130,7 @@ PAWL_PUBLIC pawl_heap* pawl_heap_open(const char* path, const struct pawl_heap_o
   const void* const caller = __builtin_return_address(0);
   return value_or<pawl_heap*>(nullptr, [&]() -> Result<pawl_heap*> {
     if (path == nullptr) return invalid("path must not be NULL");
-    pawl::link_kernel_stores_io();
-    pawl::link_kernel_stores_other();
-    pawl::memory_calls::link_wrappers();
-    pawl::own_descriptors::link_wrappers();
+    pawl::link_the_wrappers();
     auto understood = understand(options);
     if (!understood.ok()) return understood.status();
     understood.value().mapping.mapped_by = caller;

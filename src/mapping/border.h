@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "mapping/last_error.h"
+#include "medium/beside_preload.h"
 #include "medium/status.h"
 
 namespace pawl {
@@ -32,7 +33,13 @@ inline void cancellation_point() { ::pthread_testcancel(); }
 // Not inlined: see finish().
 template <class Call>
 [[gnu::noinline]] int finish_uncancelled(Call& call) noexcept {
-  const Status status = at_border(std::move(call));
+  Status status;
+  auto work = [&]() noexcept { status = at_border(std::move(call)); };
+#ifdef PAWL_PRELOAD_FACE
+  work();
+#else
+  beside_preload::run(work);
+#endif
   if (status.ok()) return 0;
   set_last_error(status);
   return -1;

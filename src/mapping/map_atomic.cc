@@ -13,11 +13,7 @@
 #include "track/store_modules.h"
 
 namespace pawl {
-namespace {
 
-// A program that maps atomically gets the wrappers by which the fault tracker sees what the kernel
-// stores, and those of the calls on its memory, from an archive too.  The preload library has its
-// own for read and its kin, and for the latter.
 void link_the_wrappers() {
 #ifndef PAWL_PRELOAD_FACE
   link_kernel_stores_io();
@@ -26,6 +22,8 @@ void link_the_wrappers() {
 #endif
   link_kernel_stores_other();
 }
+
+namespace {
 
 Status check(const MapCall& call) {
   constexpr int kUnderstood =

@@ -21,6 +21,11 @@ struct MapCall {
   const void* caller;  // the program's code that asked
 };
 
+// A program that maps atomically, or opens a heap, gets the wrappers by which the fault tracker
+// sees what the kernel stores, and those of the calls on its memory, from an archive too.  The
+// preload library has its own for read and its kin, and for the latter.
+void link_the_wrappers();
+
 // Of a program's options, before anything is mapped or opened with them: refuses the tracker that
 // would see none of its stores.
 Status check_tracker(const Options& options);

@@ -28,6 +28,7 @@
 #include "medium/parked_descriptors.h"
 #include "medium/permissions.h"
 #include "medium/regular_file.h"
+#include "medium/sections_file.h"
 
 namespace pawl {
 namespace {
@@ -658,6 +659,8 @@ Result<JournalFile> NamedMedium::hold_side_file(int side, const struct stat& use
   auto marked = read_mark();
   if (!marked.ok()) return marked.status();
   PAWL_TRY(exclude_other_writers(marked.value()));
+  // Again: from here on nobody can make one of it.
+  if (!marked.value().has_value()) PAWL_TRY(check_has_no_sections(base_.descriptor(), path_));
   // Of one that was found it is not known yet whether it is the file's journal.
   rights_.reset();
   if (named == Named::not_yet)
@@ -1213,7 +1216,7 @@ Status check_is_no_journal(int base, const std::string& path) {
                              path.substr(0, path.size() - std::strlen(kJournalSuffix)));
 }
 
-Result<NamedFile> checked(NamedFile file, const std::string& path, bool read_only) {
+Result<NamedFile> checked(NamedFile file, const std::string& path, bool read_only, For purpose) {
   const int base = file.descriptor.get();
   struct stat status{};
   if (::fstat(base, &status) != 0) return FailedCall{errno, "cannot stat " + path};
@@ -1221,6 +1224,8 @@ Result<NamedFile> checked(NamedFile file, const std::string& path, bool read_onl
     return Status::failure(ENODEV, PAWL_ERROR_NOT_REGULAR_FILE,
                            path + " is not a regular file; only those can be mapped atomically");
   PAWL_TRY(check_is_no_journal(base, path));
+  if (purpose == For::journal && ::fgetxattr(base, kMarkAttribute, nullptr, 0) < 0)
+    PAWL_TRY(check_has_no_sections(base, path));
   auto directory = Directory::open_of(path, base);
   if (!directory.ok()) return directory.status();
   file.directory = std::move(directory.value());
@@ -1235,7 +1240,7 @@ Result<NamedFile> checked(NamedFile file, const std::string& path, bool read_onl
 
 }  // namespace
 
-Result<NamedFile> open_named_file(int descriptor) {
+Result<NamedFile> open_named_file(int descriptor, For purpose) {
   const int flags = ::fcntl(descriptor, F_GETFL);
   if (flags < 0)
     return Status::failure(EBADF, PAWL_ERROR_INVALID_ARGUMENT,
@@ -1268,10 +1273,19 @@ Result<NamedFile> open_named_file(int descriptor) {
   if (!base.ok()) {
     return base.status().prefixed(path + " cannot be opened again: ");
   }
-  return checked(std::move(base.value()), path, false);
+  return checked(std::move(base.value()), path, false, purpose);
 }
 
-Status check_has_no_commits(int file, const std::string& path) {
+Status check_has_no_side_file(const std::string& path) {
+  struct stat present{};
+  if (::lstat((path + kJournalSuffix).c_str(), &present) != 0) return {};
+  return Status::failure(EBUSY, PAWL_ERROR_COPY_TARGET_IN_USE,
+                         path +
+                             " has a journal: a program has it mapped, or a crash left it. "
+                             "Choose another name, or recover it first (pawl recover)");
+}
+
+Status check_has_no_commits(int file, const std::string& path, WriterNotices& notices) {
   const auto refuse = [&](int error_number, pawl_error code, const char* reason) {
     return Status::failure(error_number, code, path + " " + reason);
   };
@@ -1285,7 +1299,6 @@ Status check_has_no_commits(int file, const std::string& path) {
                   "is a journal, which may have commits of its file; choose another name");
   struct stat status{};
   if (::fstat(file, &status) != 0) return FailedCall{errno, "cannot stat " + path};
-  WriterNotices notices;
   const auto has_writer = notices.others_have(status, Notice::opener);
   // Where its writer would have left a mark, whoever locks all notices keeps nobody from his work.
   if (!has_writer.ok())
@@ -1301,7 +1314,8 @@ Result<NamedFile> open_named_file(const std::string& path, bool read_only) {
   if (!base.ok()) return base.status();
   const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), std::free);
   if (real == nullptr) return FailedCall{errno, "cannot find " + path};
-  return checked(std::move(base.value()), real.get(), read_only);
+  return checked(std::move(base.value()), real.get(), read_only,
+                 read_only ? For::sections : For::journal);
 }
 
 }  // namespace pawl

@@ -44,16 +44,23 @@ struct NamedFile {
   bool read_only = false;
 };
 
+// Whether the file may be one of failure-atomic sections.  For a journal it is refused, unless it
+// carries a mark: then it has commits to recover, whatever its bytes are.
+enum class For { journal, sections };
+
 // From a descriptor open for reading and writing.  The descriptor stays the caller's; Pawl opens
 // the file again for itself.  Refuses, each with its reason: what is no regular file, a file
 // without a name, a read-only one, a file system that cannot serve.
-Result<NamedFile> open_named_file(int descriptor);
-// From a path.
+Result<NamedFile> open_named_file(int descriptor, For purpose = For::journal);
+// From a path.  One that is only looked at may be of either kind.
 Result<NamedFile> open_named_file(const std::string& path, bool read_only);
 
-// Before the file, open for reading, is replaced by another.  EBUSY: it carries a mark, or has a
-// writer.  EINVAL: it is a journal.
-Status check_has_no_commits(int file, const std::string& path);
+// Before the file, open for reading, is replaced by another, or changed past all journals.  EBUSY:
+// it carries a mark, or has another opener than the one with these notices.  EINVAL: it is a
+// journal.
+Status check_has_no_commits(int file, const std::string& path, WriterNotices& notices);
+// EBUSY: there is a side file beside it.
+Status check_has_no_side_file(const std::string& path);
 
 class NamedMedium : public Medium {
  public:

@@ -85,3 +85,9 @@ bool is_own_code(const void* address) {
 void stay_inside() { ++depth; }
 
 }  // namespace pawl::preload
+
+extern "C" __attribute__((visibility("default"))) void pawl_preload_run_inside(void (*work)(void*),
+                                                                               void* argument) {
+  const pawl::preload::Inside working;
+  work(argument);
+}

@@ -15,6 +15,7 @@
 
 #include "mapping/memory_calls.h"
 #include "medium/memory_functions.h"
+#include "medium/sections_file.h"
 #include "pawl/pawl.h"
 #include "preload/asynchronous.h"
 #include "preload/group.h"
@@ -226,6 +227,11 @@ void* map_file(const MapRequest& request) {
   if (request.asks_for_pawl() && !read_write) {
     return refuse_map(Status::failure(
         EACCES, "MAP_ATOMIC needs a descriptor that is open for reading and writing (O_RDWR)"));
+  }
+  // Made by libpawl, or as libpawl makes it: it has no journal, and needs none.
+  if (!request.asks_for_pawl() && has_sections(request.descriptor)) {
+    note_matched();
+    return pass_on(request);
   }
   // Waits for another thread that closes it: then it is a file like any other.
   const auto is_tracked_here = [&] {

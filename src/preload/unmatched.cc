@@ -51,7 +51,7 @@ void say_nothing_matched() {
   Text text{};
   std::snprintf(text.data(), text.size(),
                 "no file that this program mapped matches a glob (%s was the first that does not): "
-                "nothing of it was protected",
+                "pawl run protected nothing of it",
                 unmatched[0].path.data());
   say("exit", text.data());
 }

@@ -20,6 +20,7 @@
 #include "medium/parked_descriptors.h"
 #include "medium/permissions.h"
 #include "medium/regular_file.h"
+#include "medium/sections_file.h"
 #include "snapshot/change_watch.h"
 
 namespace pawl::snapshot {
@@ -97,6 +98,14 @@ using journal::Reader;
 class Source::File final : public NamedMedium {
  public:
   explicit File(NamedFile file) : NamedMedium(std::move(file)) {}
+  // The descriptor may live on (parked_descriptors.h).
+  ~File() override {
+    struct flock whole = {
+        .l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
+    if (is_locked_) ::fcntl(descriptor(), F_OFD_SETLK, &whole);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
 
   MediumFile& base() override { return base_file(); }
   int descriptor() { return base_file().descriptor(); }
@@ -105,6 +114,20 @@ class Source::File final : public NamedMedium {
     struct stat named{};
     return ::fstat(descriptor(), &held) == 0 && ::stat(path().c_str(), &named) == 0 &&
            held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+  }
+
+  // Of one of failure-atomic sections: what its program stores is in the file at once, and a copy
+  // would have some of it.
+  Status keep_closed() {
+    struct flock whole = {
+        .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
+    is_locked_ = ::fcntl(descriptor(), F_OFD_SETLK, &whole) == 0;
+    if (is_locked_) return {};
+    if (errno != EAGAIN && errno != EACCES) return FailedCall{errno, "cannot lock " + path()};
+    return Status::failure(EBUSY, PAWL_ERROR_IN_USE,
+                           path() +
+                               " is open (pawl_fase_open), and a copy of it would be torn; "
+                               "copy it when its program has closed it");
   }
 
   // Nothing: what was seen did not fit together, and is to be looked at again.
@@ -130,6 +153,7 @@ class Source::File final : public NamedMedium {
                                 DescriptorFile& into);
   Status check_as_recovery_does(HeldJournal& journal, Reader& reader);
 
+  bool is_locked_ = false;
   std::uint64_t copied_bytes_max_ = 0;
   std::uint64_t number_ = 0;  // of the file, in the journal that has its records
 };
@@ -143,7 +167,9 @@ int Source::descriptor() const { return file_->descriptor(); }
 Result<Source> Source::open(const std::string& path) {
   auto file = open_named_file(path, true);
   if (!file.ok()) return file.status();
-  return Source(std::make_unique<File>(std::move(file.value())));
+  auto source = std::make_unique<File>(std::move(file.value()));
+  if (has_sections(source->descriptor())) PAWL_TRY(source->keep_closed());
+  return Source(std::move(source));
 }
 
 Source::File::Attempt Source::File::try_to_copy(DescriptorFile& into,
@@ -350,7 +376,8 @@ Status check_may_go(const std::string& to) {
         "yourself, or choose another name");
   }
   const int target = found.value().get();
-  const Status checked = check_has_no_commits(target, to);
+  WriterNotices notices;
+  const Status checked = check_has_no_commits(target, to, notices);
   parked_descriptors::close(std::move(found.value()));
   return checked;
 }
@@ -362,13 +389,9 @@ Status check_target(const Source& source, const std::string& to) {
   if (to == source.path() + kJournalSuffix)
     return refuse(EINVAL, PAWL_ERROR_INVALID_ARGUMENT,
                   "is where the journal of the file stands; choose another name");
+  PAWL_TRY(check_has_no_side_file(to));
   struct stat present{};
   struct stat copied{};
-  if (::lstat((to + kJournalSuffix).c_str(), &present) == 0)
-    return refuse(
-        EBUSY, PAWL_ERROR_COPY_TARGET_IN_USE,
-        "has a journal: a program has it mapped, or a crash left it. Choose another name, "
-        "or recover it first (pawl recover)");
   if (::lstat(to.c_str(), &present) != 0) return {};
   if (S_ISDIR(present.st_mode))
     return refuse(EISDIR, PAWL_ERROR_INVALID_ARGUMENT, "is a directory; name a file in it");
@@ -380,9 +403,11 @@ Status check_target(const Source& source, const std::string& to) {
 
 }  // namespace
 
-Result<Copied> make_snapshot(const std::string& path, const std::string& to, bool may_replace) {
+Result<Copied> make_snapshot(const std::string& path, const std::string& to, bool may_replace,
+                             const CheckSections& check_sections) {
   auto source = Source::open(path);
   if (!source.ok()) return source.status();
+  if (has_sections(source.value().descriptor())) PAWL_TRY(check_sections(source.value().path()));
   auto path_of_directory = directory_of(to);
   if (!path_of_directory.ok()) return path_of_directory.status();
   auto directory = Directory::open(path_of_directory.value());

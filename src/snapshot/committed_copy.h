@@ -2,6 +2,7 @@
 // on. docs/snapshot-copy.md says why that is right.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -20,7 +21,8 @@ struct Copied {
 // The file that is copied.  It is read only.
 class Source {
  public:
-  // The file at `path`, which may be a symbolic link.
+  // The file at `path`, which may be a symbolic link.  EBUSY: it is one of failure-atomic sections,
+  // and open; one that is closed cannot be opened while this lives.
   static Result<Source> open(const std::string& path);
   Source(Source&&) noexcept;
   Source& operator=(Source&&) = delete;
@@ -47,7 +49,11 @@ class Source {
 // Makes the file `to`: nobody finds it before it is whole and durable.  It has the mode of the file
 // at `path`, its owner where that may be, and neither mark nor journal.
 // EEXIST: there is one of that name, unless it may be replaced.  EINVAL: it is the file, or its
-// journal.  EBUSY: as copy_into(), or `to` has a journal itself.
-Result<Copied> make_snapshot(const std::string& path, const std::string& to, bool may_replace);
+// journal.  EBUSY: as open() and copy_into(), or `to` has a journal itself.
+// A file of failure-atomic sections is copied if check_sections(path) has nothing against it
+// (fase::check_is_finished).
+using CheckSections = std::function<Status(const std::string& path)>;
+Result<Copied> make_snapshot(const std::string& path, const std::string& to, bool may_replace,
+                             const CheckSections& check_sections);
 
 }  // namespace pawl::snapshot

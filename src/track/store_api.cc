@@ -33,7 +33,7 @@ void mark(const void* address, size_t length) noexcept {
 
 #ifdef PAWL_PRELOAD_FACE
 
-// The program's own libpawl.so, behind the preload face, may have mappings too: heaps.
+// A libpawl.so whose functions the program found by a handle may have mappings, too.
 namespace {
 
 using StoredFunction = void (*)(const void*, size_t);

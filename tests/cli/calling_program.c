@@ -1,5 +1,7 @@
-/* Maps a file by Pawl itself: what it does needs no preload library. */
+/* calling_program FILE [sections]: maps a file by Pawl itself, or opens one of failure-atomic
+ * sections.  What it does needs no preload library. */
 #include <fcntl.h>
+#include <pawl/fase.h>
 #include <pawl/pawl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -7,6 +9,10 @@
 #define BYTES 4096
 
 int main(int count, char** words) {
+  if (count == 3) {
+    pawl_fase* const sections = pawl_fase_open(words[1], NULL);
+    return sections != NULL && pawl_fase_close(sections) == 0 ? 0 : 1;
+  }
   if (count != 2) return 2;
   int file = open(words[1], O_RDWR | O_CREAT, 0600);
   if (file < 0 || pawl_ftruncate(file, BYTES) != 0) return 3;

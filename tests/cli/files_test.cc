@@ -175,6 +175,11 @@ TEST_F(Files, WithADamagedRecordAreRefused) {
   expect_refused(4, "damaged-journal", "record 2");
   EXPECT_EQ(parse(pawl({"verify", "--json", file_}).out)["error"], "PAWL_ERROR_DAMAGED_RECORD");
   EXPECT_EQ(parse(pawl({"log", "--json", file_}).out)["end"]["state"], "damaged");
+  // What failed is no part of the log.
+  const Answer log = pawl({"log", file_});
+  EXPECT_EQ(log.code, 4);
+  EXPECT_EQ(log.out.find("damaged-journal"), std::string::npos) << log.out;
+  EXPECT_NE(log.err.find("pawl log: damaged-journal"), std::string::npos) << log.err;
 }
 
 // "Restore the file from a copy": who copied into it got the commits of its journal over that.

@@ -78,6 +78,37 @@ TEST(Command, SaysHowToNameAFileThatBeginsWithADash) {
   std::filesystem::current_path(before);
 }
 
+// The loader would look for a library of that name, and nothing of its libraries would be judged.
+TEST(Command, DoctorJudgesTheLibrariesOfAProgramThatIsNamedWithoutASlash) {
+  const TemporaryDirectory directory;
+  const char* const command = std::getenv("PAWL_COMMAND");
+  ASSERT_NE(command, nullptr);
+  std::filesystem::copy(command, directory / "program");
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path());
+  const Answer bare = pawl({"doctor", "program"});
+  const Answer named = pawl({"doctor", "./program"});
+  std::filesystem::current_path(before);
+  EXPECT_EQ(bare.err, "");
+  EXPECT_TRUE(contains(named.out, "libfmt")) << named.out;
+  EXPECT_TRUE(contains(bare.out, "libfmt")) << bare.out;
+}
+
+TEST(Command, SaysHowToNameAProgramThatIsHere) {
+  const TemporaryDirectory directory;
+  std::filesystem::copy("/usr/bin/env", directory / "stack");
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path());
+  const Answer answer = pawl({"run", "--", "stack"}, {"PAWL_ATOMIC="});
+  std::filesystem::current_path(before);
+  EXPECT_EQ(answer.code, 127);
+  EXPECT_TRUE(contains(answer.err,
+                       "there is no program stack in the directories of PATH (write "
+                       "./stack)"))
+      << answer.err;
+  EXPECT_FALSE(contains(answer.err, "--atomic")) << answer.err;
+}
+
 TEST(Command, SaysWhenItsAnswerIsLost) {
   const char* const command = std::getenv("PAWL_COMMAND");
   ASSERT_NE(command, nullptr);

@@ -388,6 +388,19 @@ TEST_F(Watch, SeesThatAProgramCallsPawlByItself) {
   EXPECT_EQ(seen.answer["ended"]["exit_code"], 0);
 }
 
+TEST_F(Watch, AFileOfSectionsNeedsNoProtectionAndIsNotOffered) {
+  const std::string file = directory_ / "new.sections";
+  for (int run = 0; run < 2; ++run) {  // it is made by the first
+    const Seen seen = watch({PAWL_CALLING_PROGRAM, file, "sections"});
+    EXPECT_EQ(seen.codes(), Codes{"file_of_sections"}) << seen.answer.dump(1);
+    EXPECT_EQ(seen.code, 0);
+    EXPECT_EQ(seen.file(file)["verdict"], "not needed");
+  }
+  const Answer answer = pawl({"doctor", "--", PAWL_CALLING_PROGRAM, file, "sections"});
+  EXPECT_TRUE(contains(answer.out, "It needs no protection:")) << answer.out;
+  EXPECT_FALSE(contains(answer.out, "pawl run --atomic")) << answer.out;
+}
+
 TEST_F(Watch, SaysWhenMoreFilesAreMappedThanItRemembers) {
   const Seen seen = watch({watched_program(), "many", file_, "257"});
   EXPECT_EQ(seen.answer["files"].size(), 256u);

@@ -4,6 +4,7 @@
 
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,7 @@
 #include "fase/crash_everywhere.h"
 #include "fase/format.h"
 #include "fase/program.h"
+#include "pawl/pawl.h"
 
 namespace pawl {
 namespace {
@@ -64,17 +66,38 @@ TEST_F(FaseCommand, RecoverRunsTheProgramThatWasInterrupted) {
   const std::string own = std::filesystem::canonical("/proc/self/exe").string();
   EXPECT_THAT(test::pawl({"fase", "recover", "--binary", own, path_}).out,
               HasSubstr("nothing to recover"));
+  EXPECT_EQ(test::pawl({"fase", "recover", "--binary", path_ + ".none", path_}).code, 127);
   interrupt();
   // Another program is not run.
   Answer answer = test::pawl({"fase", "recover", "--binary", "/bin/true", path_});
   EXPECT_EQ(answer.code, 1);
   EXPECT_THAT(answer.err, HasSubstr("/bin/true is not the program that was interrupted"));
-  EXPECT_EQ(test::pawl({"fase", "recover", "--binary", path_ + ".none", path_}).code, 1);
+  for (const char* verb : {"recover", "info"})
+    EXPECT_EQ(test::pawl({"fase", verb, "--binary", path_ + ".none", path_}).code, 127);
   answer = test::pawl({"fase", "recover", "--binary", own, path_});
   EXPECT_EQ(answer.code, 0) << answer.err;
   EXPECT_THAT(answer.out, HasSubstr("recovered, 1 section finished"));
   EXPECT_EQ(test::pawl({"fase", "info", path_}).code, 0);
   open_and([](pawl_fase* fase) { EXPECT_EQ(accounts_of(fase)[1].transfers, 1u); });
+}
+
+TEST_F(FaseCommand, ASnapshotIsNotTornAndHasNoHalfOfASection) {
+  const std::string copy = path_ + ".copy";
+  interrupt();
+  Answer answer = test::pawl({"snapshot", path_, copy});
+  EXPECT_EQ(answer.code, 1) << answer.out;
+  EXPECT_THAT(answer.err, HasSubstr("pawl fase recover"));
+  EXPECT_EQ(pawl_snapshot(path_.c_str(), copy.c_str(), 0), -1);
+  EXPECT_EQ(errno, EBUSY);
+  open_and([&](pawl_fase*) {
+    answer = test::pawl({"snapshot", path_, copy});
+    EXPECT_EQ(answer.code, 1) << answer.out;
+    EXPECT_THAT(answer.err, HasSubstr("is open (pawl_fase_open)"));
+    EXPECT_EQ(pawl_snapshot(path_.c_str(), copy.c_str(), 0), -1);
+    EXPECT_EQ(errno, EBUSY);
+  });
+  EXPECT_EQ(pawl_snapshot(path_.c_str(), copy.c_str(), 0), 0) << pawl_last_error();
+  EXPECT_EQ(test::pawl({"fase", "info", copy}).code, 0);
 }
 
 TEST_F(FaseCommand, AFileThatWasLeftWithoutProtectionIsNotClean) {

@@ -37,6 +37,12 @@ refused 'usage: ./dev test --all' test --all man
 refused 'usage: ./dev test --again' test --again man
 refused 'there is no preset nopreset' build nopreset
 refused 'there is no benchmark nothing' bench nothing
+# The same mistake has the same answer.
+for wrong in 'simulate x' 'torture x' 'powercut x' 'wsp-run x' 'fuzz x' 'install --help' 'uninstall --help'; do
+  # shellcheck disable=SC2086
+  refused 'not x\|does not begin with' $wrong
+  [ "$status" = 2 ] || { echo "./dev $wrong exits $status" >&2; exit 1; }
+done
 refused 'sudo refuses somebody this: apt-get update' demo
 [ ! -e "$work/asked" ] || { echo "apt-get was called: $(cat "$work/asked")" >&2; exit 1; }
 

@@ -12,6 +12,7 @@
 #include <functional>
 #include <utility>
 
+#include "fase/closed_file.h"
 #include "snapshot/committed_copy.h"
 #include "support/open_mapping.h"
 #include "support/temporary_directory.h"
@@ -95,7 +96,8 @@ TEST(CoarseTime, AWriterThatCameAndWentWithinATickIsNoticed) {
     shown_seconds = seconds;
     write_file(file.path, std::string(kFileBytes, 'a'));
     behind_the_first_piece = [&] { live(file.path); };
-    const auto copied = snapshot::make_snapshot(file.path, file.copy, true);
+    const auto copied =
+        snapshot::make_snapshot(file.path, file.copy, true, fase::check_is_finished);
     ASSERT_TRUE(copied.ok()) << copied.status().text();
     const std::string content = read_file(file.copy);
     ASSERT_EQ(content.size(), kFileBytes);
@@ -108,10 +110,13 @@ TEST(CoarseTime, WithoutAWatchATickIsWaitedFor) {
   has_watches = false;
   // Nothing can be told of a file that another clock has changed.
   shown_seconds = kNow + 3600;
-  EXPECT_EQ(snapshot::make_snapshot(file.path, file.copy, true).status().error_number(), EBUSY);
+  EXPECT_EQ(snapshot::make_snapshot(file.path, file.copy, true, fase::check_is_finished)
+                .status()
+                .error_number(),
+            EBUSY);
   now = {kNow, 0};
   shown_seconds = kNow;
-  const auto copied = snapshot::make_snapshot(file.path, file.copy, true);
+  const auto copied = snapshot::make_snapshot(file.path, file.copy, true, fase::check_is_finished);
   ASSERT_TRUE(copied.ok()) << copied.status().text();
   EXPECT_GT(copied.value().attempts, 1u) << "the time of the last change was believed";
   EXPECT_GE(now.tv_sec, kNow + 2);

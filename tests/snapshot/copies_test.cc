@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "fase/closed_file.h"
 #include "journal/reader.h"
 #include "medium/block_medium.h"
 #include "medium/named_medium.h"
@@ -33,7 +34,8 @@ struct File {
 Options options() { return options_for(ApplyChoice::async); }
 
 Status take(const File& file, bool may_replace = false) {
-  return snapshot::make_snapshot(file.path, file.copy, may_replace).status();
+  return snapshot::make_snapshot(file.path, file.copy, may_replace, fase::check_is_finished)
+      .status();
 }
 
 void expect_taken(const File& file, const std::string& content) {
@@ -208,7 +210,9 @@ TEST(Copies, NeitherFileNorJournalNorAFileInUseIsReplaced) {
   File file;
   const std::string before = read_file(file.path);
   const auto refusal = [&](const std::string& to) {
-    return snapshot::make_snapshot(file.path, to, true).status().error_number();
+    return snapshot::make_snapshot(file.path, to, true, fase::check_is_finished)
+        .status()
+        .error_number();
   };
   EXPECT_EQ(refusal(file.path), EINVAL);
   ASSERT_EQ(::link(file.path.c_str(), (file.directory / "other").c_str()), 0);
@@ -231,7 +235,8 @@ TEST(Copies, TheJournalOfAnotherFileWasReplaced) {
     const Opened left(other, options());
   }
   const std::string journal = read_file(other + ".pawl");
-  const Status replaced = snapshot::make_snapshot(file.path, other + ".pawl", true).status();
+  const Status replaced =
+      snapshot::make_snapshot(file.path, other + ".pawl", true, fase::check_is_finished).status();
   EXPECT_EQ(replaced.error_number(), EINVAL) << replaced.text();
   EXPECT_TRUE(read_file(other + ".pawl") == journal);
   EXPECT_EQ(pawl_recover(other.c_str()), 0) << pawl_last_error();

@@ -29,6 +29,8 @@
 #include "cli/watch/neighbours.h"
 #include "cli/watch/other_processes.h"
 #include "cli/watch/stores.h"
+#include "medium/descriptor.h"
+#include "medium/sections_file.h"
 #include "pawl/pawl.h"
 #include "tracing/process_memory.h"
 
@@ -564,6 +566,16 @@ void Calls::mapped(const Call& call, std::uint64_t address) {
                                ? facts_of_new(call, *open, descriptor)
                                : nullptr;
   if (facts == nullptr) return;
+  if (const Descriptor file(::open(link_to(call.thread, fmt::format("fd/{}", descriptor)).c_str(),
+                                   O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+      file.valid() && has_sections(file.get())) {
+    facts->has_sections = true;
+    facts->mappings += 1;
+    facts->longest_mapping_bytes = std::max(facts->longest_mapping_bytes, call.arguments[1]);
+    facts->last_size_bytes = open->size_bytes;
+    facts->is_mapped_writable = true;
+    return;
+  }
   const bool has_window = std::ranges::any_of(
       caller.windows, [&](const Window& window) { return window.file == open->key; });
   if (!open->is_read_write()) {

@@ -129,6 +129,7 @@ struct FileFacts {
   std::uint64_t longest_mapping_bytes = 0;
   bool is_mapped_writable = false;
   bool asks_for_pawl = false;  // by MAP_ATOMIC
+  bool has_sections = false;   // it is one of pawl_fase_open()
   std::uint64_t first_size_bytes = 0;
   std::uint64_t last_size_bytes = 0;
   // By the names of the calls.

@@ -376,6 +376,13 @@ void judge_changed_along(const ProgramFacts& facts, const FileFacts& file,
 
 // Files that Pawl can add nothing to: true when the file is one.
 bool needs_nothing(const FileFacts& file, std::vector<Remark>& remarks) {
+  if (file.has_sections) {
+    remarks = {{"file_of_sections", Weight::note, 1, "",
+                "it is a file of failure-atomic sections (pawl_fase_open()), which keeps itself "
+                "whole: 'pawl run' leaves it alone",
+                "nothing: what the program does to it needs no 'pawl run'"}};
+    return true;
+  }
   if (file.asks_for_pawl || file.mappings == 0) return false;
   if (file.synchronisations.empty() && is_shared_state_by_name(file.path)) {
     remarks = {{kSharedState, Weight::note, 1, "",
