@@ -560,6 +560,7 @@ TEST_F(Watch, CountsPawlsDescriptors) {
 TEST_F(Watch, CountsTheSpaceOfJournals) {
   ASSERT_EQ(::setenv("PROGRAM", watched_program().c_str(), 1), 0);
   const Answer answer = with_own_mounts(
+      "unset PAWL_JOURNAL_SIZE\n"
       "mount -t tmpfs -o size=80M none \"$0\" || exit 77\n"
       "for files in 2 3; do\n"
       "  \"$PAWL_COMMAND\" doctor -- \"$PROGRAM\" at_once \"$0/data.db\" $files | grep -c "
