@@ -41,6 +41,7 @@
 #include "support/locks_of_another.h"
 #include "support/open_mapping.h"
 #include "support/temporary_directory.h"
+#include "support/test_size.h"
 #include "support/userfault_descriptors.h"
 #include "support/watched_medium.h"
 
@@ -275,7 +276,7 @@ TEST_F(Process, AForkInAChildThatNoHandlerKnewHungForACommitOfItsParent) {
 // Another thread of its parent held the lock of what pawl_stored() names: it hung for ever, with
 // all signals blocked.
 TEST_F(Process, AChildThatMappedAFileOfItsOwnHungForAThreadOfItsParent) {
-  constexpr int kChildren = 200;
+  constexpr int kChildren = test::at_size(60, 200);
   std::atomic<bool> may_end{false};
   // So many that one of them has the lock at nearly every moment.
   std::array<std::thread, 4> storing;
@@ -905,7 +906,7 @@ TEST_F(Process, AChildForkedWhileAFileWasOpenedKeptItsLock) {
   GTEST_SKIP() << "the thread sanitizer permits no threads in a forked child";
 #endif
   ASSERT_EQ(pawl_munmap(bytes_, kBytes), 0);
-  constexpr int kChildren = 200;
+  constexpr int kChildren = test::at_size(60, 200);
   constexpr int kLooks = 5;
   constexpr useconds_t kLookUs = 2'000;
   std::atomic<bool> may_end{false};
@@ -1229,7 +1230,7 @@ TEST_F(Process, TheProgramsLocksWereDroppedWhileOthersGaveUpLocks) {
       .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1, .l_pid = 0};
   ASSERT_EQ(::fcntl(descriptor_, F_SETLK, &lock), 0);
   const test::LocksOfAnother other(directory_ / "elsewhere");
-  for (int round = 0; round < 150 && !HasFailure(); ++round) {
+  for (int round = 0; round < test::at_size(50, 150) && !HasFailure(); ++round) {
     void* const at = pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor_, 0);
     ASSERT_NE(at, MAP_FAILED) << pawl_last_error();
     ASSERT_EQ(pawl_munmap(at, kBytes), 0);
