@@ -101,8 +101,13 @@ Result<bool> is_outside(MediumFile& side, const JournalId& journal_id) {
   auto reader = Reader::open(side);
   if (is_no_journal(reader.status())) return false;
   if (!reader.ok()) return reader.status();
-  return reader.value().listed().role == Role::file &&
-         reader.value().header().journal_id == journal_id;
+  if (reader.value().listed().role != Role::file ||
+      reader.value().header().journal_id != journal_id)
+    return false;
+  // One that has commits of the file is no word about a group, whatever id the group has.
+  const auto record = reader.value().next();
+  if (!record.ok()) return record.status();
+  return !record.value().has_value();
 }
 
 Status check_owner_of_group(Medium& group, Medium& file) {

@@ -35,7 +35,7 @@ Result<bool> may_lack_commits(Medium& file, const JournalId& journal_id, const s
                               bool accept_loss = false);
 
 // Whether the side file of a file that carries the mark of this journal says that the file is
-// outside of the group: it has all commits, or never had one.
+// outside of the group: it has all commits, or never had one.  A journal with records says nothing.
 Result<bool> is_outside(MediumFile& side, const JournalId& journal_id);
 
 // Whether `file`, which was found by the name of `listed`, may lack commits of the group.  False:

@@ -230,7 +230,7 @@ void* map_file(const MapRequest& request) {
   }
   // Made by libpawl, or as libpawl makes it: it has no journal, and needs none.
   if (!request.asks_for_pawl() && has_sections(request.descriptor)) {
-    note_matched();
+    note_matched({});
     return pass_on(request);
   }
   // Waits for another thread that closes it: then it is a file like any other.
