@@ -199,7 +199,7 @@ class Ring {
     EXPECT_GE(last, acknowledged_) << reader.value().end_reason();
     auto evidence = reader.value().evidence_of_loss();
     ASSERT_TRUE(evidence.ok());
-    EXPECT_EQ(evidence.value(), "");
+    EXPECT_EQ(evidence.value().text, "");
   }
 
   StableFile file;
