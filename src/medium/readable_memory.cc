@@ -19,8 +19,9 @@ constexpr std::size_t kSignalSetBytes = 8;
 constexpr int kNoSuchChange = -1;
 
 bool can_be_read(std::uintptr_t at) {
-  return ::syscall(SYS_rt_sigprocmask, kNoSuchChange, at / kSignalSetBytes * kSignalSetBytes,
-                   nullptr, kSignalSetBytes) == 0 ||
+  const std::uintptr_t set = at / kSignalSetBytes * kSignalSetBytes;
+  if (set == 0) return false;  // for the kernel no set at all
+  return ::syscall(SYS_rt_sigprocmask, kNoSuchChange, set, nullptr, kSignalSetBytes) == 0 ||
          errno != EFAULT;
 }
 

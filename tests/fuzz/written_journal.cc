@@ -451,18 +451,8 @@ test::StoredDisk WrittenJournal::disk() const {
 }
 
 std::vector<WrittenJournal> written_journals() {
-  return {first_commits(),
-          sizes(),
-          wrapped(),
-          grown(),
-          reopened(),
-          reopened_over_many(),
-          queued(),
-          oversize(),
-          emptied(),
-          lines(),
-          lines_wrapped(),
-          lines_over_blocks(),
+  return {first_commits(),    sizes(),    wrapped(), grown(), reopened(),      reopened_over_many(),
+          queued(),           oversize(), emptied(), lines(), lines_wrapped(), lines_over_blocks(),
           blocks_over_lines()};
 }
 

@@ -239,7 +239,9 @@ class Commits(Case):
             m.commit()
             m.rollback()
             stats = m.stats()
-        self.assertEqual((stats.commits, stats.rollbacks, stats.journal_size_bytes), (1, 1, 1 << 20))
+        self.assertEqual((stats.commits, stats.rollbacks), (1, 1))
+        # It begins small.
+        self.assertEqual(stats.journal_size_bytes, 64 << 10)
         self.assertEqual((stats.tracker, stats.apply, stats.medium), ("fault", "eager", "block"))
         self.assertEqual((stats.last_error_number, stats.last_error_code, stats.last_error),
                              (0, pawl.ErrorCode.NONE, ""))

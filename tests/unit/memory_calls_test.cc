@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <array>
@@ -590,6 +591,31 @@ TEST_P(MemoryCalls, PointersWereReadBeforeTheKernelRefusedThem) {
                     EFAULT))
       return false;
     return commit(mapped);
+  });
+  EXPECT_TRUE(holds(found.data(), "money"));
+}
+
+TEST_P(MemoryCalls, AnAddressThatNobodyAskedForWasRead) {
+  const std::string found = recovered_after([](char* mapped) {
+    store(mapped, "money");
+    const int listening = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    const int calling = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    const sockaddr_un any{AF_UNIX, {}};
+    sockaddr_un name{};
+    socklen_t length = sizeof name;
+    const auto* const bound = reinterpret_cast<sockaddr*>(&name);
+    if (::bind(listening, reinterpret_cast<const sockaddr*>(&any), sizeof any.sun_family) != 0 ||
+        ::listen(listening, 2) != 0 ||
+        ::getsockname(listening, reinterpret_cast<sockaddr*>(&name), &length) != 0 ||
+        ::connect(calling, bound, length) != 0 || ::write(calling, "xx", 2) != 2)
+      return false;
+    const int accepted = ::accept4(listening, nullptr, nullptr, 0);
+    char received[2];
+    if (accepted < 0 || ::recvfrom(accepted, received, 2, 0, nullptr, nullptr) != 2) return false;
+    // Without a name, buffers, or a list of them.
+    msghdr nothing{};
+    return ::recvmsg(accepted, &nothing, MSG_DONTWAIT) <= 0 &&
+           ::process_madvise(-1, nullptr, 0, MADV_DONTNEED, 0) == -1 && commit(mapped);
   });
   EXPECT_TRUE(holds(found.data(), "money"));
 }

@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "medium/inherited_memory.h"
 #include "medium/medium.h"
 #include "pawl/store.h"
 #include "track/fault_log.h"
@@ -467,6 +468,8 @@ TEST_P(TrackerTest, ReadOnlyRangesReportNothingAndBecomeWritable) {
 TEST_P(TrackerTest, AForkedChildStoresToItsCopy) {
   const ScratchFile file(64);
   const Memory memory(64, file.descriptor());
+  // As a window's: else nothing in a child tells what it has of its parent's.
+  ASSERT_TRUE(inherited_memory::add(memory.start(), memory.length()).ok());
   const auto tracker = make();
   watch(*tracker, memory);
   memory.store(3);
@@ -488,6 +491,7 @@ TEST_P(TrackerTest, AForkedChildStoresToItsCopy) {
   EXPECT_TRUE(stored.contains(5));
   memory.store(3);
   EXPECT_TRUE(collect(*tracker, memory).contains(3));
+  inherited_memory::remove(memory.start(), memory.length());
 }
 
 // Also one that was made without the handlers of fork(): it read its parent's log, which is not
