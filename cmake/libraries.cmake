@@ -142,14 +142,20 @@ if(PAWL_C_API_SOURCES)
 endif()
 
 if(PAWL_PROGRAMS AND PAWL_C_API_SOURCES AND PAWL_PRELOAD_SOURCES)
+  # By themselves, for they define nothing of libc's: libc's headers are read as everywhere.
+  add_library(pawl_preload_objects OBJECT ${PAWL_HEAP_SOURCES} ${PAWL_FASE_SOURCES}
+                                          ${PAWL_C_API_SOURCES})
+  target_link_libraries(pawl_preload_objects PRIVATE pawl_headers)
+  pawl_harden(pawl_preload_objects)
   add_library(pawl_preload SHARED
-              $<TARGET_OBJECTS:pawl_core_objects> ${PAWL_HEAP_SOURCES} ${PAWL_FASE_SOURCES}
-              ${PAWL_C_API_SOURCES}
+              $<TARGET_OBJECTS:pawl_core_objects> $<TARGET_OBJECTS:pawl_preload_objects>
               ${PAWL_STORES_OTHER_SOURCES} ${PAWL_PRELOAD_SOURCES})
   pawl_configure_shared_library(pawl_preload)
   # Before the constructors of the libraries that the program is linked with (src/preload/processes.cc).
   target_link_options(pawl_preload PRIVATE "LINKER:-z,initfirst")
-  target_compile_definitions(pawl_preload PRIVATE PAWL_PRELOAD_FACE)
+  foreach(target pawl_preload pawl_preload_objects)
+    target_compile_definitions(${target} PRIVATE PAWL_BUILDING_SHARED PAWL_PRELOAD_FACE)
+  endforeach()
   # With memory of its own (src/preload/own_memory.cc), so with a C++ library of its own.  Sanitizers
   # have theirs.
   if(NOT PAWL_SANITIZE)

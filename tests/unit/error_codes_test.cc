@@ -186,7 +186,7 @@ TEST_F(ErrorCodes, OfAddressesAndSizes) {
 TEST_F(ErrorCodes, OfALimitOfFilesBelowTheJournal) {
   struct rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const struct rlimit limit{1 << 18, before.rlim_max};
+  const struct rlimit limit{1 << 15, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
   expect_no_map(path_, EFBIG, PAWL_ERROR_FILE_SIZE_LIMIT);
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
