@@ -29,7 +29,7 @@ Result<bool> Mapping::Implementation::can_be_touched(const View& view, std::uint
 
 // What the program may not store to or load from, Pawl opens for the moment.
 Status Mapping::Implementation::store_in(View& view, std::uint64_t offset,
-                                         std::span<const std::byte> from) {
+                                         std::span<const std::byte> from) const {
   while (!from.empty()) {
     const std::uint64_t page = offset / kPageBytes;
     const std::size_t in_page = offset % kPageBytes;

@@ -77,7 +77,7 @@ class Mapping::Implementation {
 
   // windows.cc
   Status map_where_marked(View& view, void* hint, std::size_t length, int protection,
-                          std::uint64_t file_offset, std::uint64_t base_bytes);
+                          std::uint64_t file_offset, std::uint64_t base_bytes) const;
   Status map_view(View& view, void* address, std::size_t length, int protection, int flags,
                   std::uint64_t file_offset);
   Status show_what_is_pending(View& view, std::uint64_t base_bytes);
@@ -140,7 +140,7 @@ class Mapping::Implementation {
   Status store_in_view(std::uint64_t offset, std::span<const std::byte> from) {
     return store_in(view_, offset, from);
   }
-  Status store_in(View& view, std::uint64_t offset, std::span<const std::byte> from);
+  Status store_in(View& view, std::uint64_t offset, std::span<const std::byte> from) const;
 
   // The reason why there are no more commits, if there is one.
   Status usable() const {

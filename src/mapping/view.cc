@@ -105,7 +105,7 @@ Status View::map_anonymous(std::size_t from, std::size_t to) {
 Status View::watch_growth(std::size_t from, std::size_t to) try {
   PAWL_TRY(tracker_->watch(address_ + from, to - from, protection_));
   accessible_ = to;
-  const Status protected_as_asked = protect_parts(from, to);
+  Status protected_as_asked = protect_parts(from, to);
   if (protected_as_asked.ok()) return {};
   accessible_ = from;
   tracker_->unwatch(address_ + from, to - from);
@@ -302,7 +302,7 @@ Status View::protect_memory(std::size_t from, std::size_t to, int protection) {
 // The kernel may refuse it in the midst of the range: what was protected so before that is
 // protected as it was.  EIO where it cannot be, for a commit would load what it cannot.
 Status View::protect_or_leave(std::size_t from, std::size_t to, int protection) {
-  const Status failure = protect_memory(from, to, protection);
+  Status failure = protect_memory(from, to, protection);
   if (failure.ok()) return failure;
   const auto restore = [&](std::size_t low, std::size_t high, int before) {
     return low < high ? protect_memory(low, high, before) : Status{};

@@ -74,7 +74,7 @@ Status Mapping::Implementation::show_what_is_pending(View& view, std::uint64_t b
 // drawn at random, so that the mappings of a process seldom meet.
 Status Mapping::Implementation::map_where_marked(View& view, void* hint, std::size_t length,
                                                  int protection, std::uint64_t file_offset,
-                                                 std::uint64_t base_bytes) {
+                                                 std::uint64_t base_bytes) const {
   constexpr std::uint64_t kAlignment = std::uint64_t{1} << 30;
   constexpr int kAttemptsMax = 16;
   const std::uint64_t room = kStoreMappingsEnd - kStoreRegionFirst;

@@ -297,8 +297,9 @@ TEST_F(Errors, TheNthOperationFailsForEveryN) {
     for (int fatal = 0;; ++fatal) {
       write_file(path_, std::string(4 * kPageBytes, 'a'));
       auto watch = std::make_shared<Watch>();
-      int happened = 0;
-      bool failed = false;
+      // In any thread: the journal grows in the background.
+      std::atomic<int> happened = 0;
+      std::atomic<bool> failed = false;
       watch->judge_with([&](const Event& event) {
         if (event.act == Act::read) return Status{};
         if (happened++ != fatal) return Status{};
