@@ -8,7 +8,7 @@
 #include "heap/address_space.h"
 #include "heap/heap.h"
 #include "heap/held_locks.h"
-#include "mapping/address_range.h"
+#include "medium/address_range.h"
 
 // In programs that are built with the address sanitizer.
 extern "C" [[gnu::weak]] void __asan_get_shadow_mapping(std::size_t* scale, std::size_t* start);

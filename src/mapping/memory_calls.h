@@ -11,8 +11,8 @@
 
 #include <cstddef>
 
-#include "mapping/address_range.h"
 #include "mapping/mapping.h"
+#include "medium/address_range.h"
 
 struct iovec;
 

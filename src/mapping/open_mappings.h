@@ -10,8 +10,8 @@
 #include <memory>
 #include <vector>
 
-#include "mapping/address_range.h"
 #include "mapping/mapping.h"
+#include "medium/address_range.h"
 
 namespace pawl::open_mappings {
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "mapping/address_range.h"
+#include "medium/address_range.h"
 #include "medium/inherited_memory.h"
 #include "medium/own_process.h"
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <string>
 
+#include "medium/address_range.h"
 #include "medium/medium.h"
 #include "medium/own_process.h"
 #include "medium/spin_lock.h"
@@ -35,26 +36,12 @@ constinit std::atomic<std::uint64_t> memory_now{kNone};
 constinit std::atomic<bool> is_any_inherited{false};
 constinit std::atomic<GiveBack> give_back_now{nullptr};
 
-struct Range {
-  std::uintptr_t low = 0;
-  std::uintptr_t high = 0;
-};
-
-// Whole pages; saturates instead of wrapping.
-Range range_at(const void* address, std::size_t length) {
-  const auto start = reinterpret_cast<std::uintptr_t>(address);
-  const std::uintptr_t last_page = round_down(~std::uintptr_t{0}, kPageBytes);
-  const std::uintptr_t high =
-      length >= last_page - start ? last_page : round_up(start + length, kPageBytes);
-  return {round_down(start, kPageBytes), high};
-}
-
 Piece piece_of(const Slot& slot) {
   return {slot.low.load(), slot.high.load(), slot.memory.load(), slot.gives_back.load()};
 }
 
-Range common_of(const Slot& slot, const Range& range) {
-  return {std::max(slot.low.load(), range.low), std::min(slot.high.load(), range.high)};
+AddressRange common_of(const Slot& slot, const AddressRange& range) {
+  return AddressRange{slot.low.load(), slot.high.load()}.intersect(range);
 }
 
 bool is_taken(const Slot& slot) { return slot.high.load() != 0; }
@@ -62,7 +49,7 @@ bool is_inherited(const Slot& slot, std::uint64_t now) {
   return is_taken(slot) && slot.memory.load() != now;
 }
 
-Slot* put(const Range& range, std::uint64_t memory, bool gives_back) {
+Slot* put(const AddressRange& range, std::uint64_t memory, bool gives_back) {
   const std::size_t used = slots_used.load();
   std::size_t place = 0;
   while (place < used && is_taken(slots[place])) ++place;
@@ -78,7 +65,7 @@ Slot* put(const Range& range, std::uint64_t memory, bool gives_back) {
 
 // The slot that ends where the range begins, if there is one: a window that grows again and again
 // takes no more of them.
-bool lengthen(const Range& range) {
+bool lengthen(const AddressRange& range) {
   const std::uint64_t now = number_of_memory();
   for (std::size_t i = 0; i < slots_used.load(); ++i) {
     Slot& slot = slots[i];
@@ -99,8 +86,8 @@ Slot* split(Slot& slot, std::uintptr_t at) {
 
 // What the slot has of the range, as a slot of its own.  Without room for it, the slot that has it;
 // is_exact is false then.
-Slot& isolate(Slot& slot, const Range& range, bool& is_exact) {
-  const Range common = common_of(slot, range);
+Slot& isolate(Slot& slot, const AddressRange& range, bool& is_exact) {
+  const AddressRange common = common_of(slot, range);
   Slot* part = &slot;
   is_exact = true;
   if (common.low > slot.low.load()) {
@@ -113,20 +100,20 @@ Slot& isolate(Slot& slot, const Range& range, bool& is_exact) {
 }
 
 template <class Visit>
-void for_each_part(const Range& range, bool of_other_memory, const Visit& visit) {
+void for_each_part(const AddressRange& range, bool of_other_memory, const Visit& visit) {
   const std::uint64_t now = number_of_memory();
   for (std::size_t i = 0; i < slots_used.load(); ++i) {
     Slot& slot = slots[i];
     if (!is_taken(slot) || (slot.memory.load() != now) != of_other_memory) continue;
-    const Range common = common_of(slot, range);
-    if (common.low >= common.high) continue;
+    const AddressRange common = common_of(slot, range);
+    if (common.empty()) continue;
     bool is_exact = false;
     Slot& part = isolate(slot, range, is_exact);
     visit(part, is_exact);
   }
 }
 
-void drop(const Range& range, bool of_other_memory) {
+void drop(const AddressRange& range, bool of_other_memory) {
   for_each_part(range, of_other_memory, [](Slot& part, bool is_exact) {
     // What cannot be told apart goes on to refuse commits.
     if (is_exact)
@@ -136,36 +123,36 @@ void drop(const Range& range, bool of_other_memory) {
   });
 }
 
-bool give_back_in(const Slot& slot, const Range& stored) {
+bool give_back_in(const Slot& slot, const AddressRange& stored) {
   const GiveBack give_back = give_back_now.load();
   return give_back != nullptr && give_back(piece_of(slot), stored.low, stored.high);
 }
 
-long call_on(long number, const Range& range, int argument) {
-  return ::syscall(number, range.low, range.high - range.low, argument);
+long call_on(long number, const AddressRange& range, int argument) {
+  return ::syscall(number, range.low, range.bytes(), argument);
 }
 
 enum class Present { all, nothing, some, unknown };
 
 // By system calls that change nothing.
-Present look(const Range& range) {
+Present look(const AddressRange& range) {
   if (call_on(SYS_msync, range, MS_ASYNC) == 0) return Present::all;
   if (errno != ENOMEM) return Present::unknown;
   const long taken =
-      ::syscall(SYS_mmap, range.low, range.high - range.low, PROT_NONE,
+      ::syscall(SYS_mmap, range.low, range.bytes(), PROT_NONE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   if (taken == -1) return errno == EEXIST ? Present::some : Present::unknown;
-  ::syscall(SYS_munmap, taken, range.high - range.low);
+  ::syscall(SYS_munmap, taken, range.bytes());
   // Kernels before 4.17 take the address for a hint.
   return static_cast<std::uintptr_t>(taken) == range.low ? Present::nothing : Present::some;
 }
 
 // What of the range the child has no copy of is dropped, half by half.
-void drop_what_is_missing(const Range& range) {
+void drop_what_is_missing(const AddressRange& range) {
   const Present present = look(range);
   if (present == Present::all) return;
   if (present == Present::nothing) return drop(range, true);
-  const std::uintptr_t pages = (range.high - range.low) / kPageBytes;
+  const std::uintptr_t pages = range.bytes() / kPageBytes;
   if (present == Present::some && pages > 1) {
     const std::uintptr_t middle = range.low + pages / 2 * kPageBytes;
     drop_what_is_missing({range.low, middle});
@@ -187,7 +174,7 @@ void note_whether_any() {
 Status add(const void* address, std::size_t length) {
   come();
   const SignalSafeGuard guard(table_lock);
-  const Range range = range_at(address, length);
+  const AddressRange range = range_of(address, length);
   if (lengthen(range) || put(range, number_of_memory(), true) != nullptr) return {};
   return Status::failure(ENOMEM, "this process has " + std::to_string(kPiecesMax) +
                                      " atomic mappings, and parts of those it inherited; unmap "
@@ -196,7 +183,7 @@ Status add(const void* address, std::size_t length) {
 
 void remove(const void* address, std::size_t length) {
   const SignalSafeGuard guard(table_lock);
-  drop(range_at(address, length), false);
+  drop(range_of(address, length), false);
 }
 
 void come() {
@@ -224,13 +211,17 @@ bool any() {
 
 namespace {
 
-template <class Matches>
-bool holds_one(const void* address, std::size_t length, const Matches& matches) {
+// Of the inherited slots that have a part of the range, until one of which visit(slot, part) is
+// true.
+template <class Visit>
+bool is_one_inherited(const AddressRange& range, const Visit& visit) {
   if (!any()) return false;
-  const Range range = range_at(address, length);
-  Piece piece;
-  for (std::size_t place = 0; next(place, piece);) {
-    if (matches(piece) && piece.low < range.high && range.low < piece.high) return true;
+  const std::uint64_t now = number_of_memory();
+  const SignalSafeGuard guard(table_lock);
+  for (std::size_t i = 0; i < slots_used.load(); ++i) {
+    const Slot& slot = slots[i];
+    const AddressRange common = common_of(slot, range);
+    if (!common.empty() && is_inherited(slot, now) && visit(slot, common)) return true;
   }
   return false;
 }
@@ -238,12 +229,14 @@ bool holds_one(const void* address, std::size_t length, const Matches& matches) 
 }  // namespace
 
 bool holds(const void* address, std::size_t length) {
-  return holds_one(address, length, [](const Piece&) { return true; });
+  return is_one_inherited(range_of(address, length),
+                          [](const Slot&, const AddressRange&) { return true; });
 }
 
 bool holds(const void* address, std::size_t length, std::uint64_t memory) {
-  return holds_one(address, length,
-                   [memory](const Piece& piece) { return piece.memory == memory; });
+  return is_one_inherited(
+      range_of(address, length),
+      [memory](const Slot& slot, const AddressRange&) { return slot.memory.load() == memory; });
 }
 
 bool next(std::size_t& place, Piece& piece) {
@@ -262,7 +255,7 @@ bool next(std::size_t& place, Piece& piece) {
 
 void let_go(const void* address, std::size_t length) {
   const SignalSafeGuard guard(table_lock);
-  for_each_part(range_at(address, length), true, [](Slot& part, bool) {
+  for_each_part(range_of(address, length), true, [](Slot& part, bool) {
     if (part.gives_back.load()) [[maybe_unused]]
       const bool is_given = give_back_in(part, {});
     part.gives_back.store(false);
@@ -271,7 +264,7 @@ void let_go(const void* address, std::size_t length) {
 
 void forget(const void* address, std::size_t length) {
   const SignalSafeGuard guard(table_lock);
-  drop(range_at(address, length), true);
+  drop(range_of(address, length), true);
   note_whether_any();
 }
 
@@ -279,34 +272,19 @@ void give_back_by(GiveBack give_back) { give_back_now.store(give_back); }
 
 // Also where another thread was first, and all is given back: this one's store faulted before.
 bool open_for_store(const void* address) {
-  if (!any()) return false;
-  const std::uint64_t now = number_of_memory();
-  const Range stored = range_at(address, 1);
-  const SignalSafeGuard guard(table_lock);
-  for (std::size_t i = 0; i < slots_used.load(); ++i) {
-    const Slot& slot = slots[i];
-    const Range common = common_of(slot, stored);
-    if (common.low >= common.high || !is_inherited(slot, now)) continue;
-    if (slot.gives_back.load() && give_back_in(slot, stored)) return true;
-  }
-  return false;
+  return is_one_inherited(range_of(address, 1), [](const Slot& slot, const AddressRange& stored) {
+    return slot.gives_back.load() && give_back_in(slot, stored);
+  });
 }
 
 void open_range(const void* address, std::size_t length) {
-  if (!any() || length == 0) return;
+  if (length == 0) return;
   const int error_number = errno;
-  const std::uint64_t now = number_of_memory();
-  const Range stored = range_at(address, length);
-  {
-    const SignalSafeGuard guard(table_lock);
-    for (std::size_t i = 0; i < slots_used.load(); ++i) {
-      const Slot& slot = slots[i];
-      const Range common = common_of(slot, stored);
-      if (common.low >= common.high || !is_inherited(slot, now)) continue;
-      if (slot.gives_back.load()) [[maybe_unused]]
-        const bool is_given = give_back_in(slot, common);
-    }
-  }
+  is_one_inherited(range_of(address, length), [](const Slot& slot, const AddressRange& stored) {
+    if (slot.gives_back.load()) [[maybe_unused]]
+      const bool is_given = give_back_in(slot, stored);
+    return false;
+  });
   errno = error_number;
 }
 

@@ -8,7 +8,7 @@
 
 #include <optional>
 
-#include "mapping/address_range.h"
+#include "medium/address_range.h"
 #include "medium/status.h"
 
 namespace pawl::preload {

@@ -29,8 +29,8 @@
 #include <string>
 #include <vector>
 
-#include "mapping/address_range.h"
 #include "mapping/mapping.h"
+#include "medium/address_range.h"
 #include "medium/own_process.h"
 
 namespace pawl::preload {

@@ -24,8 +24,8 @@
 #include <gtest/gtest.h>
 
 #include "heap/format.h"
-#include "mapping/address_range.h"
 #include "mapping/open_mappings.h"
+#include "medium/address_range.h"
 #include "medium/medium.h"
 #include "pawl/heap.h"
 #include "pawl/pawl.h"
