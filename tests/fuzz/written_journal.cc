@@ -236,15 +236,20 @@ WrittenJournal sizes() {
   return writer.finish();
 }
 
-// Both slots hold headers, and the ring has gone round: stale records lie between the live ones.
-WrittenJournal wrapped() {
-  Writer writer("wrapped", kSmall, 12000);
+// Until a record stands before older ones.
+void go_round(Writer& writer) {
   writer.commit({{0, 64}});
   writer.commit({{64, 4400}});
   writer.commit({{4096, 64}});
   writer.commit({{5000, 128}});
   writer.release(2);
   writer.commit({{0, 4500}});  // does not fit behind the last
+}
+
+// Both slots hold headers, and the ring has gone round: stale records lie between the live ones.
+WrittenJournal wrapped() {
+  Writer writer("wrapped", kSmall, 12000);
+  go_round(writer);
   writer.release(3);
   writer.commit({{8192, 64}, {11000, 10}});
   return writer.finish();
@@ -253,12 +258,7 @@ WrittenJournal wrapped() {
 // The ring grew while it went round, and the last record stands across its earlier end.
 WrittenJournal grown() {
   Writer writer("grown", kSmall, 12000);
-  writer.commit({{0, 64}});
-  writer.commit({{64, 4400}});
-  writer.commit({{4096, 64}});
-  writer.commit({{5000, 128}});
-  writer.release(2);
-  writer.commit({{0, 4500}});  // does not fit behind the last
+  go_round(writer);
   writer.grow();
   writer.release(4);
   writer.commit({{0, 9000}});
