@@ -588,7 +588,7 @@ one, _ = os.pipe(); two, last = os.pipe(); poll = select.epoll(); poll.register(
 
 
 def a_program_that_watches_its_input_could_not_be_restored_without_a_terminal(pawl):
-    """And the check said that it could be.  What is at its end is seen so; of another file it is told."""
+    """And the check said that it could be.  What is at its end is seen so; of another file the check warns."""
     watches = "import select; poll = select.epoll(); poll.register(0, select.EPOLLIN); spare = os.dup(0)"
     sees = "([found for found in poll.poll(10)], os.read(0, 10), os.read(spare, 10))"
     with Kept(pawl) as kept:

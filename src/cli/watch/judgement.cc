@@ -295,7 +295,7 @@ void judge_synchronisation(const FileFacts& file, std::vector<Remark>& remarks) 
          "call msync(MS_SYNC) when the file is made, and wherever the data is consistent"});
   }
   if (!file.synchronisations.empty() || file.mappings == 0) return;
-  // Who synchronises in vain is told of already.
+  // Another finding says so of who synchronises in vain.
   if (!file.failed_synchronisations.empty()) return;
   if (saw(file, Sight::raw_call) || saw(file, Sight::forked_child)) return;
   const bool hints = file.range_hints > 0;
