@@ -3,9 +3,8 @@
 # prints, and runs each block of commands; those of ./dev in the checkout, all others in WORK.  Without
 # --all it leaves ./dev test out.
 #
-# Before each block of the language sh stands one of these:
-#   <!-- command: NAME -->    it is run
-#   <!-- not run: REASON -->  it is not
+# Before each block of the language sh stands a marker (tests/readme/check_blocks.py): what it says is a command
+# is run, after the packages that its comment names.
 set -eu
 checkout=$1 work=$2 all=${3:-}
 mkdir -p "$work"
@@ -14,6 +13,9 @@ cd "$work"
 step() {
   echo "== $*"
 }
+
+as_root=
+[ "$(id -u)" = 0 ] || as_root=sudo
 
 PAGES="README.md docs/heap.md docs/preload.md docs/fase.md"  # in the order in which somebody reads them
 
@@ -39,6 +41,9 @@ run_block() {
     done
   else
     step "$(cat "$1")"
+    packages=$(sed -n 's/.*# Debian: //p' "$1")
+    # shellcheck disable=SC2086  # packages are words
+    [ -z "$packages" ] || $as_root apt-get install -y -q --no-install-recommends $packages >/dev/null
     sh -ec ". ./$1" </dev/null
   fi
 }
@@ -65,8 +70,6 @@ done
 "$(dirname "$0")/use.sh" "$work"
 
 step "python/README.md: pip"
-as_root=
-[ "$(id -u)" = 0 ] || as_root=sudo
 $as_root apt-get install -y -q --no-install-recommends python3-venv >/dev/null  # named there
 sed -n '/^python3 -m venv/p; /^venv.*pip install/p' "$checkout/python/README.md" >pip
 [ "$(wc -l <pip)" = 2 ]
