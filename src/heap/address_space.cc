@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
-#include <fstream>
 #include <random>
 #include <vector>
 
@@ -19,9 +18,12 @@ constexpr std::size_t kNamesTold = 3;
 // What is mapped there.
 std::string describe_memory(const Addresses& where) {
   std::vector<std::string> names;
-  for_each_memory_area([&](const MemoryArea& area) {
-    if (area.start >= where.end || area.end <= where.start) return;
-    if (std::find(names.begin(), names.end(), area.name) == names.end()) names.push_back(area.name);
+  visit_memory_areas(kOwnMemoryAreas, [&](const MemoryArea& area) {
+    if (area.start >= where.end) return false;
+    const std::string name = text_of(area);
+    if (area.end > where.start && std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
+    return true;
   });
   if (names.empty()) return "something that /proc/self/maps does not show";
   std::string text;
@@ -45,26 +47,15 @@ std::uint64_t draw_heap_address(std::uint64_t size_bytes_max) {
          std::uniform_int_distribution<std::uint64_t>(0, places)(random) * kSegmentBytes;
 }
 
-bool for_each_memory_area(const std::function<void(const MemoryArea&)>& visit) {
-  std::ifstream maps("/proc/thread-self/maps");
-  if (!maps) return false;
-  for (std::string line; std::getline(maps, line);) {
-    MemoryArea area;
-    int name_at = 0;
-    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %*s %*s %*s %*s %n", &area.start,
-                    &area.end, &name_at) != 2)
-      continue;
-    area.name = line.substr(std::min<std::size_t>(static_cast<std::size_t>(name_at), line.size()));
-    if (area.name.empty()) area.name = "memory without a name";
-    visit(area);
-  }
-  return true;
+std::string text_of(const MemoryArea& area) {
+  return area.name.empty() ? "memory without a name" : area.name;
 }
 
 std::uint64_t free_bytes_at(std::uint64_t address, std::uint64_t bytes_max) {
   std::uint64_t end = address + bytes_max;
-  const bool looked = for_each_memory_area([&](const MemoryArea& area) {
+  const bool looked = visit_memory_areas(kOwnMemoryAreas, [&](const MemoryArea& area) {
     if (area.end > address) end = std::min(end, std::max(area.start, address));
+    return true;
   });
   return looked ? end - address : 0;
 }

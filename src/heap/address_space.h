@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
+#include "medium/memory_areas.h"
 #include "medium/status.h"
 
 namespace pawl {
@@ -19,17 +19,11 @@ inline char* memory_at(std::uint64_t address) {
 // + b) / (kAddressMax - kAddressMin - size_bytes_max).
 std::uint64_t draw_heap_address(std::uint64_t size_bytes_max);
 
-// One line of /proc/self/maps.
-struct MemoryArea {
-  std::uint64_t start = 0;
-  std::uint64_t end = 0;
-  std::string name;  // a file, or a name such as [stack]; never empty
-};
-// Calls visit for each area of this process's memory, in order; false when it cannot look.
-bool for_each_memory_area(const std::function<void(const MemoryArea&)>& visit);
-
 // How many bytes from the address on nothing is mapped, at most so many; 0 when it cannot look.
 std::uint64_t free_bytes_at(std::uint64_t address, std::uint64_t bytes_max);
+
+// A file, or a name such as [stack]; never empty.
+std::string text_of(const MemoryArea& area);
 
 struct Addresses {
   std::uint64_t start;

@@ -9,6 +9,7 @@
 #include "heap/heap.h"
 #include "heap/held_locks.h"
 #include "medium/address_range.h"
+#include "medium/memory_areas.h"
 
 // In programs that are built with the address sanitizer.
 extern "C" [[gnu::weak]] void __asan_get_shadow_mapping(std::size_t* scale, std::size_t* start);
@@ -31,10 +32,11 @@ AddressRange sanitizer_shadow() {
 Result<std::vector<MemoryArea>> memory_outside(std::uint64_t start, std::uint64_t end) {
   std::vector<MemoryArea> areas;
   const AddressRange shadow = sanitizer_shadow();
-  const bool looked = for_each_memory_area([&](const MemoryArea& area) {
+  const bool looked = visit_memory_areas(kOwnMemoryAreas, [&](const MemoryArea& area) {
     if (!shadow.contains({.low = area.start, .high = area.end}) &&
         (area.end <= start || area.start >= end))
       areas.push_back(area);
+    return true;
   });
   if (!looked)
     return FailedCall{errno == 0 ? EIO : errno,
@@ -71,7 +73,7 @@ Result<std::uint64_t> Heap::find_stray_pointers(const ReportFault& report) const
         report("the block of " + std::to_string(size_bytes) + " bytes at " +
                hexadecimal(reinterpret_cast<std::uintptr_t>(block)) + " holds " +
                hexadecimal(word) + " at its byte " + std::to_string(at) +
-               ", which leads out of the heap into " + area->name);
+               ", which leads out of the heap into " + text_of(*area));
     }
   });
   if (!walked.ok()) return walked;

@@ -81,7 +81,7 @@ void read_as_records(std::span<const std::byte> bytes) {
 }
 
 void read_as_maps(std::string_view text) {
-  for (const wsp::MapsLine& line : wsp::parse_maps(text)) {
+  for (const MemoryArea& line : wsp::parse_maps(text)) {
     require(line.start < line.end, "a mapping has bytes");
     require(line.name.find('\n') == std::string::npos, "a line ends with the line");
   }

@@ -1,10 +1,9 @@
 #include "cli/watch/code_map.h"
 
+#include <sys/mman.h>
 #include <sys/stat.h>
 
-#include <fstream>
-#include <sstream>
-
+#include "medium/memory_areas.h"
 #include "tracing/process_memory.h"
 
 namespace pawl::cli::watch {
@@ -55,25 +54,16 @@ bool Libraries::is_interposed(const std::vector<std::string>& names) const {
 void CodeMap::read(pid_t thread) {
   regions_.clear();
   is_read_ = true;
-  std::ifstream file("/proc/" + std::to_string(thread) + "/maps");
-  for (std::string line; std::getline(file, line) && regions_.size() < kRegionsMax;) {
-    std::istringstream fields(line);
-    Region region;
-    char dash = 0;
-    std::string rights;
-    std::string device;
-    std::string inode;
-    fields >> std::hex >> region.begin >> dash >> region.end >> rights >> region.file_offset >>
-        device >> inode;
-    std::getline(fields >> std::ws, region.path);
-    if (rights.size() < 3 || rights[2] != 'x') continue;
-    const std::string name = name_of(region.path);
-    if (name.starts_with("libc.so") || name.starts_with("libc-2.")) region.kind = Kind::libc;
-    if (name.starts_with("ld-linux") || name.starts_with("ld-2.") || name == "[vdso]") {
-      region.kind = Kind::loader;
-    }
-    regions_.push_back(region);
-  }
+  visit_memory_areas("/proc/" + std::to_string(thread) + "/maps", [&](const MemoryArea& area) {
+    if ((area.protection & PROT_EXEC) == 0) return true;
+    Kind kind = Kind::other;
+    const std::string name = name_of(area.name);
+    if (name.starts_with("libc.so") || name.starts_with("libc-2.")) kind = Kind::libc;
+    if (name.starts_with("ld-linux") || name.starts_with("ld-2.") || name == "[vdso]")
+      kind = Kind::loader;
+    regions_.push_back({area.start, area.end, area.offset, kind, area.name});
+    return regions_.size() < kRegionsMax;
+  });
 }
 
 const CodeMap::Region* CodeMap::find(std::uint64_t address) const {

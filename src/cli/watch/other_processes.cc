@@ -3,8 +3,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,7 +14,8 @@
 #include <fstream>
 #include <memory>
 #include <optional>
-#include <sstream>
+
+#include "medium/memory_areas.h"
 
 namespace pawl::cli::watch {
 
@@ -84,41 +85,27 @@ void look_at_descriptors(Scan& scan, pid_t process, const std::set<FileKey>& fil
   }
 }
 
-std::string device_text(dev_t device) {
-  return fmt::format("{:02x}:{:02x}", major(device), minor(device));
-}
-
-// Some file systems have another device number in maps than in stat(2); there the link tells, to
-// those who may follow it.
-FileKey key_of_mapping(pid_t process, const std::string& range) {
-  // maps pads the addresses with zeros that the names in map_files lack.
+// Where the device is another than in stat(2) the link tells, to those who may follow it.
+FileKey key_of_mapping(pid_t process, const MemoryArea& area) {
   const std::string link =
-      fmt::format("{}/map_files/{:x}-{:x}", directory_of(process), std::stoull(range, nullptr, 16),
-                  std::stoull(range.substr(range.find('-') + 1), nullptr, 16));
+      fmt::format("{}/map_files/{:x}-{:x}", directory_of(process), area.start, area.end);
   struct stat status{};
   return ::stat(link.c_str(), &status) == 0 ? FileKey{status.st_dev, status.st_ino} : FileKey{};
 }
 
 void look_at_mappings(Scan& scan, pid_t process, const std::set<FileKey>& files) {
-  std::ifstream file(directory_of(process) + "/maps");
   std::set<FileKey> told;
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream fields(line);
-    std::string range;
-    std::string rights;
-    std::string offset;
-    std::string device;
-    std::uint64_t inode = 0;
-    fields >> range >> rights >> offset >> device >> inode;
-    if (rights.size() < 4 || rights[1] != 'w' || rights[3] != 's' || inode == 0) continue;
+  visit_memory_areas(directory_of(process) + "/maps", [&](const MemoryArea& area) {
+    if ((area.protection & PROT_WRITE) == 0 || !area.is_shared || area.inode == 0) return true;
     for (const FileKey& key : files) {
-      if (key.inode != inode || told.contains(key)) continue;
-      if (device != device_text(key.device) && key_of_mapping(process, range) != key) continue;
+      if (key.inode != area.inode || told.contains(key)) continue;
+      if (area.device != key.device && key_of_mapping(process, area) != key) continue;
       told.insert(key);
       scan.holders.push_back({key, fmt::format("process {} has it mapped shared and writable",
                                                process_text(process))});
     }
-  }
+    return true;
+  });
 }
 
 }  // namespace

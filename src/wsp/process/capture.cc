@@ -425,7 +425,7 @@ void capture_scheduling(const Urgency& urgency, const OneProcessor& one_processo
   }
 }
 
-Status read_system_facts(pid_t process, const std::vector<MapsLine>& lines, SystemFacts& into) {
+Status read_system_facts(pid_t process, const std::vector<MemoryArea>& lines, SystemFacts& into) {
   utsname names{};
   ::uname(&names);
   std::memcpy(into.release, names.release, std::min(sizeof(into.release), sizeof(names.release)));
@@ -433,7 +433,7 @@ Status read_system_facts(pid_t process, const std::vector<MapsLine>& lines, Syst
   if (!boot.valid() || ::read(boot.get(), into.boot, sizeof(into.boot) - 4) <= 0)
     return FailedCall{errno, "cannot read the number of this boot"};
   std::uint64_t end = 0;
-  for (const MapsLine& line : lines) {
+  for (const MemoryArea& line : lines) {
     if (!line.is_kernels() || line.name == "[vsyscall]") continue;
     if (into.vdso_start == 0) into.vdso_start = line.start;
     if (end != 0 && line.start != end)
@@ -454,13 +454,13 @@ Status read_system_facts(pid_t process, const std::vector<MapsLine>& lines, Syst
 }
 
 Status capture_mappings(Process& process, SavedProcess& into) {
-  const std::vector<MapsLine> lines = read_maps(process.leader());
+  const std::vector<MemoryArea> lines = read_maps(process.leader());
   const std::uint64_t inode = process.memory().inode();
   if (lines.size() >= kMappingsMax)
     return Status::failure(ENOTSUP,
                            fmt::format("the program has {} mappings or more", kMappingsMax));
   into.origins = process.calls().origins();
-  for (const MapsLine& line : lines) {
+  for (const MemoryArea& line : lines) {
     if (line.is_kernels() || (line.start >= kAnnexCode && line.end <= kAnnexEnd)) continue;
     SavedMapping& mapping = into.mappings.emplace_back();
     MappingFacts& facts = mapping.facts;

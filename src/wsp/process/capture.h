@@ -3,6 +3,9 @@
 
 #include <sys/types.h>
 
+#include <vector>
+
+#include "medium/memory_areas.h"
 #include "medium/status.h"
 #include "wsp/process/one_processor.h"
 #include "wsp/process/process.h"
@@ -26,8 +29,7 @@ Status capture_descriptors(Process& process, SavedProcess& into);
 void release_addresses(pid_t leader, const SavedProcess& saved);
 
 // Facts of the running kernel; `lines` are the mappings of any process on it.
-struct MapsLine;
-Status read_system_facts(pid_t process, const std::vector<MapsLine>& lines, SystemFacts& into);
+Status read_system_facts(pid_t process, const std::vector<MemoryArea>& lines, SystemFacts& into);
 
 // To those threads that were captured.
 Status attach_threads(Process& process, const SavedProcess& saved);

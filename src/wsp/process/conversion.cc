@@ -40,7 +40,7 @@ bool finish_exec(pid_t thread) {
          WSTOPSIG(status) == tracing::kSystemCallStop;
 }
 
-std::uint64_t find_call_instruction(int program_memory, const MapsLine& vdso) {
+std::uint64_t find_call_instruction(int program_memory, const MemoryArea& vdso) {
   std::vector<unsigned char> code(vdso.bytes());
   if (::pread(program_memory, code.data(), code.size(), static_cast<off_t>(vdso.start)) !=
       static_cast<ssize_t>(code.size()))
@@ -51,13 +51,13 @@ std::uint64_t find_call_instruction(int program_memory, const MapsLine& vdso) {
   return found == code.end() ? 0 : vdso.start + static_cast<std::uint64_t>(found - code.begin());
 }
 
-bool must_move(const MapsLine& line) {
+bool must_move(const MemoryArea& line) {
   if (line.is_kernels()) return false;
   return line.inode == 0 || (line.protection & PROT_WRITE) != 0;
 }
 
 // Pages of zeros stay holes.
-Status copy_line(int program_memory, const MapsLine& line, const KeptMemory& memory) {
+Status copy_line(int program_memory, const MemoryArea& line, const KeptMemory& memory) {
   static constexpr std::byte kZeros[kPageBytes]{};
   std::byte page[kPageBytes];
   for (std::uint64_t at = line.start; at < line.end; at += kPageBytes) {
@@ -136,9 +136,9 @@ Status move_into_memory(pid_t thread, KeptMemory& memory, int descriptor, CallLi
                            "it outside of 'pawl wsp run'");
   }
   PAWL_TRY(memory.clear());
-  const std::vector<MapsLine> lines = read_maps(thread);
+  const std::vector<MemoryArea> lines = read_maps(thread);
   const auto vdso = std::find_if(lines.begin(), lines.end(),
-                                 [](const MapsLine& line) { return line.name == "[vdso]"; });
+                                 [](const MemoryArea& line) { return line.name == "[vdso]"; });
   PAWL_TRY(list.open_program(thread));
   const int program_memory = list.program_memory();
   if (vdso == lines.end()) return Status::failure(ENOTSUP, "the program has no vdso");
@@ -153,7 +153,7 @@ Status move_into_memory(pid_t thread, KeptMemory& memory, int descriptor, CallLi
       static_cast<ssize_t>(code.size()))
     return FailedCall{errno, "cannot write into the program's memory"};
   list.clear();
-  for (MapsLine line : lines) {
+  for (MemoryArea line : lines) {
     if (!must_move(line)) continue;
     PAWL_TRY(copy_line(program_memory, line, memory));
     if (line.inode != 0)

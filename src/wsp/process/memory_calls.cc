@@ -145,7 +145,7 @@ std::uint64_t random_page(std::uint64_t start, std::uint64_t spread) {
   return start + drawn % (spread / kPageBytes) * kPageBytes;
 }
 
-bool is_in_memory_file(const MapsLine& line, const KeptMemory& memory) {
+bool is_in_memory_file(const MemoryArea& line, const KeptMemory& memory) {
   return line.is_shared && line.inode == memory.inode() && line.offset == line.start;
 }
 
@@ -509,8 +509,8 @@ CallDecision MemoryCalls::move(pid_t thread, const tracing::Registers& call,
   const std::uint64_t from = round_up_to_page(call.rsi);
   const std::uint64_t to = round_up_to_page(call.rdx);
   if (!memory_.must_go_on().ok()) return again();
-  const std::vector<MapsLine> lines = read_maps(thread);
-  const auto line = std::find_if(lines.begin(), lines.end(), [&](const MapsLine& other) {
+  const std::vector<MemoryArea> lines = read_maps(thread);
+  const auto line = std::find_if(lines.begin(), lines.end(), [&](const MemoryArea& other) {
     return call.rdi >= other.start && call.rdi < other.end;
   });
   if (line == lines.end() || call.rdi + from > line->end)
@@ -592,7 +592,7 @@ CallDecision MemoryCalls::protect(pid_t thread, const tracing::Registers& call,
   if (is_busy(call.rdi, bytes)) return again();
   list.clear();
   std::uint64_t reached = call.rdi;
-  for (const MapsLine& line : read_maps(thread)) {
+  for (const MemoryArea& line : read_maps(thread)) {
     if (line.end <= reached) continue;
     if (line.start > reached) break;  // the kernel goes no further either, and says so
     reached = line.end;

@@ -18,8 +18,6 @@
 
 namespace pawl::wsp {
 
-struct MapsLine;
-
 // What is to be done with a call at whose entry a thread stands.
 struct CallDecision {
   enum class Kind {

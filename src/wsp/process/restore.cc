@@ -405,10 +405,10 @@ class Restore {
   }
 
   Status place_memory() {
-    const std::vector<MapsLine> lines = read_maps(child_);
+    const std::vector<MemoryArea> lines = read_maps(child_);
     std::uint64_t start = 0;
     std::uint64_t end = 0;
-    for (const MapsLine& line : lines) {
+    for (const MemoryArea& line : lines) {
       if (!line.is_kernels() || line.name == "[vsyscall]") continue;
       if (start == 0) start = line.start;
       end = line.end;
@@ -423,7 +423,7 @@ class Restore {
     // By way of a third place: the two may overlap.
     for (const bool is_second : {false, true}) {
       if (start == saved_.system.vdso_start) break;
-      for (const MapsLine& line : lines) {
+      for (const MemoryArea& line : lines) {
         if (!line.is_kernels() || line.name == "[vsyscall]") continue;
         const std::uint64_t within = line.start - start;
         const std::uint64_t from = is_second ? kFilesStart + within : line.start;
