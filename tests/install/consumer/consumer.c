@@ -12,9 +12,9 @@ int main(int argc, char** argv) {
   char bytes[6] = "";
   if (argc != 2) return 2;
   int fd = open(argv[1], O_RDWR | O_CREAT, 0600);
-  if (fd < 0 || ftruncate(fd, LENGTH) != 0) return 2;
+  if (fd < 0) return 2;
   char* memory = pawl_mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_ATOMIC, fd, 0);
-  if (memory == MAP_FAILED) {
+  if (memory == MAP_FAILED || pawl_ftruncate(fd, LENGTH) != 0) {
     fprintf(stderr, "consumer: %s\n", pawl_last_error());
     return 1;
   }
