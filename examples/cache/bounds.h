@@ -3,9 +3,12 @@
 #define PAWL_EXAMPLES_CACHE_BOUNDS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define KEY_BYTES_MAX 250
 #define VALUE_BYTES_MAX ((size_t)1 << 20)
+/* Of all items, before the oldest make room, of a new file for which nothing else is asked. */
+#define ITEMS_BYTES_MAX_DEFAULT ((uint64_t)64 << 20)
 /* The longest line: a get of many keys. */
 #define LINE_BYTES_MAX 8192
 

@@ -56,7 +56,12 @@ static void put_in(struct stripe* stripe, struct item** place, struct item* item
 
 struct cache* cache_open(pawl_fase* file, uint64_t bytes_max, uint64_t buckets) {
   struct cache* cache = pawl_fase_root(file);
-  if (cache != NULL) return cache;
+  if (cache != NULL) {
+    pawl_fase_begin();
+    if (bytes_max != 0) cache->bytes_max = bytes_max;
+    pawl_fase_end();
+    return cache;
+  }
   uint64_t buckets_of_stripe = 1;
   while (buckets_of_stripe * STRIPES < buckets) buckets_of_stripe *= 2;
   pawl_fase_begin();
@@ -67,7 +72,7 @@ struct cache* cache_open(pawl_fase* file, uint64_t bytes_max, uint64_t buckets) 
     is_made = cache->stripes[i].buckets != NULL;
   }
   if (is_made) {
-    cache->bytes_max = bytes_max;
+    cache->bytes_max = bytes_max != 0 ? bytes_max : ITEMS_BYTES_MAX_DEFAULT;
     cache->buckets_of_stripe = buckets_of_stripe;
     pawl_fase_set_root(file, cache);
   }

@@ -81,12 +81,13 @@ static const struct argp_option options[] = {
     {"listen", 'l', "ADDRESS", 0, "of this machine, 127.0.0.0/8, to listen at (127.0.0.1)", 0},
     {"port", 'p', "PORT", 0, "0: any that is free (11211)", 0},
     {"threads", 't', "COUNT", 0, "(2)", 0},
-    {"memory", 'm', "MEGABYTES", 0, "of items, before the oldest make room (64)", 0},
+    {"memory", 'm', "MEGABYTES", 0,
+     "of items, before the oldest make room (64, or what the file had)", 0},
     {"buckets", 'b', "COUNT", 0, "of a new file's hash table (65536)", 0},
     {0}};
 
 int main(int argc, char** argv) {
-  struct settings settings = {NULL, "127.0.0.1", 11211, 2, 64, 65536};
+  struct settings settings = {NULL, "127.0.0.1", 11211, 2, 0, 65536};
   const struct argp argp = {options,
                             parse,
                             "FILE",

@@ -36,6 +36,7 @@ struct connection {
   size_t get_at;
   size_t answer_bytes;  /* of memory, for answers that are being sent */
   size_t counted_bytes; /* of its buffers, in what all clients of the thread take */
+  bool has_said_all;    /* it sends no more, and may still read */
   bool ends;            /* when its answers are sent */
 };
 
@@ -165,10 +166,11 @@ static void allocate(uv_handle_t* handle, size_t suggested, uv_buf_t* buffer) {
 
 static void received(uv_stream_t* stream, ssize_t count, const uv_buf_t* buffer) {
   struct connection* connection = stream->data;
-  if (count < 0 || !keep(connection, buffer->base, (size_t)count)) {
-    close_connection(connection);
-  } else {
+  connection->has_said_all = count == UV_EOF;
+  if (count >= 0 ? keep(connection, buffer->base, (size_t)count) : connection->has_said_all) {
     serve_requests(connection);
+  } else {
+    close_connection(connection);
   }
 }
 
@@ -200,11 +202,15 @@ static void serve_requests(struct connection* connection) {
       send_output(connection, &output);
     }
   }
+  /* Nothing completes what is left of the input. */
+  if (connection->has_said_all && (verdict == GO_ON || connection->input_bytes == 0))
+    connection->ends = true;
   count_buffers(connection);
   if (uv_is_closing((uv_handle_t*)stream)) return;
   if (connection->ends && connection->answer_bytes == 0) {
     close_connection(connection);
-  } else if (connection->ends || connection->answer_bytes >= OUTPUT_BYTES_PAUSE) {
+  } else if (connection->ends || connection->has_said_all ||
+             connection->answer_bytes >= OUTPUT_BYTES_PAUSE) {
     uv_read_stop(stream);
   } else {
     uv_read_start(stream, allocate, received); /* also where it had not stopped */
@@ -251,14 +257,20 @@ static void run(void* argument) {
   uv_run(&thread->loop, UV_RUN_DEFAULT);
 }
 
-/* Each thread has a socket of its own on the same port, so that the kernel spreads connections. */
-static int listen_on(struct loop_thread* thread, const struct sockaddr_in* address) {
-  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+static bool set_option(int descriptor, int option) {
   const int one = 1;
+  return setsockopt(descriptor, SOL_SOCKET, option, &one, sizeof one) == 0;
+}
+
+/* Each thread has a socket of its own on the same port, so that the kernel spreads connections. The
+ * first takes the port for itself before it lets others in, so that no other server shares it. */
+static int listen_on(struct loop_thread* thread, bool is_first, const struct sockaddr_in* address) {
+  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (descriptor < 0) return -errno;
-  if (setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) != 0 ||
-      setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one) != 0 ||
-      bind(descriptor, (const struct sockaddr*)address, sizeof *address) != 0) {
+  if (!set_option(descriptor, SO_REUSEADDR) ||
+      (!is_first && !set_option(descriptor, SO_REUSEPORT)) ||
+      bind(descriptor, (const struct sockaddr*)address, sizeof *address) != 0 ||
+      !set_option(descriptor, SO_REUSEPORT)) {
     const int failure = -errno;
     close(descriptor);
     return failure;
@@ -284,7 +296,7 @@ static const char* prepare(struct loop_thread* thread, pawl_fase* file, struct c
   uv_async_init(&thread->loop, &thread->stop, stop);
   uv_timer_init(&thread->loop, &thread->tick);
   uv_timer_start(&thread->tick, tick, TICK_MS, TICK_MS);
-  const int listens = listen_on(thread, address);
+  const int listens = listen_on(thread, number == 0, address);
   if (listens != 0) return uv_strerror(listens);
   socklen_t length = sizeof *address;
   int descriptor = -1;

@@ -260,6 +260,40 @@ def the_network_was_served_without_a_password(program, directory):
         expect((done.returncode != 0, "127.0.0.0/8" in done.stderr), (True, True), done.stderr)
 
 
+def a_client_that_had_said_all_got_half_of_its_answers(server):
+    with server.connect() as connection:
+        connection.sendall(b"set half 0 0 400000\r\n" + b"x" * 400000 + b"\r\n")
+        expect(connection.recv(100), b"STORED\r\n", "set")
+    answer = len(b"VALUE half 0 400000\r\n") + 400002
+    for keys in (1, 7, 19, 22, 30):
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.settimeout(SECONDS_MAX)
+            connection.connect(("127.0.0.1", server.port))
+            connection.sendall(b"get" + keys * b" half" + b"\r\nget none\r\nget ha")
+            connection.shutdown(socket.SHUT_WR)
+            time.sleep(0.15)  # so that it has seen the end before all is sent
+            expect(len(read_all(connection)), keys * answer + 2 * len(b"END\r\n"), f"bytes of {keys} values")
+
+
+def two_servers_shared_a_port_and_half_of_the_items_were_gone(program, server, directory):
+    second = subprocess.run([program, os.path.join(directory, "second.pawl"), "--port", str(server.port)],
+                            capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+    expect(second.returncode, 1, "exit status of a second server on the port")
+    if "address already in use" not in second.stderr:
+        fail(f"a second server on the port says {second.stderr!r}")
+
+
+def the_memory_that_was_asked_for_was_ignored_for_a_file_that_was_there(program, directory):
+    path = os.path.join(directory, "memory.pawl")
+    for options, mib in (((), 64), (("--memory", "128"), 128), ((), 128)):
+        server = Cache(program, path, "--threads", "1", *options)
+        answer = ask(server, b"stats\r\n")
+        if b"STAT limit_maxbytes %d\r\n" % (mib * MIB) not in answer:
+            fail(f"with {options} it does not say {mib} MiB: {answer!r}")
+        expect(server.stop(), 0, "exit status")
+
+
 def numbers_beyond_64_bits_were_taken(server, memcached):
     """The same is asked of a memcached, where there is one."""
     def stored(text, key="n"):
@@ -368,6 +402,9 @@ def main():
         a_client_that_was_alone_lost_its_connection(program, directory)
         clients_were_turned_away_for_a_low_limit_of_descriptors(program, directory)
         the_network_was_served_without_a_password(program, directory)
+        a_client_that_had_said_all_got_half_of_its_answers(server)
+        two_servers_shared_a_port_and_half_of_the_items_were_gone(program, server, directory)
+        the_memory_that_was_asked_for_was_ignored_for_a_file_that_was_there(program, directory)
         numbers_beyond_64_bits_were_taken(server, memcached)
         keys_beyond_a_thousand_were_dropped(server)
         idle_clients_kept_their_largest_buffers(server)
