@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "medium/inherited_memory.h"
+#include "medium/medium.h"
 
 namespace pawl::memory {
 namespace {
@@ -78,6 +79,9 @@ void* remap(void* address, std::size_t length, std::size_t new_length, int flags
             void* new_address) {
   if (!inherited_memory::any())
     return next().mremap(address, length, new_length, flags, new_address);
+  // As the kernel takes them: what stays in its place ends with a page.
+  length = round_up(length, kPageBytes);
+  new_length = round_up(new_length, kPageBytes);
   inherited_memory::let_go(address, length);
   if ((flags & MREMAP_FIXED) != 0) inherited_memory::let_go(new_address, new_length);
   void* const moved = next().mremap(address, length, new_length, flags, new_address);

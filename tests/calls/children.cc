@@ -281,6 +281,11 @@ std::vector<Case> all_cases() {
          expect(static_cast<char*>(at)[kPage] == 'x', "what was moved is as it was");
          expect(::msync(in.window, kBytes, MS_SYNC) == -1 && errno == ENOMEM, "msync() of nothing");
        }});
+  add({"the copy stays as long as it is, by an odd length", false, [](const Inherited& in) {
+         expect(::mremap(in.window, kPage + 1, 2 * kPage, 0) == in.window, "mremap() in its place");
+         store(in.window + kPage, 'x');
+         refuses_commits(in.window + kPage, kPage);
+       }});
 
   // Other memory in its place.
   for (const bool is_inherited : {true, false}) {
