@@ -1,7 +1,7 @@
 /* Which state recovery finds (src/journal/, docs/journal-format.md).
  *
  * A writer appends records to a ring, applies them to the base, flushes that, moves the tail in a header
- * and uses the space again.  The ring begins small, and grows.  Each write and flush may do its work wholly, in part or not, and then
+ * and uses the space again.  The ring begins small, and grows; a record larger than the ring stands alone, and past its end.  Each write and flush may do its work wholly, in part or not, and then
  * report an error.  The process dies, or the power fails, at any moment, also in recovery, and what was
  * not flushed is there, is torn or is not there, each part for itself.
  *
@@ -10,8 +10,8 @@
  * older one, nor one that never was.
  *
  * The state is two cells; commit w writes w into the cell w % 2.  So a record that is left out, or
- * replayed though it is stale, shows.  A record takes one place or two; its checksum finds a part that
- * is missing.
+ * replayed though it is stale, shows.  A record takes one place or two, and one larger than the ring three, of which its
+ * start has the first and its rest the last; its checksum finds a part that is missing.
  *
  * Left out: the file's size (a cell like any other), snapshots that hold records, and the evidence by
  * which damage is told from a torn end.
@@ -24,6 +24,7 @@
  *   BROKEN_ONE_HEADER: the header is overwritten in place
  *   BROKEN_HEADER_BELIEVED: space is used again although the header that frees it failed
  *   BROKEN_GROWTH_UNFLUSHED: a header tells of a larger ring before the file has its size durably
+ *   BROKEN_GROWTH_OVER_RECORD: the ring grows over a record past its end that is not counted yet
  *   BROKEN_NO_EPOCH: a record of an earlier life is believed
  *   BROKEN_RECOVERY_UNFLUSHED: recovery empties the journal before it flushes the base
  *   BROKEN_JOURNAL_UNFLUSHED: recovery applies records that it has not flushed
@@ -74,6 +75,7 @@ byte generation;
 byte next;               /* sequence number */
 byte head;
 byte ring = PLACES_FIRST;
+byte written = PLACES_FIRST;  /* places that the ring need not fill with zeros before it takes them */
 byte held[PLACES];       /* the sequence number of the record that has the place; 0: free */
 byte starts[RECORDS_MAX + 2];  /* where the record with this sequence number starts */
 byte applied;            /* sequence numbers up to here are in the base, */
@@ -168,9 +170,10 @@ inline find(at, sequence) {
     :: else -> w = w / 2
     fi;
     if
-    :: w != 0 && record_places[w] == 2 ->
+    :: w != 0 && record_places[w] > 1 ->
        if
-       :: at + 1 < SEEN(file_places_pending, file_places) && SEEN(place_pending[at + 1], place[at + 1]) == 2 * w + 1
+       :: at + record_places[w] - 1 < SEEN(file_places_pending, file_places) &&
+          SEEN(place_pending[at + record_places[w] - 1], place[at + record_places[w] - 1]) == 2 * w + 1
        :: else -> w = 0
        fi
     :: else
@@ -228,7 +231,7 @@ inline begin_record(sequence_of_it) {
 inline put_start() { place_pending[at] = 2 * records }
 inline put_rest() {
   if
-  :: record_places[records] == 2 -> place_pending[at + 1] = 2 * records + 1
+  :: record_places[records] > 1 -> place_pending[at + record_places[records] - 1] = 2 * records + 1
   :: else
   fi
 }
@@ -238,7 +241,7 @@ inline take(record, places) {
   acknowledged[record % 2] = record;
   held[at] = next;
   if
-  :: places == 2 -> held[at + 1] = next
+  :: places > 1 -> held[at + 1] = next; held[at + places - 1] = next
   :: else
   fi;
   starts[next] = at;
@@ -385,6 +388,7 @@ crash:
     next = sequence;
     head = 0;
     ring = PLACES_FIRST;
+    written = PLACES_FIRST;
     file_places_pending = PLACES_FIRST;  /* cut behind the header */
     held[0] = 0;
     held[1] = 0;
@@ -491,6 +495,37 @@ open:
      size = 0;
      has_failed = 0
 
+  /* A commit larger than the ring: first a header by which the reader looks for it at the front. */
+  :: !is_final && ring < PLACES && records < RECORDS_MAX && headers < HEADERS_MAX && !held[0] && !held[1] ->
+     write_header(0, next, ring);
+     if
+     :: has_failed -> is_final = 1; has_failed = 0; goto open
+     :: else
+     fi;
+     size = PLACES;
+     file_places_pending = PLACES;
+     begin_record(next);
+     in_doubt = records;
+     if
+     :: true -> atomic { put_start(); put_rest() }
+     :: true -> put_rest(); has_failed = 1
+     fi;
+#ifdef BROKEN_GROWTH_OVER_RECORD
+     place_pending[PLACES - 1] = 0;
+#endif
+     may_crash();
+     if
+     :: true -> flush_journal()
+     :: has_failed = 1
+     fi;
+     if
+     :: has_failed -> is_final = 1
+     :: else -> atomic { take(in_doubt, PLACES); written = PLACES; in_doubt = 0 }
+     fi;
+     at = 0;
+     size = 0;
+     has_failed = 0
+
   /* Apply, cell by cell. */
   :: applied < next - 1 ->
      write_base(0, acknowledged[0]);
@@ -539,7 +574,13 @@ open:
 
   /* The ring grows: first the file, then the header, then there is space. */
   :: !is_final && ring < PLACES && headers < HEADERS_MAX ->
-     atomic { file_places_pending = PLACES; place_pending[PLACES - 1] = 0 };
+     atomic {
+       file_places_pending = PLACES;
+       if
+       :: written < PLACES -> place_pending[PLACES - 1] = 0
+       :: else
+       fi
+     };
 #ifndef BROKEN_GROWTH_UNFLUSHED
      may_crash();
      flush_journal();

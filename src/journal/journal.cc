@@ -279,8 +279,9 @@ std::optional<Place> Journal::reserve(std::uint64_t record_bytes) {
 }
 
 void Journal::cancel(const Place& place) {
-  end_oversize();
+  const std::lock_guard growth_lock(growth_mutex_);
   const std::lock_guard lock(mutex_);
+  is_oversize_in_hand_ = false;
   PAWL_ASSERT(!records_.empty() && records_.back().sequence == place.sequence);
   records_.pop_back();
   next_sequence_ = place.sequence;
@@ -376,11 +377,6 @@ Result<Place> Journal::reserve_oversize() {
   return place;
 }
 
-void Journal::end_oversize() {
-  const std::lock_guard lock(growth_mutex_);
-  is_oversize_in_hand_ = false;
-}
-
 Status Journal::extend(Place& place, std::uint64_t record_bytes) {
   const std::uint64_t wanted = place.offset + record_bytes;
   const std::uint64_t present = size_bytes();
@@ -422,8 +418,12 @@ Status Journal::extend(Place& place, std::uint64_t record_bytes) {
   return {};
 }
 
+// In one step for growth, which writes zeros from where the records end: the record, which may be
+// written by now, must be counted when growth may begin.
 void Journal::settle(const Place& place) {
-  end_oversize();
+  std::unique_lock growth_lock(growth_mutex_);
+  is_oversize_in_hand_ = false;
+  if (is_broken(Law::grow_behind_records)) growth_lock.unlock();
   const std::lock_guard lock(mutex_);
   PAWL_ASSERT(!records_.empty() && records_.back().sequence == place.sequence);
   records_.back().bytes = place.bytes;
@@ -513,6 +513,8 @@ void Journal::may_grow_to(std::uint64_t size_bytes) {
 std::uint64_t Journal::next_ring_bytes() const {
   const std::lock_guard lock(mutex_);
   const std::uint64_t ring = ring_bytes_;
+  // Nor when it was refused, or all space given back, while a step was waited for.
+  if (growth_is_refused_) return ring;
   // What large records were written to is there already.
   const std::uint64_t next = ring > bytes_max_ / kGrowthFactor ? bytes_max_ : ring * kGrowthFactor;
   return std::min(bytes_max_, std::max(next, round_up(written_end_, kBlockBytes)));

@@ -175,7 +175,6 @@ class Journal {
                            std::uint64_t tail_sequence);
   Status cut(std::uint64_t size_bytes);  // the file
 
-  void end_oversize();
   // Of grow(), with growth_mutex_ held.
   std::uint64_t next_ring_bytes() const;
   Status reserve_growth(std::uint64_t size_bytes);

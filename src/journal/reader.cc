@@ -143,6 +143,9 @@ Result<Reader> Reader::open(MediumFile& file, IfCut if_cut) {
                                restore_or_accept_loss());
   }
   const std::uint64_t expected_bytes = std::max(header.tail_offset, header.journal_bytes);
+  // Its writer may have made it longer since, and told so in the header.
+  if (size.value() < expected_bytes) size = file.size();
+  if (!size.ok()) return size.status();
   if (size.value() < expected_bytes) {
     reader.cut_ = "the journal was cut short: it had at least " + std::to_string(expected_bytes) +
                   " bytes, and has " + std::to_string(size.value());

@@ -260,14 +260,16 @@ Status Mapping::Implementation::commit_behind(Files files, const journal::Place&
 }
 
 // From here on the commit is durable; what fails now ends the mapping, and the next open completes
-// it.
-Status Mapping::Implementation::apply_direct(Files files, const journal::Place& place) {
+// it.  Unless the journal does not hold it, whatever its write and its flush said.
+Status Mapping::Implementation::apply_direct(Files files, const journal::Place& place,
+                                             bool& is_held) {
   auto reader = journal::Reader::open(journal_->file());
   if (!reader.ok()) return reader.status();
   reader.value().begin_at(place.offset, place.sequence);
   auto record = reader.value().next();
   if (!record.ok()) return record.status();
   if (!record.value().has_value() || record.value()->header.sequence != place.sequence) {
+    is_held = false;
     return Status::failure(
         EIO, PAWL_ERROR_IO,
         "the journal " + medium_->journal_path() + " does not hold what was just written to it");
@@ -343,13 +345,14 @@ Status Mapping::Implementation::commit_behind_the_rest(Files files) {
   log_->set_durable(place.sequence);
   count(files, place);
   Status applied;
+  bool is_held = true;
   try {
-    applied = checkpointer_.apply_directly([&] { return apply_direct(files, place); });
+    applied = checkpointer_.apply_directly([&] { return apply_direct(files, place, is_held); });
   } catch (const std::bad_alloc&) {
     applied = Status::no_memory("no memory for the committed image");
   }
   if (!applied.ok()) note_final(applied);
-  return {};
+  return is_held ? Status{} : usable();
 }
 
 // Whoever may not have the file may not have the bytes of it in its side file, nor in the journal

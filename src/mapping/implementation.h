@@ -306,7 +306,7 @@ class Mapping::Implementation {
   // False: it failed, which is final.
   bool patch_image(std::span<const std::byte> record, std::uint64_t sequence);
   static bool patch_images(Files files, std::span<const std::byte> record, std::uint64_t sequence);
-  Status apply_direct(Files files, const journal::Place& place);
+  Status apply_direct(Files files, const journal::Place& place, bool& is_held);
   static void count(Files files, const journal::Place& place);
   void shrink_journal();
   Status bound_memory();

@@ -19,6 +19,7 @@ namespace pawl {
   LAW(replay_is_idempotent) /* replaying what stands in the base already does harm */ \
   LAW(flush_what_was_replayed) /* recovery empties the journal before the base is flushed */ \
   LAW(flush_before_release) /* a checkpoint drops records before the base is flushed */ \
+  LAW(grow_behind_records) /* a journal grows from where the record that was just written begins */ \
   LAW(flush_before_growth) /* a header tells of a larger journal before that is durable */ \
   LAW(two_headers) /* the journal's header is overwritten in place */ \
   LAW(shrink_with_the_commit) /* a shrink reaches the base before it is committed */ \

@@ -51,6 +51,7 @@ EXPECTED = {
     "replay_is_idempotent": {SIMULATED, MEMORY, KILLED, FUZZED},
     "flush_what_was_replayed": {SIMULATED, MEMORY},
     "flush_before_release": {SIMULATED, MEMORY, POWERCUT},
+    "grow_behind_records": {UNIT},
     "flush_before_growth": {SIMULATED, MEMORY},
     "two_headers": {SIMULATED, MEMORY},
     "shrink_with_the_commit": {SIMULATED, MEMORY, KILLED},
@@ -103,6 +104,7 @@ SHOWN_IN_MEMORY_BY = {
 # The unit tests that notice it.
 SHOWN_BY = {
     "bound_from_quiescence": ["unit_track_fault_log"],
+    "grow_behind_records": ["unit_journal_growth"],
     "flush_the_mark": ["unit_flush_of_mark"],
     "mark_only_if_none": ["unit_one_writer"],
     "original_journal": ["unit_one_writer"],

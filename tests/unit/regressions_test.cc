@@ -145,6 +145,36 @@ TEST_F(Regressions, ADirectCommitThatCouldNotBeAppliedKeepsItsRecord) {
   EXPECT_EQ(byte_after_reopening(kPages * kPageBytes - 1), 'b');
 }
 
+// Its write and its flush said that all was done, and something wrote over it meanwhile.
+TEST_F(Regressions, ADirectCommitThatTheJournalDoesNotHoldWasAcknowledged) {
+  constexpr std::size_t kPages = 3000;
+  test::write_file(path_, content("a", kPages * kPageBytes));
+  std::atomic<bool> loses_the_record{false};
+  auto opened =
+      open_hooked(path_, test::options_for(ApplyChoice::async), [&](const Event& event) -> Status {
+        if (event.which != Which::journal || event.act != Act::flush || !loses_the_record)
+          return {};
+        const std::string found = test::read_file(path_ + ".pawl");
+        if (found.compare(journal::kAreaStart, 4, "PREC") != 0) return {};
+        const std::string zeros(kPageBytes, '\0');
+        const int journal = ::open((path_ + ".pawl").c_str(), O_WRONLY | O_CLOEXEC);
+        EXPECT_EQ(::pwrite(journal, zeros.data(), zeros.size(), journal::kAreaStart),
+                  static_cast<ssize_t>(zeros.size()));
+        ::close(journal);
+        loses_the_record = false;
+        return {};
+      });
+  ASSERT_TRUE(opened.ok()) << opened.status().text();
+  char* const bytes = show(*opened.value(), kPages);
+  std::memset(bytes, 'b', kPages * kPageBytes);
+  loses_the_record = true;
+  const Status committed = opened.value()->commit(bytes, kPages * kPageBytes);
+  EXPECT_FALSE(loses_the_record);
+  EXPECT_EQ(committed.error_number(), EIO) << "it is acknowledged, and nowhere";
+  opened.value().reset();
+  EXPECT_EQ(byte_after_reopening(0), 'a');
+}
+
 // 2. A checkpoint of the background between the record's flush and the last byte applied.
 TEST_F(Regressions, ACheckpointDuringADirectCommitDoesNotDropItsRecord) {
   test::write_file(path_, content("a", 8 * kPageBytes));
