@@ -278,14 +278,9 @@ Status View::protect_parts(std::size_t from, std::size_t to) {
   return {};
 }
 
-Status View::show_base_pages(std::uint64_t page, std::uint64_t page_count) {
+bool View::show_base_pages(std::uint64_t page, std::uint64_t page_count) {
   PAWL_ASSERT(page >= first_page() && page + page_count <= file_end_page());
-  if (memory::advise(bytes(page), page_count * kPageBytes, MADV_DONTNEED) != 0) {
-    return FailedCall{
-        errno, "cannot drop private pages of " + medium_.path() + " (are they locked with mlock?)",
-        PAWL_ERROR_MEMORY_LOCKED};
-  }
-  return {};
+  return memory::advise(bytes(page), page_count * kPageBytes, MADV_DONTNEED) == 0;
 }
 
 Status View::protect_memory(std::size_t from, std::size_t to, int protection) {
