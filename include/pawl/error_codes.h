@@ -80,7 +80,7 @@ enum pawl_error {
 
   /* To commit, roll back, resize or unmap. */
   PAWL_ERROR_NOT_MAPPED = 80,           /* no atomic mapping is, or wholly is, at the addresses */
-  PAWL_ERROR_MAPPING_BROKEN = 81,       /* a failure before was final: map the file anew */
+  PAWL_ERROR_MAPPING_BROKEN = 81,       /* a failure was final: map the file anew */
   PAWL_ERROR_DESCRIPTOR_CLOSED = 82,    /* the program closed a descriptor of Pawl's */
   PAWL_ERROR_STORES_UNSEEN = 83,        /* stores are not recorded any more: map it anew */
   PAWL_ERROR_MEMORY_UNMAPPED = 84,      /* a part was unmapped past libpawl */
