@@ -80,11 +80,10 @@ enum pawl_error {
 
   /* To commit, roll back, resize or unmap. */
   PAWL_ERROR_NOT_MAPPED = 80,           /* no atomic mapping is, or wholly is, at the addresses */
-  PAWL_ERROR_MAPPING_BROKEN = 81,       /* a failure before was final: map the file anew */
+  PAWL_ERROR_MAPPING_BROKEN = 81,       /* a failure was final: map the file anew */
   PAWL_ERROR_DESCRIPTOR_CLOSED = 82,    /* the program closed a descriptor of Pawl's */
   PAWL_ERROR_STORES_UNSEEN = 83,        /* stores are not recorded any more: map it anew */
   PAWL_ERROR_MEMORY_UNMAPPED = 84,      /* a part was unmapped past libpawl */
-  PAWL_ERROR_MEMORY_LOCKED = 85,        /* mlock(2) holds pages of a rollback */
   PAWL_ERROR_JOURNAL_REMOVED = 86,      /* somebody removed the journal of a mapped file */
   PAWL_ERROR_JOURNAL_TOO_READABLE = 87, /* more may read it than the file, which changed */
   PAWL_ERROR_NO_SPACE_FOR_COMMIT = 88,  /* free some and call again; nothing was lost */

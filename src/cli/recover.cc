@@ -46,9 +46,10 @@ Result<std::unique_ptr<Medium>> open_what_was_looked_at(const Look& look) {
       journal.value() == look.journal_identity)
     return medium;
   return Status::failure(
-      EBUSY, look.path +
-                 ", or its journal, was replaced while it was looked at, or a program has "
-                 "opened it; nothing was changed. Try again");
+      EBUSY, PAWL_ERROR_REPLACED,
+      look.path +
+          ", or its journal, was replaced while it was looked at, or a program has "
+          "opened it; nothing was changed. Try again");
 }
 
 // With the file's side file acquired: a mark that comes now is another writer's.

@@ -228,8 +228,10 @@ Status File::make(std::uint64_t size_bytes) {
   const auto resize = [&] { return ::ftruncate(descriptor, static_cast<off_t>(size_bytes)); };
   if (::ftruncate(descriptor, 0) != 0 ||
       without_size_signal(write_magic) != static_cast<ssize_t>(kUnfinishedMagic.size()) ||
-      ::fsync(descriptor) != 0 || without_size_signal(resize) != 0)
-    return FailedCall{errno, "cannot make " + path()};
+      ::fsync(descriptor) != 0 || without_size_signal(resize) != 0) {
+    const int failure = errno;
+    return FailedCall{failure, "cannot make " + path(), code_of_size(failure, size_bytes)};
+  }
   PAWL_TRY(take_space(0, kSchemeLogsOffset));
   Identity identity{};
   identity.version = kVersion;
@@ -285,7 +287,11 @@ Status File::take_space(std::uint64_t offset, std::uint64_t size_bytes) const {
     return ::fallocate(file_.descriptor.get(), 0, static_cast<off_t>(offset),
                        static_cast<off_t>(size_bytes));
   };
-  if (without_size_signal(take) != 0) return FailedCall{errno, "cannot take space for " + path()};
+  if (without_size_signal(take) != 0) {
+    const int failure = errno;
+    return FailedCall{failure, "cannot take space for " + path(),
+                      code_of_size(failure, offset + size_bytes)};
+  }
   if (is_persistent_ && ::fdatasync(file_.descriptor.get()) != 0)
     return FailedCall{errno, "cannot flush " + path()};
   return {};

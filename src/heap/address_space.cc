@@ -65,7 +65,7 @@ Status address_taken(const std::string& path, const Addresses& wanted) {
                             hexadecimal(wanted.start) + " to " + hexadecimal(wanted.end) + " of ";
   const auto other = open_heaps::find_in(wanted);
   if (other.has_value() && other->is_inherited)
-    return Status::failure(EADDRINUSE,
+    return Status::failure(EADDRINUSE, PAWL_ERROR_ADDRESS_TAKEN,
                            needs + "memory, and this process, a forked child, has its parent's " +
                                "heap " + other->path + " there. Close that with " +
                                "pawl_heap_close(), which in a child takes its copy away");

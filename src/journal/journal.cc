@@ -20,6 +20,17 @@ static_assert(kZeroPieceBytesMax >= kGrowthPieceBytes);
 constexpr std::size_t kZeroPieceBytesMin = std::size_t{64} << 10;
 constexpr std::uint64_t kExtendPieceBytesMax = std::uint64_t{64} << 20;
 
+// Nothing was written: the same call may succeed later.
+Status cannot_grow(const Status& why) {
+  const std::string text = "the journal cannot grow for this commit: " + why.text();
+  if (is_want_of_space(why.error_number()))
+    return Status::failure(why.error_number(), PAWL_ERROR_COMMIT_TOO_LARGE,
+                           text + "; free some space and call again, or commit more often");
+  return why.with_text(why.error_number() == EFBIG
+                           ? text + "; raise the limit and call again, or commit more often"
+                           : text);
+}
+
 }  // namespace
 
 Result<JournalId> random_journal_id() {
@@ -409,9 +420,7 @@ Status Journal::extend(Place& place, std::uint64_t record_bytes) {
   if (!grown.ok()) {
     // Gives back what was reserved past the end.
     [[maybe_unused]] const Status ignored = file_->resize(present);
-    return Status::failure(grown.error_number(), PAWL_ERROR_COMMIT_TOO_LARGE,
-                           "the journal cannot grow for this commit: " + grown.text() +
-                               "; free some space and call again, or commit more often");
+    return cannot_grow(grown);
   }
   const std::lock_guard lock(mutex_);
   size_bytes_ = size;

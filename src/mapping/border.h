@@ -23,7 +23,7 @@ Status at_border(Call call) noexcept {
   } catch (const std::bad_alloc&) {
     return Status::failure(ENOMEM, "out of memory");
   } catch (const std::exception& exception) {
-    return Status::failure(EIO, exception.what());
+    return Status::failure(EIO, PAWL_ERROR_SYSTEM, exception.what());
   }
 }
 

@@ -110,7 +110,8 @@ Status Mapping::Implementation::truncate_locked(std::uint64_t size_bytes) {
     Status changed = view_.set_size(size_bytes);
     if (!changed.ok()) {
       const Status restored = store_in_view(cut, rest);
-      if (!restored.ok()) changed = Status::failure(EIO, restored.text());
+      if (!restored.ok())
+        changed = Status::failure(EIO, PAWL_ERROR_MAPPING_BROKEN, restored.text());
       // Part of the view may be lost then.
       if (changed.error_number() == EIO) note_final(changed);
       return changed;

@@ -47,7 +47,7 @@ Status Mapping::Implementation::roll_back_whole(const TakenPages& taken) {
   }
   const std::uint64_t file_end = view_.file_end_page();
   if (file_end > view_.first_page() &&
-      view_.show_base_pages(view_.first_page(), file_end - view_.first_page()).ok()) {
+      view_.show_base_pages(view_.first_page(), file_end - view_.first_page())) {
     std::erase_if(left, [&](const StoredLines& stored) { return stored.page < file_end; });
     if (file_end == end) private_pages_ = 0;
   }
@@ -61,7 +61,7 @@ Status Mapping::Implementation::roll_back_pages(const TakenPages& taken) {
     const std::uint64_t file_end = std::clamp(view_.file_end_page(), run.first, run.end());
     // Pages that are locked in memory cannot be dropped; they are copied like those of growth.
     const bool dropped =
-        file_end > run.first && view_.show_base_pages(run.first, file_end - run.first).ok();
+        file_end > run.first && view_.show_base_pages(run.first, file_end - run.first);
     for (std::uint64_t page = run.first; page < run.end(); ++page) {
       const bool cut = lowest_size_ < (page + 1) * kPageBytes && lowest_size_ < image_.size();
       if (page < file_end && dropped && !cut) continue;

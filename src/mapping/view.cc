@@ -60,6 +60,25 @@ Status no_empty_file() {
   return FailedCall{errno, "cannot make an empty memory file (memfd_create)"};
 }
 
+// Of a call that was to take addresses.
+pawl_error code_of_address(int error_number) {
+  switch (error_number) {
+    case EEXIST:
+      return PAWL_ERROR_ADDRESS_TAKEN;
+    case ENOMEM:
+      return PAWL_ERROR_NO_ADDRESS_SPACE;
+    default:
+      return PAWL_ERROR_NONE;  // it follows from the number
+  }
+}
+
+// The window is not what it was.
+Status broken(const Status& why) noexcept try {
+  return Status::failure(EIO, PAWL_ERROR_MAPPING_BROKEN, why.text());
+} catch (const std::bad_alloc&) {
+  return Status::failure(EIO, PAWL_ERROR_MAPPING_BROKEN, {});
+}
+
 }  // namespace
 
 std::size_t View::clip(std::uint64_t size_bytes) const {
@@ -88,7 +107,7 @@ bool View::is_mapped(std::size_t from, std::size_t to) const {
 // EIO in place of the failure where the kernel, which refused to map something over the range, took
 // away what was there.
 Status View::unless_lost(std::size_t from, std::size_t to, const Status& failure) const {
-  return is_mapped(from, to) ? failure : Status::failure(EIO, failure.text());
+  return is_mapped(from, to) ? failure : broken(failure);
 }
 
 Status View::map_anonymous(std::size_t from, std::size_t to) {
@@ -124,7 +143,7 @@ Status View::take_back(std::size_t from, std::size_t to, const Status& failure) 
     memory::unmap(address_ + from, to - from);
     back = map_past_end(from, to, MAP_FIXED_NOREPLACE);
   }
-  if (!back.ok()) return Status::failure(EIO, back.text());
+  if (!back.ok()) return broken(back);
   (void)protect_parts(from, to);  // nobody can touch it
   return failure;
 }
@@ -141,7 +160,7 @@ Status View::map(void* address, std::size_t length, int protection, int flags,
   if (at == MAP_FAILED) {
     const int failure = errno;
     return FailedCall{failure, "cannot find " + std::to_string(length) + " bytes of address space",
-                      failure == EEXIST ? PAWL_ERROR_ADDRESS_TAKEN : PAWL_ERROR_NO_ADDRESS_SPACE};
+                      code_of_address(failure)};
   }
   if (Status added = inherited_memory::add(at, length); !added.ok()) {
     memory::unmap(at, length);
@@ -263,9 +282,9 @@ Status View::watch_anew(std::size_t from) try {
   tracker_->unwatch(address_ + from, accessible_ - from);
   Status watched = watch_file(from);
   if (watched.ok()) watched = protect_parts(from, accessible_);
-  return watched.ok() ? watched : Status::failure(EIO, watched.text());
+  return watched.ok() ? watched : broken(watched);
 } catch (const std::bad_alloc&) {
-  return Status::failure(EIO, "no memory to watch a mapping");
+  return broken(Status::no_memory("no memory to watch a mapping"));
 }
 
 // Memory that was just mapped has the window's protection.
@@ -278,14 +297,9 @@ Status View::protect_parts(std::size_t from, std::size_t to) {
   return {};
 }
 
-Status View::show_base_pages(std::uint64_t page, std::uint64_t page_count) {
+bool View::show_base_pages(std::uint64_t page, std::uint64_t page_count) {
   PAWL_ASSERT(page >= first_page() && page + page_count <= file_end_page());
-  if (memory::advise(bytes(page), page_count * kPageBytes, MADV_DONTNEED) != 0) {
-    return FailedCall{
-        errno, "cannot drop private pages of " + medium_.path() + " (are they locked with mlock?)",
-        PAWL_ERROR_MEMORY_LOCKED};
-  }
-  return {};
+  return memory::advise(bytes(page), page_count * kPageBytes, MADV_DONTNEED) == 0;
 }
 
 Status View::protect_memory(std::size_t from, std::size_t to, int protection) {
@@ -317,7 +331,7 @@ Status View::protect_or_leave(std::size_t from, std::size_t to, int protection) 
     at = high;
   }
   if (restored.ok()) restored = restore(at, to, protection_);
-  return restored.ok() ? failure : Status::failure(EIO, restored.text());
+  return restored.ok() ? failure : broken(restored);
 }
 
 std::vector<ProtectedPart> View::parts_with(const ProtectedPart& added) const {
@@ -353,8 +367,9 @@ Status View::protect(char* address, std::size_t length, int protection) {
   // What is not recorded must not be done: a commit would load what it cannot.
   std::vector<ProtectedPart> parts = parts_with({from, to, protection});
   if (parts.size() > kProtectedPartsMax) {
-    return Status::failure(ENOMEM, "the mapping of " + medium_.path() +
-                                       " has too many parts with protections of their own");
+    return Status::failure(
+        ENOMEM, PAWL_ERROR_TOO_MANY,
+        "the mapping of " + medium_.path() + " has too many parts with protections of their own");
   }
   PAWL_TRY(protect_or_leave(from, to, protection));
   parts_ = std::move(parts);

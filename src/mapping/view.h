@@ -52,8 +52,9 @@ class View {
   // Gives back private memory: what can be touched shows the base again, which must be the
   // committed image, and as long.  The kernel may refuse that; EIO is final.
   Status show_base();
-  // The same for some pages of the file part, which go on to be watched.
-  Status show_base_pages(std::uint64_t first_page, std::uint64_t page_count);
+  // The same for some pages of the file part, which go on to be watched.  False where the kernel
+  // refuses, as of pages that are locked.
+  bool show_base_pages(std::uint64_t first_page, std::uint64_t page_count);
   // mprotect(2) of whole pages of the window; kept through all calls.
   Status protect(char* address, std::size_t length, int protection);
   // For a moment, one page otherwise than the program asked for.

@@ -283,7 +283,11 @@ Status DescriptorFile::write(std::uint64_t offset, std::span<const std::byte> fr
     });
     if (done < 0 && errno == EINTR) continue;
     if (done < 0 && errno == EINVAL && leave_direct_io()) continue;
-    if (done < 0) return FailedCall{errno, "cannot write " + path_};
+    if (done < 0) {
+      const int failure = errno;
+      return FailedCall{failure, "cannot write " + path_,
+                        code_of_size(failure, offset + from.size())};
+    }
     if (done == 0)
       return Status::failure(EIO, "cannot write " + path_ + ": the device took no bytes");
     from = from.subspan(static_cast<std::size_t>(done));
@@ -339,9 +343,11 @@ Status DescriptorFile::resize(std::uint64_t size_bytes) {
   PAWL_TRY(check_open());
   while (without_size_signal(
              [&] { return ::ftruncate(descriptor_.get(), static_cast<off_t>(size_bytes)); }) != 0) {
-    if (errno == EINTR) continue;
+    const int failure = errno;
+    if (failure == EINTR) continue;
     return FailedCall{
-        errno, "cannot set the size of " + path_ + " to " + std::to_string(size_bytes) + " bytes"};
+        failure, "cannot set the size of " + path_ + " to " + std::to_string(size_bytes) + " bytes",
+        code_of_size(failure, size_bytes)};
   }
   return {};
 }

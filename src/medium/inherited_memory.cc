@@ -176,9 +176,9 @@ Status add(const void* address, std::size_t length) {
   const SignalSafeGuard guard(table_lock);
   const AddressRange range = range_of(address, length);
   if (lengthen(range) || put(range, number_of_memory(), true) != nullptr) return {};
-  return Status::failure(ENOMEM, "this process has " + std::to_string(kPiecesMax) +
-                                     " atomic mappings, and parts of those it inherited; unmap "
-                                     "some");
+  return Status::failure(ENOMEM, PAWL_ERROR_TOO_MANY,
+                         "this process has " + std::to_string(kPiecesMax) +
+                             " atomic mappings, and parts of those it inherited; unmap some");
 }
 
 void remove(const void* address, std::size_t length) {

@@ -669,8 +669,9 @@ Result<JournalFile> NamedMedium::hold_side_file(int side, const struct stat& use
   struct stat shown{};
   if (::stat(link.c_str(), &shown) != 0) return FailedCall{errno, "cannot open " + link};
   if (shown.st_ino != held.st_ino || shown.st_dev != held.st_dev)
-    return Status::failure(EIO, "/proc shows another file than " + journal_path_ +
-                                    " under the number of its descriptor; nothing was written");
+    return Status::failure(EIO, PAWL_ERROR_NO_PROC,
+                           "/proc shows another file than " + journal_path_ +
+                               " under the number of its descriptor; nothing was written");
   auto again = open_side_file(link);
   if (!again.ok()) return again.status();
   base_.write_only_with(writers_lock(), writers_notice());
@@ -890,12 +891,14 @@ Status NamedMedium::retire_journal(const Mark& mark, const EmptyJournal& empty) 
   const Status opened = open_it();
   if (opened.error_number() == ENOENT) return {};
   if (!opened.ok()) {
+    const Status failed = opened.prefixed(
+        path_ +
+        " was opened under another name when a crash ended that, and the journal of that name has "
+        "to be removed before the file can change: ");
+    if (opened.error_number() != EACCES && opened.error_number() != EPERM) return failed;
     return Status::failure(
         opened.error_number(), PAWL_ERROR_JOURNAL_OF_OTHER_USER,
-        path_ +
-            " was opened under another name when a crash ended that, and the journal of that "
-            "name has to be removed before the file can change: " +
-            opened.text() + ". Have its owner, or root, recover " + path_ + " (pawl recover)");
+        failed.text() + ". Have its owner, or root, recover " + path_ + " (pawl recover)");
   }
   // The lock lasts until it is removed.
   const struct End {

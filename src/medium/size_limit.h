@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "pawl/error_codes.h"
+
 namespace pawl {
 
 // How long a file may become by this process's writes.
@@ -16,6 +18,13 @@ inline std::uint64_t file_size_limit() {
   if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
     return std::numeric_limits<std::uint64_t>::max();
   return limit.rlim_cur;
+}
+
+// The code of a call that failed so, and that writes up to there: EFBIG may as well be the file
+// system's word.
+inline pawl_error code_of_size(int error_number, std::uint64_t end) {
+  return error_number == EFBIG && end > file_size_limit() ? PAWL_ERROR_FILE_SIZE_LIMIT
+                                                          : PAWL_ERROR_NONE;
 }
 
 // Makes a system call that writes or resizes a file: SIGXFSZ is neither delivered nor left pending.

@@ -70,7 +70,8 @@ Status unmap_part(const TrackedFilePointer& file, const AddressRange& part) {
     return end_if_unused(file);
   }
   if (holes.size() > kWindowHolesMax) {
-    return Status::failure(ENOMEM, file->path + ": too many parts of its mapping were unmapped");
+    return Status::failure(ENOMEM, PAWL_ERROR_TOO_MANY,
+                           file->path + ": too many parts of its mapping were unmapped");
   }
   file->holes = holes;
   return {};

@@ -17,8 +17,10 @@ namespace {
 
 constexpr off_t kPieceBytesMax = off_t{1} << 20;
 
-Status failed(const char* what) {
-  return FailedCall{errno, std::string("cannot copy the file: ") + what};
+Status failed(const char* what, off_t end = 0) {
+  const int failure = errno;
+  return FailedCall{failure, std::string("cannot copy the file: ") + what,
+                    code_of_size(failure, static_cast<std::uint64_t>(end))};
 }
 
 // Whether the answer of a call that copies within the kernel means that it cannot be done that way.
@@ -61,7 +63,8 @@ class Copy {
           without_size_signal([&] { return ::copy_file_range(from_, &in, to_, &out, wanted, 0); });
       if (done > 0) return static_cast<std::size_t>(done);
       if (done < 0 && errno == EINTR) return piece(at, wanted);
-      if (done < 0 && !is_not_possible(errno)) return failed("copying");
+      if (done < 0 && !is_not_possible(errno))
+        return failed("copying", at + static_cast<off_t>(wanted));
       // 0 is what some file systems answer for what they do not copy, as well as at the end.
       within_kernel_ = false;
     }
@@ -77,7 +80,7 @@ class Copy {
                         at + static_cast<off_t>(written));
       });
       if (put < 0 && errno == EINTR) continue;
-      if (put <= 0) return failed("writing");
+      if (put <= 0) return failed("writing", at + static_cast<off_t>(count));
       written += static_cast<std::size_t>(put);
     }
     return count;
@@ -93,11 +96,11 @@ class Copy {
 
 Result<CopyKind> copy_base(int from, int to, std::uint64_t copied_bytes_max) {
   if (::ftruncate(to, 0) != 0) return failed("emptying");
-  if (without_size_signal([&] { return ::ioctl(to, FICLONE, from); }) == 0) return CopyKind::shared;
-  if (!is_not_possible(errno)) return failed("sharing its blocks");
   struct stat status{};
   if (::fstat(from, &status) != 0) return failed("its size");
   const off_t size = status.st_size;
+  if (without_size_signal([&] { return ::ioctl(to, FICLONE, from); }) == 0) return CopyKind::shared;
+  if (!is_not_possible(errno)) return failed("sharing its blocks", size);
   if (static_cast<std::uint64_t>(size) > copied_bytes_max) {
     return Status::failure(EFBIG, PAWL_ERROR_TOO_LARGE,
                            "the file has " + std::to_string(size) +
@@ -115,7 +118,8 @@ Result<CopyKind> copy_base(int from, int to, std::uint64_t copied_bytes_max) {
     if (const Status copied = copy.range(data, end); !copied.ok()) return copied;
     at = end;
   }
-  if (without_size_signal([&] { return ::ftruncate(to, size); }) != 0) return failed("its size");
+  if (without_size_signal([&] { return ::ftruncate(to, size); }) != 0)
+    return failed("its size", size);
   return CopyKind::copied;
 }
 

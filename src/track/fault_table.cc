@@ -204,10 +204,10 @@ Status FaultTable::grow(Slot& slot, std::uint64_t end) {
 Status FaultTable::split(Slot& slot, std::uint64_t at) {
   const std::uint64_t end = slot.end.load(std::memory_order_relaxed);
   Slot* right = find_free();
-  OpenPages open;
-  if (right == nullptr || !open.allocate(end - at)) {
+  if (right == nullptr)
     return Status::failure(ENOMEM, PAWL_ERROR_TOO_MANY, "too many ranges are watched; unmap some");
-  }
+  OpenPages open;
+  if (!open.allocate(end - at)) return FailedCall{ENOMEM, "no memory to watch a mapping"};
   const SignalSafeGuard guard(slot.lock);
   // Somebody may have found the right slot when it was another range, and wait for its lock.
   const SignalSafeGuard right_guard(right->lock);

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <string>
+#include <utility>
 
 #include "medium/medium.h"
 #include "track/kernel_abi.h"
@@ -31,6 +32,13 @@ std::string userfault_advice(int error_number) {
     default:
       return "userfaultfd";
   }
+}
+
+// Where descriptors or memory are short, that is neither the kernel's fault nor a sandbox's.
+FailedCall unavailable(int error_number, std::string what) {
+  const bool is_short = error_number == EMFILE || error_number == ENFILE || error_number == ENOMEM;
+  return {error_number, std::move(what),
+          is_short ? PAWL_ERROR_NONE : PAWL_ERROR_TRACKER_UNAVAILABLE};
 }
 
 // Async write-protection never hands a fault to user space, so the restriction to user-mode faults,
@@ -60,26 +68,23 @@ Status lost_watch(const char* kind, const Descriptor& descriptor) {
 
 Result<std::unique_ptr<WriteWatch>> WriteWatch::open() {
   Descriptor userfault(open_userfaultfd());
-  if (!userfault.valid())
-    return FailedCall{errno, userfault_advice(errno), PAWL_ERROR_TRACKER_UNAVAILABLE};
+  if (!userfault.valid()) return unavailable(errno, userfault_advice(errno));
 
   uffdio_api api{};
   api.api = UFFD_API;
   api.features = kernel::kUffdFeatureWpAsync;
   if (ioctl(userfault.get(), UFFDIO_API, &api) != 0)
-    return FailedCall{errno, userfault_advice(errno), PAWL_ERROR_TRACKER_UNAVAILABLE};
+    return unavailable(errno, userfault_advice(errno));
 
   Descriptor pagemap(::open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC));
   if (!pagemap.valid())
-    return FailedCall{errno, "cannot open /proc/self/pagemap (is /proc mounted?)",
-                      PAWL_ERROR_TRACKER_UNAVAILABLE};
+    return unavailable(errno, "cannot open /proc/self/pagemap (is /proc mounted?)");
   kernel::PagemapScanArgument nothing;
   nothing.size = sizeof nothing;
   nothing.return_mask = kernel::kPageIsWritten;
   nothing.category_mask = kernel::kPageIsWritten;
   if (ioctl(pagemap.get(), kernel::kPagemapScan, &nothing) < 0)
-    return FailedCall{errno, "this kernel lacks PAGEMAP_SCAN (Linux 6.7); use the fault tracker",
-                      PAWL_ERROR_TRACKER_UNAVAILABLE};
+    return unavailable(errno, "this kernel lacks PAGEMAP_SCAN (Linux 6.7); use the fault tracker");
   return std::unique_ptr<WriteWatch>(new WriteWatch(std::move(userfault), std::move(pagemap)));
 }
 

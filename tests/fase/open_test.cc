@@ -177,6 +177,24 @@ TEST_F(FaseOpen, LogsOfAnUnknownSchemeAreRefused) {
   expect_refused(ENOTSUP, PAWL_ERROR_UNSUPPORTED_VERSION, "scheme");
 }
 
+TEST_F(FaseOpen, AProgramWithSectionsOfTwoSchemesIsRefused) {
+  EXPECT_EQ(run_in_child([&] {
+              fase::Program::own().use(fase::Scheme::undo);
+              expect_refused(ENOTSUP, PAWL_ERROR_UNSUPPORTED_PROGRAM, "different schemes");
+            }),
+            0);
+}
+
+// It was said to be larger than any file can be.
+TEST_F(FaseOpen, AFilePastTheLimitOfFilesIsRefused) {
+  EXPECT_EQ(run_in_child([&] {
+              const struct rlimit limit{kSizeBytes / 2, kSizeBytes / 2};
+              ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+              expect_refused(EFBIG, PAWL_ERROR_FILE_SIZE_LIMIT, "cannot make");
+            }),
+            0);
+}
+
 TEST_F(FaseOpen, TheRootIsKept) {
   void* block = nullptr;
   open_and([&](pawl_fase* fase) {

@@ -188,6 +188,7 @@ TEST_F(FaseRules, WhatLoadsVolatileMemoryStaysUnfinished) {
     for (int attempt = 0; attempt < 2; ++attempt) {
       EXPECT_EQ(open(), nullptr);
       EXPECT_EQ(errno, ENOTRECOVERABLE);
+      EXPECT_EQ(pawl_last_error_code(), PAWL_ERROR_SECTIONS_UNFINISHED);
       EXPECT_NE(std::string(pawl_last_error()).find("rules.c:77: in loads: a load of volatile"),
                 std::string::npos)
           << pawl_last_error();
@@ -609,6 +610,7 @@ TEST_F(FaseRules, TooManyBlocksOfARegionAreRefused) {
     }
     EXPECT_EQ(pawl_fase_malloc(fase, 100), nullptr);
     EXPECT_EQ(errno, ENOSPC);
+    EXPECT_EQ(pawl_last_error_code(), PAWL_ERROR_TOO_MANY);
     pawl_fase_section_end(nullptr, 0, nullptr);
     EXPECT_EQ(blocks_used(), before + PAWL_FASE_BLOCKS_MAX);
   });

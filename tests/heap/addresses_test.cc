@@ -1,5 +1,7 @@
 // Which heaps can be open together: all but those of which bytes of two have one address.
 
+#include <sys/wait.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <random>
@@ -12,6 +14,7 @@
 #include "heap/address_space.h"
 #include "heap/format.h"
 #include "pawl/heap.h"
+#include "pawl/pawl.h"
 #include "support/temporary_directory.h"
 
 namespace pawl::test {
@@ -137,6 +140,26 @@ TEST_F(HeapAddresses, HeapsWithBytesAtOneAddressAreRefusedByTheNamesOfBoth) {
     expect_works(there);
     EXPECT_EQ(pawl_heap_close(there), 0);
   }
+}
+
+// As any memory in the way it is one condition; its code was that of a system call that failed.
+TEST_F(HeapAddresses, TheCopyThatAChildHasOfAHeapIsInTheWayOfAnother) {
+  make("low", kPlace, kGiB, 100 * kMiB);
+  make("high", kPlace + 64 * kMiB, kGiB);
+  pawl_heap* const there = open("low");
+  ASSERT_NE(there, nullptr) << pawl_last_error();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    EXPECT_EQ(open("high"), nullptr);
+    EXPECT_EQ(errno, EADDRINUSE) << pawl_last_error();
+    EXPECT_EQ(pawl_last_error_code(), PAWL_ERROR_ADDRESS_TAKEN) << pawl_last_error();
+    EXPECT_THAT(pawl_last_error(), HasSubstr("a forked child"));
+    ::_exit(HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(pawl_heap_close(there), 0);
 }
 
 // The address is asked for when there is no heap yet, and not believed to be possible.

@@ -157,6 +157,7 @@ TEST_F(HeldLocks, ASyncThatVerifiesRefusesAHeldLock) {
   made.lock.lock();
   EXPECT_EQ(pawl_heap_sync(heap()), -1);
   EXPECT_EQ(errno, EDEADLK);
+  EXPECT_EQ(pawl_last_error_code(), PAWL_ERROR_LOCK_HELD);
   EXPECT_THAT(pawl_last_error(), HasSubstr(this_thread()));
   made.lock.unlock();
   EXPECT_EQ(pawl_heap_sync(heap()), 0) << pawl_last_error();

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """check_error_codes.py SOURCE: the codes of include/pawl/error_codes.h, their numbers and meanings are
-those of the manual page and of the Python package, and docs/errors.md has each in a table and no other."""
+those of the manual page and of the Python package, docs/errors.md has each in a table and no other, and a
+test looks at each."""
 
 import ast
 import os
@@ -11,6 +12,7 @@ HEADER = "include/pawl/error_codes.h"
 PAGE = "docs/man/pawl_last_error_code.3"
 TABLES = "docs/errors.md"
 PACKAGE = "python/pawl/_library.py"
+TESTS = "tests"
 
 
 def content(path):
@@ -58,6 +60,19 @@ def names_in_tables():
     return names
 
 
+def names_in_tests():
+    """Of what is looked at in C and C++; what a test itself fails with is not.  None is left out: a
+    condition that no test can provoke is none that a program can meet."""
+    names = set()
+    for folder, _, files in os.walk(TESTS):
+        for file in files:
+            if file.endswith((".c", ".cc", ".h")):
+                text = content(os.path.join(folder, file))
+                text = re.sub(r"Status::failure\([^;{}]*?PAWL_ERROR_\w+", "", text)
+                names.update(re.findall(r"PAWL_ERROR_(\w+)", text))
+    return names
+
+
 def main():
     header = codes_of_header()
     numbers = {name: number for name, number, _ in header}
@@ -71,6 +86,8 @@ def main():
     # Of what fails in no way of its own there is no row.
     for name in sorted((set(numbers) - {"NONE"}) ^ names_in_tables()):
         wrong.append(f"only in {HEADER if name in numbers else TABLES}: {name}")
+    for name in sorted(set(numbers) - names_in_tests()):
+        wrong.append(f"no test looks at it: {name}")
     print("\n".join(wrong))
     sys.exit(1 if wrong else 0)
 

@@ -71,8 +71,9 @@ TEST_F(Roots, KeepTheirType) {
       text_thrown_by<pawl::error>([&] { heap.named<pawl::vector<long>>("words"); });
   EXPECT_THAT(text, HasSubstr("words"));
   EXPECT_THAT(text, HasSubstr("vector<long"));
-  EXPECT_THROW(heap.find<pawl::set<pawl::string>>("words"), pawl::error);
-  EXPECT_THROW(heap.remove<long>("words"), pawl::error);
+  EXPECT_EQ(code_thrown_by([&] { heap.find<pawl::set<pawl::string>>("words"); }),
+            PAWL_ERROR_ROOT_OF_OTHER_TYPE);
+  EXPECT_EQ(code_thrown_by([&] { heap.remove<long>("words"); }), PAWL_ERROR_ROOT_OF_OTHER_TYPE);
   EXPECT_NO_THROW(heap.named<Words>("words"));
   EXPECT_NE(pawl::type_tag<long>(), pawl::type_tag<unsigned long>());
 }

@@ -36,4 +36,16 @@ std::string text_thrown_by(Call call) {
   return {};
 }
 
+// The code of the pawl::error that `call` throws.
+template <class Call>
+int code_thrown_by(Call call) {
+  try {
+    call();
+  } catch (const pawl::error& failure) {
+    return failure.pawl_code();
+  }
+  ADD_FAILURE() << "nothing is thrown";
+  return PAWL_ERROR_NONE;
+}
+
 }  // namespace stl_test

@@ -76,6 +76,7 @@ TEST(StaleContainer, AContainerThatOutlivedItsHeapFreedABlockOfAnother) {
   pawl::allocator<char> again = allocator;
   EXPECT_THAT(text_thrown_by<pawl::error>([&] { again.allocate(1); }),
               testing::HasSubstr("closed"));
+  EXPECT_EQ(code_thrown_by([&] { again.allocate(1); }), PAWL_ERROR_NO_HEAP);
 }
 
 class TwoHeaps : public testing::Test {
@@ -255,6 +256,10 @@ TEST_F(TwoHeaps, AMemberSwapIsRefused) {
   pawl::map<long, long> of_second(second);
   of_first[1] = 1;
   EXPECT_DEATH(of_first.swap(of_second), "swap.. of containers of different heaps");
+  // As those find it that let exceptions pass.
+  pawl::allocator<long> one(first);
+  pawl::allocator<long> other(second);
+  EXPECT_EQ(code_thrown_by([&] { swap(one, other); }), PAWL_ERROR_DIFFERENT_HEAPS);
 }
 
 TEST_F(TwoHeaps, ACopyIsMadeInTheSameHeap) {

@@ -3,13 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
@@ -20,15 +23,20 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "heap/heap.h"
 #include "journal/format.h"
+#include "mapping/view.h"
 #include "medium/block_medium.h"
+#include "medium/inherited_memory.h"
 #include "medium/medium.h"
 #include "medium/status.h"
+#include "pawl/fase.h"
 #include "pawl/heap.h"
 #include "pawl/pawl.h"
 #include "support/open_mapping.h"
+#include "support/refused_calls.h"
 #include "support/temporary_directory.h"
 #include "support/watched_medium.h"
 
@@ -36,6 +44,7 @@ namespace pawl {
 namespace {
 
 using test::read_file;
+using test::RefusedCall;
 using test::write_file;
 
 constexpr std::size_t kLength = 4 * kPageBytes;
@@ -71,6 +80,26 @@ class ErrorCodes : public testing::Test {
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
+  }
+  // In a child whose system calls fail so, as a sandbox or a disk has them fail.
+  static void in_child_refused(const std::vector<RefusedCall>& calls,
+                               const std::function<void()>& act) {
+    in_child([&] {
+      if (test::refuse_calls(calls)) act();
+    });
+  }
+  // The commit of one byte in a child whose system calls fail so from then on.
+  void expect_no_commit(const std::vector<RefusedCall>& calls, int error_number, pawl_error code,
+                        std::size_t stored = 1) {
+    in_child([&] {
+      char* const bytes = map(path_, 0, nullptr, std::filesystem::file_size(path_));
+      ASSERT_NE(bytes, nullptr) << pawl_last_error();
+      if (!test::refuse_calls(calls)) return;
+      std::memset(bytes, 'x', stored);
+      EXPECT_EQ(pawl_msync(bytes, stored, MS_SYNC), -1);
+      expect_failure(error_number, code);
+    });
+    EXPECT_EQ(pawl_recover(path_.c_str()), 0) << pawl_last_error();
   }
   // Two commits, and then a crash.
   void leave_open() {
@@ -267,6 +296,175 @@ TEST_F(ErrorCodes, OfACommitThatIsRefused) {
   EXPECT_EQ(pawl_munmap(bytes, kLength), 0) << pawl_last_error();
 }
 
+TEST_F(ErrorCodes, OfWhatTheSystemRefusesToAnOpening) {
+  const auto expect = [&](const RefusedCall& call, int error_number, pawl_error code) {
+    in_child_refused({call}, [&] { expect_no_map(path_, error_number, code); });
+  };
+  if (open_block_medium(path_, false).value()->can_mark())
+    expect({SYS_fsetxattr, ENOSPC}, ENOSPC, PAWL_ERROR_NO_SPACE_FOR_MARK);
+  expect({SYS_fallocate, ENOSPC}, ENOSPC, PAWL_ERROR_NO_SPACE_FOR_JOURNAL);
+  expect({SYS_fallocate, EOPNOTSUPP}, EOPNOTSUPP, PAWL_ERROR_UNSUPPORTED_FILE_SYSTEM);
+  expect({SYS_linkat, EEXIST}, EBUSY, PAWL_ERROR_OPENING_RACED);
+  expect({SYS_fsync, EIO}, EIO, PAWL_ERROR_IO);
+  expect({SYS_mmap, ENOMEM}, ENOMEM, PAWL_ERROR_NO_ADDRESS_SPACE);
+  // As of addresses that are there and may not be locked, or may not be had.
+  expect({SYS_mmap, EAGAIN}, EAGAIN, PAWL_ERROR_SYSTEM);
+  expect({SYS_mmap, EPERM}, EPERM, PAWL_ERROR_NO_PERMISSION);
+  ::setenv("PAWL_TRACKER", "scan", 1);
+  expect({SYS_userfaultfd, EPERM}, EPERM, PAWL_ERROR_TRACKER_UNAVAILABLE);
+  // Which is neither the kernel's fault nor a sandbox's.
+  expect({SYS_userfaultfd, EMFILE}, EMFILE, PAWL_ERROR_SYSTEM);
+  expect({SYS_userfaultfd, ENOMEM}, ENOMEM, PAWL_ERROR_NO_MEMORY);
+  ::setenv("PAWL_TRACKER", "store", 1);
+  expect_no_map(path_, EOPNOTSUPP, PAWL_ERROR_NO_STORE_MARKS);
+  ::unsetenv("PAWL_TRACKER");
+}
+
+TEST_F(ErrorCodes, OfAPlaceThatCannotServe) {
+  const int descriptor = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
+  const auto expect = [&](int error_number, pawl_error code) {
+    EXPECT_EQ(pawl_mmap(nullptr, kLength, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0),
+              MAP_FAILED);
+    expect_failure(error_number, code);
+  };
+  in_child([&] {
+    if (::chroot(directory_.path().c_str()) == 0) expect(ENOENT, PAWL_ERROR_NO_PROC);
+  });
+  in_child([&] {
+    const std::string directory = directory_.path();
+    const char* const at = directory.c_str();
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount(at, at, nullptr, MS_BIND, nullptr) != 0 ||
+        ::mount(nullptr, at, nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr) != 0)
+      return;
+    EXPECT_EQ(pawl_recover(path_.c_str()), -1);
+    expect_failure(EROFS, PAWL_ERROR_READ_ONLY_FILE_SYSTEM);
+  });
+  ::close(descriptor);
+  // In memory there is such a file, and is no refusal.
+  ::setenv("PAWL_MEDIUM", "memory", 1);
+  if (char* const bytes = map(path_); bytes != nullptr)
+    EXPECT_EQ(pawl_munmap(bytes, kLength), 0);
+  else
+    expect_failure(EOPNOTSUPP, PAWL_ERROR_NOT_PERSISTENT_MEMORY);
+  ::unsetenv("PAWL_MEDIUM");
+}
+
+// Nothing is written yet: the same call may succeed later.
+TEST_F(ErrorCodes, OfACommitForWhichThereIsNoRoom) {
+  ASSERT_EQ(::truncate(path_.c_str(), 0), 0);
+  ASSERT_EQ(::truncate(path_.c_str(), kLength), 0);  // a hole
+  expect_no_commit({{SYS_fallocate, ENOSPC}}, ENOSPC, PAWL_ERROR_NO_SPACE_FOR_COMMIT);
+}
+
+// It was said of whatever kept the journal from growing.
+TEST_F(ErrorCodes, OfAJournalThatCannotGrowWereAllThatOfACommitTooLarge) {
+  constexpr std::size_t kLarge = std::size_t{1} << 20;
+  write_file(path_, std::string(kLarge, 'a'));
+  ::setenv("PAWL_JOURNAL_SIZE", "64K", 1);
+  expect_no_commit({{SYS_fallocate, ENOSPC}}, ENOSPC, PAWL_ERROR_COMMIT_TOO_LARGE, kLarge);
+  expect_no_commit({{SYS_fallocate, EIO}}, EIO, PAWL_ERROR_IO, kLarge);
+  in_child([&] {
+    char* const bytes = map(path_, 0, nullptr, kLarge);
+    ASSERT_NE(bytes, nullptr) << pawl_last_error();
+    const struct rlimit limit{kLarge, kLarge};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+    std::memset(bytes, 'x', kLarge);
+    EXPECT_EQ(pawl_msync(bytes, kLarge, MS_SYNC), -1);
+    expect_failure(EFBIG, PAWL_ERROR_FILE_SIZE_LIMIT);
+  });
+  ::unsetenv("PAWL_JOURNAL_SIZE");
+}
+
+// Bytes may have reached the journal: that is the disk's failure, whatever the system called it.
+TEST_F(ErrorCodes, OfACommitThatCannotBeWritten) {
+  for (const int error_number : {EIO, ENOSPC, EDQUOT, EFBIG, ENOMEM, EPERM})
+    expect_no_commit({{SYS_pwrite64, error_number}, {SYS_pwritev2, error_number}}, EIO,
+                     PAWL_ERROR_IO);
+}
+
+TEST_F(ErrorCodes, OfARecoveryWithoutRoom) {
+  leave_open();
+  in_child_refused({{SYS_pwrite64, ENOSPC}, {SYS_pwritev2, ENOSPC}},
+                   [&] { expect_no_map(path_, ENOSPC, PAWL_ERROR_NO_SPACE_TO_RECOVER); });
+  EXPECT_EQ(pawl_recover(path_.c_str()), 2) << pawl_last_error();
+}
+
+// What is wrong with it when it is read again was right before.
+TEST_F(ErrorCodes, OfAJournalThatChangesWhileItIsRead) {
+  leave_open();
+  const std::string sound = read_file(journal_);
+  bool is_found = false;
+  bool is_read = true;
+  for (int fatal = 0; is_read && !is_found; ++fatal) {
+    overwrite(0, sound.data(), sound.size());
+    int reads = 0;
+    auto watch = std::make_shared<test::Watch>();
+    watch->judge_with([&](const test::Event& event) {
+      if (event.which == test::Which::journal && event.act == test::Act::read && reads++ == fatal)
+        spoil(kJournalSlots * kJournalSlotBytes);
+      return Status{};
+    });
+    auto opened = test::try_open(path_, test::options_for(ApplyChoice::async), watch);
+    is_read = reads > fatal;
+    is_found = opened.status().code() == PAWL_ERROR_JOURNAL_CHANGED;
+    EXPECT_TRUE(!is_found || opened.status().error_number() == EBADMSG);
+  }
+  EXPECT_TRUE(is_found);
+}
+
+TEST_F(ErrorCodes, OfMemoryThatTheProgramUnmapped) {
+  char* const bytes = map(path_);
+  ASSERT_NE(bytes, nullptr) << pawl_last_error();
+  ASSERT_EQ(::syscall(SYS_munmap, bytes + kPageBytes, kPageBytes), 0);
+  EXPECT_EQ(pawl_msync(bytes, kLength, MS_SYNC), -1);
+  expect_failure(EFAULT, PAWL_ERROR_MEMORY_UNMAPPED);
+  EXPECT_EQ(pawl_munmap(bytes, kLength), 0);
+}
+
+// It was said that the disk had failed.
+TEST_F(ErrorCodes, OfAMappingThatCannotBePutBackWasThatOfADisk) {
+  in_child([&] {
+    const test::Opened mapping(path_, test::options_for(ApplyChoice::async));
+    if (!test::refuse_calls({{SYS_mprotect, ENOMEM}})) return;
+    const Status refused = mapping->protect_window(mapping.bytes(), kPageBytes, PROT_READ);
+    EXPECT_EQ(refused.error_number(), EIO) << refused.text();
+    EXPECT_EQ(refused.code(), PAWL_ERROR_MAPPING_BROKEN) << refused.text();
+  });
+  EXPECT_EQ(pawl_recover(path_.c_str()), 0) << pawl_last_error();
+}
+
+// They were said to be out of memory, of which there was enough.
+TEST_F(ErrorCodes, OfFullTablesWereThoseOfMemory) {
+  constexpr std::size_t kPages =
+      2 * (std::max(kProtectedPartsMax, inherited_memory::kPiecesMax) + 1);
+  auto mapping = test::try_open(path_, test::options_for(ApplyChoice::async));
+  ASSERT_TRUE(mapping.ok()) << mapping.status().text();
+  const auto window =
+      mapping.value()->map_window(nullptr, kPages * kPageBytes, PROT_READ | PROT_WRITE, 0, 0);
+  ASSERT_TRUE(window.ok()) << window.status().text();
+  Status refused;
+  for (std::size_t page = 0; page < kPages && refused.ok(); page += 2)
+    refused =
+        mapping.value()->protect_window(window.value() + page * kPageBytes, kPageBytes, PROT_READ);
+  EXPECT_EQ(refused.error_number(), ENOMEM) << refused.text();
+  EXPECT_EQ(refused.code(), PAWL_ERROR_TOO_MANY) << refused.text();
+  in_child([&] {
+    std::size_t page = 0;
+    while (inherited_memory::add(window.value() + page * kPageBytes, kPageBytes).ok()) page += 2;
+    const std::string other = directory_ / "other";
+    write_file(other, "a");
+    expect_no_map(other, ENOMEM, PAWL_ERROR_TOO_MANY);
+  });
+  EXPECT_TRUE(mapping.value()->close().ok());
+}
+
+TEST_F(ErrorCodes, OfAFileOfSectionsThatIsClosed) {
+  EXPECT_EQ(pawl_fase_root(nullptr), nullptr);
+  expect_failure(EINVAL, PAWL_ERROR_CLOSED);
+}
+
 // What failed first says by what; what comes behind it, that it is over.
 TEST_F(ErrorCodes, OfAMappingWhoseDescriptorsTheProgramClosed) {
   char* const bytes = map(path_);
@@ -294,6 +492,16 @@ TEST_F(ErrorCodes, OfACopy) {
   EXPECT_EQ(pawl_snapshot(path_.c_str(), to.c_str(), PAWL_SNAPSHOT_REPLACE), -1);
   expect_failure(EBUSY, PAWL_ERROR_COPY_TARGET_IN_USE);
   EXPECT_EQ(pawl_munmap(bytes, kLength), 0);
+}
+
+// It was said to be larger than any file can be.
+TEST_F(ErrorCodes, OfACopyPastTheLimitOfFilesWasThatOfNoFile) {
+  in_child([&] {
+    const struct rlimit limit{kLength / 2, kLength / 2};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+    EXPECT_EQ(pawl_snapshot(path_.c_str(), (directory_ / "to").c_str(), 0), -1);
+    expect_failure(EFBIG, PAWL_ERROR_FILE_SIZE_LIMIT);
+  });
 }
 
 TEST_F(ErrorCodes, OfAGroup) {

@@ -409,6 +409,7 @@ TEST_F(GroupTest, AGroupHasABoundedNumberOfFiles) {
   }
   EXPECT_EQ(map_in(group, a(), 4096).bytes, nullptr);
   EXPECT_EQ(errno, ENFILE);
+  EXPECT_EQ(pawl_last_error_code(), PAWL_ERROR_TOO_MANY);
   EXPECT_EQ(pawl_group_msync(group, MS_SYNC), 0) << pawl_last_error();
   for (const Mapped& file : files) EXPECT_EQ(pawl_munmap(file.bytes, file.length), 0);
   EXPECT_EQ(pawl_group_close(group), 0) << pawl_last_error();
@@ -574,6 +575,7 @@ TEST_F(GroupTest, AFileThatCameBackWasToldToWaitForAnotherLifeOfItsGroup) {
     std::filesystem::rename(directory_ / ("away/a" + suffix), a() + suffix);
   EXPECT_EQ(map_in(group, a()).bytes, nullptr);
   EXPECT_EQ(errno, EBADMSG) << pawl_last_error();
+  EXPECT_EQ(pawl_last_error_code(), PAWL_ERROR_GROUP_MISMATCH) << pawl_last_error();
   EXPECT_NE(std::string(pawl_last_error()).find("--accept-loss"), std::string::npos)
       << pawl_last_error();
   {
@@ -634,6 +636,7 @@ TEST_F(GroupTest, FilesThatChangedNamesGotEachOthersRecords) {
         const auto medium = std::move(pawl::open_block_medium(path, false).value());
         const pawl::Status refused = pawl::recover(*medium, accept_loss).status();
         EXPECT_EQ(refused.error_number(), ENODATA) << path << ": " << refused.text();
+        EXPECT_EQ(refused.code(), PAWL_ERROR_GROUP_FILE_RENAMED) << path;
         EXPECT_NE(refused.text().find("under another name"), std::string::npos) << refused.text();
       }
     }

@@ -222,6 +222,7 @@ TEST_F(HeapTest, NamedRootsAreFoundAgainAndRemoved) {
     ASSERT_EQ(pawl_heap_set_named_root(heap_, std::to_string(i).c_str(), block, 0), 0);
   EXPECT_EQ(pawl_heap_set_named_root(heap_, "one more", block, 0), -1);
   EXPECT_EQ(errno, ENOSPC);
+  EXPECT_EQ(pawl_last_error_code(), PAWL_ERROR_TOO_MANY);
   sync();
 }
 

@@ -1213,6 +1213,11 @@ class FileSizeLimit {
   struct rlimit before_{};
 };
 
+void expect_past_limit(const Status& refused) {
+  EXPECT_EQ(refused.error_number(), EFBIG) << refused.text();
+  EXPECT_EQ(refused.code(), PAWL_ERROR_FILE_SIZE_LIMIT) << refused.text();
+}
+
 // SIGXFSZ would end this program.
 TEST(Law07SpaceFirst, TheLimitOfAFilesSizeIsAnErrorAndNoSignal) {
   for (const bool is_blocked : {false, true}) {
@@ -1225,21 +1230,21 @@ TEST(Law07SpaceFirst, TheLimitOfAFilesSizeIsAnErrorAndNoSignal) {
     options.journal_size_bytes = 64 << 10;
     {
       const FileSizeLimit limit(options.journal_size_bytes - 1);
-      EXPECT_EQ(test::try_open(file.path, options).status().error_number(), EFBIG);
+      expect_past_limit(test::try_open(file.path, options).status());
     }
     Opened mapping(file.path, options);
     mapping.bytes()[0] = 'b';
     {
       // Below the journal's end.
       const FileSizeLimit limit(options.journal_size_bytes / 2);
-      EXPECT_EQ(mapping.commit().error_number(), EFBIG);
+      expect_past_limit(mapping.commit());
     }
     ASSERT_TRUE(mapping.commit().ok());
     mapping.bytes()[50 * kPageBytes] = 'c';
     {
       const FileSizeLimit limit(40 * kPageBytes);
-      EXPECT_EQ(mapping.commit().error_number(), EFBIG);
-      EXPECT_EQ(mapping->truncate(61 * kPageBytes).error_number(), EFBIG);
+      expect_past_limit(mapping.commit());
+      expect_past_limit(mapping->truncate(61 * kPageBytes));
       mapping.bytes()[1] = 'd';
       EXPECT_TRUE(mapping->commit(mapping.bytes(), kPageBytes).ok());
     }
@@ -1249,9 +1254,9 @@ TEST(Law07SpaceFirst, TheLimitOfAFilesSizeIsAnErrorAndNoSignal) {
     {
       // What was acknowledged cannot be applied, and stays where it is.
       const FileSizeLimit limit(40 * kPageBytes);
-      EXPECT_EQ(mapping->close().error_number(), EFBIG);
+      expect_past_limit(mapping->close());
       mapping.crash();
-      EXPECT_EQ(test::try_open(file.path, options).status().error_number(), EFBIG);
+      expect_past_limit(test::try_open(file.path, options).status());
     }
     Opened again(file.path, options);
     EXPECT_EQ(again->size(), 62 * kPageBytes);

@@ -150,9 +150,11 @@ class OneWriter : public ::testing::Test {
     EXPECT_EQ(test::read_file(path).substr(0, 1), "b") << path;
   }
   // Refused, with what to do, and nothing is given up.
-  static void expect_refused(const std::string& path, int error_number, const std::string& text) {
+  static void expect_refused(const std::string& path, int error_number, pawl_error code,
+                             const std::string& text) {
     for (const Status& status : {open(path), recover_file(path)}) {
       EXPECT_EQ(status.error_number(), error_number) << path << ": " << status.text();
+      EXPECT_EQ(status.code(), code) << path << ": " << status.text();
       EXPECT_NE(status.text().find(text), std::string::npos) << status.text();
     }
   }
@@ -178,7 +180,7 @@ TEST_F(OneWriter, IsThatOfEveryLinkOfAFile) {
   expect_busy(other_);
   expect_busy(file_);
   holder.kill();
-  expect_refused(other_, ENODATA, "rename that to");
+  expect_refused(other_, ENODATA, PAWL_ERROR_MOVED_JOURNAL, "rename that to");
   EXPECT_EQ(recover_file(other_, true).error_number(), ENODATA) << "the journal is there";
   expect_recovered(file_);
   EXPECT_TRUE(open(other_).ok());
@@ -217,7 +219,7 @@ TEST_F(OneWriter, IsThatOfAFileThatWasRenamedWhileItWasOpen) {
 TEST_F(OneWriter, IsToldWhereTheJournalOfARenamedFileIs) {
   Holder(file_).kill();
   fs::rename(file_, other_);
-  expect_refused(other_, ENODATA, journal_);
+  expect_refused(other_, ENODATA, PAWL_ERROR_MOVED_JOURNAL, journal_);
   EXPECT_EQ(recover_file(other_, true).error_number(), ENODATA) << "the journal is there";
   EXPECT_TRUE(fs::exists(journal_));
   fs::rename(journal_, other_journal_);
@@ -235,11 +237,11 @@ TEST_F(OneWriter, IsNotReplacedByACopyOfItsJournal) {
 TEST_F(OneWriter, LeavesItsJournalToTheFileThatACopyIsOf) {
   Holder holder(file_);
   copy(file_, other_);
-  expect_refused(other_, ENODATA, "is a copy");
+  expect_refused(other_, ENODATA, PAWL_ERROR_COPIED_FILE, "is a copy");
   holder.kill();
-  expect_refused(other_, ENODATA, "is a copy");
+  expect_refused(other_, ENODATA, PAWL_ERROR_COPIED_FILE, "is a copy");
   fs::rename(journal_, other_journal_);
-  expect_refused(other_, EBADMSG, "is a copy");
+  expect_refused(other_, EBADMSG, PAWL_ERROR_JOURNAL_OF_ORIGINAL, "is a copy");
   EXPECT_EQ(recover_file(other_, true).error_number(), EBADMSG);
   fs::rename(other_journal_, journal_);
   EXPECT_EQ(recover_file(other_, true).text(), "");
@@ -267,7 +269,7 @@ TEST_F(OneWriter, RefusesAJournalOfAnEarlierLife) {
   }
   fs::rename(journal_, directory_ / "newest");
   fs::rename(other_journal_, journal_);
-  expect_refused(file_, EBADMSG, "is the journal of another file");
+  expect_refused(file_, EBADMSG, PAWL_ERROR_FOREIGN_JOURNAL, "is the journal of another file");
   fs::rename(directory_ / "newest", journal_);
   EXPECT_TRUE(recover_file(file_).ok());
   EXPECT_EQ(test::read_file(file_).substr(0, 1), "c");
@@ -281,7 +283,7 @@ TEST_F(OneWriter, RefusesAnOlderCopyOfItsJournalThatTookItsPlace) {
   }
   fs::rename(journal_, directory_ / "newest");
   fs::rename(other_journal_, journal_);
-  expect_refused(file_, EBADMSG, "is a copy");
+  expect_refused(file_, EBADMSG, PAWL_ERROR_COPIED_JOURNAL, "is a copy");
   fs::rename(directory_ / "newest", other_journal_);
   EXPECT_EQ(recover_file(file_, true).text(), "") << "for want of the original a copy will do";
 }
@@ -297,7 +299,7 @@ TEST_F(OneWriter, LeavesAnEmptyJournalToTheFileThatItIsOf) {
   ::waitpid(child, nullptr, 0);
   fs::rename(file_, other_);
   test::write_file(file_, std::string(kPageBytes, 'n'));
-  expect_refused(file_, EBADMSG, "is the journal of another file");
+  expect_refused(file_, EBADMSG, PAWL_ERROR_FOREIGN_JOURNAL, "is the journal of another file");
   fs::rename(journal_, other_journal_);
   EXPECT_EQ(recover_file(other_).text(), "");
   EXPECT_EQ(open(file_).text(), "");
@@ -320,7 +322,7 @@ TEST_F(OneWriter, IsNotAskedToRemoveADamagedJournal) {
     constexpr std::streamoff kInTheFirstRecord = 2 * 4096 + 100;
     journal.seekp(kInTheFirstRecord).put('?');
   }
-  expect_refused(file_, EBADMSG, "is damaged");
+  expect_refused(file_, EBADMSG, PAWL_ERROR_DAMAGED_RECORD, "is damaged");
   ASSERT_EQ(::removexattr(file_.c_str(), "user.pawl"), 0);
   const Status refused = recover_file(file_);
   EXPECT_EQ(refused.error_number(), EBADMSG);
@@ -331,7 +333,7 @@ TEST_F(OneWriter, IsNotAskedToRemoveADamagedJournal) {
 TEST_F(OneWriter, OfAFileWithoutItsMarkIsTakenWhenThatIsAccepted) {
   Holder(file_).kill();
   ASSERT_EQ(::removexattr(file_.c_str(), "user.pawl"), 0);
-  expect_refused(file_, EBADMSG, "--accept-loss");
+  expect_refused(file_, EBADMSG, PAWL_ERROR_MARK_REMOVED, "--accept-loss");
   EXPECT_EQ(recover_file(file_, true).text(), "");
   EXPECT_EQ(test::read_file(file_).substr(0, 1), "b");
 }
@@ -553,7 +555,7 @@ TEST_F(OneWriter, TookAnOlderCopyOfItsJournalWhereThereAreNoBirths) {
     fs::rename(journal_, directory_ / "newest");
     const int newest = ::open((directory_ / "newest").c_str(), O_RDONLY);
     fs::rename(other_journal_, journal_);
-    expect_refused(file_, EBADMSG, "is a copy");
+    expect_refused(file_, EBADMSG, PAWL_ERROR_COPIED_JOURNAL, "is a copy");
     // Now with its number.
     ::close(newest);
     fs::remove(directory_ / "newest");
@@ -565,7 +567,7 @@ TEST_F(OneWriter, TookAnOlderCopyOfItsJournalWhereThereAreNoBirths) {
       ASSERT_EQ(::stat(made.c_str(), &status), 0);
       if (status.st_ino != original.inode) continue;
       fs::rename(made, journal_);
-      expect_refused(file_, EBADMSG, "is a copy");
+      expect_refused(file_, EBADMSG, PAWL_ERROR_COPIED_JOURNAL, "is a copy");
       EXPECT_EQ(recover_file(file_, true).text(), "");
       return;
     }
@@ -584,7 +586,7 @@ TEST_F(OneWriter, TookAnOlderCopyOfItsJournalWhereTheWriterAloneHadNoBirths) {
     GTEST_SKIP() << "this file system keeps no generations";
   fs::rename(journal_, directory_ / "newest");
   fs::rename(other_journal_, journal_);
-  expect_refused(file_, EBADMSG, "is a copy");
+  expect_refused(file_, EBADMSG, PAWL_ERROR_COPIED_JOURNAL, "is a copy");
   fs::rename(directory_ / "newest", journal_);
   expect_recovered(file_);
 }
@@ -621,9 +623,34 @@ TEST_F(OneWriter, WasSaidToBeWhoMayOnlyReadTheJournal) {
   lock.l_type = F_RDLCK;
   ASSERT_EQ(::fcntl(reader, F_OFD_SETLK, &lock), 0);
   EXPECT_FALSE(has_writer(journal_).value());
-  expect_refused(file_, EBUSY, "may only read");
+  expect_refused(file_, EBUSY, PAWL_ERROR_JOURNAL_LOCKED_BY_READER, "may only read");
   ::close(reader);
   expect_recovered(file_);
+}
+
+// Whatever kept the journal from being opened, its owner was to be asked.
+TEST_F(OneWriter, TookAReadOnlyMountOfTheJournalForAnotherUser) {
+  Holder(file_).kill();
+  die_in_opening(file_);
+  fs::rename(file_, other_);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const char* const at = journal_.c_str();
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount(at, at, nullptr, MS_BIND, nullptr) != 0 ||
+        ::mount(nullptr, at, nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr) != 0)
+      ::_exit(2);
+    const Status refused = recover_file(other_);
+    EXPECT_EQ(refused.error_number(), EROFS) << refused.text();
+    EXPECT_EQ(refused.code(), PAWL_ERROR_READ_ONLY_FILE_SYSTEM) << refused.text();
+    ::_exit(HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "this user cannot mount";
+  EXPECT_EQ(status, 0);
+  expect_recovered(other_);
 }
 
 // The program was ended.
@@ -703,7 +730,7 @@ TEST_F(OneWriter, OfAFileWithALongPathIsMarked) {
   Holder holder(path);
   holder.kill();
   fs::rename(path + ".pawl", path + ".away");
-  expect_refused(path, ENODATA, "left open by a crash");
+  expect_refused(path, ENODATA, PAWL_ERROR_MISSING_JOURNAL, "left open by a crash");
   fs::rename(path + ".away", path + ".pawl");
   expect_recovered(path);
 }
@@ -772,7 +799,10 @@ TEST_F(OneWriter, KeepsItsJournalOnTheFileSystemOfItsFile) {
         ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
         ::mount(file_.c_str(), shown.c_str(), nullptr, MS_BIND, nullptr) != 0)
       ::_exit(2);
-    if (open(shown).error_number() != EXDEV) ::_exit(1);
+    const Status refused = open(shown);
+    if (refused.error_number() != EXDEV ||
+        refused.code() != PAWL_ERROR_JOURNAL_ON_OTHER_FILE_SYSTEM)
+      ::_exit(1);
     ::setenv(kJournalElsewhere, "1", 1);
     ::_exit(open(shown).ok() ? 0 : 1);
   }

@@ -533,6 +533,7 @@ TEST_F(PersistentFileTest, DoesNotOutgrowItsWindow) {
   const std::uint64_t end = bytes_.size();
   EXPECT_EQ(file_.write(end - 1, bytes_of("xy")).error_number(), EFBIG);
   EXPECT_EQ(file_.resize(end + 1).error_number(), EFBIG);
+  EXPECT_EQ(file_.resize(end + 1).code(), PAWL_ERROR_REOPEN_TO_GROW);
   EXPECT_EQ(file_.reserve(end, 1).error_number(), EFBIG);
   EXPECT_NE(file_.reserve(~std::uint64_t{0}, 1).text().find("the file cannot grow"),
             std::string::npos);

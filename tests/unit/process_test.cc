@@ -782,6 +782,7 @@ TEST_F(Process, WhatTheProgramOpenedUnderNumbersOfATrackerWasClosed) {
                 if (numbers.empty()) return true;  // another tracker
                 at[0] = 'b';
                 const bool is_refused = pawl_msync(at, kPageBytes, MS_SYNC) == -1 && errno == EIO &&
+                                        pawl_last_error_code() == PAWL_ERROR_STORES_UNSEEN &&
                                         std::strstr(pawl_last_error(), "no longer recorded");
                 [[maybe_unused]] const int closed = pawl_munmap(at, kLargeBytes);
                 return is_refused && std::all_of(numbers.begin(), numbers.end(), [](int number) {

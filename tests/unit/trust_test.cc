@@ -71,6 +71,12 @@ int outcome(long result) {
   return errno;
 }
 
+bool fails(long result, int error_number, pawl_error code) {
+  if (result == -1 && errno == error_number && pawl_last_error_code() == code) return true;
+  std::fprintf(stderr, "%s\n", pawl_last_error());
+  return false;
+}
+
 char* map(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDWR);
   void* const at = pawl_mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_ATOMIC, descriptor, 0);
@@ -355,6 +361,7 @@ TEST_F(Trust, TheGroupThatASideFileNamesWasOpenedBeforeItsOwnerWasLookedAt) {
            [&] { return map(file) == nullptr ? errno : 0; },
            [&] { return outcome(pawl_snapshot(file.c_str(), (file + ".copy").c_str(), 0)); }}) {
     EXPECT_EQ(look(), EPERM) << pawl_last_error();
+    EXPECT_EQ(pawl_last_error_code(), PAWL_ERROR_GROUP_OTHER_OWNER) << pawl_last_error();
     EXPECT_EQ(::fcntl(leased, F_GETLEASE), F_RDLCK);
   }
   ::close(leased);
@@ -455,7 +462,8 @@ TEST_F(Trust, AnOwnerWithoutPermissionIsToldHowToGiveIt) {
   ASSERT_EQ(::chmod((file + ".pawl").c_str(), 0444), 0);
   EXPECT_EQ(as_user(kOwner,
                     [&] {
-                      if (pawl_recover(file.c_str()) != -1 || errno != EACCES) return 1;
+                      const long refused = pawl_recover(file.c_str());
+                      if (!fails(refused, EACCES, PAWL_ERROR_NO_PERMISSION)) return 1;
                       const std::string text = pawl_last_error();
                       return text.find("chmod u+rw " + file + ".pawl") == std::string::npos ? 2 : 0;
                     }),
@@ -468,7 +476,8 @@ TEST_F(Trust, AJournalInADirectoryThatBecameReadOnly) {
   ASSERT_EQ(::chmod((directory_ / "folder").c_str(), 0555), 0);
   EXPECT_EQ(as_user(kOwner,
                     [&] {
-                      if (pawl_recover(file.c_str()) != -1 || errno != EACCES) return 1;
+                      const long refused = pawl_recover(file.c_str());
+                      if (!fails(refused, EACCES, PAWL_ERROR_LEFT_BEHIND)) return 1;
                       const std::string text = pawl_last_error();
                       if (text.find("chmod u+w") == std::string::npos) return 2;
                       return text.find("or root may") == std::string::npos ? 0 : 3;
@@ -491,7 +500,8 @@ TEST_F(Trust, AJournalInADirectoryThatCannotBeSearchedAnyMore) {
                       at[0] = 'b';
                       if (pawl_msync(at, kBytes, MS_SYNC) != 0) return 2;
                       if (::chmod(folder.c_str(), 0600) != 0) return 3;
-                      if (pawl_munmap(at, kBytes) != -1 || errno != EACCES) return 4;
+                      const int refused = pawl_munmap(at, kBytes);
+                      if (!fails(refused, EACCES, PAWL_ERROR_LEFT_BEHIND)) return 4;
                       const std::string text = pawl_last_error();
                       return text.find("chmod u+wx") == std::string::npos ? 5 : 0;
                     }),
@@ -508,18 +518,19 @@ TEST_F(Trust, ACopyInADirectoryThatMayNotBeReadWasLeftBehind) {
   const std::string box = directory_ / "box";
   ASSERT_EQ(::mkdir(box.c_str(), 0755), 0);
   ASSERT_EQ(::chown(box.c_str(), kOwner, kShared), 0);
-  const auto fails = [](long result) {
-    if (result != -1 || errno != EACCES) return 1;
+  const auto refuses = [](long result) {
+    if (!fails(result, EACCES, PAWL_ERROR_NO_PERMISSION)) return 1;
     const std::string text = pawl_last_error();
     return text.find("chmod +r") == std::string::npos ? 2 : 0;
   };
   ASSERT_EQ(::chmod(box.c_str(), 0300), 0);
-  EXPECT_EQ(as_user(kOwner,
-                    [&] { return fails(pawl_snapshot(file.c_str(), (box + "/copy").c_str(), 0)); }),
-            0);
+  EXPECT_EQ(
+      as_user(kOwner,
+              [&] { return refuses(pawl_snapshot(file.c_str(), (box + "/copy").c_str(), 0)); }),
+      0);
   EXPECT_TRUE(std::filesystem::is_empty(box));
   ASSERT_EQ(::chmod((directory_ / "folder").c_str(), 0300), 0);
-  EXPECT_EQ(as_user(kOwner, [&] { return fails(map(file) == nullptr ? -1 : 0); }), 0);
+  EXPECT_EQ(as_user(kOwner, [&] { return refuses(map(file) == nullptr ? -1 : 0); }), 0);
   EXPECT_FALSE(std::filesystem::exists(file + ".pawl"));
   EXPECT_EQ(mark_of(file), "");
 }
@@ -534,7 +545,12 @@ TEST_F(Trust, AJournalWithTheRightIdThatWasPutInThePlaceOfTheOther) {
   std::filesystem::rename(journal, away);
   std::filesystem::copy_file(away, journal);
   ASSERT_EQ(::chown(journal.c_str(), kHostile, kHostile), 0);
-  EXPECT_EQ(as_user(kOwner, [&] { return outcome(pawl_recover(file.c_str())); }), EACCES);
+  EXPECT_EQ(as_user(kOwner,
+                    [&] {
+                      const long refused = pawl_recover(file.c_str());
+                      return fails(refused, EACCES, PAWL_ERROR_JOURNAL_OF_OTHER_USER) ? 0 : 1;
+                    }),
+            0);
   EXPECT_EQ(pawl_recover(file.c_str()), -1);
   EXPECT_EQ(errno, EBADMSG) << pawl_last_error();
   EXPECT_EQ(value_of(file), "a");
@@ -920,7 +936,9 @@ TEST_F(Trust, AJournalThatWasGivenUpWasThatOfAnotherDirectory) {
     // What took its place is not the journal that was looked at.
     std::filesystem::remove(away + "/db.pawl");
     write_file(away + "/db.pawl", "another");
-    EXPECT_EQ(medium.value()->keep_journal_aside(kept).status().error_number(), ESTALE);
+    const Status refused = medium.value()->keep_journal_aside(kept).status();
+    EXPECT_EQ(refused.error_number(), ESTALE);
+    EXPECT_EQ(refused.code(), PAWL_ERROR_REPLACED);
   }
 }
 
@@ -1106,7 +1124,8 @@ TEST_F(Trust, AJournalOfAnOpeningThatDiedStandsWhereTheUserMayNotWrite) {
   std::filesystem::rename(file, other);
   EXPECT_EQ(as_user(kHostile,
                     [&] {
-                      if (pawl_recover(other.c_str()) != -1 || errno != EACCES) return 1;
+                      const long refused = pawl_recover(other.c_str());
+                      if (!fails(refused, EACCES, PAWL_ERROR_JOURNAL_OF_OTHER_USER)) return 1;
                       return std::strstr(pawl_last_error(), "/db.pawl") != nullptr ? 0 : 2;
                     }),
             0);
@@ -1130,9 +1149,10 @@ TEST_F(Trust, TheFirstGroupOfAFileReadTheCommitsBehindItsSecond) {
                           ::setresuid(kOther, kOther, kOther) != 0)
                         return 2;
                       at[0] = 's';
-                      return pawl_msync(at, kBytes, MS_SYNC) == 0 ? 0 : errno;
+                      const int refused = pawl_msync(at, kBytes, MS_SYNC);
+                      return fails(refused, EACCES, PAWL_ERROR_JOURNAL_TOO_READABLE) ? 0 : 3;
                     }),
-            EACCES);
+            0);
 }
 
 // While it was mapped its owner took the right to write from everybody: the journal got that mode,
@@ -1149,7 +1169,8 @@ TEST_F(Trust, AFileThatWasMadeReadOnlyWhileItWasMappedShutItsOwnerOut) {
                       if (::stat((file + ".pawl").c_str(), &journal) != 0) return 3;
                       if ((journal.st_mode & 0777) != 0644) return 4;
                       // The mark is an attribute of the file.
-                      if (pawl_munmap(at, kBytes) != -1 || errno != EACCES) return 5;
+                      const int unmapped = pawl_munmap(at, kBytes);
+                      if (!fails(unmapped, EACCES, PAWL_ERROR_LEFT_BEHIND)) return 5;
                       if (std::strstr(pawl_last_error(), "chmod u+w") == nullptr) return 6;
                       if (::chmod(file.c_str(), 0644) != 0) return 7;
                       return outcome(pawl_recover(file.c_str()));
