@@ -88,8 +88,10 @@ void print_text(const Look& look) {
                bound_to.is_proof() ? "born " + time_text(bound_to.birth_time_ns)
                                    : fmt::format("generation {}", bound_to.birth_time_ns));
     fmt::print("tail        record {} at byte {}\n", header.tail_sequence, header.tail_offset);
-    fmt::print("writer      process {}{}\n", header.writer_process,
-               look.is_locked ? ", which has it now" : ", which has let go");
+    if (header.writer_process != 0) {
+      fmt::print("writer      process {}{}\n", header.writer_process,
+                 look.is_locked ? ", which has it now" : ", which has let go");
+    }
     fmt::print("records     {} pending, {} of changes, {} of journal\n", look.record_count,
                size_text(look.changed_bytes), size_text(look.record_bytes));
     if (!look.end_reason.empty()) fmt::print("end         {}\n", look.end_reason);

@@ -110,8 +110,9 @@ PAWL_PUBLIC int pawl_ftruncate(int fd, off_t length) {
   return finish([&]() -> Status {
     if (length < 0) return invalid("a file cannot have a negative size");
     const int access = ::fcntl(fd, F_GETFL);
-    if (access >= 0 && (access & O_ACCMODE) == O_RDONLY)
-      return invalid("the fd is not open for writing");
+    if (access < 0)
+      return Status::failure(EBADF, PAWL_ERROR_INVALID_ARGUMENT, "the descriptor is not open");
+    if ((access & O_ACCMODE) == O_RDONLY) return invalid("the fd is not open for writing");
     // Where that cannot be told the file is not touched: cut past its journal it would lose
     // commits.
     const auto found = pawl::open_mappings::find_file(fd);

@@ -1,5 +1,6 @@
 #include "mapping/commit_log.h"
 
+#include "mapping/options.h"
 #include "mapping/power.h"
 
 namespace pawl {
@@ -20,17 +21,20 @@ CommitLog::CommitLog(std::unique_ptr<journal::Journal> journal, std::size_t appl
           },
           [this](const Status& status) { failures_.note_final(status); }) {}
 
-Status no_journal(const std::string& what, const Status& why) {
-  constexpr const char* kSmaller = "ask for a smaller journal (PAWL_JOURNAL_SIZE, at least 64K)";
+Status no_journal(const std::string& what, std::uint64_t journal_bytes, const Status& why) {
+  const std::string smaller =
+      journal_bytes > kJournalSizeMin
+          ? " or ask for a smaller journal (PAWL_JOURNAL_SIZE, at least 64K)"
+          : "";
   std::string text = what + ": " + why.text();
   const bool is_advised = text.find("ree some space") != std::string::npos;
   if (is_want_of_space(why.error_number()))
     text +=
-        std::string(is_advised ? ". Or " : ". Free some space, or ") + kSmaller +
+        (is_advised ? "" : "; free some space") + (smaller.empty() ? "" : "," + smaller) +
         ". To bring a file that a crash left to its last commit, which takes no new journal, use "
         "'pawl recover FILE'";
   if (why.error_number() == EFBIG)
-    text += std::string(". Raise the limit (ulimit -f), or ") + kSmaller;
+    text += "; raise the limit (ulimit -f)" + (smaller.empty() ? "" : "," + smaller);
   const bool is_full = is_want_of_space(why.error_number());
   return Status::failure(why.error_number(), is_full ? PAWL_ERROR_NO_SPACE_FOR_JOURNAL : why.code(),
                          std::move(text));

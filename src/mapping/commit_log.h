@@ -54,7 +54,7 @@ class CommitLog {
 };
 
 // The failure to make a journal, with what to do about it; `what` begins the sentence.
-Status no_journal(const std::string& what, const Status& why);
+Status no_journal(const std::string& what, std::uint64_t journal_bytes, const Status& why);
 
 // How much of the log may be outstanding, for the durability on-fail; null for the other.  The
 // journal is empty.

@@ -105,7 +105,8 @@ Result<std::shared_ptr<Group>> Group::open(std::unique_ptr<Medium> medium, const
                                           1, options.first_journal_bytes(0), medium->block_bytes(),
                                           std::move(list.value()));
   if (!journal.ok()) {
-    return give_up(no_journal("cannot make the journal of a group", journal.status()));
+    return give_up(no_journal("cannot make the journal of a group", options.first_journal_bytes(0),
+                              journal.status()));
   }
   journal.value()->may_grow_to(options.journal_bytes_max());
   auto budget = budget_of(*medium, *journal.value(), options);

@@ -62,9 +62,11 @@ Status check_whole(const AddressRange& range, const std::vector<Piece>& pieces, 
                                  "; close the heap with pawl_heap_close()");
     }
     if (!range.contains(piece.window)) {
-      return Status::failure(error_number, PAWL_ERROR_ADDRESS_TAKEN,
-                             "the range holds a part of the atomic mapping of " + path_of(piece) +
-                                 ", which is unmapped whole; unmap all of it first");
+      return Status::failure(
+          error_number,
+          error_number == EBUSY ? PAWL_ERROR_ADDRESS_TAKEN : PAWL_ERROR_INVALID_ARGUMENT,
+          "the range holds a part of the atomic mapping of " + path_of(piece) +
+              ", which is unmapped whole; unmap all of it first");
     }
   }
   return {};

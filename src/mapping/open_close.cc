@@ -153,8 +153,9 @@ Result<std::unique_ptr<Mapping>> Mapping::Implementation::open(std::unique_ptr<M
                                           replayed.generation, replayed.next_sequence,
                                           journal_bytes, medium->block_bytes());
   if (!journal.ok()) {
-    return give_up(no_journal(
-        "cannot make a journal of " + std::to_string(journal_bytes) + " bytes", journal.status()));
+    return give_up(
+        no_journal("cannot make a journal of " + std::to_string(journal_bytes) + " bytes",
+                   journal_bytes, journal.status()));
   }
   journal.value()->may_grow_to(options.journal_bytes_max());
   auto budget = budget_of(*medium, *journal.value(), options);

@@ -1188,10 +1188,17 @@ Status check_file_system_of(const std::string& path) {
 }
 
 // Opens the file, or takes the descriptor of it that could not be closed.
+Status is_not_regular(const std::string& path) {
+  return Status::failure(ENODEV, PAWL_ERROR_NOT_REGULAR_FILE,
+                         path + " is not a regular file; only those can be mapped atomically");
+}
+
 Result<NamedFile> open_base(const std::string& path, int flags) {
   NamedFile file;
-  if (struct stat status{}; ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode))
-    file.descriptor = parked_descriptors::take(status, flags);
+  if (struct stat status{}; ::stat(path.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) return is_not_regular(path);
+    if (S_ISREG(status.st_mode)) file.descriptor = parked_descriptors::take(status, flags);
+  }
   if (file.descriptor.valid()) return file;
   const StandardNumbersTaken taken;
   PAWL_TRY(check_file_system_of(path));
@@ -1223,9 +1230,7 @@ Result<NamedFile> checked(NamedFile file, const std::string& path, bool read_onl
   const int base = file.descriptor.get();
   struct stat status{};
   if (::fstat(base, &status) != 0) return FailedCall{errno, "cannot stat " + path};
-  if (!S_ISREG(status.st_mode))
-    return Status::failure(ENODEV, PAWL_ERROR_NOT_REGULAR_FILE,
-                           path + " is not a regular file; only those can be mapped atomically");
+  if (!S_ISREG(status.st_mode)) return is_not_regular(path);
   PAWL_TRY(check_is_no_journal(base, path));
   if (purpose == For::journal && ::fgetxattr(base, kMarkAttribute, nullptr, 0) < 0)
     PAWL_TRY(check_has_no_sections(base, path));
@@ -1254,17 +1259,15 @@ Result<NamedFile> open_named_file(int descriptor, For purpose) {
         errno,
         "cannot find the name of descriptor " + std::to_string(descriptor) + " (is /proc mounted?)",
         PAWL_ERROR_NO_PROC};
+  struct stat by_descriptor{};
+  struct stat by_name{};
+  if (::fstat(descriptor, &by_descriptor) != 0) return FailedCall{errno, "cannot stat " + path};
+  if (!S_ISREG(by_descriptor.st_mode)) return is_not_regular(path);
   if ((flags & O_PATH) != 0 || (flags & O_ACCMODE) != O_RDWR) {
     return Status::failure(
         EACCES, PAWL_ERROR_NOT_READ_WRITE,
         path + " must be open for reading and writing (O_RDWR) to be mapped atomically");
   }
-  struct stat by_descriptor{};
-  struct stat by_name{};
-  if (::fstat(descriptor, &by_descriptor) != 0) return FailedCall{errno, "cannot stat " + path};
-  if (!S_ISREG(by_descriptor.st_mode))
-    return Status::failure(ENODEV, PAWL_ERROR_NOT_REGULAR_FILE,
-                           path + " is not a regular file; only those can be mapped atomically");
   if (by_descriptor.st_nlink == 0 || ::stat(path.c_str(), &by_name) != 0 ||
       by_name.st_ino != by_descriptor.st_ino || by_name.st_dev != by_descriptor.st_dev) {
     return Status::failure(ENOENT, PAWL_ERROR_NO_NAME,

@@ -389,15 +389,16 @@ Status check_target(const Source& source, const std::string& to) {
   if (to == source.path() + kJournalSuffix)
     return refuse(EINVAL, PAWL_ERROR_INVALID_ARGUMENT,
                   "is where the journal of the file stands; choose another name");
-  PAWL_TRY(check_has_no_side_file(to));
   struct stat present{};
   struct stat copied{};
-  if (::lstat(to.c_str(), &present) != 0) return {};
-  if (S_ISDIR(present.st_mode))
-    return refuse(EISDIR, PAWL_ERROR_INVALID_ARGUMENT, "is a directory; name a file in it");
-  if (::fstat(source.descriptor(), &copied) == 0 && present.st_ino == copied.st_ino &&
+  const bool is_there = ::lstat(to.c_str(), &present) == 0;
+  if (is_there && ::fstat(source.descriptor(), &copied) == 0 && present.st_ino == copied.st_ino &&
       present.st_dev == copied.st_dev)
     return refuse(EINVAL, PAWL_ERROR_INVALID_ARGUMENT, "is the file itself; choose another name");
+  PAWL_TRY(check_has_no_side_file(to));
+  if (!is_there) return {};
+  if (S_ISDIR(present.st_mode))
+    return refuse(EISDIR, PAWL_ERROR_INVALID_ARGUMENT, "is a directory; name a file in it");
   return S_ISREG(present.st_mode) ? check_may_go(to) : Status{};
 }
 
@@ -415,7 +416,7 @@ Result<Copied> make_snapshot(const std::string& path, const std::string& to, boo
   const std::string name = to.substr(to.rfind('/') + 1);
   if (name.empty() || name == "." || name == "..")
     return Status::failure(EISDIR, PAWL_ERROR_INVALID_ARGUMENT,
-                           to + " is a directory; name a file in it");
+                           "'" + to + "' is a directory; name a file in it");
   const std::string target = directory.value().path() + name;
   PAWL_TRY(check_target(source.value(), target));
   if (struct stat present{}; !may_replace && ::lstat(target.c_str(), &present) == 0) {
@@ -429,7 +430,12 @@ Result<Copied> make_snapshot(const std::string& path, const std::string& to, boo
   if (!made.ok()) return made.status();
   auto copied =
       source.value().copy_into(made.value().file(), std::numeric_limits<std::uint64_t>::max());
-  if (!copied.ok()) return copied;
+  if (!copied.ok()) {
+    const Status& failed = copied.status();
+    const char* const advice =
+        is_want_of_space(failed.error_number()) ? "; free some space, and copy again" : "";
+    return failed.with_text(target + ": " + failed.text() + advice);
+  }
   // Whoever may read the file may read its copy, and nobody else.
   PAWL_TRY(adopt_permissions(source.value().descriptor(), made.value().descriptor(), 0777, target));
   // Once more: the copy took its time.

@@ -183,6 +183,26 @@ TEST_F(ErrorCodes, OfWhatCannotBeMapped) {
   ::close(nameless);
 }
 
+// What a newcomer tried, and the table has otherwise.
+TEST_F(ErrorCodes, OfDirectoriesAndPartsWereThoseOfSomethingElse) {
+  const int directory = ::open(directory_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  EXPECT_EQ(pawl_mmap(nullptr, kLength, PROT_READ | PROT_WRITE, MAP_ATOMIC, directory, 0),
+            MAP_FAILED);
+  expect_failure(ENODEV, PAWL_ERROR_NOT_REGULAR_FILE);
+  ::close(directory);
+  EXPECT_EQ(pawl_recover(directory_.path().c_str()), -1);
+  expect_failure(ENODEV, PAWL_ERROR_NOT_REGULAR_FILE);
+  EXPECT_EQ(pawl_ftruncate(-1, 0), -1);
+  expect_failure(EBADF, PAWL_ERROR_INVALID_ARGUMENT);
+  char* const mapped = map(path_);
+  ASSERT_NE(mapped, nullptr) << pawl_last_error();
+  EXPECT_EQ(::munmap(mapped, kPageBytes), -1);
+  expect_failure(EINVAL, PAWL_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(pawl_snapshot(path_.c_str(), path_.c_str(), PAWL_SNAPSHOT_REPLACE), -1);
+  expect_failure(EINVAL, PAWL_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(pawl_munmap(mapped, kLength), 0);
+}
+
 TEST_F(ErrorCodes, OfAddressesAndSizes) {
   EXPECT_EQ(map(path_, 0, nullptr, ~std::size_t{0} - kPageBytes), nullptr);
   expect_failure(ENOMEM, PAWL_ERROR_NO_ADDRESS_SPACE);
