@@ -87,6 +87,9 @@ step "another prefix, and away with it"
 (cd "$checkout" && ./dev install "$work/other" && ./dev uninstall "$work/other") </dev/null
 [ ! -e "$work/other" ]
 
+# What asks for no rights is tried once.
+[ "$(id -u)" = 0 ] || exit 0
+
 step "users of the installed library: CMake"
 cmake -G Ninja -S "$checkout/tests/install/consumer" -B consumer
 cmake --build consumer
