@@ -3,17 +3,20 @@
 many.py PAWL
 """
 
+import ctypes
 import json
 import os
 import resource
+import subprocess
 import sys
 import time
 
-from kept import Kept, can_trace, wait_for
+from kept import WAIT_S_MAX, Kept, can_trace, wait_for
 
 FEW, MANY = 500, 2000
 SQUARE = 8  # the save of four times as many takes less, and by the square of their number 16 times as long
 ANSWERS_S_MAX = 5
+PR_CAPBSET_DROP, CAP_SYS_RESOURCE = 24, 24
 
 # Descriptors of a kind; then a file that says so.
 PROGRAM = """
@@ -92,6 +95,43 @@ def what_did_not_fit_into_the_image_was_not_named(pawl):
         assert kept.supervisor.poll() is None, "the program does not run on"
 
 
+def limited():
+    """To 1024 descriptors, and without the right to have more."""
+    no_more = ctypes.CDLL(None, use_errno=True).prctl(PR_CAPBSET_DROP, CAP_SYS_RESOURCE, 0, 0, 0)
+    assert no_more == 0, os.strerror(ctypes.get_errno())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+
+
+def a_check_said_yes_to_a_restore_that_had_too_few_numbers(pawl):
+    warning = "what is saved could not be restored: the program takes "
+    for count, fits in ((700, True), (1000, False)):
+        with Kept(pawl) as kept:
+            begin(kept, "one file", count, preexec_fn=limited)
+            process = kept.process()
+            if not fits:
+                wait_for(lambda: warning in kept.said(), "the warning")
+            saved = kept.command("save", kept.directory)
+            assert saved.returncode == 0 and kept.supervisor.wait(WAIT_S_MAX) == 0, (saved, kept.said())
+            assert (warning in kept.said()) != fits, kept.said()
+            checked = subprocess.run([pawl, "wsp", "check", kept.directory], capture_output=True, text=True,
+                                     preexec_fn=limited)
+            assert checked.returncode == (0 if fits else 9), checked
+            kept.restore(preexec_fn=limited)
+            if not fits:
+                assert "prlimit --nofile=" in checked.stdout, checked
+                assert kept.supervisor.wait(WAIT_S_MAX) == 1, kept.said()
+                assert "prlimit --nofile=" in kept.said(), kept.said()
+                assert kept.check().returncode == 0, kept.check()
+                kept.restore()
+            assert kept.process() == process
+            wait_for(lambda: kept.supervisor.poll() is not None or
+                     kept.command("rehearse", kept.directory, "1", "--window-ms", "10000").returncode == 0,
+                     "the supervisor")
+            assert kept.supervisor.poll() is None, kept.said()
+            held = os.listdir(f"/proc/{process}/fd")
+            assert len(held) == count + 4, held  # standard streams, and the memory file
+
+
 def as_many_as_allowed():
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -105,6 +145,7 @@ def main():
     the_try_after_the_start_was_urgent_and_deaf_to_the_power(pawl)
     a_save_that_takes_longer_than_the_window_was_only_told_when_the_power_failed(pawl)
     what_did_not_fit_into_the_image_was_not_named(pawl)
+    a_check_said_yes_to_a_restore_that_had_too_few_numbers(pawl)
 
 
 main()

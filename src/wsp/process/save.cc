@@ -9,6 +9,7 @@
 #include "wsp/process/image.h"
 #include "wsp/process/one_processor.h"
 #include "wsp/process/records.h"
+#include "wsp/process/spare_numbers.h"
 #include "wsp/process/urgency.h"
 
 namespace pawl::wsp {
@@ -144,9 +145,10 @@ Result<SaveOutlook> check_savable(Process& process) {
   const double before_us = processor_time_us();
   SaveRun run(process, nullptr, SaveExtent::image);
   const Status done = run.run();
-  const SaveOutlook outlook{run.saved().descriptors.size(), processor_time_us() - before_us};
+  SaveOutlook outlook{run.saved().descriptors.size(), processor_time_us() - before_us, {}};
   run.let_run_on();
   if (!done.ok()) return done;
+  outlook.restorable = check_descriptor_limit(run.saved());
   return outlook;
 }
 

@@ -29,6 +29,7 @@ Result<SaveTiming> rehearse_save(Process& process);
 struct SaveOutlook {
   std::size_t descriptors = 0;
   double took_us = 0;  // of the processor's time, without what was flushed
+  Status restorable;   // by a command of this process's limits
 };
 
 // As rehearse_save(), but there is no haste: nothing is flushed, and nobody else has to wait.

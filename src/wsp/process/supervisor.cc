@@ -136,6 +136,8 @@ class Supervision {
           "the window (--window-ms); 'pawl wsp rehearse DIR' measures a save",
           outlook.took_us / 1000, window_us_ / 1000, outlook.descriptors));
     }
+    if (!outlook.restorable.ok())
+      tell_("what is saved could not be restored: " + outlook.restorable.text());
   }
 
   Status save_now() {
