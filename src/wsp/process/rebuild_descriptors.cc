@@ -285,7 +285,7 @@ class Rebuild {
     int socket = -1;
     if (descriptor.facts.domain == AF_UNIX) {
       int ends[2];
-      if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0) {
+      if (::socketpair(AF_UNIX, descriptor.facts.type, 0, ends) == 0) {
         ::close(ends[1]);
         socket = ends[0];
       }
