@@ -86,6 +86,17 @@ def a_save_that_takes_longer_than_the_window_was_only_told_when_the_power_failed
         assert warning not in kept.said(), kept.said()
 
 
+def the_try_was_left_out_for_a_word_that_is_none(pawl):
+    with Kept(pawl) as kept:
+        begin(kept, "counters", MANY, ["--window-ms", "1"])
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            with open(os.path.join(kept.directory, "power"), "w") as pipe:
+                pipe.write("all is well\n")
+        wait_for(lambda: "a save would take longer than the power lasts" in kept.said(), "the warning")
+        assert kept.supervisor.poll() is None, kept.said()
+
+
 def what_did_not_fit_into_the_image_was_not_named(pawl):
     with Kept(pawl) as kept:
         begin(kept, "full pipes", 200)
@@ -144,6 +155,7 @@ def main():
     a_save_took_the_square_of_the_number_of_descriptors(pawl)
     the_try_after_the_start_was_urgent_and_deaf_to_the_power(pawl)
     a_save_that_takes_longer_than_the_window_was_only_told_when_the_power_failed(pawl)
+    the_try_was_left_out_for_a_word_that_is_none(pawl)
     what_did_not_fit_into_the_image_was_not_named(pawl)
     a_check_said_yes_to_a_restore_that_had_too_few_numbers(pawl)
 

@@ -398,7 +398,7 @@ void find_same(OpenFiles& files, SavedDescriptor& saved) {
     saved.facts.same_as = files.add(saved);
 }
 
-Status gave_way() { return Status::failure(ECANCELED, "the power failed meanwhile"); }
+Status gave_way() { return Status::failure(ECANCELED, "something more urgent came meanwhile"); }
 
 Status too_many(std::size_t fit, std::size_t open) {
   return Status::failure(

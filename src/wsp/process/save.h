@@ -21,8 +21,8 @@ constexpr int kSaveStepsCount = 8;
 // durable: kill() it.  On failure there is no marker but the reason, and the program runs on.
 Result<SaveTiming> save(Process& process, const StepHook& hook);
 
-// The same work up to the marker, which is not written; the program runs on.  ECANCELED: the power
-// failed meanwhile.
+// The same work up to the marker, which is not written; the program runs on.  ECANCELED: it gave
+// way to what may be the power's failure.
 Result<SaveTiming> rehearse_save(Process& process);
 
 // What a save would be like.

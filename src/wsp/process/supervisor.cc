@@ -117,7 +117,13 @@ class Supervision {
                   Status::failure(ETIME, "the program's first thread has ended before the others"))
             : check_savable(process_);
     process_.take_events();  // stopping may have heard the signal that tells of them
-    if (process_.has_ended() || found.status().error_number() == ECANCELED) return;
+    if (process_.has_ended()) return;
+    if (found.status().error_number() == ECANCELED) {
+      // What was heard may be no power failure.
+      is_checked_ = false;
+      check_at_ = Clock::now() + kCheckAfter;
+      return;
+    }
     if (found.ok()) {
       tell_outlook(found.value());
     } else {
@@ -180,17 +186,24 @@ class Supervision {
     control.answer(answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   }
 
+  static nlohmann::json steps_of(const SaveTiming& timing) {
+    nlohmann::json steps = nlohmann::json::array();
+    for (const SaveStep& step : timing.steps)
+      steps.push_back({{"name", step.name}, {"took_us", step.took_us}});
+    return steps;
+  }
+
   nlohmann::json rehearse(int count) {
     is_checked_ = true;  // whoever asks is told
     nlohmann::json timings = nlohmann::json::array();
     count = std::clamp(count, 1, static_cast<int>(kRehearsalsMax));
     for (int i = 0; i < count; ++i) {
-      Result<SaveTiming> timing = rehearse_save(process_);
-      if (!timing.ok()) return {{"reason", timing.status().text()}};
-      nlohmann::json steps = nlohmann::json::array();
-      for (const SaveStep& step : timing.value().steps)
-        steps.push_back({{"name", step.name}, {"took_us", step.took_us}});
-      timings.push_back(steps);
+      const Result<SaveTiming> timing = rehearse_save(process_);
+      if (timing.ok()) {
+        timings.push_back(steps_of(timing.value()));
+      } else if (timing.status().error_number() != ECANCELED) {  // else what was heard is heard now
+        return {{"reason", timing.status().text()}};
+      }
       process_.take_events();
       ::usleep(kBetweenRehearsalsUs);
       hear_power();
@@ -209,7 +222,7 @@ class Supervision {
   const StepHook& hook_;
   SupervisionEnding ending_;
   bool is_checked_ = false;
-  const Clock::time_point check_at_ = Clock::now() + kCheckAfter;
+  Clock::time_point check_at_ = Clock::now() + kCheckAfter;
 };
 
 }  // namespace
