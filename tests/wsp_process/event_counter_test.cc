@@ -1,10 +1,14 @@
 // What an eventfd is is found out by use, and nothing of it is changed.
 #include "wsp/process/event_counter.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
 
 #include "medium/descriptor.h"
 
@@ -57,6 +61,19 @@ TEST(EventCounter, OneThatAnotherProcessHasTakenFromIsNotGuessedAt) {
   const Descriptor counter(::eventfd(7, 0));
   EXPECT_EQ(is_semaphore(counter.get(), 9).status().error_number(), EBUSY);
   EXPECT_EQ(count_of(counter.get(), false), 7u);  // it adds before it takes
+}
+
+TEST(EventCounter, OneThatAnotherProcessKeepsFullHeldTheSaveUp) {
+  const Descriptor counter(::eventfd(0, 0));
+  ASSERT_EQ(::write(counter.get(), &kCountMax, sizeof(kCountMax)), 8);
+  const pid_t fills = ::fork();
+  while (fills == 0) (void)!::write(counter.get(), &kCountMax, sizeof(kCountMax));
+  // Until it has come in between.
+  while (is_semaphore(counter.get(), kCountMax).ok()) {
+  }
+  ::kill(fills, SIGKILL);
+  ::waitpid(fills, nullptr, 0);
+  EXPECT_EQ(::fcntl(counter.get(), F_GETFL) & O_NONBLOCK, 0);
 }
 
 }  // namespace

@@ -634,6 +634,17 @@ def a_program_that_watches_its_output_was_restored_into_a_file(pawl):
         assert said(kept, place, stdout=subprocess.PIPE) == repr([(1, 4)]), kept.said()
 
 
+def a_connection_of_packets_came_back_as_a_stream(pawl):
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+server, client = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
+server.bind("name"); server.listen(); client.connect("name"); accepted, _ = server.accept()
+""", "[(one.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE), one.recv(9)) for one in (client, accepted)]")
+        assert kept.fail_power() == 0, kept.said()
+        found = ast.literal_eval(said(kept, place))
+        assert found == [(socket.SOCK_SEQPACKET, b"")] * 2, found
+
+
 def a_standard_stream_blocked_behind_a_restore(pawl):
     """Which the program had made not to: it reads until there is nothing more."""
     with Kept(pawl) as kept:
@@ -746,6 +757,7 @@ def main():
     registrations_of_a_duplicate_came_back_on_another_file(pawl)
     a_program_that_watches_its_input_could_not_be_restored_without_a_terminal(pawl)
     a_program_that_watches_its_output_was_restored_into_a_file(pawl)
+    a_connection_of_packets_came_back_as_a_stream(pawl)
     a_standard_stream_blocked_behind_a_restore(pawl)
     a_pipe_was_larger_than_the_restorer_may_make(pawl)
     a_user_with_many_pipes_was_not_told_why_none_is_saved(pawl)

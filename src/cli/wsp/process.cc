@@ -92,7 +92,8 @@ Result<wsp::SupervisorEars> open_ears(const wsp::KeptMemory& memory,
 int watch_over(wsp::Process& process, wsp::SupervisorEars& ears, const char* verb,
                const ProcessArguments& arguments, bool dies_in_save) {
   Result<wsp::SupervisionEnding> ending =
-      wsp::supervise(process, ears, tell, die_at(dies_in_save ? arguments.die_at_step : 0));
+      wsp::supervise(process, ears, arguments.wsp.window_ms * 1000, tell,
+                     die_at(dies_in_save ? arguments.die_at_step : 0));
   if (!ending.ok()) return refuse_wsp(verb, ending.status());
   if (ending.value().was_saved) {
     const double took_us = ending.value().timing.total_us();

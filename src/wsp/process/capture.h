@@ -22,8 +22,9 @@ void capture_scheduling(const Urgency& urgency, const OneProcessor& one_processo
                         SavedProcess& into);
 // The mappings, and the facts of the kernel that they depend on.
 Status capture_mappings(Process& process, SavedProcess& into);
-// The open descriptors (capture_descriptors.cc).
-Status capture_descriptors(Process& process, SavedProcess& into);
+// The open descriptors (capture_descriptors.cc), of which there may be many: who `gives_way` stops
+// for what is more urgent, by ECANCELED.  ENOSPC: no image holds them.
+Status capture_descriptors(Process& process, bool gives_way, SavedProcess& into);
 // Of a program that is about to be killed: what the kernel keeps of its connections for a while
 // (TIME_WAIT) keeps no address from the restore.  The program sees nothing of it.
 void release_addresses(pid_t leader, const SavedProcess& saved);

@@ -2,7 +2,6 @@
 // it.
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <linux/kcmp.h>
 #include <linux/netlink.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -22,10 +21,12 @@
 
 #include "medium/descriptor.h"
 #include "wsp/process/capture.h"
+#include "wsp/process/epoll_sets.h"
 #include "wsp/process/event_counter.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/multicast.h"
 #include "wsp/process/object_owner.h"
+#include "wsp/process/open_files.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/socket_name.h"
 #include "wsp/process/socket_options.h"
@@ -205,40 +206,6 @@ std::uint64_t nanoseconds(std::string_view text) {
   return number_of(text.substr(0, comma)) * kNsPerSecond + number_of(text.substr(comma + 1));
 }
 
-void capture_epoll(std::string_view information, SavedDescriptor& saved) {
-  std::size_t from = 0;
-  while ((from = information.find("tfd:", from)) != std::string_view::npos) {
-    const std::size_t end = std::min(information.find('\n', from), information.size());
-    const std::string line(information.substr(from, end - from));
-    EpollEntry entry{};
-    unsigned long long data = 0;
-    if (std::sscanf(line.c_str(), "tfd: %d events: %x data: %llx", &entry.number, &entry.events,
-                    &data) == 3) {
-      entry.data = data;
-      saved.entries.push_back(entry);
-    }
-    from = end;
-  }
-}
-
-// A registration belongs to the file that had the number then, while that is open by any number.
-Status check_epoll(pid_t process, const SavedDescriptor& saved) {
-  std::map<int, std::uint32_t> seen;
-  for (const EpollEntry& entry : saved.entries) {
-    const kcmp_epoll_slot slot{static_cast<std::uint32_t>(saved.facts.number),
-                               static_cast<std::uint32_t>(entry.number), seen[entry.number]++};
-    if (::syscall(SYS_kcmp, process, process, KCMP_EPOLL_TFD, entry.number, &slot) == 0 ||
-        errno == ENOSYS || errno == EOPNOTSUPP)
-      continue;
-    return cannot_keep(saved.facts.number,
-                       fmt::format("an epoll set in which a file is registered by the number {}, "
-                                   "which it has not any more; let the program remove a "
-                                   "registration before it closes a duplicate",
-                                   entry.number));
-  }
-  return {};
-}
-
 bool is_known_device(const std::string& name) {
   return name == "/dev/null" || name == "/dev/zero" || name == "/dev/full" ||
          name == "/dev/random" || name == "/dev/urandom";
@@ -246,11 +213,13 @@ bool is_known_device(const std::string& name) {
 
 struct Looked {
   FileProof proof;
-  std::string name;
+  std::string name;  // of a socket none
   std::string information;
 };
 
-Status capture_counter(int handle, std::string_view information, DescriptorFacts& facts) {
+Status capture_counter(int handle, std::string_view information, SavedDescriptor& saved) {
+  DescriptorFacts& facts = saved.facts;
+  saved.identity = number_of(field_of(information, "eventfd-id"));
   facts.kind = static_cast<std::uint32_t>(DescriptorKind::event_counter);
   facts.value = number_of(field_of(information, "eventfd-count"), 16);
   if (const std::string_view told = field_of(information, "eventfd-semaphore"); !told.empty()) {
@@ -264,11 +233,12 @@ Status capture_counter(int handle, std::string_view information, DescriptorFacts
   return {};
 }
 
-Status capture_nameless(pid_t process, int handle, const Looked& looked, SavedDescriptor& saved) {
+Status capture_nameless(Process& process, int handle, const Looked& looked,
+                        SavedDescriptor& saved) {
   DescriptorFacts& facts = saved.facts;
   const std::string_view information = looked.information;
   const auto set_kind = [&](DescriptorKind kind) { facts.kind = static_cast<std::uint32_t>(kind); };
-  if (looked.name == "anon_inode:[eventfd]") return capture_counter(handle, information, facts);
+  if (looked.name == "anon_inode:[eventfd]") return capture_counter(handle, information, saved);
   if (looked.name == "anon_inode:[timerfd]") {
     set_kind(DescriptorKind::timer);
     facts.clock = static_cast<int>(number_of(field_of(information, "clockid")));
@@ -280,8 +250,7 @@ Status capture_nameless(pid_t process, int handle, const Looked& looked, SavedDe
     facts.value = number_of(field_of(information, "sigmask"), 16);
   } else if (looked.name == "anon_inode:[eventpoll]") {
     set_kind(DescriptorKind::epoll);
-    capture_epoll(information, saved);
-    return check_epoll(process, saved);
+    return capture_epoll(process, information, saved);
   } else {
     return cannot_keep(facts.number, looked.name);
   }
@@ -342,21 +311,40 @@ std::optional<int> stream_of_ours(const Looked& looked, const DescriptorFacts& f
   return found;
 }
 
-Status capture_one(Process& process, int handle, int number, SocketOptionReader& options,
+// By which the program's descriptors are looked at.
+struct Ways {
+  Descriptor handle;       // pidfd_open(2)
+  Descriptor files;        // /proc/PID/fd
+  Descriptor information;  // /proc/PID/fdinfo
+};
+
+Result<Ways> open_ways(pid_t leader) {
+  const auto open_directory = [leader](const char* name) {
+    return Descriptor(
+        ::open(fmt::format("/proc/{}/{}", leader, name).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  };
+  Ways ways{Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, leader, 0))),
+            open_directory("fd"), open_directory("fdinfo")};
+  if (ways.handle.valid() && ways.files.valid() && ways.information.valid()) return ways;
+  return FailedCall{errno, "cannot look at the program"};
+}
+
+Status capture_one(Process& process, const Ways& ways, int number, SocketOptionReader& options,
                    SavedDescriptor& saved, const SavedProcess& program) {
   const pid_t leader = process.leader();
+  const int handle = ways.handle.get();
   DescriptorFacts& facts = saved.facts;
   facts.number = number;
   facts.same_as = -1;
   Looked looked;
-  const std::string path = fmt::format("fd/{}", number);
-  if (!prove_file(AT_FDCWD, fmt::format("/proc/{}/{}", leader, path), looked.proof))
+  const std::string name = std::to_string(number);
+  if (!prove_file(ways.files.get(), name, looked.proof))
     return FailedCall{errno, "cannot look at a descriptor"};
   facts.inode = looked.proof.inode;
   facts.device = looked.proof.device;
-  looked.information = read_proc(leader, fmt::format("fdinfo/{}", number));
+  looked.information = read_proc_in(ways.information.get(), name);
   facts.flags = static_cast<std::uint32_t>(number_of(field_of(looked.information, "flags"), 8));
-  looked.name = read_proc_link(leader, path);
+  if (!S_ISSOCK(looked.proof.type)) looked.name = read_proc_link_in(ways.files.get(), name);
   if (const std::optional<int> stream = stream_of_ours(looked, facts)) {
     facts.kind = static_cast<std::uint32_t>(DescriptorKind::inherited);
     facts.standard = *stream;
@@ -378,7 +366,7 @@ Status capture_one(Process& process, int handle, int number, SocketOptionReader&
     return capture_pipe(leader, handle, number, saved);
   }
   if (looked.name.starts_with("anon_inode:"))
-    return capture_nameless(leader, handle, looked, saved);
+    return capture_nameless(process, handle, looked, saved);
   facts.kind = static_cast<std::uint32_t>(DescriptorKind::file);
   facts.position = number_of(field_of(looked.information, "pos"));
   saved.text = looked.name;
@@ -403,26 +391,22 @@ void share_what_waits(std::vector<SavedDescriptor>& all) {
   }
 }
 
-bool is_same_file(pid_t process, int one, int other) {
-  return ::syscall(SYS_kcmp, process, process, KCMP_FILE, one, other) == 0;
+void find_same(OpenFiles& files, SavedDescriptor& saved) {
+  const auto kind = static_cast<DescriptorKind>(saved.facts.kind);
+  if (kind != DescriptorKind::reset && kind != DescriptorKind::inherited &&
+      kind != DescriptorKind::pipe)
+    saved.facts.same_as = files.add(saved);
 }
 
-void find_same(pid_t process, std::vector<SavedDescriptor>& all) {
-  for (std::size_t i = 1; i < all.size(); ++i) {
-    DescriptorFacts& facts = all[i].facts;
-    const auto kind = static_cast<DescriptorKind>(facts.kind);
-    if (kind == DescriptorKind::reset || kind == DescriptorKind::inherited ||
-        kind == DescriptorKind::pipe)
-      continue;
-    for (std::size_t j = 0; j < i; ++j) {
-      const DescriptorFacts& other = all[j].facts;
-      if (other.same_as >= 0 || other.kind != facts.kind || other.inode != facts.inode ||
-          other.device != facts.device || !is_same_file(process, facts.number, other.number))
-        continue;
-      facts.same_as = other.number;
-      break;
-    }
-  }
+Status gave_way() { return Status::failure(ECANCELED, "something more urgent came meanwhile"); }
+
+Status too_many(std::size_t fit, std::size_t open) {
+  return Status::failure(
+      ENOSPC,
+      fmt::format("the program has {} descriptors open, and {} of them fill the image of {} "
+                  "MiB already, with what they have; let it have fewer open (connections: "
+                  "its limit of clients), or less wait in pipes",
+                  open, fit, kImageBytes >> 20));
 }
 
 }  // namespace
@@ -441,18 +425,25 @@ void release_addresses(pid_t leader, const SavedProcess& saved) {
   }
 }
 
-Status capture_descriptors(Process& process, SavedProcess& into) {
+Status capture_descriptors(Process& process, bool gives_way, SavedProcess& into) {
   const pid_t leader = process.leader();
-  const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, leader, 0)));
-  if (!handle.valid()) return FailedCall{errno, "cannot look at the program"};
+  const Result<Ways> ways = open_ways(leader);
+  if (!ways.ok()) return ways.status();
   SocketOptionReader options;
-  for (const int number : numbers_in(fmt::format("/proc/{}/fd", leader))) {
+  OpenFiles files(leader);
+  const std::vector<int> numbers = numbers_in(fmt::format("/proc/{}/fd", leader));
+  std::size_t bytes = 0;
+  for (const int number : numbers) {
     if (number == process.calls().descriptor()) continue;
-    PAWL_TRY(
-        capture_one(process, handle.get(), number, options, into.descriptors.emplace_back(), into));
+    if (gives_way && process.has_urgent()) return gave_way();
+    SavedDescriptor& saved = into.descriptors.emplace_back();
+    PAWL_TRY(capture_one(process, ways.value(), number, options, saved, into));
+    find_same(files, saved);
+    // Not first when all are read, of which the program may have any number.
+    bytes += record_bytes(saved);
+    if (bytes > kImageBytes) return too_many(into.descriptors.size() - 1, numbers.size() - 1);
   }
   share_what_waits(into.descriptors);
-  find_same(leader, into.descriptors);
   return {};
 }
 

@@ -1,5 +1,6 @@
 #include "wsp/process/image.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -101,7 +102,13 @@ void ImageWriter::end() {
 }
 
 Status ImageWriter::finish() {
-  if (is_full_) return Status::failure(ENOSPC, "the program's state does not fit into the image");
+  if (is_full_) {
+    return Status::failure(
+        ENOSPC,
+        fmt::format("the program's state does not fit into the image of {} MiB; let it have "
+                    "fewer descriptors, threads or mappings, or less wait in pipes",
+                    image_.size() >> 20));
+  }
   Header& header = header_of(image_);
   header = {};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));

@@ -25,8 +25,12 @@ std::string proc_path(pid_t process, const std::string& name) {
 }  // namespace
 
 std::string read_proc(pid_t process, const std::string& name) {
+  return read_proc_in(AT_FDCWD, proc_path(process, name));
+}
+
+std::string read_proc_in(int directory, const std::string& name) {
   std::string text;
-  const Descriptor file(::open(proc_path(process, name).c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(::openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return text;
   std::array<char, 16384> piece;
   while (text.size() < kProcBytesMax) {
@@ -38,8 +42,12 @@ std::string read_proc(pid_t process, const std::string& name) {
 }
 
 std::string read_proc_link(pid_t process, const std::string& name) {
+  return read_proc_link_in(AT_FDCWD, proc_path(process, name));
+}
+
+std::string read_proc_link_in(int directory, const std::string& name) {
   std::array<char, PATH_MAX> target;
-  const ssize_t count = ::readlink(proc_path(process, name).c_str(), target.data(), target.size());
+  const ssize_t count = ::readlinkat(directory, name.c_str(), target.data(), target.size());
   return count < 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(count));
 }
 

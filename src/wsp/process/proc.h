@@ -14,6 +14,9 @@ namespace pawl::wsp {
 // Empty when there is none.
 std::string read_proc(pid_t process, const std::string& name);
 std::string read_proc_link(pid_t process, const std::string& name);
+// Of a directory there that is open: of many files that saves finding it each time.
+std::string read_proc_in(int directory, const std::string& name);
+std::string read_proc_link_in(int directory, const std::string& name);
 // What stands behind "FIELD:" in a text of lines, without blanks before it; empty when there is
 // none.
 std::string_view field_of(std::string_view text, std::string_view field);

@@ -152,7 +152,7 @@ Process::Process(KeptMemory& memory, pid_t leader, const std::vector<pid_t>& thr
                  int descriptor, Tell tell)
     : memory_(memory), leader_(leader), calls_(memory, descriptor), tell_(std::move(tell)) {
   for (const pid_t thread : threads) threads_[thread].is_stopped = true;
-  memory_.set_hurry([this] { return is_stopping_ || (urgent_ && urgent_()); });
+  memory_.set_hurry([this] { return is_stopping_ || has_urgent(); });
 }
 
 Process::~Process() {
@@ -183,7 +183,7 @@ void Process::take_events() {
   // from whoever asks for a save.
   for (int taken = 0; taken < kEventsAtOnce;) {
     has_more_events_ = true;
-    if (!is_stopping_ && urgent_ && urgent_()) return;
+    if (!is_stopping_ && has_urgent()) return;
     int status = 0;
     const pid_t thread = ::waitpid(-1, &status, __WALL | WNOHANG);
     if (thread < 0 && errno == EINTR) continue;

@@ -63,6 +63,7 @@ class Process {
 
   // Says whether something waits that is more urgent than what a thread asked for.
   void set_urgent(std::function<bool()> urgent) { urgent_ = std::move(urgent); }
+  bool has_urgent() const { return urgent_ && urgent_(); }
 
   // Takes what has happened, without waiting, but for what is more urgent, and some of it at most:
   // then has_more_events(). SIGCHLD says when there is something.

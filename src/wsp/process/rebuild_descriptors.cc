@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include "medium/descriptor.h"
 #include "wsp/process/file_proof.h"
@@ -46,26 +47,26 @@ Status cannot_open(const DescriptorFacts& facts, const Status& why) {
 
 class Rebuild {
  public:
-  Rebuild(const SavedProcess& saved, int first_free) : saved_(saved), first_free_(first_free) {}
+  Rebuild(const SavedProcess& saved, SpareNumbers spare, const StandardStreams& standard)
+      : saved_(saved),
+        standard_(standard),
+        reading_(spare.next_closed()),
+        writing_(spare.next_closed()) {
+    for (const SavedDescriptor& descriptor : saved.descriptors) {
+      if (kind_of(descriptor) == DescriptorKind::pipe)
+        pipes_[descriptor.facts.inode].push_back(&descriptor);
+    }
+  }
 
-  Status run(const std::vector<int>& kept) {
-    for (int number = 0; number < 3; ++number)
-      standard_[number] = ::fcntl(number, F_DUPFD_CLOEXEC, first_free_);
-    close_others(kept);
+  Status run(std::vector<int> kept) {
+    kept.insert(kept.end(), standard_.begin(), standard_.end());
+    close_all_but(kept);
     for (const SavedDescriptor& descriptor : saved_.descriptors) {
       if (descriptor.facts.same_as < 0) PAWL_TRY(make(descriptor));
     }
-    // In their places, when none of them can be in the way of another.
     for (const SavedDescriptor& descriptor : saved_.descriptors) {
-      const DescriptorFacts& facts = descriptor.facts;
-      const int from = made_[facts.same_as >= 0 ? facts.same_as : facts.number];
-      if (::dup3(from, facts.number, static_cast<int>(facts.flags & O_CLOEXEC)) < 0)
-        return cannot_open(facts, "its number cannot be had");
-    }
-    for (const auto& [number, temporary] : made_) ::close(temporary);
-    for (const auto& [inode, ends] : pipes_) {
-      ::close(ends.first);
-      ::close(ends.second);
+      if (descriptor.facts.same_as >= 0)
+        PAWL_TRY(put(descriptor, ::dup(descriptor.facts.same_as), "another number of it"));
     }
     for (const int number : standard_) {
       if (number >= 0) ::close(number);
@@ -82,22 +83,12 @@ class Rebuild {
     return static_cast<DescriptorKind>(descriptor.facts.kind);
   }
 
-  void close_others(const std::vector<int>& kept) {
-    for (const int number : numbers_in("/proc/self/fd")) {
-      const bool is_standard =
-          std::find(std::begin(standard_), std::end(standard_), number) != std::end(standard_);
-      if (!is_standard && std::find(kept.begin(), kept.end(), number) == kept.end())
-        ::close(number);
-    }
-  }
-
-  // Out of the way of the program's numbers.
-  Status put(const SavedDescriptor& descriptor, int opened, const std::string& what) {
-    if (opened < 0) return cannot_open(descriptor.facts, what);
-    const int moved = ::fcntl(opened, F_DUPFD, first_free_);
-    ::close(opened);
-    if (moved < 0) return cannot_open(descriptor.facts, what);
-    made_[descriptor.facts.number] = moved;
+  // At once where it is to be: nothing is there, for what else is open has other numbers.
+  static Status put(const SavedDescriptor& descriptor, int opened, const std::string& what) {
+    const DescriptorFacts& facts = descriptor.facts;
+    if (opened < 0) return cannot_open(facts, what);
+    if (!move_descriptor(opened, facts.number, (facts.flags & O_CLOEXEC) != 0))
+      return cannot_open(facts, "its number cannot be had");
     return {};
   }
 
@@ -110,7 +101,7 @@ class Rebuild {
       case DescriptorKind::inherited:
         return make_inherited(descriptor, non_blocking);
       case DescriptorKind::pipe:
-        return make_pipe_end(descriptor);
+        return make_pipe(descriptor);
       case DescriptorKind::event_counter:
         return make_counter(descriptor, non_blocking);
       case DescriptorKind::timer:
@@ -137,7 +128,7 @@ class Rebuild {
     Result<Descriptor> opened = open_again(descriptor, saved_);
     if (!opened.ok()) return opened.status();
     PAWL_TRY(put(descriptor, opened.value().release(), descriptor.text));
-    const int file = made_[facts.number];
+    const int file = facts.number;
     if (facts.position != 0 && (facts.flags & O_PATH) == 0)
       ::lseek(file, static_cast<off_t>(facts.position), SEEK_SET);
     return {};
@@ -150,7 +141,7 @@ class Rebuild {
     // A terminal that the program has opened once more is the same stream now: the number of the
     // stream, where the program has it still, says whether it waits.
     const bool says = facts.number == facts.standard || !has_stream(facts.standard);
-    const int stream = made_[facts.number];
+    const int stream = facts.number;
     if (says) ::fcntl(stream, F_SETFL, (::fcntl(stream, F_GETFL) & ~O_NONBLOCK) | non_blocking);
     return {};
   }
@@ -163,40 +154,43 @@ class Rebuild {
                        });
   }
 
-  Status make_pipe_end(const SavedDescriptor& descriptor) {
+  // With the first of its ends that the program has, all that it has.
+  Status make_pipe(const SavedDescriptor& descriptor) {
     const DescriptorFacts& facts = descriptor.facts;
-    auto found = pipes_.find(facts.inode);
-    if (found == pipes_.end()) {
-      int ends[2];
-      if (::pipe(ends) != 0) return cannot_open(facts, "a pipe");
-      const int reading = ::fcntl(ends[0], F_DUPFD, first_free_);
-      const int writing = ::fcntl(ends[1], F_DUPFD, first_free_);
-      ::close(ends[0]);
-      ::close(ends[1]);
-      const auto size = static_cast<int>(facts.value);
-      if (size != 0 && ::fcntl(writing, F_SETPIPE_SZ, size) < size)
-        return cannot_open(facts, fmt::format("a pipe of {} bytes; raise fs.pipe-max-size or "
-                                              "fs.pipe-user-pages-soft (sysctl), or restore with "
-                                              "CAP_SYS_RESOURCE",
-                                              size));
-      PAWL_TRY(give_to_owner(facts, writing));
-      ::fcntl(writing, F_SETFL, O_NONBLOCK);
-      const auto length = static_cast<ssize_t>(descriptor.text.size());
-      if (length > 0 && ::write(writing, descriptor.text.data(), descriptor.text.size()) != length)
-        return cannot_open(facts, "a pipe does not take what was in it");
-      found = pipes_.emplace(facts.inode, std::make_pair(reading, writing)).first;
+    const std::vector<const SavedDescriptor*>& all = pipes_.at(facts.inode);
+    if (all.front() != &descriptor) return {};
+    int ends[2];
+    if (::pipe(ends) != 0 || !move_descriptor(ends[0], reading_, false) ||
+        !move_descriptor(ends[1], writing_, false))
+      return cannot_open(facts, "a pipe");
+    const Descriptor reading(reading_);
+    const Descriptor writing(writing_);
+    const auto size = static_cast<int>(facts.value);
+    if (size != 0 && ::fcntl(writing.get(), F_SETPIPE_SZ, size) < size)
+      return cannot_open(facts, fmt::format("a pipe of {} bytes; raise fs.pipe-max-size or "
+                                            "fs.pipe-user-pages-soft (sysctl), or restore with "
+                                            "CAP_SYS_RESOURCE",
+                                            size));
+    PAWL_TRY(give_to_owner(facts, writing.get()));
+    ::fcntl(writing.get(), F_SETFL, O_NONBLOCK);
+    const auto length = static_cast<ssize_t>(descriptor.text.size());
+    if (length > 0 &&
+        ::write(writing.get(), descriptor.text.data(), descriptor.text.size()) != length)
+      return cannot_open(facts, "a pipe does not take what was in it");
+    for (const SavedDescriptor* const one : all) {
+      const bool reads = (one->facts.flags & O_ACCMODE) == O_RDONLY;
+      const int end = reads ? reading.get() : writing.get();
+      ::fcntl(end, F_SETFL, static_cast<int>(one->facts.flags & (kStatusFlags | O_DIRECT)));
+      PAWL_TRY(put(*one, ::dup(end), "a pipe"));
     }
-    const bool reads = (facts.flags & O_ACCMODE) == O_RDONLY;
-    const int end = reads ? found->second.first : found->second.second;
-    ::fcntl(end, F_SETFL, static_cast<int>(facts.flags & (kStatusFlags | O_DIRECT)));
-    return put(descriptor, ::dup(end), "a pipe");
+    return {};
   }
 
   Status make_counter(const SavedDescriptor& descriptor, int non_blocking) {
     const DescriptorFacts& facts = descriptor.facts;
     PAWL_TRY(put(descriptor, ::eventfd(0, non_blocking | (facts.type != 0 ? EFD_SEMAPHORE : 0)),
                  "an eventfd"));
-    if (facts.value != 0 && ::write(made_[facts.number], &facts.value, sizeof(facts.value)) < 0)
+    if (facts.value != 0 && ::write(facts.number, &facts.value, sizeof(facts.value)) < 0)
       return cannot_open(facts, "an eventfd does not take its count");
     return {};
   }
@@ -204,7 +198,7 @@ class Rebuild {
   Status make_timer(const SavedDescriptor& descriptor, int non_blocking) {
     const DescriptorFacts& facts = descriptor.facts;
     PAWL_TRY(put(descriptor, ::timerfd_create(facts.clock, non_blocking), "a timerfd"));
-    const int timer = made_[facts.number];
+    const int timer = facts.number;
     itimerspec times{};
     times.it_value.tv_sec = static_cast<time_t>(facts.times[0] / kSecondNs);
     times.it_value.tv_nsec = static_cast<long>(facts.times[0] % kSecondNs);
@@ -223,7 +217,7 @@ class Rebuild {
     const DescriptorFacts& facts = descriptor.facts;
     PAWL_TRY(put(descriptor, ::socket(facts.domain, facts.type | non_blocking, facts.protocol),
                  "a socket"));
-    const int socket = made_[facts.number];
+    const int socket = facts.number;
     if (const Status given = give_socket_options(descriptor, socket); !given.ok())
       return cannot_open(facts, given);
     // Before it is bound: a port is shared with sockets of the same user.
@@ -291,7 +285,7 @@ class Rebuild {
     int socket = -1;
     if (descriptor.facts.domain == AF_UNIX) {
       int ends[2];
-      if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0) {
+      if (::socketpair(AF_UNIX, descriptor.facts.type, 0, ends) == 0) {
         ::close(ends[1]);
         socket = ends[0];
       }
@@ -300,7 +294,7 @@ class Rebuild {
     }
     if (socket >= 0 && non_blocking != 0) ::fcntl(socket, F_SETFL, O_NONBLOCK);
     PAWL_TRY(put(descriptor, socket, "a connection that was reset cannot be made"));
-    return give_to_owner(descriptor.facts, made_[descriptor.facts.number]);
+    return give_to_owner(descriptor.facts, descriptor.facts.number);
   }
 
   static int reset_connection() {
@@ -336,17 +330,33 @@ class Rebuild {
   }
 
   const SavedProcess& saved_;
-  int first_free_;
-  int standard_[3] = {-1, -1, -1};
-  std::map<int, int> made_;  // from the program's number
-  std::map<std::uint64_t, std::pair<int, int>> pipes_;
+  StandardStreams standard_;
+  // Where the ends of a pipe are until those of the program are made.
+  int reading_;
+  int writing_;
+  std::map<std::uint64_t, std::vector<const SavedDescriptor*>> pipes_;  // by inode
 };
 
 }  // namespace
 
-Status rebuild_descriptors(const SavedProcess& saved, int first_free,
-                           const std::vector<int>& kept) {
-  return Rebuild(saved, first_free).run(kept);
+bool move_descriptor(int from, int to, bool closes_on_exec) {
+  if (from == to) return ::fcntl(to, F_SETFD, closes_on_exec ? FD_CLOEXEC : 0) == 0;
+  const bool is_moved = ::dup3(from, to, closes_on_exec ? O_CLOEXEC : 0) == to;
+  const int error_number = errno;
+  ::close(from);
+  errno = error_number;
+  return is_moved;
+}
+
+void close_all_but(const std::vector<int>& kept) {
+  for (const int number : numbers_in("/proc/self/fd")) {
+    if (std::find(kept.begin(), kept.end(), number) == kept.end()) ::close(number);
+  }
+}
+
+Status rebuild_descriptors(const SavedProcess& saved, SpareNumbers spare,
+                           const StandardStreams& standard, const std::vector<int>& kept) {
+  return Rebuild(saved, std::move(spare), standard).run(kept);
 }
 
 }  // namespace pawl::wsp

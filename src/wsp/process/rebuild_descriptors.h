@@ -1,15 +1,25 @@
 // Makes a program's descriptors again, in the process that is about to become the program.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "medium/status.h"
 #include "wsp/process/records.h"
+#include "wsp/process/spare_numbers.h"
 
 namespace pawl::wsp {
 
-// All that is open and not in `kept` is closed, except the standard streams that the program
-// inherits.  `first_free` is above all numbers of the program; `kept` are at or above it.
-Status rebuild_descriptors(const SavedProcess& saved, int first_free, const std::vector<int>& kept);
+// The standard streams of this process, wherever they are by now; -1 for one that is missing.
+using StandardStreams = std::array<int, 3>;
+
+// Gives an open file the number, whatever had that, and no other.
+bool move_descriptor(int from, int to, bool closes_on_exec);
+void close_all_but(const std::vector<int>& kept);
+
+// All that is open and not in `kept` is closed.  `kept` and `standard` have numbers that the
+// program has not; `spare` has more of them.
+Status rebuild_descriptors(const SavedProcess& saved, SpareNumbers spare,
+                           const StandardStreams& standard, const std::vector<int>& kept);
 
 }  // namespace pawl::wsp

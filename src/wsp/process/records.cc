@@ -79,6 +79,12 @@ bool read_record(RecordReader& record, SavedProcess& into) {
 
 }  // namespace
 
+std::size_t record_bytes(const SavedDescriptor& descriptor) {
+  return sizeof(descriptor.facts) + descriptor.text.size() +
+         descriptor.options.size() * sizeof(descriptor.options[0]) +
+         descriptor.entries.size() * sizeof(descriptor.entries[0]);
+}
+
 void write_records(ImageWriter& writer, const SavedProcess& process) {
   writer.begin(RecordKind::system);
   writer.add_object(process.system);

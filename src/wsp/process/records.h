@@ -196,6 +196,7 @@ struct SavedDescriptor {
   std::string text;  // a file's name; a pipe's bytes
   std::vector<SocketOption> options;
   std::vector<EpollEntry> entries;
+  std::uint64_t identity = 0;  // of an eventfd, by what the kernel tells, else 0; in no record
 };
 
 struct SavedThread {
@@ -225,6 +226,8 @@ struct SavedProcess {
 };
 
 void write_records(ImageWriter& writer, const SavedProcess& process);
+// How much of the image it takes, at least.
+std::size_t record_bytes(const SavedDescriptor& descriptor);
 // As read_image(); EBADMSG where a record is not as it must be.
 Result<SavedProcess> read_saved(const KeptMemory& memory);
 Result<SavedProcess> read_saved(std::span<const std::byte> image, std::uint64_t generation,

@@ -36,6 +36,7 @@
 #include "wsp/process/refusals.h"
 #include "wsp/process/restore_rights.h"
 #include "wsp/process/socket_name.h"
+#include "wsp/process/spare_numbers.h"
 #include "wsp/process/time_space.h"
 #include "wsp/process/watched_streams.h"
 
@@ -51,7 +52,6 @@ constexpr std::uint64_t kThreadFlags =
 constexpr std::uint64_t kSetBytes = 8;
 constexpr std::uint64_t kSetWriteExecute = 65;  // PR_SET_MDWE, which Debian 12 does not name
 constexpr std::uint64_t kUnregister = 1;        // RSEQ_FLAG_UNREGISTER
-constexpr int kFilesGap = 64;                   // numbers for what else is open meanwhile
 constexpr std::size_t kErrorBytesMax = 4096;
 constexpr std::size_t kCredentialBytesMax = 256;  // of the list, besides the groups
 
@@ -67,21 +67,13 @@ struct MappedFile {
 };
 
 // The files that are mapped, each once.
-std::map<std::string, MappedFile> number_files(const SavedProcess& saved, int first) {
+std::map<std::string, MappedFile> number_files(const SavedProcess& saved, SpareNumbers& spare) {
   std::map<std::string, MappedFile> files;
   for (const SavedMapping& mapping : saved.mappings) {
-    if (mapping.facts.is_memory != 0) continue;
-    const MappedFile file{first, proof_of(mapping.facts)};
-    if (files.try_emplace(mapping.name, file).second) ++first;
+    if (mapping.facts.is_memory == 0 && !files.contains(mapping.name))
+      files.emplace(mapping.name, MappedFile{spare.next(), proof_of(mapping.facts)});
   }
   return files;
-}
-
-int first_free_number(const SavedProcess& saved) {
-  int highest = saved.process.memory_descriptor;
-  for (const SavedDescriptor& descriptor : saved.descriptors)
-    highest = std::max(highest, descriptor.facts.number);
-  return highest + 1;
 }
 
 Status check_files(const SavedProcess& saved) {
@@ -149,8 +141,14 @@ Status check_system(const SavedProcess& saved) {
 
 class Become {
  public:
-  Become(const KeptMemory& memory, const SavedProcess& saved, int go, int told)
-      : memory_(memory), saved_(saved), go_(go), told_(told) {}
+  Become(const KeptMemory& memory, const SavedProcess& saved,
+         const std::map<std::string, MappedFile>& files, SpareNumbers spare, int go, int told)
+      : memory_(memory),
+        saved_(saved),
+        files_(files),
+        spare_(std::move(spare)),
+        go_(go),
+        told_(told) {}
 
   [[noreturn]] void run() {
     char word = 0;
@@ -184,37 +182,26 @@ class Become {
     }
     PAWL_TRY(go_to_directory(saved_.directory, saved_));
     ::umask(facts.creation_mask);
-    const int first_free = first_free_number(saved_);
-    const std::map<std::string, MappedFile> files = number_files(saved_, first_free + kFilesGap);
-    const auto numbers = static_cast<rlim_t>(first_free) + kFilesGap + files.size() +
-                         2 * saved_.descriptors.size() + kFilesGap;
-    rlimit limit{};
-    ::getrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_cur < numbers) {
-      limit.rlim_cur = numbers;
-      limit.rlim_max = std::max(limit.rlim_max, numbers);
-      if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return FailedCall{
-            errno,
-            fmt::format("the program takes {} descriptors to restore, more than RLIMIT_NOFILE "
-                        "lets this command have; start it with prlimit --nofile={} pawl wsp "
-                        "restore ...",
-                        numbers, numbers)};
-    }
-    told_ = ::fcntl(told_, F_DUPFD_CLOEXEC, first_free);
-    const int list = ::fcntl(memory_.memory(), F_DUPFD, first_free);
+    PAWL_TRY(raise_limit());
+    // Out of the way of the program's numbers, and of those of the mapped files.
+    close_all_but({STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, told_, memory_.memory()});
+    const auto put_aside = [this](int number) {
+      return ::dup3(number, spare_.next_closed(), O_CLOEXEC);
+    };
+    told_ = put_aside(told_);
+    const int list = put_aside(memory_.memory());
+    StandardStreams standard{};
+    for (int stream = 0; stream < 3; ++stream) standard[stream] = put_aside(stream);
     std::vector<int> kept{told_, list};
-    for (const auto& [name, file] : files) {
-      const Result<Descriptor> found = find_file(name, file.had, is_of_this_boot(saved_.system));
-      if (!found.ok()) return found.status();
-      const Result<Descriptor> opened = open_found(found.value(), name, file.had, O_RDONLY, saved_,
-                                                   is_of_this_boot(saved_.system));
+    for (const auto& [name, file] : files_) {
+      // Nothing else is open by then, which may have the number.
+      Result<Descriptor> opened = open_mapped(name, file.had);
       if (!opened.ok()) return opened.status();
-      if (::dup2(opened.value().get(), file.number) < 0)
+      if (!move_descriptor(opened.value().release(), file.number, false))
         return FailedCall{errno, "cannot open " + name};
       kept.push_back(file.number);
     }
-    PAWL_TRY(rebuild_descriptors(saved_, first_free, kept));
+    PAWL_TRY(rebuild_descriptors(saved_, spare_, standard, kept));
     if (::dup2(list, facts.memory_descriptor) < 0)
       return FailedCall{errno, "cannot give the memory file to the program"};
     ::close(list);
@@ -225,6 +212,25 @@ class Become {
     if (const int error_number = tracing::install_filter(filter); error_number != 0)
       return FailedCall{error_number, "the kernel refuses a seccomp filter"};
     ::close(told_);
+    return {};
+  }
+
+  Result<Descriptor> open_mapped(const std::string& name, const FileProof& had) const {
+    const bool same_boot = is_of_this_boot(saved_.system);
+    const Result<Descriptor> found = find_file(name, had, same_boot);
+    if (!found.ok()) return found.status();
+    return open_found(found.value(), name, had, O_RDONLY, saved_, same_boot);
+  }
+
+  Status raise_limit() const {
+    PAWL_TRY(check_descriptor_limit(saved_));
+    const rlim_t needed = descriptors_needed(saved_);
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = std::max(limit.rlim_cur, needed);
+    limit.rlim_max = std::max(limit.rlim_max, needed);
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
+      return FailedCall{errno, "cannot have as many descriptors as the program takes"};
     return {};
   }
 
@@ -259,6 +265,8 @@ class Become {
 
   const KeptMemory& memory_;
   const SavedProcess& saved_;
+  const std::map<std::string, MappedFile>& files_;
+  SpareNumbers spare_;
   int go_;
   int told_;
 };
@@ -268,7 +276,11 @@ class Become {
 class Restore {
  public:
   Restore(KeptMemory& memory, SavedProcess saved, const StepHook& hook)
-      : memory_(memory), saved_(std::move(saved)), hook_(hook) {}
+      : memory_(memory),
+        saved_(std::move(saved)),
+        spare_(saved_),
+        files_(number_files(saved_, spare_)),
+        hook_(hook) {}
   Restore(const Restore&) = delete;
   Restore& operator=(const Restore&) = delete;
 
@@ -342,7 +354,7 @@ class Restore {
     if (child < 0) return cannot_have_number(errno, wanted);
     if (child == 0) {
       go_writing.reset(-1);
-      Become(memory_, saved_, go_reading.get(), told_writing.get()).run();
+      Become(memory_, saved_, files_, spare_, go_reading.get(), told_writing.get()).run();
     }
     child_ = static_cast<pid_t>(child);
     if (::ptrace(PTRACE_SEIZE, child_, nullptr, kRestoreOptions) != 0)
@@ -437,8 +449,6 @@ class Restore {
   }
 
   Status map_memory() {
-    const std::map<std::string, MappedFile> files =
-        number_files(saved_, first_free_number(saved_) + kFilesGap);
     constexpr const char* kWhat = "cannot map the program's memory";
     list_.clear();
     for (const SavedMapping& mapping : saved_.mappings) {
@@ -449,7 +459,7 @@ class Restore {
       }
       const bool is_shared = facts.is_memory != 0 || facts.is_shared != 0;
       const int file =
-          facts.is_memory != 0 ? saved_.process.memory_descriptor : files.at(mapping.name).number;
+          facts.is_memory != 0 ? saved_.process.memory_descriptor : files_.at(mapping.name).number;
       list_.add(
           SYS_mmap,
           {facts.start, facts.bytes, static_cast<std::uint64_t>(facts.protection),
@@ -458,7 +468,7 @@ class Restore {
     }
     PAWL_TRY(run_list(child_, kWhat));
     list_.clear();
-    for (const auto& [name, mapped] : files) {
+    for (const auto& [name, mapped] : files_) {
       if (!list_.has_room()) {
         PAWL_TRY(run_list(child_, "cannot close a mapped file"));
         list_.clear();
@@ -752,6 +762,8 @@ class Restore {
 
   KeptMemory& memory_;
   SavedProcess saved_;
+  SpareNumbers spare_;
+  const std::map<std::string, MappedFile> files_;
   const StepHook& hook_;
   CallList list_;
   pid_t child_ = 0;
@@ -765,6 +777,7 @@ Result<SavedProcess> read_restorable(const KeptMemory& memory) {
   PAWL_TRY(check_files(saved.value()));
   PAWL_TRY(check_descriptors(saved.value()));
   PAWL_TRY(check_watched_streams(saved.value()));
+  PAWL_TRY(check_descriptor_limit(saved.value()));
   return saved;
 }
 

@@ -2,12 +2,14 @@
 
 #include <cerrno>
 #include <chrono>
+#include <ctime>
 #include <optional>
 
 #include "wsp/process/capture.h"
 #include "wsp/process/image.h"
 #include "wsp/process/one_processor.h"
 #include "wsp/process/records.h"
+#include "wsp/process/spare_numbers.h"
 #include "wsp/process/urgency.h"
 
 namespace pawl::wsp {
@@ -19,10 +21,13 @@ enum class SaveExtent { image, flushed, marked };
 
 class SaveRun {
  public:
-  SaveRun(Process& process, const StepHook* hook)
-      : process_(process), hook_(hook), urgency_(process.threads()) {}
+  SaveRun(Process& process, const StepHook* hook, SaveExtent extent)
+      : process_(process),
+        hook_(hook),
+        extent_(extent),
+        urgency_(extent == SaveExtent::image ? Urgency() : Urgency(process.threads())) {}
 
-  Status run(SaveExtent extent) {
+  Status run() {
     KeptMemory& memory = process_.memory();
     ImageWriter writer(memory.image(), memory.generation(), memory.inode());
     PAWL_TRY(step("stop the threads", [&] {
@@ -38,16 +43,18 @@ class SaveRun {
       return done;
     }));
     PAWL_TRY(step("mappings", [&] { return capture_mappings(process_, saved_); }));
-    PAWL_TRY(step("descriptors", [&] { return capture_descriptors(process_, saved_); }));
+    PAWL_TRY(step("descriptors", [&] {
+      return capture_descriptors(process_, extent_ != SaveExtent::marked, saved_);
+    }));
     PAWL_TRY(step("write the image", [&] {
       write_records(writer, saved_);
       Status named = memory.check_names();
       return named.ok() ? writer.finish() : named;
     }));
-    if (extent == SaveExtent::image) return {};
+    if (extent_ == SaveExtent::image) return {};
     PAWL_TRY(step("flush the memory", [&] { return memory.flush_memory(); }));
     PAWL_TRY(step("flush the image", [&] { return memory.flush_image(); }));
-    if (extent == SaveExtent::flushed) return {};
+    if (extent_ == SaveExtent::flushed) return {};
     return step("mark", [&] {
       PAWL_TRY(memory.check_names());
       is_marked_ = true;
@@ -67,6 +74,7 @@ class SaveRun {
 
   void release_addresses() const { wsp::release_addresses(process_.leader(), saved_); }
 
+  const SavedProcess& saved() const { return saved_; }
   SaveTiming timing() const { return timing_; }
   // Whether the marker was written, and may be durable whatever its flush answered.
   bool is_marked() const { return is_marked_; }
@@ -84,6 +92,7 @@ class SaveRun {
 
   Process& process_;
   const StepHook* hook_;
+  SaveExtent extent_;
   Urgency urgency_;
   std::optional<OneProcessor> one_processor_;
   SavedProcess saved_;
@@ -101,11 +110,18 @@ Status take_back_marker(KeptMemory& memory, const Status& failure) {
                            "not: do not restore it");
 }
 
+// Of this thread: how long others had the processor is theirs.
+double processor_time_us() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
+}
+
 }  // namespace
 
 Result<SaveTiming> save(Process& process, const StepHook& hook) {
-  SaveRun run(process, &hook);
-  if (Status done = run.run(SaveExtent::marked); !done.ok()) {
+  SaveRun run(process, &hook, SaveExtent::marked);
+  if (Status done = run.run(); !done.ok()) {
     KeptMemory& memory = process.memory();
     write_refusal(memory.image(), done.text());
     if (run.is_marked()) done = take_back_marker(memory, done);
@@ -118,18 +134,22 @@ Result<SaveTiming> save(Process& process, const StepHook& hook) {
 }
 
 Result<SaveTiming> rehearse_save(Process& process) {
-  SaveRun run(process, nullptr);
-  const Status done = run.run(SaveExtent::flushed);
+  SaveRun run(process, nullptr, SaveExtent::flushed);
+  const Status done = run.run();
   run.let_run_on();
   if (!done.ok()) return done;
   return run.timing();
 }
 
-Status check_savable(Process& process) {
-  SaveRun run(process, nullptr);
-  Status done = run.run(SaveExtent::image);
+Result<SaveOutlook> check_savable(Process& process) {
+  const double before_us = processor_time_us();
+  SaveRun run(process, nullptr, SaveExtent::image);
+  const Status done = run.run();
+  SaveOutlook outlook{run.saved().descriptors.size(), processor_time_us() - before_us, {}};
   run.let_run_on();
-  return done;
+  if (!done.ok()) return done;
+  outlook.restorable = check_descriptor_limit(run.saved());
+  return outlook;
 }
 
 }  // namespace pawl::wsp

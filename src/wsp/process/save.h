@@ -2,6 +2,7 @@
 // Persistence" for one process.  Its memory is in the file already; what is saved is the rest.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 
 #include "medium/status.h"
@@ -20,11 +21,19 @@ constexpr int kSaveStepsCount = 8;
 // durable: kill() it.  On failure there is no marker but the reason, and the program runs on.
 Result<SaveTiming> save(Process& process, const StepHook& hook);
 
-// The same work up to the marker, which is not written; the program runs on.
+// The same work up to the marker, which is not written; the program runs on.  ECANCELED: it gave
+// way to what may be the power's failure.
 Result<SaveTiming> rehearse_save(Process& process);
 
-// Why a save would fail, if it would: as rehearse_save(), but nothing is flushed, which may take
-// long where there is no haste.
-Status check_savable(Process& process);
+// What a save would be like.
+struct SaveOutlook {
+  std::size_t descriptors = 0;
+  double took_us = 0;  // of the processor's time, without what was flushed
+  Status restorable;   // by a command of this process's limits
+};
+
+// As rehearse_save(), but there is no haste: nothing is flushed, and nobody else has to wait.
+// Fails as a save would.
+Result<SaveOutlook> check_savable(Process& process);
 
 }  // namespace pawl::wsp

@@ -175,7 +175,7 @@ bool bind_without_mask(const DescriptorFacts& facts, int socket) {
   return is_bound;
 }
 
-Status give_owner(const DescriptorFacts& facts, int name) {
+Status give_name_owner(const DescriptorFacts& facts, int name) {
   struct stat found{};
   const SocketOwner owner = owner_of(facts);
   if (::fstat(name, &found) == 0 && found.st_uid == owner.user && found.st_gid == owner.group)
@@ -278,7 +278,7 @@ Status bind_unix_socket(const DescriptorFacts& facts, int socket, const SavedPro
   const Descriptor bound(::openat(directory.get(), last.c_str(), kNameOnly));
   if (!bound.valid() || !is_name_of(bound.get(), bound_file_of(socket)))
     return Status::failure(ESTALE, "its name was changed meanwhile; try again");
-  return give_owner(facts, bound.get());
+  return give_name_owner(facts, bound.get());
 }
 
 }  // namespace pawl::wsp

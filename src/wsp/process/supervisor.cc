@@ -35,9 +35,14 @@ class Supervision {
   using Clock = std::chrono::steady_clock;
 
  public:
-  Supervision(Process& process, SupervisorEars& ears, const Process::Tell& tell,
+  Supervision(Process& process, SupervisorEars& ears, double window_us, const Process::Tell& tell,
               const StepHook& hook)
-      : process_(process), power_(ears.power), ears_(ears), tell_(tell), hook_(hook) {}
+      : process_(process),
+        power_(ears.power),
+        ears_(ears),
+        window_us_(window_us),
+        tell_(tell),
+        hook_(hook) {}
 
   Result<SupervisionEnding> run() {
     process_.set_urgent([this] {
@@ -106,17 +111,39 @@ class Supervision {
     is_checked_ = true;
     const std::string facts = read_proc(process_.leader(), "status");
     // Of that the kernel tells at once, and stop_all() only when all others have stood still long.
-    const Status found =
+    const Result<SaveOutlook> found =
         field_of(facts, "State").starts_with('Z')
-            ? Status::failure(ETIME, "the program's first thread has ended before the others")
+            ? Result<SaveOutlook>(
+                  Status::failure(ETIME, "the program's first thread has ended before the others"))
             : check_savable(process_);
     process_.take_events();  // stopping may have heard the signal that tells of them
-    if (!found.ok() && !process_.has_ended()) {
+    if (process_.has_ended()) return;
+    if (found.status().error_number() == ECANCELED) {
+      // What was heard may be no power failure.
+      is_checked_ = false;
+      check_at_ = Clock::now() + kCheckAfter;
+      return;
+    }
+    if (found.ok()) {
+      tell_outlook(found.value());
+    } else {
       tell_(fmt::format(
           "a save would fail now, and the program be lost with the power: {}. It runs on; 'pawl "
           "wsp rehearse DIR 1' says whether it can be saved later",
-          found.text()));
+          found.status().text()));
     }
+  }
+
+  void tell_outlook(const SaveOutlook& outlook) {
+    if (outlook.took_us > window_us_) {
+      tell_(fmt::format(
+          "a save would take longer than the power lasts: {:.0f} ms and what is flushed, and the "
+          "window is {:.0f} ms. The program has {} descriptors open: let it have fewer, or enlarge "
+          "the window (--window-ms); 'pawl wsp rehearse DIR' measures a save",
+          outlook.took_us / 1000, window_us_ / 1000, outlook.descriptors));
+    }
+    if (!outlook.restorable.ok())
+      tell_("what is saved could not be restored: " + outlook.restorable.text());
   }
 
   Status save_now() {
@@ -159,17 +186,24 @@ class Supervision {
     control.answer(answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   }
 
+  static nlohmann::json steps_of(const SaveTiming& timing) {
+    nlohmann::json steps = nlohmann::json::array();
+    for (const SaveStep& step : timing.steps)
+      steps.push_back({{"name", step.name}, {"took_us", step.took_us}});
+    return steps;
+  }
+
   nlohmann::json rehearse(int count) {
     is_checked_ = true;  // whoever asks is told
     nlohmann::json timings = nlohmann::json::array();
     count = std::clamp(count, 1, static_cast<int>(kRehearsalsMax));
     for (int i = 0; i < count; ++i) {
-      Result<SaveTiming> timing = rehearse_save(process_);
-      if (!timing.ok()) return {{"reason", timing.status().text()}};
-      nlohmann::json steps = nlohmann::json::array();
-      for (const SaveStep& step : timing.value().steps)
-        steps.push_back({{"name", step.name}, {"took_us", step.took_us}});
-      timings.push_back(steps);
+      const Result<SaveTiming> timing = rehearse_save(process_);
+      if (timing.ok()) {
+        timings.push_back(steps_of(timing.value()));
+      } else if (timing.status().error_number() != ECANCELED) {  // else what was heard is heard now
+        return {{"reason", timing.status().text()}};
+      }
       process_.take_events();
       ::usleep(kBetweenRehearsalsUs);
       hear_power();
@@ -183,11 +217,12 @@ class Supervision {
   Process& process_;
   PowerSources& power_;
   SupervisorEars& ears_;
+  double window_us_;
   const Process::Tell& tell_;
   const StepHook& hook_;
   SupervisionEnding ending_;
   bool is_checked_ = false;
-  const Clock::time_point check_at_ = Clock::now() + kCheckAfter;
+  Clock::time_point check_at_ = Clock::now() + kCheckAfter;
 };
 
 }  // namespace
@@ -204,9 +239,9 @@ Result<SupervisorEars> open_ears(const OwnDirectory& directory, const PowerSourc
   return SupervisorEars{std::move(power.value()), std::move(heard), std::move(control.value())};
 }
 
-Result<SupervisionEnding> supervise(Process& process, SupervisorEars& ears,
+Result<SupervisionEnding> supervise(Process& process, SupervisorEars& ears, double window_us,
                                     const Process::Tell& tell, const StepHook& hook) {
-  return Supervision(process, ears, tell, hook).run();
+  return Supervision(process, ears, window_us, tell, hook).run();
 }
 
 }  // namespace pawl::wsp

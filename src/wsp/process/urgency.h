@@ -28,6 +28,7 @@ bool schedule(pid_t thread, const Scheduling& scheduling);
 
 class Urgency {
  public:
+  Urgency() = default;  // for nobody
   // For the calling thread and `threads`.  Without CAP_SYS_NICE all stays as it is.
   explicit Urgency(const std::vector<pid_t>& threads);
   Urgency(const Urgency&) = delete;
