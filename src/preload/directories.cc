@@ -5,11 +5,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -104,19 +104,19 @@ class FoundEntries {
   FoundEntries(const FoundEntries&) = delete;
   FoundEntries& operator=(const FoundEntries&) = delete;
   ~FoundEntries() {
-    for (std::size_t i = 0; i < count_; ++i) ::free(entries_[i]);
-    ::free(entries_);
+    for (std::size_t i = 0; i < count_; ++i) std::free(entries_[i]);
+    std::free(entries_);
   }
 
   bool add(const dirent& entry) {
     if (count_ == room_) {
       const std::size_t room = 2 * room_ + 16;
-      void* const larger = ::realloc(entries_, room * sizeof(dirent*));
+      void* const larger = std::realloc(entries_, room * sizeof(dirent*));
       if (larger == nullptr) return false;
       entries_ = static_cast<dirent**>(larger);
       room_ = room;
     }
-    void* const copy = ::malloc(entry.d_reclen);
+    void* const copy = std::malloc(entry.d_reclen);
     if (copy == nullptr) return false;
     entries_[count_++] = static_cast<dirent*>(std::memcpy(copy, &entry, entry.d_reclen));
     return true;

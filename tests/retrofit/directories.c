@@ -19,7 +19,7 @@
 
 #include "parts.h"
 
-enum { PAGE = 4096, SEGMENTS = 40, GROWN_PAGES = 3 };
+enum { PAGE = 4096, SEGMENTS = 12, GROWN_PAGES = 3 };
 
 static const char* store; /* the directory of the segments */
 
