@@ -142,7 +142,7 @@ std::atomic<bool> are_stores_lost{false};
 
 // The status to end with.
 int finish(int status) {
-  if (!inside() && in_own_process()) say_what_was_unmatched();
+  if (!inside() && in_own_process()) say_nothing_was_matched();
   if (!inside() && in_own_process() && !table::is_empty()) {
     const Inside working;
     if (!end_all("exit")) are_stores_lost.store(true);

@@ -8,8 +8,10 @@
 #include "preload/interpose.h"
 
 #include <aio.h>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -52,14 +54,17 @@ namespace pawl::preload {
   X(closefrom) X(dup) X(dup2) X(dup3) X(fcntl) X(flock) X(lockf) X(unlink) X(unlinkat) X(remove) \
   X(rename) X(renameat) X(renameat2) X(fopen) X(fdopen) X(freopen) X(fclose) X(execve) X(execvpe) \
   X(fexecve) X(execveat) X(posix_spawn) X(posix_spawnp) X(_exit) X(pthread_create) X(dlopen) X(dlmopen) X(vdprintf) \
-  X(__vdprintf_chk)
+  X(__vdprintf_chk) X(opendir) X(fdopendir) X(readdir) X(readdir64_r) X(glob)
 // clang-format on
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // programs call those, too
 struct RealCalls {
 #define PAWL_REAL_MEMBER(name) decltype(&::name) name = nullptr;
   PAWL_REAL_CALLS(PAWL_REAL_MEMBER)
 #undef PAWL_REAL_MEMBER
 };
+#pragma GCC diagnostic pop
 
 namespace detail {
 extern RealCalls real_calls;

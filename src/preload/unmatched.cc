@@ -15,12 +15,14 @@ namespace {
 struct UnmatchedFile {
   std::atomic<std::uint64_t> hash{0};  // of its path; 0: free
   std::atomic<bool> is_written{false};
+  std::atomic<bool> is_said{false};
   std::uint64_t shape = 0;
   std::array<char, PATH_MAX> path{};
 };
 
 std::atomic<bool> has_matched{false};
-std::atomic<bool> has_said{false};
+std::atomic<bool> has_said{false};  // at the end
+std::atomic<std::size_t> said_count{0};
 std::array<std::atomic<std::uint64_t>, kMatchedShapesMax> matched_shapes;
 std::array<UnmatchedFile, kUnmatchedFilesMax> unmatched;
 
@@ -38,58 +40,43 @@ std::uint64_t hash_of(const std::string& path, bool is_shape) {
   return std::max<std::uint64_t>(hash, 1);
 }
 
-bool is_like_a_matched_one(const UnmatchedFile& file) {
+bool is_like_a_matched_one(std::uint64_t shape) {
   return std::ranges::any_of(matched_shapes,
-                             [&](const auto& shape) { return shape.load() == file.shape; });
+                             [&](const auto& matched) { return matched.load() == shape; });
 }
 
-// Not from the heap: the process may be at its very end.
-using Text = std::array<char, PATH_MAX + kMessageBytesMax>;
-
-void say_nothing_matched() {
-  if (!unmatched[0].is_written.load()) return;
-  Text text{};
-  std::snprintf(text.data(), text.size(),
-                "no file that this program mapped matches a glob (%s was the first that does not): "
-                "pawl run protected nothing of it",
-                unmatched[0].path.data());
-  say("exit", text.data());
+void say_like_a_matched_one(const std::string& real_path) {
+  const std::size_t count = said_count.fetch_add(1);
+  if (count >= kUnmatchedNamesMax) return;
+  say("mmap", real_path +
+                  " is mapped without protection, while a glob matches a file of the same "
+                  "directory whose name differs in numbers only (write * for the numbers)" +
+                  (count + 1 == kUnmatchedNamesMax ? "; no more such files are named" : ""));
 }
 
-void say_what_is_like_a_matched_one() {
-  std::array<char, PATH_MAX> names{};
-  std::size_t length = 0;
-  std::size_t count = 0;
-  for (const UnmatchedFile& file : unmatched) {
-    if (!file.is_written.load() || !is_like_a_matched_one(file)) continue;
-    if (++count > kUnmatchedNamesMax) continue;
-    const int written = std::snprintf(names.data() + length, names.size() - length, "%s%s",
-                                      count == 1 ? "" : ", ", file.path.data());
-    length = std::min(names.size() - 1, length + static_cast<std::size_t>(written));
-  }
-  if (count == 0) return;
-  Text text{};
-  std::snprintf(text.data(), text.size(),
-                "mapped without protection, while a glob matches files of the same directory whose "
-                "names differ in numbers only (write * for the numbers): %s%s",
-                names.data(), count > kUnmatchedNamesMax ? " and more" : "");
-  say("exit", text.data());
+void say_where_both_are_mapped(UnmatchedFile& file) {
+  if (file.is_written.load() && is_like_a_matched_one(file.shape) && !file.is_said.exchange(true))
+    say_like_a_matched_one(file.path.data());
 }
 
 }  // namespace
 
 void note_unmatched(const std::string& real_path) {
   const std::uint64_t hash = hash_of(real_path, false);
+  const std::uint64_t shape = hash_of(real_path, true);
   for (UnmatchedFile& file : unmatched) {
     std::uint64_t present = 0;
     if (file.hash.compare_exchange_strong(present, hash)) {
-      file.shape = hash_of(real_path, true);
+      file.shape = shape;
       file.path[real_path.copy(file.path.data(), file.path.size() - 1)] = '\0';
       file.is_written.store(true);
+      say_where_both_are_mapped(file);
       return;
     }
     if (present == hash) return;
   }
+  // No room to remember that it was said.
+  if (is_like_a_matched_one(shape)) say_like_a_matched_one(real_path);
 }
 
 void note_matched(const std::string& real_path) {
@@ -97,17 +84,21 @@ void note_matched(const std::string& real_path) {
   const std::uint64_t shape = hash_of(real_path, true);
   for (auto& known : matched_shapes) {
     std::uint64_t present = 0;
-    if (known.compare_exchange_strong(present, shape) || present == shape) return;
+    if (known.compare_exchange_strong(present, shape)) break;
+    if (present == shape) return;
   }
+  for (UnmatchedFile& file : unmatched) say_where_both_are_mapped(file);
 }
 
-void say_what_was_unmatched() {
-  if (has_said.exchange(true)) return;
-  if (has_matched.load()) {
-    say_what_is_like_a_matched_one();
-  } else {
-    say_nothing_matched();
-  }
+void say_nothing_was_matched() {
+  if (has_said.exchange(true) || has_matched.load() || !unmatched[0].is_written.load()) return;
+  // Not from the heap: the process may be at its very end.
+  std::array<char, PATH_MAX + kMessageBytesMax> text{};
+  std::snprintf(text.data(), text.size(),
+                "no file that this program mapped matches a glob (%s was the first that does not): "
+                "pawl run protected nothing of it",
+                unmatched[0].path.data());
+  say("exit", text.data());
 }
 
 }  // namespace pawl::preload

@@ -7,15 +7,16 @@
 
 namespace pawl::preload {
 
-inline constexpr std::size_t kUnmatchedNamesMax = 4;  // in the line
+inline constexpr std::size_t kUnmatchedNamesMax = 4;  // that are said
 inline constexpr std::size_t kUnmatchedFilesMax = 16;
 inline constexpr std::size_t kMatchedShapesMax = 64;  // of names, which differ in numbers only
 
-// Of a shared mapping that may be written, of a file with a name.
+// Of a shared mapping that may be written, of a file with a name.  A file that differs in numbers
+// only from one that a glob matches, in the same directory, is said as soon as both are mapped: a
+// server may never end.
 void note_unmatched(const std::string& real_path);
 void note_matched(const std::string& real_path);
-// One line, once: where nothing was matched, the first file that was not; else those that differ in
-// numbers only from a file that was, in the same directory.
-void say_what_was_unmatched();
+// At the end, once: the first file that was not matched, where none was.
+void say_nothing_was_matched();
 
 }  // namespace pawl::preload

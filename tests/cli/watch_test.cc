@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
@@ -671,18 +672,86 @@ TEST_F(Watch, PutsAStarForADateAndForANumberThatCounts) {
   EXPECT_TRUE(contains(counts.answer["run"], "/segment-*.db' -- ")) << counts.answer["run"];
 }
 
-// Files of the next day were mapped without protection beside those that had it, in silence.
-TEST_F(Watch, SaysAtTheEndWhatWasMappedBesideAndIsCalledAlike) {
+// Files of the next day were mapped without protection beside those that had it, in silence; or it
+// was said at the end, to which a server does not come.
+TEST_F(Watch, SaysAtOnceWhatIsMappedBesideAndIsCalledAlike) {
   const Answer run = pawl(
       {"run", "--atomic", "*.0", "--atomic", "*.1", "--", watched_program(), "many", file_, "9"});
   EXPECT_EQ(run.code, 0) << run.err;
-  EXPECT_EQ(count_of("pawl: ", run.err), 1u) << run.err;
-  EXPECT_TRUE(contains(run.err, "(write * for the numbers): " + file_ + ".2, ")) << run.err;
+  EXPECT_EQ(count_of("pawl: mmap: ", run.err), 4u) << run.err;
+  EXPECT_EQ(count_of("pawl: ", run.err), 4u) << run.err;
+  EXPECT_EQ(count_of("no more such files are named", run.err), 1u) << run.err;
+  EXPECT_TRUE(contains(run.err, file_ + ".2 is mapped without protection")) << run.err;
   EXPECT_FALSE(contains(run.err, file_ + ".6")) << run.err;
+  // The one that is not matched may be the first.
+  const Answer first =
+      pawl({"run", "--atomic", "*.1", "--", watched_program(), "at_once", file_, "2"});
+  EXPECT_EQ(count_of(file_ + ".0 is mapped without protection", first.err), 1u) << first.err;
   // What has another name may be left out on purpose.
   const Answer other = pawl({"run", "--atomic", "data.db", "--", watched_program(), "both", file_,
                              directory_ / "lock.mdb"});
   EXPECT_EQ(other.err, "");
+}
+
+// RocketMQ's index: of the date a part was left, and no later run has that.
+TEST_F(Watch, LeftTheTimeBehindADate) {
+  const std::time_t now = std::time(nullptr);
+  for (const char* const format :
+       {"%Y%m%d143015123.idx", "%Y-%m-%dT14-30-15.idx", "%Y-%m-%d_14:30:15.123.idx"}) {
+    std::array<char, 64> name{};
+    std::strftime(name.data(), name.size(), format, std::localtime(&now));
+    const Seen seen =
+        watch({watched_program(), "good", directory_ / (std::string("at") + name.data())});
+    const std::string ending = contains(format, ".123") ? "/at*.123.idx' -- " : "/at*.idx' -- ";
+    EXPECT_TRUE(contains(seen.answer["run"], ending)) << seen.answer["run"];
+  }
+}
+
+// Segments that are made, closed, and opened again.
+TEST_F(Watch, NamedFilesAsTheirMakersMadeThemUp) {
+  const Seen ending = watch({watched_program(), "made_before", directory_ / "part-4f1e09a7c2"});
+  EXPECT_TRUE(contains(ending.answer["run"], "/part-*' -- ")) << ending.answer["run"];
+  const Seen uuid = watch(
+      {watched_program(), "made_before", directory_ / "b9791762-1575-4c1e-9d33-0242ac120002"});
+  EXPECT_TRUE(contains(uuid.answer["run"], "/*' -- ")) << uuid.answer["run"];
+  const Seen digest = watch(
+      {"sh", "-c",
+       watched_program() + " good " + (directory_ / "new") + " && mv " + (directory_ / "new ") +
+           (directory_ / "pack-1310e3d1637a76f2e0cfa2e3795be6db571dfdbf.idx; ") +
+           watched_program() + " good " +
+           (directory_ / "pack-1310e3d1637a76f2e0cfa2e3795be6db571dfdbf.idx")});
+  EXPECT_TRUE(contains(digest.answer["run"], "/pack-*.idx' -- ")) << digest.answer["run"];
+  const Seen letters = watch({watched_program(), "in_new_directory", directory_ / "tmp.XXXXXX"});
+  EXPECT_TRUE(contains(letters.answer["run"], "/tmp.*/idx' -- ")) << letters.answer["run"];
+  const Seen of_python =
+      watch({watched_program(), "in_new_directory", directory_ / "pack-tmp-xob7u19x"});
+  EXPECT_TRUE(contains(of_python.answer["run"], "/pack-tmp-*/idx' -- ")) << of_python.answer["run"];
+  const Seen named = watch({watched_program(), "in_new_directory", directory_ / "shard0000012"});
+  EXPECT_TRUE(contains(named.answer["run"], "/shard0000012/idx' -- ")) << named.answer["run"];
+}
+
+TEST_F(Watch, TookHexadecimalNumbersForWords) {
+  const std::string program = watched_program() + " good " + file_ + "_00_";
+  const Seen seen = watch({"sh", "-c", "for i in 0a 0b 1f; do " + program + "$i; done"});
+  EXPECT_TRUE(contains(seen.answer["run"], "run --atomic '" + file_ + "_*_*' -- "))
+      << seen.answer["run"];
+  EXPECT_EQ(count_of("--atomic", seen.answer["run"]), 1u) << seen.answer["run"];
+  const Seen words = watch({"sh", "-c", program + "db; " + program + "fade; true"});
+  EXPECT_TRUE(contains(words.answer["run"], "_00_db'")) << words.answer["run"];
+}
+
+// Of two segments of a journal the third was not protected.
+TEST_F(Watch, NamedTwoNumberedFilesByTheirNumbers) {
+  const Seen seen = watch({watched_program(), "at_once", directory_ / "j", "2"});
+  EXPECT_TRUE(contains(seen.answer["run"], "/j.*' -- ")) << seen.answer["run"];
+}
+
+// RocketMQ: a segment that was made beforehand was to be left out, and the line took it.
+TEST_F(Watch, SaidToLeaveOutWhatItsLineTakes) {
+  const Seen seen = watch({watched_program(), "shared_state", directory_ / "00000000000000000000",
+                           directory_ / "00000000000004194304"});
+  EXPECT_TRUE(contains(seen.answer["run"], "/*' -- ")) << seen.answer["run"];
+  EXPECT_EQ(seen.answer["leave_out"].size(), 0u) << seen.answer["leave_out"];
 }
 
 // lld: of two temporary files one was reported, under a name that no later run has.

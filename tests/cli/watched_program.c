@@ -651,6 +651,25 @@ static void make_temporaries(const char* path) {
   }
 }
 
+static void make_before(const char* path) {
+  const int made = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (made < 0 || ftruncate(made, kLength) != 0 || close(made) != 0) refuse("open");
+  const int file = open_file(path);
+  char* const memory = map_file(file);
+  commit(memory);
+  let_go(memory, file);
+}
+
+/* The directory is made up where its name ends with XXXXXX. */
+static void map_in_new_directory(char* directory) {
+  const size_t length = strlen(directory);
+  const int is_made_up = length > 6 && strcmp(directory + length - 6, "XXXXXX") == 0;
+  if (is_made_up ? mkdtemp(directory) == NULL : mkdir(directory, 0700) != 0) refuse("mkdir");
+  char name[4096];
+  snprintf(name, sizeof(name), "%s/idx", directory);
+  make_before(name);
+}
+
 /* As libpmem: asks for what no file system here has, and goes on without. */
 static void ask_for_map_sync(const char* path) {
   const int file = open_file(path);
@@ -931,6 +950,10 @@ int main(int count, char** words) {
     write_elsewhere(words[2], words[3]);
   } else if (strcmp(what, "temporaries") == 0) {
     make_temporaries(words[2]);
+  } else if (strcmp(what, "made_before") == 0) {
+    make_before(words[2]);
+  } else if (strcmp(what, "in_new_directory") == 0) {
+    map_in_new_directory(words[2]);
   } else if (strcmp(what, "map_sync") == 0) {
     ask_for_map_sync(words[2]);
   } else if (strcmp(what, "in_rounds") == 0) {

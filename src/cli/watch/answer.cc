@@ -41,11 +41,24 @@ Files left_out(const Judgement& judgement) {
   return files;
 }
 
-// Those of them that Pawl could take.
+// Of the files that are not left out.
+std::vector<std::string> suggested_globs(const ProgramFacts& facts, const Judgement& judgement,
+                                         Files files) {
+  std::erase_if(files, is_left_out);
+  return globs_for(
+      names_of(facts, files), names_of(facts, left_out(judgement)),
+      {facts.process_numbers, facts.random_names, facts.random_directories, facts.dates});
+}
+
+// Those of them that Pawl could take, and that the suggested line does not: a segment that was not
+// used yet is called like the others.
 std::vector<std::string> paths_to_leave_out(const ProgramFacts& facts, const Judgement& judgement) {
+  const auto suggested = suggested_globs(facts, judgement, judgement.files);
   std::vector<std::string> paths;
   for (const FileJudgement& file : left_out(judgement)) {
-    if (!is_refused(file)) paths.push_back(facts.files.at(file.key).path);
+    const std::string& path = facts.files.at(file.key).path;
+    const bool is_taken = !suggested.empty() && Globs(suggested).match(path);
+    if (!is_refused(file) && !is_taken) paths.push_back(path);
   }
   return paths;
 }
@@ -58,9 +71,7 @@ std::string run_line(const ProgramFacts& facts, const Judgement& judgement, File
   std::string line = "pawl run";
   if (std::ranges::any_of(files, &FileJudgement::is_only_asynchronous)) line += " --ms-async sync";
   // Always in quotes: a glob is for Pawl and not for the shell, and people change it.
-  for (const std::string& glob :
-       globs_for(names_of(facts, files), names_of(facts, left_out(judgement)),
-                 {facts.process_numbers, facts.random_names, facts.dates})) {
+  for (const std::string& glob : suggested_globs(facts, judgement, files)) {
     const std::string word = shell_word(glob);
     line += " --atomic " + (word.starts_with('\'') ? word : "'" + word + "'");
   }

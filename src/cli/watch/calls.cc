@@ -56,6 +56,22 @@ std::array<NameAt, 2> names_of_rename(const Call& call) {
   return {NameAt{number(arguments[0]), arguments[1]}, NameAt{number(arguments[2]), arguments[3]}};
 }
 
+// As Python's tempfile names a directory; mkdtemp(3) makes it from within libc, with six letters.
+std::size_t random_letters_at_end(const std::string& name, bool is_inside_libc) {
+  constexpr std::size_t kOfPython = 8;
+  if (is_inside_libc) return kRandomLetters;
+  const std::string end = name.substr(name.size() - std::min(name.size(), kOfPython));
+  const auto is_digit = [](char letter) { return letter >= '0' && letter <= '9'; };
+  const auto is_letter = [](char letter) { return letter >= 'a' && letter <= 'z'; };
+  const bool can_be_made_up = end.size() == kOfPython && std::ranges::all_of(end, [&](char letter) {
+                                return is_digit(letter) || is_letter(letter) || letter == '_';
+                              });
+  // A name with a number has it at its end.
+  const auto number = std::ranges::adjacent_find(
+      end, [&](char one, char next) { return is_digit(one) && is_letter(next); });
+  return can_be_made_up && number != end.end() ? kOfPython : 0;
+}
+
 std::uint64_t page_end(std::uint64_t address) {
   return (address + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
@@ -454,12 +470,6 @@ FileFacts* Calls::facts_of_new(const Call& call, const OpenFile& open, int descr
                     "matter with --atomic",
                     kFilesMax));
     return nullptr;
-  }
-  const auto& opened = process(call.process).opened;
-  if (std::ranges::any_of(opened, [&](const auto& entry) {
-        return entry.second.file == open.key && entry.second.has_random_name;
-      })) {
-    facts_.random_names.insert(name);
   }
   FileFacts& facts = facts_.files[open.key];
   facts_.order.push_back(open.key);
@@ -1002,14 +1012,16 @@ void Calls::opened(const Call& call, std::uint64_t result) {
   const bool is_new = (flags & O_CREAT) != 0 && (flags & O_EXCL) != 0;
   const std::string path =
       is_new ? target_of(link_to(call.thread, fmt::format("fd/{}", descriptor))) : std::string();
-  const bool has_random_name = is_new && (origin == Origin::inside_libc || is_made_up(path));
+  if (is_new && (origin == Origin::inside_libc || is_made_up(path)) &&
+      has_room_for_random(facts_.random_names.size()))
+    facts_.random_names.insert(name_within_root(call.process, path));
   if (is_new && is_known(open->key)) retire(open->key);
   if (caller.opened.size() == kOpenedMax && !caller.opened.contains(descriptor)) {
     facts_.limits.insert(fmt::format(
         "a process opened more than {} files at a time; streams among the others were not seen",
         kOpenedMax));
   } else {
-    caller.opened[descriptor] = {open->key, is_stream, has_random_name};
+    caller.opened[descriptor] = {open->key, is_stream};
   }
   const bool truncates = (flags & O_TRUNC) != 0;
   if (!is_known(open->key)) {
@@ -1026,6 +1038,33 @@ void Calls::opened(const Call& call, std::uint64_t result) {
   } else if (!open->is_writable() && other_holder(call.process, open->key) != 0) {
     see(open->key, Sight::reader, said_of(call, "open for reading"));
   }
+}
+
+// For its user alone, as whoever makes up a name makes it.
+void Calls::made_directory(const Call& call) {
+  const bool is_at = call.number == SYS_mkdirat;
+  const std::uint64_t mode = call.arguments[is_at ? 2 : 1];
+  if ((mode & 0777) != 0700) return;
+  std::error_code error;
+  const std::string path =
+      std::filesystem::canonical(path_of(call, is_at ? number(call.arguments[0]) : AT_FDCWD,
+                                         call.arguments[is_at ? 1 : 0]),
+                                 error)
+          .string();
+  const Origin origin = process(call.process).code.origin_of(call);
+  const std::size_t letters = random_letters_at_end(path, origin == Origin::inside_libc);
+  if (error || letters == 0) return;
+  if (has_room_for_random(facts_.random_directories.size()))
+    facts_.random_directories.emplace(name_within_root(call.process, path), letters);
+}
+
+bool Calls::has_room_for_random(std::size_t count) {
+  if (count < kRandomNamesMax) return true;
+  facts_.limits.insert(
+      fmt::format("more than {} files or directories got random names; the globs have the others "
+                  "as they are",
+                  kRandomNamesMax));
+  return false;
 }
 
 // Another file got the number of one that is gone.
@@ -1167,7 +1206,7 @@ void Calls::note_stream(const Call& call, int descriptor, const FileKey& file) {
   once_done([this, number = call.process, descriptor, file] {
     auto& opened = process(number).opened;
     if (opened.size() < kOpenedMax || opened.contains(descriptor))
-      opened[descriptor] = {file, true, false};
+      opened[descriptor] = {file, true};
   });
 }
 
@@ -1244,6 +1283,8 @@ Wants Calls::look_at_entry(const Call& call) {
     case SYS_open:
     case SYS_openat:
     case SYS_creat:
+    case SYS_mkdir:
+    case SYS_mkdirat:
       return Wants::result;
     case SYS_dup2:
     case SYS_dup3:
@@ -1404,6 +1445,9 @@ void Calls::call_returned(const Call& call, std::uint64_t result) {
       return mapped(call, result);
     case SYS_mremap:
       return remapped(call, result);
+    case SYS_mkdir:
+    case SYS_mkdirat:
+      return made_directory(call);
     case SYS_rename:
     case SYS_renameat:
     case SYS_renameat2:

@@ -87,7 +87,6 @@ class Calls final : public Observer {
     struct Opened {
       FileKey file;
       bool is_stream = false;
-      bool has_random_name = false;
     };
     std::map<int, Opened> opened;  // of what it opened itself, the last under each number
     std::optional<FileKey> last_synchronised;
@@ -148,6 +147,8 @@ class Calls final : public Observer {
   void changed(const Call& call, const char* name, int descriptor);
   // A file that is not mapped: it may belong to one that is.
   void changed_beside(const Call& call, const OpenFile& open, const char* name, int descriptor);
+  void made_directory(const Call& call);
+  bool has_room_for_random(std::size_t count);
   void note_unmapped(const Call& call, const FileKey& file, const std::string& path);
   void protected_anew(const Call& call);
   void truncated_by_name(const Call& call);

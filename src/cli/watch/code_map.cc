@@ -120,6 +120,8 @@ Origin CodeMap::origin_of(const Call& call) {
     if (region == nullptr || region->kind != Kind::libc) {
       // `names` is what was called from outside.
       if (has_stdio) return Origin::stream;
+      // The face has no need of these; within mkdtemp(3) they are libc's.
+      if (contains(names, "mkdir") || contains(names, "mkdirat")) return Origin::function;
       return libraries_->is_interposed(names) ? Origin::function : Origin::inside_libc;
     }
   }

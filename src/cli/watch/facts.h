@@ -19,15 +19,16 @@ namespace pawl::cli::watch {
 
 // Bounds on what is remembered.  When one is reached, ProgramFacts::limits says so.
 inline constexpr std::size_t kFilesMax = 256;
-inline constexpr std::size_t kProcessesMax = 4096;  // at a time
-inline constexpr std::size_t kWindowsMax = 1024;    // mappings of a process at a time
-inline constexpr std::size_t kOpenedMax = 4096;     // descriptors that a process opened
-inline constexpr std::size_t kProgramsMax = 32;     // that map one file
-inline constexpr std::size_t kNamesMax = 16;        // that one file is mapped under, or gets
-inline constexpr std::size_t kUnmappedMax = 1024;   // files that are changed and not mapped
-inline constexpr std::size_t kPairsMax = 64;        // of files that are synchronised together
-inline constexpr std::size_t kExecutablesMax = 64;  // that cannot take the face along
-inline constexpr std::size_t kScansMax = 64;        // of all processes of the machine
+inline constexpr std::size_t kProcessesMax = 4096;    // at a time
+inline constexpr std::size_t kWindowsMax = 1024;      // mappings of a process at a time
+inline constexpr std::size_t kOpenedMax = 4096;       // descriptors that a process opened
+inline constexpr std::size_t kProgramsMax = 32;       // that map one file
+inline constexpr std::size_t kNamesMax = 16;          // that one file is mapped under, or gets
+inline constexpr std::size_t kRandomNamesMax = 4096;  // of files, and of directories
+inline constexpr std::size_t kUnmappedMax = 1024;     // files that are changed and not mapped
+inline constexpr std::size_t kPairsMax = 64;          // of files that are synchronised together
+inline constexpr std::size_t kExecutablesMax = 64;    // that cannot take the face along
+inline constexpr std::size_t kScansMax = 64;          // of all processes of the machine
 inline constexpr std::size_t kScannedProcessesMax = 8192;    // in one such scan
 inline constexpr std::size_t kScannedDescriptorsMax = 8192;  // of one process
 inline constexpr std::size_t kBatchMax = 256;  // requests or messages of one system call
@@ -161,9 +162,10 @@ struct ProgramFacts {
   bool has_libpawl = false;                            // a program has it loaded, and may call it
   std::map<std::string, std::string> not_preloadable;  // path of the executable: why
   std::uint64_t processes = 0;
-  std::set<std::string> process_numbers;  // that file names may hold
-  std::set<std::string> random_names;     // that are made up, as mkstemp(3) does
-  std::set<std::string> dates;            // while it ran
+  std::set<std::string> process_numbers;                  // that file names may hold
+  std::set<std::string> random_names;                     // that are made up, as mkstemp(3) does
+  std::map<std::string, std::size_t> random_directories;  // and of how many letters at the end
+  std::set<std::string> dates;                            // while it ran
   std::vector<std::string> unmatched_globs;
   std::set<std::string> limits;
   Ending ending;

@@ -62,6 +62,8 @@ constexpr std::array kRules = {
     Rule{SYS_open},
     Rule{SYS_openat},
     Rule{SYS_creat},
+    Rule{SYS_mkdir},
+    Rule{SYS_mkdirat},
     Rule{SYS_unlink},
     Rule{SYS_unlinkat},
     Rule{SYS_rename},

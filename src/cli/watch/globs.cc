@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
+#include <regex>
+#include <string_view>
 
 #include "medium/block_medium.h"
 
@@ -61,16 +63,17 @@ std::string glob_for(const std::string& path) {
 }
 
 bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+bool is_alphanumeric(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0; }
 
-// Of mkstemp(3), at the end of its names.
-constexpr std::size_t kRandomLetters = 6;
+constexpr const char* kDigits = "0123456789abcdef";
+
 // Of one digit there are too many others.
 constexpr std::size_t kProcessDigitsMin = 2;
 // Of a number that is filled up with zeros.
 constexpr std::size_t kCountingDigitsMin = 3;
 
 std::size_t hexadecimal_digits_at_end(const std::string& name) {
-  const std::size_t last_other = name.find_last_not_of("0123456789abcdef");
+  const std::size_t last_other = name.find_last_not_of(kDigits);
   const std::size_t start = last_other == std::string::npos ? 0 : last_other + 1;
   return name.find_first_of("0123456789", start) == std::string::npos ? 0 : name.size() - start;
 }
@@ -80,15 +83,46 @@ std::string without_random_end(const std::string& glob) {
   if (is_made_up(glob)) return glob.substr(0, glob.size() - hexadecimal_digits_at_end(glob)) + "*";
   const std::size_t start = glob.size() - std::min(glob.size(), kRandomLetters);
   const bool is_random =
-      std::all_of(glob.begin() + static_cast<std::ptrdiff_t>(start), glob.end(),
-                  [](unsigned char letter) { return std::isalnum(letter) != 0; });
+      std::all_of(glob.begin() + static_cast<std::ptrdiff_t>(start), glob.end(), is_alphanumeric);
   return is_random ? glob.substr(0, start) + "*" : glob;
+}
+
+// Behind a date: digits, and what stands before them. '?' was ':'.
+std::size_t end_of_time(const std::string& glob, std::size_t at) {
+  for (;;) {
+    const bool is_parted =
+        at < glob.size() && std::string_view("T_-?").find(glob[at]) != std::string_view::npos;
+    const std::size_t digit = at + (is_parted ? 1 : 0);
+    if (digit >= glob.size() || !is_digit(glob[digit])) return at;
+    at = std::min(glob.size(), glob.find_first_not_of("0123456789", digit));
+  }
 }
 
 std::string without_dates(std::string glob, const std::set<std::string>& dates) {
   for (const std::string& date : dates) {
     for (std::size_t at = glob.rfind('/') + 1; (at = glob.find(date, at)) != std::string::npos;)
-      glob.replace(at, date.size(), "*");
+      glob.replace(at, end_of_time(glob, at + date.size()) - at, "*");
+  }
+  return glob;
+}
+
+// In the file's name, whoever gave it: a UUID, and the digits of MD5, SHA-1 and longer ones.
+std::string without_digests(const std::string& glob) {
+  static const std::regex digest(
+      "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32,}",
+      std::regex::icase);
+  const std::size_t name = glob.rfind('/') + 1;
+  return glob.substr(0, name) + std::regex_replace(glob.substr(name), digest, "*");
+}
+
+// Without what no number of alike files is needed for.
+std::string lasting_glob(const std::string& path, const Changing& changing) {
+  std::string glob = without_digests(glob_for(path));
+  // An inner directory comes behind its outer one.
+  const auto& random = changing.random_directories;
+  for (auto entry = random.rbegin(); entry != random.rend(); ++entry) {
+    const auto& [directory, letters] = *entry;
+    if (path.starts_with(directory + "/")) glob.replace(directory.size() - letters, letters, "*");
   }
   return glob;
 }
@@ -129,12 +163,20 @@ bool is_made_up(const std::string& name) {
 std::string without_numbers(const std::string& path) {
   const std::size_t name = path.rfind('/') + 1;
   std::string pattern = path.substr(0, name);
-  for (const char letter : path.substr(name)) {
-    if (!is_digit(letter)) {
-      pattern += letter;
-    } else if (!pattern.ends_with('*')) {
-      pattern += '*';
+  bool is_in_word = false;
+  for (std::size_t at = name; at < path.size();) {
+    std::size_t end = at;
+    while (end < path.size() && is_digit(path[end])) ++end;
+    const std::size_t hexadecimal = std::min(path.size(), path.find_first_not_of(kDigits, at));
+    const bool is_whole_word =
+        !is_in_word && (hexadecimal == path.size() || !is_alphanumeric(path[hexadecimal]));
+    is_in_word = is_alphanumeric(path[at]);
+    if (end == at) {
+      pattern += path[at++];
+      continue;
     }
+    pattern += '*';
+    at = is_whole_word ? hexadecimal : end;
   }
   return pattern;
 }
@@ -142,12 +184,11 @@ std::string without_numbers(const std::string& path) {
 std::vector<std::string> globs_for(const std::vector<std::string>& paths,
                                    const std::vector<std::string>& others,
                                    const Changing& changing) {
-  // By the pattern of their globs, which have no '*' of their own.
-  std::map<std::string, std::size_t> alike;
-  for (const std::string& path : paths) alike[without_numbers(glob_for(path))] += 1;
+  std::map<std::string, std::size_t> alike;  // by the pattern of their globs
+  for (const std::string& path : paths) alike[without_numbers(lasting_glob(path, changing))] += 1;
   std::vector<std::string> globs;
   for (const std::string& path : paths) {
-    std::string glob = glob_for(path);
+    std::string glob = lasting_glob(path, changing);
     const std::string pattern = without_numbers(glob);
     const bool is_too_wide = std::ranges::any_of(others, [&](const std::string& other) {
       return ::fnmatch(pattern.c_str(), other.c_str(), FNM_PATHNAME) == 0;
