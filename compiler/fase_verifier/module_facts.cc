@@ -143,6 +143,11 @@ void ModuleFacts::find_quiet() {
 
 namespace {
 
+// Releases that are counted on one way; with more of them a lock counts as held.
+constexpr unsigned kReleasesMax = 64;
+
+// Backward, to a lock that is taken and not released from there on.  The mark of a way counts the
+// releases that it went over, and that no taking has met yet.
 class InsideSearch {
  public:
   InsideSearch(const llvm::DenseSet<const llvm::Function*>& left_inside, bool enters_inside)
@@ -153,14 +158,19 @@ class InsideSearch {
     switch (abi_call(instruction)) {
       case AbiCall::kReleaseLast:
         return false;
+      case AbiCall::kRelease:
+        is_found_ = ++way.mark > kReleasesMax;
+        return !is_found_;
       case AbiCall::kTryAcquire:
         if (way.passes_failed(instruction)) return true;
         [[fallthrough]];
       case AbiCall::kAcquire:
-      case AbiCall::kRelease:
+        is_found_ = way.mark == 0;
+        if (!is_found_) --way.mark;
+        return !is_found_;
       case AbiCall::kWait:
-        is_found_ = true;
-        return false;
+        is_found_ = way.mark == 0;
+        return !is_found_;
       default:
         break;
     }
