@@ -1,6 +1,7 @@
 #include "module_facts.h"
 
 #include "abi_calls.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Analysis/CFG.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/InstIterator.h"
@@ -139,6 +140,36 @@ void ModuleFacts::find_quiet() {
       has_changed = true;
     }
   }
+}
+
+namespace {
+
+// The run-time refuses the call, in a section that has a frame: then all that follows is in vain.
+// Else it is outside of one, or in one without a frame, and what the C library does logs none.
+bool is_refused(const llvm::CallBase& call) {
+  const llvm::Instruction* before = call.getPrevNonDebugInstruction();
+  return before != nullptr && abi_call(*before) == AbiCall::kRefuse;
+}
+
+// Before it returns.
+bool calls_last_argument(const llvm::CallBase& call) {
+  const llvm::Function* callee = call.getCalledFunction();
+  return callee != nullptr && llvm::StringSwitch<bool>(callee->getName())
+                                  .Cases("qsort", "bsearch", "pthread_once", true)
+                                  .Default(false);
+}
+
+}  // namespace
+
+bool ModuleFacts::may_begin_region(const llvm::CallBase& call) const {
+  if (foreign(call) != Foreign::kUnknown) return false;
+  const llvm::Function* callee = call.getCalledFunction();
+  if (callee != nullptr && is_quiet(*callee)) return false;
+  if (!is_refused(call)) return true;
+  if (!calls_last_argument(call)) return false;
+  const auto* last =
+      llvm::dyn_cast<llvm::Function>(call.getArgOperand(call.arg_size() - 1)->stripPointerCasts());
+  return last == nullptr || !is_quiet(*last);
 }
 
 namespace {

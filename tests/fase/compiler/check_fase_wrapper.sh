@@ -81,6 +81,29 @@ END2
 for scheme in ido justdo undo; do
   for level in O0 O1 O2; do quiet "$CC" -fpawl=$scheme -$level -c nothing.c -o nothing.o; done
 done
+# What reads a variable, or stores, behind a call that a section may not make was compiled wrong, said the
+# verifier; so was a section of justdo that sets the root.
+cat >refused.c <<'END2'
+#include <pawl/fase.h>
+#include <stdio.h>
+static int setting;
+int told(void) { puts("told"); return setting; }
+void store(long *to) { *to = 1; puts("stored"); *to = 2; }
+void make(pawl_fase *file) {
+  pawl_fase_begin();
+  void *made = pawl_fase_calloc(file, 1, 64);
+  if (made != NULL) pawl_fase_set_root(file, made);
+  pawl_fase_end();
+}
+int main(int count, char **arguments) {
+  (void)arguments;
+  setting = count;
+  return told();
+}
+END2
+for scheme in ido justdo undo; do
+  for level in O0 O1 O2; do quiet "$CC" -fpawl=$scheme -$level -c refused.c -o refused.o; done
+done
 quiet "$CC" -Werror -fpawl=justdo -c program.c -o program.o
 nm program.o | grep -q 'U pawl_fase_cut' || fail "no cuts with -fpawl=justdo"
 quiet "$CC" -Werror -fpawl=ido -fpawl=undo -c program.c -o program.o
