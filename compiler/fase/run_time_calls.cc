@@ -85,6 +85,14 @@ llvm::FunctionCallee RunTime::undo() {
   return declare("pawl_fase_undo", nothing(module_), {pointer(module_), u64(module_)}, false);
 }
 
+llvm::FunctionCallee RunTime::handler_begin() {
+  return declare("pawl_fase_handler_begin", pointer(module_), {pointer(module_)}, false);
+}
+
+llvm::FunctionCallee RunTime::handler_end() {
+  return declare("pawl_fase_handler_end", nothing(module_), {pointer(module_)}, false);
+}
+
 void RunTime::call_first(llvm::StringRef name, llvm::FunctionCallee call,
                          llvm::ArrayRef<llvm::Value*> constants) {
   auto* constructor =

@@ -36,6 +36,8 @@ class RunTime {
   llvm::FunctionCallee keep();
   llvm::FunctionCallee use_scheme();
   llvm::FunctionCallee undo();
+  llvm::FunctionCallee handler_begin();
+  llvm::FunctionCallee handler_end();
 
   // Adds a function of that name to the module that makes this call, of constants, before all
   // constructors of the program: they may open files, and so recover.

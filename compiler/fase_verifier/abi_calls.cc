@@ -50,6 +50,7 @@ AbiCall abi_call(const llvm::Instruction& instruction) {
       .Case("root", AbiCall::kRoot)
       .Case("set_root", AbiCall::kSetRoot)
       .Cases("malloc", "calloc", "free", "usable_size", "register", AbiCall::kQuiet)
+      .Cases("handler_begin", "handler_end", AbiCall::kQuiet)
       .Cases("mutex_init", "mutex_destroy", "rwlock_init", "rwlock_destroy", "spin_init",
              "spin_destroy", AbiCall::kQuiet)
       .Cases("cond_init", "cond_destroy", "cond_signal", "cond_broadcast", AbiCall::kQuiet)

@@ -215,6 +215,10 @@ void pawl_fase_return(void) {
   event("return");
 }
 
+/* No operation is a handler. */
+void* pawl_fase_handler_begin(const void* returns_to) { return (void)returns_to, NULL; }
+void pawl_fase_handler_end(void* interrupted) { (void)interrupted; }
+
 void pawl_fase_stored(const void* at, size_t bytes) {
   if ((uintptr_t)at - PAWL_FASE_WINDOW >= PAWL_FASE_WINDOW_BYTES) return;
   memset(noted + ((const char*)at - ARENA), 1, bytes);
