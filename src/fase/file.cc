@@ -202,7 +202,7 @@ Status File::exclude_journals() {
     if (!put.ok() && put.error_number() != ENOTSUP) return put;
   }
   PAWL_TRY(check_has_no_commits(descriptor, path(), notices_));
-  return check_has_no_side_file(path());
+  return check_has_no_journal(descriptor, path());
 }
 
 Status File::find(const FileOptions& options) {
