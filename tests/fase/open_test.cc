@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -244,6 +246,18 @@ TEST_F(FaseOpen, AnotherProcessIsRefusedUntilTheHolderDies) {
   ::waitpid(holder, nullptr, 0);
   open_and([](pawl_fase*) {});
   ::kill(child, SIGKILL);
+}
+
+// It came from fork(2) itself, and no handler closed its descriptor.
+TEST_F(FaseOpen, AChildThatNoHandlerKnewKeptAClosedFileFromBeingOpened) {
+  pid_t child = 0;
+  open_and([&](pawl_fase*) {
+    child = static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+    while (child == 0) ::pause();
+  });
+  open_and([](pawl_fase*) {});
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
 }
 
 // In a directory where anybody may make names.
