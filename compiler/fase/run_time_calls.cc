@@ -68,6 +68,11 @@ llvm::FunctionCallee RunTime::refuse() {
                  {pointer(module_), u32(module_), pointer(module_)}, true);
 }
 
+llvm::FunctionCallee RunTime::refuse_unarmed() {
+  return declare("pawl_fase_refuse_unarmed", nothing(module_),
+                 {pointer(module_), u32(module_), pointer(module_)}, true);
+}
+
 llvm::FunctionCallee RunTime::register_functions() {
   return declare("pawl_fase_register", nothing(module_), {pointer(module_), pointer(module_)},
                  false);

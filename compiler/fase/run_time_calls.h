@@ -32,6 +32,7 @@ class RunTime {
   llvm::FunctionCallee volatile_target();
   llvm::FunctionCallee volatile_load();
   llvm::FunctionCallee refuse();
+  llvm::FunctionCallee refuse_unarmed();
   llvm::FunctionCallee register_functions();
   llvm::FunctionCallee keep();
   llvm::FunctionCallee use_scheme();

@@ -42,6 +42,7 @@ AbiCall abi_call(const llvm::Instruction& instruction) {
       .Case("volatile_target", AbiCall::kVolatileTarget)
       .Case("volatile_load", AbiCall::kVolatileLoad)
       .Case("refuse", AbiCall::kRefuse)
+      .Case("refuse_unarmed", AbiCall::kRefuseUnarmed)
       .Cases("mutex_lock", "rwlock_rdlock", "rwlock_wrlock", "spin_lock", "section_begin",
              AbiCall::kAcquire)
       .Cases("mutex_trylock", "mutex_timedlock", "rwlock_tryrdlock", "rwlock_trywrlock",

@@ -120,6 +120,7 @@ void ModuleFacts::find_quiet() {
       case AbiCall::kVolatileTarget:
       case AbiCall::kVolatileLoad:
       case AbiCall::kRefuse:
+      case AbiCall::kRefuseUnarmed:
       case AbiCall::kRoot:
       case AbiCall::kQuiet:
         return false;
@@ -144,11 +145,11 @@ void ModuleFacts::find_quiet() {
 
 namespace {
 
-// The run-time refuses the call, in a section that has a frame: then all that follows is in vain.
-// Else it is outside of one, or in one without a frame, and what the C library does logs none.
-bool is_refused(const llvm::CallBase& call) {
+// How the run-time refuses the call, in a section that has a frame, or in any: then all that
+// follows is in vain.  Else what the C library does itself logs no frame.
+AbiCall refusal_of(const llvm::CallBase& call) {
   const llvm::Instruction* before = call.getPrevNonDebugInstruction();
-  return before != nullptr && abi_call(*before) == AbiCall::kRefuse;
+  return before == nullptr ? AbiCall::kNone : abi_call(*before);
 }
 
 // Before it returns.
@@ -165,7 +166,9 @@ bool ModuleFacts::may_begin_region(const llvm::CallBase& call) const {
   if (foreign(call) != Foreign::kUnknown) return false;
   const llvm::Function* callee = call.getCalledFunction();
   if (callee != nullptr && is_quiet(*callee)) return false;
-  if (!is_refused(call)) return true;
+  const AbiCall refusal = refusal_of(call);
+  if (refusal == AbiCall::kRefuseUnarmed) return false;
+  if (refusal != AbiCall::kRefuse) return true;
   if (!calls_last_argument(call)) return false;
   const auto* last =
       llvm::dyn_cast<llvm::Function>(call.getArgOperand(call.arg_size() - 1)->stripPointerCasts());

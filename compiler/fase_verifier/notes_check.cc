@@ -17,6 +17,7 @@ bool ends_region(const llvm::Instruction& instruction, const ModuleFacts& facts)
     case AbiCall::kVolatileTarget:
     case AbiCall::kVolatileLoad:
     case AbiCall::kRefuse:
+    case AbiCall::kRefuseUnarmed:
     case AbiCall::kRoot:
     case AbiCall::kSetRoot:
     case AbiCall::kQuiet:

@@ -132,6 +132,10 @@ void pawl_fase_volatile_load(const struct pawl_fase_function* function, uint32_t
 /* The same for what cannot be resumed at all, such as a call into code that was not compiled so. */
 void pawl_fase_refuse(const struct pawl_fase_function* function, uint32_t line, const char* what);
 
+/* The same, also when the FASE has no frame yet: of what may call a function that logs one. */
+void pawl_fase_refuse_unarmed(const struct pawl_fase_function* function, uint32_t line,
+                              const char* what);
+
 /* --- locks --------------------------------------------------------------------------------- */
 
 /* As their namesakes of POSIX and C11, and with the same results; in and out of FASEs.  A lock in

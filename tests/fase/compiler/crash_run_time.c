@@ -256,6 +256,11 @@ void pawl_fase_refuse(const struct pawl_fase_function* function, uint32_t line, 
   fail("refused:", what, line);
 }
 
+void pawl_fase_refuse_unarmed(const struct pawl_fase_function* function, uint32_t line,
+                              const char* what) {
+  pawl_fase_refuse(function, line, what);
+}
+
 /* --- locks ----------------------------------------------------------------------------------- */
 
 static int is_held(const struct journey* journey, const void* lock) {

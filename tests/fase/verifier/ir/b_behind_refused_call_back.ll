@@ -1,5 +1,5 @@
-; But it may call a function of the program, which logs frames.
-; expect: b
+; It may call a function of the program, which logs frames, and is refused where the section has none, too.
+; expect: none
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 declare void @pawl_fase_cut(ptr, i32, ptr)
 declare void @pawl_fase_stored(ptr, i64)
@@ -12,7 +12,7 @@ declare void @pawl_fase_return()
 declare noalias ptr @pawl_fase_malloc(ptr, i64)
 declare ptr @pawl_fase_root(ptr)
 declare void @other()
-declare void @pawl_fase_refuse(ptr, i32, ptr)
+declare void @pawl_fase_refuse_unarmed(ptr, i32, ptr)
 declare i32 @puts(ptr)
 declare void @qsort(ptr, i64, i64, ptr)
 
@@ -32,7 +32,7 @@ define void @f(ptr %lock) {
   call void @pawl_fase_cut(ptr @pawl_fase_function.f, i32 0, ptr %live)
   store i64 1, ptr %p
   call void @pawl_fase_stored(ptr %p, i64 8)
-  call void @pawl_fase_refuse(ptr @pawl_fase_function.f, i32 0, ptr null)
+  call void @pawl_fase_refuse_unarmed(ptr @pawl_fase_function.f, i32 0, ptr null)
   call void @qsort(ptr %p, i64 2, i64 8, ptr @other_way)
   store i64 2, ptr %p
   call void @pawl_fase_stored(ptr %p, i64 8)
