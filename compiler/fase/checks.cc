@@ -210,7 +210,9 @@ std::vector<Check> Checks::find(llvm::Function& function) const {
       std::string what = forbidden(instruction);
       if (llvm::isa<llvm::LandingPadInst>(instruction)) what = "an exception is caught";
       if (!what.empty()) {
-        found.push_back({CheckKind::kRefuse, &instruction, nullptr, std::move(what)});
+        const bool may_arm = call != nullptr && sections_.may_cut_in_call_back(*call);
+        const CheckKind kind = may_arm ? CheckKind::kRefuseUnarmed : CheckKind::kRefuse;
+        found.push_back({kind, &instruction, nullptr, std::move(what)});
       }
     }
     if (armed_.at(instruction) == Inside::kNever) continue;
@@ -262,7 +264,9 @@ void emit_checks(std::vector<Check> checks, RunTime& run_time, Tables& tables) {
     if (check.pointer != nullptr) {
       builder.CreateCall(run_time.volatile_load(), {table, line, check.pointer});
     } else {
-      builder.CreateCall(run_time.refuse(), {table, line, tables.text(check.what)});
+      const bool even_unarmed = check.kind == CheckKind::kRefuseUnarmed;
+      builder.CreateCall(even_unarmed ? run_time.refuse_unarmed() : run_time.refuse(),
+                         {table, line, tables.text(check.what)});
     }
   }
 }

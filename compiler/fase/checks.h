@@ -16,11 +16,12 @@
 namespace pawl::compiler::fase {
 
 enum class CheckKind {
-  kLoad,          // of memory that may be volatile, where frames may have been logged
-  kVolatileLoad,  // of memory that is
-  kEntry,         // the function reads such memory, and may have been called by what is resumed
-  kRefuse,        // what cannot be in a section, where there may be one
-  kExternal,      // a call of a function that may not have been compiled for sections
+  kLoad,           // of memory that may be volatile, where frames may have been logged
+  kVolatileLoad,   // of memory that is
+  kEntry,          // the function reads such memory, and may have been called by what is resumed
+  kRefuse,         // what cannot be in a section, where there may be one
+  kRefuseUnarmed,  // the same, which may log the section's first frame
+  kExternal,       // a call of a function that may not have been compiled for sections
 };
 
 struct Check {

@@ -345,8 +345,10 @@ std::vector<Cut> cuts_before_stores(llvm::Function& function, const Sections& se
   for (llvm::Instruction& instruction : llvm::instructions(function)) {
     if (sections.before(instruction) == Inside::kNever) continue;
     const std::optional<Write> write = write_of(instruction);
-    if (!write || write->provenance == Provenance::kVolatile) continue;
+    const bool is_write = write && write->provenance != Provenance::kVolatile;
+    if (!is_write && !sets_root(instruction)) continue;
     Cut& cut = cuts.emplace_back(Cut{&instruction, line_text(instruction) + " writes", {}});
+    if (!is_write) continue;
     llvm::Value* object = object_of_address(write->pointer);
     const bool is_to_ask = write->provenance == Provenance::kUnknown;
     if (is_to_ask && !llvm::isa<llvm::Constant>(object)) cut.only_for.push_back(object);

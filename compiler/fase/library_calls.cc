@@ -58,6 +58,12 @@ constexpr std::array kEnds = {
 };
 
 // Of libstdc++, where something failed.
+constexpr std::array kCallers = {
+    llvm::StringLiteral{"qsort"},
+    llvm::StringLiteral{"bsearch"},
+    llvm::StringLiteral{"pthread_once"},
+};
+
 constexpr llvm::StringLiteral kThrowers = "_ZSt*__throw_*";
 
 struct Refusal {
@@ -238,6 +244,11 @@ std::optional<Callee> library_callee(const llvm::Function& function) {
 llvm::StringRef library_refusal(const llvm::Function& function) {
   const Refusal* known = refusal(plain_name(function));
   return known != nullptr ? known->what : kUnknown;
+}
+
+bool calls_last_argument(const llvm::CallBase& call) {
+  const llvm::Function* callee = call.getCalledFunction();
+  return callee != nullptr && llvm::is_contained(kCallers, plain_name(*callee));
 }
 
 }  // namespace pawl::compiler::fase

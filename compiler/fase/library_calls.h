@@ -5,6 +5,7 @@
 
 #include "callees.h"
 #include "llvm/IR/Function.h"
+#include "llvm/IR/InstrTypes.h"
 
 namespace pawl::compiler::fase {
 
@@ -14,5 +15,8 @@ std::optional<Callee> library_callee(const llvm::Function& function);
 
 // What a refused one does: "malloc(), which ...".
 llvm::StringRef library_refusal(const llvm::Function& function);
+
+// True of those that call what they are given last, before they return.
+bool calls_last_argument(const llvm::CallBase& call);
 
 }  // namespace pawl::compiler::fase

@@ -32,6 +32,7 @@
 #include "remarks.h"
 #include "resume_form.h"
 #include "scheme.h"
+#include "signal_handlers.h"
 #include "tables.h"
 #include "undo_stores.h"
 
@@ -95,6 +96,7 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
     Checks checks(sections, plans, globals);
     checks.report_errors();
     if (has_errors(module)) return llvm::PreservedAnalyses::none();
+    const std::vector<llvm::Function*> handlers = find_signal_handlers(module, sections);
     instrument(plans, sections, checks, globals, run_time, tables, functions);
     tables.register_all(llvm::any_of(plans, [&](const FunctionPlan& plan) {
       return sections.locks(*plan.function).takes_any();
@@ -102,6 +104,7 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
     say_scheme(module, run_time);
     say_what_is_compiled(module);
     for (FunctionPlan& plan : plans) simplify(*plan.function, functions);
+    mark_signal_handlers(handlers, run_time);
     return llvm::PreservedAnalyses::none();
   }
 
@@ -129,6 +132,7 @@ class FasePass : public llvm::PassInfoMixin<FasePass> {
       check_form(*function);
       simplify(*function, functions);
     }
+    mark_signal_handlers(find_signal_handlers(module, sections), run_time);
   }
 
   // What cannot be repeated as it is, and can be done otherwise.

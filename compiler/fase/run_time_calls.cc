@@ -68,6 +68,11 @@ llvm::FunctionCallee RunTime::refuse() {
                  {pointer(module_), u32(module_), pointer(module_)}, true);
 }
 
+llvm::FunctionCallee RunTime::refuse_unarmed() {
+  return declare("pawl_fase_refuse_unarmed", nothing(module_),
+                 {pointer(module_), u32(module_), pointer(module_)}, true);
+}
+
 llvm::FunctionCallee RunTime::register_functions() {
   return declare("pawl_fase_register", nothing(module_), {pointer(module_), pointer(module_)},
                  false);
@@ -83,6 +88,14 @@ llvm::FunctionCallee RunTime::use_scheme() {
 
 llvm::FunctionCallee RunTime::undo() {
   return declare("pawl_fase_undo", nothing(module_), {pointer(module_), u64(module_)}, false);
+}
+
+llvm::FunctionCallee RunTime::handler_begin() {
+  return declare("pawl_fase_handler_begin", pointer(module_), {pointer(module_)}, false);
+}
+
+llvm::FunctionCallee RunTime::handler_end() {
+  return declare("pawl_fase_handler_end", nothing(module_), {pointer(module_)}, false);
 }
 
 void RunTime::call_first(llvm::StringRef name, llvm::FunctionCallee call,

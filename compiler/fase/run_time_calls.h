@@ -32,10 +32,13 @@ class RunTime {
   llvm::FunctionCallee volatile_target();
   llvm::FunctionCallee volatile_load();
   llvm::FunctionCallee refuse();
+  llvm::FunctionCallee refuse_unarmed();
   llvm::FunctionCallee register_functions();
   llvm::FunctionCallee keep();
   llvm::FunctionCallee use_scheme();
   llvm::FunctionCallee undo();
+  llvm::FunctionCallee handler_begin();
+  llvm::FunctionCallee handler_end();
 
   // Adds a function of that name to the module that makes this call, of constants, before all
   // constructors of the program: they may open files, and so recover.

@@ -4,6 +4,7 @@
 
 #include "accesses.h"
 #include "callees.h"
+#include "library_calls.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/InstIterator.h"
@@ -156,6 +157,13 @@ bool Sections::may_cut(const llvm::CallBase& call) const {
     default:
       return false;
   }
+}
+
+bool Sections::may_cut_in_call_back(const llvm::CallBase& call) const {
+  if (!calls_last_argument(call)) return false;
+  const auto* called =
+      llvm::dyn_cast<llvm::Function>(call.getArgOperand(call.arg_size() - 1)->stripPointerCasts());
+  return called == nullptr || !quiet_.contains(called);
 }
 
 bool Sections::ends_region(const llvm::Instruction& instruction) const {

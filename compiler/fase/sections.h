@@ -36,6 +36,9 @@ class Sections {
 
   // True of a call after which nothing is known of the regions that the callee began.
   bool may_cut(const llvm::CallBase& call) const;
+  // True of a function of the C library that calls one of the program's, in which regions may
+  // begin.
+  bool may_cut_in_call_back(const llvm::CallBase& call) const;
   // True of what ends a region inside a section.
   bool ends_region(const llvm::Instruction& instruction) const;
 

@@ -42,6 +42,7 @@ AbiCall abi_call(const llvm::Instruction& instruction) {
       .Case("volatile_target", AbiCall::kVolatileTarget)
       .Case("volatile_load", AbiCall::kVolatileLoad)
       .Case("refuse", AbiCall::kRefuse)
+      .Case("refuse_unarmed", AbiCall::kRefuseUnarmed)
       .Cases("mutex_lock", "rwlock_rdlock", "rwlock_wrlock", "spin_lock", "section_begin",
              AbiCall::kAcquire)
       .Cases("mutex_trylock", "mutex_timedlock", "rwlock_tryrdlock", "rwlock_trywrlock",
@@ -50,6 +51,7 @@ AbiCall abi_call(const llvm::Instruction& instruction) {
       .Case("root", AbiCall::kRoot)
       .Case("set_root", AbiCall::kSetRoot)
       .Cases("malloc", "calloc", "free", "usable_size", "register", AbiCall::kQuiet)
+      .Cases("handler_begin", "handler_end", AbiCall::kQuiet)
       .Cases("mutex_init", "mutex_destroy", "rwlock_init", "rwlock_destroy", "spin_init",
              "spin_destroy", AbiCall::kQuiet)
       .Cases("cond_init", "cond_destroy", "cond_signal", "cond_broadcast", AbiCall::kQuiet)

@@ -24,6 +24,7 @@ enum class AbiCall {
   kVolatileTarget,
   kVolatileLoad,
   kRefuse,
+  kRefuseUnarmed,  // also in a section without a frame
   kAcquire,
   kTryAcquire,   // has the lock if it returns 0
   kRelease,      // with a region: other locks may be held

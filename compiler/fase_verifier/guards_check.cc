@@ -22,9 +22,7 @@ bool may_arm(const llvm::Instruction& instruction, const ModuleFacts& facts) {
       return false;
   }
   const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
-  if (call == nullptr || foreign(*call) != Foreign::kUnknown) return false;
-  const llvm::Function* callee = call->getCalledFunction();
-  return callee == nullptr || !facts.is_quiet(*callee);
+  return call != nullptr && facts.may_begin_region(*call);
 }
 
 enum GuardMark : unsigned {

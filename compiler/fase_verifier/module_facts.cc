@@ -1,6 +1,7 @@
 #include "module_facts.h"
 
 #include "abi_calls.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Analysis/CFG.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/InstIterator.h"
@@ -119,6 +120,7 @@ void ModuleFacts::find_quiet() {
       case AbiCall::kVolatileTarget:
       case AbiCall::kVolatileLoad:
       case AbiCall::kRefuse:
+      case AbiCall::kRefuseUnarmed:
       case AbiCall::kRoot:
       case AbiCall::kQuiet:
         return false;
@@ -143,6 +145,43 @@ void ModuleFacts::find_quiet() {
 
 namespace {
 
+// How the run-time refuses the call, in a section that has a frame, or in any: then all that
+// follows is in vain.  Else what the C library does itself logs no frame.
+AbiCall refusal_of(const llvm::CallBase& call) {
+  const llvm::Instruction* before = call.getPrevNonDebugInstruction();
+  return before == nullptr ? AbiCall::kNone : abi_call(*before);
+}
+
+// Before it returns.
+bool calls_last_argument(const llvm::CallBase& call) {
+  const llvm::Function* callee = call.getCalledFunction();
+  return callee != nullptr && llvm::StringSwitch<bool>(callee->getName())
+                                  .Cases("qsort", "bsearch", "pthread_once", true)
+                                  .Default(false);
+}
+
+}  // namespace
+
+bool ModuleFacts::may_begin_region(const llvm::CallBase& call) const {
+  if (foreign(call) != Foreign::kUnknown) return false;
+  const llvm::Function* callee = call.getCalledFunction();
+  if (callee != nullptr && is_quiet(*callee)) return false;
+  const AbiCall refusal = refusal_of(call);
+  if (refusal == AbiCall::kRefuseUnarmed) return false;
+  if (refusal != AbiCall::kRefuse) return true;
+  if (!calls_last_argument(call)) return false;
+  const auto* last =
+      llvm::dyn_cast<llvm::Function>(call.getArgOperand(call.arg_size() - 1)->stripPointerCasts());
+  return last == nullptr || !is_quiet(*last);
+}
+
+namespace {
+
+// Releases that are counted on one way; with more of them a lock counts as held.
+constexpr unsigned kReleasesMax = 64;
+
+// Backward, to a lock that is taken and not released from there on.  The mark of a way counts the
+// releases that it went over, and that no taking has met yet.
 class InsideSearch {
  public:
   InsideSearch(const llvm::DenseSet<const llvm::Function*>& left_inside, bool enters_inside)
@@ -153,14 +192,19 @@ class InsideSearch {
     switch (abi_call(instruction)) {
       case AbiCall::kReleaseLast:
         return false;
+      case AbiCall::kRelease:
+        is_found_ = ++way.mark > kReleasesMax;
+        return !is_found_;
       case AbiCall::kTryAcquire:
         if (way.passes_failed(instruction)) return true;
         [[fallthrough]];
       case AbiCall::kAcquire:
-      case AbiCall::kRelease:
+        is_found_ = way.mark == 0;
+        if (!is_found_) --way.mark;
+        return !is_found_;
       case AbiCall::kWait:
-        is_found_ = true;
-        return false;
+        is_found_ = way.mark == 0;
+        return !is_found_;
       default:
         break;
     }

@@ -44,6 +44,8 @@ class ModuleFacts {
   bool is_kept(const llvm::GlobalVariable& variable) const { return !changed_.contains(&variable); }
   // The run-time is told that they do, and refuses the sections of other modules that change it.
   bool is_told(const llvm::GlobalVariable& variable) const { return told_of_.contains(&variable); }
+  // A call that is none of the run-time's: regions may have begun in what it calls.
+  bool may_begin_region(const llvm::CallBase& call) const;
   // A call of it begins no region.
   bool is_quiet(const llvm::Function& function) const { return quiet_.contains(&function); }
 

@@ -17,6 +17,7 @@ bool ends_region(const llvm::Instruction& instruction, const ModuleFacts& facts)
     case AbiCall::kVolatileTarget:
     case AbiCall::kVolatileLoad:
     case AbiCall::kRefuse:
+    case AbiCall::kRefuseUnarmed:
     case AbiCall::kRoot:
     case AbiCall::kSetRoot:
     case AbiCall::kQuiet:
@@ -25,9 +26,7 @@ bool ends_region(const llvm::Instruction& instruction, const ModuleFacts& facts)
       return true;
   }
   const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
-  if (call == nullptr || foreign(*call) != Foreign::kUnknown) return false;
-  const llvm::Function* callee = call->getCalledFunction();
-  return callee == nullptr || !facts.is_quiet(*callee);
+  return call != nullptr && facts.may_begin_region(*call);
 }
 
 class NoteSearch {

@@ -18,10 +18,8 @@ struct Reader {
 // Whether a region may have begun without a call that says so, and the FASE goes on behind it.
 bool may_end_region(const llvm::Instruction& instruction, const ModuleFacts& facts) {
   const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
-  if (call == nullptr || abi_call(instruction) != AbiCall::kNone) return false;
-  const llvm::Function* callee = call->getCalledFunction();
-  if (callee != nullptr && facts.is_quiet(*callee)) return false;
-  return foreign(*call) == Foreign::kUnknown;
+  return call != nullptr && abi_call(instruction) == AbiCall::kNone &&
+         facts.may_begin_region(*call);
 }
 
 // Of the regions into which a resume form goes over the edge, the kind of one; one that does not

@@ -100,6 +100,7 @@ PAWL_PUBLIC int pawl_fase_set_root(pawl_fase* fase, void* root);
  *   ENOMEM  the file is full
  *   ENOSPC  there is no space for it on its file system; or a section allocates and frees more than
  *           PAWL_FASE_BLOCKS_MAX blocks between two cuts
+ *   EBUSY   in a signal handler that interrupts a section
  *   EINVAL  of pawl_fase_free: no allocated block begins there */
 PAWL_PUBLIC void* pawl_fase_malloc(pawl_fase* fase, size_t size);
 PAWL_PUBLIC void* pawl_fase_calloc(pawl_fase* fase, size_t count, size_t size);

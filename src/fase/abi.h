@@ -98,6 +98,12 @@ void pawl_fase_return(void);
 void pawl_fase_call_indirect(const struct pawl_fase_function* function, uint32_t region,
                              const void* live_ins, const void* callee);
 
+/* Around what a function does that the kernel may call as a handler of a signal, with the address
+ * that it returns to: in a handler the section that the signal interrupts is out of sight, and all
+ * other calls are outside of it.  The second takes what the first has returned. */
+void* pawl_fase_handler_begin(const void* returns_to);
+void pawl_fase_handler_end(void* interrupted);
+
 /* --- memory -------------------------------------------------------------------------------- */
 
 /* The bytes were stored, in a FASE or before one.  Ignored outside of the window.  They are durable
@@ -125,6 +131,10 @@ void pawl_fase_volatile_load(const struct pawl_fase_function* function, uint32_t
 
 /* The same for what cannot be resumed at all, such as a call into code that was not compiled so. */
 void pawl_fase_refuse(const struct pawl_fase_function* function, uint32_t line, const char* what);
+
+/* The same, also when the FASE has no frame yet: of what may call a function that logs one. */
+void pawl_fase_refuse_unarmed(const struct pawl_fase_function* function, uint32_t line,
+                              const char* what);
 
 /* --- locks --------------------------------------------------------------------------------- */
 

@@ -175,6 +175,7 @@ File::~File() {
   open_mappings::remove_file(this);
   forget_fork_guard(this);
   notices_.withdraw();
+  unlock();
   blocks_.reset();
   if (header_ != nullptr) ::munmap(header_, mapped_bytes_);
 }
@@ -187,6 +188,13 @@ Status File::lock() const {
     return Status::failure(EBUSY, PAWL_ERROR_IN_USE,
                            path() + " is open already, in this process or another");
   return FailedCall{errno, "cannot lock " + path()};
+}
+
+// Not left to the close alone: a child that no handler knew has the descriptor as well.
+void File::unlock() const {
+  struct flock whole = {
+      .l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
+  if (process_.is_this()) ::fcntl(file_.descriptor.get(), F_OFD_SETLK, &whole);
 }
 
 // A mapping with a journal puts its notices before it looks for those of others, and so does this:
@@ -202,7 +210,7 @@ Status File::exclude_journals() {
     if (!put.ok() && put.error_number() != ENOTSUP) return put;
   }
   PAWL_TRY(check_has_no_commits(descriptor, path(), notices_));
-  return check_has_no_side_file(path());
+  return check_has_no_journal(descriptor, path());
 }
 
 Status File::find(const FileOptions& options) {

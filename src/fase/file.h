@@ -18,6 +18,7 @@
 #include "fase/scheme.h"
 #include "fase/undo_dependences.h"
 #include "medium/named_medium.h"
+#include "medium/own_process.h"
 #include "medium/writer_notice.h"
 
 namespace pawl::fase {
@@ -100,6 +101,7 @@ class File {
                                                     std::unique_ptr<DirectMemory> memory,
                                                     Scheme scheme, bool flushes);
   Status lock() const;
+  void unlock() const;
   Status exclude_journals();
   Status find(const FileOptions& options);
   Status make(std::uint64_t size_bytes);
@@ -121,6 +123,7 @@ class File {
 
   NamedFile file_;
   WriterNotices notices_;
+  const OwnProcess process_;
   const std::unique_ptr<DirectMemory> memory_;
   const bool is_persistent_;
   const Scheme scheme_;

@@ -95,4 +95,10 @@ PAWL_PUBLIC void pawl_fase_refuse(const struct pawl_fase_function* function, uin
   Thread::current().refuse(function, line, what, false);
 }
 
+PAWL_PUBLIC void pawl_fase_refuse_unarmed(const struct pawl_fase_function* function, uint32_t line,
+                                          const char* what) {
+  Thread& thread = Thread::current();
+  if (!thread.is_rehearsing()) thread.refuse(function, line, what, true);
+}
+
 }  // extern "C"

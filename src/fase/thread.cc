@@ -145,6 +145,18 @@ Thread& Thread::make_current() {
   return *made;
 }
 
+Thread& Thread::of_handlers() {
+  static auto* const made = new Thread(OfHandlers{});
+  return *made;
+}
+
+Status Thread::check_not_in_handler() const {
+  if (!is_of_handlers_) return {};
+  return Status::failure(EBUSY, PAWL_ERROR_STILL_OPEN,
+                         "a signal handler cannot allocate or free while it interrupts a "
+                         "failure-atomic section; do it behind the section");
+}
+
 void Thread::attach() {
   if (log_) return;
   if (recovered_ == nullptr) rehearsal_ = Rehearsal::make();
@@ -228,8 +240,15 @@ void Thread::persist_unfenced() {
 }
 
 void Thread::persist(const void* at, std::size_t count) {
+  if (is_of_handlers_) return persist_in_handler(at, count);
   if (count > 0) flush(reinterpret_cast<std::uint64_t>(at), count);
   fence();
+}
+
+void Thread::persist_in_handler(const void* at, std::size_t count) const {
+  if (!file()->flushes()) return;
+  if (count > 0) file()->memory().flush(static_cast<const std::byte*>(at), count);
+  file()->memory().fence();
 }
 
 void Thread::stored(const void* at, std::size_t count) {
@@ -247,6 +266,7 @@ void Thread::stored(const void* at, std::size_t count) {
 
 void Thread::stored_unchecked(const void* at, std::size_t count) {
   file()->memory().tell_stored(at, count);
+  if (is_of_handlers_) return persist_in_handler(at, count);
   if (rehearsal_ != nullptr) [[unlikely]]
     rehearsal_->stored(at, count);
   if (file_ == nullptr) file_ = file();

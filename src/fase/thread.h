@@ -73,7 +73,11 @@ class Thread {
   // A thread of the recovery has another one for a while.
   static void set_current(Thread* thread) { the_thread = thread; }
 
-  Thread() = default;
+  // What a signal handler has for one while it interrupts a FASE: in none, and nothing of it
+  // changes, for all handlers share it.
+  static Thread& of_handlers();
+
+  Thread() { of_handlers(); }  // so that a handler need not make it
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
 
@@ -192,6 +196,10 @@ class Thread {
   void settle();
   void forget_undo_fase();
 
+  struct OfHandlers {};
+  explicit Thread(OfHandlers) : is_of_handlers_(true) {}
+  Status check_not_in_handler() const;
+
   static Thread& make_current();
   [[noreturn]] void refuse_lock() const;
   void log_lock_of_justdo(LockStep step, std::uint64_t lock);
@@ -212,6 +220,7 @@ class Thread {
   void count_flushed(std::uint64_t lines);
   void flush_stored();
   void persist_unfenced();
+  void persist_in_handler(const void* at, std::size_t count) const;
   void fence();
   void forget_unfenced() {
     has_unfenced_ = false;
@@ -250,6 +259,7 @@ class Thread {
   void tell_refusal(const pawl_fase_function* function, std::uint32_t line, const char* what);
   [[noreturn]] void end_program(const std::string& why) const;
 
+  const bool is_of_handlers_ = false;
   File* file_ = nullptr;  // that has the log
   std::uint32_t log_index_ = File::kNoLog;
   std::optional<Log> log_;

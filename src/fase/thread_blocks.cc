@@ -179,6 +179,7 @@ void Thread::forget_end() {
 // freeing
 
 Result<void*> Thread::allocate(std::uint64_t size_bytes, bool zeroed) {
+  PAWL_TRY(check_not_in_handler());
   if (is_rehearsing()) return allocate_again(size_bytes, zeroed);
   auto reserved = file()->blocks().reserve(size_bytes);
   if (!reserved.ok()) return reserved.status();
@@ -213,6 +214,7 @@ Result<void*> Thread::allocate_again(std::uint64_t size_bytes, bool zeroed) {
 }
 
 Status Thread::free(void* block) {
+  PAWL_TRY(check_not_in_handler());
   const auto address = reinterpret_cast<std::uint64_t>(block);
   if (is_rehearsing()) {
     rehearsal_->free_again(address);

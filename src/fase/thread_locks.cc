@@ -27,6 +27,11 @@ void Thread::refuse_lock() const {
 void Thread::add_lock(std::uint64_t lock) {
   PAWL_ASSERT(lock_count_ < kLocksMax);
   if (lock_count_ == 0) {
+    if (is_of_handlers_) {
+      end_program(
+          "a signal handler takes a lock, or begins a failure-atomic section, while it interrupts "
+          "one; block the signal there, or do it behind the section");
+    }
     depth_ = 0;
     last_frame_depth_ = 0;
     Counts::add(counts_.fases, 1);

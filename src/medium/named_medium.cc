@@ -1291,6 +1291,32 @@ Status check_has_no_side_file(const std::string& path) {
                              "Choose another name, or recover it first (pawl recover)");
 }
 
+Status check_has_no_journal(int file, const std::string& path) {
+  const std::string side = path + kJournalSuffix;
+  const Descriptor opened(::open(side.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat held{};
+  const int found = opened.valid() ? ::fstat(opened.get(), &held) : ::lstat(side.c_str(), &held);
+  if (found != 0 || !S_ISREG(held.st_mode) || held.st_nlink > 1) return {};
+  const auto rights = rights_of_file(file, path);
+  if (!rights.ok()) return rights.status();
+  const bool is_owners = is_shown_user(held.st_uid) &&
+                         (held.st_uid == rights.value().user || held.st_uid == ::geteuid());
+  const bool is_writers =
+      is_owners || held.st_uid == 0 || may_write(rights.value(), held.st_uid) != MayWrite::no;
+  if (!is_writers) return {};
+  // Of one that this user may not read its owner has to be enough.
+  if (opened.valid()) {
+    if (!has_magic(opened.get())) return {};
+    const auto of_side = rights_of_file(opened.get(), side);
+    if (!of_side.ok()) return of_side.status();
+    if (find_intruder(of_side.value(), rights.value(), ACL_WRITE, HiddenIds::may_differ)) return {};
+  }
+  return Status::failure(EBUSY, PAWL_ERROR_COPY_TARGET_IN_USE,
+                         path + " has a journal beside it, " + side +
+                             ": a program has it mapped, or a crash left it. Recover it first "
+                             "(pawl recover); if the journal is none of this file's, remove it");
+}
+
 Status check_has_no_commits(int file, const std::string& path, WriterNotices& notices) {
   const auto refuse = [&](int error_number, pawl_error code, const char* reason) {
     return Status::failure(error_number, code, path + " " + reason);

@@ -61,6 +61,9 @@ Result<NamedFile> open_named_file(const std::string& path, bool read_only);
 Status check_has_no_commits(int file, const std::string& path, WriterNotices& notices);
 // EBUSY: there is a side file beside it.
 Status check_has_no_side_file(const std::string& path);
+// EBUSY: beside the file, which is open and has no mark, is a journal that only those can have made
+// who may write the file.  Whatever else has its name is nobody's commits.
+Status check_has_no_journal(int file, const std::string& path);
 
 class NamedMedium : public Medium {
  public:

@@ -3,10 +3,13 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -261,6 +264,47 @@ TEST_F(FaseOpen, AnotherProcessIsRefusedUntilTheHolderDies) {
   ::waitpid(holder, nullptr, 0);
   open_and([](pawl_fase*) {});
   ::kill(child, SIGKILL);
+}
+
+// It came from fork(2) itself, and no handler closed its descriptor.
+TEST_F(FaseOpen, AChildThatNoHandlerKnewKeptAClosedFileFromBeingOpened) {
+  pid_t child = 0;
+  open_and([&](pawl_fase*) {
+    child = static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+    while (child == 0) ::pause();
+  });
+  open_and([](pawl_fase*) {});
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+// In a directory where anybody may make names.
+TEST_F(FaseOpen, WhateverHadTheNameOfAJournalKeptAFileFromBeingOpened) {
+  open_and([](pawl_fase*) {});
+  const std::string side = path_ + ".pawl";
+  const auto make = [&](const std::string& bytes) {
+    const int file = ::open(side.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    EXPECT_EQ(::write(file, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+    ::close(file);
+  };
+  const std::string magic("PAWLJRNL");
+  ASSERT_EQ(::symlink("nowhere", side.c_str()), 0);
+  open_and([](pawl_fase*) {});
+  ASSERT_EQ(::unlink(side.c_str()), 0);
+  ASSERT_EQ(::mkfifo(side.c_str(), 0600), 0);
+  open_and([](pawl_fase*) {});
+  ASSERT_EQ(::unlink(side.c_str()), 0);
+  make("something else");
+  open_and([](pawl_fase*) {});
+  ASSERT_EQ(::unlink(side.c_str()), 0);
+  make(magic);
+  expect_refused(EBUSY, PAWL_ERROR_COPY_TARGET_IN_USE, "if the journal is none of this file's");
+  ASSERT_EQ(::chmod(side.c_str(), 0666), 0);
+  open_and([](pawl_fase*) {});
+  constexpr uid_t kStranger = 12345;
+  ASSERT_EQ(::chmod(side.c_str(), 0600), 0);
+  if (::chown(side.c_str(), kStranger, kStranger) == 0) open_and([](pawl_fase*) {});
+  ::unlink(side.c_str());
 }
 
 TEST_F(FaseOpen, AForkedChildHasNoPartInIt) {

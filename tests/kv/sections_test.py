@@ -7,12 +7,14 @@ import random
 import re
 import shutil
 import subprocess
+import time
 
 from support import Error, Simple, Wire, Workplace, arguments, encode, expect, fail
 
 VALUE_BYTES_MAX = 1 << 20
 KEY_BYTES_MAX = 64 << 10
 KEYS_AT_ONCE_MAX = 512
+LONG_AGO_KEYS = 4000
 TURNS = 3
 TOOL_SECONDS_MAX = 60
 LRU_TEST_SECONDS = 2.5  # it tells of each second
@@ -59,6 +61,23 @@ def check_words(wire):
     expect(wire.call("CONFIG", "GET", "save"), [b"save", b""], "CONFIG GET")
     expect(b"sections_armed:" in wire.call("INFO"), True, "INFO")
     expect(wire.call("DEL", "twice", "twice", "other"), 2, "DEL of a key twice")
+
+
+def check_the_instant_0_is_no_expiry_but_long_ago(wire):
+    """An entry has 0 for never, and a key that was to expire then stayed for ever."""
+    now_ms = int(time.time() * 1000)
+    names = [f"long ago {n}" for n in range(LONG_AGO_KEYS)]
+    for first in range(0, LONG_AGO_KEYS, KEYS_AT_ONCE_MAX // 2):
+        pairs = [word for name in names[first:first + KEYS_AT_ONCE_MAX // 2] for word in (name, 1)]
+        expect(wire.call("MSET", *pairs), Simple(b"OK"), "MSET")
+    # One of them hits the server's own now.
+    wire.send(b"".join(encode("PEXPIRE", name, -now_ms - n) for n, name in enumerate(names)))
+    for _ in names:
+        expect(wire.reply(), 1, "PEXPIRE")
+    expect(wire.call("EXISTS", *names), 0, "keys that expired long ago")
+    expect(wire.call("SET", "kept", 1, "EX", 1000), Simple(b"OK"), "SET EX")
+    expect([wire.call("PERSIST", "kept"), wire.call("TTL", "kept")], [1, -1], "PERSIST")
+    expect(wire.call("DEL", "kept"), 1, "DEL")
 
 
 def check_growth(server, keys):
@@ -115,6 +134,7 @@ def main():
         with Wire(server) as wire:
             check_bounds(wire)
             check_words(wire)
+            check_the_instant_0_is_no_expiry_but_long_ago(wire)
         check_tools(server)
         with Wire(server) as wire:
             expect(wire.call("FLUSHALL"), Simple(b"OK"), "FLUSHALL")

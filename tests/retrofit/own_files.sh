@@ -125,8 +125,8 @@ for under in "" under; do
 
   # A journal without its mark, as of a file that was restored.
   : >restored
-  : >restored.pawl
-  expect_text "restored has a journal" $face "$program" sections restored
+  printf PAWLJRNL >restored.pawl
+  expect_text "restored has a journal beside it" $face "$program" sections restored
   rm restored restored.pawl
 done
 

@@ -54,7 +54,7 @@ void pttl(Call& call) { time_to_live(call, 1); }
 void persist(Call& call) {
   entry* const found = call.store.find(call[1], call.now_ms);
   const bool changes = found != nullptr && entry_expires_ms(found) != 0;
-  if (changes) call.store.expire(found, 0, call.now_ms);
+  if (changes) call.store.persist(found);
   call.reply.integer(changes ? 1 : 0);
 }
 

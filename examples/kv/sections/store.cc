@@ -123,12 +123,14 @@ uint64_t Store::remove(std::span<const std::string_view> keys, int64_t now_ms) {
 }
 
 void Store::expire(entry* found, int64_t expires_ms, int64_t now_ms) {
-  if (expires_ms != 0 && expires_ms <= now_ms) {
+  if (expires_ms <= now_ms) {
     strings_remove_entry(file_, data_, found);
   } else {
     strings_expire(data_, found, expires_ms);
   }
 }
+
+void Store::persist(entry* found) { strings_expire(data_, found, 0); }
 
 void Store::clear(int64_t now_ms) {
   with_memory(now_ms, [this] { return strings_clear(file_, data_); });

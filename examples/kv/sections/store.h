@@ -41,8 +41,9 @@ class Store {
 
   // How many of the keys were there.
   uint64_t remove(std::span<const std::string_view> keys, int64_t now_ms);
-  // 0: never; a time that has passed removes it.
+  // A time that has passed removes it, be it the instant 0, which an entry has for never.
   void expire(entry* found, int64_t expires_ms, int64_t now_ms);
+  void persist(entry* found);
   void clear(int64_t now_ms);
 
   // Frees some of what was cleared, and removes some keys that expired.

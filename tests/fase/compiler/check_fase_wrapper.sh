@@ -81,6 +81,29 @@ END2
 for scheme in ido justdo undo; do
   for level in O0 O1 O2; do quiet "$CC" -fpawl=$scheme -$level -c nothing.c -o nothing.o; done
 done
+# What reads a variable, or stores, behind a call that a section may not make was compiled wrong, said the
+# verifier; so was a section of justdo that sets the root.
+cat >refused.c <<'END2'
+#include <pawl/fase.h>
+#include <stdio.h>
+static int setting;
+int told(void) { puts("told"); return setting; }
+void store(long *to) { *to = 1; puts("stored"); *to = 2; }
+void make(pawl_fase *file) {
+  pawl_fase_begin();
+  void *made = pawl_fase_calloc(file, 1, 64);
+  if (made != NULL) pawl_fase_set_root(file, made);
+  pawl_fase_end();
+}
+int main(int count, char **arguments) {
+  (void)arguments;
+  setting = count;
+  return told();
+}
+END2
+for scheme in ido justdo undo; do
+  for level in O0 O1 O2; do quiet "$CC" -fpawl=$scheme -$level -c refused.c -o refused.o; done
+done
 quiet "$CC" -Werror -fpawl=justdo -c program.c -o program.o
 nm program.o | grep -q 'U pawl_fase_cut' || fail "no cuts with -fpawl=justdo"
 quiet "$CC" -Werror -fpawl=ido -fpawl=undo -c program.c -o program.o
@@ -91,6 +114,37 @@ nm program.o | grep -q 'pawl_fase_cut' && fail "cuts with -fpawl=undo"
 refused 'needs the address of a variable on the stack' \
   "$wrappers/pawl-clang++" -fpawl=ido -Os -c "$here/cxx_standard.cc" -o standard.o
 grep -q 'Stack dump' said.txt && fail "the compiler crashes"
+
+# What searches calls back, from where nothing was compiled for it: a section whose first frame was logged there
+# was finished wrong.
+cat >search.c <<'END2'
+#include <pawl/fase.h>
+#include <stdlib.h>
+extern long *compared;
+static int by_value(const void *one, const void *other) {
+  ++*compared;
+  return *(const int *)one - *(const int *)other;
+}
+void search(int *numbers) { bsearch(numbers + 2, numbers, 4, sizeof *numbers, by_value); }
+END2
+cat >searches.c <<'END2'
+#include <pawl/fase.h>
+long *compared;
+void search(int *numbers);
+int main(int count, char **arguments) {
+  (void)count;
+  pawl_fase *file = pawl_fase_open(arguments[1], NULL);
+  int *numbers = pawl_fase_calloc(file, 4, sizeof *numbers);
+  compared = pawl_fase_calloc(file, 1, sizeof *compared);
+  search(numbers);
+  pawl_fase_begin();
+  search(numbers);
+  pawl_fase_end();
+  return pawl_fase_close(file) != 0;
+}
+END2
+quiet "$CC" -fpawl=ido -O0 search.c searches.c -o searches
+(ulimit -c 0; refused 'bsearch(): it calls a function back' ./searches searched)
 
 # Of one program there is one scheme.
 cat >both.c <<'END2'

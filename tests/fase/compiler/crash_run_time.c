@@ -215,6 +215,10 @@ void pawl_fase_return(void) {
   event("return");
 }
 
+/* No operation is a handler. */
+void* pawl_fase_handler_begin(const void* returns_to) { return (void)returns_to, NULL; }
+void pawl_fase_handler_end(void* interrupted) { (void)interrupted; }
+
 void pawl_fase_stored(const void* at, size_t bytes) {
   if ((uintptr_t)at - PAWL_FASE_WINDOW >= PAWL_FASE_WINDOW_BYTES) return;
   memset(noted + ((const char*)at - ARENA), 1, bytes);
@@ -250,6 +254,11 @@ void pawl_fase_refuse(const struct pawl_fase_function* function, uint32_t line, 
   if (!is_inside()) return;
   (void)function;
   fail("refused:", what, line);
+}
+
+void pawl_fase_refuse_unarmed(const struct pawl_fase_function* function, uint32_t line,
+                              const char* what) {
+  pawl_fase_refuse(function, line, what);
 }
 
 /* --- locks ----------------------------------------------------------------------------------- */
@@ -438,6 +447,7 @@ int run_operations(unsigned count) {
     allocated = allocated_after;
     cuts = cuts_after;
   }
+  crash_at = 0; /* what the program does behind is left alone */
   if (refused != 0) fprintf(stderr, "volatile loads refused: %d\n", refused), ++failures;
   return failures != 0;
 }

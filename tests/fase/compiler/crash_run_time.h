@@ -37,7 +37,7 @@ void operation(unsigned number);
 
 /* Executes operations 0, 1, ... count - 1, each with crashes as said, and prints a checksum of the
  * memory after each.  With -DPLAIN there are no crashes: for a program that is compiled as any
- * other. Returns the program's exit status. */
+ * other. Returns the program's exit status.  Sections behind it do not crash. */
 int run_operations(unsigned count);
 
 /* Frames logged at cuts, so far, without those of operations that crash. */

@@ -10,6 +10,7 @@ import random_writer  # noqa: E402
 
 HEAD = """\
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include "crash_run_time.h"
 
@@ -291,6 +292,28 @@ class Program(random_writer.RandomWriter):
             self.functions.append(name)
         return name, text
 
+    def outside(self):
+        """main(): behind all operations it reads what a section has made and handed out."""
+        lock = Lock(self.pick(*KINDS_OF_LOCKS), 0)
+        begin, end = self.pick((lock.takes, lock.releases), ("pawl_fase_begin()", "pawl_fase_end()"))
+        kind = self.pick("", "__attribute__((noinline)) ", "static __attribute__((noinline)) ")
+        return f"""
+{kind}struct node *made_node(u8 value) {{
+  {begin};
+  struct node *node = new_node(value);
+  if (node != 0) {{ node->next = data->list; data->list = node; }}
+  {end};
+  return node;
+}}
+
+int main(void) {{
+  const int status = run_operations(12);
+  struct node *node = made_node(3);
+  if (node != 0) printf("%lu %d\\n", node->value, node->next != 0);
+  return status;
+}}
+"""
+
     def sources(self):
         """The texts of its files."""
         functions = [self.function(False)[1] for _ in range(self.random.randint(1, 5))]
@@ -298,7 +321,7 @@ class Program(random_writer.RandomWriter):
         cases = "\n".join(f"    case {i}: {name}(number * 31u); break;" for i, (name, _) in enumerate(sections))
         operations = ("\n".join(text for _, text in sections) +
                       "\nvoid operation(unsigned number) {\n  switch (number % " + str(len(sections)) + "u) {\n" +
-                      cases + "\n  }\n}\n\nint main(void) { return run_operations(12); }\n")
+                      cases + "\n  }\n}\n" + self.outside())
         if not self.is_in_two_files:
             return [HEAD + "\n".join(functions) + operations]
         declared = "".join(f"u4 {name}(u4 x);\n" for name in self.functions)

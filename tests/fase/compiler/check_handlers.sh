@@ -1,0 +1,28 @@
+#!/bin/sh
+# check_handlers.sh WRAPPERS: a signal handler that interrupted a section ended the program.
+set -eu
+wrappers=$1
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d /dev/shm/pawl-test-fase.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+fail() {
+  cat "$work/said" >&2
+  echo "$*" >&2
+  exit 1
+}
+for options in '-fpawl=ido -O2' '-fpawl=ido -O0' '-fpawl=justdo -O1' '-fpawl=undo -O2'; do
+  # shellcheck disable=SC2086  # they are words
+  "$wrappers/pawl-clang" $options -D_GNU_SOURCE -Wall -Wextra -Werror -pthread "$here/handlers.c" \
+    -o "$work/handlers"
+  rm -f "$work/data"
+  "$work/handlers" "$work/data" run >"$work/said" 2>&1 || fail "$options: the program ends"
+  for turn in 1 2 3; do
+    status=0
+    "$work/handlers" "$work/data" kill >"$work/said" 2>&1 || status=$?
+    [ $status = 137 ] || fail "$options: no handler kills the program, in turn $turn"
+    "$work/handlers" "$work/data" check >"$work/said" 2>&1 || fail "$options: half a section is left"
+  done
+  (ulimit -c 0; "$work/handlers" "$work/data" lock >"$work/said" 2>&1) &&
+    fail "$options: a handler takes a lock in the midst of a section"
+  grep -q 'a signal handler takes a lock' "$work/said" || fail "$options: without advice"
+done
